@@ -1,0 +1,86 @@
+//! Block devices: requests, queue settings, what lies on what, mounts, arrays.
+
+use super::*;
+use crate::key::Pair;
+use crate::value::Name;
+
+family_group! {
+    /// Storage from the device to the mount.
+    block: BlockTables
+
+    /// Requests by block device and partition (Documentation/admin-guide/iostats.rst).
+    disk: Disk by device: Name, from "/proc/diskstats" {
+        reads: counter count "system.disk.operations" "reads completed";
+        reads_merged: counter count "system.disk.merged" "reads merged into another before they were issued";
+        read_bytes: counter bytes "system.disk.io" "bytes read";
+        read_time: counter ns "system.disk.operation_time" "time all reads took, summed, queue included";
+        writes: counter count "system.disk.operations" "writes completed";
+        writes_merged: counter count "system.disk.merged" "writes merged";
+        write_bytes: counter bytes "system.disk.io" "bytes written";
+        write_time: counter ns "system.disk.operation_time" "time all writes took, summed, queue included";
+        in_flight: gauge count "system.disk.in_flight" "requests outstanding now";
+        busy_time: counter ns "system.disk.io_time" "time with at least one request outstanding";
+        weighted_time: counter ns "system.disk.weighted_io_time" "requests outstanding x time";
+        discards: counter count "system.disk.discards" "discards completed";
+        discards_merged: counter count "system.disk.discards_merged" "discards merged";
+        discard_bytes: counter bytes "system.disk.discard_io" "bytes discarded";
+        discard_time: counter ns "system.disk.discard_time" "time all discards took, summed";
+        flushes: counter count "system.disk.flushes" "flush requests completed";
+        flush_time: counter ns "system.disk.flush_time" "time all flushes took, summed";
+        number: state text "system.device.number" "major:minor";
+    }
+
+    /// A device's queue and geometry (Documentation/ABI/stable/sysfs-block).
+    queue: Queue by device: Name, from "/sys/block/*/queue" {
+        scheduler: state text "system.disk.scheduler" "the I/O scheduler in force";
+        rotational: gauge count "system.disk.rotational" "1 for a spinning disk";
+        nr_requests: gauge count "system.disk.nr_requests" "requests the queue holds";
+        max_request: gauge bytes "system.disk.max_request" "largest request in force (max_sectors_kb)";
+        max_hw_request: gauge bytes "system.disk.max_hw_request" "largest request the hardware takes (max_hw_sectors_kb)";
+        read_ahead: gauge bytes "system.disk.read_ahead" "read-ahead (read_ahead_kb)";
+        logical_block: gauge bytes "system.disk.logical_block" "smallest addressable unit";
+        physical_block: gauge bytes "system.disk.physical_block" "smallest unit written without read-modify-write";
+        minimum_io: gauge bytes "system.disk.minimum_io" "preferred smallest request";
+        optimal_io: gauge bytes "system.disk.optimal_io" "preferred request; 0 where the device names none";
+        alignment_offset: gauge bytes "system.disk.alignment_offset" "bytes by which the start is off the device's natural alignment";
+        write_cache: state text "system.disk.write_cache" "write back or write through";
+        wbt_latency: gauge ns "system.disk.wbt_latency" "write-back throttling's target; 0 is off";
+        hardware_queues: gauge count "system.disk.hardware_queues" "hardware queues (entries of mq)";
+        device_depth: gauge count "system.disk.queue_depth" "commands the device takes at once (device/queue_depth)";
+        size: gauge bytes "system.disk.limit" "capacity";
+        model: state text "system.disk.model" "vendor and model";
+        state: state text "system.disk.state" "running or offline, for SCSI devices";
+        address: state text "system.disk.scsi_address" "host:channel:target:lun, for SCSI devices";
+    }
+
+    /// What lies on what: a partition on a disk, a loop device on a file system, dm and md on their members.
+    layer: Layer by link: Pair, from "/sys/block" {
+        kind: state text "system.device.relation" "partition, loop, dm, md or zram";
+        file: state text "system.device.file" "the backing file of a loop device";
+    }
+
+    /// Mounted file systems.
+    mount: Mount by point: Name, from "/proc/self/mountinfo, statvfs" {
+        device: state text "system.device" "what is mounted, by the kernel's name of the block device where there is one";
+        number: state text "system.device.number" "major:minor";
+        kind: state text "system.filesystem.type" "file system type";
+        options: state text "system.filesystem.mode" "mount and superblock options";
+        size: gauge bytes "system.filesystem.limit" "space in all";
+        free: gauge bytes "system.filesystem.usage" "space free, the reserve for root included";
+        available: gauge bytes "system.filesystem.usage" "space an ordinary user can have";
+        inodes: gauge count "system.filesystem.inodes.limit" "inodes in all; 0 where the file system makes them at need";
+        inodes_free: gauge count "system.filesystem.inodes.free" "inodes free";
+        read_only: gauge count "system.filesystem.read_only" "1 where mounted read-only";
+    }
+
+    /// Software RAID arrays (Documentation/admin-guide/md.rst).
+    array: Array by array: Name, from "/sys/block/md*/md" {
+        level: state text "system.md.level" "RAID level";
+        state: state text "system.md.state" "clean, active, inactive, ...";
+        degraded: gauge count "system.md.degraded" "members missing";
+        members: gauge count "system.md.members" "members wanted";
+        action: state text "system.md.action" "idle, resync, recover, check, repair";
+        sync_done: gauge ratio "system.md.sync_done" "part of a rebuild or check that is done";
+        sync_speed: gauge bytes "system.md.sync_speed" "bytes a second of a rebuild or check";
+    }
+}

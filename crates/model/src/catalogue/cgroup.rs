@@ -1,0 +1,69 @@
+//! Control groups, version 1, 2 and mixed, brought to one form.
+
+use super::*;
+use crate::key::Pair;
+use crate::value::Name;
+
+family_group! {
+    /// What groups of processes use and may use.
+    cgroup: CgroupTables
+
+    /// One control group; the row of a v1 hierarchy and of v2 with the same path are one
+    /// (Documentation/admin-guide/cgroup-v2.rst, cgroup-v1/).
+    group: Group by path: Name, from "/sys/fs/cgroup" {
+        cpu_usage: counter ns "container.cpu.time" "processor time used";
+        cpu_user: counter ns "container.cpu.user" "of that in user mode";
+        cpu_system: counter ns "container.cpu.system" "of that in kernel mode";
+        periods: counter count "container.cpu.periods" "quota periods in which the group ran";
+        throttled_periods: counter count "container.cpu.throttled_periods" "of those, periods in which its quota ran out";
+        throttled_time: counter ns "container.cpu.throttled_time" "time its processors were stopped by the quota, summed over processors";
+        quota: gauge ns "container.cpu.quota" "processor time it may use in a period; absent where unlimited";
+        period: gauge ns "container.cpu.period" "the quota's period";
+        weight: gauge count "container.cpu.weight" "its weight (v2) or shares (v1)";
+        memory: gauge bytes "container.memory.usage" "memory charged";
+        memory_max: gauge bytes "container.memory.limit" "its hard limit; absent where unlimited";
+        memory_high: gauge bytes "container.memory.high" "the level above which it is throttled; absent where unlimited";
+        swap: gauge bytes "container.memory.swap" "swap charged";
+        swap_max: gauge bytes "container.memory.swap_limit" "its swap limit; absent where unlimited";
+        anon: gauge bytes "container.memory.anon" "anonymous memory";
+        file: gauge bytes "container.memory.file" "page cache";
+        dirty: gauge bytes "container.memory.dirty" "page cache waiting to be written";
+        shmem: gauge bytes "container.memory.shmem" "shared memory and tmpfs";
+        slab: gauge bytes "container.memory.slab" "kernel objects";
+        high_events: counter count "container.memory.high_events" "times it was throttled for passing memory.high";
+        limit_events: counter count "container.memory.limit_events" "times its usage hit the hard limit (v2 max, v1 failcnt)";
+        oom_events: counter count "container.memory.oom" "times the limit could not be met by reclaim";
+        oom_kills: counter count "container.memory.oom_kills" "its processes killed for memory";
+        faults: counter count "container.memory.faults" "page faults";
+        major_faults: counter count "container.memory.major_faults" "page faults that needed I/O";
+        refault_file: counter count "container.memory.refault_file" "file pages read back soon after eviction";
+        refault_anon: counter count "container.memory.refault_anon" "anonymous pages read back soon after eviction";
+        scanned: counter count "container.memory.scanned" "pages scanned by reclaim";
+        pages_in: counter count "container.memory.pages_in" "pages charged (v1 pgpgin)";
+        pages_out: counter count "container.memory.pages_out" "pages uncharged (v1 pgpgout)";
+        swap_in: counter count "container.memory.swap_in" "pages swapped in";
+        swap_out: counter count "container.memory.swap_out" "pages swapped out";
+        pids: gauge count "container.pids" "processes and threads";
+        pids_max: gauge count "container.pids_limit" "processes and threads it may have; absent where unlimited";
+        pids_events: counter count "container.pids_events" "forks refused by the limit";
+        psi_cpu_some: counter ns "container.psi.cpu.some" "time at least one of its tasks waited for a processor";
+        psi_cpu_full: counter ns "container.psi.cpu.full" "time all of them did";
+        psi_memory_some: counter ns "container.psi.memory.some" "time at least one of its tasks waited for memory";
+        psi_memory_full: counter ns "container.psi.memory.full" "time all of them did";
+        psi_io_some: counter ns "container.psi.io.some" "time at least one of its tasks waited for I/O";
+        psi_io_full: counter ns "container.psi.io.full" "time all of them did";
+        version: state text "container.cgroup.version" "v1, v2 or v1+v2";
+    }
+
+    /// A control group's use of one block device, and its limits there.
+    group_io: GroupIo by link: Pair, from "/sys/fs/cgroup (io.stat, io.max; blkio.throttle.*)" {
+        read_bytes: counter bytes "container.blockio.io" "bytes read";
+        write_bytes: counter bytes "container.blockio.io" "bytes written";
+        reads: counter count "container.blockio.operations" "reads";
+        writes: counter count "container.blockio.operations" "writes";
+        read_bytes_limit: gauge bytes "container.blockio.limit" "bytes a second it may read; absent where unlimited";
+        write_bytes_limit: gauge bytes "container.blockio.limit" "bytes a second it may write";
+        reads_limit: gauge count "container.blockio.limit" "reads a second it may do";
+        writes_limit: gauge count "container.blockio.limit" "writes a second it may do";
+    }
+}

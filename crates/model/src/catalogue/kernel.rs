@@ -1,0 +1,70 @@
+//! The machine, its limits and settings, the kernel's log, and the observer itself.
+
+use super::*;
+use crate::key::Machine;
+use crate::value::Name;
+
+family_group! {
+    /// The kernel's own books.
+    kernel: KernelTables
+
+    /// What machine this is.
+    machine: MachineInfo by host: Machine, from "/proc/sys/kernel, /sys/devices/system/cpu, /sys/class/dmi, /proc/cpuinfo" {
+        name: state text "host.name" "host name";
+        release: state text "os.version" "kernel release";
+        boot: state text "host.boot_id" "identity of this boot";
+        processors: gauge count "system.cpu.logical.count" "processors online";
+        virtualization: state text "host.virtualization" "none, or the hypervisor's name";
+        clock_source: state text "system.clocksource" "clock source in use";
+        clock_sources: state text "system.clocksource.available" "clock sources there are";
+    }
+
+    /// Counts against the kernel's limits.
+    limits: Limits by host: Machine, from "/proc/sys/fs, /proc/sys/kernel" {
+        files: gauge count "system.limit.files" "files open on the whole machine";
+        files_max: gauge count "system.limit.files_max" "files that can be (fs.file-max)";
+        inodes: gauge count "system.limit.inodes" "inodes in memory";
+        open_files_max: gauge count "system.limit.nr_open" "the most a process' limit can be raised to (fs.nr_open)";
+        pid_max: gauge count "system.limit.pid_max" "process numbers there are";
+        threads_max: gauge count "system.limit.threads_max" "threads there can be";
+        map_count_max: gauge count "system.limit.map_count" "mappings a process can have";
+        aio: gauge count "system.limit.aio" "asynchronous requests promised";
+        aio_max: gauge count "system.limit.aio_max" "asynchronous requests that can be";
+    }
+
+    /// System V and POSIX shared memory, semaphores and queues against their limits (sysvipc(7)).
+    ipc: Ipc by host: Machine, from "/proc/sysvipc, /proc/sys/kernel" {
+        shm_segments: gauge count "system.ipc.shm_segments" "shared memory segments";
+        shm_segments_max: gauge count "system.ipc.shmmni" "segments there can be (kernel.shmmni)";
+        shm_bytes: gauge bytes "system.ipc.shm_bytes" "shared memory of all segments, each rounded up to pages";
+        shm_bytes_max: gauge bytes "system.ipc.shmall" "shared memory there can be (kernel.shmall x page size)";
+        shm_segment_max: gauge bytes "system.ipc.shmmax" "largest segment (kernel.shmmax)";
+        shm_largest: gauge bytes "system.ipc.shm_largest" "largest segment there is";
+        shm_creator: gauge count "system.ipc.shm_creator" "the process that made the most of it";
+        sem_arrays: gauge count "system.ipc.sem_arrays" "semaphore arrays";
+        sem_arrays_max: gauge count "system.ipc.semmni" "semaphore arrays there can be";
+        semaphores: gauge count "system.ipc.semaphores" "semaphores";
+        semaphores_max: gauge count "system.ipc.semmns" "semaphores there can be";
+        msg_queues: gauge count "system.ipc.msg_queues" "message queues";
+        msg_queues_max: gauge count "system.ipc.msgmni" "message queues there can be";
+    }
+
+    /// Settings that bear on a diagnosis, by their sysctl name.
+    setting: Setting by name: Name, from "/proc/sys" {
+        value: state text "system.sysctl" "the setting's value";
+    }
+
+    /// Lines the kernel logged while it was observed (Documentation/ABI/testing/dev-kmsg).
+    log: LogLine by sequence: u64, from "/dev/kmsg" {
+        level: gauge count "log.severity" "0 emergency to 7 debug";
+        time: counter ns "log.time" "time since boot";
+        text: state text "log.body" "the line";
+    }
+
+    /// What observing costs.
+    observer: Observer by host: Machine, from "getrusage(2)" {
+        cpu_time: counter ns "process.cpu.time" "processor time of whyslow";
+        rss: gauge bytes "process.memory.usage" "its resident memory";
+        pid: gauge count "process.pid" "its process number";
+    }
+}

@@ -1,0 +1,342 @@
+//! The metric catalogue: every metric is described once, on one line, and all else derives from that line.
+//!
+//! `family_group!` turns a line such as
+//!
+//! ```text
+//! reads: counter count "system.disk.operations" "reads completed";
+//! ```
+//!
+//! into the field of the row, its entry in [`families`], and its lookup by name. Columns on disk, exporters, the
+//! documentation (`whyslow metrics`) and the screens read the entry; readers in `sense` and `import` fill the field.
+//!
+//! Raw time is held as whole nanoseconds, so that nothing is rounded away; all that leaves a
+//! [`Window`](crate::window::Window) is in seconds.
+
+mod block;
+mod cgroup;
+mod kernel;
+mod memory;
+mod net;
+mod processor;
+mod task;
+
+pub use block::*;
+pub use cgroup::*;
+pub use kernel::*;
+pub use memory::*;
+pub use net::*;
+pub use processor::*;
+pub use task::*;
+
+use crate::snapshot::Snapshot;
+use crate::value::Value;
+use serde::Serialize;
+
+/// How a metric's readings relate to one another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// Only grows; what matters is the difference of two readings.
+    Counter,
+    /// A level; each reading stands for itself.
+    Gauge,
+    /// Words: a setting or a condition.
+    State,
+}
+
+/// The unit a raw reading is held in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum Unit {
+    /// Nanoseconds.
+    #[serde(rename = "ns")]
+    Nanoseconds,
+    /// Bytes.
+    #[serde(rename = "bytes")]
+    Bytes,
+    /// Things counted.
+    #[serde(rename = "count")]
+    Count,
+    /// A ratio, 0..1.
+    #[serde(rename = "ratio")]
+    Ratio,
+    /// Bits per second.
+    #[serde(rename = "bit/s")]
+    BitsPerSecond,
+    /// Hertz.
+    #[serde(rename = "Hz")]
+    Hertz,
+    /// Degrees Celsius.
+    #[serde(rename = "Cel")]
+    Celsius,
+    /// No unit: words.
+    #[serde(rename = "text")]
+    Text,
+}
+
+/// One metric of a family, as described in the catalogue.
+#[derive(Clone, Debug, Serialize)]
+pub struct Metric {
+    /// The name within its family; also the struct field and the column.
+    pub name: &'static str,
+    /// Counter, gauge or state.
+    pub kind: Kind,
+    /// The unit raw readings are in.
+    pub unit: Unit,
+    /// The OpenTelemetry name, `system.*` or `process.*` where the semantic conventions have one.
+    pub otel: &'static str,
+    /// One sentence.
+    pub help: &'static str,
+}
+
+/// A family of metrics: one row per entity, one column per metric.
+#[derive(Clone, Debug, Serialize)]
+pub struct FamilyInfo {
+    /// The family's name; also its table in a Snapshot and on disk.
+    pub name: &'static str,
+    /// What tells its rows apart.
+    pub key: &'static str,
+    /// Where the kernel keeps it.
+    pub source: &'static str,
+    /// One sentence on what a row is.
+    pub help: &'static str,
+    /// Its metrics, in column order.
+    pub metrics: &'static [Metric],
+}
+
+/// A row type of the catalogue.
+pub trait Family: Default + Clone + Send + 'static {
+    /// What tells rows apart.
+    type Key: Clone + Ord + std::fmt::Display;
+    /// The family's description.
+    const INFO: FamilyInfo;
+
+    /// This row's key.
+    fn key(&self) -> &Self::Key;
+    /// The rows of this family in a Snapshot, sorted by key.
+    fn rows(snapshot: &Snapshot) -> &[Self];
+    /// The same, to be filled by a reader.
+    fn rows_mut(snapshot: &mut Snapshot) -> &mut Vec<Self>;
+    /// The reading of the metric at `column` of `INFO.metrics`; `None` past the end.
+    fn value(&self, column: usize) -> Option<Value>;
+    /// Sets a counter or gauge by its name, for readers of `name value` files. False where there is no such number.
+    fn set(&mut self, name: &str, value: u64) -> bool;
+}
+
+/// Every family, in the catalogue's order.
+pub fn families() -> Vec<FamilyInfo> {
+    [
+        Processor::FAMILIES,
+        MemoryTables::FAMILIES,
+        BlockTables::FAMILIES,
+        NetTables::FAMILIES,
+        CgroupTables::FAMILIES,
+        TaskTables::FAMILIES,
+        KernelTables::FAMILIES,
+    ]
+    .concat()
+}
+
+macro_rules! metric_type {
+    (counter) => {
+        $crate::value::Counter
+    };
+    (gauge) => {
+        $crate::value::Gauge
+    };
+    (state) => {
+        $crate::value::State
+    };
+}
+
+macro_rules! metric_kind {
+    (counter) => {
+        $crate::catalogue::Kind::Counter
+    };
+    (gauge) => {
+        $crate::catalogue::Kind::Gauge
+    };
+    (state) => {
+        $crate::catalogue::Kind::State
+    };
+}
+
+macro_rules! metric_unit {
+    (ns) => {
+        $crate::catalogue::Unit::Nanoseconds
+    };
+    (bytes) => {
+        $crate::catalogue::Unit::Bytes
+    };
+    (count) => {
+        $crate::catalogue::Unit::Count
+    };
+    (ratio) => {
+        $crate::catalogue::Unit::Ratio
+    };
+    (bps) => {
+        $crate::catalogue::Unit::BitsPerSecond
+    };
+    (hz) => {
+        $crate::catalogue::Unit::Hertz
+    };
+    (celsius) => {
+        $crate::catalogue::Unit::Celsius
+    };
+    (text) => {
+        $crate::catalogue::Unit::Text
+    };
+}
+
+macro_rules! metric_set {
+    (state, $slot:expr, $value:expr) => {{
+        let _ = $value;
+        false
+    }};
+    ($kind:ident, $slot:expr, $value:expr) => {{
+        $slot = $value.into();
+        true
+    }};
+}
+
+/// Declares a group of families: its tables, its row types and their entries in the catalogue.
+macro_rules! family_group {
+    (
+        $(#[doc = $group_doc:literal])* $group_field:ident : $Group:ident
+        $(
+            $(#[doc = $doc:literal])+
+            $table:ident : $Row:ident by $key:ident : $Key:ty, from $source:literal {
+                $( $field:ident : $kind:ident $unit:ident $otel:literal $help:literal; )*
+            }
+        )*
+    ) => {
+        $(#[doc = $group_doc])*
+        #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+        #[serde(default)]
+        pub struct $Group {
+            $( $(#[doc = $doc])+ pub $table: Vec<$Row>, )*
+        }
+
+        impl $Group {
+            /// The families of this group.
+            pub const FAMILIES: &'static [$crate::catalogue::FamilyInfo] =
+                &[ $( <$Row as $crate::catalogue::Family>::INFO ),* ];
+
+            /// Takes over the rows that `other` has; a table it lacks is left as it is.
+            pub(crate) fn absorb(&mut self, other: Self) {
+                $( if !other.$table.is_empty() {
+                    if self.$table.is_empty() { self.$table = other.$table } else { self.$table.extend(other.$table) }
+                } )*
+            }
+
+            /// Sorts every table by key.
+            pub(crate) fn sort(&mut self) {
+                $( self.$table.sort_by(|a, b| a.$key.cmp(&b.$key)); )*
+            }
+        }
+
+        $(
+            $(#[doc = $doc])+
+            #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+            pub struct $Row {
+                /// What tells the rows apart.
+                pub $key: $Key,
+                $(
+                    #[doc = $help]
+                    #[serde(default)]
+                    pub $field: metric_type!($kind),
+                )*
+            }
+
+            impl Default for $Row {
+                fn default() -> Self {
+                    Self { $key: $crate::key::unset(), $( $field: Default::default(), )* }
+                }
+            }
+
+            impl $Row {
+                /// A row of which only the key is known.
+                pub fn new($key: $Key) -> Self {
+                    Self { $key, $( $field: Default::default(), )* }
+                }
+            }
+
+            impl $crate::catalogue::Family for $Row {
+                type Key = $Key;
+                const INFO: $crate::catalogue::FamilyInfo = $crate::catalogue::FamilyInfo {
+                    name: stringify!($table),
+                    key: stringify!($key),
+                    source: $source,
+                    help: concat!($($doc),+).trim_ascii(),
+                    metrics: &[ $( $crate::catalogue::Metric {
+                        name: stringify!($field),
+                        kind: metric_kind!($kind),
+                        unit: metric_unit!($unit),
+                        otel: $otel,
+                        help: $help,
+                    } ),* ],
+                };
+
+                fn key(&self) -> &$Key {
+                    &self.$key
+                }
+
+                fn rows(snapshot: &$crate::snapshot::Snapshot) -> &[Self] {
+                    &snapshot.$group_field.$table
+                }
+
+                fn rows_mut(snapshot: &mut $crate::snapshot::Snapshot) -> &mut Vec<Self> {
+                    &mut snapshot.$group_field.$table
+                }
+
+                fn value(&self, column: usize) -> Option<$crate::value::Value> {
+                    let mut _at = 0;
+                    $(
+                        if column == _at { return Some(self.$field.clone().into()); }
+                        _at += 1;
+                    )*
+                    None
+                }
+
+                fn set(&mut self, name: &str, _value: u64) -> bool {
+                    match name {
+                        $( stringify!($field) => metric_set!($kind, self.$field, _value), )*
+                        _ => false,
+                    }
+                }
+            }
+        )*
+    };
+}
+
+use {family_group, metric_kind, metric_set, metric_type, metric_unit};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn names_are_unique_and_described() {
+        let mut families_seen = HashSet::new();
+        for family in families() {
+            assert!(families_seen.insert(family.name), "family {} twice", family.name);
+            assert!(!family.help.is_empty() && !family.source.is_empty());
+            let mut seen = HashSet::new();
+            for m in family.metrics {
+                assert!(seen.insert(m.name), "{}.{} twice", family.name, m.name);
+                assert!(!m.help.is_empty() && !m.otel.is_empty(), "{}.{}", family.name, m.name);
+                assert_eq!(m.kind == Kind::State, m.unit == Unit::Text, "{}.{}", family.name, m.name);
+            }
+        }
+    }
+
+    #[test]
+    fn a_row_is_read_by_column_and_set_by_name() {
+        let mut row = Cpu::new(0);
+        assert!(row.set("user", 7));
+        assert!(!row.set("no_such_metric", 7));
+        let column = Cpu::INFO.metrics.iter().position(|m| m.name == "user").unwrap();
+        assert_eq!(row.value(column), Some(Value::Counter(7.into())));
+        assert_eq!(row.value(Cpu::INFO.metrics.len()), None);
+    }
+}

@@ -1,0 +1,176 @@
+//! The network: interfaces, protocols, connections, sockets, queueing disciplines.
+
+use super::*;
+use crate::key::{Machine, NetKey, SocketKey};
+
+family_group! {
+    /// What the network did, in every network namespace that can be seen.
+    net: NetTables
+
+    /// Packets by interface.
+    interface: Interface by interface: NetKey, from "/proc/net/dev" {
+        rx_bytes: counter bytes "system.network.io" "bytes received";
+        rx_packets: counter count "system.network.packets" "packets received";
+        rx_errors: counter count "system.network.errors" "bad packets received";
+        rx_dropped: counter count "system.network.dropped" "packets dropped on receipt";
+        rx_fifo: counter count "system.network.fifo" "packets lost because the ring overflowed";
+        rx_frame: counter count "system.network.frame" "framing (alignment, crc) errors";
+        rx_multicast: counter count "system.network.multicast" "multicast packets received";
+        tx_bytes: counter bytes "system.network.io" "bytes sent";
+        tx_packets: counter count "system.network.packets" "packets sent";
+        tx_errors: counter count "system.network.errors" "packets that could not be sent";
+        tx_dropped: counter count "system.network.dropped" "packets dropped on sending";
+        tx_fifo: counter count "system.network.fifo" "underruns on sending";
+        tx_collisions: counter count "system.network.collisions" "collisions";
+        tx_carrier: counter count "system.network.carrier" "carrier lost on sending";
+    }
+
+    /// How an interface is set up (rtnetlink(7), ethtool netlink).
+    link: Link by interface: NetKey, from "rtnetlink, ethtool" {
+        speed: gauge bps "system.network.speed" "negotiated speed; absent where the driver knows none";
+        duplex: state text "system.network.duplex" "full or half";
+        mtu: gauge bytes "system.network.mtu" "largest packet";
+        operstate: state text "system.network.operstate" "up, down, unknown";
+        kind: state text "system.network.kind" "veth, bridge, vlan, tun, ...; absent for a physical device";
+        driver: state text "system.network.driver" "the driver";
+        tx_queue_length: gauge count "system.network.txqueuelen" "packets the queueing discipline holds by default";
+        peer_ns: state text "system.network.peer_namespace" "the namespace of a veth's other end, where that is another";
+        ring_rx: gauge count "system.network.ring_rx" "receive ring entries in force";
+        ring_rx_max: gauge count "system.network.ring_rx_max" "receive ring entries possible";
+        ring_tx: gauge count "system.network.ring_tx" "transmit ring entries in force";
+        ring_tx_max: gauge count "system.network.ring_tx_max" "transmit ring entries possible";
+        coalesce_rx: gauge ns "system.network.coalesce_rx" "delay before a receive interrupt (rx-usecs)";
+        coalesce_rx_frames: gauge count "system.network.coalesce_rx_frames" "packets before a receive interrupt";
+        coalesce_tx: gauge ns "system.network.coalesce_tx" "delay before a transmit interrupt";
+        coalesce_adaptive_rx: gauge count "system.network.coalesce_adaptive" "1 where the driver adapts the delay";
+        carrier_changes: counter count "system.network.carrier_changes" "times the link went up or down";
+        addresses: state text "system.network.addresses" "addresses, separated by spaces";
+    }
+
+    /// A driver's own counters (ethtool -S).
+    driver_counter: DriverCounter by counter: NetKey, from "ethtool" {
+        count: counter count "system.network.driver" "the counter";
+    }
+
+    /// Protocol counters by network namespace (RFC 1213, 2012, 2013, 4022 and Linux' own); the key's name is `ip`.
+    protocol: Protocol by scope: NetKey, from "/proc/net/snmp, /proc/net/netstat, /proc/net/sockstat" {
+        ip_in_receives: counter count "system.network.ip.in" "IPv4 packets received";
+        ip_in_discards: counter count "system.network.ip.in_discards" "IPv4 packets discarded on receipt for want of resources";
+        ip_out_discards: counter count "system.network.ip.out_discards" "IPv4 packets discarded on sending";
+        ip_reasm_fails: counter count "system.network.ip.reassembly_fails" "failures to reassemble fragments";
+        tcp_active_opens: counter count "system.network.tcp.active_opens" "connections opened from here";
+        tcp_passive_opens: counter count "system.network.tcp.passive_opens" "connections opened from the other end";
+        tcp_attempt_fails: counter count "system.network.tcp.attempt_fails" "attempts to connect that failed";
+        tcp_estab_resets: counter count "system.network.tcp.resets" "connections reset";
+        tcp_curr_estab: gauge count "system.network.connection.count" "connections that stand";
+        tcp_in_segs: counter count "system.network.tcp.in" "segments received";
+        tcp_out_segs: counter count "system.network.tcp.out" "segments sent, retransmissions not included";
+        tcp_retrans_segs: counter count "system.network.tcp.retransmits" "segments sent again";
+        tcp_in_errs: counter count "system.network.tcp.in_errors" "bad segments received";
+        tcp_out_rsts: counter count "system.network.tcp.out_resets" "resets sent";
+        tcp_ext_listen_overflows: counter count "system.network.tcp.listen_overflows" "connections dropped because an accept queue was full";
+        tcp_ext_listen_drops: counter count "system.network.tcp.listen_drops" "connections dropped at a listening socket for any reason";
+        tcp_ext_tcp_req_q_full_drop: counter count "system.network.tcp.syn_drops" "SYNs dropped because the SYN queue was full";
+        tcp_ext_tcp_req_q_full_do_cookies: counter count "system.network.tcp.syn_cookies" "SYNs answered with a cookie because the SYN queue was full";
+        tcp_ext_tcp_backlog_drop: counter count "system.network.tcp.backlog_drops" "segments dropped because a socket's backlog was full";
+        tcp_ext_tcp_rcv_q_drop: counter count "system.network.tcp.receive_queue_drops" "segments dropped because a receive queue was full";
+        tcp_ext_prune_called: counter count "system.network.tcp.pruned" "times a receive queue was pruned for want of buffer";
+        tcp_ext_tcp_rcv_collapsed: counter count "system.network.tcp.collapsed" "segments collapsed for want of buffer";
+        tcp_ext_tcp_timeouts: counter count "system.network.tcp.timeouts" "retransmission timers that expired";
+        tcp_ext_tcp_lost_retransmit: counter count "system.network.tcp.lost_retransmits" "retransmissions that were lost too";
+        tcp_ext_tcp_syn_retrans: counter count "system.network.tcp.syn_retransmits" "SYNs and SYN-ACKs sent again";
+        tcp_ext_tcp_spurious_rtos: counter count "system.network.tcp.spurious_timeouts" "timeouts found to be needless";
+        tcp_ext_tcp_memory_pressures: counter count "system.network.tcp.memory_pressures" "times TCP came under memory pressure";
+        tcp_ext_tcp_abort_on_memory: counter count "system.network.tcp.memory_aborts" "connections given up for want of memory";
+        tcp_ext_tcp_to_zero_window_adv: counter count "system.network.tcp.zero_windows" "times a receive window was shut";
+        tcp_ext_tw: counter count "system.network.tcp.time_wait" "connections that passed through TIME_WAIT";
+        udp_in_datagrams: counter count "system.network.udp.in" "datagrams delivered";
+        udp_no_ports: counter count "system.network.udp.no_ports" "datagrams for which nobody listened";
+        udp_in_errors: counter count "system.network.udp.in_errors" "datagrams that could not be delivered";
+        udp_out_datagrams: counter count "system.network.udp.out" "datagrams sent";
+        udp_rcvbuf_errors: counter count "system.network.udp.receive_buffer_errors" "datagrams dropped because a receive buffer was full";
+        udp_sndbuf_errors: counter count "system.network.udp.send_buffer_errors" "datagrams dropped because a send buffer was full";
+        tcp_in_use: gauge count "system.network.tcp.sockets" "TCP sockets in use";
+        tcp_orphans: gauge count "system.network.tcp.orphans" "TCP sockets no process holds";
+        tcp_time_wait: gauge count "system.network.tcp.time_wait_sockets" "TCP sockets in TIME_WAIT";
+        tcp_memory: gauge bytes "system.network.tcp.memory" "memory of TCP buffers";
+        udp_in_use: gauge count "system.network.udp.sockets" "UDP sockets in use";
+        udp_memory: gauge bytes "system.network.udp.memory" "memory of UDP buffers";
+    }
+
+    /// TCP connections that carry data (sock_diag(7), struct tcp_info of include/uapi/linux/tcp.h).
+    connection: Connection by socket: SocketKey, from "sock_diag" {
+        state: state text "network.connection.state" "TCP state";
+        pid: gauge count "process.pid" "a process that holds the socket";
+        interface: state text "network.interface.name" "the interface the route to the peer leaves by";
+        bytes_acked: counter bytes "network.tcp.bytes_acked" "bytes the peer confirmed";
+        bytes_received: counter bytes "network.tcp.bytes_received" "bytes received in order";
+        segments_out: counter count "network.tcp.segments_out" "segments sent";
+        segments_in: counter count "network.tcp.segments_in" "segments received";
+        retransmits: counter count "network.tcp.retransmits" "segments sent again (tcpi_total_retrans)";
+        bytes_retransmitted: counter bytes "network.tcp.bytes_retransmitted" "bytes sent again";
+        busy_time: counter ns "network.tcp.busy_time" "time with unconfirmed or unsent data (tcpi_busy_time)";
+        rwnd_limited: counter ns "network.tcp.rwnd_limited" "time held back by the peer's receive window";
+        sndbuf_limited: counter ns "network.tcp.sndbuf_limited" "time held back by the own send buffer";
+        rtt: gauge ns "network.tcp.rtt" "smoothed round-trip time";
+        rtt_var: gauge ns "network.tcp.rtt_variance" "its mean deviation";
+        min_rtt: gauge ns "network.tcp.min_rtt" "smallest round-trip time seen";
+        receive_rtt: gauge ns "network.tcp.receive_rtt" "round-trip time as the receiver estimates it";
+        congestion_window: gauge count "network.tcp.cwnd" "congestion window, in segments";
+        slow_start_threshold: gauge count "network.tcp.ssthresh" "slow start threshold, in segments";
+        mss: gauge bytes "network.tcp.mss" "segment size sent";
+        peer_window: gauge bytes "network.tcp.peer_window" "the peer's receive window (tcpi_snd_wnd)";
+        own_window: gauge bytes "network.tcp.own_window" "the receive window offered (tcpi_rcv_wnd)";
+        receive_space: gauge bytes "network.tcp.receive_space" "receive buffer autotuning's estimate";
+        delivery_rate: gauge bps "network.tcp.delivery_rate" "rate at which data was last delivered";
+        pacing_rate: gauge bps "network.tcp.pacing_rate" "rate the sender paces at";
+        app_limited: gauge count "network.tcp.app_limited" "1 where the delivery rate was limited by the application";
+        not_sent: gauge bytes "network.tcp.not_sent" "bytes waiting to be sent";
+        unacked: gauge count "network.tcp.unacked" "segments in flight";
+        lost: gauge count "network.tcp.lost" "segments taken for lost";
+        receive_queue: gauge bytes "network.tcp.receive_queue" "bytes the application has not read";
+        send_queue: gauge bytes "network.tcp.send_queue" "bytes the peer has not confirmed";
+        receive_buffer: gauge bytes "network.tcp.receive_buffer" "receive buffer (sk_rcvbuf)";
+        send_buffer: gauge bytes "network.tcp.send_buffer" "send buffer (sk_sndbuf)";
+        congestion_control: state text "network.tcp.congestion_control" "algorithm";
+    }
+
+    /// Listening TCP sockets.
+    listener: Listener by socket: SocketKey, from "sock_diag" {
+        pid: gauge count "process.pid" "a process that holds the socket";
+        backlog: gauge count "network.listen.backlog" "connections waiting to be accepted";
+        backlog_limit: gauge count "network.listen.limit" "connections that may wait";
+        drops: counter count "network.listen.drops" "connections dropped at this socket";
+    }
+
+    /// UDP sockets that are bound.
+    datagram: Datagram by socket: SocketKey, from "sock_diag" {
+        pid: gauge count "process.pid" "a process that holds the socket";
+        receive_queue: gauge bytes "network.udp.receive_queue" "buffer memory that waits to be read";
+        receive_buffer: gauge bytes "network.udp.receive_buffer" "receive buffer (sk_rcvbuf)";
+        drops: counter count "network.udp.drops" "datagrams dropped at this socket";
+    }
+
+    /// Queueing disciplines and classes, one row per handle.
+    qdisc: Qdisc by qdisc: NetKey, from "rtnetlink" {
+        interface: state text "network.interface.name" "the interface it serves";
+        kind: state text "network.qdisc.kind" "tbf, htb, fq_codel, ...";
+        bytes: counter bytes "network.qdisc.bytes" "bytes sent";
+        packets: counter count "network.qdisc.packets" "packets sent";
+        drops: counter count "network.qdisc.drops" "packets dropped";
+        overlimits: counter count "network.qdisc.overlimits" "packets held back by the rate";
+        requeues: counter count "network.qdisc.requeues" "packets put back because the device was busy";
+        backlog: gauge bytes "network.qdisc.backlog" "bytes waiting";
+        queue_length: gauge count "network.qdisc.length" "packets waiting";
+        rate: gauge bps "network.qdisc.rate" "rate set, for shapers";
+    }
+
+    /// Connection tracking.
+    conntrack: Conntrack by host: Machine, from "/proc/sys/net/netfilter, /proc/net/stat/nf_conntrack" {
+        count: gauge count "system.conntrack.count" "connections tracked";
+        max: gauge count "system.conntrack.limit" "connections that can be";
+        drops: counter count "system.conntrack.drops" "packets dropped because no entry could be had";
+        early_drops: counter count "system.conntrack.early_drops" "entries thrown out to make room";
+        insert_failed: counter count "system.conntrack.insert_failed" "entries that could not be inserted";
+    }
+}

@@ -1,0 +1,85 @@
+//! Processors: time by mode, interrupts, frequency, pressure.
+
+use super::*;
+use crate::key::{Machine, PerCpu};
+
+family_group! {
+    /// What the processors did.
+    processor: Processor
+
+    /// Processor time by mode since boot, one row per online processor.
+    cpu: Cpu by cpu: u32, from "/proc/stat" {
+        user: counter ns "system.cpu.time" "time in user mode, guests included, niced tasks not";
+        nice: counter ns "system.cpu.time" "time in user mode of niced tasks";
+        system: counter ns "system.cpu.time" "time in kernel mode, interrupts not included";
+        idle: counter ns "system.cpu.time" "time idle with no request outstanding";
+        iowait: counter ns "system.cpu.time" "time idle while a request of a task that last ran here was outstanding";
+        irq: counter ns "system.cpu.time" "time servicing interrupts";
+        softirq: counter ns "system.cpu.time" "time servicing softirqs";
+        steal: counter ns "system.cpu.time" "time the hypervisor gave to others while this processor had work";
+        guest: counter ns "system.cpu.time" "time running virtual processors (already within user)";
+        guest_nice: counter ns "system.cpu.time" "time running niced virtual processors (already within nice)";
+    }
+
+    /// Counters and load of the whole machine.
+    system: System by host: Machine, from "/proc/stat, /proc/loadavg, /proc/uptime" {
+        interrupts: counter count "system.interrupts" "interrupts serviced";
+        context_switches: counter count "system.context_switches" "context switches";
+        forks: counter count "system.processes.created" "processes and threads created";
+        running: gauge count "system.processes.running" "tasks runnable or running";
+        blocked: gauge count "system.processes.blocked" "tasks waiting for a block request";
+        load_1m: gauge count "system.cpu.load_average.1m" "runnable and uninterruptible tasks, averaged over 1 minute";
+        load_5m: gauge count "system.cpu.load_average.5m" "the same over 5 minutes";
+        load_15m: gauge count "system.cpu.load_average.15m" "the same over 15 minutes";
+        tasks: gauge count "system.processes.count" "processes and threads that exist";
+        uptime: counter ns "system.uptime" "time since boot";
+    }
+
+    /// Time tasks of the whole machine stood still for want of a resource (pressure stall information).
+    pressure: Pressure by host: Machine, from "/proc/pressure" {
+        cpu_some: counter ns "system.psi.cpu.some" "time at least one runnable task waited for a processor";
+        memory_some: counter ns "system.psi.memory.some" "time at least one task waited for memory";
+        memory_full: counter ns "system.psi.memory.full" "time all non-idle tasks waited for memory";
+        io_some: counter ns "system.psi.io.some" "time at least one task waited for I/O";
+        io_full: counter ns "system.psi.io.full" "time all non-idle tasks waited for I/O";
+        irq_full: counter ns "system.psi.irq.full" "time tasks were held up by interrupt work";
+    }
+
+    /// Interrupts by line and processor; rows that stand at zero are left out.
+    irq: Irq by line: PerCpu, from "/proc/interrupts" {
+        count: counter count "system.interrupts" "interrupts serviced";
+        device: state text "system.interrupt.device" "the devices behind the line";
+    }
+
+    /// Softirqs by vector and processor.
+    softirq: Softirq by vector: PerCpu, from "/proc/softirqs" {
+        count: counter count "system.softirqs" "softirqs serviced";
+    }
+
+    /// Packet backlog work by processor.
+    softnet: Softnet by cpu: u32, from "/proc/net/softnet_stat" {
+        processed: counter count "system.softnet.processed" "packets taken from the backlog or polled";
+        dropped: counter count "system.softnet.dropped" "packets dropped because the backlog was full";
+        squeezed: counter count "system.softnet.squeezed" "times the budget or time ran out with work left";
+        received_rps: counter count "system.softnet.received_rps" "times woken by another processor to take packets";
+        flow_limited: counter count "system.softnet.flow_limited" "packets dropped by the flow limit";
+    }
+
+    /// Clock frequency and its limits by processor.
+    frequency: Frequency by cpu: u32, from "/sys/devices/system/cpu/cpu*/cpufreq, thermal_throttle" {
+        current: gauge hz "system.cpu.frequency" "frequency now";
+        limit: gauge hz "system.cpu.frequency.limit" "highest frequency the governor's policy allows";
+        hardware_max: gauge hz "system.cpu.frequency.max" "highest frequency the hardware has";
+        governor: state text "system.cpu.governor" "the frequency governor";
+        core_throttles: counter count "system.cpu.throttles.core" "times the core was throttled for heat";
+        package_throttles: counter count "system.cpu.throttles.package" "times the package was throttled for heat";
+    }
+
+    /// Temperature by thermal zone.
+    thermal: Thermal by zone: Name, from "/sys/class/thermal" {
+        temperature: gauge celsius "hw.temperature" "temperature now";
+        kind: state text "hw.name" "what the zone measures";
+    }
+}
+
+use crate::value::Name;

@@ -1,0 +1,63 @@
+//! Processes and threads.
+
+use super::*;
+use crate::key::TaskKey;
+
+family_group! {
+    /// Who does the work.
+    task: TaskTables
+
+    /// Processes: sums over their threads where the kernel keeps such sums (proc(5)).
+    process: Process by task: TaskKey, from "/proc/PID" {
+        command: state text "process.command" "the name the kernel keeps (15 bytes)";
+        parent: gauge count "process.parent_pid" "parent process";
+        state: state text "process.state" "R, S, D, T, Z, I ...";
+        wait_channel: state text "process.wait_channel" "the kernel function the main thread sleeps in";
+        cgroup: state text "process.cgroup" "its control group";
+        user: counter ns "process.cpu.time" "time in user mode";
+        system: counter ns "process.cpu.time" "time in kernel mode";
+        children_user: counter ns "process.children.user" "time in user mode of children waited for";
+        children_system: counter ns "process.children.system" "time in kernel mode of children waited for";
+        run_delay: counter ns "process.run_delay" "time on a run queue, waiting for a processor";
+        block_delay: counter ns "process.block_delay" "time waiting for block I/O (needs delay accounting)";
+        minor_faults: counter count "process.paging.faults" "page faults without I/O";
+        major_faults: counter count "process.paging.faults" "page faults that needed I/O";
+        voluntary_switches: counter count "process.context_switches" "times it gave the processor up to wait";
+        involuntary_switches: counter count "process.context_switches" "times the processor was taken from it";
+        threads: gauge count "process.thread.count" "threads";
+        nice: gauge count "process.nice" "nice value";
+        policy: state text "process.scheduling_policy" "scheduling class";
+        rss: gauge bytes "process.memory.usage" "resident memory";
+        rss_anon: gauge bytes "process.memory.anon" "of that anonymous";
+        rss_file: gauge bytes "process.memory.file" "of that mapped files";
+        rss_shmem: gauge bytes "process.memory.shmem" "of that shared memory";
+        swap: gauge bytes "process.memory.swap" "swapped out";
+        virtual_size: gauge bytes "process.memory.virtual" "address space";
+        read_chars: counter bytes "process.io.read_chars" "bytes asked of read calls, cached or not";
+        write_chars: counter bytes "process.io.write_chars" "bytes given to write calls";
+        read_calls: counter count "process.io.read_calls" "read calls";
+        write_calls: counter count "process.io.write_calls" "write calls";
+        read_bytes: counter bytes "process.disk.io" "bytes it caused to be read from storage";
+        write_bytes: counter bytes "process.disk.io" "bytes it made dirty or wrote directly";
+        cancelled_write_bytes: counter bytes "process.disk.cancelled" "bytes it made clean again before they were written";
+        open_files: gauge count "process.unix.file_descriptor.count" "open file descriptors";
+        open_files_limit: gauge count "process.unix.file_descriptor.limit" "how many it may open (soft limit)";
+        processes_limit: gauge count "process.limit.processes" "how many processes its user may have (soft limit)";
+        user_id: gauge count "process.user_id" "the user it runs as";
+        kernel_thread: gauge count "process.kernel_thread" "1 for a thread of the kernel itself";
+    }
+
+    /// Threads of processes that have more than one.
+    thread: Thread by task: TaskKey, from "/proc/PID/task/TID" {
+        command: state text "thread.name" "the thread's name";
+        state: state text "thread.state" "R, S, D ...";
+        wait_channel: state text "thread.wait_channel" "the kernel function it sleeps in";
+        user: counter ns "thread.cpu.time" "time in user mode";
+        system: counter ns "thread.cpu.time" "time in kernel mode";
+        run_delay: counter ns "thread.run_delay" "time on a run queue, waiting for a processor";
+        block_delay: counter ns "thread.block_delay" "time waiting for block I/O (needs delay accounting)";
+        major_faults: counter count "thread.paging.faults" "page faults that needed I/O";
+        processor: gauge count "thread.processor" "the processor it ran on last";
+        nice: gauge count "thread.nice" "nice value";
+    }
+}

@@ -1,0 +1,260 @@
+//! The diagnosis document, `whyslow.diagnosis/1`: public interface, described in docs/diagnosis.md. Fields may be added;
+//! these stay.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The version this code writes.
+pub const SCHEMA: &str = "whyslow.diagnosis/1";
+
+/// What was found, on what evidence, what it is not, and what to do.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Diagnosis {
+    /// Always [`SCHEMA`].
+    pub schema: String,
+    /// The machine.
+    pub host: Host,
+    /// The time looked at.
+    pub window: Span,
+    /// The answer in one word.
+    pub verdict: Verdict,
+    /// Root causes first, by impact; effects after them.
+    pub findings: Vec<Finding>,
+    /// What it is not, each with the number that clears it.
+    pub ruled_out: Vec<RuledOut>,
+    /// What could not be seen.
+    pub blind_spots: Vec<BlindSpot>,
+    /// What observing cost.
+    pub cost: Cost,
+}
+
+/// The machine a diagnosis is of; `null` where unknown.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Host {
+    /// Host name.
+    pub name: Option<String>,
+    /// Kernel release.
+    pub kernel: Option<String>,
+    /// Processors online.
+    pub cpus: Option<u32>,
+    /// Usable memory.
+    pub memory_bytes: Option<u64>,
+    /// `none` or the hypervisor.
+    pub virtualization: Option<String>,
+}
+
+/// The time a diagnosis covers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Span {
+    /// First sample, RFC 3339.
+    pub start: Option<String>,
+    /// Last sample, RFC 3339.
+    pub end: Option<String>,
+    /// From the first to the last.
+    pub seconds: f64,
+    /// How many samples.
+    pub samples: usize,
+    /// Where they came from.
+    pub source: Origin,
+}
+
+/// Where samples came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Origin {
+    /// This machine, now.
+    Live,
+    /// A recording.
+    Recording,
+    /// Other tools' output.
+    Import,
+}
+
+/// The answer in one word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// Somebody waits, and we know for what.
+    Bottleneck,
+    /// Nobody waits for anything that is short or broken.
+    Healthy,
+    /// Too little could be seen.
+    Undetermined,
+}
+
+/// How sure a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Confidence {
+    /// A suspicion, with its reason.
+    Low,
+    /// Likely; a look-alike is not excluded.
+    Medium,
+    /// The look-alikes are excluded.
+    High,
+}
+
+/// What a finding, or a culprit, is about, named as the system spells it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Subject {
+    /// host, cpu, process, thread, cgroup, device, partition, mount, interface, connection, irq, socket, array, limit,
+    /// database.
+    pub kind: String,
+    /// Its name.
+    pub name: String,
+    /// Its process, where it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pid: Option<u32>,
+    /// Its thread, where it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tid: Option<u32>,
+    /// Its network namespace, where that is not the observer's own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub netns: Option<String>,
+}
+
+impl Subject {
+    /// A subject that has no process.
+    pub fn new(kind: &str, name: impl Into<String>) -> Self {
+        Self { kind: kind.into(), name: name.into(), ..Self::default() }
+    }
+
+    /// The machine itself.
+    pub fn host() -> Self {
+        Self::new("host", "host")
+    }
+}
+
+/// One cause, or one effect.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Finding {
+    /// From docs/findings.md.
+    pub id: String,
+    /// The thing that is short or broken.
+    pub subject: Subject,
+    /// Who uses it up, largest first.
+    pub culprits: Vec<Culprit>,
+    /// The part of the window, 0..1, in which work was delayed by this cause.
+    pub impact: f64,
+    /// How sure this is.
+    pub confidence: Confidence,
+    /// One sentence a tired person understands.
+    pub summary: String,
+    /// The numbers.
+    pub evidence: Vec<Evidence>,
+    /// Keys `id@subject` of the findings that are effects of this one.
+    pub explains: Vec<String>,
+    /// The key of the finding this one is an effect of.
+    pub explained_by: Option<String>,
+    /// One change at a time, best first.
+    pub actions: Vec<Action>,
+}
+
+impl Finding {
+    /// The key others refer to it by.
+    pub fn key(&self) -> String {
+        format!("{}@{}", self.id, self.subject.name)
+    }
+}
+
+/// Who uses a resource up.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Culprit {
+    /// process, thread, cgroup, device ...
+    pub kind: String,
+    /// Its name.
+    pub name: String,
+    /// Its process.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pid: Option<u32>,
+    /// Its control group.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cgroup: Option<String>,
+    /// Its part, 0..1.
+    pub share: f64,
+    /// Of what.
+    pub of: String,
+}
+
+/// One number that bears a finding out.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Evidence {
+    /// The signal's name.
+    pub metric: String,
+    /// Its value: a number, or words.
+    pub value: Reading,
+    /// Its unit: s, bytes, bytes/s, 1/s, ratio, count, bit/s, text.
+    pub unit: String,
+    /// What one would expect on a machine that is well.
+    pub expected: String,
+    /// Where it was read.
+    pub source: String,
+    /// The formula, where the value is derived.
+    pub how: String,
+}
+
+/// A number or words.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Reading {
+    /// A number in the unit that stands beside it.
+    Number(f64),
+    /// Words.
+    Text(String),
+}
+
+/// One change to make.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Action {
+    /// `tunable` where a setting does it, else `advice`.
+    pub kind: ActionKind,
+    /// What to do, in words.
+    pub text: String,
+    /// The settings, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub set: BTreeMap<String, String>,
+    /// The command that makes or proves it.
+    #[serde(rename = "try", default, skip_serializing_if = "Option::is_none")]
+    pub try_command: Option<String>,
+}
+
+/// What kind of change an action is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ActionKind {
+    /// A setting of the kernel.
+    Tunable,
+    /// Something a person does.
+    Advice,
+}
+
+/// What it is not.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RuledOut {
+    /// A finding's id, or a resource: cpu, memory, disk, network.
+    pub id: String,
+    /// Why, with the number that clears it.
+    pub because: String,
+}
+
+/// What could not be seen.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct BlindSpot {
+    /// What.
+    pub what: String,
+    /// Why.
+    pub why: String,
+    /// What would let us see it.
+    pub remedy: String,
+}
+
+/// What observing cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Cost {
+    /// Processor time in seconds.
+    pub cpu_seconds: f64,
+    /// The same as a part of the machine's processors over the window.
+    pub cpu_share: f64,
+    /// Largest resident memory.
+    pub memory_bytes: u64,
+}

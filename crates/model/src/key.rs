@@ -1,0 +1,127 @@
+//! What tells the rows of a family apart.
+
+use crate::value::Name;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::net::SocketAddr;
+
+/// The key of a family that has one row: the machine itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Machine;
+
+impl fmt::Display for Machine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("host")
+    }
+}
+
+/// Something counted per processor: an interrupt line, a softirq vector.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct PerCpu {
+    /// The line or vector as /proc/interrupts or /proc/softirqs names it.
+    pub name: Name,
+    /// Processor number.
+    pub cpu: u32,
+}
+
+impl fmt::Display for PerCpu {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} on cpu{}", self.name, self.cpu)
+    }
+}
+
+/// A process or thread. The start time tells a reused number apart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct TaskKey {
+    /// Process (thread group) number.
+    pub pid: u32,
+    /// Thread number; equal to `pid` for a process as a whole.
+    pub tid: u32,
+    /// Start, in clock ticks since boot (field 22 of /proc/PID/stat).
+    pub start: u64,
+}
+
+impl fmt::Display for TaskKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.pid == self.tid { write!(f, "{}", self.pid) } else { write!(f, "{}/{}", self.pid, self.tid) }
+    }
+}
+
+/// Something named within a network namespace: an interface, a protocol's counters.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct NetKey {
+    /// The namespace: empty for the observer's own, else its name under /run/netns, or `net:[inode]`.
+    pub ns: Name,
+    /// The name within it.
+    pub name: Name,
+}
+
+impl fmt::Display for NetKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.ns.is_empty() { write!(f, "{}", self.name) } else { write!(f, "{}@{}", self.name, self.ns) }
+    }
+}
+
+/// A connection, or a socket that waits for one.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct SocketKey {
+    /// The network namespace, as in [`NetKey`].
+    pub ns: Name,
+    /// The socket's own address.
+    pub local: SocketAddr,
+    /// The other end; the unspecified address and port 0 for a socket that is not connected.
+    pub remote: SocketAddr,
+    /// The socket's inode, which tells several sockets on one address apart (SO_REUSEPORT); 0 where unknown.
+    pub inode: u64,
+}
+
+impl fmt::Display for SocketKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.local)?;
+        if self.remote.port() != 0 {
+            write!(f, "->{}", self.remote)?;
+        }
+        if !self.ns.is_empty() {
+            write!(f, "@{}", self.ns)?;
+        }
+        Ok(())
+    }
+}
+
+/// A relation between two named things: a block device on another, a cgroup and a device.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Pair {
+    /// The one above, or the user.
+    pub upper: Name,
+    /// The one below, or the used.
+    pub lower: Name,
+}
+
+impl fmt::Display for Pair {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} on {}", self.upper, self.lower)
+    }
+}
+
+/// The key of a row that has not been given one.
+pub(crate) fn unset<K: Unset>() -> K {
+    K::unset()
+}
+
+/// Keys that have a value for 'not yet given'; for sockets, which have no `Default`, the unspecified address.
+pub(crate) trait Unset {
+    fn unset() -> Self;
+}
+
+macro_rules! unset_by_default {
+    ($($t:ty),*) => { $( impl Unset for $t { fn unset() -> Self { Self::default() } } )* };
+}
+
+unset_by_default!(u32, u64, Name, Machine, PerCpu, TaskKey, NetKey, Pair);
+
+impl Unset for SocketKey {
+    fn unset() -> Self {
+        let none = SocketAddr::from(([0, 0, 0, 0], 0));
+        Self { ns: Name::default(), local: none, remote: none, inode: 0 }
+    }
+}

@@ -1,0 +1,12 @@
+//! The vocabulary of whyslow: what can be measured, what was measured, and what a diagnosis says.
+//!
+//! Nothing here reads the system or touches a file. Every other room speaks in these words.
+
+pub mod catalogue;
+pub mod diagnosis;
+pub mod key;
+pub mod rule;
+pub mod snapshot;
+pub mod topology;
+pub mod value;
+pub mod window;

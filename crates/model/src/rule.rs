@@ -1,0 +1,43 @@
+//! A rule as it is described to people: what `whyslow rules` lists and explains.
+
+use serde::Serialize;
+
+/// A rule's description. Judging with it is the business of the room `diagnose`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RuleInfo {
+    /// The finding's id, `resource.cause`.
+    pub id: String,
+    /// The file it stands in; `built in` for those in the program.
+    pub file: String,
+    /// What is physically true when it holds, in one sentence.
+    pub means: String,
+    /// What kind of entity it is asked of: host, disk, process ...
+    pub scope: String,
+    /// The condition, in CEL.
+    pub when: String,
+    /// The time lost, in CEL: the part of the window in which work was delayed.
+    pub impact: String,
+    /// What looks alike, and how it is told apart.
+    pub look_alikes: Vec<String>,
+    /// The ids of findings that are effects of this one.
+    pub explains: Vec<String>,
+    /// The signals it reads, with unit and formula.
+    pub signals: Vec<SignalInfo>,
+    /// Kernel files, man pages, documents it rests on.
+    pub sources: Vec<String>,
+}
+
+/// A signal as it is described to people.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SignalInfo {
+    /// Its name, `disk.queue`.
+    pub name: String,
+    /// Its unit.
+    pub unit: String,
+    /// One sentence.
+    pub help: String,
+    /// Its formula.
+    pub how: String,
+    /// Where its counters come from.
+    pub source: String,
+}

@@ -1,0 +1,105 @@
+//! What lies on what, from the mount down to the physical device.
+
+use crate::catalogue::{Disk, Layer, Mount};
+use crate::value::Name;
+use crate::window::Window;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The block devices of a machine and how they are stacked.
+#[derive(Clone, Debug, Default)]
+pub struct Topology {
+    below: BTreeMap<Name, BTreeSet<Name>>,
+    above: BTreeMap<Name, BTreeSet<Name>>,
+    kind: BTreeMap<(Name, Name), Name>,
+    mounts: BTreeMap<Name, Vec<Name>>,
+}
+
+impl Topology {
+    /// The topology as the window's newest readings have it.
+    pub fn of(window: &Window) -> Self {
+        let mut t = Self::default();
+        for (link, layer) in window.newest::<Layer>() {
+            t.below.entry(link.upper.clone()).or_default().insert(link.lower.clone());
+            t.above.entry(link.lower.clone()).or_default().insert(link.upper.clone());
+            t.kind.insert((link.upper, link.lower), layer.kind.get().unwrap_or_default().into());
+        }
+        let devices = window.newest::<Disk>();
+        for (point, mount) in window.newest::<Mount>() {
+            if let Some(device) = mount.device.get().filter(|d| devices.contains_key(*d)) {
+                t.mounts.entry(device.into()).or_default().push(point);
+            }
+        }
+        t
+    }
+
+    /// The devices directly below this one.
+    pub fn below(&self, device: &str) -> impl Iterator<Item = &Name> {
+        self.below.get(device).into_iter().flatten()
+    }
+
+    /// The devices directly above this one.
+    pub fn above(&self, device: &str) -> impl Iterator<Item = &Name> {
+        self.above.get(device).into_iter().flatten()
+    }
+
+    /// Where this very device is mounted.
+    pub fn mounts(&self, device: &str) -> &[Name] {
+        self.mounts.get(device).map_or(&[], Vec::as_slice)
+    }
+
+    /// The kind of relation between a device and the one directly below it: `partition`, `loop`, `dm`, `md`.
+    pub fn relation(&self, upper: &str, lower: &str) -> Option<&str> {
+        self.kind.get(&(upper.into(), lower.into())).map(|k| &**k)
+    }
+
+    /// All devices under this one, the device itself not included; a circle, which no kernel makes, ends the walk.
+    pub fn under(&self, device: &str) -> BTreeSet<Name> {
+        Self::walk(&self.below, device)
+    }
+
+    /// All devices that stand on this one.
+    pub fn over(&self, device: &str) -> BTreeSet<Name> {
+        Self::walk(&self.above, device)
+    }
+
+    /// Whether requests to `upper` end up on `lower`.
+    pub fn rests_on(&self, upper: &str, lower: &str) -> bool {
+        self.under(upper).contains(lower)
+    }
+
+    fn walk(edges: &BTreeMap<Name, BTreeSet<Name>>, from: &str) -> BTreeSet<Name> {
+        let mut seen = BTreeSet::new();
+        let mut next = vec![Name::from(from)];
+        while let Some(at) = next.pop() {
+            for to in edges.get(&at).into_iter().flatten() {
+                if &**to != from && seen.insert(to.clone()) {
+                    next.push(to.clone());
+                }
+            }
+        }
+        seen
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::key::Pair;
+    use crate::snapshot::Snapshot;
+
+    #[test]
+    fn a_loop_device_on_a_file_rests_on_the_disk_below() {
+        let mut s = Snapshot::default();
+        for (upper, lower, kind) in [("loop0", "sda1", "loop"), ("sda1", "sda", "partition"), ("loop1", "sda1", "loop")]
+        {
+            let link = Pair { upper: upper.into(), lower: lower.into() };
+            s.block.layer.push(Layer { kind: kind.into(), ..Layer::new(link) });
+        }
+        s.sort();
+        let t = Topology::of(&Window::new(vec![Snapshot { boot_ns: 1, ..s }]));
+        assert!(t.rests_on("loop0", "sda"));
+        assert!(!t.rests_on("sda", "loop0"));
+        assert_eq!(t.over("sda").len(), 3);
+        assert_eq!(t.relation("loop0", "sda1"), Some("loop"));
+    }
+}

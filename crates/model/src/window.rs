@@ -1,0 +1,258 @@
+//! Consecutive Snapshots, and the differences between them.
+//!
+//! Counter wrap, counter reset, hot-plug and clock steps are handled here, once. A counter's first reading is never a
+//! rate: rates come from two readings of the same entity.
+
+use crate::catalogue::Family;
+use crate::snapshot::Snapshot;
+use crate::value::{Counter, Gauge};
+use std::collections::BTreeMap;
+
+/// Snapshots of one machine and one boot in the order they were taken.
+#[derive(Clone, Debug, Default)]
+pub struct Window {
+    snapshots: Vec<Snapshot>,
+}
+
+impl Window {
+    /// A window over these snapshots. Those whose clock (time since boot) does not move on are dropped: a reboot starts
+    /// a new window.
+    pub fn new(snapshots: Vec<Snapshot>) -> Self {
+        let mut window = Self::default();
+        for s in snapshots {
+            window.push(s);
+        }
+        window
+    }
+
+    /// Adds the next snapshot; one that is not later than the last is dropped.
+    pub fn push(&mut self, snapshot: Snapshot) {
+        if self.snapshots.last().is_none_or(|last| snapshot.boot_ns > last.boot_ns) {
+            self.snapshots.push(snapshot);
+        }
+    }
+
+    /// The snapshots, oldest first.
+    pub fn snapshots(&self) -> &[Snapshot] {
+        &self.snapshots
+    }
+
+    /// The newest snapshot.
+    pub fn last(&self) -> Option<&Snapshot> {
+        self.snapshots.last()
+    }
+
+    /// Time from the first snapshot to the last, in seconds; 0 where there are fewer than two.
+    pub fn seconds(&self) -> f64 {
+        match (self.snapshots.first(), self.snapshots.last()) {
+            (Some(a), Some(b)) => (b.boot_ns - a.boot_ns) as f64 / 1e9,
+            _ => 0.0,
+        }
+    }
+
+    /// The newest row of each entity of a family, gone ones included. Slow sources do not read at every instant, so the
+    /// newest row may be older than the newest snapshot.
+    pub fn newest<F: Family>(&self) -> BTreeMap<F::Key, &F> {
+        let mut rows = BTreeMap::new();
+        for s in &self.snapshots {
+            for row in F::rows(s) {
+                rows.insert(row.key().clone(), row);
+            }
+        }
+        rows
+    }
+
+    /// The newest row of a family that has one row.
+    pub fn the<F: Family>(&self) -> Option<&F> {
+        self.snapshots.iter().rev().find_map(|s| s.the::<F>())
+    }
+
+    /// What changed, entity by entity.
+    pub fn changes<F: Family>(&self) -> Vec<Change<'_, F>> {
+        let mut by_key: BTreeMap<&F::Key, Change<'_, F>> = BTreeMap::new();
+        for s in &self.snapshots {
+            for row in F::rows(s) {
+                by_key
+                    .entry(row.key())
+                    .or_insert_with(|| Change { rows: Vec::new(), window_seconds: self.seconds() })
+                    .rows
+                    .push((s.boot_ns, row));
+            }
+        }
+        by_key.into_values().collect()
+    }
+
+    /// What changed in a family that has one row.
+    pub fn change<F: Family>(&self) -> Option<Change<'_, F>> {
+        self.changes().into_iter().next()
+    }
+}
+
+/// The readings of one entity over a window, oldest first; there is at least one.
+#[derive(Clone, Debug)]
+pub struct Change<'w, F> {
+    rows: Vec<(u64, &'w F)>,
+    window_seconds: f64,
+}
+
+impl<'w, F: Family> Change<'w, F> {
+    /// The entity's key.
+    pub fn key(&self) -> &'w F::Key {
+        self.last().key()
+    }
+
+    /// The newest reading.
+    pub fn last(&self) -> &'w F {
+        self.rows.last().expect("a change has at least one reading").1
+    }
+
+    /// The oldest reading.
+    pub fn first(&self) -> &'w F {
+        self.rows.first().expect("a change has at least one reading").1
+    }
+
+    /// Seconds between the first reading of the entity and the last.
+    pub fn seconds(&self) -> f64 {
+        (self.rows[self.rows.len() - 1].0 - self.rows[0].0) as f64 / 1e9
+    }
+
+    /// Seconds of the whole window, of which the entity may have lived only a part.
+    pub fn window_seconds(&self) -> f64 {
+        self.window_seconds
+    }
+
+    /// How much a counter grew over the window. `None` where it was never read twice.
+    ///
+    /// A step in which the counter fell is a 32-bit wrap where the older reading fits 32 bits and stood in their upper
+    /// half; otherwise the entity was reset, and what it counted since then is not known to belong to this step.
+    pub fn grown(&self, f: impl Fn(&F) -> Counter) -> Option<f64> {
+        let mut sum = None;
+        for (_, step) in self.steps(&f) {
+            if let Some(step) = step {
+                sum = Some(sum.unwrap_or(0.0) + step);
+            }
+        }
+        sum
+    }
+
+    /// A counter's rate per second over the time in which the entity was read.
+    pub fn rate(&self, f: impl Fn(&F) -> Counter) -> Option<f64> {
+        let (mut sum, mut seconds) = (0.0, 0.0);
+        for (dt, step) in self.steps(&f) {
+            if let Some(step) = step {
+                sum += step;
+                seconds += dt;
+            }
+        }
+        (seconds > 0.0).then(|| sum / seconds)
+    }
+
+    /// Each step of a counter: its length in seconds, and the growth (`None` where it cannot be known).
+    pub fn steps(&self, f: impl Fn(&F) -> Counter) -> impl Iterator<Item = (f64, Option<f64>)> {
+        self.rows.windows(2).map(move |pair| {
+            let dt = (pair[1].0 - pair[0].0) as f64 / 1e9;
+            let step = match (f(pair[0].1).get(), f(pair[1].1).get()) {
+                (Some(a), Some(b)) => grown(a, b),
+                _ => None,
+            };
+            (dt, step)
+        })
+    }
+
+    /// The mean of a gauge over its readings.
+    pub fn mean(&self, f: impl Fn(&F) -> Gauge) -> Option<f64> {
+        let readings: Vec<f64> = self.readings(f).collect();
+        (!readings.is_empty()).then(|| readings.iter().sum::<f64>() / readings.len() as f64)
+    }
+
+    /// The largest reading of a gauge.
+    pub fn max(&self, f: impl Fn(&F) -> Gauge) -> Option<f64> {
+        self.readings(f).reduce(f64::max)
+    }
+
+    /// Every reading of a gauge that was taken.
+    pub fn readings(&self, f: impl Fn(&F) -> Gauge) -> impl Iterator<Item = f64> {
+        self.rows.iter().filter_map(move |(_, row)| f(row).get())
+    }
+
+    /// The rows themselves, oldest first.
+    pub fn rows(&self) -> impl Iterator<Item = &'w F> {
+        self.rows.iter().map(|(_, row)| *row)
+    }
+}
+
+/// Growth from `a` to `b`, with a 32-bit wrap allowed for.
+fn grown(a: u64, b: u64) -> Option<f64> {
+    const WRAP: u64 = 1 << 32;
+    if b >= a {
+        Some((b - a) as f64)
+    } else if a < WRAP && a >= WRAP / 2 && b < WRAP / 2 {
+        Some((b + WRAP - a) as f64)
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalogue::Disk;
+
+    fn snapshot(second: u64, disks: &[(&str, u64)]) -> Snapshot {
+        let mut s = Snapshot { boot_ns: second * 1_000_000_000, ..Snapshot::default() };
+        for (name, reads) in disks {
+            s.block.disk.push(Disk { reads: (*reads).into(), ..Disk::new((*name).into()) });
+        }
+        s.sort();
+        s
+    }
+
+    fn window(counts: &[(u64, u64)]) -> Window {
+        Window::new(counts.iter().map(|&(t, n)| snapshot(t, &[("sda", n)])).collect())
+    }
+
+    #[test]
+    fn the_first_reading_is_never_a_rate() {
+        let w = window(&[(10, 1_000_000)]);
+        let change = w.change::<Disk>().unwrap();
+        assert_eq!(change.rate(|d| d.reads), None);
+        assert_eq!(change.grown(|d| d.reads), None);
+    }
+
+    #[test]
+    fn uneven_steps_weigh_by_their_length() {
+        let w = window(&[(10, 0), (11, 100), (14, 100)]);
+        assert_eq!(w.change::<Disk>().unwrap().rate(|d| d.reads), Some(25.0));
+    }
+
+    #[test]
+    fn a_32_bit_counter_wraps() {
+        let w = window(&[(1, u64::from(u32::MAX) - 9), (2, 90)]);
+        assert_eq!(w.change::<Disk>().unwrap().rate(|d| d.reads), Some(100.0));
+    }
+
+    #[test]
+    fn a_reset_step_is_left_out_not_guessed() {
+        let w = window(&[(1, 5000), (2, 5100), (3, 7), (4, 107)]);
+        assert_eq!(w.change::<Disk>().unwrap().grown(|d| d.reads), Some(200.0));
+        assert_eq!(w.change::<Disk>().unwrap().rate(|d| d.reads), Some(100.0));
+    }
+
+    #[test]
+    fn a_disk_plugged_in_later_is_measured_from_then() {
+        let w = Window::new(vec![
+            snapshot(1, &[("sda", 0)]),
+            snapshot(2, &[("sda", 10), ("sdb", 500)]),
+            snapshot(3, &[("sda", 20), ("sdb", 540)]),
+        ]);
+        let rates: Vec<_> = w.changes::<Disk>().iter().map(|c| c.rate(|d| d.reads)).collect();
+        assert_eq!(rates, [Some(10.0), Some(40.0)]);
+    }
+
+    #[test]
+    fn a_clock_that_stands_still_adds_nothing() {
+        let w = window(&[(5, 0), (5, 100), (6, 100)]);
+        assert_eq!(w.snapshots().len(), 2);
+        assert_eq!(w.change::<Disk>().unwrap().rate(|d| d.reads), Some(100.0));
+    }
+}

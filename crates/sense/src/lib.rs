@@ -1,0 +1,19 @@
+//! Reads the live kernel into Snapshots.
+//!
+//! One file per kernel source; each names the kernel document it follows, can be pointed at another root folder, and
+//! tells absent from failed from not permitted. [`Sampler`] runs them all; one that hangs is left behind, not waited for.
+
+mod block;
+mod cgroup;
+mod kernel;
+mod memory;
+mod net;
+mod processor;
+mod root;
+mod sampler;
+mod source;
+mod task;
+
+pub use root::Root;
+pub use sampler::Sampler;
+pub use source::{Miss, Source, Tempo};

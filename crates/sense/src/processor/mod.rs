@@ -1,0 +1,8 @@
+//! Processors: time by mode, interrupts, frequency, pressure.
+
+use crate::source::Source;
+
+/// The sources of this wing.
+pub(crate) fn sources() -> Vec<Box<dyn Source>> {
+    Vec::new()
+}

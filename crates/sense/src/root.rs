@@ -1,0 +1,93 @@
+//! The folder under which /proc and /sys are found: `/` on the live machine, a captured tree in tests.
+
+use crate::source::Miss;
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// Where the kernel's files are read from.
+#[derive(Clone, Debug)]
+pub struct Root {
+    path: PathBuf,
+    live: bool,
+}
+
+impl Root {
+    /// The running machine.
+    pub fn live() -> Self {
+        Self { path: "/".into(), live: true }
+    }
+
+    /// A captured tree that holds `proc/`, `sys/` ...
+    pub fn captured(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into(), live: false }
+    }
+
+    /// Whether this is the running machine, so that sockets and system calls speak of the same machine as the files.
+    pub fn is_live(&self) -> bool {
+        self.live
+    }
+
+    /// For what only the running kernel can be asked.
+    ///
+    /// # Errors
+    /// `Absent` on a captured tree.
+    pub fn require_live(&self) -> Result<(), Miss> {
+        if self.live { Ok(()) } else { Err(Miss::Absent("not part of a captured tree".into())) }
+    }
+
+    /// The full path of `path`, which is relative to the root (`proc/stat`).
+    pub fn at(&self, path: impl AsRef<Path>) -> PathBuf {
+        self.path.join(path)
+    }
+
+    /// The text of a file; bytes that are not UTF-8 are replaced.
+    ///
+    /// # Errors
+    /// Absent, not permitted or failed.
+    pub fn text(&self, path: &str) -> Result<String, Miss> {
+        self.raw(path).map(|bytes| match String::from_utf8(bytes) {
+            Ok(text) => text,
+            Err(e) => String::from_utf8_lossy(e.as_bytes()).into_owned(),
+        })
+    }
+
+    /// The text of a file that is there on some machines and not on others: `None` where it cannot be read.
+    pub fn maybe(&self, path: &str) -> Option<String> {
+        self.text(path).ok()
+    }
+
+    /// The trimmed text of a one-line file, `None` where it cannot be read.
+    pub fn word(&self, path: &str) -> Option<String> {
+        self.maybe(path).map(|t| t.trim().to_owned())
+    }
+
+    /// The number in a one-line file, `None` where there is none.
+    pub fn number(&self, path: &str) -> Option<u64> {
+        self.word(path)?.parse().ok()
+    }
+
+    /// Names of the entries of a folder, sorted; empty where it cannot be read.
+    pub fn list(&self, path: &str) -> Vec<String> {
+        let mut names: Vec<String> = fs::read_dir(self.at(path))
+            .into_iter()
+            .flatten()
+            .filter_map(|e| e.ok()?.file_name().into_string().ok())
+            .collect();
+        names.sort();
+        names
+    }
+
+    /// What a symbolic link points to, `None` where it cannot be read.
+    pub fn link(&self, path: &str) -> Option<String> {
+        fs::read_link(self.at(path)).ok()?.into_os_string().into_string().ok()
+    }
+
+    fn raw(&self, path: &str) -> Result<Vec<u8>, Miss> {
+        let fail = |e: std::io::Error| Miss::from_io(path, &e);
+        // Files under /proc say size 0, so the buffer grows as it is read; no stat is spent on them.
+        let mut bytes = Vec::with_capacity(4096);
+        File::open(self.at(path)).map_err(fail)?.read_to_end(&mut bytes).map_err(fail)?;
+        Ok(bytes)
+    }
+}
