@@ -1,1 +1,21 @@
-//! See Cargo.toml.
+//! Judges a Window: signals, rules, Diagnosis. Never touches the system.
+//!
+//! [`signal`](crate::RuleBook) physics is Rust, tested against known numbers; judgement is data, in `rules/`. What could
+//! not be seen is *unknown*, which is not *false*.
+
+mod cleared;
+mod document;
+mod expr;
+mod facts;
+mod judge;
+mod relate;
+mod rule;
+mod rulebook;
+mod scene;
+mod signal;
+mod signals;
+mod template;
+
+pub use document::diagnose;
+pub use rule::RuleError;
+pub use rulebook::RuleBook;

@@ -4,6 +4,7 @@
 
 pub mod catalogue;
 pub mod diagnosis;
+pub mod human;
 pub mod key;
 pub mod rule;
 pub mod snapshot;

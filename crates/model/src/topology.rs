@@ -62,6 +62,16 @@ impl Topology {
         Self::walk(&self.above, device)
     }
 
+    /// Whether this is a part of a larger device.
+    pub fn is_partition(&self, device: &str) -> bool {
+        self.below(device).any(|lower| self.relation(device, lower) == Some("partition"))
+    }
+
+    /// The devices over this one on which nothing else stands: those that requests come in by.
+    pub fn leaves_over(&self, device: &str) -> impl Iterator<Item = Name> {
+        self.over(device).into_iter().filter(|d| self.above(d).next().is_none())
+    }
+
     /// Whether requests to `upper` end up on `lower`.
     pub fn rests_on(&self, upper: &str, lower: &str) -> bool {
         self.under(upper).contains(lower)

@@ -1,0 +1,126 @@
+//! From a Window to the diagnosis document.
+
+use crate::facts::Facts;
+use crate::judge::judge;
+use crate::relate::relate;
+use crate::rulebook::RuleBook;
+use crate::scene::Stage;
+use crate::signal::Scope;
+use jiff::Timestamp;
+use std::collections::{BTreeMap, BTreeSet};
+use whyslow_model::catalogue::{MachineInfo, Meminfo, Observer};
+use whyslow_model::diagnosis::{
+    BlindSpot, Confidence, Cost, Diagnosis, Finding, Host, Origin, RuledOut, SCHEMA, Span, Verdict,
+};
+use whyslow_model::snapshot::{Outcome, SourceReport};
+use whyslow_model::window::Window;
+
+/// Time lost from which a machine is not called healthy.
+const FELT: f64 = 0.05;
+/// Share of the processor time that has to be explained by processes before the gap is called a blind spot.
+const EXPLAINED: f64 = 0.9;
+/// How many look-alikes are worth naming.
+const MOST_RULED_OUT: usize = 12;
+
+/// Judges a window by a book of rules.
+pub fn diagnose(window: &Window, source: Origin, book: &RuleBook) -> Diagnosis {
+    let facts = Facts::of(window);
+    let (judged, alike) = judge(book.all(), &facts);
+    let findings = relate(judged, &facts.topology);
+    let ruled_out = ruled_out(book, &facts, &findings, alike);
+    Diagnosis {
+        schema: SCHEMA.to_owned(),
+        host: host(window),
+        window: span(window, source),
+        verdict: verdict(window, &facts, &findings),
+        findings,
+        ruled_out,
+        blind_spots: blind_spots(window, &facts),
+        cost: cost(window),
+    }
+}
+
+fn verdict(window: &Window, facts: &Facts, findings: &[Finding]) -> Verdict {
+    let felt = |f: &Finding| f.confidence >= Confidence::Medium && f.impact >= FELT;
+    if findings.iter().any(felt) {
+        return Verdict::Bottleneck;
+    }
+    let seen = ["cpu.busy", "stall.io"].iter().all(|name| facts.host_number(name).is_some());
+    if window.snapshots().len() < 2 || !seen { Verdict::Undetermined } else { Verdict::Healthy }
+}
+
+fn ruled_out(book: &RuleBook, facts: &Facts, findings: &[Finding], alike: Vec<RuledOut>) -> Vec<RuledOut> {
+    let stage = Stage::new(Scope::Host, &facts.host, &facts.host);
+    let mut all: Vec<RuledOut> = book.cleared.iter().filter_map(|c| c.judge(&stage, findings)).collect();
+    all.extend(alike);
+    all.truncate(MOST_RULED_OUT);
+    all
+}
+
+/// What the sources could not tell. What a kernel or machine simply does not have is no blind spot, but for pressure
+/// stall information, without which waiting is only inferred.
+fn blind_spots(window: &Window, facts: &Facts) -> Vec<BlindSpot> {
+    let mut newest: BTreeMap<&str, &SourceReport> = BTreeMap::new();
+    for report in window.snapshots().iter().flat_map(|s| &s.sources) {
+        newest.insert(&report.source, report);
+    }
+    let mut spots: BTreeSet<BlindSpot> = newest.values().filter_map(|r| blind_spot(r)).collect();
+    let explained = facts.host_number("cpu.attributed");
+    let busy = facts.host_number("cpu.busy").unwrap_or(0.0);
+    if let Some(explained) = explained.filter(|share| *share < EXPLAINED && busy > 0.2) {
+        spots.insert(BlindSpot {
+            what: format!("who used {:.0} % of the processor time", (1.0 - explained) * 100.0),
+            why: "it is not charged to any process that a sample saw: interrupts, or processes that came and went"
+                .into(),
+            remedy: "a shorter --interval".into(),
+        });
+    }
+    spots.into_iter().collect()
+}
+
+fn blind_spot(report: &SourceReport) -> Option<BlindSpot> {
+    let (why, remedy) = match &report.outcome {
+        Outcome::Read => return None,
+        Outcome::Absent(why) if &*report.source == "proc/pressure" => (why.clone(), "boot with psi=1".to_owned()),
+        Outcome::Absent(_) => return None,
+        Outcome::NotPermitted { why, remedy } => (why.clone(), remedy.clone()),
+        Outcome::Failed(why) => (why.clone(), format!("read {} by hand", report.source)),
+        Outcome::Hung(why) => (why.clone(), "look for a file system or driver that does not answer".to_owned()),
+    };
+    Some(BlindSpot { what: report.tells.to_string(), why, remedy })
+}
+
+fn host(window: &Window) -> Host {
+    let machine = window.the::<MachineInfo>();
+    let words = |s: Option<&whyslow_model::value::State>| s.and_then(|s| s.get()).map(str::to_owned);
+    Host {
+        name: words(machine.map(|m| &m.name)),
+        kernel: words(machine.map(|m| &m.release)),
+        cpus: machine.and_then(|m| m.processors.get()).map(|n| n as u32),
+        memory_bytes: window.the::<Meminfo>().and_then(|m| m.mem_total.get()).map(|b| b as u64),
+        virtualization: words(machine.map(|m| &m.virtualization)),
+    }
+}
+
+fn span(window: &Window, source: Origin) -> Span {
+    let time = |wall_ns: i64| Timestamp::from_nanosecond(wall_ns.into()).ok().map(|t| format!("{t:.3}"));
+    Span {
+        start: window.snapshots().first().and_then(|s| time(s.wall_ns)),
+        end: window.last().and_then(|s| time(s.wall_ns)),
+        seconds: window.seconds(),
+        samples: window.snapshots().len(),
+        source,
+    }
+}
+
+fn cost(window: &Window) -> Cost {
+    let Some(own) = window.change::<Observer>() else { return Cost::default() };
+    let cpu_seconds = own.last().cpu_time.get().map_or(0.0, |ns| ns as f64 / 1e9);
+    let cpus = window.the::<MachineInfo>().and_then(|m| m.processors.get()).unwrap_or(1.0);
+    let all = window.seconds() * cpus;
+    Cost {
+        cpu_seconds,
+        cpu_share: if all > 0.0 { cpu_seconds / all } else { 0.0 },
+        memory_bytes: own.max(|o| o.rss).unwrap_or(0.0) as u64,
+    }
+}

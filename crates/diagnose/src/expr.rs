@@ -1,0 +1,199 @@
+//! Conditions and formulas of rules, in CEL, over signals that may not be known.
+//!
+//! CEL's own error semantics are three-valued logic: reading a name that has no value is an error, `false && error` is
+//! false, `true || error` is true, and anything else that meets the error is the error. So 'unknown' needs no machinery
+//! of ours: it is the error. (<https://github.com/cel-expr/cel-spec/blob/master/doc/langdef.md#logical-operators>)
+
+use cel::common::ast::Expr as Node;
+use cel::common::types::{CelDouble, CelString};
+use cel::common::value::CowVal;
+use cel::context::VariableResolver;
+use cel::{Context, Env, IdedExpr, Program, Value};
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::{Arc, LazyLock};
+use whyslow_model::diagnosis::Reading;
+
+/// What a condition comes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Truth {
+    /// It holds.
+    True,
+    /// It does not.
+    False,
+    /// Something it needs could not be seen.
+    Unknown,
+}
+
+/// Where an expression finds its signals.
+pub trait Scene: Send + Sync {
+    /// The value of a signal, `None` where it is not known.
+    fn signal(&self, name: &str) -> Option<&Reading>;
+}
+
+/// A compiled expression.
+pub struct Expr {
+    source: String,
+    program: Program,
+}
+
+static ENV: LazyLock<Arc<Env>> = LazyLock::new(|| Arc::new(Env::stdlib()));
+
+static FUNCTIONS: LazyLock<Context<'static, 'static>> = LazyLock::new(|| {
+    let mut context = Context::with_env(Arc::clone(&ENV));
+    context.add_function("min", |a: f64, b: f64| a.min(b)).expect("`min` is not taken");
+    context.add_function("max", |a: f64, b: f64| a.max(b)).expect("`max` is not taken");
+    context
+});
+
+impl Expr {
+    /// Compiles `source`.
+    ///
+    /// # Errors
+    /// What CEL's parser says, on one line.
+    pub fn compile(source: &str) -> Result<Self, String> {
+        let program =
+            ENV.compile(source).map_err(|e| e.to_string().split_whitespace().collect::<Vec<_>>().join(" "))?;
+        Ok(Self { source: source.to_owned(), program })
+    }
+
+    /// The text it was compiled from.
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// The signals it reads.
+    pub fn names(&self) -> BTreeSet<String> {
+        let mut names = BTreeSet::new();
+        collect_names(self.program.expression(), &mut names);
+        names
+    }
+
+    /// Whether it holds.
+    pub fn truth(&self, scene: &dyn Scene) -> Truth {
+        match self.evaluate(scene) {
+            Some(Value::Bool(true)) => Truth::True,
+            Some(Value::Bool(false)) => Truth::False,
+            _ => Truth::Unknown,
+        }
+    }
+
+    /// The number it comes to, `None` where it is not known or not finite.
+    pub fn number(&self, scene: &dyn Scene) -> Option<f64> {
+        let number = match self.evaluate(scene)? {
+            Value::Float(f) => f,
+            Value::Int(i) => i as f64,
+            Value::UInt(u) => u as f64,
+            _ => return None,
+        };
+        number.is_finite().then_some(number)
+    }
+
+    fn evaluate(&self, scene: &dyn Scene) -> Option<Value> {
+        let resolver = Resolver(scene);
+        let mut context = FUNCTIONS.new_inner_scope();
+        context.set_variable_resolver(&resolver);
+        Value::resolve(self.program.expression(), &context).ok()
+    }
+}
+
+impl fmt::Debug for Expr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Expr({:?})", self.source)
+    }
+}
+
+struct Resolver<'a>(&'a dyn Scene);
+
+impl VariableResolver for Resolver<'_> {
+    fn resolve<'b>(&'b self, variable: &str) -> Option<CowVal<'b, 'b>> {
+        Some(match self.0.signal(variable)? {
+            Reading::Number(n) => CowVal::owned(CelDouble::from(*n)),
+            Reading::Text(t) => CowVal::owned(CelString::from(t.clone())),
+        })
+    }
+}
+
+/// The dotted names an expression reads. A name is a chain of selections that ends in an identifier.
+fn collect_names(node: &IdedExpr, names: &mut BTreeSet<String>) {
+    if let Some(name) = dotted(&node.expr) {
+        names.insert(name);
+        return;
+    }
+    match &node.expr {
+        Node::Call(call) => {
+            call.target.iter().for_each(|n| collect_names(n, names));
+            call.args.iter().for_each(|n| collect_names(n, names));
+        }
+        Node::Select(select) => collect_names(&select.operand, names),
+        Node::List(list) => list.elements.iter().for_each(|n| collect_names(n, names)),
+        _ => {}
+    }
+}
+
+fn dotted(node: &Node) -> Option<String> {
+    match node {
+        Node::Ident(name) => Some(name.clone()),
+        Node::Select(select) => Some(format!("{}.{}", dotted(&select.operand.expr)?, select.field)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashMap;
+
+    impl Scene for HashMap<&str, Reading> {
+        fn signal(&self, name: &str) -> Option<&Reading> {
+            self.get(name)
+        }
+    }
+
+    fn scene() -> HashMap<&'static str, Reading> {
+        HashMap::from([
+            ("disk.queue", Reading::Number(4.5)),
+            ("psi.io.some", Reading::Number(0.5)),
+            ("disk.scheduler", Reading::Text("bfq".into())),
+        ])
+    }
+
+    fn truth(source: &str) -> Truth {
+        Expr::compile(source).unwrap().truth(&scene())
+    }
+
+    #[test]
+    fn what_could_not_be_seen_is_unknown_not_false() {
+        assert_eq!(truth("disk.queue > 4.0"), Truth::True);
+        assert_eq!(truth("disk.queue > 4"), Truth::True);
+        assert_eq!(truth("disk.queue > 5.0"), Truth::False);
+        assert_eq!(truth("disk.unseen > 5.0"), Truth::Unknown);
+        assert_eq!(truth("disk.unseen > 5.0 && disk.queue > 5.0"), Truth::False);
+        assert_eq!(truth("disk.queue > 5.0 && disk.unseen > 5.0"), Truth::False);
+        assert_eq!(truth("disk.unseen > 5.0 || disk.queue > 4.0"), Truth::True);
+        assert_eq!(truth("disk.unseen > 5.0 && disk.queue > 4.0"), Truth::Unknown);
+        assert_eq!(truth("!(disk.unseen > 5.0)"), Truth::Unknown);
+        assert_eq!(truth("disk.scheduler == 'bfq'"), Truth::True);
+    }
+
+    #[test]
+    fn formulas_come_to_numbers() {
+        let number = |s: &str| Expr::compile(s).unwrap().number(&scene());
+        assert_eq!(number("min(psi.io.some, disk.queue) * 2.0"), Some(1.0));
+        assert_eq!(number("disk.unseen"), None);
+        assert_eq!(number("disk.queue / 0.0"), None);
+        assert_eq!(number("1"), Some(1.0));
+    }
+
+    #[test]
+    fn the_names_it_reads_are_known_before_it_runs() {
+        let names = Expr::compile("max(a.b, 1.0) > 2.0 && c.d.e in ['x', f]").unwrap().names();
+        assert_eq!(names.into_iter().collect::<Vec<_>>(), ["a.b", "c.d.e", "f"]);
+    }
+
+    #[test]
+    fn nonsense_is_refused_on_one_line() {
+        let error = Expr::compile("disk.queue >").unwrap_err();
+        assert!(!error.is_empty() && !error.contains('\n'), "{error:?}");
+    }
+}

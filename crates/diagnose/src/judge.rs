@@ -1,0 +1,155 @@
+//! Applies the rules: what holds becomes a finding, what only looks like it is ruled out.
+
+use crate::expr::Truth;
+use crate::facts::Facts;
+use crate::rule::{ActionSpec, CulpritSpec, Rule};
+use crate::scene::Stage;
+use crate::signal::{Entity, Scope};
+use crate::template::Style;
+use whyslow_model::diagnosis::{Action, Confidence, Culprit, Evidence, Finding, RuledOut, Subject};
+
+/// How many findings of one rule are worth a reader's time.
+const MOST_OF_ONE_RULE: usize = 4;
+/// How many culprits are named.
+const MOST_CULPRITS: usize = 5;
+/// The smallest share that makes a culprit.
+const SMALLEST_SHARE: f64 = 0.03;
+
+/// A finding with what is needed to relate it to others.
+pub struct Judged {
+    /// The finding.
+    pub finding: Finding,
+    /// The ids it explains.
+    pub explains: Vec<String>,
+    /// The control group of its subject.
+    pub cgroup: Option<String>,
+}
+
+/// Judges every rule on every entity of its scope.
+pub fn judge(rules: &[Rule], facts: &Facts) -> (Vec<Judged>, Vec<RuledOut>) {
+    let mut found = Vec::new();
+    let mut ruled_out = Vec::new();
+    for rule in rules {
+        let mut of_rule: Vec<Judged> = Vec::new();
+        for entity in facts.entities(rule.scope) {
+            let mut stage = Stage::new(rule.scope, entity, &facts.host);
+            if rule.when.truth(&stage) != Truth::True {
+                continue;
+            }
+            let alike = rule
+                .look_alikes
+                .iter()
+                .find(|l| l.unless.as_ref().is_some_and(|unless| unless.truth(&stage) == Truth::True));
+            match alike {
+                Some(alike) => ruled_out.push(RuledOut {
+                    id: format!("{}@{}", rule.id, entity.subject.name),
+                    because: alike.text.fill(&stage, Style::Prose),
+                }),
+                None => of_rule.push(finding(rule, entity, &mut stage, facts)),
+            }
+        }
+        of_rule.sort_by(|a, b| weight(&b.finding).total_cmp(&weight(&a.finding)));
+        of_rule.truncate(MOST_OF_ONE_RULE);
+        found.extend(of_rule);
+    }
+    (found, ruled_out)
+}
+
+/// What a finding weighs against others: the time lost, the surer the heavier.
+pub fn weight(finding: &Finding) -> f64 {
+    finding.impact
+        * match finding.confidence {
+            Confidence::High => 1.0,
+            Confidence::Medium => 0.7,
+            Confidence::Low => 0.2,
+        }
+}
+
+fn finding(rule: &Rule, entity: &Entity, stage: &mut Stage<'_>, facts: &Facts) -> Judged {
+    let holds = |expr: &Option<crate::expr::Expr>, stage: &Stage<'_>| {
+        expr.as_ref().is_some_and(|e| e.truth(stage) == Truth::True)
+    };
+    let confidence = if holds(&rule.high, stage) {
+        Confidence::High
+    } else if holds(&rule.medium, stage) {
+        Confidence::Medium
+    } else {
+        Confidence::Low
+    };
+    let mut culprits: Vec<Culprit> = rule.culprits.iter().flat_map(|c| blame(c, stage, facts)).collect();
+    culprits.truncate(MOST_CULPRITS);
+    stage.blame(&culprits);
+    let finding = Finding {
+        id: rule.id.clone(),
+        subject: if rule.host_is_subject { Subject::host() } else { entity.subject.clone() },
+        culprits,
+        impact: rule.impact.number(stage).unwrap_or(0.0).clamp(0.0, 1.0),
+        confidence,
+        summary: rule.summary.fill(stage, Style::Prose),
+        evidence: evidence(rule, stage),
+        explains: Vec::new(),
+        explained_by: None,
+        actions: rule.actions.iter().filter_map(|a| action(a, stage)).collect(),
+    };
+    Judged { finding, explains: rule.explains.clone(), cgroup: entity.cgroup.clone() }
+}
+
+fn evidence(rule: &Rule, stage: &Stage<'_>) -> Vec<Evidence> {
+    let signals = [rule.scope, Scope::Host].into_iter().flat_map(Scope::signals);
+    rule.evidence
+        .iter()
+        .filter_map(|spec| {
+            let signal = signals.clone().find(|s| s.name == spec.signal)?;
+            Some(Evidence {
+                metric: signal.name.to_owned(),
+                value: stage.reading(signal.name)?.clone(),
+                unit: signal.unit.to_owned(),
+                expected: spec.expected.clone(),
+                source: signal.source.to_owned(),
+                how: signal.how.to_owned(),
+            })
+        })
+        .collect()
+}
+
+/// Who used the thing up, by their share of it.
+fn blame<'a>(spec: &CulpritSpec, stage: &Stage<'a>, facts: &'a Facts) -> Vec<Culprit> {
+    let weighed: Vec<(&Entity, f64)> = facts
+        .entities(spec.scope)
+        .iter()
+        .filter_map(|candidate| {
+            let scene = stage.weigh(spec.scope, candidate);
+            if spec.among.as_ref().is_some_and(|among| among.truth(&scene) != Truth::True) {
+                return None;
+            }
+            spec.by.number(&scene).filter(|part| *part > 0.0).map(|part| (candidate, part))
+        })
+        .collect();
+    let all: f64 = weighed.iter().map(|(_, part)| part).sum();
+    let mut culprits: Vec<Culprit> = weighed
+        .into_iter()
+        .map(|(entity, part)| Culprit {
+            kind: entity.subject.kind.clone(),
+            name: entity.subject.name.clone(),
+            pid: entity.subject.pid,
+            cgroup: entity.cgroup.clone().filter(|_| entity.subject.kind != "cgroup"),
+            share: part / all,
+            of: spec.of.clone(),
+        })
+        .filter(|c| c.share >= SMALLEST_SHARE)
+        .collect();
+    culprits.sort_by(|a, b| b.share.total_cmp(&a.share));
+    culprits
+}
+
+fn action(spec: &ActionSpec, stage: &Stage<'_>) -> Option<Action> {
+    if spec.when.as_ref().is_some_and(|when| when.truth(stage) != Truth::True) {
+        return None;
+    }
+    Some(Action {
+        kind: spec.kind,
+        text: spec.text.fill(stage, Style::Prose),
+        set: spec.set.iter().map(|(name, value)| (name.clone(), value.fill(stage, Style::Command))).collect(),
+        try_command: spec.command.as_ref().map(|c| c.fill(stage, Style::Command)),
+    })
+}

@@ -1,0 +1,275 @@
+//! Rules: judgement over signals, as data.
+
+use crate::expr::Expr;
+use crate::scene::NAMES;
+use crate::signal::{Scope, Signal};
+use crate::template::Template;
+use serde::Deserialize;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use toml::Spanned;
+use whyslow_model::diagnosis::ActionKind;
+use whyslow_model::rule::RuleInfo;
+
+/// A rule that cannot be used, with the place that is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RuleError {
+    /// The file.
+    pub file: String,
+    /// The line, counted from 1.
+    pub line: usize,
+    /// What is wrong there.
+    pub what: String,
+}
+
+impl fmt::Display for RuleError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: {}", self.file, self.line, self.what)
+    }
+}
+
+impl std::error::Error for RuleError {}
+
+/// A rule, ready to judge.
+#[derive(Debug)]
+pub struct Rule {
+    pub(crate) id: String,
+    pub(crate) file: String,
+    pub(crate) scope: Scope,
+    pub(crate) means: String,
+    pub(crate) when: Expr,
+    pub(crate) impact: Expr,
+    pub(crate) high: Option<Expr>,
+    pub(crate) medium: Option<Expr>,
+    pub(crate) host_is_subject: bool,
+    pub(crate) summary: Template,
+    pub(crate) evidence: Vec<EvidenceSpec>,
+    pub(crate) culprits: Vec<CulpritSpec>,
+    pub(crate) look_alikes: Vec<LookAlike>,
+    pub(crate) explains: Vec<String>,
+    pub(crate) actions: Vec<ActionSpec>,
+    pub(crate) sources: Vec<String>,
+}
+
+/// One number to show, and what a machine that is well would show.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct EvidenceSpec {
+    pub(crate) signal: String,
+    pub(crate) expected: String,
+}
+
+/// Who may have used the thing up, and how their part is weighed.
+#[derive(Debug)]
+pub(crate) struct CulpritSpec {
+    pub(crate) scope: Scope,
+    pub(crate) by: Expr,
+    pub(crate) among: Option<Expr>,
+    pub(crate) of: String,
+}
+
+/// Something that looks the same and is not.
+#[derive(Debug)]
+pub(crate) struct LookAlike {
+    pub(crate) text: Template,
+    pub(crate) described: String,
+    pub(crate) unless: Option<Expr>,
+}
+
+/// One change to propose.
+#[derive(Debug)]
+pub(crate) struct ActionSpec {
+    pub(crate) kind: ActionKind,
+    pub(crate) text: Template,
+    pub(crate) set: BTreeMap<String, Template>,
+    pub(crate) command: Option<Template>,
+    pub(crate) when: Option<Expr>,
+}
+
+/// The file as it is written.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    id: Spanned<String>,
+    scope: Scope,
+    means: String,
+    when: Spanned<String>,
+    impact: Spanned<String>,
+    high: Option<Spanned<String>>,
+    medium: Option<Spanned<String>>,
+    #[serde(default)]
+    host_is_subject: bool,
+    summary: Spanned<String>,
+    evidence: Vec<Spanned<EvidenceSpec>>,
+    #[serde(default)]
+    culprits: Vec<WrittenCulprit>,
+    #[serde(default)]
+    look_alikes: Vec<WrittenLookAlike>,
+    #[serde(default)]
+    explains: Vec<String>,
+    #[serde(default)]
+    actions: Vec<WrittenAction>,
+    #[serde(default)]
+    sources: Vec<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenCulprit {
+    scope: Scope,
+    by: Spanned<String>,
+    among: Option<Spanned<String>>,
+    of: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenLookAlike {
+    text: Spanned<String>,
+    unless: Option<Spanned<String>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenAction {
+    kind: ActionKind,
+    text: Spanned<String>,
+    #[serde(default)]
+    set: BTreeMap<String, Spanned<String>>,
+    #[serde(rename = "try")]
+    command: Option<Spanned<String>>,
+    when: Option<Spanned<String>>,
+}
+
+/// Turns offsets into lines, and texts into expressions that only use signals in sight.
+struct Reader<'a> {
+    file: &'a str,
+    text: &'a str,
+}
+
+impl Reader<'_> {
+    fn error(&self, offset: usize, what: impl Into<String>) -> RuleError {
+        let line = self.text.bytes().take(offset).filter(|b| *b == b'\n').count() + 1;
+        RuleError { file: self.file.to_owned(), line, what: what.into() }
+    }
+
+    fn check(&self, at: usize, names: &BTreeSet<String>, scopes: &[Scope]) -> Result<(), RuleError> {
+        match names.iter().find(|n| !NAMES.contains(&n.as_str()) && find(n, scopes).is_none()) {
+            Some(unknown) => {
+                let scopes: Vec<String> = scopes.iter().map(|s| s.name()).collect();
+                Err(self.error(at, format!("there is no signal {unknown:?} in scope {}", scopes.join(" or "))))
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn expr(&self, source: &Spanned<String>, scopes: &[Scope]) -> Result<Expr, RuleError> {
+        let at = source.span().start;
+        let expr = Expr::compile(source.get_ref()).map_err(|e| self.error(at, e))?;
+        self.check(at, &expr.names(), scopes)?;
+        Ok(expr)
+    }
+
+    fn maybe(&self, source: Option<&Spanned<String>>, scopes: &[Scope]) -> Result<Option<Expr>, RuleError> {
+        source.map(|s| self.expr(s, scopes)).transpose()
+    }
+
+    fn template(&self, source: &Spanned<String>, scopes: &[Scope]) -> Result<Template, RuleError> {
+        let at = source.span().start;
+        let template = Template::parse(source.get_ref()).map_err(|e| self.error(at, e))?;
+        self.check(at, &template.names(), scopes)?;
+        Ok(template)
+    }
+}
+
+/// The signal of this name in one of these scopes.
+fn find(name: &str, scopes: &[Scope]) -> Option<&'static Signal> {
+    scopes.iter().flat_map(|s| s.signals()).find(|s| s.name == name)
+}
+
+impl Rule {
+    /// Reads a rule's file.
+    ///
+    /// # Errors
+    /// Where the text is no TOML, lacks a field or has one too many, an expression does not compile, or a signal does
+    /// not exist.
+    pub fn parse(file: &str, text: &str) -> Result<Self, RuleError> {
+        let reader = Reader { file, text };
+        let written: Written = toml::from_str(text)
+            .map_err(|e| reader.error(e.span().map_or(0, |s| s.start), e.message().replace('\n', " ")))?;
+        let sight = [written.scope, Scope::Host];
+        if !written.id.get_ref().split_once('.').is_some_and(|(a, b)| !a.is_empty() && !b.is_empty()) {
+            return Err(reader.error(written.id.span().start, "an id is written resource.cause"));
+        }
+        let mut evidence = Vec::new();
+        for spec in written.evidence {
+            reader.check(spec.span().start, &BTreeSet::from([spec.get_ref().signal.clone()]), &sight)?;
+            evidence.push(spec.into_inner());
+        }
+        let culprits = written.culprits.iter().map(|c| {
+            let scopes = [c.scope, Scope::Host];
+            Ok(CulpritSpec {
+                scope: c.scope,
+                by: reader.expr(&c.by, &scopes)?,
+                among: reader.maybe(c.among.as_ref(), &scopes)?,
+                of: c.of.clone(),
+            })
+        });
+        let look_alikes = written.look_alikes.iter().map(|l| {
+            Ok(LookAlike {
+                text: reader.template(&l.text, &sight)?,
+                described: l.text.get_ref().clone(),
+                unless: reader.maybe(l.unless.as_ref(), &sight)?,
+            })
+        });
+        let actions = written.actions.iter().map(|a| {
+            let set = a.set.iter().map(|(name, value)| Ok((name.clone(), reader.template(value, &sight)?)));
+            Ok(ActionSpec {
+                kind: a.kind,
+                text: reader.template(&a.text, &sight)?,
+                set: set.collect::<Result<_, RuleError>>()?,
+                command: a.command.as_ref().map(|c| reader.template(c, &sight)).transpose()?,
+                when: reader.maybe(a.when.as_ref(), &sight)?,
+            })
+        });
+        Ok(Self {
+            when: reader.expr(&written.when, &sight)?,
+            impact: reader.expr(&written.impact, &sight)?,
+            high: reader.maybe(written.high.as_ref(), &sight)?,
+            medium: reader.maybe(written.medium.as_ref(), &sight)?,
+            summary: reader.template(&written.summary, &sight)?,
+            culprits: culprits.collect::<Result<_, RuleError>>()?,
+            look_alikes: look_alikes.collect::<Result<_, RuleError>>()?,
+            actions: actions.collect::<Result<_, RuleError>>()?,
+            evidence,
+            id: written.id.into_inner(),
+            file: file.to_owned(),
+            scope: written.scope,
+            means: written.means,
+            host_is_subject: written.host_is_subject,
+            explains: written.explains,
+            sources: written.sources,
+        })
+    }
+
+    /// As people see it.
+    pub fn info(&self) -> RuleInfo {
+        let sight = [self.scope, Scope::Host];
+        let mut names = self.when.names();
+        names.extend(self.impact.names());
+        names.extend(self.evidence.iter().map(|e| e.signal.clone()));
+        names.extend(self.look_alikes.iter().filter_map(|l| l.unless.as_ref()).flat_map(Expr::names));
+        RuleInfo {
+            id: self.id.clone(),
+            file: self.file.clone(),
+            means: self.means.clone(),
+            scope: self.scope.name(),
+            when: self.when.source().to_owned(),
+            impact: self.impact.source().to_owned(),
+            look_alikes: self.look_alikes.iter().map(|l| l.described.clone()).collect(),
+            explains: self.explains.clone(),
+            signals: names.iter().filter_map(|n| find(n, &sight)).map(Signal::info).collect(),
+            sources: self.sources.clone(),
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! The built-in rules and a user's own beside them.
+
+use crate::cleared::Cleared;
+use crate::rule::{Rule, RuleError};
+use whyslow_model::rule::RuleInfo;
+
+/// The file among the built-in ones that holds no rule but what clears a resource.
+const CLEARED: &str = "cleared.toml";
+
+const BUILT_IN: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/rules.rs"));
+
+/// All rules in force.
+#[derive(Debug)]
+pub struct RuleBook {
+    rules: Vec<Rule>,
+    pub(crate) cleared: Vec<Cleared>,
+}
+
+impl RuleBook {
+    /// The rules that come with the program.
+    ///
+    /// # Panics
+    /// Never in a build that passed its tests, which read every one of them.
+    pub fn built_in() -> Self {
+        let mut book = Self { rules: Vec::new(), cleared: Vec::new() };
+        for (file, text) in BUILT_IN {
+            if *file == CLEARED {
+                book.cleared = Cleared::parse_all(file, text).unwrap_or_else(|e| panic!("built-in {e}"));
+            } else {
+                book.add(file, text).unwrap_or_else(|e| panic!("built-in rule {e}"));
+            }
+        }
+        book
+    }
+
+    /// Adds a user's rule. One with the id and scope of a rule that is there takes its place.
+    ///
+    /// # Errors
+    /// What is wrong with it, and where; the book is left as it was.
+    pub fn add(&mut self, file: &str, text: &str) -> Result<(), RuleError> {
+        let rule = Rule::parse(file, text)?;
+        self.rules.retain(|r| (&r.id, r.scope) != (&rule.id, rule.scope));
+        self.rules.push(rule);
+        self.rules.sort_by(|a, b| (&a.id, a.scope).cmp(&(&b.id, b.scope)));
+        Ok(())
+    }
+
+    /// Every rule, for people, by id.
+    pub fn rules(&self) -> Vec<RuleInfo> {
+        self.rules.iter().map(Rule::info).collect()
+    }
+
+    /// Every rule, to judge with.
+    pub(crate) fn all(&self) -> &[Rule] {
+        &self.rules
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OWN: &str = r#"
+id = "site.queue"
+scope = "disk"
+means = "our array's queue is longer than we want"
+when = "disk.queue > 32.0"
+impact = "disk.stall"
+summary = "{subject} has {disk.queue} requests in flight"
+evidence = [{ signal = "disk.queue", expected = "below 32" }]
+"#;
+
+    #[test]
+    fn every_built_in_rule_reads() {
+        let book = RuleBook::built_in();
+        for rule in book.rules() {
+            assert!(!rule.sources.is_empty(), "{} names no source", rule.id);
+            assert!(!rule.look_alikes.is_empty(), "{} names no look-alike", rule.id);
+        }
+    }
+
+    #[test]
+    fn a_users_rule_stands_beside_the_built_in_ones() {
+        let mut book = RuleBook::built_in();
+        let before = book.rules().len();
+        book.add("own.toml", OWN).unwrap();
+        book.add("own.toml", OWN).unwrap();
+        assert_eq!(book.rules().len(), before + 1);
+    }
+
+    #[test]
+    fn a_broken_rule_says_where_and_hides_nothing() {
+        let mut book = RuleBook::built_in();
+        let before = book.rules().len();
+        let error = |book: &mut RuleBook, text: &str| book.add("own.toml", text).unwrap_err().to_string();
+        assert_eq!(
+            error(&mut book, &OWN.replace("\"disk.queue > 32.0\"", "\"disk.length > 32.0\"")),
+            "own.toml:5: there is no signal \"disk.length\" in scope disk or host"
+        );
+        assert!(error(&mut book, &OWN.replace("> 32.0", ">")).starts_with("own.toml:5: "));
+        assert!(error(&mut book, &OWN.replace("impact =", "impakt =")).starts_with("own.toml:6: "));
+        assert!(error(&mut book, &OWN.replace("\"disk\"", "\"dusk\"")).starts_with("own.toml:3: "));
+        assert!(error(&mut book, "id = ").starts_with("own.toml:1: "));
+        assert_eq!(book.rules().len(), before);
+    }
+}

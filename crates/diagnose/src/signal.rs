@@ -1,0 +1,182 @@
+//! Signals: named physical quantities over a Window, each with its formula.
+
+use whyslow_model::diagnosis::{Reading, Subject};
+use whyslow_model::rule::SignalInfo;
+
+/// What kind of entity a rule is asked of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scope {
+    /// The machine as a whole; its signals are in sight of every rule.
+    Host,
+    /// A processor.
+    Core,
+    /// A whole block device.
+    Disk,
+    /// A control group's use of a device it has a limit on.
+    Quota,
+    /// A mounted file system.
+    Mount,
+    /// A control group.
+    Group,
+    /// A process.
+    Process,
+    /// A thread; a process with one thread is one.
+    Thread,
+    /// A process the kernel killed for memory.
+    Kill,
+    /// A network interface.
+    Interface,
+    /// A TCP connection.
+    Connection,
+    /// A listening socket.
+    Listener,
+    /// A UDP socket.
+    Datagram,
+    /// A count with a kernel limit.
+    Limit,
+}
+
+/// A signal's description.
+#[derive(Clone, Copy, Debug)]
+pub struct Signal {
+    /// Its name, `disk.queue`.
+    pub name: &'static str,
+    /// Its unit, as in the diagnosis document.
+    pub unit: &'static str,
+    /// One sentence.
+    pub help: &'static str,
+    /// Its formula.
+    pub how: &'static str,
+    /// Where its counters come from.
+    pub source: &'static str,
+}
+
+impl Signal {
+    /// As people see it.
+    pub fn info(&self) -> SignalInfo {
+        SignalInfo {
+            name: self.name.into(),
+            unit: self.unit.into(),
+            help: self.help.into(),
+            how: self.how.into(),
+            source: self.source.into(),
+        }
+    }
+}
+
+/// One thing with its signals over the window.
+#[derive(Clone, Debug)]
+pub struct Entity {
+    /// What it is, named as the system spells it.
+    pub subject: Subject,
+    /// The control group it belongs to, where it belongs to one.
+    pub cgroup: Option<String>,
+    /// Its signals' values, in the order of its scope's table.
+    pub values: Vec<Option<Reading>>,
+}
+
+impl Scope {
+    /// The signals of this kind of entity.
+    pub fn signals(self) -> &'static [Signal] {
+        use crate::signals as s;
+        match self {
+            Self::Host => s::host::SIGNALS,
+            Self::Core => s::core::SIGNALS,
+            Self::Disk => s::disk::SIGNALS,
+            Self::Quota => s::quota::SIGNALS,
+            Self::Mount => s::mount::SIGNALS,
+            Self::Group => s::group::SIGNALS,
+            Self::Process => s::process::SIGNALS,
+            Self::Thread => s::thread::SIGNALS,
+            Self::Kill => s::kill::SIGNALS,
+            Self::Interface => s::interface::SIGNALS,
+            Self::Connection => s::connection::SIGNALS,
+            Self::Listener => s::socket::listener::SIGNALS,
+            Self::Datagram => s::socket::datagram::SIGNALS,
+            Self::Limit => s::limit::SIGNALS,
+        }
+    }
+
+    /// As a rule's file spells it.
+    pub fn name(self) -> String {
+        format!("{self:?}").to_lowercase()
+    }
+}
+
+/// What a signal's formula may come to.
+pub(crate) trait IntoReading {
+    fn into_reading(self) -> Option<Reading>;
+}
+
+impl IntoReading for Option<f64> {
+    fn into_reading(self) -> Option<Reading> {
+        self.filter(|v| v.is_finite()).map(Reading::Number)
+    }
+}
+
+impl IntoReading for f64 {
+    fn into_reading(self) -> Option<Reading> {
+        Some(self).into_reading()
+    }
+}
+
+impl IntoReading for bool {
+    fn into_reading(self) -> Option<Reading> {
+        Some(Reading::Number(f64::from(u8::from(self))))
+    }
+}
+
+impl IntoReading for Option<bool> {
+    fn into_reading(self) -> Option<Reading> {
+        self.and_then(bool::into_reading)
+    }
+}
+
+impl IntoReading for Option<&str> {
+    fn into_reading(self) -> Option<Reading> {
+        self.map(|t| Reading::Text(t.to_owned()))
+    }
+}
+
+impl IntoReading for &str {
+    fn into_reading(self) -> Option<Reading> {
+        Some(self).into_reading()
+    }
+}
+
+/// Declares a scope's signals, each on one entry: name, unit, sentence, formula, source, and the formula in Rust.
+macro_rules! signals {
+    ($of:ident : $Type:ty; $( $name:literal $unit:literal $help:literal, $how:literal, $source:literal => $value:expr; )*) => {
+        /// The signals' descriptions.
+        pub const SIGNALS: &[$crate::signal::Signal] = &[ $( $crate::signal::Signal {
+            name: $name, unit: $unit, help: $help, how: $how, source: $source,
+        } ),* ];
+
+        /// The signals' values, in the same order.
+        pub fn read($of: $Type) -> Vec<Option<whyslow_model::diagnosis::Reading>> {
+            use $crate::signal::IntoReading;
+            vec![ $( $value.into_reading() ),* ]
+        }
+    };
+}
+
+pub(crate) use signals;
+
+/// `a / b`, unknown where nothing is there to divide by.
+pub(crate) fn over(a: Option<f64>, b: Option<f64>) -> Option<f64> {
+    match (a?, b?) {
+        (_, 0.0) => None,
+        (a, b) => Some(a / b),
+    }
+}
+
+/// The sum of those that are known; unknown where none is.
+pub(crate) fn sum<const N: usize>(parts: [Option<f64>; N]) -> Option<f64> {
+    parts.into_iter().flatten().reduce(|a, b| a + b)
+}
+
+/// Nanoseconds per second, as a ratio of wall time.
+pub(crate) fn ratio(ns_per_second: Option<f64>) -> Option<f64> {
+    ns_per_second.map(|v| v / 1e9)
+}

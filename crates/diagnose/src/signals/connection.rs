@@ -1,0 +1,84 @@
+//! TCP connections, as TCP itself accounts them (struct tcp_info, net/ipv4/tcp.c).
+
+use crate::signal::{Entity, over, ratio, signals};
+use whyslow_model::catalogue::Connection;
+use whyslow_model::diagnosis::Subject;
+use whyslow_model::window::{Change, Window};
+
+/// Rate in bits per second.
+fn bits(rate: Option<f64>) -> Option<f64> {
+    rate.map(|b| b * 8.0)
+}
+
+fn share(ns_per_second: Option<f64>) -> Option<f64> {
+    ratio(ns_per_second).map(|s| s.min(1.0))
+}
+
+/// Mean round-trip time, in seconds.
+fn rtt(c: &Change<'_, Connection>) -> Option<f64> {
+    c.mean(|c| c.rtt).map(|ns| ns / 1e9)
+}
+
+/// The receiver's own estimate of the round-trip time, in seconds.
+fn receive_rtt(c: &Change<'_, Connection>) -> Option<f64> {
+    c.mean(|c| c.receive_rtt).filter(|ns| *ns > 0.0).map(|ns| ns / 1e9)
+}
+
+/// Bytes in flight that the rate and the delay amount to (Little's law), against the window that allows them.
+fn fill(rate: Option<f64>, rtt: Option<f64>, window: Option<f64>) -> Option<f64> {
+    over(rate.zip(rtt).map(|(r, t)| r * t), window)
+}
+
+fn loopback(c: &Change<'_, Connection>) -> bool {
+    let key = c.key();
+    key.remote.ip().to_canonical().is_loopback() || key.remote.ip() == key.local.ip()
+}
+
+/// Segments sent again as a share of those sent.
+fn retransmit_share(c: &Change<'_, Connection>) -> Option<f64> {
+    over(c.rate(|c| c.retransmits), c.rate(|c| c.segments_out))
+}
+
+signals! { c: &Change<'_, Connection>;
+    "tcp.sending" "bit/s" "rate at which the peer confirmed data", "Δbytes_acked x 8 / Δt", "tcp_info.tcpi_bytes_acked" => bits(c.rate(|c| c.bytes_acked));
+    "tcp.receiving" "bit/s" "rate at which data came in", "Δbytes_received x 8 / Δt", "tcp_info.tcpi_bytes_received" => bits(c.rate(|c| c.bytes_received));
+    "tcp.rtt" "s" "round-trip time, smoothed, mean of the samples", "mean(tcpi_rtt)", "tcp_info.tcpi_rtt" => rtt(c);
+    "tcp.receive_rtt" "s" "round-trip time as the receiver estimates it", "mean(tcpi_rcv_rtt)", "tcp_info.tcpi_rcv_rtt" => receive_rtt(c);
+    "tcp.rwnd_limited" "ratio" "share of the time in which the peer's receive window held the sender back", "Δtcpi_rwnd_limited / Δt", "tcp_info.tcpi_rwnd_limited (net/ipv4/tcp_output.c)" => share(c.rate(|c| c.rwnd_limited));
+    "tcp.sndbuf_limited" "ratio" "share of the time in which the own send buffer held it back", "Δtcpi_sndbuf_limited / Δt", "tcp_info.tcpi_sndbuf_limited" => share(c.rate(|c| c.sndbuf_limited));
+    "tcp.busy" "ratio" "share of the time in which data was under way", "Δtcpi_busy_time / Δt", "tcp_info.tcpi_busy_time" => share(c.rate(|c| c.busy_time));
+    "tcp.peer_window" "bytes" "the peer's receive window, mean", "mean(tcpi_snd_wnd)", "tcp_info.tcpi_snd_wnd" => c.mean(|c| c.peer_window).filter(|w| *w > 0.0);
+    "tcp.window_fill" "ratio" "bytes in flight against the peer's window: near 1 the window is what limits", "rate x rtt / window", "tcp_info" => fill(c.rate(|c| c.bytes_acked), rtt(c), c.mean(|c| c.peer_window));
+    "tcp.own_window" "bytes" "the receive window offered, mean", "mean(tcpi_rcv_wnd)", "tcp_info.tcpi_rcv_wnd" => c.mean(|c| c.own_window).filter(|w| *w > 0.0);
+    "tcp.own_window_fill" "ratio" "bytes on their way here against the own window", "rate x receiver's rtt / own window", "tcp_info" => fill(c.rate(|c| c.bytes_received), receive_rtt(c), c.mean(|c| c.own_window));
+    "tcp.unread" "bytes" "bytes the application had not read, mean", "mean(idiag_rqueue)", "sock_diag(7)" => c.mean(|c| c.receive_queue);
+    "tcp.receive_buffer" "bytes" "receive buffer", "sk_rcvbuf", "sock_diag(7)" => c.last().receive_buffer.get();
+    "tcp.send_buffer" "bytes" "send buffer", "sk_sndbuf", "sock_diag(7)" => c.last().send_buffer.get();
+    "tcp.retransmit_share" "ratio" "segments sent again", "Δtotal_retrans / Δsegs_out", "tcp_info.tcpi_total_retrans" => retransmit_share(c);
+    "tcp.retransmits" "1/s" "segments sent again", "Δtotal_retrans / Δt", "tcp_info.tcpi_total_retrans" => c.rate(|c| c.retransmits);
+    "tcp.mss" "bytes" "segment size", "tcpi_snd_mss", "tcp_info" => c.last().mss.get();
+    "tcp.congestion_window" "count" "congestion window, in segments, mean", "mean(tcpi_snd_cwnd)", "tcp_info" => c.mean(|c| c.congestion_window);
+    "tcp.loopback" "count" "1 where both ends are this machine", "remote address", "sock_diag(7)" => loopback(c);
+    "tcp.interface" "text" "the interface it leaves by", "route to the peer", "sock_diag(7), rtnetlink" => c.last().interface.get();
+}
+
+/// The connections that moved data.
+pub fn entities(window: &Window) -> Vec<Entity> {
+    window
+        .changes::<Connection>()
+        .iter()
+        .filter(|c| {
+            [c.rate(|c| c.bytes_acked), c.rate(|c| c.bytes_received)].into_iter().flatten().any(|r| r > 0.0)
+                || c.last().send_queue.get().is_some_and(|q| q > 0.0)
+        })
+        .map(|c| {
+            let key = c.key();
+            let subject = Subject {
+                pid: c.last().pid.get().map(|p| p as u32),
+                netns: super::netns(&key.ns),
+                ..Subject::new("connection", format!("{}->{}", key.local, key.remote))
+            };
+            Entity { subject, cgroup: None, values: read(c) }
+        })
+        .collect()
+}

@@ -1,0 +1,122 @@
+//! Whole block devices: what was asked, how long it took, how much stood in the queue.
+
+use crate::signal::{Entity, over, ratio, signals, sum};
+use std::collections::BTreeMap;
+use whyslow_model::catalogue::{Disk, Queue};
+use whyslow_model::diagnosis::Subject;
+use whyslow_model::topology::Topology;
+use whyslow_model::value::Name;
+use whyslow_model::window::{Change, Window};
+
+/// Mean requests in flight from which a device on top of another counts as one that uses it.
+const SHARER_QUEUE: f64 = 0.2;
+
+/// What a disk's signals are computed from.
+pub struct DiskUse<'w> {
+    change: &'w Change<'w, Disk>,
+    queue: Option<&'w Queue>,
+    stall: Option<f64>,
+    sharers: usize,
+    below: String,
+    member: bool,
+}
+
+impl DiskUse<'_> {
+    fn requests(&self) -> Option<f64> {
+        sum([self.change.rate(|d| d.reads), self.change.rate(|d| d.writes), self.change.rate(|d| d.discards)])
+    }
+
+    fn bytes(&self) -> Option<f64> {
+        sum([self.change.rate(|d| d.read_bytes), self.change.rate(|d| d.write_bytes)])
+    }
+
+    /// Reads and writes, which is what carries `bytes`.
+    fn transfers(&self) -> Option<f64> {
+        sum([self.change.rate(|d| d.reads), self.change.rate(|d| d.writes)])
+    }
+
+    fn time(&self) -> Option<f64> {
+        sum([self.change.rate(|d| d.read_time), self.change.rate(|d| d.write_time)]).map(|ns| ns / 1e9)
+    }
+
+    fn busy(&self) -> Option<f64> {
+        ratio(self.change.rate(|d| d.busy_time)).map(|b| b.min(1.0))
+    }
+
+    fn in_flight(&self) -> Option<f64> {
+        ratio(self.change.rate(|d| d.weighted_time))
+    }
+
+    /// The part of the steps in which requests were in flight for most of the step.
+    fn busy_steps(&self) -> Option<f64> {
+        let steps: Vec<bool> =
+            self.change.steps(|d| d.busy_time).filter_map(|(dt, b)| Some(b? / 1e9 > 0.5 * dt)).collect();
+        over(Some(steps.iter().filter(|b| **b).count() as f64), Some(steps.len() as f64))
+    }
+
+    fn peak_write_rate(&self) -> Option<f64> {
+        self.change.steps(|d| d.write_bytes).filter_map(|(dt, b)| Some(b? / dt)).reduce(f64::max)
+    }
+}
+
+signals! { d: &DiskUse<'_>;
+    "disk.reads" "1/s" "reads completed", "Δreads / Δt", "/proc/diskstats field 1 (iostats.rst)" => d.change.rate(|d| d.reads);
+    "disk.writes" "1/s" "writes completed", "Δwrites / Δt", "/proc/diskstats field 5" => d.change.rate(|d| d.writes);
+    "disk.requests" "1/s" "requests completed, discards included", "Δ(reads + writes + discards) / Δt", "/proc/diskstats" => d.requests();
+    "disk.read_rate" "bytes/s" "bytes read", "Δsectors read x 512 / Δt", "/proc/diskstats field 3" => d.change.rate(|d| d.read_bytes);
+    "disk.write_rate" "bytes/s" "bytes written", "Δsectors written x 512 / Δt", "/proc/diskstats field 7" => d.change.rate(|d| d.write_bytes);
+    "disk.rate" "bytes/s" "bytes read and written", "Δsectors x 512 / Δt", "/proc/diskstats" => d.bytes();
+    "disk.request_size" "bytes" "mean size of a read or write at the device", "Δbytes / Δ(reads + writes)", "/proc/diskstats" => over(d.bytes(), d.transfers());
+    "disk.read_share" "ratio" "share of the reads and writes that are reads", "Δreads / Δ(reads + writes)", "/proc/diskstats" => over(d.change.rate(|d| d.reads), d.transfers());
+    "disk.merge_share" "ratio" "share of what was asked that was merged into larger requests", "Δmerged / Δ(merged + requests)", "/proc/diskstats" => over(sum([d.change.rate(|d| d.reads_merged), d.change.rate(|d| d.writes_merged)]), sum([d.change.rate(|d| d.reads_merged), d.change.rate(|d| d.writes_merged), d.transfers()]));
+    "disk.wait" "s" "mean time a read or write took, queue included", "Δ(read time + write time) / Δ(reads + writes)", "/proc/diskstats fields 4, 8" => over(d.time(), d.transfers());
+    "disk.read_wait" "s" "mean time a read took", "Δread time / Δreads", "/proc/diskstats" => over(ratio(d.change.rate(|d| d.read_time)), d.change.rate(|d| d.reads));
+    "disk.write_wait" "s" "mean time a write took", "Δwrite time / Δwrites", "/proc/diskstats" => over(ratio(d.change.rate(|d| d.write_time)), d.change.rate(|d| d.writes));
+    "disk.interval" "s" "busy time per request: the service time, if it serves one at a time", "Δbusy time / Δrequests", "/proc/diskstats field 10" => over(d.busy(), d.requests());
+    "disk.queue" "count" "mean number of requests in flight", "Δ(requests x time) / Δt", "/proc/diskstats field 11" => d.in_flight();
+    "disk.queue_busy" "count" "mean number in flight while any was", "Δ(requests x time) / Δbusy time", "/proc/diskstats fields 10, 11" => over(d.in_flight(), d.busy());
+    "disk.busy" "ratio" "share of the time in which any request was in flight; says nothing of how many more it could take", "Δbusy time / Δt", "/proc/diskstats field 10" => d.busy();
+    "disk.busy_steps" "ratio" "share of the samples in which it was busy more than half the time", "steps with Δbusy > Δt / 2", "/proc/diskstats" => d.busy_steps();
+    "disk.stall" "ratio" "share of the time in which a task waited for I/O while this device had requests in flight", "min(stall.io, disk.busy)", "/proc/pressure/io, /proc/diskstats" => d.stall.zip(d.busy()).map(|(s, b)| s.min(b));
+    "disk.flushes" "1/s" "flush requests", "Δflushes / Δt", "/proc/diskstats field 16" => d.change.rate(|d| d.flushes);
+    "disk.flush_share" "ratio" "flushes in flight, mean", "Δflush time / Δt", "/proc/diskstats field 17" => ratio(d.change.rate(|d| d.flush_time));
+    "disk.flush_wait" "s" "mean time a flush took", "Δflush time / Δflushes", "/proc/diskstats" => over(ratio(d.change.rate(|d| d.flush_time)), d.change.rate(|d| d.flushes));
+    "disk.peak_write_rate" "bytes/s" "bytes written in the fastest sample", "max(Δbytes / Δt)", "/proc/diskstats" => d.peak_write_rate();
+    "disk.sharers" "count" "devices on top of this one that had requests in flight", "leaves above with Δ(requests x time) / Δt > 0.2", "/sys/block, /proc/diskstats" => d.sharers as f64;
+    "disk.member" "count" "1 where another device stands on this one", "partitions, loop, dm, md above", "/sys/block" => d.member;
+    "disk.below" "text" "the devices it rests on", "slaves, backing files, partitions", "/sys/block" => d.below.as_str();
+    "disk.scheduler" "text" "I/O scheduler in force", "queue/scheduler", "/sys/block/*/queue" => d.queue.and_then(|q| q.scheduler.get());
+    "disk.rotational" "count" "1 for a spinning disk", "queue/rotational", "/sys/block/*/queue" => d.queue.and_then(|q| q.rotational.get());
+    "disk.max_request" "bytes" "largest request the stack allows", "max_sectors_kb", "/sys/block/*/queue" => d.queue.and_then(|q| q.max_request.get());
+    "disk.read_ahead" "bytes" "read-ahead", "read_ahead_kb", "/sys/block/*/queue" => d.queue.and_then(|q| q.read_ahead.get());
+    "disk.write_cache" "text" "write back or write through", "queue/write_cache", "/sys/block/*/queue" => d.queue.and_then(|q| q.write_cache.get());
+}
+
+/// Every whole device; partitions are judged by the device they lie on.
+pub fn entities(window: &Window, topology: &Topology, stall: Option<f64>) -> Vec<Entity> {
+    let changes = window.changes::<Disk>();
+    let queues = window.newest::<Queue>();
+    let in_flight: BTreeMap<&Name, f64> =
+        changes.iter().filter_map(|c| Some((c.key(), ratio(c.rate(|d| d.weighted_time))?))).collect();
+    changes
+        .iter()
+        .filter(|c| !topology.is_partition(c.key()))
+        .map(|change| {
+            let name = change.key();
+            let sharers = topology
+                .leaves_over(name)
+                .filter(|leaf| in_flight.get(leaf).is_some_and(|q| *q > SHARER_QUEUE))
+                .count();
+            let below: Vec<String> = topology.under(name).iter().map(|n| format!(" {n} ")).collect();
+            let disk = DiskUse {
+                change,
+                queue: queues.get(name).copied(),
+                stall,
+                sharers,
+                below: below.concat(),
+                member: topology.above(name).next().is_some(),
+            };
+            Entity { subject: Subject::new("device", name.to_string()), cgroup: None, values: read(&disk) }
+        })
+        .collect()
+}

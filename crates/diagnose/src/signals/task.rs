@@ -1,0 +1,145 @@
+//! What a process or thread did over the window, summed up once for every signal that needs it.
+
+use super::short_lived;
+use crate::signal::{ratio, sum};
+use whyslow_model::catalogue::{Family, Process, Thread};
+use whyslow_model::key::TaskKey;
+use whyslow_model::value::{Counter, Gauge, State};
+use whyslow_model::window::{Change, Window};
+
+/// Niceness from which a task is taken for background work that means to yield.
+const BACKGROUND_NICE: f64 = 10.0;
+
+/// Where tasks sleep uninterruptibly that wait for nothing but another process of their own making: a vfork parent.
+const HARMLESS_SLEEPS: [&str; 3] = ["kernel_clone", "wait_for_vfork_done", "_do_fork"];
+
+/// A process or thread over the window. Rates are per second of the time it was seen.
+#[derive(Clone, Debug, Default)]
+pub struct TaskUse {
+    /// Which task.
+    pub key: TaskKey,
+    /// Its name as the kernel keeps it.
+    pub command: String,
+    /// Its control group; for a thread, its process'.
+    pub cgroup: Option<String>,
+    /// Processors' worth of time it used.
+    pub cpu: Option<f64>,
+    /// Of that in kernel mode.
+    pub system: Option<f64>,
+    /// Run-queue waiting per second.
+    pub run_delay: Option<f64>,
+    /// Processors' worth of time its children used that no sample saw alive.
+    pub short_lived: Option<f64>,
+    /// Share of the samples in which it slept uninterruptibly.
+    pub uninterruptible: f64,
+    /// Where it slept so, the place seen last.
+    pub wait_channel: Option<String>,
+    /// True where every sample found it asleep in one place and it neither ran nor switched in between.
+    pub stuck: bool,
+    /// True for niced, batch and idle-class tasks.
+    pub background: bool,
+    /// True for threads of the kernel itself.
+    pub kernel: bool,
+    /// Seconds over which it was seen.
+    pub seconds: f64,
+    /// Threads it has.
+    pub threads: f64,
+}
+
+/// The fields processes and threads have in common.
+struct Columns<F> {
+    command: fn(&F) -> &State,
+    state: fn(&F) -> &State,
+    wait_channel: fn(&F) -> &State,
+    user: fn(&F) -> Counter,
+    system: fn(&F) -> Counter,
+    run_delay: fn(&F) -> Counter,
+    nice: fn(&F) -> Gauge,
+}
+
+const PROCESS: Columns<Process> = Columns {
+    command: |p| &p.command,
+    state: |p| &p.state,
+    wait_channel: |p| &p.wait_channel,
+    user: |p| p.user,
+    system: |p| p.system,
+    run_delay: |p| p.run_delay,
+    nice: |p| p.nice,
+};
+
+const THREAD: Columns<Thread> = Columns {
+    command: |t| &t.command,
+    state: |t| &t.state,
+    wait_channel: |t| &t.wait_channel,
+    user: |t| t.user,
+    system: |t| t.system,
+    run_delay: |t| t.run_delay,
+    nice: |t| t.nice,
+};
+
+impl TaskUse {
+    fn of<F: Family<Key = TaskKey>>(change: &Change<'_, F>, columns: &Columns<F>) -> Self {
+        let asleep: Vec<bool> = change.rows().map(|r| (columns.state)(r).get() == Some("D")).collect();
+        let places: Vec<&str> = change.rows().filter_map(|r| (columns.wait_channel)(r).get()).collect();
+        let cpu = ratio(sum([change.rate(columns.user), change.rate(columns.system)]));
+        let same_place = places.windows(2).all(|p| p[0] == p[1]);
+        let harmless = places.iter().any(|p| HARMLESS_SLEEPS.contains(p));
+        Self {
+            key: *change.key(),
+            command: (columns.command)(change.last()).get().unwrap_or_default().to_owned(),
+            cpu,
+            system: ratio(change.rate(columns.system)),
+            run_delay: ratio(change.rate(columns.run_delay)),
+            uninterruptible: asleep.iter().filter(|a| **a).count() as f64 / asleep.len() as f64,
+            wait_channel: places.last().map(|p| (*p).to_owned()),
+            stuck: asleep.len() > 2 && asleep.iter().all(|a| *a) && same_place && !harmless && cpu == Some(0.0),
+            background: (columns.nice)(change.last()).get().is_some_and(|n| n >= BACKGROUND_NICE),
+            seconds: change.seconds(),
+            threads: 1.0,
+            ..Self::default()
+        }
+    }
+
+    fn of_process(change: &Change<'_, Process>) -> Self {
+        let last = change.last();
+        let policy = last.policy.get().unwrap_or_default().to_ascii_uppercase();
+        let mut task = Self::of(change, &PROCESS);
+        let switches = sum([change.grown(|p| p.voluntary_switches), change.grown(|p| p.involuntary_switches)]);
+        task.stuck &= switches.is_none_or(|s| s == 0.0);
+        task.background |= policy.contains("BATCH") || policy.contains("IDLE");
+        task.cgroup = last.cgroup.get().map(str::to_owned);
+        task.kernel = last.kernel_thread.get() == Some(1.0);
+        task.threads = last.threads.get().unwrap_or(1.0);
+        task
+    }
+}
+
+/// Every process, sorted by key.
+pub fn processes(window: &Window, changes: &[Change<'_, Process>]) -> Vec<TaskUse> {
+    let mut tasks: Vec<TaskUse> = changes.iter().map(TaskUse::of_process).collect();
+    for (pid, cpu) in short_lived::by_parent(window) {
+        if let Some(task) = tasks.iter_mut().find(|t| t.key.pid == pid) {
+            task.short_lived = Some(cpu);
+        }
+    }
+    tasks
+}
+
+/// Every thread; a process with one thread stands for it.
+pub fn threads(window: &Window, processes: &[TaskUse]) -> Vec<TaskUse> {
+    let mut tasks: Vec<TaskUse> = window
+        .changes::<Thread>()
+        .iter()
+        .map(|change| {
+            let mut task = TaskUse::of(change, &THREAD);
+            if let Some(process) = processes.iter().find(|p| p.key.pid == task.key.pid) {
+                task.cgroup.clone_from(&process.cgroup);
+                task.kernel = process.kernel;
+                task.background |= process.background;
+            }
+            task
+        })
+        .collect();
+    tasks.extend(processes.iter().filter(|p| p.threads <= 1.0).cloned());
+    tasks
+}

@@ -1,0 +1,36 @@
+//! Threads.
+
+use super::task::TaskUse;
+use crate::signal::{Entity, over, signals};
+use whyslow_model::diagnosis::Subject;
+
+signals! { t: &TaskUse;
+    "thread.name" "text" "the thread's name", "comm", "/proc/PID/task/TID/stat" => t.command.as_str();
+    "thread.busy" "ratio" "share of the time in which it ran", "Δ(utime + stime) / Δt", "/proc/PID/task/TID/stat" => t.cpu;
+    "thread.system_share" "ratio" "kernel mode's share of its time", "Δstime / Δ(utime + stime)", "/proc/PID/task/TID/stat" => over(t.system, t.cpu);
+    "thread.run_delay" "ratio" "share of the time in which it waited for a processor", "Δrun_delay / Δt", "/proc/PID/task/TID/schedstat" => t.run_delay;
+    "thread.blocked_share" "ratio" "share of the samples in which it slept uninterruptibly", "samples in state D / samples", "/proc/PID/task/TID/stat" => t.uninterruptible;
+    "thread.stuck" "count" "1 where it slept in one place through all samples and never ran", "state D throughout, same wchan, no time used, no switch", "/proc/PID/task/TID/stat, wchan" => t.stuck;
+    "thread.wait_channel" "text" "where in the kernel it slept", "wchan", "/proc/PID/task/TID/wchan" => t.wait_channel.as_deref();
+    "thread.background" "count" "1 for niced, batch and idle-class threads", "nice >= 10 or SCHED_BATCH or SCHED_IDLE", "/proc/PID/task/TID/stat" => t.background;
+    "thread.kernel" "count" "1 for threads of the kernel itself", "PF_KTHREAD", "/proc/PID/stat" => t.kernel;
+    "thread.seconds" "s" "time it was seen", "last sample - first sample", "/proc/PID/task" => t.seconds;
+    "thread.threads" "count" "threads of its process", "1 where it is the only one", "/proc/PID/stat" => t.threads;
+}
+
+/// The threads that ran or were blocked.
+pub fn entities(threads: &[TaskUse]) -> Vec<Entity> {
+    threads
+        .iter()
+        .filter(|t| t.cpu != Some(0.0) || t.uninterruptible > 0.0)
+        .map(|t| Entity {
+            subject: Subject {
+                pid: Some(t.key.pid),
+                tid: Some(t.key.tid),
+                ..Subject::new("thread", t.command.clone())
+            },
+            cgroup: t.cgroup.clone(),
+            values: read(t),
+        })
+        .collect()
+}

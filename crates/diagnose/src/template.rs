@@ -1,0 +1,118 @@
+//! Sentences and commands with numbers filled in.
+//!
+//! `{disk.queue}` is a signal, made human; `{subject}` and `{culprit}` are names; `{= limit.max * 1.5}` is a formula,
+//! written as a whole number, for settings.
+
+use crate::expr::Expr;
+use crate::scene::Stage;
+use std::collections::BTreeSet;
+use whyslow_model::diagnosis::Reading;
+use whyslow_model::human;
+
+/// A parsed template.
+#[derive(Debug)]
+pub struct Template(Vec<Piece>);
+
+#[derive(Debug)]
+enum Piece {
+    Text(String),
+    Name(String),
+    Formula(Expr),
+}
+
+/// How names are written into the text.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Style {
+    /// For people to read.
+    Prose,
+    /// For a shell: names are hostile and quoted.
+    Command,
+}
+
+impl Template {
+    /// Parses `source`.
+    ///
+    /// # Errors
+    /// An open brace that is not closed, or a formula that does not compile.
+    pub fn parse(source: &str) -> Result<Self, String> {
+        let mut pieces = Vec::new();
+        let mut rest = source;
+        while let Some((text, tail)) = rest.split_once('{') {
+            let (inside, tail) = tail.split_once('}').ok_or_else(|| format!("'{{' without '}}' in {source:?}"))?;
+            pieces.push(Piece::Text(text.to_owned()));
+            pieces.push(match inside.strip_prefix('=') {
+                Some(formula) => Piece::Formula(Expr::compile(formula)?),
+                None => Piece::Name(inside.trim().to_owned()),
+            });
+            rest = tail;
+        }
+        pieces.push(Piece::Text(rest.to_owned()));
+        Ok(Self(pieces))
+    }
+
+    /// The signals it reads.
+    pub fn names(&self) -> BTreeSet<String> {
+        self.0
+            .iter()
+            .flat_map(|p| match p {
+                Piece::Text(_) => BTreeSet::new(),
+                Piece::Name(name) => BTreeSet::from([name.clone()]),
+                Piece::Formula(formula) => formula.names(),
+            })
+            .collect()
+    }
+
+    /// The text with everything filled in; what is not known is written so.
+    pub fn fill(&self, scene: &Stage<'_>, style: Style) -> String {
+        self.0
+            .iter()
+            .map(|piece| match piece {
+                Piece::Text(text) => text.clone(),
+                Piece::Formula(formula) => {
+                    formula.number(scene).map_or_else(|| "unknown".into(), |n| format!("{:.0}", n.round()))
+                }
+                Piece::Name(name) => write(name, scene, style),
+            })
+            .collect()
+    }
+}
+
+fn write(name: &str, scene: &Stage<'_>, style: Style) -> String {
+    match scene.reading(name) {
+        Some(Reading::Text(text)) if style == Style::Command => quoted(text),
+        Some(Reading::Text(text)) => text.clone(),
+        Some(Reading::Number(n)) if style == Style::Command => format!("{n:.0}"),
+        Some(Reading::Number(n)) => human::quantity(*n, scene.unit(name)),
+        None => "unknown".into(),
+    }
+}
+
+/// A word as a POSIX shell takes it literally.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-:@%+=,".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hostile_names_stay_one_word_in_a_shell() {
+        assert_eq!(quoted("sda"), "sda");
+        assert_eq!(quoted("a; rm -rf /"), "'a; rm -rf /'");
+        assert_eq!(quoted("it's"), r"'it'\''s'");
+        assert_eq!(quoted(""), "''");
+    }
+
+    #[test]
+    fn an_open_brace_is_an_error() {
+        assert!(Template::parse("a {b").is_err());
+        assert!(Template::parse("a {= 1 + }").is_err());
+        assert_eq!(Template::parse("{a.b} {= c.d * 2.0}").unwrap().names().len(), 2);
+    }
+}
