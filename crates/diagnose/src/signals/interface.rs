@@ -64,23 +64,23 @@ impl InterfaceUse<'_> {
 }
 
 signals! { i: &InterfaceUse<'_>;
-    "if.sending" "bit/s" "rate sent", "Δtx_bytes x 8 / Δt", "/proc/net/dev" => i.sending();
-    "if.receiving" "bit/s" "rate received", "Δrx_bytes x 8 / Δt", "/proc/net/dev" => i.receiving();
-    "if.speed" "bit/s" "negotiated speed of the line", "as the driver gives it", "ethtool" => i.speed();
-    "if.shaper_rate" "bit/s" "rate of the tightest shaper on it", "rate of tbf, ceil of htb", "rtnetlink (tc(8))" => i.shaper();
-    "if.use" "ratio" "the fuller direction against its capacity", "max(sent / min(speed, shaper), received / speed)", "/proc/net/dev, ethtool, rtnetlink" => [over(i.sending(), i.send_capacity()), over(i.receiving(), i.speed())].into_iter().flatten().reduce(f64::max);
-    "if.full_share" "ratio" "share of the samples in which a direction ran above 85 % of its capacity", "steps with rate > 0.85 x capacity / steps", "/proc/net/dev, ethtool, rtnetlink" => i.full_share();
-    "if.backlog" "bytes" "bytes that waited in the queueing discipline, mean", "mean(backlog)", "rtnetlink" => i.qdisc(|q| q.mean(|q| q.backlog));
-    "if.overlimits" "1/s" "packets the shaper held back", "Δoverlimits / Δt", "rtnetlink" => i.qdisc(|q| q.rate(|q| q.overlimits));
-    "if.qdisc_drops" "1/s" "packets the queueing discipline dropped", "Δdrops / Δt", "rtnetlink" => i.qdisc(|q| q.rate(|q| q.drops));
-    "if.drops" "1/s" "packets the interface dropped on receipt", "Δ(rx_dropped + rx_fifo) / Δt", "/proc/net/dev" => sum([i.change.rate(|i| i.rx_dropped), i.change.rate(|i| i.rx_fifo)]);
-    "if.ring_drops" "1/s" "packets lost because the receive ring overflowed", "Δrx_fifo / Δt", "/proc/net/dev" => i.change.rate(|i| i.rx_fifo);
-    "if.errors" "1/s" "bad packets", "Δ(rx_errors + tx_errors) / Δt", "/proc/net/dev" => sum([i.change.rate(|i| i.rx_errors), i.change.rate(|i| i.tx_errors)]);
-    "if.error_share" "ratio" "share of the packets that were bad", "Δerrors / Δpackets", "/proc/net/dev" => over(sum([i.change.rate(|i| i.rx_errors), i.change.rate(|i| i.tx_errors)]), i.packets());
-    "if.packets" "1/s" "packets in both directions", "Δ(rx_packets + tx_packets) / Δt", "/proc/net/dev" => i.packets();
-    "if.packet_size" "bytes" "mean packet", "Δbytes / Δpackets", "/proc/net/dev" => over(sum([i.change.rate(|i| i.rx_bytes), i.change.rate(|i| i.tx_bytes)]), i.packets());
-    "if.mtu" "bytes" "largest packet", "as the kernel gives it", "rtnetlink" => i.link.and_then(|l| l.mtu.get());
-    "if.duplex" "text" "full or half", "as the driver gives it", "ethtool" => i.link.and_then(|l| l.duplex.get());
+    "iface.sending" "bit/s" "rate sent", "Δtx_bytes x 8 / Δt", "/proc/net/dev" => i.sending();
+    "iface.receiving" "bit/s" "rate received", "Δrx_bytes x 8 / Δt", "/proc/net/dev" => i.receiving();
+    "iface.speed" "bit/s" "negotiated speed of the line", "as the driver gives it", "ethtool" => i.speed();
+    "iface.shaper_rate" "bit/s" "rate of the tightest shaper on it", "rate of tbf, ceil of htb", "rtnetlink (tc(8))" => i.shaper();
+    "iface.use" "ratio" "the fuller direction against its capacity", "max(sent / min(speed, shaper), received / speed)", "/proc/net/dev, ethtool, rtnetlink" => [over(i.sending(), i.send_capacity()), over(i.receiving(), i.speed())].into_iter().flatten().reduce(f64::max);
+    "iface.full_share" "ratio" "share of the samples in which a direction ran above 85 % of its capacity", "steps with rate > 0.85 x capacity / steps", "/proc/net/dev, ethtool, rtnetlink" => i.full_share();
+    "iface.backlog" "bytes" "bytes that waited in the queueing discipline, mean", "mean(backlog)", "rtnetlink" => i.qdisc(|q| q.mean(|q| q.backlog));
+    "iface.overlimits" "1/s" "packets the shaper held back", "Δoverlimits / Δt", "rtnetlink" => i.qdisc(|q| q.rate(|q| q.overlimits));
+    "iface.qdisc_drops" "1/s" "packets the queueing discipline dropped", "Δdrops / Δt", "rtnetlink" => i.qdisc(|q| q.rate(|q| q.drops));
+    "iface.drops" "1/s" "packets the interface dropped on receipt", "Δ(rx_dropped + rx_fifo) / Δt", "/proc/net/dev" => sum([i.change.rate(|i| i.rx_dropped), i.change.rate(|i| i.rx_fifo)]);
+    "iface.ring_drops" "1/s" "packets lost because the receive ring overflowed", "Δrx_fifo / Δt", "/proc/net/dev" => i.change.rate(|i| i.rx_fifo);
+    "iface.errors" "1/s" "bad packets", "Δ(rx_errors + tx_errors) / Δt", "/proc/net/dev" => sum([i.change.rate(|i| i.rx_errors), i.change.rate(|i| i.tx_errors)]);
+    "iface.error_share" "ratio" "share of the packets that were bad", "Δerrors / Δpackets", "/proc/net/dev" => over(sum([i.change.rate(|i| i.rx_errors), i.change.rate(|i| i.tx_errors)]), i.packets());
+    "iface.packets" "1/s" "packets in both directions", "Δ(rx_packets + tx_packets) / Δt", "/proc/net/dev" => i.packets();
+    "iface.packet_size" "bytes" "mean packet", "Δbytes / Δpackets", "/proc/net/dev" => over(sum([i.change.rate(|i| i.rx_bytes), i.change.rate(|i| i.tx_bytes)]), i.packets());
+    "iface.mtu" "bytes" "largest packet", "as the kernel gives it", "rtnetlink" => i.link.and_then(|l| l.mtu.get());
+    "iface.duplex" "text" "full or half", "as the driver gives it", "ethtool" => i.link.and_then(|l| l.duplex.get());
 }
 
 /// Every interface of every namespace that can be seen.
