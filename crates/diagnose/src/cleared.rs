@@ -3,7 +3,7 @@
 use crate::expr::{Expr, Truth};
 use crate::rule::RuleError;
 use crate::scene::Stage;
-use crate::template::{Style, Template};
+use crate::template::Template;
 use serde::Deserialize;
 use whyslow_model::diagnosis::{Finding, RuledOut};
 
@@ -57,6 +57,6 @@ impl Cleared {
     pub fn judge(&self, stage: &Stage<'_>, findings: &[Finding]) -> Option<RuledOut> {
         let found = findings.iter().any(|f| self.ids.iter().any(|id| f.id.starts_with(id.as_str())));
         (!found && self.when.truth(stage) == Truth::True)
-            .then(|| RuledOut { id: self.resource.clone(), because: self.because.fill(stage, Style::Prose) })
+            .then(|| RuledOut { id: self.resource.clone(), because: self.because.prose(stage) })
     }
 }

@@ -5,7 +5,6 @@ use crate::facts::Facts;
 use crate::rule::{ActionSpec, CulpritSpec, Rule};
 use crate::scene::Stage;
 use crate::signal::{Entity, Scope};
-use crate::template::Style;
 use whyslow_model::diagnosis::{Action, Confidence, Culprit, Evidence, Finding, RuledOut, Subject};
 
 /// How many findings of one rule are worth a reader's time.
@@ -43,7 +42,7 @@ pub fn judge(rules: &[Rule], facts: &Facts) -> (Vec<Judged>, Vec<RuledOut>) {
             match alike {
                 Some(alike) => ruled_out.push(RuledOut {
                     id: format!("{}@{}", rule.id, entity.subject.name),
-                    because: alike.text.fill(&stage, Style::Prose),
+                    because: alike.text.prose(&stage),
                 }),
                 None => of_rule.push(finding(rule, entity, &mut stage, facts)),
             }
@@ -85,7 +84,7 @@ fn finding(rule: &Rule, entity: &Entity, stage: &mut Stage<'_>, facts: &Facts) -
         culprits,
         impact: rule.impact.number(stage).unwrap_or(0.0).clamp(0.0, 1.0),
         confidence,
-        summary: rule.summary.fill(stage, Style::Prose),
+        summary: rule.summary.prose(stage),
         evidence: evidence(rule, stage),
         explains: Vec::new(),
         explained_by: None,
@@ -148,8 +147,8 @@ fn action(spec: &ActionSpec, stage: &Stage<'_>) -> Option<Action> {
     }
     Some(Action {
         kind: spec.kind,
-        text: spec.text.fill(stage, Style::Prose),
-        set: spec.set.iter().map(|(name, value)| (name.clone(), value.fill(stage, Style::Command))).collect(),
-        try_command: spec.command.as_ref().map(|c| c.fill(stage, Style::Command)),
+        text: spec.text.prose(stage),
+        set: spec.set.iter().filter_map(|(name, value)| Some((name.clone(), value.command(stage)?))).collect(),
+        try_command: spec.command.as_ref().and_then(|c| c.command(stage)),
     })
 }

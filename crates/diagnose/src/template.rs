@@ -22,7 +22,7 @@ enum Piece {
 
 /// How names are written into the text.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Style {
+enum Style {
     /// For people to read.
     Prose,
     /// For a shell: names are hostile and quoted.
@@ -62,28 +62,31 @@ impl Template {
             .collect()
     }
 
-    /// The text with everything filled in; what is not known is written so.
-    pub fn fill(&self, scene: &Stage<'_>, style: Style) -> String {
-        self.0
-            .iter()
-            .map(|piece| match piece {
-                Piece::Text(text) => text.clone(),
-                Piece::Formula(formula) => {
-                    formula.number(scene).map_or_else(|| "unknown".into(), |n| format!("{:.0}", n.round()))
-                }
-                Piece::Name(name) => write(name, scene, style),
-            })
-            .collect()
+    /// A sentence with everything filled in; what is not known is written so.
+    pub fn prose(&self, stage: &Stage<'_>) -> String {
+        self.fill(stage, Style::Prose).map(|piece| piece.unwrap_or_else(|| "unknown".into())).collect()
+    }
+
+    /// A command or setting with everything filled in; `None` where something is not known: half a command is none.
+    pub fn command(&self, stage: &Stage<'_>) -> Option<String> {
+        self.fill(stage, Style::Command).collect()
+    }
+
+    fn fill(&self, stage: &Stage<'_>, style: Style) -> impl Iterator<Item = Option<String>> {
+        self.0.iter().map(move |piece| match piece {
+            Piece::Text(text) => Some(text.clone()),
+            Piece::Formula(formula) => formula.number(stage).map(|n| format!("{:.0}", n.round())),
+            Piece::Name(name) => stage.reading(name).map(|reading| write(reading, stage.unit(name), style)),
+        })
     }
 }
 
-fn write(name: &str, scene: &Stage<'_>, style: Style) -> String {
-    match scene.reading(name) {
-        Some(Reading::Text(text)) if style == Style::Command => quoted(text),
-        Some(Reading::Text(text)) => text.clone(),
-        Some(Reading::Number(n)) if style == Style::Command => format!("{n:.0}"),
-        Some(Reading::Number(n)) => human::quantity(*n, scene.unit(name)),
-        None => "unknown".into(),
+fn write(reading: &Reading, unit: &str, style: Style) -> String {
+    match (reading, style) {
+        (Reading::Text(text), Style::Command) => quoted(text),
+        (Reading::Text(text), Style::Prose) => text.clone(),
+        (Reading::Number(n), Style::Command) => format!("{n:.0}"),
+        (Reading::Number(n), Style::Prose) => human::quantity(*n, unit),
     }
 }
 

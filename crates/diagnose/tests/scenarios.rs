@@ -1,0 +1,221 @@
+//! Machines of known physics: what is named first, and what is not named at all.
+
+use whyslow_diagnose::{RuleBook, diagnose};
+use whyslow_model::catalogue::*;
+use whyslow_model::diagnosis::{Confidence, Diagnosis, Origin, Reading, Verdict};
+use whyslow_model::key::{Machine, Pair, TaskKey};
+use whyslow_model::snapshot::Snapshot;
+use whyslow_model::window::Window;
+
+const SECOND: u64 = 1_000_000_000;
+const SAMPLES: u64 = 11;
+
+/// Snapshots a second apart; `fill` writes what the machine's counters stand at after so many seconds.
+fn machine(fill: impl Fn(u64, &mut Snapshot)) -> Diagnosis {
+    let snapshots = (0..SAMPLES)
+        .map(|t| {
+            let mut s = Snapshot { boot_ns: (t + 1) * SECOND, wall_ns: (t * SECOND) as i64, ..Snapshot::default() };
+            fill(t, &mut s);
+            s.sort();
+            s
+        })
+        .collect();
+    diagnose(&Window::new(snapshots), Origin::Live, &RuleBook::built_in())
+}
+
+/// Two processors of which each is `busy` (0..100) percent in user mode.
+fn processors(t: u64, s: &mut Snapshot, busy: u64) {
+    for cpu in 0..2 {
+        s.processor.cpu.push(Cpu {
+            user: (t * SECOND * busy / 100).into(),
+            system: 0.into(),
+            idle: (t * SECOND * (100 - busy) / 100).into(),
+            ..Cpu::new(cpu)
+        });
+    }
+}
+
+/// Pressure as a percentage of the time.
+fn pressure(t: u64, s: &mut Snapshot, cpu: u64, memory: u64, io: u64) {
+    s.processor.pressure.push(Pressure {
+        cpu_some: (t * SECOND * cpu / 100).into(),
+        memory_some: (t * SECOND * memory / 100).into(),
+        io_some: (t * SECOND * io / 100).into(),
+        ..Pressure::new(Machine)
+    });
+}
+
+/// A device that completes `rate` requests of `size` bytes a second with `queue` in flight all the time.
+fn device(t: u64, s: &mut Snapshot, name: &str, rate: u64, size: u64, queue: f64) {
+    let weighted = (t as f64 * 1e9 * queue) as u64;
+    s.block.disk.push(Disk {
+        reads: (t * rate).into(),
+        read_bytes: (t * rate * size).into(),
+        read_time: weighted.into(),
+        writes: 0.into(),
+        write_bytes: 0.into(),
+        write_time: 0.into(),
+        weighted_time: weighted.into(),
+        busy_time: ((t as f64 * 1e9 * queue.min(1.0)) as u64).into(),
+        ..Disk::new(name.into())
+    });
+    s.block.queue.push(Queue { max_request: (1280u64 << 10).into(), ..Queue::new(name.into()) });
+}
+
+fn layer(s: &mut Snapshot, upper: &str, lower: &str, kind: &str) {
+    let link = Pair { upper: upper.into(), lower: lower.into() };
+    s.block.layer.push(Layer { kind: kind.into(), ..Layer::new(link) });
+}
+
+/// A process that uses `cpu` percent of a processor and reads `bytes` a second.
+fn process(t: u64, s: &mut Snapshot, pid: u32, name: &str, cpu: u64, bytes: u64) {
+    s.task.process.push(Process {
+        command: name.into(),
+        state: "R".into(),
+        user: (t * SECOND * cpu / 100).into(),
+        system: 0.into(),
+        run_delay: (t * SECOND * 60 / 100 * u64::from(cpu > 0)).into(),
+        read_bytes: (t * bytes).into(),
+        write_bytes: 0.into(),
+        nice: 0.0.into(),
+        threads: 1.0.into(),
+        kernel_thread: 0.0.into(),
+        ..Process::new(TaskKey { pid, tid: pid, start: 1 })
+    });
+}
+
+fn first(d: &Diagnosis) -> (&str, &str) {
+    d.findings.first().map_or(("none", ""), |f| (f.id.as_str(), f.subject.name.as_str()))
+}
+
+fn value(d: &Diagnosis, metric: &str) -> f64 {
+    let evidence = d.findings[0].evidence.iter().find(|e| e.metric == metric).expect("the metric is shown");
+    match evidence.value {
+        Reading::Number(n) => n,
+        Reading::Text(_) => panic!("{metric} is no number"),
+    }
+}
+
+#[test]
+fn an_idle_machine_is_healthy_and_says_why() {
+    let d = machine(|t, s| {
+        processors(t, s, 2);
+        pressure(t, s, 0, 0, 0);
+    });
+    assert_eq!(d.verdict, Verdict::Healthy);
+    assert!(d.findings.is_empty());
+    assert!(d.ruled_out.iter().any(|r| r.id == "cpu" && r.because.contains("2.0 % busy")), "{:?}", d.ruled_out);
+}
+
+#[test]
+fn too_little_seen_is_undetermined_not_healthy() {
+    assert_eq!(machine(|_, _| ()).verdict, Verdict::Undetermined);
+}
+
+#[test]
+fn more_work_than_processors() {
+    let d = machine(|t, s| {
+        processors(t, s, 100);
+        pressure(t, s, 98, 0, 0);
+        for pid in 10..16 {
+            process(t, s, pid, "spin", 33, 0);
+        }
+    });
+    assert_eq!(first(&d), ("cpu.saturated", "host"));
+    assert_eq!(d.findings[0].confidence, Confidence::High);
+    assert_eq!(d.findings[0].culprits[0].name, "spin");
+    assert!((value(&d, "stall.cpu") - 0.98).abs() < 1e-9);
+}
+
+#[test]
+fn all_processors_busy_and_nobody_waiting_is_healthy() {
+    let d = machine(|t, s| {
+        processors(t, s, 100);
+        pressure(t, s, 3, 0, 0);
+    });
+    assert_eq!(d.verdict, Verdict::Healthy);
+}
+
+#[test]
+fn a_queue_that_stands() {
+    let d = machine(|t, s| {
+        processors(t, s, 5);
+        pressure(t, s, 0, 0, 99);
+        device(t, s, "sda", 311, 512 << 10, 6.0);
+        process(t, s, 20, "reader", 3, 311 * (512 << 10));
+    });
+    assert_eq!(first(&d), ("disk.saturated", "sda"));
+    assert_eq!(d.findings[0].culprits[0].pid, Some(20));
+    // Known numbers of a striping experiment: 311 requests a second, six in flight, 19.3 ms each.
+    assert!((value(&d, "disk.wait") - 0.0193).abs() < 0.0001);
+    assert!((value(&d, "disk.interval") - 0.0032).abs() < 0.0001);
+    assert_eq!(value(&d, "disk.request_size"), f64::from(512 << 10));
+}
+
+#[test]
+fn a_caller_that_waits_for_each_request_is_not_saturation() {
+    let d = machine(|t, s| {
+        processors(t, s, 5);
+        pressure(t, s, 0, 0, 95);
+        device(t, s, "sda", 5300, 2048, 0.97);
+        process(t, s, 20, "reader", 3, 5300 * 2048);
+    });
+    assert_eq!(first(&d), ("disk.depth_one", "sda"));
+    assert!(d.findings.iter().any(|f| f.id == "disk.small_io"));
+    assert!(d.findings.iter().all(|f| f.id != "disk.saturated"));
+}
+
+#[test]
+fn a_busy_device_that_answers_at_once_is_healthy() {
+    let d = machine(|t, s| {
+        processors(t, s, 30);
+        pressure(t, s, 0, 0, 4);
+        device(t, s, "nvme0n1", 90_000, 16 << 10, 9.0);
+    });
+    assert_eq!(d.verdict, Verdict::Healthy, "{:?}", d.findings);
+}
+
+#[test]
+fn users_of_one_device_are_effects_of_its_being_shared() {
+    let d = machine(|t, s| {
+        processors(t, s, 5);
+        pressure(t, s, 0, 0, 99);
+        device(t, s, "sda", 300, 64 << 10, 4.0);
+        device(t, s, "loop0", 150, 64 << 10, 2.0);
+        device(t, s, "loop1", 150, 64 << 10, 2.0);
+        layer(s, "loop0", "sda", "loop");
+        layer(s, "loop1", "sda", "loop");
+    });
+    assert_eq!(first(&d), ("disk.shared", "sda"));
+    assert!(d.findings.len() > 2 && d.findings[1..].iter().all(|f| f.explained_by.is_some()), "{:?}", d.findings);
+}
+
+#[test]
+fn without_psi_waiting_is_inferred_from_the_run_queues() {
+    let d = machine(|t, s| {
+        processors(t, s, 100);
+        for pid in 10..16 {
+            process(t, s, pid, "spin", 33, 0);
+        }
+    });
+    assert_eq!(first(&d), ("cpu.saturated", "host"));
+}
+
+#[test]
+fn every_number_keeps_its_formula_and_every_summary_is_filled_in() {
+    let d = machine(|t, s| {
+        processors(t, s, 100);
+        pressure(t, s, 98, 0, 99);
+        device(t, s, "sda", 311, 512 << 10, 6.0);
+        for pid in 10..16 {
+            process(t, s, pid, "spin", 33, 1000);
+        }
+    });
+    for f in &d.findings {
+        assert!(!f.summary.contains('{') && !f.summary.contains("unknown"), "{}: {}", f.id, f.summary);
+        assert!((0.0..=1.0).contains(&f.impact));
+        for e in &f.evidence {
+            assert!(!e.how.is_empty() && !e.source.is_empty() && !e.expected.is_empty());
+        }
+    }
+}
