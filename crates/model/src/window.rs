@@ -186,7 +186,7 @@ fn grown(a: u64, b: u64) -> Option<f64> {
     const WRAP: u64 = 1 << 32;
     if b >= a {
         Some((b - a) as f64)
-    } else if a < WRAP && a >= WRAP / 2 && b < WRAP / 2 {
+    } else if (WRAP / 2..WRAP).contains(&a) && b < WRAP / 2 {
         Some((b + WRAP - a) as f64)
     } else {
         None
