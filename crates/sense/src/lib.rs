@@ -5,15 +5,19 @@
 
 mod block;
 mod cgroup;
+#[cfg(test)]
+mod hostile;
 mod kernel;
 mod memory;
 mod net;
+mod os;
 mod processor;
 mod root;
 mod sampler;
 mod source;
 mod task;
+mod text;
 
 pub use root::Root;
-pub use sampler::Sampler;
+pub use sampler::{Sampler, SourceInfo};
 pub use source::{Miss, Source, Tempo};

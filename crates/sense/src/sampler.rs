@@ -1,18 +1,38 @@
 //! Runs every source and puts what they read together.
+//!
+//! Sources are read in turn by a thread that lives as long as one sample. Where one of them hangs (a file of a dead
+//! network mount, a driver that does not answer), its thread is abandoned and another goes on with the rest; while the
+//! abandoned thread holds the source, the source is reported as hung and not asked again. Between samples no thread of
+//! ours is awake, or exists.
 
-use crate::{Root, Source};
-use whyslow_model::snapshot::Snapshot;
+use crate::source::Tempo;
+use crate::{Root, Source, os};
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError, TryLockError};
+use std::thread;
+use std::time::{Duration, Instant};
+use whyslow_model::snapshot::{Outcome, Snapshot, SourceReport};
+
+/// How long to wait for one source before it counts as hung.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// How often to read sources of [`Tempo::Slow`].
+const SLOW: Duration = Duration::from_secs(60);
 
 /// All sources of a machine.
 pub struct Sampler {
     root: Root,
-    sources: Vec<Box<dyn Source>>,
+    slots: Vec<Slot>,
+    patience: Duration,
+    slow: Duration,
 }
 
 impl Sampler {
     /// Every source there is, read from `root`.
     pub fn new(root: Root) -> Self {
-        let sources = [
+        let wings = [
             crate::processor::sources(),
             crate::memory::sources(),
             crate::block::sources(),
@@ -21,18 +41,195 @@ impl Sampler {
             crate::task::sources(),
             crate::kernel::sources(),
         ];
-        Self { root, sources: sources.into_iter().flatten().collect() }
+        Self::with_sources(root, wings.into_iter().flatten().collect())
     }
 
-    /// Reads every source once.
+    /// These sources, read from `root`.
+    pub fn with_sources(root: Root, sources: Vec<Box<dyn Source>>) -> Self {
+        Self { root, slots: sources.into_iter().map(Slot::new).collect(), patience: PATIENCE, slow: SLOW }
+    }
+
+    /// Sets how long to wait for one source before it counts as hung; one second unless set.
+    pub fn patience(self, patience: Duration) -> Self {
+        Self { patience, ..self }
+    }
+
+    /// Sets how often sources of [`Tempo::Slow`] are read; once a minute unless set.
+    pub fn slow(self, slow: Duration) -> Self {
+        Self { slow, ..self }
+    }
+
+    /// What the sources are, in the order in which they are read.
+    pub fn sources(&self) -> impl Iterator<Item = SourceInfo> {
+        self.slots.iter().map(|slot| slot.info)
+    }
+
+    /// Reads every source that is due, now. Takes at most the patience for each source that newly hangs.
     pub fn sample(&mut self) -> Snapshot {
-        let mut snapshot = Snapshot::default();
-        for source in &mut self.sources {
-            let mut part = Snapshot::default();
-            let _ = source.read(&self.root, &mut part);
-            snapshot.absorb(part);
+        self.sample_at(os::wall_ns(), os::boot_ns())
+    }
+
+    /// The same with the times given, for captured trees, which have clocks of their own: nanoseconds since 1970 and
+    /// since boot.
+    pub fn sample_at(&mut self, wall_ns: i64, boot_ns: u64) -> Snapshot {
+        let mut snapshot = Snapshot { wall_ns, boot_ns, ..Snapshot::default() };
+        let mut due = Vec::with_capacity(self.slots.len());
+        for slot in &mut self.slots {
+            match slot.turn(self.slow) {
+                Turn::Due => due.push(slot),
+                Turn::Hung => snapshot.sources.push(slot.hung()),
+                Turn::Rests => {}
+            }
+        }
+        let mut waiting = due.as_mut_slice();
+        while !waiting.is_empty() {
+            let reader =
+                Reader { root: self.root.clone(), sources: waiting.iter().map(|s| s.source.clone()).collect() };
+            let done = collect(&reader.start(), waiting, self.patience, &mut snapshot);
+            waiting = &mut waiting[done..];
         }
         snapshot.sort();
         snapshot
+    }
+}
+
+/// Takes over what a reader sends until it has sent all or hangs. Returns how many sources that settled, hung included.
+fn collect(parts: &Receiver<Snapshot>, slots: &mut [&mut Slot], patience: Duration, into: &mut Snapshot) -> usize {
+    for (i, slot) in slots.iter_mut().enumerate() {
+        slot.asked = Some(Instant::now());
+        match parts.recv_timeout(patience) {
+            Ok(part) => into.absorb(part),
+            Err(_) => {
+                slot.hangs = true;
+                into.sources.push(slot.hung());
+                return i + 1;
+            }
+        }
+    }
+    slots.len()
+}
+
+/// What a source is, as the documentation lists it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SourceInfo {
+    /// Its name, such as `proc/stat`.
+    pub name: &'static str,
+    /// What it tells, in a few words.
+    pub tells: &'static str,
+    /// How often it is read.
+    pub tempo: Tempo,
+}
+
+/// A source, which the thread that reads it holds locked.
+type Shared = Arc<Mutex<Box<dyn Source>>>;
+
+/// A source and how it stands.
+struct Slot {
+    info: SourceInfo,
+    source: Shared,
+    /// When it was last asked.
+    asked: Option<Instant>,
+    /// Whether it has not answered since.
+    hangs: bool,
+}
+
+/// Whether to read a source in this sample.
+enum Turn {
+    Due,
+    Rests,
+    Hung,
+}
+
+impl Slot {
+    fn new(source: Box<dyn Source>) -> Self {
+        let info = SourceInfo { name: source.name(), tells: source.tells(), tempo: source.tempo() };
+        Self { info, source: Arc::new(Mutex::new(source)), asked: None, hangs: false }
+    }
+
+    /// A source that hung and has come back is due at once: what it read meanwhile is lost.
+    fn turn(&mut self, slow: Duration) -> Turn {
+        if self.hangs {
+            if matches!(self.source.try_lock(), Err(TryLockError::WouldBlock)) {
+                return Turn::Hung;
+            }
+            self.hangs = false;
+            return Turn::Due;
+        }
+        match (self.info.tempo, self.asked) {
+            (Tempo::Slow, Some(asked)) if asked.elapsed() < slow => Turn::Rests,
+            _ => Turn::Due,
+        }
+    }
+
+    /// The report of a source that has not answered since it was asked.
+    fn hung(&self) -> SourceReport {
+        let waited = self.asked.map_or(Duration::ZERO, |asked| asked.elapsed());
+        SourceReport {
+            source: self.info.name.into(),
+            tells: self.info.tells.into(),
+            outcome: Outcome::Hung(format!("has not answered for {:.1} s", waited.as_secs_f64())),
+            cpu_ns: 0,
+            wall_ns: os::nanoseconds(waited),
+        }
+    }
+}
+
+/// Reads sources in turn.
+#[derive(Clone)]
+struct Reader {
+    root: Root,
+    sources: Vec<Shared>,
+}
+
+impl Reader {
+    /// Reads in a thread of its own, which sends a part for each source, in order.
+    ///
+    /// Where no thread can be had (a limit on processes, which may be the very thing to find) it reads before it
+    /// returns: better to risk a hang than to see nothing.
+    fn start(self) -> Receiver<Snapshot> {
+        let (sender, parts) = channel();
+        let (here, here_sender) = (self.clone(), sender.clone());
+        if thread::Builder::new().name("sources".into()).spawn(move || self.run(&sender)).is_err() {
+            here.run(&here_sender);
+        }
+        parts
+    }
+
+    /// Reads until all are read or nobody listens any more.
+    fn run(&self, parts: &Sender<Snapshot>) {
+        for source in &self.sources {
+            if parts.send(read(&self.root, source)).is_err() {
+                return;
+            }
+        }
+    }
+}
+
+/// Reads one source, and reports how it fared and what it cost. A panic is a failure of this source alone.
+fn read(root: &Root, source: &Shared) -> Snapshot {
+    let mut source = source.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut part = Snapshot::default();
+    let (started, cpu_ns) = (Instant::now(), os::thread_cpu_ns());
+    let outcome = match catch_unwind(AssertUnwindSafe(|| source.read(root, &mut part))) {
+        Ok(Ok(())) => Outcome::Read,
+        Ok(Err(miss)) => miss.into(),
+        Err(panic) => Outcome::Failed(format!("panicked: {}", message(&*panic))),
+    };
+    part.sources = vec![SourceReport {
+        source: source.name().into(),
+        tells: source.tells().into(),
+        outcome,
+        cpu_ns: os::thread_cpu_ns().saturating_sub(cpu_ns),
+        wall_ns: os::nanoseconds(started.elapsed()),
+    }];
+    part
+}
+
+/// What a panic says.
+fn message(panic: &(dyn Any + Send)) -> &str {
+    match (panic.downcast_ref::<&str>(), panic.downcast_ref::<String>()) {
+        (Some(text), _) => text,
+        (_, Some(text)) => text,
+        _ => "without a message",
     }
 }

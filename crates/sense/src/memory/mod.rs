@@ -1,8 +1,27 @@
-//! Memory, swap, huge pages, slab, NUMA.
+//! Memory: what holds it, what reclaim does, huge pages, swap, slab, nodes.
+
+mod hugepages;
+mod meminfo;
+mod numa;
+mod sharing;
+mod slabinfo;
+mod swaps;
+mod vmstat;
+
+#[cfg(test)]
+mod hostile;
 
 use crate::source::Source;
 
 /// The sources of this wing.
 pub(crate) fn sources() -> Vec<Box<dyn Source>> {
-    Vec::new()
+    vec![
+        Box::new(meminfo::MeminfoFile),
+        Box::new(vmstat::VmstatFile),
+        Box::new(hugepages::HugepagePools),
+        Box::new(sharing::PageSharing),
+        Box::new(swaps::Swaps),
+        Box::new(slabinfo::Slabinfo),
+        Box::new(numa::NumaNodes),
+    ]
 }

@@ -1,8 +1,28 @@
 //! Processors: time by mode, interrupts, frequency, pressure.
 
+mod frequency;
+mod interrupts;
+mod per_cpu;
+mod pressure;
+mod softirqs;
+mod softnet;
+mod stat;
+mod thermal;
+
+#[cfg(test)]
+mod hostile;
+
 use crate::source::Source;
 
 /// The sources of this wing.
 pub(crate) fn sources() -> Vec<Box<dyn Source>> {
-    Vec::new()
+    vec![
+        Box::new(stat::Stat),
+        Box::new(pressure::PressureStall),
+        Box::new(interrupts::Interrupts),
+        Box::new(softirqs::Softirqs),
+        Box::new(softnet::SoftnetStat),
+        Box::new(frequency::CpuFrequency),
+        Box::new(thermal::ThermalZones),
+    ]
 }

@@ -1,0 +1,40 @@
+//! /sys/kernel/mm/hugepages: reserved huge pages by page size. Documentation/admin-guide/mm/hugetlbpage.rst.
+
+use crate::{Miss, Root, Source};
+use whyslow_model::catalogue::Hugepages;
+use whyslow_model::snapshot::Snapshot;
+use whyslow_model::value::Gauge;
+
+const PATH: &str = "sys/kernel/mm/hugepages";
+
+/// Reads the pool of each huge page size.
+pub(super) struct HugepagePools;
+
+impl Source for HugepagePools {
+    fn name(&self) -> &'static str {
+        PATH
+    }
+
+    fn tells(&self) -> &'static str {
+        "reserved huge pages"
+    }
+
+    fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), Miss> {
+        let pools = root.list(PATH);
+        out.memory.hugepages.extend(pools.iter().filter_map(|pool| row(root, pool)));
+        if out.memory.hugepages.is_empty() { Err(Miss::Absent("kernel without huge pages".into())) } else { Ok(()) }
+    }
+}
+
+/// One pool, which is named by its page size: `hugepages-2048kB`.
+fn row(root: &Root, pool: &str) -> Option<Hugepages> {
+    let kb: u64 = pool.strip_prefix("hugepages-")?.strip_suffix("kB")?.parse().ok()?;
+    let pages = |file: &str| root.number(&format!("{PATH}/{pool}/{file}")).map(Gauge::from).unwrap_or_default();
+    Some(Hugepages {
+        size: kb.saturating_mul(1024),
+        total: pages("nr_hugepages"),
+        free: pages("free_hugepages"),
+        reserved: pages("resv_hugepages"),
+        surplus: pages("surplus_hugepages"),
+    })
+}

@@ -1,0 +1,82 @@
+//! /sys/devices/system/node: memory and allocations by NUMA node. Documentation/admin-guide/numastat.rst;
+//! Documentation/ABI/stable/sysfs-devices-node.
+
+use super::meminfo::entry;
+use crate::text::{number, numbered, word};
+use crate::{Miss, Root, Source};
+use whyslow_model::catalogue::{Family, Node};
+use whyslow_model::snapshot::Snapshot;
+use whyslow_model::value::State;
+
+const PATH: &str = "sys/devices/system/node";
+
+/// Reads every NUMA node.
+pub(super) struct NumaNodes;
+
+impl Source for NumaNodes {
+    fn name(&self) -> &'static str {
+        PATH
+    }
+
+    fn tells(&self) -> &'static str {
+        "memory and allocations by NUMA node"
+    }
+
+    fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), Miss> {
+        for number in root.list(PATH).iter().filter_map(|name| numbered(name, "node")) {
+            let dir = format!("{PATH}/node{number}");
+            let mut row = Node::new(number);
+            row.cpus = root.word(&format!("{dir}/cpulist")).map(State::from).unwrap_or_default();
+            let meminfo = root.text(&format!("{dir}/meminfo")).and_then(|t| parse_meminfo(&t, &mut row));
+            let numastat = root.text(&format!("{dir}/numastat")).and_then(|t| parse_numastat(&t, &mut row));
+            out.memory.node.push(row);
+            meminfo.and(numastat)?;
+        }
+        if out.memory.node.is_empty() { Err(Miss::Absent("kernel without NUMA".into())) } else { Ok(()) }
+    }
+}
+
+/// Parses a node's meminfo: `Node 0 MemTotal:  4417752 kB`.
+pub(super) fn parse_meminfo(text: &str, row: &mut Node) -> Result<(), Miss> {
+    for line in text.lines() {
+        let (name, value) = entry(line).ok_or_else(|| Miss::malformed("sys/devices/system/node/meminfo", line))?;
+        if name.ends_with(" MemTotal") {
+            row.mem_total = value.into();
+        } else if name.ends_with(" MemFree") {
+            row.mem_free = value.into();
+        }
+    }
+    Ok(())
+}
+
+/// Parses a node's numastat, the names of which are the catalogue's.
+pub(super) fn parse_numastat(text: &str, row: &mut Node) -> Result<(), Miss> {
+    for line in text.lines() {
+        let mut rest = line;
+        let name = word(&mut rest).unwrap_or_default();
+        let pages = number(&mut rest).ok_or_else(|| Miss::malformed("sys/devices/system/node/numastat", line))?;
+        row.set(name, pages);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_in_bytes_and_allocations_in_pages() {
+        let mut row = Node::new(0);
+        parse_meminfo(
+            "Node 0 MemTotal:        4417752 kB\nNode 0 MemFree:  8 kB\nNode 0 HugePages_Total:     0\n",
+            &mut row,
+        )
+        .unwrap();
+        parse_numastat("numa_hit 2249040\nlocal_node 7\nother_node 0\n", &mut row).unwrap();
+        assert_eq!(row.mem_total.get(), Some(4_417_752.0 * 1024.0));
+        assert_eq!(row.mem_free.get(), Some(8192.0));
+        assert_eq!(row.numa_hit.get(), Some(2_249_040));
+        assert_eq!(row.other_node.get(), Some(0));
+        assert_eq!(row.numa_miss.get(), None);
+    }
+}

@@ -1,0 +1,105 @@
+//! /proc/swaps: swap areas. proc(5); `swap_show` in mm/swapfile.c.
+
+use crate::text::{decimal, number, word};
+use crate::{Miss, Root, Source};
+use whyslow_model::catalogue::Swap;
+use whyslow_model::snapshot::Snapshot;
+use whyslow_model::value::{Gauge, Name};
+
+const PATH: &str = "proc/swaps";
+
+/// Reads /proc/swaps.
+pub(super) struct Swaps;
+
+impl Source for Swaps {
+    fn name(&self) -> &'static str {
+        PATH
+    }
+
+    fn tells(&self) -> &'static str {
+        "swap areas"
+    }
+
+    fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), Miss> {
+        parse(&root.text(PATH)?, &mut out.memory.swap)
+    }
+}
+
+/// Parses /proc/swaps: a header, then a line for each area, sizes in KiB. No area is an answer too.
+pub(super) fn parse(text: &str, rows: &mut Vec<Swap>) -> Result<(), Miss> {
+    for line in text.lines().skip(1) {
+        rows.push(row(line).ok_or_else(|| Miss::malformed(PATH, line))?);
+    }
+    Ok(())
+}
+
+fn row(mut line: &str) -> Option<Swap> {
+    let fields = &mut line;
+    Some(Swap {
+        area: unescape(word(fields)?),
+        kind: word(fields)?.into(),
+        size: kib(number(fields)?),
+        used: kib(number(fields)?),
+        priority: decimal(fields)?.into(),
+    })
+}
+
+fn kib(value: u64) -> Gauge {
+    value.saturating_mul(1024).into()
+}
+
+/// A path as it is: the kernel writes blanks and backslashes in it as octal, `\040` (`seq_path`, fs/seq_file.c).
+fn unescape(path: &str) -> Name {
+    if !path.contains('\\') {
+        return path.into();
+    }
+    let mut parts = path.split('\\');
+    let mut plain = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let code = part.get(..3).and_then(|octal| u8::from_str_radix(octal, 8).ok()).filter(u8::is_ascii);
+        match code {
+            Some(code) => {
+                plain.push(code.into());
+                plain.push_str(&part[3..]);
+            }
+            None => {
+                plain.push('\\');
+                plain.push_str(part);
+            }
+        }
+    }
+    plain.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEADER: &str = "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n";
+
+    #[test]
+    fn areas_in_bytes_with_their_priority() {
+        let mut rows = Vec::new();
+        let text =
+            format!("{HEADER}/dev/zram0 partition\t1048572\t\t4\t\t-2\n/swap\\040file\\040(deleted) file 8 0 5\n");
+        assert_eq!(parse(&text, &mut rows), Ok(()));
+        assert_eq!((&*rows[0].area, rows[0].kind.get()), ("/dev/zram0", Some("partition")));
+        assert_eq!(rows[0].size.get(), Some(1_048_572.0 * 1024.0));
+        assert_eq!(rows[0].used.get(), Some(4096.0));
+        assert_eq!(rows[0].priority.get(), Some(-2.0));
+        assert_eq!(&*rows[1].area, "/swap file (deleted)");
+    }
+
+    #[test]
+    fn no_area_is_read_and_half_an_area_is_not() {
+        let mut rows = Vec::new();
+        assert_eq!(parse(HEADER, &mut rows), Ok(()));
+        assert!(parse(&format!("{HEADER}/dev/sda2 partition 10"), &mut rows).is_err());
+        assert!(rows.is_empty());
+    }
+
+    #[test]
+    fn what_is_not_octal_stays_as_it_is() {
+        assert_eq!(&*unescape(r"/a\0é\134b\"), r"/a\0é\b\");
+    }
+}

@@ -1,0 +1,48 @@
+//! What the C library tells of the running kernel: its clocks, its tick, its page size.
+
+use std::time::Duration;
+
+/// Nanoseconds of one clock tick of user space (USER_HZ, proc(5)), in which /proc counts processor time.
+pub(crate) fn tick_ns() -> u64 {
+    1_000_000_000 / sysconf(libc::_SC_CLK_TCK).unwrap_or(100)
+}
+
+/// Bytes of one page of memory.
+pub(crate) fn page_size() -> u64 {
+    sysconf(libc::_SC_PAGESIZE).unwrap_or(4096)
+}
+
+/// Wall clock, nanoseconds since 1970.
+pub(crate) fn wall_ns() -> i64 {
+    i64::try_from(clock(libc::CLOCK_REALTIME).as_nanos()).unwrap_or(i64::MAX)
+}
+
+/// Time since boot, suspend included, nanoseconds.
+pub(crate) fn boot_ns() -> u64 {
+    nanoseconds(clock(libc::CLOCK_BOOTTIME))
+}
+
+/// Processor time the calling thread has used, nanoseconds.
+pub(crate) fn thread_cpu_ns() -> u64 {
+    nanoseconds(clock(libc::CLOCK_THREAD_CPUTIME_ID))
+}
+
+/// A duration in whole nanoseconds; 584 years are the most there is room for.
+pub(crate) fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// A system value; `None` where the C library does not know it, or it is not positive.
+fn sysconf(name: libc::c_int) -> Option<u64> {
+    // SAFETY: sysconf takes a number and touches no memory of ours.
+    let value = unsafe { libc::sysconf(name) };
+    u64::try_from(value).ok().filter(|&v| v > 0)
+}
+
+/// Reads one of the clocks that every Linux has; a clock before its epoch reads as zero.
+fn clock(id: libc::clockid_t) -> Duration {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is a valid timespec for the call to fill; on failure it stays zero.
+    unsafe { libc::clock_gettime(id, &raw mut time) };
+    Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
+}

@@ -1,0 +1,69 @@
+//! Cutting words and numbers off the kernel's text files, without copying.
+
+/// Cuts the next word off the front of `text`; `None` at its end.
+pub(crate) fn word<'t>(text: &mut &'t str) -> Option<&'t str> {
+    let rest = text.trim_ascii_start();
+    let end = rest.bytes().position(|b| b.is_ascii_whitespace()).unwrap_or(rest.len());
+    let (word, rest) = rest.split_at(end);
+    *text = rest;
+    (!word.is_empty()).then_some(word)
+}
+
+/// Cuts the next word off where it is a whole number; otherwise leaves `text` as it is.
+pub(crate) fn number(text: &mut &str) -> Option<u64> {
+    let mut rest = *text;
+    let value = word(&mut rest)?.parse().ok()?;
+    *text = rest;
+    Some(value)
+}
+
+/// Cuts the next word off where it is a finite decimal number; otherwise leaves `text` as it is.
+pub(crate) fn decimal(text: &mut &str) -> Option<f64> {
+    let mut rest = *text;
+    let value: f64 = word(&mut rest)?.parse().ok()?;
+    *text = rest;
+    value.is_finite().then_some(value)
+}
+
+/// The choice in force of a sysfs file that lists them all: `always [madvise] never`.
+pub(crate) fn chosen(text: &str) -> Option<&str> {
+    let (_, rest) = text.split_once('[')?;
+    rest.split_once(']').map(|(choice, _)| choice)
+}
+
+/// The number in the name of a numbered entry: 3 for `cpu3` with prefix `cpu`; `None` for `cpuidle`.
+pub(crate) fn numbered(name: &str, prefix: &str) -> Option<u32> {
+    name.strip_prefix(prefix)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_and_numbers_are_cut_off_the_front() {
+        let mut line = "  eth0 12 -3 1.5 inf";
+        assert_eq!(number(&mut line), None);
+        assert_eq!(word(&mut line), Some("eth0"));
+        assert_eq!(number(&mut line), Some(12));
+        assert_eq!(number(&mut line), None);
+        assert_eq!(decimal(&mut line), Some(-3.0));
+        assert_eq!(decimal(&mut line), Some(1.5));
+        assert_eq!(decimal(&mut line), None);
+        assert_eq!(word(&mut line), None);
+    }
+
+    #[test]
+    fn the_choice_in_force_is_in_brackets() {
+        assert_eq!(chosen("always [madvise] never\n"), Some("madvise"));
+        assert_eq!(chosen("none\n"), None);
+        assert_eq!(chosen("]["), None);
+    }
+
+    #[test]
+    fn only_a_number_may_follow_the_prefix() {
+        assert_eq!(numbered("cpu12", "cpu"), Some(12));
+        assert_eq!(numbered("cpuidle", "cpu"), None);
+        assert_eq!(numbered("cpu", "cpu"), None);
+    }
+}
