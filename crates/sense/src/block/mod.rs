@@ -1,8 +1,25 @@
 //! Block devices, their queues and stacking, mounts, arrays.
 
+mod arrays;
+pub(crate) mod device;
+mod diskstats;
+#[cfg(test)]
+pub(crate) mod fixture;
+mod layers;
+pub(crate) mod mountinfo;
+mod mounts;
+mod queue;
+mod space;
+
 use crate::source::Source;
 
 /// The sources of this wing.
 pub(crate) fn sources() -> Vec<Box<dyn Source>> {
-    Vec::new()
+    vec![
+        Box::new(diskstats::DiskStats),
+        Box::new(queue::Queues),
+        Box::new(layers::Layers::default()),
+        Box::new(mounts::Mounts::default()),
+        Box::new(arrays::Arrays),
+    ]
 }

@@ -1,0 +1,66 @@
+//! Names of block devices, as every family of this wing spells them: the kernel's name in /proc/diskstats.
+
+use crate::Root;
+
+/// Bytes of a sector: the unit of the kernel's books, whatever the device's own block size.
+pub(crate) const SECTOR: u64 = 512;
+
+/// The whole disks, by their name in sysfs; empty where there is no sysfs.
+pub(crate) fn disks(root: &Root) -> Vec<String> {
+    root.list("sys/block")
+}
+
+/// The partitions of a disk, by their name in sysfs: the folders in it that bear its name and have a partition number.
+pub(crate) fn partitions(root: &Root, disk: &str) -> Vec<String> {
+    let mut names = root.list(&format!("sys/block/{disk}"));
+    names.retain(|n| n.starts_with(disk) && root.at(format!("sys/block/{disk}/{n}/partition")).exists());
+    names
+}
+
+/// The kernel's name of a device that sysfs calls `entry`: sysfs writes `!` where the name has a `/` (`cciss!c0d0`).
+pub(crate) fn kernel_name(entry: &str) -> String {
+    entry.replace('!', "/")
+}
+
+/// The kernel's name of the device with this `major:minor`, `None` where there is no such device.
+pub(crate) fn by_number(root: &Root, number: &str) -> Option<String> {
+    root.link(&format!("sys/dev/block/{number}")).map(|target| kernel_name(last(&target)))
+}
+
+/// The kernel's name of the device behind a path such as `/dev/mapper/root` or `/dev/sda1`, `None` where it is none.
+pub(crate) fn by_path(root: &Root, path: &str) -> Option<String> {
+    let node = path.strip_prefix("/dev/")?;
+    let entry = match root.link(&format!("dev/{node}")) {
+        Some(target) => last(&target).to_owned(),
+        None => node.replace('/', "!"),
+    };
+    root.at(format!("sys/class/block/{entry}")).exists().then(|| kernel_name(&entry))
+}
+
+/// The last part of a path.
+fn last(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::block::fixture::Tree;
+
+    #[test]
+    fn a_device_is_named_by_number_and_by_path() {
+        let tree = Tree::of(&[("sys/class/block/dm-0/size", "8\n"), ("sys/class/block/sda1/size", "8\n")]);
+        tree.link("sys/dev/block/253:0", "../../devices/virtual/block/dm-0");
+        tree.link("sys/dev/block/104:0", "../../devices/pci/block/cciss!c0d0");
+        tree.link("dev/mapper/root", "../dm-0");
+        let root = tree.root();
+        assert_eq!(by_number(&root, "253:0").as_deref(), Some("dm-0"));
+        assert_eq!(by_number(&root, "104:0").as_deref(), Some("cciss/c0d0"));
+        assert_eq!(by_number(&root, "9:9"), None);
+        assert_eq!(by_path(&root, "/dev/mapper/root").as_deref(), Some("dm-0"));
+        assert_eq!(by_path(&root, "/dev/sda1").as_deref(), Some("sda1"));
+        assert_eq!(by_path(&root, "/dev/sdz"), None);
+        assert_eq!(by_path(&root, "/dev/shm/sda1"), None);
+        assert_eq!(by_path(&root, "server:/export"), None);
+    }
+}

@@ -1,0 +1,220 @@
+//! /sys/block: what lies on what (Documentation/ABI/testing/sysfs-block, sysfs-block-loop, sysfs-block-zram).
+//!
+//! A partition lies on its disk, a loop device on the device of the file system that holds its file, dm and md on
+//! their `slaves`, zram on its backing device where it has one.
+//!
+//! A file on a file system without a block device (tmpfs, FUSE, NFS, overlay) makes the loop device lie on what the
+//! mount's `device` says: the name of the FUSE program, the server, `tmpfs`. That is where its requests end as far as
+//! this kernel can see. The file's path is looked up among the mounts, not opened, for that could hang on a dead
+//! server; a file in another mount namespace is thus ascribed to the mount that its path leads to in ours.
+
+use super::device;
+use super::mountinfo;
+use crate::{Miss, Root, Source};
+use std::time::{Duration, Instant};
+use whyslow_model::catalogue::Layer;
+use whyslow_model::key::Pair;
+use whyslow_model::snapshot::Snapshot;
+use whyslow_model::value::{Name, State};
+
+/// How long what was read is believed when no device event says otherwise: not every change has an event.
+const BELIEVED: Duration = Duration::from_secs(60);
+
+/// The source of family `layer`.
+#[derive(Default)]
+pub(super) struct Layers {
+    known: Option<Known>,
+}
+
+/// The layers as they were last read. Every sample has them, so that a window of any samples knows its topology.
+struct Known {
+    rows: Vec<Layer>,
+    events: Option<u64>,
+    read_at: Instant,
+}
+
+impl Source for Layers {
+    fn name(&self) -> &'static str {
+        "sys/block"
+    }
+
+    fn tells(&self) -> &'static str {
+        "which block device lies on which"
+    }
+
+    fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), Miss> {
+        // The kernel announces each device that comes, goes, is set up or changes with an event, and counts them.
+        let events = root.number("sys/kernel/uevent_seqnum");
+        let known = match self.known.take() {
+            Some(known) if events.is_some() && known.events == events && known.read_at.elapsed() < BELIEVED => known,
+            _ => Known { rows: layers(root)?, events, read_at: Instant::now() },
+        };
+        out.block.layer.clone_from(&known.rows);
+        self.known = Some(known);
+        Ok(())
+    }
+}
+
+/// Reads all layers.
+fn layers(root: &Root) -> Result<Vec<Layer>, Miss> {
+    let disks = device::disks(root);
+    if disks.is_empty() {
+        return Err(Miss::Absent("/sys/block has no devices".into()));
+    }
+    let mut rows = Vec::new();
+    for disk in &disks {
+        rows.extend(
+            device::partitions(root, disk).iter().map(|part| layer(part, device::kernel_name(disk), "partition")),
+        );
+        rows.extend(members(root, disk));
+        rows.extend(on_file(root, disk));
+        rows.extend(zram_backing(root, disk));
+    }
+    Ok(rows)
+}
+
+/// The members of a dm or md device, or of another stacking driver (bcache): its `slaves`.
+fn members(root: &Root, disk: &str) -> Vec<Layer> {
+    let driver = disk.trim_end_matches(|c: char| c.is_ascii_digit() || c == '-');
+    let slaves = root.list(&format!("sys/block/{disk}/slaves"));
+    slaves.iter().map(|member| layer(disk, device::kernel_name(member), driver)).collect()
+}
+
+/// A loop device that is set up, on what holds its file.
+fn on_file(root: &Root, disk: &str) -> Option<Layer> {
+    let path = root.maybe(&format!("sys/block/{disk}/loop/backing_file"))?;
+    let path = path.trim_end_matches('\n');
+    let file = path.strip_suffix(" (deleted)").unwrap_or(path);
+    let mounts = mountinfo::read(root).ok()?;
+    // A loop device can also be set up on a block device, whose node is the file.
+    let lower = match device::by_path(root, file) {
+        Some(device) => device.into(),
+        None => mountinfo::holder(&mounts, file)?.device(root),
+    };
+    Some(Layer { file: State::from(path), ..layer(disk, lower, "loop") })
+}
+
+/// zram writes what does not compress, or is idle, to its backing device.
+fn zram_backing(root: &Root, disk: &str) -> Option<Layer> {
+    let path = root.word(&format!("sys/block/{disk}/backing_dev"))?;
+    device::by_path(root, &path).map(|lower| layer(disk, lower, "zram"))
+}
+
+fn layer(upper: &str, lower: impl Into<Name>, kind: &str) -> Layer {
+    let link = Pair { upper: device::kernel_name(upper).into(), lower: lower.into() };
+    Layer { kind: kind.into(), ..Layer::new(link) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::block::fixture::Tree;
+    use std::process::Command;
+    use whyslow_model::topology::Topology;
+    use whyslow_model::window::Window;
+
+    fn described(root: &Root) -> Vec<String> {
+        let row = |l: &Layer| format!("{} {} {}", l.link, l.kind.get().unwrap(), l.file.get().unwrap_or("-"));
+        let mut rows: Vec<String> = layers(root).unwrap().iter().map(row).collect();
+        rows.sort();
+        rows
+    }
+
+    fn stacked() -> Tree {
+        let tree = Tree::of(&[
+            ("sys/block/sda/sda1/partition", "1\n"),
+            ("sys/block/sda/sda2/partition", "2\n"),
+            ("sys/block/sda/queue/scheduler", "none\n"),
+            ("sys/block/md127/slaves/sda2/size", "1\n"),
+            ("sys/block/dm-0/slaves/md127/size", "1\n"),
+            ("sys/block/loop0/loop/backing_file", "/srv/disk image.img\n"),
+            ("sys/block/loop1/loop/backing_file", "/run/x.img (deleted)\n"),
+            ("sys/block/loop2/loop/backing_file", "/slow/x.img\n"),
+            ("sys/block/loop3/size", "0\n"),
+            ("sys/block/zram0/backing_dev", "/dev/sda1\n"),
+            ("sys/class/block/sda1/size", "1\n"),
+            (
+                "proc/self/mountinfo",
+                "1 0 253:0 / / rw - ext4 /dev/mapper/root rw\n\
+                 2 1 0:30 / /run rw - tmpfs tmpfs rw\n\
+                 3 1 0:31 / /slow rw - fuse.slow slowdisk rw\n",
+            ),
+        ]);
+        tree.link("sys/dev/block/253:0", "../../devices/virtual/block/dm-0");
+        tree
+    }
+
+    #[test]
+    fn every_kind_of_layer_is_found() {
+        let expected = [
+            "dm-0 on md127 dm -",
+            "loop0 on dm-0 loop /srv/disk image.img",
+            "loop1 on tmpfs loop /run/x.img (deleted)",
+            "loop2 on slowdisk loop /slow/x.img",
+            "md127 on sda2 md -",
+            "sda1 on sda partition -",
+            "sda2 on sda partition -",
+            "zram0 on sda1 zram -",
+        ];
+        assert_eq!(described(&stacked().root()), expected);
+    }
+
+    #[test]
+    fn layers_are_read_anew_after_a_device_event() {
+        let tree = stacked();
+        tree.write("sys/kernel/uevent_seqnum", "7\n");
+        let mut source = Layers::default();
+        let mut count = || {
+            let mut s = Snapshot::default();
+            source.read(&tree.root(), &mut s).unwrap();
+            s.block.layer.len()
+        };
+        assert_eq!(count(), 8);
+        tree.write("sys/block/sda/sda3/partition", "3\n");
+        assert_eq!(count(), 8);
+        tree.write("sys/kernel/uevent_seqnum", "8\n");
+        assert_eq!(count(), 9);
+    }
+
+    #[test]
+    fn without_sysfs_it_is_absent() {
+        assert!(matches!(layers(&Tree::of(&[]).root()), Err(Miss::Absent(_))));
+    }
+
+    /// A loop device on a file, detached when dropped.
+    struct Loop {
+        node: String,
+        _file: tempfile::NamedTempFile,
+    }
+
+    impl Loop {
+        /// `None` without the privilege.
+        fn new() -> Option<Self> {
+            let file = tempfile::Builder::new().prefix("wsl-block-").tempfile_in("/var/tmp").unwrap();
+            file.as_file().set_len(1 << 20).unwrap();
+            let out = Command::new("losetup").args(["--find", "--show"]).arg(file.path()).output().ok()?;
+            let node = String::from_utf8(out.stdout).ok()?.trim().to_owned();
+            out.status.success().then_some(Self { node, _file: file })
+        }
+    }
+
+    impl Drop for Loop {
+        fn drop(&mut self) {
+            let _ = Command::new("losetup").args(["--detach", &self.node]).status();
+        }
+    }
+
+    #[test]
+    fn a_loop_device_of_this_machine_rests_on_the_disk_of_its_file() {
+        let mut source = Layers::default();
+        let root = Root::live();
+        source.read(&root, &mut Snapshot::default()).unwrap();
+        let Some(device) = Loop::new() else { return };
+        let mut s = Snapshot { boot_ns: 1, ..Snapshot::default() };
+        source.read(&root, &mut s).unwrap();
+        let mounts = mountinfo::read(&root).unwrap();
+        let below = mountinfo::holder(&mounts, "/var/tmp/x").unwrap().device(&root);
+        let topology = Topology::of(&Window::new(vec![s]));
+        assert!(topology.rests_on(device.node.trim_start_matches("/dev/"), &below), "{} on {below}", device.node);
+    }
+}
