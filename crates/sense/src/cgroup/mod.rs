@@ -1,8 +1,20 @@
 //! Control groups, version 1, 2 and mixed.
 
+mod books;
+mod folder;
+mod groups;
+mod hierarchy;
+#[cfg(test)]
+mod live_tests;
+mod parse;
+#[cfg(test)]
+mod tree_tests;
+mod v1;
+mod v2;
+
 use crate::source::Source;
 
 /// The sources of this wing.
 pub(crate) fn sources() -> Vec<Box<dyn Source>> {
-    Vec::new()
+    vec![Box::new(groups::Groups)]
 }

@@ -1,0 +1,56 @@
+//! The folder of one group in one hierarchy.
+
+use super::parse;
+use crate::{Miss, Root};
+use whyslow_model::catalogue::Family;
+use whyslow_model::value::Gauge;
+
+/// A group's folder, and how reading it went so far.
+pub(super) struct Folder<'r> {
+    root: &'r Root,
+    path: String,
+    /// Whether any file could be read.
+    pub(super) found: bool,
+    /// The first refusal.
+    pub(super) denied: Option<Miss>,
+}
+
+impl<'r> Folder<'r> {
+    /// The folder at this path, relative to the root.
+    pub(super) fn new(root: &'r Root, path: String) -> Self {
+        Self { root, path, found: false, denied: None }
+    }
+
+    /// The text of a file. A file that this kernel lacks, and a group that ends while it is read, are no errors.
+    pub(super) fn text(&mut self, file: &str) -> Option<String> {
+        match self.root.text(&format!("{}/{file}", self.path)) {
+            Ok(text) => {
+                self.found = true;
+                Some(text)
+            }
+            Err(miss) => {
+                if matches!(miss, Miss::NotPermitted { .. }) {
+                    self.denied.get_or_insert(miss);
+                }
+                None
+            }
+        }
+    }
+
+    /// The number in a file; `None` for `max` and `-1`, which stand for no limit.
+    pub(super) fn number(&mut self, file: &str) -> Option<u64> {
+        self.text(file)?.trim().parse().ok()
+    }
+
+    /// The same, scaled to the base unit, as a level.
+    pub(super) fn gauge(&mut self, file: &str, scale: u64) -> Gauge {
+        self.number(file).map_or(Gauge::ABSENT, |n| n.saturating_mul(scale).into())
+    }
+
+    /// Fills a row from a file of `name value` lines.
+    pub(super) fn fill<F: Family>(&mut self, row: &mut F, file: &str, fields: &[parse::Field]) {
+        if let Some(text) = self.text(file) {
+            parse::fill(row, parse::keyed(&text), fields);
+        }
+    }
+}

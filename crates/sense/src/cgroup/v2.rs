@@ -1,0 +1,118 @@
+//! The files of a group in the unified hierarchy (Documentation/admin-guide/cgroup-v2.rst).
+
+use super::books::Books;
+use super::folder::Folder;
+use super::parse::{self, Field, US};
+use whyslow_model::catalogue::Group;
+use whyslow_model::value::Gauge;
+
+const CPU_STAT: &[Field] = &[
+    ("usage_usec", "cpu_usage", US),
+    ("user_usec", "cpu_user", US),
+    ("system_usec", "cpu_system", US),
+    ("nr_periods", "periods", 1),
+    ("nr_throttled", "throttled_periods", 1),
+    ("throttled_usec", "throttled_time", US),
+];
+
+/// Before 5.9 refaults were counted for files alone, under the name without a suffix.
+const MEMORY_STAT: &[Field] = &[
+    ("anon", "anon", 1),
+    ("file", "file", 1),
+    ("file_dirty", "dirty", 1),
+    ("shmem", "shmem", 1),
+    ("slab", "slab", 1),
+    ("pgfault", "faults", 1),
+    ("pgmajfault", "major_faults", 1),
+    ("workingset_refault", "refault_file", 1),
+    ("workingset_refault_file", "refault_file", 1),
+    ("workingset_refault_anon", "refault_anon", 1),
+    ("pgscan", "scanned", 1),
+    ("pswpin", "swap_in", 1),
+    ("pswpout", "swap_out", 1),
+];
+
+const MEMORY_EVENTS: &[Field] =
+    &[("high", "high_events", 1), ("max", "limit_events", 1), ("oom", "oom_events", 1), ("oom_kill", "oom_kills", 1)];
+
+const PIDS_EVENTS: &[Field] = &[("max", "pids_events", 1)];
+
+/// Pressure files, and what their lines fill.
+const PRESSURE: &[(&str, &[Field])] = &[
+    ("cpu.pressure", &[("some", "psi_cpu_some", US), ("full", "psi_cpu_full", US)]),
+    ("memory.pressure", &[("some", "psi_memory_some", US), ("full", "psi_memory_full", US)]),
+    ("io.pressure", &[("some", "psi_io_some", US), ("full", "psi_io_full", US)]),
+];
+
+const IO_STAT: &[Field] =
+    &[("rbytes", "read_bytes", 1), ("wbytes", "write_bytes", 1), ("rios", "reads", 1), ("wios", "writes", 1)];
+
+const IO_MAX: &[Field] = &[
+    ("rbps", "read_bytes_limit", 1),
+    ("wbps", "write_bytes_limit", 1),
+    ("riops", "reads_limit", 1),
+    ("wiops", "writes_limit", 1),
+];
+
+/// Fills a group's rows from its folder.
+pub(super) fn read(path: &str, folder: &mut Folder<'_>, books: &mut Books<'_>) {
+    group(books.group(path), folder);
+    io(path, folder, books);
+}
+
+fn group(group: &mut Group, folder: &mut Folder<'_>) {
+    folder.fill(group, "cpu.stat", CPU_STAT);
+    if let Some(text) = folder.text("cpu.max") {
+        let (quota, period) = parse::cpu_max(&text);
+        group.quota = scaled(quota);
+        group.period = scaled(period);
+    }
+    group.weight = folder.gauge("cpu.weight", 1);
+    group.memory = folder.gauge("memory.current", 1);
+    group.memory_max = folder.gauge("memory.max", 1);
+    group.memory_high = folder.gauge("memory.high", 1);
+    group.swap = folder.gauge("memory.swap.current", 1);
+    group.swap_max = folder.gauge("memory.swap.max", 1);
+    folder.fill(group, "memory.stat", MEMORY_STAT);
+    folder.fill(group, "memory.events", MEMORY_EVENTS);
+    group.pids = folder.gauge("pids.current", 1);
+    group.pids_max = folder.gauge("pids.max", 1);
+    folder.fill(group, "pids.events", PIDS_EVENTS);
+    for (file, fields) in PRESSURE {
+        if let Some(text) = folder.text(file) {
+            parse::fill(group, parse::pressure(&text), fields);
+        }
+    }
+}
+
+fn io(path: &str, folder: &mut Folder<'_>, books: &mut Books<'_>) {
+    for (file, fields) in [("io.stat", IO_STAT), ("io.max", IO_MAX)] {
+        let Some(text) = folder.text(file) else { continue };
+        for (number, figures) in parse::by_device(&text) {
+            parse::fill(books.io(path, number), parse::assigned(figures), fields);
+        }
+    }
+}
+
+/// Microseconds as a level in nanoseconds.
+fn scaled(us: Option<u64>) -> Gauge {
+    us.map_or(Gauge::ABSENT, |n| n.saturating_mul(US).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use whyslow_model::catalogue::{Family, GroupIo};
+
+    #[test]
+    fn every_field_names_a_metric() {
+        let pressure = PRESSURE.iter().flat_map(|(_, fields)| *fields);
+        let fields = [CPU_STAT, MEMORY_STAT, MEMORY_EVENTS, PIDS_EVENTS].into_iter().flatten().chain(pressure);
+        for (_, metric, _) in fields {
+            assert!(Group::default().set(metric, 1), "{metric}");
+        }
+        for (_, metric, _) in IO_STAT.iter().chain(IO_MAX) {
+            assert!(GroupIo::default().set(metric, 1), "{metric}");
+        }
+    }
+}
