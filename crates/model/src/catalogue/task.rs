@@ -57,6 +57,8 @@ family_group! {
         run_delay: counter ns "thread.run_delay" "time on a run queue, waiting for a processor";
         block_delay: counter ns "thread.block_delay" "time waiting for block I/O (needs delay accounting)";
         major_faults: counter count "thread.paging.faults" "page faults that needed I/O";
+        voluntary_switches: counter count "thread.context_switches" "times it gave the processor up to wait";
+        involuntary_switches: counter count "thread.context_switches" "times the processor was taken from it";
         processor: gauge count "thread.processor" "the processor it ran on last";
         nice: gauge count "thread.nice" "nice value";
     }

@@ -1,8 +1,22 @@
 //! Processes and threads.
 
+mod cgroup;
+mod columns;
+mod folder;
+mod io;
+mod limits;
+mod process;
+mod schedstat;
+mod source;
+mod stat;
+mod status;
+mod tally;
+mod thread;
+pub(crate) mod units;
+
 use crate::source::Source;
 
 /// The sources of this wing.
 pub(crate) fn sources() -> Vec<Box<dyn Source>> {
-    Vec::new()
+    vec![Box::new(source::Tasks::default())]
 }

@@ -1,0 +1,174 @@
+//! /proc/PID/stat and /proc/PID/task/TID/stat (proc_pid_stat(5), fs/proc/array.c).
+
+use super::columns::{number, signed};
+use std::borrow::Cow;
+
+/// What is taken from one stat line, but for the name. Times are in clock ticks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Stat {
+    state: u8,
+    pub(super) parent: u64,
+    flags: u64,
+    pub(super) minor_faults: u64,
+    pub(super) major_faults: u64,
+    pub(super) user: u64,
+    pub(super) system: u64,
+    pub(super) children_user: u64,
+    pub(super) children_system: u64,
+    pub(super) nice: i64,
+    pub(super) threads: u64,
+    pub(super) start: u64,
+    pub(super) virtual_size: u64,
+    pub(super) rss_pages: u64,
+    /// The processor it ran on last.
+    pub(super) processor: Option<u64>,
+    policy: Option<u64>,
+    /// Delay by block I/O, zero where delay accounting is off.
+    pub(super) block_delay: Option<u64>,
+}
+
+/// The mark of a thread of the kernel itself in `flags` (PF_KTHREAD, include/linux/sched.h).
+const KERNEL_THREAD: u64 = 0x0020_0000;
+
+impl Stat {
+    /// Reads a stat line into its numbers and the name, in which what is not UTF-8 is replaced; `None` where it is none.
+    pub(super) fn parse(line: &[u8]) -> Option<(Self, Cow<'_, str>)> {
+        // The name can hold anything, brackets too, but nothing after it can.
+        let open = line.iter().position(|b| *b == b'(')?;
+        let close = line.iter().rposition(|b| *b == b')')?;
+        let comm = line.get(open + 1..close)?;
+        let mut fields = line[close + 1..].trim_ascii().split(|b| *b == b' ');
+        // Each call skips that many fields and takes the next; the numbers behind are the manual page's.
+        let state = *fields.next()?.first()?; // 3
+        let mut next = |skip: usize| fields.nth(skip);
+        let stat = Self {
+            state,
+            parent: number(next(0)?)?,             // 4
+            flags: number(next(4)?)?,              // 9
+            minor_faults: number(next(0)?)?,       // 10
+            major_faults: number(next(1)?)?,       // 12
+            user: number(next(1)?)?,               // 14
+            system: number(next(0)?)?,             // 15
+            children_user: number(next(0)?)?,      // 16
+            children_system: number(next(0)?)?,    // 17
+            nice: signed(next(1)?)?,               // 19
+            threads: number(next(0)?)?,            // 20
+            start: number(next(1)?)?,              // 22
+            virtual_size: number(next(0)?)?,       // 23
+            rss_pages: number(next(0)?)?,          // 24
+            processor: next(14).and_then(number),  // 39
+            policy: next(1).and_then(number),      // 41
+            block_delay: next(0).and_then(number), // 42
+        };
+        Some((stat, String::from_utf8_lossy(comm)))
+    }
+
+    /// The state as a letter: `R`, `S`, `D` ...
+    pub(super) fn state(&self) -> &'static str {
+        match self.state {
+            b'R' => "R",
+            b'S' => "S",
+            b'D' => "D",
+            b'T' => "T",
+            b't' => "t",
+            b'Z' => "Z",
+            b'I' => "I",
+            b'X' | b'x' => "X",
+            b'P' => "P",
+            b'W' => "W",
+            b'K' => "K",
+            _ => "?",
+        }
+    }
+
+    /// Whether it is in a sleep that no signal ends.
+    pub(super) fn is_blocked(&self) -> bool {
+        self.state == b'D'
+    }
+
+    /// Whether it runs or waits for a processor.
+    pub(super) fn is_runnable(&self) -> bool {
+        self.state == b'R'
+    }
+
+    /// Whether it has ended and waits for its parent to take notice.
+    pub(super) fn is_zombie(&self) -> bool {
+        matches!(self.state, b'Z' | b'X' | b'x')
+    }
+
+    /// Whether it is a thread of the kernel itself. Being a child of process 2 would not tell: within a container that
+    /// is a process like any other.
+    pub(super) fn is_kernel_thread(&self) -> bool {
+        self.flags & KERNEL_THREAD != 0
+    }
+
+    /// The scheduling policy (sched(7)).
+    pub(super) fn policy(&self) -> Option<&'static str> {
+        Some(match self.policy? {
+            0 => "NORMAL",
+            1 => "FIFO",
+            2 => "RR",
+            3 => "BATCH",
+            5 => "IDLE",
+            6 => "DEADLINE",
+            7 => "EXT",
+            _ => return None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn line(comm: &str) -> String {
+        format!(
+            "77 ({comm}) D 1 77 77 0 -1 2097216 11 12 13 14 150 160 17 18 20 -5 3 0 4242 8192 9 \
+             18446744073709551615 1 2 3 4 5 6 7 8 9 10 0 0 17 1 0 3 250 0 0 1 2 3 4 5 6 7 0\n"
+        )
+    }
+
+    #[test]
+    fn fields_are_those_of_the_manual_page() {
+        let text = line("mysqld");
+        let (stat, _) = Stat::parse(text.as_bytes()).unwrap();
+        assert_eq!((stat.parent, stat.minor_faults, stat.major_faults), (1, 11, 13));
+        assert_eq!((stat.user, stat.system, stat.children_user, stat.children_system), (150, 160, 17, 18));
+        assert_eq!((stat.nice, stat.threads, stat.start), (-5, 3, 4242));
+        assert_eq!((stat.virtual_size, stat.rss_pages, stat.processor), (8192, 9, Some(1)));
+        assert_eq!((stat.policy(), stat.block_delay, stat.state()), (Some("BATCH"), Some(250), "D"));
+        assert!(stat.is_blocked() && stat.is_kernel_thread());
+    }
+
+    #[test]
+    fn a_name_may_look_like_the_rest_of_the_line() {
+        for name in ["a) R 1 (b", ")", "(", "", "a\nb) S 9", "kworker/u8:2-events"] {
+            let text = line(name);
+            let (stat, command) = Stat::parse(text.as_bytes()).unwrap();
+            assert_eq!((command.as_ref(), stat.state(), stat.parent), (name, "D", 1));
+        }
+    }
+
+    #[test]
+    fn an_old_kernel_has_fewer_fields() {
+        let text = "1 (init) S 0 1 1 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 9 4096 2 4294967295";
+        let (stat, _) = Stat::parse(text.as_bytes()).unwrap();
+        assert_eq!((stat.processor, stat.policy(), stat.block_delay), (None, None, None));
+        assert!(!stat.is_kernel_thread());
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_it_panic(bytes: Vec<u8>) {
+            let _ = Stat::parse(&bytes);
+        }
+
+        #[test]
+        fn any_name_is_given_back(name in "[^\0]{0,15}") {
+            let text = line(&name);
+            let (_, command) = Stat::parse(text.as_bytes()).unwrap();
+            prop_assert_eq!(command, name);
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! One thread's row and figures.
+
+use super::folder::Folder;
+use super::schedstat;
+use super::stat::Stat;
+use super::status;
+use super::tally::{Ledger, Tally};
+use super::units::ticks_to_ns;
+use whyslow_model::catalogue::Thread;
+use whyslow_model::key::TaskKey;
+use whyslow_model::value::{Counter, Gauge, State};
+
+/// Reads all threads of a process, in order of key.
+pub(super) fn read_all(folder: &mut Folder, pid: u32, before: &Ledger, delays: bool) -> Vec<(Thread, Tally)> {
+    let threads = folder.threads(pid);
+    let mut rows: Vec<_> = threads.into_iter().filter_map(|tid| read(folder, pid, tid, before, delays)).collect();
+    rows.sort_by_key(|(row, _)| row.task);
+    rows
+}
+
+/// Reads one thread; `None` where it has ended.
+fn read(folder: &mut Folder, pid: u32, tid: u32, before: &Ledger, delays: bool) -> Option<(Thread, Tally)> {
+    folder.enter_thread(pid, tid);
+    let (stat, command) = Stat::parse(folder.read("stat").ok()?)?;
+    let mut row = Thread::new(TaskKey { pid, tid, start: stat.start });
+    row.command = command.as_ref().into();
+    row.state = stat.state().into();
+    row.user = ticks_to_ns(stat.user).into();
+    row.system = ticks_to_ns(stat.system).into();
+    row.major_faults = stat.major_faults.into();
+    row.processor = gauge(stat.processor);
+    row.nice = Gauge::from(stat.nice as f64);
+    let tally = tally(folder, &stat, before.of(&row.task), delays);
+    row.run_delay = counter(tally.run_delay);
+    row.block_delay = counter(tally.block_delay);
+    row.voluntary_switches = counter(tally.voluntary_switches);
+    row.involuntary_switches = counter(tally.involuntary_switches);
+    row.wait_channel = wait_channel(folder, &stat);
+    Some((row, tally))
+}
+
+/// The figures of the thread whose folder is entered. Its switches are read again only where it may have run.
+fn tally(folder: &mut Folder, stat: &Stat, before: Option<&Tally>, delays: bool) -> Tally {
+    let mut tally = scheduled(folder, stat, before, delays);
+    if before.is_none_or(|b| tally.may_have_run_since(b))
+        && let Ok(text) = folder.read("status")
+    {
+        let status = status::parse(text);
+        tally.voluntary_switches = status.voluntary_switches;
+        tally.involuntary_switches = status.involuntary_switches;
+    }
+    tally
+}
+
+/// The figures of the main or only thread entered, with the switches as they stood before.
+pub(super) fn scheduled(folder: &mut Folder, stat: &Stat, before: Option<&Tally>, delays: bool) -> Tally {
+    let sched = folder.read("schedstat").ok().and_then(schedstat::parse);
+    Tally {
+        run: sched.map(|s| s.run),
+        run_delay: sched.map(|s| s.delay),
+        // Without delay accounting the field is there all the same, and says 0.
+        block_delay: stat.block_delay.filter(|_| delays).map(ticks_to_ns),
+        voluntary_switches: before.and_then(|b| b.voluntary_switches),
+        involuntary_switches: before.and_then(|b| b.involuntary_switches),
+    }
+}
+
+/// The kernel function that the task entered sleeps in; absent unless it is blocked, and where the kernel hides it.
+pub(super) fn wait_channel(folder: &mut Folder, stat: &Stat) -> State {
+    if !stat.is_blocked() {
+        return State::default();
+    }
+    match folder.read("wchan") {
+        Ok(b"" | b"0") | Err(_) => State::default(),
+        Ok(name) => String::from_utf8_lossy(name.trim_ascii()).into_owned().into(),
+    }
+}
+
+/// A counter that is absent where there is no reading.
+pub(super) fn counter(reading: Option<u64>) -> Counter {
+    reading.map_or(Counter::ABSENT, Counter::from)
+}
+
+/// A gauge that is absent where there is no reading.
+pub(super) fn gauge(reading: Option<u64>) -> Gauge {
+    reading.map_or(Gauge::ABSENT, Gauge::from)
+}
