@@ -20,3 +20,6 @@ use crate::source::Source;
 pub(crate) fn sources() -> Vec<Box<dyn Source>> {
     vec![Box::new(source::Tasks::default())]
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,302 @@
+//! The whole wing, on trees built for the purpose and on the live machine.
+
+use super::source::Tasks;
+use crate::root::Root;
+use crate::source::{Miss, Source};
+use std::fs::{self, File};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use whyslow_model::catalogue::{Process, Thread};
+use whyslow_model::snapshot::Snapshot;
+
+/// A captured tree that is written as a test goes.
+struct Tree(tempfile::TempDir);
+
+impl Tree {
+    fn new() -> Self {
+        let tree = Self(tempfile::tempdir().unwrap());
+        tree.write("sys/kernel/task_delayacct", "1\n");
+        tree
+    }
+
+    fn write(&self, path: &str, text: &str) {
+        let path = self.0.path().join("proc").join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    fn remove(&self, path: &str) {
+        let path = self.0.path().join("proc").join(path);
+        if path.is_dir() { fs::remove_dir_all(path).unwrap() } else { fs::remove_file(path).unwrap() }
+    }
+
+    /// A thread's files, or those of a process.
+    fn task(&self, folder: &str, stat: Line<'_>, run: u64, delay: u64) {
+        self.write(&format!("{folder}/stat"), &stat.text());
+        self.write(&format!("{folder}/schedstat"), &format!("{run} {delay} 7\n"));
+        self.write(
+            &format!("{folder}/status"),
+            "Uid:\t0\t33\t0\t0\nvoluntary_ctxt_switches:\t5\nnonvoluntary_ctxt_switches:\t6\n",
+        );
+    }
+
+    fn read(&self, source: &mut Tasks) -> Snapshot {
+        let mut out = Snapshot::default();
+        source.read(&Root::captured(self.0.path()), &mut out).unwrap();
+        out
+    }
+}
+
+/// What varies in a stat line.
+#[derive(Clone, Copy)]
+struct Line<'a> {
+    name: &'a str,
+    state: char,
+    threads: u64,
+    start: u64,
+}
+
+const SLEEPER: Line<'_> = Line { name: "sleeper", state: 'S', threads: 1, start: 900 };
+
+impl Line<'_> {
+    fn text(self) -> String {
+        let Line { name, state, threads, start } = self;
+        format!(
+            "7 ({name}) {state} 1 7 7 0 -1 4194304 11 0 3 0 150 50 1 2 20 0 {threads} 0 {start} 8192 2 \
+             0 0 0 0 0 0 0 0 0 0 0 0 0 17 1 0 0 4 0 0\n"
+        )
+    }
+}
+
+#[test]
+fn a_process_is_read_in_full() {
+    let tree = Tree::new();
+    tree.task("7", Line { name: "a) R 1 (b", state: 'D', ..SLEEPER }, 100, 40);
+    tree.write("7/io", "rchar: 1\nread_bytes: 4096\n");
+    tree.write(
+        "7/limits",
+        "Max processes             unlimited            unlimited\nMax open files  1024 4096 files\n",
+    );
+    tree.write("7/cgroup", "4:memory:/m\n0::/web\n");
+    tree.write("7/wchan", "io_schedule");
+    tree.write("7/fd/0", "");
+    tree.write("7/fd/1", "");
+    let out = tree.read(&mut Tasks::default());
+    let row = &out.task.process[0];
+    assert_eq!((row.command.get(), row.state.get(), row.policy.get()), (Some("a) R 1 (b"), Some("D"), Some("NORMAL")));
+    assert_eq!((row.task.pid, row.task.tid, row.task.start), (7, 7, 900));
+    assert_eq!((row.user.get(), row.system.get()), (Some(1_500_000_000), Some(500_000_000)));
+    assert_eq!((row.run_delay.get(), row.block_delay.get()), (Some(40), Some(40_000_000)));
+    assert_eq!((row.voluntary_switches.get(), row.involuntary_switches.get()), (Some(5), Some(6)));
+    assert_eq!((row.read_bytes.get(), row.write_bytes.get()), (Some(4096), None));
+    assert_eq!(
+        (row.open_files.get(), row.open_files_limit.get(), row.processes_limit.get()),
+        (Some(2.0), Some(1024.0), None)
+    );
+    assert_eq!(
+        (row.cgroup.get(), row.wait_channel.get(), row.user_id.get()),
+        (Some("/web"), Some("io_schedule"), Some(33.0))
+    );
+    assert!(out.task.thread.is_empty());
+}
+
+#[test]
+fn what_stands_still_is_read_again_only_when_it_ran() {
+    let tree = Tree::new();
+    // Number 1, so that none of these four samples is a full one.
+    let mut source = Tasks::default();
+    tree.task("1", SLEEPER, 100, 40);
+    tree.write("1/io", "rchar: 1\n");
+    let calls = |out: &Snapshot| out.task.process[0].read_chars.get();
+    assert_eq!(calls(&tree.read(&mut source)), Some(1));
+    tree.write("1/io", "rchar: 2\n");
+    assert_eq!(calls(&tree.read(&mut source)), Some(1));
+    tree.task("1", SLEEPER, 101, 40);
+    assert_eq!(calls(&tree.read(&mut source)), Some(2));
+    tree.write("1/io", "rchar: 3\n");
+    tree.task("1", Line { state: 'R', ..SLEEPER }, 101, 40);
+    assert_eq!(calls(&tree.read(&mut source)), Some(3));
+}
+
+#[test]
+fn without_schedstat_everything_is_read_every_time() {
+    let tree = Tree::new();
+    let mut source = Tasks::default();
+    for (round, schedstat) in [None, None, Some("0 0 0\n"), Some("0 0 0\n")].into_iter().enumerate() {
+        tree.task("7", SLEEPER, 0, 0);
+        match schedstat {
+            Some(text) => tree.write("7/schedstat", text),
+            None => tree.remove("7/schedstat"),
+        }
+        tree.write("7/io", &format!("rchar: {round}\n"));
+        let out = tree.read(&mut source);
+        assert_eq!(out.task.process[0].run_delay.get(), None);
+        assert_eq!(out.task.process[0].read_chars.get(), Some(round as u64));
+    }
+}
+
+#[test]
+fn without_delay_accounting_block_delay_is_absent() {
+    let tree = Tree::new();
+    tree.task("7", SLEEPER, 100, 40);
+    for setting in ["0\n", ""] {
+        tree.write("sys/kernel/task_delayacct", setting);
+        assert_eq!(tree.read(&mut Tasks::default()).task.process[0].block_delay.get(), None);
+    }
+}
+
+#[test]
+fn a_process_that_vanishes_is_not_there() {
+    let tree = Tree::new();
+    tree.task("7", SLEEPER, 100, 40);
+    tree.task("8", SLEEPER, 100, 40);
+    tree.task("9", SLEEPER, 100, 40);
+    tree.remove("8/stat");
+    tree.remove("9/status");
+    let out = tree.read(&mut Tasks::default());
+    assert_eq!(out.task.process.iter().map(|p| p.task.pid).collect::<Vec<_>>(), [7]);
+}
+
+#[test]
+fn a_reused_number_is_another_process() {
+    let tree = Tree::new();
+    let mut source = Tasks::default();
+    tree.task("7", SLEEPER, 100, 40);
+    tree.write("7/io", "rchar: 1\n");
+    tree.read(&mut source);
+    tree.task("7", Line { start: 5000, ..SLEEPER }, 100, 3);
+    tree.remove("7/io");
+    let out = tree.read(&mut source);
+    assert_eq!((out.task.process[0].task.start, out.task.process[0].run_delay.get()), (5000, Some(3)));
+    assert_eq!(out.task.process[0].read_chars.get(), None);
+}
+
+#[test]
+fn a_process_waits_as_long_as_all_its_threads() {
+    let tree = Tree::new();
+    let mut source = Tasks::default();
+    let three = Line { threads: 3, ..SLEEPER };
+    tree.task("7", three, 10, 1);
+    for (tid, delay) in [(7, 1), (70, 20), (71, 300)] {
+        tree.task(&format!("7/task/{tid}"), three, 10, delay);
+    }
+    let out = tree.read(&mut source);
+    let row = &out.task.process[0];
+    assert_eq!((row.run_delay.get(), row.voluntary_switches.get()), (Some(321), Some(15)));
+    assert_eq!(out.task.thread.iter().map(|t| t.task.tid).collect::<Vec<_>>(), [7, 70, 71]);
+    assert_eq!(out.task.thread[2].run_delay.get(), Some(300));
+
+    tree.remove("7/task/71");
+    tree.task("7", Line { threads: 2, ..SLEEPER }, 10, 1);
+    assert_eq!(tree.read(&mut source).task.process[0].run_delay.get(), Some(321));
+    tree.remove("7/task");
+    tree.task("7", SLEEPER, 12, 2);
+    let out = tree.read(&mut source);
+    assert_eq!((out.task.process[0].run_delay.get(), out.task.thread.len()), (Some(322), 0));
+}
+
+#[test]
+fn too_many_threads_are_left_out_and_said() {
+    let tree = Tree::new();
+    tree.task("7", Line { threads: 1_000_000, ..SLEEPER }, 10, 1);
+    tree.task("8", SLEEPER, 10, 1);
+    let mut out = Snapshot::default();
+    let miss = Tasks::default().read(&Root::captured(tree.0.path()), &mut out);
+    assert!(matches!(miss, Err(Miss::Failed(why)) if why.contains("threads of 1 processes")));
+    assert_eq!(out.task.process.iter().map(|p| p.run_delay.get()).collect::<Vec<_>>(), [None, Some(1)]);
+}
+
+#[test]
+fn a_tree_without_proc_is_absent() {
+    let folder = tempfile::tempdir().unwrap();
+    let miss = Tasks::default().read(&Root::captured(folder.path()), &mut Snapshot::default());
+    assert!(matches!(miss, Err(Miss::Absent(_))));
+}
+
+/// A child that is ended and waited for, whatever happens.
+struct Reaped(Child);
+
+impl Reaped {
+    fn shell(script: &str) -> Self {
+        Self(Command::new("sh").args(["-c", script]).stdout(Stdio::null()).spawn().unwrap())
+    }
+}
+
+impl Drop for Reaped {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn live(source: &mut Tasks) -> Snapshot {
+    let mut out = Snapshot::default();
+    match source.read(&Root::live(), &mut out) {
+        Ok(()) | Err(Miss::NotPermitted { .. }) => out,
+        Err(miss) => panic!("{miss:?}"),
+    }
+}
+
+fn process(snapshot: &Snapshot, pid: u32) -> &Process {
+    snapshot.task.process.iter().find(|p| p.task.pid == pid).unwrap()
+}
+
+#[test]
+fn this_process_is_seen_as_it_is() {
+    let (stop, wait) = std::sync::mpsc::channel::<()>();
+    let helper = std::thread::Builder::new().name("wsl-helper".into()).spawn(move || wait.recv()).unwrap();
+    let files: Vec<File> = (0..20).map(|_| File::open("/dev/null").unwrap()).collect();
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: `limit` is a valid rlimit to be written to.
+    assert_eq!(unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) }, 0);
+
+    let out = live(&mut Tasks::default());
+    let me = process(&out, std::process::id());
+    assert_eq!(me.open_files_limit.get(), Some(limit.rlim_cur as f64));
+    assert!(me.open_files.get().unwrap() >= files.len() as f64);
+    assert!(me.threads.get().unwrap() >= 2.0);
+    assert!(me.rss.get().unwrap() > 100_000.0);
+    assert_eq!(me.kernel_thread.get(), Some(0.0));
+    // SAFETY: geteuid takes nothing and cannot fail.
+    assert_eq!(me.user_id.get(), Some(f64::from(unsafe { libc::geteuid() })));
+    let threads: Vec<&Thread> = out.task.thread.iter().filter(|t| t.task.pid == me.task.pid).collect();
+    assert!(threads.iter().any(|t| t.command.get() == Some("wsl-helper")));
+    drop(stop);
+    let _ = helper.join().unwrap();
+}
+
+#[test]
+fn a_child_that_burns_has_rising_user_time() {
+    let child = Reaped::shell("while :; do :; done");
+    let mut source = Tasks::default();
+    let before = live(&mut source);
+    let user = |snapshot: &Snapshot| process(snapshot, child.0.id()).user.get().unwrap();
+    let start = Instant::now();
+    while start.elapsed() < Duration::from_secs(10) {
+        std::thread::sleep(Duration::from_millis(100));
+        if user(&live(&mut source)) > user(&before) {
+            return;
+        }
+    }
+    panic!("user time stands still");
+}
+
+#[test]
+fn a_dead_child_is_a_zombie_until_waited_for() {
+    let child = Reaped::shell("exit 0");
+    let mut source = Tasks::default();
+    let start = Instant::now();
+    while start.elapsed() < Duration::from_secs(10) {
+        let out = live(&mut source);
+        let row = process(&out, child.0.id());
+        if row.state.get() == Some("Z") {
+            assert_eq!((row.rss.get(), row.open_files.get()), (Some(0.0), None));
+            let pid = child.0.id();
+            drop(child);
+            assert!(live(&mut source).task.process.iter().all(|p| p.task.pid != pid));
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    panic!("the child did not end");
+}
