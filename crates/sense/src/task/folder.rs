@@ -6,8 +6,9 @@ use crate::root::Root;
 use crate::source::Miss;
 use std::ffi::OsStr;
 use std::fs::{self, File, ReadDir};
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 /// Large enough for any of these files, so that one read brings it whole.
@@ -88,18 +89,24 @@ impl Folder {
     /// # Errors
     /// Why it could not be read.
     pub(super) fn read(&mut self, name: &str) -> Result<&[u8], Refusal> {
-        let mut file = File::open(as_path(self.file(name)))?;
-        let mut length = 0;
-        loop {
-            let room = self.bytes.len() - length;
-            let got = file.read(&mut self.bytes[length..])?;
-            length += got;
-            // The kernel fills the buffer as long as there is more: a short read was the last, and saves asking again.
-            if got < room || self.bytes.len() >= LONGEST {
-                return Ok(&self.bytes[..length]);
-            }
-            self.bytes.resize(self.bytes.len() * 2, 0);
+        self.read_kept(name, &mut None)
+    }
+
+    /// The same of a file that stays open in `kept`: reading it again takes a third of the time that opening it and
+    /// reading takes.
+    ///
+    /// # Errors
+    /// Why it could not be read.
+    pub(super) fn read_kept(&mut self, name: &str, kept: &mut Option<File>) -> Result<&[u8], Refusal> {
+        if let Some(file) = kept
+            && let Ok(length) = fill(&mut self.bytes, file)
+        {
+            return Ok(&self.bytes[..length]);
         }
+        // A kept file belongs to the process that had the number then, not to one that has it now.
+        let file = kept.insert(File::open(as_path(self.file(name)))?);
+        let length = fill(&mut self.bytes, file)?;
+        Ok(&self.bytes[..length])
     }
 
     /// Whether counting open files costs next to nothing.
@@ -130,6 +137,21 @@ impl Folder {
         self.path.push(b'/');
         self.path.extend_from_slice(name.as_bytes());
         &self.path
+    }
+}
+
+/// Reads a file from its start into `bytes`, and says how much it was.
+fn fill(bytes: &mut Vec<u8>, file: &File) -> io::Result<usize> {
+    let mut length = 0;
+    loop {
+        let room = bytes.len() - length;
+        let got = file.read_at(&mut bytes[length..], length as u64)?;
+        length += got;
+        // The kernel fills the buffer as long as there is more: a short read was the last, and saves asking again.
+        if got < room || bytes.len() >= LONGEST {
+            return Ok(length);
+        }
+        bytes.resize(bytes.len() * 2, 0);
     }
 }
 

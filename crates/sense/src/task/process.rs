@@ -9,6 +9,7 @@ use super::tally::{Ledger, Tally};
 use super::thread::{self, counter, gauge};
 use super::units::{PAGE_SIZE, ticks_to_ns};
 use super::{cgroup, io, limits, status};
+use std::fs::File;
 use whyslow_model::catalogue::{Process, Thread};
 use whyslow_model::key::TaskKey;
 use whyslow_model::value::{Gauge, State};
@@ -25,6 +26,8 @@ pub(super) struct Round {
     pub(super) number: u64,
     /// Whether the kernel accounts delays by block I/O (kernel.task_delayacct).
     pub(super) delays: bool,
+    /// How many more processes may have their files kept open.
+    pub(super) keep_left: u64,
     /// How many more threads may be looked at.
     pub(super) threads_left: u64,
     /// Rows of the threads read so far.
@@ -41,6 +44,14 @@ pub(super) struct Known {
     /// Whether its threads were too many to be read.
     pub(super) threads_unread: bool,
     ledger: Ledger,
+    kept: Kept,
+}
+
+/// The files of a process that are read every time, left open.
+#[derive(Debug, Default)]
+struct Kept {
+    stat: Option<File>,
+    schedstat: Option<File>,
 }
 
 impl Known {
@@ -48,14 +59,17 @@ impl Known {
     ///
     /// # Errors
     /// `Gone` where it ended meanwhile; `Denied` where nothing of it may be seen.
-    pub(super) fn read(round: &mut Round, pid: u32, before: Option<Self>) -> Result<Self, Refusal> {
+    pub(super) fn read(round: &mut Round, pid: u32, mut before: Option<Self>) -> Result<Self, Refusal> {
+        let kept = before.as_mut().map(|b| std::mem::take(&mut b.kept)).unwrap_or_default();
+        let mut stat_file = kept.stat;
         round.folder.enter_process(pid);
-        let line = round.folder.read("stat")?;
+        let line = round.folder.read_kept("stat", &mut stat_file)?;
         let (stat, command) = Stat::parse(line).ok_or_else(|| Refusal::Failed("cannot make sense of stat".into()))?;
         let key = TaskKey { pid, tid: pid, start: stat.start };
         let before = before.filter(|b| b.row.task == key);
         let full = before.is_none() || (round.number + u64::from(pid)).is_multiple_of(FULL_EVERY);
         let mut known = before.unwrap_or_else(|| Self { row: Process::new(key), ..Self::default() });
+        known.kept = Kept { stat: stat_file, schedstat: kept.schedstat };
 
         let size = known.size();
         let total = known.ledger.total();
@@ -71,6 +85,10 @@ impl Known {
         known.row.wait_channel = thread::wait_channel(&mut round.folder, &stat);
         known.put_total();
         round.threads.extend(threads);
+        match round.keep_left.checked_sub(1) {
+            Some(left) => round.keep_left = left,
+            None => known.kept = Kept::default(),
+        }
         Ok(known)
     }
 
@@ -103,7 +121,8 @@ impl Known {
         let key = self.row.task;
         self.threads_unread = false;
         if stat.threads <= 1 {
-            let tally = thread::scheduled(&mut round.folder, stat, self.ledger.of(&key), round.delays);
+            let kept = &mut self.kept.schedstat;
+            let tally = thread::scheduled(&mut round.folder, kept, stat, self.ledger.of(&key), round.delays);
             self.ledger.turn(vec![(key, tally)]);
             return Vec::new();
         }

@@ -2,6 +2,7 @@
 
 use super::folder::{Folder, Refusal};
 use super::process::{Known, Round};
+use super::units::open_files_limit;
 use crate::root::Root;
 use crate::source::{Miss, Source};
 use std::collections::HashMap;
@@ -9,6 +10,9 @@ use whyslow_model::snapshot::Snapshot;
 
 /// The most threads looked at in one sample: they cost some 15 us each, and the observer must not be the load.
 const THREADS_MAX: u64 = 4000;
+
+/// Files kept open for each process. They take no more than half of what we may open: the other sources need some too.
+const KEPT_FILES: u64 = 2;
 
 /// Reads every process, and every thread of those that have several.
 #[derive(Default)]
@@ -32,6 +36,8 @@ impl Source for Tasks {
             folder: Folder::new(root),
             number: self.samples,
             delays: root.number("proc/sys/kernel/task_delayacct").is_some_and(|on| on != 0),
+            // In a captured tree a file kept open would hide that it was taken away.
+            keep_left: if root.is_live() { open_files_limit() / 2 / KEPT_FILES } else { 0 },
             threads_left: THREADS_MAX,
             threads: Vec::new(),
         };

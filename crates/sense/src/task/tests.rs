@@ -1,6 +1,7 @@
 //! The whole wing, on trees built for the purpose and on the live machine.
 
 use super::source::Tasks;
+use super::units::open_files_limit;
 use crate::root::Root;
 use crate::source::{Miss, Source};
 use std::fs::{self, File};
@@ -246,13 +247,10 @@ fn this_process_is_seen_as_it_is() {
     let (stop, wait) = std::sync::mpsc::channel::<()>();
     let helper = std::thread::Builder::new().name("wsl-helper".into()).spawn(move || wait.recv()).unwrap();
     let files: Vec<File> = (0..20).map(|_| File::open("/dev/null").unwrap()).collect();
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: `limit` is a valid rlimit to be written to.
-    assert_eq!(unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) }, 0);
 
     let out = live(&mut Tasks::default());
     let me = process(&out, std::process::id());
-    assert_eq!(me.open_files_limit.get(), Some(limit.rlim_cur as f64));
+    assert_eq!(me.open_files_limit.get(), Some(open_files_limit() as f64));
     assert!(me.open_files.get().unwrap() >= files.len() as f64);
     assert!(me.threads.get().unwrap() >= 2.0);
     assert!(me.rss.get().unwrap() > 100_000.0);

@@ -6,6 +6,7 @@ use super::stat::Stat;
 use super::status;
 use super::tally::{Ledger, Tally};
 use super::units::ticks_to_ns;
+use std::fs::File;
 use whyslow_model::catalogue::Thread;
 use whyslow_model::key::TaskKey;
 use whyslow_model::value::{Counter, Gauge, State};
@@ -41,7 +42,7 @@ fn read(folder: &mut Folder, pid: u32, tid: u32, before: &Ledger, delays: bool) 
 
 /// The figures of the thread whose folder is entered. Its switches are read again only where it may have run.
 fn tally(folder: &mut Folder, stat: &Stat, before: Option<&Tally>, delays: bool) -> Tally {
-    let mut tally = scheduled(folder, stat, before, delays);
+    let mut tally = scheduled(folder, &mut None, stat, before, delays);
     if before.is_none_or(|b| tally.may_have_run_since(b))
         && let Ok(text) = folder.read("status")
     {
@@ -52,9 +53,15 @@ fn tally(folder: &mut Folder, stat: &Stat, before: Option<&Tally>, delays: bool)
     tally
 }
 
-/// The figures of the main or only thread entered, with the switches as they stood before.
-pub(super) fn scheduled(folder: &mut Folder, stat: &Stat, before: Option<&Tally>, delays: bool) -> Tally {
-    let sched = folder.read("schedstat").ok().and_then(schedstat::parse);
+/// The figures of the thread whose folder is entered, with the switches as they stood before.
+pub(super) fn scheduled(
+    folder: &mut Folder,
+    kept: &mut Option<File>,
+    stat: &Stat,
+    before: Option<&Tally>,
+    delays: bool,
+) -> Tally {
+    let sched = folder.read_kept("schedstat", kept).ok().and_then(schedstat::parse);
     Tally {
         run: sched.map(|s| s.run),
         run_delay: sched.map(|s| s.delay),

@@ -1,4 +1,4 @@
-//! The units the kernel counts in, as sysconf(3) tells them.
+//! The units the kernel counts in (sysconf(3)), and what it allows us (getrlimit(2)).
 
 use std::sync::LazyLock;
 
@@ -12,6 +12,14 @@ static TICK_NS: LazyLock<u64> =
 /// Clock ticks as nanoseconds.
 pub(crate) fn ticks_to_ns(ticks: u64) -> u64 {
     ticks.saturating_mul(*TICK_NS)
+}
+
+/// How many files this process may have open.
+pub(super) fn open_files_limit() -> u64 {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: `limit` is a valid rlimit to be written to; on failure it stays zero.
+    unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) };
+    limit.rlim_cur
 }
 
 fn sysconf(name: libc::c_int) -> Option<u64> {
