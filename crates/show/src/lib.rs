@@ -1,1 +1,10 @@
-//! See Cargo.toml.
+//! Draws what the other rooms found: the main screen, the catalogue, the rules, JSON. Computes nothing.
+//!
+//! Every name in a diagnosis (a process, a mount, a host) is hostile text: it was chosen by somebody else. Text reaches
+//! the screen only through [`escape::terminal`], JSON only through [`json::pretty`].
+
+mod canvas;
+pub mod escape;
+mod human;
+pub mod json;
+pub mod text;

@@ -1,0 +1,202 @@
+//! The command line.
+
+use crate::output::{self, Failure};
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+use std::process::ExitCode;
+use std::time::Duration;
+
+const EXAMPLES: &str = "\
+Examples:
+  whyslow                      watch for ten seconds, then say what is wrong
+  whyslow --for 1m             watch longer: rare stalls show
+  whyslow --json | jq .verdict
+  whyslow --check || page-me   exit status 1 on a bottleneck
+  whyslow rules disk.saturated what a finding means and how it is told apart
+
+Ctrl-C ends the watching early and diagnoses what there is; a second one ends the program.
+
+Exit status:
+  0    done, whatever was found
+  1    with --check: there is a bottleneck
+  2    wrong usage, or input that cannot be read
+  3    with --check: undetermined, too little could be seen
+  130  interrupted before there was anything to compare
+
+Environment:
+  NO_COLOR         where set and not empty, no colour (unless --color always)
+  XDG_CONFIG_HOME  where your own rules are: whyslow/rules.d/*.toml (default ~/.config)
+
+Files:
+  /etc/whyslow/rules.d/*.toml  the machine's own rules, read before yours";
+
+/// Says why this machine is slow, on what evidence, and which one change should help.
+#[derive(Debug, Parser)]
+#[command(name = "whyslow", version, after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
+pub struct Cli {
+    #[command(flatten)]
+    pub observe: Observe,
+    #[command(flatten)]
+    pub look: Look,
+    #[command(subcommand)]
+    pub command: Option<Command>,
+}
+
+/// What to observe, and what to make of it.
+#[derive(Debug, Args)]
+pub struct Observe {
+    /// How long to watch: 500ms, 10s, 2m, 1h; a bare number is seconds
+    #[arg(long = "for", value_name = "TIME", default_value = "10s", value_parser = duration)]
+    pub time: Duration,
+    /// How often to look, at least 100ms
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = duration)]
+    pub interval: Duration,
+    /// Exit with 1 on a bottleneck, with 3 where too little could be seen
+    #[arg(long)]
+    pub check: bool,
+}
+
+/// How to draw.
+#[derive(Debug, Args)]
+pub struct Look {
+    /// Write JSON
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// Draw all there is: every evidence, culprit and action
+    #[arg(long, global = true)]
+    pub all: bool,
+    /// When to use colour
+    #[arg(long, value_name = "WHEN", default_value = "auto", global = true)]
+    pub color: Colour,
+    /// Columns to draw in, at least 40 [default: the terminal's, at most 120; 80 where there is none]
+    #[arg(long, value_name = "COLUMNS", value_parser = clap::value_parser!(u16).range(40..), global = true)]
+    pub width: Option<u16>,
+}
+
+/// When to use colour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Colour {
+    /// On a terminal, unless NO_COLOR is set.
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// What to do instead of observing.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// List every metric: what it is, its unit, where the kernel keeps it
+    Metrics,
+    /// List the rules, or explain one: what it means, its look-alikes, its sources
+    Rules {
+        /// The rule to explain, such as disk.saturated
+        id: Option<String>,
+    },
+    /// Write the completion script of a shell to standard output
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
+    /// Write the manual page to standard output: whyslow man | man -l -
+    Man,
+}
+
+impl Observe {
+    const SHORTEST: Duration = Duration::from_millis(100);
+    /// Samples are held in memory, a few hundred kilobytes each on a busy machine.
+    const MOST_SAMPLES: u128 = 1000;
+
+    fn check(&self) -> Result<(), String> {
+        if self.interval < Self::SHORTEST {
+            return Err("--interval must be at least 100ms".into());
+        }
+        if self.time < self.interval {
+            return Err("--for must be at least one --interval: a rate needs two samples".into());
+        }
+        if self.time.as_nanos() / self.interval.as_nanos() >= Self::MOST_SAMPLES {
+            return Err(format!("more than {} samples: take a longer --interval", Self::MOST_SAMPLES));
+        }
+        Ok(())
+    }
+}
+
+/// Reads the command line. Help and version are printed here; what is left is the exit status.
+///
+/// # Errors
+/// The status to exit with: help was printed, or the usage was wrong and one line on stderr says how.
+pub fn parse() -> Result<Cli, ExitCode> {
+    let cli = Cli::try_parse().map_err(|error| {
+        if error.use_stderr() {
+            Failure::usage(one_line(&error)).report()
+        } else {
+            output::quietly(error.print()).map_or_else(|failure| failure.report(), |()| ExitCode::SUCCESS)
+        }
+    })?;
+    cli.observe.check().map_err(|what| Failure::usage(what).report())?;
+    Ok(cli)
+}
+
+/// The program as clap describes it: for the manual page and completions.
+pub fn description() -> clap::Command {
+    Cli::command()
+}
+
+/// clap's message without its usage and hints.
+fn one_line(error: &clap::Error) -> String {
+    let text = error.to_string();
+    let message = text.split("\n\n").next().unwrap_or_default();
+    let words: Vec<&str> = message.trim_start_matches("error: ").split_whitespace().collect();
+    words.join(" ")
+}
+
+/// `500ms`, `10s`, `2m`, `1h`; a bare number is seconds.
+fn duration(text: &str) -> Result<Duration, String> {
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let size = match unit {
+        "ms" => 1e-3,
+        "" | "s" => 1.0,
+        "m" | "min" => 60.0,
+        "h" => 3600.0,
+        _ => return Err("not a time such as 500ms, 10s or 2m".into()),
+    };
+    let number: f64 = number.parse().map_err(|_| "not a time such as 500ms, 10s or 2m")?;
+    Duration::try_from_secs_f64(number * size).map_err(|_| "too long".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_description_is_sound() {
+        description().debug_assert();
+    }
+
+    #[test]
+    fn durations_are_read() {
+        assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
+        assert_eq!(duration("10"), Ok(Duration::from_secs(10)));
+        assert_eq!(duration("1.5s"), Ok(Duration::from_millis(1500)));
+        assert_eq!(duration("2m"), Ok(Duration::from_secs(120)));
+        for wrong in ["", "s", "-1s", "1d", "1e9", "nan", "1.2.3", "10 s", "٣s"] {
+            assert!(duration(wrong).is_err(), "{wrong}");
+        }
+        assert!(duration(&"9".repeat(400)).is_err());
+    }
+
+    #[test]
+    fn a_window_has_two_samples_and_not_too_many() {
+        let check = |time, interval| {
+            let ms = Duration::from_millis;
+            Observe { time: ms(time), interval: ms(interval), check: false }.check()
+        };
+        assert!(check(1000, 1000).is_ok());
+        assert!(check(999, 1000).is_err());
+        assert!(check(1000, 99).is_err());
+        assert!(check(3_600_000, 1000).is_err());
+        assert!(check(0, 0).is_err());
+    }
+}

@@ -1,0 +1,104 @@
+//! Takes samples on an absolute schedule.
+
+use crate::args::Observe;
+use crate::interrupt::Interrupt;
+use crate::output::Failure;
+use crate::progress::Progress;
+use std::time::{Duration, Instant};
+use whyslow_model::window::Window;
+use whyslow_sense::{Root, Sampler};
+
+/// How often the progress line is drawn anew.
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Watches the live machine for as long as asked for, or until Ctrl-C.
+///
+/// # Errors
+/// Interrupted before the second sample; no signal handler to be had.
+pub fn observe(asked: &Observe) -> Result<Window, Failure> {
+    let interrupt = Interrupt::listen().map_err(|e| Failure::usage(format!("cannot listen for Ctrl-C: {e}")))?;
+    let start = Instant::now();
+    let mut watch = Watch { interrupt, progress: Progress::new(), end: start + asked.time };
+    let mut sampler = Sampler::new(Root::live());
+    let mut window = Window::default();
+    let mut due = Some(Duration::ZERO);
+    while let Some(after_start) = due.filter(|due| !watch.is_interrupted_before(start + *due)) {
+        window.push(sampler.sample());
+        due = next_due(after_start, start.elapsed(), asked);
+    }
+    if window.snapshots().len() < 2 {
+        return Err(Failure::interrupted("interrupted before the second sample, so there is nothing to compare"));
+    }
+    Ok(window)
+}
+
+struct Watch {
+    interrupt: Interrupt,
+    progress: Progress,
+    end: Instant,
+}
+
+impl Watch {
+    /// Sleeps until `due`, the progress line kept up to date.
+    fn is_interrupted_before(&mut self, due: Instant) -> bool {
+        loop {
+            let now = Instant::now();
+            self.progress.show(self.end.saturating_duration_since(now));
+            if self.interrupt.ends_sleep_until(due.min(now + SECOND)) {
+                return true;
+            }
+            if Instant::now() >= due {
+                return false;
+            }
+        }
+    }
+}
+
+/// When, after the start, the next sample is due: at every interval, and at the end. It is computed from the start, so
+/// that delays do not add up; times that passed while a sample was taken are skipped, not caught up with.
+fn next_due(last: Duration, elapsed: Duration, asked: &Observe) -> Option<Duration> {
+    if last >= asked.time {
+        return None;
+    }
+    let passed = elapsed.max(last).as_nanos() / asked.interval.as_nanos();
+    let next = asked.interval.saturating_mul(u32::try_from(passed + 1).unwrap_or(u32::MAX));
+    Some(next.min(asked.time))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The schedule where each sample takes `cost` milliseconds.
+    fn schedule(time: u64, interval: u64, cost: u64) -> Vec<u64> {
+        let ms = Duration::from_millis;
+        let asked = Observe { time: ms(time), interval: ms(interval), check: false };
+        let (mut due, mut clock, mut all) = (Some(ms(0)), ms(0), Vec::new());
+        while let Some(at) = due {
+            all.push(at.as_millis().try_into().unwrap());
+            clock = clock.max(at) + ms(cost);
+            due = next_due(at, clock, &asked);
+        }
+        all
+    }
+
+    #[test]
+    fn delays_do_not_add_up() {
+        assert_eq!(schedule(4000, 1000, 300), [0, 1000, 2000, 3000, 4000]);
+    }
+
+    #[test]
+    fn the_last_sample_is_at_the_end() {
+        assert_eq!(schedule(2500, 1000, 10), [0, 1000, 2000, 2500]);
+    }
+
+    #[test]
+    fn what_has_passed_is_skipped() {
+        assert_eq!(schedule(6000, 1000, 2500), [0, 3000, 6000]);
+    }
+
+    #[test]
+    fn there_are_two_samples_however_slow() {
+        assert_eq!(schedule(1000, 1000, 9000), [0, 1000]);
+    }
+}

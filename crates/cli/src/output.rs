@@ -1,0 +1,85 @@
+//! What goes to stdout and stderr, and how the program ends.
+
+use crate::args::{Colour, Look};
+use std::io::{self, ErrorKind, IsTerminal, Write};
+use std::process::ExitCode;
+use whyslow_show::escape;
+use whyslow_show::text::TextStyle;
+
+const WIDTH_WITHOUT_TERMINAL: usize = 80;
+/// Longer lines are harder to read.
+const WIDEST: usize = 120;
+
+/// Why the program ends without having done what it was asked for.
+#[derive(Debug)]
+pub struct Failure {
+    what: String,
+    status: u8,
+}
+
+impl Failure {
+    /// Wrong usage or unreadable input.
+    pub fn usage(what: impl Into<String>) -> Self {
+        Self { what: what.into(), status: 2 }
+    }
+
+    /// Ended by Ctrl-C before there was anything to tell: 128 + SIGINT, as a shell has it.
+    pub fn interrupted(what: impl Into<String>) -> Self {
+        Self { what: what.into(), status: 130 }
+    }
+
+    /// Says on stderr, in one line, what is wrong.
+    pub fn report(self) -> ExitCode {
+        complain(&self.what);
+        ExitCode::from(self.status)
+    }
+}
+
+/// One line on stderr.
+pub fn complain(what: &str) {
+    // A closed stderr leaves nobody to tell.
+    let _ = writeln!(io::stderr(), "whyslow: {}", escape::terminal(what));
+}
+
+/// Writes to stdout.
+///
+/// # Errors
+/// Where stdout cannot be written; a reader that has gone away (`whyslow | head -1`) is no error.
+pub fn print(text: impl AsRef<[u8]>) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    quietly(out.write_all(text.as_ref()).and_then(|()| out.flush()))
+}
+
+/// A result of writing to stdout, of which a closed pipe is forgiven.
+///
+/// # Errors
+/// Any other error.
+pub fn quietly(result: io::Result<()>) -> Result<(), Failure> {
+    match result {
+        Err(e) if e.kind() != ErrorKind::BrokenPipe => Err(Failure::usage(format!("cannot write to stdout: {e}"))),
+        _ => Ok(()),
+    }
+}
+
+/// How to draw on this stdout.
+pub fn style(look: &Look) -> TextStyle {
+    let colour = match look.color {
+        Colour::Always => true,
+        Colour::Never => false,
+        Colour::Auto => io::stdout().is_terminal() && !has("NO_COLOR") && !is_dumb(),
+    };
+    TextStyle { width: look.width.map_or_else(terminal_width, usize::from), colour, all: look.all }
+}
+
+/// Whether the terminal knows no control sequences.
+pub fn is_dumb() -> bool {
+    std::env::var_os("TERM").is_some_and(|term| term == "dumb")
+}
+
+fn has(variable: &str) -> bool {
+    std::env::var_os(variable).is_some_and(|value| !value.is_empty())
+}
+
+fn terminal_width() -> usize {
+    terminal_size::terminal_size_of(io::stdout()).map_or(WIDTH_WITHOUT_TERMINAL, |(w, _)| usize::from(w.0).min(WIDEST))
+}

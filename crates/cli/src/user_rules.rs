@@ -1,0 +1,68 @@
+//! The built-in rules, and those of the machine and the user beside them.
+
+use crate::output;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use whyslow_diagnose::RuleBook;
+
+/// All rules that can be used, and how many files could not be.
+pub struct Rules {
+    pub book: RuleBook,
+    pub broken: usize,
+}
+
+/// Reads the rules of every folder. One that is broken is named on stderr, with file and line, and hides no other.
+pub fn load() -> Rules {
+    let mut rules = Rules { book: RuleBook::built_in(), broken: 0 };
+    for folder in folders() {
+        rules.read(&folder);
+    }
+    rules
+}
+
+impl Rules {
+    fn read(&mut self, folder: &Path) {
+        let files = match files(folder) {
+            Ok(files) => files,
+            Err(e) if e.kind() == ErrorKind::NotFound => return,
+            Err(e) => return self.complain(format!("{}: {e}", folder.display())),
+        };
+        for file in files {
+            let name = file.display().to_string();
+            match std::fs::read_to_string(&file) {
+                Ok(text) => {
+                    if let Err(e) = self.book.add(&name, &text) {
+                        self.complain(e.to_string());
+                    }
+                }
+                Err(e) => self.complain(format!("{name}: {e}")),
+            }
+        }
+    }
+
+    fn complain(&mut self, what: String) {
+        self.broken += 1;
+        output::complain(&format!("rule left out: {what}"));
+    }
+}
+
+/// The machine's folder, then the user's (XDG Base Directory Specification: a relative path is to be ignored).
+fn folders() -> Vec<PathBuf> {
+    let absolute = |variable: &str| std::env::var_os(variable).map(PathBuf::from).filter(|p| p.is_absolute());
+    let user = absolute("XDG_CONFIG_HOME").or_else(|| absolute("HOME").map(|home| home.join(".config")));
+    let user = user.map(|config| config.join("whyslow/rules.d"));
+    [Some("/etc/whyslow/rules.d".into()), user].into_iter().flatten().collect()
+}
+
+/// The `*.toml` files of a folder by name.
+fn files(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|e| e == "toml") {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
+}

@@ -1,0 +1,216 @@
+//! The program from the outside: exit statuses, streams, signals.
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+use whyslow_model::diagnosis::{Diagnosis, SCHEMA, Verdict};
+
+const SHORT: [&str; 4] = ["--for", "300ms", "--interval", "100ms"];
+
+/// The program with no configuration but what a test gives it.
+fn whyslow(config: &Path, args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_whyslow"));
+    command.args(args).env("XDG_CONFIG_HOME", config).env_remove("NO_COLOR").stdin(Stdio::null());
+    command
+}
+
+fn run(args: &[&str]) -> Output {
+    let config = tempfile::tempdir().unwrap();
+    whyslow(config.path(), args).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).expect("UTF-8")
+}
+
+fn with_short<'a>(more: &[&'a str]) -> Vec<&'a str> {
+    SHORT.iter().chain(more).copied().collect()
+}
+
+#[test]
+fn whatever_is_found_the_status_is_0() {
+    let out = run(&SHORT);
+    assert_eq!(out.status.code(), Some(0), "{}", text(&out.stderr));
+    assert!(text(&out.stdout).contains("watched"));
+    assert_eq!(text(&out.stderr), "");
+}
+
+#[test]
+fn json_is_the_diagnosis_document_and_check_tells_the_verdict() {
+    let out = run(&with_short(&["--json", "--check"]));
+    let d: Diagnosis = serde_json::from_slice(&out.stdout).expect("a diagnosis document");
+    assert_eq!(d.schema, SCHEMA);
+    assert_eq!(d.window.samples, 4);
+    assert!((0.29..2.0).contains(&d.window.seconds), "{}", d.window.seconds);
+    let expected = match d.verdict {
+        Verdict::Healthy => 0,
+        Verdict::Bottleneck => 1,
+        Verdict::Undetermined => 3,
+    };
+    assert_eq!(out.status.code(), Some(expected));
+}
+
+#[test]
+fn wrong_usage_is_status_2_and_one_line() {
+    let cases: [&[&str]; 11] = [
+        &["--nonsense"],
+        &["--for"],
+        &["--for", "soon"],
+        &["--for", "1s", "--interval", "10ms"],
+        &["--for", "1s", "--interval", "2s"],
+        &["--for", "10h"],
+        &["--color", "blue"],
+        &["--width", "7"],
+        &["completions"],
+        &["rules", "no.such_rule"],
+        &["\x1b[31mx\n"],
+    ];
+    for case in cases {
+        let out = run(case);
+        let complaint = text(&out.stderr);
+        assert_eq!(out.status.code(), Some(2), "{case:?}: {complaint}");
+        assert_eq!(complaint.lines().count(), 1, "{case:?}: {complaint}");
+        assert!(complaint.starts_with("whyslow: ") && !complaint.contains('\x1b'), "{complaint:?}");
+        assert!(out.stdout.is_empty(), "{case:?}");
+    }
+}
+
+#[test]
+fn colour_is_asked_for_or_left_out() {
+    for (args, no_color, coloured) in [
+        (&["--color", "always"][..], None, true),
+        (&["--color", "always"], Some("1"), true),
+        (&["--color", "never"], None, false),
+        (&[], None, false),
+    ] {
+        let config = tempfile::tempdir().unwrap();
+        let mut command = whyslow(config.path(), &[&["metrics"][..], args].concat());
+        if let Some(value) = no_color {
+            command.env("NO_COLOR", value);
+        }
+        let out = command.output().unwrap();
+        assert_eq!(text(&out.stdout).contains('\x1b'), coloured, "{args:?} {no_color:?}");
+    }
+}
+
+#[test]
+fn no_color_holds_on_a_terminal() {
+    for (no_color, coloured) in [("", true), ("1", false)] {
+        // script(1) runs the program on a terminal of its own.
+        let program = env!("CARGO_BIN_EXE_whyslow");
+        let out = Command::new("script")
+            .args(["-qec", &format!("'{program}' metrics"), "/dev/null"])
+            .env("NO_COLOR", no_color)
+            .env("TERM", "xterm")
+            .stdin(Stdio::null())
+            .output()
+            .expect("script(1) of util-linux");
+        assert_eq!(text(&out.stdout).contains('\x1b'), coloured, "NO_COLOR={no_color}");
+    }
+}
+
+#[test]
+fn ctrl_c_diagnoses_what_there_is() {
+    let config = tempfile::tempdir().unwrap();
+    let args = ["--for", "60s", "--interval", "100ms", "--json"];
+    let child = whyslow(config.path(), &args).stdout(Stdio::piped()).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(1500));
+    let asked = Instant::now();
+    interrupt(child.id());
+    let out = child.wait_with_output().unwrap();
+    assert_eq!(out.status.code(), Some(0));
+    assert!(asked.elapsed() < Duration::from_secs(10));
+    let d: Diagnosis = serde_json::from_slice(&out.stdout).expect("a diagnosis document");
+    assert!(d.window.samples >= 2 && d.window.seconds < 60.0, "{:?}", d.window);
+}
+
+#[test]
+fn ctrl_c_before_the_second_sample_is_status_130() {
+    let config = tempfile::tempdir().unwrap();
+    let mut command = whyslow(config.path(), &["--for", "60s", "--interval", "60s"]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(1000));
+    interrupt(child.id());
+    let out = child.wait_with_output().unwrap();
+    assert_eq!(out.status.code(), Some(130));
+    assert!(out.stdout.is_empty());
+    assert_eq!(text(&out.stderr).lines().count(), 1);
+}
+
+fn interrupt(pid: u32) {
+    let pid = libc::pid_t::try_from(pid).unwrap();
+    // SAFETY: kill takes two numbers and touches no memory; the child has not been waited for, so the number is its own.
+    assert_eq!(unsafe { libc::kill(pid, libc::SIGINT) }, 0);
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let config = tempfile::tempdir().unwrap();
+    let mut child =
+        whyslow(config.path(), &["metrics", "--json"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::with_capacity(1, child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "[\n");
+    let status = child.wait().unwrap();
+    let mut complaints = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut complaints).unwrap();
+    assert_eq!((status.code(), &*complaints), (Some(0), ""));
+}
+
+#[test]
+fn a_full_disk_is_an_error() {
+    let config = tempfile::tempdir().unwrap();
+    let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+    let out = whyslow(config.path(), &["metrics"]).stdout(full).output().unwrap();
+    assert_eq!(out.status.code(), Some(2));
+    assert_eq!(text(&out.stderr).lines().count(), 1);
+}
+
+#[test]
+fn metrics_and_rules_are_listed_as_text_and_json() {
+    for command in ["metrics", "rules"] {
+        let listed = run(&[command]);
+        assert_eq!(listed.status.code(), Some(0));
+        assert!(!listed.stdout.is_empty());
+        let json: serde_json::Value = serde_json::from_slice(&run(&[command, "--json"]).stdout).expect("JSON");
+        assert!(json.as_array().is_some_and(|a| !a.is_empty()), "{command}");
+    }
+    assert!(text(&run(&["rules", "disk.saturated"]).stdout).starts_with("disk.saturated: "));
+}
+
+#[test]
+fn a_broken_rule_is_named_and_hides_no_other() {
+    let config = tempfile::tempdir().unwrap();
+    let folder = config.path().join("whyslow/rules.d");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("broken.toml"), "this is not a rule\n").unwrap();
+    std::fs::write(folder.join("ignored.txt"), "nor is this\n").unwrap();
+
+    let listed = whyslow(config.path(), &["rules"]).output().unwrap();
+    assert_eq!(listed.status.code(), Some(2));
+    assert!(text(&listed.stdout).contains("disk.saturated"));
+    let complaint = text(&listed.stderr);
+    assert_eq!(complaint.lines().count(), 1, "{complaint}");
+    assert!(complaint.contains("broken.toml:1"), "{complaint}");
+
+    let diagnosed = whyslow(config.path(), &SHORT).output().unwrap();
+    assert_eq!(diagnosed.status.code(), Some(0));
+    assert!(text(&diagnosed.stderr).contains("broken.toml:1"));
+}
+
+#[test]
+fn help_version_man_page_and_completions_are_there() {
+    for (args, expected) in [
+        (&["--help"][..], "Exit status:"),
+        (&["--version"], env!("CARGO_PKG_VERSION")),
+        (&["man"], ".TH whyslow 1"),
+        (&["completions", "bash"], "_whyslow"),
+        (&["completions", "zsh"], "#compdef whyslow"),
+        (&["completions", "fish"], "complete -c whyslow"),
+    ] {
+        let out = run(args);
+        assert_eq!(out.status.code(), Some(0), "{args:?}");
+        assert!(text(&out.stdout).contains(expected), "{args:?}");
+    }
+}

@@ -1,0 +1,244 @@
+//! Lines of inked text, wrapped at a width. All text is escaped on its way in; there is no other way onto the screen.
+
+use crate::escape;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+/// A space at which no line is broken; drawn as a plain space.
+pub(crate) const NO_BREAK: char = '\u{a0}';
+
+/// Narrower than this nothing can be laid out.
+const NARROWEST: usize = 40;
+
+/// What a piece of text is drawn with, where there is colour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ink {
+    Plain,
+    Bold,
+    Dim,
+    Red,
+    Yellow,
+    Green,
+}
+
+impl Ink {
+    /// The Select Graphic Rendition sequence (ECMA-48, 8.3.117).
+    const fn code(self) -> &'static str {
+        match self {
+            Self::Plain => "",
+            Self::Bold => "\x1b[1m",
+            Self::Dim => "\x1b[2m",
+            Self::Red => "\x1b[1;31m",
+            Self::Yellow => "\x1b[1;33m",
+            Self::Green => "\x1b[1;32m",
+        }
+    }
+}
+
+/// Escaped text of one ink.
+#[derive(Clone, Debug)]
+pub(crate) struct Piece {
+    ink: Ink,
+    text: String,
+}
+
+impl Piece {
+    pub(crate) fn new(ink: Ink, text: impl AsRef<str>) -> Self {
+        Self { ink, text: escape::terminal(text.as_ref()).into_owned() }
+    }
+
+    /// The same, filled up with spaces to a width: a cell of a table.
+    pub(crate) fn cell(ink: Ink, text: impl AsRef<str>, width: usize) -> Self {
+        let mut piece = Self::new(ink, text);
+        piece.text.extend(std::iter::repeat_n(NO_BREAK, width.saturating_sub(piece.width())));
+        piece
+    }
+
+    /// Columns it takes.
+    pub(crate) fn width(&self) -> usize {
+        self.text.width()
+    }
+}
+
+pub(crate) fn plain(text: impl AsRef<str>) -> Piece {
+    Piece::new(Ink::Plain, text)
+}
+
+pub(crate) fn bold(text: impl AsRef<str>) -> Piece {
+    Piece::new(Ink::Bold, text)
+}
+
+pub(crate) fn dim(text: impl AsRef<str>) -> Piece {
+    Piece::new(Ink::Dim, text)
+}
+
+/// What is being drawn.
+pub(crate) struct Canvas {
+    out: String,
+    width: usize,
+    colour: bool,
+}
+
+impl Canvas {
+    pub(crate) fn new(width: usize, colour: bool) -> Self {
+        Self { out: String::new(), width: width.max(NARROWEST), colour }
+    }
+
+    pub(crate) fn width(&self) -> usize {
+        self.width
+    }
+
+    pub(crate) fn finish(self) -> String {
+        self.out
+    }
+
+    pub(crate) fn blank(&mut self) {
+        self.out.push('\n');
+    }
+
+    /// A paragraph: the first line starts at column `first`, those it is wrapped to at column `rest`.
+    pub(crate) fn paragraph(&mut self, first: usize, rest: usize, pieces: &[Piece]) {
+        let mut line = Line::at(first);
+        for word in words(pieces) {
+            if line.is_started() && line.column + word.spaces + word.width > self.width {
+                self.end(std::mem::replace(&mut line, Line::at(rest)));
+            }
+            if line.is_started() {
+                line.push(Ink::Plain, &" ".repeat(word.spaces));
+            }
+            self.place(&mut line, rest, &word);
+        }
+        self.end(line);
+    }
+
+    /// One line that is never wrapped, for a person to copy.
+    pub(crate) fn verbatim(&mut self, column: usize, piece: &Piece) {
+        let mut line = Line::at(column);
+        line.push(piece.ink, &piece.text);
+        self.end(line);
+    }
+
+    /// Puts a word down; one longer than a line is cut where the line ends.
+    fn place(&mut self, line: &mut Line, rest: usize, word: &Word) {
+        for (ink, c) in &word.letters {
+            let width = c.width().unwrap_or(0);
+            if line.is_started() && line.column + width > self.width {
+                self.end(std::mem::replace(line, Line::at(rest)));
+            }
+            line.push(*ink, c.encode_utf8(&mut [0; 4]));
+        }
+    }
+
+    fn end(&mut self, line: Line) {
+        self.out.push_str(&" ".repeat(if line.is_started() { line.indent } else { 0 }));
+        for (ink, text) in line.runs {
+            let text = text.replace(NO_BREAK, " ");
+            if self.colour && ink != Ink::Plain {
+                self.out.push_str(ink.code());
+                self.out.push_str(&text);
+                self.out.push_str("\x1b[0m");
+            } else {
+                self.out.push_str(&text);
+            }
+        }
+        let kept = self.out.trim_end_matches(' ').len();
+        self.out.truncate(kept);
+        self.out.push('\n');
+    }
+}
+
+/// A line in the making: runs of one ink.
+struct Line {
+    indent: usize,
+    column: usize,
+    runs: Vec<(Ink, String)>,
+}
+
+impl Line {
+    fn at(indent: usize) -> Self {
+        Self { indent, column: indent, runs: Vec::new() }
+    }
+
+    fn is_started(&self) -> bool {
+        !self.runs.is_empty()
+    }
+
+    fn push(&mut self, ink: Ink, text: &str) {
+        self.column += text.width();
+        match self.runs.last_mut() {
+            Some((last, run)) if *last == ink => run.push_str(text),
+            _ => self.runs.push((ink, text.to_owned())),
+        }
+    }
+}
+
+/// What is not broken: letters, maybe of several inks, up to the next space.
+#[derive(Default)]
+struct Word {
+    spaces: usize,
+    letters: Vec<(Ink, char)>,
+    width: usize,
+}
+
+fn words(pieces: &[Piece]) -> Vec<Word> {
+    let mut words = vec![Word::default()];
+    for piece in pieces {
+        for c in piece.text.chars() {
+            let mut word = words.pop().unwrap_or_default();
+            if c == ' ' && !word.letters.is_empty() {
+                words.push(word);
+                word = Word::default();
+            }
+            if c == ' ' {
+                word.spaces += 1;
+            } else {
+                word.width += c.width().unwrap_or(0);
+                word.letters.push((piece.ink, c));
+            }
+            words.push(word);
+        }
+    }
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn drawn(width: usize, first: usize, rest: usize, pieces: &[Piece]) -> String {
+        let mut canvas = Canvas::new(width, false);
+        canvas.paragraph(first, rest, pieces);
+        canvas.finish()
+    }
+
+    #[test]
+    fn wraps_at_words_and_hangs() {
+        let text = plain("one two three four five six seven eight nine ten");
+        assert_eq!(drawn(40, 2, 4, &[text]), "  one two three four five six seven\n    eight nine ten\n");
+    }
+
+    #[test]
+    fn cuts_what_no_line_can_hold() {
+        let text = plain("x".repeat(90));
+        assert!(drawn(40, 0, 2, &[text]).lines().all(|l| l.len() <= 40));
+    }
+
+    #[test]
+    fn wide_characters_take_two_columns() {
+        let text = plain("日".repeat(30));
+        let lines: Vec<usize> = drawn(40, 0, 0, &[text]).lines().map(|l| l.width()).collect();
+        assert_eq!(lines, [40, 20]);
+    }
+
+    #[test]
+    fn a_word_may_have_several_inks() {
+        let mut canvas = Canvas::new(40, true);
+        canvas.paragraph(0, 0, &[bold("disk"), plain(": sda")]);
+        assert_eq!(canvas.finish(), "\x1b[1mdisk\x1b[0m: sda\n");
+    }
+
+    #[test]
+    fn a_number_is_not_parted_from_its_unit() {
+        let text = plain(format!("{} 62{NO_BREAK}%", "x".repeat(36)));
+        assert_eq!(drawn(40, 0, 0, &[text]), format!("{}\n62 %\n", "x".repeat(36)));
+    }
+}

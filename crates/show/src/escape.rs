@@ -1,0 +1,85 @@
+//! Makes hostile text harmless: for a terminal, and for a shell.
+
+use std::borrow::Cow;
+use std::fmt::Write;
+
+/// Whether a character moves the cursor, reorders text or cannot be seen, so that what is drawn is not what is there.
+///
+/// Control characters (ESC and the C1 controls among them), line and paragraph separators, bidirectional overrides and
+/// isolates, zero-width characters and tags (Unicode Technical Report 36, section 2.5 and 3.5).
+pub fn is_deceptive(c: char) -> bool {
+    c.is_control()
+        || matches!(c,
+            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{feff}'
+            | '\u{200b}'..='\u{200f}'
+            | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}'
+            | '\u{fff9}'..='\u{fffb}'
+            | '\u{e0000}'..='\u{e007f}')
+}
+
+/// Text that is safe to draw on a terminal: what deceives is written out, as `\n`, `\x1b` or `\u{202e}`.
+///
+/// A backslash stays as it is, so that commands can be copied; `\x1b` in a name and an escaped ESC look the same.
+pub fn terminal(text: &str) -> Cow<'_, str> {
+    if !text.contains(is_deceptive) {
+        return Cow::Borrowed(text);
+    }
+    let mut safe = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        match c {
+            '\n' => safe.push_str("\\n"),
+            '\r' => safe.push_str("\\r"),
+            '\t' => safe.push_str("\\t"),
+            c if c.is_ascii_control() => write!(safe, "\\x{:02x}", u32::from(c)).expect("a String takes all"),
+            c if is_deceptive(c) => write!(safe, "\\u{{{:x}}}", u32::from(c)).expect("a String takes all"),
+            c => safe.push(c),
+        }
+    }
+    Cow::Owned(safe)
+}
+
+/// One word for a POSIX shell (XCU 2.2.2, single quotes), whatever is in it.
+pub fn shell(word: &str) -> Cow<'_, str> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=,@%+".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return Cow::Borrowed(word);
+    }
+    Cow::Owned(format!("'{}'", word.replace('\'', r"'\''")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ordinary_names_stay_as_they_are() {
+        assert!(matches!(terminal("kworker/0:1-événements 日本"), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn what_deceives_is_written_out() {
+        assert_eq!(terminal("a\nb\tc\x1b[31m\u{7f}"), r"a\nb\tc\x1b[31m\x7f");
+        assert_eq!(
+            terminal("\u{9b}2J\u{202e}exe.txt\u{2066}\u{200b}\u{2028}"),
+            r"\u{9b}2J\u{202e}exe.txt\u{2066}\u{200b}\u{2028}"
+        );
+    }
+
+    #[test]
+    fn a_shell_sees_one_word() {
+        assert_eq!(shell("/dev/sda1"), "/dev/sda1");
+        assert_eq!(shell(""), "''");
+        assert_eq!(shell("$(reboot)"), "'$(reboot)'");
+        assert_eq!(shell("it's; rm -rf"), r"'it'\''s; rm -rf'");
+    }
+
+    #[test]
+    fn a_real_shell_gives_the_word_back() {
+        for word in ["a b", "$HOME", "`id`", "x'y\"z", "new\nline", "*", "~", "-n", "#c", "a;b|c&d"] {
+            let script = format!("printf %s {}", shell(word));
+            let out = std::process::Command::new("sh").args(["-c", &script]).output().expect("sh runs");
+            assert_eq!(String::from_utf8_lossy(&out.stdout), word, "{script}");
+        }
+    }
+}

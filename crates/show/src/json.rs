@@ -1,0 +1,45 @@
+//! JSON, laid out for people; programs do not mind.
+
+use crate::escape::is_deceptive;
+use serde::Serialize;
+use std::fmt::Write;
+use whyslow_model::diagnosis::Diagnosis;
+
+/// The diagnosis document, as docs/diagnosis.md describes it.
+pub fn diagnosis(diagnosis: &Diagnosis) -> String {
+    pretty(diagnosis)
+}
+
+/// Any document of the model as indented JSON that ends with a newline.
+///
+/// Characters that could deceive whoever looks at it on a terminal are written as `\uXXXX`; a program reads the same
+/// text either way.
+pub fn pretty<T: Serialize>(document: &T) -> String {
+    let json = serde_json::to_string_pretty(document).expect("the model's types have string keys only");
+    let mut safe = String::with_capacity(json.len() + 1);
+    for c in json.chars() {
+        // A newline here is layout: within strings serde_json has escaped it.
+        if c != '\n' && is_deceptive(c) { push_escaped(&mut safe, c) } else { safe.push(c) }
+    }
+    safe.push('\n');
+    safe
+}
+
+fn push_escaped(out: &mut String, c: char) {
+    for unit in c.encode_utf16(&mut [0; 2]) {
+        write!(out, "\\u{unit:04x}").expect("a String takes all");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn deceptive_characters_are_escaped_and_read_back() {
+        let name = "a\u{202e}b\u{9b}\u{7f}\u{e0041}\n\x1b日本";
+        let json = pretty(&name);
+        assert_eq!(json, "\"a\\u202eb\\u009b\\u007f\\udb40\\udc41\\n\\u001b日本\"\n");
+        assert_eq!(serde_json::from_str::<String>(&json).unwrap(), name);
+    }
+}

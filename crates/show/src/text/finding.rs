@@ -1,0 +1,165 @@
+//! Findings: causes, each with its effects indented under it.
+
+use super::{other_action, words};
+use crate::canvas::{Canvas, Ink, Piece, bold, dim, plain};
+use crate::human;
+use std::collections::HashMap;
+use whyslow_model::diagnosis::{Confidence, Culprit, Diagnosis, Evidence, Finding};
+
+/// Evidence lines of a cause and of an effect, and culprits, where not all are asked for.
+const OF_CAUSE: usize = 6;
+const OF_EFFECT: usize = 3;
+const CULPRITS: usize = 3;
+/// Columns an effect stands further in than its cause.
+const INDENT: usize = 3;
+/// Effects of effects beyond this depth stand no further in.
+const DEEPEST: usize = 4;
+/// Columns of the evidence table; what is longer pushes the rest of its line to the right.
+const WIDEST_METRIC: usize = 28;
+const WIDEST_VALUE: usize = 14;
+
+/// The findings of a diagnosis and who explains whom.
+pub(super) struct Findings<'d> {
+    findings: &'d [Finding],
+    effects: HashMap<&'d str, Vec<usize>>,
+    drawn: Vec<bool>,
+    all: bool,
+}
+
+impl<'d> Findings<'d> {
+    pub(super) fn of(diagnosis: &'d Diagnosis, all: bool) -> Self {
+        let findings = &diagnosis.findings;
+        let mut effects: HashMap<&str, Vec<usize>> = HashMap::new();
+        for (i, finding) in findings.iter().enumerate() {
+            if let Some(cause) = &finding.explained_by {
+                effects.entry(cause).or_default().push(i);
+            }
+        }
+        Self { findings, effects, drawn: vec![false; findings.len()], all }
+    }
+
+    /// Draws causes in order, each followed by its effects; then what names a cause that is not here, or goes in a
+    /// circle, which a document written by others may.
+    pub(super) fn draw(mut self, canvas: &mut Canvas) {
+        let causes = (0..self.findings.len()).filter(|&i| self.findings[i].explained_by.is_none());
+        for i in causes.chain(0..self.findings.len()) {
+            self.tree(canvas, i);
+        }
+    }
+
+    /// A finding and all that follows from it, depth first. No recursion: a chain may be as long as the document.
+    fn tree(&mut self, canvas: &mut Canvas, root: usize) {
+        let mut left = vec![(root, 0)];
+        while let Some((i, depth)) = left.pop() {
+            if std::mem::replace(&mut self.drawn[i], true) {
+                continue;
+            }
+            let finding = &self.findings[i];
+            canvas.blank();
+            self.one(canvas, finding, depth);
+            let effects = self.effects.get(&*finding.key()).into_iter().flatten();
+            left.extend(effects.rev().map(|&effect| (effect, depth + 1)));
+        }
+    }
+
+    fn one(&self, canvas: &mut Canvas, finding: &Finding, depth: usize) {
+        let column = INDENT * depth.min(DEEPEST);
+        let body = column + 2;
+        headline(canvas, finding, column, depth > 0);
+        canvas.paragraph(body, body, &[plain(&finding.summary)]);
+        culprits(canvas, &finding.culprits, body, self.all);
+        let lines = if depth == 0 { OF_CAUSE } else { OF_EFFECT };
+        evidence(canvas, &finding.evidence, body, lines, self.all);
+        if self.all {
+            for action in finding.actions.iter().skip(1) {
+                other_action(canvas, body, action);
+            }
+        }
+    }
+}
+
+fn headline(canvas: &mut Canvas, finding: &Finding, column: usize, is_effect: bool) {
+    let ink = match finding.confidence {
+        Confidence::High => Ink::Red,
+        Confidence::Medium => Ink::Yellow,
+        Confidence::Low => Ink::Bold,
+    };
+    let mut line = Vec::new();
+    if is_effect {
+        line.push(dim("└ leads to: "));
+    }
+    line.push(Piece::new(ink, words::headline(finding)));
+    canvas.paragraph(column, column + 2, &line);
+    let figures = [
+        bold(human::share(finding.impact)),
+        plain(" of the time lost · confidence "),
+        plain(words::confidence(finding.confidence)),
+        dim(" · "),
+        dim(&finding.id),
+    ];
+    canvas.paragraph(column + 2, column + 2, &figures);
+}
+
+fn culprits(canvas: &mut Canvas, culprits: &[Culprit], column: usize, all: bool) {
+    let limit = if all { usize::MAX } else { CULPRITS };
+    for (i, culprit) in culprits.iter().take(limit).enumerate() {
+        let label = if i == 0 { "by " } else { "and " };
+        let mut line = vec![
+            dim(label),
+            bold(words::culprit(culprit)),
+            plain(": "),
+            plain(human::share(culprit.share)),
+            plain(" of "),
+            plain(&culprit.of),
+        ];
+        if let Some(cgroup) = culprit.cgroup.as_ref().filter(|_| all) {
+            line.extend([dim(" in "), dim(cgroup)]);
+        }
+        canvas.paragraph(column, column + 4, &line);
+    }
+}
+
+fn evidence(canvas: &mut Canvas, evidence: &[Evidence], column: usize, few: usize, all: bool) {
+    let shown = if all { evidence } else { &evidence[..evidence.len().min(few)] };
+    let widest = |cap: usize, text: &dyn Fn(&Evidence) -> String| {
+        shown.iter().map(|e| plain(text(e)).width()).max().unwrap_or(0).min(cap)
+    };
+    let metric = widest(WIDEST_METRIC, &|e| e.metric.clone());
+    let value = widest(WIDEST_VALUE, &human::evidence);
+    for e in shown {
+        let mut line = vec![
+            Piece::cell(Ink::Plain, &e.metric, metric),
+            plain("  "),
+            Piece::cell(Ink::Bold, human::evidence(e), value),
+        ];
+        if !e.expected.is_empty() {
+            line.extend([plain("  "), plain(format!("expected {}", e.expected))]);
+        }
+        row(canvas, line, &origin(e, all), column, column + metric + 2);
+    }
+}
+
+/// One line where the origin fits beside the figures; else the origin below, under the value.
+fn row(canvas: &mut Canvas, mut line: Vec<Piece>, origin: &str, column: usize, below: usize) {
+    if origin.is_empty() {
+        return canvas.paragraph(column, below, &line);
+    }
+    let origin = dim(origin);
+    let width: usize = line.iter().map(Piece::width).sum();
+    if column + width + 2 + origin.width() <= canvas.width() {
+        line.extend([plain("  "), origin]);
+        canvas.paragraph(column, below, &line);
+    } else {
+        canvas.paragraph(column, below, &line);
+        canvas.paragraph(below, below, &[origin]);
+    }
+}
+
+/// Where a value comes from: its formula, or the file it was read from; both where all is asked for.
+fn origin(e: &Evidence, all: bool) -> String {
+    match (e.how.is_empty(), e.source.is_empty()) {
+        (true, _) => e.source.clone(),
+        (false, false) if all => format!("{} ({})", e.how, e.source),
+        _ => e.how.clone(),
+    }
+}

@@ -1,0 +1,87 @@
+//! Ids, subjects and settings in words.
+
+use crate::canvas::NO_BREAK;
+use crate::escape;
+use whyslow_model::diagnosis::{Action, Confidence, Culprit, Finding, Subject};
+
+/// A finding's headline: what, of whom.
+pub(super) fn headline(finding: &Finding) -> String {
+    if finding.subject.kind == "host" {
+        return id(&finding.id);
+    }
+    format!("{} ({})", id(&finding.id), subject(&finding.subject))
+}
+
+/// An id in words: `disk.depth_one` is 'Disk depth one'.
+pub(super) fn id(id: &str) -> String {
+    let mut words = id.split(['.', '_']).map(word);
+    let resource = words.next().unwrap_or_default();
+    words.fold(capital(&resource), |id, word| format!("{id} {word}"))
+}
+
+/// A word of an id as people write it.
+fn word(word: &str) -> String {
+    match word {
+        "cpu" | "oom" | "irq" | "nfs" | "udp" | "arp" | "numa" | "raid" | "ksm" | "thp" => word.to_uppercase(),
+        "mem" => "memory".into(),
+        "net" => "network".into(),
+        "fs" => "file system".into(),
+        "db" => "database".into(),
+        "io" => "I/O".into(),
+        "nic" => "network card".into(),
+        "virt" => "virtualization".into(),
+        other => other.into(),
+    }
+}
+
+fn capital(word: &str) -> String {
+    let mut letters = word.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
+/// A subject by kind and name, with the numbers it goes by.
+pub(super) fn subject(subject: &Subject) -> String {
+    let mut text = format!("{} {}", subject.kind, subject.name);
+    match (subject.pid, subject.tid) {
+        (Some(pid), Some(tid)) => text.push_str(&format!(", pid{NO_BREAK}{pid}, thread{NO_BREAK}{tid}")),
+        (Some(pid), None) => text.push_str(&format!(", pid{NO_BREAK}{pid}")),
+        (None, Some(tid)) => text.push_str(&format!(", thread{NO_BREAK}{tid}")),
+        (None, None) => {}
+    }
+    if let Some(netns) = &subject.netns {
+        text.push_str(&format!(", in network namespace {netns}"));
+    }
+    text
+}
+
+/// A culprit by name; its kind only where it is no process, which the pid tells.
+pub(super) fn culprit(culprit: &Culprit) -> String {
+    match culprit.pid {
+        Some(pid) => format!("{} (pid{NO_BREAK}{pid})", culprit.name),
+        None => format!("{} {}", culprit.kind, culprit.name),
+    }
+}
+
+/// How sure it is.
+pub(super) fn confidence(confidence: Confidence) -> &'static str {
+    match confidence {
+        Confidence::High => "high",
+        Confidence::Medium => "medium",
+        Confidence::Low => "low",
+    }
+}
+
+/// The commands of an action: the one it names, else one for each setting: a file, or a name of sysctl(8).
+pub(super) fn commands(action: &Action) -> Vec<String> {
+    if let Some(command) = &action.try_command {
+        return vec![command.clone()];
+    }
+    let set = |(name, value): (&String, &String)| {
+        if name.starts_with('/') {
+            format!("echo {} > {}", escape::shell(value), escape::shell(name))
+        } else {
+            format!("sysctl -w {}", escape::shell(&format!("{name}={value}")))
+        }
+    };
+    action.set.iter().map(set).collect()
+}

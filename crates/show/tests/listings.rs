@@ -1,0 +1,82 @@
+//! The catalogue and the rules as text.
+
+use whyslow_model::catalogue::families;
+use whyslow_model::rule::{RuleInfo, SignalInfo};
+use whyslow_show::text::{self, TextStyle};
+
+const PLAIN: TextStyle = TextStyle { width: 80, colour: false, all: false };
+
+fn depth_one() -> RuleInfo {
+    RuleInfo {
+        id: "disk.depth_one".into(),
+        file: "built in".into(),
+        means: "The device is busy all the time with one request: a caller waits for each in turn.".into(),
+        scope: "disk".into(),
+        when: "disk.busy > 0.9 &&\n  disk.queue < 1.5\n".into(),
+        impact: "disk.busy".into(),
+        look_alikes: vec!["disk.saturated: there the queue stands".into()],
+        explains: vec!["task.blocked".into()],
+        signals: vec![SignalInfo {
+            name: "disk.queue".into(),
+            unit: "count".into(),
+            help: "requests outstanding, on average".into(),
+            how: "Δweighted_time / Δt".into(),
+            source: "/proc/diskstats".into(),
+        }],
+        sources: vec!["Documentation/admin-guide/iostats.rst".into()],
+    }
+}
+
+#[test]
+fn a_rule_is_explained() {
+    let expected = "\
+disk.depth_one: The device is busy all the time with one request: a caller waits
+  for each in turn.
+asked of each disk, from built in
+
+Holds when
+  disk.busy > 0.9 &&
+  disk.queue < 1.5
+
+Time lost
+  disk.busy
+
+Looks alike
+  - disk.saturated: there the queue stands
+
+Explains
+  - task.blocked
+
+Reads
+  disk.queue (count): requests outstanding, on average
+    Δweighted_time / Δt (/proc/diskstats)
+
+Sources
+  - Documentation/admin-guide/iostats.rst
+";
+    assert_eq!(text::rule(&depth_one(), &PLAIN), expected);
+}
+
+#[test]
+fn rules_are_listed_with_the_file_of_a_user_s_own() {
+    let own = RuleInfo { id: "disk.ours".into(), file: "/etc/whyslow/rules.d/a.toml".into(), ..depth_one() };
+    let expected = "\
+disk.depth_one  The device is busy all the time with one request: a caller waits
+                for each in turn.
+disk.ours       The device is busy all the time with one request: a caller waits
+                for each in turn. (/etc/whyslow/rules.d/a.toml)
+";
+    assert_eq!(text::rules(&[depth_one(), own], &PLAIN), expected);
+}
+
+#[test]
+fn every_metric_is_listed() {
+    let families = families();
+    let listing = text::metrics(&families, &TextStyle { all: true, width: 400, ..PLAIN });
+    for family in &families {
+        assert!(listing.contains(&format!("{}: ", family.name)), "{}", family.name);
+        for metric in family.metrics {
+            assert!(listing.contains(metric.otel), "{}.{}", family.name, metric.name);
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! The main screen, word for word, and what hostile names cannot do to it.
+
+use proptest::prelude::*;
+use std::path::Path;
+use unicode_width::UnicodeWidthStr;
+use whyslow_model::diagnosis::Diagnosis;
+use whyslow_show::escape::is_deceptive;
+use whyslow_show::json;
+use whyslow_show::text::{self, TextStyle};
+
+const PLAIN: TextStyle = TextStyle { width: 80, colour: false, all: false };
+
+fn text_of(fixture: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(fixture);
+    std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+}
+
+fn fixture(name: &str) -> Diagnosis {
+    serde_json::from_str(&text_of(&format!("{name}.json"))).expect("the fixture is a diagnosis document")
+}
+
+fn assert_screen(name: &str, style: TextStyle, expected: &str) {
+    let drawn = text::diagnosis(&fixture(name), &style);
+    assert_eq!(drawn, text_of(expected), "{expected} differs; drawn:\n{drawn}");
+}
+
+#[test]
+fn a_bottleneck_at_80_columns() {
+    assert_screen("saturated", PLAIN, "saturated-80.txt");
+}
+
+#[test]
+fn a_bottleneck_at_120_columns() {
+    assert_screen("saturated", TextStyle { width: 120, ..PLAIN }, "saturated-120.txt");
+}
+
+#[test]
+fn a_bottleneck_with_all_evidence() {
+    assert_screen("saturated", TextStyle { all: true, ..PLAIN }, "saturated-all.txt");
+}
+
+#[test]
+fn a_healthy_machine_says_so_first() {
+    assert_screen("healthy", PLAIN, "healthy-80.txt");
+}
+
+#[test]
+fn an_undetermined_machine_says_what_was_not_seen() {
+    assert_screen("undetermined", PLAIN, "undetermined-80.txt");
+}
+
+#[test]
+fn hostile_names_are_drawn_not_obeyed() {
+    assert_screen("hostile", PLAIN, "hostile-80.txt");
+}
+
+#[test]
+fn colour_adds_codes_and_nothing_else() {
+    let coloured = text::diagnosis(&fixture("saturated"), &TextStyle { colour: true, ..PLAIN });
+    assert!(coloured.contains("\x1b["));
+    assert_eq!(without_colour(&coloured), text_of("saturated-80.txt"));
+}
+
+#[test]
+fn findings_that_explain_each_other_in_a_circle_are_all_drawn_once() {
+    let mut d = fixture("saturated");
+    d.findings[0].explained_by = Some(d.findings[2].key());
+    d.findings[2].explained_by = Some(d.findings[0].key());
+    let drawn = text::diagnosis(&d, &PLAIN);
+    for finding in &d.findings {
+        assert_eq!(drawn.matches(&finding.summary[..20]).count(), 1, "{drawn}");
+    }
+}
+
+#[test]
+fn a_chain_of_any_length_is_drawn() {
+    let mut d = fixture("saturated");
+    let link = d.findings[0].clone();
+    d.findings = (0..20_000)
+        .map(|i| {
+            let mut finding = link.clone();
+            finding.subject.name = format!("sd{i}");
+            finding.explained_by = (i > 0).then(|| format!("disk.saturated@sd{}", i - 1));
+            finding
+        })
+        .collect();
+    assert!(text::diagnosis(&d, &PLAIN).contains("sd19999"));
+}
+
+#[test]
+fn json_reads_back_as_the_same_document() {
+    for name in ["saturated", "healthy", "undetermined", "hostile"] {
+        let written = json::diagnosis(&fixture(name));
+        assert_eq!(serde_json::from_str::<Diagnosis>(&written).unwrap(), fixture(name));
+        assert!(!written.contains(|c| c != '\n' && is_deceptive(c)), "{name}");
+    }
+}
+
+fn without_colour(text: &str) -> String {
+    let codes = ["\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[1;31m", "\x1b[1;32m", "\x1b[1;33m"];
+    codes.iter().fold(text.to_owned(), |text, code| text.replace(code, ""))
+}
+
+/// Every string of the document replaced by a hostile one.
+fn with_every_string(d: &Diagnosis, hostile: &str) -> Diagnosis {
+    fn replace(value: &mut serde_json::Value, hostile: &str) {
+        match value {
+            serde_json::Value::String(s) if !WORDS.contains(&&**s) => *s = hostile.into(),
+            serde_json::Value::Array(items) => items.iter_mut().for_each(|v| replace(v, hostile)),
+            serde_json::Value::Object(fields) => fields.values_mut().for_each(|v| replace(v, hostile)),
+            _ => {}
+        }
+    }
+    /// Words of the schema, which nobody else chooses.
+    const WORDS: [&str; 8] =
+        ["live", "bottleneck", "high", "medium", "low", "tunable", "advice", "whyslow.diagnosis/1"];
+    let mut value = serde_json::to_value(d).expect("a diagnosis is JSON");
+    replace(&mut value, hostile);
+    serde_json::from_value(value).expect("only strings were replaced")
+}
+
+proptest! {
+    #[test]
+    fn nothing_hostile_reaches_the_terminal(name in any::<String>(), width in 0_usize..200, all: bool, colour: bool) {
+        let style = TextStyle { width, colour, all };
+        let drawn = text::diagnosis(&with_every_string(&fixture("saturated"), &name), &style);
+        let rest = without_colour(&drawn);
+        prop_assert!(!rest.contains(|c| c != '\n' && is_deceptive(c)), "{rest:?}");
+    }
+
+    #[test]
+    fn no_line_is_wider_than_the_terminal_but_commands(name in "[ -~日\u{1b}\u{202e}]{0,300}", width in 80_usize..160) {
+        let mut d = with_every_string(&fixture("saturated"), &name);
+        d.findings.iter_mut().for_each(|f| f.actions.clear());
+        let drawn = text::diagnosis(&d, &TextStyle { width, ..PLAIN });
+        for line in drawn.lines() {
+            prop_assert!(line.width() <= width, "{} columns: {line}", line.width());
+        }
+    }
+}
