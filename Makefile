@@ -1,0 +1,69 @@
+# whyslow: the two commands are `make run` and `make test`.
+
+PREFIX ?= /usr/local
+DESTDIR ?=
+BIN := target/release/whyslow
+LAB := target/release/whyslow-lab
+
+# The toolchain is pinned in rust-toolchain.toml. Where it is installed under the name `stable`, that one is used and
+# nothing is downloaded.
+PINNED := $(shell sed -n 's/^channel = "\(.*\)"/\1/p' rust-toolchain.toml)
+STABLE := $(word 2,$(shell rustup run stable rustc --version 2>/dev/null))
+ifeq ($(STABLE),$(PINNED))
+export RUSTUP_TOOLCHAIN := stable
+endif
+
+.DEFAULT_GOAL := run
+.PHONY: run test lab lint build build-lab install uninstall need-build need-lab clean
+
+run: build ## build, then say why this machine is slow
+	$(BIN)
+
+test: need-build ## every test; the lab's quick subset needs root
+	cargo test --workspace
+	@if [ "$$(id -u)" = 0 ]; then \
+	  $(MAKE) --no-print-directory need-lab build build-lab && $(LAB) --quick --whyslow $(BIN); \
+	elif [ "$$CI" = true ]; then \
+	  echo 'make test: the lab needs root, and under CI=true it must run' >&2; exit 1; \
+	else \
+	  echo 'lab: skipped, it needs root (1 suite skipped)'; \
+	fi
+
+lab: need-lab build build-lab ## every fault and every healthy control, as root
+	$(LAB) --whyslow $(BIN)
+
+lint: need-build ## formatting and clippy, warnings are errors
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets -- -D warnings
+
+build: need-build
+	cargo build --release --package whyslow
+
+build-lab: need-build
+	cargo build --release --package whyslow-lab
+
+install: build ## the program, its manual page and completions, under PREFIX
+	install -D -m 755 $(BIN) '$(DESTDIR)$(PREFIX)/bin/whyslow'
+	$(BIN) man > target/whyslow.1
+	install -D -m 644 target/whyslow.1 '$(DESTDIR)$(PREFIX)/share/man/man1/whyslow.1'
+	$(BIN) completions bash > target/whyslow.bash
+	install -D -m 644 target/whyslow.bash '$(DESTDIR)$(PREFIX)/share/bash-completion/completions/whyslow'
+	$(BIN) completions zsh > target/_whyslow
+	install -D -m 644 target/_whyslow '$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_whyslow'
+	$(BIN) completions fish > target/whyslow.fish
+	install -D -m 644 target/whyslow.fish '$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/whyslow.fish'
+
+uninstall:
+	rm -f '$(DESTDIR)$(PREFIX)/bin/whyslow' '$(DESTDIR)$(PREFIX)/share/man/man1/whyslow.1' \
+	  '$(DESTDIR)$(PREFIX)/share/bash-completion/completions/whyslow' \
+	  '$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_whyslow' \
+	  '$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/whyslow.fish'
+
+need-build:
+	@scripts/install-missing.sh build
+
+need-lab:
+	@scripts/install-missing.sh build lab
+
+clean:
+	cargo clean

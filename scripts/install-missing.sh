@@ -1,0 +1,53 @@
+#!/bin/sh
+# Installs the Debian packages that are missing, and only those: install-missing.sh build [lab]
+set -eu
+
+# A package and a file it brings: the file is looked for, so that nothing is installed that is there by other means.
+build='gcc:/usr/bin/gcc libc6-dev:/usr/include/stdio.h make:/usr/bin/make'
+lab='iproute2:ip e2fsprogs:mkfs.ext4 util-linux:losetup procps:sysctl'
+
+PATH=$PATH:/usr/sbin:/sbin
+
+missing() {
+    for pair in $1; do
+        what=${pair#*:}
+        command -v "$what" >/dev/null 2>&1 || [ -e "$what" ] || printf '%s ' "${pair%%:*}"
+    done
+}
+
+as_root() {
+    if [ "$(id -u)" = 0 ]; then
+        "$@"
+    elif command -v sudo >/dev/null 2>&1; then
+        sudo "$@"
+    else
+        echo "install-missing.sh: not root and no sudo; as root run: apt-get install $packages" >&2
+        return 1
+    fi
+}
+
+packages=
+for list in "$@"; do
+    case $list in
+        build) packages="$packages$(missing "$build")" ;;
+        lab) packages="$packages$(missing "$lab")" ;;
+        *) echo "install-missing.sh: no list '$list': build, lab" >&2; exit 2 ;;
+    esac
+done
+
+if [ -n "$packages" ]; then
+    if ! command -v apt-get >/dev/null 2>&1; then
+        echo "install-missing.sh: no apt-get here; install by hand what Debian calls: $packages" >&2
+        exit 1
+    fi
+    echo "installing: $packages"
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get update -qq
+    # Unquoted: a list of words.
+    # shellcheck disable=SC2086
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $packages
+fi
+
+if ! command -v cargo >/dev/null 2>&1; then
+    echo "install-missing.sh: no cargo; get it from https://rustup.rs (rust-toolchain.toml names the version), then open a new shell" >&2
+    exit 1
+fi
