@@ -6,33 +6,50 @@ use clap_complete::Shell;
 use std::process::ExitCode;
 use std::time::Duration;
 
-const EXAMPLES: &str = "\
-Examples:
-  whyslow                      watch for ten seconds, then say what is wrong
-  whyslow --for 1m             watch longer: rare stalls show
-  whyslow --json | jq .verdict
-  whyslow --check || page-me   exit status 1 on a bottleneck
-  whyslow rules disk.saturated what a finding means and how it is told apart
+/// What the options do not tell: title and text, for `--help` and the manual page.
+pub const SECTIONS: [(&str, &str); 5] = [
+    (
+        "Examples",
+        "\
+whyslow                        watch for ten seconds, then say what is wrong
+whyslow --for 1m               watch longer: rare stalls show
+whyslow --json | jq .verdict   for a program
+whyslow --check || page-me     for a script: 1 is a bottleneck
+whyslow rules disk.saturated   what a finding means, how it is told apart",
+    ),
+    ("Ctrl-C", "Ends the watching early and diagnoses what there is; a second one ends the program."),
+    (
+        "Exit status",
+        "\
+0    done, whatever was found
+1    with --check: there is a bottleneck
+2    wrong usage, or input that cannot be read
+3    with --check: undetermined, too little could be seen
+130  interrupted before there was anything to compare",
+    ),
+    (
+        "Environment",
+        "\
+NO_COLOR         where set and not empty, no colour but by --color always
+XDG_CONFIG_HOME  where your own rules are (default ~/.config)",
+    ),
+    (
+        "Files",
+        "\
+/etc/whyslow/rules.d/*.toml              the machine's own rules
+$XDG_CONFIG_HOME/whyslow/rules.d/*.toml  yours",
+    ),
+];
 
-Ctrl-C ends the watching early and diagnoses what there is; a second one ends the program.
-
-Exit status:
-  0    done, whatever was found
-  1    with --check: there is a bottleneck
-  2    wrong usage, or input that cannot be read
-  3    with --check: undetermined, too little could be seen
-  130  interrupted before there was anything to compare
-
-Environment:
-  NO_COLOR         where set and not empty, no colour (unless --color always)
-  XDG_CONFIG_HOME  where your own rules are: whyslow/rules.d/*.toml (default ~/.config)
-
-Files:
-  /etc/whyslow/rules.d/*.toml  the machine's own rules, read before yours";
+fn sections() -> String {
+    let section = |(title, text): &(&str, &str)| format!("{title}:\n  {}", text.replace('\n', "\n  "));
+    SECTIONS.iter().map(section).collect::<Vec<_>>().join("\n\n")
+}
 
 /// Says why this machine is slow, on what evidence, and which one change should help.
 #[derive(Debug, Parser)]
-#[command(name = "whyslow", version, after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
+#[command(name = "whyslow", version, after_help = sections())]
+#[command(args_conflicts_with_subcommands = true, disable_help_subcommand = true)]
 pub struct Cli {
     #[command(flatten)]
     pub observe: Observe,
@@ -65,7 +82,7 @@ pub struct Look {
     /// Draw all there is: every evidence, culprit and action
     #[arg(long, global = true)]
     pub all: bool,
-    /// When to use colour
+    /// When to use colour; auto is on a terminal, unless NO_COLOR is set
     #[arg(long, value_name = "WHEN", default_value = "auto", global = true)]
     pub color: Colour,
     /// Columns to draw in, at least 40 [default: the terminal's, at most 120; 80 where there is none]
@@ -76,11 +93,9 @@ pub struct Look {
 /// When to use colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Colour {
-    /// On a terminal, unless NO_COLOR is set.
+    // No doc comments here: clap would draw each as a paragraph of the help.
     Auto,
-    /// Always.
     Always,
-    /// Never.
     Never,
 }
 

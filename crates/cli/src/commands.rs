@@ -1,6 +1,7 @@
 //! What each command does: a room's answer, handed to `show`.
 
 use crate::args::{self, Cli, Command, Look};
+use crate::man;
 use crate::observe::observe;
 use crate::output::{self, Failure, print};
 use crate::user_rules;
@@ -69,10 +70,7 @@ fn completions(shell: Shell) -> Result<ExitCode, Failure> {
 }
 
 fn man() -> Result<ExitCode, Failure> {
-    let mut page = Vec::new();
-    clap_mangen::Man::new(args::description())
-        .render(&mut page)
-        .map_err(|e| Failure::usage(format!("cannot write the manual page: {e}")))?;
+    let page = man::page().map_err(|e| Failure::usage(format!("cannot write the manual page: {e}")))?;
     print(page)?;
     Ok(ExitCode::SUCCESS)
 }

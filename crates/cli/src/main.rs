@@ -3,6 +3,7 @@
 mod args;
 mod commands;
 mod interrupt;
+mod man;
 mod observe;
 mod output;
 mod progress;

@@ -1,0 +1,49 @@
+//! The manual page.
+
+use crate::args::{self, SECTIONS};
+use clap_mangen::Man;
+use clap_mangen::roff::{Roff, bold, roman};
+use std::io;
+
+/// whyslow(1) in roff.
+///
+/// # Errors
+/// None that a buffer in memory has; the interface allows for them.
+pub fn page() -> io::Result<Vec<u8>> {
+    let program = args::description();
+    let man = Man::new(program.clone());
+    let mut page = Vec::new();
+    man.render_title(&mut page)?;
+    man.render_name_section(&mut page)?;
+    man.render_synopsis_section(&mut page)?;
+    man.render_description_section(&mut page)?;
+    man.render_options_section(&mut page)?;
+    commands(&program).to_writer(&mut page)?;
+    sections().to_writer(&mut page)?;
+    man.render_version_section(&mut page)?;
+    Ok(page)
+}
+
+/// The commands in this one page, not in pages of their own.
+fn commands(program: &clap::Command) -> Roff {
+    let mut roff = Roff::new();
+    roff.control("SH", ["COMMANDS"]);
+    for command in program.get_subcommands() {
+        let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+        roff.control("TP", []).text([bold(command.get_name())]).text([roman(about)]);
+    }
+    roff
+}
+
+/// What `--help` says after the options, its lines kept.
+fn sections() -> Roff {
+    let mut roff = Roff::new();
+    for (title, text) in SECTIONS {
+        roff.control("SH", [&*title.to_uppercase()]).control("nf", []);
+        for line in text.lines() {
+            roff.text([roman(line)]);
+        }
+        roff.control("fi", []);
+    }
+    roff
+}
