@@ -10,8 +10,9 @@ pub(crate) const NO_BREAK: char = '\u{a0}';
 const NARROWEST: usize = 40;
 
 /// What a piece of text is drawn with, where there is colour.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Ink {
+    #[default]
     Plain,
     Bold,
     Dim,
@@ -103,7 +104,7 @@ impl Canvas {
                 self.end(std::mem::replace(&mut line, Line::at(rest)));
             }
             if line.is_started() {
-                line.push(Ink::Plain, &" ".repeat(word.spaces));
+                line.push(word.space_ink, &" ".repeat(word.spaces));
             }
             self.place(&mut line, rest, &word);
         }
@@ -175,6 +176,8 @@ impl Line {
 #[derive(Default)]
 struct Word {
     spaces: usize,
+    /// That of the text the spaces stand in, so that a run of one ink is not broken up.
+    space_ink: Ink,
     letters: Vec<(Ink, char)>,
     width: usize,
 }
@@ -190,6 +193,7 @@ fn words(pieces: &[Piece]) -> Vec<Word> {
             }
             if c == ' ' {
                 word.spaces += 1;
+                word.space_ink = piece.ink;
             } else {
                 word.width += c.width().unwrap_or(0);
                 word.letters.push((piece.ink, c));
@@ -232,8 +236,8 @@ mod tests {
     #[test]
     fn a_word_may_have_several_inks() {
         let mut canvas = Canvas::new(40, true);
-        canvas.paragraph(0, 0, &[bold("disk"), plain(": sda")]);
-        assert_eq!(canvas.finish(), "\x1b[1mdisk\x1b[0m: sda\n");
+        canvas.paragraph(0, 0, &[bold("my disk"), plain(": sda")]);
+        assert_eq!(canvas.finish(), "\x1b[1mmy disk\x1b[0m: sda\n");
     }
 
     #[test]
