@@ -111,11 +111,11 @@ impl Canvas {
         self.end(line);
     }
 
-    /// One line that is never wrapped, for a person to copy.
+    /// One line that is never wrapped, for a person to copy: not even a no-break space is made a plain one.
     pub(crate) fn verbatim(&mut self, column: usize, piece: &Piece) {
-        let mut line = Line::at(column);
-        line.push(piece.ink, &piece.text);
-        self.end(line);
+        self.out.push_str(&" ".repeat(column));
+        self.ink(piece.ink, &piece.text);
+        self.out.push('\n');
     }
 
     /// Puts a word down; one longer than a line is cut where the line ends.
@@ -132,18 +132,21 @@ impl Canvas {
     fn end(&mut self, line: Line) {
         self.out.push_str(&" ".repeat(if line.is_started() { line.indent } else { 0 }));
         for (ink, text) in line.runs {
-            let text = text.replace(NO_BREAK, " ");
-            if self.colour && ink != Ink::Plain {
-                self.out.push_str(ink.code());
-                self.out.push_str(&text);
-                self.out.push_str("\x1b[0m");
-            } else {
-                self.out.push_str(&text);
-            }
+            self.ink(ink, &text.replace(NO_BREAK, " "));
         }
         let kept = self.out.trim_end_matches(' ').len();
         self.out.truncate(kept);
         self.out.push('\n');
+    }
+
+    fn ink(&mut self, ink: Ink, text: &str) {
+        if self.colour && ink != Ink::Plain {
+            self.out.push_str(ink.code());
+            self.out.push_str(text);
+            self.out.push_str("\x1b[0m");
+        } else {
+            self.out.push_str(text);
+        }
     }
 }
 
