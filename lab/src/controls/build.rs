@@ -1,0 +1,23 @@
+//! A build that uses all processors: saturated only to the degree that its own tasks wait.
+
+use crate::error::Result;
+use crate::expect::Expect;
+use crate::stage::Stage;
+use crate::trial::Trial;
+use crate::worker::Launch;
+
+/// A build that uses all processors: saturated only to the degree that its own tasks wait.
+pub const TRIAL: Trial = Trial {
+    name: "build",
+    what: "as many jobs as processors come and go, computing, with nobody else waiting",
+    quick: false,
+    make,
+};
+
+fn make(stage: &mut Stage) -> Result<Expect> {
+    let cpus = std::thread::available_parallelism()?.get();
+    for _ in 0..cpus {
+        Launch::new("spin").start(stage)?;
+    }
+    Ok(Expect::healthy().slightly(&["cpu.saturated"]))
+}

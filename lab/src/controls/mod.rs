@@ -1,0 +1,34 @@
+//! The healthy controls, one file each: machines that look ill and are well.
+
+mod build;
+mod busy_parallel_disk;
+mod fs_85;
+mod half_open_files;
+mod high_load;
+mod idle;
+mod loopback;
+mod nice_batch;
+mod paced_read;
+mod paced_stream;
+mod page_cache;
+mod slow_logger;
+mod still_swap;
+
+use crate::trial::Trial;
+
+/// All controls, in the order they are run.
+pub const ALL: &[Trial] = &[
+    idle::TRIAL,
+    page_cache::TRIAL,
+    nice_batch::TRIAL,
+    still_swap::TRIAL,
+    paced_read::TRIAL,
+    loopback::TRIAL,
+    high_load::TRIAL,
+    busy_parallel_disk::TRIAL,
+    fs_85::TRIAL,
+    half_open_files::TRIAL,
+    paced_stream::TRIAL,
+    slow_logger::TRIAL,
+    build::TRIAL,
+];

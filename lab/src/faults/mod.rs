@@ -1,0 +1,56 @@
+//! The faults, one file each: what it makes, and what must be found first.
+
+mod cpu_saturated;
+mod cpu_short_lived;
+mod cpu_single_thread;
+mod cpu_system_time;
+mod cpu_throttled;
+mod disk_depth_one;
+mod disk_flush_bound;
+mod disk_saturated;
+mod disk_shared;
+mod disk_small_io;
+mod disk_throttled;
+mod fs_full;
+mod fs_inodes_full;
+mod limit_open_files;
+mod limit_shm;
+mod mem_cache_thrash;
+mod mem_cgroup_limit;
+mod mem_oom_kill;
+mod mem_thrashing;
+mod net_link_saturated;
+mod net_listen_overflow;
+mod net_udp_overflow;
+mod net_window_limited;
+mod task_blocked;
+
+use crate::trial::Trial;
+
+/// All faults, in the order they are run.
+pub const ALL: &[Trial] = &[
+    cpu_saturated::TRIAL,
+    cpu_single_thread::TRIAL,
+    cpu_system_time::TRIAL,
+    cpu_throttled::TRIAL,
+    cpu_short_lived::TRIAL,
+    mem_thrashing::TRIAL,
+    mem_cgroup_limit::TRIAL,
+    mem_cache_thrash::TRIAL,
+    mem_oom_kill::TRIAL,
+    disk_saturated::TRIAL,
+    disk_depth_one::TRIAL,
+    disk_small_io::TRIAL,
+    disk_throttled::TRIAL,
+    disk_shared::TRIAL,
+    disk_flush_bound::TRIAL,
+    fs_full::TRIAL,
+    fs_inodes_full::TRIAL,
+    net_window_limited::TRIAL,
+    net_link_saturated::TRIAL,
+    net_listen_overflow::TRIAL,
+    net_udp_overflow::TRIAL,
+    limit_open_files::TRIAL,
+    limit_shm::TRIAL,
+    task_blocked::TRIAL,
+];

@@ -1,0 +1,125 @@
+//! Holds a diagnosis against what was expected.
+
+use crate::expect::{Expect, First, SLIGHT, Who};
+use whyslow_model::diagnosis::{Confidence, Diagnosis, Finding, Verdict};
+
+/// What is wrong with an answer, a sentence each; nothing where it is right.
+pub fn faults_of(answer: &Diagnosis, expect: &Expect) -> Vec<String> {
+    let mut wrong = match &expect.first {
+        Some(first) => wrong_first(answer.findings.first(), first),
+        None => wrong_health(answer, expect),
+    };
+    for finding in &answer.findings {
+        if expect.never.contains(&&*finding.id) && finding.confidence == Confidence::High {
+            wrong.push(format!("{} must not be found", finding.key()));
+        }
+        if !(0.0..=1.0).contains(&finding.impact) {
+            wrong.push(format!("{} has the impossible impact {}", finding.key(), finding.impact));
+        }
+    }
+    wrong
+}
+
+fn wrong_first(found: Option<&Finding>, first: &First) -> Vec<String> {
+    let Some(found) = found else { return vec!["nothing was found".into()] };
+    let mut wrong = Vec::new();
+    if found.id != first.id {
+        wrong.push(format!("first is {}", found.key()));
+    } else if !first.subjects.iter().any(|who| who.is(&found.subject)) {
+        wrong.push(format!("the subject is {} {}", found.subject.kind, found.subject.name));
+    }
+    let blamed = |who: &Who| found.culprits.first().is_some_and(|c| who.did(c)) || who.is(&found.subject);
+    if !first.culprits.is_empty() && !first.culprits.iter().any(blamed) {
+        let name = found.culprits.first().map_or("nobody", |c| &c.name);
+        wrong.push(format!("the culprit is {name}"));
+    }
+    wrong
+}
+
+fn wrong_health(answer: &Diagnosis, expect: &Expect) -> Vec<String> {
+    let slight = |f: &Finding| expect.slightly.contains(&&*f.id) && f.impact <= SLIGHT;
+    let (allowed, others): (Vec<_>, Vec<_>) = answer.findings.iter().partition(|f| slight(f));
+    let mut wrong: Vec<String> = others
+        .iter()
+        .filter(|f| f.confidence == Confidence::High)
+        .map(|f| format!("{} on a healthy machine", f.key()))
+        .collect();
+    if wrong.is_empty() && allowed.is_empty() && answer.verdict != Verdict::Healthy {
+        wrong.push(format!("the verdict is {:?}", answer.verdict).to_lowercase());
+    }
+    wrong
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use whyslow_model::diagnosis::{Cost, Culprit, Host, Origin, SCHEMA, Span, Subject};
+
+    fn finding(id: &str, subject: Subject, culprit: u32) -> Finding {
+        let (kind, name, of) = ("process".into(), "lab-x".into(), "it".into());
+        Finding {
+            id: id.into(),
+            subject,
+            culprits: vec![Culprit { kind, name, pid: Some(culprit), cgroup: None, share: 1.0, of }],
+            impact: 0.5,
+            confidence: Confidence::High,
+            summary: String::new(),
+            evidence: Vec::new(),
+            explains: Vec::new(),
+            explained_by: None,
+            actions: Vec::new(),
+        }
+    }
+
+    fn answer(verdict: Verdict, findings: Vec<Finding>) -> Diagnosis {
+        Diagnosis {
+            schema: SCHEMA.into(),
+            host: Host::default(),
+            window: Span { start: None, end: None, seconds: 10.0, samples: 11, source: Origin::Live },
+            verdict,
+            findings,
+            ruled_out: Vec::new(),
+            blind_spots: Vec::new(),
+            cost: Cost::default(),
+        }
+    }
+
+    fn expect() -> Expect {
+        Expect::first("disk.saturated", [Who::device("loop3")]).by([Who::Process(7)]).never(&["disk.depth_one"])
+    }
+
+    #[test]
+    fn right_is_the_right_id_subject_and_culprit() {
+        let right = finding("disk.saturated", Subject::new("device", "loop3"), 7);
+        assert!(faults_of(&answer(Verdict::Bottleneck, vec![right]), &expect()).is_empty());
+        for wrong in [
+            finding("disk.small_io", Subject::new("device", "loop3"), 7),
+            finding("disk.saturated", Subject::new("device", "loop4"), 7),
+            finding("disk.saturated", Subject::new("device", "loop3"), 8),
+        ] {
+            assert_eq!(faults_of(&answer(Verdict::Bottleneck, vec![wrong]), &expect()).len(), 1);
+        }
+        assert_eq!(faults_of(&answer(Verdict::Healthy, vec![]), &expect()), ["nothing was found"]);
+    }
+
+    #[test]
+    fn a_look_alike_spoils_the_answer() {
+        let right = finding("disk.saturated", Subject::new("device", "loop3"), 7);
+        let alike = finding("disk.depth_one", Subject::new("device", "loop3"), 7);
+        assert_eq!(faults_of(&answer(Verdict::Bottleneck, vec![right, alike]), &expect()).len(), 1);
+    }
+
+    #[test]
+    fn a_healthy_machine_has_no_sure_finding() {
+        let mut maybe = finding("cpu.saturated", Subject::host(), 7);
+        assert_eq!(faults_of(&answer(Verdict::Bottleneck, vec![maybe.clone()]), &Expect::healthy()).len(), 1);
+        maybe.confidence = Confidence::Low;
+        assert!(faults_of(&answer(Verdict::Healthy, vec![maybe.clone()]), &Expect::healthy()).is_empty());
+        assert_eq!(faults_of(&answer(Verdict::Undetermined, vec![]), &Expect::healthy()).len(), 1);
+        (maybe.confidence, maybe.impact) = (Confidence::High, 0.1);
+        let build = Expect::healthy().slightly(&["cpu.saturated"]);
+        assert!(faults_of(&answer(Verdict::Bottleneck, vec![maybe.clone()]), &build).is_empty());
+        maybe.impact = 0.9;
+        assert_eq!(faults_of(&answer(Verdict::Bottleneck, vec![maybe]), &build).len(), 1);
+    }
+}

@@ -1,0 +1,67 @@
+//! Short-lived processes.
+
+use super::{Endless, ready};
+use clap::Args;
+use nix::sys::prctl;
+use nix::sys::signal::Signal;
+use nix::sys::wait::wait;
+use std::io;
+use std::process::Command;
+use std::thread::sleep;
+use std::time::Duration;
+
+/// Starts one short-lived program after the other, and waits for each.
+#[derive(Args)]
+pub struct Forks {
+    /// The program.
+    #[arg(long, default_value = "/bin/true")]
+    program: String,
+    /// How many at a time.
+    #[arg(long, default_value_t = 1)]
+    together: usize,
+}
+
+impl Forks {
+    /// Ends where the program cannot be started.
+    pub fn run(self) -> Endless {
+        ready("")?;
+        loop {
+            let start = || Command::new(&self.program).spawn();
+            let children: Vec<_> = (0..self.together).map(|_| start()).collect::<Result<_, _>>()?;
+            for mut child in children {
+                child.wait()?;
+            }
+        }
+    }
+}
+
+/// Waits in vfork, in state D, for one child after the other.
+#[derive(Args)]
+pub struct Vfork {
+    /// How long each child lives.
+    #[arg(long)]
+    hold_ms: u64,
+}
+
+impl Vfork {
+    /// Ends where no child can be made.
+    pub fn run(self) -> Endless {
+        ready("")?;
+        loop {
+            // SAFETY: without CLONE_VM this is fork(2) but that the parent waits, as in vfork(2), until the child ends;
+            // no other thread of this process exists that could hold a lock in the child's copy.
+            match unsafe { libc::syscall(libc::SYS_clone, libc::CLONE_VFORK | libc::SIGCHLD, 0, 0, 0, 0) } {
+                0 => self.child(),
+                -1 => return Err(io::Error::last_os_error()),
+                _ => drop(wait()?),
+            }
+        }
+    }
+
+    fn child(&self) -> ! {
+        let _ = prctl::set_pdeathsig(Signal::SIGKILL);
+        sleep(Duration::from_millis(self.hold_ms));
+        // SAFETY: _exit(2) leaves the parent's buffers alone.
+        unsafe { libc::_exit(0) }
+    }
+}

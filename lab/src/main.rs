@@ -1,0 +1,146 @@
+//! Faults made on this machine's real kernel, and whyslow's answers to them judged. See README.md.
+
+mod cgroup;
+mod controls;
+mod dice;
+mod disk;
+mod error;
+mod expect;
+mod faults;
+mod fsfreeze;
+mod judge;
+mod load;
+mod netns;
+mod report;
+mod stage;
+mod stop;
+mod sweep;
+mod tool;
+mod trial;
+mod worker;
+mod zram;
+
+use clap::{Parser, Subcommand};
+use error::{Error, Result};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{SystemTime, UNIX_EPOCH};
+use trial::{Mark, Observer, Outcome, Trial};
+
+/// Makes faults on this machine's real kernel, runs whyslow against each, and judges the answer.
+#[derive(Parser)]
+#[command(name = "whyslow-lab", version)]
+struct Args {
+    #[command(subcommand)]
+    load: Option<Hidden>,
+    /// Only the quick subset.
+    #[arg(long)]
+    quick: bool,
+    /// Only this trial; may be given more than once.
+    #[arg(long, value_name = "NAME")]
+    only: Vec<String>,
+    /// The seed of all sizes, rates and numbers; the time of day where it is not given.
+    #[arg(long)]
+    seed: Option<u64>,
+    /// The whyslow program; the one beside this program where it is not given.
+    #[arg(long, value_name = "PATH")]
+    whyslow: Option<PathBuf>,
+    /// For how many seconds whyslow observes: 10 where it is not given, or 6 with --quick.
+    #[arg(long = "for", value_name = "SECONDS")]
+    seconds: Option<u64>,
+    /// Print the outcomes as one JSON array.
+    #[arg(long)]
+    json: bool,
+    /// List the trials and what each does, and run none.
+    #[arg(long)]
+    list: bool,
+}
+
+#[derive(Subcommand)]
+enum Hidden {
+    /// One of the lab's own load programs.
+    #[command(hide = true)]
+    Load {
+        #[command(subcommand)]
+        load: load::Load,
+    },
+}
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    if let Some(Hidden::Load { load }) = args.load {
+        return load.run();
+    }
+    match run(&args) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(Error::Interrupted) => ExitCode::from(130),
+        Err(e) => {
+            eprintln!("whyslow-lab: {e}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Whether nothing was wrong.
+fn run(args: &Args) -> Result<bool> {
+    let trials = chosen(args)?;
+    if args.list {
+        trials.iter().for_each(|t| println!("{:<20} {}", t.name, t.what));
+        return Ok(true);
+    }
+    if !nix::unistd::geteuid().is_root() {
+        return Err(Error::failed("making faults takes root: run it with sudo"));
+    }
+    let observer =
+        Observer { whyslow: whyslow(args)?, seconds: args.seconds.unwrap_or(if args.quick { 6 } else { 10 }) };
+    let seed = args.seed.unwrap_or_else(time_of_day);
+    let _lock = sweep::lock()?;
+    stop::catch()?;
+    sweep::leftovers();
+    let outcomes = carry_out(&trials, seed, &observer, args.json)?;
+    if args.json {
+        println!("{}", serde_json::to_string_pretty(&outcomes)?);
+    } else {
+        println!("seed {seed}\n{}", report::summary(&outcomes));
+    }
+    Ok(outcomes.iter().all(|o| o.mark != Mark::Wrong))
+}
+
+fn carry_out(trials: &[&Trial], seed: u64, observer: &Observer, quiet: bool) -> Result<Vec<Outcome>> {
+    if !quiet {
+        println!("{}", report::heading());
+    }
+    let mut outcomes = Vec::new();
+    for trial in trials {
+        let outcome = trial.run(seed, observer)?;
+        if !quiet {
+            println!("{}", report::row(&outcome));
+        }
+        outcomes.push(outcome);
+    }
+    Ok(outcomes)
+}
+
+fn chosen(args: &Args) -> Result<Vec<&'static Trial>> {
+    let all = || faults::ALL.iter().chain(controls::ALL);
+    if let Some(unknown) = args.only.iter().find(|name| !all().any(|t| t.name == **name)) {
+        return Err(Error::failed(format!("no trial is called {unknown}: see whyslow-lab --list")));
+    }
+    let wanted =
+        |t: &&Trial| (args.only.is_empty() || args.only.iter().any(|n| n == t.name)) && (!args.quick || t.quick);
+    Ok(all().filter(wanted).collect())
+}
+
+fn whyslow(args: &Args) -> Result<PathBuf> {
+    let path = match &args.whyslow {
+        Some(path) => path.clone(),
+        None => std::env::current_exe()?.with_file_name("whyslow"),
+    };
+    let missing = || Error::failed(format!("{}: no such program: build it, or name it with --whyslow", path.display()));
+    path.is_file().then(|| path.clone()).ok_or_else(missing)
+}
+
+fn time_of_day() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |t| t.as_secs())
+}

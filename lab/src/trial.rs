@@ -1,0 +1,146 @@
+//! One fault or control, from an empty stage to a judgement.
+
+use crate::dice::Dice;
+use crate::error::{During, Error, Result};
+use crate::expect::Expect;
+use crate::judge;
+use crate::stage::Stage;
+use crate::stop;
+use crate::worker::{Leash, die_with_us, enter};
+use nix::sched::CloneFlags;
+use serde::Serialize;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+use whyslow_model::diagnosis::{Diagnosis, Finding};
+
+/// How long a fault stands before it is looked at: what is being set up must not be in the window.
+const SETTLE: Duration = Duration::from_millis(1500);
+
+/// How long whyslow may take beyond the time it observes for.
+const GRACE: Duration = Duration::from_secs(30);
+
+/// A fault, or a healthy control.
+pub struct Trial {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// What it does, in one sentence.
+    pub what: &'static str,
+    /// Whether it belongs to the quick subset.
+    pub quick: bool,
+    /// Puts it on the stage, running, and says what must be found.
+    pub make: fn(&mut Stage) -> Result<Expect>,
+}
+
+/// How whyslow is run.
+pub struct Observer {
+    /// The program.
+    pub whyslow: PathBuf,
+    /// For how long it observes.
+    pub seconds: u64,
+}
+
+/// How a trial went.
+#[derive(Debug, Serialize)]
+pub struct Outcome {
+    /// The trial's name.
+    pub name: &'static str,
+    /// What was expected, in words.
+    pub expected: String,
+    /// What was found first, in words.
+    pub found: String,
+    /// Right, wrong or skipped.
+    pub mark: Mark,
+    /// What is wrong, or why it was skipped.
+    pub because: Vec<String>,
+    /// Wall time, setting up and cleaning up included.
+    pub seconds: f64,
+}
+
+/// Right, wrong or skipped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mark {
+    /// What was expected was found.
+    Right,
+    /// It was not, or the trial could not be carried through.
+    Wrong,
+    /// The machine lacks what the trial needs.
+    Skipped,
+}
+
+impl Trial {
+    /// Makes the fault, looks, judges, cleans up.
+    ///
+    /// # Errors
+    /// Only [`Error::Interrupted`]: all others are outcomes.
+    pub fn run(&self, seed: u64, observer: &Observer) -> Result<Outcome> {
+        let start = Instant::now();
+        let mut outcome = Outcome {
+            name: self.name,
+            expected: String::new(),
+            found: String::new(),
+            mark: Mark::Right,
+            because: Vec::new(),
+            seconds: 0.0,
+        };
+        match self.carry_out(seed, observer, &mut outcome) {
+            Ok(()) if outcome.because.is_empty() => {}
+            Ok(()) => outcome.mark = Mark::Wrong,
+            Err(Error::Interrupted) => return Err(Error::Interrupted),
+            Err(Error::Missing(what)) => (outcome.mark, outcome.because) = (Mark::Skipped, vec![what]),
+            Err(Error::Failed(why)) => (outcome.mark, outcome.because) = (Mark::Wrong, vec![why]),
+        }
+        outcome.seconds = start.elapsed().as_secs_f64();
+        Ok(outcome)
+    }
+
+    fn carry_out(&self, seed: u64, observer: &Observer, outcome: &mut Outcome) -> Result<()> {
+        let mut stage = Stage::new(self.name, Dice::new(seed, self.name))?;
+        let expect = (self.make)(&mut stage)?;
+        outcome.expected = expect.to_string();
+        stop::pause(SETTLE)?;
+        let answer = observer.look(&mut stage)?;
+        outcome.found = answer.findings.first().map_or_else(|| verdict(&answer), describe);
+        outcome.because = judge::faults_of(&answer, &expect);
+        Ok(())
+    }
+}
+
+impl Observer {
+    fn look(&self, stage: &mut Stage) -> Result<Diagnosis> {
+        let (out, err) = (stage.path("answer.json"), stage.path("answer.err"));
+        let mut command = Command::new(&self.whyslow);
+        command.args(["--json", "--for", &format!("{}s", self.seconds)]);
+        command.stdin(Stdio::null()).stdout(File::create(&out)?).stderr(File::create(&err)?);
+        die_with_us(&mut command);
+        if let Some(pid) = stage.ipc_of {
+            enter(&mut command, File::open(format!("/proc/{pid}/ns/ipc"))?, CloneFlags::CLONE_NEWIPC);
+        }
+        let mut child = Leash(command.spawn().during(self.whyslow.display())?);
+        let status = stop::until(Duration::from_secs(self.seconds) + GRACE, || Ok(child.0.try_wait()?))?
+            .ok_or_else(|| Error::failed("whyslow did not end in time"))?;
+        if !status.success() {
+            return Err(Error::failed(format!("whyslow: {status}: {}", first_line(&err))));
+        }
+        serde_json::from_slice(&fs::read(&out)?).during("whyslow's answer")
+    }
+}
+
+fn first_line(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_default().lines().next().unwrap_or_default().to_string()
+}
+
+fn verdict(answer: &Diagnosis) -> String {
+    format!("{:?}", answer.verdict).to_lowercase()
+}
+
+fn describe(found: &Finding) -> String {
+    let culprit = found.culprits.first().map_or(String::new(), |c| {
+        let pid = c.pid.map_or(String::new(), |pid| format!("[{pid}]"));
+        format!(" by {}{pid}", c.name)
+    });
+    let confidence = format!("{:?}", found.confidence).to_lowercase();
+    format!("{}{culprit} {confidence} {:.2}", found.key(), found.impact)
+}
