@@ -85,9 +85,10 @@ impl Root {
 
     fn raw(&self, path: &str) -> Result<Vec<u8>, Miss> {
         let fail = |e: std::io::Error| Miss::from_io(path, &e);
-        // Files under /proc say size 0, so the buffer grows as it is read; no stat is spent on them.
+        // Files under /proc say size 0, so the buffer grows as it is read. `take` hides the file's type from
+        // `read_to_end`, which would spend a stat and a seek to learn that size.
         let mut bytes = Vec::with_capacity(4096);
-        File::open(self.at(path)).map_err(fail)?.read_to_end(&mut bytes).map_err(fail)?;
+        File::open(self.at(path)).map_err(fail)?.take(u64::MAX).read_to_end(&mut bytes).map_err(fail)?;
         Ok(bytes)
     }
 }

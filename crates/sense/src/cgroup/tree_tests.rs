@@ -41,6 +41,7 @@ fn version_2() {
         V2,
         "system.slice/db.service",
         &[
+            ("cgroup.controllers", "cpu io memory pids\n"),
             (
                 "cpu.stat",
                 "usage_usec 100\nuser_usec 60\nsystem_usec 40\nnr_periods 9\nnr_throttled 3\nthrottled_usec 7\n",

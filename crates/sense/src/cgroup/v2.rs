@@ -56,18 +56,43 @@ const IO_MAX: &[Field] = &[
 
 /// Fills a group's rows from its folder.
 pub(super) fn read(path: &str, folder: &mut Folder<'_>, books: &mut Books<'_>) {
-    group(books.group(path), folder);
-    io(path, folder, books);
+    let on = Controllers::of(folder);
+    group(books.group(path), &on, folder);
+    if on.has("io") {
+        io(path, folder, books);
+    }
 }
 
-fn group(group: &mut Group, folder: &mut Folder<'_>) {
+fn group(group: &mut Group, on: &Controllers, folder: &mut Folder<'_>) {
     folder.fill(group, "cpu.stat", CPU_STAT);
+    for (file, fields) in PRESSURE {
+        if let Some(text) = folder.text(file) {
+            parse::fill(group, parse::pressure(&text), fields);
+        }
+    }
+    if on.has("cpu") {
+        cpu(group, folder);
+    }
+    if on.has("memory") {
+        memory(group, folder);
+    }
+    if on.has("pids") {
+        group.pids = folder.gauge("pids.current", 1);
+        group.pids_max = folder.gauge("pids.max", 1);
+        folder.fill(group, "pids.events", PIDS_EVENTS);
+    }
+}
+
+fn cpu(group: &mut Group, folder: &mut Folder<'_>) {
     if let Some(text) = folder.text("cpu.max") {
         let (quota, period) = parse::cpu_max(&text);
         group.quota = scaled(quota);
         group.period = scaled(period);
     }
     group.weight = folder.gauge("cpu.weight", 1);
+}
+
+fn memory(group: &mut Group, folder: &mut Folder<'_>) {
     group.memory = folder.gauge("memory.current", 1);
     group.memory_max = folder.gauge("memory.max", 1);
     group.memory_high = folder.gauge("memory.high", 1);
@@ -75,14 +100,6 @@ fn group(group: &mut Group, folder: &mut Folder<'_>) {
     group.swap_max = folder.gauge("memory.swap.max", 1);
     folder.fill(group, "memory.stat", MEMORY_STAT);
     folder.fill(group, "memory.events", MEMORY_EVENTS);
-    group.pids = folder.gauge("pids.current", 1);
-    group.pids_max = folder.gauge("pids.max", 1);
-    folder.fill(group, "pids.events", PIDS_EVENTS);
-    for (file, fields) in PRESSURE {
-        if let Some(text) = folder.text(file) {
-            parse::fill(group, parse::pressure(&text), fields);
-        }
-    }
 }
 
 fn io(path: &str, folder: &mut Folder<'_>, books: &mut Books<'_>) {
@@ -91,6 +108,19 @@ fn io(path: &str, folder: &mut Folder<'_>, books: &mut Books<'_>) {
         for (number, figures) in parse::by_device(&text) {
             parse::fill(books.io(path, number), parse::assigned(figures), fields);
         }
+    }
+}
+
+/// The controllers that are on for a group: the files of the others do not exist, and need not be tried.
+struct Controllers(String);
+
+impl Controllers {
+    fn of(folder: &mut Folder<'_>) -> Self {
+        Self(folder.text("cgroup.controllers").unwrap_or_default())
+    }
+
+    fn has(&self, controller: &str) -> bool {
+        self.0.split_ascii_whitespace().any(|c| c == controller)
     }
 }
 
