@@ -92,8 +92,8 @@ impl Folder {
         self.read_kept(name, &mut None)
     }
 
-    /// The same of a file that stays open in `kept`: reading it again takes a third of the time that opening it and
-    /// reading takes.
+    /// The same of a file that stays open in `kept`, so that it need not be looked up again: for 1,300 processes with
+    /// two such files each that made 24 ms of 34 ms.
     ///
     /// # Errors
     /// Why it could not be read.

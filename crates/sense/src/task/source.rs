@@ -2,14 +2,14 @@
 
 use super::folder::{Folder, Refusal};
 use super::process::{Known, Round};
-use super::units::open_files_limit;
+use super::units::{is_root, open_files_limit};
 use crate::root::Root;
 use crate::source::{Miss, Source};
 use std::collections::HashMap;
 use whyslow_model::snapshot::Snapshot;
 
-/// The most threads looked at in one sample: they cost some 15 us each, and the observer must not be the load.
-const THREADS_MAX: u64 = 4000;
+/// The most threads looked at in one sample: they cost up to 45 us each, and the observer must not be the load.
+const THREADS_MAX: u64 = 2000;
 
 /// Files kept open for each process. They take no more than half of what we may open: the other sources need some too.
 const KEPT_FILES: u64 = 2;
@@ -84,22 +84,34 @@ impl Gaps {
         let mut why = Vec::new();
         if self.refused > 0 {
             let what = if files_are_open_to_all { "I/O" } else { "I/O and open files" };
-            why.push(format!("{what} of {} processes of other users", self.refused));
+            why.push(format!("{what} of {}", others(self.refused)));
         }
         if self.hidden > 0 {
-            why.push(format!("all of {} processes of other users (/proc is mounted with hidepid)", self.hidden));
+            why.push(format!("all of {} (/proc is mounted with hidepid)", others(self.hidden)));
         }
         let not_permitted = !why.is_empty();
         if self.crowded > 0 {
-            why.push(format!("threads of {} processes: more than {THREADS_MAX} threads in all", self.crowded));
+            why.push(format!("threads of {}: more than {THREADS_MAX} threads in all", processes(self.crowded)));
         }
         why.extend(self.failed);
         match why.join("; ") {
             why if why.is_empty() => Ok(()),
-            why if not_permitted => {
-                Err(Miss::NotPermitted { why, remedy: "run as root (or with CAP_SYS_PTRACE)".into() })
-            }
+            why if not_permitted => Err(Miss::NotPermitted { why, remedy: remedy().into() }),
             why => Err(Miss::Failed(why)),
         }
     }
+}
+
+fn processes(count: usize) -> String {
+    if count == 1 { "1 process".into() } else { format!("{count} processes") }
+}
+
+/// Processes that are refused: to root only those that a security module or a user namespace guards.
+fn others(count: usize) -> String {
+    let whose = if is_root() { "that even root may not trace" } else { "of other users" };
+    format!("{} {whose}", processes(count))
+}
+
+fn remedy() -> &'static str {
+    if is_root() { "run with CAP_SYS_PTRACE, outside of any container" } else { "run as root (or with CAP_SYS_PTRACE)" }
 }

@@ -203,7 +203,7 @@ fn too_many_threads_are_left_out_and_said() {
     tree.task("8", SLEEPER, 10, 1);
     let mut out = Snapshot::default();
     let miss = Tasks::default().read(&Root::captured(tree.0.path()), &mut out);
-    assert!(matches!(miss, Err(Miss::Failed(why)) if why.contains("threads of 1 processes")));
+    assert!(matches!(miss, Err(Miss::Failed(why)) if why.contains("threads of 1 process:")));
     assert_eq!(out.task.process.iter().map(|p| p.run_delay.get()).collect::<Vec<_>>(), [None, Some(1)]);
 }
 

@@ -1,4 +1,4 @@
-//! The units the kernel counts in (sysconf(3)), and what it allows us (getrlimit(2)).
+//! The units the kernel counts in (sysconf(3)), and what it allows us (getrlimit(2), geteuid(2)).
 
 use std::sync::LazyLock;
 
@@ -20,6 +20,12 @@ pub(super) fn open_files_limit() -> u64 {
     // SAFETY: `limit` is a valid rlimit to be written to; on failure it stays zero.
     unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) };
     limit.rlim_cur
+}
+
+/// Whether this process acts as root.
+pub(super) fn is_root() -> bool {
+    // SAFETY: geteuid takes nothing and cannot fail.
+    unsafe { libc::geteuid() == 0 }
 }
 
 fn sysconf(name: libc::c_int) -> Option<u64> {
