@@ -1,120 +1,136 @@
-//! Numbers as people read them: binary multiples for memory and storage, decimal for networks.
+//! Base units made human: binary multiples for memory and storage, decimal for network.
 
-/// A value with its unit. The units are those of [`Evidence`](crate::diagnosis::Evidence); one that is not known is
-/// written behind the plain number.
-pub fn quantity(value: f64, unit: &str) -> String {
+const BINARY: &[(f64, &str)] = &[
+    (1.0, ""),
+    (1024.0, "Ki"),
+    (1_048_576.0, "Mi"),
+    (1_073_741_824.0, "Gi"),
+    (1_099_511_627_776.0, "Ti"),
+    (1_125_899_906_842_624.0, "Pi"),
+];
+const DECIMAL: &[(f64, &str)] = &[(1.0, ""), (1e3, "k"), (1e6, "M"), (1e9, "G"), (1e12, "T")];
+/// From how many seconds on, the size of the unit, its name. Two minutes, two hours and two days are where the next unit
+/// serves better.
+const TIME: &[(f64, f64, &str)] = &[
+    (0.0, 1e-9, "ns"),
+    (1e-6, 1e-6, "µs"),
+    (1e-3, 1e-3, "ms"),
+    (1.0, 1.0, "s"),
+    (120.0, 60.0, "min"),
+    (7200.0, 3600.0, "h"),
+    (172_800.0, 86_400.0, "d"),
+];
+
+/// A number in a base unit, made human. A unit that is not known stands as it is.
+pub fn quantity(number: f64, unit: &str) -> String {
     match unit {
-        "s" => seconds(value),
-        "bytes" => bytes(value),
-        "bytes/s" => format!("{}/s", bytes(value)),
-        "bit/s" => decimal(value, "bit/s"),
-        "ratio" => ratio(value),
-        "1/s" => format!("{}/s", plain(value)),
-        "count" | "" => plain(value),
-        other => format!("{} {other}", plain(value)),
+        "s" => seconds(number),
+        "bytes" => scaled(number, BINARY, "B"),
+        "bytes/s" => scaled(number, BINARY, "B/s"),
+        "bit/s" => scaled(number, DECIMAL, "bit/s"),
+        "ratio" => percent(number),
+        "1/s" => format!("{} /s", digits(number)),
+        "count" | "" => digits(number),
+        other => format!("{} {other}", digits(number)),
     }
 }
 
-/// A share as a percentage, with a decimal where it is small.
-fn ratio(value: f64) -> String {
-    let percent = value * 100.0;
-    if percent.abs() < 10.0 && percent != 0.0 { format!("{percent:.1} %") } else { format!("{percent:.0} %") }
+/// A ratio as a percentage.
+pub fn percent(ratio: f64) -> String {
+    format!("{} %", digits(ratio * 100.0))
 }
 
-fn seconds(value: f64) -> String {
-    let magnitude = value.abs();
-    if value == 0.0 {
-        "0 s".into()
-    } else if magnitude < 1e-6 {
-        format!("{} ns", significant(value * 1e9))
-    } else if magnitude < 1e-3 {
-        format!("{} µs", significant(value * 1e6))
-    } else if magnitude < 1.0 {
-        format!("{} ms", significant(value * 1e3))
-    } else if magnitude < 600.0 {
-        format!("{} s", significant(value))
-    } else if magnitude < 2.0 * 86_400.0 {
-        format!("{:.0} min", value / 60.0)
-    } else {
-        format!("{:.0} days", value / 86_400.0)
+/// A share of a whole as a whole percentage; little is not nothing.
+pub fn share(ratio: f64) -> String {
+    let percent = ratio * 100.0;
+    if percent > 0.0 && percent < 1.0 { format!("< 1 %") } else { format!("{percent:.0} %") }
+}
+
+
+/// A time in seconds, in the unit it is spoken of.
+fn seconds(seconds: f64) -> String {
+    if seconds == 0.0 {
+        return format!("0 s");
     }
+    let (_, size, name) = TIME.iter().rev().find(|(from, ..)| seconds.abs() >= *from).unwrap_or(&TIME[0]);
+    format!("{} {name}", digits(seconds / size))
 }
 
-fn bytes(value: f64) -> String {
-    let mut scaled = value;
-    for unit in ["B", "KiB", "MiB", "GiB", "TiB"] {
-        if scaled.abs() < 1024.0 {
-            return format!("{} {unit}", significant(scaled));
-        }
-        scaled /= 1024.0;
-    }
-    format!("{} PiB", significant(scaled))
+/// A number in the largest unit that is not above it; in the smallest where all are.
+fn scaled(number: f64, steps: &[(f64, &str)], unit: &str) -> String {
+    let (size, prefix) = steps.iter().rev().find(|(size, _)| number.abs() >= *size).unwrap_or(&steps[0]);
+    format!("{} {prefix}{unit}", digits(number / size))
 }
 
-fn decimal(value: f64, unit: &str) -> String {
-    let mut scaled = value;
-    for prefix in ["", "k", "M", "G"] {
-        if scaled.abs() < 1000.0 {
-            return format!("{} {prefix}{unit}", significant(scaled));
-        }
-        scaled /= 1000.0;
-    }
-    format!("{} T{unit}", significant(scaled))
-}
-
-/// Three significant figures, or all the whole ones: 0.123, 1.23, 12.3, 123, 1234. Whole numbers stay whole.
-fn significant(value: f64) -> String {
-    let magnitude = value.abs();
-    let decimals = if magnitude >= 100.0 || value == 0.0 {
-        0
+/// Three digits that tell something; whole numbers, and those of four digits and more, without a fraction.
+fn digits(number: f64) -> String {
+    let magnitude = number.abs();
+    if magnitude >= 1e15 {
+        format!("{number:.2e}")
+    } else if number.fract() == 0.0 || magnitude >= 100.0 {
+        format!("{number:.0}")
     } else if magnitude >= 10.0 {
-        1
+        format!("{number:.1}")
+    } else if magnitude >= 0.01 {
+        format!("{number:.2}")
     } else {
-        2
-    };
-    let text = format!("{value:.decimals$}");
-    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
-}
-
-/// A count: thousands apart, decimals only where it is small.
-fn plain(value: f64) -> String {
-    if value.abs() < 1000.0 {
-        return significant(value);
+        format!("{number:.2e}")
     }
-    let digits = format!("{:.0}", value.abs());
-    let mut out = String::new();
-    for (i, c) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(c);
-    }
-    if value < 0.0 { format!("-{out}") } else { out }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::quantity;
+    use super::*;
+
+    fn drawn(number: f64, unit: &str) -> String {
+        quantity(number, unit)
+    }
 
     #[test]
-    fn units_people_read() {
-        for (value, unit, text) in [
-            (0.00031, "s", "310 µs"),
-            (0.0146, "s", "14.6 ms"),
-            (2.7, "s", "2.7 s"),
-            (158_597_120.0, "bytes/s", "151 MiB/s"),
-            (4096.0, "bytes", "4 KiB"),
-            (955e6, "bit/s", "955 Mbit/s"),
-            (0.034, "ratio", "3.4 %"),
-            (1.0, "ratio", "100 %"),
-            (0.0, "ratio", "0 %"),
-            (5460.0, "1/s", "5,460/s"),
-            (2_097_152.0, "count", "2,097,152"),
-            (0.97, "count", "0.97"),
-            (3.0, "count", "3"),
-            (f64::MAX, "bit/s", &format!("{:.0} Tbit/s", f64::MAX / 1e12)),
-        ] {
-            assert_eq!(quantity(value, unit), text);
+    fn storage_and_memory_are_binary() {
+        assert_eq!(drawn(0.0, "bytes"), "0 B");
+        assert_eq!(drawn(1023.0, "bytes"), "1023 B");
+        assert_eq!(drawn(4096.0, "bytes"), "4 KiB");
+        assert_eq!(drawn(12.5 * 1_048_576.0, "bytes/s"), "12.5 MiB/s");
+        assert_eq!(drawn(8e9, "bytes"), "7.45 GiB");
+    }
+
+    #[test]
+    fn network_is_decimal() {
+        assert_eq!(drawn(943e6, "bit/s"), "943 Mbit/s");
+        assert_eq!(drawn(1e9, "bit/s"), "1 Gbit/s");
+        assert_eq!(drawn(56_000.0, "bit/s"), "56 kbit/s");
+    }
+
+    #[test]
+    fn time_goes_from_nanoseconds_to_days() {
+        assert_eq!(drawn(0.0, "s"), "0 s");
+        assert_eq!(drawn(2.5e-7, "s"), "250 ns");
+        assert_eq!(drawn(0.000_12, "s"), "120 µs");
+        assert_eq!(drawn(0.184, "s"), "184 ms");
+        assert_eq!(drawn(10.0, "s"), "10 s");
+        assert_eq!(drawn(119.0, "s"), "119 s");
+        assert_eq!(drawn(300.0, "s"), "5 min");
+        assert_eq!(drawn(9000.0, "s"), "2.50 h");
+        assert_eq!(drawn(259_200.0, "s"), "3 d");
+    }
+
+    #[test]
+    fn ratios_are_percentages_and_counts_stay() {
+        assert_eq!(drawn(0.625, "ratio"), "62.5 %");
+        assert_eq!(drawn(200.0, "1/s"), "200 /s");
+        assert_eq!(drawn(31.24, "count"), "31.2");
+        assert_eq!(drawn(7.0, "furlong"), "7 furlong");
+        assert_eq!(share(0.004), "< 1 %");
+        assert_eq!(share(0.0), "0 %");
+    }
+
+    #[test]
+    fn numbers_that_are_none_do_not_panic() {
+        for number in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -0.0, f64::MIN_POSITIVE, f64::MAX] {
+            for unit in ["s", "bytes", "bit/s", "ratio", "1/s", "count"] {
+                assert!(!quantity(number, unit).is_empty());
+            }
         }
     }
 }

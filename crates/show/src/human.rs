@@ -1,153 +1,40 @@
-//! Base units made human: binary multiples for memory and storage, decimal for network.
+//! Numbers for the screen.
 //!
 //! Between a number and its unit stands a no-break space, which the canvas draws as a space and does not break at.
 
 use crate::canvas::NO_BREAK;
 use whyslow_model::diagnosis::{Evidence, Reading};
-
-const BINARY: &[(f64, &str)] = &[
-    (1.0, ""),
-    (1024.0, "Ki"),
-    (1_048_576.0, "Mi"),
-    (1_073_741_824.0, "Gi"),
-    (1_099_511_627_776.0, "Ti"),
-    (1_125_899_906_842_624.0, "Pi"),
-];
-const DECIMAL: &[(f64, &str)] = &[(1.0, ""), (1e3, "k"), (1e6, "M"), (1e9, "G"), (1e12, "T")];
-/// From how many seconds on, the size of the unit, its name. Two minutes, two hours and two days are where the next unit
-/// serves better.
-const TIME: &[(f64, f64, &str)] = &[
-    (0.0, 1e-9, "ns"),
-    (1e-6, 1e-6, "µs"),
-    (1e-3, 1e-3, "ms"),
-    (1.0, 1.0, "s"),
-    (120.0, 60.0, "min"),
-    (7200.0, 3600.0, "h"),
-    (172_800.0, 86_400.0, "d"),
-];
+use whyslow_model::human;
 
 /// An evidence's value in human units, unit included.
 pub(crate) fn evidence(evidence: &Evidence) -> String {
     match &evidence.value {
         Reading::Text(words) => words.clone(),
-        Reading::Number(number) => quantity(*number, &evidence.unit),
-    }
-}
-
-/// A number in a base unit, made human. A unit that is not known stands as it is.
-pub(crate) fn quantity(number: f64, unit: &str) -> String {
-    match unit {
-        "s" => seconds(number),
-        "bytes" => scaled(number, BINARY, "B"),
-        "bytes/s" => scaled(number, BINARY, "B/s"),
-        "bit/s" => scaled(number, DECIMAL, "bit/s"),
-        "ratio" => percent(number),
-        "1/s" => format!("{}{NO_BREAK}/s", digits(number)),
-        "count" | "" => digits(number),
-        other => format!("{}{NO_BREAK}{other}", digits(number)),
+        Reading::Number(number) => unbroken(human::quantity(*number, &evidence.unit)),
     }
 }
 
 /// A ratio as a percentage.
 pub(crate) fn percent(ratio: f64) -> String {
-    format!("{}{NO_BREAK}%", digits(ratio * 100.0))
+    unbroken(human::percent(ratio))
 }
 
 /// A share of a whole as a whole percentage; little is not nothing.
 pub(crate) fn share(ratio: f64) -> String {
-    let percent = ratio * 100.0;
-    if percent > 0.0 && percent < 1.0 { format!("<{NO_BREAK}1{NO_BREAK}%") } else { format!("{percent:.0}{NO_BREAK}%") }
+    unbroken(human::share(ratio))
 }
 
 /// A number of bytes.
 pub(crate) fn bytes(bytes: u64) -> String {
-    scaled(bytes as f64, BINARY, "B")
+    unbroken(human::quantity(bytes as f64, "bytes"))
 }
 
 /// A time in seconds, in the unit it is spoken of.
 pub(crate) fn seconds(seconds: f64) -> String {
-    if seconds == 0.0 {
-        return format!("0{NO_BREAK}s");
-    }
-    let (_, size, name) = TIME.iter().rev().find(|(from, ..)| seconds.abs() >= *from).unwrap_or(&TIME[0]);
-    format!("{}{NO_BREAK}{name}", digits(seconds / size))
+    unbroken(human::quantity(seconds, "s"))
 }
 
-/// A number in the largest unit that is not above it; in the smallest where all are.
-fn scaled(number: f64, steps: &[(f64, &str)], unit: &str) -> String {
-    let (size, prefix) = steps.iter().rev().find(|(size, _)| number.abs() >= *size).unwrap_or(&steps[0]);
-    format!("{}{NO_BREAK}{prefix}{unit}", digits(number / size))
-}
-
-/// Three digits that tell something; whole numbers, and those of four digits and more, without a fraction.
-fn digits(number: f64) -> String {
-    let magnitude = number.abs();
-    if magnitude >= 1e15 {
-        format!("{number:.2e}")
-    } else if number.fract() == 0.0 || magnitude >= 100.0 {
-        format!("{number:.0}")
-    } else if magnitude >= 10.0 {
-        format!("{number:.1}")
-    } else if magnitude >= 0.01 {
-        format!("{number:.2}")
-    } else {
-        format!("{number:.2e}")
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn drawn(number: f64, unit: &str) -> String {
-        quantity(number, unit).replace(NO_BREAK, " ")
-    }
-
-    #[test]
-    fn storage_and_memory_are_binary() {
-        assert_eq!(drawn(0.0, "bytes"), "0 B");
-        assert_eq!(drawn(1023.0, "bytes"), "1023 B");
-        assert_eq!(drawn(4096.0, "bytes"), "4 KiB");
-        assert_eq!(drawn(12.5 * 1_048_576.0, "bytes/s"), "12.5 MiB/s");
-        assert_eq!(drawn(8e9, "bytes"), "7.45 GiB");
-    }
-
-    #[test]
-    fn network_is_decimal() {
-        assert_eq!(drawn(943e6, "bit/s"), "943 Mbit/s");
-        assert_eq!(drawn(1e9, "bit/s"), "1 Gbit/s");
-        assert_eq!(drawn(56_000.0, "bit/s"), "56 kbit/s");
-    }
-
-    #[test]
-    fn time_goes_from_nanoseconds_to_days() {
-        assert_eq!(drawn(0.0, "s"), "0 s");
-        assert_eq!(drawn(2.5e-7, "s"), "250 ns");
-        assert_eq!(drawn(0.000_12, "s"), "120 µs");
-        assert_eq!(drawn(0.184, "s"), "184 ms");
-        assert_eq!(drawn(10.0, "s"), "10 s");
-        assert_eq!(drawn(119.0, "s"), "119 s");
-        assert_eq!(drawn(300.0, "s"), "5 min");
-        assert_eq!(drawn(9000.0, "s"), "2.50 h");
-        assert_eq!(drawn(259_200.0, "s"), "3 d");
-    }
-
-    #[test]
-    fn ratios_are_percentages_and_counts_stay() {
-        assert_eq!(drawn(0.625, "ratio"), "62.5 %");
-        assert_eq!(drawn(200.0, "1/s"), "200 /s");
-        assert_eq!(drawn(31.24, "count"), "31.2");
-        assert_eq!(drawn(7.0, "furlong"), "7 furlong");
-        assert_eq!(share(0.004).replace(NO_BREAK, " "), "< 1 %");
-        assert_eq!(share(0.0).replace(NO_BREAK, " "), "0 %");
-    }
-
-    #[test]
-    fn numbers_that_are_none_do_not_panic() {
-        for number in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -0.0, f64::MIN_POSITIVE, f64::MAX] {
-            for unit in ["s", "bytes", "bit/s", "ratio", "1/s", "count"] {
-                assert!(!quantity(number, unit).is_empty());
-            }
-        }
-    }
+/// What stays on one line.
+fn unbroken(text: String) -> String {
+    text.replace(' ', &NO_BREAK.to_string())
 }
