@@ -53,10 +53,12 @@ impl Cleared {
             .collect()
     }
 
-    /// The sentence, where it holds and nothing was found in the resource.
+    /// The sentence, where it holds, all its numbers are known, and nothing was found in the resource.
     pub fn judge(&self, stage: &Stage<'_>, findings: &[Finding]) -> Option<RuledOut> {
         let found = findings.iter().any(|f| self.ids.iter().any(|id| f.id.starts_with(id.as_str())));
-        (!found && self.when.truth(stage) == Truth::True)
-            .then(|| RuledOut { id: self.resource.clone(), because: self.because.prose(stage) })
+        if found || self.when.truth(stage) != Truth::True {
+            return None;
+        }
+        Some(RuledOut { id: self.resource.clone(), because: self.because.known(stage)? })
     }
 }

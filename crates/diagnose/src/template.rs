@@ -67,6 +67,11 @@ impl Template {
         self.fill(stage, Style::Prose).map(|piece| piece.unwrap_or_else(|| "unknown".into())).collect()
     }
 
+    /// The sentence, where everything in it is known.
+    pub fn known(&self, stage: &Stage<'_>) -> Option<String> {
+        self.fill(stage, Style::Prose).collect()
+    }
+
     /// A command or setting with everything filled in; `None` where something is not known: half a command is none.
     pub fn command(&self, stage: &Stage<'_>) -> Option<String> {
         self.fill(stage, Style::Command).collect()
