@@ -1,8 +1,59 @@
 //! Interfaces, protocols, connections, sockets, qdiscs, in every namespace that can be seen.
 
+mod conntrack;
+mod driver_counters;
+mod ethtool;
+mod interfaces;
+mod links;
+#[cfg(test)]
+mod live_tests;
+mod namespaces;
+mod netlink;
+mod owners;
+mod protocols;
+mod qdiscs;
+mod rtnetlink;
+mod sock_diag;
+mod sockets;
+mod tcp_info;
+
+use crate::root::Root;
 use crate::source::Source;
+use std::sync::Arc;
 
 /// The sources of this wing.
 pub(crate) fn sources() -> Vec<Box<dyn Source>> {
-    Vec::new()
+    let namespaces: Arc<namespaces::Namespaces> = Arc::default();
+    vec![
+        Box::new(namespaces::Visibility(namespaces.clone())),
+        Box::new(interfaces::Interfaces(namespaces.clone())),
+        Box::new(links::Links(namespaces.clone())),
+        Box::new(driver_counters::DriverCounters::new(namespaces.clone())),
+        Box::new(protocols::Protocols::new(namespaces.clone())),
+        Box::new(sockets::Sockets::new(namespaces.clone())),
+        Box::new(qdiscs::Qdiscs(namespaces)),
+        Box::new(conntrack::Connections),
+    ]
+}
+
+/// The path of a file under /proc/net. That of the thread, not of the process: only it is in the namespace being read.
+fn net_file(root: &Root, file: &str) -> String {
+    if root.is_live() { format!("proc/thread-self/net/{file}") } else { format!("proc/net/{file}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use tempfile::TempDir;
+
+    /// A captured tree that holds these files.
+    pub(super) fn captured(files: &[(&str, &str)]) -> TempDir {
+        let tree = tempfile::tempdir().unwrap();
+        for (path, text) in files {
+            let path = tree.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        tree
+    }
 }

@@ -1,0 +1,138 @@
+//! How interfaces are set up: rtnetlink(7) and the ethtool ioctl.
+
+use super::ethtool::Ethtool;
+use super::namespaces::Namespaces;
+use super::netlink::Netlink;
+use super::rtnetlink::{self, Address, LinkInfo};
+use crate::Root;
+use crate::source::{Miss, Source, Tempo};
+use std::collections::HashMap;
+use std::fs::File;
+use std::sync::Arc;
+use whyslow_model::catalogue::Link;
+use whyslow_model::key::NetKey;
+use whyslow_model::snapshot::Snapshot;
+use whyslow_model::value::{Gauge, Name, State};
+
+/// Kinds that are not bound by a speed; some of their drivers give one all the same (veth 10 Gbit/s, tun 10 Mbit/s).
+const WITHOUT_SPEED: [&str; 6] = ["bridge", "dummy", "ifb", "loopback", "tun", "veth"];
+
+/// Reads the interfaces of every namespace.
+pub(crate) struct Links(pub Arc<Namespaces>);
+
+impl Source for Links {
+    fn name(&self) -> &'static str {
+        "rtnetlink links"
+    }
+
+    fn tells(&self) -> &'static str {
+        "speed, MTU, rings and coalescing of interfaces"
+    }
+
+    fn tempo(&self) -> Tempo {
+        Tempo::Slow
+    }
+
+    fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), Miss> {
+        root.require_live()?;
+        let all = open_all(&self.0, root);
+        self.0.each(root, |namespace| {
+            let mut netlink = Netlink::open(libc::NETLINK_ROUTE)?;
+            let ethtool = Ethtool::open()?;
+            let links = rtnetlink::links(&mut netlink)?;
+            let addresses = rtnetlink::addresses(&mut netlink)?;
+            let peers = if links.iter().any(|l| l.peer_namespace.is_some()) {
+                by_id(&mut netlink, &all)
+            } else {
+                HashMap::new()
+            };
+            for link in links {
+                let mut row = described(namespace, &link, &addresses);
+                row.peer_ns =
+                    link.peer_namespace.and_then(|id| peers.get(&id).cloned()).map(Into::into).unwrap_or_default();
+                ask_driver(&ethtool, &link, &mut row);
+                out.net.link.push(row);
+            }
+            Ok(())
+        })
+    }
+}
+
+/// Every namespace that can be entered, the own included, held open for the time of one reading.
+fn open_all(namespaces: &Namespaces, root: &Root) -> Vec<(Name, File)> {
+    let own = File::open("/proc/self/ns/net").map(|file| (Name::default(), file));
+    let others = namespaces.others(root);
+    own.into_iter().chain(others.iter().filter_map(|n| Some((n.name.clone(), n.open().ok()?)))).collect()
+}
+
+/// The namespaces by the number the socket's namespace knows them by.
+fn by_id(netlink: &mut Netlink, all: &[(Name, File)]) -> HashMap<u32, Name> {
+    all.iter().filter_map(|(name, file)| Some((rtnetlink::namespace_id(netlink, file)?, name.clone()))).collect()
+}
+
+fn described(namespace: &Name, link: &LinkInfo, addresses: &[Address]) -> Link {
+    let mut row = Link::new(NetKey { ns: namespace.clone(), name: link.name.as_str().into() });
+    row.mtu = gauge(link.mtu);
+    row.operstate = link.operstate.map(operstate).map(Into::into).unwrap_or_default();
+    row.kind = link.kind.as_deref().map(Into::into).unwrap_or_default();
+    row.tx_queue_length = gauge(link.tx_queue_length);
+    row.carrier_changes = link.carrier_changes.map(|n| u64::from(n).into()).unwrap_or_default();
+    let own: Vec<String> =
+        addresses.iter().filter(|a| a.index == link.index).map(|a| format!("{}/{}", a.address, a.prefix)).collect();
+    row.addresses = if own.is_empty() { State::default() } else { own.join(" ").into() };
+    row
+}
+
+fn ask_driver(ethtool: &Ethtool, link: &LinkInfo, row: &mut Link) {
+    row.driver = ethtool.driver(&link.name).map(Into::into).unwrap_or_default();
+    if !link.kind.as_deref().is_some_and(|kind| WITHOUT_SPEED.contains(&kind))
+        && let Some(mode) = ethtool.link_mode(&link.name)
+    {
+        row.speed = mode.speed.map(|megabits| (u64::from(megabits) * 1_000_000).into()).unwrap_or_default();
+        row.duplex = mode.duplex.map(Into::into).unwrap_or_default();
+    }
+    if let Some(rings) = ethtool.rings(&link.name) {
+        row.ring_rx = u64::from(rings.rx).into();
+        row.ring_rx_max = u64::from(rings.rx_max).into();
+        row.ring_tx = u64::from(rings.tx).into();
+        row.ring_tx_max = u64::from(rings.tx_max).into();
+    }
+    if let Some(coalescing) = ethtool.coalescing(&link.name) {
+        row.coalesce_rx = (u64::from(coalescing.rx_usecs) * 1_000).into();
+        row.coalesce_rx_frames = u64::from(coalescing.rx_frames).into();
+        row.coalesce_tx = (u64::from(coalescing.tx_usecs) * 1_000).into();
+        row.coalesce_adaptive_rx = u64::from(coalescing.adaptive_rx).into();
+    }
+}
+
+fn gauge(value: Option<u32>) -> Gauge {
+    value.map(|v| u64::from(v).into()).unwrap_or_default()
+}
+
+/// The name of an RFC 2863 state (IF_OPER_* of include/uapi/linux/if.h), as ip-link(8) gives it.
+fn operstate(number: u8) -> &'static str {
+    match number {
+        1 => "notpresent",
+        2 => "down",
+        3 => "lowerlayerdown",
+        4 => "testing",
+        5 => "dormant",
+        6 => "up",
+        _ => "unknown",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::IpAddr;
+
+    #[test]
+    fn an_interface_has_its_own_addresses_and_no_others() {
+        let link = LinkInfo { index: 2, name: "eth0".into(), mtu: Some(9000), ..LinkInfo::default() };
+        let address = |index, last| Address { index, address: IpAddr::from([10, 0, 0, last]), prefix: 24 };
+        let row = described(&Name::default(), &link, &[address(2, 1), address(3, 2), address(2, 3)]);
+        assert_eq!(row.addresses.get(), Some("10.0.0.1/24 10.0.0.3/24"));
+        assert_eq!((row.mtu.get(), row.kind.get(), row.speed.get()), (Some(9000.0), None, None));
+    }
+}

@@ -1,0 +1,216 @@
+//! The sources against this machine's kernel, in network namespaces made for the purpose.
+
+use super::namespaces::Namespaces;
+use super::{driver_counters, links, protocols, qdiscs, sockets};
+use crate::Root;
+use crate::source::{Miss, Source};
+use std::fs::File;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::os::fd::AsRawFd;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::Duration;
+use whyslow_model::catalogue::{Connection, Listener};
+use whyslow_model::snapshot::Snapshot;
+
+/// Runs ip(8) or tc(8); whether it succeeded.
+fn run(command: &str) -> bool {
+    let mut words = command.split(' ');
+    Command::new(words.next().unwrap()).args(words).status().is_ok_and(|status| status.success())
+}
+
+/// Two namespaces joined by a veth pair, `a` at 10.203.0.1 and `b` at 10.203.0.2; gone when dropped.
+struct Pair {
+    a: String,
+    b: String,
+}
+
+impl Pair {
+    /// `None`, with a word why, without the privilege to make one.
+    fn new() -> Option<Self> {
+        // SAFETY: a system call without arguments.
+        if unsafe { libc::geteuid() } != 0 {
+            assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "these tests need root");
+            eprintln!("skipped: making network namespaces needs root");
+            return None;
+        }
+        static MADE: AtomicU32 = AtomicU32::new(0);
+        let id = format!("wsl-net-{}-{}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
+        let pair = Self { a: format!("{id}-a"), b: format!("{id}-b") };
+        let (a, b) = (&pair.a, &pair.b);
+        for command in [
+            format!("ip netns add {a}"),
+            format!("ip netns add {b}"),
+            format!("ip -n {a} link add veth0 type veth peer name veth0 netns {b}"),
+            format!("ip -n {a} addr add 10.203.0.1/24 dev veth0"),
+            format!("ip -n {b} addr add 10.203.0.2/24 dev veth0"),
+            format!("ip -n {a} link set veth0 up"),
+            format!("ip -n {b} link set veth0 up"),
+        ] {
+            assert!(run(&command), "{command}");
+        }
+        Some(pair)
+    }
+}
+
+impl Drop for Pair {
+    fn drop(&mut self) {
+        run(&format!("ip netns del {}", self.a));
+        run(&format!("ip netns del {}", self.b));
+    }
+}
+
+/// Runs `work` in a namespace.
+fn within<T: Send>(namespace: &str, work: impl FnOnce() -> T + Send) -> T {
+    let file = File::open(format!("/run/netns/{namespace}")).unwrap();
+    let enter = || {
+        // SAFETY: a system call that takes no pointer; `file` is open.
+        assert_eq!(unsafe { libc::setns(file.as_raw_fd(), libc::CLONE_NEWNET) }, 0);
+        work()
+    };
+    thread::scope(|scope| scope.spawn(enter).join().unwrap())
+}
+
+fn read(source: &mut dyn Source) -> Snapshot {
+    let mut out = Snapshot::default();
+    assert_eq!(source.read(&Root::live(), &mut out), Ok(()), "{}", source.name());
+    out.sort();
+    out
+}
+
+fn connection_to(snapshot: &Snapshot, namespace: &str, remote: SocketAddr) -> Connection {
+    let found = snapshot.net.connection.iter().find(|c| &*c.socket.ns == namespace && c.socket.remote == remote);
+    found.unwrap_or_else(|| panic!("{remote} in {:?}", snapshot.net.connection)).clone()
+}
+
+#[test]
+fn a_transfer_between_namespaces_is_seen_at_its_sender() {
+    let Some(pair) = Pair::new() else { return };
+    let listener = within(&pair.b, || TcpListener::bind("10.203.0.2:0").unwrap());
+    let server = listener.local_addr().unwrap();
+    let mut client = within(&pair.a, || TcpStream::connect(server).unwrap());
+    let (mut accepted, _) = listener.accept().unwrap();
+    let mut source = sockets::Sockets::new(Arc::default());
+    let before = connection_to(&read(&mut source), &pair.a, server);
+    client.write_all(&[7; 50_000]).unwrap();
+    accepted.read_exact(&mut [0; 50_000]).unwrap();
+    let snapshot = read(&mut source);
+    let after = connection_to(&snapshot, &pair.a, server);
+    assert_eq!(after.bytes_acked.get().unwrap() - before.bytes_acked.get().unwrap(), 50_000);
+    assert!(after.rtt.get().unwrap() > 0.0 && after.peer_window.get().unwrap() > 0.0);
+    assert_eq!(after.state.get(), Some("established"));
+    assert_eq!(after.interface.get(), Some("veth0"));
+    assert_eq!(after.pid.get(), Some(f64::from(std::process::id())));
+    let other_end = connection_to(&snapshot, &pair.b, client.local_addr().unwrap());
+    assert_eq!(other_end.bytes_received.get(), Some(50_000));
+}
+
+#[test]
+fn a_backlog_is_seen_with_the_process_that_does_not_accept() {
+    let Some(pair) = Pair::new() else { return };
+    let (listener, clients) = within(&pair.a, || {
+        let listener = TcpListener::bind("10.203.0.1:0").unwrap();
+        let to = listener.local_addr().unwrap();
+        (listener, [0; 3].map(|_| TcpStream::connect(to).unwrap()))
+    });
+    let snapshot = read(&mut sockets::Sockets::new(Arc::default()));
+    let address = listener.local_addr().unwrap();
+    let is_it = |row: &&Listener| &*row.socket.ns == pair.a.as_str() && row.socket.local == address;
+    let row = snapshot.net.listener.iter().find(is_it).unwrap();
+    assert_eq!(row.backlog.get(), Some(clients.len() as f64));
+    assert!(row.backlog_limit.get().unwrap() >= 1.0);
+    assert_eq!(row.drops.get(), Some(0));
+    assert_eq!(row.pid.get(), Some(f64::from(std::process::id())));
+    // Both ends are here, whatever interface the address belongs to.
+    assert_eq!(connection_to(&snapshot, &pair.a, address).interface.get(), Some("lo"));
+}
+
+#[test]
+fn a_receiver_that_does_not_read_loses_datagrams() {
+    let Some(pair) = Pair::new() else { return };
+    let receiver = within(&pair.b, || UdpSocket::bind("10.203.0.2:0").unwrap());
+    let address = receiver.local_addr().unwrap();
+    let sender = within(&pair.a, || UdpSocket::bind("10.203.0.1:0").unwrap());
+    for _ in 0..2000 {
+        sender.send_to(&[0; 1200], address).unwrap();
+    }
+    thread::sleep(Duration::from_millis(50));
+    let snapshot = read(&mut sockets::Sockets::new(Arc::default()));
+    let row =
+        snapshot.net.datagram.iter().find(|d| &*d.socket.ns == pair.b.as_str() && d.socket.local == address).unwrap();
+    assert!(row.drops.get().unwrap() > 0, "{row:?}");
+    assert!(row.receive_queue.get().unwrap() > row.receive_buffer.get().unwrap() / 2.0, "{row:?}");
+    assert_eq!(row.pid.get(), Some(f64::from(std::process::id())));
+    let protocols = read(&mut protocols::Protocols::new(Arc::default()));
+    let counted = protocols.net.protocol.iter().find(|p| &*p.scope.ns == pair.b.as_str()).unwrap();
+    assert_eq!(counted.udp_rcvbuf_errors.get(), row.drops.get());
+    assert_eq!(counted.tcp_memory.get(), None);
+}
+
+#[test]
+fn the_rate_of_a_shaper_is_read() {
+    let Some(pair) = Pair::new() else { return };
+    let a = &pair.a;
+    assert!(run(&format!("tc -n {a} qdisc add dev veth0 root handle 1: tbf rate 50mbit burst 32k latency 100ms")));
+    let snapshot = read(&mut qdiscs::Qdiscs(Arc::default()));
+    let row = snapshot.net.qdisc.iter().find(|q| &*q.qdisc.ns == a.as_str() && q.kind.get() == Some("tbf")).unwrap();
+    assert_eq!(&*row.qdisc.name, "veth0 tbf 1:");
+    assert_eq!((row.interface.get(), row.rate.get()), (Some("veth0"), Some(50e6)));
+    assert!(row.drops.get().is_some() && row.packets.get().is_some() && row.backlog.get().is_some());
+}
+
+#[test]
+fn the_ceiling_of_a_class_is_read() {
+    let Some(pair) = Pair::new() else { return };
+    let a = &pair.a;
+    if !run(&format!("tc -n {a} qdisc add dev veth0 root handle 1: htb default 10")) {
+        eprintln!("skipped: this kernel has no htb");
+        return;
+    }
+    assert!(run(&format!("tc -n {a} class add dev veth0 parent 1: classid 1:10 htb rate 10mbit ceil 80gbit")));
+    let snapshot = read(&mut qdiscs::Qdiscs(Arc::default()));
+    let row = snapshot.net.qdisc.iter().find(|q| &*q.qdisc.name == "veth0 htb 1:10").unwrap();
+    assert_eq!(row.rate.get(), Some(80e9));
+}
+
+#[test]
+fn a_veth_has_a_peer_and_no_speed() {
+    let Some(pair) = Pair::new() else { return };
+    let snapshot = read(&mut links::Links(Arc::default()));
+    let row = |ns: &str, name: &str| {
+        snapshot.net.link.iter().find(|l| &*l.interface.ns == ns && &*l.interface.name == name).unwrap()
+    };
+    let veth = row(&pair.a, "veth0");
+    assert_eq!((veth.kind.get(), veth.driver.get(), veth.speed.get()), (Some("veth"), Some("veth"), None));
+    assert_eq!((veth.mtu.get(), veth.peer_ns.get()), (Some(1500.0), Some(pair.b.as_str())));
+    assert!(veth.addresses.get().unwrap().starts_with("10.203.0.1/24"));
+    assert_eq!(row("", "lo").kind.get(), Some("loopback"));
+}
+
+#[test]
+fn a_namespace_is_not_kept_alive_by_being_read() {
+    let Some(pair) = Pair::new() else { return };
+    let namespaces: Arc<Namespaces> = Arc::default();
+    let mut all = super::sources();
+    let mut shared: Vec<Box<dyn Source>> = vec![
+        Box::new(sockets::Sockets::new(namespaces.clone())),
+        Box::new(driver_counters::DriverCounters::new(namespaces.clone())),
+    ];
+    for source in all.iter_mut().chain(&mut shared) {
+        let outcome = source.read(&Root::live(), &mut Snapshot::default());
+        assert!(matches!(outcome, Ok(()) | Err(Miss::Absent(_))), "{}: {outcome:?}", source.name());
+    }
+    let a = pair.a.clone();
+    assert!(namespaces.others(&Root::live()).iter().any(|n| *n.name == a));
+    // The other end goes with the namespace, and the namespace with its name, since nobody else is in it.
+    assert!(run(&format!("ip netns del {a}")));
+    let gone = (0..50).any(|_| {
+        thread::sleep(Duration::from_millis(20));
+        within(&pair.b, || !std::path::Path::new("/proc/thread-self/net/dev_snmp6/veth0").exists())
+    });
+    assert!(gone);
+    assert!(shared[0].read(&Root::live(), &mut Snapshot::default()).is_ok(), "a namespace that is gone is passed over");
+}

@@ -1,0 +1,268 @@
+//! A netlink client, as small as what is asked of it here: dumps and single questions (netlink(7), rtnetlink(7)).
+//!
+//! What is received is taken apart by [`messages`] and [`attributes`], which look at nothing but the bytes given and stop
+//! at the first that makes no sense.
+
+use crate::source::Miss;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+/// A message's header: length, type, flags, sequence number, port.
+const HEADER: usize = 16;
+/// An attribute's header: length, type.
+const ATTRIBUTE_HEADER: usize = 4;
+/// The kernel makes a dump's messages as large as the reader's buffer, up to 32 KiB.
+const BUFFER: usize = 64 * 1024;
+/// How long the kernel may take to answer before it is given up.
+static PATIENCE: libc::timeval = libc::timeval { tv_sec: 2, tv_usec: 0 };
+/// Bits of an attribute's type that are the type (NLA_TYPE_MASK); the others are flags.
+const TYPE_MASK: u16 = 0x3fff;
+
+/// A netlink socket. It belongs to the network namespace of the thread that opened it.
+pub(crate) struct Netlink {
+    fd: OwnedFd,
+    sequence: u32,
+    buffer: Vec<u8>,
+}
+
+impl Netlink {
+    /// Opens a socket of a protocol such as `NETLINK_ROUTE`.
+    ///
+    /// # Errors
+    /// Absent where the kernel lacks the protocol.
+    pub fn open(protocol: libc::c_int) -> Result<Self, Miss> {
+        // SAFETY: a system call that takes no pointer.
+        let fd = unsafe { libc::socket(libc::AF_NETLINK, libc::SOCK_RAW | libc::SOCK_CLOEXEC, protocol) };
+        if fd < 0 {
+            return Err(miss(&io::Error::last_os_error()));
+        }
+        // SAFETY: `fd` was just opened and belongs to nobody else.
+        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+        let length = size_of_val(&PATIENCE) as libc::socklen_t;
+        // SAFETY: the pointer and the length describe PATIENCE, which the kernel only reads.
+        let set = unsafe {
+            libc::setsockopt(fd.as_raw_fd(), libc::SOL_SOCKET, libc::SO_RCVTIMEO, (&raw const PATIENCE).cast(), length)
+        };
+        if set < 0 {
+            return Err(miss(&io::Error::last_os_error()));
+        }
+        Ok(Self { fd, sequence: 0, buffer: vec![0; BUFFER] })
+    }
+
+    /// Asks for every object of a kind and calls `each` with the payload of each answer. A dump that was changed under
+    /// the reader (NLM_F_DUMP_INTR) is taken as it comes: it lacks or repeats an object at worst.
+    ///
+    /// # Errors
+    /// Absent, not permitted or failed; what came before the error has been handed to `each`.
+    pub fn dump(&mut self, kind: u16, request: &[u8], each: impl FnMut(&[u8])) -> Result<(), Miss> {
+        self.send(kind, libc::NLM_F_DUMP as u16, request)?;
+        self.receive(each)
+    }
+
+    /// Asks one question and calls `each` with the payload of the answer.
+    ///
+    /// # Errors
+    /// As [`dump`](Self::dump).
+    pub fn ask(&mut self, kind: u16, request: &[u8], each: impl FnMut(&[u8])) -> Result<(), Miss> {
+        // The acknowledgement marks the end, as the last message does for a dump.
+        self.send(kind, libc::NLM_F_ACK as u16, request)?;
+        self.receive(each)
+    }
+
+    fn send(&mut self, kind: u16, flags: u16, payload: &[u8]) -> Result<(), Miss> {
+        self.sequence = self.sequence.wrapping_add(1);
+        let bytes = request(kind, flags | libc::NLM_F_REQUEST as u16, self.sequence, payload);
+        // SAFETY: the pointer and the length describe `bytes`, which the kernel only reads. A netlink socket that is
+        // not connected sends to the kernel.
+        let sent = unsafe { libc::send(self.fd.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), 0) };
+        if sent < 0 { Err(miss(&io::Error::last_os_error())) } else { Ok(()) }
+    }
+
+    fn receive(&mut self, mut each: impl FnMut(&[u8])) -> Result<(), Miss> {
+        loop {
+            let length = self.fill()?;
+            for message in messages(&self.buffer[..length]).filter(|m| m.sequence == self.sequence) {
+                match i32::from(message.kind) {
+                    libc::NLMSG_DONE | libc::NLMSG_ERROR => return verdict(message.payload),
+                    libc::NLMSG_NOOP => {}
+                    _ => each(message.payload),
+                }
+            }
+        }
+    }
+
+    fn fill(&mut self) -> Result<usize, Miss> {
+        loop {
+            let (start, length) = (self.buffer.as_mut_ptr(), self.buffer.len());
+            // SAFETY: the pointer and the length describe `buffer`, which nobody else uses during the call.
+            let got = unsafe { libc::recv(self.fd.as_raw_fd(), start.cast(), length, 0) };
+            if let Ok(got) = usize::try_from(got) {
+                return if got == 0 { Err(Miss::Failed("netlink: the kernel hung up".into())) } else { Ok(got) };
+            }
+            let error = io::Error::last_os_error();
+            match error.kind() {
+                io::ErrorKind::Interrupted => {}
+                io::ErrorKind::WouldBlock => return Err(Miss::Failed("netlink: no answer in time".into())),
+                _ => return Err(miss(&error)),
+            }
+        }
+    }
+}
+
+/// How a request fared: the last message of a dump and an acknowledgement both begin with 0 or a negated error number.
+fn verdict(payload: &[u8]) -> Result<(), Miss> {
+    match u32_at(payload, 0).unwrap_or(0) as i32 {
+        error if error < 0 => Err(miss(&io::Error::from_raw_os_error(error.saturating_neg()))),
+        _ => Ok(()),
+    }
+}
+
+/// Sorts an error of a socket call or a netlink answer.
+pub(super) fn miss(error: &io::Error) -> Miss {
+    match error.raw_os_error() {
+        Some(libc::EPERM | libc::EACCES) => {
+            Miss::NotPermitted { why: format!("netlink: {error}"), remedy: "run as root".into() }
+        }
+        Some(libc::ENOENT | libc::EOPNOTSUPP | libc::EPROTONOSUPPORT | libc::EAFNOSUPPORT) => {
+            Miss::Absent(format!("this kernel does not answer ({error})"))
+        }
+        _ => Miss::Failed(format!("netlink: {error}")),
+    }
+}
+
+/// A request as the kernel wants it.
+fn request(kind: u16, flags: u16, sequence: u32, payload: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(HEADER + payload.len());
+    bytes.extend(((HEADER + payload.len()) as u32).to_ne_bytes());
+    bytes.extend(kind.to_ne_bytes());
+    bytes.extend(flags.to_ne_bytes());
+    bytes.extend(sequence.to_ne_bytes());
+    bytes.extend(0u32.to_ne_bytes());
+    bytes.extend(payload);
+    bytes
+}
+
+/// An attribute as the kernel wants it, padded.
+pub(crate) fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(ATTRIBUTE_HEADER + value.len() + 3);
+    bytes.extend(((ATTRIBUTE_HEADER + value.len()) as u16).to_ne_bytes());
+    bytes.extend(kind.to_ne_bytes());
+    bytes.extend(value);
+    bytes.resize(bytes.len().next_multiple_of(4), 0);
+    bytes
+}
+
+/// One netlink message.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Message<'a> {
+    /// What it is: `NLMSG_DONE`, `RTM_NEWLINK` ...
+    pub kind: u16,
+    /// The number of the request it answers.
+    pub sequence: u32,
+    /// What follows the header.
+    pub payload: &'a [u8],
+}
+
+/// The messages in what was received.
+pub(crate) fn messages(mut bytes: &[u8]) -> impl Iterator<Item = Message<'_>> {
+    std::iter::from_fn(move || {
+        let length = u32_at(bytes, 0)? as usize;
+        let payload = bytes.get(HEADER..length)?;
+        let message = Message { kind: u16_at(bytes, 4)?, sequence: u32_at(bytes, 8)?, payload };
+        bytes = bytes.get(length.next_multiple_of(4)..).unwrap_or_default();
+        Some(message)
+    })
+}
+
+/// The attributes in a message, or in an attribute that nests others: type and value.
+pub(crate) fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+    std::iter::from_fn(move || {
+        let length = usize::from(u16_at(bytes, 0)?);
+        let value = bytes.get(ATTRIBUTE_HEADER..length)?;
+        let kind = u16_at(bytes, 2)? & TYPE_MASK;
+        bytes = bytes.get(length.next_multiple_of(4)..).unwrap_or_default();
+        Some((kind, value))
+    })
+}
+
+/// The attributes that follow a fixed head of `head` bytes.
+pub(crate) fn attributes_after(payload: &[u8], head: usize) -> impl Iterator<Item = (u16, &[u8])> {
+    attributes(payload.get(head..).unwrap_or_default())
+}
+
+fn array_at<const N: usize>(bytes: &[u8], offset: usize) -> Option<[u8; N]> {
+    bytes.get(offset..)?.first_chunk().copied()
+}
+
+/// The 16-bit number at an offset, `None` past the end.
+pub(crate) fn u16_at(bytes: &[u8], offset: usize) -> Option<u16> {
+    array_at(bytes, offset).map(u16::from_ne_bytes)
+}
+
+/// The 32-bit number at an offset, `None` past the end.
+pub(crate) fn u32_at(bytes: &[u8], offset: usize) -> Option<u32> {
+    array_at(bytes, offset).map(u32::from_ne_bytes)
+}
+
+/// The 64-bit number at an offset, `None` past the end.
+pub(crate) fn u64_at(bytes: &[u8], offset: usize) -> Option<u64> {
+    array_at(bytes, offset).map(u64::from_ne_bytes)
+}
+
+/// Text that ends at the first zero byte or with the bytes.
+pub(crate) fn text(bytes: &[u8]) -> String {
+    let end = bytes.iter().position(|b| *b == 0).unwrap_or(bytes.len());
+    String::from_utf8_lossy(&bytes[..end]).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_it_panic(bytes: Vec<u8>) {
+            for message in messages(&bytes) {
+                let _ = attributes(message.payload).count();
+                let _ = verdict(message.payload);
+            }
+            let _ = attributes(&bytes).count();
+            let _ = text(&bytes);
+        }
+
+        #[test]
+        fn what_is_put_together_comes_apart(kind in 0u16..0x4000, value in prop::collection::vec(any::<u8>(), 0..300)) {
+            let mut payload = attribute(kind, &value);
+            payload.extend(attribute(7, b"end"));
+            let bytes = request(20, 3, 9, &payload);
+            let found: Vec<_> = messages(&bytes).collect();
+            prop_assert_eq!(found.len(), 1);
+            prop_assert_eq!((found[0].kind, found[0].sequence), (20, 9));
+            let parts: Vec<_> = attributes(found[0].payload).collect();
+            prop_assert_eq!(parts, vec![(kind, &value[..]), (7, &b"end"[..])]);
+        }
+    }
+
+    #[test]
+    fn a_message_cut_short_is_left_out() {
+        let mut bytes = request(1, 0, 1, b"whole...");
+        bytes.extend(request(2, 0, 1, b"cut"));
+        bytes.truncate(bytes.len() - 1);
+        assert_eq!(messages(&bytes).map(|m| m.kind).collect::<Vec<_>>(), [1]);
+    }
+
+    #[test]
+    fn a_length_of_nothing_does_not_turn_in_circles() {
+        assert_eq!(attributes(&[0, 0, 1, 0, 4, 0, 1, 0]).count(), 0);
+        assert_eq!(messages(&[0; 64]).count(), 0);
+    }
+
+    #[test]
+    fn an_error_is_sorted() {
+        assert_eq!(verdict(&0i32.to_ne_bytes()), Ok(()));
+        assert!(matches!(verdict(&(-libc::EPERM).to_ne_bytes()), Err(Miss::NotPermitted { .. })));
+        assert!(matches!(verdict(&(-libc::ENOENT).to_ne_bytes()), Err(Miss::Absent(_))));
+        assert!(matches!(verdict(&i32::MIN.to_ne_bytes()), Err(Miss::Failed(_))));
+    }
+}

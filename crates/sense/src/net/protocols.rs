@@ -1,0 +1,167 @@
+//! Protocol counters: /proc/net/snmp, netstat, sockstat and sockstat6 (Documentation/networking/snmp_counter.rst,
+//! net/ipv4/proc.c).
+
+use super::namespaces::Namespaces;
+use super::net_file;
+use crate::Root;
+use crate::source::{Miss, Source};
+use std::collections::HashMap;
+use std::sync::Arc;
+use whyslow_model::catalogue::{Family, Protocol};
+use whyslow_model::key::NetKey;
+use whyslow_model::snapshot::Snapshot;
+use whyslow_model::value::Name;
+
+/// Reads the protocol counters of every namespace.
+pub(crate) struct Protocols {
+    namespaces: Arc<Namespaces>,
+    /// Metrics by their [squashed](squash) name.
+    metrics: HashMap<String, &'static str>,
+    page_size: u64,
+}
+
+impl Protocols {
+    /// Over these namespaces.
+    pub fn new(namespaces: Arc<Namespaces>) -> Self {
+        let metrics = Protocol::INFO.metrics.iter().map(|m| (squash(m.name), m.name)).collect();
+        // SAFETY: sysconf takes no pointer.
+        let page_size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+        Self { namespaces, metrics, page_size: page_size.try_into().unwrap_or(4096) }
+    }
+
+    fn read_namespace(&self, root: &Root, namespace: &Name) -> Result<Protocol, Miss> {
+        let mut row = Protocol::new(NetKey { ns: namespace.clone(), name: "ip".into() });
+        self.take_counters(&root.text(&net_file(root, "snmp"))?, &mut row);
+        if let Some(netstat) = root.maybe(&net_file(root, "netstat")) {
+            self.take_counters(&netstat, &mut row);
+        }
+        let sockets4 = root.maybe(&net_file(root, "sockstat")).unwrap_or_default();
+        let sockets6 = root.maybe(&net_file(root, "sockstat6")).unwrap_or_default();
+        take_sockets(&sockets4, &sockets6, &mut row);
+        // These are the machine's, whichever namespace they are read in.
+        if namespace.is_empty() {
+            self.take_machine_wide(&sockets4, &mut row);
+        }
+        Ok(row)
+    }
+
+    /// Takes `snmp` or `netstat`: a line of names, then a line of values, both led by the protocol's name.
+    fn take_counters(&self, text: &str, row: &mut Protocol) {
+        let mut lines = text.lines();
+        while let (Some(names), Some(values)) = (lines.next(), lines.next()) {
+            let (Some((protocol, names)), Some((_, values))) = (names.split_once(':'), values.split_once(':')) else {
+                return;
+            };
+            for (name, value) in names.split_ascii_whitespace().zip(values.split_ascii_whitespace()) {
+                if let Some(metric) = self.metrics.get(&squash(&[protocol, name].concat()))
+                    && let Ok(value) = value.parse()
+                {
+                    row.set(metric, value);
+                }
+            }
+        }
+    }
+
+    fn take_machine_wide(&self, sockstat: &str, row: &mut Protocol) {
+        let pages = |protocol| Some(sockstat_value(sockstat, protocol, "mem")?.saturating_mul(self.page_size));
+        row.tcp_orphans = sockstat_value(sockstat, "TCP", "orphan").map(Into::into).unwrap_or_default();
+        row.tcp_memory = pages("TCP").map(Into::into).unwrap_or_default();
+        row.udp_memory = pages("UDP").map(Into::into).unwrap_or_default();
+    }
+}
+
+impl Source for Protocols {
+    fn name(&self) -> &'static str {
+        "proc/net/snmp"
+    }
+
+    fn tells(&self) -> &'static str {
+        "protocol counters: retransmissions, overflows, sockets in use"
+    }
+
+    fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), Miss> {
+        self.namespaces.each(root, |namespace| {
+            out.net.protocol.push(self.read_namespace(root, namespace)?);
+            Ok(())
+        })
+    }
+}
+
+/// A name without capitals and underscores. The catalogue spells the kernel's names in its own way
+/// (`TcpExt: TCPReqQFullDrop` is `tcp_ext_tcp_req_q_full_drop`); squashed, both are the same.
+fn squash(name: &str) -> String {
+    name.chars().filter(|c| *c != '_').map(|c| c.to_ascii_lowercase()).collect()
+}
+
+fn take_sockets(sockets4: &str, sockets6: &str, row: &mut Protocol) {
+    let in_use = |four, six| {
+        // A kernel without IPv6 has no second figure.
+        let six = sockstat_value(sockets6, six, "inuse").unwrap_or(0);
+        Some(sockstat_value(sockets4, four, "inuse")?.saturating_add(six))
+    };
+    row.tcp_in_use = in_use("TCP", "TCP6").map(Into::into).unwrap_or_default();
+    row.udp_in_use = in_use("UDP", "UDP6").map(Into::into).unwrap_or_default();
+    row.tcp_time_wait = sockstat_value(sockets4, "TCP", "tw").map(Into::into).unwrap_or_default();
+}
+
+/// A value of `sockstat`: `TCP: inuse 5 orphan 0 tw 0 alloc 8 mem 2`.
+fn sockstat_value(text: &str, protocol: &str, name: &str) -> Option<u64> {
+    let line = text.lines().find_map(|l| l.strip_prefix(protocol)?.strip_prefix(':'))?;
+    let mut words = line.split_ascii_whitespace();
+    words.find(|w| *w == name)?;
+    words.next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::net::tests::captured;
+
+    const OLD_SNMP: &str = include_str!("../../tests/fixtures/net/snmp-2.6.32");
+    const OLD_NETSTAT: &str = include_str!("../../tests/fixtures/net/netstat-2.6.32");
+    const NEW_SNMP: &str = include_str!("../../tests/fixtures/net/snmp-6.18");
+    const NEW_NETSTAT: &str = include_str!("../../tests/fixtures/net/netstat-6.18");
+    const SOCKSTAT: &str = "sockets: used 111\nTCP: inuse 5 orphan 1 tw 2 alloc 8 mem 3\nUDP: inuse 3 mem 1\n\
+        UDPLITE: inuse 9\nRAW: inuse 0\nFRAG: inuse 0 memory 0\n";
+    const SOCKSTAT6: &str = "TCP6: inuse 4\nUDP6: inuse 1\nUDPLITE6: inuse 0\n";
+
+    fn read(files: &[(&str, &str)]) -> Result<Protocol, Miss> {
+        let tree = captured(files);
+        let mut out = Snapshot::default();
+        Protocols::new(Arc::default()).read(&Root::captured(tree.path()), &mut out)?;
+        Ok(out.net.protocol.remove(0))
+    }
+
+    #[test]
+    fn every_metric_has_its_counter_on_a_new_kernel() {
+        let files = [
+            ("proc/net/snmp", NEW_SNMP),
+            ("proc/net/netstat", NEW_NETSTAT),
+            ("proc/net/sockstat", SOCKSTAT),
+            ("proc/net/sockstat6", SOCKSTAT6),
+        ];
+        let row = read(&files).unwrap();
+        let absent: Vec<&str> = (0..Protocol::INFO.metrics.len())
+            .filter(|i| format!("{:?}", row.value(*i)).contains("absent"))
+            .map(|i| Protocol::INFO.metrics[i].name)
+            .collect();
+        assert_eq!(absent, Vec::<&str>::new());
+        assert_eq!(row.tcp_in_use.get(), Some(9.0));
+        assert_eq!(row.tcp_memory.get(), Some(3.0 * Protocols::new(Arc::default()).page_size as f64));
+    }
+
+    #[test]
+    fn an_old_kernel_lacks_some() {
+        let row = read(&[("proc/net/snmp", OLD_SNMP), ("proc/net/netstat", OLD_NETSTAT)]).unwrap();
+        assert_eq!(row.tcp_retrans_segs.get(), Some(321));
+        assert_eq!(row.tcp_ext_listen_overflows.get(), Some(17));
+        assert_eq!(row.tcp_ext_tcp_req_q_full_drop.get(), None);
+        assert_eq!(row.tcp_in_use.get(), None);
+    }
+
+    #[test]
+    fn gibberish_sets_nothing() {
+        let row = read(&[("proc/net/snmp", "Tcp\nTcp: 3\nTcp: RetransSegs\nTcp: -1\n")]).unwrap();
+        assert_eq!(row, Protocol::new(NetKey { ns: "".into(), name: "ip".into() }));
+    }
+}

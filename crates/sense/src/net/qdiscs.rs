@@ -1,0 +1,257 @@
+//! Queueing disciplines and classes (rtnetlink(7), tc(8), include/uapi/linux/pkt_sched.h, gen_stats.h).
+
+use super::namespaces::Namespaces;
+use super::netlink::{Netlink, attributes, attributes_after, text, u32_at, u64_at};
+use super::rtnetlink::interface_name;
+use crate::Root;
+use crate::source::{Miss, Source};
+use std::collections::HashMap;
+use std::sync::Arc;
+use whyslow_model::catalogue::Qdisc;
+use whyslow_model::key::NetKey;
+use whyslow_model::snapshot::Snapshot;
+use whyslow_model::value::{Gauge, Name};
+
+/// struct tcmsg.
+const HEAD: usize = 20;
+/// Disciplines whose classes have queues and rates that an administrator set. Others make a class per transmit queue (mq)
+/// or per flow (fq_codel), which tells no more than the discipline itself.
+const SHAPED_BY_CLASS: [&str; 2] = ["htb", "hfsc"];
+/// Set by nobody and holding nothing.
+const NO_QUEUE: &str = "noqueue";
+
+// TCA_* of include/uapi/linux/rtnetlink.h.
+const KIND: u16 = 1;
+const OPTIONS: u16 = 2;
+const STATISTICS: u16 = 7;
+
+/// Reads the disciplines and classes of every namespace.
+pub(crate) struct Qdiscs(pub Arc<Namespaces>);
+
+impl Source for Qdiscs {
+    fn name(&self) -> &'static str {
+        "rtnetlink qdiscs"
+    }
+
+    fn tells(&self) -> &'static str {
+        "traffic shaping and queues"
+    }
+
+    fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), Miss> {
+        root.require_live()?;
+        self.0.each(root, |namespace| {
+            for (interface, found) in dump()? {
+                // An interface that has just gone has no name.
+                let Some(name) = interface_name(interface) else { continue };
+                out.net.qdisc.extend(found.iter().map(|d| d.row(namespace, &name)));
+            }
+            Ok(())
+        })
+    }
+}
+
+/// Everything in the thread's namespace, by interface number.
+fn dump() -> Result<HashMap<u32, Vec<Discipline>>, Miss> {
+    let mut netlink = Netlink::open(libc::NETLINK_ROUTE)?;
+    let mut found: HashMap<u32, Vec<Discipline>> = HashMap::new();
+    netlink.dump(libc::RTM_GETQDISC, &[0; HEAD], |payload| {
+        if let Some((interface, discipline)) = decode(payload)
+            && discipline.kind != NO_QUEUE
+        {
+            found.entry(interface).or_default().push(discipline);
+        }
+    })?;
+    for (interface, disciplines) in &mut found {
+        if disciplines.iter().any(|d| SHAPED_BY_CLASS.contains(&&*d.kind)) {
+            let mut request = [0; HEAD];
+            request[4..8].copy_from_slice(&interface.to_ne_bytes());
+            netlink.dump(libc::RTM_GETTCLASS, &request, |payload| {
+                let class = decode(payload).map(|(_, class)| class);
+                disciplines.extend(class.filter(|c| SHAPED_BY_CLASS.contains(&&*c.kind)));
+            })?;
+        }
+    }
+    Ok(found)
+}
+
+/// A queueing discipline, or a class of one.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Discipline {
+    kind: String,
+    handle: u32,
+    parent: u32,
+    /// Bytes per second.
+    rate: Option<u64>,
+    bytes: Option<u64>,
+    packets: Option<u64>,
+    queue: Option<Queue>,
+}
+
+/// struct gnet_stats_queue.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Queue {
+    packets: u32,
+    bytes: u32,
+    drops: u32,
+    requeues: u32,
+    overlimits: u32,
+}
+
+impl Discipline {
+    fn row(&self, namespace: &Name, interface: &Name) -> Qdisc {
+        let name = format!("{interface} {} {}", self.kind, self.place());
+        let mut row = Qdisc::new(NetKey { ns: namespace.clone(), name: name.into() });
+        row.interface = interface.clone().into();
+        row.kind = self.kind.as_str().into();
+        row.bytes = self.bytes.map(Into::into).unwrap_or_default();
+        row.packets = self.packets.map(Into::into).unwrap_or_default();
+        if let Some(queue) = self.queue {
+            row.drops = u64::from(queue.drops).into();
+            row.overlimits = u64::from(queue.overlimits).into();
+            row.requeues = u64::from(queue.requeues).into();
+            row.backlog = u64::from(queue.bytes).into();
+            row.queue_length = u64::from(queue.packets).into();
+        }
+        row.rate = self.rate.map_or(Gauge::ABSENT, |bytes| (bytes as f64 * 8.0).into());
+        row
+    }
+
+    /// Its handle as tc(8) writes it. Those the kernel made itself have none and go by their parent.
+    fn place(&self) -> String {
+        match (self.handle >> 16, self.handle & 0xffff) {
+            (0, _) => format!("0: parent {:x}:{:x}", self.parent >> 16, self.parent & 0xffff),
+            (major, 0) => format!("{major:x}:"),
+            (major, minor) => format!("{major:x}:{minor:x}"),
+        }
+    }
+}
+
+/// The interface number and what stands there.
+fn decode(payload: &[u8]) -> Option<(u32, Discipline)> {
+    let mut found = Discipline { handle: u32_at(payload, 8)?, parent: u32_at(payload, 12)?, ..Discipline::default() };
+    let mut options = None;
+    for (kind, value) in attributes_after(payload, HEAD) {
+        match kind {
+            KIND => found.kind = text(value),
+            OPTIONS => options = Some(value),
+            STATISTICS => take_statistics(value, &mut found),
+            _ => {}
+        }
+    }
+    found.rate = options.and_then(|options| rate(&found.kind, options)).filter(|rate| *rate > 0);
+    Some((u32_at(payload, 4)?, found))
+}
+
+/// TCA_STATS_* of include/uapi/linux/gen_stats.h.
+fn take_statistics(value: &[u8], found: &mut Discipline) {
+    const BASIC: u16 = 1;
+    const QUEUE: u16 = 3;
+    const PACKETS_64: u16 = 8;
+    for (kind, value) in attributes(value) {
+        match kind {
+            BASIC => {
+                found.bytes = u64_at(value, 0);
+                found.packets = u32_at(value, 8).map(u64::from);
+            }
+            QUEUE => found.queue = queue(value),
+            // Comes after BASIC, once the count has outgrown 32 bits.
+            PACKETS_64 => found.packets = u64_at(value, 0),
+            _ => {}
+        }
+    }
+}
+
+fn queue(value: &[u8]) -> Option<Queue> {
+    let word = |at: usize| u32_at(value, 4 * at);
+    Some(Queue { packets: word(0)?, bytes: word(1)?, drops: word(2)?, requeues: word(3)?, overlimits: word(4)? })
+}
+
+/// The rate a shaper is set to, in bytes per second: what it lets through at most, so the ceiling of an HTB class.
+/// Rates above 32 bits come in an attribute of their own, beside a struct tc_ratespec that is cut short.
+fn rate(kind: &str, options: &[u8]) -> Option<u64> {
+    /// Where struct tc_ratespec has the rate.
+    const RATE: usize = 8;
+    /// Length of struct tc_ratespec.
+    const SPEC: usize = 12;
+    let find = |wanted| attributes(options).find(|(kind, _)| *kind == wanted).map(|(_, value)| value);
+    let long = |wanted| u64_at(find(wanted)?, 0);
+    let short = |offset| u32_at(find(1)?, offset).map(u64::from);
+    match kind {
+        // TCA_TBF_RATE64, TCA_TBF_PARMS (struct tc_tbf_qopt).
+        "tbf" => long(4).or_else(|| short(RATE)),
+        // TCA_HTB_CEIL64, TCA_HTB_PARMS (struct tc_htb_opt).
+        "htb" => long(7).or_else(|| short(SPEC + RATE)),
+        // TCA_CAKE_BASE_RATE64; 0 is unlimited.
+        "cake" => long(2),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::net::netlink::attribute;
+    use proptest::prelude::*;
+
+    fn message(kind: &[u8], handle: u32, parent: u32, rest: &[Vec<u8>]) -> Vec<u8> {
+        let mut bytes = vec![0; HEAD];
+        bytes[4] = 3;
+        bytes[8..12].copy_from_slice(&handle.to_ne_bytes());
+        bytes[12..16].copy_from_slice(&parent.to_ne_bytes());
+        bytes.extend(attribute(KIND, kind));
+        bytes.extend(rest.concat());
+        bytes
+    }
+
+    fn words(words: &[u32]) -> Vec<u8> {
+        words.iter().flat_map(|w| w.to_ne_bytes()).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_it_panic(bytes: Vec<u8>) {
+            let _ = decode(&bytes);
+            for kind in ["tbf", "htb", "cake"] {
+                let _ = rate(kind, &bytes);
+            }
+        }
+    }
+
+    #[test]
+    fn statistics_and_rate_of_a_tbf() {
+        let basic = [1000u64.to_ne_bytes().to_vec(), words(&[10])].concat();
+        let statistics = [attribute(1, &basic), attribute(3, &words(&[1, 2, 3, 4, 5]))].concat();
+        let options = attribute(1, &words(&[0, 0, 6_250_000]));
+        let bytes = message(
+            b"tbf\0",
+            0x8001_0000,
+            u32::MAX,
+            &[attribute(OPTIONS, &options), attribute(STATISTICS, &statistics)],
+        );
+        let (_, found) = decode(&bytes).unwrap();
+        let row = found.row(&Name::default(), &"eth0".into());
+        assert_eq!(&*row.qdisc.name, "eth0 tbf 8001:");
+        assert_eq!((row.bytes.get(), row.packets.get()), (Some(1000), Some(10)));
+        assert_eq!((row.queue_length.get(), row.backlog.get(), row.drops.get()), (Some(1.0), Some(2.0), Some(3)));
+        assert_eq!((row.requeues.get(), row.overlimits.get()), (Some(4), Some(5)));
+        assert_eq!(row.rate.get(), Some(50e6));
+    }
+
+    #[test]
+    fn a_rate_above_32_bits_is_taken_from_its_own_attribute() {
+        let options = [attribute(1, &words(&[0, 0, u32::MAX])), attribute(4, &5_000_000_000u64.to_ne_bytes())].concat();
+        assert_eq!(rate("tbf", &options), Some(5_000_000_000));
+    }
+
+    #[test]
+    fn the_rate_of_a_class_is_its_ceiling() {
+        assert_eq!(rate("htb", &attribute(1, &words(&[0, 0, 100, 0, 0, 900]))), Some(900));
+    }
+
+    #[test]
+    fn children_the_kernel_made_are_told_apart_by_their_parent() {
+        let places: Vec<String> =
+            [1, 2].map(|queue| decode(&message(b"pfifo_fast\0", 0, queue, &[])).unwrap().1.place()).into();
+        assert_eq!(places, ["0: parent 0:1", "0: parent 0:2"]);
+    }
+}

@@ -1,0 +1,188 @@
+//! What rtnetlink(7) tells of interfaces, addresses and namespaces, taken apart.
+
+use super::netlink::{Netlink, attribute, attributes, attributes_after, text, u16_at, u32_at};
+use crate::source::Miss;
+use std::ffi::CStr;
+use std::fs::File;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::os::fd::AsRawFd;
+use whyslow_model::value::Name;
+
+/// struct ifinfomsg.
+const LINK_HEAD: usize = 16;
+/// struct ifaddrmsg.
+const ADDRESS_HEAD: usize = 8;
+/// struct rtgenmsg, padded.
+const NAMESPACE_HEAD: usize = 4;
+/// Leaves out the counters of each interface (RTEXT_FILTER_SKIP_STATS).
+const SKIP_STATISTICS: u32 = 1 << 3;
+/// NETNSA_NSID and NETNSA_FD of include/uapi/linux/net_namespace.h.
+const NAMESPACE_ID: u16 = 1;
+const NAMESPACE_FD: u16 = 3;
+
+/// An interface as RTM_GETLINK tells it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct LinkInfo {
+    /// Its number within the namespace.
+    pub index: u32,
+    /// Its name.
+    pub name: String,
+    /// `veth`, `bridge` ...; `loopback`; `None` for a device with a driver of its own.
+    pub kind: Option<String>,
+    /// Largest packet, in bytes.
+    pub mtu: Option<u32>,
+    /// RFC 2863 state, by number.
+    pub operstate: Option<u8>,
+    /// Length of the default queue, in packets.
+    pub tx_queue_length: Option<u32>,
+    /// Times the carrier came or went.
+    pub carrier_changes: Option<u32>,
+    /// The number by which this namespace knows the one of the other end, where that is another.
+    pub peer_namespace: Option<u32>,
+}
+
+/// An address of an interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Address {
+    /// The interface's number.
+    pub index: u32,
+    /// The address.
+    pub address: IpAddr,
+    /// Bits of it that name the network.
+    pub prefix: u8,
+}
+
+/// Every interface of the socket's namespace.
+///
+/// # Errors
+/// As [`Netlink::dump`].
+pub(crate) fn links(netlink: &mut Netlink) -> Result<Vec<LinkInfo>, Miss> {
+    let mut request = vec![0; LINK_HEAD];
+    request.extend(attribute(libc::IFLA_EXT_MASK, &SKIP_STATISTICS.to_ne_bytes()));
+    let mut found = Vec::new();
+    netlink.dump(libc::RTM_GETLINK, &request, |payload| found.extend(link(payload)))?;
+    Ok(found)
+}
+
+/// Every address of the socket's namespace.
+///
+/// # Errors
+/// As [`Netlink::dump`].
+pub(crate) fn addresses(netlink: &mut Netlink) -> Result<Vec<Address>, Miss> {
+    let mut found = Vec::new();
+    netlink.dump(libc::RTM_GETADDR, &[0; ADDRESS_HEAD], |payload| found.extend(address(payload)))?;
+    Ok(found)
+}
+
+/// The number by which the socket's namespace knows another; `None` where it knows it by none.
+pub(crate) fn namespace_id(netlink: &mut Netlink, other: &File) -> Option<u32> {
+    let mut request = vec![0; NAMESPACE_HEAD];
+    request.extend(attribute(NAMESPACE_FD, &other.as_raw_fd().to_ne_bytes()));
+    let mut found = None;
+    netlink.ask(libc::RTM_GETNSID, &request, |payload| found = id_of(payload)).ok()?;
+    found
+}
+
+/// The name of the interface with this number in the thread's namespace.
+pub(crate) fn interface_name(index: u32) -> Option<Name> {
+    let mut name = [0u8; libc::IF_NAMESIZE];
+    // SAFETY: the buffer is as large as if_indextoname(3) asks for.
+    let found = unsafe { libc::if_indextoname(index, name.as_mut_ptr().cast()) };
+    if found.is_null() { None } else { Some(CStr::from_bytes_until_nul(&name).ok()?.to_string_lossy().as_ref().into()) }
+}
+
+fn link(payload: &[u8]) -> Option<LinkInfo> {
+    let mut link = LinkInfo { index: u32_at(payload, 4)?, ..LinkInfo::default() };
+    if u16_at(payload, 2)? == libc::ARPHRD_LOOPBACK {
+        link.kind = Some("loopback".into());
+    }
+    for (kind, value) in attributes_after(payload, LINK_HEAD) {
+        match kind {
+            libc::IFLA_IFNAME => link.name = text(value),
+            libc::IFLA_MTU => link.mtu = u32_at(value, 0),
+            libc::IFLA_TXQLEN => link.tx_queue_length = u32_at(value, 0),
+            libc::IFLA_OPERSTATE => link.operstate = value.first().copied(),
+            libc::IFLA_CARRIER_CHANGES => link.carrier_changes = u32_at(value, 0),
+            libc::IFLA_LINK_NETNSID => link.peer_namespace = u32_at(value, 0),
+            libc::IFLA_LINKINFO => {
+                link.kind = attributes(value).find(|(k, _)| *k == libc::IFLA_INFO_KIND).map(|(_, v)| text(v));
+            }
+            _ => {}
+        }
+    }
+    Some(link)
+}
+
+fn address(payload: &[u8]) -> Option<Address> {
+    let (mut local, mut other) = (None, None);
+    for (kind, value) in attributes_after(payload, ADDRESS_HEAD) {
+        match kind {
+            libc::IFA_LOCAL => local = ip(value),
+            libc::IFA_ADDRESS => other = ip(value),
+            _ => {}
+        }
+    }
+    // On a point-to-point link IFA_ADDRESS is the far end; IPv6 gives IFA_LOCAL only there.
+    Some(Address { index: u32_at(payload, 4)?, address: local.or(other)?, prefix: *payload.get(1)? })
+}
+
+fn ip(bytes: &[u8]) -> Option<IpAddr> {
+    match bytes.len() {
+        4 => Some(Ipv4Addr::from(<[u8; 4]>::try_from(bytes).ok()?).into()),
+        16 => Some(Ipv6Addr::from(<[u8; 16]>::try_from(bytes).ok()?).into()),
+        _ => None,
+    }
+}
+
+fn id_of(payload: &[u8]) -> Option<u32> {
+    let (_, value) = attributes_after(payload, NAMESPACE_HEAD).find(|(kind, _)| *kind == NAMESPACE_ID)?;
+    // -1 (NETNSA_NSID_NOT_ASSIGNED): it has none.
+    u32_at(value, 0).filter(|id| *id != u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_it_panic(bytes: Vec<u8>) {
+            let _ = (link(&bytes), address(&bytes), id_of(&bytes));
+        }
+    }
+
+    #[test]
+    fn a_veth_is_understood() {
+        let mut bytes = vec![0; LINK_HEAD];
+        bytes[4..8].copy_from_slice(&7u32.to_ne_bytes());
+        bytes.extend(attribute(libc::IFLA_IFNAME, b"veth0\0"));
+        bytes.extend(attribute(libc::IFLA_MTU, &1500u32.to_ne_bytes()));
+        bytes.extend(attribute(libc::IFLA_OPERSTATE, &[6]));
+        bytes.extend(attribute(libc::IFLA_LINK_NETNSID, &2u32.to_ne_bytes()));
+        // Nested attributes carry NLA_F_NESTED in their type.
+        bytes.extend(attribute(libc::IFLA_LINKINFO | 0x8000, &attribute(libc::IFLA_INFO_KIND, b"veth\0")));
+        let expected = LinkInfo {
+            index: 7,
+            name: "veth0".into(),
+            kind: Some("veth".into()),
+            mtu: Some(1500),
+            operstate: Some(6),
+            peer_namespace: Some(2),
+            ..LinkInfo::default()
+        };
+        assert_eq!(link(&bytes), Some(expected));
+    }
+
+    #[test]
+    fn the_near_end_of_a_point_to_point_link_is_its_address() {
+        let mut bytes = vec![2, 32, 0, 0, 3, 0, 0, 0];
+        bytes.extend(attribute(libc::IFA_ADDRESS, &[10, 0, 0, 2]));
+        bytes.extend(attribute(libc::IFA_LOCAL, &[10, 0, 0, 1]));
+        let near = IpAddr::from([10, 0, 0, 1]);
+        assert_eq!(
+            address(&bytes),
+            Some(Address { index: u32::from_ne_bytes([3, 0, 0, 0]), address: near, prefix: 32 })
+        );
+    }
+}

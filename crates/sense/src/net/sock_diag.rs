@@ -1,0 +1,187 @@
+//! What sock_diag(7) tells of a socket, taken apart (include/uapi/linux/inet_diag.h, sock_diag.h).
+
+use super::netlink::{Netlink, attributes_after, text, u32_at};
+use crate::source::Miss;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+/// SOCK_DIAG_BY_FAMILY.
+const BY_FAMILY: u16 = 20;
+/// struct inet_diag_msg.
+const HEAD: usize = 72;
+// INET_DIAG_* attributes; the same numbers, less one, are the bits by which they are asked for.
+const INFO: u16 = 2;
+const CONGESTION: u16 = 4;
+const MEMORY: u16 = 7;
+// SK_MEMINFO_* indices.
+const RECEIVE_BUFFER: usize = 1;
+const SEND_BUFFER: usize = 3;
+const DROPS: usize = 8;
+
+/// State of a listening socket (TCP_LISTEN of include/net/tcp_states.h).
+pub(crate) const LISTEN: u8 = 10;
+/// TCP states whose sockets have something to tell: neither TIME_WAIT (6), CLOSE (7) nor requests yet to be accepted (12),
+/// of which there can be very many and which carry no data.
+pub(crate) const TCP_STATES: u32 = 0xfff & !(1 | 1 << 6 | 1 << 7);
+/// Every state.
+pub(crate) const ALL_STATES: u32 = u32::MAX;
+
+/// One socket.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Socket<'a> {
+    /// State, by number.
+    pub state: u8,
+    /// Its own address.
+    pub local: SocketAddr,
+    /// The other end; port 0 where there is none.
+    pub remote: SocketAddr,
+    /// Number of the interface it is bound to; 0 for none.
+    pub interface: u32,
+    /// Bytes not read; for a listening socket, connections not accepted.
+    pub receive_queue: u32,
+    /// Bytes not confirmed; for a listening socket, connections that may wait.
+    pub send_queue: u32,
+    /// Its inode; 0 for one that no process holds.
+    pub inode: u32,
+    /// struct tcp_info, as much of it as the kernel knows.
+    pub tcp_info: Option<&'a [u8]>,
+    /// The congestion control's name.
+    pub congestion_control: Option<String>,
+    memory: &'a [u8],
+}
+
+impl Socket<'_> {
+    /// Size of the receive buffer, in bytes.
+    pub fn receive_buffer(&self) -> Option<u32> {
+        u32_at(self.memory, 4 * RECEIVE_BUFFER)
+    }
+
+    /// Size of the send buffer, in bytes.
+    pub fn send_buffer(&self) -> Option<u32> {
+        u32_at(self.memory, 4 * SEND_BUFFER)
+    }
+
+    /// What was dropped at this socket.
+    pub fn drops(&self) -> Option<u32> {
+        u32_at(self.memory, 4 * DROPS)
+    }
+}
+
+/// Calls `each` for every IPv4 and IPv6 socket of a protocol that is in one of `states`, a bit mask.
+///
+/// # Errors
+/// As [`Netlink::dump`]. A kernel without IPv6 is none.
+pub(crate) fn dump(
+    netlink: &mut Netlink,
+    protocol: i32,
+    states: u32,
+    mut each: impl FnMut(&Socket<'_>),
+) -> Result<(), Miss> {
+    let mut of_family = |family| {
+        netlink.dump(BY_FAMILY, &request(family, protocol, states), |payload| {
+            if let Some(socket) = decode(payload) {
+                each(&socket);
+            }
+        })
+    };
+    of_family(libc::AF_INET)?;
+    match of_family(libc::AF_INET6) {
+        Err(Miss::Absent(_)) => Ok(()),
+        outcome => outcome,
+    }
+}
+
+/// struct inet_diag_req_v2 that names no socket in particular.
+fn request(family: i32, protocol: i32, states: u32) -> [u8; 56] {
+    let mut bytes = [0; 56];
+    bytes[0] = family as u8;
+    bytes[1] = protocol as u8;
+    bytes[2] = [INFO, CONGESTION, MEMORY].iter().fold(0, |bits, attribute| bits | 1 << (attribute - 1));
+    bytes[4..8].copy_from_slice(&states.to_ne_bytes());
+    bytes
+}
+
+fn decode(payload: &[u8]) -> Option<Socket<'_>> {
+    let head = payload.get(..HEAD)?;
+    let family = i32::from(head[0]);
+    let word = |offset| u32_at(head, offset);
+    let mut socket = Socket {
+        state: head[1],
+        local: SocketAddr::new(address(family, &head[8..24])?, port(&head[4..6])),
+        remote: SocketAddr::new(address(family, &head[24..40])?, port(&head[6..8])),
+        interface: word(40)?,
+        receive_queue: word(56)?,
+        send_queue: word(60)?,
+        inode: word(68)?,
+        tcp_info: None,
+        congestion_control: None,
+        memory: &[],
+    };
+    for (kind, value) in attributes_after(payload, HEAD) {
+        match kind {
+            INFO => socket.tcp_info = Some(value),
+            CONGESTION => socket.congestion_control = Some(text(value)),
+            MEMORY => socket.memory = value,
+            _ => {}
+        }
+    }
+    Some(socket)
+}
+
+/// An address, in network byte order. An IPv4 peer of an IPv6 socket is given as what it is.
+fn address(family: i32, bytes: &[u8]) -> Option<IpAddr> {
+    match family {
+        libc::AF_INET => Some(Ipv4Addr::from(*bytes.first_chunk::<4>()?).into()),
+        libc::AF_INET6 => Some(IpAddr::from(Ipv6Addr::from(*bytes.first_chunk::<16>()?)).to_canonical()),
+        _ => None,
+    }
+}
+
+fn port(bytes: &[u8]) -> u16 {
+    bytes.iter().fold(0, |port, byte| port << 8 | u16::from(*byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::net::netlink::attribute;
+    use proptest::prelude::*;
+
+    fn message(family: i32) -> Vec<u8> {
+        let mut bytes = vec![0; HEAD];
+        bytes[0] = family as u8;
+        bytes[1] = LISTEN;
+        bytes[4..8].copy_from_slice(&[0, 80, 1, 0]);
+        bytes[56..60].copy_from_slice(&5u32.to_ne_bytes());
+        bytes[68..72].copy_from_slice(&4242u32.to_ne_bytes());
+        bytes
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..200), family in 0u8..12) {
+            let _ = decode(&bytes);
+            let _ = decode(&[&[family], &bytes[..]].concat());
+        }
+    }
+
+    #[test]
+    fn addresses_and_ports_are_in_network_order() {
+        let mut bytes = message(libc::AF_INET);
+        bytes[8..12].copy_from_slice(&[10, 0, 0, 1]);
+        bytes.extend(attribute(MEMORY, &[[0; 4], 212_992u32.to_ne_bytes()].concat()));
+        bytes.extend(attribute(CONGESTION, b"cubic\0"));
+        let socket = decode(&bytes).unwrap();
+        assert_eq!(socket.local, "10.0.0.1:80".parse().unwrap());
+        assert_eq!((socket.remote.port(), socket.receive_queue, socket.inode), (256, 5, 4242));
+        assert_eq!(socket.congestion_control.as_deref(), Some("cubic"));
+        // An old kernel's list is shorter.
+        assert_eq!((socket.receive_buffer(), socket.send_buffer(), socket.drops()), (Some(212_992), None, None));
+    }
+
+    #[test]
+    fn a_mapped_address_is_the_ipv4_address_it_maps() {
+        let mut bytes = message(libc::AF_INET6);
+        bytes[18..24].copy_from_slice(&[0xff, 0xff, 10, 0, 0, 1]);
+        assert_eq!(decode(&bytes).unwrap().local, "10.0.0.1:80".parse().unwrap());
+    }
+}

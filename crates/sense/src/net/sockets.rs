@@ -1,0 +1,247 @@
+//! TCP connections, listening sockets and UDP sockets, with the process behind each (sock_diag(7)).
+
+use super::namespaces::Namespaces;
+use super::netlink::Netlink;
+use super::owners::Owners;
+use super::rtnetlink::{self, interface_name};
+use super::sock_diag::{self, ALL_STATES, LISTEN, Socket, TCP_STATES};
+use super::tcp_info;
+use crate::Root;
+use crate::source::{Miss, Source};
+use std::cmp::Reverse;
+use std::collections::{HashMap, HashSet};
+use std::net::IpAddr;
+use std::sync::Arc;
+use whyslow_model::catalogue::{Connection, Datagram, Listener};
+use whyslow_model::key::SocketKey;
+use whyslow_model::snapshot::Snapshot;
+use whyslow_model::value::{Counter, Gauge, Name};
+
+/// Rows of a kind kept per namespace: the busiest. A server can have a million connections, most of them idle.
+const LIMIT: usize = 2000;
+
+/// Reads the sockets of every namespace.
+pub(crate) struct Sockets {
+    namespaces: Arc<Namespaces>,
+    owners: Owners,
+    /// Bytes each connection had carried at the last sample, by inode.
+    carried: HashMap<u32, u64>,
+}
+
+impl Sockets {
+    /// Over these namespaces.
+    pub fn new(namespaces: Arc<Namespaces>) -> Self {
+        Self { namespaces, owners: Owners::default(), carried: HashMap::new() }
+    }
+}
+
+impl Source for Sockets {
+    fn name(&self) -> &'static str {
+        "sock_diag"
+    }
+
+    fn tells(&self) -> &'static str {
+        "TCP connections, listening and UDP sockets"
+    }
+
+    fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), Miss> {
+        root.require_live()?;
+        let before = std::mem::take(&mut self.carried);
+        let outcome = self.namespaces.each(root, |namespace| {
+            let mut netlink = Netlink::open(libc::NETLINK_SOCK_DIAG)?;
+            let tcp = read_tcp(&mut netlink, namespace, &before, &mut self.carried, out);
+            tcp.and(read_udp(&mut netlink, namespace, out))
+        });
+        self.name_owners(root, out);
+        outcome
+    }
+}
+
+impl Sockets {
+    fn name_owners(&mut self, root: &Root, out: &mut Snapshot) {
+        let net = &mut out.net;
+        let keys = net.connection.iter().map(|r| &r.socket);
+        let keys = keys.chain(net.listener.iter().map(|r| &r.socket)).chain(net.datagram.iter().map(|r| &r.socket));
+        let inodes: HashSet<u64> = keys.map(|key| key.inode).filter(|inode| *inode != 0).collect();
+        self.owners.update(root, &inodes);
+        let pid = |key: &SocketKey| gauge(self.owners.get(key.inode));
+        net.connection.iter_mut().for_each(|row| row.pid = pid(&row.socket));
+        net.listener.iter_mut().for_each(|row| row.pid = pid(&row.socket));
+        net.datagram.iter_mut().for_each(|row| row.pid = pid(&row.socket));
+    }
+}
+
+fn read_tcp(
+    netlink: &mut Netlink,
+    namespace: &Name,
+    before: &HashMap<u32, u64>,
+    carried: &mut HashMap<u32, u64>,
+    out: &mut Snapshot,
+) -> Result<(), Miss> {
+    let interfaces = Interfaces::read()?;
+    let mut connections = Busiest::new();
+    let outcome = sock_diag::dump(netlink, libc::IPPROTO_TCP, TCP_STATES, |socket| {
+        if socket.state == LISTEN {
+            out.net.listener.push(listener(namespace, socket));
+        } else if let Some(row) = connection(namespace, socket, &interfaces) {
+            let total = row.bytes_acked.get().unwrap_or(0).saturating_add(row.bytes_received.get().unwrap_or(0));
+            let grown = total.saturating_sub(before.get(&socket.inode).copied().unwrap_or(0));
+            carried.insert(socket.inode, total);
+            let queued = u64::from(socket.receive_queue) + u64::from(socket.send_queue);
+            connections.push(grown.saturating_add(queued), row);
+        }
+    });
+    out.net.connection.extend(connections.rows());
+    outcome
+}
+
+fn read_udp(netlink: &mut Netlink, namespace: &Name, out: &mut Snapshot) -> Result<(), Miss> {
+    let mut datagrams = Busiest::new();
+    let outcome = sock_diag::dump(netlink, libc::IPPROTO_UDP, ALL_STATES, |socket| {
+        if socket.local.port() != 0 {
+            let drops = u64::from(socket.drops().unwrap_or(0));
+            datagrams.push(drops + u64::from(socket.receive_queue), datagram(namespace, socket));
+        }
+    });
+    out.net.datagram.extend(datagrams.rows());
+    outcome
+}
+
+/// A connection; `None` for one the kernel has nothing to tell of.
+fn connection(namespace: &Name, socket: &Socket<'_>, interfaces: &Interfaces) -> Option<Connection> {
+    let mut row = Connection::new(key(namespace, socket));
+    tcp_info::take(socket.tcp_info?, &mut row);
+    row.state = state(socket.state).into();
+    row.interface = interfaces.of(socket).map(Into::into).unwrap_or_default();
+    row.receive_queue = gauge(Some(socket.receive_queue));
+    row.send_queue = gauge(Some(socket.send_queue));
+    row.receive_buffer = gauge(socket.receive_buffer());
+    row.send_buffer = gauge(socket.send_buffer());
+    row.congestion_control = socket.congestion_control.as_deref().map(Into::into).unwrap_or_default();
+    Some(row)
+}
+
+fn listener(namespace: &Name, socket: &Socket<'_>) -> Listener {
+    let mut row = Listener::new(key(namespace, socket));
+    row.backlog = gauge(Some(socket.receive_queue));
+    row.backlog_limit = gauge(Some(socket.send_queue));
+    row.drops = counter(socket.drops());
+    row
+}
+
+fn datagram(namespace: &Name, socket: &Socket<'_>) -> Datagram {
+    let mut row = Datagram::new(key(namespace, socket));
+    row.receive_queue = gauge(Some(socket.receive_queue));
+    row.receive_buffer = gauge(socket.receive_buffer());
+    row.drops = counter(socket.drops());
+    row
+}
+
+fn key(namespace: &Name, socket: &Socket<'_>) -> SocketKey {
+    SocketKey { ns: namespace.clone(), local: socket.local, remote: socket.remote, inode: socket.inode.into() }
+}
+
+fn gauge(value: Option<u32>) -> Gauge {
+    value.map(|v| u64::from(v).into()).unwrap_or_default()
+}
+
+fn counter(value: Option<u32>) -> Counter {
+    value.map(|v| u64::from(v).into()).unwrap_or_default()
+}
+
+/// A TCP state (include/net/tcp_states.h) by the name OpenTelemetry's `network.connection.state` has for it.
+fn state(number: u8) -> &'static str {
+    match number {
+        1 => "established",
+        2 => "syn_sent",
+        3 => "syn_received",
+        4 => "fin_wait_1",
+        5 => "fin_wait_2",
+        8 => "close_wait",
+        9 => "last_ack",
+        11 => "closing",
+        _ => "unknown",
+    }
+}
+
+/// The busiest rows of a kind. Holds at most twice as many as it gives.
+struct Busiest<Row> {
+    rows: Vec<(u64, Row)>,
+}
+
+impl<Row> Busiest<Row> {
+    fn new() -> Self {
+        Self { rows: Vec::new() }
+    }
+
+    fn push(&mut self, activity: u64, row: Row) {
+        self.rows.push((activity, row));
+        if self.rows.len() >= 2 * LIMIT {
+            self.prune();
+        }
+    }
+
+    fn prune(&mut self) {
+        if self.rows.len() > LIMIT {
+            self.rows.select_nth_unstable_by_key(LIMIT, |(activity, _)| Reverse(*activity));
+            self.rows.truncate(LIMIT);
+        }
+    }
+
+    fn rows(mut self) -> impl Iterator<Item = Row> {
+        self.prune();
+        self.rows.into_iter().map(|(_, row)| row)
+    }
+}
+
+/// The interface of each address of a namespace.
+struct Interfaces(HashMap<IpAddr, Name>);
+
+impl Interfaces {
+    fn read() -> Result<Self, Miss> {
+        let mut netlink = Netlink::open(libc::NETLINK_ROUTE)?;
+        let mut names: HashMap<u32, Option<Name>> = HashMap::new();
+        let mut by_address = HashMap::new();
+        for found in rtnetlink::addresses(&mut netlink)? {
+            if let Some(name) = names.entry(found.index).or_insert_with(|| interface_name(found.index)) {
+                by_address.insert(found.address, name.clone());
+            }
+        }
+        Ok(Self(by_address))
+    }
+
+    /// The interface a connection leaves by: the one it is bound to, the loopback if both ends are here, or the one that
+    /// has its own address, which is the same as the route's unless routing is by policy.
+    fn of(&self, socket: &Socket<'_>) -> Option<Name> {
+        if socket.interface != 0 {
+            return interface_name(socket.interface);
+        }
+        let (local, remote) = (socket.local.ip(), socket.remote.ip());
+        if local.is_loopback() || self.0.contains_key(&remote) {
+            return Some("lo".into());
+        }
+        self.0.get(&local).cloned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_busiest_are_kept() {
+        let mut busiest = Busiest::new();
+        for activity in 0..5 * LIMIT as u64 {
+            busiest.push(activity, activity);
+        }
+        let kept: Vec<u64> = busiest.rows().collect();
+        assert_eq!((kept.len(), kept.iter().min().copied()), (LIMIT, Some(4 * LIMIT as u64)));
+    }
+
+    #[test]
+    fn few_are_all_kept() {
+        let mut busiest = Busiest::new();
+        busiest.push(0, "idle");
+        assert_eq!(busiest.rows().collect::<Vec<_>>(), ["idle"]);
+    }
+}

@@ -1,0 +1,131 @@
+//! struct tcp_info of include/uapi/linux/tcp.h, by offset. Each kernel gives as much of it as it knows, so what lies past
+//! the end is absent.
+
+use super::netlink::{u32_at, u64_at};
+use whyslow_model::catalogue::Connection;
+use whyslow_model::value::{Counter, Gauge};
+
+/// A slow start threshold that has not been set (TCP_INFINITE_SSTHRESH).
+const NO_THRESHOLD: u32 = 0x7fff_ffff;
+
+/// Takes over what the structure says.
+pub(super) fn take(info: &[u8], row: &mut Connection) {
+    let info = Info(info);
+    row.app_limited = gauge(info.0.get(7).map(|flags| u64::from(flags & 1)));
+    row.mss = info.gauge(16);
+    row.unacked = info.gauge(24);
+    row.lost = info.gauge(32);
+    // A round trip of nought is one that was never measured.
+    row.rtt = info.microseconds(68, 0);
+    row.rtt_var = info.microseconds(72, 0);
+    row.slow_start_threshold = gauge(info.word(76).filter(|v| *v != NO_THRESHOLD).map(u64::from));
+    row.congestion_window = info.gauge(80);
+    row.receive_rtt = info.microseconds(92, 0);
+    row.receive_space = info.gauge(96);
+    row.retransmits = info.counter(100);
+    row.pacing_rate = info.bits(104);
+    row.bytes_acked = info.long_counter(120, 1);
+    row.bytes_received = info.long_counter(128, 1);
+    row.segments_out = info.counter(136);
+    row.segments_in = info.counter(140);
+    row.not_sent = info.gauge(144);
+    row.min_rtt = info.microseconds(148, u32::MAX);
+    row.delivery_rate = info.bits(160);
+    row.busy_time = info.long_counter(168, 1_000);
+    row.rwnd_limited = info.long_counter(176, 1_000);
+    row.sndbuf_limited = info.long_counter(184, 1_000);
+    row.bytes_retransmitted = info.long_counter(208, 1);
+    row.peer_window = info.gauge(228);
+    row.own_window = info.gauge(232);
+}
+
+struct Info<'a>(&'a [u8]);
+
+impl Info<'_> {
+    fn word(&self, offset: usize) -> Option<u32> {
+        u32_at(self.0, offset)
+    }
+
+    fn gauge(&self, offset: usize) -> Gauge {
+        gauge(self.word(offset).map(u64::from))
+    }
+
+    fn counter(&self, offset: usize) -> Counter {
+        self.word(offset).map(|v| u64::from(v).into()).unwrap_or_default()
+    }
+
+    fn long_counter(&self, offset: usize, factor: u64) -> Counter {
+        u64_at(self.0, offset).map(|v| v.saturating_mul(factor).into()).unwrap_or_default()
+    }
+
+    /// A time given in microseconds; `unknown` stands for one not measured.
+    fn microseconds(&self, offset: usize, unknown: u32) -> Gauge {
+        gauge(self.word(offset).filter(|v| *v != unknown).map(|v| u64::from(v) * 1_000))
+    }
+
+    /// A rate given in bytes per second, all ones where there is no limit.
+    fn bits(&self, offset: usize) -> Gauge {
+        gauge(u64_at(self.0, offset).filter(|v| *v != u64::MAX).map(|v| v.saturating_mul(8)))
+    }
+}
+
+fn gauge(value: Option<u64>) -> Gauge {
+    value.map_or(Gauge::ABSENT, Into::into)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use whyslow_model::key::SocketKey;
+
+    fn untouched() -> Connection {
+        let none = std::net::SocketAddr::from(([0, 0, 0, 0], 0));
+        Connection::new(SocketKey { ns: "".into(), local: none, remote: none, inode: 0 })
+    }
+
+    fn taken(info: &[u8]) -> Connection {
+        let mut row = untouched();
+        take(info, &mut row);
+        row
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_it_panic(bytes: Vec<u8>) {
+            let _ = taken(&bytes);
+        }
+    }
+
+    #[test]
+    fn times_are_nanoseconds_and_rates_are_bits() {
+        let mut info = [0; 248];
+        info[68..72].copy_from_slice(&250u32.to_ne_bytes());
+        info[160..168].copy_from_slice(&1_000_000u64.to_ne_bytes());
+        info[168..176].copy_from_slice(&7u64.to_ne_bytes());
+        let row = taken(&info);
+        assert_eq!(row.rtt.get(), Some(250_000.0));
+        assert_eq!(row.delivery_rate.get(), Some(8_000_000.0));
+        assert_eq!(row.busy_time.get(), Some(7_000));
+    }
+
+    #[test]
+    fn what_the_kernel_does_not_know_is_absent() {
+        let mut info = [0; 248];
+        info[76..80].copy_from_slice(&NO_THRESHOLD.to_ne_bytes());
+        info[104..112].copy_from_slice(&u64::MAX.to_ne_bytes());
+        info[148..152].copy_from_slice(&u32::MAX.to_ne_bytes());
+        let row = taken(&info);
+        assert_eq!([row.slow_start_threshold, row.pacing_rate, row.min_rtt, row.rtt].map(Gauge::get), [None; 4]);
+        assert_eq!(row.lost.get(), Some(0.0));
+    }
+
+    #[test]
+    fn an_old_kernel_gives_a_shorter_structure() {
+        // 2.6.32 ends with tcpi_total_retrans.
+        let row = taken(&[0; 104]);
+        assert_eq!(row.retransmits.get(), Some(0));
+        assert_eq!((row.bytes_acked.get(), row.peer_window.get()), (None, None));
+        assert_eq!(taken(&[]), untouched());
+    }
+}
