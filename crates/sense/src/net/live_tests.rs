@@ -19,7 +19,7 @@ use whyslow_model::snapshot::Snapshot;
 /// Runs ip(8) or tc(8); whether it succeeded.
 fn run(command: &str) -> bool {
     let mut words = command.split(' ');
-    Command::new(words.next().unwrap()).args(words).status().is_ok_and(|status| status.success())
+    Command::new(words.next().unwrap()).args(words).output().is_ok_and(|output| output.status.success())
 }
 
 /// Two namespaces joined by a veth pair, `a` at 10.203.0.1 and `b` at 10.203.0.2; gone when dropped.
@@ -47,6 +47,7 @@ impl Pair {
             format!("ip -n {a} link add veth0 type veth peer name veth0 netns {b}"),
             format!("ip -n {a} addr add 10.203.0.1/24 dev veth0"),
             format!("ip -n {b} addr add 10.203.0.2/24 dev veth0"),
+            format!("ip -n {a} link set lo up"),
             format!("ip -n {a} link set veth0 up"),
             format!("ip -n {b} link set veth0 up"),
         ] {
@@ -213,4 +214,34 @@ fn a_namespace_is_not_kept_alive_by_being_read() {
     });
     assert!(gone);
     assert!(shared[0].read(&Root::live(), &mut Snapshot::default()).is_ok(), "a namespace that is gone is passed over");
+}
+
+/// What a sample costs, printed; run by hand with `--ignored --nocapture`.
+#[test]
+#[ignore = "a measurement"]
+fn cost_of_a_sample() {
+    let Some(pair) = Pair::new() else { return };
+    let listener = within(&pair.b, || TcpListener::bind("10.203.0.2:0").unwrap());
+    let to = listener.local_addr().unwrap();
+    let _held: Vec<_> =
+        (0..25).map(|_| (within(&pair.a, || TcpStream::connect(to).unwrap()), listener.accept().unwrap())).collect();
+    let root = Root::live();
+    for mut source in super::sources() {
+        let mut out = Snapshot::default();
+        let _ = source.read(&root, &mut out);
+        let (samples, before) = (20, processor_time());
+        for _ in 0..samples {
+            let _ = source.read(&root, &mut Snapshot::default());
+        }
+        let rows = out.net.connection.len();
+        eprintln!("{}: {:?} a sample, {rows} connections", source.name(), (processor_time() - before) / samples);
+    }
+}
+
+/// Processor time of this process, all threads.
+fn processor_time() -> Duration {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is a timespec to be written.
+    unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &raw mut time) };
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }

@@ -4,6 +4,7 @@
 //! dear (a system call each), so it is done only for sockets not yet known, in rounds that are spread over samples.
 
 use crate::Root;
+use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, ReadDir};
 use std::time::{Duration, Instant};
@@ -60,8 +61,9 @@ impl Owners {
         }
         let holders = self.holders();
         let mut processes: Vec<u32> = root.list("proc").iter().filter_map(|name| name.parse().ok()).collect();
-        // A new socket most likely belongs to a process that had some before: those are looked at first.
-        processes.sort_by_key(|pid| holders.contains(pid));
+        // A new socket most likely belongs to a process that had some before: those are looked at first. Where several
+        // hold a socket, the one to be named is the server, not a child that has inherited it for the moment.
+        processes.sort_by_key(|pid| (holders.contains(pid), Reverse(*pid)));
         self.round = Some(Round { wanted, processes, current: None });
         self.last_start = Some(Instant::now());
     }
@@ -131,6 +133,17 @@ mod tests {
         fs::remove_dir_all(tree.path().join("proc/7")).unwrap();
         owners.update(&root, &sockets);
         assert_eq!(owners.get(100), None);
+    }
+
+    #[test]
+    fn the_eldest_holder_is_named() {
+        let tree = tempfile::tempdir().unwrap();
+        for pid in [8, 7, 9] {
+            descriptor(tree.path(), pid, 3, "socket:[100]");
+        }
+        let mut owners = Owners::default();
+        owners.update(&Root::captured(tree.path()), &HashSet::from([100]));
+        assert_eq!(owners.get(100), Some(7));
     }
 
     #[test]

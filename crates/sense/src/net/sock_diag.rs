@@ -66,28 +66,21 @@ impl Socket<'_> {
     }
 }
 
-/// Calls `each` for every IPv4 and IPv6 socket of a protocol that is in one of `states`, a bit mask.
+/// Calls `each` for every socket of a family and a protocol that is in one of `states`, a bit mask.
 ///
 /// # Errors
-/// As [`Netlink::dump`]. A kernel without IPv6 is none.
+/// As [`Netlink::dump`].
 pub(crate) fn dump(
     netlink: &mut Netlink,
-    protocol: i32,
+    (family, protocol): (i32, i32),
     states: u32,
     mut each: impl FnMut(&Socket<'_>),
 ) -> Result<(), Miss> {
-    let mut of_family = |family| {
-        netlink.dump(BY_FAMILY, &request(family, protocol, states), |payload| {
-            if let Some(socket) = decode(payload) {
-                each(&socket);
-            }
-        })
-    };
-    of_family(libc::AF_INET)?;
-    match of_family(libc::AF_INET6) {
-        Err(Miss::Absent(_)) => Ok(()),
-        outcome => outcome,
-    }
+    netlink.dump(BY_FAMILY, &request(family, protocol, states), |payload| {
+        if let Some(socket) = decode(payload) {
+            each(&socket);
+        }
+    })
 }
 
 /// struct inet_diag_req_v2 that names no socket in particular.
