@@ -1,6 +1,6 @@
 //! The sources against this machine's kernel, in network namespaces made for the purpose.
 
-use super::namespaces::Namespaces;
+use super::namespaces::{Namespaces, Visibility};
 use super::{driver_counters, links, protocols, qdiscs, sockets};
 use crate::Root;
 use crate::source::{Miss, Source};
@@ -214,6 +214,22 @@ fn a_namespace_is_not_kept_alive_by_being_read() {
     });
     assert!(gone);
     assert!(shared[0].read(&Root::live(), &mut Snapshot::default()).is_ok(), "a namespace that is gone is passed over");
+}
+
+#[test]
+fn the_own_namespace_is_read_with_or_without_privilege() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let snapshot = read(&mut sockets::Sockets::new(Arc::default()));
+    let own = snapshot
+        .net
+        .listener
+        .iter()
+        .find(|l| l.socket.ns.is_empty() && l.socket.local == listener.local_addr().unwrap());
+    assert_eq!(own.unwrap().pid.get(), Some(f64::from(std::process::id())));
+    let visibility = Visibility(Arc::default()).read(&Root::live(), &mut Snapshot::default());
+    // SAFETY: a system call without arguments.
+    let is_root = unsafe { libc::geteuid() == 0 };
+    assert_eq!(matches!(visibility, Err(Miss::NotPermitted { .. })), !is_root, "{visibility:?}");
 }
 
 /// What a sample costs, printed; run by hand with `--ignored --nocapture`.
