@@ -8,7 +8,8 @@ use whyslow_model::diagnosis::{Culprit, Subject};
 pub struct Expect {
     /// What must be named first; `None` where the machine is well.
     pub first: Option<First>,
-    /// What must not be found with confidence high: the fault's look-alikes. On a healthy control that is everything.
+    /// What must not be found with confidence high but as an effect of something else: the fault's look-alikes. On a
+    /// healthy control that is everything.
     pub never: Vec<&'static str>,
     /// On a healthy control: what may be found all the same, but with no more than [`SLIGHT`] impact.
     pub slightly: Vec<&'static str>,

@@ -14,6 +14,7 @@ mod netns;
 mod report;
 mod stage;
 mod stop;
+mod swap;
 mod sweep;
 mod tool;
 mod trial;

@@ -5,6 +5,7 @@ use crate::disk::unmount;
 use crate::error::{During, Error, Result};
 use crate::fsfreeze;
 use crate::stage::{PREFIX, WORK};
+use crate::swap;
 use crate::tool;
 use crate::zram;
 use nix::fcntl::{Flock, FlockArg};
@@ -35,7 +36,7 @@ pub fn leftovers() {
         tool::undo("ip", &["netns", "del", &ns]);
     }
     for hierarchy in fs::read_dir(cgroup::ROOT).into_iter().flatten().flatten() {
-        for name in names(&hierarchy.path()) {
+        for name in names(hierarchy.path()) {
             cgroup::remove(&hierarchy.path().join(name));
         }
     }
@@ -54,7 +55,9 @@ fn detach_loops(dir: &Path) {
     for device in fs::read_dir("/sys/block").into_iter().flatten().flatten() {
         let file = fs::read_to_string(device.path().join("loop/backing_file")).unwrap_or_default();
         if Path::new(file.trim_end()).starts_with(dir) {
-            tool::undo("losetup", &["-d", &format!("/dev/{}", device.file_name().to_string_lossy())]);
+            let node = format!("/dev/{}", device.file_name().to_string_lossy());
+            swap::off(&node);
+            tool::undo("losetup", &["-d", &node]);
         }
     }
 }

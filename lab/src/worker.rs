@@ -113,8 +113,10 @@ impl Launch {
     }
 }
 
-/// Makes a child die with the lab, however the lab dies.
+/// Makes a child die with the lab, however the lab dies, and not before: the terminal's Ctrl-C must reach the lab only,
+/// or a disk would die under its file system.
 pub fn die_with_us(command: &mut Command) {
+    command.process_group(0);
     // SAFETY: prctl(2) is one system call, async-signal-safe.
     unsafe { command.pre_exec(|| prctl::set_pdeathsig(Signal::SIGKILL).map_err(io::Error::from)) };
 }

@@ -2,7 +2,7 @@
 
 use crate::error::{During, Error, Result};
 use crate::stage::{Stage, WORK};
-use crate::tool;
+use crate::swap;
 use std::fs;
 use std::path::Path;
 
@@ -21,9 +21,7 @@ pub fn swap(stage: &mut Stage, bytes: u64) -> Result<()> {
     stage.undo(move || remove(&gone));
     let size = format!("/sys/block/zram{number}/disksize");
     fs::write(&size, bytes.to_string()).during(&size)?;
-    let node = format!("/dev/zram{number}");
-    tool::run("mkswap", &[&node])?;
-    tool::run("swapon", &[&node]).map(drop)
+    swap::on(stage, &format!("/dev/zram{number}"))
 }
 
 /// Removes the devices that an earlier run has written down.
@@ -41,10 +39,7 @@ fn record(number: &str) -> String {
 
 fn remove(number: &str) {
     let node = format!("/dev/zram{number}");
-    let used = fs::read_to_string("/proc/swaps").unwrap_or_default();
-    if used.lines().any(|line| line.split_whitespace().next() == Some(&*node)) {
-        tool::undo("swapoff", &[&node]);
-    }
+    swap::off(&node);
     if Path::new(&node).exists()
         && let Err(e) = fs::write(format!("{CONTROL}/hot_remove"), number)
     {

@@ -6,7 +6,7 @@ use crate::stage::Stage;
 use crate::trial::Trial;
 use crate::worker::Launch;
 
-/// A build that uses all processors: saturated only to the degree that its own tasks wait.
+/// The trial.
 pub const TRIAL: Trial = Trial {
     name: "build",
     what: "as many jobs as processors come and go, computing, with nobody else waiting",
@@ -16,8 +16,7 @@ pub const TRIAL: Trial = Trial {
 
 fn make(stage: &mut Stage) -> Result<Expect> {
     let cpus = std::thread::available_parallelism()?.get();
-    for _ in 0..cpus {
-        Launch::new("spin").start(stage)?;
-    }
+    let work = stage.dice.between(200, 800);
+    Launch::new("build").with("jobs", cpus).with("work-ms", work).start(stage)?;
     Ok(Expect::healthy().slightly(&["cpu.saturated"]))
 }

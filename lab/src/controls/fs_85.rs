@@ -7,7 +7,7 @@ use crate::stage::Stage;
 use crate::trial::Trial;
 use std::time::Duration;
 
-/// A file system that is well used but not filling.
+/// The trial.
 pub const TRIAL: Trial = Trial { name: "fs-85", what: "a file system is 85 % full and stays so", quick: false, make };
 
 fn make(stage: &mut Stage) -> Result<Expect> {

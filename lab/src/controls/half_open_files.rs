@@ -6,7 +6,7 @@ use crate::stage::Stage;
 use crate::trial::Trial;
 use crate::worker::Launch;
 
-/// Many open files, and as many to spare.
+/// The trial.
 pub const TRIAL: Trial =
     Trial { name: "half-open-files", what: "a process has half the files open that it may", quick: false, make };
 

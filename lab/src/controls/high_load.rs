@@ -6,7 +6,7 @@ use crate::stage::Stage;
 use crate::trial::Trial;
 use crate::worker::Launch;
 
-/// A high load average without a stall.
+/// The trial.
 pub const TRIAL: Trial = Trial {
     name: "high-load",
     what: "many parents wait in state D, each for its vfork child: the load average is high and nobody is delayed",

@@ -5,7 +5,7 @@ use crate::expect::Expect;
 use crate::stage::Stage;
 use crate::trial::Trial;
 
-/// Nothing is done.
+/// The trial.
 pub const TRIAL: Trial = Trial { name: "idle", what: "nothing is done", quick: true, make };
 
 fn make(stage: &mut Stage) -> Result<Expect> {

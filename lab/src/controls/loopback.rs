@@ -6,7 +6,7 @@ use crate::stage::Stage;
 use crate::trial::Trial;
 use crate::worker::Launch;
 
-/// A busy loopback.
+/// The trial.
 pub const TRIAL: Trial =
     Trial { name: "loopback", what: "TCP streams of a moderate rate run over loopback", quick: true, make };
 

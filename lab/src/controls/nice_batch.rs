@@ -6,7 +6,7 @@ use crate::stage::Stage;
 use crate::trial::Trial;
 use crate::worker::Launch;
 
-/// A batch job that delays nobody.
+/// The trial.
 pub const TRIAL: Trial = Trial {
     name: "nice-batch",
     what: "a batch job of the lowest priority computes on fewer processors than there are",

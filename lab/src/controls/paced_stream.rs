@@ -7,7 +7,7 @@ use crate::stage::Stage;
 use crate::trial::Trial;
 use crate::worker::Launch;
 
-/// A stream that is limited by its application.
+/// The trial.
 pub const TRIAL: Trial = Trial {
     name: "paced-stream",
     what: "a TCP stream over a long wire sends less than its window allows",

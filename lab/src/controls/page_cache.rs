@@ -8,7 +8,7 @@ use crate::trial::Trial;
 use crate::worker::Launch;
 use std::time::Duration;
 
-/// The page cache fills the memory, as it should.
+/// The trial.
 pub const TRIAL: Trial = Trial {
     name: "page-cache",
     what: "the page cache fills with a file read once, slowly enough for its disk",

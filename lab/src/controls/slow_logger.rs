@@ -8,7 +8,7 @@ use crate::trial::Trial;
 use crate::worker::Launch;
 use std::time::Duration;
 
-/// A flush now and then.
+/// The trial.
 pub const TRIAL: Trial =
     Trial { name: "slow-logger", what: "a program makes one record durable each second", quick: false, make };
 

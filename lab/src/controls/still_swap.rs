@@ -8,7 +8,7 @@ use crate::trial::Trial;
 use crate::worker::Launch;
 use crate::zram;
 
-/// Swap that is used and still.
+/// The trial.
 pub const TRIAL: Trial =
     Trial { name: "still-swap", what: "memory lies in swap and nobody asks for it", quick: false, make };
 

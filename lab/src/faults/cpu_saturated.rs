@@ -6,7 +6,7 @@ use crate::stage::Stage;
 use crate::trial::Trial;
 use crate::worker::Launch;
 
-/// More work than processors: everybody waits in the run queue.
+/// The trial.
 pub const TRIAL: Trial =
     Trial { name: "cpu.saturated", what: "more threads compute than there are processors", quick: true, make };
 

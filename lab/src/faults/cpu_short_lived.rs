@@ -6,7 +6,7 @@ use crate::stage::Stage;
 use crate::trial::Trial;
 use crate::worker::Launch;
 
-/// Processes too short-lived for any sample eat the processor.
+/// The trial.
 pub const TRIAL: Trial = Trial {
     name: "cpu.short_lived",
     what: "a parent starts tiny programs one after the other, none of which lives as long as a sample",

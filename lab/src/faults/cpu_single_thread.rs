@@ -7,7 +7,7 @@ use crate::stage::Stage;
 use crate::trial::Trial;
 use crate::worker::Launch;
 
-/// One busy thread among sleeping ones: another processor would not help.
+/// The trial.
 pub const TRIAL: Trial = Trial {
     name: "cpu.single_thread",
     what: "one thread of a process fills a processor while its siblings and another processor idle",

@@ -6,7 +6,7 @@ use crate::stage::Stage;
 use crate::trial::Trial;
 use crate::worker::Launch;
 
-/// Kernel time dominates, and it is not interrupts.
+/// The trial.
 pub const TRIAL: Trial = Trial {
     name: "cpu.system_time",
     what: "a process for each processor does nothing but system calls",
@@ -17,7 +17,7 @@ pub const TRIAL: Trial = Trial {
 fn make(stage: &mut Stage) -> Result<Expect> {
     let cpus = std::thread::available_parallelism()?.get();
     let call = stage.dice.pick(&["zero", "random", "map"]);
-    let bytes = stage.dice.between(4, 64) * 64 << 10;
+    let bytes = stage.dice.between(4, 64) << 16;
     let mut pids = Vec::new();
     for _ in 0..cpus {
         let load = Launch::new("syscalls").with("call", call).with("bytes", bytes);

@@ -7,7 +7,7 @@ use crate::stage::Stage;
 use crate::trial::Trial;
 use crate::worker::Launch;
 
-/// A quota stops a control group while processors idle.
+/// The trial.
 pub const TRIAL: Trial = Trial {
     name: "cpu.throttled",
     what: "a control group computes against a quota of less than one processor",

@@ -8,7 +8,7 @@ use crate::trial::Trial;
 use crate::worker::Launch;
 use std::time::Duration;
 
-/// Busy all the time with one request: the device could do more.
+/// The trial.
 pub const TRIAL: Trial = Trial {
     name: "disk.depth_one",
     what: "one synchronous reader waits for each request in turn on a disk of many channels",

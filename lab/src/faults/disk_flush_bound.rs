@@ -8,7 +8,7 @@ use crate::trial::Trial;
 use crate::worker::Launch;
 use std::time::Duration;
 
-/// It waits for flushes, not for reads or writes.
+/// The trial.
 pub const TRIAL: Trial = Trial {
     name: "disk.flush_bound",
     what: "a program makes each small record durable before it writes the next, on a disk that is slow to flush",

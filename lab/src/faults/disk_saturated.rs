@@ -8,7 +8,7 @@ use crate::trial::Trial;
 use crate::worker::Launch;
 use std::time::Duration;
 
-/// More requests than the device can finish: the queue stands.
+/// The trial.
 pub const TRIAL: Trial = Trial {
     name: "disk.saturated",
     what: "more readers than a disk has channels ask for large blocks at random places",

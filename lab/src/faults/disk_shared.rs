@@ -8,7 +8,7 @@ use crate::trial::Trial;
 use crate::worker::Launch;
 use std::time::Duration;
 
-/// Several disks that are one disk contend.
+/// The trial.
 pub const TRIAL: Trial = Trial {
     name: "disk.shared",
     what: "two or three virtual disks, each with a reader of its own, are files on one and the same disk",

@@ -8,7 +8,7 @@ use crate::trial::Trial;
 use crate::worker::Launch;
 use std::time::Duration;
 
-/// The request rate is at its ceiling while the throughput is small.
+/// The trial.
 pub const TRIAL: Trial = Trial {
     name: "disk.small_io",
     what: "many small requests are at the request rate a disk can do, while the bytes are few",

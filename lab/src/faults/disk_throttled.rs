@@ -9,7 +9,7 @@ use crate::trial::Trial;
 use crate::worker::Launch;
 use std::time::Duration;
 
-/// A limit holds requests above an idle device.
+/// The trial.
 pub const TRIAL: Trial = Trial {
     name: "disk.throttled",
     what: "a control group reads against a limit of requests or bytes on a disk that could do more",

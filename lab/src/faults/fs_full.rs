@@ -8,7 +8,7 @@ use crate::trial::Trial;
 use crate::worker::Launch;
 use std::time::Duration;
 
-/// No space left.
+/// The trial.
 pub const TRIAL: Trial = Trial {
     name: "fs.full",
     what: "a file system is full, and a program keeps trying to write to it",

@@ -8,7 +8,7 @@ use crate::trial::Trial;
 use crate::worker::Launch;
 use std::time::Duration;
 
-/// No inodes left.
+/// The trial.
 pub const TRIAL: Trial = Trial {
     name: "fs.inodes_full",
     what: "a file system has space but no inodes left, and a program keeps trying to make files",

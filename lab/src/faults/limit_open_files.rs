@@ -6,7 +6,7 @@ use crate::stage::Stage;
 use crate::trial::Trial;
 use crate::worker::Launch;
 
-/// No file descriptors left.
+/// The trial.
 pub const TRIAL: Trial = Trial {
     name: "limit.open_files",
     what: "a process has all the files open that it may, and keeps trying to open more",

@@ -6,7 +6,7 @@ use crate::stage::Stage;
 use crate::trial::Trial;
 use crate::worker::Launch;
 
-/// No shared memory segments left, in an IPC namespace of its own with limits of its own.
+/// The trial.
 pub const TRIAL: Trial = Trial {
     name: "limit.shm",
     what: "all shared memory segments that an IPC namespace may have are made",

@@ -10,7 +10,7 @@ use crate::trial::Trial;
 use crate::worker::Launch;
 use std::time::Duration;
 
-/// The file working set is larger than the cache: reads come back again and again.
+/// The trial.
 pub const TRIAL: Trial = Trial {
     name: "mem.cache_thrash",
     what: "a control group reads the same files again and again, and they do not fit into its cache",
@@ -21,9 +21,9 @@ pub const TRIAL: Trial = Trial {
 fn make(stage: &mut Stage) -> Result<Expect> {
     let group = Cgroup::new(stage, "cache", &["memory"])?;
     let limit = stage.dice.between(48, 80) << 20;
-    let working_set = limit * stage.dice.between(140, 180) / 100;
+    let working_set = limit * stage.dice.between(3, 5);
     let latency = Duration::from_micros(stage.dice.between(500, 2000));
-    let mut disk = Disk::new(stage, 512 << 20, Physics::new(latency, 16))?;
+    let mut disk = Disk::new(stage, 1 << 30, Physics::new(latency, 16))?;
     let dir = disk.device.ext4(stage, "fs", &[])?;
     let file = dir.join("working-set");
     fill_file(&file, working_set)?;

@@ -7,7 +7,7 @@ use crate::stage::Stage;
 use crate::trial::Trial;
 use crate::worker::Launch;
 
-/// The kernel kills a process for memory.
+/// The trial.
 pub const TRIAL: Trial = Trial {
     name: "mem.oom_kill",
     what: "a hog in a small control group without swap is killed every few seconds",

@@ -7,7 +7,7 @@ use crate::stage::Stage;
 use crate::trial::Trial;
 use crate::worker::Launch;
 
-/// A link at its rate.
+/// The trial.
 pub const TRIAL: Trial = Trial {
     name: "net.link_saturated",
     what: "TCP streams fill a wire up to the rate of its shaper",

@@ -6,7 +6,7 @@ use crate::stage::Stage;
 use crate::trial::Trial;
 use crate::worker::Launch;
 
-/// The accept queue overflows.
+/// The trial.
 pub const TRIAL: Trial = Trial {
     name: "net.listen_overflow",
     what: "a server accepts more slowly than its callers come, and its queue is short",

@@ -6,7 +6,7 @@ use crate::stage::Stage;
 use crate::trial::Trial;
 use crate::worker::Launch;
 
-/// Datagrams are dropped for want of buffer.
+/// The trial.
 pub const TRIAL: Trial = Trial {
     name: "net.udp_overflow",
     what: "datagrams come faster than their reader takes them from a small buffer",

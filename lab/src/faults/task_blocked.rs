@@ -9,7 +9,7 @@ use crate::trial::Trial;
 use crate::worker::Launch;
 use std::time::Duration;
 
-/// A thread stuck in uninterruptible sleep.
+/// The trial.
 pub const TRIAL: Trial = Trial {
     name: "task.blocked",
     what: "a writer is stuck in uninterruptible sleep on a frozen file system",

@@ -49,7 +49,7 @@ impl Spin {
 }
 
 /// Computes for a time.
-fn compute(time: Duration) {
+pub fn compute(time: Duration) {
     let start = Instant::now();
     let mut x = 1_u64;
     while start.elapsed() < time {

@@ -8,6 +8,7 @@ use fuser::{
     KernelConfig, LockOwner, MountOption, OpenFlags, ReplyAttr, ReplyData, ReplyEmpty, ReplyEntry, ReplyOpen,
     ReplyWrite, Request, Session, WriteFlags,
 };
+use nix::fcntl::{FallocateFlags, fallocate};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use std::ffi::OsStr;
 use std::fs::File;
@@ -67,7 +68,8 @@ impl Serve {
         });
         ready("")?;
         session.run()?;
-        Err(io::Error::other("unmounted"))
+        // Unmounted: the trial is over.
+        std::process::exit(0)
     }
 }
 
@@ -213,6 +215,15 @@ impl Filesystem for Disk {
         match written {
             Ok(n) => reply.written(n as u32),
             Err(e) => reply.error(errno(&e)),
+        }
+    }
+
+    fn fallocate(&self, _: &Request, _: INodeNo, _: FileHandle, offset: u64, length: u64, _: i32, reply: ReplyEmpty) {
+        // The loop device asks for this to discard or to write zeroes; a hole reads as zeroes.
+        let hole = FallocateFlags::FALLOC_FL_PUNCH_HOLE | FallocateFlags::FALLOC_FL_KEEP_SIZE;
+        match fallocate(&self.data, hole, offset as i64, length as i64) {
+            Ok(()) => reply.ok(),
+            Err(e) => reply.error(Errno::from_i32(e as i32)),
         }
     }
 

@@ -6,8 +6,9 @@ use nix::sys::prctl;
 use nix::sys::signal::Signal;
 use nix::sys::wait::wait;
 use std::io;
+use std::os::unix::process::CommandExt;
 use std::process::Command;
-use std::thread::sleep;
+use std::thread::{self, sleep};
 use std::time::Duration;
 
 /// Starts one short-lived program after the other, and waits for each.
@@ -32,6 +33,54 @@ impl Forks {
                 child.wait()?;
             }
         }
+    }
+}
+
+/// Keeps a number of jobs running, each a process that computes for a while and ends, as make(1) does.
+#[derive(Args)]
+pub struct Build {
+    /// How many at a time.
+    #[arg(long)]
+    jobs: u64,
+    /// How long each computes.
+    #[arg(long)]
+    work_ms: u64,
+}
+
+impl Build {
+    /// Ends where a job cannot be started.
+    pub fn run(self) -> Endless {
+        ready("")?;
+        for _ in 1..self.jobs {
+            let work = self.work_ms;
+            thread::spawn(move || slot(work));
+        }
+        slot(self.work_ms)
+    }
+}
+
+fn slot(work_ms: u64) -> Endless {
+    let mut job = Command::new("/proc/self/exe");
+    job.arg0("lab-job").args(["load", "job", "--work-ms", &work_ms.to_string()]);
+    crate::worker::die_with_us(&mut job);
+    loop {
+        job.spawn()?.wait()?;
+    }
+}
+
+/// Computes for a while and ends.
+#[derive(Args)]
+pub struct Job {
+    /// How long.
+    #[arg(long)]
+    work_ms: u64,
+}
+
+impl Job {
+    /// Ends when the work is done.
+    pub fn run(self) -> Endless {
+        super::cpu::compute(Duration::from_millis(self.work_ms));
+        std::process::exit(0)
     }
 }
 

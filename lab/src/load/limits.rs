@@ -3,6 +3,7 @@
 use super::{Endless, Pace, ready, rest};
 use clap::Args;
 use nix::sys::resource::{Resource, setrlimit};
+use nix::unistd::getppid;
 use std::fs::{self, File};
 use std::io;
 use std::time::Duration;
@@ -58,7 +59,7 @@ pub struct Shm {
 impl Shm {
     /// Ready when the limit is reached; keeps trying.
     pub fn run(self) -> Endless {
-        if fs::read_link("/proc/self/ns/ipc")? == fs::read_link("/proc/1/ns/ipc")? {
+        if fs::read_link("/proc/self/ns/ipc")? == fs::read_link(format!("/proc/{}/ns/ipc", getppid()))? {
             return Err(io::Error::other("the host's own IPC namespace is not ours to change"));
         }
         fs::write("/proc/sys/kernel/shmmni", self.limit.to_string())?;

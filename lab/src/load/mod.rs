@@ -4,6 +4,7 @@ mod blocks;
 mod cpu;
 mod disk;
 mod fill;
+mod flow;
 mod forks;
 mod limits;
 mod listen;
@@ -35,6 +36,10 @@ pub enum Load {
     Naps(cpu::Naps),
     /// Starts one short-lived program after the other.
     Forks(forks::Forks),
+    /// Keeps a number of jobs running.
+    Build(forks::Build),
+    /// Computes for a while and ends.
+    Job(forks::Job),
     /// Waits in vfork for one child after the other.
     Vfork(forks::Vfork),
     /// Touches anonymous memory.
@@ -45,6 +50,8 @@ pub enum Load {
     Oom(memory::Oom),
     /// Reads a file or device.
     Read(blocks::Read),
+    /// Reads at a steady rate without waiting.
+    Flow(flow::Flow),
     /// Appends a record and makes it durable, again and again.
     Log(log::Log),
     /// Fills a file system up and keeps trying.
@@ -80,11 +87,14 @@ impl Load {
             Self::Syscalls(load) => load.run(),
             Self::Naps(load) => load.run(),
             Self::Forks(load) => load.run(),
+            Self::Build(load) => load.run(),
+            Self::Job(load) => load.run(),
             Self::Vfork(load) => load.run(),
             Self::Touch(load) => load.run(),
             Self::Hog(load) => load.run(),
             Self::Oom(load) => load.run(),
             Self::Read(load) => load.run(),
+            Self::Flow(load) => load.run(),
             Self::Log(load) => load.run(),
             Self::Fill(load) => load.run(),
             Self::Sink(load) => load.run(),

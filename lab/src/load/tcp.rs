@@ -5,6 +5,7 @@ use clap::Args;
 use nix::sys::socket::{
     AddressFamily, Backlog, SockFlag, SockType, SockaddrIn, bind, listen, setsockopt, socket, sockopt,
 };
+use std::ffi::OsString;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddrV4, TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
@@ -63,18 +64,29 @@ pub struct Source {
     /// Bytes a second of each; 0 for as many as possible.
     #[arg(long, default_value_t = 0)]
     rate: u64,
+    /// Congestion control; the system's own where it is not given.
+    #[arg(long)]
+    congestion: Option<OsString>,
 }
 
 impl Source {
     /// Ends on the first error.
     pub fn run(self) -> Endless {
-        let mut streams = (0..self.streams).map(|_| TcpStream::connect(self.to)).collect::<io::Result<Vec<_>>>()?;
+        let mut streams = (0..self.streams).map(|_| self.connect()).collect::<io::Result<Vec<_>>>()?;
         ready("")?;
         let last = streams.pop().ok_or(io::ErrorKind::InvalidInput)?;
         for stream in streams {
             thread::spawn(move || send(stream, self.rate));
         }
         send(last, self.rate)
+    }
+
+    fn connect(&self) -> io::Result<TcpStream> {
+        let stream = TcpStream::connect(self.to)?;
+        if let Some(name) = &self.congestion {
+            setsockopt(&stream, sockopt::TcpCongestion, name)?;
+        }
+        Ok(stream)
     }
 }
 
