@@ -27,7 +27,8 @@ impl RuleBook {
             if *file == CLEARED {
                 book.cleared = Cleared::parse_all(file, text).unwrap_or_else(|e| panic!("built-in {e}"));
             } else {
-                book.add(file, text).unwrap_or_else(|e| panic!("built-in rule {e}"));
+                let rule = Rule::parse(file, text).unwrap_or_else(|e| panic!("built-in rule {e}"));
+                book.take(Rule { file: "built in".into(), ..rule });
             }
         }
         book
@@ -38,11 +39,14 @@ impl RuleBook {
     /// # Errors
     /// What is wrong with it, and where; the book is left as it was.
     pub fn add(&mut self, file: &str, text: &str) -> Result<(), RuleError> {
-        let rule = Rule::parse(file, text)?;
+        self.take(Rule::parse(file, text)?);
+        Ok(())
+    }
+
+    fn take(&mut self, rule: Rule) {
         self.rules.retain(|r| (&r.id, r.scope) != (&rule.id, rule.scope));
         self.rules.push(rule);
         self.rules.sort_by(|a, b| (&a.id, a.scope).cmp(&(&b.id, b.scope)));
-        Ok(())
     }
 
     /// Every rule, for people, by id.

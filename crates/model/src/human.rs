@@ -43,14 +43,13 @@ pub fn percent(ratio: f64) -> String {
 /// A share of a whole as a whole percentage; little is not nothing.
 pub fn share(ratio: f64) -> String {
     let percent = ratio * 100.0;
-    if percent > 0.0 && percent < 1.0 { format!("< 1 %") } else { format!("{percent:.0} %") }
+    if percent > 0.0 && percent < 1.0 { "<1 %".to_owned() } else { format!("{percent:.0} %") }
 }
-
 
 /// A time in seconds, in the unit it is spoken of.
 fn seconds(seconds: f64) -> String {
     if seconds == 0.0 {
-        return format!("0 s");
+        return "0 s".to_owned();
     }
     let (_, size, name) = TIME.iter().rev().find(|(from, ..)| seconds.abs() >= *from).unwrap_or(&TIME[0]);
     format!("{} {name}", digits(seconds / size))

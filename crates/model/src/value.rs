@@ -46,8 +46,15 @@ impl fmt::Debug for Counter {
 }
 
 /// A level that goes up and down. Absent until set.
-#[derive(Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Serialize, Deserialize)]
 pub struct Gauge(f64);
+
+/// Absent equals absent, though the sentinel is a NaN.
+impl PartialEq for Gauge {
+    fn eq(&self, other: &Self) -> bool {
+        self.get() == other.get()
+    }
+}
 
 impl Gauge {
     /// The level that was not read.
@@ -209,6 +216,7 @@ mod tests {
         assert_eq!(Counter::default().get(), None);
         assert_eq!(Counter::from(0).get(), Some(0));
         assert_eq!(Gauge::default().get(), None);
+        assert_eq!(Gauge::default(), Gauge::ABSENT);
         assert_eq!(Gauge::from(0.0).get(), Some(0.0));
         assert_eq!(State::default().get(), None);
         assert_eq!(State::from("").get(), Some(""));

@@ -22,9 +22,10 @@ pub(crate) fn boot_ns() -> u64 {
     nanoseconds(clock(libc::CLOCK_BOOTTIME))
 }
 
-/// Processor time the calling thread has used, nanoseconds.
-pub(crate) fn thread_cpu_ns() -> u64 {
-    nanoseconds(clock(libc::CLOCK_THREAD_CPUTIME_ID))
+/// Processor time this process has used, nanoseconds. Of all threads: a source may read in threads of its own, and while
+/// it does the rest of the process waits for it.
+pub(crate) fn process_cpu_ns() -> u64 {
+    nanoseconds(clock(libc::CLOCK_PROCESS_CPUTIME_ID))
 }
 
 /// A duration in whole nanoseconds; 584 years are the most there is room for.

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use whyslow_model::snapshot::{Outcome, Snapshot, SourceReport};
 
 /// How long to wait for one source before it counts as hung.
-const PATIENCE: Duration = Duration::from_secs(1);
+const PATIENCE: Duration = Duration::from_secs(3);
 
 /// How often to read sources of [`Tempo::Slow`].
 const SLOW: Duration = Duration::from_secs(60);
@@ -209,7 +209,7 @@ impl Reader {
 fn read(root: &Root, source: &Shared) -> Snapshot {
     let mut source = source.lock().unwrap_or_else(PoisonError::into_inner);
     let mut part = Snapshot::default();
-    let (started, cpu_ns) = (Instant::now(), os::thread_cpu_ns());
+    let (started, cpu_ns) = (Instant::now(), os::process_cpu_ns());
     let outcome = match catch_unwind(AssertUnwindSafe(|| source.read(root, &mut part))) {
         Ok(Ok(())) => Outcome::Read,
         Ok(Err(miss)) => miss.into(),
@@ -219,7 +219,7 @@ fn read(root: &Root, source: &Shared) -> Snapshot {
         source: source.name().into(),
         tells: source.tells().into(),
         outcome,
-        cpu_ns: os::thread_cpu_ns().saturating_sub(cpu_ns),
+        cpu_ns: os::process_cpu_ns().saturating_sub(cpu_ns),
         wall_ns: os::nanoseconds(started.elapsed()),
     }];
     part
