@@ -41,7 +41,7 @@ fn json_is_the_diagnosis_document_and_check_tells_the_verdict() {
     let out = run(&with_short(&["--json", "--check"]));
     let d: Diagnosis = serde_json::from_slice(&out.stdout).expect("a diagnosis document");
     assert_eq!(d.schema, SCHEMA);
-    assert_eq!(d.window.samples, 4);
+    assert!((2..=4).contains(&d.window.samples), "{}", d.window.samples);
     assert!((0.29..2.0).contains(&d.window.seconds), "{}", d.window.seconds);
     let expected = match d.verdict {
         Verdict::Healthy => 0,
