@@ -1,15 +1,37 @@
-//! What the C library tells of the running kernel: its clocks, its tick, its page size.
+//! What the C library tells of the running kernel: its clocks, its tick, its page size, and what it allows us.
 
+use std::sync::LazyLock;
 use std::time::Duration;
 
 /// Nanoseconds of one clock tick of user space (USER_HZ, proc(5)), in which /proc counts processor time.
 pub(crate) fn tick_ns() -> u64 {
-    1_000_000_000 / sysconf(libc::_SC_CLK_TCK).unwrap_or(100)
+    1_000_000_000 / sysconf(libc::_SC_CLK_TCK).unwrap_or(100).clamp(1, 1_000_000_000)
+}
+
+/// Clock ticks as nanoseconds.
+pub(crate) fn ticks_to_ns(ticks: u64) -> u64 {
+    static TICK_NS: LazyLock<u64> = LazyLock::new(tick_ns);
+    ticks.saturating_mul(*TICK_NS)
 }
 
 /// Bytes of one page of memory.
 pub(crate) fn page_size() -> u64 {
-    sysconf(libc::_SC_PAGESIZE).unwrap_or(4096)
+    static PAGE_SIZE: LazyLock<u64> = LazyLock::new(|| sysconf(libc::_SC_PAGESIZE).unwrap_or(4096));
+    *PAGE_SIZE
+}
+
+/// How many files this process may have open (getrlimit(2)).
+pub(crate) fn open_files_limit() -> u64 {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: `limit` is a valid rlimit to be written to; on failure it stays zero.
+    unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) };
+    limit.rlim_cur
+}
+
+/// Whether this process acts as root.
+pub(crate) fn is_root() -> bool {
+    // SAFETY: geteuid takes nothing and cannot fail.
+    unsafe { libc::geteuid() == 0 }
 }
 
 /// Wall clock, nanoseconds since 1970.

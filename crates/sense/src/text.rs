@@ -31,6 +31,38 @@ pub(crate) fn chosen(text: &str) -> Option<&str> {
     rest.split_once(']').map(|(choice, _)| choice)
 }
 
+/// Undoes escapes of four bytes, of which `decode` knows the form; what it does not know stays as it is.
+pub(crate) fn unescape(text: &str, decode: fn([u8; 4]) -> Option<u8>) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&first, tail)) = rest.split_first() {
+        match rest.first_chunk().and_then(|escape| decode(*escape)) {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = &rest[4..];
+            }
+            None => {
+                bytes.push(first);
+                rest = tail;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// The byte that `\040` stands for: so paths are written (`seq_path`, fs/seq_file.c).
+pub(crate) fn octal(escape: [u8; 4]) -> Option<u8> {
+    let [b'\\', a @ b'0'..=b'3', b @ b'0'..=b'7', c @ b'0'..=b'7'] = escape else { return None };
+    Some((a - b'0') * 64 + (b - b'0') * 8 + (c - b'0'))
+}
+
+/// The byte that `\x20` stands for: so the kernel's log is written (Documentation/ABI/testing/dev-kmsg).
+pub(crate) fn hexadecimal(escape: [u8; 4]) -> Option<u8> {
+    let [b'\\', b'x', high, low] = escape else { return None };
+    let digit = |d: u8| char::from(d).to_digit(16);
+    u8::try_from(digit(high)? << 4 | digit(low)?).ok()
+}
+
 /// The number in the name of a numbered entry: 3 for `cpu3` with prefix `cpu`; `None` for `cpuidle`.
 pub(crate) fn numbered(name: &str, prefix: &str) -> Option<u32> {
     name.strip_prefix(prefix)?.parse().ok()

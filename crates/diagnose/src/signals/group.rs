@@ -6,15 +6,25 @@ use whyslow_model::diagnosis::Subject;
 use whyslow_model::value::Counter;
 use whyslow_model::window::{Change, Window};
 
-/// The page size memory events are counted in.
-const PAGE: f64 = 4096.0;
+/// A control group over the window.
+pub struct GroupUse<'w> {
+    change: Change<'w, Group>,
+    page_size: f64,
+}
+
+impl<'w> std::ops::Deref for GroupUse<'w> {
+    type Target = Change<'w, Group>;
+    fn deref(&self) -> &Self::Target {
+        &self.change
+    }
+}
 
 fn stalled(g: &Change<'_, Group>, f: impl Fn(&Group) -> Counter) -> Option<f64> {
     ratio(g.rate(f)).map(|s| s.min(1.0))
 }
 
-fn pages(g: &Change<'_, Group>, f: impl Fn(&Group) -> Counter) -> Option<f64> {
-    g.rate(f).map(|p| p * PAGE)
+fn pages(g: &GroupUse<'_>, f: impl Fn(&Group) -> Counter) -> Option<f64> {
+    g.rate(f).map(|p| p * g.page_size)
 }
 
 /// Mean fill over the samples: a group that reclaims stands at its limit throughout.
@@ -23,7 +33,7 @@ fn fill(g: &Change<'_, Group>) -> Option<f64> {
     over(Some(fills.iter().sum()), Some(fills.len() as f64))
 }
 
-signals! { g: &Change<'_, Group>;
+signals! { g: &GroupUse<'_>;
     "group.cpu" "count" "processors' worth of time it used", "Δusage / Δt", "cpu.stat, cpuacct.usage" => ratio(g.rate(|g| g.cpu_usage));
     "group.cpu_quota" "count" "processors' worth of time it may use", "quota / period", "cpu.max, cpu.cfs_quota_us" => over(g.last().quota.get(), g.last().period.get());
     "group.throttled_periods" "ratio" "share of the quota's periods in which it ran out", "Δnr_throttled / Δnr_periods", "cpu.stat (sched-bwc.rst)" => over(g.rate(|g| g.throttled_periods), g.rate(|g| g.periods));
@@ -51,13 +61,15 @@ signals! { g: &Change<'_, Group>;
 
 /// Every control group but the root, which has no limits and whose numbers are the host's.
 pub fn entities(window: &Window) -> Vec<Entity> {
+    let page_size = super::page_size(window);
     window
         .changes::<Group>()
-        .iter()
+        .into_iter()
         .filter(|g| &**g.key() != "/")
-        .map(|g| {
-            let name = g.key().to_string();
-            Entity { subject: Subject::new("cgroup", name.clone()), cgroup: Some(name), values: read(g) }
+        .map(|change| {
+            let name = change.key().to_string();
+            let values = read(&GroupUse { change, page_size });
+            Entity { subject: Subject::new("cgroup", name.clone()), cgroup: Some(name), values }
         })
         .collect()
 }

@@ -1,5 +1,6 @@
 //! The machine as a whole: processor time by mode, stalls, memory, network totals.
 
+use super::page_size;
 use super::task::TaskUse;
 use crate::signal::{over, ratio, signals, sum};
 use whyslow_model::catalogue::{
@@ -7,9 +8,6 @@ use whyslow_model::catalogue::{
 };
 use whyslow_model::value::{Counter, Gauge};
 use whyslow_model::window::{Change, Window};
-
-/// The page size all x86-64 and most other machines count memory events in.
-const PAGE: f64 = 4096.0;
 
 /// What the host's signals are computed from.
 pub struct HostUse<'w> {
@@ -80,6 +78,11 @@ impl<'w> HostUse<'w> {
 
     fn vm(&self, f: impl Fn(&Vmstat) -> Counter + Copy) -> Option<f64> {
         self.vmstat.as_ref()?.rate(f)
+    }
+
+    /// A count of pages as bytes per second.
+    fn vm_bytes(&self, f: impl Fn(&Vmstat) -> Counter + Copy) -> Option<f64> {
+        self.vm(f).map(|pages| pages * page_size(self.window))
     }
 
     fn memory(&self, f: impl Fn(&Meminfo) -> Gauge + Copy) -> Option<f64> {
@@ -154,9 +157,9 @@ signals! { h: &HostUse<'_>;
     "mem.available_share" "ratio" "the same as a share of memory", "MemAvailable / MemTotal", "/proc/meminfo" => h.of_memory(|m| m.mem_available);
     "mem.cached_share" "ratio" "share of memory that is page cache", "Cached / MemTotal", "/proc/meminfo" => h.of_memory(|m| m.cached);
     "mem.swap_used" "bytes" "swap in use", "SwapTotal - SwapFree", "/proc/meminfo" => h.memory(|m| m.swap_total).zip(h.memory(|m| m.swap_free)).map(|(t, f)| t - f);
-    "mem.swap_in_rate" "bytes/s" "memory swapped in", "Δpswpin x page size / Δt", "/proc/vmstat" => h.vm(|v| v.pswpin).map(|p| p * PAGE);
-    "mem.swap_out_rate" "bytes/s" "memory swapped out", "Δpswpout x page size / Δt", "/proc/vmstat" => h.vm(|v| v.pswpout).map(|p| p * PAGE);
-    "mem.refault_rate" "bytes/s" "file pages read again soon after eviction", "Δworkingset_refault_file x page size / Δt", "/proc/vmstat (mm/workingset.c)" => h.vm(|v| v.workingset_refault_file).map(|p| p * PAGE);
+    "mem.swap_in_rate" "bytes/s" "memory swapped in", "Δpswpin x page size / Δt", "/proc/vmstat" => h.vm_bytes(|v| v.pswpin);
+    "mem.swap_out_rate" "bytes/s" "memory swapped out", "Δpswpout x page size / Δt", "/proc/vmstat" => h.vm_bytes(|v| v.pswpout);
+    "mem.refault_rate" "bytes/s" "file pages read again soon after eviction", "Δworkingset_refault_file x page size / Δt", "/proc/vmstat (mm/workingset.c)" => h.vm_bytes(|v| v.workingset_refault_file);
     "mem.read_rate" "bytes/s" "bytes read from block devices", "Δpgpgin / Δt", "/proc/vmstat" => h.vm(|v| v.pgpgin);
     "mem.direct_scan_rate" "1/s" "pages scanned by tasks that wanted memory", "Δpgscan_direct / Δt", "/proc/vmstat" => h.vm(|v| v.pgscan_direct);
     "mem.oom_kills" "count" "processes killed for memory in the window", "Δoom_kill", "/proc/vmstat" => h.vmstat.as_ref().and_then(|v| v.grown(|v| v.oom_kill));

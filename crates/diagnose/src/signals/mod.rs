@@ -1,5 +1,8 @@
 //! The physics, one file per kind of entity.
 
+use whyslow_model::catalogue::MachineInfo;
+use whyslow_model::window::Window;
+
 pub mod connection;
 pub mod core;
 pub mod disk;
@@ -19,4 +22,9 @@ pub mod thread;
 /// A network namespace as a subject names it: `None` for the observer's own.
 pub(crate) fn netns(ns: &str) -> Option<String> {
     (!ns.is_empty()).then(|| ns.to_owned())
+}
+
+/// Bytes of a page, in which the kernel counts memory events; 4 KiB, as on most machines, where it was not read.
+pub(crate) fn page_size(window: &Window) -> f64 {
+    window.the::<MachineInfo>().and_then(|m| m.page_size.get()).unwrap_or(4096.0)
 }

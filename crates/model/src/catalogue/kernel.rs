@@ -14,6 +14,7 @@ family_group! {
         release: state text "os.version" "kernel release";
         boot: state text "host.boot_id" "identity of this boot";
         processors: gauge count "system.cpu.logical.count" "processors online";
+        page_size: gauge bytes "system.memory.page_size" "bytes of one page of memory";
         virtualization: state text "host.virtualization" "none, or the hypervisor's name";
         clock_source: state text "system.clocksource" "clock source in use";
         clock_sources: state text "system.clocksource.available" "clock sources there are";

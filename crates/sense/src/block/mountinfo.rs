@@ -1,6 +1,7 @@
 //! /proc/self/mountinfo (Documentation/filesystems/proc.rst, 3.5).
 
 use super::device;
+use crate::text::{octal, unescape};
 use crate::{Miss, Root};
 use whyslow_model::value::Name;
 
@@ -76,37 +77,18 @@ fn parse_line(line: &str) -> Option<MountLine> {
     let (kind, source) = (file_system.next()?, file_system.next()?);
     Some(MountLine {
         number: number.to_owned(),
-        root: unescape(root),
-        point: unescape(point),
+        root: path(root),
+        point: path(point),
         options: options.to_owned(),
-        kind: unescape(kind),
-        source: unescape(source),
+        kind: path(kind),
+        source: path(source),
         super_options: file_system.next().unwrap_or_default().to_owned(),
     })
 }
 
-/// Blank, tab, newline, backslash and `#` are written as a backslash and three octal digits.
-fn unescape(word: &str) -> String {
-    let mut bytes = Vec::with_capacity(word.len());
-    let mut rest = word.as_bytes();
-    while let Some((&first, tail)) = rest.split_first() {
-        match octal(rest) {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = &rest[4..];
-            }
-            None => {
-                bytes.push(first);
-                rest = tail;
-            }
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
-}
-
-fn octal(text: &[u8]) -> Option<u8> {
-    let [b'\\', a @ b'0'..=b'3', b @ b'0'..=b'7', c @ b'0'..=b'7', ..] = text else { return None };
-    Some((a - b'0') * 64 + (b - b'0') * 8 + (c - b'0'))
+/// A name as it is, escapes undone.
+fn path(word: &str) -> String {
+    unescape(word, octal)
 }
 
 #[cfg(test)]
@@ -140,7 +122,7 @@ mod tests {
         #[test]
         fn any_text_is_survived(text in "([ -~]{0,20}[ \\\\-]){0,20}|.*") {
             let _ = parse(&text);
-            let _ = unescape(&text);
+            let _ = path(&text);
         }
     }
 }

@@ -3,6 +3,7 @@
 
 use super::device::{self, SECTOR};
 use crate::source::Tempo;
+use crate::text::chosen;
 use crate::{Miss, Root, Source};
 use whyslow_model::catalogue::Queue;
 use whyslow_model::snapshot::Snapshot;
@@ -55,7 +56,7 @@ fn of_partition(root: &Root, folder: &str, name: &str) -> Queue {
 fn of_disk(root: &Root, folder: &str, name: &str) -> Queue {
     let number = |file: &str, scale| gauge(root, folder, file, scale);
     Queue {
-        scheduler: state(word(root, folder, "queue/scheduler").as_deref().map(chosen)),
+        scheduler: state(word(root, folder, "queue/scheduler").as_deref().map(|s| chosen(s).unwrap_or(s))),
         rotational: number("queue/rotational", 1),
         nr_requests: number("queue/nr_requests", 1),
         max_request: number("queue/max_sectors_kb", KIB),
@@ -92,12 +93,6 @@ fn model(root: &Root, folder: &str) -> Option<String> {
         Some(vendor) => format!("{vendor} {model}"),
         None => model,
     })
-}
-
-/// The scheduler in force is the one in brackets; a device without a choice has `none` alone.
-fn chosen(schedulers: &str) -> &str {
-    let in_brackets = schedulers.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
-    in_brackets.map_or(schedulers, |(name, _)| name)
 }
 
 /// `host:channel:target:lun`, the last part of where a SCSI disk's `device` points; `None` for other devices.
@@ -190,7 +185,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_word_is_survived(text in "[\\[\\]a-z0-9:/ ]{0,30}|.*") {
-            let _ = chosen(&text);
+            let _ = chosen(&text).unwrap_or(&text);
             let _ = scsi_address(&text);
         }
     }

@@ -2,9 +2,9 @@
 //! Documentation/admin-guide/sysctl/kernel.rst). Those of the observer's own IPC namespace.
 
 use super::gauge;
+use crate::os::page_size;
 use crate::root::Root;
 use crate::source::{Miss, Source};
-use crate::task::units::PAGE_SIZE;
 use std::collections::BTreeMap;
 use whyslow_model::catalogue::Ipc;
 use whyslow_model::key;
@@ -23,7 +23,7 @@ impl Source for SysvIpc {
     }
 
     fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), Miss> {
-        let shm = Shm::parse(&root.text("proc/sysvipc/shm")?, *PAGE_SIZE);
+        let shm = Shm::parse(&root.text("proc/sysvipc/shm")?, page_size());
         let arrays = root.maybe("proc/sysvipc/sem").map(|t| column(&t, "nsems"));
         let queues = root.maybe("proc/sysvipc/msg").map(|t| column(&t, "msqid").len() as u64);
         let shm_pages = root.number("proc/sys/kernel/shmall");
@@ -37,7 +37,7 @@ impl Source for SysvIpc {
             shm_bytes: shm.bytes.into(),
             // Unlimited is spelt as nearly 2^64 pages: their bytes fit a float, not an integer.
             shm_bytes_max: shm_pages
-                .map(|pages| pages as f64 * *PAGE_SIZE as f64)
+                .map(|pages| pages as f64 * page_size() as f64)
                 .map_or_else(Default::default, Into::into),
             shm_segment_max: gauge(root.number("proc/sys/kernel/shmmax")),
             shm_largest: shm.largest.into(),

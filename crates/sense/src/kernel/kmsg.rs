@@ -2,6 +2,7 @@
 
 use crate::root::Root;
 use crate::source::{Miss, Source};
+use crate::text::{hexadecimal, unescape};
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt;
@@ -81,34 +82,8 @@ fn parse(record: &[u8]) -> Option<LogLine> {
     // The facility is in the bits above.
     row.level = (priority & 7).into();
     row.time = microseconds.saturating_mul(1000).into();
-    row.text = unescape(rest.lines().next().unwrap_or_default()).into();
+    row.text = unescape(rest.lines().next().unwrap_or_default(), hexadecimal).into();
     Some(row)
-}
-
-/// Undoes `\xNN`, which the kernel writes for bytes that do not print, and for the backslash itself.
-fn unescape(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((&first, tail)) = rest.split_first() {
-        match escaped(rest) {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = &rest[4..];
-            }
-            None => {
-                bytes.push(first);
-                rest = tail;
-            }
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
-}
-
-/// The byte that `\xNN` at the start of `text` stands for.
-fn escaped(text: &[u8]) -> Option<u8> {
-    let [b'\\', b'x', high, low, ..] = *text else { return None };
-    let digit = |d: u8| char::from(d).to_digit(16);
-    u8::try_from(digit(high)? << 4 | digit(low)?).ok()
 }
 
 #[cfg(test)]
@@ -128,9 +103,9 @@ mod tests {
 
     #[test]
     fn escapes_become_what_they_stand_for() {
-        assert_eq!(unescape("Gr\\xc3\\xbc\\xc3\\x9fe"), "Grüße");
-        assert_eq!(unescape("a\\x5cx41"), "a\\x41");
-        assert_eq!(unescape("\\xg1 \\x4"), "\\xg1 \\x4");
+        assert_eq!(unescape("Gr\\xc3\\xbc\\xc3\\x9fe", hexadecimal), "Grüße");
+        assert_eq!(unescape("a\\x5cx41", hexadecimal), "a\\x41");
+        assert_eq!(unescape("\\xg1 \\x4", hexadecimal), "\\xg1 \\x4");
     }
 
     /// A log that gives these answers, one a read, and then says that there is nothing more.

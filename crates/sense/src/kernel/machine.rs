@@ -1,6 +1,7 @@
 //! What machine this is (Documentation/admin-guide/sysctl/kernel.rst, Documentation/ABI/testing/sysfs-devices-system-cpu).
 
 use super::{gauge, hypervisor, state};
+use crate::os::page_size;
 use crate::root::Root;
 use crate::source::{Miss, Source, Tempo};
 use whyslow_model::catalogue::MachineInfo;
@@ -32,6 +33,7 @@ impl Source for Machine {
             name: state(root.word("proc/sys/kernel/hostname")),
             release: state(root.word("proc/sys/kernel/osrelease")),
             boot: state(root.word("proc/sys/kernel/random/boot_id")),
+            page_size: if root.is_live() { page_size().into() } else { whyslow_model::value::Gauge::ABSENT },
             processors: gauge(online.as_deref().and_then(count)),
             virtualization: state(hypervisor::find(root).map(str::to_owned)),
             clock_source: state(root.word(&format!("{CLOCK_SOURCE}/current_clocksource"))),

@@ -1,9 +1,9 @@
 //! What observing costs (getrusage(2), proc_pid_statm(5)).
 
 use super::gauge;
+use crate::os::page_size;
 use crate::root::Root;
 use crate::source::{Miss, Source};
-use crate::task::units::PAGE_SIZE;
 use whyslow_model::catalogue::Observer;
 use whyslow_model::key;
 use whyslow_model::snapshot::Snapshot;
@@ -50,7 +50,7 @@ fn nanoseconds(time: libc::timeval) -> u64 {
 
 /// Bytes resident, of `size resident shared ...` in pages.
 fn resident(statm: &str) -> Option<u64> {
-    statm.split_ascii_whitespace().nth(1)?.parse::<u64>().ok()?.checked_mul(*PAGE_SIZE)
+    statm.split_ascii_whitespace().nth(1)?.parse::<u64>().ok()?.checked_mul(page_size())
 }
 
 #[cfg(test)]

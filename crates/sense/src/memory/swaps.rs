@@ -1,10 +1,10 @@
 //! /proc/swaps: swap areas. proc(5); `swap_show` in mm/swapfile.c.
 
-use crate::text::{decimal, number, word};
+use crate::text::{decimal, number, octal, unescape, word};
 use crate::{Miss, Root, Source};
 use whyslow_model::catalogue::Swap;
 use whyslow_model::snapshot::Snapshot;
-use whyslow_model::value::{Gauge, Name};
+use whyslow_model::value::Gauge;
 
 const PATH: &str = "proc/swaps";
 
@@ -36,7 +36,7 @@ pub(super) fn parse(text: &str, rows: &mut Vec<Swap>) -> Result<(), Miss> {
 fn row(mut line: &str) -> Option<Swap> {
     let fields = &mut line;
     Some(Swap {
-        area: unescape(word(fields)?),
+        area: unescape(word(fields)?, octal).into(),
         kind: word(fields)?.into(),
         size: kib(number(fields)?),
         used: kib(number(fields)?),
@@ -46,29 +46,6 @@ fn row(mut line: &str) -> Option<Swap> {
 
 fn kib(value: u64) -> Gauge {
     value.saturating_mul(1024).into()
-}
-
-/// A path as it is: the kernel writes blanks and backslashes in it as octal, `\040` (`seq_path`, fs/seq_file.c).
-fn unescape(path: &str) -> Name {
-    if !path.contains('\\') {
-        return path.into();
-    }
-    let mut parts = path.split('\\');
-    let mut plain = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        let code = part.get(..3).and_then(|octal| u8::from_str_radix(octal, 8).ok()).filter(u8::is_ascii);
-        match code {
-            Some(code) => {
-                plain.push(code.into());
-                plain.push_str(&part[3..]);
-            }
-            None => {
-                plain.push('\\');
-                plain.push_str(part);
-            }
-        }
-    }
-    plain.into()
 }
 
 #[cfg(test)]
@@ -100,6 +77,6 @@ mod tests {
 
     #[test]
     fn what_is_not_octal_stays_as_it_is() {
-        assert_eq!(&*unescape(r"/a\0é\134b\"), r"/a\0é\b\");
+        assert_eq!(unescape(r"/a\0é\134b\", octal), r"/a\0é\b\");
     }
 }

@@ -4,6 +4,7 @@
 use super::namespaces::Namespaces;
 use super::net_file;
 use crate::Root;
+use crate::os::page_size;
 use crate::source::{Miss, Source};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,16 +18,13 @@ pub(crate) struct Protocols {
     namespaces: Arc<Namespaces>,
     /// Metrics by their [squashed](squash) name.
     metrics: HashMap<String, &'static str>,
-    page_size: u64,
 }
 
 impl Protocols {
     /// Over these namespaces.
     pub fn new(namespaces: Arc<Namespaces>) -> Self {
         let metrics = Protocol::INFO.metrics.iter().map(|m| (squash(m.name), m.name)).collect();
-        // SAFETY: sysconf takes no pointer.
-        let page_size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
-        Self { namespaces, metrics, page_size: page_size.try_into().unwrap_or(4096) }
+        Self { namespaces, metrics }
     }
 
     fn read_namespace(&self, root: &Root, namespace: &Name) -> Result<Protocol, Miss> {
@@ -63,7 +61,7 @@ impl Protocols {
     }
 
     fn take_machine_wide(&self, sockstat: &str, row: &mut Protocol) {
-        let pages = |protocol| Some(sockstat_value(sockstat, protocol, "mem")?.saturating_mul(self.page_size));
+        let pages = |protocol| Some(sockstat_value(sockstat, protocol, "mem")?.saturating_mul(page_size()));
         row.tcp_orphans = sockstat_value(sockstat, "TCP", "orphan").map(Into::into).unwrap_or_default();
         row.tcp_memory = pages("TCP").map(Into::into).unwrap_or_default();
         row.udp_memory = pages("UDP").map(Into::into).unwrap_or_default();
@@ -156,7 +154,7 @@ mod tests {
             .collect();
         assert_eq!(absent, Vec::<&str>::new());
         assert_eq!(row.tcp_in_use.get(), Some(9.0));
-        assert_eq!(row.tcp_memory.get(), Some(3.0 * Protocols::new(Arc::default()).page_size as f64));
+        assert_eq!(row.tcp_memory.get(), Some(3.0 * page_size() as f64));
     }
 
     #[test]

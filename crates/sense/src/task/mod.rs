@@ -12,7 +12,6 @@ mod stat;
 mod status;
 mod tally;
 mod thread;
-pub(crate) mod units;
 
 use crate::source::Source;
 

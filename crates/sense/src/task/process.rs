@@ -7,8 +7,8 @@ use super::folder::{Folder, Refusal};
 use super::stat::Stat;
 use super::tally::{Ledger, Tally};
 use super::thread::{self, counter, gauge};
-use super::units::{PAGE_SIZE, ticks_to_ns};
 use super::{cgroup, io, limits, status};
+use crate::os::{page_size, ticks_to_ns};
 use std::fs::File;
 use whyslow_model::catalogue::{Process, Thread};
 use whyslow_model::key::TaskKey;
@@ -111,7 +111,7 @@ impl Known {
         row.major_faults = stat.major_faults.into();
         row.threads = stat.threads.into();
         row.nice = Gauge::from(stat.nice as f64);
-        row.rss = stat.rss_pages.saturating_mul(*PAGE_SIZE).into();
+        row.rss = stat.rss_pages.saturating_mul(page_size()).into();
         row.virtual_size = stat.virtual_size.into();
         row.kernel_thread = u64::from(stat.is_kernel_thread()).into();
     }

@@ -2,7 +2,7 @@
 
 use super::folder::{Folder, Refusal};
 use super::process::{Known, Round};
-use super::units::{is_root, open_files_limit};
+use crate::os::{is_root, open_files_limit};
 use crate::root::Root;
 use crate::source::{Miss, Source};
 use std::collections::HashMap;

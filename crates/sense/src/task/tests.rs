@@ -1,7 +1,7 @@
 //! The whole wing, on trees built for the purpose and on the live machine.
 
 use super::source::Tasks;
-use super::units::open_files_limit;
+use crate::os::open_files_limit;
 use crate::root::Root;
 use crate::source::{Miss, Source};
 use std::fs::{self, File};

@@ -5,7 +5,7 @@ use super::schedstat;
 use super::stat::Stat;
 use super::status;
 use super::tally::{Ledger, Tally};
-use super::units::ticks_to_ns;
+use crate::os::ticks_to_ns;
 use std::fs::File;
 use whyslow_model::catalogue::Thread;
 use whyslow_model::key::TaskKey;
