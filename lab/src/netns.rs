@@ -54,15 +54,15 @@ impl NetNs {
     }
 }
 
-/// Two namespaces joined by a veth pair, `wire0` on either side, 10.213.N.1 and 10.213.N.2.
+/// Two namespaces joined by a veth pair: `wire0`, 10.213.N.1, in one and `wire1`, 10.213.N.2, in the other.
 ///
 /// # Errors
 /// What ip(8) says.
 pub fn wired_pair(stage: &mut Stage, net: u64) -> Result<(NetNs, NetNs)> {
     let (a, b) = (NetNs::new(stage, "near")?, NetNs::new(stage, "far")?);
-    a.ip(&["link", "add", "wire0", "type", "veth", "peer", "name", "wire0", "netns", &b.0])?;
+    a.ip(&["link", "add", "wire0", "type", "veth", "peer", "name", "wire1", "netns", &b.0])?;
     a.up("wire0", &format!("10.213.{net}.1/24"))?;
-    b.up("wire0", &format!("10.213.{net}.2/24"))?;
+    b.up("wire1", &format!("10.213.{net}.2/24"))?;
     Ok((a, b))
 }
 
