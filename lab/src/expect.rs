@@ -101,6 +101,11 @@ impl Who {
         }
     }
 
+    /// Whether a finding's subject is the one meant, or is a socket or the like that belongs to it.
+    pub fn has(&self, subject: &Subject) -> bool {
+        self.is(subject) || matches!(self, Self::Process(pid) if subject.pid == Some(*pid))
+    }
+
     /// Whether a culprit is the one meant.
     pub fn did(&self, culprit: &Culprit) -> bool {
         match self {

@@ -24,13 +24,14 @@ pub fn faults_of(answer: &Diagnosis, expect: &Expect) -> Vec<String> {
 
 fn wrong_first(found: Option<&Finding>, first: &First) -> Vec<String> {
     let Some(found) = found else { return vec!["nothing was found".into()] };
-    let mut wrong = Vec::new();
     if found.id != first.id {
-        wrong.push(format!("first is {}", found.key()));
-    } else if !first.subjects.iter().any(|who| who.is(&found.subject)) {
+        return vec![format!("first is {}", found.key())];
+    }
+    let mut wrong = Vec::new();
+    if !first.subjects.iter().any(|who| who.is(&found.subject)) {
         wrong.push(format!("the subject is {} {}", found.subject.kind, found.subject.name));
     }
-    let blamed = |who: &Who| found.culprits.first().is_some_and(|c| who.did(c)) || who.is(&found.subject);
+    let blamed = |who: &Who| found.culprits.first().is_some_and(|c| who.did(c)) || who.has(&found.subject);
     if !first.culprits.is_empty() && !first.culprits.iter().any(blamed) {
         let name = found.culprits.first().map_or("nobody", |c| &c.name);
         wrong.push(format!("the culprit is {name}"));
