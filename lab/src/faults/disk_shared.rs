@@ -29,10 +29,11 @@ fn make(stage: &mut Stage) -> Result<Expect> {
     }
     disk.engage()?;
     let jobs = channels * stage.dice.between(2, 3);
-    let mut readers = Vec::new();
+    let mut users = Vec::new();
     for guest in guests {
         let read = Launch::new("read").with("path", guest.node.display()).with("jobs", jobs).with("size", 64 << 10);
-        readers.push(Who::Process(read.flag("random").flag("direct").start(stage)?.pid));
+        users.push(Who::device(&guest.name));
+        users.push(Who::Process(read.flag("random").flag("direct").start(stage)?.pid));
     }
-    Ok(Expect::first("disk.shared", [Who::device(&disk.device.name)]).by(readers).never(&["disk.depth_one"]))
+    Ok(Expect::first("disk.shared", [Who::device(&disk.device.name)]).by(users).never(&["disk.depth_one"]))
 }
