@@ -26,11 +26,7 @@ impl Facts {
         let changes = window.changes::<Process>();
         let processes = task::processes(window, &changes);
         let threads = task::threads(window, &processes);
-        let host = Entity {
-            subject: Subject::host(),
-            cgroup: None,
-            values: host::read(&host::HostUse::new(window, &processes)),
-        };
+        let host = Entity::new(Subject::host(), host::read(&host::HostUse::new(window, &processes)));
         let topology = Topology::of(window);
         let stall = number(&host, Scope::Host, "stall.io");
         let entities = BTreeMap::from([

@@ -30,7 +30,7 @@ pub fn judge(rules: &[Rule], facts: &Facts) -> (Vec<Judged>, Vec<RuledOut>) {
     let mut ruled_out = Vec::new();
     for rule in rules {
         let mut of_rule: Vec<Judged> = Vec::new();
-        for entity in facts.entities(rule.scope) {
+        for entity in facts.entities(rule.scope).iter().filter(|e| !e.idle) {
             let mut stage = Stage::new(rule.scope, entity, &facts.host);
             if rule.when.truth(&stage) != Truth::True {
                 continue;

@@ -72,8 +72,22 @@ pub struct Entity {
     pub subject: Subject,
     /// The control group it belongs to, where it belongs to one.
     pub cgroup: Option<String>,
+    /// True where it did nothing in the window and stands near no limit: no rule is asked of it, but it can be to blame.
+    pub idle: bool,
     /// Its signals' values, in the order of its scope's table.
     pub values: Vec<Option<Reading>>,
+}
+
+impl Entity {
+    /// A thing that takes part.
+    pub fn new(subject: Subject, values: Vec<Option<Reading>>) -> Self {
+        Self { subject, cgroup: None, idle: false, values }
+    }
+
+    /// The same as a member of a control group.
+    pub fn within(self, cgroup: Option<String>) -> Self {
+        Self { cgroup, ..self }
+    }
 }
 
 impl Scope {

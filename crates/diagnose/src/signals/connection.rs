@@ -78,7 +78,7 @@ pub fn entities(window: &Window) -> Vec<Entity> {
                 netns: super::netns(&key.ns),
                 ..Subject::new("connection", format!("{}->{}", key.local, key.remote))
             };
-            Entity { subject, cgroup: None, values: read(c) }
+            Entity::new(subject, read(c))
         })
         .collect()
 }

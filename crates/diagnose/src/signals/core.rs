@@ -44,7 +44,7 @@ pub fn entities(window: &Window) -> Vec<Entity> {
             let at = softnet.iter().position(|s| s.key() == cpu.key());
             let subject = Subject::new("cpu", format!("cpu{}", cpu.key()));
             let values = read(&CoreUse { cpu, softnet: at.map(|i| softnet.swap_remove(i)) });
-            Entity { subject, cgroup: None, values }
+            Entity::new(subject, values)
         })
         .collect()
 }

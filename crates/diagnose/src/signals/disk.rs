@@ -116,7 +116,7 @@ pub fn entities(window: &Window, topology: &Topology, stall: Option<f64>) -> Vec
                 below: below.concat(),
                 member: topology.above(name).next().is_some(),
             };
-            Entity { subject: Subject::new("device", name.to_string()), cgroup: None, values: read(&disk) }
+            Entity::new(Subject::new("device", name.to_string()), read(&disk))
         })
         .collect()
 }

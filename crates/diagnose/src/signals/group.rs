@@ -69,7 +69,7 @@ pub fn entities(window: &Window) -> Vec<Entity> {
         .map(|change| {
             let name = change.key().to_string();
             let values = read(&GroupUse { change, page_size });
-            Entity { subject: Subject::new("cgroup", name.clone()), cgroup: Some(name), values }
+            Entity::new(Subject::new("cgroup", name.clone()), values).within(Some(name))
         })
         .collect()
 }

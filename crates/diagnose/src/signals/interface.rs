@@ -96,7 +96,7 @@ pub fn entities(window: &Window) -> Vec<Entity> {
             let interface =
                 InterfaceUse { change, link: links.get(key).copied(), qdiscs: qdiscs.iter().filter(on_it).collect() };
             let subject = Subject { netns: super::netns(&key.ns), ..Subject::new("interface", key.name.to_string()) };
-            Entity { subject, cgroup: None, values: read(&interface) }
+            Entity::new(subject, read(&interface))
         })
         .collect()
 }

@@ -31,10 +31,9 @@ pub fn entities(window: &Window) -> Vec<Entity> {
     }
     kills(lines.into_values())
         .iter()
-        .map(|k| Entity {
-            subject: Subject { pid: Some(k.pid), ..Subject::new("process", k.command.clone()) },
-            cgroup: k.group.clone(),
-            values: read(k),
+        .map(|k| {
+            Entity::new(Subject { pid: Some(k.pid), ..Subject::new("process", k.command.clone()) }, read(k))
+                .within(k.group.clone())
         })
         .collect()
 }

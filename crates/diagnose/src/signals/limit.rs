@@ -58,6 +58,6 @@ pub fn entities(window: &Window) -> Vec<Entity> {
     ]
     .into_iter()
     .flatten()
-    .map(|l| Entity { subject: Subject::new("limit", l.name), cgroup: None, values: read(&l) })
+    .map(|l| Entity::new(Subject::new("limit", l.name), read(&l)))
     .collect()
 }

@@ -27,9 +27,5 @@ fn available_share(m: &Mount) -> Option<f64> {
 
 /// Every mount.
 pub fn entities(window: &Window) -> Vec<Entity> {
-    window
-        .changes::<Mount>()
-        .iter()
-        .map(|m| Entity { subject: Subject::new("mount", m.key().to_string()), cgroup: None, values: read(m) })
-        .collect()
+    window.changes::<Mount>().iter().map(|m| Entity::new(Subject::new("mount", m.key().to_string()), read(m))).collect()
 }

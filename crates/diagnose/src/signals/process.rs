@@ -53,20 +53,19 @@ pub fn subject(task: &TaskUse) -> Subject {
     Subject { pid: Some(task.key.pid), ..Subject::new("process", task.command.clone()) }
 }
 
-/// The processes that did anything, or stand near a limit; the many that sleep through the window have no part in any
-/// finding.
+/// Every process. Most sleep through the window and stand near no limit; of those no rule is asked anything.
 pub fn entities(tasks: &[TaskUse], changes: &[Change<'_, Process>]) -> Vec<Entity> {
     tasks
         .iter()
         .zip(changes)
-        .filter_map(|(task, change)| {
+        .map(|(task, change)| {
             let p = ProcessUse { task, change };
             let active = task.cpu != Some(0.0)
                 || task.uninterruptible > 0.0
                 || task.short_lived.is_some()
                 || p.storage().is_some_and(|b| b > 0.0)
                 || p.at_limit().is_some_and(|s| s > 0.5);
-            active.then(|| Entity { subject: subject(task), cgroup: task.cgroup.clone(), values: read(&p) })
+            Entity { idle: !active, ..Entity::new(subject(task), read(&p)).within(task.cgroup.clone()) }
         })
         .collect()
 }

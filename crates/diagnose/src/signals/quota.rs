@@ -65,7 +65,7 @@ pub fn entities(window: &Window) -> Vec<Entity> {
                 group: groups.iter().find(|g| *g.key() == link.upper),
             };
             let name = link.upper.to_string();
-            Entity { subject: Subject::new("cgroup", name.clone()), cgroup: Some(name), values: read(&quota) }
+            Entity::new(Subject::new("cgroup", name.clone()), read(&quota)).within(Some(name))
         })
         .collect()
 }

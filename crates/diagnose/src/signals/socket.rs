@@ -39,7 +39,7 @@ pub mod listener {
         window
             .changes::<Listener>()
             .iter()
-            .map(|l| Entity { subject: super::subject(l.key(), l.last().pid.get()), cgroup: None, values: read(l) })
+            .map(|l| Entity::new(super::subject(l.key(), l.last().pid.get()), read(l)))
             .collect()
     }
 }
@@ -69,7 +69,7 @@ pub mod datagram {
         window
             .changes::<Datagram>()
             .iter()
-            .map(|d| Entity { subject: super::subject(d.key(), d.last().pid.get()), cgroup: None, values: read(d) })
+            .map(|d| Entity::new(super::subject(d.key(), d.last().pid.get()), read(d)))
             .collect()
     }
 }

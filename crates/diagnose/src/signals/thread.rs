@@ -23,14 +23,12 @@ pub fn entities(threads: &[TaskUse]) -> Vec<Entity> {
     threads
         .iter()
         .filter(|t| t.cpu != Some(0.0) || t.uninterruptible > 0.0)
-        .map(|t| Entity {
-            subject: Subject {
-                pid: Some(t.key.pid),
-                tid: Some(t.key.tid),
-                ..Subject::new("thread", t.command.clone())
-            },
-            cgroup: t.cgroup.clone(),
-            values: read(t),
+        .map(|t| {
+            Entity::new(
+                Subject { pid: Some(t.key.pid), tid: Some(t.key.tid), ..Subject::new("thread", t.command.clone()) },
+                read(t),
+            )
+            .within(t.cgroup.clone())
         })
         .collect()
 }
