@@ -20,7 +20,7 @@ pub struct Judged {
     pub finding: Finding,
     /// The ids it explains.
     pub explains: Vec<String>,
-    /// The control group of its subject.
+    /// The control groups of its subject, one a line.
     pub cgroup: Option<String>,
 }
 
@@ -131,7 +131,7 @@ fn blame<'a>(spec: &CulpritSpec, stage: &Stage<'a>, facts: &'a Facts) -> Vec<Cul
             kind: entity.subject.kind.clone(),
             name: entity.subject.name.clone(),
             pid: entity.subject.pid,
-            cgroup: entity.cgroup.clone().filter(|_| entity.subject.kind != "cgroup"),
+            cgroup: entity.deepest_cgroup().filter(|_| entity.subject.kind != "cgroup").map(str::to_owned),
             share: part / all,
             of: spec.of.clone(),
         })

@@ -1,6 +1,7 @@
 //! Causes before effects.
 
 use crate::judge::{Judged, weight};
+use crate::signal::in_group;
 use std::collections::BTreeMap;
 use whyslow_model::diagnosis::{Finding, Subject};
 use whyslow_model::topology::Topology;
@@ -74,11 +75,10 @@ fn touches(a: &Finding, b: &Finding) -> bool {
     of(b).iter().any(|pid| pids.contains(pid)) || (b.subject.pid.is_none() && named.contains(&b.subject.name.as_str()))
 }
 
-/// Whether `member` is in the control group that `group` is about.
+/// Whether `member`, or who is to blame for it, is in the control group that `group` is about.
 fn within(group: &Judged, member: &Judged) -> bool {
     let subject = &group.finding.subject;
-    let inside = |path: &str| path == subject.name || path.starts_with(&format!("{}/", subject.name));
+    let inside = |cgroups: Option<&str>| in_group(cgroups, &subject.name);
     subject.kind == "cgroup"
-        && (member.cgroup.as_deref().is_some_and(inside)
-            || member.finding.culprits.iter().any(|c| c.cgroup.as_deref().is_some_and(inside)))
+        && (inside(member.cgroup.as_deref()) || member.finding.culprits.iter().any(|c| inside(c.cgroup.as_deref())))
 }

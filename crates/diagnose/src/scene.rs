@@ -1,7 +1,7 @@
 //! What a rule's expressions see: the signals of one entity, those of the host, and the names of who is judged.
 
 use crate::expr::Scene;
-use crate::signal::{Entity, Scope};
+use crate::signal::{Entity, Scope, in_group};
 use std::collections::BTreeMap;
 use whyslow_model::diagnosis::{Culprit, Reading};
 
@@ -14,8 +14,18 @@ pub struct Stage<'a> {
 }
 
 /// The names every rule may use beside signals, with what they stand for.
-pub const NAMES: [&str; 8] =
-    ["subject", "subject.pid", "subject.cgroup", "this", "this.pid", "this.cgroup", "culprit", "culprit.pid"];
+pub const NAMES: [&str; 9] = [
+    "subject",
+    "subject.pid",
+    "subject.cgroup",
+    "this",
+    "this.pid",
+    "this.cgroup",
+    // 1 where the candidate belongs to the control group that is the subject.
+    "this.within",
+    "culprit",
+    "culprit.pid",
+];
 
 impl<'a> Stage<'a> {
     /// A scene in which `entity` is the subject.
@@ -29,6 +39,8 @@ impl<'a> Stage<'a> {
     pub fn weigh(&self, scope: Scope, candidate: &'a Entity) -> Self {
         let mut names = self.names.clone();
         name(&mut names, ["this", "this.pid", "this.cgroup"], candidate);
+        let within = in_group(candidate.cgroup.as_deref(), &self.entity.subject.name);
+        names.insert("this.within", Reading::Number(f64::from(u8::from(within))));
         Self { scope, entity: candidate, host: self.host, names }
     }
 
@@ -79,7 +91,7 @@ fn name(names: &mut BTreeMap<&'static str, Reading>, keys: [&'static str; 3], en
     if let Some(number) = entity.subject.pid {
         names.insert(pid, Reading::Number(f64::from(number)));
     }
-    if let Some(group) = &entity.cgroup {
-        names.insert(cgroup, Reading::Text(group.clone()));
+    if let Some(group) = entity.deepest_cgroup() {
+        names.insert(cgroup, Reading::Text(group.to_owned()));
     }
 }

@@ -70,7 +70,7 @@ impl Signal {
 pub struct Entity {
     /// What it is, named as the system spells it.
     pub subject: Subject,
-    /// The control group it belongs to, where it belongs to one.
+    /// The control groups it belongs to, one a line, the deepest first, where it belongs to any.
     pub cgroup: Option<String>,
     /// True where it did nothing in the window and stands near no limit: no rule is asked of it, but it can be to blame.
     pub idle: bool,
@@ -84,9 +84,14 @@ impl Entity {
         Self { subject, cgroup: None, idle: false, values }
     }
 
-    /// The same as a member of a control group.
+    /// The same as a member of control groups.
     pub fn within(self, cgroup: Option<String>) -> Self {
         Self { cgroup, ..self }
+    }
+
+    /// The deepest of its control groups.
+    pub fn deepest_cgroup(&self) -> Option<&str> {
+        self.cgroup.as_deref()?.lines().next()
     }
 }
 
@@ -116,6 +121,12 @@ impl Scope {
     pub fn name(self) -> String {
         format!("{self:?}").to_lowercase()
     }
+}
+
+/// Whether one of these control groups, one a line, is `group` or lies in it.
+pub(crate) fn in_group(cgroups: Option<&str>, group: &str) -> bool {
+    let inside = |path: &str| path.strip_prefix(group).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    cgroups.is_some_and(|all| all.lines().any(inside))
 }
 
 /// What a signal's formula may come to.

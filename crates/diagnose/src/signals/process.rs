@@ -13,9 +13,6 @@ pub struct ProcessUse<'w> {
 }
 
 impl ProcessUse<'_> {
-    fn storage(&self) -> Option<f64> {
-        sum([self.change.rate(|p| p.read_bytes), self.change.rate(|p| p.write_bytes)])
-    }
     fn at_limit(&self) -> Option<f64> {
         let last = self.change.last();
         over(last.open_files.get(), last.open_files_limit.get())
@@ -24,7 +21,7 @@ impl ProcessUse<'_> {
 
 signals! { p: &ProcessUse<'_>;
     "proc.name" "text" "the name the kernel keeps", "comm", "/proc/PID/stat" => p.task.command.as_str();
-    "proc.cgroup" "text" "its control group", "as the kernel gives it", "/proc/PID/cgroup" => p.task.cgroup.as_deref();
+    "proc.cgroup" "text" "its control groups, one a line, the deepest first", "as the kernel gives it", "/proc/PID/cgroup" => p.task.cgroup.as_deref();
     "proc.cpu" "count" "processors' worth of time it used", "Δ(utime + stime) / Δt", "/proc/PID/stat" => p.task.cpu;
     "proc.system" "count" "of that in kernel mode", "Δstime / Δt", "/proc/PID/stat" => p.task.system;
     "proc.system_share" "ratio" "kernel mode's share of its time", "Δstime / Δ(utime + stime)", "/proc/PID/stat" => over(p.task.system, p.task.cpu);
@@ -35,7 +32,7 @@ signals! { p: &ProcessUse<'_>;
     "proc.kernel" "count" "1 for threads of the kernel itself", "PF_KTHREAD", "/proc/PID/stat" => p.task.kernel;
     "proc.blocked_share" "ratio" "share of the samples in which it slept uninterruptibly", "samples in state D / samples", "/proc/PID/stat" => p.task.uninterruptible;
     "proc.wait_channel" "text" "where in the kernel it slept so", "wchan", "/proc/PID/wchan" => p.task.wait_channel.as_deref();
-    "proc.storage_rate" "bytes/s" "bytes it moved to and from storage", "Δ(read_bytes + write_bytes) / Δt", "/proc/PID/io" => p.storage();
+    "proc.storage_rate" "bytes/s" "bytes it moved to and from storage", "Δ(read_bytes + write_bytes) / Δt", "/proc/PID/io" => p.task.storage;
     "proc.read_rate" "bytes/s" "bytes it caused to be read from storage", "Δread_bytes / Δt", "/proc/PID/io" => p.change.rate(|p| p.read_bytes);
     "proc.write_rate" "bytes/s" "bytes it wrote or made dirty", "Δwrite_bytes / Δt", "/proc/PID/io" => p.change.rate(|p| p.write_bytes);
     "proc.major_faults" "1/s" "page faults that needed I/O", "Δmajflt / Δt", "/proc/PID/stat" => p.change.rate(|p| p.major_faults);
@@ -63,7 +60,7 @@ pub fn entities(tasks: &[TaskUse], changes: &[Change<'_, Process>]) -> Vec<Entit
             let active = task.cpu != Some(0.0)
                 || task.uninterruptible > 0.0
                 || task.short_lived.is_some()
-                || p.storage().is_some_and(|b| b > 0.0)
+                || task.storage.is_some_and(|b| b > 0.0)
                 || p.at_limit().is_some_and(|s| s > 0.5);
             Entity { idle: !active, ..Entity::new(subject(task), read(&p)).within(task.cgroup.clone()) }
         })

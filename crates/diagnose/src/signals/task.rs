@@ -44,6 +44,8 @@ pub struct TaskUse {
     pub seconds: f64,
     /// Threads it has.
     pub threads: f64,
+    /// Bytes a second it moved to and from storage; for a thread, its process'.
+    pub storage: Option<f64>,
 }
 
 /// The fields processes and threads have in common.
@@ -110,6 +112,7 @@ impl TaskUse {
         task.cgroup = last.cgroup.get().map(str::to_owned);
         task.kernel = last.kernel_thread.get() == Some(1.0);
         task.threads = last.threads.get().unwrap_or(1.0);
+        task.storage = sum([change.rate(|p| p.read_bytes), change.rate(|p| p.write_bytes)]);
         task
     }
 }
@@ -135,6 +138,7 @@ pub fn threads(window: &Window, processes: &[TaskUse]) -> Vec<TaskUse> {
             if let Some(process) = processes.iter().find(|p| p.key.pid == task.key.pid) {
                 task.cgroup.clone_from(&process.cgroup);
                 task.kernel = process.kernel;
+                task.storage = process.storage;
                 task.background |= process.background;
             }
             task

@@ -12,6 +12,7 @@ signals! { t: &TaskUse;
     "thread.blocked_share" "ratio" "share of the samples in which it slept uninterruptibly", "samples in state D / samples", "/proc/PID/task/TID/stat" => t.uninterruptible;
     "thread.stuck" "count" "1 where it slept in one place through all samples and never ran", "state D throughout, same wchan, no time used, no switch", "/proc/PID/task/TID/stat, wchan" => t.stuck;
     "thread.wait_channel" "text" "where in the kernel it slept", "wchan", "/proc/PID/task/TID/wchan" => t.wait_channel.as_deref();
+    "thread.storage_rate" "bytes/s" "bytes its process moved to and from storage", "Δ(read_bytes + write_bytes) / Δt", "/proc/PID/io" => t.storage;
     "thread.background" "count" "1 for niced, batch and idle-class threads", "nice >= 10 or SCHED_BATCH or SCHED_IDLE", "/proc/PID/task/TID/stat" => t.background;
     "thread.kernel" "count" "1 for threads of the kernel itself", "PF_KTHREAD", "/proc/PID/stat" => t.kernel;
     "thread.seconds" "s" "time it was seen", "last sample - first sample", "/proc/PID/task" => t.seconds;

@@ -13,7 +13,7 @@ family_group! {
         parent: gauge count "process.parent_pid" "parent process";
         state: state text "process.state" "R, S, D, T, Z, I ...";
         wait_channel: state text "process.wait_channel" "the kernel function the main thread sleeps in";
-        cgroup: state text "process.cgroup" "its control group";
+        cgroup: state text "process.cgroup" "its control groups, one a line, the deepest first";
         user: counter ns "process.cpu.time" "time in user mode";
         system: counter ns "process.cpu.time" "time in kernel mode";
         children_user: counter ns "process.children.user" "time in user mode of children waited for";

@@ -181,7 +181,7 @@ impl Known {
             self.row.processes_limit = gauge(limits.processes);
         }
         if let Ok(text) = folder.read("cgroup") {
-            renew(&mut self.row.cgroup, cgroup::path(text).as_deref());
+            renew(&mut self.row.cgroup, cgroup::paths(text).as_deref());
         }
     }
 

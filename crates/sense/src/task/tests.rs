@@ -96,7 +96,7 @@ fn a_process_is_read_in_full() {
     );
     assert_eq!(
         (row.cgroup.get(), row.wait_channel.get(), row.user_id.get()),
-        (Some("/web"), Some("io_schedule"), Some(33.0))
+        (Some("/m\n/web"), Some("io_schedule"), Some(33.0))
     );
     assert!(out.task.thread.is_empty());
 }
