@@ -63,6 +63,7 @@ impl RuleBook {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     const OWN: &str = r#"
 id = "site.queue"
@@ -106,5 +107,18 @@ evidence = [{ signal = "disk.queue", expected = "below 32" }]
         assert!(error(&mut book, &OWN.replace("\"disk\"", "\"dusk\"")).starts_with("own.toml:3: "));
         assert!(error(&mut book, "id = ").starts_with("own.toml:1: "));
         assert_eq!(book.rules().len(), before);
+    }
+
+    proptest! {
+        #[test]
+        fn no_rule_makes_it_panic(text in ".{0,200}") {
+            drop(RuleBook { rules: Vec::new(), cleared: Vec::new() }.add("own.toml", &text));
+        }
+
+        #[test]
+        fn no_condition_makes_it_panic(condition in "[a-z.0-9<>=&|!(){}?:+*/'-]{0,40}", summary in "[a-z.{}= ]{0,40}") {
+            let text = OWN.replace("disk.queue > 32.0", &condition).replace("{subject} has", &summary);
+            drop(RuleBook { rules: Vec::new(), cleared: Vec::new() }.add("own.toml", &text));
+        }
     }
 }
