@@ -43,7 +43,7 @@ pub fn percent(ratio: f64) -> String {
 /// A share of a whole as a whole percentage; little is not nothing.
 pub fn share(ratio: f64) -> String {
     let percent = ratio * 100.0;
-    if percent > 0.0 && percent < 1.0 { "<1 %".to_owned() } else { format!("{percent:.0} %") }
+    if percent > 0.0 && percent < 1.0 { "< 1 %".to_owned() } else { format!("{percent:.0} %") }
 }
 
 /// A time in seconds, in the unit it is spoken of.
