@@ -5,6 +5,7 @@ use crate::facts::Facts;
 use crate::rule::{ActionSpec, CulpritSpec, Rule};
 use crate::scene::Stage;
 use crate::signal::{Entity, Scope};
+use std::collections::BTreeMap;
 use whyslow_model::diagnosis::{Action, Confidence, Culprit, Evidence, Finding, RuledOut, Subject};
 
 /// How many findings of one rule are worth a reader's time.
@@ -113,25 +114,26 @@ fn evidence(rule: &Rule, stage: &Stage<'_>) -> Vec<Evidence> {
 
 /// Who used the thing up, by their share of it.
 fn blame<'a>(spec: &CulpritSpec, stage: &Stage<'a>, facts: &'a Facts) -> Vec<Culprit> {
-    let weighed: Vec<(&Entity, f64)> = facts
-        .entities(spec.scope)
-        .iter()
-        .filter_map(|candidate| {
-            let scene = stage.weigh(spec.scope, candidate);
-            if spec.among.as_ref().is_some_and(|among| among.truth(&scene) != Truth::True) {
-                return None;
-            }
-            spec.by.number(&scene).filter(|part| *part > 0.0).map(|part| (candidate, part))
-        })
-        .collect();
-    let all: f64 = weighed.iter().map(|(_, part)| part).sum();
+    // Threads of one process are one culprit.
+    let mut weighed: BTreeMap<(&str, &str, Option<u32>), (&Entity, f64)> = BTreeMap::new();
+    for candidate in facts.entities(spec.scope) {
+        let scene = stage.weigh(spec.scope, candidate);
+        if spec.among.as_ref().is_some_and(|among| among.truth(&scene) != Truth::True) {
+            continue;
+        }
+        if let Some(part) = spec.by.number(&scene).filter(|part| *part > 0.0) {
+            let Subject { kind, name, pid, .. } = &candidate.subject;
+            weighed.entry((kind, name, *pid)).or_insert((candidate, 0.0)).1 += part;
+        }
+    }
+    let all: f64 = weighed.values().map(|(_, part)| part).sum();
     let mut culprits: Vec<Culprit> = weighed
         .into_iter()
-        .map(|(entity, part)| Culprit {
-            kind: entity.subject.kind.clone(),
-            name: entity.subject.name.clone(),
-            pid: entity.subject.pid,
-            cgroup: entity.deepest_cgroup().filter(|_| entity.subject.kind != "cgroup").map(str::to_owned),
+        .map(|((kind, name, pid), (entity, part))| Culprit {
+            kind: kind.to_owned(),
+            name: name.to_owned(),
+            pid,
+            cgroup: entity.deepest_cgroup().filter(|_| kind != "cgroup").map(str::to_owned),
             share: part / all,
             of: spec.of.clone(),
         })

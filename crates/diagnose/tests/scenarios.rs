@@ -190,6 +190,42 @@ fn users_of_one_device_are_effects_of_its_being_shared() {
     assert!(d.findings.len() > 2 && d.findings[1..].iter().all(|f| f.explained_by.is_some()), "{:?}", d.findings);
 }
 
+/// A process of two threads, each found in uninterruptible sleep at every sample, that switched so often up to now.
+fn sleepers(s: &mut Snapshot, switches: u64) {
+    let key = |tid| TaskKey { pid: 7, tid, start: 5 };
+    s.task.process.push(Process {
+        command: "reader".into(),
+        state: "D".into(),
+        threads: 2u64.into(),
+        ..Process::new(key(7))
+    });
+    s.task.thread.extend([7, 8].map(|tid| Thread {
+        command: "reader".into(),
+        state: "D".into(),
+        wait_channel: "submit_bio_wait".into(),
+        user: 0.into(),
+        system: 0.into(),
+        voluntary_switches: switches.into(),
+        ..Thread::new(key(tid))
+    }));
+}
+
+#[test]
+fn threads_that_never_wake_are_blocked_and_told_apart() {
+    let d = machine(|_, s| sleepers(s, 40));
+    let keys: Vec<String> = d.findings.iter().map(|f| f.key()).collect();
+    assert_eq!(keys, ["task.blocked@reader[7/7]", "task.blocked@reader[7/8]"]);
+    assert_eq!(d.findings[1].explained_by.as_ref(), Some(&keys[0]));
+    let culprits: Vec<_> = d.findings[0].culprits.iter().map(|c| (c.pid, c.share)).collect();
+    assert_eq!(culprits, [(Some(7), 1.0)], "threads of one process are one culprit");
+}
+
+#[test]
+fn threads_that_wait_for_a_busy_disk_but_get_on_are_not_blocked() {
+    let d = machine(|t, s| sleepers(s, t * 40));
+    assert_eq!(d.findings, []);
+}
+
 #[test]
 fn without_psi_waiting_is_inferred_from_the_run_queues() {
     let d = machine(|t, s| {

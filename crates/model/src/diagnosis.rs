@@ -151,9 +151,16 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// The key others refer to it by.
+    /// The key others refer to it by: `id@name`, with `[pid]` or `[pid/tid]` behind it where the subject is a process or
+    /// a thread, of which several can have one name.
     pub fn key(&self) -> String {
-        format!("{}@{}", self.id, self.subject.name)
+        let Subject { name, pid, tid, .. } = &self.subject;
+        let task = match (pid, tid) {
+            (Some(pid), Some(tid)) => format!("[{pid}/{tid}]"),
+            (Some(pid), None) => format!("[{pid}]"),
+            (None, _) => String::new(),
+        };
+        format!("{}@{name}{task}", self.id)
     }
 }
 

@@ -56,6 +56,7 @@ struct Columns<F> {
     user: fn(&F) -> Counter,
     system: fn(&F) -> Counter,
     run_delay: fn(&F) -> Counter,
+    switches: [fn(&F) -> Counter; 2],
     nice: fn(&F) -> Gauge,
 }
 
@@ -66,6 +67,7 @@ const PROCESS: Columns<Process> = Columns {
     user: |p| p.user,
     system: |p| p.system,
     run_delay: |p| p.run_delay,
+    switches: [|p| p.voluntary_switches, |p| p.involuntary_switches],
     nice: |p| p.nice,
 };
 
@@ -76,6 +78,7 @@ const THREAD: Columns<Thread> = Columns {
     user: |t| t.user,
     system: |t| t.system,
     run_delay: |t| t.run_delay,
+    switches: [|t| t.voluntary_switches, |t| t.involuntary_switches],
     nice: |t| t.nice,
 };
 
@@ -86,6 +89,8 @@ impl TaskUse {
         let cpu = ratio(sum([change.rate(columns.user), change.rate(columns.system)]));
         let same_place = places.windows(2).all(|p| p[0] == p[1]);
         let harmless = places.iter().any(|p| HARMLESS_SLEEPS.contains(p));
+        // A task that waits for a busy disk is found asleep in one place each time, too, but it gets on in between.
+        let gets_on = cpu != Some(0.0) || sum(columns.switches.map(|f| change.grown(f))).is_some_and(|s| s > 0.0);
         Self {
             key: *change.key(),
             command: (columns.command)(change.last()).get().unwrap_or_default().to_owned(),
@@ -94,7 +99,7 @@ impl TaskUse {
             run_delay: ratio(change.rate(columns.run_delay)),
             uninterruptible: asleep.iter().filter(|a| **a).count() as f64 / asleep.len() as f64,
             wait_channel: places.last().map(|p| (*p).to_owned()),
-            stuck: asleep.len() > 2 && asleep.iter().all(|a| *a) && same_place && !harmless && cpu == Some(0.0),
+            stuck: asleep.len() > 2 && asleep.iter().all(|a| *a) && same_place && !harmless && !gets_on,
             background: (columns.nice)(change.last()).get().is_some_and(|n| n >= BACKGROUND_NICE),
             seconds: change.seconds(),
             threads: 1.0,
@@ -106,8 +111,6 @@ impl TaskUse {
         let last = change.last();
         let policy = last.policy.get().unwrap_or_default().to_ascii_uppercase();
         let mut task = Self::of(change, &PROCESS);
-        let switches = sum([change.grown(|p| p.voluntary_switches), change.grown(|p| p.involuntary_switches)]);
-        task.stuck &= switches.is_none_or(|s| s == 0.0);
         task.background |= policy.contains("BATCH") || policy.contains("IDLE");
         task.cgroup = last.cgroup.get().map(str::to_owned);
         task.kernel = last.kernel_thread.get() == Some(1.0);

@@ -6,9 +6,9 @@ use crate::human;
 use std::collections::HashMap;
 use whyslow_model::diagnosis::{Confidence, Culprit, Diagnosis, Evidence, Finding};
 
-/// Evidence lines of a cause and of an effect, and culprits, where not all are asked for.
-const OF_CAUSE: usize = 6;
-const OF_EFFECT: usize = 3;
+/// Evidence lines and culprits of a cause, where not all are asked for. Of an effect there is only the sentence: it goes
+/// away with its cause.
+const EVIDENCE: usize = 6;
 const CULPRITS: usize = 3;
 /// Columns an effect stands further in than its cause.
 const INDENT: usize = 3;
@@ -67,9 +67,10 @@ impl<'d> Findings<'d> {
         let body = column + 2;
         headline(canvas, finding, column, depth > 0);
         canvas.paragraph(body, body, &[plain(&finding.summary)]);
-        culprits(canvas, &finding.culprits, body, self.all);
-        let lines = if depth == 0 { OF_CAUSE } else { OF_EFFECT };
-        evidence(canvas, &finding.evidence, body, lines, self.all);
+        if depth == 0 || self.all {
+            culprits(canvas, &finding.culprits, body, self.all);
+            evidence(canvas, &finding.evidence, body, self.all);
+        }
         if self.all {
             for action in finding.actions.iter().skip(1) {
                 other_action(canvas, body, action);
@@ -119,8 +120,8 @@ fn culprits(canvas: &mut Canvas, culprits: &[Culprit], column: usize, all: bool)
     }
 }
 
-fn evidence(canvas: &mut Canvas, evidence: &[Evidence], column: usize, few: usize, all: bool) {
-    let shown = if all { evidence } else { &evidence[..evidence.len().min(few)] };
+fn evidence(canvas: &mut Canvas, evidence: &[Evidence], column: usize, all: bool) {
+    let shown = if all { evidence } else { &evidence[..evidence.len().min(EVIDENCE)] };
     let widest = |cap: usize, text: &dyn Fn(&Evidence) -> String| {
         shown.iter().map(|e| plain(text(e)).width()).max().unwrap_or(0).min(cap)
     };
