@@ -34,14 +34,38 @@ fn between(before: &Snapshot, after: &Snapshot) -> BTreeMap<u32, f64> {
             charged.insert(now.task.pid, ns);
         }
     }
-    for gone in before.task.process.iter().filter(|p| after.row::<Process>(&p.task).is_none()) {
-        let parent = gone.parent.get().map(|p| p as u32);
-        if let Some(ns) = parent.and_then(|p| charged.get_mut(&p)) {
-            let seen = gone.user.get().unwrap_or(0) + gone.system.get().unwrap_or(0);
-            *ns -= seen as f64 + children(gone).unwrap_or(0.0);
+    let gone: BTreeMap<u32, &Process> = before
+        .task
+        .process
+        .iter()
+        .filter(|p| after.row::<Process>(&p.task).is_none())
+        .map(|p| (p.task.pid, p))
+        .collect();
+    for process in gone.values() {
+        if let Some(ns) = survivor(process, &gone).and_then(|pid| charged.get_mut(&pid)) {
+            let seen = process.user.get().unwrap_or(0) + process.system.get().unwrap_or(0);
+            *ns -= seen as f64 + children(process).unwrap_or(0.0);
         }
     }
     charged
+}
+
+/// The nearest ancestor that is still there: where parent and child end between two samples, the time of both goes up
+/// to the grandparent.
+fn survivor(process: &Process, gone: &BTreeMap<u32, &Process>) -> Option<u32> {
+    let mut parent = parent(process)?;
+    // A family tree has no circles, but what was read of it may: a number can be given anew meanwhile.
+    for _ in 0..gone.len() {
+        match gone.get(&parent) {
+            Some(dead) => parent = self::parent(dead)?,
+            None => break,
+        }
+    }
+    Some(parent)
+}
+
+fn parent(process: &Process) -> Option<u32> {
+    process.parent.get().map(|pid| pid as u32)
 }
 
 fn children(p: &Process) -> Option<f64> {
@@ -87,6 +111,16 @@ mod tests {
         let hour = 3600 * SECOND;
         let w =
             window(vec![vec![process(7, 1, 0, 0), process(8, 7, hour, 0)], vec![process(7, 1, 0, hour + SECOND / 4)]]);
+        assert_eq!(by_parent(&w), BTreeMap::from([(7, 0.25)]));
+    }
+
+    #[test]
+    fn what_was_seen_of_a_family_that_ends_together_is_no_short_lived_ones() {
+        let hour = 3600 * SECOND;
+        let w = window(vec![
+            vec![process(7, 1, 0, 0), process(8, 7, SECOND, 0), process(9, 8, hour, 0)],
+            vec![process(7, 1, 0, hour + SECOND + SECOND / 4)],
+        ]);
         assert_eq!(by_parent(&w), BTreeMap::from([(7, 0.25)]));
     }
 }
