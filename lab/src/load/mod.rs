@@ -8,9 +8,11 @@ mod flow;
 mod forks;
 mod limits;
 mod listen;
+mod lock;
 mod log;
 mod memory;
 mod relay;
+mod switch;
 mod tcp;
 mod udp;
 
@@ -34,6 +36,18 @@ pub enum Load {
     Syscalls(cpu::Syscalls),
     /// Many threads that compute and sleep in short turns.
     Naps(cpu::Naps),
+    /// Threads that hand a byte round and round.
+    Ring(switch::Ring),
+    /// Threads that bind themselves to one processor after the other.
+    Hop(switch::Hop),
+    /// A server and its clients.
+    Serve(switch::Serve),
+    /// Threads that want one lock.
+    Fight(lock::Fight),
+    /// Threads that wait for work.
+    Pool(lock::Pool),
+    /// Threads that work frame by frame.
+    Frames(lock::Frames),
     /// Starts one short-lived program after the other.
     Forks(forks::Forks),
     /// Keeps a number of jobs running.
@@ -86,6 +100,12 @@ impl Load {
             Self::Spin(load) => load.run(),
             Self::Syscalls(load) => load.run(),
             Self::Naps(load) => load.run(),
+            Self::Ring(load) => load.run(),
+            Self::Hop(load) => load.run(),
+            Self::Serve(load) => load.run(),
+            Self::Fight(load) => load.run(),
+            Self::Pool(load) => load.run(),
+            Self::Frames(load) => load.run(),
             Self::Forks(load) => load.run(),
             Self::Build(load) => load.run(),
             Self::Job(load) => load.run(),

@@ -24,6 +24,7 @@ family_group! {
         major_faults: counter count "process.paging.faults" "page faults that needed I/O";
         voluntary_switches: counter count "process.context_switches" "times it gave the processor up to wait";
         involuntary_switches: counter count "process.context_switches" "times the processor was taken from it";
+        migrations: counter count "process.migrations" "times one of its threads moved to another processor";
         threads: gauge count "process.thread.count" "threads";
         nice: gauge count "process.nice" "nice value";
         policy: state text "process.scheduling_policy" "scheduling class";
@@ -59,6 +60,8 @@ family_group! {
         major_faults: counter count "thread.paging.faults" "page faults that needed I/O";
         voluntary_switches: counter count "thread.context_switches" "times it gave the processor up to wait";
         involuntary_switches: counter count "thread.context_switches" "times the processor was taken from it";
+        migrations: counter count "thread.migrations" "times it moved to another processor";
+        lock_wait: gauge count "thread.lock_wait" "1 while it sleeps for a lock that another thread holds (futex(2)), else 0";
         processor: gauge count "thread.processor" "the processor it ran on last";
         nice: gauge count "thread.nice" "nice value";
     }

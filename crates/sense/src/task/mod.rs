@@ -3,9 +3,11 @@
 mod cgroup;
 mod columns;
 mod folder;
+mod futex;
 mod io;
 mod limits;
 mod process;
+mod sched;
 mod schedstat;
 mod source;
 mod stat;

@@ -150,7 +150,11 @@ impl Known {
         row.rss_shmem = gauge(status.rss_shmem);
         row.swap = gauge(status.swap);
         if stat.threads <= 1 {
-            self.ledger.put_switches(&row.task, status.voluntary_switches, status.involuntary_switches);
+            let (task, moves) = (row.task, thread::migrations(folder));
+            if let Some(tally) = self.ledger.of_mut(&task) {
+                tally.put_switches(&status);
+                tally.migrations = moves;
+            }
         }
         self.refused = false;
         match folder.read("io") {
@@ -186,11 +190,13 @@ impl Known {
     }
 
     fn put_total(&mut self) {
-        let Tally { run_delay, block_delay, voluntary_switches, involuntary_switches, .. } = self.ledger.total();
+        let Tally { run_delay, block_delay, voluntary_switches, involuntary_switches, migrations, .. } =
+            self.ledger.total();
         self.row.run_delay = counter(run_delay);
         self.row.block_delay = counter(block_delay);
         self.row.voluntary_switches = counter(voluntary_switches);
         self.row.involuntary_switches = counter(involuntary_switches);
+        self.row.migrations = counter(migrations);
     }
 }
 

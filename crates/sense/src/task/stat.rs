@@ -86,6 +86,11 @@ impl Stat {
         self.state == b'D'
     }
 
+    /// Whether it is in a sleep that a signal ends.
+    pub(super) fn is_asleep(&self) -> bool {
+        self.state == b'S'
+    }
+
     /// Whether it runs or waits for a processor.
     pub(super) fn is_runnable(&self) -> bool {
         self.state == b'R'

@@ -1,5 +1,6 @@
 //! What the kernel keeps of each thread but not of the process: the process' figure is a sum over its threads.
 
+use super::status::Status;
 use whyslow_model::key::TaskKey;
 
 /// One thread's figures, or a sum of several threads'. `None` where the kernel does not give it.
@@ -15,6 +16,10 @@ pub(super) struct Tally {
     pub(super) voluntary_switches: Option<u64>,
     /// Times the processor was taken from it.
     pub(super) involuntary_switches: Option<u64>,
+    /// Times it moved to another processor.
+    pub(super) migrations: Option<u64>,
+    /// Whether it sleeps for a lock; a sum has none.
+    pub(super) waits_for_lock: Option<bool>,
 }
 
 impl Tally {
@@ -25,7 +30,15 @@ impl Tally {
             block_delay: sum(self.block_delay, other.block_delay),
             voluntary_switches: sum(self.voluntary_switches, other.voluntary_switches),
             involuntary_switches: sum(self.involuntary_switches, other.involuntary_switches),
+            migrations: sum(self.migrations, other.migrations),
+            waits_for_lock: None,
         }
+    }
+
+    /// Takes over the switches of a status file.
+    pub(super) fn put_switches(&mut self, status: &Status) {
+        self.voluntary_switches = status.voluntary_switches;
+        self.involuntary_switches = status.involuntary_switches;
     }
 
     /// Whether the thread may have run since `before`. Where the kernel does not tell, it may.
@@ -66,12 +79,9 @@ impl Ledger {
         }
     }
 
-    /// Puts in a thread's switches, which are read later than the rest.
-    pub(super) fn put_switches(&mut self, thread: &TaskKey, voluntary: Option<u64>, involuntary: Option<u64>) {
-        if let Ok(i) = self.threads.binary_search_by_key(thread, |t| t.0) {
-            let tally = &mut self.threads[i].1;
-            (tally.voluntary_switches, tally.involuntary_switches) = (voluntary, involuntary);
-        }
+    /// A thread's figures, to put in what is read later than the rest.
+    pub(super) fn of_mut(&mut self, thread: &TaskKey) -> Option<&mut Tally> {
+        self.threads.binary_search_by_key(thread, |t| t.0).ok().map(|i| &mut self.threads[i].1)
     }
 
     /// The sums.

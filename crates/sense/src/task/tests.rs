@@ -197,6 +197,33 @@ fn a_process_waits_as_long_as_all_its_threads() {
 }
 
 #[test]
+fn a_thread_is_asked_for_its_lock_once_it_has_run() {
+    let tree = Tree::new();
+    let mut source = Tasks::default();
+    let two = Line { threads: 2, ..SLEEPER };
+    let tell = |run: u64, moves: u64, expected: u64| {
+        for folder in ["7", "7/task/7", "7/task/70"] {
+            tree.task(folder, two, run, 0);
+            tree.write(&format!("{folder}/sched"), &format!("se.nr_migrations   :   {moves}\n"));
+            let call = libc::SYS_futex;
+            tree.write(
+                &format!("{folder}/syscall"),
+                &format!("{call} 0x7f10 0x80 {expected:#x} 0x0 0x0 0x0 0x0 0x0\n"),
+            );
+        }
+    };
+    let waits = |out: &Snapshot| out.task.thread.iter().map(|t| t.lock_wait.get()).collect::<Vec<_>>();
+    tell(100, 3, 2);
+    let out = tree.read(&mut source);
+    assert_eq!((waits(&out), out.task.process[0].migrations.get()), (vec![None, None], Some(6)));
+    tell(101, 4, 2);
+    let out = tree.read(&mut source);
+    assert_eq!((waits(&out), out.task.process[0].migrations.get()), (vec![Some(1.0), Some(1.0)], Some(8)));
+    tell(102, 4, 7);
+    assert_eq!(waits(&tree.read(&mut source)), [Some(0.0), Some(0.0)]);
+}
+
+#[test]
 fn too_many_threads_are_left_out_and_said() {
     let tree = Tree::new();
     tree.task("7", Line { threads: 1_000_000, ..SLEEPER }, 10, 1);

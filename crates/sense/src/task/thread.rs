@@ -1,10 +1,10 @@
 //! One thread's row and figures.
 
 use super::folder::Folder;
-use super::schedstat;
 use super::stat::Stat;
 use super::status;
 use super::tally::{Ledger, Tally};
+use super::{futex, sched, schedstat};
 use crate::os::ticks_to_ns;
 use std::fs::File;
 use whyslow_model::catalogue::Thread;
@@ -36,24 +36,46 @@ fn read(folder: &mut Folder, pid: u32, tid: u32, before: &Ledger, delays: bool) 
     row.block_delay = counter(tally.block_delay);
     row.voluntary_switches = counter(tally.voluntary_switches);
     row.involuntary_switches = counter(tally.involuntary_switches);
+    row.migrations = counter(tally.migrations);
+    row.lock_wait = gauge(tally.waits_for_lock.map(u64::from));
     row.wait_channel = wait_channel(folder, &stat);
     Some((row, tally))
 }
 
-/// The figures of the thread whose folder is entered. Its switches are read again only where it may have run.
+/// The figures of the thread whose folder is entered. What changes only as it runs is read again only where it may have
+/// run.
+///
+/// Whether it waits for a lock is not asked of a thread that has not run since it was first seen: a pool may park
+/// thousands, and who never gets on in all the time watched does not contend.
 fn tally(folder: &mut Folder, stat: &Stat, before: Option<&Tally>, delays: bool) -> Tally {
     let mut tally = scheduled(folder, &mut None, stat, before, delays);
-    if before.is_none_or(|b| tally.may_have_run_since(b))
-        && let Ok(text) = folder.read("status")
-    {
-        let status = status::parse(text);
-        tally.voluntary_switches = status.voluntary_switches;
-        tally.involuntary_switches = status.involuntary_switches;
+    let ran = before.map(|b| tally.may_have_run_since(b));
+    if ran != Some(false) {
+        if let Ok(text) = folder.read("status") {
+            tally.put_switches(&status::parse(text));
+        }
+        tally.migrations = migrations(folder);
+    }
+    if ran == Some(true) {
+        tally.waits_for_lock = waits_for_lock(folder, stat);
     }
     tally
 }
 
-/// The figures of the thread whose folder is entered, with the switches as they stood before.
+/// How often the thread entered has moved to another processor; `None` where the kernel does not tell.
+pub(super) fn migrations(folder: &mut Folder) -> Option<u64> {
+    folder.read("sched").ok().and_then(sched::migrations)
+}
+
+/// Whether the thread entered sleeps for a lock; `None` where that may not be seen.
+fn waits_for_lock(folder: &mut Folder, stat: &Stat) -> Option<bool> {
+    if !stat.is_asleep() {
+        return Some(false);
+    }
+    folder.read("syscall").ok().and_then(futex::waits_for_lock)
+}
+
+/// The figures of the thread whose folder is entered, the rest as it stood before.
 pub(super) fn scheduled(
     folder: &mut Folder,
     kept: &mut Option<File>,
@@ -69,6 +91,8 @@ pub(super) fn scheduled(
         block_delay: stat.block_delay.filter(|_| delays).map(ticks_to_ns),
         voluntary_switches: before.and_then(|b| b.voluntary_switches),
         involuntary_switches: before.and_then(|b| b.involuntary_switches),
+        migrations: before.and_then(|b| b.migrations),
+        waits_for_lock: before.and_then(|b| b.waits_for_lock),
     }
 }
 

@@ -1,0 +1,138 @@
+//! Loads that change task or processor, more often than is good for them or just as often as they must.
+
+use super::cpu::compute;
+use super::{Endless, Pace, ready, rest};
+use clap::Args;
+use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
+use nix::unistd::Pid;
+use std::hint::black_box;
+use std::io::{self, PipeReader, PipeWriter, Read as _, Write as _};
+use std::os::unix::net::UnixStream;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Threads that hand one byte round and round, and do nothing else.
+#[derive(Args)]
+pub struct Ring {
+    /// How many; with one alone there would be no switch.
+    #[arg(long, value_parser = clap::value_parser!(u64).range(2..))]
+    threads: u64,
+}
+
+impl Ring {
+    /// Ends where a pipe breaks.
+    pub fn run(self) -> Endless {
+        let (mut from, mut to_first) = io::pipe()?;
+        to_first.write_all(b"x")?;
+        for _ in 1..self.threads {
+            let (next, mut to) = io::pipe()?;
+            thread::spawn(move || pass_on(&mut from, &mut to));
+            from = next;
+        }
+        ready("")?;
+        pass_on(&mut from, &mut to_first)
+    }
+}
+
+fn pass_on(from: &mut PipeReader, to: &mut PipeWriter) -> Endless {
+    let mut byte = [0];
+    loop {
+        from.read_exact(&mut byte)?;
+        to.write_all(&byte)?;
+    }
+}
+
+/// Threads that compute and bind themselves to one processor after the other.
+#[derive(Args)]
+pub struct Hop {
+    /// How many.
+    #[arg(long, default_value_t = 1)]
+    threads: u64,
+    /// How long each stays.
+    #[arg(long)]
+    every_us: u64,
+    /// Memory each walks over, in bytes.
+    #[arg(long)]
+    bytes: usize,
+}
+
+impl Hop {
+    /// Ends where it may not bind itself.
+    pub fn run(self) -> Endless {
+        let (every, bytes) = (Duration::from_micros(self.every_us), self.bytes);
+        for i in 1..self.threads {
+            thread::spawn(move || hop(i as usize, every, bytes));
+        }
+        ready("")?;
+        hop(0, every, bytes)
+    }
+}
+
+fn hop(start: usize, every: Duration, bytes: usize) -> Endless {
+    let allowed = sched_getaffinity(Pid::from_raw(0))?;
+    let processors: Vec<usize> = (0..CpuSet::count()).filter(|cpu| allowed.is_set(*cpu).unwrap_or(false)).collect();
+    let mut memory = vec![1_u8; bytes];
+    for cpu in processors.iter().cycle().skip(start) {
+        let mut here = CpuSet::new();
+        here.set(*cpu)?;
+        sched_setaffinity(Pid::from_raw(0), &here)?;
+        walk(&mut memory, every);
+    }
+    Err(io::Error::other("there is no processor to run on"))
+}
+
+/// Touches every cache line again and again for a time.
+fn walk(memory: &mut [u8], time: Duration) {
+    const CACHE_LINE: usize = 64;
+    let start = Instant::now();
+    while start.elapsed() < time {
+        memory.iter_mut().step_by(CACHE_LINE).for_each(|byte| *byte = black_box(byte.wrapping_add(1)));
+    }
+}
+
+/// A server and its clients: each request is a little work and a few switches.
+#[derive(Args)]
+pub struct Serve {
+    /// How many clients, each served by a thread of its own.
+    #[arg(long)]
+    clients: u64,
+    /// Requests a second of each client.
+    #[arg(long)]
+    rate: u64,
+    /// What each request takes.
+    #[arg(long)]
+    work_us: u64,
+}
+
+impl Serve {
+    /// Ends where a connection breaks.
+    pub fn run(self) -> Endless {
+        for _ in 0..self.clients {
+            let (client, server) = UnixStream::pair()?;
+            let (rate, work) = (self.rate, Duration::from_micros(self.work_us));
+            thread::spawn(move || answer(server, work));
+            thread::spawn(move || ask(client, rate));
+        }
+        ready("")?;
+        rest()
+    }
+}
+
+fn answer(mut client: UnixStream, work: Duration) -> Endless {
+    let mut request = [0; 64];
+    loop {
+        client.read_exact(&mut request)?;
+        compute(work);
+        client.write_all(&request)?;
+    }
+}
+
+fn ask(mut server: UnixStream, rate: u64) -> Endless {
+    let mut pace = Pace::rate(rate, 1);
+    let mut message = [0; 64];
+    loop {
+        pace.wait();
+        server.write_all(&message)?;
+        server.read_exact(&mut message)?;
+    }
+}
