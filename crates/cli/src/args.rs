@@ -68,6 +68,9 @@ pub struct Observe {
     /// How often to look, at least 100ms
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = duration)]
     pub interval: Duration,
+    /// Load no BPF program into the kernel: less is seen, and from /proc alone
+    #[arg(long)]
+    pub no_bpf: bool,
     /// Exit with 1 on a bottleneck, with 3 where too little could be seen
     #[arg(long)]
     pub check: bool,
@@ -206,7 +209,7 @@ mod tests {
     fn a_window_has_two_samples_and_not_too_many() {
         let check = |time, interval| {
             let ms = Duration::from_millis;
-            Observe { time: ms(time), interval: ms(interval), check: false }.check()
+            Observe { time: ms(time), interval: ms(interval), no_bpf: false, check: false }.check()
         };
         assert!(check(1000, 1000).is_ok());
         assert!(check(999, 1000).is_err());

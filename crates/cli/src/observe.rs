@@ -17,9 +17,9 @@ const SECOND: Duration = Duration::from_secs(1);
 /// Interrupted before the second sample; no signal handler to be had.
 pub fn observe(asked: &Observe) -> Result<Window, Failure> {
     let interrupt = Interrupt::listen().map_err(|e| Failure::usage(format!("cannot listen for Ctrl-C: {e}")))?;
+    let mut sampler = Sampler::new(if asked.no_bpf { Root::live().without_bpf() } else { Root::live() });
     let start = Instant::now();
     let mut watch = Watch { interrupt, progress: Progress::new(), end: start + asked.time };
-    let mut sampler = Sampler::new(Root::live());
     let mut window = Window::default();
     let mut due = Some(Duration::ZERO);
     while let Some(after_start) = due.filter(|due| !watch.is_interrupted_before(start + *due)) {
@@ -72,7 +72,7 @@ mod tests {
     /// The schedule where each sample takes `cost` milliseconds.
     fn schedule(time: u64, interval: u64, cost: u64) -> Vec<u64> {
         let ms = Duration::from_millis;
-        let asked = Observe { time: ms(time), interval: ms(interval), check: false };
+        let asked = Observe { time: ms(time), interval: ms(interval), no_bpf: false, check: false };
         let (mut due, mut clock, mut all) = (Some(ms(0)), ms(0), Vec::new());
         while let Some(at) = due {
             all.push(at.as_millis().try_into().unwrap());

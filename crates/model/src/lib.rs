@@ -4,6 +4,7 @@
 
 pub mod catalogue;
 pub mod diagnosis;
+pub mod histogram;
 pub mod human;
 pub mod key;
 pub mod rule;

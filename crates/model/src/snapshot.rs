@@ -78,6 +78,9 @@ pub struct SourceReport {
     pub tells: Name,
     /// How it fared.
     pub outcome: Outcome,
+    /// Whether it is one that looks closer and is read only where a finding asks for it.
+    #[serde(default)]
+    pub asked: bool,
     /// Processor time it took, nanoseconds.
     pub cpu_ns: u64,
     /// Wall time it took, nanoseconds.

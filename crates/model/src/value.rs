@@ -1,9 +1,10 @@
-//! The three kinds of value a metric has, each of which can be absent.
+//! The kinds of value a metric has, each of which can be absent; [`Histogram`] is the fourth.
 //!
 //! A kernel without a counter, a file that could not be read and a counter that stands at zero are three different
 //! things. Absent is kept in-band (a sentinel) so that a row stays eight bytes a metric: ten thousand processes are read
 //! once a second.
 
+use crate::histogram::Histogram;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::ops::Deref;
@@ -187,6 +188,8 @@ pub enum Value {
     Gauge(Gauge),
     /// A state's reading.
     State(State),
+    /// A histogram's reading.
+    Histogram(Histogram),
 }
 
 impl From<Counter> for Value {
@@ -204,6 +207,12 @@ impl From<Gauge> for Value {
 impl From<State> for Value {
     fn from(v: State) -> Self {
         Self::State(v)
+    }
+}
+
+impl From<Histogram> for Value {
+    fn from(v: Histogram) -> Self {
+        Self::Histogram(v)
     }
 }
 

@@ -4,6 +4,7 @@
 //! rate: rates come from two readings of the same entity.
 
 use crate::catalogue::Family;
+use crate::histogram::Histogram;
 use crate::snapshot::Snapshot;
 use crate::value::{Counter, Gauge};
 use std::collections::BTreeMap;
@@ -157,6 +158,13 @@ impl<'w, F: Family> Change<'w, F> {
             };
             (dt, step)
         })
+    }
+
+    /// The values that came to a histogram over the window. `None` where it was never read twice; steps in which it began
+    /// anew are left out.
+    pub fn histogram(&self, f: impl Fn(&F) -> &Histogram) -> Option<Histogram> {
+        let steps = self.rows.windows(2).filter_map(|pair| f(pair[1].1).since(f(pair[0].1)));
+        steps.reduce(|all, step| all.merged(&step))
     }
 
     /// The mean of a gauge over its readings.

@@ -4,6 +4,7 @@
 //! tells absent from failed from not permitted. [`Sampler`] runs them all; one that hangs is left behind, not waited for.
 
 mod block;
+mod bpf;
 mod cgroup;
 #[cfg(test)]
 mod hostile;

@@ -5,13 +5,14 @@ use std::time::Duration;
 
 /// Nanoseconds of one clock tick of user space (USER_HZ, proc(5)), in which /proc counts processor time.
 pub(crate) fn tick_ns() -> u64 {
-    1_000_000_000 / sysconf(libc::_SC_CLK_TCK).unwrap_or(100).clamp(1, 1_000_000_000)
+    static TICK_NS: LazyLock<u64> =
+        LazyLock::new(|| 1_000_000_000 / sysconf(libc::_SC_CLK_TCK).unwrap_or(100).clamp(1, 1_000_000_000));
+    *TICK_NS
 }
 
 /// Clock ticks as nanoseconds.
 pub(crate) fn ticks_to_ns(ticks: u64) -> u64 {
-    static TICK_NS: LazyLock<u64> = LazyLock::new(tick_ns);
-    ticks.saturating_mul(*TICK_NS)
+    ticks.saturating_mul(tick_ns())
 }
 
 /// Bytes of one page of memory.

@@ -10,17 +10,23 @@ use std::path::{Path, PathBuf};
 pub struct Root {
     path: PathBuf,
     live: bool,
+    bpf: bool,
 }
 
 impl Root {
     /// The running machine.
     pub fn live() -> Self {
-        Self { path: "/".into(), live: true }
+        Self { path: "/".into(), live: true, bpf: true }
     }
 
     /// A captured tree that holds `proc/`, `sys/` ...
     pub fn captured(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into(), live: false }
+        Self { path: path.into(), live: false, bpf: false }
+    }
+
+    /// The same, but no BPF program is loaded to read it.
+    pub fn without_bpf(self) -> Self {
+        Self { bpf: false, ..self }
     }
 
     /// Whether this is the running machine, so that sockets and system calls speak of the same machine as the files.
@@ -34,6 +40,18 @@ impl Root {
     /// `Absent` on a captured tree.
     pub fn require_live(&self) -> Result<(), Miss> {
         if self.live { Ok(()) } else { Err(Miss::Absent("not part of a captured tree".into())) }
+    }
+
+    /// For what only a program in the running kernel can tell.
+    ///
+    /// # Errors
+    /// `Absent` on a captured tree; `NotPermitted` where BPF is not wanted.
+    pub fn require_bpf(&self) -> Result<(), Miss> {
+        self.require_live()?;
+        if self.bpf {
+            return Ok(());
+        }
+        Err(Miss::NotPermitted { why: "BPF is switched off (--no-bpf)".into(), remedy: "run without --no-bpf".into() })
     }
 
     /// The full path of `path`, which is relative to the root (`proc/stat`).

@@ -5,6 +5,7 @@
 //! abandoned thread holds the source, the source is reported as hung and not asked again. Between samples no thread of
 //! ours is awake, or exists.
 
+use crate::bpf::Types;
 use crate::source::Tempo;
 use crate::{Root, Source, os};
 use std::any::Any;
@@ -27,6 +28,8 @@ pub struct Sampler {
     slots: Vec<Slot>,
     patience: Duration,
     slow: Duration,
+    /// Held while the sources load their BPF objects, which they do when first read.
+    types: Option<Types>,
 }
 
 impl Sampler {
@@ -46,7 +49,8 @@ impl Sampler {
 
     /// These sources, read from `root`.
     pub fn with_sources(root: Root, sources: Vec<Box<dyn Source>>) -> Self {
-        Self { root, slots: sources.into_iter().map(Slot::new).collect(), patience: PATIENCE, slow: SLOW }
+        let types = Types::of(&root).ok();
+        Self { root, slots: sources.into_iter().map(Slot::new).collect(), patience: PATIENCE, slow: SLOW, types }
     }
 
     /// Sets how long to wait for one source before it counts as hung; one second unless set.
@@ -57,6 +61,13 @@ impl Sampler {
     /// Sets how often sources of [`Tempo::Slow`] are read; once a minute unless set.
     pub fn slow(self, slow: Duration) -> Self {
         Self { slow, ..self }
+    }
+
+    /// Turns a source of [`Tempo::Asked`] on, from the next sample; any other is on already. False where there is none of
+    /// that name.
+    pub fn ask(&mut self, source: &str) -> bool {
+        let slot = self.slots.iter_mut().find(|slot| slot.info.name == source);
+        slot.map(|slot| slot.wanted = true).is_some()
     }
 
     /// What the sources are, in the order in which they are read.
@@ -88,6 +99,7 @@ impl Sampler {
             let done = collect(&reader.start(), waiting, self.patience, &mut snapshot);
             waiting = &mut waiting[done..];
         }
+        self.types = None;
         snapshot.sort();
         snapshot
     }
@@ -127,8 +139,10 @@ type Shared = Arc<Mutex<Box<dyn Source>>>;
 struct Slot {
     info: SourceInfo,
     source: Shared,
-    /// When it was last asked.
+    /// When it was last read.
     asked: Option<Instant>,
+    /// Whether it is to be read at all.
+    wanted: bool,
     /// Whether it has not answered since.
     hangs: bool,
 }
@@ -143,7 +157,13 @@ enum Turn {
 impl Slot {
     fn new(source: Box<dyn Source>) -> Self {
         let info = SourceInfo { name: source.name(), tells: source.tells(), tempo: source.tempo() };
-        Self { info, source: Arc::new(Mutex::new(source)), asked: None, hangs: false }
+        Self {
+            info,
+            source: Arc::new(Mutex::new(source)),
+            asked: None,
+            wanted: info.tempo != Tempo::Asked,
+            hangs: false,
+        }
     }
 
     /// A source that hung and has come back is due at once: what it read meanwhile is lost.
@@ -156,6 +176,7 @@ impl Slot {
             return Turn::Due;
         }
         match (self.info.tempo, self.asked) {
+            _ if !self.wanted => Turn::Rests,
             (Tempo::Slow, Some(asked)) if asked.elapsed() < slow => Turn::Rests,
             _ => Turn::Due,
         }
@@ -168,6 +189,7 @@ impl Slot {
             source: self.info.name.into(),
             tells: self.info.tells.into(),
             outcome: Outcome::Hung(format!("has not answered for {:.1} s", waited.as_secs_f64())),
+            asked: self.info.tempo == Tempo::Asked,
             cpu_ns: 0,
             wall_ns: os::nanoseconds(waited),
         }
@@ -219,6 +241,7 @@ fn read(root: &Root, source: &Shared) -> Snapshot {
         source: source.name().into(),
         tells: source.tells().into(),
         outcome,
+        asked: source.tempo() == Tempo::Asked,
         cpu_ns: os::process_cpu_ns().saturating_sub(cpu_ns),
         wall_ns: os::nanoseconds(started.elapsed()),
     }];

@@ -10,6 +10,8 @@ pub enum Tempo {
     Sample,
     /// Settings and inventory, which hardly change: at the first sample, and once a minute after that.
     Slow,
+    /// What costs too much to be always on: at every sample from when it is asked for ([`Sampler::ask`](crate::Sampler::ask)).
+    Asked,
 }
 
 /// One kernel source.

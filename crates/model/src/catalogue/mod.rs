@@ -42,6 +42,8 @@ pub enum Kind {
     Gauge,
     /// Words: a setting or a condition.
     State,
+    /// How often each size of value occurred; what matters is the difference of two readings.
+    Histogram,
 }
 
 /// The unit a raw reading is held in.
@@ -78,7 +80,7 @@ pub enum Unit {
 pub struct Metric {
     /// The name within its family; also the struct field and the column.
     pub name: &'static str,
-    /// Counter, gauge or state.
+    /// Counter, gauge, state or histogram.
     pub kind: Kind,
     /// The unit raw readings are in.
     pub unit: Unit,
@@ -146,6 +148,9 @@ macro_rules! metric_type {
     (state) => {
         $crate::value::State
     };
+    (histogram) => {
+        $crate::histogram::Histogram
+    };
 }
 
 macro_rules! metric_kind {
@@ -157,6 +162,9 @@ macro_rules! metric_kind {
     };
     (state) => {
         $crate::catalogue::Kind::State
+    };
+    (histogram) => {
+        $crate::catalogue::Kind::Histogram
     };
 }
 
@@ -189,6 +197,10 @@ macro_rules! metric_unit {
 
 macro_rules! metric_set {
     (state, $slot:expr, $value:expr) => {{
+        let _ = $value;
+        false
+    }};
+    (histogram, $slot:expr, $value:expr) => {{
         let _ = $value;
         false
     }};

@@ -20,6 +20,8 @@ family_group! {
         children_system: counter ns "process.children.system" "time in kernel mode of children waited for";
         run_delay: counter ns "process.run_delay" "time on a run queue, waiting for a processor";
         block_delay: counter ns "process.block_delay" "time waiting for block I/O (needs delay accounting)";
+        swap_delay: counter ns "process.swap_delay" "time waiting for swapped-out pages (needs delay accounting and BPF)";
+        reclaim_delay: counter ns "process.reclaim_delay" "time waiting for memory to be reclaimed (needs delay accounting and BPF)";
         minor_faults: counter count "process.paging.faults" "page faults without I/O";
         major_faults: counter count "process.paging.faults" "page faults that needed I/O";
         voluntary_switches: counter count "process.context_switches" "times it gave the processor up to wait";
@@ -57,6 +59,8 @@ family_group! {
         system: counter ns "thread.cpu.time" "time in kernel mode";
         run_delay: counter ns "thread.run_delay" "time on a run queue, waiting for a processor";
         block_delay: counter ns "thread.block_delay" "time waiting for block I/O (needs delay accounting)";
+        swap_delay: counter ns "thread.swap_delay" "time waiting for swapped-out pages (needs delay accounting and BPF)";
+        reclaim_delay: counter ns "thread.reclaim_delay" "time waiting for memory to be reclaimed (needs delay accounting and BPF)";
         major_faults: counter count "thread.paging.faults" "page faults that needed I/O";
         voluntary_switches: counter count "thread.context_switches" "times it gave the processor up to wait";
         involuntary_switches: counter count "thread.context_switches" "times the processor was taken from it";

@@ -135,7 +135,7 @@ mod tests {
         match row.value(column) {
             Some(Value::Counter(counter)) => counter.get().is_none(),
             Some(Value::Gauge(gauge)) => gauge.get().is_none(),
-            Some(Value::State(_)) | None => panic!("no number at {column}"),
+            Some(Value::State(_) | Value::Histogram(_)) | None => panic!("no number at {column}"),
         }
     }
 

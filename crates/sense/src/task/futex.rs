@@ -90,7 +90,12 @@ mod tests {
         assert_eq!(asleep_in(move || drop(theirs.lock())), Some(true));
         drop(held);
         let (work, queue) = std::sync::mpsc::channel::<()>();
-        assert_eq!(asleep_in(move || drop(queue.recv())), Some(false));
+        assert_eq!(
+            asleep_in(move || {
+                let _ = queue.recv();
+            }),
+            Some(false)
+        );
         drop(work);
     }
 

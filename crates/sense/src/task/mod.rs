@@ -2,11 +2,15 @@
 
 mod cgroup;
 mod columns;
+mod cputime;
+mod files;
 mod folder;
 mod futex;
 mod io;
+mod iterator;
 mod limits;
 mod process;
+mod record;
 mod sched;
 mod schedstat;
 mod source;
@@ -22,5 +26,7 @@ pub(crate) fn sources() -> Vec<Box<dyn Source>> {
     vec![Box::new(source::Tasks::default())]
 }
 
+#[cfg(test)]
+mod agreement_tests;
 #[cfg(test)]
 mod tests;

@@ -82,7 +82,7 @@ impl Known {
         if full {
             known.read_settings(&mut round.folder, &stat);
         }
-        known.row.wait_channel = thread::wait_channel(&mut round.folder, &stat);
+        known.row.wait_channel = thread::wait_channel(&mut round.folder, stat.is_blocked());
         known.put_total();
         round.threads.extend(threads);
         match round.keep_left.checked_sub(1) {
@@ -201,7 +201,7 @@ impl Known {
 }
 
 /// Sets `slot`, which holds the same words at nearly every sample, without a new allocation where it does.
-fn renew(slot: &mut State, words: Option<&str>) {
+pub(super) fn renew(slot: &mut State, words: Option<&str>) {
     if slot.get() != words {
         *slot = words.map_or_else(State::default, State::from);
     }

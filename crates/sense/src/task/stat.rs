@@ -28,7 +28,7 @@ pub(super) struct Stat {
 }
 
 /// The mark of a thread of the kernel itself in `flags` (PF_KTHREAD, include/linux/sched.h).
-const KERNEL_THREAD: u64 = 0x0020_0000;
+pub(super) const KERNEL_THREAD: u64 = 0x0020_0000;
 
 impl Stat {
     /// Reads a stat line into its numbers and the name, in which what is not UTF-8 is replaced; `None` where it is none.
@@ -109,17 +109,22 @@ impl Stat {
 
     /// The scheduling policy (sched(7)).
     pub(super) fn policy(&self) -> Option<&'static str> {
-        Some(match self.policy? {
-            0 => "NORMAL",
-            1 => "FIFO",
-            2 => "RR",
-            3 => "BATCH",
-            5 => "IDLE",
-            6 => "DEADLINE",
-            7 => "EXT",
-            _ => return None,
-        })
+        policy(self.policy?)
     }
+}
+
+/// The name of a scheduling policy (sched(7)).
+pub(super) fn policy(number: u64) -> Option<&'static str> {
+    Some(match number {
+        0 => "NORMAL",
+        1 => "FIFO",
+        2 => "RR",
+        3 => "BATCH",
+        5 => "IDLE",
+        6 => "DEADLINE",
+        7 => "EXT",
+        _ => return None,
+    })
 }
 
 #[cfg(test)]

@@ -12,6 +12,10 @@ pub(super) struct Tally {
     pub(super) run_delay: Option<u64>,
     /// Nanoseconds waiting for block I/O.
     pub(super) block_delay: Option<u64>,
+    /// Nanoseconds waiting for pages to be swapped in.
+    pub(super) swap_delay: Option<u64>,
+    /// Nanoseconds waiting for memory to be reclaimed.
+    pub(super) reclaim_delay: Option<u64>,
     /// Times it gave the processor up to wait.
     pub(super) voluntary_switches: Option<u64>,
     /// Times the processor was taken from it.
@@ -28,6 +32,8 @@ impl Tally {
             run: sum(self.run, other.run),
             run_delay: sum(self.run_delay, other.run_delay),
             block_delay: sum(self.block_delay, other.block_delay),
+            swap_delay: sum(self.swap_delay, other.swap_delay),
+            reclaim_delay: sum(self.reclaim_delay, other.reclaim_delay),
             voluntary_switches: sum(self.voluntary_switches, other.voluntary_switches),
             involuntary_switches: sum(self.involuntary_switches, other.involuntary_switches),
             migrations: sum(self.migrations, other.migrations),

@@ -38,7 +38,7 @@ fn read(folder: &mut Folder, pid: u32, tid: u32, before: &Ledger, delays: bool) 
     row.involuntary_switches = counter(tally.involuntary_switches);
     row.migrations = counter(tally.migrations);
     row.lock_wait = gauge(tally.waits_for_lock.map(u64::from));
-    row.wait_channel = wait_channel(folder, &stat);
+    row.wait_channel = wait_channel(folder, stat.is_blocked());
     Some((row, tally))
 }
 
@@ -57,7 +57,7 @@ fn tally(folder: &mut Folder, stat: &Stat, before: Option<&Tally>, delays: bool)
         tally.migrations = migrations(folder);
     }
     if ran == Some(true) {
-        tally.waits_for_lock = waits_for_lock(folder, stat);
+        tally.waits_for_lock = waits_for_lock(folder, stat.is_asleep());
     }
     tally
 }
@@ -68,8 +68,8 @@ pub(super) fn migrations(folder: &mut Folder) -> Option<u64> {
 }
 
 /// Whether the thread entered sleeps for a lock; `None` where that may not be seen.
-fn waits_for_lock(folder: &mut Folder, stat: &Stat) -> Option<bool> {
-    if !stat.is_asleep() {
+pub(super) fn waits_for_lock(folder: &mut Folder, is_asleep: bool) -> Option<bool> {
+    if !is_asleep {
         return Some(false);
     }
     folder.read("syscall").ok().and_then(futex::waits_for_lock)
@@ -89,6 +89,8 @@ pub(super) fn scheduled(
         run_delay: sched.map(|s| s.delay),
         // Without delay accounting the field is there all the same, and says 0.
         block_delay: stat.block_delay.filter(|_| delays).map(ticks_to_ns),
+        swap_delay: None,
+        reclaim_delay: None,
         voluntary_switches: before.and_then(|b| b.voluntary_switches),
         involuntary_switches: before.and_then(|b| b.involuntary_switches),
         migrations: before.and_then(|b| b.migrations),
@@ -97,8 +99,8 @@ pub(super) fn scheduled(
 }
 
 /// The kernel function that the task entered sleeps in; absent unless it is blocked, and where the kernel hides it.
-pub(super) fn wait_channel(folder: &mut Folder, stat: &Stat) -> State {
-    if !stat.is_blocked() {
+pub(super) fn wait_channel(folder: &mut Folder, is_blocked: bool) -> State {
+    if !is_blocked {
         return State::default();
     }
     match folder.read("wchan") {

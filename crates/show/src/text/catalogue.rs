@@ -47,6 +47,7 @@ fn kind(kind: Kind) -> &'static str {
         Kind::Counter => "counter",
         Kind::Gauge => "gauge",
         Kind::State => "state",
+        Kind::Histogram => "histogram",
     }
 }
 

@@ -1,0 +1,88 @@
+/* What every program here needs of the kernel: types, helpers, map declarations. No vmlinux.h: each program declares the
+ * few fields that it reads, and they are found in the running kernel by name (CO-RE).
+ *
+ * The programs are licensed GPL-2.0 OR MIT OR Apache-2.0: the kernel gives the helpers below to GPL programs only. */
+#pragma once
+
+typedef unsigned char u8;
+typedef unsigned short u16;
+typedef unsigned int u32;
+typedef unsigned long long u64;
+typedef signed int s32;
+typedef signed long long s64;
+
+#define SEC(name) __attribute__((section(name), used))
+#define INLINE static inline __attribute__((always_inline))
+/* Fields of such a struct are looked for by name in the running kernel's type information. */
+#define CORE __attribute__((preserve_access_index))
+/* Whether the running kernel has this field. */
+#define HAS(field) __builtin_preserve_field_info(field, 2)
+
+#define __uint(name, value) int (*name)[value]
+#define __type(name, value) typeof(value) *name
+
+/* enum bpf_map_type, include/uapi/linux/bpf.h */
+enum {
+	MAP_HASH = 1,
+	MAP_ARRAY = 2,
+	MAP_PERCPU_HASH = 5,
+	MAP_PERCPU_ARRAY = 6,
+	MAP_STACK_TRACE = 7,
+	MAP_LRU_HASH = 9,
+	MAP_RINGBUF = 27,
+};
+
+enum { ANY = 0, NOEXIST = 1 };      /* flags of bpf_map_update_elem */
+enum { NO_PREALLOC = 1 };           /* map_flags */
+enum { RB_NO_WAKEUP = 1 };          /* flags of bpf_ringbuf_output */
+
+/* Helpers, by their numbers in include/uapi/linux/bpf.h. */
+static void *(*bpf_map_lookup_elem)(void *map, const void *key) = (void *)1;
+static long (*bpf_map_update_elem)(void *map, const void *key, const void *value, u64 flags) = (void *)2;
+static long (*bpf_map_delete_elem)(void *map, const void *key) = (void *)3;
+static u64 (*bpf_ktime_get_ns)(void) = (void *)5;
+static u32 (*bpf_get_smp_processor_id)(void) = (void *)8;
+static u64 (*bpf_get_current_pid_tgid)(void) = (void *)14;
+static long (*bpf_get_current_comm)(void *to, u32 size) = (void *)16;
+static long (*bpf_get_stackid)(void *ctx, void *map, u64 flags) = (void *)27;
+static u64 (*bpf_get_current_task)(void) = (void *)35;
+static u64 (*bpf_get_current_cgroup_id)(void) = (void *)80;
+static long (*bpf_probe_read_kernel)(void *to, u32 size, const void *from) = (void *)113;
+static long (*bpf_seq_write)(void *seq, const void *data, u32 size) = (void *)127;
+static long (*bpf_ringbuf_output)(void *ringbuf, const void *data, u64 size, u64 flags) = (void *)130;
+static void *(*bpf_ringbuf_reserve)(void *ringbuf, u64 size, u64 flags) = (void *)131;
+static void (*bpf_ringbuf_submit)(void *data, u64 flags) = (void *)132;
+static void *(*bpf_skc_to_tcp_sock)(void *sk) = (void *)137;
+static void *(*bpf_get_current_task_btf)(void) = (void *)158;
+
+#define USER_STACK (1ULL << 8)      /* flags of bpf_get_stackid */
+
+#define ADD(slot, amount) __sync_fetch_and_add(&(slot), amount)
+
+/* Position of the highest bit set; 0 for 0. */
+INLINE u32 log2_of(u64 value)
+{
+	u32 log = 0;
+
+	if (value >> 32) { value >>= 32; log += 32; }
+	if (value >> 16) { value >>= 16; log += 16; }
+	if (value >> 8)  { value >>= 8;  log += 8; }
+	if (value >> 4)  { value >>= 4;  log += 4; }
+	if (value >> 2)  { value >>= 2;  log += 2; }
+	return log + (value >> 1);
+}
+
+/* The bucket of a value, 32 to an octave: the arithmetic of crates/model/src/histogram.rs. */
+INLINE u32 bucket_of(u64 value)
+{
+	if (value < 64)
+		return value;
+	u32 shift = log2_of(value) - 5;
+
+	return shift * 32 + (value >> shift);
+}
+
+/* Buckets for values up to 2^bits - 1. */
+#define BUCKETS(bits) (((bits) - 4) * 32)
+
+char LICENSE[] SEC("license") = "Dual MIT/GPL";

@@ -1,0 +1,249 @@
+/* Every task of the reader's pid namespace, one record each, in one read (BPF iterator `task`).
+ *
+ * The fields follow include/linux/sched.h and include/linux/sched/signal.h. A record begins with what every thread has;
+ * the main thread's has its process' part behind it. The reader is crates/sense/src/task/record.rs. */
+#include "kernel.h"
+
+struct seq_file;
+struct bpf_iter_meta { struct seq_file *seq; } CORE;
+struct upid { int nr; } CORE;
+struct pid { u32 level; struct upid numbers[1]; } CORE;
+struct sched_entity { u64 sum_exec_runtime; u64 nr_migrations; } CORE;
+struct sched_info { u64 run_delay; } CORE;
+struct task_io_accounting { u64 rchar, wchar, syscr, syscw, read_bytes, write_bytes, cancelled_write_bytes; } CORE;
+struct task_delay_info { u64 blkio_delay, swapin_delay, freepages_delay; } CORE;
+struct rlimit { u64 rlim_cur; } CORE;
+struct prev_cputime { u64 utime, stime; } CORE;
+struct signal_struct {
+	int nr_threads;
+	struct pid *pids[4];
+	u64 utime, stime, cutime, cstime, sum_sched_runtime;
+	u64 nvcsw, nivcsw, min_flt, maj_flt;
+	struct task_io_accounting ioac;
+	struct rlimit rlim[16];
+	struct prev_cputime prev_cputime;
+} CORE;
+struct percpu_counter { s64 count; } CORE;
+struct mm_struct { u64 total_vm; struct percpu_counter rss_stat[4]; } CORE;
+/* Until Linux 6.2 the counters were no percpu_counter. */
+struct atomic_long { s64 counter; } CORE;
+struct mm_rss_stat { struct atomic_long count[4]; } CORE;
+struct mm_struct___until_6_2 { struct mm_rss_stat rss_stat; } CORE;
+struct fdtable { u32 max_fds; u64 *open_fds; } CORE;
+struct files_struct { struct fdtable *fdt; } CORE;
+struct kuid { u32 val; } CORE;
+struct cred { struct kuid euid; } CORE;
+struct kernfs_node { u64 id; } CORE;
+struct cgroup { struct kernfs_node *kn; } CORE;
+struct css_set { struct cgroup *dfl_cgrp; } CORE;
+struct thread_info { u32 cpu; } CORE;
+struct task_struct {
+	u32 __state;
+	int exit_state, prio, static_prio, pid, tgid;
+	u32 flags, policy;
+	struct thread_info thread_info;
+	struct task_struct *real_parent, *group_leader;
+	struct pid *thread_pid;
+	struct sched_entity se;
+	struct sched_info sched_info;
+	u64 utime, stime, nvcsw, nivcsw, start_boottime, min_flt, maj_flt;
+	struct prev_cputime prev_cputime;
+	struct task_delay_info *delays;
+	struct task_io_accounting ioac;
+	struct mm_struct *mm;
+	struct files_struct *files;
+	struct signal_struct *signal;
+	const struct cred *cred;
+	struct css_set *cgroups;
+	char comm[16];
+} CORE;
+struct bpf_iter__task { struct bpf_iter_meta *meta; struct task_struct *task; } CORE;
+
+enum { PIDTYPE_TGID = 1, RLIMIT_NPROC = 6, RLIMIT_NOFILE = 7 };
+enum { MM_FILEPAGES, MM_ANONPAGES, MM_SWAPENTS, MM_SHMEMPAGES };
+
+#define UNKNOWN (~0ULL)
+
+struct io {
+	u64 rchar, wchar, syscr, syscw, read_bytes, write_bytes, cancelled_write_bytes;
+};
+
+struct thread_record {
+	u64 pid, tid, start, state, exit_state, flags, static_prio, policy, cpu;
+	u64 utime, stime, runtime, prev_utime, prev_stime;
+	u64 run_delay, block_delay, swap_delay, reclaim_delay, migrations;
+	u64 min_flt, maj_flt, nvcsw, nivcsw;
+	struct io io;
+	char comm[16];
+};
+
+struct process_record {
+	u64 parent, threads, euid, css_set, cgroup;
+	/* What the threads that have ended left behind. */
+	u64 utime, stime, runtime, prev_utime, prev_stime, min_flt, maj_flt, nvcsw, nivcsw;
+	struct io io;
+	u64 cutime, cstime;
+	u64 pages, rss_file, rss_anon, swap, rss_shmem;
+	u64 files, files_limit, processes_limit;
+};
+
+/* The number by which the reader's namespace knows a pid. */
+INLINE u64 number(struct pid *pid, u32 level)
+{
+	struct upid upid = {};
+
+	if (!pid)
+		return 0;
+	bpf_probe_read_kernel(&upid, sizeof upid, (void *)__builtin_preserve_access_index(&pid->numbers[0]) +
+		(u64)level * __builtin_preserve_type_info(*(struct upid *)0, 1));
+	return (u32)upid.nr;
+}
+
+INLINE u32 readers_level(void)
+{
+	struct task_struct *reader = bpf_get_current_task_btf();
+	struct pid *pid = reader->thread_pid;
+
+	return pid ? pid->level : 0;
+}
+
+INLINE void put_io(struct io *to, struct task_io_accounting *io)
+{
+	to->rchar = io->rchar;
+	to->wchar = io->wchar;
+	to->syscr = io->syscr;
+	to->syscw = io->syscw;
+	to->read_bytes = io->read_bytes;
+	to->write_bytes = io->write_bytes;
+	to->cancelled_write_bytes = io->cancelled_write_bytes;
+}
+
+/* Open files: bits set in the table. A table of more than 64 words is left to the reader. */
+INLINE u64 open_files(struct task_struct *task)
+{
+	struct files_struct *files = task->files;
+	struct fdtable *table = files ? files->fdt : 0;
+	u64 count = 0;
+
+	if (!table || table->max_fds > 64 * 64)
+		return UNKNOWN;
+	u32 words = table->max_fds / 64;
+	for (u32 i = 0; i < 64 && i < words; i++) {
+		u64 word = 0;
+
+		bpf_probe_read_kernel(&word, sizeof word, table->open_fds + i);
+		word -= (word >> 1) & 0x5555555555555555ULL;
+		word = (word & 0x3333333333333333ULL) + ((word >> 2) & 0x3333333333333333ULL);
+		count += (((word + (word >> 4)) & 0x0f0f0f0f0f0f0f0fULL) * 0x0101010101010101ULL) >> 56;
+	}
+	return count;
+}
+
+INLINE void put_memory(struct process_record *to, struct mm_struct *mm)
+{
+	to->pages = to->rss_file = to->rss_anon = to->swap = to->rss_shmem = UNKNOWN;
+	if (!mm)
+		return;
+	to->pages = mm->total_vm;
+	if (HAS(mm->rss_stat[0].count)) {
+		to->rss_file = mm->rss_stat[MM_FILEPAGES].count;
+		to->rss_anon = mm->rss_stat[MM_ANONPAGES].count;
+		to->swap = mm->rss_stat[MM_SWAPENTS].count;
+		to->rss_shmem = mm->rss_stat[MM_SHMEMPAGES].count;
+	} else {
+		struct mm_struct___until_6_2 *old = (void *)mm;
+
+		to->rss_file = old->rss_stat.count[MM_FILEPAGES].counter;
+		to->rss_anon = old->rss_stat.count[MM_ANONPAGES].counter;
+		to->swap = old->rss_stat.count[MM_SWAPENTS].counter;
+		to->rss_shmem = old->rss_stat.count[MM_SHMEMPAGES].counter;
+	}
+}
+
+INLINE void put_thread(struct thread_record *to, struct task_struct *task, u32 level)
+{
+	struct task_delay_info *delays = task->delays;
+
+	to->pid = number(task->signal->pids[PIDTYPE_TGID], level);
+	to->tid = number(task->thread_pid, level);
+	to->start = task->start_boottime;
+	to->state = task->__state;
+	to->exit_state = (u32)task->exit_state;
+	to->flags = task->flags;
+	to->static_prio = (u32)task->static_prio;
+	to->policy = task->policy;
+	to->cpu = task->thread_info.cpu;
+	to->utime = task->utime;
+	to->stime = task->stime;
+	to->runtime = task->se.sum_exec_runtime;
+	to->prev_utime = task->prev_cputime.utime;
+	to->prev_stime = task->prev_cputime.stime;
+	to->run_delay = HAS(task->sched_info.run_delay) ? task->sched_info.run_delay : UNKNOWN;
+	to->block_delay = delays ? delays->blkio_delay : UNKNOWN;
+	to->swap_delay = delays ? delays->swapin_delay : UNKNOWN;
+	to->reclaim_delay = delays ? delays->freepages_delay : UNKNOWN;
+	to->migrations = task->se.nr_migrations;
+	to->min_flt = task->min_flt;
+	to->maj_flt = task->maj_flt;
+	to->nvcsw = task->nvcsw;
+	to->nivcsw = task->nivcsw;
+	put_io(&to->io, &task->ioac);
+	bpf_probe_read_kernel(to->comm, sizeof to->comm, task->comm);
+}
+
+INLINE void put_process(struct process_record *to, struct task_struct *task, u32 level)
+{
+	struct signal_struct *signal = task->signal;
+	struct css_set *groups = task->cgroups;
+
+	to->parent = number(task->real_parent->signal->pids[PIDTYPE_TGID], level);
+	to->threads = (u32)signal->nr_threads;
+	to->euid = task->cred->euid.val;
+	to->css_set = (u64)groups;
+	to->cgroup = groups ? groups->dfl_cgrp->kn->id : 0;
+	to->utime = signal->utime;
+	to->stime = signal->stime;
+	to->runtime = signal->sum_sched_runtime;
+	to->prev_utime = signal->prev_cputime.utime;
+	to->prev_stime = signal->prev_cputime.stime;
+	to->min_flt = signal->min_flt;
+	to->maj_flt = signal->maj_flt;
+	to->nvcsw = signal->nvcsw;
+	to->nivcsw = signal->nivcsw;
+	put_io(&to->io, &signal->ioac);
+	to->cutime = signal->cutime;
+	to->cstime = signal->cstime;
+	put_memory(to, task->mm);
+	to->files = open_files(task);
+	to->files_limit = signal->rlim[RLIMIT_NOFILE].rlim_cur;
+	to->processes_limit = signal->rlim[RLIMIT_NPROC].rlim_cur;
+}
+
+/* A record is too large for the stack. */
+struct record { struct thread_record thread; struct process_record process; };
+struct {
+	__uint(type, MAP_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct record);
+} scratch SEC(".maps");
+
+SEC("iter/task")
+int task(struct bpf_iter__task *ctx)
+{
+	struct seq_file *seq = ctx->meta->seq;
+	struct task_struct *task = ctx->task;
+	u32 zero = 0, level = readers_level();
+	struct record *record = bpf_map_lookup_elem(&scratch, &zero);
+
+	if (!task || !record)
+		return 0;
+	put_thread(&record->thread, task, level);
+	if (task->pid == task->tgid) {
+		put_process(&record->process, task, level);
+		bpf_seq_write(seq, record, sizeof *record);
+	} else {
+		bpf_seq_write(seq, &record->thread, sizeof record->thread);
+	}
+	return 0;
+}

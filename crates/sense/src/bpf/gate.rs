@@ -1,0 +1,92 @@
+//! Whether the kernel lets us use BPF, and why not (capabilities(7), kernel_lockdown(7)).
+
+use crate::root::Root;
+use crate::source::Miss;
+
+/// CAP_PERFMON, CAP_BPF and CAP_SYS_ADMIN, which holds both, of include/uapi/linux/capability.h.
+const SYS_ADMIN: u64 = 1 << 21;
+const PERFMON: u64 = 1 << 38;
+const BPF: u64 = 1 << 39;
+
+/// Type information of the running kernel (Documentation/bpf/btf.rst).
+pub(super) const TYPES: &str = "sys/kernel/btf/vmlinux";
+
+/// What it takes is asked before anything is loaded: without type information, programs would load and read nonsense.
+///
+/// # Errors
+/// The first thing that is missing, and what would mend it.
+pub(super) fn check(root: &Root) -> Result<(), Miss> {
+    root.require_bpf()?;
+    if !root.at(TYPES).exists() {
+        return Err(Miss::Absent(format!(
+            "BPF: this kernel carries no type information (no /{TYPES}, CONFIG_DEBUG_INFO_BTF)"
+        )));
+    }
+    privileged(&root.text("proc/self/status")?)?;
+    unlocked(&root.maybe("sys/kernel/security/lockdown").unwrap_or_default())
+}
+
+/// Whether the process of this status file may load and attach programs that trace.
+fn privileged(status: &str) -> Result<(), Miss> {
+    let held = status
+        .lines()
+        .find_map(|line| line.strip_prefix("CapEff:"))
+        .and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok())
+        .ok_or_else(|| Miss::malformed("proc/self/status", "CapEff"))?;
+    if held & SYS_ADMIN != 0 || held & (BPF | PERFMON) == BPF | PERFMON {
+        return Ok(());
+    }
+    Err(Miss::NotPermitted {
+        why: "BPF needs CAP_BPF and CAP_PERFMON".into(),
+        remedy: "run as root, or once: setcap cap_bpf,cap_perfmon=ep on the program".into(),
+    })
+}
+
+/// Whether the kernel lets programs read its memory: it does not when locked down for confidentiality.
+fn unlocked(lockdown: &str) -> Result<(), Miss> {
+    if !lockdown.contains("[confidentiality]") {
+        return Ok(());
+    }
+    Err(Miss::NotPermitted {
+        why: "BPF: the kernel is locked down, and lets nobody read its memory".into(),
+        remedy: "boot without lockdown=confidentiality".into(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn why(miss: Result<(), Miss>) -> String {
+        match miss {
+            Err(Miss::NotPermitted { why, .. }) => why,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn root_or_the_two_capabilities_will_do() {
+        let status = |held: u64| format!("Name:\tx\nCapEff:\t{held:016x}\n");
+        assert_eq!(privileged(&status(u64::MAX >> 24)), Ok(()));
+        assert_eq!(privileged(&status(BPF | PERFMON)), Ok(()));
+        assert_eq!(why(privileged(&status(BPF))), "BPF needs CAP_BPF and CAP_PERFMON");
+        assert_eq!(why(privileged(&status(0))), "BPF needs CAP_BPF and CAP_PERFMON");
+        assert!(matches!(privileged("CapEff:\tnonsense\n"), Err(Miss::Failed(_))));
+    }
+
+    #[test]
+    fn lockdown_for_integrity_leaves_reading_alone() {
+        assert_eq!(unlocked(""), Ok(()));
+        assert_eq!(unlocked("none [integrity] confidentiality\n"), Ok(()));
+        assert!(why(unlocked("none integrity [confidentiality]\n")).contains("locked down"));
+    }
+
+    #[test]
+    fn a_kernel_without_types_is_told_apart() {
+        let tree = tempfile::tempdir().unwrap();
+        let captured = Root::captured(tree.path());
+        assert!(matches!(check(&captured), Err(Miss::Absent(_))), "a captured tree has no kernel to ask");
+        let off = Root::live().without_bpf();
+        assert_eq!(why(check(&off)), "BPF is switched off (--no-bpf)");
+    }
+}

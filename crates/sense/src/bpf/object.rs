@@ -1,0 +1,173 @@
+//! One compiled BPF object: loaded, attached, read, and gone when dropped.
+
+use super::gate;
+use crate::root::Root;
+use crate::source::Miss;
+use aya::maps::Map;
+use aya::programs::{Iter, Program, ProgramError};
+use aya::{Btf, Ebpf, EbpfLoader};
+use std::error::Error;
+use std::fs::File;
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+/// The bytes of crates/sense/bpf/NAME.bpf.c, compiled.
+macro_rules! include_object {
+    ($name:literal) => {
+        aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/", $name, ".bpf.o"))
+    };
+}
+pub(crate) use include_object;
+
+/// The kernel's type information, parsed: some 13 MB, and 60 ms to make. Whoever loads several objects keeps one of these
+/// until all are loaded; the last one dropped gives the memory back.
+#[derive(Clone)]
+pub(crate) struct Types(Arc<Btf>);
+
+impl Types {
+    /// Reads it, unless somebody holds it already.
+    ///
+    /// # Errors
+    /// This kernel or this process may not use BPF; the type information makes no sense.
+    pub(crate) fn of(root: &Root) -> Result<Self, Miss> {
+        static HELD: Mutex<Weak<Btf>> = Mutex::new(Weak::new());
+        gate::check(root)?;
+        let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(types) = held.upgrade() {
+            return Ok(Self(types));
+        }
+        let types = Btf::from_sys_fs().map_err(|e| Miss::Failed(format!("/{}: {}", gate::TYPES, causes(&e))))?;
+        let types = Arc::new(types);
+        *held = Arc::downgrade(&types);
+        Ok(Self(types))
+    }
+}
+
+/// A loaded object. Dropping it detaches its programs and frees its maps.
+#[derive(Debug)]
+pub(crate) struct Object {
+    name: &'static str,
+    ebpf: Ebpf,
+}
+
+impl Object {
+    /// Loads the object and attaches its tracepoint programs (`SEC("tp_btf/NAME") int NAME(...)`: a program has the name of
+    /// the tracepoint it belongs to). Iterators are loaded, and run when read; programs of other kinds are left to the
+    /// caller ([`programs`](Self::programs)).
+    ///
+    /// # Errors
+    /// BPF cannot be used here; this kernel lacks a tracepoint or a field; its verifier refuses a program.
+    pub(crate) fn load(name: &'static str, bytes: &[u8], root: &Root) -> Result<Self, Miss> {
+        let types = Types::of(root)?;
+        // Without the kernel's types the fields would not be relocated and the programs read nonsense, in silence.
+        let ebpf = EbpfLoader::new().btf(Some(&types.0)).load(bytes).map_err(|e| refused(name, &e))?;
+        let mut object = Self { name, ebpf };
+        for (program_name, program) in object.ebpf.programs_mut() {
+            attach(program_name, program, &types.0).map_err(|e| refused(name, &e))?;
+        }
+        Ok(object)
+    }
+
+    /// Runs an iterator (`SEC("iter/NAME") int NAME(...)`): the file holds what it writes.
+    ///
+    /// # Errors
+    /// There is none of that name, or the kernel does not run it.
+    pub(crate) fn iterate(&mut self, iterator: &str) -> Result<File, Miss> {
+        let name = self.name;
+        let program = self.ebpf.program_mut(iterator).ok_or_else(|| missing(name, iterator))?;
+        let program: &mut Iter = program.try_into().map_err(|e: ProgramError| failed(name, &e))?;
+        let link = program.attach().map_err(|e| failed(name, &e))?;
+        let link = program.take_link(link).map_err(|e| failed(name, &e))?;
+        link.into_file().map_err(|e| failed(name, &e))
+    }
+
+    /// A map, to be wrapped as what it is: `aya::maps::HashMap::try_from(object.map("requests")?)`.
+    ///
+    /// # Errors
+    /// There is none of that name.
+    #[allow(dead_code)]
+    pub(crate) fn map(&self, map: &str) -> Result<&Map, Miss> {
+        self.ebpf.map(map).ok_or_else(|| missing(self.name, map))
+    }
+
+    /// The same, to be owned by the caller, as a ring buffer must be.
+    ///
+    /// # Errors
+    /// There is none of that name.
+    #[allow(dead_code)]
+    pub(crate) fn take_map(&mut self, map: &str) -> Result<Map, Miss> {
+        self.ebpf.take_map(map).ok_or_else(|| missing(self.name, map))
+    }
+
+    /// Its programs, for those that are not attached by [`load`](Self::load).
+    #[allow(dead_code)]
+    pub(crate) fn programs(&mut self) -> impl Iterator<Item = (&str, &mut Program)> {
+        self.ebpf.programs_mut()
+    }
+}
+
+fn attach(name: &str, program: &mut Program, types: &Btf) -> Result<(), ProgramError> {
+    match program {
+        Program::BtfTracePoint(program) => {
+            program.load(name, types)?;
+            program.attach().map(drop)
+        }
+        Program::Iter(program) => program.load(name, types),
+        _ => Ok(()),
+    }
+}
+
+fn missing(object: &str, what: &str) -> Miss {
+    Miss::Failed(format!("BPF {object}: holds no {what}"))
+}
+
+/// What went wrong after loading.
+fn failed(object: &str, error: &(dyn Error + 'static)) -> Miss {
+    Miss::Failed(format!("BPF {object}: {}", causes(error)))
+}
+
+/// Why an object was refused, as its blind spot says it.
+fn refused(object: &str, error: &(dyn Error + 'static)) -> Miss {
+    let why = causes(error);
+    if system_error(error) == Some(libc::EPERM) {
+        let why =
+            format!("BPF {object}: refused though the capabilities are held, as by a container's seccomp profile");
+        return Miss::NotPermitted { why, remedy: "run on the host, outside of any container".into() };
+    }
+    // What the object asks for by name and this kernel does not have: a tracepoint, a structure, a field.
+    if ["unknown type", "no BTF type", "relocation", "relocating"].iter().any(|sign| why.contains(sign)) {
+        return Miss::Absent(format!("BPF {object}: this kernel lacks what it looks at ({why})"));
+    }
+    Miss::Failed(format!("BPF {object}: {why}"))
+}
+
+/// The number of the system's error at the bottom of an error, where that is one.
+fn system_error(error: &(dyn Error + 'static)) -> Option<i32> {
+    chain(error).find_map(|e| e.downcast_ref::<io::Error>()?.raw_os_error())
+}
+
+/// An error and what caused it, in one line. A verifier's log is long: its last line says what it is about.
+fn causes(error: &(dyn Error + 'static)) -> String {
+    const LONGEST: usize = 300;
+    let mut words: Vec<String> = Vec::new();
+    for e in chain(error) {
+        let text = e.to_string();
+        if !words.last().is_some_and(|last| last.contains(&text)) {
+            words.push(text);
+        }
+    }
+    let text = words.join(": ");
+    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("processed "));
+    let first = lines.next().unwrap_or_default().to_owned();
+    let line = lines.next_back().map_or(first.clone(), |last| format!("{first} … {last}"));
+    line.chars().take(LONGEST).collect()
+}
+
+fn chain<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
+    let mut next = Some(error);
+    std::iter::from_fn(move || {
+        let error = next?;
+        next = error.source();
+        Some(error)
+    })
+}

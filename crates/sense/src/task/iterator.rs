@@ -1,0 +1,317 @@
+//! All processes and threads by a BPF iterator (Documentation/bpf/bpf_iterators.rst): one read for what takes four files
+//! a thread under /proc, at a fiftieth of the cost.
+//!
+//! The figures are those of /proc, put together from threads as the kernel does (fs/proc/array.c, kernel/sched/cputime.c).
+//! Files are read only for what stands in no structure: where a stuck task sleeps, for what one waits in futex(2), and the
+//! names of control groups and of the kernel's own workers. Memory is as exact as the kernel keeps it without adding up
+//! every processor's remainder: off by at most max(32, 2 x processors) pages for each of them.
+
+use super::folder::Folder;
+use super::process::renew;
+use super::record::{CpuTime, Io, Pages, ProcessRecord, Records, ThreadRecord, Used};
+use super::stat::{KERNEL_THREAD, policy};
+use super::tally::{Ledger, Tally};
+use super::thread::{counter, wait_channel, waits_for_lock};
+use super::{cgroup, cputime};
+use crate::bpf::{Object, include_object};
+use crate::os::{page_size, tick_ns};
+use crate::root::Root;
+use crate::source::Miss;
+use std::collections::HashMap;
+use std::io::Read;
+use whyslow_model::catalogue::{Process, Thread};
+use whyslow_model::key::TaskKey;
+use whyslow_model::snapshot::Snapshot;
+use whyslow_model::value::{Gauge, State};
+
+/// In one sample of so many the names are read anew: a worker of the kernel is named after what it works on, and a set of
+/// control groups is told by its address, which another can get when it has gone.
+const NAMES_EVERY: u64 = 10;
+
+/// Bytes asked for at a time; the kernel gives no more than its own buffer holds.
+const CHUNK: usize = 256 * 1024;
+
+/// Reads every process, and every thread of those that have several.
+pub(super) struct TaskIterator {
+    object: Object,
+    bytes: Vec<u8>,
+    samples: u64,
+    known: HashMap<u32, Known>,
+    /// Control groups by set, as [`cgroup::paths`] writes them.
+    groups: HashMap<(u64, u64), State>,
+}
+
+/// A process as it was at the last sample.
+struct Known {
+    row: Process,
+    ledger: Ledger,
+}
+
+/// What holds for all processes of one sample.
+struct Round<'s> {
+    folder: Folder,
+    names_due: bool,
+    groups: &'s mut HashMap<(u64, u64), State>,
+    threads: &'s mut Vec<Thread>,
+}
+
+impl TaskIterator {
+    /// Loads it.
+    ///
+    /// # Errors
+    /// Why BPF cannot be used here.
+    pub(super) fn load(root: &Root) -> Result<Self, Miss> {
+        let object = Object::load("task", include_object!("task"), root)?;
+        Ok(Self { object, bytes: Vec::new(), samples: 0, known: HashMap::new(), groups: HashMap::new() })
+    }
+
+    /// Reads them all.
+    ///
+    /// # Errors
+    /// The iterator cannot be run.
+    pub(super) fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), Miss> {
+        self.fill()?;
+        let mut records: Vec<_> = Records::new(&self.bytes).filter(|(thread, _)| thread.is_visible()).collect();
+        records.sort_by_key(|(thread, _)| (thread.pid, thread.tid));
+        self.samples += 1;
+        let names_due = self.samples.is_multiple_of(NAMES_EVERY);
+        if names_due {
+            self.groups.clear();
+        }
+        let mut before = std::mem::take(&mut self.known);
+        let mut round =
+            Round { folder: Folder::new(root), names_due, groups: &mut self.groups, threads: &mut out.task.thread };
+        for family in records.chunk_by(|(a, _), (b, _)| a.pid == b.pid) {
+            // The main thread stays, as a zombie, until the last one has ended; without it the process has just gone.
+            let Some((main, process)) = family.iter().find_map(|(thread, p)| Some((thread, p.as_ref()?))) else {
+                continue;
+            };
+            let known = Known::read(&mut round, before.remove(&main.pid), main, process, family);
+            out.task.process.push(known.row.clone());
+            self.known.insert(main.pid, known);
+        }
+        Ok(())
+    }
+
+    /// Runs the iterator.
+    fn fill(&mut self) -> Result<(), Miss> {
+        let mut file = self.object.iterate("task")?;
+        let mut length = 0;
+        loop {
+            if self.bytes.len() < length + CHUNK {
+                self.bytes.resize(length + CHUNK, 0);
+            }
+            match file.read(&mut self.bytes[length..]) {
+                Ok(0) => break,
+                Ok(read) => length += read,
+                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(Miss::Failed(format!("BPF task: {e}"))),
+            }
+        }
+        self.bytes.truncate(length);
+        Ok(())
+    }
+}
+
+/// A process' threads, the main one with the process' part.
+type Family = [(ThreadRecord, Option<ProcessRecord>)];
+
+impl Known {
+    fn read(
+        round: &mut Round<'_>,
+        before: Option<Self>,
+        main: &ThreadRecord,
+        process: &ProcessRecord,
+        family: &Family,
+    ) -> Self {
+        let key = key(main);
+        let before = before.filter(|b| b.row.task == key);
+        let is_new = before.is_none();
+        let mut known = before.unwrap_or_else(|| Self { row: Process::new(key), ledger: Ledger::default() });
+        round.folder.enter_process(key.pid);
+        known.put_names(round, main, process, is_new);
+        known.put_process(main, process, &mut round.folder);
+        known.put_used(process, family);
+        known.row.wait_channel = wait_channel(&mut round.folder, main.state() == "D");
+        known.put_threads(round, process, family);
+        known
+    }
+
+    fn put_names(&mut self, round: &mut Round<'_>, main: &ThreadRecord, process: &ProcessRecord, is_new: bool) {
+        let row = &mut self.row;
+        if !is_kernel_thread(main) {
+            renew(&mut row.command, Some(&String::from_utf8_lossy(main.name())));
+        } else if (is_new || round.names_due)
+            && let Ok(name) = round.folder.read("comm")
+        {
+            renew(&mut row.command, Some(&String::from_utf8_lossy(name.trim_ascii_end())));
+        }
+        let (folder, groups) = (&mut round.folder, &mut *round.groups);
+        row.cgroup = groups.entry(process.groups).or_insert_with(|| groups_of(folder)).clone();
+        renew(&mut row.state, Some(main.state()));
+        renew(&mut row.policy, policy(main.policy));
+    }
+
+    fn put_process(&mut self, main: &ThreadRecord, process: &ProcessRecord, folder: &mut Folder) {
+        let row = &mut self.row;
+        row.parent = process.parent.into();
+        row.threads = process.threads.into();
+        row.nice = main.nice().into();
+        row.user_id = process.user_id.into();
+        row.children_user = process.children_user.into();
+        row.children_system = process.children_system.into();
+        row.kernel_thread = u64::from(is_kernel_thread(main)).into();
+        put_memory(row, process.memory);
+        row.open_files = Gauge::ABSENT;
+        row.open_files_limit = Gauge::ABSENT;
+        row.processes_limit = Gauge::ABSENT;
+        if !is_kernel_thread(main) {
+            row.open_files_limit = limit(process.open_files_limit);
+            row.processes_limit = limit(process.processes_limit);
+            if main.state() != "Z" {
+                // The program does not count a large table; the folder's size does.
+                let files = process.open_files.or_else(|| folder.open_files().ok());
+                row.open_files = files.map_or(Gauge::ABSENT, Gauge::from);
+            }
+        }
+    }
+
+    /// What all threads used, the ended ones included.
+    fn put_used(&mut self, process: &ProcessRecord, family: &Family) {
+        let used = family.iter().fold(process.ended, |sum, (thread, _)| add(sum, thread.used));
+        let row = &mut self.row;
+        let (user, system) = cputime::adjusted(&used.cpu, row.user.get(), row.system.get());
+        row.user = user.into();
+        row.system = system.into();
+        row.minor_faults = used.minor_faults.into();
+        row.major_faults = used.major_faults.into();
+        row.voluntary_switches = used.voluntary_switches.into();
+        row.involuntary_switches = used.involuntary_switches.into();
+        row.read_chars = used.io.read_chars.into();
+        row.write_chars = used.io.write_chars.into();
+        row.read_calls = used.io.read_calls.into();
+        row.write_calls = used.io.write_calls.into();
+        row.read_bytes = used.io.read_bytes.into();
+        row.write_bytes = used.io.write_bytes.into();
+        row.cancelled_write_bytes = used.io.cancelled_write_bytes.into();
+    }
+
+    /// Rows of the threads where there are several, and what the kernel does not keep of those that have ended.
+    fn put_threads(&mut self, round: &mut Round<'_>, process: &ProcessRecord, family: &Family) {
+        let several = process.threads > 1;
+        let mut tallies = Vec::with_capacity(family.len());
+        for (thread, _) in family {
+            let key = key(thread);
+            let mut tally = tally(thread);
+            if several {
+                let before = self.ledger.of(&key);
+                let ran = before.map(|b| tally.may_have_run_since(b));
+                round.folder.enter_thread(key.pid, key.tid);
+                tally.waits_for_lock = match ran {
+                    Some(true) => waits_for_lock(&mut round.folder, thread.state() == "S"),
+                    _ => before.and_then(|b| b.waits_for_lock),
+                };
+                round.threads.push(row(thread, &tally, &mut round.folder));
+            }
+            tallies.push((key, tally));
+        }
+        self.ledger.turn(tallies);
+        let total = self.ledger.total();
+        self.row.run_delay = counter(total.run_delay);
+        self.row.block_delay = counter(total.block_delay);
+        self.row.swap_delay = counter(total.swap_delay);
+        self.row.reclaim_delay = counter(total.reclaim_delay);
+        self.row.migrations = counter(total.migrations);
+    }
+}
+
+/// The control groups of the process entered.
+fn groups_of(folder: &mut Folder) -> State {
+    folder.read("cgroup").ok().and_then(cgroup::paths).map_or_else(State::default, State::from)
+}
+
+fn key(thread: &ThreadRecord) -> TaskKey {
+    TaskKey { pid: thread.pid, tid: thread.tid, start: thread.start / tick_ns() }
+}
+
+fn is_kernel_thread(thread: &ThreadRecord) -> bool {
+    thread.flags & KERNEL_THREAD != 0
+}
+
+/// A thread of the kernel and a zombie have no memory: their size is 0, and there are no parts.
+fn put_memory(row: &mut Process, memory: Option<Pages>) {
+    // A kernel counts pages per processor and adds up later: a part can be negative for a while.
+    let bytes = |pages: u64| (pages as i64).max(0) as u64 * page_size();
+    let part = |f: fn(&Pages) -> u64| memory.as_ref().map_or(Gauge::ABSENT, |m| bytes(f(m)).into());
+    row.rss_anon = part(|m| m.anon);
+    row.rss_file = part(|m| m.file);
+    row.rss_shmem = part(|m| m.shmem);
+    row.swap = part(|m| m.swap);
+    let all = memory.unwrap_or_default();
+    row.rss = (bytes(all.anon) + bytes(all.file) + bytes(all.shmem)).into();
+    row.virtual_size = bytes(all.size).into();
+}
+
+/// A limit; absent where there is none (RLIM_INFINITY).
+fn limit(value: u64) -> Gauge {
+    if value == u64::MAX { Gauge::ABSENT } else { value.into() }
+}
+
+fn tally(thread: &ThreadRecord) -> Tally {
+    Tally {
+        run: Some(thread.used.cpu.runtime),
+        run_delay: thread.run_delay,
+        block_delay: thread.block_delay,
+        swap_delay: thread.swap_delay,
+        reclaim_delay: thread.reclaim_delay,
+        migrations: Some(thread.migrations),
+        ..Tally::default()
+    }
+}
+
+fn row(thread: &ThreadRecord, tally: &Tally, folder: &mut Folder) -> Thread {
+    let mut row = Thread::new(key(thread));
+    let (user, system) = cputime::adjusted(&thread.used.cpu, None, None);
+    row.command = String::from_utf8_lossy(thread.name()).as_ref().into();
+    row.state = thread.state().into();
+    row.user = user.into();
+    row.system = system.into();
+    row.run_delay = counter(tally.run_delay);
+    row.block_delay = counter(tally.block_delay);
+    row.swap_delay = counter(tally.swap_delay);
+    row.reclaim_delay = counter(tally.reclaim_delay);
+    row.major_faults = thread.used.major_faults.into();
+    row.voluntary_switches = thread.used.voluntary_switches.into();
+    row.involuntary_switches = thread.used.involuntary_switches.into();
+    row.migrations = counter(tally.migrations);
+    row.lock_wait = tally.waits_for_lock.map_or(Gauge::ABSENT, |waits| u64::from(waits).into());
+    row.processor = thread.processor.into();
+    row.nice = thread.nice().into();
+    row.wait_channel = wait_channel(folder, thread.state() == "D");
+    row
+}
+
+fn add(a: Used, b: Used) -> Used {
+    let cpu = CpuTime {
+        user: a.cpu.user.saturating_add(b.cpu.user),
+        system: a.cpu.system.saturating_add(b.cpu.system),
+        runtime: a.cpu.runtime.saturating_add(b.cpu.runtime),
+        ..a.cpu
+    };
+    Used {
+        cpu,
+        minor_faults: a.minor_faults.saturating_add(b.minor_faults),
+        major_faults: a.major_faults.saturating_add(b.major_faults),
+        voluntary_switches: a.voluntary_switches.saturating_add(b.voluntary_switches),
+        involuntary_switches: a.involuntary_switches.saturating_add(b.involuntary_switches),
+        io: Io {
+            read_chars: a.io.read_chars.saturating_add(b.io.read_chars),
+            write_chars: a.io.write_chars.saturating_add(b.io.write_chars),
+            read_calls: a.io.read_calls.saturating_add(b.io.read_calls),
+            write_calls: a.io.write_calls.saturating_add(b.io.write_calls),
+            read_bytes: a.io.read_bytes.saturating_add(b.io.read_bytes),
+            write_bytes: a.io.write_bytes.saturating_add(b.io.write_bytes),
+            cancelled_write_bytes: a.io.cancelled_write_bytes.saturating_add(b.io.cancelled_write_bytes),
+        },
+    }
+}

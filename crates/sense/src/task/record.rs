@@ -1,0 +1,286 @@
+//! What the task iterator writes: one record a thread, the main thread's with its process' part behind it
+//! (crates/sense/bpf/task.bpf.c, whose structures these are, field by field).
+
+/// What stands where the kernel does not tell.
+const UNKNOWN: u64 = u64::MAX;
+
+/// Bytes of `comm` (TASK_COMM_LEN, include/linux/sched.h).
+const NAME: usize = 16;
+
+/// Figures of one thread, or of all ended threads of a process together, in the kernel's own units.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Used {
+    pub(super) cpu: CpuTime,
+    pub(super) minor_faults: u64,
+    pub(super) major_faults: u64,
+    pub(super) voluntary_switches: u64,
+    pub(super) involuntary_switches: u64,
+    pub(super) io: Io,
+}
+
+/// Processor time in nanoseconds: as the tick sampled it by mode, and as the scheduler measured it in sum.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct CpuTime {
+    pub(super) user: u64,
+    pub(super) system: u64,
+    pub(super) runtime: u64,
+    /// What /proc showed last.
+    pub(super) shown_user: u64,
+    pub(super) shown_system: u64,
+}
+
+/// Input and output (struct task_io_accounting).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Io {
+    pub(super) read_chars: u64,
+    pub(super) write_chars: u64,
+    pub(super) read_calls: u64,
+    pub(super) write_calls: u64,
+    pub(super) read_bytes: u64,
+    pub(super) write_bytes: u64,
+    pub(super) cancelled_write_bytes: u64,
+}
+
+/// A thread.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct ThreadRecord {
+    pub(super) pid: u32,
+    pub(super) tid: u32,
+    /// Nanoseconds since boot.
+    pub(super) start: u64,
+    pub(super) state: u64,
+    pub(super) exit_state: u64,
+    pub(super) flags: u64,
+    pub(super) static_priority: u64,
+    pub(super) policy: u64,
+    pub(super) processor: u64,
+    pub(super) run_delay: Option<u64>,
+    pub(super) block_delay: Option<u64>,
+    pub(super) swap_delay: Option<u64>,
+    pub(super) reclaim_delay: Option<u64>,
+    pub(super) migrations: u64,
+    pub(super) used: Used,
+    pub(super) name: [u8; NAME],
+}
+
+/// What a process has as a whole.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct ProcessRecord {
+    pub(super) parent: u64,
+    pub(super) threads: u64,
+    pub(super) user_id: u64,
+    /// Which set of control groups: an address, that stands for the set as long as somebody is in it, and the unified
+    /// hierarchy's group.
+    pub(super) groups: (u64, u64),
+    /// What its ended threads used.
+    pub(super) ended: Used,
+    pub(super) children_user: u64,
+    pub(super) children_system: u64,
+    pub(super) memory: Option<Pages>,
+    pub(super) open_files: Option<u64>,
+    pub(super) open_files_limit: u64,
+    pub(super) processes_limit: u64,
+}
+
+/// Memory in pages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Pages {
+    pub(super) size: u64,
+    pub(super) file: u64,
+    pub(super) anon: u64,
+    pub(super) swap: u64,
+    pub(super) shmem: u64,
+}
+
+/// Takes records off the front of what was read.
+pub(super) struct Records<'b>(&'b [u8]);
+
+impl<'b> Records<'b> {
+    pub(super) fn new(bytes: &'b [u8]) -> Self {
+        Self(bytes)
+    }
+
+    fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (first, rest) = self.0.split_first_chunk()?;
+        self.0 = rest;
+        Some(*first)
+    }
+
+    fn number(&mut self) -> Option<u64> {
+        self.take().map(u64::from_ne_bytes)
+    }
+
+    fn known(&mut self) -> Option<Option<u64>> {
+        self.number().map(|n| (n != UNKNOWN).then_some(n))
+    }
+
+    fn cpu(&mut self) -> Option<CpuTime> {
+        Some(CpuTime {
+            user: self.number()?,
+            system: self.number()?,
+            runtime: self.number()?,
+            shown_user: self.number()?,
+            shown_system: self.number()?,
+        })
+    }
+
+    /// Faults, switches and I/O, which stand in this order behind the times.
+    fn used(&mut self, cpu: CpuTime) -> Option<Used> {
+        Some(Used {
+            cpu,
+            minor_faults: self.number()?,
+            major_faults: self.number()?,
+            voluntary_switches: self.number()?,
+            involuntary_switches: self.number()?,
+            io: Io {
+                read_chars: self.number()?,
+                write_chars: self.number()?,
+                read_calls: self.number()?,
+                write_calls: self.number()?,
+                read_bytes: self.number()?,
+                write_bytes: self.number()?,
+                cancelled_write_bytes: self.number()?,
+            },
+        })
+    }
+
+    fn thread(&mut self) -> Option<ThreadRecord> {
+        let mut thread = ThreadRecord {
+            pid: self.number()?.try_into().ok()?,
+            tid: self.number()?.try_into().ok()?,
+            start: self.number()?,
+            state: self.number()?,
+            exit_state: self.number()?,
+            flags: self.number()?,
+            static_priority: self.number()?,
+            policy: self.number()?,
+            processor: self.number()?,
+            ..ThreadRecord::default()
+        };
+        let cpu = self.cpu()?;
+        thread.run_delay = self.known()?;
+        thread.block_delay = self.known()?;
+        thread.swap_delay = self.known()?;
+        thread.reclaim_delay = self.known()?;
+        thread.migrations = self.number()?;
+        thread.used = self.used(cpu)?;
+        thread.name = self.take()?;
+        Some(thread)
+    }
+
+    fn process(&mut self) -> Option<ProcessRecord> {
+        let mut process = ProcessRecord {
+            parent: self.number()?,
+            threads: self.number()?,
+            user_id: self.number()?,
+            groups: (self.number()?, self.number()?),
+            ..ProcessRecord::default()
+        };
+        let cpu = self.cpu()?;
+        process.ended = self.used(cpu)?;
+        process.children_user = self.number()?;
+        process.children_system = self.number()?;
+        let pages = Pages {
+            size: self.number()?,
+            file: self.number()?,
+            anon: self.number()?,
+            swap: self.number()?,
+            shmem: self.number()?,
+        };
+        process.memory = (pages.size != UNKNOWN).then_some(pages);
+        process.open_files = self.known()?;
+        process.open_files_limit = self.number()?;
+        process.processes_limit = self.number()?;
+        Some(process)
+    }
+}
+
+impl Iterator for Records<'_> {
+    type Item = (ThreadRecord, Option<ProcessRecord>);
+
+    /// The next thread; ends where the bytes do, a record cut short left out.
+    fn next(&mut self) -> Option<Self::Item> {
+        let thread = self.thread()?;
+        let process = if thread.pid == thread.tid { Some(self.process()?) } else { None };
+        Some((thread, process))
+    }
+}
+
+impl ThreadRecord {
+    /// Its name, up to the first zero.
+    pub(super) fn name(&self) -> &[u8] {
+        let end = self.name.iter().position(|b| *b == 0).unwrap_or(NAME);
+        &self.name[..end]
+    }
+
+    /// The state as a letter, as fs/proc/array.c derives it (`task_state_index` of include/linux/sched.h).
+    pub(super) fn state(&self) -> &'static str {
+        const REPORTED: u64 = 0x7f;
+        const UNINTERRUPTIBLE: u64 = 0x2;
+        const NO_LOAD: u64 = 0x400;
+        const RT_LOCK_WAIT: u64 = 0x1000;
+        const FROZEN: u64 = 0x8000;
+        if self.state & (UNINTERRUPTIBLE | NO_LOAD) == UNINTERRUPTIBLE | NO_LOAD {
+            return "I";
+        }
+        if self.state & (RT_LOCK_WAIT | FROZEN) != 0 {
+            return "D";
+        }
+        match ((self.state | self.exit_state) & REPORTED).checked_ilog2() {
+            None => "R",
+            Some(bit) => ["S", "D", "T", "t", "X", "Z", "P"][bit as usize],
+        }
+    }
+
+    /// Its nice value (NICE_TO_PRIO of include/linux/sched/prio.h).
+    pub(super) fn nice(&self) -> f64 {
+        self.static_priority as f64 - 120.0
+    }
+
+    /// Whether the record is one of the main thread of a process that holds it (a pid that the reader's namespace knows).
+    pub(super) fn is_visible(&self) -> bool {
+        self.pid != 0 && self.tid != 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn state(state: u64, exit_state: u64) -> &'static str {
+        ThreadRecord { state, exit_state, ..ThreadRecord::default() }.state()
+    }
+
+    #[test]
+    fn states_are_those_of_proc() {
+        assert_eq!([state(0, 0), state(1, 0), state(2, 0), state(4, 0), state(8, 0)], ["R", "S", "D", "T", "t"]);
+        assert_eq!([state(0x80, 0x20), state(0x80, 0x10), state(0x40, 0)], ["Z", "X", "P"]);
+        assert_eq!([state(0x402, 0), state(0x1000, 0), state(0x8000, 0)], ["I", "D", "D"]);
+    }
+
+    #[test]
+    fn a_record_cut_short_is_left_out() {
+        let words = |numbers: usize, first: &[u64]| -> Vec<u8> {
+            (0..numbers).flat_map(|i| first.get(i).copied().unwrap_or(0).to_ne_bytes()).collect()
+        };
+        const THREAD: usize = 30 + 2;
+        const PROCESS: usize = 31;
+        let thread = words(THREAD, &[7, 8]);
+        let main = [words(THREAD, &[7, 7]), words(PROCESS, &[1, 2])].concat();
+        let all = [main.clone(), thread.clone()].concat();
+        let read: Vec<_> = Records::new(&all).map(|(t, p)| (t.tid, p.map(|p| (p.parent, p.threads)))).collect();
+        assert_eq!(read, [(7, Some((1, 2))), (8, None)]);
+        assert_eq!(Records::new(&all[..all.len() - 1]).count(), 1);
+        assert_eq!(Records::new(&main[..main.len() - 1]).count(), 0);
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_it_panic(bytes: Vec<u8>) {
+            for (thread, _) in Records::new(&bytes) {
+                let _ = (thread.name(), thread.state(), thread.nice());
+            }
+        }
+    }
+}
