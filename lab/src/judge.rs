@@ -83,6 +83,7 @@ mod tests {
             findings,
             ruled_out: Vec::new(),
             blind_spots: Vec::new(),
+            closer_looks: Vec::new(),
             cost: Cost::default(),
         }
     }

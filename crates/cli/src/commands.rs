@@ -30,7 +30,7 @@ pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
 
 fn why_slow(cli: &Cli) -> Result<ExitCode, Failure> {
     let rules = user_rules::load();
-    let window = observe(&cli.observe)?;
+    let window = observe(&cli.observe, |window| whyslow_diagnose::asked(window, &rules.book))?;
     let diagnosis = diagnose(&window, Origin::Live, &rules.book);
     let look = &cli.look;
     print(if look.json { json::diagnosis(&diagnosis) } else { text::diagnosis(&diagnosis, &output::style(look)) })?;

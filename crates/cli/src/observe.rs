@@ -4,6 +4,7 @@ use crate::args::Observe;
 use crate::interrupt::Interrupt;
 use crate::output::Failure;
 use crate::progress::Progress;
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 use whyslow_model::window::Window;
 use whyslow_sense::{Root, Sampler};
@@ -11,19 +12,30 @@ use whyslow_sense::{Root, Sampler};
 /// How often the progress line is drawn anew.
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Watches the live machine for as long as asked for, or until Ctrl-C.
+/// Part of the time after which a first look says what to look at closer.
+const FIRST_LOOK: f64 = 1.0 / 3.0;
+
+/// Watches the live machine for as long as asked for, or until Ctrl-C. What `closer` says of a first look is watched as
+/// well from then on, though it costs more.
 ///
 /// # Errors
 /// Interrupted before the second sample; no signal handler to be had.
-pub fn observe(asked: &Observe) -> Result<Window, Failure> {
+pub fn observe(asked: &Observe, closer: impl Fn(&Window) -> BTreeSet<String>) -> Result<Window, Failure> {
     let interrupt = Interrupt::listen().map_err(|e| Failure::usage(format!("cannot listen for Ctrl-C: {e}")))?;
     let mut sampler = Sampler::new(if asked.no_bpf { Root::live().without_bpf() } else { Root::live() });
     let start = Instant::now();
     let mut watch = Watch { interrupt, progress: Progress::new(), end: start + asked.time };
     let mut window = Window::default();
     let mut due = Some(Duration::ZERO);
+    let mut first_look = Some(asked.time.mul_f64(FIRST_LOOK));
     while let Some(after_start) = due.filter(|due| !watch.is_interrupted_before(start + *due)) {
         window.push(sampler.sample());
+        if first_look.is_some_and(|at| after_start >= at) && window.snapshots().len() > 1 {
+            first_look = None;
+            for source in closer(&window) {
+                sampler.ask(&source);
+            }
+        }
         due = next_due(after_start, start.elapsed(), asked);
     }
     if window.snapshots().len() < 2 {

@@ -1,5 +1,6 @@
 //! From a Window to the diagnosis document.
 
+use crate::closer;
 use crate::facts::Facts;
 use crate::judge::judge;
 use crate::relate::relate;
@@ -7,7 +8,7 @@ use crate::rulebook::RuleBook;
 use crate::scene::Stage;
 use crate::signal::Scope;
 use jiff::Timestamp;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use whyslow_model::catalogue::{MachineInfo, Meminfo, Observer};
 use whyslow_model::diagnosis::{
     BlindSpot, Confidence, Cost, Diagnosis, Finding, Host, Origin, RuledOut, SCHEMA, Span, Verdict,
@@ -36,6 +37,7 @@ pub fn diagnose(window: &Window, source: Origin, book: &RuleBook) -> Diagnosis {
         findings,
         ruled_out,
         blind_spots: blind_spots(window, &facts),
+        closer_looks: closer::looks(window),
         cost: cost(window),
     }
 }
@@ -57,37 +59,56 @@ fn ruled_out(book: &RuleBook, facts: &Facts, findings: &[Finding], alike: Vec<Ru
     all
 }
 
-/// What the sources could not tell. What a kernel or machine simply does not have is no blind spot, but for pressure
-/// stall information, without which waiting is only inferred.
+/// What the sources could not tell.
 fn blind_spots(window: &Window, facts: &Facts) -> Vec<BlindSpot> {
     let mut newest: BTreeMap<&str, &SourceReport> = BTreeMap::new();
     for report in window.snapshots().iter().flat_map(|s| &s.sources) {
         newest.insert(&report.source, report);
     }
-    let mut spots: BTreeSet<BlindSpot> = newest.values().filter_map(|r| blind_spot(r)).collect();
-    let explained = facts.host_number("cpu.attributed");
-    let busy = facts.host_number("cpu.busy").unwrap_or(0.0);
-    if let Some(explained) = explained.filter(|share| *share < EXPLAINED && busy > 0.2) {
-        spots.insert(BlindSpot {
-            what: format!("who used {:.0} % of the processor time", (1.0 - explained) * 100.0),
-            why: "it is not charged to any process that a sample saw: interrupts, or processes that came and went"
-                .into(),
-            remedy: "a shorter --interval".into(),
-        });
+    // What is missed for one reason is one blind spot: without BPF there are many.
+    let mut missed: BTreeMap<(String, String), Vec<&str>> = BTreeMap::new();
+    for report in newest.values() {
+        if let Some(reason) = why_missed(report) {
+            missed.entry(reason).or_default().push(&report.tells);
+        }
     }
-    spots.into_iter().collect()
+    let mut spots: Vec<BlindSpot> = missed
+        .into_iter()
+        .map(|((why, remedy), what)| BlindSpot { what: what.join("; "), why, remedy })
+        .chain(unexplained(facts))
+        .collect();
+    spots.sort();
+    spots
 }
 
-fn blind_spot(report: &SourceReport) -> Option<BlindSpot> {
-    let (why, remedy) = match &report.outcome {
+/// Processor time that nobody is charged with.
+fn unexplained(facts: &Facts) -> Option<BlindSpot> {
+    let busy = facts.host_number("cpu.busy").unwrap_or(0.0);
+    let explained = facts.host_number("cpu.attributed").filter(|share| *share < EXPLAINED && busy > 0.2)?;
+    Some(BlindSpot {
+        what: format!("who used {:.0} % of the processor time", (1.0 - explained) * 100.0),
+        why: "it is not charged to any process that a sample saw: interrupts, or processes that came and went".into(),
+        remedy: "a shorter --interval".into(),
+    })
+}
+
+/// What is missed where a kernel does not have it, and what would bring it; whatever else a kernel or machine simply does
+/// not have is no blind spot.
+const WORTH_HAVING: [(&str, &str); 2] =
+    [("proc/pressure", "boot with psi=1"), ("bpf/", "a newer kernel, or one built with CONFIG_DEBUG_INFO_BTF")];
+
+/// Why a source did not tell what it could, and the remedy.
+fn why_missed(report: &SourceReport) -> Option<(String, String)> {
+    Some(match &report.outcome {
         Outcome::Read => return None,
-        Outcome::Absent(why) if &*report.source == "proc/pressure" => (why.clone(), "boot with psi=1".to_owned()),
-        Outcome::Absent(_) => return None,
+        Outcome::Absent(why) => {
+            let (_, remedy) = WORTH_HAVING.iter().find(|(source, _)| report.source.starts_with(source))?;
+            (why.clone(), (*remedy).to_owned())
+        }
         Outcome::NotPermitted { why, remedy } => (why.clone(), remedy.clone()),
         Outcome::Failed(why) => (why.clone(), format!("read {} by hand", report.source)),
         Outcome::Hung(why) => (why.clone(), "look for a file system or driver that does not answer".to_owned()),
-    };
-    Some(BlindSpot { what: report.tells.to_string(), why, remedy })
+    })
 }
 
 fn host(window: &Window) -> Host {

@@ -4,6 +4,7 @@
 //! not be seen is *unknown*, which is not *false*.
 
 mod cleared;
+mod closer;
 mod document;
 mod expr;
 mod facts;
@@ -16,6 +17,7 @@ mod signal;
 mod signals;
 mod template;
 
+pub use closer::asked;
 pub use document::diagnose;
 pub use rule::RuleError;
 pub use rulebook::RuleBook;

@@ -47,8 +47,17 @@ pub struct Rule {
     pub(crate) culprits: Vec<CulpritSpec>,
     pub(crate) look_alikes: Vec<LookAlike>,
     pub(crate) explains: Vec<String>,
+    pub(crate) asks: Option<Asks>,
     pub(crate) actions: Vec<ActionSpec>,
     pub(crate) sources: Vec<String>,
+}
+
+/// Sources that look closer, and are worth their cost once the rule is suspected to hold.
+#[derive(Debug)]
+pub(crate) struct Asks {
+    pub(crate) sources: Vec<String>,
+    /// When it is suspected, where that is not when it holds.
+    pub(crate) suspect: Option<Expr>,
 }
 
 /// One number to show, and what a machine that is well would show.
@@ -107,6 +116,9 @@ struct Written {
     look_alikes: Vec<WrittenLookAlike>,
     #[serde(default)]
     explains: Vec<String>,
+    #[serde(default)]
+    asks: Vec<String>,
+    suspect: Option<Spanned<String>>,
     #[serde(default)]
     actions: Vec<WrittenAction>,
     #[serde(default)]
@@ -232,7 +244,12 @@ impl Rule {
                 when: reader.maybe(a.when.as_ref(), &sight)?,
             })
         });
+        if let Some(suspect) = written.suspect.as_ref().filter(|_| written.asks.is_empty()) {
+            return Err(reader.error(suspect.span().start, "suspect says when to ask, but there is nothing in asks"));
+        }
+        let suspect = reader.maybe(written.suspect.as_ref(), &sight)?;
         Ok(Self {
+            asks: (!written.asks.is_empty()).then_some(Asks { sources: written.asks, suspect }),
             when: reader.expr(&written.when, &sight)?,
             impact: reader.expr(&written.impact, &sight)?,
             high: reader.maybe(written.high.as_ref(), &sight)?,
@@ -268,6 +285,7 @@ impl Rule {
             impact: self.impact.source().to_owned(),
             look_alikes: self.look_alikes.iter().map(|l| l.described.clone()).collect(),
             explains: self.explains.clone(),
+            asks: self.asks.as_ref().map_or_else(Vec::new, |asks| asks.sources.clone()),
             signals: names.iter().filter_map(|n| find(n, &sight)).map(Signal::info).collect(),
             sources: self.sources.clone(),
         }

@@ -24,6 +24,9 @@ pub struct Diagnosis {
     pub ruled_out: Vec<RuledOut>,
     /// What could not be seen.
     pub blind_spots: Vec<BlindSpot>,
+    /// What was looked at closer, because a finding asked for it.
+    #[serde(default)]
+    pub closer_looks: Vec<CloserLook>,
     /// What observing cost.
     pub cost: Cost,
 }
@@ -253,6 +256,17 @@ pub struct BlindSpot {
     pub why: String,
     /// What would let us see it.
     pub remedy: String,
+}
+
+/// A source too costly to be always on, which was on for a part of the window.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CloserLook {
+    /// The source's name, such as `bpf/sched`.
+    pub source: String,
+    /// What it tells.
+    pub tells: String,
+    /// For how long it was on.
+    pub seconds: f64,
 }
 
 /// What observing cost.

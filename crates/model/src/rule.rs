@@ -21,6 +21,8 @@ pub struct RuleInfo {
     pub look_alikes: Vec<String>,
     /// The ids of findings that are effects of this one.
     pub explains: Vec<String>,
+    /// The sources that look closer, turned on once it is suspected to hold.
+    pub asks: Vec<String>,
     /// The signals it reads, with unit and formula.
     pub signals: Vec<SignalInfo>,
     /// Kernel files, man pages, documents it rests on.

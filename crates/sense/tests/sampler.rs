@@ -72,7 +72,9 @@ fn a_failing_source_keeps_what_it_read_and_the_others_go_on() {
 
 #[test]
 fn a_panicking_source_has_failed_and_is_read_again() {
-    let mut sampler = sampler(vec![made("panics", || panic!("at {}", "sea")), made("reads", || Ok(()))]);
+    // Printing a panic with its stack can take a while.
+    let sources = vec![made("panics", || panic!("at {}", "sea")), made("reads", || Ok(()))];
+    let mut sampler = sampler(sources).patience(Duration::from_secs(60));
     for _ in 0..2 {
         let snapshot = sampler.sample();
         assert_eq!(report(&snapshot, "panics").outcome, Outcome::Failed("panicked: at sea".into()));

@@ -16,6 +16,7 @@ fn depth_one() -> RuleInfo {
         impact: "disk.busy".into(),
         look_alikes: vec!["disk.saturated: there the queue stands".into()],
         explains: vec!["task.blocked".into()],
+        asks: Vec::new(),
         signals: vec![SignalInfo {
             name: "disk.queue".into(),
             unit: "count".into(),

@@ -139,6 +139,10 @@ fn blind_spots(canvas: &mut Canvas, spots: &[BlindSpot]) {
 
 fn cost(canvas: &mut Canvas, d: &Diagnosis) {
     canvas.blank();
+    for look in &d.closer_looks {
+        let text = format!("Looked closer for {}: {} ({}).", human::seconds(look.seconds), look.tells, look.source);
+        canvas.paragraph(0, 2, &[dim(text)]);
+    }
     let text = format!(
         "Watching cost {} of processor time ({} of the machine), {}.",
         human::seconds(d.cost.cpu_seconds),

@@ -30,6 +30,7 @@ pub fn rule(rule: &RuleInfo, style: &TextStyle) -> String {
     expression(&mut canvas, "Time lost", &rule.impact);
     list(&mut canvas, "Looks alike", &rule.look_alikes);
     list(&mut canvas, "Explains", &rule.explains);
+    list(&mut canvas, "Looks closer with", &rule.asks);
     signals(&mut canvas, &rule.signals);
     list(&mut canvas, "Sources", &rule.sources);
     canvas.finish()

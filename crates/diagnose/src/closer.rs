@@ -1,0 +1,102 @@
+//! Looking closer: what costs too much to be always on is turned on where a first look suspects something.
+
+use crate::expr::Truth;
+use crate::facts::Facts;
+use crate::rule::Rule;
+use crate::rulebook::RuleBook;
+use crate::scene::Stage;
+use std::collections::{BTreeMap, BTreeSet};
+use whyslow_model::diagnosis::CloserLook;
+use whyslow_model::window::Window;
+
+/// The sources that the rules ask for, by what a window shows so far.
+pub fn asked(window: &Window, book: &RuleBook) -> BTreeSet<String> {
+    let facts = Facts::of(window);
+    let asks = book.all().iter().filter_map(|rule| Some((rule, rule.asks.as_ref()?)));
+    let suspected = asks.filter(|(rule, asks)| {
+        let suspect = asks.suspect.as_ref().unwrap_or(&rule.when);
+        entities(rule, &facts).any(|stage| suspect.truth(&stage) == Truth::True)
+    });
+    suspected.flat_map(|(_, asks)| asks.sources.iter().cloned()).collect()
+}
+
+fn entities<'f>(rule: &Rule, facts: &'f Facts) -> impl Iterator<Item = Stage<'f>> {
+    let scope = rule.scope;
+    let busy = facts.entities(scope).iter().filter(|entity| !entity.idle);
+    busy.map(move |entity| Stage::new(scope, entity, &facts.host))
+}
+
+/// Which sources looked closer, and for how long.
+pub(crate) fn looks(window: &Window) -> Vec<CloserLook> {
+    let mut first: BTreeMap<&str, (u64, u64, &str)> = BTreeMap::new();
+    for snapshot in window.snapshots() {
+        for report in snapshot.sources.iter().filter(|report| report.asked) {
+            let span = first.entry(&report.source).or_insert((snapshot.boot_ns, snapshot.boot_ns, &report.tells));
+            span.1 = snapshot.boot_ns;
+        }
+    }
+    let look = |(source, (from, to, tells)): (&str, (u64, u64, &str))| CloserLook {
+        source: source.to_owned(),
+        tells: tells.to_owned(),
+        seconds: (to - from) as f64 / 1e9,
+    };
+    first.into_iter().map(look).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use whyslow_model::catalogue::Cpu;
+    use whyslow_model::snapshot::{Snapshot, SourceReport};
+
+    const SECOND: u64 = 1_000_000_000;
+
+    fn window(busy_percent: u64) -> Window {
+        let sample = |t: u64| {
+            let mut s = Snapshot { boot_ns: (t + 1) * SECOND, ..Snapshot::default() };
+            s.processor.cpu.push(Cpu {
+                user: (t * SECOND * busy_percent / 100).into(),
+                idle: (t * SECOND * (100 - busy_percent) / 100).into(),
+                ..Cpu::new(0)
+            });
+            if t > 1 {
+                s.sources.push(SourceReport { source: "bpf/close".into(), asked: true, ..SourceReport::default() });
+            }
+            s
+        };
+        Window::new((0..5).map(sample).collect())
+    }
+
+    const RULE: &str = r#"
+        id = "test.busy"
+        scope = "host"
+        means = "Busy."
+        when = "cpu.busy > 0.9"
+        impact = "1.0"
+        summary = "Busy."
+        evidence = []
+        asks = ["bpf/close"]
+        suspect = "cpu.busy > 0.5"
+    "#;
+
+    #[test]
+    fn a_suspicion_asks_for_a_closer_look() {
+        let mut book = RuleBook::built_in();
+        book.add("test.toml", RULE).unwrap();
+        assert!(asked(&window(60), &book).contains("bpf/close"));
+        assert!(!asked(&window(40), &book).contains("bpf/close"));
+    }
+
+    #[test]
+    fn a_suspicion_without_a_source_is_an_error_with_its_line() {
+        let wrong = RULE.replace("asks = [\"bpf/close\"]", "");
+        let error = RuleBook::built_in().add("test.toml", &wrong).unwrap_err();
+        assert_eq!((error.line, error.what.contains("nothing in asks")), (10, true), "{error}");
+    }
+
+    #[test]
+    fn the_time_of_a_closer_look_is_that_of_its_readings() {
+        let looks = looks(&window(60));
+        assert_eq!(looks.iter().map(|l| (&*l.source, l.seconds)).collect::<Vec<_>>(), [("bpf/close", 2.0)]);
+    }
+}
