@@ -47,6 +47,21 @@ impl fmt::Display for TaskKey {
     }
 }
 
+/// The children of a process that have one name.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Offspring {
+    /// The process they come from: the nearest ancestor that outlived them.
+    pub parent: TaskKey,
+    /// What they are named.
+    pub name: Name,
+}
+
+impl fmt::Display for Offspring {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of {}", self.name, self.parent)
+    }
+}
+
 /// Something named within a network namespace: an interface, a protocol's counters.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct NetKey {
@@ -117,7 +132,7 @@ macro_rules! unset_by_default {
     ($($t:ty),*) => { $( impl Unset for $t { fn unset() -> Self { Self::default() } } )* };
 }
 
-unset_by_default!(u32, u64, Name, Machine, PerCpu, TaskKey, NetKey, Pair);
+unset_by_default!(u32, u64, Name, Machine, PerCpu, TaskKey, Offspring, NetKey, Pair);
 
 impl Unset for SocketKey {
     fn unset() -> Self {

@@ -106,10 +106,18 @@ impl<'w> HostUse<'w> {
         self.tasks.iter().filter(|t| pick(t)).filter_map(|t| t.run_delay).reduce(|a, b| a + b)
     }
 
-    /// Processor time of processes that could be seen, in processors; of those that came and went between two samples,
-    /// what their parents were charged.
+    /// Processor time that is charged to somebody, in processors: to processes that were seen, and to the parents of those
+    /// that came and went between two samples.
     fn attributed(&self) -> Option<f64> {
-        self.tasks.iter().filter_map(|t| sum([t.cpu, t.short_lived])).reduce(|a, b| a + b)
+        let seconds = self.window.seconds();
+        let one = |t: &TaskUse| sum([t.cpu_seconds.map(|s| s / seconds), t.short_lived.as_ref().map(|u| u.cpu)]);
+        self.tasks.iter().filter_map(one).reduce(|a, b| a + b)
+    }
+
+    /// Processor time used by processes, in processors: interrupts serve whom they may.
+    fn used_by_processes(&self) -> Option<f64> {
+        self.mode(|c| c.user)?;
+        sum([self.mode(|c| c.user), self.mode(|c| c.nice), self.mode(|c| c.system)])
     }
 
     fn protocol(&self, f: impl Fn(&Protocol) -> Counter + Copy) -> Option<f64> {
@@ -146,7 +154,7 @@ signals! { h: &HostUse<'_>;
     "cpu.load_1m" "count" "load average; counts uninterruptible tasks too", "as the kernel gives it", "/proc/loadavg" => h.system.as_ref().and_then(|s| s.last().load_1m.get());
     "cpu.switches" "1/s" "context switches", "Δctxt / Δt", "/proc/stat" => h.system.as_ref().and_then(|s| s.rate(|s| s.context_switches));
     "cpu.forks" "1/s" "processes and threads created", "Δprocesses / Δt", "/proc/stat" => h.system.as_ref().and_then(|s| s.rate(|s| s.forks));
-    "cpu.attributed" "ratio" "share of the processor time used that is explained by processes", "(ΣΔcpu of processes + ΣΔcpu of their short-lived children) / Δused", "/proc/PID/stat, /proc/stat" => over(h.attributed(), h.used());
+    "cpu.attributed" "ratio" "share of the processor time used, but for interrupts, that is charged to processes", "(ΣΔcpu of processes + Σcpu of those that ended unseen) / Δ(user + nice + system)", "/proc/PID/stat, /proc/stat" => over(h.attributed(), h.used_by_processes());
     "stall.cpu" "ratio" "share of time in which a task waited for a processor", "Δcpu some total / Δt; without PSI the mean of tasks waiting, at most 1", "/proc/pressure/cpu (psi.rst)" => h.stalled(|p| p.cpu_some).or_else(|| h.waiting(|_| true).map(|w| w.min(1.0)));
     "stall.io" "ratio" "share of time in which a task waited for I/O", "Δio some total / Δt; without PSI the share of samples with procs_blocked > 0", "/proc/pressure/io (psi.rst)" => h.stalled(|p| p.io_some).or_else(|| h.blocked_share());
     "stall.io_full" "ratio" "share of time in which all tasks waited for I/O", "Δio full total / Δt", "/proc/pressure/io" => h.stalled(|p| p.io_full);

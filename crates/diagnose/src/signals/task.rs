@@ -1,6 +1,6 @@
 //! What a process or thread did over the window, summed up once for every signal that needs it.
 
-use super::short_lived;
+use super::short_lived::{self, Unseen};
 use crate::signal::{ratio, sum};
 use whyslow_model::catalogue::{Family, Process, Thread};
 use whyslow_model::key::TaskKey;
@@ -9,6 +9,9 @@ use whyslow_model::window::{Change, Window};
 
 /// Niceness from which a task is taken for background work that means to yield.
 const BACKGROUND_NICE: f64 = 10.0;
+
+/// The clock tick in which the kernel tells when a task began (USER_HZ, 100 on every architecture of today).
+const CLOCK_TICK_NS: u64 = 10_000_000;
 
 /// Where tasks sleep uninterruptibly that wait for nothing but another process of their own making: a vfork parent.
 const HARMLESS_SLEEPS: [&str; 3] = ["kernel_clone", "wait_for_vfork_done", "_do_fork"];
@@ -28,8 +31,10 @@ pub struct TaskUse {
     pub system: Option<f64>,
     /// Run-queue waiting per second.
     pub run_delay: Option<f64>,
-    /// Processors' worth of time its children used that no sample saw alive.
-    pub short_lived: Option<f64>,
+    /// Seconds of processor time it used within the window, those before its first sample included where it began in it.
+    pub cpu_seconds: Option<f64>,
+    /// What its children used that no sample saw alive.
+    pub short_lived: Option<Unseen>,
     /// Share of the samples in which it slept uninterruptibly.
     pub uninterruptible: f64,
     /// Where it slept so, the place seen last.
@@ -107,25 +112,34 @@ impl TaskUse {
         }
     }
 
-    fn of_process(change: &Change<'_, Process>) -> Self {
+    fn of_process(window: &Window, change: &Change<'_, Process>) -> Self {
         let last = change.last();
         let policy = last.policy.get().unwrap_or_default().to_ascii_uppercase();
         let mut task = Self::of(change, &PROCESS);
         task.background |= policy.contains("BATCH") || policy.contains("IDLE");
         task.cgroup = last.cgroup.get().map(str::to_owned);
         task.kernel = last.kernel_thread.get() == Some(1.0);
+        task.cpu_seconds = sum([used(window, change, |p| p.user), used(window, change, |p| p.system)]);
         task.threads = last.threads.get().unwrap_or(1.0);
         task.storage = sum([change.rate(|p| p.read_bytes), change.rate(|p| p.write_bytes)]);
         task
     }
 }
 
+/// Seconds that a counter of processor time grew by within the window. Of a process that began in it, all of them.
+fn used(window: &Window, change: &Change<'_, Process>, f: impl Fn(&Process) -> Counter + Copy) -> Option<f64> {
+    let opened = window.snapshots().first()?.boot_ns;
+    let was_born_in_it = change.key().start.saturating_mul(CLOCK_TICK_NS) > opened;
+    let before = f(change.first()).get().filter(|_| was_born_in_it).map(|ns| ns as f64);
+    ratio(sum([before, change.grown(f)]))
+}
+
 /// Every process, sorted by key.
 pub fn processes(window: &Window, changes: &[Change<'_, Process>]) -> Vec<TaskUse> {
-    let mut tasks: Vec<TaskUse> = changes.iter().map(TaskUse::of_process).collect();
-    for (pid, cpu) in short_lived::by_parent(window) {
+    let mut tasks: Vec<TaskUse> = changes.iter().map(|change| TaskUse::of_process(window, change)).collect();
+    for (pid, unseen) in short_lived::by_parent(window) {
         if let Some(task) = tasks.iter_mut().find(|t| t.key.pid == pid) {
-            task.short_lived = Some(cpu);
+            task.short_lived = Some(unseen);
         }
     }
     tasks

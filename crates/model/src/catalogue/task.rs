@@ -1,7 +1,7 @@
 //! Processes and threads.
 
 use super::*;
-use crate::key::TaskKey;
+use crate::key::{Offspring, TaskKey};
 
 family_group! {
     /// Who does the work.
@@ -48,6 +48,16 @@ family_group! {
         processes_limit: gauge count "process.limit.processes" "how many processes its user may have (soft limit)";
         user_id: gauge count "process.user_id" "the user it runs as";
         kernel_thread: gauge count "process.kernel_thread" "1 for a thread of the kernel itself";
+    }
+
+    /// Processes that began and ended between two samples, by parent and name: what they used since the sample before.
+    brief: Brief by offspring: Offspring, from "BPF sched_process_exit" {
+        ended: gauge count "process.brief.count" "how many ended since the sample before";
+        user: gauge ns "process.brief.cpu.time" "time they used in user mode";
+        system: gauge ns "process.brief.cpu.time" "time they used in kernel mode";
+        run_delay: gauge ns "process.brief.run_delay" "time they waited for a processor";
+        read_bytes: gauge bytes "process.brief.disk.io" "bytes they caused to be read from storage";
+        write_bytes: gauge bytes "process.brief.disk.io" "bytes they made dirty or wrote directly";
     }
 
     /// Threads of processes that have more than one.

@@ -58,9 +58,26 @@ impl Object {
     /// # Errors
     /// BPF cannot be used here; this kernel lacks a tracepoint or a field; its verifier refuses a program.
     pub(crate) fn load(name: &'static str, bytes: &[u8], root: &Root) -> Result<Self, Miss> {
+        Self::load_with(name, bytes, root, &[])
+    }
+
+    /// The same, with values for its constants (`const volatile u32 NAME`).
+    ///
+    /// # Errors
+    /// As [`load`](Self::load), and where it has no constant of that name.
+    pub(crate) fn load_with(
+        name: &'static str,
+        bytes: &[u8],
+        root: &Root,
+        constants: &[(&'static str, u32)],
+    ) -> Result<Self, Miss> {
         let types = Types::of(root)?;
+        let mut loader = EbpfLoader::new();
+        for (constant, value) in constants {
+            loader.override_global(constant, value, true);
+        }
         // Without the kernel's types the fields would not be relocated and the programs read nonsense, in silence.
-        let ebpf = EbpfLoader::new().btf(Some(&types.0)).load(bytes).map_err(|e| refused(name, &e))?;
+        let ebpf = loader.btf(Some(&types.0)).load(bytes).map_err(|e| refused(name, &e))?;
         let mut object = Self { name, ebpf };
         for (program_name, program) in object.ebpf.programs_mut() {
             attach(program_name, program, &types.0).map_err(|e| refused(name, &e))?;
@@ -85,7 +102,6 @@ impl Object {
     ///
     /// # Errors
     /// There is none of that name.
-    #[allow(dead_code)]
     pub(crate) fn map(&self, map: &str) -> Result<&Map, Miss> {
         self.ebpf.map(map).ok_or_else(|| missing(self.name, map))
     }
@@ -94,7 +110,6 @@ impl Object {
     ///
     /// # Errors
     /// There is none of that name.
-    #[allow(dead_code)]
     pub(crate) fn take_map(&mut self, map: &str) -> Result<Map, Miss> {
         self.ebpf.take_map(map).ok_or_else(|| missing(self.name, map))
     }

@@ -3,6 +3,7 @@
 mod cgroup;
 mod columns;
 mod cputime;
+mod exits;
 mod files;
 mod folder;
 mod futex;
@@ -28,5 +29,7 @@ pub(crate) fn sources() -> Vec<Box<dyn Source>> {
 
 #[cfg(test)]
 mod agreement_tests;
+#[cfg(test)]
+mod exit_tests;
 #[cfg(test)]
 mod tests;

@@ -143,6 +143,10 @@ fn cost(canvas: &mut Canvas, d: &Diagnosis) {
         let text = format!("Looked closer for {}: {} ({}).", human::seconds(look.seconds), look.tells, look.source);
         canvas.paragraph(0, 2, &[dim(text)]);
     }
+    if let Some(share) = d.cpu_explained {
+        let text = format!("{} of the processor time used is charged to processes.", human::percent(share));
+        canvas.paragraph(0, 2, &[dim(text)]);
+    }
     let text = format!(
         "Watching cost {} of processor time ({} of the machine), {}.",
         human::seconds(d.cost.cpu_seconds),
