@@ -26,8 +26,13 @@ struct {
 	__type(value, u64);
 } lost SEC(".maps");
 
-/* The depth of the observer's pid namespace. */
-const volatile u32 level = 0;
+/* The depth of the observer's pid namespace, told by the observer. */
+struct {
+	__uint(type, MAP_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, u32);
+} level SEC(".maps");
 
 /* Threads looked at of those that end together; more at once are left out. */
 #define MOST_THREADS 256
@@ -105,9 +110,10 @@ int sched_process_exit(u64 *ctx)
 			ADD(*count, 1);
 		return 0;
 	}
-	to->pid = number(signal->pids[PIDTYPE_TGID], level);
+	u32 *depth = bpf_map_lookup_elem(&level, &zero);
+	to->pid = number(signal->pids[PIDTYPE_TGID], depth ? *depth : 0);
 	to->start = main->start_boottime;
-	to->parent = number(parent->signal->pids[PIDTYPE_TGID], level);
+	to->parent = number(parent->signal->pids[PIDTYPE_TGID], depth ? *depth : 0);
 	to->parent_start = parent->group_leader->start_boottime;
 	put_ended_threads(to, signal);
 	add_threads(to, signal);

@@ -25,9 +25,11 @@ impl Exits {
     /// # Errors
     /// Why BPF cannot be used here.
     pub(super) fn watch(root: &Root, level: u64) -> Result<Self, Miss> {
-        let level = u32::try_from(level).unwrap_or(0);
-        let mut object = Object::load_with("exit", include_object!("exit"), root, &[("level", level)])?;
-        let ring = RingBuf::try_from(object.take_map("exits")?).map_err(|e| Miss::Failed(format!("BPF exit: {e}")))?;
+        let mut object = Object::load("exit", include_object!("exit"), root)?;
+        let failed = |e| Miss::Failed(format!("BPF exit: {e}"));
+        let mut depth = Array::<_, u32>::try_from(object.take_map("level")?).map_err(failed)?;
+        depth.set(0, u32::try_from(level).unwrap_or(0), 0).map_err(failed)?;
+        let ring = RingBuf::try_from(object.take_map("exits")?).map_err(failed)?;
         Ok(Self { ring, lost_before: 0, object })
     }
 
