@@ -7,6 +7,7 @@ pub mod diagnosis;
 pub mod histogram;
 pub mod human;
 pub mod key;
+pub mod profile;
 pub mod rule;
 pub mod snapshot;
 pub mod topology;
