@@ -123,6 +123,16 @@ impl Profile {
         self.stacks.iter().fold(0, |sum, stack| sum.saturating_add(stack.weight))
     }
 
+    /// How many threads were at it on average: on a processor (samples over those one processor gives in the time), or
+    /// waiting (waited over the time). None where nothing was watched.
+    pub fn threads(&self) -> Option<f64> {
+        let whole = match self.kind {
+            Kind::OnCpu => self.seconds * f64::from(self.hz?),
+            Kind::OffCpu => self.seconds * 1e6,
+        };
+        (whole > 0.0).then(|| self.weight() as f64 / whole)
+    }
+
     /// A frame by its index; none where a document holds an index that is none.
     pub fn frame(&self, index: u32) -> Option<&Frame> {
         self.frames.get(usize::try_from(index).ok()?)
@@ -189,6 +199,17 @@ mod tests {
         let share = |frame, own, total| Share { frame, own, total };
         assert_eq!(recursion().functions(), [share(1, 9, 9), share(2, 1, 1), share(0, 0, 10)]);
         assert_eq!(recursion().weight(), 10);
+    }
+
+    #[test]
+    fn threads_at_it_are_weight_over_time() {
+        let mut profile = recursion();
+        assert_eq!(profile.threads(), Some(10.0 / 99.0));
+        profile.kind = Kind::OffCpu;
+        profile.stacks[0].weight = 2_499_996;
+        assert_eq!(profile.threads(), Some(2.5));
+        profile.seconds = 0.0;
+        assert_eq!(profile.threads(), None);
     }
 
     #[test]

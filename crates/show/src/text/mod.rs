@@ -2,10 +2,12 @@
 
 mod catalogue;
 mod finding;
+mod profile;
 mod rules;
 mod words;
 
 pub use catalogue::metrics;
+pub use profile::profile;
 pub use rules::{rule, rules};
 
 use crate::canvas::{Canvas, Ink, Piece, bold, dim, plain};
