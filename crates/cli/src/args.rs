@@ -1,6 +1,7 @@
 //! The command line.
 
 use crate::output::{self, Failure};
+use crate::profile::ProfileArgs;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use std::process::ExitCode;
@@ -15,14 +16,16 @@ whyslow                        watch for ten seconds, then say what is wrong
 whyslow --for 1m               watch longer: rare stalls show
 whyslow --json | jq .verdict   for a program
 whyslow --check || page-me     for a script: 1 is a bottleneck
-whyslow rules disk.saturated   what a finding means, how it is told apart",
+whyslow rules disk.saturated   what a finding means, how it is told apart
+whyslow profile --culprit -o flame.svg
+                               what the process to blame spends its time in",
     ),
     ("Ctrl-C", "Ends the watching early and diagnoses what there is; a second one ends the program."),
     (
         "Exit status",
         "\
 0    done, whatever was found
-1    with --check: there is a bottleneck
+1    with --check: there is a bottleneck; profile --culprit: nobody to blame
 2    wrong usage, or input that cannot be read
 3    with --check: undetermined, too little could be seen
 130  interrupted before there was anything to compare",
@@ -112,6 +115,8 @@ pub enum Command {
         /// The rule to explain, such as disk.saturated
         id: Option<String>,
     },
+    /// Show where the time of a process, or of the machine, goes: text, folded stacks, a flame graph
+    Profile(ProfileArgs),
     /// Write the completion script of a shell to standard output
     Completions {
         /// The shell
@@ -126,7 +131,11 @@ impl Observe {
     /// Samples are held in memory, a few hundred kilobytes each on a busy machine.
     const MOST_SAMPLES: u128 = 1000;
 
-    fn check(&self) -> Result<(), String> {
+    /// Whether what is asked for makes sense.
+    ///
+    /// # Errors
+    /// What does not.
+    pub fn check(&self) -> Result<(), String> {
         if self.interval < Self::SHORTEST {
             return Err("--interval must be at least 100ms".into());
         }
@@ -170,7 +179,7 @@ fn one_line(error: &clap::Error) -> String {
 }
 
 /// `500ms`, `10s`, `2m`, `1h`; a bare number is seconds.
-fn duration(text: &str) -> Result<Duration, String> {
+pub fn duration(text: &str) -> Result<Duration, String> {
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
     let size = match unit {

@@ -1,15 +1,16 @@
 //! What each command does: a room's answer, handed to `show`.
 
-use crate::args::{self, Cli, Command, Look};
+use crate::args::{self, Cli, Command, Look, Observe};
 use crate::man;
 use crate::observe::observe;
 use crate::output::{self, Failure, print};
+use crate::profile;
 use crate::user_rules;
 use clap_complete::Shell;
 use std::process::ExitCode;
 use whyslow_diagnose::diagnose;
 use whyslow_model::catalogue;
-use whyslow_model::diagnosis::{Origin, Verdict};
+use whyslow_model::diagnosis::{Diagnosis, Origin, Verdict};
 use whyslow_show::{json, text};
 
 /// Does what the command line asks for.
@@ -23,15 +24,24 @@ pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Some(Command::Metrics) => metrics(look),
         Some(Command::Rules { id: None }) => list_rules(look),
         Some(Command::Rules { id: Some(id) }) => explain_rule(id, look),
+        Some(Command::Profile(args)) => profile::run(args, look),
         Some(Command::Completions { shell }) => completions(*shell),
         Some(Command::Man) => man(),
     }
 }
 
-fn why_slow(cli: &Cli) -> Result<ExitCode, Failure> {
+/// Watches this machine and says what is wrong with it.
+///
+/// # Errors
+/// What kept it from being watched.
+pub fn diagnosed(asked: &Observe) -> Result<Diagnosis, Failure> {
     let rules = user_rules::load();
-    let window = observe(&cli.observe, |window| whyslow_diagnose::asked(window, &rules.book))?;
-    let diagnosis = diagnose(&window, Origin::Live, &rules.book);
+    let window = observe(asked, |window| whyslow_diagnose::asked(window, &rules.book))?;
+    Ok(diagnose(&window, Origin::Live, &rules.book))
+}
+
+fn why_slow(cli: &Cli) -> Result<ExitCode, Failure> {
+    let diagnosis = diagnosed(&cli.observe)?;
     let look = &cli.look;
     print(if look.json { json::diagnosis(&diagnosis) } else { text::diagnosis(&diagnosis, &output::style(look)) })?;
     Ok(match diagnosis.verdict {

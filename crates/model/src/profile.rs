@@ -20,6 +20,8 @@ pub struct Profile {
     pub kind: Kind,
     /// The process it is of; none is the whole machine.
     pub process: Option<Process>,
+    /// The key, `id@subject`, of the finding that blames that process, where it was chosen for that.
+    pub finding: Option<String>,
     /// For how long it was watched.
     pub seconds: f64,
     /// How often each processor was looked at, per second; none where every wait was seen.
@@ -66,6 +68,8 @@ pub struct Totals {
     pub programs: u64,
     /// Of that, the weight of those whose user stack could not be read at all.
     pub without_user_stack: u64,
+    /// Of that, the weight of those whose addresses could not be placed: the process ended before it could be looked at.
+    pub unplaced: u64,
     /// Of that, the weight of those whose user stack does not reach back to where its thread began: code without frame
     /// pointers, or a stack deeper than the kernel walks.
     pub cut_short: u64,
@@ -184,6 +188,7 @@ mod tests {
             schema: SCHEMA.into(),
             kind: Kind::OnCpu,
             process: None,
+            finding: None,
             seconds: 1.0,
             hz: Some(99),
             cpus: Some(1),

@@ -13,6 +13,7 @@ mod memory;
 mod net;
 mod os;
 mod processor;
+pub mod profile;
 mod root;
 mod sampler;
 mod source;

@@ -45,6 +45,11 @@ pub(crate) fn boot_ns() -> u64 {
     nanoseconds(clock(libc::CLOCK_BOOTTIME))
 }
 
+/// Time since boot, suspend not included, nanoseconds: the clock of BPF programs.
+pub(crate) fn monotonic_ns() -> u64 {
+    nanoseconds(clock(libc::CLOCK_MONOTONIC))
+}
+
 /// Processor time this process has used, nanoseconds. Of all threads: a source may read in threads of its own, and while
 /// it does the rest of the process waits for it.
 pub(crate) fn process_cpu_ns() -> u64 {

@@ -22,6 +22,7 @@ fn profile() -> Profile {
         schema: SCHEMA.into(),
         kind: Kind::OnCpu,
         process: Some(toy.clone()),
+        finding: None,
         seconds: 2.0,
         hz: Some(99),
         cpus: Some(2),

@@ -44,6 +44,7 @@
     const text = document.createElementNS("http://www.w3.org/2000/svg", "text");
     text.setAttribute("class", "note button");
     text.setAttribute("x", left + wide - right);
+    text.setAttribute("text-anchor", "end");
     text.setAttribute("y", blocks[0].y - 8);
     text.textContent = words;
     text.addEventListener("click", action);
@@ -58,10 +59,11 @@
     if (wanted === undefined) return;
     const hits = blocks.filter((block) => wanted !== "" && block.name.toLowerCase().includes(wanted));
     for (const block of blocks) block.element.classList.toggle("hit", hits.includes(block));
-    find.textContent = wanted === "" ? "search" : `search: ${(share(hits) * 100).toFixed(1)} % match`;
+    find.textContent = wanted === "" ? searching : `${(share(hits) * 100).toFixed(1)} % match · ${searching}`;
   };
-  const find = button("search", 180, search);
-  const reset = button("show all", 250, () => enlarge(blocks[0]));
+  const searching = "search (/)";
+  const find = button(searching, 0, search);
+  const reset = button("show all (Esc)", 220, () => enlarge(blocks[0]));
   reset.classList.add("hidden");
 
   for (const block of blocks) block.element.addEventListener("click", () => enlarge(block));

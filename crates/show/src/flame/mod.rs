@@ -10,11 +10,13 @@ use std::borrow::Cow;
 use whyslow_model::human;
 use whyslow_model::profile::{Frame, Kind, Profile, Space};
 
-/// What a frame is called: its function; where that is not known the file it is of, in brackets.
+/// What a frame is called: its function; where that is not known the file it is of, in brackets, as `[vdso]` is of itself.
 pub(crate) fn name(frame: &Frame) -> Cow<'_, str> {
     match (&frame.function, &frame.module) {
         (Some(function), _) => Cow::Borrowed(function),
+        (None, Some(module)) if module.starts_with('[') => Cow::Borrowed(module),
         (None, Some(module)) => Cow::Owned(format!("[{}]", file_name(module))),
+        (None, None) if frame.space == Space::Kernel => Cow::Borrowed("[kernel]"),
         (None, None) => Cow::Borrowed("[unknown]"),
     }
 }

@@ -29,7 +29,7 @@ const SCRIPT: &str = include_str!("flame.js");
 pub fn svg(profile: &Profile) -> String {
     let tree = CallTree::of(profile);
     let notes = notes(profile);
-    let top = FIRST_LINE + LINE * (notes.len() as f64 + 1.5);
+    let top = FIRST_LINE + LINE * (notes.len() as f64 + 2.0);
     let scale = (WIDTH - 2.0 * MARGIN) / (tree.nodes[0].total.max(1) as f64);
     let visible = || tree.nodes.iter().filter(|node| node.total as f64 * scale >= NARROWEST);
     let depth = visible().map(|node| node.depth + 1).max().unwrap_or(1);

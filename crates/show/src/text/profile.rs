@@ -18,6 +18,9 @@ const PERCENT: usize = 5;
 pub fn profile(profile: &Profile, style: &TextStyle) -> String {
     let mut canvas = style.canvas();
     canvas.paragraph(0, 2, &[bold(title(profile))]);
+    if let Some(finding) = &profile.finding {
+        canvas.paragraph(0, 2, &[plain("blamed by "), plain(finding)]);
+    }
     canvas.paragraph(0, 2, &[plain(summary(profile))]);
     if !profile.stacks.is_empty() {
         functions(&mut canvas, profile, style.all);
@@ -38,6 +41,7 @@ fn summary(profile: &Profile) -> String {
     let amount = amount(profile, profile.weight());
     let average = profile.threads().unwrap_or(0.0);
     match (profile.kind, profile.cpus) {
+        (Kind::OnCpu, Some(1)) => format!("{amount}: {average:.2} of the one processor on average"),
         (Kind::OnCpu, Some(cpus)) => format!("{amount}: {average:.2} of {cpus} processors on average"),
         (Kind::OnCpu, None) => format!("{amount}: {average:.2} processors on average"),
         (Kind::OffCpu, _) => format!("{amount} waited: {average:.2} threads at any time"),
