@@ -2,7 +2,7 @@
 
 use crate::signal::{Entity, Scope};
 use crate::signals::{
-    connection, core, disk, group, host, interface, kill, limit, mount, process, quota, socket, task, thread,
+    connection, core, disk, group, host, interface, io, kill, limit, mount, process, quota, socket, task, thread,
 };
 use std::collections::BTreeMap;
 use whyslow_model::catalogue::Process;
@@ -29,15 +29,17 @@ impl Facts {
         let host = Entity::new(Subject::host(), host::read(&host::HostUse::new(window, &processes)));
         let topology = Topology::of(window);
         let stall = number(&host, Scope::Host, "stall.io");
+        let uses = io::uses(window, &topology, &processes, &changes);
         let entities = BTreeMap::from([
             (Scope::Host, vec![host.clone()]),
             (Scope::Core, core::entities(window)),
-            (Scope::Disk, disk::entities(window, &topology, stall)),
+            (Scope::Disk, disk::entities(window, &topology, stall, &uses)),
             (Scope::Quota, quota::entities(window)),
             (Scope::Mount, mount::entities(window)),
             (Scope::Group, group::entities(window)),
             (Scope::Process, process::entities(&processes, &changes)),
             (Scope::Thread, thread::entities(&threads)),
+            (Scope::Io, io::entities(&uses)),
             (Scope::Kill, kill::entities(window)),
             (Scope::Interface, interface::entities(window)),
             (Scope::Connection, connection::entities(window)),

@@ -23,6 +23,8 @@ pub enum Scope {
     Process,
     /// A thread; a process with one thread is one.
     Thread,
+    /// A process' use of a device.
+    Io,
     /// A process the kernel killed for memory.
     Kill,
     /// A network interface.
@@ -108,6 +110,7 @@ impl Scope {
             Self::Group => s::group::SIGNALS,
             Self::Process => s::process::SIGNALS,
             Self::Thread => s::thread::SIGNALS,
+            Self::Io => s::io::SIGNALS,
             Self::Kill => s::kill::SIGNALS,
             Self::Interface => s::interface::SIGNALS,
             Self::Connection => s::connection::SIGNALS,

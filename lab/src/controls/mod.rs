@@ -12,6 +12,7 @@ mod paced_read;
 mod paced_stream;
 mod page_cache;
 mod slow_logger;
+mod small_read_ahead;
 mod still_swap;
 
 use crate::trial::Trial;
@@ -30,5 +31,6 @@ pub const ALL: &[Trial] = &[
     half_open_files::TRIAL,
     paced_stream::TRIAL,
     slow_logger::TRIAL,
+    small_read_ahead::TRIAL,
     build::TRIAL,
 ];

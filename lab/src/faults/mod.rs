@@ -7,6 +7,8 @@ mod cpu_system_time;
 mod cpu_throttled;
 mod disk_depth_one;
 mod disk_flush_bound;
+mod disk_readahead;
+mod disk_readahead_large;
 mod disk_saturated;
 mod disk_shared;
 mod disk_small_io;
@@ -44,6 +46,8 @@ pub const ALL: &[Trial] = &[
     disk_throttled::TRIAL,
     disk_shared::TRIAL,
     disk_flush_bound::TRIAL,
+    disk_readahead::TRIAL,
+    disk_readahead_large::TRIAL,
     fs_full::TRIAL,
     fs_inodes_full::TRIAL,
     net_window_limited::TRIAL,

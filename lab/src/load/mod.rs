@@ -10,6 +10,7 @@ mod limits;
 mod listen;
 mod lock;
 mod log;
+mod map;
 mod memory;
 mod relay;
 mod switch;
@@ -64,6 +65,8 @@ pub enum Load {
     Oom(memory::Oom),
     /// Reads a file or device.
     Read(blocks::Read),
+    /// Looks at random places of a mapped file.
+    Map(map::Map),
     /// Reads at a steady rate without waiting.
     Flow(flow::Flow),
     /// Appends a record and makes it durable, again and again.
@@ -114,6 +117,7 @@ impl Load {
             Self::Hog(load) => load.run(),
             Self::Oom(load) => load.run(),
             Self::Read(load) => load.run(),
+            Self::Map(load) => load.run(),
             Self::Flow(load) => load.run(),
             Self::Log(load) => load.run(),
             Self::Fill(load) => load.run(),

@@ -1,5 +1,6 @@
 //! Whole block devices: what was asked, how long it took, how much stood in the queue.
 
+use super::io::IoUse;
 use crate::signal::{Entity, over, ratio, signals, sum};
 use std::collections::BTreeMap;
 use whyslow_model::catalogue::{Disk, Queue};
@@ -16,6 +17,7 @@ pub struct DiskUse<'w> {
     change: &'w Change<'w, Disk>,
     queue: Option<&'w Queue>,
     stall: Option<f64>,
+    reader: Option<&'w IoUse<'w>>,
     sharers: usize,
     below: String,
     member: bool,
@@ -85,6 +87,8 @@ signals! { d: &DiskUse<'_>;
     "disk.sharers" "count" "devices on top of this one that had requests in flight", "leaves above with Δ(requests x time) / Δt > 0.2", "/sys/block, /proc/diskstats" => d.sharers as f64;
     "disk.member" "count" "1 where another device stands on this one", "partitions, loop, dm, md above", "/sys/block" => d.member;
     "disk.below" "text" "the devices it rests on", "slaves, backing files, partitions", "/sys/block" => d.below.as_str();
+    "disk.call_size" "bytes" "mean size of the read calls of the process that read most from it", "Δrchar / Δsyscr", "/proc/PID/io" => d.reader.and_then(IoUse::call_size);
+    "disk.cache_wait" "ratio" "share of the samples in which the process that read most from it waited for the page cache to be read", "samples in state D with a wait channel of mm/filemap.c / samples", "/proc/PID/wchan" => d.reader.map(IoUse::cache_wait);
     "disk.scheduler" "text" "I/O scheduler in force", "queue/scheduler", "/sys/block/*/queue" => d.queue.and_then(|q| q.scheduler.get());
     "disk.rotational" "count" "1 for a spinning disk", "queue/rotational", "/sys/block/*/queue" => d.queue.and_then(|q| q.rotational.get());
     "disk.max_request" "bytes" "largest request the stack allows", "max_sectors_kb", "/sys/block/*/queue" => d.queue.and_then(|q| q.max_request.get());
@@ -93,7 +97,7 @@ signals! { d: &DiskUse<'_>;
 }
 
 /// Every whole device; partitions are judged by the device they lie on.
-pub fn entities(window: &Window, topology: &Topology, stall: Option<f64>) -> Vec<Entity> {
+pub fn entities(window: &Window, topology: &Topology, stall: Option<f64>, uses: &[IoUse<'_>]) -> Vec<Entity> {
     let changes = window.changes::<Disk>();
     let queues = window.newest::<Queue>();
     let in_flight: BTreeMap<&Name, f64> =
@@ -112,6 +116,7 @@ pub fn entities(window: &Window, topology: &Topology, stall: Option<f64>) -> Vec
                 change,
                 queue: queues.get(name).copied(),
                 stall,
+                reader: largest_reader(name, uses),
                 sharers,
                 below: below.concat(),
                 member: topology.above(name).next().is_some(),
@@ -119,4 +124,10 @@ pub fn entities(window: &Window, topology: &Topology, stall: Option<f64>) -> Vec
             Entity::new(Subject::new("device", name.to_string()), read(&disk))
         })
         .collect()
+}
+
+/// The process that read most from a device, of those whose device is known.
+fn largest_reader<'u>(device: &Name, uses: &'u [IoUse<'u>]) -> Option<&'u IoUse<'u>> {
+    let rate = |u: &IoUse<'_>| u.read_rate().unwrap_or(0.0);
+    uses.iter().filter(|u| u.device() == Some(device)).max_by(|a, b| rate(a).total_cmp(&rate(b)))
 }

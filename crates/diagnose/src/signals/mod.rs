@@ -9,6 +9,7 @@ pub mod disk;
 pub mod group;
 pub mod host;
 pub mod interface;
+pub mod io;
 pub mod kill;
 pub mod limit;
 pub mod mount;
