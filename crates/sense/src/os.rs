@@ -15,6 +15,12 @@ pub(crate) fn ticks_to_ns(ticks: u64) -> u64 {
     ticks.saturating_mul(tick_ns())
 }
 
+/// Nanoseconds as whole clock ticks.
+pub(crate) fn ns_to_ticks(ns: u64) -> u64 {
+    static TICK_NS: LazyLock<u64> = LazyLock::new(tick_ns);
+    ns / *TICK_NS
+}
+
 /// Bytes of one page of memory.
 pub(crate) fn page_size() -> u64 {
     static PAGE_SIZE: LazyLock<u64> = LazyLock::new(|| sysconf(libc::_SC_PAGESIZE).unwrap_or(4096));

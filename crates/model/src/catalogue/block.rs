@@ -1,7 +1,7 @@
 //! Block devices: requests, queue settings, what lies on what, mounts, arrays.
 
 use super::*;
-use crate::key::Pair;
+use crate::key::{OperationKey, Pair, RequesterKey};
 use crate::value::Name;
 
 family_group! {
@@ -28,6 +28,29 @@ family_group! {
         flushes: counter count "system.disk.flushes" "flush requests completed";
         flush_time: counter ns "system.disk.flush_time" "time all flushes took, summed";
         number: state text "system.device.number" "major:minor";
+    }
+
+    /// Requests by device and operation, seen one by one (include/trace/events/block.h). Where there are thousands a second
+    /// only some are looked at, and each stands for the others; family `disk` counts them all.
+    request: Request by operation: OperationKey, from "BPF: block_rq_insert, block_rq_issue, block_rq_complete, block_split" {
+        requests: counter count "system.disk.operations" "requests completed";
+        bytes: counter bytes "system.disk.io" "bytes of them";
+        queue_time: histogram ns "system.disk.queue_time" "time from the making of a request until the device got it";
+        device_time: histogram ns "system.disk.device_time" "time from then until the device had done it";
+        size: histogram bytes "system.disk.request_size" "bytes of a request";
+        sequential: counter count "system.disk.sequential" "requests that begin where one of the last few ended";
+        read_ahead: counter count "system.disk.read_ahead_operations" "requests made by read-ahead";
+        forced: counter count "system.disk.fua" "writes that must reach the medium, not only the device's cache (FUA)";
+        splits: counter count "system.disk.splits" "times a request was cut because the device takes none as large, or for a stripe's end";
+    }
+
+    /// Who asks for requests; those that are looked at stand for the others.
+    requester: Requester by user: RequesterKey, from "BPF: block_rq_insert, block_rq_issue, block_rq_complete" {
+        command: state text "process.command" "the name of the process";
+        requests: counter count "process.disk.operations" "requests";
+        bytes: counter bytes "process.disk.request_io" "bytes of them";
+        queue_time: counter ns "process.disk.queue_time" "time they waited in the queue, summed";
+        device_time: counter ns "process.disk.device_time" "time the device took for them, summed";
     }
 
     /// A device's queue and geometry (Documentation/ABI/stable/sysfs-block).

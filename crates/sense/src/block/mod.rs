@@ -9,6 +9,7 @@ mod layers;
 pub(crate) mod mountinfo;
 mod mounts;
 mod queue;
+mod requests;
 mod space;
 
 use crate::source::Source;
@@ -17,6 +18,7 @@ use crate::source::Source;
 pub(crate) fn sources() -> Vec<Box<dyn Source>> {
     vec![
         Box::new(diskstats::DiskStats),
+        Box::new(requests::Requests::default()),
         Box::new(queue::Queues),
         Box::new(layers::Layers::default()),
         Box::new(mounts::Mounts::default()),

@@ -4,6 +4,7 @@ mod books;
 mod folder;
 mod groups;
 mod hierarchy;
+mod ids;
 #[cfg(test)]
 mod live_tests;
 mod parse;
@@ -11,6 +12,8 @@ mod parse;
 mod tree_tests;
 mod v1;
 mod v2;
+
+pub(crate) use ids::block_groups;
 
 use crate::source::Source;
 
