@@ -3,10 +3,11 @@
 use super::io::IoUse;
 use crate::signal::{Entity, over, ratio, signals, sum};
 use std::collections::BTreeMap;
-use whyslow_model::catalogue::{Disk, Queue};
+use whyslow_model::catalogue::{Disk, Queue, Request};
 use whyslow_model::diagnosis::Subject;
+use whyslow_model::histogram::Histogram;
 use whyslow_model::topology::Topology;
-use whyslow_model::value::Name;
+use whyslow_model::value::{Counter, Name};
 use whyslow_model::window::{Change, Window};
 
 /// Mean requests in flight from which a device on top of another counts as one that uses it.
@@ -18,6 +19,7 @@ pub struct DiskUse<'w> {
     queue: Option<&'w Queue>,
     stall: Option<f64>,
     reader: Option<&'w IoUse<'w>>,
+    requests: Vec<&'w Change<'w, Request>>,
     sharers: usize,
     below: String,
     member: bool,
@@ -56,6 +58,24 @@ impl DiskUse<'_> {
         over(Some(steps.iter().filter(|b| **b).count() as f64), Some(steps.len() as f64))
     }
 
+    /// How a time or size of its reads and writes was spread, as BPF saw it.
+    fn spread(&self, of: impl Fn(&Request) -> &Histogram) -> Option<Histogram> {
+        let transfers = self.requests.iter().filter(|r| matches!(&*r.key().operation, "read" | "write"));
+        transfers.filter_map(|r| r.histogram(&of)).reduce(|a, b| a.merged(&b))
+    }
+
+    /// A time of its reads and writes, in seconds, that a share of them kept below.
+    fn percentile(&self, of: impl Fn(&Request) -> &Histogram, share: f64) -> Option<f64> {
+        ratio(self.spread(of)?.quantile(share))
+    }
+
+    /// How many of its requests BPF saw to be of a kind, against all that it saw.
+    fn share(&self, operations: &[&str], of: fn(&Request) -> Counter) -> Option<f64> {
+        let among = || self.requests.iter().filter(|r| operations.contains(&&*r.key().operation));
+        let total = |f: fn(&Request) -> Counter| among().filter_map(|r| r.rate(f)).reduce(|a, b| a + b);
+        over(total(of), total(|r| r.requests)).map(|share| share.min(1.0))
+    }
+
     fn peak_write_rate(&self) -> Option<f64> {
         self.change.steps(|d| d.write_bytes).filter_map(|(dt, b)| Some(b? / dt)).reduce(f64::max)
     }
@@ -74,6 +94,16 @@ signals! { d: &DiskUse<'_>;
     "disk.wait" "s" "mean time a read or write took, queue included", "Δ(read time + write time) / Δ(reads + writes)", "/proc/diskstats fields 4, 8" => over(d.time(), d.transfers());
     "disk.read_wait" "s" "mean time a read took", "Δread time / Δreads", "/proc/diskstats" => over(ratio(d.change.rate(|d| d.read_time)), d.change.rate(|d| d.reads));
     "disk.write_wait" "s" "mean time a write took", "Δwrite time / Δwrites", "/proc/diskstats" => over(ratio(d.change.rate(|d| d.write_time)), d.change.rate(|d| d.writes));
+    "disk.queue_time" "s" "mean time a read or write waited before the device got it", "mean(issue - allocation)", "BPF: block_rq_issue" => ratio(d.spread(|r| &r.queue_time).and_then(|h| h.mean()));
+    "disk.queue_time_p99" "s" "time within which 99 of 100 reads and writes were with the device", "99th percentile of issue - allocation", "BPF: block_rq_issue" => d.percentile(|r| &r.queue_time, 0.99);
+    "disk.device_time" "s" "mean time the device took for a read or write", "mean(completion - issue)", "BPF: block_rq_issue, block_rq_complete" => ratio(d.spread(|r| &r.device_time).and_then(|h| h.mean()));
+    "disk.device_time_p50" "s" "time within which the device did half of the reads and writes", "median of completion - issue", "BPF: block_rq_issue, block_rq_complete" => d.percentile(|r| &r.device_time, 0.5);
+    "disk.device_time_p99" "s" "time within which the device did 99 of 100 reads and writes", "99th percentile of completion - issue", "BPF: block_rq_issue, block_rq_complete" => d.percentile(|r| &r.device_time, 0.99);
+    "disk.request_size_p50" "bytes" "median size of a read or write at the device", "median of bytes", "BPF: block_rq_complete" => d.spread(|r| &r.size).and_then(|h| h.quantile(0.5));
+    "disk.sequential" "ratio" "share of the reads and writes that begin where one of the last few ended", "Δsequential / Δrequests", "BPF: block_rq_issue" => d.share(&["read", "write"], |r| r.sequential);
+    "disk.ahead_share" "ratio" "share of the reads that read-ahead made", "ΔREQ_RAHEAD / Δreads", "BPF: block_rq_issue" => d.share(&["read"], |r| r.read_ahead);
+    "disk.forced_share" "ratio" "share of the writes that must reach the medium, not only the device's cache", "ΔREQ_FUA / Δwrites", "BPF: block_rq_issue" => d.share(&["write"], |r| r.forced);
+    "disk.splits" "1/s" "times a request was cut because the device takes none as large, or for a stripe's end", "Δsplits / Δt", "BPF: block_split" => d.requests.iter().filter_map(|r| r.rate(|r| r.splits)).reduce(|a, b| a + b);
     "disk.interval" "s" "busy time per request: the service time, if it serves one at a time", "Δbusy time / Δrequests", "/proc/diskstats field 10" => over(d.busy(), d.requests());
     "disk.queue" "count" "mean number of requests in flight", "Δ(requests x time) / Δt", "/proc/diskstats field 11" => d.in_flight();
     "disk.queue_busy" "count" "mean number in flight while any was", "Δ(requests x time) / Δbusy time", "/proc/diskstats fields 10, 11" => over(d.in_flight(), d.busy());
@@ -88,7 +118,7 @@ signals! { d: &DiskUse<'_>;
     "disk.member" "count" "1 where another device stands on this one", "partitions, loop, dm, md above", "/sys/block" => d.member;
     "disk.below" "text" "the devices it rests on", "slaves, backing files, partitions", "/sys/block" => d.below.as_str();
     "disk.call_size" "bytes" "mean size of the read calls of the process that read most from it", "Δrchar / Δsyscr", "/proc/PID/io" => d.reader.and_then(IoUse::call_size);
-    "disk.cache_wait" "ratio" "share of the samples in which the process that read most from it waited for the page cache to be read", "samples in state D with a wait channel of mm/filemap.c / samples", "/proc/PID/wchan" => d.reader.map(IoUse::cache_wait);
+    "disk.cache_wait" "ratio" "share of the samples in which the process that read most from it waited for the page cache to be read", "samples in state D with a wait channel of mm/filemap.c / samples", "/proc/PID/wchan" => d.reader.and_then(IoUse::cache_wait);
     "disk.scheduler" "text" "I/O scheduler in force", "queue/scheduler", "/sys/block/*/queue" => d.queue.and_then(|q| q.scheduler.get());
     "disk.rotational" "count" "1 for a spinning disk", "queue/rotational", "/sys/block/*/queue" => d.queue.and_then(|q| q.rotational.get());
     "disk.max_request" "bytes" "largest request the stack allows", "max_sectors_kb", "/sys/block/*/queue" => d.queue.and_then(|q| q.max_request.get());
@@ -100,6 +130,7 @@ signals! { d: &DiskUse<'_>;
 pub fn entities(window: &Window, topology: &Topology, stall: Option<f64>, uses: &[IoUse<'_>]) -> Vec<Entity> {
     let changes = window.changes::<Disk>();
     let queues = window.newest::<Queue>();
+    let requests = window.changes::<Request>();
     let in_flight: BTreeMap<&Name, f64> =
         changes.iter().filter_map(|c| Some((c.key(), ratio(c.rate(|d| d.weighted_time))?))).collect();
     changes
@@ -117,6 +148,7 @@ pub fn entities(window: &Window, topology: &Topology, stall: Option<f64>, uses: 
                 queue: queues.get(name).copied(),
                 stall,
                 reader: largest_reader(name, uses),
+                requests: requests.iter().filter(|r| r.key().device == *name).collect(),
                 sharers,
                 below: below.concat(),
                 member: topology.above(name).next().is_some(),

@@ -15,6 +15,7 @@ pub mod limit;
 pub mod mount;
 pub mod process;
 pub mod quota;
+pub mod requester;
 pub mod short_lived;
 pub mod socket;
 pub mod task;

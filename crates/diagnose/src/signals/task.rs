@@ -51,6 +51,8 @@ pub struct TaskUse {
     pub threads: f64,
     /// Bytes a second it moved to and from storage; for a thread, its process'.
     pub storage: Option<f64>,
+    /// Bytes a second of that which it wrote or made dirty.
+    pub written: Option<f64>,
 }
 
 /// The fields processes and threads have in common.
@@ -121,6 +123,7 @@ impl TaskUse {
         task.kernel = last.kernel_thread.get() == Some(1.0);
         task.cpu_seconds = sum([used(window, change, |p| p.user), used(window, change, |p| p.system)]);
         task.threads = last.threads.get().unwrap_or(1.0);
+        task.written = change.rate(|p| p.write_bytes);
         task.storage = sum([change.rate(|p| p.read_bytes), change.rate(|p| p.write_bytes)]);
         task
     }

@@ -21,8 +21,9 @@ use whyslow_model::value::{Counter, Name};
 
 const NAME: &str = "block";
 
-/// Requests a second that are looked at, more or less, so that it costs nothing to speak of: about a microsecond each.
-const LOOKED_AT: f64 = 2000.0;
+/// Requests a second that are looked at, more or less, so that it costs nothing to speak of: one to two
+/// microseconds each.
+const LOOKED_AT: f64 = 1000.0;
 
 /// The source of families `request` and `requester`.
 #[derive(Default)]
@@ -166,7 +167,7 @@ mod tests {
 
     #[test]
     fn few_requests_are_all_looked_at_and_many_thinned_out() {
-        assert_eq!([0.0, 1.0, 2000.0, 3999.0].map(mask), [0; 4]);
-        assert_eq!([4000.0, 7000.0, 100_000.0].map(mask), [1, 3, 63]);
+        assert_eq!([0.0, 1.0, 1000.0, 1999.0].map(mask), [0; 4]);
+        assert_eq!([2000.0, 3500.0, 50_000.0].map(mask), [1, 3, 63]);
     }
 }
