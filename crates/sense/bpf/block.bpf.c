@@ -257,11 +257,12 @@ INLINE void land(struct flight *flight, struct known *of, u64 bytes)
 	if (!use) {
 		struct use none = {};
 
-		__builtin_memcpy(none.comm, flight->comm, sizeof(none.comm));
 		bpf_map_update_elem(&users, &flight->user, &none, NOEXIST);
 		use = bpf_map_lookup_elem(&users, &flight->user);
 	}
 	if (use) {
+		/* Anew each time: a process gets another name when it becomes another program. */
+		__builtin_memcpy(use->comm, flight->comm, sizeof(use->comm));
 		ADD(use->requests, weight);
 		ADD(use->bytes, weight * bytes);
 		ADD(use->queue_ns, weight * queue);

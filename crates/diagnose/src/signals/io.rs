@@ -11,7 +11,7 @@ use whyslow_model::catalogue::{Disk, Process, Queue, Thread};
 use whyslow_model::diagnosis::Subject;
 use whyslow_model::key::TaskKey;
 use whyslow_model::topology::Topology;
-use whyslow_model::value::{Name, State};
+use whyslow_model::value::{Counter, Name, State};
 use whyslow_model::window::{Change, Window};
 
 /// Where a task sleeps that waits for a page of the page cache to be read, by kernel version (mm/filemap.c).
@@ -26,6 +26,13 @@ const CACHE_WAITS: [&str; 6] = [
 
 /// What one page fault maps at most of what is cached already (mm/memory.c: fault_around_bytes).
 const FAULT_AROUND: f64 = 65536.0;
+
+/// Bytes a second: of a process or of a device.
+#[derive(Clone, Copy, Debug, Default)]
+struct Rates {
+    read: f64,
+    written: f64,
+}
 
 /// The part of what a process read that a device must have delivered to be the one it read from: requests that were in
 /// flight when a sample was taken are counted for the one and not yet for the other.
@@ -142,12 +149,15 @@ pub fn uses<'w>(
         }
         IoUse { made: Some(made), ..seen }
     });
-    let moved = |change: &Change<'_, Process>| change.rate(|p| p.read_bytes).unwrap_or(0.0);
+    let moved = |change: &Change<'_, Process>| Rates {
+        read: change.rate(|p| p.read_bytes).unwrap_or(0.0),
+        written: change.rate(|p| p.write_bytes).unwrap_or(0.0),
+    };
     let inferred = tasks
         .iter()
         .zip(changes)
         .filter(|(task, _)| !devices.unseen.is_empty() && task.storage.is_some_and(|rate| rate > 0.0))
-        .map(|(task, change)| (task.key, source(moved(change), &devices.delivered, topology)))
+        .map(|(task, change)| (task.key, serving(moved(change), &devices.rates, topology)))
         .filter(|(_, device)| device.as_ref().is_none_or(|d| devices.unseen.contains(d)))
         .map(|(key, device)| new(key, device));
     let mut uses: Vec<IoUse<'_>> = seen.chain(inferred).collect();
@@ -157,8 +167,8 @@ pub fn uses<'w>(
 
 /// The whole devices that did anything.
 struct Devices {
-    /// Bytes each delivered, per second.
-    delivered: BTreeMap<Name, f64>,
+    /// What each did.
+    rates: BTreeMap<Name, Rates>,
     /// Those of whose requests BPF saw none.
     unseen: BTreeSet<Name>,
 }
@@ -166,14 +176,16 @@ struct Devices {
 impl Devices {
     fn of(window: &Window, topology: &Topology) -> Self {
         let seen = requester::devices(window);
-        let mut devices = Self { delivered: BTreeMap::new(), unseen: BTreeSet::new() };
+        let mut devices = Self { rates: BTreeMap::new(), unseen: BTreeSet::new() };
         for disk in window.changes::<Disk>().iter().filter(|d| !topology.is_partition(d.key())) {
             let name = disk.key();
             let active = sum([disk.rate(|d| d.reads), disk.rate(|d| d.writes)]).is_some_and(|rate| rate > 0.0);
             if active && !seen.contains(name) {
                 devices.unseen.insert(name.clone());
             }
-            devices.delivered.extend(disk.rate(|d| d.read_bytes).map(|rate| (name.clone(), rate)));
+            let rate = |of: fn(&Disk) -> Counter| disk.rate(of).unwrap_or(0.0);
+            let rates = Rates { read: rate(|d| d.read_bytes), written: rate(|d| d.write_bytes) };
+            devices.rates.insert(name.clone(), rates);
         }
         devices
     }
@@ -195,13 +207,11 @@ fn mark_main(uses: &mut [IoUse<'_>]) {
     }
 }
 
-/// The only device that delivered as much as a process read; of devices that lie on one another the uppermost.
-fn source(read: f64, delivered: &BTreeMap<Name, f64>, topology: &Topology) -> Option<Name> {
-    if read == 0.0 {
-        return None;
-    }
-    let able: Vec<&Name> =
-        delivered.iter().filter(|(_, rate)| **rate >= DELIVERED * read).map(|(name, _)| name).collect();
+/// The only device that can have served a process: that delivered as much as it read and, where it wrote, was written to
+/// at all, for write-back takes its time. Of devices that lie on one another it is the uppermost.
+fn serving(process: Rates, devices: &BTreeMap<Name, Rates>, topology: &Topology) -> Option<Name> {
+    let serves = |d: &Rates| d.read >= DELIVERED * process.read && (process.written == 0.0 || d.written > 0.0);
+    let able: Vec<&Name> = devices.iter().filter(|(_, rates)| serves(rates)).map(|(name, _)| name).collect();
     let uppermost = |name: &&Name| able.iter().all(|other| other == name || !topology.rests_on(other, name));
     let mut tops = able.iter().copied().filter(uppermost);
     match (tops.next(), tops.next()) {
@@ -244,23 +254,28 @@ mod tests {
         Topology::of(&Window::new(vec![s]))
     }
 
-    fn delivered(rates: &[(&str, f64)]) -> BTreeMap<Name, f64> {
-        rates.iter().map(|(name, rate)| ((*name).into(), *rate)).collect()
+    fn devices(rates: &[(&str, f64, f64)]) -> BTreeMap<Name, Rates> {
+        rates.iter().map(|(name, read, written)| ((*name).into(), Rates { read: *read, written: *written })).collect()
+    }
+
+    fn serves(read: f64, written: f64, devices: &BTreeMap<Name, Rates>, topology: &Topology) -> Option<String> {
+        serving(Rates { read, written }, devices, topology).map(|name| name.to_string())
     }
 
     #[test]
-    fn a_process_read_from_the_only_device_that_delivered_as_much() {
-        let rates = delivered(&[("sda", 100.0), ("sdb", 10.0)]);
-        assert_eq!(source(90.0, &rates, &topology(&[])).as_deref(), Some("sda"));
-        assert_eq!(source(9.0, &rates, &topology(&[])), None, "it may have been either");
-        assert_eq!(source(900.0, &rates, &topology(&[])), None, "over the network");
-        assert_eq!(source(0.0, &rates, &topology(&[])), None);
+    fn a_process_used_the_only_device_that_did_as_much() {
+        let rates = devices(&[("sda", 100.0, 5.0), ("sdb", 10.0, 0.0)]);
+        let none = topology(&[]);
+        assert_eq!(serves(90.0, 0.0, &rates, &none).as_deref(), Some("sda"));
+        assert_eq!(serves(9.0, 0.0, &rates, &none), None, "it may have been either");
+        assert_eq!(serves(9.0, 700.0, &rates, &none).as_deref(), Some("sda"), "nothing was written to the other");
+        assert_eq!(serves(900.0, 0.0, &rates, &none), None, "over the network");
     }
 
     #[test]
-    fn of_devices_on_one_another_it_is_the_uppermost_that_delivered() {
+    fn of_devices_on_one_another_it_is_the_uppermost() {
         let topology = topology(&[("loop0", "sda"), ("loop1", "sda")]);
-        let rates = delivered(&[("sda", 100.0), ("loop0", 95.0), ("loop1", 0.0)]);
-        assert_eq!(source(90.0, &rates, &topology).as_deref(), Some("loop0"));
+        let rates = devices(&[("sda", 100.0, 0.0), ("loop0", 95.0, 0.0), ("loop1", 0.0, 0.0)]);
+        assert_eq!(serves(90.0, 0.0, &rates, &topology).as_deref(), Some("loop0"));
     }
 }

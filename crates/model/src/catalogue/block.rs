@@ -1,7 +1,7 @@
 //! Block devices: requests, queue settings, what lies on what, mounts, arrays.
 
 use super::*;
-use crate::key::{OperationKey, Pair, RequesterKey};
+use crate::key::{OperationKey, Pair, RequesterKey, TaskKey};
 use crate::value::Name;
 
 family_group! {
@@ -51,6 +51,17 @@ family_group! {
         bytes: counter bytes "process.disk.request_io" "bytes of them";
         queue_time: counter ns "process.disk.queue_time" "time they waited in the queue, summed";
         device_time: counter ns "process.disk.device_time" "time the device took for them, summed";
+    }
+
+    /// What processes ask of the page cache (include/trace/events/filemap.h, readahead.h, writeback.h).
+    page_cache: PageCache by task: TaskKey, from "BPF: mm_filemap_get_pages, page_cache_sync_ra, page_cache_async_ra, ..." {
+        command: state text "process.command" "the name of the process";
+        lookups: counter count "process.page_cache.lookups" "times a read call took pages from the cache, read for it or not";
+        misses: counter count "process.page_cache.misses" "times a read call or page fault found nothing, and had it read";
+        read_ahead_hits: counter count "process.page_cache.read_ahead_hits" "times it came to a page that had been read ahead, and more was read ahead";
+        faults: counter count "process.page_cache.faults" "page faults on mapped files that the cache could not answer at once";
+        faults_cached: counter count "process.page_cache.faults_cached" "page faults on mapped files for which pages were in the cache";
+        written_back: counter bytes "process.page_cache.written_back" "bytes that the kernel wrote back of files to which this process wrote last";
     }
 
     /// A device's queue and geometry (Documentation/ABI/stable/sysfs-block).

@@ -1,6 +1,7 @@
 //! Block devices, their queues and stacking, mounts, arrays.
 
 mod arrays;
+mod cache;
 pub(crate) mod device;
 mod diskstats;
 #[cfg(test)]
@@ -19,6 +20,7 @@ pub(crate) fn sources() -> Vec<Box<dyn Source>> {
     vec![
         Box::new(diskstats::DiskStats),
         Box::new(requests::Requests::default()),
+        Box::new(cache::Cache::default()),
         Box::new(queue::Queues),
         Box::new(layers::Layers::default()),
         Box::new(mounts::Mounts::default()),

@@ -17,7 +17,7 @@ use whyslow_model::catalogue::{Request, Requester};
 use whyslow_model::histogram::Histogram;
 use whyslow_model::key::{OperationKey, RequesterKey, TaskKey};
 use whyslow_model::snapshot::Snapshot;
-use whyslow_model::value::{Counter, Name};
+use whyslow_model::value::{Counter, Name, State};
 
 const NAME: &str = "block";
 
@@ -146,15 +146,20 @@ fn mask(rate: f64) -> u64 {
 fn requester(on: OperationKey, user: &User, used: &Use, cgroup: Name) -> Requester {
     let pid = user.pid as u32;
     let task = TaskKey { pid, tid: pid, start: ns_to_ticks(user.start) };
-    let end = used.command.iter().position(|b| *b == 0).unwrap_or(used.command.len());
     Requester {
-        command: String::from_utf8_lossy(&used.command[..end]).as_ref().into(),
+        command: command(&used.command),
         requests: Counter::from(used.requests),
         bytes: used.bytes.into(),
         queue_time: used.queue_ns.into(),
         device_time: used.device_ns.into(),
         ..Requester::new(RequesterKey { on, task, cgroup })
     }
+}
+
+/// The name of a process as the kernel keeps it: up to the first zero.
+pub(super) fn command(bytes: &[u8]) -> State {
+    let name = bytes.split(|b| *b == 0).next().unwrap_or_default();
+    String::from_utf8_lossy(name).as_ref().into()
 }
 
 fn failed(error: MapError) -> Miss {
