@@ -4,14 +4,15 @@
 //! they are asked (dm, md), what is left are the bytes of each process, and the devices that delivered as many.
 
 use super::requester::{self, Made};
+use super::served::{Devices, Rates};
 use super::task::TaskUse;
 use crate::signal::{Entity, over, signals, sum};
-use std::collections::{BTreeMap, BTreeSet};
-use whyslow_model::catalogue::{Disk, Process, Queue, Thread};
+use std::collections::BTreeMap;
+use whyslow_model::catalogue::{PageCache, Process, Queue, Thread};
 use whyslow_model::diagnosis::Subject;
 use whyslow_model::key::TaskKey;
 use whyslow_model::topology::Topology;
-use whyslow_model::value::{Counter, Name, State};
+use whyslow_model::value::{Name, State};
 use whyslow_model::window::{Change, Window};
 
 /// Where a task sleeps that waits for a page of the page cache to be read, by kernel version (mm/filemap.c).
@@ -27,17 +28,6 @@ const CACHE_WAITS: [&str; 6] = [
 /// What one page fault maps at most of what is cached already (mm/memory.c: fault_around_bytes).
 const FAULT_AROUND: f64 = 65536.0;
 
-/// Bytes a second: of a process or of a device.
-#[derive(Clone, Copy, Debug, Default)]
-struct Rates {
-    read: f64,
-    written: f64,
-}
-
-/// The part of what a process read that a device must have delivered to be the one it read from: requests that were in
-/// flight when a sample was taken are counted for the one and not yet for the other.
-const DELIVERED: f64 = 0.8;
-
 /// A process and a device that it used.
 pub struct IoUse<'w> {
     subject: Subject,
@@ -46,7 +36,27 @@ pub struct IoUse<'w> {
     made: Option<Made>,
     read_ahead: Option<f64>,
     cache_wait: Option<f64>,
+    cache: Option<CacheUse>,
     main: bool,
+}
+
+/// What a process asked of the page cache, per second.
+#[derive(Clone, Copy, Debug)]
+struct CacheUse {
+    /// Read calls that took pages from it, and page faults.
+    lookups: f64,
+    misses: f64,
+}
+
+impl CacheUse {
+    fn of(change: &Change<'_, PageCache>) -> Option<Self> {
+        let lookups = [change.rate(|c| c.lookups), change.rate(|c| c.faults), change.rate(|c| c.faults_cached)];
+        Some(Self { lookups: sum(lookups)?, misses: change.rate(|c| c.misses)? })
+    }
+
+    fn hit_share(&self) -> Option<f64> {
+        over(Some(self.misses), Some(self.lookups)).map(|missed| (1.0 - missed).max(0.0))
+    }
 }
 
 impl IoUse<'_> {
@@ -109,6 +119,8 @@ signals! { u: &IoUse<'_>;
     "io.asked" "bytes/s" "bytes it can have asked for at most", "(Δrchar + Δ(minor + major faults) x 64 KiB) / Δt", "/proc/PID/io, /proc/PID/stat; mm/memory.c: fault_around_bytes" => u.asked();
     "io.amplification" "count" "bytes read from storage for each byte it asked for, at least", "Δread_bytes / (Δrchar + Δ(minor + major faults) x 64 KiB)", "/proc/PID/io, /proc/PID/stat" => over(u.read_rate(), u.asked());
     "io.cache_wait" "ratio" "share of the samples in which one of its threads waited for the page cache to be read", "samples in state D with a wait channel of mm/filemap.c / samples", "/proc/PID/wchan" => u.cache_wait;
+    "io.misses" "1/s" "times it found nothing in the page cache and had it read", "Δmisses / Δt", "BPF: page_cache_sync_ra" => u.cache.map(|c| c.misses);
+    "io.hit_share" "ratio" "share of its read calls and page faults that found something in the page cache, read ahead or before", "1 - Δmisses / Δ(lookups + faults)", "BPF: page_cache_sync_ra, mm_filemap_get_pages, mm_filemap_fault, mm_filemap_map_pages" => u.cache.and_then(|c| c.hit_share());
     "io.read_ahead" "bytes" "read-ahead of the device it used", "read_ahead_kb", "/sys/block/*/queue" => u.read_ahead;
 }
 
@@ -128,6 +140,8 @@ pub fn uses<'w>(
     let queues = window.newest::<Queue>();
     let threads = window.changes::<Thread>();
     let devices = Devices::of(window, topology);
+    let caches: BTreeMap<TaskKey, CacheUse> =
+        window.changes::<PageCache>().iter().filter_map(|c| Some((*c.key(), CacheUse::of(c)?))).collect();
     let processes: BTreeMap<TaskKey, _> = tasks.iter().map(|t| t.key).zip(tasks.iter().zip(changes)).collect();
     let new = |key: TaskKey, device: Option<Name>| {
         let process = processes.get(&key).copied();
@@ -137,6 +151,7 @@ pub fn uses<'w>(
             made: None,
             read_ahead: device.as_ref().and_then(|d| queues.get(d)?.read_ahead.get()),
             cache_wait: process.map(|(_, change)| cache_wait(key, change, &threads)),
+            cache: caches.get(&key).copied(),
             device,
             main: false,
         }
@@ -157,38 +172,12 @@ pub fn uses<'w>(
         .iter()
         .zip(changes)
         .filter(|(task, _)| !devices.unseen.is_empty() && task.storage.is_some_and(|rate| rate > 0.0))
-        .map(|(task, change)| (task.key, serving(moved(change), &devices.rates, topology)))
+        .map(|(task, change)| (task.key, devices.serving(moved(change), topology)))
         .filter(|(_, device)| device.as_ref().is_none_or(|d| devices.unseen.contains(d)))
         .map(|(key, device)| new(key, device));
     let mut uses: Vec<IoUse<'_>> = seen.chain(inferred).collect();
     mark_main(&mut uses);
     uses
-}
-
-/// The whole devices that did anything.
-struct Devices {
-    /// What each did.
-    rates: BTreeMap<Name, Rates>,
-    /// Those of whose requests BPF saw none.
-    unseen: BTreeSet<Name>,
-}
-
-impl Devices {
-    fn of(window: &Window, topology: &Topology) -> Self {
-        let seen = requester::devices(window);
-        let mut devices = Self { rates: BTreeMap::new(), unseen: BTreeSet::new() };
-        for disk in window.changes::<Disk>().iter().filter(|d| !topology.is_partition(d.key())) {
-            let name = disk.key();
-            let active = sum([disk.rate(|d| d.reads), disk.rate(|d| d.writes)]).is_some_and(|rate| rate > 0.0);
-            if active && !seen.contains(name) {
-                devices.unseen.insert(name.clone());
-            }
-            let rate = |of: fn(&Disk) -> Counter| disk.rate(of).unwrap_or(0.0);
-            let rates = Rates { read: rate(|d| d.read_bytes), written: rate(|d| d.write_bytes) };
-            devices.rates.insert(name.clone(), rates);
-        }
-        devices
-    }
 }
 
 /// Of each process' uses marks the largest, so that a rule about the process is asked once.
@@ -207,19 +196,6 @@ fn mark_main(uses: &mut [IoUse<'_>]) {
     }
 }
 
-/// The only device that can have served a process: that delivered as much as it read and, where it wrote, was written to
-/// at all, for write-back takes its time. Of devices that lie on one another it is the uppermost.
-fn serving(process: Rates, devices: &BTreeMap<Name, Rates>, topology: &Topology) -> Option<Name> {
-    let serves = |d: &Rates| d.read >= DELIVERED * process.read && (process.written == 0.0 || d.written > 0.0);
-    let able: Vec<&Name> = devices.iter().filter(|(_, rates)| serves(rates)).map(|(name, _)| name).collect();
-    let uppermost = |name: &&Name| able.iter().all(|other| other == name || !topology.rests_on(other, name));
-    let mut tops = able.iter().copied().filter(uppermost);
-    match (tops.next(), tops.next()) {
-        (Some(only), None) => Some(only.clone()),
-        _ => None,
-    }
-}
-
 /// The largest share of the samples in which a thread of the process waited for the page cache.
 fn cache_wait(process: TaskKey, change: &Change<'_, Process>, threads: &[Change<'_, Thread>]) -> f64 {
     let of_main = waits(change.rows().map(|r| (&r.state, &r.wait_channel)));
@@ -235,47 +211,4 @@ fn waits<'r>(samples: impl Iterator<Item = (&'r State, &'r State)>) -> f64 {
         .map(|(state, place)| state.get() == Some("D") && place.get().is_some_and(|p| CACHE_WAITS.contains(&p)))
         .collect();
     over(Some(waiting.iter().filter(|w| **w).count() as f64), Some(waiting.len() as f64)).unwrap_or(0.0)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use whyslow_model::catalogue::Layer;
-    use whyslow_model::key::Pair;
-    use whyslow_model::snapshot::Snapshot;
-
-    fn topology(loops: &[(&str, &str)]) -> Topology {
-        let mut s = Snapshot { boot_ns: 1, ..Snapshot::default() };
-        for (upper, lower) in loops {
-            let link = Pair { upper: (*upper).into(), lower: (*lower).into() };
-            s.block.layer.push(Layer { kind: "loop".into(), ..Layer::new(link) });
-        }
-        s.sort();
-        Topology::of(&Window::new(vec![s]))
-    }
-
-    fn devices(rates: &[(&str, f64, f64)]) -> BTreeMap<Name, Rates> {
-        rates.iter().map(|(name, read, written)| ((*name).into(), Rates { read: *read, written: *written })).collect()
-    }
-
-    fn serves(read: f64, written: f64, devices: &BTreeMap<Name, Rates>, topology: &Topology) -> Option<String> {
-        serving(Rates { read, written }, devices, topology).map(|name| name.to_string())
-    }
-
-    #[test]
-    fn a_process_used_the_only_device_that_did_as_much() {
-        let rates = devices(&[("sda", 100.0, 5.0), ("sdb", 10.0, 0.0)]);
-        let none = topology(&[]);
-        assert_eq!(serves(90.0, 0.0, &rates, &none).as_deref(), Some("sda"));
-        assert_eq!(serves(9.0, 0.0, &rates, &none), None, "it may have been either");
-        assert_eq!(serves(9.0, 700.0, &rates, &none).as_deref(), Some("sda"), "nothing was written to the other");
-        assert_eq!(serves(900.0, 0.0, &rates, &none), None, "over the network");
-    }
-
-    #[test]
-    fn of_devices_on_one_another_it_is_the_uppermost() {
-        let topology = topology(&[("loop0", "sda"), ("loop1", "sda")]);
-        let rates = devices(&[("sda", 100.0, 0.0), ("loop0", 95.0, 0.0), ("loop1", 0.0, 0.0)]);
-        assert_eq!(serves(90.0, 0.0, &rates, &topology).as_deref(), Some("loop0"));
-    }
 }

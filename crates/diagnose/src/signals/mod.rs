@@ -16,6 +16,7 @@ pub mod mount;
 pub mod process;
 pub mod quota;
 pub mod requester;
+mod served;
 pub mod short_lived;
 pub mod socket;
 pub mod task;
