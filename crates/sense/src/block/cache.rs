@@ -135,4 +135,23 @@ mod live_tests {
         assert!(cold.misses.get().unwrap() > warm.misses.get().unwrap(), "{cold:?} {warm:?}");
         assert!(cold.read_ahead_hits.get().unwrap() > 0, "{cold:?}");
     }
+
+    #[test]
+    fn what_the_kernel_writes_back_is_charged_to_who_wrote_it() {
+        if is_out_of_reach() {
+            return;
+        }
+        let mut source = Cache::default();
+        rows(&mut source);
+        let file = tempfile::NamedTempFile::with_prefix_in("wsl-block-", env!("CARGO_MANIFEST_DIR")).unwrap();
+        let output = format!("of={}", file.path().display());
+        let mut dd = Command::new("dd");
+        let dd = dd.args(["if=/dev/zero", &output, "bs=64k", "count=32", "conv=notrunc"]).stderr(Stdio::null());
+        let mut dd = dd.spawn().expect("dd runs");
+        assert!(dd.wait().unwrap().success());
+        // SAFETY: the descriptor is open; no memory of ours is touched.
+        assert_eq!(unsafe { libc::syncfs(file.as_file().as_raw_fd()) }, 0);
+        let row = rows(&mut source).into_iter().find(|row| row.task.pid == dd.id()).expect("dd was seen");
+        assert_eq!(row.written_back.get(), Some(32 * 65536), "{row:?}");
+    }
 }
