@@ -12,7 +12,7 @@ use whyslow_model::catalogue::{PageCache, Process, Queue, Thread};
 use whyslow_model::diagnosis::Subject;
 use whyslow_model::key::TaskKey;
 use whyslow_model::topology::Topology;
-use whyslow_model::value::{Name, State};
+use whyslow_model::value::{Counter, Name, State};
 use whyslow_model::window::{Change, Window};
 
 /// Where a task sleeps that waits for a page of the page cache to be read, by kernel version (mm/filemap.c).
@@ -90,7 +90,8 @@ impl IoUse<'_> {
     }
 
     fn storage(&self) -> Option<f64> {
-        self.process?.0.storage
+        let change = self.process?.1;
+        sum([over_window(change, |p| p.read_bytes), over_window(change, |p| p.write_bytes)])
     }
 
     fn kernel(&self) -> bool {
@@ -111,7 +112,7 @@ signals! { u: &IoUse<'_>;
     "io.requests" "1/s" "requests it made itself", "Δrequests / Δt", "BPF: block_rq_complete" => u.made(|m| m.requests);
     "io.queue_time" "s" "mean time its requests waited before the device got them", "Δqueue time / Δrequests", "BPF: block_rq_issue" => over(u.made(|m| m.queue_time), u.made(|m| m.requests));
     "io.device_time" "s" "mean time the device took for its requests", "Δdevice time / Δrequests", "BPF: block_rq_complete" => over(u.made(|m| m.device_time), u.made(|m| m.requests));
-    "io.rate" "bytes/s" "bytes it moved to and from storage", "Δ(read_bytes + write_bytes) / Δt", "/proc/PID/io" => u.storage();
+    "io.rate" "bytes/s" "bytes it moved to and from storage, over the whole window", "Δ(read_bytes + write_bytes) / window", "/proc/PID/io" => u.storage();
     "io.read_rate" "bytes/s" "bytes read from storage for it", "Δread_bytes / Δt", "/proc/PID/io" => u.read_rate();
     "io.write_rate" "bytes/s" "bytes it wrote or made dirty", "Δwrite_bytes / Δt", "/proc/PID/io" => u.process.and_then(|(task, _)| task.written);
     "io.blocked_share" "ratio" "share of the samples in which it slept uninterruptibly", "samples in state D / samples", "/proc/PID/stat" => u.process.map(|(task, _)| task.uninterruptible);
@@ -165,8 +166,8 @@ pub fn uses<'w>(
         IoUse { made: Some(made), ..seen }
     });
     let moved = |change: &Change<'_, Process>| Rates {
-        read: change.rate(|p| p.read_bytes).unwrap_or(0.0),
-        written: change.rate(|p| p.write_bytes).unwrap_or(0.0),
+        read: over_window(change, |p| p.read_bytes).unwrap_or(0.0),
+        written: over_window(change, |p| p.write_bytes).unwrap_or(0.0),
     };
     let inferred = tasks
         .iter()
@@ -178,6 +179,11 @@ pub fn uses<'w>(
     let mut uses: Vec<IoUse<'_>> = seen.chain(inferred).collect();
     mark_main(&mut uses);
     uses
+}
+
+/// A counter's rate over the whole window, however short a part of it the process lived: so are those of devices.
+fn over_window(change: &Change<'_, Process>, of: fn(&Process) -> Counter) -> Option<f64> {
+    over(change.grown(of), Some(change.window_seconds()))
 }
 
 /// Of each process' uses marks the largest, so that a rule about the process is asked once.
