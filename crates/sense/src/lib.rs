@@ -8,6 +8,7 @@ mod bpf;
 mod cgroup;
 #[cfg(test)]
 mod hostile;
+mod kept;
 mod kernel;
 mod memory;
 mod net;
@@ -16,6 +17,7 @@ mod processor;
 pub mod profile;
 mod root;
 mod sampler;
+mod seldom;
 mod source;
 mod task;
 mod text;

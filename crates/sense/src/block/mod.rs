@@ -7,6 +7,7 @@ mod diskstats;
 #[cfg(test)]
 pub(crate) mod fixture;
 mod layers;
+pub(crate) mod mount_watch;
 pub(crate) mod mountinfo;
 mod mounts;
 mod queue;

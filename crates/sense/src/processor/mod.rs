@@ -22,7 +22,7 @@ pub(crate) fn sources() -> Vec<Box<dyn Source>> {
         Box::new(interrupts::Interrupts),
         Box::new(softirqs::Softirqs),
         Box::new(softnet::SoftnetStat),
-        Box::new(frequency::CpuFrequency),
-        Box::new(thermal::ThermalZones),
+        Box::new(frequency::CpuFrequency::default()),
+        Box::new(thermal::ThermalZones::default()),
     ]
 }
