@@ -18,8 +18,9 @@ mod sockets;
 mod tcp_info;
 
 use crate::root::Root;
-use crate::source::Source;
+use crate::source::{Miss, Source};
 use std::sync::Arc;
+use whyslow_model::value::Name;
 
 /// The sources of this wing.
 pub(crate) fn sources() -> Vec<Box<dyn Source>> {
@@ -34,6 +35,13 @@ pub(crate) fn sources() -> Vec<Box<dyn Source>> {
         Box::new(qdiscs::Qdiscs(namespaces)),
         Box::new(conntrack::Connections),
     ]
+}
+
+/// The text of a file under /proc/net. Only that of the observer's own namespace stays open: an open file would keep
+/// another one alive.
+fn net_text(root: &Root, namespace: &Name, file: &str) -> Result<String, Miss> {
+    let path = net_file(root, file);
+    if namespace.is_empty() { root.kept_text(&path) } else { root.text(&path) }
 }
 
 /// The path of a file under /proc/net. That of the thread, not of the process: only it is in the namespace being read.

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{DirEntryExt, MetadataExt};
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,8 +21,12 @@ use whyslow_model::value::Name;
 
 /// How many namespaces other than the own are read at most.
 const LIMIT: usize = 64;
-/// How long a list of namespaces is good for: finding them costs a system call per process.
-const RESCAN: Duration = Duration::from_secs(5);
+/// How long a list of namespaces is good for: even where no process is new, all have to be listed.
+const RESCAN: Duration = Duration::from_secs(2);
+/// How long after its start a process is looked at each time: it may yet be moved into its own namespace.
+const YOUNG: Duration = Duration::from_secs(5);
+/// How long a process that has settled is taken to stay where it is.
+const SETTLED: Duration = Duration::from_secs(30);
 
 /// A network namespace that is not the observer's own.
 #[derive(Clone, Debug)]
@@ -71,7 +75,13 @@ struct Found {
 /// The network namespaces, shared by all sources of this wing.
 #[derive(Default)]
 pub(crate) struct Namespaces {
-    found: Mutex<Option<(Instant, Found)>>,
+    known: Mutex<Known>,
+}
+
+#[derive(Default)]
+struct Known {
+    residents: Residents,
+    found: Option<(Instant, Found)>,
 }
 
 impl Namespaces {
@@ -94,10 +104,14 @@ impl Namespaces {
         if !root.is_live() {
             return Found::default();
         }
-        let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
-        match &*found {
-            Some((at, known)) if at.elapsed() < RESCAN => known.clone(),
-            _ => found.insert((Instant::now(), scan())).1.clone(),
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        match &known.found {
+            Some((at, found)) if at.elapsed() < RESCAN => found.clone(),
+            _ => {
+                let found = scan(&mut known.residents);
+                known.found = Some((Instant::now(), found.clone()));
+                found
+            }
         }
     }
 }
@@ -123,8 +137,8 @@ fn within_each(
 }
 
 /// Looks for every namespace and finds out which can be entered.
-fn scan() -> Found {
-    let (namespaces, unknown) = discover(Path::new("/proc"), Path::new("/run/netns"));
+fn scan(residents: &mut Residents) -> Found {
+    let (namespaces, unknown) = discover(residents, Path::new("/proc"), Path::new("/run/netns"));
     let beyond = namespaces.len().saturating_sub(LIMIT);
     let mut open = HashSet::new();
     // A visit that reads nothing; it gives no error.
@@ -146,7 +160,7 @@ fn is_root() -> bool {
 
 /// Every namespace but the own, by name, with the number of processes whose namespace may not be known. A namespace is
 /// known by its inode; several processes and names can lead to one.
-fn discover(proc: &Path, named: &Path) -> (Vec<Namespace>, usize) {
+fn discover(residents: &mut Residents, proc: &Path, named: &Path) -> (Vec<Namespace>, usize) {
     let Some(own) = inode_behind(&proc.join("self/ns/net")) else { return (Vec::new(), 0) };
     let mut found = BTreeMap::new();
     // A name whose namespace has been unmounted is a plain file, of another file system.
@@ -161,20 +175,18 @@ fn discover(proc: &Path, named: &Path) -> (Vec<Namespace>, usize) {
         }
     }
     let mut unknown = 0;
-    for process in entries(proc).filter(|p| is_process(p)) {
-        let way_in = process.join("ns/net");
-        match fs::read_link(&way_in) {
-            Ok(link) => {
-                let Some(inode) = inode_of(&link) else { continue };
+    residents.refresh(proc);
+    for (pid, resident) in &residents.by_pid {
+        match resident.home {
+            Home::Namespace(inode) => {
                 found.entry(inode).or_insert_with(|| Namespace {
                     name: format!("net:[{inode}]").into(),
                     inode,
-                    way_in,
+                    way_in: way_in(proc, *pid),
                 });
             }
-            Err(e) if e.kind() == io::ErrorKind::PermissionDenied => unknown += 1,
-            // The process has ended.
-            Err(_) => {}
+            Home::Refused => unknown += 1,
+            Home::Nowhere => {}
         }
     }
     found.remove(&own);
@@ -187,8 +199,67 @@ fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> {
     fs::read_dir(folder).into_iter().flatten().filter_map(|e| Some(e.ok()?.path()))
 }
 
-fn is_process(path: &Path) -> bool {
-    path.file_name().and_then(|n| n.to_str()).is_some_and(|n| n.bytes().all(|b| b.is_ascii_digit()))
+/// Where a process leads into its namespace.
+fn way_in(proc: &Path, pid: u32) -> PathBuf {
+    proc.join(format!("{pid}/ns/net"))
+}
+
+/// Which namespace each process is in, remembered: to look costs far more than to list the processes.
+#[derive(Default)]
+struct Residents {
+    by_pid: BTreeMap<u32, Resident>,
+}
+
+#[derive(Clone, Copy)]
+struct Resident {
+    /// Inode of the process's folder: another one is another process.
+    folder: u64,
+    home: Home,
+    /// When it was first seen.
+    since: Instant,
+    /// When it was last looked at.
+    looked: Instant,
+}
+
+#[derive(Clone, Copy)]
+enum Home {
+    Namespace(u64),
+    /// It may not be known.
+    Refused,
+    /// The process has ended, or the link makes no sense.
+    Nowhere,
+}
+
+impl Residents {
+    /// Lists all processes, and looks at those that are new, young, or were last looked at long ago.
+    fn refresh(&mut self, proc: &Path) {
+        let now = Instant::now();
+        let mut before = std::mem::take(&mut self.by_pid);
+        // Those that were there before us are not young.
+        let new_since = if before.is_empty() { now.checked_sub(2 * YOUNG).unwrap_or(now) } else { now };
+        for entry in fs::read_dir(proc).into_iter().flatten().flatten() {
+            let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
+            let known = before.remove(&pid).filter(|r| r.folder == entry.ino());
+            let resident = match known {
+                Some(r) if now - r.since > YOUNG && now - r.looked < SETTLED => r,
+                _ => Resident {
+                    folder: entry.ino(),
+                    home: home(&way_in(proc, pid)),
+                    since: known.map_or(new_since, |r| r.since),
+                    looked: now,
+                },
+            };
+            self.by_pid.insert(pid, resident);
+        }
+    }
+}
+
+fn home(way_in: &Path) -> Home {
+    match fs::read_link(way_in) {
+        Ok(link) => inode_of(&link).map_or(Home::Nowhere, Home::Namespace),
+        Err(e) if e.kind() == io::ErrorKind::PermissionDenied => Home::Refused,
+        Err(_) => Home::Nowhere,
+    }
 }
 
 fn inode_behind(link: &Path) -> Option<u64> {
@@ -249,9 +320,37 @@ mod tests {
         process(tree.path(), "11", "net:[7]");
         process(tree.path(), "12", "net:[7]");
         process(tree.path(), "13", "gibberish");
-        let (found, unknown) = discover(tree.path(), &tree.path().join("no such folder"));
+        let (found, unknown) = discover(&mut Residents::default(), tree.path(), &tree.path().join("no such folder"));
         assert_eq!(found.iter().map(|n| n.name.to_string()).collect::<Vec<_>>(), ["net:[7]"]);
         assert_eq!(unknown, 0);
+    }
+
+    #[test]
+    fn a_process_that_has_settled_is_not_looked_at_again_but_another_of_its_number_is() {
+        let tree = tempfile::tempdir().unwrap();
+        process(tree.path(), "10", "net:[1]");
+        let mut residents = Residents::default();
+        residents.refresh(tree.path());
+        let home = |residents: &Residents| match residents.by_pid[&10].home {
+            Home::Namespace(inode) => inode,
+            Home::Refused | Home::Nowhere => panic!("it is in a namespace"),
+        };
+        let link = tree.path().join("10/ns/net");
+        let moves_to = |to: &str| {
+            fs::remove_file(&link).unwrap();
+            symlink(to, &link).unwrap();
+        };
+        residents.by_pid.get_mut(&10).unwrap().since = Instant::now();
+        moves_to("net:[2]");
+        residents.refresh(tree.path());
+        assert_eq!(home(&residents), 2, "a young one may still be moved");
+        residents.by_pid.get_mut(&10).unwrap().since -= 2 * YOUNG;
+        moves_to("net:[3]");
+        residents.refresh(tree.path());
+        assert_eq!(home(&residents), 2, "taken to stay");
+        residents.by_pid.get_mut(&10).unwrap().folder += 1;
+        residents.refresh(tree.path());
+        assert_eq!(home(&residents), 3);
     }
 
     #[test]
