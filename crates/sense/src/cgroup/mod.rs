@@ -1,7 +1,8 @@
 //! Control groups, version 1, 2 and mixed.
 
-mod books;
+mod book;
 mod folder;
+mod forest;
 mod groups;
 mod hierarchy;
 mod ids;
@@ -19,5 +20,5 @@ use crate::source::Source;
 
 /// The sources of this wing.
 pub(crate) fn sources() -> Vec<Box<dyn Source>> {
-    vec![Box::new(groups::Groups)]
+    vec![Box::<groups::Groups>::default()]
 }
