@@ -42,7 +42,7 @@ fn measure(samples: u64) -> BTreeMap<String, Cost> {
     println!("{} processes, {} threads of those with several", first.task.process.len(), first.task.thread.len());
     let mut costs = BTreeMap::<String, Cost>::new();
     for _ in 0..samples {
-        std::thread::sleep(Duration::from_secs(1));
+        std::thread::sleep(Duration::from_millis(std::env::var("MS").map_or(1000, |v| v.parse().unwrap())));
         for report in sampler.sample().sources {
             let cost = costs.entry(report.source.to_string()).or_default();
             cost.cpu += report.cpu_ns;

@@ -234,6 +234,24 @@ fn a_namespace_is_not_kept_alive_by_being_read() {
 }
 
 #[test]
+fn a_thread_comes_home_even_from_a_reading_that_panics() {
+    let Some(_pair) = Pair::new() else { return };
+    let own = || std::fs::read_link("/proc/thread-self/ns/net").unwrap();
+    let home = own();
+    let namespaces = Namespaces::default();
+    let mut seen = 0;
+    let visit = || {
+        let _ = namespaces.each(&Root::live(), |namespace| {
+            seen += 1;
+            assert!(namespace.is_empty(), "this one is abroad");
+            Ok(())
+        });
+    };
+    assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(visit)).is_err());
+    assert_eq!((seen, own()), (2, home));
+}
+
+#[test]
 fn the_own_namespace_is_read_with_or_without_privilege() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     // One that waits to be accepted, for of an idle socket nobody asks whose it is.

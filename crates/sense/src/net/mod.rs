@@ -12,6 +12,7 @@ mod netlink;
 mod owners;
 mod protocols;
 mod qdiscs;
+mod residents;
 mod rtnetlink;
 mod sock_diag;
 mod sockets;

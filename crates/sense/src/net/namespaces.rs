@@ -4,16 +4,18 @@
 //! They are entered anew for each reading (setns(2) takes microseconds): a socket or file kept open in a namespace would
 //! keep the namespace and its interfaces alive after their owner has let go of them.
 
+use super::residents::{Home, Residents, SETTLED, YOUNG, inode_of, way_in};
 use crate::Root;
 use crate::source::{Miss, Source, Tempo};
+use std::cell::Cell;
 use std::collections::{BTreeMap, HashSet};
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{DirEntryExt, MetadataExt};
+use std::os::unix::fs::MetadataExt;
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 use whyslow_model::snapshot::Snapshot;
@@ -21,12 +23,10 @@ use whyslow_model::value::Name;
 
 /// How many namespaces other than the own are read at most.
 const LIMIT: usize = 64;
-/// How long a list of namespaces is good for: even where no process is new, all have to be listed.
+/// Time between two scans while namespaces may come and go: even where no process is new, all have to be listed.
 const RESCAN: Duration = Duration::from_secs(2);
-/// How long after its start a process is looked at each time: it may yet be moved into its own namespace.
-const YOUNG: Duration = Duration::from_secs(5);
-/// How long a process that has settled is taken to stay where it is.
-const SETTLED: Duration = Duration::from_secs(30);
+/// The kernel's count of device events. A new namespace makes some, for it has a loopback device of its own.
+const EVENTS: &str = "sys/kernel/uevent_seqnum";
 
 /// A network namespace that is not the observer's own.
 #[derive(Clone, Debug)]
@@ -47,16 +47,24 @@ impl Namespace {
         if file.metadata()?.ino() == self.inode { Ok(file) } else { Err(io::ErrorKind::NotFound.into()) }
     }
 
-    /// Moves the calling thread into it, for good.
     fn enter(&self) -> io::Result<()> {
-        let file = self.open()?;
-        // SAFETY: a system call that takes no pointer; `file` is open.
-        if unsafe { libc::setns(file.as_raw_fd(), libc::CLONE_NEWNET) } == 0 {
-            Ok(())
-        } else {
-            Err(io::Error::last_os_error())
-        }
+        enter(&self.open()?)
     }
+}
+
+/// Moves the calling thread, and no other, into a namespace.
+fn enter(namespace: &File) -> io::Result<()> {
+    // SAFETY: a system call that takes no pointer; the file is open.
+    if unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) } == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
+thread_local! {
+    /// Whether this thread went into another namespace and could not come back.
+    static ASTRAY: Cell<bool> = const { Cell::new(false) };
 }
 
 /// What is known of the machine's namespaces.
@@ -70,6 +78,9 @@ struct Found {
     unknown: usize,
     /// How many there are beyond the limit.
     beyond: usize,
+    /// The own one, where a thread that went into the others can come back. It cannot where the own belongs to a user
+    /// namespace above ours.
+    home: Option<Arc<File>>,
 }
 
 /// The network namespaces, shared by all sources of this wing.
@@ -81,7 +92,23 @@ pub(crate) struct Namespaces {
 #[derive(Default)]
 struct Known {
     residents: Residents,
-    found: Option<(Instant, Found)>,
+    found: Found,
+    scanned: Option<Instant>,
+    events: Option<u64>,
+    /// When namespaces last may have come or gone.
+    stirred: Option<Instant>,
+}
+
+impl Known {
+    fn is_due(&mut self, root: &Root) -> bool {
+        let events = root.kept_number(EVENTS);
+        if events.is_none() || events != self.events {
+            self.stirred = Some(Instant::now());
+            self.events = events;
+        }
+        let pause = if self.stirred.is_some_and(|at| at.elapsed() < YOUNG) { RESCAN } else { SETTLED };
+        self.scanned.is_none_or(|at| at.elapsed() >= pause)
+    }
 }
 
 impl Namespaces {
@@ -91,8 +118,25 @@ impl Namespaces {
     /// # Errors
     /// The first that `read` gives. A namespace that has just gone is passed over.
     pub fn each(&self, root: &Root, mut read: impl FnMut(&Name) -> Result<(), Miss> + Send) -> Result<(), Miss> {
+        if ASTRAY.get() {
+            return Err(Miss::Failed("this thread could not return from another network namespace".into()));
+        }
         let own = read(&Name::default());
-        own.and(within_each(&self.others(root), |namespace| read(&namespace.name)))
+        let Found { others, home, .. } = self.found(root);
+        let mut entered = 0;
+        let read = |namespace: &Namespace| {
+            entered += 1;
+            read(&namespace.name)
+        };
+        let outcome = match home {
+            Some(home) => visit_and_return(&others, &home, read),
+            None => visit_by_thread(&others, read),
+        };
+        if entered < others.len() {
+            // It is gone, or only the process that led into it is.
+            self.lock().stirred = Some(Instant::now());
+        }
+        own.and(outcome)
     }
 
     /// The namespaces other than the own that can be entered.
@@ -104,53 +148,79 @@ impl Namespaces {
         if !root.is_live() {
             return Found::default();
         }
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        match &known.found {
-            Some((at, found)) if at.elapsed() < RESCAN => found.clone(),
-            _ => {
-                let found = scan(&mut known.residents);
-                known.found = Some((Instant::now(), found.clone()));
-                found
-            }
+        let mut known = self.lock();
+        if known.is_due(root) {
+            known.found = scan(&mut known.residents);
+            known.scanned = Some(Instant::now());
         }
+        known.found.clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Calls `read` within each of `namespaces`, in a thread of its own that ends in the last of them.
-fn within_each(
+/// Calls `read` within each of `namespaces`. The calling thread ends in the last of them.
+fn visit(namespaces: &[Namespace], mut read: impl FnMut(&Namespace) -> Result<(), Miss>) -> Result<(), Miss> {
+    let mut outcome = Ok(());
+    for namespace in namespaces {
+        if namespace.enter().is_ok() {
+            outcome = outcome.and(read(namespace));
+        }
+    }
+    outcome
+}
+
+fn visit_and_return(
     namespaces: &[Namespace],
-    mut read: impl FnMut(&Namespace) -> Result<(), Miss> + Send,
+    home: &File,
+    read: impl FnMut(&Namespace) -> Result<(), Miss>,
 ) -> Result<(), Miss> {
     if namespaces.is_empty() {
         return Ok(());
     }
-    let visit = || {
-        let mut outcome = Ok(());
-        for namespace in namespaces {
-            if namespace.enter().is_ok() {
-                outcome = outcome.and(read(namespace));
-            }
-        }
-        outcome
-    };
-    thread::scope(|scope| scope.spawn(visit).join()).unwrap_or_else(|panic| resume_unwind(panic))
+    let _return = Return(home);
+    visit(namespaces, read)
 }
 
-/// Looks for every namespace and finds out which can be entered.
+/// Brings the calling thread home when dropped, so also after a panic.
+struct Return<'h>(&'h File);
+
+impl Drop for Return<'_> {
+    fn drop(&mut self) {
+        ASTRAY.set(enter(self.0).is_err());
+    }
+}
+
+/// The same for a thread that could not return; it costs a tenth of a millisecond more.
+fn visit_by_thread(
+    namespaces: &[Namespace],
+    read: impl FnMut(&Namespace) -> Result<(), Miss> + Send,
+) -> Result<(), Miss> {
+    if namespaces.is_empty() {
+        return Ok(());
+    }
+    thread::scope(|scope| scope.spawn(|| visit(namespaces, read)).join()).unwrap_or_else(|panic| resume_unwind(panic))
+}
+
+/// Looks for every namespace and finds out which can be entered, and whether there is a way back.
 fn scan(residents: &mut Residents) -> Found {
     let (namespaces, unknown) = discover(residents, Path::new("/proc"), Path::new("/run/netns"));
     let beyond = namespaces.len().saturating_sub(LIMIT);
-    let mut open = HashSet::new();
+    let tried = namespaces.len() - beyond;
+    let home = File::open("/proc/self/ns/net").ok();
+    let (mut open, mut returned) = (HashSet::new(), false);
     // A visit that reads nothing; it gives no error.
-    let _ = within_each(&namespaces[..namespaces.len() - beyond], |n| {
-        open.insert(n.inode);
+    let _ = visit_by_thread(&namespaces[..tried], |namespace| {
+        open.insert(namespace.inode);
+        returned = home.as_ref().is_some_and(|home| enter(home).is_ok());
         Ok(())
     });
-    let tried = namespaces.len() - beyond;
     // Root is refused only by a process that has capabilities which it lacks itself, such as the init of a sandbox.
     let unknown = if is_root() { 0 } else { unknown };
     let others: Arc<[Namespace]> = namespaces.into_iter().take(tried).filter(|n| open.contains(&n.inode)).collect();
-    Found { refused: tried - others.len(), others, unknown, beyond }
+    Found { refused: tried - others.len(), others, unknown, beyond, home: home.filter(|_| returned).map(Arc::new) }
 }
 
 fn is_root() -> bool {
@@ -199,76 +269,8 @@ fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> {
     fs::read_dir(folder).into_iter().flatten().filter_map(|e| Some(e.ok()?.path()))
 }
 
-/// Where a process leads into its namespace.
-fn way_in(proc: &Path, pid: u32) -> PathBuf {
-    proc.join(format!("{pid}/ns/net"))
-}
-
-/// Which namespace each process is in, remembered: to look costs far more than to list the processes.
-#[derive(Default)]
-struct Residents {
-    by_pid: BTreeMap<u32, Resident>,
-}
-
-#[derive(Clone, Copy)]
-struct Resident {
-    /// Inode of the process's folder: another one is another process.
-    folder: u64,
-    home: Home,
-    /// When it was first seen.
-    since: Instant,
-    /// When it was last looked at.
-    looked: Instant,
-}
-
-#[derive(Clone, Copy)]
-enum Home {
-    Namespace(u64),
-    /// It may not be known.
-    Refused,
-    /// The process has ended, or the link makes no sense.
-    Nowhere,
-}
-
-impl Residents {
-    /// Lists all processes, and looks at those that are new, young, or were last looked at long ago.
-    fn refresh(&mut self, proc: &Path) {
-        let now = Instant::now();
-        let mut before = std::mem::take(&mut self.by_pid);
-        // Those that were there before us are not young.
-        let new_since = if before.is_empty() { now.checked_sub(2 * YOUNG).unwrap_or(now) } else { now };
-        for entry in fs::read_dir(proc).into_iter().flatten().flatten() {
-            let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
-            let known = before.remove(&pid).filter(|r| r.folder == entry.ino());
-            let resident = match known {
-                Some(r) if now - r.since > YOUNG && now - r.looked < SETTLED => r,
-                _ => Resident {
-                    folder: entry.ino(),
-                    home: home(&way_in(proc, pid)),
-                    since: known.map_or(new_since, |r| r.since),
-                    looked: now,
-                },
-            };
-            self.by_pid.insert(pid, resident);
-        }
-    }
-}
-
-fn home(way_in: &Path) -> Home {
-    match fs::read_link(way_in) {
-        Ok(link) => inode_of(&link).map_or(Home::Nowhere, Home::Namespace),
-        Err(e) if e.kind() == io::ErrorKind::PermissionDenied => Home::Refused,
-        Err(_) => Home::Nowhere,
-    }
-}
-
 fn inode_behind(link: &Path) -> Option<u64> {
     inode_of(&fs::read_link(link).ok()?)
-}
-
-/// The inode in `net:[4026531840]`.
-fn inode_of(link: &Path) -> Option<u64> {
-    link.to_str()?.strip_prefix("net:[")?.strip_suffix(']')?.parse().ok()
 }
 
 /// Tells which namespaces are not seen. It reads no rows; the other sources of this wing do, in all that are.
@@ -323,34 +325,6 @@ mod tests {
         let (found, unknown) = discover(&mut Residents::default(), tree.path(), &tree.path().join("no such folder"));
         assert_eq!(found.iter().map(|n| n.name.to_string()).collect::<Vec<_>>(), ["net:[7]"]);
         assert_eq!(unknown, 0);
-    }
-
-    #[test]
-    fn a_process_that_has_settled_is_not_looked_at_again_but_another_of_its_number_is() {
-        let tree = tempfile::tempdir().unwrap();
-        process(tree.path(), "10", "net:[1]");
-        let mut residents = Residents::default();
-        residents.refresh(tree.path());
-        let home = |residents: &Residents| match residents.by_pid[&10].home {
-            Home::Namespace(inode) => inode,
-            Home::Refused | Home::Nowhere => panic!("it is in a namespace"),
-        };
-        let link = tree.path().join("10/ns/net");
-        let moves_to = |to: &str| {
-            fs::remove_file(&link).unwrap();
-            symlink(to, &link).unwrap();
-        };
-        residents.by_pid.get_mut(&10).unwrap().since = Instant::now();
-        moves_to("net:[2]");
-        residents.refresh(tree.path());
-        assert_eq!(home(&residents), 2, "a young one may still be moved");
-        residents.by_pid.get_mut(&10).unwrap().since -= 2 * YOUNG;
-        moves_to("net:[3]");
-        residents.refresh(tree.path());
-        assert_eq!(home(&residents), 2, "taken to stay");
-        residents.by_pid.get_mut(&10).unwrap().folder += 1;
-        residents.refresh(tree.path());
-        assert_eq!(home(&residents), 3);
     }
 
     #[test]
