@@ -10,7 +10,7 @@ use std::time::Duration;
 use whyslow_sense::{Root, Sampler};
 
 /// The ways to observe that are measured against each other.
-const WAYS: [(&str, fn() -> Sampler); 1] = [("without BPF", || Sampler::new(Root::live()))];
+const WAYS: [(&str, bool); 2] = [("with BPF", true), ("without BPF", false)];
 
 /// What a sample costs. Times are milliseconds of processor time, means over the samples.
 #[derive(Serialize)]
@@ -37,7 +37,8 @@ pub fn measure(processes: usize, samples: usize) -> Result<Vec<Cost>> {
     let _sleepers = Sleepers::up_to(processes)?;
     // What has just been started settles.
     stop::pause(Duration::from_secs(2))?;
-    WAYS.iter().map(|(way, sampler)| observe(way, sampler(), samples)).collect()
+    let root = |bpf| if bpf { Root::live() } else { Root::live().without_bpf() };
+    WAYS.iter().map(|(way, bpf)| observe(way, Sampler::new(root(*bpf)), samples)).collect()
 }
 
 /// The first sample, which makes itself known to everything, is left out.

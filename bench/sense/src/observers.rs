@@ -40,6 +40,9 @@ pub fn measure(whyslow: &Path, many: usize) -> Result<Vec<Observer>> {
     };
     Ok(vec![
         observer("whyslow --for Ns --json", many, |n| run(whyslow, &["--for", &format!("{n}s"), "--json"], n))?,
+        observer("whyslow --for Ns --json --no-bpf", many, |n| {
+            run(whyslow, &["--for", &format!("{n}s"), "--json", "--no-bpf"], n)
+        })?,
         observer("atop 1 N", many, |n| run("atop", &["1", &n.to_string()], n))?,
         observer("pidstat -durwt -p ALL 1 N", many, |n| {
             run("pidstat", &["-durwt", "-p", "ALL", "1", &n.to_string()], n)

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// How whyslow is run beside the load.
-const WAYS: [(&str, &[&str]); 1] = [("without BPF", &[])];
+const WAYS: [(&str, &[&str]); 2] = [("with BPF", &[]), ("without BPF", &["--no-bpf"])];
 /// Time that whyslow gets to start before the load does.
 const HEAD_START: Duration = Duration::from_millis(500);
 

@@ -15,6 +15,7 @@ mod net;
 mod os;
 mod processor;
 pub mod profile;
+mod relay;
 mod root;
 mod sampler;
 mod seldom;

@@ -147,6 +147,10 @@ fn a_group_that_was_idle_is_read_as_soon_as_it_works() {
     };
     assert_eq!((used(), used()), (Some(0), Some(0)));
     made.run("while :; do :; done");
-    sleep(Duration::from_millis(300));
-    assert!(used() > Some(10_000_000));
+    // It may take a while to get a processor, but what it used is seen in the next sample.
+    let worked = (0..100).any(|_| {
+        sleep(Duration::from_millis(50));
+        used() > Some(0)
+    });
+    assert!(worked);
 }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::Duration;
-use whyslow_model::catalogue::{Connection, Listener};
+use whyslow_model::catalogue::{Connection, Datagram, Listener};
 use whyslow_model::snapshot::Snapshot;
 
 /// Runs ip(8) or tc(8); whether it succeeded.
@@ -82,6 +82,20 @@ fn read(source: &mut dyn Source) -> Snapshot {
     out
 }
 
+/// Reads until `tells`: whose a socket is may take more than one sample to find out on a machine that is busy with other
+/// tests.
+fn read_until(source: &mut dyn Source, tells: impl Fn(&Snapshot) -> bool) -> Snapshot {
+    let mut snapshot = read(source);
+    for _ in 0..50 {
+        if tells(&snapshot) {
+            break;
+        }
+        thread::sleep(Duration::from_millis(100));
+        snapshot = read(source);
+    }
+    snapshot
+}
+
 fn connection_to(snapshot: &Snapshot, namespace: &str, remote: SocketAddr) -> Connection {
     let found = snapshot.net.connection.iter().find(|c| &*c.socket.ns == namespace && c.socket.remote == remote);
     found.unwrap_or_else(|| panic!("{remote} in {:?}", snapshot.net.connection)).clone()
@@ -116,8 +130,7 @@ fn a_connection_at_work_is_told_with_its_process_within_a_few_samples() {
     let mut client = within(&pair.a, || TcpStream::connect(server).unwrap());
     let (mut accepted, _) = listener.accept().unwrap();
     let mut source = sockets::Sockets::new(Arc::default());
-    // Sockets of other tests may begin a round of looking, and the next waits for its turn.
-    let found = (0..40).find_map(|_| {
+    let found = (0..50).find_map(|_| {
         client.write_all(&[7; 1000]).unwrap();
         accepted.read_exact(&mut [0; 1000]).unwrap();
         thread::sleep(Duration::from_millis(100));
@@ -134,9 +147,10 @@ fn a_backlog_is_seen_with_the_process_that_does_not_accept() {
         let to = listener.local_addr().unwrap();
         (listener, [0; 3].map(|_| TcpStream::connect(to).unwrap()))
     });
-    let snapshot = read(&mut sockets::Sockets::new(Arc::default()));
     let address = listener.local_addr().unwrap();
     let is_it = |row: &&Listener| &*row.socket.ns == pair.a.as_str() && row.socket.local == address;
+    let tells = |s: &Snapshot| s.net.listener.iter().find(is_it).is_some_and(|row| row.pid.get().is_some());
+    let snapshot = read_until(&mut sockets::Sockets::new(Arc::default()), tells);
     let row = snapshot.net.listener.iter().find(is_it).unwrap();
     assert_eq!(row.backlog.get(), Some(clients.len() as f64));
     assert!(row.backlog_limit.get().unwrap() >= 1.0);
@@ -156,9 +170,10 @@ fn a_receiver_that_does_not_read_loses_datagrams() {
         sender.send_to(&[0; 1200], address).unwrap();
     }
     thread::sleep(Duration::from_millis(50));
-    let snapshot = read(&mut sockets::Sockets::new(Arc::default()));
-    let row =
-        snapshot.net.datagram.iter().find(|d| &*d.socket.ns == pair.b.as_str() && d.socket.local == address).unwrap();
+    let is_it = |row: &&Datagram| &*row.socket.ns == pair.b.as_str() && row.socket.local == address;
+    let tells = |s: &Snapshot| s.net.datagram.iter().find(is_it).is_some_and(|row| row.pid.get().is_some());
+    let snapshot = read_until(&mut sockets::Sockets::new(Arc::default()), tells);
+    let row = snapshot.net.datagram.iter().find(is_it).unwrap();
     assert!(row.drops.get().unwrap() > 0, "{row:?}");
     assert!(row.receive_queue.get().unwrap() > row.receive_buffer.get().unwrap() / 2.0, "{row:?}");
     assert_eq!(row.pid.get(), Some(f64::from(std::process::id())));
@@ -256,13 +271,11 @@ fn the_own_namespace_is_read_with_or_without_privilege() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     // One that waits to be accepted, for of an idle socket nobody asks whose it is.
     let _client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-    let snapshot = read(&mut sockets::Sockets::new(Arc::default()));
-    let own = snapshot
-        .net
-        .listener
-        .iter()
-        .find(|l| l.socket.ns.is_empty() && l.socket.local == listener.local_addr().unwrap());
-    assert_eq!(own.unwrap().pid.get(), Some(f64::from(std::process::id())));
+    let address = listener.local_addr().unwrap();
+    let is_it = |row: &&Listener| row.socket.ns.is_empty() && row.socket.local == address;
+    let tells = |s: &Snapshot| s.net.listener.iter().find(is_it).is_some_and(|row| row.pid.get().is_some());
+    let snapshot = read_until(&mut sockets::Sockets::new(Arc::default()), tells);
+    assert_eq!(snapshot.net.listener.iter().find(is_it).unwrap().pid.get(), Some(f64::from(std::process::id())));
     let visibility = Visibility(Arc::default()).read(&Root::live(), &mut Snapshot::default());
     // SAFETY: a system call without arguments.
     let is_root = unsafe { libc::geteuid() == 0 };
