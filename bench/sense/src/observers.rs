@@ -1,6 +1,6 @@
 //! What observers take as whole programs: whyslow, atop, pidstat and bpftrace.
 //!
-//! Each runs twice, for few and for many samples a second apart; what it takes more for more samples is the cost of a
+//! Each runs for few and for many samples a second apart; what it takes more for more samples is the cost of a
 //! sample, free of what starting and ending cost. What probes of bpftrace take in the programs they interrupt is not in it.
 
 use crate::child::processor_time;
@@ -57,12 +57,19 @@ pub fn measure(whyslow: &Path, many: usize) -> Result<Vec<Observer>> {
     ])
 }
 
+/// The median of three runs: what starting takes varies.
+fn typical(time: impl Fn(usize) -> Result<f64>, samples: usize) -> Result<f64> {
+    let mut times = [time(samples)?, time(samples)?, time(samples)?];
+    times.sort_by(f64::total_cmp);
+    Ok(times[1])
+}
+
 fn run(program: &str, args: &[&str], samples: usize) -> Result<f64> {
     processor_time(program, args, PATIENCE + Duration::from_secs(samples as u64))
 }
 
 fn observer(command: &str, many: usize, time: impl Fn(usize) -> Result<f64>) -> Result<Observer> {
-    let (short, long) = (time(FEW)?, time(FEW + many)?);
+    let (short, long) = (typical(&time, FEW)?, typical(&time, FEW + many)?);
     let sample = (long - short) / many as f64;
     Ok(Observer { command: command.to_owned(), sample: sample * 1e3, start: (short - sample * FEW as f64) * 1e3 })
 }
