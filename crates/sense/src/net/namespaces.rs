@@ -102,10 +102,11 @@ struct Known {
 impl Known {
     fn is_due(&mut self, root: &Root) -> bool {
         let events = root.kept_number(EVENTS);
-        if events.is_none() || events != self.events {
+        // At the first look there is nothing to compare with, and everything is looked at anyhow.
+        if events.is_none() || (self.events.is_some() && events != self.events) {
             self.stirred = Some(Instant::now());
-            self.events = events;
         }
+        self.events = events;
         let pause = if self.stirred.is_some_and(|at| at.elapsed() < YOUNG) { RESCAN } else { SETTLED };
         self.scanned.is_none_or(|at| at.elapsed() >= pause)
     }
