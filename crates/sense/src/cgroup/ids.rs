@@ -1,6 +1,7 @@
 //! Control groups by the number the kernel has for them: the inode of their folder.
 
 use super::hierarchy::{self, Version};
+use crate::block::mountinfo;
 use crate::{Miss, Root};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -12,7 +13,7 @@ use whyslow_model::value::Name;
 /// # Errors
 /// Where the mounts cannot be read.
 pub(crate) fn block_groups(root: &Root) -> Result<Vec<(u64, Name)>, Miss> {
-    let hierarchies = hierarchy::find(root)?;
+    let hierarchies = hierarchy::of_mounts(mountinfo::read(root)?);
     let has_blkio =
         |version: &Version| matches!(version, Version::V1 { controllers } if controllers.contains(&"blkio"));
     let of = hierarchies
