@@ -2,7 +2,9 @@
 
 mod build;
 mod busy_parallel_disk;
+mod busy_server;
 mod fs_85;
+mod game_loop;
 mod half_open_files;
 mod high_load;
 mod idle;
@@ -14,6 +16,8 @@ mod page_cache;
 mod slow_logger;
 mod small_read_ahead;
 mod still_swap;
+mod thread_pool;
+mod wanderer;
 
 use crate::trial::Trial;
 
@@ -33,4 +37,8 @@ pub const ALL: &[Trial] = &[
     slow_logger::TRIAL,
     small_read_ahead::TRIAL,
     build::TRIAL,
+    busy_server::TRIAL,
+    wanderer::TRIAL,
+    thread_pool::TRIAL,
+    game_loop::TRIAL,
 ];

@@ -1,5 +1,7 @@
 //! The faults, one file each: what it makes, and what must be found first.
 
+mod cpu_context_switches;
+mod cpu_migrations;
 mod cpu_saturated;
 mod cpu_short_lived;
 mod cpu_single_thread;
@@ -17,6 +19,7 @@ mod fs_full;
 mod fs_inodes_full;
 mod limit_open_files;
 mod limit_shm;
+mod lock_contention;
 mod mem_cache_thrash;
 mod mem_cgroup_limit;
 mod mem_oom_kill;
@@ -36,6 +39,8 @@ pub const ALL: &[Trial] = &[
     cpu_system_time::TRIAL,
     cpu_throttled::TRIAL,
     cpu_short_lived::TRIAL,
+    cpu_context_switches::TRIAL,
+    cpu_migrations::TRIAL,
     mem_thrashing::TRIAL,
     mem_cgroup_limit::TRIAL,
     mem_cache_thrash::TRIAL,
@@ -57,4 +62,5 @@ pub const ALL: &[Trial] = &[
     limit_open_files::TRIAL,
     limit_shm::TRIAL,
     task_blocked::TRIAL,
+    lock_contention::TRIAL,
 ];

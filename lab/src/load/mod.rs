@@ -39,7 +39,7 @@ pub enum Load {
     Naps(cpu::Naps),
     /// Threads that hand a byte round and round.
     Ring(switch::Ring),
-    /// Threads that bind themselves to one processor after the other.
+    /// A thread that binds itself to one processor after the other.
     Hop(switch::Hop),
     /// A server and its clients.
     Serve(switch::Serve),

@@ -12,6 +12,7 @@ pub mod interface;
 pub mod io;
 pub mod kill;
 pub mod limit;
+pub mod lock;
 pub mod mount;
 pub mod process;
 pub mod quota;

@@ -1,5 +1,6 @@
 //! What a process or thread did over the window, summed up once for every signal that needs it.
 
+use super::lock::{self, LockUse};
 use super::short_lived::{self, Unseen};
 use crate::signal::{ratio, sum};
 use whyslow_model::catalogue::{Family, Process, Thread};
@@ -31,6 +32,14 @@ pub struct TaskUse {
     pub system: Option<f64>,
     /// Run-queue waiting per second.
     pub run_delay: Option<f64>,
+    /// Times a second it gave the processor up to wait.
+    pub voluntary_switches: Option<f64>,
+    /// Times a second the processor was taken from it.
+    pub involuntary_switches: Option<f64>,
+    /// Times a second it moved to another processor.
+    pub migrations: Option<f64>,
+    /// For a process with several threads: what they lost to each other.
+    pub lock: Option<LockUse>,
     /// Seconds of processor time it used within the window, those before its first sample included where it began in it.
     pub cpu_seconds: Option<f64>,
     /// What its children used that no sample saw alive.
@@ -63,7 +72,9 @@ struct Columns<F> {
     user: fn(&F) -> Counter,
     system: fn(&F) -> Counter,
     run_delay: fn(&F) -> Counter,
+    /// Voluntary, involuntary.
     switches: [fn(&F) -> Counter; 2],
+    migrations: fn(&F) -> Counter,
     nice: fn(&F) -> Gauge,
 }
 
@@ -75,6 +86,7 @@ const PROCESS: Columns<Process> = Columns {
     system: |p| p.system,
     run_delay: |p| p.run_delay,
     switches: [|p| p.voluntary_switches, |p| p.involuntary_switches],
+    migrations: |p| p.migrations,
     nice: |p| p.nice,
 };
 
@@ -86,10 +98,16 @@ const THREAD: Columns<Thread> = Columns {
     system: |t| t.system,
     run_delay: |t| t.run_delay,
     switches: [|t| t.voluntary_switches, |t| t.involuntary_switches],
+    migrations: |t| t.migrations,
     nice: |t| t.nice,
 };
 
 impl TaskUse {
+    /// Times a second it gave the processor up or lost it.
+    pub fn switches(&self) -> Option<f64> {
+        sum([self.voluntary_switches, self.involuntary_switches])
+    }
+
     fn of<F: Family<Key = TaskKey>>(change: &Change<'_, F>, columns: &Columns<F>) -> Self {
         let asleep: Vec<bool> = change.rows().map(|r| (columns.state)(r).get() == Some("D")).collect();
         let places: Vec<&str> = change.rows().filter_map(|r| (columns.wait_channel)(r).get()).collect();
@@ -104,6 +122,9 @@ impl TaskUse {
             cpu,
             system: ratio(change.rate(columns.system)),
             run_delay: ratio(change.rate(columns.run_delay)),
+            voluntary_switches: change.rate(columns.switches[0]),
+            involuntary_switches: change.rate(columns.switches[1]),
+            migrations: change.rate(columns.migrations),
             uninterruptible: asleep.iter().filter(|a| **a).count() as f64 / asleep.len() as f64,
             wait_channel: places.last().map(|p| (*p).to_owned()),
             stuck: asleep.len() > 2 && asleep.iter().all(|a| *a) && same_place && !harmless && !gets_on,
@@ -145,6 +166,8 @@ pub fn processes(window: &Window, changes: &[Change<'_, Process>]) -> Vec<TaskUs
             task.short_lived = Some(unseen);
         }
     }
+    let locks = lock::by_process(window);
+    tasks.iter_mut().for_each(|t| t.lock = locks.get(&t.key.pid).copied());
     tasks
 }
 
