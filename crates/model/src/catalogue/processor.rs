@@ -45,6 +45,11 @@ family_group! {
         irq_full: counter ns "system.psi.irq.full" "time tasks were held up by interrupt work";
     }
 
+    /// Waiting for a processor, by processor, while somebody asked for it.
+    run_queue: RunQueue by cpu: u32, from "BPF: sched_waking, sched_switch" {
+        latency: histogram ns "system.cpu.run_queue.latency" "time from becoming runnable to running, each time";
+    }
+
     /// Interrupts by line and processor; rows that stand at zero are left out.
     irq: Irq by line: PerCpu, from "/proc/interrupts" {
         count: counter count "system.interrupts" "interrupts serviced";
