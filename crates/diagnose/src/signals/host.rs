@@ -4,7 +4,7 @@ use super::page_size;
 use super::task::TaskUse;
 use crate::signal::{over, ratio, signals, sum};
 use whyslow_model::catalogue::{
-    Cpu, Family, Interface, MachineInfo, Meminfo, Observer, Pressure, Protocol, System, Vmstat,
+    Cpu, Family, Interface, MachineInfo, Meminfo, Observer, Pressure, Protocol, RunQueue, System, Vmstat,
 };
 use whyslow_model::value::{Counter, Gauge};
 use whyslow_model::window::{Change, Window};
@@ -66,6 +66,13 @@ impl<'w> HostUse<'w> {
     /// All processor time that was accounted for, steal and idling included: what a share is a share of.
     fn accounted(&self) -> Option<f64> {
         sum([self.used(), self.idle(), self.mode(|c| c.steal)])
+    }
+
+    /// A quantile of the time from becoming runnable to running, over all processors, seconds.
+    fn run_queue_latency(&self, quantile: f64) -> Option<f64> {
+        let latencies = self.window.changes::<RunQueue>();
+        let all = latencies.iter().filter_map(|c| c.histogram(|r| &r.latency)).reduce(|a, b| a.merged(&b))?;
+        ratio(all.quantile(quantile))
     }
 
     fn share(&self, part: Option<f64>) -> Option<f64> {
@@ -155,6 +162,8 @@ signals! { h: &HostUse<'_>;
     "cpu.switches" "1/s" "context switches", "Δctxt / Δt", "/proc/stat" => h.system.as_ref().and_then(|s| s.rate(|s| s.context_switches));
     "cpu.forks" "1/s" "processes and threads created", "Δprocesses / Δt", "/proc/stat" => h.system.as_ref().and_then(|s| s.rate(|s| s.forks));
     "cpu.attributed" "ratio" "share of the processor time used, but for interrupts, that is charged to processes", "(ΣΔcpu of processes + Σcpu of those that ended unseen) / Δ(user + nice + system)", "/proc/PID/stat, /proc/stat" => over(h.attributed(), h.used_by_processes());
+    "cpu.run_queue_median" "s" "time from becoming runnable to running, as the median of all processors", "50th percentile of the histograms together", "BPF: sched_waking, sched_switch" => h.run_queue_latency(0.5);
+    "cpu.run_queue_p99" "s" "the same of the unluckiest hundredth", "99th percentile of the histograms together", "BPF: sched_waking, sched_switch" => h.run_queue_latency(0.99);
     "stall.cpu" "ratio" "share of time in which a task waited for a processor", "Δcpu some total / Δt; without PSI the mean of tasks waiting, at most 1", "/proc/pressure/cpu (psi.rst)" => h.stalled(|p| p.cpu_some).or_else(|| h.waiting(|_| true).map(|w| w.min(1.0)));
     "stall.io" "ratio" "share of time in which a task waited for I/O", "Δio some total / Δt; without PSI the share of samples with procs_blocked > 0", "/proc/pressure/io (psi.rst)" => h.stalled(|p| p.io_some).or_else(|| h.blocked_share());
     "stall.io_full" "ratio" "share of time in which all tasks waited for I/O", "Δio full total / Δt", "/proc/pressure/io" => h.stalled(|p| p.io_full);

@@ -19,6 +19,7 @@ pub mod quota;
 pub mod requester;
 mod served;
 pub mod short_lived;
+pub mod sleep;
 pub mod socket;
 pub mod task;
 pub mod thread;

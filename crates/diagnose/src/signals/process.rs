@@ -72,8 +72,19 @@ signals! { p: &ProcessUse<'_>;
     "proc.migrations" "1/s" "times its threads moved to another processor", "Δse.nr_migrations / Δt", "/proc/PID/task/TID/sched" => p.task.migrations;
     "proc.run_per_migration" "s" "processor time from one such move to the next", "Δ(utime + stime) / Δse.nr_migrations", "/proc/PID/stat, /proc/PID/task/TID/sched" => p.run_per_migration();
     "proc.refill_share" "ratio" "the most of its time that filling caches anew can take", "100 us (1 MiB at 10 GB/s) / processor time between moves, at most 1", "/proc/PID/stat, /proc/PID/task/TID/sched" => over(Some(REFILL), p.run_per_migration()).map(|s| s.min(1.0));
-    "proc.lock_waiters" "count" "mean number of its threads that slept for a lock another held", "threads in futex(2) on a word that says 'held and wanted' / samples", "/proc/PID/task/TID/syscall" => p.task.lock.map(|l| l.waiters);
-    "proc.lock_share" "ratio" "waiting for locks as a share of the time its threads wanted to get on", "waiters / (waiters + running + waiting for a processor + blocked)", "/proc/PID/task/TID/syscall, stat, schedstat" => p.task.lock.and_then(|l| l.share(p.task.cpu, p.task.run_delay));
+    "proc.lock_waiters" "count" "mean number of its threads that slept for a lock another held", "Δtime asleep in futex(2) on a word that says 'held and wanted' / Δt; without BPF the threads found so / samples", "BPF: sched_switch; /proc/PID/task/TID/syscall" => p.task.lock_waiters();
+    "proc.lock_share" "ratio" "waiting for locks as a share of the time its threads wanted to get on", "waiters / (waiters + running + waiting for a processor + blocked)", "BPF: sched_switch; /proc/PID/task/TID/syscall, stat, schedstat" => p.task.lock_share();
+    "proc.lock_waits" "1/s" "times one of its threads slept for a lock", "Δwaits that ended / Δt", "BPF: sched_switch, sched_waking" => p.task.sleep.lock_waits;
+    "proc.lock_wait" "s" "how long it slept each time", "Δtime asleep for locks / Δwaits that ended", "BPF: sched_switch, sched_waking" => over(p.task.sleep.lock, p.task.sleep.lock_waits);
+    "proc.kernel_lock_waiters" "count" "mean number of its threads that waited for locks within the kernel", "Δ(spinning + mutexes + reader-writer and other locks) / Δt", "BPF: contention_begin, contention_end" => p.task.sleep.kernel_lock;
+    "proc.wait_futex" "count" "mean number of its threads that waited in futex(2) for work or a turn", "Δtime asleep / Δt", "BPF: sched_switch, sched_waking" => p.task.sleep.futex;
+    "proc.wait_memory" "count" "mean number of its threads that waited in page faults or for memory", "Δtime asleep / Δt", "BPF: sched_switch, sched_waking" => p.task.sleep.memory;
+    "proc.wait_block_io" "count" "mean number of its threads that waited for block I/O", "Δtime asleep / Δt", "BPF: sched_switch, sched_waking" => p.task.sleep.block_io;
+    "proc.wait_network" "count" "mean number of its threads that waited for the other end of a socket", "Δtime asleep / Δt", "BPF: sched_switch, sched_waking" => p.task.sleep.network;
+    "proc.wait_pipe" "count" "mean number of its threads that waited for the other end of a pipe", "Δtime asleep / Δt", "BPF: sched_switch, sched_waking" => p.task.sleep.pipe;
+    "proc.run_queue_latency" "s" "mean time from becoming runnable to running", "Δtime on run queues / Δtimes", "BPF: sched_waking, sched_switch" => p.task.sleep.run_queue;
+    "proc.moved_running" "1/s" "moves of threads that ran: by a change of affinity, or to even the load out", "Δmoves by the stopper thread / Δt", "BPF: sched_migrate_task" => p.task.sleep.moved_running;
+    "proc.moved_waking" "1/s" "moves of threads that woke where a processor was free", "Δmoves in state TASK_WAKING / Δt", "BPF: sched_migrate_task" => p.task.sleep.moved_waking;
 }
 
 /// The subject a process is.

@@ -2,6 +2,7 @@
 
 use super::lock::{self, LockUse};
 use super::short_lived::{self, Unseen};
+use super::sleep::{self, SleepUse};
 use crate::signal::{ratio, sum};
 use whyslow_model::catalogue::{Family, Process, Thread};
 use whyslow_model::key::TaskKey;
@@ -40,6 +41,10 @@ pub struct TaskUse {
     pub migrations: Option<f64>,
     /// For a process with several threads: what they lost to each other.
     pub lock: Option<LockUse>,
+    /// For a process: what its threads waited for, where BPF looked.
+    pub sleep: SleepUse,
+    /// For a thread: mean number of others that waited for it to give a lock up.
+    pub kept_waiting: Option<f64>,
     /// Seconds of processor time it used within the window, those before its first sample included where it began in it.
     pub cpu_seconds: Option<f64>,
     /// What its children used that no sample saw alive.
@@ -103,6 +108,18 @@ const THREAD: Columns<Thread> = Columns {
 };
 
 impl TaskUse {
+    /// Mean number of its threads that waited for locks others of them held: measured, or else found by sampling.
+    pub fn lock_waiters(&self) -> Option<f64> {
+        self.sleep.lock.or(self.lock.map(|l| l.waiters))
+    }
+
+    /// The same as a share of the time in which they wanted to get on.
+    pub fn lock_share(&self) -> Option<f64> {
+        self.sleep
+            .lock_share(self.cpu, self.run_delay)
+            .or_else(|| self.lock.and_then(|l| l.share(self.cpu, self.run_delay)))
+    }
+
     /// Times a second it gave the processor up or lost it.
     pub fn switches(&self) -> Option<f64> {
         sum([self.voluntary_switches, self.involuntary_switches])
@@ -167,17 +184,23 @@ pub fn processes(window: &Window, changes: &[Change<'_, Process>]) -> Vec<TaskUs
         }
     }
     let locks = lock::by_process(window);
-    tasks.iter_mut().for_each(|t| t.lock = locks.get(&t.key.pid).copied());
+    let sleeps = sleep::by_process(window);
+    for task in &mut tasks {
+        task.lock = locks.get(&task.key.pid).copied();
+        task.sleep = sleeps.get(&task.key).copied().unwrap_or_default();
+    }
     tasks
 }
 
 /// Every thread; a process with one thread stands for it.
 pub fn threads(window: &Window, processes: &[TaskUse]) -> Vec<TaskUse> {
+    let kept_waiting = sleep::kept_waiting(window);
     let mut tasks: Vec<TaskUse> = window
         .changes::<Thread>()
         .iter()
         .map(|change| {
             let mut task = TaskUse::of(change, &THREAD);
+            task.kept_waiting = kept_waiting.get(&task.key).copied();
             if let Some(process) = processes.iter().find(|p| p.key.pid == task.key.pid) {
                 task.cgroup.clone_from(&process.cgroup);
                 task.kernel = process.kernel;
