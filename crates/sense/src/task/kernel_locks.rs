@@ -3,7 +3,7 @@
 use crate::bpf::{Object, include_object};
 use crate::os::tick_ns;
 use crate::root::Root;
-use crate::source::{Miss, Source};
+use crate::source::{Miss, Source, Tempo};
 use aya::maps::{HashMap, MapData, MapError};
 use whyslow_model::catalogue::KernelLock;
 use whyslow_model::key::TaskKey;
@@ -50,6 +50,10 @@ impl Source for KernelLocks {
 
     fn tells(&self) -> &'static str {
         "who waits for locks within the kernel"
+    }
+
+    fn tempo(&self) -> Tempo {
+        Tempo::Asked
     }
 
     fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), Miss> {

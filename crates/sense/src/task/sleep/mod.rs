@@ -10,7 +10,7 @@ mod reason;
 
 use crate::bpf::{Object, include_object};
 use crate::root::Root;
-use crate::source::{Miss, Source};
+use crate::source::{Miss, Source, Tempo};
 use aya::Pod;
 use aya::maps::{HashMap, MapData, MapError, PerCpuArray, StackTraceMap};
 use layout::{Latency, Moves, Owner, Place, Waited};
@@ -36,6 +36,10 @@ impl Source for Sleeps {
 
     fn tells(&self) -> &'static str {
         "what threads wait for, how long, and who keeps them waiting"
+    }
+
+    fn tempo(&self) -> Tempo {
+        Tempo::Asked
     }
 
     fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), Miss> {
