@@ -8,8 +8,8 @@
 static void *(*bpf_task_pt_regs)(void *task) = (void *)175;
 
 /* Registers with which user space entered the kernel: x86-64, and arm64. */
-struct pt_regs { u64 di, si, dx, orig_ax; } CORE;
-struct pt_regs___arm { u64 regs[31]; s32 syscallno; } CORE;
+struct pt_regs { u64 di, si, dx, ip, orig_ax; } CORE;
+struct pt_regs___arm { u64 regs[31]; u64 pc; s32 syscallno; } CORE;
 struct task_struct {
 	u32 __state;
 	u32 flags;
@@ -18,11 +18,13 @@ struct task_struct {
 	u64 start_boottime;
 } CORE;
 
-#define TASK_DEAD 0x80              /* __state, include/linux/sched.h */
+#define TASK_INTERRUPTIBLE 0x1      /* __state, include/linux/sched.h */
+#define TASK_DEAD 0x80
 #define TASK_WAKING 0x200
 #define PF_KTHREAD 0x00200000       /* flags */
 #define FAST_COMPARE (1ULL << 9)    /* flags of bpf_get_stackid */
 #define DEPTH 32
+#define NO_CALL (~0ULL)
 
 /* Threads followed at a time; processes, places and lock holders seen while this is loaded. */
 #define THREADS 32768
@@ -45,10 +47,14 @@ struct place {
 struct waited { u64 ns, times; };
 struct moves { u64 waking, running, queued; };
 
+/* The system call a thread is in: its number (-1 in a page fault and the like), from where, and its first arguments. */
+struct call { u64 number, from, first, second, third; };
+
 struct thread {
 	u64 left;                   /* since when it waits off the processor, 0 if it does not */
 	u64 queued;                 /* since when it waits for a processor, 0 if it does not */
 	struct place place;
+	struct call call;           /* the one that led to this place */
 };
 
 struct { __uint(type, MAP_HASH); __uint(max_entries, THREADS); __type(key, u32); __type(value, struct thread); } threads SEC(".maps");
@@ -112,19 +118,52 @@ INLINE u32 is_lock(u32 operation, u32 expected)
 	return command == LOCK_PI || command == LOCK_PI2;
 }
 
-/* Whether a thread, the current one, is in futex(2) for a lock. */
-INLINE u32 wants_lock(struct task_struct *task)
+/* The system call that a thread, the current one, is in. */
+INLINE struct call call_of(struct task_struct *task)
 {
+	struct call call = { .number = NO_CALL };
 	struct pt_regs *regs;
 
 	if (task->flags & PF_KTHREAD)
-		return 0;
+		return call;
 	regs = bpf_task_pt_regs(task);
-	if (HAS(regs->orig_ax))
-		return regs->orig_ax == 202 && is_lock(regs->si, regs->dx);
 	struct pt_regs___arm *arm = (void *)regs;
 
-	return HAS(arm->syscallno) && arm->syscallno == 98 && is_lock(arm->regs[1], arm->regs[2]);
+	if (HAS(regs->orig_ax)) {
+		call.number = regs->orig_ax;
+		call.from = regs->ip;
+		call.first = regs->di;
+		call.second = regs->si;
+		call.third = regs->dx;
+	} else if (HAS(arm->syscallno)) {
+		call.number = (u64)(s64)arm->syscallno;
+		call.from = arm->pc;
+		call.first = arm->regs[0];
+		call.second = arm->regs[1];
+		call.third = arm->regs[2];
+	}
+	return call;
+}
+
+INLINE u32 wants_lock(struct call *call)
+{
+	struct pt_regs *regs = 0;
+	u64 futex = HAS(regs->orig_ax) ? 202 : 98;  /* its number on x86-64 and on arm64 */
+
+	return call->number == futex && is_lock(call->second, call->third);
+}
+
+/* Where the thread stands. Walking the stack is what costs here: a thread that waits in the same call as the last time,
+ * on the same file or word, from the same place, is taken to stand where it stood. Not so one that waits for I/O, which
+ * the same call can do for several reasons. */
+INLINE s32 stack_of(u64 *ctx, struct task_struct *task, struct thread *thread, struct call *call)
+{
+	struct call *last = &thread->call;
+
+	if (call->number != NO_CALL && call->number == last->number && call->from == last->from &&
+	    call->first == last->first && task->__state == TASK_INTERRUPTIBLE)
+		return thread->place.stack;
+	return bpf_get_stackid(ctx, &stacks, FAST_COMPARE);
 }
 
 /* The thread leaves its processor, to wait or because another is given it. */
@@ -132,6 +171,7 @@ INLINE void leaves(u64 *ctx, struct task_struct *task, u64 now)
 {
 	u32 tid = task->pid, preempted = ctx[0] & 1;
 	struct thread *thread;
+	struct call call;
 
 	if (!tid)
 		return;
@@ -148,9 +188,11 @@ INLINE void leaves(u64 *ctx, struct task_struct *task, u64 now)
 	}
 	thread->queued = 0;
 	thread->left = now;
+	call = call_of(task);
 	thread->place.owner = process_of(task);
-	thread->place.lock = wants_lock(task);
-	thread->place.stack = bpf_get_stackid(ctx, &stacks, FAST_COMPARE);
+	thread->place.lock = wants_lock(&call);
+	thread->place.stack = stack_of(ctx, task, thread, &call);
+	thread->call = call;
 }
 
 /* The thread is given a processor. */
