@@ -161,7 +161,7 @@ INLINE s32 stack_of(u64 *ctx, struct task_struct *task, struct thread *thread, s
 	struct call *last = &thread->call;
 
 	if (call->number != NO_CALL && call->number == last->number && call->from == last->from &&
-	    call->first == last->first && task->__state == TASK_INTERRUPTIBLE)
+	    call->first == last->first && task->__state & TASK_INTERRUPTIBLE)
 		return thread->place.stack;
 	return bpf_get_stackid(ctx, &stacks, FAST_COMPARE);
 }
