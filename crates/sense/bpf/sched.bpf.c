@@ -69,6 +69,9 @@ struct {
 	__uint(value_size, DEPTH * sizeof(u64));
 } stacks SEC(".maps");
 
+/* Waits and moves for which there was no room. */
+struct { __uint(type, MAP_ARRAY); __uint(max_entries, 1); __type(key, u32); __type(value, u64); } lost SEC(".maps");
+
 struct latency { u64 count[BUCKETS(37)]; };
 struct { __uint(type, MAP_PERCPU_ARRAY); __uint(max_entries, 1); __type(key, u32); __type(value, struct latency); } latency SEC(".maps");
 
@@ -77,6 +80,15 @@ INLINE struct owner process_of(struct task_struct *task)
 	struct owner owner = { .start = task->group_leader->start_boottime, .pid = task->tgid, .tid = task->tgid };
 
 	return owner;
+}
+
+INLINE void count_lost(void)
+{
+	u32 zero = 0;
+	u64 *count = bpf_map_lookup_elem(&lost, &zero);
+
+	if (count)
+		ADD(*count, 1);
 }
 
 INLINE void add_wait(void *map, const void *key, u64 ns)
@@ -89,10 +101,12 @@ INLINE void add_wait(void *map, const void *key, u64 ns)
 			return;
 		waited = bpf_map_lookup_elem(map, key);
 	}
-	if (waited) {
-		ADD(waited->ns, ns);
-		ADD(waited->times, 1);
+	if (!waited) {
+		count_lost();
+		return;
 	}
+	ADD(waited->ns, ns);
+	ADD(waited->times, 1);
 }
 
 /* The record of a thread, made where there is none. */
@@ -104,7 +118,10 @@ INLINE struct thread *thread_of(u32 tid)
 	if (thread)
 		return thread;
 	bpf_map_update_elem(&threads, &tid, &none, NOEXIST);
-	return bpf_map_lookup_elem(&threads, &tid);
+	thread = bpf_map_lookup_elem(&threads, &tid);
+	if (!thread)
+		count_lost();
+	return thread;
 }
 
 /* Whether futex(2) is called so for a lock that is held and wanted: as crates/sense/src/task/futex.rs tells it. */
@@ -289,8 +306,10 @@ int sched_migrate_task(u64 *ctx)
 	if (!moves) {
 		bpf_map_update_elem(&moved, &owner, &none, NOEXIST);
 		moves = bpf_map_lookup_elem(&moved, &owner);
-		if (!moves)
-			return 0;
+	}
+	if (!moves) {
+		count_lost();
+		return 0;
 	}
 	/* A thread that changes its own affinity sleeps until the stopper wakes it on another processor. */
 	if (by_stopper())

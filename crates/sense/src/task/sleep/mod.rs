@@ -12,7 +12,7 @@ use crate::bpf::{Object, include_object};
 use crate::root::Root;
 use crate::source::{Miss, Source, Tempo};
 use aya::Pod;
-use aya::maps::{HashMap, MapData, MapError, PerCpuArray, StackTraceMap};
+use aya::maps::{Array, HashMap, MapData, MapError, PerCpuArray, StackTraceMap};
 use layout::{Latency, Moves, Owner, Place, Waited};
 use reason::{Functions, Reason};
 use std::collections::BTreeMap;
@@ -60,8 +60,8 @@ struct Probe {
 
 impl Probe {
     fn load(root: &Root) -> Result<Self, Miss> {
-        let functions = Functions::read(root)?;
-        Ok(Self { object: Object::load(NAME, include_object!("sched"), root)?, functions, reasons: BTreeMap::new() })
+        let object = Object::load(NAME, include_object!("sched"), root)?;
+        Ok(Self { object, functions: Functions::read(root)?, reasons: BTreeMap::new() })
     }
 
     fn read(&mut self, out: &mut Snapshot) -> Result<(), Miss> {
@@ -90,7 +90,16 @@ impl Probe {
                 ..LockHolder::new(owner.key())
             });
         }
-        Ok(())
+        self.complete()
+    }
+
+    /// Says so where there were more threads, processes or places than room.
+    fn complete(&self) -> Result<(), Miss> {
+        let lost: Array<_, u64> = Array::try_from(self.object.map("lost")?).map_err(failed)?;
+        match lost.get(&0, 0).map_err(failed)? {
+            0 => Ok(()),
+            lost => Err(Miss::Failed(format!("BPF {NAME}: {lost} waits went uncounted: too many threads"))),
+        }
     }
 
     fn latencies(&self, out: &mut Snapshot) -> Result<(), Miss> {

@@ -52,6 +52,7 @@ const SIGNS: [(Reason, &[&str]); 8] = [
         Reason::Network,
         &[
             "sk_wait_data",
+            "rpc_wait",
             "sk_stream_wait",
             "inet_csk_accept",
             "inet_stream_connect",
