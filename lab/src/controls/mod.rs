@@ -13,6 +13,7 @@ mod nice_batch;
 mod paced_read;
 mod paced_stream;
 mod page_cache;
+mod slight_loss;
 mod slow_logger;
 mod small_read_ahead;
 mod still_swap;
@@ -34,6 +35,7 @@ pub const ALL: &[Trial] = &[
     fs_85::TRIAL,
     half_open_files::TRIAL,
     paced_stream::TRIAL,
+    slight_loss::TRIAL,
     slow_logger::TRIAL,
     small_read_ahead::TRIAL,
     build::TRIAL,

@@ -26,6 +26,7 @@ mod mem_oom_kill;
 mod mem_thrashing;
 mod net_link_saturated;
 mod net_listen_overflow;
+mod net_loss;
 mod net_udp_overflow;
 mod net_window_limited;
 mod task_blocked;
@@ -56,6 +57,7 @@ pub const ALL: &[Trial] = &[
     fs_full::TRIAL,
     fs_inodes_full::TRIAL,
     net_window_limited::TRIAL,
+    net_loss::TRIAL,
     net_link_saturated::TRIAL,
     net_listen_overflow::TRIAL,
     net_udp_overflow::TRIAL,

@@ -13,6 +13,7 @@ pub mod io;
 pub mod kill;
 pub mod limit;
 pub mod lock;
+mod loss;
 pub mod mount;
 pub mod process;
 pub mod quota;

@@ -107,11 +107,17 @@ family_group! {
         bytes_received: counter bytes "network.tcp.bytes_received" "bytes received in order";
         segments_out: counter count "network.tcp.segments_out" "segments sent";
         segments_in: counter count "network.tcp.segments_in" "segments received";
+        data_segments_out: counter count "network.tcp.data_segments_out" "segments with data sent, those sent again included";
         retransmits: counter count "network.tcp.retransmits" "segments sent again (tcpi_total_retrans)";
         bytes_retransmitted: counter bytes "network.tcp.bytes_retransmitted" "bytes sent again";
+        spurious: counter count "network.tcp.spurious_retransmits" "segments the peer reported to have twice (tcpi_dsack_dups): sent again needlessly";
+        reordered: counter count "network.tcp.reordered" "times segments were found to have overtaken one another (tcpi_reord_seen)";
+        timeouts: counter count "network.tcp.timeouts" "retransmission timers that expired (tcpi_total_rto, since 6.7)";
+        recovering: gauge count "network.tcp.recovering" "1 where it is sending again what was lost (states Recovery and Loss)";
         busy_time: counter ns "network.tcp.busy_time" "time with unconfirmed or unsent data (tcpi_busy_time)";
         rwnd_limited: counter ns "network.tcp.rwnd_limited" "time held back by the peer's receive window";
         sndbuf_limited: counter ns "network.tcp.sndbuf_limited" "time held back by the own send buffer";
+        retransmission_timeout: gauge ns "network.tcp.rto" "time without a confirmation after which data is sent again";
         rtt: gauge ns "network.tcp.rtt" "smoothed round-trip time";
         rtt_var: gauge ns "network.tcp.rtt_variance" "its mean deviation";
         min_rtt: gauge ns "network.tcp.min_rtt" "smallest round-trip time seen";
