@@ -41,7 +41,7 @@ impl Facts {
             (Scope::Thread, thread::entities(&threads)),
             (Scope::Io, io::entities(&uses)),
             (Scope::Kill, kill::entities(window)),
-            (Scope::Interface, interface::entities(window)),
+            (Scope::Interface, interface::entities(window, &threads)),
             (Scope::Connection, connection::entities(window)),
             (Scope::Listener, socket::listener::entities(window)),
             (Scope::Datagram, socket::datagram::entities(window)),
