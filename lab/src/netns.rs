@@ -44,6 +44,14 @@ impl NetNs {
         tool::run("tc", &[&["-n", &self.0], args].concat()).map(drop)
     }
 
+    /// Runs a program within it, with a /sys that shows its interfaces (ip-netns(8)).
+    ///
+    /// # Errors
+    /// What the program says.
+    pub fn exec(&self, program: &str, args: &[&str]) -> Result<()> {
+        tool::run("ip", &[&["netns", "exec", &self.0, program], args].concat()).map(drop)
+    }
+
     /// Gives an interface an address and brings it up.
     ///
     /// # Errors

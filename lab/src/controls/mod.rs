@@ -16,6 +16,8 @@ mod page_cache;
 mod slight_loss;
 mod slow_logger;
 mod small_read_ahead;
+mod small_packets;
+mod softirqs;
 mod still_swap;
 mod thread_pool;
 mod wanderer;
@@ -36,6 +38,8 @@ pub const ALL: &[Trial] = &[
     half_open_files::TRIAL,
     paced_stream::TRIAL,
     slight_loss::TRIAL,
+    small_packets::TRIAL,
+    softirqs::TRIAL,
     slow_logger::TRIAL,
     small_read_ahead::TRIAL,
     build::TRIAL,

@@ -2,6 +2,7 @@
 
 mod cpu_context_switches;
 mod cpu_migrations;
+mod cpu_irq_imbalance;
 mod cpu_saturated;
 mod cpu_short_lived;
 mod cpu_single_thread;
@@ -27,6 +28,7 @@ mod mem_thrashing;
 mod net_link_saturated;
 mod net_listen_overflow;
 mod net_loss;
+mod net_small_packets;
 mod net_udp_overflow;
 mod net_window_limited;
 mod task_blocked;
@@ -42,6 +44,7 @@ pub const ALL: &[Trial] = &[
     cpu_short_lived::TRIAL,
     cpu_context_switches::TRIAL,
     cpu_migrations::TRIAL,
+    cpu_irq_imbalance::TRIAL,
     mem_thrashing::TRIAL,
     mem_cgroup_limit::TRIAL,
     mem_cache_thrash::TRIAL,
@@ -59,6 +62,7 @@ pub const ALL: &[Trial] = &[
     net_window_limited::TRIAL,
     net_loss::TRIAL,
     net_link_saturated::TRIAL,
+    net_small_packets::TRIAL,
     net_listen_overflow::TRIAL,
     net_udp_overflow::TRIAL,
     limit_open_files::TRIAL,
