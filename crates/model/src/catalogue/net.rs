@@ -171,6 +171,22 @@ family_group! {
         rate: gauge bps "network.qdisc.rate" "rate set, for shapers";
     }
 
+    /// Packets that the kernel threw away, by function, reason, interface and protocol.
+    packet_drop: PacketDrop by drop: NetKey, from "BPF: kfree_skb" {
+        place: state text "system.network.drop.place" "the function that threw them away";
+        reason: state text "system.network.drop.reason" "why, as the kernel names it (enum skb_drop_reason)";
+        interface: state text "network.interface.name" "the interface they came by or were to leave by; absent where they had none";
+        protocol: state text "network.transport" "tcp, udp, icmp or the protocol's number";
+        packets: counter count "system.network.drop.packets" "packets, segments that travel together counted as one";
+        bytes: counter bytes "system.network.drop.bytes" "bytes";
+    }
+
+    /// Sizes of the packets that the kernel handled at an interface; what the card cuts or joins is one packet.
+    packet_size: PacketSize by interface: NetKey, from "BPF: net_dev_start_xmit, netif_receive_skb" {
+        sent: histogram bytes "system.network.packet.size" "packets sent, by size";
+        received: histogram bytes "system.network.packet.size" "packets received, by size";
+    }
+
     /// Connection tracking.
     conntrack: Conntrack by host: Machine, from "/proc/sys/net/netfilter, /proc/net/stat/nf_conntrack" {
         count: gauge count "system.conntrack.count" "connections tracked";

@@ -61,6 +61,18 @@ family_group! {
         count: counter count "system.softirqs" "softirqs serviced";
     }
 
+    /// Time in softirqs by vector and processor.
+    softirq_time: SoftirqTime by vector: PerCpu, from "BPF: softirq_entry, softirq_exit" {
+        count: counter count "system.softirqs" "softirqs timed";
+        time: counter ns "system.softirq.time" "time in them, interrupts that came meanwhile not included";
+    }
+
+    /// Time in interrupt handlers by line and processor.
+    irq_time: IrqTime by line: PerCpu, from "BPF: irq_handler_entry, irq_handler_exit" {
+        count: counter count "system.interrupts" "interrupts timed";
+        time: counter ns "system.interrupt.time" "time in their handlers";
+    }
+
     /// Packet backlog work by processor.
     softnet: Softnet by cpu: u32, from "/proc/net/softnet_stat" {
         processed: counter count "system.softnet.processed" "packets taken from the backlog or polled";

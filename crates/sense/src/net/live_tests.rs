@@ -17,20 +17,20 @@ use whyslow_model::catalogue::{Connection, Datagram, Listener};
 use whyslow_model::snapshot::Snapshot;
 
 /// Runs ip(8) or tc(8); whether it succeeded.
-fn run(command: &str) -> bool {
+pub(super) fn run(command: &str) -> bool {
     let mut words = command.split(' ');
     Command::new(words.next().unwrap()).args(words).output().is_ok_and(|output| output.status.success())
 }
 
 /// Two namespaces joined by a veth pair, `a` at 10.203.0.1 and `b` at 10.203.0.2; gone when dropped.
-struct Pair {
-    a: String,
-    b: String,
+pub(super) struct Pair {
+    pub a: String,
+    pub b: String,
 }
 
 impl Pair {
     /// `None`, with a word why, without the privilege to make one.
-    fn new() -> Option<Self> {
+    pub fn new() -> Option<Self> {
         // SAFETY: a system call without arguments.
         if unsafe { libc::geteuid() } != 0 {
             assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "these tests need root");
@@ -65,7 +65,7 @@ impl Drop for Pair {
 }
 
 /// Runs `work` in a namespace.
-fn within<T: Send>(namespace: &str, work: impl FnOnce() -> T + Send) -> T {
+pub(super) fn within<T: Send>(namespace: &str, work: impl FnOnce() -> T + Send) -> T {
     let file = File::open(format!("/run/netns/{namespace}")).unwrap();
     let enter = || {
         // SAFETY: a system call that takes no pointer; `file` is open.
@@ -75,7 +75,7 @@ fn within<T: Send>(namespace: &str, work: impl FnOnce() -> T + Send) -> T {
     thread::scope(|scope| scope.spawn(enter).join().unwrap())
 }
 
-fn read(source: &mut dyn Source) -> Snapshot {
+pub(super) fn read(source: &mut dyn Source) -> Snapshot {
     let mut out = Snapshot::default();
     assert_eq!(source.read(&Root::live(), &mut out), Ok(()), "{}", source.name());
     out.sort();

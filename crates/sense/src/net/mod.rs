@@ -1,8 +1,12 @@
 //! Interfaces, protocols, connections, sockets, qdiscs, in every namespace that can be seen.
 
+#[cfg(test)]
+mod bpf_tests;
 mod conntrack;
 mod driver_counters;
+mod drops;
 mod ethtool;
+mod in_kernel;
 mod interfaces;
 mod links;
 #[cfg(test)]
@@ -10,6 +14,7 @@ mod live_tests;
 mod namespaces;
 mod netlink;
 mod owners;
+mod packets;
 mod protocols;
 mod qdiscs;
 mod residents;

@@ -145,6 +145,15 @@ impl Namespaces {
         self.found(root).others
     }
 
+    /// What a namespace is called that is known by its inode: empty for the own.
+    pub fn name_of(&self, root: &Root, inode: u64) -> Name {
+        if inode_behind(&root.at("proc/self/ns/net")) == Some(inode) {
+            return Name::default();
+        }
+        let known = self.others(root).iter().find(|n| n.inode == inode).map(|n| n.name.clone());
+        known.unwrap_or_else(|| format!("net:[{inode}]").into())
+    }
+
     fn found(&self, root: &Root) -> Found {
         if !root.is_live() {
             return Found::default();

@@ -1,6 +1,7 @@
 //! Processors: time by mode, interrupts, frequency, pressure.
 
 mod frequency;
+mod interrupt_time;
 mod interrupts;
 mod per_cpu;
 mod pressure;
