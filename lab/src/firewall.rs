@@ -1,4 +1,4 @@
-//! A long packet filter: what makes the receipt of a packet dear.
+//! Packet filters: one that is long, which makes the receipt of a packet dear, and one that loses packets.
 
 use crate::error::{During, Result};
 use crate::netns::NetNs;
@@ -12,13 +12,26 @@ use std::fs;
 /// # Errors
 /// Where nft(8) is missing or refuses.
 pub fn long_chain(stage: &Stage, ns: &NetNs, rules: u64) -> Result<()> {
-    tool::run("nft", &["--version"])?;
-    let mut text = String::from("table ip long {\n chain in {\n  type filter hook prerouting priority raw;\n");
+    let mut text = String::new();
     for n in 0..rules {
         // Writing to a String cannot fail.
-        let _ = writeln!(text, "  ip saddr 198.18.{}.{} drop", n >> 8 & 0xff, n & 0xff);
+        let _ = writeln!(text, "ip saddr 198.18.{}.{} drop", n >> 8 & 0xff, n & 0xff);
     }
-    text += " }\n}\n";
+    load(stage, ns, &text)
+}
+
+/// Has `loss` of ten thousand TCP packets that come into a namespace thrown away.
+///
+/// # Errors
+/// Where nft(8) is missing or refuses.
+pub fn lossy(stage: &Stage, ns: &NetNs, loss: u64) -> Result<()> {
+    load(stage, ns, &format!("meta l4proto tcp numgen random mod 10000 < {loss} drop\n"))
+}
+
+/// Loads a chain of these rules, through which all packets that come in must pass.
+fn load(stage: &Stage, ns: &NetNs, rules: &str) -> Result<()> {
+    tool::run("nft", &["--version"])?;
+    let text = format!("table ip lab {{\nchain in {{\ntype filter hook prerouting priority raw;\n{rules}}}\n}}\n");
     let path = stage.path("rules.nft");
     fs::write(&path, text).during(path.display())?;
     ns.exec("nft", &["-f", &path.to_string_lossy()])

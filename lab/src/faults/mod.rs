@@ -28,6 +28,7 @@ mod mem_thrashing;
 mod net_link_saturated;
 mod net_listen_overflow;
 mod net_loss;
+mod net_loss_here;
 mod net_small_packets;
 mod net_udp_overflow;
 mod net_window_limited;
@@ -61,6 +62,7 @@ pub const ALL: &[Trial] = &[
     fs_inodes_full::TRIAL,
     net_window_limited::TRIAL,
     net_loss::TRIAL,
+    net_loss_here::TRIAL,
     net_link_saturated::TRIAL,
     net_small_packets::TRIAL,
     net_listen_overflow::TRIAL,

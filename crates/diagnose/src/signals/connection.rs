@@ -1,6 +1,6 @@
 //! TCP connections, as TCP itself accounts them (struct tcp_info, net/ipv4/tcp.c).
 
-use super::loss::{self, LocalDrops};
+use super::loss::{self, LocalDrops, ThrownAway};
 use crate::signal::{Entity, over, ratio, signals};
 use std::ops::Deref;
 use whyslow_model::catalogue::Connection;
@@ -45,6 +45,7 @@ fn retransmit_share(c: &Change<'_, Connection>) -> Option<f64> {
 pub struct ConnectionUse<'w> {
     change: &'w Change<'w, Connection>,
     local_drops: Option<f64>,
+    thrown: &'w ThrownAway,
 }
 
 impl<'w> Deref for ConnectionUse<'w> {
@@ -82,6 +83,8 @@ signals! { c: &ConnectionUse<'_>;
     "tcp.loss_fill" "ratio" "bytes in flight against those: near 1 the loss is what limits", "rate x rtt / loss_window", "tcp_info" => loss::fill(c);
     "tcp.loss_stall" "ratio" "share of the time in which loss held the sender back", "max(recovering, timeout_stall, network_limited x min(1, loss_fill))", "tcp_info" => loss::stall(c);
     "tcp.local_drops" "1/s" "packets its interface dropped on sending, of whatever connection", "Δ(drops of the queueing discipline + tx_dropped) / Δt", "rtnetlink, /proc/net/dev" => c.local_drops;
+    "tcp.thrown_share" "ratio" "of the bytes all connections sent again, what the kernel of this machine threw away itself", "ΣΔbytes of TCP packets dropped / ΣΔbytes_retrans", "BPF: kfree_skb; tcp_info.tcpi_bytes_retrans" => c.thrown.share;
+    "tcp.thrown_by" "text" "where the kernel of this machine throws most TCP packets away", "function, reason, interface, namespace", "BPF: kfree_skb (include/net/dropreason-core.h)" => c.thrown.place.as_deref();
     "tcp.min_rtt" "s" "smallest round-trip time: what is above it is queueing", "tcpi_min_rtt", "tcp_info.tcpi_min_rtt" => c.last().min_rtt.get().map(|ns| ns / 1e9);
     "tcp.congestion_control" "text" "the algorithm that sets its pace", "icsk_ca_ops->name", "sock_diag(7) INET_DIAG_CONG" => c.last().congestion_control.get();
     "tcp.mss" "bytes" "segment size", "tcpi_snd_mss", "tcp_info" => c.last().mss.get();
@@ -92,7 +95,7 @@ signals! { c: &ConnectionUse<'_>;
 
 /// The connections that moved data.
 pub fn entities(window: &Window) -> Vec<Entity> {
-    let drops = LocalDrops::of(window);
+    let (drops, thrown) = (LocalDrops::of(window), ThrownAway::of(window));
     window
         .changes::<Connection>()
         .iter()
@@ -107,7 +110,7 @@ pub fn entities(window: &Window) -> Vec<Entity> {
                 netns: super::netns(&key.ns),
                 ..Subject::new("connection", format!("{}->{}", key.local, key.remote))
             };
-            Entity::new(subject, read(&ConnectionUse { change: c, local_drops: drops.rate(c) }))
+            Entity::new(subject, read(&ConnectionUse { change: c, local_drops: drops.rate(c), thrown: &thrown }))
         })
         .collect()
 }

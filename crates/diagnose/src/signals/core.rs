@@ -1,7 +1,7 @@
 //! One processor.
 
 use crate::signal::{Entity, over, ratio, signals, sum};
-use whyslow_model::catalogue::{Cpu, Irq, RunQueue, Softirq, Softnet};
+use whyslow_model::catalogue::{Cpu, Irq, IrqTime, RunQueue, Softirq, SoftirqTime, Softnet};
 use whyslow_model::diagnosis::Subject;
 use whyslow_model::histogram::Histogram;
 use whyslow_model::value::Counter;
@@ -21,6 +21,10 @@ pub struct CoreUse<'w> {
     line: Option<(&'w str, f64)>,
     /// Its most frequent softirq.
     vector: Option<(&'w str, f64)>,
+    /// Time in each softirq, as a share of the time, where that was asked for.
+    vector_times: Vec<(&'w str, f64)>,
+    /// Time in the handlers of each interrupt line.
+    line_times: Vec<(&'w str, f64)>,
 }
 
 impl CoreUse<'_> {
@@ -60,6 +64,16 @@ impl CoreUse<'_> {
     }
 }
 
+/// The sum of the shares; unknown where nothing was timed.
+fn total(times: &[(&str, f64)]) -> Option<f64> {
+    times.iter().map(|(_, share)| *share).reduce(|a, b| a + b).map(|s| s.min(1.0))
+}
+
+/// The name of the largest share.
+fn largest<'w>(times: &[(&'w str, f64)]) -> Option<&'w str> {
+    times.iter().filter(|(_, share)| *share > 0.0).max_by(|a, b| a.1.total_cmp(&b.1)).map(|(name, _)| *name)
+}
+
 fn idle(cpu: &Change<'_, Cpu>) -> Option<f64> {
     ratio(sum([cpu.rate(|c| c.idle), cpu.rate(|c| c.iowait)]))
 }
@@ -77,6 +91,10 @@ signals! { c: &CoreUse<'_>;
     "core.steered" "1/s" "times another processor handed it packets (RPS)", "Δreceived_rps / Δt", "/proc/net/softnet_stat column 10 (Documentation/networking/scaling.rst)" => c.softnet.as_ref().and_then(|s| s.rate(|s| s.received_rps));
     "core.backlog_drops" "1/s" "packets dropped because its backlog was full", "Δdropped / Δt", "/proc/net/softnet_stat column 2" => c.softnet.as_ref().and_then(|s| s.rate(|s| s.dropped));
     "core.squeezed" "1/s" "times the packet budget ran out with work left", "Δtime_squeeze / Δt", "/proc/net/softnet_stat column 3" => c.softnet.as_ref().and_then(|s| s.rate(|s| s.squeezed));
+    "core.softirq_time" "ratio" "share of its time in softirqs, timed one by one", "ΣΔtime / Δt", "BPF: softirq_entry, softirq_exit" => total(&c.vector_times);
+    "core.costliest_vector" "text" "the softirq that takes most of that time", "max Δtime", "BPF: softirq_entry, softirq_exit" => largest(&c.vector_times);
+    "core.handler_time" "ratio" "share of its time in interrupt handlers, timed one by one", "ΣΔtime / Δt", "BPF: irq_handler_entry, irq_handler_exit" => total(&c.line_times);
+    "core.costliest_line" "text" "the interrupt line whose handler takes most of that time", "max Δtime", "BPF: irq_handler_entry, irq_handler_exit" => largest(&c.line_times);
     "core.run_queue_median" "s" "time from becoming runnable to running, as the median", "50th percentile of the histogram", "BPF: sched_waking, sched_switch" => c.latency(0.5);
     "core.run_queue_p99" "s" "the same of the unluckiest hundredth", "99th percentile of the histogram", "BPF: sched_waking, sched_switch" => c.latency(0.99);
     "core.line" "text" "its busiest interrupt line, timers apart", "max Δcount", "/proc/interrupts" => c.line.map(|(name, _)| name);
@@ -94,6 +112,11 @@ fn most<'w>(rates: impl Iterator<Item = (&'w str, Option<f64>)>) -> Option<(&'w 
     known.filter(|(name, _)| !CLOCKWORK.contains(name)).max_by(|a, b| a.1.total_cmp(&b.1))
 }
 
+/// Times that are known, as shares of the time.
+fn shares<'w>(rates: impl Iterator<Item = (&'w str, Option<f64>)>) -> Vec<(&'w str, f64)> {
+    rates.filter_map(|(name, rate)| Some((name, ratio(rate)?))).collect()
+}
+
 /// Each processor's time in the kernel, interrupts included, as a share of the time.
 pub(super) fn kernel_shares(window: &Window) -> Vec<f64> {
     window.changes::<Cpu>().into_iter().filter_map(|cpu| CoreUse::alone(cpu).kernel()).collect()
@@ -102,7 +125,17 @@ pub(super) fn kernel_shares(window: &Window) -> Vec<f64> {
 impl<'w> CoreUse<'w> {
     /// Of its own time only.
     fn alone(cpu: Change<'w, Cpu>) -> Self {
-        Self { cpu, softnet: None, latency: None, packets_of_all: None, others_idle: None, line: None, vector: None }
+        Self {
+            cpu,
+            softnet: None,
+            latency: None,
+            packets_of_all: None,
+            others_idle: None,
+            line: None,
+            vector: None,
+            vector_times: vec![],
+            line_times: vec![],
+        }
     }
 }
 
@@ -110,6 +143,7 @@ impl<'w> CoreUse<'w> {
 pub fn entities(window: &Window) -> Vec<Entity> {
     let cpus = window.changes::<Cpu>();
     let mut softnet = window.changes::<Softnet>();
+    let (line_times, vector_times) = (window.changes::<IrqTime>(), window.changes::<SoftirqTime>());
     let (lines, vectors) = (window.changes::<Irq>(), window.changes::<Softirq>());
     let latencies = window.changes::<RunQueue>();
     let packets_of_all = softnet.iter().filter_map(|s| s.rate(|s| s.processed)).reduce(|a, b| a + b);
@@ -119,6 +153,8 @@ pub fn entities(window: &Window) -> Vec<Entity> {
         let others = || idle.iter().enumerate().filter(|(i, _)| *i != at).filter_map(|(_, share)| *share);
         let own_lines = lines.iter().filter(|l| l.key().cpu == number);
         let own_vectors = vectors.iter().filter(|v| v.key().cpu == number);
+        let of_vector = |v: &&Change<'_, SoftirqTime>| v.key().cpu == number;
+        let of_line = |l: &&Change<'_, IrqTime>| l.key().cpu == number;
         let softnet_at = softnet.iter().position(|s| *s.key() == number);
         let latency = latencies.iter().find(|l| *l.key() == number);
         let core = CoreUse {
@@ -128,6 +164,8 @@ pub fn entities(window: &Window) -> Vec<Entity> {
             others_idle: over(others().reduce(|a, b| a + b), Some(others().count() as f64)),
             line: most(own_lines.map(|l| (&*l.key().name, l.rate(|l| l.count)))),
             vector: most(own_vectors.map(|v| (&*v.key().name, v.rate(|v| v.count)))),
+            vector_times: shares(vector_times.iter().filter(of_vector).map(|v| (&*v.key().name, v.rate(|v| v.time)))),
+            line_times: shares(line_times.iter().filter(of_line).map(|l| (&*l.key().name, l.rate(|l| l.time)))),
             ..CoreUse::alone(cpu)
         };
         Entity::new(Subject::new("cpu", format!("cpu{number}")), read(&core))
@@ -166,6 +204,10 @@ mod tests {
                 let key = PerCpu { name: name.into(), cpu: 1 };
                 s.processor.irq.push(Irq { count: (t * rate).into(), ..Irq::new(key) });
             }
+            for (name, share) in [("NET_RX", 7), ("TIMER", 1)] {
+                let key = PerCpu { name: name.into(), cpu: 1 };
+                s.processor.softirq_time.push(SoftirqTime { time: (tenth * share).into(), ..SoftirqTime::new(key) });
+            }
             s.sort();
             s
         };
@@ -198,6 +240,13 @@ mod tests {
     fn the_others_and_the_whole_are_told() {
         assert_eq!((number(0, "core.others_idle"), number(1, "core.others_idle")), (0.1, 0.8));
         assert_eq!(number(1, "core.packet_share"), 0.75);
+    }
+
+    #[test]
+    fn what_was_timed_is_a_share_of_the_time_and_what_was_not_is_unknown() {
+        assert_eq!(number(1, "core.softirq_time"), 0.8);
+        assert_eq!(reading(1, "core.costliest_vector"), Some(Reading::Text("NET_RX".into())));
+        assert_eq!((reading(0, "core.softirq_time"), reading(1, "core.handler_time")), (None, None));
     }
 
     #[test]

@@ -3,8 +3,9 @@
 use super::core::kernel_shares;
 use super::task::TaskUse;
 use crate::signal::{Entity, over, signals, sum};
-use whyslow_model::catalogue::{Interface, Link, Qdisc};
+use whyslow_model::catalogue::{Interface, Link, PacketSize, Qdisc};
 use whyslow_model::diagnosis::Subject;
+use whyslow_model::histogram::Histogram;
 use whyslow_model::window::{Change, Window};
 
 /// Share of its capacity from which an interface counts as full in a sample; framing and acknowledgements take the rest.
@@ -40,6 +41,8 @@ pub struct InterfaceUse<'w> {
     change: &'w Change<'w, Interface>,
     link: Option<&'w Link>,
     qdiscs: Vec<&'w Change<'w, Qdisc>>,
+    /// Its packets by size, both ways, where that was asked for.
+    sizes: Option<Histogram>,
 }
 
 impl InterfaceUse<'_> {
@@ -106,6 +109,8 @@ signals! { i: &InterfaceUse<'_>;
     "iface.error_share" "ratio" "share of the packets that were bad", "Δerrors / Δpackets", "/proc/net/dev" => over(sum([i.change.rate(|i| i.rx_errors), i.change.rate(|i| i.tx_errors)]), i.packets());
     "iface.packets" "1/s" "packets in both directions", "Δ(rx_packets + tx_packets) / Δt", "/proc/net/dev" => i.packets();
     "iface.packet_size" "bytes" "mean packet", "Δbytes / Δpackets", "/proc/net/dev" => over(sum([i.change.rate(|i| i.rx_bytes), i.change.rate(|i| i.tx_bytes)]), i.packets());
+    "iface.median_size" "bytes" "half of its packets are no larger, as the kernel handles them", "median of both ways", "BPF: net_dev_start_xmit, netif_receive_skb" => i.sizes.as_ref().and_then(|s| s.quantile(0.5));
+    "iface.large_size" "bytes" "nineteen in twenty are no larger", "95th percentile of both ways", "BPF: net_dev_start_xmit, netif_receive_skb" => i.sizes.as_ref().and_then(|s| s.quantile(0.95));
     "iface.received_packets" "1/s" "packets received", "Δrx_packets / Δt", "/proc/net/dev" => i.change.rate(|i| i.rx_packets);
     "iface.packet_share" "ratio" "its part of the packets through all interfaces", "packets / Σpackets", "/proc/net/dev" => over(i.packets(), i.work.packets);
     "iface.packet_cost" "s" "time the machine spent in the kernel for each packet through any interface: the most one can have cost", "ΣΔ(system + irq + softirq + uncharged) / ΣΔpackets", "/proc/stat, /proc/net/dev" => over(i.work.kernel, i.work.packets);
@@ -114,9 +119,16 @@ signals! { i: &InterfaceUse<'_>;
     "iface.duplex" "text" "full or half", "as the driver gives it", "ethtool" => i.link.and_then(|l| l.duplex.get());
 }
 
+/// Packets by size over the window, sent and received together.
+fn both_ways(sizes: &Change<'_, PacketSize>) -> Option<Histogram> {
+    let ways = [sizes.histogram(|s| &s.sent), sizes.histogram(|s| &s.received)];
+    ways.into_iter().flatten().reduce(|a, b| a.merged(&b))
+}
+
 /// Every interface of every namespace that can be seen.
 pub fn entities(window: &Window, threads: &[TaskUse]) -> Vec<Entity> {
     let work = PacketWork::of(window, threads);
+    let sizes = window.changes::<PacketSize>();
     let links = window.newest::<Link>();
     let qdiscs = window.changes::<Qdisc>();
     window
@@ -126,7 +138,8 @@ pub fn entities(window: &Window, threads: &[TaskUse]) -> Vec<Entity> {
             let key = change.key();
             let on_it = |q: &&Change<'_, Qdisc>| q.key().ns == key.ns && q.last().interface.get() == Some(&*key.name);
             let (link, qdiscs) = (links.get(key).copied(), qdiscs.iter().filter(on_it).collect());
-            let interface = InterfaceUse { work, change, link, qdiscs };
+            let sizes = sizes.iter().find(|s| s.key() == key).and_then(both_ways);
+            let interface = InterfaceUse { work, change, link, qdiscs, sizes };
             let subject = Subject { netns: super::netns(&key.ns), ..Subject::new("interface", key.name.to_string()) };
             Entity::new(subject, read(&interface))
         })
@@ -156,6 +169,11 @@ mod tests {
                     ..Interface::new(NetKey { ns: "".into(), name: name.into() })
                 });
             }
+            s.net.packet_size.push(PacketSize {
+                sent: Histogram::from_counts([(60, t * 30), (1400, t * 10)]),
+                received: Histogram::from_counts([(50, t * 60)]),
+                ..PacketSize::new(NetKey { ns: "".into(), name: "eth0".into() })
+            });
             for (n, system, idle) in [(0, 2, 0), (1, 1, 1)] {
                 s.processor.cpu.push(Cpu {
                     system: (t * SECOND * system / 2).into(),
@@ -178,6 +196,8 @@ mod tests {
             values[at].clone()
         };
         let number = |n: f64| Some(whyslow_model::diagnosis::Reading::Number(n));
+        // Of a hundred packets, sixty of 50 bytes.
+        assert_eq!(value("iface.median_size"), number(50.0));
         // 1.5 s of kernel time a second for 500,000 packets.
         assert_eq!(value("iface.packet_cost"), number(3e-6));
         assert_eq!((value("iface.packet_share"), value("iface.packet_size")), (number(0.8), number(100.0)));

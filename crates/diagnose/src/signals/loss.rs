@@ -2,7 +2,7 @@
 
 use super::connection::rtt;
 use crate::signal::{over, ratio, sum};
-use whyslow_model::catalogue::{Connection, Interface, Qdisc};
+use whyslow_model::catalogue::{Connection, Interface, PacketDrop, Qdisc};
 use whyslow_model::window::{Change, Window};
 
 /// Segments sent again that the peer had not got, as a share of those sent with data. What the peer reports to have
@@ -53,6 +53,51 @@ pub(super) fn fill(c: &Change<'_, Connection>) -> Option<f64> {
 pub(super) fn stall(c: &Change<'_, Connection>) -> Option<f64> {
     let limited = network_limited(c).zip(fill(c)).map(|(limited, fill)| limited * fill.min(1.0));
     [c.mean(|c| c.recovering), timeout_stall(c), limited].into_iter().flatten().reduce(f64::max)
+}
+
+/// Reasons for which TCP throws away what it has already, or has no use for: nothing of it is sent again.
+const NO_LOSS: [&str; 5] = ["not_specified", "tcp_old_data", "tcp_ofomerge", "tcp_old_ack", "tcp_zerowindow"];
+
+/// Where the kernel of this machine throws TCP packets away, and how much of what is sent again that explains.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct ThrownAway {
+    /// Bytes thrown away against bytes sent again by all connections.
+    pub share: Option<f64>,
+    /// The function that throws most away, why, and in which namespace.
+    pub place: Option<String>,
+}
+
+impl ThrownAway {
+    /// Over this window.
+    pub fn of(window: &Window) -> Self {
+        let again = window.changes::<Connection>().iter().filter_map(|c| c.rate(|c| c.bytes_retransmitted)).sum();
+        let drops = window.changes::<PacketDrop>();
+        let lost = |d: &&Change<'_, PacketDrop>| {
+            d.last().protocol.get() == Some("tcp") && !d.last().reason.get().is_some_and(|r| NO_LOSS.contains(&r))
+        };
+        let lost: Vec<_> = drops.iter().filter(lost).filter_map(|d| Some((d, d.rate(|d| d.bytes)?))).collect();
+        let thrown = lost.iter().map(|(_, rate)| rate).sum();
+        let most = lost.iter().filter(|(_, rate)| *rate > 0.0).max_by(|a, b| a.1.total_cmp(&b.1));
+        Self {
+            share: over(Some(thrown), Some(again)).filter(|_| !drops.is_empty()).map(|s: f64| s.min(1.0)),
+            place: most.map(|(d, _)| described(d)),
+        }
+    }
+}
+
+fn described(drop: &Change<'_, PacketDrop>) -> String {
+    let (row, ns) = (drop.last(), &drop.key().ns);
+    let mut text = row.place.get().unwrap_or("the kernel").to_owned();
+    if let Some(reason) = row.reason.get() {
+        text += &format!(" ({reason})");
+    }
+    if let Some(interface) = row.interface.get() {
+        text += &format!(" at {interface}");
+    }
+    if !ns.is_empty() {
+        text += &format!(" in {ns}");
+    }
+    text
 }
 
 /// Packets that the interface of a connection drops itself, on sending.
@@ -177,6 +222,29 @@ mod tests {
         );
         let c = w.change::<Connection>().unwrap();
         assert_eq!((share(&c), timeout_stall(&c)), (None, None));
+    }
+
+    #[test]
+    fn what_this_kernel_throws_away_explains_its_part_of_what_is_sent_again() {
+        let at = |t: u64| {
+            let mut s = Snapshot { boot_ns: t * SECOND, ..Snapshot::default() };
+            s.net.connection.push(Connection { bytes_retransmitted: (t * 1_000).into(), ..Connection::default() });
+            for (reason, bytes) in [("netfilter_drop", 800), ("tcp_old_data", 5_000)] {
+                s.net.packet_drop.push(PacketDrop {
+                    place: "nft_do_chain".into(),
+                    reason: reason.into(),
+                    interface: "eth0".into(),
+                    protocol: "tcp".into(),
+                    bytes: (t * bytes).into(),
+                    ..PacketDrop::new(whyslow_model::key::NetKey { ns: "shop".into(), name: reason.into() })
+                });
+            }
+            s
+        };
+        let found = ThrownAway::of(&Window::new(vec![at(1), at(3)]));
+        assert_eq!(found.place.as_deref(), Some("nft_do_chain (netfilter_drop) at eth0 in shop"));
+        assert_eq!(found.share, Some(0.8));
+        assert_eq!(ThrownAway::of(&Window::default()), ThrownAway::default());
     }
 
     #[test]

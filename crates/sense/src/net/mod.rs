@@ -38,7 +38,8 @@ pub(crate) fn sources() -> Vec<Box<dyn Source>> {
         Box::new(driver_counters::DriverCounters::new(namespaces.clone())),
         Box::new(protocols::Protocols::new(namespaces.clone())),
         Box::new(sockets::Sockets::new(namespaces.clone())),
-        Box::new(qdiscs::Qdiscs(namespaces)),
+        Box::new(qdiscs::Qdiscs(namespaces.clone())),
+        Box::new(drops::Drops::new(namespaces)),
         Box::new(conntrack::Connections),
     ]
 }
