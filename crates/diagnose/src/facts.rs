@@ -2,7 +2,7 @@
 
 use crate::signal::{Entity, Scope};
 use crate::signals::{
-    connection, core, disk, group, host, interface, io, kill, limit, mount, process, quota, socket, task, thread,
+    connection, core, disk, group, host, interface, io, kill, limit, mount, peer, process, quota, socket, task, thread,
 };
 use std::collections::BTreeMap;
 use whyslow_model::catalogue::Process;
@@ -43,6 +43,7 @@ impl Facts {
             (Scope::Kill, kill::entities(window)),
             (Scope::Interface, interface::entities(window, &threads)),
             (Scope::Connection, connection::entities(window)),
+            (Scope::Peer, peer::entities(window)),
             (Scope::Listener, socket::listener::entities(window)),
             (Scope::Datagram, socket::datagram::entities(window)),
             (Scope::Limit, limit::entities(window)),

@@ -31,6 +31,8 @@ pub enum Scope {
     Interface,
     /// A TCP connection.
     Connection,
+    /// The other end of TCP connections that have ended.
+    Peer,
     /// A listening socket.
     Listener,
     /// A UDP socket.
@@ -114,6 +116,7 @@ impl Scope {
             Self::Kill => s::kill::SIGNALS,
             Self::Interface => s::interface::SIGNALS,
             Self::Connection => s::connection::SIGNALS,
+            Self::Peer => s::peer::SIGNALS,
             Self::Listener => s::socket::listener::SIGNALS,
             Self::Datagram => s::socket::datagram::SIGNALS,
             Self::Limit => s::limit::SIGNALS,

@@ -29,6 +29,7 @@ mod net_link_saturated;
 mod net_listen_overflow;
 mod net_loss;
 mod net_loss_here;
+mod net_loss_short;
 mod net_small_packets;
 mod net_udp_overflow;
 mod net_window_limited;
@@ -63,6 +64,7 @@ pub const ALL: &[Trial] = &[
     net_window_limited::TRIAL,
     net_loss::TRIAL,
     net_loss_here::TRIAL,
+    net_loss_short::TRIAL,
     net_link_saturated::TRIAL,
     net_small_packets::TRIAL,
     net_listen_overflow::TRIAL,

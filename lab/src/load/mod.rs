@@ -77,6 +77,8 @@ pub enum Load {
     Sink(tcp::Sink),
     /// Sends a TCP stream.
     Source(tcp::Source),
+    /// Makes short connections.
+    Visits(tcp::Visits),
     /// Accepts connections slowly.
     Accept(listen::Accept),
     /// Connects again and again.
@@ -123,6 +125,7 @@ impl Load {
             Self::Fill(load) => load.run(),
             Self::Sink(load) => load.run(),
             Self::Source(load) => load.run(),
+            Self::Visits(load) => load.run(),
             Self::Accept(load) => load.run(),
             Self::Connect(load) => load.run(),
             Self::UdpSink(load) => load.run(),

@@ -15,6 +15,7 @@ pub mod limit;
 pub mod lock;
 mod loss;
 pub mod mount;
+pub mod peer;
 pub mod process;
 pub mod quota;
 pub mod requester;

@@ -141,6 +141,19 @@ family_group! {
         congestion_control: state text "network.tcp.congestion_control" "algorithm";
     }
 
+    /// TCP connections that began and ended while they were watched, by the peer's address.
+    ended_connections: EndedConnections by peer: NetKey, from "BPF: tcp_destroy_sock, inet_sock_set_state" {
+        pid: gauge count "process.pid" "a process that held the last of them";
+        command: state text "process.executable.name" "its name";
+        connections: counter count "network.tcp.ended" "connections that ended";
+        data_segments_out: counter count "network.tcp.data_segments_out" "segments with data they sent, those sent again included";
+        retransmits: counter count "network.tcp.retransmits" "segments they sent again, those that opened them included";
+        spurious: counter count "network.tcp.spurious_retransmits" "segments the peer reported to have twice";
+        timeouts: counter count "network.tcp.timeouts" "retransmission timers that expired (since Linux 6.7)";
+        waited: counter ns "network.tcp.waited" "time they waited for those timers";
+        lived: counter ns "network.tcp.lived" "time they stood, all together";
+    }
+
     /// Listening TCP sockets.
     listener: Listener by socket: SocketKey, from "sock_diag" {
         pid: gauge count "process.pid" "a process that holds the socket";

@@ -1,11 +1,13 @@
 //! The network's BPF programs against this machine's kernel, in network namespaces made for the purpose.
 
 use super::drops::Drops;
+use super::ended::Ended;
 use super::live_tests::{Pair, read, run, within};
 use super::packets::Packets;
 use crate::Root;
 use crate::source::{Miss, Source};
-use std::net::UdpSocket;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::process::Command;
 use std::sync::Arc;
 use whyslow_model::catalogue::{PacketDrop, PacketSize};
@@ -99,4 +101,33 @@ fn packets_are_counted_by_size_and_way_at_both_ends() {
     let (sent, received) = (at(&pair.a).sent, at(&pair.b).received);
     assert_eq!((count(&sent, 142), count(&sent, 1242)), (30, 20), "{sent:?}");
     assert_eq!((count(&received, 128), count(&received, 1228)), (30, 20), "{received:?}");
+}
+
+#[test]
+fn connections_too_short_for_a_sample_are_counted_at_both_ends() {
+    let mut source = Ended::new(Arc::default());
+    let Some(pair) = attached(&mut source) else { return };
+    let listener = within(&pair.b, || TcpListener::bind("10.203.0.2:0").unwrap());
+    let server = listener.local_addr().unwrap();
+    for _ in 0..10 {
+        let mut client = within(&pair.a, || TcpStream::connect(server).unwrap());
+        let (mut accepted, _) = listener.accept().unwrap();
+        client.write_all(&[7; 1000]).unwrap();
+        accepted.read_exact(&mut [0; 1000]).unwrap();
+        drop(accepted);
+        drop(client);
+    }
+    std::thread::sleep(std::time::Duration::from_millis(100));
+    let snapshot = read(&mut source);
+    let with = |ns: &str, peer: &str| {
+        let found = snapshot.net.ended_connections.iter().find(|e| *e.peer.ns == *ns && &*e.peer.name == peer);
+        found.unwrap_or_else(|| panic!("{:?}", snapshot.net.ended_connections)).clone()
+    };
+    let (client, server) = (with(&pair.a, "10.203.0.2"), with(&pair.b, "10.203.0.1"));
+    assert_eq!((client.connections.get(), server.connections.get()), (Some(10), Some(10)));
+    assert_eq!((client.data_segments_out.get(), server.data_segments_out.get()), (Some(10), Some(0)));
+    assert_eq!((client.retransmits.get(), client.timeouts.get()), (Some(0), Some(0)));
+    let own = Some(f64::from(std::process::id()));
+    assert_eq!((client.pid.get(), server.pid.get()), (own, own));
+    assert!((1_000_000..10_000_000_000).contains(&client.lived.get().unwrap()), "{client:?}");
 }

@@ -5,6 +5,7 @@ mod bpf_tests;
 mod conntrack;
 mod driver_counters;
 mod drops;
+mod ended;
 mod ethtool;
 mod in_kernel;
 mod interfaces;
@@ -39,6 +40,7 @@ pub(crate) fn sources() -> Vec<Box<dyn Source>> {
         Box::new(protocols::Protocols::new(namespaces.clone())),
         Box::new(sockets::Sockets::new(namespaces.clone())),
         Box::new(qdiscs::Qdiscs(namespaces.clone())),
+        Box::new(ended::Ended::new(namespaces.clone())),
         Box::new(drops::Drops::new(namespaces)),
         Box::new(conntrack::Connections),
     ]
