@@ -41,7 +41,8 @@ pub(crate) fn sources() -> Vec<Box<dyn Source>> {
         Box::new(sockets::Sockets::new(namespaces.clone())),
         Box::new(qdiscs::Qdiscs(namespaces.clone())),
         Box::new(ended::Ended::new(namespaces.clone())),
-        Box::new(drops::Drops::new(namespaces)),
+        Box::new(drops::Drops::new(namespaces.clone())),
+        Box::new(packets::Packets::new(namespaces)),
         Box::new(conntrack::Connections),
     ]
 }

@@ -4,7 +4,7 @@ use super::in_kernel::{Names, PlaceInNet};
 use super::namespaces::Namespaces;
 use crate::Root;
 use crate::bpf::{Held, include_object};
-use crate::source::{Miss, Source};
+use crate::source::{Miss, Source, Tempo};
 use aya::Pod;
 use aya::maps::PerCpuHashMap;
 use std::collections::HashMap;
@@ -51,6 +51,10 @@ impl Source for Packets {
 
     fn tells(&self) -> &'static str {
         "sizes of packets by interface"
+    }
+
+    fn tempo(&self) -> Tempo {
+        Tempo::Asked
     }
 
     fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), Miss> {

@@ -22,6 +22,7 @@ pub(crate) fn sources() -> Vec<Box<dyn Source>> {
         Box::new(pressure::PressureStall),
         Box::new(interrupts::Interrupts),
         Box::new(softirqs::Softirqs),
+        Box::new(interrupt_time::InterruptTime::new()),
         Box::new(softnet::SoftnetStat),
         Box::new(frequency::CpuFrequency::default()),
         Box::new(thermal::ThermalZones::default()),
