@@ -82,6 +82,7 @@ signals! { c: &ConnectionUse<'_>;
     "tcp.loss_window" "bytes" "bytes in flight that this much loss leaves a sender", "mss x sqrt(3 / (2 x loss_share)); absent for BBR", "Mathis and others 1997; RFC 9438" => loss::window(c);
     "tcp.loss_fill" "ratio" "bytes in flight against those: near 1 the loss is what limits", "rate x rtt / loss_window", "tcp_info" => loss::fill(c);
     "tcp.loss_stall" "ratio" "share of the time in which loss held the sender back", "max(recovering, timeout_stall, network_limited x min(1, loss_fill))", "tcp_info" => loss::stall(c);
+    "tcp.seen" "ratio" "share of the window over which it was seen", "(last sample - first sample) / window", "sock_diag(7)" => over(Some(c.seconds()), Some(c.window_seconds()));
     "tcp.local_drops" "1/s" "packets its interface dropped on sending, of whatever connection", "Δ(drops of the queueing discipline + tx_dropped) / Δt", "rtnetlink, /proc/net/dev" => c.local_drops;
     "tcp.thrown_share" "ratio" "of the bytes all connections sent again, what the kernel of this machine threw away itself", "ΣΔbytes of TCP packets dropped / ΣΔbytes_retrans", "BPF: kfree_skb; tcp_info.tcpi_bytes_retrans" => c.thrown.share;
     "tcp.thrown_by" "text" "where the kernel of this machine throws most TCP packets away", "function, reason, interface, namespace", "BPF: kfree_skb (include/net/dropreason-core.h)" => c.thrown.place.as_deref();

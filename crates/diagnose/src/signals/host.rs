@@ -132,8 +132,7 @@ impl<'w> HostUse<'w> {
     }
 
     fn timeouts(&self) -> Option<f64> {
-        let needless =
-            sum([self.protocol(|p| p.tcp_ext_tcp_spurious_rtos), self.protocol(|p| p.tcp_ext_tcp_syn_retrans)])?;
+        let needless = self.protocol(|p| p.tcp_ext_tcp_spurious_rtos).unwrap_or(0.0);
         self.protocol(|p| p.tcp_ext_tcp_timeouts).map(|all| (all - needless).max(0.0))
     }
 
@@ -190,7 +189,7 @@ signals! { h: &HostUse<'_>;
     "net.bytes_rate" "bytes/s" "bytes through all interfaces, loopback included", "Σ(Δrx_bytes + Δtx_bytes) / Δt", "/proc/net/dev" => sum([h.interfaces(|i| i.rx_bytes), h.interfaces(|i| i.tx_bytes)]);
     "net.retransmit_share" "ratio" "segments sent again", "ΔRetransSegs / ΔOutSegs", "/proc/net/snmp" => over(h.protocol(|p| p.tcp_retrans_segs), h.protocol(|p| p.tcp_out_segs)).or_else(|| h.protocol(|p| p.tcp_out_segs).map(|_| 0.0));
     "net.retransmits" "1/s" "segments sent again, those that open connections not included", "(ΔRetransSegs - ΔTCPSynRetrans) / Δt", "/proc/net/snmp, /proc/net/netstat" => h.protocol(|p| p.tcp_retrans_segs).zip(h.protocol(|p| p.tcp_ext_tcp_syn_retrans)).map(|(all, opening)| (all - opening).max(0.0));
-    "net.timeouts" "1/s" "retransmission timers that expired, needless ones not included", "(ΔTCPTimeouts - ΔTCPSpuriousRTOs - ΔTCPSynRetrans) / Δt", "/proc/net/netstat" => h.timeouts();
+    "net.timeouts" "1/s" "retransmission timers that expired, needless ones not included", "(ΔTCPTimeouts - ΔTCPSpuriousRTOs) / Δt", "/proc/net/netstat" => h.timeouts();
     "net.listen_overflow_rate" "1/s" "connections dropped because an accept queue was full", "ΔListenOverflows / Δt", "/proc/net/netstat" => h.protocol(|p| p.tcp_ext_listen_overflows);
     "net.udp_drop_rate" "1/s" "datagrams dropped because a receive buffer was full", "ΔRcvbufErrors / Δt", "/proc/net/snmp" => h.protocol(|p| p.udp_rcvbuf_errors);
     "self.cpu" "count" "processors' worth of time whyslow itself used", "Δ(own user + system) / Δt", "getrusage(2)" => h.own_cpu();
