@@ -44,15 +44,26 @@ fn dropped(snapshot: &Snapshot, pair: &Pair, reason: &str) -> Option<PacketDrop>
 fn packets_for_nobody_are_dropped_with_reason_place_and_interface() {
     let mut source = Drops::new(Arc::default());
     let Some(pair) = attached(&mut source) else { return };
-    send(&pair, 25, 100, 9);
+    send(&pair, 10, 100, 9);
     let snapshot = read(&mut source);
     let found = dropped(&snapshot, &pair, "no_socket");
     let row = found.unwrap_or_else(|| panic!("{:?}", snapshot.net.packet_drop));
-    assert_eq!(row.packets.get(), Some(25));
+    assert_eq!(row.packets.get(), Some(10));
     // Behind the IP header: 100 bytes and the UDP header's 8.
-    assert_eq!(row.bytes.get(), Some(25 * 108));
+    assert_eq!(row.bytes.get(), Some(10 * 108));
     assert_eq!((row.interface.get(), row.protocol.get()), (Some("veth0"), Some("udp")));
     assert!(row.place.get().unwrap().contains("udp"), "{row:?}");
+}
+
+#[test]
+fn of_a_flood_some_stand_for_the_rest() {
+    let mut source = Drops::new(Arc::default());
+    let Some(pair) = attached(&mut source) else { return };
+    send(&pair, 40_000, 10, 9);
+    let snapshot = read(&mut source);
+    let packets = dropped(&snapshot, &pair, "no_socket").unwrap().packets.get().unwrap();
+    // Of one in sixteen of 40,000 the standard deviation is 2 %.
+    assert!((36_000..44_000).contains(&packets), "{packets}");
 }
 
 #[test]
@@ -72,10 +83,10 @@ fn what_a_filter_rejects_is_dropped_by_the_filter() {
     ] {
         assert!(run(&format!("ip netns exec {b} nft {command}")), "{command}");
     }
-    send(&pair, 40, 200, 9);
+    send(&pair, 10, 200, 9);
     let snapshot = read(&mut source);
     let row = dropped(&snapshot, &pair, "netfilter_drop").unwrap_or_else(|| panic!("{:?}", snapshot.net.packet_drop));
-    assert_eq!((row.packets.get(), row.protocol.get()), (Some(40), Some("udp")));
+    assert_eq!((row.packets.get(), row.protocol.get()), (Some(10), Some("udp")));
     assert!(dropped(&snapshot, &pair, "no_socket").is_none());
 }
 
@@ -126,5 +137,5 @@ fn connections_too_short_for_a_sample_are_counted_at_both_ends() {
     assert_eq!((client.retransmits.get(), client.timeouts.get()), (Some(0), Some(0)));
     let own = Some(f64::from(std::process::id()));
     assert_eq!((client.pid.get(), server.pid.get()), (own, own));
-    assert!((1_000_000..10_000_000_000).contains(&client.lived.get().unwrap()), "{client:?}");
+    assert!((100_000..10_000_000_000).contains(&client.lived.get().unwrap()), "{client:?}");
 }
