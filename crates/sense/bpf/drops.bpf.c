@@ -2,15 +2,11 @@
  * include/net/dropreason-core.h). Packets that have served their purpose are consumed, not dropped, and do not come here.
  * The reader is crates/sense/src/net/drops.rs. */
 #include "net.h"
+#include "flood.h"
 
 static long (*bpf_snprintf)(char *to, u32 size, const char *format, const u64 *data, u32 data_size) = (void *)165;
 
-static u32 (*bpf_get_prandom_u32)(void) = (void *)7;
-static u64 (*bpf_jiffies64)(void) = (void *)118;
-
 enum { PLACE_NAME = 48, MOST = 1024 };
-/* So many a tick of the clock are looked at one by one, on each processor; of a flood, one in so many stands for the rest. */
-enum { ONE_BY_ONE = 16, ONE_IN = 16 };
 enum { IPV4 = 0x0800, IPV6 = 0x86dd };      /* include/uapi/linux/if_ether.h */
 
 struct drop_key {
@@ -56,33 +52,6 @@ INLINE struct drop_count *begin(struct drop_key *key)
 	bpf_snprintf(none.place, sizeof none.place, symbol, &place, sizeof place);
 	bpf_map_update_elem(&drops, key, &none, NOEXIST);
 	return bpf_map_lookup_elem(&drops, key);
-}
-
-struct flood { u64 tick, packets; };
-
-struct {
-	__uint(type, MAP_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, u32);
-	__type(value, struct flood);
-} floods SEC(".maps");
-
-/* For how many packets this one counts; 0 where another counts for it. */
-INLINE u64 weight(void)
-{
-	u32 zero = 0;
-	u64 tick = bpf_jiffies64();
-	struct flood *flood = bpf_map_lookup_elem(&floods, &zero);
-
-	if (!flood)
-		return 0;
-	if (flood->tick != tick) {
-		flood->tick = tick;
-		flood->packets = 0;
-	}
-	if (++flood->packets <= ONE_BY_ONE)
-		return 1;
-	return bpf_get_prandom_u32() % ONE_IN ? 0 : ONE_IN;
 }
 
 SEC("tp_btf/kfree_skb")

@@ -3,6 +3,7 @@
  * seen, and segments as TCP counts them: a retransmission event can be of many.
  * The reader is crates/sense/src/net/ended.rs. */
 #include "net.h"
+#include "flood.h"
 
 enum { MAP_LRU_PERCPU_HASH = 10, MOST_PEERS = 4096, MOST_CONNECTIONS = 16384 };
 enum { AF_INET = 2, AF_INET6 = 10, COMMAND = 16 };
@@ -27,8 +28,9 @@ struct came_to {
 	char command[COMMAND];
 };
 
-/* A connection that goes on: when it began, whether the peer answered, and whose it is, where that is known. */
-struct begun { u64 at, answered, process; char command[COMMAND]; };
+/* A connection that goes on: when it began, for how many it stands, whether the peer answered, and whose it is, where that
+ * is known. */
+struct begun { u64 at, weight, answered, process; char command[COMMAND]; };
 
 struct {
 	__uint(type, MAP_LRU_PERCPU_HASH);
@@ -51,27 +53,42 @@ INLINE void put_owner(struct begun *begun)
 	bpf_get_current_comm(begun->command, sizeof begun->command);
 }
 
+INLINE void begin(u64 socket, u64 answered)
+{
+	struct begun begun = { .weight = weight(), .answered = answered };
+
+	if (!begun.weight)
+		return;
+	begun.at = bpf_ktime_get_ns();
+	if (!answered)
+		put_owner(&begun);
+	bpf_map_update_elem(&connections, &socket, &begun, ANY);
+}
+
+INLINE void go_on(u64 socket, int state)
+{
+	struct begun *begun = bpf_map_lookup_elem(&connections, &socket);
+
+	if (!begun)
+		return;
+	if (state == ESTABLISHED)
+		begun->answered = 1;
+	else if (!begun->process)
+		put_owner(begun);
+}
+
 SEC("tp_btf/inet_sock_set_state")
 int inet_sock_set_state(u64 *ctx)
 {
 	u64 socket = ctx[0];
 	int before = ctx[1], after = ctx[2];
-	struct begun begun = { .at = bpf_ktime_get_ns() };
 
-	if (after == SYN_SENT) {
-		put_owner(&begun);
-		bpf_map_update_elem(&connections, &socket, &begun, ANY);
-	} else if (after == ESTABLISHED && before != SYN_SENT) {
-		begun.answered = 1;
-		bpf_map_update_elem(&connections, &socket, &begun, ANY);
-	} else {
-		struct begun *known = bpf_map_lookup_elem(&connections, &socket);
-
-		if (known && after == ESTABLISHED)
-			known->answered = 1;
-		if (known && !known->process && (after == FIN_WAIT1 || after == LAST_ACK))
-			put_owner(known);
-	}
+	if (after == SYN_SENT)
+		begin(socket, 0);
+	else if (after == ESTABLISHED && before != SYN_SENT)
+		begin(socket, 1);
+	else if (after == ESTABLISHED || after == FIN_WAIT1 || after == LAST_ACK)
+		go_on(socket, after);
 	return 0;
 }
 
@@ -91,15 +108,16 @@ INLINE void add(struct came_to *to, struct tcp_sock *tcp, struct begun *begun)
 {
 	u64 timed = HAS(tcp->total_rto), timeouts = timed ? tcp->total_rto : 0;
 	u64 timer_us = tcp->srtt_us ? (tcp->srtt_us >> 3) + tcp->rttvar_us : FIRST_TIMEOUT_US;
+	u64 many = begun->weight;
 
-	to->connections++;
-	to->segments += tcp->data_segs_out;
-	to->retransmits += tcp->total_retrans;
-	to->spurious += tcp->dsack_dups;
-	to->timed += timed;
-	to->timeouts += timeouts;
-	to->waited += timeouts * timer_us * 1000;
-	to->lived += bpf_ktime_get_ns() - begun->at;
+	to->connections += many;
+	to->segments += many * tcp->data_segs_out;
+	to->retransmits += many * tcp->total_retrans;
+	to->spurious += many * tcp->dsack_dups;
+	to->timed += many * timed;
+	to->timeouts += many * timeouts;
+	to->waited += many * timeouts * timer_us * 1000;
+	to->lived += many * (bpf_ktime_get_ns() - begun->at);
 	if (begun->process) {
 		to->process = begun->process;
 		__builtin_memcpy(to->command, begun->command, sizeof to->command);
