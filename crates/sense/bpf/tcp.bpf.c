@@ -5,7 +5,7 @@
 #include "net.h"
 #include "flood.h"
 
-enum { MAP_LRU_PERCPU_HASH = 10, MOST_PEERS = 4096, MOST_CONNECTIONS = 16384 };
+enum { MAP_LRU_PERCPU_HASH = 10, MOST_PEERS = 1024, MOST_CONNECTIONS = 16384 };
 enum { AF_INET = 2, AF_INET6 = 10, COMMAND = 16 };
 /* include/net/tcp_states.h */
 enum { ESTABLISHED = 1, SYN_SENT = 2, FIN_WAIT1 = 4, LAST_ACK = 9 };
