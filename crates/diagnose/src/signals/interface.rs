@@ -26,13 +26,20 @@ impl PacketWork {
     fn of(window: &Window, threads: &[TaskUse]) -> Self {
         let shares = kernel_shares(window);
         let packets = |i: &Change<'_, Interface>| sum([i.rate(|i| i.rx_packets), i.rate(|i| i.tx_packets)]);
-        let of_threads = threads.iter().filter_map(|t| t.system);
+        let of_threads = threads.iter().filter_map(kernel_need);
         Self {
             packets: window.changes().iter().filter_map(packets).reduce(|a, b| a + b),
             kernel: shares.iter().copied().reduce(|a, b| a + b),
             fullest: shares.iter().copied().chain(of_threads).reduce(f64::max).map(|s| s.min(1.0)),
         }
     }
+}
+
+/// Share of the time in which a thread was in the kernel, or waited for a processor to go on there.
+fn kernel_need(thread: &TaskUse) -> Option<f64> {
+    let system = thread.system?;
+    let waited = thread.run_delay.unwrap_or(0.0) * over(thread.system, thread.cpu).unwrap_or(0.0);
+    Some(system + waited)
 }
 
 /// What an interface's signals are computed from.
@@ -114,7 +121,7 @@ signals! { i: &InterfaceUse<'_>;
     "iface.received_packets" "1/s" "packets received", "Δrx_packets / Δt", "/proc/net/dev" => i.change.rate(|i| i.rx_packets);
     "iface.packet_share" "ratio" "its part of the packets through all interfaces", "packets / Σpackets", "/proc/net/dev" => over(i.packets(), i.work.packets);
     "iface.packet_cost" "s" "time the machine spent in the kernel for each packet through any interface: the most one can have cost", "ΣΔ(system + irq + softirq + uncharged) / ΣΔpackets", "/proc/stat, /proc/net/dev" => over(i.work.kernel, i.work.packets);
-    "iface.kernel_limit" "ratio" "share of its time that the fullest processor, or thread, spent in the kernel", "max(core.kernel of each processor, Δstime / Δt of each thread)", "/proc/stat, /proc/PID/task/TID/stat" => i.work.fullest;
+    "iface.kernel_limit" "ratio" "share of the time that the fullest processor spent in the kernel, or a thread spent there or waiting to go on there", "max(core.kernel of each processor, Δstime / Δt + Δrun_delay / Δt x Δstime / Δ(utime + stime) of each thread)", "/proc/stat, /proc/PID/task/TID/stat, schedstat" => i.work.fullest;
     "iface.mtu" "bytes" "largest packet", "as the kernel gives it", "rtnetlink" => i.link.and_then(|l| l.mtu.get());
     "iface.duplex" "text" "full or half", "as the driver gives it", "ethtool" => i.link.and_then(|l| l.duplex.get());
 }
@@ -205,7 +212,10 @@ mod tests {
 
     #[test]
     fn a_thread_can_fill_itself_with_kernel_time_on_several_processors() {
-        let thread = TaskUse { system: Some(0.9), ..TaskUse::default() };
-        assert_eq!(PacketWork::of(&Window::default(), &[thread]).fullest, Some(0.9));
+        let thread = TaskUse { system: Some(0.5), cpu: Some(1.0), ..TaskUse::default() };
+        assert_eq!(PacketWork::of(&Window::default(), std::slice::from_ref(&thread)).fullest, Some(0.5));
+        // Half of what it does is in the kernel, and so is half of what it waits to do.
+        let crowded = TaskUse { run_delay: Some(0.5), ..thread };
+        assert_eq!(PacketWork::of(&Window::default(), &[crowded]).fullest, Some(0.75));
     }
 }
