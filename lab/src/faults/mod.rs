@@ -1,8 +1,8 @@
 //! The faults, one file each: what it makes, and what must be found first.
 
 mod cpu_context_switches;
-mod cpu_migrations;
 mod cpu_irq_imbalance;
+mod cpu_migrations;
 mod cpu_saturated;
 mod cpu_short_lived;
 mod cpu_single_thread;
