@@ -26,11 +26,14 @@ pub fn bucket_of(value: u64) -> u32 {
     shift * SUB + (value >> shift) as u32
 }
 
-/// The smallest value of a bucket and how many values it spans.
-fn span(bucket: u32) -> (u64, u64) {
+/// The smallest value of a bucket and how many values it spans. A bucket beyond the last has none of its own.
+pub fn span(bucket: u32) -> (u64, u64) {
     match (bucket / SUB).checked_sub(1) {
         None | Some(0) => (u64::from(bucket), 1),
-        Some(shift) => (u64::from(bucket % SUB + SUB) << shift, 1 << shift),
+        Some(shift) => {
+            let shift = shift.min(u64::BITS - SUB.ilog2() - 1);
+            (u64::from(bucket % SUB + SUB) << shift, 1 << shift)
+        }
     }
 }
 

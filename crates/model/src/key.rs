@@ -5,6 +5,46 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::net::SocketAddr;
 
+/// What tells rows apart, and how it is taken apart into columns and put together again.
+pub trait Key: Clone + Ord + fmt::Display {
+    /// Its columns, in order.
+    const COLUMNS: &'static [KeyColumn];
+
+    /// Adds its values to `parts`, one for each column.
+    fn take_apart(&self, parts: &mut Vec<Part>);
+
+    /// Takes as many values as it has columns. `None` where one is missing or makes no sense.
+    fn put_together(parts: &mut dyn Iterator<Item = Part>) -> Option<Self>;
+}
+
+/// A column of a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct KeyColumn {
+    /// Its name; `None` where the key has one value only, which goes by the family's own word for it (`device`, `cpu`).
+    pub name: Option<&'static str>,
+    /// What is in it.
+    pub kind: PartKind,
+}
+
+/// What is in a column of a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PartKind {
+    /// A whole number.
+    Number,
+    /// Words.
+    Text,
+}
+
+/// A value of one column of a key. Numbers come before words.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Part {
+    /// A whole number.
+    Number(u64),
+    /// Words, as the system spells them. Hostile text: whoever draws it escapes it.
+    Text(Name),
+}
+
 /// The key of a family that has one row: the machine itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Machine;
@@ -151,6 +191,84 @@ impl fmt::Display for RequesterKey {
     }
 }
 
+macro_rules! key_of_one_number {
+    ($($t:ty),*) => { $(
+        impl Key for $t {
+            const COLUMNS: &'static [KeyColumn] = &[KeyColumn { name: None, kind: PartKind::Number }];
+
+            fn take_apart(&self, parts: &mut Vec<Part>) {
+                parts.push(Part::Number((*self).into()));
+            }
+
+            fn put_together(parts: &mut dyn Iterator<Item = Part>) -> Option<Self> {
+                match parts.next()? {
+                    Part::Number(number) => number.try_into().ok(),
+                    Part::Text(_) => None,
+                }
+            }
+        }
+    )* };
+}
+
+key_of_one_number!(u32, u64);
+
+impl Key for Name {
+    const COLUMNS: &'static [KeyColumn] = &[KeyColumn { name: None, kind: PartKind::Text }];
+
+    fn take_apart(&self, parts: &mut Vec<Part>) {
+        parts.push(Part::Text(self.clone()));
+    }
+
+    fn put_together(parts: &mut dyn Iterator<Item = Part>) -> Option<Self> {
+        match parts.next()? {
+            Part::Text(name) => Some(name),
+            Part::Number(_) => None,
+        }
+    }
+}
+
+/// An address and a port, in the usual spelling: `192.0.2.1:80`, `[::1]:80`.
+impl Key for SocketAddr {
+    const COLUMNS: &'static [KeyColumn] = &[KeyColumn { name: None, kind: PartKind::Text }];
+
+    fn take_apart(&self, parts: &mut Vec<Part>) {
+        parts.push(Part::Text(self.to_string().into()));
+    }
+
+    fn put_together(parts: &mut dyn Iterator<Item = Part>) -> Option<Self> {
+        Name::put_together(parts)?.parse().ok()
+    }
+}
+
+/// A key of several values: its fields, and the names and kinds of the columns they come to.
+macro_rules! key_of_fields {
+    ($Key:ident { $( $field:ident ),* }: $( $column:literal $kind:ident ),*) => {
+        impl Key for $Key {
+            const COLUMNS: &'static [KeyColumn] =
+                &[ $( KeyColumn { name: Some($column), kind: PartKind::$kind } ),* ];
+
+            fn take_apart(&self, _parts: &mut Vec<Part>) {
+                $( self.$field.take_apart(_parts); )*
+            }
+
+            fn put_together(_parts: &mut dyn Iterator<Item = Part>) -> Option<Self> {
+                Some(Self { $( $field: Key::put_together(_parts)? ),* })
+            }
+        }
+    };
+}
+
+key_of_fields!(Machine {}:);
+key_of_fields!(PerCpu { name, cpu }: "name" Text, "cpu" Number);
+key_of_fields!(TaskKey { pid, tid, start }: "pid" Number, "tid" Number, "start" Number);
+key_of_fields!(Offspring { parent, name }: "parent_pid" Number, "parent_tid" Number, "parent_start" Number, "name" Text);
+key_of_fields!(NetKey { ns, name }: "ns" Text, "name" Text);
+key_of_fields!(SocketKey { ns, local, remote, inode }: "ns" Text, "local" Text, "remote" Text, "inode" Number);
+key_of_fields!(Pair { upper, lower }: "upper" Text, "lower" Text);
+key_of_fields!(OperationKey { device, operation }: "device" Text, "operation" Text);
+key_of_fields!(RequesterKey { on, task, cgroup }:
+    "device" Text, "operation" Text, "pid" Number, "tid" Number, "start" Number, "cgroup" Text);
+
 /// The key of a row that has not been given one.
 pub(crate) fn unset<K: Unset>() -> K {
     K::unset()
@@ -171,5 +289,52 @@ impl Unset for SocketKey {
     fn unset() -> Self {
         let none = SocketAddr::from(([0, 0, 0, 0], 0));
         Self { ns: Name::default(), local: none, remote: none, inode: 0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Takes a key apart and puts it together again.
+    fn again<K: Key + fmt::Debug>(key: &K) -> Option<K> {
+        let mut parts = Vec::new();
+        key.take_apart(&mut parts);
+        let kinds = parts.iter().map(|part| match part {
+            Part::Number(_) => PartKind::Number,
+            Part::Text(_) => PartKind::Text,
+        });
+        assert!(kinds.eq(K::COLUMNS.iter().map(|column| column.kind)), "{key:?}");
+        K::put_together(&mut parts.into_iter())
+    }
+
+    #[test]
+    fn keys_come_back_as_they_were() {
+        let task = TaskKey { pid: 7, tid: 8, start: u64::MAX };
+        let on = OperationKey { device: "sda".into(), operation: "read".into() };
+        let socket = SocketKey {
+            ns: "web".into(),
+            local: "[fe80::1%2]:443".parse().unwrap(),
+            remote: "10.0.0.1:9".parse().unwrap(),
+            inode: 3,
+        };
+        assert_eq!(again(&Machine), Some(Machine));
+        assert_eq!(again(&9_u32), Some(9));
+        assert_eq!(again(&task), Some(task));
+        assert_eq!(again(&socket), Some(socket.clone()));
+        assert_eq!(again(&PerCpu { name: "NMI".into(), cpu: 3 }), Some(PerCpu { name: "NMI".into(), cpu: 3 }));
+        let offspring = Offspring { parent: task, name: "sh\n".into() };
+        assert_eq!(again(&offspring), Some(offspring.clone()));
+        let user = RequesterKey { on, task, cgroup: "/a".into() };
+        assert_eq!(again(&user), Some(user.clone()));
+    }
+
+    #[test]
+    fn parts_that_make_no_key_are_refused() {
+        let put = |parts: Vec<Part>| u32::put_together(&mut parts.into_iter());
+        assert_eq!(put(vec![]), None);
+        assert_eq!(put(vec![Part::Text("7".into())]), None);
+        assert_eq!(put(vec![Part::Number(1 << 32)]), None);
+        assert_eq!(SocketAddr::put_together(&mut [Part::Text("nowhere".into())].into_iter()), None);
     }
 }

@@ -8,6 +8,7 @@ pub mod histogram;
 pub mod human;
 pub mod key;
 pub mod profile;
+mod report;
 pub mod rule;
 pub mod snapshot;
 pub mod topology;

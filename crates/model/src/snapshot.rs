@@ -1,9 +1,9 @@
 //! Raw counters of one instant.
 
 use crate::catalogue::{
-    BlockTables, CgroupTables, Family, KernelTables, MemoryTables, NetTables, Processor, TaskTables,
+    BlockTables, CgroupTables, EachFamily, Family, KernelTables, MemoryTables, NetTables, Processor, TaskTables,
 };
-use crate::value::Name;
+pub use crate::report::{Outcome, SourceReport};
 use serde::{Deserialize, Serialize};
 
 /// Everything read at one instant, family by family, a row per entity. Raw, so that any interval can be computed later
@@ -57,6 +57,18 @@ impl Snapshot {
         self.kernel.sort();
     }
 
+    /// Shows the rows of every family to `each`, in the catalogue's order, and then the reports of the sources.
+    pub fn each_family(&mut self, each: &mut impl EachFamily) {
+        self.processor.each_family(each);
+        self.memory.each_family(each);
+        self.block.each_family(each);
+        self.net.each_family(each);
+        self.cgroup.each_family(each);
+        self.task.each_family(each);
+        self.kernel.each_family(each);
+        each.family(&mut self.sources);
+    }
+
     /// The row of a family with this key.
     pub fn row<F: Family>(&self, key: &F::Key) -> Option<&F> {
         let rows = F::rows(self);
@@ -67,44 +79,4 @@ impl Snapshot {
     pub fn the<F: Family>(&self) -> Option<&F> {
         F::rows(self).first()
     }
-}
-
-/// How one source fared in one Snapshot.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct SourceReport {
-    /// The source's name, such as `proc/stat`.
-    pub source: Name,
-    /// What it tells, in words, for blind spots.
-    pub tells: Name,
-    /// How it fared.
-    pub outcome: Outcome,
-    /// Whether it is one that looks closer and is read only where a finding asks for it.
-    #[serde(default)]
-    pub asked: bool,
-    /// Processor time it took, nanoseconds.
-    pub cpu_ns: u64,
-    /// Wall time it took, nanoseconds.
-    pub wall_ns: u64,
-}
-
-/// How a source fared. Absent, not permitted and failed are three different things.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Outcome {
-    /// Read in full.
-    #[default]
-    Read,
-    /// This kernel or machine does not have it.
-    Absent(String),
-    /// It is there, but we may not read it, or not all of it.
-    NotPermitted {
-        /// What was refused.
-        why: String,
-        /// What would allow it.
-        remedy: String,
-    },
-    /// It is there, and reading it failed or it made no sense.
-    Failed(String),
-    /// It did not answer in time.
-    Hung(String),
 }

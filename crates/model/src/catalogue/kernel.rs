@@ -62,6 +62,13 @@ family_group! {
         text: state text "log.body" "the line";
     }
 
+    /// The sample itself, where it is one of a recording.
+    sample: Sample by host: Machine, from "whyslow record" {
+        clock: counter ns "whyslow.sample.clock" "time since boot when it was begun, suspend included (CLOCK_BOOTTIME)";
+        missed: gauge count "whyslow.sample.missed" "samples that were due since the one before, and were not taken or not kept";
+        event: state text "whyslow.sample.event" "what befell the recording since the one before";
+    }
+
     /// What observing costs.
     observer: Observer by host: Machine, from "getrusage(2)" {
         cpu_time: counter ns "process.cpu.time" "processor time of whyslow";

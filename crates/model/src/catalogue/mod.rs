@@ -28,12 +28,13 @@ pub use net::*;
 pub use processor::*;
 pub use task::*;
 
+use crate::key::{Key, KeyColumn, PartKind};
 use crate::snapshot::Snapshot;
 use crate::value::Value;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// How a metric's readings relate to one another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
     /// Only grows; what matters is the difference of two readings.
@@ -47,7 +48,7 @@ pub enum Kind {
 }
 
 /// The unit a raw reading is held in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Unit {
     /// Nanoseconds.
     #[serde(rename = "ns")]
@@ -97,6 +98,8 @@ pub struct FamilyInfo {
     pub name: &'static str,
     /// What tells its rows apart.
     pub key: &'static str,
+    /// The columns of that.
+    pub key_columns: &'static [KeyColumn],
     /// Where the kernel keeps it.
     pub source: &'static str,
     /// One sentence on what a row is.
@@ -105,13 +108,23 @@ pub struct FamilyInfo {
     pub metrics: &'static [Metric],
 }
 
+impl FamilyInfo {
+    /// Names and kinds of the columns that tell its rows apart.
+    pub fn key_columns(&self) -> impl Iterator<Item = (&'static str, PartKind)> {
+        let key = self.key;
+        self.key_columns.iter().map(move |column| (column.name.unwrap_or(key), column.kind))
+    }
+}
+
 /// A row type of the catalogue.
-pub trait Family: Default + Clone + Send + 'static {
+pub trait Family: Default + Clone + PartialEq + Send + 'static {
     /// What tells rows apart.
-    type Key: Clone + Ord + std::fmt::Display;
+    type Key: Key;
     /// The family's description.
     const INFO: FamilyInfo;
 
+    /// A row of which only the key is known.
+    fn keyed(key: Self::Key) -> Self;
     /// This row's key.
     fn key(&self) -> &Self::Key;
     /// The rows of this family in a Snapshot, sorted by key.
@@ -120,8 +133,16 @@ pub trait Family: Default + Clone + Send + 'static {
     fn rows_mut(snapshot: &mut Snapshot) -> &mut Vec<Self>;
     /// The reading of the metric at `column` of `INFO.metrics`; `None` past the end.
     fn value(&self, column: usize) -> Option<Value>;
+    /// Sets the metric at `column`. False, with nothing set, where there is none or it is of another kind.
+    fn put(&mut self, column: usize, value: Value) -> bool;
     /// Sets a counter or gauge by its name, for readers of `name value` files. False where there is no such number.
     fn set(&mut self, name: &str, value: u64) -> bool;
+}
+
+/// Does the same with every family, whatever its row type.
+pub trait EachFamily {
+    /// Does it with these rows.
+    fn family<F: Family>(&mut self, rows: &mut Vec<F>);
 }
 
 /// Every family, in the catalogue's order.
@@ -210,6 +231,30 @@ macro_rules! metric_set {
     }};
 }
 
+macro_rules! metric_put {
+    (counter, $slot:expr, $value:expr) => {
+        $crate::catalogue::metric_put!(@ Counter, $slot, $value)
+    };
+    (gauge, $slot:expr, $value:expr) => {
+        $crate::catalogue::metric_put!(@ Gauge, $slot, $value)
+    };
+    (state, $slot:expr, $value:expr) => {
+        $crate::catalogue::metric_put!(@ State, $slot, $value)
+    };
+    (histogram, $slot:expr, $value:expr) => {
+        $crate::catalogue::metric_put!(@ Histogram, $slot, $value)
+    };
+    (@ $Kind:ident, $slot:expr, $value:expr) => {
+        match $value {
+            $crate::value::Value::$Kind(value) => {
+                $slot = value;
+                true
+            }
+            _ => false,
+        }
+    };
+}
+
 /// Declares a group of families: its tables, its row types and their entries in the catalogue.
 macro_rules! family_group {
     (
@@ -244,6 +289,11 @@ macro_rules! family_group {
             pub(crate) fn sort(&mut self) {
                 $( self.$table.sort_by(|a, b| a.$key.cmp(&b.$key)); )*
             }
+
+            /// Shows every table to `each`, in the catalogue's order.
+            pub(crate) fn each_family(&mut self, each: &mut impl $crate::catalogue::EachFamily) {
+                $( each.family(&mut self.$table); )*
+            }
         }
 
         $(
@@ -277,6 +327,7 @@ macro_rules! family_group {
                 const INFO: $crate::catalogue::FamilyInfo = $crate::catalogue::FamilyInfo {
                     name: stringify!($table),
                     key: stringify!($key),
+                    key_columns: <$Key as $crate::key::Key>::COLUMNS,
                     source: $source,
                     help: concat!($($doc),+).trim_ascii(),
                     metrics: &[ $( $crate::catalogue::Metric {
@@ -287,6 +338,10 @@ macro_rules! family_group {
                         help: $help,
                     } ),* ],
                 };
+
+                fn keyed(key: $Key) -> Self {
+                    Self::new(key)
+                }
 
                 fn key(&self) -> &$Key {
                     &self.$key
@@ -309,6 +364,15 @@ macro_rules! family_group {
                     None
                 }
 
+                fn put(&mut self, column: usize, _value: $crate::value::Value) -> bool {
+                    let mut _at = 0;
+                    $(
+                        if column == _at { return $crate::catalogue::metric_put!($kind, self.$field, _value); }
+                        _at += 1;
+                    )*
+                    false
+                }
+
                 fn set(&mut self, name: &str, _value: u64) -> bool {
                     match name {
                         $( stringify!($field) => metric_set!($kind, self.$field, _value), )*
@@ -320,7 +384,7 @@ macro_rules! family_group {
     };
 }
 
-use {family_group, metric_kind, metric_set, metric_type, metric_unit};
+use {family_group, metric_kind, metric_put, metric_set, metric_type, metric_unit};
 
 #[cfg(test)]
 mod tests {
@@ -333,7 +397,9 @@ mod tests {
         for family in families() {
             assert!(families_seen.insert(family.name), "family {} twice", family.name);
             assert!(!family.help.is_empty() && !family.source.is_empty());
-            let mut seen = HashSet::new();
+            let mut seen: HashSet<_> = family.key_columns().map(|(name, _)| name).collect();
+            assert_eq!(seen.len(), family.key_columns.len(), "{}", family.name);
+            assert!(seen.insert("at"), "{}: on disk that is when a row was read", family.name);
             for m in family.metrics {
                 assert!(seen.insert(m.name), "{}.{} twice", family.name, m.name);
                 assert!(!m.help.is_empty() && !m.otel.is_empty(), "{}.{}", family.name, m.name);
@@ -350,5 +416,9 @@ mod tests {
         let column = Cpu::INFO.metrics.iter().position(|m| m.name == "user").unwrap();
         assert_eq!(row.value(column), Some(Value::Counter(7.into())));
         assert_eq!(row.value(Cpu::INFO.metrics.len()), None);
+        assert!(row.put(column, Value::Counter(8.into())));
+        assert_eq!(row.user.get(), Some(8));
+        assert!(!row.put(column, Value::Gauge(9.0.into())));
+        assert!(!row.put(Cpu::INFO.metrics.len(), Value::Counter(9.into())));
     }
 }

@@ -1,0 +1,189 @@
+//! Frames into rows.
+
+use super::value::{skip, take, text};
+use super::{CHANGE, DROP, INSERT, KEEP, Result, bitmap_length, kind_and_count};
+use crate::bytes::{Cursor, Damaged};
+use crate::schema::{Table, absent};
+use whyslow_model::key::{Part, PartKind};
+use whyslow_model::value::{Name, Value};
+
+/// Every text that frames have named so far, by its place.
+#[derive(Debug, Default)]
+pub(crate) struct Texts(Vec<Name>);
+
+/// A row of any family.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Row {
+    /// What tells it from the others.
+    pub(crate) key: Vec<Part>,
+    /// Its metrics, in the table's order.
+    pub(crate) values: Vec<Value>,
+}
+
+/// A frame taken apart.
+#[derive(Debug)]
+pub(crate) struct Frame<'a> {
+    /// Wall clock, nanoseconds since 1970.
+    pub(crate) wall_ns: i64,
+    /// Time since boot, nanoseconds.
+    pub(crate) boot_ns: u64,
+    /// What became of each table that was read.
+    pub(crate) tables: Vec<TableEdits<'a>>,
+}
+
+/// What became of one table.
+#[derive(Debug)]
+pub(crate) struct TableEdits<'a> {
+    /// Its place in the header.
+    pub(crate) table: usize,
+    /// What became of its rows, in their order; together they use every row up.
+    pub(crate) edits: Vec<Edit<'a>>,
+}
+
+/// What became of one row or several.
+#[derive(Debug)]
+pub(crate) enum Edit<'a> {
+    /// So many rows are as they were.
+    Keep(usize),
+    /// So many rows are gone.
+    Drop(usize),
+    /// The next row changed.
+    Change(Change<'a>),
+    /// A new row, told by one in which all is absent.
+    Insert(Vec<Part>, Change<'a>),
+}
+
+/// The values of a row that changed, still as the frame spells them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Change<'a> {
+    bitmap: &'a [u8],
+    values: &'a [u8],
+}
+
+impl<'a> Frame<'a> {
+    /// Takes a frame apart. `before` is the time of the one before: wall clock and since boot, zero at the first.
+    ///
+    /// # Errors
+    /// [`Damaged`] where it makes no sense; the texts may then have grown.
+    pub(crate) fn parse(bytes: &'a [u8], before: (i64, u64), tables: &[Table], texts: &mut Texts) -> Result<Self> {
+        let mut cursor = Cursor::new(bytes);
+        let wall_ns = cursor.step(before.0 as u64)? as i64;
+        let boot_ns = cursor.step(before.1)?;
+        for _ in 0..cursor.number()? {
+            texts.0.push(cursor.text()?.into());
+        }
+        let mut all = Vec::new();
+        while let Some(table) = cursor.number()?.checked_sub(1) {
+            let table = usize::try_from(table).map_err(|_| Damaged)?;
+            let edits = edits(&mut cursor, tables.get(table).ok_or(Damaged)?, &texts.0)?;
+            all.push(TableEdits { table, edits });
+        }
+        if cursor.is_at_end() { Ok(Self { wall_ns, boot_ns, tables: all }) } else { Err(Damaged) }
+    }
+}
+
+fn edits<'a>(cursor: &mut Cursor<'a>, table: &Table, texts: &[Name]) -> Result<Vec<Edit<'a>>> {
+    let mut edits = Vec::new();
+    loop {
+        let (kind, count) = kind_and_count(cursor.number()?);
+        if kind == KEEP && count == 0 {
+            return Ok(edits);
+        }
+        if kind == DROP {
+            edits.push(Edit::Drop(count));
+            continue;
+        }
+        if count > 0 {
+            edits.push(Edit::Keep(count));
+        }
+        match kind {
+            CHANGE => edits.push(Edit::Change(Change::parse(cursor, table)?)),
+            INSERT => edits.push(Edit::Insert(key(cursor, table, texts)?, Change::parse(cursor, table)?)),
+            _ => {}
+        }
+    }
+}
+
+fn key(cursor: &mut Cursor, table: &Table, texts: &[Name]) -> Result<Vec<Part>> {
+    let part = |field: &crate::schema::KeyField| {
+        let number = cursor.number()?;
+        Ok(match field.kind {
+            PartKind::Number => Part::Number(number),
+            PartKind::Text => Part::Text(text(texts, number)?.clone()),
+        })
+    };
+    table.keys.iter().map(part).collect()
+}
+
+impl<'a> Change<'a> {
+    fn parse(cursor: &mut Cursor<'a>, table: &Table) -> Result<Self> {
+        let bitmap = cursor.bytes(bitmap_length(table.metrics.len()) as u64)?;
+        let values = cursor.rest();
+        for column in set_bits(bitmap) {
+            skip(cursor, table.metrics.get(column).ok_or(Damaged)?.kind)?;
+        }
+        let length = values.len() - cursor.rest().len();
+        Ok(Self { bitmap, values: &values[..length] })
+    }
+
+    /// The change as bytes, which [`Change::of`] reads again.
+    pub(crate) fn put(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(self.bitmap);
+        out.extend_from_slice(self.values);
+    }
+
+    /// The change that stands at the cursor, which goes past it.
+    pub(crate) fn of(cursor: &mut Cursor<'a>, table: &Table) -> Result<Self> {
+        Self::parse(cursor, table)
+    }
+
+    /// Makes the change.
+    pub(crate) fn apply(&self, values: &mut [Value], texts: &Texts) -> Result<()> {
+        let mut cursor = Cursor::new(self.values);
+        for column in set_bits(self.bitmap) {
+            let value = values.get_mut(column).ok_or(Damaged)?;
+            *value = take(&mut cursor, &texts.0, value)?;
+        }
+        Ok(())
+    }
+}
+
+fn set_bits(bitmap: &[u8]) -> impl Iterator<Item = usize> {
+    let bits = |(at, byte): (usize, &u8)| {
+        let byte = *byte;
+        (0..8).filter(move |bit| byte >> bit & 1 == 1).map(move |bit| at * 8 + bit)
+    };
+    bitmap.iter().enumerate().flat_map(bits)
+}
+
+impl Row {
+    /// A row in which all is absent.
+    pub(crate) fn absent(key: Vec<Part>, table: &Table) -> Self {
+        Self { key, values: table.metrics.iter().map(|field| absent(field.kind)).collect() }
+    }
+}
+
+impl TableEdits<'_> {
+    /// Makes the edits.
+    pub(crate) fn apply(&self, rows: &mut Vec<Row>, table: &Table, texts: &Texts) -> Result<()> {
+        let mut old = std::mem::take(rows).into_iter();
+        for edit in &self.edits {
+            match edit {
+                Edit::Keep(count) if *count <= old.len() => rows.extend(old.by_ref().take(*count)),
+                Edit::Drop(count) if *count <= old.len() => old.by_ref().take(*count).for_each(drop),
+                Edit::Change(change) => {
+                    let mut row = old.next().ok_or(Damaged)?;
+                    change.apply(&mut row.values, texts)?;
+                    rows.push(row);
+                }
+                Edit::Insert(key, change) => {
+                    let mut row = Row::absent(key.clone(), table);
+                    change.apply(&mut row.values, texts)?;
+                    rows.push(row);
+                }
+                Edit::Keep(_) | Edit::Drop(_) => return Err(Damaged),
+            }
+        }
+        if old.len() == 0 { Ok(()) } else { Err(Damaged) }
+    }
+}

@@ -1,0 +1,188 @@
+//! How one value is told by the one before.
+
+use super::Result;
+use crate::bytes::{Cursor, Damaged, folded, put_number, put_step, unfolded};
+use std::collections::HashMap;
+use whyslow_model::catalogue::Kind;
+use whyslow_model::histogram::Histogram;
+use whyslow_model::value::{Counter, Gauge, Name, State, Value};
+
+/// Whole numbers beyond this are not told apart by a gauge's 53 bits.
+const EXACT: f64 = (1_u64 << 53) as f64;
+
+/// Texts by their place, as the writer has them.
+#[derive(Debug, Default)]
+pub(super) struct TextPlaces {
+    places: HashMap<Name, u64>,
+    /// Those that the reader does not know yet.
+    pub(super) new: Vec<Name>,
+}
+
+impl TextPlaces {
+    pub(super) fn place(&mut self, text: &str) -> u64 {
+        if let Some(place) = self.places.get(text) {
+            return *place;
+        }
+        let place = self.places.len() as u64;
+        let text = Name::from(text);
+        self.places.insert(text.clone(), place);
+        self.new.push(text);
+        place
+    }
+}
+
+/// Tells `now` by `before`, which is of the same kind.
+pub(super) fn put(out: &mut Vec<u8>, texts: &mut TextPlaces, before: &Value, now: &Value) {
+    match (before, now) {
+        (Value::Counter(before), Value::Counter(now)) => put_step(out, bits(*before), bits(*now)),
+        (Value::Gauge(before), Value::Gauge(now)) => put_gauge(out, *before, *now),
+        (_, Value::State(now)) => put_number(out, now.get().map_or(0, |text| 1 + texts.place(text))),
+        (Value::Histogram(before), Value::Histogram(now)) => put_histogram(out, before, now),
+        // A metric has one kind.
+        _ => {}
+    }
+}
+
+/// The value that [`put`] told by `before`.
+pub(super) fn take(cursor: &mut Cursor, texts: &[Name], before: &Value) -> Result<Value> {
+    Ok(match before {
+        Value::Counter(before) => Value::Counter(cursor.step(bits(*before))?.into()),
+        Value::Gauge(before) => Value::Gauge(take_gauge(cursor, *before)?),
+        Value::State(_) => Value::State(match cursor.number()?.checked_sub(1) {
+            Some(place) => text(texts, place)?.clone().into(),
+            None => State::default(),
+        }),
+        Value::Histogram(before) => Value::Histogram(take_histogram(cursor, before)?),
+    })
+}
+
+/// Goes past a value of this kind.
+pub(super) fn skip(cursor: &mut Cursor, kind: Kind) -> Result<()> {
+    match kind {
+        Kind::Counter | Kind::State => cursor.number().map(drop),
+        Kind::Gauge => take_gauge(cursor, Gauge::ABSENT).map(drop),
+        Kind::Histogram => take_histogram(cursor, &Histogram::default()).map(drop),
+    }
+}
+
+/// The text at this place.
+pub(super) fn text(texts: &[Name], place: u64) -> Result<&Name> {
+    usize::try_from(place).ok().and_then(|place| texts.get(place)).ok_or(Damaged)
+}
+
+/// A counter's bits; absent is one below zero, so that a counter that appears at a small value is short.
+fn bits(counter: Counter) -> u64 {
+    counter.get().unwrap_or(u64::MAX)
+}
+
+/// A whole number as twice its step from the one before, or from zero where that was none; any other level as one, and
+/// its eight bytes.
+fn put_gauge(out: &mut Vec<u8>, before: Gauge, now: Gauge) {
+    match whole(now) {
+        Some(to) => put_number(out, folded(to - whole(before).unwrap_or(0)) << 1),
+        None => {
+            out.push(1);
+            out.extend_from_slice(&now.get().unwrap_or(f64::NAN).to_le_bytes());
+        }
+    }
+}
+
+fn take_gauge(cursor: &mut Cursor, before: Gauge) -> Result<Gauge> {
+    let step = cursor.number()?;
+    if step & 1 == 0 {
+        let to = whole(before).unwrap_or(0).checked_add(unfolded(step >> 1)).ok_or(Damaged)?;
+        return Ok(Gauge::from(to as f64));
+    }
+    let level = cursor.bytes(8)?.try_into().map_err(|_| Damaged)?;
+    Ok(Gauge::from(f64::from_le_bytes(level)))
+}
+
+/// A gauge's level where it is a whole number that is held exactly; zero with a minus sign is another zero.
+fn whole(gauge: Gauge) -> Option<i64> {
+    let level = gauge.get()?;
+    (level.abs() < EXACT && level.trunc() == level && !(level == 0.0 && level.is_sign_negative()))
+        .then_some(level as i64)
+}
+
+/// Zero where it was not read. Else one more than the count of buckets that changed; each is how far it lies from the one
+/// before it, and the step of its count.
+fn put_histogram(out: &mut Vec<u8>, before: &Histogram, now: &Histogram) {
+    let Some(now) = now.buckets() else { return put_number(out, 0) };
+    let mut counts: std::collections::BTreeMap<u32, (u64, u64)> =
+        before.buckets().unwrap_or_default().iter().map(|(bucket, count)| (*bucket, (*count, 0))).collect();
+    for (bucket, count) in now {
+        counts.entry(*bucket).or_default().1 = *count;
+    }
+    counts.retain(|_, (before, now)| before != now);
+    put_number(out, 1 + counts.len() as u64);
+    let mut last = 0;
+    for (bucket, (before, now)) in counts {
+        put_number(out, u64::from(bucket - last));
+        put_step(out, before, now);
+        last = bucket;
+    }
+}
+
+fn take_histogram(cursor: &mut Cursor, before: &Histogram) -> Result<Histogram> {
+    let Some(changed) = cursor.number()?.checked_sub(1) else { return Ok(Histogram::default()) };
+    let mut counts: std::collections::BTreeMap<u32, u64> =
+        before.buckets().unwrap_or_default().iter().copied().collect();
+    let mut bucket = 0_u32;
+    for _ in 0..changed {
+        let gap = u32::try_from(cursor.number()?).map_err(|_| Damaged)?;
+        bucket = bucket.checked_add(gap).ok_or(Damaged)?;
+        let count = counts.entry(bucket).or_default();
+        *count = cursor.step(*count)?;
+    }
+    Ok(Histogram::from_counts(counts))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn again(before: Value, now: Value) -> Value {
+        let (mut out, mut places) = (Vec::new(), TextPlaces::default());
+        put(&mut out, &mut places, &before, &now);
+        let kind = match now {
+            Value::Counter(_) => Kind::Counter,
+            Value::Gauge(_) => Kind::Gauge,
+            Value::State(_) => Kind::State,
+            Value::Histogram(_) => Kind::Histogram,
+        };
+        let mut skipped = Cursor::new(&out);
+        skip(&mut skipped, kind).unwrap();
+        assert!(skipped.is_at_end());
+        take(&mut Cursor::new(&out), &places.new, &before).unwrap()
+    }
+
+    proptest! {
+        #[test]
+        fn values_come_back(a: u64, b: u64, x: f64, y: f64, text: Option<String>, p: Vec<u32>, q: Vec<u32>) {
+            let counter = |v: u64| Value::Counter(v.into());
+            prop_assert_eq!(again(counter(a), counter(b)), counter(b));
+            let gauge = |v: f64| Value::Gauge(v.into());
+            prop_assert_eq!(again(gauge(x), gauge(y)), gauge(y));
+            let whole = |v: u64| Value::Gauge(v.into());
+            prop_assert_eq!(again(whole(a), whole(b)), whole(b));
+            let state = Value::State(text.map_or_else(State::default, State::from));
+            prop_assert_eq!(again(Value::State(State::default()), state.clone()), state);
+            let histogram = |v: &[u32]| Value::Histogram(Histogram::from_values(v.iter().map(|v| u64::from(*v))));
+            prop_assert_eq!(again(histogram(&p), histogram(&q)), histogram(&q));
+        }
+    }
+
+    #[test]
+    fn absent_comes_back_as_absent_and_zero_as_zero() {
+        for (absent, zero) in [
+            (Value::Counter(Counter::ABSENT), Value::Counter(0.into())),
+            (Value::Gauge(Gauge::ABSENT), Value::Gauge(0_u64.into())),
+            (Value::State(State::default()), Value::State("".into())),
+            (Value::Histogram(Histogram::default()), Value::Histogram(Histogram::from_values([]))),
+        ] {
+            assert_eq!(again(absent.clone(), zero.clone()), zero);
+            assert_eq!(again(zero, absent.clone()), absent);
+        }
+    }
+}

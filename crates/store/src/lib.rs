@@ -1,0 +1,19 @@
+//! Recordings on disk: append, close into Parquet, read back, expire.
+//!
+//! The running end is an append-only log of what changed (`tail`), flushed every second; every ten minutes it is closed
+//! into Parquet (`segment`), which any engine reads. Tables and columns are those of the catalogue (`schema`).
+
+mod bytes;
+mod error;
+mod folder;
+mod frame;
+mod recorder;
+mod recording;
+mod schema;
+mod segment;
+mod tail;
+
+pub use error::StoreError;
+pub use recorder::{Keep, Log, Recorder};
+pub use recording::{Families, Recording, Span, Stretch};
+pub use schema::{Field, KeyField, Table, tables};

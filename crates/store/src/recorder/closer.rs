@@ -1,0 +1,74 @@
+//! The thread that closes tails, when the machine has time for it.
+
+use super::Log;
+use super::writer::Message;
+use crate::folder::Folder;
+use crate::segment::close;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::time::Duration;
+
+/// How long to wait before a tail that could not be closed is tried again.
+const AGAIN: Duration = Duration::from_secs(60);
+
+/// The closer and what it holds.
+pub(super) struct Closer {
+    pub(super) folder: Folder,
+    pub(super) log: Log,
+    pub(super) to_writer: Sender<Message>,
+}
+
+impl Closer {
+    /// Closes every tail it is given, until nobody gives it any more. One that cannot be closed is tried again, and left
+    /// for the next recorder at the end.
+    pub(super) fn run(self, tails: &Receiver<PathBuf>) {
+        give_way();
+        let mut left = Vec::new();
+        loop {
+            let next = if left.is_empty() {
+                tails.recv().map_err(|_| RecvTimeoutError::Disconnected)
+            } else {
+                tails.recv_timeout(AGAIN)
+            };
+            match next {
+                Ok(tail) => left.push(tail),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+            left.retain(|tail| !self.closes(tail));
+        }
+    }
+
+    fn closes(&self, tail: &Path) -> bool {
+        let closed = close(&self.folder, tail);
+        if let Err(error) = &closed {
+            (self.log)(&format!("cannot close {}: {error}; it stays readable", tail.display()));
+        }
+        give_back_memory();
+        // At the end the writer is gone, and nothing needs counting.
+        let _ = self.to_writer.send(Message::Closed);
+        closed.is_ok()
+    }
+}
+
+/// Lowers this thread's priority for processors and block devices: nobody waits for what it does.
+fn give_way() {
+    const LEAST_NICE: libc::c_int = 19;
+    const WHO_PROCESS: libc::c_int = 1;
+    const BEST_EFFORT_LAST: libc::c_int = (2 << 13) | 7;
+    // SAFETY: both calls take numbers only; 0 stands for the calling thread (setpriority(2), ioprio_set(2)). Where they
+    // are refused the thread goes on as it is.
+    unsafe {
+        libc::setpriority(libc::PRIO_PROCESS, 0, LEAST_NICE);
+        libc::syscall(libc::SYS_ioprio_set, WHO_PROCESS, 0, BEST_EFFORT_LAST);
+    }
+}
+
+/// Closing needs some megabytes for a moment; the C library would keep them for itself until the next time.
+fn give_back_memory() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: malloc_trim takes a number and may be called at any time.
+    unsafe {
+        libc::malloc_trim(0);
+    }
+}

@@ -1,0 +1,70 @@
+//! Closing a tail: into Parquet, and away with it.
+
+use super::gather::{Gathered, TableLog};
+use super::hour::{HourWriter, Segment};
+use super::layout::Layout;
+use crate::error::StoreError;
+use crate::folder::{Folder, Hour};
+use crate::schema::Table;
+use crate::tail::TailReader;
+use std::fs;
+use std::path::Path;
+use whyslow_model::catalogue::Kind;
+use whyslow_model::histogram::{Histogram, span};
+use whyslow_model::key::Part;
+use whyslow_model::value::{Counter, Value};
+
+/// Writes what is in a tail into the hours' files, then deletes it. May be done again after it was cut short: what is in
+/// a file already is not written twice.
+///
+/// # Errors
+/// Where a file cannot be read or written. The tail is then left as it is.
+pub(crate) fn close(folder: &Folder, tail: &Path) -> Result<(), StoreError> {
+    if let Some(mut reader) = TailReader::open(tail)? {
+        let gathered = Gathered::of(&mut reader);
+        let header = reader.header();
+        if let (Some(&start), Some(&end)) = (gathered.times.first(), gathered.times.last()) {
+            let segment = Segment { start, end, boot: header.boot.clone(), row_groups: 0 };
+            for (table, log) in header.tables.iter().zip(&gathered.tables).filter(|(_, log)| !log.is_empty()) {
+                write_table(folder, table, log, &gathered, &segment)?;
+            }
+        }
+    }
+    fs::remove_file(tail).map_err(StoreError::io(tail))
+}
+
+fn write_table(
+    folder: &Folder,
+    table: &Table,
+    log: &TableLog,
+    gathered: &Gathered,
+    segment: &Segment,
+) -> Result<(), StoreError> {
+    let hour = Hour::of(segment.start);
+    let begin =
+        |layout: &Layout| HourWriter::begin(&folder.day(&layout.name, &hour.day), hour.hour, layout, segment.clone());
+    if let Some(mut file) = begin(&Layout::of(table))? {
+        log.each_row(table, &gathered.times, &gathered.texts, |at, key, values| file.push(at, key, values))?;
+        file.finish()?;
+    }
+    for (column, metric) in table.metrics.iter().enumerate().filter(|(_, metric)| metric.kind == Kind::Histogram) {
+        let Some(mut file) = begin(&Layout::buckets(table, &metric.name))? else { continue };
+        log.each_row(table, &gathered.times, &gathered.texts, |at, key, values| match values.get(column) {
+            Some(Value::Histogram(histogram)) => buckets(&mut file, at, key, histogram),
+            _ => Ok(()),
+        })?;
+        file.finish()?;
+    }
+    Ok(())
+}
+
+/// A row for each bucket, at each of these times.
+fn buckets(file: &mut HourWriter, at: &[i64], key: &[Part], histogram: &Histogram) -> Result<(), StoreError> {
+    for at in at {
+        for (bucket, count) in histogram.buckets().unwrap_or_default() {
+            let values = [span(*bucket).0, *count].map(|number| Value::Counter(Counter::from(number)));
+            file.push(std::slice::from_ref(at), key, &values)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,225 @@
+//! One file: an hour of one table.
+
+use super::columns::Columns;
+use super::layout::{AT, Layout};
+use crate::error::StoreError;
+use crate::folder::{Folder, Hour, sync_folder};
+use parquet::basic::{Compression, ZstdLevel};
+use parquet::column::writer::ColumnCloseResult;
+use parquet::errors::{ParquetError, Result as ParquetResult};
+use parquet::file::metadata::{KeyValue, RowGroupMetaData};
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::types::{ColumnPath, Type};
+use serde::{Deserialize, Serialize};
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Key of the file's own words for what is in it.
+const SEGMENTS: &str = "whyslow.segments";
+/// Finer levels cost twice the time for 3 %.
+const LEVEL: i32 = 3;
+
+/// A segment, as each file that has rows of it names it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Segment {
+    /// When its first sample was begun, nanoseconds since 1970: its name.
+    pub(crate) start: i64,
+    /// When its last was.
+    pub(crate) end: i64,
+    /// Which boot it is of.
+    pub(crate) boot: String,
+    /// How many row groups it has in this file; they follow those of the segments before it.
+    pub(crate) row_groups: usize,
+}
+
+/// A file that is open for reading.
+pub(crate) struct HourFile {
+    path: PathBuf,
+    pub(super) reader: SerializedFileReader<File>,
+    pub(crate) segments: Vec<Segment>,
+}
+
+impl HourFile {
+    /// Opens a file. `None` where there is none.
+    ///
+    /// # Errors
+    /// Where it cannot be read, or is not a file of ours.
+    pub(crate) fn open(path: &Path) -> Result<Option<Self>, StoreError> {
+        let file = match File::open(path) {
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            other => other.map_err(StoreError::io(path))?,
+        };
+        let reader = SerializedFileReader::new(file).map_err(StoreError::parquet(path))?;
+        let words = reader.metadata().file_metadata().key_value_metadata();
+        let words = words.and_then(|all| all.iter().find(|w| w.key == SEGMENTS)).and_then(|w| w.value.as_deref());
+        let segments = words.and_then(|words| serde_json::from_str(words).ok());
+        let segments: Vec<Segment> =
+            segments.ok_or_else(|| StoreError::senseless(path, "not a recording of whyslow"))?;
+        Ok(Some(Self { path: path.to_owned(), reader, segments }))
+    }
+
+    /// What went wrong in reading it.
+    pub(super) fn error(&self) -> impl FnOnce(ParquetError) -> StoreError {
+        StoreError::parquet(&self.path)
+    }
+
+    /// The row groups of a segment.
+    pub(super) fn row_groups(&self, segment: &Segment) -> std::ops::Range<usize> {
+        let before = self.segments.iter().take_while(|s| s.start != segment.start);
+        let first = before.map(|s| s.row_groups).sum::<usize>().min(self.reader.num_row_groups());
+        first..(first + segment.row_groups).min(self.reader.num_row_groups())
+    }
+
+    fn has_columns(&self, schema: &Type) -> bool {
+        self.reader.metadata().file_metadata().schema() == schema
+    }
+}
+
+/// A file that is being written: all that was in it, and a segment more.
+pub(super) struct HourWriter {
+    path: PathBuf,
+    temporary: PathBuf,
+    writer: SerializedFileWriter<File>,
+    segments: Vec<Segment>,
+    segment: Segment,
+    columns: Columns,
+}
+
+impl HourWriter {
+    /// Begins to add a segment to the hour of a layout, in `folder`. `None` where the segment is in it already: an earlier
+    /// closing was cut short after this file.
+    pub(super) fn begin(
+        folder: &Path,
+        hour: u8,
+        layout: &Layout,
+        segment: Segment,
+    ) -> Result<Option<Self>, StoreError> {
+        make_folder(folder)?;
+        let schema = layout.schema().map_err(StoreError::parquet(folder))?;
+        let mut part = 0;
+        let (path, old) = loop {
+            let path = folder.join(file_name(hour, part));
+            match HourFile::open(&path)? {
+                Some(old) if old.segments.iter().any(|s| s.start == segment.start) => return Ok(None),
+                // Written by a whyslow whose catalogue was another.
+                Some(old) if !old.has_columns(&schema) => part += 1,
+                old => break (path, old),
+            }
+        };
+        let temporary = path.with_extension("new");
+        let file = File::create(&temporary).map_err(StoreError::io(&temporary))?;
+        let writer = SerializedFileWriter::new(file, schema, Arc::new(properties(layout)));
+        let mut writer = writer.map_err(StoreError::parquet(&temporary))?;
+        if let Some(old) = &old {
+            let source = File::open(&path).map_err(StoreError::io(&path))?;
+            copy(&mut writer, &source, old.reader.metadata().row_groups()).map_err(StoreError::parquet(&temporary))?;
+        }
+        let segments = old.map_or_else(Vec::new, |old| old.segments);
+        Ok(Some(Self { path, temporary, writer, segments, segment, columns: Columns::new(layout) }))
+    }
+
+    /// Adds rows, and writes a row group where there are enough.
+    pub(super) fn push(
+        &mut self,
+        at: &[i64],
+        key: &[whyslow_model::key::Part],
+        values: &[whyslow_model::value::Value],
+    ) -> Result<(), StoreError> {
+        self.columns.push(at, key, values);
+        if self.columns.are_full() { self.flush() } else { Ok(()) }
+    }
+
+    fn flush(&mut self) -> Result<(), StoreError> {
+        if self.columns.rows() == 0 {
+            return Ok(());
+        }
+        self.segment.row_groups += 1;
+        let group = self.writer.next_row_group();
+        group.and_then(|group| self.columns.write(group)).map_err(StoreError::parquet(&self.temporary))
+    }
+
+    /// Puts the file in place of the old one.
+    pub(super) fn finish(mut self) -> Result<(), StoreError> {
+        self.flush()?;
+        self.segments.push(self.segment.clone());
+        let words = serde_json::to_string(&self.segments).expect("plain data becomes JSON");
+        self.writer.append_key_value_metadata(KeyValue::new(SEGMENTS.to_owned(), words));
+        self.writer.finish().map_err(StoreError::parquet(&self.temporary))?;
+        self.writer.inner().sync_all().map_err(StoreError::io(&self.temporary))?;
+        fs::rename(&self.temporary, &self.path).map_err(StoreError::io(&self.path))?;
+        sync_folder(self.path.parent().unwrap_or(&self.path))
+    }
+}
+
+/// What was not finished goes: a full disk is the usual reason.
+impl Drop for HourWriter {
+    fn drop(&mut self) {
+        // It is not there any more where it was finished.
+        let _ = fs::remove_file(&self.temporary);
+    }
+}
+
+/// A folder that survives a power cut, with those above it that are ours: the table's and the recording's.
+fn make_folder(folder: &Path) -> Result<(), StoreError> {
+    if folder.is_dir() {
+        return Ok(());
+    }
+    fs::create_dir_all(folder).map_err(StoreError::io(folder))?;
+    folder.ancestors().skip(1).take(2).try_for_each(sync_folder)
+}
+
+/// The name of an hour's file; parts beyond the first are for other columns.
+fn file_name(hour: u8, part: usize) -> String {
+    if part == 0 { format!("{hour:02}.parquet") } else { format!("{hour:02}-{part}.parquet") }
+}
+
+/// Copies row groups as they are.
+fn copy(writer: &mut SerializedFileWriter<File>, from: &File, groups: &[RowGroupMetaData]) -> ParquetResult<()> {
+    for group in groups {
+        let mut copy = writer.next_row_group()?;
+        for column in group.columns() {
+            let close = ColumnCloseResult {
+                bytes_written: u64::try_from(column.compressed_size()).unwrap_or(0),
+                rows_written: u64::try_from(group.num_rows()).unwrap_or(0),
+                metadata: column.clone(),
+                bloom_filter: None,
+                column_index: None,
+                offset_index: None,
+            };
+            copy.append_column(from, close)?;
+        }
+        copy.close()?;
+    }
+    Ok(())
+}
+
+/// Plain numbers under zstd: of what was measured the smallest, and no engine is slow on it. Words are named by a
+/// dictionary. Of statistics only the times are kept, which say where to look.
+fn properties(layout: &Layout) -> WriterProperties {
+    let level = ZstdLevel::try_new(LEVEL).unwrap_or_default();
+    let texts = layout.columns.iter().filter(|column| column.holds == super::layout::Holds::Text);
+    let basic = WriterProperties::builder()
+        .set_created_by(concat!("whyslow ", env!("CARGO_PKG_VERSION")).to_owned())
+        .set_compression(Compression::ZSTD(level))
+        .set_dictionary_enabled(false)
+        .set_statistics_enabled(EnabledStatistics::None)
+        .set_column_statistics_enabled(ColumnPath::from(AT), EnabledStatistics::Chunk)
+        .set_offset_index_disabled(true)
+        .set_data_page_row_count_limit(usize::MAX)
+        .set_write_batch_size(64 << 10);
+    texts.fold(basic, |p, column| p.set_column_dictionary_enabled(ColumnPath::from(column.name.as_str()), true)).build()
+}
+
+/// The files of a table's hour: more than one where the catalogue changed meanwhile.
+pub(crate) fn hour_files(
+    folder: &Folder,
+    table: &str,
+    hour: &Hour,
+) -> impl Iterator<Item = Result<HourFile, StoreError>> + use<> {
+    let day = folder.day(table, &hour.day);
+    let hour = hour.hour;
+    (0..).map_while(move |part| HourFile::open(&day.join(file_name(hour, part))).transpose())
+}

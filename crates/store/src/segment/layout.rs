@@ -1,0 +1,116 @@
+//! The columns of a Parquet file.
+
+use crate::schema::Table;
+use parquet::basic::{LogicalType, Repetition, TimeUnit, Type as Physical};
+use parquet::errors::Result;
+use parquet::schema::types::{Type, TypePtr};
+use std::sync::Arc;
+use whyslow_model::catalogue::Kind;
+use whyslow_model::key::PartKind;
+
+/// The column that says when a row's sample was begun.
+pub(crate) const AT: &str = "at";
+/// The columns of a histogram's table.
+pub(crate) const AT_LEAST: &str = "at_least";
+pub(crate) const COUNT: &str = "count";
+
+/// What is in a column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Holds {
+    /// Nanoseconds since 1970, UTC.
+    Time,
+    /// Whole numbers; beyond 2^63 they wrap, as the kernel's own do.
+    Number,
+    /// Levels.
+    Level,
+    /// Words.
+    Text,
+}
+
+/// One column.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LayoutColumn {
+    pub(crate) name: String,
+    pub(crate) holds: Holds,
+    /// Whether every row has a value.
+    pub(crate) required: bool,
+}
+
+/// A file's name and columns.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Layout {
+    pub(crate) name: String,
+    pub(crate) columns: Vec<LayoutColumn>,
+}
+
+impl Layout {
+    /// The rows of a table.
+    pub(crate) fn of(table: &Table) -> Self {
+        let mut columns = Self::keys(table);
+        columns.extend(table.metrics.iter().map(|field| LayoutColumn {
+            name: field.name.clone(),
+            required: false,
+            holds: match field.kind {
+                Kind::Counter | Kind::Histogram => Holds::Number,
+                Kind::Gauge => Holds::Level,
+                Kind::State => Holds::Text,
+            },
+        }));
+        Self { name: table.name.clone(), columns }
+    }
+
+    /// The buckets of a table's histogram.
+    pub(crate) fn buckets(table: &Table, metric: &str) -> Self {
+        let mut columns = Self::keys(table);
+        columns.extend([AT_LEAST, COUNT].map(|name| LayoutColumn {
+            name: name.to_owned(),
+            holds: Holds::Number,
+            required: true,
+        }));
+        Self { name: buckets_name(&table.name, metric), columns }
+    }
+
+    /// When, and of what: the columns that all files of a table have in common.
+    fn keys(table: &Table) -> Vec<LayoutColumn> {
+        let at = LayoutColumn { name: AT.to_owned(), holds: Holds::Time, required: true };
+        let keys = table.keys.iter().map(|key| LayoutColumn {
+            name: key.name.clone(),
+            required: true,
+            holds: match key.kind {
+                PartKind::Number => Holds::Number,
+                PartKind::Text => Holds::Text,
+            },
+        });
+        std::iter::once(at).chain(keys).collect()
+    }
+
+    /// The same in Parquet's words.
+    pub(crate) fn schema(&self) -> Result<TypePtr> {
+        let columns = self.columns.iter().map(|column| column.schema().map(Arc::new)).collect::<Result<_>>()?;
+        Ok(Arc::new(Type::group_type_builder(&self.name).with_fields(columns).build()?))
+    }
+}
+
+/// The name of the table that has a histogram's buckets.
+pub(crate) fn buckets_name(table: &str, metric: &str) -> String {
+    format!("{table}_{metric}")
+}
+
+impl LayoutColumn {
+    fn schema(&self) -> Result<Type> {
+        let (physical, logical) = match self.holds {
+            Holds::Time => {
+                let utc = LogicalType::timestamp(true, TimeUnit::NANOS);
+                (Physical::INT64, Some(utc))
+            }
+            Holds::Number => (Physical::INT64, None),
+            Holds::Level => (Physical::DOUBLE, None),
+            Holds::Text => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
+        };
+        let repetition = if self.required { Repetition::REQUIRED } else { Repetition::OPTIONAL };
+        Type::primitive_type_builder(&self.name, physical)
+            .with_logical_type(logical)
+            .with_repetition(repetition)
+            .build()
+    }
+}

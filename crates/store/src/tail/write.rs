@@ -1,0 +1,56 @@
+//! Appending to a tail.
+
+use super::{Header, MAGIC};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::path::Path;
+use zstd::stream::write::Encoder;
+use zstd::zstd_safe::CParameter;
+
+/// Half of what a level finer costs, for a few percent in size: measured on a machine with 300 processes.
+const LEVEL: i32 = 3;
+/// How far back a repetition is looked for (2^20 bytes): some minutes of changes.
+const WINDOW_LOG: u32 = 20;
+
+/// A tail that is being written.
+pub(crate) struct TailWriter {
+    file: File,
+    compressor: Encoder<'static, Vec<u8>>,
+    /// Bytes in the file.
+    length: u64,
+}
+
+impl TailWriter {
+    /// Begins a tail, which must not be there yet.
+    pub(crate) fn create(path: &Path, header: &Header) -> io::Result<Self> {
+        let mut file = OpenOptions::new().write(true).create_new(true).open(path)?;
+        file.write_all(MAGIC)?;
+        let mut compressor = Encoder::new(Vec::new(), LEVEL)?;
+        compressor.set_parameter(CParameter::WindowLog(WINDOW_LOG))?;
+        let mut tail = Self { file, compressor, length: MAGIC.len() as u64 };
+        tail.append(&serde_json::to_vec(header)?)?;
+        Ok(tail)
+    }
+
+    /// Adds one chunk and waits until the device has it. After an error the tail is good up to the chunk before, and
+    /// nothing can be added to it any more.
+    pub(crate) fn append(&mut self, frame: &[u8]) -> io::Result<()> {
+        self.compressor.write_all(frame)?;
+        self.compressor.flush()?;
+        let data = std::mem::take(self.compressor.get_mut());
+        let length = u32::try_from(data.len()).map_err(|_| io::Error::other("a sample of 4 GiB"))?;
+        let mut chunk = Vec::with_capacity(8 + data.len());
+        chunk.extend_from_slice(&length.to_le_bytes());
+        chunk.extend_from_slice(&crc32fast::hash(&data).to_le_bytes());
+        chunk.extend_from_slice(&data);
+        self.file.write_all(&chunk)?;
+        self.file.sync_data()?;
+        self.length += chunk.len() as u64;
+        Ok(())
+    }
+
+    /// Bytes in the file.
+    pub(crate) fn length(&self) -> u64 {
+        self.length
+    }
+}

@@ -1,0 +1,131 @@
+//! Snapshots in which every metric of the catalogue has a value, or is absent, by turns.
+
+// Each test program uses a part of this.
+#![allow(dead_code)]
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use whyslow_model::catalogue::{EachFamily, Family, Kind};
+use whyslow_model::histogram::Histogram;
+use whyslow_model::key::{Key, Part, PartKind};
+use whyslow_model::snapshot::Snapshot;
+use whyslow_model::value::{State, Value};
+use whyslow_store::{Families, Keep, Recorder, Recording};
+
+pub const SECOND: u64 = 1_000_000_000;
+/// 2026-11-21 16:43:20 UTC.
+pub const START: i64 = 1_795_279_400 * SECOND as i64;
+
+/// The sample of a second: rows come, change, stay as they are and go.
+pub fn made(second: u64) -> Snapshot {
+    let mut snapshot = Snapshot {
+        wall_ns: START + (second * SECOND) as i64 + 17,
+        boot_ns: 1000 * SECOND + second * SECOND + 17,
+        ..Snapshot::default()
+    };
+    snapshot.each_family(&mut Rows { second });
+    snapshot.kernel.sample.clear();
+    snapshot.kernel.machine.iter_mut().for_each(|machine| machine.boot = "b00t".into());
+    snapshot.sort();
+    snapshot.sources.sort_by(|a, b| a.source.cmp(&b.source));
+    snapshot
+}
+
+struct Rows {
+    second: u64,
+}
+
+impl EachFamily for Rows {
+    fn family<F: Family>(&mut self, rows: &mut Vec<F>) {
+        // One family in three is read seldom, as settings are.
+        let seldom = F::INFO.name.len() % 3 == 0;
+        if seldom && self.second % 20 != 0 {
+            return;
+        }
+        let entities = if F::Key::COLUMNS.is_empty() { 1 } else { 5 };
+        for entity in 0..entities {
+            // The entity 2 comes and goes; 3 is born later.
+            let there = entity != 2 || self.second % 7 < 4;
+            if there && (entity != 3 || self.second >= 5) {
+                rows.push(row(entity, self.second));
+            }
+        }
+    }
+}
+
+fn row<F: Family>(entity: u64, second: u64) -> F {
+    let part = |(name, kind): (&str, PartKind)| match (name, kind) {
+        (_, PartKind::Number) => Part::Number(entity * 1000 + 7),
+        ("local" | "remote", _) => Part::Text(format!("10.0.0.{entity}:80").into()),
+        _ => Part::Text(format!("a \"name\",\n{entity}").into()),
+    };
+    let mut parts = F::INFO.key_columns().map(part).collect::<Vec<_>>().into_iter();
+    let mut row = F::keyed(F::Key::put_together(&mut parts).expect("a key of its parts"));
+    for (column, metric) in F::INFO.metrics.iter().enumerate() {
+        let turn = entity + column as u64;
+        // Of some entities nothing changes, and of all something is absent.
+        let now = if entity == 1 { 0 } else { second };
+        if turn % 5 != 4 {
+            row.put(column, value(metric.kind, turn, now));
+        }
+    }
+    row
+}
+
+fn value(kind: Kind, turn: u64, now: u64) -> Value {
+    match kind {
+        Kind::Counter => Value::Counter((turn * 1_000_000_007 + now * now * 12_345).into()),
+        Kind::Gauge if turn % 2 == 0 => Value::Gauge((now as f64 / 7.0).into()),
+        Kind::Gauge => Value::Gauge((turn * 4096 + now % 3).into()),
+        Kind::State => Value::State(State::from(format!("state {}", now / 4))),
+        Kind::Histogram => Value::Histogram(Histogram::from_values((0..now).map(|v| v * turn * 100))),
+    }
+}
+
+/// A folder for a test; in memory where there is such a file system, for every sample is waited for.
+pub fn folder() -> tempfile::TempDir {
+    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).expect("a folder")
+}
+
+/// The tails in a folder.
+pub fn tails(dir: &Path) -> Vec<PathBuf> {
+    let files = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
+    files.filter(|path| path.extension().is_some_and(|extension| extension == "tail")).collect()
+}
+
+/// A sample as a recording has it: without what the recorder added.
+pub fn plain(mut snapshot: Snapshot) -> Snapshot {
+    snapshot.kernel.sample.clear();
+    snapshot
+}
+
+pub fn recorder(dir: &Path, keep: Keep) -> Recorder {
+    Recorder::begin(dir, Duration::from_secs(1), keep, Arc::new(|_: &str| {})).expect("a recorder")
+}
+
+/// Records these seconds and ends the recording.
+pub fn record(dir: &Path, seconds: std::ops::Range<u64>) {
+    let mut recorder = recorder(dir, Keep::default());
+    let begun = Instant::now();
+    for second in seconds {
+        add(&mut recorder, made(second), begun + Duration::from_secs(second));
+    }
+    recorder.finish().expect("all was written");
+}
+
+/// Hands a sample over, without outrunning the disk.
+pub fn add(recorder: &mut Recorder, snapshot: Snapshot, begun: Instant) {
+    while recorder.waiting() > 30 {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    recorder.add(snapshot, begun);
+}
+
+/// Every sample in a recording.
+pub fn all(dir: &Path) -> Vec<Snapshot> {
+    let recording = Recording::open(dir).expect("a recording");
+    recording.snapshots(&recording.span(), &EVERY as &dyn Families).expect("readable")
+}
+
+pub const EVERY: fn(&str) -> bool = |_| true;

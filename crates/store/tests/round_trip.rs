@@ -1,0 +1,147 @@
+//! What is read back equals what was recorded: every metric of the catalogue, absent ones included.
+
+mod common;
+
+use common::{EVERY, START, add, all, made, plain, record, recorder, tails};
+use std::time::{Duration, Instant};
+use whyslow_model::catalogue::{Cpu, Disk, Family, LogLine, Sample};
+use whyslow_model::snapshot::Snapshot;
+use whyslow_store::{Keep, Recording};
+
+#[test]
+fn a_closed_recording_equals_what_was_recorded() {
+    let dir = common::folder();
+    record(dir.path(), 0..50);
+    assert!(tails(dir.path()).is_empty());
+    let again: Vec<Snapshot> = all(dir.path()).into_iter().map(plain).collect();
+    assert_eq!(again.len(), 50);
+    for (second, snapshot) in again.into_iter().enumerate() {
+        assert_eq!(snapshot, made(second as u64), "second {second}");
+    }
+}
+
+#[test]
+fn a_recording_that_goes_on_equals_what_was_recorded() {
+    let dir = common::folder();
+    let mut recorder = recorder(dir.path(), Keep::default());
+    for second in 0..50 {
+        add(&mut recorder, made(second), Instant::now());
+    }
+    while recorder.waiting() > 0 {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert_eq!(tails(dir.path()).len(), 1);
+    let again: Vec<Snapshot> = all(dir.path()).into_iter().map(plain).collect();
+    assert_eq!(again, (0..50).map(made).collect::<Vec<_>>());
+    recorder.finish().unwrap();
+}
+
+#[test]
+fn segments_are_cut_at_ten_minutes_and_gathered_by_the_hour() {
+    let dir = common::folder();
+    // 16:43:20 to 17:01:40: three segments, the last in another hour.
+    let mut recorder = recorder(dir.path(), Keep::default());
+    let begun = Instant::now();
+    let seconds: Vec<u64> = (0..1100).step_by(20).collect();
+    for second in &seconds {
+        add(&mut recorder, made(*second), begun + Duration::from_secs(*second));
+    }
+    recorder.finish().unwrap();
+    let recording = Recording::open(dir.path()).unwrap();
+    assert_eq!(recording.stretches().len(), 3);
+    let hours = std::fs::read_dir(dir.path().join("cpu/day=2026-11-21")).unwrap();
+    let mut hours: Vec<_> = hours.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    hours.sort();
+    assert_eq!(hours, ["16.parquet", "17.parquet"]);
+    let again: Vec<Snapshot> = all(dir.path()).into_iter().map(plain).collect();
+    assert_eq!(again, seconds.iter().map(|second| made(*second)).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_span_is_read_and_what_stood_before_it_stands_in_its_first_sample() {
+    let dir = common::folder();
+    record(dir.path(), 0..60);
+    let recording = Recording::open(dir.path()).unwrap();
+    let second = |s: i64| START + s * common::SECOND as i64;
+    let windows = recording.windows(&(second(45)..=second(50)), &EVERY).unwrap();
+    let [window] = &windows[..] else { panic!("{} windows", windows.len()) };
+    assert_eq!(window.snapshots().len(), 5);
+    let [first, .., last] = window.snapshots() else { panic!("two samples") };
+    // `cpu` was read at 40 and not since; `disk` at every sample.
+    assert_eq!((Cpu::rows(&made(45)), Cpu::rows(first)), (&[][..], Cpu::rows(&made(40))));
+    assert_eq!(Cpu::rows(last), []);
+    assert_eq!(Disk::rows(first), Disk::rows(&made(45)));
+    // What happened once does not stand.
+    assert_eq!(LogLine::rows(first), []);
+}
+
+#[test]
+fn only_what_is_wanted_is_read() {
+    let dir = common::folder();
+    record(dir.path(), 0..10);
+    let recording = Recording::open(dir.path()).unwrap();
+    let only = |family: &str| family == Cpu::INFO.name;
+    let samples = recording.snapshots(&recording.span(), &only).unwrap();
+    let expected = |second: u64| Snapshot {
+        processor: whyslow_model::catalogue::Processor { cpu: made(second).processor.cpu, ..Default::default() },
+        wall_ns: made(second).wall_ns,
+        boot_ns: made(second).boot_ns,
+        ..Snapshot::default()
+    };
+    assert_eq!(samples.into_iter().map(plain).collect::<Vec<_>>(), (0..10).map(expected).collect::<Vec<_>>());
+}
+
+#[test]
+fn what_was_missed_is_recorded_as_missed() {
+    let dir = common::folder();
+    let mut recorder = recorder(dir.path(), Keep::default());
+    let begun = Instant::now();
+    let at = |second: u64| begun + Duration::from_secs(second);
+    add(&mut recorder, made(0), at(0));
+    add(&mut recorder, made(1), at(1));
+    // Four samples that were due were not taken.
+    add(&mut recorder, made(6), at(6));
+    // Somebody sets the clock an hour back.
+    let mut back = made(7);
+    back.wall_ns -= 3600 * common::SECOND as i64;
+    add(&mut recorder, back, at(7));
+    // The machine sleeps for 100 s.
+    let mut slept = made(108);
+    slept.wall_ns -= 3600 * common::SECOND as i64;
+    add(&mut recorder, slept, at(8));
+    recorder.finish().unwrap();
+    let mut samples = all(dir.path());
+    samples.sort_by_key(|sample| sample.boot_ns);
+    let told: Vec<_> = samples
+        .iter()
+        .map(|s| s.the::<Sample>().unwrap())
+        .map(|s| (s.missed.get().unwrap(), s.event.get().unwrap_or_default()))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            (0.0, "recording began"),
+            (0.0, ""),
+            (4.0, ""),
+            (0.0, "the wall clock was set by -3600.0 s"),
+            (100.0, "the machine was suspended for 100.0 s"),
+        ]
+    );
+}
+
+#[test]
+fn two_recordings_of_one_folder_follow_one_another() {
+    let dir = common::folder();
+    record(dir.path(), 0..5);
+    record(dir.path(), 8..12);
+    let again: Vec<Snapshot> = all(dir.path()).into_iter().map(plain).collect();
+    assert_eq!(again, (0..5).chain(8..12).map(made).collect::<Vec<_>>());
+}
+
+#[test]
+fn an_empty_folder_is_no_recording() {
+    let dir = common::folder();
+    let complaint = Recording::open(dir.path()).err().unwrap().to_string();
+    assert!(complaint.ends_with("nothing was recorded here; 'whyslow record' does"), "{complaint}");
+    assert!(Recording::open(&dir.path().join("missing")).is_err());
+}
