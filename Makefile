@@ -14,7 +14,7 @@ export RUSTUP_TOOLCHAIN := stable
 endif
 
 .DEFAULT_GOAL := run
-.PHONY: run test lab bench-sense lint build build-lab install uninstall need-build need-lab need-bench clean
+.PHONY: run test lab bench-sense bench-record lint build build-lab install uninstall need-build need-lab need-bench clean
 
 run: build ## build, then say why this machine is slow
 	$(BIN)
@@ -36,6 +36,10 @@ bench-sense: need-bench build ## what observing costs, and how much it slows loa
 	cargo build --release --package whyslow-bench-sense
 	target/release/bench-sense $(BENCH)
 
+bench-record: need-bench build ## what recording costs beside sadc and atop; as root, some forty minutes
+	cargo build --release --package whyslow-bench-record
+	target/release/bench-record $(BENCH)
+
 lint: need-build ## formatting and clippy, warnings are errors
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
@@ -46,10 +50,12 @@ build: need-build
 build-lab: need-build
 	cargo build --release --package whyslow-lab
 
-install: build ## the program, its manual page and completions, under PREFIX
+install: build ## the program, its manual page, completions and service, under PREFIX
 	install -D -m 755 $(BIN) '$(DESTDIR)$(PREFIX)/bin/whyslow'
 	$(BIN) man > target/whyslow.1
 	install -D -m 644 target/whyslow.1 '$(DESTDIR)$(PREFIX)/share/man/man1/whyslow.1'
+	sed 's|/usr/local/bin|$(PREFIX)/bin|' systemd/whyslow-record.service > target/whyslow-record.service
+	install -D -m 644 target/whyslow-record.service '$(DESTDIR)$(PREFIX)/lib/systemd/system/whyslow-record.service'
 	$(BIN) completions bash > target/whyslow.bash
 	install -D -m 644 target/whyslow.bash '$(DESTDIR)$(PREFIX)/share/bash-completion/completions/whyslow'
 	$(BIN) completions zsh > target/_whyslow

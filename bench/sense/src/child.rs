@@ -22,11 +22,16 @@ impl Running {
         spawn(&mut command, program).map(Self)
     }
 
-    /// Waits for its end.
+    /// Its process number.
+    pub fn pid(&self) -> u32 {
+        self.0.id()
+    }
+
+    /// Waits for its end; whether it ended well.
     ///
     /// # Errors
     /// Where a signal came, or it takes longer than `patience`.
-    fn wait(&mut self, patience: Duration) -> Result<bool> {
+    pub fn wait(&mut self, patience: Duration) -> Result<bool> {
         let end = Instant::now() + patience;
         loop {
             if let Some(status) = self.0.try_wait()? {

@@ -1,7 +1,10 @@
 //! The command line.
 
+use crate::explain::ExplainArgs;
+use crate::export::ExportArgs;
 use crate::output::{self, Failure};
 use crate::profile::ProfileArgs;
+use crate::record::RecordArgs;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use std::process::ExitCode;
@@ -18,7 +21,9 @@ whyslow --json | jq .verdict   for a program
 whyslow --check || page-me     for a script: 1 is a bottleneck
 whyslow rules disk.saturated   what a finding means, how it is told apart
 whyslow profile --culprit -o flame.svg
-                               what the process to blame spends its time in",
+                               what the process to blame spends its time in
+whyslow record --for 1h        record everything; as a service without --for
+whyslow explain --since 8h     what happened last night",
     ),
     ("Ctrl-C", "Ends the watching early and diagnoses what there is; a second one ends the program."),
     (
@@ -34,13 +39,15 @@ whyslow profile --culprit -o flame.svg
         "Environment",
         "\
 NO_COLOR         where set and not empty, no colour but by --color always
-XDG_CONFIG_HOME  where your own rules are (default ~/.config)",
+XDG_CONFIG_HOME  where your own rules are (default ~/.config)
+XDG_STATE_HOME   where recordings of other users than root are (default ~/.local/state)",
     ),
     (
         "Files",
         "\
 /etc/whyslow/rules.d/*.toml              the machine's own rules
-$XDG_CONFIG_HOME/whyslow/rules.d/*.toml  yours",
+$XDG_CONFIG_HOME/whyslow/rules.d/*.toml  yours
+/var/lib/whyslow                         the machine's recording",
     ),
 ];
 
@@ -117,6 +124,12 @@ pub enum Command {
     },
     /// Show where the time of a process, or of the machine, goes: text, folded stacks, a flame graph
     Profile(ProfileArgs),
+    /// Record every metric to disk, once a second, until told to stop
+    Record(RecordArgs),
+    /// Say what happened over a recording: when, what, who, how bad, and what changed just before
+    Explain(ExplainArgs),
+    /// Write rows of a recording as CSV, JSON lines or Parquet
+    Export(ExportArgs),
     /// Write the completion script of a shell to standard output
     Completions {
         /// The shell
@@ -178,7 +191,7 @@ fn one_line(error: &clap::Error) -> String {
     words.join(" ")
 }
 
-/// `500ms`, `10s`, `2m`, `1h`; a bare number is seconds.
+/// `500ms`, `10s`, `2m`, `1h`, `7d`; a bare number is seconds.
 pub fn duration(text: &str) -> Result<Duration, String> {
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
@@ -187,10 +200,27 @@ pub fn duration(text: &str) -> Result<Duration, String> {
         "" | "s" => 1.0,
         "m" | "min" => 60.0,
         "h" => 3600.0,
+        "d" => 86_400.0,
         _ => return Err("not a time such as 500ms, 10s or 2m".into()),
     };
     let number: f64 = number.parse().map_err(|_| "not a time such as 500ms, 10s or 2m")?;
     Duration::try_from_secs_f64(number * size).map_err(|_| "too long".into())
+}
+
+/// `100MiB`, `1GiB`; a bare number is bytes.
+pub fn size(text: &str) -> Result<u64, String> {
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let shift = match unit {
+        "" => 0,
+        "KiB" | "K" => 10,
+        "MiB" | "M" => 20,
+        "GiB" | "G" => 30,
+        "TiB" | "T" => 40,
+        _ => return Err("not a size such as 100MiB or 1GiB".into()),
+    };
+    let number: u64 = number.parse().map_err(|_| "not a size such as 100MiB or 1GiB")?;
+    number.checked_mul(1 << shift).ok_or_else(|| "too large".into())
 }
 
 #[cfg(test)]
@@ -208,10 +238,21 @@ mod tests {
         assert_eq!(duration("10"), Ok(Duration::from_secs(10)));
         assert_eq!(duration("1.5s"), Ok(Duration::from_millis(1500)));
         assert_eq!(duration("2m"), Ok(Duration::from_secs(120)));
-        for wrong in ["", "s", "-1s", "1d", "1e9", "nan", "1.2.3", "10 s", "٣s"] {
+        assert_eq!(duration("7d"), Ok(Duration::from_secs(604_800)));
+        for wrong in ["", "s", "-1s", "1w", "1e9", "nan", "1.2.3", "10 s", "٣s"] {
             assert!(duration(wrong).is_err(), "{wrong}");
         }
         assert!(duration(&"9".repeat(400)).is_err());
+    }
+
+    #[test]
+    fn sizes_are_read() {
+        assert_eq!(size("100"), Ok(100));
+        assert_eq!(size("16MiB"), Ok(16 << 20));
+        assert_eq!(size("1G"), Ok(1 << 30));
+        for wrong in ["", "GiB", "-1", "1.5G", "1 G", "1MB", "99999999999TiB"] {
+            assert!(size(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

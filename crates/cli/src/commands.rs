@@ -1,10 +1,13 @@
 //! What each command does: a room's answer, handed to `show`.
 
 use crate::args::{self, Cli, Command, Look, Observe};
+use crate::explain;
+use crate::export;
 use crate::man;
 use crate::observe::observe;
 use crate::output::{self, Failure, print};
 use crate::profile;
+use crate::record;
 use crate::user_rules;
 use clap_complete::Shell;
 use std::process::ExitCode;
@@ -25,6 +28,9 @@ pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Some(Command::Rules { id: None }) => list_rules(look),
         Some(Command::Rules { id: Some(id) }) => explain_rule(id, look),
         Some(Command::Profile(args)) => profile::run(args, look),
+        Some(Command::Record(args)) => record::run(args, look),
+        Some(Command::Explain(args)) => explain::run(args, look),
+        Some(Command::Export(args)) => export::run(args, look),
         Some(Command::Completions { shell }) => completions(*shell),
         Some(Command::Man) => man(),
     }

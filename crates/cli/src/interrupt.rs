@@ -7,28 +7,38 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-/// Listens for SIGINT: the first is told to whoever sleeps, the second ends the program.
+/// Listens for SIGINT, or others: the first is told to whoever sleeps, the second ends the program.
 #[derive(Debug)]
 pub struct Interrupt {
     pipe: UnixStream,
 }
 
 impl Interrupt {
-    /// Starts to listen.
+    /// Starts to listen for SIGINT.
     ///
     /// # Errors
     /// Where the kernel grants no socket pair or handler.
     pub fn listen() -> io::Result<Self> {
+        Self::listen_for(&[SIGINT])
+    }
+
+    /// Starts to listen for these signals.
+    ///
+    /// # Errors
+    /// Where the kernel grants no socket pair or handler.
+    pub fn listen_for(signals: &[i32]) -> io::Result<Self> {
         let (pipe, writer) = UnixStream::pair()?;
         let caught = Arc::new(AtomicBool::new(false));
-        // The order counts: at the first signal the default action still finds the flag down.
-        signal_hook::flag::register_conditional_default(SIGINT, Arc::clone(&caught))?;
-        signal_hook::flag::register(SIGINT, caught)?;
-        signal_hook::low_level::pipe::register(SIGINT, writer)?;
+        for signal in signals {
+            // The order counts: at the first signal the default action still finds the flag down.
+            signal_hook::flag::register_conditional_default(*signal, Arc::clone(&caught))?;
+            signal_hook::flag::register(*signal, Arc::clone(&caught))?;
+            signal_hook::low_level::pipe::register(*signal, writer.try_clone()?)?;
+        }
         Ok(Self { pipe })
     }
 
-    /// Sleeps until `due`. True, at once, where SIGINT came, be it before or during the sleep.
+    /// Sleeps until `due`. True, at once, where a signal came, be it before or during the sleep.
     pub fn ends_sleep_until(&mut self, due: Instant) -> bool {
         loop {
             let left = due.saturating_duration_since(Instant::now());

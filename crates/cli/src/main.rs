@@ -2,12 +2,17 @@
 
 mod args;
 mod commands;
+mod explain;
+mod export;
 mod interrupt;
 mod man;
 mod observe;
 mod output;
 mod profile;
 mod progress;
+mod record;
+mod recordings;
+mod schedule;
 mod user_rules;
 
 use std::process::ExitCode;

@@ -4,6 +4,7 @@ use crate::args::Observe;
 use crate::interrupt::Interrupt;
 use crate::output::Failure;
 use crate::progress::Progress;
+use crate::schedule::next_multiple;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 use whyslow_model::window::Window;
@@ -66,15 +67,12 @@ impl Watch {
     }
 }
 
-/// When, after the start, the next sample is due: at every interval, and at the end. It is computed from the start, so
-/// that delays do not add up; times that passed while a sample was taken are skipped, not caught up with.
+/// When, after the start, the next sample is due: at every interval, and at the end.
 fn next_due(last: Duration, elapsed: Duration, asked: &Observe) -> Option<Duration> {
     if last >= asked.time {
         return None;
     }
-    let passed = elapsed.max(last).as_nanos() / asked.interval.as_nanos();
-    let next = asked.interval.saturating_mul(u32::try_from(passed + 1).unwrap_or(u32::MAX));
-    Some(next.min(asked.time))
+    Some(next_multiple(asked.interval, elapsed.max(last)).min(asked.time))
 }
 
 #[cfg(test)]

@@ -40,13 +40,17 @@ pub fn diagnose(window: &Window, source: Origin, book: &RuleBook) -> Diagnosis {
         closer_looks: closer::looks(window),
         // The tick samples and the scheduler measures: on a machine that does little, the two can differ either way.
         cpu_explained: facts.host_number("cpu.attributed").map(|share| share.min(1.0)),
-        cost: cost(window),
+        cost: cost(window, source),
     }
 }
 
+/// Whether somebody noticed.
+pub(crate) fn is_felt(finding: &Finding) -> bool {
+    finding.confidence >= Confidence::Medium && finding.impact >= FELT
+}
+
 fn verdict(window: &Window, facts: &Facts, findings: &[Finding]) -> Verdict {
-    let felt = |f: &Finding| f.confidence >= Confidence::Medium && f.impact >= FELT;
-    if findings.iter().any(felt) {
+    if findings.iter().any(is_felt) {
         return Verdict::Bottleneck;
     }
     let seen = ["cpu.busy", "stall.io"].iter().all(|name| facts.host_number(name).is_some());
@@ -136,9 +140,14 @@ fn span(window: &Window, source: Origin) -> Span {
     }
 }
 
-fn cost(window: &Window) -> Cost {
+/// A live window is all that was observed; a recorder has been at it for longer than the window.
+fn cost(window: &Window, source: Origin) -> Cost {
     let Some(own) = window.change::<Observer>() else { return Cost::default() };
-    let cpu_seconds = own.last().cpu_time.get().map_or(0.0, |ns| ns as f64 / 1e9);
+    let cpu_ns = match source {
+        Origin::Recording => own.grown(|o| o.cpu_time),
+        Origin::Live | Origin::Import => own.last().cpu_time.get().map(|ns| ns as f64),
+    };
+    let cpu_seconds = cpu_ns.unwrap_or(0.0) / 1e9;
     let cpus = window.the::<MachineInfo>().and_then(|m| m.processors.get()).unwrap_or(1.0);
     let all = window.seconds() * cpus;
     Cost {

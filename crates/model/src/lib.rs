@@ -4,10 +4,12 @@
 
 pub mod catalogue;
 pub mod diagnosis;
+pub mod explanation;
 pub mod histogram;
 pub mod human;
 pub mod key;
 pub mod profile;
+pub mod recording;
 mod report;
 pub mod rule;
 pub mod snapshot;

@@ -46,9 +46,22 @@ impl fmt::Debug for Counter {
     }
 }
 
-/// A level that goes up and down. Absent until set.
+/// A level that goes up and down. Absent until set; absent is `null` in JSON, which has no NaN.
 #[derive(Clone, Copy, Serialize, Deserialize)]
+#[serde(from = "Option<f64>", into = "Option<f64>")]
 pub struct Gauge(f64);
+
+impl From<Option<f64>> for Gauge {
+    fn from(level: Option<f64>) -> Self {
+        level.map_or(Self::ABSENT, Self)
+    }
+}
+
+impl From<Gauge> for Option<f64> {
+    fn from(gauge: Gauge) -> Self {
+        gauge.get()
+    }
+}
 
 /// Absent equals absent, though the sentinel is a NaN.
 impl PartialEq for Gauge {

@@ -15,7 +15,15 @@ pub fn diagnosis(diagnosis: &Diagnosis) -> String {
 /// Characters that could deceive whoever looks at it on a terminal are written as `\uXXXX`; a program reads the same
 /// text either way.
 pub fn pretty<T: Serialize>(document: &T) -> String {
-    let json = serde_json::to_string_pretty(document).expect("the model's types have string keys only");
+    safe(&serde_json::to_string_pretty(document).expect("the model's types have string keys only"))
+}
+
+/// The same on one line.
+pub fn line<T: Serialize>(document: &T) -> String {
+    safe(&serde_json::to_string(document).expect("the model's types have string keys only"))
+}
+
+fn safe(json: &str) -> String {
     let mut safe = String::with_capacity(json.len() + 1);
     for c in json.chars() {
         // A newline here is layout: within strings serde_json has escaped it.

@@ -8,4 +8,5 @@ pub mod escape;
 pub mod flame;
 mod human;
 pub mod json;
+pub mod rows;
 pub mod text;

@@ -14,6 +14,7 @@ mod segment;
 mod tail;
 
 pub use error::StoreError;
-pub use recorder::{Keep, Log, Recorder};
-pub use recording::{Families, Recording, Span, Stretch};
+pub use recorder::{Counts, Keep, Log, Recorder};
+pub use recording::{AnyRow, Families, Recording, Span, Stretch, families};
 pub use schema::{Field, KeyField, Table, tables};
+pub use segment::ParquetExport;

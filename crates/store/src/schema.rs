@@ -5,7 +5,7 @@
 //! kind, its unit or its meaning.
 
 use serde::{Deserialize, Serialize};
-use whyslow_model::catalogue::{EachFamily, Family, Kind, Unit};
+use whyslow_model::catalogue::{EachFamily, Family, FamilyInfo, Kind, Metric, Unit};
 use whyslow_model::key::PartKind;
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::value::Value;
@@ -44,10 +44,18 @@ pub struct Field {
 impl Table {
     /// The table of a family.
     pub fn of<F: Family>() -> Self {
+        Self::described(&F::INFO)
+    }
+
+    /// The table of the family that is described so.
+    pub fn described(family: &FamilyInfo) -> Self {
         let key = |(name, kind): (&str, PartKind)| KeyField { name: name.to_owned(), kind };
-        let metrics =
-            F::INFO.metrics.iter().map(|m| Field { name: m.name.to_owned(), kind: m.kind, unit: m.unit }).collect();
-        Self { name: F::INFO.name.to_owned(), keys: F::INFO.key_columns().map(key).collect(), metrics }
+        let metric = |m: &Metric| Field { name: m.name.to_owned(), kind: m.kind, unit: m.unit };
+        Self {
+            name: family.name.to_owned(),
+            keys: family.key_columns().map(key).collect(),
+            metrics: family.metrics.iter().map(metric).collect(),
+        }
     }
 }
 

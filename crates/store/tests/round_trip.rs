@@ -63,16 +63,48 @@ fn a_span_is_read_and_what_stood_before_it_stands_in_its_first_sample() {
     record(dir.path(), 0..60);
     let recording = Recording::open(dir.path()).unwrap();
     let second = |s: i64| START + s * common::SECOND as i64;
-    let windows = recording.windows(&(second(45)..=second(50)), &EVERY).unwrap();
-    let [window] = &windows[..] else { panic!("{} windows", windows.len()) };
-    assert_eq!(window.snapshots().len(), 5);
-    let [first, .., last] = window.snapshots() else { panic!("two samples") };
+    let mut windows = Vec::new();
+    let each = |window| {
+        windows.push(window);
+        true
+    };
+    recording.each_window(&(second(45)..=second(52)), Duration::from_secs(3), &EVERY, each).unwrap();
+    let spans: Vec<_> =
+        windows.iter().map(|w| (w.snapshots()[0].boot_ns / common::SECOND - 1000, w.seconds())).collect();
+    assert_eq!(
+        spans,
+        [(45, 3.0), (48, 3.0)],
+        "each begins where the one before ended, and the rest is too short for one"
+    );
+    let first = &windows[0].snapshots()[0];
+    let last = windows[0].last().unwrap();
     // `cpu` was read at 40 and not since; `disk` at every sample.
     assert_eq!((Cpu::rows(&made(45)), Cpu::rows(first)), (&[][..], Cpu::rows(&made(40))));
     assert_eq!(Cpu::rows(last), []);
+    assert_eq!(Cpu::rows(&windows[1].snapshots()[0]), Cpu::rows(&made(40)));
     assert_eq!(Disk::rows(first), Disk::rows(&made(45)));
     // What happened once does not stand.
     assert_eq!(LogLine::rows(first), []);
+}
+
+#[test]
+fn a_gap_ends_a_window_and_a_long_interval_does_not() {
+    let windows = |seconds: &[u64]| {
+        let dir = common::folder();
+        let mut recorder = recorder(dir.path(), Keep::default());
+        seconds.iter().for_each(|second| add(&mut recorder, made(*second), Instant::now()));
+        recorder.finish().unwrap();
+        let recording = Recording::open(dir.path()).unwrap();
+        let mut windows = Vec::new();
+        let each = |window: whyslow_model::window::Window| {
+            windows.push((window.snapshots()[0].boot_ns / common::SECOND - 1000, window.seconds()));
+            true
+        };
+        recording.each_window(&recording.span(), Duration::from_secs(3), &EVERY, each).unwrap();
+        windows
+    };
+    assert_eq!(windows(&[0, 1, 2, 100, 101, 102, 103]), [(0, 2.0), (100, 3.0)]);
+    assert_eq!(windows(&[0, 60, 120]), [(0, 60.0), (60, 60.0)]);
 }
 
 #[test]
@@ -110,8 +142,8 @@ fn what_was_missed_is_recorded_as_missed() {
     slept.wall_ns -= 3600 * common::SECOND as i64;
     add(&mut recorder, slept, at(8));
     recorder.finish().unwrap();
-    let mut samples = all(dir.path());
-    samples.sort_by_key(|sample| sample.boot_ns);
+    let samples = all(dir.path());
+    assert!(samples.is_sorted_by_key(|sample| sample.boot_ns), "in the order of time, though the clock was set back");
     let told: Vec<_> = samples
         .iter()
         .map(|s| s.the::<Sample>().unwrap())

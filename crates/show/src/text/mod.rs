@@ -3,11 +3,13 @@
 mod catalogue;
 mod finding;
 mod profile;
+mod recording;
 mod rules;
 mod words;
 
 pub use catalogue::metrics;
 pub use profile::profile;
+pub use recording::{explanation, recorded};
 pub use rules::{rule, rules};
 
 use crate::canvas::{Canvas, Ink, Piece, bold, dim, plain};

@@ -4,7 +4,7 @@ use super::Log;
 use super::writer::Message;
 use crate::folder::Folder;
 use crate::segment::close;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 
@@ -18,12 +18,19 @@ pub(super) struct Closer {
     pub(super) to_writer: Sender<Message>,
 }
 
+/// A tail to be closed.
+struct Tail {
+    path: PathBuf,
+    /// Whether the log knows that it could not be.
+    said: bool,
+}
+
 impl Closer {
     /// Closes every tail it is given, until nobody gives it any more. One that cannot be closed is tried again, and left
     /// for the next recorder at the end.
     pub(super) fn run(self, tails: &Receiver<PathBuf>) {
         give_way();
-        let mut left = Vec::new();
+        let mut left: Vec<Tail> = Vec::new();
         loop {
             let next = if left.is_empty() {
                 tails.recv().map_err(|_| RecvTimeoutError::Disconnected)
@@ -31,18 +38,19 @@ impl Closer {
                 tails.recv_timeout(AGAIN)
             };
             match next {
-                Ok(tail) => left.push(tail),
+                Ok(path) => left.push(Tail { path, said: false }),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
             }
-            left.retain(|tail| !self.closes(tail));
+            left.retain_mut(|tail| !self.closes(tail));
         }
     }
 
-    fn closes(&self, tail: &Path) -> bool {
-        let closed = close(&self.folder, tail);
-        if let Err(error) = &closed {
-            (self.log)(&format!("cannot close {}: {error}; it stays readable", tail.display()));
+    fn closes(&self, tail: &mut Tail) -> bool {
+        let closed = close(&self.folder, &tail.path);
+        if let (Err(error), false) = (&closed, tail.said) {
+            (self.log)(&format!("cannot close {}: {error}; it stays readable", tail.path.display()));
+            tail.said = true;
         }
         give_back_memory();
         // At the end the writer is gone, and nothing needs counting.

@@ -53,13 +53,24 @@ pub struct Recorder {
     boot: String,
     /// The clocks at the last sample that was kept.
     last: Option<Clocks>,
+    /// Samples handed over.
     samples: u64,
+    counts: Counts,
     events: Vec<String>,
     shared: Arc<Shared>,
     to_writer: Sender<Message>,
     threads: Vec<JoinHandle<()>>,
     /// Keeps other recorders out.
     _lock: File,
+}
+
+/// What became of the samples that were due.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Kept.
+    pub samples: u64,
+    /// Not taken, or not kept.
+    pub missed: u64,
 }
 
 /// The segment that is being written.
@@ -137,6 +148,7 @@ impl Recorder {
             boot: String::new(),
             last: None,
             samples: 0,
+            counts: Counts::default(),
             events: vec!["recording began".into()],
             shared,
             to_writer,
@@ -173,6 +185,8 @@ impl Recorder {
             self.send(Message::Begin { start: clocks.wall, boot: self.boot.clone() });
         }
         snapshot.kernel.sample = vec![self.sample(clocks, between)];
+        self.counts.samples += 1;
+        self.counts.missed += between.missed;
         let frame = self.encoder.encode(snapshot);
         if let Some(segment) = &mut self.segment {
             segment.bytes += frame.len();
@@ -233,11 +247,11 @@ impl Recorder {
     ///
     /// # Errors
     /// What could not be written, in words. What was written before stays readable.
-    pub fn finish(mut self) -> Result<(), String> {
+    pub fn finish(mut self) -> Result<Counts, String> {
         self.send(Message::End);
         for thread in self.threads.drain(..) {
             thread.join().map_err(|_| "a thread of the recorder panicked")?;
         }
-        lock(&self.shared.trouble).take().map_or(Ok(()), Err)
+        lock(&self.shared.trouble).take().map_or(Ok(self.counts), Err)
     }
 }

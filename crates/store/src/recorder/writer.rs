@@ -133,7 +133,7 @@ impl Writer {
         self.hand_over();
         self.shared.refused.store(true, Ordering::Relaxed);
         if !std::mem::replace(&mut self.failing, true) {
-            let what = format!("cannot record: {error}; trying again every {} s", self.pause.as_secs());
+            let what = format!("cannot record: {error}; trying again every {:?}", self.pause);
             (self.log)(&what);
             self.shared.set_trouble(Some(format!("cannot record: {error}")));
         }

@@ -1,26 +1,29 @@
 //! Reading a recording back.
 
 mod closed;
+mod each_row;
 mod rows;
 mod tail;
+mod windows;
+
+pub use each_row::{AnyRow, families};
 
 use crate::error::StoreError;
 use crate::folder::{Folder, Hour};
 use crate::segment::{Segment, hour_files};
 use crate::tail::TailReader;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
-use whyslow_model::catalogue::{Brief, EachFamily, Family, LogLine, Sample};
+use whyslow_model::catalogue::{Family, Sample};
 use whyslow_model::snapshot::Snapshot;
-use whyslow_model::window::Window;
 
 /// Times, nanoseconds since 1970.
 pub type Span = RangeInclusive<i64>;
 
-/// How long settings and inventory stand until they are read again, nanoseconds: a minute, and time to be late.
-const STANDS_NS: i64 = 75 * 1_000_000_000;
+/// As much is read at once, nanoseconds: what a busy machine says in a minute fits the memory of any.
+const SLICE_NS: i64 = 60 * 1_000_000_000;
 
 /// A folder that was recorded into, or is being.
 pub struct Recording {
@@ -35,6 +38,8 @@ pub struct Stretch {
     pub span: Span,
     /// The kernel's name for the boot.
     pub boot: String,
+    /// Time since boot at the first sample, nanoseconds.
+    clock: u64,
     place: Place,
 }
 
@@ -75,12 +80,13 @@ impl Recording {
                     stretches.push(Stretch {
                         span: segment.start..=segment.end,
                         boot: segment.boot.clone(),
+                        clock: segment.clock,
                         place: Place::Closed(hour.clone(), segment),
                     });
                 }
             }
         }
-        stretches.sort_by_key(|stretch| *stretch.span.start());
+        sort(&mut stretches);
         if stretches.is_empty() {
             return Err(StoreError::senseless(path, "nothing was recorded here; 'whyslow record' does"));
         }
@@ -94,7 +100,7 @@ impl Recording {
 
     /// From the first sample to the last.
     pub fn span(&self) -> Span {
-        let start = self.stretches.first().map_or(0, |stretch| *stretch.span.start());
+        let start = self.stretches.iter().map(|stretch| *stretch.span.start()).min().unwrap_or(0);
         let end = self.stretches.iter().map(|stretch| *stretch.span.end()).max().unwrap_or(start);
         start..=end
     }
@@ -106,32 +112,10 @@ impl Recording {
     /// Where a file cannot be read.
     pub fn snapshots(&self, span: &Span, families: &dyn Families) -> Result<Vec<Snapshot>, StoreError> {
         let mut all = Vec::new();
-        for stretch in self.stretches.iter().filter(|stretch| overlap(&stretch.span, span)) {
+        for stretch in self.stretches.iter().filter(|stretch| windows::overlap(&stretch.span, span)) {
             all.extend(self.read(stretch, span, families)?);
         }
         Ok(all)
-    }
-
-    /// The same as windows, one for each boot. What hardly changes, and was last read before the span, stands in the first
-    /// sample of each.
-    ///
-    /// # Errors
-    /// Where a file cannot be read.
-    pub fn windows(&self, span: &Span, families: &dyn Families) -> Result<Vec<Window>, StoreError> {
-        let mut windows: Vec<(&str, Vec<Snapshot>)> = Vec::new();
-        for stretch in self.stretches.iter().filter(|stretch| overlap(&stretch.span, span)) {
-            let samples = self.read(stretch, span, families)?;
-            match windows.last_mut() {
-                Some((boot, window)) if *boot == stretch.boot => window.extend(samples),
-                _ => windows.push((&stretch.boot, samples)),
-            }
-        }
-        for (boot, window) in &mut windows {
-            if let Some(first) = window.first_mut() {
-                self.settle(first, boot, families)?;
-            }
-        }
-        Ok(windows.into_iter().map(|(_, window)| Window::new(window)).collect())
     }
 
     fn read(&self, stretch: &Stretch, span: &Span, families: &dyn Families) -> Result<Vec<Snapshot>, StoreError> {
@@ -162,24 +146,16 @@ impl Recording {
         // Retention took it.
         Ok(Vec::new())
     }
-
-    /// Gives the first sample of a window the rows that stood at that time, of families it does not have itself.
-    fn settle(&self, first: &mut Snapshot, boot: &str, families: &dyn Families) -> Result<(), StoreError> {
-        let missing = missing_families(first);
-        let wanted = |family: &str| families.wants(family) && missing.contains(family);
-        let before = first.wall_ns.saturating_sub(STANDS_NS)..=first.wall_ns.saturating_sub(1);
-        let mut settled = BTreeSet::new();
-        for stretch in self.stretches.iter().rev().filter(|s| s.boot == boot && overlap(&s.span, &before)) {
-            for mut older in self.read(stretch, &before, &wanted)?.into_iter().rev() {
-                older.each_family(&mut Settle { first: &mut *first, settled: &mut settled });
-            }
-        }
-        Ok(())
-    }
 }
 
-fn overlap(a: &Span, b: &Span) -> bool {
-    a.start() <= b.end() && b.start() <= a.end()
+/// Sorts by boot, and within a boot by the time since then: the wall clock may have been set back.
+fn sort(stretches: &mut [Stretch]) {
+    let mut boots: BTreeMap<String, i64> = BTreeMap::new();
+    for stretch in stretches.iter() {
+        let first = boots.entry(stretch.boot.clone()).or_insert(i64::MAX);
+        *first = (*first).min(*stretch.span.start());
+    }
+    stretches.sort_by(|a, b| (boots[&a.boot], &a.boot, a.clock).cmp(&(boots[&b.boot], &b.boot, b.clock)));
 }
 
 /// The stretch of a tail; `None` where nothing is in it yet, or it has just been closed.
@@ -190,39 +166,9 @@ fn tail_stretch(path: &Path) -> Result<Option<Stretch>, StoreError> {
     };
     let Some(mut reader) = reader else { return Ok(None) };
     let boot = reader.header().boot.clone();
-    let span = tail::span(&mut reader);
-    Ok(span.map(|span| Stretch { span, boot, place: Place::Tail(path.to_owned()) }))
+    let extent = tail::extent(&mut reader);
+    Ok(extent.map(|(span, clock)| Stretch { span, boot, clock, place: Place::Tail(path.to_owned()) }))
 }
 
-/// The families of which a sample has no rows. What happens once does not stand: a line of the log, a process that came
-/// and went.
-fn missing_families(snapshot: &mut Snapshot) -> BTreeSet<&'static str> {
-    struct Missing(BTreeSet<&'static str>);
-    impl EachFamily for Missing {
-        fn family<F: Family>(&mut self, rows: &mut Vec<F>) {
-            if rows.is_empty() {
-                self.0.insert(F::INFO.name);
-            }
-        }
-    }
-    let mut missing = Missing(BTreeSet::new());
-    snapshot.each_family(&mut missing);
-    for event in [LogLine::INFO.name, Brief::INFO.name, Sample::INFO.name] {
-        missing.0.remove(event);
-    }
-    missing.0
-}
-
-/// Hands rows over to a sample that has none of their family.
-struct Settle<'a> {
-    first: &'a mut Snapshot,
-    settled: &'a mut BTreeSet<&'static str>,
-}
-
-impl EachFamily for Settle<'_> {
-    fn family<F: Family>(&mut self, rows: &mut Vec<F>) {
-        if !rows.is_empty() && F::rows(self.first).is_empty() && self.settled.insert(F::INFO.name) {
-            *F::rows_mut(self.first) = std::mem::take(rows);
-        }
-    }
-}
+#[cfg(test)]
+mod version_tests;

@@ -40,15 +40,16 @@ impl Tables {
     }
 }
 
-/// When the first sample of a tail was begun and when the last; `None` where there is none.
-pub(super) fn span(reader: &mut TailReader) -> Option<Span> {
+/// When the first sample of a tail was begun and when the last, and the time since boot at the first; `None` where there
+/// is none.
+pub(super) fn extent(reader: &mut TailReader) -> Option<(Span, u64)> {
     let mut tables = Tables::new(reader);
-    let mut span: Option<Span> = None;
+    let mut extent: Option<(Span, u64)> = None;
     while tables.advance(reader) {
-        let at = tables.time.0;
-        span = Some(span.map_or(at..=at, |span| *span.start()..=at));
+        let (at, clock) = tables.time;
+        extent = Some(extent.map_or((at..=at, clock), |(span, clock)| (*span.start()..=at, clock)));
     }
-    span
+    extent
 }
 
 /// The samples of a span.

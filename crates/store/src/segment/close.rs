@@ -24,7 +24,8 @@ pub(crate) fn close(folder: &Folder, tail: &Path) -> Result<(), StoreError> {
         let gathered = Gathered::of(&mut reader);
         let header = reader.header();
         if let (Some(&start), Some(&end)) = (gathered.times.first(), gathered.times.last()) {
-            let segment = Segment { start, end, boot: header.boot.clone(), row_groups: 0 };
+            let clock = gathered.clock;
+            let segment = Segment { start, end, boot: header.boot.clone(), clock, row_groups: 0 };
             for (table, log) in header.tables.iter().zip(&gathered.tables).filter(|(_, log)| !log.is_empty()) {
                 write_table(folder, table, log, &gathered, &segment)?;
             }

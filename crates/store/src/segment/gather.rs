@@ -15,6 +15,8 @@ use whyslow_model::value::Value;
 pub(super) struct Gathered {
     /// When each sample was begun.
     pub(super) times: Vec<i64>,
+    /// Time since boot at the first.
+    pub(super) clock: u64,
     /// One for each table of the tail's header.
     pub(super) tables: Vec<TableLog>,
     pub(super) texts: Texts,
@@ -48,13 +50,16 @@ impl Gathered {
     pub(super) fn of(tail: &mut TailReader) -> Self {
         let header = tail.header().clone();
         let tables = header.tables.iter().map(|_| TableLog::default()).collect();
-        let mut all = Self { times: Vec::new(), tables, texts: Texts::default() };
+        let mut all = Self { times: Vec::new(), clock: 0, tables, texts: Texts::default() };
         let mut before = (0, 0);
         while let Some(bytes) = tail.next_frame() {
             let Ok(frame) = Frame::parse(&bytes, before, &header.tables, &mut all.texts) else { break };
             before = (frame.wall_ns, frame.boot_ns);
             if all.add(&frame).is_err() {
                 break;
+            }
+            if all.times.is_empty() {
+                all.clock = frame.boot_ns;
             }
             all.times.push(frame.wall_ns);
         }

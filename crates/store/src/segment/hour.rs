@@ -31,6 +31,8 @@ pub(crate) struct Segment {
     pub(crate) end: i64,
     /// Which boot it is of.
     pub(crate) boot: String,
+    /// Time since that boot at its first sample, nanoseconds: the wall clock may have been set.
+    pub(crate) clock: u64,
     /// How many row groups it has in this file; they follow those of the segments before it.
     pub(crate) row_groups: usize,
 }
@@ -198,7 +200,7 @@ fn copy(writer: &mut SerializedFileWriter<File>, from: &File, groups: &[RowGroup
 
 /// Plain numbers under zstd: of what was measured the smallest, and no engine is slow on it. Words are named by a
 /// dictionary. Of statistics only the times are kept, which say where to look.
-fn properties(layout: &Layout) -> WriterProperties {
+pub(super) fn properties(layout: &Layout) -> WriterProperties {
     let level = ZstdLevel::try_new(LEVEL).unwrap_or_default();
     let texts = layout.columns.iter().filter(|column| column.holds == super::layout::Holds::Text);
     let basic = WriterProperties::builder()

@@ -15,12 +15,14 @@
 
 mod close;
 mod columns;
+mod export;
 mod gather;
 mod hour;
 mod layout;
 mod read;
 
 pub(crate) use close::close;
+pub use export::ParquetExport;
 pub(crate) use hour::{HourFile, Segment, hour_files};
 pub(crate) use layout::{AT_LEAST, COUNT, buckets_name};
 pub(crate) use read::{Cell, Wanted, read_rows};

@@ -40,7 +40,7 @@ impl EachFamily for Rows {
     fn family<F: Family>(&mut self, rows: &mut Vec<F>) {
         // One family in three is read seldom, as settings are.
         let seldom = F::INFO.name.len() % 3 == 0;
-        if seldom && self.second % 20 != 0 {
+        if seldom && !self.second.is_multiple_of(20) {
             return;
         }
         let entities = if F::Key::COLUMNS.is_empty() { 1 } else { 5 };
@@ -76,7 +76,7 @@ fn row<F: Family>(entity: u64, second: u64) -> F {
 fn value(kind: Kind, turn: u64, now: u64) -> Value {
     match kind {
         Kind::Counter => Value::Counter((turn * 1_000_000_007 + now * now * 12_345).into()),
-        Kind::Gauge if turn % 2 == 0 => Value::Gauge((now as f64 / 7.0).into()),
+        Kind::Gauge if turn.is_multiple_of(2) => Value::Gauge((now as f64 / 7.0).into()),
         Kind::Gauge => Value::Gauge((turn * 4096 + now % 3).into()),
         Kind::State => Value::State(State::from(format!("state {}", now / 4))),
         Kind::Histogram => Value::Histogram(Histogram::from_values((0..now).map(|v| v * turn * 100))),

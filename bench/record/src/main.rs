@@ -1,0 +1,69 @@
+//! What recording costs on this machine, beside sadc and atop in one run: processor time and bytes a sample, resident
+//! memory, wake-ups a second, at several numbers of processes.
+
+mod recorder;
+mod report;
+
+use clap::Parser;
+use recorder::{Recorder, Usage};
+use report::{Measured, Report};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+use whyslow_bench_sense::failure::{Failure, Result};
+use whyslow_bench_sense::sleepers::{Sleepers, processes_now};
+use whyslow_bench_sense::stop;
+
+/// Measures what recording costs on this machine. Needs root, and a time in which nothing else runs.
+#[derive(Parser)]
+#[command(name = "bench-record", version)]
+struct Args {
+    /// How long to measure at each number of processes; whyslow closes a segment every ten minutes
+    #[arg(long, value_name = "SECONDS", default_value = "660", value_parser = clap::value_parser!(u64).range(10..))]
+    seconds: u64,
+    /// How many processes there are to be
+    #[arg(long, value_name = "COUNTS", value_delimiter = ',', default_value = "300,1300,10000")]
+    processes: Vec<usize>,
+    /// The whyslow program; the one beside this program where it is not given
+    #[arg(long, value_name = "PATH")]
+    whyslow: Option<PathBuf>,
+    /// Write JSON
+    #[arg(long)]
+    json: bool,
+}
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    match measure(&args) {
+        Ok(report) if args.json => println!("{}", report.json()),
+        Ok(report) => print!("{report}"),
+        Err(failure) => {
+            eprintln!("bench-record: {failure}");
+            return ExitCode::FAILURE;
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+fn measure(args: &Args) -> Result<Report> {
+    /// What a recorder does at its start (whyslow loads BPF programs) is no cost of a sample.
+    const SETTLING: Duration = Duration::from_secs(15);
+    stop::catch()?;
+    let beside = || Ok(std::env::current_exe()?.with_file_name("whyslow"));
+    let whyslow = args.whyslow.clone().map_or_else(beside, Ok::<_, std::io::Error>)?;
+    let mut report = Report::default();
+    for &processes in &args.processes {
+        let _sleepers = Sleepers::up_to(processes)?;
+        let count = processes_now()?;
+        let mut recorders = Recorder::all(&whyslow)?;
+        stop::pause(SETTLING)?;
+        let before = recorders.iter().map(Recorder::usage).collect::<Result<Vec<Usage>>>()?;
+        stop::pause(Duration::from_secs(args.seconds))?;
+        for (recorder, before) in recorders.iter_mut().zip(before) {
+            let after = recorder.usage()?;
+            let at_the_end = recorder.finish()?;
+            report.measured.push(Measured::of(recorder.name(), count, args.seconds, &before, &after, at_the_end));
+        }
+    }
+    if report.measured.is_empty() { Err(Failure::new("--processes names no number")) } else { Ok(report) }
+}

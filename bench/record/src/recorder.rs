@@ -1,0 +1,118 @@
+//! The recorders, and what they have used so far.
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+use tempfile::TempDir;
+use whyslow_bench_sense::child::Running;
+use whyslow_bench_sense::failure::{Failure, Result};
+
+/// How long one may take to end: whyslow closes its last segment.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// Milliseconds of a clock tick (USER_HZ, proc(5)).
+const TICK_MS: f64 = 10.0;
+
+/// A recorder at work, once a second, in a folder of its own.
+pub struct Recorder {
+    name: &'static str,
+    running: Running,
+    folder: TempDir,
+}
+
+/// What one has used since it began.
+#[derive(Clone, Copy, Debug)]
+pub struct Usage {
+    /// Processor time, milliseconds.
+    pub cpu_ms: f64,
+    /// Bytes on disk.
+    pub bytes: u64,
+    /// Times that one of its threads, other than those that ended, went to sleep.
+    pub sleeps: u64,
+    /// Largest resident memory, bytes.
+    pub memory: u64,
+}
+
+impl Recorder {
+    /// Starts each of them.
+    ///
+    /// # Errors
+    /// Where one is not installed.
+    pub fn all(whyslow: &Path) -> Result<Vec<Self>> {
+        let whyslow = whyslow.to_str().ok_or_else(|| Failure::new("the path of whyslow is not UTF-8"))?;
+        Ok(vec![
+            Self::start("whyslow", whyslow, |folder| vec!["record".into(), "--dir".into(), folder])?,
+            Self::start("sadc -S ALL", "/usr/lib/sysstat/sadc", |folder| {
+                vec!["-S".into(), "ALL".into(), "1".into(), format!("{folder}/sa")]
+            })?,
+            Self::start("atop -w", "atop", |folder| vec!["-w".into(), format!("{folder}/atop"), "1".into()])?,
+        ])
+    }
+
+    fn start(name: &'static str, program: &str, args: impl Fn(String) -> Vec<String>) -> Result<Self> {
+        let folder = tempfile::tempdir()?;
+        let args = args(folder.path().display().to_string());
+        let args: Vec<&str> = args.iter().map(String::as_str).collect();
+        Ok(Self { name, running: Running::start(program, &args)?, folder })
+    }
+
+    /// What it is called.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// What it has used so far.
+    ///
+    /// # Errors
+    /// Where it has ended.
+    pub fn usage(&self) -> Result<Usage> {
+        let own = format!("/proc/{}", self.running.pid());
+        let stat = fs::read_to_string(format!("{own}/stat"))
+            .map_err(|e| Failure::new(format!("{} has ended: {e}", self.name)))?;
+        // The name, in parentheses, may hold anything; utime and stime are the 14th and 15th fields, 12th and 13th after it.
+        let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+        let ticks = |at: usize| fields.get(at).and_then(|field| field.parse::<f64>().ok()).unwrap_or(0.0);
+        let mut sleeps = 0;
+        for task in fs::read_dir(format!("{own}/task"))?.flatten() {
+            sleeps += number(&task.path().join("status"), "voluntary_ctxt_switches:");
+        }
+        Ok(Usage {
+            cpu_ms: (ticks(11) + ticks(12)) * TICK_MS,
+            bytes: bytes(self.folder.path())?,
+            sleeps,
+            memory: number(Path::new(&format!("{own}/status")), "VmHWM:") * 1024,
+        })
+    }
+
+    /// Ends it; the bytes it left on disk.
+    ///
+    /// # Errors
+    /// Where it does not end in time.
+    pub fn finish(&mut self) -> Result<u64> {
+        let pid = i32::try_from(self.running.pid()).map_err(|_| Failure::new("no process number"))?;
+        kill(Pid::from_raw(pid), Signal::SIGTERM).map_err(std::io::Error::from)?;
+        self.running.wait(PATIENCE)?;
+        bytes(self.folder.path())
+    }
+}
+
+/// The number behind a word in a file of lines; 0 where it is not there.
+fn number(file: &Path, word: &str) -> u64 {
+    let text = fs::read_to_string(file).unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix(word));
+    line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(0)
+}
+
+/// Bytes of all files in a folder and the folders in it. What goes away meanwhile does not count.
+fn bytes(folder: &Path) -> Result<u64> {
+    let mut sum = 0;
+    for entry in fs::read_dir(folder)?.flatten() {
+        match entry.metadata() {
+            Ok(metadata) if metadata.is_dir() => sum += bytes(&entry.path())?,
+            Ok(metadata) => sum += metadata.len(),
+            Err(_) => {}
+        }
+    }
+    Ok(sum)
+}

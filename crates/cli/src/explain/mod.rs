@@ -1,0 +1,114 @@
+//! `whyslow explain`: what happened over a recording.
+
+mod before;
+mod look;
+
+use crate::args::Look;
+use crate::output::{self, Failure, print};
+use crate::progress::Progress;
+use crate::recordings::{self, Part, around, in_words};
+use crate::user_rules;
+use clap::Args;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use whyslow_diagnose::{Lasting, RuleBook};
+use whyslow_model::catalogue::{Family, Sample};
+use whyslow_model::explanation::{Episode, Event, Explanation, SCHEMA};
+use whyslow_show::{json, text};
+use whyslow_store::{Recording, Span, StoreError};
+
+/// Which part of which recording to explain.
+#[derive(Debug, Args)]
+pub struct ExplainArgs {
+    /// A recording's folder; the same as --dir
+    #[arg(conflicts_with = "dir")]
+    recording: Option<PathBuf>,
+    #[command(flatten)]
+    part: Part,
+    /// The minutes around this moment: 03:12, '2026-11-21 03:12'
+    #[arg(long, value_name = "WHEN", conflicts_with_all = ["since", "from", "to"])]
+    at: Option<String>,
+}
+
+/// Reads the recording and says what happened.
+///
+/// # Errors
+/// Wrong usage; a recording that cannot be read.
+pub fn run(args: &ExplainArgs, look: &Look) -> Result<ExitCode, Failure> {
+    let dir = args.recording.clone().or_else(|| args.part.dir.clone());
+    let part = Part { dir, ..args.part.clone() };
+    let recording = part.open()?;
+    let span = match &args.at {
+        Some(moment) => around(moment)?,
+        None => part.span(&recording)?,
+    };
+    let folder = recordings::folder(part.dir.as_deref())?.display().to_string();
+    let explanation = explain(&recording, &span, folder).map_err(|e| Failure::usage(e.to_string()))?;
+    if explanation.samples == 0 {
+        let (start, end) = (in_words(*recording.span().start()), in_words(*recording.span().end()));
+        return Err(Failure::nothing(format!("nothing was recorded then; the recording is from {start} to {end}")));
+    }
+    print(if look.json { json::pretty(&explanation) } else { text::explanation(&explanation, &output::style(look)) })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn explain(recording: &Recording, span: &Span, folder: String) -> Result<Explanation, StoreError> {
+    let rules = user_rules::load();
+    let progress = Progress::new("explaining", "end");
+    let found = look::over(recording, span, &rules.book, &progress)?;
+    let mut explanation = Explanation {
+        schema: SCHEMA.to_owned(),
+        recording: folder,
+        start: String::new(),
+        end: String::new(),
+        samples: 0,
+        missed: 0,
+        episodes: Vec::new(),
+        events: Vec::new(),
+    };
+    befell(recording, span, &mut explanation)?;
+    for lasting in &found {
+        explanation.episodes.push(episode(recording, lasting, &found, &rules.book)?);
+    }
+    Ok(explanation)
+}
+
+/// What the recording says of itself.
+fn befell(recording: &Recording, span: &Span, explanation: &mut Explanation) -> Result<(), StoreError> {
+    let column = |name: &str| Sample::INFO.metrics.iter().position(|metric| metric.name == name);
+    let (missed, event) = (column("missed"), column("event"));
+    recording.each_row(span, Sample::INFO.name, |row| {
+        let value = |at: Option<usize>| at.and_then(|at| row.values.get(at)).cloned();
+        let at = in_words(row.at);
+        if explanation.samples == 0 {
+            explanation.start.clone_from(&at);
+        }
+        explanation.end.clone_from(&at);
+        explanation.samples += 1;
+        if let Some(whyslow_model::value::Value::Gauge(missed)) = value(missed) {
+            explanation.missed += missed.get().unwrap_or(0.0) as u64;
+        }
+        if let Some(whyslow_model::value::Value::State(words)) = value(event) {
+            explanation.events.extend(words.get().map(|what| Event { at, what: what.to_owned() }));
+        }
+        true
+    })
+}
+
+fn episode(recording: &Recording, lasting: &Lasting, all: &[Lasting], book: &RuleBook) -> Result<Episode, StoreError> {
+    let (start, end) = look::refined(recording, lasting, book)?;
+    let overlaps = all
+        .iter()
+        .filter(|other| other.key != lasting.key && other.span.0 < lasting.span.1 && lasting.span.0 < other.span.1);
+    Ok(Episode {
+        start: in_words(start),
+        end: in_words(end),
+        seconds: (end - start) as f64 / 1e9,
+        impact: lasting.impact,
+        mean_impact: lasting.mean_impact,
+        key: lasting.key.clone(),
+        overlaps: overlaps.map(|other| other.key.clone()).collect(),
+        before: before::changes(recording, start, &lasting.diagnosis, &lasting.key)?,
+        diagnosis: lasting.diagnosis.clone(),
+    })
+}

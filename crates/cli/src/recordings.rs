@@ -1,0 +1,146 @@
+//! Where recordings are, and which part of one is meant.
+
+use crate::args::duration;
+use crate::output::Failure;
+use clap::Args;
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, ToSpan, Zoned, civil};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use whyslow_store::{Recording, Span};
+
+/// What systemd makes for `StateDirectory=whyslow`.
+const OF_THE_MACHINE: &str = "/var/lib/whyslow";
+
+/// As much on either side is looked at around a moment.
+const AROUND: Duration = Duration::from_secs(300);
+
+/// Which recording, and which part of it.
+#[derive(Clone, Debug, Args)]
+pub struct Part {
+    /// The recording's folder [default: /var/lib/whyslow for root, else ~/.local/state/whyslow]
+    #[arg(long)]
+    pub dir: Option<PathBuf>,
+    /// The last so much before now: 2h, 7d
+    #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with_all = ["from", "to"])]
+    pub since: Option<Duration>,
+    /// From this time on: 03:12, '2026-11-21 03:12', 2026-11-21T03:12:00Z
+    #[arg(long, value_name = "WHEN")]
+    pub from: Option<String>,
+    /// Until this time
+    #[arg(long, value_name = "WHEN")]
+    pub to: Option<String>,
+}
+
+impl Part {
+    /// The recording.
+    ///
+    /// # Errors
+    /// Where it cannot be read.
+    pub fn open(&self) -> Result<Recording, Failure> {
+        Recording::open(&folder(self.dir.as_deref())?).map_err(|e| Failure::usage(e.to_string()))
+    }
+
+    /// The part of it that is meant: all, unless said otherwise.
+    ///
+    /// # Errors
+    /// A time that is none.
+    pub fn span(&self, recording: &Recording) -> Result<Span, Failure> {
+        let now = Zoned::now();
+        let all = recording.span();
+        let when = |text: &Option<String>, default: i64| match text {
+            Some(text) => nanoseconds(text, &now),
+            None => Ok(default),
+        };
+        let from = match self.since {
+            Some(since) => before(&now, since),
+            None => when(&self.from, *all.start())?,
+        };
+        let to = when(&self.to, *all.end())?;
+        if from > to {
+            return Err(Failure::usage("--from must come before --to"));
+        }
+        Ok(from..=to)
+    }
+}
+
+/// The minutes around a moment.
+///
+/// # Errors
+/// A time that is none.
+pub fn around(moment: &str) -> Result<Span, Failure> {
+    let at = nanoseconds(moment, &Zoned::now())?;
+    let around = i64::try_from(AROUND.as_nanos()).unwrap_or(i64::MAX);
+    Ok(at.saturating_sub(around)..=at.saturating_add(around))
+}
+
+/// A time as text, to the nanosecond (RFC 3339).
+pub fn in_words(ns: i64) -> String {
+    Timestamp::from_nanosecond(ns.into()).map_or_else(|_| ns.to_string(), |time| time.to_string())
+}
+
+fn before(now: &Zoned, time: Duration) -> i64 {
+    let now = i64::try_from(now.timestamp().as_nanosecond()).unwrap_or(i64::MAX);
+    now.saturating_sub(i64::try_from(time.as_nanos()).unwrap_or(i64::MAX))
+}
+
+/// A time with a zone; a date and time here; or a time of day, the last one there was.
+fn nanoseconds(text: &str, now: &Zoned) -> Result<i64, Failure> {
+    let zone = now.time_zone();
+    let time = parse(text, now, zone).ok_or_else(|| {
+        Failure::usage(format!("'{text}' is no time such as 03:12, '2026-11-21 03:12' or 2026-11-21T03:12:00Z"))
+    })?;
+    i64::try_from(time.as_nanosecond()).map_err(|_| Failure::usage(format!("'{text}' is too far away")))
+}
+
+fn parse(text: &str, now: &Zoned, zone: &TimeZone) -> Option<Timestamp> {
+    if let Ok(time) = text.parse::<Timestamp>() {
+        return Some(time);
+    }
+    if let Ok(time) = text.parse::<civil::Time>() {
+        let today = now.date().to_datetime(time).to_zoned(zone.clone()).ok()?;
+        let last = if today > *now { today.checked_sub(1.day()).ok()? } else { today };
+        return Some(last.timestamp());
+    }
+    Some(text.parse::<civil::DateTime>().ok()?.to_zoned(zone.clone()).ok()?.timestamp())
+}
+
+/// The folder that was asked for; else the machine's for root, and the user's own for others
+/// (XDG Base Directory Specification).
+///
+/// # Errors
+/// Where a user has no home.
+pub fn folder(asked: Option<&Path>) -> Result<PathBuf, Failure> {
+    if let Some(asked) = asked {
+        return Ok(asked.to_owned());
+    }
+    // The owner of /proc/self is the user this process acts as (proc(5)).
+    if std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0) {
+        return Ok(OF_THE_MACHINE.into());
+    }
+    let state = absolute("XDG_STATE_HOME").or_else(|| Some(absolute("HOME")?.join(".local/state")));
+    state.map(|state| state.join("whyslow")).ok_or_else(|| Failure::usage("no HOME to record into: give --dir"))
+}
+
+fn absolute(variable: &str) -> Option<PathBuf> {
+    std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_read_as_people_write_them() {
+        let now: Zoned = "2026-11-21T10:00:00+01:00[Europe/Berlin]".parse().unwrap();
+        let at = |text: &str| nanoseconds(text, &now).ok().map(in_words);
+        assert_eq!(at("2026-11-21T03:12:00Z").as_deref(), Some("2026-11-21T03:12:00Z"));
+        assert_eq!(at("2026-11-21 03:12").as_deref(), Some("2026-11-21T02:12:00Z"));
+        assert_eq!(at("03:12").as_deref(), Some("2026-11-21T02:12:00Z"));
+        assert_eq!(at("23:00:30").as_deref(), Some("2026-11-20T22:00:30Z"), "the last one there was");
+        for wrong in ["", "soon", "25:00", "2026-13-01", "9999999-01-01T00:00Z"] {
+            assert_eq!(at(wrong), None, "{wrong}");
+        }
+    }
+}

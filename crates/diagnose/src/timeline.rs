@@ -1,0 +1,146 @@
+//! Diagnoses of consecutive windows into episodes: a cause begins, lasts and ends.
+
+use crate::document::is_felt;
+use std::collections::BTreeMap;
+use whyslow_model::diagnosis::Diagnosis;
+
+/// A cause that is not found for so long has ended, nanoseconds; less is a lull.
+const LULL_NS: i64 = 15 * 1_000_000_000;
+
+/// A cause over the time it lasted.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Lasting {
+    /// The key of the finding.
+    pub key: String,
+    /// When the first window with it began and the last ended, nanoseconds since 1970.
+    pub span: (i64, i64),
+    /// The window in which it was worst.
+    pub worst_span: (i64, i64),
+    /// The impact there.
+    pub impact: f64,
+    /// The mean impact, lulls included.
+    pub mean_impact: f64,
+    /// The diagnosis of that window.
+    pub diagnosis: Diagnosis,
+}
+
+/// Puts diagnoses of consecutive windows together.
+#[derive(Debug, Default)]
+pub struct Timeline {
+    lasting: BTreeMap<String, Lasting>,
+    ended: Vec<Lasting>,
+}
+
+impl Timeline {
+    /// Adds the diagnosis of the window from the one time to the other, nanoseconds since 1970; each later than those
+    /// before.
+    pub fn add(&mut self, span: (i64, i64), diagnosis: &Diagnosis) {
+        self.end_before(span.0.saturating_sub(LULL_NS));
+        for finding in diagnosis.findings.iter().filter(|f| f.explained_by.is_none() && is_felt(f)) {
+            let key = finding.key();
+            let seconds = (span.1 - span.0) as f64 / 1e9;
+            let lasting = self.lasting.entry(key.clone()).or_insert_with(|| Lasting {
+                key,
+                span,
+                worst_span: span,
+                impact: 0.0,
+                mean_impact: 0.0,
+                diagnosis: diagnosis.clone(),
+            });
+            // Seconds lost, until the episode has ended.
+            lasting.mean_impact += finding.impact * seconds;
+            lasting.span.1 = span.1;
+            if finding.impact > lasting.impact {
+                lasting.impact = finding.impact;
+                lasting.worst_span = span;
+                lasting.diagnosis = diagnosis.clone();
+            }
+        }
+    }
+
+    /// Every cause, by the time it began.
+    pub fn finish(mut self) -> Vec<Lasting> {
+        self.end_before(i64::MAX);
+        self.ended.sort_by(|a, b| (a.span, &a.key).cmp(&(b.span, &b.key)));
+        self.ended
+    }
+
+    fn end_before(&mut self, time: i64) {
+        let ended: Vec<String> =
+            self.lasting.iter().filter(|(_, lasting)| lasting.span.1 < time).map(|(key, _)| key.clone()).collect();
+        for key in ended {
+            if let Some(mut lasting) = self.lasting.remove(&key) {
+                lasting.mean_impact /= (lasting.span.1 - lasting.span.0).max(1) as f64 / 1e9;
+                self.ended.push(lasting);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{RuleBook, diagnose};
+    use whyslow_model::diagnosis::{Confidence, Finding, Origin, Subject};
+    use whyslow_model::window::Window;
+
+    const S: i64 = 1_000_000_000;
+
+    fn finding(id: &str, impact: f64, explained_by: Option<&str>) -> Finding {
+        Finding {
+            id: id.into(),
+            subject: Subject::host(),
+            culprits: vec![],
+            impact,
+            confidence: Confidence::High,
+            summary: String::new(),
+            evidence: vec![],
+            explains: vec![],
+            explained_by: explained_by.map(str::to_owned),
+            actions: vec![],
+        }
+    }
+
+    fn timeline(windows: &[(i64, &[(&str, f64)])]) -> Vec<Lasting> {
+        let nothing = diagnose(&Window::default(), Origin::Recording, &RuleBook::built_in());
+        let mut timeline = Timeline::default();
+        for (start, findings) in windows {
+            let findings = findings.iter().map(|(id, impact)| finding(id, *impact, None)).collect();
+            let diagnosis = Diagnosis { findings, ..nothing.clone() };
+            timeline.add((start * S, (start + 10) * S), &diagnosis);
+        }
+        timeline.finish()
+    }
+
+    #[test]
+    fn a_cause_begins_lasts_and_ends() {
+        let all = timeline(&[
+            (0, &[]),
+            (10, &[("a", 0.2)]),
+            (20, &[("a", 0.6), ("b", 0.1)]),
+            (30, &[]),
+            (40, &[]),
+            (50, &[("a", 0.4)]),
+        ]);
+        let told: Vec<_> = all.iter().map(|l| (l.key.as_str(), l.span.0 / S, l.span.1 / S, l.impact)).collect();
+        assert_eq!(told, [("a@host", 10, 30, 0.6), ("b@host", 20, 30, 0.1), ("a@host", 50, 60, 0.4)]);
+        assert!((all[0].mean_impact - 0.4).abs() < 1e-9);
+        assert_eq!(all[0].worst_span, (20 * S, 30 * S));
+    }
+
+    #[test]
+    fn a_lull_is_not_an_end() {
+        let all = timeline(&[(0, &[("a", 0.5)]), (10, &[]), (20, &[("a", 0.5)])]);
+        assert_eq!(all.len(), 1);
+        assert_eq!((all[0].span.1, all[0].mean_impact), (30 * S, 10.0 / 30.0));
+    }
+
+    #[test]
+    fn what_nobody_felt_and_what_is_an_effect_is_no_episode() {
+        let nothing = diagnose(&Window::default(), Origin::Recording, &RuleBook::built_in());
+        let mut timeline = Timeline::default();
+        let findings = vec![finding("slight", 0.01, None), finding("effect", 0.9, Some("cause@host"))];
+        timeline.add((0, 10 * S), &Diagnosis { findings, ..nothing });
+        assert_eq!(timeline.finish(), []);
+    }
+}

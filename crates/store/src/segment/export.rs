@@ -1,0 +1,60 @@
+//! Rows of one family into a Parquet file of the caller's.
+
+use super::columns::Columns;
+use super::hour::properties;
+use super::layout::Layout;
+use crate::error::StoreError;
+use crate::recording::AnyRow;
+use crate::schema::Table;
+use parquet::file::writer::SerializedFileWriter;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use whyslow_model::catalogue::FamilyInfo;
+
+/// A Parquet file that is being written, with the columns that closed segments have.
+pub struct ParquetExport {
+    path: PathBuf,
+    writer: SerializedFileWriter<File>,
+    columns: Columns,
+}
+
+impl ParquetExport {
+    /// Begins the file, in place of one that is there.
+    ///
+    /// # Errors
+    /// Where it cannot be written.
+    pub fn create(path: &Path, family: &FamilyInfo) -> Result<Self, StoreError> {
+        let layout = Layout::of(&Table::described(family));
+        let file = File::create(path).map_err(StoreError::io(path))?;
+        let schema = layout.schema().map_err(StoreError::parquet(path))?;
+        let writer = SerializedFileWriter::new(file, schema, Arc::new(properties(&layout)));
+        let writer = writer.map_err(StoreError::parquet(path))?;
+        Ok(Self { path: path.to_owned(), writer, columns: Columns::new(&layout) })
+    }
+
+    /// Adds a row.
+    ///
+    /// # Errors
+    /// Where the file cannot be written.
+    pub fn push(&mut self, row: &AnyRow) -> Result<(), StoreError> {
+        self.columns.push(&[row.at], &row.key, &row.values);
+        if self.columns.are_full() { self.flush() } else { Ok(()) }
+    }
+
+    /// Ends the file. Without it, it is none.
+    ///
+    /// # Errors
+    /// Where the file cannot be written.
+    pub fn finish(mut self) -> Result<(), StoreError> {
+        if self.columns.rows() > 0 {
+            self.flush()?;
+        }
+        self.writer.close().map(drop).map_err(StoreError::parquet(&self.path))
+    }
+
+    fn flush(&mut self) -> Result<(), StoreError> {
+        let group = self.writer.next_row_group();
+        group.and_then(|group| self.columns.write(group)).map_err(StoreError::parquet(&self.path))
+    }
+}

@@ -1,0 +1,165 @@
+//! A full disk and one that turns read-only: said once, nothing is damaged, and recording goes on when it can. Needs root,
+//! to mount file systems of its own.
+
+mod common;
+
+use common::{all, folder, made, plain};
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::Path;
+use std::process::Command;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use whyslow_model::snapshot::Snapshot;
+use whyslow_store::{Keep, Recorder};
+
+/// A mounted file system, unmounted when dropped.
+struct Mounted<'a>(&'a Path);
+
+impl Drop for Mounted<'_> {
+    fn drop(&mut self) {
+        let unmounted = Command::new("umount").arg(self.0).status();
+        assert!(unmounted.is_ok_and(|status| status.success()) || std::thread::panicking());
+    }
+}
+
+fn mount<'a>(at: &'a Path, args: &[&str]) -> Mounted<'a> {
+    let mounted = Command::new("mount").args(args).arg(at).status().expect("mount(8)");
+    assert!(mounted.success(), "mount {args:?}");
+    Mounted(at)
+}
+
+/// Whether this may mount; says so where it may not.
+fn is_root() -> bool {
+    // SAFETY: geteuid takes nothing and cannot fail.
+    let root = unsafe { libc::geteuid() } == 0;
+    if !root {
+        eprintln!("skipped: needs root");
+    }
+    root
+}
+
+/// A recorder, and what it logged.
+struct Rig {
+    recorder: Recorder,
+    log: Arc<Mutex<Vec<String>>>,
+    second: u64,
+}
+
+impl Rig {
+    fn new(dir: &Path) -> Self {
+        let log: Arc<Mutex<Vec<String>>> = Arc::default();
+        let lines = log.clone();
+        let write = Arc::new(move |line: &str| lines.lock().unwrap().push(line.to_owned()));
+        let interval = Duration::from_millis(10);
+        Self { recorder: Recorder::begin(dir, interval, Keep::default(), write).unwrap(), log, second: 0 }
+    }
+
+    /// Records until the log says this, or for far too long.
+    fn record_until(&mut self, said: &str) {
+        let began = Instant::now();
+        while !self.said(said) {
+            assert!(began.elapsed() < Duration::from_secs(60), "not said: {said}; but {:?}", self.log.lock().unwrap());
+            self.record(1);
+        }
+    }
+
+    fn record(&mut self, samples: u64) {
+        for _ in 0..samples {
+            self.second += 1;
+            self.recorder.add(made(self.second), Instant::now());
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    fn said(&self, what: &str) -> bool {
+        self.log.lock().unwrap().iter().any(|line| line.contains(what))
+    }
+}
+
+/// Whether these are samples as they were made, in order; and how many.
+fn sound(dir: &Path) -> usize {
+    let read: Vec<Snapshot> = all(dir).into_iter().map(plain).collect();
+    assert!(read.is_sorted_by_key(|sample| sample.boot_ns));
+    for sample in &read {
+        let second = sample.boot_ns / common::SECOND - 1000;
+        assert!(*sample == made(second), "sample {second}");
+    }
+    read.len()
+}
+
+#[test]
+fn a_full_disk_is_said_once_and_recording_goes_on_when_there_is_space() {
+    if !is_root() {
+        return;
+    }
+    let dir = folder();
+    let _mounted = mount(dir.path(), &["-t", "tmpfs", "-o", "size=8m", "wsl-record-full"]);
+    let recording = dir.path().join("recording");
+    let mut rig = Rig::new(&recording);
+    rig.record(20);
+
+    let filler = dir.path().join("filler");
+    let mut file = File::create(&filler).unwrap();
+    while file.write_all(&[0; 4096]).is_ok() {}
+    rig.record_until("nothing is recorded until there is more");
+    rig.record(20);
+    let mut lines = rig.log.lock().unwrap().clone();
+    let said = lines.len();
+    lines.sort();
+    lines.dedup();
+    assert!(lines.len() == said && said <= 3, "said over and over: {lines:?}");
+
+    fs::remove_file(filler).unwrap();
+    drop(file);
+    rig.record_until("there is space again");
+    let before = rig.second;
+    rig.record(20);
+    while rig.recorder.waiting() > 0 {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let counts = rig.recorder.finish().unwrap();
+    assert!(counts.missed >= 20);
+    assert!(sound(&recording) >= 30);
+    let last = all(&recording).last().unwrap().boot_ns / common::SECOND - 1000;
+    assert!(last > before, "recorded up to {last}");
+}
+
+#[test]
+fn a_file_system_that_turns_read_only_loses_nothing_that_was_written() {
+    if !is_root() {
+        return;
+    }
+    let (dir, image) = (folder(), folder());
+    let image = image.path().join("ext4");
+    File::create(&image).unwrap().set_len(32 << 20).unwrap();
+    let mut mkfs = Command::new("mkfs.ext4");
+    mkfs.args(["-q", "-F"]).arg(&image).env("PATH", "/usr/sbin:/sbin:/usr/bin:/bin");
+    assert!(mkfs.status().expect("mkfs.ext4 of e2fsprogs").success());
+    let image = image.to_str().unwrap();
+    let before = {
+        let _mounted = mount(dir.path(), &["-o", "loop,errors=remount-ro", image]);
+        let mut rig = Rig::new(dir.path());
+        rig.record(20);
+        while rig.recorder.waiting() > 0 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let before = sound(dir.path());
+        assert_eq!(before, 20);
+        // What ext4 does after an error of the device (ext4(5), `abort`).
+        let aborted = Command::new("mount").args(["-o", "remount,abort"]).arg(dir.path()).status().unwrap();
+        assert!(aborted.success());
+        rig.record_until("cannot record: ");
+        rig.record(20);
+        assert!(rig.recorder.finish().is_err());
+        before
+    };
+    // As the machine does when it starts again.
+    let checked = Command::new("e2fsck").args(["-fy", image]).env("PATH", "/usr/sbin:/sbin:/usr/bin:/bin").output();
+    assert!(checked.is_ok());
+    let _mounted = mount(dir.path(), &["-o", "loop", image]);
+    assert!(sound(dir.path()) >= before);
+    common::recorder(dir.path(), Keep::default()).finish().unwrap();
+    assert!(sound(dir.path()) >= before);
+    assert!(common::tails(dir.path()).is_empty());
+}

@@ -1,0 +1,228 @@
+//! `whyslow explain` and `whyslow export` on a recording of known physics.
+
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use whyslow_model::catalogue::{Cpu, MachineInfo, Pressure, Process, Setting, System};
+use whyslow_model::explanation::{Episode, Explanation};
+use whyslow_model::key::{Machine, TaskKey};
+use whyslow_model::snapshot::Snapshot;
+use whyslow_store::{Keep, Recorder};
+
+const SECOND: u64 = 1_000_000_000;
+/// 2026-11-21 16:43:20 UTC: a segment ends at 400 s.
+const START: i64 = 1_795_279_400 * SECOND as i64;
+const LENGTH: u64 = 480;
+/// When there is more work than processors, and who brings it. The second goes on over the end of a segment.
+const BUSY: [(std::ops::Range<u64>, &str); 2] = [(127..183, "spin"), (371..434, "batch")];
+
+/// How many seconds of being busy there were before `t`.
+fn busy_seconds(t: u64) -> u64 {
+    BUSY.iter().map(|(span, _)| t.clamp(span.start, span.end) - span.start).sum()
+}
+
+/// A machine of two processors that is idle, but for the times when it is busy.
+fn sample(t: u64) -> Snapshot {
+    let mut s = Snapshot { boot_ns: (1000 + t) * SECOND, wall_ns: START + (t * SECOND) as i64, ..Snapshot::default() };
+    let busy = busy_seconds(t);
+    for cpu in 0..2 {
+        s.processor.cpu.push(Cpu {
+            user: (busy * SECOND).into(),
+            system: 0.into(),
+            idle: ((t - busy) * SECOND).into(),
+            iowait: 0.into(),
+            ..Cpu::new(cpu)
+        });
+    }
+    s.processor.pressure.push(Pressure {
+        cpu_some: (busy * SECOND * 98 / 100).into(),
+        memory_some: 0.into(),
+        io_some: 0.into(),
+        ..Pressure::new(Machine)
+    });
+    s.processor.system.push(System { blocked: 0.0.into(), ..System::new(Machine) });
+    s.task.process.push(process(1, "init", 1, 0));
+    for (span, name) in BUSY.iter().filter(|(span, _)| span.contains(&t) || span.end == t) {
+        for pid in 0..6 {
+            let start = (1000 + span.start) * 100;
+            s.task.process.push(process(span.start as u32 * 10 + pid, name, start, t - span.start));
+        }
+    }
+    if t.is_multiple_of(60) {
+        let swappiness = if t < 360 { "60" } else { "10" };
+        let setting = Setting { value: swappiness.into(), ..Setting::new("vm.swappiness".into()) };
+        s.kernel.setting.push(setting);
+        let machine = MachineInfo { name: "known".into(), boot: "b00t".into(), ..MachineInfo::new(Machine) };
+        s.kernel.machine.push(machine);
+    }
+    s.sort();
+    s
+}
+
+/// A process that has shared two processors with five others for so many seconds.
+fn process(pid: u32, name: &str, start: u64, seconds: u64) -> Process {
+    Process {
+        command: name.into(),
+        state: "R".into(),
+        user: (seconds * SECOND / 3).into(),
+        system: 0.into(),
+        run_delay: (seconds * SECOND * 2 / 3).into(),
+        nice: 0.0.into(),
+        threads: 1.0.into(),
+        kernel_thread: 0.0.into(),
+        ..Process::new(TaskKey { pid, tid: pid, start })
+    }
+}
+
+fn record(dir: &Path) {
+    let log = Arc::new(|line: &str| panic!("{line}"));
+    let mut recorder = Recorder::begin(dir, Duration::from_secs(1), Keep::default(), log).unwrap();
+    let begun = Instant::now();
+    for t in 0..LENGTH {
+        while recorder.waiting() > 30 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        recorder.add(sample(t), begun + Duration::from_secs(t));
+    }
+    assert_eq!(recorder.finish().unwrap().samples, LENGTH);
+}
+
+fn folder() -> tempfile::TempDir {
+    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
+}
+
+fn run(dir: &Path, command: &str, args: &[&str]) -> Output {
+    let config = tempfile::tempdir().unwrap();
+    let mut whyslow = Command::new(env!("CARGO_BIN_EXE_whyslow"));
+    whyslow.arg(command).arg("--dir").arg(dir).args(args);
+    whyslow.env("XDG_CONFIG_HOME", config.path()).env("TZ", "UTC").stdin(Stdio::null()).output().unwrap()
+}
+
+/// Seconds from the start of the recording.
+fn second(time: &str) -> f64 {
+    let time = time.strip_prefix("2026-11-21T").and_then(|time| time.strip_suffix('Z')).expect(time);
+    let parts: Vec<f64> = time.split(':').map(|part| part.parse().unwrap()).collect();
+    (parts[0] * 60.0 + parts[1]) * 60.0 + parts[2] - ((16.0 * 60.0 + 43.0) * 60.0 + 20.0)
+}
+
+fn explained(dir: &Path, args: &[&str]) -> Explanation {
+    let out = run(dir, "explain", &[&["--json"], args].concat());
+    assert_eq!(out.status.code(), Some(0), "{}", String::from_utf8_lossy(&out.stderr));
+    serde_json::from_slice(&out.stdout).expect("an explanation")
+}
+
+fn assert_is(episode: &Episode, span: &std::ops::Range<u64>, culprit: &str) {
+    assert_eq!(episode.key, "cpu.saturated@host");
+    assert!((second(&episode.start) - span.start as f64).abs() <= 3.0, "{} is not {}", episode.start, span.start);
+    assert!((second(&episode.end) - span.end as f64).abs() <= 3.0, "{} is not {}", episode.end, span.end);
+    assert_eq!(episode.diagnosis.findings[0].culprits[0].name, culprit);
+    assert!(episode.before.iter().any(|event| event.what.starts_with(&format!("process {culprit} ["))), "{episode:?}");
+}
+
+#[test]
+fn causes_are_found_with_their_times_and_what_came_before() {
+    let dir = folder();
+    record(dir.path());
+    let all = explained(dir.path(), &[]);
+    assert_eq!((all.samples, all.missed), (LENGTH, 0));
+    let [first, second] = &all.episodes[..] else { panic!("{:#?}", all.episodes) };
+    assert_is(first, &BUSY[0].0, BUSY[0].1);
+    assert_is(second, &BUSY[1].0, BUSY[1].1);
+    let set = |episode: &Episode| episode.before.iter().any(|event| event.what.contains("was 60, is 10"));
+    assert_eq!((set(first), set(second)), (false, true));
+    assert_eq!(second.diagnosis.host.name.as_deref(), Some("known"), "what is read once a minute stands until then");
+    assert_eq!(all.events[0].what, "recording began");
+
+    let part = explained(dir.path(), &["--from", "2026-11-21 16:44", "--to", "2026-11-21T16:47:00Z"]);
+    assert_eq!(part.episodes.len(), 1);
+    assert_is(&part.episodes[0], &BUSY[0].0, BUSY[0].1);
+
+    let quiet = explained(dir.path(), &["--to", "2026-11-21 16:45"]);
+    assert_eq!((quiet.episodes.len(), quiet.samples), (0, 101));
+
+    let text = run(dir.path(), "explain", &[]);
+    let text = String::from_utf8(text.stdout).unwrap();
+    assert!(text.contains("2 causes of time lost") && text.contains("vm.swappiness"), "{text}");
+}
+
+#[test]
+fn what_was_not_recorded_is_said() {
+    let dir = folder();
+    record(dir.path());
+    let out = run(dir.path(), "explain", &["--at", "2020-01-01 03:12"]);
+    assert_eq!(out.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&out.stderr).contains("nothing was recorded then"));
+    for wrong in [&["--at", "soon"][..], &["--since", "2h", "--from", "03:00"], &["--from", "17:00", "--to", "16:00"]] {
+        let out = run(dir.path(), "explain", wrong);
+        assert_eq!(out.status.code(), Some(2), "{wrong:?}");
+        assert_eq!(String::from_utf8_lossy(&out.stderr).lines().count(), 1, "{wrong:?}");
+    }
+}
+
+#[test]
+fn rows_are_exported_in_every_format() {
+    let dir = folder();
+    record(dir.path());
+    let span = ["--from", "2026-11-21 16:45:00", "--to", "2026-11-21 16:45:01"];
+    let csv = run(dir.path(), "export", &[&["cpu"], &span[..]].concat());
+    let csv = String::from_utf8(csv.stdout).unwrap();
+    let lines: Vec<&str> = csv.lines().collect();
+    assert!(lines[0].starts_with("at,cpu,user,nice,system,"), "{}", lines[0]);
+    assert_eq!(lines.len(), 5, "two processors, two samples, a header");
+    assert!(lines[1].starts_with("2026-11-21T16:45:00Z,0,0,,0,"), "{}", lines[1]);
+
+    let json = run(dir.path(), "export", &[&["cpu", "--json"], &span[..]].concat());
+    let rows: Vec<serde_json::Value> =
+        String::from_utf8(json.stdout).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(rows.len(), 4);
+    assert_eq!((rows[1]["cpu"].as_u64(), rows[1]["idle"].as_u64()), (Some(1), Some(100 * SECOND)));
+    assert!(rows[1]["nice"].is_null(), "absent is not zero");
+
+    let file = dir.path().join("cpu.parquet");
+    let out = run(dir.path(), "export", &[&["cpu", "-o", file.to_str().unwrap()], &span[..]].concat());
+    assert_eq!(out.status.code(), Some(0), "{}", String::from_utf8_lossy(&out.stderr));
+    assert!(std::fs::read(file).unwrap().starts_with(b"PAR1"));
+
+    for wrong in [&["no_such_family"][..], &["cpu", "--format", "parquet"]] {
+        assert_eq!(run(dir.path(), "export", wrong).status.code(), Some(2), "{wrong:?}");
+    }
+}
+
+/// What the engines that docs/recording.md names make of the files, where python3 has them.
+#[test]
+fn other_engines_read_the_same_numbers() {
+    let dir = folder();
+    record(dir.path());
+    let growth = |t: u64| busy_seconds(t) * SECOND;
+    let expected = (growth(LENGTH - 1) - growth(0)).to_string();
+    let files = dir.path().display();
+    for (module, script) in [
+        (
+            "duckdb",
+            format!(
+                "cpus = \"read_parquet('{files}/cpu/*/*.parquet', union_by_name = true)\"\n\
+                 rows = duckdb.sql(f'SELECT cpu, max(user) - min(user), count(*) FROM {{cpus}} GROUP BY cpu ORDER BY cpu').fetchall()\n\
+                 print(rows[1][1], rows[1][2])"
+            ),
+        ),
+        (
+            "pandas",
+            format!(
+                "cpu = pandas.read_parquet('{files}/cpu').sort_values('at')\n\
+                 one = cpu[cpu.cpu == 1].user\n\
+                 print(one.max() - one.min(), len(one))"
+            ),
+        ),
+    ] {
+        let out = Command::new("python3").args(["-c", &format!("import {module}\n{script}")]).output();
+        let out = out.expect("python3");
+        let complaint = String::from_utf8_lossy(&out.stderr);
+        if complaint.contains("ModuleNotFoundError") || complaint.contains("ImportError") {
+            eprintln!("{module}: skipped, python3 does not have it");
+            continue;
+        }
+        let told = String::from_utf8_lossy(&out.stdout);
+        assert_eq!(told.trim(), format!("{expected} {LENGTH}"), "{module}: {complaint}");
+    }
+}

@@ -1,0 +1,128 @@
+//! `whyslow record` from the outside: what it leaves on disk, whatever ends it.
+
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+use whyslow_model::catalogue::{Cpu, Family, Process, Sample};
+use whyslow_model::snapshot::Snapshot;
+use whyslow_store::Recording;
+
+fn whyslow(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_whyslow"));
+    command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+fn run(args: &[&str]) -> Output {
+    whyslow(args).output().unwrap()
+}
+
+fn begin(dir: &str) -> Child {
+    whyslow(&["record", "--dir", dir, "--interval", "100ms"]).spawn().unwrap()
+}
+
+fn signal(child: &Child, signal: i32) {
+    let pid = libc::pid_t::try_from(child.id()).unwrap();
+    // SAFETY: kill takes two numbers and touches no memory; the child has not been waited for, so the number is its own.
+    assert_eq!(unsafe { libc::kill(pid, signal) }, 0);
+}
+
+fn read(dir: &Path) -> Vec<Snapshot> {
+    match Recording::open(dir) {
+        Ok(recording) => recording.snapshots(&recording.span(), &|_: &str| true).expect("readable"),
+        Err(_) => Vec::new(),
+    }
+}
+
+/// Waits until there are so many samples.
+fn wait_for(dir: &Path, samples: usize) {
+    let began = Instant::now();
+    while read(dir).len() < samples {
+        assert!(began.elapsed() < Duration::from_secs(60), "{} samples", read(dir).len());
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn what_is_recorded_is_there_in_full() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().to_str().unwrap();
+    let out = run(&["record", "--dir", path, "--interval", "200ms", "--for", "1s", "--json"]);
+    assert_eq!(out.status.code(), Some(0), "{}", String::from_utf8_lossy(&out.stderr));
+    let told: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+    let samples = read(dir.path());
+    assert!(samples.len() >= 2);
+    assert_eq!((told["samples"].as_u64(), told["folder"].as_str()), (Some(samples.len() as u64), Some(path)));
+    for sample in &samples {
+        assert!(!Cpu::rows(sample).is_empty() && !Process::rows(sample).is_empty() && !sample.sources.is_empty());
+    }
+    assert_eq!(samples[0].the::<Sample>().unwrap().event.get(), Some("recording began"));
+}
+
+#[test]
+fn a_killed_recorder_loses_nothing_that_was_on_disk_and_the_next_goes_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().to_str().unwrap();
+    let mut known = 0;
+    for round in 0..8 {
+        let mut child = begin(path);
+        wait_for(dir.path(), known + 3);
+        // At another moment of the interval each time.
+        std::thread::sleep(Duration::from_millis(13 * round));
+        let before = read(dir.path()).len();
+        signal(&child, libc::SIGKILL);
+        child.wait().unwrap();
+        known = read(dir.path()).len();
+        assert!(known >= before, "{known} samples of {before}");
+    }
+    let out = run(&["record", "--dir", path, "--interval", "100ms", "--for", "200ms"]);
+    assert_eq!(out.status.code(), Some(0));
+    let closed = read(dir.path());
+    assert!(closed.len() > known);
+    assert!(closed.is_sorted_by_key(|sample| sample.boot_ns));
+    let tails = std::fs::read_dir(dir.path()).unwrap().filter(|e| {
+        e.as_ref().is_ok_and(|entry| entry.path().extension().is_some_and(|extension| extension == "tail"))
+    });
+    assert_eq!(tails.count(), 0);
+}
+
+#[test]
+fn sigterm_ends_it_as_ctrl_c_does() {
+    for end in [libc::SIGTERM, libc::SIGINT] {
+        let dir = tempfile::tempdir().unwrap();
+        let child = begin(dir.path().to_str().unwrap());
+        wait_for(dir.path(), 2);
+        signal(&child, end);
+        let out = child.wait_with_output().unwrap();
+        assert_eq!(out.status.code(), Some(0), "{}", String::from_utf8_lossy(&out.stderr));
+        assert!(String::from_utf8_lossy(&out.stdout).starts_with("recorded "));
+    }
+}
+
+#[test]
+fn one_folder_has_one_recorder() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut first = begin(dir.path().to_str().unwrap());
+    wait_for(dir.path(), 1);
+    let second = run(&["record", "--dir", dir.path().to_str().unwrap(), "--for", "1s"]);
+    signal(&first, libc::SIGTERM);
+    first.wait().unwrap();
+    assert_eq!(second.status.code(), Some(2));
+    let complaint = String::from_utf8_lossy(&second.stderr);
+    assert!(complaint.contains("another whyslow records here already"), "{complaint}");
+}
+
+#[test]
+fn wrong_usage_is_status_2_and_one_line() {
+    for case in [
+        &["record", "--interval", "10ms"][..],
+        &["record", "--for", "1s", "--interval", "2s"],
+        &["record", "--keep-size", "1MiB"],
+        &["record", "--keep-size", "much"],
+        &["record", "--dir", "/proc/no/such/folder", "--for", "1s"],
+    ] {
+        let out = run(case);
+        assert_eq!(out.status.code(), Some(2), "{case:?}");
+        assert_eq!(String::from_utf8_lossy(&out.stderr).lines().count(), 1, "{case:?}");
+    }
+}
