@@ -154,10 +154,13 @@ fn a_file_system_that_turns_read_only_loses_nothing_that_was_written() {
         assert!(rig.recorder.finish().is_err());
         before
     };
-    // As the machine does when it starts again.
-    let checked = Command::new("e2fsck").args(["-fy", image]).env("PATH", "/usr/sbin:/sbin:/usr/bin:/bin").output();
+    // As the machine does when it starts again. A copy, because another mount namespace may still hold the first.
+    let restarted = format!("{image}-restarted");
+    fs::copy(image, &restarted).unwrap();
+    let checked =
+        Command::new("e2fsck").args(["-fy", &restarted]).env("PATH", "/usr/sbin:/sbin:/usr/bin:/bin").output();
     assert!(checked.is_ok());
-    let _mounted = mount(dir.path(), &["-o", "loop", image]);
+    let _mounted = mount(dir.path(), &["-o", "loop", &restarted]);
     assert!(sound(dir.path()) >= before);
     common::recorder(dir.path(), Keep::default()).finish().unwrap();
     assert!(sound(dir.path()) >= before);

@@ -1,6 +1,7 @@
 //! The thread that closes tails, when the machine has time for it.
 
 use super::Log;
+use super::memory::give_back_memory;
 use super::writer::Message;
 use crate::folder::Folder;
 use crate::segment::close;
@@ -69,14 +70,5 @@ fn give_way() {
     unsafe {
         libc::setpriority(libc::PRIO_PROCESS, 0, LEAST_NICE);
         libc::syscall(libc::SYS_ioprio_set, WHO_PROCESS, 0, BEST_EFFORT_LAST);
-    }
-}
-
-/// Closing needs some megabytes for a moment; the C library would keep them for itself until the next time.
-fn give_back_memory() {
-    #[cfg(target_env = "gnu")]
-    // SAFETY: malloc_trim takes a number and may be called at any time.
-    unsafe {
-        libc::malloc_trim(0);
     }
 }

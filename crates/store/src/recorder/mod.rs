@@ -7,6 +7,7 @@
 mod clocks;
 mod closer;
 mod keep;
+mod memory;
 mod space;
 mod writer;
 

@@ -2,6 +2,7 @@
 
 use super::clocks::Clocks;
 use super::keep::{Keep, Keeper};
+use super::memory::give_back_memory;
 use super::space::Space;
 use super::{Log, Shared, lock};
 use crate::error::StoreError;
@@ -104,6 +105,7 @@ impl Writer {
             StoreError::io(&path)(error)
         })?;
         sync_folder(self.folder.path())?;
+        give_back_memory();
         self.tail = Some((path, tail));
         Ok(())
     }

@@ -8,8 +8,8 @@ use std::io::Write;
 use whyslow_model::key::Part;
 use whyslow_model::value::Value;
 
-/// Values of so many rows and columns are held before they are written: some ten megabytes.
-const MOST_VALUES: usize = 1_000_000;
+/// Values of so many rows and columns are held before they are written: some five megabytes.
+const MOST_VALUES: usize = 500_000;
 
 /// Rows that will be written together.
 pub(super) struct Columns {
