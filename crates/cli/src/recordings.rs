@@ -80,6 +80,11 @@ pub fn in_words(ns: i64) -> String {
     Timestamp::from_nanosecond(ns.into()).map_or_else(|_| ns.to_string(), |time| time.to_string())
 }
 
+/// The same as people want it.
+pub fn to_the_millisecond(ns: i64) -> String {
+    Timestamp::from_nanosecond(ns.into()).map_or_else(|_| ns.to_string(), |time| format!("{time:.3}"))
+}
+
 fn before(now: &Zoned, time: Duration) -> i64 {
     let now = i64::try_from(now.timestamp().as_nanosecond()).unwrap_or(i64::MAX);
     now.saturating_sub(i64::try_from(time.as_nanos()).unwrap_or(i64::MAX))

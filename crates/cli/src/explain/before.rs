@@ -1,6 +1,6 @@
 //! What changed just before an episode.
 
-use crate::recordings::in_words;
+use crate::recordings::to_the_millisecond;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use whyslow_model::catalogue::{Disk, Family, Interface, MachineInfo, Mount, Process, Queue, Setting};
@@ -13,8 +13,8 @@ use whyslow_store::{Recording, StoreError};
 
 /// How long before it began a change is looked for.
 const BEFORE_NS: i64 = 75 * 1_000_000_000;
-/// And how long after: what is written down at the next sample, or minute, may have come first.
-const AFTER_NS: i64 = 5 * 1_000_000_000;
+/// And how long after: what is seen in the next sample may have come first.
+const AFTER_NS: i64 = 1_500_000_000;
 /// Clock ticks of a process' start (USER_HZ, which is 100 wherever Linux runs today).
 const TICK_NS: i64 = 10_000_000;
 /// Changes that are told; the last are the nearest.
@@ -48,7 +48,7 @@ pub fn changes(recording: &Recording, start: i64, diagnosis: &Diagnosis, key: &s
     })?;
     events.sort();
     let skip = events.len().saturating_sub(MOST);
-    Ok(events.into_iter().skip(skip).map(|(at, what)| Event { at: in_words(at), what }).collect())
+    Ok(events.into_iter().skip(skip).map(|(at, what)| Event { at: to_the_millisecond(at), what }).collect())
 }
 
 type Events = Vec<(i64, String)>;

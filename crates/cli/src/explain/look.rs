@@ -1,7 +1,7 @@
 //! Where to look, and how closely.
 
 use crate::progress::Progress;
-use crate::recordings::in_words;
+use crate::recordings::to_the_millisecond;
 use std::time::Duration;
 use whyslow_diagnose::{Lasting, RuleBook, Timeline, diagnose, is_quiet};
 use whyslow_model::catalogue::{Family, Process, Thread};
@@ -30,7 +30,7 @@ pub fn over(
     let mut timeline = Timeline::default();
     for part in worth_a_look(recording, span, book, progress)? {
         each(recording, &part, WINDOW, |window| {
-            progress.say(&format!("explaining {} (Ctrl-C: end)", in_words(times(window).0)));
+            progress.say(&format!("explaining {} (Ctrl-C: end)", to_the_millisecond(times(window).0)));
             timeline.add(times(window), &diagnose(window, Origin::Recording, book));
         })?;
     }
@@ -49,7 +49,7 @@ fn worth_a_look(
     let without_tasks = |family: &str| family != Process::INFO.name && family != Thread::INFO.name;
     recording.each_window(span, WINDOW, &without_tasks, |window| {
         let (from, to) = times(&window);
-        progress.say(&format!("looking through {} (Ctrl-C: end)", in_words(from)));
+        progress.say(&format!("looking through {} (Ctrl-C: end)", to_the_millisecond(from)));
         count += 1;
         if count % SPOT_CHECK == 1 || !is_quiet(&window, book) {
             match parts.last_mut() {

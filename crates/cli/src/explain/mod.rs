@@ -6,7 +6,7 @@ mod look;
 use crate::args::Look;
 use crate::output::{self, Failure, print};
 use crate::progress::Progress;
-use crate::recordings::{self, Part, around, in_words};
+use crate::recordings::{self, Part, around, to_the_millisecond};
 use crate::user_rules;
 use clap::Args;
 use std::path::PathBuf;
@@ -45,7 +45,7 @@ pub fn run(args: &ExplainArgs, look: &Look) -> Result<ExitCode, Failure> {
     let folder = recordings::folder(part.dir.as_deref())?.display().to_string();
     let explanation = explain(&recording, &span, folder).map_err(|e| Failure::usage(e.to_string()))?;
     if explanation.samples == 0 {
-        let (start, end) = (in_words(*recording.span().start()), in_words(*recording.span().end()));
+        let (start, end) = (to_the_millisecond(*recording.span().start()), to_the_millisecond(*recording.span().end()));
         return Err(Failure::nothing(format!("nothing was recorded then; the recording is from {start} to {end}")));
     }
     print(if look.json { json::pretty(&explanation) } else { text::explanation(&explanation, &output::style(look)) })?;
@@ -79,7 +79,7 @@ fn befell(recording: &Recording, span: &Span, explanation: &mut Explanation) -> 
     let (missed, event) = (column("missed"), column("event"));
     recording.each_row(span, Sample::INFO.name, |row| {
         let value = |at: Option<usize>| at.and_then(|at| row.values.get(at)).cloned();
-        let at = in_words(row.at);
+        let at = to_the_millisecond(row.at);
         if explanation.samples == 0 {
             explanation.start.clone_from(&at);
         }
@@ -101,8 +101,8 @@ fn episode(recording: &Recording, lasting: &Lasting, all: &[Lasting], book: &Rul
         .iter()
         .filter(|other| other.key != lasting.key && other.span.0 < lasting.span.1 && lasting.span.0 < other.span.1);
     Ok(Episode {
-        start: in_words(start),
-        end: in_words(end),
+        start: to_the_millisecond(start),
+        end: to_the_millisecond(end),
         seconds: (end - start) as f64 / 1e9,
         impact: lasting.impact,
         mean_impact: lasting.mean_impact,
