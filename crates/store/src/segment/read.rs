@@ -46,19 +46,40 @@ fn read(file: &HourFile, segment: &Segment, wanted: &Wanted, mut each: impl FnMu
             continue;
         }
         let times = numbers(&*group, AT)?;
+        let runs = runs(&times, &wanted.span);
+        let rows = runs.iter().map(|run| run.take).sum();
         let columns =
-            wanted.columns.iter().map(|name| column(&*group, name, times.len())).collect::<Result<Vec<_>>>()?;
+            wanted.columns.iter().map(|name| column(&*group, name, &runs, rows)).collect::<Result<Vec<_>>>()?;
         let mut columns: Vec<_> = columns.into_iter().map(Vec::into_iter).collect();
         let mut row = Vec::with_capacity(columns.len());
-        for at in times {
+        for at in times.into_iter().filter(|at| wanted.span.contains(at)) {
             row.clear();
             row.extend(columns.iter_mut().map(|column| column.next().unwrap_or(Cell::Absent)));
-            if wanted.span.contains(&at) {
-                each(at, &mut row);
-            }
+            each(at, &mut row);
         }
     }
     Ok(())
+}
+
+/// Rows that follow one another: first some that are not wanted, then some that are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Run {
+    skip: usize,
+    take: usize,
+}
+
+/// The rows whose times are in the span.
+fn runs(times: &[i64], span: &RangeInclusive<i64>) -> Vec<Run> {
+    let mut runs = vec![Run::default()];
+    for at in times {
+        let wanted = span.contains(at);
+        match runs.last_mut() {
+            Some(run) if wanted => run.take += 1,
+            Some(run) if run.take == 0 => run.skip += 1,
+            _ => runs.push(Run { skip: 1, take: 0 }),
+        }
+    }
+    runs
 }
 
 /// Whether a row group's times overlap the span; true where the file does not say.
@@ -76,20 +97,22 @@ fn find(group: &dyn RowGroupReader, name: &str) -> Option<usize> {
 fn numbers(group: &dyn RowGroupReader, name: &str) -> Result<Vec<i64>> {
     let missing = || ParquetError::General(format!("no column '{name}'"));
     match group.get_column_reader(find(group, name).ok_or_else(missing)?)? {
-        reader @ ColumnReader::Int64ColumnReader(_) => Ok(values::<Int64Type>(reader)?.0),
+        reader @ ColumnReader::Int64ColumnReader(_) => {
+            Ok(values::<Int64Type>(reader, &[Run { skip: 0, take: usize::MAX }])?.0)
+        }
         _ => Err(ParquetError::General(format!("column '{name}' does not hold numbers"))),
     }
 }
 
-/// A column's cells; all absent where the file does not have it.
-fn column(group: &dyn RowGroupReader, name: &str, rows: usize) -> Result<Vec<Cell>> {
+/// A column's cells in the rows that are wanted; all absent where the file does not have it.
+fn column(group: &dyn RowGroupReader, name: &str, runs: &[Run], rows: usize) -> Result<Vec<Cell>> {
     let Some(at) = find(group, name) else { return Ok(vec![Cell::Absent; rows]) };
     match group.get_column_reader(at)? {
-        reader @ ColumnReader::Int64ColumnReader(_) => cells::<Int64Type>(reader, rows, Cell::Number),
-        reader @ ColumnReader::DoubleColumnReader(_) => cells::<DoubleType>(reader, rows, Cell::Level),
+        reader @ ColumnReader::Int64ColumnReader(_) => cells::<Int64Type>(reader, runs, rows, Cell::Number),
+        reader @ ColumnReader::DoubleColumnReader(_) => cells::<DoubleType>(reader, runs, rows, Cell::Level),
         reader @ ColumnReader::ByteArrayColumnReader(_) => {
             let mut last: Option<(ByteArray, Name)> = None;
-            cells::<ByteArrayType>(reader, rows, move |bytes| Cell::Text(named(&mut last, bytes)))
+            cells::<ByteArrayType>(reader, runs, rows, move |bytes| Cell::Text(named(&mut last, bytes)))
         }
         _ => Ok(vec![Cell::Absent; rows]),
     }
@@ -107,8 +130,13 @@ fn named(last: &mut Option<(ByteArray, Name)>, bytes: ByteArray) -> Name {
     }
 }
 
-fn cells<D: DataType>(reader: ColumnReader, rows: usize, mut cell: impl FnMut(D::T) -> Cell) -> Result<Vec<Cell>> {
-    let (values, present) = values::<D>(reader)?;
+fn cells<D: DataType>(
+    reader: ColumnReader,
+    runs: &[Run],
+    rows: usize,
+    mut cell: impl FnMut(D::T) -> Cell,
+) -> Result<Vec<Cell>> {
+    let (values, present) = values::<D>(reader, runs)?;
     let mut values = values.into_iter();
     let mut next = || values.next().map_or(Cell::Absent, &mut cell);
     Ok(match present {
@@ -120,11 +148,14 @@ fn cells<D: DataType>(reader: ColumnReader, rows: usize, mut cell: impl FnMut(D:
 /// The values of a column, and for each row whether it has one: Parquet's definition levels; `None` where all have.
 type Values<T> = (Vec<T>, Option<Vec<i16>>);
 
-/// All values of a column.
-fn values<D: DataType>(reader: ColumnReader) -> Result<Values<D::T>> {
+/// The values of a column in these rows.
+fn values<D: DataType>(reader: ColumnReader, runs: &[Run]) -> Result<Values<D::T>> {
     let mut reader = get_typed_column_reader::<D>(reader);
     let (mut values, mut present) = (Vec::new(), Vec::new());
-    while reader.read_records(usize::MAX, Some(&mut present), None, &mut values)?.0 > 0 {}
+    for run in runs.iter().filter(|run| run.take > 0) {
+        reader.skip_records(run.skip)?;
+        reader.read_records(run.take, Some(&mut present), None, &mut values)?;
+    }
     let optional = !present.is_empty();
     Ok((values, optional.then_some(present)))
 }
