@@ -30,7 +30,7 @@ test: need-build ## every test; the lab's quick subset needs root
 	fi
 
 lab: need-lab build build-lab ## every fault and every healthy control, as root
-	$(LAB) --whyslow $(BIN)
+	$(LAB) --whyslow $(BIN) $(LAB_ARGS)
 
 bench-sense: need-bench build ## what observing costs, and how much it slows loads down; as root, some twenty minutes
 	cargo build --release --package whyslow-bench-sense

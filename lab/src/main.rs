@@ -50,6 +50,9 @@ struct Args {
     /// For how many seconds whyslow observes: 10 where it is not given, or 6 with --quick.
     #[arg(long = "for", value_name = "SECONDS")]
     seconds: Option<u64>,
+    /// Have whyslow do without BPF: every fault is to be found all the same.
+    #[arg(long)]
+    no_bpf: bool,
     /// Print the outcomes as one JSON array.
     #[arg(long)]
     json: bool,
@@ -94,8 +97,11 @@ fn run(args: &Args) -> Result<bool> {
     if !nix::unistd::geteuid().is_root() {
         return Err(Error::failed("making faults takes root: run it with sudo"));
     }
-    let observer =
-        Observer { whyslow: whyslow(args)?, seconds: args.seconds.unwrap_or(if args.quick { 6 } else { 10 }) };
+    let observer = Observer {
+        whyslow: whyslow(args)?,
+        seconds: args.seconds.unwrap_or(if args.quick { 6 } else { 10 }),
+        bpf: !args.no_bpf,
+    };
     let seed = args.seed.unwrap_or_else(time_of_day);
     let _lock = sweep::lock()?;
     stop::catch()?;

@@ -39,6 +39,8 @@ pub struct Observer {
     pub whyslow: PathBuf,
     /// For how long it observes.
     pub seconds: u64,
+    /// Whether it may use BPF.
+    pub bpf: bool,
 }
 
 /// How a trial went.
@@ -113,6 +115,9 @@ impl Observer {
         let (out, err) = (stage.path("answer.json"), stage.path("answer.err"));
         let mut command = Command::new(&self.whyslow);
         command.args(["--json", "--for", &format!("{}s", self.seconds)]);
+        if !self.bpf {
+            command.arg("--no-bpf");
+        }
         command.stdin(Stdio::null()).stdout(File::create(&out)?).stderr(File::create(&err)?);
         die_with_us(&mut command);
         if let Some(pid) = stage.ipc_of {

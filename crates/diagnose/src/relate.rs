@@ -16,7 +16,8 @@ pub fn relate(mut judged: Vec<Judged>, topology: &Topology) -> Vec<Finding> {
                 && !cause_of.contains_key(&effect)
                 && judged[cause].explains.contains(&judged[effect].finding.id)
                 && !descends(&cause_of, cause, effect)
-                && related(&judged[cause], &judged[effect], topology);
+                && related(&judged[cause], &judged[effect], topology)
+                && accounts_for(&judged[cause].finding, &judged[effect].finding);
             if explained {
                 cause_of.insert(effect, cause);
             }
@@ -56,6 +57,12 @@ fn related(cause: &Judged, effect: &Judged, topology: &Topology) -> bool {
         || touches(&effect.finding, &cause.finding)
         || within(cause, effect)
         || within(effect, cause)
+}
+
+/// Whether the part explains the whole, where both are the same cause (a connection that loses packets, and the machine's
+/// connections in sum): not when it is the lesser part of it.
+fn accounts_for(cause: &Finding, effect: &Finding) -> bool {
+    cause.id != effect.id || cause.impact >= 0.5 * effect.impact
 }
 
 fn on_one_another(a: &Subject, b: &Subject, topology: &Topology) -> bool {

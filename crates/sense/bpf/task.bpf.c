@@ -1,7 +1,6 @@
 /* Every task of the reader's pid namespace, one record each, in one read (BPF iterator `task`).
  *
- * A record begins with what every thread has;
- * the main thread's has its process' part behind it. The reader is crates/sense/src/task/record.rs. */
+ * A record begins with what every thread has; the main thread's has its process' part behind it. The reader is crates/sense/src/task/record.rs. */
 #include "task.h"
 
 struct seq_file;
@@ -176,7 +175,10 @@ int task(struct bpf_iter__task *ctx)
 	if (!task || !record)
 		return 0;
 	put_thread(&record->thread, task, level);
-	if (task->pid == task->tgid) {
+	/* One that has just lost its numbers has gone. */
+	if (!record->thread.pid || !record->thread.tid)
+		return 0;
+	if (record->thread.pid == record->thread.tid) {
 		put_process(&record->process, task, level);
 		bpf_seq_write(seq, record, sizeof *record);
 	} else {
