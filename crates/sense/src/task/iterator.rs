@@ -36,6 +36,8 @@ const CHUNK: usize = 256 * 1024;
 pub(super) struct TaskIterator {
     object: Object,
     bytes: Vec<u8>,
+    /// What was read at the last sample: most records stay as they are.
+    bytes_before: Vec<u8>,
     /// Where the records stand in `bytes`; like it, kept for its room.
     places: Vec<Place>,
     samples: u64,
@@ -50,6 +52,8 @@ pub(super) struct TaskIterator {
 struct Known {
     row: Process,
     ledger: Ledger,
+    /// Where its record stood, of a process with one thread.
+    place: Option<Place>,
     /// The sample it was seen in last.
     seen: u64,
 }
@@ -73,6 +77,7 @@ impl TaskIterator {
         Ok(Self {
             object,
             bytes: Vec::new(),
+            bytes_before: Vec::new(),
             places: Vec::new(),
             samples: 0,
             known: HashMap::new(),
@@ -107,6 +112,12 @@ impl TaskIterator {
         let mut level = 0;
         let mut family = Vec::new();
         for places in self.places.chunk_by(|a, b| a.pid == b.pid) {
+            let bytes = (&*self.bytes_before, &*self.bytes);
+            if let Some(known) = Known::unchanged(&mut self.known, places, bytes) {
+                known.seen = self.samples;
+                out.task.process.push(known.row.clone());
+                continue;
+            }
             family.clear();
             family.extend(places.iter().filter_map(|place| place.read(&self.bytes)));
             // The main thread stays, as a zombie, until the last one has ended; without it the process has just gone.
@@ -116,6 +127,7 @@ impl TaskIterator {
             level = main.level;
             let known = Known::of(&mut self.known, main);
             known.read(&mut round, main, process, &family);
+            known.place = (family.len() == 1).then_some(places[0]);
             out.task.process.push(known.row.clone());
         }
         let samples = self.samples;
@@ -161,6 +173,7 @@ impl TaskIterator {
 
     /// Runs the iterator.
     fn fill(&mut self) -> Result<(), Miss> {
+        std::mem::swap(&mut self.bytes, &mut self.bytes_before);
         let mut file = self.object.iterate("task")?;
         let mut length = 0;
         loop {
@@ -186,12 +199,27 @@ impl Known {
     /// What is known of the process with this main thread. Another one may have had its number.
     fn of<'k>(all: &'k mut HashMap<u32, Self>, main: &ThreadRecord) -> &'k mut Self {
         let key = key(main);
-        let new = || Self { row: Process::new(key), ledger: Ledger::default(), seen: 0 };
+        let new = || Self { row: Process::new(key), ledger: Ledger::default(), place: None, seen: 0 };
         let known = all.entry(key.pid).or_insert_with(new);
         if known.row.task != key {
             *known = new();
         }
         known
+    }
+
+    /// A process with one thread whose record is, to the last byte, what it was at the last sample: so is its row then.
+    fn unchanged<'k>(
+        all: &'k mut HashMap<u32, Self>,
+        places: &[Place],
+        (before, now): (&[u8], &[u8]),
+    ) -> Option<&'k mut Self> {
+        let [place] = places else { return None };
+        let known = all.get_mut(&place.pid)?;
+        if known.place?.bytes(before)? != place.bytes(now)? {
+            return None;
+        }
+        known.place = Some(*place);
+        Some(known)
     }
 
     fn read(&mut self, round: &mut Round<'_>, main: &ThreadRecord, process: &ProcessRecord, family: &Family) {

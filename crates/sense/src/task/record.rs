@@ -122,6 +122,15 @@ pub(super) struct Place {
 }
 
 impl Place {
+    fn length(self) -> usize {
+        if self.pid == self.tid { THREAD + PROCESS } else { THREAD }
+    }
+
+    /// The record itself; `None` where the bytes end before it does.
+    pub(super) fn bytes(self, all: &[u8]) -> Option<&[u8]> {
+        all.get(self.at..self.at + self.length())
+    }
+
     /// The record that stands there.
     pub(super) fn read(self, bytes: &[u8]) -> Option<(ThreadRecord, Option<ProcessRecord>)> {
         let mut fields = Fields(bytes.get(self.at..)?);
@@ -150,7 +159,7 @@ impl Iterator for Places<'_> {
     fn next(&mut self) -> Option<Place> {
         let mut fields = Fields(self.bytes.get(self.at..)?);
         let place = Place { pid: fields.id()?, tid: fields.id()?, at: self.at };
-        self.at += if place.pid == place.tid { THREAD + PROCESS } else { THREAD };
+        self.at += place.length();
         (self.at <= self.bytes.len()).then_some(place)
     }
 }
