@@ -36,8 +36,6 @@ const CHUNK: usize = 256 * 1024;
 pub(super) struct TaskIterator {
     object: Object,
     bytes: Vec<u8>,
-    /// What was read at the last sample: most records stay as they are.
-    bytes_before: Vec<u8>,
     /// Where the records stand in `bytes`; like it, kept for its room.
     places: Vec<Place>,
     samples: u64,
@@ -52,17 +50,15 @@ pub(super) struct TaskIterator {
 struct Known {
     row: Process,
     ledger: Ledger,
-    /// Where its record stood, of a process with one thread.
-    place: Option<Place>,
-    /// The sample it was seen in last.
+    /// The sample it was seen in last, and the one in which it was asked for its name.
     seen: u64,
+    named: u64,
 }
 
 /// What holds for all processes of one sample.
 struct Round<'s> {
     sample: u64,
     folder: Folder,
-    names_due: bool,
     groups: &'s mut HashMap<(u64, u64), State>,
     threads: &'s mut Vec<Thread>,
 }
@@ -77,7 +73,6 @@ impl TaskIterator {
         Ok(Self {
             object,
             bytes: Vec::new(),
-            bytes_before: Vec::new(),
             places: Vec::new(),
             samples: 0,
             known: HashMap::new(),
@@ -93,8 +88,7 @@ impl TaskIterator {
     pub(super) fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), Miss> {
         self.fill()?;
         self.samples += 1;
-        let names_due = self.samples.is_multiple_of(NAMES_EVERY);
-        if names_due {
+        if self.samples.is_multiple_of(NAMES_EVERY) {
             self.groups.clear();
         }
         // Records are sorted by where they stand: they are large, and there are thousands.
@@ -104,7 +98,6 @@ impl TaskIterator {
         let mut round = Round {
             sample: self.samples,
             folder: Folder::new(root),
-            names_due,
             groups: &mut self.groups,
             threads: &mut out.task.thread,
         };
@@ -112,10 +105,11 @@ impl TaskIterator {
         let mut level = 0;
         let mut family = Vec::new();
         for places in self.places.chunk_by(|a, b| a.pid == b.pid) {
-            let bytes = (&*self.bytes_before, &*self.bytes);
-            if let Some(known) = Known::unchanged(&mut self.known, places, bytes) {
-                known.seen = self.samples;
-                out.task.process.push(known.row.clone());
+            if places[0].stands_still() {
+                if let Some(known) = self.known.get_mut(&places[0].pid) {
+                    known.seen = self.samples;
+                    out.task.process.push(known.row.clone());
+                }
                 continue;
             }
             family.clear();
@@ -127,7 +121,6 @@ impl TaskIterator {
             level = main.level;
             let known = Known::of(&mut self.known, main);
             known.read(&mut round, main, process, &family);
-            known.place = (family.len() == 1).then_some(places[0]);
             out.task.process.push(known.row.clone());
         }
         let samples = self.samples;
@@ -173,7 +166,6 @@ impl TaskIterator {
 
     /// Runs the iterator.
     fn fill(&mut self) -> Result<(), Miss> {
-        std::mem::swap(&mut self.bytes, &mut self.bytes_before);
         let mut file = self.object.iterate("task")?;
         let mut length = 0;
         loop {
@@ -199,27 +191,12 @@ impl Known {
     /// What is known of the process with this main thread. Another one may have had its number.
     fn of<'k>(all: &'k mut HashMap<u32, Self>, main: &ThreadRecord) -> &'k mut Self {
         let key = key(main);
-        let new = || Self { row: Process::new(key), ledger: Ledger::default(), place: None, seen: 0 };
+        let new = || Self { row: Process::new(key), ledger: Ledger::default(), seen: 0, named: 0 };
         let known = all.entry(key.pid).or_insert_with(new);
         if known.row.task != key {
             *known = new();
         }
         known
-    }
-
-    /// A process with one thread whose record is, to the last byte, what it was at the last sample: so is its row then.
-    fn unchanged<'k>(
-        all: &'k mut HashMap<u32, Self>,
-        places: &[Place],
-        (before, now): (&[u8], &[u8]),
-    ) -> Option<&'k mut Self> {
-        let [place] = places else { return None };
-        let known = all.get_mut(&place.pid)?;
-        if known.place?.bytes(before)? != place.bytes(now)? {
-            return None;
-        }
-        known.place = Some(*place);
-        Some(known)
     }
 
     fn read(&mut self, round: &mut Round<'_>, main: &ThreadRecord, process: &ProcessRecord, family: &Family) {
@@ -233,13 +210,12 @@ impl Known {
     }
 
     fn put_names(&mut self, round: &mut Round<'_>, main: &ThreadRecord, process: &ProcessRecord) {
-        let is_new = self.seen == 0;
+        let name_due = self.named == 0 || self.named + NAMES_EVERY <= round.sample;
         let row = &mut self.row;
         if !is_kernel_thread(main) {
             renew(&mut row.command, Some(&String::from_utf8_lossy(main.name())));
-        } else if (is_new || round.names_due)
-            && let Ok(name) = round.folder.read("comm")
-        {
+        } else if name_due && let Ok(name) = round.folder.read("comm") {
+            self.named = round.sample;
             renew(&mut row.command, Some(&String::from_utf8_lossy(name.trim_ascii_end())));
         }
         let (folder, groups) = (&mut round.folder, &mut *round.groups);

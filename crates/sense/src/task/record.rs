@@ -1,4 +1,5 @@
-//! What the task iterator writes: one record a thread, the main thread's with its process' part behind it
+//! What the task iterator writes: one record a thread, the main thread's with its process' part behind it; of a process
+//! that stands still its number alone
 //! (crates/sense/bpf/task.bpf.c, whose structures these are, field by field).
 
 /// What stands where the kernel does not tell.
@@ -109,7 +110,9 @@ pub(super) struct Pages {
     pub(super) shmem: u64,
 }
 
-/// Bytes of a thread's record, and of the process' part that a main thread's has behind it.
+/// Bytes of what stands for a process that stands still, of a thread's record, and of the process' part that a main thread's
+/// has behind it.
+const STILL: usize = 2 * 8;
 const THREAD: usize = 31 * 8 + NAME;
 const PROCESS: usize = 31 * 8;
 
@@ -117,18 +120,23 @@ const PROCESS: usize = 31 * 8;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Place {
     pub(super) pid: u32,
-    pub(super) tid: u32,
+    /// 0 for a process that stands still.
+    tid: u32,
     at: usize,
 }
 
 impl Place {
     fn length(self) -> usize {
-        if self.pid == self.tid { THREAD + PROCESS } else { THREAD }
+        match self.tid {
+            0 => STILL,
+            tid if tid == self.pid => THREAD + PROCESS,
+            _ => THREAD,
+        }
     }
 
-    /// The record itself; `None` where the bytes end before it does.
-    pub(super) fn bytes(self, all: &[u8]) -> Option<&[u8]> {
-        all.get(self.at..self.at + self.length())
+    /// Whether it stands for a process that is as it was at the last reading.
+    pub(super) fn stands_still(self) -> bool {
+        self.tid == 0
     }
 
     /// The record that stands there.
