@@ -83,6 +83,7 @@ signals! { p: &ProcessUse<'_>;
     "proc.wait_network" "count" "mean number of its threads that waited for the other end of a socket", "Δtime asleep / Δt", "BPF: sched_switch, sched_waking" => p.task.sleep.network;
     "proc.wait_pipe" "count" "mean number of its threads that waited for the other end of a pipe", "Δtime asleep / Δt", "BPF: sched_switch, sched_waking" => p.task.sleep.pipe;
     "proc.run_queue_latency" "s" "mean time from becoming runnable to running", "Δtime on run queues / Δtimes", "BPF: sched_waking, sched_switch" => p.task.sleep.run_queue;
+    "proc.run_queue_p99" "s" "the same of the unluckiest hundredth", "99th percentile of the histogram", "BPF: sched_waking, sched_switch" => p.task.sleep.run_queue_p99;
     "proc.moved_running" "1/s" "moves of threads that ran: by a change of affinity, or to even the load out", "Δmoves by the stopper thread / Δt", "BPF: sched_migrate_task" => p.task.sleep.moved_running;
     "proc.moved_waking" "1/s" "moves of threads that woke where a processor was free", "Δmoves in state TASK_WAKING / Δt", "BPF: sched_migrate_task" => p.task.sleep.moved_waking;
 }

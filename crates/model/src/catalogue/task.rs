@@ -84,6 +84,7 @@ family_group! {
     sleep: Sleep by task: TaskKey, from "BPF: sched_switch, sched_waking, sched_migrate_task" {
         run_queue: counter ns "process.wait.run_queue" "time on a run queue, waiting for a processor";
         run_queue_waits: counter count "process.wait.run_queue.count" "times one of its threads waited so";
+        run_queue_latency: histogram ns "process.wait.run_queue.latency" "the same, each time";
         lock: counter ns "process.wait.lock" "time asleep for locks that other threads held (futex(2))";
         lock_waits: counter count "process.wait.lock.count" "times one of its threads slept so";
         futex: counter ns "process.wait.futex" "time asleep in futex(2) for anything else: work, a turn, another's end";
