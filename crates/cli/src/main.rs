@@ -4,6 +4,7 @@ mod args;
 mod commands;
 mod interrupt;
 mod man;
+mod memory;
 mod observe;
 mod output;
 mod profile;
@@ -13,6 +14,7 @@ mod user_rules;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    memory::give_back();
     match args::parse() {
         Ok(args) => commands::run(args).unwrap_or_else(|failure| failure.report()),
         Err(exit) => exit,
