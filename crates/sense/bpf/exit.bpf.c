@@ -1,7 +1,9 @@
 /* Processes as they end, with what they used: those that live shorter than a sample are seen by nobody else.
  *
- * Tracepoint sched_process_exit (kernel/exit.c) is passed by every thread; the last one speaks for the process. The
- * records lie in a ring buffer until the next sample, and wake nobody. The reader is crates/sense/src/task/exits.rs. */
+ * Tracepoint sched_process_exit (kernel/exit.c) is passed by every thread; the last one speaks for the process. Since Linux
+ * 6.16 that is before its memory is freed, which can take it a tenth of a second: it speaks again as it tells its parent,
+ * and that counts, unless the parent does not want to know. The records lie in a ring buffer until the next sample, and
+ * wake nobody. The reader is crates/sense/src/task/exits.rs. */
 #include "task.h"
 
 struct exit_record {
@@ -36,6 +38,8 @@ struct {
 
 /* Threads looked at of those that end together; more at once are left out. */
 #define MOST_THREADS 256
+
+#define SIGCHLD 17
 
 INLINE void add(struct exit_record *to, struct task_struct *thread)
 {
@@ -93,10 +97,9 @@ INLINE void put_ended_threads(struct exit_record *to, struct signal_struct *sign
 	to->cstime = signal->cstime;
 }
 
-SEC("tp_btf/sched_process_exit")
-int sched_process_exit(u64 *ctx)
+/* The record of a process, if this thread is its last. */
+INLINE int put_record(struct task_struct *task)
 {
-	struct task_struct *task = (void *)ctx[0];
 	struct signal_struct *signal = task->signal;
 	struct task_struct *main = task->group_leader, *parent = task->real_parent;
 	u32 zero = 0;
@@ -120,4 +123,16 @@ int sched_process_exit(u64 *ctx)
 	bpf_probe_read_kernel(to->comm, sizeof to->comm, main->comm);
 	bpf_ringbuf_submit(to, RB_NO_WAKEUP);
 	return 0;
+}
+
+SEC("tp_btf/sched_process_exit")
+int sched_process_exit(u64 *ctx)
+{
+	return put_record((void *)ctx[0]);
+}
+
+SEC("tp_btf/signal_generate")
+int signal_generate(u64 *ctx)
+{
+	return (u32)ctx[0] == SIGCHLD ? put_record(bpf_get_current_task_btf()) : 0;
 }

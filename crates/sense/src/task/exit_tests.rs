@@ -3,7 +3,7 @@
 use super::iterator::TaskIterator;
 use crate::bpf;
 use crate::root::Root;
-use std::process::{Command, id};
+use std::process::{Child, Command, id};
 use std::time::Duration;
 use whyslow_model::snapshot::Snapshot;
 
@@ -79,4 +79,40 @@ fn threads_that_end_with_their_process_are_counted() {
     let row = out.task.brief.iter().find(|b| b.offspring.name.starts_with("python3")).expect("a row");
     let used = row.user.get().unwrap() + row.system.get().unwrap();
     assert!(used >= 200_000_000.0, "{used} ns of at least 200 ms");
+}
+
+#[test]
+fn giving_memory_back_is_charged_to_who_ended() {
+    if bpf::is_out_of_reach() {
+        return;
+    }
+    let mut iterator = TaskIterator::load(&Root::live()).unwrap();
+    read(&mut iterator);
+    let script = "import sys; print(sys.executable)";
+    let Ok(python) = Command::new("python3").args(["-c", script]).output() else {
+        eprintln!("skipped: no python3");
+        return;
+    };
+    // A name of its own: other tests have children too.
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("wsl-memory");
+    std::os::unix::fs::symlink(String::from_utf8(python.stdout).unwrap().trim(), &program).unwrap();
+    let used = used_by(Command::new(&program).args(["-c", "x = bytearray(300 << 20)"]).spawn().unwrap());
+    let out = read(&mut iterator);
+    let row = out.task.brief.iter().find(|b| &*b.offspring.name == "wsl-memory").expect("a row");
+    let told = row.user.get().unwrap() + row.system.get().unwrap();
+    // Off by a tick at most.
+    assert!((told - used).abs() < 0.02 * used + 4e6, "{told} of {used} ns");
+}
+
+/// Nanoseconds that a child used in all, as its parent learns when it waits for it (wait4(2)).
+fn used_by(child: Child) -> f64 {
+    // SAFETY: all-zero bytes make an rusage, which the call is given to fill; the child is ours and not waited for.
+    let usage = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        assert!(libc::wait4(child.id() as i32, std::ptr::null_mut(), 0, &mut usage) > 0);
+        usage
+    };
+    let ns = |t: libc::timeval| t.tv_sec as f64 * 1e9 + t.tv_usec as f64 * 1e3;
+    ns(usage.ru_utime) + ns(usage.ru_stime)
 }

@@ -1,4 +1,5 @@
-//! Processes that have ended since the last sample, with what they used (BPF tracepoint `sched_process_exit`).
+//! Processes that have ended since the last sample, with what they used (BPF tracepoints `sched_process_exit` and
+//! `signal_generate`).
 
 use super::record::ExitRecord;
 use super::{cputime, iterator::time_key};
@@ -6,7 +7,7 @@ use crate::bpf::{Object, include_object};
 use crate::root::Root;
 use crate::source::Miss;
 use aya::maps::{Array, MapData, RingBuf};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use whyslow_model::catalogue::{Brief, Process};
 use whyslow_model::key::{Offspring, TaskKey};
 use whyslow_model::value::Gauge;
@@ -14,6 +15,8 @@ use whyslow_model::value::Gauge;
 /// The ends of processes, as they happen.
 pub(super) struct Exits {
     ring: RingBuf<MapData>,
+    /// Those of the last sample.
+    told: BTreeSet<TaskKey>,
     lost_before: u64,
     /// Holds the program attached.
     object: Object,
@@ -30,17 +33,22 @@ impl Exits {
         let mut depth = Array::<_, u32>::try_from(object.take_map("level")?).map_err(failed)?;
         depth.set(0, u32::try_from(level).unwrap_or(0), 0).map_err(failed)?;
         let ring = RingBuf::try_from(object.take_map("exits")?).map_err(failed)?;
-        Ok(Self { ring, lost_before: 0, object })
+        Ok(Self { ring, told: BTreeSet::new(), lost_before: 0, object })
     }
 
-    /// Those that ended since it was asked last, in the order in which they did.
+    /// Those that ended since it was asked last. Of two records of one process the later one counts.
     pub(super) fn take(&mut self) -> Vec<ExitRecord> {
-        let mut ended = Vec::new();
+        let mut ended = BTreeMap::new();
         while let Some(item) = self.ring.next() {
             // A process that our pid namespace does not know has the number 0.
-            ended.extend(ExitRecord::parse(&item).filter(|exit| exit.pid != 0));
+            if let Some(exit) = ExitRecord::parse(&item).filter(|exit| exit.pid != 0) {
+                ended.insert(exit.key(), exit);
+            }
         }
-        ended
+        // One that was ending at the last sample and has been told as ended then.
+        ended.retain(|key, _| !self.told.contains(key));
+        self.told = ended.keys().copied().collect();
+        ended.into_values().collect()
     }
 
     /// How many found no room since it was asked last.
