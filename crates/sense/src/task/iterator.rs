@@ -137,7 +137,7 @@ impl TaskIterator {
             known.get(&exit.pid).is_some_and(|known| known.row.task == exit.key())
         };
         let mut unseen = Vec::new();
-        for exit in exits.take() {
+        for exit in exits.take(|exit| has(gone, exit)) {
             if has(&self.known, &exit) {
                 continue;
             }
@@ -147,7 +147,7 @@ impl TaskIterator {
                 unseen.push(exit);
             }
         }
-        out.task.brief = exits::briefs(&unseen);
+        out.task.brief = exits::briefs(&unseen, exits.pending_parents());
     }
 
     /// Begins to watch the ends of processes after the first sample.

@@ -88,6 +88,8 @@ pub(super) struct ProcessRecord {
 /// A process that has ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ExitRecord {
+    /// Its number in the first pid namespace.
+    pub(super) global_pid: u32,
     pub(super) pid: u32,
     /// Nanoseconds since boot, like the next but one.
     pub(super) start: u64,
@@ -277,11 +279,30 @@ impl Fields<'_> {
     }
 }
 
+/// What a process ran in all, told when the last trace of it has gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct FinalRecord {
+    pub(super) global_pid: u32,
+    pub(super) start: u64,
+    /// Nanoseconds.
+    pub(super) runtime: u64,
+}
+
+impl FinalRecord {
+    /// Reads what crates/sense/bpf/exit.bpf.c wrote; `None` for records of another length.
+    pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
+        let mut fields = Fields(bytes);
+        let record = Self { global_pid: fields.id()?, start: fields.number()?, runtime: fields.number()? };
+        fields.0.is_empty().then_some(record)
+    }
+}
+
 impl ExitRecord {
     /// Reads what crates/sense/bpf/exit.bpf.c wrote; `None` where it is too short.
     pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
         let mut fields = Fields(bytes);
         let mut record = Self {
+            global_pid: fields.id()?,
             pid: fields.id()?,
             start: fields.number()?,
             parent: fields.id()?,
@@ -374,7 +395,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_bytes_make_it_panic(bytes: Vec<u8>) {
-            let _ = ExitRecord::parse(&bytes).map(|exit| exit.name().len());
+            let _ = (ExitRecord::parse(&bytes).map(|exit| exit.name().len()), FinalRecord::parse(&bytes));
             for (thread, _) in Places::new(&bytes).filter_map(|place| place.read(&bytes)) {
                 let _ = (thread.name(), thread.state(), thread.nice());
             }
