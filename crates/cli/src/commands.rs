@@ -4,12 +4,13 @@ use crate::args::{self, Cli, Command, Look};
 use crate::man;
 use crate::observe::observe;
 use crate::output::{self, Failure, print};
+use crate::read;
 use crate::user_rules;
 use clap_complete::Shell;
 use std::process::ExitCode;
 use whyslow_diagnose::diagnose;
 use whyslow_model::catalogue;
-use whyslow_model::diagnosis::{Origin, Verdict};
+use whyslow_model::diagnosis::{Diagnosis, Origin, Verdict};
 use whyslow_show::{json, text};
 
 /// Does what the command line asks for.
@@ -23,6 +24,8 @@ pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Some(Command::Metrics) => metrics(look),
         Some(Command::Rules { id: None }) => list_rules(look),
         Some(Command::Rules { id: Some(id) }) => explain_rule(id, look),
+        Some(Command::Read(asked)) => read::read(asked, look),
+        Some(Command::Formats) => read::formats(look),
         Some(Command::Completions { shell }) => completions(*shell),
         Some(Command::Man) => man(),
     }
@@ -32,11 +35,15 @@ fn why_slow(cli: &Cli) -> Result<ExitCode, Failure> {
     let rules = user_rules::load();
     let window = observe(&cli.observe, |window| whyslow_diagnose::asked(window, &rules.book))?;
     let diagnosis = diagnose(&window, Origin::Live, &rules.book);
-    let look = &cli.look;
-    print(if look.json { json::diagnosis(&diagnosis) } else { text::diagnosis(&diagnosis, &output::style(look)) })?;
+    tell(&diagnosis, &cli.look, cli.observe.check)
+}
+
+/// Prints a diagnosis; with `check` the exit status tells its verdict.
+pub fn tell(diagnosis: &Diagnosis, look: &Look, check: bool) -> Result<ExitCode, Failure> {
+    print(if look.json { json::diagnosis(diagnosis) } else { text::diagnosis(diagnosis, &output::style(look)) })?;
     Ok(match diagnosis.verdict {
-        Verdict::Bottleneck if cli.observe.check => ExitCode::from(1),
-        Verdict::Undetermined if cli.observe.check => ExitCode::from(3),
+        Verdict::Bottleneck if check => ExitCode::from(1),
+        Verdict::Undetermined if check => ExitCode::from(3),
         _ => ExitCode::SUCCESS,
     })
 }

@@ -7,6 +7,7 @@ mod man;
 mod observe;
 mod output;
 mod progress;
+mod read;
 mod user_rules;
 
 use std::process::ExitCode;

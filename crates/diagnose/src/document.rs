@@ -7,6 +7,7 @@ use crate::relate::relate;
 use crate::rulebook::RuleBook;
 use crate::scene::Stage;
 use crate::signal::Scope;
+use crate::unseen::unseen;
 use jiff::Timestamp;
 use std::collections::BTreeMap;
 use whyslow_model::catalogue::{MachineInfo, Meminfo, Observer};
@@ -29,23 +30,31 @@ pub fn diagnose(window: &Window, source: Origin, book: &RuleBook) -> Diagnosis {
     let (judged, alike) = judge(book.all(), &facts);
     let findings = relate(judged, &facts.topology);
     let ruled_out = ruled_out(book, &facts, &findings, alike);
+    let mut blind_spots = blind_spots(window, &facts);
+    if source == Origin::Import {
+        blind_spots.extend(unseen(&facts));
+    }
     Diagnosis {
         schema: SCHEMA.to_owned(),
         host: host(window),
         window: span(window, source),
-        verdict: verdict(window, &facts, &findings),
+        verdict: verdict(window, source, &facts, &findings, &ruled_out),
         findings,
         ruled_out,
-        blind_spots: blind_spots(window, &facts),
+        blind_spots,
         closer_looks: closer::looks(window),
         cost: cost(window),
     }
 }
 
-fn verdict(window: &Window, facts: &Facts, findings: &[Finding]) -> Verdict {
+/// Captures rarely tell of every resource: what they tell of is judged, and the rest is a blind spot.
+fn verdict(window: &Window, source: Origin, facts: &Facts, findings: &[Finding], ruled_out: &[RuledOut]) -> Verdict {
     let felt = |f: &Finding| f.confidence >= Confidence::Medium && f.impact >= FELT;
     if findings.iter().any(felt) {
         return Verdict::Bottleneck;
+    }
+    if source == Origin::Import {
+        return if ruled_out.is_empty() { Verdict::Undetermined } else { Verdict::Healthy };
     }
     let seen = ["cpu.busy", "stall.io"].iter().all(|name| facts.host_number(name).is_some());
     if window.snapshots().len() < 2 || !seen { Verdict::Undetermined } else { Verdict::Healthy }
@@ -53,7 +62,12 @@ fn verdict(window: &Window, facts: &Facts, findings: &[Finding]) -> Verdict {
 
 fn ruled_out(book: &RuleBook, facts: &Facts, findings: &[Finding], alike: Vec<RuledOut>) -> Vec<RuledOut> {
     let stage = Stage::new(Scope::Host, &facts.host, &facts.host);
-    let mut all: Vec<RuledOut> = book.cleared.iter().filter_map(|c| c.judge(&stage, findings)).collect();
+    let mut all: Vec<RuledOut> = Vec::new();
+    for cleared in book.cleared.iter().filter_map(|c| c.judge(&stage, findings)) {
+        if all.iter().all(|a| a.id != cleared.id) {
+            all.push(cleared);
+        }
+    }
     all.extend(alike);
     all.truncate(MOST_RULED_OUT);
     all
@@ -107,6 +121,7 @@ fn why_missed(report: &SourceReport) -> Option<(String, String)> {
         }
         Outcome::NotPermitted { why, remedy } => (why.clone(), remedy.clone()),
         Outcome::Failed(why) => (why.clone(), format!("read {} by hand", report.source)),
+        Outcome::Partly { why, remedy } => (why.clone(), remedy.clone()),
         Outcome::Hung(why) => (why.clone(), "look for a file system or driver that does not answer".to_owned()),
     })
 }
@@ -124,7 +139,10 @@ fn host(window: &Window) -> Host {
 }
 
 fn span(window: &Window, source: Origin) -> Span {
-    let time = |wall_ns: i64| Timestamp::from_nanosecond(wall_ns.into()).ok().map(|t| format!("{t:.3}"));
+    let time = |wall_ns: i64| {
+        let known = Some(wall_ns).filter(|ns| *ns != 0)?;
+        Timestamp::from_nanosecond(known.into()).ok().map(|t| format!("{t:.3}"))
+    };
     Span {
         start: window.snapshots().first().and_then(|s| time(s.wall_ns)),
         end: window.last().and_then(|s| time(s.wall_ns)),

@@ -13,11 +13,14 @@ mod relate;
 mod rule;
 mod rulebook;
 mod scene;
+mod side_by_side;
 mod signal;
 mod signals;
 mod template;
+mod unseen;
 
 pub use closer::asked;
 pub use document::diagnose;
 pub use rule::RuleError;
 pub use rulebook::RuleBook;
+pub use side_by_side::side_by_side;

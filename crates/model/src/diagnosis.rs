@@ -114,6 +114,9 @@ pub struct Subject {
     /// Its network namespace, where that is not the observer's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub netns: Option<String>,
+    /// The captures it was seen in, where several stand side by side that tell of the same things.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub capture: Option<String>,
 }
 
 impl Subject {
@@ -163,7 +166,8 @@ impl Finding {
             (Some(pid), None) => format!("[{pid}]"),
             (None, _) => String::new(),
         };
-        format!("{}@{name}{task}", self.id)
+        let capture = self.subject.capture.as_ref().map_or_else(String::new, |capture| format!(" in {capture}"));
+        format!("{}@{name}{task}{capture}", self.id)
     }
 }
 

@@ -4,9 +4,11 @@
 
 pub mod catalogue;
 pub mod diagnosis;
+pub mod format;
 pub mod histogram;
 pub mod human;
 pub mod key;
+pub mod origin;
 pub mod rule;
 pub mod snapshot;
 pub mod topology;

@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Snapshot {
-    /// Wall clock at the start of the reading, nanoseconds since 1970. Never used to compute rates.
+    /// Wall clock at the start of the reading, nanoseconds since 1970; 0 where it is not known. Never used to compute
+    /// rates.
     pub wall_ns: i64,
     /// Time since boot, suspend included (CLOCK_BOOTTIME), nanoseconds. Rates are computed with this.
     pub boot_ns: u64,
@@ -107,4 +108,11 @@ pub enum Outcome {
     Failed(String),
     /// It did not answer in time.
     Hung(String),
+    /// Read, but not all of it, or not with certainty.
+    Partly {
+        /// What is not certain.
+        why: String,
+        /// What would make it certain.
+        remedy: String,
+    },
 }

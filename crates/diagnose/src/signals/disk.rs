@@ -23,7 +23,7 @@ pub struct DiskUse<'w> {
 
 impl DiskUse<'_> {
     fn requests(&self) -> Option<f64> {
-        sum([self.change.rate(|d| d.reads), self.change.rate(|d| d.writes), self.change.rate(|d| d.discards)])
+        sum([self.transfers(), self.change.rate(|d| d.discards)])
     }
 
     fn bytes(&self) -> Option<f64> {
@@ -33,10 +33,12 @@ impl DiskUse<'_> {
     /// Reads and writes, which is what carries `bytes`.
     fn transfers(&self) -> Option<f64> {
         sum([self.change.rate(|d| d.reads), self.change.rate(|d| d.writes)])
+            .or_else(|| self.change.rate(|d| d.transfers))
     }
 
     fn time(&self) -> Option<f64> {
-        sum([self.change.rate(|d| d.read_time), self.change.rate(|d| d.write_time)]).map(|ns| ns / 1e9)
+        let split = sum([self.change.rate(|d| d.read_time), self.change.rate(|d| d.write_time)]);
+        ratio(split.or_else(|| self.change.rate(|d| d.transfer_time)))
     }
 
     fn busy(&self) -> Option<f64> {
@@ -45,6 +47,13 @@ impl DiskUse<'_> {
 
     fn in_flight(&self) -> Option<f64> {
         ratio(self.change.rate(|d| d.weighted_time))
+    }
+
+    /// The time in which a task waited for I/O while this device was at work. Where no one counted waiting tasks, the
+    /// time in which requests were in flight stands for it: it is never less, but for requests nobody waits for.
+    fn waited_for(&self) -> Option<f64> {
+        let busy = self.busy()?;
+        Some(self.stall.or_else(|| self.in_flight())?.min(busy))
     }
 
     /// The part of the steps in which requests were in flight for most of the step.
@@ -77,7 +86,7 @@ signals! { d: &DiskUse<'_>;
     "disk.queue_busy" "count" "mean number in flight while any was", "Δ(requests x time) / Δbusy time", "/proc/diskstats fields 10, 11" => over(d.in_flight(), d.busy());
     "disk.busy" "ratio" "share of the time in which any request was in flight; says nothing of how many more it could take", "Δbusy time / Δt", "/proc/diskstats field 10" => d.busy();
     "disk.busy_steps" "ratio" "share of the samples in which it was busy more than half the time", "steps with Δbusy > Δt / 2", "/proc/diskstats" => d.busy_steps();
-    "disk.stall" "ratio" "share of the time in which a task waited for I/O while this device had requests in flight", "min(stall.io, disk.busy)", "/proc/pressure/io, /proc/diskstats" => d.stall.zip(d.busy()).map(|(s, b)| s.min(b));
+    "disk.stall" "ratio" "share of the time in which a task waited for I/O while this device had requests in flight", "min(stall.io, disk.busy); where no waiting was counted, min(disk.queue, disk.busy)", "/proc/pressure/io, /proc/diskstats" => d.waited_for();
     "disk.flushes" "1/s" "flush requests", "Δflushes / Δt", "/proc/diskstats field 16" => d.change.rate(|d| d.flushes);
     "disk.flush_share" "ratio" "flushes in flight, mean", "Δflush time / Δt", "/proc/diskstats field 17" => ratio(d.change.rate(|d| d.flush_time));
     "disk.flush_wait" "s" "mean time a flush took", "Δflush time / Δflushes", "/proc/diskstats" => over(ratio(d.change.rate(|d| d.flush_time)), d.change.rate(|d| d.flushes));

@@ -4,15 +4,46 @@ use super::page_size;
 use super::task::TaskUse;
 use crate::signal::{over, ratio, signals, sum};
 use whyslow_model::catalogue::{
-    Cpu, Family, Interface, MachineInfo, Meminfo, Observer, Pressure, Protocol, System, Vmstat,
+    Cpu, CpuMean, Disk, Family, Interface, MachineInfo, Meminfo, Observer, Pressure, Protocol, System, Vmstat,
 };
 use whyslow_model::value::{Counter, Gauge};
 use whyslow_model::window::{Change, Window};
 
+/// Processors' time by mode: the sum over the processors, or one processor's on average where only that was told.
+#[derive(Default)]
+struct Modes {
+    user: Option<f64>,
+    nice: Option<f64>,
+    system: Option<f64>,
+    idle: Option<f64>,
+    iowait: Option<f64>,
+    irq: Option<f64>,
+    softirq: Option<f64>,
+    steal: Option<f64>,
+}
+
+macro_rules! modes {
+    ($changes:expr; $($mode:ident)*) => {{
+        let changes = $changes;
+        Modes { $( $mode: changes.iter().filter_map(|c| ratio(c.rate(|c| c.$mode))).reduce(|a, b| a + b), )* }
+    }};
+}
+
+impl Modes {
+    fn of(window: &Window) -> Self {
+        let each = modes!(window.changes::<Cpu>(); user nice system idle iowait irq softirq steal);
+        if each.user.is_some() {
+            return each;
+        }
+        modes!(window.changes::<CpuMean>(); user nice system idle iowait irq softirq steal)
+    }
+}
+
 /// What the host's signals are computed from.
 pub struct HostUse<'w> {
     window: &'w Window,
-    cpus: Vec<Change<'w, Cpu>>,
+    cpus: usize,
+    modes: Modes,
     system: Option<Change<'w, System>>,
     pressure: Option<Change<'w, Pressure>>,
     vmstat: Option<Change<'w, Vmstat>>,
@@ -27,7 +58,8 @@ impl<'w> HostUse<'w> {
     pub fn new(window: &'w Window, tasks: &'w [TaskUse]) -> Self {
         Self {
             window,
-            cpus: window.changes(),
+            cpus: window.newest::<Cpu>().len(),
+            modes: Modes::of(window),
             system: window.change(),
             pressure: window.change(),
             vmstat: window.change(),
@@ -38,34 +70,31 @@ impl<'w> HostUse<'w> {
         }
     }
 
-    /// Processors' time in one mode, in processors.
-    fn mode(&self, f: impl Fn(&Cpu) -> Counter + Copy) -> Option<f64> {
-        self.cpus.iter().filter_map(|c| ratio(c.rate(f))).reduce(|a, b| a + b)
+    /// Processors that report time; how many were online, where only their mean was told.
+    fn count(&self) -> Option<f64> {
+        let online = || self.window.the::<MachineInfo>().and_then(|m| m.processors.get());
+        if self.cpus > 0 { Some(self.cpus as f64) } else { online() }
     }
 
-    fn count(&self) -> Option<f64> {
-        (!self.cpus.is_empty()).then_some(self.cpus.len() as f64)
+    /// Time by mode in processors; unknown where only the mean of an unknown number of them was told.
+    fn processors(&self, time: Option<f64>) -> Option<f64> {
+        if self.cpus > 0 { time } else { time.zip(self.count()).map(|(mean, count)| mean * count) }
     }
 
     fn idle(&self) -> Option<f64> {
-        sum([self.mode(|c| c.idle), self.mode(|c| c.iowait)])
+        sum([self.modes.idle, self.modes.iowait])
     }
 
-    /// Processor time used, in processors; steal is not ours to use.
+    /// Processor time used; steal is not ours to use.
     fn used(&self) -> Option<f64> {
-        self.mode(|c| c.user)?;
-        sum([
-            self.mode(|c| c.user),
-            self.mode(|c| c.nice),
-            self.mode(|c| c.system),
-            self.mode(|c| c.irq),
-            self.mode(|c| c.softirq),
-        ])
+        let m = &self.modes;
+        m.user?;
+        sum([m.user, m.nice, m.system, m.irq, m.softirq])
     }
 
     /// All processor time that was accounted for, steal and idling included: what a share is a share of.
     fn accounted(&self) -> Option<f64> {
-        sum([self.used(), self.idle(), self.mode(|c| c.steal)])
+        sum([self.used(), self.idle(), self.modes.steal])
     }
 
     fn share(&self, part: Option<f64>) -> Option<f64> {
@@ -132,29 +161,31 @@ impl<'w> HostUse<'w> {
 signals! { h: &HostUse<'_>;
     "cpu.count" "count" "processors online", "processors that report time", "/proc/stat" => h.count();
     "cpu.busy" "ratio" "share of the processors' time in use", "(user + nice + system + irq + softirq) / all", "/proc/stat" => h.share(h.used());
-    "cpu.user" "ratio" "share in user mode", "(user + nice) / all", "/proc/stat" => h.share(sum([h.mode(|c| c.user), h.mode(|c| c.nice)]));
-    "cpu.nice" "ratio" "share in user mode of niced tasks", "nice / all", "/proc/stat" => h.share(h.mode(|c| c.nice));
-    "cpu.system" "ratio" "share in kernel mode, interrupts apart", "system / all", "/proc/stat" => h.share(h.mode(|c| c.system));
-    "cpu.interrupt" "ratio" "share in interrupts and softirqs", "(irq + softirq) / all", "/proc/stat" => h.share(sum([h.mode(|c| c.irq), h.mode(|c| c.softirq)]));
-    "cpu.steal" "ratio" "share the hypervisor gave to others while we had work", "steal / all", "/proc/stat" => h.share(h.mode(|c| c.steal));
+    "cpu.user" "ratio" "share in user mode", "(user + nice) / all", "/proc/stat" => h.share(sum([h.modes.user, h.modes.nice]));
+    "cpu.nice" "ratio" "share in user mode of niced tasks", "nice / all", "/proc/stat" => h.share(h.modes.nice);
+    "cpu.system" "ratio" "share in kernel mode, interrupts apart", "system / all", "/proc/stat" => h.share(h.modes.system);
+    "cpu.interrupt" "ratio" "share in interrupts and softirqs", "(irq + softirq) / all", "/proc/stat" => h.share(sum([h.modes.irq, h.modes.softirq]));
+    "cpu.steal" "ratio" "share the hypervisor gave to others while we had work", "steal / all", "/proc/stat" => h.share(h.modes.steal);
     "cpu.idle" "ratio" "share idle, waiting for I/O included", "(idle + iowait) / all", "/proc/stat" => h.share(h.idle());
-    "cpu.idle_processors" "count" "processors' worth of idle time", "Δ(idle + iowait) / Δt", "/proc/stat" => h.idle();
-    "cpu.system_processors" "count" "processors' worth of kernel time", "Δsystem / Δt", "/proc/stat" => h.mode(|c| c.system);
+    "cpu.iowait" "ratio" "share idle while a request was outstanding", "iowait / all", "/proc/stat" => h.share(h.modes.iowait);
+    "cpu.idle_processors" "count" "processors' worth of idle time", "Δ(idle + iowait) / Δt", "/proc/stat" => h.processors(h.idle());
+    "cpu.system_processors" "count" "processors' worth of kernel time", "Δsystem / Δt", "/proc/stat" => h.processors(h.modes.system);
     "cpu.waiting" "count" "mean number of tasks that waited on a run queue", "ΣΔrun_delay / Δt", "/proc/PID/schedstat (sched-stats.rst)" => h.waiting(|_| true);
     "cpu.waiting_normal" "count" "the same for tasks not niced or batch", "ΣΔrun_delay of tasks with nice < 10 / Δt", "/proc/PID/schedstat" => h.waiting(|t| !t.background);
     "cpu.runnable" "count" "runnable tasks, mean of the samples", "mean(procs_running)", "/proc/stat" => h.system.as_ref().and_then(|s| s.mean(|s| s.running));
     "cpu.load_1m" "count" "load average; counts uninterruptible tasks too", "as the kernel gives it", "/proc/loadavg" => h.system.as_ref().and_then(|s| s.last().load_1m.get());
     "cpu.switches" "1/s" "context switches", "Δctxt / Δt", "/proc/stat" => h.system.as_ref().and_then(|s| s.rate(|s| s.context_switches));
     "cpu.forks" "1/s" "processes and threads created", "Δprocesses / Δt", "/proc/stat" => h.system.as_ref().and_then(|s| s.rate(|s| s.forks));
-    "cpu.attributed" "ratio" "share of the processor time used that is explained by processes", "(ΣΔcpu of processes + ΣΔcpu of their short-lived children) / Δused", "/proc/PID/stat, /proc/stat" => over(h.attributed(), h.used());
+    "cpu.attributed" "ratio" "share of the processor time used that is explained by processes", "(ΣΔcpu of processes + ΣΔcpu of their short-lived children) / Δused", "/proc/PID/stat, /proc/stat" => over(h.attributed(), h.processors(h.used()));
     "stall.cpu" "ratio" "share of time in which a task waited for a processor", "Δcpu some total / Δt; without PSI the mean of tasks waiting, at most 1", "/proc/pressure/cpu (psi.rst)" => h.stalled(|p| p.cpu_some).or_else(|| h.waiting(|_| true).map(|w| w.min(1.0)));
-    "stall.io" "ratio" "share of time in which a task waited for I/O", "Δio some total / Δt; without PSI the share of samples with procs_blocked > 0", "/proc/pressure/io (psi.rst)" => h.stalled(|p| p.io_some).or_else(|| h.blocked_share());
+    "stall.io" "ratio" "share of time in which a task waited for I/O", "Δio some total / Δt; without PSI the share of samples with procs_blocked > 0", "/proc/pressure/io (psi.rst), /proc/stat" => h.stalled(|p| p.io_some).or_else(|| h.blocked_share());
     "stall.io_full" "ratio" "share of time in which all tasks waited for I/O", "Δio full total / Δt", "/proc/pressure/io" => h.stalled(|p| p.io_full);
     "stall.memory" "ratio" "share of time in which a task waited for memory", "Δmemory some total / Δt", "/proc/pressure/memory" => h.stalled(|p| p.memory_some);
     "stall.memory_full" "ratio" "share of time in which all tasks waited for memory", "Δmemory full total / Δt", "/proc/pressure/memory" => h.stalled(|p| p.memory_full);
     "mem.total" "bytes" "usable memory", "MemTotal", "/proc/meminfo" => h.memory(|m| m.mem_total);
     "mem.available" "bytes" "memory that can be had without swapping", "MemAvailable", "/proc/meminfo" => h.memory(|m| m.mem_available);
     "mem.available_share" "ratio" "the same as a share of memory", "MemAvailable / MemTotal", "/proc/meminfo" => h.of_memory(|m| m.mem_available);
+    "mem.cached" "bytes" "page cache", "Cached", "/proc/meminfo" => h.memory(|m| m.cached);
     "mem.cached_share" "ratio" "share of memory that is page cache", "Cached / MemTotal", "/proc/meminfo" => h.of_memory(|m| m.cached);
     "mem.swap_used" "bytes" "swap in use", "SwapTotal - SwapFree", "/proc/meminfo" => h.memory(|m| m.swap_total).zip(h.memory(|m| m.swap_free)).map(|(t, f)| t - f);
     "mem.swap_in_rate" "bytes/s" "memory swapped in", "Δpswpin x page size / Δt", "/proc/vmstat" => h.vm_bytes(|v| v.pswpin);
@@ -164,6 +195,7 @@ signals! { h: &HostUse<'_>;
     "mem.direct_scan_rate" "1/s" "pages scanned by tasks that wanted memory", "Δpgscan_direct / Δt", "/proc/vmstat" => h.vm(|v| v.pgscan_direct);
     "mem.oom_kills" "count" "processes killed for memory in the window", "Δoom_kill", "/proc/vmstat" => h.vmstat.as_ref().and_then(|v| v.grown(|v| v.oom_kill));
     "mem.dirty_fill" "ratio" "dirty pages against the level at which writers are held back", "mean(nr_dirty + nr_writeback) / nr_dirty_threshold", "/proc/vmstat" => h.vmstat.as_ref().and_then(|v| over(sum([v.mean(|v| v.nr_dirty), v.mean(|v| v.nr_writeback)]), v.last().nr_dirty_threshold.get()));
+    "disk.devices" "count" "block devices whose requests were seen", "rows", "/proc/diskstats" => h.window.newest::<Disk>().len() as f64;
     "net.bytes_rate" "bytes/s" "bytes through all interfaces, loopback included", "Σ(Δrx_bytes + Δtx_bytes) / Δt", "/proc/net/dev" => sum([h.interfaces(|i| i.rx_bytes), h.interfaces(|i| i.tx_bytes)]);
     "net.retransmit_share" "ratio" "segments sent again", "ΔRetransSegs / ΔOutSegs", "/proc/net/snmp" => over(h.protocol(|p| p.tcp_retrans_segs), h.protocol(|p| p.tcp_out_segs)).or_else(|| h.protocol(|p| p.tcp_out_segs).map(|_| 0.0));
     "net.listen_overflow_rate" "1/s" "connections dropped because an accept queue was full", "ΔListenOverflows / Δt", "/proc/net/netstat" => h.protocol(|p| p.tcp_ext_listen_overflows);

@@ -27,6 +27,8 @@ family_group! {
         discard_time: counter ns "system.disk.discard_time" "time all discards took, summed";
         flushes: counter count "system.disk.flushes" "flush requests completed";
         flush_time: counter ns "system.disk.flush_time" "time all flushes took, summed";
+        transfers: counter count "system.disk.operations" "reads and writes completed, where a tool does not tell them apart";
+        transfer_time: counter ns "system.disk.operation_time" "time all reads and writes took, where a tool does not tell them apart";
         number: state text "system.device.number" "major:minor";
     }
 

@@ -122,6 +122,10 @@ pub trait Family: Default + Clone + Send + 'static {
     fn value(&self, column: usize) -> Option<Value>;
     /// Sets a counter or gauge by its name, for readers of `name value` files. False where there is no such number.
     fn set(&mut self, name: &str, value: u64) -> bool;
+    /// Makes this the row of another entity.
+    fn set_key(&mut self, key: Self::Key);
+    /// Takes over what is absent here and known in another row of the same entity.
+    fn fill(&mut self, other: &Self);
 }
 
 /// Every family, in the catalogue's order.
@@ -314,6 +318,14 @@ macro_rules! family_group {
                         $( stringify!($field) => metric_set!($kind, self.$field, _value), )*
                         _ => false,
                     }
+                }
+
+                fn set_key(&mut self, key: $Key) {
+                    self.$key = key;
+                }
+
+                fn fill(&mut self, _other: &Self) {
+                    $( if self.$field == Default::default() { self.$field = _other.$field.clone(); } )*
                 }
             }
         )*

@@ -2,10 +2,12 @@
 
 mod catalogue;
 mod finding;
+mod formats;
 mod rules;
 mod words;
 
 pub use catalogue::metrics;
+pub use formats::formats;
 pub use rules::{rule, rules};
 
 use crate::canvas::{Canvas, Ink, Piece, bold, dim, plain};

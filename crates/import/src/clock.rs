@@ -1,0 +1,116 @@
+//! Times as tools print them: often a time of day without its date, never a zone.
+
+use jiff::civil::Date;
+
+/// A day in seconds.
+const DAY: f64 = 86_400.0;
+
+/// When a run of a tool began, as far as it was printed. The zone is never printed: times are taken for UTC.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Moment {
+    /// The date.
+    pub date: Option<Date>,
+    /// Seconds since midnight.
+    pub time: Option<f64>,
+}
+
+impl Moment {
+    /// Seconds since 1970, where date and time are known.
+    pub fn since_1970(self) -> Option<f64> {
+        let days = (self.date? - Date::constant(1970, 1, 1)).get_days();
+        Some(f64::from(days) * DAY + self.time?)
+    }
+}
+
+/// The time of day at the start of these fields, in seconds, and how many fields it takes: `14:19:48`, `02:04:04 AM`,
+/// `02:04:04AM`.
+pub fn time_of_day(fields: &[&str]) -> Option<(f64, usize)> {
+    let first = fields.first()?;
+    let attached = ["AM", "PM"].into_iter().find(|half| first.ends_with(half));
+    let half = attached.or_else(|| fields.get(1).copied().filter(|f| ["AM", "PM"].contains(f)));
+    let clock = attached.map_or(*first, |half| first.trim_end_matches(half));
+    let mut parts = clock.split(':');
+    let mut part = |most: f64| parts.next()?.parse::<f64>().ok().filter(|n| (0.0..most).contains(n));
+    let (hours, minutes, seconds) = (part(24.0)?, part(60.0)?, part(61.0)?);
+    if parts.next().is_some() {
+        return None;
+    }
+    let hours = match half {
+        Some("PM") if hours < 12.0 => hours + 12.0,
+        Some("AM") if hours == 12.0 => 0.0,
+        _ => hours,
+    };
+    let taken = if half.is_some() && attached.is_none() { 2 } else { 1 };
+    Some((hours * 3600.0 + minutes * 60.0 + seconds, taken))
+}
+
+/// A date as `2010-06-05`, `01/14/2010`, `05/09/05` (month first, as in the C locale), or `14.01.2010`.
+pub fn date(field: &str) -> Option<Date> {
+    let mark = field.chars().find(|c| !c.is_ascii_digit())?;
+    let parts: Vec<i16> = field.split(mark).map(|p| p.parse().ok()).collect::<Option<_>>()?;
+    let [a, b, c] = parts[..] else { return None };
+    let (year, month, day) = match mark {
+        '-' if a > 31 => (a, b, c),
+        '/' if a > 12 => (c, b, a),
+        '/' => (c, a, b),
+        '.' => (c, b, a),
+        _ => return None,
+    };
+    let year = if year < 100 { year + if year < 70 { 2000 } else { 1900 } } else { year };
+    Date::new(year, i8::try_from(month).ok()?, i8::try_from(day).ok()?).ok()
+}
+
+/// Seconds since the first reading, from times of day that begin anew at midnight.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Clock {
+    last: Option<f64>,
+    elapsed: f64,
+}
+
+impl Clock {
+    /// Seconds from the first reading to this one. A time that goes back by less than half a day stands still.
+    pub fn read(&mut self, time: f64) -> f64 {
+        if let Some(last) = self.last {
+            let step = if time < last - DAY / 2.0 { time + DAY - last } else { time - last };
+            if step <= 0.0 {
+                return self.elapsed;
+            }
+            self.elapsed += step;
+        }
+        self.last = Some(time);
+        self.elapsed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn halves_of_the_day() {
+        assert_eq!(time_of_day(&["02:04:04", "AM", "all"]), Some((7444.0, 2)));
+        assert_eq!(time_of_day(&["12:00:01", "AM"]), Some((1.0, 2)));
+        assert_eq!(time_of_day(&["09:43:08PM"]), Some((78_188.0, 1)));
+        assert_eq!(time_of_day(&["14:19:48"]), Some((51_588.0, 1)));
+        for wrong in ["24:00:00", "12:60:00", "1:2", "1:2:3:4", "a:b:c", "-1:00:00", ""] {
+            assert_eq!(time_of_day(&[wrong]), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn dates_of_several_locales() {
+        let day = Some(Date::constant(2010, 1, 14));
+        for text in ["2010-01-14", "01/14/2010", "01/14/10", "14/01/2010", "14.01.2010"] {
+            assert_eq!(date(text), day, "{text}");
+        }
+        for wrong in ["", "1", "//", "2010-13-01", "x86_64", "1.2.3.4", "99999-1-1"] {
+            assert_eq!(date(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn midnight_is_no_step_back() {
+        let mut clock = Clock::default();
+        assert_eq!([86_390.0, 10.0, 9.0, 30.0].map(|t| clock.read(t)), [0.0, 20.0, 20.0, 40.0]);
+    }
+}

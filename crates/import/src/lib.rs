@@ -1,0 +1,207 @@
+//! Reads what other tools printed into [`Window`](whyslow_model::window::Window)s: one file per format.
+//!
+//! A capture is text that someone pasted: prompts, several commands, wrapped lines, remarks. The recogniser here finds
+//! where each command's output starts, its format reads it into a [`Run`], and [`merge`](merge::merge) puts the runs
+//! together. What is not certain is refused with file and line; a wrong number is never produced.
+
+mod banner;
+mod clock;
+mod command;
+mod devices;
+mod format;
+mod iostat;
+mod lines;
+mod merge;
+mod number;
+mod pace;
+mod processor;
+mod refusal;
+mod run;
+mod series;
+mod table;
+#[cfg(test)]
+mod testing;
+mod vmstat;
+
+pub use format::Format;
+pub use merge::Capture;
+pub use refusal::Refusal;
+
+use banner::Banner;
+use command::Command;
+use format::Asked;
+use lines::Lines;
+use run::Run;
+use std::io::BufRead;
+use whyslow_model::value::Name;
+
+/// Every format. Where two tell the same counter of the same thing, the one that stands first is believed: it tells it
+/// more exactly.
+pub const FORMATS: &[Format] = &[iostat::FORMAT, vmstat::FORMAT];
+
+/// One file to read.
+pub struct Input<'r> {
+    /// Its name, as errors and evidence give it.
+    pub name: String,
+    /// Its bytes.
+    pub reader: Box<dyn BufRead + 'r>,
+}
+
+/// Reads files of one incident. With `partial`, what cannot be read with certainty is left out, which is said in the
+/// Windows' source reports, instead of refused.
+///
+/// # Errors
+/// The first place whose meaning is not certain, or at which a file could not be read; with `partial`, only where
+/// nothing was recognised at all.
+pub fn read(inputs: Vec<Input<'_>>, partial: bool) -> Result<Vec<Capture>, Refusal> {
+    let mut runs = Vec::new();
+    let mut refused = None;
+    for input in inputs {
+        let mut reading =
+            Reading { lines: Lines::new(input.name, input.reader), partial, runs: Vec::new(), left_out: None };
+        reading.all()?;
+        refused = refused.or(reading.left_out);
+        runs.append(&mut reading.runs);
+    }
+    match refused {
+        Some(refusal) if runs.is_empty() => Err(refusal),
+        _ => Ok(merge::merge(runs)),
+    }
+}
+
+/// Whether something else than `own` begins at the next line: a prompt, or the output of another tool.
+pub(crate) fn elsewhere(lines: &mut Lines<'_>, own: &str) -> bool {
+    let Some(text) = lines.peek(0) else { return true };
+    let prompt = command_of(text).is_some() || Banner::read(text).is_some();
+    prompt || FORMATS.iter().any(|f| f.name != own && (f.starts)(lines))
+}
+
+/// The place of a format among the others.
+pub(crate) fn rank(tool: &str) -> usize {
+    FORMATS.iter().position(|f| f.name == tool).unwrap_or(FORMATS.len())
+}
+
+/// A file being read.
+struct Reading<'r> {
+    lines: Lines<'r>,
+    partial: bool,
+    runs: Vec<Run>,
+    left_out: Option<Refusal>,
+}
+
+impl Reading<'_> {
+    fn all(&mut self) -> Result<(), Refusal> {
+        let file = self.lines.file().clone();
+        let mut asked = Asked::default();
+        if let Some(line) = collapsed(&mut self.lines) {
+            self.lines.skip(line);
+            let refusal =
+                self.lines.refuse("columns apart from each other: the spaces were lost, and the columns ran together");
+            self.leave_out(refusal)?;
+            while self.lines.take().is_some() {}
+        }
+        while let Some(text) = self.lines.peek(0).map(str::to_owned) {
+            if let Some(command) = command_of(&text) {
+                asked.command = Some(command);
+                asked.banner = None;
+                self.lines.skip(1);
+            } else if let Some(banner) = Banner::read(&text) {
+                let mut run = Run::new("sysstat", &file);
+                banner.tell(&mut run, self.lines.number());
+                self.runs.push(run);
+                asked.banner = Some(banner);
+                self.lines.skip(1);
+            } else if let Some(format) = FORMATS.iter().find(|f| (f.starts)(&mut self.lines)) {
+                self.read(format, &asked, &file)?;
+            } else if is_remark(&text) {
+                self.lines.skip(1);
+            } else {
+                let refusal = self.lines.refuse("output of a tool that 'whyslow formats' lists");
+                self.leave_out(refusal)?;
+                self.lines.skip(1);
+            }
+        }
+        if let Some(failure) = self.lines.failure() {
+            return Err(Refusal::new(&file, self.lines.number(), "a file that can be read", &failure.to_string()));
+        }
+        if self.runs.is_empty() && self.left_out.is_none() {
+            let nothing = "output of a tool that 'whyslow formats' lists";
+            self.leave_out(Refusal::new(&file, 1, nothing, "nothing of the kind in the whole file"))?;
+        }
+        Ok(())
+    }
+
+    fn read(&mut self, format: &Format, asked: &Asked, file: &Name) -> Result<(), Refusal> {
+        let before = self.lines.number();
+        let mut run = Run::new(format.name, file);
+        let result = (format.read)(&mut self.lines, asked, &mut run);
+        if self.lines.number() == before {
+            self.lines.skip(1);
+        }
+        if !run.is_empty() {
+            self.runs.push(run);
+        }
+        result.or_else(|refusal| self.leave_out(refusal))
+    }
+
+    /// Leaves a place out where that is asked for; else it ends the reading.
+    fn leave_out(&mut self, refusal: Refusal) -> Result<(), Refusal> {
+        if !self.partial {
+            return Err(refusal);
+        }
+        let file = self.lines.file().clone();
+        let mut run = Run::new("left out", &file);
+        let what = format!("line {}, left out", refusal.line);
+        run.note(
+            &what,
+            format!("expected {}, found {:?}", refusal.expected, refusal.found),
+            "paste it again, unchanged",
+        );
+        self.runs.push(run);
+        self.left_out.get_or_insert(refusal);
+        Ok(())
+    }
+}
+
+/// The tools whose name alone at the start of a line makes it a command.
+const TOOLS: &[&str] = &[
+    "vmstat", "iostat", "mpstat", "pidstat", "sar", "free", "top", "uptime", "cat", "dmesg", "ethtool", "ipcs",
+    "sysctl", "ulimit", "df",
+];
+
+fn command_of(text: &str) -> Option<Command> {
+    Command::at_prompt(text).or_else(|| Command::bare(text, TOOLS))
+}
+
+/// Text that people put between outputs: blank lines, rulers, headings, sentences. What could be data is none.
+fn is_remark(text: &str) -> bool {
+    let letters = text.chars().filter(|c| c.is_alphabetic()).count();
+    let digits = text.chars().filter(|c| c.is_ascii_digit()).count();
+    let numbers = text.split_whitespace().filter(|w| number::number(w).is_some()).count();
+    let glued = text.split_whitespace().any(number::ran_together);
+    (digits == 0 && letters == 0) || (letters >= 2 * digits && numbers <= 2 && !glued)
+}
+
+/// How many lines to look at, and how many of them must be one word, to say that a file lost its spaces.
+const COLLAPSED_SAMPLE: usize = 40;
+const COLLAPSED_LEAST: usize = 5;
+/// One word of this length is no heading.
+const LONG_WORD: usize = 20;
+
+/// The first long line of a file in which no line has a space in it.
+fn collapsed(lines: &mut Lines<'_>) -> Option<usize> {
+    let mut first = None;
+    let mut count = 0;
+    for at in 0..COLLAPSED_SAMPLE {
+        let Some(text) = lines.peek(at) else { break };
+        match text.split_whitespace().count() {
+            0 => {}
+            1 => count += 1,
+            _ => return None,
+        }
+        if first.is_none() && text.len() >= LONG_WORD {
+            first = Some(at);
+        }
+    }
+    first.filter(|_| count >= COLLAPSED_LEAST)
+}

@@ -1,0 +1,114 @@
+//! Many runs of tools become one Window, or several side by side.
+
+use crate::clock::Moment;
+use crate::run::{Run, SECOND};
+use crate::series::AnySeries;
+use std::collections::BTreeMap;
+use whyslow_model::catalogue::{Family, MachineInfo};
+use whyslow_model::origin::Origins;
+use whyslow_model::snapshot::{Outcome, Snapshot, SourceReport};
+use whyslow_model::window::Window;
+
+/// Runs that began further apart than this, by their printed times, are laid side by side all the same: a log of a year
+/// and a minute of vmstat.
+const FAR: f64 = 86_400.0;
+/// A Window's clock must not begin at zero seconds, which a Snapshot without a time would have.
+const BEGIN: u64 = 1_000_000_000;
+
+/// A Window over captures that belong together.
+pub struct Capture {
+    /// The files it was read from.
+    pub files: Vec<String>,
+    /// What they tell.
+    pub window: Window,
+}
+
+/// Puts runs together. Different tools tell of one machine at one time, and become one Window; where one tool tells of
+/// the same thing twice, before and after or from two machines, each becomes a Window of its own.
+pub fn merge(runs: Vec<Run>) -> Vec<Capture> {
+    let mut groups: Vec<Vec<Run>> = Vec::new();
+    for run in runs {
+        match groups.iter_mut().find(|group| !group.iter().any(|other| repeats(other, &run))) {
+            Some(group) => group.push(run),
+            None => groups.push(vec![run]),
+        }
+    }
+    groups.into_iter().map(capture).collect()
+}
+
+fn repeats(a: &Run, b: &Run) -> bool {
+    a.tool == b.tool
+        && b.series.keys().any(|entity| entity.0 != MachineInfo::INFO.name && a.series.contains_key(entity))
+}
+
+fn capture(mut runs: Vec<Run>) -> Capture {
+    runs.sort_by_key(|run| crate::rank(run.tool));
+    let begin = Begin::of(&runs);
+    let mut files: Vec<String> = runs.iter().map(|run| run.file.to_string()).collect();
+    files.sort();
+    files.dedup();
+    let mut entities: BTreeMap<_, Box<dyn AnySeries>> = BTreeMap::new();
+    let mut notes = Vec::new();
+    for run in runs {
+        let shift = BEGIN + (begin.offset(run.start) * SECOND) as u64;
+        notes.extend(run.notes.into_iter().map(|note| SourceReport {
+            source: format!("{}: {}", run.file, note.what).into(),
+            tells: format!("{}: {}", run.file, note.what).into(),
+            outcome: Outcome::Partly { why: note.why, remedy: note.remedy },
+            ..SourceReport::default()
+        }));
+        for (entity, mut series) in run.series {
+            series.shift(shift);
+            match entities.get_mut(&entity) {
+                Some(own) => own.absorb(series),
+                None => {
+                    entities.insert(entity, series);
+                }
+            }
+        }
+    }
+    Capture { files, window: window(entities.into_values(), notes, begin) }
+}
+
+fn window(entities: impl Iterator<Item = Box<dyn AnySeries>>, notes: Vec<SourceReport>, begin: Begin) -> Window {
+    let mut snapshots = BTreeMap::from([(BEGIN, Snapshot { sources: notes, ..Snapshot::default() })]);
+    let mut origins = Origins::default();
+    for series in entities {
+        series.place(&mut snapshots, &mut origins);
+    }
+    let finish = |(at, mut snapshot): (u64, Snapshot)| {
+        snapshot.boot_ns = at;
+        snapshot.wall_ns = begin.wall_ns(at - BEGIN);
+        snapshot.sort();
+        snapshot
+    };
+    Window::new(snapshots.into_iter().map(finish).collect()).with_origins(origins)
+}
+
+/// The earliest time that was printed.
+#[derive(Clone, Copy, Default)]
+struct Begin(Moment);
+
+impl Begin {
+    fn of(runs: &[Run]) -> Self {
+        let date = runs.iter().find_map(|run| run.start.date);
+        let time = runs.iter().filter_map(|run| run.start.time).reduce(f64::min);
+        let earliest = runs.iter().filter(|run| run.start.since_1970().is_some()).map(|run| run.start);
+        let earliest = earliest.min_by(|a, b| a.since_1970().partial_cmp(&b.since_1970()).expect("times are numbers"));
+        Self(earliest.unwrap_or(Moment { date, time }))
+    }
+
+    /// Seconds from here to the start of a run; 0 where that is not known.
+    fn offset(self, start: Moment) -> f64 {
+        let seconds = match (start.since_1970(), self.0.since_1970()) {
+            (Some(a), Some(b)) => a - b,
+            _ => start.time.zip(self.0.time).map_or(0.0, |(a, b)| a - b),
+        };
+        if (0.0..FAR).contains(&seconds) { seconds } else { 0.0 }
+    }
+
+    /// The wall clock so many nanoseconds later; 0 where it is not known.
+    fn wall_ns(self, after: u64) -> i64 {
+        self.0.since_1970().map_or(0, |seconds| (seconds * SECOND) as i64 + i64::try_from(after).unwrap_or(0))
+    }
+}
