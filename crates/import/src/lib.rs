@@ -17,6 +17,7 @@ mod pace;
 mod processor;
 mod refusal;
 mod run;
+mod sar;
 mod series;
 mod table;
 #[cfg(test)]
@@ -37,7 +38,7 @@ use whyslow_model::value::Name;
 
 /// Every format. Where two tell the same counter of the same thing, the one that stands first is believed: it tells it
 /// more exactly.
-pub const FORMATS: &[Format] = &[iostat::FORMAT, vmstat::FORMAT];
+pub const FORMATS: &[Format] = &[sar::FORMAT, iostat::FORMAT, vmstat::FORMAT];
 
 /// One file to read.
 pub struct Input<'r> {
@@ -106,7 +107,7 @@ impl Reading<'_> {
                 asked.banner = None;
                 self.lines.skip(1);
             } else if let Some(banner) = Banner::read(&text) {
-                let mut run = Run::new("sysstat", &file);
+                let mut run = Run::new(merge::MACHINE, &file);
                 banner.tell(&mut run, self.lines.number());
                 self.runs.push(run);
                 asked.banner = Some(banner);

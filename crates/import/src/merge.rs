@@ -1,12 +1,13 @@
 //! Many runs of tools become one Window, or several side by side.
 
 use crate::clock::Moment;
-use crate::run::{Run, SECOND};
+use crate::run::{Note, Run, SECOND};
 use crate::series::AnySeries;
 use std::collections::BTreeMap;
 use whyslow_model::catalogue::{Family, MachineInfo};
 use whyslow_model::origin::Origins;
 use whyslow_model::snapshot::{Outcome, Snapshot, SourceReport};
+use whyslow_model::value::Name;
 use whyslow_model::window::Window;
 
 /// Runs that began further apart than this, by their printed times, are laid side by side all the same: a log of a year
@@ -14,6 +15,9 @@ use whyslow_model::window::Window;
 const FAR: f64 = 86_400.0;
 /// A Window's clock must not begin at zero seconds, which a Snapshot without a time would have.
 const BEGIN: u64 = 1_000_000_000;
+
+/// The tool a run is of that tells only what machine it is.
+pub const MACHINE: &str = "machine";
 
 /// A Window over captures that belong together.
 pub struct Capture {
@@ -47,18 +51,16 @@ fn capture(mut runs: Vec<Run>) -> Capture {
     let mut files: Vec<String> = runs.iter().map(|run| run.file.to_string()).collect();
     files.sort();
     files.dedup();
-    let mut entities: BTreeMap<_, Box<dyn AnySeries>> = BTreeMap::new();
+    let mut entities: BTreeMap<(&'static str, String), Box<dyn AnySeries>> = BTreeMap::new();
     let mut notes = Vec::new();
     for run in runs {
+        notes.extend(run.notes.iter().map(|note| report(&run.file, note)));
         let shift = BEGIN + (begin.offset(run.start) * SECOND) as u64;
-        notes.extend(run.notes.into_iter().map(|note| SourceReport {
-            source: format!("{}: {}", run.file, note.what).into(),
-            tells: format!("{}: {}", run.file, note.what).into(),
-            outcome: Outcome::Partly { why: note.why, remedy: note.remedy },
-            ..SourceReport::default()
-        }));
+        // A machine's name has no time of its own, and must not make the Window begin before the first reading.
+        let machine = run.tool == MACHINE;
+        let first = entities.values().filter_map(|s| s.first()).min();
         for (entity, mut series) in run.series {
-            series.shift(shift);
+            series.shift(first.filter(|_| machine).unwrap_or(shift));
             match entities.get_mut(&entity) {
                 Some(own) => own.absorb(series),
                 None => {
@@ -70,12 +72,20 @@ fn capture(mut runs: Vec<Run>) -> Capture {
     Capture { files, window: window(entities.into_values(), notes, begin) }
 }
 
+fn report(file: &Name, note: &Note) -> SourceReport {
+    let what: Name = format!("{file}: {}", note.what).into();
+    let outcome = Outcome::Partly { why: note.why.clone(), remedy: note.remedy.clone() };
+    SourceReport { source: what.clone(), tells: what, outcome, ..SourceReport::default() }
+}
+
 fn window(entities: impl Iterator<Item = Box<dyn AnySeries>>, notes: Vec<SourceReport>, begin: Begin) -> Window {
-    let mut snapshots = BTreeMap::from([(BEGIN, Snapshot { sources: notes, ..Snapshot::default() })]);
+    let mut snapshots = BTreeMap::new();
     let mut origins = Origins::default();
     for series in entities {
         series.place(&mut snapshots, &mut origins);
     }
+    let first = *snapshots.keys().next().unwrap_or(&BEGIN);
+    snapshots.entry(first).or_default().sources = notes;
     let finish = |(at, mut snapshot): (u64, Snapshot)| {
         snapshot.boot_ns = at;
         snapshot.wall_ns = begin.wall_ns(at - BEGIN);

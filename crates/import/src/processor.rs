@@ -4,7 +4,7 @@ use crate::lines::Lines;
 use crate::refusal::Refusal;
 use crate::run::{Run, SECOND, Step};
 use crate::table::{Header, Row};
-use whyslow_model::catalogue::CpuMean;
+use whyslow_model::catalogue::{Cpu, CpuMean};
 use whyslow_model::key::Machine;
 
 /// The columns of a mode, of which a tool has one, and the counter of it.
@@ -51,4 +51,9 @@ fn rates(row: &Row) -> Vec<(&'static str, Option<f64>)> {
 /// All processors together.
 pub fn mean(run: &mut Run, step: Step, row: &Row) {
     run.grow::<CpuMean>(step, row.line, Machine, &rates(row));
+}
+
+/// One processor.
+pub fn one(run: &mut Run, step: Step, row: &Row, cpu: u32) {
+    run.grow::<Cpu>(step, row.line, cpu, &rates(row));
 }

@@ -15,6 +15,8 @@ pub struct Series<F> {
 
 /// A [`Series`] of any family.
 pub trait AnySeries: Any {
+    /// The time of the first row.
+    fn first(&self) -> Option<u64>;
     /// Moves every row by so many nanoseconds.
     fn shift(&mut self, by: u64);
     /// Takes over the rows of another tool's series of the same entity.
@@ -43,6 +45,10 @@ impl<F: Family> Series<F> {
 }
 
 impl<F: Family + Any> AnySeries for Series<F> {
+    fn first(&self) -> Option<u64> {
+        self.rows.keys().next().copied()
+    }
+
     fn shift(&mut self, by: u64) {
         self.rows = std::mem::take(&mut self.rows).into_iter().map(|(at, row)| (at.saturating_add(by), row)).collect();
     }

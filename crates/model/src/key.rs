@@ -20,13 +20,18 @@ impl fmt::Display for Machine {
 pub struct PerCpu {
     /// The line or vector as /proc/interrupts or /proc/softirqs names it.
     pub name: Name,
-    /// Processor number.
+    /// Processor number; [`PerCpu::ALL`] for the sum over the processors, where only that is told.
     pub cpu: u32,
+}
+
+impl PerCpu {
+    /// The sum over the processors.
+    pub const ALL: u32 = u32::MAX;
 }
 
 impl fmt::Display for PerCpu {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} on cpu{}", self.name, self.cpu)
+        if self.cpu == Self::ALL { write!(f, "{}", self.name) } else { write!(f, "{} on cpu{}", self.name, self.cpu) }
     }
 }
 
