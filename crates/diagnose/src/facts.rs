@@ -2,7 +2,8 @@
 
 use crate::signal::{Entity, Scope, Signal};
 use crate::signals::{
-    connection, core, disk, group, host, interface, kill, limit, mount, process, quota, socket, task, thread,
+    array, connection, core, disk, group, host, interface, kill, limit, mount, part, process, quota, socket, task,
+    thread,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use whyslow_model::catalogue::{self, FamilyInfo, Process};
@@ -49,6 +50,8 @@ impl Facts {
             (Scope::Listener, socket::listener::entities(window)),
             (Scope::Datagram, socket::datagram::entities(window)),
             (Scope::Limit, limit::entities(window)),
+            (Scope::Part, part::entities(window)),
+            (Scope::Array, array::entities(window, &topology)),
         ]);
         Self { host, topology, entities, origins: window.origins().clone() }
     }
@@ -59,15 +62,18 @@ impl Facts {
     }
 
     /// Where a signal of this entity was read: the kernel's file; for what others wrote, file and lines.
-    pub fn source_of(&self, signal: &Signal, entity: &str) -> String {
+    pub fn source_of(&self, signal: &Signal, entity: &Entity) -> String {
         let paths = |source: &str| -> Vec<String> {
             source.split([' ', ',']).filter(|w| w.starts_with('/')).map(str::to_owned).collect()
         };
         let wanted = paths(signal.source);
         let shared = |f: &FamilyInfo| paths(f.source).iter().any(|path| wanted.contains(path));
         let families = if self.origins.is_empty() { Vec::new() } else { catalogue::families() };
-        let places: BTreeSet<&Place> =
-            families.iter().filter(|f| shared(f)).flat_map(|f| self.origins.of(f.name, entity)).collect();
+        let places = |f: &FamilyInfo| -> BTreeSet<&Place> {
+            let rows = entity.rows.iter().flat_map(|key| self.origins.of(f.name, key)).collect::<BTreeSet<_>>();
+            if rows.is_empty() { self.origins.of(f.name, &entity.subject.name) } else { rows }
+        };
+        let places: BTreeSet<&Place> = families.iter().filter(|f| shared(f)).flat_map(|f| places(f)).collect();
         if places.is_empty() {
             return signal.source.to_owned();
         }

@@ -105,7 +105,7 @@ fn evidence(rule: &Rule, entity: &Entity, stage: &Stage<'_>, facts: &Facts) -> V
                 value: stage.reading(signal.name)?.clone(),
                 unit: signal.unit.to_owned(),
                 expected: spec.expected.clone(),
-                source: facts.source_of(signal, &entity.subject.name),
+                source: facts.source_of(signal, entity),
                 how: signal.how.to_owned(),
             })
         })

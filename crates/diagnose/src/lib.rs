@@ -9,6 +9,7 @@ mod document;
 mod expr;
 mod facts;
 mod judge;
+mod kernel_log;
 mod relate;
 mod rule;
 mod rulebook;

@@ -59,7 +59,7 @@ fn related(cause: &Judged, effect: &Judged, topology: &Topology) -> bool {
 }
 
 fn on_one_another(a: &Subject, b: &Subject, topology: &Topology) -> bool {
-    let device = |s: &Subject| s.kind == "device" || s.kind == "partition";
+    let device = |s: &Subject| ["device", "partition", "array"].contains(&s.kind.as_str());
     device(a)
         && device(b)
         && (a.name == b.name || topology.rests_on(&a.name, &b.name) || topology.rests_on(&b.name, &a.name))

@@ -35,6 +35,10 @@ pub enum Scope {
     Datagram,
     /// A count with a kernel limit.
     Limit,
+    /// A part whose errors the kernel logged: a disk, by host:channel:target:lun where that is told.
+    Part,
+    /// A software RAID array.
+    Array,
 }
 
 /// A signal's description.
@@ -76,17 +80,24 @@ pub struct Entity {
     pub idle: bool,
     /// Its signals' values, in the order of its scope's table.
     pub values: Vec<Option<Reading>>,
+    /// The keys of the rows it was put together from, where its name is not their key: lines of the kernel's log.
+    pub rows: Vec<String>,
 }
 
 impl Entity {
     /// A thing that takes part.
     pub fn new(subject: Subject, values: Vec<Option<Reading>>) -> Self {
-        Self { subject, cgroup: None, idle: false, values }
+        Self { subject, cgroup: None, idle: false, values, rows: Vec::new() }
     }
 
     /// The same as a member of control groups.
     pub fn within(self, cgroup: Option<String>) -> Self {
         Self { cgroup, ..self }
+    }
+
+    /// The same, put together from rows with these keys.
+    pub fn from_rows(self, keys: impl IntoIterator<Item = u64>) -> Self {
+        Self { rows: keys.into_iter().map(|key| key.to_string()).collect(), ..self }
     }
 
     /// The deepest of its control groups.
@@ -114,6 +125,8 @@ impl Scope {
             Self::Listener => s::socket::listener::SIGNALS,
             Self::Datagram => s::socket::datagram::SIGNALS,
             Self::Limit => s::limit::SIGNALS,
+            Self::Part => s::part::SIGNALS,
+            Self::Array => s::array::SIGNALS,
         }
     }
 

@@ -3,6 +3,7 @@
 use crate::run::{Run, SECOND, Step};
 use crate::table::Row;
 use whyslow_model::catalogue::Disk;
+use whyslow_model::device::by_number;
 
 /// A sector, in which the kernel counts whatever the device's own unit is.
 const SECTOR: f64 = 512.0;
@@ -129,39 +130,6 @@ pub fn named(device: &str) -> (String, Option<String>) {
     }
 }
 
-/// The name of a device whose major number is fixed.
-pub fn by_number(major: u32, minor: u32) -> Option<String> {
-    /// The majors of SCSI disks in their order, sixteen disks of sixteen numbers each.
-    const SCSI: [u32; 16] = [8, 65, 66, 67, 68, 69, 70, 71, 128, 129, 130, 131, 132, 133, 134, 135];
-    if major == 9 {
-        return Some(format!("md{minor}"));
-    }
-    if major == 7 {
-        return Some(format!("loop{minor}"));
-    }
-    let (ide, letters) = match major {
-        3 => (true, 0),
-        22 => (true, 2),
-        _ => (false, 0),
-    };
-    if ide {
-        let disk = letters + minor / 64;
-        return (minor < 128).then(|| format!("hd{}{}", letter(disk), partition(minor % 64)));
-    }
-    let group = u32::try_from(SCSI.iter().position(|m| *m == major)?).ok()?;
-    (minor < 256).then(|| format!("sd{}{}", letter(group * 16 + minor / 16), partition(minor % 16)))
-}
-
-fn partition(number: u32) -> String {
-    if number == 0 { String::new() } else { number.to_string() }
-}
-
-/// `a` to `z`, then `aa` and on.
-fn letter(at: u32) -> String {
-    let last = char::from(b'a' + (at % 26) as u8);
-    if at < 26 { last.to_string() } else { letter(at / 26 - 1) + &last.to_string() }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -180,7 +148,5 @@ mod tests {
         ] {
             assert_eq!(named(printed).0, name);
         }
-        assert_eq!(by_number(8, 23).as_deref(), Some("sdb7"));
-        assert_eq!(by_number(3, 65).as_deref(), Some("hdb1"));
     }
 }

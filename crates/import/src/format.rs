@@ -43,6 +43,11 @@ impl Asked {
         self.command.as_ref()?.interval()
     }
 
+    /// Whether the command was one whose output is none of ours: what it printed is passed over.
+    pub fn is_of_another_tool(&self) -> bool {
+        self.command.as_ref().is_some_and(|c| !crate::TOOLS.contains(&c.tool()))
+    }
+
     /// Whether the command was this tool with this option.
     pub fn has(&self, tool: &str, option: char) -> bool {
         self.command.as_ref().is_some_and(|c| c.tool() == tool && c.has(option))

@@ -10,6 +10,7 @@ mod command;
 mod devices;
 mod format;
 mod iostat;
+mod kernel_log;
 mod lines;
 mod merge;
 mod number;
@@ -38,7 +39,7 @@ use whyslow_model::value::Name;
 
 /// Every format. Where two tell the same counter of the same thing, the one that stands first is believed: it tells it
 /// more exactly.
-pub const FORMATS: &[Format] = &[sar::FORMAT, iostat::FORMAT, vmstat::FORMAT];
+pub const FORMATS: &[Format] = &[sar::FORMAT, iostat::FORMAT, vmstat::FORMAT, kernel_log::FORMAT];
 
 /// One file to read.
 pub struct Input<'r> {
@@ -57,9 +58,13 @@ pub struct Input<'r> {
 pub fn read(inputs: Vec<Input<'_>>, partial: bool) -> Result<Vec<Capture>, Refusal> {
     let mut runs = Vec::new();
     let mut refused = None;
-    for input in inputs {
-        let mut reading =
-            Reading { lines: Lines::new(input.name, input.reader), partial, runs: Vec::new(), left_out: None };
+    for (index, input) in (0..).zip(inputs) {
+        let mut reading = Reading {
+            lines: Lines::new(input.name, input.reader).at(index),
+            partial,
+            runs: Vec::new(),
+            left_out: None,
+        };
         reading.all()?;
         refused = refused.or(reading.left_out);
         runs.append(&mut reading.runs);
@@ -114,7 +119,7 @@ impl Reading<'_> {
                 self.lines.skip(1);
             } else if let Some(format) = FORMATS.iter().find(|f| (f.starts)(&mut self.lines)) {
                 self.read(format, &asked, &file)?;
-            } else if is_remark(&text) {
+            } else if is_remark(&text) || asked.is_of_another_tool() {
                 self.lines.skip(1);
             } else {
                 let refusal = self.lines.refuse("output of a tool that 'whyslow formats' lists");

@@ -20,6 +20,8 @@ pub struct Line {
 /// The lines of a file from here on.
 pub struct Lines<'r> {
     file: Name,
+    /// The file's place among the files of an incident.
+    index: u32,
     reader: Box<dyn BufRead + 'r>,
     ahead: VecDeque<String>,
     taken: u32,
@@ -29,7 +31,17 @@ pub struct Lines<'r> {
 impl<'r> Lines<'r> {
     /// The lines that `reader` gives; `file` is the name errors and evidence call them by.
     pub fn new(file: impl Into<Name>, reader: impl BufRead + 'r) -> Self {
-        Self { file: file.into(), reader: Box::new(reader), ahead: VecDeque::new(), taken: 0, failure: None }
+        Self { file: file.into(), index: 0, reader: Box::new(reader), ahead: VecDeque::new(), taken: 0, failure: None }
+    }
+
+    /// The same as the file of an incident that was given at this place.
+    pub fn at(self, index: u32) -> Self {
+        Self { index, ..self }
+    }
+
+    /// A number for the next line that no other line of any file has, in the order of files and lines.
+    pub fn sequence(&self) -> u64 {
+        (u64::from(self.index) << 32) | u64::from(self.number())
     }
 
     /// The file's name.

@@ -3,6 +3,7 @@
 //! Nothing here reads the system or touches a file. Every other room speaks in these words.
 
 pub mod catalogue;
+pub mod device;
 pub mod diagnosis;
 pub mod format;
 pub mod histogram;

@@ -1,8 +1,7 @@
 //! Processes the kernel killed for memory, as it logged them (mm/oom_kill.c).
 
+use crate::kernel_log;
 use crate::signal::{Entity, signals};
-use std::collections::BTreeMap;
-use whyslow_model::catalogue::LogLine;
 use whyslow_model::diagnosis::Subject;
 use whyslow_model::window::Window;
 
@@ -25,11 +24,7 @@ signals! { k: &Kill;
 
 /// Every kill logged in the window.
 pub fn entities(window: &Window) -> Vec<Entity> {
-    let mut lines: BTreeMap<u64, &str> = BTreeMap::new();
-    for s in window.snapshots() {
-        lines.extend(s.kernel.log.iter().filter_map(|l: &LogLine| Some((l.sequence, l.text.get()?))));
-    }
-    kills(lines.into_values())
+    kills(kernel_log::lines(window).into_iter().filter_map(|l| l.text.get()))
         .iter()
         .map(|k| {
             Entity::new(Subject { pid: Some(k.pid), ..Subject::new("process", k.command.clone()) }, read(k))

@@ -3,6 +3,7 @@
 use whyslow_model::catalogue::MachineInfo;
 use whyslow_model::window::Window;
 
+pub mod array;
 pub mod connection;
 pub mod core;
 pub mod disk;
@@ -12,6 +13,7 @@ pub mod interface;
 pub mod kill;
 pub mod limit;
 pub mod mount;
+pub mod part;
 pub mod process;
 pub mod quota;
 pub mod short_lived;

@@ -59,6 +59,7 @@ family_group! {
     log: LogLine by sequence: u64, from "/dev/kmsg" {
         level: gauge count "log.severity" "0 emergency to 7 debug";
         time: counter ns "log.time" "time since boot";
+        printed: state text "log.time_printed" "the time as a log file prints it, often without a year";
         text: state text "log.body" "the line";
     }
 
