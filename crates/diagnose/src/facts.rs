@@ -2,8 +2,8 @@
 
 use crate::signal::{Entity, Scope, Signal};
 use crate::signals::{
-    array, connection, core, disk, group, host, interface, kill, limit, mount, part, process, quota, socket, task,
-    thread,
+    array, card, connection, core, database, disk, group, host, interface, kill, limit, mount, part, partition,
+    process, quota, socket, task, thread, transfer,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use whyslow_model::catalogue::{self, FamilyInfo, Process};
@@ -51,6 +51,10 @@ impl Facts {
             (Scope::Datagram, socket::datagram::entities(window)),
             (Scope::Limit, limit::entities(window)),
             (Scope::Part, part::entities(window)),
+            (Scope::Card, card::entities(window)),
+            (Scope::Partition, partition::entities(window)),
+            (Scope::Database, database::entities(window)),
+            (Scope::Transfer, transfer::entities(window)),
             (Scope::Array, array::entities(window, &topology)),
         ]);
         Self { host, topology, entities, origins: window.origins().clone() }

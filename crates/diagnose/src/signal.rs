@@ -39,6 +39,14 @@ pub enum Scope {
     Part,
     /// A software RAID array.
     Array,
+    /// A transfer somebody timed.
+    Transfer,
+    /// A network card of which only counts since boot are known.
+    Card,
+    /// A partition whose start is known.
+    Partition,
+    /// A database instance that reported on itself.
+    Database,
 }
 
 /// A signal's description.
@@ -127,6 +135,10 @@ impl Scope {
             Self::Limit => s::limit::SIGNALS,
             Self::Part => s::part::SIGNALS,
             Self::Array => s::array::SIGNALS,
+            Self::Transfer => s::transfer::SIGNALS,
+            Self::Card => s::card::SIGNALS,
+            Self::Partition => s::partition::SIGNALS,
+            Self::Database => s::database::SIGNALS,
         }
     }
 

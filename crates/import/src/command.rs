@@ -19,8 +19,9 @@ impl Command {
             return Self::parse(traced);
         }
         ENDS.iter()
-            .filter_map(|end| line.split_once(end))
-            .filter(|(prompt, _)| is_prompt(prompt.trim()))
+            .filter_map(|end| Some((end, line.split_once(end)?)))
+            .filter(|(end, (prompt, _))| is_prompt(prompt.trim(), end))
+            .map(|(_, parts)| parts)
             .min_by_key(|(prompt, _)| prompt.len())
             .and_then(|(_, command)| Self::parse(command))
     }
@@ -39,7 +40,8 @@ impl Command {
 
     /// The program's name, without its folder.
     pub fn tool(&self) -> &str {
-        let first = self.words.iter().find(|w| !matches!(w.as_str(), "sudo" | "time" | "timeout")).map_or("", |w| w);
+        let wrapper = |w: &&String| matches!(w.as_str(), "sudo" | "time") || w.starts_with('-');
+        let first = self.words.iter().find(|w| !wrapper(w)).map_or("", |w| w);
         first.rsplit('/').next().unwrap_or(first)
     }
 
@@ -60,14 +62,13 @@ impl Command {
     }
 }
 
-fn is_prompt(text: &str) -> bool {
+/// A sign alone is a prompt where no text begins with it: `> ` quotes a mail, `% ` begins the words of a report.
+fn is_prompt(text: &str, end: &str) -> bool {
+    if text.is_empty() {
+        return ["# ", "$ "].contains(&end);
+    }
     let plain = text.len() <= LONGEST_PROMPT && text.split_whitespace().count() <= 3;
-    plain
-        && (text.is_empty()
-            || text.starts_with('[')
-            || text.contains('@')
-            || text.contains(":~")
-            || text.contains(":/"))
+    plain && (text.starts_with('[') || text.contains('@') || text.contains(":~") || text.contains(":/"))
 }
 
 #[cfg(test)]
@@ -92,7 +93,15 @@ mod tests {
 
     #[test]
     fn output_is_no_prompt() {
-        for line in ["sda 0.00 0.20 # 3", "Mem: 249 30", "------> done", "50% of it", "Dec 20 host kernel: x: a > b"] {
+        for line in [
+            "sda 0.00 0.20 # 3",
+            "Mem: 249 30",
+            "------> done",
+            "50% of it",
+            " % SQL with executions>1:   82.91",
+            "> quoted",
+            "Dec 20 host kernel: x: a > b",
+        ] {
             assert_eq!(Command::at_prompt(line), None, "{line}");
         }
     }

@@ -25,7 +25,7 @@ pub const FORMAT: Format = Format {
 /// The most lines that are kept; what comes after them is counted.
 const MOST_KEPT: usize = 20_000;
 /// A wrapped line is longer than this no more than once.
-const WRAPPED: usize = 80;
+const WRAPPED: usize = 160;
 
 /// What a line must say to be kept. The judgement reads these lines; all others tell nothing it asks.
 const INTEREST: &[&str] = &[
@@ -71,6 +71,7 @@ const INTEREST: &[&str] = &[
     "System is deadlocked",
     "temperature above threshold",
     "Hardware Error",
+    "messages suppressed",
     "NETDEV WATCHDOG",
 ];
 
@@ -195,7 +196,7 @@ impl Kept<'_> {
 
 /// A line that says what it is about, with the error itself wrapped to the next.
 fn may_be_wrapped(line: &str) -> bool {
-    line.len() <= WRAPPED && line.contains("scsi")
+    line.len() <= WRAPPED && (line.contains("scsi") || line.contains(": cmd "))
 }
 
 #[cfg(test)]

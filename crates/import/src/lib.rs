@@ -7,22 +7,37 @@
 mod banner;
 mod clock;
 mod command;
+mod dd;
 mod devices;
+mod ethtool;
+mod fdisk;
 mod format;
+mod free;
+mod ifconfig;
+mod interrupts;
 mod iostat;
+mod iperf;
 mod kernel_log;
+mod limits;
 mod lines;
+mod mdstat;
+mod meminfo;
 mod merge;
 mod number;
 mod pace;
+mod proc_scsi;
 mod processor;
+mod ps;
 mod refusal;
 mod run;
 mod sar;
 mod series;
+mod statspack;
 mod table;
+mod tasks;
 #[cfg(test)]
 mod testing;
+mod top;
 mod vmstat;
 
 pub use format::Format;
@@ -39,7 +54,27 @@ use whyslow_model::value::Name;
 
 /// Every format. Where two tell the same counter of the same thing, the one that stands first is believed: it tells it
 /// more exactly.
-pub const FORMATS: &[Format] = &[sar::FORMAT, iostat::FORMAT, vmstat::FORMAT, kernel_log::FORMAT];
+pub const FORMATS: &[Format] = &[
+    sar::FORMAT,
+    iostat::FORMAT,
+    vmstat::FORMAT,
+    kernel_log::FORMAT,
+    meminfo::FORMAT,
+    free::FORMAT,
+    mdstat::FORMAT,
+    proc_scsi::FORMAT,
+    interrupts::FORMAT,
+    ifconfig::FORMAT,
+    ethtool::FORMAT,
+    top::FORMAT,
+    ps::FORMAT,
+    dd::FORMAT,
+    iperf::FORMAT,
+    limits::IPCS,
+    limits::SYSCTL,
+    fdisk::FORMAT,
+    statspack::FORMAT,
+];
 
 /// One file to read.
 pub struct Input<'r> {
@@ -179,13 +214,17 @@ fn command_of(text: &str) -> Option<Command> {
     Command::at_prompt(text).or_else(|| Command::bare(text, TOOLS))
 }
 
+/// No row of a table is as short as this, in two words or one.
+const SHORT: usize = 30;
+
 /// Text that people put between outputs: blank lines, rulers, headings, sentences. What could be data is none.
 fn is_remark(text: &str) -> bool {
     let letters = text.chars().filter(|c| c.is_alphabetic()).count();
     let digits = text.chars().filter(|c| c.is_ascii_digit()).count();
     let numbers = text.split_whitespace().filter(|w| number::number(w).is_some()).count();
     let glued = text.split_whitespace().any(number::ran_together);
-    (digits == 0 && letters == 0) || (letters >= 2 * digits && numbers <= 2 && !glued)
+    let short = text.len() <= SHORT && text.split_whitespace().count() <= 2;
+    (digits == 0 && letters == 0) || (short && !glued) || (letters >= 2 * digits && numbers <= 2 && !glued)
 }
 
 /// How many lines to look at, and how many of them must be one word, to say that a file lost its spaces.

@@ -41,8 +41,11 @@ pub fn merge(runs: Vec<Run>) -> Vec<Capture> {
 }
 
 fn repeats(a: &Run, b: &Run) -> bool {
+    let told_again = a.file == b.file && a.is_of_one_instant() && b.is_of_one_instant();
+    let machine = MachineInfo::INFO.name;
     a.tool == b.tool
-        && b.series.keys().any(|entity| entity.0 != MachineInfo::INFO.name && a.series.contains_key(entity))
+        && !told_again
+        && b.series.keys().any(|entity| entity.0 != machine && a.series.contains_key(entity))
 }
 
 fn capture(mut runs: Vec<Run>) -> Capture {
@@ -53,9 +56,13 @@ fn capture(mut runs: Vec<Run>) -> Capture {
     files.dedup();
     let mut entities: BTreeMap<(&'static str, String), Box<dyn AnySeries>> = BTreeMap::new();
     let mut notes = Vec::new();
+    let mut told: BTreeMap<(&'static str, Name), u64> = BTreeMap::new();
     for run in runs {
         notes.extend(run.notes.iter().map(|note| report(&run.file, note)));
-        let shift = BEGIN + (begin.offset(run.start) * SECOND) as u64;
+        // What one file tells of several instants without their times came in this order.
+        let before = told.entry((run.tool, run.file.clone())).or_insert(0_u64);
+        let shift = BEGIN + (begin.offset(run.start) * SECOND) as u64 + *before * BEGIN;
+        *before += u64::from(run.is_of_one_instant());
         // A machine's name has no time of its own, and must not make the Window begin before the first reading.
         let machine = run.tool == MACHINE;
         let first = entities.values().filter_map(|s| s.first()).min();

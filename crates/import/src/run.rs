@@ -75,6 +75,11 @@ impl Run {
         self.series.is_empty() && self.notes.is_empty()
     }
 
+    /// Whether it tells of one instant only: a state, no rate.
+    pub fn is_of_one_instant(&self) -> bool {
+        self.series.values().all(|series| series.is_single())
+    }
+
     /// Notes what the reader should know.
     pub fn note(&mut self, what: &str, why: impl Into<String>, remedy: &str) {
         let note = Note { what: what.into(), why: why.into(), remedy: remedy.into() };

@@ -17,6 +17,8 @@ pub struct Series<F> {
 pub trait AnySeries: Any {
     /// The time of the first row.
     fn first(&self) -> Option<u64>;
+    /// Whether there is one row only.
+    fn is_single(&self) -> bool;
     /// Moves every row by so many nanoseconds.
     fn shift(&mut self, by: u64);
     /// Takes over the rows of another tool's series of the same entity.
@@ -47,6 +49,10 @@ impl<F: Family> Series<F> {
 impl<F: Family + Any> AnySeries for Series<F> {
     fn first(&self) -> Option<u64> {
         self.rows.keys().next().copied()
+    }
+
+    fn is_single(&self) -> bool {
+        self.rows.len() == 1
     }
 
     fn shift(&mut self, by: u64) {

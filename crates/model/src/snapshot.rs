@@ -1,7 +1,7 @@
 //! Raw counters of one instant.
 
 use crate::catalogue::{
-    BlockTables, CgroupTables, Family, KernelTables, MemoryTables, NetTables, Processor, TaskTables,
+    BlockTables, CgroupTables, Family, KernelTables, MeasureTables, MemoryTables, NetTables, Processor, TaskTables,
 };
 use crate::value::Name;
 use serde::{Deserialize, Serialize};
@@ -30,6 +30,8 @@ pub struct Snapshot {
     pub task: TaskTables,
     /// The kernel's books.
     pub kernel: KernelTables,
+    /// What others measured; never read live.
+    pub measure: MeasureTables,
     /// How each source fared.
     pub sources: Vec<SourceReport>,
 }
@@ -44,6 +46,7 @@ impl Snapshot {
         self.cgroup.absorb(part.cgroup);
         self.task.absorb(part.task);
         self.kernel.absorb(part.kernel);
+        self.measure.absorb(part.measure);
         self.sources.extend(part.sources);
     }
 
@@ -56,6 +59,7 @@ impl Snapshot {
         self.cgroup.sort();
         self.task.sort();
         self.kernel.sort();
+        self.measure.sort();
     }
 
     /// The row of a family with this key.

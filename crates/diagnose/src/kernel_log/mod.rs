@@ -4,9 +4,11 @@ pub mod array;
 mod event;
 mod parser;
 mod sense;
+mod signs;
 
 pub use event::{Event, Kind};
 pub use parser::{Errors, parse};
+pub use signs::{Signs, count};
 
 use std::collections::BTreeMap;
 use whyslow_model::catalogue::LogLine;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use whyslow_model::catalogue::{Disk, Queue};
 use whyslow_model::diagnosis::Subject;
 use whyslow_model::topology::Topology;
-use whyslow_model::value::Name;
+use whyslow_model::value::{Counter, Name};
 use whyslow_model::window::{Change, Window};
 
 /// Mean requests in flight from which a device on top of another counts as one that uses it.
@@ -63,6 +63,28 @@ impl DiskUse<'_> {
         over(Some(steps.iter().filter(|b| **b).count() as f64), Some(steps.len() as f64))
     }
 
+    /// The part of the steps in which hardly anything was in flight.
+    fn idle_steps(&self) -> Option<f64> {
+        let idle: Vec<bool> =
+            self.change.steps(|d| d.busy_time).filter_map(|(dt, b)| Some(b? / 1e9 < 0.1 * dt)).collect();
+        over(Some(idle.iter().filter(|i| **i).count() as f64), Some(idle.len() as f64))
+    }
+
+    /// How far the steps' request sizes, or their rates, are from their mean: half of max - min over mean. Steps with
+    /// hardly any requests tell nothing.
+    fn spread(&self, of: impl Fn(f64, f64, f64) -> f64) -> Option<f64> {
+        let count = |d: &Disk| d.transfers.get().or_else(|| Some(d.reads.get()? + d.writes.get()?)).map(Counter::from);
+        let bytes = |d: &Disk| Some(Counter::from(d.read_bytes.get()? + d.write_bytes.get()?));
+        let counts = self.change.steps(|d| count(d).unwrap_or_default());
+        let values: Vec<f64> = counts
+            .zip(self.change.steps(|d| bytes(d).unwrap_or_default()))
+            .filter_map(|((dt, n), (_, b))| n.filter(|n| *n / dt > 10.0).zip(b).map(|(n, b)| of(dt, n, b)))
+            .collect();
+        let (most, sum) = (values.iter().copied().reduce(f64::max)?, values.iter().sum::<f64>());
+        let least = values.iter().copied().fold(most, f64::min);
+        (values.len() >= 3).then(|| (most - least) / 2.0 / (sum / values.len() as f64))
+    }
+
     fn peak_write_rate(&self) -> Option<f64> {
         self.change.steps(|d| d.write_bytes).filter_map(|(dt, b)| Some(b? / dt)).reduce(f64::max)
     }
@@ -91,6 +113,10 @@ signals! { d: &DiskUse<'_>;
     "disk.flush_share" "ratio" "flushes in flight, mean", "Δflush time / Δt", "/proc/diskstats field 17" => ratio(d.change.rate(|d| d.flush_time));
     "disk.flush_wait" "s" "mean time a flush took", "Δflush time / Δflushes", "/proc/diskstats" => over(ratio(d.change.rate(|d| d.flush_time)), d.change.rate(|d| d.flushes));
     "disk.peak_write_rate" "bytes/s" "bytes written in the fastest sample", "max(Δbytes / Δt)", "/proc/diskstats" => d.peak_write_rate();
+    "disk.idle_steps" "ratio" "share of the samples in which it was busy less than a tenth of the time", "steps with Δbusy < Δt / 10", "/proc/diskstats" => d.idle_steps();
+    "disk.size_spread" "ratio" "how far the samples' mean request sizes are from their mean; near 0 where a limit cuts them", "(max - min) / 2 / mean over samples", "/proc/diskstats" => d.spread(|_, n, b| b / n);
+    "disk.rate_spread" "ratio" "how far the samples' request rates are from their mean; near 0 at a ceiling", "(max - min) / 2 / mean over samples", "/proc/diskstats" => d.spread(|dt, n, _| n / dt);
+    "disk.round_size" "count" "1 where the mean request is a power of two, within 3 %: a limit, not chance", "|log2(size) - round| < 0.04", "/proc/diskstats" => over(d.bytes(), d.transfers()).map(|s| (s.log2() - s.log2().round()).abs() < 0.04);
     "disk.sharers" "count" "devices on top of this one that had requests in flight", "leaves above with Δ(requests x time) / Δt > 0.2", "/sys/block, /proc/diskstats" => d.sharers as f64;
     "disk.member" "count" "1 where another device stands on this one", "partitions, loop, dm, md above", "/sys/block" => d.member;
     "disk.below" "text" "the devices it rests on", "slaves, backing files, partitions", "/sys/block" => d.below.as_str();

@@ -1,10 +1,13 @@
 //! The machine as a whole: processor time by mode, stalls, memory, network totals.
 
+use super::irq::{self, Busiest};
 use super::page_size;
 use super::task::TaskUse;
+use crate::kernel_log::{self, Signs};
 use crate::signal::{over, ratio, signals, sum};
 use whyslow_model::catalogue::{
-    Cpu, CpuMean, Disk, Family, Interface, MachineInfo, Meminfo, Observer, Pressure, Protocol, System, Vmstat,
+    Cpu, CpuMean, Disk, Family, Interface, Link, MachineInfo, Meminfo, Observer, Pressure, Protocol, System, Transfer,
+    Vmstat,
 };
 use whyslow_model::value::{Counter, Gauge};
 use whyslow_model::window::{Change, Window};
@@ -51,6 +54,8 @@ pub struct HostUse<'w> {
     interfaces: Vec<Change<'w, Interface>>,
     protocols: Vec<Change<'w, Protocol>>,
     tasks: &'w [TaskUse],
+    log: Option<Signs>,
+    busiest: Option<Busiest>,
 }
 
 impl<'w> HostUse<'w> {
@@ -67,6 +72,8 @@ impl<'w> HostUse<'w> {
             interfaces: window.changes(),
             protocols: window.changes(),
             tasks,
+            busiest: irq::busiest(window),
+            log: kernel_log::count(kernel_log::lines(window).into_iter().filter_map(|l| l.text.get())),
         }
     }
 
@@ -149,6 +156,56 @@ impl<'w> HostUse<'w> {
         self.interfaces.iter().filter_map(|i| i.rate(f)).reduce(|a, b| a + b)
     }
 
+    /// Interrupts' share of the time in the sample with most of them.
+    fn most_interrupt(&self) -> Option<f64> {
+        let mean = self.window.change::<CpuMean>()?;
+        let shares = mean.steps(|c| c.irq).zip(mean.steps(|c| c.softirq));
+        shares.filter_map(|((dt, hard), (_, soft))| Some((hard? + soft?) / 1e9 / dt)).reduce(f64::max)
+    }
+
+    /// How far apart the samples' idle times are, while there was work: those of a machine at rest are left out.
+    fn idle_spread(&self) -> Option<f64> {
+        let mean = self.window.change::<CpuMean>()?;
+        let idle = mean.steps(|c| c.idle).filter_map(|(dt, idle)| Some(idle? / 1e9 / dt)).filter(|i| *i < 0.9);
+        let idle: Vec<f64> = idle.collect();
+        let most = idle.iter().copied().reduce(f64::max)?;
+        (idle.len() >= 5).then(|| most - idle.iter().copied().fold(most, f64::min))
+    }
+
+    /// Share of the samples with work in which a task was runnable.
+    fn runnable_share(&self) -> Option<f64> {
+        let readings: Vec<f64> = self.system.as_ref()?.readings(|s| s.running).collect();
+        over(Some(readings.iter().filter(|r| **r > 0.0).count() as f64), Some(readings.len() as f64))
+    }
+
+    /// Memory no account of which is given: a leak of the kernel's own, or a driver's.
+    fn unaccounted(&self) -> Option<f64> {
+        let m = self.meminfo.as_ref()?.last();
+        let lru = sum([m.active.get(), m.inactive.get()])?;
+        let known = [m.slab, m.page_tables, m.kernel_stack, m.percpu, m.hugetlb, m.vmalloc_used];
+        let known: f64 = known.iter().filter_map(|g| g.get()).sum();
+        m.slab.get()?;
+        Some((m.mem_total.get()? - m.mem_free.get()? - lru - known).max(0.0))
+    }
+
+    /// Of the device that was waited for most, the share of the time in which requests were in flight.
+    fn most_waited(&self) -> Option<f64> {
+        let disks = self.window.changes::<Disk>();
+        let waited =
+            |c: &Change<'_, Disk>| Some(ratio(c.rate(|d| d.weighted_time))?.min(ratio(c.rate(|d| d.busy_time))?));
+        disks.iter().filter_map(waited).reduce(f64::max)
+    }
+
+    /// The most that a measured transfer asked for at a time.
+    fn largest_block(&self) -> Option<f64> {
+        self.window.newest::<Transfer>().values().filter_map(|t| t.block.get()).reduce(f64::max)
+    }
+
+    /// The receive coalescing of the card that coalesces least.
+    fn coalesce(&self) -> Option<f64> {
+        self.window.newest::<Link>().values().filter_map(|l| l.coalesce_rx.get()).reduce(f64::min)
+    }
+
     fn own_cpu(&self) -> Option<f64> {
         ratio(self.window.change::<Observer>()?.rate(|o| o.cpu_time))
     }
@@ -195,6 +252,20 @@ signals! { h: &HostUse<'_>;
     "mem.direct_scan_rate" "1/s" "pages scanned by tasks that wanted memory", "Δpgscan_direct / Δt", "/proc/vmstat" => h.vm(|v| v.pgscan_direct);
     "mem.oom_kills" "count" "processes killed for memory in the window", "Δoom_kill", "/proc/vmstat" => h.vmstat.as_ref().and_then(|v| v.grown(|v| v.oom_kill));
     "mem.dirty_fill" "ratio" "dirty pages against the level at which writers are held back", "mean(nr_dirty + nr_writeback) / nr_dirty_threshold", "/proc/vmstat" => h.vmstat.as_ref().and_then(|v| over(sum([v.mean(|v| v.nr_dirty), v.mean(|v| v.nr_writeback)]), v.last().nr_dirty_threshold.get()));
+    "mem.unaccounted" "bytes" "memory that neither processes, page cache nor a known part of the kernel holds", "MemTotal - MemFree - Active - Inactive - Slab - PageTables - KernelStack - Percpu - Hugetlb - VmallocUsed", "/proc/meminfo" => h.unaccounted();
+    "mem.unaccounted_share" "ratio" "the same as a share of memory", "unaccounted / MemTotal", "/proc/meminfo" => over(h.unaccounted(), h.memory(|m| m.mem_total));
+    "cpu.most_interrupt" "ratio" "share in interrupts and softirqs in the sample with most of them", "max(Δ(irq + softirq) / Δt), where only the processors' mean was told", "/proc/stat" => h.most_interrupt();
+    "cpu.idle_spread" "ratio" "how far apart the samples' idle times are while there was work", "max - min of idle, samples above 90 % left out", "/proc/stat" => h.idle_spread();
+    "cpu.runnable_share" "ratio" "share of the samples in which a task was runnable", "samples with procs_running > 0", "/proc/stat" => h.runnable_share();
+    "log.conntrack_full" "count" "times the connection tracking table was full, suppressed messages included", "'table full, dropping packet'", "/dev/kmsg" => h.log.map(|l| l.conntrack_full);
+    "log.kills" "count" "processes killed for memory", "'Killed process'", "/dev/kmsg" => h.log.map(|l| l.kills);
+    "log.no_victim" "count" "times memory ran out and no process was left to kill", "'no killable processes'", "/dev/kmsg" => h.log.map(|l| l.no_victim);
+    "disk.most_waited" "ratio" "share of the time in which requests were in flight, of the device with most", "max of min(Δ(requests x time), Δbusy time) / Δt", "/proc/diskstats" => h.most_waited();
+    "irq.busiest" "text" "the interrupt line with most interrupts, timers left out", "max over lines", "/proc/interrupts" => h.busiest.as_ref().map(|b| &*b.line);
+    "irq.busiest_rate" "1/s" "its interrupts", "Δcount / Δt, all processors", "/proc/interrupts" => h.busiest.as_ref().map(|b| b.rate);
+    "irq.busiest_devices" "text" "the devices behind it", "as the kernel gives them", "/proc/interrupts" => h.busiest.as_ref().and_then(|b| b.devices.as_deref());
+    "net.coalesce_rx" "s" "delay before a receive interrupt, of the card with the shortest", "rx-usecs", "ethtool" => ratio(h.coalesce());
+    "asked.largest_block" "bytes" "the most that a measured transfer asked for at a time", "bs=", "output of dd, iperf" => h.largest_block();
     "disk.devices" "count" "block devices whose requests were seen", "rows", "/proc/diskstats" => h.window.newest::<Disk>().len() as f64;
     "net.bytes_rate" "bytes/s" "bytes through all interfaces, loopback included", "Σ(Δrx_bytes + Δtx_bytes) / Δt", "/proc/net/dev" => sum([h.interfaces(|i| i.rx_bytes), h.interfaces(|i| i.tx_bytes)]);
     "net.retransmit_share" "ratio" "segments sent again", "ΔRetransSegs / ΔOutSegs", "/proc/net/snmp" => over(h.protocol(|p| p.tcp_retrans_segs), h.protocol(|p| p.tcp_out_segs)).or_else(|| h.protocol(|p| p.tcp_out_segs).map(|_| 0.0));

@@ -4,22 +4,27 @@ use whyslow_model::catalogue::MachineInfo;
 use whyslow_model::window::Window;
 
 pub mod array;
+pub mod card;
 pub mod connection;
 pub mod core;
+pub mod database;
 pub mod disk;
 pub mod group;
 pub mod host;
 pub mod interface;
+pub mod irq;
 pub mod kill;
 pub mod limit;
 pub mod mount;
 pub mod part;
+pub mod partition;
 pub mod process;
 pub mod quota;
 pub mod short_lived;
 pub mod socket;
 pub mod task;
 pub mod thread;
+pub mod transfer;
 
 /// A network namespace as a subject names it: `None` for the observer's own.
 pub(crate) fn netns(ns: &str) -> Option<String> {

@@ -55,6 +55,7 @@ struct Columns<F> {
     wait_channel: fn(&F) -> &State,
     user: fn(&F) -> Counter,
     system: fn(&F) -> Counter,
+    both: fn(&F) -> Counter,
     run_delay: fn(&F) -> Counter,
     switches: [fn(&F) -> Counter; 2],
     nice: fn(&F) -> Gauge,
@@ -66,6 +67,7 @@ const PROCESS: Columns<Process> = Columns {
     wait_channel: |p| &p.wait_channel,
     user: |p| p.user,
     system: |p| p.system,
+    both: |p| p.cpu_time,
     run_delay: |p| p.run_delay,
     switches: [|p| p.voluntary_switches, |p| p.involuntary_switches],
     nice: |p| p.nice,
@@ -77,6 +79,7 @@ const THREAD: Columns<Thread> = Columns {
     wait_channel: |t| &t.wait_channel,
     user: |t| t.user,
     system: |t| t.system,
+    both: |t| t.cpu_time,
     run_delay: |t| t.run_delay,
     switches: [|t| t.voluntary_switches, |t| t.involuntary_switches],
     nice: |t| t.nice,
@@ -86,7 +89,8 @@ impl TaskUse {
     fn of<F: Family<Key = TaskKey>>(change: &Change<'_, F>, columns: &Columns<F>) -> Self {
         let asleep: Vec<bool> = change.rows().map(|r| (columns.state)(r).get() == Some("D")).collect();
         let places: Vec<&str> = change.rows().filter_map(|r| (columns.wait_channel)(r).get()).collect();
-        let cpu = ratio(sum([change.rate(columns.user), change.rate(columns.system)]));
+        let cpu =
+            ratio(sum([change.rate(columns.user), change.rate(columns.system)]).or_else(|| change.rate(columns.both)));
         let same_place = places.windows(2).all(|p| p[0] == p[1]);
         let harmless = places.iter().any(|p| HARMLESS_SLEEPS.contains(p));
         // A task that waits for a busy disk is found asleep in one place each time, too, but it gets on in between.

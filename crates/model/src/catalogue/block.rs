@@ -61,6 +61,11 @@ family_group! {
         file: state text "system.device.file" "the backing file of a loop device";
     }
 
+    /// Where partitions lie on their disk.
+    partition: Partition by device: Name, from "/sys/block/*/*/start, fdisk" {
+        start: gauge bytes "system.partition.start" "bytes from the disk's first to the partition's";
+    }
+
     /// Mounted file systems.
     mount: Mount by point: Name, from "/proc/self/mountinfo, statvfs" {
         device: state text "system.device" "what is mounted, by the kernel's name of the block device where there is one";

@@ -15,6 +15,7 @@
 mod block;
 mod cgroup;
 mod kernel;
+mod measure;
 mod memory;
 mod net;
 mod processor;
@@ -23,6 +24,7 @@ mod task;
 pub use block::*;
 pub use cgroup::*;
 pub use kernel::*;
+pub use measure::*;
 pub use memory::*;
 pub use net::*;
 pub use processor::*;
@@ -138,6 +140,7 @@ pub fn families() -> Vec<FamilyInfo> {
         CgroupTables::FAMILIES,
         TaskTables::FAMILIES,
         KernelTables::FAMILIES,
+        MeasureTables::FAMILIES,
     ]
     .concat()
 }

@@ -1,0 +1,50 @@
+//! Messages of which only the count matters.
+
+/// How often the kernel said what.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Signs {
+    /// The connection tracking table was full; with the messages that were suppressed.
+    pub conntrack_full: f64,
+    /// A process was killed for memory.
+    pub kills: f64,
+    /// Memory ran out, and there was no process left to kill.
+    pub no_victim: f64,
+}
+
+/// Counts them; `None` where there is no log.
+pub fn count<'a>(lines: impl Iterator<Item = &'a str>) -> Option<Signs> {
+    let mut signs: Option<Signs> = None;
+    // printk's rate limit says how many messages it held back before the next one of the kind.
+    let mut suppressed = 0.0;
+    for line in lines {
+        let signs = signs.get_or_insert_with(Signs::default);
+        if let Some(count) =
+            line.strip_suffix(" messages suppressed.").and_then(|l| l.rsplit(' ').next()?.parse::<f64>().ok())
+        {
+            suppressed = count;
+        } else if line.contains("conntrack") && line.contains("table full") {
+            signs.conntrack_full += 1.0 + std::mem::take(&mut suppressed);
+        } else if line.contains("Killed process ") {
+            signs.kills += 1.0;
+        } else if line.contains("no killable processes") {
+            signs.no_victim += 1.0;
+        }
+    }
+    signs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn suppressed_messages_count() {
+        let log = [
+            "printk: 4489 messages suppressed.",
+            "nf_conntrack: table full, dropping packet.",
+            "ip_conntrack: table full, dropping packet",
+        ];
+        assert_eq!(count(log.into_iter()).unwrap().conntrack_full, 4491.0);
+        assert_eq!(count(std::iter::empty()), None);
+    }
+}
