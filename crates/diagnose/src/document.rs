@@ -21,6 +21,8 @@ use whyslow_model::window::Window;
 const FELT: f64 = 0.05;
 /// Share of the processor time that has to be explained by processes before the gap is called a blind spot.
 const EXPLAINED: f64 = 0.9;
+/// Idle time with requests outstanding from which storage is not cleared, though nothing else tells of it.
+const IDLE_FOR_STORAGE: f64 = 0.2;
 /// How many look-alikes are worth naming.
 const MOST_RULED_OUT: usize = 12;
 
@@ -54,10 +56,28 @@ fn verdict(window: &Window, source: Origin, facts: &Facts, findings: &[Finding],
         return Verdict::Bottleneck;
     }
     if source == Origin::Import {
-        return if ruled_out.is_empty() { Verdict::Undetermined } else { Verdict::Healthy };
+        return of_what_was_seen(facts, ruled_out);
     }
     let seen = ["cpu.busy", "stall.io"].iter().all(|name| facts.host_number(name).is_some());
     if window.snapshots().len() < 2 || !seen { Verdict::Undetermined } else { Verdict::Healthy }
+}
+
+/// Healthy where something was seen, and all of that is cleared.
+fn of_what_was_seen(facts: &Facts, ruled_out: &[RuledOut]) -> Verdict {
+    let known = |name: &str| facts.host_number(name).is_some();
+    let waits = facts.host_number("cpu.iowait").is_some_and(|share| share > IDLE_FOR_STORAGE);
+    let seen = [
+        ("cpu", known("cpu.busy")),
+        ("memory", known("mem.total") || known("mem.swap_in_rate")),
+        ("disk", known("disk.most_waited") || known("stall.io") || waits),
+    ];
+    let cleared = |resource: &str| ruled_out.iter().any(|r| r.id == resource);
+    let mut seen = seen.iter().filter(|(_, seen)| *seen).peekable();
+    if seen.peek().is_some() && seen.all(|(resource, _)| cleared(resource)) {
+        Verdict::Healthy
+    } else {
+        Verdict::Undetermined
+    }
 }
 
 fn ruled_out(book: &RuleBook, facts: &Facts, findings: &[Finding], alike: Vec<RuledOut>) -> Vec<RuledOut> {

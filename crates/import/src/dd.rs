@@ -21,7 +21,7 @@ pub const FORMAT: Format = Format {
 const FAR: usize = 12;
 
 fn starts(lines: &mut Lines<'_>) -> bool {
-    lines.peek(0).is_some_and(|line| records(line, "in").is_some())
+    lines.peek(0).is_some_and(|line| records(line, "in").is_some() || summary(line).is_some())
 }
 
 /// `1024+0 records in`
@@ -37,9 +37,15 @@ fn read(lines: &mut Lines<'_>, asked: &Asked, run: &mut Run) -> Result<(), Refus
     let mut told = None;
     let mut seconds = None;
     let mut taken = 0;
-    for at in 1..FAR {
+    for at in 0..FAR {
         let Some(text) = lines.peek(at) else { break };
-        if records(text, "in").is_some() || Command::at_prompt(text).is_some() {
+        if at == 0 && records(text, "in").is_some() {
+            continue;
+        }
+        if told.is_some() && summary(text).is_some()
+            || records(text, "in").is_some()
+            || Command::at_prompt(text).is_some()
+        {
             break;
         }
         let known = if let Some(count) = records(text, "out") {
@@ -92,6 +98,9 @@ fn read(lines: &mut Lines<'_>, asked: &Asked, run: &mut Run) -> Result<(), Refus
 /// `1073741824 bytes (1.1 GB, 1.0 GiB) copied, 6.77 s, 159 MB/s`
 fn summary(text: &str) -> Option<(f64, Option<f64>)> {
     let (bytes, rest) = text.trim().split_once(" bytes ")?;
+    if !rest.contains("copied, ") {
+        return None;
+    }
     let seconds = rest.split_once("copied, ").and_then(|(_, r)| number(r.split([' ', ',']).next()?));
     Some((number(bytes)?, seconds))
 }

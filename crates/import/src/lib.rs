@@ -154,7 +154,7 @@ impl Reading<'_> {
                 self.lines.skip(1);
             } else if let Some(format) = FORMATS.iter().find(|f| (f.starts)(&mut self.lines)) {
                 self.read(format, &asked, &file)?;
-            } else if is_remark(&text) || asked.is_of_another_tool() {
+            } else if is_remark(&text) || asked.is_of_another_tool() || self.is_console() {
                 self.lines.skip(1);
             } else {
                 let refusal = self.lines.refuse("output of a tool that 'whyslow formats' lists");
@@ -170,6 +170,11 @@ impl Reading<'_> {
             self.leave_out(Refusal::new(&file, 1, nothing, "nothing of the kind in the whole file"))?;
         }
         Ok(())
+    }
+
+    /// Whether this is what a console showed, with the kernel's lines among others.
+    fn is_console(&self) -> bool {
+        self.runs.iter().any(|run| run.tool == kernel_log::FORMAT.name)
     }
 
     fn read(&mut self, format: &Format, asked: &Asked, file: &Name) -> Result<(), Refusal> {

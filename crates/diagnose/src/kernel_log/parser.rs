@@ -11,6 +11,8 @@ pub struct Errors {
     pub events: Vec<Event>,
     /// Device names by target.
     pub names: BTreeMap<String, String>,
+    /// Whether an ATA link was free of errors whenever its port failed (SErr 0x0), by target.
+    pub clean_links: BTreeMap<String, bool>,
 }
 
 impl Errors {
@@ -254,6 +256,12 @@ impl Parser {
 
     /// libata: `ata2.00: failed command: ...`, `res 40/... Emask 0x4 (timeout)`, `error: { UNC }`.
     fn ata(&mut self, text: &str) -> bool {
+        if let Some((_, link)) = text.split_once(" SErr ")
+            && let Some(target) = self.context.clone().filter(|c| c.starts_with("ata"))
+        {
+            let clean = link.split_whitespace().next() == Some("0x0");
+            *self.errors.clean_links.entry(target).or_insert(true) &= clean;
+        }
         let kind = if text.contains("Emask 0x4 (timeout)") {
             Kind::Timeout
         } else if text.contains("error: { UNC") {

@@ -122,7 +122,8 @@ impl<'w> HostUse<'w> {
     }
 
     fn memory(&self, f: impl Fn(&Meminfo) -> Gauge + Copy) -> Option<f64> {
-        f(self.meminfo.as_ref()?.last()).get()
+        // The newest that tells it: captures of one machine tell different parts.
+        self.meminfo.as_ref()?.readings(f).last()
     }
 
     fn of_memory(&self, f: impl Fn(&Meminfo) -> Gauge + Copy) -> Option<f64> {
@@ -180,12 +181,17 @@ impl<'w> HostUse<'w> {
 
     /// Memory no account of which is given: a leak of the kernel's own, or a driver's.
     fn unaccounted(&self) -> Option<f64> {
-        let m = self.meminfo.as_ref()?.last();
-        let lru = sum([m.active.get(), m.inactive.get()])?;
-        let known = [m.slab, m.page_tables, m.kernel_stack, m.percpu, m.hugetlb, m.vmalloc_used];
-        let known: f64 = known.iter().filter_map(|g| g.get()).sum();
-        m.slab.get()?;
-        Some((m.mem_total.get()? - m.mem_free.get()? - lru - known).max(0.0))
+        let lru = sum([self.memory(|m| m.active), self.memory(|m| m.inactive)])?;
+        let slab = self.memory(|m| m.slab)?;
+        let known = [
+            self.memory(|m| m.page_tables),
+            self.memory(|m| m.kernel_stack),
+            self.memory(|m| m.percpu),
+            self.memory(|m| m.hugetlb),
+            self.memory(|m| m.vmalloc_used),
+        ];
+        let held = lru + slab + sum(known).unwrap_or(0.0);
+        Some((self.memory(|m| m.mem_total)? - self.memory(|m| m.mem_free)? - held).max(0.0))
     }
 
     /// Of the device that was waited for most, the share of the time in which requests were in flight.

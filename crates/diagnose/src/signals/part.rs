@@ -17,6 +17,8 @@ pub struct Part<'a> {
     target: &'a str,
     device: Option<&'a str>,
     events: Vec<&'a Event>,
+    /// Whether its link was free of errors, where the log tells.
+    clean_link: Option<bool>,
     /// How many parts of the same host are suspect.
     suspects_of_host: usize,
     bystanders: Vec<&'a str>,
@@ -70,6 +72,8 @@ impl Part<'_> {
             "the disk itself"
         } else if has(Kind::Transport) {
             "the path to it: cable, connector, backplane or host adapter"
+        } else if self.clean_link == Some(true) {
+            "the disk itself, which does not answer in time: the link to it reports no error (SErr 0x0)"
         } else if self.suspects_of_host > 1 {
             "the bus or the host adapter: several of its targets fail"
         } else if has(Kind::NoAnswer) || has(Kind::Timeout) || has(Kind::Offline) {
@@ -112,6 +116,7 @@ signals! { p: &Part<'_>;
     "part.last" "text" "when the last was logged", "as printed", "/dev/kmsg" => p.time(p.events.last()).as_deref();
     "part.sectors" "text" "where on the disk: one spot or spread", "sectors named", "/dev/kmsg" => p.spread().as_deref();
     "part.points_at" "text" "where the evidence points", "kinds of errors, and who else has them", "/dev/kmsg" => p.points_at();
+    "part.itself" "count" "1 where the evidence points at the disk itself", "medium, hardware or recovered errors; or time-outs over a link without errors", "/dev/kmsg" => p.points_at().starts_with("the disk itself");
     "part.bystanders" "text" "devices that only report a reset, which hits them too", "unit attention 29h and nothing else", "/dev/kmsg" => some_of(p.bystanders.iter().copied()).as_deref();
 }
 
@@ -132,6 +137,7 @@ pub fn entities(window: &Window) -> Vec<Entity> {
                 target,
                 device,
                 events: errors.events.iter().filter(|e| e.target == *target).collect(),
+                clean_link: errors.clean_links.get(*target).copied(),
                 suspects_of_host: suspects.iter().filter(|s| host_of(s) == host_of(target)).count(),
                 bystanders: bystanders.clone(),
                 queue: queues.values().copied().find(fits),
