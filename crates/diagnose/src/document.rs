@@ -2,6 +2,7 @@
 
 use crate::closer;
 use crate::facts::Facts;
+use crate::figures::figures;
 use crate::judge::judge;
 use crate::relate::relate;
 use crate::rulebook::RuleBook;
@@ -44,6 +45,7 @@ pub fn diagnose(window: &Window, source: Origin, book: &RuleBook) -> Diagnosis {
         findings,
         ruled_out,
         blind_spots,
+        figures: if source == Origin::Import { figures(&facts) } else { Vec::new() },
         closer_looks: closer::looks(window),
         cost: cost(window),
     }

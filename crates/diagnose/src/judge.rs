@@ -23,6 +23,8 @@ pub struct Judged {
     pub explains: Vec<String>,
     /// The control groups of its subject, one a line.
     pub cgroup: Option<String>,
+    /// Other names its subject goes by.
+    pub aliases: Vec<String>,
 }
 
 /// Judges every rule on every entity of its scope.
@@ -91,7 +93,7 @@ fn finding(rule: &Rule, entity: &Entity, stage: &mut Stage<'_>, facts: &Facts) -
         explained_by: None,
         actions: rule.actions.iter().filter_map(|a| action(a, stage)).collect(),
     };
-    Judged { finding, explains: rule.explains.clone(), cgroup: entity.cgroup.clone() }
+    Judged { finding, explains: rule.explains.clone(), cgroup: entity.cgroup.clone(), aliases: entity.aliases.clone() }
 }
 
 fn evidence(rule: &Rule, entity: &Entity, stage: &Stage<'_>, facts: &Facts) -> Vec<Evidence> {

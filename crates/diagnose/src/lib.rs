@@ -8,6 +8,7 @@ mod closer;
 mod document;
 mod expr;
 mod facts;
+mod figures;
 mod judge;
 mod kernel_log;
 mod relate;

@@ -15,6 +15,7 @@ pub fn side_by_side(parts: Vec<(String, Diagnosis)>) -> Option<Diagnosis> {
         whole.window.samples += part.window.samples;
         whole.findings.extend(part.findings);
         whole.ruled_out.extend(part.ruled_out);
+        whole.figures.extend(part.figures);
         whole.blind_spots.retain(|spot| part.blind_spots.contains(spot) || spot.what.contains(": "));
         whole.blind_spots.extend(part.blind_spots.into_iter().filter(|spot| spot.what.contains(": ")));
     }
@@ -31,6 +32,9 @@ fn labelled(mut part: Diagnosis, capture: &str) -> Diagnosis {
         finding.subject.capture = Some(capture.to_owned());
         finding.explains.iter_mut().for_each(|k| *k = key(k));
         finding.explained_by = finding.explained_by.as_deref().map(key);
+    }
+    for figures in &mut part.figures {
+        figures.subject.capture = Some(capture.to_owned());
     }
     for cleared in &mut part.ruled_out {
         cleared.because = format!("{} ({capture})", cleared.because);

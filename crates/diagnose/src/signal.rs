@@ -90,12 +90,14 @@ pub struct Entity {
     pub values: Vec<Option<Reading>>,
     /// The keys of the rows it was put together from, where its name is not their key: lines of the kernel's log.
     pub rows: Vec<String>,
+    /// Other names it goes by: the disk behind an address, the members of an array that failed.
+    pub aliases: Vec<String>,
 }
 
 impl Entity {
     /// A thing that takes part.
     pub fn new(subject: Subject, values: Vec<Option<Reading>>) -> Self {
-        Self { subject, cgroup: None, idle: false, values, rows: Vec::new() }
+        Self { subject, cgroup: None, idle: false, values, rows: Vec::new(), aliases: Vec::new() }
     }
 
     /// The same as a member of control groups.
@@ -106,6 +108,11 @@ impl Entity {
     /// The same, put together from rows with these keys.
     pub fn from_rows(self, keys: impl IntoIterator<Item = u64>) -> Self {
         Self { rows: keys.into_iter().map(|key| key.to_string()).collect(), ..self }
+    }
+
+    /// The same, with other names it goes by.
+    pub fn also_named(self, aliases: Vec<String>) -> Self {
+        Self { aliases, ..self }
     }
 
     /// The deepest of its control groups.

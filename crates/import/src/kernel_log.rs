@@ -58,6 +58,8 @@ const INTEREST: &[&str] = &[
     "recovery done",
     " out of ",
     "no spare",
+    "skipping faulty",
+    "md: updating",
     "Killed process",
     "oom-kill",
     "Out of memory",

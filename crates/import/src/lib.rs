@@ -105,7 +105,7 @@ pub fn read(inputs: Vec<Input<'_>>, partial: bool) -> Result<Vec<Capture>, Refus
         runs.append(&mut reading.runs);
     }
     match refused {
-        Some(refusal) if runs.is_empty() => Err(refusal),
+        Some(refusal) if runs.iter().all(|run| run.tool == LEFT_OUT) => Err(refusal),
         _ => Ok(merge::merge(runs)),
     }
 }
@@ -116,6 +116,9 @@ pub(crate) fn elsewhere(lines: &mut Lines<'_>, own: &str) -> bool {
     let prompt = command_of(text).is_some() || Banner::read(text).is_some();
     prompt || FORMATS.iter().any(|f| f.name != own && (f.starts)(lines))
 }
+
+/// The tool of a run that only says what was left out.
+const LEFT_OUT: &str = "left out";
 
 /// The place of a format among the others.
 pub(crate) fn rank(tool: &str) -> usize {
@@ -196,7 +199,7 @@ impl Reading<'_> {
             return Err(refusal);
         }
         let file = self.lines.file().clone();
-        let mut run = Run::new("left out", &file);
+        let mut run = Run::new(LEFT_OUT, &file);
         let what = format!("line {}, left out", refusal.line);
         run.note(
             &what,

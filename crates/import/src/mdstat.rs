@@ -62,6 +62,10 @@ fn one(lines: &mut Lines<'_>, run: &mut Run, line: u32, name: &str, first: Strin
     for member in words.iter().filter_map(|w| member(w)) {
         let link = Pair { upper: name.into(), lower: member.into() };
         run.row::<Layer>(0.0, line, link).kind = "md".into();
+        if let Some(disk) = disk_of(member) {
+            let link = Pair { upper: member.into(), lower: disk.into() };
+            run.row::<Layer>(0.0, line, link).kind = "partition".into();
+        }
     }
     let row = run.row::<Array>(0.0, line, name.into());
     row.state = words.first().copied().unwrap_or_default().into();
@@ -91,6 +95,13 @@ fn member(word: &str) -> Option<&str> {
     (!device.is_empty() && numbered).then_some(device)
 }
 
+/// `sda1` is a partition of `sda`, in the families of names that put the number right behind the letters.
+fn disk_of(member: &str) -> Option<&str> {
+    let disk = member.trim_end_matches(|c: char| c.is_ascii_digit());
+    let lettered = ["sd", "hd", "vd", "xvd"].iter().any(|family| disk.starts_with(family));
+    (lettered && disk.len() < member.len()).then_some(disk)
+}
+
 /// `[3/2]`: members wanted and working.
 fn counts(word: &str) -> Option<(f64, f64)> {
     let (all, work) = word.strip_prefix('[')?.strip_suffix(']')?.split_once('/')?;
@@ -109,7 +120,8 @@ mod tests {
         assert_eq!((array.level.get(), array.action.get()), (Some("raid6"), Some("check")));
         assert_eq!((array.members.get(), array.degraded.get()), (Some(36.0), Some(0.0)));
         assert_eq!(array.sync_speed.get(), Some(38_329.0 * 1024.0));
-        assert_eq!(window.newest::<Layer>().len(), 36);
+        // Each member is a partition of its own disk.
+        assert_eq!(window.newest::<Layer>().len(), 72);
     }
 
     #[test]

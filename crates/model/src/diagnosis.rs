@@ -29,6 +29,18 @@ pub struct Diagnosis {
     pub closer_looks: Vec<CloserLook>,
     /// What observing cost.
     pub cost: Cost,
+    /// What captures tell, thing by thing, where they were read from files; what is judged is the same numbers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub figures: Vec<Figures>,
+}
+
+/// What is known of one thing.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Figures {
+    /// The thing.
+    pub subject: Subject,
+    /// Its signals whose value is known.
+    pub values: Vec<Evidence>,
 }
 
 /// The machine a diagnosis is of; `null` where unknown.

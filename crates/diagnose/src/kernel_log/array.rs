@@ -26,10 +26,14 @@ const UNNAMED: &str = "md";
 pub fn parse<'a>(lines: impl Iterator<Item = (u64, &'a str)>) -> BTreeMap<String, ArrayLog> {
     let mut arrays: BTreeMap<String, ArrayLog> = BTreeMap::new();
     let mut layout = false;
+    let mut last = None;
     for (sequence, text) in lines {
         layout |= text.contains("conf printout");
+        last = named(text).or(last);
         let Some(event) = event(text, layout) else { continue };
-        let name = named(text).unwrap_or_else(|| UNNAMED.to_owned());
+        // What is said of a member follows the line that names the array.
+        let member = matches!(event, Event::Skipped(_));
+        let name = named(text).or_else(|| last.clone().filter(|_| member)).unwrap_or_else(|| UNNAMED.to_owned());
         let array = arrays.entry(name).or_default();
         array.lines.push(sequence);
         apply(array, event);
@@ -44,6 +48,7 @@ enum Event<'a> {
     NoSpare,
     Members(u32, u32),
     MemberOut(&'a str),
+    Skipped(&'a str),
     Rebuilt,
     Assembled(u32, u32),
 }
@@ -52,6 +57,9 @@ fn event(text: &str, layout: bool) -> Option<Event<'_>> {
     let number = |word: &str| text.split_once(word)?.1.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok();
     if let Some((_, rest)) = text.split_once("Disk failure on ") {
         return Some(Event::Failed(rest.split([',', ' ']).next()?));
+    }
+    if let Some((_, rest)) = text.split_once("skipping faulty ") {
+        return Some(Event::Skipped(rest.split([' ', ')']).next()?));
     }
     if text.contains("no spare disk to reconstruct") {
         return Some(Event::NoSpare);
@@ -76,7 +84,7 @@ fn event(text: &str, layout: bool) -> Option<Event<'_>> {
 
 fn apply(array: &mut ArrayLog, event: Event<'_>) {
     match event {
-        Event::Failed(member) | Event::MemberOut(member) => {
+        Event::Failed(member) | Event::MemberOut(member) | Event::Skipped(member) => {
             if array.failed.iter().all(|m| m != member) {
                 array.failed.push(member.to_owned());
             }

@@ -14,6 +14,12 @@ use std::collections::BTreeMap;
 use whyslow_model::catalogue::LogLine;
 use whyslow_model::window::Window;
 
+/// The disk of a partition: `sda3` lies on `sda`.
+pub fn disk_of(device: &str) -> &str {
+    let disk = device.trim_end_matches(|c: char| c.is_ascii_digit());
+    if ["sd", "hd", "vd"].iter().any(|family| disk.starts_with(family)) { disk } else { device }
+}
+
 /// The lines logged in the window, in their order.
 pub fn lines(window: &Window) -> Vec<&LogLine> {
     let mut lines: BTreeMap<u64, &LogLine> = BTreeMap::new();

@@ -1,5 +1,6 @@
 //! From lines of the log to errors of devices.
 
+use super::disk_of;
 use super::event::{Event, Kind};
 use super::sense::Sense;
 use std::collections::BTreeMap;
@@ -365,12 +366,6 @@ fn old_device(text: &str) -> Option<String> {
 fn numbered(major: &str, minor: &str) -> Option<String> {
     let hex = |s: &str| u32::from_str_radix(s, 16).ok();
     whyslow_model::device::by_number(hex(major)?, hex(minor)?)
-}
-
-/// The disk of a partition: `sda3` lies on `sda`.
-fn disk_of(device: &str) -> &str {
-    let disk = device.trim_end_matches(|c: char| c.is_ascii_digit());
-    if disk.starts_with("sd") || disk.starts_with("hd") || disk.starts_with("vd") { disk } else { device }
 }
 
 fn codes_of(codes: &str) -> Option<(u8, u8)> {

@@ -73,7 +73,9 @@ pub fn entities(window: &Window, topology: &Topology) -> Vec<Entity> {
                 member_busy: over(Some(members.iter().sum()), Some(members.len() as f64)),
                 name: name.clone(),
             };
-            Entity::new(Subject::new("array", name), read(&array)).from_rows(rows)
+            let failed =
+                log.iter().flat_map(|l| &l.failed).map(|member| kernel_log::disk_of(member).to_owned()).collect();
+            Entity::new(Subject::new("array", name), read(&array)).from_rows(rows).also_named(failed)
         })
         .collect()
 }

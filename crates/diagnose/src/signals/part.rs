@@ -144,7 +144,12 @@ pub fn entities(window: &Window) -> Vec<Entity> {
                 log: &log,
             };
             let lines = [part.events.first(), part.events.last()].into_iter().flatten().map(|e| e.sequence);
-            Entity::new(Subject::new("device", *target), read(&part)).from_rows(lines.collect::<Vec<_>>())
+            let names = part.events.iter().filter_map(|e| e.device.as_deref()).chain(device);
+            let names = names.map(|name| kernel_log::disk_of(name).to_owned()).collect::<BTreeSet<_>>();
+            let rows: Vec<u64> = lines.collect();
+            Entity::new(Subject::new("device", *target), read(&part))
+                .from_rows(rows)
+                .also_named(names.into_iter().collect())
         })
         .collect()
 }
