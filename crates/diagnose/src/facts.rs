@@ -77,7 +77,7 @@ impl Facts {
             let rows = entity.rows.iter().flat_map(|key| self.origins.of(f.name, key)).collect::<BTreeSet<_>>();
             if rows.is_empty() { self.origins.of(f.name, &entity.subject.name) } else { rows }
         };
-        let places: BTreeSet<&Place> = families.iter().filter(|f| shared(f)).flat_map(|f| places(f)).collect();
+        let places: BTreeSet<&Place> = families.iter().filter(|f| shared(f)).flat_map(places).collect();
         if places.is_empty() {
             return signal.source.to_owned();
         }

@@ -106,7 +106,7 @@ impl Entity {
     }
 
     /// The same, put together from rows with these keys.
-    pub fn from_rows(self, keys: impl IntoIterator<Item = u64>) -> Self {
+    pub fn of_rows(self, keys: impl IntoIterator<Item = u64>) -> Self {
         Self { rows: keys.into_iter().map(|key| key.to_string()).collect(), ..self }
     }
 

@@ -141,8 +141,7 @@ fn starts(lines: &mut Lines<'_>) -> bool {
 
 fn read(lines: &mut Lines<'_>, asked: &Asked, run: &mut Run) -> Result<(), Refusal> {
     let mut reports = Reports { date: asked.banner.as_ref().and_then(|b| b.date), ..Reports::default() };
-    loop {
-        let Some((blanks, text)) = lines.peek_past_blanks(0) else { break };
+    while let Some((blanks, text)) = lines.peek_past_blanks(0) {
         let text = text.to_owned();
         lines.skip(blanks);
         if let Some(when) = stamp(&text) {

@@ -8,6 +8,9 @@ use whyslow_model::value::Name;
 /// A longer line is cut: no tool prints one, and a file without line ends must not fill memory.
 const LONGEST: u64 = 64 * 1024;
 
+/// The most blank lines that are looked past.
+const MOST_BLANKS: usize = 50;
+
 /// One line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
@@ -63,11 +66,15 @@ impl<'r> Lines<'r> {
         self.ahead.get(after).map(String::as_str)
     }
 
-    /// How many blank lines come next, and the first line that is not blank.
+    /// How many blank lines come next, and the first line that is not blank. Nothing that belongs together is further
+    /// apart than a few of them.
     pub fn peek_past_blanks(&mut self, from: usize) -> Option<(usize, &str)> {
         let mut at = from;
         while self.peek(at)?.trim().is_empty() {
             at += 1;
+            if at > from + MOST_BLANKS {
+                return None;
+            }
         }
         Some((at, self.peek(at)?))
     }

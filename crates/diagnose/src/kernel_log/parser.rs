@@ -57,7 +57,8 @@ impl Parser {
             }
             self.context = Some(target);
         }
-        let known = self.sense_bytes(text)
+        // Each line tells of one thing: the first that makes sense of it has it.
+        let _ = self.sense_bytes(text)
             || self.sense_key(text)
             || self.additional_sense(text)
             || self.result(text)
@@ -65,7 +66,6 @@ impl Parser {
             || self.device_state(text)
             || self.ata(text)
             || self.nvme(text);
-        let _ = known;
     }
 
     fn push(&mut self, target: String, kind: Kind) -> &mut Event {

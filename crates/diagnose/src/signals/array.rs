@@ -75,7 +75,7 @@ pub fn entities(window: &Window, topology: &Topology) -> Vec<Entity> {
             };
             let failed =
                 log.iter().flat_map(|l| &l.failed).map(|member| kernel_log::disk_of(member).to_owned()).collect();
-            Entity::new(Subject::new("array", name), read(&array)).from_rows(rows).also_named(failed)
+            Entity::new(Subject::new("array", name), read(&array)).of_rows(rows).also_named(failed)
         })
         .collect()
 }

@@ -148,7 +148,7 @@ pub fn entities(window: &Window) -> Vec<Entity> {
             let names = names.map(|name| kernel_log::disk_of(name).to_owned()).collect::<BTreeSet<_>>();
             let rows: Vec<u64> = lines.collect();
             Entity::new(Subject::new("device", *target), read(&part))
-                .from_rows(rows)
+                .of_rows(rows)
                 .also_named(names.into_iter().collect())
         })
         .collect()
