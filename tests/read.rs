@@ -215,7 +215,7 @@ fn other_tools() {
     assert!(first(&d).starts_with("net.window_limited@"), "{:?}", keys(&d));
     assert!(diagnosis(&["net-iperf-after-client.txt", "net-iperf-after-server.txt"]).findings.is_empty());
     let d = diagnosis(&["cpu-top-threads-hidden.txt", "cpu-ps-elfm.txt"]);
-    let threads = d.findings.iter().filter(|f| f.key() == "cpu.single_thread@CPU_load_count").count();
+    let threads = d.findings.iter().filter(|f| f.key() == "cpu.single_thread@CPU_load_count[5970]").count();
     assert_eq!(threads, 2);
     let d = diagnosis(&["power5-vmstat-1.txt"]);
     assert_eq!(first(&d), "cpu.steal@host");
@@ -241,11 +241,11 @@ fn incidents_as_they_were_confirmed() {
         ("008", "disk.errors@ata2.00"),
         ("010", "disk.errors@0:0:2:0"),
         ("016", "mem.leak@host"),
-        ("021", "mem.oom_kill@rsync"),
+        ("021", "mem.oom_kill@rsync[128824]"),
         ("024", "disk.saturated@mmcblk1"),
         ("026", "disk.saturated@sdg"),
         ("030", "net.conntrack_full@host"),
-        ("033", "mem.leak@evolution"),
+        ("033", "mem.leak@evolution[1792]"),
         ("035", "net.errors@em1"),
         ("037", "cpu.steal@host"),
     ] {

@@ -198,9 +198,9 @@ impl Reports {
         header.names.remove(0);
         if let Some((blanks, _)) = lines.peek_past_blanks(0) {
             lines.skip(blanks);
-            let row = take_row(lines, &header.names, 0)?;
-            processor::check(lines, &header, &row)?;
-            self.open.processors = Some(row);
+            let row = take_row(lines, &header.names, 0);
+            let row = row.and_then(|row| processor::check(lines, &header, &row).map(|()| row));
+            self.open.processors = lines.keep(row)?;
         }
         Ok(())
     }
@@ -236,7 +236,8 @@ impl Reports {
 
     fn row(&mut self, lines: &mut Lines<'_>) -> Result<(), Refusal> {
         let header = self.header.as_ref().map(|h| h.names.clone()).unwrap_or_default();
-        let row = take_row(lines, &header, self.stamped + 1)?;
+        let row = take_row(lines, &header, self.stamped + 1);
+        let Some(row) = lines.keep(row)? else { return Ok(()) };
         let device = row.labels.last();
         let seen = self.open.devices.iter().find(|d| d.labels.last() == device);
         // Without headers between them, reports are told apart by a device that comes again.

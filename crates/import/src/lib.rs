@@ -95,7 +95,7 @@ pub fn read(inputs: Vec<Input<'_>>, partial: bool) -> Result<Vec<Capture>, Refus
     let mut refused = None;
     for (index, input) in (0..).zip(inputs) {
         let mut reading = Reading {
-            lines: Lines::new(input.name, input.reader).at(index),
+            lines: Lines::new(input.name, input.reader).at(index).partly(partial),
             partial,
             runs: Vec::new(),
             left_out: None,
@@ -119,6 +119,8 @@ pub(crate) fn elsewhere(lines: &mut Lines<'_>, own: &str) -> bool {
 
 /// The tool of a run that only says what was left out.
 const LEFT_OUT: &str = "left out";
+/// How many places of one file that were left out are named.
+const MOST_LEFT_OUT: usize = 100;
 
 /// The place of a format among the others.
 pub(crate) fn rank(tool: &str) -> usize {
@@ -190,6 +192,9 @@ impl Reading<'_> {
         if !run.is_empty() {
             self.runs.push(run);
         }
+        for refusal in self.lines.left_out() {
+            self.leave_out(refusal)?;
+        }
         result.or_else(|refusal| self.leave_out(refusal))
     }
 
@@ -197,6 +202,9 @@ impl Reading<'_> {
     fn leave_out(&mut self, refusal: Refusal) -> Result<(), Refusal> {
         if !self.partial {
             return Err(refusal);
+        }
+        if self.runs.iter().filter(|run| run.tool == LEFT_OUT).count() >= MOST_LEFT_OUT {
+            return Ok(());
         }
         let file = self.lines.file().clone();
         let mut run = Run::new(LEFT_OUT, &file);

@@ -8,6 +8,8 @@ use whyslow_model::value::Name;
 /// A longer line is cut: no tool prints one, and a file without line ends must not fill memory.
 const LONGEST: u64 = 64 * 1024;
 
+/// How many places that were left out are remembered.
+const MOST_LEFT_OUT: usize = 100;
 /// The most blank lines that are looked past.
 const MOST_BLANKS: usize = 50;
 
@@ -29,12 +31,49 @@ pub struct Lines<'r> {
     ahead: VecDeque<String>,
     taken: u32,
     failure: Option<std::io::Error>,
+    partial: bool,
+    left_out: Vec<Refusal>,
 }
 
 impl<'r> Lines<'r> {
     /// The lines that `reader` gives; `file` is the name errors and evidence call them by.
     pub fn new(file: impl Into<Name>, reader: impl BufRead + 'r) -> Self {
-        Self { file: file.into(), index: 0, reader: Box::new(reader), ahead: VecDeque::new(), taken: 0, failure: None }
+        Self {
+            file: file.into(),
+            index: 0,
+            reader: Box::new(reader),
+            ahead: VecDeque::new(),
+            taken: 0,
+            failure: None,
+            partial: false,
+            left_out: Vec::new(),
+        }
+    }
+
+    /// The same, of which single rows may be left out.
+    pub fn partly(self, partial: bool) -> Self {
+        Self { partial, ..self }
+    }
+
+    /// What was read; nothing, where it is refused and may be left out, which is remembered.
+    ///
+    /// # Errors
+    /// The refusal, where nothing may be left out.
+    pub fn keep<T>(&mut self, read: Result<T, Refusal>) -> Result<Option<T>, Refusal> {
+        match read {
+            Err(refusal) if self.partial => {
+                if self.left_out.len() < MOST_LEFT_OUT {
+                    self.left_out.push(refusal);
+                }
+                Ok(None)
+            }
+            read => read.map(Some),
+        }
+    }
+
+    /// What was left out since this was last asked.
+    pub fn left_out(&mut self) -> Vec<Refusal> {
+        std::mem::take(&mut self.left_out)
     }
 
     /// The same as the file of an incident that was given at this place.

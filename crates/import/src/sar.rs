@@ -123,10 +123,13 @@ impl Reading<'_> {
         }
         let Some(table) = self.table.as_mut() else { return Ok(()) };
         let stamp = lines.peek(0).unwrap_or_default().split_whitespace().count() - fields.len();
-        let row = take_row(lines, &table.header.names, stamp + table.report.labels())?;
-        if table.report.is_processors() {
-            processor::check(lines, &table.header, &row)?;
-        }
+        let row = take_row(lines, &table.header.names, stamp + table.report.labels());
+        let whole = |row| match table.report.is_processors() {
+            true => processor::check(lines, &table.header, &row).map(|()| row),
+            false => Ok(row),
+        };
+        let row = row.and_then(whole);
+        let Some(row) = lines.keep(row)? else { return Ok(()) };
         match table.rows.last_mut() {
             Some((last, rows)) if *last == at => rows.push(row),
             _ => table.rows.push((at, vec![row])),

@@ -76,14 +76,13 @@ pub fn take_header(lines: &mut Lines<'_>, vocabulary: &[&str]) -> Header {
 /// Where the fields are more or fewer than the columns, or one that should be a number is none.
 pub fn take_row(lines: &mut Lines<'_>, header: &[String], labels: usize) -> Result<Row, Refusal> {
     let line = lines.number();
-    let text = lines.peek(0).unwrap_or_default().to_owned();
+    let text = lines.take().map(|line| line.text).unwrap_or_default();
     let refuse = |lines: &Lines<'_>, expected: String| Err(Refusal::new(lines.file(), line, expected, &text));
     if let Some(field) = text.split_whitespace().find(|f| ran_together(f)) {
         return refuse(lines, format!("columns apart from each other: they ran together at {field:?}"));
     }
     let want = labels + header.len();
     let mut fields = words(&text);
-    lines.skip(1);
     while fields.len() < want {
         let rest = lines.peek_past_blanks(0).filter(|(_, rest)| continues(rest, want - fields.len()));
         let Some((blanks, rest)) = rest.map(|(blanks, rest)| (blanks, words(rest))) else { break };

@@ -61,7 +61,8 @@ fn read(lines: &mut Lines<'_>, asked: &Asked, run: &mut Run) -> Result<(), Refus
             columns(lines);
         } else if text.trim_start().starts_with(|c: char| c.is_ascii_digit()) {
             lines.skip(blanks);
-            rows.push(row(lines, &header)?);
+            let row = row(lines, &header);
+            rows.extend(lines.keep(row)?);
         } else {
             break;
         }
