@@ -5,10 +5,12 @@
 //! together. What is not certain is refused with file and line; a wrong number is never produced.
 
 mod banner;
+mod bonnie;
 mod clock;
 mod command;
 mod dd;
 mod devices;
+mod df;
 mod ethtool;
 mod fdisk;
 mod format;
@@ -70,6 +72,8 @@ pub const FORMATS: &[Format] = &[
     ps::FORMAT,
     dd::FORMAT,
     iperf::FORMAT,
+    bonnie::FORMAT,
+    df::FORMAT,
     limits::IPCS,
     limits::SYSCTL,
     fdisk::FORMAT,
@@ -117,6 +121,16 @@ pub(crate) fn elsewhere(lines: &mut Lines<'_>, own: &str) -> bool {
     prompt || FORMATS.iter().any(|f| f.name != own && (f.starts)(lines))
 }
 
+/// What stands where nothing else is expected.
+const KNOWN: &str = "output of a tool that 'whyslow formats' lists";
+/// From so many numbers on a line is a row of a table, or one whose columns ran together.
+const ROW: usize = 5;
+
+fn is_table_row(text: &str) -> bool {
+    let numbers = text.split_whitespace().filter(|w| number::number(w).is_some()).count();
+    numbers >= ROW || text.split_whitespace().any(number::ran_together)
+}
+
 /// The tool of a run that only says what was left out.
 const LEFT_OUT: &str = "left out";
 /// How many places of one file that were left out are named.
@@ -162,17 +176,21 @@ impl Reading<'_> {
             } else if is_remark(&text) || asked.is_of_another_tool() || self.is_console() {
                 self.lines.skip(1);
             } else {
-                let refusal = self.lines.refuse("output of a tool that 'whyslow formats' lists");
-                self.leave_out(refusal)?;
+                let refusal = self.lines.refuse(KNOWN);
+                // Numbers in columns could be misread or missed; other text is only not known here.
+                if is_table_row(&text) {
+                    self.leave_out(refusal)?;
+                } else {
+                    self.pass_over(refusal);
+                }
                 self.lines.skip(1);
             }
         }
         if let Some(failure) = self.lines.failure() {
             return Err(Refusal::new(&file, self.lines.number(), "a file that can be read", &failure.to_string()));
         }
-        if self.runs.is_empty() && self.left_out.is_none() {
-            let nothing = "output of a tool that 'whyslow formats' lists";
-            self.leave_out(Refusal::new(&file, 1, nothing, "nothing of the kind in the whole file"))?;
+        if self.runs.is_empty() {
+            self.pass_over(Refusal::new(&file, 1, KNOWN, "nothing of the kind in the whole file"));
         }
         Ok(())
     }
@@ -203,8 +221,20 @@ impl Reading<'_> {
         if !self.partial {
             return Err(refusal);
         }
+        self.name_left_out(refusal);
+        Ok(())
+    }
+
+    /// Passes over text that is in no known format: of one file it is said once.
+    fn pass_over(&mut self, refusal: Refusal) {
+        if self.left_out.is_none() {
+            self.name_left_out(refusal);
+        }
+    }
+
+    fn name_left_out(&mut self, refusal: Refusal) {
         if self.runs.iter().filter(|run| run.tool == LEFT_OUT).count() >= MOST_LEFT_OUT {
-            return Ok(());
+            return;
         }
         let file = self.lines.file().clone();
         let mut run = Run::new(LEFT_OUT, &file);
@@ -216,7 +246,6 @@ impl Reading<'_> {
         );
         self.runs.push(run);
         self.left_out.get_or_insert(refusal);
-        Ok(())
     }
 }
 
