@@ -291,6 +291,23 @@ fn what_is_not_certain_is_refused_or_left_out_and_said() {
 }
 
 #[test]
+fn a_full_file_system_in_a_list_among_text_nobody_knows() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("df.txt");
+    let text = "Hello, our server is slow, and writes fail:
+$ some-tool --of-our-own
+a 1 2 3 4 5 6
+$ df -h
+Filesystem      Size  Used Avail Use% Mounted on
+/dev/sda1        20G   20G     0 100% /var
+/dev/loop3       56M   56M     0 100% /snap/core/1
+";
+    std::fs::write(&file, text).unwrap();
+    let d = diagnosis(&[file.to_str().unwrap()]);
+    assert_eq!(keys(&d), ["fs.full@/var"]);
+}
+
+#[test]
 fn files_that_are_none_and_the_list_of_formats() {
     for args in [&["no-such-file"][..], &["cases"], &["/dev/null"]] {
         let out = read(args);

@@ -82,6 +82,20 @@ impl Clock {
     }
 }
 
+/// Seconds since the first reading of several tables, each of which goes over the same times again.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Rewound {
+    first: Option<f64>,
+}
+
+impl Rewound {
+    /// Seconds from the first reading to this one; what lies before it is of the next day.
+    pub fn read(&mut self, time: f64) -> f64 {
+        let first = *self.first.get_or_insert(time);
+        if time < first { time + DAY - first } else { time - first }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -73,6 +73,8 @@ fn read(lines: &mut Lines<'_>, _: &Asked, run: &mut Run) -> Result<(), Refusal> 
             row.inodes_free = amounts[2].into();
         } else {
             row.size = amounts[0].into();
+            // What is used is what is not free; what is available lacks the reserve for root.
+            row.free = (amounts[0] - amounts[1]).max(0.0).into();
             row.available = amounts[2].into();
         }
         lines.skip(1);

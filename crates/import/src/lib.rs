@@ -27,6 +27,7 @@ mod meminfo;
 mod merge;
 mod number;
 mod pace;
+mod pidstat;
 mod proc_scsi;
 mod processor;
 mod ps;
@@ -58,6 +59,7 @@ use whyslow_model::value::Name;
 /// more exactly.
 pub const FORMATS: &[Format] = &[
     sar::FORMAT,
+    pidstat::FORMAT,
     iostat::FORMAT,
     vmstat::FORMAT,
     kernel_log::FORMAT,

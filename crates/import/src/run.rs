@@ -112,17 +112,16 @@ impl Run {
     ) -> &mut F {
         let entity = (F::INFO.name, key.to_string());
         let totals = self.totals.entry(entity).or_default();
-        let before: Vec<(&str, f64)> = rates
-            .iter()
-            .filter(|(_, rate)| rate.is_some())
-            .map(|(name, _)| (*name, totals.get(name).copied().unwrap_or(0.0)))
-            .collect();
+        let mut before = Vec::new();
+        let mut after = Vec::new();
         for (name, rate) in rates {
             if let Some(rate) = rate {
-                *totals.entry(name).or_insert(0.0) += rate * step.seconds();
+                let total = totals.entry(name).or_insert(0.0);
+                before.push((*name, *total));
+                *total += rate * step.seconds();
+                after.push((*name, *total));
             }
         }
-        let after: Vec<(&str, f64)> = totals.iter().map(|(name, total)| (*name, *total)).collect();
         set(self.row::<F>(step.from, 0, key.clone()), &before);
         let row = self.row::<F>(step.to, line, key);
         set(row, &after);

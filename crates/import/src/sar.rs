@@ -20,8 +20,6 @@ pub const FORMAT: Format = Format {
     read,
 };
 
-/// A day in seconds.
-const DAY: f64 = 86_400.0;
 /// How much longer than the steps after it the first step may be: rows between header and first row are often cut out.
 const GAP: f64 = 1.5;
 
@@ -40,7 +38,7 @@ fn starts(lines: &mut Lines<'_>) -> bool {
 
 fn read(lines: &mut Lines<'_>, asked: &Asked, run: &mut Run) -> Result<(), Refusal> {
     run.start.date = asked.banner.as_ref().and_then(|b| b.date);
-    let mut reading = Reading { asked, run, base: None, table: None };
+    let mut reading = Reading { asked, run, clock: clock::Rewound::default(), table: None };
     while let Some((blanks, text)) = lines.peek_past_blanks(0) {
         let text = text.to_owned();
         if text.contains("LINUX RESTART") {
@@ -85,18 +83,14 @@ struct Table {
 struct Reading<'a> {
     asked: &'a Asked,
     run: &'a mut Run,
-    base: Option<f64>,
+    clock: clock::Rewound,
     table: Option<Table>,
 }
 
 impl Reading<'_> {
-    /// Seconds since the first time of the run; a table may begin at an earlier hour of the next day, not before.
     fn elapsed(&mut self, time: f64) -> f64 {
-        let base = *self.base.get_or_insert(time);
-        if self.run.start.time.is_none() {
-            self.run.start.time = Some(base);
-        }
-        if time < base { time + DAY - base } else { time - base }
+        self.run.start.time.get_or_insert(time);
+        self.clock.read(time)
     }
 
     fn header(&mut self, lines: &mut Lines<'_>, time: f64, report: &'static Report, fields: &[&str]) {
