@@ -74,6 +74,8 @@ const INTEREST: &[&str] = &[
     "temperature above threshold",
     "Hardware Error",
     "messages suppressed",
+    "Link is Down",
+    "emounting filesystem",
     "NETDEV WATCHDOG",
 ];
 
