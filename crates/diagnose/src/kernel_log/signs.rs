@@ -19,8 +19,11 @@ pub struct Signs {
     pub remounts: f64,
 }
 
+/// The count of a kind of message.
+type CountOf = fn(&mut Signs) -> &mut f64;
+
 /// What a line says, and what is counted for it.
-const SAYS: &[(&str, fn(&mut Signs) -> &mut f64)] = &[
+const SAYS: &[(&str, CountOf)] = &[
     ("Killed process ", |s| &mut s.kills),
     ("no killable processes", |s| &mut s.no_victim),
     ("blocked for more than", |s| &mut s.hung_tasks),
