@@ -14,7 +14,7 @@ export RUSTUP_TOOLCHAIN := stable
 endif
 
 .DEFAULT_GOAL := run
-.PHONY: run test lab lint build build-lab install uninstall need-build need-lab clean
+.PHONY: run test lab bench-sense lint build build-lab install uninstall need-build need-lab need-bench clean
 
 run: build ## build, then say why this machine is slow
 	$(BIN)
@@ -31,6 +31,10 @@ test: need-build ## every test; the lab's quick subset needs root
 
 lab: need-lab build build-lab ## every fault and every healthy control, as root
 	$(LAB) --whyslow $(BIN)
+
+bench-sense: need-bench build ## what observing costs, and how much it slows loads down; as root, some twenty minutes
+	cargo build --release --package whyslow-bench-sense
+	target/release/bench-sense $(BENCH)
 
 lint: need-build ## formatting and clippy, warnings are errors
 	cargo fmt --all --check
@@ -61,6 +65,9 @@ uninstall:
 
 need-build:
 	@scripts/install-missing.sh build
+
+need-bench:
+	@scripts/install-missing.sh build bench
 
 need-lab:
 	@scripts/install-missing.sh build lab

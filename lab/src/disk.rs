@@ -53,6 +53,19 @@ impl Loop {
         Ok(Self { node: PathBuf::from(node), name })
     }
 
+    /// Sets how far the kernel reads ahead, in bytes, of what is opened from now on. The device keeps its setting when
+    /// the file below it is taken away, so the old one is put back.
+    ///
+    /// # Errors
+    /// Where the setting is refused.
+    pub fn read_ahead(&self, stage: &mut Stage, bytes: u64) -> Result<()> {
+        let setting = PathBuf::from(format!("/sys/block/{}/queue/read_ahead_kb", self.name));
+        let before = fs::read_to_string(&setting).during(setting.display())?;
+        fs::write(&setting, (bytes >> 10).to_string()).during(setting.display())?;
+        stage.undo(move || drop(fs::write(&setting, before.trim())));
+        Ok(())
+    }
+
     /// Makes ext4 on it and mounts that at `DIR/NAME`. `options` are mkfs.ext4's own.
     ///
     /// # Errors

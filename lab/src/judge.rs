@@ -84,6 +84,7 @@ mod tests {
             ruled_out: Vec::new(),
             blind_spots: Vec::new(),
             closer_looks: Vec::new(),
+            cpu_explained: None,
             cost: Cost::default(),
         }
     }

@@ -7,6 +7,7 @@ mod disk;
 mod error;
 mod expect;
 mod faults;
+mod firewall;
 mod fsfreeze;
 mod judge;
 mod load;

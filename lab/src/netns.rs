@@ -44,6 +44,14 @@ impl NetNs {
         tool::run("tc", &[&["-n", &self.0], args].concat()).map(drop)
     }
 
+    /// Runs a program within it, with a /sys that shows its interfaces (ip-netns(8)).
+    ///
+    /// # Errors
+    /// What the program says.
+    pub fn exec(&self, program: &str, args: &[&str]) -> Result<()> {
+        tool::run("ip", &[&["netns", "exec", &self.0, program], args].concat()).map(drop)
+    }
+
     /// Gives an interface an address and brings it up.
     ///
     /// # Errors
@@ -71,8 +79,16 @@ pub fn wired_pair(stage: &mut Stage, net: u64) -> Result<(NetNs, NetNs)> {
 /// # Errors
 /// Where TUN is missing or ip(8) refuses.
 pub fn long_wire(stage: &mut Stage, near: &NetNs, far: &NetNs, net: u64, delay_us: u64) -> Result<()> {
+    lossy_wire(stage, near, far, net, delay_us, 0)
+}
+
+/// The same, with `loss` of ten thousand packets lost each way.
+///
+/// # Errors
+/// Where TUN is missing or ip(8) refuses.
+pub fn lossy_wire(stage: &mut Stage, near: &NetNs, far: &NetNs, net: u64, delay_us: u64, loss: u64) -> Result<()> {
     let relay = Launch::new("relay").with("near", near.path().display()).with("far", far.path().display());
-    relay.with("delay-us", delay_us).start(stage)?;
+    relay.with("delay-us", delay_us).with("loss", loss).start(stage)?;
     near.up("wire0", &format!("10.214.{net}.1/24"))?;
     far.up("wire0", &format!("10.214.{net}.2/24"))
 }

@@ -1,6 +1,7 @@
 //! The command line.
 
 use crate::output::{self, Failure};
+use crate::profile::ProfileArgs;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use std::path::PathBuf;
@@ -17,14 +18,16 @@ whyslow --for 1m               watch longer: rare stalls show
 whyslow --json | jq .verdict   for a program
 whyslow --check || page-me     for a script: 1 is a bottleneck
 whyslow read vmstat.txt dmesg  what other tools printed, diagnosed
-whyslow rules disk.saturated   what a finding means, how it is told apart",
+whyslow rules disk.saturated   what a finding means, how it is told apart
+whyslow profile --culprit -o flame.svg
+                               what the process to blame spends its time in",
     ),
     ("Ctrl-C", "Ends the watching early and diagnoses what there is; a second one ends the program."),
     (
         "Exit status",
         "\
 0    done, whatever was found
-1    with --check: there is a bottleneck
+1    with --check: there is a bottleneck; profile --culprit: nobody to blame
 2    wrong usage, or input that cannot be read
 3    with --check: undetermined, too little could be seen
 130  interrupted before there was anything to compare",
@@ -132,6 +135,8 @@ pub enum Command {
     Read(Read),
     /// List what `read` recognises, and what can be concluded from it
     Formats,
+    /// Show where the time of a process, or of the machine, goes: text, folded stacks, a flame graph
+    Profile(ProfileArgs),
     /// Write the completion script of a shell to standard output
     Completions {
         /// The shell
@@ -146,7 +151,11 @@ impl Observe {
     /// Samples are held in memory, a few hundred kilobytes each on a busy machine.
     const MOST_SAMPLES: u128 = 1000;
 
-    fn check(&self) -> Result<(), String> {
+    /// Whether what is asked for makes sense.
+    ///
+    /// # Errors
+    /// What does not.
+    pub fn check(&self) -> Result<(), String> {
         if self.interval < Self::SHORTEST {
             return Err("--interval must be at least 100ms".into());
         }
@@ -190,7 +199,7 @@ fn one_line(error: &clap::Error) -> String {
 }
 
 /// `500ms`, `10s`, `2m`, `1h`; a bare number is seconds.
-fn duration(text: &str) -> Result<Duration, String> {
+pub fn duration(text: &str) -> Result<Duration, String> {
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
     let size = match unit {

@@ -1,9 +1,10 @@
 //! What each command does: a room's answer, handed to `show`.
 
-use crate::args::{self, Cli, Command, Look};
+use crate::args::{self, Cli, Command, Look, Observe};
 use crate::man;
 use crate::observe::observe;
 use crate::output::{self, Failure, print};
+use crate::profile;
 use crate::read;
 use crate::user_rules;
 use clap_complete::Shell;
@@ -26,16 +27,24 @@ pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Some(Command::Rules { id: Some(id) }) => explain_rule(id, look),
         Some(Command::Read(asked)) => read::read(asked, look),
         Some(Command::Formats) => read::formats(look),
+        Some(Command::Profile(args)) => profile::run(args, look),
         Some(Command::Completions { shell }) => completions(*shell),
         Some(Command::Man) => man(),
     }
 }
 
-fn why_slow(cli: &Cli) -> Result<ExitCode, Failure> {
+/// Watches this machine and says what is wrong with it.
+///
+/// # Errors
+/// What kept it from being watched.
+pub fn diagnosed(asked: &Observe) -> Result<Diagnosis, Failure> {
     let rules = user_rules::load();
-    let window = observe(&cli.observe, |window| whyslow_diagnose::asked(window, &rules.book))?;
-    let diagnosis = diagnose(&window, Origin::Live, &rules.book);
-    tell(&diagnosis, &cli.look, cli.observe.check)
+    let window = observe(asked, |window| whyslow_diagnose::asked(window, &rules.book))?;
+    Ok(diagnose(&window, Origin::Live, &rules.book))
+}
+
+fn why_slow(cli: &Cli) -> Result<ExitCode, Failure> {
+    tell(&diagnosed(&cli.observe)?, &cli.look, cli.observe.check)
 }
 
 /// Prints a diagnosis; with `check` the exit status tells its verdict.

@@ -6,6 +6,7 @@ mod interrupt;
 mod man;
 mod observe;
 mod output;
+mod profile;
 mod progress;
 mod read;
 mod user_rules;

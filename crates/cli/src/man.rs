@@ -31,8 +31,21 @@ fn commands(program: &clap::Command) -> Roff {
     for command in program.get_subcommands() {
         let about = command.get_about().map(ToString::to_string).unwrap_or_default();
         roff.control("TP", []).text([bold(command.get_name())]).text([roman(about)]);
+        options(&mut roff, command);
     }
     roff
+}
+
+/// The options a command has of its own, set in under it.
+fn options(roff: &mut Roff, command: &clap::Command) {
+    roff.control("RS", []);
+    for option in command.get_opts().filter(|option| !option.is_global_set()) {
+        let long = option.get_long().map(|long| format!("--{long}"));
+        let names: Vec<String> = option.get_short().map(|short| format!("-{short}")).into_iter().chain(long).collect();
+        let help = option.get_help().map(ToString::to_string).unwrap_or_default();
+        roff.control("TP", []).text([bold(names.join(", "))]).text([roman(help)]);
+    }
+    roff.control("RE", []);
 }
 
 /// What `--help` says after the options, its lines kept.

@@ -24,7 +24,7 @@ pub fn observe(asked: &Observe, closer: impl Fn(&Window) -> BTreeSet<String>) ->
     let interrupt = Interrupt::listen().map_err(|e| Failure::usage(format!("cannot listen for Ctrl-C: {e}")))?;
     let mut sampler = Sampler::new(if asked.no_bpf { Root::live().without_bpf() } else { Root::live() });
     let start = Instant::now();
-    let mut watch = Watch { interrupt, progress: Progress::new(), end: start + asked.time };
+    let mut watch = Watch { interrupt, progress: Progress::new("watching", "diagnose now"), end: start + asked.time };
     let mut window = Window::default();
     let mut due = Some(Duration::ZERO);
     let mut first_look = Some(asked.time.mul_f64(FIRST_LOOK));

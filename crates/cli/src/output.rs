@@ -23,6 +23,11 @@ impl Failure {
         Self { what: what.into(), status: 2 }
     }
 
+    /// There is nothing to do what was asked for with.
+    pub fn nothing(what: impl Into<String>) -> Self {
+        Self { what: what.into(), status: 1 }
+    }
+
     /// Ended by Ctrl-C before there was anything to tell: 128 + SIGINT, as a shell has it.
     pub fn interrupted(what: impl Into<String>) -> Self {
         Self { what: what.into(), status: 130 }

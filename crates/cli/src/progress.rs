@@ -8,20 +8,23 @@ use std::time::Duration;
 #[derive(Debug)]
 pub struct Progress {
     visible: bool,
+    doing: &'static str,
+    interrupted: &'static str,
 }
 
 impl Progress {
-    pub fn new() -> Self {
-        Self { visible: io::stderr().is_terminal() && !output::is_dumb() }
+    /// What is being done, and what Ctrl-C does about it.
+    pub fn new(doing: &'static str, interrupted: &'static str) -> Self {
+        Self { visible: io::stderr().is_terminal() && !output::is_dumb(), doing, interrupted }
     }
 
     /// Says how much time is left.
     pub fn show(&self, left: Duration) {
-        self.draw(&format!("watching, {} s left (Ctrl-C: diagnose now)", left.as_secs_f64().ceil()));
+        self.say(&format!("{}, {} s left (Ctrl-C: {})", self.doing, left.as_secs_f64().ceil(), self.interrupted));
     }
 
-    /// Carriage return, the text, and 'erase to the end of the line' (ECMA-48, EL).
-    fn draw(&self, text: &str) {
+    /// Says something else: carriage return, the text, and 'erase to the end of the line' (ECMA-48, EL).
+    pub fn say(&self, text: &str) {
         if self.visible {
             // Progress that cannot be shown is no reason to stop.
             let _ = write!(io::stderr(), "\r{text}\x1b[K");
@@ -31,6 +34,6 @@ impl Progress {
 
 impl Drop for Progress {
     fn drop(&mut self) {
-        self.draw("");
+        self.say("");
     }
 }

@@ -47,6 +47,8 @@ pub fn diagnose(window: &Window, source: Origin, book: &RuleBook) -> Diagnosis {
         blind_spots,
         figures: if source == Origin::Import { figures(&facts) } else { Vec::new() },
         closer_looks: closer::looks(window),
+        // The tick samples and the scheduler measures: on a machine that does little, the two can differ either way.
+        cpu_explained: facts.host_number("cpu.attributed").map(|share| share.min(1.0)),
         cost: cost(window),
     }
 }

@@ -2,8 +2,8 @@
 
 use crate::signal::{Entity, Scope, Signal};
 use crate::signals::{
-    array, card, connection, core, database, disk, group, host, interface, kill, limit, mount, part, partition,
-    process, quota, socket, task, thread, transfer,
+    array, card, connection, core, database, disk, group, host, interface, io, kill, limit, mount, part, partition,
+    peer, process, quota, socket, task, thread, transfer,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use whyslow_model::catalogue::{self, FamilyInfo, Process};
@@ -35,18 +35,21 @@ impl Facts {
         let host = Entity::new(Subject::host(), host::read(&host::HostUse::new(window, &processes)));
         let topology = Topology::of(window);
         let stall = number(&host, Scope::Host, "stall.io");
+        let uses = io::uses(window, &topology, &processes, &changes);
         let entities = BTreeMap::from([
             (Scope::Host, vec![host.clone()]),
             (Scope::Core, core::entities(window)),
-            (Scope::Disk, disk::entities(window, &topology, stall)),
+            (Scope::Disk, disk::entities(window, &topology, stall, &uses)),
             (Scope::Quota, quota::entities(window)),
             (Scope::Mount, mount::entities(window)),
             (Scope::Group, group::entities(window)),
             (Scope::Process, process::entities(&processes, &changes)),
             (Scope::Thread, thread::entities(&threads)),
+            (Scope::Io, io::entities(&uses)),
             (Scope::Kill, kill::entities(window)),
-            (Scope::Interface, interface::entities(window)),
+            (Scope::Interface, interface::entities(window, &threads)),
             (Scope::Connection, connection::entities(window)),
+            (Scope::Peer, peer::entities(window)),
             (Scope::Listener, socket::listener::entities(window)),
             (Scope::Datagram, socket::datagram::entities(window)),
             (Scope::Limit, limit::entities(window)),

@@ -78,7 +78,13 @@ fn finding(rule: &Rule, entity: &Entity, stage: &mut Stage<'_>, facts: &Facts) -
     } else {
         Confidence::Low
     };
-    let mut culprits: Vec<Culprit> = rule.culprits.iter().flat_map(|c| blame(c, stage, facts)).collect();
+    let mut culprits: Vec<Culprit> = Vec::new();
+    for culprit in rule.culprits.iter().flat_map(|c| blame(c, stage, facts)) {
+        // Who is named by one measure is not named again by a lesser one.
+        if !culprits.iter().any(|c| (&c.kind, &c.name, c.pid) == (&culprit.kind, &culprit.name, culprit.pid)) {
+            culprits.push(culprit);
+        }
+    }
     culprits.truncate(MOST_CULPRITS);
     stage.blame(&culprits);
     let finding = Finding {

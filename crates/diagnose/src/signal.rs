@@ -23,12 +23,16 @@ pub enum Scope {
     Process,
     /// A thread; a process with one thread is one.
     Thread,
+    /// A process' use of a device.
+    Io,
     /// A process the kernel killed for memory.
     Kill,
     /// A network interface.
     Interface,
     /// A TCP connection.
     Connection,
+    /// The other end of TCP connections that have ended.
+    Peer,
     /// A listening socket.
     Listener,
     /// A UDP socket.
@@ -134,9 +138,11 @@ impl Scope {
             Self::Group => s::group::SIGNALS,
             Self::Process => s::process::SIGNALS,
             Self::Thread => s::thread::SIGNALS,
+            Self::Io => s::io::SIGNALS,
             Self::Kill => s::kill::SIGNALS,
             Self::Interface => s::interface::SIGNALS,
             Self::Connection => s::connection::SIGNALS,
+            Self::Peer => s::peer::SIGNALS,
             Self::Listener => s::socket::listener::SIGNALS,
             Self::Datagram => s::socket::datagram::SIGNALS,
             Self::Limit => s::limit::SIGNALS,

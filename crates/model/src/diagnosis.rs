@@ -27,6 +27,10 @@ pub struct Diagnosis {
     /// What was looked at closer, because a finding asked for it.
     #[serde(default)]
     pub closer_looks: Vec<CloserLook>,
+    /// The share of the processor time used, but for interrupts, that is charged to processes; those that ended unseen are
+    /// among them. `null` where it was not computed.
+    #[serde(default)]
+    pub cpu_explained: Option<f64>,
     /// What observing cost.
     pub cost: Cost,
     /// What captures tell, thing by thing, where they were read from files; what is judged is the same numbers.

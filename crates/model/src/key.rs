@@ -57,6 +57,21 @@ impl fmt::Display for TaskKey {
     }
 }
 
+/// The children of a process that have one name.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Offspring {
+    /// The process they come from: the nearest ancestor that outlived them.
+    pub parent: TaskKey,
+    /// What they are named.
+    pub name: Name,
+}
+
+impl fmt::Display for Offspring {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of {}", self.name, self.parent)
+    }
+}
+
 /// Something named within a network namespace: an interface, a protocol's counters.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct NetKey {
@@ -113,6 +128,39 @@ impl fmt::Display for Pair {
     }
 }
 
+/// What is asked of a block device: `read`, `write`, `flush` or `discard`, as /proc/diskstats groups operations.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct OperationKey {
+    /// The whole device.
+    pub device: Name,
+    /// The operation.
+    pub operation: Name,
+}
+
+impl fmt::Display for OperationKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} on {}", self.operation, self.device)
+    }
+}
+
+/// Who asks a block device for an operation.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct RequesterKey {
+    /// What is asked for.
+    pub on: OperationKey,
+    /// The process in whose name the kernel made the request: for write-back a thread of the kernel's own.
+    pub task: TaskKey,
+    /// The control group the request is charged to; empty where it cannot be told.
+    pub cgroup: Name,
+}
+
+impl fmt::Display for RequesterKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} by {}", self.on, self.task)?;
+        if self.cgroup.is_empty() { Ok(()) } else { write!(f, " in {}", self.cgroup) }
+    }
+}
+
 /// The key of a row that has not been given one.
 pub(crate) fn unset<K: Unset>() -> K {
     K::unset()
@@ -127,7 +175,7 @@ macro_rules! unset_by_default {
     ($($t:ty),*) => { $( impl Unset for $t { fn unset() -> Self { Self::default() } } )* };
 }
 
-unset_by_default!(u32, u64, Name, Machine, PerCpu, TaskKey, NetKey, Pair);
+unset_by_default!(u32, u64, Name, Machine, PerCpu, TaskKey, Offspring, NetKey, Pair, OperationKey, RequesterKey);
 
 impl Unset for SocketKey {
     fn unset() -> Self {

@@ -10,6 +10,7 @@ pub mod histogram;
 pub mod human;
 pub mod key;
 pub mod origin;
+pub mod profile;
 pub mod rule;
 pub mod snapshot;
 pub mod topology;

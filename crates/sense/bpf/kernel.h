@@ -15,6 +15,11 @@ typedef signed long long s64;
 #define INLINE static inline __attribute__((always_inline))
 /* Fields of such a struct are looked for by name in the running kernel's type information. */
 #define CORE __attribute__((preserve_access_index))
+/* Where it has the field within its structure. */
+#define OFFSET(field) __builtin_preserve_field_info(field, 0)
+/* A field behind a pointer that the verifier does not know, such as one made of a list's link. */
+#define READ(pointer, field) ({ typeof((pointer)->field) value; \
+	bpf_probe_read_kernel(&value, sizeof value, __builtin_preserve_access_index(&(pointer)->field)); value; })
 /* Whether the running kernel has this field. */
 #define HAS(field) __builtin_preserve_field_info(field, 2)
 

@@ -8,13 +8,17 @@ mod bpf;
 mod cgroup;
 #[cfg(test)]
 mod hostile;
+mod kept;
 mod kernel;
 mod memory;
 mod net;
 mod os;
 mod processor;
+pub mod profile;
+mod relay;
 mod root;
 mod sampler;
+mod seldom;
 mod source;
 mod task;
 mod text;

@@ -15,6 +15,12 @@ pub(crate) fn ticks_to_ns(ticks: u64) -> u64 {
     ticks.saturating_mul(tick_ns())
 }
 
+/// Nanoseconds as whole clock ticks.
+pub(crate) fn ns_to_ticks(ns: u64) -> u64 {
+    static TICK_NS: LazyLock<u64> = LazyLock::new(tick_ns);
+    ns / *TICK_NS
+}
+
 /// Bytes of one page of memory.
 pub(crate) fn page_size() -> u64 {
     static PAGE_SIZE: LazyLock<u64> = LazyLock::new(|| sysconf(libc::_SC_PAGESIZE).unwrap_or(4096));
@@ -43,6 +49,11 @@ pub(crate) fn wall_ns() -> i64 {
 /// Time since boot, suspend included, nanoseconds.
 pub(crate) fn boot_ns() -> u64 {
     nanoseconds(clock(libc::CLOCK_BOOTTIME))
+}
+
+/// Time since boot, suspend not included, nanoseconds: the clock of BPF programs.
+pub(crate) fn monotonic_ns() -> u64 {
+    nanoseconds(clock(libc::CLOCK_MONOTONIC))
 }
 
 /// Processor time this process has used, nanoseconds. Of all threads: a source may read in threads of its own, and while

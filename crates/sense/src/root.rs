@@ -1,9 +1,11 @@
 //! The folder under which /proc and /sys are found: `/` on the live machine, a captured tree in tests.
 
+use crate::kept::{self, Kept};
 use crate::source::Miss;
-use std::fs::{self, File};
-use std::io::Read;
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Where the kernel's files are read from.
 #[derive(Clone, Debug)]
@@ -11,17 +13,18 @@ pub struct Root {
     path: PathBuf,
     live: bool,
     bpf: bool,
+    kept: Arc<Kept>,
 }
 
 impl Root {
     /// The running machine.
     pub fn live() -> Self {
-        Self { path: "/".into(), live: true, bpf: true }
+        Self { path: "/".into(), live: true, bpf: true, kept: Arc::default() }
     }
 
     /// A captured tree that holds `proc/`, `sys/` ...
     pub fn captured(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into(), live: false, bpf: false }
+        Self { path: path.into(), live: false, bpf: false, kept: Arc::default() }
     }
 
     /// The same, but no BPF program is loaded to read it.
@@ -64,10 +67,15 @@ impl Root {
     /// # Errors
     /// Absent, not permitted or failed.
     pub fn text(&self, path: &str) -> Result<String, Miss> {
-        self.raw(path).map(|bytes| match String::from_utf8(bytes) {
-            Ok(text) => text,
-            Err(e) => String::from_utf8_lossy(e.as_bytes()).into_owned(),
-        })
+        to_text(path, kept::read_once(&self.at(path)))
+    }
+
+    /// The same for a file that is read at every sample: on the running machine it stays open in between.
+    ///
+    /// # Errors
+    /// As [`text`](Self::text).
+    pub fn kept_text(&self, path: &str) -> Result<String, Miss> {
+        if self.live { to_text(path, self.kept.read(path, || self.at(path))) } else { self.text(path) }
     }
 
     /// The text of a file that is there on some machines and not on others: `None` where it cannot be read.
@@ -82,7 +90,17 @@ impl Root {
 
     /// The number in a one-line file, `None` where there is none.
     pub fn number(&self, path: &str) -> Option<u64> {
-        self.word(path)?.parse().ok()
+        self.maybe(path)?.trim().parse().ok()
+    }
+
+    /// The same for a file that is read at every sample.
+    pub fn kept_word(&self, path: &str) -> Option<String> {
+        self.kept_text(path).ok().map(|t| t.trim().to_owned())
+    }
+
+    /// The same for a file that is read at every sample.
+    pub fn kept_number(&self, path: &str) -> Option<u64> {
+        self.kept_text(path).ok()?.trim().parse().ok()
     }
 
     /// Names of the entries of a folder, sorted; empty where it cannot be read.
@@ -100,13 +118,9 @@ impl Root {
     pub fn link(&self, path: &str) -> Option<String> {
         fs::read_link(self.at(path)).ok()?.into_os_string().into_string().ok()
     }
+}
 
-    fn raw(&self, path: &str) -> Result<Vec<u8>, Miss> {
-        let fail = |e: std::io::Error| Miss::from_io(path, &e);
-        // Files under /proc say size 0, so the buffer grows as it is read. `take` hides the file's type from
-        // `read_to_end`, which would spend a stat and a seek to learn that size.
-        let mut bytes = Vec::with_capacity(4096);
-        File::open(self.at(path)).map_err(fail)?.take(u64::MAX).read_to_end(&mut bytes).map_err(fail)?;
-        Ok(bytes)
-    }
+fn to_text(path: &str, read: io::Result<Vec<u8>>) -> Result<String, Miss> {
+    let bytes = read.map_err(|e| Miss::from_io(path, &e))?;
+    Ok(String::from_utf8(bytes).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned()))
 }

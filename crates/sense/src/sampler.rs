@@ -6,11 +6,11 @@
 //! ours is awake, or exists.
 
 use crate::bpf::Types;
+use crate::relay::{Relay, Relayed};
 use crate::source::Tempo;
 use crate::{Root, Source, os};
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -105,20 +105,19 @@ impl Sampler {
     }
 }
 
-/// Takes over what a reader sends until it has sent all or hangs. Returns how many sources that settled, hung included.
-fn collect(parts: &Receiver<Snapshot>, slots: &mut [&mut Slot], patience: Duration, into: &mut Snapshot) -> usize {
-    for (i, slot) in slots.iter_mut().enumerate() {
-        slot.asked = Some(Instant::now());
-        match parts.recv_timeout(patience) {
-            Ok(part) => into.absorb(part),
-            Err(_) => {
-                slot.hangs = true;
-                into.sources.push(slot.hung());
-                return i + 1;
-            }
-        }
+/// Takes over what a reader read until it has read all or hangs. Returns how many sources that settled, hung included.
+fn collect(relay: &Relay, slots: &mut [&mut Slot], patience: Duration, into: &mut Snapshot) -> usize {
+    let started = Instant::now();
+    let Relayed { gathered, count, hangs_since } = relay.wait(patience);
+    into.absorb(gathered);
+    for slot in slots.iter_mut().take(count) {
+        slot.asked = Some(started);
     }
-    slots.len()
+    let Some(slot) = slots.get_mut(count) else { return count };
+    slot.asked = hangs_since;
+    slot.hangs = true;
+    into.sources.push(slot.hung());
+    count + 1
 }
 
 /// What a source is, as the documentation lists it.
@@ -204,25 +203,23 @@ struct Reader {
 }
 
 impl Reader {
-    /// Reads in a thread of its own, which sends a part for each source, in order.
+    /// Reads in a thread of its own, which adds a part for each source, in order.
     ///
     /// Where no thread can be had (a limit on processes, which may be the very thing to find) it reads before it
     /// returns: better to risk a hang than to see nothing.
-    fn start(self) -> Receiver<Snapshot> {
-        let (sender, parts) = channel();
-        let (here, here_sender) = (self.clone(), sender.clone());
-        if thread::Builder::new().name("sources".into()).spawn(move || self.run(&sender)).is_err() {
-            here.run(&here_sender);
+    fn start(self) -> Arc<Relay> {
+        let relay = Arc::new(Relay::new());
+        let (here, there) = (self.clone(), relay.clone());
+        if thread::Builder::new().name("sources".into()).spawn(move || self.run(&there)).is_err() {
+            here.run(&relay);
         }
-        parts
+        relay
     }
 
-    /// Reads until all are read or nobody listens any more.
-    fn run(&self, parts: &Sender<Snapshot>) {
-        for source in &self.sources {
-            if parts.send(read(&self.root, source)).is_err() {
-                return;
-            }
+    /// Reads until all are read or nobody waits any more.
+    fn run(&self, relay: &Relay) {
+        if self.sources.iter().all(|source| relay.add(read(&self.root, source))) {
+            relay.end();
         }
     }
 }

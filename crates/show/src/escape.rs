@@ -1,4 +1,4 @@
-//! Makes hostile text harmless: for a terminal, and for a shell.
+//! Makes hostile text harmless: for a terminal, for a shell, and for XML.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -48,6 +48,24 @@ pub fn shell(word: &str) -> Cow<'_, str> {
     Cow::Owned(format!("'{}'", word.replace('\'', r"'\''")))
 }
 
+/// Text or the value of an attribute in XML (XML 1.0, 2.2 and 2.4): what deceives is written out as for a terminal, and no
+/// character that XML forbids is left.
+pub fn xml(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len() + 16);
+    for c in terminal(text).chars() {
+        match c {
+            '&' => safe.push_str("&amp;"),
+            '<' => safe.push_str("&lt;"),
+            '>' => safe.push_str("&gt;"),
+            '"' => safe.push_str("&quot;"),
+            '\'' => safe.push_str("&#39;"),
+            '\u{fffe}' | '\u{ffff}' => safe.push(char::REPLACEMENT_CHARACTER),
+            c => safe.push(c),
+        }
+    }
+    safe
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -64,6 +82,15 @@ mod tests {
             terminal("\u{9b}2J\u{202e}exe.txt\u{2066}\u{200b}\u{2028}"),
             r"\u{9b}2J\u{202e}exe.txt\u{2066}\u{200b}\u{2028}"
         );
+    }
+
+    #[test]
+    fn xml_sees_text() {
+        assert_eq!(
+            xml("</title><script>'\"&\u{0}\u{ffff}"),
+            "&lt;/title&gt;&lt;script&gt;&#39;&quot;&amp;\\x00\u{fffd}"
+        );
+        assert_eq!(xml("std::vec<T>"), "std::vec&lt;T&gt;");
     }
 
     #[test]

@@ -2,7 +2,9 @@
 
 mod build;
 mod busy_parallel_disk;
+mod busy_server;
 mod fs_85;
+mod game_loop;
 mod half_open_files;
 mod high_load;
 mod idle;
@@ -11,8 +13,14 @@ mod nice_batch;
 mod paced_read;
 mod paced_stream;
 mod page_cache;
+mod slight_loss;
 mod slow_logger;
+mod small_packets;
+mod small_read_ahead;
+mod softirqs;
 mod still_swap;
+mod thread_pool;
+mod wanderer;
 
 use crate::trial::Trial;
 
@@ -29,6 +37,14 @@ pub const ALL: &[Trial] = &[
     fs_85::TRIAL,
     half_open_files::TRIAL,
     paced_stream::TRIAL,
+    slight_loss::TRIAL,
+    small_packets::TRIAL,
+    softirqs::TRIAL,
     slow_logger::TRIAL,
+    small_read_ahead::TRIAL,
     build::TRIAL,
+    busy_server::TRIAL,
+    wanderer::TRIAL,
+    thread_pool::TRIAL,
+    game_loop::TRIAL,
 ];

@@ -23,8 +23,15 @@ fn make(stage: &mut Stage) -> Result<Expect> {
     disk.engage()?;
     let size = stage.dice.pick(&[8, 16, 64]) << 10;
     let read = Launch::new("read").with("path", disk.device.node.display()).with("size", size);
-    let read = read.flag("random").flag("direct").start(stage)?;
+    let read = match stage.dice.pick(&[true, false]) {
+        true => read.flag("random").flag("direct").start(stage)?,
+        // Through the page cache, with requests that are as large as what is read ahead, and yet not read ahead.
+        false => {
+            disk.device.read_ahead(stage, size)?;
+            read.flag("random").start(stage)?
+        }
+    };
     let subjects = [Who::device(&disk.device.name), Who::Process(read.pid)];
-    let never = ["disk.saturated", "disk.small_io", "disk.throttled"];
+    let never = ["disk.saturated", "disk.small_io", "disk.throttled", "disk.readahead"];
     Ok(Expect::first("disk.depth_one", subjects).by([Who::Process(read.pid)]).never(&never))
 }

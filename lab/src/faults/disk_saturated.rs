@@ -25,6 +25,6 @@ fn make(stage: &mut Stage) -> Result<Expect> {
     let size = stage.dice.pick(&[128, 256]) << 10;
     let read = Launch::new("read").with("path", disk.device.node.display()).with("jobs", jobs).with("size", size);
     let read = read.flag("random").flag("direct").start(stage)?;
-    let never = ["disk.depth_one", "disk.small_io", "disk.throttled", "disk.slow_device"];
+    let never = ["disk.depth_one", "disk.small_io", "disk.throttled", "disk.slow_device", "disk.readahead"];
     Ok(Expect::first("disk.saturated", [Who::device(&disk.device.name)]).by([Who::Process(read.pid)]).never(&never))
 }

@@ -1,5 +1,8 @@
 //! The faults, one file each: what it makes, and what must be found first.
 
+mod cpu_context_switches;
+mod cpu_irq_imbalance;
+mod cpu_migrations;
 mod cpu_saturated;
 mod cpu_short_lived;
 mod cpu_single_thread;
@@ -7,6 +10,8 @@ mod cpu_system_time;
 mod cpu_throttled;
 mod disk_depth_one;
 mod disk_flush_bound;
+mod disk_readahead;
+mod disk_readahead_large;
 mod disk_saturated;
 mod disk_shared;
 mod disk_small_io;
@@ -15,12 +20,17 @@ mod fs_full;
 mod fs_inodes_full;
 mod limit_open_files;
 mod limit_shm;
+mod lock_contention;
 mod mem_cache_thrash;
 mod mem_cgroup_limit;
 mod mem_oom_kill;
 mod mem_thrashing;
 mod net_link_saturated;
 mod net_listen_overflow;
+mod net_loss;
+mod net_loss_here;
+mod net_loss_short;
+mod net_small_packets;
 mod net_udp_overflow;
 mod net_window_limited;
 mod task_blocked;
@@ -34,6 +44,9 @@ pub const ALL: &[Trial] = &[
     cpu_system_time::TRIAL,
     cpu_throttled::TRIAL,
     cpu_short_lived::TRIAL,
+    cpu_context_switches::TRIAL,
+    cpu_migrations::TRIAL,
+    cpu_irq_imbalance::TRIAL,
     mem_thrashing::TRIAL,
     mem_cgroup_limit::TRIAL,
     mem_cache_thrash::TRIAL,
@@ -44,13 +57,20 @@ pub const ALL: &[Trial] = &[
     disk_throttled::TRIAL,
     disk_shared::TRIAL,
     disk_flush_bound::TRIAL,
+    disk_readahead::TRIAL,
+    disk_readahead_large::TRIAL,
     fs_full::TRIAL,
     fs_inodes_full::TRIAL,
     net_window_limited::TRIAL,
+    net_loss::TRIAL,
+    net_loss_here::TRIAL,
+    net_loss_short::TRIAL,
     net_link_saturated::TRIAL,
+    net_small_packets::TRIAL,
     net_listen_overflow::TRIAL,
     net_udp_overflow::TRIAL,
     limit_open_files::TRIAL,
     limit_shm::TRIAL,
     task_blocked::TRIAL,
+    lock_contention::TRIAL,
 ];

@@ -25,6 +25,9 @@ pub struct Read {
     /// At random places; else each job reads its own part from one end to the other, again and again.
     #[arg(long)]
     random: bool,
+    /// Requests in a row at each random place.
+    #[arg(long, default_value_t = 1)]
+    run: u64,
     /// Past the page cache (O_DIRECT).
     #[arg(long)]
     direct: bool,
@@ -56,8 +59,12 @@ impl Read {
         let mut dice = Dice::new(self.seed + job, "read");
         let blocks = length / self.size;
         let (first, part) = (blocks / self.jobs * job, (blocks / self.jobs).max(1));
+        let mut place = 0;
         for turn in 0_u64.. {
-            let block = if self.random { dice.roll() % blocks } else { first + turn % part };
+            if self.random && turn % self.run == 0 {
+                place = dice.roll() % (blocks - self.run);
+            }
+            let block = if self.random { place + turn % self.run } else { first + turn % part };
             pace.wait();
             file.read_exact_at(buffer, block * self.size)?;
         }

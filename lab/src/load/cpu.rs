@@ -27,10 +27,7 @@ pub struct Spin {
 impl Spin {
     /// Says the number of one thread that computes.
     pub fn run(self) -> Endless {
-        // SAFETY: setpriority(2) takes three numbers.
-        if unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, self.nice) } != 0 {
-            return Err(std::io::Error::last_os_error());
-        }
+        set_nice(self.nice)?;
         for _ in 0..self.idle {
             thread::spawn(|| rest());
         }
@@ -46,6 +43,18 @@ impl Spin {
         ready(heard.recv().map_or(0, |tid| tid.as_raw()))?;
         rest()
     }
+}
+
+/// Sets the priority of this process.
+///
+/// # Errors
+/// Where it may not be set.
+pub fn set_nice(nice: i32) -> std::io::Result<()> {
+    // SAFETY: setpriority(2) takes three numbers.
+    if unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice) } != 0 {
+        return Err(std::io::Error::last_os_error());
+    }
+    Ok(())
 }
 
 /// Computes for a time.

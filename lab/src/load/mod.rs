@@ -10,6 +10,7 @@ mod limits;
 mod listen;
 mod lock;
 mod log;
+mod map;
 mod memory;
 mod relay;
 mod switch;
@@ -38,7 +39,7 @@ pub enum Load {
     Naps(cpu::Naps),
     /// Threads that hand a byte round and round.
     Ring(switch::Ring),
-    /// Threads that bind themselves to one processor after the other.
+    /// A thread that binds itself to one processor after the other.
     Hop(switch::Hop),
     /// A server and its clients.
     Serve(switch::Serve),
@@ -64,6 +65,8 @@ pub enum Load {
     Oom(memory::Oom),
     /// Reads a file or device.
     Read(blocks::Read),
+    /// Looks at random places of a mapped file.
+    Map(map::Map),
     /// Reads at a steady rate without waiting.
     Flow(flow::Flow),
     /// Appends a record and makes it durable, again and again.
@@ -74,6 +77,8 @@ pub enum Load {
     Sink(tcp::Sink),
     /// Sends a TCP stream.
     Source(tcp::Source),
+    /// Makes short connections.
+    Visits(tcp::Visits),
     /// Accepts connections slowly.
     Accept(listen::Accept),
     /// Connects again and again.
@@ -114,11 +119,13 @@ impl Load {
             Self::Hog(load) => load.run(),
             Self::Oom(load) => load.run(),
             Self::Read(load) => load.run(),
+            Self::Map(load) => load.run(),
             Self::Flow(load) => load.run(),
             Self::Log(load) => load.run(),
             Self::Fill(load) => load.run(),
             Self::Sink(load) => load.run(),
             Self::Source(load) => load.run(),
+            Self::Visits(load) => load.run(),
             Self::Accept(load) => load.run(),
             Self::Connect(load) => load.run(),
             Self::UdpSink(load) => load.run(),

@@ -1,6 +1,7 @@
 //! A long wire: packets between two network namespaces, each some time later.
 
 use super::{Endless, ready};
+use crate::dice::Dice;
 use clap::Args;
 use nix::sched::{CloneFlags, setns};
 use std::fs::{File, OpenOptions};
@@ -25,6 +26,9 @@ pub struct Relay {
     /// How much later a packet arrives, each way.
     #[arg(long)]
     delay_us: u64,
+    /// Of ten thousand packets, how many are lost on the way, each way.
+    #[arg(long, default_value_t = 0)]
+    loss: u64,
 }
 
 impl Relay {
@@ -33,14 +37,31 @@ impl Relay {
         let (near, far) = (tun(&self.near)?, tun(&self.far)?);
         let delay = Duration::from_micros(self.delay_us);
         let (near_again, far_again) = (near.try_clone()?, far.try_clone()?);
-        thread::spawn(move || carry(far_again, near_again, delay));
+        let loss = self.loss;
+        thread::spawn(move || carry(far_again, near_again, delay, Loss::new("back", loss)));
         ready("")?;
-        carry(near, far, delay)
+        carry(near, far, delay, Loss::new("forth", loss))
+    }
+}
+
+/// Which packets are lost: each with the same chance, whatever became of the one before.
+struct Loss {
+    dice: Dice,
+    of_ten_thousand: u64,
+}
+
+impl Loss {
+    fn new(way: &str, of_ten_thousand: u64) -> Self {
+        Self { dice: Dice::new(1, way), of_ten_thousand }
+    }
+
+    fn takes_next(&mut self) -> bool {
+        self.dice.between(1, 10_000) <= self.of_ten_thousand
     }
 }
 
 /// Packets are read at once and written when their time has come: what is on its way is held in the channel.
-fn carry(mut from: File, mut to: File, delay: Duration) -> Endless {
+fn carry(mut from: File, mut to: File, delay: Duration, mut loss: Loss) -> Endless {
     let (send, sent) = mpsc::channel::<(Instant, Vec<u8>)>();
     thread::spawn(move || {
         for (due, packet) in sent {
@@ -52,6 +73,9 @@ fn carry(mut from: File, mut to: File, delay: Duration) -> Endless {
     let mut buffer = [0; 65536];
     loop {
         let length = from.read(&mut buffer)?;
+        if loss.takes_next() {
+            continue;
+        }
         let packet = (Instant::now() + delay, buffer[..length].to_vec());
         send.send(packet).map_err(|_| io::ErrorKind::BrokenPipe)?;
     }

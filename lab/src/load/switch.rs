@@ -1,6 +1,6 @@
 //! Loads that change task or processor, more often than is good for them or just as often as they must.
 
-use super::cpu::compute;
+use super::cpu::{compute, set_nice};
 use super::{Endless, Pace, ready, rest};
 use clap::Args;
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -42,16 +42,16 @@ fn pass_on(from: &mut PipeReader, to: &mut PipeWriter) -> Endless {
     }
 }
 
-/// Threads that compute and bind themselves to one processor after the other.
+/// A thread that computes and binds itself to one processor after the other.
 #[derive(Args)]
 pub struct Hop {
-    /// How many.
-    #[arg(long, default_value_t = 1)]
-    threads: u64,
-    /// How long each stays.
+    /// Priority, up to 19, the lowest.
+    #[arg(long, default_value_t = 0)]
+    nice: i32,
+    /// How long it stays.
     #[arg(long)]
     every_us: u64,
-    /// Memory each walks over, in bytes.
+    /// Memory it walks over, in bytes.
     #[arg(long)]
     bytes: usize,
 }
@@ -59,26 +59,19 @@ pub struct Hop {
 impl Hop {
     /// Ends where it may not bind itself.
     pub fn run(self) -> Endless {
-        let (every, bytes) = (Duration::from_micros(self.every_us), self.bytes);
-        for i in 1..self.threads {
-            thread::spawn(move || hop(i as usize, every, bytes));
-        }
+        set_nice(self.nice)?;
+        let allowed = sched_getaffinity(Pid::from_raw(0))?;
+        let processors = (0..CpuSet::count()).filter(|cpu| allowed.is_set(*cpu).unwrap_or(false));
+        let mut memory = vec![1_u8; self.bytes];
         ready("")?;
-        hop(0, every, bytes)
+        for cpu in processors.cycle() {
+            let mut here = CpuSet::new();
+            here.set(cpu)?;
+            sched_setaffinity(Pid::from_raw(0), &here)?;
+            walk(&mut memory, Duration::from_micros(self.every_us));
+        }
+        Err(io::Error::other("there is no processor to run on"))
     }
-}
-
-fn hop(start: usize, every: Duration, bytes: usize) -> Endless {
-    let allowed = sched_getaffinity(Pid::from_raw(0))?;
-    let processors: Vec<usize> = (0..CpuSet::count()).filter(|cpu| allowed.is_set(*cpu).unwrap_or(false)).collect();
-    let mut memory = vec![1_u8; bytes];
-    for cpu in processors.iter().cycle().skip(start) {
-        let mut here = CpuSet::new();
-        here.set(*cpu)?;
-        sched_setaffinity(Pid::from_raw(0), &here)?;
-        walk(&mut memory, every);
-    }
-    Err(io::Error::other("there is no processor to run on"))
 }
 
 /// Touches every cache line again and again for a time.

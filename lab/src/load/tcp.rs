@@ -7,7 +7,7 @@ use nix::sys::socket::{
 };
 use std::ffi::OsString;
 use std::io::{self, Read, Write};
-use std::net::{SocketAddrV4, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddrV4, TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
 use std::thread;
 
@@ -87,6 +87,43 @@ impl Source {
             setsockopt(&stream, sockopt::TcpCongestion, name)?;
         }
         Ok(stream)
+    }
+}
+
+/// Makes one short connection after the other.
+#[derive(Args)]
+pub struct Visits {
+    /// Where to.
+    #[arg(long)]
+    to: SocketAddrV4,
+    /// Bytes sent over each.
+    #[arg(long)]
+    bytes: usize,
+    /// How many at a time.
+    #[arg(long, default_value_t = 1)]
+    visitors: u64,
+}
+
+impl Visits {
+    /// Ends on the first error.
+    pub fn run(self) -> Endless {
+        let (to, bytes) = (self.to, self.bytes);
+        ready("")?;
+        for _ in 1..self.visitors {
+            thread::spawn(move || visit(to, bytes));
+        }
+        visit(to, bytes)
+    }
+}
+
+/// Sends, says that it is done, and waits until the other end has closed: only then has all arrived.
+fn visit(to: SocketAddrV4, bytes: usize) -> Endless {
+    let request = vec![7; bytes];
+    loop {
+        let mut stream = TcpStream::connect(to)?;
+        stream.write_all(&request)?;
+        stream.shutdown(Shutdown::Write)?;
+        stream.read_to_end(&mut Vec::new())?;
     }
 }
 

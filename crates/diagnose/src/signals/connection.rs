@@ -1,6 +1,8 @@
 //! TCP connections, as TCP itself accounts them (struct tcp_info, net/ipv4/tcp.c).
 
+use super::loss::{self, LocalDrops, ThrownAway};
 use crate::signal::{Entity, over, ratio, signals};
+use std::ops::Deref;
 use whyslow_model::catalogue::Connection;
 use whyslow_model::diagnosis::Subject;
 use whyslow_model::window::{Change, Window};
@@ -15,7 +17,7 @@ fn share(ns_per_second: Option<f64>) -> Option<f64> {
 }
 
 /// Mean round-trip time, in seconds.
-fn rtt(c: &Change<'_, Connection>) -> Option<f64> {
+pub(super) fn rtt(c: &Change<'_, Connection>) -> Option<f64> {
     c.mean(|c| c.rtt).map(|ns| ns / 1e9)
 }
 
@@ -39,7 +41,22 @@ fn retransmit_share(c: &Change<'_, Connection>) -> Option<f64> {
     over(c.rate(|c| c.retransmits), c.rate(|c| c.segments_out))
 }
 
-signals! { c: &Change<'_, Connection>;
+/// What a connection's signals are computed from.
+pub struct ConnectionUse<'w> {
+    change: &'w Change<'w, Connection>,
+    local_drops: Option<f64>,
+    thrown: &'w ThrownAway,
+}
+
+impl<'w> Deref for ConnectionUse<'w> {
+    type Target = Change<'w, Connection>;
+
+    fn deref(&self) -> &Self::Target {
+        self.change
+    }
+}
+
+signals! { c: &ConnectionUse<'_>;
     "tcp.sending" "bit/s" "rate at which the peer confirmed data", "Δbytes_acked x 8 / Δt", "tcp_info.tcpi_bytes_acked" => bits(c.rate(|c| c.bytes_acked));
     "tcp.receiving" "bit/s" "rate at which data came in", "Δbytes_received x 8 / Δt", "tcp_info.tcpi_bytes_received" => bits(c.rate(|c| c.bytes_received));
     "tcp.rtt" "s" "round-trip time, smoothed, mean of the samples", "mean(tcpi_rtt)", "tcp_info.tcpi_rtt" => rtt(c);
@@ -56,6 +73,21 @@ signals! { c: &Change<'_, Connection>;
     "tcp.send_buffer" "bytes" "send buffer", "sk_sndbuf", "sock_diag(7)" => c.last().send_buffer.get();
     "tcp.retransmit_share" "ratio" "segments sent again", "Δtotal_retrans / Δsegs_out", "tcp_info.tcpi_total_retrans" => retransmit_share(c);
     "tcp.retransmits" "1/s" "segments sent again", "Δtotal_retrans / Δt", "tcp_info.tcpi_total_retrans" => c.rate(|c| c.retransmits);
+    "tcp.loss_share" "ratio" "segments sent again that the peer had not got", "(Δtotal_retrans - Δdsack_dups) / Δdata_segs_out", "tcp_info (RFC 2883 for what the peer had)" => loss::share(c);
+    "tcp.spurious_share" "ratio" "of those sent again, segments the peer had already: late or overtaken, not lost", "Δdsack_dups / Δtotal_retrans", "tcp_info.tcpi_dsack_dups (RFC 2883)" => loss::spurious_share(c);
+    "tcp.reordered" "1/s" "times segments were found to have overtaken one another", "Δreord_seen / Δt", "tcp_info.tcpi_reord_seen" => c.rate(|c| c.reordered);
+    "tcp.recovering" "ratio" "share of the samples in which it was sending again what was lost", "samples in state Recovery or Loss / samples", "tcp_info.tcpi_ca_state" => c.mean(|c| c.recovering);
+    "tcp.timeout_stall" "ratio" "share of the time in which it waited for a retransmission timer", "Δtotal_rto x mean(rto) / Δt", "tcp_info.tcpi_total_rto, tcpi_rto (RFC 6298)" => loss::timeout_stall(c);
+    "tcp.network_limited" "ratio" "share of the time in which data was under way that no window or buffer at either end held back", "(Δbusy - Δrwnd_limited - Δsndbuf_limited) / Δt", "tcp_info (net/ipv4/tcp_output.c: tcp_chrono_start)" => loss::network_limited(c);
+    "tcp.loss_window" "bytes" "bytes in flight that this much loss leaves a sender", "mss x sqrt(3 / (2 x loss_share)); absent for BBR", "Mathis and others 1997; RFC 9438" => loss::window(c);
+    "tcp.loss_fill" "ratio" "bytes in flight against those: near 1 the loss is what limits", "rate x rtt / loss_window", "tcp_info" => loss::fill(c);
+    "tcp.loss_stall" "ratio" "share of the time in which loss held the sender back", "max(recovering, timeout_stall, network_limited x min(1, loss_fill))", "tcp_info" => loss::stall(c);
+    "tcp.seen" "ratio" "share of the window over which it was seen", "(last sample - first sample) / window", "sock_diag(7)" => over(Some(c.seconds()), Some(c.window_seconds()));
+    "tcp.local_drops" "1/s" "packets its interface dropped on sending, of whatever connection", "Δ(drops of the queueing discipline + tx_dropped) / Δt", "rtnetlink, /proc/net/dev" => c.local_drops;
+    "tcp.thrown_share" "ratio" "of the bytes all connections sent again, what the kernel of this machine threw away itself", "ΣΔbytes of TCP packets dropped / ΣΔbytes_retrans", "BPF: kfree_skb; tcp_info.tcpi_bytes_retrans" => c.thrown.share;
+    "tcp.thrown_by" "text" "where the kernel of this machine throws most TCP packets away", "function, reason, interface, namespace", "BPF: kfree_skb (include/net/dropreason-core.h)" => c.thrown.place.as_deref();
+    "tcp.min_rtt" "s" "smallest round-trip time: what is above it is queueing", "tcpi_min_rtt", "tcp_info.tcpi_min_rtt" => c.last().min_rtt.get().map(|ns| ns / 1e9);
+    "tcp.congestion_control" "text" "the algorithm that sets its pace", "icsk_ca_ops->name", "sock_diag(7) INET_DIAG_CONG" => c.last().congestion_control.get();
     "tcp.mss" "bytes" "segment size", "tcpi_snd_mss", "tcp_info" => c.last().mss.get();
     "tcp.congestion_window" "count" "congestion window, in segments, mean", "mean(tcpi_snd_cwnd)", "tcp_info" => c.mean(|c| c.congestion_window);
     "tcp.loopback" "count" "1 where both ends are this machine", "remote address", "sock_diag(7)" => loopback(c);
@@ -64,6 +96,7 @@ signals! { c: &Change<'_, Connection>;
 
 /// The connections that moved data.
 pub fn entities(window: &Window) -> Vec<Entity> {
+    let (drops, thrown) = (LocalDrops::of(window), ThrownAway::of(window));
     window
         .changes::<Connection>()
         .iter()
@@ -78,7 +111,7 @@ pub fn entities(window: &Window) -> Vec<Entity> {
                 netns: super::netns(&key.ns),
                 ..Subject::new("connection", format!("{}->{}", key.local, key.remote))
             };
-            Entity::new(subject, read(c))
+            Entity::new(subject, read(&ConnectionUse { change: c, local_drops: drops.rate(c), thrown: &thrown }))
         })
         .collect()
 }

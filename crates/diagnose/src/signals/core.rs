@@ -1,8 +1,9 @@
 //! One processor.
 
 use crate::signal::{Entity, over, ratio, signals, sum};
-use whyslow_model::catalogue::{Cpu, Softnet};
+use whyslow_model::catalogue::{Cpu, Irq, IrqTime, RunQueue, Softirq, SoftirqTime, Softnet};
 use whyslow_model::diagnosis::Subject;
+use whyslow_model::histogram::Histogram;
 use whyslow_model::value::Counter;
 use whyslow_model::window::{Change, Window};
 
@@ -10,6 +11,20 @@ use whyslow_model::window::{Change, Window};
 pub struct CoreUse<'w> {
     cpu: Change<'w, Cpu>,
     softnet: Option<Change<'w, Softnet>>,
+    /// Run-queue latencies, nanoseconds.
+    latency: Option<Histogram>,
+    /// Packets all processors took.
+    packets_of_all: Option<f64>,
+    /// Mean of the other processors' idle share.
+    others_idle: Option<f64>,
+    /// Its busiest interrupt line: name or devices, and interrupts a second.
+    line: Option<(&'w str, f64)>,
+    /// Its most frequent softirq.
+    vector: Option<(&'w str, f64)>,
+    /// Time in each softirq, as a share of the time, where that was asked for.
+    vector_times: Vec<(&'w str, f64)>,
+    /// Time in the handlers of each interrupt line.
+    line_times: Vec<(&'w str, f64)>,
 }
 
 impl CoreUse<'_> {
@@ -19,32 +34,225 @@ impl CoreUse<'_> {
     fn used(&self) -> Option<f64> {
         sum([self.part(|c| c.user), self.part(|c| c.nice), self.part(|c| c.system), self.interrupt()])
     }
+    fn latency(&self, quantile: f64) -> Option<f64> {
+        ratio(self.latency.as_ref()?.quantile(quantile))
+    }
     fn interrupt(&self) -> Option<f64> {
         sum([self.part(|c| c.irq), self.part(|c| c.softirq)])
     }
-    fn all(&self) -> Option<f64> {
-        sum([self.used(), self.part(|c| c.idle), self.part(|c| c.iowait), self.part(|c| c.steal)])
+    fn idle(&self) -> Option<f64> {
+        idle(&self.cpu)
     }
+    fn all(&self) -> Option<f64> {
+        sum([self.used(), self.idle(), self.part(|c| c.steal)])
+    }
+    /// A kernel that samples by its tick has no tick while it idles, and charges interrupts that come then to nobody,
+    /// but does not count them as idle either (Documentation/admin-guide/cpu-load.rst; kernel/time/tick-sched.c:
+    /// tick_nohz_irq_enter).
+    fn uncharged(&self) -> Option<f64> {
+        self.part(|c| c.idle)?;
+        self.all().map(|all| (1.0 - all).max(0.0))
+    }
+    fn interrupt_most(&self) -> Option<f64> {
+        sum([self.interrupt(), self.uncharged()]).map(|s| s.min(1.0))
+    }
+    fn kernel(&self) -> Option<f64> {
+        sum([self.part(|c| c.system), self.interrupt_most()]).map(|s| s.min(1.0))
+    }
+    fn packets(&self) -> Option<f64> {
+        self.softnet.as_ref()?.rate(|s| s.processed)
+    }
+}
+
+/// The sum of the shares; unknown where nothing was timed.
+fn total(times: &[(&str, f64)]) -> Option<f64> {
+    times.iter().map(|(_, share)| *share).reduce(|a, b| a + b).map(|s| s.min(1.0))
+}
+
+/// The name of the largest share.
+fn largest<'w>(times: &[(&'w str, f64)]) -> Option<&'w str> {
+    times.iter().filter(|(_, share)| *share > 0.0).max_by(|a, b| a.1.total_cmp(&b.1)).map(|(name, _)| *name)
+}
+
+fn idle(cpu: &Change<'_, Cpu>) -> Option<f64> {
+    ratio(sum([cpu.rate(|c| c.idle), cpu.rate(|c| c.iowait)]))
 }
 
 signals! { c: &CoreUse<'_>;
     "core.busy" "ratio" "share of its time in use", "(user + nice + system + irq + softirq) / all", "/proc/stat" => over(c.used(), c.all());
+    "core.idle" "ratio" "share of the time in which it idled", "Δ(idle + iowait) / Δt", "/proc/stat" => c.idle();
+    "core.others_idle" "ratio" "the same of the other processors, mean", "mean(Δ(idle + iowait) / Δt)", "/proc/stat" => c.others_idle;
     "core.interrupt" "ratio" "share in interrupts and softirqs", "(irq + softirq) / all", "/proc/stat" => over(c.interrupt(), c.all());
+    "core.uncharged" "ratio" "share of the time that no mode was charged with: interrupts that came while it idled, where the kernel samples by its tick", "1 - Δ(all modes) / Δt", "/proc/stat (Documentation/admin-guide/cpu-load.rst)" => c.uncharged();
+    "core.interrupt_most" "ratio" "share in interrupts and softirqs, with the time no mode was charged with", "Δ(irq + softirq) / Δt + uncharged", "/proc/stat" => c.interrupt_most();
+    "core.kernel" "ratio" "share in the kernel, interrupts included", "Δsystem / Δt + interrupt_most", "/proc/stat" => c.kernel();
+    "core.packets" "1/s" "packets it took in", "Δprocessed / Δt", "/proc/net/softnet_stat column 1" => c.packets();
+    "core.packet_share" "ratio" "its part of the packets all processors took in", "Δprocessed / ΣΔprocessed", "/proc/net/softnet_stat column 1" => over(c.packets(), c.packets_of_all);
+    "core.steered" "1/s" "times another processor handed it packets (RPS)", "Δreceived_rps / Δt", "/proc/net/softnet_stat column 10 (Documentation/networking/scaling.rst)" => c.softnet.as_ref().and_then(|s| s.rate(|s| s.received_rps));
     "core.backlog_drops" "1/s" "packets dropped because its backlog was full", "Δdropped / Δt", "/proc/net/softnet_stat column 2" => c.softnet.as_ref().and_then(|s| s.rate(|s| s.dropped));
     "core.squeezed" "1/s" "times the packet budget ran out with work left", "Δtime_squeeze / Δt", "/proc/net/softnet_stat column 3" => c.softnet.as_ref().and_then(|s| s.rate(|s| s.squeezed));
+    "core.softirq_time" "ratio" "share of its time in softirqs, timed one by one", "ΣΔtime / Δt", "BPF: softirq_entry, softirq_exit" => total(&c.vector_times);
+    "core.costliest_vector" "text" "the softirq that takes most of that time", "max Δtime", "BPF: softirq_entry, softirq_exit" => largest(&c.vector_times);
+    "core.handler_time" "ratio" "share of its time in interrupt handlers, timed one by one", "ΣΔtime / Δt", "BPF: irq_handler_entry, irq_handler_exit" => total(&c.line_times);
+    "core.costliest_line" "text" "the interrupt line whose handler takes most of that time", "max Δtime", "BPF: irq_handler_entry, irq_handler_exit" => largest(&c.line_times);
+    "core.run_queue_median" "s" "time from becoming runnable to running, as the median", "50th percentile of the histogram", "BPF: sched_waking, sched_switch" => c.latency(0.5);
+    "core.run_queue_p99" "s" "the same of the unluckiest hundredth", "99th percentile of the histogram", "BPF: sched_waking, sched_switch" => c.latency(0.99);
+    "core.line" "text" "its busiest interrupt line, timers apart", "max Δcount", "/proc/interrupts" => c.line.map(|(name, _)| name);
+    "core.line_rate" "1/s" "interrupts of that line", "Δcount / Δt", "/proc/interrupts" => c.line.map(|(_, rate)| rate);
+    "core.vector" "text" "its most frequent softirq, timers apart", "max Δcount", "/proc/softirqs" => c.vector.map(|(name, _)| name);
+    "core.vector_rate" "1/s" "runs of that softirq", "Δcount / Δt", "/proc/softirqs" => c.vector.map(|(_, rate)| rate);
+}
+
+/// What the clock and the scheduler cause on every busy processor.
+const CLOCKWORK: [&str; 8] = ["LOC", "RES", "TLB", "IWI", "TIMER", "HRTIMER", "SCHED", "RCU"];
+
+/// The most frequent of those rows that are of one processor.
+fn most<'w>(rates: impl Iterator<Item = (&'w str, Option<f64>)>) -> Option<(&'w str, f64)> {
+    let known = rates.filter_map(|(name, rate)| Some((name, rate.filter(|r| *r > 0.0)?)));
+    known.filter(|(name, _)| !CLOCKWORK.contains(name)).max_by(|a, b| a.1.total_cmp(&b.1))
+}
+
+/// Times that are known, as shares of the time.
+fn shares<'w>(rates: impl Iterator<Item = (&'w str, Option<f64>)>) -> Vec<(&'w str, f64)> {
+    rates.filter_map(|(name, rate)| Some((name, ratio(rate)?))).collect()
+}
+
+/// Each processor's time in the kernel, interrupts included, as a share of the time.
+pub(super) fn kernel_shares(window: &Window) -> Vec<f64> {
+    window.changes::<Cpu>().into_iter().filter_map(|cpu| CoreUse::alone(cpu).kernel()).collect()
+}
+
+impl<'w> CoreUse<'w> {
+    /// Of its own time only.
+    fn alone(cpu: Change<'w, Cpu>) -> Self {
+        Self {
+            cpu,
+            softnet: None,
+            latency: None,
+            packets_of_all: None,
+            others_idle: None,
+            line: None,
+            vector: None,
+            vector_times: vec![],
+            line_times: vec![],
+        }
+    }
 }
 
 /// Every processor.
 pub fn entities(window: &Window) -> Vec<Entity> {
+    let cpus = window.changes::<Cpu>();
     let mut softnet = window.changes::<Softnet>();
-    window
-        .changes::<Cpu>()
-        .into_iter()
-        .map(|cpu| {
-            let at = softnet.iter().position(|s| s.key() == cpu.key());
-            let subject = Subject::new("cpu", format!("cpu{}", cpu.key()));
-            let values = read(&CoreUse { cpu, softnet: at.map(|i| softnet.swap_remove(i)) });
-            Entity::new(subject, values)
-        })
-        .collect()
+    let (line_times, vector_times) = (window.changes::<IrqTime>(), window.changes::<SoftirqTime>());
+    let (lines, vectors) = (window.changes::<Irq>(), window.changes::<Softirq>());
+    let latencies = window.changes::<RunQueue>();
+    let packets_of_all = softnet.iter().filter_map(|s| s.rate(|s| s.processed)).reduce(|a, b| a + b);
+    let idle: Vec<Option<f64>> = cpus.iter().map(idle).collect();
+    let use_of = |(at, cpu): (usize, Change<'_, Cpu>)| {
+        let number = *cpu.key();
+        let others = || idle.iter().enumerate().filter(|(i, _)| *i != at).filter_map(|(_, share)| *share);
+        let own_lines = lines.iter().filter(|l| l.key().cpu == number);
+        let own_vectors = vectors.iter().filter(|v| v.key().cpu == number);
+        let of_vector = |v: &&Change<'_, SoftirqTime>| v.key().cpu == number;
+        let of_line = |l: &&Change<'_, IrqTime>| l.key().cpu == number;
+        let softnet_at = softnet.iter().position(|s| *s.key() == number);
+        let latency = latencies.iter().find(|l| *l.key() == number);
+        let core = CoreUse {
+            latency: latency.and_then(|l| l.histogram(|l| &l.latency)),
+            softnet: softnet_at.map(|i| softnet.swap_remove(i)),
+            packets_of_all,
+            others_idle: over(others().reduce(|a, b| a + b), Some(others().count() as f64)),
+            line: most(own_lines.map(|l| (&*l.key().name, l.rate(|l| l.count)))),
+            vector: most(own_vectors.map(|v| (&*v.key().name, v.rate(|v| v.count)))),
+            vector_times: shares(vector_times.iter().filter(of_vector).map(|v| (&*v.key().name, v.rate(|v| v.time)))),
+            line_times: shares(line_times.iter().filter(of_line).map(|l| (&*l.key().name, l.rate(|l| l.time)))),
+            ..CoreUse::alone(cpu)
+        };
+        Entity::new(Subject::new("cpu", format!("cpu{number}")), read(&core))
+    };
+    cpus.into_iter().enumerate().map(use_of).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use whyslow_model::diagnosis::Reading;
+    use whyslow_model::key::PerCpu;
+    use whyslow_model::snapshot::Snapshot;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    /// Two processors over ten seconds: the first idles 8 s; the second idles 1 s, is charged 4 s of softirqs and 1 s of
+    /// kernel time, and 4 s nobody is charged with.
+    fn window() -> Window {
+        let at = |t: u64| {
+            let mut s = Snapshot { boot_ns: (t + 1) * SECOND, ..Snapshot::default() };
+            let tenth = t * SECOND / 10;
+            let cpu = |n, idle: u64, user: u64, system: u64, softirq: u64| Cpu {
+                user: (user * tenth).into(),
+                system: (system * tenth).into(),
+                idle: (idle * tenth).into(),
+                iowait: 0.into(),
+                irq: 0.into(),
+                softirq: (softirq * tenth).into(),
+                ..Cpu::new(n)
+            };
+            s.processor.cpu = vec![cpu(0, 8, 2, 0, 0), cpu(1, 1, 0, 1, 4)];
+            let softnet = |n, packets: u64| Softnet { processed: (t * packets).into(), ..Softnet::new(n) };
+            s.processor.softnet = vec![softnet(0, 1_000), softnet(1, 3_000)];
+            for (name, rate) in [("LOC", 1_000u64), ("38", 500), ("CAL", 900)] {
+                let key = PerCpu { name: name.into(), cpu: 1 };
+                s.processor.irq.push(Irq { count: (t * rate).into(), ..Irq::new(key) });
+            }
+            for (name, share) in [("NET_RX", 7), ("TIMER", 1)] {
+                let key = PerCpu { name: name.into(), cpu: 1 };
+                s.processor.softirq_time.push(SoftirqTime { time: (tenth * share).into(), ..SoftirqTime::new(key) });
+            }
+            s.sort();
+            s
+        };
+        Window::new(vec![at(0), at(10)])
+    }
+
+    fn reading(core: usize, name: &str) -> Option<Reading> {
+        let at = SIGNALS.iter().position(|s| s.name == name).unwrap();
+        entities(&window())[core].values[at].clone()
+    }
+
+    fn number(core: usize, name: &str) -> f64 {
+        match reading(core, name) {
+            Some(Reading::Number(n)) => (n * 1e6).round() / 1e6,
+            other => panic!("{name}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn time_that_no_mode_is_charged_with_went_into_interrupts_at_most() {
+        assert_eq!((number(0, "core.uncharged"), number(1, "core.uncharged")), (0.0, 0.4));
+        assert_eq!((number(1, "core.interrupt_most"), number(1, "core.kernel")), (0.8, 0.9));
+        // Of the 6 s that are accounted for, 4 s.
+        assert_eq!(number(1, "core.interrupt"), 0.666667);
+        let shares = kernel_shares(&window());
+        assert!((shares[0], (shares[1] * 10.0).round()) == (0.0, 9.0), "{shares:?}");
+    }
+
+    #[test]
+    fn the_others_and_the_whole_are_told() {
+        assert_eq!((number(0, "core.others_idle"), number(1, "core.others_idle")), (0.1, 0.8));
+        assert_eq!(number(1, "core.packet_share"), 0.75);
+    }
+
+    #[test]
+    fn what_was_timed_is_a_share_of_the_time_and_what_was_not_is_unknown() {
+        assert_eq!(number(1, "core.softirq_time"), 0.8);
+        assert_eq!(reading(1, "core.costliest_vector"), Some(Reading::Text("NET_RX".into())));
+        assert_eq!((reading(0, "core.softirq_time"), reading(1, "core.handler_time")), (None, None));
+    }
+
+    #[test]
+    fn the_busiest_line_is_not_the_clock() {
+        assert_eq!(reading(1, "core.line"), Some(Reading::Text("CAL".into())));
+        assert_eq!(number(1, "core.line_rate"), 900.0);
+        assert_eq!(reading(0, "core.line"), None);
+    }
 }

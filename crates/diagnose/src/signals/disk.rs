@@ -1,9 +1,11 @@
 //! Whole block devices: what was asked, how long it took, how much stood in the queue.
 
+use super::io::IoUse;
 use crate::signal::{Entity, over, ratio, signals, sum};
 use std::collections::BTreeMap;
-use whyslow_model::catalogue::{Disk, Queue};
+use whyslow_model::catalogue::{Disk, Queue, Request};
 use whyslow_model::diagnosis::Subject;
+use whyslow_model::histogram::Histogram;
 use whyslow_model::topology::Topology;
 use whyslow_model::value::{Counter, Name};
 use whyslow_model::window::{Change, Window};
@@ -16,6 +18,8 @@ pub struct DiskUse<'w> {
     change: &'w Change<'w, Disk>,
     queue: Option<&'w Queue>,
     stall: Option<f64>,
+    reader: Option<&'w IoUse<'w>>,
+    requests: Vec<&'w Change<'w, Request>>,
     sharers: usize,
     below: String,
     member: bool,
@@ -72,7 +76,7 @@ impl DiskUse<'_> {
 
     /// How far the steps' request sizes, or their rates, are from their mean: half of max - min over mean. Steps with
     /// hardly any requests tell nothing.
-    fn spread(&self, of: impl Fn(f64, f64, f64) -> f64) -> Option<f64> {
+    fn swing(&self, of: impl Fn(f64, f64, f64) -> f64) -> Option<f64> {
         let count = |d: &Disk| d.transfers.get().or_else(|| Some(d.reads.get()? + d.writes.get()?)).map(Counter::from);
         let bytes = |d: &Disk| Some(Counter::from(d.read_bytes.get()? + d.write_bytes.get()?));
         let counts = self.change.steps(|d| count(d).unwrap_or_default());
@@ -83,6 +87,24 @@ impl DiskUse<'_> {
         let (most, sum) = (values.iter().copied().reduce(f64::max)?, values.iter().sum::<f64>());
         let least = values.iter().copied().fold(most, f64::min);
         (values.len() >= 3).then(|| (most - least) / 2.0 / (sum / values.len() as f64))
+    }
+
+    /// How a time or size of its reads and writes was spread, as BPF saw it.
+    fn spread(&self, of: impl Fn(&Request) -> &Histogram) -> Option<Histogram> {
+        let transfers = self.requests.iter().filter(|r| matches!(&*r.key().operation, "read" | "write"));
+        transfers.filter_map(|r| r.histogram(&of)).reduce(|a, b| a.merged(&b))
+    }
+
+    /// A time of its reads and writes, in seconds, that a share of them kept below.
+    fn percentile(&self, of: impl Fn(&Request) -> &Histogram, share: f64) -> Option<f64> {
+        ratio(self.spread(of)?.quantile(share))
+    }
+
+    /// How many of its requests BPF saw to be of a kind, against all that it saw.
+    fn share(&self, operations: &[&str], of: fn(&Request) -> Counter) -> Option<f64> {
+        let among = || self.requests.iter().filter(|r| operations.contains(&&*r.key().operation));
+        let total = |f: fn(&Request) -> Counter| among().filter_map(|r| r.rate(f)).reduce(|a, b| a + b);
+        over(total(of), total(|r| r.requests)).map(|share| share.min(1.0))
     }
 
     fn peak_write_rate(&self) -> Option<f64> {
@@ -103,6 +125,16 @@ signals! { d: &DiskUse<'_>;
     "disk.wait" "s" "mean time a read or write took, queue included", "Δ(read time + write time) / Δ(reads + writes)", "/proc/diskstats fields 4, 8" => over(d.time(), d.transfers());
     "disk.read_wait" "s" "mean time a read took", "Δread time / Δreads", "/proc/diskstats" => over(ratio(d.change.rate(|d| d.read_time)), d.change.rate(|d| d.reads));
     "disk.write_wait" "s" "mean time a write took", "Δwrite time / Δwrites", "/proc/diskstats" => over(ratio(d.change.rate(|d| d.write_time)), d.change.rate(|d| d.writes));
+    "disk.queue_time" "s" "mean time a read or write waited before the device got it", "mean(issue - allocation)", "BPF: block_rq_issue" => ratio(d.spread(|r| &r.queue_time).and_then(|h| h.mean()));
+    "disk.queue_time_p99" "s" "time within which 99 of 100 reads and writes were with the device", "99th percentile of issue - allocation", "BPF: block_rq_issue" => d.percentile(|r| &r.queue_time, 0.99);
+    "disk.device_time" "s" "mean time the device took for a read or write", "mean(completion - issue)", "BPF: block_rq_issue, block_rq_complete" => ratio(d.spread(|r| &r.device_time).and_then(|h| h.mean()));
+    "disk.device_time_p50" "s" "time within which the device did half of the reads and writes", "median of completion - issue", "BPF: block_rq_issue, block_rq_complete" => d.percentile(|r| &r.device_time, 0.5);
+    "disk.device_time_p99" "s" "time within which the device did 99 of 100 reads and writes", "99th percentile of completion - issue", "BPF: block_rq_issue, block_rq_complete" => d.percentile(|r| &r.device_time, 0.99);
+    "disk.request_size_p50" "bytes" "median size of a read or write at the device", "median of bytes", "BPF: block_rq_complete" => d.spread(|r| &r.size).and_then(|h| h.quantile(0.5));
+    "disk.sequential" "ratio" "share of the reads and writes that begin where one of the last few ended", "Δsequential / Δrequests", "BPF: block_rq_issue" => d.share(&["read", "write"], |r| r.sequential);
+    "disk.ahead_share" "ratio" "share of the reads that read-ahead made", "ΔREQ_RAHEAD / Δreads", "BPF: block_rq_issue" => d.share(&["read"], |r| r.read_ahead);
+    "disk.forced_share" "ratio" "share of the writes that must reach the medium, not only the device's cache", "ΔREQ_FUA / Δwrites", "BPF: block_rq_issue" => d.share(&["write"], |r| r.forced);
+    "disk.splits" "1/s" "times a request was cut because the device takes none as large, or for a stripe's end", "Δsplits / Δt", "BPF: block_split" => d.requests.iter().filter_map(|r| r.rate(|r| r.splits)).reduce(|a, b| a + b);
     "disk.interval" "s" "busy time per request: the service time, if it serves one at a time", "Δbusy time / Δrequests", "/proc/diskstats field 10" => over(d.busy(), d.requests());
     "disk.queue" "count" "mean number of requests in flight", "Δ(requests x time) / Δt", "/proc/diskstats field 11" => d.in_flight();
     "disk.queue_busy" "count" "mean number in flight while any was", "Δ(requests x time) / Δbusy time", "/proc/diskstats fields 10, 11" => over(d.in_flight(), d.busy());
@@ -114,12 +146,14 @@ signals! { d: &DiskUse<'_>;
     "disk.flush_wait" "s" "mean time a flush took", "Δflush time / Δflushes", "/proc/diskstats" => over(ratio(d.change.rate(|d| d.flush_time)), d.change.rate(|d| d.flushes));
     "disk.peak_write_rate" "bytes/s" "bytes written in the fastest sample", "max(Δbytes / Δt)", "/proc/diskstats" => d.peak_write_rate();
     "disk.idle_steps" "ratio" "share of the samples in which it was busy less than a tenth of the time", "steps with Δbusy < Δt / 10", "/proc/diskstats" => d.idle_steps();
-    "disk.size_spread" "ratio" "how far the samples' mean request sizes are from their mean; near 0 where a limit cuts them", "(max - min) / 2 / mean over samples", "/proc/diskstats" => d.spread(|_, n, b| b / n);
-    "disk.rate_spread" "ratio" "how far the samples' request rates are from their mean; near 0 at a ceiling", "(max - min) / 2 / mean over samples", "/proc/diskstats" => d.spread(|dt, n, _| n / dt);
+    "disk.size_spread" "ratio" "how far the samples' mean request sizes are from their mean; near 0 where a limit cuts them", "(max - min) / 2 / mean over samples", "/proc/diskstats" => d.swing(|_, n, b| b / n);
+    "disk.rate_spread" "ratio" "how far the samples' request rates are from their mean; near 0 at a ceiling", "(max - min) / 2 / mean over samples", "/proc/diskstats" => d.swing(|dt, n, _| n / dt);
     "disk.round_size" "count" "1 where the mean request is a power of two, within 3 %: a limit, not chance", "|log2(size) - round| < 0.04", "/proc/diskstats" => over(d.bytes(), d.transfers()).map(|s| (s.log2() - s.log2().round()).abs() < 0.04);
     "disk.sharers" "count" "devices on top of this one that had requests in flight", "leaves above with Δ(requests x time) / Δt > 0.2", "/sys/block, /proc/diskstats" => d.sharers as f64;
     "disk.member" "count" "1 where another device stands on this one", "partitions, loop, dm, md above", "/sys/block" => d.member;
     "disk.below" "text" "the devices it rests on", "slaves, backing files, partitions", "/sys/block" => d.below.as_str();
+    "disk.call_size" "bytes" "mean size of the read calls of the process that read most from it", "Δrchar / Δsyscr", "/proc/PID/io" => d.reader.and_then(IoUse::call_size);
+    "disk.cache_wait" "ratio" "share of the samples in which the process that read most from it waited for the page cache to be read", "samples in state D with a wait channel of mm/filemap.c / samples", "/proc/PID/wchan" => d.reader.and_then(IoUse::cache_wait);
     "disk.scheduler" "text" "I/O scheduler in force", "queue/scheduler", "/sys/block/*/queue" => d.queue.and_then(|q| q.scheduler.get());
     "disk.rotational" "count" "1 for a spinning disk", "queue/rotational", "/sys/block/*/queue" => d.queue.and_then(|q| q.rotational.get());
     "disk.max_request" "bytes" "largest request the stack allows", "max_sectors_kb", "/sys/block/*/queue" => d.queue.and_then(|q| q.max_request.get());
@@ -128,9 +162,10 @@ signals! { d: &DiskUse<'_>;
 }
 
 /// Every whole device; partitions are judged by the device they lie on.
-pub fn entities(window: &Window, topology: &Topology, stall: Option<f64>) -> Vec<Entity> {
+pub fn entities(window: &Window, topology: &Topology, stall: Option<f64>, uses: &[IoUse<'_>]) -> Vec<Entity> {
     let changes = window.changes::<Disk>();
     let queues = window.newest::<Queue>();
+    let requests = window.changes::<Request>();
     let in_flight: BTreeMap<&Name, f64> =
         changes.iter().filter_map(|c| Some((c.key(), ratio(c.rate(|d| d.weighted_time))?))).collect();
     changes
@@ -147,6 +182,8 @@ pub fn entities(window: &Window, topology: &Topology, stall: Option<f64>) -> Vec
                 change,
                 queue: queues.get(name).copied(),
                 stall,
+                reader: largest_reader(name, uses),
+                requests: requests.iter().filter(|r| r.key().device == *name).collect(),
                 sharers,
                 below: below.concat(),
                 member: topology.above(name).next().is_some(),
@@ -154,4 +191,10 @@ pub fn entities(window: &Window, topology: &Topology, stall: Option<f64>) -> Vec
             Entity::new(Subject::new("device", name.to_string()), read(&disk))
         })
         .collect()
+}
+
+/// The process that read most from a device, of those whose device is known.
+fn largest_reader<'u>(device: &Name, uses: &'u [IoUse<'u>]) -> Option<&'u IoUse<'u>> {
+    let rate = |u: &IoUse<'_>| u.read_rate().unwrap_or(0.0);
+    uses.iter().filter(|u| u.device() == Some(device)).max_by(|a, b| rate(a).total_cmp(&rate(b)))
 }

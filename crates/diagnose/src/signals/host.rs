@@ -6,8 +6,8 @@ use super::task::TaskUse;
 use crate::kernel_log::{self, Signs};
 use crate::signal::{over, ratio, signals, sum};
 use whyslow_model::catalogue::{
-    Cpu, CpuMean, Disk, Family, Interface, Link, MachineInfo, Meminfo, Observer, Pressure, Protocol, System, Transfer,
-    Vmstat,
+    Cpu, CpuMean, Disk, Family, Interface, Link, MachineInfo, Meminfo, Observer, Pressure, Protocol, RunQueue, System,
+    Transfer, Vmstat,
 };
 use whyslow_model::value::{Counter, Gauge};
 use whyslow_model::window::{Change, Window};
@@ -104,6 +104,13 @@ impl<'w> HostUse<'w> {
         sum([self.used(), self.idle(), self.modes.steal])
     }
 
+    /// A quantile of the time from becoming runnable to running, over all processors, seconds.
+    fn run_queue_latency(&self, quantile: f64) -> Option<f64> {
+        let latencies = self.window.changes::<RunQueue>();
+        let all = latencies.iter().filter_map(|c| c.histogram(|r| &r.latency)).reduce(|a, b| a.merged(&b))?;
+        ratio(all.quantile(quantile))
+    }
+
     fn share(&self, part: Option<f64>) -> Option<f64> {
         over(part, self.accounted())
     }
@@ -143,14 +150,27 @@ impl<'w> HostUse<'w> {
         self.tasks.iter().filter(|t| pick(t)).filter_map(|t| t.run_delay).reduce(|a, b| a + b)
     }
 
-    /// Processor time of processes that could be seen, in processors; of those that came and went between two samples,
-    /// what their parents were charged.
+    /// Processor time that is charged to somebody, in processors: to processes that were seen, and to the parents of those
+    /// that came and went between two samples.
     fn attributed(&self) -> Option<f64> {
-        self.tasks.iter().filter_map(|t| sum([t.cpu, t.short_lived])).reduce(|a, b| a + b)
+        let seconds = self.window.seconds();
+        let one = |t: &TaskUse| sum([t.cpu_seconds.map(|s| s / seconds), t.short_lived.as_ref().map(|u| u.cpu)]);
+        self.tasks.iter().filter_map(one).reduce(|a, b| a + b)
+    }
+
+    /// Processor time used by processes, in processors: interrupts serve whom they may.
+    fn used_by_processes(&self) -> Option<f64> {
+        self.mode(|c| c.user)?;
+        sum([self.mode(|c| c.user), self.mode(|c| c.nice), self.mode(|c| c.system)])
     }
 
     fn protocol(&self, f: impl Fn(&Protocol) -> Counter + Copy) -> Option<f64> {
         self.protocols.iter().filter_map(|p| p.rate(f)).reduce(|a, b| a + b)
+    }
+
+    fn timeouts(&self) -> Option<f64> {
+        let needless = self.protocol(|p| p.tcp_ext_tcp_spurious_rtos).unwrap_or(0.0);
+        self.protocol(|p| p.tcp_ext_tcp_timeouts).map(|all| (all - needless).max(0.0))
     }
 
     fn interfaces(&self, f: impl Fn(&Interface) -> Counter + Copy) -> Option<f64> {
@@ -239,7 +259,9 @@ signals! { h: &HostUse<'_>;
     "cpu.load_1m" "count" "load average; counts uninterruptible tasks too", "as the kernel gives it", "/proc/loadavg" => h.system.as_ref().and_then(|s| s.last().load_1m.get());
     "cpu.switches" "1/s" "context switches", "Δctxt / Δt", "/proc/stat" => h.system.as_ref().and_then(|s| s.rate(|s| s.context_switches));
     "cpu.forks" "1/s" "processes and threads created", "Δprocesses / Δt", "/proc/stat" => h.system.as_ref().and_then(|s| s.rate(|s| s.forks));
-    "cpu.attributed" "ratio" "share of the processor time used that is explained by processes", "(ΣΔcpu of processes + ΣΔcpu of their short-lived children) / Δused", "/proc/PID/stat, /proc/stat" => over(h.attributed(), h.processors(h.used()));
+    "cpu.attributed" "ratio" "share of the processor time used, but for interrupts, that is charged to processes", "(ΣΔcpu of processes + Σcpu of those that ended unseen) / Δ(user + nice + system)", "/proc/PID/stat, /proc/stat" => over(h.attributed(), h.used_by_processes());
+    "cpu.run_queue_median" "s" "time from becoming runnable to running, as the median of all processors", "50th percentile of the histograms together", "BPF: sched_waking, sched_switch" => h.run_queue_latency(0.5);
+    "cpu.run_queue_p99" "s" "the same of the unluckiest hundredth", "99th percentile of the histograms together", "BPF: sched_waking, sched_switch" => h.run_queue_latency(0.99);
     "stall.cpu" "ratio" "share of time in which a task waited for a processor", "Δcpu some total / Δt; without PSI the mean of tasks waiting, at most 1", "/proc/pressure/cpu (psi.rst)" => h.stalled(|p| p.cpu_some).or_else(|| h.waiting(|_| true).map(|w| w.min(1.0)));
     "stall.io" "ratio" "share of time in which a task waited for I/O", "Δio some total / Δt; without PSI the share of samples with procs_blocked > 0", "/proc/pressure/io (psi.rst), /proc/stat" => h.stalled(|p| p.io_some).or_else(|| h.blocked_share());
     "stall.io_full" "ratio" "share of time in which all tasks waited for I/O", "Δio full total / Δt", "/proc/pressure/io" => h.stalled(|p| p.io_full);
@@ -279,6 +301,8 @@ signals! { h: &HostUse<'_>;
     "disk.devices" "count" "block devices whose requests were seen", "rows", "/proc/diskstats" => h.window.newest::<Disk>().len() as f64;
     "net.bytes_rate" "bytes/s" "bytes through all interfaces, loopback included", "Σ(Δrx_bytes + Δtx_bytes) / Δt", "/proc/net/dev" => sum([h.interfaces(|i| i.rx_bytes), h.interfaces(|i| i.tx_bytes)]);
     "net.retransmit_share" "ratio" "segments sent again", "ΔRetransSegs / ΔOutSegs", "/proc/net/snmp" => over(h.protocol(|p| p.tcp_retrans_segs), h.protocol(|p| p.tcp_out_segs)).or_else(|| h.protocol(|p| p.tcp_out_segs).map(|_| 0.0));
+    "net.retransmits" "1/s" "segments sent again, those that open connections not included", "(ΔRetransSegs - ΔTCPSynRetrans) / Δt", "/proc/net/snmp, /proc/net/netstat" => h.protocol(|p| p.tcp_retrans_segs).zip(h.protocol(|p| p.tcp_ext_tcp_syn_retrans)).map(|(all, opening)| (all - opening).max(0.0));
+    "net.timeouts" "1/s" "retransmission timers that expired, needless ones not included", "(ΔTCPTimeouts - ΔTCPSpuriousRTOs) / Δt", "/proc/net/netstat" => h.timeouts();
     "net.listen_overflow_rate" "1/s" "connections dropped because an accept queue was full", "ΔListenOverflows / Δt", "/proc/net/netstat" => h.protocol(|p| p.tcp_ext_listen_overflows);
     "net.udp_drop_rate" "1/s" "datagrams dropped because a receive buffer was full", "ΔRcvbufErrors / Δt", "/proc/net/snmp" => h.protocol(|p| p.udp_rcvbuf_errors);
     "self.cpu" "count" "processors' worth of time whyslow itself used", "Δ(own user + system) / Δt", "getrusage(2)" => h.own_cpu();

@@ -1,18 +1,55 @@
 //! Network interfaces and the shapers on them.
 
+use super::core::kernel_shares;
+use super::task::TaskUse;
 use crate::signal::{Entity, over, signals, sum};
-use whyslow_model::catalogue::{Interface, Link, Qdisc};
+use whyslow_model::catalogue::{Interface, Link, PacketSize, Qdisc};
 use whyslow_model::diagnosis::Subject;
+use whyslow_model::histogram::Histogram;
 use whyslow_model::window::{Change, Window};
 
 /// Share of its capacity from which an interface counts as full in a sample; framing and acknowledgements take the rest.
 const FULL: f64 = 0.85;
 
+/// What packets cost the machine, whichever interface they cross.
+#[derive(Clone, Copy, Default)]
+struct PacketWork {
+    /// Packets through all interfaces.
+    packets: Option<f64>,
+    /// Time in the kernel, in processors.
+    kernel: Option<f64>,
+    /// Time in the kernel of the processor or thread that has most of it.
+    fullest: Option<f64>,
+}
+
+impl PacketWork {
+    fn of(window: &Window, threads: &[TaskUse]) -> Self {
+        let shares = kernel_shares(window);
+        let packets = |i: &Change<'_, Interface>| sum([i.rate(|i| i.rx_packets), i.rate(|i| i.tx_packets)]);
+        let of_threads = threads.iter().filter_map(kernel_need);
+        Self {
+            packets: window.changes().iter().filter_map(packets).reduce(|a, b| a + b),
+            kernel: shares.iter().copied().reduce(|a, b| a + b),
+            fullest: shares.iter().copied().chain(of_threads).reduce(f64::max).map(|s| s.min(1.0)),
+        }
+    }
+}
+
+/// Share of the time in which a thread was in the kernel, or waited for a processor to go on there.
+fn kernel_need(thread: &TaskUse) -> Option<f64> {
+    let system = thread.system?;
+    let waited = thread.run_delay.unwrap_or(0.0) * over(thread.system, thread.cpu).unwrap_or(0.0);
+    Some(system + waited)
+}
+
 /// What an interface's signals are computed from.
 pub struct InterfaceUse<'w> {
+    work: PacketWork,
     change: &'w Change<'w, Interface>,
     link: Option<&'w Link>,
     qdiscs: Vec<&'w Change<'w, Qdisc>>,
+    /// Its packets by size, both ways, where that was asked for.
+    sizes: Option<Histogram>,
 }
 
 impl InterfaceUse<'_> {
@@ -79,12 +116,26 @@ signals! { i: &InterfaceUse<'_>;
     "iface.error_share" "ratio" "share of the packets that were bad", "Δerrors / Δpackets", "/proc/net/dev" => over(sum([i.change.rate(|i| i.rx_errors), i.change.rate(|i| i.tx_errors)]), i.packets());
     "iface.packets" "1/s" "packets in both directions", "Δ(rx_packets + tx_packets) / Δt", "/proc/net/dev" => i.packets();
     "iface.packet_size" "bytes" "mean packet", "Δbytes / Δpackets", "/proc/net/dev" => over(sum([i.change.rate(|i| i.rx_bytes), i.change.rate(|i| i.tx_bytes)]), i.packets());
+    "iface.median_size" "bytes" "half of its packets are no larger, as the kernel handles them", "median of both ways", "BPF: net_dev_start_xmit, netif_receive_skb" => i.sizes.as_ref().and_then(|s| s.quantile(0.5));
+    "iface.large_size" "bytes" "nineteen in twenty are no larger", "95th percentile of both ways", "BPF: net_dev_start_xmit, netif_receive_skb" => i.sizes.as_ref().and_then(|s| s.quantile(0.95));
+    "iface.received_packets" "1/s" "packets received", "Δrx_packets / Δt", "/proc/net/dev" => i.change.rate(|i| i.rx_packets);
+    "iface.packet_share" "ratio" "its part of the packets through all interfaces", "packets / Σpackets", "/proc/net/dev" => over(i.packets(), i.work.packets);
+    "iface.packet_cost" "s" "time the machine spent in the kernel for each packet through any interface: the most one can have cost", "ΣΔ(system + irq + softirq + uncharged) / ΣΔpackets", "/proc/stat, /proc/net/dev" => over(i.work.kernel, i.work.packets);
+    "iface.kernel_limit" "ratio" "share of the time that the fullest processor spent in the kernel, or a thread spent there or waiting to go on there", "max(core.kernel of each processor, Δstime / Δt + Δrun_delay / Δt x Δstime / Δ(utime + stime) of each thread)", "/proc/stat, /proc/PID/task/TID/stat, schedstat" => i.work.fullest;
     "iface.mtu" "bytes" "largest packet", "as the kernel gives it", "rtnetlink" => i.link.and_then(|l| l.mtu.get());
     "iface.duplex" "text" "full or half", "as the driver gives it", "ethtool" => i.link.and_then(|l| l.duplex.get());
 }
 
+/// Packets by size over the window, sent and received together.
+fn both_ways(sizes: &Change<'_, PacketSize>) -> Option<Histogram> {
+    let ways = [sizes.histogram(|s| &s.sent), sizes.histogram(|s| &s.received)];
+    ways.into_iter().flatten().reduce(|a, b| a.merged(&b))
+}
+
 /// Every interface of every namespace that can be seen.
-pub fn entities(window: &Window) -> Vec<Entity> {
+pub fn entities(window: &Window, threads: &[TaskUse]) -> Vec<Entity> {
+    let work = PacketWork::of(window, threads);
+    let sizes = window.changes::<PacketSize>();
     let links = window.newest::<Link>();
     let qdiscs = window.changes::<Qdisc>();
     window
@@ -93,10 +144,78 @@ pub fn entities(window: &Window) -> Vec<Entity> {
         .map(|change| {
             let key = change.key();
             let on_it = |q: &&Change<'_, Qdisc>| q.key().ns == key.ns && q.last().interface.get() == Some(&*key.name);
-            let interface =
-                InterfaceUse { change, link: links.get(key).copied(), qdiscs: qdiscs.iter().filter(on_it).collect() };
+            let (link, qdiscs) = (links.get(key).copied(), qdiscs.iter().filter(on_it).collect());
+            let sizes = sizes.iter().find(|s| s.key() == key).and_then(both_ways);
+            let interface = InterfaceUse { work, change, link, qdiscs, sizes };
             let subject = Subject { netns: super::netns(&key.ns), ..Subject::new("interface", key.name.to_string()) };
             Entity::new(subject, read(&interface))
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use whyslow_model::catalogue::Cpu;
+    use whyslow_model::key::NetKey;
+    use whyslow_model::snapshot::Snapshot;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    /// Ten seconds of 400,000 packets a second at `eth0` and 100,000 at `lo`, on two processors of which one spends all
+    /// of its time and the other half of it in the kernel.
+    fn window() -> Window {
+        let at = |t: u64| {
+            let mut s = Snapshot { boot_ns: (t + 1) * SECOND, ..Snapshot::default() };
+            for (name, packets) in [("eth0", 400_000), ("lo", 100_000)] {
+                s.net.interface.push(Interface {
+                    rx_packets: (t * packets).into(),
+                    tx_packets: 0.into(),
+                    rx_bytes: (t * packets * 100).into(),
+                    tx_bytes: 0.into(),
+                    ..Interface::new(NetKey { ns: "".into(), name: name.into() })
+                });
+            }
+            s.net.packet_size.push(PacketSize {
+                sent: Histogram::from_counts([(60, t * 30), (1400, t * 10)]),
+                received: Histogram::from_counts([(50, t * 60)]),
+                ..PacketSize::new(NetKey { ns: "".into(), name: "eth0".into() })
+            });
+            for (n, system, idle) in [(0, 2, 0), (1, 1, 1)] {
+                s.processor.cpu.push(Cpu {
+                    system: (t * SECOND * system / 2).into(),
+                    idle: (t * SECOND * idle / 2).into(),
+                    ..Cpu::new(n)
+                });
+            }
+            s
+        };
+        Window::new(vec![at(0), at(10)])
+    }
+
+    #[test]
+    fn a_packet_costs_the_kernels_time_by_their_number() {
+        let work = PacketWork::of(&window(), &[]);
+        assert_eq!((work.packets, work.kernel, work.fullest), (Some(500_000.0), Some(1.5), Some(1.0)));
+        let values = &entities(&window(), &[])[0].values;
+        let value = |name: &str| {
+            let at = SIGNALS.iter().position(|s| s.name == name).unwrap();
+            values[at].clone()
+        };
+        let number = |n: f64| Some(whyslow_model::diagnosis::Reading::Number(n));
+        // Of a hundred packets, sixty of 50 bytes.
+        assert_eq!(value("iface.median_size"), number(50.0));
+        // 1.5 s of kernel time a second for 500,000 packets.
+        assert_eq!(value("iface.packet_cost"), number(3e-6));
+        assert_eq!((value("iface.packet_share"), value("iface.packet_size")), (number(0.8), number(100.0)));
+    }
+
+    #[test]
+    fn a_thread_can_fill_itself_with_kernel_time_on_several_processors() {
+        let thread = TaskUse { system: Some(0.5), cpu: Some(1.0), ..TaskUse::default() };
+        assert_eq!(PacketWork::of(&Window::default(), std::slice::from_ref(&thread)).fullest, Some(0.5));
+        // Half of what it does is in the kernel, and so is half of what it waits to do.
+        let crowded = TaskUse { run_delay: Some(0.5), ..thread };
+        assert_eq!(PacketWork::of(&Window::default(), &[crowded]).fullest, Some(0.75));
+    }
 }

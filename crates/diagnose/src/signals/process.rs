@@ -6,6 +6,9 @@ use whyslow_model::catalogue::Process;
 use whyslow_model::diagnosis::Subject;
 use whyslow_model::window::Change;
 
+/// Seconds to fill a processor's own cache anew: about 1 MiB, at the 10 GB/s at which memory or a shared cache gives it.
+const REFILL: f64 = 100e-6;
+
 /// What a process' signals are computed from.
 pub struct ProcessUse<'w> {
     task: &'w TaskUse,
@@ -28,6 +31,22 @@ impl Resident {
 }
 
 impl ProcessUse<'_> {
+    /// Bytes it moved through read and write calls from one switch to the next.
+    fn bytes_per_switch(&self) -> Option<f64> {
+        let moved = self.change.rate(|p| p.read_chars)? + self.change.rate(|p| p.write_chars)?;
+        over(Some(moved), self.task.switches())
+    }
+
+    /// Processors' worth of time that it used in user mode.
+    fn user(&self) -> Option<f64> {
+        Some(self.task.cpu? - self.task.system?)
+    }
+
+    /// Processor time from one move to another processor to the next.
+    fn run_per_migration(&self) -> Option<f64> {
+        over(self.task.cpu, self.task.migrations)
+    }
+
     fn at_limit(&self) -> Option<f64> {
         let last = self.change.last();
         over(last.open_files.get(), last.open_files_limit.get())
@@ -40,7 +59,9 @@ signals! { p: &ProcessUse<'_>;
     "proc.cpu" "count" "processors' worth of time it used", "Δ(utime + stime) / Δt", "/proc/PID/stat" => p.task.cpu;
     "proc.system" "count" "of that in kernel mode", "Δstime / Δt", "/proc/PID/stat" => p.task.system;
     "proc.system_share" "ratio" "kernel mode's share of its time", "Δstime / Δ(utime + stime)", "/proc/PID/stat" => over(p.task.system, p.task.cpu);
-    "proc.short_lived" "count" "processors' worth of time of children that no sample saw", "Δ(cutime + cstime) less what was seen of them alive, / Δt", "/proc/PID/stat" => p.task.short_lived;
+    "proc.short_lived" "count" "processors' worth of time of children that no sample saw", "their own figures when they ended; without BPF Δ(cutime + cstime) less what was seen of them alive, / Δt", "BPF sched_process_exit, /proc/PID/stat" => p.task.short_lived.as_ref().map(|u| u.cpu);
+    "proc.short_lived_rate" "1/s" "how many such children ended", "ends / Δt", "BPF sched_process_exit" => p.task.short_lived.as_ref().and_then(|u| u.rate);
+    "proc.short_lived_name" "text" "the name of those that used most", "comm", "BPF sched_process_exit" => p.task.short_lived.as_ref().and_then(|u| u.name.as_deref());
     "proc.run_delay" "count" "mean number of its threads that waited for a processor", "Δrun_delay / Δt", "/proc/PID/schedstat" => p.task.run_delay;
     "proc.threads" "count" "threads", "as the kernel gives it", "/proc/PID/stat" => p.task.threads;
     "proc.background" "count" "1 for niced, batch and idle-class processes", "nice >= 10 or SCHED_BATCH or SCHED_IDLE", "/proc/PID/stat" => p.task.background;
@@ -59,7 +80,28 @@ signals! { p: &ProcessUse<'_>;
     "proc.open_files" "count" "open file descriptors", "entries of the folder", "/proc/PID/fd" => p.change.last().open_files.get();
     "proc.open_files_limit" "count" "how many it may open", "Max open files, soft", "/proc/PID/limits" => p.change.last().open_files_limit.get();
     "proc.open_files_share" "ratio" "open file descriptors against the limit", "open / limit", "/proc/PID/fd, /proc/PID/limits" => p.at_limit();
-    "proc.switches" "1/s" "times it gave up the processor or lost it", "Δ(voluntary + involuntary switches) / Δt", "/proc/PID/status" => sum([p.change.rate(|p| p.voluntary_switches), p.change.rate(|p| p.involuntary_switches)]);
+    "proc.switches" "1/s" "times it gave up the processor or lost it", "Δ(voluntary + involuntary switches) / Δt", "/proc/PID/task/TID/status" => p.task.switches();
+    "proc.voluntary_switches" "1/s" "times it gave up the processor to wait", "Δvoluntary_ctxt_switches / Δt", "/proc/PID/task/TID/status" => p.task.voluntary_switches;
+    "proc.involuntary_switches" "1/s" "times the processor was taken from it", "Δnonvoluntary_ctxt_switches / Δt", "/proc/PID/task/TID/status" => p.task.involuntary_switches;
+    "proc.work_per_switch" "s" "its own work, in user mode, from one switch to the next", "Δutime / Δswitches", "/proc/PID/stat, /proc/PID/task/TID/status" => over(p.user(), p.task.switches());
+    "proc.kernel_per_switch" "s" "kernel time from one switch to the next: the most that a switch costs it", "Δstime / Δswitches", "/proc/PID/stat, /proc/PID/task/TID/status" => over(p.task.system, p.task.switches());
+    "proc.bytes_per_switch" "bytes" "bytes through read and write calls from one switch to the next", "Δ(rchar + wchar) / Δswitches", "/proc/PID/io, /proc/PID/task/TID/status" => p.bytes_per_switch();
+    "proc.migrations" "1/s" "times its threads moved to another processor", "Δse.nr_migrations / Δt", "/proc/PID/task/TID/sched" => p.task.migrations;
+    "proc.run_per_migration" "s" "processor time from one such move to the next", "Δ(utime + stime) / Δse.nr_migrations", "/proc/PID/stat, /proc/PID/task/TID/sched" => p.run_per_migration();
+    "proc.refill_share" "ratio" "the most of its time that filling caches anew can take", "100 us (1 MiB at 10 GB/s) / processor time between moves, at most 1", "/proc/PID/stat, /proc/PID/task/TID/sched" => over(Some(REFILL), p.run_per_migration()).map(|s| s.min(1.0));
+    "proc.lock_waiters" "count" "mean number of its threads that slept for a lock another held", "Δtime asleep in futex(2) on a word that says 'held and wanted' / Δt; without BPF the threads found so / samples", "BPF: sched_switch; /proc/PID/task/TID/syscall" => p.task.lock_waiters();
+    "proc.lock_share" "ratio" "waiting for locks as a share of the time its threads wanted to get on", "waiters / (waiters + running + waiting for a processor + blocked)", "BPF: sched_switch; /proc/PID/task/TID/syscall, stat, schedstat" => p.task.lock_share();
+    "proc.lock_waits" "1/s" "times one of its threads slept for a lock", "Δwaits that ended / Δt", "BPF: sched_switch, sched_waking" => p.task.sleep.lock_waits;
+    "proc.lock_wait" "s" "how long it slept each time", "Δtime asleep for locks / Δwaits that ended", "BPF: sched_switch, sched_waking" => over(p.task.sleep.lock, p.task.sleep.lock_waits);
+    "proc.kernel_lock_waiters" "count" "mean number of its threads that waited for locks within the kernel", "Δ(spinning + mutexes + reader-writer and other locks) / Δt", "BPF: contention_begin, contention_end" => p.task.sleep.kernel_lock;
+    "proc.wait_futex" "count" "mean number of its threads that waited in futex(2) for work or a turn", "Δtime asleep / Δt", "BPF: sched_switch, sched_waking" => p.task.sleep.futex;
+    "proc.wait_memory" "count" "mean number of its threads that waited in page faults or for memory", "Δtime asleep / Δt", "BPF: sched_switch, sched_waking" => p.task.sleep.memory;
+    "proc.wait_block_io" "count" "mean number of its threads that waited for block I/O", "Δtime asleep / Δt", "BPF: sched_switch, sched_waking" => p.task.sleep.block_io;
+    "proc.wait_network" "count" "mean number of its threads that waited for the other end of a socket", "Δtime asleep / Δt", "BPF: sched_switch, sched_waking" => p.task.sleep.network;
+    "proc.wait_pipe" "count" "mean number of its threads that waited for the other end of a pipe", "Δtime asleep / Δt", "BPF: sched_switch, sched_waking" => p.task.sleep.pipe;
+    "proc.run_queue_latency" "s" "mean time from becoming runnable to running", "Δtime on run queues / Δtimes", "BPF: sched_waking, sched_switch" => p.task.sleep.run_queue;
+    "proc.moved_running" "1/s" "moves of threads that ran: by a change of affinity, or to even the load out", "Δmoves by the stopper thread / Δt", "BPF: sched_migrate_task" => p.task.sleep.moved_running;
+    "proc.moved_waking" "1/s" "moves of threads that woke where a processor was free", "Δmoves in state TASK_WAKING / Δt", "BPF: sched_migrate_task" => p.task.sleep.moved_waking;
 }
 
 /// The subject a process is.
@@ -83,4 +125,94 @@ pub fn entities(tasks: &[TaskUse], changes: &[Change<'_, Process>]) -> Vec<Entit
             Entity { idle: !active, ..Entity::new(subject(task), read(&p)).within(task.cgroup.clone()) }
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::signals::lock::LockUse;
+    use crate::signals::task;
+    use whyslow_model::diagnosis::Reading;
+    use whyslow_model::key::TaskKey;
+    use whyslow_model::snapshot::Snapshot;
+    use whyslow_model::window::Window;
+
+    const MS: u64 = 1_000_000;
+
+    /// The signals of a process that starts from nothing and has come to `end` after two seconds.
+    fn over_two_seconds(end: Process) -> impl Fn(&str) -> Option<f64> {
+        let zero = || 0.into();
+        let start = Process {
+            user: zero(),
+            system: zero(),
+            voluntary_switches: zero(),
+            involuntary_switches: zero(),
+            migrations: zero(),
+            read_chars: zero(),
+            write_chars: zero(),
+            ..Process::new(end.task)
+        };
+        let snapshot = |second: u64, row: Process| {
+            let mut s = Snapshot { boot_ns: second * 1000 * MS, ..Snapshot::default() };
+            s.task.process.push(row);
+            s
+        };
+        let window = Window::new(vec![snapshot(1, start), snapshot(3, end)]);
+        let changes = window.changes::<Process>();
+        let mut tasks = task::processes(&window, &changes);
+        tasks[0].lock = Some(LockUse { waiters: 3.0, blocked: 0.0 });
+        let values = read(&ProcessUse { task: &tasks[0], change: &changes[0] });
+        move |name| match values[SIGNALS.iter().position(|s| s.name == name)?].as_ref()? {
+            Reading::Number(n) => Some(*n),
+            Reading::Text(_) => None,
+        }
+    }
+
+    fn process() -> Process {
+        Process::new(TaskKey { pid: 7, tid: 7, start: 1 })
+    }
+
+    #[test]
+    fn what_lies_between_two_switches() {
+        // 0.1 s of own work and 0.9 s of the kernel's in 100,000 switches, each of which handed 2 bytes over.
+        let of = over_two_seconds(Process {
+            user: (100 * MS).into(),
+            system: (900 * MS).into(),
+            voluntary_switches: 99_000.into(),
+            involuntary_switches: 1000.into(),
+            read_chars: 100_000.into(),
+            write_chars: 100_000.into(),
+            ..process()
+        });
+        let near = |name: &str, expected: f64| {
+            let value = of(name).unwrap();
+            assert!((value / expected - 1.0).abs() < 1e-9, "{name} {value}");
+        };
+        near("proc.switches", 50_000.0);
+        near("proc.voluntary_switches", 49_500.0);
+        near("proc.involuntary_switches", 500.0);
+        near("proc.work_per_switch", 1e-6);
+        near("proc.kernel_per_switch", 9e-6);
+        near("proc.bytes_per_switch", 2.0);
+        // Three wait while half a processor is used: 3 / 3.5.
+        near("proc.lock_share", 6.0 / 7.0);
+        assert_eq!(of("proc.run_per_migration"), None, "it never moved");
+    }
+
+    #[test]
+    fn what_moving_can_cost() {
+        let moved = |times: u64| {
+            over_two_seconds(Process {
+                user: (1000 * MS).into(),
+                system: 0.into(),
+                migrations: times.into(),
+                ..process()
+            })
+        };
+        // A second of work in 2000 stays of 500 us each, of which filling a cache takes up to 100 us.
+        let of = moved(2000);
+        assert_eq!((of("proc.migrations"), of("proc.run_per_migration")), (Some(1000.0), Some(500e-6)));
+        assert_eq!(of("proc.refill_share"), Some(0.2));
+        assert_eq!(moved(50_000)("proc.refill_share"), Some(1.0), "no more than all of it");
+    }
 }

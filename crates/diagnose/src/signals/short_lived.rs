@@ -1,5 +1,6 @@
 //! Processor time of processes that lived too short to be sampled.
 //!
+//! Where the ends of processes are watched, each has told what it used. Elsewhere it is inferred:
 //! A process that waits for a child is charged the child's whole time at that moment (cutime and cstime of proc(5)), the
 //! time of the child's own children included. What of it was seen while the child lived is taken off again; what
 //! remains is time that no sample saw.
@@ -9,18 +10,57 @@ use whyslow_model::catalogue::Process;
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::window::Window;
 
-/// Processors' worth of unseen children's time, by parent.
-pub fn by_parent(window: &Window) -> BTreeMap<u32, f64> {
+/// What the children of a process used that no sample saw.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Unseen {
+    /// Processors' worth of time.
+    pub cpu: f64,
+    /// How many ended a second; unknown where that is only inferred.
+    pub rate: Option<f64>,
+    /// The name of those that used most.
+    pub name: Option<String>,
+}
+
+/// Unseen children, by parent.
+pub fn by_parent(window: &Window) -> BTreeMap<u32, Unseen> {
+    if is_watched(window) { told(window) } else { inferred(window) }
+}
+
+/// Whether the ends of processes were watched: if so, whoever ended has a row that says so.
+fn is_watched(window: &Window) -> bool {
+    let ended = |p: &Process| p.state.get() == Some("X");
+    window.snapshots().iter().any(|s| !s.task.brief.is_empty() || s.task.process.iter().any(ended))
+}
+
+fn told(window: &Window) -> BTreeMap<u32, Unseen> {
     let seconds = window.seconds();
-    let mut unseen: BTreeMap<u32, f64> = BTreeMap::new();
-    for pair in window.snapshots().windows(2) {
-        for (pid, ns) in between(&pair[0], &pair[1]) {
-            *unseen.entry(pid).or_default() += ns;
+    let mut parents: BTreeMap<u32, (Unseen, f64)> = BTreeMap::new();
+    // What the first snapshot tells was before the window.
+    for row in window.snapshots().iter().skip(1).flat_map(|s| &s.task.brief) {
+        let cpu = (row.user.get().unwrap_or(0.0) + row.system.get().unwrap_or(0.0)) / 1e9 / seconds;
+        let rate = row.ended.get().unwrap_or(0.0) / seconds;
+        let (unseen, most) = parents.entry(row.offspring.parent.pid).or_default();
+        unseen.cpu += cpu;
+        unseen.rate = Some(unseen.rate.unwrap_or(0.0) + rate);
+        if cpu >= *most {
+            *most = cpu;
+            unseen.name = Some(row.offspring.name.to_string());
         }
     }
-    unseen.retain(|_, ns| *ns > 0.0);
-    unseen.values_mut().for_each(|ns| *ns /= seconds * 1e9);
-    unseen
+    parents.into_iter().map(|(pid, (unseen, _))| (pid, unseen)).collect()
+}
+
+fn inferred(window: &Window) -> BTreeMap<u32, Unseen> {
+    let seconds = window.seconds();
+    let mut parents: BTreeMap<u32, f64> = BTreeMap::new();
+    for pair in window.snapshots().windows(2) {
+        for (pid, ns) in between(&pair[0], &pair[1]) {
+            *parents.entry(pid).or_default() += ns;
+        }
+    }
+    parents.retain(|_, ns| *ns > 0.0);
+    let unseen = |ns: f64| Unseen { cpu: ns / 1e9 / seconds, ..Unseen::default() };
+    parents.into_iter().map(|(pid, ns)| (pid, unseen(ns))).collect()
 }
 
 /// Nanoseconds of unseen children's time from one snapshot to the next, by parent.
@@ -75,7 +115,8 @@ fn children(p: &Process) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use whyslow_model::key::TaskKey;
+    use whyslow_model::catalogue::Brief;
+    use whyslow_model::key::{Offspring, TaskKey};
 
     const SECOND: u64 = 1_000_000_000;
 
@@ -100,10 +141,32 @@ mod tests {
         Window::new(snapshots.collect())
     }
 
+    fn charged(window: &Window) -> Vec<(u32, f64)> {
+        by_parent(window).into_iter().map(|(pid, unseen)| (pid, unseen.cpu)).collect()
+    }
+
+    #[test]
+    fn the_ends_that_were_watched_are_told_not_inferred() {
+        let brief = |name: &str, ended: u64, ns: u64| Brief {
+            ended: ended.into(),
+            user: ns.into(),
+            ..Brief::new(Offspring { parent: process(7, 1, 0, 0).task, name: name.into() })
+        };
+        let mut w = vec![vec![process(7, 1, 0, 0)], vec![process(7, 1, 0, SECOND)], vec![process(7, 1, 0, 2 * SECOND)]];
+        let snapshots = w.drain(..).enumerate().map(|(i, processes)| {
+            let mut s = Snapshot { boot_ns: (i as u64 + 1) * SECOND, ..Snapshot::default() };
+            s.task.process = processes;
+            s.task.brief = vec![brief("true", 100, SECOND / 4), brief("sed", 1, SECOND / 2)];
+            s
+        });
+        let unseen = by_parent(&Window::new(snapshots.collect()));
+        assert_eq!(unseen, BTreeMap::from([(7, Unseen { cpu: 0.75, rate: Some(101.0), name: Some("sed".into()) })]));
+    }
+
     #[test]
     fn children_no_sample_saw_are_charged_to_the_parent() {
         let w = window(vec![vec![process(7, 1, 0, 0)], vec![process(7, 1, 0, SECOND / 2)]]);
-        assert_eq!(by_parent(&w), BTreeMap::from([(7, 0.5)]));
+        assert_eq!(charged(&w), [(7, 0.5)]);
     }
 
     #[test]
@@ -111,7 +174,7 @@ mod tests {
         let hour = 3600 * SECOND;
         let w =
             window(vec![vec![process(7, 1, 0, 0), process(8, 7, hour, 0)], vec![process(7, 1, 0, hour + SECOND / 4)]]);
-        assert_eq!(by_parent(&w), BTreeMap::from([(7, 0.25)]));
+        assert_eq!(charged(&w), [(7, 0.25)]);
     }
 
     #[test]
@@ -121,6 +184,6 @@ mod tests {
             vec![process(7, 1, 0, 0), process(8, 7, SECOND, 0), process(9, 8, hour, 0)],
             vec![process(7, 1, 0, hour + SECOND + SECOND / 4)],
         ]);
-        assert_eq!(by_parent(&w), BTreeMap::from([(7, 0.25)]));
+        assert_eq!(charged(&w), [(7, 0.25)]);
     }
 }

@@ -1,6 +1,8 @@
 //! What a process or thread did over the window, summed up once for every signal that needs it.
 
-use super::short_lived;
+use super::lock::{self, LockUse};
+use super::short_lived::{self, Unseen};
+use super::sleep::{self, SleepUse};
 use crate::signal::{ratio, sum};
 use whyslow_model::catalogue::{Family, Process, Thread};
 use whyslow_model::key::TaskKey;
@@ -9,6 +11,9 @@ use whyslow_model::window::{Change, Window};
 
 /// Niceness from which a task is taken for background work that means to yield.
 const BACKGROUND_NICE: f64 = 10.0;
+
+/// The clock tick in which the kernel tells when a task began (USER_HZ, 100 on every architecture of today).
+const CLOCK_TICK_NS: u64 = 10_000_000;
 
 /// Where tasks sleep uninterruptibly that wait for nothing but another process of their own making: a vfork parent.
 const HARMLESS_SLEEPS: [&str; 3] = ["kernel_clone", "wait_for_vfork_done", "_do_fork"];
@@ -28,8 +33,22 @@ pub struct TaskUse {
     pub system: Option<f64>,
     /// Run-queue waiting per second.
     pub run_delay: Option<f64>,
-    /// Processors' worth of time its children used that no sample saw alive.
-    pub short_lived: Option<f64>,
+    /// Times a second it gave the processor up to wait.
+    pub voluntary_switches: Option<f64>,
+    /// Times a second the processor was taken from it.
+    pub involuntary_switches: Option<f64>,
+    /// Times a second it moved to another processor.
+    pub migrations: Option<f64>,
+    /// For a process with several threads: what they lost to each other.
+    pub lock: Option<LockUse>,
+    /// For a process: what its threads waited for, where BPF looked.
+    pub sleep: SleepUse,
+    /// For a thread: mean number of others that waited for it to give a lock up.
+    pub kept_waiting: Option<f64>,
+    /// Seconds of processor time it used within the window, those before its first sample included where it began in it.
+    pub cpu_seconds: Option<f64>,
+    /// What its children used that no sample saw alive.
+    pub short_lived: Option<Unseen>,
     /// Share of the samples in which it slept uninterruptibly.
     pub uninterruptible: f64,
     /// Where it slept so, the place seen last.
@@ -46,6 +65,8 @@ pub struct TaskUse {
     pub threads: f64,
     /// Bytes a second it moved to and from storage; for a thread, its process'.
     pub storage: Option<f64>,
+    /// Bytes a second of that which it wrote or made dirty.
+    pub written: Option<f64>,
 }
 
 /// The fields processes and threads have in common.
@@ -57,7 +78,9 @@ struct Columns<F> {
     system: fn(&F) -> Counter,
     both: fn(&F) -> Counter,
     run_delay: fn(&F) -> Counter,
+    /// Voluntary, involuntary.
     switches: [fn(&F) -> Counter; 2],
+    migrations: fn(&F) -> Counter,
     nice: fn(&F) -> Gauge,
 }
 
@@ -70,6 +93,7 @@ const PROCESS: Columns<Process> = Columns {
     both: |p| p.cpu_time,
     run_delay: |p| p.run_delay,
     switches: [|p| p.voluntary_switches, |p| p.involuntary_switches],
+    migrations: |p| p.migrations,
     nice: |p| p.nice,
 };
 
@@ -82,10 +106,28 @@ const THREAD: Columns<Thread> = Columns {
     both: |t| t.cpu_time,
     run_delay: |t| t.run_delay,
     switches: [|t| t.voluntary_switches, |t| t.involuntary_switches],
+    migrations: |t| t.migrations,
     nice: |t| t.nice,
 };
 
 impl TaskUse {
+    /// Mean number of its threads that waited for locks others of them held: measured, or else found by sampling.
+    pub fn lock_waiters(&self) -> Option<f64> {
+        self.sleep.lock.or(self.lock.map(|l| l.waiters))
+    }
+
+    /// The same as a share of the time in which they wanted to get on.
+    pub fn lock_share(&self) -> Option<f64> {
+        self.sleep
+            .lock_share(self.cpu, self.run_delay)
+            .or_else(|| self.lock.and_then(|l| l.share(self.cpu, self.run_delay)))
+    }
+
+    /// Times a second it gave the processor up or lost it.
+    pub fn switches(&self) -> Option<f64> {
+        sum([self.voluntary_switches, self.involuntary_switches])
+    }
+
     fn of<F: Family<Key = TaskKey>>(change: &Change<'_, F>, columns: &Columns<F>) -> Self {
         let asleep: Vec<bool> = change.rows().map(|r| (columns.state)(r).get() == Some("D")).collect();
         let places: Vec<&str> = change.rows().filter_map(|r| (columns.wait_channel)(r).get()).collect();
@@ -101,6 +143,9 @@ impl TaskUse {
             cpu,
             system: ratio(change.rate(columns.system)),
             run_delay: ratio(change.rate(columns.run_delay)),
+            voluntary_switches: change.rate(columns.switches[0]),
+            involuntary_switches: change.rate(columns.switches[1]),
+            migrations: change.rate(columns.migrations),
             uninterruptible: asleep.iter().filter(|a| **a).count() as f64 / asleep.len() as f64,
             wait_channel: places.last().map(|p| (*p).to_owned()),
             stuck: asleep.len() > 2 && asleep.iter().all(|a| *a) && same_place && !harmless && !gets_on,
@@ -111,37 +156,55 @@ impl TaskUse {
         }
     }
 
-    fn of_process(change: &Change<'_, Process>) -> Self {
+    fn of_process(window: &Window, change: &Change<'_, Process>) -> Self {
         let last = change.last();
         let policy = last.policy.get().unwrap_or_default().to_ascii_uppercase();
         let mut task = Self::of(change, &PROCESS);
         task.background |= policy.contains("BATCH") || policy.contains("IDLE");
         task.cgroup = last.cgroup.get().map(str::to_owned);
         task.kernel = last.kernel_thread.get() == Some(1.0);
+        task.cpu_seconds = sum([used(window, change, |p| p.user), used(window, change, |p| p.system)]);
         task.threads = last.threads.get().unwrap_or(1.0);
+        task.written = change.rate(|p| p.write_bytes);
         task.storage = sum([change.rate(|p| p.read_bytes), change.rate(|p| p.write_bytes)]);
         task
     }
 }
 
+/// Seconds that a counter of processor time grew by within the window. Of a process that began in it, all of them.
+fn used(window: &Window, change: &Change<'_, Process>, f: impl Fn(&Process) -> Counter + Copy) -> Option<f64> {
+    let opened = window.snapshots().first()?.boot_ns;
+    let was_born_in_it = change.key().start.saturating_mul(CLOCK_TICK_NS) > opened;
+    let before = f(change.first()).get().filter(|_| was_born_in_it).map(|ns| ns as f64);
+    ratio(sum([before, change.grown(f)]))
+}
+
 /// Every process, sorted by key.
 pub fn processes(window: &Window, changes: &[Change<'_, Process>]) -> Vec<TaskUse> {
-    let mut tasks: Vec<TaskUse> = changes.iter().map(TaskUse::of_process).collect();
-    for (pid, cpu) in short_lived::by_parent(window) {
+    let mut tasks: Vec<TaskUse> = changes.iter().map(|change| TaskUse::of_process(window, change)).collect();
+    for (pid, unseen) in short_lived::by_parent(window) {
         if let Some(task) = tasks.iter_mut().find(|t| t.key.pid == pid) {
-            task.short_lived = Some(cpu);
+            task.short_lived = Some(unseen);
         }
+    }
+    let locks = lock::by_process(window);
+    let sleeps = sleep::by_process(window);
+    for task in &mut tasks {
+        task.lock = locks.get(&task.key.pid).copied();
+        task.sleep = sleeps.get(&task.key).copied().unwrap_or_default();
     }
     tasks
 }
 
 /// Every thread; a process with one thread stands for it.
 pub fn threads(window: &Window, processes: &[TaskUse]) -> Vec<TaskUse> {
+    let kept_waiting = sleep::kept_waiting(window);
     let mut tasks: Vec<TaskUse> = window
         .changes::<Thread>()
         .iter()
         .map(|change| {
             let mut task = TaskUse::of(change, &THREAD);
+            task.kept_waiting = kept_waiting.get(&task.key).copied();
             if let Some(process) = processes.iter().find(|p| p.key.pid == task.key.pid) {
                 task.cgroup.clone_from(&process.cgroup);
                 task.kernel = process.kernel;

@@ -13,17 +13,18 @@ signals! { t: &TaskUse;
     "thread.stuck" "count" "1 where it slept in one place through all samples and never ran", "state D throughout, same wchan, no time used, no switch", "/proc/PID/task/TID/stat, wchan" => t.stuck;
     "thread.wait_channel" "text" "where in the kernel it slept", "wchan", "/proc/PID/task/TID/wchan" => t.wait_channel.as_deref();
     "thread.storage_rate" "bytes/s" "bytes its process moved to and from storage", "Δ(read_bytes + write_bytes) / Δt", "/proc/PID/io" => t.storage;
+    "thread.kept_waiting" "count" "mean number of others that waited for it to give a lock up", "Δtime they slept until it woke them / Δt", "BPF: sched_waking" => t.kept_waiting;
     "thread.background" "count" "1 for niced, batch and idle-class threads", "nice >= 10 or SCHED_BATCH or SCHED_IDLE", "/proc/PID/task/TID/stat" => t.background;
     "thread.kernel" "count" "1 for threads of the kernel itself", "PF_KTHREAD", "/proc/PID/stat" => t.kernel;
     "thread.seconds" "s" "time it was seen", "last sample - first sample", "/proc/PID/task" => t.seconds;
     "thread.threads" "count" "threads of its process", "1 where it is the only one", "/proc/PID/stat" => t.threads;
 }
 
-/// The threads that ran or were blocked.
+/// The threads that ran, were blocked, or kept others waiting.
 pub fn entities(threads: &[TaskUse]) -> Vec<Entity> {
     threads
         .iter()
-        .filter(|t| t.cpu != Some(0.0) || t.uninterruptible > 0.0)
+        .filter(|t| t.cpu != Some(0.0) || t.uninterruptible > 0.0 || t.kept_waiting.is_some())
         .map(|t| {
             Entity::new(
                 Subject {

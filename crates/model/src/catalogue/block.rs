@@ -1,7 +1,7 @@
 //! Block devices: requests, queue settings, what lies on what, mounts, arrays.
 
 use super::*;
-use crate::key::Pair;
+use crate::key::{OperationKey, Pair, RequesterKey, TaskKey};
 use crate::value::Name;
 
 family_group! {
@@ -30,6 +30,40 @@ family_group! {
         transfers: counter count "system.disk.operations" "reads and writes completed, where a tool does not tell them apart";
         transfer_time: counter ns "system.disk.operation_time" "time all reads and writes took, where a tool does not tell them apart";
         number: state text "system.device.number" "major:minor";
+    }
+
+    /// Requests by device and operation, seen one by one (include/trace/events/block.h). Where there are thousands a second
+    /// only some are looked at, and each stands for the others; family `disk` counts them all.
+    request: Request by operation: OperationKey, from "BPF: block_rq_insert, block_rq_issue, block_rq_complete, block_split" {
+        requests: counter count "system.disk.operations" "requests completed";
+        bytes: counter bytes "system.disk.io" "bytes of them";
+        queue_time: histogram ns "system.disk.queue_time" "time from the making of a request until the device got it";
+        device_time: histogram ns "system.disk.device_time" "time from then until the device had done it";
+        size: histogram bytes "system.disk.request_size" "bytes of a request";
+        sequential: counter count "system.disk.sequential" "requests that begin where one of the last few ended";
+        read_ahead: counter count "system.disk.read_ahead_operations" "requests made by read-ahead";
+        forced: counter count "system.disk.fua" "writes that must reach the medium, not only the device's cache (FUA)";
+        splits: counter count "system.disk.splits" "times a request was cut because the device takes none as large, or for a stripe's end";
+    }
+
+    /// Who asks for requests; those that are looked at stand for the others.
+    requester: Requester by user: RequesterKey, from "BPF: block_rq_insert, block_rq_issue, block_rq_complete" {
+        command: state text "process.command" "the name of the process";
+        requests: counter count "process.disk.operations" "requests";
+        bytes: counter bytes "process.disk.request_io" "bytes of them";
+        queue_time: counter ns "process.disk.queue_time" "time they waited in the queue, summed";
+        device_time: counter ns "process.disk.device_time" "time the device took for them, summed";
+    }
+
+    /// What processes ask of the page cache (include/trace/events/filemap.h, readahead.h, writeback.h).
+    page_cache: PageCache by task: TaskKey, from "BPF: mm_filemap_get_pages, page_cache_sync_ra, page_cache_async_ra, ..." {
+        command: state text "process.command" "the name of the process";
+        lookups: counter count "process.page_cache.lookups" "times a read call took pages from the cache, read for it or not";
+        misses: counter count "process.page_cache.misses" "times a read call or page fault found nothing, and had it read";
+        read_ahead_hits: counter count "process.page_cache.read_ahead_hits" "times it came to a page that had been read ahead, and more was read ahead";
+        faults: counter count "process.page_cache.faults" "page faults on mapped files that the cache could not answer at once";
+        faults_cached: counter count "process.page_cache.faults_cached" "page faults on mapped files for which pages were in the cache";
+        written_back: counter bytes "process.page_cache.written_back" "bytes that the kernel wrote back of files to which this process wrote last";
     }
 
     /// A device's queue and geometry (Documentation/ABI/stable/sysfs-block).

@@ -107,11 +107,17 @@ family_group! {
         bytes_received: counter bytes "network.tcp.bytes_received" "bytes received in order";
         segments_out: counter count "network.tcp.segments_out" "segments sent";
         segments_in: counter count "network.tcp.segments_in" "segments received";
+        data_segments_out: counter count "network.tcp.data_segments_out" "segments with data sent, those sent again included";
         retransmits: counter count "network.tcp.retransmits" "segments sent again (tcpi_total_retrans)";
         bytes_retransmitted: counter bytes "network.tcp.bytes_retransmitted" "bytes sent again";
+        spurious: counter count "network.tcp.spurious_retransmits" "segments the peer reported to have twice (tcpi_dsack_dups): sent again needlessly";
+        reordered: counter count "network.tcp.reordered" "times segments were found to have overtaken one another (tcpi_reord_seen)";
+        timeouts: counter count "network.tcp.timeouts" "retransmission timers that expired (tcpi_total_rto, since 6.7)";
+        recovering: gauge count "network.tcp.recovering" "1 where it is sending again what was lost (states Recovery and Loss)";
         busy_time: counter ns "network.tcp.busy_time" "time with unconfirmed or unsent data (tcpi_busy_time)";
         rwnd_limited: counter ns "network.tcp.rwnd_limited" "time held back by the peer's receive window";
         sndbuf_limited: counter ns "network.tcp.sndbuf_limited" "time held back by the own send buffer";
+        retransmission_timeout: gauge ns "network.tcp.rto" "time without a confirmation after which data is sent again";
         rtt: gauge ns "network.tcp.rtt" "smoothed round-trip time";
         rtt_var: gauge ns "network.tcp.rtt_variance" "its mean deviation";
         min_rtt: gauge ns "network.tcp.min_rtt" "smallest round-trip time seen";
@@ -133,6 +139,19 @@ family_group! {
         receive_buffer: gauge bytes "network.tcp.receive_buffer" "receive buffer (sk_rcvbuf)";
         send_buffer: gauge bytes "network.tcp.send_buffer" "send buffer (sk_sndbuf)";
         congestion_control: state text "network.tcp.congestion_control" "algorithm";
+    }
+
+    /// TCP connections that began and ended while they were watched, by the peer's address.
+    ended_connections: EndedConnections by peer: NetKey, from "BPF: tcp_destroy_sock, inet_sock_set_state" {
+        pid: gauge count "process.pid" "a process that held the last of them";
+        command: state text "process.executable.name" "its name";
+        connections: counter count "network.tcp.ended" "connections that ended";
+        data_segments_out: counter count "network.tcp.data_segments_out" "segments with data they sent, those sent again included";
+        retransmits: counter count "network.tcp.retransmits" "segments they sent again, those that opened them included";
+        spurious: counter count "network.tcp.spurious_retransmits" "segments the peer reported to have twice";
+        timeouts: counter count "network.tcp.timeouts" "retransmission timers that expired (since Linux 6.7)";
+        waited: counter ns "network.tcp.waited" "time they waited for those timers";
+        lived: counter ns "network.tcp.lived" "time they stood, all together";
     }
 
     /// Listening TCP sockets.
@@ -163,6 +182,22 @@ family_group! {
         backlog: gauge bytes "network.qdisc.backlog" "bytes waiting";
         queue_length: gauge count "network.qdisc.length" "packets waiting";
         rate: gauge bps "network.qdisc.rate" "rate set, for shapers";
+    }
+
+    /// Packets that the kernel threw away, by function, reason, interface and protocol.
+    packet_drop: PacketDrop by drop: NetKey, from "BPF: kfree_skb" {
+        place: state text "system.network.drop.place" "the function that threw them away";
+        reason: state text "system.network.drop.reason" "why, as the kernel names it (enum skb_drop_reason)";
+        interface: state text "network.interface.name" "the interface they came by or were to leave by; absent where they had none";
+        protocol: state text "network.transport" "tcp, udp, icmp or the protocol's number";
+        packets: counter count "system.network.drop.packets" "packets, segments that travel together counted as one";
+        bytes: counter bytes "system.network.drop.bytes" "bytes";
+    }
+
+    /// Sizes of the packets that the kernel handled at an interface; what the card cuts or joins is one packet.
+    packet_size: PacketSize by interface: NetKey, from "BPF: net_dev_start_xmit, netif_receive_skb" {
+        sent: histogram bytes "system.network.packet.size" "packets sent, by size";
+        received: histogram bytes "system.network.packet.size" "packets received, by size";
     }
 
     /// Connection tracking.

@@ -57,6 +57,11 @@ family_group! {
         irq_full: counter ns "system.psi.irq.full" "time tasks were held up by interrupt work";
     }
 
+    /// Waiting for a processor, by processor, while somebody asked for it.
+    run_queue: RunQueue by cpu: u32, from "BPF: sched_waking, sched_switch" {
+        latency: histogram ns "system.cpu.run_queue.latency" "time from becoming runnable to running, each time";
+    }
+
     /// Interrupts by line and processor; rows that stand at zero are left out.
     irq: Irq by line: PerCpu, from "/proc/interrupts" {
         count: counter count "system.interrupts" "interrupts serviced";
@@ -66,6 +71,18 @@ family_group! {
     /// Softirqs by vector and processor.
     softirq: Softirq by vector: PerCpu, from "/proc/softirqs" {
         count: counter count "system.softirqs" "softirqs serviced";
+    }
+
+    /// Time in softirqs by vector and processor.
+    softirq_time: SoftirqTime by vector: PerCpu, from "BPF: softirq_entry, softirq_exit" {
+        count: counter count "system.softirqs" "softirqs timed";
+        time: counter ns "system.softirq.time" "time in them, interrupts that came meanwhile not included";
+    }
+
+    /// Time in interrupt handlers by line and processor.
+    irq_time: IrqTime by line: PerCpu, from "BPF: irq_handler_entry, irq_handler_exit" {
+        count: counter count "system.interrupts" "interrupts timed";
+        time: counter ns "system.interrupt.time" "time in their handlers";
     }
 
     /// Packet backlog work by processor.

@@ -1,7 +1,7 @@
 //! Processes and threads.
 
 use super::*;
-use crate::key::TaskKey;
+use crate::key::{Offspring, TaskKey};
 
 family_group! {
     /// Who does the work.
@@ -51,6 +51,16 @@ family_group! {
         kernel_thread: gauge count "process.kernel_thread" "1 for a thread of the kernel itself";
     }
 
+    /// Processes that began and ended between two samples, by parent and name: what they used since the sample before.
+    brief: Brief by offspring: Offspring, from "BPF sched_process_exit" {
+        ended: gauge count "process.brief.count" "how many ended since the sample before";
+        user: gauge ns "process.brief.cpu.time" "time they used in user mode";
+        system: gauge ns "process.brief.cpu.time" "time they used in kernel mode";
+        run_delay: gauge ns "process.brief.run_delay" "time they waited for a processor";
+        read_bytes: gauge bytes "process.brief.disk.io" "bytes they caused to be read from storage";
+        write_bytes: gauge bytes "process.brief.disk.io" "bytes they made dirty or wrote directly";
+    }
+
     /// Threads of processes that have more than one.
     thread: Thread by task: TaskKey, from "/proc/PID/task/TID" {
         command: state text "thread.name" "the thread's name";
@@ -70,5 +80,41 @@ family_group! {
         lock_wait: gauge count "thread.lock_wait" "1 while it sleeps for a lock that another thread holds (futex(2)), else 0";
         processor: gauge count "thread.processor" "the processor it ran on last";
         nice: gauge count "thread.nice" "nice value";
+    }
+
+    /// What threads waited for, summed up by process, while somebody asked for it.
+    sleep: Sleep by task: TaskKey, from "BPF: sched_switch, sched_waking, sched_migrate_task" {
+        run_queue: counter ns "process.wait.run_queue" "time on a run queue, waiting for a processor";
+        run_queue_waits: counter count "process.wait.run_queue.count" "times one of its threads waited so";
+        lock: counter ns "process.wait.lock" "time asleep for locks that other threads held (futex(2))";
+        lock_waits: counter count "process.wait.lock.count" "times one of its threads slept so";
+        futex: counter ns "process.wait.futex" "time asleep in futex(2) for anything else: work, a turn, another's end";
+        memory: counter ns "process.wait.memory" "time asleep in page faults, in reclaim and for dirty pages to become fewer";
+        block_io: counter ns "process.wait.block_io" "time asleep for block I/O";
+        network: counter ns "process.wait.network" "time asleep for the other end of a socket";
+        pipe: counter ns "process.wait.pipe" "time asleep for the other end of a pipe";
+        poll: counter ns "process.wait.poll" "time asleep for one of several files to become ready";
+        timer: counter ns "process.wait.timer" "time asleep for a time to pass";
+        kernel_lock: counter ns "process.wait.kernel_lock" "time asleep for a lock within the kernel";
+        other: counter ns "process.wait.other" "time asleep for anything else";
+        moved_waking: counter count "process.migrations.waking" "moves to another processor as a thread woke";
+        moved_running: counter count "process.migrations.running" "moves of a thread that ran: its affinity changed, or the kernel evened the load out";
+        moved_queued: counter count "process.migrations.queued" "moves of a thread that waited on a run queue";
+    }
+
+    /// Threads that held locks in user space which others of their process slept for, while somebody asked for it.
+    lock_holder: LockHolder by task: TaskKey, from "BPF: sched_waking" {
+        kept_waiting: counter ns "thread.lock.kept_waiting" "time others slept until it gave the lock up and woke them";
+        handed_on: counter count "thread.lock.handed_on" "times it did";
+    }
+
+    /// Waiting for locks within the kernel, by process, while somebody asked for it.
+    kernel_lock: KernelLock by task: TaskKey, from "BPF: contention_begin, contention_end" {
+        spinning: counter ns "process.kernel_lock.spinning" "time spent spinning for a spinlock";
+        mutexes: counter ns "process.kernel_lock.mutex" "time waiting for a mutex";
+        readers: counter ns "process.kernel_lock.read" "time waiting to read under a reader-writer lock";
+        writers: counter ns "process.kernel_lock.write" "time waiting to write under a reader-writer lock";
+        others: counter ns "process.kernel_lock.other" "time waiting for other kinds of lock";
+        waits: counter count "process.kernel_lock.count" "times one of its threads waited so";
     }
 }

@@ -29,7 +29,7 @@ impl Source for Arrays {
 
 /// `None` where the device is no array.
 fn array(root: &Root, name: &str) -> Option<Array> {
-    let file = |file: &str| root.word(&format!("sys/block/{name}/md/{file}")).filter(|w| !w.is_empty());
+    let file = |file: &str| root.kept_word(&format!("sys/block/{name}/md/{file}")).filter(|w| !w.is_empty());
     let state = file("array_state")?;
     let number = |text: Option<String>| text.as_deref().and_then(first_number);
     let gauge = |value: Option<u64>| value.map_or(Gauge::ABSENT, Gauge::from);

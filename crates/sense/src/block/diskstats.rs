@@ -25,7 +25,7 @@ impl Source for DiskStats {
     }
 
     fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), Miss> {
-        let text = root.text(PATH)?;
+        let text = root.kept_text(PATH)?;
         let mut miss = Ok(());
         for line in text.lines().filter(|l| !l.trim().is_empty()) {
             match parse(line) {
@@ -41,7 +41,7 @@ impl Source for DiskStats {
 /// Whether a device has no capacity: a loop device or RAM disk that waits to be set up. One that is set up keeps its
 /// row of zeros, so that its first work is measured.
 fn is_empty(root: &Root, device: &str) -> bool {
-    root.number(&format!("sys/class/block/{}/size", device.replace('/', "!"))) == Some(0)
+    root.kept_number(&format!("sys/class/block/{}/size", device.replace('/', "!"))) == Some(0)
 }
 
 /// One line.

@@ -44,7 +44,7 @@ impl Source for Layers {
 
     fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), Miss> {
         // The kernel announces each device that comes, goes, is set up or changes with an event, and counts them.
-        let events = root.number("sys/kernel/uevent_seqnum");
+        let events = root.kept_number("sys/kernel/uevent_seqnum");
         let known = match self.known.take() {
             Some(known) if events.is_some() && known.events == events && known.read_at.elapsed() < BELIEVED => known,
             _ => Known { rows: layers(root)?, events, read_at: Instant::now() },

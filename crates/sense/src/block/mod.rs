@@ -1,14 +1,17 @@
 //! Block devices, their queues and stacking, mounts, arrays.
 
 mod arrays;
+mod cache;
 pub(crate) mod device;
 mod diskstats;
 #[cfg(test)]
 pub(crate) mod fixture;
 mod layers;
+pub(crate) mod mount_watch;
 pub(crate) mod mountinfo;
 mod mounts;
 mod queue;
+mod requests;
 mod space;
 
 use crate::source::Source;
@@ -17,6 +20,8 @@ use crate::source::Source;
 pub(crate) fn sources() -> Vec<Box<dyn Source>> {
     vec![
         Box::new(diskstats::DiskStats),
+        Box::new(requests::Requests::default()),
+        Box::new(cache::Cache::default()),
         Box::new(queue::Queues),
         Box::new(layers::Layers::default()),
         Box::new(mounts::Mounts::default()),

@@ -5,7 +5,8 @@ use crate::text::{octal, unescape};
 use crate::{Miss, Root};
 use whyslow_model::value::Name;
 
-const PATH: &str = "proc/self/mountinfo";
+/// Where they stand.
+pub(super) const PATH: &str = "proc/self/mountinfo";
 
 /// One mount, as this process sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,6 +1,7 @@
 //! /proc/self/mountinfo and statvfs(3): mounted file systems, their space and inodes.
 
-use super::mountinfo::{self, MountLine};
+use super::mount_watch::MountWatch;
+use super::mountinfo::MountLine;
 use super::space::{Space, Spaces};
 use crate::{Miss, Root, Source};
 use std::collections::BTreeMap;
@@ -37,6 +38,9 @@ const PSEUDO: &[&str] = &[
 /// The source of family `mount`.
 #[derive(Default)]
 pub(super) struct Mounts {
+    watch: MountWatch,
+    /// The mounts as they stand: all of their rows but the space.
+    mounted: Vec<(Mount, MountLine)>,
     spaces: Spaces,
 }
 
@@ -50,13 +54,12 @@ impl Source for Mounts {
     }
 
     fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), Miss> {
-        let lines = mountinfo::read(root)?;
-        // Where several are mounted on one point, the last one covers the others.
-        let by_point: BTreeMap<&str, &MountLine> =
-            lines.iter().filter(|m| !PSEUDO.contains(&m.kind.as_str())).map(|m| (m.point.as_str(), m)).collect();
-        self.spaces.forget_all_but(|point| by_point.contains_key(point));
-        for line in by_point.into_values() {
-            let mut row = row(root, line);
+        if let Some(lines) = self.watch.changed(root)? {
+            self.mounted = visible(lines).map(|line| (row(root, &line), line)).collect();
+            self.spaces.forget_all_but(|point| self.mounted.iter().any(|(_, line)| line.point == point));
+        }
+        for (row, line) in &self.mounted {
+            let mut row = row.clone();
             // The space of a captured machine's mounts is not in its files.
             if let Some(space) = root.is_live().then(|| self.spaces.of(line)).flatten() {
                 fill(&mut row, &space);
@@ -65,6 +68,12 @@ impl Source for Mounts {
         }
         Ok(())
     }
+}
+
+/// The mounts that hold files. Where several are mounted on one point, the last one covers the others.
+fn visible(lines: Vec<MountLine>) -> impl Iterator<Item = MountLine> {
+    let files = lines.into_iter().filter(|m| !PSEUDO.contains(&m.kind.as_str()));
+    files.map(|m| (m.point.clone(), m)).collect::<BTreeMap<_, _>>().into_values()
 }
 
 fn row(root: &Root, line: &MountLine) -> Mount {

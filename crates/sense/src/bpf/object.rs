@@ -5,7 +5,7 @@ use crate::root::Root;
 use crate::source::Miss;
 use aya::maps::Map;
 use aya::programs::{Iter, Program, ProgramError};
-use aya::{Btf, Ebpf, EbpfLoader};
+use aya::{Btf, BtfError, Ebpf, EbpfError, EbpfLoader};
 use std::error::Error;
 use std::fs::File;
 use std::io;
@@ -19,10 +19,10 @@ macro_rules! include_object {
 }
 pub(crate) use include_object;
 
-/// The kernel's type information, parsed: some 13 MB, and 60 ms to make. Whoever loads several objects keeps one of these
-/// until all are loaded; the last one dropped gives the memory back.
+/// The kernel's type information, parsed, and the loader that works with it: some 13 MB, and 60 ms to make. Whoever loads
+/// several objects keeps one of these until all are loaded; the last one dropped gives the memory back.
 #[derive(Clone)]
-pub(crate) struct Types(Arc<Btf>);
+pub(crate) struct Types(Arc<Mutex<Kit>>);
 
 impl Types {
     /// Reads it, unless somebody holds it already.
@@ -30,16 +30,47 @@ impl Types {
     /// # Errors
     /// This kernel or this process may not use BPF; the type information makes no sense.
     pub(crate) fn of(root: &Root) -> Result<Self, Miss> {
-        static HELD: Mutex<Weak<Btf>> = Mutex::new(Weak::new());
+        static HELD: Mutex<Weak<Mutex<Kit>>> = Mutex::new(Weak::new());
         gate::check(root)?;
         let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(types) = held.upgrade() {
-            return Ok(Self(types));
+        if let Some(kit) = held.upgrade() {
+            return Ok(Self(kit));
         }
-        let types = Btf::from_sys_fs().map_err(|e| Miss::Failed(format!("/{}: {}", gate::TYPES, causes(&e))))?;
-        let types = Arc::new(types);
-        *held = Arc::downgrade(&types);
-        Ok(Self(types))
+        let kit = Kit::new().map_err(|e| Miss::Failed(format!("/{}: {}", gate::TYPES, causes(&e))))?;
+        let kit = Arc::new(Mutex::new(kit));
+        *held = Arc::downgrade(&kit);
+        Ok(Self(kit))
+    }
+}
+
+/// One loader for all objects: aya's parses the type information anew for each loader made.
+struct Kit {
+    /// Borrows `types`, whatever its lifetime says. It stands before them, and so is dropped first.
+    loader: EbpfLoader<'static>,
+    types: Box<Btf>,
+}
+
+impl Kit {
+    fn new() -> Result<Self, BtfError> {
+        let mut loader = EbpfLoader::new();
+        // What it has parsed for itself goes before ours is parsed: one in memory is enough.
+        loader.btf(None);
+        let types = Box::new(Btf::from_sys_fs()?);
+        // SAFETY: the types are on the heap, where they stay when the Kit moves, and are only ever borrowed as shared; the
+        // loader, which holds this reference, never leaves the Kit and is dropped before them.
+        let borrowed: &'static Btf = unsafe { &*std::ptr::from_ref(&*types) };
+        loader.btf(Some(borrowed));
+        Ok(Self { loader, types })
+    }
+
+    /// Without the kernel's types the fields would not be relocated and the programs read nonsense, in silence: this loader
+    /// always has them.
+    fn load(&mut self, bytes: &[u8]) -> Result<Ebpf, EbpfError> {
+        let mut ebpf = self.loader.load(bytes)?;
+        for (name, program) in ebpf.programs_mut() {
+            attach(name, program, &self.types)?;
+        }
+        Ok(ebpf)
     }
 }
 
@@ -59,13 +90,9 @@ impl Object {
     /// BPF cannot be used here; this kernel lacks a tracepoint or a field; its verifier refuses a program.
     pub(crate) fn load(name: &'static str, bytes: &[u8], root: &Root) -> Result<Self, Miss> {
         let types = Types::of(root)?;
-        // Without the kernel's types the fields would not be relocated and the programs read nonsense, in silence.
-        let ebpf = EbpfLoader::new().btf(Some(&types.0)).load(bytes).map_err(|e| refused(name, &e))?;
-        let mut object = Self { name, ebpf };
-        for (program_name, program) in object.ebpf.programs_mut() {
-            attach(program_name, program, &types.0).map_err(|e| refused(name, &e))?;
-        }
-        Ok(object)
+        let mut kit = types.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let ebpf = kit.load(bytes).map_err(|e| refused(name, &e))?;
+        Ok(Self { name, ebpf })
     }
 
     /// Runs an iterator (`SEC("iter/NAME") int NAME(...)`): the file holds what it writes.
@@ -85,7 +112,6 @@ impl Object {
     ///
     /// # Errors
     /// There is none of that name.
-    #[allow(dead_code)]
     pub(crate) fn map(&self, map: &str) -> Result<&Map, Miss> {
         self.ebpf.map(map).ok_or_else(|| missing(self.name, map))
     }
@@ -94,7 +120,6 @@ impl Object {
     ///
     /// # Errors
     /// There is none of that name.
-    #[allow(dead_code)]
     pub(crate) fn take_map(&mut self, map: &str) -> Result<Map, Miss> {
         self.ebpf.take_map(map).ok_or_else(|| missing(self.name, map))
     }

@@ -8,7 +8,9 @@ use whyslow_model::value::Gauge;
 /// A group's folder, and how reading it went so far.
 pub(super) struct Folder<'r> {
     root: &'r Root,
-    path: String,
+    path: &'r str,
+    /// Whether its files are read again soon, so that they better stay open.
+    keep: bool,
     /// Whether any file could be read.
     pub(super) found: bool,
     /// The first refusal.
@@ -16,14 +18,21 @@ pub(super) struct Folder<'r> {
 }
 
 impl<'r> Folder<'r> {
-    /// The folder at this path, relative to the root.
-    pub(super) fn new(root: &'r Root, path: String) -> Self {
-        Self { root, path, found: false, denied: None }
+    /// The folder at this path, relative to the root, of which files are read once in a while.
+    pub(super) fn new(root: &'r Root, path: &'r str) -> Self {
+        Self { root, path, keep: false, found: false, denied: None }
+    }
+
+    /// The same; its files are read at every sample.
+    pub(super) fn kept(root: &'r Root, path: &'r str) -> Self {
+        Self { keep: true, ..Self::new(root, path) }
     }
 
     /// The text of a file. A file that this kernel lacks, and a group that ends while it is read, are no errors.
     pub(super) fn text(&mut self, file: &str) -> Option<String> {
-        match self.root.text(&format!("{}/{file}", self.path)) {
+        let path = format!("{}/{file}", self.path);
+        let text = if self.keep { self.root.kept_text(&path) } else { self.root.text(&path) };
+        match text {
             Ok(text) => {
                 self.found = true;
                 Some(text)

@@ -3,16 +3,31 @@
 //! Every hierarchy is walked and each folder adds what it has to the row of its path: on a machine with v1, five
 //! hierarchies make one row. Where v1 and v2 both have a figure, v1's stands: on a mixed machine the controllers are
 //! v1's. A figure includes the groups below, the root group's (`/`) all the machine, so rows must not be summed.
+//!
+//! A machine can have thousands of groups, most of them idle, and a group has thirty files. So limits are read once in a
+//! while, and a group in which nothing ran and nobody waited since the last sample keeps the row it had.
 
-use super::books::Books;
+use super::book::{Book, Devices};
 use super::folder::Folder;
-use super::hierarchy::{self, Hierarchy, Version};
+use super::forest::Forest;
+use super::hierarchy::{Hierarchy, Version};
 use super::{v1, v2};
 use crate::{Miss, Root, Source};
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 use whyslow_model::snapshot::Snapshot;
 
+/// How long limits are taken to stand.
+const LIMITS_STAND: Duration = Duration::from_secs(30);
+/// How long the row of an idle group is taken to stand: its memory can be reclaimed, and pages written, by others.
+const IDLE_STANDS: Duration = Duration::from_secs(10);
+
 /// The source of families `group` and `group_io`.
-pub(super) struct Groups;
+#[derive(Default)]
+pub(super) struct Groups {
+    forest: Forest,
+    groups: BTreeMap<String, Known>,
+}
 
 impl Source for Groups {
     fn name(&self) -> &'static str {
@@ -24,31 +39,144 @@ impl Source for Groups {
     }
 
     fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), Miss> {
-        let hierarchies = hierarchy::find(root)?;
-        if hierarchies.is_empty() {
-            return Err(Miss::Absent("no cgroup hierarchy with a controller is mounted".into()));
+        if self.forest.refresh(root)? {
+            self.gather();
         }
-        let mut books = Books::new(root);
+        let mut devices = Devices::new(root);
         let mut denied = None;
-        for h in &hierarchies {
-            for below in h.walk(root) {
-                let mut folder = Folder::new(root, h.folder(&below));
-                read_group(h, &h.group(&below), &mut folder, &mut books);
-                denied = denied.or(folder.denied);
-            }
+        let mut gone = false;
+        for known in self.groups.values_mut() {
+            known.refresh(root, &mut devices, &mut denied);
+            known.book.copy_to(out);
+            gone |= !known.book.tells();
         }
-        books.close(out);
+        if gone {
+            self.forest.distrust();
+        }
         denied.map_or(Ok(()), Err)
     }
 }
 
-/// Adds what one folder of a hierarchy tells of its group.
-fn read_group(hierarchy: &Hierarchy, path: &str, folder: &mut Folder<'_>, books: &mut Books<'_>) {
-    match &hierarchy.version {
-        Version::V1 { controllers } => v1::read(path, controllers, folder, books),
-        Version::V2 => v2::read(path, folder, books),
+impl Groups {
+    /// Brings the folders of each path together; what is known of groups that stay is kept.
+    fn gather(&mut self) {
+        let mut before = std::mem::take(&mut self.groups);
+        for tree in &self.forest.trees {
+            for below in &tree.groups {
+                let place = Place::new(&tree.hierarchy, below);
+                self.groups.entry(tree.hierarchy.group(below)).or_default().places.push(place);
+            }
+        }
+        for (path, known) in &mut self.groups {
+            match before.remove(path) {
+                Some(old) if old.places.iter().map(|p| &p.path).eq(known.places.iter().map(|p| &p.path)) => {
+                    *known = old
+                }
+                _ => known.path.clone_from(path),
+            }
+        }
     }
+}
+
+/// The folder of a group in one hierarchy.
+struct Place {
+    path: String,
+    version: Version,
+    /// The controllers that are on, where the version is 2.
+    on: v2::Controllers,
+}
+
+impl Place {
+    fn new(hierarchy: &Hierarchy, below: &str) -> Self {
+        Self { path: hierarchy.folder(below), version: hierarchy.version.clone(), on: v2::Controllers::default() }
+    }
+}
+
+/// A group, and what was read of it.
+#[derive(Default)]
+struct Known {
+    path: String,
+    places: Vec<Place>,
+    limits: Book,
+    limits_read: Option<Instant>,
+    book: Book,
+    book_read: Option<Instant>,
+    /// Processor time and stall time as they stood; empty where no hierarchy tells them.
+    signs: Vec<u64>,
+}
+
+impl Known {
+    /// Reads what may have changed.
+    fn refresh(&mut self, root: &Root, devices: &mut Devices<'_>, denied: &mut Option<Miss>) {
+        let signs = self.signs_of_life(root);
+        let idle = !signs.is_empty() && signs == self.signs;
+        self.signs = signs;
+        if idle && self.book_read.is_some_and(|at| at.elapsed() < IDLE_STANDS) {
+            return;
+        }
+        let mut limits_are_new = false;
+        if self.limits_read.is_none_or(|at| at.elapsed() >= LIMITS_STAND) {
+            self.read_limits(root, devices, denied);
+            limits_are_new = true;
+        }
+        if !self.read_use(root, devices, denied, !idle && self.book_read.is_some()) && !limits_are_new {
+            // The group is gone, and its limits with it.
+            self.read_limits(root, devices, denied);
+            self.book = self.limits.clone();
+        }
+        self.book_read = Some(Instant::now());
+    }
+
+    /// What grows whenever a task of the group, or of one below, runs or is held up.
+    fn signs_of_life(&self, root: &Root) -> Vec<u64> {
+        let mut signs = Vec::new();
+        for place in &self.places {
+            let mut folder = Folder::kept(root, &place.path);
+            match &place.version {
+                Version::V1 { controllers } => signs.extend(v1::sign_of_life(controllers, &mut folder)),
+                Version::V2 => v2::signs_of_life(&mut folder, &mut signs),
+            }
+        }
+        signs
+    }
+
+    fn read_limits(&mut self, root: &Root, devices: &mut Devices<'_>, denied: &mut Option<Miss>) {
+        self.limits = Book::new(&self.path);
+        for place in &mut self.places {
+            let mut folder = Folder::new(root, &place.path);
+            match &place.version {
+                Version::V1 { controllers } => v1::limits(controllers, &mut folder, &mut self.limits, devices),
+                Version::V2 => place.on = v2::limits(&mut folder, &mut self.limits, devices),
+            }
+            close(folder, &place.version, &mut self.limits, denied);
+        }
+        self.limits_read = Some(Instant::now());
+    }
+
+    /// Whether there was anything to read. The files of a group that is at work are kept open.
+    fn read_use(&mut self, root: &Root, devices: &mut Devices<'_>, denied: &mut Option<Miss>, at_work: bool) -> bool {
+        self.book = self.limits.clone();
+        let mut any = false;
+        for place in &self.places {
+            let folder = if at_work { Folder::kept } else { Folder::new };
+            let mut folder = folder(root, &place.path);
+            match &place.version {
+                Version::V1 { controllers } => v1::usage(controllers, &mut folder, &mut self.book, devices),
+                Version::V2 => v2::usage(&place.on, &mut folder, &mut self.book, devices),
+            }
+            any |= close(folder, &place.version, &mut self.book, denied);
+        }
+        any
+    }
+}
+
+/// Notes how reading a folder went; whether anything was found in it.
+fn close(folder: Folder<'_>, version: &Version, book: &mut Book, denied: &mut Option<Miss>) -> bool {
     if folder.found {
-        books.note_version(path, hierarchy.version.name());
+        book.note_version(version.name());
     }
+    if denied.is_none() {
+        *denied = folder.denied;
+    }
+    folder.found
 }

@@ -1,7 +1,7 @@
 //! Where the hierarchies of control groups are mounted, and the groups in them (cgroups(7)).
 
-use crate::block::mountinfo::{self, MountLine};
-use crate::{Miss, Root};
+use crate::Root;
+use crate::block::mountinfo::MountLine;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
@@ -42,14 +42,7 @@ impl Version {
 }
 
 /// The hierarchies with something to read, version 2 first.
-///
-/// # Errors
-/// Where the mounts cannot be read.
-pub(super) fn find(root: &Root) -> Result<Vec<Hierarchy>, Miss> {
-    Ok(of_mounts(mountinfo::read(root)?))
-}
-
-fn of_mounts(mut mounts: Vec<MountLine>) -> Vec<Hierarchy> {
+pub(super) fn of_mounts(mut mounts: Vec<MountLine>) -> Vec<Hierarchy> {
     mounts.retain(|m| version(m).is_some());
     // A hierarchy can be mounted more than once, in whole or in part; the mount that shows most of it is read.
     mounts.sort_by_key(|m| m.root.len());
@@ -92,6 +85,23 @@ impl Hierarchy {
         groups
     }
 
+    /// How many groups there are, which changes as they come and go; `None` where the kernel does not tell.
+    pub(super) fn count(&self, root: &Root) -> Option<u64> {
+        match &self.version {
+            Version::V1 { controllers } => {
+                // `subsys_name hierarchy num_cgroups enabled` (cgroups(7)).
+                let text = root.kept_text("proc/cgroups").ok()?;
+                let mut lines = text.lines().map(|line| line.split_ascii_whitespace());
+                let mut words = lines.find(|words| words.clone().next() == controllers.first().copied())?;
+                words.nth(2)?.parse().ok()
+            }
+            Version::V2 => {
+                let text = root.kept_text(&format!("{}/cgroup.stat", self.point)).ok()?;
+                super::parse::keyed(&text).find(|(name, _)| *name == "nr_descendants").map(|(_, count)| count)
+            }
+        }
+    }
+
     /// The folder of a group, relative to the root.
     pub(super) fn folder(&self, below: &str) -> String {
         format!("{}{below}", self.point)
@@ -123,6 +133,7 @@ fn children(root: &Root, folder: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::block::mountinfo;
 
     fn found(mountinfo: &str) -> Vec<Hierarchy> {
         of_mounts(mountinfo::parse(mountinfo))

@@ -54,7 +54,7 @@ impl Drop for Made {
 
 fn sample() -> Snapshot {
     let mut s = Snapshot::default();
-    Groups.read(&Root::live(), &mut s).unwrap();
+    Groups::default().read(&Root::live(), &mut s).unwrap();
     s.sort();
     s
 }
@@ -108,4 +108,49 @@ fn a_group_that_writes_shows_on_which_device_and_its_limit() {
     let row = rows.into_iter().next().unwrap();
     assert_eq!(row.link.lower, below.device(&root));
     assert_eq!((row.write_bytes.get(), row.write_bytes_limit.get()), (Some(1 << 20), Some(8_388_608.0)));
+}
+
+#[test]
+fn groups_that_come_and_go_between_samples_are_noticed() {
+    let name = |n: u32| name(&format!("come-{n}"));
+    let Some(first) = Made::new("pids", &name(1)) else { return };
+    let mut source = Groups::default();
+    let mut paths = || {
+        let mut s = Snapshot::default();
+        source.read(&Root::live(), &mut s).unwrap();
+        s.cgroup.group.iter().map(|g| g.path.to_string()).collect::<Vec<_>>()
+    };
+    let path = |n| format!("/{}", name(n));
+    assert!(paths().contains(&path(1)));
+    let second = Made::new("pids", &name(2)).unwrap();
+    assert!(paths().contains(&path(2)), "the kernel's count has grown");
+    // As one goes and another comes, the count stands.
+    drop(first);
+    let _third = Made::new("pids", &name(3)).unwrap();
+    let seen = paths();
+    assert!(!seen.contains(&path(1)) && seen.contains(&path(2)));
+    assert!(paths().contains(&path(3)));
+    drop(second);
+    assert!(!paths().contains(&path(2)));
+}
+
+#[test]
+fn a_group_that_was_idle_is_read_as_soon_as_it_works() {
+    let name = name("wakes");
+    let Some(mut made) = Made::new("cpuacct", &name) else { return };
+    let mut source = Groups::default();
+    let mut used = || {
+        let mut s = Snapshot::default();
+        source.read(&Root::live(), &mut s).unwrap();
+        s.sort();
+        s.row::<Group>(&format!("/{name}").as_str().into()).unwrap().cpu_usage.get()
+    };
+    assert_eq!((used(), used()), (Some(0), Some(0)));
+    made.run("while :; do :; done");
+    // It may take a while to get a processor, but what it used is seen in the next sample.
+    let worked = (0..100).any(|_| {
+        sleep(Duration::from_millis(50));
+        used() > Some(0)
+    });
+    assert!(worked);
 }

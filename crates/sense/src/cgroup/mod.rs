@@ -1,9 +1,11 @@
 //! Control groups, version 1, 2 and mixed.
 
-mod books;
+mod book;
 mod folder;
+mod forest;
 mod groups;
 mod hierarchy;
+mod ids;
 #[cfg(test)]
 mod live_tests;
 mod parse;
@@ -12,9 +14,11 @@ mod tree_tests;
 mod v1;
 mod v2;
 
+pub(crate) use ids::block_groups;
+
 use crate::source::Source;
 
 /// The sources of this wing.
 pub(crate) fn sources() -> Vec<Box<dyn Source>> {
-    vec![Box::new(groups::Groups)]
+    vec![Box::<groups::Groups>::default()]
 }

@@ -12,7 +12,7 @@ const V2: &str = "31 23 0:28 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n";
 
 fn read(tree: &Tree) -> Snapshot {
     let mut s = Snapshot::default();
-    Groups.read(&tree.root(), &mut s).unwrap();
+    Groups::default().read(&tree.root(), &mut s).unwrap();
     s.sort();
     s
 }
@@ -158,6 +158,6 @@ fn a_group_of_both_versions_is_one_row() {
 #[test]
 fn without_hierarchies_it_is_absent() {
     let tree = Tree::of(&[(MOUNTINFO, "1 0 8:1 / / rw - ext4 /dev/sda1 rw\n")]);
-    let missed = Groups.read(&tree.root(), &mut Snapshot::default());
+    let missed = Groups::default().read(&tree.root(), &mut Snapshot::default());
     assert!(matches!(missed, Err(Miss::Absent(_))));
 }

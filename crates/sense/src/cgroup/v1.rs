@@ -1,6 +1,6 @@
 //! The files of a group in the hierarchies of version 1 (Documentation/admin-guide/cgroup-v1/, scheduler/sched-bwc.rst).
 
-use super::books::Books;
+use super::book::{Book, Devices};
 use super::folder::Folder;
 use super::parse::{self, Field, US};
 use whyslow_model::catalogue::{Family, Group};
@@ -61,25 +61,58 @@ const IO_LIMITS: &[(&str, &str)] = &[
     ("blkio.throttle.write_iops_device", "writes_limit"),
 ];
 
-/// Fills a group's rows with what the controllers of one hierarchy have.
-pub(super) fn read(path: &str, controllers: &[&str], folder: &mut Folder<'_>, books: &mut Books<'_>) {
+/// Processor time used in the group, where one of these controllers tells it.
+pub(super) fn sign_of_life(controllers: &[&str], folder: &mut Folder<'_>) -> Option<u64> {
+    if controllers.contains(&"cpuacct") { folder.number("cpuacct.usage") } else { None }
+}
+
+/// Fills a group's rows with the limits that the controllers of one hierarchy have.
+pub(super) fn limits(controllers: &[&str], folder: &mut Folder<'_>, book: &mut Book, devices: &mut Devices<'_>) {
+    let group = &mut book.group;
     for controller in controllers {
         match *controller {
-            "cpu" => cpu(books.group(path), folder),
-            "cpuacct" => cpuacct(books.group(path), folder),
-            "memory" => memory(books.group(path), folder),
-            "pids" => pids(books.group(path), folder),
-            "blkio" => blkio(path, folder, books),
+            "cpu" => cpu_limits(group, folder),
+            "memory" => memory_limits(group, folder),
+            "pids" => group.pids_max = folder.gauge("pids.max", 1),
+            _ => {}
+        }
+    }
+    if controllers.contains(&"blkio") {
+        for (file, metric) in IO_LIMITS {
+            let Some(text) = folder.text(file) else { continue };
+            for (number, limit) in parse::keyed(&text) {
+                book.io(devices.name(number)).set(metric, limit);
+            }
+        }
+    }
+}
+
+/// Fills a group's rows with what it uses, as far as the controllers of one hierarchy know it.
+pub(super) fn usage(controllers: &[&str], folder: &mut Folder<'_>, book: &mut Book, devices: &mut Devices<'_>) {
+    for controller in controllers {
+        match *controller {
+            "cpu" => folder.fill(&mut book.group, "cpu.stat", CPU_STAT),
+            "cpuacct" => cpuacct(&mut book.group, folder),
+            "memory" => memory(&mut book.group, folder),
+            "pids" => pids(&mut book.group, folder),
+            "blkio" => blkio(folder, book, devices),
             _ => {}
         }
     }
 }
 
-fn cpu(group: &mut Group, folder: &mut Folder<'_>) {
-    folder.fill(group, "cpu.stat", CPU_STAT);
+fn cpu_limits(group: &mut Group, folder: &mut Folder<'_>) {
     group.quota = folder.gauge("cpu.cfs_quota_us", US);
     group.period = folder.gauge("cpu.cfs_period_us", US);
     group.weight = folder.gauge("cpu.shares", 1);
+}
+
+fn memory_limits(group: &mut Group, folder: &mut Folder<'_>) {
+    let limit = folder.number("memory.limit_in_bytes").filter(|&n| n < UNLIMITED);
+    let with_swap = folder.number("memory.memsw.limit_in_bytes").filter(|&n| n < UNLIMITED);
+    group.memory_max = gauge(limit);
+    // Version 1 limits memory and swap together; what a group at its memory limit can swap is the difference.
+    group.swap_max = gauge(limit.zip(with_swap).and_then(|(memory, both)| both.checked_sub(memory)));
 }
 
 fn cpuacct(group: &mut Group, folder: &mut Folder<'_>) {
@@ -90,12 +123,7 @@ fn cpuacct(group: &mut Group, folder: &mut Folder<'_>) {
 }
 
 fn memory(group: &mut Group, folder: &mut Folder<'_>) {
-    let limit = folder.number("memory.limit_in_bytes").filter(|&n| n < UNLIMITED);
-    let with_swap = folder.number("memory.memsw.limit_in_bytes").filter(|&n| n < UNLIMITED);
     group.memory = folder.gauge("memory.usage_in_bytes", 1);
-    group.memory_max = gauge(limit);
-    // Version 1 limits memory and swap together; what a group at its memory limit can swap is the difference.
-    group.swap_max = gauge(limit.zip(with_swap).and_then(|(memory, both)| both.checked_sub(memory)));
     if let Some(failures) = folder.number("memory.failcnt") {
         group.limit_events = failures.into();
     }
@@ -105,21 +133,14 @@ fn memory(group: &mut Group, folder: &mut Folder<'_>) {
 
 fn pids(group: &mut Group, folder: &mut Folder<'_>) {
     group.pids = folder.gauge("pids.current", 1);
-    group.pids_max = folder.gauge("pids.max", 1);
     folder.fill(group, "pids.events", PIDS_EVENTS);
 }
 
-fn blkio(path: &str, folder: &mut Folder<'_>, books: &mut Books<'_>) {
+fn blkio(folder: &mut Folder<'_>, book: &mut Book, devices: &mut Devices<'_>) {
     for (file, older, fields) in IO_USE {
         let Some(text) = folder.text(file).or_else(|| folder.text(older)) else { continue };
         for (number, figure) in parse::by_device(&text) {
-            parse::fill(books.io(path, number), parse::keyed(figure), fields);
-        }
-    }
-    for (file, metric) in IO_LIMITS {
-        let Some(text) = folder.text(file) else { continue };
-        for (number, limit) in parse::keyed(&text) {
-            books.io(path, number).set(metric, limit);
+            parse::fill(book.io(devices.name(number)), parse::keyed(figure), fields);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The files of a group in the unified hierarchy (Documentation/admin-guide/cgroup-v2.rst).
 
-use super::books::Books;
+use super::book::{Book, Devices};
 use super::folder::Folder;
 use super::parse::{self, Field, US};
 use whyslow_model::catalogue::Group;
@@ -54,36 +54,64 @@ const IO_MAX: &[Field] = &[
     ("wiops", "writes_limit", 1),
 ];
 
-/// Fills a group's rows from its folder.
-pub(super) fn read(path: &str, folder: &mut Folder<'_>, books: &mut Books<'_>) {
-    let on = Controllers::of(folder);
-    group(books.group(path), &on, folder);
-    if on.has("io") {
-        io(path, folder, books);
+/// Adds processor time used in the group, and time its tasks were held up.
+pub(super) fn signs_of_life(folder: &mut Folder<'_>, signs: &mut Vec<u64>) {
+    if let Some(text) = folder.text("cpu.stat") {
+        signs.extend(parse::keyed(&text).next().map(|(_, usage)| usage));
+    }
+    for (file, _) in PRESSURE {
+        if let Some(text) = folder.text(file) {
+            signs.extend(parse::pressure(&text).map(|(_, total)| total));
+        }
     }
 }
 
-fn group(group: &mut Group, on: &Controllers, folder: &mut Folder<'_>) {
+/// Fills a group's rows with its limits; gives the controllers that are on.
+pub(super) fn limits(folder: &mut Folder<'_>, book: &mut Book, devices: &mut Devices<'_>) -> Controllers {
+    let on = Controllers::of(folder);
+    let group = &mut book.group;
+    if on.has("cpu") {
+        cpu_limits(group, folder);
+    }
+    if on.has("memory") {
+        group.memory_max = folder.gauge("memory.max", 1);
+        group.memory_high = folder.gauge("memory.high", 1);
+        group.swap_max = folder.gauge("memory.swap.max", 1);
+    }
+    if on.has("pids") {
+        group.pids_max = folder.gauge("pids.max", 1);
+    }
+    if on.has("io") {
+        io("io.max", IO_MAX, folder, book, devices);
+    }
+    on
+}
+
+/// Fills a group's rows with what it uses.
+pub(super) fn usage(on: &Controllers, folder: &mut Folder<'_>, book: &mut Book, devices: &mut Devices<'_>) {
+    let group = &mut book.group;
     folder.fill(group, "cpu.stat", CPU_STAT);
     for (file, fields) in PRESSURE {
         if let Some(text) = folder.text(file) {
             parse::fill(group, parse::pressure(&text), fields);
         }
     }
-    if on.has("cpu") {
-        cpu(group, folder);
-    }
     if on.has("memory") {
-        memory(group, folder);
+        group.memory = folder.gauge("memory.current", 1);
+        group.swap = folder.gauge("memory.swap.current", 1);
+        folder.fill(group, "memory.stat", MEMORY_STAT);
+        folder.fill(group, "memory.events", MEMORY_EVENTS);
     }
     if on.has("pids") {
         group.pids = folder.gauge("pids.current", 1);
-        group.pids_max = folder.gauge("pids.max", 1);
         folder.fill(group, "pids.events", PIDS_EVENTS);
+    }
+    if on.has("io") {
+        io("io.stat", IO_STAT, folder, book, devices);
     }
 }
 
-fn cpu(group: &mut Group, folder: &mut Folder<'_>) {
+fn cpu_limits(group: &mut Group, folder: &mut Folder<'_>) {
     if let Some(text) = folder.text("cpu.max") {
         let (quota, period) = parse::cpu_max(&text);
         group.quota = scaled(quota);
@@ -92,27 +120,16 @@ fn cpu(group: &mut Group, folder: &mut Folder<'_>) {
     group.weight = folder.gauge("cpu.weight", 1);
 }
 
-fn memory(group: &mut Group, folder: &mut Folder<'_>) {
-    group.memory = folder.gauge("memory.current", 1);
-    group.memory_max = folder.gauge("memory.max", 1);
-    group.memory_high = folder.gauge("memory.high", 1);
-    group.swap = folder.gauge("memory.swap.current", 1);
-    group.swap_max = folder.gauge("memory.swap.max", 1);
-    folder.fill(group, "memory.stat", MEMORY_STAT);
-    folder.fill(group, "memory.events", MEMORY_EVENTS);
-}
-
-fn io(path: &str, folder: &mut Folder<'_>, books: &mut Books<'_>) {
-    for (file, fields) in [("io.stat", IO_STAT), ("io.max", IO_MAX)] {
-        let Some(text) = folder.text(file) else { continue };
-        for (number, figures) in parse::by_device(&text) {
-            parse::fill(books.io(path, number), parse::assigned(figures), fields);
-        }
+fn io(file: &str, fields: &[Field], folder: &mut Folder<'_>, book: &mut Book, devices: &mut Devices<'_>) {
+    let Some(text) = folder.text(file) else { return };
+    for (number, figures) in parse::by_device(&text) {
+        parse::fill(book.io(devices.name(number)), parse::assigned(figures), fields);
     }
 }
 
 /// The controllers that are on for a group: the files of the others do not exist, and need not be tried.
-struct Controllers(String);
+#[derive(Default)]
+pub(super) struct Controllers(String);
 
 impl Controllers {
     fn of(folder: &mut Folder<'_>) -> Self {

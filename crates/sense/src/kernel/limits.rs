@@ -20,13 +20,13 @@ impl Source for Limits {
     }
 
     fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), Miss> {
-        let files = root.text("proc/sys/fs/file-nr")?;
-        let number = |path: &str| gauge(root.number(path));
+        let files = root.kept_text("proc/sys/fs/file-nr")?;
+        let number = |path: &str| gauge(root.kept_number(path));
         out.kernel.limits.push(catalogue::Limits {
             host: key::Machine,
             files: gauge(in_use(&files)),
             files_max: number("proc/sys/fs/file-max"),
-            inodes: gauge(root.maybe("proc/sys/fs/inode-nr").as_deref().and_then(in_use)),
+            inodes: gauge(root.kept_word("proc/sys/fs/inode-nr").as_deref().and_then(in_use)),
             open_files_max: number("proc/sys/fs/nr_open"),
             pid_max: number("proc/sys/kernel/pid_max"),
             threads_max: number("proc/sys/kernel/threads-max"),

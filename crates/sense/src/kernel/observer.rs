@@ -24,7 +24,7 @@ impl Source for SelfCost {
         root.require_live()?;
         let mut row = Observer::new(key::Machine);
         row.cpu_time = processor_time()?.into();
-        row.rss = gauge(root.maybe("proc/self/statm").as_deref().and_then(resident));
+        row.rss = gauge(root.kept_word("proc/self/statm").as_deref().and_then(resident));
         row.pid = u64::from(std::process::id()).into();
         out.kernel.observer.push(row);
         Ok(())

@@ -1,5 +1,6 @@
 //! /sys/kernel/mm/hugepages: reserved huge pages by page size. Documentation/admin-guide/mm/hugetlbpage.rst.
 
+use crate::seldom::Seldom;
 use crate::{Miss, Root, Source};
 use whyslow_model::catalogue::Hugepages;
 use whyslow_model::snapshot::Snapshot;
@@ -8,7 +9,10 @@ use whyslow_model::value::Gauge;
 const PATH: &str = "sys/kernel/mm/hugepages";
 
 /// Reads the pool of each huge page size.
-pub(super) struct HugepagePools;
+#[derive(Default)]
+pub(super) struct HugepagePools {
+    pools: Seldom<Vec<String>>,
+}
 
 impl Source for HugepagePools {
     fn name(&self) -> &'static str {
@@ -20,7 +24,7 @@ impl Source for HugepagePools {
     }
 
     fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), Miss> {
-        let pools = root.list(PATH);
+        let pools = self.pools.get(|| root.list(PATH));
         out.memory.hugepages.extend(pools.iter().filter_map(|pool| row(root, pool)));
         if out.memory.hugepages.is_empty() { Err(Miss::Absent("kernel without huge pages".into())) } else { Ok(()) }
     }
@@ -29,7 +33,7 @@ impl Source for HugepagePools {
 /// One pool, which is named by its page size: `hugepages-2048kB`.
 fn row(root: &Root, pool: &str) -> Option<Hugepages> {
     let kb: u64 = pool.strip_prefix("hugepages-")?.strip_suffix("kB")?.parse().ok()?;
-    let pages = |file: &str| root.number(&format!("{PATH}/{pool}/{file}")).map(Gauge::from).unwrap_or_default();
+    let pages = |file: &str| root.kept_number(&format!("{PATH}/{pool}/{file}")).map(Gauge::from).unwrap_or_default();
     Some(Hugepages {
         size: kb.saturating_mul(1024),
         total: pages("nr_hugepages"),

@@ -22,7 +22,7 @@ impl Source for MeminfoFile {
 
     fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), Miss> {
         let mut row = Meminfo::new(Machine);
-        let result = parse(&root.text(PATH)?, &mut row);
+        let result = parse(&root.kept_text(PATH)?, &mut row);
         out.memory.meminfo.push(row);
         result
     }

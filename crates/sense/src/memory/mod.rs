@@ -18,10 +18,10 @@ pub(crate) fn sources() -> Vec<Box<dyn Source>> {
     vec![
         Box::new(meminfo::MeminfoFile),
         Box::new(vmstat::VmstatFile),
-        Box::new(hugepages::HugepagePools),
+        Box::new(hugepages::HugepagePools::default()),
         Box::new(sharing::PageSharing),
         Box::new(swaps::Swaps),
         Box::new(slabinfo::Slabinfo),
-        Box::new(numa::NumaNodes),
+        Box::new(numa::NumaNodes::default()),
     ]
 }

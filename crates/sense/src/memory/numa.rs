@@ -2,6 +2,7 @@
 //! Documentation/ABI/stable/sysfs-devices-node.
 
 use super::meminfo::entry;
+use crate::seldom::Seldom;
 use crate::text::{number, numbered, word};
 use crate::{Miss, Root, Source};
 use whyslow_model::catalogue::{Family, Node};
@@ -11,7 +12,10 @@ use whyslow_model::value::State;
 const PATH: &str = "sys/devices/system/node";
 
 /// Reads every NUMA node.
-pub(super) struct NumaNodes;
+#[derive(Default)]
+pub(super) struct NumaNodes {
+    nodes: Seldom<Vec<u32>>,
+}
 
 impl Source for NumaNodes {
     fn name(&self) -> &'static str {
@@ -23,12 +27,13 @@ impl Source for NumaNodes {
     }
 
     fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), Miss> {
-        for number in root.list(PATH).iter().filter_map(|name| numbered(name, "node")) {
+        let list = || root.list(PATH).iter().filter_map(|name| numbered(name, "node")).collect();
+        for &number in self.nodes.get(list) {
             let dir = format!("{PATH}/node{number}");
             let mut row = Node::new(number);
-            row.cpus = root.word(&format!("{dir}/cpulist")).map(State::from).unwrap_or_default();
-            let meminfo = root.text(&format!("{dir}/meminfo")).and_then(|t| parse_meminfo(&t, &mut row));
-            let numastat = root.text(&format!("{dir}/numastat")).and_then(|t| parse_numastat(&t, &mut row));
+            row.cpus = root.kept_word(&format!("{dir}/cpulist")).map(State::from).unwrap_or_default();
+            let meminfo = root.kept_text(&format!("{dir}/meminfo")).and_then(|t| parse_meminfo(&t, &mut row));
+            let numastat = root.kept_text(&format!("{dir}/numastat")).and_then(|t| parse_numastat(&t, &mut row));
             out.memory.node.push(row);
             meminfo.and(numastat)?;
         }

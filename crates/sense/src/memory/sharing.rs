@@ -22,10 +22,10 @@ impl Source for PageSharing {
 
     fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), Miss> {
         let thp = |file: &str| {
-            let text = root.word(&format!("sys/kernel/mm/transparent_hugepage/{file}"));
+            let text = root.kept_word(&format!("sys/kernel/mm/transparent_hugepage/{file}"));
             text.as_deref().and_then(chosen).map(State::from).unwrap_or_default()
         };
-        let ksm = |file: &str| root.number(&format!("sys/kernel/mm/ksm/{file}"));
+        let ksm = |file: &str| root.kept_number(&format!("sys/kernel/mm/ksm/{file}"));
         let pages = |file: &str| ksm(file).map(Gauge::from).unwrap_or_default();
         let row = Sharing {
             host: Machine,

@@ -21,7 +21,7 @@ impl Source for Swaps {
     }
 
     fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), Miss> {
-        parse(&root.text(PATH)?, &mut out.memory.swap)
+        parse(&root.kept_text(PATH)?, &mut out.memory.swap)
     }
 }
 

@@ -28,7 +28,7 @@ impl Source for VmstatFile {
 
     fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), Miss> {
         let mut row = Vmstat::new(Machine);
-        let result = parse(&root.text(PATH)?, &mut row);
+        let result = parse(&root.kept_text(PATH)?, &mut row);
         out.memory.vmstat.push(row);
         result
     }

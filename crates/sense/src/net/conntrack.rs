@@ -2,13 +2,13 @@
 //! (Documentation/networking/nf_conntrack-sysctl.rst) and /proc/net/stat/nf_conntrack, a row per processor in
 //! hexadecimal (net/netfilter/nf_conntrack_standalone.c). Of the observer's own namespace.
 
-use super::net_file;
+use super::net_text;
 use crate::Root;
 use crate::source::{Miss, Source};
 use whyslow_model::catalogue::Conntrack;
 use whyslow_model::key::Machine;
 use whyslow_model::snapshot::Snapshot;
-use whyslow_model::value::Counter;
+use whyslow_model::value::{Counter, Name};
 
 /// Reads the connection tracking table's level and losses.
 pub(crate) struct Connections;
@@ -23,12 +23,12 @@ impl Source for Connections {
     }
 
     fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), Miss> {
-        let level = |file: &str| root.number(&format!("proc/sys/net/netfilter/nf_conntrack_{file}"));
+        let level = |file: &str| root.kept_number(&format!("proc/sys/net/netfilter/nf_conntrack_{file}"));
         let count = level("count").ok_or_else(|| Miss::Absent("connections are not tracked".into()))?;
         let mut row = Conntrack::new(Machine);
         row.count = count.into();
         row.max = level("max").map(Into::into).unwrap_or_default();
-        if let Some(text) = root.maybe(&net_file(root, "stat/nf_conntrack")) {
+        if let Ok(text) = net_text(root, &Name::default(), "stat/nf_conntrack") {
             row.drops = sum(&text, "drop");
             row.early_drops = sum(&text, "early_drop");
             row.insert_failed = sum(&text, "insert_failed");

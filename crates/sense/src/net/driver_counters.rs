@@ -30,6 +30,8 @@ const LOSSES: [&str; 12] =
 pub(crate) struct DriverCounters {
     namespaces: Arc<Namespaces>,
     devices: HashMap<Name, (Instant, Vec<Device>)>,
+    /// Room for an answer.
+    answer: Vec<u8>,
 }
 
 /// A device that has counters.
@@ -43,7 +45,7 @@ struct Device {
 impl DriverCounters {
     /// Over these namespaces.
     pub fn new(namespaces: Arc<Namespaces>) -> Self {
-        Self { namespaces, devices: HashMap::new() }
+        Self { namespaces, devices: HashMap::new(), answer: Vec::new() }
     }
 }
 
@@ -67,7 +69,7 @@ impl Source for DriverCounters {
                 None => (Instant::now(), list(&ethtool, namespace)?),
             };
             for device in devices.iter_mut().filter(|d| d.due <= Instant::now()) {
-                device.read(&ethtool, &mut out.net.driver_counter);
+                device.read(&ethtool, &mut self.answer, &mut out.net.driver_counter);
             }
             self.devices.insert(namespace.clone(), (at, devices));
             Ok(())
@@ -87,9 +89,9 @@ fn list(ethtool: &Ethtool, namespace: &Name) -> Result<Vec<Device>, Miss> {
 }
 
 impl Device {
-    fn read(&mut self, ethtool: &Ethtool, out: &mut Vec<DriverCounter>) {
+    fn read(&mut self, ethtool: &Ethtool, answer: &mut Vec<u8>, out: &mut Vec<DriverCounter>) {
         let start = Instant::now();
-        let Some(values) = ethtool.counter_values(&self.name, self.counters.len()) else { return };
+        let Some(values) = ethtool.counter_values(&self.name, self.counters.len(), answer) else { return };
         if start.elapsed() > DEAR {
             self.due = start + REST;
         }

@@ -18,9 +18,11 @@ const COUNTERS: u32 = 1;
 const NAME: usize = 32;
 /// Counters a driver may have; the largest known have some five thousand.
 const MOST_COUNTERS: usize = 8192;
-/// Room for names and counters. The kernel writes as many as the driver has at that moment, whatever the caller has room
+/// Room for names, or for counters. The kernel writes as many as the driver has at that moment, whatever the caller has room
 /// for, and their number can grow as queues are added: so four times what is ever asked for.
-const ROOM: usize = 4 * MOST_COUNTERS * NAME;
+const fn room(of_each: usize) -> usize {
+    4 * MOST_COUNTERS * of_each
+}
 
 /// An interface's link, as negotiated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -111,7 +113,7 @@ impl Ethtool {
     /// Names of the driver's own counters; empty where it has none.
     pub fn counter_names(&self, interface: &str) -> Vec<String> {
         let Some(count) = self.counter_count(interface) else { return Vec::new() };
-        let mut answer = vec![0; ROOM];
+        let mut answer = vec![0; room(NAME)];
         answer[4..8].copy_from_slice(&COUNTERS.to_ne_bytes());
         if self.ask(interface, GET_STRINGS, &mut answer).is_none() {
             return Vec::new();
@@ -119,15 +121,16 @@ impl Ethtool {
         answer[12..].chunks_exact(NAME).take(count).map(|name| text(name).trim().to_owned()).collect()
     }
 
-    /// The driver's own counters, in the order of their names. `None` where there are not as many as names.
-    pub fn counter_values(&self, interface: &str, names: usize) -> Option<Vec<u64>> {
+    /// The driver's own counters, in the order of their names. `None` where there are not as many as names. The answer is
+    /// kept by the caller: to clear so much memory each time costs more than to ask.
+    pub fn counter_values(&self, interface: &str, names: usize, answer: &mut Vec<u8>) -> Option<Vec<u64>> {
         if self.counter_count(interface)? != names {
             return None;
         }
-        let mut answer = vec![0; ROOM];
+        answer.resize(room(size_of::<u64>()), 0);
         answer[4..8].copy_from_slice(&u32::try_from(names).ok()?.to_ne_bytes());
-        self.ask(interface, GET_STATISTICS, &mut answer)?;
-        (0..names).map(|i| u64_at(&answer, 8 + 8 * i)).collect()
+        self.ask(interface, GET_STATISTICS, answer)?;
+        (0..names).map(|i| u64_at(answer, 8 + 8 * i)).collect()
     }
 
     fn counter_count(&self, interface: &str) -> Option<usize> {

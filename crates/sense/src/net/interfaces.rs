@@ -1,7 +1,7 @@
 //! Packets by interface: /proc/net/dev (proc_pid_net(5), net/core/net-procfs.c).
 
 use super::namespaces::Namespaces;
-use super::net_file;
+use super::{net_file, net_text};
 use crate::Root;
 use crate::source::{Miss, Source};
 use std::sync::Arc;
@@ -27,9 +27,9 @@ impl Source for Interfaces {
 
     fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), Miss> {
         self.0.each(root, |namespace| {
-            let path = net_file(root, "dev");
-            for line in root.text(&path)?.lines().skip(2) {
-                out.net.interface.push(interface(namespace, line).ok_or_else(|| Miss::malformed(&path, line))?);
+            for line in net_text(root, namespace, "dev")?.lines().skip(2) {
+                let row = interface(namespace, line).ok_or_else(|| Miss::malformed(&net_file(root, "dev"), line))?;
+                out.net.interface.push(row);
             }
             Ok(())
         })

@@ -13,24 +13,24 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::Duration;
-use whyslow_model::catalogue::{Connection, Listener};
+use whyslow_model::catalogue::{Connection, Datagram, Listener};
 use whyslow_model::snapshot::Snapshot;
 
 /// Runs ip(8) or tc(8); whether it succeeded.
-fn run(command: &str) -> bool {
+pub(super) fn run(command: &str) -> bool {
     let mut words = command.split(' ');
     Command::new(words.next().unwrap()).args(words).output().is_ok_and(|output| output.status.success())
 }
 
 /// Two namespaces joined by a veth pair, `a` at 10.203.0.1 and `b` at 10.203.0.2; gone when dropped.
-struct Pair {
-    a: String,
-    b: String,
+pub(super) struct Pair {
+    pub a: String,
+    pub b: String,
 }
 
 impl Pair {
     /// `None`, with a word why, without the privilege to make one.
-    fn new() -> Option<Self> {
+    pub fn new() -> Option<Self> {
         // SAFETY: a system call without arguments.
         if unsafe { libc::geteuid() } != 0 {
             assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "these tests need root");
@@ -65,7 +65,7 @@ impl Drop for Pair {
 }
 
 /// Runs `work` in a namespace.
-fn within<T: Send>(namespace: &str, work: impl FnOnce() -> T + Send) -> T {
+pub(super) fn within<T: Send>(namespace: &str, work: impl FnOnce() -> T + Send) -> T {
     let file = File::open(format!("/run/netns/{namespace}")).unwrap();
     let enter = || {
         // SAFETY: a system call that takes no pointer; `file` is open.
@@ -75,11 +75,25 @@ fn within<T: Send>(namespace: &str, work: impl FnOnce() -> T + Send) -> T {
     thread::scope(|scope| scope.spawn(enter).join().unwrap())
 }
 
-fn read(source: &mut dyn Source) -> Snapshot {
+pub(super) fn read(source: &mut dyn Source) -> Snapshot {
     let mut out = Snapshot::default();
     assert_eq!(source.read(&Root::live(), &mut out), Ok(()), "{}", source.name());
     out.sort();
     out
+}
+
+/// Reads until `tells`: whose a socket is may take more than one sample to find out on a machine that is busy with other
+/// tests.
+fn read_until(source: &mut dyn Source, tells: impl Fn(&Snapshot) -> bool) -> Snapshot {
+    let mut snapshot = read(source);
+    for _ in 0..50 {
+        if tells(&snapshot) {
+            break;
+        }
+        thread::sleep(Duration::from_millis(100));
+        snapshot = read(source);
+    }
+    snapshot
 }
 
 fn connection_to(snapshot: &Snapshot, namespace: &str, remote: SocketAddr) -> Connection {
@@ -104,9 +118,25 @@ fn a_transfer_between_namespaces_is_seen_at_its_sender() {
     assert!(after.rtt.get().unwrap() > 0.0 && after.peer_window.get().unwrap() > 0.0);
     assert_eq!(after.state.get(), Some("established"));
     assert_eq!(after.interface.get(), Some("veth0"));
-    assert_eq!(after.pid.get(), Some(f64::from(std::process::id())));
     let other_end = connection_to(&snapshot, &pair.b, client.local_addr().unwrap());
     assert_eq!(other_end.bytes_received.get(), Some(50_000));
+}
+
+#[test]
+fn a_connection_at_work_is_told_with_its_process_within_a_few_samples() {
+    let Some(pair) = Pair::new() else { return };
+    let listener = within(&pair.b, || TcpListener::bind("10.203.0.2:0").unwrap());
+    let server = listener.local_addr().unwrap();
+    let mut client = within(&pair.a, || TcpStream::connect(server).unwrap());
+    let (mut accepted, _) = listener.accept().unwrap();
+    let mut source = sockets::Sockets::new(Arc::default());
+    let found = (0..50).find_map(|_| {
+        client.write_all(&[7; 1000]).unwrap();
+        accepted.read_exact(&mut [0; 1000]).unwrap();
+        thread::sleep(Duration::from_millis(100));
+        connection_to(&read(&mut source), &pair.a, server).pid.get()
+    });
+    assert_eq!(found, Some(f64::from(std::process::id())));
 }
 
 #[test]
@@ -117,9 +147,10 @@ fn a_backlog_is_seen_with_the_process_that_does_not_accept() {
         let to = listener.local_addr().unwrap();
         (listener, [0; 3].map(|_| TcpStream::connect(to).unwrap()))
     });
-    let snapshot = read(&mut sockets::Sockets::new(Arc::default()));
     let address = listener.local_addr().unwrap();
     let is_it = |row: &&Listener| &*row.socket.ns == pair.a.as_str() && row.socket.local == address;
+    let tells = |s: &Snapshot| s.net.listener.iter().find(is_it).is_some_and(|row| row.pid.get().is_some());
+    let snapshot = read_until(&mut sockets::Sockets::new(Arc::default()), tells);
     let row = snapshot.net.listener.iter().find(is_it).unwrap();
     assert_eq!(row.backlog.get(), Some(clients.len() as f64));
     assert!(row.backlog_limit.get().unwrap() >= 1.0);
@@ -139,9 +170,10 @@ fn a_receiver_that_does_not_read_loses_datagrams() {
         sender.send_to(&[0; 1200], address).unwrap();
     }
     thread::sleep(Duration::from_millis(50));
-    let snapshot = read(&mut sockets::Sockets::new(Arc::default()));
-    let row =
-        snapshot.net.datagram.iter().find(|d| &*d.socket.ns == pair.b.as_str() && d.socket.local == address).unwrap();
+    let is_it = |row: &&Datagram| &*row.socket.ns == pair.b.as_str() && row.socket.local == address;
+    let tells = |s: &Snapshot| s.net.datagram.iter().find(is_it).is_some_and(|row| row.pid.get().is_some());
+    let snapshot = read_until(&mut sockets::Sockets::new(Arc::default()), tells);
+    let row = snapshot.net.datagram.iter().find(is_it).unwrap();
     assert!(row.drops.get().unwrap() > 0, "{row:?}");
     assert!(row.receive_queue.get().unwrap() > row.receive_buffer.get().unwrap() / 2.0, "{row:?}");
     assert_eq!(row.pid.get(), Some(f64::from(std::process::id())));
@@ -217,15 +249,33 @@ fn a_namespace_is_not_kept_alive_by_being_read() {
 }
 
 #[test]
+fn a_thread_comes_home_even_from_a_reading_that_panics() {
+    let Some(_pair) = Pair::new() else { return };
+    let own = || std::fs::read_link("/proc/thread-self/ns/net").unwrap();
+    let home = own();
+    let namespaces = Namespaces::default();
+    let mut seen = 0;
+    let visit = || {
+        let _ = namespaces.each(&Root::live(), |namespace| {
+            seen += 1;
+            assert!(namespace.is_empty(), "this one is abroad");
+            Ok(())
+        });
+    };
+    assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(visit)).is_err());
+    assert_eq!((seen, own()), (2, home));
+}
+
+#[test]
 fn the_own_namespace_is_read_with_or_without_privilege() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let snapshot = read(&mut sockets::Sockets::new(Arc::default()));
-    let own = snapshot
-        .net
-        .listener
-        .iter()
-        .find(|l| l.socket.ns.is_empty() && l.socket.local == listener.local_addr().unwrap());
-    assert_eq!(own.unwrap().pid.get(), Some(f64::from(std::process::id())));
+    // One that waits to be accepted, for of an idle socket nobody asks whose it is.
+    let _client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let address = listener.local_addr().unwrap();
+    let is_it = |row: &&Listener| row.socket.ns.is_empty() && row.socket.local == address;
+    let tells = |s: &Snapshot| s.net.listener.iter().find(is_it).is_some_and(|row| row.pid.get().is_some());
+    let snapshot = read_until(&mut sockets::Sockets::new(Arc::default()), tells);
+    assert_eq!(snapshot.net.listener.iter().find(is_it).unwrap().pid.get(), Some(f64::from(std::process::id())));
     let visibility = Visibility(Arc::default()).read(&Root::live(), &mut Snapshot::default());
     // SAFETY: a system call without arguments.
     let is_root = unsafe { libc::geteuid() == 0 };

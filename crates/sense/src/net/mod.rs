@@ -1,8 +1,13 @@
 //! Interfaces, protocols, connections, sockets, qdiscs, in every namespace that can be seen.
 
+#[cfg(test)]
+mod bpf_tests;
 mod conntrack;
 mod driver_counters;
+mod drops;
+mod ended;
 mod ethtool;
+mod in_kernel;
 mod interfaces;
 mod links;
 #[cfg(test)]
@@ -10,16 +15,19 @@ mod live_tests;
 mod namespaces;
 mod netlink;
 mod owners;
+mod packets;
 mod protocols;
 mod qdiscs;
+mod residents;
 mod rtnetlink;
 mod sock_diag;
 mod sockets;
 mod tcp_info;
 
 use crate::root::Root;
-use crate::source::Source;
+use crate::source::{Miss, Source};
 use std::sync::Arc;
+use whyslow_model::value::Name;
 
 /// The sources of this wing.
 pub(crate) fn sources() -> Vec<Box<dyn Source>> {
@@ -31,9 +39,19 @@ pub(crate) fn sources() -> Vec<Box<dyn Source>> {
         Box::new(driver_counters::DriverCounters::new(namespaces.clone())),
         Box::new(protocols::Protocols::new(namespaces.clone())),
         Box::new(sockets::Sockets::new(namespaces.clone())),
-        Box::new(qdiscs::Qdiscs(namespaces)),
+        Box::new(qdiscs::Qdiscs(namespaces.clone())),
+        Box::new(ended::Ended::new(namespaces.clone())),
+        Box::new(drops::Drops::new(namespaces.clone())),
+        Box::new(packets::Packets::new(namespaces)),
         Box::new(conntrack::Connections),
     ]
+}
+
+/// The text of a file under /proc/net. Only that of the observer's own namespace stays open: an open file would keep
+/// another one alive.
+fn net_text(root: &Root, namespace: &Name, file: &str) -> Result<String, Miss> {
+    let path = net_file(root, file);
+    if namespace.is_empty() { root.kept_text(&path) } else { root.text(&path) }
 }
 
 /// The path of a file under /proc/net. That of the thread, not of the process: only it is in the namespace being read.

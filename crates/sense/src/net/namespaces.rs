@@ -4,8 +4,10 @@
 //! They are entered anew for each reading (setns(2) takes microseconds): a socket or file kept open in a namespace would
 //! keep the namespace and its interfaces alive after their owner has let go of them.
 
+use super::residents::{Home, Residents, SETTLED, YOUNG, inode_of, way_in};
 use crate::Root;
 use crate::source::{Miss, Source, Tempo};
+use std::cell::Cell;
 use std::collections::{BTreeMap, HashSet};
 use std::fs::{self, File};
 use std::io;
@@ -13,7 +15,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 use whyslow_model::snapshot::Snapshot;
@@ -21,8 +23,10 @@ use whyslow_model::value::Name;
 
 /// How many namespaces other than the own are read at most.
 const LIMIT: usize = 64;
-/// How long a list of namespaces is good for: finding them costs a system call per process.
-const RESCAN: Duration = Duration::from_secs(5);
+/// Time between two scans while namespaces may come and go: even where no process is new, all have to be listed.
+const RESCAN: Duration = Duration::from_secs(2);
+/// The kernel's count of device events. A new namespace makes some, for it has a loopback device of its own.
+const EVENTS: &str = "sys/kernel/uevent_seqnum";
 
 /// A network namespace that is not the observer's own.
 #[derive(Clone, Debug)]
@@ -43,16 +47,24 @@ impl Namespace {
         if file.metadata()?.ino() == self.inode { Ok(file) } else { Err(io::ErrorKind::NotFound.into()) }
     }
 
-    /// Moves the calling thread into it, for good.
     fn enter(&self) -> io::Result<()> {
-        let file = self.open()?;
-        // SAFETY: a system call that takes no pointer; `file` is open.
-        if unsafe { libc::setns(file.as_raw_fd(), libc::CLONE_NEWNET) } == 0 {
-            Ok(())
-        } else {
-            Err(io::Error::last_os_error())
-        }
+        enter(&self.open()?)
     }
+}
+
+/// Moves the calling thread, and no other, into a namespace.
+fn enter(namespace: &File) -> io::Result<()> {
+    // SAFETY: a system call that takes no pointer; the file is open.
+    if unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) } == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
+thread_local! {
+    /// Whether this thread went into another namespace and could not come back.
+    static ASTRAY: Cell<bool> = const { Cell::new(false) };
 }
 
 /// What is known of the machine's namespaces.
@@ -66,12 +78,38 @@ struct Found {
     unknown: usize,
     /// How many there are beyond the limit.
     beyond: usize,
+    /// The own one, where a thread that went into the others can come back. It cannot where the own belongs to a user
+    /// namespace above ours.
+    home: Option<Arc<File>>,
 }
 
 /// The network namespaces, shared by all sources of this wing.
 #[derive(Default)]
 pub(crate) struct Namespaces {
-    found: Mutex<Option<(Instant, Found)>>,
+    known: Mutex<Known>,
+}
+
+#[derive(Default)]
+struct Known {
+    residents: Residents,
+    found: Found,
+    scanned: Option<Instant>,
+    events: Option<u64>,
+    /// When namespaces last may have come or gone.
+    stirred: Option<Instant>,
+}
+
+impl Known {
+    fn is_due(&mut self, root: &Root) -> bool {
+        let events = root.kept_number(EVENTS);
+        // At the first look there is nothing to compare with, and everything is looked at anyhow.
+        if events.is_none() || (self.events.is_some() && events != self.events) {
+            self.stirred = Some(Instant::now());
+        }
+        self.events = events;
+        let pause = if self.stirred.is_some_and(|at| at.elapsed() < YOUNG) { RESCAN } else { SETTLED };
+        self.scanned.is_none_or(|at| at.elapsed() >= pause)
+    }
 }
 
 impl Namespaces {
@@ -81,8 +119,25 @@ impl Namespaces {
     /// # Errors
     /// The first that `read` gives. A namespace that has just gone is passed over.
     pub fn each(&self, root: &Root, mut read: impl FnMut(&Name) -> Result<(), Miss> + Send) -> Result<(), Miss> {
+        if ASTRAY.get() {
+            return Err(Miss::Failed("this thread could not return from another network namespace".into()));
+        }
         let own = read(&Name::default());
-        own.and(within_each(&self.others(root), |namespace| read(&namespace.name)))
+        let Found { others, home, .. } = self.found(root);
+        let mut entered = 0;
+        let read = |namespace: &Namespace| {
+            entered += 1;
+            read(&namespace.name)
+        };
+        let outcome = match home {
+            Some(home) => visit_and_return(&others, &home, read),
+            None => visit_by_thread(&others, read),
+        };
+        if entered < others.len() {
+            // It is gone, or only the process that led into it is.
+            self.lock().stirred = Some(Instant::now());
+        }
+        own.and(outcome)
     }
 
     /// The namespaces other than the own that can be entered.
@@ -90,53 +145,92 @@ impl Namespaces {
         self.found(root).others
     }
 
+    /// What a namespace is called that is known by its inode: empty for the own.
+    pub fn name_of(&self, root: &Root, inode: u64) -> Name {
+        if inode_behind(&root.at("proc/self/ns/net")) == Some(inode) {
+            return Name::default();
+        }
+        let known = self.others(root).iter().find(|n| n.inode == inode).map(|n| n.name.clone());
+        known.unwrap_or_else(|| format!("net:[{inode}]").into())
+    }
+
     fn found(&self, root: &Root) -> Found {
         if !root.is_live() {
             return Found::default();
         }
-        let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
-        match &*found {
-            Some((at, known)) if at.elapsed() < RESCAN => known.clone(),
-            _ => found.insert((Instant::now(), scan())).1.clone(),
+        let mut known = self.lock();
+        if known.is_due(root) {
+            known.found = scan(&mut known.residents);
+            known.scanned = Some(Instant::now());
         }
+        known.found.clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Calls `read` within each of `namespaces`, in a thread of its own that ends in the last of them.
-fn within_each(
+/// Calls `read` within each of `namespaces`. The calling thread ends in the last of them.
+fn visit(namespaces: &[Namespace], mut read: impl FnMut(&Namespace) -> Result<(), Miss>) -> Result<(), Miss> {
+    let mut outcome = Ok(());
+    for namespace in namespaces {
+        if namespace.enter().is_ok() {
+            outcome = outcome.and(read(namespace));
+        }
+    }
+    outcome
+}
+
+fn visit_and_return(
     namespaces: &[Namespace],
-    mut read: impl FnMut(&Namespace) -> Result<(), Miss> + Send,
+    home: &File,
+    read: impl FnMut(&Namespace) -> Result<(), Miss>,
 ) -> Result<(), Miss> {
     if namespaces.is_empty() {
         return Ok(());
     }
-    let visit = || {
-        let mut outcome = Ok(());
-        for namespace in namespaces {
-            if namespace.enter().is_ok() {
-                outcome = outcome.and(read(namespace));
-            }
-        }
-        outcome
-    };
-    thread::scope(|scope| scope.spawn(visit).join()).unwrap_or_else(|panic| resume_unwind(panic))
+    let _return = Return(home);
+    visit(namespaces, read)
 }
 
-/// Looks for every namespace and finds out which can be entered.
-fn scan() -> Found {
-    let (namespaces, unknown) = discover(Path::new("/proc"), Path::new("/run/netns"));
+/// Brings the calling thread home when dropped, so also after a panic.
+struct Return<'h>(&'h File);
+
+impl Drop for Return<'_> {
+    fn drop(&mut self) {
+        ASTRAY.set(enter(self.0).is_err());
+    }
+}
+
+/// The same for a thread that could not return; it costs a tenth of a millisecond more.
+fn visit_by_thread(
+    namespaces: &[Namespace],
+    read: impl FnMut(&Namespace) -> Result<(), Miss> + Send,
+) -> Result<(), Miss> {
+    if namespaces.is_empty() {
+        return Ok(());
+    }
+    thread::scope(|scope| scope.spawn(|| visit(namespaces, read)).join()).unwrap_or_else(|panic| resume_unwind(panic))
+}
+
+/// Looks for every namespace and finds out which can be entered, and whether there is a way back.
+fn scan(residents: &mut Residents) -> Found {
+    let (namespaces, unknown) = discover(residents, Path::new("/proc"), Path::new("/run/netns"));
     let beyond = namespaces.len().saturating_sub(LIMIT);
-    let mut open = HashSet::new();
+    let tried = namespaces.len() - beyond;
+    let home = File::open("/proc/self/ns/net").ok();
+    let (mut open, mut returned) = (HashSet::new(), false);
     // A visit that reads nothing; it gives no error.
-    let _ = within_each(&namespaces[..namespaces.len() - beyond], |n| {
-        open.insert(n.inode);
+    let _ = visit_by_thread(&namespaces[..tried], |namespace| {
+        open.insert(namespace.inode);
+        returned = home.as_ref().is_some_and(|home| enter(home).is_ok());
         Ok(())
     });
-    let tried = namespaces.len() - beyond;
     // Root is refused only by a process that has capabilities which it lacks itself, such as the init of a sandbox.
     let unknown = if is_root() { 0 } else { unknown };
     let others: Arc<[Namespace]> = namespaces.into_iter().take(tried).filter(|n| open.contains(&n.inode)).collect();
-    Found { refused: tried - others.len(), others, unknown, beyond }
+    Found { refused: tried - others.len(), others, unknown, beyond, home: home.filter(|_| returned).map(Arc::new) }
 }
 
 fn is_root() -> bool {
@@ -146,7 +240,7 @@ fn is_root() -> bool {
 
 /// Every namespace but the own, by name, with the number of processes whose namespace may not be known. A namespace is
 /// known by its inode; several processes and names can lead to one.
-fn discover(proc: &Path, named: &Path) -> (Vec<Namespace>, usize) {
+fn discover(residents: &mut Residents, proc: &Path, named: &Path) -> (Vec<Namespace>, usize) {
     let Some(own) = inode_behind(&proc.join("self/ns/net")) else { return (Vec::new(), 0) };
     let mut found = BTreeMap::new();
     // A name whose namespace has been unmounted is a plain file, of another file system.
@@ -161,20 +255,18 @@ fn discover(proc: &Path, named: &Path) -> (Vec<Namespace>, usize) {
         }
     }
     let mut unknown = 0;
-    for process in entries(proc).filter(|p| is_process(p)) {
-        let way_in = process.join("ns/net");
-        match fs::read_link(&way_in) {
-            Ok(link) => {
-                let Some(inode) = inode_of(&link) else { continue };
+    residents.refresh(proc);
+    for (pid, resident) in &residents.by_pid {
+        match resident.home {
+            Home::Namespace(inode) => {
                 found.entry(inode).or_insert_with(|| Namespace {
                     name: format!("net:[{inode}]").into(),
                     inode,
-                    way_in,
+                    way_in: way_in(proc, *pid),
                 });
             }
-            Err(e) if e.kind() == io::ErrorKind::PermissionDenied => unknown += 1,
-            // The process has ended.
-            Err(_) => {}
+            Home::Refused => unknown += 1,
+            Home::Nowhere => {}
         }
     }
     found.remove(&own);
@@ -187,17 +279,8 @@ fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> {
     fs::read_dir(folder).into_iter().flatten().filter_map(|e| Some(e.ok()?.path()))
 }
 
-fn is_process(path: &Path) -> bool {
-    path.file_name().and_then(|n| n.to_str()).is_some_and(|n| n.bytes().all(|b| b.is_ascii_digit()))
-}
-
 fn inode_behind(link: &Path) -> Option<u64> {
     inode_of(&fs::read_link(link).ok()?)
-}
-
-/// The inode in `net:[4026531840]`.
-fn inode_of(link: &Path) -> Option<u64> {
-    link.to_str()?.strip_prefix("net:[")?.strip_suffix(']')?.parse().ok()
 }
 
 /// Tells which namespaces are not seen. It reads no rows; the other sources of this wing do, in all that are.
@@ -249,7 +332,7 @@ mod tests {
         process(tree.path(), "11", "net:[7]");
         process(tree.path(), "12", "net:[7]");
         process(tree.path(), "13", "gibberish");
-        let (found, unknown) = discover(tree.path(), &tree.path().join("no such folder"));
+        let (found, unknown) = discover(&mut Residents::default(), tree.path(), &tree.path().join("no such folder"));
         assert_eq!(found.iter().map(|n| n.name.to_string()).collect::<Vec<_>>(), ["net:[7]"]);
         assert_eq!(unknown, 0);
     }

@@ -1,7 +1,8 @@
 //! Which process holds a socket: the links under /proc/PID/fd (proc_pid_fd(5)).
 //!
 //! The kernel keeps no way from a socket to its holders, so every descriptor of every process has to be looked at. That is
-//! dear (a system call each), so it is done only for sockets not yet known, in rounds that are spread over samples.
+//! dear (a system call each), so it is done only for sockets that are at work and not yet known, in rounds that are spread
+//! over samples, and first where a socket most likely is.
 
 use crate::Root;
 use std::cmp::Reverse;
@@ -19,6 +20,8 @@ const PAUSE: Duration = Duration::from_secs(2);
 pub(crate) struct Owners {
     /// By inode; `None` for a socket whose holder a whole round did not find.
     known: HashMap<u64, Option<u32>>,
+    /// Processes there were when the last round began.
+    seen: HashSet<u32>,
     round: Option<Round>,
     last_start: Option<Instant>,
 }
@@ -38,13 +41,13 @@ impl Owners {
         self.known.get(&inode).copied().flatten()
     }
 
-    /// Forgets sockets that are gone, and looks for the holders of `sockets` within the time allowed.
-    pub fn update(&mut self, root: &Root, sockets: &HashSet<u64>) {
+    /// Forgets sockets that are not among `all`, and looks for the holders of those at work within the time allowed.
+    pub fn update(&mut self, root: &Root, all: &HashSet<u64>, at_work: &HashSet<u64>) {
         let gone: HashSet<u32> =
             self.holders().into_iter().filter(|pid| !root.at(format!("proc/{pid}")).exists()).collect();
-        self.known.retain(|inode, pid| sockets.contains(inode) && pid.is_none_or(|pid| !gone.contains(&pid)));
+        self.known.retain(|inode, pid| all.contains(inode) && pid.is_none_or(|pid| !gone.contains(&pid)));
         if self.round.is_none() && self.last_start.is_none_or(|at| at.elapsed() >= PAUSE) {
-            self.start(root, sockets);
+            self.start(root, at_work);
         }
         let Some(mut round) = self.round.take() else { return };
         if round.go_on(root, Instant::now() + BUDGET, &mut self.known) {
@@ -61,9 +64,11 @@ impl Owners {
         }
         let holders = self.holders();
         let mut processes: Vec<u32> = root.list("proc").iter().filter_map(|name| name.parse().ok()).collect();
-        // A new socket most likely belongs to a process that had some before: those are looked at first. Where several
-        // hold a socket, the one to be named is the server, not a child that has inherited it for the moment.
-        processes.sort_by_key(|pid| (holders.contains(pid), Reverse(*pid)));
+        let seen = std::mem::replace(&mut self.seen, processes.iter().copied().collect());
+        // A new socket most likely belongs to a process that had some before, or that is new itself: those are looked at
+        // first. Where several hold a socket, the one to be named is the server, not a child that has inherited it for the
+        // moment.
+        processes.sort_by_key(|pid| (holders.contains(pid), !seen.contains(pid), Reverse(*pid)));
         self.round = Some(Round { wanted, processes, current: None });
         self.last_start = Some(Instant::now());
     }
@@ -127,11 +132,11 @@ mod tests {
         let root = Root::captured(tree.path());
         let sockets = HashSet::from([100, 101]);
         let mut owners = Owners::default();
-        owners.update(&root, &sockets);
+        owners.update(&root, &sockets, &sockets);
         assert_eq!((owners.get(100), owners.get(101)), (Some(7), None));
         assert!(owners.known.contains_key(&101), "one that is held by nobody is not looked for again");
         fs::remove_dir_all(tree.path().join("proc/7")).unwrap();
-        owners.update(&root, &sockets);
+        owners.update(&root, &sockets, &sockets);
         assert_eq!(owners.get(100), None);
     }
 
@@ -142,8 +147,18 @@ mod tests {
             descriptor(tree.path(), pid, 3, "socket:[100]");
         }
         let mut owners = Owners::default();
-        owners.update(&Root::captured(tree.path()), &HashSet::from([100]));
+        let sockets = HashSet::from([100]);
+        owners.update(&Root::captured(tree.path()), &sockets, &sockets);
         assert_eq!(owners.get(100), Some(7));
+    }
+
+    #[test]
+    fn nobody_asks_whose_an_idle_socket_is() {
+        let tree = tempfile::tempdir().unwrap();
+        descriptor(tree.path(), 7, 3, "socket:[100]");
+        let mut owners = Owners::default();
+        owners.update(&Root::captured(tree.path()), &HashSet::from([100]), &HashSet::new());
+        assert!(owners.known.is_empty() && owners.round.is_none());
     }
 
     #[test]

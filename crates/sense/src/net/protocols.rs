@@ -2,7 +2,7 @@
 //! net/ipv4/proc.c).
 
 use super::namespaces::Namespaces;
-use super::net_file;
+use super::net_text;
 use crate::Root;
 use crate::os::page_size;
 use crate::source::{Miss, Source};
@@ -18,23 +18,32 @@ pub(crate) struct Protocols {
     namespaces: Arc<Namespaces>,
     /// Metrics by their [squashed](squash) name.
     metrics: HashMap<String, &'static str>,
+    /// What the columns of each protocol are, as last seen.
+    columns: HashMap<String, Columns>,
+}
+
+/// A line of names, and the metric of each.
+#[derive(Default)]
+struct Columns {
+    names: String,
+    metrics: Vec<Option<&'static str>>,
 }
 
 impl Protocols {
     /// Over these namespaces.
     pub fn new(namespaces: Arc<Namespaces>) -> Self {
         let metrics = Protocol::INFO.metrics.iter().map(|m| (squash(m.name), m.name)).collect();
-        Self { namespaces, metrics }
+        Self { namespaces, metrics, columns: HashMap::new() }
     }
 
-    fn read_namespace(&self, root: &Root, namespace: &Name) -> Result<Protocol, Miss> {
+    fn read_namespace(&mut self, root: &Root, namespace: &Name) -> Result<Protocol, Miss> {
         let mut row = Protocol::new(NetKey { ns: namespace.clone(), name: "ip".into() });
-        self.take_counters(&root.text(&net_file(root, "snmp"))?, &mut row);
-        if let Some(netstat) = root.maybe(&net_file(root, "netstat")) {
+        self.take_counters(&net_text(root, namespace, "snmp")?, &mut row);
+        if let Ok(netstat) = net_text(root, namespace, "netstat") {
             self.take_counters(&netstat, &mut row);
         }
-        let sockets4 = root.maybe(&net_file(root, "sockstat")).unwrap_or_default();
-        let sockets6 = root.maybe(&net_file(root, "sockstat6")).unwrap_or_default();
+        let sockets4 = net_text(root, namespace, "sockstat").unwrap_or_default();
+        let sockets6 = net_text(root, namespace, "sockstat6").unwrap_or_default();
         take_sockets(&sockets4, &sockets6, &mut row);
         // These are the machine's, whichever namespace they are read in.
         if namespace.is_empty() {
@@ -44,20 +53,28 @@ impl Protocols {
     }
 
     /// Takes `snmp` or `netstat`: a line of names, then a line of values, both led by the protocol's name.
-    fn take_counters(&self, text: &str, row: &mut Protocol) {
+    fn take_counters(&mut self, text: &str, row: &mut Protocol) {
         let mut lines = text.lines();
         while let (Some(names), Some(values)) = (lines.next(), lines.next()) {
             let (Some((protocol, names)), Some((_, values))) = (names.split_once(':'), values.split_once(':')) else {
                 return;
             };
-            for (name, value) in names.split_ascii_whitespace().zip(values.split_ascii_whitespace()) {
-                if let Some(metric) = self.metrics.get(&squash(&[protocol, name].concat()))
-                    && let Ok(value) = value.parse()
-                {
+            for (metric, value) in self.columns_of(protocol, names).iter().zip(values.split_ascii_whitespace()) {
+                if let (Some(metric), Ok(value)) = (metric, value.parse()) {
                     row.set(metric, value);
                 }
             }
         }
+    }
+
+    /// The metrics of a line of names, which is nearly always the line of last time.
+    fn columns_of(&mut self, protocol: &str, names: &str) -> &[Option<&'static str>] {
+        if self.columns.get(protocol).is_none_or(|known| known.names != names) {
+            let metric = |name: &str| self.metrics.get(&squash(&[protocol, name].concat())).copied();
+            let metrics = names.split_ascii_whitespace().map(metric).collect();
+            self.columns.insert(protocol.to_owned(), Columns { names: names.to_owned(), metrics });
+        }
+        &self.columns[protocol].metrics
     }
 
     fn take_machine_wide(&self, sockstat: &str, row: &mut Protocol) {
@@ -78,7 +95,8 @@ impl Source for Protocols {
     }
 
     fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), Miss> {
-        self.namespaces.each(root, |namespace| {
+        let namespaces = self.namespaces.clone();
+        namespaces.each(root, |namespace| {
             out.net.protocol.push(self.read_namespace(root, namespace)?);
             Ok(())
         })

@@ -18,10 +18,12 @@ const SEND_BUFFER: usize = 3;
 const DROPS: usize = 8;
 
 /// State of a listening socket (TCP_LISTEN of include/net/tcp_states.h).
-pub(crate) const LISTEN: u8 = 10;
-/// TCP states whose sockets have something to tell: neither TIME_WAIT (6), CLOSE (7) nor requests yet to be accepted (12),
-/// of which there can be very many and which carry no data.
-pub(crate) const TCP_STATES: u32 = 0xfff & !(1 | 1 << 6 | 1 << 7);
+const LISTEN: u8 = 10;
+/// The same, as a bit mask.
+pub(crate) const LISTEN_STATE: u32 = 1 << LISTEN;
+/// TCP states of connections that have something to tell: neither TIME_WAIT (6), CLOSE (7) nor requests yet to be accepted
+/// (12), of which there can be very many and which carry no data.
+pub(crate) const CONNECTED_STATES: u32 = 0xfff & !(1 | 1 << 6 | 1 << 7 | LISTEN_STATE);
 /// Every state.
 pub(crate) const ALL_STATES: u32 = u32::MAX;
 

@@ -1,12 +1,12 @@
 //! TCP connections, listening sockets and UDP sockets, with the process behind each (sock_diag(7)).
 
 use super::namespaces::Namespaces;
-use super::net_file;
+use super::net_text;
 use super::netlink::Netlink;
 use super::owners::Owners;
 use super::protocols::sockstat_value;
 use super::rtnetlink::{self, interface_name};
-use super::sock_diag::{self, ALL_STATES, LISTEN, Socket, TCP_STATES};
+use super::sock_diag::{self, ALL_STATES, CONNECTED_STATES, LISTEN_STATE, Socket};
 use super::tcp_info;
 use crate::Root;
 use crate::source::{Miss, Source};
@@ -26,14 +26,13 @@ const LIMIT: usize = 2000;
 pub(crate) struct Sockets {
     namespaces: Arc<Namespaces>,
     owners: Owners,
-    /// Bytes each connection had carried at the last sample, by inode.
-    carried: HashMap<u32, u64>,
+    activity: Activity,
 }
 
 impl Sockets {
     /// Over these namespaces.
     pub fn new(namespaces: Arc<Namespaces>) -> Self {
-        Self { namespaces, owners: Owners::default(), carried: HashMap::new() }
+        Self { namespaces, owners: Owners::default(), activity: Activity::default() }
     }
 }
 
@@ -48,12 +47,12 @@ impl Source for Sockets {
 
     fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), Miss> {
         root.require_live()?;
-        let before = std::mem::take(&mut self.carried);
+        self.activity.next();
         let outcome = self.namespaces.each(root, |namespace| {
             let mut netlink = Netlink::open(libc::NETLINK_SOCK_DIAG)?;
-            let tables = Tables::in_use(root);
-            let tcp = read_tcp(&mut netlink, &tables, namespace, &before, &mut self.carried, out);
-            tcp.and(read_udp(&mut netlink, &tables, namespace, out))
+            let tables = Tables::in_use(root, namespace);
+            let tcp = read_tcp(&mut netlink, &tables, namespace, &mut self.activity, out);
+            tcp.and(read_udp(&mut netlink, &tables, namespace, &mut self.activity, out))
         });
         self.name_owners(root, out);
         outcome
@@ -66,7 +65,7 @@ impl Sockets {
         let keys = net.connection.iter().map(|r| &r.socket);
         let keys = keys.chain(net.listener.iter().map(|r| &r.socket)).chain(net.datagram.iter().map(|r| &r.socket));
         let inodes: HashSet<u64> = keys.map(|key| key.inode).filter(|inode| *inode != 0).collect();
-        self.owners.update(root, &inodes);
+        self.owners.update(root, &inodes, &self.activity.busy);
         let pid = |key: &SocketKey| gauge(self.owners.get(key.inode));
         net.connection.iter_mut().for_each(|row| row.pid = pid(&row.socket));
         net.listener.iter_mut().for_each(|row| row.pid = pid(&row.socket));
@@ -74,22 +73,60 @@ impl Sockets {
     }
 }
 
-/// The families of address that have sockets in the thread's namespace. The kernel keeps one table for all namespaces and
-/// walks through the whole of it for each dump (0.3 ms of nothing for 262,144 buckets), so only those are asked for.
+/// Which sockets are at work. Only of those is it worth finding out whose they are.
+#[derive(Default)]
+struct Activity {
+    /// Bytes each connection had carried at the last sample, by inode.
+    before: HashMap<u32, u64>,
+    /// The same at this sample.
+    carried: HashMap<u32, u64>,
+    /// Inodes of sockets that carried data since the last sample, hold some, or have lost some.
+    busy: HashSet<u64>,
+}
+
+impl Activity {
+    /// A new sample begins.
+    fn next(&mut self) {
+        self.before = std::mem::take(&mut self.carried);
+        self.busy.clear();
+    }
+
+    /// Notes what a connection has carried; gives how much of it since the last sample.
+    fn carried(&mut self, inode: u32, bytes: u64) -> u64 {
+        self.carried.insert(inode, bytes);
+        let before = self.before.get(&inode).copied();
+        // One that is new may be gone before it could be told whose it was.
+        if before.is_some_and(|before| before < bytes) {
+            self.busy.insert(inode.into());
+        }
+        bytes.saturating_sub(before.unwrap_or(0))
+    }
+
+    /// Notes what waits at a socket, or was lost there; gives it back.
+    fn holds(&mut self, inode: u32, waiting: u64) -> u64 {
+        if waiting > 0 {
+            self.busy.insert(inode.into());
+        }
+        waiting
+    }
+}
+
+/// The families of address that have sockets in the thread's namespace, and how many. The kernel keeps one table for all
+/// namespaces and walks through the whole of it for each dump (0.3 ms of nothing for 262,144 buckets), so only those are
+/// asked for.
 struct Tables {
-    tcp: Vec<i32>,
-    udp: Vec<i32>,
+    tcp: Vec<(i32, u64)>,
+    udp: Vec<(i32, u64)>,
 }
 
 impl Tables {
-    fn in_use(root: &Root) -> Self {
-        let four = root.maybe(&net_file(root, "sockstat")).unwrap_or_default();
-        let six = root.maybe(&net_file(root, "sockstat6")).unwrap_or_default();
-        let used =
-            |text: &str, protocol: &str| sockstat_value(text, protocol, "inuse").is_some_and(|sockets| sockets > 0);
+    fn in_use(root: &Root, namespace: &Name) -> Self {
+        let four = net_text(root, namespace, "sockstat").unwrap_or_default();
+        let six = net_text(root, namespace, "sockstat6").unwrap_or_default();
+        let sockets = |text: &str, protocol: &str| sockstat_value(text, protocol, "inuse").unwrap_or(0);
         let families = |protocol: &str| {
-            let used = [used(&four, protocol), used(&six, &format!("{protocol}6"))];
-            [libc::AF_INET, libc::AF_INET6].into_iter().zip(used).filter(|(_, used)| *used).map(|(f, _)| f).collect()
+            let six = (libc::AF_INET6, sockets(&six, &format!("{protocol}6")));
+            [(libc::AF_INET, sockets(&four, protocol)), six].into_iter().filter(|(_, sockets)| *sockets > 0).collect()
         };
         Self { tcp: families("TCP"), udp: families("UDP") }
     }
@@ -99,42 +136,57 @@ fn read_tcp(
     netlink: &mut Netlink,
     tables: &Tables,
     namespace: &Name,
-    before: &HashMap<u32, u64>,
-    carried: &mut HashMap<u32, u64>,
+    activity: &mut Activity,
     out: &mut Snapshot,
 ) -> Result<(), Miss> {
-    if tables.tcp.is_empty() {
+    let mut connected = Vec::new();
+    for &(family, sockets) in &tables.tcp {
+        let mut listening = 0;
+        sock_diag::dump(netlink, (family, libc::IPPROTO_TCP), LISTEN_STATE, |socket| {
+            listening += 1;
+            activity.holds(socket.inode, u64::from(socket.receive_queue) + u64::from(socket.drops().unwrap_or(0)));
+            out.net.listener.push(listener(namespace, socket));
+        })?;
+        // Those that listen have a small table of their own; where there are no others, the large one is spared.
+        if sockets > listening {
+            connected.push(family);
+        }
+    }
+    if connected.is_empty() {
         return Ok(());
     }
     let interfaces = Interfaces::read()?;
     let mut connections = Busiest::new();
     let mut take = |socket: &Socket<'_>| {
-        if socket.state == LISTEN {
-            out.net.listener.push(listener(namespace, socket));
-        } else if let Some(row) = connection(namespace, socket, &interfaces) {
+        if let Some(row) = connection(namespace, socket, &interfaces) {
             let total = row.bytes_acked.get().unwrap_or(0).saturating_add(row.bytes_received.get().unwrap_or(0));
-            let grown = total.saturating_sub(before.get(&socket.inode).copied().unwrap_or(0));
-            carried.insert(socket.inode, total);
             let queued = u64::from(socket.receive_queue) + u64::from(socket.send_queue);
-            connections.push(grown.saturating_add(queued), row);
+            let work = activity.carried(socket.inode, total).saturating_add(activity.holds(socket.inode, queued));
+            connections.push(work, row);
         }
     };
-    let mut dump = |family: &i32| sock_diag::dump(netlink, (*family, libc::IPPROTO_TCP), TCP_STATES, &mut take);
-    let outcome = tables.tcp.iter().try_for_each(&mut dump);
+    let mut dump = |family: &i32| sock_diag::dump(netlink, (*family, libc::IPPROTO_TCP), CONNECTED_STATES, &mut take);
+    let outcome = connected.iter().try_for_each(&mut dump);
     out.net.connection.extend(connections.rows());
     outcome
 }
 
-fn read_udp(netlink: &mut Netlink, tables: &Tables, namespace: &Name, out: &mut Snapshot) -> Result<(), Miss> {
+fn read_udp(
+    netlink: &mut Netlink,
+    tables: &Tables,
+    namespace: &Name,
+    activity: &mut Activity,
+    out: &mut Snapshot,
+) -> Result<(), Miss> {
     let mut datagrams = Busiest::new();
     let mut take = |socket: &Socket<'_>| {
         if socket.local.port() != 0 {
-            let drops = u64::from(socket.drops().unwrap_or(0));
-            datagrams.push(drops + u64::from(socket.receive_queue), datagram(namespace, socket));
+            let work = u64::from(socket.drops().unwrap_or(0)) + u64::from(socket.receive_queue);
+            datagrams.push(activity.holds(socket.inode, work), datagram(namespace, socket));
         }
     };
-    let mut dump = |family: &i32| sock_diag::dump(netlink, (*family, libc::IPPROTO_UDP), ALL_STATES, &mut take);
-    let outcome = tables.udp.iter().try_for_each(&mut dump);
+    let mut dump = |family: i32| sock_diag::dump(netlink, (family, libc::IPPROTO_UDP), ALL_STATES, &mut take);
+    let outcome = tables.udp.iter().try_for_each(|(family, _)| dump(*family));
     out.net.datagram.extend(datagrams.rows());
     outcome
 }

@@ -8,10 +8,15 @@ use whyslow_model::value::{Counter, Gauge};
 /// A slow start threshold that has not been set (TCP_INFINITE_SSTHRESH).
 const NO_THRESHOLD: u32 = 0x7fff_ffff;
 
+/// The congestion states in which lost segments are sent again (enum tcp_ca_state of include/uapi/linux/tcp.h).
+const RECOVERY_AND_LOSS: [u8; 2] = [3, 4];
+
 /// Takes over what the structure says.
 pub(super) fn take(info: &[u8], row: &mut Connection) {
     let info = Info(info);
+    row.recovering = gauge(info.0.get(1).map(|state| RECOVERY_AND_LOSS.contains(state).into()));
     row.app_limited = gauge(info.0.get(7).map(|flags| u64::from(flags & 1)));
+    row.retransmission_timeout = info.microseconds(8, 0);
     row.mss = info.gauge(16);
     row.unacked = info.gauge(24);
     row.lost = info.gauge(32);
@@ -30,13 +35,17 @@ pub(super) fn take(info: &[u8], row: &mut Connection) {
     row.segments_in = info.counter(140);
     row.not_sent = info.gauge(144);
     row.min_rtt = info.microseconds(148, u32::MAX);
+    row.data_segments_out = info.counter(156);
     row.delivery_rate = info.bits(160);
     row.busy_time = info.long_counter(168, 1_000);
     row.rwnd_limited = info.long_counter(176, 1_000);
     row.sndbuf_limited = info.long_counter(184, 1_000);
     row.bytes_retransmitted = info.long_counter(208, 1);
+    row.spurious = info.counter(216);
+    row.reordered = info.counter(220);
     row.peer_window = info.gauge(228);
     row.own_window = info.gauge(232);
+    row.timeouts = info.short_counter(240);
 }
 
 struct Info<'a>(&'a [u8]);
@@ -56,6 +65,11 @@ impl Info<'_> {
 
     fn long_counter(&self, offset: usize, factor: u64) -> Counter {
         u64_at(self.0, offset).map(|v| v.saturating_mul(factor).into()).unwrap_or_default()
+    }
+
+    fn short_counter(&self, offset: usize) -> Counter {
+        let bytes = self.0.get(offset..).and_then(<[u8]>::first_chunk);
+        bytes.map(|bytes| u64::from(u16::from_ne_bytes(*bytes)).into()).unwrap_or_default()
     }
 
     /// A time given in microseconds; `unknown` stands for one not measured.
@@ -97,10 +111,19 @@ mod tests {
         info[68..72].copy_from_slice(&250u32.to_ne_bytes());
         info[160..168].copy_from_slice(&1_000_000u64.to_ne_bytes());
         info[168..176].copy_from_slice(&7u64.to_ne_bytes());
+        info[240..242].copy_from_slice(&3u16.to_ne_bytes());
         let row = taken(&info);
+        assert_eq!(row.timeouts.get(), Some(3));
         assert_eq!(row.rtt.get(), Some(250_000.0));
         assert_eq!(row.delivery_rate.get(), Some(8_000_000.0));
         assert_eq!(row.busy_time.get(), Some(7_000));
+    }
+
+    #[test]
+    fn only_two_congestion_states_send_again_what_was_lost() {
+        // Open, Disorder, CWR, Recovery, Loss.
+        let recovering = [0, 1, 2, 3, 4].map(|state| taken(&[1, state]).recovering.get());
+        assert_eq!(recovering, [0.0, 0.0, 0.0, 1.0, 1.0].map(Some));
     }
 
     #[test]

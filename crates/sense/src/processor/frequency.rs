@@ -1,6 +1,7 @@
 //! Clock frequency and its limits by processor: cpufreq and thermal_throttle under /sys/devices/system/cpu.
 //! Documentation/admin-guide/pm/cpufreq.rst; Documentation/ABI/testing/sysfs-devices-system-cpu.
 
+use crate::seldom::Seldom;
 use crate::text::numbered;
 use crate::{Miss, Root, Source};
 use std::time::{Duration, Instant};
@@ -15,7 +16,11 @@ const PATH: &str = "sys/devices/system/cpu";
 const ASKING_FOR: Duration = Duration::from_millis(200);
 
 /// Reads cpufreq and thermal_throttle of every processor.
-pub(super) struct CpuFrequency;
+#[derive(Default)]
+pub(super) struct CpuFrequency {
+    /// Processors that have something to read: on most guests there are none.
+    processors: Seldom<Vec<u32>>,
+}
 
 impl Source for CpuFrequency {
     fn name(&self) -> &'static str {
@@ -29,12 +34,12 @@ impl Source for CpuFrequency {
     fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), Miss> {
         let rows = &mut out.processor.frequency;
         let started = Instant::now();
-        for cpu in root.list(PATH).iter().filter_map(|name| numbered(name, "cpu")) {
+        for &cpu in self.processors.get(|| readable(root)) {
             let mut row = limits(root, cpu);
             if row.limit.get().is_some() && started.elapsed() < ASKING_FOR {
                 row.current = hertz(root, cpu, "scaling_cur_freq");
             }
-            if row.limit.get().is_some() || row.core_throttles.get().is_some() {
+            if tells(&row) {
                 rows.push(row);
             }
         }
@@ -45,16 +50,26 @@ impl Source for CpuFrequency {
     }
 }
 
+fn readable(root: &Root) -> Vec<u32> {
+    let processors = root.list(PATH).into_iter().filter_map(|name| numbered(&name, "cpu"));
+    processors.filter(|&cpu| tells(&limits(root, cpu))).collect()
+}
+
+/// Whether a row tells anything.
+fn tells(row: &Frequency) -> bool {
+    row.limit.get().is_some() || row.core_throttles.get().is_some()
+}
+
 /// All of a row but the frequency now.
 fn limits(root: &Root, cpu: u32) -> Frequency {
     let throttles = |file: &str| {
-        let count = root.number(&format!("{PATH}/cpu{cpu}/thermal_throttle/{file}"));
+        let count = root.kept_number(&format!("{PATH}/cpu{cpu}/thermal_throttle/{file}"));
         count.map(Counter::from).unwrap_or_default()
     };
     Frequency {
         limit: hertz(root, cpu, "scaling_max_freq"),
         hardware_max: hertz(root, cpu, "cpuinfo_max_freq"),
-        governor: root.word(&cpufreq(cpu, "scaling_governor")).map(State::from).unwrap_or_default(),
+        governor: root.kept_word(&cpufreq(cpu, "scaling_governor")).map(State::from).unwrap_or_default(),
         core_throttles: throttles("core_throttle_count"),
         package_throttles: throttles("package_throttle_count"),
         ..Frequency::new(cpu)
@@ -63,7 +78,7 @@ fn limits(root: &Root, cpu: u32) -> Frequency {
 
 /// A frequency, which cpufreq says in kHz.
 fn hertz(root: &Root, cpu: u32, file: &str) -> Gauge {
-    root.number(&cpufreq(cpu, file)).map(|khz| Gauge::from(khz as f64 * 1000.0)).unwrap_or_default()
+    root.kept_number(&cpufreq(cpu, file)).map(|khz| Gauge::from(khz as f64 * 1000.0)).unwrap_or_default()
 }
 
 fn cpufreq(cpu: u32, file: &str) -> String {

@@ -25,7 +25,7 @@ impl Source for Interrupts {
     }
 
     fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), Miss> {
-        parse(&root.text(PATH)?, &mut out.processor.irq)
+        parse(&root.kept_text(PATH)?, &mut out.processor.irq)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Processors: time by mode, interrupts, frequency, pressure.
 
 mod frequency;
+mod interrupt_time;
 mod interrupts;
 mod per_cpu;
 mod pressure;
@@ -21,8 +22,9 @@ pub(crate) fn sources() -> Vec<Box<dyn Source>> {
         Box::new(pressure::PressureStall),
         Box::new(interrupts::Interrupts),
         Box::new(softirqs::Softirqs),
+        Box::new(interrupt_time::InterruptTime::new()),
         Box::new(softnet::SoftnetStat),
-        Box::new(frequency::CpuFrequency),
-        Box::new(thermal::ThermalZones),
+        Box::new(frequency::CpuFrequency::default()),
+        Box::new(thermal::ThermalZones::default()),
     ]
 }

@@ -26,7 +26,7 @@ impl Source for PressureStall {
         let mut result = Ok(());
         for resource in ["cpu", "memory", "io", "irq"] {
             let path = format!("proc/pressure/{resource}");
-            match root.text(&path).and_then(|text| parse(&text, &path, resource, &mut row)) {
+            match root.kept_text(&path).and_then(|text| parse(&text, &path, resource, &mut row)) {
                 Ok(()) => any = true,
                 // Kernels before 6.1, or without interrupt time accounting, have no irq.
                 Err(Miss::Absent(_)) => {}

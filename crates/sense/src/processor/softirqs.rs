@@ -22,7 +22,7 @@ impl Source for Softirqs {
     }
 
     fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), Miss> {
-        parse(&root.text(PATH)?, &mut out.processor.softirq)
+        parse(&root.kept_text(PATH)?, &mut out.processor.softirq)
     }
 }
 

@@ -24,7 +24,7 @@ impl Source for SoftnetStat {
     }
 
     fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), Miss> {
-        parse(&root.text(PATH)?, &mut out.processor.softnet)
+        parse(&root.kept_text(PATH)?, &mut out.processor.softnet)
     }
 }
 

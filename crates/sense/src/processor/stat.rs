@@ -29,9 +29,9 @@ impl Source for Stat {
     fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), Miss> {
         let mut system = System::new(Machine);
         let results = [
-            root.text(STAT).and_then(|t| parse_stat(&t, os::tick_ns(), &mut out.processor.cpu, &mut system)),
-            root.text(LOADAVG).and_then(|t| parse_loadavg(&t, &mut system)),
-            root.text(UPTIME).and_then(|t| parse_uptime(&t, &mut system)),
+            root.kept_text(STAT).and_then(|t| parse_stat(&t, os::tick_ns(), &mut out.processor.cpu, &mut system)),
+            root.kept_text(LOADAVG).and_then(|t| parse_loadavg(&t, &mut system)),
+            root.kept_text(UPTIME).and_then(|t| parse_uptime(&t, &mut system)),
         ];
         if results.iter().any(Result::is_ok) {
             out.processor.system.push(system);

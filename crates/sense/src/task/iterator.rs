@@ -6,9 +6,10 @@
 //! names of control groups and of the kernel's own workers. Memory is as exact as the kernel keeps it without adding up
 //! every processor's remainder: off by at most max(32, 2 x processors) pages for each of them.
 
+use super::exits::{self, Exits};
 use super::folder::Folder;
 use super::process::renew;
-use super::record::{CpuTime, Io, Pages, ProcessRecord, Records, ThreadRecord, Used};
+use super::record::{CpuTime, ExitRecord, Io, Pages, ProcessRecord, Records, ThreadRecord, Used};
 use super::stat::{KERNEL_THREAD, policy};
 use super::tally::{Ledger, Tally};
 use super::thread::{counter, wait_channel, waits_for_lock};
@@ -39,6 +40,8 @@ pub(super) struct TaskIterator {
     known: HashMap<u32, Known>,
     /// Control groups by set, as [`cgroup::paths`] writes them.
     groups: HashMap<(u64, u64), State>,
+    /// The ends of processes, from the first sample on.
+    exits: Option<Result<Exits, Miss>>,
 }
 
 /// A process as it was at the last sample.
@@ -62,7 +65,7 @@ impl TaskIterator {
     /// Why BPF cannot be used here.
     pub(super) fn load(root: &Root) -> Result<Self, Miss> {
         let object = Object::load("task", include_object!("task"), root)?;
-        Ok(Self { object, bytes: Vec::new(), samples: 0, known: HashMap::new(), groups: HashMap::new() })
+        Ok(Self { object, bytes: Vec::new(), samples: 0, known: HashMap::new(), groups: HashMap::new(), exits: None })
     }
 
     /// Reads them all.
@@ -90,7 +93,44 @@ impl TaskIterator {
             out.task.process.push(known.row.clone());
             self.known.insert(main.pid, known);
         }
-        Ok(())
+        self.put_ended(&before, out);
+        let level = records.first().map_or(0, |(thread, _)| thread.level);
+        self.watch_exits(root, level)
+    }
+
+    /// Rows of those that have ended since the last sample. They are asked for after the living: who ended in between is
+    /// among the living, or a zombie, and has his row.
+    fn put_ended(&mut self, before: &HashMap<u32, Known>, out: &mut Snapshot) {
+        let Some(Ok(exits)) = &mut self.exits else { return };
+        let has = |known: &HashMap<u32, Known>, exit: &ExitRecord| {
+            known.get(&exit.pid).is_some_and(|known| known.row.task == exit.key())
+        };
+        let mut unseen = Vec::new();
+        for exit in exits.take() {
+            if has(&self.known, &exit) {
+                continue;
+            }
+            if has(before, &exit) {
+                out.task.process.push(exits::last_row(&before[&exit.pid].row, &exit));
+            } else {
+                unseen.push(exit);
+            }
+        }
+        out.task.brief = exits::briefs(&unseen);
+    }
+
+    /// Begins to watch the ends of processes after the first sample.
+    ///
+    /// # Errors
+    /// They cannot be watched, or not all of them were noted.
+    fn watch_exits(&mut self, root: &Root, level: u64) -> Result<(), Miss> {
+        match self.exits.get_or_insert_with(|| Exits::watch(root, level)) {
+            Ok(exits) => match exits.lost()? {
+                0 => Ok(()),
+                lost => Err(Miss::Failed(format!("{lost} processes ended too fast to be noted"))),
+            },
+            Err(miss) => Err(miss.clone()),
+        }
     }
 
     /// Runs the iterator.
@@ -231,7 +271,12 @@ fn groups_of(folder: &mut Folder) -> State {
 }
 
 fn key(thread: &ThreadRecord) -> TaskKey {
-    TaskKey { pid: thread.pid, tid: thread.tid, start: thread.start / tick_ns() }
+    time_key(thread.pid, thread.tid, thread.start)
+}
+
+/// The key of a task that began so many nanoseconds after boot.
+pub(super) fn time_key(pid: u32, tid: u32, start: u64) -> TaskKey {
+    TaskKey { pid, tid, start: start / tick_ns() }
 }
 
 fn is_kernel_thread(thread: &ThreadRecord) -> bool {

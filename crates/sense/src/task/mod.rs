@@ -3,16 +3,19 @@
 mod cgroup;
 mod columns;
 mod cputime;
+mod exits;
 mod files;
 mod folder;
 mod futex;
 mod io;
 mod iterator;
+mod kernel_locks;
 mod limits;
 mod process;
 mod record;
 mod sched;
 mod schedstat;
+mod sleep;
 mod source;
 mod stat;
 mod status;
@@ -23,10 +26,16 @@ use crate::source::Source;
 
 /// The sources of this wing.
 pub(crate) fn sources() -> Vec<Box<dyn Source>> {
-    vec![Box::new(source::Tasks::default())]
+    vec![
+        Box::new(source::Tasks::default()),
+        Box::new(sleep::Sleeps::default()),
+        Box::new(kernel_locks::KernelLocks::default()),
+    ]
 }
 
 #[cfg(test)]
 mod agreement_tests;
+#[cfg(test)]
+mod exit_tests;
 #[cfg(test)]
 mod tests;

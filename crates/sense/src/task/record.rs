@@ -60,6 +60,8 @@ pub(super) struct ThreadRecord {
     pub(super) reclaim_delay: Option<u64>,
     pub(super) migrations: u64,
     pub(super) used: Used,
+    /// Depth of our own pid namespace.
+    pub(super) level: u64,
     pub(super) name: [u8; NAME],
 }
 
@@ -82,6 +84,21 @@ pub(super) struct ProcessRecord {
     pub(super) processes_limit: u64,
 }
 
+/// A process that has ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct ExitRecord {
+    pub(super) pid: u32,
+    /// Nanoseconds since boot, like the next but one.
+    pub(super) start: u64,
+    pub(super) parent: u32,
+    pub(super) parent_start: u64,
+    pub(super) run_delay: u64,
+    pub(super) used: Used,
+    pub(super) children_user: u64,
+    pub(super) children_system: u64,
+    pub(super) name: [u8; NAME],
+}
+
 /// Memory in pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Pages {
@@ -100,14 +117,14 @@ impl<'b> Records<'b> {
         Self(bytes)
     }
 
-    fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
+    fn bytes<const N: usize>(&mut self) -> Option<[u8; N]> {
         let (first, rest) = self.0.split_first_chunk()?;
         self.0 = rest;
         Some(*first)
     }
 
     fn number(&mut self) -> Option<u64> {
-        self.take().map(u64::from_ne_bytes)
+        self.bytes().map(u64::from_ne_bytes)
     }
 
     fn known(&mut self) -> Option<Option<u64>> {
@@ -164,7 +181,8 @@ impl<'b> Records<'b> {
         thread.reclaim_delay = self.known()?;
         thread.migrations = self.number()?;
         thread.used = self.used(cpu)?;
-        thread.name = self.take()?;
+        thread.level = self.number()?;
+        thread.name = self.bytes()?;
         Some(thread)
     }
 
@@ -195,6 +213,32 @@ impl<'b> Records<'b> {
     }
 }
 
+impl ExitRecord {
+    /// Reads what crates/sense/bpf/exit.bpf.c wrote; `None` where it is too short.
+    pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
+        let mut fields = Records(bytes);
+        let mut record = Self {
+            pid: fields.number()?.try_into().ok()?,
+            start: fields.number()?,
+            parent: fields.number()?.try_into().ok()?,
+            parent_start: fields.number()?,
+            ..Self::default()
+        };
+        let cpu = fields.cpu()?;
+        record.run_delay = fields.number()?;
+        record.used = fields.used(cpu)?;
+        record.children_user = fields.number()?;
+        record.children_system = fields.number()?;
+        record.name = fields.bytes()?;
+        Some(record)
+    }
+
+    /// Its name, up to the first zero.
+    pub(super) fn name(&self) -> &[u8] {
+        until_zero(&self.name)
+    }
+}
+
 impl Iterator for Records<'_> {
     type Item = (ThreadRecord, Option<ProcessRecord>);
 
@@ -209,8 +253,7 @@ impl Iterator for Records<'_> {
 impl ThreadRecord {
     /// Its name, up to the first zero.
     pub(super) fn name(&self) -> &[u8] {
-        let end = self.name.iter().position(|b| *b == 0).unwrap_or(NAME);
-        &self.name[..end]
+        until_zero(&self.name)
     }
 
     /// The state as a letter, as fs/proc/array.c derives it (`task_state_index` of include/linux/sched.h).
@@ -243,6 +286,11 @@ impl ThreadRecord {
     }
 }
 
+fn until_zero(name: &[u8; NAME]) -> &[u8] {
+    let end = name.iter().position(|b| *b == 0).unwrap_or(NAME);
+    &name[..end]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -264,7 +312,7 @@ mod tests {
         let words = |numbers: usize, first: &[u64]| -> Vec<u8> {
             (0..numbers).flat_map(|i| first.get(i).copied().unwrap_or(0).to_ne_bytes()).collect()
         };
-        const THREAD: usize = 30 + 2;
+        const THREAD: usize = 31 + 2;
         const PROCESS: usize = 31;
         let thread = words(THREAD, &[7, 8]);
         let main = [words(THREAD, &[7, 7]), words(PROCESS, &[1, 2])].concat();
@@ -278,6 +326,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_bytes_make_it_panic(bytes: Vec<u8>) {
+            let _ = ExitRecord::parse(&bytes).map(|exit| exit.name().len());
             for (thread, _) in Records::new(&bytes) {
                 let _ = (thread.name(), thread.state(), thread.nice());
             }

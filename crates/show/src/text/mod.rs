@@ -3,11 +3,13 @@
 mod catalogue;
 mod finding;
 mod formats;
+mod profile;
 mod rules;
 mod words;
 
 pub use catalogue::metrics;
 pub use formats::formats;
+pub use profile::profile;
 pub use rules::{rule, rules};
 
 use crate::canvas::{Canvas, Ink, Piece, bold, dim, plain};
@@ -150,6 +152,10 @@ fn cost(canvas: &mut Canvas, d: &Diagnosis) {
     canvas.blank();
     for look in &d.closer_looks {
         let text = format!("Looked closer for {}: {} ({}).", human::seconds(look.seconds), look.tells, look.source);
+        canvas.paragraph(0, 2, &[dim(text)]);
+    }
+    if let Some(share) = d.cpu_explained {
+        let text = format!("{} of the processor time used is charged to processes.", human::percent(share));
         canvas.paragraph(0, 2, &[dim(text)]);
     }
     let text = format!(

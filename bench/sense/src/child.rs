@@ -1,0 +1,97 @@
+//! Programs run by this one, which end with it.
+
+use crate::failure::{Failure, Result};
+use crate::stop;
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeValLike;
+use std::io::{ErrorKind, Read};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// A running program, killed when dropped.
+pub struct Running(Child);
+
+impl Running {
+    /// Starts a program that prints nothing.
+    ///
+    /// # Errors
+    /// Where it is not installed.
+    pub fn start(program: &str, args: &[&str]) -> Result<Self> {
+        let mut command = Command::new(program);
+        command.args(args).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        spawn(&mut command, program).map(Self)
+    }
+
+    /// Waits for its end.
+    ///
+    /// # Errors
+    /// Where a signal came, or it takes longer than `patience`.
+    fn wait(&mut self, patience: Duration) -> Result<bool> {
+        let end = Instant::now() + patience;
+        loop {
+            if let Some(status) = self.0.try_wait()? {
+                return Ok(status.success());
+            }
+            if Instant::now() > end {
+                return Err(Failure::new("a program did not end in time"));
+            }
+            stop::pause(Duration::from_millis(5))?;
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Runs a program to its end; what it printed.
+///
+/// # Errors
+/// Where it is not installed, fails, or takes longer than `patience`.
+pub fn output(program: &str, args: &[&str], patience: Duration) -> Result<String> {
+    let mut command = Command::new(program);
+    command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = spawn(&mut command, program)?;
+    let (mut said, complained) = (child.stdout.take(), child.stderr.take());
+    let reader = std::thread::spawn(move || {
+        let mut text = String::new();
+        said.as_mut().map_or(Ok(0), |pipe| pipe.read_to_string(&mut text)).map(|_| text)
+    });
+    let success = Running(child).wait(patience)?;
+    let text = reader.join().map_err(|_| Failure::new("the reader of a pipe panicked"))??;
+    if success {
+        return Ok(text);
+    }
+    let mut why = String::new();
+    complained.map_or(Ok(0), |mut pipe| pipe.read_to_string(&mut why))?;
+    Err(Failure::new(format!("{program} {}: {}", args.join(" "), if why.is_empty() { &text } else { &why }.trim())))
+}
+
+/// Processor time, in seconds, that a program and its children take from start to end.
+///
+/// # Errors
+/// Where it is not installed, fails, or takes longer than `patience`.
+pub fn processor_time(program: &str, args: &[&str], patience: Duration) -> Result<f64> {
+    let before = children()?;
+    if !Running::start(program, args)?.wait(patience)? {
+        return Err(Failure::new(format!("{program} {} failed", args.join(" "))));
+    }
+    Ok(children()? - before)
+}
+
+/// Processor time of all children that were waited for, in seconds.
+fn children() -> Result<f64> {
+    let usage = getrusage(UsageWho::RUSAGE_CHILDREN).map_err(std::io::Error::from)?;
+    Ok((usage.user_time().num_microseconds() + usage.system_time().num_microseconds()) as f64 / 1e6)
+}
+
+fn spawn(command: &mut Command, program: &str) -> Result<Child> {
+    command.spawn().map_err(|e| match e.kind() {
+        ErrorKind::NotFound => Failure::new(format!("{program} is missing: scripts/install-missing.sh bench")),
+        _ => Failure::new(format!("{program}: {e}")),
+    })
+}

@@ -1,0 +1,72 @@
+//! Processor time by source: the library itself is run, a sample a second, as `whyslow` runs it.
+
+use crate::failure::Result;
+use crate::sleepers::{self, Sleepers};
+use crate::stop;
+use nix::time::{ClockId, clock_gettime};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::time::Duration;
+use whyslow_sense::{Root, Sampler};
+
+/// The ways to observe that are measured against each other.
+const WAYS: [(&str, bool); 2] = [("with BPF", true), ("without BPF", false)];
+
+/// What a sample costs. Times are milliseconds of processor time, means over the samples.
+#[derive(Serialize)]
+pub struct Cost {
+    /// With or without BPF.
+    pub way: &'static str,
+    /// Processes there were.
+    pub processes: usize,
+    /// Samples taken.
+    pub samples: usize,
+    /// By source, the dearest first.
+    pub sources: Vec<(String, f64)>,
+    /// The whole sample, with what the sampler itself takes.
+    pub sample: f64,
+    /// The median of whole samples.
+    pub median_sample: f64,
+}
+
+/// Measures every way with this many processes.
+///
+/// # Errors
+/// Where the processes cannot be had, or a signal came.
+pub fn measure(processes: usize, samples: usize) -> Result<Vec<Cost>> {
+    let _sleepers = Sleepers::up_to(processes)?;
+    // What has just been started settles.
+    stop::pause(Duration::from_secs(2))?;
+    let root = |bpf| if bpf { Root::live() } else { Root::live().without_bpf() };
+    WAYS.iter().map(|(way, bpf)| observe(way, Sampler::new(root(*bpf)), samples)).collect()
+}
+
+/// The first sample, which makes itself known to everything, is left out.
+fn observe(way: &'static str, mut sampler: Sampler, samples: usize) -> Result<Cost> {
+    sampler.sample();
+    let mut sources = BTreeMap::<String, f64>::new();
+    let mut whole = Vec::with_capacity(samples);
+    for _ in 0..samples {
+        stop::pause(Duration::from_secs(1))?;
+        let before = processor_time()?;
+        let snapshot = sampler.sample();
+        whole.push(milliseconds(processor_time()?.saturating_sub(before)));
+        for report in snapshot.sources {
+            *sources.entry(report.source.to_string()).or_default() += report.cpu_ns as f64 / 1e6 / samples as f64;
+        }
+    }
+    let mut sources: Vec<_> = sources.into_iter().collect();
+    sources.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let sample = whole.iter().sum::<f64>() / samples as f64;
+    whole.sort_by(f64::total_cmp);
+    let median_sample = whole[samples / 2];
+    Ok(Cost { way, processes: sleepers::processes_now()?, samples, sources, sample, median_sample })
+}
+
+fn processor_time() -> Result<Duration> {
+    Ok(clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID).map_err(std::io::Error::from)?.into())
+}
+
+fn milliseconds(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}

@@ -1,0 +1,35 @@
+//! What can go wrong while measuring.
+
+use std::fmt;
+
+/// Why there is no measurement, in words.
+#[derive(Debug)]
+pub struct Failure(String);
+
+/// This program's results.
+pub type Result<T> = std::result::Result<T, Failure>;
+
+impl Failure {
+    /// In these words.
+    pub fn new(why: impl Into<String>) -> Self {
+        Self(why.into())
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl From<std::io::Error> for Failure {
+    fn from(e: std::io::Error) -> Self {
+        Self(e.to_string())
+    }
+}
+
+impl From<serde_json::Error> for Failure {
+    fn from(e: serde_json::Error) -> Self {
+        Self(e.to_string())
+    }
+}

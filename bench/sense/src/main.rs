@@ -1,0 +1,107 @@
+//! What observing costs on this machine: processor time by source at several numbers of processes, how much four loads are
+//! slowed down, and what other observers take. See README.md.
+
+mod child;
+mod cost;
+mod failure;
+mod loads;
+mod observers;
+mod pairs;
+mod report;
+mod rig;
+mod sleepers;
+mod slowdown;
+mod stop;
+
+use clap::{Parser, ValueEnum};
+use failure::{Failure, Result};
+use report::Report;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Measures what observing costs on this machine. Needs root, and some minutes in which nothing else runs.
+#[derive(Parser)]
+#[command(name = "bench-sense", version)]
+struct Args {
+    /// A try-out: few samples, few pairs, not the largest number of processes
+    #[arg(long)]
+    quick: bool,
+    /// Only this part; may be given more than once
+    #[arg(long, value_enum)]
+    only: Vec<Part>,
+    /// Only loads whose name holds this
+    #[arg(long, value_name = "TEXT")]
+    load: Option<String>,
+    /// How often each load is run without and with whyslow
+    #[arg(long, value_name = "COUNT")]
+    pairs: Option<usize>,
+    /// The whyslow program; the one beside this program where it is not given
+    #[arg(long, value_name = "PATH")]
+    whyslow: Option<PathBuf>,
+    /// Write JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// The parts of the measurement.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Part {
+    /// Processor time by source.
+    Cost,
+    /// How much loads are slowed down.
+    Slowdown,
+    /// What whyslow and other observers take, as whole programs.
+    Observers,
+}
+
+impl Args {
+    fn wants(&self, part: Part) -> bool {
+        self.only.is_empty() || self.only.contains(&part)
+    }
+
+    fn whyslow(&self) -> Result<PathBuf> {
+        let beside = || Ok(std::env::current_exe()?.with_file_name("whyslow"));
+        let path = self.whyslow.clone().map_or_else(beside, Ok::<_, std::io::Error>)?;
+        if path.exists() {
+            Ok(path)
+        } else {
+            Err(Failure::new(format!("{} does not exist: make build", path.display())))
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    match measure(&args) {
+        Ok(report) if args.json => println!("{}", report.json()),
+        Ok(report) => print!("{report}"),
+        Err(failure) => {
+            eprintln!("bench-sense: {failure}");
+            return ExitCode::FAILURE;
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+/// All parts that are wanted. A part that fails ends the measurement; what was made for it is removed on the way out.
+fn measure(args: &Args) -> Result<Report> {
+    stop::catch()?;
+    let mut report = Report::default();
+    if args.wants(Part::Cost) {
+        let (counts, samples): (&[usize], _) = if args.quick { (&[300, 1300], 5) } else { (&[300, 1300, 10_000], 20) };
+        for &processes in counts {
+            report.costs.extend(cost::measure(processes, samples)?);
+        }
+    }
+    if args.wants(Part::Slowdown) {
+        let program = args.whyslow()?;
+        let plan = slowdown::Plan::new(args.quick, args.pairs);
+        for mut load in loads::all(args.load.as_deref().unwrap_or_default())? {
+            report.slowdowns.extend(slowdown::measure(&mut *load, &program, &plan)?);
+        }
+    }
+    if args.wants(Part::Observers) {
+        report.observers = observers::measure(&args.whyslow()?, if args.quick { 4 } else { 15 })?;
+    }
+    Ok(report)
+}

@@ -1,0 +1,78 @@
+//! What was measured, as text and as JSON.
+
+use crate::cost::Cost;
+use crate::observers::Observer;
+use crate::slowdown::Slowdown;
+use serde::Serialize;
+use std::fmt;
+
+/// Sources that take less of a sample than this, in milliseconds, are added up in the text.
+const SMALL: f64 = 0.02;
+
+/// Everything that was measured.
+#[derive(Default, Serialize)]
+pub struct Report {
+    /// Processor time by source.
+    pub costs: Vec<Cost>,
+    /// How much loads were slowed down.
+    pub slowdowns: Vec<Slowdown>,
+    /// What whole programs take.
+    pub observers: Vec<Observer>,
+}
+
+impl Report {
+    /// As one JSON object.
+    pub fn json(&self) -> String {
+        // A structure of numbers and texts can always be written.
+        serde_json::to_string_pretty(self).unwrap_or_default()
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.costs.iter().try_for_each(|cost| write_cost(f, cost))?;
+        if !self.slowdowns.is_empty() {
+            writeln!(
+                f,
+                "\n{:<34} {:<12} {:>12}  {:>7} {:>18}  slowed by under 1 %",
+                "load", "whyslow", "alone", "lost", "95 %"
+            )?;
+        }
+        self.slowdowns.iter().try_for_each(|slowdown| write_slowdown(f, slowdown))?;
+        if !self.observers.is_empty() {
+            writeln!(f, "\n{:<44} {:>10} {:>10}", "observer, a sample a second", "ms/sample", "ms to start")?;
+        }
+        self.observers.iter().try_for_each(|o| writeln!(f, "{:<44} {:>10.2} {:>10.1}", o.command, o.sample, o.start))
+    }
+}
+
+fn write_cost(f: &mut fmt::Formatter<'_>, cost: &Cost) -> fmt::Result {
+    let heading = format!("{} processes, {}", cost.processes, cost.way);
+    writeln!(f, "\n{heading:<34} ms of processor time a sample (mean of {})", cost.samples)?;
+    for (source, time) in cost.sources.iter().filter(|(_, time)| *time >= SMALL) {
+        writeln!(f, "  {source:<32} {time:>8.2}")?;
+    }
+    let small = cost.sources.iter().filter(|(_, time)| *time < SMALL).map(|(_, time)| time);
+    writeln!(f, "  {:<32} {:>8.2}", format!("{} others", small.clone().count()), small.sum::<f64>())?;
+    let sources = cost.sources.iter().map(|(_, time)| time).sum::<f64>();
+    writeln!(f, "  {:<32} {:>8.2}", "the sampler itself", cost.sample - sources)?;
+    writeln!(f, "  {:<32} {:>8.2}  (median {:.2})", "in all", cost.sample, cost.median_sample)
+}
+
+fn write_slowdown(f: &mut fmt::Formatter<'_>, s: &Slowdown) -> fmt::Result {
+    let (interval, verdict) = match s.lost.interval {
+        Some((low, high)) => (format!("{:+.2} .. {:+.2} %", low * 100.0, high * 100.0), verdict(low, high)),
+        None => ("too few pairs".to_owned(), "not shown"),
+    };
+    let rate = format!("{:.3e} {}", s.rate, s.unit);
+    writeln!(f, "{:<34} {:<12} {rate:>12}  {:>+6.2} % {interval:>18}  {verdict}", s.load, s.way, s.lost.value * 100.0)
+}
+
+/// Whether the load lost less than a hundredth, as far as the interval shows.
+fn verdict(low: f64, high: f64) -> &'static str {
+    match (low < 0.01, high < 0.01) {
+        (_, true) => "yes",
+        (false, false) => "no",
+        (true, false) => "not shown",
+    }
+}

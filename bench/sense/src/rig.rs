@@ -1,0 +1,70 @@
+//! What the loads run on: a file, and a wire between two network namespaces.
+
+use crate::child;
+use crate::failure::Result;
+use std::time::Duration;
+
+/// Before each name this program makes.
+const PREFIX: &str = "wsl-bench-";
+/// How long ip(8) may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Two network namespaces joined by a veth pair; removed when dropped.
+pub struct Wire {
+    names: [String; 2],
+}
+
+impl Wire {
+    /// Address of the far end.
+    pub const FAR: &str = "10.214.0.2";
+
+    /// Makes it.
+    ///
+    /// # Errors
+    /// What ip(8) says.
+    pub fn new() -> Result<Self> {
+        let id = std::process::id();
+        let wire = Self { names: ["near", "far"].map(|end| format!("{PREFIX}{id}-{end}")) };
+        let [near, far] = &wire.names;
+        ip(&["netns", "add", near])?;
+        ip(&["netns", "add", far])?;
+        ip(&["-n", near, "link", "add", "wire", "type", "veth", "peer", "name", "wire", "netns", far])?;
+        for (end, address) in [(near, "10.214.0.1/24"), (far, "10.214.0.2/24")] {
+            ip(&["-n", end, "address", "add", address, "dev", "wire"])?;
+            ip(&["-n", end, "link", "set", "wire", "up"])?;
+        }
+        Ok(wire)
+    }
+
+    /// The near namespace.
+    pub fn near(&self) -> &str {
+        &self.names[0]
+    }
+
+    /// The far namespace.
+    pub fn far(&self) -> &str {
+        &self.names[1]
+    }
+}
+
+impl Drop for Wire {
+    fn drop(&mut self) {
+        for name in &self.names {
+            // Waited for without regard to signals: this is what has to happen after one.
+            let _ = std::process::Command::new("ip").args(["netns", "del", name]).output();
+        }
+    }
+}
+
+fn ip(args: &[&str]) -> Result<()> {
+    child::output("ip", args, PATIENCE).map(drop)
+}
+
+/// A file on a disk, removed when dropped.
+///
+/// # Errors
+/// Where it cannot be made.
+pub fn file() -> Result<tempfile::NamedTempFile> {
+    // /tmp may be memory.
+    Ok(tempfile::Builder::new().prefix(PREFIX).tempfile_in("/var/tmp")?)
+}

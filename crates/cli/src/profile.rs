@@ -1,0 +1,262 @@
+//! `whyslow profile`: where the time of a process, or of the machine, goes.
+
+use crate::args::{Colour, Look, Observe, duration};
+use crate::commands::diagnosed;
+use crate::interrupt::Interrupt;
+use crate::output::{self, Failure, print};
+use crate::progress::Progress;
+use clap::{Args, ValueEnum};
+use std::fs::{File, OpenOptions};
+use std::io::{self, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+use whyslow_model::diagnosis::{Diagnosis, Finding};
+use whyslow_model::profile::{Kind, Profile};
+use whyslow_sense::profile::{Ask, Profiler};
+use whyslow_sense::{Miss, Root};
+use whyslow_show::text::TextStyle;
+use whyslow_show::{flame, json, text};
+
+/// What to profile, for how long, and what to make of it.
+#[derive(Debug, Args)]
+pub struct ProfileArgs {
+    /// How long to watch; with --culprit that long for the diagnosis, and again for the profile
+    #[arg(long = "for", value_name = "TIME", default_value = "10s", value_parser = duration)]
+    time: Duration,
+    /// Profile this process only
+    #[arg(long, conflicts_with = "culprit", value_parser = clap::value_parser!(u32).range(1..))]
+    pid: Option<u32>,
+    /// Diagnose first, then profile the process the first finding blames
+    #[arg(long)]
+    culprit: bool,
+    /// Profile what waits and for how long, not what runs
+    #[arg(long)]
+    off_cpu: bool,
+    /// How often to look at each processor, per second
+    #[arg(long, default_value = "99", conflicts_with = "off_cpu", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    hz: u32,
+    /// Only the kernel's half of stacks
+    #[arg(long, conflicts_with = "user_only")]
+    kernel_only: bool,
+    /// Only the program's half of stacks
+    #[arg(long)]
+    user_only: bool,
+    /// Write to this file, not to standard output
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// What to write [default: as the name of FILE ends; else text]
+    #[arg(long, conflicts_with = "json")]
+    format: Option<Format>,
+}
+
+/// What to write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    // No doc comments here: clap would draw each as a paragraph of the help.
+    Text,
+    Folded,
+    Svg,
+    Json,
+}
+
+/// Profiles, and writes what was found.
+///
+/// # Errors
+/// Wrong usage; nobody to blame; this user or kernel may not profile; the file cannot be written.
+pub fn run(args: &ProfileArgs, look: &Look) -> Result<ExitCode, Failure> {
+    args.check()?;
+    let format = args.format(look)?;
+    let file = args.output.as_deref().map(create).transpose()?;
+    let blamed = if args.culprit { Some(blame(args.time)?) } else { None };
+    let mut profile = record(args, blamed.as_ref().map(|blamed| blamed.pid))?;
+    profile.finding = blamed.map(|blamed| blamed.finding);
+    let style = output::style(look);
+    match (file, &args.output) {
+        (Some(file), Some(path)) => {
+            let style = TextStyle { colour: look.color == Colour::Always, ..style };
+            write(file, &draw(&profile, format, &style)).map_err(|e| unwritable(path, &e))?;
+        }
+        _ => print(draw(&profile, format, &style))?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+impl ProfileArgs {
+    fn check(&self) -> Result<(), Failure> {
+        // A diagnosis needs two samples, and may not look more often than ten times a second.
+        let least = Duration::from_millis(if self.culprit { 200 } else { 100 });
+        if self.time < least {
+            return Err(Failure::usage(format!("--for must be at least {}ms", least.as_millis())));
+        }
+        Ok(())
+    }
+
+    fn format(&self, look: &Look) -> Result<Format, Failure> {
+        let ending = self.output.as_deref().and_then(Path::extension).and_then(|ending| ending.to_str());
+        let format = match (self.format, ending) {
+            _ if look.json => Format::Json,
+            (Some(format), _) => format,
+            (None, Some("svg")) => Format::Svg,
+            (None, Some("json")) => Format::Json,
+            (None, Some("folded")) => Format::Folded,
+            (None, _) => Format::Text,
+        };
+        if format == Format::Svg && self.output.is_none() && io::stdout().is_terminal() {
+            return Err(Failure::usage("a flame graph is no sight on a terminal: name a file, as in -o flame.svg"));
+        }
+        Ok(format)
+    }
+
+    fn ask(&self, pid: Option<u32>) -> Ask {
+        Ask {
+            kind: if self.off_cpu { Kind::OffCpu } else { Kind::OnCpu },
+            hz: self.hz,
+            pid,
+            kernel: !self.user_only,
+            user: !self.kernel_only,
+        }
+    }
+}
+
+/// Opened before the watching, so that a name that will not do is known at once; emptied only when there is something to write.
+fn create(path: &Path) -> Result<File, Failure> {
+    OpenOptions::new().write(true).create(true).truncate(false).open(path).map_err(|e| unwritable(path, &e))
+}
+
+fn write(mut file: File, text: &str) -> io::Result<()> {
+    if file.metadata()?.is_file() {
+        file.set_len(0)?;
+    }
+    file.write_all(text.as_bytes())
+}
+
+fn unwritable(path: &Path, error: &io::Error) -> Failure {
+    Failure::usage(format!("cannot write {}: {error}", path.display()))
+}
+
+/// A process, and the key of the finding that blames it.
+struct Blamed {
+    pid: u32,
+    finding: String,
+}
+
+/// Diagnoses, and takes the process the first finding blames.
+fn blame(time: Duration) -> Result<Blamed, Failure> {
+    let interval = (time / 2).min(Duration::from_secs(1));
+    let asked = Observe { time, interval, no_bpf: false, check: false };
+    asked.check().map_err(Failure::usage)?;
+    blamed(&diagnosed(&asked)?).map_err(Failure::nothing)
+}
+
+fn blamed(diagnosis: &Diagnosis) -> Result<Blamed, String> {
+    let finding =
+        diagnosis.findings.first().ok_or("nothing is wrong, so there is no culprit; profile a process by --pid")?;
+    let pid = process(finding).ok_or_else(|| {
+        format!("{} blames no process that could be profiled; profile one by --pid, or the machine", finding.key())
+    })?;
+    Ok(Blamed { pid, finding: finding.key() })
+}
+
+/// The largest culprit that is a process, else the process that the finding is about.
+fn process(finding: &Finding) -> Option<u32> {
+    finding.culprits.iter().find_map(|culprit| culprit.pid).or(finding.subject.pid)
+}
+
+/// Records for as long as asked for, until Ctrl-C, or until the process has ended.
+fn record(args: &ProfileArgs, blamed: Option<u32>) -> Result<Profile, Failure> {
+    let mut interrupt = Interrupt::listen().map_err(|e| Failure::usage(format!("cannot listen for Ctrl-C: {e}")))?;
+    let progress = Progress::new("profiling", "show what there is");
+    let mut profiler = Profiler::start(args.ask(blamed.or(args.pid)), Root::live()).map_err(cannot)?;
+    let end = Instant::now() + args.time;
+    while profiler.look().map_err(cannot)? && Instant::now() < end {
+        let now = Instant::now();
+        progress.show(end.saturating_duration_since(now));
+        if interrupt.ends_sleep_until(end.min(now + Profiler::PACE)) {
+            break;
+        }
+    }
+    progress.say("reading symbols");
+    profiler.finish().map_err(cannot)
+}
+
+fn cannot(miss: Miss) -> Failure {
+    Failure::usage(match miss {
+        Miss::NotPermitted { why, remedy } if !remedy.is_empty() => format!("cannot profile: {why}: {remedy}"),
+        Miss::Absent(why) | Miss::Failed(why) | Miss::NotPermitted { why, .. } => format!("cannot profile: {why}"),
+    })
+}
+
+fn draw(profile: &Profile, format: Format, style: &TextStyle) -> String {
+    match format {
+        Format::Text => text::profile(profile, style),
+        Format::Folded => flame::folded(profile),
+        Format::Svg => flame::svg(profile),
+        Format::Json => json::pretty(profile),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use whyslow_model::diagnosis::{Confidence, Culprit, Origin, SCHEMA, Span, Subject, Verdict};
+
+    fn finding(id: &str, subject: Subject, culprits: &[Option<u32>]) -> Finding {
+        let culprit = |pid: &Option<u32>| Culprit {
+            kind: "process".into(),
+            name: "toy".into(),
+            pid: *pid,
+            cgroup: None,
+            share: 0.5,
+            of: "it".into(),
+        };
+        Finding {
+            id: id.into(),
+            subject,
+            culprits: culprits.iter().map(culprit).collect(),
+            impact: 0.5,
+            confidence: Confidence::High,
+            summary: String::new(),
+            evidence: Vec::new(),
+            explains: Vec::new(),
+            explained_by: None,
+            actions: Vec::new(),
+        }
+    }
+
+    fn diagnosis(findings: Vec<Finding>) -> Diagnosis {
+        let window = Span { start: None, end: None, seconds: 1.0, samples: 2, source: Origin::Live };
+        Diagnosis {
+            schema: SCHEMA.into(),
+            host: Default::default(),
+            window,
+            verdict: Verdict::Bottleneck,
+            findings,
+            ruled_out: Vec::new(),
+            blind_spots: Vec::new(),
+            closer_looks: Vec::new(),
+            cpu_explained: None,
+            cost: Default::default(),
+        }
+    }
+
+    #[test]
+    fn the_first_finding_says_whom_to_profile() {
+        let disk = finding("disk.saturated", Subject::new("device", "sda"), &[None, Some(7), Some(8)]);
+        let thread = finding("cpu.single_thread", Subject { pid: Some(9), ..Subject::new("thread", "toy") }, &[]);
+        let whom = |findings: &[&Finding]| {
+            let blamed = blamed(&diagnosis(findings.iter().map(|&f| f.clone()).collect()));
+            blamed.map(|blamed| (blamed.pid, blamed.finding))
+        };
+        assert_eq!(whom(&[&disk, &thread]), Ok((7, "disk.saturated@sda".into())));
+        assert_eq!(whom(&[&thread, &disk]), Ok((9, thread.key())));
+    }
+
+    #[test]
+    fn nobody_to_blame_is_said() {
+        let full = finding("fs.full", Subject::new("mount", "/"), &[]);
+        let said = |findings| blamed(&diagnosis(findings)).err().unwrap_or_default();
+        assert!(said(vec![full]).starts_with("fs.full@/ blames no process"));
+        assert!(said(Vec::new()).starts_with("nothing is wrong"));
+    }
+}

@@ -1,0 +1,220 @@
+//! A process' use of a device: what it asked for, what was read for it, and how it waited.
+//!
+//! BPF sees who makes each request of a request-based device. Where it does not look, and for devices that pass on what
+//! they are asked (dm, md), what is left are the bytes of each process, and the devices that delivered as many.
+
+use super::requester::{self, Made};
+use super::served::{Devices, Rates};
+use super::task::TaskUse;
+use crate::signal::{Entity, over, signals, sum};
+use std::collections::BTreeMap;
+use whyslow_model::catalogue::{PageCache, Process, Queue, Thread};
+use whyslow_model::diagnosis::Subject;
+use whyslow_model::key::TaskKey;
+use whyslow_model::topology::Topology;
+use whyslow_model::value::{Counter, Name, State};
+use whyslow_model::window::{Change, Window};
+
+/// Where a task sleeps that waits for a page of the page cache to be read, by kernel version (mm/filemap.c).
+const CACHE_WAITS: [&str; 6] = [
+    "folio_wait_bit_common",
+    "folio_put_wait_locked",
+    "wait_on_page_bit_common",
+    "put_and_wait_on_page_locked",
+    "__lock_page_killable",
+    "wait_on_page_bit_killable",
+];
+
+/// What one page fault maps at most of what is cached already (mm/memory.c: fault_around_bytes).
+const FAULT_AROUND: f64 = 65536.0;
+
+/// A process and a device that it used.
+pub struct IoUse<'w> {
+    subject: Subject,
+    process: Option<(&'w TaskUse, &'w Change<'w, Process>)>,
+    device: Option<Name>,
+    made: Option<Made>,
+    read_ahead: Option<f64>,
+    cache_wait: Option<f64>,
+    cache: Option<CacheUse>,
+    main: bool,
+}
+
+/// What a process asked of the page cache, per second.
+#[derive(Clone, Copy, Debug)]
+struct CacheUse {
+    /// Read calls that took pages from it, and page faults.
+    lookups: f64,
+    misses: f64,
+}
+
+impl CacheUse {
+    fn of(change: &Change<'_, PageCache>) -> Option<Self> {
+        let lookups = [change.rate(|c| c.lookups), change.rate(|c| c.faults), change.rate(|c| c.faults_cached)];
+        Some(Self { lookups: sum(lookups)?, misses: change.rate(|c| c.misses)? })
+    }
+
+    fn hit_share(&self) -> Option<f64> {
+        over(Some(self.misses), Some(self.lookups)).map(|missed| (1.0 - missed).max(0.0))
+    }
+}
+
+impl IoUse<'_> {
+    /// The device, where it is known.
+    pub fn device(&self) -> Option<&Name> {
+        self.device.as_ref()
+    }
+
+    /// Share of the samples in which one of its threads waited for the page cache to be read.
+    pub fn cache_wait(&self) -> Option<f64> {
+        self.cache_wait
+    }
+
+    /// Bytes read from storage for it, per second.
+    pub fn read_rate(&self) -> Option<f64> {
+        self.process?.1.rate(|p| p.read_bytes)
+    }
+
+    /// Mean bytes of a read call.
+    pub fn call_size(&self) -> Option<f64> {
+        let change = self.process?.1;
+        over(change.rate(|p| p.read_chars), change.rate(|p| p.read_calls))
+    }
+
+    /// What it can have asked for at most, per second: all that its read calls brought, cached or not, and all that its
+    /// page faults can have mapped.
+    fn asked(&self) -> Option<f64> {
+        let change = self.process?.1;
+        let faults = sum([change.rate(|p| p.minor_faults), change.rate(|p| p.major_faults)])?;
+        Some(change.rate(|p| p.read_chars)? + faults * FAULT_AROUND)
+    }
+
+    fn storage(&self) -> Option<f64> {
+        let change = self.process?.1;
+        sum([over_window(change, |p| p.read_bytes), over_window(change, |p| p.write_bytes)])
+    }
+
+    fn kernel(&self) -> bool {
+        self.process.is_some_and(|(task, _)| task.kernel)
+    }
+
+    fn made<T>(&self, part: impl Fn(&Made) -> T) -> Option<T> {
+        self.made.as_ref().map(part)
+    }
+}
+
+signals! { u: &IoUse<'_>;
+    "io.device" "text" "the device it used; empty where it cannot be told", "the device of its requests, or the only one that delivered as much as was read for it", "BPF: block_rq_issue, or /proc/PID/io and /proc/diskstats" => u.device.as_deref().unwrap_or_default();
+    "io.main" "count" "1 for the device it used most", "most of its requests' time", "BPF: block_rq_complete, or /proc/PID/io" => u.main;
+    "io.measured" "count" "1 where its requests were seen one by one", "as BPF sees them", "BPF: block_rq_issue" => u.made.is_some();
+    "io.kernel" "count" "1 for threads of the kernel itself", "PF_KTHREAD", "/proc/PID/stat" => u.kernel();
+    "io.in_flight" "count" "mean number of its requests in flight; of those that write back what processes wrote, its part of the bytes", "Δ(queue time + device time) / Δt", "BPF: block_rq_issue, block_rq_complete" => u.made(Made::in_flight);
+    "io.requests" "1/s" "requests it made itself", "Δrequests / Δt", "BPF: block_rq_complete" => u.made(|m| m.requests);
+    "io.queue_time" "s" "mean time its requests waited before the device got them", "Δqueue time / Δrequests", "BPF: block_rq_issue" => over(u.made(|m| m.queue_time), u.made(|m| m.requests));
+    "io.device_time" "s" "mean time the device took for its requests", "Δdevice time / Δrequests", "BPF: block_rq_complete" => over(u.made(|m| m.device_time), u.made(|m| m.requests));
+    "io.rate" "bytes/s" "bytes it moved to and from storage, over the whole window", "Δ(read_bytes + write_bytes) / window", "/proc/PID/io" => u.storage();
+    "io.read_rate" "bytes/s" "bytes read from storage for it", "Δread_bytes / Δt", "/proc/PID/io" => u.read_rate();
+    "io.write_rate" "bytes/s" "bytes it wrote or made dirty", "Δwrite_bytes / Δt", "/proc/PID/io" => u.process.and_then(|(task, _)| task.written);
+    "io.blocked_share" "ratio" "share of the samples in which it slept uninterruptibly", "samples in state D / samples", "/proc/PID/stat" => u.process.map(|(task, _)| task.uninterruptible);
+    "io.call_size" "bytes" "mean size of a read call, cached or not", "Δrchar / Δsyscr", "/proc/PID/io" => u.call_size();
+    "io.asked" "bytes/s" "bytes it can have asked for at most", "(Δrchar + Δ(minor + major faults) x 64 KiB) / Δt", "/proc/PID/io, /proc/PID/stat; mm/memory.c: fault_around_bytes" => u.asked();
+    "io.amplification" "count" "bytes read from storage for each byte it asked for, at least", "Δread_bytes / (Δrchar + Δ(minor + major faults) x 64 KiB)", "/proc/PID/io, /proc/PID/stat" => over(u.read_rate(), u.asked());
+    "io.cache_wait" "ratio" "share of the samples in which one of its threads waited for the page cache to be read", "samples in state D with a wait channel of mm/filemap.c / samples", "/proc/PID/wchan" => u.cache_wait;
+    "io.misses" "1/s" "times it found nothing in the page cache and had it read", "Δmisses / Δt", "BPF: page_cache_sync_ra" => u.cache.map(|c| c.misses);
+    "io.hit_share" "ratio" "share of its read calls and page faults that found something in the page cache, read ahead or before", "1 - Δmisses / Δ(lookups + faults)", "BPF: page_cache_sync_ra, mm_filemap_get_pages, mm_filemap_fault, mm_filemap_map_pages" => u.cache.and_then(|c| c.hit_share());
+    "io.read_ahead" "bytes" "read-ahead of the device it used", "read_ahead_kb", "/sys/block/*/queue" => u.read_ahead;
+}
+
+/// What each of them did.
+pub fn entities(uses: &[IoUse<'_>]) -> Vec<Entity> {
+    let cgroup = |u: &IoUse<'_>| u.process.and_then(|(task, _)| task.cgroup.clone());
+    uses.iter().map(|u| Entity::new(u.subject.clone(), read(u)).within(cgroup(u))).collect()
+}
+
+/// Everybody's use of devices.
+pub fn uses<'w>(
+    window: &'w Window,
+    topology: &Topology,
+    tasks: &'w [TaskUse],
+    changes: &'w [Change<'w, Process>],
+) -> Vec<IoUse<'w>> {
+    let queues = window.newest::<Queue>();
+    let threads = window.changes::<Thread>();
+    let devices = Devices::of(window, topology);
+    let caches: BTreeMap<TaskKey, CacheUse> =
+        window.changes::<PageCache>().iter().filter_map(|c| Some((*c.key(), CacheUse::of(c)?))).collect();
+    let processes: BTreeMap<TaskKey, _> = tasks.iter().map(|t| t.key).zip(tasks.iter().zip(changes)).collect();
+    let new = |key: TaskKey, device: Option<Name>| {
+        let process = processes.get(&key).copied();
+        IoUse {
+            subject: process.map_or_else(Subject::host, |(task, _)| super::process::subject(task)),
+            process,
+            made: None,
+            read_ahead: device.as_ref().and_then(|d| queues.get(d)?.read_ahead.get()),
+            cache_wait: process.map(|(_, change)| cache_wait(key, change, &threads)),
+            cache: caches.get(&key).copied(),
+            device,
+            main: false,
+        }
+    };
+    let made = requester::made(window, tasks).into_iter().filter(|(_, made)| made.in_flight() > 0.0);
+    let seen = made.map(|((key, device), made)| {
+        let mut seen = new(key, Some(device));
+        if seen.process.is_none() {
+            seen.subject = Subject { pid: Some(key.pid), ..Subject::new("process", made.command.clone()) };
+        }
+        IoUse { made: Some(made), ..seen }
+    });
+    let moved = |change: &Change<'_, Process>| Rates {
+        read: over_window(change, |p| p.read_bytes).unwrap_or(0.0),
+        written: over_window(change, |p| p.write_bytes).unwrap_or(0.0),
+    };
+    let inferred = tasks
+        .iter()
+        .zip(changes)
+        .filter(|(task, _)| !devices.unseen.is_empty() && task.storage.is_some_and(|rate| rate > 0.0))
+        .map(|(task, change)| (task.key, devices.serving(moved(change), topology)))
+        .filter(|(_, device)| device.as_ref().is_none_or(|d| devices.unseen.contains(d)))
+        .map(|(key, device)| new(key, device));
+    let mut uses: Vec<IoUse<'_>> = seen.chain(inferred).collect();
+    mark_main(&mut uses);
+    uses
+}
+
+/// A counter's rate over the whole window, however short a part of it the process lived: so are those of devices.
+fn over_window(change: &Change<'_, Process>, of: fn(&Process) -> Counter) -> Option<f64> {
+    over(change.grown(of), Some(change.window_seconds()))
+}
+
+/// Of each process' uses marks the largest, so that a rule about the process is asked once.
+fn mark_main(uses: &mut [IoUse<'_>]) {
+    let weight = |u: &IoUse<'_>| u.made(Made::in_flight).unwrap_or(0.0);
+    let mut largest: BTreeMap<u32, usize> = BTreeMap::new();
+    for (at, used) in uses.iter().enumerate() {
+        let Some(pid) = used.subject.pid else { continue };
+        let best = largest.entry(pid).or_insert(at);
+        if weight(used) > weight(&uses[*best]) {
+            *best = at;
+        }
+    }
+    for at in largest.into_values() {
+        uses[at].main = true;
+    }
+}
+
+/// The largest share of the samples in which a thread of the process waited for the page cache.
+fn cache_wait(process: TaskKey, change: &Change<'_, Process>, threads: &[Change<'_, Thread>]) -> f64 {
+    let of_main = waits(change.rows().map(|r| (&r.state, &r.wait_channel)));
+    threads
+        .iter()
+        .filter(|t| t.key().pid == process.pid)
+        .map(|t| waits(t.rows().map(|r| (&r.state, &r.wait_channel))))
+        .fold(of_main, f64::max)
+}
+
+fn waits<'r>(samples: impl Iterator<Item = (&'r State, &'r State)>) -> f64 {
+    let waiting: Vec<bool> = samples
+        .map(|(state, place)| state.get() == Some("D") && place.get().is_some_and(|p| CACHE_WAITS.contains(&p)))
+        .collect();
+    over(Some(waiting.iter().filter(|w| **w).count() as f64), Some(waiting.len() as f64)).unwrap_or(0.0)
+}

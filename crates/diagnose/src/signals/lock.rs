@@ -1,0 +1,97 @@
+//! Threads that wait for each other's locks, by process.
+
+use crate::signal::{over, sum};
+use std::collections::BTreeMap;
+use whyslow_model::catalogue::Thread;
+use whyslow_model::window::{Change, Window};
+
+/// What the threads of a process lost to each other.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct LockUse {
+    /// Mean number of its threads that slept for a lock.
+    pub waiters: f64,
+    /// Mean number of its threads that slept uninterruptibly.
+    pub blocked: f64,
+}
+
+impl LockUse {
+    /// Waiting for locks, as a share of all the time in which its threads wanted to get on: that, running, waiting for a
+    /// processor, and waiting in the kernel.
+    pub fn share(&self, cpu: Option<f64>, run_delay: Option<f64>) -> Option<f64> {
+        over(Some(self.waiters), sum([Some(self.waiters), Some(self.blocked), cpu, run_delay]))
+    }
+}
+
+/// The processes whose threads could be asked, by number. A thread that never ran adds nothing: it is parked.
+pub fn by_process(window: &Window) -> BTreeMap<u32, LockUse> {
+    let mut all: BTreeMap<u32, LockUse> = BTreeMap::new();
+    for change in window.changes::<Thread>() {
+        if let Some(waits) = change.mean(|t| t.lock_wait).filter(|_| ran(&change)) {
+            let process = all.entry(change.key().pid).or_default();
+            process.waiters += waits;
+            process.blocked += blocked(&change);
+        }
+    }
+    all
+}
+
+fn ran(change: &Change<'_, Thread>) -> bool {
+    sum([change.grown(|t| t.voluntary_switches), change.grown(|t| t.involuntary_switches)]).is_some_and(|s| s > 0.0)
+}
+
+fn blocked(change: &Change<'_, Thread>) -> f64 {
+    let states: Vec<bool> = change.rows().map(|t| t.state.get() == Some("D")).collect();
+    states.iter().filter(|d| **d).count() as f64 / states.len() as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use whyslow_model::key::TaskKey;
+    use whyslow_model::snapshot::Snapshot;
+
+    /// Thread `tid` of process 7, at one instant.
+    fn thread(tid: u32, switches: u64, state: &str, lock_wait: Option<f64>) -> Thread {
+        let mut row = Thread::new(TaskKey { pid: 7, tid, start: 1 });
+        row.voluntary_switches = switches.into();
+        row.state = state.into();
+        row.lock_wait = lock_wait.map_or(row.lock_wait, Into::into);
+        row
+    }
+
+    fn window(samples: Vec<Vec<Thread>>) -> Window {
+        let snapshots = samples.into_iter().enumerate().map(|(i, threads)| {
+            let mut s = Snapshot { boot_ns: (i as u64 + 1) * 1_000_000_000, ..Snapshot::default() };
+            s.task.thread = threads;
+            s.sort();
+            s
+        });
+        Window::new(snapshots.collect())
+    }
+
+    #[test]
+    fn waiters_are_a_mean_over_samples_and_a_sum_over_threads() {
+        // Thread 7 waits in every second sample that could tell, thread 8 in all; 9 sleeps in the kernel in all four.
+        let samples = (0..4).map(|i| {
+            let known = |wait: f64| (i > 0).then_some(wait);
+            vec![thread(7, i, "S", known((i % 2) as f64)), thread(8, i, "S", known(1.0)), thread(9, i, "D", known(0.0))]
+        });
+        let found = by_process(&window(samples.collect()))[&7];
+        assert!((found.waiters - (2.0 / 3.0 + 1.0)).abs() < 1e-9, "{found:?}");
+        assert_eq!(found.blocked, 1.0);
+        // 5/3 waiting beside 1 blocked, 0.2 running and 0.1 waiting for a processor.
+        let share = found.share(Some(0.2), Some(0.1)).unwrap();
+        assert!((share - (5.0 / 3.0) / (5.0 / 3.0 + 1.3)).abs() < 1e-9, "{share}");
+    }
+
+    #[test]
+    fn a_thread_that_never_ran_is_parked_whatever_it_seems_to_wait_for() {
+        let parked = |_| vec![thread(7, 5, "S", Some(1.0))];
+        assert!(by_process(&window((0..4).map(parked).collect())).is_empty());
+    }
+
+    #[test]
+    fn nothing_wanted_is_no_share() {
+        assert_eq!(LockUse::default().share(Some(0.0), None), None);
+    }
+}

@@ -1,0 +1,271 @@
+//! What lost segments cost a TCP connection.
+
+use super::connection::rtt;
+use crate::signal::{over, ratio, sum};
+use whyslow_model::catalogue::{Connection, Interface, PacketDrop, Qdisc};
+use whyslow_model::window::{Change, Window};
+
+/// Segments sent again that the peer had not got, as a share of those sent with data. What the peer reports to have
+/// twice (DSACK, RFC 2883) was sent again needlessly.
+pub(super) fn share(c: &Change<'_, Connection>) -> Option<f64> {
+    let again = c.grown(|c| c.retransmits)?;
+    let needless = c.grown(|c| c.spurious).unwrap_or(0.0);
+    over(Some((again - needless).max(0.0)), c.grown(|c| c.data_segments_out))
+}
+
+/// Segments sent again that the peer had already, as a share of those sent again.
+pub(super) fn spurious_share(c: &Change<'_, Connection>) -> Option<f64> {
+    over(c.grown(|c| c.spurious), c.grown(|c| c.retransmits)).map(|s| s.min(1.0))
+}
+
+/// Share of the time spent waiting for a retransmission timer: each expiry ends a wait as long as the timer.
+pub(super) fn timeout_stall(c: &Change<'_, Connection>) -> Option<f64> {
+    let each = c.mean(|c| c.retransmission_timeout)? / 1e9;
+    c.rate(|c| c.timeouts).map(|expiries| (expiries * each).min(1.0))
+}
+
+/// Share of the time in which data was under way that neither the peer's window nor the own buffer held back: the
+/// congestion window did, or nothing but the delay.
+pub(super) fn network_limited(c: &Change<'_, Connection>) -> Option<f64> {
+    let held = sum([c.rate(|c| c.rwnd_limited), c.rate(|c| c.sndbuf_limited)])?;
+    ratio(c.rate(|c| c.busy_time).map(|busy| busy - held)).map(|s| s.clamp(0.0, 1.0))
+}
+
+/// Bytes in flight that this much loss leaves a sender which halves its window at a loss: mss x sqrt(3 / 2p) (Mathis,
+/// Semke, Mahdavi and Ott 1997; CUBIC is at least as fast, RFC 9438 section 4.3). Not known of BBR, which sets its pace
+/// by what arrives and not by what is lost.
+pub(super) fn window(c: &Change<'_, Connection>) -> Option<f64> {
+    if c.last().congestion_control.get()?.starts_with("bbr") {
+        return None;
+    }
+    let lost = share(c).filter(|p| *p > 0.0)?;
+    Some(c.last().mss.get()? * (1.5 / lost).sqrt())
+}
+
+/// Bytes in flight against those that the loss leaves: near 1 the loss is what limits.
+pub(super) fn fill(c: &Change<'_, Connection>) -> Option<f64> {
+    let flight = c.rate(|c| c.bytes_acked)? * rtt(c)?;
+    over(Some(flight), window(c))
+}
+
+/// Share of the time in which loss held the sender back, the largest of what is known: it was sending again, or waited
+/// for the timer, or filled the window that the loss leaves it.
+pub(super) fn stall(c: &Change<'_, Connection>) -> Option<f64> {
+    let limited = network_limited(c).zip(fill(c)).map(|(limited, fill)| limited * fill.min(1.0));
+    [c.mean(|c| c.recovering), timeout_stall(c), limited].into_iter().flatten().reduce(f64::max)
+}
+
+/// Reasons for which TCP throws away what it has already, or has no use for: nothing of it is sent again.
+const NO_LOSS: [&str; 5] = ["not_specified", "tcp_old_data", "tcp_ofomerge", "tcp_old_ack", "tcp_zerowindow"];
+
+/// Where the kernel of this machine throws TCP packets away, and how much of what is sent again that explains.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct ThrownAway {
+    /// Bytes thrown away against bytes sent again by all connections.
+    pub share: Option<f64>,
+    /// The function that throws most away, why, and in which namespace.
+    pub place: Option<String>,
+}
+
+impl ThrownAway {
+    /// Over this window.
+    pub fn of(window: &Window) -> Self {
+        let again = window.changes::<Connection>().iter().filter_map(|c| c.rate(|c| c.bytes_retransmitted)).sum();
+        let drops = window.changes::<PacketDrop>();
+        let lost = |d: &&Change<'_, PacketDrop>| {
+            d.last().protocol.get() == Some("tcp") && !d.last().reason.get().is_some_and(|r| NO_LOSS.contains(&r))
+        };
+        let lost: Vec<_> = drops.iter().filter(lost).filter_map(|d| Some((d, d.rate(|d| d.bytes)?))).collect();
+        let thrown = lost.iter().map(|(_, rate)| rate).sum();
+        let most = lost.iter().filter(|(_, rate)| *rate > 0.0).max_by(|a, b| a.1.total_cmp(&b.1));
+        Self {
+            share: over(Some(thrown), Some(again)).filter(|_| !drops.is_empty()).map(|s: f64| s.min(1.0)),
+            place: most.map(|(d, _)| described(d)),
+        }
+    }
+}
+
+fn described(drop: &Change<'_, PacketDrop>) -> String {
+    let (row, ns) = (drop.last(), &drop.key().ns);
+    let mut text = row.place.get().unwrap_or("the kernel").to_owned();
+    if let Some(reason) = row.reason.get() {
+        text += &format!(" ({reason})");
+    }
+    if let Some(interface) = row.interface.get() {
+        text += &format!(" at {interface}");
+    }
+    if !ns.is_empty() {
+        text += &format!(" in {ns}");
+    }
+    text
+}
+
+/// Packets that the interface of a connection drops itself, on sending.
+pub(super) struct LocalDrops<'w> {
+    interfaces: Vec<Change<'w, Interface>>,
+    qdiscs: Vec<Change<'w, Qdisc>>,
+}
+
+impl<'w> LocalDrops<'w> {
+    /// Over this window.
+    pub fn of(window: &'w Window) -> Self {
+        Self { interfaces: window.changes(), qdiscs: window.changes() }
+    }
+
+    /// The rate at the interface this connection leaves by. A queueing discipline passes its drops on to the one above,
+    /// so the largest count is that of all.
+    pub fn rate(&self, c: &Change<'_, Connection>) -> Option<f64> {
+        let (ns, name) = (&c.key().ns, c.last().interface.get()?);
+        let interface = self.interfaces.iter().find(|i| i.key().ns == *ns && &*i.key().name == name)?;
+        let on_it = self.qdiscs.iter().filter(|q| q.key().ns == *ns && q.last().interface.get() == Some(name));
+        let queue = on_it.filter_map(|q| q.rate(|q| q.drops)).reduce(f64::max);
+        sum([queue, interface.rate(|i| i.tx_dropped)])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use whyslow_model::snapshot::Snapshot;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    fn near(a: Option<f64>, b: f64) -> bool {
+        a.is_some_and(|a| (a - b).abs() < 1e-9 * b.abs().max(1.0))
+    }
+
+    /// Two samples ten seconds apart; the first is all zeroes.
+    fn window_of(algorithm: &str, last: Connection) -> Window {
+        let begin = Connection {
+            retransmits: 0.into(),
+            spurious: 0.into(),
+            data_segments_out: 0.into(),
+            timeouts: 0.into(),
+            busy_time: 0.into(),
+            rwnd_limited: 0.into(),
+            sndbuf_limited: 0.into(),
+            bytes_acked: 0.into(),
+            ..last.clone()
+        };
+        let rows = [begin, last].map(|c| Connection { congestion_control: algorithm.into(), ..c });
+        let at = |t: u64, row: &Connection| {
+            let mut s = Snapshot { boot_ns: t * SECOND, ..Snapshot::default() };
+            s.net.connection.push(row.clone());
+            s
+        };
+        Window::new(vec![at(1, &rows[0]), at(11, &rows[1])])
+    }
+
+    /// 10,000 segments of 1,000 bytes in 10 s, of which 150 were sent again, 50 of them needlessly; 20 ms round trip.
+    fn lossy() -> Connection {
+        Connection {
+            retransmits: 150.into(),
+            spurious: 50.into(),
+            data_segments_out: 10_000.into(),
+            bytes_acked: 9_850_000.into(),
+            busy_time: (9 * SECOND).into(),
+            rwnd_limited: SECOND.into(),
+            sndbuf_limited: 0.into(),
+            timeouts: 4.into(),
+            retransmission_timeout: (SECOND / 4).into(),
+            recovering: 0.5.into(),
+            rtt: (SECOND / 50).into(),
+            mss: 1000.0.into(),
+            ..Connection::default()
+        }
+    }
+
+    #[test]
+    fn what_the_peer_had_already_was_not_lost() {
+        let w = window_of("cubic", lossy());
+        let c = w.change::<Connection>().unwrap();
+        assert!(near(share(&c), 0.01) && near(spurious_share(&c), 1.0 / 3.0));
+    }
+
+    #[test]
+    fn four_timers_of_a_quarter_second_cost_a_tenth_of_ten_seconds() {
+        let w = window_of("cubic", lossy());
+        assert!(near(timeout_stall(&w.change::<Connection>().unwrap()), 0.1));
+    }
+
+    #[test]
+    fn a_percent_lost_leaves_twelve_segments_in_flight() {
+        let w = window_of("reno", lossy());
+        let c = w.change::<Connection>().unwrap();
+        // sqrt(1.5 / 0.01) = 12.247 segments; 985,000 bytes a second x 20 ms = 19,700 bytes were in flight.
+        assert!(near(window(&c), 1000.0 * 150f64.sqrt()));
+        assert!(near(fill(&c), 19.7 / 150f64.sqrt()));
+        assert!(near(network_limited(&c), 0.8) && near(stall(&c), 0.8));
+    }
+
+    #[test]
+    fn a_sender_that_does_not_halve_its_window_loses_only_the_time_of_sending_again() {
+        let w = window_of("bbr", lossy());
+        let c = w.change::<Connection>().unwrap();
+        assert_eq!((window(&c), fill(&c)), (None, None));
+        assert!(near(stall(&c), 0.5));
+    }
+
+    #[test]
+    fn what_the_kernel_does_not_tell_is_unknown() {
+        let w = window_of("reno", Connection::default());
+        assert_eq!(share(&w.change::<Connection>().unwrap()), None);
+        let old = Connection { data_segments_out: Default::default(), timeouts: Default::default(), ..lossy() };
+        let w = Window::new(
+            [1, 11]
+                .map(|t| {
+                    let mut s = Snapshot { boot_ns: t * SECOND, ..Snapshot::default() };
+                    s.net.connection.push(old.clone());
+                    s
+                })
+                .into(),
+        );
+        let c = w.change::<Connection>().unwrap();
+        assert_eq!((share(&c), timeout_stall(&c)), (None, None));
+    }
+
+    #[test]
+    fn what_this_kernel_throws_away_explains_its_part_of_what_is_sent_again() {
+        let at = |t: u64| {
+            let mut s = Snapshot { boot_ns: t * SECOND, ..Snapshot::default() };
+            s.net.connection.push(Connection { bytes_retransmitted: (t * 1_000).into(), ..Connection::default() });
+            for (reason, bytes) in [("netfilter_drop", 800), ("tcp_old_data", 5_000)] {
+                s.net.packet_drop.push(PacketDrop {
+                    place: "nft_do_chain".into(),
+                    reason: reason.into(),
+                    interface: "eth0".into(),
+                    protocol: "tcp".into(),
+                    bytes: (t * bytes).into(),
+                    ..PacketDrop::new(whyslow_model::key::NetKey { ns: "shop".into(), name: reason.into() })
+                });
+            }
+            s
+        };
+        let found = ThrownAway::of(&Window::new(vec![at(1), at(3)]));
+        assert_eq!(found.place.as_deref(), Some("nft_do_chain (netfilter_drop) at eth0 in shop"));
+        assert_eq!(found.share, Some(0.8));
+        assert_eq!(ThrownAway::of(&Window::default()), ThrownAway::default());
+    }
+
+    #[test]
+    fn what_the_own_interface_drops_is_told_from_what_the_path_loses() {
+        let at = |t: u64| {
+            let mut s = Snapshot { boot_ns: t * SECOND, ..Snapshot::default() };
+            s.net.connection.push(Connection { interface: "eth0".into(), ..Connection::default() });
+            s.net.interface.push(Interface {
+                tx_dropped: (t * 3).into(),
+                ..Interface::new(whyslow_model::key::NetKey { ns: "".into(), name: "eth0".into() })
+            });
+            for (handle, drops) in [("1:", 20), ("10:", 15)] {
+                s.net.qdisc.push(Qdisc {
+                    interface: "eth0".into(),
+                    drops: (t * drops).into(),
+                    ..Qdisc::new(whyslow_model::key::NetKey { ns: "".into(), name: handle.into() })
+                });
+            }
+            s
+        };
+        let w = Window::new(vec![at(1), at(2)]);
+        assert_eq!(LocalDrops::of(&w).rate(&w.change::<Connection>().unwrap()), Some(23.0));
+    }
+}

@@ -1,0 +1,89 @@
+//! TCP connections that ended in the window, by peer: many are over before a sample sees them.
+
+use crate::signal::{Entity, over, ratio, signals, sum};
+use whyslow_model::catalogue::EndedConnections;
+use whyslow_model::diagnosis::Subject;
+use whyslow_model::window::{Change, Window};
+
+/// Segments sent again that the peer had not got, as a share of those sent. The segment that opens a connection carries
+/// no data, and can be lost too.
+fn loss_share(e: &Change<'_, EndedConnections>) -> Option<f64> {
+    let again = e.grown(|e| e.retransmits)?;
+    let needless = e.grown(|e| e.spurious).unwrap_or(0.0);
+    let sent = sum([e.grown(|e| e.data_segments_out), e.grown(|e| e.connections)]);
+    over(Some((again - needless).max(0.0)), sent).map(|s| s.min(1.0))
+}
+
+signals! { e: &Change<'_, EndedConnections>;
+    "peer.connections" "1/s" "connections that ended", "Δconnections / Δt", "BPF: tcp_destroy_sock" => e.rate(|e| e.connections);
+    "peer.lifetime" "s" "how long one stood, mean", "Δlived / Δconnections", "BPF: inet_sock_set_state, tcp_destroy_sock" => over(ratio(e.grown(|e| e.lived)), e.grown(|e| e.connections));
+    "peer.retransmits" "1/s" "segments they sent again", "Δretransmits / Δt", "BPF: tcp_destroy_sock, total_retrans of struct tcp_sock" => e.rate(|e| e.retransmits);
+    "peer.loss_share" "ratio" "segments sent again that the peer had not got", "(Δretransmits - Δspurious) / (Δdata segments + Δconnections)", "BPF: tcp_destroy_sock (RFC 2883 for what the peer had)" => loss_share(e);
+    "peer.waiting" "count" "connections that waited for a retransmission timer, mean", "Δwaited / Δt", "BPF: tcp_destroy_sock, total_rto of struct tcp_sock x its timer (RFC 6298)" => ratio(e.rate(|e| e.waited));
+    "peer.waiting_share" "ratio" "share of their lives in which they waited so", "Δwaited / Δlived", "BPF: tcp_destroy_sock" => over(e.grown(|e| e.waited), e.grown(|e| e.lived)).map(|s| s.min(1.0));
+    "peer.process" "text" "a process that held the last of them", "comm", "BPF: inet_sock_set_state" => e.last().command.get();
+}
+
+/// The peers with which connections ended.
+pub fn entities(window: &Window) -> Vec<Entity> {
+    let changes = window.changes::<EndedConnections>();
+    let ended = changes.iter().filter(|e| e.grown(|e| e.connections).is_some_and(|n| n > 0.0));
+    ended
+        .map(|e| {
+            let key = e.key();
+            let subject = Subject {
+                pid: e.last().pid.get().map(|p| p as u32),
+                netns: super::netns(&key.ns),
+                ..Subject::new("connection", format!("*->{}", key.name))
+            };
+            Entity::new(subject, read(e))
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use whyslow_model::diagnosis::Reading;
+    use whyslow_model::key::NetKey;
+    use whyslow_model::snapshot::Snapshot;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    /// Ten seconds of ten connections a second, half a second long each, of nine segments of data; two of a hundred
+    /// segments are lost, and half of these cost a timer of a fifth of a second.
+    fn window() -> Window {
+        let at = |t: u64| {
+            let row = EndedConnections {
+                connections: (t * 10).into(),
+                data_segments_out: (t * 90).into(),
+                retransmits: (t * 3).into(),
+                spurious: t.into(),
+                timeouts: t.into(),
+                waited: (t * SECOND / 5).into(),
+                lived: (t * 5 * SECOND).into(),
+                ..EndedConnections::new(NetKey { ns: "shop".into(), name: "192.0.2.7".into() })
+            };
+            let mut s = Snapshot { boot_ns: (t + 1) * SECOND, ..Snapshot::default() };
+            s.net.ended_connections.push(row);
+            s
+        };
+        Window::new(vec![at(0), at(10)])
+    }
+
+    #[test]
+    fn what_connections_lost_and_waited_is_told_by_peer() {
+        let found = entities(&window());
+        assert_eq!((found.len(), found[0].subject.name.as_str()), (1, "*->192.0.2.7"));
+        let number = |name: &str| {
+            let at = SIGNALS.iter().position(|s| s.name == name).unwrap();
+            match found[0].values[at] {
+                Some(Reading::Number(n)) => (n * 1e6).round() / 1e6,
+                ref other => panic!("{name}: {other:?}"),
+            }
+        };
+        assert_eq!((number("peer.connections"), number("peer.lifetime")), (10.0, 0.5));
+        assert_eq!((number("peer.loss_share"), number("peer.retransmits")), (0.02, 3.0));
+        assert_eq!((number("peer.waiting"), number("peer.waiting_share")), (0.2, 0.04));
+    }
+}

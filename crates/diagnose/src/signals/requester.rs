@@ -1,0 +1,156 @@
+//! Who made the requests, as BPF sees them.
+
+use super::task::TaskUse;
+use crate::signal::{in_group, ratio};
+use std::collections::{BTreeMap, BTreeSet};
+use whyslow_model::catalogue::{PageCache, Request, Requester};
+use whyslow_model::key::TaskKey;
+use whyslow_model::value::Name;
+use whyslow_model::window::Window;
+
+/// The requests a process made of a device, per second.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Made {
+    /// The name of the process.
+    pub command: String,
+    /// Requests.
+    pub requests: f64,
+    /// Seconds they waited in the queue.
+    pub queue_time: f64,
+    /// Seconds the device took for them.
+    pub device_time: f64,
+    /// Seconds that requests of the kernel's write-back took for what this process wrote.
+    pub written_back: f64,
+}
+
+impl Made {
+    /// How many of them were in flight, in the mean (Little's law).
+    pub fn in_flight(&self) -> f64 {
+        self.queue_time + self.device_time + self.written_back
+    }
+}
+
+/// The devices of which requests were seen.
+pub fn devices(window: &Window) -> BTreeSet<Name> {
+    window.newest::<Request>().into_keys().map(|key| key.device).collect()
+}
+
+/// Who made requests of which device. What the kernel wrote back of the page cache in its own name is charged to those
+/// whose files were written back, or, where nobody looked closer, to those who wrote meanwhile: each by the bytes.
+pub fn made(window: &Window, tasks: &[TaskUse]) -> BTreeMap<(TaskKey, Name), Made> {
+    let mut all: BTreeMap<(TaskKey, Name), Made> = BTreeMap::new();
+    let mut written_back: BTreeMap<(Name, Name), f64> = BTreeMap::new();
+    let kernel: BTreeSet<TaskKey> = tasks.iter().filter(|t| t.kernel).map(|t| t.key).collect();
+    for change in window.changes::<Requester>() {
+        let key = change.key();
+        let seconds = |of: Option<f64>| ratio(of).unwrap_or(0.0);
+        let queue_time = seconds(change.rate(|r| r.queue_time));
+        let device_time = seconds(change.rate(|r| r.device_time));
+        if kernel.contains(&key.task) && &*key.on.operation == "write" {
+            let of = (key.on.device.clone(), key.cgroup.clone());
+            *written_back.entry(of).or_default() += queue_time + device_time;
+        }
+        let made = all.entry((key.task, key.on.device.clone())).or_default();
+        made.command = change.last().command.get().unwrap_or_default().to_owned();
+        made.requests += change.rate(|r| r.requests).unwrap_or(0.0);
+        made.queue_time += queue_time;
+        made.device_time += device_time;
+    }
+    let owners = owners(window, tasks);
+    for ((device, cgroup), time) in written_back {
+        let owners = members(&owners, &cgroup, tasks);
+        let bytes_of_all: f64 = owners.values().sum();
+        for (task, bytes) in owners {
+            let made = all.entry((task, device.clone())).or_default();
+            made.written_back += time * bytes / bytes_of_all;
+        }
+    }
+    all
+}
+
+/// The processes whose bytes were written back, as far as is known, per second.
+fn owners(window: &Window, tasks: &[TaskUse]) -> BTreeMap<TaskKey, f64> {
+    let some = |(task, bytes): (TaskKey, Option<f64>)| Some((task, bytes.filter(|bytes| *bytes > 0.0)?));
+    let closer = window.changes::<PageCache>();
+    let seen: BTreeMap<TaskKey, f64> =
+        closer.iter().map(|c| (*c.key(), c.rate(|row| row.written_back))).filter_map(some).collect();
+    if !seen.is_empty() {
+        return seen;
+    }
+    tasks.iter().filter(|t| !t.kernel).map(|t| (t.key, t.written)).filter_map(some).collect()
+}
+
+/// Those of `owners` that are in the control group which the write-back was charged to; all of them where none is, as with
+/// control groups of version 1, which charge it to the kernel (Documentation/admin-guide/cgroup-v2.rst: Writeback).
+fn members(owners: &BTreeMap<TaskKey, f64>, cgroup: &str, tasks: &[TaskUse]) -> BTreeMap<TaskKey, f64> {
+    let inside = |task: &TaskKey| {
+        cgroup.len() > 1 && tasks.iter().any(|t| t.key == *task && in_group(t.cgroup.as_deref(), cgroup))
+    };
+    let members: BTreeMap<TaskKey, f64> =
+        owners.iter().filter(|(task, _)| inside(task)).map(|(task, bytes)| (*task, *bytes)).collect();
+    if members.is_empty() { owners.clone() } else { members }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use whyslow_model::key::{OperationKey, RequesterKey};
+    use whyslow_model::snapshot::Snapshot;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    fn key(pid: u32) -> TaskKey {
+        TaskKey { pid, tid: pid, start: 1 }
+    }
+
+    fn row(t: u64, pid: u32, operation: &str, busy: u64) -> Requester {
+        let on = OperationKey { device: "sda".into(), operation: operation.into() };
+        Requester {
+            requests: (t * 10).into(),
+            queue_time: (t * SECOND * busy / 100).into(),
+            device_time: (t * SECOND * busy / 100).into(),
+            ..Requester::new(RequesterKey { on, task: key(pid), cgroup: Name::default() })
+        }
+    }
+
+    fn in_flight(written_back: &[(u32, u64)]) -> [f64; 4] {
+        let snapshots = (1..3).map(|t| {
+            let mut s = Snapshot { boot_ns: t * SECOND, ..Snapshot::default() };
+            s.block.requester.extend([row(t, 20, "read", 25), row(t, 9, "write", 40)]);
+            let closer =
+                |(pid, bytes): &(u32, u64)| PageCache { written_back: (t * bytes).into(), ..PageCache::new(key(*pid)) };
+            s.block.page_cache.extend(written_back.iter().map(closer));
+            s.sort();
+            s
+        });
+        let window = Window::new(snapshots.collect());
+        let task = |pid, kernel, written| TaskUse { key: key(pid), kernel, written, ..TaskUse::default() };
+        let tasks = [task(9, true, Some(5.0)), task(30, false, Some(300.0)), task(31, false, Some(100.0))];
+        let made = made(&window, &tasks);
+        [20, 9, 30, 31].map(|pid| (made[&(key(pid), Name::from("sda"))].in_flight() * 100.0).round())
+    }
+
+    #[test]
+    fn write_back_is_charged_to_those_who_wrote() {
+        assert_eq!(in_flight(&[]), [50.0, 80.0, 60.0, 20.0]);
+    }
+
+    #[test]
+    fn a_closer_look_knows_whose_files_were_written_back() {
+        assert_eq!(in_flight(&[(30, 100), (31, 300), (20, 0)]), [50.0, 80.0, 20.0, 60.0]);
+    }
+
+    #[test]
+    fn write_back_charged_to_a_group_is_its_members() {
+        assert_eq!(
+            ["/logs", "/elsewhere", "/", ""].map(members_of),
+            [vec![31], vec![30, 31], vec![30, 31], vec![30, 31]]
+        );
+    }
+
+    fn members_of(group: &str) -> Vec<u32> {
+        let task = |pid, cgroup: &str| TaskUse { key: key(pid), cgroup: Some(cgroup.into()), ..TaskUse::default() };
+        let owners = BTreeMap::from([(key(30), 1.0), (key(31), 2.0)]);
+        members(&owners, group, &[task(30, "/db"), task(31, "/logs/daily")]).into_keys().map(|k| k.pid).collect()
+    }
+}

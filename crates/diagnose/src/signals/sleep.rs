@@ -1,0 +1,143 @@
+//! What the threads of a process waited for, as BPF saw it, and whom a thread kept waiting.
+
+use crate::signal::{over, ratio, sum};
+use std::collections::BTreeMap;
+use whyslow_model::catalogue::{KernelLock, LockHolder, Sleep};
+use whyslow_model::key::TaskKey;
+use whyslow_model::value::Counter;
+use whyslow_model::window::{Change, Window};
+
+/// Mean numbers of threads of a process that waited for something; absent where nobody looked.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct SleepUse {
+    /// For locks in user space.
+    pub lock: Option<f64>,
+    /// Times a second one of them did.
+    pub lock_waits: Option<f64>,
+    /// In futex(2) for anything else.
+    pub futex: Option<f64>,
+    /// For memory.
+    pub memory: Option<f64>,
+    /// For block I/O.
+    pub block_io: Option<f64>,
+    /// For the other end of a socket.
+    pub network: Option<f64>,
+    /// For the other end of a pipe.
+    pub pipe: Option<f64>,
+    /// For locks within the kernel, spinning included.
+    pub kernel_lock: Option<f64>,
+    /// Mean time on a run queue each time, seconds.
+    pub run_queue: Option<f64>,
+    /// Moves to another processor a second of threads that ran.
+    pub moved_running: Option<f64>,
+    /// The same of threads that woke.
+    pub moved_waking: Option<f64>,
+}
+
+impl SleepUse {
+    /// Waiting for locks as a share of the time in which its threads wanted to get on: that, running, waiting for a
+    /// processor, for a disk and for memory.
+    pub fn lock_share(&self, cpu: Option<f64>, run_delay: Option<f64>) -> Option<f64> {
+        self.lock?;
+        over(self.lock, sum([self.lock, self.block_io, self.memory, cpu, run_delay]))
+    }
+}
+
+/// By process.
+pub fn by_process(window: &Window) -> BTreeMap<TaskKey, SleepUse> {
+    let mut all: BTreeMap<TaskKey, SleepUse> =
+        window.changes::<Sleep>().iter().map(|change| (*change.key(), of(change))).collect();
+    for change in window.changes::<KernelLock>() {
+        all.entry(*change.key()).or_default().kernel_lock = kernel_lock(&change);
+    }
+    all
+}
+
+fn of(change: &Change<'_, Sleep>) -> SleepUse {
+    let mean = |f: fn(&Sleep) -> Counter| ratio(change.rate(f));
+    SleepUse {
+        lock: mean(|s| s.lock),
+        lock_waits: change.rate(|s| s.lock_waits),
+        futex: mean(|s| s.futex),
+        memory: mean(|s| s.memory),
+        block_io: mean(|s| s.block_io),
+        network: mean(|s| s.network),
+        pipe: mean(|s| s.pipe),
+        kernel_lock: None,
+        run_queue: over(mean(|s| s.run_queue), change.rate(|s| s.run_queue_waits)),
+        moved_running: change.rate(|s| s.moved_running),
+        moved_waking: change.rate(|s| s.moved_waking),
+    }
+}
+
+fn kernel_lock(change: &Change<'_, KernelLock>) -> Option<f64> {
+    ratio(sum([
+        change.rate(|l| l.spinning),
+        change.rate(|l| l.mutexes),
+        change.rate(|l| l.readers),
+        change.rate(|l| l.writers),
+        change.rate(|l| l.others),
+    ]))
+}
+
+/// Mean number of others that waited for each thread to give a lock up.
+pub fn kept_waiting(window: &Window) -> BTreeMap<TaskKey, f64> {
+    let holders = window.changes::<LockHolder>();
+    holders.iter().filter_map(|change| Some((*change.key(), ratio(change.rate(|h| h.kept_waiting))?))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use whyslow_model::snapshot::Snapshot;
+
+    const SECOND: u64 = 1_000_000_000;
+    const KEY: TaskKey = TaskKey { pid: 7, tid: 7, start: 1 };
+
+    /// Two snapshots two seconds apart.
+    fn window(fill: impl Fn(u64, &mut Snapshot)) -> Window {
+        Window::new(
+            [0, 2]
+                .map(|t| {
+                    let mut s = Snapshot { boot_ns: (t + 1) * SECOND, ..Snapshot::default() };
+                    fill(t, &mut s);
+                    s
+                })
+                .into(),
+        )
+    }
+
+    #[test]
+    fn time_asleep_is_a_mean_number_of_threads() {
+        let found = by_process(&window(|t, s| {
+            s.task.sleep.push(Sleep {
+                lock: (t * 3 * SECOND).into(),
+                lock_waits: (t * 200).into(),
+                block_io: (t * SECOND / 2).into(),
+                memory: 0.into(),
+                run_queue: (t * 4_000_000).into(),
+                run_queue_waits: (t * 1000).into(),
+                ..Sleep::new(KEY)
+            });
+            s.task.kernel_lock.push(KernelLock {
+                spinning: (t * SECOND / 4).into(),
+                mutexes: (t * SECOND / 2).into(),
+                ..KernelLock::new(KEY)
+            });
+        }))[&KEY];
+        assert_eq!((found.lock, found.lock_waits, found.kernel_lock), (Some(3.0), Some(200.0), Some(0.75)));
+        assert!((found.run_queue.unwrap() - 4e-6).abs() < 1e-12, "{found:?}");
+        assert_eq!(found.network, None, "not read is not zero");
+        // Three for locks beside 0.5 for a disk, 0.4 running and 0.1 waiting for a processor.
+        assert_eq!(found.lock_share(Some(0.4), Some(0.1)), Some(0.75));
+        assert_eq!(SleepUse::default().lock_share(Some(0.4), None), None);
+    }
+
+    #[test]
+    fn who_keeps_others_waiting() {
+        let found = kept_waiting(&window(|t, s| {
+            s.task.lock_holder.push(LockHolder { kept_waiting: (t * 5 * SECOND).into(), ..LockHolder::new(KEY) });
+        }));
+        assert_eq!(found, BTreeMap::from([(KEY, 5.0)]));
+    }
+}

@@ -1,0 +1,193 @@
+//! Networks of known physics: what is named first, and what is not named at all.
+
+use whyslow_diagnose::{RuleBook, diagnose};
+use whyslow_model::catalogue::*;
+use whyslow_model::diagnosis::{Confidence, Diagnosis, Origin};
+use whyslow_model::key::{Machine, NetKey, SocketKey, TaskKey};
+use whyslow_model::snapshot::Snapshot;
+use whyslow_model::window::Window;
+
+const SECOND: u64 = 1_000_000_000;
+
+/// Eleven snapshots a second apart; `fill` writes what the machine's counters stand at after so many seconds.
+fn machine(fill: impl Fn(u64, &mut Snapshot)) -> Diagnosis {
+    let snapshots = (0..11).map(|t| {
+        let mut s = Snapshot { boot_ns: (t + 1) * SECOND, wall_ns: (t * SECOND) as i64, ..Snapshot::default() };
+        s.processor.pressure.push(Pressure {
+            cpu_some: 0.into(),
+            memory_some: 0.into(),
+            io_some: 0.into(),
+            ..Pressure::new(Machine)
+        });
+        fill(t, &mut s);
+        s.sort();
+        s
+    });
+    diagnose(&Window::new(snapshots.collect()), Origin::Live, &RuleBook::built_in())
+}
+
+/// A processor that is so many hundredths of the time in system calls and softirqs, and idles else.
+fn processor(t: u64, s: &mut Snapshot, cpu: u32, system: u64, softirq: u64) {
+    let part = |percent: u64| t * SECOND * percent / 100;
+    s.processor.cpu.push(Cpu {
+        user: 0.into(),
+        system: part(system).into(),
+        softirq: part(softirq).into(),
+        idle: part(100 - system - softirq).into(),
+        ..Cpu::new(cpu)
+    });
+    let softnet = Softnet { processed: (t * softirq * 1_000).into(), dropped: 0.into(), ..Softnet::new(cpu) };
+    s.processor.softnet.push(softnet);
+}
+
+/// A process whose one thread is so many hundredths of the time in the kernel.
+fn sender(t: u64, s: &mut Snapshot, system: u64) {
+    s.task.process.push(Process {
+        command: "sender".into(),
+        state: "R".into(),
+        user: 0.into(),
+        system: (t * SECOND * system / 100).into(),
+        run_delay: 0.into(),
+        nice: 0.0.into(),
+        threads: 1.0.into(),
+        kernel_thread: 0.0.into(),
+        ..Process::new(TaskKey { pid: 7, tid: 7, start: 1 })
+    });
+}
+
+/// A second of a stream of 1,000 segments of 1,448 bytes over 20 ms, and what became of them.
+struct Stream {
+    lost: u64,
+    late: u64,
+    own_drops: u64,
+    thrown_here: u64,
+}
+
+impl Stream {
+    const FINE: Self = Self { lost: 0, late: 0, own_drops: 0, thrown_here: 0 };
+
+    fn machine(&self) -> Diagnosis {
+        machine(|t, s| {
+            processor(t, s, 0, 2, 1);
+            sender(t, s, 2);
+            s.net.connection.push(self.connection(t));
+            let eth0 = |name: &str| NetKey { ns: "".into(), name: name.into() };
+            s.net.interface.push(Interface { tx_dropped: (t * self.own_drops).into(), ..Interface::new(eth0("eth0")) });
+            s.net.packet_drop.push(PacketDrop {
+                place: "nft_do_chain".into(),
+                reason: "netfilter_drop".into(),
+                protocol: "tcp".into(),
+                bytes: (t * self.thrown_here * 1448).into(),
+                ..PacketDrop::new(eth0("nft_do_chain netfilter_drop eth0 tcp"))
+            });
+        })
+    }
+
+    fn connection(&self, t: u64) -> Connection {
+        let key = SocketKey {
+            ns: "".into(),
+            local: "192.0.2.1:40000".parse().unwrap(),
+            remote: "192.0.2.2:443".parse().unwrap(),
+            inode: 99,
+        };
+        let again = self.lost + self.late;
+        Connection {
+            pid: 7.0.into(),
+            interface: "eth0".into(),
+            congestion_control: "cubic".into(),
+            bytes_acked: (t * 1_448_000).into(),
+            data_segments_out: (t * (1000 + again)).into(),
+            segments_out: (t * (1000 + again)).into(),
+            retransmits: (t * again).into(),
+            bytes_retransmitted: (t * again * 1448).into(),
+            spurious: (t * self.late).into(),
+            reordered: (t * self.late).into(),
+            timeouts: 0.into(),
+            retransmission_timeout: (SECOND / 5).into(),
+            recovering: (if again > 0 { 0.5 } else { 0.0 }).into(),
+            busy_time: (t * SECOND).into(),
+            rwnd_limited: 0.into(),
+            sndbuf_limited: 0.into(),
+            rtt: (SECOND / 50).into(),
+            min_rtt: (SECOND / 50).into(),
+            mss: 1448.0.into(),
+            ..Connection::new(key)
+        }
+    }
+}
+
+fn first(d: &Diagnosis) -> (&str, Confidence) {
+    d.findings.first().map_or(("none", Confidence::Low), |f| (f.id.as_str(), f.confidence))
+}
+
+#[test]
+fn loss_is_told_from_what_only_looks_like_it() {
+    let of = |stream: Stream| stream.machine();
+    let lost = of(Stream { lost: 20, ..Stream::FINE });
+    assert_eq!(first(&lost), ("net.loss", Confidence::High));
+    assert_eq!(lost.findings[0].culprits[0].pid, Some(7));
+    assert_eq!(first(&of(Stream::FINE)).0, "none");
+    for (stream, because) in [
+        (Stream { late: 20, ..Stream::FINE }, "overtake one another"),
+        (Stream { lost: 20, own_drops: 20, ..Stream::FINE }, "the own interface eth0 drops"),
+    ] {
+        let d = of(stream);
+        assert_eq!(first(&d).0, "none", "{because}");
+        assert!(d.ruled_out.iter().any(|r| r.because.contains(because)), "{:?}", d.ruled_out);
+    }
+}
+
+#[test]
+fn loss_of_one_packet_in_a_thousand_is_not_worth_a_word() {
+    assert_eq!(first(&Stream { lost: 1, ..Stream::FINE }.machine()).0, "none");
+}
+
+#[test]
+fn where_this_machine_throws_them_away_itself_it_says_so() {
+    let d = Stream { lost: 20, thrown_here: 19, ..Stream::FINE }.machine();
+    assert_eq!(first(&d), ("net.loss", Confidence::High));
+    assert!(d.findings[0].actions[0].text.contains("nft_do_chain (netfilter_drop)"), "{:?}", d.findings[0].actions);
+}
+
+#[test]
+fn one_processor_drowns_in_softirqs() {
+    let drowning = |softirq: u64, other: u64| {
+        machine(move |t, s| {
+            processor(t, s, 0, 5, other);
+            processor(t, s, 1, 2, softirq);
+        })
+    };
+    let d = drowning(96, 0);
+    assert_eq!((first(&d), d.findings[0].subject.name.as_str()), (("cpu.irq_imbalance", Confidence::High), "cpu1"));
+    assert!(d.findings[0].explains.contains(&"cpu.interrupts@cpu1".to_owned()));
+    assert_eq!(first(&drowning(60, 0)).0, "none", "it has time left");
+    assert_eq!(first(&drowning(96, 90)).0, "cpu.interrupts", "there is nowhere to spread it to");
+}
+
+/// A program that sends so many packets of so many bytes and is so many hundredths of the time in the kernel.
+fn packets(rate: u64, size: u64, system: u64) -> Diagnosis {
+    machine(|t, s| {
+        processor(t, s, 0, system, 0);
+        processor(t, s, 1, 1, 0);
+        sender(t, s, system);
+        let eth0 = NetKey { ns: "".into(), name: "eth0".into() };
+        s.net.link.push(Link { mtu: 1500.0.into(), ..Link::new(eth0.clone()) });
+        s.net.interface.push(Interface {
+            tx_packets: (t * rate).into(),
+            tx_bytes: (t * rate * size).into(),
+            rx_packets: 0.into(),
+            rx_bytes: 0.into(),
+            ..Interface::new(eth0)
+        });
+    })
+}
+
+#[test]
+fn small_packets_limit_where_they_fill_a_processor() {
+    let d = packets(300_000, 100, 97);
+    assert_eq!((first(&d), d.findings[0].subject.name.as_str()), (("net.small_packets", Confidence::High), "eth0"));
+    assert!(d.findings[1..].iter().all(|f| f.explained_by.is_some()), "{:?}", d.findings);
+    assert_eq!(first(&packets(100_000, 100, 30)).0, "none", "nobody is full");
+    assert_ne!(first(&packets(300_000, 1400, 97)).0, "net.small_packets", "they are large");
+    assert_ne!(first(&packets(11_000, 100, 97)).0, "net.small_packets", "it is in the kernel for something else");
+}

@@ -1,0 +1,138 @@
+//! Read-ahead that does not suit what is read, and what only looks like it.
+
+use whyslow_diagnose::{RuleBook, diagnose};
+use whyslow_model::catalogue::*;
+use whyslow_model::diagnosis::{Diagnosis, Origin};
+use whyslow_model::key::{Machine, TaskKey};
+use whyslow_model::snapshot::Snapshot;
+use whyslow_model::window::Window;
+
+const SECOND: u64 = 1_000_000_000;
+const KIB: u64 = 1024;
+
+/// A machine with one reader on one disk, both waiting all the time. Rates are per second.
+#[derive(Clone, Copy)]
+struct Reading {
+    requests: u64,
+    size: u64,
+    in_flight: f64,
+    read_ahead: u64,
+    calls: u64,
+    call_size: u64,
+    major_faults: u64,
+    wait_channel: &'static str,
+}
+
+/// Four kilobytes a call, 16 KiB a request, one of which is waited for while the next is read ahead.
+const STREAM: Reading = Reading {
+    requests: 400,
+    size: 16 * KIB,
+    in_flight: 1.97,
+    read_ahead: 16 * KIB,
+    calls: 1600,
+    call_size: 4 * KIB,
+    major_faults: 0,
+    wait_channel: "folio_wait_bit_common",
+};
+
+/// Twelve faults a second, for each of which 8 MiB are read.
+const MAPPED: Reading = Reading {
+    requests: 77,
+    size: 1280 * KIB,
+    in_flight: 4.3,
+    read_ahead: 8192 * KIB,
+    calls: 0,
+    call_size: 0,
+    major_faults: 12,
+    wait_channel: "folio_wait_bit_common",
+};
+
+fn diagnosis(r: Reading) -> Diagnosis {
+    let snapshots = (0..11).map(|t| snapshot(t, r)).collect();
+    diagnose(&Window::new(snapshots), Origin::Live, &RuleBook::built_in())
+}
+
+fn snapshot(t: u64, r: Reading) -> Snapshot {
+    let mut s = Snapshot { boot_ns: (t + 1) * SECOND, ..Snapshot::default() };
+    let waited = (t as f64 * 1e9 * r.in_flight) as u64;
+    s.processor.cpu.push(Cpu { user: 0.into(), system: 0.into(), idle: (t * SECOND).into(), ..Cpu::new(0) });
+    s.processor.pressure.push(Pressure {
+        cpu_some: 0.into(),
+        memory_some: 0.into(),
+        io_some: (t * SECOND * 95 / 100).into(),
+        ..Pressure::new(Machine)
+    });
+    s.block.disk.push(Disk {
+        reads: (t * r.requests).into(),
+        read_bytes: (t * r.requests * r.size).into(),
+        read_time: waited.into(),
+        writes: 0.into(),
+        write_bytes: 0.into(),
+        write_time: 0.into(),
+        weighted_time: waited.into(),
+        busy_time: (t * SECOND * 98 / 100).into(),
+        ..Disk::new("sda".into())
+    });
+    s.block.queue.push(Queue {
+        max_request: (1280 * KIB).into(),
+        read_ahead: r.read_ahead.into(),
+        ..Queue::new("sda".into())
+    });
+    s.task.process.push(Process {
+        command: "reader".into(),
+        state: "D".into(),
+        wait_channel: r.wait_channel.into(),
+        user: (t * SECOND / 100).into(),
+        system: 0.into(),
+        minor_faults: 0.into(),
+        major_faults: (t * r.major_faults).into(),
+        read_chars: (t * r.calls * r.call_size).into(),
+        read_calls: (t * r.calls).into(),
+        read_bytes: (t * r.requests * r.size).into(),
+        write_bytes: 0.into(),
+        kernel_thread: 0.0.into(),
+        ..Process::new(TaskKey { pid: 20, tid: 20, start: 1 })
+    });
+    s.sort();
+    s
+}
+
+fn finds(r: Reading) -> bool {
+    diagnosis(r).findings.iter().any(|f| f.id == "disk.readahead")
+}
+
+#[test]
+fn a_stream_with_little_read_ahead() {
+    let d = diagnosis(STREAM);
+    let first = &d.findings[0];
+    assert_eq!((&*first.id, &*first.subject.name), ("disk.readahead", "sda"));
+    assert_eq!(first.culprits[0].pid, Some(20));
+    assert_eq!(first.actions[0].set["read_ahead_kb"], "1280");
+    assert!(d.findings[1..].iter().all(|f| f.explained_by.is_some()), "{:?}", d.findings);
+}
+
+#[test]
+fn random_reads_of_a_mapping_with_much_read_ahead() {
+    let d = diagnosis(MAPPED);
+    let first = &d.findings[0];
+    assert_eq!((&*first.id, first.subject.pid), ("disk.readahead", Some(20)));
+    assert_eq!(first.actions[0].try_command.as_deref(), Some("echo 64 > /sys/block/sda/queue/read_ahead_kb"));
+    assert!(d.findings.iter().any(|f| f.id == "disk.saturated" && f.explained_by.is_some()), "{:?}", d.findings);
+}
+
+#[test]
+fn reads_at_random_places_are_as_large_as_they_were_asked_for() {
+    assert!(!finds(Reading { calls: 400, call_size: 16 * KIB, in_flight: 1.0, ..STREAM }));
+}
+
+#[test]
+fn a_reader_past_the_page_cache_does_not_depend_on_read_ahead() {
+    assert!(!finds(Reading { wait_channel: "blkdev_direct_IO", ..STREAM }));
+    assert!(!finds(Reading { wait_channel: "read_events", ..MAPPED }));
+}
+
+#[test]
+fn a_stream_at_the_rate_of_its_device_needs_no_more_read_ahead() {
+    let size = 128 * KIB;
+    assert!(!finds(Reading { requests: 1200, size, read_ahead: size, calls: 38_400, ..STREAM }));
+}

@@ -1,0 +1,180 @@
+//! Processes that lose their time to switching, hopping or each other's locks, and those that only look so.
+
+use whyslow_diagnose::{RuleBook, diagnose};
+use whyslow_model::catalogue::*;
+use whyslow_model::diagnosis::{Confidence, Diagnosis, Origin, Verdict};
+use whyslow_model::key::{Machine, TaskKey};
+use whyslow_model::snapshot::Snapshot;
+use whyslow_model::window::Window;
+
+const SECOND: u64 = 1_000_000_000;
+const MS: u64 = 1_000_000;
+const PID: u32 = 10;
+
+/// What a process and the machine do in each second of the window.
+#[derive(Clone, Copy, Default)]
+struct Doing {
+    user_ms: u64,
+    system_ms: u64,
+    voluntary: u64,
+    involuntary: u64,
+    migrations: u64,
+    /// Bytes through read and write calls.
+    bytes: u64,
+    threads: u64,
+    /// Of the threads, how many are asleep for a lock, and how many switch at all.
+    lock_waiters: u64,
+    switching: u64,
+    /// What BPF measured of them, where it looked: time asleep for locks, and who held them.
+    lock_ms: Option<u64>,
+}
+
+fn key(tid: u32) -> TaskKey {
+    TaskKey { pid: PID, tid, start: 1 }
+}
+
+fn process(t: u64, d: &Doing) -> Process {
+    Process {
+        command: "app".into(),
+        user: (t * d.user_ms * MS).into(),
+        system: (t * d.system_ms * MS).into(),
+        run_delay: (t * MS).into(),
+        voluntary_switches: (t * d.voluntary).into(),
+        involuntary_switches: (t * d.involuntary).into(),
+        migrations: (t * d.migrations).into(),
+        read_chars: (t * d.bytes).into(),
+        write_chars: 0.into(),
+        read_bytes: 0.into(),
+        write_bytes: 0.into(),
+        nice: 0.0.into(),
+        threads: d.threads.into(),
+        kernel_thread: 0.0.into(),
+        ..Process::new(key(PID))
+    }
+}
+
+fn thread(t: u64, d: &Doing, n: u64) -> Thread {
+    let busy = n < d.switching;
+    Thread {
+        state: "S".into(),
+        user: (t * d.user_ms * MS / d.threads).into(),
+        system: (t * d.system_ms * MS / d.threads).into(),
+        voluntary_switches: if busy { t * d.voluntary / d.threads } else { 1 }.into(),
+        involuntary_switches: 0.into(),
+        lock_wait: u64::from(n < d.lock_waiters).into(),
+        ..Thread::new(key(PID + n as u32))
+    }
+}
+
+/// Ten seconds of a machine of two processors on which nothing else runs.
+fn ten_seconds(d: Doing) -> Diagnosis {
+    let snapshot = |t: u64| {
+        let mut s = Snapshot { boot_ns: (t + 1) * SECOND, wall_ns: (t * SECOND) as i64, ..Snapshot::default() };
+        for cpu in 0..2 {
+            let (user, system) = (d.user_ms * MS / 2, d.system_ms * MS / 2);
+            s.processor.cpu.push(Cpu {
+                user: (t * user).into(),
+                system: (t * system).into(),
+                idle: (t * (SECOND - user - system)).into(),
+                ..Cpu::new(cpu)
+            });
+        }
+        s.processor.pressure.push(Pressure {
+            cpu_some: 0.into(),
+            io_some: 0.into(),
+            memory_some: 0.into(),
+            ..Pressure::new(Machine)
+        });
+        s.task.process.push(process(t, &d));
+        if d.threads > 1 {
+            s.task.thread.extend((0..d.threads).map(|n| thread(t, &d, n)));
+        }
+        if let Some(ms) = d.lock_ms {
+            s.task.sleep.push(Sleep {
+                lock: (t * ms * MS).into(),
+                lock_waits: (t * 500).into(),
+                ..Sleep::new(key(PID))
+            });
+            let holder = LockHolder { kept_waiting: (t * ms * MS).into(), ..LockHolder::new(key(PID + 1)) };
+            s.task.lock_holder.push(holder);
+        }
+        s.sort();
+        s
+    };
+    diagnose(&Window::new((0..11).map(snapshot).collect()), Origin::Live, &RuleBook::built_in())
+}
+
+fn first(d: &Diagnosis) -> (&str, &str) {
+    d.findings.first().map_or(("none", ""), |f| (f.id.as_str(), f.subject.name.as_str()))
+}
+
+fn has(d: &Diagnosis, id: &str) -> bool {
+    d.findings.iter().any(|f| f.id == id)
+}
+
+#[test]
+fn a_byte_that_is_handed_round() {
+    let ring = Doing {
+        user_ms: 30,
+        system_ms: 690,
+        voluntary: 47_000,
+        involuntary: 1000,
+        bytes: 96_000,
+        threads: 1,
+        ..Doing::default()
+    };
+    let d = ten_seconds(ring);
+    assert_eq!(first(&d), ("cpu.context_switches", "app"));
+    assert_eq!(d.findings[0].confidence, Confidence::High);
+    assert!((d.findings[0].impact - 0.69).abs() < 1e-9);
+    let kernel_time = d.findings.iter().find(|f| f.id == "cpu.system_time").expect("it is kernel time, too");
+    assert_eq!(kernel_time.explained_by, Some(d.findings[0].key()));
+}
+
+#[test]
+fn a_server_that_works_between_its_switches() {
+    // As many switches, 20 us of its own work each; a copier with as many, 64 KiB each.
+    let server =
+        Doing { user_ms: 900, system_ms: 300, voluntary: 45_000, bytes: 5_000_000, threads: 1, ..Doing::default() };
+    assert!(!has(&ten_seconds(server), "cpu.context_switches"));
+    let copier =
+        Doing { user_ms: 20, system_ms: 300, voluntary: 6000, bytes: 6000 << 16, threads: 1, ..Doing::default() };
+    assert!(!has(&ten_seconds(copier), "cpu.context_switches"));
+}
+
+#[test]
+fn a_thread_that_hops() {
+    let hop = Doing { user_ms: 950, system_ms: 20, voluntary: 4000, migrations: 4000, threads: 1, ..Doing::default() };
+    let d = ten_seconds(hop);
+    assert_eq!(first(&d), ("cpu.migrations", "app"));
+    // 0.97 s in 4000 stays of 242 us: filling a cache may take 100 us of each.
+    assert!((d.findings[0].impact - 0.4).abs() < 1e-9, "{}", d.findings[0].impact);
+    let single = d.findings.iter().find(|f| f.id == "cpu.single_thread").expect("it is one busy thread, too");
+    assert!(single.explained_by.is_some());
+    let even = Doing { migrations: 20, voluntary: 20, ..hop };
+    assert!(!has(&ten_seconds(even), "cpu.migrations"));
+}
+
+#[test]
+fn threads_that_queue_for_a_lock() {
+    let fight = Doing { user_ms: 200, voluntary: 2000, threads: 8, lock_waiters: 6, switching: 8, ..Doing::default() };
+    let sampled = ten_seconds(fight);
+    assert_eq!(first(&sampled), ("lock.contention", "app"));
+    assert_eq!((sampled.findings[0].confidence, sampled.verdict), (Confidence::Medium, Verdict::Bottleneck));
+    assert!(sampled.findings[0].culprits.is_empty(), "sampling does not tell who held it");
+    let measured = ten_seconds(Doing { lock_ms: Some(6000), ..fight });
+    assert_eq!(first(&measured), ("lock.contention", "app"));
+    assert_eq!(measured.findings[0].confidence, Confidence::High);
+    assert_eq!(measured.findings[0].culprits[0].pid, Some(PID));
+}
+
+#[test]
+fn parked_threads_are_no_contention() {
+    // Nobody switches but two who work; all sleep in futex(2), and whatever the word says.
+    let pool = Doing { user_ms: 100, voluntary: 4000, threads: 50, lock_waiters: 50, switching: 0, ..Doing::default() };
+    let d = ten_seconds(pool);
+    assert!(!has(&d, "lock.contention"), "{:?}", d.findings);
+    assert_eq!(d.verdict, Verdict::Healthy);
+    let game = Doing { user_ms: 200, voluntary: 900, threads: 4, lock_waiters: 0, switching: 4, ..Doing::default() };
+    assert_eq!(ten_seconds(game).verdict, Verdict::Healthy);
+}

@@ -1,0 +1,143 @@
+//! Stacks merged from their outermost caller on: what a flame graph draws.
+
+use super::{Profile, Stack};
+use std::collections::BTreeMap;
+
+/// Calls by caller. The first node is the root, which is everything.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallTree {
+    /// Every node after its caller.
+    pub nodes: Vec<Node>,
+}
+
+/// One function as called along one path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Node {
+    /// What it is.
+    pub label: Label,
+    /// Weight of the stacks that pass through it.
+    pub total: u64,
+    /// How many callers stand above it.
+    pub depth: usize,
+    /// Weight of what stands before it among all that is as deep: where it is drawn.
+    pub start: u64,
+    /// Indices of what it calls, by name.
+    pub children: Vec<usize>,
+}
+
+/// What a node is.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Label {
+    /// Everything.
+    Root,
+    /// The processes of one name.
+    Process(String),
+    /// An index into [`Profile::frames`].
+    Frame(u32),
+}
+
+impl CallTree {
+    /// Merges the stacks of a profile; processes of one name are one.
+    pub fn of(profile: &Profile) -> Self {
+        let mut growing = Growing::default();
+        growing.grow(Label::Root);
+        for stack in &profile.stacks {
+            growing.add(stack);
+        }
+        growing.settle(profile)
+    }
+}
+
+/// A tree in the making, in which a child is found by its label.
+#[derive(Default)]
+struct Growing {
+    nodes: Vec<Node>,
+    children: Vec<BTreeMap<Label, usize>>,
+}
+
+impl Growing {
+    fn grow(&mut self, label: Label) -> usize {
+        self.nodes.push(Node { label, total: 0, depth: 0, start: 0, children: Vec::new() });
+        self.children.push(BTreeMap::new());
+        self.nodes.len() - 1
+    }
+
+    fn add(&mut self, stack: &Stack) {
+        let frames = stack.frames.iter().map(|&frame| Label::Frame(frame));
+        let mut at = 0;
+        self.weigh(at, stack.weight);
+        for label in std::iter::once(Label::Process(stack.process.name.clone())).chain(frames) {
+            at = match self.children[at].get(&label) {
+                Some(&child) => child,
+                None => {
+                    let child = self.grow(label.clone());
+                    self.children[at].insert(label, child);
+                    child
+                }
+            };
+            self.weigh(at, stack.weight);
+        }
+    }
+
+    fn weigh(&mut self, at: usize, weight: u64) {
+        self.nodes[at].total = self.nodes[at].total.saturating_add(weight);
+    }
+
+    /// Orders the children by name, which keeps two flame graphs of one program alike, and puts each in its place.
+    fn settle(mut self, profile: &Profile) -> CallTree {
+        for at in 0..self.nodes.len() {
+            let mut children: Vec<usize> = self.children[at].values().copied().collect();
+            children.sort_by_key(|&child| name(profile, &self.nodes[child].label));
+            let (mut start, depth) = (self.nodes[at].start, self.nodes[at].depth + 1);
+            for &child in &children {
+                self.nodes[child].start = start;
+                self.nodes[child].depth = depth;
+                start = start.saturating_add(self.nodes[child].total);
+            }
+            self.nodes[at].children = children;
+        }
+        CallTree { nodes: self.nodes }
+    }
+}
+
+fn name<'a>(profile: &'a Profile, label: &'a Label) -> Option<(Option<&'a str>, Option<&'a str>)> {
+    match label {
+        Label::Root => None,
+        Label::Process(name) => Some((Some(name), None)),
+        Label::Frame(index) => profile.frame(*index).map(|frame| (frame.function.as_deref(), frame.module.as_deref())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::recursion;
+    use super::*;
+
+    #[test]
+    fn stacks_share_their_callers_and_stand_side_by_side() {
+        let tree = CallTree::of(&recursion());
+        let drawn: Vec<(&Label, u64, usize, u64)> =
+            tree.nodes.iter().map(|n| (&n.label, n.total, n.depth, n.start)).collect();
+        assert_eq!(
+            drawn,
+            [
+                (&Label::Root, 10, 0, 0),
+                (&Label::Process("toy".into()), 10, 1, 0),
+                (&Label::Frame(0), 10, 2, 0),
+                // 'idle' is drawn before 'work', by name.
+                (&Label::Frame(1), 9, 3, 1),
+                (&Label::Frame(1), 6, 4, 1),
+                (&Label::Frame(1), 6, 5, 1),
+                (&Label::Frame(2), 1, 3, 0),
+            ]
+        );
+        assert_eq!(tree.nodes[2].children, [6, 3]);
+    }
+
+    #[test]
+    fn nothing_is_a_root_alone() {
+        let mut profile = recursion();
+        profile.stacks.clear();
+        assert_eq!(CallTree::of(&profile).nodes.len(), 1);
+    }
+}

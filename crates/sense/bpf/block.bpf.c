@@ -1,0 +1,314 @@
+/* Requests to block devices: how large, how long in the queue and how long in the device, and whose.
+ *
+ * /proc/diskstats counts every request for nothing. Here only as many are looked at as cost nothing to speak of: all of
+ * those made in some milliseconds of a second, 1 of `thin` + 1 of them, and each stands for `thin` + 1. User space sets
+ * `thin` by the rate: 0, or 2^n - 1. What is looked at is counted as diskstats counts it (block/blk-mq.c:
+ * blk_account_io_done), so that the two are equal while all are. */
+#include "kernel.h"
+
+struct gendisk { int major; int first_minor; } CORE;
+struct request_queue { struct gendisk *disk; } CORE;
+struct kernfs_node { u64 id; } CORE;
+struct cgroup { struct kernfs_node *kn; } CORE;
+struct cgroup_subsys_state { struct cgroup *cgroup; } CORE;
+struct blkcg { struct cgroup_subsys_state css; } CORE;
+struct blkcg_gq { struct blkcg *blkcg; } CORE;
+struct block_device { struct gendisk *bd_disk; } CORE;
+struct bio { struct blkcg_gq *bi_blkg; struct block_device *bi_bdev; u32 bi_opf; } CORE;
+struct task_struct { s32 tgid; struct task_struct *group_leader; u64 start_boottime; char comm[16]; } CORE;
+struct request {
+	struct request_queue *q;
+	struct bio *bio;
+	u32 cmd_flags;
+	u32 rq_flags;
+	u32 __data_len;
+	u64 __sector;
+	u64 start_time_ns;
+} CORE;
+
+/* Bits whose place differs from kernel to kernel. */
+enum req_flag_bits { __REQ_FUA = 17, __REQ_RAHEAD = 19 };
+enum rqf_flags { __RQF_FLUSH_SEQ = 1, __RQF_IO_STAT = 8 };
+#define FLAG(type, bit) (1U << __builtin_preserve_enum_value(*(enum type *)bit, 1))
+#define HAS_FLAG(type, bit) __builtin_preserve_enum_value(*(enum type *)bit, 0)
+
+/* Operations as /proc/diskstats groups them (include/linux/blk_types.h: op_stat_group). */
+enum { READ, WRITE, FLUSH, DISCARD };
+#define OPERATION 0xff              /* of cmd_flags */
+
+/* A slot is a device and an operation. */
+#define SLOTS 256
+#define PROBES 8                    /* slots looked at before a request goes uncounted */
+#define TAKEN (1ULL << 63)
+#define GOLDEN 0x9e3779b97f4a7c15ULL
+#define STREAMS 4                   /* interleaved streams told apart */
+#define MOMENT 20                   /* requests of 2^20 ns, about a millisecond, are looked at together */
+#define TIMES BUCKETS(37)           /* up to 137 s, in nanoseconds */
+#define SIZES BUCKETS(26)           /* up to 64 MiB, in bytes */
+
+struct slots { u64 of[SLOTS]; };
+
+/* What is known of a slot's requests. */
+struct known {
+	u64 requests;
+	u64 bytes;
+	u64 sequential;
+	u64 ahead;
+	u64 forced;
+	u64 splits;
+	u64 next[STREAMS];          /* the sectors at which streams would go on */
+	u64 turn;
+	u64 queue[TIMES];
+	u64 device[TIMES];
+	u64 size[SIZES];
+};
+
+/* Who asked for a request. */
+struct user {
+	u64 slot;
+	u64 start;                  /* of the process, nanoseconds since boot */
+	u64 cgroup;                 /* of the bio, where block control groups are built in */
+	u64 pid;
+};
+
+/* What of it was looked at. */
+struct use {
+	u64 requests;
+	u64 bytes;
+	u64 queue_ns;
+	u64 device_ns;
+	char comm[16];
+};
+
+/* A request on its way. */
+struct flight {
+	u64 weight;
+	u64 allocated;
+	u64 issued;
+	struct user user;
+	char comm[16];
+};
+
+struct { __uint(type, MAP_ARRAY); __uint(max_entries, 1); __type(key, u32); __type(value, struct slots); } slots SEC(".maps");
+struct { __uint(type, MAP_ARRAY); __uint(max_entries, 1); __type(key, u32); __type(value, u64); } thin SEC(".maps");
+struct { __uint(type, MAP_ARRAY); __uint(max_entries, 1); __type(key, u32); __type(value, u64); } uncounted SEC(".maps");
+struct { __uint(type, MAP_ARRAY); __uint(max_entries, SLOTS); __type(key, u32); __type(value, struct known); } known SEC(".maps");
+struct { __uint(type, MAP_LRU_HASH); __uint(max_entries, 8192); __type(key, u64); __type(value, struct flight); } flights SEC(".maps");
+struct { __uint(type, MAP_LRU_HASH); __uint(max_entries, 4096); __type(key, struct user); __type(value, struct use); } users SEC(".maps");
+
+INLINE u64 operation(u32 flags)
+{
+	u32 op = flags & OPERATION;
+
+	if (op == 2)
+		return FLUSH;
+	if (op == 3)
+		return DISCARD;
+	return op & 1 ? WRITE : READ;
+}
+
+/* The slot of a device and an operation; SLOTS where all that it may have are taken. */
+INLINE u32 slot_of_disk(struct gendisk *disk, u32 flags)
+{
+	u32 zero = 0;
+	struct slots *all = bpf_map_lookup_elem(&slots, &zero);
+
+	if (!disk || !all)
+		return SLOTS;
+	u64 own = TAKEN | (u64)(u32)disk->major << 40 | (u64)(u32)disk->first_minor << 8 | operation(flags);
+	u32 first = (own * GOLDEN) >> 56;
+
+#pragma unroll
+	for (u32 i = 0; i < PROBES; i++) {
+		u32 at = (first + i) & (SLOTS - 1);
+		u64 owner = all->of[at];
+
+		if (!owner)
+			owner = __sync_val_compare_and_swap(&all->of[at], 0, own);
+		if (!owner || owner == own)
+			return at;
+	}
+	u64 *missed = bpf_map_lookup_elem(&uncounted, &zero);
+
+	if (missed)
+		ADD(*missed, 1);
+	return SLOTS;
+}
+
+INLINE u32 slot_of(struct request *rq)
+{
+	return slot_of_disk(rq->q->disk, rq->cmd_flags);
+}
+
+/* How many requests this one stands for if it is to be looked at; 0 where it is not. The same at each of its events, so
+ * that the others need no map. Those of one moment stay together, so that a stream is known for one. */
+INLINE u64 stands_for(struct request *rq)
+{
+	u32 zero = 0;
+	u64 made = rq->start_time_ns;
+	u64 *mask = bpf_map_lookup_elem(&thin, &zero);
+
+	if (!mask || !made || (((made >> MOMENT) * GOLDEN) >> 40 & *mask))
+		return 0;
+	return *mask + 1;
+}
+
+/* A request that the current process asked for takes off. */
+INLINE void take_off(struct request *rq, u32 slot, u64 weight, u64 issued)
+{
+	struct task_struct *task = (struct task_struct *)bpf_get_current_task_btf();
+	struct task_struct *leader = task->group_leader;
+	struct flight flight = { .weight = weight, .allocated = rq->start_time_ns, .issued = issued };
+	u64 key = (u64)rq;
+
+	flight.user.slot = slot;
+	flight.user.pid = leader->tgid;
+	flight.user.start = leader->start_boottime;
+	if (HAS(rq->bio->bi_blkg))
+		flight.user.cgroup = rq->bio->bi_blkg->blkcg->css.cgroup->kn->id;
+	bpf_probe_read_kernel(flight.comm, sizeof(flight.comm), &leader->comm);
+	bpf_map_update_elem(&flights, &key, &flight, ANY);
+}
+
+/* Whether the request begins where one of the last streams stopped. */
+INLINE int follows(struct known *of, u64 sector, u64 sectors)
+{
+#pragma unroll
+	for (u32 i = 0; i < STREAMS; i++) {
+		if (of->next[i] == sector) {
+			of->next[i] = sector + sectors;
+			return 1;
+		}
+	}
+	of->next[of->turn++ & (STREAMS - 1)] = sector + sectors;
+	return 0;
+}
+
+INLINE void count(u64 *histogram, u32 buckets, u64 value)
+{
+	u32 bucket = bucket_of(value);
+
+	if (bucket >= buckets)
+		bucket = buckets - 1;
+	ADD(histogram[bucket], 1);
+}
+
+/* With a scheduler a request waits in it; this is the last event in the context of who asked for it. */
+SEC("tp_btf/block_rq_insert") int block_rq_insert(u64 *ctx)
+{
+	struct request *rq = (struct request *)ctx[0];
+	u64 weight = stands_for(rq);
+
+	if (weight)
+		take_off(rq, slot_of(rq), weight, 0);
+	return 0;
+}
+
+SEC("tp_btf/block_rq_issue") int block_rq_issue(u64 *ctx)
+{
+	struct request *rq = (struct request *)ctx[0];
+	u64 weight = stands_for(rq), key = (u64)rq;
+
+	if (!weight)
+		return 0;
+	u32 slot = slot_of(rq);
+	struct known *of = bpf_map_lookup_elem(&known, &slot);
+
+	if (!of)
+		return 0;
+	if (follows(of, rq->__sector, rq->__data_len >> 9))
+		ADD(of->sequential, weight);
+	if (rq->cmd_flags & FLAG(req_flag_bits, __REQ_RAHEAD))
+		ADD(of->ahead, weight);
+	if (rq->cmd_flags & FLAG(req_flag_bits, __REQ_FUA))
+		ADD(of->forced, weight);
+	struct flight *inserted = bpf_map_lookup_elem(&flights, &key);
+
+	if (inserted && inserted->allocated == rq->start_time_ns)
+		inserted->issued = bpf_ktime_get_ns();
+	else
+		take_off(rq, slot, weight, bpf_ktime_get_ns());
+	return 0;
+}
+
+/* A request that is larger than the device takes, or reaches over the end of a stripe, is cut. */
+SEC("tp_btf/block_split") int block_split(u64 *ctx)
+{
+	struct bio *bio = (struct bio *)ctx[0];
+	u32 slot = slot_of_disk(bio->bi_bdev->bd_disk, bio->bi_opf);
+	struct known *of = bpf_map_lookup_elem(&known, &slot);
+
+	if (of)
+		ADD(of->splits, 1);
+	return 0;
+}
+
+INLINE void land(struct flight *flight, struct known *of, u64 bytes)
+{
+	u64 queue = flight->issued - flight->allocated;
+	u64 device = bpf_ktime_get_ns() - flight->issued;
+	u64 weight = flight->weight;
+
+	count(of->queue, TIMES, queue);
+	count(of->device, TIMES, device);
+	count(of->size, SIZES, bytes);
+	struct use *use = bpf_map_lookup_elem(&users, &flight->user);
+
+	if (!use) {
+		struct use none = {};
+
+		bpf_map_update_elem(&users, &flight->user, &none, NOEXIST);
+		use = bpf_map_lookup_elem(&users, &flight->user);
+	}
+	if (use) {
+		/* Anew each time: a process gets another name when it becomes another program. */
+		__builtin_memcpy(use->comm, flight->comm, sizeof(use->comm));
+		ADD(use->requests, weight);
+		ADD(use->bytes, weight * bytes);
+		ADD(use->queue_ns, weight * queue);
+		ADD(use->device_ns, weight * device);
+	}
+}
+
+/* Whether /proc/diskstats counts what is done here: bytes with every part of a request, the request itself once, after
+ * the flushes it asked for, whose own requests are counted apart. */
+INLINE int accounted(u32 flags, u32 *in_flush)
+{
+	u32 io_stat = 1 << 13, flush_seq = 1 << 4;
+
+	if (HAS_FLAG(rqf_flags, __RQF_IO_STAT)) {
+		io_stat = FLAG(rqf_flags, __RQF_IO_STAT);
+		flush_seq = FLAG(rqf_flags, __RQF_FLUSH_SEQ);
+	}
+	*in_flush = flags & flush_seq;
+	return flags & io_stat;
+}
+
+SEC("tp_btf/block_rq_complete") int block_rq_complete(u64 *ctx)
+{
+	struct request *rq = (struct request *)ctx[0];
+	u64 weight = stands_for(rq), key = (u64)rq;
+	u32 bytes = ctx[2], in_flush;
+
+	if (!weight)
+		return 0;
+	u32 slot = slot_of(rq);
+	struct known *of = bpf_map_lookup_elem(&known, &slot);
+	int flush = operation(rq->cmd_flags) == FLUSH;
+
+	if (!of || (!accounted(rq->rq_flags, &in_flush) && !flush))
+		return 0;
+	ADD(of->bytes, weight * bytes);
+	if (bytes < rq->__data_len)
+		return 0;
+	if (!in_flush || flush)
+		ADD(of->requests, weight);
+	struct flight *flight = bpf_map_lookup_elem(&flights, &key);
+
+	if (!flight)
+		return 0;
+	if (flight->allocated == rq->start_time_ns && flight->issued)
+		land(flight, of, bytes);
+	bpf_map_delete_elem(&flights, &key);
+	return 0;
+}

@@ -1,0 +1,82 @@
+/* Packets that the kernel throws away, by reason and by the function that does it (include/trace/events/skb.h,
+ * include/net/dropreason-core.h). Packets that have served their purpose are consumed, not dropped, and do not come here.
+ * The reader is crates/sense/src/net/drops.rs. */
+#include "net.h"
+#include "flood.h"
+
+static long (*bpf_snprintf)(char *to, u32 size, const char *format, const u64 *data, u32 data_size) = (void *)165;
+
+enum { PLACE_NAME = 48, MOST = 1024 };
+enum { IPV4 = 0x0800, IPV6 = 0x86dd };      /* include/uapi/linux/if_ether.h */
+
+struct drop_key {
+	u64 place;
+	u32 reason;
+	u32 protocol;
+	struct place_in_net in;
+	u32 none;
+};
+
+struct drop_count {
+	u64 packets, bytes;
+	char place[PLACE_NAME];
+};
+
+struct {
+	__uint(type, MAP_PERCPU_HASH);
+	__uint(max_entries, MOST);
+	__type(key, struct drop_key);
+	__type(value, struct drop_count);
+} drops SEC(".maps");
+
+static const char symbol[] = "%ps";
+
+/* The protocol in an IP packet's header; 0 for others. */
+INLINE u32 protocol(struct sk_buff *skb)
+{
+	u8 *header = skb->head + skb->network_header, number = 0;
+	u16 kind = __builtin_bswap16(skb->protocol);
+
+	if (kind == IPV4)
+		bpf_probe_read_kernel(&number, sizeof number, header + 9);
+	else if (kind == IPV6)
+		bpf_probe_read_kernel(&number, sizeof number, header + 6);
+	return number;
+}
+
+INLINE struct drop_count *begin(struct drop_key *key)
+{
+	struct drop_count none = {};
+	u64 place = key->place;
+
+	bpf_snprintf(none.place, sizeof none.place, symbol, &place, sizeof place);
+	bpf_map_update_elem(&drops, key, &none, NOEXIST);
+	return bpf_map_lookup_elem(&drops, key);
+}
+
+SEC("tp_btf/kfree_skb")
+int kfree_skb(u64 *ctx)
+{
+	u64 packets = weight();
+
+	if (!packets)
+		return 0;
+	struct sk_buff *skb = (void *)ctx[0];
+	struct net_device *device = skb->dev;
+	struct sock *socket = skb->sk;
+	struct drop_key key = { .place = ctx[1], .reason = ctx[2], .protocol = protocol(skb) };
+
+	if (device)
+		put_interface(&key.in, device);
+	else if (socket)
+		key.in.namespace = socket->__sk_common.skc_net.net->ns.inum;
+	struct drop_count *count = bpf_map_lookup_elem(&drops, &key);
+
+	if (!count)
+		count = begin(&key);
+	if (!count)
+		return 0;
+	count->packets += packets;
+	count->bytes += packets * skb->len;
+	return 0;
+}

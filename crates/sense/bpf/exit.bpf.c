@@ -1,0 +1,123 @@
+/* Processes as they end, with what they used: those that live shorter than a sample are seen by nobody else.
+ *
+ * Tracepoint sched_process_exit (kernel/exit.c) is passed by every thread; the last one speaks for the process. The
+ * records lie in a ring buffer until the next sample, and wake nobody. The reader is crates/sense/src/task/exits.rs. */
+#include "task.h"
+
+struct exit_record {
+	u64 pid, start, parent, parent_start;
+	u64 utime, stime, runtime, prev_utime, prev_stime;
+	u64 run_delay, min_flt, maj_flt, nvcsw, nivcsw;
+	u64 rchar, wchar, syscr, syscw, read_bytes, write_bytes, cancelled_write_bytes;
+	u64 cutime, cstime;
+	char comm[16];
+};
+
+struct {
+	__uint(type, MAP_RINGBUF);
+	__uint(max_entries, 2 * 1024 * 1024);
+} exits SEC(".maps");
+
+/* Records that found no room. */
+struct {
+	__uint(type, MAP_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, u64);
+} lost SEC(".maps");
+
+/* The depth of the observer's pid namespace, told by the observer. */
+struct {
+	__uint(type, MAP_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, u32);
+} level SEC(".maps");
+
+/* Threads looked at of those that end together; more at once are left out. */
+#define MOST_THREADS 256
+
+INLINE void add(struct exit_record *to, struct task_struct *thread)
+{
+	to->utime += READ(thread, utime);
+	to->stime += READ(thread, stime);
+	to->runtime += READ(thread, se.sum_exec_runtime);
+	if (HAS(thread->sched_info.run_delay))
+		to->run_delay += READ(thread, sched_info.run_delay);
+	to->min_flt += READ(thread, min_flt);
+	to->maj_flt += READ(thread, maj_flt);
+	to->nvcsw += READ(thread, nvcsw);
+	to->nivcsw += READ(thread, nivcsw);
+	to->rchar += READ(thread, ioac.rchar);
+	to->wchar += READ(thread, ioac.wchar);
+	to->syscr += READ(thread, ioac.syscr);
+	to->syscw += READ(thread, ioac.syscw);
+	to->read_bytes += READ(thread, ioac.read_bytes);
+	to->write_bytes += READ(thread, ioac.write_bytes);
+	to->cancelled_write_bytes += READ(thread, ioac.cancelled_write_bytes);
+}
+
+/* Threads that end together are all here yet: each is added to the sums of the process only as it is released. */
+INLINE void add_threads(struct exit_record *to, struct signal_struct *signal)
+{
+	struct task_struct *task = 0;
+	struct list_head *head = (void *)signal + OFFSET(signal->thread_head);
+	struct list_head *link = READ(head, next);
+
+	for (int i = 0; i < MOST_THREADS && link && link != head; i++) {
+		add(to, (void *)link - OFFSET(task->thread_node));
+		link = READ(link, next);
+	}
+}
+
+INLINE void put_ended_threads(struct exit_record *to, struct signal_struct *signal)
+{
+	to->utime = signal->utime;
+	to->stime = signal->stime;
+	to->runtime = signal->sum_sched_runtime;
+	to->prev_utime = signal->prev_cputime.utime;
+	to->prev_stime = signal->prev_cputime.stime;
+	to->run_delay = 0;
+	to->min_flt = signal->min_flt;
+	to->maj_flt = signal->maj_flt;
+	to->nvcsw = signal->nvcsw;
+	to->nivcsw = signal->nivcsw;
+	to->rchar = signal->ioac.rchar;
+	to->wchar = signal->ioac.wchar;
+	to->syscr = signal->ioac.syscr;
+	to->syscw = signal->ioac.syscw;
+	to->read_bytes = signal->ioac.read_bytes;
+	to->write_bytes = signal->ioac.write_bytes;
+	to->cancelled_write_bytes = signal->ioac.cancelled_write_bytes;
+	to->cutime = signal->cutime;
+	to->cstime = signal->cstime;
+}
+
+SEC("tp_btf/sched_process_exit")
+int sched_process_exit(u64 *ctx)
+{
+	struct task_struct *task = (void *)ctx[0];
+	struct signal_struct *signal = task->signal;
+	struct task_struct *main = task->group_leader, *parent = task->real_parent;
+	u32 zero = 0;
+
+	if (signal->live.counter > 0)
+		return 0;
+	struct exit_record *to = bpf_ringbuf_reserve(&exits, sizeof *to, 0);
+	if (!to) {
+		u64 *count = bpf_map_lookup_elem(&lost, &zero);
+		if (count)
+			ADD(*count, 1);
+		return 0;
+	}
+	u32 *depth = bpf_map_lookup_elem(&level, &zero);
+	to->pid = number(signal->pids[PIDTYPE_TGID], depth ? *depth : 0);
+	to->start = main->start_boottime;
+	to->parent = number(parent->signal->pids[PIDTYPE_TGID], depth ? *depth : 0);
+	to->parent_start = parent->group_leader->start_boottime;
+	put_ended_threads(to, signal);
+	add_threads(to, signal);
+	bpf_probe_read_kernel(to->comm, sizeof to->comm, main->comm);
+	bpf_ringbuf_submit(to, RB_NO_WAKEUP);
+	return 0;
+}

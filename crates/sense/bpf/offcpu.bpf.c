@@ -1,0 +1,60 @@
+/* What waits: when a task leaves its processor because it has to wait, its stack; when it is back on one, how long that was.
+ * A task that is preempted does not wait for anything but the processor, and is not counted. A kernel thread waits for work
+ * most of its life: of it counts what counts in the load average, unless it is asked for. */
+#include "stacks.h"
+
+#define TASKS 65536
+/* include/linux/sched.h */
+#define TASK_UNINTERRUPTIBLE 0x2
+#define TASK_DEAD 0x80      /* it never comes back */
+#define TASK_NOLOAD 0x400
+
+struct wait { u64 since, stack; };
+struct {
+	__uint(type, MAP_HASH);
+	__uint(max_entries, TASKS);
+	__type(key, u32);
+	__type(value, struct wait);
+} waits SEC(".maps");
+
+INLINE int waits_for_work(struct task_struct *task)
+{
+	return !task->mm && (task->__state & (TASK_UNINTERRUPTIBLE | TASK_NOLOAD)) != TASK_UNINTERRUPTIBLE;
+}
+
+INLINE void leaves(u64 *ctx, struct task_struct *task, u64 now)
+{
+	struct wanted *w = wanted_of(task->tgid);
+	u32 tid = task->pid;
+	struct wait wait = { .since = now };
+
+	if (!tid || !w || !task->__state || task->__state & TASK_DEAD)
+		return;
+	if (!w->tgid && waits_for_work(task))
+		return;
+	wait.stack = stack_of(ctx, task, w);
+	if (!wait.stack || bpf_map_update_elem(&waits, &tid, &wait, ANY))
+		count_lost();
+}
+
+INLINE void is_back(struct task_struct *task, u64 now)
+{
+	u32 tid = task->pid;
+	struct wait *wait = bpf_map_lookup_elem(&waits, &tid);
+
+	if (!wait)
+		return;
+	add(wait->stack, now - wait->since);
+	bpf_map_delete_elem(&waits, &tid);
+}
+
+SEC("tp_btf/sched_switch")
+int sched_switch(u64 *ctx)
+{
+	struct task_struct *before = (void *)ctx[1], *after = (void *)ctx[2];
+	u64 now = bpf_ktime_get_ns();
+
+	leaves(ctx, before, now);
+	is_back(after, now);
+	return 0;
+}

@@ -1,0 +1,48 @@
+/* Sizes of the packets that are given to interfaces and that come from them, as the kernel handles them: segments that the
+ * card cuts or joins (TSO, GRO) are one packet here, as they are one packet's work (include/trace/events/net.h).
+ * The reader is crates/sense/src/net/packets.rs. */
+#include "net.h"
+
+enum { MOST = 8192, SENT = 1u << 31 };
+
+struct size_key {
+	struct place_in_net in;
+	/* The bucket of the size, and whether the packet was sent. */
+	u32 bucket;
+};
+
+struct {
+	__uint(type, MAP_PERCPU_HASH);
+	__uint(max_entries, MOST);
+	__type(key, struct size_key);
+	__type(value, u64);
+} sizes SEC(".maps");
+
+INLINE int count(struct sk_buff *skb, u32 way)
+{
+	struct net_device *device = skb->dev;
+	struct size_key key = { .bucket = bucket_of(skb->len) | way };
+
+	if (!device)
+		return 0;
+	put_interface(&key.in, device);
+	u64 *packets = bpf_map_lookup_elem(&sizes, &key), one = 1;
+
+	if (packets)
+		(*packets)++;
+	else
+		bpf_map_update_elem(&sizes, &key, &one, NOEXIST);
+	return 0;
+}
+
+SEC("tp_btf/net_dev_start_xmit")
+int net_dev_start_xmit(u64 *ctx)
+{
+	return count((void *)ctx[0], SENT);
+}
+
+SEC("tp_btf/netif_receive_skb")
+int netif_receive_skb(u64 *ctx)
+{
+	return count((void *)ctx[0], 0);
+}

@@ -1,0 +1,322 @@
+/* Who waits: for a processor, and off the processor for what; and who moves from one processor to another, and why.
+ *
+ * A thread leaves its processor to wait (sched_switch), is woken by somebody (sched_waking), waits on a run queue, and is
+ * given a processor (sched_switch). What it waited for is told in user space by the kernel's functions it left from, and
+ * for futex(2) by the system call's arguments. The reader is crates/sense/src/task/sleep/. */
+#include "kernel.h"
+
+static void *(*bpf_task_pt_regs)(void *task) = (void *)175;
+
+/* Registers with which user space entered the kernel: x86-64, and arm64. */
+struct pt_regs { u64 di, si, dx, ip, orig_ax; } CORE;
+struct pt_regs___arm { u64 regs[31]; u64 pc; s32 syscallno; } CORE;
+struct task_struct {
+	u32 __state;
+	u32 flags;
+	int pid, tgid;
+	struct task_struct *group_leader;
+	u64 start_boottime;
+} CORE;
+
+#define TASK_INTERRUPTIBLE 0x1      /* __state, include/linux/sched.h */
+#define TASK_DEAD 0x80
+#define TASK_WAKING 0x200
+#define PF_KTHREAD 0x00200000       /* flags */
+#define FAST_COMPARE (1ULL << 9)    /* flags of bpf_get_stackid */
+#define DEPTH 32
+#define NO_CALL (~0ULL)
+
+/* Threads followed at a time; processes, places and lock holders seen while this is loaded. */
+#define THREADS 32768
+#define PROCESSES 8192
+#define PLACES 16384
+#define HOLDERS 4096
+
+struct owner {
+	u64 start;                  /* of the process or thread, nanoseconds since boot */
+	u32 pid, tid;               /* tid is pid for a process */
+};
+
+/* A process, the place in the kernel where its threads wait, and whether for a lock. */
+struct place {
+	struct owner owner;
+	s32 stack;
+	u32 lock;
+};
+
+struct waited { u64 ns, times; };
+struct moves { u64 waking, running, queued; };
+
+/* The system call a thread is in: its number (-1 in a page fault and the like), from where, and its first arguments. */
+struct call { u64 number, from, first, second, third; };
+
+struct thread {
+	u64 left;                   /* since when it waits off the processor, 0 if it does not */
+	u64 queued;                 /* since when it waits for a processor, 0 if it does not */
+	struct place place;
+	struct call call;           /* the one that led to this place */
+};
+
+struct { __uint(type, MAP_HASH); __uint(max_entries, THREADS); __type(key, u32); __type(value, struct thread); } threads SEC(".maps");
+struct { __uint(type, MAP_HASH); __uint(max_entries, PLACES); __type(key, struct place); __type(value, struct waited); } places SEC(".maps");
+struct { __uint(type, MAP_HASH); __uint(max_entries, HOLDERS); __type(key, struct owner); __type(value, struct waited); } holders SEC(".maps");
+struct { __uint(type, MAP_HASH); __uint(max_entries, PROCESSES); __type(key, struct owner); __type(value, struct waited); } queues SEC(".maps");
+struct { __uint(type, MAP_HASH); __uint(max_entries, PROCESSES); __type(key, struct owner); __type(value, struct moves); } moved SEC(".maps");
+struct {
+	__uint(type, MAP_STACK_TRACE);
+	__uint(max_entries, PLACES);
+	__uint(key_size, sizeof(u32));
+	__uint(value_size, DEPTH * sizeof(u64));
+} stacks SEC(".maps");
+
+/* Waits and moves for which there was no room. */
+struct { __uint(type, MAP_ARRAY); __uint(max_entries, 1); __type(key, u32); __type(value, u64); } lost SEC(".maps");
+
+struct latency { u64 count[BUCKETS(37)]; };
+struct { __uint(type, MAP_PERCPU_ARRAY); __uint(max_entries, 1); __type(key, u32); __type(value, struct latency); } latency SEC(".maps");
+
+INLINE struct owner process_of(struct task_struct *task)
+{
+	struct owner owner = { .start = task->group_leader->start_boottime, .pid = task->tgid, .tid = task->tgid };
+
+	return owner;
+}
+
+INLINE void count_lost(void)
+{
+	u32 zero = 0;
+	u64 *count = bpf_map_lookup_elem(&lost, &zero);
+
+	if (count)
+		ADD(*count, 1);
+}
+
+INLINE void add_wait(void *map, const void *key, u64 ns)
+{
+	struct waited first = { .ns = ns, .times = 1 };
+	struct waited *waited = bpf_map_lookup_elem(map, key);
+
+	if (!waited) {
+		if (!bpf_map_update_elem(map, key, &first, NOEXIST))
+			return;
+		waited = bpf_map_lookup_elem(map, key);
+	}
+	if (!waited) {
+		count_lost();
+		return;
+	}
+	ADD(waited->ns, ns);
+	ADD(waited->times, 1);
+}
+
+/* The record of a thread, made where there is none. */
+INLINE struct thread *thread_of(u32 tid)
+{
+	struct thread none = {};
+	struct thread *thread = bpf_map_lookup_elem(&threads, &tid);
+
+	if (thread)
+		return thread;
+	bpf_map_update_elem(&threads, &tid, &none, NOEXIST);
+	thread = bpf_map_lookup_elem(&threads, &tid);
+	if (!thread)
+		count_lost();
+	return thread;
+}
+
+/* Whether futex(2) is called so for a lock that is held and wanted: as crates/sense/src/task/futex.rs tells it. */
+INLINE u32 is_lock(u32 operation, u32 expected)
+{
+	enum { WAIT = 0, LOCK_PI = 6, WAIT_BITSET = 9, LOCK_PI2 = 13 };
+	u32 command = operation & 0x7f;
+
+	if (command == WAIT || command == WAIT_BITSET)
+		return expected == 2 || expected == 0x80000010;
+	return command == LOCK_PI || command == LOCK_PI2;
+}
+
+/* The system call that a thread, the current one, is in. */
+INLINE struct call call_of(struct task_struct *task)
+{
+	struct call call = { .number = NO_CALL };
+	struct pt_regs *regs;
+
+	if (task->flags & PF_KTHREAD)
+		return call;
+	regs = bpf_task_pt_regs(task);
+	struct pt_regs___arm *arm = (void *)regs;
+
+	if (HAS(regs->orig_ax)) {
+		call.number = regs->orig_ax;
+		call.from = regs->ip;
+		call.first = regs->di;
+		call.second = regs->si;
+		call.third = regs->dx;
+	} else if (HAS(arm->syscallno)) {
+		call.number = (u64)(s64)arm->syscallno;
+		call.from = arm->pc;
+		call.first = arm->regs[0];
+		call.second = arm->regs[1];
+		call.third = arm->regs[2];
+	}
+	return call;
+}
+
+INLINE u32 wants_lock(struct call *call)
+{
+	struct pt_regs *regs = 0;
+	u64 futex = HAS(regs->orig_ax) ? 202 : 98;  /* its number on x86-64 and on arm64 */
+
+	return call->number == futex && is_lock(call->second, call->third);
+}
+
+/* Where the thread stands. Walking the stack is what costs here: a thread that waits in the same call as the last time,
+ * on the same file or word, from the same place, is taken to stand where it stood. Not so one that waits for I/O, which
+ * the same call can do for several reasons. */
+INLINE s32 stack_of(u64 *ctx, struct task_struct *task, struct thread *thread, struct call *call)
+{
+	struct call *last = &thread->call;
+
+	if (call->number != NO_CALL && call->number == last->number && call->from == last->from &&
+	    call->first == last->first && task->__state & TASK_INTERRUPTIBLE)
+		return thread->place.stack;
+	return bpf_get_stackid(ctx, &stacks, FAST_COMPARE);
+}
+
+/* The thread leaves its processor, to wait or because another is given it. */
+INLINE void leaves(u64 *ctx, struct task_struct *task, u64 now)
+{
+	u32 tid = task->pid, preempted = ctx[0] & 1;
+	struct thread *thread;
+	struct call call;
+
+	if (!tid)
+		return;
+	if (task->__state & TASK_DEAD) {
+		bpf_map_delete_elem(&threads, &tid);
+		return;
+	}
+	thread = thread_of(tid);
+	if (!thread)
+		return;
+	if (preempted || !task->__state) {
+		thread->queued = now;
+		return;
+	}
+	thread->queued = 0;
+	thread->left = now;
+	call = call_of(task);
+	thread->place.owner = process_of(task);
+	thread->place.lock = wants_lock(&call);
+	thread->place.stack = stack_of(ctx, task, thread, &call);
+	thread->call = call;
+}
+
+/* The thread is given a processor. */
+INLINE void is_back(struct task_struct *task, u64 now)
+{
+	u32 tid = task->pid, zero = 0;
+	struct thread *thread = bpf_map_lookup_elem(&threads, &tid);
+	struct latency *all = bpf_map_lookup_elem(&latency, &zero);
+
+	if (!tid || !thread || !all || !thread->queued)
+		return;
+	u64 waited = now - thread->queued;
+	u32 bucket = bucket_of(waited);
+	struct owner owner = process_of(task);
+
+	thread->queued = 0;
+	if (bucket < BUCKETS(37))
+		all->count[bucket]++;
+	add_wait(&queues, &owner, waited);
+}
+
+SEC("tp_btf/sched_switch")
+int sched_switch(u64 *ctx)
+{
+	u64 now = bpf_ktime_get_ns();
+
+	leaves(ctx, (void *)ctx[1], now);
+	is_back((void *)ctx[2], now);
+	return 0;
+}
+
+/* Who gives a lock up wakes the one that gets it: the current thread held it. */
+INLINE void blame(struct task_struct *woken, u64 ns)
+{
+	struct task_struct *holder = bpf_get_current_task_btf();
+	struct owner owner = { .start = holder->start_boottime, .pid = holder->tgid, .tid = holder->pid };
+
+	if (holder->tgid == woken->tgid && holder->pid != woken->pid)
+		add_wait(&holders, &owner, ns);
+}
+
+/* In the context of who wakes it, unlike sched_wakeup. */
+SEC("tp_btf/sched_waking")
+int sched_waking(u64 *ctx)
+{
+	struct task_struct *task = (void *)ctx[0];
+	u32 tid = task->pid;
+	u64 now = bpf_ktime_get_ns();
+	struct thread *thread = thread_of(tid);
+
+	if (!thread)
+		return 0;
+	if (thread->left && !(task->flags & PF_KTHREAD)) {
+		add_wait(&places, &thread->place, now - thread->left);
+		if (thread->place.lock)
+			blame(task, now - thread->left);
+	}
+	thread->left = 0;
+	thread->queued = now;
+	return 0;
+}
+
+SEC("tp_btf/sched_wakeup_new")
+int sched_wakeup_new(u64 *ctx)
+{
+	struct task_struct *task = (void *)ctx[0];
+	struct thread *thread = thread_of(task->pid);
+
+	if (thread)
+		thread->queued = bpf_ktime_get_ns();
+	return 0;
+}
+
+/* Whether the current task is the kernel's migration/N, which moves what runs. */
+INLINE u32 by_stopper(void)
+{
+	struct task_struct *mover = bpf_get_current_task_btf();
+	char name[16] = {};
+
+	bpf_get_current_comm(name, sizeof name);
+	return mover->flags & PF_KTHREAD && name[0] == 'm' && name[1] == 'i' && name[2] == 'g' && name[9] == '/';
+}
+
+SEC("tp_btf/sched_migrate_task")
+int sched_migrate_task(u64 *ctx)
+{
+	struct task_struct *task = (void *)ctx[0];
+	struct owner owner = process_of(task);
+	struct moves none = {};
+	struct moves *moves = bpf_map_lookup_elem(&moved, &owner);
+
+	if (task->flags & PF_KTHREAD)
+		return 0;
+	if (!moves) {
+		bpf_map_update_elem(&moved, &owner, &none, NOEXIST);
+		moves = bpf_map_lookup_elem(&moved, &owner);
+	}
+	if (!moves) {
+		count_lost();
+		return 0;
+	}
+	/* A thread that changes its own affinity sleeps until the stopper wakes it on another processor. */
+	if (by_stopper())
+		ADD(moves->running, 1);
+	else if (task->__state == TASK_WAKING)
+		ADD(moves->waking, 1);
+	else
+		ADD(moves->queued, 1);
+	return 0;
+}

@@ -1,0 +1,100 @@
+/* Time in softirqs by vector, and in interrupt handlers by line, on each processor (include/trace/events/irq.h).
+ * The reader is crates/sense/src/processor/interrupt_time.rs. */
+#include "kernel.h"
+
+enum { VECTORS = 10, MOST_LINES = 1024 };
+
+struct spent { u64 count, time; };
+
+struct {
+	__uint(type, MAP_PERCPU_ARRAY);
+	__uint(max_entries, VECTORS);
+	__type(key, u32);
+	__type(value, struct spent);
+} vectors SEC(".maps");
+
+struct {
+	__uint(type, MAP_PERCPU_HASH);
+	__uint(max_entries, MOST_LINES);
+	__type(key, u32);
+	__type(value, struct spent);
+} lines SEC(".maps");
+
+/* What a processor is at. A softirq may be interrupted; the handler's time is not its own. */
+struct at { u64 softirq_began, handler_began, handlers; };
+
+struct {
+	__uint(type, MAP_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct at);
+} now_at SEC(".maps");
+
+INLINE struct at *here(void)
+{
+	u32 zero = 0;
+
+	return bpf_map_lookup_elem(&now_at, &zero);
+}
+
+SEC("tp_btf/softirq_entry")
+int softirq_entry(u64 *ctx)
+{
+	struct at *at = here();
+
+	if (at) {
+		at->softirq_began = bpf_ktime_get_ns();
+		at->handlers = 0;
+	}
+	return 0;
+}
+
+SEC("tp_btf/softirq_exit")
+int softirq_exit(u64 *ctx)
+{
+	u32 vector = ctx[0];
+	struct at *at = here();
+	struct spent *spent = bpf_map_lookup_elem(&vectors, &vector);
+
+	/* The first that is seen to end may have begun before we came. */
+	if (at && spent && at->softirq_began) {
+		spent->count++;
+		spent->time += bpf_ktime_get_ns() - at->softirq_began - at->handlers;
+		at->softirq_began = 0;
+	}
+	return 0;
+}
+
+SEC("tp_btf/irq_handler_entry")
+int irq_handler_entry(u64 *ctx)
+{
+	struct at *at = here();
+
+	if (at)
+		at->handler_began = bpf_ktime_get_ns();
+	return 0;
+}
+
+SEC("tp_btf/irq_handler_exit")
+int irq_handler_exit(u64 *ctx)
+{
+	u32 line = ctx[0];
+	struct at *at = here();
+
+	if (!at || !at->handler_began)
+		return 0;
+	u64 time = bpf_ktime_get_ns() - at->handler_began;
+	struct spent *spent = bpf_map_lookup_elem(&lines, &line);
+
+	at->handlers += time;
+	at->handler_began = 0;
+	if (!spent) {
+		struct spent first = { .count = 1, .time = time };
+
+		bpf_map_update_elem(&lines, &line, &first, NOEXIST);
+	} else {
+		spent->count++;
+		spent->time += time;
+	}
+	return 0;
+}

@@ -1,0 +1,180 @@
+/* Stacks counted in the kernel: each distinct stack of an address space once, with its weight. What profile.bpf.c and
+ * offcpu.bpf.c have in common; the reader is crates/sense/src/profile/recorder.rs. */
+#pragma once
+#include "kernel.h"
+
+static long (*bpf_get_stack)(void *ctx, void *to, u32 size, u64 flags) = (void *)67;
+
+/* The program's: kernel.perf_event_max_stack, unless an administrator changed it (Documentation/admin-guide/sysctl/kernel.rst).
+ * The kernel's own stacks hardly get that deep. */
+#define USER_DEPTH 127
+#define KERNEL_DEPTH 64
+#define STACKS 16384
+#define SPACES 8192
+
+enum { KERNEL = 1, USER = 2 };      /* which halves of a stack are wanted */
+
+struct mm_struct;
+struct task_struct {
+	u32 __state;
+	int pid, tgid;
+	struct mm_struct *mm;
+	struct task_struct *group_leader;
+	char comm[16];
+} CORE;
+
+/* Written by the reader before it starts. All zero: nothing is recorded. */
+struct wanted { u32 halves, tgid; };
+struct {
+	__uint(type, MAP_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct wanted);
+} wanted SEC(".maps");
+
+struct stack {
+	u64 weight;
+	u64 mm;                     /* names the address space; 0 is a kernel thread's */
+	u32 tgid, kernel, user;     /* the last two: how many addresses */
+	char comm[16];              /* the main thread's */
+	u32 pad;
+	/* Innermost first. */
+	u64 kernel_at[KERNEL_DEPTH];
+	u64 user_at[USER_DEPTH];
+};
+struct {
+	__uint(type, MAP_HASH);
+	__uint(max_entries, STACKS);
+	__type(key, u64);
+	__type(value, struct stack);
+} stacks SEC(".maps");
+
+/* A stack in the making is too large for the stack. */
+struct {
+	__uint(type, MAP_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct stack);
+} scratch SEC(".maps");
+
+/* Address spaces met, and when first, so that their mappings can be read before they end. */
+struct space { u64 mm; u64 tgid; };
+struct {
+	__uint(type, MAP_HASH);
+	__uint(max_entries, SPACES);
+	__type(key, struct space);
+	__type(value, u64);
+} spaces SEC(".maps");
+
+struct totals { u64 idle, lost; };
+struct {
+	__uint(type, MAP_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct totals);
+} totals SEC(".maps");
+
+INLINE struct wanted *wanted_of(u32 tgid)
+{
+	u32 zero = 0;
+	struct wanted *w = bpf_map_lookup_elem(&wanted, &zero);
+
+	return w && w->halves && (!w->tgid || w->tgid == tgid) ? w : 0;
+}
+
+INLINE void count_idle(void)
+{
+	u32 zero = 0;
+	struct totals *t = bpf_map_lookup_elem(&totals, &zero);
+
+	if (t)
+		ADD(t->idle, 1);
+}
+
+INLINE void count_lost(void)
+{
+	u32 zero = 0;
+	struct totals *t = bpf_map_lookup_elem(&totals, &zero);
+
+	if (t)
+		ADD(t->lost, 1);
+}
+
+INLINE void meet(struct stack *s)
+{
+	struct space space = { .mm = s->mm, .tgid = s->tgid };
+	u64 now = bpf_ktime_get_ns();
+
+	if (s->mm && !bpf_map_lookup_elem(&spaces, &space))
+		bpf_map_update_elem(&spaces, &space, &now, NOEXIST);
+}
+
+/* Multiplication and shifts, as in MurmurHash3's 64-bit finalizer. */
+INLINE u64 mix(u64 hash, u64 word)
+{
+	hash = (hash ^ word) * 0xff51afd7ed558ccdULL;
+	return hash ^ (hash >> 32);
+}
+
+INLINE u64 hash_of(struct stack *s)
+{
+	u64 hash = mix(s->mm, s->tgid);
+
+#pragma clang loop unroll(disable)
+	for (u32 i = 0; i < KERNEL_DEPTH; i++) {
+		if (i >= s->kernel)
+			break;
+		hash = mix(hash, s->kernel_at[i]);
+	}
+#pragma clang loop unroll(disable)
+	for (u32 i = 0; i < USER_DEPTH; i++) {
+		if (i >= s->user)
+			break;
+		hash = mix(hash, s->user_at[i]);
+	}
+	return hash ? hash : 1;
+}
+
+/* How many addresses a call of bpf_get_stack left. */
+INLINE u32 addresses(long bytes)
+{
+	return bytes > 0 ? (u32)bytes / 8 : 0;
+}
+
+/* The key of the stack the current task stands at, with which its weight is found; 0 where there is no room for it.
+ * `task` is the current task. */
+INLINE u64 stack_of(void *ctx, struct task_struct *task, struct wanted *w)
+{
+	u32 zero = 0;
+	struct stack *s = bpf_map_lookup_elem(&scratch, &zero);
+	struct task_struct *leader = 0;
+
+	if (!s)
+		return 0;
+	s->weight = 0;
+	bpf_probe_read_kernel(&s->mm, sizeof s->mm, &task->mm);
+	s->tgid = bpf_get_current_pid_tgid() >> 32;
+	s->kernel = w->halves & KERNEL ? addresses(bpf_get_stack(ctx, s->kernel_at, sizeof s->kernel_at, 0)) : 0;
+	/* A kernel thread borrows an address space, in which it has no stack. */
+	s->user = w->halves & USER && s->mm ?
+		addresses(bpf_get_stack(ctx, s->user_at, sizeof s->user_at, USER_STACK)) : 0;
+	u64 key = hash_of(s);
+
+	if (bpf_map_lookup_elem(&stacks, &key))
+		return key;
+	bpf_probe_read_kernel(&leader, sizeof leader, &task->group_leader);
+	bpf_probe_read_kernel(s->comm, sizeof s->comm, &leader->comm);
+	meet(s);
+	bpf_map_update_elem(&stacks, &key, s, NOEXIST);
+	return bpf_map_lookup_elem(&stacks, &key) ? key : 0;
+}
+
+INLINE void add(u64 key, u64 weight)
+{
+	struct stack *s = bpf_map_lookup_elem(&stacks, &key);
+
+	if (s)
+		ADD(s->weight, weight);
+	else
+		count_lost();
+}

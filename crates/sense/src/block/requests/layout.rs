@@ -1,0 +1,97 @@
+//! What crates/sense/bpf/block.bpf.c keeps in its maps, field by field.
+
+/// Slots there are.
+pub(super) const SLOTS: usize = 256;
+/// Buckets of a time, up to 2^37 ns.
+const TIMES: usize = (37 - 4) * 32;
+/// Buckets of a size, up to 2^26 bytes.
+const SIZES: usize = (26 - 4) * 32;
+
+/// Which device and operation each slot is of; 0 for none.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(super) struct Slots {
+    pub(super) of: [u64; SLOTS],
+}
+
+/// A slot taken: its number, its device and operation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Slot {
+    pub(super) index: u32,
+    /// `major:minor`.
+    pub(super) number: String,
+    pub(super) operation: &'static str,
+}
+
+impl Slots {
+    /// The slots that are taken.
+    pub(super) fn taken(&self) -> impl Iterator<Item = Slot> {
+        self.of.iter().zip(0..).filter(|(of, _)| **of != 0).filter_map(|(of, index)| {
+            let operation = ["read", "write", "flush", "discard"].get((of & 0xff) as usize)?;
+            let (major, minor) = (of >> 40 & 0x7f_ffff, of >> 8 & 0xffff_ffff);
+            Some(Slot { index, number: format!("{major}:{minor}"), operation })
+        })
+    }
+}
+
+/// What is known of a slot's requests.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(super) struct Known {
+    pub(super) requests: u64,
+    pub(super) bytes: u64,
+    pub(super) sequential: u64,
+    pub(super) ahead: u64,
+    pub(super) forced: u64,
+    pub(super) splits: u64,
+    /// Where streams would go on, and whose turn it is to be forgotten.
+    streams: [u64; 5],
+    pub(super) queue: [u64; TIMES],
+    pub(super) device: [u64; TIMES],
+    pub(super) size: [u64; SIZES],
+}
+
+/// Who asked for requests of a slot.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(super) struct User {
+    pub(super) slot: u64,
+    /// Start of the process, nanoseconds since boot.
+    pub(super) start: u64,
+    pub(super) cgroup: u64,
+    pub(super) pid: u64,
+}
+
+/// What of it was looked at.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(super) struct Use {
+    pub(super) requests: u64,
+    pub(super) bytes: u64,
+    pub(super) queue_ns: u64,
+    pub(super) device_ns: u64,
+    pub(super) command: [u8; 16],
+}
+
+// SAFETY: each consists of whole numbers without gaps between them, for which all bytes make a value.
+unsafe impl aya::Pod for Slots {}
+// SAFETY: as above.
+unsafe impl aya::Pod for Known {}
+// SAFETY: as above.
+unsafe impl aya::Pod for User {}
+// SAFETY: as above.
+unsafe impl aya::Pod for Use {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slot_names_its_device_and_operation() {
+        let mut slots = Slots { of: [0; SLOTS] };
+        slots.of[3] = 1 << 63 | 259 << 40 | 1_048_575 << 8 | 1;
+        slots.of[9] = 1 << 63 | 7 << 40 | 200;
+        let taken: Vec<Slot> = slots.taken().collect();
+        assert_eq!(taken, [Slot { index: 3, number: "259:1048575".into(), operation: "write" }]);
+    }
+}

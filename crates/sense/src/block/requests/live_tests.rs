@@ -1,0 +1,142 @@
+//! Against the running kernel: a loop device of our own, a load that is known, and /proc/diskstats beside it.
+
+use super::*;
+use crate::block::diskstats::DiskStats;
+use crate::bpf::is_out_of_reach;
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::Path;
+use std::process::Command;
+use whyslow_model::catalogue::Disk;
+
+const BLOCK: usize = 4096;
+const READS: u64 = 500;
+const WRITES: u64 = 200;
+const FLUSHES: u64 = 20;
+
+/// A loop device, gone when dropped.
+struct Loop {
+    node: String,
+    _file: tempfile::NamedTempFile,
+}
+
+impl Loop {
+    fn new() -> Self {
+        let file = tempfile::NamedTempFile::with_prefix("wsl-block-").unwrap();
+        file.as_file().set_len(64 << 20).unwrap();
+        let path = file.path().to_str().unwrap();
+        let made = Command::new("losetup").args(["--find", "--show", path]).output().expect("losetup runs");
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        Self { node: String::from_utf8(made.stdout).unwrap().trim().to_owned(), _file: file }
+    }
+
+    fn name(&self) -> &str {
+        Path::new(&self.node).file_name().unwrap().to_str().unwrap()
+    }
+
+    /// Past the page cache, so that a call is a request.
+    fn open(&self) -> File {
+        OpenOptions::new().read(true).write(true).custom_flags(libc::O_DIRECT).open(&self.node).unwrap()
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        let _ = Command::new("losetup").args(["-d", &self.node]).status();
+    }
+}
+
+/// A block that O_DIRECT accepts.
+#[repr(align(4096))]
+struct Aligned([u8; BLOCK]);
+
+/// A reading, after which every request is looked at, however busy the machine is.
+fn sample(source: &mut Requests) -> Snapshot {
+    let mut s = Snapshot::default();
+    source.read(&Root::live(), &mut s).unwrap();
+    source.probe.as_mut().unwrap().as_mut().unwrap().thin.set(0, 0, 0).unwrap();
+    DiskStats.read(&Root::live(), &mut s).unwrap();
+    s
+}
+
+fn disk(s: &Snapshot, name: &str) -> Disk {
+    s.block.disk.iter().find(|d| &*d.device == name).unwrap().clone()
+}
+
+/// What was counted and timed of an operation; an empty row where none was seen yet.
+fn request(s: &Snapshot, name: &str, operation: &str) -> Request {
+    let row = s.block.request.iter().find(|r| &*r.operation.device == name && &*r.operation.operation == operation);
+    let nothing = || Histogram::from_counts([]);
+    row.cloned().unwrap_or_else(|| Request {
+        requests: 0.into(),
+        bytes: 0.into(),
+        sequential: 0.into(),
+        queue_time: nothing(),
+        device_time: nothing(),
+        size: nothing(),
+        ..Request::default()
+    })
+}
+
+fn grown(after: Counter, before: Counter) -> u64 {
+    after.get().unwrap() - before.get().unwrap()
+}
+
+/// What our process asked for, summed over control groups.
+fn ours(s: &Snapshot, name: &str, operation: &str) -> (u64, u64) {
+    let mine = |r: &&Requester| {
+        (&*r.user.on.device, &*r.user.on.operation, r.user.task.pid) == (name, operation, std::process::id())
+    };
+    s.block
+        .requester
+        .iter()
+        .filter(mine)
+        .fold((0, 0), |(requests, bytes), r| (requests + r.requests.get().unwrap(), bytes + r.bytes.get().unwrap()))
+}
+
+#[test]
+fn requests_are_counted_as_diskstats_counts_them_and_timed_and_blamed_on_us() {
+    if is_out_of_reach() {
+        return;
+    }
+    let device = Loop::new();
+    let name = device.name().to_owned();
+    let mut source = Requests::default();
+    sample(&mut source);
+    let file = device.open();
+    let before = sample(&mut source);
+    let mut block = Aligned([7; BLOCK]);
+    for n in 0..READS {
+        file.read_exact_at(&mut block.0, n * BLOCK as u64).unwrap();
+    }
+    for n in 0..WRITES {
+        // Every second block, from the end: nothing in turn, nothing to merge.
+        file.write_all_at(&block.0, (8000 - 2 * n) * BLOCK as u64).unwrap();
+        if n % (WRITES / FLUSHES) == 0 {
+            file.sync_all().unwrap();
+        }
+    }
+    let after = sample(&mut source);
+
+    let (books, then) = (disk(&after, &name), disk(&before, &name));
+    let step = |operation| (request(&after, &name, operation), request(&before, &name, operation));
+    let ((reads, reads_then), (writes, writes_then), (flushes, flushes_then)) =
+        (step("read"), step("write"), step("flush"));
+    assert_eq!(grown(reads.requests, reads_then.requests), grown(books.reads, then.reads));
+    assert_eq!(grown(reads.bytes, reads_then.bytes), grown(books.read_bytes, then.read_bytes));
+    assert_eq!(grown(writes.requests, writes_then.requests), grown(books.writes, then.writes));
+    assert_eq!(grown(writes.bytes, writes_then.bytes), grown(books.write_bytes, then.write_bytes));
+    assert_eq!(grown(flushes.requests, flushes_then.requests), grown(books.flushes, then.flushes));
+    assert!(grown(books.reads, then.reads) >= READS && grown(books.flushes, then.flushes) >= FLUSHES);
+
+    assert!(grown(reads.sequential, reads_then.sequential) >= READS - 1);
+    assert!(grown(writes.sequential, writes_then.sequential) < WRITES / 10);
+    let sizes = reads.size.since(&reads_then.size).unwrap();
+    assert!((sizes.quantile(0.5).unwrap() / BLOCK as f64 - 1.0).abs() < 0.02, "{sizes:?}");
+    let device_time = reads.device_time.since(&reads_then.device_time).unwrap();
+    assert!(device_time.quantile(0.5).unwrap() > 1000.0 && device_time.quantile(0.5).unwrap() < 1e9, "{device_time:?}");
+    assert_eq!(device_time.count(), reads.queue_time.since(&reads_then.queue_time).unwrap().count());
+
+    let (reads_of_ours, bytes_of_ours) = ours(&after, &name, "read");
+    assert_eq!((reads_of_ours, bytes_of_ours), (READS, READS * BLOCK as u64));
+}

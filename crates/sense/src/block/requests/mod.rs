@@ -1,0 +1,178 @@
+//! Requests to block devices, one by one: crates/sense/bpf/block.bpf.c.
+
+mod layout;
+#[cfg(test)]
+mod live_tests;
+
+use super::device;
+use crate::bpf::{Object, include_object};
+use crate::cgroup::block_groups;
+use crate::os::ns_to_ticks;
+use crate::{Miss, Root, Source};
+use aya::maps::{Array, HashMap, MapData, MapError};
+use layout::{Known, Slot, Slots, Use, User};
+use std::collections::BTreeMap;
+use std::time::Instant;
+use whyslow_model::catalogue::{Request, Requester};
+use whyslow_model::histogram::Histogram;
+use whyslow_model::key::{OperationKey, RequesterKey, TaskKey};
+use whyslow_model::snapshot::Snapshot;
+use whyslow_model::value::{Counter, Name, State};
+
+const NAME: &str = "block";
+
+/// Requests a second that are looked at, more or less, so that it costs nothing to speak of: one to two
+/// microseconds each.
+const LOOKED_AT: f64 = 1000.0;
+
+/// The source of families `request` and `requester`.
+#[derive(Default)]
+pub(super) struct Requests {
+    probe: Option<Result<Probe, Miss>>,
+}
+
+impl Source for Requests {
+    fn name(&self) -> &'static str {
+        "bpf/block"
+    }
+
+    fn tells(&self) -> &'static str {
+        "who asks block devices for what, and how long requests wait in the queue and in the device"
+    }
+
+    fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), Miss> {
+        match self.probe.get_or_insert_with(|| Probe::load(root)) {
+            Ok(probe) => probe.read(root, out),
+            Err(miss) => Err(miss.clone()),
+        }
+    }
+}
+
+/// The programs, attached.
+struct Probe {
+    object: Object,
+    thin: Array<MapData, u64>,
+    /// Requests counted so far, and when.
+    counted: Option<(u64, Instant)>,
+    /// Control groups by number, those that are gone included.
+    groups: BTreeMap<u64, Name>,
+}
+
+impl Probe {
+    fn load(root: &Root) -> Result<Self, Miss> {
+        let mut object = Object::load(NAME, include_object!("block"), root)?;
+        let thin = Array::try_from(object.take_map("thin")?).map_err(failed)?;
+        Ok(Self { object, thin, counted: None, groups: BTreeMap::new() })
+    }
+
+    fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), Miss> {
+        let slots: Array<_, Slots> = Array::try_from(self.object.map("slots")?).map_err(failed)?;
+        let taken: Vec<Slot> = slots.get(&0, 0).map_err(failed)?.taken().collect();
+        let mut names = BTreeMap::new();
+        for slot in &taken {
+            // A device that was taken away has no name any more.
+            if let Some(device) = device::by_number(root, &slot.number) {
+                let key = OperationKey { device: device.as_str().into(), operation: slot.operation.into() };
+                out.block.request.push(self.request(slot.index, key.clone())?);
+                names.insert(u64::from(slot.index), key);
+            }
+        }
+        self.requesters(root, &names, out)?;
+        self.thin_out(&out.block.request)?;
+        self.complete()
+    }
+
+    fn request(&self, slot: u32, key: OperationKey) -> Result<Request, Miss> {
+        let known: Array<_, Known> = Array::try_from(self.object.map("known")?).map_err(failed)?;
+        let known = known.get(&slot, 0).map_err(failed)?;
+        let histogram = |buckets: &[u64]| Histogram::from_counts((0..).zip(buckets.iter().copied()));
+        Ok(Request {
+            requests: known.requests.into(),
+            bytes: known.bytes.into(),
+            queue_time: histogram(&known.queue),
+            device_time: histogram(&known.device),
+            size: histogram(&known.size),
+            sequential: known.sequential.into(),
+            read_ahead: known.ahead.into(),
+            forced: known.forced.into(),
+            splits: known.splits.into(),
+            ..Request::new(key)
+        })
+    }
+
+    fn requesters(&mut self, root: &Root, names: &BTreeMap<u64, OperationKey>, out: &mut Snapshot) -> Result<(), Miss> {
+        let users: HashMap<_, User, Use> = HashMap::try_from(self.object.map("users")?).map_err(failed)?;
+        // What is evicted while the map is walked ends the walk early; it is walked again at the next sample.
+        let users: Vec<(User, Use)> = users.iter().filter_map(Result::ok).collect();
+        if users.iter().any(|(user, _)| !self.groups.contains_key(&user.cgroup)) {
+            self.groups.extend(block_groups(root)?);
+        }
+        for (user, used) in users {
+            // A group that came and went between two samples stays without a name.
+            let cgroup = self.groups.entry(user.cgroup).or_default().clone();
+            if let Some(on) = names.get(&user.slot) {
+                out.block.requester.push(requester(on.clone(), &user, &used, cgroup));
+            }
+        }
+        Ok(())
+    }
+
+    /// Has some [`LOOKED_AT`] requests a second looked at, judged by the last step.
+    fn thin_out(&mut self, rows: &[Request]) -> Result<(), Miss> {
+        let now = Instant::now();
+        let requests = rows.iter().filter_map(|r| r.requests.get()).sum();
+        if let Some((before, then)) = self.counted.replace((requests, now)) {
+            let rate = requests.saturating_sub(before) as f64 / now.duration_since(then).as_secs_f64();
+            self.thin.set(0, mask(rate), 0).map_err(failed)?;
+        }
+        Ok(())
+    }
+
+    /// Says so where there were more devices than slots.
+    fn complete(&self) -> Result<(), Miss> {
+        let uncounted: Array<_, u64> = Array::try_from(self.object.map("uncounted")?).map_err(failed)?;
+        match uncounted.get(&0, 0).map_err(failed)? {
+            0 => Ok(()),
+            missed => Err(Miss::Failed(format!("BPF {NAME}: {missed} requests went uncounted: too many devices"))),
+        }
+    }
+}
+
+/// All bits below the power of two that brings `rate` down to [`LOOKED_AT`].
+fn mask(rate: f64) -> u64 {
+    ((rate / LOOKED_AT).max(1.0) as u64).next_power_of_two() - 1
+}
+
+fn requester(on: OperationKey, user: &User, used: &Use, cgroup: Name) -> Requester {
+    let pid = user.pid as u32;
+    let task = TaskKey { pid, tid: pid, start: ns_to_ticks(user.start) };
+    Requester {
+        command: command(&used.command),
+        requests: Counter::from(used.requests),
+        bytes: used.bytes.into(),
+        queue_time: used.queue_ns.into(),
+        device_time: used.device_ns.into(),
+        ..Requester::new(RequesterKey { on, task, cgroup })
+    }
+}
+
+/// The name of a process as the kernel keeps it: up to the first zero.
+pub(super) fn command(bytes: &[u8]) -> State {
+    let name = bytes.split(|b| *b == 0).next().unwrap_or_default();
+    String::from_utf8_lossy(name).as_ref().into()
+}
+
+fn failed(error: MapError) -> Miss {
+    Miss::Failed(format!("BPF {NAME}: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_requests_are_all_looked_at_and_many_thinned_out() {
+        assert_eq!([0.0, 1.0, 1000.0, 1999.0].map(mask), [0; 4]);
+        assert_eq!([2000.0, 3500.0, 50_000.0].map(mask), [1, 3, 63]);
+    }
+}

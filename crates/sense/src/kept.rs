@@ -1,0 +1,148 @@
+//! Files that are read at every sample stay open in between: to open and close a file under /proc or /sys costs five
+//! times what it costs to read it.
+//!
+//! An open file outlives what it speaks of: reading that of a device or control group that is gone fails, and then it is
+//! opened anew. It keeps no control group alive. What belongs to a network namespace would keep that alive, so only the
+//! observer's own is kept open.
+
+use crate::os;
+use std::collections::HashMap;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// The most files kept open: the kernel holds some five kilobytes for each.
+const MOST: usize = 2048;
+/// A file not read for so long is closed, once room is looked for.
+const UNUSED: Duration = Duration::from_secs(30);
+/// What most files fit in.
+const USUAL: usize = 4096;
+
+/// The open files, by path.
+#[derive(Debug, Default)]
+pub(crate) struct Kept {
+    open: Mutex<Open>,
+}
+
+#[derive(Debug, Default)]
+struct Open {
+    files: HashMap<Box<str>, Entry>,
+    /// When those not used were last closed.
+    swept: Option<Instant>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    file: Arc<File>,
+    used: Instant,
+}
+
+impl Kept {
+    /// What the file called `name` at `path` holds now.
+    ///
+    /// # Errors
+    /// Those of opening and reading it.
+    pub(crate) fn read(&self, name: &str, path: impl FnOnce() -> std::path::PathBuf) -> io::Result<Vec<u8>> {
+        let known = self.lock().file(name);
+        // Read unlocked: one that hangs must not hold up the others.
+        if let Some(file) = known {
+            match read_all(&file) {
+                Ok(bytes) => return Ok(bytes),
+                Err(_) => drop(self.lock().files.remove(name)),
+            }
+        }
+        let file = File::open(path())?;
+        let bytes = read_all(&file)?;
+        self.lock().keep(name, file);
+        Ok(bytes)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Open> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Open {
+    fn file(&mut self, name: &str) -> Option<Arc<File>> {
+        let entry = self.files.get_mut(name)?;
+        entry.used = Instant::now();
+        Some(entry.file.clone())
+    }
+
+    /// Keeps a file where there is room; half of the files this process may open are left for other uses.
+    fn keep(&mut self, name: &str, file: File) {
+        let now = Instant::now();
+        if self.swept.is_none_or(|at| now - at > UNUSED) {
+            self.files.retain(|_, entry| now - entry.used < UNUSED);
+            self.swept = Some(now);
+        }
+        if self.files.len() < MOST.min(os::open_files_limit() as usize / 2) {
+            self.files.insert(name.into(), Entry { file: Arc::new(file), used: now });
+        }
+    }
+}
+
+/// The whole of a file at `path`, which is not kept open.
+pub(crate) fn read_once(path: &Path) -> io::Result<Vec<u8>> {
+    read_all(&File::open(path)?)
+}
+
+/// The whole of a file, from its start. Files under /proc say size 0, so the buffer grows; a short reading is not the end.
+pub(crate) fn read_all(file: &File) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; USUAL];
+    let mut length = 0;
+    loop {
+        match file.read_at(&mut bytes[length..], length as u64) {
+            Ok(0) => break,
+            Ok(read) => length += read,
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+        if length == bytes.len() {
+            bytes.resize(2 * length, 0);
+        }
+    }
+    bytes.truncate(length);
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn a_kept_file_is_read_anew_each_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("level");
+        let long = "x".repeat(3 * USUAL);
+        let kept = Kept::default();
+        for text in ["12\n", long.as_str(), ""] {
+            fs::write(&path, text).unwrap();
+            assert_eq!(kept.read("level", || path.clone()).unwrap(), text.as_bytes());
+        }
+        assert_eq!(kept.lock().files.len(), 1);
+    }
+
+    #[test]
+    fn what_cannot_be_read_any_more_is_opened_anew() {
+        let kept = Kept::default();
+        // To read a folder fails, as it does for the file of a device that is gone.
+        kept.lock().keep("proc/uptime", File::open("/proc").unwrap());
+        assert!(!kept.read("proc/uptime", || "/proc/uptime".into()).unwrap().is_empty());
+        assert!(!kept.read("proc/uptime", || unreachable!("it is open")).unwrap().is_empty());
+        assert!(kept.read("nowhere", || "/proc/no such file".into()).is_err());
+    }
+
+    #[test]
+    fn there_is_an_end_to_keeping() {
+        let kept = Kept::default();
+        for i in 0..MOST + 10 {
+            kept.lock().keep(&i.to_string(), File::open("/proc/uptime").unwrap());
+        }
+        assert!(kept.lock().files.len() <= MOST);
+    }
+}

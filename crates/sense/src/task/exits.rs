@@ -1,0 +1,154 @@
+//! Processes that have ended since the last sample, with what they used (BPF tracepoint `sched_process_exit`).
+
+use super::record::ExitRecord;
+use super::{cputime, iterator::time_key};
+use crate::bpf::{Object, include_object};
+use crate::root::Root;
+use crate::source::Miss;
+use aya::maps::{Array, MapData, RingBuf};
+use std::collections::{BTreeMap, HashMap};
+use whyslow_model::catalogue::{Brief, Process};
+use whyslow_model::key::{Offspring, TaskKey};
+use whyslow_model::value::Gauge;
+
+/// The ends of processes, as they happen.
+pub(super) struct Exits {
+    ring: RingBuf<MapData>,
+    lost_before: u64,
+    /// Holds the program attached.
+    object: Object,
+}
+
+impl Exits {
+    /// Begins to note them. `level` is the depth of our own pid namespace.
+    ///
+    /// # Errors
+    /// Why BPF cannot be used here.
+    pub(super) fn watch(root: &Root, level: u64) -> Result<Self, Miss> {
+        let mut object = Object::load("exit", include_object!("exit"), root)?;
+        let failed = |e| Miss::Failed(format!("BPF exit: {e}"));
+        let mut depth = Array::<_, u32>::try_from(object.take_map("level")?).map_err(failed)?;
+        depth.set(0, u32::try_from(level).unwrap_or(0), 0).map_err(failed)?;
+        let ring = RingBuf::try_from(object.take_map("exits")?).map_err(failed)?;
+        Ok(Self { ring, lost_before: 0, object })
+    }
+
+    /// Those that ended since it was asked last, in the order in which they did.
+    pub(super) fn take(&mut self) -> Vec<ExitRecord> {
+        let mut ended = Vec::new();
+        while let Some(item) = self.ring.next() {
+            // A process that our pid namespace does not know has the number 0.
+            ended.extend(ExitRecord::parse(&item).filter(|exit| exit.pid != 0));
+        }
+        ended
+    }
+
+    /// How many found no room since it was asked last.
+    pub(super) fn lost(&mut self) -> Result<u64, Miss> {
+        let failed = |e| Miss::Failed(format!("BPF exit: {e}"));
+        let lost = Array::<_, u64>::try_from(self.object.map("lost")?).map_err(failed)?;
+        let now = lost.get(&0, 0).map_err(failed)?;
+        Ok(now.saturating_sub(std::mem::replace(&mut self.lost_before, now)))
+    }
+}
+
+impl ExitRecord {
+    pub(super) fn key(&self) -> TaskKey {
+        time_key(self.pid, self.pid, self.start)
+    }
+
+    fn parent_key(&self) -> TaskKey {
+        time_key(self.parent, self.parent, self.parent_start)
+    }
+}
+
+/// The last row of a process that was seen alive: what it had used when it ended.
+pub(super) fn last_row(before: &Process, exit: &ExitRecord) -> Process {
+    let mut row = before.clone();
+    let (user, system) = cputime::adjusted(&exit.used.cpu, row.user.get(), row.system.get());
+    row.user = user.into();
+    row.system = system.into();
+    row.children_user = exit.children_user.into();
+    row.children_system = exit.children_system.into();
+    row.minor_faults = exit.used.minor_faults.into();
+    row.major_faults = exit.used.major_faults.into();
+    row.voluntary_switches = exit.used.voluntary_switches.into();
+    row.involuntary_switches = exit.used.involuntary_switches.into();
+    let io = &exit.used.io;
+    row.read_chars = io.read_chars.into();
+    row.write_chars = io.write_chars.into();
+    row.read_calls = io.read_calls.into();
+    row.write_calls = io.write_calls.into();
+    row.read_bytes = io.read_bytes.into();
+    row.write_bytes = io.write_bytes.into();
+    row.cancelled_write_bytes = io.cancelled_write_bytes.into();
+    // Of the kernel's sums over threads only that of a process with one thread is whole at its end.
+    if row.threads.get() == Some(1.0) {
+        row.run_delay = exit.run_delay.max(row.run_delay.get().unwrap_or(0)).into();
+    }
+    row.state = "X".into();
+    row.open_files = Gauge::ABSENT;
+    row
+}
+
+/// Rows for those that no sample saw, by the nearest ancestor that has not ended as well.
+pub(super) fn briefs(unseen: &[ExitRecord]) -> Vec<Brief> {
+    let parents: HashMap<TaskKey, TaskKey> = unseen.iter().map(|exit| (exit.key(), exit.parent_key())).collect();
+    let mut rows: BTreeMap<Offspring, Brief> = BTreeMap::new();
+    for exit in unseen {
+        let parent = survivor(exit.parent_key(), &parents);
+        let offspring = Offspring { parent, name: String::from_utf8_lossy(exit.name()).as_ref().into() };
+        let row = rows.entry(offspring).or_insert_with_key(|key| Brief::new(key.clone()));
+        let (user, system) = cputime::adjusted(&exit.used.cpu, None, None);
+        let parts = [
+            (&mut row.ended, 1),
+            (&mut row.user, user),
+            (&mut row.system, system),
+            (&mut row.run_delay, exit.run_delay),
+            (&mut row.read_bytes, exit.used.io.read_bytes),
+            (&mut row.write_bytes, exit.used.io.write_bytes),
+        ];
+        for (sum, part) in parts {
+            *sum = (sum.get().unwrap_or(0.0) + part as f64).into();
+        }
+    }
+    rows.into_values().collect()
+}
+
+/// The first of a line of ancestors that is not among those that ended.
+fn survivor(mut parent: TaskKey, parents: &HashMap<TaskKey, TaskKey>) -> TaskKey {
+    // Ancestors are older than their children: the line has no circle; the bound is for a kernel that says otherwise.
+    for _ in 0..parents.len() {
+        match parents.get(&parent) {
+            Some(next) => parent = *next,
+            None => break,
+        }
+    }
+    parent
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::os::tick_ns;
+
+    fn exit(pid: u32, parent: u32, runtime: u64) -> ExitRecord {
+        let mut exit =
+            ExitRecord { pid, parent, start: 50 * tick_ns(), parent_start: 50 * tick_ns(), ..Default::default() };
+        exit.used.cpu.user = 1;
+        exit.used.cpu.runtime = runtime;
+        exit
+    }
+
+    #[test]
+    fn children_of_children_are_their_surviving_ancestors() {
+        let rows = briefs(&[exit(12, 11, 5), exit(11, 10, 7), exit(13, 10, 1)]);
+        let told: Vec<_> = rows.iter().map(|r| (r.offspring.parent.pid, r.ended.get(), r.user.get())).collect();
+        assert_eq!(told, [(10, Some(3.0), Some(13.0))]);
+    }
+
+    #[test]
+    fn a_line_in_a_circle_ends() {
+        assert_eq!(briefs(&[exit(1, 2, 5), exit(2, 1, 7)]).len(), 2);
+    }
+}

@@ -1,0 +1,144 @@
+//! On the running kernel: threads of this test wait for known times and reasons.
+
+use super::Sleeps;
+use crate::bpf::is_out_of_reach;
+use crate::root::Root;
+use crate::source::Source;
+use std::io::{Read, Write};
+use std::sync::{Arc, Mutex};
+use std::thread::{sleep, spawn};
+use std::time::Duration;
+use whyslow_model::catalogue::{LockHolder, Sleep};
+use whyslow_model::snapshot::Snapshot;
+use whyslow_model::value::Counter;
+
+const WAIT: Duration = Duration::from_millis(200);
+/// What must be seen of it: a new thread may begin late on a busy machine.
+const WAITED: Duration = Duration::from_millis(100);
+
+fn read(source: &mut Sleeps) -> Snapshot {
+    let mut out = Snapshot::default();
+    source.read(&Root::live(), &mut out).unwrap();
+    out
+}
+
+fn mine(out: &Snapshot) -> Option<&Sleep> {
+    out.task.sleep.iter().find(|row| row.task.pid == std::process::id())
+}
+
+/// Nanoseconds that `work` adds to a metric of this process.
+fn grown(source: &mut Sleeps, metric: fn(&Sleep) -> Counter, work: impl FnOnce()) -> Duration {
+    let of = |out: &Snapshot| mine(out).and_then(|row| metric(row).get()).unwrap_or(0);
+    let before = of(&read(source));
+    work();
+    Duration::from_nanos(of(&read(source)) - before)
+}
+
+#[test]
+fn each_wait_is_told_by_its_reason() {
+    if is_out_of_reach() {
+        return;
+    }
+    let mut source = Sleeps::default();
+    read(&mut source);
+    let timer = grown(&mut source, |row| row.timer, || sleep(WAIT));
+    assert!(timer >= WAIT, "{timer:?}");
+    let pipe = grown(
+        &mut source,
+        |row| row.pipe,
+        || {
+            let (mut from, mut to) = std::io::pipe().unwrap();
+            let reader = spawn(move || from.read(&mut [0]).unwrap());
+            sleep(WAIT);
+            to.write_all(b"x").unwrap();
+            reader.join().unwrap();
+        },
+    );
+    assert!(pipe >= WAITED, "{pipe:?}");
+    let network = grown(
+        &mut source,
+        |row| row.network,
+        || {
+            let (mut from, mut to) = std::os::unix::net::UnixStream::pair().unwrap();
+            let reader = spawn(move || from.read(&mut [0]).unwrap());
+            sleep(WAIT);
+            to.write_all(b"x").unwrap();
+            reader.join().unwrap();
+        },
+    );
+    assert!(network >= WAITED, "{network:?}");
+    let futex = grown(
+        &mut source,
+        |row| row.futex,
+        || {
+            let (work, queue) = std::sync::mpsc::channel();
+            let worker = spawn(move || queue.recv().unwrap());
+            sleep(WAIT);
+            work.send(()).unwrap();
+            worker.join().unwrap();
+        },
+    );
+    assert!(futex >= WAITED, "{futex:?}");
+}
+
+#[test]
+fn who_holds_a_lock_is_told_by_whom_it_wakes() {
+    if is_out_of_reach() {
+        return;
+    }
+    let mut source = Sleeps::default();
+    read(&mut source);
+    // SAFETY: gettid(2) takes nothing and always succeeds.
+    let me = unsafe { libc::gettid() } as u32;
+    let kept = |out: &Snapshot| {
+        let mine = |row: &&LockHolder| row.task.tid == me;
+        out.task.lock_holder.iter().find(mine).and_then(|row| row.kept_waiting.get()).unwrap_or(0)
+    };
+    let lock = Arc::new(Mutex::new(()));
+    let waited = grown(
+        &mut source,
+        |row| row.lock,
+        || {
+            let held = lock.lock().unwrap();
+            let theirs = lock.clone();
+            let waiter = spawn(move || drop(theirs.lock()));
+            sleep(WAIT);
+            drop(held);
+            waiter.join().unwrap();
+        },
+    );
+    let out = read(&mut source);
+    assert!(waited >= WAITED, "{waited:?}");
+    assert!(Duration::from_nanos(kept(&out)) >= WAITED, "{:?}", out.task.lock_holder);
+    let waits: u64 = out.processor.run_queue.iter().filter_map(|row| row.latency.count()).sum();
+    assert!(waits > 0 && mine(&out).and_then(|row| row.run_queue_waits.get()).is_some_and(|n| n > 0));
+}
+
+#[test]
+fn a_change_of_affinity_moves_a_thread_that_runs() {
+    if is_out_of_reach() {
+        return;
+    }
+    // SAFETY: all-zero bits are an empty set, and the calls are given its size.
+    let moved = unsafe {
+        let mut allowed: libc::cpu_set_t = std::mem::zeroed();
+        libc::sched_getaffinity(0, size_of_val(&allowed), &mut allowed);
+        let cpus: Vec<usize> = (0..1024).filter(|cpu| libc::CPU_ISSET(*cpu, &allowed)).collect();
+        if cpus.len() < 2 {
+            return;
+        }
+        let mut source = Sleeps::default();
+        read(&mut source);
+        let moves = |out: &Snapshot| mine(out).and_then(|row| row.moved_running.get()).unwrap_or(0);
+        let before = moves(&read(&mut source));
+        for turn in 0..20 {
+            let mut one: libc::cpu_set_t = std::mem::zeroed();
+            libc::CPU_SET(cpus[turn % 2], &mut one);
+            libc::sched_setaffinity(0, size_of_val(&one), &one);
+        }
+        let moved = moves(&read(&mut source)) - before;
+        libc::sched_setaffinity(0, size_of_val(&allowed), &allowed);
+        moved
+    };
+    assert!(moved >= 19, "{moved}");
+}

@@ -1,0 +1,218 @@
+//! A flame graph as one SVG file that needs nothing else: the outermost callers on top, as wide as they are heavy. Without
+//! script it is a picture with tooltips; with it, a click enlarges and a search colours.
+
+use super::{amount, name, origin, title};
+use crate::escape::xml;
+use std::fmt::Write;
+use unicode_width::UnicodeWidthChar;
+use whyslow_model::human;
+use whyslow_model::profile::{CallTree, Frame, Label, Node, Profile, Space};
+
+/// All lengths are in pixels of the drawing, which a browser scales to the window.
+const WIDTH: f64 = 1200.0;
+const MARGIN: f64 = 10.0;
+const ROW: f64 = 18.0;
+/// What a narrow letter of the monospaced 12 px font takes, and a little more, as fonts differ.
+const LETTER: f64 = 7.3;
+/// Narrower than this nothing can be seen, also not enlarged tenfold.
+const NARROWEST: f64 = 0.05;
+/// Where the first line of text stands, and how far apart lines are.
+const FIRST_LINE: f64 = 26.0;
+const LINE: f64 = 17.0;
+/// Columns of a note; longer ones are wrapped.
+const NOTE: usize = 150;
+
+const STYLE: &str = include_str!("flame.css");
+const SCRIPT: &str = include_str!("flame.js");
+
+/// The flame graph of a profile.
+pub fn svg(profile: &Profile) -> String {
+    let tree = CallTree::of(profile);
+    let notes = notes(profile);
+    let top = FIRST_LINE + LINE * (notes.len() as f64 + 2.0);
+    let scale = (WIDTH - 2.0 * MARGIN) / (tree.nodes[0].total.max(1) as f64);
+    let visible = || tree.nodes.iter().filter(|node| node.total as f64 * scale >= NARROWEST);
+    let depth = visible().map(|node| node.depth + 1).max().unwrap_or(1);
+    let height = top + depth as f64 * ROW + MARGIN;
+    let mut out = String::new();
+    head(&mut out, profile, &notes, height);
+    write(&mut out, format_args!("<g id=\"graph\" data-left=\"{MARGIN}\" data-wide=\"{}\">\n", WIDTH - 2.0 * MARGIN));
+    for node in visible() {
+        Block { profile, node, scale, top, whole: tree.nodes[0].total }.draw(&mut out);
+    }
+    write(&mut out, format_args!("</g>\n<script><![CDATA[\n{SCRIPT}]]></script>\n</svg>\n"));
+    out
+}
+
+fn write(out: &mut String, what: std::fmt::Arguments<'_>) {
+    out.write_fmt(what).expect("a String takes all");
+}
+
+/// The drawing's frame, title, legend and notes.
+fn head(out: &mut String, profile: &Profile, notes: &[String], height: f64) {
+    let title = title(profile);
+    let title = xml(&title);
+    write(
+        out,
+        format_args!(
+            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
+             <svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" width=\"{WIDTH}\" \
+             height=\"{height}\" role=\"img\" aria-label=\"{title}\">\n\
+             <title>{title}</title>\n<style>\n{STYLE}</style>\n\
+             <rect class=\"paper\" width=\"100%\" height=\"100%\"/>\n"
+        ),
+    );
+    write(out, format_args!("<text class=\"title\" x=\"{MARGIN}\" y=\"{FIRST_LINE}\">{title}</text>\n"));
+    legend(out);
+    for (line, note) in notes.iter().enumerate() {
+        let y = FIRST_LINE + LINE * (line as f64 + 1.2);
+        write(out, format_args!("<text class=\"note\" x=\"{MARGIN}\" y=\"{y}\">{}</text>\n", xml(note)));
+    }
+}
+
+fn legend(out: &mut String) {
+    let mut x = WIDTH - MARGIN;
+    for (class, word) in [("k0", "kernel"), ("i0", "inlined"), ("u0", "program"), ("p", "process")] {
+        x -= LETTER * word.len() as f64;
+        write(out, format_args!("<text class=\"note\" x=\"{x}\" y=\"{FIRST_LINE}\">{word}</text>"));
+        x -= 16.0;
+        let y = FIRST_LINE - 10.0;
+        write(out, format_args!("<rect class=\"{class}\" x=\"{x}\" y=\"{y}\" width=\"12\" height=\"12\"/>\n"));
+        x -= 14.0;
+    }
+}
+
+/// What the reader must know beside the picture: how much there is, and what could not be seen.
+fn notes(profile: &Profile) -> Vec<String> {
+    let mut notes = vec![format!("{} in {} stacks", amount(profile, profile.weight()), profile.stacks.len())];
+    for spot in &profile.blind_spots {
+        wrap(&format!("Not seen: {}: {}", spot.what, spot.why), &mut notes);
+    }
+    notes
+}
+
+fn wrap(text: &str, lines: &mut Vec<String>) {
+    let mut line = String::new();
+    for word in text.split(' ') {
+        if !line.is_empty() && line.len() + word.len() >= NOTE {
+            lines.push(std::mem::take(&mut line));
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    lines.push(line);
+}
+
+/// One node as a rectangle with its label and tooltip.
+struct Block<'a> {
+    profile: &'a Profile,
+    node: &'a Node,
+    scale: f64,
+    top: f64,
+    whole: u64,
+}
+
+impl Block<'_> {
+    fn draw(&self, out: &mut String) {
+        let node = self.node;
+        let x = MARGIN + node.start as f64 * self.scale;
+        let y = self.top + node.depth as f64 * ROW;
+        let wide = node.total as f64 * self.scale;
+        let label = self.label();
+        let share = human::percent(node.total as f64 / self.whole.max(1) as f64);
+        let tooltip = format!("{}{}\n{}, {share}", xml(&label), self.of(), amount(self.profile, node.total));
+        write(out, format_args!("<g class=\"block\"><title>{tooltip}</title>"));
+        write(
+            out,
+            format_args!(
+                "<rect class=\"{}\" x=\"{x:.2}\" y=\"{y}\" width=\"{wide:.2}\" height=\"{}\"/>",
+                self.class(&label),
+                ROW - 1.0
+            ),
+        );
+        let fitting = fitting(&label, wide);
+        let (x, y) = (x + 3.0, y + 13.0);
+        write(out, format_args!("<text x=\"{x:.2}\" y=\"{y}\">{}</text></g>\n", xml(&fitting)));
+    }
+
+    fn frame(&self) -> Option<&Frame> {
+        match self.node.label {
+            Label::Frame(index) => self.profile.frame(index),
+            _ => None,
+        }
+    }
+
+    fn label(&self) -> String {
+        match &self.node.label {
+            Label::Root => "all".into(),
+            Label::Process(name) => name.clone(),
+            Label::Frame(_) => self.frame().map_or_else(String::new, |frame| name(frame).into_owned()),
+        }
+    }
+
+    /// The tooltip's second line, where there is something to say: whose code it is.
+    fn of(&self) -> String {
+        let Some(frame) = self.frame() else { return String::new() };
+        let inlined = if frame.inlined { "inlined, " } else { "" };
+        match (inlined, origin(frame)) {
+            ("", "") => String::new(),
+            (inlined, origin) => format!("\n{inlined}{}", xml(origin)),
+        }
+    }
+
+    /// The colour. Three shades, chosen by name, tell neighbours apart.
+    fn class(&self, label: &str) -> String {
+        let Some(frame) = self.frame() else { return "p".into() };
+        let family = match (frame.space, &frame.function, frame.inlined) {
+            (Space::Kernel, ..) => 'k',
+            (Space::User, None, _) => return "n".into(),
+            (Space::User, _, true) => 'i',
+            (Space::User, _, false) => 'u',
+        };
+        let shade = label.bytes().fold(0_u32, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into())) % 3;
+        format!("{family}{shade}")
+    }
+}
+
+/// As much of a label as a block of this width holds; nothing where that would be hardly a letter.
+fn fitting(label: &str, wide: f64) -> String {
+    let room = ((wide - 6.0) / LETTER).max(0.0) as usize;
+    let width = |c: char| c.width().unwrap_or(0);
+    if label.chars().map(width).sum::<usize>() <= room {
+        return label.to_owned();
+    }
+    let mut left = room.saturating_sub(2);
+    let kept: String = label
+        .chars()
+        .take_while(|&c| {
+            let fits = width(c) <= left;
+            left = left.saturating_sub(width(c));
+            fits
+        })
+        .collect();
+    if kept.is_empty() { kept } else { kept + ".." }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_are_cut_to_their_block() {
+        assert_eq!(fitting("main", 100.0), "main");
+        assert_eq!(fitting("a_rather_long_function", 6.0 + LETTER * 10.0), "a_rather..");
+        assert_eq!(fitting("main", 6.0 + LETTER * 2.0), "");
+        assert_eq!(fitting("日本語日本語", 6.0 + LETTER * 7.5), "日本..");
+        assert_eq!(fitting("", 0.0), "");
+    }
+
+    #[test]
+    fn notes_are_wrapped() {
+        let mut lines = Vec::new();
+        wrap(&"word ".repeat(100), &mut lines);
+        assert!(lines.iter().all(|line| line.len() <= NOTE), "{lines:?}");
+        assert_eq!(lines.join(" ").split_whitespace().count(), 100);
+    }
+}
