@@ -86,6 +86,7 @@ mod tests {
             closer_looks: Vec::new(),
             cpu_explained: None,
             cost: Cost::default(),
+            figures: Vec::new(),
         }
     }
 

@@ -160,8 +160,9 @@ impl<'w> HostUse<'w> {
 
     /// Processor time used by processes, in processors: interrupts serve whom they may.
     fn used_by_processes(&self) -> Option<f64> {
-        self.mode(|c| c.user)?;
-        sum([self.mode(|c| c.user), self.mode(|c| c.nice), self.mode(|c| c.system)])
+        let m = &self.modes;
+        m.user?;
+        self.processors(sum([m.user, m.nice, m.system]))
     }
 
     fn protocol(&self, f: impl Fn(&Protocol) -> Counter + Copy) -> Option<f64> {

@@ -161,7 +161,7 @@ mod tests {
         let changes = window.changes::<Process>();
         let mut tasks = task::processes(&window, &changes);
         tasks[0].lock = Some(LockUse { waiters: 3.0, blocked: 0.0 });
-        let values = read(&ProcessUse { task: &tasks[0], change: &changes[0] });
+        let values = read(&ProcessUse { task: &tasks[0], change: &changes[0], resident: Resident::of(&changes) });
         move |name| match values[SIGNALS.iter().position(|s| s.name == name)?].as_ref()? {
             Reading::Number(n) => Some(*n),
             Reading::Text(_) => None,

@@ -77,8 +77,8 @@ mod tests {
 
     #[test]
     fn every_metric_of_the_catalogue_is_found_by_the_kernels_name() {
-        let names = "MemTotal MemFree MemAvailable Buffers Cached SwapCached Active(anon) Inactive(anon) Active(file) \
-                     Inactive(file) Unevictable Mlocked SwapTotal SwapFree Dirty Writeback AnonPages Mapped Shmem \
+        let names = "MemTotal MemFree MemAvailable Buffers Cached SwapCached Active Inactive Active(anon) Inactive(anon) \
+                     Active(file) Inactive(file) Unevictable Mlocked SwapTotal SwapFree Dirty Writeback AnonPages Mapped Shmem \
                      KReclaimable Slab SReclaimable SUnreclaim KernelStack PageTables NFS_Unstable Bounce CommitLimit \
                      Committed_AS VmallocUsed Percpu HardwareCorrupted AnonHugePages ShmemHugePages Hugetlb";
         let text: String = names.split_ascii_whitespace().map(|name| format!("{name}:   3 kB\n")).collect();
