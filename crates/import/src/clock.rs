@@ -2,6 +2,10 @@
 
 use jiff::civil::Date;
 
+/// Days and months, as the C locale has them.
+const DAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
+const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+
 /// A day in seconds.
 const DAY: f64 = 86_400.0;
 
@@ -58,6 +62,33 @@ pub fn date(field: &str) -> Option<Date> {
     };
     let year = if year < 100 { year + if year < 70 { 2000 } else { 1900 } } else { year };
     Date::new(year, i8::try_from(month).ok()?, i8::try_from(day).ok()?).ok()
+}
+
+/// What date(1) prints, alone on a line: `Sat Nov 21 16:54:34 UTC 2026`, `Sat 21 Nov 2026 04:54:34 PM UTC`,
+/// `2026-11-21T16:54:34+00:00`; after OSWatcher's `zzz ***`, too.
+pub fn moment(line: &str) -> Option<Moment> {
+    let line = line.trim().trim_start_matches("zzz").trim_start().trim_start_matches('*');
+    let fields: Vec<&str> = line.split_whitespace().collect();
+    let iso = || {
+        let (day, time) = line.split_once(['T', ' '])?;
+        let time = time.split(['+', 'Z', ' ']).next()?.split('.').next()?;
+        Some(Moment { date: Some(date(day)?), time: Some(time_of_day(&[time])?.0) })
+    };
+    if fields.len() <= 2 {
+        return iso();
+    }
+    let weekday = DAYS.contains(fields.first()?);
+    let at = fields.iter().position(|f| f.contains(':')).filter(|at| *at > 0)?;
+    let (time, taken) = time_of_day(&fields[at..])?;
+    let mut rest: Vec<&str> = fields[1..].to_vec();
+    rest.drain(at - 1..at - 1 + taken);
+    let month = rest.iter().find_map(|f| MONTHS.iter().position(|m| m == f))?;
+    let mut numbers = rest.iter().filter_map(|f| f.parse::<i16>().ok());
+    let (day, year) = (numbers.next()?, numbers.next()?);
+    let date = Date::new(year, i8::try_from(month + 1).ok()?, i8::try_from(day).ok()?).ok()?;
+    // A weekday, a month, a day, a year, and a zone.
+    (weekday && numbers.next().is_none() && (3..=4).contains(&rest.len()))
+        .then_some(Moment { date: Some(date), time: Some(time) })
 }
 
 /// Seconds since the first reading, from times of day that begin anew at midnight.
@@ -119,6 +150,30 @@ mod tests {
         }
         for wrong in ["", "1", "//", "2010-13-01", "x86_64", "1.2.3.4", "99999-1-1"] {
             assert_eq!(date(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn moments_as_date_prints_them() {
+        let at = Some(Moment { date: Some(Date::constant(2026, 11, 21)), time: Some(60_874.0) });
+        for text in [
+            "Sat Nov 21 16:54:34 UTC 2026",
+            "Sat Nov 21 16:54:34 2026",
+            "Sat 21 Nov 2026 04:54:34 PM UTC",
+            "2026-11-21T16:54:34+00:00",
+            "2026-11-21 16:54:34",
+            "zzz ***Sat Nov 21 16:54:34 UTC 2026",
+        ] {
+            assert_eq!(moment(text), at, "{text}");
+        }
+        for wrong in [
+            "Dec 20 10:33:23 host kernel: x",
+            "Sat Nov 21 16:54:34 UTC 2026 host",
+            "a b c",
+            "",
+            "Sat Nov 2026 16:54:34",
+        ] {
+            assert_eq!(moment(wrong), None, "{wrong}");
         }
     }
 

@@ -1,6 +1,7 @@
 //! What a format is to the recogniser.
 
 use crate::banner::Banner;
+use crate::clock::Moment;
 use crate::command::Command;
 use crate::lines::Lines;
 use crate::refusal::Refusal;
@@ -35,9 +36,16 @@ pub struct Asked {
     pub command: Option<Command>,
     /// The line sysstat's tools begin with, where there was one.
     pub banner: Option<Banner>,
+    /// The time that stands before it, where one was printed.
+    pub at: Moment,
 }
 
 impl Asked {
+    /// The day the banner tells, for tools that print the time of each row.
+    pub fn day(&self) -> Moment {
+        Moment { date: self.banner.as_ref().and_then(|b| b.date), time: None }
+    }
+
     /// The interval the command was given.
     pub fn interval(&self) -> Option<f64> {
         self.command.as_ref()?.interval()

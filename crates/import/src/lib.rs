@@ -5,45 +5,32 @@
 //! together. What is not certain is refused with file and line; a wrong number is never produced.
 
 mod banner;
-mod bonnie;
 mod clock;
 mod command;
-mod dd;
-mod devices;
-mod df;
-mod ethtool;
-mod fdisk;
+mod database;
 mod format;
-mod free;
-mod ifconfig;
-mod interrupts;
-mod iostat;
-mod iperf;
+mod formats;
 mod kernel_log;
 mod limits;
 mod lines;
-mod mdstat;
-mod meminfo;
+mod measured;
 mod merge;
+mod net;
 mod number;
 mod pace;
-mod pidstat;
-mod proc_scsi;
-mod processor;
-mod ps;
+mod proc;
+mod procps;
 mod refusal;
 mod run;
-mod sar;
 mod series;
-mod statspack;
+mod storage;
+mod sysstat;
 mod table;
-mod tasks;
 #[cfg(test)]
 mod testing;
-mod top;
-mod vmstat;
 
 pub use format::Format;
+pub use formats::FORMATS;
 pub use merge::Capture;
 pub use refusal::Refusal;
 
@@ -54,33 +41,6 @@ use lines::Lines;
 use run::Run;
 use std::io::BufRead;
 use whyslow_model::value::Name;
-
-/// Every format. Where two tell the same counter of the same thing, the one that stands first is believed: it tells it
-/// more exactly.
-pub const FORMATS: &[Format] = &[
-    sar::FORMAT,
-    pidstat::FORMAT,
-    iostat::FORMAT,
-    vmstat::FORMAT,
-    kernel_log::FORMAT,
-    meminfo::FORMAT,
-    free::FORMAT,
-    mdstat::FORMAT,
-    proc_scsi::FORMAT,
-    interrupts::FORMAT,
-    ifconfig::FORMAT,
-    ethtool::FORMAT,
-    top::FORMAT,
-    ps::FORMAT,
-    dd::FORMAT,
-    iperf::FORMAT,
-    bonnie::FORMAT,
-    df::FORMAT,
-    limits::IPCS,
-    limits::SYSCTL,
-    fdisk::FORMAT,
-    statspack::FORMAT,
-];
 
 /// One file to read.
 pub struct Input<'r> {
@@ -119,7 +79,7 @@ pub fn read(inputs: Vec<Input<'_>>, partial: bool) -> Result<Vec<Capture>, Refus
 /// Whether something else than `own` begins at the next line: a prompt, or the output of another tool.
 pub(crate) fn elsewhere(lines: &mut Lines<'_>, own: &str) -> bool {
     let Some(text) = lines.peek(0) else { return true };
-    let prompt = command_of(text).is_some() || Banner::read(text).is_some();
+    let prompt = command_of(text).is_some() || Banner::read(text).is_some() || clock::moment(text).is_some();
     prompt || FORMATS.iter().any(|f| f.name != own && (f.starts)(lines))
 }
 
@@ -137,11 +97,6 @@ fn is_table_row(text: &str) -> bool {
 const LEFT_OUT: &str = "left out";
 /// How many places of one file that were left out are named.
 const MOST_LEFT_OUT: usize = 100;
-
-/// The place of a format among the others.
-pub(crate) fn rank(tool: &str) -> usize {
-    FORMATS.iter().position(|f| f.name == tool).unwrap_or(FORMATS.len())
-}
 
 /// A file being read.
 struct Reading<'r> {
@@ -175,6 +130,9 @@ impl Reading<'_> {
                 self.lines.skip(1);
             } else if let Some(format) = FORMATS.iter().find(|f| (f.starts)(&mut self.lines)) {
                 self.read(format, &asked, &file)?;
+            } else if let Some(at) = clock::moment(&text) {
+                asked.at = at;
+                self.lines.skip(1);
             } else if is_remark(&text) || asked.is_of_another_tool() || self.is_console() {
                 self.lines.skip(1);
             } else {
@@ -205,6 +163,7 @@ impl Reading<'_> {
     fn read(&mut self, format: &Format, asked: &Asked, file: &Name) -> Result<(), Refusal> {
         let before = self.lines.number();
         let mut run = Run::new(format.name, file);
+        run.start = asked.at;
         let result = (format.read)(&mut self.lines, asked, &mut run);
         if self.lines.number() == before {
             self.lines.skip(1);

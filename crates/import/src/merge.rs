@@ -31,7 +31,14 @@ pub struct Capture {
 /// the same thing twice, before and after or from two machines, each becomes a Window of its own.
 pub fn merge(runs: Vec<Run>) -> Vec<Capture> {
     let mut groups: Vec<Vec<Run>> = Vec::new();
-    for run in runs {
+    for mut run in runs {
+        if groups.iter().flatten().any(|other| other.file == run.file && repeats(other, &run)) {
+            run.note(
+                &format!("{} a second time", run.tool),
+                "read at a time that is not known, so that no rate can be had of the two",
+                "print the time before each: date",
+            );
+        }
         match groups.iter_mut().find(|group| !group.iter().any(|other| repeats(other, &run))) {
             Some(group) => group.push(run),
             None => groups.push(vec![run]),
@@ -41,20 +48,26 @@ pub fn merge(runs: Vec<Run>) -> Vec<Capture> {
 }
 
 fn repeats(a: &Run, b: &Run) -> bool {
-    let told_again = a.file == b.file && a.is_of_one_instant() && b.is_of_one_instant();
     let machine = MachineInfo::INFO.name;
-    a.tool == b.tool
-        && !told_again
-        && b.series.keys().any(|entity| entity.0 != machine && a.series.contains_key(entity))
+    let mut told_twice = b.series.iter().filter(|(entity, _)| entity.0 != machine && a.series.contains_key(*entity));
+    a.tool == b.tool && !follows(a, b) && told_twice.next().is_some()
+}
+
+/// Whether one run tells of an instant after the other's: both in one file, and for what is counted at times that are
+/// known, since of counters only a rate tells anything.
+fn follows(a: &Run, b: &Run) -> bool {
+    let timed = a.start.time.is_some() && b.start.time.is_some() && a.start != b.start;
+    let counted = a.series.iter().any(|(entity, series)| series.has_counters() && b.series.contains_key(entity));
+    a.file == b.file && a.is_of_one_instant() && b.is_of_one_instant() && (timed || !counted)
 }
 
 fn capture(mut runs: Vec<Run>) -> Capture {
-    runs.sort_by_key(|run| crate::rank(run.tool));
+    runs.sort_by_key(|run| crate::formats::rank(run.tool));
     let begin = Begin::of(&runs);
     let mut files: Vec<String> = runs.iter().map(|run| run.file.to_string()).collect();
     files.sort();
     files.dedup();
-    let mut entities: BTreeMap<(&'static str, String), Box<dyn AnySeries>> = BTreeMap::new();
+    let mut entities = Entities::default();
     let mut notes = Vec::new();
     let mut told: BTreeMap<(&'static str, Name), u64> = BTreeMap::new();
     for run in runs {
@@ -62,21 +75,35 @@ fn capture(mut runs: Vec<Run>) -> Capture {
         // What one file tells of several instants without their times came in this order.
         let before = told.entry((run.tool, run.file.clone())).or_insert(0_u64);
         let shift = BEGIN + (begin.offset(run.start) * SECOND) as u64 + *before * BEGIN;
-        *before += u64::from(run.is_of_one_instant());
+        *before += u64::from(run.is_of_one_instant() && run.start.time.is_none());
         // A machine's name has no time of its own, and must not make the Window begin before the first reading.
         let machine = run.tool == MACHINE;
-        let first = entities.values().filter_map(|s| s.first()).min();
+        let first = entities.0.values().filter_map(|(_, series)| series.first()).min();
         for (entity, mut series) in run.series {
             series.shift(first.filter(|_| machine).unwrap_or(shift));
-            match entities.get_mut(&entity) {
-                Some(own) => own.absorb(series),
-                None => {
-                    entities.insert(entity, series);
-                }
+            entities.take(entity, run.tool, series);
+        }
+    }
+    Capture { files, window: window(entities.0.into_values().map(|(_, series)| series), notes, begin) }
+}
+
+/// What is known of each entity, and by which tool last.
+#[derive(Default)]
+struct Entities(BTreeMap<(&'static str, String), (&'static str, Box<dyn AnySeries>)>);
+
+impl Entities {
+    fn take(&mut self, entity: (&'static str, String), tool: &'static str, series: Box<dyn AnySeries>) {
+        match self.0.get_mut(&entity) {
+            Some((last, own)) if *last == tool => own.append(series),
+            Some((last, own)) => {
+                *last = tool;
+                own.absorb(series);
+            }
+            None => {
+                self.0.insert(entity, (tool, series));
             }
         }
     }
-    Capture { files, window: window(entities.into_values(), notes, begin) }
 }
 
 fn report(file: &Name, note: &Note) -> SourceReport {

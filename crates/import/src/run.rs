@@ -101,6 +101,13 @@ impl Run {
         })
     }
 
+    /// Puts down the row of an entity as it was read whole; what is known of the entity besides stays.
+    pub fn put<F: Family>(&mut self, at: f64, line: u32, row: F) {
+        let slot = self.row::<F>(at, line, row.key().clone());
+        let known = std::mem::replace(slot, row);
+        slot.fill(&known);
+    }
+
     /// Lets an entity's counters grow over a step, each by its rate per second; those that are not known stay absent.
     /// The row at the end of the step is given back for its levels and states.
     pub fn grow<F: Family>(

@@ -19,8 +19,12 @@ pub trait AnySeries: Any {
     fn first(&self) -> Option<u64>;
     /// Whether there is one row only.
     fn is_single(&self) -> bool;
+    /// Whether anything in it is counted, so that it matters when it was read.
+    fn has_counters(&self) -> bool;
     /// Moves every row by so many nanoseconds.
     fn shift(&mut self, by: u64);
+    /// Takes over the rows of another reading by the same tool, which counts from the same start.
+    fn append(&mut self, other: Box<dyn AnySeries>);
     /// Takes over the rows of another tool's series of the same entity.
     fn absorb(&mut self, other: Box<dyn AnySeries>);
     /// Puts the rows into the Snapshots of their times.
@@ -55,8 +59,25 @@ impl<F: Family + Any> AnySeries for Series<F> {
         self.rows.len() == 1
     }
 
+    fn has_counters(&self) -> bool {
+        self.rows.values().any(|row| (0..F::INFO.metrics.len()).any(|column| count(row, column).is_some()))
+    }
+
     fn shift(&mut self, by: u64) {
         self.rows = std::mem::take(&mut self.rows).into_iter().map(|(at, row)| (at.saturating_add(by), row)).collect();
+    }
+
+    fn append(&mut self, other: Box<dyn AnySeries>) {
+        let Ok(other) = other.into_any().downcast::<Self>() else { return };
+        for (at, row) in other.rows {
+            match self.rows.get_mut(&at) {
+                Some(own) => own.fill(&row),
+                None => {
+                    self.rows.insert(at, row);
+                }
+            }
+        }
+        self.places.extend(other.places);
     }
 
     /// Both count from a start of their own, so a counter is taken from one of them only: from this series, where it

@@ -1,8 +1,8 @@
 //! The reports of sar: what their columns are, and which counters they are rates of.
 
 use crate::run::{Run, Step};
+use crate::sysstat::{devices, processor};
 use crate::table::Row;
-use crate::{devices, processor};
 use whyslow_model::catalogue::{Interface, Irq, Meminfo, System, Vmstat};
 use whyslow_model::key::{Machine, NetKey, PerCpu};
 

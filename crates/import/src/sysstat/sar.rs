@@ -2,13 +2,14 @@
 
 mod reports;
 
+use super::processor;
 use crate::clock;
 use crate::format::{Asked, Format};
 use crate::lines::Lines;
 use crate::refusal::Refusal;
 use crate::run::{Run, Step};
 use crate::table::{Header, take_row, words};
-use crate::{elsewhere, is_remark, processor};
+use crate::{elsewhere, is_remark};
 use reports::{Report, headless};
 
 /// The format.
@@ -37,7 +38,7 @@ fn starts(lines: &mut Lines<'_>) -> bool {
 }
 
 fn read(lines: &mut Lines<'_>, asked: &Asked, run: &mut Run) -> Result<(), Refusal> {
-    run.start.date = asked.banner.as_ref().and_then(|b| b.date);
+    run.start = asked.day();
     let mut reading = Reading { asked, run, clock: clock::Rewound::default(), table: None };
     while let Some((blanks, text)) = lines.peek_past_blanks(0) {
         let text = text.to_owned();

@@ -1,10 +1,10 @@
 //! ps(1): one look at the processes; what it says of the processor is an average over their lives.
 
+use super::tasks::{self, Columns};
 use crate::format::{Asked, Format};
 use crate::lines::Lines;
 use crate::refusal::Refusal;
 use crate::run::{Run, Step};
-use crate::tasks::{self, Columns};
 
 /// The format.
 pub const FORMAT: Format = Format {

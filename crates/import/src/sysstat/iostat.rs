@@ -1,12 +1,13 @@
 //! iostat(1) of sysstat 4 to 12: a report an interval, the first of which is of the time since boot.
 
+use super::{devices, processor};
 use crate::clock::{self, Moment};
 use crate::format::{Asked, Format};
 use crate::lines::Lines;
 use crate::refusal::Refusal;
 use crate::run::Run;
 use crate::table::{Header, Row, is_header, take_header, take_row};
-use crate::{devices, elsewhere, is_remark, pace, processor};
+use crate::{elsewhere, is_remark, pace};
 
 /// The format.
 pub const FORMAT: Format = Format {

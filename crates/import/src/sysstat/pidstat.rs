@@ -31,7 +31,7 @@ fn header(line: &str) -> Option<(f64, Vec<String>)> {
 }
 
 fn read(lines: &mut Lines<'_>, asked: &Asked, run: &mut Run) -> Result<(), Refusal> {
-    run.start.date = asked.banner.as_ref().and_then(|b| b.date);
+    run.start = asked.day();
     let mut clock = clock::Rewound::default();
     let mut columns = Vec::new();
     // The end of the step before, by kind of table.

@@ -1,12 +1,12 @@
 //! top(1), batch or pasted: one screen of it, by processor where that was asked for.
 
+use super::tasks::{self, Columns};
 use crate::clock::{self, Moment};
 use crate::format::{Asked, Format};
 use crate::lines::Lines;
 use crate::number::number;
 use crate::refusal::Refusal;
 use crate::run::{Run, SECOND, Step};
-use crate::tasks::{self, Columns};
 use std::collections::BTreeMap;
 use whyslow_model::catalogue::{Cpu, CpuMean, Meminfo, System};
 use whyslow_model::key::Machine;

@@ -1,0 +1,3 @@
+//! Limits, and what is taken of them.
+
+pub(crate) mod sysv;
