@@ -74,6 +74,7 @@ fn of_what_was_seen(facts: &Facts, ruled_out: &[RuledOut]) -> Verdict {
         ("cpu", known("cpu.busy")),
         ("memory", known("mem.total") || known("mem.swap_in_rate")),
         ("disk", known("disk.most_waited") || known("stall.io") || waits),
+        ("kernel log", known("log.lines")),
     ];
     let cleared = |resource: &str| ruled_out.iter().any(|r| r.id == resource);
     let mut seen = seen.iter().filter(|(_, seen)| *seen).peekable();

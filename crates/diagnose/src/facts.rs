@@ -2,8 +2,8 @@
 
 use crate::signal::{Entity, Scope, Signal};
 use crate::signals::{
-    array, card, connection, core, database, disk, group, host, interface, io, kill, limit, mount, part, partition,
-    peer, process, quota, socket, task, thread, transfer,
+    array, card, connection, core, database, disk, group, host, interface, io, kill, limit, mount, notice, part,
+    partition, peer, process, quota, socket, task, thread, transfer,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use whyslow_model::catalogue::{self, FamilyInfo, Process};
@@ -47,6 +47,7 @@ impl Facts {
             (Scope::Thread, thread::entities(&threads)),
             (Scope::Io, io::entities(&uses)),
             (Scope::Kill, kill::entities(window)),
+            (Scope::Notice, notice::entities(window)),
             (Scope::Interface, interface::entities(window, &threads)),
             (Scope::Connection, connection::entities(window)),
             (Scope::Peer, peer::entities(window)),

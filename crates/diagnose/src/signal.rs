@@ -27,6 +27,8 @@ pub enum Scope {
     Io,
     /// A process the kernel killed for memory.
     Kill,
+    /// What the kernel's log says again and again of one thing.
+    Notice,
     /// A network interface.
     Interface,
     /// A TCP connection.
@@ -140,6 +142,7 @@ impl Scope {
             Self::Thread => s::thread::SIGNALS,
             Self::Io => s::io::SIGNALS,
             Self::Kill => s::kill::SIGNALS,
+            Self::Notice => s::notice::SIGNALS,
             Self::Interface => s::interface::SIGNALS,
             Self::Connection => s::connection::SIGNALS,
             Self::Peer => s::peer::SIGNALS,

@@ -1,5 +1,7 @@
 //! Software RAID arrays in the kernel's log (drivers/md).
 
+use super::Said;
+use super::words::{after, is_number, number_after, says, until};
 use std::collections::BTreeMap;
 
 /// What the log tells of an array.
@@ -23,16 +25,16 @@ pub struct ArrayLog {
 const UNNAMED: &str = "md";
 
 /// Reads the arrays out of a log.
-pub fn parse<'a>(lines: impl Iterator<Item = (u64, &'a str)>) -> BTreeMap<String, ArrayLog> {
+pub fn parse<'a>(lines: impl Iterator<Item = Said<'a>>) -> BTreeMap<String, ArrayLog> {
     let mut arrays: BTreeMap<String, ArrayLog> = BTreeMap::new();
     let mut layout = false;
     let mut last = None;
-    for (sequence, text) in lines {
+    for Said { sequence, text, .. } in lines {
         layout |= text.contains("conf printout");
         last = named(text).or(last);
         let Some(event) = event(text, layout) else { continue };
         // What is said of a member follows the line that names the array.
-        let member = matches!(event, Event::Skipped(_));
+        let member = matches!(event, Event::Skipped(_)) || text.contains("kicking");
         let name = named(text).or_else(|| last.clone().filter(|_| member)).unwrap_or_else(|| UNNAMED.to_owned());
         let array = arrays.entry(name).or_default();
         array.lines.push(sequence);
@@ -50,34 +52,41 @@ enum Event<'a> {
     MemberOut(&'a str),
     Skipped(&'a str),
     Rebuilt,
-    Assembled(u32, u32),
 }
 
 fn event(text: &str, layout: bool) -> Option<Event<'_>> {
-    let number = |word: &str| text.split_once(word)?.1.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok();
-    if let Some((_, rest)) = text.split_once("Disk failure on ") {
-        return Some(Event::Failed(rest.split([',', ' ']).next()?));
+    let name = |word: &str| after(text, word).map(|rest| until(rest, |c| [' ', ',', ')'].contains(&c)));
+    if let Some(member) = name("Disk failure on ").or_else(|| name("kicking non-fresh ")) {
+        return Some(Event::Failed(member));
     }
-    if let Some((_, rest)) = text.split_once("skipping faulty ") {
-        return Some(Event::Skipped(rest.split([' ', ')']).next()?));
+    if let Some(member) = name("skipping faulty ") {
+        return Some(Event::Skipped(member));
     }
     if text.contains("no spare disk to reconstruct") {
         return Some(Event::NoSpare);
     }
-    if text.contains("continuing in degraded mode") || text.contains("Operation continuing on") {
+    if says(
+        text,
+        &["continuing in degraded mode", "Operation continuing on", "start dirty degraded array", "is now DEGRADED"],
+    ) {
         return Some(Event::Degraded);
+    }
+    if text.contains("not enough operational devices") {
+        let (failed, all) = after(text, "(")?.split_once('/')?;
+        let all: u32 = until(all, |c| c == ' ').parse().ok()?;
+        return Some(Event::Members(all.saturating_sub(failed.parse().ok()?), all));
     }
     if text.contains("recovery done") {
         return Some(Event::Rebuilt);
     }
     if text.contains("active with ") && text.contains(" out of ") {
-        return Some(Event::Assembled(number("active with ")?, number(" out of ")?));
+        return Some(Event::Members(number_after(text, "active with ")?, number_after(text, " out of ")?));
     }
     if layout && text.contains("wd:") && text.contains("rd:") {
-        return Some(Event::Members(number("wd:")?, number("rd:")?));
+        return Some(Event::Members(number_after(text, "wd:")?, number_after(text, "rd:")?));
     }
     if layout && text.contains("wo:1") && text.contains("o:0") {
-        return Some(Event::MemberOut(text.split_once("dev:")?.1.split_whitespace().next()?));
+        return Some(Event::MemberOut(after(text, "dev:")?.split_whitespace().next()?));
     }
     None
 }
@@ -96,7 +105,7 @@ fn apply(array: &mut ArrayLog, event: Event<'_>) {
             array.degraded = true;
             array.no_spare = true;
         }
-        Event::Members(work, all) | Event::Assembled(work, all) => {
+        Event::Members(work, all) => {
             array.members = Some((work, all));
             array.rebuilt |= array.degraded && work >= all;
             array.degraded = work < all;
@@ -108,10 +117,12 @@ fn apply(array: &mut ArrayLog, event: Event<'_>) {
     }
 }
 
-/// `md3:`, `md/raid1:md0:`, `md: md0: recovery done`
+/// `md3:`, `md/raid1:md0:`, `md: md0: recovery done`; a controller's `VD 00/0 is now DEGRADED`
 fn named(text: &str) -> Option<String> {
-    let number =
-        |word: &str| word.strip_prefix("md").is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()));
+    if let Some(volume) = after(text, " VD ").filter(|_| text.contains("mega")) {
+        return Some(format!("VD {}", until(volume, char::is_whitespace)));
+    }
+    let number = |word: &str| word.strip_prefix("md").is_some_and(is_number);
     let mut words = text.split([' ', ':', '/', ',']);
     words.find(|word| number(word)).map(str::to_owned)
 }
@@ -121,7 +132,7 @@ mod tests {
     use super::*;
 
     fn arrays(log: &[&str]) -> BTreeMap<String, ArrayLog> {
-        parse(log.iter().enumerate().map(|(i, text)| (i as u64, *text)))
+        parse(crate::kernel_log::log(log))
     }
 
     #[test]
@@ -147,5 +158,13 @@ mod tests {
         let array = &arrays(&log)["md"];
         assert_eq!((array.members, array.failed.as_slice()), (Some((1, 2)), &["sdb1".to_owned()][..]));
         assert!(arrays(&["md3: no spare disk to reconstruct array! -- continuing in degraded mode"])["md3"].no_spare);
+    }
+
+    #[test]
+    fn an_array_that_lacks_too_many() {
+        let array = &arrays(&["raid5: not enough operational devices for md1 (2/4 failed)"])["md1"];
+        assert_eq!((array.members, array.degraded), (Some((2, 4)), true));
+        let kicked = &arrays(&["md: md2: x", "md: kicking non-fresh sdb1 from array!"]);
+        assert_eq!(kicked["md2"].failed, ["sdb1"]);
     }
 }

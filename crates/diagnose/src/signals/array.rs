@@ -53,8 +53,7 @@ signals! { a: &ArrayUse<'_>;
 /// Every array md or the log tells of.
 pub fn entities(window: &Window, topology: &Topology) -> Vec<Entity> {
     let arrays = window.newest::<Array>();
-    let lines = kernel_log::lines(window);
-    let logged = kernel_log::array::parse(lines.iter().filter_map(|l| Some((l.sequence, l.text.get()?))));
+    let logged = kernel_log::array::parse(kernel_log::lines(window).into_iter());
     let disks = window.changes::<Disk>();
     let busy: BTreeMap<&str, f64> =
         disks.iter().filter_map(|c| Some((&**c.key(), ratio(c.rate(|d| d.busy_time))?))).collect();

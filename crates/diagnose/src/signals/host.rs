@@ -1,9 +1,9 @@
 //! The machine as a whole: processor time by mode, stalls, memory, network totals.
 
 use super::irq::{self, Busiest};
+use super::logged::Logged;
 use super::page_size;
 use super::task::TaskUse;
-use crate::kernel_log::{self, Signs};
 use crate::signal::{over, ratio, signals, sum};
 use whyslow_model::catalogue::{
     Cpu, CpuMean, Disk, Family, Interface, Link, MachineInfo, Meminfo, Observer, Pressure, Protocol, RunQueue, System,
@@ -54,7 +54,7 @@ pub struct HostUse<'w> {
     interfaces: Vec<Change<'w, Interface>>,
     protocols: Vec<Change<'w, Protocol>>,
     tasks: &'w [TaskUse],
-    log: Option<Signs>,
+    log: Option<Logged>,
     busiest: Option<Busiest>,
 }
 
@@ -73,7 +73,7 @@ impl<'w> HostUse<'w> {
             protocols: window.changes(),
             tasks,
             busiest: irq::busiest(window),
-            log: kernel_log::count(kernel_log::lines(window).into_iter().filter_map(|l| l.text.get())),
+            log: Logged::of(window),
         }
     }
 
@@ -286,13 +286,10 @@ signals! { h: &HostUse<'_>;
     "cpu.most_interrupt" "ratio" "share in interrupts and softirqs in the sample with most of them", "max(Δ(irq + softirq) / Δt), where only the processors' mean was told", "/proc/stat" => h.most_interrupt();
     "cpu.idle_spread" "ratio" "how far apart the samples' idle times are while there was work", "max - min of idle, samples above 90 % left out", "/proc/stat" => h.idle_spread();
     "cpu.runnable_share" "ratio" "share of the samples in which a task was runnable", "samples with procs_running > 0", "/proc/stat" => h.runnable_share();
-    "log.conntrack_full" "count" "times the connection tracking table was full, suppressed messages included", "'table full, dropping packet'", "/dev/kmsg" => h.log.map(|l| l.conntrack_full);
+    "log.lines" "count" "lines of the kernel's log that were read from files", "lines", "/dev/kmsg" => h.log.and_then(|l| l.lines);
+    "log.alarms" "count" "lines of it with words of alarm: call traces, panics, time-outs", "lines with 'Call Trace', 'BUG:', 'WARNING:', 'timed out' ...", "/dev/kmsg" => h.log.map(|l| l.alarms);
     "log.kills" "count" "processes killed for memory", "'Killed process'", "/dev/kmsg" => h.log.map(|l| l.kills);
     "log.no_victim" "count" "times memory ran out and no process was left to kill", "'no killable processes'", "/dev/kmsg" => h.log.map(|l| l.no_victim);
-    "log.hung_tasks" "count" "times a task was stuck for minutes", "'blocked for more than'", "/dev/kmsg" => h.log.map(|l| l.hung_tasks);
-    "log.throttled" "count" "times a processor was slowed down for its heat", "'temperature above threshold'", "/dev/kmsg" => h.log.map(|l| l.throttled);
-    "log.link_losses" "count" "times a card lost its link or did not send in time", "'Link is Down', 'NETDEV WATCHDOG'", "/dev/kmsg" => h.log.map(|l| l.link_losses);
-    "log.remounts" "count" "times a file system was remounted read-only", "'Remounting filesystem read-only'", "/dev/kmsg" => h.log.map(|l| l.remounts);
     "disk.most_waited" "ratio" "share of the time in which requests were in flight, of the device with most", "max of min(Δ(requests x time), Δbusy time) / Δt", "/proc/diskstats" => h.most_waited();
     "irq.busiest" "text" "the interrupt line with most interrupts, timers left out", "max over lines", "/proc/interrupts" => h.busiest.as_ref().map(|b| &*b.line);
     "irq.busiest_rate" "1/s" "its interrupts", "Δcount / Δt, all processors", "/proc/interrupts" => h.busiest.as_ref().map(|b| b.rate);
