@@ -23,7 +23,7 @@ pub struct Logged {
 impl Logged {
     /// Over a window; `None` where there is no log.
     pub fn of(window: &Window) -> Option<Self> {
-        let lines = window.the::<LogRead>().and_then(|read| read.lines.get());
+        let lines = window.newest::<LogRead>().values().filter_map(|read| read.lines.get()).reduce(|a, b| a + b);
         let said = kernel_log::lines(window);
         if lines.is_none() && said.is_empty() {
             return None;

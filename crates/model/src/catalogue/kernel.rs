@@ -65,7 +65,7 @@ family_group! {
     }
 
     /// The kernel's log as a whole, where it was read from files. Never read live.
-    log_read: LogRead by host: Machine, from "/dev/kmsg" {
+    log_read: LogRead by file: Name, from "/dev/kmsg" {
         lines: gauge count "whyslow.log.lines" "lines that were read";
     }
 

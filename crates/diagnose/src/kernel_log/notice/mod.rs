@@ -42,7 +42,7 @@ pub fn gather<'a>(lines: impl Iterator<Item = Said<'a>>) -> Vec<Notice> {
     let mut held_back = 0.0;
     for said in lines {
         if let Some(count) = suppressed(said.text) {
-            held_back = count;
+            held_back = count * said.times;
             continue;
         }
         let Some(saying) = SAYINGS.iter().find(|s| s.fits(said.text)) else { continue };

@@ -78,7 +78,7 @@ sayings! {
     // fs/file_table.c, kernel/cgroup/pids.c, net/sunrpc, kernel/time/clocksource.c, mm/page_alloc.c
     "file_table" open_files: ["file-max limit"];
     "pids" group: ["fork rejected by pids controller in "];
-    "nfs" server: ["server ", "not responding"], over ["nfs: server ", " OK"];
+    "nfs" server: ["nfs: server ", "not responding"], over ["nfs: server ", " OK"];
     "clocksource" host: ["Marking clocksource", "unstable"] | ["Clocksource tsc unstable"];
     "allocation" allocation: ["page allocation failure"] | ["possible memory allocation deadlock"];
     // drivers/md
