@@ -8,6 +8,10 @@ use whyslow_model::value::Name;
 /// A longer line is cut: no tool prints one, and a file without line ends must not fill memory.
 const LONGEST: u64 = 64 * 1024;
 
+/// How many lines' memory is kept for others, and how much of one line.
+const MOST_SPARE: usize = 16;
+const LARGEST_SPARE: usize = 1024;
+
 /// How many places that were left out are remembered.
 const MOST_LEFT_OUT: usize = 100;
 /// The most blank lines that are looked past.
@@ -29,6 +33,10 @@ pub struct Lines<'r> {
     index: u32,
     reader: Box<dyn BufRead + 'r>,
     ahead: VecDeque<String>,
+    /// The bytes of the line that is being read, and lines that were dropped: a log of a gigabyte has ten million, and
+    /// each would be new memory.
+    bytes: Vec<u8>,
+    spare: Vec<String>,
     taken: u32,
     failure: Option<std::io::Error>,
     partial: bool,
@@ -43,6 +51,8 @@ impl<'r> Lines<'r> {
             index: 0,
             reader: Box::new(reader),
             ahead: VecDeque::new(),
+            bytes: Vec::new(),
+            spare: Vec::new(),
             taken: 0,
             failure: None,
             partial: false,
@@ -128,7 +138,16 @@ impl<'r> Lines<'r> {
     /// Takes so many lines and drops them.
     pub fn skip(&mut self, count: usize) {
         for _ in 0..count {
-            self.take();
+            if let Some(line) = self.take() {
+                self.give_back(line);
+            }
+        }
+    }
+
+    /// Gives a line back whose memory is of no more use.
+    pub fn give_back(&mut self, line: Line) {
+        if self.spare.len() < MOST_SPARE && line.text.capacity() <= LARGEST_SPARE {
+            self.spare.push(line.text);
         }
     }
 
@@ -144,10 +163,15 @@ impl<'r> Lines<'r> {
     }
 
     fn read_line(&mut self) -> Option<String> {
-        let mut bytes = Vec::new();
-        match self.reader.by_ref().take(LONGEST).read_until(b'\n', &mut bytes) {
+        self.bytes.clear();
+        match self.reader.by_ref().take(LONGEST).read_until(b'\n', &mut self.bytes) {
             Ok(0) => None,
-            Ok(_) => Some(clean(&String::from_utf8_lossy(&bytes))),
+            Ok(_) => {
+                let mut line = self.spare.pop().unwrap_or_default();
+                line.clear();
+                clean(&self.bytes, &mut line);
+                Some(line)
+            }
             Err(e) => {
                 self.failure = Some(e);
                 None
@@ -157,9 +181,10 @@ impl<'r> Lines<'r> {
 }
 
 /// Without line end, byte order mark, and the asterisks a forum marks bold text with.
-fn clean(line: &str) -> String {
-    let line = line.trim_end_matches(['\n', '\r']).trim_start_matches('\u{feff}');
-    if line.contains("**") { line.replace("**", "") } else { line.to_owned() }
+fn clean(bytes: &[u8], into: &mut String) {
+    let text = String::from_utf8_lossy(bytes);
+    let line = text.trim_end_matches(['\n', '\r']).trim_start_matches('\u{feff}');
+    line.split("**").for_each(|piece| into.push_str(piece));
 }
 
 #[cfg(test)]

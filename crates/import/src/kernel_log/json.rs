@@ -1,7 +1,7 @@
 //! The log as JSON: `journalctl -o json`, an entry a line; `journalctl -o json-pretty` and `dmesg -J`, a field a line.
 
 use super::interest::is_interesting;
-use super::kept::{Kept, Taken};
+use super::kept::{Heard, Kept};
 use crate::lines::Lines;
 use jiff::Timestamp;
 use serde_json::Value;
@@ -99,11 +99,11 @@ impl Fields {
             kept.count(lines.number());
         }
         match self.text.filter(|text| kept.wants(text) && super::may_speak(self.speaker.as_deref())) {
-            Some(text) => kept.take(Taken {
+            Some(text) => kept.take(Heard {
                 number: lines.number(),
                 sequence: lines.sequence(),
-                text,
-                printed: self.printed,
+                text: &text,
+                printed: self.printed.as_deref(),
                 since_boot_ns: self.since_boot_ns,
             }),
             None => kept.pass(),

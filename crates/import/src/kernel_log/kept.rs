@@ -19,18 +19,50 @@ const MOST_OF_REPORTS: usize = 8_000;
 const LONGEST: usize = 1024;
 
 /// A line of the log, apart from what stands before the kernel's words.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Taken {
+#[derive(Clone, Copy, Debug)]
+pub struct Heard<'l> {
     /// Its line in the file.
     pub number: u32,
     /// Its place among all lines of all files.
     pub sequence: u64,
     /// The kernel's words.
-    pub text: String,
+    pub text: &'l str,
     /// The time as it is printed.
-    pub printed: Option<String>,
+    pub printed: Option<&'l str>,
     /// The time since boot.
     pub since_boot_ns: Option<u64>,
+}
+
+/// The newest line of a kind.
+#[derive(Default)]
+struct Newest {
+    number: u32,
+    sequence: u64,
+    text: String,
+    printed: Option<String>,
+    since_boot_ns: Option<u64>,
+}
+
+impl Newest {
+    /// Becomes a newer line; the memory of the texts stays where it is.
+    fn renew(&mut self, heard: Heard<'_>) {
+        (self.number, self.sequence, self.since_boot_ns) = (heard.number, heard.sequence, heard.since_boot_ns);
+        heard.text.clone_into(&mut self.text);
+        match (heard.printed, &mut self.printed) {
+            (Some(time), Some(own)) => time.clone_into(own),
+            (time, own) => *own = time.map(str::to_owned),
+        }
+    }
+
+    fn heard(&self) -> Heard<'_> {
+        Heard {
+            number: self.number,
+            sequence: self.sequence,
+            text: &self.text,
+            printed: self.printed.as_deref(),
+            since_boot_ns: self.since_boot_ns,
+        }
+    }
 }
 
 /// Lines of one kind.
@@ -38,7 +70,7 @@ pub struct Taken {
 struct Kind {
     seen: u32,
     /// The newest of those that are not kept one by one, and how many there were before it.
-    newest: Option<Taken>,
+    newest: Option<Newest>,
     left_out: u64,
 }
 
@@ -91,28 +123,28 @@ impl<'r> Kept<'r> {
     }
 
     /// Takes a line.
-    pub fn take(&mut self, mut entry: Taken) {
-        if let Some(times) = repeated(&entry.text) {
+    pub fn take(&mut self, mut heard: Heard<'_>) {
+        if let Some(times) = repeated(heard.text) {
             self.repeat(times);
             return;
         }
-        if begins_report(&entry.text) {
+        heard.text = cut(heard.text);
+        if begins_report(heard.text) {
             self.in_report = true;
-        } else if self.in_report && is_of_report(&entry.text) {
+        } else if self.in_report && is_of_report(heard.text) {
             if self.of_reports < MOST_OF_REPORTS {
                 self.of_reports += 1;
-                write(self.run, entry, 0);
+                write(self.run, heard, 0);
             }
             return;
-        } else if ends_report(&entry.text) {
+        } else if ends_report(heard.text) {
             self.in_report = false;
         }
-        if !is_interesting(&entry.text) {
+        if !is_interesting(heard.text) {
             self.before = None;
             return;
         }
-        cut(&mut entry.text);
-        let shape = shape(&entry.text);
+        let shape = shape(heard.text);
         let new = self.kinds.len() < MOST_KINDS;
         let kind = match self.kinds.entry(shape) {
             Entry::Occupied(kind) => kind.into_mut(),
@@ -124,13 +156,13 @@ impl<'r> Kept<'r> {
             }
         };
         kind.seen = kind.seen.saturating_add(1);
-        self.before = Some((shape, entry.sequence));
+        self.before = Some((shape, heard.sequence));
         if kind.seen <= EACH && self.count < MOST_KEPT {
             self.count += 1;
-            write(self.run, entry, 0);
+            write(self.run, heard, 0);
         } else {
             kind.left_out += u64::from(kind.newest.is_some());
-            kind.newest = Some(entry);
+            kind.newest.get_or_insert_default().renew(heard);
         }
     }
 
@@ -150,7 +182,7 @@ impl<'r> Kept<'r> {
     pub fn end(self) {
         for kind in self.kinds.into_values() {
             if let Some(newest) = kind.newest {
-                write(self.run, newest, kind.left_out);
+                write(self.run, newest.heard(), kind.left_out);
             }
         }
         if self.left > 0 {
@@ -165,13 +197,13 @@ impl<'r> Kept<'r> {
     }
 }
 
-fn write(run: &mut Run, entry: Taken, left_out: u64) {
-    let row = run.row::<LogLine>(0.0, entry.number, entry.sequence);
-    row.text = entry.text.into();
-    if let Some(ns) = entry.since_boot_ns {
+fn write(run: &mut Run, heard: Heard<'_>, left_out: u64) {
+    let row = run.row::<LogLine>(0.0, heard.number, heard.sequence);
+    row.text = heard.text.into();
+    if let Some(ns) = heard.since_boot_ns {
         row.time = ns.into();
     }
-    if let Some(printed) = entry.printed {
+    if let Some(printed) = heard.printed {
         row.printed = printed.into();
     }
     if left_out > 0 {
@@ -190,16 +222,14 @@ fn repeated(text: &str) -> Option<u64> {
     times.parse().ok()
 }
 
-fn cut(text: &mut String) {
-    if text.len() > LONGEST {
-        let end = (0..=LONGEST).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
-        text.truncate(end);
-    }
+fn cut(text: &str) -> &str {
+    let end = (0..=LONGEST.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+    &text[..end]
 }
 
 /// What lines have in common that differ only in sectors, tags, times and process numbers: a hash (FNV-1a) over the text
 /// without numbers of three digits and more, in which addresses and device names have none.
-fn shape(text: &str) -> u64 {
+pub fn shape(text: &str) -> u64 {
     let bytes = text.as_bytes();
     let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
     let mut at = 0;
@@ -235,8 +265,8 @@ mod tests {
 
     #[test]
     fn long_lines_are_cut_between_characters() {
-        let mut text = "ä".repeat(LONGEST);
-        cut(&mut text);
-        assert!(text.len() <= LONGEST && text.len() >= LONGEST - 1);
+        assert_eq!(cut(&"ä".repeat(LONGEST)).len(), LONGEST);
+        assert_eq!(cut(&format!("x{}", "ä".repeat(LONGEST))).len(), LONGEST - 1);
+        assert_eq!(cut("short"), "short");
     }
 }

@@ -14,8 +14,9 @@ use crate::lines::{Line, Lines};
 use crate::refusal::Refusal;
 use crate::run::Run;
 use interest::{is_bare, is_interesting};
-use kept::{Kept, Taken, is_repetition};
+use kept::{Heard, Kept, is_repetition, shape};
 use prefix::Prefix;
+use std::collections::HashSet;
 
 /// The format.
 pub const FORMAT: Format = Format {
@@ -28,6 +29,8 @@ pub const FORMAT: Format = Format {
 
 /// A wrapped line is longer than this no more than once.
 const WRAPPED: usize = 160;
+/// How many shapes of lines are remembered.
+const MOST_SHAPES: usize = 50_000;
 /// Daemons whose lines tell of the same things as the kernel's.
 const DAEMONS: [&str; 3] = ["multipathd", "iscsid", "mdadm"];
 
@@ -40,7 +43,7 @@ fn read(lines: &mut Lines<'_>, _: &Asked, run: &mut Run) -> Result<(), Refusal> 
     if json::starts(lines) {
         json::read(lines, &mut kept);
     } else {
-        Text { kept: &mut kept, open: None, prefixed: false }.read(lines);
+        Text { kept: &mut kept, open: None, prefixed: false, ours: HashSet::new() }.read(lines);
     }
     kept.end();
     Ok(())
@@ -56,6 +59,8 @@ struct Text<'k, 'r> {
     kept: &'k mut Kept<'r>,
     open: Option<(Line, usize, u64)>,
     prefixed: bool,
+    /// Shapes of lines that no other tool's output begins with: to ask every format of each line of a long log is dear.
+    ours: HashSet<u64>,
 }
 
 impl Text<'_, '_> {
@@ -69,19 +74,31 @@ impl Text<'_, '_> {
                 self.line(lines, 0, true);
             } else if text.trim().is_empty() {
                 lines.skip(1);
-            } else if elsewhere(lines, FORMAT.name) {
+            } else if self.is_elsewhere(lines) {
                 break;
             } else {
                 // The rest of a wrapped line; or what a console shows between the kernel's lines.
                 self.rest(lines);
             }
         }
-        self.close();
+        self.close(lines);
+    }
+
+    fn is_elsewhere(&mut self, lines: &mut Lines<'_>) -> bool {
+        let shape = shape(lines.peek(0).unwrap_or_default());
+        if self.ours.contains(&shape) {
+            return false;
+        }
+        let elsewhere = elsewhere(lines, FORMAT.name);
+        if !elsewhere && self.ours.len() < MOST_SHAPES {
+            self.ours.insert(shape);
+        }
+        elsewhere
     }
 
     /// A line of the log, so many bytes of which are its prefix.
     fn line(&mut self, lines: &mut Lines<'_>, prefix: usize, kernel: bool) {
-        self.close();
+        self.close(lines);
         let (number, sequence) = (lines.number(), lines.sequence());
         if kernel {
             self.kept.count(number);
@@ -108,16 +125,17 @@ impl Text<'_, '_> {
         lines.skip(1);
     }
 
-    fn close(&mut self) {
+    fn close(&mut self, lines: &mut Lines<'_>) {
         let Some((line, prefix, sequence)) = self.open.take() else { return };
         let times = Prefix::of(&line.text).unwrap_or_default();
-        self.kept.take(Taken {
+        self.kept.take(Heard {
             number: line.number,
             sequence,
-            text: line.text.get(prefix..).unwrap_or_default().trim().to_owned(),
-            printed: times.printed.map(str::to_owned),
+            text: line.text.get(prefix..).unwrap_or_default().trim(),
+            printed: times.printed,
             since_boot_ns: times.since_boot_ns,
         });
+        lines.give_back(line);
     }
 }
 
