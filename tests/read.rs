@@ -256,6 +256,38 @@ fn incidents_as_they_were_confirmed() {
 }
 
 #[test]
+fn a_folder_or_archive_is_read_like_its_files() {
+    let folder = tempfile::tempdir().unwrap();
+    assert_eq!(first(&diagnosis(&["cases/008-smr-ata-write-timeouts"])), "disk.errors@ata2.00");
+    for (name, flags) in [("a.tar", "-cf"), ("a.tgz", "-czf"), ("a.tar.xz", "-cJf")] {
+        let archive = folder.path().join(name);
+        let archive = archive.to_str().unwrap();
+        let members = [flags, archive, "cases/008-smr-ata-write-timeouts"];
+        assert!(Command::new("tar").args(members).current_dir(FIXTURES).status().unwrap().success());
+        let d = diagnosis(&[archive]);
+        assert_eq!(first(&d), "disk.errors@ata2.00", "{name}");
+        let source = &d.findings[0].evidence[0].source;
+        assert!(source.starts_with(&format!("{archive}/cases/008-smr-ata-write-timeouts/dmesg.txt:")), "{source}");
+    }
+}
+
+#[test]
+fn copies_of_proc_are_read_as_the_live_one_is() {
+    let folder = tempfile::tempdir().unwrap();
+    for (at, name) in ["1", "2"].iter().enumerate() {
+        let copy = folder.path().join(name);
+        std::fs::create_dir(&copy).unwrap();
+        for file in ["stat", "meminfo", "diskstats", "vmstat", "loadavg"] {
+            std::fs::copy(format!("/proc/{file}"), copy.join(file)).unwrap();
+        }
+        std::fs::write(copy.join("uptime"), format!("{}.00 50.00\n", 1000 + at * 10)).unwrap();
+    }
+    let d = diagnosis(&[folder.path().to_str().unwrap()]);
+    assert_eq!((d.window.samples, d.window.seconds), (2, 10.0));
+    assert!(d.host.memory_bytes.is_some_and(|bytes| bytes > 0));
+}
+
+#[test]
 fn columns_that_ran_together_are_refused_with_the_line() {
     for file in [
         "rhel-iostat-dmxz-collapsed.txt",
@@ -309,7 +341,8 @@ Filesystem      Size  Used Avail Use% Mounted on
 
 #[test]
 fn files_that_are_none_and_the_list_of_formats() {
-    for args in [&["no-such-file"][..], &["cases"], &["/dev/null"]] {
+    let empty = tempfile::tempdir().unwrap();
+    for args in [&["no-such-file"][..], &[empty.path().to_str().unwrap()], &["/dev/null"]] {
         let out = read(args);
         assert_eq!((out.status.code(), text(&out.stderr).lines().count()), (Some(2), 1), "{args:?}");
     }

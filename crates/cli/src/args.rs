@@ -84,7 +84,7 @@ pub struct Observe {
 /// What to read.
 #[derive(Debug, Args)]
 pub struct Read {
-    /// The files; - or none is standard input
+    /// The files, folders or archives (tar, gzip, xz); - or none is standard input
     #[arg(value_name = "FILE")]
     pub files: Vec<PathBuf>,
     /// Leave out what cannot be read with certainty, and say so, instead of refusing it

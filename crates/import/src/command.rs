@@ -31,6 +31,12 @@ impl Command {
         Self::parse(line).filter(|c| tools.contains(&c.tool()) && line.split_whitespace().count() <= 8)
     }
 
+    /// The command that a report such as sosreport's writes into a file's name: `ethtool_-S_eth0`.
+    pub fn in_file_name(file: &str, tools: &[&str]) -> Option<Self> {
+        let name = file.rsplit('/').next().unwrap_or(file).split(".txt").next()?;
+        name.contains("_-").then(|| Self::bare(&name.replace('_', " "), tools)).flatten()
+    }
+
     fn parse(text: &str) -> Option<Self> {
         let start = text.trim_start();
         let word = start.starts_with(|c: char| c.is_ascii_alphabetic() || c == '.' || c == '/');
@@ -104,6 +110,14 @@ mod tests {
         ] {
             assert_eq!(Command::at_prompt(line), None, "{line}");
         }
+    }
+
+    #[test]
+    fn a_report_writes_commands_into_names_of_files() {
+        let command = Command::in_file_name("sos/sos_commands/networking/ethtool_-S_em1", &["ethtool"]).unwrap();
+        assert!(command.has('S') && command.arguments().any(|a| a == "em1"));
+        assert_eq!(Command::in_file_name("sos/ps_aux", &["ps"]), None);
+        assert_eq!(Command::in_file_name("rm_-rf", &["ps"]), None);
     }
 
     #[test]

@@ -10,6 +10,7 @@ mod command;
 mod database;
 mod format;
 mod formats;
+mod gather;
 mod kernel_log;
 mod limits;
 mod lines;
@@ -31,6 +32,7 @@ mod testing;
 
 pub use format::Format;
 pub use formats::FORMATS;
+pub use gather::{Gathered, Incident, ReadCopy, Tree, Trees, Watch, join};
 pub use merge::Capture;
 pub use refusal::Refusal;
 
@@ -57,22 +59,52 @@ pub struct Input<'r> {
 /// The first place whose meaning is not certain, or at which a file could not be read; with `partial`, only where
 /// nothing was recognised at all.
 pub fn read(inputs: Vec<Input<'_>>, partial: bool) -> Result<Vec<Capture>, Refusal> {
-    let mut runs = Vec::new();
-    let mut refused = None;
-    for (index, input) in (0..).zip(inputs) {
-        let mut reading = Reading {
-            lines: Lines::new(input.name, input.reader).at(index).partly(partial),
-            partial,
-            runs: Vec::new(),
-            left_out: None,
-        };
-        reading.all()?;
-        refused = refused.or(reading.left_out);
-        runs.append(&mut reading.runs);
+    let mut runs = Runs::default();
+    for input in inputs {
+        runs.add(input, partial)?;
     }
-    match refused {
-        Some(refusal) if runs.iter().all(|run| run.tool == LEFT_OUT) => Err(refusal),
-        _ => Ok(merge::merge(runs)),
+    runs.done()
+}
+
+/// What the files of one incident came to.
+#[derive(Default)]
+pub(crate) struct Runs {
+    runs: Vec<Run>,
+    refused: Option<Refusal>,
+    files: u32,
+}
+
+impl Runs {
+    /// Reads one more file.
+    ///
+    /// # Errors
+    /// As [`read`].
+    pub(crate) fn add(&mut self, input: Input<'_>, partial: bool) -> Result<(), Refusal> {
+        let lines = Lines::new(input.name, input.reader).at(self.files).partly(partial);
+        let mut reading = Reading { lines, partial, runs: Vec::new(), left_out: None };
+        self.files += 1;
+        reading.all()?;
+        self.refused = self.refused.take().or(reading.left_out);
+        self.runs.append(&mut reading.runs);
+        Ok(())
+    }
+
+    /// Notes what was left out of a file, and what would bring it.
+    pub(crate) fn note(&mut self, file: &Name, what: &str, why: String, remedy: &str) {
+        let mut run = Run::new(LEFT_OUT, file);
+        run.note(what, why, remedy);
+        self.runs.push(run);
+    }
+
+    /// Puts together what the files tell.
+    ///
+    /// # Errors
+    /// Where nothing was recognised at all.
+    pub(crate) fn done(self) -> Result<Vec<Capture>, Refusal> {
+        match self.refused {
+            Some(refusal) if self.runs.iter().all(|run| run.tool == LEFT_OUT) => Err(refusal),
+            _ => Ok(merge::merge(self.runs)),
+        }
     }
 }
 
@@ -109,7 +141,7 @@ struct Reading<'r> {
 impl Reading<'_> {
     fn all(&mut self) -> Result<(), Refusal> {
         let file = self.lines.file().clone();
-        let mut asked = Asked::default();
+        let mut asked = Asked { command: Command::in_file_name(&file, TOOLS), ..Asked::default() };
         if let Some(line) = collapsed(&mut self.lines) {
             self.lines.skip(line);
             let refusal =
@@ -147,7 +179,8 @@ impl Reading<'_> {
             }
         }
         if let Some(failure) = self.lines.failure() {
-            return Err(Refusal::new(&file, self.lines.number(), "a file that can be read", &failure.to_string()));
+            let refusal = Refusal::new(&file, self.lines.number(), "a file that can be read", &failure.to_string());
+            self.leave_out(refusal)?;
         }
         if self.runs.is_empty() {
             self.pass_over(Refusal::new(&file, 1, KNOWN, "nothing of the kind in the whole file"));

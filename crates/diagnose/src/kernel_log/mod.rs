@@ -2,6 +2,8 @@
 //! which each line tells enough by itself.
 
 pub mod array;
+#[cfg(test)]
+mod fuzz;
 pub mod notice;
 pub mod oom;
 pub mod part;

@@ -5,7 +5,7 @@ use whyslow_model::catalogue::LogRead;
 use whyslow_model::window::Window;
 
 /// Words of messages that nobody writes for nothing, whatever they are about.
-const ALARMS: [&str; 7] = ["Call Trace", "BUG: ", "Oops", "anic", "WARNING: ", "timed out", "I/O error"];
+const ALARMS: [&str; 6] = ["Call Trace", "BUG: ", "Oops", "anic", "WARNING: ", "timed out"];
 
 /// What is counted over the whole log.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

@@ -191,6 +191,7 @@ const BARE: &[&str] = &[
     "print_req_error:",
     "Buffer I/O error",
     "aborting command due to timeout",
+    ": dma_intr: ",
     "Emask 0x",
     "NETDEV WATCHDOG",
     "blocked for more than 1",

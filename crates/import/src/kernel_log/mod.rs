@@ -51,7 +51,7 @@ fn read(lines: &mut Lines<'_>, _: &Asked, run: &mut Run) -> Result<(), Refusal> 
 
 /// Whether what this daemon says is of interest; nobody is the kernel.
 fn may_speak(daemon: Option<&str>) -> bool {
-    daemon.is_none_or(|name| DAEMONS.iter().any(|d| name == *d))
+    daemon.is_none_or(|name| DAEMONS.contains(&name))
 }
 
 /// A log as text, its last line still open for its wrapped rest.

@@ -37,8 +37,10 @@ impl<'l> Prefix<'l> {
             b'k' => tagged(text),
             _ => None,
         }?;
+        // A date by itself is none.
+        let said = prefix.length < text.trim_end().len();
         prefix.length += line.len() - text.len();
-        Some(prefix)
+        said.then_some(prefix)
     }
 
     /// The same with more before it.
@@ -163,7 +165,8 @@ fn dated(text: &str) -> Option<Prefix<'_>> {
     } else if DAYS.iter().any(|d| text.starts_with(d)) {
         let rest = text.get(4..)?;
         let zone = || rest.get(ISO + 1..).and_then(|zone| zone.find(' ')).map_or(0, |at| 4 + ISO + 1 + at);
-        if is_iso(rest) { zone() } else { CTIME * usize::from(text.as_bytes().get(13) == Some(&b':')) }
+        let year = || text.get(20..CTIME).is_some_and(|year| year.bytes().all(|b| b.is_ascii_digit()));
+        if is_iso(rest) { zone() } else { CTIME * usize::from(text.as_bytes().get(13) == Some(&b':') && year()) }
     } else {
         0
     };
@@ -173,7 +176,8 @@ fn dated(text: &str) -> Option<Prefix<'_>> {
 
 /// ` host kernel: ` and what dmesg prints behind it.
 fn spoken(text: &str) -> Prefix<'_> {
-    let host = || text.len() - text.trim_start().len() + text.trim_start().find(' ').map_or(0, |at| at + 1);
+    let blank = text.len() - text.trim_start().len();
+    let host = || text.trim_start().find(' ').map_or(text.len(), |at| blank + at + 1);
     let tag = text.find(": ").map_or_else(host, |at| at + 2);
     let name = text[..tag].trim_end_matches([':', ' ']).rsplit(' ').next().unwrap_or_default();
     let inner = bracketed(&text[tag..]).unwrap_or_default();
@@ -252,6 +256,10 @@ mod tests {
             "1.5 2.5 3.5",
             "10:33:23 up 3 days",
             "2024-06-01",
+            "2024-06-01T12:00:00",
+            "2024-06-01 12:00:00 +0200",
+            "Sat Jun  1 12:00:00 UTC 2024",
+            "Sat Jun  1 12:00:00 2024",
             "[sda] x",
             "<b>",
             "",

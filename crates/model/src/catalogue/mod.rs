@@ -247,6 +247,11 @@ macro_rules! family_group {
                 } )*
             }
 
+            /// Leaves out the tables that `known` has rows of.
+            pub(crate) fn forget(&mut self, known: &Self) {
+                $( if !known.$table.is_empty() { self.$table.clear(); } )*
+            }
+
             /// Sorts every table by key.
             pub(crate) fn sort(&mut self) {
                 $( self.$table.sort_by(|a, b| a.$key.cmp(&b.$key)); )*

@@ -20,9 +20,7 @@ impl Parser {
             None => return false,
         };
         let target = self.errors.known.name(name).unwrap_or(name).to_owned();
-        let event = self.push(target, kind);
-        event.sector = number_after(rest, "sector ");
-        event.device = Some(name.to_owned()).filter(|n| n.starts_with("mmcblk"));
+        self.push(target, kind).sector = number_after(rest, "sector ");
         true
     }
 }

@@ -54,6 +54,7 @@ impl Part<'_> {
 
     fn devices(&self) -> Option<String> {
         some_of(self.events.iter().filter_map(|e| e.device.as_deref()).chain(self.device))
+            .or_else(|| self.disk().map(str::to_owned))
     }
 
     /// The disk's name, for a command.
