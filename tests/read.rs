@@ -241,7 +241,7 @@ fn incidents_as_they_were_confirmed() {
         ("008", "disk.errors@ata2.00"),
         ("010", "disk.errors@0:0:2:0"),
         ("016", "mem.leak@host"),
-        ("021", "mem.oom_kill@rsync[128824]"),
+        ("021", "mem.oom_kill@rsync[128825]"),
         ("024", "disk.saturated@mmcblk1"),
         ("026", "disk.saturated@sdg"),
         ("030", "net.conntrack_full@host"),
@@ -251,6 +251,10 @@ fn incidents_as_they_were_confirmed() {
     ] {
         assert_eq!(first(&case(number)), want, "case {number}");
     }
+    let limit = case("021");
+    assert_eq!(keys(&limit).len(), 1, "one limit, reached twice");
+    assert!(limit.findings[0].summary.contains("run-u640.service"), "{}", limit.findings[0].summary);
+    assert!(limit.findings[0].actions[0].text.contains("not written yet"), "{:?}", limit.findings[0].actions);
     let smr = case("008");
     assert!(!smr.findings[0].actions.iter().any(|a| a.text.contains("cable")), "the link reports no error");
 }

@@ -16,6 +16,8 @@ pub enum Kind {
     Bare,
     /// From `journalctl -o json`.
     Json,
+    /// Long lines that all look like errors, no two of them alike.
+    Hostile,
 }
 
 /// Lines of ordinary life, from several speakers.
@@ -29,6 +31,9 @@ const ORDINARY: [(&str, &str); 6] = [
 ];
 /// One line in so many is of a failing disk, in a log that is quiet.
 const SELDOM: u64 = 1000;
+
+/// How much a hostile line is filled up.
+const HOSTILE: usize = 2000;
 
 /// Writes a log of so many bytes, or a line more.
 ///
@@ -50,6 +55,10 @@ pub fn write(kind: Kind, path: &Path, bytes: u64) -> io::Result<u64> {
 }
 
 fn line(kind: Kind, at: u64) -> String {
+    if kind == Kind::Hostile {
+        let word: String = at.to_string().bytes().map(|digit| char::from(digit - b'0' + b'a')).collect();
+        return format!("[{at}.000000] I/O error, dev {word}, sector {at} {}\n", "x".repeat(HOSTILE));
+    }
     let disk = at % 100;
     let failing = kind == Kind::Flood || at % SELDOM == SELDOM - 1;
     let (speaker, words) = if failing {

@@ -23,6 +23,8 @@ pub struct Kill {
     pub report: Report,
     /// The line of the kill.
     pub sequence: u64,
+    /// How often the like was logged.
+    pub times: f64,
 }
 
 /// Memory at the time of a kill, in bytes: of the group, or of the machine.
@@ -59,12 +61,35 @@ pub fn kills<'a>(lines: impl Iterator<Item = Said<'a>>) -> Vec<Kill> {
             kill.group = kill.report.group.take();
             kill.in_group |= kill.group.is_some();
             kill.sequence = said.sequence;
+            kill.times = said.times;
             found.push(kill);
         } else {
             report.line(said.text);
         }
     }
     found
+}
+
+/// Kills of the same program for the same limit are one, told of by the last whose group was logged.
+pub fn together(kills: Vec<Kill>) -> Vec<Kill> {
+    let mut all: Vec<Kill> = Vec::new();
+    for kill in kills {
+        let alike = |other: &&mut Kill| {
+            let limit = other.group == kill.group || other.group.is_none() || kill.group.is_none();
+            other.command == kill.command && other.in_group == kill.in_group && limit
+        };
+        match all.iter_mut().find(alike) {
+            Some(other) => {
+                let times = other.times + kill.times;
+                if kill.group.is_some() || other.group.is_none() {
+                    *other = kill;
+                }
+                other.times = times;
+            }
+            None => all.push(kill),
+        }
+    }
+    all
 }
 
 /// How often memory ran out with no process left to kill.
@@ -162,6 +187,20 @@ mod tests {
         assert_eq!((report.limit, report.dirty), (Some(32768.0 * 1024.0), Some(26_927_104.0)));
         assert_eq!(report.largest, Some(("rsync".into(), 128825, 864.0 * 4096.0)));
         assert_eq!(report.listed, Some(1152.0 * 4096.0));
+    }
+
+    #[test]
+    fn kills_again_and_again_are_one() {
+        let lines = [
+            "Memory cgroup out of memory: Killed process 1 (web) total-vm:1kB, anon-rss:1kB",
+            "oom-kill:constraint=CONSTRAINT_MEMCG,oom_memcg=/shop,task=web",
+            "Memory cgroup out of memory: Killed process 2 (web) total-vm:1kB, anon-rss:1kB",
+            "oom-kill:constraint=CONSTRAINT_MEMCG,oom_memcg=/other,task=web",
+            "Memory cgroup out of memory: Killed process 3 (web) total-vm:1kB, anon-rss:1kB",
+            "Out of memory: Killed process 4 (web)",
+        ];
+        let all: Vec<_> = together(kills(log(&lines))).into_iter().map(|k| (k.pid, k.group, k.times)).collect();
+        assert_eq!(all, [(2, Some("/shop".into()), 2.0), (3, Some("/other".into()), 1.0), (4, None, 1.0)]);
     }
 
     #[test]

@@ -8,6 +8,7 @@ use whyslow_model::window::Window;
 
 signals! { k: &oom::Kill;
     "kill.name" "text" "the process killed", "'Killed process PID (NAME)'", "/dev/kmsg (mm/oom_kill.c)" => k.command.as_str();
+    "kill.times" "count" "how often the kernel killed this program for the same limit", "lines", "/dev/kmsg" => k.times;
     "kill.anon" "bytes" "anonymous memory it had", "'anon-rss:'", "/dev/kmsg" => k.anon;
     "kill.in_group" "count" "1 where a control group's limit was the cause, 0 where the machine ran out", "'Memory cgroup out of memory'", "/dev/kmsg" => k.in_group;
     "kill.group" "text" "the control group whose limit it was", "'oom_memcg='", "/dev/kmsg" => k.group.as_deref();
@@ -27,7 +28,7 @@ fn largest(kill: &oom::Kill) -> Option<String> {
 
 /// Every kill logged in the window.
 pub fn entities(window: &Window) -> Vec<Entity> {
-    oom::kills(kernel_log::lines(window).into_iter())
+    oom::together(oom::kills(kernel_log::lines(window).into_iter()))
         .iter()
         .map(|k| {
             Entity::new(Subject { pid: Some(k.pid), ..Subject::new("process", k.command.clone()) }, read(k))

@@ -32,7 +32,7 @@ impl Logged {
         Some(Self {
             lines,
             alarms: alarming.map(|s| s.times).sum(),
-            kills: oom::kills(said.iter().copied()).len() as f64,
+            kills: oom::kills(said.iter().copied()).iter().map(|kill| kill.times).sum(),
             no_victim: oom::without_victim(said.iter().copied()),
         })
     }

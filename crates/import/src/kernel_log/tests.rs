@@ -1,5 +1,6 @@
 use super::kept::MOST_KEPT;
 use crate::testing::{fixture, window_of};
+use proptest::prelude::*;
 use whyslow_model::catalogue::{LogLine, LogRead};
 
 /// Time as printed, time since boot, text and repetitions of each line kept.
@@ -124,4 +125,20 @@ Dec 20 10:33:23 web kernel: nothing
 ";
     assert_eq!(texts(log), ["mpatha: sdc - tur checker reports path is down"]);
     assert_eq!(lines_read(log), Some(1.0));
+}
+
+proptest! {
+    #[test]
+    fn no_json_makes_it_panic(
+        fields in prop::collection::vec(
+            ("(MESSAGE|msg|time|__REALTIME_TIMESTAMP|_SOURCE_MONOTONIC_TIMESTAMP|SYSLOG_IDENTIFIER)", "(\"\\PC{0,12}\"|-?[0-9.eE]{1,20}|\\[[0-9,]{0,9}\\]|I/O error, dev sda|null|\\{)"),
+            0..6,
+        ),
+        lines: bool,
+    ) {
+        let join = if lines { ",\n" } else { "," };
+        let text: Vec<String> = fields.iter().map(|(name, value)| format!("\"{name}\" : {value}")).collect();
+        let log = format!("{{ \"__CURSOR\" : \"s\"{join}{}{}}}\n", text.join(join), if lines { "\n" } else { "" });
+        let _ = crate::testing::read_text(&log);
+    }
 }

@@ -63,6 +63,14 @@ impl Part<'_> {
         self.device.or_else(|| self.events.iter().find_map(|e| e.device.as_deref()).map(disk_of)).or_else(bare)
     }
 
+    /// Where it is, and the names it goes by.
+    fn called(&self) -> String {
+        match self.devices().filter(|devices| devices != self.target) {
+            Some(devices) => format!("{} ({devices})", self.target),
+            None => self.target.to_owned(),
+        }
+    }
+
     fn model(&self) -> Option<&str> {
         self.queue.and_then(|q| q.model.get()).or(self.model)
     }
@@ -93,6 +101,7 @@ fn some_of<'a>(texts: impl Iterator<Item = &'a str>) -> Option<String> {
 signals! { p: &Part<'_>;
     "part.target" "text" "host:channel:target:lun, or the port", "as the log has it", "/dev/kmsg" => p.target;
     "part.device" "text" "the disks and partitions whose requests failed", "as the log has them", "/dev/kmsg" => p.devices().as_deref();
+    "part.called" "text" "where it is, and the names it goes by", "as the log has them", "/dev/kmsg" => p.called().as_str();
     "part.disk" "text" "the disk as the system names it", "as the log has it", "/dev/kmsg" => p.disk();
     "part.model" "text" "vendor, model and firmware, for the replacement", "device/model; the log's own words where that is all there is", "/proc/scsi/scsi, /sys/block/*/queue, /dev/kmsg" => p.model();
     "part.errors" "count" "errors logged, resets not counted", "lines", "/dev/kmsg" => p.errors();
