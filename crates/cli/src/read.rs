@@ -51,10 +51,11 @@ fn input(path: &Path) -> Result<Input<'static>, Failure> {
         return Ok(Input { name: "standard input".into(), reader: Box::new(io::stdin().lock()) });
     }
     let failed = |e: io::Error| Failure::usage(format!("{}: {e}", path.display()));
-    let file = File::open(path).map_err(failed)?;
+    let mut file = File::open(path).map_err(failed)?;
     if file.metadata().map_err(failed)?.is_dir() {
         return Err(Failure::usage(format!("{}: is a directory; name the files in it", path.display())));
     }
-    let reader = Box::new(BufReader::with_capacity(BUFFER, file));
+    let converted = whyslow_import::converted(path, &mut file).map_err(failed)?;
+    let reader = converted.unwrap_or_else(|| Box::new(BufReader::with_capacity(BUFFER, file)));
     Ok(Input { name: path.display().to_string(), reader })
 }

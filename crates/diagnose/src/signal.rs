@@ -49,6 +49,8 @@ pub enum Scope {
     Card,
     /// A partition whose start is known.
     Partition,
+    /// A device with several paths.
+    Multipath,
     /// A database instance that reported on itself.
     Database,
 }
@@ -151,6 +153,7 @@ impl Scope {
             Self::Transfer => s::transfer::SIGNALS,
             Self::Card => s::card::SIGNALS,
             Self::Partition => s::partition::SIGNALS,
+            Self::Multipath => s::multipath::SIGNALS,
             Self::Database => s::database::SIGNALS,
         }
     }

@@ -19,6 +19,7 @@ pub mod limit;
 pub mod lock;
 mod loss;
 pub mod mount;
+pub mod multipath;
 pub mod part;
 pub mod partition;
 pub mod peer;

@@ -47,7 +47,11 @@ pub fn entities(window: &Window) -> Vec<Entity> {
         .filter_map(|transfer| {
             let others = all.values().filter(|other| same(transfer, other) && other.rate.get().is_some());
             let best = others.max_by(|a, b| a.rate.get().unwrap_or(0.0).total_cmp(&b.rate.get().unwrap_or(0.0)))?;
-            let kind = if transfer.tool.get() == Some("iperf") { "connection" } else { "process" };
+            let kind = if transfer.tool.get().is_some_and(|tool| tool.starts_with("iperf")) {
+                "connection"
+            } else {
+                "process"
+            };
             Some(Entity::new(Subject::new(kind, transfer.transfer.to_string()), read(&Timed { transfer, best })))
         })
         .collect()

@@ -114,6 +114,23 @@ family_group! {
         read_only: gauge count "system.filesystem.read_only" "1 where mounted read-only";
     }
 
+    /// Paths to multipath devices, as the multipath driver's own tool lists them.
+    path: Path by path: Pair, from "spmgr display" {
+        state: state text "system.multipath.path.state" "active, available, standby or failed";
+        adapter: state text "system.multipath.path.adapter" "the host adapter it leaves by";
+        balanced: gauge count "system.multipath.balanced" "1 where the driver spreads the load over all paths";
+    }
+
+    /// NFS mounts, as the client counts their operations (struct rpc_iostats of include/linux/sunrpc/metrics.h).
+    nfs: NfsMount by point: Name, from "/proc/self/mountstats" {
+        server: state text "system.nfs.server" "server and path";
+        operations: counter count "system.nfs.operations" "operations that were done; of some tools reads and writes only";
+        sent_again: counter count "system.nfs.retransmissions" "times one was sent again";
+        queue_time: counter ns "system.nfs.queue_time" "time they waited here to be sent, summed";
+        round_trip_time: counter ns "system.nfs.round_trip_time" "time from being sent until the server's answer, summed";
+        execute_time: counter ns "system.nfs.execute_time" "time from being made until done, summed";
+    }
+
     /// Software RAID arrays (Documentation/admin-guide/md.rst).
     array: Array by array: Name, from "/sys/block/md*/md" {
         level: state text "system.md.level" "RAID level";
