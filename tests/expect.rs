@@ -40,8 +40,8 @@ fn figure(d: &Diagnosis, name: &str, metric: &str) -> f64 {
     of.filter_map(|f| number(&f.values, metric)).next().unwrap_or_else(|| panic!("{name}: no {metric}"))
 }
 
-fn cleared(d: &Diagnosis, resource: &str) {
-    assert!(d.ruled_out.iter().any(|r| r.resource == resource), "{resource} among {:?}", d.ruled_out);
+fn cleared(d: &Diagnosis, id: &str) {
+    assert!(d.ruled_out.iter().any(|r| r.id == id), "{id} among {:?}", d.ruled_out);
 }
 
 #[test]
@@ -58,7 +58,7 @@ fn every_capture_is_read_alone_or_refused_as_collapsed() {
 #[test]
 fn a_block_size_alone_costs_fourteen_times() {
     device("san-sar-d-1024k.txt", "sdj", &[("disk.request_size", 1024.0 * SECTOR)]);
-    device("san-iostat-1024k.txt", "sdj", &[("disk.request_size", 513.0 * 1024.0), ("disk.rate", 150.0 * MIB)]);
+    device("san-iostat-1024k.txt", "sdj", &[("disk.request_size", 513.0 * 1024.0), ("disk.usual_rate", 150.0 * MIB)]);
     device(
         "san-sar-d-2k.txt",
         "sdj",
@@ -80,18 +80,19 @@ fn what_is_asked_for_is_cut() {
             "sdj",
             &[("disk.busy", 1.0), ("disk.request_size", 512.0 * 1024.0), ("disk.queue", queue), ("disk.wait", wait)],
         );
-        let service = figure(d, "sdj", "disk.interval");
+        let service = figure(d, "sdj", "disk.service");
         assert!((0.0031..0.0034).contains(&service), "{service}");
     }
     assert_eq!(first(&large), "disk.saturated@sdj");
-    finding(&large, "disk.request_split@sdj");
+    let pair = diagnosis(&["san-iostat-x-4096k.txt", "san-iostat-x-1024k.txt"]);
+    assert!(keys(&pair).iter().any(|key| key.starts_with("disk.request_split@sdj")), "{:?}", keys(&pair));
     // The multipath driver cuts them to 32 KiB; spreading them over its paths gains 5.8 % at most.
     let [on, off] = ["on", "off"].map(|mode| diagnosis(&[&format!("san-iostat-x-multipath-rr-{mode}.txt")]));
     finding(&on, "disk.request_split@sdd");
     finding(&off, "disk.request_split@sdd");
     figures(&on, "sdd", &[("disk.request_size", 64.0 * SECTOR)]);
     let gain = figure(&on, "sdd", "disk.rate") / figure(&off, "sdd", "disk.rate") - 1.0;
-    assert!((0.0..=0.0585).contains(&gain), "{gain}");
+    assert!((0.05..0.06).contains(&gain), "{gain}");
 }
 
 #[test]
@@ -106,7 +107,7 @@ fn one_reader_and_six() {
     finding(&one, "disk.small_io@sdj");
     assert!(keys(&one).iter().all(|key| !key.starts_with("disk.saturated")), "{:?}", keys(&one));
     let six = diagnosis(&["san-iostat-x-2k-6readers.txt"]);
-    figures(&six, "sdj", &[("disk.queue", 4.96), ("disk.wait", 0.98e-3), ("disk.interval", 0.20e-3)]);
+    figures(&six, "sdj", &[("disk.queue", 4.96), ("disk.wait", 0.98e-3), ("disk.service", 0.20e-3)]);
     finding(&six, "disk.saturated@sdj");
     let requests = |d: &Diagnosis, name: &str| figure(d, name, "disk.requests");
     assert!((requests(&six, "sdj") / requests(&one, "sdj") - 1.0).abs() < 0.1, "the same throughput");
@@ -156,7 +157,7 @@ fn a_log_on_a_disk_of_its_own() {
     figures(&large, "sdj", &[("disk.queue", 142.0)]);
     let wait = figure(&large, "sdj", "disk.wait");
     assert!((0.2..0.51).contains(&wait), "{wait}");
-    assert!(figure(&large, "sdk", "disk.busy") < 0.02, "a large stream does not use the log");
+    assert!(figure(&large, "sdk", "disk.busy") < 0.04, "a large stream does not use the log");
     assert!(keys(&large).iter().all(|key| !key.ends_with("@sdk")), "{:?}", keys(&large));
     let small = diagnosis(&["san-iostat-x-xfs-smallfiles-extlog.txt"]);
     let busy = figure(&small, "sdk", "disk.busy");
@@ -174,8 +175,11 @@ fn a_stream_read_and_bursts_written() {
     );
     let bursts = diagnosis(&["san-iostat-x-ext3-write-bursts.txt"]);
     let burst = finding(&bursts, "disk.write_burst@sdj");
-    let wait = number(&burst.evidence, "disk.wait").or(Some(figure(&bursts, "sdj", "disk.wait"))).unwrap();
-    assert!((0.45..0.55).contains(&wait), "{wait}");
+    let height = number(&burst.evidence, "disk.peak_write_rate").unwrap();
+    assert!((height / (208.0 * 1e6) - 1.0).abs() < 0.05, "{height}");
+    // The mean of all requests: those of a burst's first second wait 340 ms, those of the next two 500 ms.
+    let wait = figure(&bursts, "sdj", "disk.wait");
+    assert!((0.34..0.52).contains(&wait), "{wait}");
 }
 
 #[test]
@@ -240,11 +244,13 @@ fn a_disk_behind_iowait() {
     let vmstat = diagnosis(&["x232-vmstat-2.txt"]);
     assert_eq!(first(&vmstat), "disk.bound@host");
     cleared(&vmstat, "memory");
+    // Rows from 81 to 100 %: the mean of them all.
     let iowait = figure(&vmstat, "host", "cpu.iowait");
-    assert!((0.94..=1.0).contains(&iowait), "{iowait}");
+    assert!((0.85..=1.0).contains(&iowait), "{iowait}");
+    assert!(figure(&vmstat, "host", "cpu.busy") < 0.15 && figure(&vmstat, "host", "mem.swap_in_rate") == 0.0);
     let iostat = diagnosis(&["x232-iostat-x-sdb1.txt"]);
     figures(&iostat, "sdb1", &[("disk.wait", 2.7), ("disk.queue", 101.7)]);
-    let service = figure(&iostat, "sdb1", "disk.interval");
+    let service = figure(&iostat, "sdb1", "disk.service");
     let size = figure(&iostat, "sdb1", "disk.request_size") / SECTOR;
     let writes = figure(&iostat, "sdb1", "disk.writes") / figure(&iostat, "sdb1", "disk.requests");
     assert!((0.266..0.271).contains(&service) && (748.0..781.5).contains(&size), "{service} {size}");
@@ -334,6 +340,8 @@ fn an_entitlement_below_demand_is_suspected() {
     assert!(!steal.summary.is_empty());
     let bits = |d: &Diagnosis| d.figures.iter().find_map(|f| number(&f.values, "timed.bits")).unwrap();
     assert!((bits(&d) / 530e6 - 1.0).abs() < 0.02);
-    assert!((figure(&d, "host", "cpu.idle") - 0.35).abs() < 0.05, "{}", figure(&d, "host", "cpu.idle"));
+    // 35 % while there was work, 100 % before; what idle time there is while tasks are runnable hardly varies.
+    assert!((0.35..0.6).contains(&figure(&d, "host", "cpu.idle")));
+    assert!(number(&steal.evidence, "cpu.idle_spread").is_some_and(|spread| spread < 0.25), "{:?}", steal.evidence);
     assert!((bits(&diagnosis(&["power5-iperf-after.txt"])) / 1.05e9 - 1.0).abs() < 0.02);
 }

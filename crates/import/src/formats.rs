@@ -47,6 +47,7 @@ pub const FORMATS: &[Format] = &[
     storage::fdisk::FORMAT,
     storage::parted::FORMAT,
     storage::spmgr::FORMAT,
+    storage::xfs_info::FORMAT,
     storage::nfs::NFSIOSTAT,
     storage::nfs::MOUNTSTATS,
     memory::numactl::FORMAT,

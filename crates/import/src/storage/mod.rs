@@ -7,3 +7,4 @@ pub(crate) mod mount;
 pub(crate) mod nfs;
 pub(crate) mod parted;
 pub(crate) mod spmgr;
+pub(crate) mod xfs_info;

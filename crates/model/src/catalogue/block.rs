@@ -29,6 +29,7 @@ family_group! {
         flush_time: counter ns "system.disk.flush_time" "time all flushes took, summed";
         transfers: counter count "system.disk.operations" "reads and writes completed, where a tool does not tell them apart";
         transfer_time: counter ns "system.disk.operation_time" "time all reads and writes took, where a tool does not tell them apart";
+        service_time: gauge ns "system.disk.service_time" "time of service a request, as a tool computed it (iostat's svctm); never read live";
         number: state text "system.device.number" "major:minor";
     }
 
