@@ -6,7 +6,8 @@ use crate::{database, kernel_log, limits, measured, memory, net, proc, procps, s
 /// Every format. Where two tell the same counter of the same thing, the one that stands first is believed: it tells it
 /// more exactly.
 pub const FORMATS: &[Format] = &[
-    sysstat::sar::FORMAT,
+    sysstat::sar::SAR,
+    sysstat::sar::MPSTAT,
     sysstat::document::FORMAT,
     sysstat::pidstat::FORMAT,
     sysstat::iostat::FORMAT,

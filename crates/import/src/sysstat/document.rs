@@ -3,7 +3,7 @@
 mod sections;
 
 use super::sar::reports::Report;
-use super::{iostat, processor};
+use super::{iostat, processor, sar};
 use crate::clock::{self, Moment, Rewound};
 use crate::format::{Asked, Format};
 use crate::json::{self, Amount};
@@ -55,9 +55,14 @@ fn read(lines: &mut Lines<'_>, asked: &Asked, run: &mut Run) -> Result<(), Refus
     let document: Document = json::take(lines, "a document of sysstat's")?;
     for host in document.sysstat.hosts {
         if host.statistics.iter().any(is_iostat) {
+            // A document is what the tool would have printed otherwise.
+            run.tool = iostat::FORMAT.name;
             let reports: Vec<_> = host.statistics.iter().map(|s| iostat_report(&place, s)).collect::<Result<_, _>>()?;
             iostat::integrate(&reports, asked, run);
         } else {
+            let sadf =
+                host.statistics.first().is_some_and(|report| report.get("timestamp").is_some_and(Value::is_object));
+            run.tool = if sadf { sar::SAR.name } else { sar::MPSTAT.name };
             sar_reports(&place, &host.statistics, asked, run)?;
         }
         let at = run.series.values().filter_map(|series| series.first()).min().unwrap_or(0) as f64 / SECOND;

@@ -13,13 +13,22 @@ use crate::table::{Header, take_row, words};
 use crate::{elsewhere, is_remark};
 use reports::{Report, headless, is_passed_over};
 
-/// The format.
-pub const FORMAT: Format = Format {
+/// sar.
+pub const SAR: Format = Format {
     name: "sar",
-    versions: "sysstat 5 to 12, sar and mpstat: every report; those on terminals, huge pages, sensors, ICMP and IPv6 are passed over",
+    versions: "sysstat 5 to 12: every report; those on terminals, huge pages, sensors, ICMP and IPv6 are passed over",
     tells: "what its reports tell of: processors, memory, devices, interfaces; times as printed",
-    starts,
-    read,
+    starts: |lines| starts(lines) && !is_mpstat(lines),
+    read: |lines, asked, run| read(lines, asked, run, SAR.name),
+};
+
+/// mpstat, which prints the same tables of processors.
+pub const MPSTAT: Format = Format {
+    name: "mpstat",
+    versions: "sysstat 5 to 12: -P, -A, -I, -u",
+    tells: "the processors' time by mode, together and each; interrupts of all",
+    starts: |lines| starts(lines) && is_mpstat(lines),
+    read: |lines, asked, run| read(lines, asked, run, MPSTAT.name),
 };
 
 /// How much longer than the steps after it the first step may be: rows between header and first row are often cut out.
@@ -38,7 +47,15 @@ fn starts(lines: &mut Lines<'_>) -> bool {
     Report::of(&fields).is_some() || is_passed_over(&fields) || headless(&fields).is_some()
 }
 
-fn read(lines: &mut Lines<'_>, asked: &Asked, run: &mut Run) -> Result<(), Refusal> {
+/// Whether a header is mpstat's: it tells interrupts beside the processors' time, or their share before what was stolen.
+fn is_mpstat(lines: &mut Lines<'_>) -> bool {
+    let Some((_, fields)) = lines.peek(0).and_then(timed) else { return false };
+    let at = |name: &str| fields.iter().position(|field| *field == name);
+    let before = at("%irq").zip(at("%steal")).is_some_and(|(irq, steal)| irq < steal);
+    fields.first() == Some(&"CPU") && (before || at("intr/s").is_some())
+}
+
+fn read(lines: &mut Lines<'_>, asked: &Asked, run: &mut Run, own: &str) -> Result<(), Refusal> {
     run.start = asked.day();
     let mut reading = Reading { asked, run, clock: clock::Rewound::default(), table: None };
     while let Some((blanks, text)) = lines.peek_past_blanks(0) {
@@ -66,7 +83,7 @@ fn read(lines: &mut Lines<'_>, asked: &Asked, run: &mut Run) -> Result<(), Refus
             lines.skip(blanks);
             // Rows that somebody cut out: `....`
             let cut = is_remark(&text) && lines.peek_past_blanks(1).is_some_and(|(_, next)| timed(next).is_some());
-            if !cut || elsewhere(lines, FORMAT.name) {
+            if !cut || elsewhere(lines, own) {
                 break;
             }
             lines.skip(1);
