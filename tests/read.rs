@@ -1,79 +1,11 @@
 //! `whyslow read` from the outside, on captures as people posted them.
 
+mod captured;
+
+use captured::{FIXTURES, MIB, case, diagnosis, figures, finding, first, keys, number, read, text};
 use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
-use whyslow_model::diagnosis::{Diagnosis, Evidence, Finding, Origin, Reading, Verdict};
-
-const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../import/tests/fixtures");
-
-/// The program in the folder of the captures, with no configuration.
-fn read(args: &[&str]) -> Output {
-    let config = tempfile::tempdir().unwrap();
-    Command::new(env!("CARGO_BIN_EXE_whyslow"))
-        .arg("read")
-        .args(args)
-        .env("XDG_CONFIG_HOME", config.path())
-        .current_dir(FIXTURES)
-        .stdin(Stdio::null())
-        .output()
-        .unwrap()
-}
-
-fn text(bytes: &[u8]) -> &str {
-    std::str::from_utf8(bytes).expect("UTF-8")
-}
-
-fn diagnosis(files: &[&str]) -> Diagnosis {
-    let out = read(&[&["--json"], files].concat());
-    assert_eq!(out.status.code(), Some(0), "{files:?}: {}", text(&out.stderr));
-    let d: Diagnosis = serde_json::from_slice(&out.stdout).expect("a diagnosis document");
-    assert_eq!(d.window.source, Origin::Import);
-    d
-}
-
-/// The captures of a posted incident.
-fn case(number: &str) -> Diagnosis {
-    let folder = std::fs::read_dir(PathBuf::from(FIXTURES).join("cases")).unwrap().map(|e| e.unwrap().path());
-    let folder = folder.into_iter().find(|f| f.file_name().unwrap().to_str().unwrap().starts_with(number)).unwrap();
-    let mut files: Vec<String> = std::fs::read_dir(folder)
-        .unwrap()
-        .map(|e| e.unwrap().path())
-        .filter(|f| f.extension().is_some_and(|e| e == "txt"))
-        .map(|f| f.display().to_string())
-        .collect();
-    files.sort();
-    diagnosis(&files.iter().map(String::as_str).collect::<Vec<_>>())
-}
-
-fn keys(d: &Diagnosis) -> Vec<String> {
-    d.findings.iter().map(Finding::key).collect()
-}
-
-fn first(d: &Diagnosis) -> String {
-    keys(d).first().cloned().unwrap_or_default()
-}
-
-fn finding<'d>(d: &'d Diagnosis, key: &str) -> &'d Finding {
-    d.findings.iter().find(|f| f.key() == key).unwrap_or_else(|| panic!("no {key} among {:?}", keys(d)))
-}
-
-fn number(evidence: &[Evidence], metric: &str) -> Option<f64> {
-    match evidence.iter().find(|e| e.metric == metric)?.value {
-        Reading::Number(n) => Some(n),
-        Reading::Text(_) => None,
-    }
-}
-
-/// Figures of a thing, each within two per cent of what was printed.
-fn figures(d: &Diagnosis, name: &str, expected: &[(&str, f64)]) {
-    let of: Vec<_> = d.figures.iter().filter(|f| f.subject.name == name).collect();
-    for (metric, want) in expected {
-        let told: Vec<f64> = of.iter().filter_map(|f| number(&f.values, metric)).collect();
-        assert!(told.iter().any(|n| (n - want).abs() <= 0.02 * want.abs()), "{name}: {metric} is {told:?}, not {want}");
-    }
-}
-
-const MIB: f64 = 1_048_576.0;
+use std::process::Command;
+use whyslow_model::diagnosis::{Diagnosis, Reading, Verdict};
 
 #[test]
 fn evidence_points_at_file_and_line() {
@@ -341,6 +273,24 @@ Filesystem      Size  Used Avail Use% Mounted on
     std::fs::write(&file, text).unwrap();
     let d = diagnosis(&[file.to_str().unwrap()]);
     assert_eq!(keys(&d), ["fs.full@/var"]);
+}
+
+#[test]
+fn binary_files_of_sar_through_this_machines_sadf() {
+    if Command::new("sadf").arg("-V").output().is_err() {
+        eprintln!("skipped: there is no sadf here (package sysstat)");
+        return;
+    }
+    let d = diagnosis(&["binary/sa21"]);
+    assert_eq!((d.window.seconds, d.host.name.as_deref()), (6.0, Some("vm")));
+    figures(&d, "host", &[("cpu.switches", (28_901.5 + 27_520.5 + 28_049.0) / 3.0)]);
+    let folder = tempfile::tempdir().unwrap();
+    let cut = folder.path().join("sa22");
+    let whole = std::fs::read(PathBuf::from(FIXTURES).join("binary/sa21")).unwrap();
+    std::fs::write(&cut, &whole[..100]).unwrap();
+    let out = read(&[cut.to_str().unwrap()]);
+    assert_eq!(out.status.code(), Some(2));
+    assert!(text(&out.stderr).contains("sadf"), "{}", text(&out.stderr));
 }
 
 #[test]

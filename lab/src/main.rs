@@ -1,5 +1,6 @@
 //! Faults made on this machine's real kernel, and whyslow's answers to them judged. See README.md.
 
+mod capture;
 mod cgroup;
 mod controls;
 mod dice;
@@ -50,6 +51,9 @@ struct Args {
     /// For how many seconds whyslow observes: 10 where it is not given, or 6 with --quick.
     #[arg(long = "for", value_name = "SECONDS")]
     seconds: Option<u64>,
+    /// Let `whyslow read` answer, too, to what vmstat, iostat, mpstat, pidstat, sar, ss and netstat print meanwhile.
+    #[arg(long)]
+    captures: bool,
     /// Print the outcomes as one JSON array.
     #[arg(long)]
     json: bool,
@@ -94,8 +98,8 @@ fn run(args: &Args) -> Result<bool> {
     if !nix::unistd::geteuid().is_root() {
         return Err(Error::failed("making faults takes root: run it with sudo"));
     }
-    let observer =
-        Observer { whyslow: whyslow(args)?, seconds: args.seconds.unwrap_or(if args.quick { 6 } else { 10 }) };
+    let seconds = args.seconds.unwrap_or(if args.quick { 6 } else { 10 });
+    let observer = Observer { whyslow: whyslow(args)?, seconds, captures: args.captures };
     let seed = args.seed.unwrap_or_else(time_of_day);
     let _lock = sweep::lock()?;
     stop::catch()?;

@@ -1,5 +1,6 @@
 //! One fault or control, from an empty stage to a judgement.
 
+use crate::capture;
 use crate::dice::Dice;
 use crate::error::{During, Error, Result};
 use crate::expect::Expect;
@@ -39,6 +40,8 @@ pub struct Observer {
     pub whyslow: PathBuf,
     /// For how long it observes.
     pub seconds: u64,
+    /// Whether it then reads what other tools print, too.
+    pub captures: bool,
 }
 
 /// How a trial went.
@@ -104,6 +107,12 @@ impl Trial {
         let answer = observer.look(&mut stage)?;
         outcome.found = answer.findings.first().map_or_else(|| verdict(&answer), describe);
         outcome.because = judge::faults_of(&answer, &expect);
+        if observer.captures {
+            let (answer, wrong) = capture::judged(observer, &stage, &expect)?;
+            let found = answer.findings.first().map_or_else(|| verdict(&answer), describe);
+            outcome.found = format!("{}; read: {found}", outcome.found);
+            outcome.because.extend(wrong);
+        }
         Ok(())
     }
 }

@@ -82,11 +82,14 @@ fn add(incident: &mut Incident, path: &Path) -> Result<(), Failure> {
         incident.add("standard input", io::stdin().lock())
     } else {
         let failed = |e: io::Error| Failure::usage(format!("{}: {e}", path.display()));
-        let file = File::open(path).map_err(failed)?;
+        let mut file = File::open(path).map_err(failed)?;
+        let name = path.display().to_string();
         if file.metadata().map_err(failed)?.is_dir() {
             incident.add_folder(path)
+        } else if let Some(converted) = whyslow_import::converted(path, &mut file).map_err(failed)? {
+            incident.add(&name, converted)
         } else {
-            incident.add(&path.display().to_string(), file)
+            incident.add(&name, file)
         }
     };
     added.map_err(|e| Failure::usage(e.to_string()))

@@ -5,13 +5,14 @@ use crate::signal::Scope;
 use whyslow_model::diagnosis::{Evidence, Figures};
 
 /// The things whose numbers are told; processes and sockets would be too many.
-const SCOPES: [Scope; 10] = [
+const SCOPES: [Scope; 11] = [
     Scope::Host,
     Scope::Core,
     Scope::Disk,
     Scope::Part,
     Scope::Array,
     Scope::Partition,
+    Scope::Multipath,
     Scope::Interface,
     Scope::Card,
     Scope::Transfer,

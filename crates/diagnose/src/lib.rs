@@ -3,6 +3,7 @@
 //! [`signal`](crate::RuleBook) physics is Rust, tested against known numbers; judgement is data, in `rules/`. What could
 //! not be seen is *unknown*, which is not *false*.
 
+mod carried;
 mod cleared;
 mod closer;
 mod document;

@@ -51,6 +51,8 @@ pub enum Scope {
     Card,
     /// A partition whose start is known.
     Partition,
+    /// A device with several paths.
+    Multipath,
     /// A database instance that reported on itself.
     Database,
 }
@@ -154,6 +156,7 @@ impl Scope {
             Self::Transfer => s::transfer::SIGNALS,
             Self::Card => s::card::SIGNALS,
             Self::Partition => s::partition::SIGNALS,
+            Self::Multipath => s::multipath::SIGNALS,
             Self::Database => s::database::SIGNALS,
         }
     }

@@ -53,7 +53,8 @@ impl Asked {
 
     /// Whether the command was one whose output is none of ours: what it printed is passed over.
     pub fn is_of_another_tool(&self) -> bool {
-        self.command.as_ref().is_some_and(|c| c.tool() == "cat" || !crate::TOOLS.contains(&c.tool()))
+        let known = |tool: &str| crate::TOOLS.contains(&tool) || crate::TOOLS_AT_PROMPTS.contains(&tool);
+        self.command.as_ref().is_some_and(|c| c.tool() == "cat" || !known(c.tool()))
     }
 
     /// Whether the command was this tool with this option.

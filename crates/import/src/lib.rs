@@ -11,10 +11,12 @@ mod database;
 mod format;
 mod formats;
 mod gather;
+mod json;
 mod kernel_log;
 mod limits;
 mod lines;
 mod measured;
+mod memory;
 mod merge;
 mod net;
 mod number;
@@ -35,6 +37,7 @@ pub use formats::FORMATS;
 pub use gather::{Gathered, Incident, ReadCopy, Tree, Trees, Watch, join};
 pub use merge::Capture;
 pub use refusal::Refusal;
+pub use sysstat::converted;
 
 use banner::Banner;
 use command::Command;
@@ -245,9 +248,31 @@ impl Reading<'_> {
 
 /// The tools whose name alone at the start of a line makes it a command.
 const TOOLS: &[&str] = &[
-    "vmstat", "iostat", "mpstat", "pidstat", "sar", "free", "top", "uptime", "cat", "dmesg", "ethtool", "ipcs",
-    "sysctl", "ulimit", "df",
+    "vmstat",
+    "iostat",
+    "mpstat",
+    "pidstat",
+    "sar",
+    "free",
+    "top",
+    "uptime",
+    "cat",
+    "dmesg",
+    "ethtool",
+    "ipcs",
+    "sysctl",
+    "ulimit",
+    "df",
+    "netstat",
+    "nstat",
+    "lsblk",
+    "numactl",
+    "numastat",
+    "nfsiostat",
+    "mountstats",
 ];
+/// Further ones whose output is read, with names that are words of other text too: only a prompt makes them commands.
+const TOOLS_AT_PROMPTS: &[&str] = &["ss", "ip", "tc", "mount", "parted", "perf", "fio", "iperf", "iperf3", "iozone"];
 
 fn command_of(text: &str) -> Option<Command> {
     Command::at_prompt(text).or_else(|| Command::bare(text, TOOLS))

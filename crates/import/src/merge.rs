@@ -72,10 +72,11 @@ fn capture(mut runs: Vec<Run>) -> Capture {
     let mut told: BTreeMap<(&'static str, Name), u64> = BTreeMap::new();
     for run in runs {
         notes.extend(run.notes.iter().map(|note| report(&run.file, note)));
-        // What one file tells of several instants without their times came in this order.
+        // What one file tells again without its time came later; what it tells besides is of the same instant.
         let before = told.entry((run.tool, run.file.clone())).or_insert(0_u64);
+        let again = run.series.iter().any(|(entity, series)| entities.repeats(entity, run.tool, &**series));
+        *before += u64::from(again && run.is_of_one_instant() && run.start.time.is_none());
         let shift = BEGIN + (begin.offset(run.start) * SECOND) as u64 + *before * BEGIN;
-        *before += u64::from(run.is_of_one_instant() && run.start.time.is_none());
         // A machine's name has no time of its own, and must not make the Window begin before the first reading.
         let machine = run.tool == MACHINE;
         let first = entities.0.values().filter_map(|(_, series)| series.first()).min();
@@ -92,6 +93,11 @@ fn capture(mut runs: Vec<Run>) -> Capture {
 struct Entities(BTreeMap<(&'static str, String), (&'static str, Box<dyn AnySeries>)>);
 
 impl Entities {
+    /// Whether this tool has told of the same already.
+    fn repeats(&self, entity: &(&'static str, String), tool: &str, series: &dyn AnySeries) -> bool {
+        self.0.get(entity).is_some_and(|(last, own)| *last == tool && own.repeats(series))
+    }
+
     fn take(&mut self, entity: (&'static str, String), tool: &'static str, series: Box<dyn AnySeries>) {
         match self.0.get_mut(&entity) {
             Some((last, own)) if *last == tool => own.append(series),

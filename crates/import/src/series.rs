@@ -21,6 +21,8 @@ pub trait AnySeries: Any {
     fn is_single(&self) -> bool;
     /// Whether anything in it is counted, so that it matters when it was read.
     fn has_counters(&self) -> bool;
+    /// Whether both tell something of the same: each at its own time, then.
+    fn repeats(&self, other: &dyn AnySeries) -> bool;
     /// Moves every row by so many nanoseconds.
     fn shift(&mut self, by: u64);
     /// Takes over the rows of another reading by the same tool, which counts from the same start.
@@ -61,6 +63,13 @@ impl<F: Family + Any> AnySeries for Series<F> {
 
     fn has_counters(&self) -> bool {
         self.rows.values().any(|row| (0..F::INFO.metrics.len()).any(|column| count(row, column).is_some()))
+    }
+
+    fn repeats(&self, other: &dyn AnySeries) -> bool {
+        let other: &dyn Any = other;
+        let Some(other) = other.downcast_ref::<Self>() else { return false };
+        let told = |rows: &BTreeMap<u64, F>, column| rows.values().any(|row| is_known(row, column));
+        (0..F::INFO.metrics.len()).any(|column| told(&self.rows, column) && told(&other.rows, column))
     }
 
     fn shift(&mut self, by: u64) {
@@ -128,6 +137,15 @@ fn count<F: Family>(row: &F, column: usize) -> Option<u64> {
     match row.value(column)? {
         Value::Counter(counter) => counter.get(),
         _ => None,
+    }
+}
+
+fn is_known<F: Family>(row: &F, column: usize) -> bool {
+    match row.value(column) {
+        Some(Value::Counter(counter)) => counter.get().is_some(),
+        Some(Value::Gauge(gauge)) => gauge.get().is_some(),
+        Some(Value::State(state)) => state.get().is_some(),
+        Some(Value::Histogram(_)) | None => false,
     }
 }
 

@@ -89,6 +89,16 @@ impl DiskUse<'_> {
         (values.len() >= 3).then(|| (most - least) / 2.0 / (sum / values.len() as f64))
     }
 
+    /// Bytes a second in the middle one of the samples with requests: what it did while it was asked to.
+    fn usual_rate(&self) -> Option<f64> {
+        let bytes = |d: &Disk| Some(Counter::from(d.read_bytes.get()? + d.write_bytes.get()?));
+        let steps = self.change.steps(|d| bytes(d).unwrap_or_default());
+        let mut rates: Vec<f64> =
+            steps.filter_map(|(dt, bytes)| Some(bytes? / dt)).filter(|rate| *rate > 0.0).collect();
+        rates.sort_by(f64::total_cmp);
+        rates.get(rates.len() / 2).copied()
+    }
+
     /// How a time or size of its reads and writes was spread, as BPF saw it.
     fn spread(&self, of: impl Fn(&Request) -> &Histogram) -> Option<Histogram> {
         let transfers = self.requests.iter().filter(|r| matches!(&*r.key().operation, "read" | "write"));
@@ -118,6 +128,8 @@ signals! { d: &DiskUse<'_>;
     "disk.requests" "1/s" "requests completed, discards included", "Δ(reads + writes + discards) / Δt", "/proc/diskstats" => d.requests();
     "disk.read_rate" "bytes/s" "bytes read", "Δsectors read x 512 / Δt", "/proc/diskstats field 3" => d.change.rate(|d| d.read_bytes);
     "disk.write_rate" "bytes/s" "bytes written", "Δsectors written x 512 / Δt", "/proc/diskstats field 7" => d.change.rate(|d| d.write_bytes);
+    "disk.service" "s" "time of service a request, as iostat computed it: busy time over requests, which on devices with queues of their own is none", "svctm", "/proc/diskstats" => d.change.mean(|d| d.service_time).map(|ns| ns / 1e9);
+    "disk.usual_rate" "bytes/s" "bytes read and written a second, in the middle one of the samples with any", "median(Δsectors x 512 / Δt)", "/proc/diskstats" => d.usual_rate();
     "disk.rate" "bytes/s" "bytes read and written", "Δsectors x 512 / Δt", "/proc/diskstats" => d.bytes();
     "disk.request_size" "bytes" "mean size of a read or write at the device", "Δbytes / Δ(reads + writes)", "/proc/diskstats" => over(d.bytes(), d.transfers());
     "disk.read_share" "ratio" "share of the reads and writes that are reads", "Δreads / Δ(reads + writes)", "/proc/diskstats" => over(d.change.rate(|d| d.reads), d.transfers());

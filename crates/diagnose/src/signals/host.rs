@@ -42,6 +42,9 @@ impl Modes {
     }
 }
 
+/// From this share of niced work on, tasks in a run queue that is only counted may be niced.
+const NICED: f64 = 0.1;
+
 /// What the host's signals are computed from.
 pub struct HostUse<'w> {
     window: &'w Window,
@@ -150,6 +153,26 @@ impl<'w> HostUse<'w> {
         self.tasks.iter().filter(|t| pick(t)).filter_map(|t| t.run_delay).reduce(|a, b| a + b)
     }
 
+    /// Tasks that waited on a run queue, of all or of those neither niced nor batch. What other tools print of a process can
+    /// be the run delay of its first thread only (pidstat), so that for captures the run queue is looked at, too.
+    fn waits(&self, background: bool) -> Option<f64> {
+        let told = self.waiting(|task| background || !task.background);
+        if self.window.origins().is_empty() {
+            return told;
+        }
+        let niced = over(self.modes.nice, self.used()).unwrap_or(0.0) > NICED;
+        let queued = self.queued().filter(|_| background || !niced);
+        told.into_iter().chain(queued).reduce(f64::max)
+    }
+
+    /// Runnable tasks beyond the processors there are, mean of the samples.
+    fn queued(&self) -> Option<f64> {
+        let processors = self.count()?;
+        let waiting = self.system.as_ref()?.readings(|s| s.running).map(|running| (running - processors).max(0.0));
+        let waiting: Vec<f64> = waiting.collect();
+        over(Some(waiting.iter().sum()), Some(waiting.len() as f64))
+    }
+
     /// Processor time that is charged to somebody, in processors: to processes that were seen, and to the parents of those
     /// that came and went between two samples.
     fn attributed(&self) -> Option<f64> {
@@ -254,8 +277,8 @@ signals! { h: &HostUse<'_>;
     "cpu.iowait" "ratio" "share idle while a request was outstanding", "iowait / all", "/proc/stat" => h.share(h.modes.iowait);
     "cpu.idle_processors" "count" "processors' worth of idle time", "Δ(idle + iowait) / Δt", "/proc/stat" => h.processors(h.idle());
     "cpu.system_processors" "count" "processors' worth of kernel time", "Δsystem / Δt", "/proc/stat" => h.processors(h.modes.system);
-    "cpu.waiting" "count" "mean number of tasks that waited on a run queue", "ΣΔrun_delay / Δt", "/proc/PID/schedstat (sched-stats.rst)" => h.waiting(|_| true);
-    "cpu.waiting_normal" "count" "the same for tasks not niced or batch", "ΣΔrun_delay of tasks with nice < 10 / Δt", "/proc/PID/schedstat" => h.waiting(|t| !t.background);
+    "cpu.waiting" "count" "mean number of tasks that waited on a run queue", "ΣΔrun_delay / Δt", "/proc/PID/schedstat (sched-stats.rst)" => h.waits(true);
+    "cpu.waiting_normal" "count" "the same for tasks not niced or batch", "ΣΔrun_delay of tasks with nice < 10 / Δt", "/proc/PID/schedstat" => h.waits(false);
     "cpu.runnable" "count" "runnable tasks, mean of the samples", "mean(procs_running)", "/proc/stat" => h.system.as_ref().and_then(|s| s.mean(|s| s.running));
     "cpu.load_1m" "count" "load average; counts uninterruptible tasks too", "as the kernel gives it", "/proc/loadavg" => h.system.as_ref().and_then(|s| s.last().load_1m.get());
     "cpu.switches" "1/s" "context switches", "Δctxt / Δt", "/proc/stat" => h.system.as_ref().and_then(|s| s.rate(|s| s.context_switches));
@@ -263,7 +286,7 @@ signals! { h: &HostUse<'_>;
     "cpu.attributed" "ratio" "share of the processor time used, but for interrupts, that is charged to processes", "(ΣΔcpu of processes + Σcpu of those that ended unseen) / Δ(user + nice + system)", "/proc/PID/stat, /proc/stat" => over(h.attributed(), h.used_by_processes());
     "cpu.run_queue_median" "s" "time from becoming runnable to running, as the median of all processors", "50th percentile of the histograms together", "BPF: sched_waking, sched_switch" => h.run_queue_latency(0.5);
     "cpu.run_queue_p99" "s" "the same of the unluckiest hundredth", "99th percentile of the histograms together", "BPF: sched_waking, sched_switch" => h.run_queue_latency(0.99);
-    "stall.cpu" "ratio" "share of time in which a task waited for a processor", "Δcpu some total / Δt; without PSI the mean of tasks waiting, at most 1", "/proc/pressure/cpu (psi.rst)" => h.stalled(|p| p.cpu_some).or_else(|| h.waiting(|_| true).map(|w| w.min(1.0)));
+    "stall.cpu" "ratio" "share of time in which a task waited for a processor", "Δcpu some total / Δt; without PSI the mean of tasks waiting, at most 1", "/proc/pressure/cpu (psi.rst)" => h.stalled(|p| p.cpu_some).or_else(|| h.waits(true).map(|w| w.min(1.0)));
     "stall.io" "ratio" "share of time in which a task waited for I/O", "Δio some total / Δt; without PSI the share of samples with procs_blocked > 0", "/proc/pressure/io (psi.rst), /proc/stat" => h.stalled(|p| p.io_some).or_else(|| h.blocked_share());
     "stall.io_full" "ratio" "share of time in which all tasks waited for I/O", "Δio full total / Δt", "/proc/pressure/io" => h.stalled(|p| p.io_full);
     "stall.memory" "ratio" "share of time in which a task waited for memory", "Δmemory some total / Δt", "/proc/pressure/memory" => h.stalled(|p| p.memory_some);

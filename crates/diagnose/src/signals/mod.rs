@@ -20,6 +20,7 @@ pub mod lock;
 mod logged;
 mod loss;
 pub mod mount;
+pub mod multipath;
 pub mod notice;
 pub mod part;
 pub mod partition;

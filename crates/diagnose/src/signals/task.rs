@@ -163,7 +163,8 @@ impl TaskUse {
         task.background |= policy.contains("BATCH") || policy.contains("IDLE");
         task.cgroup = last.cgroup.get().map(str::to_owned);
         task.kernel = last.kernel_thread.get() == Some(1.0);
-        task.cpu_seconds = sum([used(window, change, |p| p.user), used(window, change, |p| p.system)]);
+        task.cpu_seconds = sum([used(window, change, |p| p.user), used(window, change, |p| p.system)])
+            .or_else(|| used(window, change, |p| p.cpu_time));
         task.threads = last.threads.get().unwrap_or(1.0);
         task.written = change.rate(|p| p.write_bytes);
         task.storage = sum([change.rate(|p| p.read_bytes), change.rate(|p| p.write_bytes)]);

@@ -44,11 +44,17 @@ pub fn entities(window: &Window) -> Vec<Entity> {
     let all = window.newest::<Transfer>();
     let same = |a: &Transfer, b: &Transfer| a.tool.get() == b.tool.get() && a.what.get() == b.what.get();
     all.values()
-        .filter_map(|transfer| {
+        .map(|transfer| {
             let others = all.values().filter(|other| same(transfer, other) && other.rate.get().is_some());
-            let best = others.max_by(|a, b| a.rate.get().unwrap_or(0.0).total_cmp(&b.rate.get().unwrap_or(0.0)))?;
-            let kind = if transfer.tool.get() == Some("iperf") { "connection" } else { "process" };
-            Some(Entity::new(Subject::new(kind, transfer.transfer.to_string()), read(&Timed { transfer, best })))
+            let best = others.max_by(|a, b| a.rate.get().unwrap_or(0.0).total_cmp(&b.rate.get().unwrap_or(0.0)));
+            // One that has not run yet tells its buffer all the same.
+            let best = best.unwrap_or(transfer);
+            let kind = if transfer.tool.get().is_some_and(|tool| tool.starts_with("iperf")) {
+                "connection"
+            } else {
+                "process"
+            };
+            Entity::new(Subject::new(kind, transfer.transfer.to_string()), read(&Timed { transfer, best }))
         })
         .collect()
 }

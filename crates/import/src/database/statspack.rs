@@ -22,17 +22,22 @@ const VALUES: &[(&str, &str, f64)] = &[
     ("Latch Hit %", "latch_hit", 0.01),
     ("Physical reads", "physical_reads", 1.0),
     ("Physical writes", "physical_writes", 1.0),
+    // AWR since 12.1.
+    ("Physical read (blocks)", "physical_reads", 1.0),
+    ("Physical write (blocks)", "physical_writes", 1.0),
     ("Std Block Size", "block_size", 1024.0),
 ];
 
 fn starts(lines: &mut Lines<'_>) -> bool {
-    lines.peek(0).is_some_and(|line| line.starts_with("DB Name ") && line.contains("Instance"))
+    lines.peek(0).is_some_and(|line| line.starts_with("DB Name ") && line.contains("DB Id"))
 }
 
 fn read(lines: &mut Lines<'_>, _: &Asked, run: &mut Run) -> Result<(), Refusal> {
     let line = lines.number();
+    // Since 12.1 the instance has a table of its own; the database's name stands for it.
+    let column = lines.peek(0).filter(|header| header.contains("Instance")).map_or(0, |_| 2);
     lines.skip(2);
-    let Some(instance) = lines.peek(0).and_then(|l| l.split_whitespace().nth(2)).map(str::to_owned) else {
+    let Some(instance) = lines.peek(0).and_then(|l| l.split_whitespace().nth(column)).map(str::to_owned) else {
         return Err(lines.refuse("the names of database and instance under their header"));
     };
     run.row::<Database>(0.0, line, instance.as_str().into());
@@ -49,7 +54,7 @@ fn read(lines: &mut Lines<'_>, _: &Asked, run: &mut Run) -> Result<(), Refusal> 
             }
         }
         // The first table of events is by share of the time; those after it repeat them in other units.
-        events |= text.starts_with("Top 5 Timed Events");
+        events |= text.starts_with("Top ") && (text.contains("Timed") || text.contains("Foreground Events"));
         events &= !text.starts_with("-> ");
         if events && let Some(event) = event(&text) {
             timed(row, &event);
@@ -91,17 +96,44 @@ struct Event {
     share: f64,
 }
 
-/// `log file sync                               664,956      8,315      24.38`
+/// What AWR puts an event under, behind its numbers.
+const CLASSES: [&str; 12] = [
+    "User I/O",
+    "System I/O",
+    "Commit",
+    "Concurrency",
+    "Configuration",
+    "Application",
+    "Administrative",
+    "Network",
+    "Scheduler",
+    "Scheduling",
+    "Cluster",
+    "Other",
+];
+
+/// `log file sync     664,956      8,315      24.38`: waits, seconds, share. Since Oracle 10 the mean wait stands before the
+/// share, and AWR adds a class: `log file sync  664,956  8,315  13  24.4  Commit`.
 fn event(text: &str) -> Option<Event> {
+    let text = text.trim_end();
+    let text = CLASSES.iter().find_map(|class| text.strip_suffix(class)).unwrap_or(text);
     let fields: Vec<&str> = text.split_whitespace().collect();
-    let (name, numbers) = fields.split_at_checked(fields.len().checked_sub(3)?)?;
-    let numbers: Vec<f64> = numbers.iter().map(|f| amount(f)).collect::<Option<_>>()?;
-    (!name.is_empty()).then(|| Event {
-        name: name.join(" "),
-        waits: numbers[0],
-        seconds: numbers[1],
-        share: numbers[2] / 100.0,
-    })
+    let last = fields.iter().rev().take_while(|field| value(field).is_some()).count().min(4);
+    let (name, numbers) = fields.split_at_checked(fields.len() - last)?;
+    let numbers: Vec<f64> = numbers.iter().filter_map(|field| value(field)).collect();
+    let (waits, seconds, share) = match numbers[..] {
+        [waits, seconds, share] | [waits, seconds, _, share] => (waits, seconds, share / 100.0),
+        _ => return None,
+    };
+    (!name.is_empty()).then(|| Event { name: name.join(" "), waits, seconds, share })
+}
+
+/// A number of a table of events; since 12.2 large ones are in thousands or millions, and the mean wait says its unit.
+fn value(field: &str) -> Option<f64> {
+    let suffixes = [("K", 1e3), ("M", 1e6), ("us", 1e-6), ("ms", 1e-3), ("s", 1.0)];
+    let (digits, factor) =
+        suffixes.iter().find_map(|(s, f)| Some((field.strip_suffix(s)?, *f))).unwrap_or((field, 1.0));
+    amount(digits).map(|n| n * factor)
 }
 
 fn timed(row: &mut Database, event: &Event) {
@@ -124,6 +156,34 @@ fn timed(row: &mut Database, event: &Event) {
 mod tests {
     use super::*;
     use crate::testing::{fixture, window_of};
+
+    #[test]
+    fn awr_of_all_ages() {
+        let head = "DB Name         DB Id    Instance     Inst Num Startup Time    Release     RAC\n\
+            ------------ ----------- ------------ -------- --------------- ----------- ---\n\
+            ORCL          1797322438 orcl1               1 01-Jun-24 00:10 11.2.0.4.0  YES\n\n\
+            Physical reads:            2,878.69               2.80\n\
+            Buffer  Hit   %:   90.57    In-memory Sort %:  100.00\n";
+        let old = "Top 5 Timed Foreground Events\n~~~~~\nEvent   Waits     Time(s)   (ms)   time Wait Class\n\
+            log file sync                       664,956       8,315     13   24.4 Commit\n\
+            DB CPU                                            3,211          9.4\n\
+            db file sequential read             1,000,000     10,200     10   29.9 User I/O\n";
+        let new = "Top 10 Foreground Events by Total Wait Time\n~~~~~\n\
+            log file sync                       664.9K      8315.0    12.50ms   24.4 Commit\n\
+            db file sequential read             1000K       10.2K     10.20ms   29.9 User I/O\n";
+        for events in [old, new] {
+            let window = window_of(&format!("{head}{events}"));
+            let row = window.the::<Database>().unwrap();
+            let close = |a: whyslow_model::value::Gauge, b: f64| {
+                assert!((a.get().unwrap() / b - 1.0).abs() < 0.01, "{a:?} {b}")
+            };
+            assert_eq!(&*row.instance, "orcl1");
+            close(row.log_sync_wait, 12.5e6);
+            close(row.log_sync_share, 0.244);
+            close(row.read_wait, 10.2e6);
+            close(row.physical_reads, 2878.69);
+        }
+    }
 
     #[test]
     fn ratios_rates_and_waits() {

@@ -19,7 +19,10 @@ pub const FORMAT: Format = Format {
 const RULER: &str = "------------";
 
 fn starts(lines: &mut Lines<'_>) -> bool {
-    let head = |line: &str| line.starts_with("Client connecting to ") || line.starts_with("Server listening on ");
+    // iperf 3 says "Server listening on 5201".
+    let server =
+        |line: &str| line.starts_with("Server listening on TCP") || line.starts_with("Server listening on UDP");
+    let head = |line: &str| line.starts_with("Client connecting to ") || server(line);
     match lines.peek(0) {
         Some(line) if line.starts_with(RULER) => lines.peek(1).is_some_and(head),
         Some(line) => head(line),
@@ -74,7 +77,7 @@ fn buffer(run: &mut Run, line: u32, peer: &str, window: Option<f64>) {
 }
 
 /// `[  3]  0.0-10.0 sec  1.22 GBytes  1.05 Gbits/sec`: bytes, seconds, bytes a second.
-fn result(text: &str) -> Option<(f64, f64, f64)> {
+pub(super) fn result(text: &str) -> Option<(f64, f64, f64)> {
     let (span, rest) = text.split_once(']')?.1.split_once("sec")?;
     let (from, to) = span.trim().split_once('-')?;
     let words: Vec<&str> = rest.split_whitespace().collect();

@@ -1,4 +1,4 @@
-//! ethtool(8): the settings of a card (`ethtool`, `-c`, `-g`, `-i`) and its own counters (`-S`).
+//! ethtool(8): the settings of a card (`ethtool`, `-c`, `-g`, `-i`, `-k`) and its own counters (`-S`).
 
 use crate::format::{Asked, Format};
 use crate::lines::Lines;
@@ -11,8 +11,8 @@ use whyslow_model::key::NetKey;
 /// The format.
 pub const FORMAT: Format = Format {
     name: "ethtool",
-    versions: "plain, -c, -g, -S",
-    tells: "speed and duplex, coalescing, rings, and the card's counters of bad frames since boot",
+    versions: "plain, -c, -g, -i, -k, -S",
+    tells: "speed and duplex, coalescing, rings, driver, offloads, and the card's counters of bad frames since boot",
     starts,
     read,
 };
@@ -23,13 +23,16 @@ enum Report {
     Settings,
     Coalesce,
     Rings,
+    Features,
+    Driver,
     Counters,
 }
 
-const BEGINS: [(&str, Report); 4] = [
+const BEGINS: [(&str, Report); 5] = [
     ("Settings for ", Report::Settings),
     ("Coalesce parameters for ", Report::Coalesce),
     ("Ring parameters for ", Report::Rings),
+    ("Features for ", Report::Features),
     ("NIC statistics:", Report::Counters),
 ];
 
@@ -39,6 +42,9 @@ const FRAMES: [&str; 4] = ["rx_crc_errors", "rx_align_errors", "rx_frame_errors"
 const US: f64 = 1e3;
 
 fn begins(line: &str) -> Option<(Report, &str)> {
+    if line.starts_with("driver: ") {
+        return Some((Report::Driver, ""));
+    }
     BEGINS.iter().find_map(|(words, report)| Some((*report, line.trim().strip_prefix(words)?.trim_end_matches(':'))))
 }
 
@@ -55,8 +61,13 @@ fn read(lines: &mut Lines<'_>, asked: &Asked, run: &mut Run) -> Result<(), Refus
     if name.is_empty() {
         return Err(lines.refuse("a prompt before it that names the card: ethtool -S eth0"));
     }
-    lines.skip(1);
     let key = NetKey { ns: "".into(), name: name.as_str().into() };
+    if report == Report::Driver {
+        driver(lines, run, key);
+        return Ok(());
+    }
+    lines.skip(1);
+    let mut features = Vec::new();
     let mut current = false;
     let mut bad_frames = None;
     while let Some((blanks, text)) = lines.peek_past_blanks(0) {
@@ -69,6 +80,7 @@ fn read(lines: &mut Lines<'_>, asked: &Asked, run: &mut Run) -> Result<(), Refus
             lines.skip(blanks + 1);
             continue;
         };
+        let indented = text.starts_with([' ', '\t']);
         if begins(text).is_some() || crate::elsewhere(lines, FORMAT.name) {
             break;
         }
@@ -79,6 +91,12 @@ fn read(lines: &mut Lines<'_>, asked: &Asked, run: &mut Run) -> Result<(), Refus
             Report::Settings => setting(run.row::<Link>(0.0, line, key.clone()), &field, &value),
             Report::Coalesce => coalesce(run.row::<Link>(0.0, line, key.clone()), &field, &value),
             Report::Rings => ring(run.row::<Link>(0.0, line, key.clone()), &field, &value, current),
+            // Those that are indented are parts of the one above them.
+            Report::Features if !indented && value.starts_with("on") => {
+                features.push(field);
+                run.row::<Link>(0.0, line, key.clone()).offloads = features.join(" ").into();
+            }
+            Report::Features | Report::Driver => {}
             Report::Counters => {
                 if let Some(count) = number(&value) {
                     let counter = NetKey { ns: "".into(), name: format!("{name} {field}").into() };
@@ -96,6 +114,22 @@ fn read(lines: &mut Lines<'_>, asked: &Asked, run: &mut Run) -> Result<(), Refus
         run.row::<Interface>(0.0, 0, key).rx_frame = (frames as u64).into();
     }
     Ok(())
+}
+
+/// `driver: virtio_net`, and lines of its version and firmware.
+fn driver(lines: &mut Lines<'_>, run: &mut Run, key: NetKey) {
+    const FIELDS: [&str; 5] = ["driver", "version", "firmware-version", "expansion-rom-version", "bus-info"];
+    while let Some((field, value)) = lines.peek(0).and_then(|line| line.split_once(':')) {
+        let ours = FIELDS.contains(&field) || field.starts_with("supports-");
+        let name = (field == "driver").then(|| value.trim().to_owned());
+        if !ours {
+            break;
+        }
+        if let Some(name) = name {
+            run.row::<Link>(0.0, lines.number(), key.clone()).driver = name.into();
+        }
+        lines.skip(1);
+    }
 }
 
 fn setting(link: &mut Link, field: &str, value: &str) {
@@ -164,6 +198,16 @@ mod tests {
         let window = window_of(&text);
         assert_eq!(window.the::<Interface>().unwrap().rx_frame.get(), Some(1_294_846));
         refusal_of(text.split_once('\n').unwrap().1);
+    }
+
+    #[test]
+    fn driver_and_offloads() {
+        let text = format!("{}{}", fixture("ethtool-k.txt"), fixture("ethtool-i.txt"));
+        let window = window_of(&text);
+        let link = window.the::<Link>().unwrap();
+        assert_eq!(link.driver.get(), Some("virtio_net"));
+        let offloads: Vec<&str> = link.offloads.get().unwrap().split(' ').collect();
+        assert!(offloads.contains(&"generic-receive-offload") && !offloads.contains(&"large-receive-offload"));
     }
 
     #[test]

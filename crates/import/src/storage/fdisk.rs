@@ -30,10 +30,12 @@ struct Geometry {
     sectors_per_track: f64,
     /// Bytes of a unit of the table.
     unit: f64,
+    /// Whether that is a cylinder, which are counted from 1; sectors are counted from 0.
+    cylinders: bool,
 }
 
 fn read(lines: &mut Lines<'_>, _: &Asked, run: &mut Run) -> Result<(), Refusal> {
-    let mut geometry = Geometry { sectors_per_track: SECTORS_PER_TRACK, unit: SECTOR };
+    let mut geometry = Geometry { sectors_per_track: SECTORS_PER_TRACK, unit: SECTOR, cylinders: false };
     lines.skip(1);
     while let Some((blanks, text)) = lines.peek_past_blanks(0) {
         let text = text.to_owned();
@@ -63,6 +65,7 @@ fn learn(geometry: Geometry, text: &str) -> Geometry {
     Geometry {
         sectors_per_track: before("sectors/track").unwrap_or(geometry.sectors_per_track),
         unit: unit.unwrap_or(geometry.unit),
+        cylinders: geometry.cylinders || (unit.is_some() && text.contains("cylinders")),
     }
 }
 
@@ -76,12 +79,12 @@ fn partition(text: &str) -> Option<(String, f64)> {
 
 /// The first cylinder begins with the partition table's track: its first partition starts on the second one.
 fn start_bytes(start: f64, geometry: Geometry) -> f64 {
-    if geometry.unit > SECTOR && start == 1.0 {
+    if geometry.cylinders && start == 1.0 {
         geometry.sectors_per_track * SECTOR
-    } else if geometry.unit > SECTOR {
+    } else if geometry.cylinders {
         (start - 1.0) * geometry.unit
     } else {
-        start * SECTOR
+        start * geometry.unit
     }
 }
 
@@ -106,5 +109,7 @@ Device     Boot Start      End  Sectors Size Id Type
 /dev/sda1  *     2048 41943006 41940959  20G 83 Linux
 ";
         assert_eq!(window_of(text).the::<Partition>().unwrap().start.get(), Some(2048.0 * 512.0));
+        let large = text.replace("sectors of 1 * 512 = 512 bytes", "sectors of 1 * 4096 = 4096 bytes");
+        assert_eq!(window_of(&large).the::<Partition>().unwrap().start.get(), Some(2048.0 * 4096.0));
     }
 }

@@ -103,6 +103,7 @@ pub fn grow(run: &mut Run, step: Step, device: &str, row: &Row) {
             ("flush_time", row.get("f_await").zip(row.get("f/s")).map(|(ms, n)| ms * MS * n)),
         ],
     );
+    disk.service_time = row.times("svctm", MS).into();
     if let Some(number) = number {
         disk.number = number.into();
     }

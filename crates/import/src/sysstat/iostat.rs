@@ -83,11 +83,15 @@ const MODES: &[&str] = &["avg-cpu:", "%user", "%nice", "%sys", "%system", "%iowa
 
 /// What one interval's report tells.
 #[derive(Default)]
-struct Report {
-    when: Option<Moment>,
-    processors: Option<Row>,
-    devices: Vec<Row>,
-    columns: Vec<String>,
+pub struct Report {
+    /// When it was made.
+    pub when: Option<Moment>,
+    /// All processors together.
+    pub processors: Option<Row>,
+    /// A row each.
+    pub devices: Vec<Row>,
+    /// The columns of the devices so far.
+    pub columns: Vec<String>,
 }
 
 impl Report {
@@ -200,7 +204,7 @@ impl Reports {
         if let Some((blanks, _)) = lines.peek_past_blanks(0) {
             lines.skip(blanks);
             let row = take_row(lines, &header.names, 0);
-            let row = row.and_then(|row| processor::check(lines, &header, &row).map(|()| row));
+            let row = row.and_then(|row| processor::check(lines.file(), header.line, &row).map(|()| row));
             self.open.processors = lines.keep(row)?;
         }
         Ok(())
@@ -257,7 +261,8 @@ impl Reports {
     }
 }
 
-fn integrate(reports: &[Report], asked: &Asked, run: &mut Run) {
+/// Lets the counters grow by what the reports tell.
+pub fn integrate(reports: &[Report], asked: &Asked, run: &mut Run) {
     let when: Vec<_> = reports.iter().map(|r| r.when).collect();
     let steps = pace::since_first(&when, asked, run);
     run.start.date = run.start.date.or(asked.banner.as_ref().and_then(|b| b.date));

@@ -1,11 +1,11 @@
 //! What sysstat's tools tell of the processors, as shares of their time.
 
-use crate::lines::Lines;
 use crate::refusal::Refusal;
 use crate::run::{Run, SECOND, Step};
-use crate::table::{Header, Row};
+use crate::table::Row;
 use whyslow_model::catalogue::{Cpu, CpuMean};
 use whyslow_model::key::Machine;
+use whyslow_model::value::Name;
 
 /// The columns of a mode, of which a tool has one, and the counter of it.
 const MODES: &[(&[&str], &str)] = &[
@@ -27,13 +27,13 @@ const SLACK: f64 = 1.5;
 ///
 /// # Errors
 /// Where they do not.
-pub fn check(lines: &Lines<'_>, header: &Header, row: &Row) -> Result<(), Refusal> {
+pub fn check(file: &Name, header: u32, row: &Row) -> Result<(), Refusal> {
     let sum: f64 = rates(row).iter().filter_map(|(_, rate)| *rate).sum::<f64>() / SECOND * 100.0;
     if sum == 0.0 || (sum - 100.0).abs() <= SLACK {
         return Ok(());
     }
-    let expected = format!("processor shares that add up to 100, under the header of line {}", header.line);
-    Err(Refusal::new(lines.file(), row.line, expected, &format!("a sum of {sum:.2}")))
+    let expected = format!("processor shares that add up to 100, under the header of line {header}");
+    Err(Refusal::new(file, row.line, expected, &format!("a sum of {sum:.2}")))
 }
 
 fn rates(row: &Row) -> Vec<(&'static str, Option<f64>)> {

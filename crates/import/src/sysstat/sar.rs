@@ -1,6 +1,7 @@
 //! sar(1) and mpstat(1) of sysstat 5 to 12: tables whose rows begin with the time at the end of their interval.
 
-mod reports;
+mod network;
+pub(super) mod reports;
 
 use super::processor;
 use crate::clock;
@@ -10,15 +11,24 @@ use crate::refusal::Refusal;
 use crate::run::{Run, Step};
 use crate::table::{Header, take_row, words};
 use crate::{elsewhere, is_remark};
-use reports::{Report, headless};
+use reports::{Report, headless, is_passed_over};
 
-/// The format.
-pub const FORMAT: Format = Format {
+/// sar.
+pub const SAR: Format = Format {
     name: "sar",
-    versions: "sysstat 5 to 12, sar and mpstat: -u, -P, -d, -n DEV, -n EDEV, -I, -r, -S, -q, -w, -W, -B, -b; other reports are passed over",
+    versions: "sysstat 5 to 12: every report; those on terminals, huge pages, sensors, ICMP and IPv6 are passed over",
     tells: "what its reports tell of: processors, memory, devices, interfaces; times as printed",
-    starts,
-    read,
+    starts: |lines| starts(lines) && !is_mpstat(lines),
+    read: |lines, asked, run| read(lines, asked, run, SAR.name),
+};
+
+/// mpstat, which prints the same tables of processors.
+pub const MPSTAT: Format = Format {
+    name: "mpstat",
+    versions: "sysstat 5 to 12: -P, -A, -I, -u",
+    tells: "the processors' time by mode, together and each; interrupts of all",
+    starts: |lines| starts(lines) && is_mpstat(lines),
+    read: |lines, asked, run| read(lines, asked, run, MPSTAT.name),
 };
 
 /// How much longer than the steps after it the first step may be: rows between header and first row are often cut out.
@@ -34,10 +44,18 @@ fn timed(line: &str) -> Option<(f64, Vec<&str>)> {
 
 fn starts(lines: &mut Lines<'_>) -> bool {
     let Some((_, fields)) = lines.peek(0).and_then(timed) else { return false };
-    Report::of(&fields).is_some() || headless(&fields).is_some()
+    Report::of(&fields).is_some() || is_passed_over(&fields) || headless(&fields).is_some()
 }
 
-fn read(lines: &mut Lines<'_>, asked: &Asked, run: &mut Run) -> Result<(), Refusal> {
+/// Whether a header is mpstat's: it tells interrupts beside the processors' time, or their share before what was stolen.
+fn is_mpstat(lines: &mut Lines<'_>) -> bool {
+    let Some((_, fields)) = lines.peek(0).and_then(timed) else { return false };
+    let at = |name: &str| fields.iter().position(|field| *field == name);
+    let before = at("%irq").zip(at("%steal")).is_some_and(|(irq, steal)| irq < steal);
+    fields.first() == Some(&"CPU") && (before || at("intr/s").is_some())
+}
+
+fn read(lines: &mut Lines<'_>, asked: &Asked, run: &mut Run, own: &str) -> Result<(), Refusal> {
     run.start = asked.day();
     let mut reading = Reading { asked, run, clock: clock::Rewound::default(), table: None };
     while let Some((blanks, text)) = lines.peek_past_blanks(0) {
@@ -49,19 +67,23 @@ fn read(lines: &mut Lines<'_>, asked: &Asked, run: &mut Run) -> Result<(), Refus
             if let Some(report) = Report::of(&fields) {
                 lines.skip(blanks);
                 reading.header(lines, time, report, &fields);
+            } else if is_passed_over(&fields) {
+                lines.skip(blanks);
+                reading.close();
+                pass_over(lines);
             } else if reading.table.is_some() || headless(&fields).is_some() {
                 lines.skip(blanks);
                 reading.row(lines, time, &fields)?;
             } else {
                 break;
             }
-        } else if text.trim_start().starts_with("Average:") {
+        } else if ["Average:", "Summary:"].iter().any(|head| text.trim_start().starts_with(head)) {
             lines.skip(blanks + 1);
         } else {
             lines.skip(blanks);
             // Rows that somebody cut out: `....`
             let cut = is_remark(&text) && lines.peek_past_blanks(1).is_some_and(|(_, next)| timed(next).is_some());
-            if !cut || elsewhere(lines, FORMAT.name) {
+            if !cut || elsewhere(lines, own) {
                 break;
             }
             lines.skip(1);
@@ -69,6 +91,18 @@ fn read(lines: &mut Lines<'_>, asked: &Asked, run: &mut Run) -> Result<(), Refus
     }
     reading.close();
     Ok(())
+}
+
+/// Passes over a report of which nothing is taken, and its rows.
+fn pass_over(lines: &mut Lines<'_>) {
+    lines.skip(1);
+    while lines.peek(0).and_then(timed).is_some_and(|(_, fields)| {
+        Report::of(&fields).is_none()
+            && !is_passed_over(&fields)
+            && fields.iter().any(|f| crate::number::number(f).is_some())
+    }) {
+        lines.skip(1);
+    }
 }
 
 /// A table that is being read.
@@ -120,7 +154,7 @@ impl Reading<'_> {
         let stamp = lines.peek(0).unwrap_or_default().split_whitespace().count() - fields.len();
         let row = take_row(lines, &table.header.names, stamp + table.report.labels());
         let whole = |row| match table.report.is_processors() {
-            true => processor::check(lines, &table.header, &row).map(|()| row),
+            true => processor::check(lines.file(), table.header.line, &row).map(|()| row),
             false => Ok(row),
         };
         let row = row.and_then(whole);

@@ -1,12 +1,13 @@
 //! The reports of sar: what their columns are, and which counters they are rates of.
 
-use crate::run::{Run, Step};
+use super::network;
+use crate::run::{Run, SECOND, Step};
 use crate::sysstat::{devices, processor};
 use crate::table::Row;
-use whyslow_model::catalogue::{Interface, Irq, Meminfo, System, Vmstat};
-use whyslow_model::key::{Machine, NetKey, PerCpu};
+use whyslow_model::catalogue::{Frequency, Irq, Limits, Meminfo, Pressure, System, Vmstat};
+use whyslow_model::key::{Machine, PerCpu};
 
-const KIB: f64 = 1024.0;
+pub const KIB: f64 = 1024.0;
 
 /// A report, known by columns that no other has.
 pub struct Report {
@@ -18,17 +19,66 @@ pub struct Report {
 const REPORTS: &[Report] = &[
     Report { marks: &["%idle"], label: Some("CPU"), tell: processors },
     Report { marks: &["tps"], label: Some("DEV"), tell: disk },
-    Report { marks: &["rxpck/s"], label: Some("IFACE"), tell: interface },
-    Report { marks: &["rxerr/s"], label: Some("IFACE"), tell: interface_errors },
+    Report { marks: &["rxpck/s"], label: Some("IFACE"), tell: network::interface },
+    Report { marks: &["rxerr/s"], label: Some("IFACE"), tell: network::interface_errors },
+    Report { marks: &["dropd/s"], label: Some("CPU"), tell: network::backlog },
+    Report { marks: &["atmptf/s"], label: None, tell: network::tcp_errors },
+    Report { marks: &["active/s"], label: None, tell: network::tcp },
+    Report { marks: &["idgmerr/s"], label: None, tell: network::udp },
+    Report { marks: &["irec/s"], label: None, tell: network::ip },
+    Report { marks: &["idisc/s"], label: None, tell: network::ip_errors },
+    Report { marks: &["tcpsck"], label: None, tell: network::sockets },
     Report { marks: &["intr/s"], label: Some("INTR"), tell: interrupt },
+    Report { marks: &["all"], label: Some("INTR"), tell: interrupt },
+    Report { marks: &["intr/s"], label: Some("CPU"), tell: interrupts_of },
+    Report { marks: &["MHz"], label: Some("CPU"), tell: frequency },
     Report { marks: &["kbmemfree"], label: None, tell: memory },
     Report { marks: &["kbswpfree"], label: None, tell: swap },
     Report { marks: &["pswpin/s"], label: None, tell: swapping },
     Report { marks: &["pgpgin/s"], label: None, tell: paging },
     Report { marks: &["runq-sz"], label: None, tell: queue },
     Report { marks: &["cswch/s"], label: None, tell: switches },
-    Report { marks: &["rtps"], label: None, tell: nothing },
+    Report { marks: &["file-nr"], label: None, tell: tables },
+    Report { marks: &["%scpu"], label: None, tell: pressure },
+    Report { marks: &["%sio"], label: None, tell: pressure },
+    Report { marks: &["%smem"], label: None, tell: pressure },
 ];
+
+/// Reports that tell nothing the judgement asks, or what others tell better: file systems, transfers in all, terminals,
+/// huge pages, NFS in all, ICMP, IPv6, sensors, what mpstat tells of nodes and of single interrupts.
+const PASSED_OVER: &[&str] = &[
+    "FILESYSTEM",
+    "rtps",
+    "TTY",
+    "kbhugfree",
+    "frmpg/s",
+    "call/s",
+    "scall/s",
+    "imsg/s",
+    "ierr/s",
+    "tcp6sck",
+    "irec6/s",
+    "ihdrer6/s",
+    "imsg6/s",
+    "ierr6/s",
+    "idgm6/s",
+    "TEMP",
+    "FAN",
+    "IN",
+    "BAT",
+    "BUS",
+    "wghMHz",
+    "fch_rxf/s",
+    "NODE",
+    "LOC/s",
+    "NET_RX/s",
+];
+
+/// Whether this is the header of a report that is passed over.
+pub fn is_passed_over(header: &[&str]) -> bool {
+    let words = header.iter().all(|field| crate::number::number(field).is_none());
+    words && header.iter().any(|field| PASSED_OVER.contains(field))
+}
 
 impl Report {
     /// The report with this header.
@@ -44,7 +94,7 @@ impl Report {
 
     /// Whether its shares add up to the whole.
     pub fn is_processors(&self) -> bool {
-        self.label == Some("CPU")
+        self.marks.contains(&"%idle")
     }
 
     /// Lets the counters grow by what a row tells of a step.
@@ -81,7 +131,7 @@ pub fn headless(fields: &[&str]) -> Option<(&'static Report, &'static [&'static 
     fits.then_some((Report::of(&["kbmemfree"])?, MEMORY))
 }
 
-fn label(row: &Row) -> &str {
+pub fn label(row: &Row) -> &str {
     row.labels.last().map_or("", String::as_str)
 }
 
@@ -101,46 +151,48 @@ fn disk(run: &mut Run, step: Step, row: &Row) {
     devices::grow(run, step, label(row), row);
 }
 
-fn interface_key(row: &Row) -> NetKey {
-    NetKey { ns: "".into(), name: label(row).into() }
-}
-
-/// Bytes until sysstat 8, KiB since.
-fn interface(run: &mut Run, step: Step, row: &Row) {
-    let bytes = |kib, plain| row.first(&[(kib, KIB), (plain, 1.0)]);
-    let rates = [
-        ("rx_packets", row.get("rxpck/s")),
-        ("tx_packets", row.get("txpck/s")),
-        ("rx_bytes", bytes("rxkB/s", "rxbyt/s")),
-        ("tx_bytes", bytes("txkB/s", "txbyt/s")),
-        ("rx_multicast", row.get("rxmcst/s")),
-    ];
-    run.grow::<Interface>(step, row.line, interface_key(row), &rates);
-}
-
-fn interface_errors(run: &mut Run, step: Step, row: &Row) {
-    let rates = [
-        ("rx_errors", row.get("rxerr/s")),
-        ("tx_errors", row.get("txerr/s")),
-        ("tx_collisions", row.get("coll/s")),
-        ("rx_dropped", row.get("rxdrop/s")),
-        ("tx_dropped", row.get("txdrop/s")),
-        ("tx_carrier", row.get("txcarr/s")),
-        ("rx_frame", row.get("rxfram/s")),
-        ("rx_fifo", row.get("rxfifo/s")),
-        ("tx_fifo", row.get("txfifo/s")),
-    ];
-    run.grow::<Interface>(step, row.line, interface_key(row), &rates);
-}
-
 /// sar sums a line up over the processors.
 fn interrupt(run: &mut Run, step: Step, row: &Row) {
+    let rate = row.first(&[("intr/s", 1.0), ("all", 1.0)]);
     if label(row) == "sum" {
-        run.grow::<System>(step, row.line, Machine, &[("interrupts", row.get("intr/s"))]);
+        run.grow::<System>(step, row.line, Machine, &[("interrupts", rate)]);
     } else {
         let line = PerCpu { name: label(row).into(), cpu: PerCpu::ALL };
-        run.grow::<Irq>(step, row.line, line, &[("count", row.get("intr/s"))]);
+        run.grow::<Irq>(step, row.line, line, &[("count", rate)]);
     }
+}
+
+/// What mpstat says of a processor; that of all is their sum.
+fn interrupts_of(run: &mut Run, step: Step, row: &Row) {
+    if label(row) == "all" {
+        run.grow::<System>(step, row.line, Machine, &[("interrupts", row.get("intr/s"))]);
+    }
+}
+
+fn frequency(run: &mut Run, step: Step, row: &Row) {
+    if let Ok(cpu) = label(row).parse() {
+        run.row::<Frequency>(step.to, row.line, cpu).current = row.times("MHz", 1e6).into();
+    }
+}
+
+/// Pressure over the interval; what it was over the last 10 s and more is left.
+fn pressure(run: &mut Run, step: Step, row: &Row) {
+    let share = |column: &str| row.times(column, SECOND / 100.0);
+    let rates = [
+        ("cpu_some", share("%scpu")),
+        ("io_some", share("%sio")),
+        ("io_full", share("%fio")),
+        ("memory_some", share("%smem")),
+        ("memory_full", share("%fmem")),
+    ];
+    run.grow::<Pressure>(step, row.line, Machine, &rates);
+}
+
+/// Entries of the kernel's tables.
+fn tables(run: &mut Run, step: Step, row: &Row) {
+    let limits = run.row::<Limits>(step.to, row.line, Machine);
+    limits.files = row.get("file-nr").into();
+    limits.inodes = row.get("inode-nr").into();
 }
 
 fn memory(run: &mut Run, step: Step, row: &Row) {
@@ -152,6 +204,13 @@ fn memory(run: &mut Run, step: Step, row: &Row) {
     memory.cached = bytes("kbcached");
     memory.committed_as = bytes("kbcommit");
     memory.dirty = bytes("kbdirty");
+    memory.active = bytes("kbactive");
+    memory.inactive = bytes("kbinact");
+    memory.anon_pages = bytes("kbanonpg");
+    memory.slab = bytes("kbslab");
+    memory.kernel_stack = bytes("kbkstack");
+    memory.page_tables = bytes("kbpgtbl");
+    memory.vmalloc_used = bytes("kbvmused");
     if row.get("kbswpfree").is_some() {
         swap(run, step, row);
     }
@@ -197,6 +256,3 @@ fn switches(run: &mut Run, step: Step, row: &Row) {
         [("context_switches", row.get("cswch/s")), ("forks", row.get("proc/s")), ("interrupts", row.get("intr/s"))];
     run.grow::<System>(step, row.line, Machine, &rates);
 }
-
-/// What the devices' own reports tell better.
-fn nothing(_: &mut Run, _: Step, _: &Row) {}
