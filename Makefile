@@ -14,7 +14,7 @@ export RUSTUP_TOOLCHAIN := stable
 endif
 
 .DEFAULT_GOAL := run
-.PHONY: run test lab bench-sense lint build build-lab install uninstall need-build need-lab need-bench clean
+.PHONY: run test lab bench-sense bench-import lint build build-lab install uninstall need-build need-lab need-bench clean
 
 run: build ## build, then say why this machine is slow
 	$(BIN)
@@ -35,6 +35,10 @@ lab: need-lab build build-lab ## every fault and every healthy control, as root
 bench-sense: need-bench build ## what observing costs, and how much it slows loads down; as root, some twenty minutes
 	cargo build --release --package whyslow-bench-sense
 	target/release/bench-sense $(BENCH)
+
+bench-import: build ## how fast a kernel log of a gigabyte is read, and in how much memory
+	cargo build --release --package whyslow-bench-import
+	target/release/bench-import $(BENCH)
 
 lint: need-build ## formatting and clippy, warnings are errors
 	cargo fmt --all --check

@@ -1,5 +1,6 @@
 //! Faults made on this machine's real kernel, and whyslow's answers to them judged. See README.md.
 
+mod capture;
 mod cgroup;
 mod controls;
 mod dice;
@@ -53,6 +54,9 @@ struct Args {
     /// Have whyslow do without BPF: every fault is to be found all the same.
     #[arg(long)]
     no_bpf: bool,
+    /// Let `whyslow read` answer, too, to what vmstat, iostat, mpstat, pidstat, sar, ss and netstat print meanwhile.
+    #[arg(long)]
+    captures: bool,
     /// Print the outcomes as one JSON array.
     #[arg(long)]
     json: bool,
@@ -101,6 +105,7 @@ fn run(args: &Args) -> Result<bool> {
         whyslow: whyslow(args)?,
         seconds: args.seconds.unwrap_or(if args.quick { 6 } else { 10 }),
         bpf: !args.no_bpf,
+        captures: args.captures,
     };
     let seed = args.seed.unwrap_or_else(time_of_day);
     let _lock = sweep::lock()?;

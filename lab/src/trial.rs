@@ -1,5 +1,6 @@
 //! One fault or control, from an empty stage to a judgement.
 
+use crate::capture;
 use crate::dice::Dice;
 use crate::error::{During, Error, Result};
 use crate::expect::Expect;
@@ -41,6 +42,8 @@ pub struct Observer {
     pub seconds: u64,
     /// Whether it may use BPF.
     pub bpf: bool,
+    /// Whether it then reads what other tools print, too.
+    pub captures: bool,
 }
 
 /// How a trial went.
@@ -106,6 +109,12 @@ impl Trial {
         let answer = observer.look(&mut stage)?;
         outcome.found = answer.findings.first().map_or_else(|| verdict(&answer), describe);
         outcome.because = judge::faults_of(&answer, &expect);
+        if observer.captures {
+            let (answer, wrong) = capture::judged(observer, &stage, &expect)?;
+            let found = answer.findings.first().map_or_else(|| verdict(&answer), describe);
+            outcome.found = format!("{}; read: {found}", outcome.found);
+            outcome.because.extend(wrong);
+        }
         Ok(())
     }
 }

@@ -4,6 +4,7 @@ use crate::output::{self, Failure};
 use crate::profile::ProfileArgs;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -16,6 +17,7 @@ whyslow                        watch for ten seconds, then say what is wrong
 whyslow --for 1m               watch longer: rare stalls show
 whyslow --json | jq .verdict   for a program
 whyslow --check || page-me     for a script: 1 is a bottleneck
+whyslow read vmstat.txt dmesg  what other tools printed, diagnosed
 whyslow rules disk.saturated   what a finding means, how it is told apart
 whyslow profile --culprit -o flame.svg
                                what the process to blame spends its time in",
@@ -79,6 +81,20 @@ pub struct Observe {
     pub check: bool,
 }
 
+/// What to read.
+#[derive(Debug, Args)]
+pub struct Read {
+    /// The files, folders or archives (tar, gzip, xz); - or none is standard input
+    #[arg(value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// Leave out what cannot be read with certainty, and say so, instead of refusing it
+    #[arg(long)]
+    pub partial: bool,
+    /// Exit with 1 on a bottleneck, with 3 where too little could be seen
+    #[arg(long)]
+    pub check: bool,
+}
+
 /// How to draw.
 #[derive(Debug, Args)]
 pub struct Look {
@@ -115,6 +131,10 @@ pub enum Command {
         /// The rule to explain, such as disk.saturated
         id: Option<String>,
     },
+    /// Diagnose what other tools printed: vmstat, iostat -x, kernel logs ... Several files are one incident
+    Read(Read),
+    /// List what `read` recognises, and what can be concluded from it
+    Formats,
     /// Show where the time of a process, or of the machine, goes: text, folded stacks, a flame graph
     Profile(ProfileArgs),
     /// Write the completion script of a shell to standard output

@@ -9,6 +9,7 @@ mod observe;
 mod output;
 mod profile;
 mod progress;
+mod read;
 mod user_rules;
 
 use std::process::ExitCode;

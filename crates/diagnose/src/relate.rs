@@ -55,6 +55,9 @@ fn related(cause: &Judged, effect: &Judged, topology: &Topology) -> bool {
         || on_one_another(a, b, topology)
         || touches(&cause.finding, &effect.finding)
         || touches(&effect.finding, &cause.finding)
+        || known_as(cause, &effect.finding.subject)
+        || known_as(effect, &cause.finding.subject)
+        || cause.aliases.iter().any(|name| effect.aliases.contains(name))
         || within(cause, effect)
         || within(effect, cause)
 }
@@ -66,10 +69,15 @@ fn accounts_for(cause: &Finding, effect: &Finding) -> bool {
 }
 
 fn on_one_another(a: &Subject, b: &Subject, topology: &Topology) -> bool {
-    let device = |s: &Subject| s.kind == "device" || s.kind == "partition";
+    let device = |s: &Subject| ["device", "partition", "array"].contains(&s.kind.as_str());
     device(a)
         && device(b)
         && (a.name == b.name || topology.rests_on(&a.name, &b.name) || topology.rests_on(&b.name, &a.name))
+}
+
+/// Whether `of` goes by the subject's name too.
+fn known_as(of: &Judged, subject: &Subject) -> bool {
+    of.aliases.contains(&subject.name)
 }
 
 /// Whether `b` is, or is used by, a process that `a` is about.

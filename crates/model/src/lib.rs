@@ -3,10 +3,13 @@
 //! Nothing here reads the system or touches a file. Every other room speaks in these words.
 
 pub mod catalogue;
+pub mod device;
 pub mod diagnosis;
+pub mod format;
 pub mod histogram;
 pub mod human;
 pub mod key;
+pub mod origin;
 pub mod profile;
 pub mod rule;
 pub mod snapshot;

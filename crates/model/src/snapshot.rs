@@ -1,7 +1,7 @@
 //! Raw counters of one instant.
 
 use crate::catalogue::{
-    BlockTables, CgroupTables, Family, KernelTables, MemoryTables, NetTables, Processor, TaskTables,
+    BlockTables, CgroupTables, Family, KernelTables, MeasureTables, MemoryTables, NetTables, Processor, TaskTables,
 };
 use crate::value::Name;
 use serde::{Deserialize, Serialize};
@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Snapshot {
-    /// Wall clock at the start of the reading, nanoseconds since 1970. Never used to compute rates.
+    /// Wall clock at the start of the reading, nanoseconds since 1970; 0 where it is not known. Never used to compute
+    /// rates.
     pub wall_ns: i64,
     /// Time since boot, suspend included (CLOCK_BOOTTIME), nanoseconds. Rates are computed with this.
     pub boot_ns: u64,
@@ -29,6 +30,8 @@ pub struct Snapshot {
     pub task: TaskTables,
     /// The kernel's books.
     pub kernel: KernelTables,
+    /// What others measured; never read live.
+    pub measure: MeasureTables,
     /// How each source fared.
     pub sources: Vec<SourceReport>,
 }
@@ -43,7 +46,21 @@ impl Snapshot {
         self.cgroup.absorb(part.cgroup);
         self.task.absorb(part.task);
         self.kernel.absorb(part.kernel);
+        self.measure.absorb(part.measure);
         self.sources.extend(part.sources);
+    }
+
+    /// Leaves out the families that `known` has rows of: two accounts of one thing, each with a clock and a beginning of
+    /// its own, make no rate.
+    pub fn forget(&mut self, known: &Self) {
+        self.processor.forget(&known.processor);
+        self.memory.forget(&known.memory);
+        self.block.forget(&known.block);
+        self.net.forget(&known.net);
+        self.cgroup.forget(&known.cgroup);
+        self.task.forget(&known.task);
+        self.kernel.forget(&known.kernel);
+        self.measure.forget(&known.measure);
     }
 
     /// Sorts every table by key, as [`row`](Self::row) and the Window expect.
@@ -55,6 +72,7 @@ impl Snapshot {
         self.cgroup.sort();
         self.task.sort();
         self.kernel.sort();
+        self.measure.sort();
     }
 
     /// The row of a family with this key.
@@ -107,4 +125,11 @@ pub enum Outcome {
     Failed(String),
     /// It did not answer in time.
     Hung(String),
+    /// Read, but not all of it, or not with certainty.
+    Partly {
+        /// What is not certain.
+        why: String,
+        /// What would make it certain.
+        remedy: String,
+    },
 }

@@ -79,6 +79,13 @@ impl From<f64> for Gauge {
     }
 }
 
+impl From<Option<f64>> for Gauge {
+    /// Absent where it is not known.
+    fn from(value: Option<f64>) -> Self {
+        value.map_or(Self::ABSENT, Self)
+    }
+}
+
 impl From<u64> for Gauge {
     fn from(value: u64) -> Self {
         Self(value as f64)

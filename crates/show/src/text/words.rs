@@ -51,6 +51,9 @@ pub(super) fn subject(subject: &Subject) -> String {
     if let Some(netns) = &subject.netns {
         text.push_str(&format!(", in network namespace {netns}"));
     }
+    if let Some(capture) = &subject.capture {
+        text.push_str(&format!(", in {capture}"));
+    }
     text
 }
 

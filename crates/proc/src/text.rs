@@ -1,7 +1,7 @@
 //! Cutting words and numbers off the kernel's text files, without copying.
 
 /// Cuts the next word off the front of `text`; `None` at its end.
-pub(crate) fn word<'t>(text: &mut &'t str) -> Option<&'t str> {
+pub fn word<'t>(text: &mut &'t str) -> Option<&'t str> {
     let rest = text.trim_ascii_start();
     let end = rest.bytes().position(|b| b.is_ascii_whitespace()).unwrap_or(rest.len());
     let (word, rest) = rest.split_at(end);
@@ -10,7 +10,7 @@ pub(crate) fn word<'t>(text: &mut &'t str) -> Option<&'t str> {
 }
 
 /// Cuts the next word off where it is a whole number; otherwise leaves `text` as it is.
-pub(crate) fn number(text: &mut &str) -> Option<u64> {
+pub fn number(text: &mut &str) -> Option<u64> {
     let mut rest = *text;
     let value = word(&mut rest)?.parse().ok()?;
     *text = rest;
@@ -18,7 +18,7 @@ pub(crate) fn number(text: &mut &str) -> Option<u64> {
 }
 
 /// Cuts the next word off where it is a finite decimal number; otherwise leaves `text` as it is.
-pub(crate) fn decimal(text: &mut &str) -> Option<f64> {
+pub fn decimal(text: &mut &str) -> Option<f64> {
     let mut rest = *text;
     let value: f64 = word(&mut rest)?.parse().ok()?;
     *text = rest;
@@ -26,13 +26,13 @@ pub(crate) fn decimal(text: &mut &str) -> Option<f64> {
 }
 
 /// The choice in force of a sysfs file that lists them all: `always [madvise] never`.
-pub(crate) fn chosen(text: &str) -> Option<&str> {
+pub fn chosen(text: &str) -> Option<&str> {
     let (_, rest) = text.split_once('[')?;
     rest.split_once(']').map(|(choice, _)| choice)
 }
 
 /// Undoes escapes of four bytes, of which `decode` knows the form; what it does not know stays as it is.
-pub(crate) fn unescape(text: &str, decode: fn([u8; 4]) -> Option<u8>) -> String {
+pub fn unescape(text: &str, decode: fn([u8; 4]) -> Option<u8>) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((&first, tail)) = rest.split_first() {
@@ -51,20 +51,20 @@ pub(crate) fn unescape(text: &str, decode: fn([u8; 4]) -> Option<u8>) -> String 
 }
 
 /// The byte that `\040` stands for: so paths are written (`seq_path`, fs/seq_file.c).
-pub(crate) fn octal(escape: [u8; 4]) -> Option<u8> {
+pub fn octal(escape: [u8; 4]) -> Option<u8> {
     let [b'\\', a @ b'0'..=b'3', b @ b'0'..=b'7', c @ b'0'..=b'7'] = escape else { return None };
     Some((a - b'0') * 64 + (b - b'0') * 8 + (c - b'0'))
 }
 
 /// The byte that `\x20` stands for: so the kernel's log is written (Documentation/ABI/testing/dev-kmsg).
-pub(crate) fn hexadecimal(escape: [u8; 4]) -> Option<u8> {
+pub fn hexadecimal(escape: [u8; 4]) -> Option<u8> {
     let [b'\\', b'x', high, low] = escape else { return None };
     let digit = |d: u8| char::from(d).to_digit(16);
     u8::try_from(digit(high)? << 4 | digit(low)?).ok()
 }
 
 /// The number in the name of a numbered entry: 3 for `cpu3` with prefix `cpu`; `None` for `cpuidle`.
-pub(crate) fn numbered(name: &str, prefix: &str) -> Option<u32> {
+pub fn numbered(name: &str, prefix: &str) -> Option<u32> {
     name.strip_prefix(prefix)?.parse().ok()
 }
 
