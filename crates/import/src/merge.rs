@@ -1,7 +1,7 @@
 //! Many runs of tools become one Window, or several side by side.
 
 use crate::clock::Moment;
-use crate::run::{Note, Run, SECOND};
+use crate::run::{EntityKey, Note, Run, SECOND};
 use crate::series::AnySeries;
 use std::collections::BTreeMap;
 use whyslow_model::catalogue::{Family, MachineInfo};
@@ -90,15 +90,15 @@ fn capture(mut runs: Vec<Run>) -> Capture {
 
 /// What is known of each entity, and by which tool last.
 #[derive(Default)]
-struct Entities(BTreeMap<(&'static str, String), (&'static str, Box<dyn AnySeries>)>);
+struct Entities(BTreeMap<EntityKey, (&'static str, Box<dyn AnySeries>)>);
 
 impl Entities {
     /// Whether this tool has told of the same already.
-    fn repeats(&self, entity: &(&'static str, String), tool: &str, series: &dyn AnySeries) -> bool {
+    fn repeats(&self, entity: &EntityKey, tool: &str, series: &dyn AnySeries) -> bool {
         self.0.get(entity).is_some_and(|(last, own)| *last == tool && own.repeats(series))
     }
 
-    fn take(&mut self, entity: (&'static str, String), tool: &'static str, series: Box<dyn AnySeries>) {
+    fn take(&mut self, entity: EntityKey, tool: &'static str, series: Box<dyn AnySeries>) {
         match self.0.get_mut(&entity) {
             Some((last, own)) if *last == tool => own.append(series),
             Some((last, own)) => {

@@ -41,7 +41,7 @@ pub struct Note {
 }
 
 /// A family's name, and the key of one of its entities.
-type EntityKey = (&'static str, String);
+pub type EntityKey = (&'static str, String);
 
 /// One run of a tool.
 pub struct Run {

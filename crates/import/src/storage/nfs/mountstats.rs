@@ -95,7 +95,7 @@ fn operations(lines: &mut Lines<'_>) -> Result<Option<Sum>, Refusal> {
     Ok(sum)
 }
 
-/// `	        READ: 1000 1000 0 140000 4000000 10 500 600 0`
+/// `READ: 1000 1000 0 140000 4000000 10 500 600 0`
 fn raw(text: &str) -> Option<&str> {
     let (name, counts) = text.trim_start().split_once(": ")?;
     let operation = !name.is_empty() && name.bytes().all(|b| b.is_ascii_uppercase() || b == b'_' || b.is_ascii_digit());
