@@ -5,6 +5,7 @@ use crate::man;
 use crate::observe::observe;
 use crate::output::{self, Failure, print};
 use crate::profile;
+use crate::tune;
 use crate::user_rules;
 use clap_complete::Shell;
 use std::process::ExitCode;
@@ -25,6 +26,8 @@ pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Some(Command::Rules { id: None }) => list_rules(look),
         Some(Command::Rules { id: Some(id) }) => explain_rule(id, look),
         Some(Command::Profile(args)) => profile::run(args, look),
+        Some(Command::Tune(args)) => tune::run(args, look),
+        Some(Command::Try(args)) => tune::try_out(args, look),
         Some(Command::Completions { shell }) => completions(*shell),
         Some(Command::Man) => man(),
     }

@@ -8,6 +8,7 @@ mod observe;
 mod output;
 mod profile;
 mod progress;
+mod tune;
 mod user_rules;
 
 use std::process::ExitCode;

@@ -4,6 +4,7 @@ mod catalogue;
 mod finding;
 mod profile;
 mod rules;
+pub mod tune;
 mod words;
 
 pub use catalogue::metrics;
