@@ -3,7 +3,7 @@
 use crate::cage::{CHANGES, Cage, changes, in_cage, sysctl, tool, values, wanted};
 use std::fs;
 use std::os::unix::process::CommandExt;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// Waits for what a process in the background does.
@@ -171,6 +171,24 @@ fn a_sysfs_of_another_namespace_is_not_written_to() {
         assert_eq!(unsafe { libc::unshare(libc::CLONE_NEWNET) }, 0);
         let out = cage.expect(2, &["set", "interface.mtu@lo=1500", "--yes"]);
         assert!(out.contains("another network namespace"), "{out}");
+    });
+}
+
+#[test]
+fn what_belongs_to_another_namespace_is_not_forgotten() {
+    in_cage(|cage| {
+        set(cage, &[]);
+        // Somebody stays in the namespace that is left.
+        let mut inhabitant = Command::new("sleep").arg("60").spawn().unwrap();
+        // SAFETY: unshare has no preconditions; what it parts is this thread's alone.
+        assert_eq!(unsafe { libc::unshare(libc::CLONE_NEWNET) }, 0);
+        let out = cage.expect(1, &["undo"]);
+        inhabitant.kill().unwrap();
+        inhabitant.wait().unwrap();
+        let words: Vec<&str> = out.split_whitespace().collect();
+        assert!(words.join(" ").contains("it belongs to the network namespace net:["), "{out}");
+        assert!(cage.expect(0, &["undo"]).contains("is gone"));
+        assert!(cage.expect(0, &["undo"]).contains("nothing to take back"));
     });
 }
 

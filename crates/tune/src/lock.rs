@@ -51,6 +51,12 @@ impl Lock {
     }
 }
 
+/// Whether no run is at work in a folder.
+pub(crate) fn is_free(folder: &Path) -> bool {
+    // Where there is no lock nobody was ever at work; a lock taken so is let go of with the file.
+    File::open(folder.join("lock")).map_or(true, |file| locked(&file, libc::LOCK_SH | libc::LOCK_NB).unwrap_or(false))
+}
+
 /// Whether the lock was free and is ours now.
 fn locked(file: &File, how: i32) -> io::Result<bool> {
     // SAFETY: the descriptor is open for as long as `file` is.
@@ -99,7 +105,9 @@ mod tests {
         let first = Lock::take(folder.path(), &who("whyslow tune set x=1"), Some(Duration::ZERO)).unwrap();
         let error = Lock::take(folder.path(), &who("second"), Some(Duration::ZERO)).unwrap_err().to_string();
         assert!(error.contains("'whyslow tune set x=1' (process 7, user ann) since "), "{error}");
+        assert!(!is_free(folder.path()));
         drop(first);
+        assert!(is_free(folder.path()));
         Lock::take(folder.path(), &who("second"), Some(Duration::ZERO)).unwrap();
     }
 }

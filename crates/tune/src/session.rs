@@ -5,7 +5,7 @@ use crate::clock;
 use crate::error::Error;
 use crate::journal::{Journal, Ledger, Record, Sync};
 use crate::knob::Knob;
-use crate::lock::Lock;
+use crate::lock::{self, Lock};
 use crate::machine::Machine;
 use crate::passes::in_passes;
 use crate::plan::{Item, Plan};
@@ -308,5 +308,5 @@ pub fn history(store: &Store) -> Result<Vec<HistoryEntry>, Error> {
 
 /// Whether something waits to be taken back that no run is at work on.
 pub fn is_unfinished(machine: &Machine, store: &Store) -> Result<bool, Error> {
-    Ok(history(store)?.iter().any(|entry| due(entry, machine).is_some()))
+    Ok(lock::is_free(store.folder()) && history(store)?.iter().any(|entry| due(entry, machine).is_some()))
 }

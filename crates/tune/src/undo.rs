@@ -5,7 +5,7 @@ use crate::machine::Machine;
 use crate::passes::in_passes;
 use std::fs;
 use std::rc::Rc;
-use whyslow_model::tune::{Change, HistoryEntry, Outcome, Scope, Status, Undoing};
+use whyslow_model::tune::{Change, HistoryEntry, Outcome, Scope, Status, Unavailable, Undoing};
 
 /// Takes back what is outstanding of a transaction, and tells what became of each change.
 ///
@@ -68,11 +68,15 @@ impl Past<'_> {
     }
 
     fn decide(&self) -> Decision {
+        if let Some(outcome) = self.is_elsewhere() {
+            return Decision::Leave(outcome);
+        }
         let knob = match Knob::named(self.machine, &self.change().target) {
             Ok(knob) => knob,
-            Err(why) => return Decision::Leave(Outcome::Gone { why: why.to_string() }),
+            Err(Unavailable::Absent(why)) => return Decision::Leave(Outcome::Gone { why }),
+            Err(why) => return Decision::Leave(Outcome::Failed { why: why.to_string() }),
         };
-        if let Some(outcome) = self.of_another(&knob) {
+        if let Some(outcome) = self.is_of_another(&knob) {
             return Decision::Leave(outcome);
         }
         let now = match knob.read() {
@@ -91,27 +95,35 @@ impl Past<'_> {
         })
     }
 
-    /// Whether the thing is another than the one that was changed, or one of another network namespace.
-    fn of_another(&self, knob: &Knob) -> Option<Outcome> {
+    fn rebooted(&self) -> bool {
+        self.entry.transaction.boot != self.machine.boot()
+    }
+
+    /// Whether the change was made in another network namespace: names there mean other things here.
+    fn is_elsewhere(&self) -> Option<Outcome> {
+        let netns = self.change().identity.split('/').next().unwrap_or_default();
+        if self.rebooted() || !netns.starts_with("net:") || netns == self.machine.netns() {
+            return None;
+        }
+        Some(if exists(netns) {
+            Outcome::Failed {
+                why: format!("it belongs to the network namespace {netns}: run this there (ip netns exec, nsenter)"),
+            }
+        } else {
+            Outcome::Gone { why: format!("the network namespace {netns} is gone") }
+        })
+    }
+
+    /// Whether the thing is another than the one that was changed.
+    fn is_of_another(&self, knob: &Knob) -> Option<Outcome> {
         let scope = knob.entry.tunable.scope;
-        let rebooted = self.entry.transaction.boot != self.machine.boot();
-        if rebooted {
+        if self.rebooted() {
             // Numbers are given anew at each boot: names are all there is, and processes and groups are gone for certain.
             let why = || Outcome::Gone { why: "the machine has rebooted".into() };
             return matches!(scope, Scope::Process | Scope::Cgroup | Scope::Mount).then(why);
         }
-        if knob.is_of(self.change()) {
-            return None;
-        }
-        let netns = self.change().identity.split('/').next().unwrap_or_default();
-        let is_elsewhere = netns.starts_with("net:") && netns != self.machine.netns();
-        Some(if is_elsewhere && exists(netns) {
-            Outcome::Failed {
-                why: format!("it belongs to the network namespace {netns}: run this there (nsenter --net)"),
-            }
-        } else {
-            Outcome::Gone { why: format!("this is another {} of that name", scope.word()) }
-        })
+        (!knob.is_of(self.change()))
+            .then(|| Outcome::Gone { why: format!("this is another {} of that name", scope.word()) })
     }
 
     /// Whether what there is now is what we wrote.
