@@ -3,8 +3,10 @@
 
 mod log;
 mod stats;
+mod workbench;
 
 pub use log::{remember, remembered};
+pub use workbench::{Around, Measured, Workbench};
 
 use crate::clock;
 use crate::error::Error;

@@ -10,6 +10,7 @@ mod library;
 mod merge;
 mod recommend;
 mod settings;
+mod words;
 
 pub use recommend::recommend;
 
