@@ -1,6 +1,7 @@
 //! Changes of every kind, made and taken back.
 
 use crate::cage::{CHANGES, Cage, changes, in_cage, sysctl, tool, values, wanted};
+use crate::disk::Loop;
 use std::fs;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
@@ -190,43 +191,6 @@ fn what_belongs_to_another_namespace_is_not_forgotten() {
         assert!(cage.expect(0, &["undo"]).contains("is gone"));
         assert!(cage.expect(0, &["undo"]).contains("nothing to take back"));
     });
-}
-
-/// A loop device with a file system; both go with it.
-struct Loop {
-    device: String,
-    mounted: Option<String>,
-}
-
-impl Loop {
-    fn new(cage: &Cage) -> Self {
-        let image = cage.path("image");
-        fs::File::create(&image).unwrap().set_len(16 << 20).unwrap();
-        let device = tool("losetup", &["--find", "--show", image.to_str().unwrap()]);
-        Self { device, mounted: None }
-    }
-
-    fn name(&self) -> &str {
-        self.device.trim_start_matches("/dev/")
-    }
-
-    fn mount(&mut self, cage: &Cage) -> String {
-        tool("mkfs.ext4", &["-q", &self.device]);
-        let point = cage.path("mounted").to_str().unwrap().to_owned();
-        fs::create_dir(&point).unwrap();
-        tool("mount", &["-o", "nosuid,commit=7", &self.device, &point]);
-        self.mounted = Some(point.clone());
-        point
-    }
-}
-
-impl Drop for Loop {
-    fn drop(&mut self) {
-        if let Some(point) = &self.mounted {
-            tool("umount", &[point]);
-        }
-        tool("losetup", &["--detach", &self.device]);
-    }
 }
 
 #[test]

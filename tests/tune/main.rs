@@ -3,6 +3,7 @@
 
 mod cage;
 mod changes;
+mod disk;
 mod full;
 mod killed;
 mod profiles;
