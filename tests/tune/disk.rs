@@ -7,6 +7,8 @@ use std::fs;
 pub struct Loop {
     pub device: String,
     mounted: Option<String>,
+    /// Settings that outlive the device's file, and what they were.
+    before: Vec<(String, String)>,
 }
 
 impl Loop {
@@ -15,7 +17,10 @@ impl Loop {
         let image = cage.path("image");
         fs::File::create(&image).unwrap().set_len(16 << 20).unwrap();
         let device = tool("losetup", &["--find", "--show", image.to_str().unwrap()]);
-        Self { device, mounted: None }
+        let name = device.trim_start_matches("/dev/");
+        let files = ["read_ahead_kb", "nr_requests"].map(|file| format!("/sys/block/{name}/queue/{file}"));
+        let before = files.map(|file| (file.clone(), fs::read_to_string(file).unwrap())).to_vec();
+        Self { device, mounted: None, before }
     }
 
     /// The kernel's name.
@@ -38,6 +43,10 @@ impl Drop for Loop {
     fn drop(&mut self) {
         if let Some(point) = &self.mounted {
             tool("umount", &[point]);
+        }
+        for (file, value) in &self.before {
+            // A cage whose sysfs is gone has nothing to restore with; the test has failed by then.
+            let _ = fs::write(file, value);
         }
         tool("losetup", &["--detach", &self.device]);
     }
