@@ -60,12 +60,15 @@ install: build ## the program, its manual page and completions, under PREFIX
 	install -D -m 644 target/_whyslow '$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_whyslow'
 	$(BIN) completions fish > target/whyslow.fish
 	install -D -m 644 target/whyslow.fish '$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/whyslow.fish'
+	sed 's|@PREFIX@|$(PREFIX)|' systemd/whyslow-recover.service > target/whyslow-recover.service
+	install -D -m 644 target/whyslow-recover.service '$(DESTDIR)$(PREFIX)/lib/systemd/system/whyslow-recover.service'
 
 uninstall:
 	rm -f '$(DESTDIR)$(PREFIX)/bin/whyslow' '$(DESTDIR)$(PREFIX)/share/man/man1/whyslow.1' \
 	  '$(DESTDIR)$(PREFIX)/share/bash-completion/completions/whyslow' \
 	  '$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_whyslow' \
-	  '$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/whyslow.fish'
+	  '$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/whyslow.fish' \
+	  '$(DESTDIR)$(PREFIX)/lib/systemd/system/whyslow-recover.service'
 
 need-build:
 	@scripts/install-missing.sh build

@@ -2,6 +2,7 @@
 
 use crate::output::{self, Failure};
 use crate::profile::ProfileArgs;
+use crate::tune::{TryArgs, TuneArgs};
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use std::path::PathBuf;
@@ -27,7 +28,8 @@ whyslow profile --culprit -o flame.svg
         "Exit status",
         "\
 0    done, whatever was found
-1    with --check: there is a bottleneck; profile --culprit: nobody to blame
+1    with --check: there is a bottleneck; profile --culprit: nobody to blame;
+     tune: not all is as it was asked for
 2    wrong usage, or input that cannot be read
 3    with --check: undetermined, too little could be seen
 130  interrupted before there was anything to compare",
@@ -36,7 +38,8 @@ whyslow profile --culprit -o flame.svg
         "Environment",
         "\
 NO_COLOR         where set and not empty, no colour but by --color always
-XDG_CONFIG_HOME  where your own rules are (default ~/.config)",
+XDG_CONFIG_HOME  where your own rules are (default ~/.config)
+WHYSLOW_STATE    where the journal of changes is (default /var/lib/whyslow)",
     ),
     (
         "Files",
@@ -137,6 +140,10 @@ pub enum Command {
     Formats,
     /// Show where the time of a process, or of the machine, goes: text, folded stacks, a flame graph
     Profile(ProfileArgs),
+    /// Look at the settings of the kernel, change them safely, and take changes back
+    Tune(TuneArgs),
+    /// Try a change around a command, with and without in turn, and say whether it helped
+    Try(TryArgs),
     /// Write the completion script of a shell to standard output
     Completions {
         /// The shell

@@ -6,6 +6,7 @@ use crate::observe::observe;
 use crate::output::{self, Failure, print};
 use crate::profile;
 use crate::read;
+use crate::tune;
 use crate::user_rules;
 use clap_complete::Shell;
 use std::process::ExitCode;
@@ -28,6 +29,8 @@ pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Some(Command::Read(asked)) => read::read(asked, look),
         Some(Command::Formats) => read::formats(look),
         Some(Command::Profile(args)) => profile::run(args, look),
+        Some(Command::Tune(args)) => tune::run(args, look),
+        Some(Command::Try(args)) => tune::try_out(args, look),
         Some(Command::Completions { shell }) => completions(*shell),
         Some(Command::Man) => man(),
     }

@@ -10,6 +10,7 @@ mod output;
 mod profile;
 mod progress;
 mod read;
+mod tune;
 mod user_rules;
 
 use std::process::ExitCode;

@@ -14,5 +14,6 @@ pub mod profile;
 pub mod rule;
 pub mod snapshot;
 pub mod topology;
+pub mod tune;
 pub mod value;
 pub mod window;

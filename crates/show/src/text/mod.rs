@@ -5,6 +5,7 @@ mod finding;
 mod formats;
 mod profile;
 mod rules;
+pub mod tune;
 mod words;
 
 pub use catalogue::metrics;
