@@ -10,9 +10,9 @@ use whyslow_model::catalogue::{LogLine, LogRead};
 /// How many lines alike are kept one by one.
 const EACH: u32 = 20;
 /// The most lines that are kept one by one.
-pub const MOST_KEPT: usize = 16_000;
+pub const MOST_KEPT: usize = 8_000;
 /// The most kinds of lines that are counted.
-const MOST_KINDS: usize = 8_000;
+const MOST_KINDS: usize = 2_000;
 /// The most lines of reports on memory.
 const MOST_OF_REPORTS: usize = 8_000;
 /// The kernel prints no longer line (PRINTKRB_RECORD_MAX).
