@@ -1,0 +1,126 @@
+//! One thread that makes load, and what it costs.
+
+use crate::engine::{Bell, Engine as Carrier, Mmap, Psync, Uring};
+use crate::load::{self, Outcome, Start};
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeVal;
+use std::fs::{self, File};
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender};
+use std::time::Instant;
+use whyslow_model::bench::{Engine, Sync, Workload};
+
+/// Job number `job` of a workload.
+pub(super) struct Job {
+    pub(super) load: Workload,
+    pub(super) job: u32,
+    pub(super) file: Arc<File>,
+    pub(super) bell: Arc<Bell>,
+}
+
+/// What a thread used while it made load.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Usage {
+    /// Processor time outside the kernel, seconds.
+    pub(super) user: f64,
+    /// Processor time in it, seconds.
+    pub(super) system: f64,
+    /// The part of the time it was on a processor.
+    pub(super) busy: Option<f64>,
+    /// The part of the time it waited for one.
+    pub(super) waited: Option<f64>,
+}
+
+impl Job {
+    /// Gets ready, says so or why not, waits for the word and makes load.
+    pub(super) fn play(
+        self,
+        ready: &Sender<Result<(), String>>,
+        begin: &Receiver<Start>,
+        tell: impl FnOnce(Outcome, Usage),
+    ) {
+        // The kernel may wake a sleeping thread 50 µs late to save power (prctl(2), PR_SET_TIMERSLACK); requests are to be
+        // made when they are due.
+        let _ = nix::sys::prctl::set_timerslack(1);
+        let (file, bell) = (self.file.clone(), self.bell.clone());
+        let (depth, block) = (self.load.depth.max(1) as usize, self.load.largest_block() as usize);
+        let data_only = matches!(self.load.sync, Some(Sync { data_only: true, .. }));
+        match self.load.engine {
+            Engine::IoUring => self.play_on(Uring::new(file, bell, depth, block, data_only), ready, begin, tell),
+            Engine::Psync => self.play_on(Psync::new(file, bell, block, data_only), ready, begin, tell),
+            Engine::Mmap => {
+                let (end, writes) = (self.load.start + self.load.size, self.load.does_write());
+                self.play_on(Mmap::new(file, bell, block, data_only, end, writes), ready, begin, tell);
+            }
+        }
+    }
+
+    fn play_on<E: Carrier>(
+        self,
+        engine: io::Result<E>,
+        ready: &Sender<Result<(), String>>,
+        begin: &Receiver<Start>,
+        tell: impl FnOnce(Outcome, Usage),
+    ) {
+        let engine = match engine {
+            Ok(engine) => engine,
+            Err(e) => return drop(ready.send(Err(refusal(self.load.engine, &e)))),
+        };
+        let job = load::Job::new(&self.load, self.job, engine, self.bell);
+        // Nobody waits for it any more where another could not get ready.
+        let (Ok(()), Ok(start)) = (ready.send(Ok(())), begin.recv()) else { return };
+        let before = Reading::take();
+        let outcome = job.run(start);
+        tell(outcome, before.since());
+    }
+}
+
+fn refusal(engine: Engine, error: &io::Error) -> String {
+    match (engine, error.raw_os_error()) {
+        (Engine::IoUring, Some(libc::EPERM | libc::ENOSYS)) => format!(
+            "io_uring is not to be had ({error}): see /proc/sys/kernel/io_uring_disabled, or take --engine psync"
+        ),
+        _ => error.to_string(),
+    }
+}
+
+/// What this thread has used so far.
+struct Reading {
+    at: Instant,
+    user: f64,
+    system: f64,
+    schedule: Option<(u64, u64)>,
+}
+
+impl Reading {
+    fn take() -> Self {
+        let seconds = |time: TimeVal| time.tv_sec() as f64 + time.tv_usec() as f64 / 1e6;
+        let used = getrusage(UsageWho::RUSAGE_THREAD);
+        let (user, system) =
+            used.map_or((0.0, 0.0), |used| (seconds(used.user_time()), seconds(used.system_time())));
+        Self { at: Instant::now(), user, system, schedule: schedule() }
+    }
+
+    fn since(&self) -> Usage {
+        let now = Self::take();
+        let wall = now.at.duration_since(self.at).as_secs_f64().max(1e-9);
+        let part = |of: fn(&(u64, u64)) -> u64| {
+            let (then, now) = (self.schedule.as_ref()?, now.schedule.as_ref()?);
+            Some(of(now).saturating_sub(of(then)) as f64 / 1e9 / wall)
+        };
+        Usage {
+            user: now.user - self.user,
+            system: now.system - self.system,
+            busy: part(|(ran, _)| *ran),
+            waited: part(|(_, waited)| *waited),
+        }
+    }
+}
+
+/// Nanoseconds this thread ran and waited to run (Documentation/scheduler/sched-stats.rst).
+fn schedule() -> Option<(u64, u64)> {
+    let text = fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    let mut words = text.split_ascii_whitespace().map(str::parse);
+    Some((words.next()?.ok()?, words.next()?.ok()?))
+}
