@@ -2,7 +2,7 @@
 
 mod climb;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::round::Progress;
 use crate::session::Session;
 use crate::stop::Stop;
@@ -58,9 +58,21 @@ const WRITES: [Sort; 2] = [
 pub fn sweep(asked: &Sweep, stop: &Stop, watch: &mut dyn FnMut(Progress)) -> Result<Report> {
     let mut session = Session::begin(stop, watch);
     let target = session.open(&asked.ask)?;
+    check_engine(asked, &session)?;
     let mut sweep = Sweeper { session, asked, target, ceilings: Vec::new() };
     sweep.run()?;
     Ok(sweep.session.finish(Kind::Disk, sweep.ceilings))
+}
+
+/// Whether the engine can be put to the target: a file that somebody else cuts short while it is mapped would end the program.
+fn check_engine(asked: &Sweep, session: &Session) -> Result<()> {
+    if asked.engine == Engine::Mmap && session.targets.iter().any(|target| target.about.kind == "file") {
+        let path = asked.ask.path.display();
+        return Err(Error::new(format!(
+            "{path}: mmap is for devices, and for files made in a folder: others may cut this one short"
+        )));
+    }
+    Ok(())
 }
 
 struct Sweeper<'w> {
@@ -137,7 +149,7 @@ impl Sweeper<'_> {
         let load = Workload { access: Access::Sequential, sync, ..self.load(WRITES[1], block, 1) };
         let name = format!("write of {}, each synced (fdatasync)", size(block));
         let party = self.session.party(&name, self.target, load);
-        self.session.play(&name, &[party])?;
+        self.session.play("synced write", &name, &[party])?;
         Ok(())
     }
 
@@ -152,7 +164,7 @@ impl Sweeper<'_> {
         let shared = if jobs > 1 { format!(" by {jobs} jobs") } else { String::new() };
         let name = format!("{} of {}, {in_flight} in flight{shared}", sort.name, size(block));
         let party = self.session.party(&name, self.target, load);
-        let round = self.session.play(&name, &[party])?;
+        let round = self.session.play(sort.name, &name, &[party])?;
         Ok(round.and_then(|round| Point::of(in_flight, round.runs.first()?)))
     }
 

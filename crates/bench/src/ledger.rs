@@ -121,7 +121,12 @@ fn layer(change: &Change<'_, Disk>, name: &str, relation: String, map: &Map) -> 
 
 /// Bytes that the topmost device moved for others: reads beyond what this program had read, and writes, where the page cache
 /// has no say in them, beyond what was asked for.
-fn foreign(top: Option<&LayerTraffic>, asked: Traffic, direct: bool, fetched: Option<u64>) -> (Option<u64>, Option<u64>) {
+fn foreign(
+    top: Option<&LayerTraffic>,
+    asked: Traffic,
+    direct: bool,
+    fetched: Option<u64>,
+) -> (Option<u64>, Option<u64>) {
     let Some(top) = top else { return (None, None) };
     let reads = fetched.map(|fetched| top.traffic.read_bytes.saturating_sub(fetched));
     (reads, direct.then(|| top.traffic.write_bytes.saturating_sub(asked.write_bytes)))

@@ -96,7 +96,7 @@ impl<'w> Session<'w> {
     ///
     /// # Errors
     /// Where it cannot begin.
-    pub(crate) fn play(&mut self, name: &str, parties: &[Party]) -> Result<Option<&Round>> {
+    pub(crate) fn play(&mut self, group: &str, name: &str, parties: &[Party]) -> Result<Option<&Round>> {
         if self.stop.is_asked() {
             return Ok(None);
         }
@@ -111,7 +111,7 @@ impl<'w> Session<'w> {
         share_cost(&mut played, closing.machine);
         let spoiled = spoiled(&closing.ledgers);
         let runs = played.into_iter().map(|played| played.run).collect();
-        self.rounds.push(Round { name: name.into(), runs, ledgers: closing.ledgers, spoiled });
+        self.rounds.push(Round { name: name.into(), group: group.into(), runs, ledgers: closing.ledgers, spoiled });
         Ok(self.rounds.last())
     }
 
@@ -120,7 +120,8 @@ impl<'w> Session<'w> {
         let mut small = None;
         for party in parties.iter().filter(|party| party.load.cache != Cache::AsIs) {
             for file in &party.files {
-                drop_cached(file).map_err(|e| Error::new(format!("{}: dropping it from the cache: {e}", party.name)))?;
+                drop_cached(file)
+                    .map_err(|e| Error::new(format!("{}: dropping it from the cache: {e}", party.name)))?;
             }
             if let Cache::Small(bytes) = party.load.cache {
                 small = Some(bytes);

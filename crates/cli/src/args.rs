@@ -1,5 +1,6 @@
 //! The command line.
 
+use crate::bench::Bench;
 use crate::output::{self, Failure};
 use crate::profile::ProfileArgs;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
@@ -117,6 +118,9 @@ pub enum Command {
     },
     /// Show where the time of a process, or of the machine, goes: text, folded stacks, a flame graph
     Profile(ProfileArgs),
+    /// Measure what storage can do, with known load
+    #[command(subcommand)]
+    Bench(Bench),
     /// Write the completion script of a shell to standard output
     Completions {
         /// The shell

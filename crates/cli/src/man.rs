@@ -28,12 +28,18 @@ pub fn page() -> io::Result<Vec<u8>> {
 fn commands(program: &clap::Command) -> Roff {
     let mut roff = Roff::new();
     roff.control("SH", ["COMMANDS"]);
-    for command in program.get_subcommands() {
-        let about = command.get_about().map(ToString::to_string).unwrap_or_default();
-        roff.control("TP", []).text([bold(command.get_name())]).text([roman(about)]);
-        options(&mut roff, command);
-    }
+    program.get_subcommands().for_each(|command| one(&mut roff, command.get_name(), command));
     roff
+}
+
+/// A command, its options, and the commands within it.
+fn one(roff: &mut Roff, name: &str, command: &clap::Command) {
+    let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+    roff.control("TP", []).text([bold(name)]).text([roman(about)]);
+    options(roff, command);
+    for within in command.get_subcommands() {
+        one(roff, &format!("{name} {}", within.get_name()), within);
+    }
 }
 
 /// The options a command has of its own, set in under it.

@@ -29,7 +29,9 @@ impl Small {
     pub(crate) fn hold(bytes: u64) -> Result<Self> {
         if bytes < LEAST {
             let least = whyslow_model::human::quantity(LEAST as f64, "bytes");
-            return Err(Error::new(format!("--cache small takes at least {least}: the program itself needs some of it")));
+            return Err(Error::new(format!(
+                "--cache small takes at least {least}: the program itself needs some of it"
+            )));
         }
         let (hierarchy, home) = memory_hierarchy()
             .ok_or_else(|| Error::new("--cache small: no memory control group is mounted under /sys/fs/cgroup"))?;

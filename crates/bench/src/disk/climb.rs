@@ -75,7 +75,8 @@ impl Climb {
 
     /// A number between the knee and the point before it, where there is room for one.
     fn between(&self) -> Option<u32> {
-        let knee = self.points.iter().position(|point| Some(point.in_flight) == self.knee().map(|knee| knee.in_flight))?;
+        let knee =
+            self.points.iter().position(|point| Some(point.in_flight) == self.knee().map(|knee| knee.in_flight))?;
         let below = self.points[knee.checked_sub(1)?].in_flight;
         let gap = self.points[knee].in_flight - below;
         (gap > 1.max(below / 4)).then_some(below + gap / 2)

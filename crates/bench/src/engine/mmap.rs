@@ -65,7 +65,8 @@ impl Engine for Mmap {
         let result = match request.action {
             Action::Sync => sync(&self.file, self.data_only),
             action => {
-                let (from, to) = if action == Action::Read { (mapped.cast_const(), own) } else { (own.cast_const(), mapped) };
+                let (from, to) =
+                    if action == Action::Read { (mapped.cast_const(), own) } else { (own.cast_const(), mapped) };
                 // SAFETY: `own` has `bytes` bytes, as the slice above says; `mapped` has as many within the mapping, which is
                 // writable where the workload writes; the two are different mappings.
                 unsafe { std::ptr::copy_nonoverlapping(from, to, bytes) };

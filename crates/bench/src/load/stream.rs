@@ -144,10 +144,20 @@ struct Direction {
 #[derive(Clone, Debug)]
 enum Place {
     /// The offset of the next in the region, and how far it is from the end of one to the start of the next.
-    Forward { next: u64, gap: i64 },
+    Forward {
+        next: u64,
+        gap: i64,
+    },
     Anywhere,
-    Shuffled { order: Permutation, index: u64, seed: u64 },
-    Zipf { rank: Zipf<f64>, order: Permutation },
+    Shuffled {
+        order: Permutation,
+        index: u64,
+        seed: u64,
+    },
+    Zipf {
+        rank: Zipf<f64>,
+        order: Permutation,
+    },
 }
 
 impl Direction {

@@ -305,7 +305,8 @@ mod tests {
     #[test]
     fn long_courses_are_coarsened_and_nothing_is_lost() {
         let mut tally = Tally::new(Span { begin: 0, end: u64::MAX });
-        (0..3000).for_each(|second| tally.add(Action::Read, 512, times(second * 1000, second * 1000, second * 1000 + 1)));
+        (0..3000)
+            .for_each(|second| tally.add(Action::Read, 512, times(second * 1000, second * 1000, second * 1000 + 1)));
         let series = tally.series(3000.0);
         assert_eq!((series.interval, series.reads.len()), (10.0, 300));
         assert_eq!(series.reads.iter().sum::<u64>(), 3000);

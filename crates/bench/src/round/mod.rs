@@ -119,7 +119,8 @@ impl Band {
                 let file = party.files[job as usize % party.files.len()].clone();
                 let thread = thread::Job { load: party.load.clone(), job, file, bell: bell.clone() };
                 let (ready, done) = (ready_to.clone(), done_to.clone());
-                let play = move || thread.play(&ready, &begin, |outcome, usage| drop(done.send((place, outcome, usage))));
+                let play =
+                    move || thread.play(&ready, &begin, |outcome, usage| drop(done.send((place, outcome, usage))));
                 let started = std::thread::Builder::new().name("bench".into()).spawn(play);
                 started.map_err(|e| Error::new(format!("{}: no thread to be had: {e}", party.name)))?;
                 players.push(Player { party: number, bell, go: Some(go), end: party.span().end, outcome: None });
@@ -230,4 +231,3 @@ fn generator(usages: &[Usage]) -> Generator {
     let Some(busiest) = busiest else { return Generator::default() };
     Generator { busy: busiest.busy, waited: busiest.waited, was_limit: wanting(&busiest) >= WAS_LIMIT }
 }
-

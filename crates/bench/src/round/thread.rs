@@ -97,8 +97,7 @@ impl Reading {
     fn take() -> Self {
         let seconds = |time: TimeVal| time.tv_sec() as f64 + time.tv_usec() as f64 / 1e6;
         let used = getrusage(UsageWho::RUSAGE_THREAD);
-        let (user, system) =
-            used.map_or((0.0, 0.0), |used| (seconds(used.user_time()), seconds(used.system_time())));
+        let (user, system) = used.map_or((0.0, 0.0), |used| (seconds(used.user_time()), seconds(used.system_time())));
         Self { at: Instant::now(), user, system, schedule: schedule() }
     }
 

@@ -62,7 +62,10 @@ pub(super) fn as_target(map: &Map, path: &Path, number: u64, ask: &Ask) -> Resul
 
 fn openers_caveat(ask: &Ask) -> Vec<String> {
     let shared = ask.in_use && !ask.write;
-    shared.then(|| format!("{} was read while in use: others' requests are among what its device saw", ask.path.display()))
+    shared
+        .then(|| {
+            format!("{} was read while in use: others' requests are among what its device saw", ask.path.display())
+        })
         .into_iter()
         .collect()
 }
@@ -100,9 +103,17 @@ pub(super) fn grain(map: &Map, device: &str) -> u64 {
 fn may_destroy(map: &Map, device: &str, ask: &Ask) -> Result<()> {
     let identity = identity::of(map, device);
     match &ask.destroy {
-        None => return Err(refused(ask, &format!("would be overwritten: to allow that, type {} after --destroy", identity.is))),
+        None => {
+            return Err(refused(
+                ask,
+                &format!("would be overwritten: to allow that, type {} after --destroy", identity.is),
+            ));
+        }
         Some(typed) if *typed != identity.text => {
-            return Err(refused(ask, &format!("is not the device with '{typed}': after --destroy comes {}", identity.is)));
+            return Err(refused(
+                ask,
+                &format!("is not the device with '{typed}': after --destroy comes {}", identity.is),
+            ));
         }
         Some(_) => {}
     }

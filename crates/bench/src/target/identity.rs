@@ -35,7 +35,10 @@ pub(super) fn of(map: &Map, device: &str) -> Identity {
         Some(text) => Identity { text, is: "the path of the file behind it (losetup -l)" },
         None => {
             let size = known("size").and_then(|sectors| sectors.parse::<u64>().ok()).unwrap_or(0).saturating_mul(512);
-            Identity { text: format!("{device}:{size}"), is: "NAME:BYTES, for it has no serial number (lsblk -b -o NAME,SIZE)" }
+            Identity {
+                text: format!("{device}:{size}"),
+                is: "NAME:BYTES, for it has no serial number (lsblk -b -o NAME,SIZE)",
+            }
         }
     }
 }

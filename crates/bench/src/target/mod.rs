@@ -145,7 +145,10 @@ impl Target {
 fn existing(map: &Map, path: &Path, meta: &fs::Metadata, ask: &Ask) -> Result<Target> {
     if ask.write {
         let folder = path.parent().unwrap_or(path).display();
-        return Err(refused(ask, &format!("exists and is not overwritten: name the folder {folder}, a file is made in it")));
+        return Err(refused(
+            ask,
+            &format!("exists and is not overwritten: name the folder {folder}, a file is made in it"),
+        ));
     }
     if meta.len() == 0 {
         return Err(refused(ask, "is empty: there is nothing to read"));
@@ -160,14 +163,7 @@ fn existing(map: &Map, path: &Path, meta: &fs::Metadata, ask: &Ask) -> Result<Ta
 }
 
 /// A target on a file system.
-fn on_mount(
-    map: &Map,
-    path: &Path,
-    ask: &Ask,
-    file: File,
-    (kind, bytes): (&str, u64),
-    caveats: Vec<String>,
-) -> Target {
+fn on_mount(map: &Map, path: &Path, ask: &Ask, file: File, (kind, bytes): (&str, u64), caveats: Vec<String>) -> Target {
     let mount = map.mount_of(path);
     let device = mount.and_then(|mount| mount.device.get()).filter(|device| map.queue(device).is_some());
     let about = bench::Target {
@@ -190,7 +186,11 @@ fn open(path: &Path, write: bool, direct: bool, flags: i32) -> std::io::Result<F
 }
 
 fn cannot_open(ask: &Ask) -> String {
-    if ask.direct { "cannot be opened with O_DIRECT (--buffered does without)".into() } else { "cannot be opened".into() }
+    if ask.direct {
+        "cannot be opened with O_DIRECT (--buffered does without)".into()
+    } else {
+        "cannot be opened".into()
+    }
 }
 
 fn refused(ask: &Ask, why: &str) -> Error {

@@ -56,7 +56,8 @@ fn unnamed(folder: &Path, direct: bool) -> io::Result<File> {
 fn unlinked(folder: &Path, direct: bool) -> io::Result<File> {
     let path = folder.join(format!(".whyslow-bench-{}", std::process::id()));
     let flags = if direct { libc::O_DIRECT } else { 0 };
-    let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).custom_flags(flags).open(&path)?;
+    let file =
+        OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).custom_flags(flags).open(&path)?;
     fs::remove_file(&path)?;
     Ok(file)
 }

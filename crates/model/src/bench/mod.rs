@@ -104,6 +104,8 @@ pub struct Target {
 pub struct Round {
     /// What it is for, in a few words.
     pub name: String,
+    /// What it is a part of: rounds of one group follow each other and are compared.
+    pub group: String,
     /// The loads of this round.
     pub runs: Vec<Run>,
     /// What each target's layers saw of it.
@@ -309,8 +311,12 @@ mod tests {
 
     #[test]
     fn intervals_without_a_request_are_stalls() {
-        let series =
-            Series { interval: 0.1, reads: vec![0, 3, 0, 0, 2, 0], writes: vec![0, 0, 0, 0, 0, 1], ..Series::default() };
+        let series = Series {
+            interval: 0.1,
+            reads: vec![0, 3, 0, 0, 2, 0],
+            writes: vec![0, 0, 0, 0, 0, 1],
+            ..Series::default()
+        };
         assert_eq!(series.stalls(), [(0, 1), (2, 2)]);
         assert_eq!(Series::default().stalls(), []);
     }

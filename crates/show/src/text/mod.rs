@@ -1,11 +1,14 @@
 //! Text for a terminal of 80 columns and more.
 
+mod bench;
 mod catalogue;
 mod finding;
 mod profile;
 mod rules;
+mod table;
 mod words;
 
+pub use bench::bench;
 pub use catalogue::metrics;
 pub use profile::profile;
 pub use rules::{rule, rules};
