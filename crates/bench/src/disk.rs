@@ -8,7 +8,7 @@ use crate::session::Session;
 use crate::stop::Stop;
 use crate::target::Ask;
 use climb::{Climb, Point};
-use whyslow_model::bench::{Access, Block, Cache, Ceiling, Engine, Kind, Limit, Report, Sync, Workload};
+use whyslow_model::bench::{Access, Block, Cache, Ceiling, Engine, Kind, Latency, Limit, Report, Sync, Workload};
 use whyslow_model::human;
 
 /// What to sweep, and how.
@@ -179,17 +179,21 @@ impl Sweeper<'_> {
             reads: sort.reads,
             read_blocks: blocks.clone(),
             write_blocks: blocks,
+            split: true,
             depth,
             jobs: 1,
             start: 0,
             size: target.whole_blocks(block),
             sync: None,
             rate: None,
+            pause: 0.0,
+            cpus: Vec::new(),
             verify: false,
             seconds: Some(self.asked.seconds),
             bytes: None,
             ramp_seconds: self.asked.seconds * RAMP,
             seed: self.asked.seed,
+            percentiles: Latency::SHARES.to_vec(),
         }
     }
 

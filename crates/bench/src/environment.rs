@@ -55,9 +55,10 @@ impl Surroundings {
         Self { root, sampler, before, began: Instant::now() }
     }
 
-    /// When it began, RFC 3339.
-    pub(crate) fn started(&self) -> Option<String> {
-        Timestamp::from_nanosecond(self.before.wall_ns.into()).ok().map(|time| time.to_string())
+    /// When it began: RFC 3339, and milliseconds since 1970.
+    pub(crate) fn started(&self) -> Option<(String, i64)> {
+        let time = Timestamp::from_nanosecond(self.before.wall_ns.into()).ok()?;
+        Some((time.to_string(), time.as_millisecond()))
     }
 
     pub(crate) fn seconds(&self) -> f64 {

@@ -115,6 +115,7 @@ fn layer(change: &Change<'_, Disk>, name: &str, relation: String, map: &Map) -> 
         read_wait: wait(|disk| disk.read_time, |disk| disk.reads),
         write_wait: wait(|disk| disk.write_time, |disk| disk.writes),
         queue: change.rate(|disk| disk.weighted_time).map(|ns| ns / 1e9),
+        busy: change.rate(|disk| disk.busy_time).map(|ns| (ns / 1e9).min(1.0)),
         largest_request: map.queue(name).and_then(|queue| queue.max_request.get()).map(|bytes| bytes as u64),
     }
 }

@@ -10,6 +10,7 @@ pub mod disk;
 mod engine;
 mod environment;
 mod error;
+pub mod fio;
 mod ledger;
 mod load;
 mod memory;

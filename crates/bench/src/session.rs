@@ -72,6 +72,7 @@ impl<'w> Session<'w> {
             size: file.about.bytes / u64::from(FILL_BLOCK) * u64::from(FILL_BLOCK),
             sync: Some(Sync { every: None, data_only: true }),
             rate: None,
+            pause: 0.0,
             seconds: None,
             bytes: None,
             ramp_seconds: 0.0,
@@ -132,12 +133,14 @@ impl<'w> Session<'w> {
 
     /// The report.
     pub(crate) fn finish(self, kind: Kind, ceilings: Vec<Ceiling>) -> Report {
-        let (started, seconds) = (self.surroundings.started(), self.surroundings.seconds());
+        let (started, started_ms) = self.surroundings.started().unzip();
+        let seconds = self.surroundings.seconds();
         let environment = self.surroundings.end(&self.targets);
         Report {
             schema: SCHEMA.to_owned(),
             kind,
             started,
+            started_ms,
             seconds,
             interrupted: self.stop.is_asked(),
             environment,

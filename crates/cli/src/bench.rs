@@ -5,11 +5,12 @@ use crate::interrupt::Interrupt;
 use crate::output::{self, Failure, print};
 use crate::progress::Progress;
 use clap::{Args, Subcommand, ValueEnum};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::thread;
 use std::time::{Duration, Instant};
 use whyslow_bench::disk::{self, Sweep};
+use whyslow_bench::fio::{self, JobFile};
 use whyslow_bench::target::Ask;
 use whyslow_bench::{Error, Stop};
 use whyslow_model::bench::{Cache, Engine, Report};
@@ -26,7 +27,14 @@ pub enum Bench {
 #[derive(Debug, Args)]
 pub struct DiskArgs {
     /// A block device or a file, which is read; or a folder, in which a file is made, written, read and removed
-    target: PathBuf,
+    #[arg(required_unless_present = "job")]
+    target: Option<PathBuf>,
+    /// Run the jobs of this file, in fio's format, instead
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["target", "time", "size", "cache", "engine", "seed"])]
+    job: Option<PathBuf>,
+    /// Write the JSON that fio would
+    #[arg(long, requires = "job", conflicts_with = "json")]
+    json_fio: bool,
     /// The time measured of each run
     #[arg(long = "for", value_name = "TIME", default_value = "1s", value_parser = duration)]
     time: Duration,
@@ -80,21 +88,36 @@ struct PageCache(Option<Cache>);
 /// # Errors
 /// Where it cannot be run.
 pub fn run(what: &Bench, look: &Look) -> Result<ExitCode, Failure> {
-    let report = match what {
-        Bench::Disk(args) => sweep(args)?,
+    let (report, as_fio) = match what {
+        Bench::Disk(args) => (disk(args)?, args.json_fio),
     };
-    print(if look.json { json::pretty(&report) } else { text::bench(&report, &output::style(look)) })?;
+    print(match look.json {
+        _ if as_fio => json::fio(&report),
+        true => json::pretty(&report),
+        false => text::bench(&report, &output::style(look)),
+    })?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn sweep(args: &DiskArgs) -> Result<Report, Failure> {
+fn disk(args: &DiskArgs) -> Result<Report, Failure> {
+    match (&args.job, &args.target) {
+        (Some(path), _) => {
+            let file = JobFile { path: path.clone(), destroy: args.destroy.clone(), in_use: args.in_use };
+            watched(|stop, watch| fio::run(&file, stop, watch))
+        }
+        (None, Some(target)) => sweep(args, target),
+        (None, None) => Err(Failure::usage("name a target, or a file of jobs with --job")),
+    }
+}
+
+fn sweep(args: &DiskArgs, target: &Path) -> Result<Report, Failure> {
     if args.time < Duration::from_millis(10) {
         return Err(Failure::usage("--for must be at least 10ms"));
     }
     // mmap has no other way than the page cache.
     let cache = args.cache.0.or((args.engine == EngineName::Mmap).then_some(Cache::AsIs));
     let ask = Ask {
-        path: args.target.clone(),
+        path: target.to_owned(),
         write: args.destroy.is_some(),
         direct: cache.is_none(),
         destroy: args.destroy.clone(),

@@ -19,6 +19,8 @@ pub(crate) struct Job<E> {
     slots: usize,
     /// How many requests a second, and what part of the time from one to the next this job comes later than the first.
     pace: Option<(f64, f64)>,
+    /// How long it pauses after each request, nanoseconds.
+    pause: u64,
 }
 
 /// When a job begins, and what of its time is measured.
@@ -91,7 +93,16 @@ impl<E: Engine> Job<E> {
         let jobs = f64::from(load.jobs.max(1));
         let pace = load.rate.map(|rate| (rate / jobs, f64::from(job) / jobs));
         let sync_at_end = matches!(load.sync, Some(Sync { every: None, .. }));
-        Self { engine, stream: Stream::new(load, job), bell, content, sync_at_end, slots, pace }
+        Self {
+            engine,
+            stream: Stream::new(load, job),
+            bell,
+            content,
+            sync_at_end,
+            slots,
+            pace,
+            pause: (load.pause * 1e9) as u64,
+        }
     }
 
     /// Makes its load until the bell rings, all is done or something fails; then waits for what is in flight.
@@ -106,6 +117,7 @@ impl<E: Engine> Job<E> {
             idle: (0..self.slots).rev().collect(),
             pace,
             start,
+            resumes: start.at,
             exhausted: false,
             tally: Tally::new(start.span),
             asked: Traffic::default(),
@@ -122,6 +134,8 @@ struct Running<E> {
     pace: Option<Pace>,
     flights: Vec<Flight>,
     idle: Vec<usize>,
+    /// Until when it pauses.
+    resumes: u64,
     /// Whether all bytes are asked for.
     exhausted: bool,
     tally: Tally,
@@ -175,8 +189,9 @@ impl<E: Engine> Running<E> {
             && let Some(&slot) = self.idle.last()
         {
             let due = self.pace.map_or(now, |pace| pace.due());
-            if due > now {
-                return Ok(Some(due));
+            let may = due.max(self.resumes);
+            if may > now {
+                return Ok(Some(may));
             }
             match self.job.stream.next() {
                 None => self.exhausted = true,
@@ -204,6 +219,7 @@ impl<E: Engine> Running<E> {
     fn complete(&mut self, done: Completion, now: u64) -> Result<(), String> {
         let Flight { request, due, made } = self.flights[done.slot];
         self.idle.push(done.slot);
+        self.resumes = now + self.job.pause;
         self.check(done, request)?;
         let asked = &mut self.asked;
         match request.action {

@@ -117,10 +117,11 @@ struct Region {
 }
 
 impl Region {
-    /// Jobs that go forward share the region out among them, or they would read what another had just had read; jobs that
-    /// go anywhere all have the whole of it.
+    /// Jobs that go forward may share the region out among them, or they would read what another had just had read; jobs
+    /// that go anywhere all have the whole of it.
     fn of(load: &Workload, job: u32) -> Self {
-        if !matches!(load.access, Access::Sequential | Access::Strided(_)) || load.jobs <= 1 {
+        let forward = matches!(load.access, Access::Sequential | Access::Strided(_));
+        if !(load.split && forward) || load.jobs <= 1 {
             return Self { start: load.start, size: load.size };
         }
         let block = u64::from(load.largest_block().max(1));

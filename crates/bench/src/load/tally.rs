@@ -1,7 +1,7 @@
 //! What is counted of the requests that come back.
 
 use super::stream::Action;
-use whyslow_model::bench::{Flow, Latency, Percentile, Series};
+use whyslow_model::bench::{Flow, Latency, Percentile, Series, Workload};
 use whyslow_model::histogram::{Histogram, bucket_of};
 
 /// Nanoseconds of a second.
@@ -105,9 +105,9 @@ impl Tally {
         self.span.end.min(ended).saturating_sub(self.span.begin) as f64 / NS
     }
 
-    /// Reads, writes and syncs over so many seconds; `paced` where requests were due at set times.
-    pub(crate) fn flows(&self, seconds: f64, paced: bool) -> [Flow; 3] {
-        [&self.read, &self.write, &self.sync].map(|counts| counts.flow(seconds, paced))
+    /// Reads, writes and syncs over so many seconds, as this workload wants them told.
+    pub(crate) fn flows(&self, seconds: f64, load: &Workload) -> [Flow; 3] {
+        [&self.read, &self.write, &self.sync].map(|counts| counts.flow(seconds, load))
     }
 
     /// The course over so many seconds, an interval in which nothing came back included.
@@ -174,15 +174,15 @@ impl Counts {
         self.service.merge(&other.service);
     }
 
-    fn flow(&self, seconds: f64, paced: bool) -> Flow {
+    fn flow(&self, seconds: f64, load: &Workload) -> Flow {
         let each_second = |n: u64| if seconds > 0.0 { n as f64 / seconds } else { 0.0 };
         Flow {
             operations: self.operations,
             bytes: self.bytes,
             rate: each_second(self.operations),
             bandwidth: each_second(self.bytes),
-            latency: self.latency.latency(),
-            service: paced.then(|| self.service.latency()),
+            latency: self.latency.latency(&load.percentiles),
+            service: load.rate.map(|_| self.service.latency(&load.percentiles)),
         }
     }
 }
@@ -224,7 +224,7 @@ impl Spread {
         self.max = self.max.max(other.max);
     }
 
-    fn latency(&self) -> Latency {
+    fn latency(&self, shares: &[f64]) -> Latency {
         if self.count == 0 {
             return Latency::default();
         }
@@ -237,7 +237,7 @@ impl Spread {
             mean: mean / NS,
             deviation: (self.squares / count - mean * mean).max(0.0).sqrt() / NS,
             max: self.max as f64 / NS,
-            percentiles: Latency::SHARES.iter().filter_map(|&share| self.percentile(&histogram, share)).collect(),
+            percentiles: shares.iter().filter_map(|&share| self.percentile(&histogram, share)).collect(),
             histogram,
         }
     }
@@ -257,6 +257,7 @@ impl Spread {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::load::sample;
 
     const MS: u64 = 1_000_000;
 
@@ -278,7 +279,7 @@ mod tests {
             (Action::Write, times(1200, 1200, 1250)),
             (Action::Read, times(1900, 1900, 5000)),
         ]);
-        let [read, write, sync] = tally.flows(tally.seconds(9000 * MS), false);
+        let [read, write, sync] = tally.flows(tally.seconds(9000 * MS), &sample());
         assert_eq!((read.operations, write.operations, sync.operations), (2, 1, 0));
         assert_eq!((read.rate, read.bandwidth), (2.0, 8192.0));
         assert_eq!((read.latency.count, read.latency.min, read.latency.max), (2, 0.01, 3.1));
@@ -287,7 +288,8 @@ mod tests {
 
     #[test]
     fn waiting_for_its_turn_is_part_of_a_paced_requests_latency() {
-        let [read, ..] = tally(&[(Action::Read, times(1100, 1400, 1450))]).flows(1.0, true);
+        let [read, ..] =
+            tally(&[(Action::Read, times(1100, 1400, 1450))]).flows(1.0, &Workload { rate: Some(1.0), ..sample() });
         assert_eq!(read.latency.max, 0.35);
         assert_eq!(read.service.unwrap().max, 0.05);
     }
@@ -315,7 +317,7 @@ mod tests {
     #[test]
     fn a_percentile_needs_a_request_beyond_it() {
         let requests: Vec<_> = (0..200).map(|i| (Action::Read, times(1000, 1000, 1000 + i))).collect();
-        let [read, ..] = tally(&requests).flows(1.0, false);
+        let [read, ..] = tally(&requests).flows(1.0, &sample());
         let latency = read.latency;
         assert_eq!(latency.percentile(0.999), None);
         let p99 = latency.percentile(0.99).unwrap();
@@ -327,7 +329,7 @@ mod tests {
     fn jobs_add_up() {
         let mut one = tally(&[(Action::Read, times(1000, 1000, 1010))]);
         one.merge(&tally(&[(Action::Read, times(1000, 1000, 1930))]));
-        let [read, ..] = one.flows(1.0, false);
+        let [read, ..] = one.flows(1.0, &sample());
         assert_eq!((read.operations, read.latency.min, read.latency.max), (2, 0.01, 0.93));
         assert_eq!(one.series(1.0).reads.iter().sum::<u64>(), 2);
     }

@@ -194,7 +194,7 @@ fn played(party: &Party, outcomes: Vec<Option<(Outcome, Usage)>>) -> Played {
     jobs.iter().for_each(|job| tally.merge(&job.tally));
     let asked = jobs.iter().fold(Traffic::default(), |sum, job| sum.plus(job.asked));
     let seconds = tally.seconds(jobs.iter().map(|job| job.ended).max().unwrap_or(0));
-    let [read, write, sync] = tally.flows(seconds, party.load.rate.is_some());
+    let [read, write, sync] = tally.flows(seconds, &party.load);
     let wanted = |flow: Flow, wanted: bool| wanted.then_some(flow);
     let run = Run {
         name: party.name.clone(),
@@ -221,6 +221,7 @@ fn cost(usages: &[Usage], asked: Traffic) -> Cost {
         user_seconds: user,
         system_seconds: system,
         per_operation: (operations > 0).then(|| (user + system) / operations as f64),
+        context_switches: usages.iter().map(|usage| usage.switches).sum(),
         machine_per_operation: None,
     }
 }

@@ -2,8 +2,10 @@
 
 use crate::engine::{Bell, Engine as Carrier, Mmap, Psync, Uring};
 use crate::load::{self, Outcome, Start};
-use nix::sys::resource::{UsageWho, getrusage};
+use nix::sched::{CpuSet, sched_setaffinity};
+use nix::sys::resource::{Usage as Usages, UsageWho, getrusage};
 use nix::sys::time::TimeVal;
+use nix::unistd::Pid;
 use std::fs::{self, File};
 use std::io;
 use std::sync::Arc;
@@ -26,6 +28,8 @@ pub(super) struct Usage {
     pub(super) user: f64,
     /// Processor time in it, seconds.
     pub(super) system: f64,
+    /// Times it gave up its processor, or was made to.
+    pub(super) switches: u64,
     /// The part of the time it was on a processor.
     pub(super) busy: Option<f64>,
     /// The part of the time it waited for one.
@@ -43,6 +47,9 @@ impl Job {
         // The kernel may wake a sleeping thread 50 µs late to save power (prctl(2), PR_SET_TIMERSLACK); requests are to be
         // made when they are due.
         let _ = nix::sys::prctl::set_timerslack(1);
+        if let Err(e) = keep_to(&self.load.cpus) {
+            return drop(ready.send(Err(format!("processors {:?}: {e}", self.load.cpus))));
+        }
         let (file, bell) = (self.file.clone(), self.bell.clone());
         let (depth, block) = (self.load.depth.max(1) as usize, self.load.largest_block() as usize);
         let data_only = matches!(self.load.sync, Some(Sync { data_only: true, .. }));
@@ -76,6 +83,16 @@ impl Job {
     }
 }
 
+/// Has this thread keep to these processors; none is any.
+fn keep_to(cpus: &[u32]) -> nix::Result<()> {
+    if cpus.is_empty() {
+        return Ok(());
+    }
+    let mut set = CpuSet::new();
+    cpus.iter().try_for_each(|&cpu| set.set(cpu as usize))?;
+    sched_setaffinity(Pid::from_raw(0), &set)
+}
+
 fn refusal(engine: Engine, error: &io::Error) -> String {
     match (engine, error.raw_os_error()) {
         (Engine::IoUring, Some(libc::EPERM | libc::ENOSYS)) => format!(
@@ -90,15 +107,23 @@ struct Reading {
     at: Instant,
     user: f64,
     system: f64,
+    switches: u64,
     schedule: Option<(u64, u64)>,
 }
 
 impl Reading {
     fn take() -> Self {
         let seconds = |time: TimeVal| time.tv_sec() as f64 + time.tv_usec() as f64 / 1e6;
-        let used = getrusage(UsageWho::RUSAGE_THREAD);
-        let (user, system) = used.map_or((0.0, 0.0), |used| (seconds(used.user_time()), seconds(used.system_time())));
-        Self { at: Instant::now(), user, system, schedule: schedule() }
+        // Refused only for a number that is not one of the three.
+        let used = getrusage(UsageWho::RUSAGE_THREAD).ok();
+        let switches = |used: Usages| used.voluntary_context_switches() + used.involuntary_context_switches();
+        Self {
+            at: Instant::now(),
+            user: used.map_or(0.0, |used| seconds(used.user_time())),
+            system: used.map_or(0.0, |used| seconds(used.system_time())),
+            switches: used.map_or(0, |used| u64::try_from(switches(used)).unwrap_or(0)),
+            schedule: schedule(),
+        }
     }
 
     fn since(&self) -> Usage {
@@ -111,6 +136,7 @@ impl Reading {
         Usage {
             user: now.user - self.user,
             system: now.system - self.system,
+            switches: now.switches - self.switches,
             busy: part(|(ran, _)| *ran),
             waited: part(|(_, waited)| *waited),
         }

@@ -70,6 +70,8 @@ pub struct LayerTraffic {
     pub write_wait: Option<f64>,
     /// Requests outstanding on average.
     pub queue: Option<f64>,
+    /// The part of the time in which any was.
+    pub busy: Option<f64>,
     /// The largest request it takes, bytes.
     pub largest_request: Option<u64>,
 }

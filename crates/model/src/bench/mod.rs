@@ -24,6 +24,8 @@ pub struct Report {
     pub kind: Kind,
     /// When it began, RFC 3339.
     pub started: Option<String>,
+    /// The same in milliseconds since 1970.
+    pub started_ms: Option<i64>,
     /// How long it took in all.
     pub seconds: f64,
     /// Whether it was ended early: what is here was measured, but not all that was asked for.
@@ -183,7 +185,7 @@ pub struct Latency {
 }
 
 impl Latency {
-    /// The shares of which a percentile is given.
+    /// The shares of which a percentile is given unless others are asked for.
     pub const SHARES: [f64; 9] = [0.01, 0.1, 0.5, 0.9, 0.95, 0.99, 0.999, 0.9999, 0.99999];
 
     /// The time below which this share of requests stayed; none where that is not known.
@@ -242,6 +244,8 @@ pub struct Cost {
     pub system_seconds: f64,
     /// Both, for each request; none where there was none.
     pub per_operation: Option<f64>,
+    /// Times those threads gave up a processor, or were made to.
+    pub context_switches: u64,
     /// That of the whole machine meanwhile, interrupts and kernel threads included, for each request; of what ran in the
     /// same round together. None where it is not known.
     pub machine_per_operation: Option<f64>,

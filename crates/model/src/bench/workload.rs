@@ -19,6 +19,8 @@ pub struct Workload {
     pub read_blocks: Vec<Block>,
     /// Sizes of writes, with their shares.
     pub write_blocks: Vec<Block>,
+    /// Whether jobs that go forward or backward share the region out among them; otherwise each goes through all of it.
+    pub split: bool,
     /// Requests each job keeps in flight.
     pub depth: u32,
     /// Jobs, each a thread with requests of its own.
@@ -32,6 +34,10 @@ pub struct Workload {
     /// Requests a second over all jobs. Requests are due at set times, whether the target keeps up or not, and the time they
     /// wait for their turn is part of their latency. None is as many as the target takes.
     pub rate: Option<f64>,
+    /// How long a job pauses after each request, seconds.
+    pub pause: f64,
+    /// The processors its threads keep to; none is any.
+    pub cpus: Vec<u32>,
     /// Whether writes carry their offset, as 64 bits in little-endian order over and over (`verify_pattern=%o` of fio), and
     /// reads check it.
     pub verify: bool,
@@ -43,6 +49,8 @@ pub struct Workload {
     pub ramp_seconds: f64,
     /// What random numbers come of.
     pub seed: u64,
+    /// The shares of requests of which percentiles are told.
+    pub percentiles: Vec<f64>,
 }
 
 impl Workload {

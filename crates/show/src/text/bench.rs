@@ -90,7 +90,7 @@ fn reservation(ceiling: &Ceiling) -> &'static str {
 
 fn rounds(canvas: &mut Canvas, rounds: &[Round], all: bool) {
     heading(canvas, &words::capital(&rounds[0].group));
-    let mut table = Table::new(["", "block", "depth", "jobs", "rate", "bandwidth", "mean", "p99", "max", "cpu"]);
+    let mut table = Table::new(["", "block", "depth", "jobs", "rate", "bandwidth", "mean", "p99", "cpu", "max"]);
     let runs = || rounds.iter().flat_map(|round| &round.runs);
     let several = runs().any(|run| run.name != rounds[0].group && rounds.iter().any(|round| round.runs.len() > 1));
     let mut sorted: Vec<&Run> = runs().collect();
@@ -126,8 +126,8 @@ fn flow_row(table: &mut Table, run: &Run, flow: &Flow, name: &str, first: bool) 
         if flow.bytes > 0 { human::quantity(flow.bandwidth, "bytes/s") } else { String::new() },
         latency(flow.latency.mean),
         p99.map_or_else(String::new, human::seconds),
-        latency(flow.latency.max),
         once(run.cost.per_operation.map_or_else(String::new, human::seconds)),
+        latency(flow.latency.max),
     ]);
 }
 
