@@ -8,7 +8,7 @@ use crate::session::Session;
 use crate::stop::Stop;
 use crate::target::Ask;
 use climb::{Climb, Point};
-use whyslow_model::bench::{Access, Block, Cache, Ceiling, Engine, Kind, Latency, Limit, Report, Sync, Workload};
+use whyslow_model::bench::{Access, Cache, Ceiling, Engine, Kind, Limit, Report, Sync, Workload};
 use whyslow_model::human;
 
 /// What to sweep, and how.
@@ -59,6 +59,7 @@ pub fn sweep(asked: &Sweep, stop: &Stop, watch: &mut dyn FnMut(Progress)) -> Res
     let mut session = Session::begin(stop, watch);
     let target = session.open(&asked.ask)?;
     check_engine(asked, &session)?;
+    session.mind_others(target, &asked.ask);
     let mut sweep = Sweeper { session, asked, target, ceilings: Vec::new() };
     sweep.run()?;
     Ok(sweep.session.finish(Kind::Disk, sweep.ceilings))
@@ -148,7 +149,7 @@ impl Sweeper<'_> {
         let sync = Some(Sync { every: Some(1), data_only: true });
         let load = Workload { access: Access::Sequential, sync, ..self.load(WRITES[1], block, 1) };
         let name = format!("write of {}, each synced (fdatasync)", size(block));
-        let party = self.session.party(&name, self.target, load);
+        let party = self.session.party("synced write", self.target, load);
         self.session.play("synced write", &name, &[party])?;
         Ok(())
     }
@@ -163,37 +164,25 @@ impl Sweeper<'_> {
         }
         let shared = if jobs > 1 { format!(" by {jobs} jobs") } else { String::new() };
         let name = format!("{} of {}, {in_flight} in flight{shared}", sort.name, size(block));
-        let party = self.session.party(&name, self.target, load);
+        let party = self.session.party(sort.name, self.target, load);
         let round = self.session.play(sort.name, &name, &[party])?;
         Ok(round.and_then(|round| Point::of(in_flight, round.runs.first()?)))
     }
 
     fn load(&self, sort: Sort, block: u32, depth: u32) -> Workload {
         let target = &self.session.targets[self.target];
-        let blocks = vec![Block { bytes: block, share: 1.0 }];
         Workload {
             engine: self.asked.engine,
             direct: target.is_direct(),
             cache: self.asked.cache,
             access: sort.access,
             reads: sort.reads,
-            read_blocks: blocks.clone(),
-            write_blocks: blocks,
-            split: true,
             depth,
-            jobs: 1,
-            start: 0,
             size: target.whole_blocks(block),
-            sync: None,
-            rate: None,
-            pause: 0.0,
-            cpus: Vec::new(),
-            verify: false,
             seconds: Some(self.asked.seconds),
-            bytes: None,
             ramp_seconds: self.asked.seconds * RAMP,
             seed: self.asked.seed,
-            percentiles: Latency::SHARES.to_vec(),
+            ..Workload::of_blocks(block)
         }
     }
 

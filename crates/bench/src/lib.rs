@@ -5,12 +5,15 @@
 //! against what each layer of the stack saw.
 
 mod cache;
+pub mod contend;
 mod content;
 pub mod disk;
 mod engine;
 mod environment;
 mod error;
 pub mod fio;
+pub mod fs;
+pub mod layers;
 mod ledger;
 mod load;
 mod memory;

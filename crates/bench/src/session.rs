@@ -7,9 +7,7 @@ use crate::ledger::{Books, spoiled};
 use crate::round::{self, Party, Played, Progress};
 use crate::stop::Stop;
 use crate::target::{Ask, Map, Target};
-use whyslow_model::bench::{
-    Access, Block, Cache, Ceiling, Engine, Kind, Report, Round, SCHEMA, Sync, Traffic, Workload,
-};
+use whyslow_model::bench::{Access, Cache, Ceiling, Engine, Kind, Report, Round, SCHEMA, Sync, Traffic, Workload};
 use whyslow_sense::Root;
 
 /// How files are filled: in large blocks, some at a time.
@@ -54,6 +52,15 @@ impl<'w> Session<'w> {
         Ok(self.targets.len() - 1)
     }
 
+    /// Says that a device was read while in use, where that was asked for.
+    pub(crate) fn mind_others(&mut self, target: usize, ask: &Ask) {
+        let about = &self.targets[target].about;
+        if ask.in_use && about.file_system.is_none() {
+            let others = "was read while in use: others' requests may be among what its device saw";
+            self.caveats.push(format!("{} {others}", about.path));
+        }
+    }
+
     /// Writes all of a file that was made for this, so that reads of it reach the device.
     ///
     /// # Errors
@@ -62,21 +69,15 @@ impl<'w> Session<'w> {
         let file = &self.targets[target];
         let fill = Workload {
             engine: if load.engine == Engine::IoUring { Engine::IoUring } else { Engine::Psync },
-            cache: Cache::AsIs,
+            direct: load.direct,
             access: Access::Sequential,
             reads: 0.0,
-            write_blocks: vec![Block { bytes: FILL_BLOCK, share: 1.0 }],
             depth: if load.engine == Engine::IoUring { FILL_DEPTH } else { 1 },
-            jobs: 1,
-            start: 0,
             size: file.about.bytes / u64::from(FILL_BLOCK) * u64::from(FILL_BLOCK),
             sync: Some(Sync { every: None, data_only: true }),
-            rate: None,
-            pause: 0.0,
-            seconds: None,
-            bytes: None,
-            ramp_seconds: 0.0,
-            ..load.clone()
+            verify: load.verify,
+            seed: load.seed,
+            ..Workload::of_blocks(FILL_BLOCK)
         };
         let path = file.about.path.clone();
         let party = self.party("fill", target, fill);
@@ -85,6 +86,11 @@ impl<'w> Session<'w> {
             Some(why) => Err(Error::new(format!("{path}: filling the file: {why}"))),
             None => Ok(()),
         }
+    }
+
+    /// Says how far it is, for what is not played as a round.
+    pub(crate) fn tell(&mut self, progress: Progress) {
+        (self.watch)(progress);
     }
 
     /// A workload on a target.
@@ -147,6 +153,9 @@ impl<'w> Session<'w> {
             targets: self.targets.into_iter().map(|target| target.about).collect(),
             rounds: self.rounds,
             ceilings,
+            layers: Vec::new(),
+            files: Vec::new(),
+            pairs: Vec::new(),
             caveats: self.caveats,
         }
     }

@@ -9,8 +9,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::thread;
 use std::time::{Duration, Instant};
+use whyslow_bench::contend::{self, Contest};
 use whyslow_bench::disk::{self, Sweep};
 use whyslow_bench::fio::{self, JobFile};
+use whyslow_bench::fs::{self, FileSystem};
+use whyslow_bench::layers::{self, Peel};
 use whyslow_bench::target::Ask;
 use whyslow_bench::{Error, Stop};
 use whyslow_model::bench::{Cache, Engine, Report};
@@ -21,6 +24,64 @@ use whyslow_show::{json, text};
 pub enum Bench {
     /// Find out what a disk can do: requests and bytes a second, and with how many in flight
     Disk(DiskArgs),
+    /// Find out what a file system does: streams, small files, commits, and all of it at once
+    Fs(FsArgs),
+    /// Read a file through every layer under it, and say what each adds and takes; nothing is written
+    Layers(LayersArgs),
+    /// Read targets alone and in pairs, and say which have to share something, whatever their names say
+    Contend(ContendArgs),
+}
+
+/// Where to work, and how much.
+#[derive(Debug, Args)]
+pub struct FsArgs {
+    /// A folder, in which files are made, written, read and removed
+    folder: PathBuf,
+    /// The time measured of each run that does not end by itself
+    #[arg(long = "for", value_name = "TIME", default_value = "2s", value_parser = duration)]
+    time: Duration,
+    /// How large the file of the streams is; more than the memory, or the page cache is what is measured where it says so
+    #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = bytes)]
+    size: u64,
+    /// How many small files
+    #[arg(long, value_name = "COUNT", default_value = "10000", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    files: u32,
+    /// What random orders come of
+    #[arg(long, default_value = "1")]
+    seed: u64,
+}
+
+/// What to peel, and how.
+#[derive(Debug, Args)]
+pub struct LayersArgs {
+    /// A mount point or folder, whose largest file is read; or a file
+    path: PathBuf,
+    /// The time measured of each run
+    #[arg(long = "for", value_name = "TIME", default_value = "1s", value_parser = duration)]
+    time: Duration,
+    /// What random offsets come of
+    #[arg(long, default_value = "1")]
+    seed: u64,
+}
+
+/// What to set against each other, and how.
+#[derive(Debug, Args)]
+pub struct ContendArgs {
+    /// Block devices and files, which are read; folders, in each of which a file is made, read and removed
+    #[arg(required = true, num_args = 2..)]
+    targets: Vec<PathBuf>,
+    /// The time measured of each run
+    #[arg(long = "for", value_name = "TIME", default_value = "1s", value_parser = duration)]
+    time: Duration,
+    /// How large a file to make in a folder
+    #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = bytes)]
+    size: u64,
+    /// Read block devices that are in use: adds load to them, and changes nothing
+    #[arg(long)]
+    in_use: bool,
+    /// What random offsets come of
+    #[arg(long, default_value = "1")]
+    seed: u64,
 }
 
 /// What to measure, and how.
@@ -90,6 +151,9 @@ struct PageCache(Option<Cache>);
 pub fn run(what: &Bench, look: &Look) -> Result<ExitCode, Failure> {
     let (report, as_fio) = match what {
         Bench::Disk(args) => (disk(args)?, args.json_fio),
+        Bench::Fs(args) => (file_system(args)?, false),
+        Bench::Layers(args) => (peel(args)?, false),
+        Bench::Contend(args) => (set_against(args)?, false),
     };
     print(match look.json {
         _ if as_fio => json::fio(&report),
@@ -110,10 +174,42 @@ fn disk(args: &DiskArgs) -> Result<Report, Failure> {
     }
 }
 
-fn sweep(args: &DiskArgs, target: &Path) -> Result<Report, Failure> {
-    if args.time < Duration::from_millis(10) {
+fn file_system(args: &FsArgs) -> Result<Report, Failure> {
+    let asked = FileSystem {
+        folder: args.folder.clone(),
+        size: args.size,
+        files: args.files,
+        seconds: seconds(args.time)?,
+        seed: args.seed,
+    };
+    watched(|stop, watch| fs::measure(&asked, stop, watch))
+}
+
+fn peel(args: &LayersArgs) -> Result<Report, Failure> {
+    let asked = Peel { path: args.path.clone(), seconds: seconds(args.time)?, seed: args.seed };
+    watched(|stop, watch| layers::peel(&asked, stop, watch))
+}
+
+fn set_against(args: &ContendArgs) -> Result<Report, Failure> {
+    let asked = Contest {
+        paths: args.targets.clone(),
+        size: args.size,
+        in_use: args.in_use,
+        seconds: seconds(args.time)?,
+        seed: args.seed,
+    };
+    watched(|stop, watch| contend::contend(&asked, stop, watch))
+}
+
+/// The time of a run in seconds, where that is long enough to measure anything.
+fn seconds(time: Duration) -> Result<f64, Failure> {
+    if time < Duration::from_millis(10) {
         return Err(Failure::usage("--for must be at least 10ms"));
     }
+    Ok(time.as_secs_f64())
+}
+
+fn sweep(args: &DiskArgs, target: &Path) -> Result<Report, Failure> {
     // mmap has no other way than the page cache.
     let cache = args.cache.0.or((args.engine == EngineName::Mmap).then_some(Cache::AsIs));
     let ask = Ask {
@@ -128,7 +224,7 @@ fn sweep(args: &DiskArgs, target: &Path) -> Result<Report, Failure> {
         ask,
         engine: args.engine.engine(),
         cache: cache.unwrap_or(Cache::AsIs),
-        seconds: args.time.as_secs_f64(),
+        seconds: seconds(args.time)?,
         seed: args.seed,
     };
     watched(|stop, watch| disk::sweep(&asked, stop, watch))

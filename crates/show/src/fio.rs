@@ -71,7 +71,9 @@ fn direction(flow: Option<&Flow>, run: &Run, operations: &[u64], bytes: &[u64]) 
     let iops = Course::of(operations.iter().take(full).map(|&n| n as f64 / run.series.interval));
     let service = flow.service.as_ref().unwrap_or(&flow.latency);
     let mut clat = times(service);
-    clat.insert("percentile".into(), percentiles(service, &run.asked.percentiles));
+    if service.count > 0 {
+        clat.insert("percentile".into(), percentiles(service, &run.asked.percentiles));
+    }
     json!({
         "io_bytes": flow.bytes,
         "io_kbytes": flow.bytes / 1024,

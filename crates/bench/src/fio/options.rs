@@ -48,6 +48,8 @@ pub(super) struct Options {
     pub(super) cpus: Vec<u32>,
     pub(super) percentiles: Option<Vec<f64>>,
     pub(super) read_only: bool,
+    /// Whether blocks carry their offset, and are checked for it.
+    pub(super) verify: bool,
 }
 
 impl Default for Options {
@@ -92,6 +94,7 @@ impl Default for Options {
             cpus: Vec::new(),
             percentiles: None,
             read_only: false,
+            verify: false,
         }
     }
 }
@@ -160,6 +163,15 @@ impl Options {
             "log_avg_msec" => drop(count(key, text()?, u32::MAX)?),
             // Files are always gone afterwards.
             "unlink" => drop(yes(key, value)?),
+            "verify" => {
+                only(key, text()?, "pattern")?;
+                self.verify = true;
+            }
+            "verify_pattern" => only(key, text()?, "%o")?,
+            // Buffers and files are registered wherever the kernel lets them be.
+            "fixedbufs" | "registerfiles" => only(key, value.unwrap_or("1"), "1")?,
+            // Whoever wants what was written read back says so in a job of its own.
+            "do_verify" => only(key, text()?, "0")?,
             "readonly" => self.read_only = yes(key, value)?,
             _ => return Err(format!("option '{key}' is not known")),
         }

@@ -163,7 +163,7 @@ impl Maker<'_, '_> {
             rate: None,
             pause: options.pause,
             cpus: options.cpus.clone(),
-            verify: false,
+            verify: options.verify,
             seconds: options.seconds,
             bytes: (!options.time_based).then(|| once.saturating_mul(options.loops)),
             ramp_seconds: options.ramp,
@@ -198,11 +198,11 @@ impl Maker<'_, '_> {
 
     fn check(&self, section: &Section, load: &Workload, grain: u64) -> Result<()> {
         let blocks = load.read_blocks.iter().chain(&load.write_blocks);
-        if let Some(block) = blocks.clone().find(|block| u64::from(block.bytes) % grain != 0) {
+        if let Some(block) = blocks.clone().find(|block| !u64::from(block.bytes).is_multiple_of(grain)) {
             let why = format!("with direct=1 a block is a multiple of {grain} bytes; {} is not", block.bytes);
             return Err(self.wrong(section, &why));
         }
-        if load.start % grain != 0 {
+        if !load.start.is_multiple_of(grain) {
             return Err(self.wrong(section, &format!("with direct=1 the offset is a multiple of {grain} bytes")));
         }
         if load.size < u64::from(load.largest_block()) {

@@ -11,13 +11,16 @@ pub(super) struct Section {
     pub(super) options: Options,
 }
 
+/// Lines and their numbers.
+type Lines = Vec<(usize, String)>;
+
 /// The jobs of a file, in order.
 ///
 /// # Errors
 /// The line, and what is wrong with it.
 pub(super) fn parse(text: &str) -> Result<Vec<Section>, (usize, String)> {
-    let mut globals: Vec<(usize, String)> = Vec::new();
-    let mut jobs: Vec<(String, usize, Vec<(usize, String)>)> = Vec::new();
+    let mut globals = Lines::new();
+    let mut jobs: Vec<(String, usize, Lines)> = Vec::new();
     let mut in_global = false;
     for (line, text) in (1..).zip(text.lines()).map(|(line, text)| (line, text.trim())) {
         if text.is_empty() || text.starts_with(['#', ';']) {
@@ -84,7 +87,7 @@ mod tests {
 
     #[test]
     fn what_is_not_known_is_refused_by_name_and_line() {
-        assert_eq!(failure("[a]\nsize=1m\nverify=md5\n"), (3, "option 'verify' is not known".into()));
+        assert_eq!(failure("[a]\nsize=1m\nzonesize=1m\n"), (3, "option 'zonesize' is not known".into()));
         assert_eq!(failure("[a]\nrw=trim\n").0, 2);
         assert_eq!(failure("bs=4k\n").0, 1);
         assert_eq!(failure("[a\nbs=4k\n").0, 1);

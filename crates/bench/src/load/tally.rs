@@ -189,7 +189,7 @@ impl Counts {
 
 /// How times are spread, in nanoseconds.
 #[derive(Clone, Debug)]
-struct Spread {
+pub(crate) struct Spread {
     buckets: Vec<u64>,
     count: u64,
     sum: f64,
@@ -206,7 +206,7 @@ impl Default for Spread {
 }
 
 impl Spread {
-    fn add(&mut self, ns: u64) {
+    pub(crate) fn add(&mut self, ns: u64) {
         self.buckets[bucket_of(ns) as usize] += 1;
         self.count += 1;
         self.sum += ns as f64;
@@ -224,7 +224,7 @@ impl Spread {
         self.max = self.max.max(other.max);
     }
 
-    fn latency(&self, shares: &[f64]) -> Latency {
+    pub(crate) fn latency(&self, shares: &[f64]) -> Latency {
         if self.count == 0 {
             return Latency::default();
         }

@@ -10,6 +10,7 @@ use std::fs::File;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
+pub(crate) use thread::Reading;
 use thread::Usage;
 use whyslow_model::bench::{Cost, Flow, Generator, Run, Traffic, Workload};
 

@@ -23,11 +23,11 @@ pub(super) struct Job {
 
 /// What a thread used while it made load.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Usage {
+pub(crate) struct Usage {
     /// Processor time outside the kernel, seconds.
-    pub(super) user: f64,
+    pub(crate) user: f64,
     /// Processor time in it, seconds.
-    pub(super) system: f64,
+    pub(crate) system: f64,
     /// Times it gave up its processor, or was made to.
     pub(super) switches: u64,
     /// The part of the time it was on a processor.
@@ -103,7 +103,7 @@ fn refusal(engine: Engine, error: &io::Error) -> String {
 }
 
 /// What this thread has used so far.
-struct Reading {
+pub(crate) struct Reading {
     at: Instant,
     user: f64,
     system: f64,
@@ -112,7 +112,7 @@ struct Reading {
 }
 
 impl Reading {
-    fn take() -> Self {
+    pub(crate) fn take() -> Self {
         let seconds = |time: TimeVal| time.tv_sec() as f64 + time.tv_usec() as f64 / 1e6;
         // Refused only for a number that is not one of the three.
         let used = getrusage(UsageWho::RUSAGE_THREAD).ok();
@@ -126,7 +126,7 @@ impl Reading {
         }
     }
 
-    fn since(&self) -> Usage {
+    pub(crate) fn since(&self) -> Usage {
         let now = Self::take();
         let wall = now.at.duration_since(self.at).as_secs_f64().max(1e-9);
         let part = |of: fn(&(u64, u64)) -> u64| {

@@ -32,7 +32,7 @@ fn claim(map: &Map, path: &Path, number: u64, ask: &Ask) -> Result<(String, File
                        an array or volume, or opened exclusively by a program";
             refused(ask, &format!("{why}{}", instead(ask)))
         }
-        _ => Error::at(&ask.path, &cannot_open(ask), &e),
+        _ => cannot_open(ask, &e),
     })?;
     let opened = file.metadata().map_err(|e| Error::at(&ask.path, "cannot be looked at", &e))?;
     if opened.rdev() != number {
@@ -46,7 +46,6 @@ pub(super) fn as_target(map: &Map, path: &Path, number: u64, ask: &Ask) -> Resul
     let (device, file) = claim(map, path, number, ask)?;
     let bytes = size(map, &device).ok_or_else(|| refused(ask, "has no size: there is nothing to read"))?;
     let kind = if map.topology.is_partition(&device) { "partition" } else { "device" };
-    let caveats = openers_caveat(ask);
     let about = bench::Target {
         path: String::new(),
         kind: kind.into(),
@@ -57,17 +56,7 @@ pub(super) fn as_target(map: &Map, path: &Path, number: u64, ask: &Ask) -> Resul
         bytes,
     };
     let grain = if ask.direct { grain(map, &device) } else { 1 };
-    Ok(Target { about, file: Arc::new(file), grain, scratch: false, caveats })
-}
-
-fn openers_caveat(ask: &Ask) -> Vec<String> {
-    let shared = ask.in_use && !ask.write;
-    shared
-        .then(|| {
-            format!("{} was read while in use: others' requests are among what its device saw", ask.path.display())
-        })
-        .into_iter()
-        .collect()
+    Ok(Target { about, file: Arc::new(file), grain, scratch: false, caveats: Vec::new() })
 }
 
 /// What to do instead, where only reading was asked for.
@@ -80,6 +69,11 @@ fn name(map: &Map, number: u64) -> Option<String> {
     let (major, minor) = (libc::major(number), libc::minor(number));
     let link = map.root.link(&format!("sys/dev/block/{major}:{minor}"))?;
     link.rsplit('/').next().map(|name| name.replace('!', "/"))
+}
+
+/// Where a partition begins on its disk, bytes.
+pub(super) fn start(map: &Map, partition: &str) -> u64 {
+    map.root.number(&format!("{}/start", folder(partition))).unwrap_or(0).saturating_mul(512)
 }
 
 /// Its size, bytes; none where it has none.

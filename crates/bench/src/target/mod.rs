@@ -12,6 +12,7 @@ mod scratch;
 
 use crate::error::{Error, Result};
 use std::fs::{self, File, OpenOptions};
+use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -97,6 +98,11 @@ impl Map {
         self.topology.relation(upper, lower)
     }
 
+    /// Where a partition begins on its disk, bytes.
+    pub(crate) fn start(&self, partition: &str) -> u64 {
+        device::start(self, partition)
+    }
+
     /// The settings and geometry of the disk that a device is, or is a part of.
     pub(crate) fn queue(&self, device: &str) -> Option<&Queue> {
         let queues = self.window.newest::<Queue>();
@@ -153,7 +159,7 @@ fn existing(map: &Map, path: &Path, meta: &fs::Metadata, ask: &Ask) -> Result<Ta
     if meta.len() == 0 {
         return Err(refused(ask, "is empty: there is nothing to read"));
     }
-    let file = open(path, false, ask.direct, 0).map_err(|e| Error::at(&ask.path, &cannot_open(ask), &e))?;
+    let file = open(path, false, ask.direct, 0).map_err(|e| cannot_open(ask, &e))?;
     let mut caveats = Vec::new();
     // st_blocks counts 512 bytes each (stat(2)).
     if meta.blocks().saturating_mul(512) < meta.len() / 10 * 9 {
@@ -180,16 +186,18 @@ fn on_mount(map: &Map, path: &Path, ask: &Ask, file: File, (kind, bytes): (&str,
 }
 
 /// Opens a path with what a benchmark wants of it.
-fn open(path: &Path, write: bool, direct: bool, flags: i32) -> std::io::Result<File> {
+fn open(path: &Path, write: bool, direct: bool, flags: i32) -> io::Result<File> {
     let flags = flags | if direct { libc::O_DIRECT } else { 0 };
     OpenOptions::new().read(true).write(write).custom_flags(flags).open(path)
 }
 
-fn cannot_open(ask: &Ask) -> String {
-    if ask.direct {
-        "cannot be opened with O_DIRECT (--buffered does without)".into()
-    } else {
-        "cannot be opened".into()
+/// Why a target could not be opened, and what may help.
+fn cannot_open(ask: &Ask, error: &io::Error) -> Error {
+    match error.raw_os_error() {
+        Some(libc::EINVAL | libc::EOPNOTSUPP) if ask.direct => {
+            Error::at(&ask.path, "cannot be opened past the page cache (--cache warm goes by way of it)", error)
+        }
+        _ => Error::at(&ask.path, "cannot be opened", error),
     }
 }
 

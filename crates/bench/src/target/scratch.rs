@@ -16,7 +16,7 @@ const MOST_RESERVE: u64 = 1 << 30;
 /// where it is killed.
 pub(super) fn make(map: &Map, folder: &Path, ask: &Ask) -> Result<Target> {
     check_room(folder, ask.size)?;
-    let file = unnamed(folder, ask.direct).map_err(|e| Error::at(&ask.path, &cannot_open(ask), &e))?;
+    let file = unnamed(folder, ask.direct).map_err(|e| cannot_open(ask, &e))?;
     file.set_len(ask.size).map_err(|e| Error::at(&ask.path, "no file of this size can be made", &e))?;
     Ok(on_mount(map, folder, ask, file, ("folder", ask.size), Vec::new()))
 }

@@ -1,9 +1,11 @@
 //! What a benchmark measured, `whyslow.bench/1`. Public interface, described in docs/bench.md. Fields may be added; these
 //! stay.
 
+mod findings;
 mod ledger;
 mod workload;
 
+pub use findings::{Ceiling, FileWork, Knee, Layer, Limit, Pair};
 pub use ledger::{CacheUse, LayerTraffic, Ledger, Traffic};
 pub use workload::{Access, Block, Cache, Engine, Sync, Workload};
 
@@ -38,6 +40,15 @@ pub struct Report {
     pub rounds: Vec<Round>,
     /// The ceilings a sweep found; empty where there was none.
     pub ceilings: Vec<Ceiling>,
+    /// What each layer of a mount adds and takes, from the device up; empty where that was not measured.
+    #[serde(default)]
+    pub layers: Vec<Layer>,
+    /// What was done with many small files; empty where nothing was.
+    #[serde(default)]
+    pub files: Vec<FileWork>,
+    /// How much targets lose when they are used together; empty where that was not measured.
+    #[serde(default)]
+    pub pairs: Vec<Pair>,
     /// What is to be borne in mind about these numbers.
     pub caveats: Vec<String>,
 }
@@ -54,6 +65,8 @@ pub enum Kind {
     Layers,
     /// Targets alone and together.
     Contend,
+    /// What a file system does: streams, small files, commits, and all of it at once.
+    Fs,
 }
 
 /// Where it was measured.
@@ -260,53 +273,6 @@ pub struct Generator {
     pub waited: Option<f64>,
     /// Whether it was the limit: the target may be able to do more.
     pub was_limit: bool,
-}
-
-/// What a sweep found a target can do of one kind of request.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Ceiling {
-    /// `requests` of the smallest block, or `bandwidth` of the largest.
-    pub of: Limit,
-    /// What kind of requests: `random read`, `sequential write`, ...
-    pub requests: String,
-    /// The block, bytes.
-    pub block: u32,
-    /// Requests a second at most.
-    pub rate: f64,
-    /// Bytes a second at most.
-    pub bandwidth: f64,
-    /// Requests in flight from which on more of them hardly bring more, but only wait: the knee.
-    pub knee: Option<Knee>,
-    /// Whether the ceiling was reached; otherwise the target can do at least this.
-    pub reached: bool,
-    /// Whether who made the load was the limit, not the target.
-    pub generator: bool,
-}
-
-/// What a ceiling is of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Limit {
-    /// Requests a second.
-    Requests,
-    /// Bytes a second.
-    Bandwidth,
-}
-
-/// Where more requests in flight cease to bring more.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Knee {
-    /// Requests in flight, all jobs together.
-    pub depth: u32,
-    /// Requests a second there.
-    pub rate: f64,
-    /// Mean latency there, seconds.
-    pub latency: f64,
-    /// Mean latency with one request in flight, seconds.
-    pub latency_alone: f64,
-    /// Requests that the target works on at once at its ceiling, had it no queue: ceiling times the latency alone (Little's
-    /// law; Lazowska et al., Quantitative System Performance, 5.2).
-    pub parallelism: f64,
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! What load a benchmark makes.
 
+use super::Latency;
 use serde::{Deserialize, Serialize};
 
 /// Requests to one target: which, how large, how many at once, for how long.
@@ -54,6 +55,36 @@ pub struct Workload {
 }
 
 impl Workload {
+    /// Random reads of blocks of one size, past the page cache, one at a time, without end, of nothing yet: where other
+    /// workloads begin.
+    pub fn of_blocks(bytes: u32) -> Self {
+        let blocks = vec![Block { bytes, share: 1.0 }];
+        Self {
+            engine: Engine::IoUring,
+            direct: true,
+            cache: Cache::AsIs,
+            access: Access::Uniform,
+            reads: 1.0,
+            read_blocks: blocks.clone(),
+            write_blocks: blocks,
+            split: true,
+            depth: 1,
+            jobs: 1,
+            start: 0,
+            size: 0,
+            sync: None,
+            rate: None,
+            pause: 0.0,
+            cpus: Vec::new(),
+            verify: false,
+            seconds: None,
+            bytes: None,
+            ramp_seconds: 0.0,
+            seed: 1,
+            percentiles: Latency::SHARES.to_vec(),
+        }
+    }
+
     /// The largest block of either direction, bytes.
     pub fn largest_block(&self) -> u32 {
         self.read_blocks.iter().chain(&self.write_blocks).map(|block| block.bytes).max().unwrap_or(0)

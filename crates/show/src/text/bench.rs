@@ -4,7 +4,7 @@ use super::table::{Table, remark};
 use super::{TextStyle, heading, words};
 use crate::canvas::{Canvas, Ink, Piece, bold, dim, plain};
 use crate::human;
-use whyslow_model::bench::{Ceiling, Flow, Ledger, Limit, Report, Round, Run, Target, Traffic};
+use whyslow_model::bench::{Ceiling, FileWork, Flow, Layer, Ledger, Limit, Pair, Report, Round, Run, Target, Traffic};
 
 /// The report on a screen.
 pub fn bench(report: &Report, style: &TextStyle) -> String {
@@ -19,6 +19,11 @@ pub fn bench(report: &Report, style: &TextStyle) -> String {
         );
     }
     ceilings(&mut canvas, &report.ceilings);
+    for group in report.layers.chunk_by(|a, b| a.group == b.group) {
+        layers(&mut canvas, group);
+    }
+    files(&mut canvas, &report.files);
+    pairs(&mut canvas, &report.pairs);
     for group in report.rounds.chunk_by(|a, b| a.group == b.group) {
         rounds(&mut canvas, group, style.all);
     }
@@ -88,18 +93,102 @@ fn reservation(ceiling: &Ceiling) -> &'static str {
     }
 }
 
+/// What each layer adds and takes, the topmost last.
+fn layers(canvas: &mut Canvas, layers: &[Layer]) {
+    heading(canvas, &format!("What each layer does to a {}", layers[0].group));
+    let mut table = Table::new(["", "bandwidth", "change", "latency", "adds", "request", "cpu", "rate"]);
+    let signed = |seconds: f64| {
+        let sign = if seconds < 0.0 { "-" } else { "+" };
+        format!("{sign}{}", human::seconds(seconds.abs()))
+    };
+    for layer in layers {
+        table.row([
+            layer.name.clone(),
+            human::quantity(layer.bandwidth, "bytes/s"),
+            layer.takes.map_or_else(String::new, |part| format!("{:+.0} %", -part * 100.0)),
+            human::seconds(layer.latency),
+            layer.adds.map_or_else(String::new, signed),
+            layer.request.map_or_else(String::new, |bytes| human::quantity(bytes, "bytes")),
+            layer.cost.map_or_else(String::new, human::seconds),
+            human::quantity(layer.rate, "1/s"),
+        ]);
+    }
+    table.draw(canvas, 2);
+}
+
+/// What was done with small files.
+fn files(canvas: &mut Canvas, files: &[FileWork]) {
+    if files.is_empty() {
+        return;
+    }
+    heading(canvas, "Small files");
+    let mut table = Table::new(["", "order", "rate", "mean", "p99", "cpu", "max", "files"]);
+    for work in files {
+        table.row([
+            work.what.clone(),
+            work.order.clone(),
+            human::quantity(work.rate, "1/s"),
+            human::seconds(work.latency.mean),
+            work.latency.percentile(0.99).map_or_else(String::new, human::seconds),
+            work.cost.map_or_else(String::new, human::seconds),
+            human::seconds(work.latency.max),
+            work.operations.to_string(),
+        ]);
+    }
+    table.draw(canvas, 2);
+}
+
+/// Which loads have to share something.
+fn pairs(canvas: &mut Canvas, pairs: &[Pair]) {
+    if pairs.is_empty() {
+        return;
+    }
+    heading(canvas, "Who gets in whose way");
+    for pair in pairs {
+        let (ink, verdict) = verdict(pair);
+        let kept = pair.kept.map(human::percent);
+        let line = [
+            bold(&pair.names[0]),
+            plain(" and "),
+            bold(&pair.names[1]),
+            plain(": "),
+            Piece::new(ink, verdict),
+            plain(format!(" (used together, they keep {} and {} of what each does alone)", kept[0], kept[1])),
+        ];
+        canvas.paragraph(2, 4, &line);
+        if pair.contend == Some(true) {
+            let known = match pair.known.as_slice() {
+                [] => "nothing that both rest on is known here: what they share is hidden from this kernel".to_owned(),
+                known => format!("both rest on {}", known.join(", ")),
+            };
+            remark(canvas, 4, &known);
+        }
+    }
+}
+
+fn verdict(pair: &Pair) -> (Ink, &'static str) {
+    match pair.contend {
+        Some(true) => (Ink::Yellow, "they have to share"),
+        Some(false) => (Ink::Green, "each has its own"),
+        None => (Ink::Plain, "cannot be told, for the processor was the limit"),
+    }
+}
+
 fn rounds(canvas: &mut Canvas, rounds: &[Round], all: bool) {
     heading(canvas, &words::capital(&rounds[0].group));
     let mut table = Table::new(["", "block", "depth", "jobs", "rate", "bandwidth", "mean", "p99", "cpu", "max"]);
     let runs = || rounds.iter().flat_map(|round| &round.runs);
-    let several = runs().any(|run| run.name != rounds[0].group && rounds.iter().any(|round| round.runs.len() > 1));
+    let named = runs().any(|run| run.name != rounds[0].group);
     let mut sorted: Vec<&Run> = runs().collect();
-    sorted.sort_by_key(|run| (run.asked.largest_block(), run.asked.depth * run.asked.jobs, run.asked.jobs));
+    // A climb looks further up before it looks closer; loads with names of their own stay in the order they ran in.
+    if !named {
+        sorted.sort_by_key(|run| (run.asked.largest_block(), run.asked.depth * run.asked.jobs, run.asked.jobs));
+    }
     for run in sorted {
         let flows = [("read", &run.read), ("write", &run.write), ("sync", &run.sync)];
         let flows: Vec<_> = flows.iter().filter_map(|(name, flow)| Some((*name, flow.as_ref()?))).collect();
         for (place, (direction, flow)) in flows.iter().enumerate() {
-            let name = if several { format!("{} ", run.name) } else { String::new() };
+            let name = if named { format!("{} ", run.name) } else { String::new() };
             let direction = if flows.len() > 1 { direction } else { "" };
             flow_row(&mut table, run, flow, (name + direction).trim_end(), place == 0);
         }
@@ -134,26 +223,31 @@ fn flow_row(table: &mut Table, run: &Run, flow: &Flow, name: &str, first: bool) 
 /// What speaks against the numbers of a round.
 fn remarks(canvas: &mut Canvas, round: &Round) {
     if let Some(why) = &round.spoiled {
-        canvas.paragraph(2, 4, &[Piece::new(Ink::Yellow, "spoiled"), plain(format!(": {}: {why}", round.name))]);
+        flag(canvas, Ink::Yellow, "spoiled", &format!("{}: {why}", round.name));
     }
     for run in &round.runs {
+        let alone = round.runs.len() == 1;
+        let name = if alone { round.name.clone() } else { format!("{}: {}", round.name, run.name) };
         if let Some(why) = &run.failed {
-            canvas.paragraph(2, 4, &[Piece::new(Ink::Red, "failed"), plain(format!(": {}: {why}", run.name))]);
+            flag(canvas, Ink::Red, "failed", &format!("{name}: {why}"));
         }
         if run.hung > 0 {
-            let text = format!(": {}: {} requests never came back", run.name, run.hung);
-            canvas.paragraph(2, 4, &[Piece::new(Ink::Red, "hung"), plain(text)]);
-        }
-        if run.behind > 0 {
-            remark(canvas, 2, &format!("{}: {} requests were due and could not even be made", run.name, run.behind));
+            flag(canvas, Ink::Red, "hung", &format!("{name}: {} requests never came back", run.hung));
         }
         if let Some(stalls) = stalls(run) {
-            canvas.paragraph(2, 4, &[Piece::new(Ink::Yellow, "stalled"), plain(format!(": {}: {stalls}", run.name))]);
+            flag(canvas, Ink::Yellow, "stalled", &format!("{name}: {stalls}"));
+        }
+        if run.behind > 0 {
+            remark(canvas, 2, &format!("{name}: {} requests were due and could not even be made", run.behind));
         }
         if run.generator.was_limit {
-            remark(canvas, 2, &format!("{}: the processor that asked for it was the limit", run.name));
+            remark(canvas, 2, &format!("{name}: the processor that asked for it was the limit"));
         }
     }
+}
+
+fn flag(canvas: &mut Canvas, ink: Ink, word: &str, text: &str) {
+    canvas.paragraph(2, 4, &[Piece::new(ink, word), plain(": "), plain(text)]);
 }
 
 /// Times in which nothing came back, in words.
