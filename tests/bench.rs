@@ -88,6 +88,14 @@ fn bench(args: &[&str]) -> Command {
     command
 }
 
+/// The report of another benchmark than that of a disk.
+fn report_of(args: &[&str]) -> Report {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_whyslow"));
+    let out = command.arg("bench").args(args).arg("--json").stdin(Stdio::null()).output().unwrap();
+    assert_eq!(out.status.code(), Some(0), "{args:?}: {}", String::from_utf8_lossy(&out.stderr));
+    serde_json::from_slice(&out.stdout).expect("a report")
+}
+
 fn run(args: &[&str]) -> Output {
     bench(args).output().unwrap()
 }
@@ -382,4 +390,55 @@ fn what_is_written_to_the_device_is_not_what_was_there() {
     file.read_exact_at(&mut block, 0).unwrap();
     let zeros = block.iter().filter(|&&byte| byte == 0).count();
     assert!(zeros < 100, "{zeros} zeros: a device could compress that");
+}
+
+#[test]
+fn layers_are_read_where_the_file_lies_and_nothing_is_written() {
+    let Some(mut stage) = Stage::new() else { return };
+    let device = stage.device("a.img", 32 * MIB);
+    let point = stage.mount(&device);
+    let file = Path::new(&point).join("data");
+    fs::write(&file, vec![0x77; 12 * MIB as usize]).unwrap();
+    must(&mut Command::new("sync"));
+    let report = report_of(&["layers", &point, "--for", "20ms"]);
+    let name = device.trim_start_matches("/dev/");
+    let of_group = report.layers.chunk_by(|a, b| a.group == b.group).next().unwrap();
+    let names: Vec<&str> = of_group.iter().map(|layer| &*layer.name).collect();
+    assert!(names.ends_with(&[name, "ext4, direct", "ext4, cache cold", "ext4, cache warm"]), "{names:?}");
+    assert!(report.rounds.iter().flat_map(|round| &round.runs).all(|run| run.failed.is_none() && run.write.is_none()));
+    // What the device is read for is the file's own content.
+    let at_device = report.rounds.iter().flat_map(|round| &round.runs).find(|run| run.name == name).unwrap();
+    let mut block = [0; 4096];
+    File::open(&device).unwrap().read_exact_at(&mut block, at_device.asked.start).unwrap();
+    assert!(block.iter().all(|&byte| byte == 0x77), "the device was read elsewhere");
+    assert_eq!(content(&file), vec![0x77; 12 * MIB as usize]);
+}
+
+#[test]
+fn targets_contend_in_pairs() {
+    let Some(mut stage) = Stage::new() else { return };
+    let devices: Vec<String> = ["a.img", "b.img", "c.img"].map(|name| stage.device(name, 4 * MIB)).into();
+    let args: Vec<&str> = ["contend", "--for", "200ms"].into_iter().chain(devices.iter().map(String::as_str)).collect();
+    let report = report_of(&args);
+    let pairs: Vec<[&str; 2]> = report.pairs.iter().map(|pair| [&*pair.names[0], &*pair.names[1]]).collect();
+    let [a, b, c] = [&*devices[0], &*devices[1], &*devices[2]];
+    assert_eq!(pairs, [[a, b], [a, c], [b, c]]);
+    assert!(report.pairs.iter().all(|pair| pair.alone.iter().chain(&pair.together).all(|&rate| rate > 0.0)));
+}
+
+#[test]
+fn a_file_system_is_left_as_it_was() {
+    let Some(stage) = Stage::new() else { return };
+    let name = stage.folder.path().to_string_lossy().into_owned();
+    let report = report_of(&["fs", &name, "--size", "8M", "--files", "50", "--for", "100ms"]);
+    assert_eq!(fs::read_dir(&name).unwrap().count(), 0);
+    assert_eq!((report.files.len(), report.pairs.len()), (8, 3));
+    assert!(report.rounds.iter().flat_map(|round| &round.runs).all(|run| run.failed.is_none()));
+    let moved = |round: &str| {
+        let round = report.rounds.iter().find(|found| found.name == round).unwrap();
+        round.ledgers[0].asked
+    };
+    assert_eq!((moved("write").write_bytes, moved("write").flushes), (8 * MIB, 1));
+    assert_eq!(moved("read one of eight, cache cold").read_bytes, MIB);
+    assert_eq!(moved("read backward, cache cold").read_bytes, 8 * MIB);
 }

@@ -110,11 +110,13 @@ fn rate(round: &Round, run: usize) -> Option<f64> {
     (rate > 0.0).then_some(rate)
 }
 
-/// Devices that both targets are known to rest on.
+/// Block devices that both targets are known to rest on. What else may lie below, the name of a FUSE program or of a server,
+/// need not be one and the same where it has the same name.
 fn in_common(session: &Session, targets: [usize; 2]) -> Vec<String> {
     let [a, b] = targets.map(|target| {
         let about = &session.targets[target].about;
-        about.device.iter().chain(&about.below).cloned().collect::<BTreeSet<String>>()
+        let devices = about.device.iter().chain(&about.below).filter(|name| session.map.queue(name).is_some());
+        devices.cloned().collect::<BTreeSet<String>>()
     });
     a.intersection(&b).cloned().collect()
 }
