@@ -442,3 +442,21 @@ fn a_file_system_is_left_as_it_was() {
     assert_eq!(moved("read one of eight, cache cold").read_bytes, MIB);
     assert_eq!(moved("read backward, cache cold").read_bytes, 8 * MIB);
 }
+
+#[test]
+fn waiting_for_its_turn_is_part_of_a_requests_latency() {
+    let Some(stage) = Stage::new() else { return };
+    let job = stage.path("job.fio").to_string_lossy().into_owned();
+    let folder = stage.folder.path().display();
+    // No file system makes a million writes last in a second.
+    let rate = "rate_iops=1000000\nfdatasync=1\nruntime=300ms\ntime_based";
+    fs::write(&job, format!("[a]\ndirectory={folder}\nsize=1m\nrw=randwrite\n{rate}\n")).unwrap();
+    let out =
+        Command::new(env!("CARGO_BIN_EXE_whyslow")).args(["bench", "disk", "--json", "--job", &job]).output().unwrap();
+    let report: Report = serde_json::from_slice(&out.stdout).expect("a report");
+    let run = &report.rounds[0].runs[0];
+    let write = run.write.as_ref().unwrap();
+    let service = write.service.as_ref().unwrap();
+    assert!(run.behind > 100_000, "{}", run.behind);
+    assert!(write.latency.max > 0.1 && write.latency.max > 2.0 * service.mean, "{:?} {service:?}", write.latency);
+}
