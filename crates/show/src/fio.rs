@@ -32,7 +32,8 @@ pub fn fio(report: &Report) -> Value {
 fn job(group: usize, run: &Run) -> Value {
     let asked = &run.asked;
     let wall = run.seconds * f64::from(asked.jobs);
-    let percent = |seconds: f64| if wall > 0.0 { 100.0 * seconds / wall } else { 0.0 };
+    let whole_time = run.cost.thread_seconds;
+    let percent = |seconds: f64| if whole_time > 0.0 { 100.0 * seconds / whole_time } else { 0.0 };
     let course = &run.series;
     let read = direction(run.read.as_ref(), run, &course.reads, &course.read_bytes);
     let write = direction(run.write.as_ref(), run, &course.writes, &course.write_bytes);

@@ -41,7 +41,13 @@ fn run(depth: u32, rate: f64, latency: f64) -> Run {
         write: None,
         sync: None,
         series: Series { interval: 0.1, writes: vec![0; 10], reads, ..Series::default() },
-        cost: Cost { user_seconds: 0.05, system_seconds: 0.2, per_operation: Some(0.25 / rate), ..Cost::default() },
+        cost: Cost {
+            thread_seconds: 1.0,
+            user_seconds: 0.05,
+            system_seconds: 0.2,
+            per_operation: Some(0.25 / rate),
+            ..Cost::default()
+        },
         generator: Generator { busy: Some(0.95), waited: Some(0.01), was_limit: depth > 1 },
         failed: (depth > 1).then(|| "read of 4096 bytes at 8192: Input/output error (os error 5)".to_owned()),
         hung: u64::from(depth > 1),

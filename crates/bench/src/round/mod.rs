@@ -219,6 +219,7 @@ fn cost(usages: &[Usage], asked: Traffic) -> Cost {
     let (user, system) = usages.iter().fold((0.0, 0.0), |(user, system), u| (user + u.user, system + u.system));
     let operations = asked.reads + asked.writes + asked.flushes;
     Cost {
+        thread_seconds: usages.iter().map(|usage| usage.wall).sum(),
         user_seconds: user,
         system_seconds: system,
         per_operation: (operations > 0).then(|| (user + system) / operations as f64),

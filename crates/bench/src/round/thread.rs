@@ -24,6 +24,8 @@ pub(super) struct Job {
 /// What a thread used while it made load.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Usage {
+    /// How long it took, seconds.
+    pub(super) wall: f64,
     /// Processor time outside the kernel, seconds.
     pub(crate) user: f64,
     /// Processor time in it, seconds.
@@ -134,6 +136,7 @@ impl Reading {
             Some(of(now).saturating_sub(of(then)) as f64 / 1e9 / wall)
         };
         Usage {
+            wall,
             user: now.user - self.user,
             system: now.system - self.system,
             switches: now.switches - self.switches,

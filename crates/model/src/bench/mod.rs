@@ -251,6 +251,8 @@ impl Series {
 /// Processor time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Cost {
+    /// The time over which it is counted, that of all threads added up, what is not measured at the start included, seconds.
+    pub thread_seconds: f64,
     /// That of the threads that made the load, outside the kernel, seconds.
     pub user_seconds: f64,
     /// The same, in the kernel on their behalf.
