@@ -1,13 +1,14 @@
 //! One fault or control, from an empty stage to a judgement.
 
 use crate::capture;
+use crate::cgroup::Cgroup;
 use crate::dice::Dice;
 use crate::error::{During, Error, Result};
 use crate::expect::Expect;
 use crate::judge;
 use crate::stage::Stage;
 use crate::stop;
-use crate::worker::{Leash, die_with_us, enter};
+use crate::worker::{Leash, die_with_us, enter, join};
 use nix::sched::CloneFlags;
 use serde::Serialize;
 use std::fs::{self, File};
@@ -75,22 +76,22 @@ pub enum Mark {
     Skipped,
 }
 
-impl Trial {
-    /// Makes the fault, looks, judges, cleans up.
+impl Outcome {
+    /// What comes of carrying something out, which fills in what was expected, found and wrong.
     ///
     /// # Errors
     /// Only [`Error::Interrupted`]: all others are outcomes.
-    pub fn run(&self, seed: u64, observer: &Observer) -> Result<Outcome> {
+    pub fn of(name: &'static str, carry_out: impl FnOnce(&mut Self) -> Result<()>) -> Result<Self> {
         let start = Instant::now();
-        let mut outcome = Outcome {
-            name: self.name,
+        let mut outcome = Self {
+            name,
             expected: String::new(),
             found: String::new(),
             mark: Mark::Right,
             because: Vec::new(),
             seconds: 0.0,
         };
-        match self.carry_out(seed, observer, &mut outcome) {
+        match carry_out(&mut outcome) {
             Ok(()) if outcome.because.is_empty() => {}
             Ok(()) => outcome.mark = Mark::Wrong,
             Err(Error::Interrupted) => return Err(Error::Interrupted),
@@ -99,6 +100,16 @@ impl Trial {
         }
         outcome.seconds = start.elapsed().as_secs_f64();
         Ok(outcome)
+    }
+}
+
+impl Trial {
+    /// Makes the fault, looks, judges, cleans up.
+    ///
+    /// # Errors
+    /// Only [`Error::Interrupted`]: all others are outcomes.
+    pub fn run(&self, seed: u64, observer: &Observer) -> Result<Outcome> {
+        Outcome::of(self.name, |outcome| self.carry_out(seed, observer, outcome))
     }
 
     fn carry_out(&self, seed: u64, observer: &Observer, outcome: &mut Outcome) -> Result<()> {
@@ -121,24 +132,43 @@ impl Trial {
 
 impl Observer {
     fn look(&self, stage: &mut Stage) -> Result<Diagnosis> {
+        let time = format!("{}s", self.seconds);
+        let patience = Duration::from_secs(self.seconds) + GRACE;
+        let mut args = vec!["--json", "--for", &time];
+        args.extend((!self.bpf).then_some("--no-bpf"));
+        let answer = self.answer(stage, &args, None, patience)?;
+        serde_json::from_slice(&answer).during("whyslow's answer")
+    }
+
+    /// Runs whyslow, in a control group where one is given, and returns what it printed.
+    ///
+    /// # Errors
+    /// Where it fails, takes longer than `patience`, or the lab is interrupted.
+    pub fn answer(
+        &self,
+        stage: &mut Stage,
+        args: &[&str],
+        group: Option<&Cgroup>,
+        patience: Duration,
+    ) -> Result<Vec<u8>> {
         let (out, err) = (stage.path("answer.json"), stage.path("answer.err"));
         let mut command = Command::new(&self.whyslow);
-        command.args(["--json", "--for", &format!("{}s", self.seconds)]);
-        if !self.bpf {
-            command.arg("--no-bpf");
-        }
+        command.args(args);
         command.stdin(Stdio::null()).stdout(File::create(&out)?).stderr(File::create(&err)?);
         die_with_us(&mut command);
         if let Some(pid) = stage.ipc_of {
             enter(&mut command, File::open(format!("/proc/{pid}/ns/ipc"))?, CloneFlags::CLONE_NEWIPC);
         }
+        if let Some(group) = group {
+            join(&mut command, group)?;
+        }
         let mut child = Leash(command.spawn().during(self.whyslow.display())?);
-        let status = stop::until(Duration::from_secs(self.seconds) + GRACE, || Ok(child.0.try_wait()?))?
+        let status = stop::until(patience, || Ok(child.0.try_wait()?))?
             .ok_or_else(|| Error::failed("whyslow did not end in time"))?;
         if !status.success() {
             return Err(Error::failed(format!("whyslow: {status}: {}", first_line(&err))));
         }
-        serde_json::from_slice(&fs::read(&out)?).during("whyslow's answer")
+        Ok(fs::read(&out)?)
     }
 }
 

@@ -1,23 +1,21 @@
 //! What observing costs on this machine: processor time by source at several numbers of processes, how much four loads are
 //! slowed down, and what other observers take. See README.md.
 
-mod child;
 mod cost;
-mod failure;
 mod loads;
 mod observers;
-mod pairs;
 mod report;
 mod rig;
 mod sleepers;
 mod slowdown;
-mod stop;
 
 use clap::{Parser, ValueEnum};
-use failure::{Failure, Result};
+
 use report::Report;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use whyslow_pairs::failure::{Failure, Result};
+use whyslow_pairs::stop;
 
 /// Measures what observing costs on this machine. Needs root, and some minutes in which nothing else runs.
 #[derive(Parser)]

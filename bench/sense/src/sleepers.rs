@@ -1,8 +1,8 @@
 //! Processes that sleep, as most of a machine do.
 
-use crate::child::Running;
-use crate::failure::Result;
-use crate::stop;
+use whyslow_pairs::child::Running;
+use whyslow_pairs::failure::Result;
+use whyslow_pairs::stop;
 
 /// A number of sleeping processes, ended when dropped. They end by themselves after half an hour.
 pub struct Sleepers(Vec<Running>);

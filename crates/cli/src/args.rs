@@ -1,5 +1,6 @@
 //! The command line.
 
+use crate::bench::Bench;
 use crate::output::{self, Failure};
 use crate::profile::ProfileArgs;
 use crate::tune::{TryArgs, TuneArgs};
@@ -144,6 +145,9 @@ pub enum Command {
     Tune(TuneArgs),
     /// Try a change around a command, with and without in turn, and say whether it helped
     Try(TryArgs),
+    /// Measure what storage can do, with known load
+    #[command(subcommand)]
+    Bench(Bench),
     /// Write the completion script of a shell to standard output
     Completions {
         /// The shell

@@ -1,6 +1,7 @@
 //! What each command does: a room's answer, handed to `show`.
 
 use crate::args::{self, Cli, Command, Look, Observe};
+use crate::bench;
 use crate::man;
 use crate::observe::observe;
 use crate::output::{self, Failure, print};
@@ -31,6 +32,7 @@ pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Some(Command::Profile(args)) => profile::run(args, look),
         Some(Command::Tune(args)) => tune::run(args, look),
         Some(Command::Try(args)) => tune::try_out(args, look),
+        Some(Command::Bench(what)) => bench::run(what, look),
         Some(Command::Completions { shell }) => completions(*shell),
         Some(Command::Man) => man(),
     }

@@ -1,6 +1,7 @@
 //! The `whyslow` program: reads the command line and connects the rooms. No logic.
 
 mod args;
+mod bench;
 mod commands;
 mod interrupt;
 mod man;

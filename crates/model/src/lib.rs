@@ -2,6 +2,7 @@
 //!
 //! Nothing here reads the system or touches a file. Every other room speaks in these words.
 
+pub mod bench;
 pub mod catalogue;
 pub mod device;
 pub mod diagnosis;

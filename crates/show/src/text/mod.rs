@@ -1,13 +1,16 @@
 //! Text for a terminal of 80 columns and more.
 
+mod bench;
 mod catalogue;
 mod finding;
 mod formats;
 mod profile;
 mod rules;
+mod table;
 pub mod tune;
 mod words;
 
+pub use bench::bench;
 pub use catalogue::metrics;
 pub use formats::formats;
 pub use profile::profile;
