@@ -14,7 +14,7 @@ export RUSTUP_TOOLCHAIN := stable
 endif
 
 .DEFAULT_GOAL := run
-.PHONY: run test lab bench-sense bench-record lint build build-lab install uninstall need-build need-lab need-bench clean
+.PHONY: run test lab bench-sense bench-import bench-record lint build build-lab install uninstall need-build need-lab need-bench clean
 
 run: build ## build, then say why this machine is slow
 	$(BIN)
@@ -30,7 +30,7 @@ test: need-build ## every test; the lab's quick subset needs root
 	fi
 
 lab: need-lab build build-lab ## every fault and every healthy control, as root
-	$(LAB) --whyslow $(BIN)
+	$(LAB) --whyslow $(BIN) $(LAB_ARGS)
 
 bench-sense: need-bench build ## what observing costs, and how much it slows loads down; as root, some twenty minutes
 	cargo build --release --package whyslow-bench-sense
@@ -39,6 +39,10 @@ bench-sense: need-bench build ## what observing costs, and how much it slows loa
 bench-record: need-bench build ## what recording costs beside sadc and atop; as root, some forty minutes
 	cargo build --release --package whyslow-bench-record
 	target/release/bench-record $(BENCH)
+
+bench-import: build ## how fast a kernel log of a gigabyte is read, and in how much memory
+	cargo build --release --package whyslow-bench-import
+	target/release/bench-import $(BENCH)
 
 lint: need-build ## formatting and clippy, warnings are errors
 	cargo fmt --all --check
@@ -62,12 +66,15 @@ install: build ## the program, its manual page, completions and service, under P
 	install -D -m 644 target/_whyslow '$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_whyslow'
 	$(BIN) completions fish > target/whyslow.fish
 	install -D -m 644 target/whyslow.fish '$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/whyslow.fish'
+	sed 's|@PREFIX@|$(PREFIX)|' systemd/whyslow-recover.service > target/whyslow-recover.service
+	install -D -m 644 target/whyslow-recover.service '$(DESTDIR)$(PREFIX)/lib/systemd/system/whyslow-recover.service'
 
 uninstall:
 	rm -f '$(DESTDIR)$(PREFIX)/bin/whyslow' '$(DESTDIR)$(PREFIX)/share/man/man1/whyslow.1' \
 	  '$(DESTDIR)$(PREFIX)/share/bash-completion/completions/whyslow' \
 	  '$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_whyslow' \
-	  '$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/whyslow.fish'
+	  '$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/whyslow.fish' \
+	  '$(DESTDIR)$(PREFIX)/lib/systemd/system/whyslow-recover.service'
 
 need-build:
 	@scripts/install-missing.sh build

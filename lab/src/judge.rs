@@ -22,6 +22,15 @@ pub fn faults_of(answer: &Diagnosis, expect: &Expect) -> Vec<String> {
     wrong
 }
 
+/// What is wrong with the first cause alone, whoever is to blame: captures do not tell everything. What is the machine's
+/// may be told of the machine.
+pub fn first_cause(answer: &Diagnosis, expect: &Expect) -> Vec<String> {
+    let Some(first) = &expect.first else { return wrong_health(answer, expect) };
+    let Some(found) = answer.findings.first() else { return vec!["nothing was found".into()] };
+    let subject = found.subject.kind == "host" || first.subjects.iter().any(|who| who.is(&found.subject));
+    if found.id == first.id && subject { Vec::new() } else { vec![format!("first is {}", found.key())] }
+}
+
 fn wrong_first(found: Option<&Finding>, first: &First) -> Vec<String> {
     let Some(found) = found else { return vec!["nothing was found".into()] };
     if found.id != first.id {
@@ -86,6 +95,7 @@ mod tests {
             closer_looks: Vec::new(),
             cpu_explained: None,
             cost: Cost::default(),
+            figures: Vec::new(),
         }
     }
 

@@ -1,5 +1,6 @@
 //! Faults made on this machine's real kernel, and whyslow's answers to them judged. See README.md.
 
+mod capture;
 mod cgroup;
 mod controls;
 mod dice;
@@ -7,6 +8,7 @@ mod disk;
 mod error;
 mod expect;
 mod faults;
+mod figures;
 mod firewall;
 mod fsfreeze;
 mod judge;
@@ -24,6 +26,7 @@ mod zram;
 
 use clap::{Parser, Subcommand};
 use error::{Error, Result};
+use figures::Figure;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -50,6 +53,12 @@ struct Args {
     /// For how many seconds whyslow observes: 10 where it is not given, or 6 with --quick.
     #[arg(long = "for", value_name = "SECONDS")]
     seconds: Option<u64>,
+    /// Have whyslow do without BPF: every fault is to be found all the same.
+    #[arg(long)]
+    no_bpf: bool,
+    /// Let `whyslow read` answer, too, to what vmstat, iostat, mpstat, pidstat, sar, ss and netstat print meanwhile.
+    #[arg(long)]
+    captures: bool,
     /// Print the outcomes as one JSON array.
     #[arg(long)]
     json: bool,
@@ -86,21 +95,26 @@ fn main() -> ExitCode {
 
 /// Whether nothing was wrong.
 fn run(args: &Args) -> Result<bool> {
-    let trials = chosen(args)?;
+    let (trials, figures) = chosen(args)?;
     if args.list {
         trials.iter().for_each(|t| println!("{:<20} {}", t.name, t.what));
+        figures.iter().for_each(|f| println!("{:<20} {}", f.name, f.what));
         return Ok(true);
     }
     if !nix::unistd::geteuid().is_root() {
         return Err(Error::failed("making faults takes root: run it with sudo"));
     }
-    let observer =
-        Observer { whyslow: whyslow(args)?, seconds: args.seconds.unwrap_or(if args.quick { 6 } else { 10 }) };
+    let observer = Observer {
+        whyslow: whyslow(args)?,
+        seconds: args.seconds.unwrap_or(if args.quick { 6 } else { 10 }),
+        bpf: !args.no_bpf,
+        captures: args.captures,
+    };
     let seed = args.seed.unwrap_or_else(time_of_day);
     let _lock = sweep::lock()?;
     stop::catch()?;
     sweep::leftovers();
-    let outcomes = carry_out(&trials, seed, &observer, args.json)?;
+    let outcomes = carry_out(&trials, &figures, seed, &observer, args.json)?;
     if args.json {
         println!("{}", serde_json::to_string_pretty(&outcomes)?);
     } else {
@@ -109,13 +123,20 @@ fn run(args: &Args) -> Result<bool> {
     Ok(outcomes.iter().all(|o| o.mark != Mark::Wrong))
 }
 
-fn carry_out(trials: &[&Trial], seed: u64, observer: &Observer, quiet: bool) -> Result<Vec<Outcome>> {
+fn carry_out(
+    trials: &[&Trial],
+    figures: &[&Figure],
+    seed: u64,
+    observer: &Observer,
+    quiet: bool,
+) -> Result<Vec<Outcome>> {
     if !quiet {
         println!("{}", report::heading());
     }
+    let trials = trials.iter().map(|trial| trial.run(seed, observer));
     let mut outcomes = Vec::new();
-    for trial in trials {
-        let outcome = trial.run(seed, observer)?;
+    for outcome in trials.chain(figures.iter().map(|figure| figure.run(seed, observer))) {
+        let outcome = outcome?;
         if !quiet {
             println!("{}", report::row(&outcome));
         }
@@ -124,14 +145,16 @@ fn carry_out(trials: &[&Trial], seed: u64, observer: &Observer, quiet: bool) -> 
     Ok(outcomes)
 }
 
-fn chosen(args: &Args) -> Result<Vec<&'static Trial>> {
+fn chosen(args: &Args) -> Result<(Vec<&'static Trial>, Vec<&'static Figure>)> {
     let all = || faults::ALL.iter().chain(controls::ALL);
-    if let Some(unknown) = args.only.iter().find(|name| !all().any(|t| t.name == **name)) {
+    let known = |name: &str| all().any(|t| t.name == name) || figures::ALL.iter().any(|f| f.name == name);
+    if let Some(unknown) = args.only.iter().find(|name| !known(name)) {
         return Err(Error::failed(format!("no trial is called {unknown}: see whyslow-lab --list")));
     }
-    let wanted =
-        |t: &&Trial| (args.only.is_empty() || args.only.iter().any(|n| n == t.name)) && (!args.quick || t.quick);
-    Ok(all().filter(wanted).collect())
+    let named = |name: &str| args.only.is_empty() || args.only.iter().any(|n| n == name);
+    let trials = all().filter(|t| named(t.name) && (!args.quick || t.quick));
+    let figures = figures::ALL.iter().filter(|f| named(f.name) && !args.quick);
+    Ok((trials.collect(), figures.collect()))
 }
 
 fn whyslow(args: &Args) -> Result<PathBuf> {

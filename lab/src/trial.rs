@@ -1,12 +1,14 @@
 //! One fault or control, from an empty stage to a judgement.
 
+use crate::capture;
+use crate::cgroup::Cgroup;
 use crate::dice::Dice;
 use crate::error::{During, Error, Result};
 use crate::expect::Expect;
 use crate::judge;
 use crate::stage::Stage;
 use crate::stop;
-use crate::worker::{Leash, die_with_us, enter};
+use crate::worker::{Leash, die_with_us, enter, join};
 use nix::sched::CloneFlags;
 use serde::Serialize;
 use std::fs::{self, File};
@@ -39,6 +41,10 @@ pub struct Observer {
     pub whyslow: PathBuf,
     /// For how long it observes.
     pub seconds: u64,
+    /// Whether it may use BPF.
+    pub bpf: bool,
+    /// Whether it then reads what other tools print, too.
+    pub captures: bool,
 }
 
 /// How a trial went.
@@ -70,22 +76,22 @@ pub enum Mark {
     Skipped,
 }
 
-impl Trial {
-    /// Makes the fault, looks, judges, cleans up.
+impl Outcome {
+    /// What comes of carrying something out, which fills in what was expected, found and wrong.
     ///
     /// # Errors
     /// Only [`Error::Interrupted`]: all others are outcomes.
-    pub fn run(&self, seed: u64, observer: &Observer) -> Result<Outcome> {
+    pub fn of(name: &'static str, carry_out: impl FnOnce(&mut Self) -> Result<()>) -> Result<Self> {
         let start = Instant::now();
-        let mut outcome = Outcome {
-            name: self.name,
+        let mut outcome = Self {
+            name,
             expected: String::new(),
             found: String::new(),
             mark: Mark::Right,
             because: Vec::new(),
             seconds: 0.0,
         };
-        match self.carry_out(seed, observer, &mut outcome) {
+        match carry_out(&mut outcome) {
             Ok(()) if outcome.because.is_empty() => {}
             Ok(()) => outcome.mark = Mark::Wrong,
             Err(Error::Interrupted) => return Err(Error::Interrupted),
@@ -94,6 +100,16 @@ impl Trial {
         }
         outcome.seconds = start.elapsed().as_secs_f64();
         Ok(outcome)
+    }
+}
+
+impl Trial {
+    /// Makes the fault, looks, judges, cleans up.
+    ///
+    /// # Errors
+    /// Only [`Error::Interrupted`]: all others are outcomes.
+    pub fn run(&self, seed: u64, observer: &Observer) -> Result<Outcome> {
+        Outcome::of(self.name, |outcome| self.carry_out(seed, observer, outcome))
     }
 
     fn carry_out(&self, seed: u64, observer: &Observer, outcome: &mut Outcome) -> Result<()> {
@@ -104,27 +120,55 @@ impl Trial {
         let answer = observer.look(&mut stage)?;
         outcome.found = answer.findings.first().map_or_else(|| verdict(&answer), describe);
         outcome.because = judge::faults_of(&answer, &expect);
+        if observer.captures {
+            let (answer, wrong) = capture::judged(observer, &stage, &expect)?;
+            let found = answer.findings.first().map_or_else(|| verdict(&answer), describe);
+            outcome.found = format!("{}; read: {found}", outcome.found);
+            outcome.because.extend(wrong);
+        }
         Ok(())
     }
 }
 
 impl Observer {
     fn look(&self, stage: &mut Stage) -> Result<Diagnosis> {
+        let time = format!("{}s", self.seconds);
+        let patience = Duration::from_secs(self.seconds) + GRACE;
+        let mut args = vec!["--json", "--for", &time];
+        args.extend((!self.bpf).then_some("--no-bpf"));
+        let answer = self.answer(stage, &args, None, patience)?;
+        serde_json::from_slice(&answer).during("whyslow's answer")
+    }
+
+    /// Runs whyslow, in a control group where one is given, and returns what it printed.
+    ///
+    /// # Errors
+    /// Where it fails, takes longer than `patience`, or the lab is interrupted.
+    pub fn answer(
+        &self,
+        stage: &mut Stage,
+        args: &[&str],
+        group: Option<&Cgroup>,
+        patience: Duration,
+    ) -> Result<Vec<u8>> {
         let (out, err) = (stage.path("answer.json"), stage.path("answer.err"));
         let mut command = Command::new(&self.whyslow);
-        command.args(["--json", "--for", &format!("{}s", self.seconds)]);
+        command.args(args);
         command.stdin(Stdio::null()).stdout(File::create(&out)?).stderr(File::create(&err)?);
         die_with_us(&mut command);
         if let Some(pid) = stage.ipc_of {
             enter(&mut command, File::open(format!("/proc/{pid}/ns/ipc"))?, CloneFlags::CLONE_NEWIPC);
         }
+        if let Some(group) = group {
+            join(&mut command, group)?;
+        }
         let mut child = Leash(command.spawn().during(self.whyslow.display())?);
-        let status = stop::until(Duration::from_secs(self.seconds) + GRACE, || Ok(child.0.try_wait()?))?
+        let status = stop::until(patience, || Ok(child.0.try_wait()?))?
             .ok_or_else(|| Error::failed("whyslow did not end in time"))?;
         if !status.success() {
             return Err(Error::failed(format!("whyslow: {status}: {}", first_line(&err))));
         }
-        serde_json::from_slice(&fs::read(&out)?).during("whyslow's answer")
+        Ok(fs::read(&out)?)
     }
 }
 

@@ -70,12 +70,7 @@ impl Launch {
     /// # Errors
     /// Where the group cannot be opened.
     pub fn in_cgroup(mut self, group: &Cgroup) -> Result<Self> {
-        for procs in group.procs()? {
-            // SAFETY: one write(2) on an open file between fork and exec is async-signal-safe.
-            unsafe {
-                self.command.pre_exec(move || nix::unistd::write(&procs, b"0").map(drop).map_err(io::Error::from))
-            };
-        }
+        join(&mut self.command, group)?;
         Ok(self)
     }
 
@@ -119,6 +114,18 @@ pub fn die_with_us(command: &mut Command) {
     command.process_group(0);
     // SAFETY: prctl(2) is one system call, async-signal-safe.
     unsafe { command.pre_exec(|| prctl::set_pdeathsig(Signal::SIGKILL).map_err(io::Error::from)) };
+}
+
+/// Has a child begin in a control group.
+///
+/// # Errors
+/// Where the group cannot be opened.
+pub fn join(command: &mut Command, group: &Cgroup) -> Result<()> {
+    for procs in group.procs()? {
+        // SAFETY: one write(2) on an open file between fork and exec is async-signal-safe.
+        unsafe { command.pre_exec(move || nix::unistd::write(&procs, b"0").map(drop).map_err(io::Error::from)) };
+    }
+    Ok(())
 }
 
 /// Has a child begin in the namespace that `file` stands for.

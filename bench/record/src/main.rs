@@ -10,9 +10,9 @@ use report::{Measured, Report};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
-use whyslow_bench_sense::failure::{Failure, Result};
-use whyslow_bench_sense::sleepers::{Sleepers, processes_now};
-use whyslow_bench_sense::stop;
+use whyslow_pairs::failure::{Failure, Result};
+use whyslow_pairs::sleepers::{Sleepers, processes_now};
+use whyslow_pairs::stop;
 
 /// Measures what recording costs on this machine. Needs root, and a time in which nothing else runs.
 #[derive(Parser)]

@@ -6,8 +6,8 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 use tempfile::TempDir;
-use whyslow_bench_sense::child::Running;
-use whyslow_bench_sense::failure::{Failure, Result};
+use whyslow_pairs::child::Running;
+use whyslow_pairs::failure::{Failure, Result};
 
 /// How long one may take to end: whyslow closes its last segment.
 const PATIENCE: Duration = Duration::from_secs(120);

@@ -1,12 +1,12 @@
 //! Processor time by source: the library itself is run, a sample a second, as `whyslow` runs it.
 
-use crate::failure::Result;
-use crate::sleepers::{self, Sleepers};
-use crate::stop;
 use nix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::Duration;
+use whyslow_pairs::failure::Result;
+use whyslow_pairs::sleepers::{self, Sleepers};
+use whyslow_pairs::stop;
 use whyslow_sense::{Root, Sampler};
 
 /// The ways to observe that are measured against each other.

@@ -1,12 +1,12 @@
 //! The four loads: disk, network, processes, context switches.
 
-use crate::child::{self, Running};
-use crate::failure::{Failure, Result};
 use crate::rig::{self, Wire};
-use crate::stop;
 use std::io::{Read, Write, pipe};
 use std::process::Command;
 use std::time::{Duration, Instant};
+use whyslow_pairs::child::{self, Running};
+use whyslow_pairs::failure::{Failure, Result};
+use whyslow_pairs::stop;
 
 /// Something that is done as fast as it can be.
 pub trait Load {

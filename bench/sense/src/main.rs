@@ -4,17 +4,17 @@
 mod cost;
 mod loads;
 mod observers;
-mod pairs;
 mod report;
 mod rig;
 mod slowdown;
 
 use clap::{Parser, ValueEnum};
-use failure::{Failure, Result};
+
 use report::Report;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use whyslow_bench_sense::{child, failure, sleepers, stop};
+use whyslow_pairs::failure::{Failure, Result};
+use whyslow_pairs::stop;
 
 /// Measures what observing costs on this machine. Needs root, and some minutes in which nothing else runs.
 #[derive(Parser)]

@@ -3,11 +3,11 @@
 //! Each runs for few and for many samples a second apart; what it takes more for more samples is the cost of a
 //! sample, free of what starting and ending cost. What probes of bpftrace take in the programs they interrupt is not in it.
 
-use crate::child::processor_time;
-use crate::failure::{Failure, Result};
 use serde::Serialize;
 use std::path::Path;
 use std::time::Duration;
+use whyslow_pairs::child::processor_time;
+use whyslow_pairs::failure::{Failure, Result};
 
 /// Samples of the shorter run.
 const FEW: usize = 2;

@@ -1,8 +1,8 @@
 //! What the loads run on: a file, and a wire between two network namespaces.
 
-use crate::child;
-use crate::failure::Result;
 use std::time::Duration;
+use whyslow_pairs::child;
+use whyslow_pairs::failure::Result;
 
 /// Before each name this program makes.
 const PREFIX: &str = "wsl-bench-";

@@ -1,13 +1,13 @@
 //! How much a load is slowed down: it runs without and with whyslow in turn, in pairs of random order.
 
-use crate::child::Running;
-use crate::failure::{Failure, Result};
 use crate::loads::Load;
-use crate::pairs::{Dice, Median, median};
-use crate::stop;
 use serde::Serialize;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use whyslow_pairs::child::Running;
+use whyslow_pairs::failure::{Failure, Result};
+use whyslow_pairs::pairs::{Dice, Median, median};
+use whyslow_pairs::stop;
 
 /// How whyslow is run beside the load.
 const WAYS: [(&str, &[&str]); 2] = [("with BPF", &[]), ("without BPF", &["--no-bpf"])];

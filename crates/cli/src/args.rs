@@ -1,12 +1,15 @@
 //! The command line.
 
+use crate::bench::Bench;
 use crate::explain::ExplainArgs;
 use crate::export::ExportArgs;
 use crate::output::{self, Failure};
 use crate::profile::ProfileArgs;
 use crate::record::RecordArgs;
+use crate::tune::{TryArgs, TuneArgs};
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -19,6 +22,7 @@ whyslow                        watch for ten seconds, then say what is wrong
 whyslow --for 1m               watch longer: rare stalls show
 whyslow --json | jq .verdict   for a program
 whyslow --check || page-me     for a script: 1 is a bottleneck
+whyslow read vmstat.txt dmesg  what other tools printed, diagnosed
 whyslow rules disk.saturated   what a finding means, how it is told apart
 whyslow profile --culprit -o flame.svg
                                what the process to blame spends its time in
@@ -30,7 +34,8 @@ whyslow explain --since 8h     what happened last night",
         "Exit status",
         "\
 0    done, whatever was found
-1    with --check: there is a bottleneck; profile --culprit: nobody to blame
+1    with --check: there is a bottleneck; profile --culprit: nobody to blame;
+     tune: not all is as it was asked for
 2    wrong usage, or input that cannot be read
 3    with --check: undetermined, too little could be seen
 130  interrupted before there was anything to compare",
@@ -40,7 +45,8 @@ whyslow explain --since 8h     what happened last night",
         "\
 NO_COLOR         where set and not empty, no colour but by --color always
 XDG_CONFIG_HOME  where your own rules are (default ~/.config)
-XDG_STATE_HOME   where recordings of other users than root are (default ~/.local/state)",
+XDG_STATE_HOME   where recordings of other users than root are (default ~/.local/state)
+WHYSLOW_STATE    where the journal of changes is (default /var/lib/whyslow)",
     ),
     (
         "Files",
@@ -86,6 +92,20 @@ pub struct Observe {
     pub check: bool,
 }
 
+/// What to read.
+#[derive(Debug, Args)]
+pub struct Read {
+    /// The files, folders or archives (tar, gzip, xz); - or none is standard input
+    #[arg(value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// Leave out what cannot be read with certainty, and say so, instead of refusing it
+    #[arg(long)]
+    pub partial: bool,
+    /// Exit with 1 on a bottleneck, with 3 where too little could be seen
+    #[arg(long)]
+    pub check: bool,
+}
+
 /// How to draw.
 #[derive(Debug, Args)]
 pub struct Look {
@@ -122,6 +142,10 @@ pub enum Command {
         /// The rule to explain, such as disk.saturated
         id: Option<String>,
     },
+    /// Diagnose what other tools printed: vmstat, iostat -x, kernel logs ... Several files are one incident
+    Read(Read),
+    /// List what `read` recognises, and what can be concluded from it
+    Formats,
     /// Show where the time of a process, or of the machine, goes: text, folded stacks, a flame graph
     Profile(ProfileArgs),
     /// Record every metric to disk, once a second, until told to stop
@@ -130,6 +154,13 @@ pub enum Command {
     Explain(ExplainArgs),
     /// Write rows of a recording as CSV, JSON lines or Parquet
     Export(ExportArgs),
+    /// Look at the settings of the kernel, change them safely, and take changes back
+    Tune(TuneArgs),
+    /// Try a change around a command, with and without in turn, and say whether it helped
+    Try(TryArgs),
+    /// Measure what storage can do, with known load
+    #[command(subcommand)]
+    Bench(Bench),
     /// Write the completion script of a shell to standard output
     Completions {
         /// The shell

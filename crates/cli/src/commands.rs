@@ -1,13 +1,16 @@
 //! What each command does: a room's answer, handed to `show`.
 
 use crate::args::{self, Cli, Command, Look, Observe};
+use crate::bench;
 use crate::explain;
 use crate::export;
 use crate::man;
 use crate::observe::observe;
 use crate::output::{self, Failure, print};
 use crate::profile;
+use crate::read;
 use crate::record;
+use crate::tune;
 use crate::user_rules;
 use clap_complete::Shell;
 use std::process::ExitCode;
@@ -27,10 +30,15 @@ pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Some(Command::Metrics) => metrics(look),
         Some(Command::Rules { id: None }) => list_rules(look),
         Some(Command::Rules { id: Some(id) }) => explain_rule(id, look),
+        Some(Command::Read(asked)) => read::read(asked, look),
+        Some(Command::Formats) => read::formats(look),
         Some(Command::Profile(args)) => profile::run(args, look),
         Some(Command::Record(args)) => record::run(args, look),
         Some(Command::Explain(args)) => explain::run(args, look),
         Some(Command::Export(args)) => export::run(args, look),
+        Some(Command::Tune(args)) => tune::run(args, look),
+        Some(Command::Try(args)) => tune::try_out(args, look),
+        Some(Command::Bench(what)) => bench::run(what, look),
         Some(Command::Completions { shell }) => completions(*shell),
         Some(Command::Man) => man(),
     }
@@ -47,12 +55,15 @@ pub fn diagnosed(asked: &Observe) -> Result<Diagnosis, Failure> {
 }
 
 fn why_slow(cli: &Cli) -> Result<ExitCode, Failure> {
-    let diagnosis = diagnosed(&cli.observe)?;
-    let look = &cli.look;
-    print(if look.json { json::diagnosis(&diagnosis) } else { text::diagnosis(&diagnosis, &output::style(look)) })?;
+    tell(&diagnosed(&cli.observe)?, &cli.look, cli.observe.check)
+}
+
+/// Prints a diagnosis; with `check` the exit status tells its verdict.
+pub fn tell(diagnosis: &Diagnosis, look: &Look, check: bool) -> Result<ExitCode, Failure> {
+    print(if look.json { json::diagnosis(diagnosis) } else { text::diagnosis(diagnosis, &output::style(look)) })?;
     Ok(match diagnosis.verdict {
-        Verdict::Bottleneck if cli.observe.check => ExitCode::from(1),
-        Verdict::Undetermined if cli.observe.check => ExitCode::from(3),
+        Verdict::Bottleneck if check => ExitCode::from(1),
+        Verdict::Undetermined if check => ExitCode::from(3),
         _ => ExitCode::SUCCESS,
     })
 }

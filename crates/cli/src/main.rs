@@ -1,23 +1,28 @@
 //! The `whyslow` program: reads the command line and connects the rooms. No logic.
 
 mod args;
+mod bench;
 mod commands;
 mod explain;
 mod export;
 mod interrupt;
 mod man;
+mod memory;
 mod observe;
 mod output;
 mod profile;
 mod progress;
+mod read;
 mod record;
 mod recordings;
 mod schedule;
+mod tune;
 mod user_rules;
 
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    memory::give_back();
     match args::parse() {
         Ok(args) => commands::run(args).unwrap_or_else(|failure| failure.report()),
         Err(exit) => exit,

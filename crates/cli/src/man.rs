@@ -29,11 +29,19 @@ fn commands(program: &clap::Command) -> Roff {
     let mut roff = Roff::new();
     roff.control("SH", ["COMMANDS"]);
     for command in program.get_subcommands() {
-        let about = command.get_about().map(ToString::to_string).unwrap_or_default();
-        roff.control("TP", []).text([bold(command.get_name())]).text([roman(about)]);
-        options(&mut roff, command);
+        entry(&mut roff, command.get_name(), command);
     }
     roff
+}
+
+/// A command, and those it has of its own, by their whole names.
+fn entry(roff: &mut Roff, name: &str, command: &clap::Command) {
+    let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+    roff.control("TP", []).text([bold(name)]).text([roman(about)]);
+    options(roff, command);
+    for sub in command.get_subcommands().filter(|sub| !sub.is_hide_set()) {
+        entry(roff, &format!("{name} {}", sub.get_name()), sub);
+    }
 }
 
 /// The options a command has of its own, set in under it.

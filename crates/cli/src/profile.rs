@@ -237,6 +237,7 @@ mod tests {
             closer_looks: Vec::new(),
             cpu_explained: None,
             cost: Default::default(),
+            figures: Vec::new(),
         }
     }
 

@@ -2,11 +2,13 @@
 
 use crate::closer;
 use crate::facts::Facts;
+use crate::figures::figures;
 use crate::judge::judge;
 use crate::relate::relate;
 use crate::rulebook::RuleBook;
 use crate::scene::Stage;
 use crate::signal::Scope;
+use crate::unseen::unseen;
 use jiff::Timestamp;
 use std::collections::BTreeMap;
 use whyslow_model::catalogue::{MachineInfo, Meminfo, Observer};
@@ -20,6 +22,8 @@ use whyslow_model::window::Window;
 const FELT: f64 = 0.05;
 /// Share of the processor time that has to be explained by processes before the gap is called a blind spot.
 const EXPLAINED: f64 = 0.9;
+/// Idle time with requests outstanding from which storage is not cleared, though nothing else tells of it.
+const IDLE_FOR_STORAGE: f64 = 0.2;
 /// How many look-alikes are worth naming.
 const MOST_RULED_OUT: usize = 12;
 
@@ -29,14 +33,19 @@ pub fn diagnose(window: &Window, source: Origin, book: &RuleBook) -> Diagnosis {
     let (judged, alike) = judge(book.all(), &facts);
     let findings = relate(judged, &facts.topology);
     let ruled_out = ruled_out(book, &facts, &findings, alike);
+    let mut blind_spots = blind_spots(window, &facts);
+    if source == Origin::Import {
+        blind_spots.extend(unseen(&facts));
+    }
     Diagnosis {
         schema: SCHEMA.to_owned(),
         host: host(window),
         window: span(window, source),
-        verdict: verdict(window, &facts, &findings),
+        verdict: verdict(window, source, &facts, &findings, &ruled_out),
         findings,
         ruled_out,
-        blind_spots: blind_spots(window, &facts),
+        blind_spots,
+        figures: if source == Origin::Import { figures(&facts) } else { Vec::new() },
         closer_looks: closer::looks(window),
         // The tick samples and the scheduler measures: on a machine that does little, the two can differ either way.
         cpu_explained: facts.host_number("cpu.attributed").map(|share| share.min(1.0)),
@@ -49,17 +58,45 @@ pub(crate) fn is_felt(finding: &Finding) -> bool {
     finding.confidence >= Confidence::Medium && finding.impact >= FELT
 }
 
-fn verdict(window: &Window, facts: &Facts, findings: &[Finding]) -> Verdict {
+/// Captures rarely tell of every resource: what they tell of is judged, and the rest is a blind spot.
+fn verdict(window: &Window, source: Origin, facts: &Facts, findings: &[Finding], ruled_out: &[RuledOut]) -> Verdict {
     if findings.iter().any(is_felt) {
         return Verdict::Bottleneck;
+    }
+    if source == Origin::Import {
+        return of_what_was_seen(facts, ruled_out);
     }
     let seen = ["cpu.busy", "stall.io"].iter().all(|name| facts.host_number(name).is_some());
     if window.snapshots().len() < 2 || !seen { Verdict::Undetermined } else { Verdict::Healthy }
 }
 
+/// Healthy where something was seen, and all of that is cleared.
+fn of_what_was_seen(facts: &Facts, ruled_out: &[RuledOut]) -> Verdict {
+    let known = |name: &str| facts.host_number(name).is_some();
+    let waits = facts.host_number("cpu.iowait").is_some_and(|share| share > IDLE_FOR_STORAGE);
+    let seen = [
+        ("cpu", known("cpu.busy")),
+        ("memory", known("mem.total") || known("mem.swap_in_rate")),
+        ("disk", known("disk.most_waited") || known("stall.io") || waits),
+        ("kernel log", known("log.lines")),
+    ];
+    let cleared = |resource: &str| ruled_out.iter().any(|r| r.id == resource);
+    let mut seen = seen.iter().filter(|(_, seen)| *seen).peekable();
+    if seen.peek().is_some() && seen.all(|(resource, _)| cleared(resource)) {
+        Verdict::Healthy
+    } else {
+        Verdict::Undetermined
+    }
+}
+
 fn ruled_out(book: &RuleBook, facts: &Facts, findings: &[Finding], alike: Vec<RuledOut>) -> Vec<RuledOut> {
     let stage = Stage::new(Scope::Host, &facts.host, &facts.host);
-    let mut all: Vec<RuledOut> = book.cleared.iter().filter_map(|c| c.judge(&stage, findings)).collect();
+    let mut all: Vec<RuledOut> = Vec::new();
+    for cleared in book.cleared.iter().filter_map(|c| c.judge(&stage, findings)) {
+        if all.iter().all(|a| a.id != cleared.id) {
+            all.push(cleared);
+        }
+    }
     all.extend(alike);
     all.truncate(MOST_RULED_OUT);
     all
@@ -113,6 +150,7 @@ fn why_missed(report: &SourceReport) -> Option<(String, String)> {
         }
         Outcome::NotPermitted { why, remedy } => (why.clone(), remedy.clone()),
         Outcome::Failed(why) => (why.clone(), format!("read {} by hand", report.source)),
+        Outcome::Partly { why, remedy } => (why.clone(), remedy.clone()),
         Outcome::Hung(why) => (why.clone(), "look for a file system or driver that does not answer".to_owned()),
     })
 }
@@ -130,7 +168,10 @@ fn host(window: &Window) -> Host {
 }
 
 fn span(window: &Window, source: Origin) -> Span {
-    let time = |wall_ns: i64| Timestamp::from_nanosecond(wall_ns.into()).ok().map(|t| format!("{t:.3}"));
+    let time = |wall_ns: i64| {
+        let known = Some(wall_ns).filter(|ns| *ns != 0)?;
+        Timestamp::from_nanosecond(known.into()).ok().map(|t| format!("{t:.3}"))
+    };
     Span {
         start: window.snapshots().first().and_then(|s| time(s.wall_ns)),
         end: window.last().and_then(|s| time(s.wall_ns)),

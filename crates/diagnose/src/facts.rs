@@ -1,14 +1,19 @@
 //! Everything there is to judge, computed once from a Window.
 
-use crate::signal::{Entity, Scope};
+use crate::signal::{Entity, Scope, Signal};
 use crate::signals::{
-    connection, core, disk, group, host, interface, io, kill, limit, mount, peer, process, quota, socket, task, thread,
+    array, card, connection, core, database, disk, group, host, interface, io, kill, limit, mount, multipath, notice,
+    part, partition, peer, process, quota, socket, task, thread, transfer,
 };
-use std::collections::BTreeMap;
-use whyslow_model::catalogue::Process;
+use std::collections::{BTreeMap, BTreeSet};
+use whyslow_model::catalogue::{self, FamilyInfo, Process};
 use whyslow_model::diagnosis::{Reading, Subject};
+use whyslow_model::origin::{Origins, Place};
 use whyslow_model::topology::Topology;
 use whyslow_model::window::Window;
+
+/// How many places of one number are named.
+const MOST_PLACES: usize = 3;
 
 /// The entities of a window, with their signals.
 #[derive(Debug)]
@@ -18,6 +23,7 @@ pub struct Facts {
     /// What lies on what.
     pub topology: Topology,
     entities: BTreeMap<Scope, Vec<Entity>>,
+    origins: Origins,
 }
 
 impl Facts {
@@ -41,19 +47,48 @@ impl Facts {
             (Scope::Thread, thread::entities(&threads)),
             (Scope::Io, io::entities(&uses)),
             (Scope::Kill, kill::entities(window)),
+            (Scope::Notice, notice::entities(window)),
             (Scope::Interface, interface::entities(window, &threads)),
             (Scope::Connection, connection::entities(window)),
             (Scope::Peer, peer::entities(window)),
             (Scope::Listener, socket::listener::entities(window)),
             (Scope::Datagram, socket::datagram::entities(window)),
             (Scope::Limit, limit::entities(window)),
+            (Scope::Part, part::entities(window)),
+            (Scope::Card, card::entities(window)),
+            (Scope::Partition, partition::entities(window)),
+            (Scope::Multipath, multipath::entities(window)),
+            (Scope::Database, database::entities(window)),
+            (Scope::Transfer, transfer::entities(window)),
+            (Scope::Array, array::entities(window, &topology)),
         ]);
-        Self { host, topology, entities }
+        Self { host, topology, entities, origins: window.origins().clone() }
     }
 
     /// The entities of one kind.
     pub fn entities(&self, scope: Scope) -> &[Entity] {
         self.entities.get(&scope).map_or(&[], Vec::as_slice)
+    }
+
+    /// Where a signal of this entity was read: the kernel's file; for what others wrote, file and lines.
+    pub fn source_of(&self, signal: &Signal, entity: &Entity) -> String {
+        let paths = |source: &str| -> Vec<String> {
+            source.split([' ', ',']).filter(|w| w.starts_with('/')).map(str::to_owned).collect()
+        };
+        let wanted = paths(signal.source);
+        let shared = |f: &FamilyInfo| paths(f.source).iter().any(|path| wanted.contains(path));
+        let families = if self.origins.is_empty() { Vec::new() } else { catalogue::families() };
+        let places = |f: &FamilyInfo| -> BTreeSet<&Place> {
+            let rows = entity.rows.iter().flat_map(|key| self.origins.of(f.name, key)).collect::<BTreeSet<_>>();
+            if rows.is_empty() { self.origins.of(f.name, &entity.subject.name) } else { rows }
+        };
+        let places: BTreeSet<&Place> = families.iter().filter(|f| shared(f)).flat_map(places).collect();
+        if places.is_empty() {
+            return signal.source.to_owned();
+        }
+        let more = if places.len() > MOST_PLACES { ", …" } else { "" };
+        let named: Vec<String> = places.into_iter().take(MOST_PLACES).map(ToString::to_string).collect();
+        named.join(", ") + more
     }
 
     /// A signal of the host.

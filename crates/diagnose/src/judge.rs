@@ -23,6 +23,8 @@ pub struct Judged {
     pub explains: Vec<String>,
     /// The control groups of its subject, one a line.
     pub cgroup: Option<String>,
+    /// Other names its subject goes by.
+    pub aliases: Vec<String>,
 }
 
 /// Judges every rule on every entity of its scope.
@@ -92,15 +94,15 @@ fn finding(rule: &Rule, entity: &Entity, stage: &mut Stage<'_>, facts: &Facts) -
         impact: rule.impact.number(stage).unwrap_or(0.0).clamp(0.0, 1.0),
         confidence,
         summary: rule.summary.prose(stage),
-        evidence: evidence(rule, stage),
+        evidence: evidence(rule, entity, stage, facts),
         explains: Vec::new(),
         explained_by: None,
         actions: rule.actions.iter().filter_map(|a| action(a, stage)).collect(),
     };
-    Judged { finding, explains: rule.explains.clone(), cgroup: entity.cgroup.clone() }
+    Judged { finding, explains: rule.explains.clone(), cgroup: entity.cgroup.clone(), aliases: entity.aliases.clone() }
 }
 
-fn evidence(rule: &Rule, stage: &Stage<'_>) -> Vec<Evidence> {
+fn evidence(rule: &Rule, entity: &Entity, stage: &Stage<'_>, facts: &Facts) -> Vec<Evidence> {
     let signals = [rule.scope, Scope::Host].into_iter().flat_map(Scope::signals);
     rule.evidence
         .iter()
@@ -111,7 +113,7 @@ fn evidence(rule: &Rule, stage: &Stage<'_>) -> Vec<Evidence> {
                 value: stage.reading(signal.name)?.clone(),
                 unit: signal.unit.to_owned(),
                 expected: spec.expected.clone(),
-                source: signal.source.to_owned(),
+                source: facts.source_of(signal, entity),
                 how: signal.how.to_owned(),
             })
         })

@@ -3,25 +3,31 @@
 //! [`signal`](crate::RuleBook) physics is Rust, tested against known numbers; judgement is data, in `rules/`. What could
 //! not be seen is *unknown*, which is not *false*.
 
+mod carried;
 mod cleared;
 mod closer;
 mod document;
 mod expr;
 mod facts;
+mod figures;
 mod judge;
+mod kernel_log;
 mod quiet;
 mod relate;
 mod rule;
 mod rulebook;
 mod scene;
+mod side_by_side;
 mod signal;
 mod signals;
 mod template;
 mod timeline;
+mod unseen;
 
 pub use closer::asked;
 pub use document::diagnose;
 pub use quiet::is_quiet;
 pub use rule::RuleError;
 pub use rulebook::RuleBook;
+pub use side_by_side::side_by_side;
 pub use timeline::{Lasting, Timeline};

@@ -16,7 +16,8 @@ pub fn relate(mut judged: Vec<Judged>, topology: &Topology) -> Vec<Finding> {
                 && !cause_of.contains_key(&effect)
                 && judged[cause].explains.contains(&judged[effect].finding.id)
                 && !descends(&cause_of, cause, effect)
-                && related(&judged[cause], &judged[effect], topology);
+                && related(&judged[cause], &judged[effect], topology)
+                && accounts_for(&judged[cause].finding, &judged[effect].finding);
             if explained {
                 cause_of.insert(effect, cause);
             }
@@ -54,15 +55,29 @@ fn related(cause: &Judged, effect: &Judged, topology: &Topology) -> bool {
         || on_one_another(a, b, topology)
         || touches(&cause.finding, &effect.finding)
         || touches(&effect.finding, &cause.finding)
+        || known_as(cause, &effect.finding.subject)
+        || known_as(effect, &cause.finding.subject)
+        || cause.aliases.iter().any(|name| effect.aliases.contains(name))
         || within(cause, effect)
         || within(effect, cause)
 }
 
+/// Whether the part explains the whole, where both are the same cause (a connection that loses packets, and the machine's
+/// connections in sum): not when it is the lesser part of it.
+fn accounts_for(cause: &Finding, effect: &Finding) -> bool {
+    cause.id != effect.id || cause.impact >= 0.5 * effect.impact
+}
+
 fn on_one_another(a: &Subject, b: &Subject, topology: &Topology) -> bool {
-    let device = |s: &Subject| s.kind == "device" || s.kind == "partition";
+    let device = |s: &Subject| ["device", "partition", "array"].contains(&s.kind.as_str());
     device(a)
         && device(b)
         && (a.name == b.name || topology.rests_on(&a.name, &b.name) || topology.rests_on(&b.name, &a.name))
+}
+
+/// Whether `of` goes by the subject's name too.
+fn known_as(of: &Judged, subject: &Subject) -> bool {
+    of.aliases.contains(&subject.name)
 }
 
 /// Whether `b` is, or is used by, a process that `a` is about.

@@ -28,13 +28,15 @@ impl RuleBook {
                 book.cleared = Cleared::parse_all(file, text).unwrap_or_else(|e| panic!("built-in {e}"));
             } else {
                 let rule = Rule::parse(file, text).unwrap_or_else(|e| panic!("built-in rule {e}"));
-                book.take(Rule { file: "built in".into(), ..rule });
+                // A cause can be judged in several ways on one kind of thing: by what live counters tell, and by less.
+                book.rules.push(Rule { file: "built in".into(), ..rule });
             }
         }
+        book.sort();
         book
     }
 
-    /// Adds a user's rule. One with the id and scope of a rule that is there takes its place.
+    /// Adds a user's rule. It takes the place of all that are there with its id and scope.
     ///
     /// # Errors
     /// What is wrong with it, and where; the book is left as it was.
@@ -46,6 +48,10 @@ impl RuleBook {
     fn take(&mut self, rule: Rule) {
         self.rules.retain(|r| (&r.id, r.scope) != (&rule.id, rule.scope));
         self.rules.push(rule);
+        self.sort();
+    }
+
+    fn sort(&mut self) {
         self.rules.sort_by(|a, b| (&a.id, a.scope).cmp(&(&b.id, b.scope)));
     }
 

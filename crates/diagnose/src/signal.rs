@@ -27,6 +27,8 @@ pub enum Scope {
     Io,
     /// A process the kernel killed for memory.
     Kill,
+    /// What the kernel's log says again and again of one thing.
+    Notice,
     /// A network interface.
     Interface,
     /// A TCP connection.
@@ -39,6 +41,20 @@ pub enum Scope {
     Datagram,
     /// A count with a kernel limit.
     Limit,
+    /// A part whose errors the kernel logged: a disk, by host:channel:target:lun where that is told.
+    Part,
+    /// A software RAID array.
+    Array,
+    /// A transfer somebody timed.
+    Transfer,
+    /// A network card of which only counts since boot are known.
+    Card,
+    /// A partition whose start is known.
+    Partition,
+    /// A device with several paths.
+    Multipath,
+    /// A database instance that reported on itself.
+    Database,
 }
 
 /// A signal's description.
@@ -80,17 +96,31 @@ pub struct Entity {
     pub idle: bool,
     /// Its signals' values, in the order of its scope's table.
     pub values: Vec<Option<Reading>>,
+    /// The keys of the rows it was put together from, where its name is not their key: lines of the kernel's log.
+    pub rows: Vec<String>,
+    /// Other names it goes by: the disk behind an address, the members of an array that failed.
+    pub aliases: Vec<String>,
 }
 
 impl Entity {
     /// A thing that takes part.
     pub fn new(subject: Subject, values: Vec<Option<Reading>>) -> Self {
-        Self { subject, cgroup: None, idle: false, values }
+        Self { subject, cgroup: None, idle: false, values, rows: Vec::new(), aliases: Vec::new() }
     }
 
     /// The same as a member of control groups.
     pub fn within(self, cgroup: Option<String>) -> Self {
         Self { cgroup, ..self }
+    }
+
+    /// The same, put together from rows with these keys.
+    pub fn of_rows(self, keys: impl IntoIterator<Item = u64>) -> Self {
+        Self { rows: keys.into_iter().map(|key| key.to_string()).collect(), ..self }
+    }
+
+    /// The same, with other names it goes by.
+    pub fn also_named(self, aliases: Vec<String>) -> Self {
+        Self { aliases, ..self }
     }
 
     /// The deepest of its control groups.
@@ -114,12 +144,20 @@ impl Scope {
             Self::Thread => s::thread::SIGNALS,
             Self::Io => s::io::SIGNALS,
             Self::Kill => s::kill::SIGNALS,
+            Self::Notice => s::notice::SIGNALS,
             Self::Interface => s::interface::SIGNALS,
             Self::Connection => s::connection::SIGNALS,
             Self::Peer => s::peer::SIGNALS,
             Self::Listener => s::socket::listener::SIGNALS,
             Self::Datagram => s::socket::datagram::SIGNALS,
             Self::Limit => s::limit::SIGNALS,
+            Self::Part => s::part::SIGNALS,
+            Self::Array => s::array::SIGNALS,
+            Self::Transfer => s::transfer::SIGNALS,
+            Self::Card => s::card::SIGNALS,
+            Self::Partition => s::partition::SIGNALS,
+            Self::Multipath => s::multipath::SIGNALS,
+            Self::Database => s::database::SIGNALS,
         }
     }
 

@@ -191,3 +191,32 @@ fn small_packets_limit_where_they_fill_a_processor() {
     assert_ne!(first(&packets(300_000, 1400, 97)).0, "net.small_packets", "they are large");
     assert_ne!(first(&packets(11_000, 100, 97)).0, "net.small_packets", "it is in the kernel for something else");
 }
+
+/// One stream that loses packets, on a machine whose connections in sum see so many timers expire a second.
+fn one_of_many(timers: u64) -> Diagnosis {
+    let stream = Stream { lost: 20, ..Stream::FINE };
+    machine(|t, s| {
+        processor(t, s, 0, 2, 1);
+        sender(t, s, 2);
+        let connection = stream.connection(t);
+        s.net.connection.push(Connection { recovering: 0.3.into(), bytes_acked: (t * 10_000).into(), ..connection });
+        s.net.protocol.push(Protocol {
+            tcp_out_segs: (t * 2_000).into(),
+            tcp_retrans_segs: (t * 60).into(),
+            tcp_ext_tcp_syn_retrans: 0.into(),
+            tcp_ext_tcp_timeouts: (t * timers).into(),
+            tcp_ext_tcp_spurious_rtos: 0.into(),
+            ..Protocol::new(NetKey { ns: "".into(), name: "ip".into() })
+        });
+    })
+}
+
+#[test]
+fn a_connection_explains_the_loss_of_the_machine_only_where_it_is_most_of_it() {
+    let explained = |d: &Diagnosis| d.findings.iter().filter(|f| f.explained_by.is_some()).count();
+    let most = one_of_many(2);
+    assert_eq!((most.findings.len(), explained(&most)), (2, 1), "{:?}", most.findings);
+    let lesser = one_of_many(10);
+    assert_eq!((lesser.findings.len(), explained(&lesser)), (2, 0), "{:?}", lesser.findings);
+    assert_eq!(lesser.findings[0].subject.kind, "host");
+}

@@ -33,6 +33,18 @@ pub struct Diagnosis {
     pub cpu_explained: Option<f64>,
     /// What observing cost.
     pub cost: Cost,
+    /// What captures tell, thing by thing, where they were read from files; what is judged is the same numbers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub figures: Vec<Figures>,
+}
+
+/// What is known of one thing.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Figures {
+    /// The thing.
+    pub subject: Subject,
+    /// Its signals whose value is known.
+    pub values: Vec<Evidence>,
 }
 
 /// The machine a diagnosis is of; `null` where unknown.
@@ -118,6 +130,9 @@ pub struct Subject {
     /// Its network namespace, where that is not the observer's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub netns: Option<String>,
+    /// The captures it was seen in, where several stand side by side that tell of the same things.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub capture: Option<String>,
 }
 
 impl Subject {
@@ -167,7 +182,8 @@ impl Finding {
             (Some(pid), None) => format!("[{pid}]"),
             (None, _) => String::new(),
         };
-        format!("{}@{name}{task}", self.id)
+        let capture = self.subject.capture.as_ref().map_or_else(String::new, |capture| format!(" in {capture}"));
+        format!("{}@{name}{task}{capture}", self.id)
     }
 }
 

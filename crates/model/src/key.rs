@@ -60,13 +60,18 @@ impl fmt::Display for Machine {
 pub struct PerCpu {
     /// The line or vector as /proc/interrupts or /proc/softirqs names it.
     pub name: Name,
-    /// Processor number.
+    /// Processor number; [`PerCpu::ALL`] for the sum over the processors, where only that is told.
     pub cpu: u32,
+}
+
+impl PerCpu {
+    /// The sum over the processors.
+    pub const ALL: u32 = u32::MAX;
 }
 
 impl fmt::Display for PerCpu {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} on cpu{}", self.name, self.cpu)
+        if self.cpu == Self::ALL { write!(f, "{}", self.name) } else { write!(f, "{} on cpu{}", self.name, self.cpu) }
     }
 }
 
@@ -75,15 +80,20 @@ impl fmt::Display for PerCpu {
 pub struct TaskKey {
     /// Process (thread group) number.
     pub pid: u32,
-    /// Thread number; equal to `pid` for a process as a whole.
+    /// Thread number; equal to `pid` for a process as a whole; 0 for a thread whose number was not told.
     pub tid: u32,
-    /// Start, in clock ticks since boot (field 22 of /proc/PID/stat).
+    /// Start, in clock ticks since boot (field 22 of /proc/PID/stat); of a thread without a number, whatever tells it
+    /// from the others.
     pub start: u64,
 }
 
 impl fmt::Display for TaskKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.pid == self.tid { write!(f, "{}", self.pid) } else { write!(f, "{}/{}", self.pid, self.tid) }
+        match self.tid {
+            0 => write!(f, "{}/?{}", self.pid, self.start),
+            tid if tid == self.pid => write!(f, "{}", self.pid),
+            tid => write!(f, "{}/{tid}", self.pid),
+        }
     }
 }
 

@@ -2,17 +2,22 @@
 //!
 //! Nothing here reads the system or touches a file. Every other room speaks in these words.
 
+pub mod bench;
 pub mod catalogue;
+pub mod device;
 pub mod diagnosis;
 pub mod explanation;
+pub mod format;
 pub mod histogram;
 pub mod human;
 pub mod key;
+pub mod origin;
 pub mod profile;
 pub mod recording;
 mod report;
 pub mod rule;
 pub mod snapshot;
 pub mod topology;
+pub mod tune;
 pub mod value;
 pub mod window;

@@ -44,6 +44,13 @@ pub enum Outcome {
     Failed(String),
     /// It did not answer in time.
     Hung(String),
+    /// Read, but not all of it, or not with certainty.
+    Partly {
+        /// What is not certain.
+        why: String,
+        /// What would make it certain.
+        remedy: String,
+    },
 }
 
 impl Outcome {
@@ -53,6 +60,7 @@ impl Outcome {
     const NOT_PERMITTED: &'static str = "not permitted";
     const FAILED: &'static str = "failed";
     const HUNG: &'static str = "hung";
+    const PARTLY: &'static str = "partly";
 
     /// Its name, and what it says: why, and what would help.
     fn words(&self) -> (&'static str, Option<&str>, Option<&str>) {
@@ -62,6 +70,7 @@ impl Outcome {
             Self::NotPermitted { why, remedy } => (Self::NOT_PERMITTED, Some(why), Some(remedy)),
             Self::Failed(why) => (Self::FAILED, Some(why), None),
             Self::Hung(why) => (Self::HUNG, Some(why), None),
+            Self::Partly { why, remedy } => (Self::PARTLY, Some(why), Some(remedy)),
         }
     }
 
@@ -73,6 +82,7 @@ impl Outcome {
             Self::NOT_PERMITTED => Self::NotPermitted { why: String::new(), remedy: String::new() },
             Self::FAILED => Self::Failed(String::new()),
             Self::HUNG => Self::Hung(String::new()),
+            Self::PARTLY => Self::Partly { why: String::new(), remedy: String::new() },
             _ => return None,
         })
     }
@@ -81,7 +91,11 @@ impl Outcome {
     fn because(&mut self, text: &str) -> bool {
         match self {
             Self::Read => return false,
-            Self::Absent(why) | Self::NotPermitted { why, .. } | Self::Failed(why) | Self::Hung(why) => {
+            Self::Absent(why)
+            | Self::NotPermitted { why, .. }
+            | Self::Failed(why)
+            | Self::Hung(why)
+            | Self::Partly { why, .. } => {
                 text.clone_into(why);
             }
         }
@@ -122,6 +136,13 @@ impl Family for SourceReport {
         &self.source
     }
 
+    fn set_key(&mut self, source: Name) {
+        self.source = source;
+    }
+
+    /// Nothing of a report is ever absent.
+    fn fill(&mut self, _: &Self) {}
+
     fn rows(snapshot: &Snapshot) -> &[Self] {
         &snapshot.sources
     }
@@ -155,7 +176,9 @@ impl Family for SourceReport {
             },
             (2, Value::State(words)) => return words.get().is_some_and(|why| self.outcome.because(why)),
             (3, Value::State(words)) => match (&mut self.outcome, words.get()) {
-                (Outcome::NotPermitted { remedy, .. }, Some(words)) => words.clone_into(remedy),
+                (Outcome::NotPermitted { remedy, .. } | Outcome::Partly { remedy, .. }, Some(words)) => {
+                    words.clone_into(remedy)
+                }
                 _ => return false,
             },
             (4, Value::Gauge(asked)) => self.asked = asked.get() == Some(1.0),
@@ -188,6 +211,7 @@ mod tests {
             Outcome::NotPermitted { why: "refused".into(), remedy: "run as root".into() },
             Outcome::Failed("bad".into()),
             Outcome::Hung(String::new()),
+            Outcome::Partly { why: "two readings at most".into(), remedy: "capture more".into() },
         ];
         for outcome in outcomes {
             let report = SourceReport {

@@ -1,7 +1,8 @@
 //! Raw counters of one instant.
 
 use crate::catalogue::{
-    BlockTables, CgroupTables, EachFamily, Family, KernelTables, MemoryTables, NetTables, Processor, TaskTables,
+    BlockTables, CgroupTables, EachFamily, Family, KernelTables, MeasureTables, MemoryTables, NetTables, Processor,
+    TaskTables,
 };
 pub use crate::report::{Outcome, SourceReport};
 use serde::{Deserialize, Serialize};
@@ -11,7 +12,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Snapshot {
-    /// Wall clock at the start of the reading, nanoseconds since 1970. Never used to compute rates.
+    /// Wall clock at the start of the reading, nanoseconds since 1970; 0 where it is not known. Never used to compute
+    /// rates.
     pub wall_ns: i64,
     /// Time since boot, suspend included (CLOCK_BOOTTIME), nanoseconds. Rates are computed with this.
     pub boot_ns: u64,
@@ -29,6 +31,8 @@ pub struct Snapshot {
     pub task: TaskTables,
     /// The kernel's books.
     pub kernel: KernelTables,
+    /// What others measured; never read live.
+    pub measure: MeasureTables,
     /// How each source fared.
     pub sources: Vec<SourceReport>,
 }
@@ -43,7 +47,21 @@ impl Snapshot {
         self.cgroup.absorb(part.cgroup);
         self.task.absorb(part.task);
         self.kernel.absorb(part.kernel);
+        self.measure.absorb(part.measure);
         self.sources.extend(part.sources);
+    }
+
+    /// Leaves out the families that `known` has rows of: two accounts of one thing, each with a clock and a beginning of
+    /// its own, make no rate.
+    pub fn forget(&mut self, known: &Self) {
+        self.processor.forget(&known.processor);
+        self.memory.forget(&known.memory);
+        self.block.forget(&known.block);
+        self.net.forget(&known.net);
+        self.cgroup.forget(&known.cgroup);
+        self.task.forget(&known.task);
+        self.kernel.forget(&known.kernel);
+        self.measure.forget(&known.measure);
     }
 
     /// Sorts every table by key, as [`row`](Self::row) and the Window expect.
@@ -55,6 +73,7 @@ impl Snapshot {
         self.cgroup.sort();
         self.task.sort();
         self.kernel.sort();
+        self.measure.sort();
     }
 
     /// Shows the rows of every family to `each`, in the catalogue's order, and then the reports of the sources.
@@ -66,6 +85,7 @@ impl Snapshot {
         self.cgroup.each_family(each);
         self.task.each_family(each);
         self.kernel.each_family(each);
+        self.measure.each_family(each);
         each.family(&mut self.sources);
     }
 

@@ -51,12 +51,6 @@ impl fmt::Debug for Counter {
 #[serde(from = "Option<f64>", into = "Option<f64>")]
 pub struct Gauge(f64);
 
-impl From<Option<f64>> for Gauge {
-    fn from(level: Option<f64>) -> Self {
-        level.map_or(Self::ABSENT, Self)
-    }
-}
-
 impl From<Gauge> for Option<f64> {
     fn from(gauge: Gauge) -> Self {
         gauge.get()
@@ -89,6 +83,13 @@ impl Default for Gauge {
 impl From<f64> for Gauge {
     fn from(value: f64) -> Self {
         Self(value)
+    }
+}
+
+impl From<Option<f64>> for Gauge {
+    /// Absent where it is not known.
+    fn from(value: Option<f64>) -> Self {
+        value.map_or(Self::ABSENT, Self)
     }
 }
 

@@ -5,6 +5,7 @@
 
 use crate::catalogue::Family;
 use crate::histogram::Histogram;
+use crate::origin::Origins;
 use crate::snapshot::Snapshot;
 use crate::value::{Counter, Gauge};
 use std::collections::BTreeMap;
@@ -13,6 +14,7 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, Default)]
 pub struct Window {
     snapshots: Vec<Snapshot>,
+    origins: Origins,
 }
 
 impl Window {
@@ -24,6 +26,16 @@ impl Window {
             window.push(s);
         }
         window
+    }
+
+    /// The same window over what others wrote, with the places its rows were read from.
+    pub fn with_origins(self, origins: Origins) -> Self {
+        Self { origins, ..self }
+    }
+
+    /// Where the rows were read from, for a window over what others wrote; empty for one over the live kernel.
+    pub fn origins(&self) -> &Origins {
+        &self.origins
     }
 
     /// Adds the next snapshot; one that is not later than the last is dropped.

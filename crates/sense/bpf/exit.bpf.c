@@ -1,17 +1,24 @@
 /* Processes as they end, with what they used: those that live shorter than a sample are seen by nobody else.
  *
- * Tracepoint sched_process_exit (kernel/exit.c) is passed by every thread; the last one speaks for the process. The
- * records lie in a ring buffer until the next sample, and wake nobody. The reader is crates/sense/src/task/exits.rs. */
+ * Tracepoint sched_process_exit (kernel/exit.c) is passed by every thread; the last one speaks for the process. Since Linux
+ * 6.16 that is before its memory is freed, which can take it a tenth of a second: it speaks again as it tells its parent,
+ * and that counts, unless the parent does not want to know. The scheduler adds to what a thread has run only at its next
+ * tick or switch, which for one that lives a millisecond is most of it: the sum is told when the last trace of it goes
+ * (sched_process_free), after it has left its processor for good. The records lie in a ring buffer until the next sample, and
+ * wake nobody. The reader is crates/sense/src/task/exits.rs. */
 #include "task.h"
 
 struct exit_record {
-	u64 pid, start, parent, parent_start;
+	/* The number in the first pid namespace names it in the final record. */
+	u64 tgid, pid, start, parent, parent_start;
 	u64 utime, stime, runtime, prev_utime, prev_stime;
 	u64 run_delay, min_flt, maj_flt, nvcsw, nivcsw;
 	u64 rchar, wchar, syscr, syscw, read_bytes, write_bytes, cancelled_write_bytes;
 	u64 cutime, cstime;
 	char comm[16];
 };
+
+struct final_record { u64 tgid, start, runtime; };
 
 struct {
 	__uint(type, MAP_RINGBUF);
@@ -36,6 +43,8 @@ struct {
 
 /* Threads looked at of those that end together; more at once are left out. */
 #define MOST_THREADS 256
+
+#define SIGCHLD 17
 
 INLINE void add(struct exit_record *to, struct task_struct *thread)
 {
@@ -93,10 +102,18 @@ INLINE void put_ended_threads(struct exit_record *to, struct signal_struct *sign
 	to->cstime = signal->cstime;
 }
 
-SEC("tp_btf/sched_process_exit")
-int sched_process_exit(u64 *ctx)
+INLINE void count_lost(void)
 {
-	struct task_struct *task = (void *)ctx[0];
+	u32 zero = 0;
+	u64 *count = bpf_map_lookup_elem(&lost, &zero);
+
+	if (count)
+		ADD(*count, 1);
+}
+
+/* The record of a process, if this thread is its last. */
+INLINE int put_record(struct task_struct *task)
+{
 	struct signal_struct *signal = task->signal;
 	struct task_struct *main = task->group_leader, *parent = task->real_parent;
 	u32 zero = 0;
@@ -105,12 +122,11 @@ int sched_process_exit(u64 *ctx)
 		return 0;
 	struct exit_record *to = bpf_ringbuf_reserve(&exits, sizeof *to, 0);
 	if (!to) {
-		u64 *count = bpf_map_lookup_elem(&lost, &zero);
-		if (count)
-			ADD(*count, 1);
+		count_lost();
 		return 0;
 	}
 	u32 *depth = bpf_map_lookup_elem(&level, &zero);
+	to->tgid = (u32)task->tgid;
 	to->pid = number(signal->pids[PIDTYPE_TGID], depth ? *depth : 0);
 	to->start = main->start_boottime;
 	to->parent = number(parent->signal->pids[PIDTYPE_TGID], depth ? *depth : 0);
@@ -118,6 +134,38 @@ int sched_process_exit(u64 *ctx)
 	put_ended_threads(to, signal);
 	add_threads(to, signal);
 	bpf_probe_read_kernel(to->comm, sizeof to->comm, main->comm);
+	bpf_ringbuf_submit(to, RB_NO_WAKEUP);
+	return 0;
+}
+
+SEC("tp_btf/sched_process_exit")
+int sched_process_exit(u64 *ctx)
+{
+	return put_record((void *)ctx[0]);
+}
+
+SEC("tp_btf/signal_generate")
+int signal_generate(u64 *ctx)
+{
+	return (u32)ctx[0] == SIGCHLD ? put_record(bpf_get_current_task_btf()) : 0;
+}
+
+SEC("tp_btf/sched_process_free")
+int sched_process_free(u64 *ctx)
+{
+	struct task_struct *main = (void *)ctx[0];
+	u64 own = main->se.sum_exec_runtime, all = main->signal->sum_sched_runtime;
+
+	if (main->pid != main->tgid)
+		return 0;
+	struct final_record *to = bpf_ringbuf_reserve(&exits, sizeof *to, 0);
+	if (!to) {
+		count_lost();
+		return 0;
+	}
+	to->tgid = (u32)main->tgid;
+	to->start = main->start_boottime;
+	to->runtime = own > all ? own : all;
 	bpf_ringbuf_submit(to, RB_NO_WAKEUP);
 	return 0;
 }

@@ -31,6 +31,7 @@ struct task_struct {
 #define PROCESSES 8192
 #define PLACES 16384
 #define HOLDERS 4096
+#define LATENCIES 65536
 
 struct owner {
 	u64 start;                  /* of the process or thread, nanoseconds since boot */
@@ -43,6 +44,9 @@ struct place {
 	s32 stack;
 	u32 lock;
 };
+
+/* Waits of a process' threads for a processor, of about the same length: see bucket_of. */
+struct wait_of { struct owner owner; u64 bucket; };
 
 struct waited { u64 ns, times; };
 struct moves { u64 waking, running, queued; };
@@ -62,6 +66,7 @@ struct { __uint(type, MAP_HASH); __uint(max_entries, PLACES); __type(key, struct
 struct { __uint(type, MAP_HASH); __uint(max_entries, HOLDERS); __type(key, struct owner); __type(value, struct waited); } holders SEC(".maps");
 struct { __uint(type, MAP_HASH); __uint(max_entries, PROCESSES); __type(key, struct owner); __type(value, struct waited); } queues SEC(".maps");
 struct { __uint(type, MAP_HASH); __uint(max_entries, PROCESSES); __type(key, struct owner); __type(value, struct moves); } moved SEC(".maps");
+struct { __uint(type, MAP_HASH); __uint(max_entries, LATENCIES); __type(key, struct wait_of); __type(value, u64); } latencies SEC(".maps");
 struct {
 	__uint(type, MAP_STACK_TRACE);
 	__uint(max_entries, PLACES);
@@ -107,6 +112,22 @@ INLINE void add_wait(void *map, const void *key, u64 ns)
 	}
 	ADD(waited->ns, ns);
 	ADD(waited->times, 1);
+}
+
+INLINE void add_latency(struct owner owner, u32 bucket)
+{
+	struct wait_of key = { .owner = owner, .bucket = bucket };
+	u64 first = 1, *count = bpf_map_lookup_elem(&latencies, &key);
+
+	if (!count) {
+		if (!bpf_map_update_elem(&latencies, &key, &first, NOEXIST))
+			return;
+		count = bpf_map_lookup_elem(&latencies, &key);
+	}
+	if (count)
+		ADD(*count, 1);
+	else
+		count_lost();
 }
 
 /* The record of a thread, made where there is none. */
@@ -229,6 +250,7 @@ INLINE void is_back(struct task_struct *task, u64 now)
 	if (bucket < BUCKETS(37))
 		all->count[bucket]++;
 	add_wait(&queues, &owner, waited);
+	add_latency(owner, bucket);
 }
 
 SEC("tp_btf/sched_switch")

@@ -1,14 +1,17 @@
 /* Every task of the reader's pid namespace, one record each, in one read (BPF iterator `task`).
  *
- * A record begins with what every thread has;
- * the main thread's has its process' part behind it. The reader is crates/sense/src/task/record.rs. */
-#include "task.h"
+ * A record begins with what every thread has; the main thread's has its process' part behind it. Of a process that stands
+ * still there is its number alone. The reader is crates/sense/src/task/record.rs. */
+#include "marks.h"
 
 struct seq_file;
-struct bpf_iter_meta { struct seq_file *seq; } CORE;
+struct bpf_iter_meta { struct seq_file *seq; u64 seq_num; } CORE;
 struct bpf_iter__task { struct bpf_iter_meta *meta; struct task_struct *task; } CORE;
 
 #define UNKNOWN (~0ULL)
+
+/* In place of a record: tid is 0. */
+struct still_record { u64 pid, tid; };
 
 struct io {
 	u64 rchar, wchar, syscr, syscw, read_bytes, write_bytes, cancelled_write_bytes;
@@ -100,8 +103,6 @@ INLINE void put_thread(struct thread_record *to, struct task_struct *task, u32 l
 {
 	struct task_delay_info *delays = task->delays;
 
-	to->pid = number(task->signal->pids[PIDTYPE_TGID], level);
-	to->tid = number(task->thread_pid, level);
 	to->start = task->start_boottime;
 	to->state = task->__state;
 	to->exit_state = (u32)task->exit_state;
@@ -173,10 +174,27 @@ int task(struct bpf_iter__task *ctx)
 	u32 zero = 0, level = readers_level();
 	struct record *record = bpf_map_lookup_elem(&scratch, &zero);
 
+	if (!ctx->meta->seq_num)
+		begin_reading();
 	if (!task || !record)
 		return 0;
+	/* In the first namespace the task itself knows its numbers: two cache lines less. */
+	u64 pid = level ? number(task->signal->pids[PIDTYPE_TGID], level) : (u32)task->tgid;
+	u64 tid = level ? number(task->thread_pid, level) : (u32)task->pid;
+
+	/* One that has just lost its numbers has gone. */
+	if (!pid || !tid)
+		return 0;
+	if (pid == tid && task->signal->nr_threads == 1 && stands_still(task, tid)) {
+		struct still_record still = { pid };
+
+		bpf_seq_write(seq, &still, sizeof still);
+		return 0;
+	}
+	record->thread.pid = pid;
+	record->thread.tid = tid;
 	put_thread(&record->thread, task, level);
-	if (task->pid == task->tgid) {
+	if (pid == tid) {
 		put_process(&record->process, task, level);
 		bpf_seq_write(seq, record, sizeof *record);
 	} else {

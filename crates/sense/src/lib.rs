@@ -21,8 +21,9 @@ mod sampler;
 mod seldom;
 mod source;
 mod task;
-mod text;
 
 pub use root::Root;
 pub use sampler::{Sampler, SourceInfo};
 pub use source::{Miss, Source, Tempo};
+
+pub(crate) use whyslow_proc::text;

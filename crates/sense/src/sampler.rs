@@ -47,6 +47,13 @@ impl Sampler {
         Self::with_sources(root, wings.into_iter().flatten().collect())
     }
 
+    /// What tells of processors, memory and storage: for a benchmark, whose load a reading of all there is would disturb.
+    /// No BPF program is loaded.
+    pub fn of_storage(root: Root) -> Self {
+        let wings = [crate::processor::sources(), crate::memory::sources(), crate::block::sources()];
+        Self::with_sources(root.without_bpf(), wings.into_iter().flatten().collect())
+    }
+
     /// These sources, read from `root`.
     pub fn with_sources(root: Root, sources: Vec<Box<dyn Source>>) -> Self {
         let types = Types::of(&root).ok();

@@ -29,6 +29,11 @@ pub(crate) fn bytes(bytes: u64) -> String {
     unbroken(human::quantity(bytes as f64, "bytes"))
 }
 
+/// A number in a base unit.
+pub(crate) fn quantity(number: f64, unit: &str) -> String {
+    unbroken(human::quantity(number, unit))
+}
+
 /// A time in seconds, in the unit it is spoken of.
 pub(crate) fn seconds(seconds: f64) -> String {
     unbroken(human::quantity(seconds, "s"))

@@ -3,11 +3,17 @@
 use crate::escape::is_deceptive;
 use serde::Serialize;
 use std::fmt::Write;
+use whyslow_model::bench::Report;
 use whyslow_model::diagnosis::Diagnosis;
 
 /// The diagnosis document, as docs/diagnosis.md describes it.
 pub fn diagnosis(diagnosis: &Diagnosis) -> String {
     pretty(diagnosis)
+}
+
+/// A benchmark in the form of fio's JSON.
+pub fn fio(report: &Report) -> String {
+    pretty(&crate::fio::fio(report))
 }
 
 /// Any document of the model as indented JSON that ends with a newline.

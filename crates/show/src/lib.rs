@@ -5,6 +5,7 @@
 
 mod canvas;
 pub mod escape;
+mod fio;
 pub mod flame;
 mod human;
 pub mod json;

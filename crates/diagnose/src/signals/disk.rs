@@ -27,7 +27,7 @@ pub struct DiskUse<'w> {
 
 impl DiskUse<'_> {
     fn requests(&self) -> Option<f64> {
-        sum([self.change.rate(|d| d.reads), self.change.rate(|d| d.writes), self.change.rate(|d| d.discards)])
+        sum([self.transfers(), self.change.rate(|d| d.discards)])
     }
 
     fn bytes(&self) -> Option<f64> {
@@ -37,10 +37,12 @@ impl DiskUse<'_> {
     /// Reads and writes, which is what carries `bytes`.
     fn transfers(&self) -> Option<f64> {
         sum([self.change.rate(|d| d.reads), self.change.rate(|d| d.writes)])
+            .or_else(|| self.change.rate(|d| d.transfers))
     }
 
     fn time(&self) -> Option<f64> {
-        sum([self.change.rate(|d| d.read_time), self.change.rate(|d| d.write_time)]).map(|ns| ns / 1e9)
+        let split = sum([self.change.rate(|d| d.read_time), self.change.rate(|d| d.write_time)]);
+        ratio(split.or_else(|| self.change.rate(|d| d.transfer_time)))
     }
 
     fn busy(&self) -> Option<f64> {
@@ -51,11 +53,50 @@ impl DiskUse<'_> {
         ratio(self.change.rate(|d| d.weighted_time))
     }
 
+    /// The time in which a task waited for I/O while this device was at work. Where no one counted waiting tasks, the
+    /// time in which requests were in flight stands for it: it is never less, but for requests nobody waits for.
+    fn waited_for(&self) -> Option<f64> {
+        let busy = self.busy()?;
+        Some(self.stall.or_else(|| self.in_flight())?.min(busy))
+    }
+
     /// The part of the steps in which requests were in flight for most of the step.
     fn busy_steps(&self) -> Option<f64> {
         let steps: Vec<bool> =
             self.change.steps(|d| d.busy_time).filter_map(|(dt, b)| Some(b? / 1e9 > 0.5 * dt)).collect();
         over(Some(steps.iter().filter(|b| **b).count() as f64), Some(steps.len() as f64))
+    }
+
+    /// The part of the steps in which hardly anything was in flight.
+    fn idle_steps(&self) -> Option<f64> {
+        let idle: Vec<bool> =
+            self.change.steps(|d| d.busy_time).filter_map(|(dt, b)| Some(b? / 1e9 < 0.1 * dt)).collect();
+        over(Some(idle.iter().filter(|i| **i).count() as f64), Some(idle.len() as f64))
+    }
+
+    /// How far the steps' request sizes, or their rates, are from their mean: half of max - min over mean. Steps with
+    /// hardly any requests tell nothing.
+    fn swing(&self, of: impl Fn(f64, f64, f64) -> f64) -> Option<f64> {
+        let count = |d: &Disk| d.transfers.get().or_else(|| Some(d.reads.get()? + d.writes.get()?)).map(Counter::from);
+        let bytes = |d: &Disk| Some(Counter::from(d.read_bytes.get()? + d.write_bytes.get()?));
+        let counts = self.change.steps(|d| count(d).unwrap_or_default());
+        let values: Vec<f64> = counts
+            .zip(self.change.steps(|d| bytes(d).unwrap_or_default()))
+            .filter_map(|((dt, n), (_, b))| n.filter(|n| *n / dt > 10.0).zip(b).map(|(n, b)| of(dt, n, b)))
+            .collect();
+        let (most, sum) = (values.iter().copied().reduce(f64::max)?, values.iter().sum::<f64>());
+        let least = values.iter().copied().fold(most, f64::min);
+        (values.len() >= 3).then(|| (most - least) / 2.0 / (sum / values.len() as f64))
+    }
+
+    /// Bytes a second in the middle one of the samples with requests: what it did while it was asked to.
+    fn usual_rate(&self) -> Option<f64> {
+        let bytes = |d: &Disk| Some(Counter::from(d.read_bytes.get()? + d.write_bytes.get()?));
+        let steps = self.change.steps(|d| bytes(d).unwrap_or_default());
+        let mut rates: Vec<f64> =
+            steps.filter_map(|(dt, bytes)| Some(bytes? / dt)).filter(|rate| *rate > 0.0).collect();
+        rates.sort_by(f64::total_cmp);
+        rates.get(rates.len() / 2).copied()
     }
 
     /// How a time or size of its reads and writes was spread, as BPF saw it.
@@ -87,6 +128,8 @@ signals! { d: &DiskUse<'_>;
     "disk.requests" "1/s" "requests completed, discards included", "Δ(reads + writes + discards) / Δt", "/proc/diskstats" => d.requests();
     "disk.read_rate" "bytes/s" "bytes read", "Δsectors read x 512 / Δt", "/proc/diskstats field 3" => d.change.rate(|d| d.read_bytes);
     "disk.write_rate" "bytes/s" "bytes written", "Δsectors written x 512 / Δt", "/proc/diskstats field 7" => d.change.rate(|d| d.write_bytes);
+    "disk.service" "s" "time of service a request, as iostat computed it: busy time over requests, which on devices with queues of their own is none", "svctm", "/proc/diskstats" => d.change.mean(|d| d.service_time).map(|ns| ns / 1e9);
+    "disk.usual_rate" "bytes/s" "bytes read and written a second, in the middle one of the samples with any", "median(Δsectors x 512 / Δt)", "/proc/diskstats" => d.usual_rate();
     "disk.rate" "bytes/s" "bytes read and written", "Δsectors x 512 / Δt", "/proc/diskstats" => d.bytes();
     "disk.request_size" "bytes" "mean size of a read or write at the device", "Δbytes / Δ(reads + writes)", "/proc/diskstats" => over(d.bytes(), d.transfers());
     "disk.read_share" "ratio" "share of the reads and writes that are reads", "Δreads / Δ(reads + writes)", "/proc/diskstats" => over(d.change.rate(|d| d.reads), d.transfers());
@@ -109,11 +152,15 @@ signals! { d: &DiskUse<'_>;
     "disk.queue_busy" "count" "mean number in flight while any was", "Δ(requests x time) / Δbusy time", "/proc/diskstats fields 10, 11" => over(d.in_flight(), d.busy());
     "disk.busy" "ratio" "share of the time in which any request was in flight; says nothing of how many more it could take", "Δbusy time / Δt", "/proc/diskstats field 10" => d.busy();
     "disk.busy_steps" "ratio" "share of the samples in which it was busy more than half the time", "steps with Δbusy > Δt / 2", "/proc/diskstats" => d.busy_steps();
-    "disk.stall" "ratio" "share of the time in which a task waited for I/O while this device had requests in flight", "min(stall.io, disk.busy)", "/proc/pressure/io, /proc/diskstats" => d.stall.zip(d.busy()).map(|(s, b)| s.min(b));
+    "disk.stall" "ratio" "share of the time in which a task waited for I/O while this device had requests in flight", "min(stall.io, disk.busy); where no waiting was counted, min(disk.queue, disk.busy)", "/proc/pressure/io, /proc/diskstats" => d.waited_for();
     "disk.flushes" "1/s" "flush requests", "Δflushes / Δt", "/proc/diskstats field 16" => d.change.rate(|d| d.flushes);
     "disk.flush_share" "ratio" "flushes in flight, mean", "Δflush time / Δt", "/proc/diskstats field 17" => ratio(d.change.rate(|d| d.flush_time));
     "disk.flush_wait" "s" "mean time a flush took", "Δflush time / Δflushes", "/proc/diskstats" => over(ratio(d.change.rate(|d| d.flush_time)), d.change.rate(|d| d.flushes));
     "disk.peak_write_rate" "bytes/s" "bytes written in the fastest sample", "max(Δbytes / Δt)", "/proc/diskstats" => d.peak_write_rate();
+    "disk.idle_steps" "ratio" "share of the samples in which it was busy less than a tenth of the time", "steps with Δbusy < Δt / 10", "/proc/diskstats" => d.idle_steps();
+    "disk.size_spread" "ratio" "how far the samples' mean request sizes are from their mean; near 0 where a limit cuts them", "(max - min) / 2 / mean over samples", "/proc/diskstats" => d.swing(|_, n, b| b / n);
+    "disk.rate_spread" "ratio" "how far the samples' request rates are from their mean; near 0 at a ceiling", "(max - min) / 2 / mean over samples", "/proc/diskstats" => d.swing(|dt, n, _| n / dt);
+    "disk.round_size" "count" "1 where the mean request is a power of two, within 3 %: a limit, not chance", "|log2(size) - round| < 0.04", "/proc/diskstats" => over(d.bytes(), d.transfers()).map(|s| (s.log2() - s.log2().round()).abs() < 0.04);
     "disk.sharers" "count" "devices on top of this one that had requests in flight", "leaves above with Δ(requests x time) / Δt > 0.2", "/sys/block, /proc/diskstats" => d.sharers as f64;
     "disk.member" "count" "1 where another device stands on this one", "partitions, loop, dm, md above", "/sys/block" => d.member;
     "disk.below" "text" "the devices it rests on", "slaves, backing files, partitions", "/sys/block" => d.below.as_str();

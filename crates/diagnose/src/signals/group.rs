@@ -1,8 +1,9 @@
 //! Control groups.
 
-use crate::signal::{Entity, over, ratio, signals, sum};
-use whyslow_model::catalogue::Group;
+use crate::signal::{Entity, in_group, over, ratio, signals, sum};
+use whyslow_model::catalogue::{Group, Process, Sleep};
 use whyslow_model::diagnosis::Subject;
+use whyslow_model::histogram::Histogram;
 use whyslow_model::value::Counter;
 use whyslow_model::window::{Change, Window};
 
@@ -10,6 +11,8 @@ use whyslow_model::window::{Change, Window};
 pub struct GroupUse<'w> {
     change: Change<'w, Group>,
     page_size: f64,
+    /// Times on run queues of its processes, nanoseconds; where somebody looked.
+    latency: Option<Histogram>,
 }
 
 impl<'w> std::ops::Deref for GroupUse<'w> {
@@ -33,11 +36,35 @@ fn fill(g: &Change<'_, Group>) -> Option<f64> {
     over(Some(fills.iter().sum()), Some(fills.len() as f64))
 }
 
+/// The control groups of each process whose waits for a processor were looked at, and how long they were.
+fn latencies(window: &Window) -> Vec<(Option<&str>, Histogram)> {
+    let waits = window.changes::<Sleep>();
+    let processes = if waits.is_empty() { Default::default() } else { window.newest::<Process>() };
+    let of = |wait: &Change<'_, Sleep>| {
+        let process = processes.get(wait.key())?;
+        Some((process.cgroup.get(), wait.histogram(|s| &s.run_queue_latency)?))
+    };
+    waits.iter().filter_map(of).collect()
+}
+
+fn latency_in(group: &str, latencies: &[(Option<&str>, Histogram)]) -> Option<Histogram> {
+    let within = latencies.iter().filter(|(cgroups, _)| in_group(*cgroups, group));
+    within.map(|(_, latency)| latency.clone()).reduce(|a, b| a.merged(&b))
+}
+
+impl GroupUse<'_> {
+    fn latency(&self, quantile: f64) -> Option<f64> {
+        ratio(self.latency.as_ref()?.quantile(quantile))
+    }
+}
+
 signals! { g: &GroupUse<'_>;
     "group.cpu" "count" "processors' worth of time it used", "Δusage / Δt", "cpu.stat, cpuacct.usage" => ratio(g.rate(|g| g.cpu_usage));
     "group.cpu_quota" "count" "processors' worth of time it may use", "quota / period", "cpu.max, cpu.cfs_quota_us" => over(g.last().quota.get(), g.last().period.get());
     "group.throttled_periods" "ratio" "share of the quota's periods in which it ran out", "Δnr_throttled / Δnr_periods", "cpu.stat (sched-bwc.rst)" => over(g.rate(|g| g.throttled_periods), g.rate(|g| g.periods));
     "group.throttled" "ratio" "share of the time its processors were stopped by the quota, at most 1", "Δthrottled time / Δt", "cpu.stat (sched-bwc.rst)" => stalled(g, |g| g.throttled_time);
+    "group.run_queue_median" "s" "time from becoming runnable to running, as the median of its processes' waits", "50th percentile of the histograms together", "BPF: sched_waking, sched_switch" => g.latency(0.5);
+    "group.run_queue_p99" "s" "the same of the unluckiest hundredth", "99th percentile of the histograms together", "BPF: sched_waking, sched_switch" => g.latency(0.99);
     "group.memory" "bytes" "memory charged", "memory.current, memory.usage_in_bytes", "cgroup-v2.rst" => g.mean(|g| g.memory);
     "group.memory_limit" "bytes" "its limit", "memory.max, memory.limit_in_bytes", "cgroup-v2.rst" => g.last().memory_max.get();
     "group.memory_fill" "ratio" "memory charged against the limit, mean of the samples", "mean(usage / limit)", "cgroup-v2.rst" => fill(g);
@@ -62,14 +89,59 @@ signals! { g: &GroupUse<'_>;
 /// Every control group but the root, which has no limits and whose numbers are the host's.
 pub fn entities(window: &Window) -> Vec<Entity> {
     let page_size = super::page_size(window);
+    let latencies = latencies(window);
     window
         .changes::<Group>()
         .into_iter()
         .filter(|g| &**g.key() != "/")
         .map(|change| {
             let name = change.key().to_string();
-            let values = read(&GroupUse { change, page_size });
+            let values = read(&GroupUse { change, page_size, latency: latency_in(&name, &latencies) });
             Entity::new(Subject::new("cgroup", name.clone()), values).within(Some(name))
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use whyslow_model::diagnosis::Reading;
+    use whyslow_model::key::TaskKey;
+    use whyslow_model::snapshot::Snapshot;
+
+    /// Two processes in a group and one beside it, which wait for a processor as long as told, a hundred times each.
+    fn window(waits: [u64; 3]) -> Window {
+        let snapshot = |second: u64| {
+            let mut s = Snapshot { boot_ns: second * 1_000_000_000, ..Snapshot::default() };
+            s.cgroup.group.push(Group::new("/apps".into()));
+            for (pid, (cgroup, wait)) in (1..).zip(["/apps/web", "/apps", "/other"].into_iter().zip(waits)) {
+                let key = TaskKey { pid, tid: pid, start: 1 };
+                s.task.process.push(Process { cgroup: cgroup.into(), ..Process::new(key) });
+                let run_queue_latency = Histogram::from_values(vec![wait; 100 * second as usize]);
+                s.task.sleep.push(Sleep { run_queue_latency, ..Sleep::new(key) });
+            }
+            s
+        };
+        Window::new(vec![snapshot(1), snapshot(2)])
+    }
+
+    fn reading(window: &Window, name: &str) -> Option<Reading> {
+        let at = SIGNALS.iter().position(|s| s.name == name).unwrap();
+        entities(window)[0].values[at].clone()
+    }
+
+    #[test]
+    fn waits_for_a_processor_are_those_of_all_members_together() {
+        let window = window([10, 50, 1_000_000]);
+        assert_eq!(reading(&window, "group.run_queue_median"), Some(Reading::Number(10e-9)));
+        assert_eq!(reading(&window, "group.run_queue_p99"), Some(Reading::Number(50e-9)));
+    }
+
+    #[test]
+    fn where_nobody_looked_there_is_none() {
+        let mut s = Snapshot::default();
+        s.cgroup.group.push(Group::new("/apps".into()));
+        let later = Snapshot { boot_ns: 1_000_000_000, ..s.clone() };
+        assert_eq!(reading(&Window::new(vec![s, later]), "group.run_queue_p99"), None);
+    }
 }

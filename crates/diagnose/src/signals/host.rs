@@ -1,18 +1,55 @@
 //! The machine as a whole: processor time by mode, stalls, memory, network totals.
 
+use super::irq::{self, Busiest};
+use super::logged::Logged;
 use super::page_size;
 use super::task::TaskUse;
 use crate::signal::{over, ratio, signals, sum};
 use whyslow_model::catalogue::{
-    Cpu, Family, Interface, MachineInfo, Meminfo, Observer, Pressure, Protocol, RunQueue, System, Vmstat,
+    Cpu, CpuMean, Disk, Family, Interface, Link, MachineInfo, Meminfo, Observer, Pressure, Protocol, RunQueue, System,
+    Transfer, Vmstat,
 };
 use whyslow_model::value::{Counter, Gauge};
 use whyslow_model::window::{Change, Window};
 
+/// Processors' time by mode: the sum over the processors, or one processor's on average where only that was told.
+#[derive(Default)]
+struct Modes {
+    user: Option<f64>,
+    nice: Option<f64>,
+    system: Option<f64>,
+    idle: Option<f64>,
+    iowait: Option<f64>,
+    irq: Option<f64>,
+    softirq: Option<f64>,
+    steal: Option<f64>,
+}
+
+macro_rules! modes {
+    ($changes:expr; $($mode:ident)*) => {{
+        let changes = $changes;
+        Modes { $( $mode: changes.iter().filter_map(|c| ratio(c.rate(|c| c.$mode))).reduce(|a, b| a + b), )* }
+    }};
+}
+
+impl Modes {
+    fn of(window: &Window) -> Self {
+        let each = modes!(window.changes::<Cpu>(); user nice system idle iowait irq softirq steal);
+        if each.user.is_some() {
+            return each;
+        }
+        modes!(window.changes::<CpuMean>(); user nice system idle iowait irq softirq steal)
+    }
+}
+
+/// From this share of niced work on, tasks in a run queue that is only counted may be niced.
+const NICED: f64 = 0.1;
+
 /// What the host's signals are computed from.
 pub struct HostUse<'w> {
     window: &'w Window,
-    cpus: Vec<Change<'w, Cpu>>,
+    cpus: usize,
+    modes: Modes,
     system: Option<Change<'w, System>>,
     pressure: Option<Change<'w, Pressure>>,
     vmstat: Option<Change<'w, Vmstat>>,
@@ -20,6 +57,8 @@ pub struct HostUse<'w> {
     interfaces: Vec<Change<'w, Interface>>,
     protocols: Vec<Change<'w, Protocol>>,
     tasks: &'w [TaskUse],
+    log: Option<Logged>,
+    busiest: Option<Busiest>,
 }
 
 impl<'w> HostUse<'w> {
@@ -27,7 +66,8 @@ impl<'w> HostUse<'w> {
     pub fn new(window: &'w Window, tasks: &'w [TaskUse]) -> Self {
         Self {
             window,
-            cpus: window.changes(),
+            cpus: window.newest::<Cpu>().len(),
+            modes: Modes::of(window),
             system: window.change(),
             pressure: window.change(),
             vmstat: window.change(),
@@ -35,37 +75,36 @@ impl<'w> HostUse<'w> {
             interfaces: window.changes(),
             protocols: window.changes(),
             tasks,
+            busiest: irq::busiest(window),
+            log: Logged::of(window),
         }
     }
 
-    /// Processors' time in one mode, in processors.
-    fn mode(&self, f: impl Fn(&Cpu) -> Counter + Copy) -> Option<f64> {
-        self.cpus.iter().filter_map(|c| ratio(c.rate(f))).reduce(|a, b| a + b)
+    /// Processors that report time; how many were online, where only their mean was told.
+    fn count(&self) -> Option<f64> {
+        let online = || self.window.the::<MachineInfo>().and_then(|m| m.processors.get());
+        if self.cpus > 0 { Some(self.cpus as f64) } else { online() }
     }
 
-    fn count(&self) -> Option<f64> {
-        (!self.cpus.is_empty()).then_some(self.cpus.len() as f64)
+    /// Time by mode in processors; unknown where only the mean of an unknown number of them was told.
+    fn processors(&self, time: Option<f64>) -> Option<f64> {
+        if self.cpus > 0 { time } else { time.zip(self.count()).map(|(mean, count)| mean * count) }
     }
 
     fn idle(&self) -> Option<f64> {
-        sum([self.mode(|c| c.idle), self.mode(|c| c.iowait)])
+        sum([self.modes.idle, self.modes.iowait])
     }
 
-    /// Processor time used, in processors; steal is not ours to use.
+    /// Processor time used; steal is not ours to use.
     fn used(&self) -> Option<f64> {
-        self.mode(|c| c.user)?;
-        sum([
-            self.mode(|c| c.user),
-            self.mode(|c| c.nice),
-            self.mode(|c| c.system),
-            self.mode(|c| c.irq),
-            self.mode(|c| c.softirq),
-        ])
+        let m = &self.modes;
+        m.user?;
+        sum([m.user, m.nice, m.system, m.irq, m.softirq])
     }
 
     /// All processor time that was accounted for, steal and idling included: what a share is a share of.
     fn accounted(&self) -> Option<f64> {
-        sum([self.used(), self.idle(), self.mode(|c| c.steal)])
+        sum([self.used(), self.idle(), self.modes.steal])
     }
 
     /// A quantile of the time from becoming runnable to running, over all processors, seconds.
@@ -93,7 +132,8 @@ impl<'w> HostUse<'w> {
     }
 
     fn memory(&self, f: impl Fn(&Meminfo) -> Gauge + Copy) -> Option<f64> {
-        f(self.meminfo.as_ref()?.last()).get()
+        // The newest that tells it: captures of one machine tell different parts.
+        self.meminfo.as_ref()?.readings(f).last()
     }
 
     fn of_memory(&self, f: impl Fn(&Meminfo) -> Gauge + Copy) -> Option<f64> {
@@ -113,6 +153,26 @@ impl<'w> HostUse<'w> {
         self.tasks.iter().filter(|t| pick(t)).filter_map(|t| t.run_delay).reduce(|a, b| a + b)
     }
 
+    /// Tasks that waited on a run queue, of all or of those neither niced nor batch. What other tools print of a process can
+    /// be the run delay of its first thread only (pidstat), so that for captures the run queue is looked at, too.
+    fn waits(&self, background: bool) -> Option<f64> {
+        let told = self.waiting(|task| background || !task.background);
+        if self.window.origins().is_empty() {
+            return told;
+        }
+        let niced = over(self.modes.nice, self.used()).unwrap_or(0.0) > NICED;
+        let queued = self.queued().filter(|_| background || !niced);
+        told.into_iter().chain(queued).reduce(f64::max)
+    }
+
+    /// Runnable tasks beyond the processors there are, mean of the samples.
+    fn queued(&self) -> Option<f64> {
+        let processors = self.count()?;
+        let waiting = self.system.as_ref()?.readings(|s| s.running).map(|running| (running - processors).max(0.0));
+        let waiting: Vec<f64> = waiting.collect();
+        over(Some(waiting.iter().sum()), Some(waiting.len() as f64))
+    }
+
     /// Processor time that is charged to somebody, in processors: to processes that were seen, and to the parents of those
     /// that came and went between two samples.
     fn attributed(&self) -> Option<f64> {
@@ -123,8 +183,9 @@ impl<'w> HostUse<'w> {
 
     /// Processor time used by processes, in processors: interrupts serve whom they may.
     fn used_by_processes(&self) -> Option<f64> {
-        self.mode(|c| c.user)?;
-        sum([self.mode(|c| c.user), self.mode(|c| c.nice), self.mode(|c| c.system)])
+        let m = &self.modes;
+        m.user?;
+        self.processors(sum([m.user, m.nice, m.system]))
     }
 
     fn protocol(&self, f: impl Fn(&Protocol) -> Counter + Copy) -> Option<f64> {
@@ -140,6 +201,61 @@ impl<'w> HostUse<'w> {
         self.interfaces.iter().filter_map(|i| i.rate(f)).reduce(|a, b| a + b)
     }
 
+    /// Interrupts' share of the time in the sample with most of them.
+    fn most_interrupt(&self) -> Option<f64> {
+        let mean = self.window.change::<CpuMean>()?;
+        let shares = mean.steps(|c| c.irq).zip(mean.steps(|c| c.softirq));
+        shares.filter_map(|((dt, hard), (_, soft))| Some((hard? + soft?) / 1e9 / dt)).reduce(f64::max)
+    }
+
+    /// How far apart the samples' idle times are, while there was work: those of a machine at rest are left out.
+    fn idle_spread(&self) -> Option<f64> {
+        let mean = self.window.change::<CpuMean>()?;
+        let idle = mean.steps(|c| c.idle).filter_map(|(dt, idle)| Some(idle? / 1e9 / dt)).filter(|i| *i < 0.9);
+        let idle: Vec<f64> = idle.collect();
+        let most = idle.iter().copied().reduce(f64::max)?;
+        (idle.len() >= 5).then(|| most - idle.iter().copied().fold(most, f64::min))
+    }
+
+    /// Share of the samples with work in which a task was runnable.
+    fn runnable_share(&self) -> Option<f64> {
+        let readings: Vec<f64> = self.system.as_ref()?.readings(|s| s.running).collect();
+        over(Some(readings.iter().filter(|r| **r > 0.0).count() as f64), Some(readings.len() as f64))
+    }
+
+    /// Memory no account of which is given: a leak of the kernel's own, or a driver's.
+    fn unaccounted(&self) -> Option<f64> {
+        let lru = sum([self.memory(|m| m.active), self.memory(|m| m.inactive)])?;
+        let slab = self.memory(|m| m.slab)?;
+        let known = [
+            self.memory(|m| m.page_tables),
+            self.memory(|m| m.kernel_stack),
+            self.memory(|m| m.percpu),
+            self.memory(|m| m.hugetlb),
+            self.memory(|m| m.vmalloc_used),
+        ];
+        let held = lru + slab + sum(known).unwrap_or(0.0);
+        Some((self.memory(|m| m.mem_total)? - self.memory(|m| m.mem_free)? - held).max(0.0))
+    }
+
+    /// Of the device that was waited for most, the share of the time in which requests were in flight.
+    fn most_waited(&self) -> Option<f64> {
+        let disks = self.window.changes::<Disk>();
+        let waited =
+            |c: &Change<'_, Disk>| Some(ratio(c.rate(|d| d.weighted_time))?.min(ratio(c.rate(|d| d.busy_time))?));
+        disks.iter().filter_map(waited).reduce(f64::max)
+    }
+
+    /// The most that a measured transfer asked for at a time.
+    fn largest_block(&self) -> Option<f64> {
+        self.window.newest::<Transfer>().values().filter_map(|t| t.block.get()).reduce(f64::max)
+    }
+
+    /// The receive coalescing of the card that coalesces least.
+    fn coalesce(&self) -> Option<f64> {
+        self.window.newest::<Link>().values().filter_map(|l| l.coalesce_rx.get()).reduce(f64::min)
+    }
+
     fn own_cpu(&self) -> Option<f64> {
         ratio(self.window.change::<Observer>()?.rate(|o| o.cpu_time))
     }
@@ -152,16 +268,17 @@ impl<'w> HostUse<'w> {
 signals! { h: &HostUse<'_>;
     "cpu.count" "count" "processors online", "processors that report time", "/proc/stat" => h.count();
     "cpu.busy" "ratio" "share of the processors' time in use", "(user + nice + system + irq + softirq) / all", "/proc/stat" => h.share(h.used());
-    "cpu.user" "ratio" "share in user mode", "(user + nice) / all", "/proc/stat" => h.share(sum([h.mode(|c| c.user), h.mode(|c| c.nice)]));
-    "cpu.nice" "ratio" "share in user mode of niced tasks", "nice / all", "/proc/stat" => h.share(h.mode(|c| c.nice));
-    "cpu.system" "ratio" "share in kernel mode, interrupts apart", "system / all", "/proc/stat" => h.share(h.mode(|c| c.system));
-    "cpu.interrupt" "ratio" "share in interrupts and softirqs", "(irq + softirq) / all", "/proc/stat" => h.share(sum([h.mode(|c| c.irq), h.mode(|c| c.softirq)]));
-    "cpu.steal" "ratio" "share the hypervisor gave to others while we had work", "steal / all", "/proc/stat" => h.share(h.mode(|c| c.steal));
+    "cpu.user" "ratio" "share in user mode", "(user + nice) / all", "/proc/stat" => h.share(sum([h.modes.user, h.modes.nice]));
+    "cpu.nice" "ratio" "share in user mode of niced tasks", "nice / all", "/proc/stat" => h.share(h.modes.nice);
+    "cpu.system" "ratio" "share in kernel mode, interrupts apart", "system / all", "/proc/stat" => h.share(h.modes.system);
+    "cpu.interrupt" "ratio" "share in interrupts and softirqs", "(irq + softirq) / all", "/proc/stat" => h.share(sum([h.modes.irq, h.modes.softirq]));
+    "cpu.steal" "ratio" "share the hypervisor gave to others while we had work", "steal / all", "/proc/stat" => h.share(h.modes.steal);
     "cpu.idle" "ratio" "share idle, waiting for I/O included", "(idle + iowait) / all", "/proc/stat" => h.share(h.idle());
-    "cpu.idle_processors" "count" "processors' worth of idle time", "Δ(idle + iowait) / Δt", "/proc/stat" => h.idle();
-    "cpu.system_processors" "count" "processors' worth of kernel time", "Δsystem / Δt", "/proc/stat" => h.mode(|c| c.system);
-    "cpu.waiting" "count" "mean number of tasks that waited on a run queue", "ΣΔrun_delay / Δt", "/proc/PID/schedstat (sched-stats.rst)" => h.waiting(|_| true);
-    "cpu.waiting_normal" "count" "the same for tasks not niced or batch", "ΣΔrun_delay of tasks with nice < 10 / Δt", "/proc/PID/schedstat" => h.waiting(|t| !t.background);
+    "cpu.iowait" "ratio" "share idle while a request was outstanding", "iowait / all", "/proc/stat" => h.share(h.modes.iowait);
+    "cpu.idle_processors" "count" "processors' worth of idle time", "Δ(idle + iowait) / Δt", "/proc/stat" => h.processors(h.idle());
+    "cpu.system_processors" "count" "processors' worth of kernel time", "Δsystem / Δt", "/proc/stat" => h.processors(h.modes.system);
+    "cpu.waiting" "count" "mean number of tasks that waited on a run queue", "ΣΔrun_delay / Δt", "/proc/PID/schedstat (sched-stats.rst)" => h.waits(true);
+    "cpu.waiting_normal" "count" "the same for tasks not niced or batch", "ΣΔrun_delay of tasks with nice < 10 / Δt", "/proc/PID/schedstat" => h.waits(false);
     "cpu.runnable" "count" "runnable tasks, mean of the samples", "mean(procs_running)", "/proc/stat" => h.system.as_ref().and_then(|s| s.mean(|s| s.running));
     "cpu.load_1m" "count" "load average; counts uninterruptible tasks too", "as the kernel gives it", "/proc/loadavg" => h.system.as_ref().and_then(|s| s.last().load_1m.get());
     "cpu.switches" "1/s" "context switches", "Δctxt / Δt", "/proc/stat" => h.system.as_ref().and_then(|s| s.rate(|s| s.context_switches));
@@ -169,14 +286,15 @@ signals! { h: &HostUse<'_>;
     "cpu.attributed" "ratio" "share of the processor time used, but for interrupts, that is charged to processes", "(ΣΔcpu of processes + Σcpu of those that ended unseen) / Δ(user + nice + system)", "/proc/PID/stat, /proc/stat" => over(h.attributed(), h.used_by_processes());
     "cpu.run_queue_median" "s" "time from becoming runnable to running, as the median of all processors", "50th percentile of the histograms together", "BPF: sched_waking, sched_switch" => h.run_queue_latency(0.5);
     "cpu.run_queue_p99" "s" "the same of the unluckiest hundredth", "99th percentile of the histograms together", "BPF: sched_waking, sched_switch" => h.run_queue_latency(0.99);
-    "stall.cpu" "ratio" "share of time in which a task waited for a processor", "Δcpu some total / Δt; without PSI the mean of tasks waiting, at most 1", "/proc/pressure/cpu (psi.rst)" => h.stalled(|p| p.cpu_some).or_else(|| h.waiting(|_| true).map(|w| w.min(1.0)));
-    "stall.io" "ratio" "share of time in which a task waited for I/O", "Δio some total / Δt; without PSI the share of samples with procs_blocked > 0", "/proc/pressure/io (psi.rst)" => h.stalled(|p| p.io_some).or_else(|| h.blocked_share());
+    "stall.cpu" "ratio" "share of time in which a task waited for a processor", "Δcpu some total / Δt; without PSI the mean of tasks waiting, at most 1", "/proc/pressure/cpu (psi.rst)" => h.stalled(|p| p.cpu_some).or_else(|| h.waits(true).map(|w| w.min(1.0)));
+    "stall.io" "ratio" "share of time in which a task waited for I/O", "Δio some total / Δt; without PSI the share of samples with procs_blocked > 0", "/proc/pressure/io (psi.rst), /proc/stat" => h.stalled(|p| p.io_some).or_else(|| h.blocked_share());
     "stall.io_full" "ratio" "share of time in which all tasks waited for I/O", "Δio full total / Δt", "/proc/pressure/io" => h.stalled(|p| p.io_full);
     "stall.memory" "ratio" "share of time in which a task waited for memory", "Δmemory some total / Δt", "/proc/pressure/memory" => h.stalled(|p| p.memory_some);
     "stall.memory_full" "ratio" "share of time in which all tasks waited for memory", "Δmemory full total / Δt", "/proc/pressure/memory" => h.stalled(|p| p.memory_full);
     "mem.total" "bytes" "usable memory", "MemTotal", "/proc/meminfo" => h.memory(|m| m.mem_total);
     "mem.available" "bytes" "memory that can be had without swapping", "MemAvailable", "/proc/meminfo" => h.memory(|m| m.mem_available);
     "mem.available_share" "ratio" "the same as a share of memory", "MemAvailable / MemTotal", "/proc/meminfo" => h.of_memory(|m| m.mem_available);
+    "mem.cached" "bytes" "page cache", "Cached", "/proc/meminfo" => h.memory(|m| m.cached);
     "mem.cached_share" "ratio" "share of memory that is page cache", "Cached / MemTotal", "/proc/meminfo" => h.of_memory(|m| m.cached);
     "mem.swap_used" "bytes" "swap in use", "SwapTotal - SwapFree", "/proc/meminfo" => h.memory(|m| m.swap_total).zip(h.memory(|m| m.swap_free)).map(|(t, f)| t - f);
     "mem.swap_in_rate" "bytes/s" "memory swapped in", "Δpswpin x page size / Δt", "/proc/vmstat" => h.vm_bytes(|v| v.pswpin);
@@ -186,6 +304,22 @@ signals! { h: &HostUse<'_>;
     "mem.direct_scan_rate" "1/s" "pages scanned by tasks that wanted memory", "Δpgscan_direct / Δt", "/proc/vmstat" => h.vm(|v| v.pgscan_direct);
     "mem.oom_kills" "count" "processes killed for memory in the window", "Δoom_kill", "/proc/vmstat" => h.vmstat.as_ref().and_then(|v| v.grown(|v| v.oom_kill));
     "mem.dirty_fill" "ratio" "dirty pages against the level at which writers are held back", "mean(nr_dirty + nr_writeback) / nr_dirty_threshold", "/proc/vmstat" => h.vmstat.as_ref().and_then(|v| over(sum([v.mean(|v| v.nr_dirty), v.mean(|v| v.nr_writeback)]), v.last().nr_dirty_threshold.get()));
+    "mem.unaccounted" "bytes" "memory that neither processes, page cache nor a known part of the kernel holds", "MemTotal - MemFree - Active - Inactive - Slab - PageTables - KernelStack - Percpu - Hugetlb - VmallocUsed", "/proc/meminfo" => h.unaccounted();
+    "mem.unaccounted_share" "ratio" "the same as a share of memory", "unaccounted / MemTotal", "/proc/meminfo" => over(h.unaccounted(), h.memory(|m| m.mem_total));
+    "cpu.most_interrupt" "ratio" "share in interrupts and softirqs in the sample with most of them", "max(Δ(irq + softirq) / Δt), where only the processors' mean was told", "/proc/stat" => h.most_interrupt();
+    "cpu.idle_spread" "ratio" "how far apart the samples' idle times are while there was work", "max - min of idle, samples above 90 % left out", "/proc/stat" => h.idle_spread();
+    "cpu.runnable_share" "ratio" "share of the samples in which a task was runnable", "samples with procs_running > 0", "/proc/stat" => h.runnable_share();
+    "log.lines" "count" "lines of the kernel's log that were read from files", "lines", "/dev/kmsg" => h.log.and_then(|l| l.lines);
+    "log.alarms" "count" "lines of it with words of alarm: call traces, panics, time-outs", "lines with 'Call Trace', 'BUG:', 'WARNING:', 'timed out' ...", "/dev/kmsg" => h.log.map(|l| l.alarms);
+    "log.kills" "count" "processes killed for memory", "'Killed process'", "/dev/kmsg" => h.log.map(|l| l.kills);
+    "log.no_victim" "count" "times memory ran out and no process was left to kill", "'no killable processes'", "/dev/kmsg" => h.log.map(|l| l.no_victim);
+    "disk.most_waited" "ratio" "share of the time in which requests were in flight, of the device with most", "max of min(Δ(requests x time), Δbusy time) / Δt", "/proc/diskstats" => h.most_waited();
+    "irq.busiest" "text" "the interrupt line with most interrupts, timers left out", "max over lines", "/proc/interrupts" => h.busiest.as_ref().map(|b| &*b.line);
+    "irq.busiest_rate" "1/s" "its interrupts", "Δcount / Δt, all processors", "/proc/interrupts" => h.busiest.as_ref().map(|b| b.rate);
+    "irq.busiest_devices" "text" "the devices behind it", "as the kernel gives them", "/proc/interrupts" => h.busiest.as_ref().and_then(|b| b.devices.as_deref());
+    "net.coalesce_rx" "s" "delay before a receive interrupt, of the card with the shortest", "rx-usecs", "ethtool" => ratio(h.coalesce());
+    "asked.largest_block" "bytes" "the most that a measured transfer asked for at a time", "bs=", "output of dd, iperf" => h.largest_block();
+    "disk.devices" "count" "block devices whose requests were seen", "rows", "/proc/diskstats" => h.window.newest::<Disk>().len() as f64;
     "net.bytes_rate" "bytes/s" "bytes through all interfaces, loopback included", "Σ(Δrx_bytes + Δtx_bytes) / Δt", "/proc/net/dev" => sum([h.interfaces(|i| i.rx_bytes), h.interfaces(|i| i.tx_bytes)]);
     "net.retransmit_share" "ratio" "segments sent again", "ΔRetransSegs / ΔOutSegs", "/proc/net/snmp" => over(h.protocol(|p| p.tcp_retrans_segs), h.protocol(|p| p.tcp_out_segs)).or_else(|| h.protocol(|p| p.tcp_out_segs).map(|_| 0.0));
     "net.retransmits" "1/s" "segments sent again, those that open connections not included", "(ΔRetransSegs - ΔTCPSynRetrans) / Δt", "/proc/net/snmp, /proc/net/netstat" => h.protocol(|p| p.tcp_retrans_segs).zip(h.protocol(|p| p.tcp_ext_tcp_syn_retrans)).map(|(all, opening)| (all - opening).max(0.0));

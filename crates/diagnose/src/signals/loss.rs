@@ -10,7 +10,8 @@ use whyslow_model::window::{Change, Window};
 pub(super) fn share(c: &Change<'_, Connection>) -> Option<f64> {
     let again = c.grown(|c| c.retransmits)?;
     let needless = c.grown(|c| c.spurious).unwrap_or(0.0);
-    over(Some((again - needless).max(0.0)), c.grown(|c| c.data_segments_out))
+    // What opens a connection is sent again too, and is no data.
+    over(Some((again - needless).max(0.0)), c.grown(|c| c.data_segments_out)).map(|s| s.min(1.0))
 }
 
 /// Segments sent again that the peer had already, as a share of those sent again.

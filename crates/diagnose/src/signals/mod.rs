@@ -3,18 +3,27 @@
 use whyslow_model::catalogue::MachineInfo;
 use whyslow_model::window::Window;
 
+pub mod array;
+pub mod card;
 pub mod connection;
 pub mod core;
+pub mod database;
 pub mod disk;
 pub mod group;
 pub mod host;
 pub mod interface;
 pub mod io;
+pub mod irq;
 pub mod kill;
 pub mod limit;
 pub mod lock;
+mod logged;
 mod loss;
 pub mod mount;
+pub mod multipath;
+pub mod notice;
+pub mod part;
+pub mod partition;
 pub mod peer;
 pub mod process;
 pub mod quota;
@@ -25,6 +34,7 @@ pub mod sleep;
 pub mod socket;
 pub mod task;
 pub mod thread;
+pub mod transfer;
 
 /// A network namespace as a subject names it: `None` for the observer's own.
 pub(crate) fn netns(ns: &str) -> Option<String> {

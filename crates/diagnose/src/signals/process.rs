@@ -13,6 +13,21 @@ const REFILL: f64 = 100e-6;
 pub struct ProcessUse<'w> {
     task: &'w TaskUse,
     change: &'w Change<'w, Process>,
+    resident: Resident,
+}
+
+/// What all processes hold in memory: their sum, and the largest.
+#[derive(Clone, Copy)]
+struct Resident {
+    sum: f64,
+    most: f64,
+}
+
+impl Resident {
+    fn of(changes: &[Change<'_, Process>]) -> Self {
+        let each = || changes.iter().filter_map(|c| c.last().rss.get());
+        Self { sum: each().sum(), most: each().fold(0.0, f64::max) }
+    }
 }
 
 impl ProcessUse<'_> {
@@ -58,6 +73,8 @@ signals! { p: &ProcessUse<'_>;
     "proc.write_rate" "bytes/s" "bytes it wrote or made dirty", "Δwrite_bytes / Δt", "/proc/PID/io" => p.change.rate(|p| p.write_bytes);
     "proc.major_faults" "1/s" "page faults that needed I/O", "Δmajflt / Δt", "/proc/PID/stat" => p.change.rate(|p| p.major_faults);
     "proc.rss" "bytes" "resident memory", "rss", "/proc/PID/stat" => p.change.last().rss.get();
+    "proc.rss_share" "ratio" "its part of what all processes hold", "rss / Σ rss", "/proc/PID/stat" => over(p.change.last().rss.get(), Some(p.resident.sum));
+    "proc.largest" "count" "1 for the process that holds most", "rss = max rss", "/proc/PID/stat" => p.change.last().rss.get().map(|rss| rss >= p.resident.most);
     "proc.memory" "bytes" "resident memory and swap", "rss + VmSwap", "/proc/PID/status" => sum([p.change.last().rss.get(), p.change.last().swap.get()]);
     "proc.swap" "bytes" "swapped out", "VmSwap", "/proc/PID/status" => p.change.last().swap.get();
     "proc.open_files" "count" "open file descriptors", "entries of the folder", "/proc/PID/fd" => p.change.last().open_files.get();
@@ -83,6 +100,7 @@ signals! { p: &ProcessUse<'_>;
     "proc.wait_network" "count" "mean number of its threads that waited for the other end of a socket", "Δtime asleep / Δt", "BPF: sched_switch, sched_waking" => p.task.sleep.network;
     "proc.wait_pipe" "count" "mean number of its threads that waited for the other end of a pipe", "Δtime asleep / Δt", "BPF: sched_switch, sched_waking" => p.task.sleep.pipe;
     "proc.run_queue_latency" "s" "mean time from becoming runnable to running", "Δtime on run queues / Δtimes", "BPF: sched_waking, sched_switch" => p.task.sleep.run_queue;
+    "proc.run_queue_p99" "s" "the same of the unluckiest hundredth", "99th percentile of the histogram", "BPF: sched_waking, sched_switch" => p.task.sleep.run_queue_p99;
     "proc.moved_running" "1/s" "moves of threads that ran: by a change of affinity, or to even the load out", "Δmoves by the stopper thread / Δt", "BPF: sched_migrate_task" => p.task.sleep.moved_running;
     "proc.moved_waking" "1/s" "moves of threads that woke where a processor was free", "Δmoves in state TASK_WAKING / Δt", "BPF: sched_migrate_task" => p.task.sleep.moved_waking;
 }
@@ -94,11 +112,12 @@ pub fn subject(task: &TaskUse) -> Subject {
 
 /// Every process. Most sleep through the window and stand near no limit; of those no rule is asked anything.
 pub fn entities(tasks: &[TaskUse], changes: &[Change<'_, Process>]) -> Vec<Entity> {
+    let resident = Resident::of(changes);
     tasks
         .iter()
         .zip(changes)
         .map(|(task, change)| {
-            let p = ProcessUse { task, change };
+            let p = ProcessUse { task, change, resident };
             let active = task.cpu != Some(0.0)
                 || task.uninterruptible > 0.0
                 || task.short_lived.is_some()
@@ -143,7 +162,7 @@ mod tests {
         let changes = window.changes::<Process>();
         let mut tasks = task::processes(&window, &changes);
         tasks[0].lock = Some(LockUse { waiters: 3.0, blocked: 0.0 });
-        let values = read(&ProcessUse { task: &tasks[0], change: &changes[0] });
+        let values = read(&ProcessUse { task: &tasks[0], change: &changes[0], resident: Resident::of(&changes) });
         move |name| match values[SIGNALS.iter().position(|s| s.name == name)?].as_ref()? {
             Reading::Number(n) => Some(*n),
             Reading::Text(_) => None,

@@ -28,6 +28,8 @@ pub struct SleepUse {
     pub kernel_lock: Option<f64>,
     /// Mean time on a run queue each time, seconds.
     pub run_queue: Option<f64>,
+    /// The same of the unluckiest hundredth.
+    pub run_queue_p99: Option<f64>,
     /// Moves to another processor a second of threads that ran.
     pub moved_running: Option<f64>,
     /// The same of threads that woke.
@@ -65,6 +67,7 @@ fn of(change: &Change<'_, Sleep>) -> SleepUse {
         pipe: mean(|s| s.pipe),
         kernel_lock: None,
         run_queue: over(mean(|s| s.run_queue), change.rate(|s| s.run_queue_waits)),
+        run_queue_p99: ratio(change.histogram(|s| &s.run_queue_latency).and_then(|h| h.quantile(0.99))),
         moved_running: change.rate(|s| s.moved_running),
         moved_waking: change.rate(|s| s.moved_waking),
     }

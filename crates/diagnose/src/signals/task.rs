@@ -76,6 +76,7 @@ struct Columns<F> {
     wait_channel: fn(&F) -> &State,
     user: fn(&F) -> Counter,
     system: fn(&F) -> Counter,
+    both: fn(&F) -> Counter,
     run_delay: fn(&F) -> Counter,
     /// Voluntary, involuntary.
     switches: [fn(&F) -> Counter; 2],
@@ -89,6 +90,7 @@ const PROCESS: Columns<Process> = Columns {
     wait_channel: |p| &p.wait_channel,
     user: |p| p.user,
     system: |p| p.system,
+    both: |p| p.cpu_time,
     run_delay: |p| p.run_delay,
     switches: [|p| p.voluntary_switches, |p| p.involuntary_switches],
     migrations: |p| p.migrations,
@@ -101,6 +103,7 @@ const THREAD: Columns<Thread> = Columns {
     wait_channel: |t| &t.wait_channel,
     user: |t| t.user,
     system: |t| t.system,
+    both: |t| t.cpu_time,
     run_delay: |t| t.run_delay,
     switches: [|t| t.voluntary_switches, |t| t.involuntary_switches],
     migrations: |t| t.migrations,
@@ -128,7 +131,8 @@ impl TaskUse {
     fn of<F: Family<Key = TaskKey>>(change: &Change<'_, F>, columns: &Columns<F>) -> Self {
         let asleep: Vec<bool> = change.rows().map(|r| (columns.state)(r).get() == Some("D")).collect();
         let places: Vec<&str> = change.rows().filter_map(|r| (columns.wait_channel)(r).get()).collect();
-        let cpu = ratio(sum([change.rate(columns.user), change.rate(columns.system)]));
+        let cpu =
+            ratio(sum([change.rate(columns.user), change.rate(columns.system)]).or_else(|| change.rate(columns.both)));
         let same_place = places.windows(2).all(|p| p[0] == p[1]);
         let harmless = places.iter().any(|p| HARMLESS_SLEEPS.contains(p));
         // A task that waits for a busy disk is found asleep in one place each time, too, but it gets on in between.
@@ -159,7 +163,8 @@ impl TaskUse {
         task.background |= policy.contains("BATCH") || policy.contains("IDLE");
         task.cgroup = last.cgroup.get().map(str::to_owned);
         task.kernel = last.kernel_thread.get() == Some(1.0);
-        task.cpu_seconds = sum([used(window, change, |p| p.user), used(window, change, |p| p.system)]);
+        task.cpu_seconds = sum([used(window, change, |p| p.user), used(window, change, |p| p.system)])
+            .or_else(|| used(window, change, |p| p.cpu_time));
         task.threads = last.threads.get().unwrap_or(1.0);
         task.written = change.rate(|p| p.write_bytes);
         task.storage = sum([change.rate(|p| p.read_bytes), change.rate(|p| p.write_bytes)]);

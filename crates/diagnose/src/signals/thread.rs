@@ -27,7 +27,11 @@ pub fn entities(threads: &[TaskUse]) -> Vec<Entity> {
         .filter(|t| t.cpu != Some(0.0) || t.uninterruptible > 0.0 || t.kept_waiting.is_some())
         .map(|t| {
             Entity::new(
-                Subject { pid: Some(t.key.pid), tid: Some(t.key.tid), ..Subject::new("thread", t.command.clone()) },
+                Subject {
+                    pid: Some(t.key.pid),
+                    tid: Some(t.key.tid).filter(|tid| *tid != 0),
+                    ..Subject::new("thread", t.command.clone())
+                },
                 read(t),
             )
             .within(t.cgroup.clone())

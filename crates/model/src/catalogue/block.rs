@@ -27,6 +27,9 @@ family_group! {
         discard_time: counter ns "system.disk.discard_time" "time all discards took, summed";
         flushes: counter count "system.disk.flushes" "flush requests completed";
         flush_time: counter ns "system.disk.flush_time" "time all flushes took, summed";
+        transfers: counter count "system.disk.operations" "reads and writes completed, where a tool does not tell them apart";
+        transfer_time: counter ns "system.disk.operation_time" "time all reads and writes took, where a tool does not tell them apart";
+        service_time: gauge ns "system.disk.service_time" "time of service a request, as a tool computed it (iostat's svctm); never read live";
         number: state text "system.device.number" "major:minor";
     }
 
@@ -93,6 +96,11 @@ family_group! {
         file: state text "system.device.file" "the backing file of a loop device";
     }
 
+    /// Where partitions lie on their disk.
+    partition: Partition by device: Name, from "/sys/block/*/*/start, fdisk" {
+        start: gauge bytes "system.partition.start" "bytes from the disk's first to the partition's";
+    }
+
     /// Mounted file systems.
     mount: Mount by point: Name, from "/proc/self/mountinfo, statvfs" {
         device: state text "system.device" "what is mounted, by the kernel's name of the block device where there is one";
@@ -105,6 +113,23 @@ family_group! {
         inodes: gauge count "system.filesystem.inodes.limit" "inodes in all; 0 where the file system makes them at need";
         inodes_free: gauge count "system.filesystem.inodes.free" "inodes free";
         read_only: gauge count "system.filesystem.read_only" "1 where mounted read-only";
+    }
+
+    /// Paths to multipath devices, as the multipath driver's own tool lists them.
+    path: Path by path: Pair, from "spmgr display" {
+        state: state text "system.multipath.path.state" "active, available, standby or failed";
+        adapter: state text "system.multipath.path.adapter" "the host adapter it leaves by";
+        balanced: gauge count "system.multipath.balanced" "1 where the driver spreads the load over all paths";
+    }
+
+    /// NFS mounts, as the client counts their operations (struct rpc_iostats of include/linux/sunrpc/metrics.h).
+    nfs: NfsMount by point: Name, from "/proc/self/mountstats" {
+        server: state text "system.nfs.server" "server and path";
+        operations: counter count "system.nfs.operations" "operations that were done; of some tools reads and writes only";
+        sent_again: counter count "system.nfs.retransmissions" "times one was sent again";
+        queue_time: counter ns "system.nfs.queue_time" "time they waited here to be sent, summed";
+        round_trip_time: counter ns "system.nfs.round_trip_time" "time from being sent until the server's answer, summed";
+        execute_time: counter ns "system.nfs.execute_time" "time from being made until done, summed";
     }
 
     /// Software RAID arrays (Documentation/admin-guide/md.rst).

@@ -59,7 +59,14 @@ family_group! {
     log: LogLine by sequence: u64, from "/dev/kmsg" {
         level: gauge count "log.severity" "0 emergency to 7 debug";
         time: counter ns "log.time" "time since boot";
+        printed: state text "log.time_printed" "the time as a log file prints it, often without a year";
         text: state text "log.body" "the line";
+        repeated: gauge count "whyslow.log.repeated" "lines alike that came before it and were not kept";
+    }
+
+    /// The kernel's log as a whole, where it was read from files. Never read live.
+    log_read: LogRead by file: Name, from "/dev/kmsg" {
+        lines: gauge count "whyslow.log.lines" "lines that were read";
     }
 
     /// The sample itself, where it is one of a recording.

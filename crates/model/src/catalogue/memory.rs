@@ -16,6 +16,8 @@ family_group! {
         buffers: gauge bytes "system.memory.usage" "block-device cache";
         cached: gauge bytes "system.memory.usage" "page cache, shared memory included";
         swap_cached: gauge bytes "system.memory.swap_cached" "pages in memory that also stand in swap";
+        active: gauge bytes "system.memory.active" "memory used lately";
+        inactive: gauge bytes "system.memory.inactive" "memory not used lately";
         active_anon: gauge bytes "system.memory.active_anon" "anonymous memory used lately";
         inactive_anon: gauge bytes "system.memory.inactive_anon" "anonymous memory not used lately";
         active_file: gauge bytes "system.memory.active_file" "page cache used lately";

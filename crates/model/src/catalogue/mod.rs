@@ -15,6 +15,7 @@
 mod block;
 mod cgroup;
 mod kernel;
+mod measure;
 mod memory;
 mod net;
 mod processor;
@@ -23,6 +24,7 @@ mod task;
 pub use block::*;
 pub use cgroup::*;
 pub use kernel::*;
+pub use measure::*;
 pub use memory::*;
 pub use net::*;
 pub use processor::*;
@@ -137,6 +139,10 @@ pub trait Family: Default + Clone + PartialEq + Send + 'static {
     fn put(&mut self, column: usize, value: Value) -> bool;
     /// Sets a counter or gauge by its name, for readers of `name value` files. False where there is no such number.
     fn set(&mut self, name: &str, value: u64) -> bool;
+    /// Makes this the row of another entity.
+    fn set_key(&mut self, key: Self::Key);
+    /// Takes over what is absent here and known in another row of the same entity.
+    fn fill(&mut self, other: &Self);
 }
 
 /// Does the same with every family, whatever its row type.
@@ -155,6 +161,7 @@ pub fn families() -> Vec<FamilyInfo> {
         CgroupTables::FAMILIES,
         TaskTables::FAMILIES,
         KernelTables::FAMILIES,
+        MeasureTables::FAMILIES,
     ]
     .concat()
 }
@@ -285,6 +292,11 @@ macro_rules! family_group {
                 } )*
             }
 
+            /// Leaves out the tables that `known` has rows of.
+            pub(crate) fn forget(&mut self, known: &Self) {
+                $( if !known.$table.is_empty() { self.$table.clear(); } )*
+            }
+
             /// Sorts every table by key.
             pub(crate) fn sort(&mut self) {
                 $( self.$table.sort_by(|a, b| a.$key.cmp(&b.$key)); )*
@@ -378,6 +390,14 @@ macro_rules! family_group {
                         $( stringify!($field) => metric_set!($kind, self.$field, _value), )*
                         _ => false,
                     }
+                }
+
+                fn set_key(&mut self, key: $Key) {
+                    self.$key = key;
+                }
+
+                fn fill(&mut self, _other: &Self) {
+                    $( if self.$field == Default::default() { self.$field = _other.$field.clone(); } )*
                 }
             }
         )*

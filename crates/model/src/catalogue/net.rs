@@ -42,6 +42,7 @@ family_group! {
         coalesce_rx: gauge ns "system.network.coalesce_rx" "delay before a receive interrupt (rx-usecs)";
         coalesce_rx_frames: gauge count "system.network.coalesce_rx_frames" "packets before a receive interrupt";
         coalesce_tx: gauge ns "system.network.coalesce_tx" "delay before a transmit interrupt";
+        offloads: state text "system.network.offloads" "work the card or driver takes from the kernel, by ethtool's names of it";
         coalesce_adaptive_rx: gauge count "system.network.coalesce_adaptive" "1 where the driver adapts the delay";
         carrier_changes: counter count "system.network.carrier_changes" "times the link went up or down";
         addresses: state text "system.network.addresses" "addresses, separated by spaces";

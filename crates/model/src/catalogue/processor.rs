@@ -21,6 +21,18 @@ family_group! {
         guest_nice: counter ns "system.cpu.time" "time running niced virtual processors (already within nice)";
     }
 
+    /// Processor time by mode averaged over the processors, where a tool does not tell them apart.
+    cpu_mean: CpuMean by host: Machine, from "/proc/stat (cpu)" {
+        user: counter ns "system.cpu.time" "time in user mode, guests included, niced tasks not";
+        nice: counter ns "system.cpu.time" "time in user mode of niced tasks";
+        system: counter ns "system.cpu.time" "time in kernel mode; with interrupts, where irq is absent";
+        idle: counter ns "system.cpu.time" "time idle with no request outstanding; with iowait, where that is absent";
+        iowait: counter ns "system.cpu.time" "time idle while a request was outstanding";
+        irq: counter ns "system.cpu.time" "time servicing interrupts";
+        softirq: counter ns "system.cpu.time" "time servicing softirqs";
+        steal: counter ns "system.cpu.time" "time the hypervisor gave to others while there was work";
+    }
+
     /// Counters and load of the whole machine.
     system: System by host: Machine, from "/proc/stat, /proc/loadavg, /proc/uptime" {
         interrupts: counter count "system.interrupts" "interrupts serviced";

@@ -16,6 +16,7 @@ family_group! {
         cgroup: state text "process.cgroup" "its control groups, one a line, the deepest first";
         user: counter ns "process.cpu.time" "time in user mode";
         system: counter ns "process.cpu.time" "time in kernel mode";
+        cpu_time: counter ns "process.cpu.time" "time in both modes, where a tool does not tell them apart";
         children_user: counter ns "process.children.user" "time in user mode of children waited for";
         children_system: counter ns "process.children.system" "time in kernel mode of children waited for";
         run_delay: counter ns "process.run_delay" "time on a run queue, waiting for a processor";
@@ -67,6 +68,7 @@ family_group! {
         wait_channel: state text "thread.wait_channel" "the kernel function it sleeps in";
         user: counter ns "thread.cpu.time" "time in user mode";
         system: counter ns "thread.cpu.time" "time in kernel mode";
+        cpu_time: counter ns "thread.cpu.time" "time in both modes, where a tool does not tell them apart";
         run_delay: counter ns "thread.run_delay" "time on a run queue, waiting for a processor";
         block_delay: counter ns "thread.block_delay" "time waiting for block I/O (needs delay accounting)";
         swap_delay: counter ns "thread.swap_delay" "time waiting for swapped-out pages (needs delay accounting and BPF)";
@@ -84,6 +86,7 @@ family_group! {
     sleep: Sleep by task: TaskKey, from "BPF: sched_switch, sched_waking, sched_migrate_task" {
         run_queue: counter ns "process.wait.run_queue" "time on a run queue, waiting for a processor";
         run_queue_waits: counter count "process.wait.run_queue.count" "times one of its threads waited so";
+        run_queue_latency: histogram ns "process.wait.run_queue.latency" "the same, each time";
         lock: counter ns "process.wait.lock" "time asleep for locks that other threads held (futex(2))";
         lock_waits: counter count "process.wait.lock.count" "times one of its threads slept so";
         futex: counter ns "process.wait.futex" "time asleep in futex(2) for anything else: work, a turn, another's end";

@@ -125,7 +125,6 @@ impl Object {
     }
 
     /// Its programs, for those that are not attached by [`load`](Self::load).
-    #[allow(dead_code)]
     pub(crate) fn programs(&mut self) -> impl Iterator<Item = (&str, &mut Program)> {
         self.ebpf.programs_mut()
     }

@@ -1,10 +1,10 @@
 //! /proc/meminfo: memory by use. Documentation/filesystems/proc.rst, section 1.2.
 
-use crate::text::{number, word};
 use crate::{Miss, Root, Source};
-use whyslow_model::catalogue::{Family, Meminfo};
+use whyslow_model::catalogue::Meminfo;
 use whyslow_model::key::Machine;
 use whyslow_model::snapshot::Snapshot;
+use whyslow_proc::meminfo::take;
 
 const PATH: &str = "proc/meminfo";
 
@@ -32,53 +32,20 @@ impl Source for MeminfoFile {
 pub(super) fn parse(text: &str, row: &mut Meminfo) -> Result<(), Miss> {
     let mut metric = String::with_capacity(32);
     for line in text.lines() {
-        let (name, value) = entry(line).ok_or_else(|| Miss::malformed(PATH, line))?;
-        snake_case(name, &mut metric);
-        row.set(&metric, value);
+        take(line, row, &mut metric).ok_or_else(|| Miss::malformed(PATH, line))?;
     }
     Ok(())
-}
-
-/// A line `Name:  value kB`, in bytes; without the unit it is a count and stays as it is.
-pub(super) fn entry(line: &str) -> Option<(&str, u64)> {
-    let (name, mut rest) = line.split_once(':')?;
-    let value = number(&mut rest)?;
-    let scale = if word(&mut rest) == Some("kB") { 1024 } else { 1 };
-    Some((name, value.saturating_mul(scale)))
-}
-
-/// Writes the catalogue's form of a kernel name: `Active(anon)` is `active_anon`, `SReclaimable` is `s_reclaimable`.
-fn snake_case(name: &str, out: &mut String) {
-    out.clear();
-    let bytes = name.as_bytes();
-    for (i, &b) in bytes.iter().enumerate() {
-        let next_is_lower = bytes.get(i + 1).is_some_and(u8::is_ascii_lowercase);
-        let starts_word = match i.checked_sub(1).map(|before| bytes[before]) {
-            Some(before) => before.is_ascii_lowercase() || before.is_ascii_uppercase() && next_is_lower,
-            None => false,
-        };
-        match b {
-            b'(' => out.push('_'),
-            b')' => {}
-            b'A'..=b'Z' => {
-                if starts_word {
-                    out.push('_');
-                }
-                out.push(b.to_ascii_lowercase().into());
-            }
-            _ => out.push(b.into()),
-        }
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use whyslow_model::catalogue::Family;
 
     #[test]
     fn every_metric_of_the_catalogue_is_found_by_the_kernels_name() {
-        let names = "MemTotal MemFree MemAvailable Buffers Cached SwapCached Active(anon) Inactive(anon) Active(file) \
-                     Inactive(file) Unevictable Mlocked SwapTotal SwapFree Dirty Writeback AnonPages Mapped Shmem \
+        let names = "MemTotal MemFree MemAvailable Buffers Cached SwapCached Active Inactive Active(anon) Inactive(anon) \
+                     Active(file) Inactive(file) Unevictable Mlocked SwapTotal SwapFree Dirty Writeback AnonPages Mapped Shmem \
                      KReclaimable Slab SReclaimable SUnreclaim KernelStack PageTables NFS_Unstable Bounce CommitLimit \
                      Committed_AS VmallocUsed Percpu HardwareCorrupted AnonHugePages ShmemHugePages Hugetlb";
         let text: String = names.split_ascii_whitespace().map(|name| format!("{name}:   3 kB\n")).collect();

@@ -1,13 +1,13 @@
 //! /sys/devices/system/node: memory and allocations by NUMA node. Documentation/admin-guide/numastat.rst;
 //! Documentation/ABI/stable/sysfs-devices-node.
 
-use super::meminfo::entry;
 use crate::seldom::Seldom;
 use crate::text::{number, numbered, word};
 use crate::{Miss, Root, Source};
 use whyslow_model::catalogue::{Family, Node};
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::value::State;
+use whyslow_proc::meminfo::entry;
 
 const PATH: &str = "sys/devices/system/node";
 

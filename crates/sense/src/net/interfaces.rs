@@ -1,17 +1,12 @@
-//! Packets by interface: /proc/net/dev (proc_pid_net(5), net/core/net-procfs.c).
+//! Packets by interface: /proc/net/dev.
 
 use super::namespaces::Namespaces;
 use super::{net_file, net_text};
 use crate::Root;
 use crate::source::{Miss, Source};
 use std::sync::Arc;
-use whyslow_model::catalogue::Interface;
-use whyslow_model::key::NetKey;
 use whyslow_model::snapshot::Snapshot;
-use whyslow_model::value::{Counter, Name};
-
-/// Counters of a line: eight received, eight sent.
-const COLUMNS: usize = 16;
+use whyslow_proc::net_dev;
 
 /// Reads the interfaces of every namespace.
 pub(crate) struct Interfaces(pub Arc<Namespaces>);
@@ -28,7 +23,7 @@ impl Source for Interfaces {
     fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), Miss> {
         self.0.each(root, |namespace| {
             for line in net_text(root, namespace, "dev")?.lines().skip(2) {
-                let row = interface(namespace, line).ok_or_else(|| Miss::malformed(&net_file(root, "dev"), line))?;
+                let row = net_dev::row(namespace, line).ok_or_else(|| Miss::malformed(&net_file(root, "dev"), line))?;
                 out.net.interface.push(row);
             }
             Ok(())
@@ -36,33 +31,13 @@ impl Source for Interfaces {
     }
 }
 
-fn interface(namespace: &Name, line: &str) -> Option<Interface> {
-    let (name, counters) = line.rsplit_once(':')?;
-    let counters: Vec<u64> = counters.split_ascii_whitespace().map_while(|c| c.parse().ok()).collect();
-    let at = |column: usize| Counter::from(counters[column]);
-    (counters.len() >= COLUMNS).then(|| Interface {
-        interface: NetKey { ns: namespace.clone(), name: name.trim().into() },
-        rx_bytes: at(0),
-        rx_packets: at(1),
-        rx_errors: at(2),
-        rx_dropped: at(3),
-        rx_fifo: at(4),
-        rx_frame: at(5),
-        rx_multicast: at(7),
-        tx_bytes: at(8),
-        tx_packets: at(9),
-        tx_errors: at(10),
-        tx_dropped: at(11),
-        tx_fifo: at(12),
-        tx_collisions: at(13),
-        tx_carrier: at(14),
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::net::tests::captured;
+    use whyslow_model::catalogue::Interface;
+    use whyslow_model::key::NetKey;
+    use whyslow_model::value::Counter;
 
     const HEAD: &str = "Inter-|   Receive                    |  Transmit\n face |bytes    packets ...\n";
 

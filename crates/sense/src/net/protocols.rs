@@ -12,12 +12,13 @@ use whyslow_model::catalogue::{Family, Protocol};
 use whyslow_model::key::NetKey;
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::value::Name;
+use whyslow_proc::snmp::Names;
 
 /// Reads the protocol counters of every namespace.
 pub(crate) struct Protocols {
     namespaces: Arc<Namespaces>,
-    /// Metrics by their [squashed](squash) name.
-    metrics: HashMap<String, &'static str>,
+    /// Metrics by the kernel's names.
+    names: Names,
     /// What the columns of each protocol are, as last seen.
     columns: HashMap<String, Columns>,
 }
@@ -32,8 +33,7 @@ struct Columns {
 impl Protocols {
     /// Over these namespaces.
     pub fn new(namespaces: Arc<Namespaces>) -> Self {
-        let metrics = Protocol::INFO.metrics.iter().map(|m| (squash(m.name), m.name)).collect();
-        Self { namespaces, metrics, columns: HashMap::new() }
+        Self { namespaces, names: Names::default(), columns: HashMap::new() }
     }
 
     fn read_namespace(&mut self, root: &Root, namespace: &Name) -> Result<Protocol, Miss> {
@@ -70,8 +70,7 @@ impl Protocols {
     /// The metrics of a line of names, which is nearly always the line of last time.
     fn columns_of(&mut self, protocol: &str, names: &str) -> &[Option<&'static str>] {
         if self.columns.get(protocol).is_none_or(|known| known.names != names) {
-            let metric = |name: &str| self.metrics.get(&squash(&[protocol, name].concat())).copied();
-            let metrics = names.split_ascii_whitespace().map(metric).collect();
+            let metrics = names.split_ascii_whitespace().map(|name| self.names.metric(protocol, name)).collect();
             self.columns.insert(protocol.to_owned(), Columns { names: names.to_owned(), metrics });
         }
         &self.columns[protocol].metrics
@@ -101,12 +100,6 @@ impl Source for Protocols {
             Ok(())
         })
     }
-}
-
-/// A name without capitals and underscores. The catalogue spells the kernel's names in its own way
-/// (`TcpExt: TCPReqQFullDrop` is `tcp_ext_tcp_req_q_full_drop`); squashed, both are the same.
-fn squash(name: &str) -> String {
-    name.chars().filter(|c| *c != '_').map(|c| c.to_ascii_lowercase()).collect()
 }
 
 fn take_sockets(sockets4: &str, sockets6: &str, row: &mut Protocol) {

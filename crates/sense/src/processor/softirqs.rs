@@ -3,9 +3,8 @@
 use super::per_cpu;
 use crate::{Miss, Root, Source};
 use whyslow_model::catalogue::Softirq;
-use whyslow_model::key::PerCpu;
 use whyslow_model::snapshot::Snapshot;
-use whyslow_model::value::Name;
+use whyslow_proc::softirqs;
 
 const PATH: &str = "proc/softirqs";
 
@@ -26,20 +25,15 @@ impl Source for Softirqs {
     }
 }
 
-/// Parses /proc/softirqs. It has a column for every processor that could ever be plugged in, so that those which stand
-/// at zero are left out.
+/// Parses /proc/softirqs.
 pub(super) fn parse(text: &str, rows: &mut Vec<Softirq>) -> Result<(), Miss> {
-    per_cpu::parse(text, PATH, |vector, counts, _| {
-        let name = Name::from(vector);
-        for &(cpu, count) in counts.iter().filter(|(_, count)| *count > 0) {
-            rows.push(Softirq { vector: PerCpu { name: name.clone(), cpu }, count: count.into() });
-        }
-    })
+    per_cpu::parse(text, PATH, |vector, counts, _| softirqs::take(vector, counts, rows))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use whyslow_model::key::PerCpu;
 
     #[test]
     fn a_row_for_each_vector_and_processor_that_counted() {

@@ -136,3 +136,33 @@ fn threads_of_a_parked_process_are_the_same_both_ways() {
     let _ = parked.join();
     assert_eq!((a.task, differences::<Thread>(&a, &b)), (b.task, Vec::<String>::new()));
 }
+
+#[test]
+fn readings_follow_who_stands_still_who_goes_on_and_what_others_do_to_him() {
+    if bpf::is_out_of_reach() {
+        return;
+    }
+    let still = Still::new("while :; do :; done");
+    let pid = still.0.id();
+    let mut iterator = TaskIterator::load(&Root::live()).unwrap();
+    let mut rows_now = || {
+        let mut s = Snapshot::default();
+        iterator.read(&Root::live(), &mut s).unwrap();
+        s.task.process.iter().filter(|p| p.task.pid == pid).cloned().collect::<Vec<_>>()
+    };
+    let first = rows_now();
+    assert_eq!((first.len(), first[0].state.get()), (1, Some("T")));
+    assert_eq!(rows_now(), first);
+
+    // SAFETY: setpriority(2) touches no memory of ours.
+    assert_eq!(unsafe { libc::setpriority(libc::PRIO_PROCESS, pid, 7) }, 0);
+    let nice: Vec<_> = (0..8).filter_map(|_| rows_now()[0].nice.get()).collect();
+    assert!(nice.contains(&7.0) && nice.len() == 8, "{nice:?}");
+
+    signal(&still.0, libc::SIGCONT);
+    std::thread::sleep(Duration::from_millis(100));
+    assert!(rows_now()[0].user.get() > first[0].user.get());
+    signal(&still.0, libc::SIGKILL);
+    std::thread::sleep(Duration::from_millis(100));
+    assert_eq!(rows_now()[0].state.get(), Some("Z"));
+}

@@ -1,6 +1,7 @@
-//! Processes that have ended since the last sample, with what they used (BPF tracepoint `sched_process_exit`).
+//! Processes that have ended since the last sample, with what they used (BPF tracepoints `sched_process_exit`,
+//! `signal_generate` and `sched_process_free`).
 
-use super::record::ExitRecord;
+use super::record::{ExitRecord, FinalRecord};
 use super::{cputime, iterator::time_key};
 use crate::bpf::{Object, include_object};
 use crate::root::Root;
@@ -14,6 +15,9 @@ use whyslow_model::value::Gauge;
 /// The ends of processes, as they happen.
 pub(super) struct Exits {
     ring: RingBuf<MapData>,
+    /// Those that have ended, by number in the first pid namespace and start, until the last trace of them has gone, or a
+    /// sample later: nobody may wait for them.
+    pending: BTreeMap<(u32, u64), ExitRecord>,
     lost_before: u64,
     /// Holds the program attached.
     object: Object,
@@ -30,17 +34,37 @@ impl Exits {
         let mut depth = Array::<_, u32>::try_from(object.take_map("level")?).map_err(failed)?;
         depth.set(0, u32::try_from(level).unwrap_or(0), 0).map_err(failed)?;
         let ring = RingBuf::try_from(object.take_map("exits")?).map_err(failed)?;
-        Ok(Self { ring, lost_before: 0, object })
+        Ok(Self { ring, pending: BTreeMap::new(), lost_before: 0, object })
     }
 
-    /// Those that ended since it was asked last, in the order in which they did.
-    pub(super) fn take(&mut self) -> Vec<ExitRecord> {
+    /// Those that have ended. Of two records of one process the later one counts. Those that were seen alive need not wait
+    /// for the last trace of them to go: what a tick adds is little of what they used.
+    pub(super) fn take(&mut self, seen_alive: impl Fn(&ExitRecord) -> bool) -> Vec<ExitRecord> {
+        let mut late = std::mem::take(&mut self.pending);
         let mut ended = Vec::new();
         while let Some(item) = self.ring.next() {
-            // A process that our pid namespace does not know has the number 0.
-            ended.extend(ExitRecord::parse(&item).filter(|exit| exit.pid != 0));
+            if let Some(last) = FinalRecord::parse(&item) {
+                let key = (last.global_pid, last.start);
+                if let Some(mut exit) = self.pending.remove(&key).or_else(|| late.remove(&key)) {
+                    exit.used.cpu.runtime = last.runtime.max(exit.used.cpu.runtime);
+                    ended.push(exit);
+                }
+            } else if let Some(exit) = ExitRecord::parse(&item) {
+                let key = (exit.global_pid, exit.start);
+                late.remove(&key);
+                self.pending.insert(key, exit);
+            }
         }
+        ended.extend(late.into_values());
+        ended.extend(self.pending.extract_if(.., |_, exit| seen_alive(exit)).map(|(_, exit)| exit));
+        // A process that our pid namespace does not know has the number 0.
+        ended.retain(|exit| exit.pid != 0);
         ended
+    }
+
+    /// The parents of those that have ended and are not told yet.
+    pub(super) fn pending_parents(&self) -> impl Iterator<Item = (TaskKey, TaskKey)> {
+        self.pending.values().map(|exit| (exit.key(), exit.parent_key()))
     }
 
     /// How many found no room since it was asked last.
@@ -91,9 +115,11 @@ pub(super) fn last_row(before: &Process, exit: &ExitRecord) -> Process {
     row
 }
 
-/// Rows for those that no sample saw, by the nearest ancestor that has not ended as well.
-pub(super) fn briefs(unseen: &[ExitRecord]) -> Vec<Brief> {
-    let parents: HashMap<TaskKey, TaskKey> = unseen.iter().map(|exit| (exit.key(), exit.parent_key())).collect();
+/// Rows for those that no sample saw, by the nearest ancestor that has not ended as well; `pending` are parents of others
+/// that have.
+pub(super) fn briefs(unseen: &[ExitRecord], pending: impl Iterator<Item = (TaskKey, TaskKey)>) -> Vec<Brief> {
+    let unseen_parents = unseen.iter().map(|exit| (exit.key(), exit.parent_key()));
+    let parents: HashMap<TaskKey, TaskKey> = unseen_parents.chain(pending).collect();
     let mut rows: BTreeMap<Offspring, Brief> = BTreeMap::new();
     for exit in unseen {
         let parent = survivor(exit.parent_key(), &parents);
@@ -142,13 +168,20 @@ mod tests {
 
     #[test]
     fn children_of_children_are_their_surviving_ancestors() {
-        let rows = briefs(&[exit(12, 11, 5), exit(11, 10, 7), exit(13, 10, 1)]);
+        let rows = briefs(&[exit(12, 11, 5), exit(11, 10, 7), exit(13, 10, 1)], [].into_iter());
         let told: Vec<_> = rows.iter().map(|r| (r.offspring.parent.pid, r.ended.get(), r.user.get())).collect();
         assert_eq!(told, [(10, Some(3.0), Some(13.0))]);
     }
 
     #[test]
+    fn who_has_ended_and_is_not_told_yet_is_no_surviving_ancestor() {
+        let parent = exit(11, 10, 7);
+        let rows = briefs(&[exit(12, 11, 5)], [(parent.key(), parent.parent_key())].into_iter());
+        assert_eq!(rows[0].offspring.parent.pid, 10);
+    }
+
+    #[test]
     fn a_line_in_a_circle_ends() {
-        assert_eq!(briefs(&[exit(1, 2, 5), exit(2, 1, 7)]).len(), 2);
+        assert_eq!(briefs(&[exit(1, 2, 5), exit(2, 1, 7)], [].into_iter()).len(), 2);
     }
 }

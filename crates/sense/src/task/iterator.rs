@@ -9,7 +9,7 @@
 use super::exits::{self, Exits};
 use super::folder::Folder;
 use super::process::renew;
-use super::record::{CpuTime, ExitRecord, Io, Pages, ProcessRecord, Records, ThreadRecord, Used};
+use super::record::{CpuTime, ExitRecord, Io, Pages, Place, Places, ProcessRecord, ThreadRecord, Used};
 use super::stat::{KERNEL_THREAD, policy};
 use super::tally::{Ledger, Tally};
 use super::thread::{counter, wait_channel, waits_for_lock};
@@ -36,6 +36,8 @@ const CHUNK: usize = 256 * 1024;
 pub(super) struct TaskIterator {
     object: Object,
     bytes: Vec<u8>,
+    /// Where the records stand in `bytes`; like it, kept for its room.
+    places: Vec<Place>,
     samples: u64,
     known: HashMap<u32, Known>,
     /// Control groups by set, as [`cgroup::paths`] writes them.
@@ -48,12 +50,15 @@ pub(super) struct TaskIterator {
 struct Known {
     row: Process,
     ledger: Ledger,
+    /// The sample it was seen in last, and the one in which it was asked for its name.
+    seen: u64,
+    named: u64,
 }
 
 /// What holds for all processes of one sample.
 struct Round<'s> {
+    sample: u64,
     folder: Folder,
-    names_due: bool,
     groups: &'s mut HashMap<(u64, u64), State>,
     threads: &'s mut Vec<Thread>,
 }
@@ -65,7 +70,15 @@ impl TaskIterator {
     /// Why BPF cannot be used here.
     pub(super) fn load(root: &Root) -> Result<Self, Miss> {
         let object = Object::load("task", include_object!("task"), root)?;
-        Ok(Self { object, bytes: Vec::new(), samples: 0, known: HashMap::new(), groups: HashMap::new(), exits: None })
+        Ok(Self {
+            object,
+            bytes: Vec::new(),
+            places: Vec::new(),
+            samples: 0,
+            known: HashMap::new(),
+            groups: HashMap::new(),
+            exits: None,
+        })
     }
 
     /// Reads them all.
@@ -74,49 +87,67 @@ impl TaskIterator {
     /// The iterator cannot be run.
     pub(super) fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), Miss> {
         self.fill()?;
-        let mut records: Vec<_> = Records::new(&self.bytes).filter(|(thread, _)| thread.is_visible()).collect();
-        records.sort_by_key(|(thread, _)| (thread.pid, thread.tid));
         self.samples += 1;
-        let names_due = self.samples.is_multiple_of(NAMES_EVERY);
-        if names_due {
+        if self.samples.is_multiple_of(NAMES_EVERY) {
             self.groups.clear();
         }
-        let mut before = std::mem::take(&mut self.known);
-        let mut round =
-            Round { folder: Folder::new(root), names_due, groups: &mut self.groups, threads: &mut out.task.thread };
-        for family in records.chunk_by(|(a, _), (b, _)| a.pid == b.pid) {
+        // Records are sorted by where they stand: they are large, and there are thousands.
+        self.places.clear();
+        self.places.extend(Places::new(&self.bytes));
+        self.places.sort_unstable();
+        let mut round = Round {
+            sample: self.samples,
+            folder: Folder::new(root),
+            groups: &mut self.groups,
+            threads: &mut out.task.thread,
+        };
+        out.task.process.reserve(self.known.len());
+        let mut level = 0;
+        let mut family = Vec::new();
+        for places in self.places.chunk_by(|a, b| a.pid == b.pid) {
+            if places[0].stands_still() {
+                if let Some(known) = self.known.get_mut(&places[0].pid) {
+                    known.seen = self.samples;
+                    out.task.process.push(known.row.clone());
+                }
+                continue;
+            }
+            family.clear();
+            family.extend(places.iter().filter_map(|place| place.read(&self.bytes)));
             // The main thread stays, as a zombie, until the last one has ended; without it the process has just gone.
             let Some((main, process)) = family.iter().find_map(|(thread, p)| Some((thread, p.as_ref()?))) else {
                 continue;
             };
-            let known = Known::read(&mut round, before.remove(&main.pid), main, process, family);
+            level = main.level;
+            let known = Known::of(&mut self.known, main);
+            known.read(&mut round, main, process, &family);
             out.task.process.push(known.row.clone());
-            self.known.insert(main.pid, known);
         }
-        self.put_ended(&before, out);
-        let level = records.first().map_or(0, |(thread, _)| thread.level);
+        let samples = self.samples;
+        let gone: HashMap<u32, Known> = self.known.extract_if(|_, known| known.seen != samples).collect();
+        self.put_ended(&gone, out);
         self.watch_exits(root, level)
     }
 
     /// Rows of those that have ended since the last sample. They are asked for after the living: who ended in between is
     /// among the living, or a zombie, and has his row.
-    fn put_ended(&mut self, before: &HashMap<u32, Known>, out: &mut Snapshot) {
+    fn put_ended(&mut self, gone: &HashMap<u32, Known>, out: &mut Snapshot) {
         let Some(Ok(exits)) = &mut self.exits else { return };
         let has = |known: &HashMap<u32, Known>, exit: &ExitRecord| {
             known.get(&exit.pid).is_some_and(|known| known.row.task == exit.key())
         };
         let mut unseen = Vec::new();
-        for exit in exits.take() {
+        for exit in exits.take(|exit| has(gone, exit)) {
             if has(&self.known, &exit) {
                 continue;
             }
-            if has(before, &exit) {
-                out.task.process.push(exits::last_row(&before[&exit.pid].row, &exit));
+            if has(gone, &exit) {
+                out.task.process.push(exits::last_row(&gone[&exit.pid].row, &exit));
             } else {
                 unseen.push(exit);
             }
         }
-        out.task.brief = exits::briefs(&unseen);
+        out.task.brief = exits::briefs(&unseen, exits.pending_parents());
     }
 
     /// Begins to watch the ends of processes after the first sample.
@@ -157,33 +188,34 @@ impl TaskIterator {
 type Family = [(ThreadRecord, Option<ProcessRecord>)];
 
 impl Known {
-    fn read(
-        round: &mut Round<'_>,
-        before: Option<Self>,
-        main: &ThreadRecord,
-        process: &ProcessRecord,
-        family: &Family,
-    ) -> Self {
+    /// What is known of the process with this main thread. Another one may have had its number.
+    fn of<'k>(all: &'k mut HashMap<u32, Self>, main: &ThreadRecord) -> &'k mut Self {
         let key = key(main);
-        let before = before.filter(|b| b.row.task == key);
-        let is_new = before.is_none();
-        let mut known = before.unwrap_or_else(|| Self { row: Process::new(key), ledger: Ledger::default() });
-        round.folder.enter_process(key.pid);
-        known.put_names(round, main, process, is_new);
-        known.put_process(main, process, &mut round.folder);
-        known.put_used(process, family);
-        known.row.wait_channel = wait_channel(&mut round.folder, main.state() == "D");
-        known.put_threads(round, process, family);
+        let new = || Self { row: Process::new(key), ledger: Ledger::default(), seen: 0, named: 0 };
+        let known = all.entry(key.pid).or_insert_with(new);
+        if known.row.task != key {
+            *known = new();
+        }
         known
     }
 
-    fn put_names(&mut self, round: &mut Round<'_>, main: &ThreadRecord, process: &ProcessRecord, is_new: bool) {
+    fn read(&mut self, round: &mut Round<'_>, main: &ThreadRecord, process: &ProcessRecord, family: &Family) {
+        round.folder.enter_process(main.pid);
+        self.put_names(round, main, process);
+        self.put_process(main, process, &mut round.folder);
+        self.put_used(process, family);
+        self.row.wait_channel = wait_channel(&mut round.folder, main.state() == "D");
+        self.put_threads(round, process, family);
+        self.seen = round.sample;
+    }
+
+    fn put_names(&mut self, round: &mut Round<'_>, main: &ThreadRecord, process: &ProcessRecord) {
+        let name_due = self.named == 0 || self.named + NAMES_EVERY <= round.sample;
         let row = &mut self.row;
         if !is_kernel_thread(main) {
             renew(&mut row.command, Some(&String::from_utf8_lossy(main.name())));
-        } else if (is_new || round.names_due)
-            && let Ok(name) = round.folder.read("comm")
-        {
+        } else if name_due && let Ok(name) = round.folder.read("comm") {
+            self.named = round.sample;
             renew(&mut row.command, Some(&String::from_utf8_lossy(name.trim_ascii_end())));
         }
         let (folder, groups) = (&mut round.folder, &mut *round.groups);

@@ -1,4 +1,5 @@
-//! What the task iterator writes: one record a thread, the main thread's with its process' part behind it
+//! What the task iterator writes: one record a thread, the main thread's with its process' part behind it; of a process
+//! that stands still its number alone
 //! (crates/sense/bpf/task.bpf.c, whose structures these are, field by field).
 
 /// What stands where the kernel does not tell.
@@ -87,6 +88,8 @@ pub(super) struct ProcessRecord {
 /// A process that has ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ExitRecord {
+    /// Its number in the first pid namespace.
+    pub(super) global_pid: u32,
     pub(super) pid: u32,
     /// Nanoseconds since boot, like the next but one.
     pub(super) start: u64,
@@ -109,14 +112,72 @@ pub(super) struct Pages {
     pub(super) shmem: u64,
 }
 
-/// Takes records off the front of what was read.
-pub(super) struct Records<'b>(&'b [u8]);
+/// Bytes of what stands for a process that stands still, of a thread's record, and of the process' part that a main thread's
+/// has behind it.
+const STILL: usize = 2 * 8;
+const THREAD: usize = 31 * 8 + NAME;
+const PROCESS: usize = 31 * 8;
 
-impl<'b> Records<'b> {
-    pub(super) fn new(bytes: &'b [u8]) -> Self {
-        Self(bytes)
+/// Where a record stands; in order of process, and of thread within it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Place {
+    pub(super) pid: u32,
+    /// 0 for a process that stands still.
+    tid: u32,
+    at: usize,
+}
+
+impl Place {
+    fn length(self) -> usize {
+        match self.tid {
+            0 => STILL,
+            tid if tid == self.pid => THREAD + PROCESS,
+            _ => THREAD,
+        }
     }
 
+    /// Whether it stands for a process that is as it was at the last reading.
+    pub(super) fn stands_still(self) -> bool {
+        self.tid == 0
+    }
+
+    /// The record that stands there.
+    pub(super) fn read(self, bytes: &[u8]) -> Option<(ThreadRecord, Option<ProcessRecord>)> {
+        let mut fields = Fields(bytes.get(self.at..)?);
+        let thread = fields.thread()?;
+        let process = if self.pid == self.tid { Some(fields.process()?) } else { None };
+        Some((thread, process))
+    }
+}
+
+/// Finds the records in what was read.
+pub(super) struct Places<'b> {
+    bytes: &'b [u8],
+    at: usize,
+}
+
+impl<'b> Places<'b> {
+    pub(super) fn new(bytes: &'b [u8]) -> Self {
+        Self { bytes, at: 0 }
+    }
+}
+
+impl Iterator for Places<'_> {
+    type Item = Place;
+
+    /// The next record; ends where the bytes do, one cut short left out.
+    fn next(&mut self) -> Option<Place> {
+        let mut fields = Fields(self.bytes.get(self.at..)?);
+        let place = Place { pid: fields.id()?, tid: fields.id()?, at: self.at };
+        self.at += place.length();
+        (self.at <= self.bytes.len()).then_some(place)
+    }
+}
+
+/// Takes fields off the front of a record.
+struct Fields<'b>(&'b [u8]);
+
+impl Fields<'_> {
     fn bytes<const N: usize>(&mut self) -> Option<[u8; N]> {
         let (first, rest) = self.0.split_first_chunk()?;
         self.0 = rest;
@@ -125,6 +186,11 @@ impl<'b> Records<'b> {
 
     fn number(&mut self) -> Option<u64> {
         self.bytes().map(u64::from_ne_bytes)
+    }
+
+    /// The number of a process or thread.
+    fn id(&mut self) -> Option<u32> {
+        self.number()?.try_into().ok()
     }
 
     fn known(&mut self) -> Option<Option<u64>> {
@@ -163,8 +229,8 @@ impl<'b> Records<'b> {
 
     fn thread(&mut self) -> Option<ThreadRecord> {
         let mut thread = ThreadRecord {
-            pid: self.number()?.try_into().ok()?,
-            tid: self.number()?.try_into().ok()?,
+            pid: self.id()?,
+            tid: self.id()?,
             start: self.number()?,
             state: self.number()?,
             exit_state: self.number()?,
@@ -213,14 +279,33 @@ impl<'b> Records<'b> {
     }
 }
 
+/// What a process ran in all, told when the last trace of it has gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct FinalRecord {
+    pub(super) global_pid: u32,
+    pub(super) start: u64,
+    /// Nanoseconds.
+    pub(super) runtime: u64,
+}
+
+impl FinalRecord {
+    /// Reads what crates/sense/bpf/exit.bpf.c wrote; `None` for records of another length.
+    pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
+        let mut fields = Fields(bytes);
+        let record = Self { global_pid: fields.id()?, start: fields.number()?, runtime: fields.number()? };
+        fields.0.is_empty().then_some(record)
+    }
+}
+
 impl ExitRecord {
     /// Reads what crates/sense/bpf/exit.bpf.c wrote; `None` where it is too short.
     pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
-        let mut fields = Records(bytes);
+        let mut fields = Fields(bytes);
         let mut record = Self {
-            pid: fields.number()?.try_into().ok()?,
+            global_pid: fields.id()?,
+            pid: fields.id()?,
             start: fields.number()?,
-            parent: fields.number()?.try_into().ok()?,
+            parent: fields.id()?,
             parent_start: fields.number()?,
             ..Self::default()
         };
@@ -236,17 +321,6 @@ impl ExitRecord {
     /// Its name, up to the first zero.
     pub(super) fn name(&self) -> &[u8] {
         until_zero(&self.name)
-    }
-}
-
-impl Iterator for Records<'_> {
-    type Item = (ThreadRecord, Option<ProcessRecord>);
-
-    /// The next thread; ends where the bytes do, a record cut short left out.
-    fn next(&mut self) -> Option<Self::Item> {
-        let thread = self.thread()?;
-        let process = if thread.pid == thread.tid { Some(self.process()?) } else { None };
-        Some((thread, process))
     }
 }
 
@@ -279,11 +353,6 @@ impl ThreadRecord {
     pub(super) fn nice(&self) -> f64 {
         self.static_priority as f64 - 120.0
     }
-
-    /// Whether the record is one of the main thread of a process that holds it (a pid that the reader's namespace knows).
-    pub(super) fn is_visible(&self) -> bool {
-        self.pid != 0 && self.tid != 0
-    }
 }
 
 fn until_zero(name: &[u8; NAME]) -> &[u8] {
@@ -309,25 +378,25 @@ mod tests {
 
     #[test]
     fn a_record_cut_short_is_left_out() {
-        let words = |numbers: usize, first: &[u64]| -> Vec<u8> {
-            (0..numbers).flat_map(|i| first.get(i).copied().unwrap_or(0).to_ne_bytes()).collect()
+        let words = |bytes: usize, first: &[u64]| -> Vec<u8> {
+            (0..bytes / 8).flat_map(|i| first.get(i).copied().unwrap_or(0).to_ne_bytes()).collect()
         };
-        const THREAD: usize = 31 + 2;
-        const PROCESS: usize = 31;
-        let thread = words(THREAD, &[7, 8]);
         let main = [words(THREAD, &[7, 7]), words(PROCESS, &[1, 2])].concat();
-        let all = [main.clone(), thread.clone()].concat();
-        let read: Vec<_> = Records::new(&all).map(|(t, p)| (t.tid, p.map(|p| (p.parent, p.threads)))).collect();
-        assert_eq!(read, [(7, Some((1, 2))), (8, None)]);
-        assert_eq!(Records::new(&all[..all.len() - 1]).count(), 1);
-        assert_eq!(Records::new(&main[..main.len() - 1]).count(), 0);
+        let all = [words(THREAD, &[7, 8]), main].concat();
+        let read = |bytes: &[u8]| -> Vec<_> {
+            let records = Places::new(bytes).filter_map(|place| place.read(bytes));
+            records.map(|(t, p)| (t.tid, p.map(|p| (p.parent, p.threads)))).collect()
+        };
+        assert_eq!(read(&all), [(8, None), (7, Some((1, 2)))]);
+        assert_eq!(read(&all[..all.len() - 1]), [(8, None)]);
+        assert_eq!(read(&all[..THREAD - 1]), []);
     }
 
     proptest! {
         #[test]
         fn no_bytes_make_it_panic(bytes: Vec<u8>) {
-            let _ = ExitRecord::parse(&bytes).map(|exit| exit.name().len());
-            for (thread, _) in Records::new(&bytes) {
+            let _ = (ExitRecord::parse(&bytes).map(|exit| exit.name().len()), FinalRecord::parse(&bytes));
+            for (thread, _) in Places::new(&bytes).filter_map(|place| place.read(&bytes)) {
                 let _ = (thread.name(), thread.state(), thread.nice());
             }
         }

@@ -4,7 +4,7 @@ use super::{other_action, words};
 use crate::canvas::{Canvas, Ink, Piece, bold, dim, plain};
 use crate::human;
 use std::collections::HashMap;
-use whyslow_model::diagnosis::{Confidence, Culprit, Diagnosis, Evidence, Finding};
+use whyslow_model::diagnosis::{Confidence, Culprit, Diagnosis, Evidence, Figures, Finding, Origin};
 
 /// Evidence lines and culprits of a cause, where not all are asked for. Of an effect there is only the sentence: it goes
 /// away with its cause.
@@ -24,6 +24,8 @@ pub(super) struct Findings<'d> {
     effects: HashMap<&'d str, Vec<usize>>,
     drawn: Vec<bool>,
     all: bool,
+    /// Whether numbers stand in files of the reader's own, which he wants to be pointed at.
+    in_files: bool,
 }
 
 impl<'d> Findings<'d> {
@@ -35,7 +37,8 @@ impl<'d> Findings<'d> {
                 effects.entry(cause).or_default().push(i);
             }
         }
-        Self { findings, effects, drawn: vec![false; findings.len()], all }
+        let in_files = diagnosis.window.source == Origin::Import;
+        Self { findings, effects, drawn: vec![false; findings.len()], all, in_files }
     }
 
     /// Draws causes in order, each followed by its effects; then what names a cause that is not here, or goes in a
@@ -62,6 +65,14 @@ impl<'d> Findings<'d> {
         }
     }
 
+    fn origin(&self) -> OriginOf {
+        match (self.all, self.in_files) {
+            (true, _) => formula_and_place,
+            (false, true) => place,
+            (false, false) => formula,
+        }
+    }
+
     fn one(&self, canvas: &mut Canvas, finding: &Finding, depth: usize) {
         let column = INDENT * depth.min(DEEPEST);
         let body = column + 2;
@@ -69,7 +80,8 @@ impl<'d> Findings<'d> {
         canvas.paragraph(body, body, &[plain(&finding.summary)]);
         if depth == 0 || self.all {
             culprits(canvas, &finding.culprits, body, self.all);
-            evidence(canvas, &finding.evidence, body, self.all);
+            let most = if self.all { usize::MAX } else { EVIDENCE };
+            evidence(canvas, &finding.evidence, body, most, self.origin());
         }
         if self.all {
             for action in finding.actions.iter().skip(1) {
@@ -120,8 +132,17 @@ fn culprits(canvas: &mut Canvas, culprits: &[Culprit], column: usize, all: bool)
     }
 }
 
-fn evidence(canvas: &mut Canvas, evidence: &[Evidence], column: usize, all: bool) {
-    let shown = if all { evidence } else { &evidence[..evidence.len().min(EVIDENCE)] };
+/// What captures tell of each thing, with the place each number stands at.
+pub(super) fn figures(canvas: &mut Canvas, figures: &[Figures]) {
+    for of in figures {
+        canvas.blank();
+        canvas.paragraph(0, 2, &[plain("What is told of "), bold(words::subject(&of.subject))]);
+        evidence(canvas, &of.values, 2, usize::MAX, formula_and_place);
+    }
+}
+
+fn evidence(canvas: &mut Canvas, evidence: &[Evidence], column: usize, most: usize, origin: OriginOf) {
+    let shown = &evidence[..evidence.len().min(most)];
     let widest = |cap: usize, text: &dyn Fn(&Evidence) -> String| {
         shown.iter().map(|e| plain(text(e)).width()).max().unwrap_or(0).min(cap)
     };
@@ -136,7 +157,7 @@ fn evidence(canvas: &mut Canvas, evidence: &[Evidence], column: usize, all: bool
         if !e.expected.is_empty() {
             line.extend([plain("  "), plain(format!("expected {}", e.expected))]);
         }
-        row(canvas, line, &origin(e, all), column, column + metric + 2);
+        row(canvas, line, &origin(e), column, column + metric + 2);
     }
 }
 
@@ -156,11 +177,20 @@ fn row(canvas: &mut Canvas, mut line: Vec<Piece>, origin: &str, column: usize, b
     }
 }
 
-/// Where a value comes from: its formula, or the file it was read from; both where all is asked for.
-fn origin(e: &Evidence, all: bool) -> String {
-    match (e.how.is_empty(), e.source.is_empty()) {
-        (true, _) => e.source.clone(),
-        (false, false) if all => format!("{} ({})", e.how, e.source),
-        _ => e.how.clone(),
-    }
+/// Where a value comes from.
+type OriginOf = fn(&Evidence) -> String;
+
+/// Its formula; the file it was read from where there is none.
+fn formula(e: &Evidence) -> String {
+    if e.how.is_empty() { e.source.clone() } else { e.how.clone() }
+}
+
+/// The file it was read from.
+fn place(e: &Evidence) -> String {
+    if e.source.is_empty() { e.how.clone() } else { e.source.clone() }
+}
+
+/// Both.
+fn formula_and_place(e: &Evidence) -> String {
+    if e.how.is_empty() || e.source.is_empty() { formula(e) } else { format!("{} ({})", e.how, e.source) }
 }

@@ -1,13 +1,19 @@
 //! Text for a terminal of 80 columns and more.
 
+mod bench;
 mod catalogue;
 mod finding;
+mod formats;
 mod profile;
 mod recording;
 mod rules;
+mod table;
+pub mod tune;
 mod words;
 
+pub use bench::bench;
 pub use catalogue::metrics;
+pub use formats::formats;
 pub use profile::profile;
 pub use recording::{explanation, recorded};
 pub use rules::{rule, rules};
@@ -15,7 +21,7 @@ pub use rules::{rule, rules};
 use crate::canvas::{Canvas, Ink, Piece, bold, dim, plain};
 use crate::human;
 use finding::Findings;
-use whyslow_model::diagnosis::{Action, BlindSpot, Diagnosis, RuledOut, Span, Verdict};
+use whyslow_model::diagnosis::{Action, BlindSpot, Diagnosis, Origin, RuledOut, Span, Verdict};
 
 /// How many things ruled out are drawn where not all are asked for.
 const RULED_OUT: usize = 8;
@@ -60,7 +66,13 @@ pub fn diagnosis(diagnosis: &Diagnosis, style: &TextStyle) -> String {
             ruled_out(&mut canvas, "Ruled out", &diagnosis.ruled_out, style.all);
         }
     }
-    cost(&mut canvas, diagnosis);
+    if style.all {
+        finding::figures(&mut canvas, &diagnosis.figures);
+    }
+    // Captures cost nothing to watch.
+    if diagnosis.window.source != Origin::Import {
+        cost(&mut canvas, diagnosis);
+    }
     next_change(&mut canvas, diagnosis);
     canvas.finish()
 }
@@ -83,9 +95,10 @@ fn machine(canvas: &mut Canvas, d: &Diagnosis) {
 
 fn watched(window: &Span) -> String {
     let time = human::seconds((window.seconds * 10.0).round() / 10.0);
+    let watched = if window.source == Origin::Import { "captures of" } else { "watched" };
     match window.samples {
-        1 => format!("watched {time} (1 sample)"),
-        n => format!("watched {time} ({n} samples)"),
+        1 => format!("{watched} {time} (1 sample)"),
+        n => format!("{watched} {time} ({n} samples)"),
     }
 }
 

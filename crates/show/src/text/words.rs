@@ -34,7 +34,7 @@ fn word(word: &str) -> String {
     }
 }
 
-fn capital(word: &str) -> String {
+pub(super) fn capital(word: &str) -> String {
     let mut letters = word.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
@@ -50,6 +50,9 @@ pub(super) fn subject(subject: &Subject) -> String {
     }
     if let Some(netns) = &subject.netns {
         text.push_str(&format!(", in network namespace {netns}"));
+    }
+    if let Some(capture) = &subject.capture {
+        text.push_str(&format!(", in {capture}"));
     }
     text
 }
@@ -71,17 +74,12 @@ pub(super) fn confidence(confidence: Confidence) -> &'static str {
     }
 }
 
-/// The commands of an action: the one it names, else one for each setting: a file, or a name of sysctl(8).
+/// The commands of an action: the one it names, else one for each setting.
 pub(super) fn commands(action: &Action) -> Vec<String> {
     if let Some(command) = &action.try_command {
         return vec![command.clone()];
     }
-    let set = |(name, value): (&String, &String)| {
-        if name.starts_with('/') {
-            format!("echo {} > {}", escape::shell(value), escape::shell(name))
-        } else {
-            format!("sysctl -w {}", escape::shell(&format!("{name}={value}")))
-        }
-    };
+    let set =
+        |(name, value): (&String, &String)| format!("whyslow tune set {}", escape::shell(&format!("{name}={value}")));
     action.set.iter().map(set).collect()
 }

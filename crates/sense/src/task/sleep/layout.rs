@@ -35,6 +35,21 @@ pub(super) struct Place {
     pub(super) lock: u32,
 }
 
+/// Waits of a process' threads for a processor that were about equally long.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(super) struct WaitOf {
+    pub(super) owner: Owner,
+    bucket: u64,
+}
+
+impl WaitOf {
+    /// The bucket of a [`Histogram`]; `None` where it is none.
+    pub(super) fn bucket(&self) -> Option<u32> {
+        self.bucket.try_into().ok()
+    }
+}
+
 /// How long and how often.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
@@ -69,6 +84,8 @@ impl Latency {
 unsafe impl aya::Pod for Owner {}
 // SAFETY: as above.
 unsafe impl aya::Pod for Place {}
+// SAFETY: as above.
+unsafe impl aya::Pod for WaitOf {}
 // SAFETY: as above.
 unsafe impl aya::Pod for Waited {}
 // SAFETY: as above.

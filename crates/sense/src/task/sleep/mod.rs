@@ -13,10 +13,11 @@ use crate::root::Root;
 use crate::source::{Miss, Source, Tempo};
 use aya::Pod;
 use aya::maps::{Array, HashMap, MapData, MapError, PerCpuArray, StackTraceMap};
-use layout::{Latency, Moves, Owner, Place, Waited};
+use layout::{Latency, Moves, Owner, Place, WaitOf, Waited};
 use reason::{Functions, Reason};
 use std::collections::BTreeMap;
 use whyslow_model::catalogue::{LockHolder, RunQueue, Sleep};
+use whyslow_model::histogram::Histogram;
 use whyslow_model::key::TaskKey;
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::value::Counter;
@@ -72,6 +73,9 @@ impl Probe {
             row.run_queue = waited.ns.into();
             row.run_queue_waits = waited.times.into();
         }
+        for (owner, latency) in self.latencies_by_process()? {
+            row_of(&mut rows, owner).run_queue_latency = latency;
+        }
         for (place, waited) in self.all::<Place, Waited>("places")? {
             let reason = self.reason(&place)?;
             put(row_of(&mut rows, place.owner), reason, &waited);
@@ -108,6 +112,14 @@ impl Probe {
             out.processor.run_queue.push(RunQueue { latency: latency.histogram(), ..RunQueue::new(cpu) });
         }
         Ok(())
+    }
+
+    fn latencies_by_process(&self) -> Result<BTreeMap<Owner, Histogram>, Miss> {
+        let mut counts: BTreeMap<Owner, Vec<(u32, u64)>> = BTreeMap::new();
+        for (wait, count) in self.all::<WaitOf, u64>("latencies")? {
+            counts.entry(wait.owner).or_default().extend(wait.bucket().map(|bucket| (bucket, count)));
+        }
+        Ok(counts.into_iter().map(|(owner, counts)| (owner, Histogram::from_counts(counts))).collect())
     }
 
     /// A map's entries; those that change while it is walked are met at the next sample.
@@ -154,6 +166,7 @@ fn row_of(rows: &mut BTreeMap<TaskKey, Sleep>, owner: Owner) -> &mut Sleep {
             moved_waking: none,
             moved_running: none,
             moved_queued: none,
+            run_queue_latency: Histogram::from_counts([]),
             ..Sleep::new(*key)
         }
     })

@@ -1,0 +1,7 @@
+//! What benchmarks of whyslow share: programs that are run in turn, the ratios of what they did, and how sure those are.
+
+pub mod child;
+pub mod failure;
+pub mod pairs;
+pub mod sleepers;
+pub mod stop;

@@ -1,0 +1,113 @@
+use super::*;
+use crate::load::Action;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::time::Duration;
+
+const BLOCK: u32 = 4096;
+
+/// A file of 64 blocks, each filled with its number.
+fn file() -> Arc<File> {
+    let file = tempfile::tempfile_in("/var/tmp").unwrap();
+    (0..64_u8).for_each(|n| file.write_all_at(&[n; BLOCK as usize], u64::from(n) * u64::from(BLOCK)).unwrap());
+    Arc::new(file)
+}
+
+fn engines(file: &Arc<File>, bell: &Arc<Bell>) -> Vec<(&'static str, Box<dyn Engine>)> {
+    let block = BLOCK as usize;
+    let length = file.metadata().unwrap().len();
+    vec![
+        ("io_uring", Box::new(Uring::new(file.clone(), bell.clone(), 4, block, true).unwrap())),
+        ("psync", Box::new(Psync::new(file.clone(), bell.clone(), block, true).unwrap())),
+        ("mmap", Box::new(Mmap::new(file.clone(), bell.clone(), block, true, length, true).unwrap())),
+    ]
+}
+
+fn request(action: Action, block: u64) -> Request {
+    let bytes = if action == Action::Sync { 0 } else { BLOCK };
+    Request { action, offset: block * u64::from(BLOCK), bytes }
+}
+
+/// Submits one request and waits for it.
+fn done(engine: &mut dyn Engine, request: Request) -> i64 {
+    engine.submit(0, request).unwrap();
+    loop {
+        if let Some(done) = engine.next(None).unwrap() {
+            assert_eq!(done.slot, 0);
+            return done.result;
+        }
+    }
+}
+
+#[test]
+fn every_engine_reads_writes_and_syncs() {
+    let (file, bell) = (file(), Bell::new().unwrap());
+    for (name, mut engine) in engines(&file, &bell) {
+        assert_eq!(done(&mut *engine, request(Action::Read, 7)), i64::from(BLOCK), "{name}");
+        assert!(engine.buffer(0)[..BLOCK as usize].iter().all(|&b| b == 7), "{name}");
+        engine.buffer(0).fill(0xee);
+        assert_eq!(done(&mut *engine, request(Action::Write, 9)), i64::from(BLOCK), "{name}");
+        assert_eq!(done(&mut *engine, request(Action::Sync, 0)), 0, "{name}");
+        let mut block = [0; BLOCK as usize];
+        file.read_exact_at(&mut block, 9 * u64::from(BLOCK)).unwrap();
+        assert!(block.iter().all(|&b| b == 0xee), "{name}");
+        file.write_all_at(&[9; BLOCK as usize], 9 * u64::from(BLOCK)).unwrap();
+    }
+}
+
+#[test]
+fn many_are_in_flight_at_once_and_each_slot_gets_its_own() {
+    let (file, bell) = (file(), Bell::new().unwrap());
+    let mut engine = Uring::new(file, bell, 4, BLOCK as usize, true).unwrap();
+    for round in 0..8 {
+        (0..4).for_each(|slot| engine.submit(slot, request(Action::Read, round * 4 + slot as u64)).unwrap());
+        let mut back: Vec<usize> = Vec::new();
+        while back.len() < 4 {
+            back.extend(engine.next(None).unwrap().map(|done| done.slot));
+        }
+        back.sort_unstable();
+        assert_eq!(back, [0, 1, 2, 3]);
+        for slot in 0..4 {
+            assert!(engine.buffer(slot).iter().all(|&b| u64::from(b) == round * 4 + slot as u64));
+        }
+    }
+}
+
+#[test]
+fn an_error_is_told_by_the_completion() {
+    let path = tempfile::NamedTempFile::new_in("/var/tmp").unwrap();
+    std::fs::write(path.path(), [1; 8192]).unwrap();
+    let read_only = Arc::new(File::open(path.path()).unwrap());
+    let bell = Bell::new().unwrap();
+    let block = BLOCK as usize;
+    let engines: [Box<dyn Engine>; 2] = [
+        Box::new(Uring::new(read_only.clone(), bell.clone(), 1, block, true).unwrap()),
+        Box::new(Psync::new(read_only, bell, block, true).unwrap()),
+    ];
+    for mut engine in engines {
+        assert_eq!(done(&mut *engine, request(Action::Write, 0)), -i64::from(libc::EBADF));
+        assert_eq!(done(&mut *engine, request(Action::Read, 100)), 0, "beyond the end there is nothing");
+    }
+}
+
+#[test]
+fn waiting_ends_when_it_is_time_and_when_the_bell_rings() {
+    let (file, bell) = (file(), Bell::new().unwrap());
+    for (name, mut engine) in engines(&file, &bell) {
+        let due = Instant::now() + Duration::from_millis(20);
+        while Instant::now() < due {
+            assert_eq!(engine.next(Some(due)).unwrap(), None, "{name}");
+        }
+    }
+    let ringer = bell.clone();
+    let thread = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(50));
+        ringer.ring();
+    });
+    for (name, mut engine) in engines(&file, &bell) {
+        let far = Instant::now() + Duration::from_secs(600);
+        assert_eq!(engine.next(Some(far)).unwrap(), None, "{name}");
+        assert!(bell.is_rung(), "{name}");
+    }
+    thread.join().unwrap();
+}

@@ -1,0 +1,150 @@
+//! `bench fs`: what a file system does for programs that use it as programs do, by way of the page cache.
+//!
+//! Streams through one file, many small files, writes that are made to last, and then several kinds of work at once: how much
+//! each loses by the other.
+
+mod small;
+
+use crate::contend::all_pairs;
+use crate::error::{Error, Result};
+use crate::round::{Party, Progress};
+use crate::session::Session;
+use crate::stop::Stop;
+use crate::target::Ask;
+use std::path::PathBuf;
+use whyslow_model::bench::{Access, Cache, Engine, Kind, Pair, Report, Sync, Workload};
+
+/// Where to work, and how much.
+#[derive(Clone, Debug)]
+pub struct FileSystem {
+    /// A folder of it.
+    pub folder: PathBuf,
+    /// How large the file of the streams is, bytes.
+    pub size: u64,
+    /// How many small files.
+    pub files: u32,
+    /// The time measured of each run that does not end by itself, seconds.
+    pub seconds: f64,
+    /// What random orders come of.
+    pub seed: u64,
+}
+
+/// What programs ask for at once when they stream.
+const STREAM: u32 = 128 << 10;
+/// What they ask for when they do not.
+const SMALL: u32 = 4096;
+/// Of so many blocks, a stride takes one.
+const STRIDE: u64 = 8;
+/// The part of the size that each of the files has on which several kinds of work are done at once.
+const MIXED: u64 = 4;
+
+/// Runs all of it. Ended before its time by `stop`, it reports what it has.
+///
+/// # Errors
+/// Where it is no folder, may not be written to, or has no room.
+pub fn measure(asked: &FileSystem, stop: &Stop, watch: &mut dyn FnMut(Progress)) -> Result<Report> {
+    if !asked.folder.is_dir() {
+        return Err(Error::new(format!("{} is no folder: files are made in it and removed", asked.folder.display())));
+    }
+    let size = asked.size / u64::from(STREAM) * u64::from(STREAM);
+    if size < MIXED * u64::from(STREAM) {
+        return Err(Error::new("--size is too small to stream through: take at least 512K"));
+    }
+    let mut session = Session::begin(stop, watch);
+    let target = session.open(&ask(asked, size))?;
+    streams(&mut session, target, size)?;
+    scattered(&mut session, target, asked, size)?;
+    let files = small::work(&asked.folder, asked.files, asked.seed, &mut session)?;
+    let pairs = at_once(&mut session, asked, size)?;
+    let mut report = session.finish(Kind::Fs, Vec::new());
+    (report.files, report.pairs) = (files, pairs);
+    Ok(report)
+}
+
+fn ask(asked: &FileSystem, size: u64) -> Ask {
+    Ask { path: asked.folder.clone(), write: true, direct: false, destroy: None, in_use: false, size }
+}
+
+/// One program that does one thing at a time with a file of this size.
+fn usual(block: u32, size: u64) -> Workload {
+    Workload { engine: Engine::Psync, direct: false, access: Access::Sequential, size, ..Workload::of_blocks(block) }
+}
+
+/// Once through the file, in every way there is.
+fn streams(session: &mut Session, target: usize, size: u64) -> Result<()> {
+    let once = Workload { bytes: Some(size), ..usual(STREAM, size) };
+    let lasting = Some(Sync { every: None, data_only: false });
+    let block = i64::from(STREAM);
+    let cold = Workload { cache: Cache::Cold, ..once.clone() };
+    let ways = [
+        ("write", Workload { reads: 0.0, sync: lasting, ..once.clone() }),
+        ("write again", Workload { reads: 0.0, sync: lasting, ..once.clone() }),
+        ("read, cache cold", cold.clone()),
+        ("read again, cache warm", once),
+        ("read backward, cache cold", Workload { access: Access::Strided(-2 * block), ..cold.clone() }),
+        (
+            "read one of eight, cache cold",
+            Workload {
+                access: Access::Strided(block * (STRIDE as i64 - 1)),
+                bytes: Some((size / STRIDE).max(u64::from(STREAM))),
+                ..cold
+            },
+        ),
+    ];
+    for (name, load) in ways {
+        let party = session.party(name, target, load);
+        session.play("streams of 128 KiB", name, &[party])?;
+    }
+    Ok(())
+}
+
+/// Small requests here and there, and small ones that are each made to last.
+fn scattered(session: &mut Session, target: usize, asked: &FileSystem, size: u64) -> Result<()> {
+    let timed = Workload { seconds: Some(asked.seconds), seed: asked.seed, ..usual(SMALL, size) };
+    let commit = |data_only| Workload { reads: 0.0, sync: Some(Sync { every: Some(1), data_only }), ..timed.clone() };
+    let ways = [
+        ("random read, cache cold", Workload { access: Access::Uniform, cache: Cache::Cold, ..timed.clone() }),
+        ("random write", Workload { access: Access::Uniform, reads: 0.0, ..timed.clone() }),
+        ("write and fdatasync each", commit(true)),
+        ("write and fsync each", commit(false)),
+    ];
+    for (name, load) in ways {
+        let party = session.party(name, target, load);
+        session.play("requests of 4 KiB", name, &[party])?;
+    }
+    Ok(())
+}
+
+/// A stream, a database's reads and a log, each alone, then in pairs.
+fn at_once(session: &mut Session, asked: &FileSystem, size: u64) -> Result<Vec<Pair>> {
+    let size = (size / MIXED / u64::from(STREAM) * u64::from(STREAM)).max(u64::from(STREAM));
+    let timed = |block| Workload { seconds: Some(asked.seconds), seed: asked.seed, ..usual(block, size) };
+    let kinds = [
+        ("a stream of writes", false, Workload { reads: 0.0, ..timed(STREAM) }),
+        (
+            "random reads, 4 at a time",
+            true,
+            Workload { engine: Engine::IoUring, access: Access::Uniform, direct: true, depth: 4, ..timed(SMALL) },
+        ),
+        (
+            "a log of synced writes",
+            false,
+            Workload { reads: 0.0, sync: Some(Sync { every: Some(1), data_only: true }), ..timed(SMALL) },
+        ),
+    ];
+    let mut parties: Vec<Party> = Vec::new();
+    for (name, direct, load) in kinds {
+        if session.stop.is_asked() {
+            return Ok(Vec::new());
+        }
+        let target = match session.open(&Ask { direct, ..ask(asked, size) }) {
+            // Not every file system can do without the page cache.
+            Err(_) if direct => session.open(&ask(asked, size))?,
+            opened => opened?,
+        };
+        let load = Workload { direct: session.targets[target].is_direct(), ..load };
+        session.fill(target, &load)?;
+        parties.push(session.party(name, target, load));
+    }
+    all_pairs(session, &parties)
+}

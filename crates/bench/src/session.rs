@@ -1,0 +1,176 @@
+//! A benchmark from its beginning to its report.
+
+use crate::cache::{Small, drop_cached};
+use crate::environment::Surroundings;
+use crate::error::{Error, Result};
+use crate::ledger::{Books, spoiled};
+use crate::round::{self, Party, Played, Progress};
+use crate::stop::Stop;
+use crate::target::{Ask, Map, Target};
+use whyslow_model::bench::{Access, Cache, Ceiling, Engine, Kind, Report, Round, SCHEMA, Sync, Traffic, Workload};
+use whyslow_sense::Root;
+
+/// How files are filled: in large blocks, some at a time.
+const FILL_BLOCK: u32 = 1 << 20;
+const FILL_DEPTH: u32 = 8;
+
+/// What a benchmark needs all the time, and what it has found so far.
+pub(crate) struct Session<'w> {
+    pub(crate) map: Map,
+    pub(crate) targets: Vec<Target>,
+    books: Books,
+    surroundings: Surroundings,
+    pub(crate) stop: Stop,
+    watch: &'w mut dyn FnMut(Progress),
+    pub(crate) rounds: Vec<Round>,
+    pub(crate) caveats: Vec<String>,
+}
+
+impl<'w> Session<'w> {
+    pub(crate) fn begin(stop: &Stop, watch: &'w mut dyn FnMut(Progress)) -> Self {
+        let root = Root::live();
+        Self {
+            map: Map::draw(root.clone()),
+            targets: Vec::new(),
+            books: Books::new(root.clone()),
+            surroundings: Surroundings::begin(root),
+            stop: stop.clone(),
+            watch,
+            rounds: Vec::new(),
+            caveats: Vec::new(),
+        }
+    }
+
+    /// Opens a target. Its place in the report's list.
+    ///
+    /// # Errors
+    /// Where it may or can not be measured.
+    pub(crate) fn open(&mut self, ask: &Ask) -> Result<usize> {
+        let target = Target::open(&self.map, ask)?;
+        self.caveats.extend(target.caveats.iter().cloned());
+        self.targets.push(target);
+        Ok(self.targets.len() - 1)
+    }
+
+    /// Says that a device was read while in use, where that was asked for.
+    pub(crate) fn mind_others(&mut self, target: usize, ask: &Ask) {
+        let about = &self.targets[target].about;
+        if ask.in_use && about.file_system.is_none() {
+            let others = "was read while in use: others' requests may be among what its device saw";
+            self.caveats.push(format!("{} {others}", about.path));
+        }
+    }
+
+    /// Writes all of a file that was made for this, so that reads of it reach the device.
+    ///
+    /// # Errors
+    /// Where it cannot be written, for want of room or otherwise.
+    pub(crate) fn fill(&mut self, target: usize, load: &Workload) -> Result<()> {
+        let file = &self.targets[target];
+        let fill = Workload {
+            engine: if load.engine == Engine::IoUring { Engine::IoUring } else { Engine::Psync },
+            direct: load.direct,
+            access: Access::Sequential,
+            reads: 0.0,
+            depth: if load.engine == Engine::IoUring { FILL_DEPTH } else { 1 },
+            size: file.about.bytes / u64::from(FILL_BLOCK) * u64::from(FILL_BLOCK),
+            sync: Some(Sync { every: None, data_only: true }),
+            verify: load.verify,
+            seed: load.seed,
+            ..Workload::of_blocks(FILL_BLOCK)
+        };
+        let path = file.about.path.clone();
+        let party = self.party("fill", target, fill);
+        let played = round::play("writing the file to measure", &[party], &self.stop, self.watch)?;
+        match played.into_iter().find_map(|played| played.run.failed) {
+            Some(why) => Err(Error::new(format!("{path}: filling the file: {why}"))),
+            None => Ok(()),
+        }
+    }
+
+    /// Says how far it is, for what is not played as a round.
+    pub(crate) fn tell(&mut self, progress: Progress) {
+        (self.watch)(progress);
+    }
+
+    /// A workload on a target.
+    pub(crate) fn party(&self, name: &str, target: usize, load: Workload) -> Party {
+        let files = vec![self.targets[target].file.clone()];
+        Party { name: name.into(), target, load, files, delay: 0.0 }
+    }
+
+    /// Plays a round and keeps its books. None where it was stopped before it began.
+    ///
+    /// # Errors
+    /// Where it cannot begin.
+    pub(crate) fn play(&mut self, group: &str, name: &str, parties: &[Party]) -> Result<Option<&Round>> {
+        if self.stop.is_asked() {
+            return Ok(None);
+        }
+        let _small = self.prepare_cache(parties)?;
+        let mut used: Vec<usize> = parties.iter().map(|party| party.target).collect();
+        used.sort_unstable();
+        used.dedup();
+        let opening = self.books.open(&used.iter().map(|&at| &self.targets[at]).collect::<Vec<_>>());
+        let mut played = round::play(name, parties, &self.stop, self.watch)?;
+        let books: Vec<_> = used.iter().map(|&at| (at, &self.targets[at], asked(&played, at))).collect();
+        let closing = self.books.close(opening, &self.map, &books);
+        share_cost(&mut played, closing.machine);
+        let spoiled = spoiled(&closing.ledgers);
+        let runs = played.into_iter().map(|played| played.run).collect();
+        self.rounds.push(Round { name: name.into(), group: group.into(), runs, ledgers: closing.ledgers, spoiled });
+        Ok(self.rounds.last())
+    }
+
+    /// Does to the page cache what the loads of a round ask for, until what is returned is dropped.
+    fn prepare_cache(&self, parties: &[Party]) -> Result<Option<Small>> {
+        let mut small = None;
+        for party in parties.iter().filter(|party| party.load.cache != Cache::AsIs) {
+            for file in &party.files {
+                drop_cached(file)
+                    .map_err(|e| Error::new(format!("{}: dropping it from the cache: {e}", party.name)))?;
+            }
+            if let Cache::Small(bytes) = party.load.cache {
+                small = Some(bytes);
+            }
+        }
+        small.map(Small::hold).transpose()
+    }
+
+    /// The report.
+    pub(crate) fn finish(self, kind: Kind, ceilings: Vec<Ceiling>) -> Report {
+        let (started, started_ms) = self.surroundings.started().unzip();
+        let seconds = self.surroundings.seconds();
+        let environment = self.surroundings.end(&self.targets);
+        Report {
+            schema: SCHEMA.to_owned(),
+            kind,
+            started,
+            started_ms,
+            seconds,
+            interrupted: self.stop.is_asked(),
+            environment,
+            targets: self.targets.into_iter().map(|target| target.about).collect(),
+            rounds: self.rounds,
+            ceilings,
+            layers: Vec::new(),
+            files: Vec::new(),
+            pairs: Vec::new(),
+            caveats: self.caveats,
+        }
+    }
+}
+
+/// All that was asked of a target in a round.
+fn asked(played: &[Played], target: usize) -> Traffic {
+    let of_target = played.iter().filter(|played| played.run.target == target);
+    of_target.fold(Traffic::default(), |sum, played| sum.plus(played.asked))
+}
+
+/// Shares the machine's processor time out among all requests of a round.
+fn share_cost(played: &mut [Played], machine: Option<f64>) {
+    let operations = |traffic: Traffic| traffic.reads + traffic.writes + traffic.flushes;
+    let all: u64 = played.iter().map(|played| operations(played.asked)).sum();
+    let each = machine.filter(|_| all > 0).map(|seconds| seconds / all as f64);
+    played.iter_mut().for_each(|played| played.run.cost.machine_per_operation = each);
+}

@@ -1,0 +1,306 @@
+//! `whyslow bench`: known load, honest numbers.
+
+use crate::args::{Look, duration};
+use crate::interrupt::Interrupt;
+use crate::output::{self, Failure, print};
+use crate::progress::Progress;
+use clap::{Args, Subcommand, ValueEnum};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::thread;
+use std::time::{Duration, Instant};
+use whyslow_bench::contend::{self, Contest};
+use whyslow_bench::disk::{self, Sweep};
+use whyslow_bench::fio::{self, JobFile};
+use whyslow_bench::fs::{self, FileSystem};
+use whyslow_bench::layers::{self, Peel};
+use whyslow_bench::target::Ask;
+use whyslow_bench::{Error, Stop};
+use whyslow_model::bench::{Cache, Engine, Report};
+use whyslow_show::{json, text};
+
+/// What to benchmark.
+#[derive(Debug, Subcommand)]
+pub enum Bench {
+    /// Find out what a disk can do: requests and bytes a second, and with how many in flight
+    Disk(DiskArgs),
+    /// Find out what a file system does: streams, small files, commits, and all of it at once
+    Fs(FsArgs),
+    /// Read a file through every layer under it, and say what each adds and takes; nothing is written
+    Layers(LayersArgs),
+    /// Read targets alone and in pairs, and say which have to share something, whatever their names say
+    Contend(ContendArgs),
+}
+
+/// Where to work, and how much.
+#[derive(Debug, Args)]
+pub struct FsArgs {
+    /// A folder, in which files are made, written, read and removed
+    folder: PathBuf,
+    /// The time measured of each run that does not end by itself
+    #[arg(long = "for", value_name = "TIME", default_value = "2s", value_parser = duration)]
+    time: Duration,
+    /// How large the file of the streams is; more than the memory, or the page cache is what is measured where it says so
+    #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = bytes)]
+    size: u64,
+    /// How many small files
+    #[arg(long, value_name = "COUNT", default_value = "10000", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    files: u32,
+    /// What random orders come of
+    #[arg(long, default_value = "1")]
+    seed: u64,
+}
+
+/// What to peel, and how.
+#[derive(Debug, Args)]
+pub struct LayersArgs {
+    /// A mount point or folder, whose largest file is read; or a file
+    path: PathBuf,
+    /// The time measured of each run
+    #[arg(long = "for", value_name = "TIME", default_value = "1s", value_parser = duration)]
+    time: Duration,
+    /// What random offsets come of
+    #[arg(long, default_value = "1")]
+    seed: u64,
+}
+
+/// What to set against each other, and how.
+#[derive(Debug, Args)]
+pub struct ContendArgs {
+    /// Block devices and files, which are read; folders, in each of which a file is made, read and removed
+    #[arg(required = true, num_args = 2..)]
+    targets: Vec<PathBuf>,
+    /// The time measured of each run
+    #[arg(long = "for", value_name = "TIME", default_value = "1s", value_parser = duration)]
+    time: Duration,
+    /// How large a file to make in a folder
+    #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = bytes)]
+    size: u64,
+    /// Read block devices that are in use: adds load to them, and changes nothing
+    #[arg(long)]
+    in_use: bool,
+    /// What random offsets come of
+    #[arg(long, default_value = "1")]
+    seed: u64,
+}
+
+/// What to measure, and how.
+#[derive(Debug, Args)]
+pub struct DiskArgs {
+    /// A block device or a file, which is read; or a folder, in which a file is made, written, read and removed
+    #[arg(required_unless_present = "job")]
+    target: Option<PathBuf>,
+    /// Run the jobs of this file, in fio's format, instead
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["target", "time", "size", "cache", "engine", "seed"])]
+    job: Option<PathBuf>,
+    /// Write the JSON that fio would
+    #[arg(long, requires = "job", conflicts_with = "json")]
+    json_fio: bool,
+    /// The time measured of each run
+    #[arg(long = "for", value_name = "TIME", default_value = "1s", value_parser = duration)]
+    time: Duration,
+    /// How large a file to make in a folder
+    #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = bytes)]
+    size: u64,
+    /// Measure writes to a block device too, which destroys all that is on it; its serial number has to be typed out
+    #[arg(long, value_name = "SERIAL")]
+    destroy: Option<String>,
+    /// Read a block device that is in use: adds load to it, and changes nothing
+    #[arg(long, conflicts_with = "destroy")]
+    in_use: bool,
+    /// The page cache: passed by (none), used as it is (warm), emptied of the target before each run (cold), or held to a
+    /// size by a memory control group (256M)
+    #[arg(long, value_name = "none|warm|cold|SIZE", default_value = "none", value_parser = cache)]
+    cache: PageCache,
+    /// How requests reach the kernel
+    #[arg(long, value_name = "ENGINE", default_value = "io_uring")]
+    engine: EngineName,
+    /// What random offsets come of
+    #[arg(long, default_value = "1")]
+    seed: u64,
+}
+
+/// The engines by their names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum EngineName {
+    // No doc comments here: clap would draw each as a paragraph of the help.
+    #[value(name = "io_uring")]
+    IoUring,
+    Psync,
+    Mmap,
+}
+
+impl EngineName {
+    fn engine(self) -> Engine {
+        match self {
+            Self::IoUring => Engine::IoUring,
+            Self::Psync => Engine::Psync,
+            Self::Mmap => Engine::Mmap,
+        }
+    }
+}
+
+/// What is done about the page cache; none is to pass it by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct PageCache(Option<Cache>);
+
+/// Runs a benchmark and prints its report.
+///
+/// # Errors
+/// Where it cannot be run.
+pub fn run(what: &Bench, look: &Look) -> Result<ExitCode, Failure> {
+    let (report, as_fio) = match what {
+        Bench::Disk(args) => (disk(args)?, args.json_fio),
+        Bench::Fs(args) => (file_system(args)?, false),
+        Bench::Layers(args) => (peel(args)?, false),
+        Bench::Contend(args) => (set_against(args)?, false),
+    };
+    print(match look.json {
+        _ if as_fio => json::fio(&report),
+        true => json::pretty(&report),
+        false => text::bench(&report, &output::style(look)),
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn disk(args: &DiskArgs) -> Result<Report, Failure> {
+    match (&args.job, &args.target) {
+        (Some(path), _) => {
+            let file = JobFile { path: path.clone(), destroy: args.destroy.clone(), in_use: args.in_use };
+            watched(|stop, watch| fio::run(&file, stop, watch))
+        }
+        (None, Some(target)) => sweep(args, target),
+        (None, None) => Err(Failure::usage("name a target, or a file of jobs with --job")),
+    }
+}
+
+fn file_system(args: &FsArgs) -> Result<Report, Failure> {
+    let asked = FileSystem {
+        folder: args.folder.clone(),
+        size: args.size,
+        files: args.files,
+        seconds: seconds(args.time)?,
+        seed: args.seed,
+    };
+    watched(|stop, watch| fs::measure(&asked, stop, watch))
+}
+
+fn peel(args: &LayersArgs) -> Result<Report, Failure> {
+    let asked = Peel { path: args.path.clone(), seconds: seconds(args.time)?, seed: args.seed };
+    watched(|stop, watch| layers::peel(&asked, stop, watch))
+}
+
+fn set_against(args: &ContendArgs) -> Result<Report, Failure> {
+    let asked = Contest {
+        paths: args.targets.clone(),
+        size: args.size,
+        in_use: args.in_use,
+        seconds: seconds(args.time)?,
+        seed: args.seed,
+    };
+    watched(|stop, watch| contend::contend(&asked, stop, watch))
+}
+
+/// The time of a run in seconds, where that is long enough to measure anything.
+fn seconds(time: Duration) -> Result<f64, Failure> {
+    if time < Duration::from_millis(10) {
+        return Err(Failure::usage("--for must be at least 10ms"));
+    }
+    Ok(time.as_secs_f64())
+}
+
+fn sweep(args: &DiskArgs, target: &Path) -> Result<Report, Failure> {
+    // mmap has no other way than the page cache.
+    let cache = args.cache.0.or((args.engine == EngineName::Mmap).then_some(Cache::AsIs));
+    let ask = Ask {
+        path: target.to_owned(),
+        write: args.destroy.is_some(),
+        direct: cache.is_none(),
+        destroy: args.destroy.clone(),
+        in_use: args.in_use,
+        size: args.size,
+    };
+    let asked = Sweep {
+        ask,
+        engine: args.engine.engine(),
+        cache: cache.unwrap_or(Cache::AsIs),
+        seconds: seconds(args.time)?,
+        seed: args.seed,
+    };
+    watched(|stop, watch| disk::sweep(&asked, stop, watch))
+}
+
+/// Runs a benchmark that Ctrl-C ends, with a line that says how far it is.
+fn watched(
+    benchmark: impl FnOnce(&Stop, &mut dyn FnMut(whyslow_bench::Progress)) -> Result<Report, Error>,
+) -> Result<Report, Failure> {
+    let mut interrupt = Interrupt::listen().map_err(|e| Failure::usage(format!("cannot listen for Ctrl-C: {e}")))?;
+    let stop = Stop::default();
+    let asked = stop.clone();
+    thread::spawn(move || {
+        while !interrupt.ends_sleep_until(Instant::now() + Duration::from_secs(3600)) {}
+        asked.ask();
+    });
+    let progress = Progress::new("measuring", "report what there is");
+    let mut watch = |at: whyslow_bench::Progress| progress.say(&said(&at));
+    benchmark(&stop, &mut watch).map_err(|e| Failure::usage(e.to_string()))
+}
+
+fn said(at: &whyslow_bench::Progress) -> String {
+    let time = match at.whole {
+        Some(whole) => format!("{:.0} s left", (whole - at.elapsed).max(0.0).ceil()),
+        None => format!("{:.0} s so far", at.elapsed),
+    };
+    format!("{}, {time} (Ctrl-C: report what there is)", at.doing)
+}
+
+/// `none`, `warm`, `cold`, or a size.
+fn cache(text: &str) -> Result<PageCache, String> {
+    Ok(PageCache(match text {
+        "none" => None,
+        "warm" => Some(Cache::AsIs),
+        "cold" => Some(Cache::Cold),
+        size => Some(Cache::Small(bytes(size).map_err(|_| "not none, warm, cold or a size such as 256M")?)),
+    }))
+}
+
+/// `4096`, `4K`, `1M`, `2G`, `1T`: binary multiples.
+fn bytes(text: &str) -> Result<u64, String> {
+    let wrong = || "not a size such as 4096, 4K, 256M or 1G".to_owned();
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let shift = match unit.to_ascii_lowercase().trim_end_matches("ib") {
+        "" | "b" => 0,
+        "k" => 10,
+        "m" => 20,
+        "g" => 30,
+        "t" => 40,
+        _ => return Err(wrong()),
+    };
+    let number: u64 = number.parse().map_err(|_| wrong())?;
+    number.checked_mul(1 << shift).filter(|&bytes| bytes > 0).ok_or_else(wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_binary() {
+        assert_eq!(bytes("4096"), Ok(4096));
+        assert_eq!(bytes("4k"), Ok(4096));
+        assert_eq!(bytes("256MiB"), Ok(256 << 20));
+        assert_eq!(bytes("1T"), Ok(1 << 40));
+        for wrong in ["", "0", "K", "4X", "-1", "1.5G", "99999999999T", "4 K"] {
+            assert!(bytes(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn the_page_cache_is_passed_by_or_not() {
+        assert_eq!(cache("none"), Ok(PageCache(None)));
+        assert_eq!(cache("cold"), Ok(PageCache(Some(Cache::Cold))));
+        assert_eq!(cache("256M"), Ok(PageCache(Some(Cache::Small(256 << 20)))));
+        assert!(cache("tepid").is_err());
+    }
+}

@@ -1,0 +1,284 @@
+//! `whyslow tune`: settings looked at, changed, proven and taken back.
+
+mod args;
+mod profile;
+mod trial;
+
+pub use args::TuneArgs;
+pub use trial::{TryArgs, run as try_out};
+
+use crate::args::Look;
+use crate::output::{self, Failure, complain, print};
+use args::{Action, How};
+use serde::Serialize;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+use whyslow_model::tune::{HistoryEntry, Risk};
+use whyslow_show::json;
+use whyslow_show::text::TextStyle;
+use whyslow_show::text::tune as text;
+use whyslow_tune::{Error, Machine, Plan, Session, Store, Target, Terms, Wish, all_clean};
+
+/// How long another run is waited for.
+const WAIT: Duration = Duration::from_secs(10);
+/// How long what can cut you off stands unconfirmed.
+const CONFIRM_WITHIN: Duration = Duration::from_secs(300);
+/// Something was left as it was, or is not as it shall be.
+const NOT_ALL: u8 = 1;
+
+/// Does one thing with settings.
+///
+/// # Errors
+/// What kept it from being done.
+pub fn run(args: &TuneArgs, look: &Look) -> Result<ExitCode, Failure> {
+    let tune = Tune { machine: Machine::live(), store: Store::standard(), look };
+    match &args.action {
+        Action::List { word } => tune.list(word.as_deref()),
+        Action::Show { name } => tune.show(name),
+        Action::Get { names } => tune.get(names),
+        Action::Set { changes, how } => tune.set(changes, how),
+        Action::Apply { profiles, read, how } => tune.apply_profile(profiles, read, how),
+        Action::Profiles => tune.profiles(),
+        Action::Recommend => tune.recommend(),
+        Action::Import { profiles, save, read } => tune.import(profiles, save.as_deref(), read),
+        Action::Diff { profiles, read } if !profiles.is_empty() => tune.diff_profile(profiles, read),
+        Action::Diff { .. } => tune.check().map(|_| ExitCode::SUCCESS),
+        Action::Verify { profiles, read } if !profiles.is_empty() => tune.verify_profile(profiles, read),
+        Action::Verify { .. } => tune.check().map(status),
+        Action::Undo { id, all, dry_run } => tune.undo(*id, *all, *dry_run),
+        Action::History { id } => tune.history(*id),
+        Action::Trials => trial::list(&tune),
+        Action::Persist { id, how } => tune.persist(*id, how),
+        Action::Confirm { id } => tune.confirm(*id),
+        Action::Recover => tune.session().map(|_| ExitCode::SUCCESS),
+        Action::Guard { id } => tune.guard(*id),
+    }
+}
+
+fn status(all: bool) -> ExitCode {
+    if all { ExitCode::SUCCESS } else { ExitCode::from(NOT_ALL) }
+}
+
+struct Tune<'a> {
+    machine: Machine,
+    store: Store,
+    look: &'a Look,
+}
+
+impl Tune<'_> {
+    /// Draws a document: as JSON, or as text.
+    fn tell<T: Serialize>(&self, document: &T, drawn: impl FnOnce(&TextStyle) -> String) -> Result<(), Failure> {
+        print(if self.look.json { json::pretty(document) } else { drawn(&output::style(self.look)) })
+    }
+
+    fn list(&self, word: Option<&str>) -> Result<ExitCode, Failure> {
+        self.mention_unfinished();
+        let list = whyslow_tune::tunables(&self.machine, word);
+        if list.is_empty() {
+            return Err(Failure::nothing(format!("no tunable speaks of '{}'", word.unwrap_or_default())));
+        }
+        self.tell(&list, |style| text::tunables(&list, style))?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn show(&self, name: &str) -> Result<ExitCode, Failure> {
+        let entry = whyslow_tune::tunable(&self.machine, &target(name)?).map_err(failure)?;
+        self.tell(&entry, |style| text::tunable(&entry, style))?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn get(&self, names: &[String]) -> Result<ExitCode, Failure> {
+        let read = |name: &str| whyslow_tune::get(&self.machine, &target(name)?).map_err(failure);
+        let read = names.iter().map(|name| Ok((name.as_str(), read(name)?)));
+        let values: Vec<(&str, String)> = read.collect::<Result<_, Failure>>()?;
+        if self.look.json {
+            let object: std::collections::BTreeMap<_, _> = values.into_iter().collect();
+            print(json::pretty(&object))?;
+        } else {
+            let lines = values.iter().map(|(name, value)| match names {
+                [_] => format!("{}\n", whyslow_show::escape::terminal(value)),
+                _ => format!("{}={}\n", whyslow_show::escape::terminal(name), whyslow_show::escape::terminal(value)),
+            });
+            print(lines.collect::<String>())?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn set(&self, changes: &[String], how: &How) -> Result<ExitCode, Failure> {
+        let wishes: Vec<Wish> =
+            changes.iter().map(|change| whyslow_tune::wish(change)).collect::<Result<_, _>>().map_err(failure)?;
+        let why = how.why.clone().unwrap_or_else(|| format!("set {}", changes.join(" ")));
+        let plan = Plan::of(&self.machine, &why, &wishes);
+        plan.all_possible().map_err(failure)?;
+        if self.is_rehearsal(&plan, how) {
+            return self.rehearse(&plan, how);
+        }
+        let mut session = self.session()?;
+        // Once more, now that nobody else changes settings.
+        let plan = Plan::of(&self.machine, &why, &wishes);
+        plan.all_possible().map_err(failure)?;
+        self.apply(&mut session, &plan, how, None)
+    }
+
+    /// Whether only to say what would be done: where asked for, and where it is risky and nobody said yes.
+    fn is_rehearsal(&self, plan: &Plan, how: &How) -> bool {
+        how.dry_run || (plan.risk() > Risk::Low && !how.yes)
+    }
+
+    fn rehearse(&self, plan: &Plan, how: &How) -> Result<ExitCode, Failure> {
+        let document = plan.document();
+        self.tell(&document, |style| text::plan(&document, style))?;
+        if how.dry_run {
+            return Ok(ExitCode::SUCCESS);
+        }
+        complain("nothing was changed, because it is risky; the same with --yes does it");
+        Ok(ExitCode::from(NOT_ALL))
+    }
+
+    fn apply(&self, session: &mut Session, plan: &Plan, how: &How, persists: Option<u64>) -> Result<ExitCode, Failure> {
+        let document = plan.document();
+        if !plan.changes_anything() {
+            self.tell(&document, |style| text::plan(&document, style))?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        let within = how.confirm_within.or_else(|| (plan.cuts_off() && !how.no_confirm).then_some(CONFIRM_WITHIN));
+        let stop = stop_on_signals()?;
+        let terms = Terms {
+            confirm: within.map(|within| (within, &whyslow_tune::start_guard as whyslow_tune::Guard)),
+            persists,
+            stop: Some(&stop),
+            ..Terms::default()
+        };
+        let entry = session.apply(plan, &terms).map_err(failure)?;
+        self.tell(&entry, |style| text::plan(&document, style) + &self.made(&entry))?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// What to do next, after a change.
+    fn made(&self, entry: &HistoryEntry) -> String {
+        let id = entry.transaction.id;
+        match &entry.transaction.confirm {
+            Some(confirm) => format!("change {id}: taken back at {} unless 'whyslow tune confirm' comes\n", confirm.by),
+            None => format!("change {id}: 'whyslow tune undo {id}' takes it back\n"),
+        }
+    }
+
+    fn check(&self) -> Result<bool, Failure> {
+        let lines = whyslow_tune::check(&self.machine, &whyslow_tune::history(&self.store).map_err(failure)?);
+        self.tell(&lines, |style| text::checks(&lines, style))?;
+        Ok(lines.iter().all(|line| line.holds))
+    }
+
+    fn undo(&self, id: Option<u64>, all: bool, dry_run: bool) -> Result<ExitCode, Failure> {
+        if dry_run {
+            return self.foresee(id, all);
+        }
+        let mut session = self.session()?;
+        let outcomes = match id.or_else(|| session.outstanding().last().copied()) {
+            _ if all => session.undo_all(),
+            Some(id) => session.undo(id),
+            None => Ok(Vec::new()),
+        };
+        let outcomes = outcomes.map_err(failure)?;
+        self.tell(&outcomes, |style| text::undone(&outcomes, false, style))?;
+        Ok(status(all_clean(&outcomes)))
+    }
+
+    fn foresee(&self, id: Option<u64>, all: bool) -> Result<ExitCode, Failure> {
+        let history = whyslow_tune::history(&self.store).map_err(failure)?;
+        let standing: Vec<u64> =
+            history.iter().filter(|entry| !entry.outstanding().is_empty()).map(|entry| entry.transaction.id).collect();
+        let ids = match id.or_else(|| standing.last().copied()) {
+            _ if all => standing,
+            id => id.into_iter().collect(),
+        };
+        let outcomes = whyslow_tune::foresee(&self.machine, &history, &ids);
+        self.tell(&outcomes, |style| text::undone(&outcomes, true, style))?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn history(&self, id: Option<u64>) -> Result<ExitCode, Failure> {
+        self.mention_unfinished();
+        let mut history = whyslow_tune::history(&self.store).map_err(failure)?;
+        if let Some(id) = id {
+            history.retain(|entry| entry.transaction.id == id);
+            if history.is_empty() {
+                return Err(Failure::usage(format!("there is no change {id}; 'whyslow tune history' lists them")));
+            }
+        }
+        self.tell(&history, |style| text::history(&history, style))?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn persist(&self, id: Option<u64>, how: &How) -> Result<ExitCode, Failure> {
+        let of = |history: &[HistoryEntry]| {
+            let standing =
+                |entry: &&HistoryEntry| entry.transaction.persists.is_none() && !entry.outstanding().is_empty();
+            let found = match id {
+                Some(id) => history.iter().find(|entry| entry.transaction.id == id),
+                None => history.iter().rev().find(standing),
+            };
+            found.cloned().ok_or_else(|| Failure::usage("there is no such change; 'whyslow tune history' lists them"))
+        };
+        if how.dry_run {
+            let entry = of(&whyslow_tune::history(&self.store).map_err(failure)?)?;
+            return self.rehearse(&whyslow_tune::persist_plan(&self.machine, &entry), how);
+        }
+        let mut session = self.session()?;
+        let entry = of(session.history())?;
+        let plan = whyslow_tune::persist_plan(&self.machine, &entry);
+        self.apply(&mut session, &plan, how, Some(entry.transaction.id))?;
+        Ok(status(plan.all_possible().is_ok()))
+    }
+
+    fn confirm(&self, id: Option<u64>) -> Result<ExitCode, Failure> {
+        let confirmed = self.session()?.confirm(id).map_err(failure)?;
+        self.tell(&confirmed, |_| confirmed.iter().map(|id| format!("change {id} is confirmed\n")).collect())?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn guard(&self, id: u64) -> Result<ExitCode, Failure> {
+        whyslow_tune::guard(&self.machine, &self.store, id).map_err(failure)?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// A run that may change settings; what it took back of an earlier one is told.
+    fn session(&self) -> Result<Session, Failure> {
+        let session = Session::open(&self.machine, &self.store, &whyslow_tune::who(), Some(WAIT)).map_err(failure)?;
+        for (reason, undoing) in session.recovered() {
+            complain(&format!("taken back ({}): {}", reason.words(), undoing.target));
+        }
+        Ok(session)
+    }
+
+    /// Whoever only looks is told that something is left to be taken back, and by what.
+    fn mention_unfinished(&self) {
+        if whyslow_tune::is_unfinished(&self.machine, &self.store).unwrap_or(false) {
+            complain("a change was left unfinished or unconfirmed; 'whyslow tune recover' takes it back");
+        }
+    }
+}
+
+fn target(name: &str) -> Result<Target, Failure> {
+    name.parse().map_err(Failure::usage)
+}
+
+fn failure(error: Error) -> Failure {
+    match error {
+        Error::TakenBack { .. } => Failure::nothing(error.to_string()),
+        other => Failure::usage(other.to_string()),
+    }
+}
+
+/// Raised by the signals that end a program, so that what was changed is put back first.
+fn stop_on_signals() -> Result<Arc<AtomicBool>, Failure> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        signal_hook::flag::register(signal, Arc::clone(&stop))
+            .map_err(|e| Failure::usage(format!("cannot listen for signals: {e}")))?;
+    }
+    Ok(stop)
+}

@@ -1,0 +1,114 @@
+//! Profiles: read, shown, applied, imported.
+
+use super::args::{How, Reading};
+use super::{NOT_ALL, Tune, failure, status};
+use crate::output::{Failure, complain, print, style};
+use serde::Serialize;
+use std::fs;
+use std::path::Path;
+use std::process::ExitCode;
+use whyslow_model::tune::{PlanDocument, ProfileNote, Step, Unavailable};
+use whyslow_show::text::tune as text;
+use whyslow_tune::profile::{self, Profile};
+use whyslow_tune::{Error, Plan};
+
+/// Where the machine's own profiles are.
+const OWN: &str = "/etc/whyslow/profiles";
+
+/// What a profile comes to: the document of `tune diff PROFILE --json`.
+#[derive(Serialize)]
+struct Comes<'a> {
+    #[serde(flatten)]
+    plan: &'a PlanDocument,
+    notes: &'a [ProfileNote],
+}
+
+impl Tune<'_> {
+    pub(super) fn profiles(&self) -> Result<ExitCode, Failure> {
+        let list = profile::list(&self.machine);
+        self.tell(&list, |style| text::profiles(&list, style))?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    pub(super) fn recommend(&self) -> Result<ExitCode, Failure> {
+        let list = profile::recommend(&self.machine);
+        self.tell(&list, |style| text::recommendations(&list, style))?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn load(&self, names: &[String], read: &Reading) -> Result<Profile, Failure> {
+        Profile::load(&self.machine, names, read.allow_commands).map_err(failure)
+    }
+
+    pub(super) fn diff_profile(&self, names: &[String], read: &Reading) -> Result<ExitCode, Failure> {
+        let profile = self.load(names, read)?;
+        self.show_plan(&profile, &profile.plan(&self.machine))?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn show_plan(&self, profile: &Profile, plan: &Plan) -> Result<(), Failure> {
+        let document = plan.document();
+        let comes = Comes { plan: &document, notes: &profile.notes };
+        self.tell(&comes, |style| text::plan(&document, style) + &text::notes(&profile.notes, style))
+    }
+
+    /// What this machine does not have is left out; all the rest must be as the profile wants it.
+    pub(super) fn verify_profile(&self, names: &[String], read: &Reading) -> Result<ExitCode, Failure> {
+        let profile = self.load(names, read)?;
+        let plan = profile.plan(&self.machine);
+        self.show_plan(&profile, &plan)?;
+        let holds = |step: &Step| match step {
+            Step::Already | Step::Keep { .. } => true,
+            Step::Cannot(why) => matches!(why, Unavailable::Unsupported(_) | Unavailable::Absent(_)),
+            Step::Change { .. } => false,
+        };
+        Ok(status(plan.document().lines.iter().all(|line| holds(&line.step))))
+    }
+
+    pub(super) fn apply_profile(&self, names: &[String], read: &Reading, how: &How) -> Result<ExitCode, Failure> {
+        let profile = self.load(names, read)?;
+        let plan = profile.plan(&self.machine);
+        plan.possible_here().map_err(failure)?;
+        if self.is_rehearsal(&plan, how) {
+            self.show_plan(&profile, &plan)?;
+            if how.dry_run {
+                return Ok(ExitCode::SUCCESS);
+            }
+            complain("nothing was changed, because some of it is risky; the same with --yes does it");
+            return Ok(ExitCode::from(NOT_ALL));
+        }
+        let mut session = self.session()?;
+        let plan = profile.plan(&self.machine);
+        plan.possible_here().map_err(failure)?;
+        let done = self.apply(&mut session, &plan, how, None)?;
+        if !self.look.json {
+            print(text::notes(&profile.notes, &style(self.look)))?;
+        }
+        Ok(done)
+    }
+
+    pub(super) fn import(&self, names: &[String], save: Option<&str>, read: &Reading) -> Result<ExitCode, Failure> {
+        let profile = self.load(names, read)?;
+        for note in &profile.notes {
+            complain(&format!("left out: [{}] {}={}: {}", note.unit, note.option, note.value, note.why));
+        }
+        match save {
+            None => print(profile.flat())?,
+            Some(name) => keep(name, &profile.flat()).map_err(failure)?,
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// Keeps a profile under a name that nothing has yet.
+fn keep(name: &str, text: &str) -> Result<(), Error> {
+    if name.is_empty() || name.starts_with('.') || name.contains('/') {
+        return Err(Error::Usage(format!("'{name}' is no name for a profile")));
+    }
+    let folder = Path::new(OWN).join(name);
+    let file = folder.join("tuned.conf");
+    let failed = |e: std::io::Error| Error::Usage(format!("{}: {e}", file.display()));
+    fs::create_dir_all(&folder).map_err(failed)?;
+    let mut new = fs::File::create_new(&file).map_err(failed)?;
+    std::io::Write::write_all(&mut new, text.as_bytes()).map_err(failed)
+}

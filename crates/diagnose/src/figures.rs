@@ -1,0 +1,44 @@
+//! Every number that captures tell of a thing, whether or not it bears on a finding.
+
+use crate::facts::Facts;
+use crate::signal::Scope;
+use whyslow_model::diagnosis::{Evidence, Figures};
+
+/// The things whose numbers are told; processes and sockets would be too many.
+const SCOPES: [Scope; 11] = [
+    Scope::Host,
+    Scope::Core,
+    Scope::Disk,
+    Scope::Part,
+    Scope::Array,
+    Scope::Partition,
+    Scope::Multipath,
+    Scope::Interface,
+    Scope::Card,
+    Scope::Transfer,
+    Scope::Database,
+];
+
+/// The signals that are known, of each thing.
+pub fn figures(facts: &Facts) -> Vec<Figures> {
+    let of = |scope: Scope| facts.entities(scope).iter().map(move |entity| (scope, entity));
+    SCOPES
+        .into_iter()
+        .chain([Scope::Limit])
+        .flat_map(of)
+        .map(|(scope, entity)| {
+            let known = scope.signals().iter().zip(&entity.values).filter_map(|(signal, value)| {
+                Some(Evidence {
+                    metric: signal.name.to_owned(),
+                    value: value.clone()?,
+                    unit: signal.unit.to_owned(),
+                    expected: String::new(),
+                    source: facts.source_of(signal, entity),
+                    how: signal.how.to_owned(),
+                })
+            });
+            Figures { subject: entity.subject.clone(), values: known.collect() }
+        })
+        .filter(|figures| !figures.values.is_empty())
+        .collect()
+}

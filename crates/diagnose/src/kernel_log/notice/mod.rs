@@ -1,0 +1,254 @@
+//! Messages of which each line tells by itself what is wrong with what: tables that overflow, links that go down, file
+//! systems that meet errors, tasks that are stuck. They are counted by topic and subject.
+
+mod about;
+mod sayings;
+
+use super::Said;
+use super::words::number_after;
+use about::About;
+use sayings::{SAYINGS, Says};
+use std::collections::BTreeMap;
+use whyslow_model::diagnosis::Subject;
+
+/// How many different details of one notice are kept.
+const MOST_DETAILS: usize = 6;
+
+/// What the log says again and again of one thing.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Notice {
+    /// The topic, a word that rules use.
+    pub topic: &'static str,
+    /// What it is about.
+    pub subject: Subject,
+    /// How often it was said, messages held back included.
+    pub count: f64,
+    /// Whether the last word was not that it is over.
+    pub stands: bool,
+    /// Whether it was ever said to be over.
+    pub ended: bool,
+    /// What differs from line to line: which task, which processor.
+    pub details: Vec<String>,
+    /// Other names of the subject.
+    pub aliases: Vec<String>,
+    /// The first and last line about it.
+    pub lines: (u64, u64),
+}
+
+/// Gathers the notices of a log.
+pub fn gather<'a>(lines: impl Iterator<Item = Said<'a>>) -> Vec<Notice> {
+    let mut notices: BTreeMap<(&'static str, String), Notice> = BTreeMap::new();
+    // The kernel's rate limit says how many messages it held back before the next one of the kind.
+    let mut held_back = 0.0;
+    for said in lines {
+        if let Some(count) = suppressed(said.text) {
+            held_back = count * said.times;
+            continue;
+        }
+        let Some(saying) = SAYINGS.iter().find(|s| s.fits(said.text)) else { continue };
+        let Some(about) = (saying.about)(said.text) else { continue };
+        let key = (saying.topic, about.subject.name.clone());
+        match saying.says {
+            Says::Begins => {
+                let notice = notices.entry(key).or_insert_with(|| begin(saying.topic, &about, said.sequence));
+                notice.add(about, said, std::mem::take(&mut held_back));
+            }
+            Says::Ends => {
+                let notice = notices.entry(key).or_insert_with(|| begin(saying.topic, &about, said.sequence));
+                (notice.stands, notice.ended) = (false, true);
+            }
+        }
+    }
+    notices.into_values().filter(|notice| notice.count > 0.0).collect()
+}
+
+fn begin(topic: &'static str, about: &About, line: u64) -> Notice {
+    Notice {
+        topic,
+        subject: about.subject.clone(),
+        count: 0.0,
+        stands: true,
+        ended: false,
+        details: Vec::new(),
+        aliases: Vec::new(),
+        lines: (line, line),
+    }
+}
+
+impl Notice {
+    fn add(&mut self, about: About, said: Said<'_>, held_back: f64) {
+        if self.count == 0.0 {
+            self.lines.0 = said.sequence;
+        }
+        self.lines.1 = said.sequence;
+        self.stands = true;
+        self.count += said.times + held_back;
+        if let Some(total) = about.total {
+            self.count = self.count.max(total);
+        }
+        add_new(&mut self.details, about.detail);
+        for alias in about.aliases {
+            add_new(&mut self.aliases, Some(alias));
+        }
+    }
+}
+
+fn add_new(to: &mut Vec<String>, text: Option<String>) {
+    if let Some(text) = text
+        && to.len() < MOST_DETAILS
+        && !to.contains(&text)
+    {
+        to.push(text);
+    }
+}
+
+/// `printk: 4489 messages suppressed.`, `net_ratelimit: 20 callbacks suppressed`
+fn suppressed(text: &str) -> Option<f64> {
+    let count = if text.ends_with("messages suppressed.") {
+        text.rsplit(' ').nth(2)?.parse().ok()
+    } else if text.contains("net_ratelimit") {
+        number_after::<u32>(text, "net_ratelimit: ")
+    } else {
+        None
+    };
+    count.map(f64::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel_log::log;
+
+    fn notices(lines: &[&str]) -> Vec<(&'static str, String, f64)> {
+        gather(log(lines)).into_iter().map(|n| (n.topic, n.subject.name, n.count)).collect()
+    }
+
+    #[test]
+    fn messages_held_back_count() {
+        let lines = [
+            "printk: 4489 messages suppressed.",
+            "nf_conntrack: table full, dropping packet.",
+            "net_ratelimit: 10 callbacks suppressed",
+            "ip_conntrack: table full, dropping packet",
+        ];
+        assert_eq!(notices(&lines), [("conntrack_full", "host".to_owned(), 4501.0)]);
+    }
+
+    #[test]
+    fn every_topic_has_its_subject() {
+        for (line, topic, name) in [
+            ("INFO: task jbd2/sda1-8:812 blocked for more than 120 seconds.", "hung_task", "host"),
+            ("watchdog: BUG: soft lockup - CPU#1 stuck for 22s! [kworker/1:2:1234]", "lockup", "host"),
+            ("rcu: INFO: rcu_sched self-detected stall on CPU", "lockup", "host"),
+            ("CPU3: Core temperature above threshold, cpu clock throttled (total events = 77)", "thermal", "host"),
+            ("mce: [Hardware Error]: Machine check events logged", "machine_check", "host"),
+            (
+                "EDAC MC0: 1 CE memory read error on CPU_SrcID#0_Ha#0_Chan#1_DIMM#0 (channel:1 slot:0 page:0x1)",
+                "memory_error",
+                "CPU_SrcID#0_Ha#0_Chan#1_DIMM#0",
+            ),
+            (
+                "EDAC MC0: CE page 0x1, offset 0x0, grain 0, syndrome 0x0, row 1, channel 0, label \"DIMM_A1\": amd64_edac",
+                "memory_error",
+                "DIMM_A1",
+            ),
+            (
+                "neighbour: arp_cache: neighbor table overflow!",
+                "neighbor_overflow",
+                "net.ipv4.neigh.default.gc_thresh3",
+            ),
+            ("Neighbour table overflow.", "neighbor_overflow", "net.ipv4.neigh.default.gc_thresh3"),
+            ("dst cache overflow", "route_overflow", "net.ipv4.route.max_size"),
+            (
+                "TCP: request_sock_TCP: Possible SYN flooding on port 443. Sending cookies.  Check SNMP counters.",
+                "syn_flood",
+                "*:443",
+            ),
+            ("TCP: request_sock_TCP: Possible SYN flooding on port [::]:80. Sending cookies.", "syn_flood", "[::]:80"),
+            ("TCP: out of memory -- consider tuning tcp_mem", "tcp_memory", "net.ipv4.tcp_mem"),
+            ("TCP: too many orphaned sockets", "tcp_orphans", "net.ipv4.tcp_max_orphans"),
+            ("e1000e: eth0 NIC Link is Down", "link", "eth0"),
+            ("e1000e 0000:00:19.0 enp0s25: NIC Link is Down", "link", "enp0s25"),
+            ("bonding: bond0: link status definitely down for interface eth1, disabling it", "link", "eth1"),
+            ("tg3 0000:02:00.0: em1: Link is down", "link", "em1"),
+            ("r8169 0000:03:00.0: eth0: link down", "link", "eth0"),
+            ("NETDEV WATCHDOG: eth0 (e1000e): transmit queue 0 timed out", "transmit_timeout", "eth0"),
+            (
+                "r8169 0000:03:00.0 enp3s0: NETDEV WATCHDOG: CPU: 3: transmit queue 0 timed out 5376 ms",
+                "transmit_timeout",
+                "enp3s0",
+            ),
+            ("e1000e: eth0 NIC Link is Up 100 Mbps Half Duplex, Flow Control: None", "half_duplex", "eth0"),
+            ("EXT4-fs (sda1): Remounting filesystem read-only", "fs_stopped", "sda1"),
+            ("XFS (dm-0): Log I/O Error Detected.  Shutting down filesystem", "fs_stopped", "dm-0"),
+            ("BTRFS info (device sdb1 state EA): forced readonly", "fs_stopped", "sdb1"),
+            ("EXT3-fs error (device sd(8,3)): ext3_get_inode_loc: unable to read inode block", "fs_error", "sda3"),
+            (
+                "EXT4-fs error (device nvme0n1p2): ext4_find_entry:1455: inode #2: comm ls: reading",
+                "fs_error",
+                "nvme0n1p2",
+            ),
+            (
+                "BTRFS warning (device sda2): csum failed root 5 ino 257 off 0 csum 0x1 expected csum 0x2",
+                "fs_error",
+                "sda2",
+            ),
+            ("VFS: file-max limit 65536 reached", "file_table", "fs.file-max"),
+            (
+                "cgroup: fork rejected by pids controller in /user.slice/user-0.slice",
+                "pids",
+                "/user.slice/user-0.slice",
+            ),
+            ("nfs: server filer1 not responding, still trying", "nfs", "filer1"),
+            ("clocksource: timekeeping watchdog on CPU1: Marking clocksource 'tsc' as unstable", "clocksource", "host"),
+            ("swapper: page allocation failure. order:4, mode:0x4020", "allocation", "host"),
+            ("device-mapper: thin: 253:4: switching pool to out-of-data-space (queue IO) mode", "pool_full", "dm-4"),
+            ("device-mapper: multipath: 253:3: Failing path 8:32.", "path", "dm-3"),
+            ("mpatha: sdc - tur checker reports path is down", "path", "mpatha"),
+            (
+                " rport-1:0-2: blocked FC remote port time out: removing target and saving binding",
+                "path",
+                "rport-1:0-2",
+            ),
+            ("nvme 0000:01:00.0: PCIe Bus Error: severity=Corrected, type=Physical Layer", "pcie", "0000:01:00.0"),
+            ("Disabling IRQ #16", "irq_disabled", "16"),
+        ] {
+            assert_eq!(
+                notices(&[line]),
+                [(topic, name.to_owned(), notices(&[line]).first().map_or(0.0, |n| n.2))],
+                "{line}"
+            );
+        }
+        for line in
+            ["ata1: SATA link down (SStatus 0 SControl 300)", "pcieport 0000:00:1c.0: pciehp: Slot(1): Link Down"]
+        {
+            assert_eq!(notices(&[line]), [], "{line}");
+        }
+    }
+
+    #[test]
+    fn what_is_over_no_longer_stands() {
+        let lines = ["eth0: link down", "eth0: link up, 1000Mbps", "eth0: link down", "eth0: link up, 1000Mbps"];
+        let notice = gather(log(&lines)).remove(0);
+        assert_eq!((notice.count, notice.stands, notice.lines), (2.0, false, (0, 2)));
+        assert!(gather(log(&lines[..1]))[0].stands);
+    }
+
+    #[test]
+    fn details_and_other_names() {
+        let lines = [
+            "INFO: task jbd2/sda1-8:812 blocked for more than 120 seconds.",
+            "INFO: task mysqld:900 blocked for more than 120 seconds.",
+            "device-mapper: multipath: 253:3: Failing path 8:32.",
+        ];
+        let all = gather(log(&lines));
+        assert_eq!(
+            (all[0].details.as_slice(), all[0].aliases.as_slice()),
+            (
+                &["jbd2/sda1-8[812]".to_owned(), "mysqld[900]".to_owned()][..],
+                &["sda1".to_owned(), "sda".to_owned()][..]
+            )
+        );
+        assert_eq!(all[1].aliases, ["sdc"]);
+    }
+}

@@ -1,0 +1,100 @@
+//! Host adapters: their own faults, and what RAID controllers say of the disks behind them.
+
+use super::event::Kind;
+use super::parser::Parser;
+use super::sense::Sense;
+use crate::kernel_log::words::{after, number_after, says, until, word_after};
+
+/// Faults of an adapter or its firmware.
+const FAULTS: [&str; 14] = [
+    "fault_state(",
+    "sending diag reset",
+    "SAS host is non-operational",
+    "FW in FAULT state",
+    "Fatal firmware error",
+    "Controller encountered a fatal error",
+    "Controller encountered an error and was reset",
+    "ontroller lockup detected",
+    "Host adapter reset request",
+    "Host bus reset request",
+    "Adapter kernel panic",
+    "ISP System Error",
+    "Dump Card State Begins",
+    "ontroller reset occurred",
+];
+
+impl Parser {
+    /// `mpt3sas_cm0: fault_state(0x2622)!`
+    pub(super) fn adapter(&mut self, text: &str) -> bool {
+        let Some(fault) = FAULTS.iter().find(|words| text.contains(*words)) else { return false };
+        let name = text.split(": ").next().unwrap_or(text);
+        let detail = after(text, ": ").unwrap_or(fault).trim().to_owned();
+        self.push(name.trim().to_owned(), Kind::Adapter).detail = Some(detail);
+        true
+    }
+
+    /// `megaraid_sas ...: Unexpected sense: PD 04(e0x08/s4) Path ..., Sense: 3/11/00`; `3w-9xxx: scsi0: AEN: ERROR
+    /// (0x04:0x000A): Drive error detected:unit=0, port=3.`
+    pub(super) fn behind_controller(&mut self, text: &str) -> bool {
+        let Some(target) = disk_behind(text) else { return false };
+        let sense = sense(text);
+        let kind = match sense {
+            Some(sense) => sense.kind(),
+            None => of_words(text),
+        };
+        if let Some(kind) = kind {
+            self.push(target, kind).detail = sense.map(Sense::describe);
+        }
+        true
+    }
+}
+
+/// The controller's name for a disk behind it.
+fn disk_behind(text: &str) -> Option<String> {
+    if text.contains("mega") {
+        return after(text, " PD ").map(|rest| format!("PD {}", until(rest, |c| c.is_whitespace() || c == ',')));
+    }
+    let host = after(text, ": scsi").filter(|_| text.starts_with("3w-")).map(|h| until(h, |c| c == ':'))?;
+    Some(format!("scsi{host} port {}", number_after::<u32>(text, "port=").or_else(|| number_after(text, "ort #"))?))
+}
+
+/// `Sense: 3/11/00`
+fn sense(text: &str) -> Option<Sense> {
+    let mut parts = word_after(text, "Sense: ")?.split('/').map(|part| u8::from_str_radix(part, 16).ok());
+    let key = parts.next()?.filter(|key| *key < 16)?;
+    Some(Sense { key, additional: parts.next().flatten().zip(parts.next().flatten()) })
+}
+
+fn of_words(text: &str) -> Option<Kind> {
+    let text = text.to_ascii_lowercase();
+    if says(&text, &["medium error", "ecc error"]) && !text.contains("corrected medium error") {
+        Some(Kind::Medium)
+    } else if says(&text, &["predictive failure", "corrected medium error", "sector repair", "smart threshold"]) {
+        Some(Kind::Recovered)
+    } else if says(&text, &["drive error", "to failed", "error on pd"]) {
+        Some(Kind::Hardware)
+    } else if text.contains("timeout") {
+        Some(Kind::Timeout)
+    } else if says(&text, &["drive removed", "removed: pd"]) {
+        Some(Kind::Offline)
+    } else if text.contains("reset") {
+        Some(Kind::Reset)
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn disks_behind_controllers_by_their_slots() {
+        let line = "megaraid_sas 0000:03:00.0: 1234 (5s/0x0002/WARN) - Unexpected sense: PD 04(e0x08/s4) Path 4433, CDB: 28 00, Sense: 3/11/00";
+        assert_eq!(disk_behind(line).as_deref(), Some("PD 04(e0x08/s4)"));
+        assert_eq!(sense(line).unwrap().describe(), "Medium Error, ASC/ASCQ 11h/00h unrecovered read error");
+        let line = "3w-9xxx: scsi0: AEN: ERROR (0x04:0x000A): Drive error detected:unit=0, port=3.";
+        assert_eq!((disk_behind(line).as_deref(), of_words(line)), (Some("scsi0 port 3"), Some(Kind::Hardware)));
+        assert_eq!(disk_behind("sd 0:0:0:0: PD x"), None);
+    }
+}

@@ -1,0 +1,104 @@
+//! One error a line of the log tells of.
+
+/// What kind of error it is: what it says of where the fault lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// The medium is bad: sense key 3, ATA UNC, NVMe media errors.
+    Medium,
+    /// The device itself failed: sense key 4, ATA device fault.
+    Hardware,
+    /// Read or written in the end, after retries; or the device predicts its failure: sense key 1.
+    Recovered,
+    /// A command was cut off or garbled on its way: sense key Bh, parity, interface CRC errors, a link that was lost.
+    Transport,
+    /// The target did not answer at all: DID_NO_CONNECT, a reset that failed.
+    NoAnswer,
+    /// The target answers that it is not ready: sense key 2.
+    NotReady,
+    /// A command was not completed in time.
+    Timeout,
+    /// The kernel took a command back, most often because it took too long.
+    Abort,
+    /// The link, the target or the bus was reset, or the device reports that it was: no fault of its own by itself.
+    Reset,
+    /// The kernel gave the device up.
+    Offline,
+    /// The host adapter itself, or its firmware, reports a fault.
+    Adapter,
+    /// A request failed, the reason stands on other lines.
+    Request,
+}
+
+impl Kind {
+    /// Whether it makes a device suspect; a reset hits bystanders too, and a failed request has its reason elsewhere.
+    pub fn accuses(self) -> bool {
+        !matches!(self, Self::Reset | Self::Request)
+    }
+
+    /// As it is counted in a sentence.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Medium => "medium errors",
+            Self::Hardware => "hardware errors",
+            Self::Recovered => "recovered errors",
+            Self::Transport => "transport errors",
+            Self::NoAnswer => "no answer",
+            Self::NotReady => "not ready",
+            Self::Timeout => "timeouts",
+            Self::Abort => "aborts",
+            Self::Reset => "resets",
+            Self::Offline => "offline",
+            Self::Adapter => "adapter faults",
+            Self::Request => "failed requests",
+        }
+    }
+
+    /// What a sense key says (SPC-6, table of sense keys). Keys of ordinary life are no errors.
+    pub fn of_sense_key(key: u8) -> Option<Self> {
+        match key {
+            0x1 => Some(Self::Recovered),
+            0x2 => Some(Self::NotReady),
+            0x3 => Some(Self::Medium),
+            0x4 => Some(Self::Hardware),
+            0xb => Some(Self::Transport),
+            _ => None,
+        }
+    }
+
+    /// What the host byte of a result says (include/scsi/scsi_status.h), by its number or its name.
+    pub fn of_host_byte(byte: &str) -> Option<Self> {
+        let number = byte.strip_prefix("0x").and_then(|hex| u8::from_str_radix(hex, 16).ok());
+        match (number, byte) {
+            (Some(0x01 | 0x04), _) | (_, "DID_NO_CONNECT" | "DID_BAD_TARGET") => Some(Self::NoAnswer),
+            (Some(0x03), _) | (_, "DID_TIME_OUT") => Some(Self::Timeout),
+            (Some(0x05), _) | (_, "DID_ABORT") => Some(Self::Abort),
+            (Some(0x02 | 0x06 | 0x07 | 0x0e | 0x0f | 0x14), _) => Some(Self::Transport),
+            (_, "DID_BUS_BUSY" | "DID_PARITY" | "DID_ERROR") => Some(Self::Transport),
+            (_, "DID_TRANSPORT_DISRUPTED" | "DID_TRANSPORT_FAILFAST" | "DID_TRANSPORT_MARGINAL") => {
+                Some(Self::Transport)
+            }
+            (Some(0x08), _) | (_, "DID_RESET") => Some(Self::Reset),
+            (Some(0x13), _) | (_, "DID_MEDIUM_ERROR") => Some(Self::Medium),
+            _ => None,
+        }
+    }
+}
+
+/// One error, or several alike of which the log keeps one line.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Event {
+    /// The line it stands on.
+    pub sequence: u64,
+    /// How often it was logged.
+    pub times: f64,
+    /// host:channel:target:lun, the port of an ATA device, or the device's name where only that is told.
+    pub target: String,
+    /// The disk or partition a failed request was for.
+    pub device: Option<String>,
+    /// What kind of error.
+    pub kind: Kind,
+    /// What the device said of it.
+    pub detail: Option<String>,
+    /// The sector, where one is named.
+    pub sector: Option<u64>,
+}

@@ -1,0 +1,69 @@
+//! The NVMe driver's words (drivers/nvme/host).
+
+use super::event::Kind;
+use super::parser::Parser;
+use crate::kernel_log::words::{hex_after, number_after, says};
+
+/// Media and data integrity errors (NVM Express Base Specification, status code types).
+const MEDIA: u32 = 2;
+/// Errors of a path.
+const PATH: u32 = 3;
+/// What a controller's registers read as once it is gone from the bus.
+const GONE: u32 = u32::MAX;
+/// Controller fatal status, a bit of CSTS.
+const FATAL: u32 = 2;
+
+impl Parser {
+    /// `nvme nvme0: I/O 12 QID 3 timeout, aborting`; `nvme0n1: Read(0x2) @ LBA 4656, 8 blocks, ... (sct 0x2 / sc 0x81)`
+    pub(super) fn nvme(&mut self, text: &str) -> bool {
+        if let Some((name, rest)) =
+            text.split_once(": ").filter(|(name, _)| name.starts_with("nvme") && name.contains('n'))
+            && let Some(kind) = of_status(rest)
+        {
+            let target = self.errors.known.target_of(name);
+            let event = self.push(target, kind);
+            event.sector = number_after(rest, "LBA ");
+            event.detail = rest.split(", ").nth(2).map(str::to_owned);
+            return true;
+        }
+        let Some(name) = text.split_once("nvme nvme").and_then(|(_, rest)| rest.split(':').next()) else {
+            return false;
+        };
+        let Some((kind, detail)) = of_controller(text) else { return false };
+        self.push(format!("nvme{name}"), kind).detail = detail.map(str::to_owned);
+        true
+    }
+}
+
+fn of_status(text: &str) -> Option<Kind> {
+    match (hex_after(text, "(sct ")?, hex_after(text, "/ sc ")?) {
+        (MEDIA, _) => Some(Kind::Medium),
+        (PATH, _) | (0, 0x04) => Some(Kind::Transport),
+        (0, 0x06) => Some(Kind::Hardware),
+        _ => None,
+    }
+}
+
+/// What happened to the controller, and what is to be known about it.
+fn of_controller(text: &str) -> Option<(Kind, Option<&'static str>)> {
+    if text.contains("completion polled") {
+        return Some((Kind::Timeout, Some("the command was done, its interrupt was lost")));
+    }
+    if says(text, &["timeout, ", "timeout. "]) {
+        return Some((Kind::Timeout, None));
+    }
+    if let Some(status) = hex_after(text, "controller is down; will reset: CSTS=") {
+        return Some(match status {
+            GONE => (Kind::Transport, Some("CSTS=0xffffffff: gone from the PCIe bus")),
+            status if status & FATAL != 0 => (Kind::Hardware, Some("CSTS: controller fatal status")),
+            _ => (Kind::Reset, None),
+        });
+    }
+    if says(text, &["Removing after", "Disabling device after reset failure", "Device not ready"]) {
+        return Some((Kind::Offline, None));
+    }
+    if text.contains("frozen state error detected") {
+        return Some((Kind::Transport, Some("PCIe error")));
+    }
+    text.contains("resetting controller").then_some((Kind::Reset, None))
+}

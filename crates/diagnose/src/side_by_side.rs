@@ -1,0 +1,61 @@
+//! One document over captures that tell of the same things twice: before and after, or two machines.
+
+use crate::carried;
+use crate::judge::weight;
+use whyslow_model::diagnosis::{Diagnosis, Verdict};
+
+/// Puts diagnoses into one. Each finding and each resource that is ruled out says which capture it is of. `None` where
+/// there is no diagnosis at all.
+pub fn side_by_side(parts: Vec<(String, Diagnosis)>) -> Option<Diagnosis> {
+    let alone = parts.len() == 1;
+    let label = |(capture, part): (String, Diagnosis)| if alone { part } else { labelled(part, &capture) };
+    let parts: Vec<Diagnosis> = parts.into_iter().map(label).collect();
+    let carried = carried::findings(&parts);
+    let mut parts = parts.into_iter();
+    let mut whole = parts.next()?;
+    for part in parts {
+        whole.verdict = worse(whole.verdict, part.verdict);
+        whole.window.seconds = whole.window.seconds.max(part.window.seconds);
+        whole.window.samples += part.window.samples;
+        whole.findings.extend(part.findings);
+        whole.ruled_out.extend(part.ruled_out);
+        whole.figures.extend(part.figures);
+        whole.blind_spots.retain(|spot| part.blind_spots.contains(spot) || spot.what.contains(": "));
+        whole.blind_spots.extend(part.blind_spots.into_iter().filter(|spot| spot.what.contains(": ")));
+    }
+    for cause in &carried {
+        let effects = whole.findings.iter_mut().filter(|effect| cause.explains.contains(&effect.key()));
+        effects.for_each(|effect| effect.explained_by = Some(cause.key()));
+    }
+    whole.findings.extend(carried);
+    whole.findings.sort_by(|a, b| {
+        let effect = |f: &whyslow_model::diagnosis::Finding| f.explained_by.is_some();
+        effect(a).cmp(&effect(b)).then(weight(b).total_cmp(&weight(a)))
+    });
+    Some(whole)
+}
+
+fn labelled(mut part: Diagnosis, capture: &str) -> Diagnosis {
+    let key = |key: &str| format!("{key} in {capture}");
+    for finding in &mut part.findings {
+        finding.subject.capture = Some(capture.to_owned());
+        finding.explains.iter_mut().for_each(|k| *k = key(k));
+        finding.explained_by = finding.explained_by.as_deref().map(key);
+    }
+    for figures in &mut part.figures {
+        figures.subject.capture = Some(capture.to_owned());
+    }
+    for cleared in &mut part.ruled_out {
+        cleared.because = format!("{} ({capture})", cleared.because);
+    }
+    part
+}
+
+/// A bottleneck in one capture is one in all; where none has one, some were healthy.
+fn worse(a: Verdict, b: Verdict) -> Verdict {
+    match (a, b) {
+        (Verdict::Bottleneck, _) | (_, Verdict::Bottleneck) => Verdict::Bottleneck,
+        (Verdict::Healthy, _) | (_, Verdict::Healthy) => Verdict::Healthy,
+        _ => Verdict::Undetermined,
+    }
+}

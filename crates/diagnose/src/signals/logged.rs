@@ -1,0 +1,39 @@
+//! The kernel's log as a whole.
+
+use crate::kernel_log::{self, oom};
+use whyslow_model::catalogue::LogRead;
+use whyslow_model::window::Window;
+
+/// Words of messages that nobody writes for nothing, whatever they are about.
+const ALARMS: [&str; 6] = ["Call Trace", "BUG: ", "Oops", "anic", "WARNING: ", "timed out"];
+
+/// What is counted over the whole log.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Logged {
+    /// Lines that were read; unknown while the log is followed live.
+    pub lines: Option<f64>,
+    /// Lines with words of alarm in them.
+    pub alarms: f64,
+    /// Processes killed for memory.
+    pub kills: f64,
+    /// Memory ran out, and there was no process left to kill.
+    pub no_victim: f64,
+}
+
+impl Logged {
+    /// Over a window; `None` where there is no log.
+    pub fn of(window: &Window) -> Option<Self> {
+        let lines = window.newest::<LogRead>().values().filter_map(|read| read.lines.get()).reduce(|a, b| a + b);
+        let said = kernel_log::lines(window);
+        if lines.is_none() && said.is_empty() {
+            return None;
+        }
+        let alarming = said.iter().filter(|s| ALARMS.iter().any(|words| s.text.contains(words)));
+        Some(Self {
+            lines,
+            alarms: alarming.map(|s| s.times).sum(),
+            kills: oom::kills(said.iter().copied()).iter().map(|kill| kill.times).sum(),
+            no_victim: oom::without_victim(said.iter().copied()),
+        })
+    }
+}

@@ -1,0 +1,169 @@
+//! Parts whose errors the kernel logged, told apart from bystanders of a reset.
+
+mod suspect;
+
+use crate::kernel_log::part::{Errors, Event, Kind, parse};
+use crate::kernel_log::{self, disk_of};
+use crate::signal::{Entity, signals};
+use std::collections::{BTreeMap, BTreeSet};
+use suspect::{Suspect, Suspects};
+use whyslow_model::catalogue::{LogLine, Queue};
+use whyslow_model::diagnosis::Subject;
+use whyslow_model::window::Window;
+
+/// How many things of a kind are named in a text.
+const MOST_NAMED: usize = 4;
+/// Sectors that lie within this of one another are one spot: 64 MiB, some tens of tracks.
+const ONE_SPOT: u64 = 131_072;
+
+/// What the signals of a part are computed from.
+pub struct Part<'a> {
+    target: &'a str,
+    device: Option<&'a str>,
+    model: Option<&'a str>,
+    queue: Option<&'a Queue>,
+    events: Vec<&'a Event>,
+    suspect: Suspect,
+    bystanders: Vec<&'a str>,
+    log: &'a BTreeMap<u64, &'a LogLine>,
+}
+
+impl Part<'_> {
+    fn count(&self, kind: Kind) -> f64 {
+        self.events.iter().filter(|e| e.kind == kind).map(|e| e.times).sum()
+    }
+
+    fn errors(&self) -> f64 {
+        self.events.iter().filter(|e| e.kind != Kind::Reset).map(|e| e.times).sum()
+    }
+
+    fn kinds(&self) -> String {
+        let mut counts: BTreeMap<Kind, f64> = BTreeMap::new();
+        self.events.iter().for_each(|e| *counts.entry(e.kind).or_default() += e.times);
+        let words = counts.into_iter().map(|(kind, count)| format!("{count} x {}", kind.word()));
+        words.collect::<Vec<_>>().join(", ")
+    }
+
+    fn time(&self, event: Option<&&Event>) -> Option<String> {
+        kernel_log::time(self.log.get(&event?.sequence)?)
+    }
+
+    fn details(&self) -> Option<String> {
+        some_of(self.events.iter().filter_map(|e| e.detail.as_deref()))
+    }
+
+    fn devices(&self) -> Option<String> {
+        some_of(self.events.iter().filter_map(|e| e.device.as_deref()).chain(self.device))
+            .or_else(|| self.disk().map(str::to_owned))
+    }
+
+    /// The disk's name, for a command.
+    fn disk(&self) -> Option<&str> {
+        let bare = || Some(self.target).filter(|t| !t.contains([':', '.', ' ']));
+        self.device.or_else(|| self.events.iter().find_map(|e| e.device.as_deref()).map(disk_of)).or_else(bare)
+    }
+
+    /// Where it is, and the names it goes by.
+    fn called(&self) -> String {
+        match self.devices().filter(|devices| devices != self.target) {
+            Some(devices) => format!("{} ({devices})", self.target),
+            None => self.target.to_owned(),
+        }
+    }
+
+    fn model(&self) -> Option<&str> {
+        self.queue.and_then(|q| q.model.get()).or(self.model)
+    }
+
+    fn spread(&self) -> Option<String> {
+        let sectors: BTreeSet<u64> = self.events.iter().filter_map(|e| e.sector).collect();
+        let (first, last) = (sectors.first()?, sectors.last()?);
+        let place = if last - first <= ONE_SPOT { "one spot" } else { "spread" };
+        Some(format!("{place}: {} different, {first} to {last}", sectors.len()))
+    }
+}
+
+/// Different texts, the first few.
+fn some_of<'a>(texts: impl Iterator<Item = &'a str>) -> Option<String> {
+    let mut seen: Vec<&str> = Vec::new();
+    for text in texts {
+        if !seen.contains(&text) {
+            seen.push(text);
+        }
+        if seen.len() > MOST_NAMED {
+            break;
+        }
+    }
+    let more = if seen.len() > MOST_NAMED { ", …" } else { "" };
+    (!seen.is_empty()).then(|| seen[..seen.len().min(MOST_NAMED)].join(", ") + more)
+}
+
+signals! { p: &Part<'_>;
+    "part.target" "text" "host:channel:target:lun, or the port", "as the log has it", "/dev/kmsg" => p.target;
+    "part.device" "text" "the disks and partitions whose requests failed", "as the log has them", "/dev/kmsg" => p.devices().as_deref();
+    "part.called" "text" "where it is, and the names it goes by", "as the log has them", "/dev/kmsg" => p.called().as_str();
+    "part.disk" "text" "the disk as the system names it", "as the log has it", "/dev/kmsg" => p.disk();
+    "part.model" "text" "vendor, model and firmware, for the replacement", "device/model; the log's own words where that is all there is", "/proc/scsi/scsi, /sys/block/*/queue, /dev/kmsg" => p.model();
+    "part.errors" "count" "errors logged, resets not counted", "lines", "/dev/kmsg" => p.errors();
+    "part.kinds" "text" "the errors by kind", "lines by kind", "/dev/kmsg" => p.kinds().as_str();
+    "part.sense" "text" "what the device said: sense key and additional code (T10)", "sense data decoded", "/dev/kmsg" => p.details().as_deref();
+    "part.medium" "count" "errors of the medium", "sense key 3h, UNC", "/dev/kmsg" => p.count(Kind::Medium);
+    "part.hardware" "count" "errors of the device's hardware", "sense key 4h", "/dev/kmsg" => p.count(Kind::Hardware);
+    "part.recovered" "count" "errors recovered, and failures predicted", "sense key 1h, ASC 5Dh", "/dev/kmsg" => p.count(Kind::Recovered);
+    "part.transport" "count" "commands cut off or garbled on the way", "sense key Bh, interface CRC", "/dev/kmsg" => p.count(Kind::Transport);
+    "part.no_answer" "count" "times the target did not answer, or was not ready", "DID_NO_CONNECT, sense key 2h", "/dev/kmsg" => p.count(Kind::NoAnswer) + p.count(Kind::NotReady);
+    "part.timeouts" "count" "commands not completed in time", "time-outs, aborts", "/dev/kmsg" => p.count(Kind::Timeout) + p.count(Kind::Abort);
+    "part.offline" "count" "times the kernel said it had given the device up", "lines", "/dev/kmsg" => p.count(Kind::Offline);
+    "part.adapter" "count" "faults of a host adapter", "lines", "/dev/kmsg" => p.count(Kind::Adapter);
+    "part.first" "text" "when the first was logged", "as printed", "/dev/kmsg" => p.time(p.events.first()).as_deref();
+    "part.last" "text" "when the last was logged", "as printed", "/dev/kmsg" => p.time(p.events.last()).as_deref();
+    "part.sectors" "text" "where on the disk: one spot or spread", "sectors named", "/dev/kmsg" => p.spread().as_deref();
+    "part.points_at" "text" "where the evidence points", "kinds of errors, and who else has them", "/dev/kmsg" => p.suspect.words();
+    "part.suspect" "text" "the same in a word: disk, slow disk, path, bus, adapter, target or unknown", "kinds of errors, and who else has them", "/dev/kmsg" => p.suspect.name();
+    "part.bystanders" "text" "devices of the same host that only report a reset, which hits them too", "unit attention 29h and nothing else", "/dev/kmsg" => some_of(p.bystanders.iter().copied()).as_deref();
+}
+
+/// Every part with errors of its own.
+pub fn entities(window: &Window) -> Vec<Entity> {
+    let log = kernel_log::rows(window);
+    let errors = parse(kernel_log::lines(window).into_iter());
+    let suspects = Suspects::of(&errors);
+    let queues = window.newest::<Queue>();
+    let (suspicious, bystanders) = suspects.told_apart();
+    let part = |target: &str| {
+        let device = errors.known.name(target);
+        let events: Vec<&Event> = errors.events.iter().filter(|e| e.target == *target).collect();
+        let fits = |q: &&Queue| {
+            let disk = disk_of(&q.device);
+            q.address.get() == Some(target) || device == Some(disk) || target == disk
+        };
+        let first = events.first().map_or(0, |e| e.sequence);
+        let bystanding = |other: &&&str| {
+            let later = errors.events.iter().any(|e| e.target == ***other && e.sequence > first);
+            later && suspects.host_of(other) == suspects.host_of(target)
+        };
+        let part = Part {
+            target,
+            device,
+            model: errors.known.model(target),
+            queue: queues.values().copied().find(fits),
+            suspect: suspects.suspect(target),
+            bystanders: bystanders.iter().filter(bystanding).copied().collect(),
+            events,
+            log: &log,
+        };
+        entity(&part, &errors)
+    };
+    suspicious.into_iter().map(part).collect()
+}
+
+fn entity(part: &Part<'_>, errors: &Errors) -> Entity {
+    let lines = [part.events.first(), part.events.last()].into_iter().flatten().map(|e| e.sequence);
+    let devices = part.events.iter().filter_map(|e| e.device.as_deref()).chain(part.device);
+    let names: BTreeSet<String> = devices
+        .flat_map(|device| [device, disk_of(device)])
+        .chain(errors.known.ports_of(part.target))
+        .map(str::to_owned)
+        .collect();
+    Entity::new(Subject::new("device", part.target), read(part)).of_rows(lines).also_named(names.into_iter().collect())
+}

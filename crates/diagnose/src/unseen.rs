@@ -1,0 +1,35 @@
+//! Resources of which captures tell nothing.
+
+use crate::facts::Facts;
+use crate::signal::Scope;
+use whyslow_model::diagnosis::BlindSpot;
+
+/// What is not seen where none of these signals is known, and the capture that shows it.
+const RESOURCES: [(&[&str], &str, &str); 3] = [
+    (&["cpu.busy"], "the processors", "add the output of: mpstat -P ALL 1 10"),
+    (&["mem.total", "mem.cached", "mem.swap_in_rate"], "memory", "add the output of: vmstat 1 10; free -m"),
+    (&["net.bytes_rate", "net.retransmit_share"], "the network", "add the output of: sar -n DEV,TCP,ETCP 1 10"),
+];
+/// The same for things of which there are several.
+const THINGS: [(Scope, &str, &str); 2] = [
+    (Scope::Disk, "the block devices", "add the output of: iostat -x 1 10"),
+    (Scope::Process, "the processes", "add the output of: top -b -n 2"),
+];
+
+/// The resources that no capture tells of.
+pub fn unseen(facts: &Facts) -> Vec<BlindSpot> {
+    let resources = RESOURCES
+        .iter()
+        .filter(|(signals, ..)| signals.iter().all(|s| facts.host_number(s).is_none()))
+        .map(|(_, what, remedy)| (what, remedy));
+    let things =
+        THINGS.iter().filter(|(scope, ..)| facts.entities(*scope).is_empty()).map(|(_, what, remedy)| (what, remedy));
+    resources
+        .chain(things)
+        .map(|(what, remedy)| BlindSpot {
+            what: (*what).into(),
+            why: "no capture tells of them".into(),
+            remedy: (*remedy).into(),
+        })
+        .collect()
+}

@@ -1,0 +1,129 @@
+//! The command a capture shows at a prompt: its interval and options tell how its output is to be read.
+
+/// A command line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Command {
+    words: Vec<String>,
+}
+
+/// What ends a prompt.
+const ENDS: [&str; 4] = ["# ", "$ ", "> ", "% "];
+/// Longer things before the sign are text, not a prompt.
+const LONGEST_PROMPT: usize = 70;
+
+impl Command {
+    /// The command on this line, where the line is a prompt: `$ vmstat 1`, `[root@x ~]# vmstat 1`, `x:~ # vmstat 1`;
+    /// or a line of a shell's own trace, `+ vmstat 1`.
+    pub fn at_prompt(line: &str) -> Option<Self> {
+        if let Some(traced) = line.strip_prefix("+ ").or_else(|| line.strip_prefix("++ ")) {
+            return Self::parse(traced);
+        }
+        ENDS.iter()
+            .filter_map(|end| Some((end, line.split_once(end)?)))
+            .filter(|(end, (prompt, _))| is_prompt(prompt.trim(), end))
+            .map(|(_, parts)| parts)
+            .min_by_key(|(prompt, _)| prompt.len())
+            .and_then(|(_, command)| Self::parse(command))
+    }
+
+    /// A command written without a prompt, where its first word is one of `tools`.
+    pub fn bare(line: &str, tools: &[&str]) -> Option<Self> {
+        Self::parse(line).filter(|c| tools.contains(&c.tool()) && line.split_whitespace().count() <= 8)
+    }
+
+    /// The command that a report such as sosreport's writes into a file's name: `ethtool_-S_eth0`.
+    pub fn in_file_name(file: &str, tools: &[&str]) -> Option<Self> {
+        let name = file.rsplit('/').next().unwrap_or(file).split(".txt").next()?;
+        name.contains("_-").then(|| Self::bare(&name.replace('_', " "), tools)).flatten()
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let start = text.trim_start();
+        let word = start.starts_with(|c: char| c.is_ascii_alphabetic() || c == '.' || c == '/');
+        let words: Vec<String> = start.split_whitespace().map(str::to_owned).collect();
+        word.then_some(Self { words })
+    }
+
+    /// The program's name, without its folder.
+    pub fn tool(&self) -> &str {
+        let wrapper = |w: &&String| matches!(w.as_str(), "sudo" | "time") || w.starts_with('-');
+        let first = self.words.iter().find(|w| !wrapper(w)).map_or("", |w| w);
+        first.rsplit('/').next().unwrap_or(first)
+    }
+
+    /// Its arguments, up to a pipe or redirection.
+    pub fn arguments(&self) -> impl Iterator<Item = &str> {
+        let ours = |w: &&str| !w.starts_with(['|', '>', '<', ';', '&']);
+        self.words.iter().skip(1).map(|w| w.split('|').next().unwrap_or(w)).take_while(ours)
+    }
+
+    /// Whether a one-letter option was given.
+    pub fn has(&self, option: char) -> bool {
+        self.arguments().any(|a| a.starts_with('-') && !a.starts_with("--") && a.contains(option))
+    }
+
+    /// The interval in seconds: the first bare number, as vmstat, iostat, mpstat and sar have it.
+    pub fn interval(&self) -> Option<f64> {
+        self.arguments().filter_map(|a| a.parse::<f64>().ok()).find(|s| (0.05..=86_400.0).contains(s))
+    }
+}
+
+/// A sign alone is a prompt where no text begins with it: `> ` quotes a mail, `% ` begins the words of a report.
+fn is_prompt(text: &str, end: &str) -> bool {
+    if text.is_empty() {
+        return ["# ", "$ "].contains(&end);
+    }
+    let plain = text.len() <= LONGEST_PROMPT && text.split_whitespace().count() <= 3;
+    plain && (text.starts_with('[') || text.contains('@') || text.contains(":~") || text.contains(":/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prompts_of_many_shells() {
+        for line in [
+            "# vmstat 2",
+            "$ vmstat 2",
+            "[root@x232 root]# vmstat 2",
+            "[root@power] /root > vmstat 2",
+            "atlorca2:~ # vmstat 2",
+            "rlrevell@mindpipe:~$ /usr/bin/vmstat 2",
+            "+ vmstat 2",
+        ] {
+            let command = Command::at_prompt(line).unwrap_or_else(|| panic!("{line}"));
+            assert_eq!((command.tool(), command.interval()), ("vmstat", Some(2.0)), "{line}");
+        }
+    }
+
+    #[test]
+    fn output_is_no_prompt() {
+        for line in [
+            "sda 0.00 0.20 # 3",
+            "Mem: 249 30",
+            "------> done",
+            "50% of it",
+            " % SQL with executions>1:   82.91",
+            "> quoted",
+            "Dec 20 host kernel: x: a > b",
+        ] {
+            assert_eq!(Command::at_prompt(line), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_report_writes_commands_into_names_of_files() {
+        let command = Command::in_file_name("sos/sos_commands/networking/ethtool_-S_em1", &["ethtool"]).unwrap();
+        assert!(command.has('S') && command.arguments().any(|a| a == "em1"));
+        assert_eq!(Command::in_file_name("sos/ps_aux", &["ps"]), None);
+        assert_eq!(Command::in_file_name("rm_-rf", &["ps"]), None);
+    }
+
+    #[test]
+    fn options_and_interval_end_at_a_pipe() {
+        let command = Command::at_prompt("x:~ # iostat -t -d -x 5 100|egrep \"sdj|sdk\" 7").unwrap();
+        assert_eq!(command.interval(), Some(5.0));
+        assert!(command.has('x') && command.has('t') && !command.has('k'));
+    }
+}

@@ -1,0 +1,3 @@
+//! What databases report on themselves.
+
+pub(crate) mod statspack;

@@ -1,0 +1,127 @@
+//! Copies of /proc and /sys, laid out as the readers of the live kernel look for them.
+
+use crate::refusal::Refusal;
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+
+/// The largest file that is copied; no file of /proc that is read is larger.
+const LARGEST: u64 = 4 << 20;
+/// How much is copied in all.
+const MOST_BYTES: u64 = 128 << 20;
+const MOST_FILES: usize = 20_000;
+/// The folder of a tree in which files wait that may be of /proc.
+const ASIDE: &str = "aside";
+/// Where both of these stand, the folder is a copy of /proc.
+const SIGNS: [&str; 2] = ["stat", "meminfo"];
+
+/// Where files are put.
+#[derive(Default)]
+pub struct Stage {
+    folder: Option<TempDir>,
+    /// The trees by the name people know them by.
+    roots: BTreeMap<String, PathBuf>,
+    bytes: u64,
+    files: usize,
+}
+
+/// A copy of /proc and /sys.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tree {
+    /// The folder or archive it comes from.
+    pub name: String,
+    /// The folder that stands for `/`.
+    pub path: PathBuf,
+}
+
+/// The copies; they are removed with this.
+pub struct Trees {
+    trees: Vec<Tree>,
+    _folder: Option<TempDir>,
+}
+
+impl Trees {
+    /// Each of them.
+    pub fn iter(&self) -> impl Iterator<Item = &Tree> {
+        self.trees.iter()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.trees.is_empty()
+    }
+}
+
+impl Stage {
+    /// Puts a file of /proc or /sys into its tree.
+    ///
+    /// # Errors
+    /// Where there is no room for it, or it cannot be read.
+    pub fn put(&mut self, container: &str, root: &str, path: &[String], reader: impl Read) -> Result<(), Refusal> {
+        self.copy(container, root, path, reader).map_err(|e| super::unreadable(container, &e))
+    }
+
+    /// Puts a file aside that is of /proc if its folder is a copy of it.
+    ///
+    /// # Errors
+    /// As [`put`](Self::put).
+    pub fn put_aside(
+        &mut self,
+        container: &str,
+        root: &str,
+        path: &[String],
+        reader: impl Read,
+    ) -> Result<(), Refusal> {
+        let aside: Vec<String> = [ASIDE.to_owned()].into_iter().chain(path.iter().cloned()).collect();
+        self.put(container, root, &aside, reader)
+    }
+
+    fn copy(&mut self, container: &str, root: &str, path: &[String], reader: impl Read) -> io::Result<()> {
+        if self.files >= MOST_FILES || self.bytes >= MOST_BYTES {
+            return Ok(());
+        }
+        let name = if root.is_empty() { container.to_owned() } else { format!("{container}/{root}") };
+        let to = path.iter().fold(self.root(name)?, |folder, part| folder.join(part));
+        // What an archive holds twice, or a file where another has a folder, is left out.
+        let made = to.parent().map(fs::create_dir_all);
+        let Some(Ok(())) = made else { return Ok(()) };
+        let Ok(mut file) = File::create_new(&to) else { return Ok(()) };
+        self.files += 1;
+        self.bytes += io::copy(&mut reader.take(LARGEST), &mut file)?;
+        Ok(())
+    }
+
+    fn root(&mut self, name: String) -> io::Result<PathBuf> {
+        if self.folder.is_none() {
+            self.folder = Some(tempfile::Builder::new().prefix("whyslow-read-").tempdir()?);
+        }
+        let folder = self.folder.as_ref().map_or(Path::new("/nonexistent"), TempDir::path);
+        let next = folder.join(self.roots.len().to_string());
+        Ok(self.roots.entry(name).or_insert(next).clone())
+    }
+
+    /// Decides what was put aside: copies of /proc become trees, the other files are given back with their names.
+    pub fn settle(&mut self) -> Vec<(String, PathBuf)> {
+        let mut captures = Vec::new();
+        for (name, root) in &self.roots {
+            let aside = root.join(ASIDE);
+            let is_proc = SIGNS.iter().all(|sign| aside.join(sign).is_file());
+            if is_proc && fs::rename(&aside, root.join("proc")).is_ok() {
+                continue;
+            }
+            for found in super::folder::files(&aside).unwrap_or_default() {
+                captures.push((format!("{name}/{}", found.inside), found.path));
+            }
+        }
+        captures
+    }
+
+    /// The trees.
+    pub fn trees(self) -> Trees {
+        let is_tree = |root: &Path| root.join("proc").is_dir() || root.join("sys").is_dir();
+        let trees = self.roots.into_iter().filter(|(_, root)| is_tree(root));
+        Trees { trees: trees.map(|(name, path)| Tree { name, path }).collect(), _folder: self.folder }
+    }
+}

@@ -1,0 +1,129 @@
+//! The log as JSON: `journalctl -o json`, an entry a line; `journalctl -o json-pretty` and `dmesg -J`, a field a line.
+
+use super::interest::is_interesting;
+use super::kept::{Heard, Kept};
+use crate::lines::Lines;
+use jiff::Timestamp;
+use serde_json::Value;
+
+/// How far into a file the first field stands.
+const AHEAD: usize = 4;
+/// Fields that only a log has.
+const FIELDS: [&str; 4] = ["\"dmesg\"", "\"MESSAGE\"", "\"__CURSOR\"", "\"__REALTIME_TIMESTAMP\""];
+
+/// Whether such a log starts here.
+pub fn starts(lines: &mut Lines<'_>) -> bool {
+    lines.peek(0).is_some_and(|line| line.trim_start().starts_with('{'))
+        && (0..AHEAD).any(|at| lines.peek(at).is_some_and(|line| FIELDS.iter().any(|field| line.contains(field))))
+}
+
+/// Takes the entries.
+pub fn read(lines: &mut Lines<'_>, kept: &mut Kept<'_>) {
+    let mut open = Fields::default();
+    while let Some(text) = lines.peek(0).map(str::trim) {
+        let whole = text.starts_with('{') && text.ends_with('}') && text.len() > 2;
+        if whole {
+            // An entry is taken apart only where it can matter.
+            let may_matter = is_interesting(text) || text.contains("\"MESSAGE\":[");
+            let fields = if may_matter { Fields::of(text) } else { Fields::without_words(text) };
+            fields.tell(lines, kept);
+        } else if text.starts_with('}') {
+            std::mem::take(&mut open).tell(lines, kept);
+        } else if text.starts_with('"') {
+            open.field(text);
+        } else if !text.is_empty() && !text.starts_with(['{', '[', ']']) && text.parse::<f64>().is_err() {
+            return;
+        }
+        lines.skip(1);
+    }
+    open.tell(lines, kept);
+}
+
+/// The fields of an entry that tell something.
+#[derive(Debug, Default, PartialEq)]
+struct Fields {
+    text: Option<String>,
+    since_boot_ns: Option<u64>,
+    printed: Option<String>,
+    speaker: Option<String>,
+    begun: bool,
+}
+
+impl Fields {
+    /// An entry on one line; nothing where it is none.
+    fn of(text: &str) -> Self {
+        let mut fields = Self::default();
+        if let Ok(Value::Object(object)) = serde_json::from_str(text) {
+            object.iter().for_each(|(name, value)| fields.set(name, value));
+        }
+        fields
+    }
+
+    /// An entry that is only counted, where the kernel wrote it.
+    fn without_words(text: &str) -> Self {
+        let kernel = text.contains("\"_TRANSPORT\":\"kernel\"") || !text.contains("\"SYSLOG_IDENTIFIER\"");
+        Self { begun: true, speaker: (!kernel).then(String::new), ..Self::default() }
+    }
+
+    /// `"MESSAGE" : "text",`
+    fn field(&mut self, line: &str) {
+        let Some((name, value)) = line.trim_start_matches('"').split_once('"') else { return };
+        let value = value.trim_start().trim_start_matches(':').trim().trim_end_matches(',');
+        if let Ok(value) = serde_json::from_str(value) {
+            self.set(name, &value);
+        }
+    }
+
+    fn set(&mut self, name: &str, value: &Value) {
+        self.begun = true;
+        let micros = || value.as_str().and_then(|v| v.parse::<u64>().ok());
+        match name {
+            "msg" | "MESSAGE" => self.text = words(value),
+            "time" => self.since_boot_ns = seconds(value).map(|s| (s * 1e9) as u64),
+            "_SOURCE_MONOTONIC_TIMESTAMP" => self.since_boot_ns = micros().and_then(|us| us.checked_mul(1000)),
+            "__REALTIME_TIMESTAMP" => {
+                let time = micros().and_then(|us| Timestamp::from_microsecond(i64::try_from(us).ok()?).ok());
+                self.printed = time.map(|t| format!("{t:.3}"));
+            }
+            "SYSLOG_IDENTIFIER" => self.speaker = words(value).filter(|name| name != "kernel"),
+            _ => {}
+        }
+    }
+
+    fn tell(self, lines: &Lines<'_>, kept: &mut Kept<'_>) {
+        if !self.begun {
+            return;
+        }
+        let kernel = self.speaker.is_none();
+        if kernel {
+            kept.count(lines.number());
+        }
+        match self.text.filter(|text| kept.wants(text) && super::may_speak(self.speaker.as_deref())) {
+            Some(text) => kept.take(Heard {
+                number: lines.number(),
+                sequence: lines.sequence(),
+                text: &text,
+                printed: self.printed.as_deref(),
+                since_boot_ns: self.since_boot_ns,
+            }),
+            None => kept.pass(),
+        }
+    }
+}
+
+/// A number that makes a time.
+fn seconds(value: &Value) -> Option<f64> {
+    value.as_f64().filter(|s| (0.0..1e10).contains(s))
+}
+
+/// A text; where it is not UTF-8 the journal writes its bytes.
+fn words(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Array(bytes) => {
+            let bytes: Option<Vec<u8>> = bytes.iter().map(|b| u8::try_from(b.as_u64()?).ok()).collect();
+            Some(String::from_utf8_lossy(&bytes?).into_owned())
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,4 @@
+//! Memory by node.
+
+pub(crate) mod numactl;
+pub(crate) mod numastat;

@@ -1,0 +1,164 @@
+//! Many runs of tools become one Window, or several side by side.
+
+use crate::clock::Moment;
+use crate::run::{EntityKey, Note, Run, SECOND};
+use crate::series::AnySeries;
+use std::collections::BTreeMap;
+use whyslow_model::catalogue::{Family, MachineInfo};
+use whyslow_model::origin::Origins;
+use whyslow_model::snapshot::{Outcome, Snapshot, SourceReport};
+use whyslow_model::value::Name;
+use whyslow_model::window::Window;
+
+/// Runs that began further apart than this, by their printed times, are laid side by side all the same: a log of a year
+/// and a minute of vmstat.
+const FAR: f64 = 86_400.0;
+/// A Window's clock must not begin at zero seconds, which a Snapshot without a time would have.
+const BEGIN: u64 = 1_000_000_000;
+
+/// The tool a run is of that tells only what machine it is.
+pub const MACHINE: &str = "machine";
+
+/// A Window over captures that belong together.
+pub struct Capture {
+    /// The files it was read from.
+    pub files: Vec<String>,
+    /// What they tell.
+    pub window: Window,
+}
+
+/// Puts runs together. Different tools tell of one machine at one time, and become one Window; where one tool tells of
+/// the same thing twice, before and after or from two machines, each becomes a Window of its own.
+pub fn merge(runs: Vec<Run>) -> Vec<Capture> {
+    let mut groups: Vec<Vec<Run>> = Vec::new();
+    for mut run in runs {
+        if groups.iter().flatten().any(|other| other.file == run.file && repeats(other, &run)) {
+            run.note(
+                &format!("{} a second time", run.tool),
+                "read at a time that is not known, so that no rate can be had of the two",
+                "print the time before each: date",
+            );
+        }
+        match groups.iter_mut().find(|group| !group.iter().any(|other| repeats(other, &run))) {
+            Some(group) => group.push(run),
+            None => groups.push(vec![run]),
+        }
+    }
+    groups.into_iter().map(capture).collect()
+}
+
+fn repeats(a: &Run, b: &Run) -> bool {
+    let machine = MachineInfo::INFO.name;
+    let mut told_twice = b.series.iter().filter(|(entity, _)| entity.0 != machine && a.series.contains_key(*entity));
+    a.tool == b.tool && !follows(a, b) && told_twice.next().is_some()
+}
+
+/// Whether one run tells of an instant after the other's: both in one file, and for what is counted at times that are
+/// known, since of counters only a rate tells anything.
+fn follows(a: &Run, b: &Run) -> bool {
+    let timed = a.start.time.is_some() && b.start.time.is_some() && a.start != b.start;
+    let counted = a.series.iter().any(|(entity, series)| series.has_counters() && b.series.contains_key(entity));
+    a.file == b.file && a.is_of_one_instant() && b.is_of_one_instant() && (timed || !counted)
+}
+
+fn capture(mut runs: Vec<Run>) -> Capture {
+    runs.sort_by_key(|run| crate::formats::rank(run.tool));
+    let begin = Begin::of(&runs);
+    let mut files: Vec<String> = runs.iter().map(|run| run.file.to_string()).collect();
+    files.sort();
+    files.dedup();
+    let mut entities = Entities::default();
+    let mut notes = Vec::new();
+    let mut told: BTreeMap<(&'static str, Name), u64> = BTreeMap::new();
+    for run in runs {
+        notes.extend(run.notes.iter().map(|note| report(&run.file, note)));
+        // What one file tells again without its time came later; what it tells besides is of the same instant.
+        let before = told.entry((run.tool, run.file.clone())).or_insert(0_u64);
+        let again = run.series.iter().any(|(entity, series)| entities.repeats(entity, run.tool, &**series));
+        *before += u64::from(again && run.is_of_one_instant() && run.start.time.is_none());
+        let shift = BEGIN + (begin.offset(run.start) * SECOND) as u64 + *before * BEGIN;
+        // A machine's name has no time of its own, and must not make the Window begin before the first reading.
+        let machine = run.tool == MACHINE;
+        let first = entities.0.values().filter_map(|(_, series)| series.first()).min();
+        for (entity, mut series) in run.series {
+            series.shift(first.filter(|_| machine).unwrap_or(shift));
+            entities.take(entity, run.tool, series);
+        }
+    }
+    Capture { files, window: window(entities.0.into_values().map(|(_, series)| series), notes, begin) }
+}
+
+/// What is known of each entity, and by which tool last.
+#[derive(Default)]
+struct Entities(BTreeMap<EntityKey, (&'static str, Box<dyn AnySeries>)>);
+
+impl Entities {
+    /// Whether this tool has told of the same already.
+    fn repeats(&self, entity: &EntityKey, tool: &str, series: &dyn AnySeries) -> bool {
+        self.0.get(entity).is_some_and(|(last, own)| *last == tool && own.repeats(series))
+    }
+
+    fn take(&mut self, entity: EntityKey, tool: &'static str, series: Box<dyn AnySeries>) {
+        match self.0.get_mut(&entity) {
+            Some((last, own)) if *last == tool => own.append(series),
+            Some((last, own)) => {
+                *last = tool;
+                own.absorb(series);
+            }
+            None => {
+                self.0.insert(entity, (tool, series));
+            }
+        }
+    }
+}
+
+fn report(file: &Name, note: &Note) -> SourceReport {
+    let what: Name = format!("{file}: {}", note.what).into();
+    let outcome = Outcome::Partly { why: note.why.clone(), remedy: note.remedy.clone() };
+    SourceReport { source: what.clone(), tells: what, outcome, ..SourceReport::default() }
+}
+
+fn window(entities: impl Iterator<Item = Box<dyn AnySeries>>, notes: Vec<SourceReport>, begin: Begin) -> Window {
+    let mut snapshots = BTreeMap::new();
+    let mut origins = Origins::default();
+    for series in entities {
+        series.place(&mut snapshots, &mut origins);
+    }
+    let first = *snapshots.keys().next().unwrap_or(&BEGIN);
+    snapshots.entry(first).or_default().sources = notes;
+    let finish = |(at, mut snapshot): (u64, Snapshot)| {
+        snapshot.boot_ns = at;
+        snapshot.wall_ns = begin.wall_ns(at - BEGIN);
+        snapshot.sort();
+        snapshot
+    };
+    Window::new(snapshots.into_iter().map(finish).collect()).with_origins(origins)
+}
+
+/// The earliest time that was printed.
+#[derive(Clone, Copy, Default)]
+struct Begin(Moment);
+
+impl Begin {
+    fn of(runs: &[Run]) -> Self {
+        let date = runs.iter().find_map(|run| run.start.date);
+        let time = runs.iter().filter_map(|run| run.start.time).reduce(f64::min);
+        let earliest = runs.iter().filter(|run| run.start.since_1970().is_some()).map(|run| run.start);
+        let earliest = earliest.min_by(|a, b| a.since_1970().partial_cmp(&b.since_1970()).expect("times are numbers"));
+        Self(earliest.unwrap_or(Moment { date, time }))
+    }
+
+    /// Seconds from here to the start of a run; 0 where that is not known.
+    fn offset(self, start: Moment) -> f64 {
+        let seconds = match (start.since_1970(), self.0.since_1970()) {
+            (Some(a), Some(b)) => a - b,
+            _ => start.time.zip(self.0.time).map_or(0.0, |(a, b)| a - b),
+        };
+        if (0.0..FAR).contains(&seconds) { seconds } else { 0.0 }
+    }
+
+    /// The wall clock so many nanoseconds later; 0 where it is not known.
+    fn wall_ns(self, after: u64) -> i64 {
+        self.0.since_1970().map_or(0, |seconds| (seconds * SECOND) as i64 + i64::try_from(after).unwrap_or(0))
+    }
+}

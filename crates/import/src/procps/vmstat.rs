@@ -1,0 +1,229 @@
+//! vmstat(8) of procps 2 to 4: a row an interval, the first of which is of the time since boot.
+
+use crate::clock::{self, Moment};
+use crate::format::{Asked, Format};
+use crate::lines::Lines;
+use crate::pace;
+use crate::refusal::Refusal;
+use crate::run::{Run, SECOND, Step};
+use crate::table::{Header, Row, is_header, take_header, take_row};
+use whyslow_model::catalogue::{CpuMean, Meminfo, System, Vmstat};
+use whyslow_model::key::Machine;
+
+/// The format.
+pub const FORMAT: Format = Format {
+    name: "vmstat",
+    versions: "procps 2 to 4; all columns, -w, -t, -a, -S",
+    tells: "whether processors, memory or storage are waited for; not which device or process",
+    starts,
+    read,
+};
+
+/// Every column there has been. `w` and `swpd` of 2.2, `st` since 2.6.11, `gu` since procps 4.0.5.
+const COLUMNS: &[&str] = &[
+    "r", "b", "w", "swpd", "free", "buff", "cache", "inact", "active", "si", "so", "bi", "bo", "in", "cs", "us", "sy",
+    "id", "wa", "st", "gu",
+];
+/// What sums up to the whole of the processors' time.
+const MODES: [&str; 6] = ["us", "sy", "id", "wa", "st", "gu"];
+/// A page, where no capture tells its size: the judgement takes the same.
+const PAGE: f64 = 4096.0;
+
+fn starts(lines: &mut Lines<'_>) -> bool {
+    let Some(first) = lines.peek(0) else { return false };
+    is_column_header(first) || (is_group_header(first) && lines.peek(1).is_some_and(is_column_header))
+}
+
+/// `procs -----------memory---------- ---swap-- ...`
+fn is_group_header(line: &str) -> bool {
+    let mut words = line.split_whitespace().map(|w| w.trim_matches('-'));
+    words.next() == Some("procs") && words.next() == Some("memory")
+}
+
+/// The time zone heads the time stamps of `-t`.
+fn is_column_header(line: &str) -> bool {
+    let known: Vec<&str> = line.split_whitespace().take_while(|w| COLUMNS.contains(w)).collect();
+    known.len() >= 10 && known[0] == "r" && line.split_whitespace().count() <= known.len() + 1
+}
+
+fn read(lines: &mut Lines<'_>, asked: &Asked, run: &mut Run) -> Result<(), Refusal> {
+    if lines.peek(0).is_some_and(is_group_header) {
+        lines.skip(1);
+    }
+    let header = columns(lines);
+    let mut rows = Vec::new();
+    while let Some((blanks, text)) = lines.peek_past_blanks(0) {
+        if is_group_header(text) {
+            lines.skip(blanks + 1);
+        } else if is_column_header(text) {
+            lines.skip(blanks);
+            // Drawn anew for every screenful.
+            columns(lines);
+        } else if text.trim_start().starts_with(|c: char| c.is_ascii_digit()) {
+            lines.skip(blanks);
+            let row = row(lines, &header);
+            rows.extend(lines.keep(row)?);
+        } else {
+            break;
+        }
+    }
+    integrate(&rows, asked, run);
+    Ok(())
+}
+
+/// The header without the time zone.
+fn columns(lines: &mut Lines<'_>) -> Header {
+    if lines.peek(0).is_some_and(|line| is_header(line, COLUMNS, 10)) {
+        return take_header(lines, COLUMNS);
+    }
+    let number = lines.number();
+    let text = lines.take().map(|line| line.text).unwrap_or_default();
+    let names = text.split_whitespace().filter(|w| COLUMNS.contains(w)).map(str::to_owned).collect();
+    Header { names, line: number }
+}
+
+fn row(lines: &mut Lines<'_>, header: &Header) -> Result<Row, Refusal> {
+    let text = lines.peek(0).unwrap_or_default().to_owned();
+    let row = take_row(lines, &header.names, 0)?;
+    let shares: Vec<f64> = MODES.iter().filter_map(|m| row.get(m)).collect();
+    let sum: f64 = shares.iter().sum();
+    // Each is rounded to a whole percent; a machine that has just started may have counted nothing yet.
+    if sum != 0.0 && (sum - 100.0).abs() > shares.len() as f64 {
+        let expected = format!("processor shares that add up to 100, under the header of line {}", header.line);
+        return Err(Refusal::new(lines.file(), row.line, expected, &text));
+    }
+    Ok(row)
+}
+
+/// The time stamp of `-t`.
+fn stamp(row: &Row) -> Option<Moment> {
+    let fields: Vec<&str> = row.rest.iter().map(String::as_str).collect();
+    let date = clock::date(fields.first()?)?;
+    let (time, _) = clock::time_of_day(&fields[1..])?;
+    Some(Moment { date: Some(date), time: Some(time) })
+}
+
+fn integrate(rows: &[Row], asked: &Asked, run: &mut Run) {
+    let stamps: Vec<_> = rows.iter().map(stamp).collect();
+    let unit = memory_unit(asked);
+    for (row, step) in rows.iter().zip(pace::since_first(&stamps, asked, run)) {
+        if let Some(step) = step {
+            rates(run, row, step, unit);
+            levels(run, row, step.to, unit);
+        }
+    }
+}
+
+/// The unit of memory and swap, by `-S`; a block is always 1024 bytes (vmstat(8)).
+fn memory_unit(asked: &Asked) -> f64 {
+    let arguments: Vec<&str> = asked.command.iter().flat_map(|c| c.arguments()).collect();
+    let after = arguments.iter().position(|a| *a == "-S").and_then(|at| arguments.get(at + 1).copied());
+    let attached = arguments.iter().find_map(|a| a.strip_prefix("-S")).filter(|unit| !unit.is_empty());
+    match after.or(attached) {
+        Some("k") => 1e3,
+        Some("m") => 1e6,
+        Some("M") => 1_048_576.0,
+        _ => 1024.0,
+    }
+}
+
+fn rates(run: &mut Run, row: &Row, step: Step, unit: f64) {
+    let share = |mode: &str| row.times(mode, SECOND / 100.0);
+    run.grow::<CpuMean>(
+        step,
+        row.line,
+        Machine,
+        &[
+            // Guests are counted within user by the kernel, and apart by this tool.
+            ("user", share("us").map(|us| us + share("gu").unwrap_or(0.0))),
+            ("system", share("sy")),
+            ("idle", share("id")),
+            ("iowait", share("wa")),
+            ("steal", share("st")),
+        ],
+    );
+    run.grow::<System>(step, row.line, Machine, &[("interrupts", row.get("in")), ("context_switches", row.get("cs"))]);
+    let (swap, block) = (unit / PAGE, 1024.0);
+    run.grow::<Vmstat>(
+        step,
+        row.line,
+        Machine,
+        &[
+            ("pswpin", row.times("si", swap)),
+            ("pswpout", row.times("so", swap)),
+            ("pgpgin", row.times("bi", block)),
+            ("pgpgout", row.times("bo", block)),
+        ],
+    );
+}
+
+fn levels(run: &mut Run, row: &Row, at: f64, unit: f64) {
+    let bytes = |column: &str| row.times(column, unit).into();
+    let count = |column: &str| row.get(column).into();
+    let system = run.row::<System>(at, row.line, Machine);
+    system.running = count("r");
+    system.blocked = count("b");
+    let memory = run.row::<Meminfo>(at, row.line, Machine);
+    memory.mem_free = bytes("free");
+    memory.buffers = bytes("buff");
+    memory.cached = bytes("cache");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{refusal_of, window_of};
+    use whyslow_model::catalogue::Family;
+
+    fn rate<F: Family>(text: &str, f: impl Fn(&F) -> whyslow_model::value::Counter) -> f64 {
+        window_of(text).change::<F>().unwrap().rate(f).unwrap()
+    }
+
+    const NEW: &str = "# vmstat 2
+procs -----------memory---------- ---swap-- -----io---- --system-- -----cpu------
+ r  b   swpd   free   buff  cache   si   so    bi    bo   in   cs us sy id wa st
+ 1  0      0 191420   8688  35780    9    9     9     9 9006   31  1  4 96  0  0
+ 1  0      0 124468   9208  98020    4    0 15626  2074 1195  188 10 66  0 24  0
+ 0  3      0 110716   9316 110996    0    8  3268  4144 1365   84  0 94  0  6  0
+";
+
+    #[test]
+    fn rates_come_back_and_the_row_since_boot_is_none() {
+        let close = |a: f64, b: f64| assert!((a - b).abs() < 0.01, "{a} {b}");
+        close(rate::<CpuMean>(NEW, |c| c.system) / SECOND, 0.80);
+        close(rate::<CpuMean>(NEW, |c| c.iowait) / SECOND, 0.15);
+        close(rate::<System>(NEW, |s| s.interrupts), 1280.0);
+        close(rate::<Vmstat>(NEW, |v| v.pswpout), 1.0);
+        close(rate::<Vmstat>(NEW, |v| v.pgpgin), 9447.0 * 1024.0);
+        let window = window_of(NEW);
+        assert_eq!(window.seconds(), 4.0);
+        assert_eq!(window.change::<System>().unwrap().readings(|s| s.blocked).collect::<Vec<_>>(), [0.0, 3.0]);
+        assert_eq!(window.origins().of("system", "host").first().unwrap().to_string(), "x:5-6");
+    }
+
+    #[test]
+    fn columns_of_all_ages() {
+        let old = "   procs                      memory    swap          io     system         cpu
+ r  b  w   swpd   free   buff  cache  si  so    bi    bo   in    cs  us  sy  id
+ 0  0  0   5120   2996   1704  35804   0   0     5     8  110    17   1   0  99
+ 1  0  0   5120   2996   1704  35804   0   0     0     0  200    17  25   5  70
+";
+        assert!((rate::<CpuMean>(old, |c| c.idle) / SECOND - 0.70).abs() < 0.001);
+        assert_eq!(window_of(old).change::<CpuMean>().unwrap().rate(|c| c.iowait), None);
+        let stamped = "--procs-- -----------------------memory---------------------- ---swap-- -----io---- -system-- ----------cpu---------- -----timestamp-----
+   r    b         swpd         free         buff        cache   si   so    bi    bo   in   cs  us  sy  id  wa  st  gu                 UTC
+   1    0            0      5566624       286528     10012424    0    0    20   202  900 1600   9   2  88   0   0   0 2024-06-01 23:59:58
+   2    0            0      5566624       286528     10012424    0    0     0     0  900 1600  20   2  70   0   0   8 2024-06-02 00:00:08
+";
+        assert!((rate::<CpuMean>(stamped, |c| c.user) / SECOND - 0.28).abs() < 0.001);
+        assert_eq!(window_of(stamped).seconds(), 10.0);
+        assert!(window_of(stamped).last().unwrap().wall_ns > 0);
+    }
+
+    #[test]
+    fn a_header_that_does_not_fit_is_refused_with_its_line() {
+        let shifted = NEW.replace("4     0 15626", "0 4 0 15626").replace(" 1195  188 10", " 1195 10");
+        assert_eq!(refusal_of(&shifted).line, 5);
+        assert_eq!(refusal_of(&NEW.replace("0 94  0  6  0", "0 94  0  6")).line, 6);
+    }
+}

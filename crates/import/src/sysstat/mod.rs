@@ -1,0 +1,11 @@
+//! The tools of sysstat.
+
+mod binary;
+mod devices;
+pub(crate) mod document;
+pub(crate) mod iostat;
+pub(crate) mod pidstat;
+mod processor;
+pub(crate) mod sar;
+
+pub use binary::converted;

@@ -1,0 +1,30 @@
+//! What tests of the formats share.
+
+use crate::{Capture, Input, Refusal, read};
+use whyslow_model::window::Window;
+
+/// Reads a text as the file `x`.
+pub fn read_text(text: &str) -> Result<Vec<Capture>, Refusal> {
+    read(vec![Input { name: "x".into(), reader: Box::new(text.as_bytes()) }], false)
+}
+
+/// The one Window of a text.
+pub fn window_of(text: &str) -> Window {
+    let mut captures = read_text(text).expect("the text can be read");
+    assert_eq!(captures.len(), 1, "one capture");
+    captures.remove(0).window
+}
+
+/// Why a text is refused.
+pub fn refusal_of(text: &str) -> Refusal {
+    match read_text(text) {
+        Ok(_) => panic!("the text should have been refused"),
+        Err(refusal) => refusal,
+    }
+}
+
+/// A capture among the fixtures.
+pub fn fixture(name: &str) -> String {
+    let path = format!("{}/tests/fixtures/{name}", env!("CARGO_MANIFEST_DIR"));
+    std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{path}: {e}"))
+}

@@ -1,0 +1,98 @@
+//! No text makes the reader panic or run on, and what it refuses it refuses with a line that is there.
+
+use proptest::prelude::*;
+use std::path::Path;
+use whyslow_import::{Input, read};
+
+fn reads(bytes: &[u8], partial: bool) {
+    let input = Input { name: "x".into(), reader: Box::new(bytes) };
+    match read(vec![input], partial) {
+        Ok(captures) => assert!(captures.iter().all(|c| c.window.seconds().is_finite())),
+        Err(refusal) => assert!(refusal.line as usize <= bytes.iter().filter(|b| **b == b'\n').count() + 2),
+    }
+}
+
+/// Every capture among the fixtures.
+fn captures() -> Vec<String> {
+    fn collect(folder: &Path, into: &mut Vec<String>) {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                collect(&path, into);
+            } else if path.extension().is_some_and(|e| e == "txt") {
+                into.push(std::fs::read_to_string(path).unwrap());
+            }
+        }
+    }
+    let mut all = Vec::new();
+    collect(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures"), &mut all);
+    all.sort();
+    all
+}
+
+/// A capture in which lines were cut, doubled or swapped, and fields replaced by what no tool prints.
+fn damaged() -> impl Strategy<Value = String> {
+    let field = prop_oneof![
+        Just(String::new()),
+        Just("-".into()),
+        Just("99999999999999999999999999".into()),
+        Just("1.2.3".into()),
+        Just("ñ\u{1b}[31m".into()),
+        "[0-9.,:/()\\[\\]-]{1,12}",
+        "\\PC{0,8}",
+    ];
+    let damage = (any::<prop::sample::Index>(), any::<prop::sample::Index>(), field, 0..5_u8);
+    (prop::sample::select(captures()), prop::collection::vec(damage, 1..8)).prop_map(|(capture, damages)| {
+        let mut lines: Vec<String> = capture.lines().map(str::to_owned).collect();
+        for (line, column, field, kind) in damages {
+            if lines.is_empty() {
+                break;
+            }
+            let at = line.index(lines.len());
+            match kind {
+                0 => drop(lines.remove(at)),
+                1 => lines.insert(at, lines[at].clone()),
+                2 => {
+                    let other = column.index(lines.len());
+                    lines.swap(at, other);
+                }
+                3 => lines[at] = lines[at].chars().take(column.index(lines[at].len() + 1)).collect(),
+                _ => {
+                    let mut fields: Vec<&str> = lines[at].split(' ').collect();
+                    let place = column.index(fields.len());
+                    fields[place] = &field;
+                    lines[at] = fields.join(" ");
+                }
+            }
+        }
+        lines.join("\n")
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(
+        std::env::var("WHYSLOW_FUZZ_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(256)
+    ))]
+
+    #[test]
+    fn damaged_captures(text in damaged(), partial: bool) {
+        reads(text.as_bytes(), partial);
+    }
+
+    #[test]
+    fn any_bytes(bytes in prop::collection::vec(any::<u8>(), 0..400), partial: bool) {
+        reads(&bytes, partial);
+    }
+
+    #[test]
+    fn any_lines(text in "([a-zA-Z%/:()\\[\\]=_.-]{1,9}( |\n)|[0-9.,]{1,6} ){0,60}", partial: bool) {
+        reads(text.as_bytes(), partial);
+    }
+}
+
+#[test]
+fn captures_as_they_are() {
+    for capture in captures() {
+        reads(capture.as_bytes(), true);
+    }
+}

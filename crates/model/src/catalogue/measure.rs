@@ -1,0 +1,35 @@
+//! What others measured: single transfers, and a database's report on itself. Never read live.
+
+use super::*;
+use crate::value::Name;
+
+family_group! {
+    /// Measurements that are no counters over time.
+    measure: MeasureTables
+
+    /// A transfer somebody timed: a copy by dd, a stream of iperf.
+    transfer: Transfer by transfer: Name, from "output of dd, iperf" {
+        tool: state text "whyslow.transfer.tool" "what measured it";
+        what: state text "whyslow.transfer.what" "the file or the other end";
+        bytes: gauge bytes "whyslow.transfer.bytes" "bytes moved";
+        time: gauge ns "whyslow.transfer.time" "how long it took";
+        rate: gauge bytes "whyslow.transfer.rate" "bytes a second, as measured";
+        block: gauge bytes "whyslow.transfer.block" "bytes asked for at a time";
+        window: gauge bytes "whyslow.transfer.window" "socket buffer, the smaller end's where both are told";
+        segment: gauge bytes "whyslow.transfer.segment" "largest TCP segment";
+    }
+
+    /// A database instance's report on itself (Oracle statspack or AWR).
+    database: Database by instance: Name, from "statspack report" {
+        buffer_hit: gauge ratio "db.buffer_cache.hit_ratio" "reads served from the buffer cache";
+        latch_hit: gauge ratio "db.latch.hit_ratio" "latches had at the first try";
+        physical_reads: gauge count "db.physical_reads" "blocks read from storage a second";
+        physical_writes: gauge count "db.physical_writes" "blocks written to storage a second";
+        log_sync_share: gauge ratio "db.log_sync.share" "share of the database's time spent waiting for the log to be synced";
+        log_sync_wait: gauge ns "db.log_sync.wait" "mean wait for the log to be synced";
+        latch_share: gauge ratio "db.latch.share" "share of the database's time spent waiting for latches";
+        read_share: gauge ratio "db.read.share" "share of the database's time spent waiting for single blocks";
+        read_wait: gauge ns "db.read.wait" "mean wait for a single block";
+        block_size: gauge bytes "db.block_size" "bytes of a block";
+    }
+}

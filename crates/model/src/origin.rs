@@ -1,0 +1,67 @@
+//! Where rows were read from, for a Window over what other tools wrote.
+
+use crate::catalogue::Family;
+use crate::value::Name;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+/// Consecutive lines of a file.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// The file, as it was named by whoever gave it.
+    pub file: Name,
+    /// Its first line, counted from 1.
+    pub first: u32,
+    /// Its last line.
+    pub last: u32,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.file, self.first)?;
+        if self.last > self.first { write!(f, "-{}", self.last) } else { Ok(()) }
+    }
+}
+
+/// The places each entity's rows were read from.
+#[derive(Clone, Debug, Default)]
+pub struct Origins(BTreeMap<(&'static str, String), BTreeSet<Place>>);
+
+impl Origins {
+    /// Notes that rows of this entity stand there.
+    pub fn note<F: Family>(&mut self, key: &F::Key, place: Place) {
+        self.0.entry((F::INFO.name, key.to_string())).or_default().insert(place);
+    }
+
+    /// Where the rows of a family stand that this key has; of all its entities, where none has this key.
+    pub fn of(&self, family: &str, key: &str) -> BTreeSet<&Place> {
+        let places = |pick: &dyn Fn(&str) -> bool| {
+            self.0.iter().filter(|((f, k), _)| *f == family && pick(k)).flat_map(|(_, places)| places).collect()
+        };
+        let own: BTreeSet<&Place> = places(&|k| k == key);
+        if own.is_empty() { places(&|_| true) } else { own }
+    }
+
+    /// Whether nothing is known of any row.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalogue::Disk;
+
+    #[test]
+    fn an_entity_is_found_where_it_stands_and_others_are_not() {
+        let mut origins = Origins::default();
+        let place = |first, last| Place { file: "a.txt".into(), first, last };
+        origins.note::<Disk>(&"sda".into(), place(3, 9));
+        origins.note::<Disk>(&"sdb".into(), place(4, 4));
+        let drawn = |key| origins.of("disk", key).iter().map(ToString::to_string).collect::<Vec<_>>();
+        assert_eq!(drawn("sda"), ["a.txt:3-9"]);
+        assert_eq!(drawn("all of them"), ["a.txt:3-9", "a.txt:4"]);
+        assert!(origins.of("queue", "sda").is_empty());
+    }
+}

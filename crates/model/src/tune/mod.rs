@@ -1,0 +1,13 @@
+//! Tuning: what can be set, what was changed and by whom, and what became of it.
+
+mod change;
+mod plan;
+mod profile;
+mod trial;
+mod tunable;
+
+pub use change::{Change, Collateral, Confirm, Held, HistoryEntry, Outcome, Reason, Status, Transaction, Undoing, Who};
+pub use plan::{CheckLine, PlanDocument, PlanLine, Step};
+pub use profile::{ProfileInfo, ProfileNote, Recommendation};
+pub use trial::{Effect as TrialEffect, Pair, Trial, TrialVerdict};
+pub use tunable::{Access, Effect, Here, Persist, Risk, Scope, Tunable, TunableDocument, Unavailable};

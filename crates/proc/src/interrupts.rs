@@ -1,0 +1,58 @@
+//! /proc/interrupts: interrupts by line and processor, and the devices behind each line.
+//! Documentation/filesystems/proc.rst, section 1.2; the columns are written by `show_interrupts` in kernel/irq/proc.c
+//! and `arch_show_interrupts` of each architecture.
+
+use crate::text::word;
+use whyslow_model::catalogue::Irq;
+use whyslow_model::key::PerCpu;
+use whyslow_model::value::{Name, State};
+
+/// Takes the counts of a line, and what is said behind them. Pairs of line and processor that stand at zero get no row: on
+/// a large machine nearly all do.
+pub fn take(line: &str, counts: &[(u32, u64)], description: &str, rows: &mut Vec<Irq>) {
+    // A line without a description counts for the machine as a whole; with one processor only this tells it apart.
+    if description.is_empty() || counts.iter().all(|&(_, count)| count == 0) {
+        return;
+    }
+    let name = Name::from(line);
+    let device = devices(line, description).map(State::from).unwrap_or_default();
+    for &(cpu, count) in counts.iter().filter(|(_, count)| *count > 0) {
+        let line = PerCpu { name: name.clone(), cpu };
+        rows.push(Irq { line, count: count.into(), device: device.clone() });
+    }
+}
+
+/// The devices behind a line. A numbered line says chip, number within it and trigger before it names them
+/// (`IO-APIC 5-edge ACPI:Ged`, `GICv3 27 Level arch_timer`); a lettered one says in words what it counts.
+fn devices<'t>(line: &str, description: &'t str) -> Option<&'t str> {
+    if !line.bytes().all(|b| b.is_ascii_digit()) {
+        return Some(description);
+    }
+    let mut rest = description;
+    let _chip = word(&mut rest);
+    skip_if(&mut rest, |w| w.starts_with(|c: char| c.is_ascii_digit()));
+    skip_if(&mut rest, |w| w == "Edge" || w == "Level");
+    let devices = rest.trim_ascii();
+    (!devices.is_empty()).then_some(devices)
+}
+
+/// Cuts the next word off where it is such a one.
+fn skip_if(text: &mut &str, such: impl Fn(&str) -> bool) {
+    let mut rest = *text;
+    if word(&mut rest).is_some_and(such) {
+        *text = rest;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn devices_are_found_behind_every_kind_of_chip() {
+        assert_eq!(devices("16", "IO-APIC  16-fasteoi   ehci_hcd:usb1, 3w-9xxx"), Some("ehci_hcd:usb1, 3w-9xxx"));
+        assert_eq!(devices("27", "GICv3  27 Level     arch_timer"), Some("arch_timer"));
+        assert_eq!(devices("0", "XT-PIC      timer"), Some("timer"));
+        assert_eq!(devices("9", "IO-APIC   9-fasteoi"), None);
+    }
+}

@@ -1,0 +1,49 @@
+//! /proc/meminfo: memory by use (Documentation/filesystems/proc.rst, section 1.2).
+
+use crate::text::{number, word};
+use whyslow_model::catalogue::{Family, Meminfo};
+
+/// Takes a line. What the catalogue does not have is passed over; `metric` is a buffer for names. `None` where it is no
+/// such line.
+pub fn take(line: &str, row: &mut Meminfo, metric: &mut String) -> Option<()> {
+    let (name, value) = entry(line)?;
+    snake_case(name, metric);
+    row.set(metric, value);
+    Some(())
+}
+
+/// A line `Name:  value kB`, in bytes; without the unit it is a count and stays as it is.
+pub fn entry(line: &str) -> Option<(&str, u64)> {
+    let (name, mut rest) = line.split_once(':')?;
+    let value = number(&mut rest)?;
+    let scale = match word(&mut rest) {
+        Some("kB") => 1024,
+        None => 1,
+        Some(_) => return None,
+    };
+    rest.trim_ascii().is_empty().then(|| (name, value.saturating_mul(scale)))
+}
+
+/// Writes the catalogue's form of a kernel name: `Active(anon)` is `active_anon`, `SReclaimable` is `s_reclaimable`.
+fn snake_case(name: &str, out: &mut String) {
+    out.clear();
+    let bytes = name.as_bytes();
+    for (i, &b) in bytes.iter().enumerate() {
+        let next_is_lower = bytes.get(i + 1).is_some_and(u8::is_ascii_lowercase);
+        let starts_word = match i.checked_sub(1).map(|before| bytes[before]) {
+            Some(before) => before.is_ascii_lowercase() || before.is_ascii_uppercase() && next_is_lower,
+            None => false,
+        };
+        match b {
+            b'(' => out.push('_'),
+            b')' => {}
+            b'A'..=b'Z' => {
+                if starts_word {
+                    out.push('_');
+                }
+                out.push(b.to_ascii_lowercase().into());
+            }
+            _ => out.push(b.into()),
+        }
+    }
+}

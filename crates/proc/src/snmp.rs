@@ -1,0 +1,41 @@
+//! The names of protocol counters, as /proc/net/snmp, /proc/net/netstat and the tools that read them spell them
+//! (Documentation/networking/snmp_counter.rst, net/ipv4/proc.c).
+
+use std::collections::HashMap;
+use whyslow_model::catalogue::{Family, Protocol};
+
+/// The catalogue's metrics by the kernel's names.
+pub struct Names(HashMap<String, &'static str>);
+
+impl Default for Names {
+    fn default() -> Self {
+        Self(Protocol::INFO.metrics.iter().map(|m| (squash(m.name), m.name)).collect())
+    }
+}
+
+impl Names {
+    /// The metric of a counter, `RetransSegs` of `Tcp`; `None` where the catalogue has none.
+    pub fn metric(&self, protocol: &str, counter: &str) -> Option<&'static str> {
+        self.0.get(&squash(&[protocol, counter].concat())).copied()
+    }
+}
+
+/// A name without capitals and underscores. The catalogue spells the kernel's names in its own way
+/// (`TcpExt: TCPReqQFullDrop` is `tcp_ext_tcp_req_q_full_drop`); squashed, both are the same.
+fn squash(name: &str) -> String {
+    name.chars().filter(|c| *c != '_').map(|c| c.to_ascii_lowercase()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernels_names_are_found() {
+        let names = Names::default();
+        assert_eq!(names.metric("Tcp", "RetransSegs"), Some("tcp_retrans_segs"));
+        assert_eq!(names.metric("TcpExt", "TCPReqQFullDrop"), Some("tcp_ext_tcp_req_q_full_drop"));
+        assert_eq!(names.metric("", "TcpExtTCPTimeouts"), Some("tcp_ext_tcp_timeouts"));
+        assert_eq!(names.metric("Icmp", "InMsgs"), None);
+    }
+}

@@ -1,0 +1,67 @@
+/* Who has not run since the last reading: most do not, and what they are need not be put together again.
+ *
+ * Tasks come in the order of their numbers, and so did those of the last reading: the two are walked side by side. */
+#pragma once
+#include "task.h"
+
+/* What a process of one thread had run when it was read. Another one with its number has not run just as long. */
+struct mark { u64 runtime; u32 tid, state; };
+
+/* As many are marked; who comes after them is always read whole. */
+#define MARKS 32768
+
+/* Half of it is of this reading, half of the last. */
+struct {
+	__uint(type, MAP_ARRAY);
+	__uint(max_entries, 2 * MARKS);
+	__type(key, u32);
+	__type(value, struct mark);
+} marks SEC(".maps");
+
+/* Readings begun; marks written in this one and in the last; where the last one's stand that are still to come. */
+u32 reading, written, kept, next;
+
+INLINE void begin_reading(void)
+{
+	reading++;
+	kept = written;
+	written = next = 0;
+}
+
+INLINE struct mark *mark_at(u32 of_reading, u32 at)
+{
+	u32 key = (of_reading % 2) * MARKS + at % MARKS;
+
+	return bpf_map_lookup_elem(&marks, &key);
+}
+
+/* The mark of the last reading with this number. A gap longer than the loop is made up for at the next tasks. */
+INLINE struct mark *mark_of(u32 tid)
+{
+	for (u32 i = 0; i < 64 && next < kept; i++) {
+		struct mark *mark = mark_at(reading - 1, next);
+
+		if (!mark || mark->tid > tid)
+			return 0;
+		if (mark->tid == tid)
+			return mark;
+		next++;
+	}
+	return 0;
+}
+
+/* Whether a process of one thread has neither run nor been woken since the last reading. What others do to it meanwhile
+ * (take its memory, move it to another group) is seen at every eighth reading. */
+INLINE int stands_still(struct task_struct *task, u32 tid)
+{
+	struct mark now = { task->se.sum_exec_runtime, tid, task->__state };
+	struct mark *before = mark_of(tid);
+	int still = before && now.state && before->runtime == now.runtime && before->state == now.state;
+	struct mark *slot = written < MARKS ? mark_at(reading, written) : 0;
+
+	if (slot) {
+		*slot = now;
+		written++;
+	}
+	return still && (tid + reading) % 8;
+}

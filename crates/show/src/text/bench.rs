@@ -1,0 +1,328 @@
+//! A benchmark for a person: what the target can do, what was run, what its layers saw, and what speaks against the numbers.
+
+use super::table::{Table, remark};
+use super::{TextStyle, heading, words};
+use crate::canvas::{Canvas, Ink, Piece, bold, dim, plain};
+use crate::human;
+use whyslow_model::bench::{Ceiling, FileWork, Flow, Layer, Ledger, Limit, Pair, Report, Round, Run, Target, Traffic};
+
+/// The report on a screen.
+pub fn bench(report: &Report, style: &TextStyle) -> String {
+    let mut canvas = style.canvas();
+    report.targets.iter().for_each(|target| about(&mut canvas, target));
+    machine(&mut canvas, report);
+    if report.interrupted {
+        canvas.paragraph(
+            0,
+            2,
+            &[Piece::new(Ink::Yellow, "Ended early"), plain(": this is what was measured by then.")],
+        );
+    }
+    ceilings(&mut canvas, &report.ceilings);
+    for group in report.layers.chunk_by(|a, b| a.group == b.group) {
+        layers(&mut canvas, group);
+    }
+    files(&mut canvas, &report.files);
+    pairs(&mut canvas, &report.pairs);
+    for group in report.rounds.chunk_by(|a, b| a.group == b.group) {
+        rounds(&mut canvas, group, style.all);
+    }
+    surroundings(&mut canvas, report, style.all);
+    canvas.finish()
+}
+
+fn about(canvas: &mut Canvas, target: &Target) {
+    let mut line = vec![bold(&target.path), plain(": "), plain(&target.kind)];
+    if target.kind == "folder" {
+        line.push(plain(", in it a file"));
+    }
+    line.extend([plain(" of "), plain(human::bytes(target.bytes))]);
+    if let Some(kind) = &target.file_system {
+        line.extend([plain(" on "), plain(kind)]);
+    }
+    let devices: Vec<&str> = target.device.iter().chain(&target.below).map(String::as_str).collect();
+    if !devices.is_empty() {
+        line.extend([dim(" · "), plain(devices.join(" on "))]);
+    }
+    canvas.paragraph(0, 2, &line);
+}
+
+fn machine(canvas: &mut Canvas, report: &Report) {
+    let host = &report.environment.host;
+    let facts = [
+        host.kernel.as_ref().map(|kernel| format!("Linux {kernel}")),
+        host.cpus.map(|n| if n == 1 { "1 cpu".into() } else { format!("{n} cpus") }),
+        host.memory_bytes.map(human::bytes),
+        Some(format!("took {}", human::seconds((report.seconds * 10.0).round() / 10.0))),
+    ];
+    let facts: Vec<String> = facts.into_iter().flatten().collect();
+    canvas.paragraph(0, 2, &[dim(facts.join(" · "))]);
+}
+
+fn ceilings(canvas: &mut Canvas, ceilings: &[Ceiling]) {
+    if ceilings.is_empty() {
+        return;
+    }
+    heading(canvas, "What it can do");
+    for ceiling in ceilings {
+        let most = match ceiling.of {
+            Limit::Requests => human::quantity(ceiling.rate, "1/s"),
+            Limit::Bandwidth => human::quantity(ceiling.bandwidth, "bytes/s"),
+        };
+        let mut line =
+            vec![plain(format!("{} of {}: ", ceiling.requests, human::bytes(ceiling.block.into()))), bold(most)];
+        line.push(plain(reservation(ceiling)));
+        if let Some(knee) = &ceiling.knee {
+            line.push(plain(format!(
+                "; from {} in flight on more only wait ({} each there, {} alone)",
+                knee.depth,
+                human::seconds(knee.latency),
+                human::seconds(knee.latency_alone)
+            )));
+        }
+        canvas.paragraph(2, 4, &line);
+    }
+}
+
+/// What keeps a ceiling from being the target's own.
+fn reservation(ceiling: &Ceiling) -> &'static str {
+    match (ceiling.generator, ceiling.reached) {
+        (true, _) => ", and the processor that asked for it was the limit",
+        (false, false) => " at least: more in flight still brought more",
+        (false, true) => "",
+    }
+}
+
+/// What each layer adds and takes, the topmost last.
+fn layers(canvas: &mut Canvas, layers: &[Layer]) {
+    heading(canvas, &format!("What each layer does to a {}", layers[0].group));
+    let mut table = Table::new(["", "bandwidth", "change", "latency", "adds", "request", "cpu", "rate"]);
+    let signed = |seconds: f64| {
+        let sign = if seconds < 0.0 { "-" } else { "+" };
+        format!("{sign}{}", human::seconds(seconds.abs()))
+    };
+    for layer in layers {
+        table.row([
+            layer.name.clone(),
+            human::quantity(layer.bandwidth, "bytes/s"),
+            layer.takes.map_or_else(String::new, |part| format!("{:+.0} %", -part * 100.0)),
+            human::seconds(layer.latency),
+            layer.adds.map_or_else(String::new, signed),
+            layer.request.map_or_else(String::new, |bytes| human::quantity(bytes, "bytes")),
+            layer.cost.map_or_else(String::new, human::seconds),
+            human::quantity(layer.rate, "1/s"),
+        ]);
+    }
+    table.draw(canvas, 2);
+}
+
+/// What was done with small files.
+fn files(canvas: &mut Canvas, files: &[FileWork]) {
+    if files.is_empty() {
+        return;
+    }
+    heading(canvas, "Small files");
+    let mut table = Table::new(["", "order", "rate", "mean", "p99", "cpu", "max", "files"]);
+    for work in files {
+        table.row([
+            work.what.clone(),
+            work.order.clone(),
+            human::quantity(work.rate, "1/s"),
+            human::seconds(work.latency.mean),
+            work.latency.percentile(0.99).map_or_else(String::new, human::seconds),
+            work.cost.map_or_else(String::new, human::seconds),
+            human::seconds(work.latency.max),
+            work.operations.to_string(),
+        ]);
+    }
+    table.draw(canvas, 2);
+}
+
+/// Which loads have to share something.
+fn pairs(canvas: &mut Canvas, pairs: &[Pair]) {
+    if pairs.is_empty() {
+        return;
+    }
+    heading(canvas, "Who gets in whose way");
+    for pair in pairs {
+        let (ink, verdict) = verdict(pair);
+        let kept = pair.kept.map(human::percent);
+        let line = [
+            bold(&pair.names[0]),
+            plain(" and "),
+            bold(&pair.names[1]),
+            plain(": "),
+            Piece::new(ink, verdict),
+            plain(format!(" (used together, they keep {} and {} of what each does alone)", kept[0], kept[1])),
+        ];
+        canvas.paragraph(2, 4, &line);
+        if pair.contend == Some(true) {
+            let known = match pair.known.as_slice() {
+                [] => "nothing that both rest on is known here: what they share is hidden from this kernel".to_owned(),
+                known => format!("both rest on {}", known.join(", ")),
+            };
+            remark(canvas, 4, &known);
+        }
+    }
+}
+
+fn verdict(pair: &Pair) -> (Ink, &'static str) {
+    match pair.contend {
+        Some(true) => (Ink::Yellow, "they have to share"),
+        Some(false) => (Ink::Green, "each has its own"),
+        None => (Ink::Plain, "cannot be told, for the processor was the limit"),
+    }
+}
+
+fn rounds(canvas: &mut Canvas, rounds: &[Round], all: bool) {
+    heading(canvas, &words::capital(&rounds[0].group));
+    let mut table = Table::new(["", "block", "depth", "jobs", "rate", "bandwidth", "mean", "p99", "cpu", "max"]);
+    let runs = || rounds.iter().flat_map(|round| &round.runs);
+    let named = runs().any(|run| run.name != rounds[0].group);
+    let mut sorted: Vec<&Run> = runs().collect();
+    // A climb looks further up before it looks closer; loads with names of their own stay in the order they ran in.
+    if !named {
+        sorted.sort_by_key(|run| (run.asked.largest_block(), run.asked.depth * run.asked.jobs, run.asked.jobs));
+    }
+    for run in sorted {
+        let flows = [("read", &run.read), ("write", &run.write), ("sync", &run.sync)];
+        let flows: Vec<_> = flows.iter().filter_map(|(name, flow)| Some((*name, flow.as_ref()?))).collect();
+        for (place, (direction, flow)) in flows.iter().enumerate() {
+            let name = if named { format!("{} ", run.name) } else { String::new() };
+            let direction = if flows.len() > 1 { direction } else { "" };
+            flow_row(&mut table, run, flow, (name + direction).trim_end(), place == 0);
+        }
+    }
+    table.draw(canvas, 2);
+    rounds.iter().for_each(|round| remarks(canvas, round));
+    if all {
+        rounds.iter().for_each(|round| round.ledgers.iter().for_each(|ledger| books(canvas, &round.name, ledger)));
+    } else if let Some(last) = rounds.last() {
+        last.ledgers.iter().for_each(|ledger| books(canvas, &last.name, ledger));
+    }
+}
+
+fn flow_row(table: &mut Table, run: &Run, flow: &Flow, name: &str, first: bool) {
+    let once = |text: String| if first { text } else { String::new() };
+    let p99 = flow.latency.percentile(0.99);
+    let latency = |seconds: f64| if flow.latency.count > 0 { human::seconds(seconds) } else { String::new() };
+    table.row([
+        name.to_owned(),
+        once(human::bytes(run.asked.largest_block().into())),
+        once((run.asked.depth * run.asked.jobs).to_string()),
+        once(if run.asked.jobs > 1 { run.asked.jobs.to_string() } else { String::new() }),
+        human::quantity(flow.rate, "1/s"),
+        if flow.bytes > 0 { human::quantity(flow.bandwidth, "bytes/s") } else { String::new() },
+        latency(flow.latency.mean),
+        p99.map_or_else(String::new, human::seconds),
+        once(run.cost.per_operation.map_or_else(String::new, human::seconds)),
+        latency(flow.latency.max),
+    ]);
+}
+
+/// What speaks against the numbers of a round.
+fn remarks(canvas: &mut Canvas, round: &Round) {
+    if let Some(why) = &round.spoiled {
+        flag(canvas, Ink::Yellow, "spoiled", &format!("{}: {why}", round.name));
+    }
+    for run in &round.runs {
+        let alone = round.runs.len() == 1;
+        let name = if alone { round.name.clone() } else { format!("{}: {}", round.name, run.name) };
+        if let Some(why) = &run.failed {
+            flag(canvas, Ink::Red, "failed", &format!("{name}: {why}"));
+        }
+        if run.hung > 0 {
+            flag(canvas, Ink::Red, "hung", &format!("{name}: {} requests never came back", run.hung));
+        }
+        if let Some(stalls) = stalls(run) {
+            flag(canvas, Ink::Yellow, "stalled", &format!("{name}: {stalls}"));
+        }
+        if run.behind > 0 {
+            remark(canvas, 2, &format!("{name}: {} requests were due and could not even be made", run.behind));
+        }
+        if run.generator.was_limit {
+            remark(canvas, 2, &format!("{name}: the processor that asked for it was the limit"));
+        }
+    }
+}
+
+fn flag(canvas: &mut Canvas, ink: Ink, word: &str, text: &str) {
+    canvas.paragraph(2, 4, &[Piece::new(ink, word), plain(": "), plain(text)]);
+}
+
+/// Times in which nothing came back, in words.
+fn stalls(run: &Run) -> Option<String> {
+    let stalls = run.series.stalls();
+    let longest = stalls.iter().max_by_key(|(_, length)| *length)?;
+    let seconds = |intervals: usize| human::seconds(intervals as f64 * run.series.interval);
+    let times = if stalls.len() == 1 { "once".to_owned() } else { format!("{} times", stalls.len()) };
+    Some(format!("nothing came back {times}, for {} at worst, from {} on", seconds(longest.1), seconds(longest.0)))
+}
+
+/// What was asked for, and what each layer saw.
+fn books(canvas: &mut Canvas, name: &str, ledger: &Ledger) {
+    if ledger.layers.is_empty() && ledger.cache.is_none() {
+        return;
+    }
+    remark(canvas, 2, &format!("what the layers saw: {name}"));
+    let mut table = Table::new(["", "reads", "of", "writes", "of", "merged", "flushes", "wait", "queue"]);
+    traffic_row(&mut table, "asked", ledger.asked, [String::new(), String::new(), String::new()]);
+    for layer in &ledger.layers {
+        let merged = layer.reads_merged + layer.writes_merged;
+        let wait = layer.read_wait.or(layer.write_wait).map_or_else(String::new, human::seconds);
+        let queue = layer.queue.map_or_else(String::new, |queue| human::quantity(queue, "count"));
+        let merged = if merged > 0 { merged.to_string() } else { String::new() };
+        traffic_row(&mut table, &layer.device, layer.traffic, [merged, wait, queue]);
+    }
+    table.draw(canvas, 4);
+    if let Some(cache) = &ledger.cache {
+        let text = format!(
+            "the page cache served {} and had {} read for it, {} of that in vain; it held {} before and {} after",
+            human::bytes(cache.served),
+            human::bytes(cache.fetched),
+            human::bytes(cache.in_vain),
+            human::bytes(cache.before),
+            human::bytes(cache.after)
+        );
+        remark(canvas, 4, &text);
+    }
+}
+
+fn traffic_row(table: &mut Table, name: &str, traffic: Traffic, [merged, wait, queue]: [String; 3]) {
+    let each = |bytes: u64, count: u64| {
+        if count > 0 { human::quantity(bytes as f64 / count as f64, "bytes") } else { String::new() }
+    };
+    let count = |n: u64| if n > 0 { n.to_string() } else { String::new() };
+    table.row([
+        name.to_owned(),
+        count(traffic.reads),
+        each(traffic.read_bytes, traffic.reads),
+        count(traffic.writes),
+        each(traffic.write_bytes, traffic.writes),
+        merged,
+        count(traffic.flushes),
+        wait,
+        queue,
+    ]);
+}
+
+fn surroundings(canvas: &mut Canvas, report: &Report, all: bool) {
+    canvas.blank();
+    for caveat in &report.caveats {
+        canvas.paragraph(0, 2, &[Piece::new(Ink::Yellow, "Mind"), plain(": "), plain(caveat)]);
+    }
+    let others = &report.environment.others;
+    for other in others {
+        let moved = human::bytes(other.read_bytes + other.write_bytes);
+        let text = format!("{} (pid {}) read or wrote {moved} meanwhile.", other.name, other.pid);
+        canvas.paragraph(0, 2, &[dim(text)]);
+    }
+    if let Some(cpus) = report.environment.others_cpus {
+        canvas.paragraph(0, 2, &[dim(format!("Others kept {cpus:.2} processors busy."))]);
+    }
+    if all {
+        for (setting, value) in &report.environment.settings {
+            canvas.paragraph(0, 2, &[dim(format!("{setting}: {value}"))]);
+        }
+    }
+}

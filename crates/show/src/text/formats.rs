@@ -1,0 +1,15 @@
+//! The formats that can be read, as a list.
+
+use super::TextStyle;
+use crate::canvas::{bold, dim, plain};
+use whyslow_model::format::FormatInfo;
+
+/// Every format: its name, what can be concluded from it alone, its versions.
+pub fn formats(formats: &[FormatInfo], style: &TextStyle) -> String {
+    let mut canvas = style.canvas();
+    for format in formats {
+        canvas.paragraph(0, 2, &[bold(format.name), plain(": "), plain(format.tells)]);
+        canvas.paragraph(2, 2, &[dim(format.versions)]);
+    }
+    canvas.finish()
+}

@@ -1,0 +1,69 @@
+//! Numbers in columns.
+
+use crate::canvas::{Canvas, Ink, NO_BREAK, Piece, dim};
+use unicode_width::UnicodeWidthStr;
+
+/// Columns between columns.
+const GAP: usize = 2;
+
+/// Rows under a heading; columns are as wide as their widest cell, and stand to the right.
+#[derive(Default)]
+pub(super) struct Table {
+    heading: Vec<String>,
+    rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    pub(super) fn new<const N: usize>(heading: [&str; N]) -> Self {
+        Self { heading: heading.map(str::to_owned).to_vec(), rows: Vec::new() }
+    }
+
+    pub(super) fn row<const N: usize>(&mut self, cells: [String; N]) {
+        self.rows.push(cells.to_vec());
+    }
+
+    /// Draws it from a column on. What says nothing in any row is left out, and so are the last columns where there is no
+    /// room for them.
+    pub(super) fn draw(&self, canvas: &mut Canvas, column: usize) {
+        let mut room = canvas.width().saturating_sub(column);
+        let mut columns = Vec::new();
+        for at in (0..self.heading.len()).filter(|&at| self.says_something(at)) {
+            let width = self.width(at);
+            if width > room {
+                break;
+            }
+            columns.push((at, width));
+            room = room.saturating_sub(width + GAP);
+        }
+        canvas.paragraph(column, column, &line(&self.heading, &columns, Ink::Dim));
+        for row in &self.rows {
+            canvas.paragraph(column, column, &line(row, &columns, Ink::Plain));
+        }
+    }
+
+    fn says_something(&self, at: usize) -> bool {
+        self.rows.iter().any(|row| row.get(at).is_some_and(|cell| !cell.is_empty()))
+    }
+
+    fn width(&self, at: usize) -> usize {
+        let cells = self.rows.iter().chain([&self.heading]).filter_map(|row| row.get(at));
+        cells.map(|cell| cell.width()).max().unwrap_or(0)
+    }
+}
+
+/// A row's cells, each to the right of its column. No space in it is one at which a line is broken.
+fn line(row: &[String], columns: &[(usize, usize)], ink: Ink) -> Vec<Piece> {
+    let mut text = String::new();
+    for &(at, width) in columns {
+        let cell = row.get(at).map_or("", String::as_str);
+        let gap = if text.is_empty() { 0 } else { GAP };
+        text.extend(std::iter::repeat_n(NO_BREAK, gap + width.saturating_sub(cell.width())));
+        text.extend(cell.chars().map(|c| if c == ' ' { NO_BREAK } else { c }));
+    }
+    vec![Piece::new(ink, text)]
+}
+
+/// A remark under a table.
+pub(super) fn remark(canvas: &mut Canvas, column: usize, text: &str) {
+    canvas.paragraph(column, column + 2, &[dim(text)]);
+}

@@ -1,0 +1,37 @@
+//! Tunables, plans and what became of changes.
+
+mod change;
+mod profile;
+mod trial;
+mod tunable;
+
+pub use change::{checks, history, plan, undone};
+pub use profile::{notes, profiles, recommendations};
+pub use trial::{trial, trials};
+pub use tunable::{tunable, tunables};
+
+use whyslow_model::tune::{Effect, Risk};
+
+/// When a change shows, in words.
+fn effect(effect: Effect) -> &'static str {
+    match effect {
+        Effect::Instant => "at once",
+        Effect::WashOut => "once the old value's traces are gone",
+        Effect::Restart => "to what is started afterwards",
+        Effect::Reboot => "at the next boot",
+    }
+}
+
+/// What can go wrong, in words.
+fn risk(risk: Risk) -> &'static str {
+    match risk {
+        Risk::Low => "low",
+        Risk::Medium => "medium: work may be delayed, refused or interrupted",
+        Risk::High => "high: processes, data or the machine itself may be lost",
+    }
+}
+
+/// A value as it is drawn: an empty one is not overlooked.
+fn value(value: &str) -> &str {
+    if value.is_empty() { "(empty)" } else { value }
+}

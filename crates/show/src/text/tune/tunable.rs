@@ -1,0 +1,175 @@
+//! The catalogue of tunables: a list with what each is here, and one explained.
+
+use super::{effect, risk, value};
+use crate::canvas::{Canvas, Ink, Piece, bold, dim, plain};
+use crate::text::{TextStyle, heading};
+use whyslow_model::tune::{Here, Persist, Tunable, TunableDocument, Unavailable};
+
+/// How many things of one value are named where not all are asked for.
+const NAMED: usize = 4;
+
+/// Columns that names get; a longer one pushes its value to the right.
+const WIDEST: usize = 36;
+
+/// Every tunable with its value here; those that this machine does not have only with `all`.
+pub fn tunables(list: &[TunableDocument], style: &TextStyle) -> String {
+    let mut canvas = style.canvas();
+    let (shown, hidden): (Vec<&TunableDocument>, Vec<_>) =
+        list.iter().partition(|entry| style.all || !is_missing(entry));
+    let width = shown.iter().map(|entry| plain(&entry.tunable.name).width()).max().unwrap_or(0).min(WIDEST);
+    for entry in shown {
+        let mut line = vec![Piece::cell(Ink::Bold, &entry.tunable.name, width), plain("  ")];
+        line.extend(values(entry, style.all));
+        canvas.paragraph(0, width + 4, &line);
+    }
+    match hidden.len() {
+        0 => {}
+        1 => canvas.paragraph(0, 2, &[dim("1 more is not to be had here; --all says why")]),
+        n => canvas.paragraph(0, 2, &[dim(format!("{n} more are not to be had here; --all says why"))]),
+    }
+    canvas.finish()
+}
+
+/// Whether nothing here has it, rather than that it is of things one must name.
+fn is_missing(entry: &TunableDocument) -> bool {
+    let has_none = !entry.here.is_empty() && entry.here.iter().all(|here| here.value.is_none());
+    has_none && entry.here.iter().all(|here| !matches!(here.unavailable, Some(Unavailable::NotPermitted { .. })))
+}
+
+/// The values here, each with the things that have it, and the default where that is another.
+fn values(entry: &TunableDocument, all: bool) -> Vec<Piece> {
+    if entry.here.is_empty() {
+        return vec![dim(format!("@{}", entry.tunable.scope.word()))];
+    }
+    let has_value = entry.here.iter().any(|here| here.value.is_some());
+    let mut groups: Vec<(String, Vec<&str>)> = Vec::new();
+    for here in entry.here.iter().filter(|here| all || !has_value || here.value.is_some()) {
+        let text = match (&here.value, &here.unavailable) {
+            (Some(text), _) => quantity(value(text), &entry.tunable.unit),
+            (None, Some(why)) if here.instance.is_none() => why.to_string(),
+            (None, Some(why)) => kind(why).to_owned(),
+            (None, None) => continue,
+        };
+        let instance = here.instance.as_deref();
+        match groups.iter_mut().find(|(other, _)| *other == text) {
+            Some((_, things)) => things.extend(instance),
+            None => groups.push((text, instance.into_iter().collect())),
+        }
+    }
+    let mut pieces = Vec::new();
+    for (number, (text, things)) in groups.iter().enumerate() {
+        if number > 0 {
+            pieces.push(plain(", "));
+        }
+        pieces.push(plain(text));
+        if !things.is_empty() {
+            pieces.push(dim(format!(" ({})", named(things, all))));
+        }
+    }
+    pieces.extend(other_default(entry));
+    pieces
+}
+
+fn quantity(value: &str, unit: &str) -> String {
+    if unit.is_empty() { value.to_owned() } else { format!("{value} {unit}") }
+}
+
+/// Why there is no value, in a word; `tune show` says more.
+fn kind(why: &Unavailable) -> &'static str {
+    match why {
+        Unavailable::Unsupported(_) => "unsupported",
+        Unavailable::Absent(_) => "not there",
+        Unavailable::NotPermitted { .. } => "not permitted",
+        Unavailable::Failed(_) => "failed",
+    }
+}
+
+fn named(things: &[&str], all: bool) -> String {
+    let shown = if all { things.len() } else { NAMED.min(things.len()) };
+    let more = things.len() - shown;
+    let names = things[..shown].join(", ");
+    if more == 0 { names } else { format!("{names} and {more} more") }
+}
+
+/// The kernel's default, where it is a number and something here has another.
+fn other_default(entry: &TunableDocument) -> Option<Piece> {
+    let default = entry.tunable.default.as_deref()?;
+    let is_number = !default.is_empty() && default.split(' ').all(|word| word.parse::<i128>().is_ok());
+    let differs = entry.here.iter().any(|here| here.value.as_deref().is_some_and(|value| value != default));
+    (is_number && differs).then(|| dim(format!(", default {default}")))
+}
+
+/// One tunable: what it means, what it takes, what it is here.
+pub fn tunable(entry: &TunableDocument, style: &TextStyle) -> String {
+    let mut canvas = style.canvas();
+    let tunable = &entry.tunable;
+    canvas.paragraph(0, 2, &[bold(&tunable.name), plain(": "), plain(&tunable.means)]);
+    if !tunable.used_for.is_empty() {
+        canvas.paragraph(0, 2, &[plain(&tunable.used_for)]);
+    }
+    facts(&mut canvas, tunable);
+    heading(&mut canvas, "Here");
+    if entry.here.is_empty() {
+        canvas.paragraph(2, 4, &[dim(format!("of each {}: name one as {}@…", tunable.scope.word(), tunable.name))]);
+    }
+    for here in &entry.here {
+        canvas.paragraph(2, 4, &now(here));
+    }
+    canvas.finish()
+}
+
+fn now(here: &Here) -> Vec<Piece> {
+    let mut line = Vec::new();
+    if let Some(instance) = &here.instance {
+        line.extend([plain(instance), plain(": ")]);
+    }
+    match (&here.value, &here.unavailable) {
+        (Some(text), _) => line.push(bold(value(text))),
+        (None, Some(why)) => line.push(dim(why.to_string())),
+        (None, None) => {}
+    }
+    if here.choices.len() > 1 {
+        line.push(dim(format!(" of {}", here.choices.join(", "))));
+    }
+    line
+}
+
+fn facts(canvas: &mut Canvas, tunable: &Tunable) {
+    let unit = if tunable.unit.is_empty() { String::new() } else { format!(" {}", tunable.unit) };
+    let release = match (&tunable.since, &tunable.until) {
+        (Some(since), Some(until)) => Some(format!("from {since} on, before {until}")),
+        (Some(since), None) => Some(format!("from {since} on")),
+        (None, Some(until)) => Some(format!("before {until}")),
+        (None, None) => None,
+    };
+    let settle = tunable.settle.map(|s| format!(" (about {s} s)")).unwrap_or_default();
+    let facts = [
+        ("takes", Some(format!("{}{unit}", tunable.values))),
+        ("default", tunable.default.as_deref().map(|default| value(default).to_owned())),
+        ("shows", Some(format!("{}{settle}", effect(tunable.effect)))),
+        ("risk", Some(risk(tunable.risk).to_owned())),
+        (
+            "careful",
+            tunable.cuts_off.then(|| "can cut off your own connection: taken back unless confirmed".to_owned()),
+        ),
+        ("also changes", (!tunable.disturbs.is_empty()).then(|| tunable.disturbs.join(", "))),
+        ("kept by", Some(persist(&tunable.persist))),
+        ("kernels", release),
+        ("source", (!tunable.source.is_empty()).then(|| tunable.source.clone())),
+    ];
+    for (name, fact) in facts {
+        if let Some(fact) = fact {
+            canvas.paragraph(2, 18, &[Piece::cell(Ink::Dim, name, 14), plain("  "), plain(fact)]);
+        }
+    }
+}
+
+fn persist(persist: &Persist) -> String {
+    match persist {
+        Persist::Sysctl => "a line in /etc/sysctl.d".to_owned(),
+        Persist::Tmpfiles => "a line in /etc/tmpfiles.d".to_owned(),
+        Persist::Udev(subsystem) => format!("a rule of udev for {subsystem}"),
+        Persist::Unit(property) => format!("{property}= in a drop-in of the unit"),
+        Persist::No(instead) => format!("no file of ours: {instead}"),
+    }
+}

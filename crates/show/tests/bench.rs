@@ -1,0 +1,251 @@
+//! A benchmark on the screen, and what hostile names cannot do to it.
+
+use proptest::prelude::*;
+use whyslow_model::bench::{
+    CacheUse, Ceiling, Cost, Environment, Flow, Generator, Kind, Knee, Latency, Layer, LayerTraffic, Ledger, Limit,
+    Other, Pair, Percentile, Report, Round, Run, SCHEMA, Series, Target, Traffic, Workload,
+};
+use whyslow_model::histogram::Histogram;
+use whyslow_show::escape::is_deceptive;
+use whyslow_show::json;
+use whyslow_show::text::{self, TextStyle};
+
+const PLAIN: TextStyle = TextStyle { width: 80, colour: false, all: false };
+
+/// A second of random reads, a tenth of it without an answer.
+fn run(depth: u32, rate: f64, latency: f64) -> Run {
+    let operations = rate as u64;
+    let read = Flow {
+        operations,
+        bytes: operations * 4096,
+        rate,
+        bandwidth: rate * 4096.0,
+        latency: Latency {
+            count: operations,
+            min: latency / 2.0,
+            mean: latency,
+            deviation: 0.0,
+            max: latency * 8.0,
+            percentiles: vec![Percentile { share: 0.99, seconds: latency * 2.0 }],
+            histogram: Histogram::from_counts([(64, operations)]),
+        },
+        service: None,
+    };
+    let reads = [vec![operations / 9; 4], vec![0], vec![operations / 9; 5]].concat();
+    Run {
+        name: "random read".into(),
+        target: 0,
+        asked: Workload { depth, seconds: Some(1.0), ..Workload::of_blocks(4096) },
+        seconds: 1.0,
+        read: Some(read),
+        write: None,
+        sync: None,
+        series: Series { interval: 0.1, writes: vec![0; 10], reads, ..Series::default() },
+        cost: Cost {
+            thread_seconds: 1.0,
+            user_seconds: 0.05,
+            system_seconds: 0.2,
+            per_operation: Some(0.25 / rate),
+            ..Cost::default()
+        },
+        generator: Generator { busy: Some(0.95), waited: Some(0.01), was_limit: depth > 1 },
+        failed: (depth > 1).then(|| "read of 4096 bytes at 8192: Input/output error (os error 5)".to_owned()),
+        hung: u64::from(depth > 1),
+        behind: 0,
+    }
+}
+
+fn round(depth: u32, rate: f64, latency: f64) -> Round {
+    let asked = Traffic { reads: rate as u64, read_bytes: rate as u64 * 4096, ..Traffic::default() };
+    let layer = LayerTraffic {
+        device: "sdb".into(),
+        relation: "target".into(),
+        traffic: Traffic { writes: 3, write_bytes: 12_288, ..asked },
+        reads_merged: 7,
+        read_wait: Some(latency),
+        queue: Some(f64::from(depth)),
+        ..LayerTraffic::default()
+    };
+    let cache = CacheUse { before: 4096, after: 8192, fetched: 4096, served: 12_288, in_vain: 0 };
+    Round {
+        name: format!("random read of 4 KiB, {depth} in flight"),
+        group: "random read".into(),
+        runs: vec![run(depth, rate, latency)],
+        ledgers: vec![Ledger { asked, cache: Some(cache), layers: vec![layer], ..Ledger::default() }],
+        spoiled: (depth > 1).then(|| "others had sdb move 2 MiB meanwhile, beside the 4 MiB asked for".to_owned()),
+    }
+}
+
+fn report() -> Report {
+    let knee = Knee { depth: 4, rate: 4000.0, latency: 1e-3, latency_alone: 9e-4, parallelism: 3.6 };
+    let ceiling = Ceiling {
+        of: Limit::Requests,
+        requests: "random read".into(),
+        block: 4096,
+        rate: 4000.0,
+        bandwidth: 16_384_000.0,
+        knee: Some(knee),
+        reached: true,
+        generator: false,
+    };
+    let target = |path: &str| Target {
+        path: path.into(),
+        kind: "device".into(),
+        device: Some("sdb".into()),
+        bytes: 1 << 30,
+        ..Target::default()
+    };
+    Report {
+        schema: SCHEMA.into(),
+        kind: Kind::Disk,
+        started: Some("2026-01-02T03:04:05Z".into()),
+        started_ms: Some(1_767_323_045_000),
+        seconds: 12.3,
+        interrupted: true,
+        environment: Environment {
+            others_cpus: Some(0.25),
+            others: vec![Other { pid: 7, name: "postgres".into(), read_bytes: 2 << 20, write_bytes: 0 }],
+            ..Environment::default()
+        },
+        targets: vec![target("/dev/sdb"), target("/dev/sdc")],
+        rounds: vec![round(4, 4000.0, 1e-3), round(1, 1100.0, 9e-4)],
+        ceilings: vec![ceiling],
+        layers: Vec::new(),
+        files: Vec::new(),
+        pairs: Vec::new(),
+        caveats: vec!["sdb was read while in use".into()],
+    }
+}
+
+#[test]
+fn a_sweep_at_80_columns() {
+    let expected = "\
+/dev/sdb: device of 1 GiB · sdb
+/dev/sdc: device of 1 GiB · sdb
+took 12.3 s
+Ended early: this is what was measured by then.
+
+What it can do
+  random read of 4 KiB: 4000 /s; from 4 in flight on more only wait (1 ms each
+    there, 900 µs alone)
+
+Random read
+  block  depth     rate   bandwidth    mean      p99      cpu      max
+  4 KiB      1  1100 /s  4.30 MiB/s  900 µs  1.80 ms   227 µs  7.20 ms
+  4 KiB      4  4000 /s  15.6 MiB/s    1 ms     2 ms  62.5 µs     8 ms
+  spoiled: random read of 4 KiB, 4 in flight: others had sdb move 2 MiB
+    meanwhile, beside the 4 MiB asked for
+  failed: random read of 4 KiB, 4 in flight: read of 4096 bytes at 8192:
+    Input/output error (os error 5)
+  hung: random read of 4 KiB, 4 in flight: 1 requests never came back
+  stalled: random read of 4 KiB, 4 in flight: nothing came back once, for 100 ms
+    at worst, from 400 ms on
+  random read of 4 KiB, 4 in flight: the processor that asked for it was the
+    limit
+  stalled: random read of 4 KiB, 1 in flight: nothing came back once, for 100 ms
+    at worst, from 400 ms on
+  what the layers saw: random read of 4 KiB, 1 in flight
+           reads     of  writes     of  merged    wait  queue
+    asked   1100  4 KiB
+      sdb   1100  4 KiB       3  4 KiB       7  900 µs      1
+    the page cache served 12 KiB and had 4 KiB read for it, 0 B of that in vain;
+      it held 4 KiB before and 8 KiB after
+
+Mind: sdb was read while in use
+postgres (pid 7) read or wrote 2 MiB meanwhile.
+Others kept 0.25 processors busy.
+";
+    let drawn = text::bench(&report(), &PLAIN);
+    assert_eq!(drawn, expected, "drawn:\n{drawn}");
+}
+
+#[test]
+fn layers_and_pairs_have_their_own_tables() {
+    let layer = |name: &str, latency, adds, takes| Layer {
+        group: "random read".into(),
+        name: name.into(),
+        rate: 1.0 / latency,
+        bandwidth: 4096.0 / latency,
+        latency,
+        cost: Some(1e-5),
+        request: Some(4096.0),
+        adds,
+        takes,
+    };
+    let pair = Pair {
+        names: ["/dev/sdb".into(), "/dev/sdc".into()],
+        alone: [1e6, 1e6],
+        together: [5e5, 5e5],
+        kept: [0.5, 0.5],
+        sum: 1.0,
+        contend: Some(true),
+        known: Vec::new(),
+    };
+    let drawn = text::bench(
+        &Report {
+            rounds: Vec::new(),
+            ceilings: Vec::new(),
+            layers: vec![layer("sdb", 1e-4, None, None), layer("xfs, direct", 1.25e-4, Some(2.5e-5), Some(0.2))],
+            pairs: vec![pair],
+            ..report()
+        },
+        &PLAIN,
+    );
+    let expected = "
+What each layer does to a random read
+                bandwidth  change  latency      adds  request      cpu      rate
+          sdb  39.1 MiB/s           100 µs              4 KiB  10.0 µs  10000 /s
+  xfs, direct  31.2 MiB/s   -20 %   125 µs  +25.0 µs    4 KiB  10.0 µs   8000 /s
+
+Who gets in whose way
+  /dev/sdb and /dev/sdc: they have to share (used together, they keep 50 % and
+    50 % of what each does alone)
+    nothing that both rest on is known here: what they share is hidden from this
+      kernel
+";
+    assert!(drawn.contains(expected), "drawn:\n{drawn}");
+}
+
+#[test]
+fn no_width_makes_a_line_longer() {
+    for width in [40, 60, 80, 120] {
+        let drawn = text::bench(&report(), &TextStyle { width, ..PLAIN });
+        let longest = drawn.lines().map(|line| line.chars().count()).max().unwrap();
+        assert!(longest <= width, "{width}:\n{drawn}");
+    }
+}
+
+#[test]
+fn fios_form_has_whole_numbers_where_fio_has() {
+    let json: serde_json::Value = serde_json::from_str(&json::fio(&report())).unwrap();
+    let job = &json["jobs"][0];
+    assert_eq!(job["read"]["io_bytes"], 4000 * 4096);
+    assert_eq!(job["read"]["bw"], 16_000);
+    assert_eq!((&job["read"]["iops_min"], &job["read"]["runtime"]), (&0.into(), &1000.into()));
+    assert_eq!(job["read"]["clat_ns"]["mean"], 1e6);
+    assert_eq!(job["read"]["clat_ns"]["percentile"]["99.000000"], 500_000);
+    assert_eq!((&job["error"], &job["write"]["total_ios"]), (&5.into(), &0.into()));
+    assert_eq!(job["usr_cpu"], 5.0);
+}
+
+#[test]
+fn the_document_is_read_back_as_it_was() {
+    let text = json::pretty(&report());
+    assert_eq!(serde_json::from_str::<Report>(&text).unwrap(), report());
+}
+
+proptest! {
+    #[test]
+    fn hostile_names_are_text_everywhere(path in ".*", device in ".*", process in ".*", why in ".*") {
+        let mut hostile = report();
+        hostile.targets[0].path = path;
+        hostile.targets[0].below = vec![device.clone()];
+        hostile.rounds[0].ledgers[0].layers[0].device = device;
+        hostile.rounds[0].runs[0].failed = Some(why.clone());
+        hostile.rounds[0].runs[0].name = why;
+        hostile.environment.others[0].name = process;
+        for drawn in [text::bench(&hostile, &PLAIN), json::pretty(&hostile), json::fio(&hostile)] {
+            prop_assert!(!drawn.contains(|c| c != '\n' && is_deceptive(c)));
+        }
+    }
+}

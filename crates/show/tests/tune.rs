@@ -1,0 +1,120 @@
+//! Settings, plans and their outcomes as text: names of others are drawn, not obeyed.
+
+use whyslow_model::tune::{
+    Change, CheckLine, Effect, HistoryEntry, Outcome, PlanDocument, PlanLine, ProfileNote, Reason, Risk, Step,
+    Transaction, Unavailable, Undoing, Who,
+};
+use whyslow_show::text::{TextStyle, tune};
+
+const HOSTILE: &str = "\x1b]0;owned\x07\u{202e}sda\n\x1b[2J";
+const STYLE: TextStyle = TextStyle { width: 80, colour: false, all: true };
+
+fn change() -> Change {
+    Change {
+        target: HOSTILE.into(),
+        identity: HOSTILE.into(),
+        original: HOSTILE.into(),
+        intended: HOSTILE.into(),
+        collateral: Vec::new(),
+    }
+}
+
+fn undoings() -> Vec<Undoing> {
+    let text = || HOSTILE.to_owned();
+    [
+        Outcome::Restored,
+        Outcome::Already,
+        Outcome::ChangedSince { now: text() },
+        Outcome::Superseded { by: 2 },
+        Outcome::Gone { why: text() },
+        Outcome::Failed { why: text() },
+    ]
+    .into_iter()
+    .map(|outcome| Undoing { id: 1, change: 0, target: text(), original: text(), outcome })
+    .collect()
+}
+
+fn entry() -> HistoryEntry {
+    let who = Who { uid: 0, user: Some(HOSTILE.into()), pid: 1, command: HOSTILE.into() };
+    HistoryEntry {
+        undone: undoings(),
+        undone_because: Some(Reason::Asked),
+        ..HistoryEntry::begun(Transaction {
+            id: 1,
+            at: HOSTILE.into(),
+            who,
+            why: HOSTILE.into(),
+            boot: HOSTILE.into(),
+            confirm: None,
+            persists: None,
+            changes: vec![change()],
+        })
+    }
+}
+
+fn line(step: Step) -> PlanLine {
+    PlanLine {
+        target: "disk.scheduler@sda".into(),
+        wanted: "none".into(),
+        step,
+        reason: String::new(),
+        effect: Effect::Instant,
+        risk: Risk::Low,
+        cuts_off: false,
+    }
+}
+
+#[test]
+fn hostile_names_are_drawn_not_obeyed() {
+    let plan = PlanDocument {
+        why: HOSTILE.into(),
+        lines: vec![PlanLine {
+            target: HOSTILE.into(),
+            reason: HOSTILE.into(),
+            ..line(Step::Change { from: HOSTILE.into() })
+        }],
+    };
+    let check = CheckLine {
+        id: Some(1),
+        target: HOSTILE.into(),
+        original: Some(HOSTILE.into()),
+        wanted: HOSTILE.into(),
+        now: Some(HOSTILE.into()),
+        unavailable: None,
+        holds: false,
+        is_kept: false,
+    };
+    let note = ProfileNote { unit: HOSTILE.into(), option: HOSTILE.into(), value: HOSTILE.into(), why: HOSTILE.into() };
+    let drawn = [
+        tune::plan(&plan, &STYLE),
+        tune::checks(&[check], &STYLE),
+        tune::undone(&undoings(), false, &STYLE),
+        tune::history(&[entry()], &STYLE),
+        tune::notes(&[note], &STYLE),
+    ];
+    for text in drawn {
+        assert!(!text.contains(['\x1b', '\x07', '\u{202e}']), "{text:?}");
+        assert!(text.contains(r"\x1b]0;owned\x07\u{202e}sda\n"), "{text}");
+    }
+}
+
+#[test]
+fn a_plan_says_what_changes_what_stays_and_what_cannot_be() {
+    let lines = vec![
+        PlanLine {
+            risk: Risk::High,
+            cuts_off: true,
+            reason: "as asked".into(),
+            ..line(Step::Change { from: "bfq".into() })
+        },
+        PlanLine { target: "a.b".into(), ..line(Step::Keep { now: "7".into(), why: "only more is asked for".into() }) },
+        PlanLine { target: "c.d".into(), ..line(Step::Already) },
+        PlanLine { target: "e.f".into(), ..line(Step::Cannot(Unavailable::Unsupported("no driver".into()))) },
+    ];
+    let plan = PlanDocument { why: String::new(), lines };
+    assert_eq!(
+        tune::plan(&plan, &TextStyle { all: false, ..STYLE }),
+        "disk.scheduler@sda bfq → none  dangerous  can cut you off\n    as asked\ne.f none: unsupported here: no driver\nas wanted already: a.b, c.d\n"
+    );
+    assert!(tune::plan(&plan, &STYLE).contains("a.b stays 7: only more is asked for\nc.d none already\n"));
+}

@@ -1,0 +1,305 @@
+//! The catalogue of tunables: data in `tunables/*.toml`, embedded in the program.
+
+use crate::machine::Machine;
+use crate::persist;
+use crate::release::Release;
+use crate::target::Target;
+use crate::values::Values;
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
+use toml::{Table, Value};
+use whyslow_model::tune::{Access, Effect, Persist, Risk, Scope, Tunable};
+
+const FILES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/tunables.rs"));
+
+/// The name under which a line that keeps a setting over a reboot is a target itself: `persist@vm.swappiness`.
+pub(crate) const PERSIST: &str = "persist";
+
+/// An entry of the catalogue, its words understood.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    pub(crate) tunable: Tunable,
+    pub(crate) values: Values,
+    pub(crate) since: Option<Release>,
+    pub(crate) until: Option<Release>,
+}
+
+impl TryFrom<Tunable> for Entry {
+    type Error = String;
+
+    fn try_from(tunable: Tunable) -> Result<Self, String> {
+        let release = |text: &Option<String>| text.as_deref().map(str::parse).transpose();
+        Ok(Self {
+            values: tunable.values.parse()?,
+            since: release(&tunable.since)?,
+            until: release(&tunable.until)?,
+            tunable,
+        })
+    }
+}
+
+/// Every tunable that is known.
+#[derive(Debug)]
+pub struct Catalogue {
+    entries: Vec<Arc<Entry>>,
+    by_name: HashMap<String, usize>,
+}
+
+impl Catalogue {
+    /// The catalogue of the program.
+    pub fn built_in() -> &'static Self {
+        static BUILT_IN: OnceLock<Catalogue> = OnceLock::new();
+        BUILT_IN.get_or_init(|| Self::read(FILES).expect("a test reads every file of the catalogue"))
+    }
+
+    fn read(files: &[(&str, &str)]) -> Result<Self, String> {
+        let mut catalogue = Self { entries: Vec::new(), by_name: HashMap::new() };
+        for (file, text) in files {
+            catalogue.add(text).map_err(|why| format!("{file}: {why}"))?;
+        }
+        Ok(catalogue)
+    }
+
+    /// Adds a file: what stands under `defaults` holds for each tunable that does not say otherwise.
+    fn add(&mut self, text: &str) -> Result<(), String> {
+        let mut file: Table = text.parse().map_err(|e: toml::de::Error| e.to_string())?;
+        let defaults = match file.remove("defaults") {
+            Some(Value::Table(defaults)) => defaults,
+            _ => Table::new(),
+        };
+        let Some(Value::Array(tunables)) = file.remove("tunable") else { return Err("no [[tunable]]".into()) };
+        for tunable in tunables {
+            let Value::Table(own) = tunable else { return Err("a tunable is no table".into()) };
+            let mut merged = defaults.clone();
+            merged.extend(own);
+            let name = merged.get("name").map(ToString::to_string).unwrap_or_default();
+            let mut tunable: Tunable =
+                merged.try_into().map_err(|e: toml::de::Error| format!("{name}: {}", e.message()))?;
+            if tunable.effect != Effect::WashOut {
+                tunable.settle = None;
+            }
+            let entry = Entry::try_from(tunable).map_err(|why| format!("{name}: {why}"))?;
+            if self.by_name.insert(entry.tunable.name.clone(), self.entries.len()).is_some() {
+                return Err(format!("{name} stands there twice"));
+            }
+            self.entries.push(Arc::new(entry));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn entries(&self) -> &[Arc<Entry>] {
+        &self.entries
+    }
+
+    pub(crate) fn find(&self, name: &str) -> Option<Arc<Entry>> {
+        self.by_name.get(name).map(|&at| Arc::clone(&self.entries[at]))
+    }
+
+    /// The entry a target belongs to, and the target under the name that the catalogue has for it: a path or a sysctl may
+    /// lead to a tunable that has a name here. What has none is taken as it is, where it is a sysctl or a file under /sys.
+    ///
+    /// # Errors
+    /// Why it cannot be a tunable.
+    pub(crate) fn resolve(&self, target: &Target, machine: &Machine) -> Result<(Arc<Entry>, Target), String> {
+        if target.name == PERSIST {
+            return self.line(target, machine);
+        }
+        if let Some(entry) = self.find(&target.name) {
+            return Ok((entry, target.clone()));
+        }
+        let path = file_of(&target.name)?;
+        if target.instance.is_some() {
+            return Err(format!("'{}' is not in the catalogue; 'whyslow tune list' shows what is", target.name));
+        }
+        if let Some(found) = self.by_path(&path) {
+            return Ok(found);
+        }
+        let name = name_of(&path);
+        Ok((Arc::new(uncatalogued(&name, &path)?), Target::of(&name, None)))
+    }
+
+    /// The tunable that a file is.
+    fn by_path(&self, path: &str) -> Option<(Arc<Entry>, Target)> {
+        self.entries.iter().find_map(|entry| {
+            let name = &entry.tunable.name;
+            let instance = match &entry.tunable.access {
+                Access::File(template) => captured(template, path)?,
+                Access::Sysctl => (sysctl_path(name) == path).then_some(None)?,
+                _ => return None,
+            };
+            Some((Arc::clone(entry), Target { name: name.clone(), instance }))
+        })
+    }
+
+    /// The line that keeps a target over a reboot, as a tunable of its own.
+    fn line(&self, target: &Target, machine: &Machine) -> Result<(Arc<Entry>, Target), String> {
+        let kept: Target = target.instance.as_deref().unwrap_or_default().parse()?;
+        let (entry, kept) = self.resolve(&kept, machine)?;
+        let access = persist::line_of(&entry, &kept, machine)?;
+        let line = Tunable {
+            name: PERSIST.to_owned(),
+            means: format!("The line that sets {kept} at boot; empty where there is none."),
+            values: "text".to_owned(),
+            scope: Scope::Line,
+            effect: Effect::Reboot,
+            access,
+            cuts_off: false,
+            rounds: false,
+            unset: None,
+            disturbs: Vec::new(),
+            after: Vec::new(),
+            ..entry.tunable.clone()
+        };
+        Ok((Arc::new(Entry::try_from(line)?), Target::of(PERSIST, Some(&kept.to_string()))))
+    }
+}
+
+/// The file, from the root, that an absolute path or the name of a sysctl leads to.
+fn file_of(name: &str) -> Result<String, String> {
+    let path = match name.strip_prefix('/') {
+        Some(path) => path.to_owned(),
+        None if name.contains(['.', '/']) => sysctl_path(name),
+        None => return Err(format!("'{name}' is not in the catalogue; 'whyslow tune list' shows what is")),
+    };
+    let is_plain = path.split('/').all(|part| !matches!(part, "" | "." | ".."));
+    if !is_plain || !(path.starts_with("sys/") || path.starts_with("proc/sys/")) {
+        return Err(format!("'{name}': only files under /sys and /proc/sys are settings"));
+    }
+    Ok(path)
+}
+
+/// sysctl(8): the first separator decides which of `.` and `/` parts the name; the other then stands for itself.
+pub(crate) fn sysctl_path(name: &str) -> String {
+    let swapped = |c| match c {
+        '.' => '/',
+        '/' => '.',
+        other => other,
+    };
+    let is_path = name.find(['.', '/']).is_some_and(|at| name.as_bytes()[at] == b'/');
+    let path: String = if is_path { name.to_owned() } else { name.chars().map(swapped).collect() };
+    format!("proc/sys/{path}")
+}
+
+/// The name of a file that the catalogue does not have: of a sysctl, else its path.
+fn name_of(path: &str) -> String {
+    match path.strip_prefix("proc/sys/") {
+        Some(rest) => rest
+            .chars()
+            .map(|c| {
+                if c == '/' {
+                    '.'
+                } else if c == '.' {
+                    '/'
+                } else {
+                    c
+                }
+            })
+            .collect(),
+        None => format!("/{path}"),
+    }
+}
+
+/// A sysctl or a file under /sys that the catalogue says nothing about: nobody vouches for what it does.
+fn uncatalogued(name: &str, path: &str) -> Result<Entry, String> {
+    let is_sysctl = path.starts_with("proc/sys/");
+    Entry::try_from(Tunable {
+        name: name.to_owned(),
+        means: "Not in the catalogue: taken as it is.".to_owned(),
+        used_for: String::new(),
+        unit: String::new(),
+        // A file that lists its choices with one in brackets is compared by that one.
+        values: "listed".to_owned(),
+        default: None,
+        scope: if path.starts_with("proc/sys/net/") { Scope::Netns } else { Scope::Machine },
+        access: Access::File(path.to_owned()),
+        effect: Effect::WashOut,
+        settle: None,
+        risk: Risk::Medium,
+        cuts_off: false,
+        rounds: false,
+        unset: None,
+        disturbs: Vec::new(),
+        after: Vec::new(),
+        persist: if is_sysctl { Persist::Sysctl } else { Persist::Tmpfiles },
+        since: None,
+        until: None,
+        source: String::new(),
+    })
+}
+
+/// What `{}`, or `{0}` and `{1}`, of a template stand for in a path: nothing, or the name of the thing.
+fn captured(template: &str, path: &str) -> Option<Option<String>> {
+    let (mut parts, mut words) = (Vec::new(), path.split('/'));
+    for part in template.split('/') {
+        let word = words.next()?;
+        match part {
+            "{}" | "{0}" | "{1}" => parts.push(word),
+            _ if part == word => {}
+            _ => return None,
+        }
+    }
+    words.next().is_none().then(|| (!parts.is_empty()).then(|| parts.join("/")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    fn resolved(name: &str) -> Result<String, String> {
+        let found = Catalogue::built_in().resolve(&name.parse().unwrap(), &Machine::live());
+        found.map(|(_, target)| target.to_string())
+    }
+
+    #[test]
+    fn the_catalogue_is_sound() {
+        let catalogue = Catalogue::read(FILES).unwrap();
+        let names: HashSet<&str> = catalogue.entries.iter().map(|e| e.tunable.name.as_str()).collect();
+        for entry in &catalogue.entries {
+            let t = &entry.tunable;
+            assert!(t.means.ends_with('.'), "{}: a sentence", t.name);
+            assert!(t.used_for.is_empty() || t.used_for.ends_with('.'), "{}: a sentence", t.name);
+            for other in t.disturbs.iter().chain(&t.after) {
+                assert!(names.contains(other.as_str()), "{}: no tunable {other}", t.name);
+            }
+            assert_eq!(t.settle.is_some(), t.effect == Effect::WashOut, "{}: wash-out takes some time", t.name);
+            if let Access::File(path) = &t.access {
+                assert_eq!(path.contains('{'), !t.scope.is_one(), "{}: {path}", t.name);
+            }
+            if let Some(default) = t.default.as_deref().filter(|d| d.parse::<i128>().is_ok()) {
+                assert_eq!(entry.values.check(default, "").as_deref(), Ok(default), "{}", t.name);
+            }
+        }
+    }
+
+    #[test]
+    fn a_path_or_a_sysctl_leads_to_the_tunable() {
+        for (name, target) in [
+            ("/proc/sys/vm/swappiness", "vm.swappiness"),
+            ("vm/swappiness", "vm.swappiness"),
+            ("/sys/block/vda/queue/read_ahead_kb", "disk.read_ahead_kb@vda"),
+            ("/sys/class/net/eth0/queues/rx-0/rps_cpus", "queue.rps_cpus@eth0/rx-0"),
+            ("net.ipv4.conf.eth0/100.rp_filter", "net.ipv4.conf.rp_filter@eth0.100"),
+            ("kernel.core_uses_pid", "kernel.core_uses_pid"),
+            ("/sys/kernel/mm/lru_gen/min_ttl_ms", "/sys/kernel/mm/lru_gen/min_ttl_ms"),
+            ("persist@/proc/sys/vm/swappiness", "persist@vm.swappiness"),
+        ] {
+            assert_eq!(resolved(name).as_deref(), Ok(target), "{name}");
+        }
+    }
+
+    #[test]
+    fn nothing_else_can_be_reached() {
+        for name in
+            ["/etc/passwd", "/sys/../etc/passwd", "/proc/sys/../../etc", "//sys/x", "swappiness", "a.b@c", "../../x.y"]
+        {
+            assert!(resolved(name).is_err(), "{name}");
+        }
+    }
+
+    #[test]
+    fn an_entry_that_makes_no_sense_is_named() {
+        let error = Catalogue::read(&[("x.toml", "[[tunable]]\nname = \"a.b\"\nvalues = \"many\"\n")]).unwrap_err();
+        assert!(error.starts_with("x.toml: \"a.b\": missing field"), "{error}");
+    }
+}

@@ -1,0 +1,49 @@
+//! Why something was not done.
+
+use std::fmt;
+use whyslow_model::tune::{Unavailable, Undoing};
+
+/// Why something was not done. Nothing is changed where one is returned, but for what it names.
+#[derive(Debug)]
+pub enum Error {
+    /// What was asked for makes no sense.
+    Usage(String),
+    /// A setting cannot be read or written.
+    Unavailable {
+        /// Which.
+        target: String,
+        /// Why.
+        why: Unavailable,
+    },
+    /// Another run is at work.
+    Busy(String),
+    /// The journal cannot be read or written.
+    Journal(String),
+    /// It was begun and could not be finished: what had been changed was put back, as told.
+    TakenBack {
+        /// What went wrong.
+        why: String,
+        /// What became of each change.
+        outcomes: Vec<Undoing>,
+    },
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Usage(what) | Self::Busy(what) | Self::Journal(what) => write!(f, "{what}"),
+            Self::Unavailable { target, why } => write!(f, "{target}: {why}"),
+            Self::TakenBack { why, outcomes } => {
+                write!(f, "{why}; ")?;
+                match outcomes.iter().find(|undoing| !undoing.outcome.is_clean()) {
+                    None => write!(f, "all is as it was before"),
+                    Some(left) => {
+                        write!(f, "NOT put back: {} ({:?}), 'whyslow tune undo' tries again", left.target, left.outcome)
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl std::error::Error for Error {}

@@ -1,0 +1,107 @@
+//! Whoever takes a transaction back that nobody confirms: a process of its own, which lives on when the program that made the
+//! changes ends, however it ends, and when the connection it was called over drops.
+
+use crate::clock;
+use crate::error::Error;
+use crate::journal::Journal;
+use crate::machine::Machine;
+use crate::session::Session;
+use crate::store::{self, STATE, Store};
+use std::io::{self, BufRead, BufReader, Write};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+use whyslow_model::tune::Status;
+
+/// What the guard says once nothing can keep it from its task.
+const READY: &str = "ready";
+/// Where systemd is the machine's init, this folder is there (sd_booted(3)).
+const SYSTEMD: &str = "/run/systemd/system";
+
+/// Starts the guard of a transaction: `whyslow tune guard ID`. Where systemd runs it is a unit of its own, since what belongs
+/// to a login session may be killed with it.
+///
+/// # Errors
+/// It did not start.
+pub fn start(id: u64) -> Result<(), String> {
+    if is_own_unit_possible() && as_unit(id).is_ok() {
+        return Ok(());
+    }
+    as_process(id).map_err(|e| e.to_string())
+}
+
+/// A unit would be in the namespaces of init: of use only where these are ours.
+fn is_own_unit_possible() -> bool {
+    let ours = |kind: &str| {
+        std::fs::read_link(format!("/proc/self/ns/{kind}")).ok()
+            == std::fs::read_link(format!("/proc/1/ns/{kind}")).ok()
+    };
+    std::path::Path::new(SYSTEMD).is_dir() && ours("net") && ours("mnt")
+}
+
+fn as_unit(id: u64) -> io::Result<()> {
+    let mut command = Command::new("systemd-run");
+    command.args(["--quiet", "--collect", &format!("--unit=whyslow-tune-guard-{id}")]);
+    if let Ok(state) = std::env::var(STATE) {
+        command.arg(format!("--setenv={STATE}={state}"));
+    }
+    let status =
+        command.arg(std::env::current_exe()?).args(words(id)).stdin(Stdio::null()).stderr(Stdio::null()).status()?;
+    if status.success() { Ok(()) } else { Err(io::Error::other(format!("systemd-run: {status}"))) }
+}
+
+fn as_process(id: u64) -> io::Result<()> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.args(words(id)).current_dir("/").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut guard = command.spawn()?;
+    let mut said = String::new();
+    if let Some(out) = guard.stdout.take() {
+        BufReader::new(out).read_line(&mut said)?;
+    }
+    if said.trim() == READY { Ok(()) } else { Err(io::Error::other("it ended before it was ready")) }
+}
+
+fn words(id: u64) -> [String; 3] {
+    ["tune".into(), "guard".into(), id.to_string()]
+}
+
+/// Leaves the session of whoever started it, so that neither a closed terminal nor Ctrl-C ends it, and says so.
+fn detach() -> io::Result<()> {
+    // SAFETY: setsid has no preconditions; it fails where this leads a process group, which then is nobody else's either.
+    unsafe { libc::setsid() };
+    // SAFETY: to ignore a signal needs no handler.
+    unsafe { libc::signal(libc::SIGHUP, libc::SIG_IGN) };
+    let mut out = io::stdout();
+    writeln!(out, "{READY}")?;
+    out.flush()
+}
+
+/// Stays until a transaction is confirmed or taken back, and takes it back where its time comes. It waits for the run that
+/// makes it: where that one dies, what it began, or was only trying out, is taken back at once.
+///
+/// # Errors
+/// As [`Session::open`].
+pub fn guard(machine: &Machine, store: &Store, id: u64) -> Result<(), Error> {
+    const LOOK: Duration = Duration::from_secs(1);
+    // Who started it may have gone already.
+    let _ = detach();
+    let journal = Journal::in_folder(store.folder());
+    let who = store::who();
+    drop(Session::open(machine, store, &who, None)?);
+    let (mut size, mut deadline) = (None, 0);
+    loop {
+        if size != Some(journal.size()) {
+            size = Some(journal.size());
+            let ledger = journal.read()?;
+            let Some(entry) = ledger.find(id).filter(|entry| entry.status == Status::Unconfirmed) else {
+                return Ok(());
+            };
+            deadline = entry.transaction.confirm.as_ref().map_or(0, |confirm| confirm.boottime_ns);
+        }
+        let left = Duration::from_nanos(deadline).saturating_sub(clock::boottime());
+        if left.is_zero() {
+            // Opening takes back what is due.
+            return Session::open(machine, store, &who, None).map(|_| ());
+        }
+        std::thread::sleep(left.min(LOOK));
+    }
+}

@@ -1,0 +1,82 @@
+//! Looking at settings; nothing here changes anything.
+
+use crate::catalogue::{Catalogue, PERSIST};
+use crate::error::Error;
+use crate::knob::{self, Knob};
+use crate::machine::Machine;
+use crate::target::Target;
+use crate::undo;
+use whyslow_model::tune::{CheckLine, HistoryEntry, Status, TunableDocument, Undoing};
+
+/// Every tunable of the catalogue whose name, meaning or use holds a word, with what it is here.
+pub fn tunables(machine: &Machine, word: Option<&str>) -> Vec<TunableDocument> {
+    let word = word.map(str::to_lowercase).unwrap_or_default();
+    let entries = Catalogue::built_in().entries().iter();
+    entries
+        .filter(|entry| {
+            let tunable = &entry.tunable;
+            [&tunable.name, &tunable.means, &tunable.used_for].iter().any(|text| text.to_lowercase().contains(&word))
+        })
+        .map(|entry| TunableDocument { tunable: entry.tunable.clone(), here: knob::here(machine, entry, None) })
+        .collect()
+}
+
+/// One tunable, with what it is here: of the thing that is named, else of each.
+///
+/// # Errors
+/// It is no tunable.
+pub fn tunable(machine: &Machine, target: &Target) -> Result<TunableDocument, Error> {
+    let (entry, target) = Catalogue::built_in().resolve(target, machine).map_err(Error::Usage)?;
+    let here = knob::here(machine, &entry, target.instance.as_deref());
+    Ok(TunableDocument { tunable: entry.tunable.clone(), here })
+}
+
+/// The value of a setting.
+///
+/// # Errors
+/// Why it has none here.
+pub fn get(machine: &Machine, target: &Target) -> Result<String, Error> {
+    let read = Knob::of(machine, target).and_then(|knob| knob.read());
+    read.map_err(|why| Error::Unavailable { target: target.to_string(), why })
+}
+
+/// Whether what we set still holds, change by change.
+pub fn check(machine: &Machine, history: &[HistoryEntry]) -> Vec<CheckLine> {
+    let mut lines: Vec<CheckLine> = Vec::new();
+    for entry in history {
+        for at in entry.outstanding() {
+            let line = check_line(machine, entry, at);
+            // What was set again later holds that value, if any.
+            lines.retain(|earlier| earlier.target != line.target);
+            lines.push(line);
+        }
+    }
+    lines
+}
+
+fn check_line(machine: &Machine, entry: &HistoryEntry, at: usize) -> CheckLine {
+    let change = &entry.transaction.changes[at];
+    let wanted = entry.held_value(at).unwrap_or_default().to_owned();
+    let read = Knob::named(machine, &change.target).and_then(|knob| knob.read());
+    let (now, unavailable) = match read {
+        Ok(now) => (Some(now), None),
+        Err(why) => (None, Some(why)),
+    };
+    CheckLine {
+        id: Some(entry.transaction.id),
+        target: change.target.clone(),
+        holds: now.as_ref() == Some(&wanted),
+        original: Some(change.original.clone()),
+        wanted,
+        now,
+        unavailable,
+        is_kept: change.target.starts_with(PERSIST),
+    }
+}
+
+/// What would become of each outstanding change of some transactions if they were taken back now, the latest first.
+pub fn foresee(machine: &Machine, history: &[HistoryEntry], ids: &[u64]) -> Vec<Undoing> {
+    let wanted =
+        history.iter().rev().filter(|entry| ids.contains(&entry.transaction.id) && entry.status != Status::Open);
+    wanted.flat_map(|entry| undo::foresee(machine, history, entry)).collect()
+}

@@ -1,0 +1,182 @@
+//! The journal of changes: a line for each record, only ever added to. What is to be done stands there, on the disk, before
+//! it is done; so whatever happens in between, the next run can bring back what was.
+
+mod record;
+
+pub(crate) use record::{Ledger, Record};
+
+use crate::error::Error;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+/// The journal's file.
+#[derive(Clone, Debug)]
+pub(crate) struct Journal {
+    path: PathBuf,
+}
+
+/// Whether a record must be on the disk before anything else is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sync {
+    /// A power cut must not lose it.
+    Now,
+    /// A power cut that loses it takes with it what it tells of.
+    Later,
+}
+
+impl Journal {
+    /// The journal in a folder.
+    pub(crate) fn in_folder(folder: &Path) -> Self {
+        Self { path: folder.join("journal.jsonl") }
+    }
+
+    /// Reads all there is. A last line that is cut short was being written when the program or the machine died, and what
+    /// it tells of had not begun: it says nothing.
+    ///
+    /// # Errors
+    /// It cannot be read, or a line in the middle makes no sense.
+    pub(crate) fn read(&self) -> Result<Ledger, Error> {
+        Ok(self.parse()?.0)
+    }
+
+    /// The ledger, and how many bytes of the file are whole records.
+    fn parse(&self) -> Result<(Ledger, u64), Error> {
+        let mut bytes = Vec::new();
+        match File::open(&self.path).and_then(|mut file| file.read_to_end(&mut bytes)) {
+            Err(e) if e.kind() == ErrorKind::NotFound => return Ok((Ledger::default(), 0)),
+            other => other.map_err(|e| self.failed("cannot be read", &e))?,
+        };
+        let (mut ledger, mut whole, mut broken) = (Ledger::default(), 0, None);
+        for (number, line) in bytes.split_inclusive(|b| *b == b'\n').enumerate() {
+            match serde_json::from_slice(line) {
+                Ok(record) if line.ends_with(b"\n") && broken.is_none() => {
+                    ledger.take(record);
+                    whole += line.len() as u64;
+                }
+                Ok(_) if line.ends_with(b"\n") => {
+                    let at = broken.unwrap_or(number) + 1;
+                    return Err(Error::Journal(format!(
+                        "{}: line {at} is no record, and others follow it: repair the line, or move the file away",
+                        self.path.display()
+                    )));
+                }
+                _ => broken = broken.or(Some(number)),
+            }
+        }
+        Ok((ledger, whole))
+    }
+
+    /// Adds a record behind the last whole one. Where there is no room for it the file is as it was before.
+    ///
+    /// # Errors
+    /// It cannot be written; nothing of it then stands in the journal.
+    pub(crate) fn append(&self, record: &Record, sync: Sync) -> Result<(), Error> {
+        let (_, whole) = self.parse()?;
+        let mut line = serde_json::to_string(record).map_err(|e| Error::Journal(e.to_string()))?;
+        line.push('\n');
+        self.write(whole, line.as_bytes(), sync).map_err(|e| self.failed("cannot be written", &e))
+    }
+
+    fn write(&self, at: u64, line: &[u8], sync: Sync) -> io::Result<()> {
+        let is_new = !self.path.exists();
+        let mut file = OpenOptions::new().write(true).create(true).truncate(false).open(&self.path)?;
+        file.set_len(at)?;
+        file.seek(SeekFrom::Start(at))?;
+        let written = file.write_all(line).and_then(|()| if sync == Sync::Now { file.sync_all() } else { Ok(()) });
+        if let Err(e) = written {
+            // What fails here is cut off by the next writer.
+            let _ = file.set_len(at);
+            return Err(e);
+        }
+        match self.path.parent() {
+            Some(folder) if is_new => File::open(folder)?.sync_all(),
+            _ => Ok(()),
+        }
+    }
+
+    /// Bytes of the file: another number says that something was added.
+    pub(crate) fn size(&self) -> u64 {
+        fs::metadata(&self.path).map_or(0, |meta| meta.len())
+    }
+
+    fn failed(&self, what: &str, error: &io::Error) -> Error {
+        Error::Journal(format!("the journal {} {what}: {error}", self.path.display()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use whyslow_model::tune::{Change, Held, Outcome, Reason, Status, Transaction, Undoing, Who};
+
+    fn begin(id: u64) -> Record {
+        let change = Change {
+            target: "vm.swappiness".into(),
+            identity: String::new(),
+            original: "60".into(),
+            intended: "10".into(),
+            collateral: Vec::new(),
+        };
+        Record::Begin(Transaction {
+            id,
+            at: "2026-01-01T00:00:00+00:00".into(),
+            who: Who::default(),
+            why: "test".into(),
+            boot: "b".into(),
+            confirm: None,
+            persists: None,
+            changes: vec![change],
+        })
+    }
+
+    fn undone(id: u64, outcome: Outcome) -> Record {
+        let undoing = Undoing { id, change: 0, target: "vm.swappiness".into(), original: "60".into(), outcome };
+        Record::Undone { id, at: String::new(), because: Reason::Asked, outcomes: vec![undoing] }
+    }
+
+    #[test]
+    fn what_was_written_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let journal = Journal::in_folder(folder.path());
+        assert_eq!(journal.read().unwrap(), Ledger::default());
+        journal.append(&begin(1), Sync::Now).unwrap();
+        assert_eq!(journal.read().unwrap().entries[0].status, Status::Open);
+        let held = Held { value: "10".into(), collateral: Vec::new() };
+        journal.append(&Record::Wrote { id: 1, change: 0, held }, Sync::Later).unwrap();
+        journal.append(&Record::Done { id: 1 }, Sync::Now).unwrap();
+        let ledger = journal.read().unwrap();
+        assert_eq!((ledger.entries[0].status, ledger.next_id()), (Status::Applied, 2));
+        assert_eq!(ledger.entries[0].held_value(0), Some("10"));
+        journal.append(&undone(1, Outcome::Failed { why: "x".into() }), Sync::Now).unwrap();
+        assert_eq!(journal.read().unwrap().entries[0].status, Status::PartlyUndone);
+        assert_eq!(journal.read().unwrap().entries[0].outstanding(), [0]);
+        journal.append(&undone(1, Outcome::Restored), Sync::Now).unwrap();
+        assert_eq!(journal.read().unwrap().entries[0].status, Status::Undone);
+    }
+
+    #[test]
+    fn a_torn_line_says_nothing_and_is_written_over() {
+        let folder = tempfile::tempdir().unwrap();
+        let journal = Journal::in_folder(folder.path());
+        journal.append(&begin(1), Sync::Now).unwrap();
+        let whole = fs::read(&journal.path).unwrap();
+        for torn in [&b"{\"record\":\"done\",\"i"[..], b"{\"record\":\"done\",\"id\":1}", b"\0\0\0\0", b"\0\0\n\0"] {
+            fs::write(&journal.path, [&whole, torn].concat()).unwrap();
+            assert_eq!(journal.read().unwrap().entries[0].status, Status::Open, "{torn:?}");
+            journal.append(&Record::Done { id: 1 }, Sync::Now).unwrap();
+            assert_eq!(journal.read().unwrap().entries[0].status, Status::Applied, "{torn:?}");
+        }
+    }
+
+    #[test]
+    fn a_broken_line_in_the_middle_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let journal = Journal::in_folder(folder.path());
+        journal.append(&begin(1), Sync::Now).unwrap();
+        let whole = fs::read(&journal.path).unwrap();
+        fs::write(&journal.path, [&whole, &b"nonsense\n"[..], &whole].concat()).unwrap();
+        assert!(journal.read().unwrap_err().to_string().contains("line 2 is no record"));
+        assert!(journal.append(&Record::Done { id: 1 }, Sync::Now).is_err());
+    }
+}

@@ -1,0 +1,120 @@
+//! Parameters of a network card by SIOCETHTOOL (include/uapi/linux/ethtool.h): a structure of 32-bit words is fetched, one
+//! word changed, and the structure given back.
+
+use super::{Handle, sorted};
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use whyslow_model::tune::Unavailable;
+
+/// Where a parameter stands: commands to get and set its structure, the structure's words, the parameter's word.
+struct Place {
+    name: &'static str,
+    get: u32,
+    set: u32,
+    words: usize,
+    at: usize,
+}
+
+const fn place(name: &'static str, get: u32, set: u32, words: usize, at: usize) -> Place {
+    Place { name, get, set, words, at }
+}
+
+const PLACES: &[Place] = &[
+    // struct ethtool_ringparam
+    place("ring.rx", 0x10, 0x11, 9, 5),
+    place("ring.tx", 0x10, 0x11, 9, 8),
+    // struct ethtool_coalesce
+    place("coalesce.rx_usecs", 0x0e, 0x0f, 23, 1),
+    place("coalesce.rx_frames", 0x0e, 0x0f, 23, 2),
+    place("coalesce.tx_usecs", 0x0e, 0x0f, 23, 5),
+    place("coalesce.tx_frames", 0x0e, 0x0f, 23, 6),
+    place("coalesce.adaptive_rx", 0x0e, 0x0f, 23, 10),
+    // struct ethtool_channels
+    place("channels.rx", 0x3c, 0x3d, 9, 5),
+    place("channels.tx", 0x3c, 0x3d, 9, 6),
+    place("channels.combined", 0x3c, 0x3d, 9, 8),
+    // struct ethtool_value
+    place("offload.rx_checksum", 0x14, 0x15, 2, 1),
+    place("offload.tx_checksum", 0x16, 0x17, 2, 1),
+    place("offload.tso", 0x1e, 0x1f, 2, 1),
+    place("offload.gso", 0x23, 0x24, 2, 1),
+    place("offload.gro", 0x2b, 0x2c, 2, 1),
+];
+
+/// The longest of the structures.
+const MOST_WORDS: usize = 23;
+
+/// A parameter of an interface.
+pub(super) struct Parameter {
+    place: &'static Place,
+    interface: String,
+}
+
+impl Parameter {
+    /// # Errors
+    /// `Failed` where the catalogue names a parameter that is not known here.
+    pub(super) fn of(name: &str, interface: &str) -> Result<Self, Unavailable> {
+        let place = PLACES.iter().find(|place| place.name == name);
+        let place = place.ok_or_else(|| Unavailable::Failed(format!("no parameter of ethtool is called {name}")))?;
+        Ok(Self { place, interface: interface.to_owned() })
+    }
+
+    fn fetch(&self) -> Result<[u32; MOST_WORDS], Unavailable> {
+        let mut words = [0; MOST_WORDS];
+        words[0] = self.place.get;
+        self.ask(&mut words)?;
+        Ok(words)
+    }
+
+    /// Puts one question; the answer comes in its place.
+    fn ask(&self, words: &mut [u32; MOST_WORDS]) -> Result<(), Unavailable> {
+        debug_assert!(self.place.words <= MOST_WORDS);
+        ioctl(&self.interface, words).map_err(|e| match e.raw_os_error() {
+            Some(libc::EINVAL) if words[0] == self.place.get => {
+                Unavailable::Unsupported(format!("the driver of {} has no {}", self.interface, self.place.name))
+            }
+            Some(libc::EOPNOTSUPP) => {
+                Unavailable::Unsupported(format!("the driver of {} has no {}", self.interface, self.place.name))
+            }
+            _ => sorted(&format!("{} of {}", self.place.name, self.interface), &e),
+        })
+    }
+}
+
+impl Handle for Parameter {
+    fn read(&self) -> Result<String, Unavailable> {
+        Ok(self.fetch()?[self.place.at].to_string())
+    }
+
+    fn write(&self, value: &str) -> Result<(), Unavailable> {
+        let number = value.parse().map_err(|_| Unavailable::Failed(format!("{value:?} does not fit into 32 bits")))?;
+        let mut words = self.fetch()?;
+        words[0] = self.place.set;
+        words[self.place.at] = number;
+        self.ask(&mut words)
+    }
+}
+
+fn ioctl(interface: &str, words: &mut [u32; MOST_WORDS]) -> io::Result<()> {
+    // SAFETY: socket has no preconditions.
+    let fd = unsafe { libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the descriptor was just made and belongs to nobody else.
+    let socket = unsafe { OwnedFd::from_raw_fd(fd) };
+    // SAFETY: all bytes zero is a valid ifreq.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    // One byte is left for the zero at the end.
+    let room = request.ifr_name.len() - 1;
+    if interface.len() > room {
+        return Err(io::Error::from_raw_os_error(libc::ENODEV));
+    }
+    for (to, from) in request.ifr_name[..room].iter_mut().zip(interface.bytes()) {
+        *to = from as libc::c_char;
+    }
+    request.ifr_ifru.ifru_data = words.as_mut_ptr().cast();
+    // SAFETY: `request` is an ifreq whose data points to words that are as many as the longest structure asked for has.
+    let outcome = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL as _, &raw mut request) };
+    if outcome < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}

@@ -1,0 +1,277 @@
+//! A tunable of one thing on this machine: read and written. One file for each way the kernel has for that.
+
+mod ethtool;
+mod file;
+mod line;
+mod mount;
+mod process;
+
+use crate::catalogue::{Catalogue, Entry, sysctl_path};
+use crate::cgroup;
+use crate::machine::Machine;
+use crate::target::Target;
+use crate::things;
+use std::io;
+use std::sync::Arc;
+use whyslow_model::tune::{Access, Change, Here, Scope, Unavailable};
+
+/// One way to read and write a setting.
+trait Handle {
+    /// The value as the kernel shows it.
+    fn read(&self) -> Result<String, Unavailable>;
+
+    /// Writes a value as [`Values::check`](crate::values::Values::check) left it.
+    fn write(&self, value: &str) -> Result<(), Unavailable>;
+}
+
+/// A tunable of one thing on this machine.
+pub(crate) struct Knob {
+    pub(crate) entry: Arc<Entry>,
+    pub(crate) target: Target,
+    handle: Box<dyn Handle>,
+    machine: Machine,
+}
+
+impl Knob {
+    /// The setting that a target names.
+    ///
+    /// # Errors
+    /// Unsupported, or the thing is not there; `Failed` where it is no tunable at all.
+    pub(crate) fn of(machine: &Machine, target: &Target) -> Result<Self, Unavailable> {
+        let (entry, target) = Catalogue::built_in().resolve(target, machine).map_err(Unavailable::Failed)?;
+        let handle = handle(machine, &entry, &target)?;
+        Ok(Self { entry, target, handle, machine: machine.clone() })
+    }
+
+    /// The same from the words of the journal.
+    pub(crate) fn named(machine: &Machine, target: &str) -> Result<Self, Unavailable> {
+        Self::of(machine, &target.parse().map_err(Unavailable::Failed)?)
+    }
+
+    /// The value, in the spelling that values are compared in.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub(crate) fn read(&self) -> Result<String, Unavailable> {
+        Ok(self.entry.values.canonical(&self.handle.read().map_err(|why| self.since(why))?))
+    }
+
+    /// The values that the kernel lists.
+    pub(crate) fn listed(&self) -> Vec<String> {
+        self.read_here().map(|(_, choices)| choices).unwrap_or_default()
+    }
+
+    /// The value and, where the kernel lists them, what else it could be.
+    fn read_here(&self) -> Result<(String, Vec<String>), Unavailable> {
+        let shown = self.handle.read().map_err(|why| self.since(why))?;
+        Ok((self.entry.values.canonical(&shown), self.entry.values.choices(&shown)))
+    }
+
+    /// Writes a value that was checked, and reads back what the kernel made of it. A kernel that rounds may make another
+    /// number of it; one that changes nothing did not take it.
+    ///
+    /// # Errors
+    /// It was refused, or something else came of it.
+    pub(crate) fn write(&self, value: &str) -> Result<String, Unavailable> {
+        let before = self.read()?;
+        let held = self.try_write(value)?;
+        if held == value || (self.entry.tunable.rounds && held != before) {
+            return Ok(held);
+        }
+        Err(Unavailable::Failed(format!("{}: the kernel took {value:?} and has {held:?}", self.target)))
+    }
+
+    /// Writes a value and reads back what there is then, whatever it is.
+    ///
+    /// # Errors
+    /// It was refused, or cannot be read.
+    pub(crate) fn try_write(&self, value: &str) -> Result<String, Unavailable> {
+        self.handle.write(value)?;
+        self.read()
+    }
+
+    /// What tells its thing from another of the same name.
+    pub(crate) fn identity(&self) -> String {
+        let name = self.target.instance.as_deref().unwrap_or_default();
+        things::identity(&self.machine, self.entry.tunable.scope, &self.entry.tunable.access, name)
+    }
+
+    /// The tunables that change along with this one, where they are there.
+    pub(crate) fn disturbed(&self) -> Vec<Self> {
+        let siblings = self.entry.tunable.disturbs.iter().map(|name| self.target.sibling(name));
+        siblings.filter_map(|target| Self::of(&self.machine, &target).ok()).collect()
+    }
+
+    /// Whether a change is of this very thing, not of one that had its name before.
+    pub(crate) fn is_of(&self, change: &Change) -> bool {
+        change.identity == self.identity()
+    }
+
+    /// A miss of a tunable that this kernel's release explains.
+    fn since(&self, why: Unavailable) -> Unavailable {
+        match (why, self.machine.release()) {
+            (Unavailable::Unsupported(why), Some(release)) => {
+                Unavailable::Unsupported(match (self.entry.since, self.entry.until) {
+                    (Some(since), _) if release < since => {
+                        format!("kernels have it from {since} on, and this is {release}")
+                    }
+                    (_, Some(until)) if release >= until => {
+                        format!("kernels had it before {until}, and this is {release}")
+                    }
+                    _ => why,
+                })
+            }
+            (why, _) => why,
+        }
+    }
+}
+
+fn handle(machine: &Machine, entry: &Entry, target: &Target) -> Result<Box<dyn Handle>, Unavailable> {
+    let tunable = &entry.tunable;
+    let name = match (&target.instance, tunable.scope) {
+        (Some(name), scope) if !scope.is_one() => name.as_str(),
+        (None, scope) if scope.is_one() => "",
+        (Some(_), _) => {
+            return Err(Unavailable::Absent(format!("{} is one for the {}", tunable.name, tunable.scope.word())));
+        }
+        (None, scope) => {
+            return Err(Unavailable::Absent(format!(
+                "{0} is of a {1}: {0}@{2}",
+                tunable.name,
+                scope.word(),
+                example(scope)
+            )));
+        }
+    };
+    things::find(machine, tunable.scope, &tunable.access, name)?;
+    let live = |handle: Box<dyn Handle>| match machine.root().is_live() {
+        true => Ok(handle),
+        false => Err(Unavailable::Unsupported("not part of a captured tree".into())),
+    };
+    match &tunable.access {
+        Access::Sysctl => Ok(Box::new(file::File::at(machine, &sysctl_path(&tunable.name)))),
+        Access::File(template) => Ok(Box::new(file::File::at(machine, &filled(template, name)))),
+        Access::Cgroup(_) => {
+            let file = tunable.name.trim_start_matches("cgroup.");
+            let folder = cgroup::folder(machine, &tunable.access, name)?;
+            Ok(Box::new(file::File::of(folder.join(file), format!("{name}/{file}"))))
+        }
+        Access::Line { file, prefix, suffix, header } => {
+            Ok(Box::new(line::Line::new(machine.root().at(file), prefix.clone(), suffix.clone(), header.clone())))
+        }
+        Access::Ethtool(parameter) => live(Box::new(ethtool::Parameter::of(parameter, name)?)),
+        Access::Mount(option) => live(Box::new(mount::Mounted::of(machine, option, name)?)),
+        Access::Process(property) => live(Box::new(process::Property::of(property, name)?)),
+    }
+}
+
+/// The name that a file of tuned.conf gives a setting, and whether it is a sysctl; `None` where it is no file.
+pub(crate) fn file_of(target: &Target) -> Option<(String, bool)> {
+    let entry = Catalogue::built_in().find(&target.name);
+    let name = target.instance.as_deref().unwrap_or_default();
+    match entry.as_ref().map(|entry| &entry.tunable.access) {
+        Some(Access::Sysctl) => Some((target.name.clone(), true)),
+        Some(Access::File(template)) => Some((format!("/{}", filled(template, name)), false)),
+        Some(_) => None,
+        None => Some((target.name.clone(), !target.name.starts_with('/'))),
+    }
+}
+
+/// What a thing of a kind may be called, for a message.
+fn example(scope: Scope) -> &'static str {
+    match scope {
+        Scope::Disk => "sda",
+        Scope::Interface => "eth0",
+        Scope::NetQueue => "eth0/rx-0",
+        Scope::Cpu => "cpu0",
+        Scope::IdleState => "cpu0/state1",
+        Scope::Irq => "24",
+        Scope::Mount => "/srv",
+        Scope::Cgroup => "/system.slice",
+        Scope::Process => "PID",
+        Scope::PageSize => "hugepages-2048kB",
+        Scope::Machine | Scope::Netns | Scope::Line => "",
+    }
+}
+
+fn filled(template: &str, name: &str) -> String {
+    let (first, second) = name.split_once('/').unwrap_or((name, ""));
+    template.replace("{0}", first).replace("{1}", second).replace("{}", name)
+}
+
+/// What a tunable is here, thing by thing; nothing where its things are too many to be asked.
+pub(crate) fn here(machine: &Machine, entry: &Entry, instance: Option<&str>) -> Vec<Here> {
+    let scope = entry.tunable.scope;
+    let names: Vec<Option<String>> = match instance {
+        Some(name) => vec![Some(name.to_owned())],
+        None if scope.is_one() => vec![None],
+        None => things::list(machine, scope).into_iter().map(Some).collect(),
+    };
+    let of = |instance: Option<String>| {
+        let target = Target { name: entry.tunable.name.clone(), instance };
+        let read = Knob::of(machine, &target).and_then(|knob| knob.read_here());
+        match read {
+            Ok((value, choices)) => Here { instance: target.instance, value: Some(value), unavailable: None, choices },
+            Err(why) => Here { instance: target.instance, value: None, unavailable: Some(why), choices: Vec::new() },
+        }
+    };
+    names.into_iter().map(of).collect()
+}
+
+/// Sorts an error of the kernel's into unsupported, absent, not permitted and failed.
+fn sorted(what: &str, error: &io::Error) -> Unavailable {
+    match error.raw_os_error() {
+        Some(libc::EPERM | libc::EACCES) => Unavailable::NotPermitted {
+            why: format!("{what}: {error}"),
+            remedy: "run as root, outside of a container".into(),
+        },
+        Some(libc::EROFS) => Unavailable::NotPermitted {
+            why: format!("{what}: mounted read-only"),
+            remedy: "run on the host, not in a container".into(),
+        },
+        Some(libc::EOPNOTSUPP | libc::ENOSYS | libc::ENXIO) => Unavailable::Unsupported(format!("{what}: {error}")),
+        Some(libc::ENODEV | libc::ESRCH) => Unavailable::Absent(format!("{what}: {error}")),
+        Some(libc::EINVAL | libc::ERANGE) => {
+            Unavailable::Failed(format!("{what}: the kernel refuses the value ({error})"))
+        }
+        _ => Unavailable::Failed(format!("{what}: {error}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(target: &str) -> Result<String, Unavailable> {
+        Knob::named(&Machine::live(), target).and_then(|knob| knob.read())
+    }
+
+    #[test]
+    fn what_is_missing_is_told_apart() {
+        assert!(read("vm.swappiness").unwrap().parse::<u32>().is_ok());
+        assert!(matches!(read("disk.scheduler@nosuchdisk"), Err(Unavailable::Absent(_))));
+        assert!(matches!(read("disk.scheduler"), Err(Unavailable::Absent(why)) if why.contains("disk.scheduler@sda")));
+        assert!(matches!(read("vm.swappiness@sda"), Err(Unavailable::Absent(_))));
+        let old = read("vm.block_dump").unwrap_err().to_string();
+        assert!(old.starts_with("unsupported here: kernels had it before 5.13, and this is "), "{old}");
+        assert!(matches!(read("vm.no_such_sysctl"), Err(Unavailable::Unsupported(_))));
+        assert!(matches!(read("nonsense"), Err(Unavailable::Failed(_))));
+    }
+
+    #[test]
+    fn most_of_the_catalogue_is_here() {
+        let machine = Machine::live();
+        let mut values = 0;
+        for entry in Catalogue::built_in().entries() {
+            for here in here(&machine, entry, None) {
+                let unavailable = here.unavailable.as_ref();
+                assert!(!matches!(unavailable, Some(Unavailable::Failed(_))), "{}: {here:?}", entry.tunable.name);
+                if let Some(value) = here.value {
+                    values += 1;
+                    assert_eq!(entry.values.canonical(&value), value, "{}", entry.tunable.name);
+                }
+            }
+        }
+        assert!(values > 100, "{values}");
+    }
+}

@@ -1,0 +1,240 @@
+//! Properties of a running process, by system calls. A property that each thread has for itself is set for all of them,
+//! and only where they agree: else what they were could not be brought back.
+
+use super::{Handle, sorted};
+use crate::values::ranges;
+use std::io;
+use std::mem;
+use whyslow_model::tune::Unavailable;
+
+/// Which property.
+#[derive(Clone, Copy)]
+enum Known {
+    Nice,
+    Cpus,
+    Ionice,
+    Limit(libc::__rlimit_resource_t),
+}
+
+/// Names of the I/O classes, by number (include/uapi/linux/ioprio.h).
+const CLASSES: [&str; 4] = ["none", "realtime", "best-effort", "idle"];
+const CLASS_SHIFT: i32 = 13;
+const WHO_PROCESS: i32 = 1;
+const UNLIMITED: &str = "unlimited";
+
+/// A property of a process.
+pub(super) struct Property {
+    known: Known,
+    pid: libc::pid_t,
+}
+
+impl Property {
+    /// # Errors
+    /// `Failed` where the catalogue names a property that is not known here, or the process is no number.
+    pub(super) fn of(name: &str, pid: &str) -> Result<Self, Unavailable> {
+        let known = match name {
+            "nice" => Known::Nice,
+            "cpus" => Known::Cpus,
+            "ionice" => Known::Ionice,
+            "nofile" => Known::Limit(libc::RLIMIT_NOFILE),
+            "nproc" => Known::Limit(libc::RLIMIT_NPROC),
+            "memlock" => Known::Limit(libc::RLIMIT_MEMLOCK),
+            other => return Err(Unavailable::Failed(format!("no property of a process is called {other}"))),
+        };
+        let pid = pid.parse().map_err(|_| Unavailable::Failed(format!("'{pid}' is no process")))?;
+        Ok(Self { known, pid })
+    }
+
+    /// The threads of the process.
+    fn threads(&self) -> Result<Vec<libc::pid_t>, Unavailable> {
+        let folder = format!("/proc/{}/task", self.pid);
+        let entries = std::fs::read_dir(&folder).map_err(|_| self.gone())?;
+        Ok(entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect())
+    }
+
+    fn gone(&self) -> Unavailable {
+        Unavailable::Absent(format!("no process {}", self.pid))
+    }
+
+    fn failed(&self, error: &io::Error) -> Unavailable {
+        sorted(&format!("process {}", self.pid), error)
+    }
+
+    fn of_thread(&self, thread: libc::pid_t) -> io::Result<String> {
+        match self.known {
+            Known::Nice => nice(thread).map(|nice| nice.to_string()),
+            Known::Cpus => cpus(thread),
+            Known::Ionice => ionice(thread),
+            Known::Limit(resource) => limit(thread, resource),
+        }
+    }
+
+    fn set_thread(&self, thread: libc::pid_t, value: &str) -> io::Result<()> {
+        match self.known {
+            Known::Nice => set_nice(thread, value),
+            Known::Cpus => set_cpus(thread, value),
+            Known::Ionice => set_ionice(thread, value),
+            Known::Limit(resource) => set_limit(thread, resource, value),
+        }
+    }
+}
+
+impl Handle for Property {
+    fn read(&self) -> Result<String, Unavailable> {
+        if let Known::Limit(_) = self.known {
+            return self.of_thread(self.pid).map_err(|e| self.failed(&e));
+        }
+        let mut common: Option<String> = None;
+        for thread in self.threads()? {
+            let own = match self.of_thread(thread) {
+                // A thread may end while we look.
+                Err(e) if e.raw_os_error() == Some(libc::ESRCH) => continue,
+                other => other.map_err(|e| self.failed(&e))?,
+            };
+            match &common {
+                Some(common) if *common != own => {
+                    return Err(Unavailable::Unsupported(format!(
+                        "the threads of process {} differ ({common} and {own}), and are left alone",
+                        self.pid
+                    )));
+                }
+                _ => common = Some(own),
+            }
+        }
+        common.ok_or_else(|| self.gone())
+    }
+
+    fn write(&self, value: &str) -> Result<(), Unavailable> {
+        let threads = if let Known::Limit(_) = self.known { vec![self.pid] } else { self.threads()? };
+        for thread in threads {
+            match self.set_thread(thread, value) {
+                Err(e) if e.raw_os_error() == Some(libc::ESRCH) => {}
+                other => other.map_err(|e| self.failed(&e))?,
+            }
+        }
+        Ok(())
+    }
+}
+
+fn invalid() -> io::Error {
+    io::Error::from_raw_os_error(libc::EINVAL)
+}
+
+fn outcome(result: i32) -> io::Result<()> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+fn nice(thread: libc::pid_t) -> io::Result<i32> {
+    // -1 is a value as well as an error: errno tells.
+    // SAFETY: the location of errno is valid for the life of this thread.
+    unsafe { *libc::__errno_location() = 0 };
+    // SAFETY: getpriority has no preconditions.
+    let nice = unsafe { libc::getpriority(libc::PRIO_PROCESS, thread as libc::id_t) };
+    let error = io::Error::last_os_error();
+    if nice == -1 && error.raw_os_error() != Some(0) { Err(error) } else { Ok(nice) }
+}
+
+fn set_nice(thread: libc::pid_t, value: &str) -> io::Result<()> {
+    let nice = value.parse().map_err(|_| invalid())?;
+    // SAFETY: setpriority has no preconditions.
+    outcome(unsafe { libc::setpriority(libc::PRIO_PROCESS, thread as libc::id_t, nice) })
+}
+
+fn cpus(thread: libc::pid_t) -> io::Result<String> {
+    // SAFETY: all bytes zero is a valid, empty cpu_set_t.
+    let mut set: libc::cpu_set_t = unsafe { mem::zeroed() };
+    // SAFETY: `set` is as large as is said.
+    outcome(unsafe { libc::sched_getaffinity(thread, mem::size_of_val(&set), &raw mut set) })?;
+    // SAFETY: every number asked for is below the size of the set.
+    let cpus: Vec<u32> = (0..libc::CPU_SETSIZE as usize)
+        .filter(|&cpu| unsafe { libc::CPU_ISSET(cpu, &set) })
+        .map(|cpu| cpu as u32)
+        .collect();
+    Ok(ranges(&cpus))
+}
+
+fn set_cpus(thread: libc::pid_t, value: &str) -> io::Result<()> {
+    // SAFETY: all bytes zero is a valid, empty cpu_set_t.
+    let mut set: libc::cpu_set_t = unsafe { mem::zeroed() };
+    for part in value.split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let number =
+            |text: &str| text.parse::<usize>().ok().filter(|cpu| *cpu < libc::CPU_SETSIZE as usize).ok_or_else(invalid);
+        for cpu in number(first)?..=number(last)? {
+            // SAFETY: the number was just found to be below the size of the set.
+            unsafe { libc::CPU_SET(cpu, &mut set) };
+        }
+    }
+    // SAFETY: `set` is as large as is said.
+    outcome(unsafe { libc::sched_setaffinity(thread, mem::size_of_val(&set), &raw const set) })
+}
+
+fn ionice(thread: libc::pid_t) -> io::Result<String> {
+    // SAFETY: ioprio_get has no preconditions.
+    let priority = unsafe { libc::syscall(libc::SYS_ioprio_get, WHO_PROCESS, thread) } as i32;
+    outcome(priority)?;
+    let class = CLASSES.get((priority >> CLASS_SHIFT) as usize & 7).ok_or_else(invalid)?;
+    Ok(match *class {
+        word @ ("none" | "idle") => word.to_owned(),
+        word => format!("{word} {}", priority & 7),
+    })
+}
+
+fn set_ionice(thread: libc::pid_t, value: &str) -> io::Result<()> {
+    let (class, level) = value.split_once(' ').unwrap_or((value, "0"));
+    let class = CLASSES.iter().position(|word| *word == class).ok_or_else(invalid)? as i32;
+    let level: i32 = level.parse().ok().filter(|level| (0..8).contains(level)).ok_or_else(invalid)?;
+    // SAFETY: ioprio_set has no preconditions.
+    outcome(unsafe { libc::syscall(libc::SYS_ioprio_set, WHO_PROCESS, thread, class << CLASS_SHIFT | level) } as i32)
+}
+
+fn limit(pid: libc::pid_t, resource: libc::__rlimit_resource_t) -> io::Result<String> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the kernel fills `limit`; there is no new one.
+    outcome(unsafe { libc::prlimit(pid, resource, std::ptr::null(), &raw mut limit) })?;
+    let word =
+        |number: libc::rlim_t| if number == libc::RLIM_INFINITY { UNLIMITED.to_owned() } else { number.to_string() };
+    Ok(format!("{} {}", word(limit.rlim_cur), word(limit.rlim_max)))
+}
+
+fn set_limit(pid: libc::pid_t, resource: libc::__rlimit_resource_t, value: &str) -> io::Result<()> {
+    let number = |text: &str| match text {
+        UNLIMITED => Ok(libc::RLIM_INFINITY),
+        text => text.parse::<libc::rlim_t>().map_err(|_| invalid()),
+    };
+    let (soft, hard) = value.split_once(' ').ok_or_else(invalid)?;
+    let limit = libc::rlimit { rlim_cur: number(soft)?, rlim_max: number(hard)? };
+    // SAFETY: the kernel reads `limit`; the old one is not asked for.
+    outcome(unsafe { libc::prlimit(pid, resource, &raw const limit, std::ptr::null_mut()) })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::knob::Knob;
+    use crate::machine::Machine;
+    use std::process::Command;
+    use whyslow_model::tune::Unavailable;
+
+    #[test]
+    fn a_process_of_our_own_is_set_and_set_back() {
+        let mut child = Command::new("sleep").arg("60").spawn().unwrap();
+        let outcome = std::panic::catch_unwind(|| {
+            for (name, value) in
+                [("nice", "7"), ("cpus", "0"), ("ionice", "idle"), ("ionice", "best-effort 5"), ("nofile", "64 128")]
+            {
+                let knob = Knob::named(&Machine::live(), &format!("process.{name}@{}", child.id())).unwrap();
+                let before = knob.read().unwrap();
+                assert_eq!(knob.write(value).unwrap(), value, "{name}");
+                // Without privilege nice values and hard limits do not come back.
+                if before != value && matches!(name, "cpus") {
+                    assert_eq!(knob.write(&before).unwrap(), before, "{name}");
+                }
+            }
+        });
+        child.kill().unwrap();
+        child.wait().unwrap();
+        outcome.unwrap();
+        let gone = Knob::named(&Machine::live(), &format!("process.nice@{}", child.id()));
+        assert!(matches!(gone.map(|_| ()), Err(Unavailable::Absent(_))));
+    }
+}

@@ -1,0 +1,41 @@
+//! Settings of the kernel: what there is to set, what it is now, and changes that are made safely.
+//!
+//! A change is written to the journal before it is made, read back after, and put back by `undo`, by a failure, by an
+//! expired confirmation, or by the next run after a crash. Only what still holds our value is put back.
+
+mod amount;
+mod catalogue;
+mod cgroup;
+mod clock;
+mod error;
+pub mod experiment;
+mod glob;
+mod guardian;
+mod inspect;
+mod journal;
+mod knob;
+mod lock;
+mod machine;
+mod mounts;
+mod passes;
+mod persist;
+mod plan;
+pub mod profile;
+mod release;
+mod session;
+mod store;
+mod target;
+mod things;
+mod undo;
+mod values;
+
+pub use catalogue::Catalogue;
+pub use error::Error;
+pub use guardian::{guard, start as start_guard};
+pub use inspect::{check, foresee, get, tunable, tunables};
+pub use machine::Machine;
+pub use persist::plan as persist_plan;
+pub use plan::{Plan, Wanted, Wish, wish};
+pub use session::{Guard, Session, Terms, all_clean, history, is_unfinished};
+pub use store::{STATE, Store, who};
+pub use target::Target;

@@ -1,0 +1,101 @@
+//! The machine whose settings are read and written: the running one, or a captured tree in tests.
+
+use crate::release::Release;
+use crate::values::squeeze;
+use std::fs;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::fs::MetadataExt;
+use std::sync::{Arc, OnceLock};
+use whyslow_sense::Root;
+
+/// Creates the file system that was configured (include/uapi/linux/mount.h).
+const FSCONFIG_CMD_CREATE: i32 = 6;
+
+/// Where settings are read and written.
+#[derive(Clone, Debug)]
+pub struct Machine {
+    root: Root,
+    release: Option<Release>,
+    sees_own_interfaces: Arc<OnceLock<bool>>,
+}
+
+impl Machine {
+    /// The running machine.
+    pub fn live() -> Self {
+        Self::at(Root::live())
+    }
+
+    /// The machine whose `/` is that of `root`.
+    pub fn at(root: Root) -> Self {
+        let release = root.word("proc/sys/kernel/osrelease").and_then(|text| text.parse().ok());
+        Self { root, release, sees_own_interfaces: Arc::default() }
+    }
+
+    /// Where its files are.
+    pub fn root(&self) -> &Root {
+        &self.root
+    }
+
+    /// The kernel's release; `None` where it is not known.
+    pub(crate) fn release(&self) -> Option<Release> {
+        self.release
+    }
+
+    /// The boot the machine runs since; empty where it is not known.
+    pub(crate) fn boot(&self) -> String {
+        self.root.word("proc/sys/kernel/random/boot_id").unwrap_or_default()
+    }
+
+    /// The network namespace of this process, as /proc names it: `net:[4026531840]`.
+    pub(crate) fn netns(&self) -> String {
+        self.root.link("proc/self/ns/net").unwrap_or_default()
+    }
+
+    /// Whether /sys shows the interfaces of this process's network namespace: it shows those of whoever mounted it, and a
+    /// write there would change an interface of the same name somewhere else.
+    pub(crate) fn sees_own_interfaces(&self) -> bool {
+        *self.sees_own_interfaces.get_or_init(|| !self.root.is_live() || sysfs_is_ours())
+    }
+
+    /// The fields of each line of a table under the root; none where it cannot be read.
+    pub(crate) fn table(&self, path: &str) -> Vec<Vec<String>> {
+        let text = self.root.maybe(path).unwrap_or_default();
+        text.lines().map(|line| squeeze(line).split(' ').map(str::to_owned).collect()).collect()
+    }
+}
+
+/// Each network namespace has a sysfs of its own (fs/sysfs/mount.c): a fresh one, which is mounted nowhere, is that of ours.
+fn sysfs_is_ours() -> bool {
+    let same_as_init = || fs::read_link("/proc/self/ns/net").ok() == fs::read_link("/proc/1/ns/net").ok();
+    match own_sysfs().and_then(|own| fs::File::from(own).metadata()) {
+        Ok(own) => fs::metadata("/sys").is_ok_and(|sys| sys.dev() == own.dev()),
+        // Who is not root writes nothing.
+        Err(e) if e.raw_os_error() == Some(libc::EPERM) => true,
+        // A kernel before 5.2 cannot be asked so.
+        Err(_) => same_as_init(),
+    }
+}
+
+fn own_sysfs() -> io::Result<OwnedFd> {
+    // SAFETY: the name ends with a zero and outlives the call.
+    let context = owned(unsafe { libc::syscall(libc::SYS_fsopen, c"sysfs".as_ptr(), libc::FSOPEN_CLOEXEC) })?;
+    let no_text = std::ptr::null::<libc::c_char>();
+    // SAFETY: the descriptor is open; this command takes neither key nor value.
+    let made =
+        unsafe { libc::syscall(libc::SYS_fsconfig, context.as_raw_fd(), FSCONFIG_CMD_CREATE, no_text, no_text, 0) };
+    if made < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the descriptor is open.
+    owned(unsafe { libc::syscall(libc::SYS_fsmount, context.as_raw_fd(), libc::FSMOUNT_CLOEXEC, 0) })
+}
+
+/// The descriptor that a system call returned.
+fn owned(result: libc::c_long) -> io::Result<OwnedFd> {
+    if result < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel just made the descriptor, for us alone.
+    Ok(unsafe { OwnedFd::from_raw_fd(result as RawFd) })
+}

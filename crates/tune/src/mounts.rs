@@ -1,0 +1,91 @@
+//! Mounted file systems (proc_pid_mountinfo(5)).
+
+use crate::machine::Machine;
+
+/// One mount.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Mount {
+    pub(crate) id: String,
+    pub(crate) device: String,
+    pub(crate) point: String,
+    pub(crate) kind: String,
+    /// Options of this mount: `noatime`, `nosuid`.
+    pub(crate) options: Vec<String>,
+    /// Options of the file system, whichever way it is mounted: `commit=30`.
+    pub(crate) super_options: Vec<String>,
+}
+
+impl Mount {
+    /// What tells it from another mount on the same point.
+    pub(crate) fn identity(&self) -> String {
+        format!("{} {}", self.id, self.device)
+    }
+
+    /// Whether this mount has an option.
+    pub(crate) fn has(&self, option: &str) -> bool {
+        self.options.iter().any(|o| o == option)
+    }
+
+    /// Whether the file system has an option.
+    pub(crate) fn has_super(&self, option: &str) -> bool {
+        self.super_options.iter().any(|o| o == option)
+    }
+
+    /// What stands behind `NAME=` among the file system's options.
+    pub(crate) fn value(&self, name: &str) -> Option<&str> {
+        self.super_options.iter().find_map(|option| option.strip_prefix(name)?.strip_prefix('='))
+    }
+}
+
+/// Every mount, in the order they were made.
+pub(crate) fn read(machine: &Machine) -> Vec<Mount> {
+    machine.table("proc/self/mountinfo").iter().filter_map(|fields| parse(fields)).collect()
+}
+
+/// What is mounted at a point: the last, which hides what was mounted there before.
+pub(crate) fn find(machine: &Machine, point: &str) -> Option<Mount> {
+    read(machine).into_iter().rev().find(|mount| mount.point == point)
+}
+
+fn parse(fields: &[String]) -> Option<Mount> {
+    let dash = fields.iter().position(|field| field == "-")?;
+    let list = |text: &String| text.split(',').map(str::to_owned).collect();
+    Some(Mount {
+        id: fields.first()?.clone(),
+        device: fields.get(2)?.clone(),
+        point: unescaped(fields.get(4)?),
+        options: list(fields.get(5)?),
+        kind: fields.get(dash + 1)?.clone(),
+        super_options: list(fields.get(dash + 3)?),
+    })
+}
+
+/// Blanks, tabs, newlines and backslashes stand there in octal (mangle in fs/proc_namespace.c).
+fn unescaped(text: &str) -> String {
+    let mut out = text.to_owned();
+    for (octal, plain) in [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")] {
+        out = out.replace(octal, plain);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_read() {
+        let line = "36 35 98:0 /mnt1 /mnt\\0402 rw,noatime master:1 - ext3 /dev/root rw,errors=continue,commit=30";
+        let fields: Vec<String> = line.split(' ').map(str::to_owned).collect();
+        let mount = parse(&fields).unwrap();
+        assert_eq!((mount.point.as_str(), mount.kind.as_str()), ("/mnt 2", "ext3"));
+        assert_eq!((mount.value("commit"), mount.has("noatime"), mount.has("nosuid")), (Some("30"), true, false));
+        assert_eq!(mount.identity(), "36 98:0");
+        assert_eq!(parse(&fields[..7]), None);
+    }
+
+    #[test]
+    fn this_machine_has_a_root() {
+        assert!(find(&Machine::live(), "/").is_some());
+    }
+}

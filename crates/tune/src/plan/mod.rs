@@ -1,0 +1,128 @@
+//! What a set of wishes comes to on this machine: what would change, from what, and what cannot be.
+
+mod step;
+#[cfg(test)]
+mod tests;
+mod wish;
+
+pub use wish::{Wanted, Wish, wish};
+
+use crate::error::Error;
+use crate::knob::Knob;
+use crate::machine::Machine;
+use crate::target::Target;
+use std::time::Duration;
+use whyslow_model::tune::{PlanDocument, PlanLine, Risk, Step, Unavailable};
+
+/// What is to be done, and the settings it is to be done to.
+pub struct Plan {
+    pub(crate) why: String,
+    pub(crate) items: Vec<Item>,
+}
+
+/// One line of a plan.
+pub(crate) struct Item {
+    pub(crate) line: PlanLine,
+    pub(crate) knob: Option<Knob>,
+}
+impl Plan {
+    /// What wishes come to. A pattern for a thing (`disk.scheduler@sd*`) stands for each thing it matches.
+    pub fn of(machine: &Machine, why: &str, wishes: &[Wish]) -> Self {
+        let mut plan = Self { why: why.to_owned(), items: Vec::new() };
+        for wish in wishes.iter().filter(|wish| !wish::is_implied(wish, wishes)) {
+            plan.add(machine, wish);
+        }
+        plan.items = ordered(plan.items);
+        plan
+    }
+
+    /// Adds a wish. The last one for a setting counts, in the place of the first.
+    pub(crate) fn add(&mut self, machine: &Machine, wish: &Wish) {
+        for target in wish::expanded(machine, &wish.target) {
+            let item = step::item(machine, wish, target);
+            match self.items.iter().position(|earlier| earlier.line.target == item.line.target) {
+                Some(at) => self.items[at] = item,
+                None => self.items.push(item),
+            }
+        }
+    }
+
+    /// Adds a setting that cannot be as it is wanted.
+    pub(crate) fn cannot(&mut self, target: &Target, wanted: &str, why: Unavailable) {
+        self.items.push(step::impossible(target, wanted.to_owned(), String::new(), why));
+    }
+
+    /// The plan, to be shown.
+    pub fn document(&self) -> PlanDocument {
+        PlanDocument { why: self.why.clone(), lines: self.items.iter().map(|item| item.line.clone()).collect() }
+    }
+
+    /// Whether anything would change.
+    pub fn changes_anything(&self) -> bool {
+        self.changes().next().is_some()
+    }
+
+    /// The worst that can come of it.
+    pub fn risk(&self) -> Risk {
+        self.changes().map(|item| item.line.risk).max().unwrap_or(Risk::Low)
+    }
+
+    /// Whether it can cut off whoever makes it.
+    pub fn cuts_off(&self) -> bool {
+        self.changes().any(|item| item.line.cuts_off)
+    }
+
+    /// How long the traces of the old values take to go.
+    pub fn settle(&self) -> Duration {
+        let seconds = self.changes().filter_map(|item| item.knob.as_ref()?.entry.tunable.settle).max();
+        Duration::from_secs(seconds.unwrap_or(0).into())
+    }
+
+    /// The first setting that cannot be as it is wanted.
+    ///
+    /// # Errors
+    /// Which, and why.
+    pub fn all_possible(&self) -> Result<(), Error> {
+        self.possible(|_| false)
+    }
+
+    /// The same, where settings that this machine does not have may be left out.
+    ///
+    /// # Errors
+    /// Which setting cannot be as it is wanted, though this machine has it.
+    pub fn possible_here(&self) -> Result<(), Error> {
+        self.possible(|why| matches!(why, Unavailable::Unsupported(_) | Unavailable::Absent(_)))
+    }
+
+    fn possible(&self, forgiven: impl Fn(&Unavailable) -> bool) -> Result<(), Error> {
+        for item in &self.items {
+            if let Step::Cannot(why) = &item.line.step
+                && !forgiven(why)
+            {
+                return Err(Error::Unavailable { target: item.line.target.clone(), why: why.clone() });
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn changes(&self) -> impl Iterator<Item = &Item> {
+        self.items.iter().filter(|item| matches!(item.line.step, Step::Change { .. }))
+    }
+}
+/// What must be set before something else comes before it; for the rest the order is that of the wishes.
+fn ordered(mut items: Vec<Item>) -> Vec<Item> {
+    let mut ordered: Vec<Item> = Vec::new();
+    while !items.is_empty() {
+        let ready = items.iter().position(|item| !items.iter().any(|other| item.comes_after(other)));
+        // A circle in the catalogue would leave none ready: a test sees to it that there is none.
+        ordered.push(items.remove(ready.unwrap_or(0)));
+    }
+    ordered
+}
+
+impl Item {
+    fn comes_after(&self, other: &Self) -> bool {
+        let (Some(own), Some(other)) = (&self.knob, &other.knob) else { return false };
+        own.target.instance == other.target.instance && own.entry.tunable.after.contains(&other.target.name)
+    }
+}

@@ -1,0 +1,84 @@
+use super::*;
+use whyslow_sense::Root;
+
+fn tree(files: &[(&str, &str)]) -> (tempfile::TempDir, Machine) {
+    let folder = tempfile::tempdir().unwrap();
+    for (path, text) in files {
+        let path = folder.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+    let machine = Machine::at(Root::captured(folder.path()));
+    (folder, machine)
+}
+
+fn steps(machine: &Machine, wishes: &[Wish]) -> Vec<(String, Step)> {
+    Plan::of(machine, "", wishes)
+        .document()
+        .lines
+        .into_iter()
+        .map(|line| (format!("{}={}", line.target, line.wanted), line.step))
+        .collect()
+}
+
+fn wants(target: &str, wanted: Wanted) -> Wish {
+    Wish { target: target.parse().unwrap(), wanted, reason: String::new() }
+}
+
+#[test]
+fn wishes_are_read() {
+    assert_eq!(wish("a.b@c=d=e").unwrap().wanted, Wanted::Exactly("d=e".into()));
+    assert!(wish("vm.swappiness").unwrap_err().to_string().contains("NAME=VALUE"));
+}
+
+#[test]
+fn a_pattern_stands_for_every_thing() {
+    let disk = |name: &str| format!("sys/block/{name}/queue/scheduler");
+    let (_folder, machine) =
+        tree(&[(&disk("sda"), "[none] bfq\n"), (&disk("sdb"), "none [bfq]\n"), (&disk("vda"), "[none]\n")]);
+    let steps = steps(&machine, &[wish("disk.scheduler@sd*=bfq").unwrap()]);
+    assert_eq!(
+        steps,
+        [
+            ("disk.scheduler@sda=bfq".into(), Step::Change { from: "none".into() }),
+            ("disk.scheduler@sdb=bfq".into(), Step::Already),
+        ]
+    );
+}
+
+#[test]
+fn a_wish_may_be_a_bound_or_a_choice() {
+    let (_folder, machine) =
+        tree(&[("proc/sys/net/core/somaxconn", "4096\n"), ("sys/block/sda/queue/scheduler", "[none] kyber\n")]);
+    let value = || "2048".to_owned();
+    let name = "net.core.somaxconn";
+    assert!(matches!(steps(&machine, &[wants(name, Wanted::AtLeast(value()))])[0].1, Step::Keep { .. }));
+    assert!(matches!(steps(&machine, &[wants(name, Wanted::AtMost(value()))])[0].1, Step::Change { .. }));
+    let schedulers = Wanted::FirstOf(vec!["bfq".into(), "kyber".into(), "none".into()]);
+    assert_eq!(steps(&machine, &[wants("disk.scheduler@sda", schedulers)])[0].0, "disk.scheduler@sda=kyber");
+    let none = Wanted::FirstOf(vec!["cfq".into()]);
+    assert!(matches!(
+        &steps(&machine, &[wants("disk.scheduler@sda", none)])[0].1,
+        Step::Cannot(Unavailable::Failed(_))
+    ));
+}
+
+#[test]
+fn what_others_depend_on_comes_first_and_the_last_wish_counts() {
+    let (_folder, machine) =
+        tree(&[("sys/block/sda/queue/scheduler", "[none] bfq\n"), ("sys/block/sda/queue/nr_requests", "64\n")]);
+    let wishes =
+        ["disk.nr_requests@sda=256", "disk.scheduler@sda=none", "disk.scheduler@sda=bfq"].map(|w| wish(w).unwrap());
+    let names: Vec<String> = steps(&machine, &wishes).into_iter().map(|(name, _)| name).collect();
+    assert_eq!(names, ["disk.scheduler@sda=bfq", "disk.nr_requests@sda=256"]);
+}
+
+#[test]
+fn the_other_half_of_a_pair_is_named() {
+    let (_folder, machine) = tree(&[("proc/sys/vm/dirty_bytes", "8192\n"), ("proc/sys/vm/dirty_ratio", "0\n")]);
+    let step = &steps(&machine, &[wish("vm.dirty_bytes=0").unwrap()])[0].1;
+    assert!(
+        matches!(step, Step::Cannot(Unavailable::Failed(why)) if why.contains("set vm.dirty_ratio instead")),
+        "{step:?}"
+    );
+}

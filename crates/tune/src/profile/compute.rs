@@ -1,0 +1,152 @@
+//! Functions of our own: values that depend on the machine. Each says in `profiles/` what it rests on.
+
+use crate::amount;
+use crate::glob;
+use crate::machine::Machine;
+use whyslow_sense::Root;
+
+/// What a disk writes in a second, taken for granted where nobody has measured it: of one that seeks, and of any other.
+const ROTATIONAL: u64 = 100 << 20;
+const SOLID: u64 = 400 << 20;
+/// The link taken for granted where none says its speed, in bit/s.
+const LINK: u64 = 1_000_000_000;
+
+/// Calls one of them; `None` where there is none of that name, or it cannot tell.
+pub(super) fn call(machine: &Machine, name: &str, arguments: &[&str]) -> Option<String> {
+    let root = machine.root();
+    let value = match (name, arguments) {
+        ("memory_share", [percent]) => memory(root)? / 100 * whole(percent)?,
+        ("memory_share", [percent, most]) => (memory(root)? / 100 * whole(percent)?).min(bytes(most)?),
+        ("memory_pages", []) => memory(root)? / page_size(),
+        ("write_seconds", [seconds, most]) => {
+            (slowest_disk(root)? * whole(seconds)?).min(memory(root)? / 100 * whole(most)?)
+        }
+        // Bandwidth times round trip, and half as much again: a part of the buffer is overhead (tcp_adv_win_scale).
+        ("bandwidth_delay", [milliseconds, least, most]) => {
+            let in_flight = fastest_link(root) / 8 / 1000 * whole(milliseconds)?;
+            (in_flight / 2 * 3).clamp(bytes(least)?, bytes(most)?.max(bytes(least)?))
+        }
+        ("database_hugepages", []) => {
+            let shared = database_memory(root);
+            if shared == 0 { root.number("proc/sys/vm/nr_hugepages")? } else { shared.div_ceil(huge_page(root)?) }
+        }
+        _ => return None,
+    };
+    Some(value.to_string())
+}
+
+/// Whether this is a virtual machine.
+pub(super) fn is_guest(machine: &Machine) -> bool {
+    let root = machine.root();
+    let told = |text: String| {
+        text.lines().any(|line| line.starts_with("flags") && line.split(' ').any(|flag| flag == "hypervisor"))
+    };
+    root.at("sys/hypervisor/type").exists() || root.maybe("proc/cpuinfo").is_some_and(told)
+}
+
+fn whole(text: &str) -> Option<u64> {
+    text.trim().parse().ok()
+}
+
+fn bytes(text: &str) -> Option<u64> {
+    u64::try_from(amount::parse(text, "bytes").ok()?).ok()
+}
+
+fn page_size() -> u64 {
+    u64::try_from(amount::page_size()).unwrap_or(4096)
+}
+
+/// Memory of the machine, in bytes.
+pub(super) fn memory(root: &Root) -> Option<u64> {
+    Some(meminfo(root, "MemTotal:")? * 1024)
+}
+
+fn huge_page(root: &Root) -> Option<u64> {
+    Some(meminfo(root, "Hugepagesize:")? * 1024).filter(|size| *size > 0)
+}
+
+fn meminfo(root: &Root, name: &str) -> Option<u64> {
+    let text = root.maybe("proc/meminfo")?;
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
+/// Bytes that the slowest disk in use writes in a second, by its kind.
+fn slowest_disk(root: &Root) -> Option<u64> {
+    let disks = root.list("sys/block").into_iter().filter(|name| root.at(format!("sys/block/{name}/device")).exists());
+    let speed = |name: String| {
+        if root.number(&format!("sys/block/{name}/queue/rotational")) == Some(1) { ROTATIONAL } else { SOLID }
+    };
+    disks.map(speed).min()
+}
+
+/// The fastest link that says its speed, in bit/s.
+fn fastest_link(root: &Root) -> u64 {
+    let speeds =
+        root.list("sys/class/net").into_iter().filter_map(|name| root.number(&format!("sys/class/net/{name}/speed")));
+    speeds.max().map_or(LINK, |megabits| megabits.saturating_mul(1_000_000))
+}
+
+/// Shared memory that databases hold: System V segments (Oracle; sysvipc(7)), and PostgreSQL's anonymous mapping.
+fn database_memory(root: &Root) -> u64 {
+    let text = root.maybe("proc/sysvipc/shm").unwrap_or_default();
+    let segments = text.lines().skip(1).filter_map(|line| line.split_whitespace().nth(3)?.parse::<u64>().ok());
+    let postgres = running(root, &["postgres", "postmaster"]).into_iter().map(|pid| largest_shared(root, &pid)).max();
+    segments.sum::<u64>().max(postgres.unwrap_or(0))
+}
+
+/// Numbers of the processes whose names match one of these patterns.
+pub(super) fn running(root: &Root, names: &[&str]) -> Vec<String> {
+    let is_process = |name: &String| name.bytes().all(|b| b.is_ascii_digit());
+    let is_named = |pid: &String| {
+        root.word(&format!("proc/{pid}/comm")).is_some_and(|comm| names.iter().any(|name| glob::matches(name, &comm)))
+    };
+    root.list("proc").into_iter().filter(is_process).filter(is_named).collect()
+}
+
+/// The largest anonymous mapping a process shares, in bytes: it stands there as a deleted /dev/zero (proc_pid_maps(5)).
+fn largest_shared(root: &Root, pid: &str) -> u64 {
+    let text = root.maybe(&format!("proc/{pid}/maps")).unwrap_or_default();
+    let size = |line: &str| {
+        let (from, rest) = line.split_once('-')?;
+        let (to, _) = rest.split_once(' ')?;
+        u64::from_str_radix(to, 16).ok()?.checked_sub(u64::from_str_radix(from, 16).ok()?)
+    };
+    text.lines().filter(|line| line.ends_with("/dev/zero (deleted)")).filter_map(size).max().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use whyslow_sense::Root;
+
+    #[test]
+    fn values_follow_from_the_machine() {
+        let folder = tempfile::tempdir().unwrap();
+        for (path, text) in [
+            ("proc/meminfo", "MemTotal:       16777216 kB\nHugepagesize:       2048 kB\n"),
+            ("sys/block/sda/device/x", ""),
+            ("sys/block/sda/queue/rotational", "1\n"),
+            ("sys/block/nvme0n1/device/x", ""),
+            ("sys/block/nvme0n1/queue/rotational", "0\n"),
+            ("sys/class/net/eth0/speed", "10000\n"),
+            ("sys/class/net/eth1/speed", "-1\n"),
+            ("proc/sysvipc/shm", "key shmid perms size\n 0 1 600 1073741824\n 0 2 600 4096\n"),
+            ("proc/7/comm", "postgres\n"),
+            ("proc/7/maps", "7f0000000000-7f0020000000 rw-s 00000000 00:01 1  /dev/zero (deleted)\n"),
+        ] {
+            let path = folder.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+        let machine = Machine::at(Root::captured(folder.path()));
+        let of = |name: &str, arguments: &[&str]| call(&machine, name, arguments);
+        assert_eq!(of("memory_share", &["5", "256MiB"]).as_deref(), Some("268435456"));
+        assert_eq!(of("memory_pages", &[]).as_deref(), Some("4194304"));
+        assert_eq!(of("write_seconds", &["2", "10"]).as_deref(), Some("209715200"));
+        // 10 Gbit/s for 10 ms are 12.5 MB; half as much again.
+        assert_eq!(of("bandwidth_delay", &["10", "1MiB", "64MiB"]).as_deref(), Some("18750000"));
+        assert_eq!(of("database_hugepages", &[]).as_deref(), Some("513"));
+        assert_eq!(of("nosuch", &[]), None);
+    }
+}

@@ -1,0 +1,95 @@
+//! Lists of processors as tuned's functions take them: numbers, ranges, masks (`0xf`), and what is left out (`^2`).
+
+use crate::machine::Machine;
+use crate::values::ranges;
+use std::collections::BTreeSet;
+
+/// More processors than this no kernel has (NR_CPUS).
+const MOST: u32 = 8192;
+
+/// The processors that a list means; none where it makes no sense.
+pub(super) fn unpack(list: &str) -> BTreeSet<u32> {
+    let (mut cpus, mut out) = (BTreeSet::new(), BTreeSet::new());
+    let mut mask: Option<String> = None;
+    for word in list.trim_matches(['\'', '"']).split(',').map(str::trim) {
+        // The words of a mask stand between commas too.
+        if let Some(hex) = mask.as_mut().filter(|_| !word.is_empty()) {
+            hex.push_str(word);
+        } else if let Some(hex) = word.strip_prefix("0x").or_else(|| word.strip_prefix("0X")) {
+            mask = Some(hex.to_owned());
+        } else if let Some(range) = word.strip_prefix(['^', '!']) {
+            out.extend(span(range).unwrap_or_default());
+        } else if !word.is_empty() {
+            match span(word) {
+                Some(range) => cpus.extend(range),
+                None => return BTreeSet::new(),
+            }
+        }
+        if word.is_empty()
+            && let Some(hex) = mask.take()
+        {
+            cpus.extend(of_mask(&hex));
+        }
+    }
+    cpus.extend(mask.map(|hex| of_mask(&hex)).unwrap_or_default());
+    cpus.into_iter().filter(|cpu| !out.contains(cpu)).collect()
+}
+
+fn span(text: &str) -> Option<Vec<u32>> {
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    let (first, last): (u32, u32) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
+    (last < MOST).then(|| (first..=last).collect())
+}
+
+/// The processors of a hexadecimal mask.
+pub(super) fn of_mask(hex: &str) -> Vec<u32> {
+    let digits = hex.trim_start_matches("0x").chars().filter(|c| *c != ',').rev();
+    let bits = |(place, digit): (usize, char)| {
+        let digit = digit.to_digit(16).unwrap_or(0);
+        let place = u32::try_from(place).unwrap_or(MOST);
+        (0..4).filter(move |bit| digit & (1 << bit) != 0).map(move |bit| place.saturating_mul(4) + bit)
+    };
+    digits.enumerate().flat_map(bits).filter(|cpu| *cpu < MOST).collect()
+}
+
+/// Processors as a hexadecimal mask, in words of 32 bits.
+pub(super) fn mask(cpus: &BTreeSet<u32>) -> String {
+    let words = cpus.last().map_or(1, |last| last / 32 + 1);
+    let word =
+        |number: u32| cpus.iter().filter(|cpu| **cpu / 32 == number).fold(0_u32, |bits, cpu| bits | 1 << (cpu % 32));
+    let mut text: Vec<String> = (0..words).rev().map(|number| format!("{:08x}", word(number))).collect();
+    text[0] = text[0].trim_start_matches('0').to_owned();
+    let mask = text.join(",");
+    if mask.is_empty() { "0".to_owned() } else { mask }
+}
+
+/// Every processor, between commas.
+pub(super) fn list(cpus: &BTreeSet<u32>) -> String {
+    cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(",")
+}
+
+/// The same with ranges.
+pub(super) fn packed(cpus: &BTreeSet<u32>) -> String {
+    ranges(&cpus.iter().copied().collect::<Vec<_>>())
+}
+
+/// The processors that are in a state: `online`, `present`.
+pub(super) fn in_state(machine: &Machine, state: &str) -> BTreeSet<u32> {
+    unpack(&machine.root().word(&format!("sys/devices/system/cpu/{state}")).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_and_masks_are_the_same_processors() {
+        assert_eq!(list(&unpack("0-3,^2,8")), "0,1,3,8");
+        assert_eq!(list(&unpack("0xf,00000001,,9")), "0,9,32,33,34,35");
+        assert_eq!(list(&unpack("x")), "");
+        assert_eq!(packed(&unpack("1,2,3,7")), "1-3,7");
+        assert_eq!(mask(&unpack("0-3,32")), "1,0000000f");
+        assert_eq!(mask(&BTreeSet::new()), "0");
+        assert_eq!(of_mask("0x3,00000000"), [32, 33]);
+    }
+}

@@ -1,0 +1,75 @@
+//! Which devices a unit of a profile is for.
+
+use crate::glob;
+use crate::machine::Machine;
+use crate::things;
+use whyslow_model::tune::Scope;
+
+/// Buses whose disks tuned's disk plugin takes; one on no bus (a loop device, dm, md) it takes too.
+const BUSES: [&str; 5] = ["scsi", "virtio", "xen", "nvme", "mmc"];
+
+/// The devices of a kind of unit that a rule names: patterns, and `!pattern` for what is left out.
+pub(super) fn of(machine: &Machine, kind: &str, rule: &str) -> Vec<String> {
+    let root = machine.root();
+    let all: Vec<String> = match kind {
+        "disk" => things::list(machine, Scope::Disk).into_iter().filter(|name| is_disk(machine, name)).collect(),
+        "net" => {
+            let names = things::list(machine, Scope::Interface).into_iter();
+            names.filter(|name| root.at(format!("sys/class/net/{name}/device")).exists()).collect()
+        }
+        "cpu" => things::list(machine, Scope::Cpu),
+        _ => Vec::new(),
+    };
+    all.into_iter().filter(|name| is_named(rule, name)).collect()
+}
+
+fn is_disk(machine: &Machine, name: &str) -> bool {
+    let root = machine.root();
+    let bus = root.link(&format!("sys/block/{name}/device/subsystem"));
+    let is_known = bus.is_none_or(|bus| BUSES.contains(&bus.rsplit('/').next().unwrap_or_default()));
+    is_known && root.number(&format!("sys/block/{name}/removable")) == Some(0)
+}
+
+/// Whether a rule names a device.
+pub(super) fn is_named(rule: &str, name: &str) -> bool {
+    let words: Vec<&str> = rule.split([',', ' ', '\n', '\t']).filter(|word| !word.is_empty()).collect();
+    let (out, of): (Vec<&str>, Vec<&str>) = words.into_iter().partition(|word| word.starts_with('!'));
+    let is_in = of.is_empty() || of.iter().any(|pattern| glob::matches(pattern, name));
+    is_in && !out.iter().any(|pattern| glob::matches(&pattern[1..], name))
+}
+
+/// Paths under a folder that a pattern matches, part by part.
+pub(super) fn paths(machine: &Machine, pattern: &str) -> Vec<String> {
+    let mut found = vec![String::new()];
+    for part in pattern.trim_start_matches('/').split('/') {
+        found = found.iter().flat_map(|folder| steps(machine, folder, part)).collect();
+    }
+    found.into_iter().filter(|path| machine.root().at(path).exists()).map(|path| format!("/{path}")).collect()
+}
+
+fn steps(machine: &Machine, folder: &str, part: &str) -> Vec<String> {
+    let join = |name: &str| if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") };
+    if !part.contains(['*', '?', '[']) {
+        return vec![join(part)];
+    }
+    let names = machine.root().list(folder);
+    names.iter().filter(|name| glob::matches(part, name)).map(|name| join(name)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_name_devices() {
+        assert!(is_named("*", "sda") && is_named("sd*, vda", "vda") && is_named("!sdb", "sda"));
+        assert!(!is_named("sd*, !sda", "sda") && !is_named("!sda", "sda") && !is_named("hd*", "sda"));
+    }
+
+    #[test]
+    fn patterns_find_paths() {
+        let machine = Machine::live();
+        assert!(paths(&machine, "/proc/sys/vm/swapp*").contains(&"/proc/sys/vm/swappiness".to_owned()));
+        assert_eq!(paths(&machine, "/proc/sys/nosuch*/x"), Vec::<String>::new());
+    }
+}

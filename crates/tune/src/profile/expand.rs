@@ -1,0 +1,166 @@
+//! Variables (`${name}`) and functions (`${f:name:argument:…}`, which may stand in each other) in values. A backslash before
+//! the dollar keeps them as they are.
+
+use super::functions;
+use crate::machine::Machine;
+use std::collections::HashMap;
+
+/// More than this no value grows to, whatever refers to what.
+const LONGEST: usize = 64 * 1024;
+
+/// The variables of a profile, and what functions ask.
+pub(super) struct Scope<'a> {
+    pub(super) machine: &'a Machine,
+    /// Whether functions may run commands.
+    pub(super) may_run: bool,
+    variables: HashMap<String, String>,
+}
+
+impl<'a> Scope<'a> {
+    pub(super) fn new(machine: &'a Machine, may_run: bool) -> Self {
+        Self { machine, may_run, variables: HashMap::new() }
+    }
+
+    /// Defines a variable; what its value refers to is looked up now.
+    ///
+    /// # Errors
+    /// As [`expand`](Self::expand).
+    pub(super) fn define(&mut self, name: &str, value: &str) -> Result<(), String> {
+        if name.is_empty() || !name.chars().all(|c| c.is_alphanumeric() || c == '_') {
+            return Err(format!("'{name}' is no name of a variable"));
+        }
+        let value = self.expand(value)?;
+        self.variables.insert(name.to_owned(), value);
+        Ok(())
+    }
+
+    /// The value with variables and functions put in. What is not defined stands as it is.
+    ///
+    /// # Errors
+    /// A function that refuses: an assertion that fails, a command that must not run.
+    pub(super) fn expand(&self, value: &str) -> Result<String, String> {
+        let text = self.functions(&self.put_in(value))?;
+        Ok(text.replace("\\${", "${"))
+    }
+
+    /// Variables put in; escaped ones lose a backslash.
+    fn put_in(&self, value: &str) -> String {
+        let mut out = String::new();
+        let mut rest = value;
+        while let Some(at) = rest.find("${") {
+            let (before, from) = rest.split_at(at);
+            out.push_str(before);
+            let name = from[2..].split_once('}').map(|(name, _)| name);
+            match name.and_then(|name| Some((name, self.variables.get(name)?))) {
+                Some((name, text)) if !before.ends_with('\\') && out.len() + text.len() < LONGEST => {
+                    out.push_str(text);
+                    rest = &from[name.len() + 3..];
+                }
+                _ => {
+                    out.push_str("${");
+                    rest = &from[2..];
+                }
+            }
+        }
+        out + rest
+    }
+
+    /// Functions called, from the innermost outwards.
+    fn functions(&self, value: &str) -> Result<String, String> {
+        let mut text = value.to_owned();
+        let mut opened: Vec<(usize, bool)> = Vec::new();
+        let mut at = 0;
+        while at < text.len() {
+            let rest = &text[at..];
+            if rest.starts_with("${") {
+                opened.push((at, text[..at].ends_with('\\')));
+                at += 2;
+            } else if rest.starts_with('}') {
+                let call = opened.pop().filter(|(_, escaped)| !escaped);
+                match call.map(|(from, _)| Ok::<_, String>((from, self.call(&text[from..at])?))).transpose()? {
+                    Some((from, Some(result))) if text.len() + result.len() < LONGEST => {
+                        text.replace_range(from..=at, &result);
+                        at = from + result.len();
+                    }
+                    _ => at += 1,
+                }
+            } else {
+                at += rest.chars().next().map_or(1, char::len_utf8);
+            }
+        }
+        Ok(text)
+    }
+
+    /// Calls `${f:name:argument:…`; `None` where it is no call, or the function has no answer.
+    fn call(&self, text: &str) -> Result<Option<String>, String> {
+        let Some(call) = text.strip_prefix("${f:") else { return Ok(None) };
+        let mut words = arguments(call).into_iter();
+        let name = words.next().unwrap_or_default();
+        functions::call(self, &name, &words.collect::<Vec<_>>())
+    }
+}
+
+/// Parts between colons; `\:` is a colon that stands for itself.
+fn arguments(text: &str) -> Vec<String> {
+    let mut parts = vec![String::new()];
+    let mut escaped = false;
+    for c in text.chars() {
+        let last = parts.last_mut().expect("there is one from the start");
+        match c {
+            ':' if escaped => {
+                last.pop();
+                last.push(':');
+            }
+            ':' => parts.push(String::new()),
+            c => last.push(c),
+        }
+        escaped = c == '\\';
+    }
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn expanded(text: &str) -> Result<String, String> {
+        let machine = Machine::live();
+        let mut scope = Scope::new(&machine, false);
+        scope.define("a", "1-3").unwrap();
+        scope.define("b", "x${a}y").unwrap();
+        scope.expand(text)
+    }
+
+    #[test]
+    fn variables_and_functions_are_put_in() {
+        for (text, result) in [
+            ("${b}", "x1-3y"),
+            ("${unknown} ${a}", "${unknown} 1-3"),
+            ("\\${a}", "${a}"),
+            ("${f:strip: a : b }", "a  b"),
+            ("${f:kb2s:${f:s2kb:16}}", "16"),
+            ("${f:cpulist_unpack:${a}}", "1,2,3"),
+            ("${f:regex_search_ternary:${a}:[0-9]:yes:no}", "yes"),
+            ("${f:strip:a\\:b}", "a:b"),
+            ("${f:nosuch:1}", "${f:nosuch:1}"),
+            ("a}b${", "a}b${"),
+        ] {
+            assert_eq!(expanded(text).as_deref(), Ok(result), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_refuses_is_told() {
+        assert!(expanded("${f:exec:mktemp:-d}").unwrap_err().contains("--allow-commands"));
+        assert!(expanded("${f:assertion:cores are set:a:b}").unwrap_err().contains("cores are set"));
+        assert_eq!(expanded("${f:assertion:x:a:a}").as_deref(), Ok("${f:assertion:x:a:a}"));
+    }
+
+    proptest! {
+        #[test]
+        fn anything_is_survived(text in "[${}:fab\\\\0-9é]{0,40}") {
+            let _ = expanded(&text);
+        }
+    }
+}

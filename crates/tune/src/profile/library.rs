@@ -1,0 +1,62 @@
+//! Where profiles are: those of the program, the machine's own, and tuned's.
+
+use crate::machine::Machine;
+use whyslow_model::tune::ProfileInfo;
+
+/// The profiles of the program, by name.
+const BUILT_IN: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/profiles.rs"));
+
+/// Folders of profiles from the root; a profile in a later one hides that of an earlier.
+const FOLDERS: [&str; 5] =
+    ["usr/lib/tuned", "usr/lib/tuned/profiles", "etc/tuned", "etc/tuned/profiles", "etc/whyslow/profiles"];
+
+/// A file that was found.
+pub(super) struct Found {
+    /// What tells it from others: its path, or `built in/NAME`.
+    pub(super) place: String,
+    pub(super) text: String,
+}
+
+/// The file of a profile, of those that were not read yet; `Ok(None)` where all of that name were.
+///
+/// # Errors
+/// There is no such profile, or it cannot be read.
+pub(super) fn find(machine: &Machine, name: &str, read: &[String]) -> Result<Option<Found>, String> {
+    let mut was_read = false;
+    let is_plain = !name.is_empty() && !name.contains('/') && name != "." && name != "..";
+    let files = FOLDERS.iter().rev().filter(|_| is_plain).map(|folder| format!("{folder}/{name}/tuned.conf"));
+    for path in files {
+        if read.contains(&path) {
+            was_read = true;
+        } else if machine.root().at(&path).is_file() {
+            let text = machine.root().text(&path).map_err(|miss| format!("{miss:?}"))?;
+            return Ok(Some(Found { place: path, text }));
+        }
+    }
+    let place = format!("built in/{name}");
+    match BUILT_IN.iter().find(|(own, _)| *own == name) {
+        _ if read.contains(&place) => Ok(None),
+        Some((_, text)) => Ok(Some(Found { place, text: (*text).to_owned() })),
+        None if was_read => Ok(None),
+        None => Err(format!("there is no profile '{name}'; 'whyslow tune profiles' lists them")),
+    }
+}
+
+/// Every profile there is, by name, each where it would be read from.
+pub(super) fn list(machine: &Machine) -> Vec<ProfileInfo> {
+    let mut names: Vec<String> = BUILT_IN.iter().map(|(name, _)| (*name).to_owned()).collect();
+    for folder in FOLDERS {
+        let here = machine.root().list(folder);
+        names
+            .extend(here.into_iter().filter(|name| machine.root().at(format!("{folder}/{name}/tuned.conf")).is_file()));
+    }
+    names.sort();
+    names.dedup();
+    let info = |name: String| {
+        let found = find(machine, &name, &[]).ok()??;
+        let sections = super::conf::parse(&found.text).ok()?;
+        let mut main = sections.into_iter().find(|section| section.name == super::MAIN).unwrap_or_default();
+        Some(ProfileInfo { summary: main.take("summary").unwrap_or_default(), place: found.place, name })
+    };
+    names.into_iter().filter_map(info).collect()
+}

@@ -1,0 +1,257 @@
+//! Profiles: many settings under one name, in tuned's format.
+
+mod compute;
+mod conf;
+mod cpus;
+mod devices;
+mod expand;
+mod functions;
+mod library;
+mod merge;
+mod recommend;
+mod settings;
+mod words;
+
+pub use recommend::recommend;
+
+use crate::error::Error;
+use crate::machine::Machine;
+use crate::plan::{Plan, Wish};
+use conf::{Section, Setting};
+use expand::Scope;
+use merge::Unit;
+use settings::Asked;
+use std::collections::HashSet;
+use whyslow_model::tune::{ProfileInfo, ProfileNote};
+
+/// The section that is about the profile itself.
+const MAIN: &str = "main";
+const VARIABLES: &str = "variables";
+/// More profiles than this do not include each other.
+const MOST: usize = 64;
+
+/// A profile, read for this machine.
+#[derive(Clone, Debug)]
+pub struct Profile {
+    /// Its name, or names.
+    pub name: String,
+    /// What it is for.
+    pub summary: String,
+    /// The settings it wants.
+    pub wishes: Vec<Wish>,
+    /// What it asks for and does not get, with the reason.
+    pub notes: Vec<ProfileNote>,
+}
+
+impl Profile {
+    /// Reads a profile, or several that are merged from left to right. Commands that values are computed by (`${f:exec}`) run
+    /// only where `may_run`.
+    ///
+    /// # Errors
+    /// There is no such profile, it cannot be understood, or an assertion of it fails.
+    pub fn load(machine: &Machine, names: &[String], may_run: bool) -> Result<Self, Error> {
+        let mut loader = Loader {
+            scope: Scope::new(machine, may_run),
+            units: Vec::new(),
+            main: Section::default(),
+            read: Vec::new(),
+        };
+        for name in names {
+            loader.load(name).map_err(|why| Error::Usage(format!("profile {name}: {why}")))?;
+        }
+        loader.finish(names.join(" "))
+    }
+
+    /// What the profile comes to on this machine.
+    pub fn plan(&self, machine: &Machine) -> Plan {
+        Plan::of(machine, &format!("profile {}", self.name), &self.wishes)
+    }
+
+    /// The profile as one file without includes, variables and functions.
+    pub fn flat(&self) -> String {
+        let mut text = format!("[main]\nsummary={}\n", self.summary);
+        for (section, is_of) in [("sysctl", true), ("sysfs", false)] {
+            let lines = self.wishes.iter().filter_map(|wish| flat_line(wish, is_of));
+            let lines: String = lines.collect();
+            if !lines.is_empty() {
+                text.push_str(&format!("\n[{section}]\n{lines}"));
+            }
+        }
+        text
+    }
+}
+
+/// Every profile there is.
+pub fn list(machine: &Machine) -> Vec<ProfileInfo> {
+    library::list(machine)
+}
+
+struct Loader<'a> {
+    scope: Scope<'a>,
+    units: Vec<Unit>,
+    main: Section,
+    read: Vec<String>,
+}
+
+impl Loader<'_> {
+    /// Reads a profile after what it includes; one that was read already, and one that is only wanted if it is there, are
+    /// left out.
+    fn load(&mut self, name: &str) -> Result<(), String> {
+        let wanted = name.strip_prefix('-');
+        let found = match library::find(self.scope.machine, wanted.unwrap_or(name), &self.read) {
+            Ok(Some(found)) => found,
+            Ok(None) => return Ok(()),
+            Err(_) if wanted.is_some() => return Ok(()),
+            Err(why) => return Err(why),
+        };
+        if self.read.len() >= MOST {
+            return Err(format!("more than {MOST} profiles are included"));
+        }
+        self.read.push(found.place.clone());
+        let folder = found.place.rsplit_once('/').map_or("", |(folder, _)| folder).to_owned();
+        let sections = conf::parse(&found.text).map_err(|why| format!("{}: {why}", found.place))?;
+        let mut units = Vec::new();
+        for mut section in sections {
+            for option in &mut section.options {
+                option.value = option.value.replace("${i:PROFILE_DIR}", &format!("/{folder}"));
+            }
+            if section.name == MAIN { self.take_main(section)? } else { units.push(Unit::from(section)) }
+        }
+        merge::merge(&mut self.units, units);
+        Ok(())
+    }
+
+    fn take_main(&mut self, mut main: Section) -> Result<(), String> {
+        if let Some(include) = main.take("include") {
+            let include = self.scope.expand(&include)?;
+            for name in include.split([',', ';']).map(str::trim).filter(|name| !name.is_empty()) {
+                self.load(name)?;
+            }
+        }
+        main.options.into_iter().for_each(|option| self.main.set(option));
+        Ok(())
+    }
+
+    fn finish(mut self, name: String) -> Result<Profile, Error> {
+        let mut profile = Profile {
+            name,
+            summary: self.main.take("summary").unwrap_or_default(),
+            wishes: Vec::new(),
+            notes: Vec::new(),
+        };
+        if let Some(at) = self.units.iter().position(|unit| unit.name == VARIABLES) {
+            let variables = self.units.remove(at);
+            self.define(variables.options.options, &mut profile.notes)?;
+        }
+        let mut taken: HashSet<(String, String)> = HashSet::new();
+        for unit in std::mem::take(&mut self.units) {
+            self.unit(&unit, &mut taken, &mut profile);
+        }
+        Ok(profile)
+    }
+
+    /// Defines variables in their order. A file that cannot be read is noted; an assertion that fails ends it all.
+    fn define(&mut self, options: Vec<Setting>, notes: &mut Vec<ProfileNote>) -> Result<(), Error> {
+        for option in options {
+            if option.name == "include" {
+                match self.scope.machine.root().text(option.value.trim_start_matches('/')) {
+                    Ok(text) => {
+                        let sections = conf::parse(&format!("[{VARIABLES}]\n{text}")).map_err(Error::Usage)?;
+                        self.define(
+                            sections
+                                .into_iter()
+                                .flat_map(|section| section.options)
+                                .filter(|o| o.name != "include")
+                                .collect(),
+                            notes,
+                        )?;
+                    }
+                    Err(_) => notes.push(note(VARIABLES, &option, "there is no such file".into())),
+                }
+            } else if let Err(why) = self.scope.define(&option.name, &option.value) {
+                if why.contains("does not hold") {
+                    return Err(Error::Usage(format!("{}: {why}", option.name)));
+                }
+                notes.push(note(VARIABLES, &option, why));
+            }
+        }
+        Ok(())
+    }
+
+    fn unit(&self, unit: &Unit, taken: &mut HashSet<(String, String)>, profile: &mut Profile) {
+        let all = |why: &str| {
+            unit.options.options.iter().map(|option| note(&unit.name, option, why.into())).collect::<Vec<_>>()
+        };
+        match self.holds(unit) {
+            Ok(true) => {}
+            Ok(false) => return,
+            Err(why) => return profile.notes.extend(all(&why)),
+        }
+        let rule = self.scope.expand(&unit.devices).unwrap_or_default();
+        // Each device goes to the first unit that names it.
+        let mut devices = devices::of(self.scope.machine, &unit.kind, &rule);
+        devices.retain(|device| taken.insert((unit.kind.clone(), device.clone())));
+        let scripts = unit.scripts.iter().flatten().map(|script| Setting {
+            name: "script".into(),
+            value: script.clone(),
+            comment: String::new(),
+        });
+        profile.notes.extend(scripts.map(|script| note(&unit.name, &script, "a script is not run".into())));
+        for option in &unit.options.options {
+            match self.wishes(unit, &devices, option) {
+                Ok(wishes) => profile.wishes.extend(wishes),
+                Err(why) => profile.notes.push(note(&unit.name, option, why)),
+            }
+        }
+    }
+
+    fn wishes(&self, unit: &Unit, devices: &[String], option: &Setting) -> Result<Vec<Wish>, String> {
+        let value = self.scope.expand(&option.value)?;
+        if let Some((_, rest)) = value.split_once("${") {
+            let name = rest.split('}').next().unwrap_or_default();
+            return Err(format!("'${{{name}}}' is not known"));
+        }
+        let name = self.scope.expand(&option.name)?;
+        let option = Setting { name, value, comment: option.comment.clone() };
+        Asked { machine: self.scope.machine, kind: &unit.kind, devices, option: &option }.wishes()
+    }
+
+    /// Whether a unit is for this machine.
+    fn holds(&self, unit: &Unit) -> Result<bool, String> {
+        if unit.devices_udev_regex.is_some() {
+            return Err("devices are chosen by what udev knows of them: name them with devices=".into());
+        }
+        let root = self.scope.machine.root();
+        let uname = ["ostype", "hostname", "osrelease", "version"]
+            .map(|name| root.word(&format!("proc/sys/kernel/{name}")).unwrap_or_default());
+        let uname = format!("{} {}", uname.join(" "), std::env::consts::ARCH);
+        let cpuinfo = root.maybe("proc/cpuinfo").unwrap_or_default();
+        let mut holds = unit.enabled;
+        for (pattern, text) in [(&unit.cpuinfo_regex, &cpuinfo), (&unit.uname_regex, &uname)] {
+            if let Some(pattern) = pattern {
+                let pattern = self.scope.expand(pattern)?;
+                holds &= functions::matches(&pattern, text)
+                    .ok_or_else(|| format!("the pattern '{pattern}' is not understood"))?;
+            }
+        }
+        Ok(holds)
+    }
+}
+
+fn note(unit: &str, option: &Setting, why: String) -> ProfileNote {
+    ProfileNote { unit: unit.to_owned(), option: option.name.clone(), value: option.value.clone(), why }
+}
+
+/// A wish as a line of a profile: a sysctl, or a file.
+fn flat_line(wish: &Wish, of_sysctl: bool) -> Option<String> {
+    use crate::plan::Wanted;
+    let (path, is_sysctl) = crate::knob::file_of(&wish.target)?;
+    let value = match &wish.wanted {
+        Wanted::Exactly(value) => value.clone(),
+        Wanted::AtLeast(value) => format!(">{value}"),
+        Wanted::AtMost(value) => format!("<{value}"),
+        Wanted::FirstOf(values) => values.first()?.clone(),
+    };
+    let reason = if wish.reason.is_empty() { String::new() } else { format!("# {}\n", wish.reason) };
+    (is_sysctl == of_sysctl).then(|| format!("{reason}{path}={value}\n"))
+}

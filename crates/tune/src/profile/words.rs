@@ -1,0 +1,83 @@
+//! Values and names of tuned's options in the kernel's words.
+
+use crate::plan::Wanted;
+
+/// `>N` and `<N` raise and lower only.
+pub(super) fn bound(value: &str) -> Wanted {
+    let number = |text: &str| text.trim().parse::<i128>().ok().map(|number| number.to_string());
+    match (value.strip_prefix('>').and_then(number), value.strip_prefix('<').and_then(number)) {
+        (Some(least), _) => Wanted::AtLeast(least),
+        (_, Some(most)) => Wanted::AtMost(most),
+        _ => Wanted::Exactly(value.to_owned()),
+    }
+}
+
+/// KiB, or sectors of 512 bytes where an `s` follows.
+pub(super) fn read_ahead(value: &str) -> Option<Wanted> {
+    let (sign, rest) = match value.strip_prefix(['>', '<']) {
+        Some(rest) => (&value[..1], rest),
+        None => ("", value),
+    };
+    let mut words = rest.split_whitespace();
+    let number: u64 = words.next()?.parse().ok()?;
+    let is_sectors = words.next().is_some_and(|unit| unit.starts_with('s'));
+    let kib = if is_sectors { number / 2 } else { number };
+    Some(bound(&format!("{sign}{kib}")))
+}
+
+/// Words of x86_energy_perf_policy(8) as the numbers the kernel takes; the first of `a|b` that is one.
+pub(super) fn bias(value: &str) -> String {
+    let number = |word: &str| match word.trim() {
+        "performance" => Some("0"),
+        "balance-performance" => Some("4"),
+        "normal" | "default" => Some("6"),
+        "balance-power" => Some("8"),
+        "power" | "powersave" => Some("15"),
+        _ => None,
+    };
+    value.split('|').find_map(number).unwrap_or(value).to_owned()
+}
+
+pub(super) fn flag(value: &str) -> &str {
+    match value {
+        "true" | "True" => "1",
+        "false" | "False" => "0",
+        other => other,
+    }
+}
+
+/// The tunable of a parameter of ethtool.
+pub(super) fn tunable_of(group: &str, parameter: &str) -> Option<String> {
+    let name = parameter.replace('-', "_");
+    Some(match (group, name.as_str()) {
+        ("features", "tso" | "tcp_segmentation_offload") => "nic.offload.tso".into(),
+        ("features", "gso" | "generic_segmentation_offload") => "nic.offload.gso".into(),
+        ("features", "gro" | "generic_receive_offload") => "nic.offload.gro".into(),
+        ("features", "rx" | "rx_checksumming") => "nic.offload.rx_checksum".into(),
+        ("features", "tx" | "tx_checksumming") => "nic.offload.tx_checksum".into(),
+        ("coalesce", "rx_usecs" | "rx_frames" | "tx_usecs" | "tx_frames" | "adaptive_rx") => {
+            format!("nic.coalesce.{name}")
+        }
+        ("ring", "rx" | "tx") => format!("nic.ring.{name}"),
+        ("channels", "rx" | "tx" | "combined") => format!("nic.channels.{name}"),
+        _ => return None,
+    })
+}
+
+/// What to do about a plugin's option that is no setting of the running kernel.
+pub(super) fn instead(kind: &str) -> String {
+    match kind {
+        "bootloader" => {
+            "it is for the kernel's command line: write it into the boot loader's configuration, and reboot"
+        }
+        "modules" => "it is for a module: write it into /etc/modprobe.d",
+        "script" => "it is a script: what it changes cannot be taken back; look at it, and run it yourself",
+        "service" => "it is for systemctl",
+        "systemd" => "it is for /etc/systemd/system.conf",
+        "irqbalance" => "it is for /etc/default/irqbalance",
+        "mounts" => "write the option into /etc/fstab, or set mount.barrier@POINT",
+        "irq" => "set irq.affinity@LINE for the lines that matter",
+        _ => "it has no meaning outside of tuned's daemon, or is not known here",
+    }
+    .into()
+}

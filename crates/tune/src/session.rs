@@ -1,0 +1,312 @@
+//! A run that changes settings: it holds the lock, has brought back what an earlier run left unfinished, and writes to the
+//! journal before it writes to the kernel.
+
+use crate::clock;
+use crate::error::Error;
+use crate::journal::{Journal, Ledger, Record, Sync};
+use crate::knob::Knob;
+use crate::lock::{self, Lock};
+use crate::machine::Machine;
+use crate::passes::in_passes;
+use crate::plan::{Item, Plan};
+use crate::store::Store;
+use crate::undo;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use whyslow_model::tune::{
+    Change, Collateral, Confirm, Held, HistoryEntry, Reason, Status, Step, Transaction, Undoing, Who,
+};
+
+/// Starts whoever takes a transaction back that nobody confirms; it must live on when this program ends.
+pub type Guard<'a> = &'a dyn Fn(u64) -> Result<(), String>;
+
+/// The terms on which changes are made.
+#[derive(Default)]
+pub struct Terms<'a> {
+    /// Taken back unless it is confirmed within this time, by this guard.
+    pub confirm: Option<(Duration, Guard<'a>)>,
+    /// Takes back at once what was only tried out, where this program dies.
+    pub guard: Option<Guard<'a>>,
+    /// The transaction that is kept over a reboot.
+    pub persists: Option<u64>,
+    /// Raised where it shall end early: what was changed is then put back.
+    pub stop: Option<&'a AtomicBool>,
+}
+
+/// A run that may change settings. One at a time has it.
+pub struct Session {
+    machine: Machine,
+    journal: Journal,
+    ledger: Ledger,
+    who: Who,
+    recovered: Vec<(Reason, Undoing)>,
+    _lock: Lock,
+}
+
+impl Session {
+    /// Takes the lock, waiting at most `wait` for another run, or as long as it takes, and takes back what an earlier one left unfinished or
+    /// unconfirmed.
+    ///
+    /// # Errors
+    /// The journal cannot be read or written; another run is at work.
+    pub fn open(machine: &Machine, store: &Store, who: &Who, wait: Option<Duration>) -> Result<Self, Error> {
+        store.prepare()?;
+        let lock = Lock::take(store.folder(), who, wait)?;
+        let journal = Journal::in_folder(store.folder());
+        let ledger = journal.read()?;
+        let mut session =
+            Self { machine: machine.clone(), journal, ledger, who: who.clone(), recovered: Vec::new(), _lock: lock };
+        session.recover()?;
+        Ok(session)
+    }
+
+    /// What was taken back of earlier runs when this one began, and why.
+    pub fn recovered(&self) -> &[(Reason, Undoing)] {
+        &self.recovered
+    }
+
+    /// Every transaction, the oldest first.
+    pub fn history(&self) -> &[HistoryEntry] {
+        &self.ledger.entries
+    }
+
+    fn recover(&mut self) -> Result<(), Error> {
+        let due: Vec<(u64, Reason)> =
+            self.ledger.entries.iter().filter_map(|entry| due(entry, &self.machine)).collect();
+        for (id, reason) in due {
+            let outcomes = self.take_back(id, reason)?;
+            self.recovered.extend(outcomes.into_iter().map(|outcome| (reason, outcome)));
+        }
+        Ok(())
+    }
+
+    /// Makes the changes of a plan: all, or none.
+    ///
+    /// # Errors
+    /// Why nothing was changed; [`Error::TakenBack`] where it was begun and put back.
+    pub fn apply(&mut self, plan: &Plan, terms: &Terms) -> Result<HistoryEntry, Error> {
+        let id = self.try_out(plan, terms)?;
+        self.keep(id)?;
+        Ok(self.entry(id)?.clone())
+    }
+
+    /// Makes the changes of a plan for as long as this run lasts: where it ends before they are kept, however it ends, they
+    /// are taken back. The number of the transaction.
+    ///
+    /// # Errors
+    /// As [`apply`](Self::apply).
+    pub fn try_out(&mut self, plan: &Plan, terms: &Terms) -> Result<u64, Error> {
+        let items: Vec<&Item> = plan.changes().collect();
+        let transaction = self.transaction(plan, &items, terms);
+        let id = transaction.id;
+        self.note(Record::Begin(transaction), Sync::Now)?;
+        let made = self.guarded(id, terms).and_then(|()| self.make(id, &items, terms));
+        made.map_err(|(reason, why)| self.gave_up(id, reason, why))?;
+        Ok(id)
+    }
+
+    /// Keeps what was tried out.
+    ///
+    /// # Errors
+    /// The journal cannot be written: all was put back.
+    pub fn keep(&mut self, id: u64) -> Result<(), Error> {
+        let noted = self.note(Record::Done { id }, Sync::Now);
+        noted.map_err(|e| self.gave_up(id, Reason::Failed, e.to_string()))
+    }
+
+    fn gave_up(&mut self, id: u64, reason: Reason, why: String) -> Error {
+        match self.take_back(id, reason) {
+            Ok(outcomes) => Error::TakenBack { why, outcomes },
+            Err(e) => e,
+        }
+    }
+
+    fn transaction(&self, plan: &Plan, items: &[&Item], terms: &Terms) -> Transaction {
+        let confirm = terms.confirm.as_ref().map(|(within, _)| Confirm {
+            by: clock::after(*within),
+            boottime_ns: u64::try_from((clock::boottime() + *within).as_nanos()).unwrap_or(u64::MAX),
+        });
+        Transaction {
+            id: self.ledger.next_id(),
+            at: clock::now(),
+            who: self.who.clone(),
+            why: plan.why.clone(),
+            boot: self.machine.boot(),
+            confirm,
+            persists: terms.persists,
+            changes: items.iter().filter_map(|item| change(item)).collect(),
+        }
+    }
+
+    fn guarded(&self, id: u64, terms: &Terms) -> Result<(), (Reason, String)> {
+        let Some(guard) = terms.confirm.map(|(_, guard)| guard).or(terms.guard) else { return Ok(()) };
+        guard(id).map_err(|why| (Reason::Failed, format!("nobody to take the change back: {why}")))
+    }
+
+    /// Writes each change, and notes what the kernel made of it; then looks whether all of them still hold.
+    fn make(&mut self, id: u64, items: &[&Item], terms: &Terms) -> Result<(), (Reason, String)> {
+        let failed = |why: String| (Reason::Failed, why);
+        let numbered: Vec<(usize, &Knob, &str)> = items
+            .iter()
+            .enumerate()
+            .filter_map(|(at, item)| Some((at, item.knob.as_ref()?, item.line.wanted.as_str())))
+            .collect();
+        let is_stopped = || terms.stop.is_some_and(|stop| stop.load(Ordering::Relaxed));
+        let left = in_passes(numbered.clone(), |(change, knob, value)| {
+            if is_stopped() {
+                return Err((Reason::Interrupted, "interrupted".to_owned()));
+            }
+            let value = knob.write(value).map_err(|why| failed(format!("{}: {why}", knob.target)))?;
+            let held = Held { value, collateral: self.collateral(id, *change) };
+            self.note(Record::Wrote { id, change: *change, held }, Sync::Later).map_err(|e| failed(e.to_string()))
+        });
+        if let Some((_, why)) = left.into_iter().next() {
+            return Err(why);
+        }
+        numbered.iter().try_for_each(|(change, knob, _)| self.still_holds(id, *change, knob).map_err(failed))
+    }
+
+    /// What now is the value of each tunable that changed along with a change.
+    fn collateral(&self, id: u64, change: usize) -> Vec<String> {
+        let change = self.ledger.find(id).and_then(|entry| entry.transaction.changes.get(change));
+        let sides = change.map_or(&[][..], |change| &change.collateral);
+        let now = |side: &Collateral| Knob::named(&self.machine, &side.target).and_then(|knob| knob.read());
+        sides.iter().map(|side| now(side).unwrap_or_default()).collect()
+    }
+
+    /// A later change of the same transaction may have undone an earlier one.
+    fn still_holds(&self, id: u64, change: usize, knob: &Knob) -> Result<(), String> {
+        let held = self.ledger.find(id).and_then(|entry| entry.held_value(change)).unwrap_or_default();
+        match knob.read() {
+            Ok(now) if now == held => Ok(()),
+            Ok(now) => Err(format!("{}: it was set to {held}, and another change made it {now}", knob.target)),
+            Err(why) => Err(format!("{}: {why}", knob.target)),
+        }
+    }
+
+    /// Takes back what is outstanding of a transaction. What keeps it over a reboot is taken back with it.
+    ///
+    /// # Errors
+    /// There is no such transaction.
+    pub fn undo(&mut self, id: u64) -> Result<Vec<Undoing>, Error> {
+        self.entry(id)?;
+        let persists =
+            |entry: &&HistoryEntry| entry.transaction.persists == Some(id) && !entry.outstanding().is_empty();
+        let kept: Vec<u64> = self.ledger.entries.iter().filter(persists).map(|entry| entry.transaction.id).collect();
+        let mut outcomes = Vec::new();
+        for id in kept.into_iter().rev().chain([id]) {
+            outcomes.extend(self.take_back(id, Reason::Asked)?);
+        }
+        Ok(outcomes)
+    }
+
+    /// Takes back everything that is outstanding, the latest first.
+    ///
+    /// # Errors
+    /// As [`undo`](Self::undo).
+    pub fn undo_all(&mut self) -> Result<Vec<Undoing>, Error> {
+        let mut outcomes = Vec::new();
+        for id in self.outstanding().into_iter().rev() {
+            outcomes.extend(self.take_back(id, Reason::Asked)?);
+        }
+        Ok(outcomes)
+    }
+
+    /// Transactions of which something is to be taken back, the oldest first.
+    pub fn outstanding(&self) -> Vec<u64> {
+        let entries = self.ledger.entries.iter();
+        entries.filter(|entry| !entry.outstanding().is_empty()).map(|entry| entry.transaction.id).collect()
+    }
+
+    /// Confirms a transaction, or all that wait for it. The transactions that were confirmed.
+    ///
+    /// # Errors
+    /// There is none to confirm; the journal cannot be written.
+    pub fn confirm(&mut self, id: Option<u64>) -> Result<Vec<u64>, Error> {
+        let waits = |entry: &&HistoryEntry| {
+            entry.status == Status::Unconfirmed && id.is_none_or(|id| entry.transaction.id == id)
+        };
+        let waiting: Vec<u64> = self.ledger.entries.iter().filter(waits).map(|entry| entry.transaction.id).collect();
+        if waiting.is_empty() {
+            let what = id.map_or("no change waits".to_owned(), |id| format!("change {id} does not wait"));
+            return Err(Error::Usage(format!(
+                "{what} to be confirmed; 'whyslow tune history' shows what became of each"
+            )));
+        }
+        for &id in &waiting {
+            self.note(Record::Confirmed { id, at: clock::now() }, Sync::Now)?;
+        }
+        Ok(waiting)
+    }
+
+    /// Puts back first and notes afterwards: on a full disk the settings still come back, and the next run finds that they
+    /// have.
+    fn take_back(&mut self, id: u64, because: Reason) -> Result<Vec<Undoing>, Error> {
+        let entry = self.entry(id)?.clone();
+        let outcomes = undo::take_back(&self.machine, &self.ledger.entries, &entry);
+        let record = Record::Undone { id, at: clock::now(), because, outcomes: outcomes.clone() };
+        if self.note(record.clone(), Sync::Now).is_err() {
+            self.ledger.take(record);
+        }
+        Ok(outcomes)
+    }
+
+    fn note(&mut self, record: Record, sync: Sync) -> Result<(), Error> {
+        self.journal.append(&record, sync)?;
+        self.ledger.take(record);
+        Ok(())
+    }
+
+    fn entry(&self, id: u64) -> Result<&HistoryEntry, Error> {
+        let none = || Error::Usage(format!("there is no change {id}; 'whyslow tune history' lists them"));
+        self.ledger.find(id).ok_or_else(none)
+    }
+}
+
+/// Whether a transaction is to be taken back though nobody asks: begun by a program that died, or not confirmed in time. A
+/// reboot confirms nothing.
+fn due(entry: &HistoryEntry, machine: &Machine) -> Option<(u64, Reason)> {
+    let transaction = &entry.transaction;
+    let is_late = |confirm: &Confirm| {
+        transaction.boot != machine.boot() || clock::boottime().as_nanos() >= u128::from(confirm.boottime_ns)
+    };
+    let reason = match entry.status {
+        Status::Open => Reason::Crashed,
+        Status::Unconfirmed if transaction.confirm.as_ref().is_some_and(is_late) => Reason::Unconfirmed,
+        _ => return None,
+    };
+    Some((transaction.id, reason))
+}
+
+fn change(item: &Item) -> Option<Change> {
+    let (Some(knob), Step::Change { from }) = (&item.knob, &item.line.step) else { return None };
+    let collateral = knob
+        .disturbed()
+        .into_iter()
+        .filter_map(|side| Some(Collateral { target: side.target.to_string(), original: side.read().ok()? }));
+    Some(Change {
+        target: item.line.target.clone(),
+        identity: knob.identity(),
+        original: from.clone(),
+        intended: item.line.wanted.clone(),
+        collateral: collateral.collect(),
+    })
+}
+
+/// Whether everything that was taken back is as it was.
+pub fn all_clean(outcomes: &[Undoing]) -> bool {
+    outcomes.iter().all(|undoing| undoing.outcome.is_clean())
+}
+
+/// Every transaction in a journal, the oldest first, for whoever only looks.
+///
+/// # Errors
+/// The journal cannot be read.
+pub fn history(store: &Store) -> Result<Vec<HistoryEntry>, Error> {
+    Ok(Journal::in_folder(store.folder()).read()?.entries)
+}
+
+/// Whether something waits to be taken back that no run is at work on.
+pub fn is_unfinished(machine: &Machine, store: &Store) -> Result<bool, Error> {
+    Ok(lock::is_free(store.folder()) && history(store)?.iter().any(|entry| due(entry, machine).is_some()))
+}

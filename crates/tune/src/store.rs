@@ -1,0 +1,67 @@
+//! Where the journal is, and who writes in it.
+
+use crate::error::Error;
+use std::fs::{self, DirBuilder};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use whyslow_model::tune::Who;
+
+/// Where a folder other than the standard one is named.
+pub const STATE: &str = "WHYSLOW_STATE";
+
+/// The folder of the journal and its lock.
+#[derive(Clone, Debug)]
+pub struct Store {
+    folder: PathBuf,
+}
+
+impl Store {
+    /// `/var/lib/whyslow/tune`, unless the environment variable `WHYSLOW_STATE` names another place than /var/lib/whyslow.
+    pub fn standard() -> Self {
+        let named = std::env::var_os(STATE).map(PathBuf::from).filter(|path| path.is_absolute());
+        Self::at(&named.unwrap_or_else(|| "/var/lib/whyslow".into()).join("tune"))
+    }
+
+    /// A folder of one's own.
+    pub fn at(folder: &Path) -> Self {
+        Self { folder: folder.to_owned() }
+    }
+
+    /// The folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Makes the folder where it is not there yet.
+    pub(crate) fn prepare(&self) -> Result<(), Error> {
+        DirBuilder::new().recursive(true).mode(0o755).create(&self.folder).map_err(|e| self.refused(&e))?;
+        // Only who may write here may change settings: that is told before anything is tried.
+        let is_writable = fs::OpenOptions::new().append(true).create(true).open(self.folder.join("lock"));
+        is_writable.map(|_| ()).map_err(|e| self.refused(&e))
+    }
+
+    fn refused(&self, error: &std::io::Error) -> Error {
+        let remedy = if error.kind() == std::io::ErrorKind::PermissionDenied { "; run as root" } else { "" };
+        Error::Journal(format!(
+            "nothing is changed without a journal, and {} cannot be written: {error}{remedy}",
+            self.folder.display()
+        ))
+    }
+}
+
+/// Who this is, for the journal: behind sudo, who called it.
+pub fn who() -> Who {
+    // SAFETY: getuid has no preconditions.
+    let uid = unsafe { libc::getuid() };
+    let words: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+    let caller = std::env::var("SUDO_USER").ok().filter(|name| !name.is_empty());
+    Who { uid, user: caller.or_else(|| user_name(uid)), pid: std::process::id(), command: words.join(" ") }
+}
+
+/// The name /etc/passwd has for a user.
+fn user_name(uid: u32) -> Option<String> {
+    let passwd = fs::read_to_string("/etc/passwd").ok()?;
+    let mut users = passwd.lines().map(|line| line.split(':').collect::<Vec<_>>());
+    let user = users.find(|fields| fields.get(2).is_some_and(|number| *number == uid.to_string()))?;
+    user.first().map(|name| (*name).to_owned())
+}

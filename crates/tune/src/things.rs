@@ -1,0 +1,174 @@
+//! The things that tunables are of: which there are, and what tells one from another that has its name later.
+
+use crate::cgroup;
+use crate::machine::Machine;
+use crate::mounts;
+use std::os::unix::fs::MetadataExt;
+use whyslow_model::tune::{Access, Scope, Unavailable};
+
+/// The things of a kind, by name. None for processes and groups: of these there are too many to be asked one by one.
+pub(crate) fn list(machine: &Machine, scope: Scope) -> Vec<String> {
+    let root = machine.root();
+    match scope {
+        Scope::Disk => root.list("sys/block"),
+        // The folder holds a file beside the interfaces (bonding_masters).
+        Scope::Interface => {
+            let names = root.list("sys/class/net");
+            names.into_iter().filter(|name| root.at(format!("sys/class/net/{name}/mtu")).exists()).collect()
+        }
+        Scope::NetQueue => parts(machine, "sys/class/net", "queues", |_| true),
+        Scope::Cpu => root.list("sys/devices/system/cpu").into_iter().filter(|name| is_cpu(name)).collect(),
+        Scope::IdleState => parts(machine, "sys/devices/system/cpu", "cpuidle", |name| name.starts_with("state")),
+        Scope::Irq => {
+            let mut numbers: Vec<u32> = root.list("proc/irq").iter().filter_map(|name| name.parse().ok()).collect();
+            numbers.sort_unstable();
+            numbers.into_iter().map(|number| number.to_string()).collect()
+        }
+        Scope::Mount => mounts::read(machine).into_iter().map(|mount| mount.point).collect(),
+        Scope::PageSize => root.list("sys/kernel/mm/hugepages"),
+        Scope::Machine | Scope::Netns | Scope::Cgroup | Scope::Process | Scope::Line => Vec::new(),
+    }
+}
+
+fn is_cpu(name: &str) -> bool {
+    name.strip_prefix("cpu").is_some_and(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
+}
+
+/// `THING/PART` for each part that lies in a folder of each thing.
+fn parts(machine: &Machine, folder: &str, within: &str, wanted: impl Fn(&str) -> bool) -> Vec<String> {
+    let root = machine.root();
+    let of = |thing: String| {
+        let names = root.list(&format!("{folder}/{thing}/{within}"));
+        names.into_iter().filter(|name| wanted(name)).map(|name| format!("{thing}/{name}")).collect::<Vec<_>>()
+    };
+    root.list(folder).into_iter().flat_map(of).collect()
+}
+
+/// Whether a thing of that name is there.
+///
+/// # Errors
+/// Absent, or no name of such a thing at all.
+pub(crate) fn find(machine: &Machine, scope: Scope, access: &Access, name: &str) -> Result<(), Unavailable> {
+    let absent = || Err(Unavailable::Absent(format!("no {} '{name}'", scope.word())));
+    if matches!(scope, Scope::Interface | Scope::NetQueue) && !machine.sees_own_interfaces() {
+        let why = "/sys shows the interfaces of another network namespace; 'ip netns exec' and 'nsenter --mount --net' bring the right one";
+        return Err(Unavailable::Unsupported(why.into()));
+    }
+    let is_there = match scope {
+        Scope::Machine | Scope::Netns | Scope::Line => true,
+        Scope::Mount => mounts::find(machine, name).is_some(),
+        Scope::Cgroup => return cgroup::folder(machine, access, name).map(|_| ()),
+        Scope::Process | Scope::Irq => is_number(name) && machine.root().at(path_of(scope, name)).exists(),
+        Scope::NetQueue | Scope::IdleState => {
+            let parts = name.split_once('/');
+            parts.is_some_and(|(a, b)| is_one_name(a) && is_one_name(b))
+                && machine.root().at(path_of(scope, name)).exists()
+        }
+        _ => is_one_name(name) && machine.root().at(path_of(scope, name)).exists(),
+    };
+    if is_there { Ok(()) } else { absent() }
+}
+
+/// One part of a path that does not lead elsewhere.
+fn is_one_name(name: &str) -> bool {
+    !name.is_empty() && name != "." && name != ".." && !name.contains('/') && !name.chars().any(char::is_control)
+}
+
+fn is_number(name: &str) -> bool {
+    !name.is_empty() && name.len() < 11 && name.bytes().all(|b| b.is_ascii_digit())
+}
+
+/// The folder of a thing.
+fn path_of(scope: Scope, name: &str) -> String {
+    let (first, second) = name.split_once('/').unwrap_or((name, ""));
+    match scope {
+        Scope::Disk => format!("sys/block/{name}"),
+        Scope::Interface => format!("sys/class/net/{name}"),
+        Scope::NetQueue => format!("sys/class/net/{first}/queues/{second}"),
+        Scope::Cpu => format!("sys/devices/system/cpu/{name}"),
+        Scope::IdleState => format!("sys/devices/system/cpu/{first}/cpuidle/{second}"),
+        Scope::Irq => format!("proc/irq/{name}"),
+        Scope::Process => format!("proc/{name}"),
+        Scope::PageSize => format!("sys/kernel/mm/hugepages/{name}"),
+        Scope::Machine | Scope::Netns | Scope::Mount | Scope::Cgroup | Scope::Line => String::new(),
+    }
+}
+
+/// What tells the thing of this name from another that has it later: empty for the machine itself.
+pub(crate) fn identity(machine: &Machine, scope: Scope, access: &Access, name: &str) -> String {
+    let root = machine.root();
+    let netns = || machine.netns();
+    let interface = |name: &str| {
+        let index = root.word(&format!("sys/class/net/{name}/ifindex")).unwrap_or_default();
+        format!("{}/{index}", netns())
+    };
+    match scope {
+        Scope::Netns => netns(),
+        // A number that no other disk of this boot has had (Documentation/ABI/testing/sysfs-block: diskseq).
+        Scope::Disk => root.word(&format!("sys/block/{name}/diskseq")).unwrap_or_default(),
+        Scope::Interface => interface(name),
+        Scope::NetQueue => interface(name.split('/').next().unwrap_or_default()),
+        Scope::Irq => root.word(&format!("sys/kernel/irq/{name}/actions")).unwrap_or_default(),
+        Scope::Mount => mounts::find(machine, name).map(|mount| mount.identity()).unwrap_or_default(),
+        Scope::Cgroup => {
+            let folder = cgroup::folder(machine, access, name).ok();
+            folder
+                .and_then(|folder| std::fs::metadata(folder).ok())
+                .map_or(String::new(), |meta| meta.ino().to_string())
+        }
+        Scope::Process => start_time(machine, name).unwrap_or_default(),
+        Scope::Machine | Scope::Cpu | Scope::IdleState | Scope::PageSize | Scope::Line => String::new(),
+    }
+}
+
+/// When a process started, in ticks since boot: field 22 of /proc/PID/stat (proc(5)). Its name may hold blanks and brackets.
+fn start_time(machine: &Machine, pid: &str) -> Option<String> {
+    let stat = machine.root().maybe(&format!("proc/{pid}/stat"))?;
+    let (_, fields) = stat.rsplit_once(')')?;
+    fields.split_whitespace().nth(19).map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: Access = Access::Sysctl;
+
+    #[test]
+    fn names_do_not_lead_elsewhere() {
+        let machine = Machine::live();
+        for (scope, name) in [
+            (Scope::Disk, ".."),
+            (Scope::Disk, "../class"),
+            (Scope::Interface, "lo/../lo"),
+            (Scope::NetQueue, "lo/.."),
+            (Scope::NetQueue, "lo"),
+            (Scope::Process, "self"),
+            (Scope::Irq, "../self"),
+            (Scope::Cpu, ""),
+        ] {
+            assert!(matches!(find(&machine, scope, &FILE, name), Err(Unavailable::Absent(_))), "{scope:?} {name}");
+        }
+        assert_eq!(find(&machine, Scope::Interface, &FILE, "lo"), Ok(()));
+    }
+
+    #[test]
+    fn a_process_is_known_by_its_start() {
+        let machine = Machine::live();
+        let own = identity(&machine, Scope::Process, &FILE, &std::process::id().to_string());
+        assert!(own.parse::<u64>().is_ok(), "{own}");
+        assert_ne!(own, identity(&machine, Scope::Process, &FILE, "1"));
+    }
+
+    #[test]
+    fn the_things_of_this_machine_are_there() {
+        let machine = Machine::live();
+        for scope in [Scope::Disk, Scope::Interface, Scope::NetQueue, Scope::Cpu, Scope::Mount] {
+            let names = list(&machine, scope);
+            assert!(!names.is_empty(), "{scope:?}");
+            for name in names {
+                assert_eq!(find(&machine, scope, &FILE, &name), Ok(()), "{scope:?} {name}");
+            }
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! Taking changes back: only what still holds our value, and each by what told it from others of its name.
+
+use crate::knob::Knob;
+use crate::machine::Machine;
+use crate::passes::in_passes;
+use std::fs;
+use std::rc::Rc;
+use whyslow_model::tune::{Change, HistoryEntry, Outcome, Scope, Status, Unavailable, Undoing};
+
+/// Takes back what is outstanding of a transaction, and tells what became of each change.
+///
+/// All values are read before any is written: to put one back may change another (a scheduler resets its queue).
+pub(crate) fn take_back(machine: &Machine, history: &[HistoryEntry], entry: &HistoryEntry) -> Vec<Undoing> {
+    let outstanding = entry.outstanding();
+    let decisions: Vec<(usize, Decision)> =
+        outstanding.iter().map(|&at| (at, Past { machine, history, entry, at }.decide())).collect();
+    let mut writes: Vec<Write> = decisions.iter().filter_map(|(at, decision)| decision.write(*at, entry)).collect();
+    writes.extend(collateral(machine, entry, &decisions));
+    let failed = in_passes(writes, Write::make);
+    let outcome = |at: usize, decision: Decision| match decision {
+        Decision::Leave(outcome) => outcome,
+        Decision::Restore(knob) => {
+            let why = failed.iter().find(|(write, _)| write.change == at).map(|(_, why)| why.clone());
+            result(&knob, &entry.transaction.changes[at], why)
+        }
+    };
+    decisions.into_iter().map(|(at, decision)| undoing(entry, at, outcome(at, decision))).collect()
+}
+
+/// What would become of each change, were it taken back: [`Outcome::Restored`] where the original would come back.
+pub(crate) fn foresee(machine: &Machine, history: &[HistoryEntry], entry: &HistoryEntry) -> Vec<Undoing> {
+    let foreseen = |at: usize| match (Past { machine, history, entry, at }).decide() {
+        Decision::Leave(outcome) => undoing(entry, at, outcome),
+        Decision::Restore(_) => undoing(entry, at, Outcome::Restored),
+    };
+    entry.outstanding().into_iter().map(foreseen).collect()
+}
+
+/// What is to be done about one change.
+enum Decision {
+    Restore(Rc<Knob>),
+    Leave(Outcome),
+}
+
+impl Decision {
+    /// The write that restores the original; none where the other half of a pair brings it back.
+    fn write(&self, at: usize, entry: &HistoryEntry) -> Option<Write> {
+        let Self::Restore(knob) = self else { return None };
+        let original = &entry.transaction.changes[at].original;
+        if knob.entry.tunable.unset.as_ref() == Some(original) {
+            return None;
+        }
+        Some(Write { change: at, knob: Rc::clone(knob), value: original.clone() })
+    }
+}
+
+/// A change that was made, and what is known about it.
+struct Past<'a> {
+    machine: &'a Machine,
+    history: &'a [HistoryEntry],
+    entry: &'a HistoryEntry,
+    at: usize,
+}
+
+impl Past<'_> {
+    fn change(&self) -> &Change {
+        &self.entry.transaction.changes[self.at]
+    }
+
+    fn decide(&self) -> Decision {
+        if let Some(outcome) = self.is_elsewhere() {
+            return Decision::Leave(outcome);
+        }
+        let knob = match Knob::named(self.machine, &self.change().target) {
+            Ok(knob) => knob,
+            Err(Unavailable::Absent(why)) => return Decision::Leave(Outcome::Gone { why }),
+            Err(why) => return Decision::Leave(Outcome::Failed { why: why.to_string() }),
+        };
+        if let Some(outcome) = self.is_of_another(&knob) {
+            return Decision::Leave(outcome);
+        }
+        let now = match knob.read() {
+            Ok(now) => now,
+            Err(why) => return Decision::Leave(Outcome::Failed { why: why.to_string() }),
+        };
+        if now == self.change().original {
+            return Decision::Leave(Outcome::Already);
+        }
+        if self.holds(&knob, &now) {
+            return Decision::Restore(Rc::new(knob));
+        }
+        Decision::Leave(match self.later_change(&now) {
+            Some(by) => Outcome::Superseded { by },
+            None => Outcome::ChangedSince { now },
+        })
+    }
+
+    fn rebooted(&self) -> bool {
+        self.entry.transaction.boot != self.machine.boot()
+    }
+
+    /// Whether the change was made in another network namespace: names there mean other things here.
+    fn is_elsewhere(&self) -> Option<Outcome> {
+        let netns = self.change().identity.split('/').next().unwrap_or_default();
+        if self.rebooted() || !netns.starts_with("net:") || netns == self.machine.netns() {
+            return None;
+        }
+        Some(if exists(netns) {
+            Outcome::Failed {
+                why: format!("it belongs to the network namespace {netns}: run this there (ip netns exec, nsenter)"),
+            }
+        } else {
+            Outcome::Gone { why: format!("the network namespace {netns} is gone") }
+        })
+    }
+
+    /// Whether the thing is another than the one that was changed.
+    fn is_of_another(&self, knob: &Knob) -> Option<Outcome> {
+        let scope = knob.entry.tunable.scope;
+        if self.rebooted() {
+            // Numbers are given anew at each boot: names are all there is, and processes and groups are gone for certain.
+            let why = || Outcome::Gone { why: "the machine has rebooted".into() };
+            return matches!(scope, Scope::Process | Scope::Cgroup | Scope::Mount).then(why);
+        }
+        (!knob.is_of(self.change()))
+            .then(|| Outcome::Gone { why: format!("this is another {} of that name", scope.word()) })
+    }
+
+    /// Whether what there is now is what we wrote.
+    fn holds(&self, knob: &Knob, now: &str) -> bool {
+        if self.entry.held_value(self.at) == Some(now) {
+            return true;
+        }
+        // The program may have died between writing and noting what the kernel rounded it to: writing it again tells.
+        let unnoted = self.entry.status == Status::Open && self.entry.held[self.at].is_none();
+        unnoted && knob.entry.tunable.rounds && self.rounds_to(knob, now)
+    }
+
+    fn rounds_to(&self, knob: &Knob, now: &str) -> bool {
+        let rounded = knob.try_write(&self.change().intended);
+        let is_ours = rounded.as_deref() == Ok(now);
+        if !is_ours {
+            // Somebody else's value goes back where it was.
+            let _ = knob.try_write(now);
+        }
+        is_ours
+    }
+
+    /// The transaction that changed the same setting later, still stands, and left what there is now.
+    fn later_change(&self, now: &str) -> Option<u64> {
+        let later = self.history.iter().filter(|later| later.transaction.id > self.entry.transaction.id);
+        let holds = |later: &&HistoryEntry| {
+            let changes = later.transaction.changes.iter().enumerate();
+            let mut same =
+                changes.filter(|(at, change)| change.target == self.change().target && later.is_outstanding(*at));
+            same.any(|(at, _)| later.held_value(at) == Some(now))
+        };
+        later.into_iter().find(holds).map(|later| later.transaction.id)
+    }
+}
+
+/// Whether any process is in a network namespace, or a mount keeps it.
+fn exists(netns: &str) -> bool {
+    let mounted = fs::read_to_string("/proc/self/mountinfo").is_ok_and(|text| text.contains(netns));
+    let in_it = |entry: std::io::Result<fs::DirEntry>| {
+        let link = entry.and_then(|entry| fs::read_link(entry.path().join("ns/net")));
+        link.is_ok_and(|link| link.as_os_str() == netns)
+    };
+    mounted || fs::read_dir("/proc").is_ok_and(|mut entries| entries.any(in_it))
+}
+
+/// A value to be put back.
+struct Write {
+    change: usize,
+    knob: Rc<Knob>,
+    value: String,
+}
+
+impl Write {
+    fn make(&self) -> Result<(), String> {
+        match self.knob.read() {
+            Ok(now) if now == self.value => Ok(()),
+            _ => self.knob.write(&self.value).map(|_| ()).map_err(|why| why.to_string()),
+        }
+    }
+}
+
+/// What changed along with the settings that are put back, unless somebody has set it since.
+fn collateral(machine: &Machine, entry: &HistoryEntry, decisions: &[(usize, Decision)]) -> Vec<Write> {
+    let mut writes = Vec::new();
+    for (at, decision) in decisions {
+        if matches!(decision, Decision::Leave(_)) {
+            continue;
+        }
+        let held = entry.held[*at].as_ref();
+        for (number, side) in entry.transaction.changes[*at].collateral.iter().enumerate() {
+            let Ok(knob) = Knob::named(machine, &side.target) else { continue };
+            let after = held.and_then(|held| held.collateral.get(number));
+            let set_since =
+                after.is_some_and(|after| knob.read().is_ok_and(|now| now != *after && now != side.original));
+            let is_own_change = entry.transaction.changes.iter().any(|change| change.target == side.target);
+            let unwritable = knob.entry.tunable.unset.as_ref() == Some(&side.original);
+            if !set_since && !is_own_change && !unwritable {
+                writes.push(Write { change: *at, knob: Rc::new(knob), value: side.original.clone() });
+            }
+        }
+    }
+    writes
+}
+
+/// What came of putting a value back, by what there is in the end.
+fn result(knob: &Knob, change: &Change, failed: Option<String>) -> Outcome {
+    match knob.read() {
+        Ok(now) if now == change.original && failed.is_none() => Outcome::Restored,
+        Ok(now) => Outcome::Failed {
+            why: failed.unwrap_or_else(|| format!("it is {now} after {} was written", change.original)),
+        },
+        Err(why) => Outcome::Failed { why: why.to_string() },
+    }
+}
+
+fn undoing(entry: &HistoryEntry, at: usize, outcome: Outcome) -> Undoing {
+    let change = &entry.transaction.changes[at];
+    Undoing {
+        id: entry.transaction.id,
+        change: at,
+        target: change.target.clone(),
+        original: change.original.clone(),
+        outcome,
+    }
+}

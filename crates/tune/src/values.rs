@@ -1,0 +1,285 @@
+//! Which values a tunable takes, and when two spellings are the same value.
+
+use crate::amount;
+use std::str::FromStr;
+
+/// Which values a tunable takes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Values {
+    /// A whole number, or one of some words.
+    Number(Range),
+    /// Several numbers.
+    Numbers(usize, Range),
+    /// One of some words.
+    OneOf(Vec<String>),
+    /// One of those that the kernel lists, the one in force in brackets.
+    Listed,
+    /// Processors as a hexadecimal mask.
+    CpuMask,
+    /// Processors as a list: `0-3,8`.
+    CpuList,
+    /// Anything in one line.
+    Text,
+}
+
+/// A range of whole numbers, and the words that stand outside it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Range {
+    low: i128,
+    high: Option<i128>,
+    words: Vec<String>,
+}
+
+impl FromStr for Values {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Ok(match text {
+            "listed" => Self::Listed,
+            "cpu mask" => Self::CpuMask,
+            "cpu list" => Self::CpuList,
+            "text" => Self::Text,
+            _ => match text.split_once(" x ") {
+                Some((count, range)) => {
+                    let count = count.parse().map_err(|_| format!("'{text}': no count before x"))?;
+                    Self::Numbers(count, range.parse()?)
+                }
+                None if text.contains("..") => Self::Number(text.parse()?),
+                None if text.contains('|') => Self::OneOf(text.split('|').map(str::to_owned).collect()),
+                None => return Err(format!("'{text}' describes no values")),
+            },
+        })
+    }
+}
+
+impl FromStr for Range {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut parts = text.split(" or ");
+        let range = parts.next().unwrap_or_default();
+        let (low, high) = range.split_once("..").ok_or_else(|| format!("'{text}' is no range"))?;
+        let number = |text: &str| text.parse::<i128>().map_err(|_| format!("'{text}' is no number"));
+        Ok(Self {
+            low: number(low)?,
+            high: if high.is_empty() { None } else { Some(number(high)?) },
+            words: parts.map(str::to_owned).collect(),
+        })
+    }
+}
+
+impl Range {
+    fn check(&self, text: &str, unit: &str) -> Result<String, String> {
+        if self.words.iter().any(|word| word == text) {
+            return Ok(text.to_owned());
+        }
+        let number = amount::parse(text, unit).map_err(|why| match self.words.as_slice() {
+            [] => why,
+            words => format!("{why}; {} would do as well", words.join(", ")),
+        })?;
+        match self.high {
+            _ if number < self.low => Err(format!("{number} is below {}", self.low)),
+            Some(high) if number > high => Err(format!("{number} is above {high}")),
+            _ => Ok(number.to_string()),
+        }
+    }
+}
+
+impl Values {
+    /// What somebody asks for, as it is written to the kernel.
+    ///
+    /// # Errors
+    /// Why it cannot be meant.
+    pub(crate) fn check(&self, text: &str, unit: &str) -> Result<String, String> {
+        if let Some(c) = text.chars().find(|c| c.is_control() && *c != '\t') {
+            return Err(format!("a value holds no control characters, such as {c:?}"));
+        }
+        let text = squeeze(text);
+        match self {
+            Self::Number(range) => range.check(&text, unit),
+            Self::Numbers(count, range) => {
+                let numbers: Vec<&str> = text.split(' ').filter(|word| !word.is_empty()).collect();
+                if numbers.len() != *count {
+                    return Err(format!(
+                        "{count} values are wanted, separated by blanks, and '{text}' has {}",
+                        numbers.len()
+                    ));
+                }
+                let checked: Result<Vec<_>, _> = numbers.into_iter().map(|number| range.check(number, unit)).collect();
+                Ok(checked?.join(" "))
+            }
+            Self::OneOf(words) => {
+                let word = flag(&text, words);
+                words
+                    .iter()
+                    .find(|w| **w == word)
+                    .cloned()
+                    .ok_or_else(|| format!("'{text}' is none of {}", words.join(", ")))
+            }
+            Self::CpuMask => {
+                cpu_mask(&text).ok_or_else(|| format!("'{text}' is no mask of processors, such as f or 3,00000000"))
+            }
+            Self::CpuList => cpu_list(&text).ok_or_else(|| format!("'{text}' is no list of processors, such as 0-3,8")),
+            Self::Listed | Self::Text => Ok(text),
+        }
+    }
+
+    /// What the kernel shows, in the one spelling that values are compared and written back in.
+    pub(crate) fn canonical(&self, shown: &str) -> String {
+        let text = squeeze(shown);
+        match self {
+            Self::Listed => chosen(&text).map_or(text.clone(), str::to_owned),
+            Self::OneOf(words) => flag(&text, words),
+            Self::CpuMask => cpu_mask(&text).unwrap_or(text),
+            Self::CpuList => cpu_list(&text).unwrap_or(text),
+            Self::Number(_) | Self::Numbers(..) | Self::Text => text,
+        }
+    }
+
+    /// The values that the kernel lists; none where it lists none.
+    pub(crate) fn choices(&self, shown: &str) -> Vec<String> {
+        match self {
+            Self::Listed if chosen(shown).is_some() => {
+                shown.split_whitespace().map(|word| word.trim_matches(['[', ']']).to_owned()).collect()
+            }
+            Self::OneOf(words) => words.clone(),
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// Blanks and tabs become one blank, and none is left at the ends: sysctl lists stand between tabs.
+pub(crate) fn squeeze(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// The word in brackets of `none [mq-deadline] kyber`.
+fn chosen(text: &str) -> Option<&str> {
+    let (_, rest) = text.split_once('[')?;
+    Some(rest.split_once(']')?.0)
+}
+
+/// Where the words are 0 and 1, what else means them: the kernel itself shows some flags as Y and N (kstrtobool).
+fn flag(text: &str, words: &[String]) -> String {
+    let is_flag = words.len() == 2 && words[0] == "0" && words[1] == "1";
+    match text {
+        "on" | "yes" | "true" | "Y" | "y" if is_flag => "1".to_owned(),
+        "off" | "no" | "false" | "N" | "n" if is_flag => "0".to_owned(),
+        other => other.to_owned(),
+    }
+}
+
+/// Hexadecimal words of 32 bits between commas, without leading zeros (bitmap_parse).
+fn cpu_mask(text: &str) -> Option<String> {
+    let words: Option<Vec<u32>> = text.split(',').map(|word| u32::from_str_radix(word, 16).ok()).collect();
+    let words: Vec<u32> = words?.into_iter().skip_while(|word| *word == 0).collect();
+    let Some((first, rest)) = words.split_first() else { return Some("0".to_owned()) };
+    Some(
+        std::iter::once(format!("{first:x}"))
+            .chain(rest.iter().map(|word| format!("{word:08x}")))
+            .collect::<Vec<_>>()
+            .join(","),
+    )
+}
+
+/// Numbers and ranges in ascending order, as short as can be (bitmap_parselist).
+fn cpu_list(text: &str) -> Option<String> {
+    /// More processors than this no kernel has (NR_CPUS).
+    const MOST: u32 = 8192;
+    let mut cpus = std::collections::BTreeSet::new();
+    for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
+        if first > last || last >= MOST {
+            return None;
+        }
+        cpus.extend(first..=last);
+    }
+    Some(ranges(&cpus.into_iter().collect::<Vec<_>>()))
+}
+
+/// Ascending numbers as a list with ranges.
+pub(crate) fn ranges(numbers: &[u32]) -> String {
+    let mut parts: Vec<(u32, u32)> = Vec::new();
+    for &number in numbers {
+        match parts.last_mut() {
+            Some((_, last)) if *last + 1 == number => *last = number,
+            _ => parts.push((number, number)),
+        }
+    }
+    let part = |(first, last): &(u32, u32)| if first == last { first.to_string() } else { format!("{first}-{last}") };
+    parts.iter().map(part).collect::<Vec<_>>().join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn values(text: &str) -> Values {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn numbers_have_a_range_and_words() {
+        let weight = values("1..10000 or max");
+        assert_eq!(weight.check(" 100\n".trim(), ""), Ok("100".into()));
+        assert_eq!(weight.check("max", ""), Ok("max".into()));
+        assert_eq!(weight.check("0", "").unwrap_err(), "0 is below 1");
+        assert_eq!(weight.check("10001", "").unwrap_err(), "10001 is above 10000");
+        assert_eq!(values("0..").check("18446744073692774399", ""), Ok("18446744073692774399".into()));
+    }
+
+    #[test]
+    fn several_numbers_are_counted() {
+        let rmem = values("3 x 0..");
+        assert_eq!(rmem.check("4096\t128K  16MiB", "bytes"), Ok("4096 131072 16777216".into()));
+        assert!(rmem.check("4096 131072", "bytes").unwrap_err().starts_with("3 values are wanted"));
+        assert_eq!(rmem.canonical("4096\t131072\t6291456\n"), "4096 131072 6291456");
+        assert_eq!(values("2 x 1000.. or max").check("max 100000", ""), Ok("max 100000".into()));
+    }
+
+    #[test]
+    fn the_kernel_lists_some() {
+        let scheduler = values("listed");
+        let shown = "none [mq-deadline] kyber bfq \n";
+        assert_eq!(scheduler.canonical(shown), "mq-deadline");
+        assert_eq!(scheduler.choices(shown), ["none", "mq-deadline", "kyber", "bfq"]);
+        assert_eq!(scheduler.canonical("bbr\n"), "bbr");
+    }
+
+    #[test]
+    fn flags_have_many_spellings() {
+        let flag = values("0|1");
+        assert_eq!((flag.canonical("Y\n"), flag.check("off", "")), ("1".into(), Ok("0".into())));
+        assert!(flag.check("2", "").is_err());
+        assert_eq!(values("write back|write through").check("write back", ""), Ok("write back".into()));
+    }
+
+    #[test]
+    fn processors_are_masks_and_lists() {
+        assert_eq!(values("cpu mask").canonical("00000000,0000000f\n"), "f");
+        assert_eq!(values("cpu mask").check("3,00000000", ""), Ok("3,00000000".into()));
+        assert_eq!(values("cpu list").canonical("0,1,2,5-6"), "0-2,5-6");
+        assert_eq!(values("cpu list").canonical("\n"), "");
+        for wrong in ["3-1", "x", "0-99999999"] {
+            assert!(values("cpu list").check(wrong, "").is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn no_line_is_smuggled_in() {
+        assert!(values("text").check("fq\nkernel.core_pattern = |/bin/sh", "").is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn what_was_checked_is_canonical(text in "[-0-9a-f, ]{0,20}") {
+            for values in ["0..", "3 x 0..", "cpu mask", "cpu list", "text", "0|1"].map(values) {
+                if let Ok(checked) = values.check(&text, "") {
+                    prop_assert_eq!(values.canonical(&checked), checked);
+                }
+            }
+        }
+    }
+}

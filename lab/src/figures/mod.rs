@@ -1,0 +1,82 @@
+//! Disks of known physics, measured with `whyslow bench`: its figures are held against what they are made to be.
+
+mod contention;
+mod knee;
+mod rate;
+
+use crate::cgroup::Cgroup;
+use crate::dice::Dice;
+use crate::error::{During, Result};
+use crate::stage::Stage;
+use crate::trial::{Observer, Outcome};
+use std::time::Duration;
+use whyslow_model::bench::Report;
+
+/// All of them.
+pub const ALL: &[Figure] = &[contention::APART, contention::SHARED, knee::FIGURE, rate::FIGURE];
+
+/// A benchmark may take so long.
+const PATIENCE: Duration = Duration::from_secs(180);
+
+/// A thing whose figures are known.
+pub struct Figure {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// What it does, in one sentence.
+    pub what: &'static str,
+    /// Puts it on the stage, and says how it is measured and what must come of it.
+    make: fn(&mut Stage) -> Result<Probe>,
+}
+
+/// How something is measured, and what must come of it.
+struct Probe {
+    /// What comes after `whyslow bench`.
+    args: Vec<String>,
+    /// The control group that whyslow is run in.
+    group: Option<Cgroup>,
+    /// What must come of it, in words.
+    expected: String,
+    judge: Box<dyn Fn(&Report) -> Judged>,
+}
+
+/// What came of it.
+struct Judged {
+    /// In words.
+    found: String,
+    /// What is wrong with it.
+    because: Vec<String>,
+}
+
+impl Figure {
+    /// Makes it, measures it, judges, cleans up.
+    ///
+    /// # Errors
+    /// Only [`Error::Interrupted`](crate::error::Error::Interrupted): all others are outcomes.
+    pub fn run(&self, seed: u64, observer: &Observer) -> Result<Outcome> {
+        Outcome::of(self.name, |outcome| {
+            let mut stage = Stage::new(self.name, Dice::new(seed, self.name))?;
+            let probe = (self.make)(&mut stage)?;
+            outcome.expected.clone_from(&probe.expected);
+            let args: Vec<&str> =
+                ["bench"].into_iter().chain(probe.args.iter().map(String::as_str)).chain(["--json"]).collect();
+            let answer = observer.answer(&mut stage, &args, probe.group.as_ref(), PATIENCE)?;
+            let report: Report = serde_json::from_slice(&answer).during("whyslow's report")?;
+            let judged = (probe.judge)(&report);
+            (outcome.found, outcome.because) = (judged.found, judged.because);
+            Ok(())
+        })
+    }
+}
+
+impl Judged {
+    /// What was found, and of the claims about it those that do not hold.
+    fn of(found: String, claims: &[(bool, &str)]) -> Self {
+        let because = claims.iter().filter(|(holds, _)| !holds).map(|(_, claim)| (*claim).to_owned()).collect();
+        Self { found, because }
+    }
+}
+
+/// Whether two numbers differ by no more than a share of the second.
+fn near(found: f64, expected: f64, share: f64) -> bool {
+    (found / expected - 1.0).abs() <= share
+}

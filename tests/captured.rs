@@ -1,0 +1,87 @@
+//! Captures as people posted them, read by the program from the outside.
+
+// Each test program uses a part of this.
+#![allow(dead_code)]
+
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+use whyslow_model::diagnosis::{Diagnosis, Evidence, Finding, Origin, Reading};
+
+/// The folder of the captures.
+pub const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../import/tests/fixtures");
+
+/// The program in the folder of the captures, with no configuration.
+pub fn read(args: &[&str]) -> Output {
+    let config = tempfile::tempdir().unwrap();
+    Command::new(env!("CARGO_BIN_EXE_whyslow"))
+        .arg("read")
+        .args(args)
+        .env("XDG_CONFIG_HOME", config.path())
+        .current_dir(FIXTURES)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap()
+}
+
+/// What a program printed.
+pub fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).expect("UTF-8")
+}
+
+/// The diagnosis of files, which must be read.
+pub fn diagnosis(files: &[&str]) -> Diagnosis {
+    let out = read(&[&["--json"], files].concat());
+    assert_eq!(out.status.code(), Some(0), "{files:?}: {}", text(&out.stderr));
+    let d: Diagnosis = serde_json::from_slice(&out.stdout).expect("a diagnosis document");
+    assert_eq!(d.window.source, Origin::Import);
+    d
+}
+
+/// The captures of a posted incident.
+pub fn case(number: &str) -> Diagnosis {
+    let folder = std::fs::read_dir(PathBuf::from(FIXTURES).join("cases")).unwrap().map(|e| e.unwrap().path());
+    let folder = folder.into_iter().find(|f| f.file_name().unwrap().to_str().unwrap().starts_with(number)).unwrap();
+    let mut files: Vec<String> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|e| e.unwrap().path())
+        .filter(|f| f.extension().is_some_and(|e| e == "txt"))
+        .map(|f| f.display().to_string())
+        .collect();
+    files.sort();
+    diagnosis(&files.iter().map(String::as_str).collect::<Vec<_>>())
+}
+
+/// The findings, in their order.
+pub fn keys(d: &Diagnosis) -> Vec<String> {
+    d.findings.iter().map(Finding::key).collect()
+}
+
+/// The first finding; empty where there is none.
+pub fn first(d: &Diagnosis) -> String {
+    keys(d).first().cloned().unwrap_or_default()
+}
+
+/// This finding.
+pub fn finding<'d>(d: &'d Diagnosis, key: &str) -> &'d Finding {
+    d.findings.iter().find(|f| f.key() == key).unwrap_or_else(|| panic!("no {key} among {:?}", keys(d)))
+}
+
+/// A number of evidence or figures.
+pub fn number(evidence: &[Evidence], metric: &str) -> Option<f64> {
+    match evidence.iter().find(|e| e.metric == metric)?.value {
+        Reading::Number(n) => Some(n),
+        Reading::Text(_) => None,
+    }
+}
+
+/// Figures of a thing, each within two per cent of what was printed.
+pub fn figures(d: &Diagnosis, name: &str, expected: &[(&str, f64)]) {
+    let of: Vec<_> = d.figures.iter().filter(|f| f.subject.name == name).collect();
+    for (metric, want) in expected {
+        let told: Vec<f64> = of.iter().filter_map(|f| number(&f.values, metric)).collect();
+        assert!(told.iter().any(|n| (n - want).abs() <= 0.02 * want.abs()), "{name}: {metric} is {told:?}, not {want}");
+    }
+}
+
+/// Bytes in a mebibyte.
+pub const MIB: f64 = 1_048_576.0;

@@ -1,0 +1,279 @@
+//! Kernel logs of every kind of fault: what is found first, what it explains, and what must not be said.
+
+use whyslow_diagnose::{RuleBook, diagnose};
+use whyslow_import::{Input, read};
+use whyslow_model::diagnosis::{Diagnosis, Finding, Origin, Reading, Verdict};
+
+thread_local! {
+    static BOOK: RuleBook = RuleBook::built_in();
+}
+
+fn diagnosis(log: &str) -> Diagnosis {
+    let input = Input { name: "log".into(), reader: Box::new(log.as_bytes()) };
+    let captures = read(vec![input], false).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(captures.len(), 1);
+    BOOK.with(|book| diagnose(&captures[0].window, Origin::Import, book))
+}
+
+fn keys(d: &Diagnosis) -> Vec<String> {
+    d.findings.iter().map(Finding::key).collect()
+}
+
+/// The finding that must come first.
+fn first(log: &str, key: &str) -> Finding {
+    let d = diagnosis(log);
+    assert_eq!(keys(&d).first().map(String::as_str), Some(key), "{log}\n{:#?}", keys(&d));
+    assert_eq!(d.verdict, Verdict::Bottleneck, "{log}");
+    d.findings.into_iter().next().expect("there is one")
+}
+
+fn told(finding: &Finding, metric: &str) -> String {
+    match finding.evidence.iter().find(|e| e.metric == metric).map(|e| &e.value) {
+        Some(Reading::Text(text)) => text.clone(),
+        Some(Reading::Number(n)) => n.to_string(),
+        None => String::new(),
+    }
+}
+
+/// What is advised, all of it.
+fn advice(finding: &Finding) -> String {
+    finding.actions.iter().map(|a| a.text.as_str()).collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn a_disk_behind_ata_is_one_part_under_both_its_names() {
+    let log = "[    1.100000] scsi host0: ahci
+[    1.100001] scsi host1: ahci
+[    1.100002] ata1: SATA max UDMA/133 abar m2048@0xf7d36000 port 0xf7d36100 irq 27
+[    1.100003] ata2: SATA max UDMA/133 abar m2048@0xf7d36000 port 0xf7d36180 irq 27
+[    1.600000] ata2.00: ATA-8: WDC WD10EZEX-08WN4A0, 01.01A01, max UDMA/133
+[    1.700000] scsi 1:0:0:0: Direct-Access     ATA      WDC WD10EZEX-08W 1A01 PQ: 0 ANSI: 5
+[    1.800000] sd 1:0:0:0: [sdb] 1953525168 512-byte logical blocks: (1.00 TB/932 GiB)
+[ 5000.000001] ata2.00: exception Emask 0x0 SAct 0x10 SErr 0x0 action 0x0
+[ 5000.000002] ata2.00: irq_stat 0x40000008
+[ 5000.000003] ata2.00: failed command: READ FPDMA QUEUED
+[ 5000.000004] ata2.00: cmd 60/08:20:70:55:56/00:00:10:00:00/40 tag 4 ncq dma 4096 in
+[ 5000.000004]          res 41/40:00:70:55:56/00:00:10:00:00/40 Emask 0x409 (media error) <F>
+[ 5000.000005] ata2.00: status: { DRDY ERR }
+[ 5000.000006] ata2.00: error: { UNC }
+[ 5000.100000] ata2.00: configured for UDMA/133
+[ 5000.100001] sd 1:0:0:0: [sdb] tag#4 FAILED Result: hostbyte=DID_OK driverbyte=DRIVER_SENSE cmd_age=3s
+[ 5000.100002] sd 1:0:0:0: [sdb] tag#4 Sense Key : Medium Error [current]
+[ 5000.100003] sd 1:0:0:0: [sdb] tag#4 Add. Sense: Unrecovered read error - auto reallocate failed
+[ 5000.100004] sd 1:0:0:0: [sdb] tag#4 CDB: Read(10) 28 00 10 56 55 70 00 00 08 00
+[ 5000.100005] blk_update_request: I/O error, dev sdb, sector 274093424 op 0x0:(READ) flags 0x0 phys_seg 1 prio class 0
+[ 5000.100006] ata2: EH complete
+[ 5000.200000] EXT4-fs error (device sdb1): __ext4_get_inode_loc:4388: inode #131: block 1057: comm ls: unable to read itable block
+[ 5000.300000] Aborting journal on device sdb1-8.
+[ 5000.300001] EXT4-fs (sdb1): Remounting filesystem read-only
+";
+    let part = first(log, "disk.errors@1:0:0:0");
+    assert_eq!(told(&part, "part.kinds"), "1 x medium errors");
+    assert_eq!(
+        told(&part, "part.sense"),
+        "Medium Error, ASC/ASCQ 11h/04h unrecovered read error, auto reallocate failed"
+    );
+    assert_eq!(told(&part, "part.model"), "WDC WD10EZEX-08W, firmware 1A01");
+    assert_eq!(told(&part, "part.sectors"), "one spot: 1 different, 274093424 to 274093424");
+    assert_eq!(part.explains, ["fs.readonly@sdb1", "fs.errors@sdb1"]);
+    assert!(advice(&part).contains("no fsck"), "{}", advice(&part));
+    assert_eq!(part.actions[0].try_command.as_deref(), Some("smartctl -x /dev/sdb"));
+}
+
+#[test]
+fn a_cable_is_told_from_a_disk() {
+    let log = "Mar  1 10:00:00 nas kernel: ata3.00: exception Emask 0x10 SAct 0x7 SErr 0x400100 action 0x6 frozen
+Mar  1 10:00:00 nas kernel: ata3: SError: { UnrecovData Handshk }
+Mar  1 10:00:00 nas kernel: ata3.00: failed command: WRITE FPDMA QUEUED
+Mar  1 10:00:00 nas kernel: ata3.00: cmd 61/08:00:70:55:56/00:00:10:00:00/40 tag 0 ncq 4096 out
+Mar  1 10:00:00 nas kernel:          res 40/00:14:70:55:56/00:00:10:00:00/40 Emask 0x10 (ATA bus error)
+Mar  1 10:00:00 nas kernel: ata3.00: status: { DRDY }
+Mar  1 10:00:00 nas kernel: ata3: hard resetting link
+Mar  1 10:00:05 nas kernel: ata3.00: error: { ICRC ABRT }
+Mar  1 10:00:06 nas kernel: ata3: limiting SATA link speed to 1.5 Gbps
+";
+    let part = first(log, "disk.errors@ata3.00");
+    assert!(advice(&part).contains("cable") && part.summary.contains("the path to it"), "{}", part.summary);
+    assert_eq!(
+        (told(&part, "part.first"), told(&part, "part.last")),
+        ("Mar  1 10:00:00".into(), "Mar  1 10:00:06".into())
+    );
+}
+
+#[test]
+fn a_bus_is_told_from_its_disks_and_bystanders_are_named() {
+    let sense = |id: u32| format!("sd 2:0:{id}:0: [sd{}] tag#1 ", char::from(b'a' + id as u8));
+    let mut log = String::new();
+    for id in [1, 2] {
+        log += &format!(
+            "[  100.00000{id}] {}FAILED Result: hostbyte=DID_TIME_OUT driverbyte=DRIVER_OK cmd_age=30s\n",
+            sense(id)
+        );
+        log += &format!(
+            "[  100.00000{id}] blk_update_request: I/O error, dev sd{}, sector {}\n",
+            char::from(b'a' + id as u8),
+            id * 1000
+        );
+    }
+    log += &format!("[  101.000000] {}Sense Key : Unit Attention [current]\n", sense(0));
+    log += &format!("[  101.000001] {}Add. Sense: Scsi bus reset occurred\n", sense(0));
+    let part = first(&log, "disk.errors@2:0:1:0");
+    assert!(part.summary.contains("the bus"), "{}", part.summary);
+    assert_eq!(told(&part, "part.bystanders"), "2:0:0:0");
+    assert!(!keys(&diagnosis(&log)).contains(&"disk.errors@2:0:0:0".to_owned()));
+
+    let log = format!(
+        "[   99.000000] mpt3sas_cm0: fault_state(0x2622)!\n[   99.500000] mpt3sas_cm0: sending diag reset !!\n{log}"
+    );
+    let d = diagnosis(&log);
+    let adapter = d.findings.iter().find(|f| f.key() == "disk.errors@mpt3sas_cm0").expect("the adapter");
+    assert_eq!(told(adapter, "part.kinds"), "2 x adapter faults");
+    assert!(d.findings.iter().all(|f| f.summary.contains("the host adapter")), "{:?}", keys(&d));
+}
+
+#[test]
+fn nvme_says_what_it_is_and_where() {
+    let log = "[  900.000000] nvme nvme0: I/O 12 QID 3 timeout, aborting
+[  930.000000] nvme nvme0: I/O 12 QID 3 timeout, reset controller
+[  990.000000] nvme nvme0: Device not ready; aborting reset, CSTS=0x1
+[  990.000001] nvme nvme0: Removing after probe failure status: -19
+[  990.000002] blk_update_request: I/O error, dev nvme0n1, sector 4656 op 0x1:(WRITE) flags 0x8800 phys_seg 1 prio class 0
+";
+    let part = first(log, "disk.errors@nvme0");
+    assert_eq!(told(&part, "part.kinds"), "2 x timeouts, 2 x offline");
+    assert_eq!(told(&part, "part.device"), "nvme0n1");
+    let log = "[    9.000000] nvme0n1: Read(0x2) @ LBA 4656, 8 blocks, Unrecovered Read Error (sct 0x2 / sc 0x81) DNR
+[    9.000001] blk_update_request: critical medium error, dev nvme0n1, sector 4656 op 0x0:(READ) flags 0x0 phys_seg 1 prio class 0
+";
+    let part = first(log, "disk.errors@nvme0");
+    assert_eq!(told(&part, "part.kinds"), "1 x medium errors");
+    assert!(part.summary.contains("the disk itself"), "{}", part.summary);
+}
+
+#[test]
+fn other_disks_of_every_age() {
+    for (log, key, kinds) in [
+        (
+            "hda: dma_intr: status=0x51 { DriveReady SeekComplete Error }\nhda: dma_intr: error=0x40 { UncorrectableError }, LBAsect=1234, sector=1234\nend_request: I/O error, dev hda, sector 1234\n",
+            "disk.errors@hda",
+            "1 x medium errors",
+        ),
+        (
+            "[   10.000000] mmcblk0: error -110 transferring data, sector 4656, nr 8, cmd response 0x900, card status 0x0\n[   10.000001] blk_update_request: I/O error, dev mmcblk0, sector 4656\n",
+            "disk.errors@mmcblk0",
+            "1 x timeouts",
+        ),
+        (
+            "SCSI error : <0 0 1 0> return code = 0x8000002\nsdb: Current: sense key: Medium Error\n    Additional sense: Unrecovered read error\nend_request: I/O error, dev sdb, sector 1234\n",
+            "disk.errors@0:0:1:0",
+            "1 x medium errors",
+        ),
+        (
+            "[   10.000000] sd 0:0:0:0: [sda] Sense Key : 0x4 [current]\n[   10.000001] sd 0:0:0:0: [sda] ASC=0x44 ASCQ=0x0\n[   10.000002] print_req_error: I/O error, dev sda, sector 99\n",
+            "disk.errors@0:0:0:0",
+            "1 x hardware errors",
+        ),
+        (
+            "[   10.000000] megaraid_sas 0000:03:00.0: 1234 (5s/0x0002/WARN) - Unexpected sense: PD 04(e0x08/s4) Path 4433, CDB: 28 00, Sense: 3/11/00\n",
+            "disk.errors@PD 04(e0x08/s4)",
+            "1 x medium errors",
+        ),
+        (
+            "[   10.000000] xvda: nothing\n[   11.000000] blk_update_request: I/O error, dev xvda, sector 99\n[   11.000001] blk_update_request: I/O error, dev xvda, sector 199\n[   12.000000] blk_update_request: 18 callbacks suppressed\n[   12.000001] blk_update_request: I/O error, dev xvda, sector 299\n",
+            "disk.errors@xvda",
+            "21 x failed requests",
+        ),
+    ] {
+        let part = first(log, key);
+        assert_eq!(told(&part, "part.kinds"), kinds, "{log}");
+    }
+}
+
+#[test]
+fn each_message_leads_to_its_finding() {
+    for (log, key) in [
+        (
+            "[ 1.000000] x\n[  247.000000] INFO: task mysqld:900 blocked for more than 120 seconds.\n",
+            "task.blocked@host",
+        ),
+        ("[  247.000000] watchdog: BUG: soft lockup - CPU#1 stuck for 22s! [kworker/1:2:1234]\n", "cpu.lockup@host"),
+        ("[  247.000000] rcu: INFO: rcu_sched self-detected stall on CPU\n", "cpu.lockup@host"),
+        ("[  247.000000] mce: [Hardware Error]: Machine check events logged\n", "cpu.machine_check@host"),
+        (
+            "[  247.000000] EDAC MC0: 1 CE memory read error on CPU_SrcID#0_Ha#0_Chan#1_DIMM#0 (channel:1 slot:0 page:0x1 offset:0x0)\n",
+            "mem.hardware_errors@CPU_SrcID#0_Ha#0_Chan#1_DIMM#0",
+        ),
+        (
+            "[  247.000000] CPU3: Core temperature above threshold, cpu clock throttled (total events = 77)\n",
+            "cpu.frequency@host",
+        ),
+        ("Mar 21 16:57:39 lb kernel: nf_conntrack: table full, dropping packet.\n", "net.conntrack_full@host"),
+        ("Mar 21 16:57:39 lb kernel: Neighbour table overflow.\n", "limit.neighbors@net.ipv4.neigh.default.gc_thresh3"),
+        (
+            "[  247.000000] TCP: request_sock_TCP: Possible SYN flooding on port 443. Sending cookies.  Check SNMP counters.\n",
+            "net.listen_overflow@*:443",
+        ),
+        ("[  247.000000] TCP: out of memory -- consider tuning tcp_mem\n", "limit.tcp_memory@net.ipv4.tcp_mem"),
+        (
+            "[  247.000000] NETDEV WATCHDOG: eth0 (e1000e): transmit queue 0 timed out\n[  247.000001] e1000e 0000:00:19.0 eth0: Reset adapter unexpectedly\n",
+            "net.errors@eth0",
+        ),
+        ("[  247.000000] VFS: file-max limit 65536 reached\n", "limit.file_table@fs.file-max"),
+        (
+            "[  247.000000] cgroup: fork rejected by pids controller in /system.slice/web.service\n",
+            "limit.processes@/system.slice/web.service",
+        ),
+        ("[  247.000000] nfs: server filer1 not responding, still trying\n", "nfs.slow@filer1"),
+        ("[  247.000000] XFS (dm-0): Log I/O Error Detected.  Shutting down filesystem\n", "fs.readonly@dm-0"),
+        (
+            "[  247.000000] BTRFS warning (device sda2): csum failed root 5 ino 257 off 0 csum 0x1 expected csum 0x2\n",
+            "fs.errors@sda2",
+        ),
+        ("[  247.000000] device-mapper: multipath: 253:3: Failing path 8:32.\n", "disk.path_degraded@dm-3"),
+        (
+            "[  247.000000] device-mapper: thin: 253:4: switching pool to out-of-data-space (queue IO) mode\n",
+            "fs.full@dm-4",
+        ),
+        ("[  247.000000] md/raid1:md0: Disk failure on sdb1, disabling device.\n", "disk.raid_degraded@md0"),
+        ("[  247.000000] Disabling IRQ #16\n", "cpu.interrupts@16"),
+        (
+            "[  247.000000] e1000e: eth0 NIC Link is Up 100 Mbps Half Duplex, Flow Control: None\n",
+            "net.speed_mismatch@eth0",
+        ),
+        (
+            "[  247.000000] Out of memory: Killed process 4711 (hog) total-vm:1kB, anon-rss:2kB\n",
+            "mem.oom_kill@hog[4711]",
+        ),
+    ] {
+        first(log, key);
+    }
+}
+
+#[test]
+fn a_link_that_flaps_is_found_and_one_that_comes_up_is_not() {
+    let flap = "[  247.000000] e1000e: eth0 NIC Link is Down\n[  250.000000] e1000e: eth0 NIC Link is Up 1000 Mbps Full Duplex\n";
+    assert_eq!(keys(&diagnosis(flap)), Vec::<String>::new());
+    let part = first(&flap.repeat(4), "net.errors@eth0");
+    assert_eq!(told(&part, "notice.count"), "4");
+}
+
+#[test]
+fn a_boot_without_errors_is_healthy_as_far_as_it_goes() {
+    let mut log = String::from(
+        "[    0.000000] Linux version 6.1.0\n[    1.000000] ata1: SATA link down (SStatus 0 SControl 300)
+[    1.100000] sd 0:0:0:0: Power-on or device reset occurred\n[    1.200000] blk_update_request: I/O error, dev fd0, sector 0
+[    1.300000] sr 1:0:0:0: [sr0] Sense Key : Not Ready [current]\n[    1.300001] sr 1:0:0:0: [sr0] Add. Sense: Medium not present
+[    1.400000] md/raid1:md0: active with 2 out of 2 mirrors\n[    1.500000] e1000e: eth0 NIC Link is Up 1000 Mbps Full Duplex
+[    1.600000] EXT4-fs (sda1): mounted filesystem with ordered data mode\n",
+    );
+    for at in 0..300 {
+        log += &format!("[   {}.000000] pci 0000:00:{at:02x}.0: BAR 1: assigned\n", at + 10);
+    }
+    let d = diagnosis(&log);
+    assert_eq!(keys(&d), Vec::<String>::new());
+    assert_eq!(d.verdict, Verdict::Healthy);
+    let cleared = d.ruled_out.iter().find(|r| r.id == "kernel log").expect("the log is cleared");
+    assert!(cleared.because.starts_with("309 lines"), "{}", cleared.because);
+    let piece: String = log.lines().take(20).map(|line| format!("{line}\n")).collect();
+    assert_eq!(diagnosis(&piece).verdict, Verdict::Undetermined, "a short piece was picked out for a reason");
+}

@@ -1,0 +1,306 @@
+//! `whyslow read` from the outside, on captures as people posted them.
+
+mod captured;
+
+use captured::{FIXTURES, MIB, case, diagnosis, figures, finding, first, keys, number, read, text};
+use std::path::PathBuf;
+use std::process::Command;
+use whyslow_model::diagnosis::{Diagnosis, Reading, Verdict};
+
+#[test]
+fn evidence_points_at_file_and_line() {
+    let d = diagnosis(&["san-iostat-x-2k-1reader.txt"]);
+    for e in &finding(&d, "disk.depth_one@sdj").evidence {
+        assert_eq!(e.source, "san-iostat-x-2k-1reader.txt:4-7", "{}", e.metric);
+    }
+    let out = read(&["san-iostat-x-2k-1reader.txt"]);
+    assert!(text(&out.stdout).contains("san-iostat-x-2k-1reader.txt:4-7"));
+}
+
+#[test]
+fn devices_as_they_were_measured() {
+    figures(
+        &diagnosis(&["san-sar-d-2k.txt"]),
+        "sdj",
+        &[("disk.request_size", 2048.0), ("disk.requests", 5460.0), ("disk.rate", 10.7 * MIB)],
+    );
+    // The first row is of the time since boot; with it the rate would be lower.
+    figures(&diagnosis(&["san-iostat-1024k.txt"]), "sdj", &[("disk.request_size", 513.0 * 1024.0)]);
+    let deep = diagnosis(&["san-iostat-x-4096k.txt"]);
+    figures(&deep, "sdj", &[("disk.wait", 0.0146), ("disk.interval", 0.0032), ("disk.queue", 4.5)]);
+    assert_eq!(first(&deep), "disk.saturated@sdj");
+    figures(&diagnosis(&["san-iostat-x-1024k.txt"]), "sdj", &[("disk.wait", 0.00495), ("disk.queue", 1.5)]);
+    let striped = diagnosis(&["san-iostat-x-512k-6readers-striped.txt"]);
+    figures(&striped, "sdi", &[("disk.wait", 0.0194), ("disk.queue", 3.0), ("disk.reads", 153.0)]);
+    figures(
+        &diagnosis(&["san-iostat-x-512k-6readers-single.txt"]),
+        "sdj",
+        &[("disk.queue", 6.0), ("disk.reads", 311.0)],
+    );
+    let alone = diagnosis(&["power5-iostat-x-seqread.txt"]);
+    figures(&alone, "sdb", &[("disk.rate", 40.4 * MIB), ("disk.request_size", 477.0 * 512.0)]);
+    figures(
+        &diagnosis(&["power5-iostat-x-randread.txt"]),
+        "sdc",
+        &[("disk.requests", 99.0), ("disk.request_size", 4096.0)],
+    );
+    figures(
+        &diagnosis(&["power5-iostat-x-seqwrite.txt"]),
+        "sdd",
+        &[("disk.writes", 456.0), ("disk.request_size", 8.5 * 512.0)],
+    );
+    let log = diagnosis(&["san-iostat-x-xfs-smallfiles-extlog.txt"]);
+    figures(&log, "sdk", &[("disk.busy", 0.545)]);
+}
+
+#[test]
+fn devices_that_are_short() {
+    for (file, want) in [
+        ("san-iostat-x-2k-1reader.txt", "disk.depth_one@sdj"),
+        ("san-iostat-x-2k-1reader.txt", "disk.small_io@sdj"),
+        ("san-iostat-x-2k-6readers.txt", "disk.saturated@sdj"),
+        ("san-iostat-x-ext3-read.txt", "disk.depth_one@sdj"),
+        ("san-iostat-x-ext3-write-bursts.txt", "disk.write_burst@sdj"),
+        ("san-iostat-x-multipath-rr-on.txt", "disk.request_split@sdd"),
+        ("san-iostat-x-xfs-bigwrite-extlog.txt", "disk.saturated@sdj"),
+        ("san-sar-d-2k.txt", "disk.small_io@sdj"),
+        ("san-fdisk.txt", "disk.misaligned@sdj1"),
+        ("x232-iostat-x-sdb1.txt", "disk.saturated@sdb1"),
+        ("x232-vmstat-2.txt", "disk.bound@host"),
+    ] {
+        finding(&diagnosis(&[file]), want);
+    }
+    let one = diagnosis(&["san-iostat-x-2k-1reader.txt"]);
+    assert!(keys(&one).iter().all(|key| !key.starts_with("disk.saturated")), "{:?}", keys(&one));
+    // One row of the log disk waits 105 ms, for the one write there was.
+    let log = diagnosis(&["san-iostat-x-xfs-bigwrite-extlog.txt"]);
+    assert!(keys(&log).iter().all(|key| !key.ends_with("@sdk")), "{:?}", keys(&log));
+    let misaligned = diagnosis(&["san-fdisk.txt"]);
+    assert_ne!(misaligned.verdict, Verdict::Bottleneck);
+}
+
+#[test]
+fn what_two_captures_tell_together() {
+    let d = diagnosis(&["san-dd-1024k.txt", "san-dd-2k.txt"]);
+    let slow = finding(&d, "disk.small_io@dd of /dev/raw/raw8 with bs=2048");
+    let ratio = number(&slow.evidence, "timed.best_rate").unwrap() / number(&slow.evidence, "timed.rate").unwrap();
+    assert!((ratio - 14.2).abs() < 0.1, "{ratio}");
+    finding(&diagnosis(&["san-dd-1024k.txt", "san-sar-d-1024k.txt"]), "disk.request_split@sdj");
+    let group =
+        ["irq-ethtool-c.txt", "irq-mpstat-2.txt", "irq-proc-interrupts.txt", "irq-sar-I-xall.txt", "irq-vmstat-2.txt"];
+    let d = diagnosis(&group);
+    assert_eq!(first(&d), "cpu.interrupts@host");
+    assert!(d.findings[0].summary.contains("acpi, eth2"), "{}", d.findings[0].summary);
+    figures(&d, "host", &[("cpu.most_interrupt", 0.653), ("irq.busiest_rate", 350.5), ("net.coalesce_rx", 18e-6)]);
+    let side_by_side = diagnosis(&["san-iostat-x-4096k.txt", "san-iostat-x-1024k.txt"]);
+    assert_eq!(side_by_side.findings[0].subject.capture.as_deref(), Some("san-iostat-x-4096k.txt"));
+}
+
+#[test]
+fn failing_parts() {
+    let d = diagnosis(&["scsi-messages-1.txt", "scsi-proc-scsi.txt"]);
+    let part = finding(&d, "disk.errors@0:0:1:0");
+    let words = |metric: &str| match &part.evidence.iter().find(|e| e.metric == metric).unwrap().value {
+        Reading::Text(text) => text.clone(),
+        Reading::Number(n) => n.to_string(),
+    };
+    assert!(words("part.device").contains("sda3"));
+    assert_eq!(words("part.model"), "SEAGATE ST373307LC, firmware 0007");
+    assert_eq!((words("part.first"), words("part.last")), ("Dec 20 10:33:23".into(), "Dec 20 10:33:24".into()));
+
+    let d = diagnosis(&["scsi-messages-2.txt"]);
+    assert_eq!(first(&d), "disk.errors@0:0:1:0");
+    finding(&d, "disk.raid_degraded@md3");
+    assert!(keys(&d).iter().all(|key| key != "disk.errors@0:0:0:0"), "a bystander of the reset");
+
+    let d = diagnosis(&["scsi-messages-3-medium-error.txt"]);
+    let part = finding(&d, "disk.errors@0:0:0:0");
+    assert!(part.summary.contains("the disk itself") && part.summary.contains("sda2"), "{}", part.summary);
+    let sense = part.evidence.iter().find(|e| e.metric == "part.sense").unwrap();
+    assert!(
+        format!("{:?}", sense.value).contains("ASC/ASCQ 0Ch/02h write error, auto reallocation failed"),
+        "{sense:?}"
+    );
+
+    let d = diagnosis(&["scsi-dmesg-offline-md.txt"]);
+    assert_eq!(first(&d), "disk.errors@0:0:1:0");
+    assert!(keys(&d).iter().any(|key| key.starts_with("disk.raid_degraded@")));
+
+    assert_eq!(first(&diagnosis(&["vm-a_scsi.txt"])), "disk.errors@0:0:0:0");
+    assert_eq!(first(&diagnosis(&["vm-a2_scsi.txt"])), "disk.errors@0:0:0:0");
+    let d = diagnosis(&["vm-b_md.txt"]);
+    assert_eq!(first(&d), "disk.errors@1:0:0:0");
+    finding(&d, "disk.raid_degraded@md0");
+}
+
+#[test]
+fn other_tools() {
+    let d = diagnosis(&["oracle-statspack.txt"]);
+    for id in ["db.log_sync@DB_NAME", "db.latch_contention@DB_NAME", "db.buffer_cache@DB_NAME"] {
+        finding(&d, id);
+    }
+    figures(&d, "DB_NAME", &[("db.latch_hit", 0.9837), ("db.log_sync_wait", 0.0125), ("db.physical_reads", 2879.0)]);
+    let d = diagnosis(&["shm-ipcs-sysctl-ulimit.txt"]);
+    assert_eq!(first(&d), "limit.shm@kernel.shmall");
+    figures(&d, "kernel.shmall", &[("limit.fill", 0.996), ("limit.max", 8.0 * 1024.0 * MIB)]);
+    let d = diagnosis(&["net-iperf-before-client.txt", "net-iperf-before-server.txt"]);
+    assert!(first(&d).starts_with("net.window_limited@"), "{:?}", keys(&d));
+    assert!(diagnosis(&["net-iperf-after-client.txt", "net-iperf-after-server.txt"]).findings.is_empty());
+    let d = diagnosis(&["cpu-top-threads-hidden.txt", "cpu-ps-elfm.txt"]);
+    let threads = d.findings.iter().filter(|f| f.key() == "cpu.single_thread@CPU_load_count[5970]").count();
+    assert_eq!(threads, 2);
+    let d = diagnosis(&["power5-vmstat-1.txt"]);
+    assert_eq!(first(&d), "cpu.steal@host");
+    assert_ne!(d.verdict, Verdict::Bottleneck, "from vmstat alone it is a suspicion");
+}
+
+#[test]
+fn healthy_captures_are_healthy() {
+    for file in ["net-free-m-before.txt", "net-free-m-after-pin.txt"] {
+        assert_eq!(diagnosis(&[file]).verdict, Verdict::Healthy, "{file}");
+    }
+    for number in ["020", "028"] {
+        let d = case(number);
+        assert_eq!(d.verdict, Verdict::Healthy, "{number}: {:?}", keys(&d));
+    }
+}
+
+#[test]
+fn incidents_as_they_were_confirmed() {
+    for (number, want) in [
+        ("001", "disk.saturated@sdg"),
+        ("004", "disk.raid_degraded@md0"),
+        ("008", "disk.errors@ata2.00"),
+        ("010", "disk.errors@0:0:2:0"),
+        ("016", "mem.leak@host"),
+        ("021", "mem.oom_kill@rsync[128825]"),
+        ("024", "disk.saturated@mmcblk1"),
+        ("026", "disk.saturated@sdg"),
+        ("030", "net.conntrack_full@host"),
+        ("033", "mem.leak@evolution[1792]"),
+        ("035", "net.errors@em1"),
+        ("037", "cpu.steal@host"),
+    ] {
+        assert_eq!(first(&case(number)), want, "case {number}");
+    }
+    let limit = case("021");
+    assert_eq!(keys(&limit).len(), 1, "one limit, reached twice");
+    assert!(limit.findings[0].summary.contains("run-u640.service"), "{}", limit.findings[0].summary);
+    assert!(limit.findings[0].actions[0].text.contains("not written yet"), "{:?}", limit.findings[0].actions);
+    let smr = case("008");
+    assert!(!smr.findings[0].actions.iter().any(|a| a.text.contains("cable")), "the link reports no error");
+}
+
+#[test]
+fn a_folder_or_archive_is_read_like_its_files() {
+    let folder = tempfile::tempdir().unwrap();
+    assert_eq!(first(&diagnosis(&["cases/008-smr-ata-write-timeouts"])), "disk.errors@ata2.00");
+    for (name, flags) in [("a.tar", "-cf"), ("a.tgz", "-czf"), ("a.tar.xz", "-cJf")] {
+        let archive = folder.path().join(name);
+        let archive = archive.to_str().unwrap();
+        let members = [flags, archive, "cases/008-smr-ata-write-timeouts"];
+        assert!(Command::new("tar").args(members).current_dir(FIXTURES).status().unwrap().success());
+        let d = diagnosis(&[archive]);
+        assert_eq!(first(&d), "disk.errors@ata2.00", "{name}");
+        let source = &d.findings[0].evidence[0].source;
+        assert!(source.starts_with(&format!("{archive}/cases/008-smr-ata-write-timeouts/dmesg.txt:")), "{source}");
+    }
+}
+
+#[test]
+fn copies_of_proc_are_read_as_the_live_one_is() {
+    let folder = tempfile::tempdir().unwrap();
+    for (at, name) in ["1", "2"].iter().enumerate() {
+        let copy = folder.path().join(name);
+        std::fs::create_dir(&copy).unwrap();
+        for file in ["stat", "meminfo", "diskstats", "vmstat", "loadavg"] {
+            std::fs::copy(format!("/proc/{file}"), copy.join(file)).unwrap();
+        }
+        std::fs::write(copy.join("uptime"), format!("{}.00 50.00\n", 1000 + at * 10)).unwrap();
+    }
+    let d = diagnosis(&[folder.path().to_str().unwrap()]);
+    assert_eq!((d.window.samples, d.window.seconds), (2, 10.0));
+    assert!(d.host.memory_bytes.is_some_and(|bytes| bytes > 0));
+}
+
+#[test]
+fn columns_that_ran_together_are_refused_with_the_line() {
+    for file in [
+        "rhel-iostat-dmxz-collapsed.txt",
+        "rhel-numactl-hardware-collapsed.txt",
+        "rhel-perf-stat-2m-collapsed.txt",
+        "rhel-perf-stat-4k-collapsed.txt",
+        "rhel-sar-n-dev-collapsed.txt",
+    ] {
+        for more in [&[][..], &["--partial"]] {
+            let out = read(&[&[file], more].concat());
+            let complaint = text(&out.stderr);
+            assert_eq!(out.status.code(), Some(2), "{file}");
+            assert_eq!(complaint.lines().count(), 1, "{complaint}");
+            assert!(complaint.contains(&format!("{file}:")) && complaint.contains("ran together"), "{complaint}");
+        }
+    }
+}
+
+#[test]
+fn what_is_not_certain_is_refused_or_left_out_and_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("vmstat.txt");
+    let good = std::fs::read_to_string(PathBuf::from(FIXTURES).join("x232-vmstat-2.txt")).unwrap();
+    std::fs::write(&file, good.replace("0 2 0 9272 47224", "0 2 0 9272")).unwrap();
+    let file = file.to_str().unwrap();
+    let out = read(&[file]);
+    assert_eq!(out.status.code(), Some(2));
+    assert!(text(&out.stderr).contains("vmstat.txt:13: expected 16 columns"), "{}", text(&out.stderr));
+    let out = read(&["--partial", "--json", file]);
+    assert_eq!(out.status.code(), Some(0));
+    let d: Diagnosis = serde_json::from_slice(&out.stdout).unwrap();
+    assert!(d.blind_spots.iter().any(|b| b.what.contains("line 13")), "{:?}", d.blind_spots);
+}
+
+#[test]
+fn a_full_file_system_in_a_list_among_text_nobody_knows() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("df.txt");
+    let text = "Hello, our server is slow, and writes fail:
+$ some-tool --of-our-own
+a 1 2 3 4 5 6
+$ df -h
+Filesystem      Size  Used Avail Use% Mounted on
+/dev/sda1        20G   20G     0 100% /var
+/dev/loop3       56M   56M     0 100% /snap/core/1
+";
+    std::fs::write(&file, text).unwrap();
+    let d = diagnosis(&[file.to_str().unwrap()]);
+    assert_eq!(keys(&d), ["fs.full@/var"]);
+}
+
+#[test]
+fn binary_files_of_sar_through_this_machines_sadf() {
+    if Command::new("sadf").arg("-V").output().is_err() {
+        eprintln!("skipped: there is no sadf here (package sysstat)");
+        return;
+    }
+    let d = diagnosis(&["binary/sa21"]);
+    assert_eq!((d.window.seconds, d.host.name.as_deref()), (6.0, Some("vm")));
+    figures(&d, "host", &[("cpu.switches", (28_901.5 + 27_520.5 + 28_049.0) / 3.0)]);
+    let folder = tempfile::tempdir().unwrap();
+    let cut = folder.path().join("sa22");
+    let whole = std::fs::read(PathBuf::from(FIXTURES).join("binary/sa21")).unwrap();
+    std::fs::write(&cut, &whole[..100]).unwrap();
+    let out = read(&[cut.to_str().unwrap()]);
+    assert_eq!(out.status.code(), Some(2));
+    assert!(text(&out.stderr).contains("sadf"), "{}", text(&out.stderr));
+}
+
+#[test]
+fn files_that_are_none_and_the_list_of_formats() {
+    let empty = tempfile::tempdir().unwrap();
+    for args in [&["no-such-file"][..], &[empty.path().to_str().unwrap()], &["/dev/null"]] {
+        let out = read(args);
+        assert_eq!((out.status.code(), text(&out.stderr).lines().count()), (Some(2), 1), "{args:?}");
+    }
+    let listed = Command::new(env!("CARGO_BIN_EXE_whyslow")).args(["formats", "--json"]).output().unwrap();
+    let formats: serde_json::Value = serde_json::from_slice(&listed.stdout).unwrap();
+    assert!(formats.as_array().unwrap().iter().any(|f| f["name"] == "iostat"));
+}

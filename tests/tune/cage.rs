@@ -1,0 +1,112 @@
+//! Where a test may change settings: a thread in network and mount namespaces of its own, which go with it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use tempfile::TempDir;
+
+/// Settings that each network namespace has for itself, and values they do not have by default.
+pub const CHANGES: [(&str, &str); 3] = [
+    ("net.core.somaxconn", "1111"),
+    ("net.ipv4.tcp_keepalive_time", "99"),
+    ("net.ipv4.tcp_rmem", "4096 65536 1048576"),
+];
+
+/// A place of one's own.
+pub struct Cage {
+    folder: TempDir,
+}
+
+/// Runs a test in a cage; without root it is skipped.
+pub fn in_cage(test: impl FnOnce(&Cage) + Send + 'static) {
+    // SAFETY: geteuid has no preconditions.
+    if unsafe { libc::geteuid() } != 0 {
+        eprintln!("skipped: namespaces need root");
+        return;
+    }
+    let thread = std::thread::spawn(|| {
+        let cage = Cage { folder: tempfile::tempdir().unwrap() };
+        // SAFETY: unshare has no preconditions; what it parts is this thread's alone.
+        assert_eq!(unsafe { libc::unshare(libc::CLONE_NEWNET | libc::CLONE_NEWNS) }, 0, "unshare");
+        tool("mount", &["--make-rprivate", "/"]);
+        tool("mount", &["-t", "sysfs", "wsl-tune-sys", "/sys"]);
+        // Thousands of fsyncs: the order of writes is what is tested here, not the disk.
+        tool("mount", &["-t", "tmpfs", "wsl-tune-cage", cage.folder.path().to_str().unwrap()]);
+        for folder in ["sysctl.d", "udev", "tuned", "whyslow"] {
+            let own = cage.path(folder);
+            fs::create_dir(&own).unwrap();
+            let place = format!("/etc/{folder}");
+            if Path::new(&place).is_dir() {
+                tool("mount", &["--bind", own.to_str().unwrap(), &place]);
+            }
+        }
+        test(&cage);
+    });
+    if let Err(panic) = thread.join() {
+        std::panic::resume_unwind(panic);
+    }
+}
+
+impl Cage {
+    /// A path in the cage's folder.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// The program, with this cage's journal.
+    pub fn whyslow(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_whyslow"));
+        command.arg("tune").args(args).env("WHYSLOW_STATE", self.folder.path()).stdin(Stdio::null());
+        command
+    }
+
+    /// Runs it to its end.
+    pub fn run(&self, args: &[&str]) -> Output {
+        self.whyslow(args).output().unwrap()
+    }
+
+    /// Runs it, and says what it wrote where its status is another.
+    #[track_caller]
+    pub fn expect(&self, status: i32, args: &[&str]) -> String {
+        let out = self.run(args);
+        let (stdout, stderr) = (String::from_utf8(out.stdout).unwrap(), String::from_utf8(out.stderr).unwrap());
+        assert_eq!(out.status.code(), Some(status), "{args:?}\n{stdout}{stderr}");
+        stdout + &stderr
+    }
+
+    /// The JSON it writes.
+    #[track_caller]
+    pub fn json(&self, args: &[&str]) -> serde_json::Value {
+        let args = [args, &["--json"]].concat();
+        serde_json::from_slice(&self.run(&args).stdout).expect("a JSON document")
+    }
+}
+
+/// The value of a sysctl, in this thread's network namespace.
+pub fn sysctl(name: &str) -> String {
+    let text = fs::read_to_string(format!("/proc/sys/{}", name.replace('.', "/"))).unwrap();
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// The values of [`CHANGES`] as they are.
+pub fn values() -> Vec<String> {
+    CHANGES.iter().map(|(name, _)| sysctl(name)).collect()
+}
+
+/// The values of [`CHANGES`] as they are to be.
+pub fn wanted() -> Vec<String> {
+    CHANGES.iter().map(|(_, value)| (*value).to_owned()).collect()
+}
+
+/// The words of [`CHANGES`] for `tune set`.
+pub fn changes() -> Vec<String> {
+    CHANGES.iter().map(|(name, value)| format!("{name}={value}")).collect()
+}
+
+/// Runs a tool that the test needs.
+#[track_caller]
+pub fn tool(program: &str, args: &[&str]) -> String {
+    let out = Command::new(program).args(args).stdin(Stdio::null()).output().unwrap();
+    assert!(out.status.success(), "{program} {args:?}: {}", String::from_utf8_lossy(&out.stderr));
+    String::from_utf8(out.stdout).unwrap().trim().to_owned()
+}

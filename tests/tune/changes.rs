@@ -1,0 +1,322 @@
+//! Changes of every kind, made and taken back.
+
+use crate::cage::{CHANGES, Cage, changes, in_cage, sysctl, tool, values, wanted};
+use crate::disk::Loop;
+use std::fs;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Waits for what a process in the background does.
+#[track_caller]
+fn soon(what: &str, mut is_so: impl FnMut() -> bool) {
+    let give_up = Instant::now() + Duration::from_secs(20);
+    while !is_so() {
+        assert!(Instant::now() < give_up, "{what}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+fn set(cage: &Cage, more: &[&str]) -> String {
+    let changes = changes();
+    let args: Vec<&str> =
+        ["set"].into_iter().chain(changes.iter().map(String::as_str)).chain(more.iter().copied()).collect();
+    cage.expect(0, &args)
+}
+
+#[test]
+fn what_is_set_is_told_and_taken_back() {
+    in_cage(|cage| {
+        let before = values();
+        set(cage, &["--why", "a test"]);
+        assert_eq!(values(), wanted());
+        let history = cage.json(&["history"]);
+        assert_eq!((&history[0]["status"], &history[0]["why"]), (&"applied".into(), &"a test".into()));
+        assert_eq!(history[0]["changes"][0]["original"], before[0].as_str());
+        cage.expect(0, &["verify"]);
+        // Once more there is nothing to do, and nothing is noted.
+        set(cage, &[]);
+        assert_eq!(cage.json(&["history"]).as_array().unwrap().len(), 1);
+        assert!(cage.expect(0, &["undo", "--dry-run"]).contains("would be"));
+        assert_eq!(values(), wanted());
+        cage.expect(0, &["undo"]);
+        assert_eq!(values(), before);
+        assert!(cage.expect(0, &["undo"]).contains("nothing to take back"));
+    });
+}
+
+#[test]
+fn what_somebody_else_has_set_is_left_alone() {
+    in_cage(|cage| {
+        set(cage, &[]);
+        fs::write("/proc/sys/net/core/somaxconn", "77\n").unwrap();
+        assert!(cage.expect(1, &["verify"]).contains("somebody made it 77"));
+        assert!(cage.expect(1, &["undo"]).contains("left alone: somebody made it 77"));
+        assert_eq!(sysctl("net.core.somaxconn"), "77");
+        assert_eq!(sysctl("net.ipv4.tcp_keepalive_time"), "7200");
+    });
+}
+
+#[test]
+fn changes_are_taken_back_in_any_order_that_works() {
+    in_cage(|cage| {
+        let name = CHANGES[0].0;
+        let before = sysctl(name);
+        for value in ["1000", "2000"] {
+            cage.expect(0, &["set", &format!("{name}={value}")]);
+        }
+        assert!(cage.expect(1, &["undo", "1"]).contains("undo that one first"));
+        assert_eq!(sysctl(name), "2000");
+        cage.expect(0, &["undo", "--all"]);
+        assert_eq!(sysctl(name), before);
+        let history = cage.json(&["history"]);
+        assert_eq!((&history[0]["status"], &history[1]["status"]), (&"undone".into(), &"undone".into()));
+    });
+}
+
+#[test]
+fn one_that_fails_takes_all_back() {
+    in_cage(|cage| {
+        let before = values();
+        let name = "net.ipv4.tcp_congestion_control";
+        let control = sysctl(name);
+        let out = cage.expect(
+            1,
+            &["set", "net.core.somaxconn=1111", &format!("{name}=nosuch"), "net.ipv4.tcp_keepalive_time=99"],
+        );
+        assert!(out.contains("all is as it was before"), "{out}");
+        assert_eq!((values(), sysctl(name)), (before, control));
+        assert_eq!(cage.json(&["history"])[0]["status"], "undone");
+    });
+}
+
+#[test]
+fn nonsense_changes_nothing() {
+    in_cage(|cage| {
+        for (args, words) in [
+            (["set", "net.core.somaxconn"], "NAME=VALUE"),
+            (["set", "net.core.somaxconn=-1"], "below 0"),
+            (["set", "disk.scheduler@nosuch=none"], "no disk 'nosuch'"),
+            (["set", "vm.block_dump=1"], "unsupported here: kernels had it before 5.13"),
+            (["set", "/etc/passwd=x"], "only files under /sys and /proc/sys"),
+            (["undo", "7"], "no change 7"),
+            (["confirm", "7"], "does not wait"),
+        ] {
+            let out = cage.expect(2, &args);
+            assert!(out.contains(words), "{args:?}: {out}");
+        }
+        assert_eq!(cage.json(&["history"]), serde_json::json!([]));
+    });
+}
+
+#[test]
+fn what_is_risky_wants_a_yes() {
+    in_cage(|cage| {
+        let out = cage.expect(1, &["set", "net.netfilter.nf_conntrack_tcp_timeout_established=3600"]);
+        assert!(out.contains("432000 → 3600") && out.contains("--yes"), "{out}");
+        assert_eq!(sysctl("net.netfilter.nf_conntrack_tcp_timeout_established"), "432000");
+        cage.expect(0, &["set", "net.netfilter.nf_conntrack_tcp_timeout_established=3600", "--yes"]);
+        assert_eq!(sysctl("net.netfilter.nf_conntrack_tcp_timeout_established"), "3600");
+    });
+}
+
+#[test]
+fn what_nobody_confirms_is_taken_back() {
+    in_cage(|cage| {
+        let before = values();
+        set(cage, &["--confirm-within", "1s"]);
+        assert_eq!(values(), wanted());
+        soon("the guard takes it back", || values() == before);
+        soon("and says so", || cage.json(&["history"])[0]["undone_because"] == "unconfirmed");
+    });
+}
+
+#[test]
+fn what_is_confirmed_stays() {
+    in_cage(|cage| {
+        set(cage, &["--confirm-within", "2s"]);
+        cage.expect(0, &["confirm"]);
+        // Its time passes; the next run would take it back.
+        std::thread::sleep(Duration::from_millis(2100));
+        cage.expect(0, &["recover"]);
+        assert_eq!(values(), wanted());
+        assert_eq!(cage.json(&["history"])[0]["status"], "applied");
+    });
+}
+
+#[test]
+fn an_interface_is_guarded_and_comes_back() {
+    in_cage(|cage| {
+        tool("ip", &["link", "add", "wsl-a", "mtu", "1500", "type", "veth", "peer", "name", "wsl-b"]);
+        let mtu = || fs::read_to_string("/sys/class/net/wsl-a/mtu").unwrap().trim().to_owned();
+        cage.expect(1, &["set", "interface.mtu@wsl-a=9000"]);
+        let out = cage.expect(0, &["set", "interface.mtu@wsl-a=9000", "nic.offload.gso@wsl-a=off", "--yes"]);
+        assert!(out.contains("taken back at "), "{out}");
+        assert_eq!(mtu(), "9000");
+        assert_eq!(cage.expect(0, &["get", "nic.offload.gso@wsl-a"]), "0\n");
+        cage.expect(0, &["undo"]);
+        assert_eq!((mtu().as_str(), cage.expect(0, &["get", "nic.offload.gso@wsl-a"]).as_str()), ("1500", "1\n"));
+        // Another interface of the same name is not the one that was changed.
+        cage.expect(0, &["set", "interface.tx_queue_len@wsl-a=77", "--no-confirm"]);
+        tool("ip", &["link", "del", "wsl-a"]);
+        tool("ip", &["link", "add", "wsl-a", "txqueuelen", "77", "type", "veth", "peer", "name", "wsl-b"]);
+        assert!(cage.expect(0, &["undo"]).contains("another interface of that name"));
+        assert_eq!(cage.expect(0, &["get", "interface.tx_queue_len@wsl-a"]), "77\n");
+    });
+}
+
+#[test]
+fn a_sysfs_of_another_namespace_is_not_written_to() {
+    in_cage(|cage| {
+        // SAFETY: unshare has no preconditions; what it parts is this thread's alone.
+        assert_eq!(unsafe { libc::unshare(libc::CLONE_NEWNET) }, 0);
+        let out = cage.expect(2, &["set", "interface.mtu@lo=1500", "--yes"]);
+        assert!(out.contains("another network namespace"), "{out}");
+    });
+}
+
+#[test]
+fn what_belongs_to_another_namespace_is_not_forgotten() {
+    in_cage(|cage| {
+        set(cage, &[]);
+        // Somebody stays in the namespace that is left.
+        let mut inhabitant = Command::new("sleep").arg("60").spawn().unwrap();
+        // SAFETY: unshare has no preconditions; what it parts is this thread's alone.
+        assert_eq!(unsafe { libc::unshare(libc::CLONE_NEWNET) }, 0);
+        let out = cage.expect(1, &["undo"]);
+        inhabitant.kill().unwrap();
+        inhabitant.wait().unwrap();
+        let words: Vec<&str> = out.split_whitespace().collect();
+        assert!(words.join(" ").contains("it belongs to the network namespace net:["), "{out}");
+        assert!(cage.expect(0, &["undo"]).contains("is gone"));
+        assert!(cage.expect(0, &["undo"]).contains("nothing to take back"));
+    });
+}
+
+#[test]
+fn a_scheduler_brings_back_what_it_reset() {
+    in_cage(|cage| {
+        let disk = Loop::new(cage);
+        let file = |name: &str| format!("/sys/block/{}/queue/{name}", disk.name());
+        let read = |name: &str| fs::read_to_string(file(name)).unwrap().trim().to_owned();
+        fs::write(file("scheduler"), "none").unwrap();
+        fs::write(file("nr_requests"), "96").unwrap();
+        fs::write(file("read_ahead_kb"), "128").unwrap();
+        let change = |text: &str| text.replace('#', disk.name());
+        cage.expect(0, &["set", &change("disk.scheduler@#=mq-deadline"), &change("disk.read_ahead_kb@#=1MiB")]);
+        assert_eq!(
+            (read("scheduler").as_str(), read("read_ahead_kb").as_str()),
+            ("none [mq-deadline] kyber bfq", "1024")
+        );
+        assert_ne!(read("nr_requests"), "96");
+        cage.expect(0, &["undo"]);
+        assert_eq!((read("scheduler").as_str(), read("nr_requests").as_str()), ("[none] mq-deadline kyber bfq", "96"));
+        assert_eq!(read("read_ahead_kb"), "128");
+        // Both in one go, given in the wrong order.
+        cage.expect(0, &["set", &change("disk.nr_requests@#=32"), &change("disk.scheduler@#=bfq")]);
+        assert_eq!(read("nr_requests"), "32");
+        cage.expect(0, &["undo"]);
+        assert_eq!((read("scheduler").as_str(), read("nr_requests").as_str()), ("[none] mq-deadline kyber bfq", "96"));
+        // What somebody sets after the scheduler was changed is his.
+        cage.expect(0, &["set", &change("disk.scheduler@#=kyber")]);
+        fs::write(file("nr_requests"), "48").unwrap();
+        cage.expect(0, &["undo"]);
+        assert_eq!(read("scheduler"), "[none] mq-deadline kyber bfq");
+    });
+}
+
+#[test]
+fn a_mounted_file_system_keeps_its_other_options() {
+    in_cage(|cage| {
+        let mut disk = Loop::new(cage);
+        let point = disk.mount(cage);
+        let options = || tool("findmnt", &["-no", "OPTIONS", &point]);
+        let before = options();
+        let at = |text: &str| text.replace('#', &point);
+        cage.expect(
+            0,
+            &["set", &at("mount.atime@#=noatime"), &at("mount.commit@#=30"), &at("mount.lazytime@#=lazytime"), "--yes"],
+        );
+        let after = options();
+        for word in ["noatime", "nosuid", "commit=30", "lazytime"] {
+            assert!(after.split(',').any(|option| option == word), "{word}: {after}");
+        }
+        cage.expect(0, &["undo"]);
+        assert_eq!(options(), before);
+        cage.expect(0, &["set", &at("mount.atime@#=strictatime"), &at("mount.diratime@#=nodiratime"), "--yes"]);
+        assert_eq!(cage.expect(0, &["get", &at("mount.atime@#")]), "strictatime\n");
+        cage.expect(0, &["undo"]);
+        assert_eq!(options(), before);
+    });
+}
+
+#[test]
+fn a_change_is_kept_over_a_reboot_and_no_longer() {
+    in_cage(|cage| {
+        set(cage, &[]);
+        let file = "/etc/sysctl.d/99-whyslow.conf";
+        assert!(cage.expect(0, &["persist", "--dry-run"]).contains("persist@net.core.somaxconn"));
+        assert!(!fs::exists(file).unwrap());
+        cage.expect(0, &["persist"]);
+        let text = fs::read_to_string(file).unwrap();
+        assert!(
+            text.ends_with(
+                "net.core.somaxconn = 1111\nnet.ipv4.tcp_keepalive_time = 99\nnet.ipv4.tcp_rmem = 4096 65536 1048576\n"
+            ),
+            "{text}"
+        );
+        fs::write(file, text.replace("= 99", "= 100") + "vm.swappiness = 7\n").unwrap();
+        let out = cage.expect(1, &["undo", "1"]);
+        assert!(out.contains("persist@net.ipv4.tcp_keepalive_time left alone: somebody made it 100"), "{out}");
+        let text = fs::read_to_string(file).unwrap();
+        assert!(
+            text.ends_with("net.ipv4.tcp_keepalive_time = 100\nvm.swappiness = 7\n") && !text.contains("somaxconn"),
+            "{text}"
+        );
+        assert_eq!(sysctl("net.core.somaxconn"), "4096");
+    });
+}
+
+#[test]
+fn a_second_run_waits_for_the_first() {
+    in_cage(|cage| {
+        fs::create_dir_all(cage.path("tune")).unwrap();
+        let lock = fs::File::create(cage.path("tune/lock")).unwrap();
+        lock.lock().unwrap();
+        let mut second = cage.whyslow(&["set"]).args(changes()).stdout(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(200));
+        assert!(second.try_wait().unwrap().is_none());
+        assert_ne!(values(), wanted());
+        lock.unlock().unwrap();
+        assert!(second.wait().unwrap().success());
+        assert_eq!(values(), wanted());
+    });
+}
+
+#[test]
+fn without_privilege_it_is_told_at_once() {
+    in_cage(|cage| {
+        let run = |args: &[&str]| {
+            let mut command = cage.whyslow(args);
+            // SAFETY: between fork and exec only system calls are made.
+            unsafe {
+                command.pre_exec(|| {
+                    if libc::setresuid(65534, 65534, 65534) == 0 {
+                        Ok(())
+                    } else {
+                        Err(std::io::Error::last_os_error())
+                    }
+                })
+            };
+            command.output().unwrap()
+        };
+        let refused = run(&["set", "net.core.somaxconn=1"]);
+        // A build folder that only root can enter cannot be tested so.
+        if refused.status.code() == Some(2) {
+            let words = String::from_utf8(refused.stderr).unwrap();
+            assert!(words.contains("run as root"), "{words}");
+            assert_eq!(run(&["get", "net.core.somaxconn"]).stdout, b"4096\n");
+        }
+        assert_eq!(sysctl("net.core.somaxconn"), "4096");
+    });
+}

@@ -1,0 +1,160 @@
+//! The program is killed at one system call after the other: afterwards settings are as they were, or as the journal says they
+//! shall be.
+//!
+//! By default at those that change something; `WHYSLOW_EVERY_SYSCALL=1` kills at all of them.
+
+use crate::cage::{Cage, changes, in_cage, values, wanted};
+use crate::tracer::{End, Point, run_until};
+use std::fs;
+
+fn every() -> bool {
+    std::env::var_os("WHYSLOW_EVERY_SYSCALL").is_some()
+}
+
+/// Kills a run at one point after the other, until it comes to its end; how many points there were.
+fn at_each_point(cage: &Cage, args: &[&str], prepare: impl FnMut(), check: impl FnMut(usize)) -> usize {
+    signalled_at_each_point(cage, libc::SIGKILL, args, prepare, check)
+}
+
+fn signalled_at_each_point(
+    cage: &Cage,
+    signal: libc::c_int,
+    args: &[&str],
+    mut prepare: impl FnMut(),
+    mut check: impl FnMut(usize),
+) -> usize {
+    for stop in 0.. {
+        fs::remove_file(cage.path("tune/journal.jsonl")).ok();
+        prepare();
+        let mut command = cage.whyslow(args);
+        command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
+        match run_until(command, Point { stop, every: every(), signal }) {
+            End::Signalled => check(stop),
+            End::Exited(status) => {
+                assert_eq!(status, 0, "{args:?}");
+                check(stop);
+                eprintln!("{args:?}: signal {signal} at {stop} points");
+                return stop;
+            }
+        }
+    }
+    unreachable!("a program ends")
+}
+
+fn set_words() -> Vec<String> {
+    ["set".to_owned()].into_iter().chain(changes()).collect()
+}
+
+fn words(owned: &[String]) -> Vec<&str> {
+    owned.iter().map(String::as_str).collect()
+}
+
+#[test]
+fn killed_while_setting() {
+    in_cage(|cage| {
+        let before = values();
+        let set = set_words();
+        let points = at_each_point(
+            cage,
+            &words(&set),
+            || (),
+            |point| {
+                cage.expect(0, &["recover"]);
+                let history = cage.json(&["history"]);
+                let applied =
+                    history.as_array().is_some_and(|all| all.iter().any(|entry| entry["status"] == "applied"));
+                assert_eq!(values(), if applied { wanted() } else { before.clone() }, "at point {point}");
+                cage.expect(0, &["undo", "--all"]);
+                assert_eq!(values(), before, "at point {point}");
+            },
+        );
+        assert!(points >= 20, "{points}");
+    });
+}
+
+#[test]
+fn killed_while_undoing() {
+    in_cage(|cage| {
+        let before = values();
+        let set = set_words();
+        let points = at_each_point(
+            cage,
+            &["undo"],
+            || drop(cage.expect(0, &words(&set))),
+            |point| {
+                // What was not taken back yet still can be, and is then as it was.
+                cage.expect(0, &["undo", "--all"]);
+                assert_eq!(values(), before, "at point {point}");
+            },
+        );
+        assert!(points >= 8, "{points}");
+    });
+}
+
+#[test]
+fn killed_before_anybody_confirms() {
+    in_cage(|cage| {
+        let before = values();
+        let set: Vec<String> = set_words().into_iter().chain(["--confirm-within", "1ms"].map(str::to_owned)).collect();
+        let points = at_each_point(
+            cage,
+            &words(&set),
+            || (),
+            |point| {
+                std::thread::sleep(std::time::Duration::from_millis(2));
+                cage.expect(0, &["recover"]);
+                assert_eq!(values(), before, "at point {point}");
+            },
+        );
+        assert!(points >= 20, "{points}");
+    });
+}
+
+#[test]
+fn killed_while_persisting() {
+    in_cage(|cage| {
+        let before = values();
+        let set = set_words();
+        let file = "/etc/sysctl.d/99-whyslow.conf";
+        fs::write(file, "vm.swappiness = 60\n").unwrap();
+        let points = at_each_point(
+            cage,
+            &["persist"],
+            || drop(cage.expect(0, &words(&set))),
+            |point| {
+                cage.expect(0, &["recover"]);
+                let text = fs::read_to_string(file).unwrap();
+                assert!(
+                    text.starts_with("vm.swappiness = 60\n") && [1, 4].contains(&text.lines().count()),
+                    "at point {point}: {text}"
+                );
+                cage.expect(0, &["undo", "--all"]);
+                assert_eq!(fs::read_to_string(file).unwrap(), "vm.swappiness = 60\n", "at point {point}");
+                assert_eq!(values(), before, "at point {point}");
+            },
+        );
+        assert!(points >= 20, "{points}");
+    });
+}
+
+#[test]
+fn terminated_while_setting() {
+    in_cage(|cage| {
+        let before = values();
+        let set = set_words();
+        let points = signalled_at_each_point(
+            cage,
+            libc::SIGTERM,
+            &words(&set),
+            || (),
+            |point| {
+                // It puts back by itself what it began: nobody needs to recover.
+                let now = values();
+                assert!(now == before || now == wanted(), "at point {point}: {now:?}");
+                cage.expect(0, &["undo", "--all"]);
+                assert_eq!(values(), before, "at point {point}");
+            },
+        );
+        assert!(points >= 20, "{points}");
+    });
+}

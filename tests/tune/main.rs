@@ -1,0 +1,11 @@
+//! `whyslow tune` on the running kernel. Every test is in network and mount namespaces of its own, with a journal of its own,
+//! so that nothing of this machine is changed; it needs root, and says so where it is not.
+
+mod cage;
+mod changes;
+mod disk;
+mod full;
+mod killed;
+mod profiles;
+mod tracer;
+mod trial;

@@ -1,0 +1,121 @@
+//! Profiles: read, applied and taken back.
+
+use crate::cage::{Cage, in_cage, sysctl, tool};
+use std::fs;
+
+/// A profile of one's own, in a folder that the cage alone sees.
+fn profile(cage: &Cage, name: &str, text: &str) {
+    let folder = cage.path("profiles");
+    fs::create_dir_all(folder.join(name)).unwrap();
+    fs::write(folder.join(name).join("tuned.conf"), text).unwrap();
+}
+
+/// Shows the cage's profiles where the machine's own would be.
+fn mounted(cage: &Cage) {
+    let place = "/etc/whyslow";
+    if !fs::exists(place).unwrap() {
+        // A folder of the machine is not made for a test: a file system over /etc/opt is as good as none.
+        tool(
+            "mount",
+            &[
+                "-t",
+                "overlay",
+                "-o",
+                &format!("lowerdir=/etc,upperdir={0}/up,workdir={0}/work", cage.path("over").display()),
+                "wsl-tune-etc",
+                "/etc",
+            ],
+        );
+    }
+    fs::create_dir_all(format!("{place}/profiles")).unwrap();
+    tool("mount", &["--bind", cage.path("profiles").to_str().unwrap(), &format!("{place}/profiles")]);
+}
+
+fn overlay(cage: &Cage) {
+    for folder in ["over/up", "over/work"] {
+        fs::create_dir_all(cage.path(folder)).unwrap();
+    }
+}
+
+#[test]
+fn a_profile_of_tuned_is_honoured() {
+    in_cage(|cage| {
+        overlay(cage);
+        profile(
+            cage,
+            "wsl-base",
+            "[main]\nsummary=base\n[sysctl]\nnet.core.somaxconn=>100\nnet.ipv4.tcp_fin_timeout=33\n",
+        );
+        profile(
+            cage,
+            "wsl-child",
+            "[main]\nsummary=child\ninclude=wsl-base,-wsl-nosuch\n[variables]\nprobes=${f:strip: 7 }\n[sysctl]\n# few are enough\nnet.ipv4.tcp_keepalive_probes=${probes}\nnet.ipv4.nosuch_sysctl=1\n[bootloader]\ncmdline=+skew_tick=1\n[script]\nscript=x.sh\n[variables]\nx=${f:exec:id}\n",
+        );
+        mounted(cage);
+        let before = sysctl("net.ipv4.tcp_fin_timeout");
+        let out = cage.expect(0, &["diff", "wsl-child"]);
+        for words in [
+            "tcp_keepalive_probes 9 → 7",
+            "few are enough",
+            "unsupported here",
+            "boot loader",
+            "run it yourself",
+            "--allow-commands",
+        ] {
+            assert!(out.contains(words), "{words}: {out}");
+        }
+        cage.expect(0, &["apply", "wsl-child", "--yes"]);
+        assert_eq!(
+            (sysctl("net.ipv4.tcp_keepalive_probes").as_str(), sysctl("net.ipv4.tcp_fin_timeout").as_str()),
+            ("7", "33")
+        );
+        // 4096 is more than 100 already.
+        assert_eq!(sysctl("net.core.somaxconn"), "4096");
+        cage.expect(0, &["verify", "wsl-child"]);
+        fs::write("/proc/sys/net/ipv4/tcp_fin_timeout", "34").unwrap();
+        cage.expect(1, &["verify", "wsl-child"]);
+        fs::write("/proc/sys/net/ipv4/tcp_fin_timeout", "33").unwrap();
+        cage.expect(0, &["undo"]);
+        assert_eq!((sysctl("net.ipv4.tcp_keepalive_probes"), sysctl("net.ipv4.tcp_fin_timeout")), ("9".into(), before));
+        let flat = String::from_utf8(cage.run(&["import", "wsl-child"]).stdout).unwrap();
+        assert!(
+            flat.contains("# few are enough\nnet.ipv4.tcp_keepalive_probes=7\n") && !flat.contains("include"),
+            "{flat}"
+        );
+    });
+}
+
+#[test]
+fn every_profile_of_ours_is_understood() {
+    in_cage(|cage| {
+        let list = cage.json(&["profiles"]);
+        let built_in: Vec<&str> = list
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|info| info["place"].as_str().unwrap().starts_with("built in/"))
+            .map(|info| info["name"].as_str().unwrap())
+            .collect();
+        assert!(built_in.len() >= 10, "{built_in:?}");
+        for name in built_in {
+            let comes = cage.json(&["diff", name]);
+            // The cage has no network card; all else that is asked for is a setting.
+            for note in comes["notes"].as_array().unwrap() {
+                assert_eq!(note["why"], "there is no such device", "{name}: {note}");
+            }
+            for line in comes["lines"].as_array().unwrap() {
+                assert!(line["step"]["cannot"].get("failed").is_none(), "{name}: {line}");
+                assert!(line["step"]["cannot"].get("not-permitted").is_none(), "{name}: {line}");
+            }
+        }
+    });
+}
+
+#[test]
+fn a_profile_that_is_not_there_is_named() {
+    in_cage(|cage| {
+        assert!(cage.expect(2, &["apply", "wsl-nosuch"]).contains("there is no profile 'wsl-nosuch'"));
+        assert!(cage.expect(2, &["apply", "../../etc"]).contains("there is no profile"));
+        assert!(cage.expect(0, &["recommend"]).contains("server-throughput"));
+    });
+}
