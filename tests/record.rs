@@ -47,7 +47,7 @@ fn wait_for(dir: &Path, samples: usize) {
 fn what_is_recorded_is_there_in_full() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().to_str().unwrap();
-    let out = run(&["record", "--dir", path, "--interval", "200ms", "--for", "1s", "--json"]);
+    let out = run(&["record", "--dir", path, "--interval", "200ms", "--for", "4s", "--json"]);
     assert_eq!(out.status.code(), Some(0), "{}", String::from_utf8_lossy(&out.stderr));
     let told: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
     let samples = read(dir.path());
@@ -75,7 +75,7 @@ fn a_killed_recorder_loses_nothing_that_was_on_disk_and_the_next_goes_on() {
         known = read(dir.path()).len();
         assert!(known >= before, "{known} samples of {before}");
     }
-    let out = run(&["record", "--dir", path, "--interval", "100ms", "--for", "200ms"]);
+    let out = run(&["record", "--dir", path, "--interval", "100ms", "--for", "3s"]);
     assert_eq!(out.status.code(), Some(0));
     let closed = read(dir.path());
     assert!(closed.len() > known);
