@@ -33,7 +33,7 @@ pub struct Sampler {
 }
 
 impl Sampler {
-    /// Every source there is, read from `root`.
+    /// Every source there is, read from `root`, and prepared, which takes a quarter of a second where BPF is used.
     pub fn new(root: Root) -> Self {
         let wings = [
             crate::processor::sources(),
@@ -44,7 +44,9 @@ impl Sampler {
             crate::task::sources(),
             crate::kernel::sources(),
         ];
-        Self::with_sources(root, wings.into_iter().flatten().collect())
+        let sampler = Self::with_sources(root, wings.into_iter().flatten().collect());
+        sampler.prepare();
+        sampler
     }
 
     /// What tells of processors, memory and storage: for a benchmark, whose load a reading of all there is would disturb.
@@ -85,6 +87,12 @@ impl Sampler {
     /// Reads every source that is due, now. Takes at most the patience for each source that newly hangs.
     pub fn sample(&mut self) -> Snapshot {
         self.sample_at(os::wall_ns(), os::boot_ns())
+    }
+
+    fn prepare(&self) {
+        for slot in self.slots.iter().filter(|slot| slot.wanted) {
+            slot.source.lock().unwrap_or_else(PoisonError::into_inner).prepare(&self.root);
+        }
     }
 
     /// The same with the times given, for captured trees, which have clocks of their own: nanoseconds since 1970 and

@@ -27,6 +27,10 @@ pub trait Source: Send {
         Tempo::Sample
     }
 
+    /// Does beforehand what takes long, such as loading programs into the kernel: the sources of the first sample are then read
+    /// as close together as those of the later ones. What goes wrong is said when it is read.
+    fn prepare(&mut self, _: &Root) {}
+
     /// Reads it into `out`, which holds nothing but what this source writes.
     ///
     /// # Errors

@@ -62,6 +62,11 @@ impl Source for Drops {
         "where and why the kernel throws packets away"
     }
 
+    fn prepare(&mut self, root: &Root) {
+        // The reading says why, where there is none.
+        let _ = self.object.get(root);
+    }
+
     fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), Miss> {
         let object = self.object.get(root)?;
         let reasons = match &mut self.reasons {

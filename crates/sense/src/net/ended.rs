@@ -77,6 +77,11 @@ impl Source for Ended {
         "TCP connections that end between two samples"
     }
 
+    fn prepare(&mut self, root: &Root) {
+        // The reading says why, where there is none.
+        let _ = self.object.get(root);
+    }
+
     fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), Miss> {
         let object = self.object.get(root)?;
         let failed = |e| Miss::Failed(format!("BPF tcp: {e}"));

@@ -34,6 +34,10 @@ impl Source for Tasks {
         "what processes and threads do, and wait for"
     }
 
+    fn prepare(&mut self, root: &Root) {
+        self.way.get_or_insert_with(|| Way::choose(root));
+    }
+
     fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), Miss> {
         match self.way.get_or_insert_with(|| Way::choose(root)) {
             Way::Iterator(iterator) => iterator.read(root, out),

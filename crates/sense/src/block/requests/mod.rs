@@ -40,6 +40,10 @@ impl Source for Requests {
         "who asks block devices for what, and how long requests wait in the queue and in the device"
     }
 
+    fn prepare(&mut self, root: &Root) {
+        self.probe.get_or_insert_with(|| Probe::load(root));
+    }
+
     fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), Miss> {
         match self.probe.get_or_insert_with(|| Probe::load(root)) {
             Ok(probe) => probe.read(root, out),
