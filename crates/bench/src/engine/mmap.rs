@@ -3,10 +3,9 @@
 //! A device's error reaches a mapped file as SIGBUS, which ends the program; so would a file that another truncates. Only
 //! files that the benchmark made itself, and block devices, are measured this way.
 
-use super::psync::sync;
+use super::at_once::AtOnce;
 use super::{Bell, Completion, Engine};
 use crate::load::{Action, Request};
-use crate::memory::Slots;
 use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
 use std::ffi::c_void;
 use std::fs::File;
@@ -18,13 +17,9 @@ use std::time::Instant;
 
 /// One request at a time, on a mapping of the whole file.
 pub(crate) struct Mmap {
-    file: Arc<File>,
-    bell: Arc<Bell>,
-    buffer: Slots,
-    data_only: bool,
+    at_once: AtOnce,
     start: NonNull<c_void>,
     length: usize,
-    done: Option<Completion>,
 }
 
 impl Mmap {
@@ -40,12 +35,12 @@ impl Mmap {
         length: u64,
         writable: bool,
     ) -> io::Result<Self> {
-        let buffer = Slots::new(1, block)?;
+        let at_once = AtOnce::new(file, bell, block, data_only)?;
         let size = usize::try_from(length).ok().and_then(NonZeroUsize::new).ok_or(io::ErrorKind::InvalidInput)?;
         let access = if writable { ProtFlags::PROT_READ | ProtFlags::PROT_WRITE } else { ProtFlags::PROT_READ };
         // SAFETY: a new mapping at a place of the kernel's choice replaces nothing; `file` keeps it open as long as this.
-        let start = unsafe { mmap(None, size, access, MapFlags::MAP_SHARED, &*file, 0)? };
-        Ok(Self { file, bell, buffer, data_only, start, length: size.get(), done: None })
+        let start = unsafe { mmap(None, size, access, MapFlags::MAP_SHARED, &*at_once.file, 0)? };
+        Ok(Self { at_once, start, length: size.get() })
     }
 
     /// Where a request's bytes are mapped; none where they are not.
@@ -61,9 +56,9 @@ impl Engine for Mmap {
     fn submit(&mut self, slot: usize, request: Request) -> io::Result<()> {
         let bytes = request.bytes as usize;
         let mapped = self.place(request).ok_or(io::ErrorKind::InvalidInput)?;
-        let own = self.buffer.get(slot)[..bytes].as_mut_ptr();
+        let own = self.at_once.buffer(slot)[..bytes].as_mut_ptr();
         let result = match request.action {
-            Action::Sync => sync(&self.file, self.data_only),
+            Action::Sync => self.at_once.sync(),
             action => {
                 let (from, to) =
                     if action == Action::Read { (mapped.cast_const(), own) } else { (own.cast_const(), mapped) };
@@ -73,20 +68,16 @@ impl Engine for Mmap {
                 Ok(bytes)
             }
         };
-        self.done = Some(Completion::of(slot, result));
+        self.at_once.finish(slot, result);
         Ok(())
     }
 
     fn next(&mut self, due: Option<Instant>) -> io::Result<Option<Completion>> {
-        let done = self.done.take();
-        if let (None, Some(due)) = (done, due) {
-            self.bell.wait(due);
-        }
-        Ok(done)
+        Ok(self.at_once.next(due))
     }
 
     fn buffer(&mut self, slot: usize) -> &mut [u8] {
-        self.buffer.get(slot)
+        self.at_once.buffer(slot)
     }
 }
 

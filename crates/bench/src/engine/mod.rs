@@ -1,5 +1,6 @@
 //! How requests reach the kernel. One file per engine.
 
+mod at_once;
 mod mmap;
 mod psync;
 mod uring;
