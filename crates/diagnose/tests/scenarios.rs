@@ -237,6 +237,34 @@ fn without_psi_waiting_is_inferred_from_the_run_queues() {
     assert_eq!(first(&d), ("cpu.saturated", "host"));
 }
 
+/// A machine where one process, seen from `born` on, holds nearly all memory, and the kernel kills for memory.
+fn kill(born: u64, how: &str) -> Diagnosis {
+    machine(|t, s| {
+        for (pid, name, born, rss) in [(1, "init", 0, 8 << 20), (42, "hog", born, 4u64 << 30)] {
+            if t >= born {
+                let key = TaskKey { pid, tid: pid, start: born };
+                s.task.process.push(Process { command: name.into(), rss: (rss as f64).into(), ..Process::new(key) });
+            }
+        }
+        if t == 5 {
+            let text = format!("{how}: Killed process 7 (other) total-vm:64744kB, anon-rss:59648kB, file-rss:0kB");
+            s.kernel.log.push(LogLine { text: text.as_str().into(), ..LogLine::new(1) });
+        }
+    })
+}
+
+#[test]
+fn the_largest_process_leaks_only_where_nothing_tells_otherwise() {
+    let found = |d: &Diagnosis| d.findings.iter().any(|f| f.id == "mem.leak");
+    let machine = "Out of memory";
+    assert!(found(&kill(10, machine)), "seen once when the machine had run out: the one to look at");
+    assert!(!found(&kill(0, machine)), "watched, and it did not grow");
+    assert!(
+        !found(&kill(10, "Memory cgroup out of memory")),
+        "a group ran out: the machine's largest has no part in it"
+    );
+}
+
 #[test]
 fn every_number_keeps_its_formula_and_every_summary_is_filled_in() {
     let d = machine(|t, s| {

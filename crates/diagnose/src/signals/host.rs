@@ -311,7 +311,7 @@ signals! { h: &HostUse<'_>;
     "cpu.runnable_share" "ratio" "share of the samples in which a task was runnable", "samples with procs_running > 0", "/proc/stat" => h.runnable_share();
     "log.lines" "count" "lines of the kernel's log that were read from files", "lines", "/dev/kmsg" => h.log.and_then(|l| l.lines);
     "log.alarms" "count" "lines of it with words of alarm: call traces, panics, time-outs", "lines with 'Call Trace', 'BUG:', 'WARNING:', 'timed out' ...", "/dev/kmsg" => h.log.map(|l| l.alarms);
-    "log.kills" "count" "processes killed for memory", "'Killed process'", "/dev/kmsg" => h.log.map(|l| l.kills);
+    "log.kills" "count" "processes killed because the machine ran out of memory", "'Out of memory: Killed process'", "/dev/kmsg" => h.log.map(|l| l.kills);
     "log.no_victim" "count" "times memory ran out and no process was left to kill", "'no killable processes'", "/dev/kmsg" => h.log.map(|l| l.no_victim);
     "disk.most_waited" "ratio" "share of the time in which requests were in flight, of the device with most", "max of min(Δ(requests x time), Δbusy time) / Δt", "/proc/diskstats" => h.most_waited();
     "irq.busiest" "text" "the interrupt line with most interrupts, timers left out", "max over lines", "/proc/interrupts" => h.busiest.as_ref().map(|b| &*b.line);

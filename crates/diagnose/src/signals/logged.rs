@@ -14,7 +14,7 @@ pub struct Logged {
     pub lines: Option<f64>,
     /// Lines with words of alarm in them.
     pub alarms: f64,
-    /// Processes killed for memory.
+    /// Processes killed because the machine ran out of memory. Where a control group did, other processes had no part in it.
     pub kills: f64,
     /// Memory ran out, and there was no process left to kill.
     pub no_victim: f64,
@@ -29,10 +29,12 @@ impl Logged {
             return None;
         }
         let alarming = said.iter().filter(|s| ALARMS.iter().any(|words| s.text.contains(words)));
+        let kills = oom::kills(said.iter().copied());
+        let of_machine = kills.iter().filter(|kill| !kill.in_group);
         Some(Self {
             lines,
             alarms: alarming.map(|s| s.times).sum(),
-            kills: oom::kills(said.iter().copied()).iter().map(|kill| kill.times).sum(),
+            kills: of_machine.map(|kill| kill.times).sum(),
             no_victim: oom::without_victim(said.iter().copied()),
         })
     }

@@ -75,6 +75,7 @@ signals! { p: &ProcessUse<'_>;
     "proc.rss" "bytes" "resident memory", "rss", "/proc/PID/stat" => p.change.last().rss.get();
     "proc.rss_share" "ratio" "its part of what all processes hold", "rss / Σ rss", "/proc/PID/stat" => over(p.change.last().rss.get(), Some(p.resident.sum));
     "proc.largest" "count" "1 for the process that holds most", "rss = max rss", "/proc/PID/stat" => p.change.last().rss.get().map(|rss| rss >= p.resident.most);
+    "proc.rss_readings" "count" "how often its memory was read: once does not tell whether it grows", "readings of rss", "/proc/PID/stat" => p.change.readings(|p| p.rss).count() as f64;
     "proc.memory" "bytes" "resident memory and swap", "rss + VmSwap", "/proc/PID/status" => sum([p.change.last().rss.get(), p.change.last().swap.get()]);
     "proc.swap" "bytes" "swapped out", "VmSwap", "/proc/PID/status" => p.change.last().swap.get();
     "proc.open_files" "count" "open file descriptors", "entries of the folder", "/proc/PID/fd" => p.change.last().open_files.get();
