@@ -20,6 +20,9 @@ const MOST: usize = 2048;
 const UNUSED: Duration = Duration::from_secs(30);
 /// What most files fit in.
 const USUAL: usize = 4096;
+/// A reading shorter than this has reached the end. The kernel gives whole records out of a buffer of at least a page
+/// (fs/seq_file.c), and stops early only where the next one does not fit: no record is as long as the rest of that page.
+const CERTAINLY_ALL: usize = 1024;
 
 /// The open files, by path.
 #[derive(Debug, Default)]
@@ -90,7 +93,8 @@ pub(crate) fn read_once(path: &Path) -> io::Result<Vec<u8>> {
     read_all(&File::open(path)?)
 }
 
-/// The whole of a file, from its start. Files under /proc say size 0, so the buffer grows; a short reading is not the end.
+/// The whole of a file, from its start. Files under /proc say size 0, so the buffer grows; a short reading is not the end,
+/// unless it is very short.
 pub(crate) fn read_all(file: &File) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; USUAL];
     let mut length = 0;
@@ -98,8 +102,11 @@ pub(crate) fn read_all(file: &File) -> io::Result<Vec<u8>> {
         match file.read_at(&mut bytes[length..], length as u64) {
             Ok(0) => break,
             Ok(read) => length += read,
-            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
             Err(e) => return Err(e),
+        }
+        if length < CERTAINLY_ALL {
+            break;
         }
         if length == bytes.len() {
             bytes.resize(2 * length, 0);

@@ -21,6 +21,7 @@ mod sampler;
 mod seldom;
 mod source;
 mod task;
+pub mod watch;
 
 pub use root::Root;
 pub use sampler::{Sampler, SourceInfo};
