@@ -13,11 +13,14 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+use whyslow_model::value::Name;
 
 /// The most files kept open: the kernel holds some five kilobytes for each.
 const MOST: usize = 2048;
 /// A file not read for so long is closed, once room is looked for.
 const UNUSED: Duration = Duration::from_secs(30);
+/// How long a setting is taken to stand.
+const SETTING_STANDS: Duration = Duration::from_secs(10);
 /// What most files fit in.
 const USUAL: usize = 4096;
 /// A reading shorter than this has reached the end. The kernel gives whole records out of a buffer of at least a page
@@ -33,6 +36,8 @@ pub(crate) struct Kept {
 #[derive(Debug, Default)]
 struct Open {
     files: HashMap<Box<str>, Entry>,
+    /// Settings, and when each was read; `None` for one that cannot be.
+    settings: HashMap<Box<str>, (Instant, Option<Name>)>,
     /// When those not used were last closed.
     swept: Option<Instant>,
 }
@@ -61,6 +66,18 @@ impl Kept {
         let bytes = read_all(&file)?;
         self.lock().keep(name, file);
         Ok(bytes)
+    }
+
+    /// The words of a setting, which `read` has read within the last ten seconds.
+    pub(crate) fn setting(&self, name: &str, read: impl FnOnce() -> Option<String>) -> Option<Name> {
+        if let Some((at, words)) = self.lock().settings.get(name)
+            && at.elapsed() < SETTING_STANDS
+        {
+            return words.clone();
+        }
+        let words = read().map(Name::from);
+        self.lock().settings.insert(name.into(), (Instant::now(), words.clone()));
+        words
     }
 
     fn lock(&self) -> MutexGuard<'_, Open> {
@@ -142,6 +159,15 @@ mod tests {
         assert!(!kept.read("proc/uptime", || "/proc/uptime".into()).unwrap().is_empty());
         assert!(!kept.read("proc/uptime", || unreachable!("it is open")).unwrap().is_empty());
         assert!(kept.read("nowhere", || "/proc/no such file".into()).is_err());
+    }
+
+    #[test]
+    fn a_setting_is_read_once_in_ten_seconds() {
+        let kept = Kept::default();
+        let read = |words: Option<&str>| kept.setting("limit", || words.map(str::to_owned));
+        assert_eq!((read(Some("1")), read(Some("2"))), (Some("1".into()), Some("1".into())));
+        kept.lock().settings.get_mut("limit").unwrap().0 -= SETTING_STANDS;
+        assert_eq!((read(None), read(Some("3"))), (None, None));
     }
 
     #[test]

@@ -109,12 +109,13 @@ impl Sampler {
     /// before each; `None` where it says no, for nobody waits for the sample any more.
     pub fn sample_here(&mut self, goes_on: impl Fn() -> bool) -> Option<Snapshot> {
         let mut snapshot = Snapshot { wall_ns: os::wall_ns(), boot_ns: os::boot_ns(), ..Snapshot::default() };
+        let mut meter = Meter::start();
         for slot in &mut self.slots {
             if !goes_on() {
                 return None;
             }
             match slot.turn(self.slow) {
-                Turn::Due => snapshot.absorb(read(&self.root, &slot.desk)),
+                Turn::Due => snapshot.absorb(read(&self.root, &slot.desk, &mut meter)),
                 Turn::Hung => snapshot.sources.push(slot.hung()),
                 Turn::Rests => {}
             }
@@ -274,32 +275,51 @@ impl Reader {
 
     /// Reads until all are read or nobody waits any more.
     fn run(&self, relay: &Relay) {
-        if self.desks.iter().all(|desk| relay.add(read(&self.root, desk))) {
+        let mut meter = Meter::start();
+        if self.desks.iter().all(|desk| relay.add(read(&self.root, desk, &mut meter))) {
             relay.end();
         }
     }
 }
 
 /// Reads one source, and reports how it fared and what it cost. A panic is a failure of this source alone.
-fn read(root: &Root, desk: &Desk) -> Snapshot {
+fn read(root: &Root, desk: &Desk, meter: &mut Meter) -> Snapshot {
     let mut source = desk.lock();
     let mut part = Snapshot::default();
-    let (started, cpu_ns) = (Instant::now(), os::process_cpu_ns());
-    *desk.asked.lock().unwrap_or_else(PoisonError::into_inner) = Some(started);
+    *desk.asked.lock().unwrap_or_else(PoisonError::into_inner) = Some(meter.at);
     let outcome = match catch_unwind(AssertUnwindSafe(|| source.read(root, &mut part))) {
         Ok(Ok(())) => Outcome::Read,
         Ok(Err(miss)) => miss.into(),
         Err(panic) => Outcome::Failed(format!("panicked: {}", message(&*panic))),
     };
+    let (cpu_ns, wall_ns) = meter.lap();
     part.sources = vec![SourceReport {
         source: source.name().into(),
         tells: source.tells().into(),
         outcome,
         asked: source.tempo() == Tempo::Asked,
-        cpu_ns: os::process_cpu_ns().saturating_sub(cpu_ns),
-        wall_ns: os::nanoseconds(started.elapsed()),
+        cpu_ns,
+        wall_ns,
     }];
     part
+}
+
+/// Measures what one source after the other costs: the end of one is the beginning of the next.
+struct Meter {
+    at: Instant,
+    cpu_ns: u64,
+}
+
+impl Meter {
+    fn start() -> Self {
+        Self { at: Instant::now(), cpu_ns: os::process_cpu_ns() }
+    }
+
+    /// Processor time and wall time since the last lap, nanoseconds.
+    fn lap(&mut self) -> (u64, u64) {
+        let before = std::mem::replace(self, Self::start());
+        (self.cpu_ns.saturating_sub(before.cpu_ns), os::nanoseconds(self.at.duration_since(before.at)))
+    }
 }
 
 /// What a panic says.
