@@ -77,7 +77,7 @@ fn process(pid: u32, name: &str, start: u64, seconds: u64) -> Process {
 
 fn record(dir: &Path) {
     let log = Arc::new(|line: &str| panic!("{line}"));
-    let mut recorder = Recorder::begin(dir, Duration::from_secs(1), Keep::default(), log).unwrap();
+    let recorder = Recorder::begin(dir, Duration::from_secs(1), Keep::default(), log).unwrap();
     let begun = Instant::now();
     for t in 0..LENGTH {
         while recorder.waiting() > 30 {

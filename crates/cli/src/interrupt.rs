@@ -2,6 +2,7 @@
 
 use signal_hook::consts::SIGINT;
 use std::io::{self, ErrorKind, Read};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -11,6 +12,13 @@ use std::time::Instant;
 #[derive(Debug)]
 pub struct Interrupt {
     pipe: UnixStream,
+}
+
+/// There is something to read from it once a signal came.
+impl AsFd for Interrupt {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.pipe.as_fd()
+    }
 }
 
 impl Interrupt {

@@ -8,16 +8,18 @@ use crate::recordings;
 use crate::schedule::next_multiple;
 use clap::Args;
 use signal_hook::consts::{SIGINT, SIGTERM};
+use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use whyslow_model::recording::Recorded;
+use whyslow_sense::watch::{Pulse, keep_at_work};
 use whyslow_sense::{Root, Sampler};
 use whyslow_show::{json, text};
 use whyslow_store::{Keep, Recorder};
 
-/// A source that does not answer is left behind after so long, so that it delays one sample only.
+/// A source that does not answer is left behind after so long, with the sample it was read for.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Where to record to, how often, and how much to keep.
@@ -69,33 +71,67 @@ pub fn run(args: &RecordArgs, look: &Look) -> Result<ExitCode, Failure> {
     args.check()?;
     let folder = recordings::folder(args.dir.as_deref())?;
     let interrupt = Interrupt::listen_for(&[SIGINT, SIGTERM]);
-    let mut interrupt = interrupt.map_err(|e| Failure::usage(format!("cannot listen for Ctrl-C: {e}")))?;
+    let interrupt = interrupt.map_err(|e| Failure::usage(format!("cannot listen for Ctrl-C: {e}")))?;
     let keep = Keep { time: args.keep, bytes: args.keep_size };
     let recorder = Recorder::begin(&folder, args.interval, keep, Arc::new(complain));
-    let mut recorder = recorder.map_err(|e| Failure::usage(e.to_string()))?;
-    let mut sampler =
-        Sampler::new(if args.no_bpf { Root::live().without_bpf() } else { Root::live() }).patience(PATIENCE);
-
-    let progress = Progress::new("recording", "end");
-    let start = Instant::now();
-    let end = args.time.map(|time| start + time);
-    let mut due = start;
-    while !interrupt.ends_sleep_until(due) {
-        let begun = Instant::now();
-        recorder.add(sampler.sample(), begun);
-        if end.is_some_and(|end| due >= end) {
-            break;
-        }
-        match end {
-            Some(end) => progress.show(end.saturating_duration_since(begun)),
-            None => progress.say(&format!("recording into {} (Ctrl-C: end)", folder.display())),
-        }
-        due = start + next_multiple(args.interval, start.elapsed());
-        due = end.map_or(due, |end| due.min(end));
-    }
-    drop(progress);
+    let recorder = Arc::new(recorder.map_err(|e| Failure::usage(e.to_string()))?);
+    let recording = Recording {
+        sampler: Mutex::new(Sampler::new(if args.no_bpf { Root::live().without_bpf() } else { Root::live() })),
+        recorder: recorder.clone(),
+        progress: Progress::new("recording", "end"),
+        folder,
+        interval: args.interval,
+        start: Instant::now(),
+        time: args.time,
+    };
+    let folder = recording.folder.clone();
+    keep_at_work(PATIENCE, interrupt.as_fd(), move |pulse| recording.go_on(pulse))
+        .map_err(|e| Failure::usage(format!("cannot begin to sample: {e}")))?;
     let counts = recorder.finish().map_err(Failure::usage)?;
     let recorded = Recorded { folder: folder.display().to_string(), samples: counts.samples, missed: counts.missed };
     print(if look.json { json::pretty(&recorded) } else { text::recorded(&recorded, &output::style(look)) })?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// A recording under way, which another thread goes on with where the one at work is stuck.
+struct Recording {
+    /// Each thread takes it, and leaves a copy for the next.
+    sampler: Mutex<Sampler>,
+    recorder: Arc<Recorder>,
+    progress: Progress,
+    folder: PathBuf,
+    interval: Duration,
+    start: Instant,
+    time: Option<Duration>,
+}
+
+impl Recording {
+    /// Takes samples until it is time to end, or this thread is relieved.
+    fn go_on(&self, pulse: &Pulse) {
+        let mut sampler = {
+            let mut left = self.sampler.lock().unwrap_or_else(PoisonError::into_inner);
+            let copy = left.clone();
+            std::mem::replace(&mut *left, copy)
+        };
+        let end = self.time.map(|time| self.start + time);
+        let mut due = self.start;
+        while pulse.rest_until(due) {
+            let begun = Instant::now();
+            let Some(sample) = sampler.sample_here(|| pulse.beat()) else { return };
+            self.recorder.add(sample, begun);
+            if end.is_some_and(|end| due >= end) {
+                return;
+            }
+            self.show_progress(end, begun);
+            due = self.start + next_multiple(self.interval, self.start.elapsed());
+            due = end.map_or(due, |end| due.min(end));
+        }
+    }
+
+    fn show_progress(&self, end: Option<Instant>, now: Instant) {
+        match end {
+            Some(end) => self.progress.show(end.saturating_duration_since(now)),
+            None => self.progress.say(&format!("recording into {} (Ctrl-C: end)", self.folder.display())),
+        }
+    }
 }

@@ -96,6 +96,29 @@ impl Histogram {
         }
     }
 
+    /// The buckets whose counts differ from those of `earlier`, in order: bucket, count then, count now. What was not read has
+    /// no counts.
+    pub fn changes(&self, earlier: &Self) -> Vec<(u32, u64, u64)> {
+        let (mut now, mut then) = (self.iter().peekable(), earlier.iter().peekable());
+        let mut changes = Vec::new();
+        loop {
+            let next = match (then.peek(), now.peek()) {
+                (None, None) => return changes,
+                (Some((then, _)), Some((now, _))) => *then.min(now),
+                (Some((bucket, _)), None) | (None, Some((bucket, _))) => *bucket,
+            };
+            let before = then.next_if(|(bucket, _)| *bucket == next).map_or(0, |(_, count)| count);
+            let after = now.next_if(|(bucket, _)| *bucket == next).map_or(0, |(_, count)| count);
+            if before != after {
+                changes.push((next, before, after));
+            }
+        }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (u32, u64)> {
+        self.0.iter().flatten().copied()
+    }
+
     /// What came to `earlier` until this; `None` where either was not read, or a count fell: it began anew meanwhile.
     pub fn since(&self, earlier: &Self) -> Option<Self> {
         let (now, mut then) = (self.buckets()?, earlier.buckets()?.iter().peekable());
@@ -132,6 +155,15 @@ mod tests {
             assert_eq!((bucket_of(first), bucket_of(first + width - 1)), (bucket, bucket));
             assert_eq!(span(bucket + 1).0, first + width);
         }
+    }
+
+    #[test]
+    fn changes_are_told_in_both_directions() {
+        let before = Histogram::from_counts([(1, 5), (2, 5), (9, 1)]);
+        let after = Histogram::from_counts([(0, 1), (1, 5), (2, 7)]);
+        assert_eq!(after.changes(&before), [(0, 0, 1), (2, 5, 7), (9, 1, 0)]);
+        assert_eq!(after.changes(&Histogram::default()), [(0, 0, 1), (1, 0, 5), (2, 0, 7)]);
+        assert_eq!(before.changes(&before), []);
     }
 
     #[test]

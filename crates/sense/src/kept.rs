@@ -13,13 +13,19 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+use whyslow_model::value::Name;
 
 /// The most files kept open: the kernel holds some five kilobytes for each.
 const MOST: usize = 2048;
 /// A file not read for so long is closed, once room is looked for.
 const UNUSED: Duration = Duration::from_secs(30);
+/// How long a setting is taken to stand.
+const SETTING_STANDS: Duration = Duration::from_secs(10);
 /// What most files fit in.
 const USUAL: usize = 4096;
+/// A reading shorter than this has reached the end. The kernel gives whole records out of a buffer of at least a page
+/// (fs/seq_file.c), and stops early only where the next one does not fit: no record is as long as the rest of that page.
+const CERTAINLY_ALL: usize = 1024;
 
 /// The open files, by path.
 #[derive(Debug, Default)]
@@ -30,6 +36,8 @@ pub(crate) struct Kept {
 #[derive(Debug, Default)]
 struct Open {
     files: HashMap<Box<str>, Entry>,
+    /// Settings, and when each was read; `None` for one that cannot be.
+    settings: HashMap<Box<str>, (Instant, Option<Name>)>,
     /// When those not used were last closed.
     swept: Option<Instant>,
 }
@@ -58,6 +66,18 @@ impl Kept {
         let bytes = read_all(&file)?;
         self.lock().keep(name, file);
         Ok(bytes)
+    }
+
+    /// The words of a setting, which `read` has read within the last ten seconds.
+    pub(crate) fn setting(&self, name: &str, read: impl FnOnce() -> Option<String>) -> Option<Name> {
+        if let Some((at, words)) = self.lock().settings.get(name)
+            && at.elapsed() < SETTING_STANDS
+        {
+            return words.clone();
+        }
+        let words = read().map(Name::from);
+        self.lock().settings.insert(name.into(), (Instant::now(), words.clone()));
+        words
     }
 
     fn lock(&self) -> MutexGuard<'_, Open> {
@@ -90,7 +110,8 @@ pub(crate) fn read_once(path: &Path) -> io::Result<Vec<u8>> {
     read_all(&File::open(path)?)
 }
 
-/// The whole of a file, from its start. Files under /proc say size 0, so the buffer grows; a short reading is not the end.
+/// The whole of a file, from its start. Files under /proc say size 0, so the buffer grows; a short reading is not the end,
+/// unless it is very short.
 pub(crate) fn read_all(file: &File) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; USUAL];
     let mut length = 0;
@@ -98,8 +119,11 @@ pub(crate) fn read_all(file: &File) -> io::Result<Vec<u8>> {
         match file.read_at(&mut bytes[length..], length as u64) {
             Ok(0) => break,
             Ok(read) => length += read,
-            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
             Err(e) => return Err(e),
+        }
+        if length < CERTAINLY_ALL {
+            break;
         }
         if length == bytes.len() {
             bytes.resize(2 * length, 0);
@@ -135,6 +159,15 @@ mod tests {
         assert!(!kept.read("proc/uptime", || "/proc/uptime".into()).unwrap().is_empty());
         assert!(!kept.read("proc/uptime", || unreachable!("it is open")).unwrap().is_empty());
         assert!(kept.read("nowhere", || "/proc/no such file".into()).is_err());
+    }
+
+    #[test]
+    fn a_setting_is_read_once_in_ten_seconds() {
+        let kept = Kept::default();
+        let read = |words: Option<&str>| kept.setting("limit", || words.map(str::to_owned));
+        assert_eq!((read(Some("1")), read(Some("2"))), (Some("1".into()), Some("1".into())));
+        kept.lock().settings.get_mut("limit").unwrap().0 -= SETTING_STANDS;
+        assert_eq!((read(None), read(Some("3"))), (None, None));
     }
 
     #[test]

@@ -22,6 +22,7 @@ mod sampler;
 mod seldom;
 mod source;
 mod task;
+pub mod watch;
 
 pub use root::Root;
 pub use sampler::{Sampler, SourceInfo};

@@ -27,10 +27,8 @@ struct State {
 pub(crate) struct Relayed {
     /// All parts.
     pub(crate) gathered: Snapshot,
-    /// How many they were.
+    /// How many they were; the next one, where not all came, is waited for in vain.
     pub(crate) count: usize,
-    /// Since when the next one is waited for in vain; `None` where all came.
-    pub(crate) hangs_since: Option<Instant>,
 }
 
 impl Relay {
@@ -66,11 +64,7 @@ impl Relay {
             state = self.ended.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
         }
         state.abandoned = true;
-        Relayed {
-            gathered: std::mem::take(&mut state.gathered),
-            count: state.count,
-            hangs_since: (!state.ended).then_some(state.last),
-        }
+        Relayed { gathered: std::mem::take(&mut state.gathered), count: state.count }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

@@ -6,6 +6,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use whyslow_model::value::Name;
 
 /// Where the kernel's files are read from.
 #[derive(Clone, Debug)]
@@ -101,6 +102,16 @@ impl Root {
     /// The same for a file that is read at every sample.
     pub fn kept_number(&self, path: &str) -> Option<u64> {
         self.kept_text(path).ok()?.trim().parse().ok()
+    }
+
+    /// The trimmed text of a setting: what people change, and the kernel does not. It may be ten seconds old.
+    pub fn setting(&self, path: &str) -> Option<Name> {
+        if self.live { self.kept.setting(path, || self.word(path)) } else { self.word(path).map(Name::from) }
+    }
+
+    /// The number that a setting is; `None` where it is none.
+    pub fn setting_number(&self, path: &str) -> Option<u64> {
+        self.setting(path)?.parse().ok()
     }
 
     /// Names of the entries of a folder, sorted; empty where it cannot be read.

@@ -4,6 +4,9 @@
 //! network mount, a driver that does not answer), its thread is abandoned and another goes on with the rest; while the
 //! abandoned thread holds the source, the source is reported as hung and not asked again. Between samples no thread of
 //! ours is awake, or exists.
+//!
+//! Who samples for days reads in his own thread instead ([`Sampler::sample_here`]), under a [`watch`](crate::watch): to begin
+//! a thread for each sample, and to wait for it, costs two wake-ups and a tenth of a millisecond.
 
 use crate::bpf::Types;
 use crate::relay::{Relay, Relayed};
@@ -11,7 +14,7 @@ use crate::source::Tempo;
 use crate::{Root, Source, os};
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread;
 use std::time::{Duration, Instant};
 use whyslow_model::snapshot::{Outcome, Snapshot, SourceReport};
@@ -30,6 +33,13 @@ pub struct Sampler {
     slow: Duration,
     /// Held while the sources load their BPF objects, which they do when first read.
     types: Option<Types>,
+}
+
+/// Another of the same sources, for who goes on where the thread of the first is stuck in one of them.
+impl Clone for Sampler {
+    fn clone(&self) -> Self {
+        Self { root: self.root.clone(), slots: self.slots.clone(), types: None, ..*self }
+    }
 }
 
 impl Sampler {
@@ -91,8 +101,28 @@ impl Sampler {
 
     fn prepare(&self) {
         for slot in self.slots.iter().filter(|slot| slot.wanted) {
-            slot.source.lock().unwrap_or_else(PoisonError::into_inner).prepare(&self.root);
+            slot.desk.lock().prepare(&self.root);
         }
+    }
+
+    /// Reads every source that is due, now and in this thread, which a source that hangs then holds up. `goes_on` is asked
+    /// before each; `None` where it says no, for nobody waits for the sample any more.
+    pub fn sample_here(&mut self, goes_on: impl Fn() -> bool) -> Option<Snapshot> {
+        let mut snapshot = Snapshot { wall_ns: os::wall_ns(), boot_ns: os::boot_ns(), ..Snapshot::default() };
+        let mut meter = Meter::start();
+        for slot in &mut self.slots {
+            if !goes_on() {
+                return None;
+            }
+            match slot.turn(self.slow) {
+                Turn::Due => snapshot.absorb(read(&self.root, &slot.desk, &mut meter)),
+                Turn::Hung => snapshot.sources.push(slot.hung()),
+                Turn::Rests => {}
+            }
+        }
+        self.types = None;
+        snapshot.sort();
+        Some(snapshot)
     }
 
     /// The same with the times given, for captured trees, which have clocks of their own: nanoseconds since 1970 and
@@ -109,8 +139,7 @@ impl Sampler {
         }
         let mut waiting = due.as_mut_slice();
         while !waiting.is_empty() {
-            let reader =
-                Reader { root: self.root.clone(), sources: waiting.iter().map(|s| s.source.clone()).collect() };
+            let reader = Reader { root: self.root.clone(), desks: waiting.iter().map(|s| s.desk.clone()).collect() };
             let done = collect(&reader.start(), waiting, self.patience, &mut snapshot);
             waiting = &mut waiting[done..];
         }
@@ -122,14 +151,9 @@ impl Sampler {
 
 /// Takes over what a reader read until it has read all or hangs. Returns how many sources that settled, hung included.
 fn collect(relay: &Relay, slots: &mut [&mut Slot], patience: Duration, into: &mut Snapshot) -> usize {
-    let started = Instant::now();
-    let Relayed { gathered, count, hangs_since } = relay.wait(patience);
+    let Relayed { gathered, count } = relay.wait(patience);
     into.absorb(gathered);
-    for slot in slots.iter_mut().take(count) {
-        slot.asked = Some(started);
-    }
     let Some(slot) = slots.get_mut(count) else { return count };
-    slot.asked = hangs_since;
     slot.hangs = true;
     into.sources.push(slot.hung());
     count + 1
@@ -146,15 +170,33 @@ pub struct SourceInfo {
     pub tempo: Tempo,
 }
 
-/// A source, which the thread that reads it holds locked.
-type Shared = Arc<Mutex<Box<dyn Source>>>;
+/// A source, and since when it is read, or was.
+struct Desk {
+    /// Locked by the thread that reads it.
+    source: Mutex<Box<dyn Source>>,
+    asked: Mutex<Option<Instant>>,
+}
+
+impl Desk {
+    fn lock(&self) -> MutexGuard<'_, Box<dyn Source>> {
+        self.source.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_taken(&self) -> bool {
+        matches!(self.source.try_lock(), Err(TryLockError::WouldBlock))
+    }
+
+    /// How long ago the last reading of it began; `None` where there was none.
+    fn asked(&self) -> Option<Duration> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner).map(|asked| asked.elapsed())
+    }
+}
 
 /// A source and how it stands.
+#[derive(Clone)]
 struct Slot {
     info: SourceInfo,
-    source: Shared,
-    /// When it was last read.
-    asked: Option<Instant>,
+    desk: Arc<Desk>,
     /// Whether it is to be read at all.
     wanted: bool,
     /// Whether it has not answered since.
@@ -173,8 +215,7 @@ impl Slot {
         let info = SourceInfo { name: source.name(), tells: source.tells(), tempo: source.tempo() };
         Self {
             info,
-            source: Arc::new(Mutex::new(source)),
-            asked: None,
+            desk: Arc::new(Desk { source: Mutex::new(source), asked: Mutex::default() }),
             wanted: info.tempo != Tempo::Asked,
             hangs: false,
         }
@@ -182,23 +223,24 @@ impl Slot {
 
     /// A source that hung and has come back is due at once: what it read meanwhile is lost.
     fn turn(&mut self, slow: Duration) -> Turn {
-        if self.hangs {
-            if matches!(self.source.try_lock(), Err(TryLockError::WouldBlock)) {
-                return Turn::Hung;
-            }
-            self.hangs = false;
+        // Whoever took this over from a thread that is stuck knows nothing of it yet.
+        if self.desk.is_taken() {
+            self.hangs = true;
+            return Turn::Hung;
+        }
+        if std::mem::take(&mut self.hangs) {
             return Turn::Due;
         }
-        match (self.info.tempo, self.asked) {
+        match (self.info.tempo, self.desk.asked()) {
             _ if !self.wanted => Turn::Rests,
-            (Tempo::Slow, Some(asked)) if asked.elapsed() < slow => Turn::Rests,
+            (Tempo::Slow, Some(ago)) if ago < slow => Turn::Rests,
             _ => Turn::Due,
         }
     }
 
     /// The report of a source that has not answered since it was asked.
     fn hung(&self) -> SourceReport {
-        let waited = self.asked.map_or(Duration::ZERO, |asked| asked.elapsed());
+        let waited = self.desk.asked().unwrap_or_default();
         SourceReport {
             source: self.info.name.into(),
             tells: self.info.tells.into(),
@@ -214,7 +256,7 @@ impl Slot {
 #[derive(Clone)]
 struct Reader {
     root: Root,
-    sources: Vec<Shared>,
+    desks: Vec<Arc<Desk>>,
 }
 
 impl Reader {
@@ -233,31 +275,51 @@ impl Reader {
 
     /// Reads until all are read or nobody waits any more.
     fn run(&self, relay: &Relay) {
-        if self.sources.iter().all(|source| relay.add(read(&self.root, source))) {
+        let mut meter = Meter::start();
+        if self.desks.iter().all(|desk| relay.add(read(&self.root, desk, &mut meter))) {
             relay.end();
         }
     }
 }
 
 /// Reads one source, and reports how it fared and what it cost. A panic is a failure of this source alone.
-fn read(root: &Root, source: &Shared) -> Snapshot {
-    let mut source = source.lock().unwrap_or_else(PoisonError::into_inner);
+fn read(root: &Root, desk: &Desk, meter: &mut Meter) -> Snapshot {
+    let mut source = desk.lock();
     let mut part = Snapshot::default();
-    let (started, cpu_ns) = (Instant::now(), os::process_cpu_ns());
+    *desk.asked.lock().unwrap_or_else(PoisonError::into_inner) = Some(meter.at);
     let outcome = match catch_unwind(AssertUnwindSafe(|| source.read(root, &mut part))) {
         Ok(Ok(())) => Outcome::Read,
         Ok(Err(miss)) => miss.into(),
         Err(panic) => Outcome::Failed(format!("panicked: {}", message(&*panic))),
     };
+    let (cpu_ns, wall_ns) = meter.lap();
     part.sources = vec![SourceReport {
         source: source.name().into(),
         tells: source.tells().into(),
         outcome,
         asked: source.tempo() == Tempo::Asked,
-        cpu_ns: os::process_cpu_ns().saturating_sub(cpu_ns),
-        wall_ns: os::nanoseconds(started.elapsed()),
+        cpu_ns,
+        wall_ns,
     }];
     part
+}
+
+/// Measures what one source after the other costs: the end of one is the beginning of the next.
+struct Meter {
+    at: Instant,
+    cpu_ns: u64,
+}
+
+impl Meter {
+    fn start() -> Self {
+        Self { at: Instant::now(), cpu_ns: os::process_cpu_ns() }
+    }
+
+    /// Processor time and wall time since the last lap, nanoseconds.
+    fn lap(&mut self) -> (u64, u64) {
+        let before = std::mem::replace(self, Self::start());
+        (self.cpu_ns.saturating_sub(before.cpu_ns), os::nanoseconds(self.at.duration_since(before.at)))
+    }
 }
 
 /// What a panic says.

@@ -1,6 +1,6 @@
 //! Which groups there are, in all hierarchies. They are listed anew only when the kernel's count of them changes.
 
-use super::hierarchy::{self, Hierarchy};
+use super::hierarchy::{self, Counts, Hierarchy};
 use crate::block::mount_watch::MountWatch;
 use crate::{Miss, Root};
 use std::time::{Duration, Instant};
@@ -43,8 +43,9 @@ impl Forest {
         if self.trees.is_empty() {
             return Err(Miss::Absent("no cgroup hierarchy with a controller is mounted".into()));
         }
+        let counts = Counts::read(root);
         for tree in &mut self.trees {
-            changed |= tree.refresh(root);
+            changed |= tree.refresh(root, &counts);
         }
         Ok(changed)
     }
@@ -62,8 +63,8 @@ impl Tree {
         Self { hierarchy, groups: Vec::new(), listed: None }
     }
 
-    fn refresh(&mut self, root: &Root) -> bool {
-        let count = self.hierarchy.count(root);
+    fn refresh(&mut self, root: &Root, counts: &Counts) -> bool {
+        let count = self.hierarchy.count(root, counts);
         if let Some((at_count, at)) = self.listed
             && count.is_some()
             && count == at_count

@@ -19,6 +19,16 @@ pub(super) struct Hierarchy {
     pub(super) version: Version,
 }
 
+/// How many groups each controller of version 1 has: `subsys_name hierarchy num_cgroups enabled` (cgroups(7)).
+pub(super) struct Counts(String);
+
+impl Counts {
+    /// As they are now; none where the kernel does not tell.
+    pub(super) fn read(root: &Root) -> Self {
+        Self(root.kept_text("proc/cgroups").unwrap_or_default())
+    }
+}
+
 /// The two generations of control groups.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Version {
@@ -86,12 +96,10 @@ impl Hierarchy {
     }
 
     /// How many groups there are, which changes as they come and go; `None` where the kernel does not tell.
-    pub(super) fn count(&self, root: &Root) -> Option<u64> {
+    pub(super) fn count(&self, root: &Root, counts: &Counts) -> Option<u64> {
         match &self.version {
             Version::V1 { controllers } => {
-                // `subsys_name hierarchy num_cgroups enabled` (cgroups(7)).
-                let text = root.kept_text("proc/cgroups").ok()?;
-                let mut lines = text.lines().map(|line| line.split_ascii_whitespace());
+                let mut lines = counts.0.lines().map(|line| line.split_ascii_whitespace());
                 let mut words = lines.find(|words| words.clone().next() == controllers.first().copied())?;
                 words.nth(2)?.parse().ok()
             }

@@ -26,20 +26,20 @@ impl Source for SysvIpc {
         let shm = Shm::parse(&root.kept_text("proc/sysvipc/shm")?, page_size());
         let arrays = root.kept_text("proc/sysvipc/sem").ok().map(|t| column(&t, "nsems"));
         let queues = root.kept_text("proc/sysvipc/msg").ok().map(|t| column(&t, "msqid").len() as u64);
-        let shm_pages = root.kept_number("proc/sys/kernel/shmall");
-        let sem = root.kept_text("proc/sys/kernel/sem").unwrap_or_default();
+        let shm_pages = root.setting_number("proc/sys/kernel/shmall");
+        let sem = root.setting("proc/sys/kernel/sem").unwrap_or_default();
         // SEMMSL SEMMNS SEMOPM SEMMNI
         let sem_limit = |field: usize| sem.split_ascii_whitespace().nth(field).and_then(|v| v.parse().ok());
         out.kernel.ipc.push(Ipc {
             host: key::Machine,
             shm_segments: shm.segments.into(),
-            shm_segments_max: gauge(root.kept_number("proc/sys/kernel/shmmni")),
+            shm_segments_max: gauge(root.setting_number("proc/sys/kernel/shmmni")),
             shm_bytes: shm.bytes.into(),
             // Unlimited is spelt as nearly 2^64 pages: their bytes fit a float, not an integer.
             shm_bytes_max: shm_pages
                 .map(|pages| pages as f64 * page_size() as f64)
                 .map_or_else(Default::default, Into::into),
-            shm_segment_max: gauge(root.kept_number("proc/sys/kernel/shmmax")),
+            shm_segment_max: gauge(root.setting_number("proc/sys/kernel/shmmax")),
             shm_largest: shm.largest.into(),
             shm_creator: gauge(shm.creator),
             sem_arrays: gauge(arrays.as_ref().map(|a| a.len() as u64)),
@@ -47,7 +47,7 @@ impl Source for SysvIpc {
             semaphores: gauge(arrays.map(|a| a.into_iter().fold(0, u64::saturating_add))),
             semaphores_max: gauge(sem_limit(1)),
             msg_queues: gauge(queues),
-            msg_queues_max: gauge(root.kept_number("proc/sys/kernel/msgmni")),
+            msg_queues_max: gauge(root.setting_number("proc/sys/kernel/msgmni")),
         });
         Ok(())
     }

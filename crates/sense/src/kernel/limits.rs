@@ -21,18 +21,18 @@ impl Source for Limits {
 
     fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), Miss> {
         let files = root.kept_text("proc/sys/fs/file-nr")?;
-        let number = |path: &str| gauge(root.kept_number(path));
+        let limit = |path: &str| gauge(root.setting_number(path));
         out.kernel.limits.push(catalogue::Limits {
             host: key::Machine,
             files: gauge(in_use(&files)),
-            files_max: number("proc/sys/fs/file-max"),
+            files_max: limit("proc/sys/fs/file-max"),
             inodes: gauge(root.kept_word("proc/sys/fs/inode-nr").as_deref().and_then(in_use)),
-            open_files_max: number("proc/sys/fs/nr_open"),
-            pid_max: number("proc/sys/kernel/pid_max"),
-            threads_max: number("proc/sys/kernel/threads-max"),
-            map_count_max: number("proc/sys/vm/max_map_count"),
-            aio: number("proc/sys/fs/aio-nr"),
-            aio_max: number("proc/sys/fs/aio-max-nr"),
+            open_files_max: limit("proc/sys/fs/nr_open"),
+            pid_max: limit("proc/sys/kernel/pid_max"),
+            threads_max: limit("proc/sys/kernel/threads-max"),
+            map_count_max: limit("proc/sys/vm/max_map_count"),
+            aio: gauge(root.kept_number("proc/sys/fs/aio-nr")),
+            aio_max: limit("proc/sys/fs/aio-max-nr"),
         });
         Ok(())
     }

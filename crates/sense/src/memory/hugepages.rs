@@ -33,10 +33,15 @@ impl Source for HugepagePools {
 /// One pool, which is named by its page size: `hugepages-2048kB`.
 fn row(root: &Root, pool: &str) -> Option<Hugepages> {
     let kb: u64 = pool.strip_prefix("hugepages-")?.strip_suffix("kB")?.parse().ok()?;
-    let pages = |file: &str| root.kept_number(&format!("{PATH}/{pool}/{file}")).map(Gauge::from).unwrap_or_default();
+    let total = root.kept_number(&format!("{PATH}/{pool}/nr_hugepages"));
+    // All others are among these (mm/hugetlb.c): of an empty pool nothing else need be asked.
+    let pages = |file: &str| match total {
+        Some(0) => Gauge::from(0_u64),
+        _ => root.kept_number(&format!("{PATH}/{pool}/{file}")).map(Gauge::from).unwrap_or_default(),
+    };
     Some(Hugepages {
         size: kb.saturating_mul(1024),
-        total: pages("nr_hugepages"),
+        total: total.map(Gauge::from).unwrap_or_default(),
         free: pages("free_hugepages"),
         reserved: pages("resv_hugepages"),
         surplus: pages("surplus_hugepages"),

@@ -22,7 +22,7 @@ impl Source for PageSharing {
 
     fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), Miss> {
         let thp = |file: &str| {
-            let text = root.kept_word(&format!("sys/kernel/mm/transparent_hugepage/{file}"));
+            let text = root.setting(&format!("sys/kernel/mm/transparent_hugepage/{file}"));
             text.as_deref().and_then(chosen).map(State::from).unwrap_or_default()
         };
         let ksm = |file: &str| root.kept_number(&format!("sys/kernel/mm/ksm/{file}"));

@@ -23,11 +23,11 @@ impl Source for Connections {
     }
 
     fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), Miss> {
-        let level = |file: &str| root.kept_number(&format!("proc/sys/net/netfilter/nf_conntrack_{file}"));
-        let count = level("count").ok_or_else(|| Miss::Absent("connections are not tracked".into()))?;
+        let count = root.kept_number("proc/sys/net/netfilter/nf_conntrack_count");
+        let count = count.ok_or_else(|| Miss::Absent("connections are not tracked".into()))?;
         let mut row = Conntrack::new(Machine);
         row.count = count.into();
-        row.max = level("max").map(Into::into).unwrap_or_default();
+        row.max = root.setting_number("proc/sys/net/netfilter/nf_conntrack_max").map(Into::into).unwrap_or_default();
         if let Ok(text) = net_text(root, &Name::default(), "stat/nf_conntrack") {
             row.drops = sum(&text, "drop");
             row.early_drops = sum(&text, "early_drop");

@@ -27,6 +27,8 @@ const LIMIT: usize = 64;
 const RESCAN: Duration = Duration::from_secs(2);
 /// The kernel's count of device events. A new namespace makes some, for it has a loopback device of its own.
 const EVENTS: &str = "sys/kernel/uevent_seqnum";
+/// The sources of one sample, which follow one another within milliseconds, look at it once.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 /// A network namespace that is not the observer's own.
 #[derive(Clone, Debug)]
@@ -95,12 +97,18 @@ struct Known {
     found: Found,
     scanned: Option<Instant>,
     events: Option<u64>,
+    /// When that was looked at.
+    looked: Option<Instant>,
     /// When namespaces last may have come or gone.
     stirred: Option<Instant>,
 }
 
 impl Known {
     fn is_due(&mut self, root: &Root) -> bool {
+        if self.looked.is_some_and(|at| at.elapsed() < LOOK_AGAIN) {
+            return false;
+        }
+        self.looked = Some(Instant::now());
         let events = root.kept_number(EVENTS);
         // At the first look there is nothing to compare with, and everything is looked at anyhow.
         if events.is_none() || (self.events.is_some() && events != self.events) {

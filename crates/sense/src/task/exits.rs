@@ -6,7 +6,7 @@ use super::{cputime, iterator::time_key};
 use crate::bpf::{Object, include_object};
 use crate::root::Root;
 use crate::source::Miss;
-use aya::maps::{Array, MapData, RingBuf};
+use aya::maps::{Array, Map, MapData, RingBuf};
 use std::collections::{BTreeMap, HashMap};
 use whyslow_model::catalogue::{Brief, Process};
 use whyslow_model::key::{Offspring, TaskKey};
@@ -14,7 +14,9 @@ use whyslow_model::value::Gauge;
 
 /// The ends of processes, as they happen.
 pub(super) struct Exits {
-    ring: RingBuf<MapData>,
+    /// What becomes the ring at the first taking: mapped, it is four megabytes, and the kernel's types are in memory until then.
+    map: Option<Map>,
+    ring: Option<RingBuf<MapData>>,
     /// Those that have ended, by number in the first pid namespace and start, until the last trace of them has gone, or a
     /// sample later: nobody may wait for them.
     pending: BTreeMap<(u32, u64), ExitRecord>,
@@ -33,16 +35,20 @@ impl Exits {
         let failed = |e| Miss::Failed(format!("BPF exit: {e}"));
         let mut depth = Array::<_, u32>::try_from(object.take_map("level")?).map_err(failed)?;
         depth.set(0, u32::try_from(level).unwrap_or(0), 0).map_err(failed)?;
-        let ring = RingBuf::try_from(object.take_map("exits")?).map_err(failed)?;
-        Ok(Self { ring, pending: BTreeMap::new(), lost_before: 0, object })
+        let map = Some(object.take_map("exits")?);
+        Ok(Self { map, ring: None, pending: BTreeMap::new(), lost_before: 0, object })
     }
 
     /// Those that have ended. Of two records of one process the later one counts. Those that were seen alive need not wait
     /// for the last trace of them to go: what a tick adds is little of what they used.
     pub(super) fn take(&mut self, seen_alive: impl Fn(&ExitRecord) -> bool) -> Vec<ExitRecord> {
+        if let Some(map) = self.map.take() {
+            self.ring = RingBuf::try_from(map).ok();
+        }
+        let Some(ring) = &mut self.ring else { return Vec::new() };
         let mut late = std::mem::take(&mut self.pending);
         let mut ended = Vec::new();
-        while let Some(item) = self.ring.next() {
+        while let Some(item) = ring.next() {
             if let Some(last) = FinalRecord::parse(&item) {
                 let key = (last.global_pid, last.start);
                 if let Some(mut exit) = self.pending.remove(&key).or_else(|| late.remove(&key)) {
@@ -69,6 +75,9 @@ impl Exits {
 
     /// How many found no room since it was asked last.
     pub(super) fn lost(&mut self) -> Result<u64, Miss> {
+        if self.map.is_none() && self.ring.is_none() {
+            return Err(Miss::Failed("BPF exit: its ring cannot be mapped".into()));
+        }
         let failed = |e| Miss::Failed(format!("BPF exit: {e}"));
         let lost = Array::<_, u64>::try_from(self.object.map("lost")?).map_err(failed)?;
         let now = lost.get(&0, 0).map_err(failed)?;

@@ -107,16 +107,13 @@ fn whole(gauge: Gauge) -> Option<i64> {
 /// Zero where it was not read. Else one more than the count of buckets that changed; each is how far it lies from the one
 /// before it, and the step of its count.
 fn put_histogram(out: &mut Vec<u8>, before: &Histogram, now: &Histogram) {
-    let Some(now) = now.buckets() else { return put_number(out, 0) };
-    let mut counts: std::collections::BTreeMap<u32, (u64, u64)> =
-        before.buckets().unwrap_or_default().iter().map(|(bucket, count)| (*bucket, (*count, 0))).collect();
-    for (bucket, count) in now {
-        counts.entry(*bucket).or_default().1 = *count;
+    if now.buckets().is_none() {
+        return put_number(out, 0);
     }
-    counts.retain(|_, (before, now)| before != now);
-    put_number(out, 1 + counts.len() as u64);
+    let changes = now.changes(before);
+    put_number(out, 1 + changes.len() as u64);
     let mut last = 0;
-    for (bucket, (before, now)) in counts {
+    for (bucket, before, now) in changes {
         put_number(out, u64::from(bucket - last));
         put_step(out, before, now);
         last = bucket;

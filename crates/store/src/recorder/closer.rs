@@ -1,12 +1,13 @@
 //! The thread that closes tails, when the machine has time for it.
 
-use super::Log;
 use super::memory::give_back_memory;
-use super::writer::Message;
+use super::{Log, Shared};
 use crate::folder::Folder;
 use crate::segment::close;
 use std::path::PathBuf;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
 /// How long to wait before a tail that could not be closed is tried again.
@@ -16,7 +17,7 @@ const AGAIN: Duration = Duration::from_secs(60);
 pub(super) struct Closer {
     pub(super) folder: Folder,
     pub(super) log: Log,
-    pub(super) to_writer: Sender<Message>,
+    pub(super) shared: Arc<Shared>,
 }
 
 /// A tail to be closed.
@@ -54,8 +55,7 @@ impl Closer {
             tail.said = true;
         }
         give_back_memory();
-        // At the end the writer is gone, and nothing needs counting.
-        let _ = self.to_writer.send(Message::Closed);
+        self.shared.closed.store(true, Ordering::Relaxed);
         closed.is_ok()
     }
 }

@@ -1,8 +1,8 @@
 //! Recording: samples in, files out.
 //!
-//! Three threads, so that a slow disk never delays a sample: the caller's encodes what changed and hands it over, one
-//! appends it to the tail and waits for the device, and one, at low priority, closes what is ten minutes old. None of them
-//! wakes up by itself.
+//! Who brings a sample encodes what changed and appends it to the tail, if nobody else is just at that; the kernel brings it to
+//! the device meanwhile. One who is stuck in a slow disk therefore delays nobody: samples wait in a queue until he, or the
+//! next, writes them. A thread of low priority closes what is ten minutes old. Nothing here wakes up by itself.
 
 mod clocks;
 mod closer;
@@ -19,11 +19,12 @@ use crate::frame::Encoder;
 use clocks::{Between, Clocks};
 use closer::Closer;
 use space::{Space, THINNED};
+use std::collections::VecDeque;
 use std::fs::File;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
-use std::sync::mpsc::{Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use whyslow_model::catalogue::{MachineInfo, Sample};
@@ -38,6 +39,11 @@ const SEGMENT_NS: i64 = 600 * 1_000_000_000;
 const MOST_BYTES: usize = 8 << 20;
 /// Samples that wait for a slow disk; further ones are missed.
 const MOST_WAITING: usize = 60;
+/// Wall clock is kept to the millisecond, nanoseconds: it is for people, rates use the time since boot, and each table repeats
+/// it. What is left out would be a tenth of a recording.
+const WALL_STEP: i64 = 1_000_000;
+/// What a source cost is kept to this, nanoseconds, and is no more exact anyway.
+const COST_STEP: u64 = 10_000;
 /// How many samples to leave a disk alone for that refused a write, and between two looks at the space there is.
 const PAUSE: u32 = 10;
 
@@ -46,6 +52,18 @@ pub type Log = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// Writes Snapshots into a folder.
 pub struct Recorder {
+    intake: Mutex<Intake>,
+    /// What the tail has not got yet, the oldest first.
+    queue: Mutex<VecDeque<Message>>,
+    writer: Mutex<Writer>,
+    shared: Arc<Shared>,
+    closing: Mutex<Option<JoinHandle<()>>>,
+    /// Keeps other recorders out.
+    _lock: File,
+}
+
+/// Where samples come in: what is known of those before.
+struct Intake {
     interval: Duration,
     /// What the clocks count from that stands still in a suspend.
     epoch: Instant,
@@ -58,11 +76,9 @@ pub struct Recorder {
     samples: u64,
     counts: Counts,
     events: Vec<String>,
+    /// Nothing is kept any more.
+    ended: bool,
     shared: Arc<Shared>,
-    to_writer: Sender<Message>,
-    threads: Vec<JoinHandle<()>>,
-    /// Keeps other recorders out.
-    _lock: File,
 }
 
 /// What became of the samples that were due.
@@ -81,13 +97,15 @@ struct Segment {
     begun: Instant,
 }
 
-/// What the threads tell the caller's.
+/// What the writing and the closing of files tell the intake, and each other.
 #[derive(Default)]
 struct Shared {
-    /// Messages not dealt with yet.
-    waiting: AtomicUsize,
+    /// Samples that were written, and the device may not have yet.
+    unflushed: AtomicUsize,
     /// The disk refused a write.
     refused: AtomicBool,
+    /// Hours were written.
+    closed: AtomicBool,
     space: AtomicU8,
     /// The clocks at the last sample that the device has.
     written: Mutex<Option<Clocks>>,
@@ -127,21 +145,91 @@ impl Recorder {
         let folder = Folder::make(folder)?;
         let lock = folder.lock()?;
         let shared = Arc::new(Shared::default());
-        let (to_writer, messages) = channel();
         let (to_closer, tails) = channel();
         for tail in folder.tails()? {
             let _ = to_closer.send(tail);
         }
-        let closer = Closer { folder: folder.clone(), log: log.clone(), to_writer: to_writer.clone() };
+        let closer = Closer { folder: folder.clone(), log: log.clone(), shared: shared.clone() };
         let writer = Writer::new(folder.clone(), keep, interval * PAUSE, shared.clone(), to_closer, log)?;
-        let spawn = |name: &str, run: Box<dyn FnOnce() + Send>| {
-            std::thread::Builder::new().name(name.into()).spawn(run).map_err(StoreError::io(folder.path()))
-        };
-        let threads = vec![
-            spawn("tail", Box::new(move || writer.run(messages)))?,
-            spawn("closing", Box::new(move || closer.run(&tails)))?,
-        ];
+        let closing = std::thread::Builder::new().name("closing".into()).spawn(move || closer.run(&tails));
+        let closing = closing.map_err(StoreError::io(folder.path()))?;
         Ok(Self {
+            intake: Mutex::new(Intake::new(interval, shared.clone())),
+            queue: Mutex::default(),
+            writer: Mutex::new(writer),
+            shared,
+            closing: Mutex::new(Some(closing)),
+            _lock: lock,
+        })
+    }
+
+    /// Takes a sample that was begun at `begun`. May wait for the disk, where nobody else already does; another thread can
+    /// bring the next sample meanwhile. Where the disk is too slow, full or gone, the sample is missed, and the next one that
+    /// is kept says so.
+    pub fn add(&self, snapshot: Snapshot, begun: Instant) {
+        let messages = lock(&self.intake).take(snapshot, begun, self.unwritten());
+        lock(&self.queue).extend(messages);
+        self.write();
+    }
+
+    /// How many samples the device may not have yet. Where it is sixty, those that come are missed.
+    pub fn waiting(&self) -> usize {
+        if let Some(mut writer) = self.writer_if_free() {
+            writer.settle();
+        }
+        self.unwritten()
+    }
+
+    fn unwritten(&self) -> usize {
+        lock(&self.queue).len() + self.shared.unflushed.load(Ordering::Relaxed)
+    }
+
+    /// Writes what waits, unless somebody is at it.
+    fn write(&self) {
+        if let Some(mut writer) = self.writer_if_free() {
+            self.write_with(&mut writer);
+        }
+    }
+
+    fn write_with(&self, writer: &mut Writer) {
+        loop {
+            // The queue is let go of before anything is written.
+            let next = lock(&self.queue).pop_front();
+            match next {
+                Some(message) => writer.take(message),
+                None => return,
+            }
+        }
+    }
+
+    fn writer_if_free(&self) -> Option<MutexGuard<'_, Writer>> {
+        match self.writer.try_lock() {
+            Ok(writer) => Some(writer),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
+    /// Ends the recording: waits until all is written and closed. What is added after that is not kept.
+    ///
+    /// # Errors
+    /// What could not be written, in words. What was written before stays readable.
+    pub fn finish(&self) -> Result<Counts, String> {
+        let counts = lock(&self.intake).end();
+        let mut writer = lock(&self.writer);
+        self.write_with(&mut writer);
+        writer.end();
+        drop(writer);
+        if let Some(closing) = lock(&self.closing).take() {
+            closing.join().map_err(|_| "the closing of a segment panicked")?;
+        }
+        lock(&self.shared.trouble).take().map_or(Ok(counts), Err)
+    }
+}
+
+impl Intake {
+    fn new(interval: Duration, shared: Arc<Shared>) -> Self {
+        Self {
             interval,
             epoch: Instant::now(),
             encoder: Encoder::default(),
@@ -151,26 +239,27 @@ impl Recorder {
             samples: 0,
             counts: Counts::default(),
             events: vec!["recording began".into()],
+            ended: false,
             shared,
-            to_writer,
-            threads,
-            _lock: lock,
-        })
+        }
     }
 
-    /// Hands a sample over that was begun at `begun`. Never waits: where the disk is too slow, full or gone, the sample is
-    /// missed, and the next one that is kept says so.
-    pub fn add(&mut self, mut snapshot: Snapshot, begun: Instant) {
+    /// What to do about a sample, where so many wait already.
+    fn take(&mut self, mut snapshot: Snapshot, begun: Instant, waiting: usize) -> Vec<Message> {
+        if self.ended {
+            return Vec::new();
+        }
         self.samples += 1;
+        drop_noise(&mut snapshot);
         if let Some(boot) = snapshot.the::<MachineInfo>().and_then(|machine| machine.boot.get()) {
             boot.clone_into(&mut self.boot);
         }
-        if let Some(why) = self.refusal() {
+        if let Some(why) = self.refusal(waiting) {
             if self.events.last().is_none_or(|last| last != why) {
                 self.events.push(why.into());
             }
             // So that the writer looks whether that is over.
-            return self.send_if_idle(Message::Look);
+            return if waiting == 0 { vec![Message::Look] } else { Vec::new() };
         }
         let running = u64::try_from(begun.saturating_duration_since(self.epoch).as_nanos()).unwrap_or(u64::MAX);
         let clocks = Clocks { wall: snapshot.wall_ns, boot: snapshot.boot_ns, running };
@@ -180,10 +269,11 @@ impl Recorder {
         }
         let between = self.last.map(|last| clocks.since(last, self.interval)).unwrap_or_default();
         self.last = Some(clocks);
+        let mut messages = Vec::new();
         if refused || self.is_at_an_end(clocks, between) {
             self.encoder = Encoder::default();
             self.segment = Some(Segment { start: clocks.wall, bytes: 0, begun });
-            self.send(Message::Begin { start: clocks.wall, boot: self.boot.clone() });
+            messages.push(Message::Begin { start: clocks.wall, boot: self.boot.clone() });
         }
         snapshot.kernel.sample = vec![self.sample(clocks, between)];
         self.counts.samples += 1;
@@ -192,19 +282,15 @@ impl Recorder {
         if let Some(segment) = &mut self.segment {
             segment.bytes += frame.len();
         }
-        self.send(Message::Frame(frame, clocks));
-    }
-
-    /// How many samples wait for the disk. Where it is sixty, those that come are missed.
-    pub fn waiting(&self) -> usize {
-        self.shared.waiting.load(Ordering::Relaxed)
+        messages.push(Message::Frame(frame, clocks));
+        messages
     }
 
     /// Why a sample cannot be kept, if it cannot.
-    fn refusal(&self) -> Option<&'static str> {
+    fn refusal(&self, waiting: usize) -> Option<&'static str> {
         let resting = self.segment.as_ref().is_some_and(|segment| segment.begun.elapsed() < self.interval * PAUSE);
         match self.shared.space() {
-            _ if self.waiting() >= MOST_WAITING => Some("the disk was too slow"),
+            _ if waiting >= MOST_WAITING => Some("the disk was too slow"),
             _ if self.shared.refused.load(Ordering::Relaxed) && resting => Some("the disk refused to be written to"),
             Space::None => Some("no space was left"),
             Space::Little if !self.samples.is_multiple_of(THINNED) => Some("little space was left"),
@@ -232,27 +318,18 @@ impl Recorder {
         }
     }
 
-    fn send(&self, message: Message) {
-        self.shared.waiting.fetch_add(1, Ordering::Relaxed);
-        // The writer lives until it is told to end, unless it panicked; then there is nobody to write.
-        let _ = self.to_writer.send(message);
+    fn end(&mut self) -> Counts {
+        self.ended = true;
+        self.counts
     }
+}
 
-    fn send_if_idle(&self, message: Message) {
-        if self.waiting() == 0 {
-            self.send(message);
+/// Leaves digits out that tell nothing and cannot be compressed.
+fn drop_noise(snapshot: &mut Snapshot) {
+    snapshot.wall_ns -= snapshot.wall_ns.rem_euclid(WALL_STEP);
+    for source in &mut snapshot.sources {
+        for time in [&mut source.cpu_ns, &mut source.wall_ns] {
+            *time -= *time % COST_STEP;
         }
-    }
-
-    /// Ends the recording: waits until all is written and closed.
-    ///
-    /// # Errors
-    /// What could not be written, in words. What was written before stays readable.
-    pub fn finish(mut self) -> Result<Counts, String> {
-        self.send(Message::End);
-        for thread in self.threads.drain(..) {
-            thread.join().map_err(|_| "a thread of the recorder panicked")?;
-        }
-        lock(&self.shared.trouble).take().map_or(Ok(self.counts), Err)
     }
 }

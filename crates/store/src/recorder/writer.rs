@@ -1,4 +1,4 @@
-//! The thread that appends to the tail and keeps the folder within its bounds.
+//! Appending to the tail, and keeping the folder within its bounds.
 
 use super::clocks::Clocks;
 use super::keep::{Keep, Keeper};
@@ -7,13 +7,13 @@ use super::space::Space;
 use super::{Log, Shared, lock};
 use crate::error::StoreError;
 use crate::folder::{Folder, sync_folder};
-use crate::tail::{Header, TailWriter};
+use crate::tail::{Flusher, Header, TailWriter};
 use std::fs;
 use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::{Receiver, Sender};
+use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant, SystemTime};
 
 /// What the writer is told.
@@ -24,22 +24,27 @@ pub(super) enum Message {
     Frame(Vec<u8>, Clocks),
     /// Nothing to write; look how much space there is.
     Look,
-    /// The closer wrote into the hours.
-    Closed,
-    /// There is nothing more to come.
-    End,
 }
+
+/// Samples on their way to the device: how many, and the clocks at the last.
+type Batch = (usize, Clocks);
 
 /// The writer and what it holds.
 pub(super) struct Writer {
     folder: Folder,
     shared: Arc<Shared>,
-    to_closer: Sender<PathBuf>,
+    /// `None` once it has ended.
+    to_closer: Option<Sender<PathBuf>>,
     log: Log,
     /// How long between two looks at the space there is, and between two tries of a disk that refuses.
     pause: Duration,
     keeper: Keeper,
     tail: Option<(PathBuf, TailWriter)>,
+    flusher: Flusher,
+    /// What is being flushed.
+    flushing: Option<Batch>,
+    /// What was appended since that began.
+    appended: Option<Batch>,
     /// Bytes of tails that wait to be closed.
     unclosed: u64,
     looked: Option<Instant>,
@@ -61,11 +66,14 @@ impl Writer {
         Ok(Self {
             folder,
             shared,
-            to_closer,
+            to_closer: Some(to_closer),
             log,
             pause,
             keeper,
             tail: None,
+            flusher: Flusher::new(),
+            flushing: None,
+            appended: None,
             unclosed: 0,
             looked: None,
             space: Space::Enough,
@@ -73,28 +81,36 @@ impl Writer {
         })
     }
 
-    /// Does what it is told until the end.
-    pub(super) fn run(mut self, messages: Receiver<Message>) {
-        for message in messages {
-            let counted = !matches!(message, Message::Closed);
-            let done = match message {
-                Message::Begin { start, boot } => self.begin(start, &boot),
-                Message::Frame(frame, clocks) => self.append(&frame, clocks),
-                Message::Closed => self.keeper.recount(&self.folder),
-                Message::Look => Ok(()),
-                Message::End => break,
-            };
-            if let Err(error) = done.and_then(|()| self.keep_within_bounds()) {
-                self.fail(&error);
-            }
-            if counted {
-                self.shared.waiting.fetch_sub(1, Ordering::Relaxed);
-            }
+    /// Does what it is told.
+    pub(super) fn take(&mut self, message: Message) {
+        let done = match message {
+            Message::Begin { start, boot } => self.begin(start, &boot),
+            Message::Frame(frame, clocks) => self.append(&frame, clocks),
+            Message::Look => Ok(()),
+        };
+        if let Err(error) = done.and_then(|()| self.keep_within_bounds()) {
+            self.fail(&error);
+        }
+    }
+
+    /// Takes word of what the device has got, and has it get the rest.
+    pub(super) fn settle(&mut self) {
+        if let Err(error) = self.flush() {
+            self.fail(&error);
+        }
+    }
+
+    /// Waits until the device has all, and hands the tail over. There is nothing more to come.
+    pub(super) fn end(&mut self) {
+        if let Err(error) = self.wait() {
+            self.fail(&error);
         }
         self.hand_over();
+        self.to_closer = None;
     }
 
     fn begin(&mut self, start: i64, boot: &str) -> Result<(), StoreError> {
+        self.wait()?;
         self.hand_over();
         let path = self.folder.tail(start);
         let tail = TailWriter::create(&path, &Header::new(boot)).map_err(|error| {
@@ -114,25 +130,62 @@ impl Writer {
         // What belongs to a tail that was refused has nowhere to go.
         let Some((path, tail)) = &mut self.tail else { return Ok(()) };
         tail.append(frame).map_err(StoreError::io(path))?;
+        self.appended = Some((self.appended.map_or(1, |(samples, _)| samples + 1), clocks));
+        self.shared.unflushed.fetch_add(1, Ordering::Relaxed);
+        self.flush()
+    }
+
+    /// Begins to flush what was appended, where the device has got what was flushed before.
+    fn flush(&mut self) -> Result<(), StoreError> {
+        let Some((path, tail)) = &self.tail else { return Ok(()) };
+        if self.flusher.is_under_way().map_err(StoreError::io(path))? {
+            return Ok(());
+        }
+        if let Some(batch) = self.appended {
+            self.flusher.begin(tail.file()).map_err(StoreError::io(path))?;
+            self.note_flushed();
+            (self.flushing, self.appended) = (Some(batch), None);
+        } else {
+            self.note_flushed();
+        }
+        Ok(())
+    }
+
+    fn wait(&mut self) -> Result<(), StoreError> {
+        while self.flushing.is_some() || self.appended.is_some() {
+            let Some((path, _)) = &self.tail else { return Ok(()) };
+            self.flusher.wait().map_err(StoreError::io(path))?;
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    /// The device has what was being flushed.
+    fn note_flushed(&mut self) {
+        let Some((samples, clocks)) = self.flushing.take() else { return };
+        self.shared.unflushed.fetch_sub(samples, Ordering::Relaxed);
         *lock(&self.shared.written) = Some(clocks);
         if std::mem::take(&mut self.failing) {
             self.shared.set_trouble(None);
             (self.log)("recording again");
         }
-        Ok(())
     }
 
     /// Gives the tail to the closer. Where there is none any more it stays for the next recorder.
     fn hand_over(&mut self) {
         if let Some((path, tail)) = self.tail.take() {
             self.unclosed += tail.length();
-            let _ = self.to_closer.send(path);
+            if let Some(to_closer) = &self.to_closer {
+                let _ = to_closer.send(path);
+            }
         }
     }
 
     /// Nothing can be added to a tail after an error, so it is closed, and the caller's thread begins another.
     fn fail(&mut self, error: &StoreError) {
         self.hand_over();
+        (self.flushing, self.appended) = (None, None);
+        self.shared.unflushed.store(0, Ordering::Relaxed);
         self.shared.refused.store(true, Ordering::Relaxed);
         if !std::mem::replace(&mut self.failing, true) {
             let what = format!("cannot record: {error}; trying again every {:?}", self.pause);
@@ -142,6 +195,9 @@ impl Writer {
     }
 
     fn keep_within_bounds(&mut self) -> Result<(), StoreError> {
+        if self.shared.closed.swap(false, Ordering::Relaxed) {
+            self.keeper.recount(&self.folder)?;
+        }
         let tails = self.unclosed + self.tail.as_ref().map_or(0, |(_, tail)| tail.length());
         self.keeper.enforce(now_ns(), tails)?;
         if self.looked.is_some_and(|looked| looked.elapsed() < self.pause) {

@@ -4,7 +4,7 @@ use super::{Families, Span, rows};
 use crate::error::StoreError;
 use crate::folder::{Folder, Hour};
 use crate::segment::{Cell, HourFile, Segment, Wanted, buckets_name, hour_files, read_rows};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use whyslow_model::catalogue::{EachFamily, Family, Kind, Sample};
 use whyslow_model::histogram::{Histogram, bucket_of};
 use whyslow_model::key::{Key, Part};
@@ -34,9 +34,6 @@ pub(super) fn read(
         None => Ok(samples.collect()),
     }
 }
-
-/// The buckets and counts of one histogram's readings, by time and key.
-type Distributions = BTreeMap<(i64, Vec<Part>), Vec<(u32, u64)>>;
 
 /// Reads each family's file.
 struct Pass<'a> {
@@ -85,29 +82,52 @@ impl Pass<'_> {
     fn histograms<F: Family>(&mut self) -> Result<(), StoreError> {
         let histograms = F::INFO.metrics.iter().enumerate().filter(|(_, metric)| metric.kind == Kind::Histogram);
         for (column, metric) in histograms {
-            let name = buckets_name(F::INFO.name, metric.name);
-            let keys = F::INFO.key_columns().map(|(name, _)| name);
-            let names: Vec<&str> = keys.chain([crate::segment::AT_LEAST, crate::segment::COUNT]).collect();
-            let mut counts = Distributions::new();
-            each_row(self.folder, &name, self.hour, self.segment, &names, self.span, |at, cells| {
-                if let [key @ .., Cell::Number(at_least), Cell::Number(count)] = cells {
-                    let key = key.iter().filter_map(part).collect();
-                    counts.entry((at, key)).or_default().push((bucket_of(*at_least as u64), *count as u64));
-                }
-            })?;
-            for ((at, key), counts) in counts {
-                let row = rows::row::<F>(key);
-                let found = self
-                    .samples
-                    .get_mut(&at)
-                    .zip(row)
-                    .and_then(|(sample, like)| F::rows_mut(sample).iter_mut().find(|row| row.key() == like.key()));
-                if let Some(row) = found {
-                    row.put(column, Value::Histogram(Histogram::from_counts(counts)));
+            let mut changes = self.changes::<F>(metric.name)?;
+            for (at, sample) in &mut self.samples {
+                for row in F::rows_mut(sample) {
+                    let was_read = matches!(row.value(column), Some(Value::Histogram(h)) if h.buckets().is_some());
+                    if let (true, Some(changes)) = (was_read, changes.get_mut(row.key())) {
+                        row.put(column, Value::Histogram(changes.until(*at)));
+                    }
                 }
             }
         }
         Ok(())
+    }
+
+    /// What changed in the buckets of a histogram, from the beginning of the segment on: there all of them are told.
+    fn changes<F: Family>(&self, metric: &str) -> Result<BTreeMap<F::Key, Changes>, StoreError> {
+        let keys = F::INFO.key_columns().map(|(name, _)| name);
+        let names: Vec<&str> = keys.chain([crate::segment::AT_LEAST, crate::segment::COUNT]).collect();
+        let span = self.segment.start..=(*self.span.end()).max(self.segment.start);
+        let mut all = BTreeMap::<F::Key, Changes>::new();
+        let table = buckets_name(F::INFO.name, metric);
+        each_row(self.folder, &table, self.hour, self.segment, &names, &span, |at, cells| {
+            if let [key @ .., Cell::Number(at_least), Cell::Number(count)] = cells
+                && let Some(key) = F::Key::put_together(&mut key.iter().filter_map(part))
+            {
+                let change = (at, bucket_of(*at_least as u64), *count as u64);
+                all.entry(key).or_default().changes.push_back(change);
+            }
+        })?;
+        Ok(all)
+    }
+}
+
+/// How the buckets of one entity went on: when, which, and its count from then on; in the order of time.
+#[derive(Default)]
+struct Changes {
+    changes: VecDeque<(i64, u32, u64)>,
+    counts: BTreeMap<u32, u64>,
+}
+
+impl Changes {
+    /// The distribution at a time, which comes after those asked for before.
+    fn until(&mut self, at: i64) -> Histogram {
+        while let Some((_, bucket, count)) = self.changes.pop_front_if(|(changed, _, _)| *changed <= at) {
+            self.counts.insert(bucket, count);
+        }
+        Histogram::from_counts(self.counts.iter().map(|(bucket, count)| (*bucket, *count)))
     }
 }
 

@@ -50,8 +50,9 @@ fn write_table(
     }
     for (column, metric) in table.metrics.iter().enumerate().filter(|(_, metric)| metric.kind == Kind::Histogram) {
         let Some(mut file) = begin(&Layout::buckets(table, &metric.name))? else { continue };
-        log.each_row(table, &gathered.times, &gathered.texts, |at, key, values| match values.get(column) {
-            Some(Value::Histogram(histogram)) => buckets(&mut file, at, key, histogram),
+        let mut buckets = Buckets::default();
+        log.each_row(table, &gathered.times, &gathered.texts, |at, key, values| match (at, values.get(column)) {
+            ([at, ..], Some(Value::Histogram(histogram))) => buckets.push(&mut file, *at, key, histogram),
             _ => Ok(()),
         })?;
         file.finish()?;
@@ -59,13 +60,23 @@ fn write_table(
     Ok(())
 }
 
-/// A row for each bucket, at each of these times.
-fn buckets(file: &mut HourWriter, at: &[i64], key: &[Part], histogram: &Histogram) -> Result<(), StoreError> {
-    for at in at {
-        for (bucket, count) in histogram.buckets().unwrap_or_default() {
-            let values = [span(*bucket).0, *count].map(|number| Value::Counter(Counter::from(number)));
-            file.push(std::slice::from_ref(at), key, &values)?;
+/// The rows of a histogram's buckets: each bucket has one where its count changed, and at first.
+#[derive(Default)]
+struct Buckets {
+    key: Vec<Part>,
+    last: Histogram,
+}
+
+impl Buckets {
+    fn push(&mut self, file: &mut HourWriter, at: i64, key: &[Part], now: &Histogram) -> Result<(), StoreError> {
+        if self.key != key {
+            *self = Self { key: key.to_vec(), last: Histogram::default() };
         }
+        for (bucket, _, count) in now.changes(&self.last) {
+            let values = [span(bucket).0, count].map(|number| Value::Counter(Counter::from(number)));
+            file.push(&[at], key, &values)?;
+        }
+        self.last.clone_from(now);
+        Ok(())
     }
-    Ok(())
 }

@@ -1,7 +1,7 @@
 //! One file: an hour of one table.
 
 use super::columns::Columns;
-use super::layout::{AT, Layout};
+use super::layout::{AT, AT_LEAST, Holds, Layout, LayoutColumn};
 use crate::error::StoreError;
 use crate::folder::{Folder, Hour, sync_folder};
 use parquet::basic::{Compression, ZstdLevel};
@@ -198,11 +198,11 @@ fn copy(writer: &mut SerializedFileWriter<File>, from: &File, groups: &[RowGroup
     Ok(())
 }
 
-/// Plain numbers under zstd: of what was measured the smallest, and no engine is slow on it. Words are named by a
-/// dictionary. Of statistics only the times are kept, which say where to look.
+/// Plain numbers under zstd: of what was measured the smallest, and no engine is slow on it. Words, and buckets, are named
+/// by a dictionary. Of statistics only the times are kept, which say where to look.
 pub(super) fn properties(layout: &Layout) -> WriterProperties {
     let level = ZstdLevel::try_new(LEVEL).unwrap_or_default();
-    let texts = layout.columns.iter().filter(|column| column.holds == super::layout::Holds::Text);
+    let few = |column: &&LayoutColumn| column.holds == Holds::Text || column.name == AT_LEAST;
     let basic = WriterProperties::builder()
         .set_created_by(concat!("whyslow ", env!("CARGO_PKG_VERSION")).to_owned())
         .set_compression(Compression::ZSTD(level))
@@ -212,7 +212,12 @@ pub(super) fn properties(layout: &Layout) -> WriterProperties {
         .set_offset_index_disabled(true)
         .set_data_page_row_count_limit(usize::MAX)
         .set_write_batch_size(64 << 10);
-    texts.fold(basic, |p, column| p.set_column_dictionary_enabled(ColumnPath::from(column.name.as_str()), true)).build()
+    layout
+        .columns
+        .iter()
+        .filter(few)
+        .fold(basic, |p, column| p.set_column_dictionary_enabled(ColumnPath::from(column.name.as_str()), true))
+        .build()
 }
 
 /// The files of a table's hour: more than one where the catalogue changed meanwhile.

@@ -32,7 +32,7 @@ impl TailWriter {
         Ok(tail)
     }
 
-    /// Adds one chunk and waits until the device has it. After an error the tail is good up to the chunk before, and
+    /// Adds one chunk, which the device need not have yet. After an error the tail is good up to the chunk before, and
     /// nothing can be added to it any more.
     pub(crate) fn append(&mut self, frame: &[u8]) -> io::Result<()> {
         self.compressor.write_all(frame)?;
@@ -44,9 +44,13 @@ impl TailWriter {
         chunk.extend_from_slice(&crc32fast::hash(&data).to_le_bytes());
         chunk.extend_from_slice(&data);
         self.file.write_all(&chunk)?;
-        self.file.sync_data()?;
         self.length += chunk.len() as u64;
         Ok(())
+    }
+
+    /// The file, to be flushed.
+    pub(crate) fn file(&self) -> &File {
+        &self.file
     }
 
     /// Bytes in the file.

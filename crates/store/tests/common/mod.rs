@@ -20,12 +20,16 @@ pub const START: i64 = 1_795_279_400 * SECOND as i64;
 /// The sample of a second: rows come, change, stay as they are and go.
 pub fn made(second: u64) -> Snapshot {
     let mut snapshot = Snapshot {
-        wall_ns: START + (second * SECOND) as i64 + 17,
+        wall_ns: START + (second * SECOND) as i64 + 17_000_000,
         boot_ns: 1000 * SECOND + second * SECOND + 17,
         ..Snapshot::default()
     };
     snapshot.each_family(&mut Rows { second });
     snapshot.kernel.sample.clear();
+    // As exact as a recording has them.
+    for source in &mut snapshot.sources {
+        (source.cpu_ns, source.wall_ns) = (source.cpu_ns * 10_000, source.wall_ns * 10_000);
+    }
     snapshot.kernel.machine.iter_mut().for_each(|machine| machine.boot = "b00t".into());
     snapshot.sort();
     snapshot.sources.sort_by(|a, b| a.source.cmp(&b.source));

@@ -52,7 +52,7 @@ pub(super) struct Known {
 }
 
 /// Who asked for requests of a slot.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(C)]
 pub(super) struct User {
     pub(super) slot: u64,

@@ -3,6 +3,7 @@
 mod layout;
 #[cfg(test)]
 mod live_tests;
+mod silence;
 
 use super::device;
 use crate::bpf::{Object, include_object};
@@ -11,6 +12,7 @@ use crate::os::ns_to_ticks;
 use crate::{Miss, Root, Source};
 use aya::maps::{Array, HashMap, MapData, MapError};
 use layout::{Known, Slot, Slots, Use, User};
+use silence::Silence;
 use std::collections::BTreeMap;
 use std::time::Instant;
 use whyslow_model::catalogue::{Request, Requester};
@@ -56,6 +58,8 @@ impl Source for Requests {
 struct Probe {
     object: Object,
     thin: Array<MapData, u64>,
+    users: HashMap<MapData, User, Use>,
+    silence: Silence,
     /// Requests counted so far, and when.
     counted: Option<(u64, Instant)>,
     /// Control groups by number, those that are gone included.
@@ -66,7 +70,8 @@ impl Probe {
     fn load(root: &Root) -> Result<Self, Miss> {
         let mut object = Object::load(NAME, include_object!("block"), root)?;
         let thin = Array::try_from(object.take_map("thin")?).map_err(failed)?;
-        Ok(Self { object, thin, counted: None, groups: BTreeMap::new() })
+        let users = HashMap::try_from(object.take_map("users")?).map_err(failed)?;
+        Ok(Self { object, thin, users, silence: Silence::default(), counted: None, groups: BTreeMap::new() })
     }
 
     fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), Miss> {
@@ -105,9 +110,12 @@ impl Probe {
     }
 
     fn requesters(&mut self, root: &Root, names: &BTreeMap<u64, OperationKey>, out: &mut Snapshot) -> Result<(), Miss> {
-        let users: HashMap<_, User, Use> = HashMap::try_from(self.object.map("users")?).map_err(failed)?;
         // What is evicted while the map is walked ends the walk early; it is walked again at the next sample.
-        let users: Vec<(User, Use)> = users.iter().filter_map(Result::ok).collect();
+        let users: Vec<(User, Use)> = self.users.iter().filter_map(Result::ok).collect();
+        for user in self.silence.judge(users.iter().map(|(user, used)| (*user, used.requests)), Instant::now()) {
+            // Where it cannot go now it is tried again; it may have been evicted, too.
+            let _ = self.users.remove(&user);
+        }
         if users.iter().any(|(user, _)| !self.groups.contains_key(&user.cgroup)) {
             self.groups.extend(block_groups(root)?);
         }
