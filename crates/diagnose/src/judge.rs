@@ -21,6 +21,8 @@ pub struct Judged {
     pub finding: Finding,
     /// The ids it explains.
     pub explains: Vec<String>,
+    /// Whether on whatever they were found.
+    pub explains_all: bool,
     /// The control groups of its subject, one a line.
     pub cgroup: Option<String>,
     /// Other names its subject goes by.
@@ -114,7 +116,13 @@ fn finding(rule: &Rule, entity: &Entity, stage: &mut Stage<'_>, facts: &Facts) -
         explained_by: None,
         actions: rule.actions.iter().filter_map(|a| action(a, stage)).collect(),
     };
-    Judged { finding, explains: rule.explains.clone(), cgroup: entity.cgroup.clone(), aliases: entity.aliases.clone() }
+    Judged {
+        finding,
+        explains: rule.explains.clone(),
+        explains_all: rule.explains_all,
+        cgroup: entity.cgroup.clone(),
+        aliases: entity.aliases.clone(),
+    }
 }
 
 /// The time lost, and what that number rests on.

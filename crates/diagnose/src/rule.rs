@@ -52,6 +52,8 @@ pub struct Rule {
     pub(crate) culprits: Vec<CulpritSpec>,
     pub(crate) look_alikes: Vec<LookAlike>,
     pub(crate) explains: Vec<String>,
+    /// Whether it explains them on whatever they were found: what takes the machine's memory takes everybody's.
+    pub(crate) explains_all: bool,
     pub(crate) asks: Option<Asks>,
     pub(crate) actions: Vec<ActionSpec>,
     pub(crate) sources: Vec<String>,
@@ -124,6 +126,8 @@ struct Written {
     look_alikes: Vec<WrittenLookAlike>,
     #[serde(default)]
     explains: Vec<String>,
+    #[serde(default)]
+    explains_all: bool,
     #[serde(default)]
     asks: Vec<String>,
     suspect: Option<Spanned<String>>,
@@ -279,6 +283,7 @@ impl Rule {
             means: written.means,
             host_is_subject: written.host_is_subject,
             explains: written.explains,
+            explains_all: written.explains_all,
             sources: written.sources,
         })
     }

@@ -23,6 +23,7 @@ pub struct Part<'a> {
     target: &'a str,
     device: Option<&'a str>,
     model: Option<&'a str>,
+    serial: Option<&'a str>,
     queue: Option<&'a Queue>,
     events: Vec<&'a Event>,
     suspect: Suspect,
@@ -74,6 +75,10 @@ impl Part<'_> {
         }
     }
 
+    fn serial(&self) -> Option<&str> {
+        self.queue.and_then(|q| q.serial.get()).or(self.serial)
+    }
+
     fn model(&self) -> Option<&str> {
         self.queue.and_then(|q| q.model.get()).or(self.model)
     }
@@ -107,6 +112,7 @@ signals! { p: &Part<'_>;
     "part.called" "text" "where it is, and the names it goes by", "as the log has them", "/dev/kmsg" => p.called().as_str();
     "part.disk" "text" "the disk as the system names it", "as the log has it", "/dev/kmsg" => p.disk();
     "part.model" "text" "vendor, model and firmware, for the replacement", "device/model; the log's own words where that is all there is", "/proc/scsi/scsi, /sys/block/*/queue, /dev/kmsg" => p.model();
+    "part.serial" "text" "serial number, to find the part in its slot", "device/vpd_pg80, serial; lsblk, smartctl; of USB devices the log", "/sys/block/*/queue, /dev/kmsg" => p.serial();
     "part.errors" "count" "errors logged, resets not counted", "lines", "/dev/kmsg" => p.errors();
     "part.kinds" "text" "the errors by kind", "lines by kind", "/dev/kmsg" => p.kinds().as_str();
     "part.sense" "text" "what the device said: sense key and additional code (T10)", "sense data decoded", "/dev/kmsg" => p.details().as_deref();
@@ -142,6 +148,7 @@ pub fn entities(window: &Window) -> Vec<Entity> {
             target,
             device,
             model: errors.known.model(target),
+            serial: errors.known.serial(target),
             queue: queues.fitting(target, device),
             suspect: suspects.suspect(target),
             bystanders: suspects.bystanders(target, MOST_NAMED + 1),
