@@ -3,7 +3,6 @@
 // Each test program uses a part of this.
 #![allow(dead_code)]
 
-use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use whyslow_model::diagnosis::{Diagnosis, Evidence, Finding, Origin, Reading};
 
@@ -35,20 +34,6 @@ pub fn diagnosis(files: &[&str]) -> Diagnosis {
     let d: Diagnosis = serde_json::from_slice(&out.stdout).expect("a diagnosis document");
     assert_eq!(d.window.source, Origin::Import);
     d
-}
-
-/// The captures of a posted incident.
-pub fn case(number: &str) -> Diagnosis {
-    let folder = std::fs::read_dir(PathBuf::from(FIXTURES).join("cases")).unwrap().map(|e| e.unwrap().path());
-    let folder = folder.into_iter().find(|f| f.file_name().unwrap().to_str().unwrap().starts_with(number)).unwrap();
-    let mut files: Vec<String> = std::fs::read_dir(folder)
-        .unwrap()
-        .map(|e| e.unwrap().path())
-        .filter(|f| f.extension().is_some_and(|e| e == "txt"))
-        .map(|f| f.display().to_string())
-        .collect();
-    files.sort();
-    diagnosis(&files.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
 /// The findings, in their order.

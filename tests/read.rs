@@ -2,7 +2,7 @@
 
 mod captured;
 
-use captured::{FIXTURES, MIB, case, diagnosis, figures, finding, first, keys, number, read, text};
+use captured::{FIXTURES, MIB, diagnosis, figures, finding, first, keys, number, read, text};
 use std::path::PathBuf;
 use std::process::Command;
 use whyslow_model::diagnosis::{Diagnosis, Reading, Verdict};
@@ -159,36 +159,6 @@ fn healthy_captures_are_healthy() {
     for file in ["net-free-m-before.txt", "net-free-m-after-pin.txt"] {
         assert_eq!(diagnosis(&[file]).verdict, Verdict::Healthy, "{file}");
     }
-    for number in ["020", "028"] {
-        let d = case(number);
-        assert_eq!(d.verdict, Verdict::Healthy, "{number}: {:?}", keys(&d));
-    }
-}
-
-#[test]
-fn incidents_as_they_were_confirmed() {
-    for (number, want) in [
-        ("001", "disk.saturated@sdg"),
-        ("004", "disk.raid_degraded@md0"),
-        ("008", "disk.errors@ata2.00"),
-        ("010", "disk.errors@0:0:2:0"),
-        ("016", "mem.leak@host"),
-        ("021", "mem.oom_kill@rsync[128825]"),
-        ("024", "disk.saturated@mmcblk1"),
-        ("026", "disk.saturated@sdg"),
-        ("030", "net.conntrack_full@host"),
-        ("033", "mem.leak@evolution[1792]"),
-        ("035", "net.errors@em1"),
-        ("037", "cpu.steal@host"),
-    ] {
-        assert_eq!(first(&case(number)), want, "case {number}");
-    }
-    let limit = case("021");
-    assert_eq!(keys(&limit).len(), 1, "one limit, reached twice");
-    assert!(limit.findings[0].summary.contains("run-u640.service"), "{}", limit.findings[0].summary);
-    assert!(limit.findings[0].actions[0].text.contains("not written yet"), "{:?}", limit.findings[0].actions);
-    let smr = case("008");
-    assert!(!smr.findings[0].actions.iter().any(|a| a.text.contains("cable")), "the link reports no error");
 }
 
 #[test]

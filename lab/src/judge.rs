@@ -65,7 +65,7 @@ fn wrong_health(answer: &Diagnosis, expect: &Expect) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use whyslow_model::diagnosis::{Cost, Culprit, Host, Origin, SCHEMA, Span, Subject};
+    use whyslow_model::diagnosis::{Basis, Cost, Culprit, Host, Origin, SCHEMA, Span, Subject};
 
     fn finding(id: &str, subject: Subject, culprit: u32) -> Finding {
         let (kind, name, of) = ("process".into(), "lab-x".into(), "it".into());
@@ -74,6 +74,7 @@ mod tests {
             subject,
             culprits: vec![Culprit { kind, name, pid: Some(culprit), cgroup: None, share: 1.0, of }],
             impact: 0.5,
+            impact_is: Basis::Measured,
             confidence: Confidence::High,
             summary: String::new(),
             evidence: Vec::new(),

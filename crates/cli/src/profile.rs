@@ -199,7 +199,7 @@ fn draw(profile: &Profile, format: Format, style: &TextStyle) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use whyslow_model::diagnosis::{Confidence, Culprit, Origin, SCHEMA, Span, Subject, Verdict};
+    use whyslow_model::diagnosis::{Basis, Confidence, Culprit, Origin, SCHEMA, Span, Subject, Verdict};
 
     fn finding(id: &str, subject: Subject, culprits: &[Option<u32>]) -> Finding {
         let culprit = |pid: &Option<u32>| Culprit {
@@ -215,6 +215,7 @@ mod tests {
             subject,
             culprits: culprits.iter().map(culprit).collect(),
             impact: 0.5,
+            impact_is: Basis::Measured,
             confidence: Confidence::High,
             summary: String::new(),
             evidence: Vec::new(),

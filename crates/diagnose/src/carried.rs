@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use whyslow_model::diagnosis::{
-    Action, ActionKind, Confidence, Culprit, Diagnosis, Evidence, Figures, Finding, Reading,
+    Action, ActionKind, Basis, Confidence, Culprit, Diagnosis, Evidence, Figures, Finding, Reading,
 };
 use whyslow_model::human::percent;
 
@@ -81,6 +81,7 @@ fn finding(carrier: &Device<'_>, carried: &[Device<'_>], sum: f64, parts: [&Diag
             })
             .collect(),
         impact: number(carrier.figures, "disk.stall").unwrap_or(carrier.busy),
+        impact_is: Basis::Measured,
         // That the sums match can be chance.
         confidence: Confidence::Medium,
         summary: format!(

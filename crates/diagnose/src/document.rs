@@ -13,7 +13,7 @@ use jiff::Timestamp;
 use std::collections::BTreeMap;
 use whyslow_model::catalogue::{MachineInfo, Meminfo, Observer};
 use whyslow_model::diagnosis::{
-    BlindSpot, Confidence, Cost, Diagnosis, Finding, Host, Origin, RuledOut, SCHEMA, Span, Verdict,
+    Basis, BlindSpot, Confidence, Cost, Diagnosis, Finding, Host, Origin, RuledOut, SCHEMA, Span, Verdict,
 };
 use whyslow_model::snapshot::{Outcome, SourceReport};
 use whyslow_model::window::Window;
@@ -53,9 +53,9 @@ pub fn diagnose(window: &Window, source: Origin, book: &RuleBook) -> Diagnosis {
     }
 }
 
-/// Whether somebody noticed.
+/// Whether somebody noticed. What is known at its least only can have cost any time: it is taken for felt.
 pub(crate) fn is_felt(finding: &Finding) -> bool {
-    finding.confidence >= Confidence::Medium && finding.impact >= FELT
+    finding.confidence >= Confidence::Medium && (finding.impact >= FELT || finding.impact_is == Basis::AtLeast)
 }
 
 /// Captures rarely tell of every resource: what they tell of is judged, and the rest is a blind spot.

@@ -2,8 +2,8 @@
 
 use crate::signal::{Entity, Scope, Signal};
 use crate::signals::{
-    array, card, connection, core, database, disk, group, host, interface, io, kill, limit, mount, multipath, notice,
-    part, partition, peer, process, quota, socket, task, thread, transfer,
+    array, card, connection, core, database, disk, group, host, interface, io, kill, limit, mount, multipath, nfs,
+    notice, part, partition, peer, process, quota, socket, task, thread, transfer,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use whyslow_model::catalogue::{self, FamilyInfo, Process};
@@ -58,6 +58,7 @@ impl Facts {
             (Scope::Card, card::entities(window)),
             (Scope::Partition, partition::entities(window)),
             (Scope::Multipath, multipath::entities(window)),
+            (Scope::Nfs, nfs::entities(window)),
             (Scope::Database, database::entities(window)),
             (Scope::Transfer, transfer::entities(window)),
             (Scope::Array, array::entities(window, &topology)),

@@ -5,7 +5,7 @@ use crate::signal::Scope;
 use whyslow_model::diagnosis::{Evidence, Figures};
 
 /// The things whose numbers are told; processes and sockets would be too many.
-const SCOPES: [Scope; 11] = [
+const SCOPES: [Scope; 12] = [
     Scope::Host,
     Scope::Core,
     Scope::Disk,
@@ -15,6 +15,7 @@ const SCOPES: [Scope; 11] = [
     Scope::Multipath,
     Scope::Interface,
     Scope::Card,
+    Scope::Nfs,
     Scope::Transfer,
     Scope::Database,
 ];

@@ -1,12 +1,12 @@
 //! Applies the rules: what holds becomes a finding, what only looks like it is ruled out.
 
-use crate::expr::Truth;
+use crate::expr::{Expr, Truth};
 use crate::facts::Facts;
 use crate::rule::{ActionSpec, CulpritSpec, Rule};
 use crate::scene::Stage;
 use crate::signal::{Entity, Scope};
 use std::collections::BTreeMap;
-use whyslow_model::diagnosis::{Action, Confidence, Culprit, Evidence, Finding, RuledOut, Subject};
+use whyslow_model::diagnosis::{Action, Basis, Confidence, Culprit, Evidence, Finding, RuledOut, Subject};
 
 /// How many findings of one rule are worth a reader's time.
 const MOST_OF_ONE_RULE: usize = 4;
@@ -21,6 +21,8 @@ pub struct Judged {
     pub finding: Finding,
     /// The ids it explains.
     pub explains: Vec<String>,
+    /// Whether on whatever they were found.
+    pub explains_all: bool,
     /// The control groups of its subject, one a line.
     pub cgroup: Option<String>,
     /// Other names its subject goes by.
@@ -52,25 +54,38 @@ pub fn judge(rules: &[Rule], facts: &Facts) -> (Vec<Judged>, Vec<RuledOut>) {
         }
         of_rule.sort_by(|a, b| weight(&b.finding).total_cmp(&weight(&a.finding)));
         of_rule.truncate(MOST_OF_ONE_RULE);
-        found.extend(of_rule);
+        add(&mut found, of_rule);
     }
     (found, ruled_out)
 }
 
-/// What a finding weighs against others: the time lost, the surer the heavier.
-pub fn weight(finding: &Finding) -> f64 {
-    finding.impact
-        * match finding.confidence {
-            Confidence::High => 1.0,
-            Confidence::Medium => 0.7,
-            Confidence::Low => 0.2,
+/// Adds what one rule found. Where another rule of the same id found the same of the same thing, the one that weighs more
+/// stays.
+fn add(found: &mut Vec<Judged>, of_rule: Vec<Judged>) {
+    let before = found.len();
+    for judged in of_rule {
+        let key = judged.finding.key();
+        match found[..before].iter_mut().find(|other| other.finding.key() == key) {
+            Some(other) if weight(&other.finding) < weight(&judged.finding) => *other = judged,
+            Some(_) => {}
+            None => found.push(judged),
         }
+    }
+}
+
+/// What a finding weighs against others: the time lost, the surer the heavier. Of what is only known at its least, the
+/// middle between that and all of the time.
+pub fn weight(finding: &Finding) -> f64 {
+    let lost = if finding.impact_is == Basis::AtLeast { (finding.impact + 1.0) / 2.0 } else { finding.impact };
+    lost * match finding.confidence {
+        Confidence::High => 1.0,
+        Confidence::Medium => 0.7,
+        Confidence::Low => 0.2,
+    }
 }
 
 fn finding(rule: &Rule, entity: &Entity, stage: &mut Stage<'_>, facts: &Facts) -> Judged {
-    let holds = |expr: &Option<crate::expr::Expr>, stage: &Stage<'_>| {
-        expr.as_ref().is_some_and(|e| e.truth(stage) == Truth::True)
-    };
+    let holds = |expr: &Option<Expr>, stage: &Stage<'_>| expr.as_ref().is_some_and(|e| e.truth(stage) == Truth::True);
     let confidence = if holds(&rule.high, stage) {
         Confidence::High
     } else if holds(&rule.medium, stage) {
@@ -87,11 +102,13 @@ fn finding(rule: &Rule, entity: &Entity, stage: &mut Stage<'_>, facts: &Facts) -
     }
     culprits.truncate(MOST_CULPRITS);
     stage.blame(&culprits);
+    let (impact, impact_is) = impact(rule, stage);
     let finding = Finding {
         id: rule.id.clone(),
         subject: if rule.host_is_subject { Subject::host() } else { entity.subject.clone() },
         culprits,
-        impact: rule.impact.number(stage).unwrap_or(0.0).clamp(0.0, 1.0),
+        impact,
+        impact_is,
         confidence,
         summary: rule.summary.prose(stage),
         evidence: evidence(rule, entity, stage, facts),
@@ -99,7 +116,24 @@ fn finding(rule: &Rule, entity: &Entity, stage: &mut Stage<'_>, facts: &Facts) -
         explained_by: None,
         actions: rule.actions.iter().filter_map(|a| action(a, stage)).collect(),
     };
-    Judged { finding, explains: rule.explains.clone(), cgroup: entity.cgroup.clone(), aliases: entity.aliases.clone() }
+    Judged {
+        finding,
+        explains: rule.explains.clone(),
+        explains_all: rule.explains_all,
+        cgroup: entity.cgroup.clone(),
+        aliases: entity.aliases.clone(),
+    }
+}
+
+/// The time lost, and what that number rests on.
+fn impact(rule: &Rule, stage: &Stage<'_>) -> (f64, Basis) {
+    let number = |expr: &Option<Expr>| expr.as_ref().and_then(|e| e.number(stage)).map(|n| n.clamp(0.0, 1.0));
+    match number(&rule.impact) {
+        Some(lost) if rule.at_least => (lost, Basis::AtLeast),
+        Some(lost) => (lost, Basis::Measured),
+        None if rule.severity.is_some() => (number(&rule.severity).unwrap_or(0.0), Basis::NotMeasured),
+        None => (0.0, Basis::Measured),
+    }
 }
 
 fn evidence(rule: &Rule, entity: &Entity, stage: &Stage<'_>, facts: &Facts) -> Vec<Evidence> {

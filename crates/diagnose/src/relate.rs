@@ -8,7 +8,10 @@ use whyslow_model::topology::Topology;
 
 /// Links effects to their causes and puts root causes first, by the time they cost, each effect after its cause.
 pub fn relate(mut judged: Vec<Judged>, topology: &Topology) -> Vec<Finding> {
-    judged.sort_by(|a, b| weight(&b.finding).total_cmp(&weight(&a.finding)));
+    // Of two that weigh the same, the one that explains more is nearer to the root.
+    judged.sort_by(|a, b| {
+        weight(&b.finding).total_cmp(&weight(&a.finding)).then_with(|| b.explains.len().cmp(&a.explains.len()))
+    });
     let mut cause_of: BTreeMap<usize, usize> = BTreeMap::new();
     for cause in 0..judged.len() {
         for effect in 0..judged.len() {
@@ -16,7 +19,7 @@ pub fn relate(mut judged: Vec<Judged>, topology: &Topology) -> Vec<Finding> {
                 && !cause_of.contains_key(&effect)
                 && judged[cause].explains.contains(&judged[effect].finding.id)
                 && !descends(&cause_of, cause, effect)
-                && related(&judged[cause], &judged[effect], topology)
+                && (judged[cause].explains_all || related(&judged[cause], &judged[effect], topology))
                 && accounts_for(&judged[cause].finding, &judged[effect].finding);
             if explained {
                 cause_of.insert(effect, cause);

@@ -38,7 +38,12 @@ pub struct Rule {
     pub(crate) scope: Scope,
     pub(crate) means: String,
     pub(crate) when: Expr,
-    pub(crate) impact: Expr,
+    /// The share of the time lost; of a rule over logs, which measure none, there may be none.
+    pub(crate) impact: Option<Expr>,
+    /// Whether that is the least that was lost.
+    pub(crate) at_least: bool,
+    /// How grave it is where no time was measured.
+    pub(crate) severity: Option<Expr>,
     pub(crate) high: Option<Expr>,
     pub(crate) medium: Option<Expr>,
     pub(crate) host_is_subject: bool,
@@ -47,6 +52,8 @@ pub struct Rule {
     pub(crate) culprits: Vec<CulpritSpec>,
     pub(crate) look_alikes: Vec<LookAlike>,
     pub(crate) explains: Vec<String>,
+    /// Whether it explains them on whatever they were found: what takes the machine's memory takes everybody's.
+    pub(crate) explains_all: bool,
     pub(crate) asks: Option<Asks>,
     pub(crate) actions: Vec<ActionSpec>,
     pub(crate) sources: Vec<String>,
@@ -103,7 +110,10 @@ struct Written {
     scope: Scope,
     means: String,
     when: Spanned<String>,
-    impact: Spanned<String>,
+    impact: Option<Spanned<String>>,
+    #[serde(default)]
+    at_least: bool,
+    severity: Option<Spanned<String>>,
     high: Option<Spanned<String>>,
     medium: Option<Spanned<String>>,
     #[serde(default)]
@@ -116,6 +126,8 @@ struct Written {
     look_alikes: Vec<WrittenLookAlike>,
     #[serde(default)]
     explains: Vec<String>,
+    #[serde(default)]
+    explains_all: bool,
     #[serde(default)]
     asks: Vec<String>,
     suspect: Option<Spanned<String>>,
@@ -247,11 +259,17 @@ impl Rule {
         if let Some(suspect) = written.suspect.as_ref().filter(|_| written.asks.is_empty()) {
             return Err(reader.error(suspect.span().start, "suspect says when to ask, but there is nothing in asks"));
         }
+        if written.impact.is_none() && written.severity.is_none() {
+            return Err(reader
+                .error(0, "neither impact nor severity: the time lost, or how grave it is where none is measured"));
+        }
         let suspect = reader.maybe(written.suspect.as_ref(), &sight)?;
         Ok(Self {
             asks: (!written.asks.is_empty()).then_some(Asks { sources: written.asks, suspect }),
             when: reader.expr(&written.when, &sight)?,
-            impact: reader.expr(&written.impact, &sight)?,
+            impact: reader.maybe(written.impact.as_ref(), &sight)?,
+            at_least: written.at_least,
+            severity: reader.maybe(written.severity.as_ref(), &sight)?,
             high: reader.maybe(written.high.as_ref(), &sight)?,
             medium: reader.maybe(written.medium.as_ref(), &sight)?,
             summary: reader.template(&written.summary, &sight)?,
@@ -265,6 +283,7 @@ impl Rule {
             means: written.means,
             host_is_subject: written.host_is_subject,
             explains: written.explains,
+            explains_all: written.explains_all,
             sources: written.sources,
         })
     }
@@ -272,8 +291,9 @@ impl Rule {
     /// As people see it.
     pub fn info(&self) -> RuleInfo {
         let sight = [self.scope, Scope::Host];
+        let source = |expr: &Option<Expr>| expr.as_ref().map_or_else(String::new, |e| e.source().to_owned());
         let mut names = self.when.names();
-        names.extend(self.impact.names());
+        names.extend([&self.impact, &self.severity].into_iter().flatten().flat_map(Expr::names));
         names.extend(self.evidence.iter().map(|e| e.signal.clone()));
         names.extend(self.look_alikes.iter().filter_map(|l| l.unless.as_ref()).flat_map(Expr::names));
         RuleInfo {
@@ -282,7 +302,8 @@ impl Rule {
             means: self.means.clone(),
             scope: self.scope.name(),
             when: self.when.source().to_owned(),
-            impact: self.impact.source().to_owned(),
+            impact: source(&self.impact),
+            severity: source(&self.severity),
             look_alikes: self.look_alikes.iter().map(|l| l.described.clone()).collect(),
             explains: self.explains.clone(),
             asks: self.asks.as_ref().map_or_else(Vec::new, |asks| asks.sources.clone()),

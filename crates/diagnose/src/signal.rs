@@ -53,6 +53,8 @@ pub enum Scope {
     Partition,
     /// A device with several paths.
     Multipath,
+    /// An NFS mount.
+    Nfs,
     /// A database instance that reported on itself.
     Database,
 }
@@ -157,6 +159,7 @@ impl Scope {
             Self::Card => s::card::SIGNALS,
             Self::Partition => s::partition::SIGNALS,
             Self::Multipath => s::multipath::SIGNALS,
+            Self::Nfs => s::nfs::SIGNALS,
             Self::Database => s::database::SIGNALS,
         }
     }
@@ -180,7 +183,8 @@ pub(crate) trait IntoReading {
 
 impl IntoReading for Option<f64> {
     fn into_reading(self) -> Option<Reading> {
-        self.filter(|v| v.is_finite()).map(Reading::Number)
+        // The sum of nothing is -0.0.
+        self.filter(|v| v.is_finite()).map(|v| Reading::Number(v + 0.0))
     }
 }
 

@@ -81,7 +81,7 @@ impl Timeline {
 mod tests {
     use super::*;
     use crate::{RuleBook, diagnose};
-    use whyslow_model::diagnosis::{Confidence, Finding, Origin, Subject};
+    use whyslow_model::diagnosis::{Basis, Confidence, Finding, Origin, Subject};
     use whyslow_model::window::Window;
 
     const S: i64 = 1_000_000_000;
@@ -92,6 +92,7 @@ mod tests {
             subject: Subject::host(),
             culprits: vec![],
             impact,
+            impact_is: Basis::Measured,
             confidence: Confidence::High,
             summary: String::new(),
             evidence: vec![],

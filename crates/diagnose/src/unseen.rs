@@ -24,12 +24,20 @@ pub fn unseen(facts: &Facts) -> Vec<BlindSpot> {
         .map(|(_, what, remedy)| (what, remedy));
     let things =
         THINGS.iter().filter(|(scope, ..)| facts.entities(*scope).is_empty()).map(|(_, what, remedy)| (what, remedy));
-    resources
-        .chain(things)
-        .map(|(what, remedy)| BlindSpot {
-            what: (*what).into(),
-            why: "no capture tells of them".into(),
-            remedy: (*remedy).into(),
-        })
-        .collect()
+    let unseen = resources.chain(things).map(|(what, remedy)| BlindSpot {
+        what: (*what).into(),
+        why: "no capture tells of them".into(),
+        remedy: (*remedy).into(),
+    });
+    unseen.chain(uncounted(facts)).collect()
+}
+
+/// How many processors there are, where only the mean of them was told: the run queue is judged by it.
+fn uncounted(facts: &Facts) -> Option<BlindSpot> {
+    let mean = facts.host_number("cpu.busy").is_some() && facts.host_number("cpu.count").is_none();
+    mean.then(|| BlindSpot {
+        what: "how many processors there are".into(),
+        why: "only their mean is told, so that it is not known how many of the runnable tasks wait".into(),
+        remedy: "add the output of: mpstat -P ALL 1 10".into(),
+    })
 }

@@ -2,12 +2,13 @@
 
 use jiff::civil::Date;
 
-/// Days and months, as the C locale has them.
+/// Days, as the C locale has them.
 const DAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
-const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+/// Months, as the C locale has them.
+pub const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
 /// A day in seconds.
-const DAY: f64 = 86_400.0;
+pub const DAY: f64 = 86_400.0;
 
 /// When a run of a tool began, as far as it was printed. The zone is never printed: times are taken for UTC.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

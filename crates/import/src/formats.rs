@@ -43,6 +43,7 @@ pub const FORMATS: &[Format] = &[
     measured::iozone::FORMAT,
     measured::perf_stat::FORMAT,
     storage::df::FORMAT,
+    storage::smartctl::FORMAT,
     storage::lsblk::FORMAT,
     storage::mount::FORMAT,
     storage::fdisk::FORMAT,
@@ -62,4 +63,42 @@ pub const FORMATS: &[Format] = &[
 /// The place of a format among the others.
 pub(crate) fn rank(tool: &str) -> usize {
     FORMATS.iter().position(|f| f.name == tool).unwrap_or(FORMATS.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lines::Lines;
+    use std::collections::BTreeSet;
+    use std::path::Path;
+
+    /// The formats that some line of a text begins.
+    fn begun(text: &[u8]) -> BTreeSet<&'static str> {
+        let mut lines = Lines::new("x", text);
+        let mut found = BTreeSet::new();
+        while lines.peek(0).is_some() {
+            found.extend(FORMATS.iter().filter(|format| (format.starts)(&mut lines)).map(|format| format.name));
+            lines.skip(1);
+        }
+        found
+    }
+
+    fn collect(folder: &Path, found: &mut BTreeSet<&'static str>) {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                collect(&path, found);
+            } else if path.extension().is_some_and(|e| e == "txt") {
+                found.extend(begun(&std::fs::read(path).unwrap()));
+            }
+        }
+    }
+
+    #[test]
+    fn every_format_has_a_capture_that_is_fuzzed() {
+        let mut found = BTreeSet::new();
+        collect(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures"), &mut found);
+        let without: Vec<&str> = FORMATS.iter().map(|f| f.name).filter(|name| !found.contains(name)).collect();
+        assert_eq!(without, Vec::<&str>::new());
+    }
 }

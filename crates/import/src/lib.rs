@@ -272,7 +272,8 @@ const TOOLS: &[&str] = &[
     "mountstats",
 ];
 /// Further ones whose output is read, with names that are words of other text too: only a prompt makes them commands.
-const TOOLS_AT_PROMPTS: &[&str] = &["ss", "ip", "tc", "mount", "parted", "perf", "fio", "iperf", "iperf3", "iozone"];
+const TOOLS_AT_PROMPTS: &[&str] =
+    &["ss", "ip", "tc", "mount", "parted", "perf", "fio", "iperf", "iperf3", "iozone", "smartctl"];
 
 fn command_of(text: &str) -> Option<Command> {
     Command::at_prompt(text).or_else(|| Command::bare(text, TOOLS))

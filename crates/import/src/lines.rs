@@ -38,6 +38,8 @@ pub struct Lines<'r> {
     bytes: Vec<u8>,
     spare: Vec<String>,
     taken: u32,
+    /// What ends a line.
+    end: Option<u8>,
     failure: Option<std::io::Error>,
     partial: bool,
     left_out: Vec<Refusal>,
@@ -54,6 +56,7 @@ impl<'r> Lines<'r> {
             bytes: Vec::new(),
             spare: Vec::new(),
             taken: 0,
+            end: None,
             failure: None,
             partial: false,
             left_out: Vec::new(),
@@ -162,9 +165,18 @@ impl<'r> Lines<'r> {
         self.failure.as_ref()
     }
 
+    /// A carriage return where the file begins with nothing else, as some editors write it; else a new line.
+    fn end(&mut self) -> u8 {
+        *self.end.get_or_insert_with(|| {
+            let begin = self.reader.fill_buf().unwrap_or_default();
+            if begin.contains(&b'\r') && !begin.contains(&b'\n') { b'\r' } else { b'\n' }
+        })
+    }
+
     fn read_line(&mut self) -> Option<String> {
         self.bytes.clear();
-        match self.reader.by_ref().take(LONGEST).read_until(b'\n', &mut self.bytes) {
+        let end = self.end();
+        match self.reader.by_ref().take(LONGEST).read_until(end, &mut self.bytes) {
             Ok(0) => None,
             Ok(_) => {
                 let mut line = self.spare.pop().unwrap_or_default();
@@ -180,11 +192,21 @@ impl<'r> Lines<'r> {
     }
 }
 
-/// Without line end, byte order mark, and the asterisks a forum marks bold text with.
+/// Without line end, byte order mark, what a terminal wrote over, the signs that quote a mail, and the asterisks a forum
+/// marks bold text with.
 fn clean(bytes: &[u8], into: &mut String) {
     let text = String::from_utf8_lossy(bytes);
     let line = text.trim_end_matches(['\n', '\r']).trim_start_matches('\u{feff}');
-    line.split("**").for_each(|piece| into.push_str(piece));
+    let line = line.rsplit('\r').next().unwrap_or(line);
+    unquoted(line).split("**").for_each(|piece| into.push_str(piece));
+}
+
+/// `> > text`
+fn unquoted(mut line: &str) -> &str {
+    while let Some(rest) = line.strip_prefix('>') {
+        line = rest.strip_prefix(' ').unwrap_or(rest);
+    }
+    line
 }
 
 #[cfg(test)]
@@ -201,6 +223,17 @@ mod tests {
         assert_eq!(lines.number(), 4);
         assert_eq!(lines.take().unwrap().text, "four");
         assert_eq!(lines.take(), None);
+    }
+
+    #[test]
+    fn returns_and_quotes_are_no_text() {
+        let all = |bytes: &[u8]| {
+            let mut lines = Lines::new("x", bytes);
+            std::iter::from_fn(|| lines.take()).map(|line| line.text).collect::<Vec<_>>()
+        };
+        assert_eq!(all(b"one\rtwo\r"), ["one", "two"]);
+        assert_eq!(all(b"10 %\r20 %\rdone\r\nnext\n"), ["done", "next"]);
+        assert_eq!(all(b"> > one\n>two\n> \n"), ["one", "two", ""]);
     }
 
     #[test]

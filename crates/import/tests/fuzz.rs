@@ -1,4 +1,5 @@
-//! No text makes the reader panic or run on, and what it refuses it refuses with a line that is there.
+//! No text makes the reader panic or run on, or take more memory than it may, and what it refuses it refuses with a line
+//! that is there. WHYSLOW_FUZZ_CASES says how many cases to try.
 
 use proptest::prelude::*;
 use std::path::Path;
@@ -8,8 +9,20 @@ fn reads(bytes: &[u8], partial: bool) {
     let input = Input { name: "x".into(), reader: Box::new(bytes) };
     match read(vec![input], partial) {
         Ok(captures) => assert!(captures.iter().all(|c| c.window.seconds().is_finite())),
-        Err(refusal) => assert!(refusal.line as usize <= bytes.iter().filter(|b| **b == b'\n').count() + 2),
+        Err(refusal) => assert!(refusal.line as usize <= bytes.iter().filter(|b| b"\n\r".contains(b)).count() + 2),
     }
+    let peak = peak_memory();
+    assert!(peak < MOST_MEMORY, "{peak} bytes of memory were in use");
+}
+
+/// However many cases were read, and whatever was in them.
+const MOST_MEMORY: u64 = 200_000_000;
+
+/// The most memory this process had in use (VmHWM of proc_pid_status(5)).
+fn peak_memory() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    peak.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
 }
 
 /// Every capture among the fixtures.

@@ -113,6 +113,19 @@ pub enum Confidence {
     High,
 }
 
+/// What an impact rests on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Basis {
+    /// The time lost was measured.
+    #[default]
+    Measured,
+    /// So much is known to have been lost; more may have been.
+    AtLeast,
+    /// No time was measured, as in a log: the number says how grave such a cause is, and no share of any time.
+    NotMeasured,
+}
+
 /// What a finding, or a culprit, is about, named as the system spells it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Subject {
@@ -158,6 +171,9 @@ pub struct Finding {
     pub culprits: Vec<Culprit>,
     /// The part of the window, 0..1, in which work was delayed by this cause.
     pub impact: f64,
+    /// What that number rests on.
+    #[serde(default)]
+    pub impact_is: Basis,
     /// How sure this is.
     pub confidence: Confidence,
     /// One sentence a tired person understands.

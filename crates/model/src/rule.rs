@@ -15,8 +15,10 @@ pub struct RuleInfo {
     pub scope: String,
     /// The condition, in CEL.
     pub when: String,
-    /// The time lost, in CEL: the part of the window in which work was delayed.
+    /// The time lost, in CEL: the part of the window in which work was delayed. Empty where none is measured.
     pub impact: String,
+    /// How grave it is where no time was measured, in CEL, 0..1. Empty where time always is.
+    pub severity: String,
     /// What looks alike, and how it is told apart.
     pub look_alikes: Vec<String>,
     /// The ids of findings that are effects of this one.

@@ -1,6 +1,6 @@
 //! No line makes a parser panic.
 
-use crate::{diskstats, interrupts, meminfo, net_dev, per_cpu, snmp, softirqs, softnet};
+use crate::{diskstats, interrupts, meminfo, mountstats, net_dev, per_cpu, snmp, softirqs, softnet};
 use proptest::prelude::*;
 use whyslow_model::catalogue::Meminfo;
 
@@ -8,6 +8,8 @@ proptest! {
     #[test]
     fn any_line_is_survived(line in "[0-9a-zA-Z:() -]{0,80}|([a-zA-Z:]{1,8}|[0-9]{1,25}| ){0,40}|.*", columns in "(CPU[0-9]{1,3} {0,3}){0,5}") {
         let _ = diskstats::row(&line);
+        let _ = mountstats::mount(&line);
+        let _ = mountstats::counts(&line).and_then(mountstats::operations);
         let _ = net_dev::row(&"".into(), &line);
         let _ = softnet::row(&line, 0);
         let _ = meminfo::take(&line, &mut Meminfo::default(), &mut String::new());

@@ -6,6 +6,7 @@
 pub mod diskstats;
 pub mod interrupts;
 pub mod meminfo;
+pub mod mountstats;
 pub mod net_dev;
 pub mod per_cpu;
 pub mod snmp;

@@ -14,6 +14,7 @@ fn depth_one() -> RuleInfo {
         scope: "disk".into(),
         when: "disk.busy > 0.9 &&\n  disk.queue < 1.5\n".into(),
         impact: "disk.busy".into(),
+        severity: String::new(),
         look_alikes: vec!["disk.saturated: there the queue stands".into()],
         explains: vec!["task.blocked".into()],
         asks: Vec::new(),

@@ -13,6 +13,11 @@ use whyslow_model::window::{Change, Window};
 /// Mean requests in flight from which a device on top of another counts as one that uses it.
 const SHARER_QUEUE: f64 = 0.2;
 
+/// Bytes a second that any disk or card in order streams: a memory card of speed class 10.
+const SLOW_STREAM: f64 = 10e6;
+/// Requests a second from which a disk's wait is compared with others'.
+const PEER_REQUESTS: f64 = 0.1;
+
 /// What a disk's signals are computed from.
 pub struct DiskUse<'w> {
     change: &'w Change<'w, Disk>,
@@ -23,6 +28,7 @@ pub struct DiskUse<'w> {
     sharers: usize,
     below: String,
     member: bool,
+    peers_wait: Option<f64>,
 }
 
 impl DiskUse<'_> {
@@ -36,17 +42,19 @@ impl DiskUse<'_> {
 
     /// Reads and writes, which is what carries `bytes`.
     fn transfers(&self) -> Option<f64> {
-        sum([self.change.rate(|d| d.reads), self.change.rate(|d| d.writes)])
-            .or_else(|| self.change.rate(|d| d.transfers))
+        transfers(self.change)
     }
 
     fn time(&self) -> Option<f64> {
-        let split = sum([self.change.rate(|d| d.read_time), self.change.rate(|d| d.write_time)]);
-        ratio(split.or_else(|| self.change.rate(|d| d.transfer_time)))
+        time(self.change)
     }
 
     fn busy(&self) -> Option<f64> {
         ratio(self.change.rate(|d| d.busy_time)).map(|b| b.min(1.0))
+    }
+
+    fn service_excess(&self) -> Option<f64> {
+        Some(over(self.busy(), self.requests())? - over(self.bytes(), self.transfers())? / SLOW_STREAM)
     }
 
     fn in_flight(&self) -> Option<f64> {
@@ -135,6 +143,8 @@ signals! { d: &DiskUse<'_>;
     "disk.read_share" "ratio" "share of the reads and writes that are reads", "Δreads / Δ(reads + writes)", "/proc/diskstats" => over(d.change.rate(|d| d.reads), d.transfers());
     "disk.merge_share" "ratio" "share of what was asked that was merged into larger requests", "Δmerged / Δ(merged + requests)", "/proc/diskstats" => over(sum([d.change.rate(|d| d.reads_merged), d.change.rate(|d| d.writes_merged)]), sum([d.change.rate(|d| d.reads_merged), d.change.rate(|d| d.writes_merged), d.transfers()]));
     "disk.wait" "s" "mean time a read or write took, queue included", "Δ(read time + write time) / Δ(reads + writes)", "/proc/diskstats fields 4, 8" => over(d.time(), d.transfers());
+    "disk.peers_wait" "s" "the same of the other disks with requests, the middle one of them", "median of Δtime / Δ(reads + writes) over other whole disks", "/proc/diskstats" => d.peers_wait;
+    "disk.service_excess" "s" "busy time per request beyond what a slow disk takes to move its bytes", "Δbusy time / Δrequests - request size / 10 MB/s", "/proc/diskstats" => d.service_excess();
     "disk.read_wait" "s" "mean time a read took", "Δread time / Δreads", "/proc/diskstats" => over(ratio(d.change.rate(|d| d.read_time)), d.change.rate(|d| d.reads));
     "disk.write_wait" "s" "mean time a write took", "Δwrite time / Δwrites", "/proc/diskstats" => over(ratio(d.change.rate(|d| d.write_time)), d.change.rate(|d| d.writes));
     "disk.queue_time" "s" "mean time a read or write waited before the device got it", "mean(issue - allocation)", "BPF: block_rq_issue" => ratio(d.spread(|r| &r.queue_time).and_then(|h| h.mean()));
@@ -180,6 +190,8 @@ pub fn entities(window: &Window, topology: &Topology, stall: Option<f64>, uses: 
     let requests = window.changes::<Request>();
     let in_flight: BTreeMap<&Name, f64> =
         changes.iter().filter_map(|c| Some((c.key(), ratio(c.rate(|d| d.weighted_time))?))).collect();
+    let waits =
+        Waits::of(changes.iter().filter(|c| !topology.is_partition(c.key()) && topology.under(c.key()).is_empty()));
     changes
         .iter()
         .filter(|c| !topology.is_partition(c.key()))
@@ -199,10 +211,46 @@ pub fn entities(window: &Window, topology: &Topology, stall: Option<f64>, uses: 
                 sharers,
                 below: below.concat(),
                 member: topology.above(name).next().is_some(),
+                peers_wait: waits.of_peers(name),
             };
             Entity::new(Subject::new("device", name.to_string()), read(&disk))
         })
         .collect()
+}
+
+/// Mean time of a request, where there were enough.
+fn wait_of(change: &Change<'_, Disk>) -> Option<f64> {
+    over(time(change), transfers(change).filter(|n| *n > PEER_REQUESTS))
+}
+
+/// Reads and writes a second.
+pub fn transfers(change: &Change<'_, Disk>) -> Option<f64> {
+    sum([change.rate(|d| d.reads), change.rate(|d| d.writes)]).or_else(|| change.rate(|d| d.transfers))
+}
+
+/// Time they took, summed, per second.
+pub fn time(change: &Change<'_, Disk>) -> Option<f64> {
+    let split = sum([change.rate(|d| d.read_time), change.rate(|d| d.write_time)]);
+    ratio(split.or_else(|| change.rate(|d| d.transfer_time)))
+}
+
+/// The waits of disks at the bottom of the stack, shortest first.
+struct Waits<'w>(Vec<(f64, &'w Name)>);
+
+impl<'w> Waits<'w> {
+    fn of(disks: impl Iterator<Item = &'w Change<'w, Disk>>) -> Self {
+        let mut waits: Vec<_> = disks.filter_map(|c| Some((wait_of(c)?, c.key()))).collect();
+        waits.sort_by(|a, b| a.0.total_cmp(&b.0));
+        Self(waits)
+    }
+
+    /// The middle one of all but this.
+    fn of_peers(&self, name: &Name) -> Option<f64> {
+        let own = self.0.iter().position(|(_, disk)| *disk == name);
+        let middle = (self.0.len() - usize::from(own.is_some())) / 2;
+        let skipped = usize::from(own.is_some_and(|own| own <= middle));
+        self.0.get(middle + skipped).map(|(wait, _)| *wait)
+    }
 }
 
 /// The process that read most from a device, of those whose device is known.

@@ -3,11 +3,11 @@
 use super::irq::{self, Busiest};
 use super::logged::Logged;
 use super::page_size;
-use super::task::TaskUse;
+use super::task::{BACKGROUND_NICE, TaskUse};
 use crate::signal::{over, ratio, signals, sum};
 use whyslow_model::catalogue::{
-    Cpu, CpuMean, Disk, Family, Interface, Link, MachineInfo, Meminfo, Observer, Pressure, Protocol, RunQueue, System,
-    Transfer, Vmstat,
+    Cpu, CpuMean, Disk, Family, Interface, Link, MachineInfo, Meminfo, Observer, Pressure, Process, Protocol, RunQueue,
+    System, Transfer, Vmstat,
 };
 use whyslow_model::value::{Counter, Gauge};
 use whyslow_model::window::{Change, Window};
@@ -38,10 +38,24 @@ impl Modes {
         if each.user.is_some() {
             return each;
         }
-        modes!(window.changes::<CpuMean>(); user nice system idle iowait irq softirq steal)
+        let mut mean = modes!(window.changes::<CpuMean>(); user nice system idle iowait irq softirq steal);
+        mean.count_nice_once();
+        mean
+    }
+
+    /// vmstat counts niced work in user mode. Where another capture tells it apart, the modes add up to more than the whole.
+    fn count_nice_once(&mut self) {
+        let all = sum([self.user, self.nice, self.system, self.idle, self.iowait, self.irq, self.softirq, self.steal]);
+        if let (Some(all), Some(user), Some(nice)) = (all, self.user, self.nice)
+            && all > 1.0 + nice / 2.0
+        {
+            self.user = Some((user - nice).max(0.0));
+        }
     }
 }
 
+/// Idle time below which a sample's percentages, rounded to whole ones, say that there was none.
+const NO_IDLE_TIME: f64 = 0.005;
 /// From this share of niced work on, tasks in a run queue that is only counted may be niced.
 const NICED: f64 = 0.1;
 
@@ -160,9 +174,20 @@ impl<'w> HostUse<'w> {
         if self.window.origins().is_empty() {
             return told;
         }
-        let niced = over(self.modes.nice, self.used()).unwrap_or(0.0) > NICED;
-        let queued = self.queued().filter(|_| background || !niced);
+        let share = if background { Some(1.0) } else { self.ordinary_share() };
+        let queued = self.queued().zip(share).map(|(queued, share)| queued * share);
         told.into_iter().chain(queued).reduce(f64::max)
+    }
+
+    /// The share of the run queue that is neither niced nor batch: of the tasks that a list shows runnable; without such a
+    /// list all of it, unless much niced work is done, so that it is not known.
+    fn ordinary_share(&self) -> Option<f64> {
+        let listed = self.window.newest::<Process>();
+        let runnable: Vec<_> =
+            listed.values().filter(|p| p.state.get() == Some("R") && p.nice.get().is_some()).collect();
+        let ordinary = runnable.iter().filter(|p| p.nice.get().is_some_and(|nice| nice < BACKGROUND_NICE)).count();
+        let niced = || over(self.modes.nice, self.used()).unwrap_or(0.0) > NICED;
+        over(Some(ordinary as f64), Some(runnable.len() as f64)).or_else(|| (!niced()).then_some(1.0))
     }
 
     /// Runnable tasks beyond the processors there are, mean of the samples.
@@ -171,6 +196,40 @@ impl<'w> HostUse<'w> {
         let waiting = self.system.as_ref()?.readings(|s| s.running).map(|running| (running - processors).max(0.0));
         let waiting: Vec<f64> = waiting.collect();
         over(Some(waiting.iter().sum()), Some(waiting.len() as f64))
+    }
+
+    /// The samples in which the processors had no idle time at all, with the tasks that were runnable. Only of captures that
+    /// do not tell how many processors there are.
+    fn full_samples(&self) -> Option<Vec<f64>> {
+        let unknown = self.count().is_none();
+        let mean = self.window.change::<CpuMean>().filter(|_| unknown)?;
+        let idle = mean.steps(|c| c.idle).zip(mean.steps(|c| c.iowait)).map(|((dt, idle), (_, waiting))| {
+            let ns = idle? + waiting.unwrap_or(0.0);
+            Some(ns / 1e9 / dt)
+        });
+        let runnable = self.system.as_ref()?.readings(|s| s.running);
+        let full = idle.zip(runnable).filter(|(idle, _)| idle.is_some_and(|share| share < NO_IDLE_TIME));
+        Some(full.map(|(_, runnable)| runnable).collect())
+    }
+
+    /// Tasks that waited for a processor at the least, mean of the samples, where nobody says how many processors there are:
+    /// there can be no more of them than tasks were runnable while none was idle.
+    fn waiting_at_least(&self) -> Option<f64> {
+        let full = self.full_samples()?;
+        let processors = full.iter().copied().reduce(f64::min)?;
+        over(Some(full.iter().map(|runnable| runnable - processors).sum()), self.samples())
+    }
+
+    /// The share of the samples in which any of them did.
+    fn waiting_share(&self) -> Option<f64> {
+        let full = self.full_samples()?;
+        let processors = full.iter().copied().reduce(f64::min)?;
+        over(Some(full.iter().filter(|runnable| **runnable > processors).count() as f64), self.samples())
+    }
+
+    /// Samples in which runnable tasks were counted.
+    fn samples(&self) -> Option<f64> {
+        Some(self.system.as_ref()?.readings(|s| s.running).count() as f64)
     }
 
     /// Processor time that is charged to somebody, in processors: to processes that were seen, and to the parents of those
@@ -279,6 +338,8 @@ signals! { h: &HostUse<'_>;
     "cpu.system_processors" "count" "processors' worth of kernel time", "Δsystem / Δt", "/proc/stat" => h.processors(h.modes.system);
     "cpu.waiting" "count" "mean number of tasks that waited on a run queue", "ΣΔrun_delay / Δt", "/proc/PID/schedstat (sched-stats.rst)" => h.waits(true);
     "cpu.waiting_normal" "count" "the same for tasks not niced or batch", "ΣΔrun_delay of tasks with nice < 10 / Δt", "/proc/PID/schedstat" => h.waits(false);
+    "cpu.waiting_at_least" "count" "tasks that waited on a run queue at the least, where nobody says how many processors there are", "mean of procs_running less the fewest of them while no processor was idle", "/proc/stat" => h.waiting_at_least();
+    "cpu.waiting_share" "ratio" "share of the samples in which any of them did", "samples with procs_running above the fewest of them while no processor was idle", "/proc/stat" => h.waiting_share();
     "cpu.runnable" "count" "runnable tasks, mean of the samples", "mean(procs_running)", "/proc/stat" => h.system.as_ref().and_then(|s| s.mean(|s| s.running));
     "cpu.load_1m" "count" "load average; counts uninterruptible tasks too", "as the kernel gives it", "/proc/loadavg" => h.system.as_ref().and_then(|s| s.last().load_1m.get());
     "cpu.switches" "1/s" "context switches", "Δctxt / Δt", "/proc/stat" => h.system.as_ref().and_then(|s| s.rate(|s| s.context_switches));

@@ -21,6 +21,7 @@ mod logged;
 mod loss;
 pub mod mount;
 pub mod multipath;
+pub mod nfs;
 pub mod notice;
 pub mod part;
 pub mod partition;

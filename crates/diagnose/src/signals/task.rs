@@ -10,7 +10,7 @@ use whyslow_model::value::{Counter, Gauge, State};
 use whyslow_model::window::{Change, Window};
 
 /// Niceness from which a task is taken for background work that means to yield.
-const BACKGROUND_NICE: f64 = 10.0;
+pub const BACKGROUND_NICE: f64 = 10.0;
 
 /// The clock tick in which the kernel tells when a task began (USER_HZ, 100 on every architecture of today).
 const CLOCK_TICK_NS: u64 = 10_000_000;

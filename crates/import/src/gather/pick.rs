@@ -27,7 +27,7 @@ pub enum Pick {
 const LOGS: [&str; 9] =
     ["messages", "syslog", "kern.log", "kernel.log", "dmesg", "vmcore-dmesg", "journalctl", "kmsg", "boot.msg"];
 /// Tools whose output stands under their name: `sos_commands/process/ps_auxwwwm`, `sar-d.txt`.
-const TOOLS: [&str; 32] = [
+const TOOLS: [&str; 33] = [
     "vmstat",
     "iostat",
     "mpstat",
@@ -58,6 +58,7 @@ const TOOLS: [&str; 32] = [
     "nfsiostat",
     "mountstats",
     "lsscsi",
+    "smartctl",
     "meminfo",
     "interrupts",
 ];

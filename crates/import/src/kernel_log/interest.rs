@@ -13,6 +13,8 @@ const INTEREST: &[&str] = &[
     "Attached scsi disk",
     ": [sd",
     "scsi host",
+    ": SerialNumber: ",
+    ": usb-storage ",
     "SATA max",
     "PATA max",
     ": mmc",

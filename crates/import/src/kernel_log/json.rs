@@ -2,6 +2,7 @@
 
 use super::interest::is_interesting;
 use super::kept::{Heard, Kept};
+use super::when::When;
 use crate::lines::Lines;
 use jiff::Timestamp;
 use serde_json::Value;
@@ -20,13 +21,21 @@ pub fn starts(lines: &mut Lines<'_>) -> bool {
 /// Takes the entries.
 pub fn read(lines: &mut Lines<'_>, kept: &mut Kept<'_>) {
     let mut open = Fields::default();
-    while let Some(text) = lines.peek(0).map(str::trim) {
+    loop {
+        let number = lines.number();
+        let Some(text) = lines.peek(0).map(str::trim) else { break };
         let whole = text.starts_with('{') && text.ends_with('}') && text.len() > 2;
         if whole {
             // An entry is taken apart only where it can matter.
-            let may_matter = is_interesting(text) || text.contains("\"MESSAGE\":[");
-            let fields = if may_matter { Fields::of(text) } else { Fields::without_words(text) };
-            fields.tell(lines, kept);
+            if is_interesting(text) || text.contains("\"MESSAGE\":[") {
+                Fields::of(text).tell(lines, kept);
+            } else {
+                let (kernel, when) = (is_of_kernel(text), When { printed: micros(text), since_boot_ns: None });
+                if kernel {
+                    kept.count(number, when);
+                }
+                kept.pass();
+            }
         } else if text.starts_with('}') {
             std::mem::take(&mut open).tell(lines, kept);
         } else if text.starts_with('"') {
@@ -59,12 +68,6 @@ impl Fields {
         fields
     }
 
-    /// An entry that is only counted, where the kernel wrote it.
-    fn without_words(text: &str) -> Self {
-        let kernel = text.contains("\"_TRANSPORT\":\"kernel\"") || !text.contains("\"SYSLOG_IDENTIFIER\"");
-        Self { begun: true, speaker: (!kernel).then(String::new), ..Self::default() }
-    }
-
     /// `"MESSAGE" : "text",`
     fn field(&mut self, line: &str) {
         let Some((name, value)) = line.trim_start_matches('"').split_once('"') else { return };
@@ -94,21 +97,26 @@ impl Fields {
         if !self.begun {
             return;
         }
-        let kernel = self.speaker.is_none();
-        if kernel {
-            kept.count(lines.number());
+        let when = When { printed: self.printed.as_deref(), since_boot_ns: self.since_boot_ns };
+        if self.speaker.is_none() {
+            kept.count(lines.number(), when);
         }
         match self.text.filter(|text| kept.wants(text) && super::may_speak(self.speaker.as_deref())) {
-            Some(text) => kept.take(Heard {
-                number: lines.number(),
-                sequence: lines.sequence(),
-                text: &text,
-                printed: self.printed.as_deref(),
-                since_boot_ns: self.since_boot_ns,
-            }),
+            Some(text) => kept.take(Heard { number: lines.number(), sequence: lines.sequence(), text: &text, when }),
             None => kept.pass(),
         }
     }
+}
+
+/// Whether the kernel wrote an entry.
+fn is_of_kernel(text: &str) -> bool {
+    text.contains("\"_TRANSPORT\":\"kernel\"") || !text.contains("\"SYSLOG_IDENTIFIER\"")
+}
+
+/// The microseconds since 1970 of an entry.
+fn micros(text: &str) -> Option<&str> {
+    let rest = text.split_once("\"__REALTIME_TIMESTAMP\":\"")?.1;
+    rest.split('"').next().filter(|us| !us.is_empty() && us.bytes().all(|b| b.is_ascii_digit()))
 }
 
 /// A number that makes a time.

@@ -2,7 +2,8 @@
 //! which says how many there were in between.
 
 use super::interest::{begins_report, ends_report, is_interesting, is_of_report};
-use crate::run::Run;
+use super::when::{Span, When};
+use crate::run::{Run, SECOND};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use whyslow_model::catalogue::{LogLine, LogRead};
@@ -27,10 +28,8 @@ pub struct Heard<'l> {
     pub sequence: u64,
     /// The kernel's words.
     pub text: &'l str,
-    /// The time as it is printed.
-    pub printed: Option<&'l str>,
-    /// The time since boot.
-    pub since_boot_ns: Option<u64>,
+    /// When it was logged.
+    pub when: When<'l>,
 }
 
 /// The newest line of a kind.
@@ -46,9 +45,9 @@ struct Newest {
 impl Newest {
     /// Becomes a newer line; the memory of the texts stays where it is.
     fn renew(&mut self, heard: Heard<'_>) {
-        (self.number, self.sequence, self.since_boot_ns) = (heard.number, heard.sequence, heard.since_boot_ns);
+        (self.number, self.sequence, self.since_boot_ns) = (heard.number, heard.sequence, heard.when.since_boot_ns);
         heard.text.clone_into(&mut self.text);
-        match (heard.printed, &mut self.printed) {
+        match (heard.when.printed, &mut self.printed) {
             (Some(time), Some(own)) => time.clone_into(own),
             (time, own) => *own = time.map(str::to_owned),
         }
@@ -59,8 +58,7 @@ impl Newest {
             number: self.number,
             sequence: self.sequence,
             text: &self.text,
-            printed: self.printed.as_deref(),
-            since_boot_ns: self.since_boot_ns,
+            when: When { printed: self.printed.as_deref(), since_boot_ns: self.since_boot_ns },
         }
     }
 }
@@ -81,6 +79,7 @@ pub struct Kept<'r> {
     count: usize,
     lines: u64,
     first: u32,
+    span: Span,
     left: u64,
     in_report: bool,
     of_reports: usize,
@@ -97,6 +96,7 @@ impl<'r> Kept<'r> {
             count: 0,
             lines: 0,
             first: 0,
+            span: Span::default(),
             left: 0,
             in_report: false,
             of_reports: 0,
@@ -105,8 +105,9 @@ impl<'r> Kept<'r> {
     }
 
     /// Counts a line of the kernel's.
-    pub fn count(&mut self, number: u32) {
+    pub fn count(&mut self, number: u32, when: When<'_>) {
         self.lines += 1;
+        self.span.add(when);
         if self.first == 0 {
             self.first = number;
         }
@@ -193,6 +194,7 @@ impl<'r> Kept<'r> {
             let file = self.run.file.clone();
             let row = self.run.row::<LogRead>(0.0, self.first, file);
             row.lines = (row.lines.get().unwrap_or(0.0) + self.lines as f64).into();
+            row.span = self.span.seconds().map(|s| s * SECOND).into();
         }
     }
 }
@@ -200,12 +202,13 @@ impl<'r> Kept<'r> {
 fn write(run: &mut Run, heard: Heard<'_>, left_out: u64) {
     let row = run.row::<LogLine>(0.0, heard.number, heard.sequence);
     row.text = heard.text.into();
-    if let Some(ns) = heard.since_boot_ns {
+    if let Some(ns) = heard.when.since_boot_ns {
         row.time = ns.into();
     }
-    if let Some(printed) = heard.printed {
+    if let Some(printed) = heard.when.printed {
         row.printed = printed.into();
     }
+    row.clock = heard.when.seconds().map(|s| s * SECOND).into();
     if left_out > 0 {
         row.repeated = (left_out as f64).into();
     }

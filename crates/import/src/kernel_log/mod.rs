@@ -7,6 +7,7 @@ mod kept;
 mod prefix;
 #[cfg(test)]
 mod tests;
+mod when;
 
 use crate::elsewhere;
 use crate::format::{Asked, Format};
@@ -17,6 +18,7 @@ use interest::{is_bare, is_interesting};
 use kept::{Heard, Kept, is_repetition, shape};
 use prefix::Prefix;
 use std::collections::HashSet;
+use when::When;
 
 /// The format.
 pub const FORMAT: Format = Format {
@@ -65,12 +67,18 @@ struct Text<'k, 'r> {
 
 impl Text<'_, '_> {
     fn read(mut self, lines: &mut Lines<'_>) {
-        while let Some(text) = lines.peek(0) {
+        loop {
+            let number = lines.number();
+            let Some(text) = lines.peek(0) else { break };
             if let Some(prefix) = Prefix::of(text) {
                 self.prefixed = true;
+                if prefix.kernel {
+                    self.kept.count(number, prefix.when());
+                }
                 let (length, kernel) = (prefix.length, prefix.kernel);
                 self.line(lines, length, kernel);
             } else if is_bare(text) || (!self.prefixed && is_interesting(text)) {
+                self.kept.count(number, When::default());
                 self.line(lines, 0, true);
             } else if text.trim().is_empty() {
                 lines.skip(1);
@@ -99,10 +107,7 @@ impl Text<'_, '_> {
     /// A line of the log, so many bytes of which are its prefix.
     fn line(&mut self, lines: &mut Lines<'_>, prefix: usize, kernel: bool) {
         self.close(lines);
-        let (number, sequence) = (lines.number(), lines.sequence());
-        if kernel {
-            self.kept.count(number);
-        }
+        let sequence = lines.sequence();
         let text = lines.peek(0).unwrap_or_default();
         let words = text.get(prefix..).unwrap_or_default().trim_start();
         let heard = kernel || is_repetition(words) || may_speak(Some(daemon(&text[..prefix.min(text.len())])));
@@ -132,8 +137,7 @@ impl Text<'_, '_> {
             number: line.number,
             sequence,
             text: line.text.get(prefix..).unwrap_or_default().trim(),
-            printed: times.printed,
-            since_boot_ns: times.since_boot_ns,
+            when: times.when(),
         });
         lines.give_back(line);
     }

@@ -1,5 +1,7 @@
 //! What stands before the kernel's own words: level, time, host, who speaks.
 
+use super::when::When;
+
 /// A line's prefix.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Prefix<'l> {
@@ -41,6 +43,11 @@ impl<'l> Prefix<'l> {
         let said = prefix.length < text.trim_end().len();
         prefix.length += line.len() - text.len();
         said.then_some(prefix)
+    }
+
+    /// When the line was logged.
+    pub fn when(&self) -> When<'l> {
+        When { printed: self.printed, since_boot_ns: self.since_boot_ns }
     }
 
     /// The same with more before it.

@@ -7,7 +7,7 @@ use crate::lines::Lines;
 use crate::number::number;
 use crate::refusal::Refusal;
 use crate::run::{Run, SECOND, Step};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use whyslow_model::catalogue::{Cpu, CpuMean, Meminfo, System};
 use whyslow_model::key::Machine;
 
@@ -35,14 +35,53 @@ const MODES: [(&str, &str); 8] = [
 ];
 
 fn starts(lines: &mut Lines<'_>) -> bool {
-    lines.peek(0).is_some_and(|line| line.starts_with("top - ") && line.contains("load average:"))
+    lines.peek(0).is_some_and(|line| is_head(line) || is_processor(line))
+}
+
+fn is_head(line: &str) -> bool {
+    line.starts_with("top - ") && line.contains("load average:")
+}
+
+/// `%Cpu(s): 97.9 us,  2.1 sy, ...`
+fn is_processor(line: &str) -> bool {
+    let begin = line.trim_start();
+    let named = begin.starts_with("Cpu") || begin.starts_with("%Cpu");
+    named && begin.split_once(':').is_some_and(|(_, shares)| modes(shares).len() >= 4)
+}
+
+/// Lines of processors that were cut from their screens: each that comes again is of the next.
+fn cut_out(lines: &mut Lines<'_>, run: &mut Run) -> Result<(), Refusal> {
+    let mut step = Step { from: 0.0, to: DELAY };
+    let mut seen = BTreeSet::new();
+    while let Some((name, line)) = lines
+        .peek(0)
+        .filter(|line| is_processor(line))
+        .and_then(|text| text.split_once(':'))
+        .map(|(name, _)| name.trim().to_owned())
+        .map(|name| (name, lines.number()))
+    {
+        if !seen.insert(name.clone()) {
+            seen = BTreeSet::from([name]);
+            step = Step { from: step.to, to: step.to + DELAY };
+        }
+        processor(lines, run, step, line)?;
+    }
+    run.note(
+        "the interval",
+        format!("not printed: {DELAY} s assumed, on which no rate depends"),
+        "paste the whole screens",
+    );
+    Ok(())
 }
 
 fn read(lines: &mut Lines<'_>, _: &Asked, run: &mut Run) -> Result<(), Refusal> {
+    if lines.peek(0).is_some_and(is_processor) {
+        return cut_out(lines, run);
+    }
     let mut screens = 0;
     let mut step = Step { from: 0.0, to: DELAY };
     let mut clock = clock::Clock::default();
-    while starts(lines) {
+    while lines.peek(0).is_some_and(is_head) {
         let head = lines.take().map(|l| l.text).unwrap_or_default();
         let fields: Vec<&str> = head.split_whitespace().skip(2).collect();
         if let Some((time, _)) = clock::time_of_day(&fields) {
@@ -205,6 +244,14 @@ mod tests {
         let processes = window.newest::<Process>();
         assert!(processes.values().any(|p| p.command.get() == Some("lxterminal")), "{:?}", processes.len());
         assert_eq!(window.the::<Meminfo>().unwrap().mem_available.get(), Some(7359.6 * 1_048_576.0));
+    }
+
+    #[test]
+    fn lines_cut_out_of_screens() {
+        let text = "%Cpu(s): 97.0 us,  3.0 sy,  0.0 ni,  0.0 id,  0.0 wa,  0.0 hi,  0.0 si,  0.0 st\n";
+        let window = window_of(&format!("{text}{}", text.replace("97.0 us", "87.0 us").replace("0.0 id", "10.0 id")));
+        assert!((window.change::<CpuMean>().unwrap().rate(|c| c.user).unwrap() / SECOND - 0.92).abs() < 0.001);
+        assert!(refusal_of(&text.replace("97.0", "67.0")).expected.contains("add up"));
     }
 
     #[test]

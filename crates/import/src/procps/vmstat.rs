@@ -29,9 +29,35 @@ const MODES: [&str; 6] = ["us", "sy", "id", "wa", "st", "gu"];
 /// A page, where no capture tells its size: the judgement takes the same.
 const PAGE: f64 = 4096.0;
 
+/// Columns of rows that were cut from their header, where the shares of the processors' time, the last ones, leave no doubt:
+/// so many of them add up to 100.
+const HEADLESS: [(&[&str], usize); 3] = [
+    (&["r", "b", "swpd", "free", "buff", "cache", "si", "so", "bi", "bo", "in", "cs", "us", "sy", "id", "wa", "st"], 5),
+    (
+        &[
+            "r", "b", "swpd", "free", "buff", "cache", "si", "so", "bi", "bo", "in", "cs", "us", "sy", "id", "wa",
+            "st", "gu",
+        ],
+        6,
+    ),
+    (&["r", "b", "swpd", "free", "buff", "cache", "si", "so", "bi", "bo", "in", "cs", "us", "sy", "id", "wa"], 4),
+];
+
+fn headless(line: &str) -> Option<Header> {
+    let numbers: Vec<u64> = line.split_whitespace().map(|w| w.parse().ok()).collect::<Option<_>>()?;
+    let (names, shares) = HEADLESS.iter().find(|(names, _)| names.len() == numbers.len())?;
+    let sum = |last: usize| numbers[numbers.len() - last..].iter().fold(0, |sum: u64, n| sum.saturating_add(*n));
+    let whole = |last: usize| (sum(last) as f64 - 100.0).abs() <= last as f64 / 2.0;
+    // Of 16 columns the first of the shares must tell, or kernels before 2.6, which had no `wa`, may have written them.
+    let certain = whole(*shares) && (*shares > 4 || !whole(3));
+    certain.then(|| Header { names: names.iter().map(|name| (*name).to_owned()).collect(), line: 0 })
+}
+
 fn starts(lines: &mut Lines<'_>) -> bool {
     let Some(first) = lines.peek(0) else { return false };
-    is_column_header(first) || (is_group_header(first) && lines.peek(1).is_some_and(is_column_header))
+    headless(first).is_some()
+        || is_column_header(first)
+        || (is_group_header(first) && lines.peek(1).is_some_and(is_column_header))
 }
 
 /// `procs -----------memory---------- ---swap-- ...`
@@ -50,7 +76,10 @@ fn read(lines: &mut Lines<'_>, asked: &Asked, run: &mut Run) -> Result<(), Refus
     if lines.peek(0).is_some_and(is_group_header) {
         lines.skip(1);
     }
-    let header = columns(lines);
+    let header = match lines.peek(0).and_then(headless) {
+        Some(header) => header,
+        None => columns(lines),
+    };
     let mut rows = Vec::new();
     while let Some((blanks, text)) = lines.peek_past_blanks(0) {
         if is_group_header(text) {
@@ -218,6 +247,15 @@ procs -----------memory---------- ---swap-- -----io---- --system-- -----cpu-----
         assert!((rate::<CpuMean>(stamped, |c| c.user) / SECOND - 0.28).abs() < 0.001);
         assert_eq!(window_of(stamped).seconds(), 10.0);
         assert!(window_of(stamped).last().unwrap().wall_ns > 0);
+    }
+
+    #[test]
+    fn rows_cut_from_their_header_are_known_by_their_shares() {
+        let rows: String = NEW.lines().skip(3).map(|line| format!("{line}\n")).collect();
+        assert!((rate::<CpuMean>(&rows, |c| c.system) / SECOND - 0.80).abs() < 0.01);
+        assert_eq!(refusal_of(&rows.replace("10 66  0 24  0", "10 66  0 54  0").replace("1  4 96", "1  4 56")).line, 1);
+        let old = " 1  0  0   5120   2996   1704  35804   0   0     5     8  110     0   1   0  99\n";
+        assert_eq!(refusal_of(old).line, 1, "16 columns of which 3 or 4 may be shares");
     }
 
     #[test]

@@ -75,8 +75,8 @@ fn layer(run: &mut Run, device: &Device) {
 
 /// A device's own queue: partitions have none.
 fn queue(run: &mut Run, device: &Device) {
-    const TOLD: [&str; 10] =
-        ["ROTA", "SCHED", "MIN-IO", "OPT-IO", "PHY-SEC", "LOG-SEC", "RQ-SIZE", "RA", "MODEL", "HCTL"];
+    const TOLD: [&str; 11] =
+        ["ROTA", "SCHED", "MIN-IO", "OPT-IO", "PHY-SEC", "LOG-SEC", "RQ-SIZE", "RA", "MODEL", "SERIAL", "HCTL"];
     if device.get("TYPE") == Some("part") || !TOLD.iter().any(|column| device.get(column).is_some()) {
         return;
     }
@@ -91,6 +91,7 @@ fn queue(run: &mut Run, device: &Device) {
     row.nr_requests = device.amount("RQ-SIZE").into();
     row.read_ahead = device.amount("RA").map(|kib| kib * KIB).into();
     row.model = text("MODEL");
+    row.serial = text("SERIAL");
     row.address = text("HCTL");
     row.state = text("STATE");
 }
@@ -124,6 +125,18 @@ mod tests {
             (zram.scheduler.get(), zram.nr_requests.get(), zram.read_ahead.get()),
             (None, None, Some(128.0 * KIB))
         );
+    }
+
+    #[test]
+    fn a_disk_is_known_by_its_serial_number() {
+        let text = "NAME   HCTL    SIZE TYPE MODEL            SERIAL
+sdb    2:0:1:0 3.7T disk ST4000NM0035-1V4 ZC10ABCD
+└─sdb1         3.7T part                  
+";
+        let window = window_of(text);
+        let queues = window.newest::<Queue>();
+        let sdb = queues.values().find(|q| &*q.device == "sdb").unwrap();
+        assert_eq!((sdb.serial.get(), sdb.address.get()), (Some("ZC10ABCD"), Some("2:0:1:0")));
     }
 
     #[test]

@@ -6,5 +6,6 @@ pub(crate) mod lsblk;
 pub(crate) mod mount;
 pub(crate) mod nfs;
 pub(crate) mod parted;
+pub(crate) mod smartctl;
 pub(crate) mod spmgr;
 pub(crate) mod xfs_info;

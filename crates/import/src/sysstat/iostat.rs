@@ -1,6 +1,6 @@
 //! iostat(1) of sysstat 4 to 12: a report an interval, the first of which is of the time since boot.
 
-use super::{devices, processor};
+use super::{devices, headless, processor};
 use crate::clock::{self, Moment};
 use crate::format::{Asked, Format};
 use crate::lines::Lines;
@@ -141,11 +141,15 @@ fn starts(lines: &mut Lines<'_>) -> bool {
     if stamp(first).is_some() {
         return lines.peek_past_blanks(1).is_some_and(|(_, line)| is_own(line));
     }
-    is_own(first)
+    is_own(first) || headless::columns(lines).is_some()
 }
 
 fn read(lines: &mut Lines<'_>, asked: &Asked, run: &mut Run) -> Result<(), Refusal> {
     let mut reports = Reports { date: asked.banner.as_ref().and_then(|b| b.date), ..Reports::default() };
+    if let Some(names) = headless::columns(lines) {
+        reports.header =
+            Some(Header { names: names.iter().map(|name| (*name).to_owned()).collect(), line: lines.number() });
+    }
     while let Some((blanks, text)) = lines.peek_past_blanks(0) {
         let text = text.to_owned();
         lines.skip(blanks);

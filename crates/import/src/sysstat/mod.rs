@@ -3,6 +3,7 @@
 mod binary;
 mod devices;
 pub(crate) mod document;
+mod headless;
 pub(crate) mod iostat;
 pub(crate) mod pidstat;
 mod processor;

@@ -33,7 +33,7 @@ fn read(lines: &mut Lines<'_>, asked: &Asked, run: &mut Run) -> Result<(), Refus
     let mut clock = clock::Rewound::default();
     let mut columns = Vec::new();
     // With -t a thread's row follows that of its process, of which it does not say the number.
-    let mut process = None;
+    let mut open: Option<Open> = None;
     // The end of the step before, by kind of table.
     let mut ends: BTreeMap<Vec<String>, f64> = BTreeMap::new();
     while let Some((blanks, text)) = lines.peek_past_blanks(0) {
@@ -51,11 +51,11 @@ fn read(lines: &mut Lines<'_>, asked: &Asked, run: &mut Run) -> Result<(), Refus
         } else if let Some((time, fields)) = row(&text) {
             let at = clock.read(time);
             let from = ends.get(&columns).copied().unwrap_or(0.0);
-            let task = task(&columns, &fields, &mut process);
-            let told = tell(lines, run, Step { from, to: at }, task, &columns, &fields);
+            let told = tell(lines, run, Step { from, to: at }, &mut open, &columns, &fields);
             lines.keep(told)?;
             let last = lines.peek_past_blanks(1).is_none_or(|(_, next)| row(next).is_none_or(|(next, _)| next != time));
             if last {
+                close(run, &mut open);
                 ends.insert(columns.clone(), at);
             }
         } else {
@@ -63,7 +63,54 @@ fn read(lines: &mut Lines<'_>, asked: &Asked, run: &mut Run) -> Result<(), Refus
         }
         lines.skip(1);
     }
+    close(run, &mut open);
     Ok(())
+}
+
+/// Counts that a process' own row has of its first thread only, where threads are listed: they are summed up over them.
+const OF_FIRST_THREAD: [&str; 3] = ["run_delay", "voluntary_switches", "involuntary_switches"];
+
+/// A counter and its rate, where it is known.
+type Rate = (&'static str, Option<f64>);
+
+/// A process whose threads may follow.
+struct Open {
+    step: Step,
+    line: u32,
+    task: TaskKey,
+    command: String,
+    rates: Vec<Rate>,
+    rss: Option<f64>,
+    virtual_size: Option<f64>,
+    /// What its threads told of [`OF_FIRST_THREAD`], summed up.
+    threads: Option<[Option<f64>; 3]>,
+}
+
+impl Open {
+    fn add(&mut self, thread: &[Rate]) {
+        let sums = self.threads.get_or_insert_default();
+        for (sum, name) in sums.iter_mut().zip(OF_FIRST_THREAD) {
+            let rate = thread.iter().find(|(counter, _)| *counter == name).and_then(|(_, rate)| *rate);
+            *sum = rate.map(|rate| sum.unwrap_or(0.0) + rate).or(*sum);
+        }
+    }
+
+    fn rates(&self) -> Vec<Rate> {
+        let of_threads = |name: &str| {
+            let at = OF_FIRST_THREAD.iter().position(|counter| *counter == name)?;
+            self.threads?[at]
+        };
+        self.rates.iter().map(|(name, rate)| (*name, of_threads(name).or(*rate))).collect()
+    }
+}
+
+/// Puts down a process whose threads have been read.
+fn close(run: &mut Run, open: &mut Option<Open>) {
+    let Some(open) = open.take() else { return };
+    let process = run.grow::<Process>(open.step, open.line, open.task, &open.rates());
+    process.command = open.command.as_str().into();
+    process.rss = open.rss.or(process.rss.get()).into();
+    process.virtual_size = open.virtual_size.or(process.virtual_size.get()).into();
 }
 
 fn row(line: &str) -> Option<(f64, Vec<String>)> {
@@ -77,35 +124,25 @@ fn field<'f>(columns: &[String], fields: &'f [String], name: &str) -> Option<&'f
     fields.get(columns.iter().position(|column| column == name)?).map(String::as_str)
 }
 
-/// Whose row it is: a process', or a thread's of `process`, the one before it.
-fn task(columns: &[String], fields: &[String], process: &mut Option<u32>) -> Option<TaskKey> {
-    let number = |name| field(columns, fields, name).and_then(|text| text.parse::<u32>().ok());
-    if let Some(pid) = number("PID").or(number("TGID")) {
-        *process = Some(pid);
-        return Some(TaskKey { pid, tid: pid, start: 0 });
-    }
-    Some(TaskKey { pid: (*process)?, tid: number("TID")?, start: 0 })
-}
-
 fn tell(
     lines: &mut Lines<'_>,
     run: &mut Run,
     step: Step,
-    task: Option<TaskKey>,
+    open: &mut Option<Open>,
     columns: &[String],
     fields: &[String],
 ) -> Result<(), Refusal> {
-    if fields.len() < columns.len() || step.seconds() <= 0.0 {
-        return match step.seconds() <= 0.0 {
-            // Two tables of one second: nothing can be said of the time between them.
-            true => Ok(()),
-            false => Err(lines.refuse(format!("{} columns as in the header ({})", columns.len(), columns.join(" ")))),
-        };
+    // Two tables of one second: nothing can be said of the time between them.
+    if step.seconds() <= 0.0 {
+        return Ok(());
     }
-    let Some(task) = task else { return Ok(()) };
+    if fields.len() < columns.len() {
+        return Err(lines.refuse(format!("{} columns as in the header ({})", columns.len(), columns.join(" "))));
+    }
     let value = |name: &str| field(columns, fields, name).and_then(number);
-    let line = lines.number();
+    let id = |name: &str| field(columns, fields, name).and_then(|text| text.parse::<u32>().ok());
     let share = |name: &str| value(name).map(|percent| percent / 100.0 * SECOND);
+    let line = lines.number();
     let both = [
         ("user", share("%usr").or_else(|| share("%user")).map(|u| u + share("%guest").unwrap_or(0.0))),
         ("system", share("%system")),
@@ -115,21 +152,29 @@ fn tell(
         ("involuntary_switches", value("nvcswch/s")),
     ];
     let command = fields[columns.len() - 1].trim_start_matches("|__");
-    if field(columns, fields, "TGID") == Some("-") {
-        let thread = run.grow::<Thread>(step, line, task, &both);
-        thread.command = command.into();
-        return Ok(());
+    if let Some(pid) = id("PID").or_else(|| id("TGID")) {
+        close(run, open);
+        let of_processes = [
+            ("read_bytes", value("kB_rd/s").map(|k| k * KIB)),
+            ("write_bytes", value("kB_wr/s").map(|k| k * KIB)),
+            ("cancelled_write_bytes", value("kB_ccwr/s").map(|k| k * KIB)),
+            ("minor_faults", value("minflt/s")),
+        ];
+        *open = Some(Open {
+            step,
+            line,
+            task: TaskKey { pid, tid: pid, start: 0 },
+            command: command.to_owned(),
+            rates: [&both[..], &of_processes].concat(),
+            rss: value("RSS").map(|k| k * KIB),
+            virtual_size: value("VSZ").map(|k| k * KIB),
+            threads: None,
+        });
+    } else if let Some((process, tid)) = open.as_mut().zip(id("TID")) {
+        process.add(&both);
+        let task = TaskKey { pid: process.task.pid, tid, start: 0 };
+        run.grow::<Thread>(step, line, task, &both).command = command.into();
     }
-    let of_processes = [
-        ("read_bytes", value("kB_rd/s").map(|k| k * KIB)),
-        ("write_bytes", value("kB_wr/s").map(|k| k * KIB)),
-        ("cancelled_write_bytes", value("kB_ccwr/s").map(|k| k * KIB)),
-        ("minor_faults", value("minflt/s")),
-    ];
-    let process = run.grow::<Process>(step, line, task, &[&both[..], &of_processes].concat());
-    process.command = command.into();
-    process.rss = value("RSS").map(|k| k * KIB).or(process.rss.get()).into();
-    process.virtual_size = value("VSZ").map(|k| k * KIB).or(process.virtual_size.get()).into();
     Ok(())
 }
 
@@ -174,6 +219,25 @@ Average:        0       812   50.00   10.00    0.00   20.00   60.00     -  hog
         for key in threads.keys() {
             assert!(processes.contains_key(&TaskKey { pid: key.pid, tid: key.pid, start: 0 }), "{key}");
         }
+    }
+
+    #[test]
+    fn what_a_process_waits_is_what_its_threads_wait() {
+        let text = "Linux 6.1.0 (web)  06/01/2024  _x86_64_  (4 CPU)
+
+10:00:00      UID      TGID       TID    %usr %system  %guest   %wait    %CPU   CPU  Command
+10:00:02        0       812         -   90.00   10.00    0.00    5.00  100.00     1  hog
+10:00:02        0         -       812   40.00   10.00    0.00    5.00   50.00     1  |__hog
+10:00:02        0         -       813   50.00    0.00    0.00   45.00   50.00     2  |__hog
+10:00:02        0       900         -    1.00    0.00    0.00    2.00    1.00     2  other
+";
+        let window = window_of(text);
+        let delay = |pid: u32| {
+            let changes = window.changes::<Process>();
+            changes.iter().find(|c| c.key().pid == pid).unwrap().rate(|p| p.run_delay).unwrap() / SECOND
+        };
+        assert!((delay(812) - 0.5).abs() < 1e-6 && (delay(900) - 0.02).abs() < 1e-6, "{} {}", delay(812), delay(900));
+        assert_eq!(window.changes::<Thread>().len(), 2);
     }
 
     #[test]

@@ -239,6 +239,15 @@ mod tests {
     }
 
     #[test]
+    fn processors_without_a_header_are_known_by_their_sums() {
+        let window = window_of(
+            "14:00:01  all  90.00  0.00  3.00  5.00  0.00  2.00\n14:00:02  all  92.00  0.00  1.00  5.00  0.00  2.00\n",
+        );
+        close(rate::<CpuMean>(&window, "host", |c| c.user) / 1e9, 0.91);
+        refusal_of("14:00:01     all    97.00    0.00    3.00    0.00    0.00    7.00\n");
+    }
+
+    #[test]
     fn every_table_of_one_run() {
         let window = window_of(&fixture("cases/026-raid5-build-bad-disk/sar.txt"));
         close(rate::<Disk>(&window, "sdg", |d| d.busy_time) / 1e9, 1.0025);

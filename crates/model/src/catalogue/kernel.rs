@@ -61,12 +61,14 @@ family_group! {
         time: counter ns "log.time" "time since boot";
         printed: state text "log.time_printed" "the time as a log file prints it, often without a year";
         text: state text "log.body" "the line";
+        clock: gauge ns "whyslow.log.clock" "the time as a log file prints it, on a clock that its lines share";
         repeated: gauge count "whyslow.log.repeated" "lines alike that came before it and were not kept";
     }
 
     /// The kernel's log as a whole, where it was read from files. Never read live.
     log_read: LogRead by file: Name, from "/dev/kmsg" {
         lines: gauge count "whyslow.log.lines" "lines that were read";
+        span: gauge ns "whyslow.log.span" "from its first line to its last";
     }
 
     /// The sample itself, where it is one of a recording.

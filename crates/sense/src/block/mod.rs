@@ -10,6 +10,7 @@ mod layers;
 pub(crate) mod mount_watch;
 pub(crate) mod mountinfo;
 mod mounts;
+mod nfs;
 mod queue;
 mod requests;
 mod space;
@@ -25,6 +26,7 @@ pub(crate) fn sources() -> Vec<Box<dyn Source>> {
         Box::new(queue::Queues),
         Box::new(layers::Layers::default()),
         Box::new(mounts::Mounts::default()),
+        Box::new(nfs::NfsMounts),
         Box::new(arrays::Arrays),
     ]
 }

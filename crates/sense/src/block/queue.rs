@@ -71,6 +71,7 @@ fn of_disk(root: &Root, folder: &str, name: &str) -> Queue {
         hardware_queues: hardware_queues(root, folder),
         device_depth: number("device/queue_depth", 1),
         model: state(model(root, folder).as_deref()),
+        serial: state(serial(root, folder).as_deref()),
         state: state(word(root, folder, "device/state").as_deref()),
         address: state(root.link(&format!("{folder}/device")).as_deref().and_then(scsi_address)),
         ..of_partition(root, folder, name)
@@ -93,6 +94,17 @@ fn model(root: &Root, folder: &str) -> Option<String> {
         Some(vendor) => format!("{vendor} {model}"),
         None => model,
     })
+}
+
+/// The serial number: as virtio and NVMe have it, or the unit serial number page of a SCSI disk, four bytes of header, then
+/// text (SPC-4, 7.8.15).
+fn serial(root: &Root, folder: &str) -> Option<String> {
+    let page = || {
+        let page = std::fs::read(root.at(format!("{folder}/device/vpd_pg80"))).ok()?;
+        let text = String::from_utf8_lossy(page.get(4..)?).trim_matches(['\0', ' ']).to_owned();
+        (!text.is_empty()).then_some(text)
+    };
+    word(root, folder, "serial").or_else(|| word(root, folder, "device/serial")).or_else(page)
 }
 
 /// `host:channel:target:lun`, the last part of where a SCSI disk's `device` points; `None` for other devices.
@@ -142,6 +154,7 @@ mod tests {
             ("sys/block/sda/mq/1/cpu_list", "1\n"),
             ("sys/devices/0:0:1:0/vendor", "ATA     \n"),
             ("sys/devices/0:0:1:0/model", "ST4000NM0035    \n"),
+            ("sys/devices/0:0:1:0/vpd_pg80", "\0\u{80}\0\u{8}ZC10ABCD"),
             ("sys/devices/0:0:1:0/queue_depth", "32\n"),
             ("sys/devices/0:0:1:0/state", "running\n"),
             ("sys/block/sda/sda1/partition", "1\n"),
@@ -159,6 +172,7 @@ mod tests {
         assert_eq!(disk.hardware_queues.get(), Some(2.0));
         assert_eq!(disk.device_depth.get(), Some(32.0));
         assert_eq!(disk.model.get(), Some("ATA ST4000NM0035"));
+        assert_eq!(disk.serial.get(), Some("ZC10ABCD"));
         assert_eq!(disk.state.get(), Some("running"));
         assert_eq!(disk.address.get(), Some("0:0:1:0"));
         assert_eq!(disk.size.get(), Some(1_048_576.0));

@@ -104,8 +104,8 @@ fn headline(canvas: &mut Canvas, finding: &Finding, column: usize, is_effect: bo
     line.push(Piece::new(ink, words::headline(finding)));
     canvas.paragraph(column, column + 2, &line);
     let figures = [
-        bold(human::share(finding.impact)),
-        plain(" of the time lost · confidence "),
+        bold(words::time_lost(finding)),
+        plain(" · confidence "),
         plain(words::confidence(finding.confidence)),
         dim(" · "),
         dim(&finding.id),

@@ -121,7 +121,7 @@ fn bottleneck(d: &Diagnosis) -> String {
         2 => " One more below.".into(),
         n => format!(" {} more below.", n - 1),
     };
-    format!(": {}, {} of the time lost.{others}", words::headline(first), human::share(first.impact))
+    format!(": {}, {}.{others}", words::headline(first), words::time_lost(first))
 }
 
 fn ruled_out(canvas: &mut Canvas, title: &str, entries: &[RuledOut], all: bool) {

@@ -3,6 +3,7 @@
 use super::{TextStyle, words};
 use crate::canvas::{Canvas, Ink, Piece, bold, dim, plain};
 use crate::human;
+use whyslow_model::diagnosis::Basis;
 use whyslow_model::explanation::{Episode, Event, Explanation};
 use whyslow_model::recording::Recorded;
 
@@ -50,11 +51,14 @@ fn draw_episode(canvas: &mut Canvas, episode: &Episode, all: bool) {
     let Some(finding) = findings.iter().find(|finding| finding.key() == episode.key) else { return };
     let when = format!("{}  ", episode.start);
     let how_long = format!(" for {}", human::seconds((episode.seconds * 10.0).round() / 10.0));
-    let lost = format!(
-        ", {} of the time lost, {} where it was worst",
-        human::share(episode.mean_impact),
-        human::share(episode.impact)
-    );
+    let lost = match finding.impact_is {
+        Basis::NotMeasured => format!(", {}", words::time_lost(finding)),
+        _ => format!(
+            ", {} of the time lost, {} where it was worst",
+            human::share(episode.mean_impact),
+            human::share(episode.impact)
+        ),
+    };
     canvas.paragraph(0, 2, &[dim(when), bold(words::headline(finding)), plain(how_long), plain(lost)]);
     canvas.paragraph(2, 4, &[plain(&finding.summary)]);
     for culprit in finding.culprits.iter().take(if all { usize::MAX } else { 2 }) {

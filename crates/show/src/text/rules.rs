@@ -28,6 +28,7 @@ pub fn rule(rule: &RuleInfo, style: &TextStyle) -> String {
     canvas.paragraph(0, 2, &[dim(format!("asked of each {}, from {}", rule.scope, rule.file))]);
     expression(&mut canvas, "Holds when", &rule.when);
     expression(&mut canvas, "Time lost", &rule.impact);
+    expression(&mut canvas, "How grave, where no time was measured", &rule.severity);
     list(&mut canvas, "Looks alike", &rule.look_alikes);
     list(&mut canvas, "Explains", &rule.explains);
     list(&mut canvas, "Looks closer with", &rule.asks);
@@ -38,6 +39,9 @@ pub fn rule(rule: &RuleInfo, style: &TextStyle) -> String {
 
 /// A CEL expression, in the lines its author gave it.
 fn expression(canvas: &mut Canvas, title: &str, cel: &str) {
+    if cel.is_empty() {
+        return;
+    }
     heading(canvas, title);
     for line in cel.trim().lines() {
         canvas.paragraph(2, 4, &[plain(line.trim())]);

@@ -1,8 +1,8 @@
 //! Ids, subjects and settings in words.
 
 use crate::canvas::NO_BREAK;
-use crate::escape;
-use whyslow_model::diagnosis::{Action, Confidence, Culprit, Finding, Subject};
+use crate::{escape, human};
+use whyslow_model::diagnosis::{Action, Basis, Confidence, Culprit, Finding, Subject};
 
 /// A finding's headline: what, of whom.
 pub(super) fn headline(finding: &Finding) -> String {
@@ -10,6 +10,16 @@ pub(super) fn headline(finding: &Finding) -> String {
         return id(&finding.id);
     }
     format!("{} ({})", id(&finding.id), subject(&finding.subject))
+}
+
+/// What a finding cost, as far as it is known.
+pub(super) fn time_lost(finding: &Finding) -> String {
+    let share = human::share(finding.impact);
+    match finding.impact_is {
+        Basis::Measured => format!("{share} of the time lost"),
+        Basis::AtLeast => format!("at least {share} of the time lost"),
+        Basis::NotMeasured => "time lost not measured".into(),
+    }
 }
 
 /// An id in words: `disk.depth_one` is 'Disk depth one'.

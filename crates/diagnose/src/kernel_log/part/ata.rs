@@ -2,7 +2,7 @@
 
 use super::event::Kind;
 use super::parser::Parser;
-use crate::kernel_log::words::{after, between, says, until};
+use crate::kernel_log::words::{after, between, number_after, says, until};
 
 /// Bits of SError that tell of a link that garbles or loses what it carries.
 const LINK_BITS: [&str; 7] = ["BadCRC", "10B8B", "Dispar", "Handshk", "LinkSeq", "PHYRdyChg", "RecovData"];
@@ -14,6 +14,9 @@ const OFFLINE: [&str; 3] = ["reset failed, giving up", ": disabled", "disable de
 const NO_ANSWER: [&str; 3] = ["COMRESET failed", "failed to IDENTIFY", "revalidation failed"];
 /// The kernel runs the link slower, since it garbled what it carried.
 const SLOWED: [&str; 2] = ["limiting SATA link speed", "interface fatal error"];
+
+/// Seconds after which the error handler gives up a command of its own, at the least.
+const SHORTEST: f64 = 5.0;
 
 impl Parser {
     /// `res 40/... Emask 0x4 (timeout)`, `error: { UNC }`, `hard resetting link`.
@@ -47,7 +50,13 @@ impl Parser {
         let told = |e: &super::Event| e.target == port && e.kind == kind && e.device.is_none() && of_one_failure(e);
         if !self.errors.events.last().is_some_and(told) {
             let sector = address_of(text).filter(|_| kind == Kind::Medium);
-            self.push(port, kind).sector = sector;
+            let event = self.push(port, kind);
+            event.sector = sector;
+            // Commands of the error handler itself have limits of their own, the shortest of 5 s (ata_eh_cmd_timeout_table).
+            if text.contains("qc timeout") {
+                event.held =
+                    Some(number_after::<u32>(text, "timeout after ").map_or(SHORTEST, |ms| f64::from(ms) / 1e3));
+            }
         }
         true
     }

@@ -101,4 +101,6 @@ pub struct Event {
     pub detail: Option<String>,
     /// The sector, where one is named.
     pub sector: Option<u64>,
+    /// Seconds for which the command had been under way, where that is known.
+    pub held: Option<f64>,
 }

@@ -13,6 +13,9 @@ const LIBATA: [&str; 4] = ["ahci", "ata_", "sata_", "pata_"];
 pub struct Known {
     names: BTreeMap<String, String>,
     models: BTreeMap<String, String>,
+    /// Serial numbers of USB devices by their port, and the port behind a host of the SCSI layer.
+    usb_serials: BTreeMap<String, String>,
+    usb_hosts: BTreeMap<String, String>,
     /// The address libata gave to an ATA port's device.
     addresses: BTreeMap<String, String>,
     /// Ports with a drive for media in them.
@@ -31,6 +34,12 @@ impl Known {
     /// Vendor, model and firmware of a target's device.
     pub fn model(&self, target: &str) -> Option<&str> {
         self.models.get(target).map(String::as_str)
+    }
+
+    /// The serial number of a target's device, where it hangs on USB.
+    pub fn serial(&self, target: &str) -> Option<&str> {
+        let port = self.usb_hosts.get(target.split(':').next()?)?;
+        self.usb_serials.get(port).map(String::as_str)
     }
 
     /// The other names of a target: its port.
@@ -78,6 +87,7 @@ impl Known {
     /// Learns what a line tells.
     pub fn learn(&mut self, text: &str) {
         self.hosts_and_ports(text);
+        self.usb(text);
         let Some(target) = target(text) else {
             self.without_target(text);
             return;
@@ -95,6 +105,17 @@ impl Known {
             self.models.insert(target, format!("{}, firmware {firmware}", model.trim()));
         } else if says(text, &[": ATAPI: ", "failed command: PACKET"]) {
             self.removable.insert(target);
+        }
+    }
+
+    /// `usb 2-1: SerialNumber: 575834`, `scsi host6: usb-storage 2-1:1.0`; uas names no port.
+    fn usb(&mut self, text: &str) {
+        if let Some((port, serial)) = text.strip_prefix("usb ").and_then(|rest| rest.split_once(": SerialNumber: ")) {
+            self.usb_serials.insert(port.to_owned(), serial.trim().to_owned());
+        } else if let Some((host, rest)) = text.strip_prefix("scsi").and_then(|rest| rest.split_once(": usb-storage "))
+        {
+            let port = rest.split(':').next().unwrap_or(rest);
+            self.usb_hosts.insert(host.trim().trim_start_matches("host").to_owned(), port.to_owned());
         }
     }
 
@@ -154,6 +175,8 @@ mod tests {
             "sd 1:0:0:0: [sdb] 1953525168 512-byte logical blocks",
             "hda: ST380011A, ATA DISK drive",
             "mmcblk0: mmc0:0001 SD16G 14.5 GiB",
+            "usb 2-1: SerialNumber: 57583431",
+            "scsi host6: usb-storage 2-1:1.0",
         ] {
             known.learn(line);
         }
@@ -161,6 +184,7 @@ mod tests {
         assert_eq!(known.settled("sdb1"), "1:0:0:0");
         assert_eq!(known.settled("ata3.00"), "ata3.00");
         assert_eq!(known.model("1:0:0:0"), Some("WDC WD10EZEX-08W, firmware 1A01"));
+        assert_eq!((known.serial("6:0:0:0"), known.serial("1:0:0:0")), (Some("57583431"), None));
         assert_eq!(known.model("ata2.00"), Some("WDC WD10EZEX-08WN4A0, firmware 01.01A01"));
         assert_eq!((known.model("hda"), known.name("mmc0")), (Some("ST380011A"), Some("mmcblk0")));
     }

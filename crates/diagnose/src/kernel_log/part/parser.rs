@@ -5,9 +5,14 @@ use super::event::{Event, Kind};
 use super::sense::Sense;
 use super::target::{is_removable, target};
 use crate::kernel_log::Said;
+use crate::kernel_log::words::number_after;
 
 /// An ATA port's exception and the SCSI layer's account of the same failure stand no further apart than this.
 const SAME_FAILURE: u64 = 8;
+
+/// The time after which a command is given up, where nobody set another: of SCSI disks, and of ATA disks by them
+/// (SD_TIMEOUT of drivers/scsi/sd.h), and of NVMe (nvme_io_timeout of drivers/nvme/host/core.c).
+const TIME_LIMIT: f64 = 30.0;
 
 /// Reads the errors out of a log.
 pub fn parse<'a>(lines: impl Iterator<Item = Said<'a>>) -> Errors {
@@ -29,6 +34,8 @@ pub(super) struct Parser {
     pub(super) told: Option<usize>,
     /// Failed requests of which only the number was logged, with the next one.
     pub(super) suppressed: f64,
+    /// How long ago the command was made whose failure is being told, of which target: `cmd_age=30s`.
+    age: Option<(String, f64)>,
     /// The port that failed last, and on which line.
     port: Option<(String, u64)>,
     sequence: u64,
@@ -47,6 +54,9 @@ impl Parser {
         if let Some(target) = target(text) {
             self.same_failure(&target);
             self.context = Some(target).filter(|t| !self.errors.known.is_removable(t));
+        }
+        if let Some(age) = number_after::<u32>(text, "cmd_age=") {
+            self.age = self.context.clone().map(|target| (target, age.into()));
         }
         // Each line tells of one thing: the first that makes sense of it has it.
         let _ = self.sense_bytes(text)
@@ -78,6 +88,8 @@ impl Parser {
 
     /// Adds an error of a target.
     pub(super) fn push(&mut self, target: String, kind: Kind) -> &mut Event {
+        let age = self.age.take_if(|(of, _)| *of == target).map(|(_, age)| age);
+        let held = age.or_else(|| (kind == Kind::Timeout && has_usual_limit(&target)).then_some(TIME_LIMIT));
         self.errors.events.push(Event {
             sequence: self.sequence,
             times: self.times,
@@ -86,6 +98,7 @@ impl Parser {
             device: None,
             detail: None,
             sector: None,
+            held,
         });
         self.errors.events.last_mut().expect("an event was just added")
     }
@@ -112,6 +125,11 @@ impl Parser {
         self.errors.events.dedup_by(|later, earlier| is_told_again(earlier, later));
         self.errors
     }
+}
+
+/// Whether commands of this target's kind are given up after the usual time.
+fn has_usual_limit(target: &str) -> bool {
+    target.contains(':') || ["ata", "nvme", "sd"].iter().any(|family| target.starts_with(family))
 }
 
 /// Whether the later event is the earlier one as the layer above tells it; what it adds is taken over.

@@ -1,10 +1,12 @@
 //! Parts whose errors the kernel logged, told apart from bystanders of a reset.
 
+mod lost;
 mod suspect;
 
 use crate::kernel_log::part::{Errors, Event, Kind, parse};
 use crate::kernel_log::{self, disk_of};
 use crate::signal::{Entity, signals};
+use lost::Clock;
 use std::collections::{BTreeMap, BTreeSet};
 use suspect::{Suspect, Suspects};
 use whyslow_model::catalogue::{LogLine, Queue};
@@ -21,11 +23,13 @@ pub struct Part<'a> {
     target: &'a str,
     device: Option<&'a str>,
     model: Option<&'a str>,
+    serial: Option<&'a str>,
     queue: Option<&'a Queue>,
     events: Vec<&'a Event>,
     suspect: Suspect,
     bystanders: Vec<&'a str>,
     log: &'a BTreeMap<u64, &'a LogLine>,
+    clock: &'a Clock<'a>,
 }
 
 impl Part<'_> {
@@ -71,6 +75,10 @@ impl Part<'_> {
         }
     }
 
+    fn serial(&self) -> Option<&str> {
+        self.queue.and_then(|q| q.serial.get()).or(self.serial)
+    }
+
     fn model(&self) -> Option<&str> {
         self.queue.and_then(|q| q.model.get()).or(self.model)
     }
@@ -104,6 +112,7 @@ signals! { p: &Part<'_>;
     "part.called" "text" "where it is, and the names it goes by", "as the log has them", "/dev/kmsg" => p.called().as_str();
     "part.disk" "text" "the disk as the system names it", "as the log has it", "/dev/kmsg" => p.disk();
     "part.model" "text" "vendor, model and firmware, for the replacement", "device/model; the log's own words where that is all there is", "/proc/scsi/scsi, /sys/block/*/queue, /dev/kmsg" => p.model();
+    "part.serial" "text" "serial number, to find the part in its slot", "device/vpd_pg80, serial; lsblk, smartctl; of USB devices the log", "/sys/block/*/queue, /dev/kmsg" => p.serial();
     "part.errors" "count" "errors logged, resets not counted", "lines", "/dev/kmsg" => p.errors();
     "part.kinds" "text" "the errors by kind", "lines by kind", "/dev/kmsg" => p.kinds().as_str();
     "part.sense" "text" "what the device said: sense key and additional code (T10)", "sense data decoded", "/dev/kmsg" => p.details().as_deref();
@@ -115,6 +124,9 @@ signals! { p: &Part<'_>;
     "part.timeouts" "count" "commands not completed in time", "time-outs, aborts", "/dev/kmsg" => p.count(Kind::Timeout) + p.count(Kind::Abort);
     "part.offline" "count" "times the kernel said it had given the device up", "lines", "/dev/kmsg" => p.count(Kind::Offline);
     "part.adapter" "count" "faults of a host adapter", "lines", "/dev/kmsg" => p.count(Kind::Adapter);
+    "part.lost" "s" "so long, at least, commands to it were held up that came to nothing", "the times before each line put together: the command's age as logged; of a time-out, the kernel's limit of 30 s", "/dev/kmsg" => p.clock.held_up(&p.events);
+    "part.lost_share" "ratio" "the same as a share of the time the log covers", "held up / (last line - first line)", "/dev/kmsg" => p.clock.share(&p.events);
+    "part.log_span" "s" "the time the log covers", "last line - first line", "/dev/kmsg" => p.clock.span;
     "part.first" "text" "when the first was logged", "as printed", "/dev/kmsg" => p.time(p.events.first()).as_deref();
     "part.last" "text" "when the last was logged", "as printed", "/dev/kmsg" => p.time(p.events.last()).as_deref();
     "part.sectors" "text" "where on the disk: one spot or spread", "sectors named", "/dev/kmsg" => p.spread().as_deref();
@@ -126,35 +138,47 @@ signals! { p: &Part<'_>;
 /// Every part with errors of its own.
 pub fn entities(window: &Window) -> Vec<Entity> {
     let log = kernel_log::rows(window);
+    let clock = Clock::of(window, &log);
     let errors = parse(kernel_log::lines(window).into_iter());
     let suspects = Suspects::of(&errors);
-    let queues = window.newest::<Queue>();
-    let (suspicious, bystanders) = suspects.told_apart();
-    let part = |target: &str| {
+    let queues = Queues::of(window);
+    let part = |target: &'_ str| {
         let device = errors.known.name(target);
-        let events: Vec<&Event> = errors.events.iter().filter(|e| e.target == *target).collect();
-        let fits = |q: &&Queue| {
-            let disk = disk_of(&q.device);
-            q.address.get() == Some(target) || device == Some(disk) || target == disk
-        };
-        let first = events.first().map_or(0, |e| e.sequence);
-        let bystanding = |other: &&&str| {
-            let later = errors.events.iter().any(|e| e.target == ***other && e.sequence > first);
-            later && suspects.host_of(other) == suspects.host_of(target)
-        };
         let part = Part {
             target,
             device,
             model: errors.known.model(target),
-            queue: queues.values().copied().find(fits),
+            serial: errors.known.serial(target),
+            queue: queues.fitting(target, device),
             suspect: suspects.suspect(target),
-            bystanders: bystanders.iter().filter(bystanding).copied().collect(),
-            events,
+            bystanders: suspects.bystanders(target, MOST_NAMED + 1),
+            events: suspects.events(target).to_vec(),
             log: &log,
+            clock: &clock,
         };
         entity(&part, &errors)
     };
-    suspicious.into_iter().map(part).collect()
+    suspects.suspicious().map(part).collect()
+}
+
+/// The queues of disks, by address and by name.
+struct Queues<'w>(BTreeMap<&'w str, &'w Queue>);
+
+impl<'w> Queues<'w> {
+    fn of(window: &'w Window) -> Self {
+        let mut by_name = BTreeMap::new();
+        for queue in window.newest::<Queue>().into_values() {
+            let names = [queue.address.get(), Some(disk_of(&queue.device))];
+            names.into_iter().flatten().for_each(|name| {
+                by_name.entry(name).or_insert(queue);
+            });
+        }
+        Self(by_name)
+    }
+
+    fn fitting(&self, target: &str, device: Option<&str>) -> Option<&'w Queue> {
+        self.0.get(target).or_else(|| self.0.get(device?)).copied()
+    }
 }
 
 fn entity(part: &Part<'_>, errors: &Errors) -> Entity {

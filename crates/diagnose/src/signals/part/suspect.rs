@@ -1,6 +1,6 @@
 //! Where the kinds of errors, and who else has them, say that the fault lies.
 
-use crate::kernel_log::part::{Errors, Kind};
+use crate::kernel_log::part::{Errors, Event, Kind};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The part to look at first.
@@ -55,39 +55,104 @@ impl Suspect {
     }
 }
 
-/// The errors of each target by kind, and what several of them have in common.
+/// What one target's events tell.
+#[derive(Default)]
+struct Told<'e> {
+    events: Vec<&'e Event>,
+    kinds: BTreeSet<Kind>,
+}
+
+impl Told<'_> {
+    /// Whether it has errors of its own: a reset hits bystanders too.
+    fn is_suspicious(&self) -> bool {
+        self.kinds.iter().any(|kind| *kind != Kind::Reset)
+    }
+
+    /// Whether it is cut off or does not answer, or worse.
+    fn fails(&self) -> bool {
+        self.kinds.iter().any(|kind| kind.accuses() && *kind != Kind::Recovered)
+    }
+}
+
+/// What several targets of one host have in common.
+#[derive(Default)]
+struct Host<'e> {
+    /// How many of them fail.
+    failing: usize,
+    /// Those that only report a reset, with the last line that does, the newest first.
+    bystanders: Vec<(u64, &'e str)>,
+}
+
+/// The errors of each target, and what several of them have in common.
 pub struct Suspects<'e> {
     errors: &'e Errors,
-    kinds: BTreeMap<&'e str, BTreeSet<Kind>>,
+    targets: BTreeMap<&'e str, Told<'e>>,
+    hosts: BTreeMap<&'e str, Host<'e>>,
+    /// Whether a host adapter reports a fault of its own.
+    adapter: bool,
 }
 
 impl<'e> Suspects<'e> {
     /// Over the errors of a log.
     pub fn of(errors: &'e Errors) -> Self {
-        let mut kinds: BTreeMap<&str, BTreeSet<Kind>> = BTreeMap::new();
+        let mut targets: BTreeMap<&str, Told<'_>> = BTreeMap::new();
         for event in &errors.events {
-            kinds.entry(&event.target).or_default().insert(event.kind);
+            let told = targets.entry(&event.target).or_default();
+            told.kinds.insert(event.kind);
+            told.events.push(event);
         }
-        Self { errors, kinds }
+        let adapter = targets.values().any(|told| told.kinds.contains(&Kind::Adapter));
+        let mut all = Self { errors, targets, hosts: BTreeMap::new(), adapter };
+        all.hosts = all.gather();
+        all
     }
 
-    /// Targets with errors of their own, and those that a reset hit as bystanders.
-    pub fn told_apart(&self) -> (Vec<&'e str>, Vec<&'e str>) {
-        self.kinds.keys().copied().partition(|target| self.kinds[target].iter().any(|kind| *kind != Kind::Reset))
+    fn gather(&self) -> BTreeMap<&'e str, Host<'e>> {
+        let mut hosts: BTreeMap<&str, Host<'_>> = BTreeMap::new();
+        for (target, told) in &self.targets {
+            let host = hosts.entry(self.host_of(target)).or_default();
+            host.failing += usize::from(told.fails());
+            if !told.is_suspicious() {
+                host.bystanders.extend(told.events.last().map(|event| (event.sequence, *target)));
+            }
+        }
+        hosts.values_mut().for_each(|host| host.bystanders.sort_unstable_by(|a, b| b.cmp(a)));
+        hosts
+    }
+
+    /// Targets with errors of their own.
+    pub fn suspicious(&self) -> impl Iterator<Item = &'e str> {
+        self.targets.iter().filter(|(_, told)| told.is_suspicious()).map(|(target, _)| *target)
+    }
+
+    /// A target's events, in their order.
+    pub fn events(&self, target: &str) -> &[&'e Event] {
+        self.targets.get(target).map_or(&[], |told| &told.events)
+    }
+
+    /// Targets of the same host, so many at most, that reported a reset, and nothing else, after this one's first error.
+    pub fn bystanders(&self, target: &str, most: usize) -> Vec<&'e str> {
+        let first = self.events(target).first().map_or(0, |event| event.sequence);
+        let host = self.hosts.get(self.host_of(target));
+        let all = host.iter().flat_map(|host| &host.bystanders);
+        let mut hit: Vec<&str> = all.take_while(|(last, _)| *last > first).take(most).map(|(_, name)| *name).collect();
+        hit.sort_unstable();
+        hit
     }
 
     /// Where the fault of a target lies.
     pub fn suspect(&self, target: &str) -> Suspect {
-        let none = BTreeSet::new();
-        let kinds = self.kinds.get(target).unwrap_or(&none);
-        let has = |wanted: &[Kind]| wanted.iter().any(|kind| kinds.contains(kind));
+        let none = Told::default();
+        let told = self.targets.get(target).unwrap_or(&none);
+        let has = |wanted: &[Kind]| wanted.iter().any(|kind| told.kinds.contains(kind));
         let unanswered = has(&[Kind::Timeout, Kind::Abort, Kind::NoAnswer, Kind::Offline, Kind::NotReady]);
-        let adapter = || self.kinds.values().any(|kinds| kinds.contains(&Kind::Adapter));
+        // The ports of ATA controllers say themselves where their controller is at fault.
+        let adapter = self.adapter && !self.is_ata(target);
         if has(&[Kind::Medium, Kind::Hardware]) {
             Suspect::Disk
-        } else if has(&[Kind::Adapter]) || ((unanswered || has(&[Kind::Transport])) && adapter()) {
+        } else if has(&[Kind::Adapter]) || ((unanswered || has(&[Kind::Transport])) && adapter) {
             Suspect::Adapter
-        } else if (unanswered || has(&[Kind::Transport])) && self.failing_beside(target) {
+        } else if (unanswered || has(&[Kind::Transport])) && self.failing_beside(target, told) {
             if self.is_ata(target) { Suspect::Adapter } else { Suspect::Bus }
         } else if has(&[Kind::Transport]) {
             Suspect::Path
@@ -103,14 +168,13 @@ impl<'e> Suspects<'e> {
     }
 
     /// Whether another target of the same host is cut off or does not answer.
-    fn failing_beside(&self, target: &str) -> bool {
-        let fails = |kinds: &BTreeSet<Kind>| kinds.iter().any(|kind| kind.accuses() && *kind != Kind::Recovered);
-        let beside = |other: &str| other != target && self.host_of(other) == self.host_of(target);
-        self.kinds.iter().any(|(other, kinds)| beside(other) && fails(kinds))
+    fn failing_beside(&self, target: &str, told: &Told<'_>) -> bool {
+        let failing = self.hosts.get(self.host_of(target)).map_or(0, |host| host.failing);
+        failing > usize::from(told.fails())
     }
 
-    /// Whether another target is reached by the same host: the ports of ATA controllers count as one.
-    pub fn host_of<'t>(&self, target: &'t str) -> &'t str {
+    /// What a target is reached by: the ports of ATA controllers count as one.
+    fn host_of<'t>(&self, target: &'t str) -> &'t str {
         if self.is_ata(target) { "ata" } else { target.split(':').next().unwrap_or(target) }
     }
 

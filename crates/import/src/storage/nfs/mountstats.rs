@@ -7,26 +7,20 @@ use crate::number::number;
 use crate::refusal::Refusal;
 use crate::run::Run;
 use whyslow_model::catalogue::NfsMount;
+use whyslow_proc::mountstats::{counts, mount};
 
 /// The format.
 pub const FORMAT: Format = Format {
     name: "mountstats",
     versions: "nfs-utils 1 and 2; /proc/self/mountstats",
     tells: "how long operations waited and took since the mount; of two with their times, in between",
-    starts: |lines| lines.peek(0).is_some_and(|line| printed(line).is_some() || kernels(line).is_some()),
+    starts: |lines| lines.peek(0).is_some_and(|line| printed(line).is_some() || mount(line).is_some()),
     read,
 };
 
 /// `Stats for server:/export mounted on /mnt:`
 fn printed(line: &str) -> Option<(&str, &str)> {
     line.strip_prefix("Stats for ")?.trim_end().strip_suffix(':')?.split_once(" mounted on ")
-}
-
-/// `device server:/export mounted on /mnt with fstype nfs4 statvers=1.1`
-fn kernels(line: &str) -> Option<(&str, &str)> {
-    let (device, rest) = line.strip_prefix("device ")?.split_once(" mounted on ")?;
-    let (point, _) = rest.split_once(" with fstype ")?;
-    Some((device, point))
 }
 
 /// What all operations of a mount add up to.
@@ -42,7 +36,7 @@ struct Sum {
 fn read(lines: &mut Lines<'_>, _: &Asked, run: &mut Run) -> Result<(), Refusal> {
     let mut seen = Vec::new();
     while let Some((blanks, text)) = lines.peek_past_blanks(0).map(|(blanks, text)| (blanks, text.to_owned())) {
-        let Some((server, point)) = printed(&text).or_else(|| kernels(&text)) else { break };
+        let Some((server, point)) = printed(&text).or_else(|| mount(&text).map(|m| (m.device, m.point))) else { break };
         // A mount again is the next reading.
         if seen.iter().any(|p| p == point) {
             break;
@@ -68,23 +62,22 @@ fn read(lines: &mut Lines<'_>, _: &Asked, run: &mut Run) -> Result<(), Refusal> 
 fn operations(lines: &mut Lines<'_>) -> Result<Option<Sum>, Refusal> {
     let mut sum = None;
     while let Some((_, text)) = lines.peek_past_blanks(0).map(|(blanks, text)| (blanks, text.to_owned())) {
-        if printed(&text).is_some() || kernels(&text).is_some() || crate::elsewhere(lines, FORMAT.name) {
+        if printed(&text).is_some() || mount(&text).is_some() || crate::elsewhere(lines, FORMAT.name) {
             break;
         }
         while lines.peek(0).is_some_and(|line| line.trim().is_empty()) {
             lines.skip(1);
         }
-        if let Some(counts) = raw(&text) {
-            let counts: Option<Vec<f64>> = counts.split_whitespace().map(number).collect();
-            let Some([count, sent, _, _, _, queue, round_trip, execute, ..]) = counts.as_deref() else {
+        if let Some(counts) = counts(&text) {
+            let Some(kind) = whyslow_proc::mountstats::operations(counts) else {
                 return Err(lines.refuse("an operation, then eight counts or nine"));
             };
             let sum = sum.get_or_insert_with(Sum::default);
-            sum.operations += count;
-            sum.sent_again += (sent - count).max(0.0);
-            sum.queue += queue;
-            sum.round_trip += round_trip;
-            sum.execute += execute;
+            sum.operations += kind.done as f64;
+            sum.sent_again += kind.sent_again as f64;
+            sum.queue += kind.queue_ms as f64;
+            sum.round_trip += kind.round_trip_ms as f64;
+            sum.execute += kind.execute_ms as f64;
         } else if is_operation(&text) {
             lines.skip(1);
             words(lines, sum.get_or_insert_with(Sum::default))?;
@@ -93,13 +86,6 @@ fn operations(lines: &mut Lines<'_>) -> Result<Option<Sum>, Refusal> {
         lines.skip(1);
     }
     Ok(sum)
-}
-
-/// `READ: 1000 1000 0 140000 4000000 10 500 600 0`
-fn raw(text: &str) -> Option<&str> {
-    let (name, counts) = text.trim_start().split_once(": ")?;
-    let operation = !name.is_empty() && name.bytes().all(|b| b.is_ascii_uppercase() || b == b'_' || b.is_ascii_digit());
-    (operation && counts.split_whitespace().count() >= 5).then_some(counts)
 }
 
 /// `READ:`

@@ -122,12 +122,26 @@ pub fn headless(fields: &[&str]) -> Option<(&'static Report, &'static [&'static 
     if device && fields.len() == 1 + DISK.len() {
         return Some((Report::of(&["DEV", "tps"])?, DISK));
     }
+    if let Some(names) = shares(fields) {
+        return Some((Report::of(&["CPU", "%idle"])?, names));
+    }
     let numbers: Vec<f64> = fields.iter().map(|f| crate::number::number(f)).collect::<Option<_>>()?;
     let &[free, _, used, percent, buffers, cached, ..] = &numbers[..] else { return None };
     // Used is a share of all memory, of which the other columns are the greatest part.
     let all = used / (percent / 100.0);
     let fits = numbers.len() == MEMORY.len() && (all / (free + used + buffers + cached) - 1.0).abs() < 0.02;
     fits.then_some((Report::of(&["kbmemfree"])?, MEMORY))
+}
+
+/// Columns of the processors' time: with five or six of them, which add up to the whole, there is one order only.
+fn shares(fields: &[&str]) -> Option<&'static [&'static str]> {
+    const NOW: &[&str] = &["%user", "%nice", "%system", "%iowait", "%steal", "%idle"];
+    const OLD: &[&str] = &["%user", "%nice", "%system", "%iowait", "%idle"];
+    let (label, shares) = fields.split_first()?;
+    let names = [NOW, OLD].into_iter().find(|names| names.len() == shares.len())?;
+    let shares: Vec<f64> = shares.iter().map(|f| crate::number::number(f)).collect::<Option<_>>()?;
+    let whole = (shares.iter().sum::<f64>() - 100.0).abs() < 0.1;
+    (whole && (*label == "all" || label.parse::<u32>().is_ok())).then_some(names)
 }
 
 /// mpstat shows the interrupts of a processor in the same row.

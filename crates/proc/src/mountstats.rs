@@ -1,0 +1,79 @@
+//! /proc/self/mountstats: what the NFS client counts of each mount. `rpc_clnt_show_stats` in net/sunrpc/stats.c, struct
+//! rpc_iostats of include/linux/sunrpc/metrics.h.
+
+/// The line a mount begins with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mount<'l> {
+    /// Server and path, or the device.
+    pub device: &'l str,
+    /// Where it is mounted.
+    pub point: &'l str,
+    /// The type of file system.
+    pub kind: &'l str,
+}
+
+/// Reads `device server:/export mounted on /mnt with fstype nfs4 statvers=1.1`; `None` where a line is another.
+pub fn mount(line: &str) -> Option<Mount<'_>> {
+    let (device, rest) = line.strip_prefix("device ")?.split_once(" mounted on ")?;
+    let (point, kind) = rest.rsplit_once(" with fstype ")?;
+    Some(Mount { device, point, kind: kind.split_whitespace().next()? })
+}
+
+/// What was counted of one kind of operation, or of all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Operations {
+    /// Operations that were done.
+    pub done: u64,
+    /// Times one was sent again.
+    pub sent_again: u64,
+    /// Milliseconds they waited here to be sent, summed.
+    pub queue_ms: u64,
+    /// Milliseconds from being sent until the server's answer, summed.
+    pub round_trip_ms: u64,
+    /// Milliseconds from being made until done, summed.
+    pub execute_ms: u64,
+}
+
+impl Operations {
+    /// Adds those of another kind.
+    pub fn add(&mut self, other: Self) {
+        self.done = self.done.saturating_add(other.done);
+        self.sent_again = self.sent_again.saturating_add(other.sent_again);
+        self.queue_ms = self.queue_ms.saturating_add(other.queue_ms);
+        self.round_trip_ms = self.round_trip_ms.saturating_add(other.round_trip_ms);
+        self.execute_ms = self.execute_ms.saturating_add(other.execute_ms);
+    }
+}
+
+/// The counts of a line such as `READ: 1000 1002 0 140000 4000000 10 500 600 0`, which may be cut short; `None` where a line
+/// is another.
+pub fn counts(line: &str) -> Option<&str> {
+    let (name, counts) = line.trim_start().split_once(": ")?;
+    let operation = !name.is_empty() && name.bytes().all(|b| b.is_ascii_uppercase() || b == b'_' || b.is_ascii_digit());
+    (operation && counts.split_whitespace().count() >= 5).then_some(counts)
+}
+
+/// Operations, transmissions, major time-outs, bytes sent and received, then the times. `None` where one is missing.
+pub fn operations(counts: &str) -> Option<Operations> {
+    let all: Vec<u64> = counts.split_whitespace().map(|count| count.parse().ok()).collect::<Option<_>>()?;
+    let [done, sent, _, _, _, queue_ms, round_trip_ms, execute_ms, ..] = all[..] else { return None };
+    Some(Operations { done, sent_again: sent.saturating_sub(done), queue_ms, round_trip_ms, execute_ms })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mount_and_its_operations() {
+        let line = "device filer:/export/data mounted on /mnt/data with fstype nfs4 statvers=1.1";
+        let expected = Mount { device: "filer:/export/data", point: "/mnt/data", kind: "nfs4" };
+        assert_eq!(mount(line), Some(expected));
+        assert_eq!(mount("device proc mounted on /proc with fstype proc").map(|m| m.kind), Some("proc"));
+        let read = operations(counts("\t        READ: 1000 1002 0 140000 4000000 100 500 600 0").unwrap()).unwrap();
+        let expected = Operations { done: 1000, sent_again: 2, queue_ms: 100, round_trip_ms: 500, execute_ms: 600 };
+        assert_eq!(read, expected);
+        assert_eq!(operations(counts("READ: 1 2 3 4 5").unwrap()), None);
+        assert_eq!(counts("\txprt:\ttcp 0 0 2 0 10"), None);
+    }
+}
