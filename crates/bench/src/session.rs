@@ -7,7 +7,9 @@ use crate::ledger::{Books, spoiled};
 use crate::round::{self, Party, Played, Progress};
 use crate::stop::Stop;
 use crate::target::{Ask, Map, Target};
-use whyslow_model::bench::{Access, Cache, Ceiling, Engine, Kind, Report, Round, SCHEMA, Sync, Traffic, Workload};
+use whyslow_model::bench::{
+    Access, Cache, Ceiling, Engine, Kind, Report, Round, SCHEMA, Study, Sync, Traffic, Workload,
+};
 use whyslow_sense::Root;
 
 /// How files are filled: in large blocks, some at a time.
@@ -93,6 +95,12 @@ impl<'w> Session<'w> {
         (self.watch)(progress);
     }
 
+    /// Says what is done next, where that is to be done. Whether it is.
+    pub(crate) fn goes_on_to(&mut self, doing: &str) -> bool {
+        self.tell(Progress { doing, elapsed: self.surroundings.seconds(), whole: None });
+        !self.stop.is_asked()
+    }
+
     /// A workload on a target.
     pub(crate) fn party(&self, name: &str, target: usize, load: Workload) -> Party {
         let files = vec![self.targets[target].file.clone()];
@@ -137,6 +145,12 @@ impl<'w> Session<'w> {
         small.map(Small::hold).transpose()
     }
 
+    /// The report of studies that have figures.
+    pub(crate) fn finish_studies(self, kind: Kind, studies: Vec<Study>) -> Report {
+        let studies = studies.into_iter().filter(|study| !study.figures.is_empty()).collect();
+        Report { studies, ..self.finish(kind, Vec::new()) }
+    }
+
     /// The report.
     pub(crate) fn finish(self, kind: Kind, ceilings: Vec<Ceiling>) -> Report {
         let (started, started_ms) = self.surroundings.started().unzip();
@@ -156,6 +170,7 @@ impl<'w> Session<'w> {
             layers: Vec::new(),
             files: Vec::new(),
             pairs: Vec::new(),
+            studies: Vec::new(),
             caveats: self.caveats,
         }
     }

@@ -14,6 +14,8 @@ use whyslow_bench::disk::{self, Sweep};
 use whyslow_bench::fio::{self, JobFile};
 use whyslow_bench::fs::{self, FileSystem};
 use whyslow_bench::layers::{self, Peel};
+use whyslow_bench::memory::{self, Memory};
+use whyslow_bench::processor::{self, Cpu};
 use whyslow_bench::target::Ask;
 use whyslow_bench::{Error, Stop};
 use whyslow_model::bench::{Cache, Engine, Report};
@@ -30,6 +32,29 @@ pub enum Bench {
     Layers(LayersArgs),
     /// Read targets alone and in pairs, and say which have to share something, whatever their names say
     Contend(ContendArgs),
+    /// Measure memory: bandwidth, latency by working set and pages, what page faults cost
+    Memory(MemoryArgs),
+    /// Measure processors: scaling and hyperthreads, how soon threads run, context switches, system calls, clocks
+    Cpu(CpuArgs),
+}
+
+/// How to measure memory.
+#[derive(Debug, Args)]
+pub struct MemoryArgs {
+    /// The time each figure is measured for
+    #[arg(long = "for", value_name = "TIME", default_value = "100ms", value_parser = duration)]
+    time: Duration,
+    /// The largest working set [default: four times the caches, from 64M to 256M]
+    #[arg(long, value_name = "SIZE", value_parser = bytes)]
+    size: Option<u64>,
+}
+
+/// How to measure processors.
+#[derive(Debug, Args)]
+pub struct CpuArgs {
+    /// The time each figure is measured for; wakings take ten times that
+    #[arg(long = "for", value_name = "TIME", default_value = "100ms", value_parser = duration)]
+    time: Duration,
 }
 
 /// Where to work, and how much.
@@ -154,6 +179,8 @@ pub fn run(what: &Bench, look: &Look) -> Result<ExitCode, Failure> {
         Bench::Fs(args) => (file_system(args)?, false),
         Bench::Layers(args) => (peel(args)?, false),
         Bench::Contend(args) => (set_against(args)?, false),
+        Bench::Memory(args) => (measure_memory(args)?, false),
+        Bench::Cpu(args) => (measure_cpu(args)?, false),
     };
     print(match look.json {
         _ if as_fio => json::fio(&report),
@@ -199,6 +226,16 @@ fn set_against(args: &ContendArgs) -> Result<Report, Failure> {
         seed: args.seed,
     };
     watched(|stop, watch| contend::contend(&asked, stop, watch))
+}
+
+fn measure_memory(args: &MemoryArgs) -> Result<Report, Failure> {
+    let asked = Memory { most: args.size, seconds: seconds(args.time)? };
+    watched(|stop, watch| memory::measure(&asked, stop, watch))
+}
+
+fn measure_cpu(args: &CpuArgs) -> Result<Report, Failure> {
+    let asked = Cpu { seconds: seconds(args.time)? };
+    watched(|stop, watch| processor::measure(&asked, stop, watch))
 }
 
 /// The time of a run in seconds, where that is long enough to measure anything.

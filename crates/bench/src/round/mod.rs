@@ -10,8 +10,8 @@ use std::fs::File;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
-pub(crate) use thread::Reading;
 use thread::Usage;
+pub(crate) use thread::{Reading, keep_to};
 use whyslow_model::bench::{Cost, Flow, Generator, Run, Traffic, Workload};
 
 /// A workload and what it is put to.

@@ -35,7 +35,7 @@ pub(crate) struct Usage {
     /// The part of the time it was on a processor.
     pub(super) busy: Option<f64>,
     /// The part of the time it waited for one.
-    pub(super) waited: Option<f64>,
+    pub(crate) waited: Option<f64>,
 }
 
 impl Job {
@@ -86,7 +86,7 @@ impl Job {
 }
 
 /// Has this thread keep to these processors; none is any.
-fn keep_to(cpus: &[u32]) -> nix::Result<()> {
+pub(crate) fn keep_to(cpus: &[u32]) -> nix::Result<()> {
     if cpus.is_empty() {
         return Ok(());
     }
