@@ -12,8 +12,28 @@ use whyslow_model::bench::Figure;
 pub(crate) const REPETITIONS: u32 = 10;
 /// A repetition takes no longer than so many times what is measured of it, where most has to be put aside.
 const MOST_ASIDE: u32 = 20;
+/// What is left of a repetition at least, where most of it was waiting: part of that may have been of what is put aside.
+const MOSTLY_WAITED: f64 = 0.05;
 /// A thread that waited for its processor for more of a repetition than this was disturbed.
 const DISTURBED: f64 = 0.01;
+
+/// What time counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Clock {
+    /// That in which a thread had a processor: for work that never waits for anything. What others took of it is not its own.
+    Running,
+    /// All of it: for work that sleeps and is woken.
+    Passing,
+}
+
+/// How long, by which clock, and until when.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pace<'s> {
+    /// For all repetitions together.
+    pub(crate) time: Duration,
+    pub(crate) clock: Clock,
+    pub(crate) stop: &'s Stop,
+}
 
 /// A part of the work: how much of it, and how long that took up for what is not to be measured.
 #[derive(Clone, Copy, Debug, Default)]
@@ -51,18 +71,19 @@ impl Repeated {
     }
 }
 
-/// Has a thread on each of these processors work for `time` in all, in as many repetitions as there are, after one that does
-/// not count: caches, translations and clock frequencies settle in it. Each thread prepares its own work, on its own
+/// How many times the other a figure is, in words that say where that may be chance.
+pub(crate) fn times(figure: &Figure, other: &Figure) -> String {
+    let noise = if figure.is_apart_from(other) { "" } else { " (within the noise)" };
+    format!("{:.2} times{noise}", figure.value / other.value)
+}
+
+/// Has a thread on each of these processors work at this pace, in as many repetitions as there are, after one that does not
+/// count: caches, translations and clock frequencies settle in it. Each thread prepares its own work, on its own
 /// processor, so that memory is where it is used. What was stopped has fewer repetitions, or none.
 ///
 /// # Errors
 /// Where a thread cannot be had, or cannot prepare.
-pub(crate) fn repeat<W, P>(
-    cpus: &[u32],
-    time: Duration,
-    stop: &Stop,
-    prepare: impl Fn(u32) -> Result<W> + Sync,
-) -> Result<Repeated>
+pub(crate) fn repeat<W, P>(cpus: &[u32], pace: Pace<'_>, prepare: impl Fn(u32) -> Result<W> + Sync) -> Result<Repeated>
 where
     W: FnMut() -> P,
     P: Into<Portion>,
@@ -74,7 +95,7 @@ where
             let (start, begin) = mpsc::channel();
             let (tell, prepare) = (tell.clone(), &prepare);
             let thread = thread::Builder::new().name("bench".into());
-            let started = thread.spawn_scoped(scope, move || work(cpu, time / REPETITIONS, prepare, &begin, &tell));
+            let started = thread.spawn_scoped(scope, move || work(cpu, pace, prepare, &begin, &tell));
             started.map_err(|e| Error::new(format!("no thread to be had: {e}")))?;
             starts.push(start);
         }
@@ -82,7 +103,7 @@ where
         together(&told, cpus.len())?;
         let mut all = Repeated::default();
         for repetition in 0..=REPETITIONS {
-            if stop.is_asked() {
+            if pace.stop.is_asked() {
                 break;
             }
             for start in &starts {
@@ -117,7 +138,7 @@ fn together(told: &Receiver<Result<Slice>>, threads: usize) -> Result<Slice> {
 /// One thread: prepares, says so or why not, and works as often as it is told to.
 fn work<W: FnMut() -> P, P: Into<Portion>>(
     cpu: u32,
-    time: Duration,
+    pace: Pace<'_>,
     prepare: impl Fn(u32) -> Result<W>,
     begin: &Receiver<()>,
     tell: &Sender<Result<Slice>>,
@@ -130,12 +151,13 @@ fn work<W: FnMut() -> P, P: Into<Portion>>(
     // Nobody listens any more where another thread could not prepare.
     let mut listens = tell.send(Ok(Slice::default())).is_ok();
     while listens && begin.recv().is_ok() {
-        listens = tell.send(Ok(slice(time, &mut portion))).is_ok();
+        listens = tell.send(Ok(slice(pace, &mut portion))).is_ok();
     }
 }
 
-/// Works for so long, a portion at least.
-fn slice<P: Into<Portion>>(time: Duration, portion: &mut impl FnMut() -> P) -> Slice {
+/// Works for one repetition, a portion at least.
+fn slice<P: Into<Portion>>(pace: Pace<'_>, portion: &mut impl FnMut() -> P) -> Slice {
+    let time = pace.time / REPETITIONS;
     let before = Reading::take();
     let began = Instant::now();
     let mut done = Portion::default();
@@ -145,11 +167,14 @@ fn slice<P: Into<Portion>>(time: Duration, portion: &mut impl FnMut() -> P) -> S
         let elapsed = began.elapsed();
         let measured = elapsed.saturating_sub(done.aside);
         if measured >= time || elapsed >= time * MOST_ASIDE {
-            break measured;
+            break measured.as_secs_f64();
         }
     };
-    let disturbed = before.since().waited.is_some_and(|part| part > DISTURBED);
-    Slice { rate: done.amount as f64 / measured.as_secs_f64().max(1e-9), disturbed }
+    let used = before.since();
+    // Work that sleeps waits for its processor whenever it is woken: that is what is measured of it.
+    let waited = used.waited.filter(|_| pace.clock == Clock::Running).unwrap_or(0.0);
+    let measured = (measured - waited * used.wall).max(MOSTLY_WAITED * measured);
+    Slice { rate: done.amount as f64 / measured.max(1e-9), disturbed: waited > DISTURBED }
 }
 
 #[cfg(test)]
@@ -157,7 +182,9 @@ mod tests {
     use super::*;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    const TIME: Duration = Duration::from_millis(20);
+    fn pace(stop: &Stop) -> Pace<'_> {
+        Pace { time: Duration::from_millis(20), clock: Clock::Passing, stop }
+    }
 
     fn cpus() -> Vec<u32> {
         crate::processor::Processors::of(&whyslow_sense::Root::live()).spread_out()
@@ -174,7 +201,7 @@ mod tests {
                 1
             })
         };
-        let repeated = repeat(&cpus, TIME, &Stop::default(), sleeps).unwrap();
+        let repeated = repeat(&cpus, pace(&Stop::default()), sleeps).unwrap();
         assert_eq!(prepared.load(Ordering::Relaxed), cpus.len());
         let figure = repeated.rate("naps", "", "op/s").unwrap();
         assert_eq!(figure.samples.len(), REPETITIONS as usize);
@@ -191,23 +218,30 @@ mod tests {
                 Portion { amount: 1, aside }
             })
         };
-        let figure = repeat(&cpus()[..1], TIME, &Stop::default(), work).unwrap().time("nap", "").unwrap();
+        let figure = repeat(&cpus()[..1], pace(&Stop::default()), work).unwrap().time("nap", "").unwrap();
         assert!(figure.value >= 0.001 && figure.samples.iter().any(|&nap| nap < 0.005), "{figure:?}");
     }
 
     #[test]
     fn one_that_cannot_prepare_ends_all() {
         let refuse = |_| if true { Err(Error::new("no memory")) } else { Ok(|| 1) };
-        let refused = repeat(&cpus(), TIME, &Stop::default(), refuse).unwrap_err();
+        let refused = repeat(&cpus(), pace(&Stop::default()), refuse).unwrap_err();
         assert_eq!(refused.to_string(), "no memory");
-        let nowhere = repeat(&[u32::MAX], TIME, &Stop::default(), |_| Ok(|| 1)).unwrap_err();
+        let nowhere = repeat(&[u32::MAX], pace(&Stop::default()), |_| Ok(|| 1)).unwrap_err();
         assert!(nowhere.to_string().contains("processor"), "{nowhere}");
+    }
+
+    #[test]
+    fn what_may_be_chance_is_said_to_be() {
+        let around = |value: f64| Figure::of("x", "", "s", (0..10).map(|i| value + f64::from(i)).collect()).unwrap();
+        assert_eq!(times(&around(95.5), &around(45.5)), "2.00 times");
+        assert_eq!(times(&around(100.0), &around(101.0)), "0.99 times (within the noise)");
     }
 
     #[test]
     fn what_is_stopped_has_no_figures() {
         let stop = Stop::default();
         stop.ask();
-        assert_eq!(repeat(&cpus(), TIME, &stop, |_| Ok(|| 1)).unwrap().time("x", ""), None);
+        assert_eq!(repeat(&cpus(), pace(&stop), |_| Ok(|| 1)).unwrap().time("x", ""), None);
     }
 }

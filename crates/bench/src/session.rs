@@ -54,6 +54,19 @@ impl<'w> Session<'w> {
         Ok(self.targets.len() - 1)
     }
 
+    /// Whether requests to a target can be polled for.
+    ///
+    /// # Errors
+    /// Where they cannot be.
+    pub(crate) fn check_polls(&mut self, target: usize) -> Result<()> {
+        self.map.check_polls(&self.targets[target].about)?;
+        let busy = "a thread that polls is always busy: whether it was the limit is not told";
+        if !self.caveats.iter().any(|caveat| caveat == busy) {
+            self.caveats.push(busy.into());
+        }
+        Ok(())
+    }
+
     /// Says that a device was read while in use, where that was asked for.
     pub(crate) fn mind_others(&mut self, target: usize, ask: &Ask) {
         let about = &self.targets[target].about;

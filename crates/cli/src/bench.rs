@@ -116,7 +116,7 @@ pub struct DiskArgs {
     #[arg(required_unless_present = "job")]
     target: Option<PathBuf>,
     /// Run the jobs of this file, in fio's format, instead
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["target", "time", "size", "cache", "engine", "seed"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["target", "time", "size", "cache", "engine", "poll", "seed"])]
     job: Option<PathBuf>,
     /// Write the JSON that fio would
     #[arg(long, requires = "job", conflicts_with = "json")]
@@ -140,6 +140,9 @@ pub struct DiskArgs {
     /// How requests reach the kernel
     #[arg(long, value_name = "ENGINE", default_value = "io_uring")]
     engine: EngineName,
+    /// Ask the device whether requests are done instead of being interrupted; where its driver can be asked
+    #[arg(long)]
+    poll: bool,
     /// What random offsets come of
     #[arg(long, default_value = "1")]
     seed: u64,
@@ -260,6 +263,7 @@ fn sweep(args: &DiskArgs, target: &Path) -> Result<Report, Failure> {
     let asked = Sweep {
         ask,
         engine: args.engine.engine(),
+        poll: args.poll,
         cache: cache.unwrap_or(Cache::AsIs),
         seconds: seconds(args.time)?,
         seed: args.seed,

@@ -49,6 +49,8 @@ pub(super) struct Options {
     pub(super) cpus: Vec<u32>,
     pub(super) percentiles: Option<Vec<f64>>,
     pub(super) read_only: bool,
+    /// Whether completions are polled for.
+    pub(super) poll: bool,
     /// Whether blocks carry their offset, and are checked for it.
     pub(super) verify: bool,
 }
@@ -95,6 +97,7 @@ impl Default for Options {
             cpus: Vec::new(),
             percentiles: None,
             read_only: false,
+            poll: false,
             verify: false,
         }
     }
@@ -173,6 +176,7 @@ impl Options {
             "fixedbufs" | "registerfiles" => only(key, value.unwrap_or("1"), "1")?,
             // Whoever wants what was written read back says so in a job of its own.
             "do_verify" => only(key, text()?, "0")?,
+            "hipri" => self.poll = yes(key, value)?,
             "readonly" => self.read_only = yes(key, value)?,
             _ => return Err(format!("option '{key}' is not known")),
         }

@@ -4,7 +4,7 @@ use super::passes::{Arrays, Pass};
 use super::region::{Pages, Region};
 use super::{Bench, Cache};
 use crate::error::{Error, Result};
-use crate::pinned::repeat;
+use crate::pinned::{Clock, repeat, times};
 use whyslow_model::bench::{Figure, Study};
 use whyslow_model::human;
 
@@ -90,20 +90,17 @@ fn figure(bench: &Bench, case: &Case, pass: Pass) -> Result<Option<Figure>> {
             done
         })
     };
-    let repeated = repeat(&case.cpus, bench.time, &bench.session.stop, prepare)?;
+    let repeated = repeat(&case.cpus, bench.pace(Clock::Running), prepare)?;
     Ok(repeated.rate(pass.name(), &case.under, "bytes/s"))
 }
 
-/// What non-temporal stores bring, and what all processors do together.
+/// What non-temporal stores bring, where all that can be used at once.
 fn findings(figures: &[Figure]) -> Vec<String> {
-    let value = |name: &str, under: &str| figures.iter().find(|f| f.name == name && f.under == under).map(|f| f.value);
-    let mut findings = Vec::new();
-    let Some(last) = figures.last().map(|figure| figure.under.as_str()) else { return findings };
-    for &pass in Pass::PAST {
-        if let (Some(past), Some(plain)) = (value(pass.name(), last), value(pass.plain().name(), last)) {
-            let name = pass.plain().name();
-            findings.push(format!("Non-temporal stores make {name} {:.2} times as fast ({last}).", past / plain));
-        }
-    }
-    findings
+    let Some(last) = figures.last().map(|figure| figure.under.as_str()) else { return Vec::new() };
+    let of = |pass: Pass| figures.iter().find(|figure| figure.name == pass.name() && figure.under == last);
+    let found = |pass: &Pass| {
+        let (name, times) = (pass.plain().name(), times(of(*pass)?, of(pass.plain())?));
+        Some(format!("Non-temporal stores make {name} {times} as fast ({last})."))
+    };
+    Pass::PAST.iter().filter_map(found).collect()
 }

@@ -3,7 +3,7 @@
 use super::Bench;
 use super::region::{Pages, Region, base_page, huge_page};
 use crate::error::{Error, Result};
-use crate::pinned::{Portion, repeat};
+use crate::pinned::{Clock, Portion, repeat};
 use nix::sys::resource::{UsageWho, getrusage};
 use std::time::Instant;
 use whyslow_model::bench::{Figure, Study};
@@ -58,7 +58,7 @@ fn touched(bench: &Bench, pages: Pages, page: usize, name: &str) -> Result<Optio
             })
         })
     };
-    Ok(repeat(&[bench.processors.quiet()], bench.time, &bench.session.stop, time)?.time(name, "on first touch"))
+    Ok(repeat(&[bench.processors.quiet()], bench.pace(Clock::Running), time)?.time(name, "on first touch"))
 }
 
 /// All pages are asked for at once.
@@ -71,7 +71,7 @@ fn populated(bench: &Bench, name: &str) -> Result<Option<Figure>> {
             })
         })
     };
-    Ok(repeat(&[bench.processors.quiet()], bench.time, &bench.session.stop, time)?.time(name, "populated"))
+    Ok(repeat(&[bench.processors.quiet()], bench.pace(Clock::Running), time)?.time(name, "populated"))
 }
 
 /// Does something with new memory; getting and giving it back is not counted.

@@ -5,7 +5,7 @@ use super::caches::ladder;
 use super::region::{Pages, Region};
 use crate::error::{Error, Result};
 use crate::load::Permutation;
-use crate::pinned::repeat;
+use crate::pinned::{Clock, repeat, times};
 use std::hint::black_box;
 use whyslow_model::bench::{Figure, Study};
 use whyslow_model::human;
@@ -49,7 +49,7 @@ pub(super) fn map(bench: &Bench, bytes: u64, pages: Pages, node: Option<u32>) ->
 
 /// The time of one read.
 pub(super) fn time(bench: &Bench, links: Links, cpu: u32, name: &str, under: &str) -> Result<Option<Figure>> {
-    let repeated = repeat(&[cpu], bench.time, &bench.session.stop, |_| {
+    let repeated = repeat(&[cpu], bench.pace(Clock::Running), |_| {
         let mut at = 0;
         Ok(move || {
             at = chase(links.0, at, HOPS);
@@ -104,13 +104,13 @@ pub(crate) fn chase(links: &[u64], from: u64, hops: u64) -> u64 {
 /// What memory takes, and what large pages save.
 fn findings(figures: &[Figure], bench: &Bench) -> Vec<String> {
     let set = bench.working_set(bench.most);
-    let of = |pages: Pages| figures.iter().find(|f| f.name == set && f.under == pages.name()).map(|f| f.value);
+    let of = |pages: Pages| figures.iter().find(|f| f.name == set && f.under == pages.name());
     let Some(base) = of(Pages::Base) else { return Vec::new() };
     let others = bench.pages.iter().filter(|&&pages| pages != Pages::Base);
     let saved = |pages: &Pages| {
-        let (value, name) = (of(*pages)?, pages.name());
-        let time = human::quantity(value, "s");
-        Some(format!("With {name} a random read of {set} takes {time}: {:.2} times that of small pages.", value / base))
+        let (figure, name) = (of(*pages)?, pages.name());
+        let (took, times) = (human::quantity(figure.value, "s"), times(figure, base));
+        Some(format!("With {name} a random read of {set} takes {took}: {times} what it takes with small pages."))
     };
     others.filter_map(saved).collect()
 }

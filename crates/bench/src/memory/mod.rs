@@ -17,6 +17,7 @@ pub(crate) use room::available;
 pub(crate) use slots::Slots;
 
 use crate::error::{Error, Result};
+use crate::pinned::{Clock, Pace};
 use crate::processor::Processors;
 use crate::round::Progress;
 use crate::session::Session;
@@ -82,6 +83,11 @@ struct Bench<'w> {
 }
 
 impl Bench<'_> {
+    /// How figures are measured.
+    fn pace(&self, clock: Clock) -> Pace<'_> {
+        Pace { time: self.time, clock, stop: &self.session.stop }
+    }
+
     /// What is to be borne in mind from the beginning.
     fn mind(&mut self) {
         let last = self.caches.last().map_or(0, |cache| cache.bytes);

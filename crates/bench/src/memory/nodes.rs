@@ -5,7 +5,7 @@ use super::latency::{Links, map, time};
 use super::region::Pages;
 use super::room::free_of_node;
 use crate::error::Result;
-use crate::pinned::{Repeated, repeat};
+use crate::pinned::{Clock, Repeated, repeat, times};
 use crate::processor::nodes;
 use std::hint::black_box;
 use whyslow_model::bench::{Figure, Study};
@@ -60,7 +60,7 @@ fn of_node(bench: &mut Bench, processors: &[(u32, u32)], memory: u32) -> Result<
 /// Reads all of it in order.
 fn sum_up(words: &[u64], cpu: u32, bench: &Bench) -> Result<Repeated> {
     const PORTION: usize = 1 << 17;
-    repeat(&[cpu], bench.time, &bench.session.stop, |_| {
+    repeat(&[cpu], bench.pace(Clock::Running), |_| {
         let mut portions = words.chunks(PORTION).cycle();
         Ok(move || {
             let portion = portions.next().unwrap_or_default();
@@ -77,11 +77,11 @@ fn findings(measured: &[Measured], pairs: u32) -> Vec<String> {
     }
     let latencies = |near: bool| {
         let of = move |(figure, own): &&Measured| figure.unit == "s" && *own == near;
-        measured.iter().filter(of).map(|(figure, _)| figure.value)
+        measured.iter().filter(of).map(|(figure, _)| figure)
     };
-    let nearest = latencies(true).min_by(f64::total_cmp);
-    let farthest = latencies(false).max_by(f64::total_cmp);
-    let said = |(near, far)| format!("The farthest memory takes {:.2} times as long as the nearest.", far / near);
+    let by_value = |a: &&Figure, b: &&Figure| a.value.total_cmp(&b.value);
+    let (nearest, farthest) = (latencies(true).min_by(by_value), latencies(false).max_by(by_value));
+    let said = |(near, far)| format!("The farthest memory takes {} as long as the nearest.", times(far, near));
     nearest.zip(farthest).map(said).into_iter().collect()
 }
 

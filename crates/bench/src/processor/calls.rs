@@ -2,7 +2,7 @@
 
 use super::Bench;
 use crate::error::{Error, Result};
-use crate::pinned::repeat;
+use crate::pinned::{Clock, repeat};
 use nix::sys::time::{TimeSpec, TimeValLike};
 use nix::sys::timerfd::{ClockId as TimerClock, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 use nix::time::ClockId;
@@ -56,7 +56,7 @@ fn time<C: FnMut() -> R, R>(
     if !bench.session.goes_on_to(name) {
         return Ok(None);
     }
-    let repeated = repeat(&[bench.processors.quiet()], bench.time, &bench.session.stop, |_| {
+    let repeated = repeat(&[bench.processors.quiet()], bench.pace(Clock::Running), |_| {
         let mut call = prepare()?;
         Ok(move || {
             (0..CALLS).for_each(|_| _ = black_box(call()));

@@ -14,6 +14,7 @@ pub(crate) use places::tests::machine;
 pub(crate) use places::{Processors, cpu_list, nodes};
 
 use crate::error::Result;
+use crate::pinned::{Clock, Pace};
 use crate::round::Progress;
 use crate::session::Session;
 use crate::stop::Stop;
@@ -56,6 +57,11 @@ struct Bench<'w> {
 }
 
 impl Bench<'_> {
+    /// How figures are measured.
+    fn pace(&self, clock: Clock) -> Pace<'_> {
+        Pace { time: self.time, clock, stop: &self.session.stop }
+    }
+
     /// What is to be borne in mind from the beginning.
     fn mind(&mut self) {
         // What std counts is also bound by the quota of a control group.

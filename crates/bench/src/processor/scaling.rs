@@ -3,7 +3,7 @@
 use super::Bench;
 use super::work::Work;
 use crate::error::Result;
-use crate::pinned::repeat;
+use crate::pinned::{Clock, repeat, times};
 use whyslow_model::bench::{Figure, Study};
 
 const METHOD: &str = "So many threads do the same kind of work at once, each on a processor of its own: one of each core first, then \
@@ -20,7 +20,7 @@ pub(super) fn study(bench: &mut Bench) -> Result<Study> {
         for threads in steps(cores, places.len()) {
             let under = under(threads);
             if bench.session.goes_on_to(&format!("{}, {under}", work.name())) {
-                let repeated = repeat(&places[..threads], bench.time, &bench.session.stop, |_| work.prepare())?;
+                let repeated = repeat(&places[..threads], bench.pace(Clock::Running), |_| work.prepare())?;
                 figures.extend(repeated.rate(work.name(), &under, work.unit()));
             }
         }
@@ -41,18 +41,17 @@ fn under(threads: usize) -> String {
     if threads == 1 { "1 thread".into() } else { format!("{threads} threads") }
 }
 
+/// What more threads brought one kind of work.
+type Gain<'f> = (Work, &'f Figure, &'f Figure);
+
 /// What cores bring, and what their hyperthreads do beyond that.
 fn findings(figures: &[Figure], cores: usize, processors: usize) -> Vec<String> {
-    let gains = |from: usize, to: usize| {
-        let rate = |work: Work, threads: usize| {
-            let of = |f: &&Figure| f.name == work.name() && f.under == under(threads);
-            figures.iter().find(of).map(|figure| figure.value)
-        };
-        let gain = |work: Work| Some((work, rate(work, to)? / rate(work, from)?));
-        Work::ALL.into_iter().filter_map(gain).collect::<Vec<(Work, f64)>>()
+    let gains = |from: usize, to: usize| -> Vec<Gain<'_>> {
+        let of = |work: Work, threads| figures.iter().find(|f| f.name == work.name() && f.under == under(threads));
+        Work::ALL.into_iter().filter_map(|work| Some((work, of(work, to)?, of(work, from)?))).collect()
     };
-    let told = |gains: &[(Work, f64)]| {
-        let each = |(work, gain): &(Work, f64)| format!("{gain:.2} times with {}", work.name());
+    let told = |gains: &[Gain<'_>]| {
+        let each = |(work, more, fewer): &Gain<'_>| format!("{} with {}", times(more, fewer), work.name());
         gains.iter().map(each).collect::<Vec<String>>().join(", ")
     };
     let mut findings = Vec::new();
@@ -71,9 +70,10 @@ fn findings(figures: &[Figure], cores: usize, processors: usize) -> Vec<String> 
 }
 
 /// Whether hyperthreads help, in a sentence.
-fn verdict(gains: &[(Work, f64)]) -> &'static str {
-    let helped = gains.iter().any(|(_, gain)| *gain > 1.0 + TELLS);
-    let harmed = gains.iter().any(|(_, gain)| *gain < 1.0 - TELLS);
+fn verdict(gains: &[Gain<'_>]) -> &'static str {
+    let told = |(_, more, fewer): &Gain<'_>| if more.is_apart_from(fewer) { more.value / fewer.value } else { 1.0 };
+    let helped = gains.iter().map(told).any(|gain| gain > 1.0 + TELLS);
+    let harmed = gains.iter().map(told).any(|gain| gain < 1.0 - TELLS);
     match (helped, harmed) {
         (true, false) => "Hyperthreads help here.",
         (true, true) => "Hyperthreads help some work here and are in the way of other.",

@@ -2,7 +2,7 @@
 
 use super::Bench;
 use crate::error::{Error, Result};
-use crate::pinned::repeat;
+use crate::pinned::{Clock, repeat};
 use crate::round::keep_to;
 use nix::fcntl::OFlag;
 use nix::sys::wait::waitpid;
@@ -39,7 +39,7 @@ pub(super) fn study(bench: &mut Bench) -> Result<Study> {
 }
 
 fn figure(bench: &Bench, (name, under): (&str, &str), kind: Kind, [cpu, other]: [u32; 2]) -> Result<Option<Figure>> {
-    let repeated = repeat(&[cpu], bench.time, &bench.session.stop, |_| {
+    let repeated = repeat(&[cpu], bench.pace(Clock::Passing), |_| {
         let partner = Partner::new(kind, other).map_err(|e| Error::new(format!("{name} to hand over to: {e}")))?;
         Ok(move || {
             // A partner that has ended answers nothing: then nothing was done.

@@ -42,6 +42,13 @@ pub struct Figure {
 }
 
 impl Figure {
+    /// Whether the two differ by more than their noise: neither median lies within the interval of the other.
+    pub fn is_apart_from(&self, other: &Self) -> bool {
+        let within =
+            |figure: &Self, value: f64| figure.interval.is_some_and(|[low, high]| (low..=high).contains(&value));
+        self.value != other.value && !within(self, other.value) && !within(other, self.value)
+    }
+
     /// Of these samples; none where there are none.
     pub fn of(name: impl Into<String>, under: impl Into<String>, unit: &str, samples: Vec<f64>) -> Option<Self> {
         let mut sorted = samples.clone();
@@ -101,5 +108,14 @@ mod tests {
         let few = Figure::of("wake", "", "s", vec![3.0, 1.0, 2.0]).unwrap();
         assert_eq!((few.value, few.interval, few.noise, few.more_is_better), (2.0, None, None, false));
         assert_eq!(Figure::of("nothing", "", "s", Vec::new()), None);
+    }
+
+    #[test]
+    fn figures_are_apart_where_neither_may_be_the_other() {
+        let around =
+            |value: f64| Figure::of("x", "", "s", (0..10).map(|i| value + f64::from(i) / 10.0).collect()).unwrap();
+        assert!(around(1.0).is_apart_from(&around(3.0)) && around(3.0).is_apart_from(&around(1.0)));
+        assert!(!around(1.0).is_apart_from(&around(1.2)) && !around(1.0).is_apart_from(&around(1.0)));
+        assert!(Figure::of("x", "", "s", vec![1.0]).unwrap().is_apart_from(&around(3.0)));
     }
 }

@@ -34,7 +34,7 @@ impl Table {
     /// Draws it from a column on. What says nothing in any row is left out, and so are the last columns where there is no
     /// room for them.
     pub(super) fn draw(&self, canvas: &mut Canvas, column: usize) {
-        self.draw_columns(canvas, column, &self.those_with_room(canvas, column, 0));
+        self.draw_rows(canvas, column, &self.those_with_room(canvas, column, 0), self.rows.iter());
     }
 
     /// Draws it, the first column again before as many others as there is room for, until there are none left.
@@ -42,7 +42,10 @@ impl Table {
         let mut next = 1;
         loop {
             let columns = self.those_with_room(canvas, column, next);
-            self.draw_columns(canvas, column, &columns);
+            let says = |row: &&Vec<String>| {
+                columns[1..].iter().any(|&(at, _)| row.get(at).is_some_and(|cell| !cell.is_empty()))
+            };
+            self.draw_rows(canvas, column, &columns, self.rows.iter().filter(says));
             match columns.last() {
                 Some(&(last, _)) if last >= next && last + 1 < self.heading.len() => next = last + 1,
                 _ => break,
@@ -65,9 +68,15 @@ impl Table {
         columns
     }
 
-    fn draw_columns(&self, canvas: &mut Canvas, column: usize, columns: &[(usize, usize)]) {
+    fn draw_rows<'r>(
+        &self,
+        canvas: &mut Canvas,
+        column: usize,
+        columns: &[(usize, usize)],
+        rows: impl Iterator<Item = &'r Vec<String>>,
+    ) {
         canvas.paragraph(column, column, &line(&self.heading, columns, Ink::Dim));
-        for row in &self.rows {
+        for row in rows {
             canvas.paragraph(column, column, &line(row, columns, Ink::Plain));
         }
     }
