@@ -111,7 +111,7 @@ where
                 let _ = start.send(());
             }
             let slice = together(&told, cpus.len())?;
-            if repetition > 0 {
+            if repetition > 0 && !pace.stop.is_asked() {
                 all.rates.push(slice.rate);
                 all.disturbed += usize::from(slice.disturbed);
             }
@@ -166,7 +166,7 @@ fn slice<P: Into<Portion>>(pace: Pace<'_>, portion: &mut impl FnMut() -> P) -> S
         done = Portion { amount: done.amount + more.amount, aside: done.aside + more.aside };
         let elapsed = began.elapsed();
         let measured = elapsed.saturating_sub(done.aside);
-        if measured >= time || elapsed >= time * MOST_ASIDE {
+        if measured >= time || elapsed >= time * MOST_ASIDE || pace.stop.is_asked() {
             break measured.as_secs_f64();
         }
     };
