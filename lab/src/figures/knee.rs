@@ -52,6 +52,9 @@ impl Known {
 }
 
 const GROUP: &str = "random read";
+/// Where a request alone takes longer than this many times its channel, what holds it up is not the same from one moment to
+/// the next, and there is no one knee to find.
+const TOO_BUSY: f64 = 1.25;
 
 fn judge(report: &Report, known: &Known) -> Judged {
     let measured = || {
@@ -61,6 +64,9 @@ fn judge(report: &Report, known: &Known) -> Judged {
     let Some((ceiling, knee, stretch)) = measured() else {
         return Judged::of("nothing".into(), &[(false, "no knee")]);
     };
+    if stretch > TOO_BUSY {
+        return Judged::not_without(format!("a quiet machine: a request alone took {stretch:.2} times its channel"));
+    }
     let (fewest, most) = (known.channels, (known.channels as f64 * stretch).ceil() as u64);
     let found = format!(
         "knee at {}, {:.2} at once, {:.0} reads/s; alone {stretch:.2} times its channel",
