@@ -86,6 +86,7 @@ family_group! {
         device_depth: gauge count "system.disk.queue_depth" "commands the device takes at once (device/queue_depth)";
         size: gauge bytes "system.disk.limit" "capacity";
         model: state text "system.disk.model" "vendor and model";
+        firmware: state text "system.disk.firmware" "revision of its firmware";
         state: state text "system.disk.state" "running or offline, for SCSI devices";
         address: state text "system.disk.scsi_address" "host:channel:target:lun, for SCSI devices";
     }
