@@ -4,8 +4,8 @@ set -eu
 
 # A package and a file it brings: the file is looked for, so that nothing is installed that is there by other means.
 build='clang-14:clang-14 llvm-14:llvm-strip-14 gcc:/usr/bin/gcc libc6-dev:/usr/include/stdio.h make:/usr/bin/make'
-lab='iproute2:ip e2fsprogs:mkfs.ext4 util-linux:losetup procps:sysctl nftables:nft'
-bench='iproute2:ip fio:fio iperf3:iperf3 atop:atop sysstat:pidstat bpftrace:bpftrace'
+lab='iproute2:ip e2fsprogs:mkfs.ext4 util-linux:losetup procps:sysctl nftables:nft xfsprogs:mkfs.xfs btrfs-progs:mkfs.btrfs'
+bench='iproute2:ip fio:fio bonnie++:bonnie++ iperf3:iperf3 atop:atop sysstat:pidstat bpftrace:bpftrace'
 
 PATH=$PATH:/usr/sbin:/sbin
 

@@ -1,12 +1,11 @@
 //! One case, run by both programs in turn.
 
 use crate::cases::Case;
+use crate::peer::{self, Peer};
 use crate::rig::Rig;
 use serde::Serialize;
-use serde_json::Value;
 use std::path::Path;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use whyslow_pairs::child;
+use std::time::{SystemTime, UNIX_EPOCH};
 use whyslow_pairs::failure::{Failure, Result};
 use whyslow_pairs::pairs::{Dice, Median, median};
 
@@ -15,23 +14,16 @@ use whyslow_pairs::pairs::{Dice, Median, median};
 pub struct Comparison {
     /// Its name.
     pub case: String,
-    /// fio's requests a second: the median.
-    pub fio_rate: f64,
-    /// fio's processor time for a request, seconds: the median.
-    pub fio_cost: f64,
+    /// The other program's requests a second, or bytes a second of a stream: the median.
+    pub peer_rate: f64,
+    /// Its processor time for a request, seconds: the median; none where that is not compared.
+    pub peer_cost: Option<f64>,
     /// Pairs run.
     pub pairs: usize,
-    /// whyslow's requests a second by fio's.
+    /// whyslow's rate by the other's.
     pub rate: Median,
-    /// whyslow's processor time for a request by fio's.
-    pub cost: Median,
-}
-
-/// What one run came to.
-struct Figures {
-    rate: f64,
-    /// Processor time of the threads that made the load, for each request, seconds.
-    cost: f64,
+    /// whyslow's processor time for a request by the other's.
+    pub cost: Option<Median>,
 }
 
 /// Runs a case in pairs of random order.
@@ -39,15 +31,11 @@ struct Figures {
 /// # Errors
 /// Where a program fails, or a signal came.
 pub fn compare(case: &Case, rig: &Rig, whyslow: &Path, pairs: usize, seconds: u32) -> Result<Comparison> {
-    let options = &case.options;
-    let text =
-        format!("[job]\nioengine=io_uring\ndirect=1\nruntime={seconds}\nramp_time=500ms\ntime_based=1\n{options}\n");
-    let job = rig.job(&text)?;
-    let whyslow = whyslow.to_str().ok_or_else(|| Failure::new("the path of whyslow is not UTF-8"))?;
-    let ours = || figures(case, whyslow, &["bench", "disk", "--job", &job, "--json-fio"]);
-    let theirs = || figures(case, "fio", &[&job, "--output-format=json"]);
+    let job = rig.job(&job(case, seconds))?;
+    let ours = || peer::whyslow(whyslow, case, &job);
+    let theirs = || case.peer.run(case, rig, &job);
     let mut dice = Dice::new(SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |t| t.as_nanos() as u64));
-    let (mut rates, mut costs, mut fio) = (Vec::new(), Vec::new(), (Vec::new(), Vec::new()));
+    let (mut rates, mut costs, mut peer) = (Vec::new(), Vec::new(), (Vec::new(), Vec::new()));
     for _ in 0..pairs {
         let (ours, theirs) = if dice.toss() {
             let ours = ours()?;
@@ -57,32 +45,26 @@ pub fn compare(case: &Case, rig: &Rig, whyslow: &Path, pairs: usize, seconds: u3
             (ours()?, theirs)
         };
         rates.push(ours.rate / theirs.rate);
-        costs.push(ours.cost / theirs.cost);
-        fio.0.push(theirs.rate);
-        fio.1.push(theirs.cost);
+        costs.extend(ours.cost.zip(theirs.cost).map(|(ours, theirs)| ours / theirs));
+        peer.0.push(theirs.rate);
+        peer.1.extend(theirs.cost);
     }
     let of = |ratios| median(ratios).ok_or_else(|| Failure::new("no pairs to run"));
     Ok(Comparison {
         case: case.name.clone(),
-        fio_rate: of(fio.0)?.value,
-        fio_cost: of(fio.1)?.value,
+        peer_rate: of(peer.0)?.value,
+        peer_cost: median(peer.1).map(|cost| cost.value),
         pairs,
         rate: of(rates)?,
-        cost: of(costs)?,
+        cost: median(costs),
     })
 }
 
-/// Both programs tell in the same form.
-fn figures(case: &Case, program: &str, args: &[&str]) -> Result<Figures> {
-    let text = child::output(program, args, Duration::from_secs(120))?;
-    let json: Value = serde_json::from_str(&text[text.find('{').unwrap_or(0)..])?;
-    let job = &json["jobs"][0];
-    let flow = &job[if case.writes { "write" } else { "read" }];
-    let number = |value: &Value| value.as_f64().ok_or_else(|| Failure::new(format!("{program} told no number: {job}")));
-    let rate = number(&flow["iops"])?;
-    if rate <= 0.0 {
-        return Err(Failure::new(format!("{program} did nothing: {job}")));
-    }
-    let busy = (number(&job["usr_cpu"])? + number(&job["sys_cpu"])?) / 100.0;
-    Ok(Figures { rate, cost: busy / rate })
+/// What both run, or whyslow does where the other has its own idea of it. Load is timed, and streams end with the file.
+fn job(case: &Case, seconds: u32) -> String {
+    let how = match case.peer {
+        Peer::Fio => format!("ioengine=io_uring\ndirect=1\nruntime={seconds}\nramp_time=500ms\ntime_based=1"),
+        _ => "ioengine=psync".into(),
+    };
+    format!("[job]\n{how}\n{}\n", case.options)
 }

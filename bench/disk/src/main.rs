@@ -1,7 +1,8 @@
-//! whyslow's load beside fio's: the same job files, in pairs. See README.md.
+//! whyslow's load beside that of fio, dd and bonnie++, in pairs. See README.md.
 
 mod cases;
 mod compare;
+mod peer;
 mod rig;
 
 use clap::Parser;
@@ -13,7 +14,7 @@ use whyslow_pairs::failure::{Failure, Result};
 use whyslow_pairs::pairs::Median;
 use whyslow_pairs::stop;
 
-/// Runs whyslow and fio in pairs on the same jobs. Needs root, and some minutes in which nothing else runs.
+/// Runs whyslow in pairs with fio, dd and bonnie++ on the same jobs. Needs root, and some minutes in which nothing else runs.
 #[derive(Parser)]
 #[command(name = "bench-disk", version)]
 struct Args {
@@ -71,5 +72,6 @@ fn row(found: &Comparison) -> String {
         Some((low, high)) => format!("{:.3} ({low:.3} .. {high:.3})", median.value),
         None => format!("{:.3} (too few pairs)", median.value),
     };
-    format!("{:<42} fio {:>9.0}/s  rate {}  cpu {}", found.case, found.fio_rate, ratio(&found.rate), ratio(&found.cost))
+    let cost = found.cost.as_ref().map_or_else(String::new, |cost| format!("  cpu {}", ratio(cost)));
+    format!("{:<32} peer {:>13.0}/s  rate {}{cost}", found.case, found.peer_rate, ratio(&found.rate))
 }

@@ -39,6 +39,19 @@ impl Rig {
         self.disk.path().join("file").display().to_string()
     }
 
+    /// Where files can be made on that disk.
+    pub fn folder(&self) -> String {
+        self.disk.path().display().to_string()
+    }
+
+    /// A file on that disk that is not there; one that was made by the last run is removed.
+    pub fn new_file(&self) -> String {
+        let path = self.disk.path().join("new");
+        // It is there from the second time on.
+        let _ = std::fs::remove_file(&path);
+        path.display().to_string()
+    }
+
     /// The loop device.
     pub fn device(&self) -> String {
         self.device.0.clone()

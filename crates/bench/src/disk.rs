@@ -18,6 +18,8 @@ pub struct Sweep {
     pub ask: Ask,
     /// How requests reach the kernel.
     pub engine: Engine,
+    /// Whether completions are polled for: with io_uring, past the page cache, on devices that can be asked.
+    pub poll: bool,
     /// What is done about the page cache before each run.
     pub cache: Cache,
     /// The time measured of each run, seconds.
@@ -59,6 +61,9 @@ pub fn sweep(asked: &Sweep, stop: &Stop, watch: &mut dyn FnMut(Progress)) -> Res
     let mut session = Session::begin(stop, watch);
     let target = session.open(&asked.ask)?;
     check_engine(asked, &session)?;
+    if asked.poll {
+        session.check_polls(target)?;
+    }
     session.mind_others(target, &asked.ask);
     let mut sweep = Sweeper { session, asked, target, ceilings: Vec::new() };
     sweep.run()?;
@@ -72,6 +77,9 @@ fn check_engine(asked: &Sweep, session: &Session) -> Result<()> {
         return Err(Error::new(format!(
             "{path}: mmap is for devices, and for files made in a folder: others may cut this one short"
         )));
+    }
+    if asked.poll && (asked.engine != Engine::IoUring || !asked.ask.direct) {
+        return Err(Error::new("only requests of io_uring past the page cache can be polled for: leave --poll out"));
     }
     Ok(())
 }
@@ -147,7 +155,8 @@ impl Sweeper<'_> {
     fn commits(&mut self) -> Result<()> {
         let block = SMALL.max(self.grain());
         let sync = Some(Sync { every: Some(1), data_only: true });
-        let load = Workload { access: Access::Sequential, sync, ..self.load(WRITES[1], block, 1) };
+        // A flush cannot be polled for.
+        let load = Workload { access: Access::Sequential, sync, poll: false, ..self.load(WRITES[1], block, 1) };
         let name = format!("write of {}, each synced (fdatasync)", size(block));
         let party = self.session.party("synced write", self.target, load);
         self.session.play("synced write", &name, &[party])?;
@@ -173,6 +182,7 @@ impl Sweeper<'_> {
         let target = &self.session.targets[self.target];
         Workload {
             engine: self.asked.engine,
+            poll: self.asked.poll,
             direct: target.is_direct(),
             cache: self.asked.cache,
             access: sort.access,

@@ -97,10 +97,17 @@ fn ask(path: PathBuf, direct: bool) -> Ask {
     Ask { path, write: false, direct, destroy: None, in_use: true, size: 0 }
 }
 
+/// File systems whose addresses are their own: where on which of their devices such a one lies, only they know
+/// (Documentation/filesystems/btrfs.rst).
+const OWN_ADDRESSES: [&str; 2] = ["btrfs", "bcachefs"];
+
 /// The longest part of the file that lies in one piece; all of the file, where none is long enough.
 fn piece(session: &mut Session, target: usize, file: &Path) -> Extent {
     let whole = session.targets[target].about.bytes / LEAST * LEAST;
-    let longest = extent::longest(&session.targets[target].file);
+    let kind = session.targets[target].about.file_system.as_deref().unwrap_or_default();
+    let own_addresses = OWN_ADDRESSES.contains(&kind);
+    let longest = extent::longest(&session.targets[target].file)
+        .map(|extent| Extent { physical: extent.physical.filter(|_| !own_addresses), ..extent });
     let longest = longest
         .map(|extent| Extent { size: extent.size.min(whole - extent.logical.min(whole)) / LEAST * LEAST, ..extent });
     longest.filter(|extent| extent.size > 0).unwrap_or_else(|| {

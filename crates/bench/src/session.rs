@@ -7,7 +7,9 @@ use crate::ledger::{Books, spoiled};
 use crate::round::{self, Party, Played, Progress};
 use crate::stop::Stop;
 use crate::target::{Ask, Map, Target};
-use whyslow_model::bench::{Access, Cache, Ceiling, Engine, Kind, Report, Round, SCHEMA, Sync, Traffic, Workload};
+use whyslow_model::bench::{
+    Access, Cache, Ceiling, Engine, Kind, Report, Round, SCHEMA, Study, Sync, Traffic, Workload,
+};
 use whyslow_sense::Root;
 
 /// How files are filled: in large blocks, some at a time.
@@ -52,6 +54,19 @@ impl<'w> Session<'w> {
         Ok(self.targets.len() - 1)
     }
 
+    /// Whether requests to a target can be polled for.
+    ///
+    /// # Errors
+    /// Where they cannot be.
+    pub(crate) fn check_polls(&mut self, target: usize) -> Result<()> {
+        self.map.check_polls(&self.targets[target].about)?;
+        let busy = "a thread that polls is always busy: whether it was the limit is not told";
+        if !self.caveats.iter().any(|caveat| caveat == busy) {
+            self.caveats.push(busy.into());
+        }
+        Ok(())
+    }
+
     /// Says that a device was read while in use, where that was asked for.
     pub(crate) fn mind_others(&mut self, target: usize, ask: &Ask) {
         let about = &self.targets[target].about;
@@ -91,6 +106,12 @@ impl<'w> Session<'w> {
     /// Says how far it is, for what is not played as a round.
     pub(crate) fn tell(&mut self, progress: Progress) {
         (self.watch)(progress);
+    }
+
+    /// Says what is done next, where that is to be done. Whether it is.
+    pub(crate) fn goes_on_to(&mut self, doing: &str) -> bool {
+        self.tell(Progress { doing, elapsed: self.surroundings.seconds(), whole: None });
+        !self.stop.is_asked()
     }
 
     /// A workload on a target.
@@ -137,6 +158,12 @@ impl<'w> Session<'w> {
         small.map(Small::hold).transpose()
     }
 
+    /// The report of studies that have figures.
+    pub(crate) fn finish_studies(self, kind: Kind, studies: Vec<Study>) -> Report {
+        let studies = studies.into_iter().filter(|study| !study.figures.is_empty()).collect();
+        Report { studies, ..self.finish(kind, Vec::new()) }
+    }
+
     /// The report.
     pub(crate) fn finish(self, kind: Kind, ceilings: Vec<Ceiling>) -> Report {
         let (started, started_ms) = self.surroundings.started().unzip();
@@ -156,6 +183,7 @@ impl<'w> Session<'w> {
             layers: Vec::new(),
             files: Vec::new(),
             pairs: Vec::new(),
+            studies: Vec::new(),
             caveats: self.caveats,
         }
     }

@@ -14,6 +14,8 @@ use whyslow_bench::disk::{self, Sweep};
 use whyslow_bench::fio::{self, JobFile};
 use whyslow_bench::fs::{self, FileSystem};
 use whyslow_bench::layers::{self, Peel};
+use whyslow_bench::memory::{self, Memory};
+use whyslow_bench::processor::{self, Cpu};
 use whyslow_bench::target::Ask;
 use whyslow_bench::{Error, Stop};
 use whyslow_model::bench::{Cache, Engine, Report};
@@ -30,6 +32,29 @@ pub enum Bench {
     Layers(LayersArgs),
     /// Read targets alone and in pairs, and say which have to share something, whatever their names say
     Contend(ContendArgs),
+    /// Measure memory: bandwidth, latency by working set and pages, what page faults cost
+    Memory(MemoryArgs),
+    /// Measure processors: scaling and hyperthreads, how soon threads run, context switches, system calls, clocks
+    Cpu(CpuArgs),
+}
+
+/// How to measure memory.
+#[derive(Debug, Args)]
+pub struct MemoryArgs {
+    /// The time each figure is measured for
+    #[arg(long = "for", value_name = "TIME", default_value = "100ms", value_parser = duration)]
+    time: Duration,
+    /// The largest working set [default: four times the caches, from 64M to 256M]
+    #[arg(long, value_name = "SIZE", value_parser = bytes)]
+    size: Option<u64>,
+}
+
+/// How to measure processors.
+#[derive(Debug, Args)]
+pub struct CpuArgs {
+    /// The time each figure is measured for; wakings take ten times that
+    #[arg(long = "for", value_name = "TIME", default_value = "100ms", value_parser = duration)]
+    time: Duration,
 }
 
 /// Where to work, and how much.
@@ -91,7 +116,7 @@ pub struct DiskArgs {
     #[arg(required_unless_present = "job")]
     target: Option<PathBuf>,
     /// Run the jobs of this file, in fio's format, instead
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["target", "time", "size", "cache", "engine", "seed"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["target", "time", "size", "cache", "engine", "poll", "seed"])]
     job: Option<PathBuf>,
     /// Write the JSON that fio would
     #[arg(long, requires = "job", conflicts_with = "json")]
@@ -115,6 +140,9 @@ pub struct DiskArgs {
     /// How requests reach the kernel
     #[arg(long, value_name = "ENGINE", default_value = "io_uring")]
     engine: EngineName,
+    /// Ask the device whether requests are done instead of being interrupted; where its driver can be asked
+    #[arg(long)]
+    poll: bool,
     /// What random offsets come of
     #[arg(long, default_value = "1")]
     seed: u64,
@@ -154,6 +182,8 @@ pub fn run(what: &Bench, look: &Look) -> Result<ExitCode, Failure> {
         Bench::Fs(args) => (file_system(args)?, false),
         Bench::Layers(args) => (peel(args)?, false),
         Bench::Contend(args) => (set_against(args)?, false),
+        Bench::Memory(args) => (measure_memory(args)?, false),
+        Bench::Cpu(args) => (measure_cpu(args)?, false),
     };
     print(match look.json {
         _ if as_fio => json::fio(&report),
@@ -201,6 +231,16 @@ fn set_against(args: &ContendArgs) -> Result<Report, Failure> {
     watched(|stop, watch| contend::contend(&asked, stop, watch))
 }
 
+fn measure_memory(args: &MemoryArgs) -> Result<Report, Failure> {
+    let asked = Memory { most: args.size, seconds: seconds(args.time)? };
+    watched(|stop, watch| memory::measure(&asked, stop, watch))
+}
+
+fn measure_cpu(args: &CpuArgs) -> Result<Report, Failure> {
+    let asked = Cpu { seconds: seconds(args.time)? };
+    watched(|stop, watch| processor::measure(&asked, stop, watch))
+}
+
 /// The time of a run in seconds, where that is long enough to measure anything.
 fn seconds(time: Duration) -> Result<f64, Failure> {
     if time < Duration::from_millis(10) {
@@ -223,6 +263,7 @@ fn sweep(args: &DiskArgs, target: &Path) -> Result<Report, Failure> {
     let asked = Sweep {
         ask,
         engine: args.engine.engine(),
+        poll: args.poll,
         cache: cache.unwrap_or(Cache::AsIs),
         seconds: seconds(args.time)?,
         seed: args.seed,

@@ -15,7 +15,19 @@ const SUB: u32 = 32;
 ///
 /// Absent until set: a histogram that was not read is not an empty one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Option<Vec<(u32, u64)>>")]
 pub struct Histogram(Option<Vec<(u32, u64)>>);
+
+/// Counts as a document has them, which others may have written: in any order, and no more than can be added up.
+impl TryFrom<Option<Vec<(u32, u64)>>> for Histogram {
+    type Error = &'static str;
+
+    fn try_from(counts: Option<Vec<(u32, u64)>>) -> Result<Self, Self::Error> {
+        let Some(counts) = counts else { return Ok(Self(None)) };
+        let total = counts.iter().try_fold(0_u64, |sum, (_, count)| sum.checked_add(*count));
+        total.map(|_| Self::from_counts(counts)).ok_or("a histogram of more values than can be counted")
+    }
+}
 
 /// The bucket a value is counted in.
 pub fn bucket_of(value: u64) -> u32 {
@@ -57,6 +69,16 @@ impl Histogram {
     /// These values, one by one.
     pub fn from_values(values: impl IntoIterator<Item = u64>) -> Self {
         Self::from_counts(values.into_iter().map(|value| (bucket_of(value), 1)))
+    }
+
+    /// Counts one value more.
+    pub fn add(&mut self, value: u64) {
+        let buckets = self.0.get_or_insert_default();
+        let bucket = bucket_of(value);
+        match buckets.binary_search_by_key(&bucket, |(bucket, _)| *bucket) {
+            Ok(at) => buckets[at].1 = buckets[at].1.saturating_add(1),
+            Err(at) => buckets.insert(at, (bucket, 1)),
+        }
     }
 
     /// The buckets that are not empty, in order; `None` where it was not read.
@@ -132,7 +154,8 @@ impl Histogram {
     }
 }
 
-fn middle(bucket: u32) -> f64 {
+/// The middle of a bucket's values.
+pub fn middle(bucket: u32) -> f64 {
     let (first, width) = span(bucket);
     first as f64 + (width - 1) as f64 / 2.0
 }
@@ -174,6 +197,13 @@ mod tests {
         assert_eq!(before.since(&after), None, "began anew");
         assert_eq!(after.since(&Histogram::default()), None, "not read");
         assert_eq!(Histogram::default().quantile(0.5), None);
+    }
+
+    #[test]
+    fn values_are_counted_one_by_one() {
+        let mut h = Histogram::default();
+        [1000, 5, 1000].into_iter().for_each(|value| h.add(value));
+        assert_eq!(h, Histogram::from_values([5, 1000, 1000]));
     }
 
     proptest! {

@@ -28,6 +28,7 @@ pub fn quantity(number: f64, unit: &str) -> String {
         "bytes" => scaled(number, BINARY, "B"),
         "bytes/s" => scaled(number, BINARY, "B/s"),
         "bit/s" => scaled(number, DECIMAL, "bit/s"),
+        "op/s" => scaled(number, DECIMAL, "op/s"),
         "ratio" => percent(number),
         "1/s" => format!("{} /s", digits(number)),
         "count" | "" => digits(number),

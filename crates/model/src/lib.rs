@@ -2,8 +2,10 @@
 //!
 //! Nothing here reads the system or touches a file. Every other room speaks in these words.
 
+pub mod baseline;
 pub mod bench;
 pub mod catalogue;
+pub mod comparison;
 pub mod device;
 pub mod diagnosis;
 pub mod explanation;

@@ -113,6 +113,7 @@ fn report() -> Report {
         layers: Vec::new(),
         files: Vec::new(),
         pairs: Vec::new(),
+        studies: Vec::new(),
         caveats: vec!["sdb was read while in use".into()],
     }
 }

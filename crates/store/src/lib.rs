@@ -1,8 +1,10 @@
-//! Recordings on disk: append, close into Parquet, read back, expire.
+//! Recordings on disk: append, close into Parquet, read back, expire; and baselines.
 //!
 //! The running end is an append-only log of what changed (`tail`), flushed every second; every ten minutes it is closed
-//! into Parquet (`segment`), which any engine reads. Tables and columns are those of the catalogue (`schema`).
+//! into Parquet (`segment`), which any engine reads. Tables and columns are those of the catalogue (`schema`). Baselines are
+//! kept beside (`baselines`).
 
+mod baselines;
 mod bytes;
 mod error;
 mod folder;
@@ -13,6 +15,7 @@ mod schema;
 mod segment;
 mod tail;
 
+pub use baselines::{Baselines, read as read_baseline};
 pub use error::StoreError;
 pub use recorder::{Counts, Keep, Log, Recorder};
 pub use recording::{AnyRow, Families, Recording, Span, Stretch, families};

@@ -6,7 +6,7 @@ mod rate;
 
 use crate::cgroup::Cgroup;
 use crate::dice::Dice;
-use crate::error::{During, Result};
+use crate::error::{During, Error, Result};
 use crate::stage::Stage;
 use crate::trial::{Observer, Outcome};
 use std::time::Duration;
@@ -45,6 +45,8 @@ struct Judged {
     found: String,
     /// What is wrong with it.
     because: Vec<String>,
+    /// What the machine lacks for it to be judged.
+    missing: Option<String>,
 }
 
 impl Figure {
@@ -62,6 +64,9 @@ impl Figure {
             let answer = observer.answer(&mut stage, &args, probe.group.as_ref(), PATIENCE)?;
             let report: Report = serde_json::from_slice(&answer).during("whyslow's report")?;
             let judged = (probe.judge)(&report);
+            if let Some(missing) = judged.missing {
+                return Err(Error::Missing(missing));
+            }
             (outcome.found, outcome.because) = (judged.found, judged.because);
             Ok(())
         })
@@ -72,7 +77,12 @@ impl Judged {
     /// What was found, and of the claims about it those that do not hold.
     fn of(found: String, claims: &[(bool, &str)]) -> Self {
         let because = claims.iter().filter(|(holds, _)| !holds).map(|(_, claim)| (*claim).to_owned()).collect();
-        Self { found, because }
+        Self { found, because, missing: None }
+    }
+
+    /// That it cannot be judged here, for want of this.
+    fn not_without(missing: String) -> Self {
+        Self { found: String::new(), because: Vec::new(), missing: Some(missing) }
     }
 }
 

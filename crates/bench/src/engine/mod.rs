@@ -2,10 +2,12 @@
 
 mod at_once;
 mod mmap;
+mod polled;
 mod psync;
 mod uring;
 
 pub(crate) use mmap::Mmap;
+pub(crate) use polled::Polled;
 pub(crate) use psync::Psync;
 pub(crate) use uring::Uring;
 

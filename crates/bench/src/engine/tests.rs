@@ -111,3 +111,34 @@ fn waiting_ends_when_it_is_time_and_when_the_bell_rings() {
     }
     thread.join().unwrap();
 }
+
+/// Where a device cannot be asked the kernel waits for its interrupt all the same, so that it can be tried everywhere.
+#[test]
+fn a_ring_can_be_polled() {
+    use std::os::unix::fs::OpenOptionsExt;
+    let path = tempfile::Builder::new().tempfile_in("/var/tmp").unwrap().into_temp_path();
+    std::fs::write(&path, vec![7; 4 * BLOCK as usize]).unwrap();
+    let flags = libc::O_DIRECT;
+    let file = File::options().read(true).write(true).custom_flags(flags).open(&path).unwrap();
+    let bell = Bell::new().unwrap();
+    let mut engine = Polled::new(Arc::new(file), bell.clone(), 4, BLOCK as usize).unwrap();
+    let read = done(&mut engine, request(Action::Read, 3));
+    if read == -i64::from(libc::EOPNOTSUPP) {
+        eprintln!("skipped: nothing on this file system can be polled");
+        return;
+    }
+    assert_eq!(read, i64::from(BLOCK));
+    assert!(engine.buffer(0)[..BLOCK as usize].iter().all(|&byte| byte == 7));
+    (0..4).for_each(|slot| engine.submit(slot, request(Action::Read, slot as u64)).unwrap());
+    let mut slots: Vec<usize> =
+        std::iter::from_fn(|| engine.next(None).unwrap()).take(4).map(|done| done.slot).collect();
+    slots.sort_unstable();
+    assert_eq!(slots, [0, 1, 2, 3]);
+    let soon = Instant::now() + Duration::from_millis(5);
+    assert_eq!(engine.next(Some(soon)).unwrap(), None);
+    assert!(Instant::now() >= soon);
+    bell.ring();
+    assert_eq!(engine.next(Some(Instant::now() + Duration::from_secs(600))).unwrap(), None, "the bell is heard");
+    // Heard once: what is in flight is still waited for.
+    assert_eq!(done(&mut engine, request(Action::Read, 0)), i64::from(BLOCK));
+}

@@ -23,7 +23,7 @@ pub(crate) struct Uring {
     ring: IoUring,
     buffers: Slots,
     file: Arc<File>,
-    bell: Arc<Bell>,
+    pub(super) bell: Arc<Bell>,
     /// What is read from the bell; the kernel writes to it, so it must not move.
     rung: Box<u64>,
     data_only: bool,
@@ -43,16 +43,30 @@ impl Uring {
         block: usize,
         data_only: bool,
     ) -> io::Result<Self> {
+        // One for the bell.
         let entries = u32::try_from(depth + 1).unwrap_or(u32::MAX);
-        let ring = ring(entries)?;
+        let mut engine = Self::on(ring(entries)?, file, bell, depth, block, data_only)?;
+        engine.listen()?;
+        Ok(engine)
+    }
+
+    /// On a ring that has room for as many.
+    ///
+    /// # Errors
+    /// Where memory is short.
+    pub(super) fn on(
+        ring: IoUring,
+        file: Arc<File>,
+        bell: Arc<Bell>,
+        depth: usize,
+        block: usize,
+        data_only: bool,
+    ) -> io::Result<Self> {
         let buffers = Slots::new(depth, block)?;
         // SAFETY: the pages stay mapped, at the same place, until the ring is gone: see the order of the fields.
         let registered = unsafe { ring.submitter().register_buffers(&[buffers.whole()]) }.is_ok()
             && ring.submitter().register_files(&[file.as_raw_fd()]).is_ok();
-        let rung = Box::new(0);
-        let mut engine = Self { ring, buffers, file, bell, rung, data_only, registered };
-        engine.listen()?;
-        Ok(engine)
+        Ok(Self { ring, buffers, file, bell, rung: Box::new(0), data_only, registered })
     }
 
     /// Has the ring wake up when the bell rings.
@@ -91,8 +105,17 @@ impl Uring {
         }
     }
 
+    /// The same, and the kernel hears of new requests before anything else is done, or the device would run dry.
+    pub(super) fn take_ready(&mut self) -> io::Result<Option<Completion>> {
+        let done = self.ready();
+        if done.is_some() && !self.ring.submission().is_empty() {
+            self.enter(false, None)?;
+        }
+        Ok(done)
+    }
+
     /// Tells the kernel of new requests; with `wait` until there is a completion, or until it is due.
-    fn enter(&mut self, wait: bool, due: Option<Instant>) -> io::Result<()> {
+    pub(super) fn enter(&mut self, wait: bool, due: Option<Instant>) -> io::Result<()> {
         let told = match due.filter(|_| wait) {
             None => self.ring.submit_and_wait(usize::from(wait)),
             Some(due) => {
@@ -127,11 +150,7 @@ impl Engine for Uring {
     }
 
     fn next(&mut self, due: Option<Instant>) -> io::Result<Option<Completion>> {
-        if let Some(done) = self.ready() {
-            // The kernel must hear of new requests before anything else is done, or the device would run dry.
-            if !self.ring.submission().is_empty() {
-                self.enter(false, None)?;
-            }
+        if let Some(done) = self.take_ready()? {
             return Ok(Some(done));
         }
         self.enter(true, due)?;

@@ -1,6 +1,7 @@
 //! The options that are known, each with what it sets.
 
 use super::units::{Amount, Base, seconds};
+use crate::processor::cpu_list;
 use whyslow_model::bench::{Access, Block, Engine, Sync};
 
 /// What a section says; none where it does not.
@@ -48,6 +49,8 @@ pub(super) struct Options {
     pub(super) cpus: Vec<u32>,
     pub(super) percentiles: Option<Vec<f64>>,
     pub(super) read_only: bool,
+    /// Whether completions are polled for.
+    pub(super) poll: bool,
     /// Whether blocks carry their offset, and are checked for it.
     pub(super) verify: bool,
 }
@@ -94,6 +97,7 @@ impl Default for Options {
             cpus: Vec::new(),
             percentiles: None,
             read_only: false,
+            poll: false,
             verify: false,
         }
     }
@@ -172,6 +176,7 @@ impl Options {
             "fixedbufs" | "registerfiles" => only(key, value.unwrap_or("1"), "1")?,
             // Whoever wants what was written read back says so in a job of its own.
             "do_verify" => only(key, text()?, "0")?,
+            "hipri" => self.poll = yes(key, value)?,
             "readonly" => self.read_only = yes(key, value)?,
             _ => return Err(format!("option '{key}' is not known")),
         }
@@ -333,18 +338,10 @@ fn percent(text: &str) -> Result<f64, String> {
 
 /// `0-3,8`.
 fn cpus(text: &str) -> Result<Vec<u32>, String> {
+    /// What an affinity mask of the C library holds.
     const MOST: u32 = 1023;
-    let wrong = || format!("'{text}' is no list of processors");
-    let mut cpus = Vec::new();
-    for part in text.split(',') {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let (first, last): (u32, u32) = (first.parse().map_err(|_| wrong())?, last.parse().map_err(|_| wrong())?);
-        if first > last || last > MOST {
-            return Err(wrong());
-        }
-        cpus.extend(first..=last);
-    }
-    Ok(cpus)
+    let cpus = cpu_list(text).filter(|cpus| cpus.iter().all(|&cpu| cpu <= MOST));
+    cpus.ok_or_else(|| format!("'{text}' is no list of processors"))
 }
 
 /// `50:99:99.9`.

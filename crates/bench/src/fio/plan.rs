@@ -68,6 +68,9 @@ impl Maker<'_, '_> {
             None => (0..options.jobs).map(|_| self.scratch(section, None)).collect::<Result<_>>()?,
         };
         let load = self.load(section, targets[0])?;
+        if load.poll {
+            targets.iter().try_for_each(|&target| self.session.check_polls(target))?;
+        }
         let files: Vec<Arc<File>> = targets.iter().map(|&at| self.session.targets[at].file.clone()).collect();
         if targets.iter().any(|&at| self.session.targets[at].scratch) && (options.reads || options.overwrite) {
             self.fill(&targets, &load)?;
@@ -144,6 +147,7 @@ impl Maker<'_, '_> {
         let once = options.io_size.map_or(size, |size| size.of(whole));
         let load = Workload {
             engine,
+            poll: options.poll,
             direct: options.direct,
             cache: if options.invalidate && !options.direct { Cache::Cold } else { Cache::AsIs },
             access: access(section),
@@ -210,6 +214,9 @@ impl Maker<'_, '_> {
         }
         if section.options.time_based && load.seconds.is_none() {
             return Err(self.wrong(section, "time_based wants a runtime"));
+        }
+        if load.poll && (load.engine != Engine::IoUring || !load.direct || load.sync.is_some()) {
+            return Err(self.wrong(section, "hipri is for ioengine=io_uring with direct=1, and without syncs"));
         }
         if load.engine == Engine::Mmap && load.direct {
             return Err(self.wrong(section, "mmap goes by way of the page cache: direct=1 cannot be"));

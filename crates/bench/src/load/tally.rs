@@ -215,7 +215,7 @@ impl Spread {
         self.max = self.max.max(ns);
     }
 
-    fn merge(&mut self, other: &Self) {
+    pub(crate) fn merge(&mut self, other: &Self) {
         self.buckets.iter_mut().zip(&other.buckets).for_each(|(own, more)| *own += more);
         self.count += other.count;
         self.sum += other.sum;

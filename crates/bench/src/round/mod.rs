@@ -10,8 +10,8 @@ use std::fs::File;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
-pub(crate) use thread::Reading;
 use thread::Usage;
+pub(crate) use thread::{Reading, keep_to};
 use whyslow_model::bench::{Cost, Flow, Generator, Run, Traffic, Workload};
 
 /// A workload and what it is put to.
@@ -207,7 +207,7 @@ fn played(party: &Party, outcomes: Vec<Option<(Outcome, Usage)>>) -> Played {
         sync: wanted(sync, party.load.sync.is_some()),
         series: tally.series(seconds),
         cost: cost(&usages, asked),
-        generator: generator(&usages),
+        generator: generator(&usages, party.load.poll),
         failed: jobs.iter().find_map(|job| job.failed.clone()),
         hung: jobs.iter().map(|job| job.hung).sum::<u64>() + missing,
         behind: jobs.iter().map(|job| job.behind).sum(),
@@ -228,9 +228,10 @@ fn cost(usages: &[Usage], asked: Traffic) -> Cost {
     }
 }
 
-fn generator(usages: &[Usage]) -> Generator {
+/// Whether who made the load was the limit: of threads that poll, and so are always busy, that cannot be told.
+fn generator(usages: &[Usage], polls: bool) -> Generator {
     let wanting = |usage: &&Usage| usage.busy.unwrap_or(0.0) + usage.waited.unwrap_or(0.0);
     let busiest = usages.iter().max_by(|a, b| wanting(a).total_cmp(&wanting(b)));
     let Some(busiest) = busiest else { return Generator::default() };
-    Generator { busy: busiest.busy, waited: busiest.waited, was_limit: wanting(&busiest) >= WAS_LIMIT }
+    Generator { busy: busiest.busy, waited: busiest.waited, was_limit: !polls && wanting(&busiest) >= WAS_LIMIT }
 }

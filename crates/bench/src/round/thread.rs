@@ -1,6 +1,6 @@
 //! One thread that makes load, and what it costs.
 
-use crate::engine::{Bell, Engine as Carrier, Mmap, Psync, Uring};
+use crate::engine::{Bell, Engine as Carrier, Mmap, Polled, Psync, Uring};
 use crate::load::{self, Outcome, Start};
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::sys::resource::{Usage as Usages, UsageWho, getrusage};
@@ -25,7 +25,7 @@ pub(super) struct Job {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Usage {
     /// How long it took, seconds.
-    pub(super) wall: f64,
+    pub(crate) wall: f64,
     /// Processor time outside the kernel, seconds.
     pub(crate) user: f64,
     /// Processor time in it, seconds.
@@ -35,7 +35,7 @@ pub(crate) struct Usage {
     /// The part of the time it was on a processor.
     pub(super) busy: Option<f64>,
     /// The part of the time it waited for one.
-    pub(super) waited: Option<f64>,
+    pub(crate) waited: Option<f64>,
 }
 
 impl Job {
@@ -56,6 +56,9 @@ impl Job {
         let (depth, block) = (self.load.depth.max(1) as usize, self.load.largest_block() as usize);
         let data_only = matches!(self.load.sync, Some(Sync { data_only: true, .. }));
         match self.load.engine {
+            Engine::IoUring if self.load.poll => {
+                self.play_on(Polled::new(file, bell, depth, block), ready, begin, tell)
+            }
             Engine::IoUring => self.play_on(Uring::new(file, bell, depth, block, data_only), ready, begin, tell),
             Engine::Psync => self.play_on(Psync::new(file, bell, block, data_only), ready, begin, tell),
             Engine::Mmap => {
@@ -86,7 +89,7 @@ impl Job {
 }
 
 /// Has this thread keep to these processors; none is any.
-fn keep_to(cpus: &[u32]) -> nix::Result<()> {
+pub(crate) fn keep_to(cpus: &[u32]) -> nix::Result<()> {
     if cpus.is_empty() {
         return Ok(());
     }

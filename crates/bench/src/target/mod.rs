@@ -103,11 +103,35 @@ impl Map {
         device::start(self, partition)
     }
 
+    /// The disk that a device is, or is a part of.
+    fn disk<'d>(&'d self, device: &'d str) -> &'d str {
+        let disk = self.topology.below(device).find(|lower| self.relation(device, lower) == Some("partition"));
+        disk.map_or(device, |disk| &**disk)
+    }
+
+    /// Whether requests to a device can be polled for.
+    ///
+    /// # Errors
+    /// Where they cannot be, with the reason and what to do about it.
+    pub(crate) fn check_polls(&self, target: &bench::Target) -> Result<()> {
+        let refused = |why: &str| Err(Error::new(format!("{} cannot be polled: {why}", target.path)));
+        let Some(device) = target.device.as_deref().map(|device| self.disk(device)) else {
+            return refused("it lies on no block device");
+        };
+        // Documentation/ABI/stable/sysfs-block, queue/io_poll.
+        let setting = format!("sys/block/{}/queue/io_poll", device.replace('/', "!"));
+        match self.root.number(&setting) {
+            Some(1) => Ok(()),
+            Some(_) => refused(&format!(
+                "/{setting} is 0; the driver needs queues for it, set when it is loaded: nvme.poll_queues=N, virtio_blk.poll_queues=N"
+            )),
+            None => refused(&format!("/{setting} does not tell that it can be")),
+        }
+    }
+
     /// The settings and geometry of the disk that a device is, or is a part of.
     pub(crate) fn queue(&self, device: &str) -> Option<&Queue> {
-        let queues = self.window.newest::<Queue>();
-        let disk = self.topology.below(device).find(|lower| self.relation(device, lower) == Some("partition"));
-        queues.get(disk.map_or(device, |disk| &**disk)).copied()
+        self.window.newest::<Queue>().get(self.disk(device)).copied()
     }
 }
 

@@ -3,10 +3,12 @@
 
 mod findings;
 mod ledger;
+mod study;
 mod workload;
 
 pub use findings::{Ceiling, FileWork, Knee, Layer, Limit, Pair};
 pub use ledger::{CacheUse, LayerTraffic, Ledger, Traffic};
+pub use study::{Figure, Study};
 pub use workload::{Access, Block, Cache, Engine, Sync, Workload};
 
 use crate::diagnosis::Host;
@@ -49,6 +51,9 @@ pub struct Report {
     /// How much targets lose when they are used together; empty where that was not measured.
     #[serde(default)]
     pub pairs: Vec<Pair>,
+    /// Figures of memory and processors; empty where none were measured.
+    #[serde(default)]
+    pub studies: Vec<Study>,
     /// What is to be borne in mind about these numbers.
     pub caveats: Vec<String>,
 }
@@ -67,6 +72,10 @@ pub enum Kind {
     Contend,
     /// What a file system does: streams, small files, commits, and all of it at once.
     Fs,
+    /// Bandwidth and latency of memory, what page faults cost.
+    Memory,
+    /// What processors do together, how soon threads run, what calls of the kernel cost.
+    Cpu,
 }
 
 /// Where it was measured.

@@ -8,6 +8,9 @@ use serde::{Deserialize, Serialize};
 pub struct Workload {
     /// How requests reach the kernel.
     pub engine: Engine,
+    /// Whether completions are polled for instead of being told of by interrupts; io_uring only.
+    #[serde(default)]
+    pub poll: bool,
     /// Whether the page cache is passed by (O_DIRECT).
     pub direct: bool,
     /// What is done about the page cache beforehand.
@@ -61,6 +64,7 @@ impl Workload {
         let blocks = vec![Block { bytes, share: 1.0 }];
         Self {
             engine: Engine::IoUring,
+            poll: false,
             direct: true,
             cache: Cache::AsIs,
             access: Access::Uniform,

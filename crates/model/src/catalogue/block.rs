@@ -87,6 +87,7 @@ family_group! {
         size: gauge bytes "system.disk.limit" "capacity";
         model: state text "system.disk.model" "vendor and model";
         serial: state text "system.disk.serial" "serial number";
+        firmware: state text "system.disk.firmware" "revision of its firmware";
         state: state text "system.disk.state" "running or offline, for SCSI devices";
         address: state text "system.disk.scsi_address" "host:channel:target:lun, for SCSI devices";
     }

@@ -16,6 +16,10 @@ family_group! {
         processors: gauge count "system.cpu.logical.count" "processors online";
         page_size: gauge bytes "system.memory.page_size" "bytes of one page of memory";
         virtualization: state text "host.virtualization" "none, or the hypervisor's name";
+        product: state text "hw.model" "maker and name of the machine, as its firmware tells them";
+        firmware: state text "hw.firmware_version" "maker, version and date of the firmware";
+        processor: state text "host.cpu.model.name" "name of the processors";
+        microcode: state text "host.cpu.microcode" "version of their microcode";
         clock_source: state text "system.clocksource" "clock source in use";
         clock_sources: state text "system.clocksource.available" "clock sources there are";
     }

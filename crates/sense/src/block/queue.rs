@@ -72,6 +72,7 @@ fn of_disk(root: &Root, folder: &str, name: &str) -> Queue {
         device_depth: number("device/queue_depth", 1),
         model: state(model(root, folder).as_deref()),
         serial: state(serial(root, folder).as_deref()),
+        firmware: state(firmware(root, folder).as_deref()),
         state: state(word(root, folder, "device/state").as_deref()),
         address: state(root.link(&format!("{folder}/device")).as_deref().and_then(scsi_address)),
         ..of_partition(root, folder, name)
@@ -105,6 +106,11 @@ fn serial(root: &Root, folder: &str) -> Option<String> {
         (!text.is_empty()).then_some(text)
     };
     word(root, folder, "serial").or_else(|| word(root, folder, "device/serial")).or_else(page)
+}
+
+/// Where NVMe and SCSI have it.
+fn firmware(root: &Root, folder: &str) -> Option<String> {
+    word(root, folder, "device/firmware_rev").or_else(|| word(root, folder, "device/rev"))
 }
 
 /// `host:channel:target:lun`, the last part of where a SCSI disk's `device` points; `None` for other devices.

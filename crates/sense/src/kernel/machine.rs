@@ -36,11 +36,28 @@ impl Source for Machine {
             page_size: if root.is_live() { page_size().into() } else { whyslow_model::value::Gauge::ABSENT },
             processors: gauge(online.as_deref().and_then(count)),
             virtualization: state(hypervisor::find(root).map(str::to_owned)),
+            product: state(of_firmware(root, ["sys_vendor", "product_name"])),
+            firmware: state(of_firmware(root, ["bios_vendor", "bios_version", "bios_date"])),
+            processor: state(of_processor(root, "model name")),
+            microcode: state(of_processor(root, "microcode")),
             clock_source: state(root.word(&format!("{CLOCK_SOURCE}/current_clocksource"))),
             clock_sources: state(root.word(&format!("{CLOCK_SOURCE}/available_clocksource"))),
         });
         Ok(())
     }
+}
+
+/// What the firmware tells of the machine in these files, in one line; `None` where it tells nothing.
+fn of_firmware<const N: usize>(root: &Root, files: [&str; N]) -> Option<String> {
+    let words = files.into_iter().filter_map(|file| root.word(&format!("sys/class/dmi/id/{file}")));
+    Some(words.collect::<Vec<_>>().join(" ")).filter(|words| !words.is_empty())
+}
+
+/// What /proc/cpuinfo tells of the first processor. Other architectures than x86 have other fields.
+fn of_processor(root: &Root, field: &str) -> Option<String> {
+    let text = root.text("proc/cpuinfo").ok()?;
+    let mut fields = text.lines().take_while(|line| !line.is_empty()).filter_map(|line| line.split_once(':'));
+    fields.find(|(name, _)| name.trim_end() == field).map(|(_, value)| value.trim().to_owned())
 }
 
 /// How many numbers a list such as `0-3,8,10-11` holds.

@@ -1,5 +1,6 @@
 //! A benchmark for a person: what the target can do, what was run, what its layers saw, and what speaks against the numbers.
 
+use super::study::study;
 use super::table::{Table, remark};
 use super::{TextStyle, heading, words};
 use crate::canvas::{Canvas, Ink, Piece, bold, dim, plain};
@@ -24,6 +25,7 @@ pub fn bench(report: &Report, style: &TextStyle) -> String {
     }
     files(&mut canvas, &report.files);
     pairs(&mut canvas, &report.pairs);
+    report.studies.iter().for_each(|found| study(&mut canvas, found, style.all));
     for group in report.rounds.chunk_by(|a, b| a.group == b.group) {
         rounds(&mut canvas, group, style.all);
     }

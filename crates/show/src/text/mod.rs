@@ -7,6 +7,7 @@ mod formats;
 mod profile;
 mod recording;
 mod rules;
+mod study;
 mod table;
 pub mod tune;
 mod words;

@@ -18,16 +18,46 @@ impl Table {
         Self { heading: heading.map(str::to_owned).to_vec(), rows: Vec::new() }
     }
 
+    /// Of as many columns as there are headings.
+    pub(super) fn with_headings<'t>(heading: impl Iterator<Item = &'t str>) -> Self {
+        Self { heading: heading.map(str::to_owned).collect(), rows: Vec::new() }
+    }
+
     pub(super) fn row<const N: usize>(&mut self, cells: [String; N]) {
         self.rows.push(cells.to_vec());
+    }
+
+    pub(super) fn add(&mut self, cells: impl Iterator<Item = String>) {
+        self.rows.push(cells.collect());
     }
 
     /// Draws it from a column on. What says nothing in any row is left out, and so are the last columns where there is no
     /// room for them.
     pub(super) fn draw(&self, canvas: &mut Canvas, column: usize) {
+        self.draw_rows(canvas, column, &self.those_with_room(canvas, column, 0), self.rows.iter());
+    }
+
+    /// Draws it, the first column again before as many others as there is room for, until there are none left.
+    pub(super) fn draw_in_parts(&self, canvas: &mut Canvas, column: usize) {
+        let mut next = 1;
+        loop {
+            let columns = self.those_with_room(canvas, column, next);
+            let says = |row: &&Vec<String>| {
+                columns[1..].iter().any(|&(at, _)| row.get(at).is_some_and(|cell| !cell.is_empty()))
+            };
+            self.draw_rows(canvas, column, &columns, self.rows.iter().filter(says));
+            match columns.last() {
+                Some(&(last, _)) if last >= next && last + 1 < self.heading.len() => next = last + 1,
+                _ => break,
+            }
+        }
+    }
+
+    /// The first column and those from `from` on that say something, as far as there is room; each with its width.
+    fn those_with_room(&self, canvas: &Canvas, column: usize, from: usize) -> Vec<(usize, usize)> {
         let mut room = canvas.width().saturating_sub(column);
         let mut columns = Vec::new();
-        for at in (0..self.heading.len()).filter(|&at| self.says_something(at)) {
+        for at in (0..self.heading.len()).filter(|&at| (at == 0 || at >= from) && self.says_something(at)) {
             let width = self.width(at);
             if width > room {
                 break;
@@ -35,9 +65,19 @@ impl Table {
             columns.push((at, width));
             room = room.saturating_sub(width + GAP);
         }
-        canvas.paragraph(column, column, &line(&self.heading, &columns, Ink::Dim));
-        for row in &self.rows {
-            canvas.paragraph(column, column, &line(row, &columns, Ink::Plain));
+        columns
+    }
+
+    fn draw_rows<'r>(
+        &self,
+        canvas: &mut Canvas,
+        column: usize,
+        columns: &[(usize, usize)],
+        rows: impl Iterator<Item = &'r Vec<String>>,
+    ) {
+        canvas.paragraph(column, column, &line(&self.heading, columns, Ink::Dim));
+        for row in rows {
+            canvas.paragraph(column, column, &line(row, columns, Ink::Plain));
         }
     }
 

@@ -2,7 +2,6 @@
 //! and bursts of load then hit both sides alike, where a block before against a block after takes them for an effect.
 
 mod log;
-mod stats;
 mod workbench;
 
 pub use log::{remember, remembered};
@@ -10,8 +9,8 @@ pub use workbench::{Around, Measured, Workbench};
 
 use crate::clock;
 use crate::error::Error;
-use stats::{estimate, sign_flip_p};
 use std::time::Duration;
+use whyslow_compare::stats::paired::{MOST_PAIRS, estimate, sign_flip_p};
 use whyslow_model::tune::{Pair, Trial, TrialEffect, TrialVerdict};
 
 /// The confidence of intervals, and what p must not exceed.
@@ -40,7 +39,7 @@ pub struct Design {
 
 impl Design {
     /// The fewest pairs of which all agreeing is no accident (2 / 2^6 = 0.031), and the most that are flipped one by one.
-    pub const PAIRS: std::ops::RangeInclusive<usize> = 6..=stats::MOST_PAIRS;
+    pub const PAIRS: std::ops::RangeInclusive<usize> = 6..=MOST_PAIRS;
 }
 
 /// What an experiment is made with.

@@ -1,29 +1,18 @@
 //! The statistics of paired measurements: nothing is assumed about how they are distributed but that, were there no effect,
 //! each pair could as well have come out the other way round.
 
-/// More pairs than this are not flipped one by one.
-pub(super) const MOST_PAIRS: usize = 20;
+use super::{Estimate, between, median};
 
-/// The Hodges-Lehmann estimate of a shift, and an interval that holds the true one with the confidence asked for, or the best
-/// that so few pairs allow.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Estimate {
-    pub(super) shift: f64,
-    pub(super) low: f64,
-    pub(super) high: f64,
-}
+/// More pairs than this are not flipped one by one.
+pub const MOST_PAIRS: usize = 20;
 
 /// The estimate of a shift from paired differences; `None` without any.
 ///
 /// The median of all averages of two differences, and the interval from the exact distribution of Wilcoxon's signed-rank
 /// statistic (Hollander, Wolfe, Chicken: Nonparametric Statistical Methods, 3.2 and 3.3).
-pub(super) fn estimate(differences: &[f64], confidence: f64) -> Option<Estimate> {
+pub fn estimate(differences: &[f64], confidence: f64) -> Option<Estimate> {
     let averages = walsh_averages(differences);
-    let (first, last) = (*averages.first()?, *averages.last()?);
-    let cut = lower_tail(differences.len(), (1.0 - confidence) / 2.0);
-    // With `cut` ranks left out on each side; where even one is too many, the interval is all there is.
-    let at = cut.min((averages.len() - 1) / 2);
-    let (low, high) = if cut == 0 { (first, last) } else { (averages[at - 1], averages[averages.len() - at]) };
+    let (low, high) = between(&averages, lower_tail(differences.len(), (1.0 - confidence) / 2.0))?;
     Some(Estimate { shift: median(&averages), low, high })
 }
 
@@ -46,29 +35,12 @@ fn lower_tail(pairs: usize, tail: f64) -> usize {
             ways[sum] += ways[sum - rank];
         }
     }
-    let all = 2.0_f64.powi(i32::try_from(pairs).unwrap_or(i32::MAX));
-    let mut below = 0.0;
-    ways.iter()
-        .take_while(|count| {
-            below += **count / all;
-            below <= tail
-        })
-        .count()
-}
-
-/// The middle of ascending numbers.
-pub(super) fn median(sorted: &[f64]) -> f64 {
-    let half = sorted.len() / 2;
-    match sorted.len() {
-        0 => f64::NAN,
-        n if n % 2 == 1 => sorted[half],
-        _ => f64::midpoint(sorted[half - 1], sorted[half]),
-    }
+    super::ranks_within(&ways, tail)
 }
 
 /// How often a sum at least as far from zero comes about when each difference is given either sign: the exact p of the
 /// two-sided sign-flip test (Fisher, The Design of Experiments, 21). Only the first [`MOST_PAIRS`] count.
-pub(super) fn sign_flip_p(differences: &[f64]) -> f64 {
+pub fn sign_flip_p(differences: &[f64]) -> f64 {
     let differences = &differences[..differences.len().min(MOST_PAIRS)];
     let flips = 1_u32 << differences.len();
     let seen = differences.iter().sum::<f64>().abs();

@@ -1,0 +1,103 @@
+//! Benchmarks of storage as summaries.
+
+use std::collections::BTreeMap;
+use whyslow_model::baseline::{Baseline, Better, Distribution, Inventory, Kind, Series};
+use whyslow_model::bench::{Flow, Report, Round, Run, Target};
+use whyslow_model::diagnosis::Subject;
+
+/// Nanoseconds, which latencies are counted in.
+const NANOSECOND: f64 = 1e-9;
+
+/// A benchmark that was run once or again and again. Of several runs each is a sample; of one its intervals are.
+pub fn of_bench(reports: &[Report]) -> Baseline {
+    let mut series: BTreeMap<(String, Subject), Series> = BTreeMap::new();
+    for one in reports.iter().flat_map(|report| of_report(report, reports.len() > 1)) {
+        match series.get_mut(&(one.metric.clone(), one.subject.clone())) {
+            Some(known) => known.samples.extend(one.samples),
+            None => drop(series.insert((one.metric.clone(), one.subject.clone()), one)),
+        }
+    }
+    let inventory = reports.first().map(inventory).unwrap_or_default();
+    let start = reports.iter().filter_map(|report| report.started.clone()).min();
+    let seconds = reports.iter().map(|report| report.seconds).sum();
+    Baseline { start, seconds, ..Baseline::new(Kind::Bench, inventory, series.into_values().collect()) }
+}
+
+/// What a report tells, of rounds that nothing speaks against.
+fn of_report(report: &Report, one_of_several: bool) -> Vec<Series> {
+    let mut all = Vec::new();
+    for round in report.rounds.iter().filter(|round| round.spoiled.is_none()) {
+        for run in round.runs.iter().filter(|run| run.failed.is_none()) {
+            let Some(target) = report.targets.get(run.target) else { continue };
+            let of = Of { run, what: what(round, run), subject: subject(target), one_of_several };
+            all.extend(of.flow("reads", run.read.as_ref(), &run.series.reads));
+            all.extend(of.flow("writes", run.write.as_ref(), &run.series.writes));
+        }
+    }
+    all
+}
+
+/// One run.
+struct Of<'r> {
+    run: &'r Run,
+    what: String,
+    subject: Subject,
+    one_of_several: bool,
+}
+
+impl Of<'_> {
+    /// The rate of one direction and its latency.
+    fn flow(&self, direction: &str, flow: Option<&Flow>, intervals: &[u64]) -> Vec<Series> {
+        let Some(flow) = flow else { return Vec::new() };
+        let name = |of: &str| format!("{}: {of}", self.what);
+        let series = |metric: String, unit: &str, better: Better, samples: Vec<f64>| {
+            Series::of_repeats(&metric, self.subject.clone(), unit, better, samples)
+        };
+        let rate = name(direction);
+        if !self.one_of_several {
+            let length = self.run.series.interval;
+            // The last can be cut short.
+            let whole = intervals.split_last().map_or(&[][..], |(_, whole)| whole);
+            let rates = whole.iter().map(|count| *count as f64 / length).collect();
+            return vec![Series { interval: Some(length), ..series(rate, "1/s", Better::Higher, rates) }];
+        }
+        let percentile = |share: f64| flow.latency.percentile(share).into_iter().collect();
+        let latencies = Distribution::from_counts(NANOSECOND, flow.latency.histogram.clone());
+        let latency = |words: &str, share: f64| Series {
+            distribution: latencies.clone(),
+            ..series(name(&format!("{direction}, {words}")), "s", Better::Lower, percentile(share))
+        };
+        vec![
+            series(rate, "1/s", Better::Higher, vec![flow.rate]),
+            latency("median latency", 0.5),
+            latency("99th percentile of latency", 0.99),
+        ]
+    }
+}
+
+/// What a run is called in every report that has it.
+fn what(round: &Round, run: &Run) -> String {
+    if round.name.contains(&run.name) { round.name.clone() } else { format!("{}, {}", round.name, run.name) }
+}
+
+/// The device it is about; the path where there is none.
+fn subject(target: &Target) -> Subject {
+    match &target.device {
+        Some(device) => Subject::new("device", device),
+        None => Subject::new("mount", &target.path),
+    }
+}
+
+fn inventory(report: &Report) -> Inventory {
+    let host = &report.environment.host;
+    let facts = [
+        ("machine: release", host.kernel.clone()),
+        ("machine: processors", host.cpus.map(|cpus| cpus.to_string())),
+        ("machine: virtualization", host.virtualization.clone()),
+        ("memory: mem_total", host.memory_bytes.map(|bytes| bytes.to_string())),
+    ];
+    let facts = facts.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+    let settings =
+        report.environment.settings.iter().map(|(name, value)| (format!("setting {name}: value"), value.clone()));
+    facts.chain(settings).collect()
+}

@@ -1,0 +1,271 @@
+//! Two summaries, series by series.
+
+use crate::stats::pieces::{FEWEST, pieces, repeats};
+use crate::stats::{Estimate, holm, median, ranks};
+use std::collections::BTreeSet;
+use whyslow_model::baseline::{Baseline, Better, Inventory, Kind, Series};
+use whyslow_model::comparison::{Changed, Comparison, Difference, SCHEMA, Side, Spread};
+
+/// The smallest effect of interest where no other is asked for, as a part of what a thing usually is.
+pub const LEAST: f64 = 0.05;
+/// How often, with everything that is compared, a difference may be told where there is none.
+const IN_ERROR: f64 = 0.05;
+/// The confidence of intervals.
+const CONFIDENCE: f64 = 0.95;
+
+/// Says what differs. A shift must exceed `least`, as a part of the usual value, to matter.
+///
+/// Each series is tested for a shift beyond what matters, not beyond nothing: with enough samples everything differs. All tests
+/// together are held to the level by Holm's procedure; series that, taking both sides together, never vary by as much as
+/// matters are left out of it, which their order does not bear on.
+pub fn compare(a: &Baseline, b: &Baseline, least: f64) -> Comparison {
+    let pairs: Vec<(&Series, &Series)> =
+        a.series.iter().filter_map(|one| Some((one, b.series(&one.metric, &one.subject)?))).collect();
+    let mut candidates: Vec<Difference> =
+        pairs.iter().filter_map(|(a, b)| Tested::new(a, b)).filter_map(|tested| tested.difference(least)).collect();
+    let adjusted = holm(&candidates.iter().map(|candidate| candidate.p).collect::<Vec<f64>>());
+    candidates.iter_mut().zip(adjusted).for_each(|(candidate, p)| candidate.p = p);
+    candidates.sort_by(|a, b| effect(b).total_cmp(&effect(a)));
+    let (differences, rest): (Vec<_>, Vec<_>) = candidates.into_iter().partition(|d| d.p <= IN_ERROR);
+    Comparison {
+        schema: SCHEMA.to_owned(),
+        a: side(a),
+        b: side(b),
+        inventory: changed(&a.inventory, &b.inventory),
+        differences,
+        compared: pairs.len(),
+        undecided: rest.into_iter().filter(|d| d.shift.abs() > d.least).collect(),
+        caveats: caveats(a, b, &pairs),
+    }
+}
+
+/// The values that a series is tested by.
+struct Tested<'s> {
+    a: &'s Series,
+    b: &'s Series,
+    of_a: Vec<f64>,
+    of_b: Vec<f64>,
+}
+
+impl<'s> Tested<'s> {
+    /// `None` where a side has nothing to be tested by.
+    fn new(a: &'s Series, b: &'s Series) -> Option<Self> {
+        let [of_a, of_b] = independent(a, b);
+        (a.unit == b.unit && !of_a.is_empty() && !of_b.is_empty()).then_some(Self { a, b, of_a, of_b })
+    }
+
+    /// How the two differ; `None` where nothing that matters ever moved. Its p is that of this series alone.
+    fn difference(&self, least: f64) -> Option<Difference> {
+        let all = sorted(self.of_a.iter().chain(&self.of_b));
+        let floor = matters(&self.a.unit);
+        let least = (least * median(&all).abs()).max(floor);
+        if all[all.len() - 1] - all[0] <= least {
+            return None;
+        }
+        let shift = ranks::shift(&self.of_a, &self.of_b)?;
+        let usual = median(&sorted(self.of_a.iter()));
+        // What is not even likely to matter need not be tested.
+        let enough = shift.abs() > least && self.of_a.len().min(self.of_b.len()) >= FEWEST;
+        let Estimate { low, high, .. } = ranks::estimate(&self.of_a, &self.of_b, CONFIDENCE)?;
+        Some(Difference {
+            metric: self.a.metric.clone(),
+            subject: self.a.subject.clone(),
+            unit: self.a.unit.clone(),
+            better: self.b.better.map(|better| (better == Better::Higher) == (shift > 0.0)),
+            a: spread(self.a, &self.of_a),
+            b: spread(self.b, &self.of_b),
+            shift,
+            low,
+            high,
+            ratio: (usual != 0.0).then(|| shift / usual.abs()),
+            least,
+            p: if enough { self.beyond(shift, least) } else { 1.0 },
+        })
+    }
+
+    /// The two-sided p of a shift beyond `least`: the nearer side is moved up to it first.
+    fn beyond(&self, shift: f64, least: f64) -> f64 {
+        let moved = |values: &[f64]| values.iter().map(|value| value - least).collect::<Vec<f64>>();
+        let upper = if shift > 0.0 {
+            ranks::upper_p(&self.of_a, &moved(&self.of_b))
+        } else {
+            ranks::upper_p(&self.of_b, &moved(&self.of_a))
+        };
+        (2.0 * upper).min(1.0)
+    }
+}
+
+/// What of two series is independent of one another; what is no number is none.
+fn independent(a: &Series, b: &Series) -> [Vec<f64>; 2] {
+    let numbers = |of: &Series| of.samples.iter().copied().filter(|sample| sample.is_finite()).collect::<Vec<f64>>();
+    let (of_a, of_b) = (numbers(a), numbers(b));
+    match (a.interval, b.interval) {
+        (None, None) => [repeats(&of_a), repeats(&of_b)],
+        _ => pieces(&of_a, &of_b),
+    }
+}
+
+/// The smallest difference in a unit that anybody would act on.
+fn matters(unit: &str) -> f64 {
+    match unit {
+        // One hundredth of the time, or of whatever the whole is.
+        "ratio" => 0.01,
+        "s" => 1e-6,
+        "bytes/s" => 65_536.0,
+        "bit/s" => 524_288.0,
+        "bytes" => 512.0,
+        "1/s" => 1.0,
+        "count" => 0.1,
+        _ => 0.0,
+    }
+}
+
+/// How large a difference is: by how many times the one exceeds the other, where what does not matter counts as nothing.
+fn effect(difference: &Difference) -> f64 {
+    let floor = matters(&difference.unit).max(f64::MIN_POSITIVE);
+    ((difference.b.median.abs() + floor) / (difference.a.median.abs() + floor)).ln().abs()
+}
+
+fn spread(series: &Series, pieces: &[f64]) -> Spread {
+    Spread {
+        median: median(&sorted(pieces.iter())),
+        p5: series.distribution.quantile(0.05),
+        p95: series.distribution.quantile(0.95),
+        pieces: pieces.len(),
+    }
+}
+
+fn sorted<'a>(values: impl Iterator<Item = &'a f64>) -> Vec<f64> {
+    let mut values: Vec<f64> = values.copied().collect();
+    values.sort_by(f64::total_cmp);
+    values
+}
+
+fn side(baseline: &Baseline) -> Side {
+    let Baseline { name, kind, start, end, seconds, .. } = baseline.clone();
+    Side { name, kind, start, end, seconds }
+}
+
+/// What is not the same in two inventories.
+fn changed(a: &Inventory, b: &Inventory) -> Vec<Changed> {
+    let names: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
+    let differs = names.into_iter().filter(|name| a.get(*name) != b.get(*name));
+    differs.map(|what| Changed { what: what.clone(), a: a.get(what).cloned(), b: b.get(what).cloned() }).collect()
+}
+
+fn caveats(a: &Baseline, b: &Baseline, pairs: &[(&Series, &Series)]) -> Vec<String> {
+    let mut caveats = Vec::new();
+    if pairs.is_empty() {
+        caveats.push("the two have nothing in common that was measured".to_owned());
+    } else if a.kind == Kind::Period && b.kind == Kind::Period {
+        caveats.push("nobody knows what was asked of the machine: more work looks like a faster machine".to_owned());
+    } else if pairs.iter().any(|(a, b)| a.interval.is_some() || b.interval.is_some()) {
+        let what = "a benchmark that ran once: how much it differs from run to run by itself is not known";
+        caveats.push(what.to_owned());
+    }
+    caveats
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::noise::Noise;
+    use whyslow_model::baseline::Distribution;
+    use whyslow_model::diagnosis::Subject;
+
+    const SERIES: u64 = 10;
+
+    /// A period of 120 samples in which each series is noise of this memory about 100, a tenth of that high.
+    fn period(seed: u64, memory: f64, level: impl Fn(u64) -> f64) -> Baseline {
+        let series = (0..SERIES).map(|n| {
+            let mut noise = Noise::new(seed * SERIES + n + 1, memory);
+            let samples: Vec<f64> = (0..120).map(|_| level(n) * (1.0 + 0.1 * noise.next())).collect();
+            Series {
+                metric: format!("series {n}"),
+                subject: Subject::host(),
+                unit: "bytes/s".into(),
+                better: Some(Better::Higher),
+                interval: Some(1.0),
+                distribution: Distribution::of("bytes/s", samples.iter().copied()),
+                samples,
+            }
+        });
+        Baseline::new(Kind::Period, Inventory::new(), series.collect())
+    }
+
+    const USUAL: f64 = 100e6;
+
+    #[test]
+    fn a_period_does_not_differ_from_itself() {
+        let one = period(1, 0.8, |_| USUAL);
+        let same = compare(&one, &one, LEAST);
+        assert_eq!((same.differences.len(), same.undecided.len(), same.compared), (0, 0, SERIES as usize));
+    }
+
+    /// Of how many comparisons of two steady periods any difference is told; whatever may matter, so that noise is all
+    /// that stands in the way.
+    fn in_error(memory: f64, least: f64) -> f64 {
+        let trials = TRIALS;
+        let told = (0..trials).filter(|trial| {
+            let (a, b) = (period(2 * trial, memory, |_| USUAL), period(2 * trial + 1, memory, |_| USUAL));
+            !compare(&a, &b, least).differences.is_empty()
+        });
+        told.count() as f64 / trials as f64
+    }
+
+    /// A release build tries more in the same time.
+    const TRIALS: u64 = if cfg!(debug_assertions) { 15 } else { 2000 };
+
+    #[test]
+    fn of_two_steady_periods_nothing_differs() {
+        for memory in [0.0, 0.5, 0.8, 0.95] {
+            let (strict, usual) = (in_error(memory, 0.0), in_error(memory, LEAST));
+            assert!(strict <= 0.08, "{strict} at {memory}");
+            assert!(usual <= 0.02, "{usual} at {memory}");
+        }
+    }
+
+    #[test]
+    fn what_does_differ_is_told_largest_first() {
+        let a = period(1, 0.5, |_| USUAL);
+        let b = period(2, 0.5, |n| match n {
+            3 => 0.7 * USUAL,
+            5 => 2.0 * USUAL,
+            _ => USUAL,
+        });
+        let told = compare(&a, &b, LEAST);
+        let names: Vec<&str> = told.differences.iter().map(|d| &*d.metric).collect();
+        assert_eq!(names, ["series 5", "series 3"]);
+        let [up, down] = &told.differences[..] else { unreachable!() };
+        assert!((up.ratio.unwrap() - 1.0).abs() < 0.1 && up.better == Some(true), "{up:?}");
+        assert!((down.ratio.unwrap() + 0.3).abs() < 0.1 && down.better == Some(false), "{down:?}");
+        assert!(up.low < USUAL && USUAL < up.high && up.p < 0.01, "{up:?}");
+    }
+
+    #[test]
+    fn too_little_to_tell_is_said_and_not_guessed() {
+        let repeats = |samples: &[f64]| {
+            let series = Series::of_repeats("reads", Subject::host(), "1/s", Better::Higher, samples.to_vec());
+            Baseline::new(Kind::Bench, Inventory::new(), vec![series])
+        };
+        let few = compare(&repeats(&[100.0, 101.0, 102.0]), &repeats(&[200.0, 201.0, 202.0]), LEAST);
+        assert_eq!((few.differences.len(), few.undecided.len()), (0, 1));
+        let enough = [0.0, 1.0, 2.0, 3.0, 4.0, 5.0];
+        let up = enough.map(|n| 200.0 + n);
+        let told = compare(&repeats(&enough.map(|n| 100.0 + n)), &repeats(&up), LEAST);
+        assert_eq!((told.differences.len(), told.caveats.len()), (1, 0));
+        assert!((told.differences[0].p - 2.0 / 924.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn inventories_are_compared_by_name() {
+        let inventory = |entries: &[(&str, &str)]| -> Inventory {
+            entries.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+        };
+        let a = inventory(&[("kernel", "6.1"), ("cpus", "2"), ("mount /old", "vda1")]);
+        let b = inventory(&[("kernel", "6.18"), ("cpus", "2"), ("mount /new", "vda1")]);
+        let told: Vec<_> = changed(&a, &b).into_iter().map(|c| (c.what, c.a.is_some(), c.b.is_some())).collect();
+        let expected = [("kernel", true, true), ("mount /new", false, true), ("mount /old", true, false)];
+        assert_eq!(told, expected.map(|(what, a, b)| (what.to_owned(), a, b)));
+    }
+}

@@ -1,0 +1,82 @@
+//! The statistics of measurements: medians of differences and exact tests, which assume nothing about how values are
+//! distributed.
+//!
+//! What is measured again and again remembers what it was: on noise whose neighbours correlate by .5, .8 and .95 a rank test of
+//! one-second samples calls 21, 42 and 61 % of no changes a change. So values are paired and interleaved where that can be had
+//! ([`paired`]), and otherwise put together into pieces that are long enough to be independent ([`pieces`], [`ranks`]).
+
+pub mod paired;
+pub mod pieces;
+pub mod ranks;
+
+/// An estimate of a shift, and an interval that holds the true one with the confidence asked for, or the best that so few
+/// values allow.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Estimate {
+    /// The shift.
+    pub shift: f64,
+    /// Where the interval begins.
+    pub low: f64,
+    /// Where it ends.
+    pub high: f64,
+}
+
+/// The middle of ascending numbers; NaN without any.
+pub fn median(sorted: &[f64]) -> f64 {
+    let half = sorted.len() / 2;
+    match sorted.len() {
+        0 => f64::NAN,
+        n if n % 2 == 1 => sorted[half],
+        _ => f64::midpoint(sorted[half - 1], sorted[half]),
+    }
+}
+
+/// Probabilities of several tests as if each were the only one (Holm, A simple sequentially rejective multiple test
+/// procedure): what stays below a level there is, with all of them together, no more often in error than that.
+pub fn holm(probabilities: &[f64]) -> Vec<f64> {
+    let mut order: Vec<usize> = (0..probabilities.len()).collect();
+    order.sort_by(|a, b| probabilities[*a].total_cmp(&probabilities[*b]));
+    let mut adjusted = vec![1.0; probabilities.len()];
+    let mut least: f64 = 0.0;
+    for (rank, at) in order.into_iter().enumerate() {
+        least = least.max(probabilities[at] * (probabilities.len() - rank) as f64).min(1.0);
+        adjusted[at] = least;
+    }
+    adjusted
+}
+
+/// The numbers that lie `cut` ranks from either end of ascending ones. Where even one rank is too many, all lie between the
+/// first and the last.
+fn between(sorted: &[f64], cut: usize) -> Option<(f64, f64)> {
+    let (first, last) = (*sorted.first()?, *sorted.last()?);
+    match cut.min((sorted.len() - 1) / 2) {
+        0 => Some((first, last)),
+        cut => Some((sorted[cut - 1], sorted[sorted.len() - cut])),
+    }
+}
+
+/// How many of the smallest values of a statistic together are no more probable than `tail`, where each value has so many ways
+/// to come about.
+fn ranks_within(ways: &[f64], tail: f64) -> usize {
+    let all: f64 = ways.iter().sum();
+    let mut below = 0.0;
+    ways.iter()
+        .take_while(|count| {
+            below += **count / all;
+            below <= tail
+        })
+        .count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn holms_procedure_is_that_of_the_paper() {
+        // The smallest times four, the next times three; and never below one before.
+        assert_eq!(holm(&[0.01, 0.04, 0.03, 0.005]), [0.03, 0.06, 0.06, 0.02]);
+        assert_eq!(holm(&[0.5, 0.6]), [1.0, 1.0]);
+        assert_eq!(holm(&[]), [0.0; 0]);
+    }
+}

@@ -1,0 +1,97 @@
+//! Two groups of values that have nothing to do with each other: Wilcoxon's rank sum, exact (Hollander, Wolfe, Chicken:
+//! Nonparametric Statistical Methods, 4.1 to 4.3).
+
+use super::{Estimate, between, median, ranks_within};
+
+/// How much further up `b` lies than `a`: the median of all differences of one and the other (Hodges, Lehmann); `None`
+/// without any.
+pub fn shift(a: &[f64], b: &[f64]) -> Option<f64> {
+    let differences = differences(a, b);
+    (!differences.is_empty()).then(|| median(&differences))
+}
+
+/// The same with an interval from the distribution of the Mann-Whitney statistic.
+pub fn estimate(a: &[f64], b: &[f64], confidence: f64) -> Option<Estimate> {
+    let differences = differences(a, b);
+    let places: Vec<usize> = (1..=a.len() + b.len()).collect();
+    let ways = ways(&places, b.len());
+    // The smallest sum of ranks is that of the first places: what is above it is the Mann-Whitney statistic.
+    let smallest = b.len() * (b.len() + 1) / 2;
+    let cut = ranks_within(ways.get(smallest..)?, (1.0 - confidence) / 2.0);
+    let (low, high) = between(&differences, cut)?;
+    Some(Estimate { shift: median(&differences), low, high })
+}
+
+fn differences(a: &[f64], b: &[f64]) -> Vec<f64> {
+    let mut differences: Vec<f64> = b.iter().flat_map(|b| a.iter().map(move |a| b - a)).collect();
+    differences.sort_by(f64::total_cmp);
+    differences
+}
+
+/// How often `b` would lie as far up as it does, or further, if each value could as well be one of the other group: the exact
+/// one-sided p. Equal values share their ranks.
+pub fn upper_p(a: &[f64], b: &[f64]) -> f64 {
+    let ranks = doubled_ranks(a.iter().chain(b));
+    let seen: usize = ranks[a.len()..].iter().sum();
+    let ways = ways(&ranks, b.len());
+    let as_far: f64 = ways.get(seen..).unwrap_or_default().iter().sum();
+    as_far / ways.iter().sum::<f64>()
+}
+
+/// Twice the rank of each value among all: a whole number, though equal ones have the mean of their ranks.
+fn doubled_ranks<'a>(values: impl Iterator<Item = &'a f64>) -> Vec<usize> {
+    let values: Vec<f64> = values.copied().collect();
+    let mut sorted = values.clone();
+    sorted.sort_by(f64::total_cmp);
+    let rank = |value: &f64| {
+        let below = sorted.partition_point(|other| other.total_cmp(value).is_lt());
+        let up_to = sorted.partition_point(|other| other.total_cmp(value).is_le());
+        below + 1 + up_to
+    };
+    values.iter().map(rank).collect()
+}
+
+/// In how many ways `count` of these numbers come to each sum.
+fn ways(numbers: &[usize], count: usize) -> Vec<f64> {
+    let most: usize = numbers.iter().sum();
+    let mut ways = vec![vec![0.0; most + 1]; count + 1];
+    ways[0][0] = 1.0;
+    for (before, number) in numbers.iter().enumerate() {
+        for taken in (0..count.min(before + 1)).rev() {
+            let (fewer, more) = ways.split_at_mut(taken + 1);
+            for (sum, ways) in fewer[taken][..=most - number].iter().enumerate().filter(|(_, ways)| **ways > 0.0) {
+                more[0][sum + number] += ways;
+            }
+        }
+    }
+    ways.pop().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_estimate_and_the_test_are_those_of_the_book() {
+        // Water transfer through membranes at term and at 12 to 26 weeks (Hollander, Wolfe, Chicken, table 4.1): the book gives
+        // P(W >= 30) = .127, a shift of -.305 of the second, and the interval from -.76 to .15 at 96 %, of the first.
+        let at_term = [0.80, 0.83, 1.89, 1.04, 1.45, 1.38, 1.91, 1.64, 0.73, 1.46];
+        let earlier = [1.15, 0.88, 0.90, 0.74, 1.21];
+        assert!((upper_p(&earlier, &at_term) - 0.127).abs() < 5e-4);
+        let estimate = estimate(&at_term, &earlier, 0.96).unwrap();
+        assert_eq!(shift(&at_term, &earlier), Some(estimate.shift));
+        assert!((estimate.shift + 0.305).abs() < 1e-9, "{estimate:?}");
+        assert!((estimate.low + 0.76).abs() < 1e-9 && (estimate.high - 0.15).abs() < 1e-9, "{estimate:?}");
+    }
+
+    #[test]
+    fn equal_values_prove_nothing() {
+        assert!((upper_p(&[0.0; 8], &[0.0; 8]) - 1.0).abs() < 1e-12);
+        // Of the 70 ways to choose four of eight, one only has all ones.
+        assert!((upper_p(&[0.0; 4], &[1.0; 4]) - 1.0 / 70.0).abs() < 1e-12);
+        // With one of the ones on the other side, 5 of 70 are as far up: any four of the five.
+        assert!((upper_p(&[0.0, 0.0, 0.0, 1.0], &[1.0; 4]) - 5.0 / 70.0).abs() < 1e-12);
+        assert_eq!((shift(&[], &[1.0]), estimate(&[], &[1.0], 0.95)), (None, None));
+        assert_eq!((shift(&[], &[]), estimate(&[], &[], 0.95)), (None, None));
+    }
+}

@@ -1,0 +1,208 @@
+//! A period of observation, window by window, into what is kept of it.
+
+use std::collections::BTreeMap;
+use whyslow_model::baseline::{Better, Distribution, Series};
+use whyslow_model::diagnosis::{Evidence, Figures, Reading, Subject};
+
+/// From so many means on two become one: what is kept of a day is no more than what is kept of ten minutes.
+const MOST: usize = 128;
+
+/// What of a period is kept, and which way is better where that is not a matter of how much there was to do. Settings stand in
+/// the inventory.
+const KEPT: [(&str, Option<Better>); 61] = {
+    use Better::{Higher, Lower};
+    [
+        ("stall.cpu", Some(Lower)),
+        ("stall.io", Some(Lower)),
+        ("stall.io_full", Some(Lower)),
+        ("stall.memory", Some(Lower)),
+        ("stall.memory_full", Some(Lower)),
+        ("cpu.busy", None),
+        ("cpu.user", None),
+        ("cpu.system", None),
+        ("cpu.interrupt", None),
+        ("cpu.steal", Some(Lower)),
+        ("cpu.iowait", None),
+        ("cpu.waiting", Some(Lower)),
+        ("cpu.run_queue_median", Some(Lower)),
+        ("cpu.run_queue_p99", Some(Lower)),
+        ("cpu.switches", None),
+        ("cpu.forks", None),
+        ("mem.available", Some(Higher)),
+        ("mem.cached", None),
+        ("mem.swap_used", None),
+        ("mem.swap_in_rate", Some(Lower)),
+        ("mem.swap_out_rate", Some(Lower)),
+        ("mem.refault_rate", Some(Lower)),
+        ("mem.direct_scan_rate", Some(Lower)),
+        ("mem.dirty_fill", None),
+        ("net.bytes_rate", None),
+        ("net.retransmit_share", Some(Lower)),
+        ("net.timeouts", Some(Lower)),
+        ("net.listen_overflow_rate", Some(Lower)),
+        ("net.udp_drop_rate", Some(Lower)),
+        ("core.busy", None),
+        ("core.interrupt_most", None),
+        ("core.packets", None),
+        ("disk.reads", None),
+        ("disk.writes", None),
+        ("disk.read_rate", None),
+        ("disk.write_rate", None),
+        ("disk.request_size", None),
+        ("disk.merge_share", None),
+        ("disk.sequential", None),
+        ("disk.wait", Some(Lower)),
+        ("disk.read_wait", Some(Lower)),
+        ("disk.write_wait", Some(Lower)),
+        ("disk.queue_time_p99", Some(Lower)),
+        ("disk.device_time_p50", Some(Lower)),
+        ("disk.device_time_p99", Some(Lower)),
+        ("disk.queue", None),
+        ("disk.busy", None),
+        ("disk.stall", Some(Lower)),
+        ("disk.flushes", None),
+        ("disk.flush_wait", Some(Lower)),
+        ("iface.sending", None),
+        ("iface.receiving", None),
+        ("iface.use", None),
+        ("iface.packets", None),
+        ("iface.packet_size", None),
+        ("iface.backlog", Some(Lower)),
+        ("iface.qdisc_drops", Some(Lower)),
+        ("iface.drops", Some(Lower)),
+        ("iface.errors", Some(Lower)),
+        ("array.degraded", Some(Lower)),
+        ("limit.fill", Some(Lower)),
+    ]
+};
+
+/// A period that is being summed up. Memory does not grow with its length.
+#[derive(Debug, Default)]
+pub struct Summary {
+    tracks: BTreeMap<(Subject, &'static str), Track>,
+    /// Windows there were.
+    windows: usize,
+    /// Windows that each mean is over, but for the last.
+    width: usize,
+    seconds: f64,
+}
+
+/// The course of one signal.
+#[derive(Debug)]
+struct Track {
+    unit: String,
+    better: Option<Better>,
+    /// For each stretch of windows, how many of them told it, and the sum of what they told.
+    means: Vec<(u32, f64)>,
+    distribution: Distribution,
+}
+
+impl Summary {
+    /// Adds what was measured in the next window, of this length.
+    pub fn add(&mut self, seconds: f64, figures: &[Figures]) {
+        self.width = self.width.max(1);
+        if self.windows / self.width >= MOST {
+            self.width *= 2;
+            self.tracks.values_mut().for_each(Track::halve);
+        }
+        let at = self.windows / self.width;
+        for of in figures {
+            for value in &of.values {
+                self.note(at, &of.subject, value);
+            }
+        }
+        self.windows += 1;
+        self.seconds += seconds;
+    }
+
+    fn note(&mut self, at: usize, subject: &Subject, evidence: &Evidence) {
+        let Reading::Number(value) = evidence.value else { return };
+        let Some((metric, better)) = KEPT.iter().find(|(metric, _)| *metric == evidence.metric) else { return };
+        let track = self.tracks.entry((subject.clone(), metric)).or_insert_with(|| Track {
+            unit: evidence.unit.clone(),
+            better: *better,
+            means: Vec::new(),
+            distribution: Distribution::new(&evidence.unit),
+        });
+        track.means.resize(track.means.len().max(at + 1), (0, 0.0));
+        let (count, sum) = &mut track.means[at];
+        *count += 1;
+        *sum += value;
+        track.distribution.add(value);
+    }
+
+    /// Seconds that were summed up.
+    pub fn seconds(&self) -> f64 {
+        self.seconds
+    }
+
+    /// What is kept.
+    pub fn finish(self) -> Vec<Series> {
+        let interval = self.seconds / self.windows.max(1) as f64 * self.width as f64;
+        let series = |((subject, metric), track): ((Subject, &str), Track)| Series {
+            metric: metric.to_owned(),
+            subject,
+            unit: track.unit,
+            better: track.better,
+            interval: Some(interval),
+            samples: track.means.iter().filter(|(count, _)| *count > 0).map(|(n, sum)| sum / f64::from(*n)).collect(),
+            distribution: track.distribution,
+        };
+        self.tracks.into_iter().map(series).collect()
+    }
+}
+
+impl Track {
+    /// Puts two stretches at a time together.
+    fn halve(&mut self) {
+        let pair = |pair: &[(u32, f64)]| pair.iter().fold((0, 0.0), |all, one| (all.0 + one.0, all.1 + one.1));
+        self.means = self.means.chunks(2).map(pair).collect();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn figures(disk: &str, rate: f64) -> Vec<Figures> {
+        let value = |metric: &str| Evidence {
+            metric: metric.into(),
+            value: Reading::Number(rate),
+            unit: "bytes/s".into(),
+            expected: String::new(),
+            source: String::new(),
+            how: String::new(),
+        };
+        vec![Figures {
+            subject: Subject::new("device", disk),
+            values: vec![value("disk.read_rate"), value("no.signal")],
+        }]
+    }
+
+    #[test]
+    fn a_long_period_takes_no_more_room_than_a_short_one() {
+        let mut summary = Summary::default();
+        for window in 0..1000 {
+            summary.add(10.0, &figures("vda", f64::from(window)));
+        }
+        let series = summary.finish();
+        let [reads] = &series[..] else { panic!("{series:?}") };
+        // Eight windows of ten seconds to a mean.
+        assert_eq!((reads.interval, reads.samples.len()), (Some(80.0), 125));
+        assert_eq!((reads.samples[0], reads.samples[124]), (3.5, 995.5));
+        assert_eq!(reads.distribution.count(), 1000);
+        assert!((reads.distribution.quantile(0.95).unwrap() / 949.0 - 1.0).abs() < 0.02);
+    }
+
+    #[test]
+    fn what_was_not_there_is_no_zero() {
+        let mut summary = Summary::default();
+        for window in 0..20 {
+            summary.add(1.0, &figures(if window < 5 { "vda" } else { "vdb" }, 7.0));
+        }
+        let series = summary.finish();
+        let told: Vec<(&str, usize)> = series.iter().map(|s| (&*s.subject.name, s.samples.len())).collect();
+        assert_eq!(told, [("vda", 5), ("vdb", 15)]);
+        assert!(series.iter().all(|series| series.samples.iter().all(|sample| *sample == 7.0)));
+    }
+}

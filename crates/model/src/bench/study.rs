@@ -1,0 +1,121 @@
+//! Figures of memory and processors. Each is measured over and over, and says how sure it is.
+
+use super::Latency;
+use serde::{Deserialize, Serialize};
+
+/// Figures that are measured in one way, and stand beside each other.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Study {
+    /// What of: `latency of memory`, `context switches`, ...
+    pub name: String,
+    /// How its figures are measured, and what they count.
+    pub method: String,
+    /// The figures, in order. No two have the same name and circumstances.
+    pub figures: Vec<Figure>,
+    /// What they come to, in sentences.
+    pub findings: Vec<String>,
+}
+
+/// One figure.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Figure {
+    /// What was measured.
+    pub name: String,
+    /// Under which circumstances: the working set, the pages, how many threads. Empty where there is but one case.
+    pub under: String,
+    /// The unit of value and samples: `s` for what one of it takes, `bytes/s` or `op/s` for how much of it there is.
+    pub unit: String,
+    /// Whether more of it is better.
+    pub more_is_better: bool,
+    /// The median of the samples.
+    pub value: f64,
+    /// What holds the true median with a confidence of 95 %; none where there are too few samples to tell.
+    pub interval: Option<[f64; 2]>,
+    /// Half the width of the interval, as a share of the value: how much it may be off.
+    pub noise: Option<f64>,
+    /// What each repetition came to, in order.
+    pub samples: Vec<f64>,
+    /// Repetitions in which a thread of the benchmark had to wait for its processor: others were at work.
+    pub disturbed: usize,
+    /// The single times that the samples are medians of; none where each sample is of many at once.
+    pub spread: Option<Latency>,
+}
+
+impl Figure {
+    /// Whether the two differ by more than their noise: neither median lies within the interval of the other.
+    pub fn is_apart_from(&self, other: &Self) -> bool {
+        let within =
+            |figure: &Self, value: f64| figure.interval.is_some_and(|[low, high]| (low..=high).contains(&value));
+        self.value != other.value && !within(self, other.value) && !within(other, self.value)
+    }
+
+    /// Of these samples; none where there are none.
+    pub fn of(name: impl Into<String>, under: impl Into<String>, unit: &str, samples: Vec<f64>) -> Option<Self> {
+        let mut sorted = samples.clone();
+        sorted.sort_by(f64::total_cmp);
+        let value = (sorted.get(sorted.len() / 2)? + sorted.get((sorted.len() - 1) / 2)?) / 2.0;
+        let interval = rank(sorted.len()).map(|k| [sorted[k - 1], sorted[sorted.len() - k]]);
+        let noise = interval.filter(|_| value != 0.0).map(|[low, high]| (high - low) / 2.0 / value.abs());
+        Some(Self {
+            name: name.into(),
+            under: under.into(),
+            unit: unit.to_owned(),
+            more_is_better: unit != "s",
+            value,
+            interval,
+            noise,
+            samples,
+            disturbed: 0,
+            spread: None,
+        })
+    }
+}
+
+/// The largest k for which the k-th smallest of n samples and the k-th largest hold the true median between them with a
+/// confidence of 95 %, whatever the distribution: that of fewer than k heads in n tosses is at most 2.5 % (the sign test;
+/// Conover, Practical Nonparametric Statistics, 3.4). None where there are too few samples.
+fn rank(n: usize) -> Option<usize> {
+    let mut chance = 0.5_f64.powi(i32::try_from(n).ok()?);
+    let mut below = 0.0;
+    for k in 0..=n {
+        below += chance;
+        if below > 0.025 {
+            return (k > 0).then_some(k);
+        }
+        chance *= (n - k) as f64 / (k + 1) as f64;
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Ranks from tables of the sign test (Conover, table A3).
+    #[test]
+    fn ranks_are_those_of_the_tables() {
+        let expected = [None, Some(1), Some(1), Some(2), Some(2), Some(4), Some(6), Some(8)];
+        assert_eq!([5, 6, 8, 9, 10, 15, 20, 25].map(rank), expected);
+    }
+
+    #[test]
+    fn a_figure_is_its_median_and_says_how_sure_it_is() {
+        let samples: Vec<f64> = (1..=10).rev().map(f64::from).collect();
+        let figure = Figure::of("read", "1 MiB", "bytes/s", samples.clone()).unwrap();
+        assert_eq!((figure.value, figure.interval), (5.5, Some([2.0, 9.0])));
+        assert!((figure.noise.unwrap() - 3.5 / 5.5).abs() < 1e-12);
+        assert_eq!((figure.samples, figure.more_is_better), (samples, true));
+        let few = Figure::of("wake", "", "s", vec![3.0, 1.0, 2.0]).unwrap();
+        assert_eq!((few.value, few.interval, few.noise, few.more_is_better), (2.0, None, None, false));
+        assert_eq!(Figure::of("nothing", "", "s", Vec::new()), None);
+    }
+
+    #[test]
+    fn figures_are_apart_where_neither_may_be_the_other() {
+        let around =
+            |value: f64| Figure::of("x", "", "s", (0..10).map(|i| value + f64::from(i) / 10.0).collect()).unwrap();
+        assert!(around(1.0).is_apart_from(&around(3.0)) && around(3.0).is_apart_from(&around(1.0)));
+        assert!(!around(1.0).is_apart_from(&around(1.2)) && !around(1.0).is_apart_from(&around(1.0)));
+        assert!(Figure::of("x", "", "s", vec![1.0]).unwrap().is_apart_from(&around(3.0)));
+    }
+}

@@ -1,0 +1,198 @@
+//! Baselines on disk: a JSON file each.
+//!
+//! ```text
+//! DIR/baselines/NAME.json
+//! ```
+
+use crate::error::StoreError;
+use crate::folder::sync_folder;
+use std::fs::{self, File};
+use std::io::{ErrorKind, Read, Write};
+use std::path::{Path, PathBuf};
+use whyslow_model::baseline::{Baseline, SCHEMA};
+
+/// The folder they are in, beside a recording's files.
+const FOLDER: &str = "baselines";
+const EXTENSION: &str = "json";
+/// No baseline is larger: a day of a large machine takes a few.
+const LARGEST: u64 = 256 << 20;
+
+/// The baselines that are kept in a place.
+#[derive(Clone, Debug)]
+pub struct Baselines {
+    folder: PathBuf,
+}
+
+impl Baselines {
+    /// The one that a live diagnosis looks at.
+    pub const DEFAULT: &str = "default";
+
+    /// Those of a state folder, such as /var/lib/whyslow. It need not be there.
+    pub fn of(state: &Path) -> Self {
+        Self { folder: state.join(FOLDER) }
+    }
+
+    /// Keeps a baseline under its name; in place of one that is there only where `replace` says so. Returns its file, which
+    /// is there as a whole or not at all.
+    ///
+    /// # Errors
+    /// A name that cannot be a file's, one that is taken, or a folder that cannot be written.
+    pub fn save(&self, baseline: &Baseline, replace: bool) -> Result<PathBuf, StoreError> {
+        let path = self.path(&baseline.name)?;
+        if !replace && path.exists() {
+            return Err(StoreError::senseless(&path, "there is one of this name already; --replace takes its place"));
+        }
+        fs::create_dir_all(&self.folder).map_err(StoreError::io(&self.folder))?;
+        let draft = path.with_extension("new");
+        let json = serde_json::to_vec(baseline).expect("a baseline's keys are strings");
+        let written = File::create(&draft).and_then(|mut file| file.write_all(&json).and_then(|()| file.sync_all()));
+        let placed = written.and_then(|()| fs::rename(&draft, &path)).map_err(StoreError::io(&path));
+        if placed.is_err() {
+            // A full disk is the usual reason; what was written of it serves nobody.
+            let _ = fs::remove_file(&draft);
+        }
+        placed.and_then(|()| sync_folder(&self.folder)).map(|()| path)
+    }
+
+    /// The baseline of this name; `None` where there is none.
+    ///
+    /// # Errors
+    /// A name that cannot be a file's; a file that cannot be read or is no baseline.
+    pub fn load(&self, name: &str) -> Result<Option<Baseline>, StoreError> {
+        let path = self.path(name)?;
+        match read(&path) {
+            Err(error) if error.kind() == Some(ErrorKind::NotFound) => Ok(None),
+            other => other.map(Some),
+        }
+    }
+
+    /// The names there are, in order.
+    ///
+    /// # Errors
+    /// Where the folder is there and cannot be read.
+    pub fn names(&self) -> Result<Vec<String>, StoreError> {
+        let entries = match fs::read_dir(&self.folder) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            other => other.map_err(StoreError::io(&self.folder))?,
+        };
+        let mut names = Vec::new();
+        for entry in entries {
+            let path = entry.map_err(StoreError::io(&self.folder))?.path();
+            let name = path.file_stem().and_then(|stem| stem.to_str()).filter(|name| is_name(name));
+            if let (Some(name), true) = (name, path.extension().is_some_and(|e| e == EXTENSION)) {
+                names.push(name.to_owned());
+            }
+        }
+        names.sort();
+        Ok(names)
+    }
+
+    /// Deletes one. False where there was none.
+    ///
+    /// # Errors
+    /// Where it cannot be deleted.
+    pub fn delete(&self, name: &str) -> Result<bool, StoreError> {
+        let path = self.path(name)?;
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+            other => other.map_err(StoreError::io(&path)).and_then(|()| sync_folder(&self.folder)).map(|()| true),
+        }
+    }
+
+    fn path(&self, name: &str) -> Result<PathBuf, StoreError> {
+        let path = self.folder.join(format!("{name}.{EXTENSION}"));
+        if is_name(name) {
+            return Ok(path);
+        }
+        let what = format!(
+            "'{name}' is no name for a baseline: letters, digits, '-', '_' and '.', at most 64, and no '.' first"
+        );
+        Err(StoreError::senseless(&self.folder, what))
+    }
+}
+
+/// Reads a baseline from a file anywhere.
+///
+/// # Errors
+/// Where it cannot be read, or is none.
+pub fn read(path: &Path) -> Result<Baseline, StoreError> {
+    let file = File::open(path).map_err(StoreError::io(path))?;
+    let mut json = Vec::new();
+    file.take(LARGEST).read_to_end(&mut json).map_err(StoreError::io(path))?;
+    let baseline: Baseline =
+        serde_json::from_slice(&json).map_err(|e| StoreError::senseless(path, format!("not a baseline: {e}")))?;
+    if baseline.schema != SCHEMA {
+        let what = format!("a baseline of another kind, '{}': this whyslow knows {SCHEMA}", baseline.schema);
+        return Err(StoreError::senseless(path, what));
+    }
+    Ok(baseline)
+}
+
+/// Whether it can be a file's name anywhere, and no path.
+fn is_name(name: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    (1..=64).contains(&name.len()) && name.chars().all(plain) && !name.starts_with('.')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use whyslow_model::baseline::{Better, Inventory, Kind, Series};
+    use whyslow_model::diagnosis::Subject;
+
+    fn made(name: &str, samples: Vec<f64>) -> Baseline {
+        let subject = Subject::new("device", "vda");
+        let series = Series::of_repeats("random read 4 KiB", subject, "1/s", Better::Higher, samples);
+        let inventory = Inventory::from([("kernel".to_owned(), "6.18".to_owned())]);
+        Baseline { name: name.to_owned(), ..Baseline::new(Kind::Bench, inventory, vec![series]) }
+    }
+
+    #[test]
+    fn what_was_saved_is_there_until_it_is_deleted() {
+        let dir = tempfile::tempdir().unwrap();
+        let baselines = Baselines::of(dir.path());
+        assert_eq!((baselines.names().unwrap(), baselines.load("may").unwrap()), (vec![], None));
+        let may = made("may", vec![100.0, 101.5]);
+        baselines.save(&may, false).unwrap();
+        baselines.save(&made("april", vec![]), false).unwrap();
+        assert_eq!(baselines.names().unwrap(), ["april", "may"]);
+        assert_eq!(baselines.load("may").unwrap(), Some(may.clone()));
+
+        let newer = made("may", vec![90.0]);
+        assert!(baselines.save(&newer, false).unwrap_err().to_string().contains("--replace"));
+        assert_eq!(baselines.load("may").unwrap(), Some(may));
+        baselines.save(&newer, true).unwrap();
+        assert_eq!(baselines.load("may").unwrap(), Some(newer));
+
+        assert!(baselines.delete("may").unwrap());
+        assert!(!baselines.delete("may").unwrap());
+        assert_eq!(baselines.names().unwrap(), ["april"]);
+    }
+
+    #[test]
+    fn a_name_is_no_path() {
+        let dir = tempfile::tempdir().unwrap();
+        let baselines = Baselines::of(&dir.path().join("state"));
+        for name in ["", ".", "..", "../may", "a/b", "a b", "ä", "\u{1b}[2J", &"x".repeat(65)] {
+            assert!(baselines.save(&made(name, vec![]), true).is_err(), "{name:?}");
+            assert!(baselines.load(name).is_err() && baselines.delete(name).is_err(), "{name:?}");
+        }
+        assert!(!dir.path().join("state").exists(), "nothing was written");
+    }
+
+    #[test]
+    fn what_is_no_baseline_is_refused_by_name() {
+        let dir = tempfile::tempdir().unwrap();
+        let baselines = Baselines::of(dir.path());
+        let path = baselines.save(&made("one", vec![1.0]), false).unwrap();
+        let good = fs::read_to_string(&path).unwrap();
+        let other = good.replace("whyslow.baseline/1", "whyslow.baseline/9");
+        for (text, why) in
+            [("", "not a baseline"), (&good[..good.len() / 2], "not a baseline"), (&*other, "baseline/9")]
+        {
+            fs::write(&path, text).unwrap();
+            let error = baselines.load("one").unwrap_err().to_string();
+            assert!(error.contains("one.json") && error.contains(why), "{error}");
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! A device that is in use is refused, whatever it is used by and whatever it is called.
+
+use crate::stage::{MIB, Stage, assert_in_use, assert_refused, has, must, report};
+use std::fs::{self, OpenOptions};
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::{OpenOptionsExt, symlink};
+use std::process::{Command, Stdio};
+
+#[test]
+fn a_mounted_device_is_refused_by_any_of_its_names() {
+    let Some(mut stage) = Stage::new() else { return };
+    let device = stage.device("a.img", 16 * MIB);
+    let point = stage.mount(&device);
+    let serial = stage.path("a.img").to_string_lossy().into_owned();
+    let link = stage.path("by-id");
+    symlink(&device, &link).unwrap();
+    let node = stage.path("another-node");
+    let number = fs::read_to_string(format!("/sys/block/{}/dev", device.trim_start_matches("/dev/"))).unwrap();
+    let (major, minor) = number.trim().split_once(':').unwrap();
+    must(Command::new("mknod").arg(&node).args(["b", major, minor]));
+    for name in [&*device, &link.to_string_lossy(), &node.to_string_lossy()] {
+        assert_in_use(name, &serial, &["mounted on", &point]);
+    }
+}
+
+#[test]
+fn a_disk_with_a_mounted_partition_is_refused() {
+    let Some(mut stage) = Stage::new() else { return };
+    let disk = stage.device("a.img", 32 * MIB);
+    let serial = stage.path("a.img").to_string_lossy().into_owned();
+    must(Command::new("addpart").args([&disk, "1", "2048", "32768"]));
+    must(Command::new("addpart").args([&disk, "2", "40960", "16384"]));
+    let gone = disk.clone();
+    stage.undo(move || {
+        for number in ["1", "2"] {
+            drop(Command::new("delpart").args([&gone, number]).status());
+        }
+    });
+    let part = format!("{disk}p1");
+    stage.mount(&part);
+    assert_in_use(&disk, &serial, &["p1 is mounted on"]);
+    assert_in_use(&part, &serial, &["p1 is mounted on"]);
+    let other = report(&[&format!("{disk}p2")]);
+    assert_eq!((&*other.targets[0].kind, other.targets[0].bytes), ("partition", 8 * MIB));
+}
+
+#[test]
+fn swap_is_refused() {
+    let Some(mut stage) = Stage::new() else { return };
+    let device = stage.device("a.img", 16 * MIB);
+    let serial = stage.path("a.img").to_string_lossy().into_owned();
+    must(Command::new("mkswap").arg(&device));
+    must(Command::new("swapon").args(["--priority", "0", &device]));
+    let gone = device.clone();
+    stage.undo(move || drop(Command::new("swapoff").arg(gone).status()));
+    assert_in_use(&device, &serial, &["is swap"]);
+}
+
+#[test]
+fn a_device_that_a_loop_device_stands_on_is_refused() {
+    let Some(mut stage) = Stage::new() else { return };
+    let lower = stage.device("a.img", 16 * MIB);
+    let serial = stage.path("a.img").to_string_lossy().into_owned();
+    let upper = stage.attach(&[&lower]);
+    let words = format!("{} stands on", upper.trim_start_matches("/dev/"));
+    assert_in_use(&lower, &serial, &[&words]);
+}
+
+#[test]
+fn a_device_that_a_process_has_open_is_refused() {
+    let Some(mut stage) = Stage::new() else { return };
+    let device = stage.device("a.img", 16 * MIB);
+    let serial = stage.path("a.img").to_string_lossy().into_owned();
+    for flags in [0, libc::O_EXCL] {
+        let file = OpenOptions::new().read(true).custom_flags(flags).open(&device).unwrap();
+        let who = format!("process {}", std::process::id());
+        assert_in_use(&device, &serial, &[&who]);
+        drop(file);
+    }
+}
+
+#[test]
+fn what_is_in_use_may_be_read_where_that_is_asked_for() {
+    let Some(mut stage) = Stage::new() else { return };
+    let device = stage.device("a.img", 16 * MIB);
+    stage.mount(&device);
+    let report = report(&[&device, "--in-use"]);
+    assert!(report.caveats.iter().any(|caveat| caveat.contains("in use")), "{:?}", report.caveats);
+    assert!(report.rounds.iter().flat_map(|round| &round.runs).all(|run| run.write.is_none()));
+    let serial = stage.path("a.img").to_string_lossy().into_owned();
+    assert_refused(&[&device, "--in-use", "--destroy", &serial], &["cannot be used with"]);
+}
+
+#[test]
+fn a_device_mounted_in_another_namespace_is_refused() {
+    let Some(mut stage) = Stage::new() else { return };
+    let device = stage.device("a.img", 16 * MIB);
+    let serial = stage.path("a.img").to_string_lossy().into_owned();
+    must(Command::new("mkfs.ext4").args(["-q", "-F", &device]));
+    // What is mounted there is in no list that can be seen from here; it goes with the namespace.
+    let script = format!("mount {device} /mnt && echo mounted && read -r end");
+    let mut other = Command::new("unshare");
+    let mut other =
+        other.args(["--mount", "sh", "-c", &script]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut said = String::new();
+    BufReader::new(other.stdout.take().unwrap()).read_line(&mut said).unwrap();
+    assert_eq!(said, "mounted\n");
+    let refused = std::panic::catch_unwind(|| assert_in_use(&device, &serial, &["claimed"]));
+    drop(other.stdin.take());
+    other.wait().unwrap();
+    refused.unwrap();
+    assert!(!report(&[&device]).rounds.is_empty(), "it can be read again");
+}
+
+#[test]
+fn the_external_journal_of_a_file_system_is_refused() {
+    let Some(mut stage) = Stage::new() else { return };
+    let journal = stage.device("journal.img", 16 * MIB);
+    let data = stage.device("data.img", 16 * MIB);
+    let serial = stage.path("journal.img").to_string_lossy().into_owned();
+    must(Command::new("mkfs.ext4").args(["-q", "-F", "-b", "4096", "-O", "journal_dev", &journal]));
+    must(Command::new("mkfs.ext4").args(["-q", "-F", "-b", "4096", "-J", &format!("device={journal}"), &data]));
+    stage.mount_made(&data);
+    assert_in_use(&journal, &serial, &["claimed"]);
+}
+
+#[test]
+fn every_device_of_a_btrfs_is_refused() {
+    let Some(mut stage) = Stage::new() else { return };
+    if !has("mkfs.btrfs") {
+        return;
+    }
+    let names = ["a.img", "b.img"];
+    let devices = names.map(|name| stage.sparse(name, 256 * MIB));
+    must(Command::new("mkfs.btrfs").args(["-q", "-f", &devices[0], &devices[1]]));
+    // The kernel learns of the second only where it is told.
+    let options = format!("device={},device={}", devices[0], devices[1]);
+    let point = stage.path("mnt").to_string_lossy().into_owned();
+    fs::create_dir_all(&point).unwrap();
+    must(Command::new("mount").args(["-t", "btrfs", "-o", &options, &devices[0], &point]));
+    stage.undo(move || drop(Command::new("umount").arg(point).status()));
+    for (name, device) in names.iter().zip(&devices) {
+        let serial = stage.path(name).to_string_lossy().into_owned();
+        assert_in_use(device, &serial, &["btrfs"]);
+    }
+}

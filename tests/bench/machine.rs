@@ -1,0 +1,80 @@
+//! `bench memory` and `bench cpu`.
+
+use crate::stage::{assert_refused, report_of, whyslow};
+use std::collections::BTreeSet;
+use whyslow_model::bench::{Kind, Report, Study};
+
+fn names(report: &Report) -> Vec<&str> {
+    report.studies.iter().map(|study| &*study.name).collect()
+}
+
+fn study<'r>(report: &'r Report, name: &str) -> &'r Study {
+    report.studies.iter().find(|study| study.name == name).unwrap_or_else(|| panic!("no {name}"))
+}
+
+/// What holds of every figure there is.
+fn assert_sound(report: &Report) {
+    assert!(!report.interrupted && report.environment.host.cpus.is_some());
+    for study in &report.studies {
+        assert!(!study.method.is_empty());
+        let keys: BTreeSet<_> = study.figures.iter().map(|figure| (&figure.name, &figure.under)).collect();
+        assert_eq!(keys.len(), study.figures.len(), "{}: two have one name", study.name);
+        for figure in &study.figures {
+            let [low, high] = figure.interval.unwrap();
+            assert_eq!(figure.samples.len(), 10, "{figure:?}");
+            assert!(0.0 < low && low <= figure.value && figure.value <= high && high.is_finite(), "{figure:?}");
+            assert_eq!(figure.more_is_better, figure.unit != "s", "{figure:?}");
+        }
+    }
+}
+
+#[test]
+fn memory_is_measured_in_every_way() {
+    let report = report_of(&["memory", "--size", "1M", "--for", "10ms"]);
+    assert_eq!(report.kind, Kind::Memory);
+    assert_eq!(names(&report), ["bandwidth", "latency", "memory of nodes", "page faults"]);
+    assert_sound(&report);
+    let ways: BTreeSet<_> = study(&report, "bandwidth").figures.iter().map(|figure| &*figure.name).collect();
+    assert!(["read", "write", "copy", "triad"].iter().all(|way| ways.contains(way)), "{ways:?}");
+    let latency = study(&report, "latency");
+    let small: Vec<&str> =
+        latency.figures.iter().filter(|f| f.under.ends_with("KiB pages")).map(|f| &*f.name).collect();
+    assert!(small.len() >= 3 && small.last().unwrap().starts_with("1 MiB"), "{small:?}");
+    // A page that is populated needs no fault.
+    let faults = study(&report, "page faults");
+    assert!(faults.figures.iter().any(|figure| figure.under == "on first touch"));
+}
+
+#[test]
+fn processors_are_measured_in_every_way() {
+    let report = report_of(&["cpu", "--for", "10ms"]);
+    assert_eq!(report.kind, Kind::Cpu);
+    assert_eq!(names(&report), ["scaling", "waking", "context switch", "calls"]);
+    assert_sound(&report);
+    for figure in &study(&report, "waking").figures {
+        let spread = figure.spread.as_ref().unwrap();
+        assert!(spread.count > 0 && spread.min <= figure.value && figure.value <= spread.max, "{figure:?}");
+    }
+    let switches: BTreeSet<_> =
+        study(&report, "context switch").figures.iter().map(|figure| (&*figure.name, &*figure.under)).collect();
+    assert!(switches.contains(&("threads", "one cpu")) && switches.contains(&("processes", "one cpu")));
+}
+
+#[test]
+fn figures_are_drawn_within_the_width() {
+    let out = whyslow(&["memory", "--size", "256K", "--for", "10ms", "--width", "70"]).output().unwrap();
+    let text = String::from_utf8(out.stdout).unwrap();
+    assert!(text.contains("Bandwidth") && text.contains("triad") && text.contains("MADV_POPULATE_WRITE"), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 70), "{text}");
+}
+
+#[test]
+fn what_cannot_be_asked_for_is_refused() {
+    for (args, word) in [(&["memory", "--size", "1K"][..], "at least 64K"), (&["cpu", "--for", "1ms"], "at least 10ms")]
+    {
+        let out = whyslow(args).output().unwrap();
+        let said = String::from_utf8(out.stderr).unwrap();
+        assert!(out.status.code() == Some(2) && said.lines().count() == 1 && said.contains(word), "{said}");
+    }
+    assert_refused(&["/var/tmp", "--poll", "--size", "1M", "--engine", "psync"], &["--poll"]);
+}

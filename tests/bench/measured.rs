@@ -1,0 +1,113 @@
+//! What is measured, and whether the books balance.
+
+use crate::stage::{MIB, Stage, assert_refused, report, report_of};
+use std::fs;
+use std::process::Command;
+use whyslow_model::bench::{Limit, Report};
+
+#[test]
+fn a_folder_is_left_as_it_was() {
+    let Some(stage) = Stage::new() else { return };
+    let name = stage.folder.path().to_string_lossy().into_owned();
+    let report = report(&[&name, "--size", "8M"]);
+    assert_eq!(fs::read_dir(&name).unwrap().count(), 0);
+    let found: Vec<_> = report.ceilings.iter().map(|ceiling| (ceiling.of, &*ceiling.requests)).collect();
+    let expected = [
+        (Limit::Requests, "random read"),
+        (Limit::Bandwidth, "sequential read"),
+        (Limit::Requests, "random write"),
+        (Limit::Bandwidth, "sequential write"),
+    ];
+    assert_eq!(found, expected);
+    assert!(report.rounds.iter().flat_map(|round| &round.runs).all(|run| run.failed.is_none() && run.hung == 0));
+}
+
+#[test]
+fn the_books_of_a_device_balance_to_the_request() {
+    let Some(mut stage) = Stage::new() else { return };
+    let device = stage.device("a.img", 16 * MIB);
+    let report = report(&[&device]);
+    let kernel_name = device.trim_start_matches("/dev/");
+    for round in report.rounds.iter().filter(|round| round.group == "random read") {
+        let ledger = &round.ledgers[0];
+        let device = ledger.layers.iter().find(|layer| layer.device == kernel_name).unwrap();
+        assert_eq!(ledger.asked.read_bytes, device.traffic.read_bytes, "{}", round.name);
+        assert_eq!(ledger.asked.reads, device.traffic.reads + device.reads_merged, "{}", round.name);
+        assert_eq!((ledger.foreign_read_bytes, device.traffic.writes), (Some(0), 0), "{}", round.name);
+        let run = &round.runs[0];
+        let flow = run.read.as_ref().unwrap();
+        assert_eq!(run.series.reads.iter().sum::<u64>(), flow.operations);
+        assert!(flow.operations <= ledger.asked.reads);
+    }
+}
+
+#[test]
+fn every_way_through_the_cache_is_measured() {
+    let Some(mut stage) = Stage::new() else { return };
+    let device = stage.device("a.img", 8 * MIB);
+    for more in
+        [["--cache", "warm"], ["--cache", "cold"], ["--cache", "64M"], ["--engine", "psync"], ["--engine", "mmap"]]
+    {
+        let report = report(&[&[&*device], &more[..]].concat());
+        assert!(report.rounds.iter().flat_map(|round| &round.runs).all(|run| run.failed.is_none()), "{more:?}");
+        // What the first round read is there in the second, unless the cache is emptied.
+        let cache = |round: usize| report.rounds[round].ledgers[0].cache;
+        match more[1] {
+            "warm" | "mmap" => {
+                let left = cache(0).unwrap().after;
+                assert!(left > 0 && cache(1).unwrap().before == left, "{more:?}");
+            }
+            "cold" | "64M" => assert_eq!(cache(1).unwrap().before, 0, "{more:?}"),
+            _ => assert_eq!(cache(1), None),
+        }
+    }
+    let file = stage.path("a.img").to_string_lossy().into_owned();
+    assert_refused(&[&file, "--engine", "mmap"], &["mmap"]);
+}
+
+#[test]
+fn targets_contend_in_pairs() {
+    let Some(mut stage) = Stage::new() else { return };
+    let devices: Vec<String> = ["a.img", "b.img", "c.img"].map(|name| stage.device(name, 4 * MIB)).into();
+    let args: Vec<&str> = ["contend", "--for", "200ms"].into_iter().chain(devices.iter().map(String::as_str)).collect();
+    let report = report_of(&args);
+    let pairs: Vec<[&str; 2]> = report.pairs.iter().map(|pair| [&*pair.names[0], &*pair.names[1]]).collect();
+    let [a, b, c] = [&*devices[0], &*devices[1], &*devices[2]];
+    assert_eq!(pairs, [[a, b], [a, c], [b, c]]);
+    assert!(report.pairs.iter().all(|pair| pair.alone.iter().chain(&pair.together).all(|&rate| rate > 0.0)));
+}
+
+#[test]
+fn a_file_system_is_left_as_it_was() {
+    let Some(stage) = Stage::new() else { return };
+    let name = stage.folder.path().to_string_lossy().into_owned();
+    let report = report_of(&["fs", &name, "--size", "8M", "--files", "50", "--for", "100ms"]);
+    assert_eq!(fs::read_dir(&name).unwrap().count(), 0);
+    assert_eq!((report.files.len(), report.pairs.len()), (8, 3));
+    assert!(report.rounds.iter().flat_map(|round| &round.runs).all(|run| run.failed.is_none()));
+    let moved = |round: &str| {
+        let round = report.rounds.iter().find(|found| found.name == round).unwrap();
+        round.ledgers[0].asked
+    };
+    assert_eq!((moved("write").write_bytes, moved("write").flushes), (8 * MIB, 1));
+    assert_eq!(moved("read one of eight, cache cold").read_bytes, MIB);
+    assert_eq!(moved("read backward, cache cold").read_bytes, 8 * MIB);
+}
+
+#[test]
+fn waiting_for_its_turn_is_part_of_a_requests_latency() {
+    let Some(stage) = Stage::new() else { return };
+    let job = stage.path("job.fio").to_string_lossy().into_owned();
+    let folder = stage.folder.path().display();
+    // No file system makes a million writes last in a second.
+    let rate = "rate_iops=1000000\nfdatasync=1\nruntime=300ms\ntime_based";
+    fs::write(&job, format!("[a]\ndirectory={folder}\nsize=1m\nrw=randwrite\n{rate}\n")).unwrap();
+    let out =
+        Command::new(env!("CARGO_BIN_EXE_whyslow")).args(["bench", "disk", "--json", "--job", &job]).output().unwrap();
+    let report: Report = serde_json::from_slice(&out.stdout).expect("a report");
+    let run = &report.rounds[0].runs[0];
+    let write = run.write.as_ref().unwrap();
+    let service = write.service.as_ref().unwrap();
+    assert!(run.behind > 100_000, "{}", run.behind);
+    assert!(write.latency.max > 0.1 && write.latency.max > 2.0 * service.mean, "{:?} {service:?}", write.latency);
+}

@@ -1,0 +1,84 @@
+//! What is written to, and what is not.
+
+use crate::stage::{MIB, Stage, assert_refused, content, must, report};
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+use std::process::Command;
+
+#[test]
+fn a_device_is_written_to_only_where_its_serial_was_typed() {
+    let Some(mut stage) = Stage::new() else { return };
+    let device = stage.device("a.img", 4 * MIB);
+    let whole = vec![0x5a; 4 * MIB as usize];
+    let read = report(&[&device]);
+    assert!(read.rounds.iter().flat_map(|round| &round.runs).all(|run| run.write.is_none()));
+    assert!(content(&device) == whole, "reading changed it");
+    for wrong in ["", "yes", "/dev/loop0", &device] {
+        assert_refused(&[&device, "--destroy", wrong], &["--destroy", "the path of the file behind it"]);
+    }
+    assert!(content(&device) == whole, "a wrong serial changed it");
+    let serial = stage.path("a.img").to_string_lossy().into_owned();
+    let written = report(&[&device, "--destroy", &serial]);
+    assert!(written.rounds.iter().flat_map(|round| &round.runs).any(|run| run.write.is_some()));
+    assert!(content(&device) != whole);
+}
+
+#[test]
+fn a_read_only_device_is_read_and_not_written() {
+    let Some(mut stage) = Stage::new() else { return };
+    fs::write(stage.path("a.img"), vec![0x5a; 4 * MIB as usize]).unwrap();
+    let file = stage.path("a.img").to_string_lossy().into_owned();
+    let device = stage.attach(&["--read-only", &file]);
+    assert!(!report(&[&device]).rounds.is_empty());
+    assert_refused(&[&device, "--destroy", &file], &["is read-only"]);
+}
+
+#[test]
+fn a_file_that_is_there_is_read_and_stays_as_it_is() {
+    let Some(stage) = Stage::new() else { return };
+    let path = stage.path("data");
+    fs::write(&path, vec![0x5a; 4 * MIB as usize]).unwrap();
+    let name = path.to_string_lossy().into_owned();
+    let report = report(&[&name]);
+    assert_eq!((&*report.targets[0].kind, report.targets[0].bytes), ("file", 4 * MIB));
+    assert!(report.rounds.iter().flat_map(|round| &round.runs).all(|run| run.write.is_none() && run.read.is_some()));
+    assert_refused(&[&name, "--destroy", "x"], &["is no block device"]);
+    assert!(content(&path) == vec![0x5a; 4 * MIB as usize]);
+}
+
+#[test]
+fn what_cannot_be_measured_is_refused() {
+    let Some(stage) = Stage::new() else { return };
+    let name = |name: &str| stage.path(name).to_string_lossy().into_owned();
+    fs::write(stage.path("empty"), "").unwrap();
+    must(Command::new("mkfifo").arg(stage.path("pipe")));
+    assert_refused(&[&name("missing")], &["cannot be opened"]);
+    assert_refused(&[&name("empty")], &["is empty"]);
+    assert_refused(&[&name("pipe")], &["neither"]);
+    assert_refused(&["/dev/null"], &["neither"]);
+    assert_refused(&[&name(""), "--size", "1000T"], &["no room"]);
+    assert_refused(&[&name(""), "--size", "12Q"], &["not a size"]);
+    assert_eq!(fs::read_dir(stage.folder.path()).unwrap().count(), 2);
+}
+
+#[test]
+fn what_is_written_to_the_device_is_not_what_was_there() {
+    let Some(mut stage) = Stage::new() else { return };
+    let device = stage.device("a.img", 4 * MIB);
+    let serial = stage.path("a.img").to_string_lossy().into_owned();
+    report(&[&device, "--destroy", &serial]);
+    let file = File::open(&device).unwrap();
+    let mut block = [0; 4096];
+    file.read_exact_at(&mut block, 0).unwrap();
+    let zeros = block.iter().filter(|&&byte| byte == 0).count();
+    assert!(zeros < 100, "{zeros} zeros: a device could compress that");
+}
+
+#[test]
+fn what_cannot_be_polled_is_refused_and_why_is_told() {
+    let Some(mut stage) = Stage::new() else { return };
+    let device = stage.device("a.img", 4 * MIB);
+    // No loop device can be.
+    assert_refused(&[&device, "--poll"], &["cannot be polled", "queue/io_poll is 0"]);
+    assert_refused(&[&device, "--poll", "--cache", "warm"], &["past the page cache"]);
+}
