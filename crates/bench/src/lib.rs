@@ -17,6 +17,7 @@ pub mod layers;
 mod ledger;
 mod load;
 mod memory;
+pub mod net;
 mod processor;
 mod round;
 mod session;

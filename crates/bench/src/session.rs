@@ -156,6 +156,7 @@ impl<'w> Session<'w> {
             layers: Vec::new(),
             files: Vec::new(),
             pairs: Vec::new(),
+            network: None,
             caveats: self.caveats,
         }
     }

@@ -1,5 +1,7 @@
 //! `whyslow bench`: known load, honest numbers.
 
+mod net;
+
 use crate::args::{Look, duration};
 use crate::interrupt::Interrupt;
 use crate::output::{self, Failure, print};
@@ -30,6 +32,8 @@ pub enum Bench {
     Layers(LayersArgs),
     /// Read targets alone and in pairs, and say which have to share something, whatever their names say
     Contend(ContendArgs),
+    /// Find out what the network to another machine does, where `bench net serve` runs
+    Net(Box<net::NetArgs>),
 }
 
 /// Where to work, and how much.
@@ -154,6 +158,7 @@ pub fn run(what: &Bench, look: &Look) -> Result<ExitCode, Failure> {
         Bench::Fs(args) => (file_system(args)?, false),
         Bench::Layers(args) => (peel(args)?, false),
         Bench::Contend(args) => (set_against(args)?, false),
+        Bench::Net(args) => return net::run(args, look),
     };
     print(match look.json {
         _ if as_fio => json::fio(&report),

@@ -22,6 +22,7 @@ mod seldom;
 mod source;
 mod task;
 
+pub use net::tcp_info;
 pub use root::Root;
 pub use sampler::{Sampler, SourceInfo};
 pub use source::{Miss, Source, Tempo};
