@@ -63,6 +63,8 @@ struct Measured {
     watch: Watch,
     seconds: f64,
     end: Instant,
+    /// The same, nanoseconds after the epoch.
+    ended: u64,
     machine: Option<f64>,
 }
 
@@ -134,8 +136,9 @@ impl Crew {
         }
         let end = Instant::now();
         watch.finish(&self.lines);
-        let machine = machine_seconds(before, sampler.sample());
-        Measured { watch, seconds: end.duration_since(begun).as_secs_f64(), end, machine }
+        let seconds = end.duration_since(begun).as_secs_f64();
+        let machine = machine_seconds(before, sampler.sample(), seconds);
+        Measured { watch, seconds, end, ended: since(self.epoch), machine }
     }
 
     /// Waits until `due`, or until it is to stop or nobody works any more, which is told.
@@ -217,7 +220,11 @@ fn end_of(lines: &[(usize, &Member)], measured: &Measured) -> NetEnd {
         bytes: readings.iter().map(|reading| reading.bytes()).sum(),
         all_bytes: lines.iter().map(|(_, line)| line.meter.bytes()).sum(),
         datagrams: datagrams(&deeds),
-        streams: lines.iter().zip(&readings).map(|((_, line), reading)| reading.stream(line, measured.seconds)).collect(),
+        streams: lines
+            .iter()
+            .zip(&readings)
+            .map(|((_, line), reading)| reading.stream(line, measured.seconds))
+            .collect(),
         machine_seconds: measured.machine,
         generator: generator(&usages),
         failed: failure(lines, measured),
@@ -226,9 +233,10 @@ fn end_of(lines: &[(usize, &Member)], measured: &Measured) -> NetEnd {
     end.series.interval = INTERVAL.as_secs_f64();
     match tally {
         Some(tally) => {
-            let [flow, ..] = tally.flows(measured.seconds, &Workload::of_blocks(1));
+            end.seconds = tally.seconds(measured.ended);
+            let [flow, ..] = tally.flows(end.seconds, &Workload::of_blocks(1));
             (end.answers, end.latency) = (flow.operations, Some(flow.latency));
-            let series = tally.series(measured.seconds);
+            let series = tally.series(end.seconds);
             (end.series.interval, end.series.answers) = (series.interval, series.reads);
         }
         None => end.series.bytes = measured.watch.course(&readings),
@@ -260,6 +268,8 @@ fn failure(lines: &[(usize, &Member)], measured: &Measured) -> Option<String> {
     })
 }
 
-fn machine_seconds(before: Snapshot, after: Snapshot) -> Option<f64> {
-    busy_seconds(&Window::new(vec![before, after]))
+/// Processor time of the whole machine in so many seconds. Its readings are taken a little before and after them.
+fn machine_seconds(before: Snapshot, after: Snapshot, seconds: f64) -> Option<f64> {
+    let window = Window::new(vec![before, after]);
+    busy_seconds(&window).map(|busy| busy / window.seconds() * seconds)
 }

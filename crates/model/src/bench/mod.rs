@@ -9,8 +9,8 @@ mod workload;
 pub use findings::{Ceiling, FileWork, Knee, Layer, Limit, Pair};
 pub use ledger::{CacheUse, LayerTraffic, Ledger, Traffic};
 pub use net::{
-    Datagrams, Direction, Loaded, NetEnd, NetLoad, NetRound, NetRun, NetSeries, NetStream, Network, PathMtu, Peer, Size, Sizes,
-    Spread, StreamTime, Transport, Work,
+    Datagrams, Direction, Loaded, NetEnd, NetLoad, NetRound, NetRun, NetSeries, NetStream, Network, PathMtu, Peer,
+    Size, Sizes, Spread, StreamTime, Transport, Work,
 };
 pub use workload::{Access, Block, Cache, Engine, Sync, Workload};
 

@@ -38,11 +38,12 @@ fn findings(canvas: &mut Canvas, network: &Network) {
     let mtu = network.mtu.as_ref().map(mtu);
     let buffers = network.buffers.as_ref().and_then(|sizes| enough(sizes, "socket buffer"));
     let segments = network.segments.as_ref().and_then(|sizes| enough(sizes, "segment size"));
-    let udp = network.udp_lossless.map(|rate| {
-        vec![plain("UDP without loss: "), bold(bits(rate)), plain(" arrived, of one stream")]
-    });
+    let udp = network
+        .udp_lossless
+        .map(|rate| vec![plain("UDP without loss: "), bold(bits(rate)), plain(" arrived, of one stream")]);
     let loaded = network.loaded.iter().map(loaded);
-    let lines: Vec<Vec<Piece>> = [mtu].into_iter().flatten().chain(loaded).chain([buffers, segments, udp].into_iter().flatten()).collect();
+    let lines: Vec<Vec<Piece>> =
+        [mtu].into_iter().flatten().chain(loaded).chain([buffers, segments, udp].into_iter().flatten()).collect();
     if lines.is_empty() {
         return;
     }
@@ -92,8 +93,20 @@ fn enough(sizes: &Sizes, what: &str) -> Option<Vec<Piece>> {
 
 fn rounds(canvas: &mut Canvas, rounds: &[NetRound], all: bool) {
     heading(canvas, &capital(&rounds[0].group));
-    let mut table =
-        Table::new(["", "streams", "bandwidth", "rate", "mean", "p99", "lost", "sent again", "cpu here", "there"]);
+    let mut table = Table::new([
+        "",
+        "streams",
+        "bandwidth",
+        "rate",
+        "mean",
+        "p99",
+        "lost",
+        "at a full socket",
+        "sent again",
+        "limit",
+        "cpu here",
+        "there",
+    ]);
     for round in rounds {
         for run in &round.runs {
             let alone = round.runs.len() == 1;
@@ -116,6 +129,8 @@ fn row(table: &mut Table, name: String, run: &NetRun) {
     let latency = run.here.latency.as_ref().filter(|latency| latency.count > 0);
     let share = |of: u64, all: u64| if all > 0 { human::percent(of as f64 / all as f64) } else { String::new() };
     let again = run.sender().map(|end| (sum(end, |s| s.retransmits), sum(end, |s| s.segments)));
+    let lost = run.datagrams.map_or(0, |counts| counts.lost);
+    let full = run.datagrams.and_then(|counts| counts.lost_for_buffer).filter(|_| lost > 0);
     table.row([
         name,
         if run.asked.streams > 1 { run.asked.streams.to_string() } else { String::new() },
@@ -124,7 +139,9 @@ fn row(table: &mut Table, name: String, run: &NetRun) {
         latency.map_or_else(String::new, |latency| human::seconds(latency.mean)),
         latency.and_then(|latency| latency.percentile(0.99)).map_or_else(String::new, human::seconds),
         run.datagrams.map_or_else(String::new, |counts| share(counts.lost, counts.sent)),
+        full.map_or_else(String::new, |full| share(full.min(lost), lost)),
         again.filter(|(again, _)| *again > 0).map_or_else(String::new, |(again, all)| share(again, all)),
+        limit(run).to_owned(),
         busy(&run.here),
         run.there.as_ref().map_or_else(String::new, busy),
     ]);
@@ -152,16 +169,16 @@ fn remarks(canvas: &mut Canvas, name: &str, run: &NetRun) {
     if let Some(stalls) = run.receiver().and_then(stalls) {
         flag(canvas, Ink::Yellow, "stalled", format!("{name}: {stalls}"));
     }
-    if let Some(lost) = run.datagrams.filter(|counts| counts.lost > 0) {
-        let place = match lost.lost_for_buffer {
-            Some(buffer) => format!("{} of them at the receiving socket, whose buffer was full", buffer.min(lost.lost)),
-            None => "where is not known".into(),
-        };
-        remark(canvas, 2, &format!("{name}: {} of {} datagrams lost, {place}", lost.lost, lost.sent));
-    }
-    let limits = [(Some(&run.here), "here"), (run.there.as_ref(), "at the other end")];
-    for (_, place) in limits.iter().filter(|(end, _)| end.is_some_and(|end| end.generator.was_limit)) {
-        remark(canvas, 2, &format!("{name}: the processor {place} was the limit"));
+}
+
+/// Whose processor was the limit.
+fn limit(run: &NetRun) -> &'static str {
+    let there = run.there.as_ref().is_some_and(|end| end.generator.was_limit);
+    match (run.here.generator.was_limit, there) {
+        (true, true) => "both ends",
+        (true, false) => "this end",
+        (false, true) => "other end",
+        (false, false) => "",
     }
 }
 
@@ -176,7 +193,9 @@ fn stalls(end: &NetEnd) -> Option<String> {
 
 /// Where TCP spent the time of each stream, as its sender has it.
 fn streams_of(canvas: &mut Canvas, name: &str, run: &NetRun) {
-    let Some(sender) = run.sender().filter(|end| end.streams.iter().any(|stream| stream.time.is_some())) else { return };
+    let Some(sender) = run.sender().filter(|end| end.streams.iter().any(|stream| stream.time.is_some())) else {
+        return;
+    };
     remark(canvas, 2, &format!("what held the streams up: {name}"));
     let columns = ["", "bandwidth", "window", "buffer", "network", "program", "sent again", "rtt", "mss", "mtu"];
     let mut table = Table::new(columns);

@@ -238,7 +238,9 @@ pub(super) fn reach(host: &str, port: u16) -> Result<TcpStream> {
         }
     }
     Err(match refusal {
-        Some((at, e)) => Error::new(format!("{host}: nobody answers at {at}: {e}; does 'whyslow bench net serve' run there?")),
+        Some((at, e)) => {
+            Error::new(format!("{host}: nobody answers at {at}: {e}; does 'whyslow bench net serve' run there?"))
+        }
         None => Error::new(format!("{host}: has no address")),
     })
 }

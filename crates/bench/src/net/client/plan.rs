@@ -83,7 +83,9 @@ impl<'s, 'w> Plan<'s, 'w> {
         };
         let round = self.link.round(group, name, loads, &mut tick)?;
         let measured = |run: &NetRun| run.here.seconds > 0.0 && (run.bandwidth.is_some() || run.rate.is_some());
-        if !round.runs.iter().any(measured) || session.stop.is_asked() && round.runs.iter().any(|r| r.here.seconds < 0.1) {
+        if !round.runs.iter().any(measured)
+            || session.stop.is_asked() && round.runs.iter().any(|r| r.here.seconds < 0.1)
+        {
             return Ok(None);
         }
         self.found.rounds.push(round);
@@ -128,7 +130,9 @@ impl<'s, 'w> Plan<'s, 'w> {
         match found {
             Ok(Some(bytes)) => self.found.mtu = Some(PathMtu { bytes, kernel }),
             Ok(None) if self.session.stop.is_asked() => {}
-            Ok(None) => self.session.caveats.push("no datagram came back: UDP does not pass, and no MTU was found".into()),
+            Ok(None) => {
+                self.session.caveats.push("no datagram came back: UDP does not pass, and no MTU was found".into())
+            }
             Err(e) => self.session.caveats.push(format!("the largest packet that passes was not found: {e}")),
         }
         Ok(())

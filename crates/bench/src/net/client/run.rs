@@ -7,7 +7,8 @@ pub(super) fn run_of(name: &str, load: &NetLoad, here: NetEnd, there: Option<Net
     let far = |end: &NetEnd| end.failed.as_ref().map(|why| format!("at the other end: {why}"));
     let failed = here.failed.clone().or_else(|| there.as_ref().and_then(far)).filter(|_| !stopped);
     let name = name.to_owned();
-    let mut run = NetRun { name, asked: load.clone(), bandwidth: None, rate: None, datagrams: None, here, there, failed };
+    let mut run =
+        NetRun { name, asked: load.clone(), bandwidth: None, rate: None, datagrams: None, here, there, failed };
     match load.work {
         Work::Stream(_) => {
             run.bandwidth = run.receiver().and_then(NetEnd::bandwidth);

@@ -161,7 +161,10 @@ pub(super) fn answer(line: &Line) -> io::Result<()> {
 }
 
 /// A datagram of a load: its head and size. None where there was none for a while, or another one.
-pub(super) fn receive_one(socket: &Socket, buffer: &mut [MaybeUninit<u8>; LARGEST]) -> io::Result<Option<(Head, usize)>> {
+pub(super) fn receive_one(
+    socket: &Socket,
+    buffer: &mut [MaybeUninit<u8>; LARGEST],
+) -> io::Result<Option<(Head, usize)>> {
     let Some(received) = moved(socket.recv(buffer))? else { return Ok(None) };
     let mut start = [0; Head::BYTES];
     for (to, from) in start.iter_mut().zip(&buffer[..received]) {

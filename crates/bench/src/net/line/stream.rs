@@ -76,7 +76,13 @@ pub(super) fn answer(line: &Line) -> io::Result<()> {
     let answer = vec![FILL; line.load.answer as usize];
     let mut socket = &*line.socket;
     loop {
-        socket.read_exact(&mut request)?;
+        let read = match moved(socket.read(&mut request))? {
+            // Whoever asks ends it, between two requests.
+            Some(0) => return Ok(()),
+            Some(read) => read,
+            None => continue,
+        };
+        socket.read_exact(&mut request[read..])?;
         socket.write_all(&answer)?;
     }
 }

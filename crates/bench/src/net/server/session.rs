@@ -105,7 +105,8 @@ impl Session {
             let Some(slot) = slot.filter(|slot| place.round == round && slot.is_none()) else { continue };
             *slot = self.open(&loads[usize::from(place.load)], arrival)?;
         }
-        let whole = |(load, lines): (NetLoad, Vec<Option<Socket>>)| Part { load, lines: lines.into_iter().flatten().collect() };
+        let whole =
+            |(load, lines): (NetLoad, Vec<Option<Socket>>)| Part { load, lines: lines.into_iter().flatten().collect() };
         Ok(loads.into_iter().zip(lines).map(whole).collect())
     }
 
