@@ -58,6 +58,21 @@ impl Wire {
         Server(child)
     }
 
+    /// Waits until somebody listens at a port of the far end.
+    fn await_listener(&self, port: u16) {
+        let listens = || {
+            let out = Wire::inside(&self.far, "ss").args(["-Hltn", &format!("sport = :{port}")]).output().unwrap();
+            !out.stdout.is_empty()
+        };
+        for _ in 0..500 {
+            if listens() {
+                return;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        panic!("nobody listens at {port}");
+    }
+
     fn bench(&self, args: &[&str]) -> Command {
         let mut command = Self::inside(&self.near, env!("CARGO_BIN_EXE_whyslow"));
         command.args(["bench", "net"]).args(args);
@@ -339,4 +354,36 @@ fn what_strangers_send_does_not_matter() {
     });
     assert!(server.is_running());
     assert_eq!(wire.network(&["--only", "streams", "--streams", "1"]).rounds.len(), 2);
+}
+
+#[test]
+fn an_iperf3_server_is_measured_against() {
+    let Some(wire) = Wire::new() else { return };
+    let Ok(iperf3) = Wire::inside(&wire.far, "iperf3").args(["-s", "-p", "5301"]).stdout(Stdio::null()).spawn() else {
+        return;
+    };
+    let _server = Server(iperf3);
+    if !Command::new("iperf3").arg("--version").stdout(Stdio::null()).status().is_ok_and(|status| status.success()) {
+        assert!(std::env::var_os("CI").is_none_or(|ci| ci != "true"), "iperf3's protocol must be tested");
+        eprintln!("skipped: iperf3 is not installed");
+        return;
+    }
+    wire.await_listener(5301);
+    let report = told(
+        &wire
+            .bench(&["10.219.7.2:5301", "--iperf3", "--for", "1s", "--streams", "3", "--json"])
+            .env_remove("WHYSLOW_TOKEN")
+            .output()
+            .unwrap(),
+    );
+    let network = report.network.unwrap();
+    assert_eq!((network.rounds.len(), network.peer.program.as_str()), (4, "iperf3"), "{:?}", report.caveats);
+    for run in runs(&network) {
+        assert_eq!(run.failed, None, "{}", run.name);
+        let (sender, receiver) = (run.sender().unwrap(), run.receiver().unwrap());
+        assert_eq!(sender.streams.len(), receiver.streams.len());
+        // Both count the same stream, by clocks of their own, to whose ends a buffer or two can lie between.
+        let (sent, received) = (sender.bytes as f64, receiver.bytes as f64);
+        assert!((sent / received - 1.0).abs() < 0.5, "{}: {sent} sent, {received} received", run.name);
+    }
 }

@@ -15,7 +15,7 @@ mod token;
 mod watch;
 mod wire;
 
-pub use client::{Ask, Theme, end_server, measure};
+pub use client::{Ask, Server, Theme, end_server, measure};
 pub use server::{PORT, Serve, serve};
 pub use token::Token;
 

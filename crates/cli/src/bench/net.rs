@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use std::thread;
 use std::time::{Duration, Instant};
 use whyslow_bench::Stop;
-use whyslow_bench::net::{self, Ask, PORT, Serve, Theme, Token};
+use whyslow_bench::net::{self, Ask, PORT, Serve, Server, Theme, Token};
 use whyslow_model::bench::{Direction, NetLoad, Report};
 use whyslow_show::{json, text};
 
@@ -73,6 +73,9 @@ struct MeasureArgs {
     /// A file that holds the server's token; else WHYSLOW_TOKEN is it
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
+    /// The other end is `iperf3 -s`: TCP streams are measured
+    #[arg(long, conflicts_with_all = ["token_file", "only", "rate"])]
+    iperf3: bool,
     /// What to measure, all unless said
     #[arg(long, value_name = "THEME", value_delimiter = ',')]
     only: Vec<ThemeName>,
@@ -162,7 +165,11 @@ pub fn run(args: &NetArgs, look: &Look) -> Result<ExitCode, Failure> {
 
 fn measure(args: &MeasureArgs) -> Result<Report, Failure> {
     let host = args.host.clone().ok_or_else(|| Failure::usage("name the host to measure against"))?;
-    let themes: &[ThemeName] = if args.only.is_empty() { ThemeName::value_variants() } else { &args.only };
+    let themes = match args.only.as_slice() {
+        _ if args.iperf3 => &[ThemeName::Streams],
+        [] => ThemeName::value_variants(),
+        only => only,
+    };
     let directions = match args.direction {
         None => vec![Direction::Up, Direction::Down],
         Some(Way::Up) => vec![Direction::Up],
@@ -178,9 +185,9 @@ fn measure(args: &MeasureArgs) -> Result<Report, Failure> {
         discard: !args.copy,
         ..NetLoad::stream(Direction::Up, seconds(args.time)?)
     };
-    let token = known(args.token_file.as_ref())?;
+    let server = if args.iperf3 { Server::Iperf3 } else { Server::Whyslow(known(args.token_file.as_ref())?) };
     let themes = themes.iter().map(|theme| theme.theme()).collect();
-    let asked = Ask { host, token, themes, directions, streams: args.streams, like };
+    let asked = Ask { host, server, themes, directions, streams: args.streams, like };
     watched(|stop, watch| net::measure(&asked, stop, watch))
 }
 

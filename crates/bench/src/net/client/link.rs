@@ -43,7 +43,7 @@ impl Link {
     /// Where there is none, or it knows another token.
     pub(super) fn open(host: &str, token: &Token) -> Result<Self> {
         let wrong = |e: io::Error| Error::new(format!("{host}: {}", words(&e)));
-        let stream = reach(host, PORT)?;
+        let stream = reach(host, PORT, "whyslow bench net serve")?;
         let (to, local) = (stream.peer_addr().map_err(wrong)?, stream.local_addr().map_err(wrong)?);
         let mut channel = Channel::new(stream).map_err(wrong)?;
         let (own, challenge) = greet(&mut channel).map_err(wrong)?;
@@ -227,8 +227,8 @@ fn greet(channel: &mut Channel) -> io::Result<([u8; 32], Challenge)> {
     Ok((nonce()?, challenge))
 }
 
-/// Connects to `HOST` or `HOST:PORT`.
-pub(super) fn reach(host: &str, port: u16) -> Result<TcpStream> {
+/// Connects to `HOST` or `HOST:PORT`, where `program` should run.
+pub(super) fn reach(host: &str, port: u16, program: &str) -> Result<TcpStream> {
     let addresses = resolve(host, port).map_err(|e| Error::new(format!("{host}: no such host: {e}")))?;
     let mut refusal = None;
     for address in &addresses {
@@ -238,9 +238,7 @@ pub(super) fn reach(host: &str, port: u16) -> Result<TcpStream> {
         }
     }
     Err(match refusal {
-        Some((at, e)) => {
-            Error::new(format!("{host}: nobody answers at {at}: {e}; does 'whyslow bench net serve' run there?"))
-        }
+        Some((at, e)) => Error::new(format!("{host}: nobody answers at {at}: {e}; does '{program}' run there?")),
         None => Error::new(format!("{host}: has no address")),
     })
 }

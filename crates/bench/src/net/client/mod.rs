@@ -1,5 +1,6 @@
 //! `bench net HOST`: measures against a server.
 
+mod iperf3;
 mod link;
 mod plan;
 mod run;
@@ -10,10 +11,11 @@ use crate::error::{Error, Result};
 use crate::round::Progress;
 use crate::session::Session;
 use crate::stop::Stop;
+use iperf3::Iperf3;
 use link::Link;
-use plan::Plan;
+use plan::{Far, Plan};
 use std::net::SocketAddr;
-use whyslow_model::bench::{Direction, Kind, NetLoad, Network, Report};
+use whyslow_model::bench::{Direction, Kind, NetLoad, NetRun, Network, Report, Transport, Work};
 
 /// Settings of the machine that bear on what the network does.
 const SETTINGS: [&str; 8] = [
@@ -46,14 +48,23 @@ pub enum Theme {
     Udp,
 }
 
+/// What answers.
+#[derive(Clone, Debug)]
+pub enum Server {
+    /// `whyslow bench net serve`, which knows this token too.
+    Whyslow(Token),
+    /// `iperf3 -s`.
+    Iperf3,
+}
+
 /// What is to be measured against whom.
 #[derive(Clone, Debug)]
 pub struct Ask {
     /// `HOST` or `HOST:PORT`.
     pub host: String,
-    /// What the server knows too.
-    pub token: Token,
-    /// What to measure.
+    /// What answers there.
+    pub server: Server,
+    /// What to measure; of iperf3, streams only.
     pub themes: Vec<Theme>,
     /// Which ways.
     pub directions: Vec<Direction>,
@@ -69,9 +80,12 @@ pub struct Ask {
 /// # Errors
 /// Where there is no server, it knows another token, or nothing could be measured.
 pub fn measure(asked: &Ask, stop: &Stop, watch: &mut dyn FnMut(Progress)) -> Result<Report> {
-    let link = Link::open(&asked.host, &asked.token)?;
+    let far = match &asked.server {
+        Server::Whyslow(token) => Far::Whyslow(Link::open(&asked.host, token)?),
+        Server::Iperf3 => Far::Iperf3(Iperf3::at(&asked.host)),
+    };
     let mut session = Session::begin(stop, watch);
-    let mut plan = Plan::new(asked, link, &mut session);
+    let mut plan = Plan::new(asked, far, &mut session);
     let worked = plan.work();
     let network = plan.finish();
     if let Err(e) = worked {
@@ -114,7 +128,7 @@ fn caveats(network: &Network) -> Vec<String> {
     if address(&network.peer.address).is_some_and(|peer| Some(peer) == address(&network.peer.local)) {
         caveats.push("both ends are this machine: they share its processors, and no wire is measured".into());
     }
-    if network.rounds.iter().flat_map(|round| &round.runs).any(|run| run.asked.discard) {
+    if network.rounds.iter().flat_map(|round| &round.runs).any(discards) {
         caveats.push(
             "the receivers of TCP had the kernel throw the bytes away (MSG_TRUNC): what a program takes that reads them \
              comes on top (--copy measures it)"
@@ -136,6 +150,13 @@ fn caveats(network: &Network) -> Vec<String> {
     }
     caveats.extend(small_buffers(network));
     caveats
+}
+
+/// Whether bytes were thrown away by the kernel: iperf3's servers read them.
+fn discards(run: &NetRun) -> bool {
+    let ours = run.asked.work == Work::Stream(Direction::Down)
+        || run.there.as_ref().is_some_and(|end| end.series.interval > 0.0);
+    run.asked.discard && run.asked.transport == Transport::Tcp && matches!(run.asked.work, Work::Stream(_)) && ours
 }
 
 /// Where what a socket's buffer grows to by itself is less than the path needs.

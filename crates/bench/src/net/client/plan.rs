@@ -2,15 +2,16 @@
 
 use super::super::crew::Part;
 use super::super::line::largest_packet;
+use super::iperf3::Iperf3;
 use super::link::Link;
 use super::sizes::{Ladder, point};
 use super::{Ask, Theme};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::round::Progress;
 use crate::session::Session;
 use std::time::Duration;
 use whyslow_model::bench::{
-    Direction, Latency, Loaded, NetLoad, NetRound, NetRun, Network, PathMtu, Size, Sizes, Transport, Work,
+    Direction, Latency, Loaded, NetLoad, NetRound, NetRun, Network, PathMtu, Peer, Size, Sizes, Transport, Work,
 };
 use whyslow_model::human;
 
@@ -31,10 +32,42 @@ const LONGEST_RAMP: f64 = 5.0;
 /// The time an MTU may take to be found.
 const PROBING: f64 = 60.0;
 
+/// The other end.
+pub(super) enum Far {
+    Whyslow(Link),
+    /// It knows TCP streams only.
+    Iperf3(Iperf3),
+}
+
+impl Far {
+    fn peer(&self) -> &Peer {
+        match self {
+            Self::Whyslow(link) => &link.peer,
+            Self::Iperf3(server) => &server.peer,
+        }
+    }
+
+    /// The round-trip time, seconds; none where it is not known.
+    fn rtt(&self) -> Option<f64> {
+        match self {
+            Self::Whyslow(link) => link.rtt(),
+            Self::Iperf3(_) => None,
+        }
+    }
+
+    /// The path MTU the kernel goes by.
+    fn kernel_mtu(&self) -> Option<u32> {
+        match self {
+            Self::Whyslow(link) => link.kernel_mtu(),
+            Self::Iperf3(_) => None,
+        }
+    }
+}
+
 /// A benchmark under way.
 pub(super) struct Plan<'s, 'w> {
     asked: &'s Ask,
-    link: Link,
+    far: Far,
     session: &'s mut Session<'w>,
     found: Network,
     /// How long an answer takes with nothing else under way; none before that was measured.
@@ -42,13 +75,12 @@ pub(super) struct Plan<'s, 'w> {
 }
 
 impl<'s, 'w> Plan<'s, 'w> {
-    pub(super) fn new(asked: &'s Ask, link: Link, session: &'s mut Session<'w>) -> Self {
-        let found = Network { peer: link.peer.clone(), ..Network::default() };
-        Self { asked, link, session, found, alone: None }
+    pub(super) fn new(asked: &'s Ask, far: Far, session: &'s mut Session<'w>) -> Self {
+        Self { asked, far, session, found: Network::default(), alone: None }
     }
 
     pub(super) fn finish(self) -> Network {
-        self.found
+        Network { peer: self.far.peer().clone(), ..self.found }
     }
 
     /// Measures one theme after the other.
@@ -81,7 +113,11 @@ impl<'s, 'w> Plan<'s, 'w> {
             session.tell(Progress { doing: name, elapsed, whole: Some(whole) });
             session.stop.is_asked()
         };
-        let round = self.link.round(group, name, loads, &mut tick)?;
+        let round = match (&mut self.far, loads) {
+            (Far::Whyslow(link), _) => link.round(group, name, loads, &mut tick)?,
+            (Far::Iperf3(server), [(name, load)]) => server.round(group, name, load, &mut tick)?,
+            (Far::Iperf3(_), _) => return Err(Error::new("iperf3 runs one load at a time")),
+        };
         let measured = |run: &NetRun| run.here.seconds > 0.0 && (run.bandwidth.is_some() || run.rate.is_some());
         if !round.runs.iter().any(measured)
             || session.stop.is_asked() && round.runs.iter().any(|r| r.here.seconds < 0.1)
@@ -109,24 +145,25 @@ impl<'s, 'w> Plan<'s, 'w> {
 
     /// The same with as much time before it as the path needs.
     fn timed(&self, load: NetLoad) -> NetLoad {
-        let ramp = RAMP + self.link.rtt().unwrap_or(0.0) * RAMP_ROUND_TRIPS;
+        let ramp = RAMP + self.far.rtt().unwrap_or(0.0) * RAMP_ROUND_TRIPS;
         NetLoad { ramp_seconds: ramp.min(LONGEST_RAMP), ..load }
     }
 
     fn mtu(&mut self) -> Result<()> {
         let load = NetLoad { seconds: PROBING, ..NetLoad::exchange(Transport::Udp, PROBING) };
-        let mut parts = self.link.prepare(&[load])?;
-        self.link.start(|| Ok(()))?;
+        let patience = Duration::from_secs_f64(0.1 + 3.0 * self.far.rtt().unwrap_or(0.1));
+        let Far::Whyslow(link) = &mut self.far else { return Ok(()) };
+        let mut parts = link.prepare(&[load])?;
+        link.start(|| Ok(()))?;
         let lines = parts.pop().map(|part: Part| part.lines).unwrap_or_default();
-        let patience = Duration::from_secs_f64(0.1 + 3.0 * self.link.rtt().unwrap_or(0.1));
         let session = &mut *self.session;
         let mut stop = || {
             session.tell(Progress { doing: "looking for the largest packet that passes", elapsed: 0.0, whole: None });
             session.stop.is_asked()
         };
         let found = lines.first().map_or(Ok(None), |line| largest_packet(line, patience, &mut stop));
-        self.link.finish(true)?;
-        let kernel = self.link.kernel_mtu();
+        link.finish(true)?;
+        let kernel = link.kernel_mtu();
         match found {
             Ok(Some(bytes)) => self.found.mtu = Some(PathMtu { bytes, kernel }),
             Ok(None) if self.session.stop.is_asked() => {}
@@ -276,8 +313,8 @@ impl<'s, 'w> Plan<'s, 'w> {
 
     /// The largest datagram that is not cut up, or as it was asked for.
     fn datagram(&self) -> u32 {
-        let mtu = self.found.mtu.map(|mtu| mtu.bytes).or_else(|| self.link.kernel_mtu()).unwrap_or(1500);
-        let headers = if self.found.peer.address.starts_with('[') { 48 } else { 28 };
+        let mtu = self.found.mtu.map(|mtu| mtu.bytes).or_else(|| self.far.kernel_mtu()).unwrap_or(1500);
+        let headers = if self.far.peer().address.starts_with('[') { 48 } else { 28 };
         (mtu - headers.min(mtu)).clamp(512, 65_507)
     }
 }
