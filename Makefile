@@ -14,12 +14,12 @@ export RUSTUP_TOOLCHAIN := stable
 endif
 
 .DEFAULT_GOAL := run
-.PHONY: run test lab bench-sense bench-import bench-record lint build build-lab install uninstall need-build need-lab need-bench clean
+.PHONY: run test lab bench-sense bench-import bench-record lint build build-lab install uninstall need-build need-test need-lab need-bench clean
 
 run: build ## build, then say why this machine is slow
 	$(BIN)
 
-test: need-build ## every test; the lab's quick subset needs root
+test: need-test ## every test; the lab's quick subset needs root
 	cargo test --workspace
 	@if [ "$$(id -u)" = 0 ]; then \
 	  $(MAKE) --no-print-directory need-lab build build-lab && $(LAB) --quick --whyslow $(BIN); \
@@ -78,6 +78,10 @@ uninstall:
 
 need-build:
 	@scripts/install-missing.sh build
+
+# What tests need that run as root only is installed for root only.
+need-test: need-build
+	@[ "$$(id -u)" != 0 ] || scripts/install-missing.sh build test
 
 need-bench:
 	@scripts/install-missing.sh build bench

@@ -1,10 +1,11 @@
 #!/bin/sh
-# Installs the Debian packages that are missing, and only those: install-missing.sh build [lab] [bench]
+# Installs the Debian packages that are missing, and only those: install-missing.sh build [test] [lab] [bench]
 set -eu
 
 # A package and a file it brings: the file is looked for, so that nothing is installed that is there by other means.
 build='clang-14:clang-14 llvm-14:llvm-strip-14 gcc:/usr/bin/gcc libc6-dev:/usr/include/stdio.h make:/usr/bin/make'
 lab='iproute2:ip e2fsprogs:mkfs.ext4 util-linux:losetup procps:sysctl nftables:nft xfsprogs:mkfs.xfs btrfs-progs:mkfs.btrfs'
+test='iproute2:ip nftables:nft util-linux:losetup e2fsprogs:mkfs.ext4 xfsprogs:mkfs.xfs btrfs-progs:mkfs.btrfs fio:fio iperf3:iperf3'
 bench='iproute2:ip fio:fio bonnie++:bonnie++ iperf3:iperf3 atop:atop sysstat:pidstat bpftrace:bpftrace'
 
 PATH=$PATH:/usr/sbin:/sbin
@@ -31,9 +32,10 @@ packages=
 for list in "$@"; do
     case $list in
         build) packages="$packages$(missing "$build")" ;;
+        test) packages="$packages$(missing "$test")" ;;
         lab) packages="$packages$(missing "$lab")" ;;
         bench) packages="$packages$(missing "$bench")" ;;
-        *) echo "install-missing.sh: no list '$list': build, lab, bench" >&2; exit 2 ;;
+        *) echo "install-missing.sh: no list '$list': build, test, lab, bench" >&2; exit 2 ;;
     esac
 done
 

@@ -18,6 +18,8 @@ pub struct Stage {
     pub dice: Dice,
     /// The process whose IPC namespace whyslow must be run in, where that is not the lab's own.
     pub ipc_of: Option<u32>,
+    /// The file of the network namespace whyslow must be run in, where that is not the lab's own.
+    pub netns: Option<PathBuf>,
     guards: Vec<Box<dyn Any>>,
     dir: PathBuf,
 }
@@ -30,7 +32,7 @@ impl Stage {
     pub fn new(name: &str, dice: Dice) -> Result<Self> {
         let dir = Path::new(WORK).join(name);
         fs::create_dir_all(&dir).during(dir.display())?;
-        let mut stage = Self { dice, ipc_of: None, guards: Vec::new(), dir: dir.clone() };
+        let mut stage = Self { dice, ipc_of: None, netns: None, guards: Vec::new(), dir: dir.clone() };
         stage.undo(move || drop(fs::remove_dir_all(&dir)));
         Ok(stage)
     }
@@ -79,7 +81,8 @@ mod tests {
     #[test]
     fn the_last_made_goes_first() {
         let order = Rc::new(RefCell::new(Vec::new()));
-        let mut stage = Stage { dice: Dice::new(0, ""), ipc_of: None, guards: Vec::new(), dir: PathBuf::new() };
+        let mut stage =
+            Stage { dice: Dice::new(0, ""), ipc_of: None, netns: None, guards: Vec::new(), dir: PathBuf::new() };
         for n in 0..3 {
             let order = order.clone();
             stage.undo(move || order.borrow_mut().push(n));

@@ -159,6 +159,9 @@ impl Observer {
         if let Some(pid) = stage.ipc_of {
             enter(&mut command, File::open(format!("/proc/{pid}/ns/ipc"))?, CloneFlags::CLONE_NEWIPC);
         }
+        if let Some(namespace) = &stage.netns {
+            enter(&mut command, File::open(namespace)?, CloneFlags::CLONE_NEWNET);
+        }
         if let Some(group) = group {
             join(&mut command, group)?;
         }

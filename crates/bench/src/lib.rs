@@ -17,6 +17,7 @@ pub mod layers;
 mod ledger;
 mod load;
 pub mod memory;
+pub mod net;
 mod pinned;
 pub mod processor;
 mod round;

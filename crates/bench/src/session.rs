@@ -184,6 +184,7 @@ impl<'w> Session<'w> {
             files: Vec::new(),
             pairs: Vec::new(),
             studies: Vec::new(),
+            network: None,
             caveats: self.caveats,
         }
     }

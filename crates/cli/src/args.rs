@@ -158,7 +158,7 @@ pub enum Command {
     Tune(TuneArgs),
     /// Try a change around a command, with and without in turn, and say whether it helped
     Try(TryArgs),
-    /// Measure what storage can do, with known load
+    /// Measure what storage and network can do, with known load
     #[command(subcommand)]
     Bench(Bench),
     /// Write the completion script of a shell to standard output

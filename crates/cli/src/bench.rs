@@ -1,5 +1,7 @@
 //! `whyslow bench`: known load, honest numbers.
 
+mod net;
+
 use crate::args::{Look, duration};
 use crate::interrupt::Interrupt;
 use crate::output::{self, Failure, print};
@@ -36,6 +38,8 @@ pub enum Bench {
     Memory(MemoryArgs),
     /// Measure processors: scaling and hyperthreads, how soon threads run, context switches, system calls, clocks
     Cpu(CpuArgs),
+    /// Find out what the network to another machine does, where `bench net serve` runs
+    Net(Box<net::NetArgs>),
 }
 
 /// How to measure memory.
@@ -184,6 +188,7 @@ pub fn run(what: &Bench, look: &Look) -> Result<ExitCode, Failure> {
         Bench::Contend(args) => (set_against(args)?, false),
         Bench::Memory(args) => (measure_memory(args)?, false),
         Bench::Cpu(args) => (measure_cpu(args)?, false),
+        Bench::Net(args) => return net::run(args, look),
     };
     print(match look.json {
         _ if as_fio => json::fio(&report),

@@ -24,6 +24,7 @@ mod source;
 mod task;
 pub mod watch;
 
+pub use net::tcp_info;
 pub use root::Root;
 pub use sampler::{Sampler, SourceInfo};
 pub use source::{Miss, Source, Tempo};

@@ -66,6 +66,11 @@ impl Sampler {
         Self::with_sources(root.without_bpf(), wings.into_iter().flatten().collect())
     }
 
+    /// What tells of processors only: for a benchmark that takes readings while its load runs. No BPF program is loaded.
+    pub fn of_processors(root: Root) -> Self {
+        Self::with_sources(root.without_bpf(), crate::processor::sources())
+    }
+
     /// These sources, read from `root`.
     pub fn with_sources(root: Root, sources: Vec<Box<dyn Source>>) -> Self {
         let types = Types::of(&root).ok();

@@ -40,7 +40,7 @@ fn make(stage: &mut Stage, shared: bool) -> Result<Probe> {
         )
     };
     let expected = if shared { "they share" } else { "each has its own" };
-    Ok(Probe { args, group: None, expected: expected.into(), judge: Box::new(judge) })
+    Ok(Probe { args, group: None, far: None, expected: expected.into(), judge: Box::new(judge) })
 }
 
 fn on_one_disk(stage: &mut Stage, physics: Physics) -> Result<Vec<Loop>> {

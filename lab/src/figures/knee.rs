@@ -24,6 +24,7 @@ fn make(stage: &mut Stage) -> Result<Probe> {
     Ok(Probe {
         args: ["disk", &node, "--for", "2s"].map(str::to_owned).to_vec(),
         group: None,
+        far: None,
         expected: format!("knee at {channels}"),
         judge: Box::new(move |report| judge(report, &known)),
     })

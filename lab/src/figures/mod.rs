@@ -1,7 +1,8 @@
-//! Disks of known physics, measured with `whyslow bench`: its figures are held against what they are made to be.
+//! Disks and links of known physics, measured with `whyslow bench`: its figures are held against what they are made to be.
 
 mod contention;
 mod knee;
+mod network;
 mod rate;
 
 use crate::cgroup::Cgroup;
@@ -9,11 +10,13 @@ use crate::dice::Dice;
 use crate::error::{During, Error, Result};
 use crate::stage::Stage;
 use crate::trial::{Observer, Outcome};
+use network::FarEnd;
 use std::time::Duration;
 use whyslow_model::bench::Report;
 
 /// All of them.
-pub const ALL: &[Figure] = &[contention::APART, contention::SHARED, knee::FIGURE, rate::FIGURE];
+pub const ALL: &[Figure] =
+    &[contention::APART, contention::SHARED, knee::FIGURE, network::BUFFER, network::RATE, rate::FIGURE];
 
 /// A benchmark may take so long.
 const PATIENCE: Duration = Duration::from_secs(180);
@@ -34,6 +37,8 @@ struct Probe {
     args: Vec<String>,
     /// The control group that whyslow is run in.
     group: Option<Cgroup>,
+    /// The end of a wire that it is measured against.
+    far: Option<FarEnd>,
     /// What must come of it, in words.
     expected: String,
     judge: Box<dyn Fn(&Report) -> Judged>,
@@ -59,8 +64,12 @@ impl Figure {
             let mut stage = Stage::new(self.name, Dice::new(seed, self.name))?;
             let probe = (self.make)(&mut stage)?;
             outcome.expected.clone_from(&probe.expected);
-            let args: Vec<&str> =
-                ["bench"].into_iter().chain(probe.args.iter().map(String::as_str)).chain(["--json"]).collect();
+            let mut args = ["bench".to_owned(), "--json".to_owned()].to_vec();
+            args.extend(probe.args.iter().cloned());
+            if let Some(far) = &probe.far {
+                args.extend(far.serve(&mut stage, observer)?);
+            }
+            let args: Vec<&str> = args.iter().map(String::as_str).collect();
             let answer = observer.answer(&mut stage, &args, probe.group.as_ref(), PATIENCE)?;
             let report: Report = serde_json::from_slice(&answer).during("whyslow's report")?;
             let judged = (probe.judge)(&report);

@@ -38,6 +38,7 @@ fn make(stage: &mut Stage) -> Result<Probe> {
     Ok(Probe {
         args: ["disk", &node, "--for", "3s"].map(str::to_owned).to_vec(),
         group: Some(group),
+        far: None,
         expected: format!("{rate} reads/s"),
         judge: Box::new(judge),
     })

@@ -8,7 +8,7 @@ mod tally;
 pub(crate) use job::{Job, Outcome, Start, since};
 pub(crate) use permutation::Permutation;
 pub(crate) use stream::{Action, Request};
-pub(crate) use tally::{Span, Spread, Tally};
+pub(crate) use tally::{Span, Spread, Tally, Times};
 
 /// Random reads of 4 KiB, one at a time: what tests begin with.
 #[cfg(test)]

@@ -10,8 +10,7 @@ use std::fs::File;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
-use thread::Usage;
-pub(crate) use thread::{Reading, keep_to};
+pub(crate) use thread::{Reading, Usage, keep_to};
 use whyslow_model::bench::{Cost, Flow, Generator, Run, Traffic, Workload};
 
 /// A workload and what it is put to.
@@ -215,7 +214,8 @@ fn played(party: &Party, outcomes: Vec<Option<(Outcome, Usage)>>) -> Played {
     Played { run, asked }
 }
 
-fn cost(usages: &[Usage], asked: Traffic) -> Cost {
+/// What threads used in all, and for each request.
+pub(crate) fn cost(usages: &[Usage], asked: Traffic) -> Cost {
     let (user, system) = usages.iter().fold((0.0, 0.0), |(user, system), u| (user + u.user, system + u.system));
     let operations = asked.reads + asked.writes + asked.flushes;
     Cost {
@@ -229,7 +229,7 @@ fn cost(usages: &[Usage], asked: Traffic) -> Cost {
 }
 
 /// Whether who made the load was the limit: of threads that poll, and so are always busy, that cannot be told.
-fn generator(usages: &[Usage], polls: bool) -> Generator {
+pub(crate) fn generator(usages: &[Usage], polls: bool) -> Generator {
     let wanting = |usage: &&Usage| usage.busy.unwrap_or(0.0) + usage.waited.unwrap_or(0.0);
     let busiest = usages.iter().max_by(|a, b| wanting(a).total_cmp(&wanting(b)));
     let Some(busiest) = busiest else { return Generator::default() };

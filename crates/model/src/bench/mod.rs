@@ -3,11 +3,16 @@
 
 mod findings;
 mod ledger;
+mod net;
 mod study;
 mod workload;
 
 pub use findings::{Ceiling, FileWork, Knee, Layer, Limit, Pair};
 pub use ledger::{CacheUse, LayerTraffic, Ledger, Traffic};
+pub use net::{
+    Datagrams, Direction, Loaded, NetEnd, NetLoad, NetRound, NetRun, NetSeries, NetStream, Network, PathMtu, Peer,
+    Size, Sizes, Spread, StreamTime, Transport, Work,
+};
 pub use study::{Figure, Study};
 pub use workload::{Access, Block, Cache, Engine, Sync, Workload};
 
@@ -54,6 +59,9 @@ pub struct Report {
     /// Figures of memory and processors; empty where none were measured.
     #[serde(default)]
     pub studies: Vec<Study>,
+    /// What was measured of the network; none of other benchmarks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network: Option<Network>,
     /// What is to be borne in mind about these numbers.
     pub caveats: Vec<String>,
 }
@@ -76,6 +84,8 @@ pub enum Kind {
     Memory,
     /// What processors do together, how soon threads run, what calls of the kernel cost.
     Cpu,
+    /// What the network between two machines does.
+    Net,
 }
 
 /// Where it was measured.
@@ -245,16 +255,20 @@ pub struct Series {
 impl Series {
     /// Stretches in which no request came back: first interval and how many.
     pub fn stalls(&self) -> Vec<(usize, usize)> {
-        let mut stalls: Vec<(usize, usize)> = Vec::new();
-        for (at, (reads, writes)) in self.reads.iter().zip(&self.writes).enumerate() {
-            match stalls.last_mut() {
-                _ if reads + writes > 0 => {}
-                Some((first, length)) if *first + *length == at => *length += 1,
-                _ => stalls.push((at, 1)),
-            }
-        }
-        stalls
+        stretches(self.reads.iter().zip(&self.writes).map(|(reads, writes)| reads + writes == 0))
     }
+}
+
+/// Stretches of intervals that are idle: first and how many.
+fn stretches(idle: impl Iterator<Item = bool>) -> Vec<(usize, usize)> {
+    let mut stretches: Vec<(usize, usize)> = Vec::new();
+    for (at, _) in idle.enumerate().filter(|(_, idle)| *idle) {
+        match stretches.last_mut() {
+            Some((first, length)) if *first + *length == at => *length += 1,
+            _ => stretches.push((at, 1)),
+        }
+    }
+    stretches
 }
 
 /// Processor time.

@@ -24,6 +24,8 @@ mod sock_diag;
 mod sockets;
 mod tcp_info;
 
+pub use tcp_info::connection as tcp_info;
+
 use crate::root::Root;
 use crate::source::{Miss, Source};
 use std::sync::Arc;

@@ -11,6 +11,13 @@ const NO_THRESHOLD: u32 = 0x7fff_ffff;
 /// The congestion states in which lost segments are sent again (enum tcp_ca_state of include/uapi/linux/tcp.h).
 const RECOVERY_AND_LOSS: [u8; 2] = [3, 4];
 
+/// What the structure says, as getsockopt(2) gives it for TCP_INFO. Times in nanoseconds.
+pub fn connection(info: &[u8]) -> Connection {
+    let mut row = Connection::default();
+    take(info, &mut row);
+    row
+}
+
 /// Takes over what the structure says.
 pub(super) fn take(info: &[u8], row: &mut Connection) {
     let info = Info(info);
@@ -92,16 +99,10 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn taken(info: &[u8]) -> Connection {
-        let mut row = Connection::default();
-        take(info, &mut row);
-        row
-    }
-
     proptest! {
         #[test]
         fn no_bytes_make_it_panic(bytes: Vec<u8>) {
-            let _ = taken(&bytes);
+            let _ = connection(&bytes);
         }
     }
 
@@ -112,7 +113,7 @@ mod tests {
         info[160..168].copy_from_slice(&1_000_000u64.to_ne_bytes());
         info[168..176].copy_from_slice(&7u64.to_ne_bytes());
         info[240..242].copy_from_slice(&3u16.to_ne_bytes());
-        let row = taken(&info);
+        let row = connection(&info);
         assert_eq!(row.timeouts.get(), Some(3));
         assert_eq!(row.rtt.get(), Some(250_000.0));
         assert_eq!(row.delivery_rate.get(), Some(8_000_000.0));
@@ -122,7 +123,7 @@ mod tests {
     #[test]
     fn only_two_congestion_states_send_again_what_was_lost() {
         // Open, Disorder, CWR, Recovery, Loss.
-        let recovering = [0, 1, 2, 3, 4].map(|state| taken(&[1, state]).recovering.get());
+        let recovering = [0, 1, 2, 3, 4].map(|state| connection(&[1, state]).recovering.get());
         assert_eq!(recovering, [0.0, 0.0, 0.0, 1.0, 1.0].map(Some));
     }
 
@@ -132,7 +133,7 @@ mod tests {
         info[76..80].copy_from_slice(&NO_THRESHOLD.to_ne_bytes());
         info[104..112].copy_from_slice(&u64::MAX.to_ne_bytes());
         info[148..152].copy_from_slice(&u32::MAX.to_ne_bytes());
-        let row = taken(&info);
+        let row = connection(&info);
         assert_eq!([row.slow_start_threshold, row.pacing_rate, row.min_rtt, row.rtt].map(Gauge::get), [None; 4]);
         assert_eq!(row.lost.get(), Some(0.0));
     }
@@ -140,10 +141,10 @@ mod tests {
     #[test]
     fn an_old_kernel_gives_a_shorter_structure() {
         // 2.6.32 ends with tcpi_total_retrans.
-        let row = taken(&[0; 104]);
+        let row = connection(&[0; 104]);
         assert_eq!(row.retransmits.get(), Some(0));
         assert_eq!((row.bytes_acked.get(), row.peer_window.get()), (None, None));
-        let nothing = taken(&[]);
+        let nothing = connection(&[]);
         assert_eq!((nothing.retransmits.get(), nothing.rtt.get(), nothing.app_limited.get()), (None, None, None));
     }
 }

@@ -2,7 +2,7 @@
 
 use super::study::study;
 use super::table::{Table, remark};
-use super::{TextStyle, heading, words};
+use super::{TextStyle, heading, network, words};
 use crate::canvas::{Canvas, Ink, Piece, bold, dim, plain};
 use crate::human;
 use whyslow_model::bench::{Ceiling, FileWork, Flow, Layer, Ledger, Limit, Pair, Report, Round, Run, Target, Traffic};
@@ -11,6 +11,9 @@ use whyslow_model::bench::{Ceiling, FileWork, Flow, Layer, Ledger, Limit, Pair, 
 pub fn bench(report: &Report, style: &TextStyle) -> String {
     let mut canvas = style.canvas();
     report.targets.iter().for_each(|target| about(&mut canvas, target));
+    if let Some(network) = &report.network {
+        network::peer(&mut canvas, network);
+    }
     machine(&mut canvas, report);
     if report.interrupted {
         canvas.paragraph(
@@ -18,6 +21,9 @@ pub fn bench(report: &Report, style: &TextStyle) -> String {
             2,
             &[Piece::new(Ink::Yellow, "Ended early"), plain(": this is what was measured by then.")],
         );
+    }
+    if let Some(found) = &report.network {
+        network::network(&mut canvas, found, style.all);
     }
     ceilings(&mut canvas, &report.ceilings);
     for group in report.layers.chunk_by(|a, b| a.group == b.group) {

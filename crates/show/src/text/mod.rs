@@ -4,6 +4,7 @@ mod bench;
 mod catalogue;
 mod finding;
 mod formats;
+mod network;
 mod profile;
 mod recording;
 mod rules;

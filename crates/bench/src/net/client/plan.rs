@@ -1,0 +1,352 @@
+//! What is measured, in which order, and what it comes to.
+
+use super::super::crew::Part;
+use super::super::line::largest_packet;
+use super::iperf3::Iperf3;
+use super::link::Link;
+use super::sizes::{Ladder, point};
+use super::{Ask, Theme};
+use crate::error::{Error, Result};
+use crate::round::Progress;
+use crate::session::Session;
+use std::time::Duration;
+use whyslow_model::bench::{
+    Direction, Latency, Loaded, NetLoad, NetRound, NetRun, Network, PathMtu, Peer, Size, Sizes, Transport, Work,
+};
+use whyslow_model::human;
+
+/// How often a request goes out while streams run: often enough for percentiles, too seldom to be load.
+const PAUSE: f64 = 0.005;
+/// The smallest buffer looked at, and the largest.
+const BUFFERS: (u32, u32) = (16 << 10, 256 << 20);
+/// The smallest segment looked at: what every host takes, less headers (RFC 9293, 3.7.1).
+const SMALLEST_SEGMENT: u32 = 536;
+/// Of what arrives when as much is sent as can be, the shares that are tried until nothing is lost.
+const CALMER: [f64; 5] = [0.95, 0.85, 0.7, 0.5, 0.25];
+/// A loss below this is none: a burst of somebody else's.
+const LOSSLESS: f64 = 0.001;
+/// What goes before a run unmeasured: connections find their rate within some round trips.
+const RAMP: f64 = 0.3;
+const RAMP_ROUND_TRIPS: f64 = 20.0;
+const LONGEST_RAMP: f64 = 5.0;
+/// The time an MTU may take to be found.
+const PROBING: f64 = 60.0;
+
+/// The other end.
+pub(super) enum Far {
+    Whyslow(Link),
+    /// It knows TCP streams only.
+    Iperf3(Iperf3),
+}
+
+impl Far {
+    fn peer(&self) -> &Peer {
+        match self {
+            Self::Whyslow(link) => &link.peer,
+            Self::Iperf3(server) => &server.peer,
+        }
+    }
+
+    /// The round-trip time, seconds; none where it is not known.
+    fn rtt(&self) -> Option<f64> {
+        match self {
+            Self::Whyslow(link) => link.rtt(),
+            Self::Iperf3(_) => None,
+        }
+    }
+
+    /// The path MTU the kernel goes by.
+    fn kernel_mtu(&self) -> Option<u32> {
+        match self {
+            Self::Whyslow(link) => link.kernel_mtu(),
+            Self::Iperf3(_) => None,
+        }
+    }
+}
+
+/// A benchmark under way.
+pub(super) struct Plan<'s, 'w> {
+    asked: &'s Ask,
+    far: Far,
+    session: &'s mut Session<'w>,
+    found: Network,
+    /// How long an answer takes with nothing else under way; none before that was measured.
+    alone: Option<Latency>,
+}
+
+impl<'s, 'w> Plan<'s, 'w> {
+    pub(super) fn new(asked: &'s Ask, far: Far, session: &'s mut Session<'w>) -> Self {
+        Self { asked, far, session, found: Network::default(), alone: None }
+    }
+
+    pub(super) fn finish(self) -> Network {
+        Network { peer: self.far.peer().clone(), ..self.found }
+    }
+
+    /// Measures one theme after the other.
+    ///
+    /// # Errors
+    /// Where the server refuses or is gone.
+    pub(super) fn work(&mut self) -> Result<()> {
+        for theme in &self.asked.themes {
+            match theme {
+                Theme::Mtu => self.mtu()?,
+                Theme::Latency => self.latency()?,
+                Theme::Streams => self.streams()?,
+                Theme::Loaded => self.loaded()?,
+                Theme::Buffers => self.buffers()?,
+                Theme::Segments => self.segments()?,
+                Theme::Udp => self.udp()?,
+            }
+        }
+        Ok(())
+    }
+
+    /// One round. None where it was ended before there was anything to measure.
+    fn play(&mut self, group: &str, name: &str, loads: &[(&str, NetLoad)]) -> Result<Option<&NetRound>> {
+        if self.session.stop.is_asked() {
+            return Ok(None);
+        }
+        let whole = loads.iter().map(|(_, load)| load.ramp_seconds + load.seconds).fold(0.0, f64::max);
+        let session = &mut *self.session;
+        let mut tick = |elapsed: f64| {
+            session.tell(Progress { doing: name, elapsed, whole: Some(whole) });
+            session.stop.is_asked()
+        };
+        let round = match (&mut self.far, loads) {
+            (Far::Whyslow(link), _) => link.round(group, name, loads, &mut tick)?,
+            (Far::Iperf3(server), [(name, load)]) => server.round(group, name, load, &mut tick)?,
+            (Far::Iperf3(_), _) => return Err(Error::new("iperf3 runs one load at a time")),
+        };
+        let measured = |run: &NetRun| run.here.seconds > 0.0 && (run.bandwidth.is_some() || run.rate.is_some());
+        if !round.runs.iter().any(measured)
+            || session.stop.is_asked() && round.runs.iter().any(|r| r.here.seconds < 0.1)
+        {
+            return Ok(None);
+        }
+        self.found.rounds.push(round);
+        Ok(self.found.rounds.last())
+    }
+
+    /// Plays a round of one load.
+    fn play_one(&mut self, group: &str, name: &str, load: NetLoad) -> Result<Option<&NetRun>> {
+        Ok(self.play(group, name, &[(name, load)])?.and_then(|round| round.runs.first()))
+    }
+
+    /// What streams of one direction are like.
+    fn stream(&self, direction: Direction, streams: u32) -> NetLoad {
+        NetLoad { work: Work::Stream(direction), streams, rate: None, ..self.timed(self.asked.like.clone()) }
+    }
+
+    fn exchange(&self, transport: Transport, streams: u32) -> NetLoad {
+        let load = self.timed(NetLoad::exchange(transport, self.asked.like.seconds));
+        NetLoad { streams, ..load }
+    }
+
+    /// The same with as much time before it as the path needs.
+    fn timed(&self, load: NetLoad) -> NetLoad {
+        let ramp = RAMP + self.far.rtt().unwrap_or(0.0) * RAMP_ROUND_TRIPS;
+        NetLoad { ramp_seconds: ramp.min(LONGEST_RAMP), ..load }
+    }
+
+    fn mtu(&mut self) -> Result<()> {
+        let load = NetLoad { seconds: PROBING, ..NetLoad::exchange(Transport::Udp, PROBING) };
+        let patience = Duration::from_secs_f64(0.1 + 3.0 * self.far.rtt().unwrap_or(0.1));
+        let Far::Whyslow(link) = &mut self.far else { return Ok(()) };
+        let mut parts = link.prepare(&[load])?;
+        link.start(|| Ok(()))?;
+        let lines = parts.pop().map(|part: Part| part.lines).unwrap_or_default();
+        let session = &mut *self.session;
+        let mut stop = || {
+            session.tell(Progress { doing: "looking for the largest packet that passes", elapsed: 0.0, whole: None });
+            session.stop.is_asked()
+        };
+        let found = lines.first().map_or(Ok(None), |line| largest_packet(line, patience, &mut stop));
+        link.finish(true)?;
+        let kernel = link.kernel_mtu();
+        match found {
+            Ok(Some(bytes)) => self.found.mtu = Some(PathMtu { bytes, kernel }),
+            Ok(None) if self.session.stop.is_asked() => {}
+            Ok(None) => {
+                self.session.caveats.push("no datagram came back: UDP does not pass, and no MTU was found".into())
+            }
+            Err(e) => self.session.caveats.push(format!("the largest packet that passes was not found: {e}")),
+        }
+        Ok(())
+    }
+
+    /// How long an answer takes with nothing else under way.
+    fn alone(&mut self) -> Result<Option<Latency>> {
+        if self.alone.is_none() {
+            let load = self.exchange(Transport::Tcp, 1);
+            let run = self.play_one("request and answer", "TCP, one at a time", load)?;
+            self.alone = run.and_then(|run| run.here.latency.clone()).filter(|latency| latency.count > 0);
+        }
+        Ok(self.alone.clone())
+    }
+
+    fn latency(&mut self) -> Result<()> {
+        self.alone()?;
+        let udp = self.exchange(Transport::Udp, 1);
+        self.play_one("request and answer", "UDP, one at a time", udp)?;
+        let streams = self.asked.streams;
+        if streams > 1 {
+            let load = self.exchange(Transport::Tcp, streams);
+            self.play_one("request and answer", &format!("TCP, {streams} at a time"), load)?;
+        }
+        Ok(())
+    }
+
+    fn streams(&mut self) -> Result<()> {
+        let many = Some(self.asked.streams).filter(|&streams| streams > 1);
+        for &direction in &self.asked.directions {
+            for streams in [Some(1), many].into_iter().flatten() {
+                let name = format!("{}, {}", way(direction), count(streams));
+                let load = self.stream(direction, streams);
+                self.play_one("TCP streams", &name, load)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Requests while streams run, beside requests alone.
+    fn loaded(&mut self) -> Result<()> {
+        let Some(alone) = self.alone()?.and_then(|latency| latency.percentile(0.5)) else { return Ok(()) };
+        for &direction in &self.asked.directions {
+            let streams = self.asked.streams;
+            let name = format!("requests beside {} {}", count(streams), way(direction));
+            let requests = NetLoad { pause: PAUSE, ..self.exchange(Transport::Tcp, 1) };
+            let loads = [("streams", self.stream(direction, streams)), ("requests", requests)];
+            let round = self.play("latency under load", &name, &loads)?;
+            let loaded = round.and_then(|round| loaded(round, direction, streams, alone));
+            self.found.loaded.extend(loaded);
+        }
+        Ok(())
+    }
+
+    /// The way up through socket buffers. Both ends' are of one size: which of them it is that holds a stream up is told by
+    /// where its time goes.
+    fn buffers(&mut self) -> Result<()> {
+        let Some(rtt) = self.alone()?.map(|latency| latency.min) else { return Ok(()) };
+        let group = "socket buffers";
+        let automatic = self.automatic(group, NetLoad { buffer: None, ..self.stream(self.direction(), 1) })?;
+        let mut ladder = Ladder::new(BUFFERS.0, BUFFERS.1);
+        while let Some(bytes) = ladder.next() {
+            let load = NetLoad { buffer: Some(bytes), ..self.stream(self.direction(), 1) };
+            let Some(run) = self.play_one(group, &format!("buffers of {}", size(bytes)), load)? else { break };
+            let granted = [run.sender(), run.receiver()].map(|end| end.and_then(|end| end.streams.first()?.buffer));
+            let Some(point) = point(bytes, run) else { break };
+            // What it is called is what it is, not what was asked for.
+            let least = granted.into_iter().flatten().min().map_or(bytes, |least| least.min(bytes.into()) as u32);
+            ladder.add(Size { bytes: least, ..point });
+            if least < bytes {
+                ladder.cap();
+                let words = "no larger socket buffers than these are granted (net.core.rmem_max, net.core.wmem_max)";
+                self.session.caveats.push(format!("{words}: {}", size(least)));
+            }
+        }
+        let mut sizes = ladder.sizes(automatic);
+        sizes.product = most(&sizes).map(|bandwidth| bandwidth * rtt);
+        self.found.buffers = Some(sizes).filter(|sizes| !sizes.points.is_empty());
+        Ok(())
+    }
+
+    fn segments(&mut self) -> Result<()> {
+        let group = "segment sizes";
+        let load = NetLoad { segment: None, ..self.stream(self.direction(), 1) };
+        let automatic = self.automatic(group, load)?;
+        let run = self.found.rounds.last().filter(|round| round.group == group).and_then(|round| round.runs.first());
+        let mss = run.and_then(|run| run.sender()?.streams.first()?.mss);
+        let Some(mss) = mss.filter(|&mss| mss > SMALLEST_SEGMENT) else { return Ok(()) };
+        // TCP_MAXSEG takes no more.
+        let mut ladder = Ladder::new(SMALLEST_SEGMENT, mss.min(32_767));
+        while let Some(bytes) = ladder.next() {
+            let load = NetLoad { segment: Some(bytes), ..self.stream(self.direction(), 1) };
+            let Some(run) = self.play_one(group, &format!("segments of {bytes} bytes"), load)? else { break };
+            let Some(point) = point(bytes, run) else { break };
+            ladder.add(point);
+        }
+        self.found.segments = Some(ladder.sizes(automatic)).filter(|sizes| !sizes.points.is_empty());
+        Ok(())
+    }
+
+    /// What the kernel's own choice brings.
+    fn automatic(&mut self, group: &str, load: NetLoad) -> Result<Option<f64>> {
+        Ok(self.play_one(group, "as the kernel chooses", load)?.and_then(|run| run.bandwidth))
+    }
+
+    /// The way that is looked at where one is enough.
+    fn direction(&self) -> Direction {
+        self.asked.directions.first().copied().unwrap_or(Direction::Up)
+    }
+
+    fn udp(&mut self) -> Result<()> {
+        let block = self.datagram();
+        for &direction in &self.asked.directions {
+            let load = NetLoad { transport: Transport::Udp, block, discard: false, ..self.stream(direction, 1) };
+            if let Some(rate) = self.asked.like.rate {
+                let name = format!("{}, {}", way(direction), human::quantity(rate * 8.0, "bit/s"));
+                self.play_one("UDP", &name, NetLoad { rate: Some(rate), ..load })?;
+                continue;
+            }
+            let name = format!("{}, as many as there is room for", way(direction));
+            let flood = self.play_one("UDP", &name, load.clone())?.map(|run| (run.bandwidth, is_lossless(run)));
+            let Some((Some(most), lossless)) = flood else { continue };
+            let calm = if lossless { Some(most) } else { self.calm_down(direction, &load, most)? };
+            self.found.udp_lossless = [self.found.udp_lossless, calm].into_iter().flatten().reduce(f64::min);
+        }
+        Ok(())
+    }
+
+    /// Sends less and less until nothing is lost. What arrived then.
+    fn calm_down(&mut self, direction: Direction, load: &NetLoad, most: f64) -> Result<Option<f64>> {
+        for share in CALMER {
+            let rate = (most * share).max(f64::from(load.block));
+            let name = format!("{}, {} asked for", way(direction), human::quantity(rate * 8.0, "bit/s"));
+            let Some(run) = self.play_one("UDP", &name, NetLoad { rate: Some(rate), ..load.clone() })? else { break };
+            if is_lossless(run) {
+                return Ok(run.bandwidth);
+            }
+        }
+        Ok(None)
+    }
+
+    /// The largest datagram that is not cut up, or as it was asked for.
+    fn datagram(&self) -> u32 {
+        let mtu = self.found.mtu.map(|mtu| mtu.bytes).or_else(|| self.far.kernel_mtu()).unwrap_or(1500);
+        let headers = if self.far.peer().address.starts_with('[') { 48 } else { 28 };
+        (mtu - headers.min(mtu)).clamp(512, 65_507)
+    }
+}
+
+fn loaded(round: &NetRound, direction: Direction, streams: u32, alone: f64) -> Option<Loaded> {
+    let [stream, requests] = round.runs.as_slice() else { return None };
+    let latency = requests.here.latency.as_ref()?;
+    let (bandwidth, median) = (stream.bandwidth?, latency.percentile(0.5)?);
+    let queued = bandwidth * (median - alone).max(0.0);
+    Some(Loaded { direction, streams, bandwidth, alone, median, p99: latency.percentile(0.99), queued })
+}
+
+fn is_lossless(run: &NetRun) -> bool {
+    run.datagrams.is_some_and(|counts| counts.lost as f64 <= LOSSLESS * counts.sent as f64)
+}
+
+/// The most bytes a second there were.
+fn most(sizes: &Sizes) -> Option<f64> {
+    sizes.points.iter().map(|point| point.bandwidth).chain(sizes.automatic).reduce(f64::max)
+}
+
+fn way(direction: Direction) -> &'static str {
+    match direction {
+        Direction::Up => "up",
+        Direction::Down => "down",
+    }
+}
+
+fn count(streams: u32) -> String {
+    if streams == 1 { "1 stream".into() } else { format!("{streams} streams") }
+}
+
+fn size(bytes: u32) -> String {
+    human::quantity(f64::from(bytes), "bytes")
+}

@@ -1,0 +1,71 @@
+//! What two ends tell of a load, put together.
+
+use whyslow_model::bench::{Datagrams, NetEnd, NetLoad, NetRun, Work};
+
+/// What a load came to. One that was `stopped` did not fail because it ended early.
+pub(super) fn run_of(name: &str, load: &NetLoad, here: NetEnd, there: Option<NetEnd>, stopped: bool) -> NetRun {
+    let far = |end: &NetEnd| end.failed.as_ref().map(|why| format!("at the other end: {why}"));
+    let failed = here.failed.clone().or_else(|| there.as_ref().and_then(far)).filter(|_| !stopped);
+    let name = name.to_owned();
+    let mut run =
+        NetRun { name, asked: load.clone(), bandwidth: None, rate: None, datagrams: None, here, there, failed };
+    match load.work {
+        Work::Stream(_) => {
+            run.bandwidth = run.receiver().and_then(NetEnd::bandwidth);
+            run.datagrams = datagrams(run.sender(), run.receiver());
+        }
+        Work::Exchange => {
+            let here = &run.here;
+            run.rate = (here.seconds > 0.0).then(|| here.answers as f64 / here.seconds);
+            run.datagrams = here.datagrams;
+        }
+    }
+    run
+}
+
+/// What one end sent and the other received.
+fn datagrams(sender: Option<&NetEnd>, receiver: Option<&NetEnd>) -> Option<Datagrams> {
+    let (sent, received) = (sender?.datagrams?.sent, receiver?.datagrams?);
+    // Copies that the network made can outnumber those lost.
+    Some(Datagrams { sent, lost: sent.saturating_sub(received.received), ..received })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use whyslow_model::bench::{Direction, Transport};
+
+    fn end(bytes: u64, datagrams: Option<Datagrams>) -> NetEnd {
+        NetEnd { seconds: 2.0, bytes, answers: 10, datagrams, ..NetEnd::default() }
+    }
+
+    #[test]
+    fn the_receiver_tells_the_bandwidth() {
+        let up = NetLoad::stream(Direction::Up, 2.0);
+        let down = NetLoad::stream(Direction::Down, 2.0);
+        assert_eq!(run_of("", &up, end(100, None), Some(end(80, None)), false).bandwidth, Some(40.0));
+        assert_eq!(run_of("", &down, end(100, None), Some(end(80, None)), false).bandwidth, Some(50.0));
+        assert_eq!(run_of("", &up, end(100, None), None, false).bandwidth, None);
+        let exchange = run_of("", &NetLoad::exchange(Transport::Tcp, 2.0), end(0, None), Some(end(0, None)), false);
+        assert_eq!((exchange.rate, exchange.bandwidth), (Some(5.0), None));
+    }
+
+    #[test]
+    fn what_was_sent_and_did_not_arrive_is_lost() {
+        let sent = Datagrams { sent: 100, ..Datagrams::default() };
+        let received = Datagrams { received: 97, lost_for_buffer: Some(2), ..Datagrams::default() };
+        let load = NetLoad { transport: Transport::Udp, ..NetLoad::stream(Direction::Up, 2.0) };
+        let run = run_of("", &load, end(0, Some(sent)), Some(end(0, Some(received))), false);
+        let counts = run.datagrams.unwrap();
+        assert_eq!((counts.sent, counts.received, counts.lost, counts.lost_for_buffer), (100, 97, 3, Some(2)));
+    }
+
+    #[test]
+    fn ending_early_on_purpose_is_no_failure() {
+        let broken = NetEnd { failed: Some("reset".into()), ..NetEnd::default() };
+        let load = NetLoad::stream(Direction::Up, 2.0);
+        assert_eq!(run_of("", &load, end(0, None), Some(broken.clone()), true).failed, None);
+        let run = run_of("", &load, end(0, None), Some(broken), false);
+        assert_eq!(run.failed.as_deref(), Some("at the other end: reset"));
+    }
+}

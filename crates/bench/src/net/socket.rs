@@ -1,0 +1,138 @@
+//! What sockets are set to, and what the kernel tells of them.
+
+use socket2::{Domain, Protocol, SockAddr, Socket, Type};
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::AsRawFd;
+use std::time::Duration;
+use whyslow_model::bench::{NetLoad, Transport};
+use whyslow_model::catalogue::Connection;
+
+/// struct tcp_info is 248 bytes in Linux 6; later ones may be longer.
+const INFO: usize = 512;
+/// SK_MEMINFO_DROPS of include/uapi/linux/sock_diag.h, and how many numbers there are.
+const DROPS: usize = 8;
+const MEMINFO: usize = 9;
+/// How long a connection may take to be made.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a UDP socket waits for a datagram before it looks whether all is over.
+pub(super) const LULL: Duration = Duration::from_millis(100);
+
+/// Connects over TCP, with what a load asks for set beforehand: the segment size is told in the first packet.
+///
+/// # Errors
+/// Where the address cannot be reached or a setting is refused.
+pub(super) fn connect_tcp(to: SocketAddr, load: &NetLoad) -> io::Result<Socket> {
+    let socket = Socket::new(Domain::for_address(to), Type::STREAM.cloexec(), Some(Protocol::TCP))?;
+    prepare(&socket, load)?;
+    socket.connect_timeout(&to.into(), PATIENCE)?;
+    Ok(socket)
+}
+
+/// A UDP socket that sends to one address and hears it alone; from `from` where that is given, which others may share.
+///
+/// # Errors
+/// Where there is no way to the address or a setting is refused.
+pub(super) fn connect_udp(from: Option<SocketAddr>, to: SocketAddr, load: &NetLoad) -> io::Result<Socket> {
+    let socket = match from {
+        Some(from) => bound_udp(from)?,
+        None => Socket::new(Domain::for_address(to), Type::DGRAM.cloexec(), Some(Protocol::UDP))?,
+    };
+    prepare(&socket, load)?;
+    socket.set_read_timeout(Some(LULL))?;
+    socket.connect(&to.into())?;
+    Ok(socket)
+}
+
+/// A UDP socket at an address that others of this program share.
+///
+/// # Errors
+/// Where the address is another's.
+pub(super) fn bound_udp(at: SocketAddr) -> io::Result<Socket> {
+    let socket = Socket::new(Domain::for_address(at), Type::DGRAM.cloexec(), Some(Protocol::UDP))?;
+    socket.set_reuse_port(true)?;
+    socket.bind(&SockAddr::from(at))?;
+    Ok(socket)
+}
+
+/// Sets what a load asks for.
+///
+/// # Errors
+/// Where the kernel refuses it.
+pub(super) fn prepare(socket: &Socket, load: &NetLoad) -> io::Result<()> {
+    if let Some(buffer) = load.buffer {
+        socket.set_send_buffer_size(buffer as usize)?;
+        socket.set_recv_buffer_size(buffer as usize)?;
+    }
+    if load.transport == Transport::Tcp {
+        socket.set_tcp_nodelay(true)?;
+        if let Some(segment) = load.segment {
+            socket.set_tcp_mss(segment)?;
+        }
+        if let Some(name) = &load.congestion {
+            let refused = |e| io::Error::other(format!("congestion control {name}: {e}"));
+            socket.set_tcp_congestion(name.as_bytes()).map_err(refused)?;
+        }
+    }
+    Ok(())
+}
+
+/// What the kernel tells of a TCP connection (TCP_INFO, tcp(7)); nothing of a UDP socket.
+pub(super) fn tcp_info(socket: &Socket) -> Connection {
+    let mut info = [0; INFO];
+    let length = option(socket, libc::IPPROTO_TCP, libc::TCP_INFO, &mut info).unwrap_or(0);
+    whyslow_sense::tcp_info(&info[..length])
+}
+
+/// The path MTU the kernel goes by for a connected socket (IP_MTU, ip(7)), bytes.
+pub(super) fn path_mtu(socket: &Socket) -> Option<u32> {
+    let (level, name) = match is_v6(socket)? {
+        true => (libc::IPPROTO_IPV6, libc::IPV6_MTU),
+        false => (libc::IPPROTO_IP, libc::IP_MTU),
+    };
+    number(socket, level, name)
+}
+
+/// Forbids the kernel to cut packets up, and to believe what it was told of the path's MTU (IP_PMTUDISC_PROBE, ip(7)).
+///
+/// # Errors
+/// Where the kernel refuses.
+pub(super) fn forbid_fragments(socket: &Socket) -> io::Result<()> {
+    let (level, name, value) = match is_v6(socket) {
+        Some(true) => (libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, libc::IPV6_PMTUDISC_PROBE),
+        _ => (libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_PROBE),
+    };
+    let length = size_of_val(&value) as libc::socklen_t;
+    // SAFETY: the value is an int that outlives the call, and its length is given.
+    let set = unsafe { libc::setsockopt(socket.as_raw_fd(), level, name, (&raw const value).cast(), length) };
+    if set == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Datagrams that found this socket's receive buffer full (SO_MEMINFO, from Linux 4.12 on).
+pub(super) fn drops(socket: &Socket) -> Option<u64> {
+    let mut info = [0; 4 * MEMINFO];
+    let length = option(socket, libc::SOL_SOCKET, libc::SO_MEMINFO, &mut info)?;
+    let drops = info[..length].chunks_exact(4).nth(DROPS)?.first_chunk()?;
+    Some(u32::from_ne_bytes(*drops).into())
+}
+
+/// Whether the other end is reached over IPv6: what the header of a packet weighs.
+pub(super) fn is_v6(socket: &Socket) -> Option<bool> {
+    let local = socket.local_addr().ok()?.as_socket()?;
+    Some(local.is_ipv6())
+}
+
+fn number(socket: &Socket, level: i32, name: i32) -> Option<u32> {
+    let mut bytes = [0; 4];
+    let length = option(socket, level, name, &mut bytes)?;
+    (length == bytes.len()).then(|| u32::from_ne_bytes(bytes))
+}
+
+/// An option's bytes: how many there are.
+fn option(socket: &Socket, level: i32, name: i32, bytes: &mut [u8]) -> Option<usize> {
+    let mut length = libc::socklen_t::try_from(bytes.len()).ok()?;
+    let place = bytes.as_mut_ptr().cast();
+    // SAFETY: there is room for `length` bytes at `place`, and the kernel writes no more than that.
+    let got = unsafe { libc::getsockopt(socket.as_raw_fd(), level, name, place, &raw mut length) };
+    (got == 0).then(|| (length as usize).min(bytes.len()))
+}

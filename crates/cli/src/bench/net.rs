@@ -1,0 +1,301 @@
+//! `whyslow bench net`: the network between two machines.
+
+use super::{bytes, seconds, watched};
+use crate::args::{Look, duration};
+use crate::interrupt::Interrupt;
+use crate::output::{self, Failure, print};
+use clap::{Args, Subcommand, ValueEnum};
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::thread;
+use std::time::{Duration, Instant};
+use whyslow_bench::Stop;
+use whyslow_bench::net::{self, Ask, PORT, Serve, Server, Theme, Token};
+use whyslow_model::bench::{Direction, NetLoad, Report};
+use whyslow_show::{json, text};
+
+/// Where a token is looked for that is not in a file. Not an option: everybody can read a program's arguments.
+const TOKEN: &str = "WHYSLOW_TOKEN";
+
+/// Against whom, or for whom.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+pub struct NetArgs {
+    #[command(subcommand)]
+    other: Option<Other>,
+    #[command(flatten)]
+    measure: MeasureArgs,
+}
+
+/// What else there is to do.
+#[derive(Debug, Subcommand)]
+enum Other {
+    /// Be the other end, for clients that know the token
+    Serve(ServeArgs),
+    /// End a server
+    Stop(StopArgs),
+}
+
+/// Where to listen, and how long.
+#[derive(Debug, Args)]
+struct ServeArgs {
+    /// The address to listen on, TCP and UDP; 0.0.0.0 or :: is any, unless said only this machine is served
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
+    listen: IpAddr,
+    /// The port
+    #[arg(long, default_value_t = PORT)]
+    port: u16,
+    /// When to end
+    #[arg(long = "for", value_name = "TIME", default_value = "1h", value_parser = duration)]
+    time: Duration,
+    /// A file that holds the token; else WHYSLOW_TOKEN is it, else one is made and printed
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+}
+
+/// Which server to end.
+#[derive(Debug, Args)]
+struct StopArgs {
+    /// The server: HOST or HOST:PORT
+    host: String,
+    /// A file that holds the server's token; else WHYSLOW_TOKEN is it
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+}
+
+/// What to measure, and how.
+#[derive(Debug, Args)]
+struct MeasureArgs {
+    /// The server, where `whyslow bench net serve` runs: HOST or HOST:PORT
+    #[arg(required = true)]
+    host: Option<String>,
+    /// A file that holds the server's token; else WHYSLOW_TOKEN is it
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+    /// The other end is `iperf3 -s`: TCP streams are measured
+    #[arg(long, conflicts_with_all = ["token_file", "only", "rate"])]
+    iperf3: bool,
+    /// What to measure, all unless said
+    #[arg(long, value_name = "THEME", value_delimiter = ',')]
+    only: Vec<ThemeName>,
+    /// Which way bytes go, both one after the other unless said
+    #[arg(long, value_name = "up|down")]
+    direction: Option<Way>,
+    /// The time measured of each run
+    #[arg(long = "for", value_name = "TIME", default_value = "1s", value_parser = duration)]
+    time: Duration,
+    /// How many streams many are
+    #[arg(long, value_name = "COUNT", default_value = "8", value_parser = clap::value_parser!(u32).range(1..=127))]
+    streams: u32,
+    /// Bytes handed over in one call
+    #[arg(long, value_name = "SIZE", default_value = "256K", value_parser = block)]
+    block: u32,
+    /// The socket buffers, unless they are what is swept; the kernel sizes them itself where it is not said
+    #[arg(long, value_name = "SIZE", value_parser = block)]
+    buffer: Option<u32>,
+    /// The largest TCP segment, unless that is what is swept
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(88..=32767))]
+    mss: Option<u32>,
+    /// The congestion control of both ends
+    #[arg(long, value_name = "NAME")]
+    congestion: Option<String>,
+    /// Datagrams at this rate, such as 100M (bits a second, decimal), instead of looking for the rate at which none is lost
+    #[arg(long, value_name = "RATE", value_parser = rate)]
+    rate: Option<f64>,
+    /// Send from the page cache without copying (sendfile)
+    #[arg(long)]
+    zerocopy: bool,
+    /// Have receivers read the bytes, as programs do, and not have the kernel throw them away
+    #[arg(long)]
+    copy: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Way {
+    // No doc comments here: clap would draw each as a paragraph of the help.
+    Up,
+    Down,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum ThemeName {
+    // No doc comments here either.
+    Mtu,
+    Latency,
+    Streams,
+    Loaded,
+    Buffers,
+    Segments,
+    Udp,
+}
+
+impl ThemeName {
+    fn theme(self) -> Theme {
+        match self {
+            Self::Mtu => Theme::Mtu,
+            Self::Latency => Theme::Latency,
+            Self::Streams => Theme::Streams,
+            Self::Loaded => Theme::Loaded,
+            Self::Buffers => Theme::Buffers,
+            Self::Segments => Theme::Segments,
+            Self::Udp => Theme::Udp,
+        }
+    }
+}
+
+/// Measures, serves, or ends a server.
+///
+/// # Errors
+/// Where it cannot be done.
+pub fn run(args: &NetArgs, look: &Look) -> Result<ExitCode, Failure> {
+    match &args.other {
+        Some(Other::Serve(args)) => serve(args, look)?,
+        Some(Other::Stop(args)) => {
+            let token = known(args.token_file.as_ref())?;
+            net::end_server(&args.host, &token).map_err(|e| Failure::usage(e.to_string()))?;
+        }
+        None => {
+            let report = measure(&args.measure)?;
+            print(if look.json { json::pretty(&report) } else { text::bench(&report, &output::style(look)) })?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn measure(args: &MeasureArgs) -> Result<Report, Failure> {
+    let host = args.host.clone().ok_or_else(|| Failure::usage("name the host to measure against"))?;
+    let themes = match args.only.as_slice() {
+        _ if args.iperf3 => &[ThemeName::Streams],
+        [] => ThemeName::value_variants(),
+        only => only,
+    };
+    let directions = match args.direction {
+        None => vec![Direction::Up, Direction::Down],
+        Some(Way::Up) => vec![Direction::Up],
+        Some(Way::Down) => vec![Direction::Down],
+    };
+    let like = NetLoad {
+        block: args.block,
+        buffer: args.buffer,
+        segment: args.mss,
+        congestion: args.congestion.clone(),
+        rate: args.rate,
+        send_file: args.zerocopy,
+        discard: !args.copy,
+        ..NetLoad::stream(Direction::Up, seconds(args.time)?)
+    };
+    let server = if args.iperf3 { Server::Iperf3 } else { Server::Whyslow(known(args.token_file.as_ref())?) };
+    let themes = themes.iter().map(|theme| theme.theme()).collect();
+    let asked = Ask { host, server, themes, directions, streams: args.streams, like };
+    watched(|stop, watch| net::measure(&asked, stop, watch))
+}
+
+fn serve(args: &ServeArgs, look: &Look) -> Result<(), Failure> {
+    let given = given(args.token_file.as_ref())?;
+    let made = given.is_none();
+    let token = given.map_or_else(Token::random, Ok).map_err(|e| Failure::usage(e.to_string()))?;
+    let listen = SocketAddr::new(args.listen, args.port);
+    let asked = Serve { listen, token: token.clone(), seconds: seconds(args.time)? };
+    let stop = Stop::default();
+    end_by_signal(&stop)?;
+    let mut told = Ok(());
+    let ready = |at: SocketAddr| told = print(invitation(at, &asked, made.then_some(&token), look));
+    net::serve(&asked, &stop, ready).map_err(|e| Failure::usage(e.to_string()))?;
+    told
+}
+
+/// Ctrl-C, and what a service manager sends, end the server.
+fn end_by_signal(stop: &Stop) -> Result<(), Failure> {
+    let signals = [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM];
+    let listening = Interrupt::listen_for(&signals);
+    let mut interrupt = listening.map_err(|e| Failure::usage(format!("cannot listen for Ctrl-C: {e}")))?;
+    let asked = stop.clone();
+    thread::spawn(move || {
+        while !interrupt.ends_sleep_until(Instant::now() + Duration::from_secs(3600)) {}
+        asked.ask();
+    });
+    Ok(())
+}
+
+/// Says where the server is and how to reach it; the token only where it was made here.
+fn invitation(at: SocketAddr, asked: &Serve, made: Option<&Token>, look: &Look) -> String {
+    if look.json {
+        return json::pretty(&Listening { address: at, seconds: asked.seconds, token: made.map(Token::reveal) });
+    }
+    let time = whyslow_model::human::quantity(asked.seconds, "s");
+    let host = if at.ip().is_unspecified() { "THIS-HOST".to_owned() } else { at.ip().to_string() };
+    let host = match (at.port(), at.is_ipv6()) {
+        (PORT, _) => host,
+        (port, true) => format!("[{host}]:{port}"),
+        (port, false) => format!("{host}:{port}"),
+    };
+    let token = made.map_or_else(String::new, |token| format!("{TOKEN}={} ", token.reveal()));
+    let only = if at.ip().is_loopback() { " (this machine only: see --listen)" } else { "" };
+    format!("Listening on {at}, TCP and UDP{only}, for {time}. To measure:\n  {token}whyslow bench net {host}\n")
+}
+
+/// Where a server listens, for programs.
+#[derive(serde::Serialize)]
+struct Listening<'a> {
+    address: SocketAddr,
+    seconds: f64,
+    token: Option<&'a str>,
+}
+
+/// The token of a server.
+fn known(file: Option<&PathBuf>) -> Result<Token, Failure> {
+    given(file)?.ok_or_else(|| {
+        Failure::usage(format!("no token: set {TOKEN}, or name a file with --token-file; the server printed it"))
+    })
+}
+
+/// The token that was given; none where none was.
+fn given(file: Option<&PathBuf>) -> Result<Option<Token>, Failure> {
+    let text = match file {
+        Some(path) => {
+            let read = std::fs::read_to_string(path);
+            Some(read.map_err(|e| Failure::usage(format!("{}: {e}", path.display())))?)
+        }
+        None => std::env::var(TOKEN).ok(),
+    };
+    text.map(|text| Token::new(&text).map_err(|e| Failure::usage(e.to_string()))).transpose()
+}
+
+/// A size of what is handed over or buffered at once.
+fn block(text: &str) -> Result<u32, String> {
+    let size = bytes(text)?;
+    u32::try_from(size).ok().filter(|&size| size <= 1 << 30).ok_or_else(|| "at most 1G".into())
+}
+
+/// `64000`, `100M`, `2.5G`: bits a second, decimal as the network has it. Bytes a second.
+fn rate(text: &str) -> Result<f64, String> {
+    let wrong = || "not a rate such as 64k, 100M or 2.5G (bits a second)".to_owned();
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let factor = match unit.to_ascii_lowercase().as_str() {
+        "" => 1.0,
+        "k" => 1e3,
+        "m" => 1e6,
+        "g" => 1e9,
+        _ => return Err(wrong()),
+    };
+    let number: f64 = number.parse().map_err(|_| wrong())?;
+    let bytes = number * factor / 8.0;
+    if (1.0..=1e13).contains(&bytes) { Ok(bytes) } else { Err(wrong()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_are_decimal_bits() {
+        assert_eq!(rate("8000"), Ok(1000.0));
+        assert_eq!(rate("100M"), Ok(12.5e6));
+        assert_eq!(rate("2.5g"), Ok(312.5e6));
+        for wrong in ["", "0", "M", "-1", "1X", "1 M", "9999999G"] {
+            assert!(rate(wrong).is_err(), "{wrong}");
+        }
+    }
+}

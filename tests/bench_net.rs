@@ -1,0 +1,389 @@
+//! `whyslow bench net` from the outside, between two network namespaces: what it finds of paths that are known, and what a
+//! server does with those it should not trust.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpStream, UdpSocket};
+use std::os::fd::AsFd;
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use whyslow_model::bench::{Kind, NetRun, Network, Report, Transport, Work};
+
+const TOKEN: &str = "a token of the tests, nothing else";
+const FAR: &str = "10.219.7.2";
+
+/// Two network namespaces and a veth pair between them; gone when dropped.
+struct Wire {
+    near: String,
+    far: String,
+}
+
+static NUMBER: AtomicU32 = AtomicU32::new(0);
+
+impl Wire {
+    /// None, with the reason printed, without root. In continuous integration it must be there.
+    fn new() -> Option<Self> {
+        // SAFETY: geteuid takes nothing and cannot fail.
+        if unsafe { libc::geteuid() } != 0 {
+            assert!(std::env::var_os("CI").is_none_or(|ci| ci != "true"), "the network must be tested, as root");
+            eprintln!("skipped: network namespaces need root");
+            return None;
+        }
+        let name = format!("wsl-net-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
+        let wire = Self { near: format!("{name}-near"), far: format!("{name}-far") };
+        ip(&["netns", "add", &wire.near]);
+        ip(&["netns", "add", &wire.far]);
+        ip(&["-n", &wire.near, "link", "add", "wire0", "type", "veth", "peer", "name", "wire0", "netns", &wire.far]);
+        for (namespace, address) in [(&wire.near, "10.219.7.1/24"), (&wire.far, "10.219.7.2/24")] {
+            ip(&["-n", namespace, "address", "add", address, "dev", "wire0"]);
+            ip(&["-n", namespace, "link", "set", "lo", "up"]);
+            ip(&["-n", namespace, "link", "set", "wire0", "up"]);
+        }
+        Some(wire)
+    }
+
+    fn inside(namespace: &str, program: &str) -> Command {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", namespace, program]).env("WHYSLOW_TOKEN", TOKEN).stdin(Stdio::null());
+        command
+    }
+
+    /// A server at the far end, which is listening.
+    fn serve(&self, args: &[&str]) -> Server {
+        let mut command = Self::inside(&self.far, env!("CARGO_BIN_EXE_whyslow"));
+        command.args(["bench", "net", "serve", "--listen", FAR, "--for", "2m"]).args(args).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        assert!(line.starts_with("Listening on 10.219.7.2:5219"), "{line}");
+        Server(child)
+    }
+
+    /// Waits until somebody listens at a port of the far end.
+    fn await_listener(&self, port: u16) {
+        let listens = || {
+            let out = Wire::inside(&self.far, "ss").args(["-Hltn", &format!("sport = :{port}")]).output().unwrap();
+            !out.stdout.is_empty()
+        };
+        for _ in 0..500 {
+            if listens() {
+                return;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        panic!("nobody listens at {port}");
+    }
+
+    fn bench(&self, args: &[&str]) -> Command {
+        let mut command = Self::inside(&self.near, env!("CARGO_BIN_EXE_whyslow"));
+        command.args(["bench", "net"]).args(args);
+        command
+    }
+
+    fn report(&self, args: &[&str]) -> Report {
+        let args = [&[FAR, "--for", "200ms", "--json"], args].concat();
+        told(&self.bench(&args).output().unwrap())
+    }
+
+    fn network(&self, args: &[&str]) -> Network {
+        self.report(args).network.expect("what was measured")
+    }
+}
+
+impl Drop for Wire {
+    fn drop(&mut self) {
+        for namespace in [&self.near, &self.far] {
+            drop(Command::new("ip").args(["netns", "del", namespace]).status());
+        }
+    }
+}
+
+/// A server, ended when dropped.
+struct Server(Child);
+
+impl Server {
+    fn is_running(&mut self) -> bool {
+        self.0.try_wait().unwrap().is_none()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        drop(self.0.kill());
+        drop(self.0.wait());
+    }
+}
+
+fn ip(args: &[&str]) {
+    must(Command::new("ip").args(args));
+}
+
+fn must(command: &mut Command) {
+    let out = command.output().unwrap();
+    assert!(out.status.success(), "{command:?}: {}", String::from_utf8_lossy(&out.stderr));
+}
+
+fn told(out: &Output) -> Report {
+    assert_eq!(out.status.code(), Some(0), "{}", String::from_utf8_lossy(&out.stderr));
+    let report: Report = serde_json::from_slice(&out.stdout).expect("a report");
+    assert_eq!(report.kind, Kind::Net);
+    report
+}
+
+fn signal(child: &Child, signal: i32) {
+    // SAFETY: the child has not been waited for, so the number is still its own.
+    assert_eq!(unsafe { libc::kill(child.id() as i32, signal) }, 0);
+}
+
+fn runs(network: &Network) -> impl Iterator<Item = &NetRun> {
+    network.rounds.iter().flat_map(|round| &round.runs)
+}
+
+#[test]
+fn streams_are_measured_at_both_ends_and_the_books_balance() {
+    let Some(wire) = Wire::new() else { return };
+    let _server = wire.serve(&[]);
+    let report = wire.report(&["--only", "streams", "--streams", "3"]);
+    let network = report.network.unwrap();
+    assert_eq!(network.rounds.len(), 4, "up and down, one stream and three");
+    assert!(report.caveats.iter().any(|caveat| caveat.contains("MSG_TRUNC")), "{:?}", report.caveats);
+    for run in runs(&network) {
+        assert_eq!(run.failed, None, "{}", run.name);
+        let (sender, receiver) = (run.sender().unwrap(), run.receiver().unwrap());
+        assert!(run.bandwidth.unwrap() > 0.0);
+        assert!(sender.all_bytes >= receiver.all_bytes, "more arrived than was sent: {}", run.name);
+        assert_eq!(receiver.streams.len(), run.asked.streams as usize);
+        assert_eq!(receiver.streams.iter().map(|stream| stream.bytes).sum::<u64>(), receiver.bytes);
+        assert_eq!(receiver.series.bytes.iter().sum::<u64>(), receiver.bytes);
+        for stream in &sender.streams {
+            assert_eq!((stream.mss, stream.mtu), (Some(1448), Some(1500)));
+            let time = stream.time.expect("where the time went");
+            let sum = time.receive_window + time.send_buffer + time.congestion + time.application;
+            assert!((sum - sender.seconds).abs() < 1e-9, "{time:?}");
+            assert!(stream.rtt.unwrap().mean > 0.0);
+        }
+        assert!(sender.cost.system_seconds > 0.0 && sender.machine_seconds.unwrap() > 0.0);
+    }
+}
+
+#[test]
+fn buffers_segments_and_congestion_control_are_what_was_asked_for() {
+    let Some(wire) = Wire::new() else { return };
+    let _server = wire.serve(&[]);
+    let asked =
+        ["--only", "streams", "--streams", "1", "--buffer", "64K", "--mss", "600", "--congestion", "reno", "--copy"];
+    let network = wire.network(&asked);
+    for run in runs(&network) {
+        let (sender, receiver) = (run.sender().unwrap(), run.receiver().unwrap());
+        assert_eq!((sender.streams[0].buffer, receiver.streams[0].buffer), (Some(64 << 10), Some(64 << 10)));
+        // What a segment carries beside TCP's time stamps, 12 bytes.
+        assert_eq!(sender.streams[0].mss, Some(588));
+        assert!(!run.asked.discard);
+    }
+}
+
+#[test]
+fn answers_are_timed_over_tcp_and_udp() {
+    let Some(wire) = Wire::new() else { return };
+    let _server = wire.serve(&[]);
+    let network = wire.network(&["--only", "latency,loaded", "--streams", "2", "--direction", "up"]);
+    let exchanges: Vec<&NetRun> = runs(&network).filter(|run| run.asked.work == Work::Exchange).collect();
+    assert_eq!(exchanges.len(), 4, "TCP, UDP, two at a time, and beside streams");
+    for run in exchanges {
+        assert_eq!(run.failed, None, "{}", run.name);
+        let latency = run.here.latency.as_ref().unwrap();
+        assert!(latency.count > 0 && latency.min > 0.0 && latency.max < 10.0);
+        assert_eq!(run.here.series.answers.iter().sum::<u64>(), run.here.answers);
+        assert_eq!(run.datagrams.is_some(), run.asked.transport == Transport::Udp);
+    }
+    let loaded = network.loaded[0];
+    assert!(loaded.bandwidth > 0.0 && loaded.median > 0.0 && loaded.queued >= 0.0);
+}
+
+#[test]
+fn every_lost_datagram_is_counted() {
+    let Some(wire) = Wire::new() else { return };
+    let _server = wire.serve(&[]);
+    // One of ten UDP packets to anywhere but the first datagrams of lines, which are sent again.
+    let rules = "add table ip wsl_net; add chain ip wsl_net in { type filter hook input priority 0; }; \
+                 add rule ip wsl_net in udp length > 500 numgen inc mod 10 0 drop";
+    must(Wire::inside(&wire.far, "nft").arg(rules));
+    let network = wire.network(&["--only", "udp", "--rate", "20M", "--direction", "up"]);
+    let counts = runs(&network).next().unwrap().datagrams.unwrap();
+    assert!(counts.sent > 100, "{counts:?}");
+    assert_eq!(counts.sent, counts.received + counts.lost);
+    let lost_on_the_way = counts.lost - counts.lost_for_buffer.unwrap();
+    assert!(lost_on_the_way.abs_diff(counts.sent / 10) <= 1, "{counts:?}");
+    assert_eq!(counts.out_of_order, 0);
+}
+
+#[test]
+fn a_path_that_swallows_large_packets_is_found() {
+    let Some(wire) = Wire::new() else { return };
+    // veth(4) drops what is larger than the other end's MTU, and tells nobody.
+    ip(&["-n", &wire.far, "link", "set", "wire0", "mtu", "1400"]);
+    let _server = wire.serve(&[]);
+    let report = wire.report(&["--only", "mtu"]);
+    let mtu = report.network.unwrap().mtu.unwrap();
+    // Ethernet has room for a VLAN's tag, 4 bytes, which the kernel does not grudge.
+    assert!((1400..=1404).contains(&mtu.bytes), "{mtu:?}");
+    assert_eq!(mtu.kernel, Some(1500));
+    assert!(report.caveats.iter().any(|caveat| caveat.contains("vanish")), "{:?}", report.caveats);
+}
+
+#[test]
+fn whoever_does_not_know_the_token_is_refused() {
+    let Some(wire) = Wire::new() else { return };
+    let mut server = wire.serve(&[]);
+    for args in [vec![FAR, "--only", "latency"], vec!["stop", FAR]] {
+        let out = wire.bench(&args).env("WHYSLOW_TOKEN", "another token altogether").output().unwrap();
+        let said = String::from_utf8(out.stderr).unwrap();
+        assert_eq!((out.status.code(), said.lines().count()), (Some(2), 1), "{said}");
+        assert!(said.contains("refused: the token is another one"), "{said}");
+    }
+    let out = wire.bench(&[FAR]).env_remove("WHYSLOW_TOKEN").output().unwrap();
+    assert_eq!(out.status.code(), Some(2));
+    assert!(String::from_utf8(out.stderr).unwrap().contains("WHYSLOW_TOKEN"));
+    assert!(server.is_running());
+    assert!(wire.network(&["--only", "streams", "--streams", "1"]).rounds.len() == 2);
+}
+
+#[test]
+fn a_client_that_is_killed_leaves_the_server_usable() {
+    let Some(wire) = Wire::new() else { return };
+    let mut server = wire.serve(&[]);
+    for _ in 0..3 {
+        let mut client = wire.bench(&[FAR, "--for", "1m", "--only", "streams", "--streams", "100"]);
+        let mut client = client.stdout(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(200));
+        client.kill().unwrap();
+        client.wait().unwrap();
+    }
+    // A hundred streams each, of 256 there may be: they have been given back.
+    let network = wire.network(&["--only", "streams", "--streams", "100", "--direction", "down"]);
+    assert!(runs(&network).all(|run| run.failed.is_none() && run.bandwidth.unwrap() > 0.0));
+    assert!(server.is_running());
+}
+
+#[test]
+fn two_clients_are_served_at_once_and_told_of_each_other() {
+    let Some(wire) = Wire::new() else { return };
+    let _server = wire.serve(&[]);
+    let start = || {
+        let mut command = wire.bench(&[FAR, "--json", "--for", "1s", "--only", "streams", "--streams", "1"]);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let clients = [start(), start()];
+    for client in clients {
+        let report = told(&client.wait_with_output().unwrap());
+        let network = report.network.unwrap();
+        assert!(runs(&network).all(|run| run.failed.is_none() && run.bandwidth.unwrap() > 0.0));
+        assert!(network.rounds.iter().any(|round| round.other_clients == Some(1)));
+        assert!(report.caveats.iter().any(|caveat| caveat.contains("other clients")), "{:?}", report.caveats);
+    }
+}
+
+#[test]
+fn ctrl_c_reports_what_was_measured() {
+    let Some(wire) = Wire::new() else { return };
+    let _server = wire.serve(&[]);
+    let mut command = wire.bench(&[FAR, "--json", "--for", "30s", "--only", "streams"]);
+    let client = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    signal(&client, libc::SIGINT);
+    let report = told(&client.wait_with_output().unwrap());
+    assert!(report.interrupted);
+    let network = report.network.unwrap();
+    let run = runs(&network).next().expect("what was measured until then");
+    assert!(run.failed.is_none() && run.here.seconds < 5.0, "{:?}", run.failed);
+}
+
+#[test]
+fn the_server_ends_when_told_and_when_its_time_is_up() {
+    let Some(wire) = Wire::new() else { return };
+    let mut server = wire.serve(&[]);
+    must(&mut wire.bench(&["stop", FAR]));
+    assert_eq!(server.0.wait().unwrap().code(), Some(0));
+    let mut command = Wire::inside(&wire.far, env!("CARGO_BIN_EXE_whyslow"));
+    let out = command.args(["bench", "net", "serve", "--for", "300ms", "--json"]).env_remove("WHYSLOW_TOKEN").output();
+    let listening: serde_json::Value = serde_json::from_slice(&out.unwrap().stdout).unwrap();
+    assert_eq!(listening["address"], "127.0.0.1:5219");
+    assert_eq!(listening["token"].as_str().unwrap().len(), 32, "one is made where none is given");
+    let mut server = wire.serve(&[]);
+    signal(&server.0, libc::SIGTERM);
+    assert_eq!(server.0.wait().unwrap().code(), Some(0));
+}
+
+/// Has a thread in a network namespace do something.
+fn within<T: Send + 'static>(namespace: &str, what: impl FnOnce() -> T + Send + 'static) -> T {
+    let file = std::fs::File::open(format!("/run/netns/{namespace}")).unwrap();
+    let thread = std::thread::spawn(move || {
+        // SAFETY: setns has no preconditions; it moves this thread alone, which ends with what it does.
+        let entered = unsafe { libc::setns(std::os::fd::AsRawFd::as_raw_fd(&file.as_fd()), libc::CLONE_NEWNET) };
+        assert_eq!(entered, 0);
+        what()
+    });
+    thread.join().unwrap()
+}
+
+#[test]
+fn what_strangers_send_does_not_matter() {
+    let Some(wire) = Wire::new() else { return };
+    let mut server = wire.serve(&[]);
+    let huge = [b"wslnet1 C".as_slice(), &u32::MAX.to_be_bytes(), b"{}"].concat();
+    let nested = [b"wslnet1 C".as_slice(), &1000u32.to_be_bytes(), &[b'['; 1000]].concat();
+    let line = [b"wslnet1 L".as_slice(), &[0xff; 56]].concat();
+    let bytes = [b"GET / HTTP/1.1\r\n\r\n".to_vec(), vec![0; 5000], vec![0xff; 9], huge, nested, line];
+    within(&wire.near, move || {
+        for bytes in &bytes {
+            let mut stream = TcpStream::connect((FAR, 5219)).unwrap();
+            // It may be cut off before all is sent.
+            let _ = stream.write_all(bytes);
+            let _ = stream.shutdown(std::net::Shutdown::Write);
+            let mut answer = Vec::new();
+            let _ = stream.read_to_end(&mut answer);
+            // Nothing but a challenge, and a refusal.
+            assert!(answer.len() < 1000, "{}", answer.len());
+        }
+        let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
+        for bytes in bytes {
+            socket.send_to(&bytes, (FAR, 5219)).unwrap();
+        }
+        // Nobody is answered whose first datagram is none.
+        socket.set_read_timeout(Some(std::time::Duration::from_millis(50))).unwrap();
+        assert!(socket.recv(&mut [0; 100]).is_err());
+    });
+    assert!(server.is_running());
+    assert_eq!(wire.network(&["--only", "streams", "--streams", "1"]).rounds.len(), 2);
+}
+
+#[test]
+fn an_iperf3_server_is_measured_against() {
+    let Some(wire) = Wire::new() else { return };
+    let Ok(iperf3) = Wire::inside(&wire.far, "iperf3").args(["-s", "-p", "5301"]).stdout(Stdio::null()).spawn() else {
+        return;
+    };
+    let _server = Server(iperf3);
+    if !Command::new("iperf3").arg("--version").stdout(Stdio::null()).status().is_ok_and(|status| status.success()) {
+        assert!(std::env::var_os("CI").is_none_or(|ci| ci != "true"), "iperf3's protocol must be tested");
+        eprintln!("skipped: iperf3 is not installed");
+        return;
+    }
+    wire.await_listener(5301);
+    let report = told(
+        &wire
+            .bench(&["10.219.7.2:5301", "--iperf3", "--for", "1s", "--streams", "3", "--json"])
+            .env_remove("WHYSLOW_TOKEN")
+            .output()
+            .unwrap(),
+    );
+    let network = report.network.unwrap();
+    assert_eq!((network.rounds.len(), network.peer.program.as_str()), (4, "iperf3"), "{:?}", report.caveats);
+    for run in runs(&network) {
+        assert_eq!(run.failed, None, "{}", run.name);
+        let (sender, receiver) = (run.sender().unwrap(), run.receiver().unwrap());
+        assert_eq!(sender.streams.len(), receiver.streams.len());
+        // Both count the same stream, by clocks of their own, to whose ends a buffer or two can lie between.
+        let (sent, received) = (sender.bytes as f64, receiver.bytes as f64);
+        assert!((sent / received - 1.0).abs() < 0.5, "{}: {sent} sent, {received} received", run.name);
+    }
+}
