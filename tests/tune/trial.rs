@@ -61,7 +61,9 @@ fn a_command_that_fails_ends_it_and_all_is_put_back() {
         let before = values();
         let script = "test $(cat /proc/sys/net/core/somaxconn) = 4096";
         let out =
-            whyslow(cage, &[&format!("{NAME}=8192"), "--settle", "0", "--", "sh", "-c", script]).output().unwrap();
+            whyslow(cage, &[&format!("{NAME}=8192"), "--noise-pairs", "0", "--settle", "0", "--", "sh", "-c", script])
+                .output()
+                .unwrap();
         assert_eq!(out.status.code(), Some(2));
         assert!(String::from_utf8_lossy(&out.stderr).contains("all is put back"));
         assert_eq!(values(), before);

@@ -89,7 +89,9 @@ impl FromStr for Figure {
         match (scope, &thing) {
             (Scope::Host, Some(thing)) => Err(format!("{name} is of the machine, not of '{thing}'")),
             (Scope::Host, None) => Ok(Self { name, thing }),
-            (scope, None) => Err(format!("{name} is one for each {0}: {name}@{1}", scope.name(), scope.name().to_uppercase())),
+            (scope, None) => {
+                Err(format!("{name} is one for each {0}: {name}@{1}", scope.name(), scope.name().to_uppercase()))
+            }
             (_, Some(thing)) if thing.is_empty() => Err(format!("'{text}' names no thing behind the @")),
             (_, Some(_)) => Ok(Self { name, thing }),
         }

@@ -22,6 +22,11 @@ mod seldom;
 mod source;
 mod task;
 
+/// Questions to the kernel over netlink, for whoever sets what is read here.
+pub mod netlink {
+    pub use crate::net::netlink::{Netlink, attribute, attributes_after, text, u32_at};
+}
+
 pub use root::Root;
 pub use sampler::{Sampler, SourceInfo};
 pub use source::{Miss, Source, Tempo};

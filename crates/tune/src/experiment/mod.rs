@@ -14,7 +14,7 @@ pub use load::{Load, Meter};
 pub use log::{remember, remembered};
 pub use looks::Purse;
 pub use prepared::Prepared;
-pub use run::{Sighted, run};
+pub use run::{Sighted, can_tell, run};
 pub use workbench::{Around, Workbench};
 
 use crate::error::Error;

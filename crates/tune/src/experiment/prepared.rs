@@ -76,9 +76,7 @@ impl Prepared {
     /// The file cannot be removed.
     pub fn forget(store: &Store) -> Result<(), Error> {
         match fs::remove_file(path(store)) {
-            Err(e) if e.kind() != ErrorKind::NotFound => {
-                Err(Error::Journal(format!("{}: {e}", path(store).display())))
-            }
+            Err(e) if e.kind() != ErrorKind::NotFound => Err(Error::Journal(format!("{}: {e}", path(store).display()))),
             _ => Ok(()),
         }
     }

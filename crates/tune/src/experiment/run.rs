@@ -39,8 +39,18 @@ pub fn run(design: &Design, bench: &mut dyn Bench) -> Result<Trial, Error> {
             break;
         }
     }
-    runner.turn(false)?;
+    if runner.is_on {
+        runner.bench.switch(false)?;
+    }
     trial.ok_or_else(|| Error::Usage("an experiment has one look at least".into()))
+}
+
+/// Whether the pairs of a design can tell anything at its alpha.
+///
+/// # Errors
+/// How many it would take.
+pub fn can_tell(design: &Design) -> Result<(), Error> {
+    design.looks().map(|_| ())
 }
 
 /// What one measurement tells: a value for each metric of the design, in its order; `None` where it has none.
@@ -190,7 +200,8 @@ fn watched(metric: &Sight, pairs: Vec<Pair>, judged: judge::Judged) -> Watched {
 
 /// The pairs of which both values of one metric are known.
 fn known(twins: &[Twin], at: usize) -> Vec<Pair> {
-    let value = |sighted: &Sighted| sighted.get(at).copied().flatten().filter(|value| value.is_finite() && *value >= 0.0);
+    let value =
+        |sighted: &Sighted| sighted.get(at).copied().flatten().filter(|value| value.is_finite() && *value >= 0.0);
     let pair = |twin: &Twin| {
         Some(Pair { without: value(&twin.without)?, with: value(&twin.with)?, with_first: twin.with_first })
     };

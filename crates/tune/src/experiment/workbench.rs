@@ -14,7 +14,6 @@ use std::time::Duration;
 use whyslow_model::tune::HistoryEntry;
 
 /// A change and the load it is tried under.
-#[derive(Clone, Debug)]
 pub struct Around {
     /// What for, for the history.
     pub why: String,
@@ -24,6 +23,8 @@ pub struct Around {
     pub load: Load,
     /// Where the value of each metric of the design comes from, in its order.
     pub measured: Vec<Measured>,
+    /// What reads the live ones among them.
+    pub meter: Box<dyn Meter>,
 }
 
 /// Makes and takes back changes around a load. However it is dropped, all is taken back that was not kept; a guard does so
@@ -32,7 +33,6 @@ pub struct Workbench<'a> {
     session: Session,
     machine: Machine,
     around: Around,
-    meter: &'a mut dyn Meter,
     stop: Arc<AtomicBool>,
     /// The change that is being tried, while it is made.
     made: Option<u64>,
@@ -48,15 +48,14 @@ impl<'a> Workbench<'a> {
         machine: &Machine,
         session: Session,
         around: Around,
-        meter: &'a mut dyn Meter,
         stop: Arc<AtomicBool>,
         tell: &'a dyn Fn(usize, usize),
     ) -> Self {
         let machine = machine.clone();
-        Self { session, machine, around, meter, stop, made: None, standing: Vec::new(), is_guarded: false, tell }
+        Self { session, machine, around, stop, made: None, standing: Vec::new(), is_guarded: false, tell }
     }
 
-    /// Goes on with another change, or another load. What was tried before is taken back, unless it stands.
+    /// Goes on with another change. What was tried before is taken back, unless it stands.
     ///
     /// # Errors
     /// It could not be taken back.
@@ -93,14 +92,14 @@ impl<'a> Workbench<'a> {
     /// # Errors
     /// It could not be made; all is as it was.
     pub fn keep(&mut self) -> Result<u64, Error> {
-        self.keep_once(|_| Ok(()))
+        self.keep_noted(|_| Ok(()))
     }
 
     /// The same, where `note` has to succeed before it is for good.
     ///
     /// # Errors
     /// It could not be made or noted; all is as it was.
-    pub fn keep_once(&mut self, note: impl FnOnce(&HistoryEntry) -> Result<(), Error>) -> Result<u64, Error> {
+    pub fn keep_noted(&mut self, note: impl FnOnce(&HistoryEntry) -> Result<(), Error>) -> Result<u64, Error> {
         self.switch(true)?;
         let nothing = || Error::Usage("there is nothing to keep".into());
         let id = self.made.ok_or_else(nothing)?;
@@ -122,9 +121,9 @@ impl<'a> Workbench<'a> {
     /// A value for each metric, in the order of the design.
     fn sight(&mut self) -> Result<Sighted, Error> {
         let read = self.around.measured.contains(&Measured::Number);
-        self.meter.start();
-        let done = self.around.load.run(read, self.meter, &self.stop);
-        let live = self.meter.stop();
+        self.around.meter.start();
+        let done = self.around.load.run(read, &mut *self.around.meter, &self.stop);
+        let live = self.around.meter.stop();
         let done = done?;
         if let (true, Load::Command(words), Some(Done { number: None, .. })) = (read, &self.around.load, &done) {
             return Err(Error::Usage(format!("{} writes no number to standard output", words[0])));
