@@ -85,8 +85,9 @@ pub(super) fn several(all: &[Gains], alpha: f64) -> Vec<Judged> {
 /// Judges a block before against a block after.
 pub(super) fn blocks(before: &[f64], after: &[f64], lower_is_better: bool, alpha: f64, delta: f64) -> Judged {
     let sign = if lower_is_better { -1.0 } else { 1.0 };
-    let logs = |values: &[f64]| values.iter().map(|value| sign * log_ratio(*value, 1.0)).collect::<Vec<f64>>();
-    let (before, after) = (logs(before), logs(after));
+    let least = before.iter().chain(after).copied().filter(|value| *value > 0.0).fold(f64::MAX, f64::min);
+    let log = |value: &f64| sign * value.max(least / LARGEST_RATIO).ln();
+    let (before, after): (Vec<f64>, Vec<f64>) = (before.iter().map(log).collect(), after.iter().map(log).collect());
     Judged::of(shift(&before, &after, 1.0 - alpha), rank_sum_p(&before, &after), alpha, delta.ln_1p())
 }
 
@@ -153,6 +154,8 @@ mod tests {
         assert_eq!(blocks(&before, &after, true, 0.05, 0.01).verdict, TrialVerdict::Helped);
         assert_eq!(blocks(&before, &after, false, 0.05, 0.01).verdict, TrialVerdict::Harmed);
         assert_eq!(blocks(&before, &before, true, 0.05, 0.1).verdict, TrialVerdict::Equivalent);
+        assert_eq!(blocks(&[4096.0; 6], &[8192.0; 6], false, 0.05, 0.01).verdict, TrialVerdict::Helped);
+        assert_eq!(blocks(&[0.0; 6], &[0.5; 6], true, 0.05, 0.01).verdict, TrialVerdict::Harmed);
     }
 
     #[test]

@@ -6,6 +6,8 @@ mod load;
 mod log;
 mod looks;
 mod prepared;
+#[cfg(test)]
+mod recorded;
 mod run;
 mod stats;
 mod workbench;

@@ -25,7 +25,7 @@ const WATCH_SHARE: u32 = 10;
 pub fn run(tune: &Tune, args: &TryArgs) -> Result<ExitCode, Failure> {
     let end = Instant::now() + args.budget;
     let stop = stop_on_signals()?;
-    let finding = first_finding(args)?;
+    let finding = finding(args)?;
     let proposals = proposals(&finding, args)?;
     if stop.load(Ordering::Relaxed) {
         return Err(Failure::interrupted("interrupted before anything was tried"));
@@ -36,8 +36,8 @@ pub fn run(tune: &Tune, args: &TryArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The first cause that is found while the load is on.
-fn first_finding(args: &TryArgs) -> Result<Finding, Failure> {
+/// The finding to walk: the one that is named, or the first cause, while the load is on.
+fn finding(args: &TryArgs) -> Result<Finding, Failure> {
     let time = WATCH.min(args.budget / WATCH_SHARE).max(Duration::from_secs(2));
     let observe = Observe { time, interval: Duration::from_secs(1), no_bpf: false, check: false };
     let diagnosis = under(&args.command, || diagnosed(&observe))??;
@@ -203,7 +203,10 @@ impl Walker<'_> {
             let new = task.args.guard.iter().filter(|guard| !args.guard.contains(guard)).cloned().collect::<Vec<_>>();
             args.guard.extend(new);
         }
-        let (task, load) = self.prepared(args, Design::ALPHA)?;
+        let task = Task::of(&self.tune.machine, args)?;
+        // What helped is not given up because earlier steps took longer than foreseen.
+        let time = self.end.saturating_duration_since(Instant::now()).max(task.layout().least());
+        let load = task.load(Some(time))?;
         bench.turn_to(task.around("try --auto", load)).map_err(failure)?;
         let mut trial = experiment::run(&task.design(Design::ALPHA), bench).map_err(failure)?;
         if trial.is_proven() {

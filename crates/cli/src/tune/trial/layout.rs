@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// The shortest time over which a signal of the machine is measured.
-const SHORTEST: Duration = Duration::from_secs(1);
+const SHORTEST: Duration = Duration::from_millis(250);
 /// How long at a time where nobody says how long it may take in all.
 const USUAL: Duration = Duration::from_secs(10);
 
@@ -28,6 +28,11 @@ impl Layout {
         self.settle * u32::try_from(2 * self.pairs).unwrap_or(u32::MAX)
     }
 
+    /// The shortest time it can be done in, without a command.
+    pub fn least(self) -> Duration {
+        self.waiting() + SHORTEST * self.measurements()
+    }
+
     /// How long to measure at a time, so that all takes no longer than `time`.
     ///
     /// # Errors
@@ -38,13 +43,12 @@ impl Layout {
         if block >= SHORTEST {
             return Ok(block);
         }
-        let least = self.waiting() + SHORTEST * self.measurements();
         Err(format!(
             "{} s are too short: {} pairs with {} s to wait after each switch take {} s at least",
-            time.as_secs(),
+            time.as_secs_f64(),
             self.pairs,
-            self.settle.as_secs(),
-            least.as_secs()
+            self.settle.as_secs_f64(),
+            self.least().as_secs_f64().ceil()
         ))
     }
 
@@ -67,7 +71,7 @@ mod tests {
         let layout = Layout { pairs: 10, noise_pairs: 4, settle: S(2) };
         assert_eq!(layout.block(None), Ok(S(10)));
         assert_eq!(layout.block(Some(S(40 + 29 * 3))), Ok(S(3)));
-        assert!(layout.block(Some(S(60))).unwrap_err().contains("69 s at least"));
+        assert!(layout.block(Some(S(45))).unwrap_err().contains("48 s at least"));
         assert_eq!(Layout { settle: S(30), ..layout }.block(None), Ok(S(30)));
     }
 
