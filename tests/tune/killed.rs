@@ -5,7 +5,9 @@
 
 use crate::cage::{Cage, changes, in_cage, values, wanted};
 use crate::tracer::{End, Point, run_until};
+use crate::trial::whyslow;
 use std::fs;
+use std::process::Command;
 
 fn every() -> bool {
     std::env::var_os("WHYSLOW_EVERY_SYSCALL").is_some()
@@ -23,17 +25,30 @@ fn signalled_at_each_point(
     mut prepare: impl FnMut(),
     mut check: impl FnMut(usize),
 ) -> usize {
-    for stop in 0.. {
+    at_each_point_of(cage, signal, 1, &|| cage.whyslow(args), &mut prepare, &mut check)
+}
+
+/// The same of any run of the program, at every `step`th point.
+fn at_each_point_of(
+    cage: &Cage,
+    signal: libc::c_int,
+    step: usize,
+    command: &dyn Fn() -> Command,
+    prepare: &mut dyn FnMut(),
+    check: &mut dyn FnMut(usize),
+) -> usize {
+    for stop in (0..).step_by(step) {
         fs::remove_file(cage.path("tune/journal.jsonl")).ok();
         prepare();
-        let mut command = cage.whyslow(args);
+        let mut command = command();
+        let command_words: Vec<_> = command.get_args().map(ToOwned::to_owned).collect();
         command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
         match run_until(command, Point { stop, every: every(), signal }) {
             End::Signalled => check(stop),
             End::Exited(status) => {
-                assert_eq!(status, 0, "{args:?}");
+                assert_eq!(status, 0, "{:?}", command_words);
                 check(stop);
-                eprintln!("{args:?}: signal {signal} at {stop} points");
+                eprintln!("{command_words:?}: signal {signal} at {} points of {stop}", stop / step);
                 return stop;
             }
         }
@@ -156,5 +171,24 @@ fn terminated_while_setting() {
             },
         );
         assert!(points >= 20, "{points}");
+    });
+}
+
+#[test]
+fn killed_while_trying() {
+    in_cage(|cage| {
+        let before = values();
+        // Six pairs are some hundred points, many of them alike: by default each eleventh, which falls on all kinds in turn.
+        let step = if every() { 1 } else { 11 };
+        let changes = changes();
+        let run = || {
+            let how = ["--pairs", "6", "--noise-pairs", "0", "--settle", "0", "--seed", "7", "--", "true"];
+            whyslow(cage, &[&words(&changes)[..], &how].concat())
+        };
+        let points = at_each_point_of(cage, libc::SIGKILL, step, &run, &mut || (), &mut |point| {
+            cage.expect(0, &["recover"]);
+            assert_eq!(values(), before, "at point {point}");
+        });
+        assert!(points >= 60, "{points}");
     });
 }

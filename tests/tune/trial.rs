@@ -2,6 +2,7 @@
 
 use crate::cage::{Cage, in_cage, sysctl, tool, values};
 use crate::disk::Loop;
+use crate::group::Group;
 use std::fs;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -10,7 +11,8 @@ const NAME: &str = "net.core.somaxconn";
 /// Writes the setting itself: an effect that is as large as the change.
 const SHOW: [&str; 3] = ["--", "cat", "/proc/sys/net/core/somaxconn"];
 
-fn whyslow(cage: &Cage, args: &[&str]) -> Command {
+/// The program, with this cage's journal.
+pub fn whyslow(cage: &Cage, args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_whyslow"));
     command.arg("try").args(args).env("WHYSLOW_STATE", cage.path("")).stdin(Stdio::null());
     command
@@ -20,7 +22,9 @@ fn run(cage: &Cage, args: &[&str]) -> Output {
     whyslow(cage, &[args, &["--json", "--metric", "number", "--settle", "0"], &SHOW].concat()).output().unwrap()
 }
 
-fn verdict(out: &Output) -> serde_json::Value {
+/// The JSON it wrote.
+#[track_caller]
+pub fn verdict(out: &Output) -> serde_json::Value {
     let stderr = String::from_utf8_lossy(&out.stderr);
     serde_json::from_slice(&out.stdout).unwrap_or_else(|_| panic!("a trial: {stderr}"))
 }
@@ -61,7 +65,9 @@ fn a_command_that_fails_ends_it_and_all_is_put_back() {
         let before = values();
         let script = "test $(cat /proc/sys/net/core/somaxconn) = 4096";
         let out =
-            whyslow(cage, &[&format!("{NAME}=8192"), "--settle", "0", "--", "sh", "-c", script]).output().unwrap();
+            whyslow(cage, &[&format!("{NAME}=8192"), "--noise-pairs", "0", "--settle", "0", "--", "sh", "-c", script])
+                .output()
+                .unwrap();
         assert_eq!(out.status.code(), Some(2));
         assert!(String::from_utf8_lossy(&out.stderr).contains("all is put back"));
         assert_eq!(values(), before);
@@ -91,55 +97,17 @@ fn killed_while_trying_a_guard_puts_back() {
     });
 }
 
-/// A control group that may make so many requests to a disk in a second; it goes with this.
-struct Throttled(std::path::PathBuf);
-
-impl Throttled {
-    /// `None` where the kernel has no throttling of version 1, or another version holds it.
-    fn new(cage: &Cage, disk: &Loop, rate: u32) -> Option<Self> {
-        let tree = cage.path("blkio");
-        fs::create_dir(&tree).unwrap();
-        let mounted =
-            Command::new("mount").args(["-t", "cgroup", "-o", "blkio", "wsl-tune-blkio"]).arg(&tree).output().unwrap();
-        if !mounted.status.success() {
-            return None;
-        }
-        let group = tree.join(format!("wsl-tune-{}", std::process::id()));
-        fs::create_dir(&group).ok()?;
-        let group = Self(group);
-        let number = fs::read_to_string(format!("/sys/block/{}/dev", disk.name())).unwrap();
-        fs::write(group.0.join("blkio.throttle.read_iops_device"), format!("{} {rate}", number.trim())).ok()?;
-        Some(group)
-    }
-}
-
-impl Drop for Throttled {
-    fn drop(&mut self) {
-        // A reader that has just ended may still be in it.
-        for _ in 0..100 {
-            if fs::remove_dir(&self.0).is_ok() {
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(10));
-        }
-    }
-}
-
 #[test]
 fn read_ahead_helps_a_stream_from_a_disk_of_few_requests() {
     in_cage(|cage| {
         let disk = Loop::new(cage);
-        let Some(group) = Throttled::new(cage, &disk, 500) else {
-            eprintln!("skipped: no blkio controller of version 1");
-            return;
-        };
+        let Some(group) = Group::new(cage, "blkio") else { return };
+        let number = fs::read_to_string(format!("/sys/block/{}/dev", disk.name())).unwrap();
+        group.write("blkio.throttle.read_iops_device", &format!("{} 500", number.trim()));
         tool("blockdev", &["--setra", "128", &disk.device]);
         // 128 requests of 64 KiB take a quarter of a second, 8 of 1 MiB next to nothing.
-        let script = format!(
-            "echo $$ > {}/cgroup.procs && blockdev --flushbufs {1} && dd if={1} of=/dev/null bs=64k count=128",
-            group.0.display(),
-            disk.device
-        );
+        let script = format!("blockdev --flushbufs {0} && dd if={0} of=/dev/null bs=64k count=128", disk.device);
+        let script = group.joined(&script);
         let change = format!("disk.read_ahead_kb@{}=1MiB", disk.name());
         let options = ["--json", "--settle", "0", "--pairs", "6", "--noise-pairs", "2", "--", "sh", "-c", &script];
         let trial = verdict(&whyslow(cage, &[&[change.as_str()][..], &options].concat()).output().unwrap());

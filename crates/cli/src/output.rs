@@ -33,6 +33,11 @@ impl Failure {
         Self { what: what.into(), status: 130 }
     }
 
+    /// What is wrong.
+    pub fn words(&self) -> &str {
+        &self.what
+    }
+
     /// Says on stderr, in one line, what is wrong.
     pub fn report(self) -> ExitCode {
         complain(&self.what);

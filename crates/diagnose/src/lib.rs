@@ -9,6 +9,7 @@ mod closer;
 mod document;
 mod expr;
 mod facts;
+mod figure;
 mod figures;
 mod judge;
 mod kernel_log;
@@ -26,6 +27,7 @@ mod unseen;
 
 pub use closer::asked;
 pub use document::diagnose;
+pub use figure::{Figure, values};
 pub use quiet::is_quiet;
 pub use rule::RuleError;
 pub use rulebook::RuleBook;

@@ -116,7 +116,10 @@ fn random_reads_of_a_mapping_with_much_read_ahead() {
     let d = diagnosis(MAPPED);
     let first = &d.findings[0];
     assert_eq!((&*first.id, first.subject.pid), ("disk.readahead", Some(20)));
-    assert_eq!(first.actions[0].try_command.as_deref(), Some("whyslow tune set disk.read_ahead_kb@sda=64"));
+    assert_eq!(
+        first.actions[0].try_command.as_deref(),
+        Some("whyslow try disk.read_ahead_kb@sda=64 --metric +disk.reads@sda --moves disk.request_size@sda")
+    );
     assert!(d.findings.iter().any(|f| f.id == "disk.saturated" && f.explained_by.is_some()), "{:?}", d.findings);
 }
 

@@ -24,6 +24,11 @@ mod source;
 mod task;
 pub mod watch;
 
+/// Questions to the kernel over netlink, for whoever sets what is read here.
+pub mod netlink {
+    pub use crate::net::netlink::{Netlink, attribute, attributes_after, text, u32_at};
+}
+
 pub use net::tcp_info;
 pub use root::Root;
 pub use sampler::{Sampler, SourceInfo};

@@ -2,6 +2,7 @@
 
 use crate::machine::Machine;
 use crate::persist;
+use crate::plan::{Wanted, Wish};
 use crate::release::Release;
 use crate::target::Target;
 use crate::values::Values;
@@ -93,6 +94,24 @@ impl Catalogue {
 
     pub(crate) fn find(&self, name: &str) -> Option<Arc<Entry>> {
         self.by_name.get(name).map(|&at| Arc::clone(&self.entries[at]))
+    }
+
+    /// Whether a wish is for a tunable of the catalogue and a value that it takes; whether this machine has it is not looked at.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn check(&self, wish: &Wish) -> Result<(), String> {
+        let name = &wish.target.name;
+        let entry = self.find(name).ok_or_else(|| format!("'{name}' is not in the catalogue"))?;
+        if entry.tunable.scope.is_one() != wish.target.instance.is_none() {
+            return Err(format!("{name} is of a {}", entry.tunable.scope.word()));
+        }
+        match &wish.wanted {
+            Wanted::Exactly(value) | Wanted::AtLeast(value) | Wanted::AtMost(value) => {
+                entry.values.check(value, &entry.tunable.unit).map(|_| ())
+            }
+            Wanted::FirstOf(_) => Ok(()),
+        }
     }
 
     /// The entry a target belongs to, and the target under the name that the catalogue has for it: a path or a sysctl may

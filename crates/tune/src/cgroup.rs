@@ -13,7 +13,9 @@ const UNIFIED: &str = "v2";
 /// # Errors
 /// Unsupported where no such tree is mounted; absent where it has no such group.
 pub(crate) fn folder(machine: &Machine, access: &Access, group: &str) -> Result<PathBuf, Unavailable> {
-    let Access::Cgroup(controller) = access else { return Err(Unavailable::Failed("no tunable of a group".into())) };
+    let (Access::Cgroup(controller) | Access::CgroupDisk { tree: controller, .. }) = access else {
+        return Err(Unavailable::Failed("no tunable of a group".into()));
+    };
     let tree = tree(machine, controller).ok_or_else(|| {
         Unavailable::Unsupported(format!("no control groups of {} are mounted", described(controller)))
     })?;

@@ -73,7 +73,8 @@ impl Session {
     fn recover(&mut self) -> Result<(), Error> {
         let due: Vec<(u64, Reason)> =
             self.ledger.entries.iter().filter_map(|entry| due(entry, &self.machine)).collect();
-        for (id, reason) in due {
+        // The latest first, as they would be undone: it may stand on an earlier one.
+        for (id, reason) in due.into_iter().rev() {
             let outcomes = self.take_back(id, reason)?;
             self.recovered.extend(outcomes.into_iter().map(|outcome| (reason, outcome)));
         }

@@ -26,7 +26,7 @@ pub(crate) fn list(machine: &Machine, scope: Scope) -> Vec<String> {
         }
         Scope::Mount => mounts::read(machine).into_iter().map(|mount| mount.point).collect(),
         Scope::PageSize => root.list("sys/kernel/mm/hugepages"),
-        Scope::Machine | Scope::Netns | Scope::Cgroup | Scope::Process | Scope::Line => Vec::new(),
+        Scope::Machine | Scope::Netns | Scope::Cgroup | Scope::GroupDisk | Scope::Process | Scope::Line => Vec::new(),
     }
 }
 
@@ -58,6 +58,11 @@ pub(crate) fn find(machine: &Machine, scope: Scope, access: &Access, name: &str)
         Scope::Machine | Scope::Netns | Scope::Line => true,
         Scope::Mount => mounts::find(machine, name).is_some(),
         Scope::Cgroup => return cgroup::folder(machine, access, name).map(|_| ()),
+        Scope::GroupDisk => {
+            let (disk, group) = name.split_once('/').unwrap_or((name, ""));
+            find(machine, Scope::Disk, access, disk)?;
+            return cgroup::folder(machine, access, group).map(|_| ());
+        }
         Scope::Process | Scope::Irq => is_number(name) && machine.root().at(path_of(scope, name)).exists(),
         Scope::NetQueue | Scope::IdleState => {
             let parts = name.split_once('/');
@@ -90,7 +95,7 @@ fn path_of(scope: Scope, name: &str) -> String {
         Scope::Irq => format!("proc/irq/{name}"),
         Scope::Process => format!("proc/{name}"),
         Scope::PageSize => format!("sys/kernel/mm/hugepages/{name}"),
-        Scope::Machine | Scope::Netns | Scope::Mount | Scope::Cgroup | Scope::Line => String::new(),
+        Scope::Machine | Scope::Netns | Scope::Mount | Scope::Cgroup | Scope::GroupDisk | Scope::Line => String::new(),
     }
 }
 
@@ -115,6 +120,11 @@ pub(crate) fn identity(machine: &Machine, scope: Scope, access: &Access, name: &
             folder
                 .and_then(|folder| std::fs::metadata(folder).ok())
                 .map_or(String::new(), |meta| meta.ino().to_string())
+        }
+        Scope::GroupDisk => {
+            let (disk, group) = name.split_once('/').unwrap_or((name, ""));
+            let of = |scope, name| identity(machine, scope, access, name);
+            format!("{} {}", of(Scope::Disk, disk), of(Scope::Cgroup, group))
         }
         Scope::Process => start_time(machine, name).unwrap_or_default(),
         Scope::Machine | Scope::Cpu | Scope::IdleState | Scope::PageSize | Scope::Line => String::new(),

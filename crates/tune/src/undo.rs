@@ -120,7 +120,7 @@ impl Past<'_> {
         if self.rebooted() {
             // Numbers are given anew at each boot: names are all there is, and processes and groups are gone for certain.
             let why = || Outcome::Gone { why: "the machine has rebooted".into() };
-            return matches!(scope, Scope::Process | Scope::Cgroup | Scope::Mount).then(why);
+            return matches!(scope, Scope::Process | Scope::Cgroup | Scope::GroupDisk | Scope::Mount).then(why);
         }
         (!knob.is_of(self.change()))
             .then(|| Outcome::Gone { why: format!("this is another {} of that name", scope.word()) })

@@ -38,6 +38,11 @@ pub fn upper_p(a: &[f64], b: &[f64]) -> f64 {
     as_far / ways.iter().sum::<f64>()
 }
 
+/// The same whichever of the two lies further up: two-sided.
+pub fn p(a: &[f64], b: &[f64]) -> f64 {
+    (2.0 * upper_p(a, b).min(upper_p(b, a))).min(1.0)
+}
+
 /// Twice the rank of each value among all: a whole number, though equal ones have the mean of their ranks.
 fn doubled_ranks<'a>(values: impl Iterator<Item = &'a f64>) -> Vec<usize> {
     let values: Vec<f64> = values.copied().collect();
@@ -89,6 +94,7 @@ mod tests {
         assert!((upper_p(&[0.0; 8], &[0.0; 8]) - 1.0).abs() < 1e-12);
         // Of the 70 ways to choose four of eight, one only has all ones.
         assert!((upper_p(&[0.0; 4], &[1.0; 4]) - 1.0 / 70.0).abs() < 1e-12);
+        assert!((p(&[1.0; 4], &[0.0; 4]) - 2.0 / 70.0).abs() < 1e-12);
         // With one of the ones on the other side, 5 of 70 are as far up: any four of the five.
         assert!((upper_p(&[0.0, 0.0, 0.0, 1.0], &[1.0; 4]) - 5.0 / 70.0).abs() < 1e-12);
         assert_eq!((shift(&[], &[1.0]), estimate(&[], &[1.0], 0.95)), (None, None));

@@ -42,6 +42,7 @@ signals! { q: &QuotaUse<'_>;
     "quota.reads_limit" "1/s" "reads it may do", "riops", "io.max, blkio.throttle.read_iops_device" => q.io.last().reads_limit.get();
     "quota.writes_limit" "1/s" "writes it may do", "wiops", "io.max, blkio.throttle.write_iops_device" => q.io.last().writes_limit.get();
     "quota.device" "text" "the device the limit is on", "major:minor", "/proc/diskstats" => q.io.key().lower.as_ref() as &str;
+    "quota.version" "text" "version of the group's controllers", "v1, v2 or v1+v2", "/proc/self/mountinfo" => q.group.and_then(|g| g.last().version.get());
     "quota.device_busy" "ratio" "share of the time in which the device had requests in flight", "Δbusy time / Δt", "/proc/diskstats field 10" => q.device.and_then(|d| ratio(d.rate(|d| d.busy_time))).map(|b| b.min(1.0));
     "quota.stall" "ratio" "share of the time in which a task of the group waited for I/O", "Δio some total / Δt of the group", "io.pressure" => q.group.and_then(|g| ratio(g.rate(|g| g.psi_io_some))).map(|s| s.min(1.0));
 }

@@ -5,9 +5,11 @@ mod plan;
 mod profile;
 mod trial;
 mod tunable;
+mod walk;
 
 pub use change::{Change, Collateral, Confirm, Held, HistoryEntry, Outcome, Reason, Status, Transaction, Undoing, Who};
 pub use plan::{CheckLine, PlanDocument, PlanLine, Step};
 pub use profile::{ProfileInfo, ProfileNote, Recommendation};
-pub use trial::{Effect as TrialEffect, Pair, Trial, TrialVerdict};
+pub use trial::{Effect as TrialEffect, Pair, Trial, TrialEvidence, TrialVerdict, Watched};
 pub use tunable::{Access, Effect, Here, Persist, Risk, Scope, Tunable, TunableDocument, Unavailable};
+pub use walk::{Walk, WalkStep};

@@ -13,12 +13,28 @@ pub struct Trial {
     pub metric: String,
     /// Whether less of it is better.
     pub lower_is_better: bool,
+    /// How the two sides were compared.
+    #[serde(default)]
+    pub evidence: TrialEvidence,
+    /// The numbers of pairs after which it was looked at, fixed beforehand; it ends at the first that tells.
+    #[serde(default)]
+    pub looks: Vec<usize>,
     /// Pairs in which nothing was changed: how much comes about by itself.
     pub noise: Vec<Pair>,
+    /// The smallest effect, as a ratio, that the pairs planned probably show, by those without any change; `None` where there
+    /// were too few to tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detectable: Option<f64>,
     /// Pairs with and without the change, in the order they were measured.
     pub pairs: Vec<Pair>,
     /// The effect, where there were pairs to tell it by.
     pub effect: Option<Effect>,
+    /// What must not get worse meanwhile.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub guards: Vec<Watched>,
+    /// What the change works through: 'helped' of it says that it moved as it should.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mechanism: Option<Watched>,
     /// The answer in one word.
     pub verdict: TrialVerdict,
     /// How many pairs would probably tell, where these did not.
@@ -27,6 +43,56 @@ pub struct Trial {
     /// The change that was kept; `None` where all was put back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kept: Option<u64>,
+}
+
+impl Trial {
+    /// Whether something that had to move for the change to be the cause did not.
+    pub fn is_mechanism_unconfirmed(&self) -> bool {
+        self.mechanism.as_ref().is_some_and(|watched| watched.verdict != TrialVerdict::Helped)
+    }
+
+    /// Whether it is worth keeping: it helped, and by what it was meant to work through, where that was named.
+    pub fn is_proven(&self) -> bool {
+        self.verdict == TrialVerdict::Helped && !self.is_mechanism_unconfirmed()
+    }
+}
+
+/// Something measured beside what the change is for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Watched {
+    /// What was measured, and in which unit.
+    pub metric: String,
+    /// Whether less of it is better.
+    pub lower_is_better: bool,
+    /// Pairs with and without the change of which both values are known.
+    pub pairs: Vec<Pair>,
+    /// The effect, where there were pairs to tell it by.
+    pub effect: Option<Effect>,
+    /// What became of it.
+    pub verdict: TrialVerdict,
+}
+
+/// How much better it is with the change: 0.1 is 10 % better, -0.1 worse.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Effect {
+    /// Hodges-Lehmann estimate of the ratios.
+    pub better: f64,
+    /// Its interval, with the confidence that the look and the other tests leave: 95 % where there is but one.
+    pub low: f64,
+    /// The interval's other end.
+    pub high: f64,
+    /// Exact p: of the sign-flip test for pairs, of the rank-sum test for a block before against a block after.
+    pub p: f64,
+    /// What p must not exceed.
+    #[serde(default = "one_test")]
+    pub alpha: f64,
+    /// What the interval must be clear of: the smallest effect of interest, or what came about by itself.
+    pub threshold: f64,
+}
+
+/// What p must not exceed where there is one test.
+fn one_test() -> f64 {
+    0.05
 }
 
 /// Two measurements one after the other.
@@ -40,28 +106,24 @@ pub struct Pair {
     pub with_first: bool,
 }
 
-/// How much better it is with the change: 0.1 is 10 % better, -0.1 worse.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Effect {
-    /// Hodges-Lehmann estimate of the paired ratios.
-    pub better: f64,
-    /// Its interval at 95 %.
-    pub low: f64,
-    /// Its interval at 95 %.
-    pub high: f64,
-    /// Exact p of the sign-flip test.
-    pub p: f64,
-    /// What the interval must be clear of: the smallest effect of interest, or what came about by itself.
-    pub threshold: f64,
+/// How the two sides were compared.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TrialEvidence {
+    /// In interleaved pairs: what drifts hits both sides alike.
+    #[default]
+    Paired,
+    /// A block before against a block after: whatever else has changed in between counts as an effect.
+    BeforeAfter,
 }
 
 /// The answer of an experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TrialVerdict {
-    /// Better, by more than matters or comes about by itself.
+    /// Better, by more than matters or comes about by itself, and nothing that was guarded got worse.
     Helped,
-    /// Worse by as much.
+    /// Worse by as much, or something that was guarded is.
     Harmed,
     /// Neither, by as much as matters.
     Equivalent,

@@ -84,6 +84,8 @@ pub enum Scope {
     Mount,
     /// A control group, by its path: `/user.slice`.
     Cgroup,
+    /// A disk's use by a control group: `sda/system.slice`.
+    GroupDisk,
     /// A process, by its number.
     Process,
     /// A size of huge pages: `hugepages-2048kB`.
@@ -111,6 +113,7 @@ impl Scope {
             Self::Irq => "interrupt line",
             Self::Mount => "mount point",
             Self::Cgroup => "control group",
+            Self::GroupDisk => "disk in a control group",
             Self::Process => "process",
             Self::PageSize => "size of huge pages",
             Self::Line => "line",
@@ -128,6 +131,18 @@ pub enum Access {
     File(String),
     /// A file in a control group: the controller of version 1 that has it, or `v2`.
     Cgroup(String),
+    /// A limit on a disk in a file of a control group that has a line for each: by the disk's number, and in version 2 by a key.
+    CgroupDisk {
+        /// The controller of version 1 that has it, or `v2`.
+        tree: String,
+        /// The file in the group.
+        file: String,
+        /// The word before its value, where a line holds several.
+        #[serde(default)]
+        key: String,
+    },
+    /// The queueing discipline at the root of an interface, by rtnetlink.
+    Qdisc,
     /// A parameter of an interface that SIOCETHTOOL knows: `ring.rx`.
     Ethtool(String),
     /// An option of a mounted file system: `commit`.
@@ -148,7 +163,7 @@ pub enum Access {
 }
 
 /// When a change shows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Effect {
     /// At once, and so does taking it back.

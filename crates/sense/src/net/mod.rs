@@ -13,7 +13,7 @@ mod links;
 #[cfg(test)]
 mod live_tests;
 mod namespaces;
-mod netlink;
+pub(crate) mod netlink;
 mod owners;
 mod packets;
 mod protocols;

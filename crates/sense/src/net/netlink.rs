@@ -19,7 +19,7 @@ static PATIENCE: libc::timeval = libc::timeval { tv_sec: 2, tv_usec: 0 };
 const TYPE_MASK: u16 = 0x3fff;
 
 /// A netlink socket. It belongs to the network namespace of the thread that opened it.
-pub(crate) struct Netlink {
+pub struct Netlink {
     fd: OwnedFd,
     sequence: u32,
     buffer: Vec<u8>,
@@ -67,6 +67,15 @@ impl Netlink {
         // The acknowledgement marks the end, as the last message does for a dump.
         self.send(kind, libc::NLM_F_ACK as u16, request)?;
         self.receive(each)
+    }
+
+    /// Tells the kernel to do something, with flags beside that of a request: NLM_F_CREATE, NLM_F_REPLACE.
+    ///
+    /// # Errors
+    /// As [`dump`](Self::dump).
+    pub fn tell(&mut self, kind: u16, flags: u16, request: &[u8]) -> Result<(), Miss> {
+        self.send(kind, libc::NLM_F_ACK as u16 | flags, request)?;
+        self.receive(|_| ())
     }
 
     fn send(&mut self, kind: u16, flags: u16, payload: &[u8]) -> Result<(), Miss> {
@@ -143,7 +152,7 @@ fn request(kind: u16, flags: u16, sequence: u32, payload: &[u8]) -> Vec<u8> {
 }
 
 /// An attribute as the kernel wants it, padded.
-pub(crate) fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
+pub fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(ATTRIBUTE_HEADER + value.len() + 3);
     bytes.extend(((ATTRIBUTE_HEADER + value.len()) as u16).to_ne_bytes());
     bytes.extend(kind.to_ne_bytes());
@@ -186,7 +195,7 @@ pub(crate) fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])>
 }
 
 /// The attributes that follow a fixed head of `head` bytes.
-pub(crate) fn attributes_after(payload: &[u8], head: usize) -> impl Iterator<Item = (u16, &[u8])> {
+pub fn attributes_after(payload: &[u8], head: usize) -> impl Iterator<Item = (u16, &[u8])> {
     attributes(payload.get(head..).unwrap_or_default())
 }
 
@@ -200,7 +209,7 @@ pub(crate) fn u16_at(bytes: &[u8], offset: usize) -> Option<u16> {
 }
 
 /// The 32-bit number at an offset, `None` past the end.
-pub(crate) fn u32_at(bytes: &[u8], offset: usize) -> Option<u32> {
+pub fn u32_at(bytes: &[u8], offset: usize) -> Option<u32> {
     array_at(bytes, offset).map(u32::from_ne_bytes)
 }
 
@@ -210,7 +219,7 @@ pub(crate) fn u64_at(bytes: &[u8], offset: usize) -> Option<u64> {
 }
 
 /// Text that ends at the first zero byte or with the bytes.
-pub(crate) fn text(bytes: &[u8]) -> String {
+pub fn text(bytes: &[u8]) -> String {
     let end = bytes.iter().position(|b| *b == 0).unwrap_or(bytes.len());
     String::from_utf8_lossy(&bytes[..end]).into_owned()
 }

@@ -1,38 +1,70 @@
 //! Did it help? A change is made and taken back in interleaved pairs, in random order, and judged by the pairs' ratios: drift
 //! and bursts of load then hit both sides alike, where a block before against a block after takes them for an effect.
 
+mod judge;
+mod load;
 mod log;
+mod looks;
+mod prepared;
+#[cfg(test)]
+mod recorded;
+mod run;
 mod workbench;
 
+pub use load::{Load, Meter};
 pub use log::{remember, remembered};
-pub use workbench::{Around, Measured, Workbench};
+pub use looks::Purse;
+pub use prepared::Prepared;
+pub use run::{Sighted, can_tell, run};
+pub use workbench::{Around, Workbench};
 
-use crate::clock;
 use crate::error::Error;
 use std::time::Duration;
-use whyslow_compare::stats::paired::{MOST_PAIRS, estimate, sign_flip_p};
-use whyslow_model::tune::{Pair, Trial, TrialEffect, TrialVerdict};
+use whyslow_compare::stats::paired::MOST_PAIRS;
 
-/// The confidence of intervals, and what p must not exceed.
-const CONFIDENCE: f64 = 0.95;
+/// What is measured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sight {
+    /// Its name and unit, for the record.
+    pub name: String,
+    /// Whether less of it is better.
+    pub lower_is_better: bool,
+}
+
+/// Where a value comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Measured {
+    /// How long the command took.
+    Time,
+    /// The last number it wrote to standard output.
+    Number,
+    /// The meter: its next value.
+    Live,
+}
 
 /// How an experiment is laid out; all of it is fixed before the first measurement.
 #[derive(Clone, Debug)]
 pub struct Design {
     /// What is changed, for the record.
     pub changes: Vec<String>,
-    /// What is measured, for the record.
-    pub metric: String,
-    /// Whether less is better.
-    pub lower_is_better: bool,
-    /// Pairs with and without the change.
+    /// What the change is for.
+    pub target: Sight,
+    /// What must not get worse.
+    pub guards: Vec<Sight>,
+    /// What the change works through: it must get better, in the sense given.
+    pub mechanism: Option<Sight>,
+    /// Pairs with and without the change, at most.
     pub pairs: usize,
     /// Pairs without any change, before.
     pub noise_pairs: usize,
+    /// How often it is looked at, the last time after all pairs; it ends at the first look that tells.
+    pub looks: usize,
     /// How long is waited after each switch before anything is measured.
     pub settle: Duration,
     /// The smallest effect of interest, as a ratio.
     pub delta: f64,
+    /// How often an effect of nothing may be taken for one.
+    pub alpha: f64,
     /// Where the order of pairs comes from.
     pub seed: u64,
 }
@@ -40,6 +72,9 @@ pub struct Design {
 impl Design {
     /// The fewest pairs of which all agreeing is no accident (2 / 2^6 = 0.031), and the most that are flipped one by one.
     pub const PAIRS: std::ops::RangeInclusive<usize> = 6..=MOST_PAIRS;
+
+    /// How often an effect of nothing is taken for one where nobody says otherwise.
+    pub const ALPHA: f64 = 0.05;
 }
 
 /// What an experiment is made with.
@@ -56,127 +91,22 @@ pub trait Bench {
     /// Interrupted.
     fn wait(&mut self, time: Duration) -> Result<(), Error>;
 
-    /// Measures once: a number above zero.
+    /// Measures once: a number that is not negative for each metric of the design, what the change is for first.
     ///
     /// # Errors
     /// It could not be measured, or was interrupted.
-    fn measure(&mut self, step: usize, steps: usize) -> Result<f64, Error>;
-}
-
-/// Measures, and judges. The change is taken back at the end.
-///
-/// # Errors
-/// What ended it early.
-pub fn run(design: &Design, bench: &mut dyn Bench) -> Result<Trial, Error> {
-    let mut runner = Runner { design, bench, coin: design.seed | 1, is_on: false, step: 0 };
-    // The first run warms caches, and counts for nothing.
-    runner.one(false)?;
-    let noise = (0..design.noise_pairs).map(|_| runner.pair(false)).collect::<Result<Vec<_>, _>>()?;
-    let pairs = (0..design.pairs).map(|_| runner.pair(true)).collect::<Result<Vec<_>, _>>()?;
-    runner.turn(false)?;
-    Ok(judged(design, noise, pairs))
-}
-
-struct Runner<'a> {
-    design: &'a Design,
-    bench: &'a mut dyn Bench,
-    coin: u64,
-    is_on: bool,
-    step: usize,
-}
-
-impl Runner<'_> {
-    /// Two measurements in random order; with `real` one of them has the change.
-    fn pair(&mut self, real: bool) -> Result<Pair, Error> {
-        let with_first = self.toss();
-        let first = self.one(real && with_first)?;
-        let second = self.one(real && !with_first)?;
-        let (with, without) = if with_first { (first, second) } else { (second, first) };
-        Ok(Pair { without, with, with_first })
-    }
-
-    fn one(&mut self, with: bool) -> Result<f64, Error> {
-        self.turn(with)?;
-        let steps = 2 * (self.design.pairs + self.design.noise_pairs) + 1;
-        self.step += 1;
-        let value = self.bench.measure(self.step, steps)?;
-        if value.is_finite() && value > 0.0 {
-            return Ok(value);
-        }
-        Err(Error::Usage(format!("measured {value}: a ratio needs numbers above zero")))
-    }
-
-    fn turn(&mut self, with: bool) -> Result<(), Error> {
-        if self.is_on != with {
-            self.bench.switch(with)?;
-            self.is_on = with;
-            self.bench.wait(self.design.settle)?;
-        }
-        Ok(())
-    }
-
-    /// Xorshift (Marsaglia 2003), of which a high bit is taken.
-    fn toss(&mut self) -> bool {
-        self.coin ^= self.coin << 13;
-        self.coin ^= self.coin >> 7;
-        self.coin ^= self.coin << 17;
-        self.coin >> 40 & 1 == 1
-    }
-}
-
-fn judged(design: &Design, noise: Vec<Pair>, pairs: Vec<Pair>) -> Trial {
-    let better = |pairs: &[Pair]| pairs.iter().map(|pair| gain(pair, design.lower_is_better)).collect::<Vec<f64>>();
-    let by_itself = estimate(&better(&noise), CONFIDENCE).map_or(0.0, |noise| noise.shift.abs());
-    let threshold = (1.0 + design.delta).ln().max(by_itself);
-    let gains = better(&pairs);
-    let estimate = estimate(&gains, CONFIDENCE);
-    let p = sign_flip_p(&gains);
-    let verdict = match estimate {
-        Some(e) if e.low > threshold && p <= 1.0 - CONFIDENCE => TrialVerdict::Helped,
-        Some(e) if e.high < -threshold && p <= 1.0 - CONFIDENCE => TrialVerdict::Harmed,
-        Some(e) if e.low > -threshold && e.high < threshold => TrialVerdict::Equivalent,
-        _ => TrialVerdict::Inconclusive,
-    };
-    let pairs_needed = estimate.filter(|_| verdict == TrialVerdict::Inconclusive).map(|e| {
-        // The interval narrows with the root of the pairs; it must fit between the estimate and the nearer threshold.
-        let room = (e.shift.abs() - threshold).abs().max(1e-3);
-        let half = (e.high - e.low) / 2.0;
-        ((half / room).powi(2) * pairs.len() as f64).ceil().clamp(pairs.len() as f64 + 1.0, 1e6) as u64
-    });
-    let effect = estimate.map(|e| TrialEffect {
-        better: e.shift.exp_m1(),
-        low: e.low.exp_m1(),
-        high: e.high.exp_m1(),
-        p,
-        threshold: threshold.exp_m1(),
-    });
-    Trial {
-        at: clock::now(),
-        changes: design.changes.clone(),
-        metric: design.metric.clone(),
-        lower_is_better: design.lower_is_better,
-        noise,
-        pairs,
-        effect,
-        verdict,
-        pairs_needed,
-        kept: None,
-    }
-}
-
-/// The logarithm of how much better it was with the change.
-fn gain(pair: &Pair, lower_is_better: bool) -> f64 {
-    let ratio = (pair.with / pair.without).ln();
-    if lower_is_better { -ratio } else { ratio }
+    fn measure(&mut self, step: usize, steps: usize) -> Result<Sighted, Error>;
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use whyslow_model::tune::{Trial, TrialVerdict};
 
     /// A bench whose measure drifts, with noise that remembers itself, and an effect of the change.
     struct Drifting {
         effect: f64,
+        on_guard: f64,
         is_on: bool,
         level: f64,
         random: u64,
@@ -199,31 +129,44 @@ mod tests {
             Ok(())
         }
 
-        fn measure(&mut self, _: usize, _: usize) -> Result<f64, Error> {
+        fn measure(&mut self, _: usize, _: usize) -> Result<Sighted, Error> {
             self.level = 0.9 * self.level + 0.03 * self.uniform();
-            let effect = if self.is_on { self.effect } else { 0.0 };
-            Ok(10.0 * (self.level + 0.02 * self.uniform() + effect).exp())
+            let effect = |size: f64| if self.is_on { size } else { 0.0 };
+            let (target, guard) = (effect(self.effect), effect(self.on_guard));
+            let mut value = |effect: f64| Some(10.0 * (self.level + 0.02 * self.uniform() + effect).exp());
+            Ok(vec![value(target), value(guard), value(target / 2.0)])
         }
     }
 
+    fn sight(name: &str) -> Sight {
+        Sight { name: name.into(), lower_is_better: true }
+    }
+
+    fn design(seed: u64) -> Design {
+        Design {
+            changes: Vec::new(),
+            target: sight("s"),
+            guards: Vec::new(),
+            mechanism: None,
+            pairs: 10,
+            noise_pairs: 4,
+            looks: 1,
+            settle: Duration::ZERO,
+            delta: 0.01,
+            alpha: Design::ALPHA,
+            seed: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15),
+        }
+    }
+
+    fn tried(design: &Design, effect: f64, on_guard: f64, seed: u64) -> Trial {
+        let mut bench = Drifting { effect, on_guard, is_on: false, level: 0.0, random: seed + 1 };
+        let trial = run(design, &mut bench).unwrap();
+        assert!(!bench.is_on, "the change is taken back");
+        trial
+    }
+
     fn trials(effect: f64) -> Vec<TrialVerdict> {
-        let trial = |seed: u64| {
-            let design = Design {
-                changes: Vec::new(),
-                metric: "s".into(),
-                lower_is_better: true,
-                pairs: 10,
-                noise_pairs: 4,
-                settle: Duration::ZERO,
-                delta: 0.01,
-                seed: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15),
-            };
-            let mut bench = Drifting { effect, is_on: false, level: 0.0, random: seed + 1 };
-            let trial = run(&design, &mut bench).unwrap();
-            assert!(!bench.is_on, "the change is taken back");
-            trial.verdict
-        };
-        (0..400).map(trial).collect()
+        (0..400).map(|seed| tried(&design(seed), effect, 0.0, seed).verdict).collect()
     }
 
     fn share(verdicts: &[TrialVerdict], of: TrialVerdict) -> f64 {
@@ -244,29 +187,60 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_a_ratio_is_refused() {
-        struct Zero;
-        impl Bench for Zero {
-            fn switch(&mut self, _: bool) -> Result<(), Error> {
-                Ok(())
-            }
-            fn wait(&mut self, _: Duration) -> Result<(), Error> {
-                Ok(())
-            }
-            fn measure(&mut self, _: usize, _: usize) -> Result<f64, Error> {
-                Ok(0.0)
-            }
+    fn a_real_effect_is_found_earlier_and_nothing_is_found_no_oftener_where_one_looks_thrice() {
+        let looking = |seed| Design { pairs: 20, looks: 3, ..design(seed) };
+        let found: Vec<Trial> = (0..200).map(|seed| tried(&looking(seed), -0.10, 0.0, seed)).collect();
+        assert!(found.iter().all(|trial| trial.verdict == TrialVerdict::Helped));
+        assert!(found.iter().filter(|trial| trial.pairs.len() < 20).count() > 150);
+        let nothing: Vec<_> = (0..200).map(|seed| tried(&looking(seed), 0.0, 0.0, seed).verdict).collect();
+        let false_alarms = share(&nothing, TrialVerdict::Helped) + share(&nothing, TrialVerdict::Harmed);
+        assert!(false_alarms <= 0.05, "{false_alarms}");
+    }
+
+    #[test]
+    fn what_helps_and_harms_a_guard_has_not_helped() {
+        let guarded = |seed| Design { guards: vec![sight("guard")], mechanism: Some(sight("moves")), ..design(seed) };
+        let harmed = tried(&guarded(1), -0.10, 0.20, 1);
+        assert_eq!((harmed.verdict, harmed.guards[0].verdict), (TrialVerdict::Harmed, TrialVerdict::Harmed));
+        let spared = tried(&guarded(2), -0.20, 0.0, 2);
+        assert!(spared.is_proven(), "{spared:?}");
+    }
+
+    #[test]
+    fn what_does_not_move_is_no_cause() {
+        // The third figure follows the first; here it is to rise while that falls.
+        let against = Sight { name: "moves".into(), lower_is_better: false };
+        let wrong = Design { guards: vec![sight("guard")], mechanism: Some(against), ..design(3) };
+        let trial = tried(&wrong, -0.20, 0.0, 3);
+        assert_eq!(trial.verdict, TrialVerdict::Helped);
+        assert!(trial.is_mechanism_unconfirmed() && !trial.is_proven());
+    }
+
+    /// Always the same.
+    struct Always(Vec<Option<f64>>);
+
+    impl Bench for Always {
+        fn switch(&mut self, _: bool) -> Result<(), Error> {
+            Ok(())
         }
-        let design = Design {
-            changes: Vec::new(),
-            metric: String::new(),
-            lower_is_better: true,
-            pairs: 6,
-            noise_pairs: 0,
-            settle: Duration::ZERO,
-            delta: 0.01,
-            seed: 1,
+        fn wait(&mut self, _: Duration) -> Result<(), Error> {
+            Ok(())
+        }
+        fn measure(&mut self, step: usize, _: usize) -> Result<Sighted, Error> {
+            Ok(vec![self.0[step % self.0.len()]])
+        }
+    }
+
+    #[test]
+    fn what_would_tell_nothing_is_refused() {
+        let refused = |design: &Design, values: &[Option<f64>]| {
+            run(design, &mut Always(values.to_vec())).unwrap_err().to_string()
         };
-        assert!(run(&design, &mut Zero).unwrap_err().to_string().contains("above zero"));
+        assert!(refused(&design(1), &[Some(0.0)]).contains("above zero"));
+        assert!(refused(&design(1), &[Some(-1.0)]).contains("above zero"));
+        assert!(refused(&design(1), &[None]).contains("had no value"));
+        assert!(refused(&design(1), &[Some(1.0), Some(9.0)]).contains("differs by itself"));
+        let guards = vec![sight("a"), sight("b")];
+        assert!(refused(&Design { pairs: 6, guards, ..design(1) }, &[Some(1.0)]).contains("it takes 7"));
     }
 }

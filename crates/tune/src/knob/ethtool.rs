@@ -33,6 +33,10 @@ const PLACES: &[Place] = &[
     place("channels.rx", 0x3c, 0x3d, 9, 5),
     place("channels.tx", 0x3c, 0x3d, 9, 6),
     place("channels.combined", 0x3c, 0x3d, 9, 8),
+    // struct ethtool_pauseparam
+    place("pause.autoneg", 0x12, 0x13, 4, 1),
+    place("pause.rx", 0x12, 0x13, 4, 2),
+    place("pause.tx", 0x12, 0x13, 4, 3),
     // struct ethtool_value
     place("offload.rx_checksum", 0x14, 0x15, 2, 1),
     place("offload.tx_checksum", 0x16, 0x17, 2, 1),

@@ -5,6 +5,8 @@ mod file;
 mod line;
 mod mount;
 mod process;
+mod qdisc;
+mod quota;
 
 use crate::catalogue::{Catalogue, Entry, sysctl_path};
 use crate::cgroup;
@@ -156,6 +158,13 @@ fn handle(machine: &Machine, entry: &Entry, target: &Target) -> Result<Box<dyn H
             let folder = cgroup::folder(machine, &tunable.access, name)?;
             Ok(Box::new(file::File::of(folder.join(file), format!("{name}/{file}"))))
         }
+        Access::CgroupDisk { file, key, .. } => {
+            let (disk, group) = name.split_once('/').unwrap_or((name, ""));
+            let path = cgroup::folder(machine, &tunable.access, group)?.join(file);
+            let unlimited = tunable.default.clone().unwrap_or_default();
+            Ok(Box::new(quota::Quota::of(machine, disk, path, format!("{group}/{file}"), key, unlimited)?))
+        }
+        Access::Qdisc => live(Box::new(qdisc::Root::of(machine, name)?)),
         Access::Line { file, prefix, suffix, header } => {
             Ok(Box::new(line::Line::new(machine.root().at(file), prefix.clone(), suffix.clone(), header.clone())))
         }
@@ -188,6 +197,7 @@ fn example(scope: Scope) -> &'static str {
         Scope::Irq => "24",
         Scope::Mount => "/srv",
         Scope::Cgroup => "/system.slice",
+        Scope::GroupDisk => "sda/system.slice",
         Scope::Process => "PID",
         Scope::PageSize => "hugepages-2048kB",
         Scope::Machine | Scope::Netns | Scope::Line => "",

@@ -12,7 +12,7 @@ use crate::knob::Knob;
 use crate::machine::Machine;
 use crate::target::Target;
 use std::time::Duration;
-use whyslow_model::tune::{PlanDocument, PlanLine, Risk, Step, Unavailable};
+use whyslow_model::tune::{Effect, PlanDocument, PlanLine, Risk, Step, Unavailable};
 
 /// What is to be done, and the settings it is to be done to.
 pub struct Plan {
@@ -76,6 +76,11 @@ impl Plan {
     pub fn settle(&self) -> Duration {
         let seconds = self.changes().filter_map(|item| item.knob.as_ref()?.entry.tunable.settle).max();
         Duration::from_secs(seconds.unwrap_or(0).into())
+    }
+
+    /// When the last of it shows.
+    pub fn effect(&self) -> Effect {
+        self.changes().map(|item| item.line.effect).max().unwrap_or(Effect::Instant)
     }
 
     /// The first setting that cannot be as it is wanted.

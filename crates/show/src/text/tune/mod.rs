@@ -4,11 +4,13 @@ mod change;
 mod profile;
 mod trial;
 mod tunable;
+mod walk;
 
 pub use change::{checks, history, plan, undone};
 pub use profile::{notes, profiles, recommendations};
 pub use trial::{trial, trials};
 pub use tunable::{tunable, tunables};
+pub use walk::walk;
 
 use whyslow_model::tune::{Effect, Risk};
 

@@ -3,7 +3,7 @@
 use crate::canvas::{Canvas, Ink, Piece, bold, dim, plain};
 use crate::text::{TextStyle, heading};
 use whyslow_model::human;
-use whyslow_model::tune::{Pair, Trial, TrialVerdict};
+use whyslow_model::tune::{Pair, Trial, TrialEffect, TrialEvidence, TrialVerdict, Watched};
 
 /// Columns of the mark that stands for a pair.
 const PLOT: usize = 41;
@@ -31,29 +31,69 @@ pub fn trials(trials: &[Trial], style: &TextStyle) -> String {
     canvas.finish()
 }
 
-fn draw(canvas: &mut Canvas, trial: &Trial, all: bool) {
-    let (ink, verdict) = match trial.verdict {
+/// The verdict in a word.
+fn verdict(verdict: TrialVerdict) -> Piece {
+    let (ink, word) = match verdict {
         TrialVerdict::Helped => (Ink::Green, "Helped"),
         TrialVerdict::Harmed => (Ink::Red, "Harmed"),
         TrialVerdict::Equivalent => (Ink::Plain, "Equivalent"),
         TrialVerdict::Inconclusive => (Ink::Yellow, "Inconclusive"),
     };
-    canvas.paragraph(0, 2, &[Piece::new(ink, verdict), plain(": "), bold(trial.changes.join(" "))]);
-    if let Some(effect) = &trial.effect {
-        let of = |ratio: f64| format!("{:+.1} %", ratio * 100.0);
-        let better = format!(
-            "{} better, between {} and {} at 95 %; p {:.3} over {} pairs; what counts is more than {:.1} %",
+    Piece::new(ink, word)
+}
+
+/// The verdict, with what takes from it.
+pub(super) fn headline(trial: &Trial) -> Piece {
+    if trial.verdict == TrialVerdict::Helped && trial.is_mechanism_unconfirmed() {
+        return Piece::new(Ink::Yellow, "Helped, mechanism unconfirmed");
+    }
+    verdict(trial.verdict)
+}
+
+/// The effect with its interval.
+pub(super) fn better(effect: Option<&TrialEffect>) -> String {
+    let of = |ratio: f64| format!("{:+.1} %", ratio * 100.0);
+    effect.map_or(String::new(), |effect| {
+        let confidence = format!("{:.1}", (1.0 - effect.alpha) * 100.0);
+        let confidence = confidence.trim_end_matches(".0");
+        format!(
+            " {} better, between {} and {} at {confidence} %; p {:.3}",
             of(effect.better),
             of(effect.low),
             of(effect.high),
-            effect.p,
-            trial.pairs.len(),
+            effect.p
+        )
+    })
+}
+
+fn draw(canvas: &mut Canvas, trial: &Trial, all: bool) {
+    canvas.paragraph(0, 2, &[headline(trial), plain(": "), bold(trial.changes.join(" "))]);
+    if let Some(effect) = &trial.effect {
+        let told = format!(
+            "{} over {}; what counts is more than {:.1} %",
+            better(Some(effect)).trim_start(),
+            counted(trial),
             effect.threshold * 100.0
         );
-        canvas.paragraph(2, 4, &[plain(better), dim(format!(" ({})", trial.metric))]);
+        canvas.paragraph(2, 4, &[plain(told), dim(format!(" ({})", trial.metric))]);
+    }
+    for guard in &trial.guards {
+        watched(canvas, "guard", guard);
+    }
+    if let Some(mechanism) = &trial.mechanism {
+        let word = if trial.is_mechanism_unconfirmed() { "mechanism unconfirmed" } else { "mechanism confirmed" };
+        watched(canvas, word, mechanism);
+    }
+    if trial.evidence == TrialEvidence::BeforeAfter {
+        let weaker = "weaker evidence: a block before against a block after. Whatever else has changed in between, load and caches \
+                      above all, counts as an effect of the change";
+        canvas.paragraph(2, 4, &[Piece::new(Ink::Yellow, weaker)]);
     }
     if let Some(needed) = trial.pairs_needed {
         canvas.paragraph(2, 4, &[plain(format!("about {needed} pairs would tell"))]);
+    }
+    if let Some(detectable) = trial.detectable.filter(|_| all) {
+        canvas.paragraph(2, 4, &[dim(format!("an effect of {:.1} % would probably have shown", detectable * 100.0))]);
     }
     let kept = match trial.kept {
         Some(id) => format!("kept, as change {id}"),
@@ -64,6 +104,30 @@ fn draw(canvas: &mut Canvas, trial: &Trial, all: bool) {
         pairs(canvas, "Pairs without any change", &trial.noise, trial.lower_is_better);
         pairs(canvas, "Pairs without and with the change", &trial.pairs, trial.lower_is_better);
     }
+}
+
+/// How many pairs there were, and where looks were taken.
+fn counted(trial: &Trial) -> String {
+    let pairs = trial.pairs.len();
+    match (trial.evidence, trial.looks.as_slice()) {
+        (TrialEvidence::BeforeAfter, _) => format!("{pairs} measurements before and after"),
+        (TrialEvidence::Paired, [] | [_]) => format!("{pairs} pairs"),
+        (TrialEvidence::Paired, looks) => {
+            let looks: Vec<String> = looks.iter().map(ToString::to_string).collect();
+            format!("{pairs} pairs (looked at after {})", looks.join(", "))
+        }
+    }
+}
+
+/// What was measured beside what the change is for.
+fn watched(canvas: &mut Canvas, role: &str, watched: &Watched) {
+    let line = [
+        dim(format!("{role}: ")),
+        plain(format!("{} ", watched.metric)),
+        verdict(watched.verdict),
+        plain(better(watched.effect.as_ref())),
+    ];
+    canvas.paragraph(2, 4, &line);
 }
 
 /// A line for each pair: what was measured, and how much better it was with the change as a mark right of the middle.

@@ -1,0 +1,219 @@
+//! `whyslow try --auto`: what the first finding proposes, one change at a time.
+
+use super::args::TryArgs;
+use super::task::Task;
+use super::{progress, told};
+use crate::args::{Cli, Command, Observe};
+use crate::commands::diagnosed;
+use crate::output::Failure;
+use crate::tune::{Tune, failure, stop_on_signals};
+use clap::Parser;
+use std::process::{ExitCode, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use whyslow_model::diagnosis::{Action, ActionKind, Finding};
+use whyslow_model::tune::{Trial, Walk, WalkStep};
+use whyslow_show::text::tune as text;
+use whyslow_tune::experiment::{self, Design, Load, Purse, Workbench};
+
+/// For how long the machine is watched first, at most; and at most so great a part of the budget.
+const WATCH: Duration = Duration::from_secs(10);
+const WATCH_SHARE: u32 = 10;
+
+/// Diagnoses, and walks the proposals of the first finding.
+pub fn run(tune: &Tune, args: &TryArgs) -> Result<ExitCode, Failure> {
+    let end = Instant::now() + args.budget;
+    let stop = stop_on_signals()?;
+    let finding = finding(args)?;
+    let proposals = proposals(&finding, args)?;
+    if stop.load(Ordering::Relaxed) {
+        return Err(Failure::interrupted("interrupted before anything was tried"));
+    }
+    let walk = Walker { tune, stop, end, purse: Purse::of(Design::ALPHA, proposals.len()), left: proposals.len() }
+        .walk(&finding, proposals)?;
+    tune.tell(&walk, |style| text::walk(&walk, style))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The finding to walk: the one that is named, or the first cause, while the load is on.
+fn finding(args: &TryArgs) -> Result<Finding, Failure> {
+    let time = WATCH.min(args.budget / WATCH_SHARE).max(Duration::from_secs(2));
+    let observe = Observe { time, interval: Duration::from_secs(1), no_bpf: false, check: false };
+    let diagnosis = under(&args.command, || diagnosed(&observe))??;
+    let first = diagnosis.findings.into_iter().find(|finding| finding.explained_by.is_none());
+    first.ok_or_else(|| {
+        Failure::nothing("nothing was found that a setting could help; 'whyslow' says what was looked at")
+    })
+}
+
+/// Does something while a command runs, again and again; its last run is waited for.
+fn under<T>(command: &[String], act: impl FnOnce() -> T) -> Result<T, Failure> {
+    let Some((program, words)) = command.split_first() else { return Ok(act()) };
+    let done = AtomicBool::new(false);
+    let run_again = || -> Result<(), Failure> {
+        while !done.load(Ordering::Relaxed) {
+            let mut run = std::process::Command::new(program);
+            run.args(words).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+            let status = run.status().map_err(|e| Failure::usage(format!("{program}: {e}")))?;
+            if !status.success() && !done.load(Ordering::Relaxed) {
+                return Err(Failure::usage(format!("'{}' failed: {status}", command.join(" "))));
+            }
+        }
+        Ok(())
+    };
+    std::thread::scope(|scope| {
+        let runs = scope.spawn(run_again);
+        let acted = act();
+        done.store(true, Ordering::Relaxed);
+        match runs.join() {
+            Ok(ended) => ended.map(|()| acted),
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    })
+}
+
+/// What the actions of a finding come to: the command line that each prints, under our own load.
+fn proposals(finding: &Finding, args: &TryArgs) -> Result<Vec<Proposal>, Failure> {
+    let settings = finding.actions.iter().filter(|action| action.kind == ActionKind::Tunable);
+    let proposals: Vec<Proposal> = settings.filter_map(|action| Proposal::of(action, args)).collect();
+    if proposals.is_empty() {
+        let advice = finding.actions.first().map_or(String::new(), |action| format!("; {}", action.text));
+        return Err(Failure::nothing(format!("{}, and no setting to try: {}{advice}", finding.key(), finding.summary)));
+    }
+    Ok(proposals)
+}
+
+/// An action, as it is to be tried.
+struct Proposal {
+    text: String,
+    args: TryArgs,
+}
+
+impl Proposal {
+    /// `None` where it names no trial.
+    fn of(action: &Action, own: &TryArgs) -> Option<Self> {
+        let words = shlex::split(action.try_command.as_ref()?)?;
+        let Some(Command::Try(proposed)) = Cli::try_parse_from(words).ok()?.command else { return None };
+        let metric = if own.command.is_empty() { proposed.metric.clone() } else { own.metric.clone() };
+        let args = TryArgs {
+            changes: proposed.changes,
+            moves: proposed.moves,
+            guard: own.guard.iter().cloned().chain(proposed.guard).collect(),
+            metric,
+            ..own.clone()
+        };
+        Some(Self { text: action.text.clone(), args })
+    }
+}
+
+/// Walks proposals, and has in mind what it may cost.
+struct Walker<'a> {
+    tune: &'a Tune<'a>,
+    stop: Arc<AtomicBool>,
+    end: Instant,
+    purse: Purse,
+    /// Proposals not yet come to.
+    left: usize,
+}
+
+impl Walker<'_> {
+    fn walk(mut self, finding: &Finding, proposals: Vec<Proposal>) -> Result<Walk, Failure> {
+        let progress = progress();
+        let tell = |step, steps| told(&progress, step, steps);
+        let mut bench: Option<Workbench> = None;
+        let mut helped: Vec<Task> = Vec::new();
+        let mut steps = Vec::new();
+        for proposal in proposals {
+            let mut step =
+                WalkStep { text: proposal.text, changes: proposal.args.changes.clone(), trial: None, skipped: None };
+            match self.prepared(proposal.args, self.purse.next()) {
+                Err(why) => step.skipped = Some(why.words().to_owned()),
+                Ok((task, load)) => {
+                    let bench = self.bench(&mut bench, &task, load, &tell)?;
+                    let trial = experiment::run(&task.design(self.purse.next()), bench).map_err(failure)?;
+                    self.purse.settle(trial.is_proven());
+                    self.tune.remember(&trial);
+                    if trial.is_proven() {
+                        bench.let_stand().map_err(failure)?;
+                        helped.push(task);
+                    }
+                    step.trial = Some(trial);
+                }
+            }
+            self.left -= 1;
+            steps.push(step);
+        }
+        let (together, kept) = match bench {
+            Some(mut bench) if !helped.is_empty() => self.together(&mut bench, helped)?,
+            _ => (None, None),
+        };
+        let Finding { id, subject, summary, .. } = finding.clone();
+        Ok(Walk { id, subject, summary, steps, together, kept })
+    }
+
+    /// What it is measured under, and with so many pairs as its part of the time has room for.
+    fn prepared(&self, args: TryArgs, alpha: f64) -> Result<(Task, Load), Failure> {
+        let mut task = Task::of(&self.tune.machine, args)?;
+        task.can_alternate()?;
+        // One part is for measuring all together in the end.
+        let parts = u32::try_from(self.left + 1).unwrap_or(u32::MAX);
+        let part = self.end.saturating_duration_since(Instant::now()) / parts;
+        if !task.args.command.is_empty() {
+            task.args.pairs = self.pairs_within(&task, part)?;
+        }
+        let load = task.load(Some(part))?;
+        experiment::can_tell(&task.design(alpha)).map_err(failure)?;
+        Ok((task, load))
+    }
+
+    fn pairs_within(&self, task: &Task, part: Duration) -> Result<usize, Failure> {
+        let start = Instant::now();
+        under(&task.args.command, || ())?;
+        Ok(task.layout().pairs_within(part, start.elapsed()))
+    }
+
+    /// The bench, turned to the next task.
+    fn bench<'b, 't>(
+        &self,
+        bench: &'b mut Option<Workbench<'t>>,
+        task: &Task,
+        load: Load,
+        tell: &'t dyn Fn(usize, usize),
+    ) -> Result<&'b mut Workbench<'t>, Failure> {
+        let around = task.around("try --auto", load);
+        match bench {
+            Some(bench) => {
+                bench.turn_to(around).map_err(failure)?;
+                Ok(bench)
+            }
+            None => {
+                let session = self.tune.session()?;
+                Ok(bench.insert(Workbench::new(&self.tune.machine, session, around, Arc::clone(&self.stop), tell)))
+            }
+        }
+    }
+
+    /// Measures all that helped against none of it, since the best of several looks better than it is; kept is what holds.
+    fn together(&mut self, bench: &mut Workbench, helped: Vec<Task>) -> Result<(Option<Trial>, Option<u64>), Failure> {
+        bench.clear().map_err(failure)?;
+        let mut args = helped[0].args.clone();
+        for task in &helped[1..] {
+            args.changes.extend(task.args.changes.iter().cloned());
+            let new = task.args.guard.iter().filter(|guard| !args.guard.contains(guard)).cloned().collect::<Vec<_>>();
+            args.guard.extend(new);
+        }
+        let task = Task::of(&self.tune.machine, args)?;
+        // What helped is not given up because earlier steps took longer than foreseen.
+        let time = self.end.saturating_duration_since(Instant::now()).max(task.layout().least());
+        let load = task.load(Some(time))?;
+        bench.turn_to(task.around("try --auto", load)).map_err(failure)?;
+        let mut trial = experiment::run(&task.design(Design::ALPHA), bench).map_err(failure)?;
+        if trial.is_proven() {
+            trial.kept = Some(bench.keep().map_err(failure)?);
+        }
+        self.tune.remember(&trial);
+        let kept = trial.kept;
+        Ok((Some(trial), kept))
+    }
+}

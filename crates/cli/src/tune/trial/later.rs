@@ -1,0 +1,127 @@
+//! What shows only after a restart or a reboot: measured before, and after.
+
+use super::args::TryArgs;
+use super::measure::Measure;
+use super::meter::SignalMeter;
+use super::task::Task;
+use super::{progress, told};
+use crate::output::Failure;
+use crate::tune::{Tune, failure, stop_on_signals};
+use serde::Serialize;
+use std::process::ExitCode;
+use whyslow_model::tune::{Effect, HistoryEntry, TrialVerdict};
+use whyslow_show::text::tune as text;
+use whyslow_tune::experiment::{Around, Bench, Load, Prepared, Workbench};
+use whyslow_tune::{Error, all_clean};
+
+/// Measures, makes the change, and leaves it for the second half.
+pub fn before(tune: &Tune, task: &Task) -> Result<ExitCode, Failure> {
+    let session = tune.session()?;
+    if let Some(waiting) = Prepared::waiting(&tune.store).map_err(failure)?.filter(|p| p.stands(session.history())) {
+        return Err(Failure::usage(format!(
+            "the trial of {} waits since {} for 'whyslow try --after'",
+            waiting.changes.join(" "),
+            waiting.at
+        )));
+    }
+    let args = &task.args;
+    let load = task.load(args.time)?;
+    let progress = progress();
+    let tell = |step, steps| told(&progress, step, steps);
+    let around = task.around("try, before", load.clone());
+    let mut workbench = Workbench::new(&tune.machine, session, around, stop_on_signals()?, &tell);
+    let before = measured(&mut workbench, args.pairs)?;
+    let sight = task.target();
+    let note = |entry: &HistoryEntry| {
+        let prepared = Prepared {
+            at: entry.transaction.at.clone(),
+            id: entry.transaction.id,
+            boot: entry.transaction.boot.clone(),
+            needs_reboot: task.effect == Effect::Reboot,
+            changes: args.changes.clone(),
+            measured: task.target_words(),
+            metric: sight.name.clone(),
+            lower_is_better: sight.lower_is_better,
+            command: args.command.clone(),
+            seconds: if let Load::Present(time) = load { time.as_secs_f64() } else { 0.0 },
+            delta: args.delta / 100.0,
+            before,
+        };
+        prepared.keep(&tune.store)
+    };
+    let id = workbench.keep_noted(note).map_err(failure)?;
+    drop(workbench);
+    drop(progress);
+    let what = if task.effect == Effect::Reboot { "reboot" } else { "restart what it is for" };
+    tune.tell(&Made { change: id }, |_| {
+        format!(
+            "change {id} is made, and what was before is measured\n{what}, put the same load on, then: whyslow try --after\n"
+        )
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The document of `try --before --json`.
+#[derive(Serialize)]
+struct Made {
+    change: u64,
+}
+
+/// Measures again, and compares.
+pub fn after(tune: &Tune, args: &TryArgs) -> Result<ExitCode, Failure> {
+    let Some(prepared) = Prepared::waiting(&tune.store).map_err(failure)? else {
+        return Err(Failure::usage("no trial waits for its second half: 'whyslow try --before …' begins one"));
+    };
+    let session = tune.session()?;
+    if !prepared.stands(session.history()) {
+        Prepared::forget(&tune.store).map_err(failure)?;
+        return Err(Failure::nothing(format!(
+            "change {} no longer stands, so there is nothing to compare; the trial is given up",
+            prepared.id
+        )));
+    }
+    if !prepared.can_show(&tune.machine) {
+        return Err(Failure::usage("the machine has not booted since: reboot, then 'whyslow try --after'"));
+    }
+    let measure: Measure = prepared.measured.parse().map_err(Failure::usage)?;
+    let around = Around {
+        why: String::new(),
+        wishes: Vec::new(),
+        load: prepared.load(),
+        measured: vec![measure.measured()],
+        meter: Box::new(SignalMeter::of(measure.figure().cloned().into_iter().collect())),
+    };
+    let progress = progress();
+    let tell = |step, steps| told(&progress, step, steps);
+    let mut workbench = Workbench::new(&tune.machine, session, around, stop_on_signals()?, &tell);
+    let after = measured(&mut workbench, prepared.before.len())?;
+    drop(workbench);
+    drop(progress);
+    let mut trial = prepared.judged(&after);
+    if args.keep && trial.verdict == TrialVerdict::Helped {
+        trial.kept = Some(prepared.id);
+    } else {
+        let outcomes = tune.session()?.undo(prepared.id).map_err(failure)?;
+        if !all_clean(&outcomes) {
+            return Err(failure(Error::TakenBack { why: "not all could be put back".into(), outcomes }));
+        }
+    }
+    Prepared::forget(&tune.store).map_err(failure)?;
+    tune.remember(&trial);
+    tune.tell(&trial, |style| text::trial(&trial, style))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// So many values, after one that warms caches and counts for nothing.
+fn measured(bench: &mut dyn Bench, count: usize) -> Result<Vec<f64>, Failure> {
+    let mut values = Vec::new();
+    for step in 0..=count {
+        let sighted = bench.measure(step + 1, count + 1).map_err(failure)?;
+        match sighted.first().copied().flatten() {
+            Some(value) if value.is_finite() && value >= 0.0 => values.push(value),
+            other => return Err(Failure::usage(format!("measured {other:?}, and a ratio needs numbers above zero"))),
+        }
+    }
+    values.remove(0);
+    Ok(values)
+}

@@ -1,0 +1,85 @@
+//! How the time of an experiment is divided.
+
+use std::time::Duration;
+
+/// The shortest time over which a signal of the machine is measured.
+const SHORTEST: Duration = Duration::from_millis(250);
+/// How long at a time where nobody says how long it may take in all.
+const USUAL: Duration = Duration::from_secs(10);
+
+/// What there is to divide.
+#[derive(Clone, Copy, Debug)]
+pub struct Layout {
+    /// Pairs with and without the change.
+    pub pairs: usize,
+    /// Pairs without any.
+    pub noise_pairs: usize,
+    /// How long is waited after each switch.
+    pub settle: Duration,
+}
+
+impl Layout {
+    fn measurements(self) -> u32 {
+        u32::try_from(2 * (self.pairs + self.noise_pairs) + 1).unwrap_or(u32::MAX)
+    }
+
+    /// Time in which nothing is measured: within each pair there is a switch, and between two at most one more.
+    fn waiting(self) -> Duration {
+        self.settle * u32::try_from(2 * self.pairs).unwrap_or(u32::MAX)
+    }
+
+    /// The shortest time it can be done in, without a command.
+    pub fn least(self) -> Duration {
+        self.waiting() + SHORTEST * self.measurements()
+    }
+
+    /// How long to measure at a time, so that all takes no longer than `time`.
+    ///
+    /// # Errors
+    /// What is too short, and how long it takes at least.
+    pub fn block(self, time: Option<Duration>) -> Result<Duration, String> {
+        let Some(time) = time else { return Ok(USUAL.max(self.settle)) };
+        let block = time.saturating_sub(self.waiting()) / self.measurements();
+        if block >= SHORTEST {
+            return Ok(block);
+        }
+        Err(format!(
+            "{} s are too short: {} pairs with {} s to wait after each switch take {} s at least",
+            time.as_secs_f64(),
+            self.pairs,
+            self.settle.as_secs_f64(),
+            self.least().as_secs_f64().ceil()
+        ))
+    }
+
+    /// How many pairs of runs of a command fit into `time`, at most those asked for.
+    pub fn pairs_within(self, time: Duration, run: Duration) -> usize {
+        let left = time.saturating_sub(run * u32::try_from(2 * self.noise_pairs + 1).unwrap_or(u32::MAX));
+        let each = 2.0 * (run + self.settle).as_secs_f64();
+        ((left.as_secs_f64() / each.max(1e-3)) as usize).min(self.pairs)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const S: fn(u64) -> Duration = Duration::from_secs;
+
+    #[test]
+    fn time_is_divided_over_what_is_measured() {
+        let layout = Layout { pairs: 10, noise_pairs: 4, settle: S(2) };
+        assert_eq!(layout.block(None), Ok(S(10)));
+        assert_eq!(layout.block(Some(S(40 + 29 * 3))), Ok(S(3)));
+        assert!(layout.block(Some(S(45))).unwrap_err().contains("48 s at least"));
+        assert_eq!(Layout { settle: S(30), ..layout }.block(None), Ok(S(30)));
+    }
+
+    #[test]
+    fn as_many_runs_as_fit() {
+        let layout = Layout { pairs: 10, noise_pairs: 2, settle: S(1) };
+        assert_eq!(layout.pairs_within(S(1000), S(1)), 10);
+        assert_eq!(layout.pairs_within(S(5 + 4 * 7), S(1)), 7);
+        assert_eq!(layout.pairs_within(S(3), S(1)), 0);
+    }
+}

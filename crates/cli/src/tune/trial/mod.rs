@@ -1,0 +1,80 @@
+//! `whyslow try`: a change made and taken back in pairs, under a command or the load there is, and what it was worth.
+
+mod args;
+mod auto;
+mod later;
+mod layout;
+mod measure;
+mod meter;
+#[cfg(test)]
+mod rules;
+mod task;
+
+pub use args::TryArgs;
+
+use super::{Tune, failure, stop_on_signals};
+use crate::args::Look;
+use crate::output::{Failure, complain};
+use crate::progress::Progress;
+use std::process::ExitCode;
+use task::Task;
+use whyslow_model::tune::Trial;
+use whyslow_show::text::tune as text;
+use whyslow_tune::experiment::{self, Design, Workbench};
+use whyslow_tune::{Machine, Store};
+
+/// Tries a change.
+///
+/// # Errors
+/// What kept it from being tried; all is then as it was.
+pub fn run(args: &TryArgs, look: &Look) -> Result<ExitCode, Failure> {
+    let tune = Tune { machine: Machine::live(), store: Store::standard(), look };
+    if args.after {
+        return later::after(&tune, args);
+    }
+    if args.auto {
+        return auto::run(&tune, args);
+    }
+    let task = Task::of(&tune.machine, args.clone())?;
+    if args.before {
+        return later::before(&tune, &task);
+    }
+    task.can_alternate()?;
+    let around = task.around("try", task.load(args.time)?);
+    let progress = progress();
+    let tell = |step, steps| told(&progress, step, steps);
+    let mut workbench = Workbench::new(&tune.machine, tune.session()?, around, stop_on_signals()?, &tell);
+    let mut trial = experiment::run(&task.design(Design::ALPHA), &mut workbench).map_err(failure)?;
+    if args.keep && trial.is_proven() {
+        trial.kept = Some(workbench.keep().map_err(failure)?);
+    }
+    drop(workbench);
+    drop(progress);
+    tune.remember(&trial);
+    tune.tell(&trial, |style| text::trial(&trial, style))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn progress() -> Progress {
+    Progress::new("trying", "put all back")
+}
+
+fn told(progress: &Progress, step: usize, steps: usize) {
+    progress.say(&format!("trying, measurement {step} of {steps} (Ctrl-C: put all back)"));
+}
+
+impl Tune<'_> {
+    /// Adds an experiment to those that were made.
+    fn remember(&self, trial: &Trial) {
+        if let Err(e) = experiment::remember(&self.store, trial) {
+            complain(&format!("the experiment is not in the history: {e}"));
+        }
+    }
+}
+
+/// The experiments that were made.
+pub fn list(tune: &Tune) -> Result<ExitCode, Failure> {
+    let trials = experiment::remembered(&tune.store).map_err(failure)?;
+    tune.tell(&trials, |style| text::trials(&trials, style))?;
+    Ok(ExitCode::SUCCESS)
+}

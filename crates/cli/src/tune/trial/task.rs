@@ -1,0 +1,130 @@
+//! One change to be tried, with all that the command line says about how.
+
+use super::args::TryArgs;
+use super::layout::Layout;
+use super::measure::Measure;
+use super::meter::SignalMeter;
+use crate::output::Failure;
+use crate::tune::failure;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use whyslow_model::tune::{Effect, Risk};
+use whyslow_tune::experiment::{Around, Design, Load, Sight};
+use whyslow_tune::{Machine, Plan, Wish};
+
+/// A change that can be made here, and what it is to be measured by.
+pub struct Task {
+    pub args: TryArgs,
+    target: Measure,
+    wishes: Vec<Wish>,
+    settle: Duration,
+    pub effect: Effect,
+}
+
+impl Task {
+    /// What the command line asks for.
+    ///
+    /// # Errors
+    /// It makes no sense, cannot be made here, is so already, or is risky and nobody said yes.
+    pub fn of(machine: &Machine, args: TryArgs) -> Result<Self, Failure> {
+        let mut target = args.metric.clone().unwrap_or(Measure::TIME);
+        target.more_is_better |= args.higher_is_better;
+        if args.command.is_empty() {
+            all_live([&target].into_iter().chain(&args.guard).chain(&args.moves))?;
+        }
+        let wishes: Vec<Wish> =
+            args.changes.iter().map(|change| whyslow_tune::wish(change)).collect::<Result<_, _>>().map_err(failure)?;
+        let plan = Plan::of(machine, "", &wishes);
+        plan.all_possible().map_err(failure)?;
+        if !plan.changes_anything() {
+            return Err(Failure::usage("there is nothing to try: all is so already"));
+        }
+        if plan.risk() > Risk::Low && !args.yes {
+            return Err(Failure::nothing("nothing was tried, because it is risky; the same with --yes does it"));
+        }
+        let settle = args.settle.unwrap_or(plan.settle());
+        Ok(Self { target, wishes, settle, effect: plan.effect(), args })
+    }
+
+    /// Whether it can be switched on and off and on again: what a restart shows does so only where the command is what is
+    /// started.
+    ///
+    /// # Errors
+    /// How it can be tried.
+    pub fn can_alternate(&self) -> Result<(), Failure> {
+        let what = match self.effect {
+            Effect::Reboot => "at the next boot",
+            Effect::Restart if self.args.command.is_empty() => "to what is started afterwards",
+            _ => return Ok(()),
+        };
+        Err(Failure::usage(format!(
+            "it shows only {what}, so it cannot be switched on and off: 'whyslow try --before …' measures and makes the \
+             change, and after the restart 'whyslow try --after' compares"
+        )))
+    }
+
+    /// How its time is divided.
+    pub fn layout(&self) -> Layout {
+        Layout { pairs: self.args.pairs, noise_pairs: self.args.noise_pairs, settle: self.settle }
+    }
+
+    /// What it is measured under, where it may take so long in all.
+    ///
+    /// # Errors
+    /// That is too short.
+    pub fn load(&self, time: Option<Duration>) -> Result<Load, Failure> {
+        if self.args.command.is_empty() {
+            return self.layout().block(time).map(Load::Present).map_err(Failure::usage);
+        }
+        Ok(Load::Command(self.args.command.clone()))
+    }
+
+    /// As it is laid out, at this alpha.
+    pub fn design(&self, alpha: f64) -> Design {
+        let clock = SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |time| time.as_nanos() as u64);
+        Design {
+            changes: self.args.changes.clone(),
+            target: self.target(),
+            guards: self.args.guard.iter().map(|guard| guard.sight(&self.args.command)).collect(),
+            mechanism: self.args.moves.as_ref().map(|moves| moves.sight(&self.args.command)),
+            pairs: self.args.pairs,
+            noise_pairs: self.args.noise_pairs,
+            looks: self.args.looks,
+            settle: self.settle,
+            delta: self.args.delta / 100.0,
+            alpha,
+            seed: self.args.seed.unwrap_or(clock),
+        }
+    }
+
+    /// What the change is for.
+    pub fn target(&self) -> Sight {
+        self.target.sight(&self.args.command)
+    }
+
+    /// The same in the words of the command line.
+    pub fn target_words(&self) -> String {
+        self.target.to_string()
+    }
+
+    /// The change around its load.
+    pub fn around(&self, why: &str, load: Load) -> Around {
+        let all = [&self.target].into_iter().chain(&self.args.guard).chain(&self.args.moves);
+        Around {
+            why: format!("{why} {}", self.args.changes.join(" ")),
+            wishes: self.wishes.clone(),
+            load,
+            measured: all.clone().map(Measure::measured).collect(),
+            meter: Box::new(SignalMeter::of(all.filter_map(Measure::figure).cloned().collect())),
+        }
+    }
+}
+
+/// Whether each metric is a signal of the machine, where there is no command.
+fn all_live<'m>(measures: impl IntoIterator<Item = &'m Measure>) -> Result<(), Failure> {
+    match measures.into_iter().find(|measure| measure.figure().is_none()) {
+        None => Ok(()),
+        Some(measure) => Err(Failure::usage(format!(
+            "'{measure}' is of a command, and there is none: give one behind --, or a signal such as --metric disk.wait@sda"
+        ))),
+    }
+}

@@ -1,0 +1,175 @@
+//! One signal of one thing by name, for whoever measures what a change does: `disk.wait@vda`, `stall.io`.
+
+use crate::facts::Facts;
+use crate::signal::{Entity, Scope, Signal};
+use std::fmt;
+use std::str::FromStr;
+use whyslow_model::diagnosis::Reading;
+use whyslow_model::window::Window;
+
+/// Every scope whose signals can be asked for.
+const SCOPES: [Scope; 16] = [
+    Scope::Host,
+    Scope::Core,
+    Scope::Disk,
+    Scope::Quota,
+    Scope::Mount,
+    Scope::Group,
+    Scope::Process,
+    Scope::Thread,
+    Scope::Io,
+    Scope::Interface,
+    Scope::Connection,
+    Scope::Peer,
+    Scope::Listener,
+    Scope::Datagram,
+    Scope::Limit,
+    Scope::Array,
+];
+
+/// What iostat calls signals of disks.
+const IOSTAT: [(&str, &str); 5] =
+    [("await", "wait"), ("r_await", "read_wait"), ("w_await", "write_wait"), ("aqu-sz", "queue"), ("util", "busy")];
+
+/// A signal of one thing, or of the machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Figure {
+    name: String,
+    thing: Option<String>,
+}
+
+impl Figure {
+    /// Its unit, as in the diagnosis document.
+    pub fn unit(&self) -> &'static str {
+        described(&self.name).map_or("", |(_, signal)| signal.unit)
+    }
+
+    /// Its value over a window; `None` where it is not known, is no number, or several things have that name.
+    fn value(&self, facts: &Facts) -> Option<f64> {
+        let of = |scope: &Scope| {
+            let at = scope.signals().iter().position(|signal| signal.name == self.name)?;
+            let mut those = facts.entities(*scope).iter().filter(|entity| self.is_of(entity));
+            let value = those.next()?.values.get(at)?.as_ref()?;
+            match value {
+                Reading::Number(number) if those.next().is_none() => Some(*number),
+                _ => None,
+            }
+        };
+        SCOPES.iter().find_map(of)
+    }
+
+    fn is_of(&self, entity: &Entity) -> bool {
+        let Some(thing) = &self.thing else { return true };
+        let subject = &entity.subject;
+        subject.name == *thing
+            || subject.pid.is_some_and(|pid| subject.tid.unwrap_or(pid).to_string() == *thing)
+            || entity.aliases.contains(thing)
+    }
+}
+
+impl fmt::Display for Figure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.thing {
+            Some(thing) => write!(f, "{}@{thing}", self.name),
+            None => write!(f, "{}", self.name),
+        }
+    }
+}
+
+impl FromStr for Figure {
+    type Err = String;
+
+    /// `NAME` or `NAME@THING`; of a disk `disk.THING.NAME` too, with what iostat calls it.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (name, thing) = match text.split_once('@') {
+            Some((name, thing)) => (name.to_owned(), Some(thing.to_owned())),
+            None => within(text).unwrap_or_else(|| (text.to_owned(), None)),
+        };
+        let Some((scope, _)) = described(&name) else { return Err(unknown(&name)) };
+        match (scope, &thing) {
+            (Scope::Host, Some(thing)) => Err(format!("{name} is of the machine, not of '{thing}'")),
+            (Scope::Host, None) => Ok(Self { name, thing }),
+            (scope, None) => {
+                Err(format!("{name} is one for each {0}: {name}@{1}", scope.name(), scope.name().to_uppercase()))
+            }
+            (_, Some(thing)) if thing.is_empty() => Err(format!("'{text}' names no thing behind the @")),
+            (_, Some(_)) => Ok(Self { name, thing }),
+        }
+    }
+}
+
+/// The values of figures over a window, in their order.
+pub fn values(window: &Window, figures: &[Figure]) -> Vec<Option<f64>> {
+    if figures.is_empty() || window.snapshots().len() < 2 {
+        return vec![None; figures.len()];
+    }
+    let facts = Facts::of(window);
+    figures.iter().map(|figure| figure.value(&facts)).collect()
+}
+
+/// `disk.vda.await` is `disk.wait` of vda.
+fn within(text: &str) -> Option<(String, Option<String>)> {
+    let (thing, name) = text.strip_prefix("disk.")?.rsplit_once('.')?;
+    let name = IOSTAT.iter().find(|(theirs, _)| *theirs == name).map_or(name, |(_, ours)| ours);
+    Some((format!("disk.{name}"), Some(thing.to_owned())))
+}
+
+/// The signal of a name, with the first scope that has it.
+fn described(name: &str) -> Option<(Scope, &'static Signal)> {
+    SCOPES.iter().find_map(|scope| Some((*scope, scope.signals().iter().find(|signal| signal.name == name)?)))
+}
+
+/// Says what there is instead.
+fn unknown(name: &str) -> String {
+    let family = name.split('.').next().unwrap_or_default();
+    let alike: Vec<&str> = SCOPES
+        .iter()
+        .flat_map(|scope| scope.signals())
+        .filter(|signal| signal.name.split('.').next() == Some(family) && signal.unit != "text")
+        .map(|signal| signal.name)
+        .collect();
+    match alike.as_slice() {
+        [] => format!("there is no metric '{name}': it is time, number, or a signal such as disk.wait@sda or stall.io"),
+        names => format!("there is no metric '{name}'; of {family} there are {}", names.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use whyslow_model::catalogue::Disk;
+    use whyslow_model::snapshot::Snapshot;
+
+    fn read(text: &str) -> Result<String, String> {
+        text.parse::<Figure>().map(|figure| figure.to_string())
+    }
+
+    #[test]
+    fn figures_are_named_as_signals_or_as_iostat_does() {
+        assert_eq!(read("disk.wait@vda").as_deref(), Ok("disk.wait@vda"));
+        assert_eq!(read("disk.vda.await").as_deref(), Ok("disk.wait@vda"));
+        assert_eq!(read("stall.io").as_deref(), Ok("stall.io"));
+        assert!(read("disk.wait").unwrap_err().contains("disk.wait@DISK"));
+        assert!(read("stall.io@vda").unwrap_err().contains("of the machine"));
+        assert!(read("disk.wait@").is_err());
+        assert!(read("disk.length@vda").unwrap_err().contains("disk.wait"));
+        assert!(read("nonsense").unwrap_err().contains("there is no metric"));
+        assert_eq!("disk.read_rate@a".parse::<Figure>().unwrap().unit(), "bytes/s");
+    }
+
+    #[test]
+    fn a_figure_is_of_one_thing_over_the_window() {
+        let snapshot = |second: u64| {
+            let mut s = Snapshot { boot_ns: second * 1_000_000_000, ..Snapshot::default() };
+            for (name, rate) in [("a", 100), ("b", 7)] {
+                let bytes = (rate * second).into();
+                s.block.disk.push(Disk { read_bytes: bytes, ..Disk::new(name.into()) });
+            }
+            s
+        };
+        let window = Window::new(vec![snapshot(0), snapshot(2)]);
+        let figures = ["disk.read_rate@b", "disk.write_rate@b", "disk.read_rate@c"].map(|text| text.parse().unwrap());
+        assert_eq!(values(&window, &figures), [Some(7.0), None, None]);
+        assert_eq!(values(&Window::default(), &figures), [None, None, None]);
+    }
+}

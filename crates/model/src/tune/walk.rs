@@ -1,0 +1,53 @@
+//! What became of a diagnosis' proposals, tried one after the other.
+
+use super::Trial;
+use crate::diagnosis::Subject;
+use serde::Serialize;
+
+/// The document of `try --auto --json`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Walk {
+    /// The finding whose actions were tried.
+    pub id: String,
+    /// What it is about.
+    pub subject: Subject,
+    /// The finding in a sentence.
+    pub summary: String,
+    /// What was tried, in order, and what was not.
+    pub steps: Vec<WalkStep>,
+    /// All that helped together against none of it, on fresh pairs; `None` where nothing helped.
+    pub together: Option<Trial>,
+    /// The change that was kept; `None` where all was put back.
+    pub kept: Option<u64>,
+}
+
+/// One proposal.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct WalkStep {
+    /// The proposal in words.
+    pub text: String,
+    /// The settings.
+    pub changes: Vec<String>,
+    /// What came of it, on top of what had helped before.
+    pub trial: Option<Trial>,
+    /// Why it was not tried.
+    pub skipped: Option<String>,
+}
+
+impl Walk {
+    /// The middle of what was measured without and with all that helped.
+    pub fn before_and_after(&self) -> Option<(f64, f64)> {
+        let pairs = &self.together.as_ref()?.pairs;
+        let middle = |mut values: Vec<f64>| {
+            values.sort_by(f64::total_cmp);
+            let half = values.len() / 2;
+            if values.len() % 2 == 1 {
+                values.get(half).copied()
+            } else {
+                Some(f64::midpoint(*values.get(half.checked_sub(1)?)?, *values.get(half)?))
+            }
+        };
+        let without = middle(pairs.iter().map(|pair| pair.without).collect())?;
+        Some((without, middle(pairs.iter().map(|pair| pair.with).collect())?))
+    }
+}

@@ -1,0 +1,45 @@
+//! Proposals tried one after the other: what each gave, and before and after of all that helped.
+
+use super::trial::{better, headline};
+use crate::canvas::{Ink, Piece, bold, dim, plain};
+use crate::text::TextStyle;
+use whyslow_model::human;
+use whyslow_model::tune::Walk;
+
+/// A walk.
+pub fn walk(walk: &Walk, style: &TextStyle) -> String {
+    let mut canvas = style.canvas();
+    canvas.paragraph(0, 2, &[plain(&walk.summary), dim(format!(" ({})", walk.id))]);
+    for (number, step) in walk.steps.iter().enumerate() {
+        let mut line = vec![plain(format!("{}. ", number + 1)), bold(step.changes.join(" ")), plain(": ")];
+        match (&step.trial, &step.skipped) {
+            (Some(trial), _) => line.extend([headline(trial), plain(better(trial.effect.as_ref()))]),
+            (None, why) => line.push(dim(format!("not tried: {}", why.as_deref().unwrap_or("no reason is known")))),
+        }
+        canvas.paragraph(0, 3, &line);
+    }
+    if let (Some(together), Some((before, after))) = (&walk.together, walk.before_and_after()) {
+        let figures = format!("{} → {}", human::quantity(before, ""), human::quantity(after, ""));
+        let line = [
+            plain("before → after: "),
+            bold(figures),
+            plain(", all that helped against none of it, on fresh pairs: "),
+            headline(together),
+            plain(better(together.effect.as_ref())),
+            dim(format!(" ({})", together.metric)),
+        ];
+        canvas.paragraph(0, 2, &line);
+    }
+    canvas.paragraph(
+        0,
+        2,
+        &[match walk.kept {
+            Some(id) => plain(format!("kept, as change {id}: 'whyslow tune undo {id}' takes it back")),
+            None if walk.together.is_some() => {
+                Piece::new(Ink::Yellow, "it did not hold on fresh pairs: all is as it was before")
+            }
+            None => plain("nothing helped: all is as it was before"),
+        }],
+    );
+    canvas.finish()
+}

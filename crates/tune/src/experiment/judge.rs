@@ -1,0 +1,169 @@
+//! What measurements say: an effect, and one of four verdicts.
+
+use super::looks::holm;
+use whyslow_compare::stats::paired::{estimate, sign_flip_p};
+use whyslow_compare::stats::{Estimate, median, ranks};
+use whyslow_model::tune::{Pair, TrialEffect, TrialVerdict};
+
+/// A value of nothing against one of something counts as so many times as much: its logarithm has no end.
+const LARGEST_RATIO: f64 = 1000.0;
+
+/// The smallest effect that shows at 95 % four times out of five, in standard errors: 1.96 + 0.84.
+const POWER: f64 = 2.8;
+
+/// Logarithms of how much better it was with the change, and what they must be clear of.
+pub(super) struct Gains {
+    pub(super) of_pairs: Vec<f64>,
+    pub(super) threshold: f64,
+}
+
+impl Gains {
+    /// Of pairs with and without the change, against those without any and the smallest effect of interest.
+    pub(super) fn of(pairs: &[Pair], noise: &[Pair], lower_is_better: bool, delta: f64) -> Self {
+        let by_itself = gains(noise, lower_is_better);
+        let by_itself = estimate(&by_itself, 0.95).map_or(0.0, |noise| noise.shift.abs());
+        Self { of_pairs: gains(pairs, lower_is_better), threshold: delta.ln_1p().max(by_itself) }
+    }
+
+    pub(super) fn p(&self) -> f64 {
+        sign_flip_p(&self.of_pairs)
+    }
+
+    /// The verdict at this alpha, and the effect it rests on.
+    pub(super) fn judged(&self, alpha: f64) -> Judged {
+        Judged::of(estimate(&self.of_pairs, 1.0 - alpha), self.p(), alpha, self.threshold)
+    }
+
+    /// How many pairs would probably tell: the interval narrows with the root of their number, and must fit between the
+    /// estimate and the nearer threshold.
+    pub(super) fn needed(&self, alpha: f64) -> Option<u64> {
+        let estimate = estimate(&self.of_pairs, 1.0 - alpha)?;
+        let pairs = self.of_pairs.len() as f64;
+        let room = (estimate.shift.abs() - self.threshold).abs().max(1e-3);
+        let half = (estimate.high - estimate.low) / 2.0;
+        Some(((half / room).powi(2) * pairs).ceil().clamp(pairs + 1.0, 1e6) as u64)
+    }
+}
+
+/// A verdict with the effect it rests on; no effect where nothing was measured.
+pub(super) struct Judged {
+    pub(super) effect: Option<TrialEffect>,
+    pub(super) verdict: TrialVerdict,
+}
+
+impl Judged {
+    fn of(estimate: Option<Estimate>, p: f64, alpha: f64, threshold: f64) -> Self {
+        let verdict = match estimate {
+            Some(e) if e.low > threshold && p <= alpha => TrialVerdict::Helped,
+            Some(e) if e.high < -threshold && p <= alpha => TrialVerdict::Harmed,
+            Some(e) if e.low > -threshold && e.high < threshold => TrialVerdict::Equivalent,
+            _ => TrialVerdict::Inconclusive,
+        };
+        let effect = estimate.map(|e| TrialEffect {
+            better: e.shift.exp_m1(),
+            low: e.low.exp_m1(),
+            high: e.high.exp_m1(),
+            p,
+            alpha,
+            threshold: threshold.exp_m1(),
+        });
+        Self { effect, verdict }
+    }
+}
+
+/// Judges several metrics by which a change may do harm: of each the verdict, with p corrected for their number.
+pub(super) fn several(all: &[Gains], alpha: f64) -> Vec<Judged> {
+    let p: Vec<f64> = all.iter().map(Gains::p).collect();
+    let held = holm(&p, alpha);
+    let judged = |(gains, (holds, own)): (&Gains, (bool, f64))| {
+        let judged = gains.judged(own);
+        let tells = matches!(judged.verdict, TrialVerdict::Helped | TrialVerdict::Harmed);
+        Judged { verdict: if tells && !holds { TrialVerdict::Inconclusive } else { judged.verdict }, ..judged }
+    };
+    all.iter().zip(held).map(judged).collect()
+}
+
+/// Judges a block before against a block after.
+pub(super) fn blocks(before: &[f64], after: &[f64], lower_is_better: bool, alpha: f64, delta: f64) -> Judged {
+    let sign = if lower_is_better { -1.0 } else { 1.0 };
+    let least = before.iter().chain(after).copied().filter(|value| *value > 0.0).fold(f64::MAX, f64::min);
+    let log = |value: &f64| sign * value.max(least / LARGEST_RATIO).ln();
+    let (before, after): (Vec<f64>, Vec<f64>) = (before.iter().map(log).collect(), after.iter().map(log).collect());
+    Judged::of(ranks::estimate(&before, &after, 1.0 - alpha), ranks::p(&before, &after), alpha, delta.ln_1p())
+}
+
+/// The smallest effect, as a ratio, that so many pairs probably show, by the spread of pairs without any change; `None` where
+/// there are too few of these.
+pub(super) fn detectable(noise: &[Pair], lower_is_better: bool, pairs: usize) -> Option<f64> {
+    if noise.len() < 3 {
+        return None;
+    }
+    let mut sizes: Vec<f64> = gains(noise, lower_is_better).into_iter().map(f64::abs).collect();
+    sizes.sort_by(f64::total_cmp);
+    // The median deviation of a normal distribution is 1 / 1.4826 of its standard deviation; one burst does not move it.
+    let deviation = 1.4826 * median(&sizes);
+    Some((POWER * deviation / (pairs as f64).sqrt()).exp_m1())
+}
+
+fn gains(pairs: &[Pair], lower_is_better: bool) -> Vec<f64> {
+    let gain = |pair: &Pair| {
+        let ratio = log_ratio(pair.with, pair.without);
+        if lower_is_better { -ratio } else { ratio }
+    };
+    pairs.iter().map(gain).collect()
+}
+
+/// The logarithm of a ratio of two numbers that are not negative; two zeros are equal.
+fn log_ratio(a: f64, b: f64) -> f64 {
+    if a == b {
+        return 0.0;
+    }
+    let most = LARGEST_RATIO.ln();
+    (a / b).ln().clamp(-most, most)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pairs(values: &[(f64, f64)]) -> Vec<Pair> {
+        values.iter().map(|(without, with)| Pair { without: *without, with: *with, with_first: false }).collect()
+    }
+
+    #[test]
+    fn nothing_has_a_ratio_too() {
+        let gains = gains(&pairs(&[(0.0, 0.0), (1.0, 0.0), (0.0, 1.0), (1.0, 2.0)]), true);
+        assert_eq!(gains[0], 0.0);
+        assert!((gains[1] - 1000.0_f64.ln()).abs() < 1e-12 && (gains[2] + gains[1]).abs() < 1e-12);
+        assert!((gains[3] + 2.0_f64.ln()).abs() < 1e-12);
+    }
+
+    #[test]
+    fn one_of_several_metrics_must_stand_out_further() {
+        // All of six pairs agree: p is 0.031.
+        let worse = || Gains::of(&pairs(&[(1.0, 1.5); 6]), &[], true, 0.01);
+        let same = || Gains::of(&pairs(&[(1.0, 1.0); 6]), &[], true, 0.01);
+        assert_eq!(several(&[worse()], 0.05)[0].verdict, TrialVerdict::Harmed);
+        let two = several(&[worse(), same()], 0.05);
+        assert_eq!((two[0].verdict, two[1].verdict), (TrialVerdict::Inconclusive, TrialVerdict::Equivalent));
+    }
+
+    #[test]
+    fn a_block_is_told_from_another() {
+        let before: Vec<f64> = (0..8).map(|i| 10.0 + f64::from(i) / 10.0).collect();
+        let after: Vec<f64> = before.iter().map(|value| value / 2.0).collect();
+        assert_eq!(blocks(&before, &after, true, 0.05, 0.01).verdict, TrialVerdict::Helped);
+        assert_eq!(blocks(&before, &after, false, 0.05, 0.01).verdict, TrialVerdict::Harmed);
+        assert_eq!(blocks(&before, &before, true, 0.05, 0.1).verdict, TrialVerdict::Equivalent);
+        assert_eq!(blocks(&[4096.0; 6], &[8192.0; 6], false, 0.05, 0.01).verdict, TrialVerdict::Helped);
+        assert_eq!(blocks(&[0.0; 6], &[0.5; 6], true, 0.05, 0.01).verdict, TrialVerdict::Harmed);
+    }
+
+    #[test]
+    fn what_would_show_grows_with_the_spread() {
+        let noise = |spread: f64| pairs(&[(1.0, 1.0 + spread), (1.0 + spread, 1.0), (1.0, 1.0 + spread)]);
+        let (small, large) = (detectable(&noise(0.01), true, 10).unwrap(), detectable(&noise(1.0), true, 10).unwrap());
+        assert!(small < 0.02 && large > 0.5, "{small} {large}");
+        assert_eq!(detectable(&pairs(&[(1.0, 1.0)]), true, 10), None);
+    }
+}

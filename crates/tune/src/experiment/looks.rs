@@ -1,0 +1,125 @@
+//! When an experiment is looked at, and how much of the error it may make is spent each time: who looks after every pair and
+//! stops when it looks good finds an effect of nothing in one of five trials.
+
+use whyslow_compare::stats::paired::MOST_PAIRS;
+
+/// A look at the pairs measured so far.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Look {
+    /// After so many pairs.
+    pub(super) pairs: usize,
+    /// What p must not exceed at this look.
+    pub(super) alpha: f64,
+}
+
+/// `count` looks at even distances, the last after all `pairs`, that together spend `alpha`; those at which not even pairs that
+/// all agree would tell, with so many tests to correct for, are no looks.
+///
+/// The part spent by a look at the share t of the pairs is t cubed (Kim and DeMets, Biometrika 74, 1987): little early on, when
+/// little is known. What the looks spend adds up, so that no assumption about how they depend on each other is made.
+///
+/// # Errors
+/// How many pairs it takes, where these never tell.
+pub(super) fn looks(pairs: usize, count: usize, alpha: f64, tests: usize) -> Result<Vec<Look>, usize> {
+    let mut looks = Vec::new();
+    let mut spent = 0.0;
+    for number in 1..=count {
+        let at = (pairs * number).div_ceil(count);
+        let due = alpha * (at as f64 / pairs as f64).powi(3);
+        if can_tell(at, due - spent, tests) {
+            looks.push(Look { pairs: at, alpha: due - spent });
+            spent = due;
+        }
+    }
+    if looks.last().is_some_and(|look| look.pairs == pairs) {
+        return Ok(looks);
+    }
+    // One look at the end spends it all, and needs the fewest.
+    if can_tell(pairs, alpha, tests) {
+        return Ok(vec![Look { pairs, alpha }]);
+    }
+    Err((1..=MOST_PAIRS).find(|pairs| can_tell(*pairs, alpha, tests)).unwrap_or(MOST_PAIRS))
+}
+
+/// Whether the smallest p of so many pairs, that of all agreeing, is small enough for the strictest of the tests.
+fn can_tell(pairs: usize, alpha: f64, tests: usize) -> bool {
+    2.0 * 0.5_f64.powi(i32::try_from(pairs).unwrap_or(i32::MAX)) <= alpha / tests.max(1) as f64
+}
+
+/// Which of several tests hold, and the alpha each was held to (Holm, Scandinavian Journal of Statistics 6, 1979): the smallest p is held to
+/// alpha over their number, the next to alpha over one less, up to the first that fails.
+pub(super) fn holm(p: &[f64], alpha: f64) -> Vec<(bool, f64)> {
+    let mut order: Vec<usize> = (0..p.len()).collect();
+    order.sort_by(|a, b| p[*a].total_cmp(&p[*b]));
+    let mut told = vec![(false, alpha); p.len()];
+    let mut all_hold = true;
+    for (rank, &test) in order.iter().enumerate() {
+        let own = alpha / (p.len() - rank) as f64;
+        all_hold &= p[test] <= own;
+        told[test] = (all_hold, own);
+    }
+    told
+}
+
+/// Alpha for tests that come one after the other, when what a later one will show is not known yet: each has an equal part, and
+/// what one that held did not use up goes to the next (the fall-back procedure of Wiens, Pharmaceutical Statistics 2, 2003).
+#[derive(Clone, Copy, Debug)]
+pub struct Purse {
+    part: f64,
+    next: f64,
+}
+
+impl Purse {
+    /// For so many tests.
+    pub fn of(alpha: f64, tests: usize) -> Self {
+        let part = alpha / tests.max(1) as f64;
+        Self { part, next: part }
+    }
+
+    /// What the next test may spend.
+    pub fn next(&self) -> f64 {
+        self.next
+    }
+
+    /// Tells whether that test held.
+    pub fn settle(&mut self, held: bool) {
+        self.next = if held { self.next + self.part } else { self.part };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn looks_spend_what_there_is() {
+        let looks = looks(20, 4, 0.05, 1).unwrap();
+        assert_eq!(looks.iter().map(|look| look.pairs).collect::<Vec<_>>(), [10, 15, 20]);
+        assert!((looks.iter().map(|look| look.alpha).sum::<f64>() - 0.05).abs() < 1e-12);
+        assert!(looks[0].alpha < looks[1].alpha);
+    }
+
+    #[test]
+    fn six_pairs_tell_of_one_test_and_seven_of_two() {
+        assert_eq!(looks(6, 1, 0.05, 1).unwrap(), [Look { pairs: 6, alpha: 0.05 }]);
+        assert_eq!(looks(6, 1, 0.05, 2), Err(7));
+        // An early look would leave too little for the end, and is not made.
+        assert_eq!(looks(6, 2, 0.05, 1).unwrap(), [Look { pairs: 6, alpha: 0.05 }]);
+    }
+
+    #[test]
+    fn holm_is_that_of_the_paper() {
+        let told = holm(&[0.01, 0.04, 0.03, 0.005], 0.05);
+        assert_eq!(told.iter().map(|(holds, _)| *holds).collect::<Vec<_>>(), [true, false, false, true]);
+        assert!((told[3].1 - 0.0125).abs() < 1e-12);
+    }
+
+    #[test]
+    fn what_held_hands_its_part_on() {
+        let mut purse = Purse::of(0.06, 3);
+        purse.settle(true);
+        assert!((purse.next() - 0.04).abs() < 1e-12);
+        purse.settle(false);
+        assert!((purse.next() - 0.02).abs() < 1e-12);
+    }
+}

@@ -1,0 +1,228 @@
+//! The course of an experiment: warm up, see what comes about by itself, measure pairs, look when it was said to look.
+
+use super::looks::{Look, looks};
+use super::{Bench, Design, Sight, judge};
+use crate::clock;
+use crate::error::Error;
+use whyslow_model::tune::{Pair, Trial, TrialEvidence, TrialVerdict, Watched};
+
+/// Where not even such an effect would show, it is no use to go on: twice as good.
+const HOPELESS: f64 = 1.0;
+
+/// Measures, and judges. The change is taken back at the end.
+///
+/// # Errors
+/// What ended it early, or why it would be of no use.
+pub fn run(design: &Design, bench: &mut dyn Bench) -> Result<Trial, Error> {
+    let looks = design.looks()?;
+    let mut runner = Runner { design, bench, coin: design.seed | 1, is_on: false, step: 0 };
+    // The first run warms caches, and counts for nothing.
+    let warm = runner.one(false)?;
+    let noise = (0..design.noise_pairs).map(|_| runner.pair(false)).collect::<Result<Vec<_>, _>>()?;
+    let found = Found { design, noise };
+    found.is_of_use(&warm)?;
+    let mut pairs = Vec::new();
+    let mut trial = None;
+    for look in &looks {
+        while pairs.len() < look.pairs {
+            pairs.push(runner.pair(true)?);
+        }
+        let told = found.judged(&looks, look, &pairs);
+        let is_told = match told.verdict {
+            TrialVerdict::Inconclusive => false,
+            // What it works through may still show.
+            TrialVerdict::Helped => told.is_proven(),
+            _ => true,
+        };
+        trial = Some(told);
+        if is_told {
+            break;
+        }
+    }
+    if runner.is_on {
+        runner.bench.switch(false)?;
+    }
+    trial.ok_or_else(|| Error::Usage("an experiment has one look at least".into()))
+}
+
+/// Whether the pairs of a design can tell anything at its alpha.
+///
+/// # Errors
+/// How many it would take.
+pub fn can_tell(design: &Design) -> Result<(), Error> {
+    design.looks().map(|_| ())
+}
+
+/// What one measurement tells: a value for each metric of the design, in its order; `None` where it has none.
+pub type Sighted = Vec<Option<f64>>;
+
+/// A pair of them.
+struct Twin {
+    without: Sighted,
+    with: Sighted,
+    with_first: bool,
+}
+
+struct Runner<'a> {
+    design: &'a Design,
+    bench: &'a mut dyn Bench,
+    coin: u64,
+    is_on: bool,
+    step: usize,
+}
+
+impl Runner<'_> {
+    /// Two measurements in random order; with `real` one of them has the change.
+    fn pair(&mut self, real: bool) -> Result<Twin, Error> {
+        let with_first = self.toss();
+        let first = self.one(real && with_first)?;
+        let second = self.one(real && !with_first)?;
+        let (with, without) = if with_first { (first, second) } else { (second, first) };
+        Ok(Twin { without, with, with_first })
+    }
+
+    fn one(&mut self, with: bool) -> Result<Sighted, Error> {
+        self.turn(with)?;
+        self.step += 1;
+        let sighted = self.bench.measure(self.step, self.design.steps())?;
+        let target = sighted.first().copied().flatten();
+        match target {
+            Some(value) if value.is_finite() && value >= 0.0 => Ok(sighted),
+            Some(value) => Err(Error::Usage(format!(
+                "{}: measured {value}, and a ratio needs numbers above zero",
+                self.design.target.name
+            ))),
+            None => Err(Error::Usage(format!(
+                "{} had no value: is it there, under load, and the only one of that name?",
+                self.design.target.name
+            ))),
+        }
+    }
+
+    fn turn(&mut self, with: bool) -> Result<(), Error> {
+        if self.is_on != with {
+            self.bench.switch(with)?;
+            self.is_on = with;
+            self.bench.wait(self.design.settle)?;
+        }
+        Ok(())
+    }
+
+    /// Xorshift (Marsaglia 2003), of which a high bit is taken.
+    fn toss(&mut self) -> bool {
+        self.coin ^= self.coin << 13;
+        self.coin ^= self.coin >> 7;
+        self.coin ^= self.coin << 17;
+        self.coin >> 40 & 1 == 1
+    }
+}
+
+/// What is known once the pairs without any change are measured.
+struct Found<'a> {
+    design: &'a Design,
+    noise: Vec<Twin>,
+}
+
+impl Found<'_> {
+    /// Whether pairs with the change can tell anything.
+    fn is_of_use(&self, warm: &Sighted) -> Result<(), Error> {
+        let name = &self.design.target.name;
+        let mut all = self.noise.iter().flat_map(|twin| [&twin.without, &twin.with]).chain([warm]);
+        if all.all(|sighted| sighted.first() == Some(&Some(0.0))) {
+            return Err(Error::Usage(format!("{name} was 0 each time: a ratio needs numbers above zero")));
+        }
+        match self.detectable() {
+            Some(effect) if effect > HOPELESS => Err(Error::Usage(format!(
+                "{name} differs by itself so much that over {} pairs only an effect of {:.0} % would show: measure for longer \
+                 at a time or a steadier figure, or try all the same with --noise-pairs 0",
+                self.design.pairs,
+                effect * 100.0
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    fn detectable(&self) -> Option<f64> {
+        judge::detectable(&known(&self.noise, 0), self.design.target.lower_is_better, self.design.pairs)
+    }
+
+    fn gains(&self, pairs: &[Twin], at: usize, metric: &Sight) -> judge::Gains {
+        judge::Gains::of(&known(pairs, at), &known(&self.noise, at), metric.lower_is_better, self.design.delta)
+    }
+
+    fn judged(&self, looks: &[Look], look: &Look, pairs: &[Twin]) -> Trial {
+        let design = self.design;
+        let target = self.gains(pairs, 0, &design.target);
+        let judged = target.judged(look.alpha);
+        let guards = self.guards(look, pairs);
+        let mechanism = design.mechanism.as_ref().map(|metric| {
+            let at = 1 + design.guards.len();
+            watched(metric, known(pairs, at), self.gains(pairs, at, metric).judged(look.alpha))
+        });
+        let is_harmed = guards.iter().any(|guard| guard.verdict == TrialVerdict::Harmed);
+        let verdict = if is_harmed { TrialVerdict::Harmed } else { judged.verdict };
+        Trial {
+            at: clock::now(),
+            changes: design.changes.clone(),
+            metric: design.target.name.clone(),
+            lower_is_better: design.target.lower_is_better,
+            evidence: TrialEvidence::Paired,
+            looks: looks.iter().map(|look| look.pairs).collect(),
+            noise: known(&self.noise, 0),
+            detectable: self.detectable(),
+            pairs: known(pairs, 0),
+            effect: judged.effect,
+            guards,
+            mechanism,
+            verdict,
+            pairs_needed: target.needed(look.alpha).filter(|_| verdict == TrialVerdict::Inconclusive),
+            kept: None,
+        }
+    }
+
+    fn guards(&self, look: &Look, pairs: &[Twin]) -> Vec<Watched> {
+        let guards = || self.design.guards.iter().zip(1..);
+        let gains: Vec<judge::Gains> = guards().map(|(metric, at)| self.gains(pairs, at, metric)).collect();
+        let judged = judge::several(&gains, look.alpha);
+        guards().zip(judged).map(|((metric, at), judged)| watched(metric, known(pairs, at), judged)).collect()
+    }
+}
+
+fn watched(metric: &Sight, pairs: Vec<Pair>, judged: judge::Judged) -> Watched {
+    Watched {
+        metric: metric.name.clone(),
+        lower_is_better: metric.lower_is_better,
+        pairs,
+        effect: judged.effect,
+        verdict: judged.verdict,
+    }
+}
+
+/// The pairs of which both values of one metric are known.
+fn known(twins: &[Twin], at: usize) -> Vec<Pair> {
+    let value =
+        |sighted: &Sighted| sighted.get(at).copied().flatten().filter(|value| value.is_finite() && *value >= 0.0);
+    let pair = |twin: &Twin| {
+        Some(Pair { without: value(&twin.without)?, with: value(&twin.with)?, with_first: twin.with_first })
+    };
+    twins.iter().filter_map(pair).collect()
+}
+
+impl Design {
+    fn looks(&self) -> Result<Vec<Look>, Error> {
+        let tests = self.guards.len();
+        looks(self.pairs, self.looks, self.alpha, tests).map_err(|needed| {
+            Error::Usage(format!(
+                "{} pairs cannot tell at p {:.4}{}: it takes {needed}",
+                self.pairs,
+                self.alpha,
+                if tests > 1 { format!(" with {tests} guards") } else { String::new() }
+            ))
+        })
+    }
+
+    /// Measurements in all, where none of the early looks tells.
+    pub fn steps(&self) -> usize {
+        2 * (self.pairs + self.noise_pairs) + 1
+    }
+}

@@ -1,0 +1,180 @@
+//! `whyslow try` on changes whose effect on the real kernel is known, live and by a command.
+
+use crate::cage::{Cage, in_cage, sysctl, tool, values};
+use crate::disk::Loop;
+use crate::group::Group;
+use crate::trial::{verdict, whyslow};
+use crate::wire;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+/// A load that goes on until this is dropped.
+struct Load(Child);
+
+impl Load {
+    fn shell(script: &str) -> Self {
+        Self(Command::new("sh").args(["-c", script]).stdin(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
+    }
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+/// Few and short measurements: a test has no time.
+const SHORT: [&str; 5] = ["--json", "--pairs", "6", "--noise-pairs", "0"];
+
+fn tried(cage: &Cage, args: &[&str]) -> serde_json::Value {
+    verdict(&whyslow(cage, &[&SHORT, args].concat()).output().unwrap())
+}
+
+/// Turns a loop until the shell has counted so far.
+fn count_to(number: u32) -> String {
+    format!("i=0; while [ $i -lt {number} ]; do i=$((i+1)); done")
+}
+
+#[test]
+fn a_quota_taken_away_lets_a_command_run() {
+    in_cage(|cage| {
+        let Some(group) = Group::new(cage, "cpu") else { return };
+        group.write("cpu.cfs_quota_us", "5000");
+        let (script, change) =
+            (group.joined(&count_to(20_000)), format!("cgroup.cpu.cfs_quota_us@{}=-1", group.name()));
+        let trial = tried(cage, &["--yes", &change, "--", "sh", "-c", &script]);
+        assert_eq!(trial["verdict"], "helped", "{trial}");
+        assert!(trial["effect"]["better"].as_f64().unwrap() > 0.5, "{trial}");
+        // Tighter still is harmful, and put back though it was to be kept.
+        let change = format!("cgroup.cpu.cfs_quota_us@{}=2000", group.name());
+        let trial = tried(cage, &["--yes", "--keep", &change, "--", "sh", "-c", &script]);
+        assert_eq!((&trial["verdict"], &trial["kept"]), (&"harmed".into(), &serde_json::Value::Null), "{trial}");
+        assert_eq!(group.read("cpu.cfs_quota_us"), "5000");
+    });
+}
+
+#[test]
+fn a_signal_of_the_machine_is_measured_guarded_and_explained() {
+    in_cage(|cage| {
+        let disk = Loop::new(cage);
+        tool("blockdev", &["--setra", "128", &disk.device]);
+        let at = |text: &str| text.replace('#', disk.name());
+        let change = at("disk.read_ahead_kb@#=1MiB");
+        // The signal is the setting itself: an effect that no load hides.
+        let tried = |more: &[String]| {
+            let more: Vec<&str> = more.iter().map(String::as_str).collect();
+            let how = [&change, "--settle", "0", "--for", "4s", "--keep", "--metric", &at("+disk.read_ahead@#")];
+            let trial = tried(cage, &[&how[..], &more].concat());
+            assert_eq!(trial["pairs"][0]["without"], 65536.0, "{trial}");
+            trial
+        };
+        let harmed = tried(&["--guard".into(), at("disk.read_ahead@#")]);
+        assert_eq!((&harmed["verdict"], &harmed["guards"][0]["verdict"]), (&"harmed".into(), &"harmed".into()));
+        assert_eq!(tool("blockdev", &["--getra", &disk.device]), "128");
+        let unmoved = tried(&["--moves".into(), at("+disk.max_request@#")]);
+        assert_eq!((&unmoved["verdict"], &unmoved["kept"]), (&"helped".into(), &serde_json::Value::Null), "{unmoved}");
+        assert_eq!(unmoved["mechanism"]["verdict"], "equivalent", "{unmoved}");
+        assert_eq!(tool("blockdev", &["--getra", &disk.device]), "128");
+        let proven = tried(&["--moves".into(), at("+disk.read_ahead@#"), "--looks".into(), "1".into()]);
+        assert!(proven["kept"].is_u64(), "{proven}");
+        assert_eq!(tool("blockdev", &["--getra", &disk.device]), "2048");
+        cage.expect(0, &["undo"]);
+        assert_eq!(tool("blockdev", &["--getra", &disk.device]), "128");
+    });
+}
+
+#[test]
+fn buffers_help_over_a_long_wire() {
+    in_cage(|cage| {
+        // 20 ms each way; a megabyte is some thirty round trips of a window of 32 KiB.
+        wire::lay(Duration::from_millis(20), 1 << 20);
+        std::fs::write("/proc/sys/net/ipv4/tcp_rmem", "4096 65536 65536").unwrap();
+        let (address, port) = wire::SERVER;
+        let script = format!("cat < /dev/tcp/{address}/{port} > /dev/null");
+        let trial =
+            tried(cage, &["net.ipv4.tcp_rmem=4096 131072 6291456", "--settle", "0", "--", "bash", "-c", &script]);
+        assert_eq!(trial["verdict"], "helped", "{trial}");
+        assert!(trial["effect"]["low"].as_f64().unwrap() > 1.0, "at least doubled: {trial}");
+        assert_eq!(sysctl("net.ipv4.tcp_rmem"), "4096 65536 65536");
+    });
+}
+
+#[test]
+fn the_diagnosis_is_walked_and_what_helps_is_kept() {
+    in_cage(|cage| {
+        let Some(group) = Group::new(cage, "cpu") else { return };
+        group.write("cpu.cfs_quota_us", "5000");
+        let _load = Load::shell(&group.joined("while :; do :; done"));
+        let how = ["--budget", "20s", "--pairs", "6", "--noise-pairs", "0", "--settle", "0", "--json"];
+        let auto = ["--auto", "--finding", "cpu.throttled", "--yes"];
+        let walk = verdict(&whyslow(cage, &[&auto[..], &how].concat()).output().unwrap());
+        assert_eq!(walk["steps"][0]["trial"]["verdict"], "helped", "{walk}");
+        assert_eq!(walk["together"]["verdict"], "helped", "{walk}");
+        assert_eq!(group.read("cpu.cfs_quota_us"), "-1");
+        cage.expect(0, &["undo", &walk["kept"].to_string()]);
+        assert_eq!(group.read("cpu.cfs_quota_us"), "5000");
+    });
+}
+
+#[test]
+fn what_shows_after_a_restart_is_compared_before_and_after() {
+    in_cage(|cage| {
+        let before = values();
+        let half = |args: &[&str]| whyslow(cage, &[args, &["--json"]].concat()).output().unwrap();
+        let first = [
+            "net.core.somaxconn=8192",
+            "--before",
+            "--pairs",
+            "6",
+            "--metric",
+            "+number",
+            "--",
+            "cat",
+            "/proc/sys/net/core/somaxconn",
+        ];
+        assert!(half(&["--after"]).status.code() == Some(2), "nothing waits");
+        let first: Vec<&str> = ["--json"].into_iter().chain(first).collect();
+        let made = verdict(&whyslow(cage, &first).output().unwrap());
+        assert!(made["change"].is_u64(), "{made}");
+        assert_eq!(sysctl("net.core.somaxconn"), "8192");
+        assert_eq!(whyslow(cage, &first).output().unwrap().status.code(), Some(2), "one at a time");
+        let trial = verdict(&half(&["--after"]));
+        assert_eq!((&trial["verdict"], &trial["evidence"]), (&"helped".into(), &"before-after".into()), "{trial}");
+        assert_eq!(values(), before);
+        let text = whyslow(cage, &first).output().unwrap();
+        assert!(text.status.success());
+        let trial = verdict(&half(&["--after", "--keep"]));
+        assert!(trial["kept"].is_u64(), "{trial}");
+        assert_eq!(sysctl("net.core.somaxconn"), "8192");
+        cage.expect(0, &["undo"]);
+        assert_eq!(values(), before);
+    });
+}
+
+#[test]
+fn what_cannot_be_measured_is_refused_before_anything_is_changed() {
+    in_cage(|cage| {
+        let before = values();
+        for (args, words) in [
+            (&["net.core.somaxconn=8192"][..], "is of a command"),
+            (&["net.core.somaxconn=8192", "--metric", "number"], "is of a command"),
+            (&["net.core.somaxconn=8192", "--metric", "disk.wait"], "disk.wait@DISK"),
+            (&["net.core.somaxconn=8192", "--metric", "disk.length@vda"], "there is no metric"),
+            (
+                &["net.ipv4.tcp_moderate_rcvbuf=0", "--settle", "0", "--metric", "disk.wait@nosuch", "--for", "9s"],
+                "had no value",
+            ),
+            (&["net.ipv4.tcp_moderate_rcvbuf=0", "--settle", "0", "--metric", "stall.io", "--for", "1s"], "too short"),
+            (&["net.core.somaxconn=8192", "--metric", "stall.io"], "whyslow try --before"),
+            (&["--after", "--before"], "cannot be used with"),
+            (&["--metric", "stall.io"], "required"),
+        ] {
+            let out = whyslow(cage, args).output().unwrap();
+            let stderr = String::from_utf8_lossy(&out.stderr).into_owned();
+            assert_eq!(out.status.code(), Some(2), "{args:?}: {stderr}");
+            assert!(stderr.contains(words), "{args:?}: {stderr}");
+        }
+        assert_eq!(values(), before);
+    });
+}
