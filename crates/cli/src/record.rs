@@ -9,7 +9,7 @@ use crate::schedule::next_multiple;
 use clap::Args;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::os::fd::AsFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -17,7 +17,7 @@ use whyslow_model::recording::Recorded;
 use whyslow_sense::watch::{Pulse, keep_at_work};
 use whyslow_sense::{Root, Sampler};
 use whyslow_show::{json, text};
-use whyslow_store::{Keep, Recorder};
+use whyslow_store::{Counts, Keep, Recorder};
 
 /// A source that does not answer is left behind after so long, with the sample it was read for.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -46,6 +46,12 @@ pub struct RecordArgs {
 }
 
 impl RecordArgs {
+    /// All of a short time, wherever it is recorded to.
+    pub fn for_a_while(time: Duration, interval: Duration, no_bpf: bool) -> Self {
+        let Keep { time: keep, bytes: keep_size } = Keep::default();
+        Self { dir: None, interval, time: Some(time), keep, keep_size, no_bpf }
+    }
+
     const SHORTEST: Duration = Duration::from_millis(100);
     const LEAST: u64 = 16 << 20;
 
@@ -68,29 +74,36 @@ impl RecordArgs {
 /// # Errors
 /// Wrong usage; the folder cannot be written, or is recorded into by another.
 pub fn run(args: &RecordArgs, look: &Look) -> Result<ExitCode, Failure> {
-    args.check()?;
     let folder = recordings::folder(args.dir.as_deref())?;
+    let counts = record(args, &folder)?;
+    let recorded = Recorded { folder: folder.display().to_string(), samples: counts.samples, missed: counts.missed };
+    print(if look.json { json::pretty(&recorded) } else { text::recorded(&recorded, &output::style(look)) })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Records into a folder until it is to end.
+///
+/// # Errors
+/// As for [`run`].
+pub fn record(args: &RecordArgs, folder: &Path) -> Result<Counts, Failure> {
+    args.check()?;
     let interrupt = Interrupt::listen_for(&[SIGINT, SIGTERM]);
     let interrupt = interrupt.map_err(|e| Failure::usage(format!("cannot listen for Ctrl-C: {e}")))?;
     let keep = Keep { time: args.keep, bytes: args.keep_size };
-    let recorder = Recorder::begin(&folder, args.interval, keep, Arc::new(complain));
+    let recorder = Recorder::begin(folder, args.interval, keep, Arc::new(complain));
     let recorder = Arc::new(recorder.map_err(|e| Failure::usage(e.to_string()))?);
     let recording = Recording {
         sampler: Mutex::new(Sampler::new(if args.no_bpf { Root::live().without_bpf() } else { Root::live() })),
         recorder: recorder.clone(),
         progress: Progress::new("recording", "end"),
-        folder,
+        folder: folder.to_owned(),
         interval: args.interval,
         start: Instant::now(),
         time: args.time,
     };
-    let folder = recording.folder.clone();
     keep_at_work(PATIENCE, interrupt.as_fd(), move |pulse| recording.go_on(pulse))
         .map_err(|e| Failure::usage(format!("cannot begin to sample: {e}")))?;
-    let counts = recorder.finish().map_err(Failure::usage)?;
-    let recorded = Recorded { folder: folder.display().to_string(), samples: counts.samples, missed: counts.missed };
-    print(if look.json { json::pretty(&recorded) } else { text::recorded(&recorded, &output::style(look)) })?;
-    Ok(ExitCode::SUCCESS)
+    recorder.finish().map_err(Failure::usage)
 }
 
 /// A recording under way, which another thread goes on with where the one at work is stuck.

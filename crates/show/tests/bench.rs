@@ -114,6 +114,7 @@ fn report() -> Report {
         files: Vec::new(),
         pairs: Vec::new(),
         studies: Vec::new(),
+        network: None,
         caveats: vec!["sdb was read while in use".into()],
     }
 }
