@@ -36,7 +36,9 @@ use writer::{Message, Writer};
 /// Segments are cut where a multiple of this has passed on the wall clock.
 const SEGMENT_NS: i64 = 600 * 1_000_000_000;
 /// And where their frames, expanded, reach so many bytes: closing holds them all.
-const MOST_BYTES: usize = 8 << 20;
+const MOST_BYTES: usize = 4 << 20;
+/// But not before they reach so many times the first, which tells the whole: of ten thousand processes it is large itself.
+const MOST_TIMES: usize = 8;
 /// Samples that wait for a slow disk; further ones are missed.
 const MOST_WAITING: usize = 60;
 /// Wall clock is kept to the millisecond, nanoseconds: it is for people, rates use the time since boot, and each table repeats
@@ -93,7 +95,9 @@ pub struct Counts {
 /// The segment that is being written.
 struct Segment {
     start: i64,
+    /// Of all frames, and of the first.
     bytes: usize,
+    first: usize,
     begun: Instant,
 }
 
@@ -272,7 +276,7 @@ impl Intake {
         let mut messages = Vec::new();
         if refused || self.is_at_an_end(clocks, between) {
             self.encoder = Encoder::default();
-            self.segment = Some(Segment { start: clocks.wall, bytes: 0, begun });
+            self.segment = Some(Segment { start: clocks.wall, bytes: 0, first: 0, begun });
             messages.push(Message::Begin { start: clocks.wall, boot: self.boot.clone() });
         }
         snapshot.kernel.sample = vec![self.sample(clocks, between)];
@@ -281,6 +285,7 @@ impl Intake {
         let frame = self.encoder.encode(snapshot);
         if let Some(segment) = &mut self.segment {
             segment.bytes += frame.len();
+            segment.first = if segment.first == 0 { frame.len() } else { segment.first };
         }
         messages.push(Message::Frame(frame, clocks));
         messages
@@ -303,7 +308,7 @@ impl Intake {
             between.stepped != 0
                 || clocks.wall <= segment.start
                 || clocks.wall.div_euclid(SEGMENT_NS) != segment.start.div_euclid(SEGMENT_NS)
-                || segment.bytes >= MOST_BYTES
+                || segment.bytes >= MOST_BYTES.max(MOST_TIMES * segment.first)
         })
     }
 
