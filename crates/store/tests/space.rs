@@ -157,6 +157,16 @@ impl Drop for Frozen<'_> {
     }
 }
 
+/// Waits until a thread of this process sleeps in a way that nothing can end (`D`, proc_pid_stat(5)).
+fn wait_until_blocked(thread: libc::pid_t) {
+    let began = Instant::now();
+    let state = || fs::read_to_string(format!("/proc/self/task/{thread}/stat")).unwrap();
+    while !state().rsplit(") ").next().unwrap().starts_with('D') {
+        assert!(began.elapsed() < Duration::from_secs(60), "{}", state());
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
 #[test]
 fn a_disk_that_stands_still_holds_up_one_thread_and_no_sample() {
     if !is_root() {
@@ -174,11 +184,14 @@ fn a_disk_that_stands_still_holds_up_one_thread_and_no_sample() {
     }
     std::thread::scope(|scope| {
         let frozen = Frozen::new(dir.path());
-        let stuck = scope.spawn(|| add(10));
-        while rig.recorder.waiting() == 0 && !stuck.is_finished() {
-            add(11);
-        }
-        (12..120).for_each(add);
+        let (tell, told) = std::sync::mpsc::channel();
+        let stuck = scope.spawn(move || {
+            // SAFETY: gettid takes nothing and cannot fail.
+            tell.send(unsafe { libc::gettid() }).unwrap();
+            add(10);
+        });
+        wait_until_blocked(told.recv().unwrap());
+        (11..120).for_each(add);
         assert!(!stuck.is_finished(), "it was to wait for the disk");
         assert!((50..=60).contains(&rig.recorder.waiting()), "{} wait", rig.recorder.waiting());
         drop(frozen);

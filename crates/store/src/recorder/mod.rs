@@ -171,7 +171,8 @@ impl Recorder {
     /// bring the next sample meanwhile. Where the disk is too slow, full or gone, the sample is missed, and the next one that
     /// is kept says so.
     pub fn add(&self, snapshot: Snapshot, begun: Instant) {
-        let messages = lock(&self.intake).take(snapshot, begun, self.unwritten());
+        let queued = lock(&self.queue).len();
+        let messages = lock(&self.intake).take(snapshot, begun, queued);
         lock(&self.queue).extend(messages);
         self.write();
     }
@@ -248,8 +249,8 @@ impl Intake {
         }
     }
 
-    /// What to do about a sample, where so many wait already.
-    fn take(&mut self, mut snapshot: Snapshot, begun: Instant, waiting: usize) -> Vec<Message> {
+    /// What to do about a sample, where so many messages wait to be written already.
+    fn take(&mut self, mut snapshot: Snapshot, begun: Instant, queued: usize) -> Vec<Message> {
         if self.ended {
             return Vec::new();
         }
@@ -258,12 +259,12 @@ impl Intake {
         if let Some(boot) = snapshot.the::<MachineInfo>().and_then(|machine| machine.boot.get()) {
             boot.clone_into(&mut self.boot);
         }
-        if let Some(why) = self.refusal(waiting) {
+        if let Some(why) = self.refusal(queued + self.shared.unflushed.load(Ordering::Relaxed)) {
             if self.events.last().is_none_or(|last| last != why) {
                 self.events.push(why.into());
             }
             // So that the writer looks whether that is over.
-            return if waiting == 0 { vec![Message::Look] } else { Vec::new() };
+            return if queued == 0 { vec![Message::Look] } else { Vec::new() };
         }
         let running = u64::try_from(begun.saturating_duration_since(self.epoch).as_nanos()).unwrap_or(u64::MAX);
         let clocks = Clocks { wall: snapshot.wall_ns, boot: snapshot.boot_ns, running };
