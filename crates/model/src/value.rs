@@ -117,6 +117,11 @@ impl State {
     pub fn get(&self) -> Option<&str> {
         self.0.as_deref()
     }
+
+    /// The same, to be shared.
+    pub fn name(&self) -> Option<&Name> {
+        self.0.as_ref()
+    }
 }
 
 impl<T: Into<Name>> From<T> for State {

@@ -114,6 +114,30 @@ fn a_hanging_source_is_left_behind_and_taken_up_again_when_it_returns() {
 }
 
 #[test]
+fn who_takes_over_from_a_stuck_thread_reads_the_others() {
+    let (enter, entered) = channel();
+    let (release, released): (_, Receiver<()>) = channel();
+    let hangs = made("hangs", move || {
+        enter.send(()).unwrap();
+        let _ = released.recv();
+        Ok(())
+    });
+    let mut first = sampler(vec![made("before", || Ok(())), hangs, made("after", || Ok(()))]);
+    let mut second = first.clone();
+    let stuck = std::thread::spawn(move || first.sample_here(|| true));
+    entered.recv().unwrap();
+    let sample = second.sample_here(|| true).unwrap();
+    assert!(matches!(report(&sample, "hangs").outcome, Outcome::Hung(_)));
+    assert_eq!(report(&sample, "before").outcome, Outcome::Read);
+    assert_eq!(report(&sample, "after").outcome, Outcome::Read);
+    drop(release);
+    assert!(stuck.join().unwrap().is_some());
+    let sample = second.sample_here(|| true).unwrap();
+    assert_eq!(report(&sample, "hangs").outcome, Outcome::Read, "it has come back");
+    assert!(second.sample_here(|| false).is_none(), "nobody waits for it");
+}
+
+#[test]
 fn a_slow_source_is_read_at_first_and_then_when_its_time_has_come() {
     let slow: Box<dyn Source> = Box::new(Made { name: "slow", tempo: Tempo::Slow, act: || Ok(()) });
     let mut sampler = sampler(vec![slow, made("reads", || Ok(()))]).slow(Duration::from_millis(200));

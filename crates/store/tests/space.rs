@@ -125,6 +125,91 @@ fn a_full_disk_is_said_once_and_recording_goes_on_when_there_is_space() {
     assert!(last > before, "recorded up to {last}");
 }
 
+/// An ext4 file system in a file.
+fn ext4(image: &Path) {
+    File::create(image).unwrap().set_len(32 << 20).unwrap();
+    let mut mkfs = Command::new("mkfs.ext4");
+    mkfs.args(["-q", "-F"]).arg(image).env("PATH", PATH);
+    assert!(mkfs.status().expect("mkfs.ext4 of e2fsprogs").success());
+}
+
+/// Where the programs of administrators are.
+const PATH: &str = "/usr/sbin:/sbin:/usr/bin:/bin";
+
+/// A file system that lets nobody write, until it is dropped (fsfreeze(8)).
+struct Frozen<'a>(&'a Path);
+
+impl<'a> Frozen<'a> {
+    fn new(at: &'a Path) -> Self {
+        assert!(Self::run("--freeze", at), "fsfreeze of util-linux");
+        Self(at)
+    }
+
+    fn run(what: &str, at: &Path) -> bool {
+        let status = Command::new("fsfreeze").arg(what).arg(at).env("PATH", PATH).status();
+        status.is_ok_and(|status| status.success())
+    }
+}
+
+impl Drop for Frozen<'_> {
+    fn drop(&mut self) {
+        assert!(Self::run("--unfreeze", self.0) || std::thread::panicking());
+    }
+}
+
+/// Waits until a thread of this process sleeps in a way that nothing can end (`D`, proc_pid_stat(5)).
+fn wait_until_blocked(thread: libc::pid_t) {
+    let began = Instant::now();
+    let state = || fs::read_to_string(format!("/proc/self/task/{thread}/stat")).unwrap();
+    while !state().rsplit(") ").next().unwrap().starts_with('D') {
+        assert!(began.elapsed() < Duration::from_secs(60), "{}", state());
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn a_disk_that_stands_still_holds_up_one_thread_and_no_sample() {
+    if !is_root() {
+        return;
+    }
+    let (dir, images) = (folder(), folder());
+    let image = images.path().join("ext4");
+    ext4(&image);
+    let _mounted = mount(dir.path(), &["-o", "loop", image.to_str().unwrap()]);
+    let rig = Rig::new(dir.path());
+    let add = |second| rig.recorder.add(made(second), Instant::now());
+    (0..10).for_each(add);
+    while rig.recorder.waiting() > 0 {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    std::thread::scope(|scope| {
+        let frozen = Frozen::new(dir.path());
+        let (tell, told) = std::sync::mpsc::channel();
+        let stuck = scope.spawn(move || {
+            // SAFETY: gettid takes nothing and cannot fail.
+            tell.send(unsafe { libc::gettid() }).unwrap();
+            add(10);
+        });
+        wait_until_blocked(told.recv().unwrap());
+        (11..120).for_each(add);
+        assert!(!stuck.is_finished(), "it was to wait for the disk");
+        assert!((50..=60).contains(&rig.recorder.waiting()), "{} wait", rig.recorder.waiting());
+        drop(frozen);
+        stuck.join().unwrap();
+    });
+    while rig.recorder.waiting() > 0 {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    add(120);
+    rig.recorder.finish().unwrap();
+    assert!(sound(dir.path()) >= 10 + 50);
+    let read = all(dir.path());
+    let last = read.last().unwrap();
+    assert_eq!(last.boot_ns / common::SECOND - 1000, 120);
+    let event = last.the::<whyslow_model::catalogue::Sample>().unwrap().event.get().unwrap_or_default();
+    assert!(event.contains("the disk was too slow"), "{event}");
+}
+
 #[test]
 fn a_file_system_that_turns_read_only_loses_nothing_that_was_written() {
     if !is_root() {
@@ -132,10 +217,7 @@ fn a_file_system_that_turns_read_only_loses_nothing_that_was_written() {
     }
     let (dir, image) = (folder(), folder());
     let image = image.path().join("ext4");
-    File::create(&image).unwrap().set_len(32 << 20).unwrap();
-    let mut mkfs = Command::new("mkfs.ext4");
-    mkfs.args(["-q", "-F"]).arg(&image).env("PATH", "/usr/sbin:/sbin:/usr/bin:/bin");
-    assert!(mkfs.status().expect("mkfs.ext4 of e2fsprogs").success());
+    ext4(&image);
     let image = image.to_str().unwrap();
     let before = {
         let _mounted = mount(dir.path(), &["-o", "loop,errors=remount-ro", image]);
@@ -157,8 +239,7 @@ fn a_file_system_that_turns_read_only_loses_nothing_that_was_written() {
     // As the machine does when it starts again. A copy, because another mount namespace may still hold the first.
     let restarted = format!("{image}-restarted");
     fs::copy(image, &restarted).unwrap();
-    let checked =
-        Command::new("e2fsck").args(["-fy", &restarted]).env("PATH", "/usr/sbin:/sbin:/usr/bin:/bin").output();
+    let checked = Command::new("e2fsck").args(["-fy", &restarted]).env("PATH", PATH).output();
     assert!(checked.is_ok());
     let _mounted = mount(dir.path(), &["-o", "loop", &restarted]);
     assert!(sound(dir.path()) >= before);

@@ -61,7 +61,10 @@ pub(super) fn skip(cursor: &mut Cursor, kind: Kind) -> Result<()> {
     match kind {
         Kind::Counter | Kind::State => cursor.number().map(drop),
         Kind::Gauge => take_gauge(cursor, Gauge::ABSENT).map(drop),
-        Kind::Histogram => take_histogram(cursor, &Histogram::default()).map(drop),
+        Kind::Histogram => {
+            let changed = cursor.number()?.saturating_sub(1);
+            (0..changed).try_for_each(|_| cursor.number().and_then(|_| cursor.number()).map(drop))
+        }
     }
 }
 
@@ -122,15 +125,19 @@ fn put_histogram(out: &mut Vec<u8>, before: &Histogram, now: &Histogram) {
 
 fn take_histogram(cursor: &mut Cursor, before: &Histogram) -> Result<Histogram> {
     let Some(changed) = cursor.number()?.checked_sub(1) else { return Ok(Histogram::default()) };
-    let mut counts: std::collections::BTreeMap<u32, u64> =
-        before.buckets().unwrap_or_default().iter().copied().collect();
+    let mut before = before.buckets().unwrap_or_default().iter().copied().peekable();
+    let mut counts = Vec::new();
     let mut bucket = 0_u32;
     for _ in 0..changed {
         let gap = u32::try_from(cursor.number()?).map_err(|_| Damaged)?;
         bucket = bucket.checked_add(gap).ok_or(Damaged)?;
-        let count = counts.entry(bucket).or_default();
-        *count = cursor.step(*count)?;
+        while let Some(same) = before.next_if(|(kept, _)| *kept < bucket) {
+            counts.push(same);
+        }
+        let count = before.next_if(|(kept, _)| *kept == bucket).map_or(0, |(_, count)| count);
+        counts.push((bucket, cursor.step(count)?));
     }
+    counts.extend(before);
     Ok(Histogram::from_counts(counts))
 }
 

@@ -36,7 +36,9 @@ use writer::{Message, Writer};
 /// Segments are cut where a multiple of this has passed on the wall clock.
 const SEGMENT_NS: i64 = 600 * 1_000_000_000;
 /// And where their frames, expanded, reach so many bytes: closing holds them all.
-const MOST_BYTES: usize = 8 << 20;
+const MOST_BYTES: usize = 4 << 20;
+/// But not before they reach so many times the first, which tells the whole: of ten thousand processes it is large itself.
+const MOST_TIMES: usize = 8;
 /// Samples that wait for a slow disk; further ones are missed.
 const MOST_WAITING: usize = 60;
 /// Wall clock is kept to the millisecond, nanoseconds: it is for people, rates use the time since boot, and each table repeats
@@ -93,7 +95,9 @@ pub struct Counts {
 /// The segment that is being written.
 struct Segment {
     start: i64,
+    /// Of all frames, and of the first.
     bytes: usize,
+    first: usize,
     begun: Instant,
 }
 
@@ -167,7 +171,8 @@ impl Recorder {
     /// bring the next sample meanwhile. Where the disk is too slow, full or gone, the sample is missed, and the next one that
     /// is kept says so.
     pub fn add(&self, snapshot: Snapshot, begun: Instant) {
-        let messages = lock(&self.intake).take(snapshot, begun, self.unwritten());
+        let queued = lock(&self.queue).len();
+        let messages = lock(&self.intake).take(snapshot, begun, queued);
         lock(&self.queue).extend(messages);
         self.write();
     }
@@ -244,8 +249,8 @@ impl Intake {
         }
     }
 
-    /// What to do about a sample, where so many wait already.
-    fn take(&mut self, mut snapshot: Snapshot, begun: Instant, waiting: usize) -> Vec<Message> {
+    /// What to do about a sample, where so many messages wait to be written already.
+    fn take(&mut self, mut snapshot: Snapshot, begun: Instant, queued: usize) -> Vec<Message> {
         if self.ended {
             return Vec::new();
         }
@@ -254,12 +259,12 @@ impl Intake {
         if let Some(boot) = snapshot.the::<MachineInfo>().and_then(|machine| machine.boot.get()) {
             boot.clone_into(&mut self.boot);
         }
-        if let Some(why) = self.refusal(waiting) {
+        if let Some(why) = self.refusal(queued + self.shared.unflushed.load(Ordering::Relaxed)) {
             if self.events.last().is_none_or(|last| last != why) {
                 self.events.push(why.into());
             }
             // So that the writer looks whether that is over.
-            return if waiting == 0 { vec![Message::Look] } else { Vec::new() };
+            return if queued == 0 { vec![Message::Look] } else { Vec::new() };
         }
         let running = u64::try_from(begun.saturating_duration_since(self.epoch).as_nanos()).unwrap_or(u64::MAX);
         let clocks = Clocks { wall: snapshot.wall_ns, boot: snapshot.boot_ns, running };
@@ -272,7 +277,7 @@ impl Intake {
         let mut messages = Vec::new();
         if refused || self.is_at_an_end(clocks, between) {
             self.encoder = Encoder::default();
-            self.segment = Some(Segment { start: clocks.wall, bytes: 0, begun });
+            self.segment = Some(Segment { start: clocks.wall, bytes: 0, first: 0, begun });
             messages.push(Message::Begin { start: clocks.wall, boot: self.boot.clone() });
         }
         snapshot.kernel.sample = vec![self.sample(clocks, between)];
@@ -281,6 +286,7 @@ impl Intake {
         let frame = self.encoder.encode(snapshot);
         if let Some(segment) = &mut self.segment {
             segment.bytes += frame.len();
+            segment.first = if segment.first == 0 { frame.len() } else { segment.first };
         }
         messages.push(Message::Frame(frame, clocks));
         messages
@@ -303,7 +309,7 @@ impl Intake {
             between.stepped != 0
                 || clocks.wall <= segment.start
                 || clocks.wall.div_euclid(SEGMENT_NS) != segment.start.div_euclid(SEGMENT_NS)
-                || segment.bytes >= MOST_BYTES
+                || segment.bytes >= MOST_BYTES.max(MOST_TIMES * segment.first)
         })
     }
 

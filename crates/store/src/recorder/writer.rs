@@ -22,7 +22,7 @@ pub(super) enum Message {
     Begin { start: i64, boot: String },
     /// The next frame of it, and the clocks at its sample.
     Frame(Vec<u8>, Clocks),
-    /// Nothing to write; look how much space there is.
+    /// Nothing to write; look what the device has got, and how much space there is.
     Look,
 }
 
@@ -86,7 +86,7 @@ impl Writer {
         let done = match message {
             Message::Begin { start, boot } => self.begin(start, &boot),
             Message::Frame(frame, clocks) => self.append(&frame, clocks),
-            Message::Look => Ok(()),
+            Message::Look => self.flush(),
         };
         if let Err(error) = done.and_then(|()| self.keep_within_bounds()) {
             self.fail(&error);

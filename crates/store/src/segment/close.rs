@@ -21,13 +21,15 @@ use whyslow_model::value::{Counter, Value};
 /// Where a file cannot be read or written. The tail is then left as it is.
 pub(crate) fn close(folder: &Folder, tail: &Path) -> Result<(), StoreError> {
     if let Some(mut reader) = TailReader::open(tail)? {
-        let gathered = Gathered::of(&mut reader);
+        let mut gathered = Gathered::of(&mut reader);
         let header = reader.header();
         if let (Some(&start), Some(&end)) = (gathered.times.first(), gathered.times.last()) {
             let clock = gathered.clock;
             let segment = Segment { start, end, boot: header.boot.clone(), clock, row_groups: 0 };
-            for (table, log) in header.tables.iter().zip(&gathered.tables).filter(|(_, log)| !log.is_empty()) {
-                write_table(folder, table, log, &gathered, &segment)?;
+            // What is written is let go of.
+            let logs = std::mem::take(&mut gathered.tables);
+            for (table, log) in header.tables.iter().zip(logs).filter(|(_, log)| !log.is_empty()) {
+                write_table(folder, table, &log, &gathered, &segment)?;
             }
         }
     }

@@ -6,7 +6,7 @@ use parquet::errors::{ParquetError, Result};
 use parquet::file::writer::{SerializedColumnWriter, SerializedRowGroupWriter};
 use std::io::Write;
 use whyslow_model::key::Part;
-use whyslow_model::value::Value;
+use whyslow_model::value::{Name, Value};
 
 /// Values of so many rows and columns are held before they are written: some five megabytes.
 const MOST_VALUES: usize = 500_000;
@@ -20,7 +20,24 @@ pub(super) struct Columns {
 enum Column {
     Numbers(Cells<i64>),
     Levels(Cells<f64>),
-    Texts(Cells<ByteArray>),
+    Texts(Cells<ByteArray>, LastText),
+}
+
+/// The text that came last, as Parquet has it: the rows of an entity have mostly the same.
+#[derive(Default)]
+struct LastText(Option<(Name, ByteArray)>);
+
+impl LastText {
+    fn bytes(&mut self, text: &Name) -> ByteArray {
+        match &self.0 {
+            Some((last, bytes)) if last == text => bytes.clone(),
+            _ => {
+                let bytes = ByteArray::from(text.as_bytes().to_vec());
+                self.0 = Some((text.clone(), bytes.clone()));
+                bytes
+            }
+        }
+    }
 }
 
 /// The values of a column, those absent left out.
@@ -60,7 +77,7 @@ impl Columns {
         let column = |c: &super::layout::LayoutColumn| match c.holds {
             Holds::Time | Holds::Number => Column::Numbers(Cells::new(c.required)),
             Holds::Level => Column::Levels(Cells::new(c.required)),
-            Holds::Text => Column::Texts(Cells::new(c.required)),
+            Holds::Text => Column::Texts(Cells::new(c.required), LastText::default()),
         };
         Self { columns: layout.columns.iter().map(column).collect(), rows: 0 }
     }
@@ -76,7 +93,7 @@ impl Columns {
         for (column, part) in keys.iter_mut().zip(key) {
             match (column, part) {
                 (Column::Numbers(cells), Part::Number(number)) => cells.push(Some(*number as i64), at.len()),
-                (Column::Texts(cells), Part::Text(text)) => cells.push(Some(bytes(text)), at.len()),
+                (Column::Texts(cells, last), Part::Text(text)) => cells.push(Some(last.bytes(text)), at.len()),
                 // A column was made for what its key has.
                 _ => {}
             }
@@ -103,7 +120,7 @@ impl Columns {
             match column {
                 Column::Numbers(cells) => cells.write::<Int64Type>(&mut writer)?,
                 Column::Levels(cells) => cells.write::<DoubleType>(&mut writer)?,
-                Column::Texts(cells) => cells.write::<ByteArrayType>(&mut writer)?,
+                Column::Texts(cells, _) => cells.write::<ByteArrayType>(&mut writer)?,
             }
             writer.close()?;
         }
@@ -118,13 +135,11 @@ impl Column {
             (Self::Numbers(cells), Value::Counter(counter)) => cells.push(counter.get().map(|n| n as i64), count),
             (Self::Numbers(cells), Value::Histogram(h)) => cells.push(h.count().map(|n| n as i64), count),
             (Self::Levels(cells), Value::Gauge(gauge)) => cells.push(gauge.get(), count),
-            (Self::Texts(cells), Value::State(state)) => cells.push(state.get().map(bytes), count),
+            (Self::Texts(cells, last), Value::State(state)) => {
+                cells.push(state.name().map(|text| last.bytes(text)), count);
+            }
             // A column was made for what its metric has.
             _ => {}
         }
     }
-}
-
-fn bytes(text: &str) -> ByteArray {
-    ByteArray::from(text.as_bytes().to_vec())
 }
