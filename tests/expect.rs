@@ -21,7 +21,7 @@ fn judged(files: &[&str]) -> Result<Diagnosis, Refusal> {
         Input { name: (*name).to_owned(), reader: Box::new(BufReader::new(file)) }
     };
     let captures = whyslow_import::read(files.iter().map(input).collect(), false)?;
-    let of = |c: &Capture| (c.files.join(" "), diagnose(&c.window, Origin::Import, &RULES));
+    let of = |c: &Capture| (c.label(), diagnose(&c.window, Origin::Import, &RULES));
     Ok(side_by_side(captures.iter().map(of).collect()).expect("a diagnosis"))
 }
 
