@@ -21,7 +21,7 @@ fn judged(files: &[&str]) -> Result<Diagnosis, Refusal> {
         Input { name: (*name).to_owned(), reader: Box::new(BufReader::new(file)) }
     };
     let captures = whyslow_import::read(files.iter().map(input).collect(), false)?;
-    let of = |c: &Capture| (c.files.join(" "), diagnose(&c.window, Origin::Import, &RULES));
+    let of = |c: &Capture| (c.label(), diagnose(&c.window, Origin::Import, &RULES));
     Ok(side_by_side(captures.iter().map(of).collect()).expect("a diagnosis"))
 }
 
@@ -72,7 +72,9 @@ fn a_block_size_alone_costs_fourteen_times() {
 
 #[test]
 fn what_is_asked_for_is_cut() {
-    finding(&diagnosis(&["san-sar-d-1024k.txt", "san-dd-1024k.txt"]), "disk.request_split@sdj");
+    let both = diagnosis(&["san-sar-d-1024k.txt", "san-dd-1024k.txt"]);
+    finding(&both, "disk.request_split@sdj");
+    assert_eq!(keys(&both).iter().filter(|key| *key == "disk.request_split@sdj").count(), 1, "{:?}", keys(&both));
     let [large, small] = ["san-iostat-x-4096k.txt", "san-iostat-x-1024k.txt"].map(|file| diagnosis(&[file]));
     for (d, queue, wait) in [(&large, 4.5, 0.0146), (&small, 1.5, 0.004_95)] {
         figures(

@@ -31,7 +31,7 @@ fn judged(captures: &[(String, String)]) -> Diagnosis {
         reader: Box::new(std::io::Cursor::new(text.clone().into_bytes())),
     };
     let captures = whyslow_import::read(captures.iter().map(input).collect(), false).unwrap_or_else(|e| panic!("{e}"));
-    let of = |c: &Capture| (c.files.join(" "), diagnose(&c.window, Origin::Import, &RULES));
+    let of = |c: &Capture| (c.label(), diagnose(&c.window, Origin::Import, &RULES));
     side_by_side(captures.iter().map(of).collect()).expect("a diagnosis")
 }
 

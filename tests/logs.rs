@@ -2,7 +2,7 @@
 
 use whyslow_diagnose::{RuleBook, diagnose};
 use whyslow_import::{Input, read};
-use whyslow_model::diagnosis::{Diagnosis, Finding, Origin, Reading, Verdict};
+use whyslow_model::diagnosis::{Basis, Diagnosis, Finding, Origin, Reading, Verdict};
 
 thread_local! {
     static BOOK: RuleBook = RuleBook::built_in();
@@ -129,6 +129,57 @@ fn a_bus_is_told_from_its_disks_and_bystanders_are_named() {
     let adapter = d.findings.iter().find(|f| f.key() == "disk.errors@mpt3sas_cm0").expect("the adapter");
     assert_eq!(told(adapter, "part.kinds"), "2 x adapter faults");
     assert!(d.findings.iter().all(|f| f.summary.contains("the host adapter")), "{:?}", keys(&d));
+}
+
+#[test]
+fn a_session_that_ends_is_the_way_and_not_the_disk() {
+    let log = "Jun  1 12:00:00 db kernel: connection1:0: detected conn error (1022)
+Jun  1 12:02:01 db kernel: session1: session recovery timed out after 120 secs
+Jun  1 12:02:01 db kernel: sd 3:0:0:0: rejecting I/O to offline device
+Jun  1 12:02:01 db kernel: blk_update_request: I/O error, dev sdc, sector 2048
+";
+    let d = diagnosis(log);
+    let part = d.findings.iter().find(|f| f.key() == "disk.errors@3:0:0:0").expect("the disk that went");
+    assert!(part.summary.contains("the path to it"), "{}", part.summary);
+}
+
+/// What the log tells of the time lost, and what it does not.
+#[test]
+fn the_time_a_log_tells_of() {
+    let timeout = |at: &str| {
+        format!(
+            "Jun  1 12:{at} nas kernel: sd 0:0:0:0: [sda] tag#1 FAILED Result: hostbyte=DID_TIME_OUT driverbyte=DRIVER_OK cmd_age=30s\n"
+        )
+    };
+    let line = |at: &str| format!("Jun  1 12:{at} nas kernel: eth0: nothing\n");
+    // Two time-outs, the second 10 s after the first: 40 s of 800 s were lost at the least.
+    let log = [line("00:00"), timeout("05:00"), timeout("05:10"), line("13:20")].concat();
+    let part = first(&log, "disk.errors@0:0:0:0");
+    assert_eq!((told(&part, "part.lost"), told(&part, "part.log_span")), ("40".into(), "800".into()));
+    assert!((part.impact - 0.05).abs() < 1e-9, "{}", part.impact);
+    assert_eq!(part.impact_is, Basis::AtLeast);
+    // A piece cut out around the error covers less than was lost, and one without times tells nothing.
+    for log in [timeout("05:00"), timeout("05:00").replace("Jun  1 12:05:00 nas kernel: ", "")] {
+        let part = first(&log, "disk.errors@0:0:0:0");
+        assert_eq!(part.impact_is, Basis::NotMeasured);
+    }
+}
+
+#[test]
+fn a_disk_on_usb_is_known_by_its_serial_number() {
+    let log = "[    2.000000] usb 2-1: SerialNumber: 57583431
+[    2.100000] scsi host6: usb-storage 2-1:1.0
+[    3.000000] scsi 6:0:0:0: Direct-Access     WD       Elements 25A3    1021 PQ: 0 ANSI: 6
+[    3.100000] sd 6:0:0:0: [sdd] 7813969920 512-byte logical blocks
+[   99.000000] sd 6:0:0:0: [sdd] tag#0 Sense Key : Medium Error [current]
+[   99.000001] sd 6:0:0:0: [sdd] tag#0 Add. Sense: Unrecovered read error
+[   99.000002] blk_update_request: critical medium error, dev sdd, sector 4656
+";
+    let part = first(log, "disk.errors@6:0:0:0");
+    assert_eq!(
+        (told(&part, "part.serial"), told(&part, "part.model")),
+        ("57583431".into(), "WD Elements 25A3, firmware 1021".into())
+    );
 }
 
 #[test]

@@ -34,7 +34,7 @@ pub fn read(asked: &args::Read, look: &Look) -> Result<ExitCode, Failure> {
     let gathered = watched(|watch| gather(asked, watch))?;
     let copies = gathered.trees.iter().map(copy).collect();
     let captures = join(gathered.captures, copies);
-    let of = |c: &Capture| (c.files.join(" "), diagnose(&c.window, Origin::Import, &rules.book));
+    let of = |c: &Capture| (c.label(), diagnose(&c.window, Origin::Import, &rules.book));
     let diagnosis = side_by_side(captures.iter().map(of).collect());
     let diagnosis = diagnosis.ok_or_else(|| Failure::usage("nothing to read: the files are empty"))?;
     tell(&diagnosis, look, asked.check)

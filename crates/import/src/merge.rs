@@ -27,6 +27,19 @@ pub struct Capture {
     pub window: Window,
 }
 
+/// The most files that a capture is called by.
+const MOST_NAMED: usize = 3;
+
+impl Capture {
+    /// What it is called beside others: its files, where they are few.
+    pub fn label(&self) -> String {
+        match self.files.len().checked_sub(MOST_NAMED) {
+            Some(more @ 1..) => format!("{} and {more} more", self.files[..MOST_NAMED].join(" ")),
+            _ => self.files.join(" "),
+        }
+    }
+}
+
 /// Puts runs together. Different tools tell of one machine at one time, and become one Window; where one tool tells of
 /// the same thing twice, before and after or from two machines, each becomes a Window of its own.
 pub fn merge(runs: Vec<Run>) -> Vec<Capture> {

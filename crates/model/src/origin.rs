@@ -23,23 +23,35 @@ impl fmt::Display for Place {
     }
 }
 
+/// How many places stand for all of a family's.
+const FIRST: usize = 8;
+
 /// The places each entity's rows were read from.
 #[derive(Clone, Debug, Default)]
-pub struct Origins(BTreeMap<(&'static str, String), BTreeSet<Place>>);
+pub struct Origins(BTreeMap<&'static str, Places>);
+
+/// The places of one family.
+#[derive(Clone, Debug, Default)]
+struct Places {
+    of_entity: BTreeMap<String, BTreeSet<Place>>,
+    first: BTreeSet<Place>,
+}
 
 impl Origins {
     /// Notes that rows of this entity stand there.
     pub fn note<F: Family>(&mut self, key: &F::Key, place: Place) {
-        self.0.entry((F::INFO.name, key.to_string())).or_default().insert(place);
+        let places = self.0.entry(F::INFO.name).or_default();
+        places.first.insert(place.clone());
+        if places.first.len() > FIRST {
+            places.first.pop_last();
+        }
+        places.of_entity.entry(key.to_string()).or_default().insert(place);
     }
 
-    /// Where the rows of a family stand that this key has; of all its entities, where none has this key.
+    /// Where the rows of a family stand that this key has; where none has it, where the first few of the family do.
     pub fn of(&self, family: &str, key: &str) -> BTreeSet<&Place> {
-        let places = |pick: &dyn Fn(&str) -> bool| {
-            self.0.iter().filter(|((f, k), _)| *f == family && pick(k)).flat_map(|(_, places)| places).collect()
-        };
-        let own: BTreeSet<&Place> = places(&|k| k == key);
-        if own.is_empty() { places(&|_| true) } else { own }
+        let Some(places) = self.0.get(family) else { return BTreeSet::new() };
+        places.of_entity.get(key).unwrap_or(&places.first).iter().collect()
     }
 
     /// Whether nothing is known of any row.

@@ -56,8 +56,9 @@ impl Modes {
 
 /// Idle time below which a sample's percentages, rounded to whole ones, say that there was none.
 const NO_IDLE_TIME: f64 = 0.005;
-/// From this share of niced work on, tasks in a run queue that is only counted may be niced.
-const NICED: f64 = 0.1;
+/// From this share of niced work on, it is not known how many of the tasks in a run queue that is only counted are niced: they
+/// get less time than they wait for.
+const NICED: f64 = 0.3;
 
 /// What the host's signals are computed from.
 pub struct HostUse<'w> {
@@ -174,20 +175,21 @@ impl<'w> HostUse<'w> {
         if self.window.origins().is_empty() {
             return told;
         }
-        let share = if background { Some(1.0) } else { self.ordinary_share() };
-        let queued = self.queued().zip(share).map(|(queued, share)| queued * share);
-        told.into_iter().chain(queued).reduce(f64::max)
+        let Some(queued) = self.queued() else { return told };
+        let untold = (queued - self.waiting(|_| true).unwrap_or(0.0)).max(0.0);
+        let share = if background || untold == 0.0 { 1.0 } else { self.ordinary_share()? };
+        Some(told.unwrap_or(0.0) + untold * share)
     }
 
-    /// The share of the run queue that is neither niced nor batch: of the tasks that a list shows runnable; without such a
-    /// list all of it, unless much niced work is done, so that it is not known.
+    /// The share of the run queue that is neither niced nor batch: of the tasks that a list shows runnable. Without such a
+    /// list, as they share in the time; where much of that is niced, it is not known.
     fn ordinary_share(&self) -> Option<f64> {
         let listed = self.window.newest::<Process>();
         let runnable: Vec<_> =
             listed.values().filter(|p| p.state.get() == Some("R") && p.nice.get().is_some()).collect();
         let ordinary = runnable.iter().filter(|p| p.nice.get().is_some_and(|nice| nice < BACKGROUND_NICE)).count();
-        let niced = || over(self.modes.nice, self.used()).unwrap_or(0.0) > NICED;
-        over(Some(ordinary as f64), Some(runnable.len() as f64)).or_else(|| (!niced()).then_some(1.0))
+        let niced = over(self.modes.nice, self.used()).unwrap_or(0.0);
+        over(Some(ordinary as f64), Some(runnable.len() as f64)).or_else(|| (niced < NICED).then_some(1.0 - niced))
     }
 
     /// Runnable tasks beyond the processors there are, mean of the samples.

@@ -177,6 +177,8 @@ const BARE: &[&str] = &[
     "ASC/ASCQ=",
     "sense key ",
     "Sense Key : ",
+    "hostbyte=",
+    "Add. Sense: ",
     "Additional sense indicates",
     "oom-killer:",
     "oom-kill:",

@@ -47,6 +47,9 @@ fn read(lines: &mut Lines<'_>, _: &Asked, run: &mut Run) -> Result<(), Refusal> 
     // One state alone is not told row by row.
     let state = header.contains("State");
     let mut seen = BTreeSet::new();
+    if lines.peek_past_blanks(0).is_none() {
+        run.note("sockets", "the table has none", "ask for all of them: ss -tuanmi");
+    }
     while let Some(text) = lines.peek(0).map(str::to_owned) {
         let fields: Vec<&str> = text.split_whitespace().collect();
         let stated = |line: &str| {

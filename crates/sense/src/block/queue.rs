@@ -160,7 +160,7 @@ mod tests {
             ("sys/block/sda/mq/1/cpu_list", "1\n"),
             ("sys/devices/0:0:1:0/vendor", "ATA     \n"),
             ("sys/devices/0:0:1:0/model", "ST4000NM0035    \n"),
-            ("sys/devices/0:0:1:0/vpd_pg80", "\0\u{80}\0\u{8}ZC10ABCD"),
+            ("sys/devices/0:0:1:0/vpd_pg80", "\0\0\0\u{8}ZC10ABCD"),
             ("sys/devices/0:0:1:0/queue_depth", "32\n"),
             ("sys/devices/0:0:1:0/state", "running\n"),
             ("sys/block/sda/sda1/partition", "1\n"),

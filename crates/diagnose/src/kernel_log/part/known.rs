@@ -12,6 +12,8 @@ const LIBATA: [&str; 4] = ["ahci", "ata_", "sata_", "pata_"];
 #[derive(Debug, Default)]
 pub struct Known {
     names: BTreeMap<String, String>,
+    /// The same the other way round; of a name given twice, the target that has it now.
+    targets: BTreeMap<String, String>,
     models: BTreeMap<String, String>,
     /// Serial numbers of USB devices by their port, and the port behind a host of the SCSI layer.
     usb_serials: BTreeMap<String, String>,
@@ -55,8 +57,8 @@ impl Known {
     /// The target a device name belongs to, else the disk itself.
     pub fn target_of(&self, device: &str) -> String {
         let disk = disk_of(device);
-        let known = self.names.iter().find(|(_, name)| name.as_str() == device || name.as_str() == disk);
-        known.map_or_else(|| disk.to_owned(), |(target, _)| target.clone())
+        let known = self.targets.get(device).or_else(|| self.targets.get(disk));
+        known.map_or_else(|| disk.to_owned(), String::clone)
     }
 
     /// The address of what was first met under another name.
@@ -74,7 +76,14 @@ impl Known {
 
     /// Learns that a target goes by a name.
     pub fn name_it(&mut self, target: &str, device: &str) {
-        self.names.entry(target.to_owned()).or_insert_with(|| disk_of(device).to_owned());
+        if !self.names.contains_key(target) {
+            self.call_it(target.to_owned(), disk_of(device));
+        }
+    }
+
+    fn call_it(&mut self, target: String, name: &str) {
+        self.targets.insert(name.to_owned(), target.clone());
+        self.names.insert(target, name.to_owned());
     }
 
     /// Learns that a port's device has this address.
@@ -93,9 +102,9 @@ impl Known {
             return;
         };
         if let Some(name) = bracketed(text) {
-            self.names.insert(target, name.to_owned());
+            self.call_it(target, name);
         } else if let Some(name) = after(text, "Attached scsi disk ").and_then(|rest| rest.split(' ').next()) {
-            self.names.insert(target, name.to_owned());
+            self.call_it(target, name);
         } else if let Some(inquiry) = after(text, "Direct-Access") {
             let inquiry = inquiry.split(" PQ:").next().unwrap_or(inquiry);
             self.models.insert(target, model(inquiry.trim().trim_start_matches("ATA ")));
@@ -127,7 +136,7 @@ impl Known {
             && name.starts_with("mmcblk")
             && let Some((slot, model)) = rest.split_once(' ')
         {
-            self.names.insert(format!("mmc{}", slot.split(':').next().unwrap_or(slot)), name.to_owned());
+            self.call_it(format!("mmc{}", slot.split(':').next().unwrap_or(slot)), name);
             self.models.insert(name.to_owned(), model.trim().to_owned());
         }
     }

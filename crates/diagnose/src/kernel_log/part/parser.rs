@@ -5,7 +5,7 @@ use super::event::{Event, Kind};
 use super::sense::Sense;
 use super::target::{is_removable, target};
 use crate::kernel_log::Said;
-use crate::kernel_log::words::number_after;
+use crate::kernel_log::words::{number_after, says};
 
 /// An ATA port's exception and the SCSI layer's account of the same failure stand no further apart than this.
 const SAME_FAILURE: u64 = 8;
@@ -13,6 +13,11 @@ const SAME_FAILURE: u64 = 8;
 /// The time after which a command is given up, where nobody set another: of SCSI disks, and of ATA disks by them
 /// (SD_TIMEOUT of drivers/scsi/sd.h), and of NVMe (nvme_io_timeout of drivers/nvme/host/core.c).
 const TIME_LIMIT: f64 = 30.0;
+
+/// An iSCSI session or a port of a fabric did not come back: its disks go with it, and are in order.
+const WAY_LOST: [&str; 2] = ["session recovery timed out", "blocked FC remote port time out"];
+/// Lines within which they do.
+const WITH_IT: u64 = 1000;
 
 /// Reads the errors out of a log.
 pub fn parse<'a>(lines: impl Iterator<Item = Said<'a>>) -> Errors {
@@ -36,6 +41,8 @@ pub(super) struct Parser {
     pub(super) suppressed: f64,
     /// How long ago the command was made whose failure is being told, of which target: `cmd_age=30s`.
     age: Option<(String, f64)>,
+    /// The line on which the way to the storage of a network was given up.
+    pub(super) way_lost: Option<u64>,
     /// The port that failed last, and on which line.
     port: Option<(String, u64)>,
     sequence: u64,
@@ -57,6 +64,9 @@ impl Parser {
         }
         if let Some(age) = number_after::<u32>(text, "cmd_age=") {
             self.age = self.context.clone().map(|target| (target, age.into()));
+        }
+        if says(text, &WAY_LOST) {
+            self.way_lost = Some(said.sequence);
         }
         // Each line tells of one thing: the first that makes sense of it has it.
         let _ = self.sense_bytes(text)
@@ -107,6 +117,11 @@ impl Parser {
     pub(super) fn here(&mut self, kind: Kind) -> Option<&mut Event> {
         let target = self.context.clone()?;
         Some(self.push(target, kind))
+    }
+
+    /// Whether the way to the disks that are now given up was lost shortly before.
+    pub(super) fn has_lost_its_way(&self) -> bool {
+        self.way_lost.is_some_and(|at| self.sequence.saturating_sub(at) <= WITH_IT)
     }
 
     /// Brings together what was told of one device under several names.

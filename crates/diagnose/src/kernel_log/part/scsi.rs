@@ -172,6 +172,11 @@ impl Parser {
     /// Given up, or reset.
     pub(super) fn device_state(&mut self, text: &str) -> bool {
         if says(text, &OFFLINE) {
+            if self.has_lost_its_way()
+                && let Some(event) = self.here(Kind::Transport)
+            {
+                event.detail = Some("the session or remote port did not come back".into());
+            }
             self.here(Kind::Offline);
         } else if says(text, &RESETS) {
             self.here(Kind::Reset);
