@@ -1,6 +1,6 @@
 //! The command line.
 
-use crate::bench::Bench;
+use crate::bench::BenchArgs;
 use crate::explain::ExplainArgs;
 use crate::export::ExportArgs;
 use crate::output::{self, Failure};
@@ -158,9 +158,8 @@ pub enum Command {
     Tune(TuneArgs),
     /// Try a change around a command, with and without in turn, and say whether it helped
     Try(TryArgs),
-    /// Measure what storage can do, with known load
-    #[command(subcommand)]
-    Bench(Bench),
+    /// Measure what storage, memory and processors can do, with known load
+    Bench(BenchArgs),
     /// Write the completion script of a shell to standard output
     Completions {
         /// The shell

@@ -1,8 +1,8 @@
-//! Benchmarks of storage as summaries.
+//! Benchmarks as summaries.
 
 use std::collections::BTreeMap;
 use whyslow_model::baseline::{Baseline, Better, Distribution, Inventory, Kind, Series};
-use whyslow_model::bench::{Flow, Report, Round, Run, Target};
+use whyslow_model::bench::{Flow, Report, Round, Run, Study, Target};
 use whyslow_model::diagnosis::Subject;
 
 /// Nanoseconds, which latencies are counted in.
@@ -25,7 +25,7 @@ pub fn of_bench(reports: &[Report]) -> Baseline {
 
 /// What a report tells, of rounds that nothing speaks against.
 fn of_report(report: &Report, one_of_several: bool) -> Vec<Series> {
-    let mut all = Vec::new();
+    let mut all: Vec<Series> = report.studies.iter().flat_map(of_study).collect();
     for round in report.rounds.iter().filter(|round| round.spoiled.is_none()) {
         for run in round.runs.iter().filter(|run| run.failed.is_none()) {
             let Some(target) = report.targets.get(run.target) else { continue };
@@ -35,6 +35,16 @@ fn of_report(report: &Report, one_of_several: bool) -> Vec<Series> {
         }
     }
     all
+}
+
+/// The figures of memory and processors, whose repetitions are samples.
+fn of_study(study: &Study) -> impl Iterator<Item = Series> {
+    study.figures.iter().map(|figure| {
+        let under = if figure.under.is_empty() { String::new() } else { format!(", {}", figure.under) };
+        let metric = format!("{}: {}{under}", study.name, figure.name);
+        let better = if figure.more_is_better { Better::Higher } else { Better::Lower };
+        Series::of_repeats(&metric, Subject::host(), &figure.unit, better, figure.samples.clone())
+    })
 }
 
 /// One run.
