@@ -7,6 +7,7 @@ mod observers;
 mod report;
 mod rig;
 mod slowdown;
+mod taken;
 
 use clap::{Parser, ValueEnum};
 

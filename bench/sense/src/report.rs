@@ -3,6 +3,7 @@
 use crate::cost::Cost;
 use crate::observers::Observer;
 use crate::slowdown::Slowdown;
+use crate::taken::Taken;
 use serde::Serialize;
 use std::fmt;
 
@@ -34,8 +35,8 @@ impl fmt::Display for Report {
         if !self.slowdowns.is_empty() {
             writeln!(
                 f,
-                "\n{:<34} {:<12} {:>12}  {:>7} {:>18}  slowed by under 1 %",
-                "load", "whyslow", "alone", "lost", "95 %"
+                "\n{:<34} {:<12} {:>12}  {:>7} {:>18}  {:<10}  of a processor: BPF programs (calls/s), whyslow",
+                "load", "whyslow", "alone", "lost", "95 %", "under 1 %"
             )?;
         }
         self.slowdowns.iter().try_for_each(|slowdown| write_slowdown(f, slowdown))?;
@@ -65,7 +66,15 @@ fn write_slowdown(f: &mut fmt::Formatter<'_>, s: &Slowdown) -> fmt::Result {
         None => ("too few pairs".to_owned(), "not shown"),
     };
     let rate = format!("{:.3e} {}", s.rate, s.unit);
-    writeln!(f, "{:<34} {:<12} {rate:>12}  {:>+6.2} % {interval:>18}  {verdict}", s.load, s.way, s.lost.value * 100.0)
+    write!(
+        f,
+        "{:<34} {:<12} {rate:>12}  {:>+6.2} % {interval:>18}  {verdict:<10}",
+        s.load,
+        s.way,
+        s.lost.value * 100.0
+    )?;
+    let Taken { programs, calls, observer } = s.taken;
+    writeln!(f, "  {:.2} % ({calls:.0}/s), {:.2} %", programs * 100.0, observer * 100.0)
 }
 
 /// Whether the load lost less than a hundredth, as far as the interval shows.

@@ -1,6 +1,7 @@
 //! How much a load is slowed down: it runs without and with whyslow in turn, in pairs of random order.
 
 use crate::loads::Load;
+use crate::taken::{self, Taken};
 use serde::Serialize;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -43,6 +44,8 @@ pub struct Slowdown {
     pub pairs: usize,
     /// The part of its rate that the load lost; negative where it gained.
     pub lost: Median,
+    /// The processor time that observing took meanwhile.
+    pub taken: Taken,
 }
 
 /// Measures a load in every way.
@@ -81,6 +84,7 @@ fn in_pairs(
         unit: load.unit(),
         pairs: plan.pairs,
         lost: median(lost).ok_or_else(none)?,
+        taken: taken::measure(load, plan.time, || observe(whyslow, args, plan.time))?,
     })
 }
 

@@ -1,5 +1,8 @@
 //! Numbers as tools print them, in any locale.
 
+/// Bytes of what tools call a kilobyte.
+pub const KIB: f64 = 1024.0;
+
 /// A number without sign: `12`, `0.42`, or `0,42` as many locales have it. Nothing else is one: no `nan`, no exponent.
 pub fn number(text: &str) -> Option<f64> {
     let plain = |c: char| c.is_ascii_digit() || c == '.' || c == ',';

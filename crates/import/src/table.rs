@@ -34,7 +34,12 @@ impl Row {
         self.numbers.get(column).copied()
     }
 
-    /// The same times a factor, for another unit.
+    /// What the row is of: its last label, empty where it has none.
+    pub fn label(&self) -> &str {
+        self.labels.last().map_or("", String::as_str)
+    }
+
+    /// The number of a column times a factor, for another unit.
     pub fn times(&self, column: &str, factor: f64) -> Option<f64> {
         self.get(column).map(|n| n * factor)
     }

@@ -11,6 +11,7 @@ mod hostile;
 mod kept;
 mod kernel;
 mod memory;
+mod miss;
 mod net;
 mod os;
 mod processor;

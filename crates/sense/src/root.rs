@@ -1,7 +1,7 @@
 //! The folder under which /proc and /sys are found: `/` on the live machine, a captured tree in tests.
 
 use crate::kept::{self, Kept};
-use crate::source::Miss;
+use crate::miss::Miss;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};

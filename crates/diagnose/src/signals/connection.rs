@@ -16,11 +16,6 @@ fn share(ns_per_second: Option<f64>) -> Option<f64> {
     ratio(ns_per_second).map(|s| s.min(1.0))
 }
 
-/// Mean round-trip time, in seconds.
-pub(super) fn rtt(c: &Change<'_, Connection>) -> Option<f64> {
-    c.mean(|c| c.rtt).map(|ns| ns / 1e9)
-}
-
 /// The receiver's own estimate of the round-trip time, in seconds.
 fn receive_rtt(c: &Change<'_, Connection>) -> Option<f64> {
     c.mean(|c| c.receive_rtt).filter(|ns| *ns > 0.0).map(|ns| ns / 1e9)
@@ -59,13 +54,13 @@ impl<'w> Deref for ConnectionUse<'w> {
 signals! { c: &ConnectionUse<'_>;
     "tcp.sending" "bit/s" "rate at which the peer confirmed data", "Δbytes_acked x 8 / Δt", "tcp_info.tcpi_bytes_acked" => bits(c.rate(|c| c.bytes_acked));
     "tcp.receiving" "bit/s" "rate at which data came in", "Δbytes_received x 8 / Δt", "tcp_info.tcpi_bytes_received" => bits(c.rate(|c| c.bytes_received));
-    "tcp.rtt" "s" "round-trip time, smoothed, mean of the samples", "mean(tcpi_rtt)", "tcp_info.tcpi_rtt" => rtt(c);
+    "tcp.rtt" "s" "round-trip time, smoothed, mean of the samples", "mean(tcpi_rtt)", "tcp_info.tcpi_rtt" => loss::rtt(c);
     "tcp.receive_rtt" "s" "round-trip time as the receiver estimates it", "mean(tcpi_rcv_rtt)", "tcp_info.tcpi_rcv_rtt" => receive_rtt(c);
     "tcp.rwnd_limited" "ratio" "share of the time in which the peer's receive window held the sender back", "Δtcpi_rwnd_limited / Δt", "tcp_info.tcpi_rwnd_limited (net/ipv4/tcp_output.c)" => share(c.rate(|c| c.rwnd_limited));
     "tcp.sndbuf_limited" "ratio" "share of the time in which the own send buffer held it back", "Δtcpi_sndbuf_limited / Δt", "tcp_info.tcpi_sndbuf_limited" => share(c.rate(|c| c.sndbuf_limited));
     "tcp.busy" "ratio" "share of the time in which data was under way", "Δtcpi_busy_time / Δt", "tcp_info.tcpi_busy_time" => share(c.rate(|c| c.busy_time));
     "tcp.peer_window" "bytes" "the peer's receive window, mean", "mean(tcpi_snd_wnd)", "tcp_info.tcpi_snd_wnd" => c.mean(|c| c.peer_window).filter(|w| *w > 0.0);
-    "tcp.window_fill" "ratio" "bytes in flight against the peer's window: near 1 the window is what limits", "rate x rtt / window", "tcp_info" => fill(c.rate(|c| c.bytes_acked), rtt(c), c.mean(|c| c.peer_window));
+    "tcp.window_fill" "ratio" "bytes in flight against the peer's window: near 1 the window is what limits", "rate x rtt / window", "tcp_info" => fill(c.rate(|c| c.bytes_acked), loss::rtt(c), c.mean(|c| c.peer_window));
     "tcp.own_window" "bytes" "the receive window offered, mean", "mean(tcpi_rcv_wnd)", "tcp_info.tcpi_rcv_wnd" => c.mean(|c| c.own_window).filter(|w| *w > 0.0);
     "tcp.own_window_fill" "ratio" "bytes on their way here against the own window", "rate x receiver's rtt / own window", "tcp_info" => fill(c.rate(|c| c.bytes_received), receive_rtt(c), c.mean(|c| c.own_window));
     "tcp.unread" "bytes" "bytes the application had not read, mean", "mean(idiag_rqueue)", "sock_diag(7)" => c.mean(|c| c.receive_queue);

@@ -1,6 +1,5 @@
 //! What lost segments cost a TCP connection.
 
-use super::connection::rtt;
 use crate::signal::{over, ratio, sum};
 use whyslow_model::catalogue::{Connection, Interface, PacketDrop, Qdisc};
 use whyslow_model::window::{Change, Window};
@@ -41,6 +40,11 @@ pub(super) fn window(c: &Change<'_, Connection>) -> Option<f64> {
     }
     let lost = share(c).filter(|p| *p > 0.0)?;
     Some(c.last().mss.get()? * (1.5 / lost).sqrt())
+}
+
+/// Mean round-trip time, in seconds.
+pub(super) fn rtt(c: &Change<'_, Connection>) -> Option<f64> {
+    c.mean(|c| c.rtt).map(|ns| ns / 1e9)
 }
 
 /// Bytes in flight against those that the loss leaves: near 1 the loss is what limits.

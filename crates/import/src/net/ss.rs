@@ -49,7 +49,16 @@ fn read(lines: &mut Lines<'_>, _: &Asked, run: &mut Run) -> Result<(), Refusal> 
     let mut seen = BTreeSet::new();
     while let Some(text) = lines.peek(0).map(str::to_owned) {
         let fields: Vec<&str> = text.split_whitespace().collect();
-        let stated = fields.get(usize::from(protocol)).and_then(|f| STATES.iter().find(|(s, _)| s == f));
+        let stated = |line: &str| {
+            let field = line.split_whitespace().nth(usize::from(protocol));
+            field.and_then(|f| STATES.iter().find(|(s, _)| *s == f))
+        };
+        // A connection nobody owns any more, in FIN-WAIT-2, has a line of information with nothing on it.
+        if fields.is_empty() && lines.peek(1).is_some_and(|next| state && stated(next).is_some()) {
+            lines.skip(1);
+            continue;
+        }
+        let stated = stated(&text);
         if text.starts_with(char::is_whitespace) || (state && stated.is_none()) || fields.len() < 4 {
             break;
         }
@@ -190,6 +199,21 @@ LISTEN 0      4096            [::]:22           [::]:*    users:((\"sshd\",pid=8
         let full = rows.values().find(|l| l.socket.local.port() == 80).unwrap();
         assert_eq!((full.backlog.get(), full.backlog_limit.get()), (Some(129.0), Some(128.0)));
         assert_eq!(rows.values().find_map(|l| l.pid.get()), Some(812.0));
+    }
+
+    #[test]
+    fn a_connection_with_nothing_to_tell_does_not_end_the_table() {
+        let window = window_of(
+            "State      Recv-Q Send-Q Local Address:Port  Peer Address:Port Process
+FIN-WAIT-2 0      0          127.0.0.1:23914    127.0.0.1:52534
+\t\x20\x20
+FIN-WAIT-2 0      0          127.0.0.1:23914    127.0.0.1:52536
+
+CLOSE-WAIT 1      0          127.0.0.1:23914    127.0.0.1:53078
+\t cubic rto:204
+",
+        );
+        assert_eq!(window.newest::<Connection>().len(), 3);
     }
 
     #[test]

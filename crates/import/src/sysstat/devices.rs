@@ -1,5 +1,6 @@
 //! What iostat and sar tell of a block device, in the columns of sysstat 4 to 12.
 
+use crate::number::KIB;
 use crate::run::{Run, SECOND, Step};
 use crate::table::Row;
 use whyslow_model::catalogue::Disk;
@@ -7,7 +8,6 @@ use whyslow_model::device::by_number;
 
 /// A sector, in which the kernel counts whatever the device's own unit is.
 const SECTOR: f64 = 512.0;
-const KIB: f64 = 1024.0;
 const MIB: f64 = 1_048_576.0;
 /// A millisecond in nanoseconds.
 const MS: f64 = 1e6;

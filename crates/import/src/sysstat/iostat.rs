@@ -272,7 +272,7 @@ pub fn integrate(reports: &[Report], asked: &Asked, run: &mut Run) {
             processor::mean(run, step, row);
         }
         for row in &report.devices {
-            devices::grow(run, step, row.labels.last().map_or("", String::as_str), row);
+            devices::grow(run, step, row.label(), row);
         }
     }
 }

@@ -3,7 +3,7 @@
 use crate::clock;
 use crate::format::{Asked, Format};
 use crate::lines::Lines;
-use crate::number::number;
+use crate::number::{KIB, number};
 use crate::refusal::Refusal;
 use crate::run::{Run, SECOND, Step};
 use std::collections::BTreeMap;
@@ -18,8 +18,6 @@ pub const FORMAT: Format = Format {
     starts: |lines| lines.peek(0).is_some_and(|line| header(line).is_some()),
     read,
 };
-
-const KIB: f64 = 1024.0;
 
 /// The time and the columns of a header: `02:03:50 AM   UID       PID    %usr ... Command`.
 fn header(line: &str) -> Option<(f64, Vec<String>)> {

@@ -15,7 +15,8 @@ const LINES_MAX: usize = 1000;
 /// once 8192) is below this.
 const RECORD_MAX: usize = 16 * 1024;
 
-/// Follows the log from the first sample on.
+/// Follows the log from just before the first sample on: what the first sample's counters have not counted yet, the log
+/// has not told yet either.
 #[derive(Default)]
 pub(super) struct KernelLog {
     log: Option<File>,
@@ -28,6 +29,12 @@ impl Source for KernelLog {
 
     fn tells(&self) -> &'static str {
         "what the kernel logs: errors of devices, kills for memory"
+    }
+
+    fn prepare(&mut self, root: &Root) {
+        if root.require_live().is_ok() {
+            self.log = open_at_end(root).ok();
+        }
     }
 
     fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), Miss> {
@@ -148,7 +155,7 @@ mod tests {
         let text = |part: &str| format!("whyslow test {} {part}", std::process::id());
         // Without its newline a record stays open to be continued, and is read only once the next one follows.
         kmsg.write_all(format!("<4>{}\n", text("before")).as_bytes()).unwrap();
-        source.read(&Root::live(), &mut Snapshot::default()).unwrap();
+        source.prepare(&Root::live());
         kmsg.write_all(format!("<4>{}\n", text("while")).as_bytes()).unwrap();
         let mut out = Snapshot::default();
         let start = Instant::now();

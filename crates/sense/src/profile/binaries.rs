@@ -1,6 +1,6 @@
 //! The files code is mapped from, held open: a process may end, and its files be gone, before their symbols are read.
 
-use super::space::Mapping;
+use super::mapping::Mapping;
 use crate::os;
 use crate::root::Root;
 use std::collections::HashMap;

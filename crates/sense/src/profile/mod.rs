@@ -9,6 +9,7 @@ mod binaries;
 mod blind_spots;
 mod clock;
 mod kernel;
+mod mapping;
 mod names;
 mod perf_map;
 mod process;

@@ -2,9 +2,10 @@
 
 use super::binaries::Binaries;
 use super::kernel::KernelSymbols;
+use super::mapping::Mapping;
 use super::perf_map::PerfMap;
 use super::recorder::{RawStack, SpaceId};
-use super::space::{Mapping, Space};
+use super::space::Space;
 use super::symbols::{self, Function};
 use crate::root::Root;
 use std::collections::{BTreeMap, BTreeSet, HashMap};

@@ -1,6 +1,6 @@
 //! The network's reports of sar -n.
 
-use super::reports::{KIB, label};
+use crate::number::KIB;
 use crate::run::{Run, Step};
 use crate::table::Row;
 use whyslow_model::catalogue::{Interface, Protocol, Softnet};
@@ -20,7 +20,7 @@ pub fn interface(run: &mut Run, step: Step, row: &Row) {
         ("tx_bytes", bytes("txkB/s", "txbyt/s")),
         ("rx_multicast", row.get("rxmcst/s")),
     ];
-    run.grow::<Interface>(step, row.line, key(label(row)), &rates);
+    run.grow::<Interface>(step, row.line, key(row.label()), &rates);
 }
 
 pub fn interface_errors(run: &mut Run, step: Step, row: &Row) {
@@ -35,12 +35,12 @@ pub fn interface_errors(run: &mut Run, step: Step, row: &Row) {
         ("rx_fifo", row.get("rxfifo/s")),
         ("tx_fifo", row.get("txfifo/s")),
     ];
-    run.grow::<Interface>(step, row.line, key(label(row)), &rates);
+    run.grow::<Interface>(step, row.line, key(row.label()), &rates);
 }
 
 /// Of each processor; the row of all is their sum.
 pub fn backlog(run: &mut Run, step: Step, row: &Row) {
-    let Ok(cpu) = label(row).parse::<u32>() else { return };
+    let Ok(cpu) = row.label().parse::<u32>() else { return };
     let rates = [
         ("processed", row.get("total/s")),
         ("dropped", row.get("dropd/s")),

@@ -1,13 +1,12 @@
 //! The reports of sar: what their columns are, and which counters they are rates of.
 
 use super::network;
+use crate::number::KIB;
 use crate::run::{Run, SECOND, Step};
 use crate::sysstat::{devices, processor};
 use crate::table::Row;
 use whyslow_model::catalogue::{Frequency, Irq, Limits, Meminfo, Pressure, System, Vmstat};
 use whyslow_model::key::{Machine, PerCpu};
-
-pub const KIB: f64 = 1024.0;
 
 /// A report, known by columns that no other has.
 pub struct Report {
@@ -131,46 +130,42 @@ pub fn headless(fields: &[&str]) -> Option<(&'static Report, &'static [&'static 
     fits.then_some((Report::of(&["kbmemfree"])?, MEMORY))
 }
 
-pub fn label(row: &Row) -> &str {
-    row.labels.last().map_or("", String::as_str)
-}
-
 /// mpstat shows the interrupts of a processor in the same row.
 fn processors(run: &mut Run, step: Step, row: &Row) {
-    if label(row) == "all" {
+    if row.label() == "all" {
         processor::mean(run, step, row);
         if let Some(interrupts) = row.get("intr/s") {
             run.grow::<System>(step, row.line, Machine, &[("interrupts", Some(interrupts))]);
         }
-    } else if let Ok(cpu) = label(row).parse() {
+    } else if let Ok(cpu) = row.label().parse() {
         processor::one(run, step, row, cpu);
     }
 }
 
 fn disk(run: &mut Run, step: Step, row: &Row) {
-    devices::grow(run, step, label(row), row);
+    devices::grow(run, step, row.label(), row);
 }
 
 /// sar sums a line up over the processors.
 fn interrupt(run: &mut Run, step: Step, row: &Row) {
     let rate = row.first(&[("intr/s", 1.0), ("all", 1.0)]);
-    if label(row) == "sum" {
+    if row.label() == "sum" {
         run.grow::<System>(step, row.line, Machine, &[("interrupts", rate)]);
     } else {
-        let line = PerCpu { name: label(row).into(), cpu: PerCpu::ALL };
+        let line = PerCpu { name: row.label().into(), cpu: PerCpu::ALL };
         run.grow::<Irq>(step, row.line, line, &[("count", rate)]);
     }
 }
 
 /// What mpstat says of a processor; that of all is their sum.
 fn interrupts_of(run: &mut Run, step: Step, row: &Row) {
-    if label(row) == "all" {
+    if row.label() == "all" {
         run.grow::<System>(step, row.line, Machine, &[("interrupts", row.get("intr/s"))]);
     }
 }
 
 fn frequency(run: &mut Run, step: Step, row: &Row) {
-    if let Ok(cpu) = label(row).parse() {
+    if let Ok(cpu) = row.label().parse() {
         run.row::<Frequency>(step.to, row.line, cpu).current = row.times("MHz", 1e6).into();
     }
 }

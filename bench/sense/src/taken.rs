@@ -1,0 +1,122 @@
+//! The processor time that observing takes while a load runs, as the kernel counts it: what a comparison of rates, which
+//! drowns in noise, cannot tell. A load cannot lose more but for what caches forget.
+
+use crate::loads::Load;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+use whyslow_pairs::child::Running;
+use whyslow_pairs::failure::{Failure, Result};
+use whyslow_pairs::stop;
+
+/// Has the kernel count the time of BPF programs (Documentation/admin-guide/sysctl/kernel.rst).
+const STATS: &str = "/proc/sys/kernel/bpf_stats_enabled";
+/// Time in which the programs are loaded, which is no part of observing.
+const START: Duration = Duration::from_secs(2);
+/// The unit of processor time in /proc/PID/stat, seconds: USER_HZ is 100 on every machine.
+const TICK: f64 = 0.01;
+
+/// Processors' worth of time.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Taken {
+    /// Of the BPF programs, counting them included: it takes them some 20 ns a call.
+    pub programs: f64,
+    /// How often they were called in a second.
+    pub calls: f64,
+    /// Of whyslow itself.
+    pub observer: f64,
+}
+
+/// What whyslow, started by `observe`, takes while a load runs.
+///
+/// # Errors
+/// Where the load or whyslow fails, or a signal came.
+pub fn measure(load: &mut dyn Load, time: Duration, observe: impl FnOnce() -> Result<Running>) -> Result<Taken> {
+    let _counting = Counting::on()?;
+    let observer = observe()?;
+    stop::pause(START)?;
+    let (started, before) = (Instant::now(), Spent::of(observer.pid())?);
+    load.run(time)?;
+    let (seconds, after) = (started.elapsed().as_secs_f64(), Spent::of(observer.pid())?);
+    Ok(Taken {
+        programs: (after.programs - before.programs) / seconds,
+        calls: (after.calls - before.calls) / seconds,
+        observer: (after.observer - before.observer) / seconds,
+    })
+}
+
+/// Has the kernel count until dropped.
+struct Counting {
+    before: String,
+}
+
+impl Counting {
+    fn on() -> Result<Self> {
+        let before = fs::read_to_string(STATS)?;
+        fs::write(STATS, "1")?;
+        Ok(Self { before })
+    }
+}
+
+impl Drop for Counting {
+    fn drop(&mut self) {
+        // Nothing more can be done where the kernel refuses what it has just taken.
+        let _ = fs::write(STATS, self.before.trim());
+    }
+}
+
+/// What was spent since the start, seconds.
+#[derive(Default)]
+struct Spent {
+    programs: f64,
+    calls: f64,
+    observer: f64,
+}
+
+impl Spent {
+    fn of(pid: u32) -> Result<Self> {
+        let folder = Path::new("/proc").join(pid.to_string());
+        let mut spent =
+            Self { observer: processor_time(&fs::read_to_string(folder.join("stat"))?)?, ..Self::default() };
+        // A program can be held by several descriptors.
+        let mut programs = BTreeMap::new();
+        for descriptor in fs::read_dir(folder.join("fdinfo"))? {
+            // Descriptors come and go with the files that are read.
+            let text = fs::read_to_string(descriptor?.path()).unwrap_or_default();
+            let field = |name: &str| {
+                let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(":\t"));
+                value.and_then(|value| value.parse::<u64>().ok())
+            };
+            if let (Some(id), Some(time), Some(calls)) = (field("prog_id"), field("run_time_ns"), field("run_cnt")) {
+                programs.insert(id, (time as f64 / 1e9, calls as f64));
+            }
+        }
+        for (time, calls) in programs.values() {
+            spent.programs += time;
+            spent.calls += calls;
+        }
+        Ok(spent)
+    }
+}
+
+/// User and system time of a process, its ended threads included, in seconds (proc_pid_stat(5)).
+fn processor_time(stat: &str) -> Result<f64> {
+    let after_name = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
+    let ticks: Option<Vec<f64>> = after_name.split_whitespace().skip(11).take(2).map(|t| t.parse().ok()).collect();
+    let ticks = ticks.filter(|ticks| ticks.len() == 2).ok_or_else(|| Failure::new("/proc/PID/stat makes no sense"))?;
+    Ok(ticks.iter().sum::<f64>() * TICK)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_may_hold_anything() {
+        let stat = "7 (a) 1 (b) S 1 7 7 0 -1 4194560 100 0 0 0 250 50 0 0 20 0 1 0 5 0 0";
+        assert_eq!(processor_time(stat).unwrap(), 3.0);
+        assert!(processor_time("7 (a").is_err());
+    }
+}
