@@ -1,6 +1,8 @@
 //! The command line.
 
+use crate::baseline::BaselineArgs;
 use crate::bench::BenchArgs;
+use crate::compare::CompareArgs;
 use crate::explain::ExplainArgs;
 use crate::export::ExportArgs;
 use crate::output::{self, Failure};
@@ -27,7 +29,11 @@ whyslow rules disk.saturated   what a finding means, how it is told apart
 whyslow profile --culprit -o flame.svg
                                what the process to blame spends its time in
 whyslow record --for 1h        record everything; as a service without --for
-whyslow explain --since 8h     what happened last night",
+whyslow explain --since 8h     what happened last night
+whyslow baseline save --for 10m
+                               what it is like when all is well
+whyslow compare default 03:00..04:00
+                               what was otherwise that night",
     ),
     ("Ctrl-C", "Ends the watching early and diagnoses what there is; a second one ends the program."),
     (
@@ -53,7 +59,8 @@ WHYSLOW_STATE    where the journal of changes is (default /var/lib/whyslow)",
         "\
 /etc/whyslow/rules.d/*.toml              the machine's own rules
 $XDG_CONFIG_HOME/whyslow/rules.d/*.toml  yours
-/var/lib/whyslow                         the machine's recording",
+/var/lib/whyslow                         the machine's recording
+/var/lib/whyslow/baselines               its baselines; findings are told with `default`",
     ),
 ];
 
@@ -154,6 +161,10 @@ pub enum Command {
     Explain(ExplainArgs),
     /// Write rows of a recording as CSV, JSON lines or Parquet
     Export(ExportArgs),
+    /// Keep what this machine is like when all is well, to compare with
+    Baseline(BaselineArgs),
+    /// Say what differs beyond noise between two of: baseline, part of a recording, benchmark's result
+    Compare(CompareArgs),
     /// Look at the settings of the kernel, change them safely, and take changes back
     Tune(TuneArgs),
     /// Try a change around a command, with and without in turn, and say whether it helped

@@ -1,7 +1,9 @@
 //! What each command does: a room's answer, handed to `show`.
 
 use crate::args::{self, Cli, Command, Look, Observe};
+use crate::baseline;
 use crate::bench;
+use crate::compare;
 use crate::explain;
 use crate::export;
 use crate::man;
@@ -36,6 +38,8 @@ pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Some(Command::Record(args)) => record::run(args, look),
         Some(Command::Explain(args)) => explain::run(args, look),
         Some(Command::Export(args)) => export::run(args, look),
+        Some(Command::Baseline(args)) => baseline::run(args, look),
+        Some(Command::Compare(args)) => compare::run(args, look),
         Some(Command::Tune(args)) => tune::run(args, look),
         Some(Command::Try(args)) => tune::try_out(args, look),
         Some(Command::Bench(args)) => bench::run(args, look),
@@ -51,7 +55,9 @@ pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
 pub fn diagnosed(asked: &Observe) -> Result<Diagnosis, Failure> {
     let rules = user_rules::load();
     let window = observe(asked, |window| whyslow_diagnose::asked(window, &rules.book))?;
-    Ok(diagnose(&window, Origin::Live, &rules.book))
+    let mut diagnosis = diagnose(&window, Origin::Live, &rules.book);
+    baseline::remember(&mut diagnosis);
+    Ok(diagnosis)
 }
 
 fn why_slow(cli: &Cli) -> Result<ExitCode, Failure> {

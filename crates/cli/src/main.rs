@@ -1,8 +1,10 @@
 //! The `whyslow` program: reads the command line and connects the rooms. No logic.
 
 mod args;
+mod baseline;
 mod bench;
 mod commands;
+mod compare;
 mod explain;
 mod export;
 mod interrupt;

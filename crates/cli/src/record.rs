@@ -8,14 +8,14 @@ use crate::recordings;
 use crate::schedule::next_multiple;
 use clap::Args;
 use signal_hook::consts::{SIGINT, SIGTERM};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use whyslow_model::recording::Recorded;
 use whyslow_sense::{Root, Sampler};
 use whyslow_show::{json, text};
-use whyslow_store::{Keep, Recorder};
+use whyslow_store::{Counts, Keep, Recorder};
 
 /// A source that does not answer is left behind after so long, so that it delays one sample only.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -44,6 +44,12 @@ pub struct RecordArgs {
 }
 
 impl RecordArgs {
+    /// All of a short time, wherever it is recorded to.
+    pub fn for_a_while(time: Duration, interval: Duration, no_bpf: bool) -> Self {
+        let Keep { time: keep, bytes: keep_size } = Keep::default();
+        Self { dir: None, interval, time: Some(time), keep, keep_size, no_bpf }
+    }
+
     const SHORTEST: Duration = Duration::from_millis(100);
     const LEAST: u64 = 16 << 20;
 
@@ -66,12 +72,23 @@ impl RecordArgs {
 /// # Errors
 /// Wrong usage; the folder cannot be written, or is recorded into by another.
 pub fn run(args: &RecordArgs, look: &Look) -> Result<ExitCode, Failure> {
-    args.check()?;
     let folder = recordings::folder(args.dir.as_deref())?;
+    let counts = record(args, &folder)?;
+    let recorded = Recorded { folder: folder.display().to_string(), samples: counts.samples, missed: counts.missed };
+    print(if look.json { json::pretty(&recorded) } else { text::recorded(&recorded, &output::style(look)) })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Records into a folder until it is to end.
+///
+/// # Errors
+/// As for [`run`].
+pub fn record(args: &RecordArgs, folder: &Path) -> Result<Counts, Failure> {
+    args.check()?;
     let interrupt = Interrupt::listen_for(&[SIGINT, SIGTERM]);
     let mut interrupt = interrupt.map_err(|e| Failure::usage(format!("cannot listen for Ctrl-C: {e}")))?;
     let keep = Keep { time: args.keep, bytes: args.keep_size };
-    let recorder = Recorder::begin(&folder, args.interval, keep, Arc::new(complain));
+    let recorder = Recorder::begin(folder, args.interval, keep, Arc::new(complain));
     let mut recorder = recorder.map_err(|e| Failure::usage(e.to_string()))?;
     let mut sampler =
         Sampler::new(if args.no_bpf { Root::live().without_bpf() } else { Root::live() }).patience(PATIENCE);
@@ -94,8 +111,5 @@ pub fn run(args: &RecordArgs, look: &Look) -> Result<ExitCode, Failure> {
         due = end.map_or(due, |end| due.min(end));
     }
     drop(progress);
-    let counts = recorder.finish().map_err(Failure::usage)?;
-    let recorded = Recorded { folder: folder.display().to_string(), samples: counts.samples, missed: counts.missed };
-    print(if look.json { json::pretty(&recorded) } else { text::recorded(&recorded, &output::style(look)) })?;
-    Ok(ExitCode::SUCCESS)
+    recorder.finish().map_err(Failure::usage)
 }

@@ -2,7 +2,7 @@
 
 use crate::closer;
 use crate::facts::Facts;
-use crate::figures::figures;
+use crate::figures;
 use crate::judge::judge;
 use crate::relate::relate;
 use crate::rulebook::RuleBook;
@@ -45,7 +45,7 @@ pub fn diagnose(window: &Window, source: Origin, book: &RuleBook) -> Diagnosis {
         findings,
         ruled_out,
         blind_spots,
-        figures: if source == Origin::Import { figures(&facts) } else { Vec::new() },
+        figures: if source == Origin::Import { figures::of_facts(&facts) } else { Vec::new() },
         closer_looks: closer::looks(window),
         // The tick samples and the scheduler measures: on a machine that does little, the two can differ either way.
         cpu_explained: facts.host_number("cpu.attributed").map(|share| share.min(1.0)),

@@ -1,8 +1,9 @@
-//! Every number that captures tell of a thing, whether or not it bears on a finding.
+//! Every number that is known of a thing, whether or not it bears on a finding.
 
 use crate::facts::Facts;
 use crate::signal::Scope;
 use whyslow_model::diagnosis::{Evidence, Figures};
+use whyslow_model::window::Window;
 
 /// The things whose numbers are told; processes and sockets would be too many.
 const SCOPES: [Scope; 11] = [
@@ -19,8 +20,13 @@ const SCOPES: [Scope; 11] = [
     Scope::Database,
 ];
 
-/// The signals that are known, of each thing.
-pub fn figures(facts: &Facts) -> Vec<Figures> {
+/// The signals that are known over a window, of each thing but processes and sockets.
+pub fn figures(window: &Window) -> Vec<Figures> {
+    of_facts(&Facts::of(window))
+}
+
+/// The same where they were computed already.
+pub(crate) fn of_facts(facts: &Facts) -> Vec<Figures> {
     let of = |scope: Scope| facts.entities(scope).iter().map(move |entity| (scope, entity));
     SCOPES
         .into_iter()

@@ -20,14 +20,17 @@ mod scene;
 mod side_by_side;
 mod signal;
 mod signals;
+mod standout;
 mod template;
 mod timeline;
 mod unseen;
 
 pub use closer::asked;
 pub use document::diagnose;
-pub use quiet::is_quiet;
+pub use figures::figures;
+pub use quiet::nothing_is_felt;
 pub use rule::RuleError;
 pub use rulebook::RuleBook;
 pub use side_by_side::side_by_side;
+pub use standout::{LOOKOUTS, Standout};
 pub use timeline::{Lasting, Timeline};

@@ -97,6 +97,28 @@ impl Baseline {
     }
 }
 
+/// A baseline in a list of them.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Listed {
+    /// What it was saved as.
+    pub name: String,
+    /// What it is a summary of.
+    pub kind: Kind,
+    /// When that began, RFC 3339.
+    pub start: Option<String>,
+    /// How long it took.
+    pub seconds: f64,
+    /// How many series it has.
+    pub series: usize,
+}
+
+impl From<Baseline> for Listed {
+    fn from(baseline: Baseline) -> Self {
+        let Baseline { name, kind, start, seconds, series, .. } = baseline;
+        Self { name, kind, start, seconds, series: series.len() }
+    }
+}
+
 impl Series {
     /// Measurements each made by itself, such as repeats of a benchmark.
     pub fn of_repeats(metric: &str, subject: Subject, unit: &str, better: Better, samples: Vec<f64>) -> Self {

@@ -18,6 +18,6 @@ mod tail;
 pub use baselines::{Baselines, read as read_baseline};
 pub use error::StoreError;
 pub use recorder::{Counts, Keep, Log, Recorder};
-pub use recording::{AnyRow, Families, Recording, Span, Stretch, families};
+pub use recording::{AnyRow, Families, Lookout, Recording, Span, Stretch, families};
 pub use schema::{Field, KeyField, Table, tables};
 pub use segment::ParquetExport;

@@ -3,11 +3,11 @@
 use crate::progress::Progress;
 use crate::recordings::to_the_millisecond;
 use std::time::Duration;
-use whyslow_diagnose::{Lasting, RuleBook, Timeline, diagnose, is_quiet};
+use whyslow_diagnose::{LOOKOUTS, Lasting, RuleBook, Standout, Timeline, diagnose, nothing_is_felt};
 use whyslow_model::catalogue::{Family, Process, Thread};
 use whyslow_model::diagnosis::Origin;
 use whyslow_model::window::Window;
-use whyslow_store::{Recording, Span, StoreError};
+use whyslow_store::{Lookout, Recording, Span, StoreError, Stretch};
 
 /// The length of the windows that are judged: as long as a live look.
 const WINDOW: Duration = Duration::from_secs(10);
@@ -15,12 +15,14 @@ const WINDOW: Duration = Duration::from_secs(10);
 const SHORT: Duration = Duration::from_secs(3);
 /// How far from a window's edge a cause can begin or end, nanoseconds.
 const EDGE_NS: i64 = 12 * 1_000_000_000;
-/// One window in so many is judged in full even if the machine as a whole is quiet: who waits for a lock leaves no trace on
-/// it.
-const SPOT_CHECK: u64 = 6;
+/// As much before and after what stands out is judged, nanoseconds.
+const AROUND_NS: i64 = 5 * 1_000_000_000;
+/// The longest piece that is judged at once, nanoseconds.
+const PIECE_NS: i64 = 120 * 1_000_000_000;
+/// How much is done at the same time, at most.
+const MOST_THREADS: usize = 4;
 
-/// What lasted over a span. The machine as a whole is looked at throughout; its processes, which are most of a recording,
-/// where it is not quiet, and now and then.
+/// What lasted over a span. A few columns are looked through throughout; where something stands out in them, all is judged.
 pub fn over(
     recording: &Recording,
     span: &Span,
@@ -28,16 +30,27 @@ pub fn over(
     progress: &Progress,
 ) -> Result<Vec<Lasting>, StoreError> {
     let mut timeline = Timeline::default();
-    for part in worth_a_look(recording, span, book, progress)? {
-        each(recording, &part, WINDOW, |window| {
-            progress.say(&format!("explaining {} (Ctrl-C: end)", to_the_millisecond(times(window).0)));
-            timeline.add(times(window), &diagnose(window, Origin::Recording, book));
-        })?;
+    let parts = worth_a_look(recording, span, book, progress)?;
+    // A batch at a time, so that no more diagnoses are held than are at work.
+    for batch in parts.chunks(threads()) {
+        let judged = in_parallel(batch, |part| {
+            let mut judged = Vec::new();
+            each(recording, part, WINDOW, |window| {
+                judged.push((times(window), diagnose(window, Origin::Recording, book)));
+            })?;
+            Ok(judged)
+        });
+        for part in judged {
+            for (times, diagnosis) in part? {
+                progress.say(&format!("explaining {} (Ctrl-C: end)", to_the_millisecond(times.0)));
+                timeline.add(times, &diagnosis);
+            }
+        }
     }
     Ok(timeline.finish())
 }
 
-/// The parts of a span in which the machine as a whole is not quiet, and spot checks between them.
+/// The parts of a span in which something stands out, in order, none longer than what is judged at once.
 fn worth_a_look(
     recording: &Recording,
     span: &Span,
@@ -45,21 +58,72 @@ fn worth_a_look(
     progress: &Progress,
 ) -> Result<Vec<Span>, StoreError> {
     let mut parts: Vec<Span> = Vec::new();
-    let mut count = 0;
-    let without_tasks = |family: &str| family != Process::INFO.name && family != Thread::INFO.name;
-    recording.each_window(span, WINDOW, &without_tasks, |window| {
-        let (from, to) = times(&window);
-        progress.say(&format!("looking through {} (Ctrl-C: end)", to_the_millisecond(from)));
-        count += 1;
-        if count % SPOT_CHECK == 1 || !is_quiet(&window, book) {
-            match parts.last_mut() {
-                Some(last) if *last.end() >= from => *last = *last.start()..=to,
-                _ => parts.push(from..=to),
+    for batch in recording.stretches().chunks(threads()) {
+        for found in in_parallel(batch, |stretch| standing_out(recording, stretch, span, book)) {
+            for part in found? {
+                progress.say(&format!("looking through {} (Ctrl-C: end)", to_the_millisecond(*part.start())));
+                match parts.last_mut() {
+                    Some(last) if *last.end() >= *part.start() => *last = *last.start()..=*part.end(),
+                    _ => parts.push(part),
+                }
             }
         }
-        true
+    }
+    Ok(parts.iter().flat_map(cut).collect())
+}
+
+/// Where something stands out in a stretch; all of it where what does not come and go by the second (space, limits, members
+/// of arrays) is not as it should be.
+fn standing_out(
+    recording: &Recording,
+    stretch: &Stretch,
+    span: &Span,
+    book: &RuleBook,
+) -> Result<Vec<Span>, StoreError> {
+    let part = (*stretch.span.start()).max(*span.start())..=(*stretch.span.end()).min(*span.end());
+    if part.is_empty() {
+        return Ok(Vec::new());
+    }
+    let (mut is_well, mut interval) = (true, 0.0);
+    recording.each_window(&part, WINDOW, &without_tasks, |window| {
+        is_well = nothing_is_felt(&window, book);
+        interval = window.seconds() / (window.snapshots().len() - 1).max(1) as f64;
+        false
     })?;
-    Ok(parts)
+    if !is_well {
+        return Ok(vec![part]);
+    }
+    let mut standout = Standout::new(interval);
+    let lookouts: Vec<Lookout<'_>> = LOOKOUTS.iter().map(|lookout| (lookout.family, lookout.columns)).collect();
+    recording.scan(stretch, &part, &lookouts, &mut |number, course| standout.look(number, course))?;
+    let around =
+        |found: Span| (*found.start() - AROUND_NS).max(*part.start())..=(*found.end() + AROUND_NS).min(*part.end());
+    Ok(standout.finish().into_iter().map(around).filter(|found| !found.is_empty()).collect())
+}
+
+fn without_tasks(family: &str) -> bool {
+    family != Process::INFO.name && family != Thread::INFO.name
+}
+
+/// A long part in pieces that are judged one by one, each beginning where the one before ended.
+fn cut(part: &Span) -> Vec<Span> {
+    let (start, end) = (*part.start(), *part.end());
+    let starts = std::iter::successors(Some(start), |from| from.checked_add(PIECE_NS)).take_while(|from| *from < end);
+    starts.map(|from| from..=end.min(from.saturating_add(PIECE_NS))).collect()
+}
+
+/// Does the same with each, at the same time; what came of them, in order.
+pub fn in_parallel<T: Sync, R: Send>(all: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    std::thread::scope(|scope| {
+        let running: Vec<_> = all.iter().map(|one| scope.spawn(|| work(one))).collect();
+        // A panic is the program's own, and goes on here.
+        running.into_iter().map(|one| one.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
+    })
+}
+
+/// How much is done at the same time: the machine has its own work to do.
+pub fn threads() -> usize {
+    std::thread::available_parallelism().map_or(1, |cpus| cpus.get().min(MOST_THREADS))
 }
 
 /// When a cause began and ended, to the length of a short window: the first and the last of those in which it is found.

@@ -67,8 +67,10 @@ fn explain(recording: &Recording, span: &Span, folder: String) -> Result<Explana
         events: Vec::new(),
     };
     befell(recording, span, &mut explanation)?;
-    for lasting in &found {
-        explanation.episodes.push(episode(recording, lasting, &found, &rules.book)?);
+    for batch in found.chunks(look::threads()) {
+        for episode in look::in_parallel(batch, |lasting| episode(recording, lasting, &found, &rules.book)) {
+            explanation.episodes.push(episode?);
+        }
     }
     Ok(explanation)
 }

@@ -1,7 +1,9 @@
 //! Text for a terminal of 80 columns and more.
 
+mod baseline;
 mod bench;
 mod catalogue;
+mod comparison;
 mod finding;
 mod formats;
 mod profile;
@@ -12,8 +14,10 @@ mod table;
 pub mod tune;
 mod words;
 
+pub use baseline::{baseline, baselines, saved};
 pub use bench::bench;
 pub use catalogue::metrics;
+pub use comparison::comparison;
 pub use formats::formats;
 pub use profile::profile;
 pub use recording::{explanation, recorded};

@@ -3,10 +3,12 @@
 mod closed;
 mod each_row;
 mod rows;
+mod scan;
 mod tail;
 mod windows;
 
 pub use each_row::{AnyRow, families};
+pub use scan::Lookout;
 
 use crate::error::StoreError;
 use crate::folder::{Folder, Hour};

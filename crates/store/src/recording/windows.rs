@@ -4,7 +4,7 @@ use super::{Families, Recording, SLICE_NS, Span, Stretch};
 use crate::error::StoreError;
 use std::collections::BTreeSet;
 use std::time::Duration;
-use whyslow_model::catalogue::{Brief, EachFamily, Family, LogLine, Sample};
+use whyslow_model::catalogue::{Brief, EachFamily, Family, LogLine, Process, Sample, Thread};
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::window::Window;
 
@@ -46,9 +46,11 @@ impl Recording {
         Ok(())
     }
 
-    /// What stood at a time, where the recording of its boot began before.
+    /// What stood at a time, where the recording of its boot began before. Tasks, which are most of a recording, are read at
+    /// every sample.
     fn standing_before(&self, stretch: &Stretch, time: i64, families: &dyn Families) -> Result<Snapshot, StoreError> {
         let mut standing = Snapshot::default();
+        let families = &|name: &str| name != Process::INFO.name && name != Thread::INFO.name && families.wants(name);
         let before = time.saturating_sub(STANDS_NS)..=time.saturating_sub(1);
         for older in self.stretches.iter().filter(|s| s.boot == stretch.boot && overlap(&s.span, &before)) {
             for mut sample in self.read(older, &before, families)? {

@@ -20,9 +20,11 @@ mod gather;
 mod hour;
 mod layout;
 mod read;
+mod scan;
 
 pub(crate) use close::close;
 pub use export::ParquetExport;
 pub(crate) use hour::{HourFile, Segment, hour_files};
 pub(crate) use layout::{AT_LEAST, COUNT, buckets_name};
 pub(crate) use read::{Cell, Wanted, read_rows};
+pub(crate) use scan::scan_columns;

@@ -83,18 +83,18 @@ fn runs(times: &[i64], span: &RangeInclusive<i64>) -> Vec<Run> {
 }
 
 /// Whether a row group's times overlap the span; true where the file does not say.
-fn may_hold(group: &RowGroupMetaData, span: &RangeInclusive<i64>) -> bool {
+pub(super) fn may_hold(group: &RowGroupMetaData, span: &RangeInclusive<i64>) -> bool {
     let times = group.columns().iter().find(|c| c.column_path().string() == AT).and_then(|c| c.statistics());
     let Some(Statistics::Int64(times)) = times else { return true };
     !matches!((times.min_opt(), times.max_opt()), (Some(min), Some(max)) if min > span.end() || max < span.start())
 }
 
-fn find(group: &dyn RowGroupReader, name: &str) -> Option<usize> {
+pub(super) fn find(group: &dyn RowGroupReader, name: &str) -> Option<usize> {
     group.metadata().columns().iter().position(|c| c.column_path().string() == name)
 }
 
 /// A column of whole numbers that is never absent.
-fn numbers(group: &dyn RowGroupReader, name: &str) -> Result<Vec<i64>> {
+pub(super) fn numbers(group: &dyn RowGroupReader, name: &str) -> Result<Vec<i64>> {
     let missing = || ParquetError::General(format!("no column '{name}'"));
     match group.get_column_reader(find(group, name).ok_or_else(missing)?)? {
         reader @ ColumnReader::Int64ColumnReader(_) => {

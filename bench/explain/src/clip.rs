@@ -1,0 +1,62 @@
+//! A short recording of the real kernel.
+
+use std::path::Path;
+use whyslow_model::catalogue::{EachFamily, Family};
+use whyslow_model::snapshot::Snapshot;
+use whyslow_store::{Recording, StoreError};
+
+/// Consecutive samples of one machine and boot. The first only says where the counters of the others began.
+#[derive(Clone, Debug)]
+pub struct Clip {
+    samples: Vec<Snapshot>,
+}
+
+impl Clip {
+    /// These samples.
+    ///
+    /// # Panics
+    /// Where there are fewer than two.
+    pub fn new(mut samples: Vec<Snapshot>) -> Self {
+        assert!(samples.len() > 1, "one sample is no clip");
+        let (first, rest) = samples.split_at_mut(1);
+        // What is read at the beginning and then once a minute belongs to the clip, too.
+        first[0].clone().each_family(&mut Standing(&mut rest[0]));
+        Self { samples }
+    }
+
+    /// All of a recording, which is to be a short one.
+    ///
+    /// # Errors
+    /// Where it cannot be read.
+    pub fn read(folder: &Path) -> Result<Self, StoreError> {
+        let recording = Recording::open(folder)?;
+        Ok(Self::new(recording.snapshots(&recording.span(), &|_: &str| true)?))
+    }
+
+    /// The sample before those that are played.
+    pub fn before(&self) -> &Snapshot {
+        &self.samples[0]
+    }
+
+    /// The samples that are played.
+    pub fn played(&self) -> &[Snapshot] {
+        &self.samples[1..]
+    }
+
+    /// The clip from this sample that is played on, so many.
+    pub fn part(&self, from: usize, count: usize) -> Self {
+        Self::new(self.samples[from..=from + count].to_vec())
+    }
+}
+
+/// Rows of families that a sample lacks. What happens once is none of them.
+struct Standing<'s>(&'s mut Snapshot);
+
+impl EachFamily for Standing<'_> {
+    fn family<F: Family>(&mut self, rows: &mut Vec<F>) {
+        let once = ["log", "brief", "sample"].contains(&F::INFO.name);
+        if !once && F::rows(self.0).is_empty() {
+            *F::rows_mut(self.0) = std::mem::take(rows);
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! What was planted against what was found.
+
+use crate::explain::Explained;
+use jiff::Timestamp;
+use serde::Serialize;
+use std::fmt;
+use whyslow_model::diagnosis::Confidence;
+use whyslow_model::explanation::Episode;
+use whyslow_pairs::failure::{Failure, Result};
+
+/// How far a start or end may be off, seconds.
+const OFF: f64 = 3.0;
+/// How long it may take, seconds.
+const TIME: f64 = 5.0;
+
+/// A fault in the recording, seconds from its start.
+#[derive(Serialize)]
+pub struct Planted {
+    pub fault: String,
+    pub start: u64,
+    pub end: u64,
+}
+
+/// What became of a fault.
+#[derive(Serialize)]
+struct Found {
+    #[serde(flatten)]
+    planted: Planted,
+    /// The key of the finding; none where it was not found.
+    key: Option<String>,
+    /// How far its start and its end are off, seconds.
+    off: Option<[f64; 2]>,
+}
+
+/// All of it.
+#[derive(Serialize)]
+pub struct Report {
+    samples: u64,
+    seconds: f64,
+    cpu_seconds: f64,
+    memory: u64,
+    faults: Vec<Found>,
+    /// Causes of confidence high that were not planted, with when they began.
+    besides: Vec<String>,
+}
+
+impl Report {
+    /// Holds one against the other.
+    ///
+    /// # Errors
+    /// A time in the explanation that is none.
+    pub fn of(planted: Vec<Planted>, explained: Explained) -> Result<Self> {
+        let start = ns(&explained.explanation.start)?;
+        let second = |time: &str| Ok::<_, Failure>((ns(time)? - start) as f64 / 1e9);
+        let mut episodes = Vec::new();
+        for episode in &explained.explanation.episodes {
+            episodes.push((second(&episode.start)?, second(&episode.end)?, episode));
+        }
+        let mut used = vec![false; episodes.len()];
+        let mut faults = Vec::new();
+        for planted in planted {
+            let (from, to) = (planted.start as f64, planted.end as f64);
+            let overlaps = |(start, end, _): &(f64, f64, &Episode)| *start < to && *end > from;
+            let is_it = |episode: &Episode| planted.fault.starts_with(id(episode));
+            let at = episodes.iter().position(|e| overlaps(e) && is_it(e.2));
+            // A fault has effects that outlive it in a window, and look-alikes: they are its own.
+            for (used, episode) in used.iter_mut().zip(&episodes) {
+                *used |= overlaps(episode) && is_it(episode.2);
+            }
+            let off = at.map(|at| [episodes[at].0 - from, episodes[at].1 - to]);
+            faults.push(Found { planted, key: at.map(|at| episodes[at].2.key.clone()), off });
+        }
+        let besides = episodes.iter().zip(used).filter(|((.., episode), used)| !used && is_sure(episode));
+        let besides = besides.map(|((start, end, e), _)| format!("{} from {start:.0} to {end:.0}", e.key)).collect();
+        let Explained { explanation, seconds, cpu_seconds, memory } = explained;
+        Ok(Self { samples: explanation.samples, seconds, cpu_seconds, memory, faults, besides })
+    }
+
+    /// Whether all is as it should be.
+    pub fn holds(&self) -> bool {
+        self.seconds <= TIME && self.besides.is_empty() && self.faults.iter().all(Found::holds)
+    }
+
+    /// The same for programs.
+    pub fn json(&self) -> String {
+        serde_json::to_string_pretty(self).expect("plain data becomes JSON")
+    }
+}
+
+impl Found {
+    fn holds(&self) -> bool {
+        self.off.is_some_and(|off| off.iter().all(|off| off.abs() <= OFF))
+    }
+}
+
+/// The id of a finding: what stands before the subject in its key.
+fn id(episode: &Episode) -> &str {
+    episode.key.split('@').next().unwrap_or_default()
+}
+
+fn is_sure(episode: &Episode) -> bool {
+    let finding = episode.diagnosis.findings.iter().find(|finding| finding.key() == episode.key);
+    finding.is_some_and(|finding| finding.confidence == Confidence::High)
+}
+
+fn ns(time: &str) -> Result<i64> {
+    let time: Timestamp = time.parse().map_err(|e| Failure::new(format!("'{time}': {e}")))?;
+    i64::try_from(time.as_nanosecond()).map_err(|_| Failure::new(format!("'{time}' is too far away")))
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let memory = self.memory as f64 / f64::from(1 << 20);
+        write!(f, "{} samples explained in {:.2} s ", self.samples, self.seconds)?;
+        writeln!(f, "({:.2} s of processor time, {memory:.0} MiB at most)", self.cpu_seconds)?;
+        for found in &self.faults {
+            let Planted { fault, start, end } = &found.planted;
+            write!(f, "{}  {fault:22} {start:6} to {end:6} s: ", if found.holds() { "right" } else { "WRONG" })?;
+            match (&found.key, found.off) {
+                (Some(key), Some([start, end])) => {
+                    writeln!(f, "{key}, start off by {start:+.1} s, end by {end:+.1} s")?
+                }
+                _ => writeln!(f, "not found")?,
+            }
+        }
+        self.besides.iter().try_for_each(|besides| writeln!(f, "WRONG  not planted: {besides}"))
+    }
+}

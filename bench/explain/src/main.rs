@@ -1,0 +1,154 @@
+//! How fast and how rightly `whyslow explain` explains a day: a recording is played together from a quiet machine's samples,
+//! with faults that the lab made on the real kernel planted at known times.
+
+mod capture;
+mod explain;
+mod judge;
+
+use capture::Capturer;
+use clap::Parser;
+use judge::{Planted, Report};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, SystemTime};
+use whyslow_bench_explain::{Clip, Player};
+use whyslow_pairs::failure::{Failure, Result};
+use whyslow_pairs::stop;
+
+/// Plants faults in a long recording, and measures how `whyslow explain` finds them. Captures need root, and a time in which
+/// nothing else runs.
+#[derive(Parser)]
+#[command(name = "bench-explain", version)]
+struct Args {
+    /// How long the recording is to be
+    #[arg(long, default_value = "24", value_parser = clap::value_parser!(u64).range(1..=168))]
+    hours: u64,
+    /// The lab's faults to plant, in this order
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = capture::FAULTS)]
+    faults: Vec<String>,
+    /// Where captures are kept; those that are there are not made again [default: a folder that is deleted]
+    #[arg(long, value_name = "DIR")]
+    captures: Option<PathBuf>,
+    /// Where the recording is made, and left; in memory, and deleted, where it is not given
+    #[arg(long, value_name = "DIR")]
+    into: Option<PathBuf>,
+    /// Explain what --into holds from an earlier run
+    #[arg(long, requires = "into")]
+    again: bool,
+    /// The whyslow program; the one beside this program where it is not given
+    #[arg(long, value_name = "PATH")]
+    whyslow: Option<PathBuf>,
+    /// The lab; the one beside this program where it is not given
+    #[arg(long, value_name = "PATH")]
+    lab: Option<PathBuf>,
+    /// Write JSON
+    #[arg(long)]
+    json: bool,
+}
+
+fn main() -> ExitCode {
+    // The lab runs this program where it would run whyslow.
+    if let Some(status) = capture::in_whyslows_place() {
+        return status;
+    }
+    let args = Args::parse();
+    match measure(&args) {
+        Ok(report) => {
+            if args.json {
+                println!("{}", report.json());
+            } else {
+                print!("{report}");
+            }
+            if report.holds() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+        }
+        Err(failure) => {
+            eprintln!("bench-explain: {failure}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn measure(args: &Args) -> Result<Report> {
+    stop::catch()?;
+    let beside = |name: &str| Ok::<_, std::io::Error>(std::env::current_exe()?.with_file_name(name));
+    let whyslow = args.whyslow.clone().map_or_else(|| beside("whyslow"), Ok)?;
+    let lab = args.lab.clone().map_or_else(|| beside("whyslow-lab"), Ok)?;
+    let own = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir())?;
+    let captures = args.captures.clone().unwrap_or_else(|| own.path().join("captures"));
+    let into = args.into.clone().unwrap_or_else(|| own.path().join("recording"));
+    let capturer = Capturer { whyslow: whyslow.clone(), lab, into: captures };
+    let quiet = read(&capturer.quiet()?)?;
+    let faults = args
+        .faults
+        .iter()
+        .map(|name| Ok((name.as_str(), read(&capturer.fault(name)?)?)))
+        .collect::<Result<Vec<_>>>()?;
+    let plan = Plan::of(args.hours * 3600, &faults);
+    if !args.again {
+        plan.play(&quiet, &into)?;
+    }
+    let explained = explain::explain(&whyslow, &into)?;
+    Report::of(plan.planted(), explained)
+}
+
+fn read(folder: &Path) -> Result<Clip> {
+    Clip::read(folder).map_err(|e| Failure::new(e.to_string()))
+}
+
+/// What is played when.
+struct Plan<'f> {
+    seconds: u64,
+    /// When each fault begins, seconds from the start.
+    faults: Vec<(u64, &'f str, &'f Clip)>,
+}
+
+impl<'f> Plan<'f> {
+    /// Each fault somewhere in a part of the time of its own: parts are as long as one another, and where in its part a fault
+    /// lies goes round, so that it begins at no particular second of a window or of a segment.
+    fn of(seconds: u64, faults: &'f [(&'f str, Clip)]) -> Self {
+        let part = seconds / faults.len().max(1) as u64;
+        let place = |n: u64| n * part + part / 4 + (n * 617) % (part / 2).max(1);
+        let faults = faults.iter().zip(0..).map(|((name, clip), n)| (place(n), *name, clip)).collect();
+        Self { seconds, faults }
+    }
+
+    /// Wall clock at the start: that long ago, to the hour.
+    fn start_ns(&self) -> i64 {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs();
+        let hour = (now / 3600 - self.seconds / 3600 - 1) * 3600;
+        i64::try_from(hour * 1_000_000_000).unwrap_or(0)
+    }
+
+    fn play(&self, quiet: &Clip, into: &Path) -> Result<()> {
+        let clips = self.faults.iter().map(|(.., clip)| *clip).chain([quiet]);
+        let latest = clips.filter_map(|clip| clip.played().last()).map(|sample| sample.boot_ns).max().unwrap_or(0);
+        let mut player =
+            Player::begin(into, self.start_ns(), latest + 1_000_000_000).map_err(|e| Failure::new(e.to_string()))?;
+        for (at, _, clip) in &self.faults {
+            rest(&mut player, quiet, *at)?;
+            player.play(clip);
+        }
+        rest(&mut player, quiet, self.seconds)?;
+        player.finish().map(drop).map_err(Failure::new)
+    }
+
+    fn planted(&self) -> Vec<Planted> {
+        let planted = |(at, name, clip): &(u64, &str, &Clip)| Planted {
+            fault: (*name).to_owned(),
+            start: *at,
+            end: at + clip.played().len() as u64,
+        };
+        self.faults.iter().map(planted).collect()
+    }
+}
+
+/// Plays the quiet machine until this second.
+fn rest(player: &mut Player, quiet: &Clip, until: u64) -> Result<()> {
+    while player.seconds() < until {
+        stop::pause(Duration::ZERO)?;
+        let left = usize::try_from(until - player.seconds()).unwrap_or(usize::MAX);
+        let whole = quiet.played().len();
+        if left >= whole { player.play(quiet) } else { player.play(&quiet.part(0, left)) }
+    }
+    Ok(())
+}

@@ -1,0 +1,224 @@
+//! `whyslow baseline`: what a machine is like when all is well.
+
+use crate::args::{Look, duration};
+use crate::output::{self, Failure, complain, print};
+use crate::progress::Progress;
+use crate::record::{RecordArgs, record};
+use crate::recordings::{self, Part, to_the_millisecond};
+use clap::{Args, Subcommand};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+use whyslow_compare::{Summary, inventory, of_bench};
+use whyslow_diagnose::figures;
+use whyslow_model::baseline::{Baseline, Kind, Listed};
+use whyslow_model::bench::{self, Report};
+use whyslow_model::catalogue::{Family, Process, Thread};
+use whyslow_model::diagnosis::Diagnosis;
+use whyslow_show::{json, text};
+use whyslow_store::{Baselines, Recording, Span, StoreError};
+
+/// The longest windows in which signals are computed, as long as those of a diagnosis, and the shortest.
+const WINDOWS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(10));
+/// Where a period is too short for the longest, it is cut into so many.
+const CUT: u32 = 64;
+
+/// What to do with baselines.
+#[derive(Debug, Args)]
+pub struct BaselineArgs {
+    /// The folder whose subfolder 'baselines' they are in [default: /var/lib/whyslow for root, else ~/.local/state/whyslow]
+    #[arg(long, global = true)]
+    dir: Option<PathBuf>,
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// Keep a summary of a good period: of the next minute, or of a recording, or of benchmarks
+    Save(SaveArgs),
+    /// List the baselines
+    List,
+    /// Show one: what was measured, and what the machine consisted of
+    Show {
+        /// Its name
+        #[arg(default_value = Baselines::DEFAULT)]
+        name: String,
+    },
+    /// Delete one
+    Delete {
+        /// Its name
+        name: String,
+    },
+}
+
+/// What to keep, and as what.
+#[derive(Debug, Args)]
+struct SaveArgs {
+    /// What to call it; 'default' is what live diagnoses tell the usual figures from
+    #[arg(default_value = Baselines::DEFAULT)]
+    name: String,
+    /// A recording's folder: keep what it was like then, not what it is like now
+    #[arg(long, value_name = "DIR")]
+    recording: Option<PathBuf>,
+    /// Of the recording, the last so much before now: 2h, 7d
+    #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with_all = ["from", "to"])]
+    since: Option<Duration>,
+    /// Of the recording, from this time on: 03:12, '2026-11-21 03:12', 2026-11-21T03:12:00Z
+    #[arg(long, value_name = "WHEN")]
+    from: Option<String>,
+    /// Until this time
+    #[arg(long, value_name = "WHEN")]
+    to: Option<String>,
+    /// How long to watch
+    #[arg(long = "for", value_name = "TIME", default_value = "1m", value_parser = duration,
+        conflicts_with_all = ["recording", "since", "from", "to", "bench"])]
+    time: Duration,
+    /// How often to look
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = duration)]
+    interval: Duration,
+    /// Load no BPF program into the kernel
+    #[arg(long)]
+    no_bpf: bool,
+    /// Keep what `whyslow bench --json` printed into these files; of several runs of one benchmark each counts as one
+    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = ["recording", "since", "from", "to"])]
+    bench: Vec<PathBuf>,
+    /// Take the place of one that has this name
+    #[arg(long)]
+    replace: bool,
+}
+
+/// Does what is asked for.
+///
+/// # Errors
+/// Wrong usage; what cannot be read or written.
+pub fn run(args: &BaselineArgs, look: &Look) -> Result<ExitCode, Failure> {
+    let baselines = Baselines::of(&recordings::folder(args.dir.as_deref())?);
+    match &args.what {
+        What::Save(save) => {
+            let baseline = Baseline { name: save.name.clone(), ..save.summed_up()? };
+            baselines.save(&baseline, save.replace).map_err(unusable)?;
+            tell(&Listed::from(baseline), look, text::saved)?;
+        }
+        What::List => {
+            let all = baselines.names().map_err(unusable)?;
+            let all: Vec<Listed> =
+                all.iter().map(|name| named(&baselines, name).map(Listed::from)).collect::<Result<_, _>>()?;
+            tell(&all, look, |all, style| text::baselines(all, style))?;
+        }
+        What::Show { name } => tell(&named(&baselines, name)?, look, text::baseline)?,
+        What::Delete { name } => {
+            if !baselines.delete(name).map_err(unusable)? {
+                return Err(none_of(name));
+            }
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn tell<T: serde::Serialize>(
+    document: &T,
+    look: &Look,
+    draw: impl Fn(&T, &text::TextStyle) -> String,
+) -> Result<(), Failure> {
+    print(if look.json { json::pretty(document) } else { draw(document, &output::style(look)) })
+}
+
+impl SaveArgs {
+    fn summed_up(&self) -> Result<Baseline, Failure> {
+        if !self.bench.is_empty() {
+            return of_files(&self.bench);
+        }
+        let Self { recording, since, from, to, .. } = self;
+        if recording.is_some() || since.is_some() || from.is_some() || to.is_some() {
+            let part = Part { dir: recording.clone(), since: *since, from: from.clone(), to: to.clone() };
+            let recording = part.open()?;
+            let span = part.span(&recording)?;
+            return of_recording(&recording, &span);
+        }
+        let folder = tempfile::tempdir().map_err(|e| Failure::usage(format!("no folder to record into: {e}")))?;
+        record(&RecordArgs::for_a_while(self.time, self.interval, self.no_bpf), folder.path())?;
+        let recording = Recording::open(folder.path()).map_err(unusable)?;
+        of_recording(&recording, &recording.span())
+    }
+}
+
+/// What benchmarks printed.
+///
+/// # Errors
+/// A file that cannot be read, or is none.
+pub fn of_files(files: &[PathBuf]) -> Result<Baseline, Failure> {
+    let report = |path: &PathBuf| -> Result<Report, Failure> {
+        let json = fs::read(path).map_err(|e| Failure::usage(format!("{}: {e}", path.display())))?;
+        let report: Result<Report, _> = serde_json::from_slice(&json);
+        let report = report.ok().filter(|report| report.schema == bench::SCHEMA);
+        let what = || format!("{}: not what 'whyslow bench --json' prints ({})", path.display(), bench::SCHEMA);
+        report.ok_or_else(|| Failure::usage(what()))
+    };
+    Ok(of_bench(&files.iter().map(report).collect::<Result<Vec<_>, _>>()?))
+}
+
+/// Sums a part of a recording up. Of processes nothing is kept, so they are not read.
+///
+/// # Errors
+/// Where it cannot be read, or is too short for a rate.
+pub fn of_recording(recording: &Recording, span: &Span) -> Result<Baseline, Failure> {
+    let progress = Progress::new("summing up", "end");
+    let without_tasks = |family: &str| family != Process::INFO.name && family != Thread::INFO.name;
+    let all = recording.span();
+    let there = (*span.start()).max(*all.start())..=(*span.end()).min(*all.end());
+    let seconds = Duration::from_nanos(there.end().saturating_sub(*there.start()).max(0).unsigned_abs());
+    let length = (seconds / CUT).clamp(WINDOWS.0, WINDOWS.1);
+    let mut summary = Summary::default();
+    let mut newest = None;
+    let read = recording.each_window(&there, length, &without_tasks, |window| {
+        let at = window.last().map_or(0, |sample| sample.wall_ns);
+        progress.say(&format!("summing up {} (Ctrl-C: end)", to_the_millisecond(at)));
+        summary.add(window.seconds(), &figures(&window));
+        newest = Some(window);
+        true
+    });
+    read.map_err(unusable)?;
+    let newest = newest.ok_or_else(|| {
+        let (start, end) = (to_the_millisecond(*all.start()), to_the_millisecond(*all.end()));
+        Failure::nothing(format!("too little was recorded then; the recording is from {start} to {end}"))
+    })?;
+    Ok(Baseline {
+        start: Some(to_the_millisecond(*there.start())),
+        end: Some(to_the_millisecond(*there.end())),
+        seconds: summary.seconds(),
+        ..Baseline::new(Kind::Period, inventory(&newest), summary.finish())
+    })
+}
+
+/// The baseline of this name.
+///
+/// # Errors
+/// Where there is none, or it cannot be read.
+pub fn named(baselines: &Baselines, name: &str) -> Result<Baseline, Failure> {
+    baselines.load(name).map_err(unusable)?.ok_or_else(|| none_of(name))
+}
+
+/// Tells a diagnosis of this machine what the default baseline knows of what was found.
+pub fn remember(diagnosis: &mut Diagnosis) {
+    let Ok(folder) = recordings::folder(None) else { return };
+    match default_of(&folder) {
+        Ok(Some(baseline)) => whyslow_compare::remember(diagnosis, &baseline),
+        Ok(None) => {}
+        // What is found stands without it.
+        Err(error) => complain(&format!("the default baseline is left out: {error}")),
+    }
+}
+
+fn default_of(folder: &Path) -> Result<Option<Baseline>, StoreError> {
+    Baselines::of(folder).load(Baselines::DEFAULT)
+}
+
+fn none_of(name: &str) -> Failure {
+    Failure::usage(format!("no baseline '{name}'; 'whyslow baseline list' lists them"))
+}
+
+fn unusable(error: StoreError) -> Failure {
+    Failure::usage(error.to_string())
+}

@@ -1,0 +1,80 @@
+//! `whyslow compare`: what differs beyond noise.
+
+use crate::args::Look;
+use crate::baseline::{named, of_files, of_recording};
+use crate::output::{self, Failure, print};
+use crate::recordings::{self, Part};
+use clap::Args;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use whyslow_compare::{LEAST, compare};
+use whyslow_model::baseline::Baseline;
+use whyslow_show::{json, text};
+use whyslow_store::{Baselines, read_baseline};
+
+/// The smallest difference that is no slip of a finger, and the largest that makes sense to leave out, percent.
+const PERCENT: std::ops::RangeInclusive<f64> = 0.1..=1000.0;
+
+/// What to compare with what.
+#[derive(Debug, Args)]
+pub struct CompareArgs {
+    /// A baseline's name; FROM..TO of a recording, such as 03:00..04:00; a recording's folder, DIR or DIR@FROM..TO; a file of
+    /// `whyslow bench --json` or of a baseline
+    a: String,
+    /// The same, to be told how it differs from the first
+    b: String,
+    /// The smallest difference that matters, percent
+    #[arg(long, value_name = "PERCENT", default_value_t = LEAST * 100.0)]
+    least: f64,
+    /// The folder of recordings and baselines [default: /var/lib/whyslow for root, else ~/.local/state/whyslow]
+    #[arg(long)]
+    dir: Option<PathBuf>,
+}
+
+/// Compares the two.
+///
+/// # Errors
+/// Wrong usage; what cannot be read.
+pub fn run(args: &CompareArgs, look: &Look) -> Result<ExitCode, Failure> {
+    if !PERCENT.contains(&args.least) {
+        return Err(Failure::usage(format!("--least must be between {} and {}", PERCENT.start(), PERCENT.end())));
+    }
+    let folder = recordings::folder(args.dir.as_deref())?;
+    let side = |text: &str| side(text, &folder).map(|side| Baseline { name: text.to_owned(), ..side });
+    let comparison = compare(&side(&args.a)?, &side(&args.b)?, args.least / 100.0);
+    print(if look.json { json::pretty(&comparison) } else { text::comparison(&comparison, &output::style(look)) })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What a side is: by what it looks like, then by what is there.
+fn side(text: &str, folder: &Path) -> Result<Baseline, Failure> {
+    if let Some((from, to)) = text.rsplit_once("..") {
+        let (dir, from) = from.rsplit_once('@').map_or((folder, from), |(dir, from)| (Path::new(dir), from));
+        let when = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+        return recorded(Part { dir: Some(dir.to_owned()), since: None, from: when(from), to: when(to) });
+    }
+    let baselines = Baselines::of(folder);
+    let path = Path::new(text);
+    match path.metadata() {
+        _ if baselines.names().is_ok_and(|names| names.iter().any(|name| name == text)) => named(&baselines, text),
+        Ok(there) if there.is_dir() => recorded(Part { dir: Some(path.to_owned()), since: None, from: None, to: None }),
+        Ok(_) if is_bench(path) => of_files(&[path.to_owned()]),
+        Ok(_) => read_baseline(path).map_err(|error| Failure::usage(error.to_string())),
+        Err(_) => named(&baselines, text),
+    }
+}
+
+/// Whether a file says of itself that it is what a benchmark printed.
+fn is_bench(path: &Path) -> bool {
+    #[derive(serde::Deserialize)]
+    struct Document {
+        schema: String,
+    }
+    let document = std::fs::read(path).ok().and_then(|json| serde_json::from_slice::<Document>(&json).ok());
+    document.is_some_and(|document| document.schema == whyslow_model::bench::SCHEMA)
+}
+
+fn recorded(part: Part) -> Result<Baseline, Failure> {
+    let recording = part.open()?;
+    of_recording(&recording, &part.span(&recording)?)
+}

@@ -1,0 +1,174 @@
+//! `whyslow baseline` and `whyslow compare` on recordings of known physics, and on this machine.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use whyslow_model::baseline::{Baseline, Better, Inventory, Kind, Series};
+use whyslow_model::catalogue::{Cpu, Disk, MachineInfo, Pressure, Setting, System};
+use whyslow_model::comparison::Comparison;
+use whyslow_model::diagnosis::Subject;
+use whyslow_model::key::Machine;
+use whyslow_model::snapshot::Snapshot;
+use whyslow_store::{Keep, Recorder};
+
+const SECOND: u64 = 1_000_000_000;
+/// 2026-11-21 16:43:20 UTC.
+const START: i64 = 1_795_279_400 * SECOND as i64;
+const LENGTH: u64 = 1800;
+/// When the disk becomes half as fast, and the machine's setting another.
+const WORSE: u64 = 1200;
+
+/// What a disk has read by a second: some 100 requests of 64 KiB a second, which swing over a few seconds, then half of them.
+fn reads(t: u64) -> u64 {
+    let rate = |t: u64| (100 + (t * 7919 % 13) * 2) / if t < WORSE { 1 } else { 2 };
+    (0..t).map(rate).sum()
+}
+
+fn sample(t: u64) -> Snapshot {
+    let mut s = Snapshot { boot_ns: (1000 + t) * SECOND, wall_ns: START + (t * SECOND) as i64, ..Snapshot::default() };
+    for cpu in 0..2 {
+        s.processor.cpu.push(Cpu {
+            user: (t * SECOND / 10).into(),
+            system: 0.into(),
+            idle: (t * SECOND * 9 / 10).into(),
+            iowait: 0.into(),
+            ..Cpu::new(cpu)
+        });
+    }
+    s.processor.pressure.push(Pressure {
+        cpu_some: 0.into(),
+        memory_some: 0.into(),
+        io_some: 0.into(),
+        ..Pressure::new(Machine)
+    });
+    s.processor.system.push(System { blocked: 0.0.into(), ..System::new(Machine) });
+    let (reads, time) = (reads(t), t * SECOND / 5);
+    s.block.disk.push(Disk {
+        reads: reads.into(),
+        read_bytes: (reads * 65_536).into(),
+        read_time: time.into(),
+        writes: 0.into(),
+        write_bytes: 0.into(),
+        write_time: 0.into(),
+        busy_time: time.into(),
+        weighted_time: time.into(),
+        ..Disk::new("vda".into())
+    });
+    if t.is_multiple_of(60) {
+        let swappiness = if t < WORSE { "60" } else { "10" };
+        s.kernel.setting.push(Setting { value: swappiness.into(), ..Setting::new("vm.swappiness".into()) });
+        let machine = MachineInfo { release: "6.18".into(), boot: "b00t".into(), ..MachineInfo::new(Machine) };
+        s.kernel.machine.push(machine);
+    }
+    s.sort();
+    s
+}
+
+fn folder() -> tempfile::TempDir {
+    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
+}
+
+fn record(dir: &Path) {
+    let log = Arc::new(|line: &str| panic!("{line}"));
+    let mut recorder = Recorder::begin(dir, Duration::from_secs(1), Keep::default(), log).unwrap();
+    let begun = Instant::now();
+    for t in 0..LENGTH {
+        while recorder.waiting() > 30 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        recorder.add(sample(t), begun + Duration::from_secs(t));
+    }
+    recorder.finish().unwrap();
+}
+
+fn run(dir: &Path, args: &[&str]) -> Output {
+    let config = tempfile::tempdir().unwrap();
+    let mut whyslow = Command::new(env!("CARGO_BIN_EXE_whyslow"));
+    whyslow.args(args).arg("--dir").arg(dir).env("XDG_CONFIG_HOME", config.path()).env("TZ", "UTC");
+    whyslow.stdin(Stdio::null()).output().unwrap()
+}
+
+fn done(dir: &Path, args: &[&str]) -> String {
+    let out = run(dir, args);
+    assert_eq!(out.status.code(), Some(0), "{args:?}: {}", String::from_utf8_lossy(&out.stderr));
+    String::from_utf8(out.stdout).unwrap()
+}
+
+fn compared(dir: &Path, a: &str, b: &str) -> Comparison {
+    serde_json::from_str(&done(dir, &["compare", "--json", a, b])).expect("a comparison")
+}
+
+#[test]
+fn what_differs_is_told_and_what_does_not_is_not() {
+    let dir = folder();
+    record(dir.path());
+    // The first twenty minutes are steady.
+    let (one, two) = ("2026-11-21 16:43:20..2026-11-21 16:53:20", "2026-11-21 16:53:21..2026-11-21 17:03:00");
+    let same = compared(dir.path(), one, two);
+    assert!(same.differences.is_empty() && same.undecided.is_empty() && same.inventory.is_empty(), "{same:#?}");
+    assert!(same.compared > 10, "{}", same.compared);
+    assert!(compared(dir.path(), one, one).differences.is_empty());
+
+    let save = ["baseline", "save", "good", "--recording", dir.path().to_str().unwrap()];
+    done(dir.path(), &[&save[..], &["--to", "2026-11-21 17:03:00"]].concat());
+    let worse = compared(dir.path(), "good", "2026-11-21 17:04:30..");
+    let setting = &worse.inventory[0];
+    let (a, b) = (setting.a.as_deref(), setting.b.as_deref());
+    assert_eq!((setting.what.as_str(), a, b), ("setting vm.swappiness: value", Some("60"), Some("10")));
+    let rate = worse.differences.iter().find(|d| d.metric == "disk.read_rate").expect("the rate differs");
+    assert!((rate.ratio.unwrap() + 0.5).abs() < 0.02 && rate.better.is_none(), "{rate:#?}");
+    let wait = worse.differences.iter().find(|d| d.metric == "disk.read_wait").expect("each request takes twice as long");
+    assert!((wait.ratio.unwrap() - 1.0).abs() < 0.05 && wait.better == Some(false), "{wait:#?}");
+    let text = done(dir.path(), &["compare", "good", "17:04:30.."]);
+    assert!(text.find("vm.swappiness") < text.find("disk.read_rate"), "the inventory first: {text}");
+}
+
+#[test]
+fn baselines_are_kept_listed_shown_and_deleted() {
+    let dir = folder();
+    let out: serde_json::Value =
+        serde_json::from_str(&done(dir.path(), &["baseline", "save", "now", "--json", "--for", "3s"])).unwrap();
+    assert!(out["series"].as_u64() > Some(10), "{out}");
+    let taken = run(dir.path(), &["baseline", "save", "now", "--for", "1s"]);
+    assert_eq!(taken.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&taken.stderr).contains("--replace"));
+    assert!(done(dir.path(), &["baseline", "list"]).contains("now"));
+    let kept: Baseline = serde_json::from_str(&done(dir.path(), &["baseline", "show", "now", "--json"])).unwrap();
+    assert!(kept.inventory.contains_key("machine: release") && kept.series("cpu.busy", &Subject::host()).is_some());
+    assert!(done(dir.path(), &["baseline", "show", "now", "--all"]).contains("machine: release"));
+    done(dir.path(), &["baseline", "delete", "now"]);
+    for wrong in [
+        &["baseline", "delete", "now"][..],
+        &["baseline", "show", "now"],
+        &["baseline", "save", "../now", "--for", "1s"],
+        &["compare", "now", "then"],
+        &["compare", "soon..later", "now"],
+        &["compare", "--least", "0", "now", "now"],
+    ] {
+        let out = run(dir.path(), wrong);
+        assert_eq!(out.status.code(), Some(2), "{wrong:?}");
+        assert_eq!(String::from_utf8_lossy(&out.stderr).lines().count(), 1, "{wrong:?}");
+    }
+}
+
+#[test]
+fn benchmarks_are_compared_by_their_files() {
+    let dir = folder();
+    let file = |name: &str, rates: [f64; 6]| {
+        let series = Series::of_repeats("random read", Subject::new("device", "vda"), "1/s", Better::Higher, rates.to_vec());
+        let path = dir.path().join(name);
+        let baseline = Baseline::new(Kind::Bench, Inventory::new(), vec![series]);
+        fs::write(&path, serde_json::to_vec(&baseline).unwrap()).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let old = file("old.json", [100.0, 101.0, 99.0, 100.5, 99.5, 100.2]);
+    let new = file("new.json", [140.0, 141.0, 139.0, 140.5, 139.5, 140.2]);
+    let told = compared(dir.path(), &old, &new);
+    let [rate] = &told.differences[..] else { panic!("{told:#?}") };
+    assert!((rate.ratio.unwrap() - 0.4).abs() < 0.01 && rate.better == Some(true), "{rate:#?}");
+    fs::write(dir.path().join("other.json"), "{}").unwrap();
+    let other = dir.path().join("other.json").display().to_string();
+    assert_eq!(run(dir.path(), &["compare", &old, &other]).status.code(), Some(2));
+}
