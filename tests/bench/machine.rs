@@ -2,6 +2,8 @@
 
 use crate::stage::{assert_refused, report_of, whyslow};
 use std::collections::BTreeSet;
+use std::fs;
+use whyslow_model::baseline::{Baseline, Better};
 use whyslow_model::bench::{Kind, Report, Study};
 
 fn names(report: &Report) -> Vec<&str> {
@@ -77,4 +79,31 @@ fn what_cannot_be_asked_for_is_refused() {
         assert!(out.status.code() == Some(2) && said.lines().count() == 1 && said.contains(word), "{said}");
     }
     assert_refused(&["/var/tmp", "--poll", "--size", "1M", "--engine", "psync"], &["--poll"]);
+}
+
+#[test]
+fn what_was_found_is_kept_under_its_name() {
+    let state = tempfile::tempdir().unwrap();
+    let dir = state.path().to_string_lossy();
+    let save = |name: &str, more: &[&str]| {
+        let args = ["memory", "--size", "64K", "--for", "10ms", "--json", "--save", name, "--dir", &dir];
+        let out = whyslow(&[&args, more].concat()).output().unwrap();
+        (out.status.code(), out.stdout, String::from_utf8(out.stderr).unwrap())
+    };
+    let (status, stdout, said) = save("may", &[]);
+    assert_eq!((status, &*said), (Some(0), ""));
+    let report: Report = serde_json::from_slice(&stdout).expect("a report");
+    let baseline: Baseline =
+        serde_json::from_slice(&fs::read(state.path().join("baselines/may.json")).unwrap()).unwrap();
+    assert_eq!((&*baseline.name, &baseline.start), ("may", &report.started));
+    let figure = &study(&report, "latency").figures[0];
+    let metric = format!("latency: {}, {}", figure.name, figure.under);
+    let series = baseline.series.iter().find(|series| series.metric == metric).expect("a series for each figure");
+    assert_eq!((&series.samples, series.better, &series.unit), (&figure.samples, Some(Better::Lower), &figure.unit));
+    // What is there is not lost, and that is told before anything is measured.
+    for (name, word) in [("may", "--replace"), ("../may", "no name")] {
+        let (status, stdout, said) = save(name, &[]);
+        assert!(status == Some(2) && stdout.is_empty() && said.contains(word), "{said}");
+    }
+    assert_eq!(save("may", &["--replace"]).0, Some(0));
 }

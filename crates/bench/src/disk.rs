@@ -61,11 +61,13 @@ pub fn sweep(asked: &Sweep, stop: &Stop, watch: &mut dyn FnMut(Progress)) -> Res
     let mut session = Session::begin(stop, watch);
     let target = session.open(&asked.ask)?;
     check_engine(asked, &session)?;
-    if asked.poll {
-        session.check_polls(target)?;
+    let polled = if asked.poll { session.polled(target)? } else { 0 };
+    if asked.poll && polled < u64::from(LARGE) {
+        let most = human::quantity(polled as f64, "bytes");
+        session.caveats.push(format!("requests of more than {most} are cut, and cannot be polled for: they were not"));
     }
     session.mind_others(target, &asked.ask);
-    let mut sweep = Sweeper { session, asked, target, ceilings: Vec::new() };
+    let mut sweep = Sweeper { session, asked, target, polled, ceilings: Vec::new() };
     sweep.run()?;
     Ok(sweep.session.finish(Kind::Disk, sweep.ceilings))
 }
@@ -88,6 +90,8 @@ struct Sweeper<'w> {
     session: Session<'w>,
     asked: &'w Sweep,
     target: usize,
+    /// The largest request that is polled for, bytes.
+    polled: u64,
     ceilings: Vec<Ceiling>,
 }
 
@@ -182,7 +186,7 @@ impl Sweeper<'_> {
         let target = &self.session.targets[self.target];
         Workload {
             engine: self.asked.engine,
-            poll: self.asked.poll,
+            poll: u64::from(block) <= self.polled,
             direct: target.is_direct(),
             cache: self.asked.cache,
             access: sort.access,

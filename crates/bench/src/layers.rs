@@ -71,9 +71,9 @@ pub fn peel(asked: &Peel, stop: &Stop, watch: &mut dyn FnMut(Progress)) -> Resul
             session.play(reads.group, &name, &[party])?;
         }
     }
-    let mut report = session.finish(Kind::Layers, Vec::new());
-    report.layers = report.rounds.chunk_by(|a, b| a.group == b.group).flat_map(layers).collect();
-    Ok(report)
+    let groups = session.rounds.chunk_by(|a, b| a.group == b.group);
+    let layers = groups.flat_map(|rounds| layers(rounds, |device| session.map.directly_below(device))).collect();
+    Ok(Report { layers, ..session.finish(Kind::Layers, Vec::new()) })
 }
 
 /// Every layer from the lowest up.
@@ -193,14 +193,21 @@ fn load(reads: &Reads, place: &Place, asked: &Peel) -> Workload {
     }
 }
 
-/// What each layer of a group adds to the one below, and takes of it.
-fn layers(rounds: &[Round]) -> Vec<Layer> {
+/// What each layer of a group adds to the one below, and takes of it. Where a device lies on several, that is the fastest of
+/// them; what lies on no device that was read lies on the layer before it.
+fn layers(rounds: &[Round], below: impl Fn(&str) -> Vec<String>) -> Vec<Layer> {
     let mut layers: Vec<Layer> = Vec::new();
     for round in rounds {
         let Some((run, flow)) = round.runs.first().and_then(|run| Some((run, run.read.as_ref()?))) else { continue };
         let lowest = round.ledgers.first().and_then(|ledger| ledger.layers.last());
         let request = lowest.filter(|lowest| lowest.traffic.reads > 0);
-        let under = layers.last();
+        let is_device = lowest.is_some_and(|_| round.ledgers[0].layers[0].device == run.name);
+        let under: Vec<&Layer> = match below(&run.name) {
+            devices if is_device => layers.iter().filter(|layer| devices.contains(&layer.name)).collect(),
+            _ => layers.last().into_iter().collect(),
+        };
+        let latency = under.iter().map(|under| under.latency).min_by(f64::total_cmp);
+        let bandwidth = under.iter().map(|under| under.bandwidth).max_by(f64::total_cmp);
         layers.push(Layer {
             group: round.group.clone(),
             name: run.name.clone(),
@@ -209,8 +216,8 @@ fn layers(rounds: &[Round]) -> Vec<Layer> {
             latency: flow.latency.mean,
             cost: run.cost.per_operation,
             request: request.map(|lowest| lowest.traffic.read_bytes as f64 / lowest.traffic.reads as f64),
-            adds: under.map(|under| flow.latency.mean - under.latency),
-            takes: under.filter(|under| under.bandwidth > 0.0).map(|under| 1.0 - flow.bandwidth / under.bandwidth),
+            adds: latency.map(|latency| flow.latency.mean - latency),
+            takes: bandwidth.filter(|&bandwidth| bandwidth > 0.0).map(|bandwidth| 1.0 - flow.bandwidth / bandwidth),
         });
     }
     layers

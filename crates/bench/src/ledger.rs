@@ -166,3 +166,43 @@ impl OwnIo {
 fn cached(target: &Target) -> Option<u64> {
     if target.is_direct() { None } else { cache::cached(&target.file) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    fn top(read_bytes: u64, write_bytes: u64) -> LayerTraffic {
+        LayerTraffic { device: "sda".into(), traffic: traffic(read_bytes, write_bytes), ..LayerTraffic::default() }
+    }
+
+    fn traffic(read_bytes: u64, write_bytes: u64) -> Traffic {
+        Traffic { read_bytes, write_bytes, ..Traffic::default() }
+    }
+
+    #[test]
+    fn what_others_had_moved_is_what_is_left_of_the_devices_own_count() {
+        let asked = traffic(90 * MIB, 10 * MIB);
+        assert_eq!(
+            foreign(Some(&top(100 * MIB, 15 * MIB)), asked, true, Some(90 * MIB)),
+            (Some(10 * MIB), Some(5 * MIB))
+        );
+        assert_eq!(foreign(Some(&top(100 * MIB, 15 * MIB)), asked, false, Some(90 * MIB)), (Some(10 * MIB), None));
+        assert_eq!(foreign(Some(&top(1, 1)), asked, true, None), (None, Some(0)), "what is not known is not guessed");
+        assert_eq!(foreign(None, asked, true, Some(0)), (None, None));
+    }
+
+    #[test]
+    fn little_spoils_nothing() {
+        let ledger = |foreign_read, foreign_write| Ledger {
+            asked: traffic(100 * MIB, 0),
+            layers: vec![top(0, 0)],
+            foreign_read_bytes: Some(foreign_read),
+            foreign_write_bytes: Some(foreign_write),
+            ..Ledger::default()
+        };
+        assert_eq!(spoiled(&[ledger(MIB, MIB)]), None);
+        assert!(spoiled(&[ledger(0, 0), ledger(MIB, 2 * MIB)]).unwrap().starts_with("others had sda move 3 MiB"));
+    }
+}

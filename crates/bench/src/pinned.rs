@@ -203,7 +203,7 @@ mod tests {
         };
         let repeated = repeat(&cpus, pace(&Stop::default()), sleeps).unwrap();
         assert_eq!(prepared.load(Ordering::Relaxed), cpus.len());
-        let figure = repeated.rate("naps", "", "op/s").unwrap();
+        let figure = repeated.rate("naps", "", "1/s").unwrap();
         assert_eq!(figure.samples.len(), REPETITIONS as usize);
         // A nap is never shorter than it is to be.
         assert!(figure.samples.iter().all(|&rate| rate > 0.0 && rate <= 1000.0 * cpus.len() as f64), "{figure:?}");

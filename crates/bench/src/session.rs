@@ -54,17 +54,17 @@ impl<'w> Session<'w> {
         Ok(self.targets.len() - 1)
     }
 
-    /// Whether requests to a target can be polled for.
+    /// The largest request to a target that can be polled for, bytes.
     ///
     /// # Errors
-    /// Where they cannot be.
-    pub(crate) fn check_polls(&mut self, target: usize) -> Result<()> {
-        self.map.check_polls(&self.targets[target].about)?;
+    /// Where none can be.
+    pub(crate) fn polled(&mut self, target: usize) -> Result<u64> {
+        let largest = self.map.polled(&self.targets[target].about)?;
         let busy = "a thread that polls is always busy: whether it was the limit is not told";
         if !self.caveats.iter().any(|caveat| caveat == busy) {
             self.caveats.push(busy.into());
         }
-        Ok(())
+        Ok(largest)
     }
 
     /// Says that a device was read while in use, where that was asked for.

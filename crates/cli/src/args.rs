@@ -1,7 +1,7 @@
 //! The command line.
 
 use crate::baseline::BaselineArgs;
-use crate::bench::Bench;
+use crate::bench::BenchArgs;
 use crate::compare::CompareArgs;
 use crate::explain::ExplainArgs;
 use crate::export::ExportArgs;
@@ -169,9 +169,8 @@ pub enum Command {
     Tune(TuneArgs),
     /// Try a change around a command, with and without in turn, and say whether it helped
     Try(TryArgs),
-    /// Measure what storage and network can do, with known load
-    #[command(subcommand)]
-    Bench(Bench),
+    /// Measure what storage, network, memory and processors can do, with known load
+    Bench(BenchArgs),
     /// Write the completion script of a shell to standard output
     Completions {
         /// The shell

@@ -1,6 +1,8 @@
 //! `whyslow bench`: known load, honest numbers.
 
+mod machine;
 mod net;
+mod save;
 
 use crate::args::{Look, duration};
 use crate::interrupt::Interrupt;
@@ -16,16 +18,23 @@ use whyslow_bench::disk::{self, Sweep};
 use whyslow_bench::fio::{self, JobFile};
 use whyslow_bench::fs::{self, FileSystem};
 use whyslow_bench::layers::{self, Peel};
-use whyslow_bench::memory::{self, Memory};
-use whyslow_bench::processor::{self, Cpu};
 use whyslow_bench::target::Ask;
 use whyslow_bench::{Error, Stop};
 use whyslow_model::bench::{Cache, Engine, Report};
 use whyslow_show::{json, text};
 
+/// What to benchmark, and whether to keep what comes of it.
+#[derive(Debug, Args)]
+pub struct BenchArgs {
+    #[command(subcommand)]
+    what: Bench,
+    #[command(flatten)]
+    saving: save::Saving,
+}
+
 /// What to benchmark.
 #[derive(Debug, Subcommand)]
-pub enum Bench {
+enum Bench {
     /// Find out what a disk can do: requests and bytes a second, and with how many in flight
     Disk(DiskArgs),
     /// Find out what a file system does: streams, small files, commits, and all of it at once
@@ -35,30 +44,11 @@ pub enum Bench {
     /// Read targets alone and in pairs, and say which have to share something, whatever their names say
     Contend(ContendArgs),
     /// Measure memory: bandwidth, latency by working set and pages, what page faults cost
-    Memory(MemoryArgs),
+    Memory(machine::MemoryArgs),
     /// Measure processors: scaling and hyperthreads, how soon threads run, context switches, system calls, clocks
-    Cpu(CpuArgs),
+    Cpu(machine::CpuArgs),
     /// Find out what the network to another machine does, where `bench net serve` runs
     Net(Box<net::NetArgs>),
-}
-
-/// How to measure memory.
-#[derive(Debug, Args)]
-pub struct MemoryArgs {
-    /// The time each figure is measured for
-    #[arg(long = "for", value_name = "TIME", default_value = "100ms", value_parser = duration)]
-    time: Duration,
-    /// The largest working set [default: four times the caches, from 64M to 256M]
-    #[arg(long, value_name = "SIZE", value_parser = bytes)]
-    size: Option<u64>,
-}
-
-/// How to measure processors.
-#[derive(Debug, Args)]
-pub struct CpuArgs {
-    /// The time each figure is measured for; wakings take ten times that
-    #[arg(long = "for", value_name = "TIME", default_value = "100ms", value_parser = duration)]
-    time: Duration,
 }
 
 /// Where to work, and how much.
@@ -180,21 +170,23 @@ struct PageCache(Option<Cache>);
 ///
 /// # Errors
 /// Where it cannot be run.
-pub fn run(what: &Bench, look: &Look) -> Result<ExitCode, Failure> {
-    let (report, as_fio) = match what {
+pub fn run(args: &BenchArgs, look: &Look) -> Result<ExitCode, Failure> {
+    args.saving.check()?;
+    let (report, as_fio) = match &args.what {
         Bench::Disk(args) => (disk(args)?, args.json_fio),
         Bench::Fs(args) => (file_system(args)?, false),
         Bench::Layers(args) => (peel(args)?, false),
         Bench::Contend(args) => (set_against(args)?, false),
-        Bench::Memory(args) => (measure_memory(args)?, false),
-        Bench::Cpu(args) => (measure_cpu(args)?, false),
-        Bench::Net(args) => return net::run(args, look),
+        Bench::Memory(args) => (machine::measure_memory(args)?, false),
+        Bench::Cpu(args) => (machine::measure_cpu(args)?, false),
+        Bench::Net(net) => return net::run(net, &args.saving, look),
     };
     print(match look.json {
         _ if as_fio => json::fio(&report),
         true => json::pretty(&report),
         false => text::bench(&report, &output::style(look)),
     })?;
+    args.saving.keep(&report)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -234,16 +226,6 @@ fn set_against(args: &ContendArgs) -> Result<Report, Failure> {
         seed: args.seed,
     };
     watched(|stop, watch| contend::contend(&asked, stop, watch))
-}
-
-fn measure_memory(args: &MemoryArgs) -> Result<Report, Failure> {
-    let asked = Memory { most: args.size, seconds: seconds(args.time)? };
-    watched(|stop, watch| memory::measure(&asked, stop, watch))
-}
-
-fn measure_cpu(args: &CpuArgs) -> Result<Report, Failure> {
-    let asked = Cpu { seconds: seconds(args.time)? };
-    watched(|stop, watch| processor::measure(&asked, stop, watch))
 }
 
 /// The time of a run in seconds, where that is long enough to measure anything.

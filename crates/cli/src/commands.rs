@@ -42,7 +42,7 @@ pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Some(Command::Compare(args)) => compare::run(args, look),
         Some(Command::Tune(args)) => tune::run(args, look),
         Some(Command::Try(args)) => tune::try_out(args, look),
-        Some(Command::Bench(what)) => bench::run(what, look),
+        Some(Command::Bench(args)) => bench::run(args, look),
         Some(Command::Completions { shell }) => completions(*shell),
         Some(Command::Man) => man(),
     }

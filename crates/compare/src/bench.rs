@@ -1,8 +1,9 @@
-//! Benchmarks of storage as summaries.
+//! Benchmarks as summaries.
 
+use crate::network::of_network;
 use std::collections::BTreeMap;
 use whyslow_model::baseline::{Baseline, Better, Distribution, Inventory, Kind, Series};
-use whyslow_model::bench::{Flow, Report, Round, Run, Target};
+use whyslow_model::bench::{Flow, Report, Round, Run, Study, Target};
 use whyslow_model::diagnosis::Subject;
 
 /// Nanoseconds, which latencies are counted in.
@@ -25,7 +26,7 @@ pub fn of_bench(reports: &[Report]) -> Baseline {
 
 /// What a report tells, of rounds that nothing speaks against.
 fn of_report(report: &Report, one_of_several: bool) -> Vec<Series> {
-    let mut all = Vec::new();
+    let mut all: Vec<Series> = report.studies.iter().flat_map(of_study).collect();
     for round in report.rounds.iter().filter(|round| round.spoiled.is_none()) {
         for run in round.runs.iter().filter(|run| run.failed.is_none()) {
             let Some(target) = report.targets.get(run.target) else { continue };
@@ -34,7 +35,18 @@ fn of_report(report: &Report, one_of_several: bool) -> Vec<Series> {
             all.extend(of.flow("writes", run.write.as_ref(), &run.series.writes));
         }
     }
+    all.extend(report.network.iter().flat_map(|network| of_network(network, one_of_several)));
     all
+}
+
+/// The figures of memory and processors, whose repetitions are samples.
+fn of_study(study: &Study) -> impl Iterator<Item = Series> {
+    study.figures.iter().map(|figure| {
+        let under = if figure.under.is_empty() { String::new() } else { format!(", {}", figure.under) };
+        let metric = format!("{}: {}{under}", study.name, figure.name);
+        let better = if figure.more_is_better { Better::Higher } else { Better::Lower };
+        Series::of_repeats(&metric, Subject::host(), &figure.unit, better, figure.samples.clone())
+    })
 }
 
 /// One run.
@@ -56,10 +68,7 @@ impl Of<'_> {
         let rate = name(direction);
         if !self.one_of_several {
             let length = self.run.series.interval;
-            // The last can be cut short.
-            let whole = intervals.split_last().map_or(&[][..], |(_, whole)| whole);
-            let rates = whole.iter().map(|count| *count as f64 / length).collect();
-            return vec![Series { interval: Some(length), ..series(rate, "1/s", Better::Higher, rates) }];
+            return vec![Series::of_counts(&rate, self.subject.clone(), "1/s", intervals, length)];
         }
         let percentile = |share: f64| flow.latency.percentile(share).into_iter().collect();
         let latencies = Distribution::from_counts(NANOSECOND, flow.latency.histogram.clone());

@@ -7,6 +7,7 @@
 mod bench;
 mod compare;
 mod inventory;
+mod network;
 #[cfg(test)]
 mod noise;
 mod remember;

@@ -133,6 +133,14 @@ impl Series {
             distribution,
         }
     }
+
+    /// The course of a load: what was counted in intervals of this length, seconds, as a rate. The last can be cut short and is
+    /// left out.
+    pub fn of_counts(metric: &str, subject: Subject, unit: &str, counts: &[u64], length: f64) -> Self {
+        let whole = counts.split_last().map_or(&[][..], |(_, whole)| whole);
+        let rates = whole.iter().map(|count| *count as f64 / length).collect();
+        Self { interval: Some(length), ..Self::of_repeats(metric, subject, unit, Better::Higher, rates) }
+    }
 }
 
 /// How often each size of value occurred, in buckets that can be added up.

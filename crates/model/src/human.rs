@@ -28,8 +28,9 @@ pub fn quantity(number: f64, unit: &str) -> String {
         "bytes" => scaled(number, BINARY, "B"),
         "bytes/s" => scaled(number, BINARY, "B/s"),
         "bit/s" => scaled(number, DECIMAL, "bit/s"),
-        "op/s" => scaled(number, DECIMAL, "op/s"),
         "ratio" => percent(number),
+        // Of millions nobody counts the digits.
+        "1/s" if number.abs() >= 1e6 => scaled(number, DECIMAL, "/s"),
         "1/s" => format!("{} /s", digits(number)),
         "count" | "" => digits(number),
         other => format!("{} {other}", digits(number)),
@@ -119,6 +120,7 @@ mod tests {
     fn ratios_are_percentages_and_counts_stay() {
         assert_eq!(drawn(0.625, "ratio"), "62.5 %");
         assert_eq!(drawn(200.0, "1/s"), "200 /s");
+        assert_eq!((drawn(999_999.0, "1/s"), drawn(1.25e9, "1/s")), ("999999 /s".into(), "1.25 G/s".into()));
         assert_eq!(drawn(31.24, "count"), "31.2");
         assert_eq!(drawn(7.0, "furlong"), "7 furlong");
         assert_eq!(share(0.004), "< 1 %");

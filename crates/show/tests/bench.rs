@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 use whyslow_model::bench::{
-    CacheUse, Ceiling, Cost, Environment, Flow, Generator, Kind, Knee, Latency, Layer, LayerTraffic, Ledger, Limit,
-    Other, Pair, Percentile, Report, Round, Run, SCHEMA, Series, Target, Traffic, Workload,
+    CacheUse, Ceiling, Cost, Environment, Figure, Flow, Generator, Kind, Knee, Latency, Layer, LayerTraffic, Ledger,
+    Limit, Other, Pair, Percentile, Report, Round, Run, SCHEMA, Series, Study, Target, Traffic, Workload,
 };
 use whyslow_model::histogram::Histogram;
 use whyslow_show::escape::is_deceptive;
@@ -119,6 +119,11 @@ fn report() -> Report {
     }
 }
 
+/// One in which nothing was measured.
+fn empty() -> Report {
+    Report { targets: Vec::new(), rounds: Vec::new(), ceilings: Vec::new(), caveats: Vec::new(), ..report() }
+}
+
 #[test]
 fn a_sweep_at_80_columns() {
     let expected = "\
@@ -206,6 +211,37 @@ Who gets in whose way
       kernel
 ";
     assert!(drawn.contains(expected), "drawn:\n{drawn}");
+}
+
+#[test]
+fn figures_stand_side_by_side_as_far_as_there_is_room() {
+    let figure = |name: &str, under: &str, noise: f64| {
+        let samples = (0..10).map(|i| 1e9 * (1.0 + noise * (f64::from(i) - 4.5))).collect();
+        Figure::of(name, under, "bytes/s", samples).unwrap()
+    };
+    let unders = ["in the first cache", "in the second cache", "in memory"];
+    let mut figures: Vec<Figure> = unders.iter().map(|under| figure("read", under, 0.001)).collect();
+    figures.push(figure("write", "in memory", 0.001));
+    figures.push(Figure { disturbed: 3, ..figure("past the cache", "in memory", 0.02) });
+    let method = "Arrays are summed up.".to_owned();
+    let study = Study { name: "bandwidth".into(), method, figures, findings: vec!["It is fast.".into()] };
+    let report = Report { kind: Kind::Memory, studies: vec![study], ..empty() };
+    let drawn = text::bench(&report, &TextStyle { width: 60, ..PLAIN });
+    let expected = "\
+Bandwidth
+  It is fast.
+                  in the first cache  in the second cache
+            read           954 MiB/s            954 MiB/s
+                      in memory
+            read      954 MiB/s
+           write      954 MiB/s
+  past the cache  954 MiB/s ±7%
+  1 of 5 figures had to wait for a processor
+  Arrays are summed up.
+";
+    assert!(drawn.contains(expected), "{drawn}");
+    let all = text::bench(&report, &TextStyle { all: true, ..PLAIN });
+    assert!(all.contains("median") && all.contains("from") && all.contains("waited"), "{all}");
 }
 
 #[test]

@@ -69,7 +69,13 @@ impl Maker<'_, '_> {
         };
         let load = self.load(section, targets[0])?;
         if load.poll {
-            targets.iter().try_for_each(|&target| self.session.check_polls(target))?;
+            for &target in &targets {
+                if u64::from(load.largest_block()) > self.session.polled(target)? {
+                    return Err(
+                        self.wrong(section, "with hipri a block is no larger than max_sectors_kb of the device")
+                    );
+                }
+            }
         }
         let files: Vec<Arc<File>> = targets.iter().map(|&at| self.session.targets[at].file.clone()).collect();
         if targets.iter().any(|&at| self.session.targets[at].scratch) && (options.reads || options.overwrite) {

@@ -141,7 +141,8 @@ impl Region {
 
     fn madvise(&self, advice: MmapAdvise) -> io::Result<()> {
         // SAFETY: the range is mapped, and belongs to this value; no advice used here takes its content away.
-        Ok(unsafe { madvise(self.start.cast(), self.bytes, advice)? })
+        unsafe { madvise(self.start.cast(), self.bytes, advice) }?;
+        Ok(())
     }
 
     /// Has its pages come from one node (mbind(2), MPOL_BIND).

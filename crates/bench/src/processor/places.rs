@@ -97,7 +97,7 @@ fn cpus_of(root: &Root, node: u32) -> Vec<u32> {
     root.word(&format!("{NODES}/node{node}/cpulist")).and_then(|text| cpu_list(&text)).unwrap_or_default()
 }
 
-/// `Cpus_allowed_list:	0-1` of /proc/PID/status (proc(5)).
+/// The line `Cpus_allowed_list` of /proc/PID/status (proc(5)).
 fn allowed(status: &str) -> Option<Vec<u32>> {
     let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
     cpu_list(list.trim()).filter(|cpus| !cpus.is_empty())

@@ -57,14 +57,17 @@ fn findings(figures: &[Figure], cores: usize, processors: usize) -> Vec<String> 
     let mut findings = Vec::new();
     let of_cores = gains(1, cores);
     if cores > 1 && !of_cores.is_empty() {
-        findings.push(format!("{cores} cores do what one does: {}.", told(&of_cores)));
+        findings.push(format!("Of what one core does, {cores} do {}.", told(&of_cores)));
     }
     let of_hyperthreads = gains(cores, processors);
     if processors == cores {
         findings.push("Each core is one processor here: there are no hyperthreads to help or to be in the way.".into());
     } else if !of_hyperthreads.is_empty() {
         let verdict = verdict(&of_hyperthreads);
-        findings.push(format!("{verdict} All processors do what one of each core does: {}.", told(&of_hyperthreads)));
+        findings.push(format!(
+            "{verdict} Of what one thread a core does, all its hyperthreads do {}.",
+            told(&of_hyperthreads)
+        ));
     }
     findings
 }
@@ -103,9 +106,9 @@ mod tests {
         let rates = [(1, 10.0), (2, 20.0), (4, 26.0)];
         let mut figures: Vec<_> = rates.map(|(threads, rate)| measured(Work::Sorting, threads, rate)).into();
         let told = findings(&figures, 2, 4);
-        assert_eq!(told[0], "2 cores do what one does: 2.00 times with sorting numbers.");
+        assert_eq!(told[0], "Of what one core does, 2 do 2.00 times with sorting numbers.");
         assert!(
-            told[1].starts_with("Hyperthreads help here. All") && told[1].contains("1.30 times with sorting"),
+            told[1].starts_with("Hyperthreads help here. Of") && told[1].contains("1.30 times with sorting"),
             "{told:?}"
         );
         figures.extend([(2, 20.0), (4, 15.0)].map(|(threads, rate)| measured(Work::Arithmetic, threads, rate)));

@@ -43,7 +43,7 @@ impl Work {
 
     /// What its rate counts.
     pub(super) fn unit(self) -> &'static str {
-        if self == Self::Streaming { "bytes/s" } else { "op/s" }
+        if self == Self::Streaming { "bytes/s" } else { "1/s" }
     }
 
     /// Prepares it, where it is to be done; each call of what is returned does a portion, and says how much that is.

@@ -23,6 +23,9 @@ use whyslow_model::topology::Topology;
 use whyslow_model::window::Window;
 use whyslow_sense::{Root, Sampler};
 
+/// What every device takes in one request.
+const PAGE: u32 = 4096;
+
 /// What is asked for.
 #[derive(Clone, Debug)]
 pub struct Ask {
@@ -93,6 +96,11 @@ impl Map {
         below
     }
 
+    /// What a device lies on itself.
+    pub(crate) fn directly_below(&self, device: &str) -> Vec<String> {
+        self.topology.below(device).map(|name| name.to_string()).collect()
+    }
+
     /// How a device is related to the one on it, in a word.
     pub(crate) fn relation(&self, upper: &str, lower: &str) -> Option<&str> {
         self.topology.relation(upper, lower)
@@ -109,11 +117,12 @@ impl Map {
         disk.map_or(device, |disk| &**disk)
     }
 
-    /// Whether requests to a device can be polled for.
+    /// The largest request to a target that can be polled for, bytes: a larger one is cut, and the kernel does not poll for
+    /// pieces (block/blk-merge.c).
     ///
     /// # Errors
-    /// Where they cannot be, with the reason and what to do about it.
-    pub(crate) fn check_polls(&self, target: &bench::Target) -> Result<()> {
+    /// Where none can be, with the reason and what to do about it.
+    pub(crate) fn polled(&self, target: &bench::Target) -> Result<u64> {
         let refused = |why: &str| Err(Error::new(format!("{} cannot be polled: {why}", target.path)));
         let Some(device) = target.device.as_deref().map(|device| self.disk(device)) else {
             return refused("it lies on no block device");
@@ -121,7 +130,10 @@ impl Map {
         // Documentation/ABI/stable/sysfs-block, queue/io_poll.
         let setting = format!("sys/block/{}/queue/io_poll", device.replace('/', "!"));
         match self.root.number(&setting) {
-            Some(1) => Ok(()),
+            Some(1) => {
+                let largest = self.queue(device).and_then(|queue| queue.max_request.get());
+                Ok(largest.map_or(u64::from(PAGE), |bytes| bytes as u64))
+            }
             Some(_) => refused(&format!(
                 "/{setting} is 0; the driver needs queues for it, set when it is loaded: nvme.poll_queues=N, virtio_blk.poll_queues=N"
             )),

@@ -1,6 +1,7 @@
 //! `whyslow bench net`: the network between two machines.
 
 use super::{bytes, seconds, watched};
+use super::save::Saving;
 use crate::args::{Look, duration};
 use crate::interrupt::Interrupt;
 use crate::output::{self, Failure, print};
@@ -148,7 +149,7 @@ impl ThemeName {
 ///
 /// # Errors
 /// Where it cannot be done.
-pub fn run(args: &NetArgs, look: &Look) -> Result<ExitCode, Failure> {
+pub fn run(args: &NetArgs, saving: &Saving, look: &Look) -> Result<ExitCode, Failure> {
     match &args.other {
         Some(Other::Serve(args)) => serve(args, look)?,
         Some(Other::Stop(args)) => {
@@ -158,6 +159,7 @@ pub fn run(args: &NetArgs, look: &Look) -> Result<ExitCode, Failure> {
         None => {
             let report = measure(&args.measure)?;
             print(if look.json { json::pretty(&report) } else { text::bench(&report, &output::style(look)) })?;
+            saving.keep(&report)?;
         }
     }
     Ok(ExitCode::SUCCESS)

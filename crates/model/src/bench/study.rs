@@ -23,7 +23,7 @@ pub struct Figure {
     pub name: String,
     /// Under which circumstances: the working set, the pages, how many threads. Empty where there is but one case.
     pub under: String,
-    /// The unit of value and samples: `s` for what one of it takes, `bytes/s` or `op/s` for how much of it there is.
+    /// The unit of value and samples: `s` for what one of it takes, `bytes/s` or `1/s` for how much of it there is.
     pub unit: String,
     /// Whether more of it is better.
     pub more_is_better: bool,

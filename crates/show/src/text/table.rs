@@ -37,19 +37,20 @@ impl Table {
         self.draw_rows(canvas, column, &self.those_with_room(canvas, column, 0), self.rows.iter());
     }
 
-    /// Draws it, the first column again before as many others as there is room for, until there are none left.
+    /// Draws it, the first column again before as many others as there is room for, until there are none left. Rows that say
+    /// nothing there are left out, and so is a column for which there is no room at all.
     pub(super) fn draw_in_parts(&self, canvas: &mut Canvas, column: usize) {
         let mut next = 1;
-        loop {
+        while next < self.heading.len() {
             let columns = self.those_with_room(canvas, column, next);
-            let says = |row: &&Vec<String>| {
-                columns[1..].iter().any(|&(at, _)| row.get(at).is_some_and(|cell| !cell.is_empty()))
-            };
-            self.draw_rows(canvas, column, &columns, self.rows.iter().filter(says));
-            match columns.last() {
-                Some(&(last, _)) if last >= next && last + 1 < self.heading.len() => next = last + 1,
-                _ => break,
+            let last = columns.last().map_or(0, |&(at, _)| at);
+            if last >= next {
+                let says = |row: &&Vec<String>| {
+                    columns.iter().skip(1).any(|&(at, _)| row.get(at).is_some_and(|cell| !cell.is_empty()))
+                };
+                self.draw_rows(canvas, column, &columns, self.rows.iter().filter(says));
             }
+            next = last.max(next) + 1;
         }
     }
 
@@ -75,7 +76,9 @@ impl Table {
         columns: &[(usize, usize)],
         rows: impl Iterator<Item = &'r Vec<String>>,
     ) {
-        canvas.paragraph(column, column, &line(&self.heading, columns, Ink::Dim));
+        if columns.iter().any(|&(at, _)| !self.heading[at].is_empty()) {
+            canvas.paragraph(column, column, &line(&self.heading, columns, Ink::Dim));
+        }
         for row in rows {
             canvas.paragraph(column, column, &line(row, columns, Ink::Plain));
         }

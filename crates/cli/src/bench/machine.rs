@@ -1,0 +1,39 @@
+//! `whyslow bench memory` and `whyslow bench cpu`.
+
+use super::{bytes, seconds, watched};
+use crate::args::duration;
+use crate::output::Failure;
+use clap::Args;
+use std::time::Duration;
+use whyslow_bench::memory::{self, Memory};
+use whyslow_bench::processor::{self, Cpu};
+use whyslow_model::bench::Report;
+
+/// How to measure memory.
+#[derive(Debug, Args)]
+pub struct MemoryArgs {
+    /// The time each figure is measured for
+    #[arg(long = "for", value_name = "TIME", default_value = "100ms", value_parser = duration)]
+    time: Duration,
+    /// The largest working set [default: four times the caches, from 64M to 256M]
+    #[arg(long, value_name = "SIZE", value_parser = bytes)]
+    size: Option<u64>,
+}
+
+/// How to measure processors.
+#[derive(Debug, Args)]
+pub struct CpuArgs {
+    /// The time each figure is measured for; wakings take ten times that
+    #[arg(long = "for", value_name = "TIME", default_value = "100ms", value_parser = duration)]
+    time: Duration,
+}
+
+pub(super) fn measure_memory(args: &MemoryArgs) -> Result<Report, Failure> {
+    let asked = Memory { most: args.size, seconds: seconds(args.time)? };
+    watched(|stop, watch| memory::measure(&asked, stop, watch))
+}
+
+pub(super) fn measure_cpu(args: &CpuArgs) -> Result<Report, Failure> {
+    let asked = Cpu { seconds: seconds(args.time)? };
+    watched(|stop, watch| processor::measure(&asked, stop, watch))
+}

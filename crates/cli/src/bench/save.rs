@@ -1,0 +1,62 @@
+//! `--save`: what a benchmark found, kept as a baseline to be compared with.
+
+use crate::output::{Failure, complain};
+use crate::recordings;
+use clap::Args;
+use std::path::PathBuf;
+use whyslow_compare::of_bench;
+use whyslow_model::baseline::Baseline;
+use whyslow_model::bench::Report;
+use whyslow_store::{Baselines, StoreError};
+
+/// Whether to keep what was found, and as what.
+#[derive(Debug, Args)]
+pub struct Saving {
+    /// Keep the result as a baseline of this name, to be compared with
+    #[arg(long, value_name = "NAME", global = true)]
+    save: Option<String>,
+    /// Take the place of a baseline that has this name
+    #[arg(long, global = true, requires = "save")]
+    replace: bool,
+    /// The folder whose subfolder 'baselines' it is kept in [default: /var/lib/whyslow for root, else ~/.local/state/whyslow]
+    #[arg(long, global = true, requires = "save")]
+    dir: Option<PathBuf>,
+}
+
+impl Saving {
+    /// Whether it can be kept under its name: that is asked before anything is measured.
+    ///
+    /// # Errors
+    /// A name that cannot be, or is taken.
+    pub fn check(&self) -> Result<(), Failure> {
+        let Some(name) = &self.save else { return Ok(()) };
+        let known = self.baselines()?.load(name);
+        // One that cannot be read is replaced like any other.
+        if !self.replace && known.map_err(unusable)?.is_some() {
+            return Err(Failure::usage(format!("there is a baseline '{name}' already; --replace takes its place")));
+        }
+        Ok(())
+    }
+
+    /// Keeps a result, where that was asked for.
+    ///
+    /// # Errors
+    /// Where it cannot be written.
+    pub fn keep(&self, report: &Report) -> Result<(), Failure> {
+        let Some(name) = &self.save else { return Ok(()) };
+        if report.interrupted {
+            complain(&format!("'{name}' was not saved: the benchmark was ended early"));
+            return Ok(());
+        }
+        let baseline = Baseline { name: name.clone(), ..of_bench(std::slice::from_ref(report)) };
+        self.baselines()?.save(&baseline, self.replace).map(drop).map_err(unusable)
+    }
+
+    fn baselines(&self) -> Result<Baselines, Failure> {
+        Ok(Baselines::of(&recordings::folder(self.dir.as_deref())?))
+    }
+}
+
+fn unusable(error: StoreError) -> Failure {
+    Failure::usage(error.to_string())
+}
