@@ -14,7 +14,7 @@ export RUSTUP_TOOLCHAIN := stable
 endif
 
 .DEFAULT_GOAL := run
-.PHONY: run test lab bench-sense bench-import bench-record lint build build-lab install uninstall need-build need-test need-lab need-bench clean
+.PHONY: run test lab bench-sense bench-net bench-import bench-record lint build build-lab install uninstall need-build need-test need-lab need-bench clean
 
 run: build ## build, then say why this machine is slow
 	$(BIN)
@@ -39,6 +39,10 @@ bench-sense: need-bench build ## what observing costs, and how much it slows loa
 bench-record: need-bench build ## what recording costs beside sadc and atop; as root, some forty minutes
 	cargo build --release --package whyslow-bench-record
 	target/release/bench-record $(BENCH)
+
+bench-net: need-bench build ## TCP streams beside iperf3's; as root, some fifteen minutes
+	cargo build --release --package whyslow-bench-net
+	target/release/bench-net $(BENCH)
 
 bench-import: build ## how fast a kernel log of a gigabyte is read, and in how much memory
 	cargo build --release --package whyslow-bench-import

@@ -58,7 +58,7 @@ pub(super) struct Welcome {
 }
 
 /// What a client asks for.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Request {
     /// Get ready for a round: its number, which is higher than any before, and its loads. The lines come meanwhile.

@@ -257,3 +257,7 @@ fn words(error: &io::Error) -> String {
         _ => error.to_string(),
     }
 }
+
+#[cfg(test)]
+#[path = "link_tests.rs"]
+mod tests;
