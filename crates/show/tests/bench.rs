@@ -113,6 +113,7 @@ fn report() -> Report {
         layers: Vec::new(),
         files: Vec::new(),
         pairs: Vec::new(),
+        network: None,
         caveats: vec!["sdb was read while in use".into()],
     }
 }

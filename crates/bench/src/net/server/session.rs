@@ -5,13 +5,12 @@ use super::super::door::Place;
 use super::super::message::{MEDIUM, Reply, Request, check};
 use super::super::socket::{connect_udp, prepare};
 use super::super::wire::{Channel, Heard, PATIENCE};
-use super::desk::{Arrival, Desk, Seat};
+use super::desk::{Arrival, Arrivals, Desk, Seat};
 use super::{SIDE, TICK};
 use socket2::Socket;
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 use whyslow_model::bench::{NetEnd, NetLoad, Transport};
 
@@ -25,11 +24,11 @@ pub(super) struct Session {
     channel: Channel,
     desk: Arc<Desk>,
     _seat: Seat,
-    arrivals: Receiver<(Place, Arrival)>,
+    arrivals: Arrivals,
 }
 
 impl Session {
-    pub(super) fn new(channel: Channel, desk: Arc<Desk>, seat: Seat, arrivals: Receiver<(Place, Arrival)>) -> Self {
+    pub(super) fn new(channel: Channel, desk: Arc<Desk>, seat: Seat, arrivals: Arrivals) -> Self {
         Self { channel, desk, _seat: seat, arrivals }
     }
 
