@@ -1,7 +1,6 @@
 //! One client, from its admission on.
 
 use super::super::crew::{Crew, Ending, Part};
-use super::super::door::Place;
 use super::super::message::{MEDIUM, Reply, Request, check};
 use super::super::socket::{connect_udp, prepare};
 use super::super::wire::{Channel, Heard, PATIENCE};
