@@ -21,6 +21,9 @@ const LOSSLESS: f64 = 0.001;
 const RAMP: f64 = 0.3;
 const RAMP_ROUND_TRIPS: f64 = 20.0;
 const LONGEST_RAMP: f64 = 5.0;
+/// How long the answer to a packet may take that is sent to find the MTU: a busy machine's delay, and round trips.
+const ANSWER: f64 = 0.05;
+const ANSWER_ROUND_TRIPS: f64 = 3.0;
 /// The time an MTU may take to be found.
 const PROBING: f64 = 60.0;
 
@@ -107,7 +110,7 @@ impl<'s, 'w> Plan<'s, 'w> {
 
     fn mtu(&mut self) -> Result<()> {
         let load = NetLoad { seconds: PROBING, ..NetLoad::exchange(Transport::Udp, PROBING) };
-        let patience = Duration::from_secs_f64(0.1 + 3.0 * self.far.rtt().unwrap_or(0.1));
+        let patience = Duration::from_secs_f64(ANSWER + ANSWER_ROUND_TRIPS * self.far.rtt().unwrap_or(0.0));
         let Far::Whyslow(link) = &mut self.far else { return Ok(()) };
         let mut parts = link.prepare(&[load])?;
         link.start(|| Ok(()))?;
