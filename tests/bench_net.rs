@@ -217,6 +217,20 @@ fn every_lost_datagram_is_counted() {
 }
 
 #[test]
+fn where_udp_does_not_pass_the_rest_is_measured() {
+    let Some(wire) = Wire::new() else { return };
+    let _server = wire.serve(&[]);
+    let rules = "add table ip wsl_net; add chain ip wsl_net in { type filter hook input priority 0; }; \
+                 add rule ip wsl_net in meta l4proto udp drop";
+    must(Wire::inside(&wire.far, "nft").arg(rules));
+    let report = wire.report(&["--only", "mtu,latency,udp", "--streams", "1"]);
+    assert!(report.caveats.iter().any(|caveat| caveat.contains("UDP does not pass")), "{:?}", report.caveats);
+    let network = report.network.unwrap();
+    assert_eq!(network.rounds.len(), 1, "TCP");
+    assert!(network.mtu.is_none() && network.rounds[0].runs[0].rate.unwrap() > 0.0);
+}
+
+#[test]
 fn a_path_that_swallows_large_packets_is_found() {
     let Some(wire) = Wire::new() else { return };
     // veth(4) drops what is larger than the other end's MTU, and tells nobody.

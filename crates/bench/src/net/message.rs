@@ -79,6 +79,8 @@ pub(super) enum Reply {
     Expecting,
     /// All lines are there.
     Ready,
+    /// Some have not come in time: the round is not played.
+    Incomplete,
     /// To start: it has begun.
     Started,
     /// The round is over: what this end has to tell of each load, and how many other clients there were.

@@ -20,6 +20,11 @@ impl Far {
         }
     }
 
+    /// Whether the last round was not played because its lines did not reach the server.
+    pub(super) fn is_incomplete(&self) -> bool {
+        matches!(self, Self::Whyslow(link) if link.incomplete)
+    }
+
     /// The round-trip time, seconds; none where it is not known.
     pub(super) fn rtt(&self) -> Option<f64> {
         match self {

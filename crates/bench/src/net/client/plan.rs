@@ -4,7 +4,7 @@ use super::super::crew::Part;
 use super::super::line::largest_packet;
 use super::far::Far;
 use super::{Ask, Theme};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::round::Progress;
 use crate::session::Session;
 use std::time::Duration;
@@ -35,11 +35,13 @@ pub(super) struct Plan<'s, 'w> {
     pub(super) found: Network,
     /// How long an answer takes with nothing else under way; none before that was measured.
     alone: Option<Latency>,
+    /// Whether datagrams do not reach the server.
+    no_udp: bool,
 }
 
 impl<'s, 'w> Plan<'s, 'w> {
     pub(super) fn new(asked: &'s Ask, far: Far, session: &'s mut Session<'w>) -> Self {
-        Self { asked, far, session, found: Network::default(), alone: None }
+        Self { asked, far, session, found: Network::default(), alone: None, no_udp: false }
     }
 
     pub(super) fn finish(self) -> Network {
@@ -67,7 +69,8 @@ impl<'s, 'w> Plan<'s, 'w> {
 
     /// One round. None where it was ended before there was anything to measure.
     fn play(&mut self, group: &str, name: &str, loads: &[(&str, NetLoad)]) -> Result<Option<&NetRound>> {
-        if self.session.stop.is_asked() {
+        let needs_udp = loads.iter().any(|(_, load)| load.transport == Transport::Udp);
+        if self.session.stop.is_asked() || needs_udp && self.no_udp {
             return Ok(None);
         }
         let whole = loads.iter().map(|(_, load)| load.ramp_seconds + load.seconds).fold(0.0, f64::max);
@@ -76,7 +79,10 @@ impl<'s, 'w> Plan<'s, 'w> {
             session.tell(Progress { doing: name, elapsed, whole: Some(whole) });
             session.stop.is_asked()
         };
-        let round = self.far.round(group, name, loads, &mut tick)?;
+        let round = match self.far.round(group, name, loads, &mut tick) {
+            Err(e) if self.far.is_incomplete() => return self.leave_out(&e, needs_udp).map(|()| None),
+            round => round?,
+        };
         let measured = |run: &NetRun| run.here.seconds > 0.0 && (run.bandwidth.is_some() || run.rate.is_some());
         if !round.runs.iter().any(measured)
             || session.stop.is_asked() && round.runs.iter().any(|r| r.here.seconds < 0.1)
@@ -85,6 +91,16 @@ impl<'s, 'w> Plan<'s, 'w> {
         }
         self.found.rounds.push(round);
         Ok(self.found.rounds.last())
+    }
+
+    /// Goes on without what does not pass.
+    fn leave_out(&mut self, why: &Error, udp: bool) -> Result<()> {
+        if !udp {
+            return Err(why.clone());
+        }
+        self.no_udp = true;
+        self.session.caveats.push("UDP does not pass, and nothing was measured with it: a firewall?".into());
+        Ok(())
     }
 
     /// Plays a round of one load.
@@ -112,7 +128,10 @@ impl<'s, 'w> Plan<'s, 'w> {
         let load = NetLoad { seconds: PROBING, ..NetLoad::exchange(Transport::Udp, PROBING) };
         let patience = Duration::from_secs_f64(ANSWER + ANSWER_ROUND_TRIPS * self.far.rtt().unwrap_or(0.0));
         let Far::Whyslow(link) = &mut self.far else { return Ok(()) };
-        let mut parts = link.prepare(&[load])?;
+        let mut parts = match link.prepare(&[load]) {
+            Err(e) if link.incomplete => return self.leave_out(&e, true),
+            parts => parts?,
+        };
         link.start(|| Ok(()))?;
         let lines = parts.pop().map(|part: Part| part.lines).unwrap_or_default();
         let session = &mut *self.session;
