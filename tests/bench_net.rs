@@ -217,6 +217,20 @@ fn every_lost_datagram_is_counted() {
 }
 
 #[test]
+fn where_udp_does_not_pass_the_rest_is_measured() {
+    let Some(wire) = Wire::new() else { return };
+    let _server = wire.serve(&[]);
+    let rules = "add table ip wsl_net; add chain ip wsl_net in { type filter hook input priority 0; }; \
+                 add rule ip wsl_net in meta l4proto udp drop";
+    must(Wire::inside(&wire.far, "nft").arg(rules));
+    let report = wire.report(&["--only", "mtu,latency,udp", "--streams", "1"]);
+    assert!(report.caveats.iter().any(|caveat| caveat.contains("UDP does not pass")), "{:?}", report.caveats);
+    let network = report.network.unwrap();
+    assert_eq!(network.rounds.len(), 1, "TCP");
+    assert!(network.mtu.is_none() && network.rounds[0].runs[0].rate.unwrap() > 0.0);
+}
+
+#[test]
 fn a_path_that_swallows_large_packets_is_found() {
     let Some(wire) = Wire::new() else { return };
     // veth(4) drops what is larger than the other end's MTU, and tells nobody.
@@ -260,7 +274,9 @@ fn a_client_that_is_killed_leaves_the_server_usable() {
     }
     // A hundred streams each, of 256 there may be: they have been given back.
     let network = wire.network(&["--only", "streams", "--streams", "100", "--direction", "down"]);
-    assert!(runs(&network).all(|run| run.failed.is_none() && run.bandwidth.unwrap() > 0.0));
+    for run in runs(&network) {
+        assert!(run.failed.is_none() && run.bandwidth.unwrap() > 0.0, "{:?} {:?}", run.failed, run.bandwidth);
+    }
     assert!(server.is_running());
 }
 
@@ -286,15 +302,19 @@ fn two_clients_are_served_at_once_and_told_of_each_other() {
 fn ctrl_c_reports_what_was_measured() {
     let Some(wire) = Wire::new() else { return };
     let _server = wire.serve(&[]);
-    let mut command = wire.bench(&[FAR, "--json", "--for", "30s", "--only", "streams"]);
-    let client = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    std::thread::sleep(std::time::Duration::from_secs(1));
-    signal(&client, libc::SIGINT);
-    let report = told(&client.wait_with_output().unwrap());
-    assert!(report.interrupted);
-    let network = report.network.unwrap();
-    let run = runs(&network).next().expect("what was measured until then");
-    assert!(run.failed.is_none() && run.here.seconds < 5.0, "{:?}", run.failed);
+    // How long a busy machine takes to begin is not known.
+    let run = [1, 2, 4, 8, 16].into_iter().find_map(|seconds| {
+        let mut command = wire.bench(&[FAR, "--json", "--for", "1m", "--only", "streams"]);
+        let client = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        std::thread::sleep(std::time::Duration::from_secs(seconds));
+        signal(&client, libc::SIGINT);
+        let report = told(&client.wait_with_output().unwrap());
+        assert!(report.interrupted);
+        report.network.unwrap().rounds.into_iter().next().map(|round| round.runs.into_iter().next().unwrap())
+    });
+    let run = run.expect("what was measured until then");
+    assert_eq!(run.failed, None);
+    assert!(run.here.seconds < 50.0 && run.bandwidth.unwrap() > 0.0);
 }
 
 #[test]
@@ -369,21 +389,22 @@ fn an_iperf3_server_is_measured_against() {
         return;
     }
     wire.await_listener(5301);
-    let report = told(
-        &wire
-            .bench(&["10.219.7.2:5301", "--iperf3", "--for", "1s", "--streams", "3", "--json"])
-            .env_remove("WHYSLOW_TOKEN")
-            .output()
-            .unwrap(),
-    );
-    let network = report.network.unwrap();
-    assert_eq!((network.rounds.len(), network.peer.program.as_str()), (4, "iperf3"), "{:?}", report.caveats);
-    for run in runs(&network) {
+    let measure = |direction: &str, streams: &str| {
+        let args =
+            ["10.219.7.2:5301", "--iperf3", "--for", "300ms", "--direction", direction, "--streams", streams, "--json"];
+        let report = told(&wire.bench(&args).env_remove("WHYSLOW_TOKEN").output().unwrap());
+        assert!(!report.caveats.iter().any(|caveat| caveat.contains("ended early")), "{:?}", report.caveats);
+        report.network.unwrap()
+    };
+    let networks = [measure("up", "3"), measure("down", "1")];
+    assert_eq!(networks.each_ref().map(|network| network.rounds.len()), [2, 1]);
+    for run in networks.iter().flat_map(runs) {
         assert_eq!(run.failed, None, "{}", run.name);
         let (sender, receiver) = (run.sender().unwrap(), run.receiver().unwrap());
         assert_eq!(sender.streams.len(), receiver.streams.len());
-        // Both count the same stream, by clocks of their own, to whose ends a buffer or two can lie between.
-        let (sent, received) = (sender.bytes as f64, receiver.bytes as f64);
-        assert!((sent / received - 1.0).abs() < 0.5, "{}: {sent} sent, {received} received", run.name);
+        // Each counts by a clock of its own, and iperf3 to when it is told to end: bits are not taken for bytes, nor one
+        // stream for three.
+        let ratio = sender.bandwidth().unwrap() / receiver.bandwidth().unwrap();
+        assert!((0.4..2.5).contains(&ratio), "{}: {ratio}", run.name);
     }
 }

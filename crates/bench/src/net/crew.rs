@@ -20,7 +20,7 @@ use whyslow_sense::{Root, Sampler};
 /// The length of an interval of the course.
 pub(super) const INTERVAL: Duration = Duration::from_millis(100);
 /// How much longer than it measures an end sends, so that the other has something to measure to its own last instant.
-const MARGIN: Duration = Duration::from_millis(150);
+const MARGIN: Duration = Duration::from_millis(200);
 /// How long lines may take to end once all is over: a queue on the way empties.
 const GRACE: Duration = Duration::from_secs(5);
 
@@ -62,8 +62,9 @@ pub(super) struct Member {
 struct Measured {
     watch: Watch,
     seconds: f64,
+    /// When it was over: what a line meets later is no failure.
     end: Instant,
-    /// The same, nanoseconds after the epoch.
+    /// When it was looked at last, nanoseconds after the epoch.
     ended: u64,
     machine: Option<f64>,
 }
@@ -111,7 +112,7 @@ impl Crew {
         let ramp = Duration::from_secs_f64(most(|load| load.ramp_seconds));
         let seconds = Duration::from_secs_f64(most(|load| load.seconds));
         self.rest(self.epoch + ramp, stop);
-        let measured = self.measure(seconds, stop);
+        let measured = self.measure(self.epoch + ramp + seconds, stop);
         let last = Instant::now() + MARGIN;
         if self.is_at_work() {
             self.rest(last, stop);
@@ -120,17 +121,17 @@ impl Crew {
         self.account(&measured)
     }
 
-    /// Looks at all lines, interval by interval.
-    fn measure(&mut self, time: Duration, stop: &mut dyn FnMut(f64) -> bool) -> Measured {
+    /// Looks at all lines, interval by interval, until `due`.
+    fn measure(&mut self, due: Instant, stop: &mut dyn FnMut(f64) -> bool) -> Measured {
+        let (begun, mut watch) = (Instant::now(), Watch::begin(&self.lines));
         let mut sampler = Sampler::of_processors(Root::live());
         let before = sampler.sample();
-        let (begun, mut watch) = (Instant::now(), Watch::begin(&self.lines));
         let mut at = begun;
         loop {
             at += INTERVAL;
-            let stopped = self.rest(at.min(begun + time), stop);
+            let stopped = self.rest(at.min(due), stop);
             watch.look(&self.lines);
-            if stopped || at >= begun + time {
+            if stopped || at >= due {
                 break;
             }
         }
@@ -138,7 +139,8 @@ impl Crew {
         watch.finish(&self.lines);
         let seconds = end.duration_since(begun).as_secs_f64();
         let machine = machine_seconds(before, sampler.sample(), seconds);
-        Measured { watch, seconds, end, ended: since(self.epoch), machine }
+        // Where this thread was late, the other end may have ended before it looked, as it should have.
+        Measured { watch, seconds, end: end.min(due), ended: since(self.epoch), machine }
     }
 
     /// Waits until `due`, or until it is to stop or nobody works any more, which is told.

@@ -58,7 +58,7 @@ pub(super) struct Welcome {
 }
 
 /// What a client asks for.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Request {
     /// Get ready for a round: its number, which is higher than any before, and its loads. The lines come meanwhile.
@@ -79,6 +79,8 @@ pub(super) enum Reply {
     Expecting,
     /// All lines are there.
     Ready,
+    /// Some have not come in time: the round is not played.
+    Incomplete,
     /// To start: it has begun.
     Started,
     /// The round is over: what this end has to tell of each load, and how many other clients there were.

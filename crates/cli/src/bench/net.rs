@@ -90,7 +90,7 @@ struct MeasureArgs {
     #[arg(long, value_name = "COUNT", default_value = "8", value_parser = clap::value_parser!(u32).range(1..=127))]
     streams: u32,
     /// Bytes handed over in one call
-    #[arg(long, value_name = "SIZE", default_value = "256K", value_parser = block)]
+    #[arg(long, value_name = "SIZE", default_value = "128K", value_parser = block)]
     block: u32,
     /// The socket buffers, unless they are what is swept; the kernel sizes them itself where it is not said
     #[arg(long, value_name = "SIZE", value_parser = block)]

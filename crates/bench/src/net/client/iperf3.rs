@@ -4,6 +4,8 @@
 //! same cookie. Datagrams are left out: iperf3's carry numbers in two layouts that depend on versions, and its server tells
 //! loss only of all streams together.
 
+mod results;
+
 use super::super::crew::{Crew, Ending, Part};
 use super::super::line::Side;
 use super::super::message::LARGE;
@@ -13,13 +15,13 @@ use super::super::wire::Channel;
 use super::link::{Tick, reach};
 use super::run::run_of;
 use crate::error::{Error, Result};
-use serde::{Deserialize, Serialize};
+use results::{Results, end_of, parameters, results};
 use socket2::Socket;
 use std::io::{self, ErrorKind, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
-use whyslow_model::bench::{Cost, Direction, NetEnd, NetLoad, NetRound, NetStream, Peer, Work};
+use whyslow_model::bench::{NetEnd, NetLoad, NetRound, Peer};
 
 /// Where an iperf3 server listens.
 const PORT: u16 = 5201;
@@ -62,51 +64,6 @@ impl State {
         Self::AccessDenied,
         Self::ServerError,
     ];
-}
-
-/// What is asked of the server.
-#[derive(Serialize)]
-struct Parameters<'a> {
-    tcp: bool,
-    omit: u32,
-    time: u32,
-    parallel: u32,
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    reverse: bool,
-    len: u32,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    window: Option<u32>,
-    #[serde(rename = "MSS", skip_serializing_if = "Option::is_none")]
-    mss: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    congestion: Option<&'a str>,
-    client_version: &'static str,
-}
-
-/// What each end tells the other of a test.
-#[derive(Debug, Default, Serialize, Deserialize)]
-struct Results {
-    cpu_util_total: f64,
-    cpu_util_user: f64,
-    cpu_util_system: f64,
-    /// 1 where retransmits are told.
-    sender_has_retransmits: f64,
-    streams: Vec<StreamResult>,
-}
-
-#[derive(Debug, Default, Serialize, Deserialize)]
-struct StreamResult {
-    id: u32,
-    bytes: u64,
-    /// Less than nothing, or 2 to the 64th less 1, where it is not known: so are the next ones.
-    retransmits: f64,
-    jitter: f64,
-    errors: f64,
-    packets: f64,
-    #[serde(default)]
-    start_time: f64,
-    #[serde(default)]
-    end_time: f64,
 }
 
 /// A server. Each test has connections of its own; none is made without one, for it would end as a test that failed.
@@ -237,100 +194,5 @@ impl Test {
         self.await_state(State::DisplayResults)?;
         self.tell(State::Done)?;
         Ok(end_of(load, here, &theirs))
-    }
-}
-
-fn parameters(load: &NetLoad) -> Parameters<'_> {
-    Parameters {
-        tcp: true,
-        omit: load.ramp_seconds as u32,
-        // Its server ends a test that lasts longer.
-        time: load.seconds.ceil() as u32 + 1,
-        parallel: load.streams,
-        reverse: load.work == Work::Stream(Direction::Down),
-        len: load.block,
-        window: load.buffer,
-        mss: load.segment,
-        congestion: load.congestion.as_deref(),
-        client_version: "3.12",
-    }
-}
-
-/// The number iperf3 gives a stream: there is no second.
-fn number(place: usize) -> u32 {
-    if place == 0 { 1 } else { place as u32 + 2 }
-}
-
-fn results(here: &NetEnd) -> Results {
-    let share = |seconds: f64| 100.0 * seconds / here.cost.thread_seconds.max(1e-9);
-    let stream = |(place, stream): (usize, &NetStream)| StreamResult {
-        id: number(place),
-        bytes: stream.bytes,
-        retransmits: stream.retransmits.map_or(-1.0, |n| n as f64),
-        end_time: here.seconds,
-        ..StreamResult::default()
-    };
-    Results {
-        cpu_util_total: share(here.cost.user_seconds + here.cost.system_seconds),
-        cpu_util_user: share(here.cost.user_seconds),
-        cpu_util_system: share(here.cost.system_seconds),
-        sender_has_retransmits: 1.0,
-        streams: here.streams.iter().enumerate().map(stream).collect(),
-    }
-}
-
-/// The other end, as far as iperf3 tells of it.
-fn end_of(load: &NetLoad, here: &NetEnd, theirs: &Results) -> NetEnd {
-    let finite = |number: f64| if number.is_finite() { number.max(0.0) } else { 0.0 };
-    let own = theirs.streams.iter().map(|s| finite(s.end_time - s.start_time)).fold(0.0, f64::max);
-    let seconds = if own > 0.0 { own } else { here.seconds };
-    let sends = load.work == Work::Stream(Direction::Down) && theirs.sender_has_retransmits == 1.0;
-    let stream = |stream: &StreamResult| NetStream {
-        bytes: stream.bytes,
-        retransmits: (sends && (0.0..1e18).contains(&stream.retransmits)).then_some(stream.retransmits as u64),
-        ..NetStream::default()
-    };
-    let bytes = theirs.streams.iter().fold(0u64, |sum, stream| sum.saturating_add(stream.bytes));
-    let spent = |percent: f64| finite(percent) / 100.0 * seconds;
-    let cost = Cost {
-        thread_seconds: seconds,
-        user_seconds: spent(theirs.cpu_util_user),
-        system_seconds: spent(theirs.cpu_util_system),
-        ..Cost::default()
-    };
-    let streams = theirs.streams.iter().map(stream).collect();
-    NetEnd { seconds, bytes, all_bytes: bytes, streams, cost, ..NetEnd::default() }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    #[test]
-    fn streams_are_numbered_as_iperf3_does() {
-        assert_eq!([0, 1, 2, 3].map(number), [1, 3, 4, 5]);
-    }
-
-    #[test]
-    fn what_is_not_asked_for_is_not_in_the_parameters() {
-        let load = NetLoad::stream(Direction::Up, 1.5);
-        let json = serde_json::to_string(&parameters(&load)).unwrap();
-        assert_eq!(json, r#"{"tcp":true,"omit":0,"time":3,"parallel":1,"len":131072,"client_version":"3.12"}"#);
-        let load = NetLoad { segment: Some(1000), ..NetLoad::stream(Direction::Down, 1.0) };
-        let json = serde_json::to_string(&parameters(&load)).unwrap();
-        assert!(json.contains(r#""reverse":true"#) && json.contains(r#""MSS":1000"#), "{json}");
-    }
-
-    proptest! {
-        #[test]
-        fn no_results_make_it_panic(bytes: Vec<u64>, times: (f64, f64), cpu: f64) {
-            let (start_time, end_time) = times;
-            let stream = |bytes: u64| StreamResult { bytes, start_time, end_time, retransmits: -1.0, ..StreamResult::default() };
-            let streams = bytes.into_iter().map(stream).collect();
-            let results = Results { cpu_util_user: cpu, streams, ..Results::default() };
-            let end = end_of(&NetLoad::stream(Direction::Up, 1.0), &NetEnd::default(), &results);
-            prop_assert!(end.seconds >= 0.0 && end.cost.user_seconds >= 0.0);
-        }
     }
 }

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use whyslow_model::bench::{NetEnd, NetLoad, NetRound, Peer, Transport};
 
 /// How long a server may take to get ready: it waits for all lines.
-const GETTING_READY: Duration = Duration::from_secs(25);
+const GETTING_READY: Duration = Duration::from_secs(15);
 /// How much longer than a round its end may take: queues empty.
 const CLOSING: Duration = Duration::from_secs(20);
 /// How often the first datagram of a line is sent until the server has all of them.
@@ -30,6 +30,8 @@ pub(super) struct Link {
     session: SessionId,
     key: Tag,
     round: u32,
+    /// Whether the last round was not played because its lines did not reach the server.
+    pub(super) incomplete: bool,
     pub(super) peer: Peer,
 }
 
@@ -69,7 +71,7 @@ impl Link {
             send_most: welcome.send_most,
         };
         let key = token.proof(Role::Session, &challenge.nonce, &own);
-        Ok(Self { channel, to, session: welcome.session, key, round: 0, peer })
+        Ok(Self { channel, to, session: welcome.session, key, round: 0, incomplete: false, peer })
     }
 
     /// The round-trip time the kernel measured so far, seconds.
@@ -117,8 +119,9 @@ impl Link {
             // The first datagrams of some lines may have been lost.
             self.knock(&opened).map_err(|e| self.wrong(&e))?;
         }
-        self.expect(|reply| matches!(reply, Reply::Ready), PATIENCE)?;
-        Ok(opened)
+        let reply = self.hear(PATIENCE)?;
+        self.incomplete = matches!(reply, Reply::Incomplete);
+        if matches!(reply, Reply::Ready) { Ok(opened) } else { Err(self.unexpected(&reply)) }
     }
 
     /// Has the server start, and does so here.
@@ -206,6 +209,7 @@ impl Link {
 
     fn unexpected(&self, reply: &Reply) -> Error {
         match reply {
+            Reply::Incomplete => Error::new(format!("{}: not all connections reached the server", self.peer.name)),
             Reply::Refused(why) => Error::new(format!("{}: refused: {why}", self.peer.name)),
             _ => Error::new(format!("{}: the server answered what it was not asked", self.peer.name)),
         }
@@ -257,3 +261,7 @@ fn words(error: &io::Error) -> String {
         _ => error.to_string(),
     }
 }
+
+#[cfg(test)]
+#[path = "link_tests.rs"]
+mod tests;

@@ -2,25 +2,17 @@
 
 use super::super::crew::Part;
 use super::super::line::largest_packet;
-use super::iperf3::Iperf3;
-use super::link::Link;
-use super::sizes::{Ladder, point};
+use super::far::Far;
 use super::{Ask, Theme};
 use crate::error::{Error, Result};
 use crate::round::Progress;
 use crate::session::Session;
 use std::time::Duration;
-use whyslow_model::bench::{
-    Direction, Latency, Loaded, NetLoad, NetRound, NetRun, Network, PathMtu, Peer, Size, Sizes, Transport, Work,
-};
+use whyslow_model::bench::{Direction, Latency, Loaded, NetLoad, NetRound, NetRun, Network, PathMtu, Transport, Work};
 use whyslow_model::human;
 
 /// How often a request goes out while streams run: often enough for percentiles, too seldom to be load.
 const PAUSE: f64 = 0.005;
-/// The smallest buffer looked at, and the largest.
-const BUFFERS: (u32, u32) = (16 << 10, 256 << 20);
-/// The smallest segment looked at: what every host takes, less headers (RFC 9293, 3.7.1).
-const SMALLEST_SEGMENT: u32 = 536;
 /// Of what arrives when as much is sent as can be, the shares that are tried until nothing is lost.
 const CALMER: [f64; 5] = [0.95, 0.85, 0.7, 0.5, 0.25];
 /// A loss below this is none: a burst of somebody else's.
@@ -29,54 +21,27 @@ const LOSSLESS: f64 = 0.001;
 const RAMP: f64 = 0.3;
 const RAMP_ROUND_TRIPS: f64 = 20.0;
 const LONGEST_RAMP: f64 = 5.0;
+/// How long the answer to a packet may take that is sent to find the MTU: a busy machine's delay, and round trips.
+const ANSWER: f64 = 0.05;
+const ANSWER_ROUND_TRIPS: f64 = 3.0;
 /// The time an MTU may take to be found.
 const PROBING: f64 = 60.0;
-
-/// The other end.
-pub(super) enum Far {
-    Whyslow(Link),
-    /// It knows TCP streams only.
-    Iperf3(Iperf3),
-}
-
-impl Far {
-    fn peer(&self) -> &Peer {
-        match self {
-            Self::Whyslow(link) => &link.peer,
-            Self::Iperf3(server) => &server.peer,
-        }
-    }
-
-    /// The round-trip time, seconds; none where it is not known.
-    fn rtt(&self) -> Option<f64> {
-        match self {
-            Self::Whyslow(link) => link.rtt(),
-            Self::Iperf3(_) => None,
-        }
-    }
-
-    /// The path MTU the kernel goes by.
-    fn kernel_mtu(&self) -> Option<u32> {
-        match self {
-            Self::Whyslow(link) => link.kernel_mtu(),
-            Self::Iperf3(_) => None,
-        }
-    }
-}
 
 /// A benchmark under way.
 pub(super) struct Plan<'s, 'w> {
     asked: &'s Ask,
     far: Far,
-    session: &'s mut Session<'w>,
-    found: Network,
+    pub(super) session: &'s mut Session<'w>,
+    pub(super) found: Network,
     /// How long an answer takes with nothing else under way; none before that was measured.
     alone: Option<Latency>,
+    /// Whether datagrams do not reach the server.
+    no_udp: bool,
 }
 
 impl<'s, 'w> Plan<'s, 'w> {
     pub(super) fn new(asked: &'s Ask, far: Far, session: &'s mut Session<'w>) -> Self {
-        Self { asked, far, session, found: Network::default(), alone: None }
+        Self { asked, far, session, found: Network::default(), alone: None, no_udp: false }
     }
 
     pub(super) fn finish(self) -> Network {
@@ -104,7 +69,8 @@ impl<'s, 'w> Plan<'s, 'w> {
 
     /// One round. None where it was ended before there was anything to measure.
     fn play(&mut self, group: &str, name: &str, loads: &[(&str, NetLoad)]) -> Result<Option<&NetRound>> {
-        if self.session.stop.is_asked() {
+        let needs_udp = loads.iter().any(|(_, load)| load.transport == Transport::Udp);
+        if self.session.stop.is_asked() || needs_udp && self.no_udp {
             return Ok(None);
         }
         let whole = loads.iter().map(|(_, load)| load.ramp_seconds + load.seconds).fold(0.0, f64::max);
@@ -113,10 +79,9 @@ impl<'s, 'w> Plan<'s, 'w> {
             session.tell(Progress { doing: name, elapsed, whole: Some(whole) });
             session.stop.is_asked()
         };
-        let round = match (&mut self.far, loads) {
-            (Far::Whyslow(link), _) => link.round(group, name, loads, &mut tick)?,
-            (Far::Iperf3(server), [(name, load)]) => server.round(group, name, load, &mut tick)?,
-            (Far::Iperf3(_), _) => return Err(Error::new("iperf3 runs one load at a time")),
+        let round = match self.far.round(group, name, loads, &mut tick) {
+            Err(e) if self.far.is_incomplete() => return self.leave_out(&e, needs_udp).map(|()| None),
+            round => round?,
         };
         let measured = |run: &NetRun| run.here.seconds > 0.0 && (run.bandwidth.is_some() || run.rate.is_some());
         if !round.runs.iter().any(measured)
@@ -128,13 +93,23 @@ impl<'s, 'w> Plan<'s, 'w> {
         Ok(self.found.rounds.last())
     }
 
+    /// Goes on without what does not pass.
+    fn leave_out(&mut self, why: &Error, udp: bool) -> Result<()> {
+        if !udp {
+            return Err(why.clone());
+        }
+        self.no_udp = true;
+        self.session.caveats.push("UDP does not pass, and nothing was measured with it: a firewall?".into());
+        Ok(())
+    }
+
     /// Plays a round of one load.
-    fn play_one(&mut self, group: &str, name: &str, load: NetLoad) -> Result<Option<&NetRun>> {
+    pub(super) fn play_one(&mut self, group: &str, name: &str, load: NetLoad) -> Result<Option<&NetRun>> {
         Ok(self.play(group, name, &[(name, load)])?.and_then(|round| round.runs.first()))
     }
 
     /// What streams of one direction are like.
-    fn stream(&self, direction: Direction, streams: u32) -> NetLoad {
+    pub(super) fn stream(&self, direction: Direction, streams: u32) -> NetLoad {
         NetLoad { work: Work::Stream(direction), streams, rate: None, ..self.timed(self.asked.like.clone()) }
     }
 
@@ -151,9 +126,12 @@ impl<'s, 'w> Plan<'s, 'w> {
 
     fn mtu(&mut self) -> Result<()> {
         let load = NetLoad { seconds: PROBING, ..NetLoad::exchange(Transport::Udp, PROBING) };
-        let patience = Duration::from_secs_f64(0.1 + 3.0 * self.far.rtt().unwrap_or(0.1));
+        let patience = Duration::from_secs_f64(ANSWER + ANSWER_ROUND_TRIPS * self.far.rtt().unwrap_or(0.0));
         let Far::Whyslow(link) = &mut self.far else { return Ok(()) };
-        let mut parts = link.prepare(&[load])?;
+        let mut parts = match link.prepare(&[load]) {
+            Err(e) if link.incomplete => return self.leave_out(&e, true),
+            parts => parts?,
+        };
         link.start(|| Ok(()))?;
         let lines = parts.pop().map(|part: Part| part.lines).unwrap_or_default();
         let session = &mut *self.session;
@@ -176,7 +154,7 @@ impl<'s, 'w> Plan<'s, 'w> {
     }
 
     /// How long an answer takes with nothing else under way.
-    fn alone(&mut self) -> Result<Option<Latency>> {
+    pub(super) fn alone(&mut self) -> Result<Option<Latency>> {
         if self.alone.is_none() {
             let load = self.exchange(Transport::Tcp, 1);
             let run = self.play_one("request and answer", "TCP, one at a time", load)?;
@@ -224,59 +202,8 @@ impl<'s, 'w> Plan<'s, 'w> {
         Ok(())
     }
 
-    /// The way up through socket buffers. Both ends' are of one size: which of them it is that holds a stream up is told by
-    /// where its time goes.
-    fn buffers(&mut self) -> Result<()> {
-        let Some(rtt) = self.alone()?.map(|latency| latency.min) else { return Ok(()) };
-        let group = "socket buffers";
-        let automatic = self.automatic(group, NetLoad { buffer: None, ..self.stream(self.direction(), 1) })?;
-        let mut ladder = Ladder::new(BUFFERS.0, BUFFERS.1);
-        while let Some(bytes) = ladder.next() {
-            let load = NetLoad { buffer: Some(bytes), ..self.stream(self.direction(), 1) };
-            let Some(run) = self.play_one(group, &format!("buffers of {}", size(bytes)), load)? else { break };
-            let granted = [run.sender(), run.receiver()].map(|end| end.and_then(|end| end.streams.first()?.buffer));
-            let Some(point) = point(bytes, run) else { break };
-            // What it is called is what it is, not what was asked for.
-            let least = granted.into_iter().flatten().min().map_or(bytes, |least| least.min(bytes.into()) as u32);
-            ladder.add(Size { bytes: least, ..point });
-            if least < bytes {
-                ladder.cap();
-                let words = "no larger socket buffers than these are granted (net.core.rmem_max, net.core.wmem_max)";
-                self.session.caveats.push(format!("{words}: {}", size(least)));
-            }
-        }
-        let mut sizes = ladder.sizes(automatic);
-        sizes.product = most(&sizes).map(|bandwidth| bandwidth * rtt);
-        self.found.buffers = Some(sizes).filter(|sizes| !sizes.points.is_empty());
-        Ok(())
-    }
-
-    fn segments(&mut self) -> Result<()> {
-        let group = "segment sizes";
-        let load = NetLoad { segment: None, ..self.stream(self.direction(), 1) };
-        let automatic = self.automatic(group, load)?;
-        let run = self.found.rounds.last().filter(|round| round.group == group).and_then(|round| round.runs.first());
-        let mss = run.and_then(|run| run.sender()?.streams.first()?.mss);
-        let Some(mss) = mss.filter(|&mss| mss > SMALLEST_SEGMENT) else { return Ok(()) };
-        // TCP_MAXSEG takes no more.
-        let mut ladder = Ladder::new(SMALLEST_SEGMENT, mss.min(32_767));
-        while let Some(bytes) = ladder.next() {
-            let load = NetLoad { segment: Some(bytes), ..self.stream(self.direction(), 1) };
-            let Some(run) = self.play_one(group, &format!("segments of {bytes} bytes"), load)? else { break };
-            let Some(point) = point(bytes, run) else { break };
-            ladder.add(point);
-        }
-        self.found.segments = Some(ladder.sizes(automatic)).filter(|sizes| !sizes.points.is_empty());
-        Ok(())
-    }
-
-    /// What the kernel's own choice brings.
-    fn automatic(&mut self, group: &str, load: NetLoad) -> Result<Option<f64>> {
-        Ok(self.play_one(group, "as the kernel chooses", load)?.and_then(|run| run.bandwidth))
-    }
-
     /// The way that is looked at where one is enough.
-    fn direction(&self) -> Direction {
+    pub(super) fn direction(&self) -> Direction {
         self.asked.directions.first().copied().unwrap_or(Direction::Up)
     }
 
@@ -331,11 +258,6 @@ fn is_lossless(run: &NetRun) -> bool {
     run.datagrams.is_some_and(|counts| counts.lost as f64 <= LOSSLESS * counts.sent as f64)
 }
 
-/// The most bytes a second there were.
-fn most(sizes: &Sizes) -> Option<f64> {
-    sizes.points.iter().map(|point| point.bandwidth).chain(sizes.automatic).reduce(f64::max)
-}
-
 fn way(direction: Direction) -> &'static str {
     match direction {
         Direction::Up => "up",
@@ -347,6 +269,6 @@ fn count(streams: u32) -> String {
     if streams == 1 { "1 stream".into() } else { format!("{streams} streams") }
 }
 
-fn size(bytes: u32) -> String {
+pub(super) fn size(bytes: u32) -> String {
     human::quantity(f64::from(bytes), "bytes")
 }

@@ -25,6 +25,7 @@ pub(in crate::net) fn largest_packet(
     stop: &mut dyn FnMut() -> bool,
 ) -> io::Result<Option<u32>> {
     forbid_fragments(socket)?;
+    socket.set_read_timeout(Some(patience))?;
     // UDP's header has 8 bytes, IP's 20 or 40.
     let headers = if is_v6(socket) == Some(true) { 48 } else { 28 };
     let mut probe = Probe { socket, patience, sent: 0 };

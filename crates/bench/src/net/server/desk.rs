@@ -45,6 +45,9 @@ pub(super) enum Arrival {
     Datagrams(SocketAddr),
 }
 
+/// The lines that come for a session.
+pub(super) type Arrivals = Receiver<(Place, Arrival)>;
+
 /// A place in the house, given back when dropped.
 pub(super) struct Seats {
     taken: Arc<AtomicU32>,
@@ -76,7 +79,7 @@ impl Desk {
     ///
     /// # Errors
     /// Where there are no random bytes for its number.
-    pub(super) fn open_session(self: &Arc<Self>, key: Tag) -> io::Result<Option<(Seat, Receiver<(Place, Arrival)>)>> {
+    pub(super) fn open_session(self: &Arc<Self>, key: Tag) -> io::Result<Option<(Seat, Arrivals)>> {
         let mut id = SessionId::default();
         id.copy_from_slice(&nonce()?[..16]);
         let mut sessions = self.sessions();

@@ -1,35 +1,34 @@
 //! One client, from its admission on.
 
 use super::super::crew::{Crew, Ending, Part};
-use super::super::door::Place;
 use super::super::message::{MEDIUM, Reply, Request, check};
 use super::super::socket::{connect_udp, prepare};
 use super::super::wire::{Channel, Heard, PATIENCE};
-use super::desk::{Arrival, Desk, Seat};
+use super::desk::{Arrival, Arrivals, Desk, Seat};
 use super::{SIDE, TICK};
 use socket2::Socket;
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 use whyslow_model::bench::{NetEnd, NetLoad, Transport};
 
 /// A client that asks for nothing is sent away after so long.
 const IDLE: Duration = Duration::from_secs(60);
-/// How long the lines of a round may take to come.
-const GATHERING: Duration = Duration::from_secs(20);
+/// How long the next line of a round may take to come, and how long all of them: they come one after the other.
+const NEXT_LINE: Duration = Duration::from_secs(5);
+const ALL_LINES: Duration = Duration::from_secs(60);
 
 /// A client that may have loads made.
 pub(super) struct Session {
     channel: Channel,
     desk: Arc<Desk>,
     _seat: Seat,
-    arrivals: Receiver<(Place, Arrival)>,
+    arrivals: Arrivals,
 }
 
 impl Session {
-    pub(super) fn new(channel: Channel, desk: Arc<Desk>, seat: Seat, arrivals: Receiver<(Place, Arrival)>) -> Self {
+    pub(super) fn new(channel: Channel, desk: Arc<Desk>, seat: Seat, arrivals: Arrivals) -> Self {
         Self { channel, desk, _seat: seat, arrivals }
     }
 
@@ -77,7 +76,8 @@ impl Session {
         self.channel.send(&Reply::Expecting)?;
         let parts = match self.gather(round, loads) {
             Ok(parts) => parts,
-            Err(e) => return self.channel.send(&Reply::Refused(format!("the lines of a round: {e}"))),
+            Err(e) if e.kind() == ErrorKind::TimedOut => return self.channel.send(&Reply::Incomplete),
+            Err(e) => return self.channel.send(&Reply::Refused(format!("a line of the round: {e}"))),
         };
         self.channel.send(&Reply::Ready)?;
         match self.next_request()? {
@@ -92,11 +92,14 @@ impl Session {
 
     /// Waits for the lines of a round.
     fn gather(&mut self, round: u32, loads: Vec<NetLoad>) -> io::Result<Vec<Part>> {
-        let due = Instant::now() + GATHERING;
+        let (mut due, latest) = (Instant::now() + NEXT_LINE, Instant::now() + ALL_LINES);
         let mut lines: Vec<Vec<Option<Socket>>> =
             loads.iter().map(|load| (0..load.streams).map(|_| None).collect()).collect();
         while lines.iter().flatten().any(Option::is_none) {
-            if Instant::now() > due || self.desk.is_closing() || self.channel.listen(Duration::ZERO) != Heard::Nothing {
+            if Instant::now() > due.min(latest)
+                || self.desk.is_closing()
+                || self.channel.listen(Duration::ZERO) != Heard::Nothing
+            {
                 return Err(io::Error::new(ErrorKind::TimedOut, "not all of them came"));
             }
             let Ok((place, arrival)) = self.arrivals.recv_timeout(TICK) else { continue };
@@ -104,6 +107,7 @@ impl Session {
             // Of an earlier round, of none, or here already: a first datagram may come twice.
             let Some(slot) = slot.filter(|slot| place.round == round && slot.is_none()) else { continue };
             *slot = self.open(&loads[usize::from(place.load)], arrival)?;
+            due = Instant::now() + NEXT_LINE;
         }
         let whole =
             |(load, lines): (NetLoad, Vec<Option<Socket>>)| Part { load, lines: lines.into_iter().flatten().collect() };
