@@ -119,7 +119,8 @@ fn what_differs_is_told_and_what_does_not_is_not() {
     assert_eq!((setting.what.as_str(), a, b), ("setting vm.swappiness: value", Some("60"), Some("10")));
     let rate = worse.differences.iter().find(|d| d.metric == "disk.read_rate").expect("the rate differs");
     assert!((rate.ratio.unwrap() + 0.5).abs() < 0.02 && rate.better.is_none(), "{rate:#?}");
-    let wait = worse.differences.iter().find(|d| d.metric == "disk.read_wait").expect("each request takes twice as long");
+    let wait =
+        worse.differences.iter().find(|d| d.metric == "disk.read_wait").expect("each request takes twice as long");
     assert!((wait.ratio.unwrap() - 1.0).abs() < 0.05 && wait.better == Some(false), "{wait:#?}");
     let text = done(dir.path(), &["compare", "good", "17:04:30.."]);
     assert!(text.find("vm.swappiness") < text.find("disk.read_rate"), "the inventory first: {text}");
@@ -157,7 +158,8 @@ fn baselines_are_kept_listed_shown_and_deleted() {
 fn benchmarks_are_compared_by_their_files() {
     let dir = folder();
     let file = |name: &str, rates: [f64; 6]| {
-        let series = Series::of_repeats("random read", Subject::new("device", "vda"), "1/s", Better::Higher, rates.to_vec());
+        let series =
+            Series::of_repeats("random read", Subject::new("device", "vda"), "1/s", Better::Higher, rates.to_vec());
         let path = dir.path().join(name);
         let baseline = Baseline::new(Kind::Bench, Inventory::new(), vec![series]);
         fs::write(&path, serde_json::to_vec(&baseline).unwrap()).unwrap();
