@@ -11,3 +11,14 @@ pub fn give_back() {
         libc::mallopt(libc::M_MMAP_THRESHOLD, 128 * 1024);
     }
 }
+
+/// Has large blocks kept for the next that are as large, from here on: looking through a day allocates columns of some hundred
+/// kilobytes again and again, and having each mapped anew takes a fifth of the time.
+pub fn keep() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: mallopt(3) takes two numbers; the allocator's own lock keeps other threads out.
+    unsafe {
+        libc::mallopt(libc::M_MMAP_THRESHOLD, 16 << 20);
+        libc::mallopt(libc::M_TRIM_THRESHOLD, 64 << 20);
+    }
+}

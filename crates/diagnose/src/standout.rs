@@ -62,6 +62,7 @@ pub const LOOKOUTS: &[Lookout] = &[
     lookout("cpu", &[Number("steal")], Sign::Grows(0.05 * S)),
     lookout("process", &[Number("user"), Number("system")], Sign::Grows(0.25 * S)),
     lookout("process", &[Is("state", "D")], Sign::Is(0.3)),
+    lookout("process", &[Number("open_files"), Number("open_files_limit")], Sign::AtLeast(0.95)),
     lookout("thread", &[Is("state", "D")], Sign::Is(0.3)),
     // Half of one waiter is what rule lock.contention asks for.
     lookout("thread", &[Number("lock_wait")], Sign::Together(0.4)),
@@ -78,7 +79,14 @@ pub const LOOKOUTS: &[Lookout] = &[
     lookout("qdisc", &[Number("overlimits")], Sign::Grows(1.0)),
     lookout("mount", &[Number("available"), Number("size")], Sign::AtMost(0.01)),
     lookout("mount", &[Number("inodes_free"), Number("inodes")], Sign::AtMost(0.01)),
-    lookout("process", &[Number("open_files"), Number("open_files_limit")], Sign::AtLeast(0.95)),
+    lookout("meminfo", &[Number("mem_available"), Number("mem_total")], Sign::AtMost(0.15)),
+    lookout("limits", &[Number("files"), Number("files_max")], Sign::AtLeast(0.9)),
+    lookout("ipc", &[Number("shm_segments"), Number("shm_segments_max")], Sign::AtLeast(0.9)),
+    lookout("ipc", &[Number("shm_bytes"), Number("shm_bytes_max")], Sign::AtLeast(0.9)),
+    lookout("ipc", &[Number("sem_arrays"), Number("sem_arrays_max")], Sign::AtLeast(0.9)),
+    lookout("ipc", &[Number("semaphores"), Number("semaphores_max")], Sign::AtLeast(0.9)),
+    lookout("array", &[Number("degraded")], Sign::Is(0.5)),
+    lookout("array", &[Is("action", "resync"), Is("action", "recover"), Is("action", "check")], Sign::Is(0.5)),
 ];
 
 /// Where something stands out.

@@ -4,21 +4,25 @@ use crate::progress::Progress;
 use crate::recordings::to_the_millisecond;
 use std::time::Duration;
 use whyslow_diagnose::{LOOKOUTS, Lasting, RuleBook, Standout, Timeline, diagnose, nothing_is_felt};
-use whyslow_model::catalogue::{Family, Process, Thread};
-use whyslow_model::diagnosis::Origin;
+use whyslow_model::catalogue::{Family, Process, Sample, Thread};
+use whyslow_model::diagnosis::{Finding, Origin};
 use whyslow_model::window::Window;
 use whyslow_store::{Lookout, Recording, Span, StoreError, Stretch};
 
 /// The length of the windows that are judged: as long as a live look.
 const WINDOW: Duration = Duration::from_secs(10);
 /// The length of those that tell when something began and ended: the shortest in which the rules see what they need.
-const SHORT: Duration = Duration::from_secs(3);
+const SHORT: Duration = Duration::from_secs(4);
 /// How far from a window's edge a cause can begin or end, nanoseconds.
 const EDGE_NS: i64 = 12 * 1_000_000_000;
 /// As much before and after what stands out is judged, nanoseconds.
 const AROUND_NS: i64 = 5 * 1_000_000_000;
 /// The longest piece that is judged at once, nanoseconds.
 const PIECE_NS: i64 = 120 * 1_000_000_000;
+/// A second, nanoseconds.
+const SECOND_NS: i64 = 1_000_000_000;
+/// An hour, nanoseconds.
+const HOUR_NS: i64 = 3600 * 1_000_000_000;
 /// How much is done at the same time, at most.
 const MOST_THREADS: usize = 4;
 
@@ -72,8 +76,8 @@ fn worth_a_look(
     Ok(parts.iter().flat_map(cut).collect())
 }
 
-/// Where something stands out in a stretch; all of it where what does not come and go by the second (space, limits, members
-/// of arrays) is not as it should be.
+/// Where something stands out in a stretch; all of the first of an hour where even its beginning is not as it should be: a rule
+/// may hold of what nobody looks out for.
 fn standing_out(
     recording: &Recording,
     stretch: &Stretch,
@@ -84,21 +88,46 @@ fn standing_out(
     if part.is_empty() {
         return Ok(Vec::new());
     }
-    let (mut is_well, mut interval) = (true, 0.0);
-    recording.each_window(&part, WINDOW, &without_tasks, |window| {
-        is_well = nothing_is_felt(&window, book);
-        interval = window.seconds() / (window.snapshots().len() - 1).max(1) as f64;
-        false
-    })?;
-    if !is_well {
+    if begins_an_hour(recording, stretch) && !begins_well(recording, &part, book)? {
         return Ok(vec![part]);
     }
-    let mut standout = Standout::new(interval);
+    let mut standout = Standout::new(interval(recording, stretch)?);
     let lookouts: Vec<Lookout<'_>> = LOOKOUTS.iter().map(|lookout| (lookout.family, lookout.columns)).collect();
     recording.scan(stretch, &part, &lookouts, &mut |number, course| standout.look(number, course))?;
     let around =
         |found: Span| (*found.start() - AROUND_NS).max(*part.start())..=(*found.end() + AROUND_NS).min(*part.end());
     Ok(standout.finish().into_iter().map(around).filter(|found| !found.is_empty()).collect())
+}
+
+/// Whether no stretch before this one began in the same hour.
+fn begins_an_hour(recording: &Recording, stretch: &Stretch) -> bool {
+    let hour = |stretch: &Stretch| stretch.span.start().div_euclid(HOUR_NS);
+    let earlier = |other: &&Stretch| hour(other) == hour(stretch) && other.span.start() < stretch.span.start();
+    !recording.stretches().iter().any(|other| earlier(&other))
+}
+
+/// Whether the machine as a whole is well in the first window of a span.
+fn begins_well(recording: &Recording, span: &Span, book: &RuleBook) -> Result<bool, StoreError> {
+    let mut is_well = true;
+    recording.each_window(span, WINDOW, &without_tasks, |window| {
+        is_well = nothing_is_felt(&window, book);
+        false
+    })?;
+    Ok(is_well)
+}
+
+/// Seconds from a sample to the next, at the beginning of a stretch.
+fn interval(recording: &Recording, stretch: &Stretch) -> Result<f64, StoreError> {
+    let mut first = None;
+    let mut interval = 1.0;
+    recording.each_row(&stretch.span, Sample::INFO.name, |row| match first.replace(row.at) {
+        None => true,
+        Some(before) => {
+            interval = (row.at - before) as f64 / 1e9;
+            false
+        }
+    })?;
+    Ok(interval)
 }
 
 fn without_tasks(family: &str) -> bool {
@@ -126,22 +155,55 @@ pub fn threads() -> usize {
     std::thread::available_parallelism().map_or(1, |cpus| cpus.get().min(MOST_THREADS))
 }
 
-/// When a cause began and ended, to the length of a short window: the first and the last of those in which it is found.
+/// When a cause began and ended, to a second or two: the first and the last of the short windows in which it is felt half as
+/// much as where it was worst, looked for first side by side and then overlapping.
 pub fn refined(recording: &Recording, lasting: &Lasting, book: &RuleBook) -> Result<(i64, i64), StoreError> {
+    let edge = Edge { recording, lasting, book };
     let (start, end) = lasting.span;
-    let found = |edge: i64| -> Result<Vec<(i64, i64)>, StoreError> {
+    let began = match edge.found(&(start - EDGE_NS..=start + EDGE_NS))?.first() {
+        Some(window) => edge.moved(*window, -SECOND_NS)?.0,
+        None => start,
+    };
+    let ended = match edge.found(&(end - EDGE_NS..=end + EDGE_NS))?.last() {
+        Some(window) => edge.moved(*window, SECOND_NS)?.1,
+        None => end,
+    };
+    Ok(if began < ended { (began, ended) } else { (start, end) })
+}
+
+/// The time around where a cause begins or ends.
+struct Edge<'e> {
+    recording: &'e Recording,
+    lasting: &'e Lasting,
+    book: &'e RuleBook,
+}
+
+impl Edge<'_> {
+    /// The short windows of a span in which it is felt.
+    fn found(&self, span: &Span) -> Result<Vec<(i64, i64)>, StoreError> {
         let mut found = Vec::new();
-        each(recording, &(edge - EDGE_NS..=edge + EDGE_NS), SHORT, |window| {
-            let diagnosis = diagnose(window, Origin::Recording, book);
-            if diagnosis.findings.iter().any(|finding| finding.key() == lasting.key) {
+        each(self.recording, span, SHORT, |window| {
+            let diagnosis = diagnose(window, Origin::Recording, self.book);
+            let felt = |f: &&Finding| f.key() == self.lasting.key && f.impact >= self.lasting.impact / 2.0;
+            if diagnosis.findings.iter().any(|f| felt(&f)) && window.seconds() >= SHORT.as_secs_f64() {
                 found.push(times(window));
             }
         })?;
         Ok(found)
-    };
-    let began = found(start)?.first().map_or(start, |first| first.0);
-    let ended = found(end)?.last().map_or(end, |last| last.1);
-    Ok(if began < ended { (began, ended) } else { (start, end) })
+    }
+
+    /// Of windows that begin seconds before or after this one, but overlap with it, the furthest in which it is felt.
+    fn moved(&self, window: (i64, i64), step: i64) -> Result<(i64, i64), StoreError> {
+        let length = i64::try_from(SHORT.as_nanos()).unwrap_or(i64::MAX);
+        for seconds in (1..length / SECOND_NS).rev() {
+            let from = window.0 + seconds * step;
+            // Samples come a little early or late.
+            if let Some(other) = self.found(&(from - SECOND_NS / 2..=from + length + SECOND_NS / 2))?.first() {
+                return Ok(*other);
+            }
+        }
+        Ok(window)
+    }
 }
 
 fn each(recording: &Recording, span: &Span, length: Duration, mut each: impl FnMut(&Window)) -> Result<(), StoreError> {

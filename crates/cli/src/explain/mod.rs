@@ -4,6 +4,7 @@ mod before;
 mod look;
 
 use crate::args::Look;
+use crate::memory;
 use crate::output::{self, Failure, print};
 use crate::progress::Progress;
 use crate::recordings::{self, Part, around, to_the_millisecond};
@@ -35,6 +36,7 @@ pub struct ExplainArgs {
 /// # Errors
 /// Wrong usage; a recording that cannot be read.
 pub fn run(args: &ExplainArgs, look: &Look) -> Result<ExitCode, Failure> {
+    memory::keep();
     let dir = args.recording.clone().or_else(|| args.part.dir.clone());
     let part = Part { dir, ..args.part.clone() };
     let recording = part.open()?;

@@ -29,11 +29,13 @@ impl Recording {
         let Place::Closed(hour, segment) = &stretch.place else {
             return self.scan_samples(stretch, span, lookouts, each);
         };
-        for (number, (family, sought)) in lookouts.iter().enumerate() {
+        for (first, of_family) in by_family(lookouts) {
+            let (family, _) = of_family[0];
+            let sought: Vec<&[Sought]> = of_family.iter().map(|(_, sought)| *sought).collect();
             for file in hour_files(&self.folder, family, hour) {
                 let file = file?;
                 if let Some(segment) = file.segments.iter().find(|s| s.start == segment.start) {
-                    scan_columns(&file, segment, span, sought, &mut |course| each(number, course))?;
+                    scan_columns(&file, segment, span, &sought, &mut |at, course| each(first + at, course))?;
                 }
             }
         }
@@ -57,6 +59,15 @@ impl Recording {
         }
         Ok(())
     }
+}
+
+/// Lookouts that follow one another and are of one family, with the place of the first.
+fn by_family<'l, 'f>(lookouts: &'l [Lookout<'f>]) -> impl Iterator<Item = (usize, &'l [Lookout<'f>])> {
+    let mut first = 0;
+    lookouts.chunk_by(|a, b| a.0 == b.0).map(move |of_family| {
+        first += of_family.len();
+        (first - of_family.len(), of_family)
+    })
 }
 
 /// Rows by entity: when, and what was looked for.

@@ -11,14 +11,14 @@ use parquet::errors::Result;
 use parquet::file::reader::{FileReader, RowGroupReader};
 use whyslow_model::course::{Course, Sought};
 
-/// Shows these columns of every row group of a segment that may hold rows of the span; a column the file lacks is absent
-/// throughout.
+/// Shows these columns of every row group of a segment that may hold rows of the span: for each set of columns its place and
+/// what they hold. A column the file lacks is absent throughout.
 pub(crate) fn scan_columns(
     file: &HourFile,
     segment: &Segment,
     span: &Span,
-    sought: &[Sought],
-    each: &mut dyn FnMut(&Course),
+    sought: &[&[Sought]],
+    each: &mut dyn FnMut(usize, &Course),
 ) -> std::result::Result<(), StoreError> {
     scan(file, segment, span, sought, each).map_err(file.error())
 }
@@ -27,15 +27,18 @@ fn scan(
     file: &HourFile,
     segment: &Segment,
     span: &Span,
-    sought: &[Sought],
-    each: &mut dyn FnMut(&Course),
+    sought: &[&[Sought]],
+    each: &mut dyn FnMut(usize, &Course),
 ) -> Result<()> {
     for at in file.row_groups(segment) {
         let group = file.reader.get_row_group(at)?;
         if may_hold(group.metadata(), span) {
-            let at = numbers(&*group, AT)?;
-            let columns = sought.iter().map(|sought| column(&*group, sought, at.len())).collect::<Result<_>>()?;
-            each(&Course { at, columns });
+            let mut course = Course { at: numbers(&*group, AT)?, columns: Vec::new() };
+            for (place, sought) in sought.iter().enumerate() {
+                let rows = course.at.len();
+                course.columns = sought.iter().map(|sought| column(&*group, sought, rows)).collect::<Result<_>>()?;
+                each(place, &course);
+            }
         }
     }
     Ok(())

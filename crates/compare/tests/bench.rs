@@ -1,0 +1,94 @@
+//! Benchmarks that are run again and again, as summaries.
+
+use whyslow_compare::{LEAST, compare, of_bench};
+use whyslow_model::baseline::Kind;
+use whyslow_model::bench::{
+    Cost, Environment, Flow, Generator, Kind as BenchKind, Latency, Percentile, Report, Round, Run, SCHEMA, Series,
+    Target, Workload,
+};
+use whyslow_model::diagnosis::Subject;
+use whyslow_model::histogram::Histogram;
+
+/// A second of random reads of a disk, and a round that is not to be trusted.
+fn report(rate: f64) -> Report {
+    let latency = 1.0 / rate;
+    let latency = Latency {
+        count: rate as u64,
+        mean: latency,
+        percentiles: vec![
+            Percentile { share: 0.5, seconds: latency },
+            Percentile { share: 0.99, seconds: latency * 4.0 },
+        ],
+        histogram: Histogram::from_values([(latency * 1e9) as u64]),
+        ..Latency::default()
+    };
+    let read = Flow { operations: rate as u64, rate, latency, ..Flow::default() };
+    let series = Series { interval: 0.1, reads: vec![(rate / 10.0) as u64; 10], ..Series::default() };
+    let run = |name: &str| Run {
+        name: name.into(),
+        target: 0,
+        asked: Workload::of_blocks(4096),
+        seconds: 1.0,
+        read: Some(read.clone()),
+        write: None,
+        sync: None,
+        series: series.clone(),
+        cost: Cost::default(),
+        generator: Generator::default(),
+        failed: None,
+        hung: 0,
+        behind: 0,
+    };
+    let round = |name: &str, spoiled: Option<String>| Round {
+        name: name.into(),
+        group: "reads".into(),
+        runs: vec![run("random read")],
+        ledgers: vec![],
+        spoiled,
+    };
+    let mut environment = Environment::default();
+    environment.settings.insert("queue/scheduler".into(), "none".into());
+    Report {
+        schema: SCHEMA.into(),
+        kind: BenchKind::Disk,
+        started: Some("2026-11-21T16:43:20Z".into()),
+        started_ms: None,
+        seconds: 2.0,
+        interrupted: false,
+        environment,
+        targets: vec![Target { path: "/dev/vdb".into(), device: Some("vdb".into()), ..Target::default() }],
+        rounds: vec![
+            round("random read of 4 KiB", None),
+            round("random read of 64 KiB", Some("others used the disk".into())),
+        ],
+        ceilings: vec![],
+        layers: vec![],
+        files: vec![],
+        pairs: vec![],
+        caveats: vec![],
+    }
+}
+
+#[test]
+fn of_one_run_its_intervals_are_kept() {
+    let kept = of_bench(&[report(1000.0)]);
+    let [rate] = &kept.series[..] else { panic!("{:#?}", kept.series) };
+    assert_eq!((rate.metric.as_str(), rate.interval), ("random read of 4 KiB: reads", Some(0.1)));
+    // The last interval may have been cut short.
+    assert_eq!((rate.samples.as_slice(), rate.subject.name.as_str()), (&[1000.0; 9][..], "vdb"));
+    assert_eq!(kept.inventory["setting queue/scheduler: value"], "none");
+}
+
+#[test]
+fn of_several_runs_each_counts_as_one() {
+    let runs = |rates: [f64; 6]| of_bench(&rates.map(report));
+    let old = runs([1000.0, 1010.0, 990.0, 1005.0, 995.0, 1002.0]);
+    assert_eq!((old.kind, old.seconds, old.series.len()), (Kind::Bench, 12.0, 3));
+    let median = old.series("random read of 4 KiB: reads, median latency", &Subject::new("device", "vdb")).unwrap();
+    assert_eq!((median.interval, median.samples.len(), median.distribution.count()), (None, 6, 1));
+    let told = compare(&old, &runs([1500.0, 1510.0, 1490.0, 1505.0, 1495.0, 1502.0]), LEAST);
+    let better: Vec<(&str, Option<bool>)> = told.differences.iter().map(|d| (d.unit.as_str(), d.better)).collect();
+    assert_eq!(better, [("s", Some(true)), ("1/s", Some(true)), ("s", Some(true))], "{:#?}", told.differences);
+    assert!(told.caveats.is_empty());
+    assert!(compare(&old, &runs([1001.0, 1008.0, 992.0, 1003.0, 996.0, 1004.0]), LEAST).differences.is_empty());
+}
