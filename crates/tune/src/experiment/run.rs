@@ -222,7 +222,7 @@ impl Design {
     }
 
     /// Measurements in all, where none of the early looks tells.
-    pub fn steps(&self) -> usize {
+    fn steps(&self) -> usize {
         2 * (self.pairs + self.noise_pairs) + 1
     }
 }
