@@ -1,21 +1,12 @@
 //! Changes of every kind, made and taken back.
 
-use crate::cage::{CHANGES, Cage, changes, in_cage, sysctl, tool, values, wanted};
+use crate::cage::{CHANGES, Cage, changes, in_cage, soon, sysctl, tool, values, wanted};
 use crate::disk::Loop;
+use crate::group::Group;
 use std::fs;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
-
-/// Waits for what a process in the background does.
-#[track_caller]
-fn soon(what: &str, mut is_so: impl FnMut() -> bool) {
-    let give_up = Instant::now() + Duration::from_secs(20);
-    while !is_so() {
-        assert!(Instant::now() < give_up, "{what}");
-        std::thread::sleep(Duration::from_millis(50));
-    }
-}
+use std::time::Duration;
 
 fn set(cage: &Cage, more: &[&str]) -> String {
     let changes = changes();
@@ -162,6 +153,45 @@ fn an_interface_is_guarded_and_comes_back() {
         tool("ip", &["link", "add", "wsl-a", "txqueuelen", "77", "type", "veth", "peer", "name", "wsl-b"]);
         assert!(cage.expect(0, &["undo"]).contains("another interface of that name"));
         assert_eq!(cage.expect(0, &["get", "interface.tx_queue_len@wsl-a"]), "77\n");
+    });
+}
+
+#[test]
+fn a_queueing_discipline_is_ours_or_left_alone() {
+    in_cage(|cage| {
+        tool("ip", &["link", "add", "wsl-q", "type", "veth", "peer", "name", "wsl-r"]);
+        tool("ip", &["link", "set", "wsl-q", "up"]);
+        let name = "interface.qdisc@wsl-q";
+        assert_eq!(cage.expect(0, &["get", name]), "default\n");
+        cage.expect(0, &["set", &format!("{name}=pfifo"), "--yes"]);
+        assert_eq!(cage.expect(0, &["get", name]), "pfifo\n");
+        cage.expect(0, &["set", &format!("{name}=bfifo"), "--yes"]);
+        cage.expect(0, &["undo", "--all"]);
+        assert_eq!(cage.expect(0, &["get", name]), "default\n");
+        assert!(cage.expect(1, &["set", &format!("{name}=wsl-nosuch"), "--yes"]).contains("no queueing discipline"));
+        assert_eq!(cage.expect(0, &["get", name]), "default\n");
+        if Command::new("tc")
+            .args(["qdisc", "add", "dev", "wsl-q", "root", "pfifo", "limit", "7"])
+            .status()
+            .is_ok_and(|s| s.success())
+        {
+            assert!(cage.expect(2, &["set", &format!("{name}=bfifo"), "--yes"]).contains("could not be put back"));
+        }
+    });
+}
+
+#[test]
+fn a_limit_on_a_disk_is_set_in_a_group() {
+    in_cage(|cage| {
+        let disk = Loop::new(cage);
+        let Some(group) = Group::new(cage, "blkio") else { return };
+        let file = "blkio.throttle.read_bps_device";
+        let name = format!("cgroup.{file}@{}{}", disk.name(), group.name());
+        cage.expect(0, &["set", &format!("{name}=1MiB"), "--yes"]);
+        assert!(group.read(file).ends_with(" 1048576"), "{}", group.read(file));
+        assert_eq!(cage.expect(0, &["get", &name]), "1048576\n");
+        cage.expect(0, &["undo"]);
+        assert_eq!(group.read(file), "");
     });
 }
 

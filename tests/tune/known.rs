@@ -1,6 +1,6 @@
 //! `whyslow try` on changes whose effect on the real kernel is known, live and by a command.
 
-use crate::cage::{Cage, in_cage, sysctl, tool, values};
+use crate::cage::{Cage, in_cage, soon, sysctl, tool, values};
 use crate::disk::Loop;
 use crate::group::Group;
 use crate::trial::{verdict, whyslow};
@@ -114,6 +114,22 @@ fn the_diagnosis_is_walked_and_what_helps_is_kept() {
         assert_eq!(group.read("cpu.cfs_quota_us"), "-1");
         cage.expect(0, &["undo", &walk["kept"].to_string()]);
         assert_eq!(group.read("cpu.cfs_quota_us"), "5000");
+    });
+}
+
+#[test]
+fn killed_while_walking_a_guard_puts_back() {
+    in_cage(|cage| {
+        let Some(group) = Group::new(cage, "cpu") else { return };
+        group.write("cpu.cfs_quota_us", "5000");
+        let _load = Load::shell(&group.joined("while :; do :; done"));
+        let how = ["--auto", "--finding", "cpu.throttled", "--yes", "--budget", "1m", "--pairs", "6", "--settle", "0"];
+        let mut walk = whyslow(cage, &how).stdout(Stdio::null()).spawn().unwrap();
+        let quota = || group.read("cpu.cfs_quota_us");
+        soon("it never made the change", || quota() == "-1");
+        walk.kill().unwrap();
+        walk.wait().unwrap();
+        soon("nobody put it back", || quota() == "5000");
     });
 }
 

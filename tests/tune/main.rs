@@ -8,6 +8,7 @@ mod full;
 mod group;
 mod killed;
 mod known;
+mod postgres;
 mod profiles;
 mod tracer;
 mod trial;

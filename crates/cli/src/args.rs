@@ -167,7 +167,7 @@ pub enum Command {
     Compare(CompareArgs),
     /// Look at the settings of the kernel, change them safely, and take changes back
     Tune(TuneArgs),
-    /// Try a change around a command, with and without in turn, and say whether it helped
+    /// Try a change with and without in turn, around a command or under the load there is, and say whether it helped
     Try(TryArgs),
     /// Measure what storage, network, memory and processors can do, with known load
     Bench(BenchArgs),

@@ -8,13 +8,13 @@ use whyslow_model::tune::TrialVerdict;
 const RECORDED: [&str; 2] = [include_str!("noise.processor.txt"), include_str!("noise.disk.txt")];
 
 /// Plays a stretch of the recording; the change makes it take so many times as long.
-struct Recording {
-    left: std::vec::IntoIter<f64>,
+struct Recording<'a> {
+    left: &'a [f64],
     factor: f64,
     is_on: bool,
 }
 
-impl Bench for Recording {
+impl Bench for Recording<'_> {
     fn switch(&mut self, with: bool) -> Result<(), Error> {
         self.is_on = with;
         Ok(())
@@ -25,8 +25,9 @@ impl Bench for Recording {
     }
 
     fn measure(&mut self, _: usize, _: usize) -> Result<Sighted, Error> {
-        let time = self.left.next().ok_or_else(|| Error::Usage("the recording is over".into()))?;
-        Ok(vec![Some(if self.is_on { self.factor * time } else { time })])
+        let (time, left) = self.left.split_first().ok_or_else(|| Error::Usage("the recording is over".into()))?;
+        self.left = left;
+        Ok(vec![Some(if self.is_on { self.factor * time } else { *time })])
     }
 }
 
@@ -49,7 +50,7 @@ fn verdicts(factor: f64, looks: usize) -> Vec<TrialVerdict> {
                 alpha: Design::ALPHA,
                 seed: (seed as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15),
             };
-            let mut bench = Recording { left: times[start..start + 50].to_vec().into_iter(), factor, is_on: false };
+            let mut bench = Recording { left: &times[start..start + 50], factor, is_on: false };
             // What differs too much by itself is refused, and so called nothing either.
             verdicts.extend(run(&design, &mut bench).map(|trial| trial.verdict));
         }

@@ -6,6 +6,7 @@ mod record;
 pub(crate) use record::{Ledger, Record};
 
 use crate::error::Error;
+use std::cell::Cell;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -14,6 +15,8 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Debug)]
 pub(crate) struct Journal {
     path: PathBuf,
+    /// The length of the file as this left it, all of it whole records: what is that long still is not read again.
+    left: Cell<Option<u64>>,
 }
 
 /// Whether a record must be on the disk before anything else is done.
@@ -28,7 +31,7 @@ pub(crate) enum Sync {
 impl Journal {
     /// The journal in a folder.
     pub(crate) fn in_folder(folder: &Path) -> Self {
-        Self { path: folder.join("journal.jsonl") }
+        Self { path: folder.join("journal.jsonl"), left: Cell::new(None) }
     }
 
     /// Reads all there is. A last line that is cut short was being written when the program or the machine died, and what
@@ -72,10 +75,15 @@ impl Journal {
     /// # Errors
     /// It cannot be written; nothing of it then stands in the journal.
     pub(crate) fn append(&self, record: &Record, sync: Sync) -> Result<(), Error> {
-        let (_, whole) = self.parse()?;
+        let whole = match self.left.take() {
+            Some(left) if left == self.size() => left,
+            _ => self.parse()?.1,
+        };
         let mut line = serde_json::to_string(record).map_err(|e| Error::Journal(e.to_string()))?;
         line.push('\n');
-        self.write(whole, line.as_bytes(), sync).map_err(|e| self.failed("cannot be written", &e))
+        self.write(whole, line.as_bytes(), sync).map_err(|e| self.failed("cannot be written", &e))?;
+        self.left.set(Some(whole + line.len() as u64));
+        Ok(())
     }
 
     fn write(&self, at: u64, line: &[u8], sync: Sync) -> io::Result<()> {

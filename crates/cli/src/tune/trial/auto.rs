@@ -5,7 +5,7 @@ use super::task::Task;
 use super::{progress, told};
 use crate::args::{Cli, Command, Observe};
 use crate::commands::diagnosed;
-use crate::output::Failure;
+use crate::output::{Failure, complain};
 use crate::tune::{Tune, failure, stop_on_signals};
 use clap::Parser;
 use std::process::{ExitCode, Stdio};
@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use whyslow_model::diagnosis::{Action, ActionKind, Finding};
 use whyslow_model::tune::{Trial, Walk, WalkStep};
 use whyslow_show::text::tune as text;
+use whyslow_tune::Error;
 use whyslow_tune::experiment::{self, Design, Load, Purse, Workbench};
 
 /// For how long the machine is watched first, at most; and at most so great a part of the budget.
@@ -131,14 +132,17 @@ impl Walker<'_> {
                 Err(why) => step.skipped = Some(why.words().to_owned()),
                 Ok((task, load)) => {
                     let bench = self.bench(&mut bench, &task, load, &tell)?;
-                    let trial = experiment::run(&task.design(self.purse.next()), bench).map_err(failure)?;
-                    self.purse.settle(trial.is_proven());
-                    self.tune.remember(&trial);
-                    if trial.is_proven() {
-                        bench.let_stand().map_err(failure)?;
-                        helped.push(task);
+                    match self.tried(&task.design(self.purse.next()), bench)? {
+                        Err(why) => step.skipped = Some(why),
+                        Ok(trial) => {
+                            self.purse.settle(trial.is_proven());
+                            if trial.is_proven() {
+                                bench.let_stand().map_err(failure)?;
+                                helped.push(task);
+                            }
+                            step.trial = Some(trial);
+                        }
                     }
-                    step.trial = Some(trial);
                 }
             }
             self.left -= 1;
@@ -150,6 +154,18 @@ impl Walker<'_> {
         };
         let Finding { id, subject, summary, .. } = finding.clone();
         Ok(Walk { id, subject, summary, steps, together, kept })
+    }
+
+    /// An experiment, or why it told nothing: that ends the walk only where it was interrupted, or something could not be put back.
+    fn tried(&self, design: &Design, bench: &mut Workbench) -> Result<Result<Trial, String>, Failure> {
+        match experiment::run(design, bench) {
+            Ok(trial) => {
+                self.tune.remember(&trial);
+                Ok(Ok(trial))
+            }
+            Err(Error::Usage(why)) if !self.stop.load(Ordering::Relaxed) => Ok(Err(why)),
+            Err(e) => Err(failure(e)),
+        }
     }
 
     /// What it is measured under, and with so many pairs as its part of the time has room for.
@@ -208,11 +224,16 @@ impl Walker<'_> {
         let time = self.end.saturating_duration_since(Instant::now()).max(task.layout().least());
         let load = task.load(Some(time))?;
         bench.turn_to(task.around("try --auto", load)).map_err(failure)?;
-        let mut trial = experiment::run(&task.design(Design::ALPHA), bench).map_err(failure)?;
+        let mut trial = match self.tried(&task.design(Design::ALPHA), bench)? {
+            Ok(trial) => trial,
+            Err(why) => {
+                complain(&format!("all that helped, together: {why}"));
+                return Ok((None, None));
+            }
+        };
         if trial.is_proven() {
             trial.kept = Some(bench.keep().map_err(failure)?);
         }
-        self.tune.remember(&trial);
         let kept = trial.kept;
         Ok((Some(trial), kept))
     }

@@ -50,9 +50,17 @@ pub(super) fn headline(trial: &Trial) -> Piece {
     verdict(trial.verdict)
 }
 
+/// An effect as people say it: a percentage, or so many times as much; 0 against something has no ratio, and counts as a thousandfold.
+fn of(ratio: f64) -> String {
+    match ratio + 1.0 {
+        times if times > 999.0 => "×1000 or more".to_owned(),
+        times if times >= 10.0 => format!("×{times:.0}"),
+        _ => format!("{:+.1} %", ratio * 100.0),
+    }
+}
+
 /// The effect with its interval.
 pub(super) fn better(effect: Option<&TrialEffect>) -> String {
-    let of = |ratio: f64| format!("{:+.1} %", ratio * 100.0);
     effect.map_or(String::new(), |effect| {
         let confidence = format!("{:.1}", (1.0 - effect.alpha) * 100.0);
         let confidence = confidence.trim_end_matches(".0");

@@ -4,7 +4,7 @@ use super::trial::{better, headline};
 use crate::canvas::{Ink, Piece, bold, dim, plain};
 use crate::text::TextStyle;
 use whyslow_model::human;
-use whyslow_model::tune::Walk;
+use whyslow_model::tune::{Trial, Walk};
 
 /// A walk.
 pub fn walk(walk: &Walk, style: &TextStyle) -> String {
@@ -30,16 +30,12 @@ pub fn walk(walk: &Walk, style: &TextStyle) -> String {
         ];
         canvas.paragraph(0, 2, &line);
     }
-    canvas.paragraph(
-        0,
-        2,
-        &[match walk.kept {
-            Some(id) => plain(format!("kept, as change {id}: 'whyslow tune undo {id}' takes it back")),
-            None if walk.together.is_some() => {
-                Piece::new(Ink::Yellow, "it did not hold on fresh pairs: all is as it was before")
-            }
-            None => plain("nothing helped: all is as it was before"),
-        }],
-    );
+    let is_helped = walk.steps.iter().any(|step| step.trial.as_ref().is_some_and(Trial::is_proven));
+    let end = match walk.kept {
+        Some(id) => plain(format!("kept, as change {id}: 'whyslow tune undo {id}' takes it back")),
+        None if is_helped => Piece::new(Ink::Yellow, "it did not hold on fresh pairs: all is as it was before"),
+        None => plain("nothing helped: all is as it was before"),
+    };
+    canvas.paragraph(0, 2, &[end]);
     canvas.finish()
 }
