@@ -3,8 +3,8 @@
 use whyslow_compare::{LEAST, compare, of_bench};
 use whyslow_model::baseline::Kind;
 use whyslow_model::bench::{
-    Cost, Environment, Flow, Generator, Kind as BenchKind, Latency, Percentile, Report, Round, Run, SCHEMA, Series,
-    Target, Workload,
+    Cost, Direction, Environment, Flow, Generator, Kind as BenchKind, Latency, NetEnd, NetLoad, NetRound, NetRun,
+    NetSeries, Network, Peer, Percentile, Report, Round, Run, SCHEMA, Series, Target, Workload,
 };
 use whyslow_model::diagnosis::Subject;
 use whyslow_model::histogram::Histogram;
@@ -65,6 +65,8 @@ fn report(rate: f64) -> Report {
         layers: vec![],
         files: vec![],
         pairs: vec![],
+        studies: vec![],
+        network: None,
         caveats: vec![],
     }
 }
@@ -91,4 +93,35 @@ fn of_several_runs_each_counts_as_one() {
     assert_eq!(better, [("s", Some(true)), ("1/s", Some(true)), ("s", Some(true))], "{:#?}", told.differences);
     assert!(told.caveats.is_empty());
     assert!(compare(&old, &runs([1001.0, 1008.0, 992.0, 1003.0, 996.0, 1004.0]), LEAST).differences.is_empty());
+}
+
+/// A stream to another machine that moved so many bytes in each tenth of a second.
+fn stream(bytes: u64) -> Report {
+    let there =
+        NetEnd { series: NetSeries { interval: 0.1, bytes: vec![bytes; 10], answers: vec![] }, ..NetEnd::default() };
+    let run = NetRun {
+        name: "1 stream up".into(),
+        asked: NetLoad::stream(Direction::Up, 1.0),
+        bandwidth: Some(bytes as f64 * 10.0),
+        rate: None,
+        datagrams: None,
+        here: NetEnd::default(),
+        there: Some(there),
+        failed: None,
+    };
+    let failed = NetRun { failed: Some("the other end has gone".into()), ..run.clone() };
+    let round = NetRound { name: "TCP".into(), runs: vec![run, failed], ..NetRound::default() };
+    let peer = Peer { name: "far".into(), ..Peer::default() };
+    let network = Network { peer, rounds: vec![round], ..Network::default() };
+    Report { rounds: vec![], network: Some(network), ..report(1.0) }
+}
+
+#[test]
+fn what_the_network_does_is_told_by_who_receives() {
+    let one = of_bench(&[stream(1000)]);
+    let [course] = &one.series[..] else { panic!("{:#?}", one.series) };
+    assert_eq!((course.metric.as_str(), course.subject.name.as_str()), ("TCP, 1 stream up: bytes received", "far"));
+    assert_eq!((course.unit.as_str(), course.samples.as_slice()), ("bytes/s", &[10_000.0; 9][..]));
+    let several = of_bench(&[stream(1000), stream(1100)]);
+    assert_eq!(several.series[0].samples, [10_000.0, 11_000.0]);
 }

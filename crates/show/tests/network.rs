@@ -90,6 +90,7 @@ fn report(network: Network) -> Report {
         layers: Vec::new(),
         files: Vec::new(),
         pairs: Vec::new(),
+        studies: Vec::new(),
         network: Some(network),
         caveats: Vec::new(),
     }

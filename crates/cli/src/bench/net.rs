@@ -1,7 +1,7 @@
 //! `whyslow bench net`: the network between two machines.
 
-use super::{bytes, seconds, watched};
 use super::save::Saving;
+use super::{bytes, seconds, watched};
 use crate::args::{Look, duration};
 use crate::interrupt::Interrupt;
 use crate::output::{self, Failure, print};
