@@ -70,7 +70,9 @@ fn whyslow(job: &str, more: &[&str]) -> (i32, Vec<u8>, String) {
 }
 
 fn fio(job: &str) -> Value {
-    let out = Command::new("fio").args([job, "--output-format=json"]).output().unwrap();
+    // Where it verifies, it leaves a file of its own in the folder it runs in.
+    let folder = tempfile::tempdir().unwrap();
+    let out = Command::new("fio").args([job, "--output-format=json"]).current_dir(&folder).output().unwrap();
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
     // What fio has to remark, it writes before the JSON.
     let text = String::from_utf8(out.stdout).unwrap();

@@ -1,11 +1,11 @@
 #!/bin/bash
 # Tries changes whose effect is known, and compares the verdicts: known.sh WHYSLOW [CASE...]
-# Cases: readahead scheduler dirty nothing. Needs root, a blkio controller of version 1 and python3; makes loop devices of its own,
+# Cases: readahead dirty nothing, and scheduler, which wants a quiet machine. Needs root, a blkio controller of version 1 and python3; makes loop devices of its own,
 # and for `dirty` narrows the whole machine's limits on dirty memory for some seconds. NOTHING=100 says how often nothing is tried.
 set -euo pipefail
 whyslow=$(readlink -f "$1")
 shift
-[ $# -gt 0 ] || set -- readahead scheduler dirty nothing
+[ $# -gt 0 ] || set -- readahead dirty nothing
 folder=$(mktemp -d /tmp/wsl-try-XXXXXX)
 export WHYSLOW_STATE=$folder/state
 blkio=/sys/fs/cgroup/blkio
@@ -69,29 +69,35 @@ readahead() {
     local disk=${loop#/dev/}
     say readahead helped "disk.read_ahead_kb@$disk=1MiB" --metric "+disk.read_rate@$disk" --moves "+disk.request_size@$disk" \
         --settle 1s --for 60s
-    say readahead harmed "disk.read_ahead_kb@$disk=4" --metric "+disk.read_rate@$disk" --settle 1s --for 60s
+    blockdev --setra 2048 "$loop"
+    say readahead harmed "disk.read_ahead_kb@$disk=64" --metric "+disk.read_rate@$disk" --settle 1s --for 60s
     kill "$load" && wait "$load" 2>/dev/null || true
     load=
 }
 
-# bfq idles for a reader that thinks for 3 ms (slice_idle is 8 ms), and everybody else waits; none idles for nobody.
+# bfq idles for each reader that thinks for 5 ms (slice_idle is 8 ms), and everybody else waits; none idles for nobody.
 scheduler() {
     device
     local disk=${loop#/dev/}
     cat >"$folder/thinker.py" <<'PY'
-import mmap, os, random, sys, time
+import ctypes, mmap, os, random, sys, time
 fd, page = os.open(sys.argv[1], os.O_RDONLY | os.O_DIRECT), mmap.mmap(-1, 4096)
+for _ in range(3):
+    if os.fork() == 0:
+        # It goes with the first.
+        ctypes.CDLL(None).prctl(1, 15)
+        break
 while True:
     os.preadv(fd, [page], random.randrange(8192) * 4096)
-    time.sleep(0.003)
+    time.sleep(0.005)
 PY
     python3 "$folder/thinker.py" "$loop" &
     load=$!
     local reader=(dd "if=$loop" of=/dev/null bs=4k count=2000 iflag=direct status=none)
     echo bfq >"/sys/block/$disk/queue/scheduler"
-    say scheduler helped "disk.scheduler@$disk=none" -- "${reader[@]}"
+    say scheduler helped "disk.scheduler@$disk=none" --pairs 20 --noise-pairs 2 -- "${reader[@]}"
     echo none >"/sys/block/$disk/queue/scheduler"
-    say scheduler harmed "disk.scheduler@$disk=bfq" -- "${reader[@]}"
+    say scheduler harmed "disk.scheduler@$disk=bfq" --pairs 20 --noise-pairs 2 -- "${reader[@]}"
     kill "$load" && wait "$load" 2>/dev/null || true
     load=
 }

@@ -64,7 +64,7 @@ fn a_signal_of_the_machine_is_measured_guarded_and_explained() {
         // The signal is the setting itself: an effect that no load hides.
         let tried = |more: &[String]| {
             let more: Vec<&str> = more.iter().map(String::as_str).collect();
-            let how = [&change, "--settle", "0", "--for", "4s", "--keep", "--metric", &at("+disk.read_ahead@#")];
+            let how = [&change, "--settle", "0", "--for", "5s", "--keep", "--metric", &at("+disk.read_ahead@#")];
             let trial = tried(cage, &[&how[..], &more].concat());
             assert_eq!(trial["pairs"][0]["without"], 65536.0, "{trial}");
             trial
@@ -106,8 +106,9 @@ fn the_diagnosis_is_walked_and_what_helps_is_kept() {
         let Some(group) = Group::new(cage, "cpu") else { return };
         group.write("cpu.cfs_quota_us", "5000");
         let _load = Load::shell(&group.joined("while :; do :; done"));
-        let how = ["--budget", "20s", "--pairs", "6", "--noise-pairs", "0", "--settle", "0", "--json"];
-        let auto = ["--auto", "--finding", "cpu.throttled", "--yes"];
+        let how = ["--budget", "18s", "--pairs", "6", "--noise-pairs", "0", "--settle", "0", "--json"];
+        let finding = format!("cpu.throttled@{}", group.name());
+        let auto = ["--auto", "--finding", &finding, "--yes"];
         let walk = verdict(&whyslow(cage, &[&auto[..], &how].concat()).output().unwrap());
         assert_eq!(walk["steps"][0]["trial"]["verdict"], "helped", "{walk}");
         assert_eq!(walk["together"]["verdict"], "helped", "{walk}");
@@ -123,7 +124,8 @@ fn killed_while_walking_a_guard_puts_back() {
         let Some(group) = Group::new(cage, "cpu") else { return };
         group.write("cpu.cfs_quota_us", "5000");
         let _load = Load::shell(&group.joined("while :; do :; done"));
-        let how = ["--auto", "--finding", "cpu.throttled", "--yes", "--budget", "1m", "--pairs", "6", "--settle", "0"];
+        let finding = format!("cpu.throttled@{}", group.name());
+        let how = ["--auto", "--finding", &finding, "--yes", "--budget", "1m", "--noise-pairs", "0", "--settle", "0"];
         let mut walk = whyslow(cage, &how).stdout(Stdio::null()).spawn().unwrap();
         let quota = || group.read("cpu.cfs_quota_us");
         soon("it never made the change", || quota() == "-1");
@@ -178,7 +180,7 @@ fn what_cannot_be_measured_is_refused_before_anything_is_changed() {
             (&["net.core.somaxconn=8192", "--metric", "disk.wait"], "disk.wait@DISK"),
             (&["net.core.somaxconn=8192", "--metric", "disk.length@vda"], "there is no metric"),
             (
-                &["net.ipv4.tcp_moderate_rcvbuf=0", "--settle", "0", "--metric", "disk.wait@nosuch", "--for", "9s"],
+                &["net.ipv4.tcp_moderate_rcvbuf=0", "--settle", "0", "--metric", "disk.wait@nosuch", "--for", "12s"],
                 "had no value",
             ),
             (&["net.ipv4.tcp_moderate_rcvbuf=0", "--settle", "0", "--metric", "stall.io", "--for", "1s"], "too short"),

@@ -125,7 +125,7 @@ pub enum TrialVerdict {
     Helped,
     /// Worse by as much, or something that was guarded is.
     Harmed,
-    /// Neither, by as much as matters.
+    /// Neither: the whole interval lies within the smallest effect of interest.
     Equivalent,
     /// These pairs do not tell.
     Inconclusive,

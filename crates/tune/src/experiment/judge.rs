@@ -15,6 +15,8 @@ const POWER: f64 = 2.8;
 pub(super) struct Gains {
     pub(super) of_pairs: Vec<f64>,
     pub(super) threshold: f64,
+    /// The smallest effect of interest: noise makes an effect harder to see, not smaller.
+    delta: f64,
 }
 
 impl Gains {
@@ -22,7 +24,8 @@ impl Gains {
     pub(super) fn of(pairs: &[Pair], noise: &[Pair], lower_is_better: bool, delta: f64) -> Self {
         let by_itself = gains(noise, lower_is_better);
         let by_itself = estimate(&by_itself, 0.95).map_or(0.0, |noise| noise.shift.abs());
-        Self { of_pairs: gains(pairs, lower_is_better), threshold: delta.ln_1p().max(by_itself) }
+        let delta = delta.ln_1p();
+        Self { of_pairs: gains(pairs, lower_is_better), threshold: delta.max(by_itself), delta }
     }
 
     pub(super) fn p(&self) -> f64 {
@@ -31,7 +34,7 @@ impl Gains {
 
     /// The verdict at this alpha, and the effect it rests on.
     pub(super) fn judged(&self, alpha: f64) -> Judged {
-        Judged::of(estimate(&self.of_pairs, 1.0 - alpha), self.p(), alpha, self.threshold)
+        Judged::of(estimate(&self.of_pairs, 1.0 - alpha), self.p(), alpha, self.threshold, self.delta)
     }
 
     /// How many pairs would probably tell: the interval narrows with the root of their number, and must fit between the
@@ -52,11 +55,11 @@ pub(super) struct Judged {
 }
 
 impl Judged {
-    fn of(estimate: Option<Estimate>, p: f64, alpha: f64, threshold: f64) -> Self {
+    fn of(estimate: Option<Estimate>, p: f64, alpha: f64, threshold: f64, delta: f64) -> Self {
         let verdict = match estimate {
             Some(e) if e.low > threshold && p <= alpha => TrialVerdict::Helped,
             Some(e) if e.high < -threshold && p <= alpha => TrialVerdict::Harmed,
-            Some(e) if e.low > -threshold && e.high < threshold => TrialVerdict::Equivalent,
+            Some(e) if e.low > -delta && e.high < delta => TrialVerdict::Equivalent,
             _ => TrialVerdict::Inconclusive,
         };
         let effect = estimate.map(|e| TrialEffect {
@@ -89,7 +92,13 @@ pub(super) fn blocks(before: &[f64], after: &[f64], lower_is_better: bool, alpha
     let least = before.iter().chain(after).copied().filter(|value| *value > 0.0).fold(f64::MAX, f64::min);
     let log = |value: &f64| sign * value.max(least / LARGEST_RATIO).ln();
     let (before, after): (Vec<f64>, Vec<f64>) = (before.iter().map(log).collect(), after.iter().map(log).collect());
-    Judged::of(ranks::estimate(&before, &after, 1.0 - alpha), ranks::p(&before, &after), alpha, delta.ln_1p())
+    Judged::of(
+        ranks::estimate(&before, &after, 1.0 - alpha),
+        ranks::p(&before, &after),
+        alpha,
+        delta.ln_1p(),
+        delta.ln_1p(),
+    )
 }
 
 /// The smallest effect, as a ratio, that so many pairs probably show, by the spread of pairs without any change; `None` where
@@ -146,6 +155,13 @@ mod tests {
         assert_eq!(several(&[worse()], 0.05)[0].verdict, TrialVerdict::Harmed);
         let two = several(&[worse(), same()], 0.05);
         assert_eq!((two[0].verdict, two[1].verdict), (TrialVerdict::Inconclusive, TrialVerdict::Equivalent));
+    }
+
+    #[test]
+    fn noise_does_not_make_an_effect_nothing() {
+        let noise = pairs(&[(1.0, 1.5), (1.0, 1.5)]);
+        let gains = Gains::of(&pairs(&[(1.0, 1.2); 8]), &noise, true, 0.01);
+        assert_eq!(gains.judged(0.05).verdict, TrialVerdict::Inconclusive);
     }
 
     #[test]

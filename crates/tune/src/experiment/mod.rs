@@ -15,7 +15,7 @@ pub use load::{Load, Meter};
 pub use log::{remember, remembered};
 pub use looks::Purse;
 pub use prepared::Prepared;
-pub use run::{Sighted, can_tell, run};
+pub use run::{PAUSE, Sighted, can_tell, run};
 pub use workbench::{Around, Workbench};
 
 use crate::error::Error;

@@ -12,7 +12,7 @@ const HOPELESS: f64 = 1.0;
 
 /// A pause before each measurement, switch or none. To make a change costs other work than to take it back, and who has just worked waits
 /// longer for a busy processor: at once after the switch, a change of no effect made a command of 10 ms a third slower.
-const PAUSE: Duration = Duration::from_millis(100);
+pub const PAUSE: Duration = Duration::from_millis(100);
 
 /// Measures, and judges. The change is taken back at the end.
 ///
@@ -22,7 +22,7 @@ pub fn run(design: &Design, bench: &mut dyn Bench) -> Result<Trial, Error> {
     let looks = design.looks()?;
     let mut runner = Runner { design, bench, coin: design.seed | 1, is_on: false, step: 0 };
     // The first run warms caches, and counts for nothing.
-    let warm = runner.one(false)?;
+    let warm = runner.sight(false)?;
     let noise = (0..design.noise_pairs).map(|_| runner.pair(false)).collect::<Result<Vec<_>, _>>()?;
     let found = Found { design, noise };
     found.is_of_use(&warm)?;
@@ -86,11 +86,16 @@ impl Runner<'_> {
         Ok(Twin { without, with, with_first })
     }
 
-    fn one(&mut self, with: bool) -> Result<Sighted, Error> {
+    fn sight(&mut self, with: bool) -> Result<Sighted, Error> {
         self.turn(with)?;
         self.bench.wait(PAUSE)?;
         self.step += 1;
-        let sighted = self.bench.measure(self.step, self.design.steps())?;
+        self.bench.measure(self.step, self.design.steps())
+    }
+
+    /// The same, where what the change is for must have a value.
+    fn one(&mut self, with: bool) -> Result<Sighted, Error> {
+        let sighted = self.sight(with)?;
         let target = sighted.first().copied().flatten();
         match target {
             Some(value) if value.is_finite() && value >= 0.0 => Ok(sighted),

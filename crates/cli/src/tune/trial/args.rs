@@ -58,7 +58,7 @@ pub struct TryArgs {
     /// Diagnose, then try what the first finding proposes, one change at a time, and keep what helps
     #[arg(long, conflicts_with_all = ["changes", "before", "after", "keep", "time", "moves"])]
     pub auto: bool,
-    /// Walk this finding, such as disk.readahead, rather than the first
+    /// Walk this finding, such as disk.readahead or disk.readahead@sda, rather than the first
     #[arg(long, value_name = "ID", requires = "auto")]
     pub finding: Option<String>,
     /// How long --auto may take

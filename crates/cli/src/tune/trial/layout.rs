@@ -1,6 +1,7 @@
 //! How the time of an experiment is divided.
 
 use std::time::Duration;
+use whyslow_tune::experiment::PAUSE;
 
 /// The shortest time over which a signal of the machine is measured.
 const SHORTEST: Duration = Duration::from_millis(250);
@@ -25,7 +26,7 @@ impl Layout {
 
     /// Time in which nothing is measured: within each pair there is a switch, and between two at most one more.
     fn waiting(self) -> Duration {
-        self.settle * u32::try_from(2 * self.pairs).unwrap_or(u32::MAX)
+        self.settle * u32::try_from(2 * self.pairs).unwrap_or(u32::MAX) + PAUSE * self.measurements()
     }
 
     /// The shortest time it can be done in, without a command.
@@ -54,6 +55,7 @@ impl Layout {
 
     /// How many pairs of runs of a command fit into `time`, at most those asked for.
     pub fn pairs_within(self, time: Duration, run: Duration) -> usize {
+        let run = run + PAUSE;
         let left = time.saturating_sub(run * u32::try_from(2 * self.noise_pairs + 1).unwrap_or(u32::MAX));
         let each = 2.0 * (run + self.settle).as_secs_f64();
         ((left.as_secs_f64() / each.max(1e-3)) as usize).min(self.pairs)
@@ -64,22 +66,23 @@ impl Layout {
 mod tests {
     use super::*;
 
-    const S: fn(u64) -> Duration = Duration::from_secs;
+    const S: fn(f64) -> Duration = Duration::from_secs_f64;
 
     #[test]
     fn time_is_divided_over_what_is_measured() {
-        let layout = Layout { pairs: 10, noise_pairs: 4, settle: S(2) };
-        assert_eq!(layout.block(None), Ok(S(10)));
-        assert_eq!(layout.block(Some(S(40 + 29 * 3))), Ok(S(3)));
-        assert!(layout.block(Some(S(45))).unwrap_err().contains("48 s at least"));
-        assert_eq!(Layout { settle: S(30), ..layout }.block(None), Ok(S(30)));
+        let layout = Layout { pairs: 10, noise_pairs: 4, settle: S(2.0) };
+        assert_eq!(layout.block(None), Ok(S(10.0)));
+        // Twenty switches, and 29 measurements with a pause before each.
+        assert_eq!(layout.block(Some(S(40.0 + 29.0 * 3.1))), Ok(S(3.0)));
+        assert!(layout.block(Some(S(45.0))).unwrap_err().contains("51 s at least"));
+        assert_eq!(Layout { settle: S(30.0), ..layout }.block(None), Ok(S(30.0)));
     }
 
     #[test]
     fn as_many_runs_as_fit() {
-        let layout = Layout { pairs: 10, noise_pairs: 2, settle: S(1) };
-        assert_eq!(layout.pairs_within(S(1000), S(1)), 10);
-        assert_eq!(layout.pairs_within(S(5 + 4 * 7), S(1)), 7);
-        assert_eq!(layout.pairs_within(S(3), S(1)), 0);
+        let layout = Layout { pairs: 10, noise_pairs: 2, settle: S(1.0) };
+        assert_eq!(layout.pairs_within(S(1000.0), S(0.9)), 10);
+        assert_eq!(layout.pairs_within(S(5.0 + 4.0 * 7.1), S(0.9)), 7);
+        assert_eq!(layout.pairs_within(S(3.0), S(0.9)), 0);
     }
 }
