@@ -89,7 +89,7 @@ need-build:
 
 # What tests need that run as root only is installed for root only.
 need-test: need-build
-	@[ "$$(id -u)" != 0 ] || scripts/install-missing.sh build test
+	@[ "$$(id -u)" != 0 ] || scripts/install-missing.sh test
 
 need-bench:
 	@scripts/install-missing.sh build bench

@@ -182,6 +182,17 @@ fn buffers_segments_and_congestion_control_are_what_was_asked_for() {
 }
 
 #[test]
+fn what_is_sent_without_copying_arrives() {
+    let Some(wire) = Wire::new() else { return };
+    let _server = wire.serve(&[]);
+    let network = wire.network(&["--only", "streams", "--streams", "1", "--zerocopy", "--copy"]);
+    assert_eq!(network.rounds.len(), 2);
+    for run in runs(&network) {
+        assert!(run.asked.send_file && run.failed.is_none() && run.bandwidth.unwrap() > 0.0, "{:?}", run.failed);
+    }
+}
+
+#[test]
 fn answers_are_timed_over_tcp_and_udp() {
     let Some(wire) = Wire::new() else { return };
     let _server = wire.serve(&[]);

@@ -52,7 +52,8 @@ whyslow compare default 03:00..04:00
 NO_COLOR         where set and not empty, no colour but by --color always
 XDG_CONFIG_HOME  where your own rules are (default ~/.config)
 XDG_STATE_HOME   where recordings of other users than root are (default ~/.local/state)
-WHYSLOW_STATE    where the journal of changes is (default /var/lib/whyslow)",
+WHYSLOW_STATE    where the journal of changes is (default /var/lib/whyslow)
+WHYSLOW_TOKEN    what a server of 'bench net' and its clients both know",
     ),
     (
         "Files",

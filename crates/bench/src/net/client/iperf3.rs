@@ -23,6 +23,8 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 use whyslow_model::bench::{NetEnd, NetLoad, NetRound, Peer};
 
+/// What answers.
+pub(super) const PROGRAM: &str = "iperf3";
 /// Where an iperf3 server listens.
 const PORT: u16 = 5201;
 /// 36 characters and a zero.
@@ -74,7 +76,7 @@ pub(super) struct Iperf3 {
 impl Iperf3 {
     /// The server of this host.
     pub(super) fn at(host: &str) -> Self {
-        Self { peer: Peer { name: host.to_owned(), program: "iperf3".to_owned(), ..Peer::default() } }
+        Self { peer: Peer { name: host.to_owned(), program: PROGRAM.to_owned(), ..Peer::default() } }
     }
 
     /// Plays a round of one load of TCP streams.

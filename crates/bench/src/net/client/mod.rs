@@ -128,7 +128,8 @@ fn caveats(network: &Network) -> Vec<String> {
     if address(&network.peer.address).is_some_and(|peer| Some(peer) == address(&network.peer.local)) {
         caveats.push("both ends are this machine: they share its processors, and no wire is measured".into());
     }
-    if network.rounds.iter().flat_map(|round| &round.runs).any(discards) {
+    let mut runs = network.rounds.iter().flat_map(|round| &round.runs);
+    if runs.any(|run| discards(run, &network.peer.program)) {
         caveats.push(
             "the receivers of TCP had the kernel throw the bytes away (MSG_TRUNC): what a program takes that reads them \
              comes on top (--copy measures it)"
@@ -152,11 +153,11 @@ fn caveats(network: &Network) -> Vec<String> {
     caveats
 }
 
-/// Whether bytes were thrown away by the kernel: iperf3's servers read them.
-fn discards(run: &NetRun) -> bool {
-    let ours = run.asked.work == Work::Stream(Direction::Down)
-        || run.there.as_ref().is_some_and(|end| end.series.interval > 0.0);
-    run.asked.discard && run.asked.transport == Transport::Tcp && matches!(run.asked.work, Work::Stream(_)) && ours
+/// Whether a run's receivers had the kernel throw bytes away. An iperf3 server reads them, whatever is asked for.
+fn discards(run: &NetRun, server: &str) -> bool {
+    let here = run.asked.work == Work::Stream(Direction::Down);
+    let there = run.asked.work == Work::Stream(Direction::Up) && server != iperf3::PROGRAM;
+    run.asked.discard && run.asked.transport == Transport::Tcp && (here || there)
 }
 
 /// Where what a socket's buffer grows to by itself is less than the path needs.
