@@ -11,12 +11,14 @@ use whyslow_store::{Recording, StoreError};
 
 /// The length of the windows that tell it, nanoseconds: the shortest in which the rules see what they need.
 const SHORT_NS: u64 = 4 * 1_000_000_000;
+/// As a part of the impact where it was worst: a window of which a cause fills a second is not taken for one it began in.
+const PART: f64 = 0.3;
 /// How far from the edge of the windows it was found in a cause can begin or end, nanoseconds.
 const EDGE_NS: i64 = 12 * 1_000_000_000;
 /// What lasts no longer than this is read once, for both of its ends; nanoseconds.
 const ONCE_NS: i64 = 60 * 1_000_000_000;
 
-/// The first and the last of the short windows in which a cause is felt half as much as where it was worst.
+/// The first and the last of the short windows in which a cause is felt as much as matters against where it was worst.
 pub fn refined(recording: &Recording, lasting: &Lasting, book: &RuleBook) -> Result<(i64, i64), StoreError> {
     let (start, end) = lasting.span;
     let of = |window| Edge { window, lasting, book };
@@ -68,7 +70,7 @@ impl Edge<'_> {
         let window = short(self.window.snapshots(), from)?;
         let findings = diagnose(&window, Origin::Recording, self.book).findings;
         let found = findings.iter().find(|finding| finding.key() == self.lasting.key)?;
-        (found.impact >= self.lasting.impact / 2.0).then(|| times(&window))
+        (found.impact >= PART * self.lasting.impact).then(|| times(&window))
     }
 }
 
