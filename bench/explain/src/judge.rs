@@ -62,13 +62,18 @@ impl Report {
             let (from, to) = (planted.start as f64, planted.end as f64);
             let overlaps = |(start, end, _): &(f64, f64, &Episode)| *start < to && *end > from;
             let is_it = |episode: &Episode| planted.fault.starts_with(id(episode));
-            let at = episodes.iter().position(|e| overlaps(e) && is_it(e.2));
-            // A fault has effects that outlive it in a window, and look-alikes: they are its own.
-            for (used, episode) in used.iter_mut().zip(&episodes) {
-                *used |= overlaps(episode) && is_it(episode.2);
+            // A fault has look-alikes, and victims one after the other: they are its own.
+            let mut off: Option<[f64; 2]> = None;
+            let mut key = None;
+            for (used, (start, end, episode)) in used.iter_mut().zip(&episodes) {
+                if overlaps(&(*start, *end, *episode)) && is_it(episode) {
+                    *used = true;
+                    key.get_or_insert_with(|| episode.key.clone());
+                    let known = off.unwrap_or([f64::INFINITY, f64::NEG_INFINITY]);
+                    off = Some([known[0].min(start - from), known[1].max(end - to)]);
+                }
             }
-            let off = at.map(|at| [episodes[at].0 - from, episodes[at].1 - to]);
-            faults.push(Found { planted, key: at.map(|at| episodes[at].2.key.clone()), off });
+            faults.push(Found { planted, key, off });
         }
         let besides = episodes.iter().zip(used).filter(|((.., episode), used)| !used && is_sure(episode));
         let besides = besides.map(|((start, end, e), _)| format!("{} from {start:.0} to {end:.0}", e.key)).collect();

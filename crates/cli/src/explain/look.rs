@@ -5,22 +5,16 @@ use crate::recordings::to_the_millisecond;
 use std::time::Duration;
 use whyslow_diagnose::{LOOKOUTS, Lasting, RuleBook, Standout, Timeline, diagnose, nothing_is_felt};
 use whyslow_model::catalogue::{Family, Process, Sample, Thread};
-use whyslow_model::diagnosis::{Finding, Origin};
+use whyslow_model::diagnosis::Origin;
 use whyslow_model::window::Window;
 use whyslow_store::{Lookout, Recording, Span, StoreError, Stretch};
 
 /// The length of the windows that are judged: as long as a live look.
 const WINDOW: Duration = Duration::from_secs(10);
-/// The length of those that tell when something began and ended: the shortest in which the rules see what they need.
-const SHORT: Duration = Duration::from_secs(4);
-/// How far from a window's edge a cause can begin or end, nanoseconds.
-const EDGE_NS: i64 = 12 * 1_000_000_000;
 /// As much before and after what stands out is judged, nanoseconds.
 const AROUND_NS: i64 = 5 * 1_000_000_000;
 /// The longest piece that is judged at once, nanoseconds.
 const PIECE_NS: i64 = 120 * 1_000_000_000;
-/// A second, nanoseconds.
-const SECOND_NS: i64 = 1_000_000_000;
 /// An hour, nanoseconds.
 const HOUR_NS: i64 = 3600 * 1_000_000_000;
 /// How much is done at the same time, at most.
@@ -155,57 +149,6 @@ pub fn threads() -> usize {
     std::thread::available_parallelism().map_or(1, |cpus| cpus.get().min(MOST_THREADS))
 }
 
-/// When a cause began and ended, to a second or two: the first and the last of the short windows in which it is felt half as
-/// much as where it was worst, looked for first side by side and then overlapping.
-pub fn refined(recording: &Recording, lasting: &Lasting, book: &RuleBook) -> Result<(i64, i64), StoreError> {
-    let edge = Edge { recording, lasting, book };
-    let (start, end) = lasting.span;
-    let began = match edge.found(&(start - EDGE_NS..=start + EDGE_NS))?.first() {
-        Some(window) => edge.moved(*window, -SECOND_NS)?.0,
-        None => start,
-    };
-    let ended = match edge.found(&(end - EDGE_NS..=end + EDGE_NS))?.last() {
-        Some(window) => edge.moved(*window, SECOND_NS)?.1,
-        None => end,
-    };
-    Ok(if began < ended { (began, ended) } else { (start, end) })
-}
-
-/// The time around where a cause begins or ends.
-struct Edge<'e> {
-    recording: &'e Recording,
-    lasting: &'e Lasting,
-    book: &'e RuleBook,
-}
-
-impl Edge<'_> {
-    /// The short windows of a span in which it is felt.
-    fn found(&self, span: &Span) -> Result<Vec<(i64, i64)>, StoreError> {
-        let mut found = Vec::new();
-        each(self.recording, span, SHORT, |window| {
-            let diagnosis = diagnose(window, Origin::Recording, self.book);
-            let felt = |f: &&Finding| f.key() == self.lasting.key && f.impact >= self.lasting.impact / 2.0;
-            if diagnosis.findings.iter().any(|f| felt(&f)) && window.seconds() >= SHORT.as_secs_f64() {
-                found.push(times(window));
-            }
-        })?;
-        Ok(found)
-    }
-
-    /// Of windows that begin seconds before or after this one, but overlap with it, the furthest in which it is felt.
-    fn moved(&self, window: (i64, i64), step: i64) -> Result<(i64, i64), StoreError> {
-        let length = i64::try_from(SHORT.as_nanos()).unwrap_or(i64::MAX);
-        for seconds in (1..length / SECOND_NS).rev() {
-            let from = window.0 + seconds * step;
-            // Samples come a little early or late.
-            if let Some(other) = self.found(&(from - SECOND_NS / 2..=from + length + SECOND_NS / 2))?.first() {
-                return Ok(*other);
-            }
-        }
-        Ok(window)
-    }
-}
-
 fn each(recording: &Recording, span: &Span, length: Duration, mut each: impl FnMut(&Window)) -> Result<(), StoreError> {
     recording.each_window(span, length, &|_: &str| true, |window| {
         each(&window);
@@ -214,7 +157,7 @@ fn each(recording: &Recording, span: &Span, length: Duration, mut each: impl FnM
 }
 
 /// From the first sample to the last, nanoseconds since 1970.
-fn times(window: &Window) -> (i64, i64) {
+pub fn times(window: &Window) -> (i64, i64) {
     let first = window.snapshots().first().map_or(0, |sample| sample.wall_ns);
     (first, window.last().map_or(first, |sample| sample.wall_ns))
 }
