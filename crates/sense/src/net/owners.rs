@@ -12,8 +12,11 @@ use std::time::{Duration, Instant};
 
 /// Time that one sample may spend on looking.
 const BUDGET: Duration = Duration::from_millis(10);
-/// Time from the start of a round to that of the next.
-const PAUSE: Duration = Duration::from_secs(2);
+/// Least and most time from the start of a round to that of the next.
+const PAUSES: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(30));
+/// The part of all time that may be spent on looking is one in so many: where a server opens sockets all the time, there is
+/// always one more to look for.
+const SHARE: u32 = 1000;
 
 /// Holders of sockets, remembered.
 #[derive(Default)]
@@ -24,6 +27,8 @@ pub(crate) struct Owners {
     seen: HashSet<u32>,
     round: Option<Round>,
     last_start: Option<Instant>,
+    /// How long the last round, or the one under way, has looked.
+    spent: Duration,
 }
 
 /// A walk through all processes, which may take several samples.
@@ -46,11 +51,15 @@ impl Owners {
         let gone: HashSet<u32> =
             self.holders().into_iter().filter(|pid| !root.at(format!("proc/{pid}")).exists()).collect();
         self.known.retain(|inode, pid| all.contains(inode) && pid.is_none_or(|pid| !gone.contains(&pid)));
-        if self.round.is_none() && self.last_start.is_none_or(|at| at.elapsed() >= PAUSE) {
+        let pause = self.spent.saturating_mul(SHARE).clamp(PAUSES.0, PAUSES.1);
+        if self.round.is_none() && self.last_start.is_none_or(|at| at.elapsed() >= pause) {
             self.start(root, at_work);
         }
         let Some(mut round) = self.round.take() else { return };
-        if round.go_on(root, Instant::now() + BUDGET, &mut self.known) {
+        let began = Instant::now();
+        let is_over = round.go_on(root, began + BUDGET, &mut self.known);
+        self.spent += began.elapsed();
+        if is_over {
             self.known.extend(round.wanted.into_iter().map(|inode| (inode, None)));
         } else {
             self.round = Some(round);
@@ -70,7 +79,7 @@ impl Owners {
         // moment.
         processes.sort_by_key(|pid| (holders.contains(pid), !seen.contains(pid), Reverse(*pid)));
         self.round = Some(Round { wanted, processes, current: None });
-        self.last_start = Some(Instant::now());
+        (self.last_start, self.spent) = (Some(Instant::now()), Duration::ZERO);
     }
 
     fn holders(&self) -> HashSet<u32> {
