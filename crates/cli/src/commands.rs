@@ -6,6 +6,7 @@ use crate::bench;
 use crate::compare;
 use crate::explain;
 use crate::export;
+use crate::interrupt::Interrupt;
 use crate::man;
 use crate::observe::observe;
 use crate::output::{self, Failure, print};
@@ -53,8 +54,10 @@ pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
 /// # Errors
 /// What kept it from being watched.
 pub fn diagnosed(asked: &Observe) -> Result<Diagnosis, Failure> {
+    // First of all: the rules take a while to read where the machine is busy.
+    let interrupt = Interrupt::listen().map_err(|e| Failure::usage(format!("cannot listen for Ctrl-C: {e}")))?;
     let rules = user_rules::load();
-    let window = observe(asked, |window| whyslow_diagnose::asked(window, &rules.book))?;
+    let window = observe(asked, interrupt, |window| whyslow_diagnose::asked(window, &rules.book))?;
     let mut diagnosis = diagnose(&window, Origin::Live, &rules.book);
     baseline::remember(&mut diagnosis);
     Ok(diagnosis)

@@ -16,13 +16,16 @@ const SECOND: Duration = Duration::from_secs(1);
 /// Part of the time after which a first look says what to look at closer.
 const FIRST_LOOK: f64 = 1.0 / 3.0;
 
-/// Watches the live machine for as long as asked for, or until Ctrl-C. What `closer` says of a first look is watched as
+/// Watches the live machine for as long as asked for, or until `interrupt`. What `closer` says of a first look is watched as
 /// well from then on, though it costs more.
 ///
 /// # Errors
-/// Interrupted before the second sample; no signal handler to be had.
-pub fn observe(asked: &Observe, closer: impl Fn(&Window) -> BTreeSet<String>) -> Result<Window, Failure> {
-    let interrupt = Interrupt::listen().map_err(|e| Failure::usage(format!("cannot listen for Ctrl-C: {e}")))?;
+/// Interrupted before the second sample.
+pub fn observe(
+    asked: &Observe,
+    interrupt: Interrupt,
+    closer: impl Fn(&Window) -> BTreeSet<String>,
+) -> Result<Window, Failure> {
     let mut sampler = Sampler::new(if asked.no_bpf { Root::live().without_bpf() } else { Root::live() });
     let start = Instant::now();
     let mut watch = Watch { interrupt, progress: Progress::new("watching", "diagnose now"), end: start + asked.time };
