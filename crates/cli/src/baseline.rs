@@ -1,6 +1,6 @@
 //! `whyslow baseline`: what a machine is like when all is well.
 
-use crate::args::{Look, duration};
+use crate::options::{Look, duration};
 use crate::output::{self, Failure, complain, print};
 use crate::progress::Progress;
 use crate::record::{RecordArgs, record};

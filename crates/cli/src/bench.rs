@@ -4,8 +4,8 @@ mod machine;
 mod net;
 mod save;
 
-use crate::args::{Look, duration};
 use crate::interrupt::Interrupt;
+use crate::options::{Look, duration};
 use crate::output::{self, Failure, print};
 use crate::progress::Progress;
 use clap::{Args, Subcommand, ValueEnum};

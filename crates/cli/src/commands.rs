@@ -1,25 +1,23 @@
 //! What each command does: a room's answer, handed to `show`.
 
-use crate::args::{self, Cli, Command, Look, Observe};
+use crate::args::{self, Cli, Command};
 use crate::baseline;
 use crate::bench;
 use crate::compare;
 use crate::explain;
 use crate::export;
-use crate::interrupt::Interrupt;
 use crate::man;
-use crate::observe::observe;
+use crate::options::Look;
 use crate::output::{self, Failure, print};
 use crate::profile;
 use crate::read;
 use crate::record;
 use crate::tune;
 use crate::user_rules;
+use crate::why::{diagnosed, tell};
 use clap_complete::Shell;
 use std::process::ExitCode;
-use whyslow_diagnose::diagnose;
 use whyslow_model::catalogue;
-use whyslow_model::diagnosis::{Diagnosis, Origin, Verdict};
 use whyslow_show::{json, text};
 
 /// Does what the command line asks for.
@@ -49,32 +47,8 @@ pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
     }
 }
 
-/// Watches this machine and says what is wrong with it.
-///
-/// # Errors
-/// What kept it from being watched.
-pub fn diagnosed(asked: &Observe) -> Result<Diagnosis, Failure> {
-    // First of all: the rules take a while to read where the machine is busy.
-    let interrupt = Interrupt::listen().map_err(|e| Failure::usage(format!("cannot listen for Ctrl-C: {e}")))?;
-    let rules = user_rules::load();
-    let window = observe(asked, interrupt, |window| whyslow_diagnose::asked(window, &rules.book))?;
-    let mut diagnosis = diagnose(&window, Origin::Live, &rules.book);
-    baseline::remember(&mut diagnosis);
-    Ok(diagnosis)
-}
-
 fn why_slow(cli: &Cli) -> Result<ExitCode, Failure> {
     tell(&diagnosed(&cli.observe)?, &cli.look, cli.observe.check)
-}
-
-/// Prints a diagnosis; with `check` the exit status tells its verdict.
-pub fn tell(diagnosis: &Diagnosis, look: &Look, check: bool) -> Result<ExitCode, Failure> {
-    print(if look.json { json::diagnosis(diagnosis) } else { text::diagnosis(diagnosis, &output::style(look)) })?;
-    Ok(match diagnosis.verdict {
-        Verdict::Bottleneck if check => ExitCode::from(1),
-        Verdict::Undetermined if check => ExitCode::from(3),
-        _ => ExitCode::SUCCESS,
-    })
 }
 
 fn metrics(look: &Look) -> Result<ExitCode, Failure> {

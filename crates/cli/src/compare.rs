@@ -1,7 +1,7 @@
 //! `whyslow compare`: what differs beyond noise.
 
-use crate::args::Look;
 use crate::baseline::{named, of_files, of_recording};
+use crate::options::Look;
 use crate::output::{self, Failure, print};
 use crate::recordings::{self, Part};
 use clap::Args;

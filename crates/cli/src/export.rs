@@ -1,6 +1,6 @@
 //! `whyslow export`: rows of a recording for other programs.
 
-use crate::args::Look;
+use crate::options::Look;
 use crate::output::{Failure, quietly};
 use crate::recordings::{Part, in_words};
 use clap::{Args, ValueEnum};

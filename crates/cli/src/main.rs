@@ -11,6 +11,7 @@ mod interrupt;
 mod man;
 mod memory;
 mod observe;
+mod options;
 mod output;
 mod profile;
 mod progress;
@@ -20,6 +21,7 @@ mod recordings;
 mod schedule;
 mod tune;
 mod user_rules;
+mod why;
 
 use std::process::ExitCode;
 

@@ -1,7 +1,7 @@
 //! Takes samples on an absolute schedule.
 
-use crate::args::Observe;
 use crate::interrupt::Interrupt;
+use crate::options::Observe;
 use crate::output::Failure;
 use crate::progress::Progress;
 use crate::schedule::next_multiple;

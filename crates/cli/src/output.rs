@@ -1,6 +1,6 @@
 //! What goes to stdout and stderr, and how the program ends.
 
-use crate::args::{Colour, Look};
+use crate::options::{Colour, Look};
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::process::ExitCode;
 use whyslow_show::escape;

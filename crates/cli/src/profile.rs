@@ -1,10 +1,10 @@
 //! `whyslow profile`: where the time of a process, or of the machine, goes.
 
-use crate::args::{Colour, Look, Observe, duration};
-use crate::commands::diagnosed;
 use crate::interrupt::Interrupt;
+use crate::options::{Colour, Look, Observe, duration};
 use crate::output::{self, Failure, print};
 use crate::progress::Progress;
+use crate::why::diagnosed;
 use clap::{Args, ValueEnum};
 use std::fs::{File, OpenOptions};
 use std::io::{self, IsTerminal, Write};

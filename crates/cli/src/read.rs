@@ -1,15 +1,16 @@
 //! `whyslow read`: the same answers from what other tools printed.
 
-use crate::args::{self, Look};
-use crate::commands::tell;
+use crate::options::Look;
 use crate::output::{self, Failure, print};
 use crate::progress::Progress;
 use crate::user_rules;
+use crate::why::tell;
+use clap::Args;
 use signal_hook::consts::SIGINT;
 use signal_hook::flag::{register, register_conditional_default};
 use std::fs::File;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -25,11 +26,25 @@ use whyslow_show::{json, text};
 const QUIET: Duration = Duration::from_secs(2);
 const OFTEN: Duration = Duration::from_millis(250);
 
+/// What to read.
+#[derive(Debug, Args)]
+pub struct ReadArgs {
+    /// The files, folders or archives (tar, gzip, xz); - or none is standard input
+    #[arg(value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// Leave out what cannot be read with certainty, and say so, instead of refusing it
+    #[arg(long)]
+    pub partial: bool,
+    /// Exit with 1 on a bottleneck, with 3 where too little could be seen
+    #[arg(long)]
+    pub check: bool,
+}
+
 /// Reads the files, folders and archives, or standard input, as one incident and diagnoses it.
 ///
 /// # Errors
 /// A file that cannot be read, or a place in one whose meaning is not certain.
-pub fn read(asked: &args::Read, look: &Look) -> Result<ExitCode, Failure> {
+pub fn read(asked: &ReadArgs, look: &Look) -> Result<ExitCode, Failure> {
     let rules = user_rules::load();
     let gathered = watched(|watch| gather(asked, watch))?;
     let copies = gathered.trees.iter().map(copy).collect();
@@ -65,7 +80,7 @@ fn say_how_far(watch: &Watch, ends: &Receiver<()>) {
     }
 }
 
-fn gather(asked: &args::Read, watch: &Arc<Watch>) -> Result<Gathered, Failure> {
+fn gather(asked: &ReadArgs, watch: &Arc<Watch>) -> Result<Gathered, Failure> {
     let refused = |e: whyslow_import::Refusal| Failure::usage(e.to_string());
     let mut incident = Incident::new(asked.partial, Arc::clone(watch));
     if asked.files.is_empty() {

@@ -1,7 +1,7 @@
 //! `whyslow record`: samples to disk, until it is told to stop.
 
-use crate::args::{Look, duration, size};
 use crate::interrupt::Interrupt;
+use crate::options::{Look, duration, size};
 use crate::output::{self, Failure, complain, print};
 use crate::progress::Progress;
 use crate::recordings;

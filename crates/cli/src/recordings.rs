@@ -1,6 +1,6 @@
 //! Where recordings are, and which part of one is meant.
 
-use crate::args::duration;
+use crate::options::duration;
 use crate::output::Failure;
 use clap::Args;
 use jiff::tz::TimeZone;

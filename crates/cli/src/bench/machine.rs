@@ -1,7 +1,7 @@
 //! `whyslow bench memory` and `whyslow bench cpu`.
 
 use super::{bytes, seconds, watched};
-use crate::args::duration;
+use crate::options::duration;
 use crate::output::Failure;
 use clap::Args;
 use std::time::Duration;

@@ -2,8 +2,8 @@
 
 use super::save::Saving;
 use super::{bytes, seconds, watched};
-use crate::args::{Look, duration};
 use crate::interrupt::Interrupt;
+use crate::options::{Look, duration};
 use crate::output::{self, Failure, print};
 use clap::{Args, Subcommand, ValueEnum};
 use std::net::{IpAddr, SocketAddr};

@@ -4,8 +4,8 @@ mod before;
 mod edge;
 mod look;
 
-use crate::args::Look;
 use crate::memory;
+use crate::options::Look;
 use crate::output::{self, Failure, print};
 use crate::progress::Progress;
 use crate::recordings::{self, Part, around, to_the_millisecond};

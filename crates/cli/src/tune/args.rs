@@ -1,6 +1,6 @@
 //! The command line of `whyslow tune`.
 
-use crate::args::duration;
+use crate::options::duration;
 use clap::{Args, Subcommand};
 use std::time::Duration;
 

@@ -7,7 +7,7 @@ mod trial;
 pub use args::TuneArgs;
 pub use trial::{TryArgs, run as try_out};
 
-use crate::args::Look;
+use crate::options::Look;
 use crate::output::{self, Failure, complain, print};
 use args::{Action, How};
 use serde::Serialize;

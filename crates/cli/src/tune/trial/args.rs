@@ -1,8 +1,8 @@
 //! The command line of `whyslow try`.
 
 use super::measure::Measure;
-use crate::args::duration;
-use clap::Args;
+use crate::options::duration;
+use clap::{Args, Parser};
 use std::time::Duration;
 use whyslow_tune::experiment::Design;
 
@@ -70,6 +70,25 @@ pub struct TryArgs {
     /// Measure again, compare with --before, and put the change back unless it helped and --keep is given
     #[arg(long, conflicts_with_all = ["changes", "command", "metric", "guard", "moves", "time"])]
     pub after: bool,
+}
+
+/// A line `whyslow try ...` by itself.
+#[derive(Parser)]
+#[command(name = "try")]
+struct Line {
+    #[command(flatten)]
+    args: TryArgs,
+}
+
+impl TryArgs {
+    /// Reads the words of a line `whyslow try ...`, as actions print it; `None` where they are not one.
+    pub fn of_words(words: &[String]) -> Option<Self> {
+        let line = words.strip_prefix(&["whyslow".to_owned()])?;
+        if line.first()? != "try" {
+            return None;
+        }
+        Line::try_parse_from(line).ok().map(|line| line.args)
+    }
 }
 
 fn pairs(text: &str) -> Result<usize, String> {

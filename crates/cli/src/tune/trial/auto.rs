@@ -3,11 +3,10 @@
 use super::args::TryArgs;
 use super::task::Task;
 use super::{progress, told};
-use crate::args::{Cli, Command, Observe};
-use crate::commands::diagnosed;
+use crate::options::Observe;
 use crate::output::{Failure, complain};
 use crate::tune::{Tune, failure, stop_on_signals};
-use clap::Parser;
+use crate::why::diagnosed;
 use std::process::{ExitCode, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -94,8 +93,7 @@ struct Proposal {
 impl Proposal {
     /// `None` where it names no trial.
     fn of(action: &Action, own: &TryArgs) -> Option<Self> {
-        let words = shlex::split(action.try_command.as_ref()?)?;
-        let Some(Command::Try(proposed)) = Cli::try_parse_from(words).ok()?.command else { return None };
+        let proposed = TryArgs::of_words(&shlex::split(action.try_command.as_ref()?)?)?;
         let metric = if own.command.is_empty() { proposed.metric.clone() } else { own.metric.clone() };
         let args = TryArgs {
             changes: proposed.changes,

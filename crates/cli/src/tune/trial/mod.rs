@@ -13,7 +13,7 @@ mod task;
 pub use args::TryArgs;
 
 use super::{Tune, failure, stop_on_signals};
-use crate::args::Look;
+use crate::options::Look;
 use crate::output::{Failure, complain};
 use crate::progress::Progress;
 use std::process::ExitCode;

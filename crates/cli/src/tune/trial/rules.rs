@@ -1,8 +1,7 @@
 //! Every action of the built-in rules that is a setting prints a trial, and each is one that can be made.
 
+use super::args::TryArgs;
 use super::task::Task;
-use crate::args::{Cli, Command};
-use clap::Parser;
 use std::fs;
 use std::path::Path;
 use toml::{Table, Value};
@@ -50,8 +49,7 @@ fn filled(template: &str) -> String {
 fn every_setting_that_a_rule_proposes_can_be_tried() {
     for (file, command) in commands() {
         let words = shlex::split(&command).unwrap();
-        let cli = Cli::try_parse_from(&words).unwrap_or_else(|e| panic!("{file}: {command}: {e}"));
-        let Some(Command::Try(args)) = cli.command else { panic!("{file}: {command}: no trial") };
+        let args = TryArgs::of_words(&words).unwrap_or_else(|| panic!("{file}: {command}: no trial"));
         assert!(args.metric.is_some(), "{file}: {command}: it does not say what to measure");
         for change in &args.changes {
             let wish = whyslow_tune::wish(change).unwrap();

@@ -1,0 +1,143 @@
+//! Options that several commands have, and how times and sizes are written.
+
+use clap::{Args, ValueEnum};
+use std::time::Duration;
+
+/// What to observe, and what to make of it.
+#[derive(Debug, Args)]
+pub struct Observe {
+    /// How long to watch: 500ms, 10s, 2m, 1h; a bare number is seconds
+    #[arg(long = "for", value_name = "TIME", default_value = "10s", value_parser = duration)]
+    pub time: Duration,
+    /// How often to look, at least 100ms
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = duration)]
+    pub interval: Duration,
+    /// Load no BPF program into the kernel: less is seen, and from /proc alone
+    #[arg(long)]
+    pub no_bpf: bool,
+    /// Exit with 1 on a bottleneck, with 3 where too little could be seen
+    #[arg(long)]
+    pub check: bool,
+}
+
+impl Observe {
+    const SHORTEST: Duration = Duration::from_millis(100);
+    /// Samples are held in memory, a few hundred kilobytes each on a busy machine.
+    const MOST_SAMPLES: u128 = 1000;
+
+    /// Whether what is asked for makes sense.
+    ///
+    /// # Errors
+    /// What does not.
+    pub fn check(&self) -> Result<(), String> {
+        if self.interval < Self::SHORTEST {
+            return Err("--interval must be at least 100ms".into());
+        }
+        if self.time < self.interval {
+            return Err("--for must be at least one --interval: a rate needs two samples".into());
+        }
+        if self.time.as_nanos() / self.interval.as_nanos() >= Self::MOST_SAMPLES {
+            return Err(format!("more than {} samples: take a longer --interval", Self::MOST_SAMPLES));
+        }
+        Ok(())
+    }
+}
+
+/// How to draw.
+#[derive(Debug, Args)]
+pub struct Look {
+    /// Write JSON
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// Draw all there is: every evidence, culprit and action
+    #[arg(long, global = true)]
+    pub all: bool,
+    /// When to use colour; auto is on a terminal, unless NO_COLOR is set
+    #[arg(long, value_name = "WHEN", default_value = "auto", global = true)]
+    pub color: Colour,
+    /// Columns to draw in, at least 40 [default: the terminal's, at most 120; 80 where there is none]
+    #[arg(long, value_name = "COLUMNS", value_parser = clap::value_parser!(u16).range(40..), global = true)]
+    pub width: Option<u16>,
+}
+
+/// When to use colour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Colour {
+    // No doc comments here: clap would draw each as a paragraph of the help.
+    Auto,
+    Always,
+    Never,
+}
+
+/// `500ms`, `10s`, `2m`, `1h`, `7d`; a bare number is seconds.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let size = match unit {
+        "ms" => 1e-3,
+        "" | "s" => 1.0,
+        "m" | "min" => 60.0,
+        "h" => 3600.0,
+        "d" => 86_400.0,
+        _ => return Err("not a time such as 500ms, 10s or 2m".into()),
+    };
+    let number: f64 = number.parse().map_err(|_| "not a time such as 500ms, 10s or 2m")?;
+    Duration::try_from_secs_f64(number * size).map_err(|_| "too long".into())
+}
+
+/// `100MiB`, `1GiB`; a bare number is bytes.
+pub fn size(text: &str) -> Result<u64, String> {
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let shift = match unit {
+        "" => 0,
+        "KiB" | "K" => 10,
+        "MiB" | "M" => 20,
+        "GiB" | "G" => 30,
+        "TiB" | "T" => 40,
+        _ => return Err("not a size such as 100MiB or 1GiB".into()),
+    };
+    let number: u64 = number.parse().map_err(|_| "not a size such as 100MiB or 1GiB")?;
+    number.checked_mul(1 << shift).ok_or_else(|| "too large".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_read() {
+        assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
+        assert_eq!(duration("10"), Ok(Duration::from_secs(10)));
+        assert_eq!(duration("1.5s"), Ok(Duration::from_millis(1500)));
+        assert_eq!(duration("2m"), Ok(Duration::from_secs(120)));
+        assert_eq!(duration("7d"), Ok(Duration::from_secs(604_800)));
+        for wrong in ["", "s", "-1s", "1w", "1e9", "nan", "1.2.3", "10 s", "٣s"] {
+            assert!(duration(wrong).is_err(), "{wrong}");
+        }
+        assert!(duration(&"9".repeat(400)).is_err());
+    }
+
+    #[test]
+    fn sizes_are_read() {
+        assert_eq!(size("100"), Ok(100));
+        assert_eq!(size("16MiB"), Ok(16 << 20));
+        assert_eq!(size("1G"), Ok(1 << 30));
+        for wrong in ["", "GiB", "-1", "1.5G", "1 G", "1MB", "99999999999TiB"] {
+            assert!(size(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_window_has_two_samples_and_not_too_many() {
+        let check = |time, interval| {
+            let ms = Duration::from_millis;
+            Observe { time: ms(time), interval: ms(interval), no_bpf: false, check: false }.check()
+        };
+        assert!(check(1000, 1000).is_ok());
+        assert!(check(999, 1000).is_err());
+        assert!(check(1000, 99).is_err());
+        assert!(check(3_600_000, 1000).is_err());
+        assert!(check(0, 0).is_err());
+    }
+}

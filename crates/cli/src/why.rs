@@ -1,0 +1,36 @@
+//! The main job: what is wrong with this machine.
+
+use crate::baseline;
+use crate::interrupt::Interrupt;
+use crate::observe::observe;
+use crate::options::{Look, Observe};
+use crate::output::{self, Failure, print};
+use crate::user_rules;
+use std::process::ExitCode;
+use whyslow_diagnose::diagnose;
+use whyslow_model::diagnosis::{Diagnosis, Origin, Verdict};
+use whyslow_show::{json, text};
+
+/// Watches this machine and says what is wrong with it.
+///
+/// # Errors
+/// What kept it from being watched.
+pub fn diagnosed(asked: &Observe) -> Result<Diagnosis, Failure> {
+    // First of all: the rules take a while to read where the machine is busy.
+    let interrupt = Interrupt::listen().map_err(|e| Failure::usage(format!("cannot listen for Ctrl-C: {e}")))?;
+    let rules = user_rules::load();
+    let window = observe(asked, interrupt, |window| whyslow_diagnose::asked(window, &rules.book))?;
+    let mut diagnosis = diagnose(&window, Origin::Live, &rules.book);
+    baseline::remember(&mut diagnosis);
+    Ok(diagnosis)
+}
+
+/// Prints a diagnosis; with `check` the exit status tells its verdict.
+pub fn tell(diagnosis: &Diagnosis, look: &Look, check: bool) -> Result<ExitCode, Failure> {
+    print(if look.json { json::diagnosis(diagnosis) } else { text::diagnosis(diagnosis, &output::style(look)) })?;
+    Ok(match diagnosis.verdict {
+        Verdict::Bottleneck if check => ExitCode::from(1),
+        Verdict::Undetermined if check => ExitCode::from(3),
+        _ => ExitCode::SUCCESS,
+    })
+}
