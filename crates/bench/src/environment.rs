@@ -1,6 +1,6 @@
 //! On what machine numbers were measured, and who else used it meanwhile.
 
-use crate::processor::busy_seconds;
+use crate::busy::busy_seconds;
 use crate::target::Target;
 use jiff::Timestamp;
 use std::collections::BTreeMap;

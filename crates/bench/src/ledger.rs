@@ -1,7 +1,7 @@
 //! The books: what was asked for against what each layer saw.
 
+use crate::busy::busy_seconds;
 use crate::cache;
-use crate::processor::busy_seconds;
 use crate::target::{Map, Target};
 use std::fs;
 use whyslow_model::bench::{CacheUse, LayerTraffic, Ledger, Traffic};

@@ -4,6 +4,7 @@
 //! risk, an engine carries requests to the kernel, a tally counts what comes back, and a ledger sets what was asked for
 //! against what each layer of the stack saw.
 
+mod busy;
 mod cache;
 pub mod contend;
 mod content;
@@ -19,6 +20,7 @@ mod load;
 pub mod memory;
 pub mod net;
 mod pinned;
+mod places;
 pub mod processor;
 mod round;
 mod session;

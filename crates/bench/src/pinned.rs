@@ -187,7 +187,7 @@ mod tests {
     }
 
     fn cpus() -> Vec<u32> {
-        crate::processor::Processors::of(&whyslow_sense::Root::live()).spread_out()
+        crate::places::Processors::of(&whyslow_sense::Root::live()).spread_out()
     }
 
     #[test]

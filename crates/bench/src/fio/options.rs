@@ -1,7 +1,7 @@
 //! The options that are known, each with what it sets.
 
 use super::units::{Amount, Base, seconds};
-use crate::processor::cpu_list;
+use crate::places::cpu_list;
 use whyslow_model::bench::{Access, Block, Engine, Sync};
 
 /// What a section says; none where it does not.

@@ -43,7 +43,7 @@ pub(super) fn ladder(caches: &[Cache], most: u64) -> Vec<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::processor::machine;
+    use crate::places::tests::machine;
 
     const AT: &str = "sys/devices/system/cpu/cpu0/cache";
 

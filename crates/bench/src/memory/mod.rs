@@ -18,7 +18,7 @@ pub(crate) use slots::Slots;
 
 use crate::error::{Error, Result};
 use crate::pinned::{Clock, Pace};
-use crate::processor::Processors;
+use crate::places::Processors;
 use crate::round::Progress;
 use crate::session::Session;
 use crate::stop::Stop;

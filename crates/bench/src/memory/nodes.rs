@@ -6,7 +6,7 @@ use super::region::Pages;
 use super::room::free_of_node;
 use crate::error::Result;
 use crate::pinned::{Clock, Repeated, repeat, times};
-use crate::processor::nodes;
+use crate::places::nodes;
 use std::hint::black_box;
 use whyslow_model::bench::{Figure, Study};
 

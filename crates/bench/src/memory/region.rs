@@ -233,7 +233,7 @@ fn large(maps: &str, address: u64) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::processor::machine;
+    use crate::places::tests::machine;
 
     #[test]
     fn every_page_that_is_to_be_had_can_be_mapped() {

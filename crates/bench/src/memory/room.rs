@@ -59,7 +59,7 @@ fn of_groups(root: &Root) -> Vec<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::processor::machine;
+    use crate::places::tests::machine;
 
     const MEMINFO: (&str, &str) = ("proc/meminfo", "MemTotal: 4000 kB\nMemFree: 50 kB\nMemAvailable: 3000 kB\n");
 

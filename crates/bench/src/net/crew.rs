@@ -2,8 +2,8 @@
 
 use super::line::{Deed, Line, Meter, Role, Side};
 use super::watch::{Reading, Watch};
+use crate::busy::busy_seconds;
 use crate::load::since;
-use crate::processor::busy_seconds;
 use crate::round::{cost, generator};
 use socket2::Socket;
 use std::net::Shutdown;

@@ -1,20 +1,14 @@
 //! `bench cpu`: what processors do together, how soon a thread runs, and what calls of the kernel cost.
 
-mod busy;
 mod calls;
-mod places;
 mod scaling;
 mod switching;
 mod waking;
 mod work;
 
-pub(crate) use busy::busy_seconds;
-#[cfg(test)]
-pub(crate) use places::tests::machine;
-pub(crate) use places::{Processors, cpu_list, nodes};
-
 use crate::error::Result;
 use crate::pinned::{Clock, Pace};
+use crate::places::Processors;
 use crate::round::Progress;
 use crate::session::Session;
 use crate::stop::Stop;

@@ -136,7 +136,7 @@ fn hear(pipe: impl AsFd) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::processor::Processors;
+    use crate::places::Processors;
     use nix::sys::wait::WaitPidFlag;
     use whyslow_sense::Root;
 
