@@ -5,7 +5,7 @@ mod captured;
 use captured::{FIXTURES, diagnosis, figures, finding, first, keys, read, text};
 use std::path::PathBuf;
 use std::process::Command;
-use whyslow_model::diagnosis::{Diagnosis, Reading, Verdict};
+use whyslow_model::diagnosis::{Confidence, Diagnosis, Reading, Verdict};
 
 #[test]
 fn evidence_points_at_file_and_line() {
@@ -41,6 +41,13 @@ fn devices_that_are_short() {
     assert!(keys(&log).iter().all(|key| !key.ends_with("@sdk")), "{:?}", keys(&log));
     let misaligned = diagnosis(&["san-fdisk.txt"]);
     assert_ne!(misaligned.verdict, Verdict::Bottleneck);
+}
+
+#[test]
+fn a_full_accept_queue_that_no_capture_names() {
+    let d = diagnosis(&["vm-netstat-s-listen-overflow.txt"]);
+    let overflow = finding(&d, "net.listen_overflow@host");
+    assert_eq!((overflow.confidence, overflow.evidence[0].value.clone()), (Confidence::High, Reading::Number(5.8)));
 }
 
 #[test]
