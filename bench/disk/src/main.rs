@@ -10,8 +10,8 @@ use compare::{Comparison, compare};
 use rig::Rig;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use whyslow_pairs::failure::{Failure, Result};
-use whyslow_pairs::pairs::Median;
+use whyslow_pairs::failure::Result;
+use whyslow_pairs::program::{beside, status};
 use whyslow_pairs::stop;
 
 /// Runs whyslow in pairs with fio, dd and bonnie++ on the same jobs. Needs root, and some minutes in which nothing else runs.
@@ -36,22 +36,12 @@ struct Args {
 }
 
 fn main() -> ExitCode {
-    match run(&Args::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => {
-            eprintln!("bench-disk: {failure}");
-            ExitCode::FAILURE
-        }
-    }
+    status("bench-disk", run(&Args::parse()))
 }
 
 fn run(args: &Args) -> Result<()> {
     stop::catch()?;
-    let beside = || Ok(std::env::current_exe()?.with_file_name("whyslow"));
-    let whyslow = args.whyslow.clone().map_or_else(beside, Ok::<_, std::io::Error>)?;
-    if !whyslow.exists() {
-        return Err(Failure::new(format!("{} does not exist: cargo build --release -p whyslow", whyslow.display())));
-    }
+    let whyslow = beside(args.whyslow.as_ref(), "whyslow")?;
     let rig = Rig::new()?;
     let mut all = Vec::new();
     for case in cases::all(&rig).iter().filter(|case| case.name.contains(&args.only)) {
@@ -68,10 +58,6 @@ fn run(args: &Args) -> Result<()> {
 }
 
 fn row(found: &Comparison) -> String {
-    let ratio = |median: &Median| match median.interval {
-        Some((low, high)) => format!("{:.3} ({low:.3} .. {high:.3})", median.value),
-        None => format!("{:.3} (too few pairs)", median.value),
-    };
-    let cost = found.cost.as_ref().map_or_else(String::new, |cost| format!("  cpu {}", ratio(cost)));
-    format!("{:<32} peer {:>13.0}/s  rate {}{cost}", found.case, found.peer_rate, ratio(&found.rate))
+    let cost = found.cost.as_ref().map_or_else(String::new, |cost| format!("  cpu {cost}"));
+    format!("{:<32} peer {:>13.0}/s  rate {}{cost}", found.case, found.peer_rate, found.rate)
 }

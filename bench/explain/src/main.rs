@@ -13,6 +13,7 @@ use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 use whyslow_bench_explain::{Clip, Player};
 use whyslow_pairs::failure::{Failure, Result};
+use whyslow_pairs::program::beside;
 use whyslow_pairs::stop;
 
 /// Plants faults in a long recording, and measures how `whyslow explain` finds them. Captures need root, and a time in which
@@ -70,9 +71,8 @@ fn main() -> ExitCode {
 
 fn measure(args: &Args) -> Result<Report> {
     stop::catch()?;
-    let beside = |name: &str| Ok::<_, std::io::Error>(std::env::current_exe()?.with_file_name(name));
-    let whyslow = args.whyslow.clone().map_or_else(|| beside("whyslow"), Ok)?;
-    let lab = args.lab.clone().map_or_else(|| beside("whyslow-lab"), Ok)?;
+    let whyslow = beside(args.whyslow.as_ref(), "whyslow")?;
+    let lab = beside(args.lab.as_ref(), "whyslow-lab")?;
     let own = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir())?;
     let captures = args.captures.clone().unwrap_or_else(|| own.path().join("captures"));
     let into = args.into.clone().unwrap_or_else(|| own.path().join("recording"));

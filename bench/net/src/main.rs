@@ -8,8 +8,8 @@ use compare::{Case, Comparison, compare};
 use rig::Rig;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use whyslow_pairs::failure::{Failure, Result};
-use whyslow_pairs::pairs::Median;
+use whyslow_pairs::failure::Result;
+use whyslow_pairs::program::{beside, status};
 use whyslow_pairs::stop;
 
 /// Runs whyslow and iperf3 in pairs over loopback and a veth pair. Needs root, and some minutes in which nothing else runs.
@@ -34,22 +34,12 @@ struct Args {
 }
 
 fn main() -> ExitCode {
-    match run(&Args::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => {
-            eprintln!("bench-net: {failure}");
-            ExitCode::FAILURE
-        }
-    }
+    status("bench-net", run(&Args::parse()))
 }
 
 fn run(args: &Args) -> Result<()> {
     stop::catch()?;
-    let beside = || Ok(std::env::current_exe()?.with_file_name("whyslow"));
-    let whyslow = args.whyslow.clone().map_or_else(beside, Ok::<_, std::io::Error>)?;
-    if !whyslow.exists() {
-        return Err(Failure::new(format!("{} does not exist: cargo build --release -p whyslow", whyslow.display())));
-    }
+    let whyslow = beside(args.whyslow.as_ref(), "whyslow")?;
     let rig = Rig::new(&whyslow)?;
     let mut all = Vec::new();
     for case in Case::all().iter().filter(|case| case.name().contains(&args.only)) {
@@ -66,10 +56,6 @@ fn run(args: &Args) -> Result<()> {
 }
 
 fn row(found: &Comparison) -> String {
-    let ratio = |median: &Median| match median.interval {
-        Some((low, high)) => format!("{:.3} ({low:.3} .. {high:.3})", median.value),
-        None => format!("{:.3} (too few pairs)", median.value),
-    };
     let gigabits = |bits: f64| bits / 1e9;
-    format!("{:<34} iperf3 {:>6.2} Gbit/s  ratio {}", found.case, gigabits(found.iperf3), ratio(&found.ratio))
+    format!("{:<34} iperf3 {:>6.2} Gbit/s  ratio {}", found.case, gigabits(found.iperf3), found.ratio)
 }

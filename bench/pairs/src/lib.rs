@@ -3,5 +3,6 @@
 pub mod child;
 pub mod failure;
 pub mod pairs;
+pub mod program;
 pub mod sleepers;
 pub mod stop;

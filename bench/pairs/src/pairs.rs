@@ -1,6 +1,7 @@
 //! Statistics of paired measurements: the median of the ratios and a distribution-free interval for it.
 
 use serde::Serialize;
+use std::fmt;
 
 /// The median of paired ratios, with an interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -9,6 +10,16 @@ pub struct Median {
     pub value: f64,
     /// The interval that holds the true median with at least 95 % confidence; `None` with fewer than six pairs.
     pub interval: Option<(f64, f64)>,
+}
+
+impl fmt::Display for Median {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:.3} ", self.value)?;
+        match self.interval {
+            Some((low, high)) => write!(f, "({low:.3} .. {high:.3})"),
+            None => f.write_str("(too few pairs)"),
+        }
+    }
 }
 
 /// The median of some ratios. Its interval is that of the sign test: the chance that the true median lies below the k-th

@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 use whyslow_pairs::failure::{Failure, Result};
+use whyslow_pairs::program::{beside, status};
 use whyslow_pairs::sleepers::{Sleepers, processes_now};
 use whyslow_pairs::stop;
 
@@ -34,23 +35,15 @@ struct Args {
 
 fn main() -> ExitCode {
     let args = Args::parse();
-    match measure(&args) {
-        Ok(report) if args.json => println!("{}", report.json()),
-        Ok(report) => print!("{report}"),
-        Err(failure) => {
-            eprintln!("bench-record: {failure}");
-            return ExitCode::FAILURE;
-        }
-    }
-    ExitCode::SUCCESS
+    let told = measure(&args).map(|report| if args.json { println!("{}", report.json()) } else { print!("{report}") });
+    status("bench-record", told)
 }
 
 fn measure(args: &Args) -> Result<Report> {
     /// What a recorder does at its start (whyslow loads BPF programs) is no cost of a sample.
     const SETTLING: Duration = Duration::from_secs(15);
     stop::catch()?;
-    let beside = || Ok(std::env::current_exe()?.with_file_name("whyslow"));
-    let whyslow = args.whyslow.clone().map_or_else(beside, Ok::<_, std::io::Error>)?;
+    let whyslow = beside(args.whyslow.as_ref(), "whyslow")?;
     let mut report = Report::default();
     for &processes in &args.processes {
         let _sleepers = Sleepers::up_to(processes)?;

@@ -14,7 +14,8 @@ use clap::{Parser, ValueEnum};
 use report::Report;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use whyslow_pairs::failure::{Failure, Result};
+use whyslow_pairs::failure::Result;
+use whyslow_pairs::program::{beside, status};
 use whyslow_pairs::stop;
 
 /// Measures what observing costs on this machine. Needs root, and some minutes in which nothing else runs.
@@ -58,27 +59,14 @@ impl Args {
     }
 
     fn whyslow(&self) -> Result<PathBuf> {
-        let beside = || Ok(std::env::current_exe()?.with_file_name("whyslow"));
-        let path = self.whyslow.clone().map_or_else(beside, Ok::<_, std::io::Error>)?;
-        if path.exists() {
-            Ok(path)
-        } else {
-            Err(Failure::new(format!("{} does not exist: make build", path.display())))
-        }
+        beside(self.whyslow.as_ref(), "whyslow")
     }
 }
 
 fn main() -> ExitCode {
     let args = Args::parse();
-    match measure(&args) {
-        Ok(report) if args.json => println!("{}", report.json()),
-        Ok(report) => print!("{report}"),
-        Err(failure) => {
-            eprintln!("bench-sense: {failure}");
-            return ExitCode::FAILURE;
-        }
-    }
-    ExitCode::SUCCESS
+    let told = measure(&args).map(|report| if args.json { println!("{}", report.json()) } else { print!("{report}") });
+    status("bench-sense", told)
 }
 
 /// All parts that are wanted. A part that fails ends the measurement; what was made for it is removed on the way out.
