@@ -92,36 +92,50 @@ fn capture(mut runs: Vec<Run>) -> Capture {
         let shift = BEGIN + (begin.offset(run.start) * SECOND) as u64 + *before * BEGIN;
         // A machine's name has no time of its own, and must not make the Window begin before the first reading.
         let machine = run.tool == MACHINE;
-        let first = entities.0.values().filter_map(|(_, series)| series.first()).min();
+        let first = entities.first();
         for (entity, mut series) in run.series {
             series.shift(first.filter(|_| machine).unwrap_or(shift));
             entities.take(entity, run.tool, series);
         }
     }
-    Capture { files, window: window(entities.0.into_values().map(|(_, series)| series), notes, begin) }
+    Capture { files, window: window(entities.joined(), notes, begin) }
 }
 
-/// What is known of each entity, and by which tool last.
+/// What tools tell of an entity, each by itself, in the order in which they are believed.
+type Told = Vec<(&'static str, Box<dyn AnySeries>)>;
+
+/// What is told of each entity.
 #[derive(Default)]
-struct Entities(BTreeMap<EntityKey, (&'static str, Box<dyn AnySeries>)>);
+struct Entities(BTreeMap<EntityKey, Told>);
 
 impl Entities {
     /// Whether this tool has told of the same already.
     fn repeats(&self, entity: &EntityKey, tool: &str, series: &dyn AnySeries) -> bool {
-        self.0.get(entity).is_some_and(|(last, own)| *last == tool && own.repeats(series))
+        let told = self.0.get(entity).into_iter().flatten();
+        told.filter(|(by, _)| *by == tool).any(|(_, own)| own.repeats(series))
+    }
+
+    /// The time of the first row of all.
+    fn first(&self) -> Option<u64> {
+        self.0.values().flatten().filter_map(|(_, series)| series.first()).min()
     }
 
     fn take(&mut self, entity: EntityKey, tool: &'static str, series: Box<dyn AnySeries>) {
-        match self.0.get_mut(&entity) {
-            Some((last, own)) if *last == tool => own.append(series),
-            Some((last, own)) => {
-                *last = tool;
-                own.absorb(series);
-            }
-            None => {
-                self.0.insert(entity, (tool, series));
-            }
+        let told = self.0.entry(entity).or_default();
+        match told.iter_mut().find(|(by, _)| *by == tool) {
+            Some((_, own)) => own.append(series),
+            None => told.push((tool, series)),
         }
+    }
+
+    /// One series of each: a tool's readings are all together before another's are set against them.
+    fn joined(self) -> impl Iterator<Item = Box<dyn AnySeries>> {
+        self.0.into_values().filter_map(|told| {
+            told.into_iter().map(|(_, series)| series).reduce(|mut all, series| {
+                all.absorb(series);
+                all
+            })
+        })
     }
 }
 
