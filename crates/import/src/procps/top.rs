@@ -178,7 +178,11 @@ fn processor(lines: &mut Lines<'_>, run: &mut Run, step: Step, line: u32) -> Res
 
 /// The share of each mode. A last word that was cut off at the screen's edge is the one mode it can still be.
 fn modes(shares: &str) -> BTreeMap<&'static str, f64> {
-    let plain = shares.replace('%', " ");
+    let mut plain = shares.replace('%', " ");
+    // A share of 100 fills its column: `0.0 us,100.0 sy`.
+    for (mode, _) in MODES {
+        plain = plain.replace(&format!("{mode},"), &format!("{mode} "));
+    }
     let words: Vec<&str> = plain.split_whitespace().map(|w| w.trim_end_matches(',')).collect();
     let mut modes = BTreeMap::new();
     for pair in words.chunks(2) {
@@ -252,6 +256,13 @@ mod tests {
         let window = window_of(&format!("{text}{}", text.replace("97.0 us", "87.0 us").replace("0.0 id", "10.0 id")));
         assert!((window.change::<CpuMean>().unwrap().rate(|c| c.user).unwrap() / SECOND - 0.92).abs() < 0.001);
         assert!(refusal_of(&text.replace("97.0", "67.0")).expected.contains("add up"));
+    }
+
+    #[test]
+    fn a_share_of_a_hundred_touches_the_word_before() {
+        let text = "%Cpu(s):  0.0 us,100.0 sy,  0.0 ni,  0.0 id,  0.0 wa,  0.0 hi,  0.0 si,  0.0 st\n";
+        let window = window_of(&text.repeat(2));
+        assert!((window.change::<CpuMean>().unwrap().rate(|c| c.system).unwrap() / SECOND - 1.0).abs() < 1e-9);
     }
 
     #[test]
