@@ -81,7 +81,9 @@ fn read(lines: &mut Lines<'_>, _: &Asked, run: &mut Run) -> Result<(), Refusal> 
     let mut screens = 0;
     let mut step = Step { from: 0.0, to: DELAY };
     let mut clock = clock::Clock::default();
-    while lines.peek(0).is_some_and(is_head) {
+    // In batch mode a blank line stands between two screens.
+    while let Some(blanks) = lines.peek_past_blanks(0).filter(|(_, text)| is_head(text)).map(|(blanks, _)| blanks) {
+        lines.skip(blanks);
         let head = lines.take().map(|l| l.text).unwrap_or_default();
         let fields: Vec<&str> = head.split_whitespace().skip(2).collect();
         if let Some((time, _)) = clock::time_of_day(&fields) {
@@ -256,6 +258,25 @@ mod tests {
         let window = window_of(&format!("{text}{}", text.replace("97.0 us", "87.0 us").replace("0.0 id", "10.0 id")));
         assert!((window.change::<CpuMean>().unwrap().rate(|c| c.user).unwrap() / SECOND - 0.92).abs() < 0.001);
         assert!(refusal_of(&text.replace("97.0", "67.0")).expected.contains("add up"));
+    }
+
+    #[test]
+    fn screens_of_batch_mode_follow_one_another() {
+        let screen = |time: &str, user: &str, idle: &str| {
+            format!(
+                "top - {time} up 12:02,  0 user,  load average: 1.14, 1.62, 3.05
+Tasks:   1 total,   1 running,   0 sleeping,   0 stopped,   0 zombie
+%Cpu(s): {user} us,  0.0 sy,  0.0 ni, {idle} id,  0.0 wa,  0.0 hi,  0.0 si,  0.0 st
+
+  PID USER      PR  NI    VIRT    RES    SHR S  %CPU  %MEM     TIME+ COMMAND
+    1 root      20   0   40424  10032   6312 S   0.0   0.0   4:13.87 init
+"
+            )
+        };
+        let (first, second) = (screen("22:20:25", " 0.0", "100.0"), screen("22:20:27", "50.0", " 50.0"));
+        let window = window_of(&format!("{first}\n{second}"));
+        // The first is of three seconds, which is assumed, the second of two.
+        assert!((window.change::<CpuMean>().unwrap().rate(|c| c.user).unwrap() / SECOND - 0.2).abs() < 0.001);
     }
 
     #[test]
