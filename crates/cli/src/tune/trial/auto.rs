@@ -41,9 +41,17 @@ fn finding(args: &TryArgs) -> Result<Finding, Failure> {
     let time = WATCH.min(args.budget / WATCH_SHARE).max(Duration::from_secs(2));
     let observe = Observe { time, interval: Duration::from_secs(1), no_bpf: false, check: false };
     let diagnosis = under(&args.command, || diagnosed(&observe))??;
-    let first = diagnosis.findings.into_iter().find(|finding| finding.explained_by.is_none());
-    first.ok_or_else(|| {
-        Failure::nothing("nothing was found that a setting could help; 'whyslow' says what was looked at")
+    let Some(name) = &args.finding else {
+        let first = diagnosis.findings.into_iter().find(|finding| finding.explained_by.is_none());
+        return first.ok_or_else(|| {
+            Failure::nothing("nothing was found that a setting could help; 'whyslow' says what was looked at")
+        });
+    };
+    let found: Vec<String> = diagnosis.findings.iter().map(Finding::key).collect();
+    let named = diagnosis.findings.into_iter().find(|finding| finding.id == *name || finding.key() == *name);
+    named.ok_or_else(|| match found.as_slice() {
+        [] => Failure::nothing(format!("{name} was not found, nor anything else; 'whyslow' says what was looked at")),
+        found => Failure::nothing(format!("{name} was not found, but {}", found.join(", "))),
     })
 }
 
