@@ -8,7 +8,7 @@
 
 use super::exits::{self, Exits};
 use super::folder::Folder;
-use super::process::renew;
+use super::process::{renew, renew_shared};
 use super::record::{CpuTime, ExitRecord, Io, Pages, Place, Places, ProcessRecord, ThreadRecord, Used};
 use super::stat::{KERNEL_THREAD, WORKER, policy};
 use super::tally::{Ledger, Tally};
@@ -18,7 +18,7 @@ use crate::bpf::{Object, include_object};
 use crate::os::{page_size, tick_ns};
 use crate::root::Root;
 use crate::source::Miss;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io::Read;
 use whyslow_model::catalogue::{Process, Thread};
 use whyslow_model::key::TaskKey;
@@ -39,7 +39,8 @@ pub(super) struct TaskIterator {
     /// Where the records stand in `bytes`; like it, kept for its room.
     places: Vec<Place>,
     samples: u64,
-    known: HashMap<u32, Known>,
+    /// By number, in which order they are read: what is looked at next lies beside what was looked at last.
+    known: BTreeMap<u32, Known>,
     /// Control groups by set, as [`cgroup::paths`] writes them.
     groups: HashMap<(u64, u64), State>,
     /// The ends of processes, from the first sample on.
@@ -75,7 +76,7 @@ impl TaskIterator {
             bytes: Vec::new(),
             places: Vec::new(),
             samples: 0,
-            known: HashMap::new(),
+            known: BTreeMap::new(),
             groups: HashMap::new(),
             exits: None,
         })
@@ -125,16 +126,16 @@ impl TaskIterator {
             out.task.process.push(known.row.clone());
         }
         let samples = self.samples;
-        let gone: HashMap<u32, Known> = self.known.extract_if(|_, known| known.seen != samples).collect();
+        let gone: BTreeMap<u32, Known> = self.known.extract_if(.., |_, known| known.seen != samples).collect();
         self.put_ended(&gone, out);
         self.watch_exits(root, level)
     }
 
     /// Rows of those that have ended since the last sample. They are asked for after the living: who ended in between is
     /// among the living, or a zombie, and has his row.
-    fn put_ended(&mut self, gone: &HashMap<u32, Known>, out: &mut Snapshot) {
+    fn put_ended(&mut self, gone: &BTreeMap<u32, Known>, out: &mut Snapshot) {
         let Some(Ok(exits)) = &mut self.exits else { return };
-        let has = |known: &HashMap<u32, Known>, exit: &ExitRecord| {
+        let has = |known: &BTreeMap<u32, Known>, exit: &ExitRecord| {
             known.get(&exit.pid).is_some_and(|known| known.row.task == exit.key())
         };
         let mut unseen = Vec::new();
@@ -189,7 +190,7 @@ type Family = [(ThreadRecord, Option<ProcessRecord>)];
 
 impl Known {
     /// What is known of the process with this main thread. Another one may have had its number.
-    fn of<'k>(all: &'k mut HashMap<u32, Self>, main: &ThreadRecord) -> &'k mut Self {
+    fn of<'k>(all: &'k mut BTreeMap<u32, Self>, main: &ThreadRecord) -> &'k mut Self {
         let key = key(main);
         let new = || Self { row: Process::new(key), ledger: Ledger::default(), seen: 0, named: 0 };
         let known = all.entry(key.pid).or_insert_with(new);
@@ -221,8 +222,8 @@ impl Known {
         }
         let (folder, groups) = (&mut round.folder, &mut *round.groups);
         row.cgroup = groups.entry(process.groups).or_insert_with(|| groups_of(folder)).clone();
-        renew(&mut row.state, Some(main.state()));
-        renew(&mut row.policy, policy(main.policy));
+        renew_shared(&mut row.state, Some(main.state()));
+        renew_shared(&mut row.policy, policy(main.policy));
     }
 
     fn put_process(&mut self, main: &ThreadRecord, process: &ProcessRecord, folder: &mut Folder) {

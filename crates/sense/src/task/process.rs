@@ -9,7 +9,9 @@ use super::tally::{Ledger, Tally};
 use super::thread::{self, counter, gauge};
 use super::{cgroup, io, limits, status};
 use crate::os::{page_size, ticks_to_ns};
+use std::collections::BTreeMap;
 use std::fs::File;
+use std::sync::{Mutex, PoisonError};
 use whyslow_model::catalogue::{Process, Thread};
 use whyslow_model::key::TaskKey;
 use whyslow_model::value::{Gauge, State};
@@ -100,8 +102,8 @@ impl Known {
     fn put_stat(&mut self, stat: &Stat, command: &str) {
         let row = &mut self.row;
         renew(&mut row.command, Some(command));
-        renew(&mut row.state, Some(stat.state()));
-        renew(&mut row.policy, stat.policy());
+        renew_shared(&mut row.state, Some(stat.state()));
+        renew_shared(&mut row.policy, stat.policy());
         row.parent = stat.parent.into();
         row.user = ticks_to_ns(stat.user).into();
         row.system = ticks_to_ns(stat.system).into();
@@ -204,5 +206,15 @@ impl Known {
 pub(super) fn renew(slot: &mut State, words: Option<&str>) {
     if slot.get() != words {
         *slot = words.map_or_else(State::default, State::from);
+    }
+}
+
+/// The same with words of which there are few: all rows that have them share them, so that a sample of thousands of
+/// processes looks at one place in memory for them all.
+pub(super) fn renew_shared(slot: &mut State, words: Option<&'static str>) {
+    static SHARED: Mutex<BTreeMap<&str, State>> = Mutex::new(BTreeMap::new());
+    if slot.get() != words {
+        let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+        *slot = words.map_or_else(State::default, |words| shared.entry(words).or_insert_with(|| words.into()).clone());
     }
 }
