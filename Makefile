@@ -36,7 +36,7 @@ bench-sense: need-bench build ## what observing costs, and how much it slows loa
 	cargo build --release --package whyslow-bench-sense
 	target/release/bench-sense $(BENCH)
 
-bench-record: need-bench build ## what recording costs beside sadc and atop; as root, some forty minutes
+bench-record: need-bench build ## what recording costs beside sadc, atop and pmlogger; as root, some forty minutes
 	cargo build --release --package whyslow-bench-record
 	target/release/bench-record $(BENCH)
 

@@ -17,6 +17,26 @@ missing() {
     done
 }
 
+# Performance Co-Pilot as it is, without installing it: the package would start four services, which then run beside all that is
+# measured. Its libraries and what else is in its packages go below target/pcp.
+unpack_pcp() {
+    if [ -e /usr/lib/pcp/bin/pmcd ] || [ -e target/pcp/usr/lib/pcp/bin/pmcd ] || ! command -v apt-get >/dev/null 2>&1; then
+        return
+    fi
+    echo "unpacking pcp below target/pcp"
+    rm -rf target/pcp target/pcp.new
+    mkdir -p target/pcp.new
+    (
+        cd target/pcp.new
+        apt-get download -qq pcp pcp-conf libpcp3 libpcp-pmda3 libpcp-archive1
+        for package in *.deb; do
+            dpkg-deb -x "$package" .
+        done
+        rm -- *.deb
+    )
+    mv target/pcp.new target/pcp
+}
+
 as_root() {
     if [ "$(id -u)" = 0 ]; then
         "$@"
@@ -50,6 +70,10 @@ if [ -n "$packages" ]; then
     # shellcheck disable=SC2086
     as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $packages
 fi
+
+case " $* " in
+    *" bench "*) unpack_pcp ;;
+esac
 
 if ! command -v cargo >/dev/null 2>&1; then
     echo "install-missing.sh: no cargo; get it from https://rustup.rs (rust-toolchain.toml names the version), then open a new shell" >&2

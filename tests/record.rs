@@ -1,10 +1,11 @@
 //! `whyslow record` from the outside: what it leaves on disk, whatever ends it.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
-use whyslow_model::catalogue::{Cpu, Family, Process, Sample};
-use whyslow_model::snapshot::Snapshot;
+use whyslow_model::catalogue::{Cpu, Family, Process, Sample, Vmstat};
+use whyslow_model::snapshot::{Outcome, Snapshot};
 use whyslow_store::Recording;
 
 fn whyslow(args: &[&str]) -> Command {
@@ -110,6 +111,80 @@ fn one_folder_has_one_recorder() {
     assert_eq!(second.status.code(), Some(2));
     let complaint = String::from_utf8_lossy(&second.stderr);
     assert!(complaint.contains("another whyslow records here already"), "{complaint}");
+}
+
+/// A process that goes by another name every fifth of a second, ended when dropped.
+struct Renamed(Child);
+
+impl Renamed {
+    fn start() -> Self {
+        let rename = "n=0; while :; do n=$((n + 1)); printf wsl-name-$n > /proc/$$/comm; sleep 0.2; done";
+        Self(Command::new("sh").args(["-c", rename]).stdin(Stdio::null()).spawn().unwrap())
+    }
+}
+
+impl Drop for Renamed {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn a_process_that_changes_its_name_stays_one_process() {
+    let dir = tempfile::tempdir().unwrap();
+    let renamed = Renamed::start();
+    let out = run(&["record", "--dir", dir.path().to_str().unwrap(), "--interval", "200ms", "--for", "4s"]);
+    assert_eq!(out.status.code(), Some(0), "{}", String::from_utf8_lossy(&out.stderr));
+    let samples = read(dir.path());
+    let (mut keys, mut names) = (BTreeSet::new(), Vec::new());
+    for sample in &samples {
+        let rows: Vec<&Process> = Process::rows(sample).iter().filter(|row| row.task.pid == renamed.0.id()).collect();
+        let [row] = rows[..] else { panic!("{} rows of one process", rows.len()) };
+        keys.insert(row.task);
+        let number = row.command.get().and_then(|name| name.strip_prefix("wsl-name-")?.parse::<u32>().ok());
+        names.extend(number);
+    }
+    assert_eq!(keys.len(), 1, "{keys:?}");
+    assert!(names.is_sorted(), "each sample has the name of its time: {names:?}");
+    names.dedup();
+    assert!(names.len() >= 3, "{names:?}");
+}
+
+/// Whether this may mount and unshare; says so where it may not.
+fn is_root() -> bool {
+    // SAFETY: geteuid takes nothing and cannot fail.
+    let root = unsafe { libc::geteuid() } == 0;
+    if !root {
+        eprintln!("skipped: needs root");
+    }
+    root
+}
+
+/// In a mount namespace of its own a FUSE file system that is a single file, and that nobody answers for, lies over
+/// /proc/vmstat: whoever opens it hangs.
+#[test]
+fn a_file_of_proc_that_hangs_does_not_stop_the_recording() {
+    const HANG: &str = "exec 9<>/dev/fuse && \
+        mount -i -t fuse -o fd=9,rootmode=100000,user_id=0,group_id=0 wsl-record-hung /proc/vmstat && exec \"$@\"";
+    if !is_root() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "sh", "-c", HANG, "sh", env!("CARGO_BIN_EXE_whyslow"), "record", "--no-bpf"]);
+    command.args(["--dir", dir.path().to_str().unwrap(), "--interval", "200ms", "--for", "4s"]);
+    let out = command.stdin(Stdio::null()).output().unwrap();
+    assert_eq!(out.status.code(), Some(0), "{}", String::from_utf8_lossy(&out.stderr));
+    let samples = read(dir.path());
+    assert!(samples.len() >= 3, "{} samples", samples.len());
+    let last = samples.last().unwrap();
+    let hung: Vec<_> = last.sources.iter().filter(|source| matches!(source.outcome, Outcome::Hung(_))).collect();
+    assert_eq!(hung.len(), 1, "{:?}", last.sources);
+    assert!(Vmstat::rows(last).is_empty());
+    assert!(!Cpu::rows(last).is_empty() && !Process::rows(last).is_empty(), "the others are read");
+    let missed: f64 = samples.iter().filter_map(|sample| sample.the::<Sample>()?.missed.get()).sum();
+    assert!(missed >= 1.0, "the sample that it hung in is missed, and said so");
 }
 
 #[test]

@@ -1,10 +1,12 @@
-//! What recording costs on this machine, beside sadc and atop in one run: processor time and bytes a sample, resident
+//! What recording costs on this machine, beside sadc, atop and pmlogger in one run: processor time and bytes a sample, resident
 //! memory, wake-ups a second, at several numbers of processes.
 
+mod pcp;
 mod recorder;
 mod report;
 
 use clap::Parser;
+use pcp::Pcp;
 use recorder::{Recorder, Usage};
 use report::{Measured, Report};
 use std::path::PathBuf;
@@ -44,11 +46,12 @@ fn measure(args: &Args) -> Result<Report> {
     const SETTLING: Duration = Duration::from_secs(15);
     stop::catch()?;
     let whyslow = beside(args.whyslow.as_ref(), "whyslow")?;
+    let pcp = Pcp::find()?;
     let mut report = Report::default();
     for &processes in &args.processes {
         let _sleepers = Sleepers::up_to(processes)?;
         let count = processes_now()?;
-        let mut recorders = Recorder::all(&whyslow)?;
+        let mut recorders = Recorder::all(&whyslow, &pcp)?;
         stop::pause(SETTLING)?;
         let before = recorders.iter().map(Recorder::usage).collect::<Result<Vec<Usage>>>()?;
         stop::pause(Duration::from_secs(args.seconds))?;

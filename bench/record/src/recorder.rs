@@ -1,5 +1,6 @@
 //! The recorders, and what they have used so far.
 
+use crate::pcp::Pcp;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::fs;
@@ -17,7 +18,8 @@ const TICK_MS: f64 = 10.0;
 /// A recorder at work, once a second, in a folder of its own.
 pub struct Recorder {
     name: &'static str,
-    running: Running,
+    /// Its processes, in the order in which they are ended.
+    running: Vec<Running>,
     folder: TempDir,
 }
 
@@ -39,7 +41,7 @@ impl Recorder {
     ///
     /// # Errors
     /// Where one is not installed.
-    pub fn all(whyslow: &Path) -> Result<Vec<Self>> {
+    pub fn all(whyslow: &Path, pcp: &Pcp) -> Result<Vec<Self>> {
         let whyslow = whyslow.to_str().ok_or_else(|| Failure::new("the path of whyslow is not UTF-8"))?;
         Ok(vec![
             Self::start("whyslow", whyslow, |folder| vec!["record".into(), "--dir".into(), folder])?,
@@ -47,14 +49,20 @@ impl Recorder {
                 vec!["-S".into(), "ALL".into(), "1".into(), format!("{folder}/sa")]
             })?,
             Self::start("atop -w", "atop", |folder| vec!["-w".into(), format!("{folder}/atop"), "1".into()])?,
+            Self::start_pcp(pcp)?,
         ])
+    }
+
+    fn start_pcp(pcp: &Pcp) -> Result<Self> {
+        let folder = tempfile::tempdir()?;
+        Ok(Self { name: "pmlogger", running: pcp.start(&folder.path().display().to_string())?, folder })
     }
 
     fn start(name: &'static str, program: &str, args: impl Fn(String) -> Vec<String>) -> Result<Self> {
         let folder = tempfile::tempdir()?;
         let args = args(folder.path().display().to_string());
         let args: Vec<&str> = args.iter().map(String::as_str).collect();
-        Ok(Self { name, running: Running::start(program, &args)?, folder })
+        Ok(Self { name, running: vec![Running::start(program, &args)?], folder })
     }
 
     /// What it is called.
@@ -67,22 +75,23 @@ impl Recorder {
     /// # Errors
     /// Where it has ended.
     pub fn usage(&self) -> Result<Usage> {
-        let own = format!("/proc/{}", self.running.pid());
-        let stat = fs::read_to_string(format!("{own}/stat"))
-            .map_err(|e| Failure::new(format!("{} has ended: {e}", self.name)))?;
-        // The name, in parentheses, may hold anything; utime and stime are the 14th and 15th fields, 12th and 13th after it.
-        let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
-        let ticks = |at: usize| fields.get(at).and_then(|field| field.parse::<f64>().ok()).unwrap_or(0.0);
-        let mut sleeps = 0;
-        for task in fs::read_dir(format!("{own}/task"))?.flatten() {
-            sleeps += number(&task.path().join("status"), "voluntary_ctxt_switches:");
+        let mut all = Usage { cpu_ms: 0.0, bytes: bytes(self.folder.path())?, sleeps: 0, memory: 0 };
+        for running in &self.running {
+            let own = format!("/proc/{}", running.pid());
+            let stat = fs::read_to_string(format!("{own}/stat")).unwrap_or_default();
+            // The name, in parentheses, may hold anything; utime and stime are the 14th and 15th fields, 12th and 13th after it.
+            let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+            if fields.first().is_none_or(|state| *state == "Z") {
+                return Err(Failure::new(format!("{} has ended by itself", self.name)));
+            }
+            let ticks = |at: usize| fields.get(at).and_then(|field| field.parse::<f64>().ok()).unwrap_or(0.0);
+            all.cpu_ms += (ticks(11) + ticks(12)) * TICK_MS;
+            for task in fs::read_dir(format!("{own}/task"))?.flatten() {
+                all.sleeps += number(&task.path().join("status"), "voluntary_ctxt_switches:");
+            }
+            all.memory += number(Path::new(&format!("{own}/status")), "VmHWM:") * 1024;
         }
-        Ok(Usage {
-            cpu_ms: (ticks(11) + ticks(12)) * TICK_MS,
-            bytes: bytes(self.folder.path())?,
-            sleeps,
-            memory: number(Path::new(&format!("{own}/status")), "VmHWM:") * 1024,
-        })
+        Ok(all)
     }
 
     /// Ends it; the bytes it left on disk.
@@ -90,9 +99,11 @@ impl Recorder {
     /// # Errors
     /// Where it does not end in time.
     pub fn finish(&mut self) -> Result<u64> {
-        let pid = i32::try_from(self.running.pid()).map_err(|_| Failure::new("no process number"))?;
-        kill(Pid::from_raw(pid), Signal::SIGTERM).map_err(std::io::Error::from)?;
-        self.running.wait(PATIENCE)?;
+        for running in &mut self.running {
+            let pid = i32::try_from(running.pid()).map_err(|_| Failure::new("no process number"))?;
+            kill(Pid::from_raw(pid), Signal::SIGTERM).map_err(std::io::Error::from)?;
+            running.wait(PATIENCE)?;
+        }
         bytes(self.folder.path())
     }
 }

@@ -162,6 +162,32 @@ fn what_was_missed_is_recorded_as_missed() {
 }
 
 #[test]
+fn a_clock_that_is_set_forward_and_back_again_loses_no_sample() {
+    const HOUR: i64 = 3600 * common::SECOND as i64;
+    let dir = common::folder();
+    let mut recorder = recorder(dir.path(), Keep::default());
+    let begun = Instant::now();
+    let set_to = |second: u64| if (5..10).contains(&second) { 26 * HOUR } else { 0 };
+    for second in 0..15 {
+        let mut sample = made(second);
+        sample.wall_ns += set_to(second);
+        add(&mut recorder, sample, begun + Duration::from_secs(second));
+    }
+    assert_eq!(recorder.finish().unwrap().samples, 15);
+    let samples = all(dir.path());
+    let times: Vec<_> = samples.iter().map(|sample| sample.boot_ns / common::SECOND - 1000).collect();
+    assert_eq!(times, (0..15).collect::<Vec<_>>(), "in the order of time");
+    let told = |second: usize| samples[second].the::<Sample>().unwrap().event.get().unwrap_or_default().to_owned();
+    assert_eq!(told(5), "the wall clock was set by +93600.0 s");
+    assert_eq!(told(10), "the wall clock was set by -93600.0 s");
+    for (second, sample) in samples.into_iter().map(plain).enumerate() {
+        let mut expected = made(second as u64);
+        expected.wall_ns += set_to(second as u64);
+        assert_eq!(sample, expected, "second {second}");
+    }
+}
+
+#[test]
 fn two_recordings_of_one_folder_follow_one_another() {
     let dir = common::folder();
     record(dir.path(), 0..5);

@@ -36,7 +36,7 @@ use writer::{Message, Writer};
 /// Segments are cut where a multiple of this has passed on the wall clock.
 const SEGMENT_NS: i64 = 600 * 1_000_000_000;
 /// And where their frames, expanded, reach so many bytes: closing holds them all.
-const MOST_BYTES: usize = 4 << 20;
+const MOST_BYTES: usize = 2 << 20;
 /// But not before they reach so many times the first, which tells the whole: of ten thousand processes it is large itself.
 const MOST_TIMES: usize = 8;
 /// Samples that wait for a slow disk; further ones are missed.

@@ -1,5 +1,6 @@
 //! Closing a tail: into Parquet, and away with it.
 
+use super::chunk::ChunkWriter;
 use super::gather::{Gathered, TableLog};
 use super::hour::{HourWriter, Segment};
 use super::layout::Layout;
@@ -20,46 +21,62 @@ use whyslow_model::value::{Counter, Value};
 /// # Errors
 /// Where a file cannot be read or written. The tail is then left as it is.
 pub(crate) fn close(folder: &Folder, tail: &Path) -> Result<(), StoreError> {
-    if let Some(mut reader) = TailReader::open(tail)? {
-        let mut gathered = Gathered::of(&mut reader);
-        let header = reader.header();
+    if let Some(reader) = TailReader::open(tail)? {
+        let header = reader.header().clone();
+        let mut gathered = Gathered::of(reader);
         if let (Some(&start), Some(&end)) = (gathered.times.first(), gathered.times.last()) {
-            let clock = gathered.clock;
-            let segment = Segment { start, end, boot: header.boot.clone(), clock, row_groups: 0 };
+            let segment = Segment { start, end, boot: header.boot, clock: gathered.clock, row_groups: 0 };
+            let chunks = ChunkWriter::new().map_err(StoreError::io(tail))?;
             // What is written is let go of.
             let logs = std::mem::take(&mut gathered.tables);
+            let mut closing = Closing { folder, hour: Hour::of(start), segment, gathered, chunks };
             for (table, log) in header.tables.iter().zip(logs).filter(|(_, log)| !log.is_empty()) {
-                write_table(folder, table, &log, &gathered, &segment)?;
+                closing.write(table, &log)?;
             }
         }
     }
     fs::remove_file(tail).map_err(StoreError::io(tail))
 }
 
-fn write_table(
-    folder: &Folder,
-    table: &Table,
-    log: &TableLog,
-    gathered: &Gathered,
-    segment: &Segment,
-) -> Result<(), StoreError> {
-    let hour = Hour::of(segment.start);
-    let begin =
-        |layout: &Layout| HourWriter::begin(&folder.day(&layout.name, &hour.day), hour.hour, layout, segment.clone());
-    if let Some(mut file) = begin(&Layout::of(table))? {
-        log.each_row(table, &gathered.times, &gathered.texts, |at, key, values| file.push(at, key, values))?;
-        file.finish()?;
+/// A segment on its way into the hour's files.
+struct Closing<'f> {
+    folder: &'f Folder,
+    hour: Hour,
+    segment: Segment,
+    /// What all tables have in common.
+    gathered: Gathered,
+    chunks: ChunkWriter,
+}
+
+impl Closing<'_> {
+    fn write(&mut self, table: &Table, log: &TableLog) -> Result<(), StoreError> {
+        self.write_as(&Layout::of(table), table, log, |file, at, key, values| file.push(at, key, values))?;
+        for (column, metric) in table.metrics.iter().enumerate().filter(|(_, metric)| metric.kind == Kind::Histogram) {
+            let mut buckets = Buckets::default();
+            let layout = Layout::buckets(table, &metric.name);
+            self.write_as(&layout, table, log, |file, at, key, values| match (at, values.get(column)) {
+                ([at, ..], Some(Value::Histogram(histogram))) => buckets.push(file, *at, key, histogram),
+                _ => Ok(()),
+            })?;
+        }
+        Ok(())
     }
-    for (column, metric) in table.metrics.iter().enumerate().filter(|(_, metric)| metric.kind == Kind::Histogram) {
-        let Some(mut file) = begin(&Layout::buckets(table, &metric.name))? else { continue };
-        let mut buckets = Buckets::default();
-        log.each_row(table, &gathered.times, &gathered.texts, |at, key, values| match (at, values.get(column)) {
-            ([at, ..], Some(Value::Histogram(histogram))) => buckets.push(&mut file, *at, key, histogram),
-            _ => Ok(()),
-        })?;
-        file.finish()?;
+
+    /// Writes what `put` makes of the rows of a table, unless the file has it already.
+    fn write_as(
+        &mut self,
+        layout: &Layout,
+        table: &Table,
+        log: &TableLog,
+        mut put: impl FnMut(&mut HourWriter, &[i64], &[Part], &[Value]) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        let day = self.folder.day(&layout.name, &self.hour.day);
+        let file = HourWriter::begin(&day, self.hour.hour, layout, self.segment.clone(), &mut self.chunks)?;
+        let Some(mut file) = file else { return Ok(()) };
+        let Gathered { times, texts, .. } = &self.gathered;
+        log.each_row(table, times, texts, |at, key, values| put(&mut file, at, key, values))?;
+        file.finish()
     }
-    Ok(())
 }
 
 /// The rows of a histogram's buckets: each bucket has one where its count changed, and at first.

@@ -1,5 +1,6 @@
 //! Rows of one family into a Parquet file of the caller's.
 
+use super::chunk::ChunkWriter;
 use super::columns::Columns;
 use super::hour::properties;
 use super::layout::Layout;
@@ -17,6 +18,7 @@ pub struct ParquetExport {
     path: PathBuf,
     writer: SerializedFileWriter<File>,
     columns: Columns,
+    chunks: ChunkWriter,
 }
 
 impl ParquetExport {
@@ -28,9 +30,10 @@ impl ParquetExport {
         let layout = Layout::of(&Table::described(family));
         let file = File::create(path).map_err(StoreError::io(path))?;
         let schema = layout.schema().map_err(StoreError::parquet(path))?;
-        let writer = SerializedFileWriter::new(file, schema, Arc::new(properties(&layout)));
+        let writer = SerializedFileWriter::new(file, schema, Arc::new(properties()));
         let writer = writer.map_err(StoreError::parquet(path))?;
-        Ok(Self { path: path.to_owned(), writer, columns: Columns::new(&layout) })
+        let chunks = ChunkWriter::new().map_err(StoreError::io(path))?;
+        Ok(Self { path: path.to_owned(), writer, columns: Columns::new(&layout), chunks })
     }
 
     /// Adds a row.
@@ -47,14 +50,13 @@ impl ParquetExport {
     /// # Errors
     /// Where the file cannot be written.
     pub fn finish(mut self) -> Result<(), StoreError> {
-        if self.columns.rows() > 0 {
+        if !self.columns.is_empty() {
             self.flush()?;
         }
         self.writer.close().map(drop).map_err(StoreError::parquet(&self.path))
     }
 
     fn flush(&mut self) -> Result<(), StoreError> {
-        let group = self.writer.next_row_group();
-        group.and_then(|group| self.columns.write(group)).map_err(StoreError::parquet(&self.path))
+        self.columns.write(&mut self.chunks, &mut self.writer).map_err(StoreError::parquet(&self.path))
     }
 }

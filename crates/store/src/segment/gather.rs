@@ -47,7 +47,7 @@ const CHANGED: u8 = 1;
 
 impl Gathered {
     /// Everything in a tail, as far as it is whole.
-    pub(super) fn of(tail: &mut TailReader) -> Self {
+    pub(super) fn of(mut tail: TailReader) -> Self {
         let header = tail.header().clone();
         let tables = header.tables.iter().map(|_| TableLog::default()).collect();
         let mut all = Self { times: Vec::new(), clock: 0, tables, texts: Texts::default() };
@@ -64,7 +64,11 @@ impl Gathered {
             all.times.push(frame.wall_ns);
         }
         let samples = all.times.len();
-        all.tables.iter_mut().for_each(|table| table.read_at.retain(|sample| *sample < samples));
+        for table in &mut all.tables {
+            table.read_at.retain(|sample| *sample < samples);
+            // Room to grow is a third of what they hold.
+            table.entities.iter_mut().for_each(|entity| entity.log.shrink_to_fit());
+        }
         all
     }
 

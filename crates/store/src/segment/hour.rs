@@ -1,17 +1,18 @@
 //! One file: an hour of one table.
 
+use super::chunk::ChunkWriter;
 use super::columns::Columns;
-use super::layout::{AT, AT_LEAST, Holds, Layout, LayoutColumn};
+use super::layout::Layout;
 use crate::error::StoreError;
 use crate::folder::{Folder, Hour, sync_folder};
-use parquet::basic::{Compression, ZstdLevel};
+use bytes::Bytes;
 use parquet::column::writer::ColumnCloseResult;
 use parquet::errors::{ParquetError, Result as ParquetResult};
 use parquet::file::metadata::{KeyValue, RowGroupMetaData};
-use parquet::file::properties::{EnabledStatistics, WriterProperties};
-use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::file::properties::WriterProperties;
+use parquet::file::reader::{ChunkReader, FileReader, SerializedFileReader};
 use parquet::file::writer::SerializedFileWriter;
-use parquet::schema::types::{ColumnPath, Type};
+use parquet::schema::types::Type;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -19,8 +20,8 @@ use std::sync::Arc;
 
 /// Key of the file's own words for what is in it.
 const SEGMENTS: &str = "whyslow.segments";
-/// Finer levels cost twice the time for 3 %.
-const LEVEL: i32 = 3;
+/// Bytes up to which a file is copied at once: column by column takes five system calls each.
+const SMALL: u64 = 1 << 20;
 
 /// A segment, as each file that has rows of it names it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -81,16 +82,17 @@ impl HourFile {
 }
 
 /// A file that is being written: all that was in it, and a segment more.
-pub(super) struct HourWriter {
+pub(super) struct HourWriter<'c> {
     path: PathBuf,
     temporary: PathBuf,
     writer: SerializedFileWriter<File>,
     segments: Vec<Segment>,
     segment: Segment,
     columns: Columns,
+    chunks: &'c mut ChunkWriter,
 }
 
-impl HourWriter {
+impl<'c> HourWriter<'c> {
     /// Begins to add a segment to the hour of a layout, in `folder`. `None` where the segment is in it already: an earlier
     /// closing was cut short after this file.
     pub(super) fn begin(
@@ -98,6 +100,7 @@ impl HourWriter {
         hour: u8,
         layout: &Layout,
         segment: Segment,
+        chunks: &'c mut ChunkWriter,
     ) -> Result<Option<Self>, StoreError> {
         make_folder(folder)?;
         let schema = layout.schema().map_err(StoreError::parquet(folder))?;
@@ -113,14 +116,19 @@ impl HourWriter {
         };
         let temporary = path.with_extension("new");
         let file = File::create(&temporary).map_err(StoreError::io(&temporary))?;
-        let writer = SerializedFileWriter::new(file, schema, Arc::new(properties(layout)));
+        let writer = SerializedFileWriter::new(file, schema, Arc::new(properties()));
         let mut writer = writer.map_err(StoreError::parquet(&temporary))?;
         if let Some(old) = &old {
-            let source = File::open(&path).map_err(StoreError::io(&path))?;
-            copy(&mut writer, &source, old.reader.metadata().row_groups()).map_err(StoreError::parquet(&temporary))?;
+            let groups = old.reader.metadata().row_groups();
+            let copied = if fs::metadata(&path).is_ok_and(|metadata| metadata.len() <= SMALL) {
+                copy(&mut writer, &Bytes::from(fs::read(&path).map_err(StoreError::io(&path))?), groups)
+            } else {
+                copy(&mut writer, &File::open(&path).map_err(StoreError::io(&path))?, groups)
+            };
+            copied.map_err(StoreError::parquet(&temporary))?;
         }
         let segments = old.map_or_else(Vec::new, |old| old.segments);
-        Ok(Some(Self { path, temporary, writer, segments, segment, columns: Columns::new(layout) }))
+        Ok(Some(Self { path, temporary, writer, segments, segment, columns: Columns::new(layout), chunks }))
     }
 
     /// Adds rows, and writes a row group where there are enough.
@@ -130,17 +138,22 @@ impl HourWriter {
         key: &[whyslow_model::key::Part],
         values: &[whyslow_model::value::Value],
     ) -> Result<(), StoreError> {
-        self.columns.push(at, key, values);
-        if self.columns.are_full() { self.flush() } else { Ok(()) }
+        let mut left = at;
+        while !left.is_empty() {
+            left = &left[self.columns.push(left, key, values)..];
+            if self.columns.are_full() {
+                self.flush()?;
+            }
+        }
+        Ok(())
     }
 
     fn flush(&mut self) -> Result<(), StoreError> {
-        if self.columns.rows() == 0 {
+        if self.columns.is_empty() {
             return Ok(());
         }
         self.segment.row_groups += 1;
-        let group = self.writer.next_row_group();
-        group.and_then(|group| self.columns.write(group)).map_err(StoreError::parquet(&self.temporary))
+        self.columns.write(self.chunks, &mut self.writer).map_err(StoreError::parquet(&self.temporary))
     }
 
     /// Puts the file in place of the old one.
@@ -157,7 +170,7 @@ impl HourWriter {
 }
 
 /// What was not finished goes: a full disk is the usual reason.
-impl Drop for HourWriter {
+impl Drop for HourWriter<'_> {
     fn drop(&mut self) {
         // It is not there any more where it was finished.
         let _ = fs::remove_file(&self.temporary);
@@ -179,7 +192,11 @@ fn file_name(hour: u8, part: usize) -> String {
 }
 
 /// Copies row groups as they are.
-fn copy(writer: &mut SerializedFileWriter<File>, from: &File, groups: &[RowGroupMetaData]) -> ParquetResult<()> {
+fn copy<R: ChunkReader>(
+    writer: &mut SerializedFileWriter<File>,
+    from: &R,
+    groups: &[RowGroupMetaData],
+) -> ParquetResult<()> {
     for group in groups {
         let mut copy = writer.next_row_group()?;
         for column in group.columns() {
@@ -198,26 +215,9 @@ fn copy(writer: &mut SerializedFileWriter<File>, from: &File, groups: &[RowGroup
     Ok(())
 }
 
-/// Plain numbers under zstd: of what was measured the smallest, and no engine is slow on it. Words, and buckets, are named
-/// by a dictionary. Of statistics only the times are kept, which say where to look.
-pub(super) fn properties(layout: &Layout) -> WriterProperties {
-    let level = ZstdLevel::try_new(LEVEL).unwrap_or_default();
-    let few = |column: &&LayoutColumn| column.holds == Holds::Text || column.name == AT_LEAST;
-    let basic = WriterProperties::builder()
-        .set_created_by(concat!("whyslow ", env!("CARGO_PKG_VERSION")).to_owned())
-        .set_compression(Compression::ZSTD(level))
-        .set_dictionary_enabled(false)
-        .set_statistics_enabled(EnabledStatistics::None)
-        .set_column_statistics_enabled(ColumnPath::from(AT), EnabledStatistics::Chunk)
-        .set_offset_index_disabled(true)
-        .set_data_page_row_count_limit(usize::MAX)
-        .set_write_batch_size(64 << 10);
-    layout
-        .columns
-        .iter()
-        .filter(few)
-        .fold(basic, |p, column| p.set_column_dictionary_enabled(ColumnPath::from(column.name.as_str()), true))
-        .build()
+/// What a file says of itself; how its columns are written is ours.
+pub(super) fn properties() -> WriterProperties {
+    WriterProperties::builder().set_created_by(concat!("whyslow ", env!("CARGO_PKG_VERSION")).to_owned()).build()
 }
 
 /// The files of a table's hour: more than one where the catalogue changed meanwhile.

@@ -14,6 +14,7 @@
 //! A segment is added by writing the hour anew under another name and renaming that: a file is whole at every moment, and
 //! says itself which segments are in it.
 
+mod chunk;
 mod close;
 mod columns;
 mod export;
@@ -21,7 +22,9 @@ mod gather;
 mod hour;
 mod layout;
 mod read;
+mod runs;
 mod scan;
+mod told;
 
 pub(crate) use close::close;
 pub use export::ParquetExport;
