@@ -84,7 +84,7 @@ impl Session {
     /// Makes the changes of a plan: all, or none.
     ///
     /// # Errors
-    /// Why nothing was changed; [`Error::TakenBack`] where it was begun and put back.
+    /// Why nothing was changed; [`Error::TakenBack`] or [`Error::Interrupted`] where it was begun and put back.
     pub fn apply(&mut self, plan: &Plan, terms: &Terms) -> Result<HistoryEntry, Error> {
         let id = self.try_out(plan, terms)?;
         self.keep(id)?;
@@ -117,6 +117,7 @@ impl Session {
 
     fn gave_up(&mut self, id: u64, reason: Reason, why: String) -> Error {
         match self.take_back(id, reason) {
+            Ok(outcomes) if reason == Reason::Interrupted && all_clean(&outcomes) => Error::Interrupted,
             Ok(outcomes) => Error::TakenBack { why, outcomes },
             Err(e) => e,
         }

@@ -269,6 +269,7 @@ fn target(name: &str) -> Result<Target, Failure> {
 fn failure(error: Error) -> Failure {
     match error {
         Error::TakenBack { .. } => Failure::nothing(error.to_string()),
+        Error::Interrupted => Failure::interrupted(error.to_string()),
         other => Failure::usage(other.to_string()),
     }
 }

@@ -40,6 +40,9 @@ pub struct Trial {
     /// How many pairs would probably tell, where these did not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pairs_needed: Option<u64>,
+    /// Whether it was ended before all its pairs were measured: then they tell what was seen so far, and prove nothing.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub interrupted: bool,
     /// The change that was kept; `None` where all was put back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kept: Option<u64>,

@@ -1,6 +1,6 @@
 //! The machine and its settings, changed and put back around a load.
 
-use super::load::{Done, Load, Meter, interrupted, wait};
+use super::load::{Done, Load, Meter, wait};
 use super::run::Sighted;
 use super::{Bench, Measured};
 use crate::error::Error;
@@ -162,7 +162,7 @@ impl Bench for Workbench<'_> {
 
     fn measure(&mut self, step: usize, steps: usize) -> Result<Sighted, Error> {
         if self.stop.load(Ordering::Relaxed) {
-            return Err(interrupted());
+            return Err(Error::Interrupted);
         }
         (self.tell)(step, steps);
         self.sight()

@@ -2,12 +2,12 @@
 
 use super::args::TryArgs;
 use super::task::Task;
-use super::{progress, told};
+use super::{ended, progress, told};
 use crate::options::Observe;
 use crate::output::{Failure, complain};
 use crate::tune::{Tune, failure, stop_on_signals};
 use crate::why::diagnosed;
-use std::process::{ExitCode, Stdio};
+use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -25,7 +25,7 @@ const WATCH_SHARE: u32 = 10;
 pub fn run(tune: &Tune, args: &TryArgs) -> Result<ExitCode, Failure> {
     let end = Instant::now() + args.budget;
     let stop = stop_on_signals()?;
-    let finding = finding(args)?;
+    let finding = finding(args, &stop)?;
     let proposals = proposals(&finding, args)?;
     if stop.load(Ordering::Relaxed) {
         return Err(Failure::interrupted("interrupted before anything was tried"));
@@ -33,14 +33,14 @@ pub fn run(tune: &Tune, args: &TryArgs) -> Result<ExitCode, Failure> {
     let walk = Walker { tune, stop, end, purse: Purse::of(Design::ALPHA, proposals.len()), left: proposals.len() }
         .walk(&finding, proposals)?;
     tune.tell(&walk, |style| text::walk(&walk, style))?;
-    Ok(ExitCode::SUCCESS)
+    Ok(ended(walk.interrupted))
 }
 
 /// The finding to walk: the one that is named, or the first cause, while the load is on.
-fn finding(args: &TryArgs) -> Result<Finding, Failure> {
+fn finding(args: &TryArgs, stop: &AtomicBool) -> Result<Finding, Failure> {
     let time = WATCH.min(args.budget / WATCH_SHARE).max(Duration::from_secs(2));
     let observe = Observe { time, interval: Duration::from_secs(1), no_bpf: false, check: false };
-    let diagnosis = under(&args.command, || diagnosed(&observe))??;
+    let diagnosis = under(&args.command, stop, || diagnosed(&observe))??;
     let first = diagnosis.findings.into_iter().find(|finding| finding.explained_by.is_none());
     first.ok_or_else(|| {
         Failure::nothing("nothing was found that a setting could help; 'whyslow' says what was looked at")
@@ -48,16 +48,16 @@ fn finding(args: &TryArgs) -> Result<Finding, Failure> {
 }
 
 /// Does something while a command runs, again and again; its last run is waited for.
-fn under<T>(command: &[String], act: impl FnOnce() -> T) -> Result<T, Failure> {
-    let Some((program, words)) = command.split_first() else { return Ok(act()) };
-    let done = AtomicBool::new(false);
-    let run_again = || -> Result<(), Failure> {
+fn under<T>(command: &[String], stop: &AtomicBool, act: impl FnOnce() -> T) -> Result<T, Failure> {
+    if command.is_empty() {
+        return Ok(act());
+    }
+    let (load, done) = (Load::Command(command.to_vec()), AtomicBool::new(false));
+    let run_again = || {
         while !done.load(Ordering::Relaxed) {
-            let mut run = std::process::Command::new(program);
-            run.args(words).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-            let status = run.status().map_err(|e| Failure::usage(format!("{program}: {e}")))?;
-            if !status.success() && !done.load(Ordering::Relaxed) {
-                return Err(Failure::usage(format!("'{}' failed: {status}", command.join(" "))));
+            match load.once(stop) {
+                Err(e) if !done.load(Ordering::Relaxed) => return Err(failure(e)),
+                _ => {}
             }
         }
         Ok(())
@@ -126,6 +126,11 @@ impl Walker<'_> {
         for proposal in proposals {
             let mut step =
                 WalkStep { text: proposal.text, changes: proposal.args.changes.clone(), trial: None, skipped: None };
+            if self.is_stopped() {
+                step.skipped = Some(Error::Interrupted.to_string());
+                steps.push(step);
+                continue;
+            }
             match self.prepared(proposal.args, self.purse.next()) {
                 Err(why) => step.skipped = Some(why.words().to_owned()),
                 Ok((task, load)) => {
@@ -146,22 +151,30 @@ impl Walker<'_> {
             self.left -= 1;
             steps.push(step);
         }
-        let (together, kept) = match bench {
-            Some(mut bench) if !helped.is_empty() => self.together(&mut bench, helped)?,
+        let (together, kept) = match &mut bench {
+            Some(bench) if !helped.is_empty() && !self.is_stopped() => self.together(bench, helped)?,
             _ => (None, None),
         };
+        if let Some(bench) = &mut bench {
+            bench.clear().map_err(failure)?;
+        }
         let Finding { id, subject, summary, .. } = finding.clone();
-        Ok(Walk { id, subject, summary, steps, together, kept })
+        let interrupted = self.is_stopped() && kept.is_none();
+        Ok(Walk { id, subject, summary, steps, together, interrupted, kept })
     }
 
-    /// An experiment, or why it told nothing: that ends the walk only where it was interrupted, or something could not be put back.
+    fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// An experiment, or why it told nothing: that ends the walk only where something could not be put back.
     fn tried(&self, design: &Design, bench: &mut Workbench) -> Result<Result<Trial, String>, Failure> {
         match experiment::run(design, bench) {
             Ok(trial) => {
                 self.tune.remember(&trial);
                 Ok(Ok(trial))
             }
-            Err(Error::Usage(why)) if !self.stop.load(Ordering::Relaxed) => Ok(Err(why)),
+            Err(e @ (Error::Usage(_) | Error::Interrupted)) => Ok(Err(e.to_string())),
             Err(e) => Err(failure(e)),
         }
     }
@@ -183,7 +196,7 @@ impl Walker<'_> {
 
     fn pairs_within(&self, task: &Task, part: Duration) -> Result<usize, Failure> {
         let start = Instant::now();
-        under(&task.args.command, || ())?;
+        Load::Command(task.args.command.clone()).once(&self.stop).map_err(failure)?;
         Ok(task.layout().pairs_within(part, start.elapsed()))
     }
 

@@ -14,7 +14,7 @@ pub use args::TryArgs;
 
 use super::{Tune, failure, stop_on_signals};
 use crate::options::Look;
-use crate::output::{Failure, complain};
+use crate::output::{Failure, INTERRUPTED, complain};
 use crate::progress::Progress;
 use std::process::ExitCode;
 use task::Task;
@@ -52,7 +52,11 @@ pub fn run(args: &TryArgs, look: &Look) -> Result<ExitCode, Failure> {
     drop(progress);
     tune.remember(&trial);
     tune.tell(&trial, |style| text::trial(&trial, style))?;
-    Ok(ExitCode::SUCCESS)
+    Ok(ended(trial.interrupted))
+}
+
+fn ended(interrupted: bool) -> ExitCode {
+    if interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS }
 }
 
 fn progress() -> Progress {

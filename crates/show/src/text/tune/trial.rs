@@ -44,6 +44,9 @@ fn verdict(verdict: TrialVerdict) -> Piece {
 
 /// The verdict, with what takes from it.
 pub(super) fn headline(trial: &Trial) -> Piece {
+    if trial.interrupted {
+        return Piece::new(Ink::Yellow, "Interrupted");
+    }
     if trial.verdict == TrialVerdict::Helped && trial.is_mechanism_unconfirmed() {
         return Piece::new(Ink::Yellow, "Helped, mechanism unconfirmed");
     }
@@ -74,9 +77,18 @@ pub(super) fn better(effect: Option<&TrialEffect>) -> String {
     })
 }
 
+/// What the pairs tell of one that was ended early: an estimate, and no interval, which would be one of fewer pairs than were asked for.
+pub(super) fn so_far(trial: &Trial) -> String {
+    let (pairs, planned) = (trial.pairs.len(), trial.looks.last().copied().unwrap_or_default());
+    let better = trial.effect.as_ref().map_or(String::new(), |effect| format!("{} better ", of(effect.better)));
+    format!("{better}over {pairs} of {planned} pairs, which prove nothing yet")
+}
+
 fn draw(canvas: &mut Canvas, trial: &Trial, all: bool) {
     canvas.paragraph(0, 2, &[headline(trial), plain(": "), bold(trial.changes.join(" "))]);
-    if let Some(effect) = &trial.effect {
+    if trial.interrupted {
+        canvas.paragraph(2, 4, &[plain(so_far(trial)), dim(format!(" ({})", trial.metric))]);
+    } else if let Some(effect) = &trial.effect {
         let told = format!(
             "{} over {}; what counts is more than {:.1} %",
             better(Some(effect)).trim_start(),
