@@ -157,6 +157,26 @@ fn an_interface_is_guarded_and_comes_back() {
 }
 
 #[test]
+fn what_a_card_can_do_is_set_one_by_one() {
+    in_cage(|cage| {
+        tool("ip", &["link", "add", "wsl-f", "type", "veth", "peer", "name", "wsl-g"]);
+        let names =
+            ["rx_vlan", "tx_vlan", "scatter_gather", "tso", "gso"].map(|name| format!("nic.offload.{name}@wsl-f"));
+        let get: Vec<&str> = ["get"].into_iter().chain(names.iter().map(String::as_str)).collect();
+        let before = cage.expect(0, &get);
+        assert!(before.lines().all(|line| line.ends_with("=1")), "{before}");
+        cage.expect(0, &["set", "nic.offload.rx_vlan@wsl-f=off", "nic.offload.scatter_gather@wsl-f=off", "--yes"]);
+        let now: Vec<bool> = cage.expect(0, &get).lines().map(|line| line.ends_with("=1")).collect();
+        // The other flag of the word stays; what needs pieces goes with them.
+        assert_eq!(now, [false, true, false, false, false]);
+        cage.expect(0, &["undo"]);
+        assert_eq!(cage.expect(0, &get), before);
+        let out = cage.expect(2, &["set", "nic.channels.rx@wsl-f=100000", "--yes"]);
+        assert!(out.contains("wsl-f takes ") && out.contains(" at most"), "{out}");
+    });
+}
+
+#[test]
 fn a_queueing_discipline_is_ours_or_left_alone() {
     in_cage(|cage| {
         tool("ip", &["link", "add", "wsl-q", "type", "veth", "peer", "name", "wsl-r"]);
@@ -267,16 +287,39 @@ fn a_mounted_file_system_keeps_its_other_options() {
             0,
             &["set", &at("mount.atime@#=noatime"), &at("mount.commit@#=30"), &at("mount.lazytime@#=lazytime"), "--yes"],
         );
+        let set =
+            ["mount.max_batch_time@#=2000", "mount.discard@#=discard", "mount.auto_da_alloc@#=noauto_da_alloc"].map(at);
+        cage.expect(0, &["set", &set[0], &set[1], &set[2], "--yes"]);
         let after = options();
-        for word in ["noatime", "nosuid", "commit=30", "lazytime"] {
+        for word in ["noatime", "nosuid", "commit=30", "lazytime", "max_batch_time=2000", "discard", "noauto_da_alloc"]
+        {
             assert!(after.split(',').any(|option| option == word), "{word}: {after}");
         }
-        cage.expect(0, &["undo"]);
+        cage.expect(0, &["undo", "--all"]);
         assert_eq!(options(), before);
         cage.expect(0, &["set", &at("mount.atime@#=strictatime"), &at("mount.diratime@#=nodiratime"), "--yes"]);
         assert_eq!(cage.expect(0, &["get", &at("mount.atime@#")]), "strictatime\n");
         cage.expect(0, &["undo"]);
         assert_eq!(options(), before);
+    });
+}
+
+#[test]
+fn a_file_system_that_is_mounted_again_is_another() {
+    in_cage(|cage| {
+        let mut disk = Loop::new(cage);
+        let point = disk.mount(cage);
+        let name = format!("ext4.mb_stream_req@{}", disk.name());
+        let before = cage.expect(0, &["get", &name]);
+        cage.expect(0, &["set", &format!("{name}=64")]);
+        cage.expect(0, &["undo"]);
+        assert_eq!(cage.expect(0, &["get", &name]), before);
+        cage.expect(0, &["set", &format!("{name}=64")]);
+        tool("umount", &[&point]);
+        tool("mount", &[&disk.device, &point]);
+        cage.expect(0, &["set", &format!("/sys/fs/ext4/{}/mb_stream_req=64", disk.name())]);
+        assert!(cage.expect(0, &["undo", "2"]).contains("gone"), "another one has the name");
+        assert_eq!(cage.expect(0, &["get", &name]), "64\n");
     });
 }
 

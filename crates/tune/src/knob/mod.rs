@@ -24,6 +24,11 @@ trait Handle {
 
     /// Writes a value as [`Values::check`](crate::values::Values::check) left it.
     fn write(&self, value: &str) -> Result<(), Unavailable>;
+
+    /// The largest number that the thing takes, where it says so.
+    fn most(&self) -> Option<i128> {
+        None
+    }
 }
 
 /// A tunable of one thing on this machine.
@@ -56,6 +61,11 @@ impl Knob {
     /// Why there is none.
     pub(crate) fn read(&self) -> Result<String, Unavailable> {
         Ok(self.entry.values.canonical(&self.handle.read().map_err(|why| self.since(why))?))
+    }
+
+    /// The largest number that its thing takes, where it says so.
+    pub(crate) fn most(&self) -> Option<i128> {
+        self.handle.most()
     }
 
     /// The values that the kernel lists.
@@ -196,6 +206,7 @@ fn example(scope: Scope) -> &'static str {
         Scope::IdleState => "cpu0/state1",
         Scope::Irq => "24",
         Scope::Mount => "/srv",
+        Scope::Ext4 => "sda1",
         Scope::Cgroup => "/system.slice",
         Scope::GroupDisk => "sda/system.slice",
         Scope::Process => "PID",

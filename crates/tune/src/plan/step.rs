@@ -66,7 +66,13 @@ fn step(knob: &Knob, wanted: &Wanted) -> (String, Step) {
             let other = entry.tunable.disturbs.join(", ");
             refused(format!("{value} cannot be written: set {other} instead, and this goes to {value}"))
         }
-        Ok(value) => (value, Step::Change { from: now }),
+        Ok(value) => match knob.most().filter(|most| value.parse::<i128>().is_ok_and(|value| value > *most)) {
+            Some(most) => {
+                let why = format!("{} takes {most} at most", knob.target.instance.as_deref().unwrap_or("it"));
+                (value, Step::Cannot(Unavailable::Unsupported(why)))
+            }
+            None => (value, Step::Change { from: now }),
+        },
         Err(why) => refused(why),
     }
 }
