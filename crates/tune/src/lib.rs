@@ -28,6 +28,7 @@ mod target;
 mod things;
 mod undo;
 mod values;
+mod wish;
 
 pub use catalogue::Catalogue;
 pub use error::Error;
@@ -35,7 +36,8 @@ pub use guardian::{guard, start as start_guard};
 pub use inspect::{check, foresee, get, tunable, tunables};
 pub use machine::Machine;
 pub use persist::plan as persist_plan;
-pub use plan::{Plan, Wanted, Wish, wish};
+pub use plan::Plan;
 pub use session::{Guard, Session, Terms, all_clean, history, is_unfinished};
 pub use store::{STATE, Store, who};
 pub use target::Target;
+pub use wish::{Wanted, Wish, wish};

@@ -8,7 +8,7 @@ mod process;
 mod qdisc;
 mod quota;
 
-use crate::catalogue::{Catalogue, Entry, sysctl_path};
+use crate::catalogue::{Catalogue, Entry, filled, sysctl_path};
 use crate::cgroup;
 use crate::machine::Machine;
 use crate::target::Target;
@@ -213,11 +213,6 @@ fn example(scope: Scope) -> &'static str {
         Scope::PageSize => "hugepages-2048kB",
         Scope::Machine | Scope::Netns | Scope::Line => "",
     }
-}
-
-fn filled(template: &str, name: &str) -> String {
-    let (first, second) = name.split_once('/').unwrap_or((name, ""));
-    template.replace("{0}", first).replace("{1}", second).replace("{}", name)
 }
 
 /// What a tunable is here, thing by thing; nothing where its things are too many to be asked.

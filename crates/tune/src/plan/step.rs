@@ -1,10 +1,11 @@
 //! What is to be done about one wish on this machine.
 
-use super::{Item, Wanted, Wish};
+use super::Item;
 use crate::knob::Knob;
 use crate::machine::Machine;
 use crate::target::Target;
 use crate::values::Values;
+use crate::wish::{Wanted, Wish};
 use whyslow_model::tune::{Effect, PlanLine, Risk, Step, Unavailable};
 
 pub(super) fn item(machine: &Machine, wish: &Wish, target: Target) -> Item {
@@ -98,6 +99,7 @@ fn first_of(values: &[String], choices: &[String], now: &str) -> Result<String, 
         .cloned()
         .ok_or_else(|| format!("none of {} is to be had; there are {}", values.join(", "), choices.join(", ")))
 }
+
 impl Knob {
     /// What else the value could be, where the kernel lists that.
     fn choices(&self) -> Vec<String> {

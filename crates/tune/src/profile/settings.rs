@@ -4,8 +4,8 @@ use super::conf::Setting;
 use super::devices;
 use super::words::{bias, bound, flag, instead, read_ahead, tunable_of};
 use crate::machine::Machine;
-use crate::plan::{Wanted, Wish};
 use crate::target::Target;
+use crate::wish::{Wanted, Wish};
 
 /// An option of a unit, its value expanded, and the devices it is for.
 pub(super) struct Asked<'a> {

@@ -1,6 +1,6 @@
 //! Values and names of tuned's options in the kernel's words.
 
-use crate::plan::Wanted;
+use crate::wish::Wanted;
 
 /// `>N` and `<N` raise and lower only.
 pub(super) fn bound(value: &str) -> Wanted {
