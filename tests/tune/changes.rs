@@ -3,6 +3,7 @@
 use crate::cage::{CHANGES, Cage, changes, in_cage, soon, sysctl, tool, values, wanted};
 use crate::disk::Loop;
 use crate::group::Group;
+use crate::trial::whyslow;
 use std::fs;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
@@ -33,6 +34,12 @@ fn what_is_set_is_told_and_taken_back() {
         cage.expect(0, &["undo"]);
         assert_eq!(values(), before);
         assert!(cage.expect(0, &["undo"]).contains("nothing to take back"));
+        // What is done is done, and why; and what is not there is told.
+        cage.expect(0, &["undo", "1"]);
+        assert_eq!(cage.json(&["history"])[0]["undone_because"], "asked");
+        assert_eq!(cage.json(&["recover"]), serde_json::json!([]));
+        assert!(cage.expect(2, &["persist", "1"]).contains("no such change stands"));
+        assert!(cage.expect(2, &["undo", "7", "--dry-run"]).contains("no change 7"));
     });
 }
 
@@ -77,7 +84,10 @@ fn one_that_fails_takes_all_back() {
         );
         assert!(out.contains("all is as it was before"), "{out}");
         assert_eq!((values(), sysctl(name)), (before, control));
-        assert_eq!(cage.json(&["history"])[0]["status"], "undone");
+        // To take it back once more is no other reason.
+        cage.expect(0, &["undo", "1"]);
+        let history = cage.json(&["history"]);
+        assert_eq!((&history[0]["status"], &history[0]["undone_because"]), (&"undone".into(), &"failed".into()));
     });
 }
 
@@ -126,6 +136,8 @@ fn what_nobody_confirms_is_taken_back() {
 fn what_is_confirmed_stays() {
     in_cage(|cage| {
         set(cage, &["--confirm-within", "2s"]);
+        assert!(cage.expect(0, &["confirm", "--dry-run"]).contains("change 1 would be confirmed"));
+        assert_eq!(cage.json(&["history"])[0]["status"], "unconfirmed");
         cage.expect(0, &["confirm"]);
         // Its time passes; the next run would take it back.
         std::thread::sleep(Duration::from_millis(2100));
@@ -369,8 +381,7 @@ fn a_second_run_waits_for_the_first() {
 #[test]
 fn without_privilege_it_is_told_at_once() {
     in_cage(|cage| {
-        let run = |args: &[&str]| {
-            let mut command = cage.whyslow(args);
+        let run = |mut command: Command| {
             // SAFETY: between fork and exec only system calls are made.
             unsafe {
                 command.pre_exec(|| {
@@ -383,12 +394,24 @@ fn without_privilege_it_is_told_at_once() {
             };
             command.output().unwrap()
         };
-        let refused = run(&["set", "net.core.somaxconn=1"]);
+        let refused = |command: Command, words: &str| {
+            let out = run(command);
+            let stderr = String::from_utf8(out.stderr).unwrap();
+            assert!(out.status.code() == Some(2) && stderr.contains(words), "{words}: {stderr}");
+        };
+        // The journal's folder is root's, though its parent, as a tmpfs, is everybody's.
+        fs::create_dir(cage.path("tune")).unwrap();
         // A build folder that only root can enter cannot be tested so.
-        if refused.status.code() == Some(2) {
-            let words = String::from_utf8(refused.stderr).unwrap();
-            assert!(words.contains("run as root"), "{words}");
-            assert_eq!(run(&["get", "net.core.somaxconn"]).stdout, b"4096\n");
+        if run(cage.whyslow(&["get", "net.core.somaxconn"])).stdout == b"4096\n" {
+            refused(cage.whyslow(&["set", "net.core.somaxconn=1"]), "run as root");
+            refused(whyslow(cage, &["--auto"]), "run as root");
+            // Who has a journal of his own is told before an hour is measured.
+            let own = cage.path("nobody");
+            fs::create_dir(&own).unwrap();
+            std::os::unix::fs::chown(&own, Some(65534), None).unwrap();
+            let mut hours = whyslow(cage, &["net.core.somaxconn=1", "--", "sleep", "3600"]);
+            hours.env("WHYSLOW_STATE", &own);
+            refused(hours, "not permitted");
         }
         assert_eq!(sysctl("net.core.somaxconn"), "4096");
     });

@@ -15,4 +15,5 @@ mod profiles;
 mod scheduler;
 mod tracer;
 mod trial;
+mod walked;
 mod wire;

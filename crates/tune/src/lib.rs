@@ -37,7 +37,7 @@ pub use inspect::{check, foresee, get, tunable, tunables};
 pub use machine::Machine;
 pub use persist::plan as persist_plan;
 pub use plan::Plan;
-pub use session::{Guard, Session, Terms, all_clean, history, is_unfinished};
+pub use session::{Guard, Session, Terms, all_clean, history, unfinished};
 pub use store::{STATE, Store, who};
 pub use target::Target;
 pub use wish::{Wanted, Wish, wish};

@@ -197,9 +197,20 @@ impl Session {
         let kept: Vec<u64> = self.ledger.entries.iter().filter(persists).map(|entry| entry.transaction.id).collect();
         let mut outcomes = Vec::new();
         for id in kept.into_iter().rev().chain([id]) {
-            outcomes.extend(self.take_back(id, Reason::Asked)?);
+            // What was taken back once stays so, and for the reason it was.
+            if !self.entry(id)?.outstanding().is_empty() {
+                outcomes.extend(self.take_back(id, Reason::Asked)?);
+            }
         }
         Ok(outcomes)
+    }
+
+    /// Takes back what was only tried out.
+    ///
+    /// # Errors
+    /// There is no such transaction.
+    pub fn put_back(&mut self, id: u64) -> Result<Vec<Undoing>, Error> {
+        self.take_back(id, Reason::Tried)
     }
 
     /// Takes back everything that is outstanding, the latest first.
@@ -308,7 +319,15 @@ pub fn history(store: &Store) -> Result<Vec<HistoryEntry>, Error> {
     Ok(Journal::in_folder(store.folder()).read()?.entries)
 }
 
-/// Whether something waits to be taken back that no run is at work on.
-pub fn is_unfinished(machine: &Machine, store: &Store) -> Result<bool, Error> {
-    Ok(lock::is_free(store.folder()) && history(store)?.iter().any(|entry| due(entry, machine).is_some()))
+/// What waits to be taken back that no run is at work on, the latest first, and what would become of it.
+///
+/// # Errors
+/// The journal cannot be read.
+pub fn unfinished(machine: &Machine, store: &Store) -> Result<Vec<Undoing>, Error> {
+    if !lock::is_free(store.folder()) {
+        return Ok(Vec::new());
+    }
+    let history = history(store)?;
+    let waiting = history.iter().rev().filter(|entry| due(entry, machine).is_some());
+    Ok(waiting.flat_map(|entry| undo::foresee(machine, &history, entry)).collect())
 }

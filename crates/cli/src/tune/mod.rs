@@ -16,7 +16,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
-use whyslow_model::tune::{HistoryEntry, Risk};
+use whyslow_model::tune::{HistoryEntry, Risk, Status};
 use whyslow_show::json;
 use whyslow_show::text::TextStyle;
 use whyslow_show::text::tune as text;
@@ -52,8 +52,8 @@ pub fn run(args: &TuneArgs, look: &Look) -> Result<ExitCode, Failure> {
         Action::History { id } => tune.history(*id),
         Action::Trials => trial::list(&tune),
         Action::Persist { id, how } => tune.persist(*id, how),
-        Action::Confirm { id } => tune.confirm(*id),
-        Action::Recover => tune.session().map(|_| ExitCode::SUCCESS),
+        Action::Confirm { id, dry_run } => tune.confirm(*id, *dry_run),
+        Action::Recover { dry_run } => tune.recover(*dry_run),
         Action::Guard { id } => tune.guard(*id),
     }
 }
@@ -193,6 +193,7 @@ impl Tune<'_> {
             history.iter().filter(|entry| !entry.outstanding().is_empty()).map(|entry| entry.transaction.id).collect();
         let ids = match id.or_else(|| standing.last().copied()) {
             _ if all => standing,
+            Some(id) if history.iter().all(|entry| entry.transaction.id != id) => return Err(no_change(id)),
             id => id.into_iter().collect(),
         };
         let outcomes = whyslow_tune::foresee(&self.machine, &history, &ids);
@@ -206,7 +207,7 @@ impl Tune<'_> {
         if let Some(id) = id {
             history.retain(|entry| entry.transaction.id == id);
             if history.is_empty() {
-                return Err(Failure::usage(format!("there is no change {id}; 'whyslow tune history' lists them")));
+                return Err(no_change(id));
             }
         }
         self.tell(&history, |style| text::history(&history, style))?;
@@ -215,13 +216,12 @@ impl Tune<'_> {
 
     fn persist(&self, id: Option<u64>, how: &How) -> Result<ExitCode, Failure> {
         let of = |history: &[HistoryEntry]| {
-            let standing =
-                |entry: &&HistoryEntry| entry.transaction.persists.is_none() && !entry.outstanding().is_empty();
-            let found = match id {
-                Some(id) => history.iter().find(|entry| entry.transaction.id == id),
-                None => history.iter().rev().find(standing),
+            let standing = |entry: &&HistoryEntry| {
+                let is_it = id.is_none_or(|id| entry.transaction.id == id);
+                is_it && entry.transaction.persists.is_none() && !entry.outstanding().is_empty()
             };
-            found.cloned().ok_or_else(|| Failure::usage("there is no such change; 'whyslow tune history' lists them"))
+            let nothing = "no such change stands that could be kept; 'whyslow tune history' says what became of each";
+            history.iter().rev().find(standing).cloned().ok_or_else(|| Failure::usage(nothing))
         };
         if how.dry_run {
             let entry = of(&whyslow_tune::history(&self.store).map_err(failure)?)?;
@@ -234,7 +234,16 @@ impl Tune<'_> {
         Ok(status(plan.all_possible().is_ok()))
     }
 
-    fn confirm(&self, id: Option<u64>) -> Result<ExitCode, Failure> {
+    fn confirm(&self, id: Option<u64>, dry_run: bool) -> Result<ExitCode, Failure> {
+        if dry_run {
+            let history = whyslow_tune::history(&self.store).map_err(failure)?;
+            let waits = |entry: &&HistoryEntry| {
+                entry.status == Status::Unconfirmed && id.is_none_or(|id| entry.transaction.id == id)
+            };
+            let waiting: Vec<u64> = history.iter().filter(waits).map(|entry| entry.transaction.id).collect();
+            self.tell(&waiting, |_| waiting.iter().map(|id| format!("change {id} would be confirmed\n")).collect())?;
+            return Ok(ExitCode::SUCCESS);
+        }
         let confirmed = self.session()?.confirm(id).map_err(failure)?;
         self.tell(&confirmed, |_| confirmed.iter().map(|id| format!("change {id} is confirmed\n")).collect())?;
         Ok(ExitCode::SUCCESS)
@@ -245,9 +254,23 @@ impl Tune<'_> {
         Ok(ExitCode::SUCCESS)
     }
 
+    fn recover(&self, dry_run: bool) -> Result<ExitCode, Failure> {
+        let outcomes = if dry_run {
+            whyslow_tune::unfinished(&self.machine, &self.store).map_err(failure)?
+        } else {
+            self.open()?.recovered().iter().map(|(_, undoing)| undoing.clone()).collect()
+        };
+        self.tell(&outcomes, |style| text::undone(&outcomes, dry_run, style))?;
+        Ok(status(dry_run || all_clean(&outcomes)))
+    }
+
+    fn open(&self) -> Result<Session, Failure> {
+        Session::open(&self.machine, &self.store, &whyslow_tune::who(), Some(WAIT)).map_err(failure)
+    }
+
     /// A run that may change settings; what it took back of an earlier one is told.
     fn session(&self) -> Result<Session, Failure> {
-        let session = Session::open(&self.machine, &self.store, &whyslow_tune::who(), Some(WAIT)).map_err(failure)?;
+        let session = self.open()?;
         for (reason, undoing) in session.recovered() {
             complain(&format!("taken back ({}): {}", reason.words(), undoing.target));
         }
@@ -256,10 +279,14 @@ impl Tune<'_> {
 
     /// Whoever only looks is told that something is left to be taken back, and by what.
     fn mention_unfinished(&self) {
-        if whyslow_tune::is_unfinished(&self.machine, &self.store).unwrap_or(false) {
+        if whyslow_tune::unfinished(&self.machine, &self.store).is_ok_and(|left| !left.is_empty()) {
             complain("a change was left unfinished or unconfirmed; 'whyslow tune recover' takes it back");
         }
     }
+}
+
+fn no_change(id: u64) -> Failure {
+    Failure::usage(format!("there is no change {id}; 'whyslow tune history' lists them"))
 }
 
 fn target(name: &str) -> Result<Target, Failure> {

@@ -112,7 +112,7 @@ impl<'a> Workbench<'a> {
     }
 
     fn take_back(&mut self, id: u64) -> Result<(), Error> {
-        let outcomes = self.session.undo(id)?;
+        let outcomes = self.session.put_back(id)?;
         if all_clean(&outcomes) {
             return Ok(());
         }
@@ -174,7 +174,7 @@ impl Drop for Workbench<'_> {
     fn drop(&mut self) {
         for id in self.made.take().into_iter().chain(self.standing.drain(..).rev()) {
             // What cannot be put back now stands in the journal as begun: the next run tries again, and says so.
-            let _ = self.session.undo(id);
+            let _ = self.session.put_back(id);
         }
     }
 }

@@ -29,6 +29,11 @@ trait Handle {
     fn most(&self) -> Option<i128> {
         None
     }
+
+    /// Whether it may be written, where that can be known without writing.
+    fn may_write(&self) -> Result<(), Unavailable> {
+        Ok(())
+    }
 }
 
 /// A tunable of one thing on this machine.
@@ -61,6 +66,14 @@ impl Knob {
     /// Why there is none.
     pub(crate) fn read(&self) -> Result<String, Unavailable> {
         Ok(self.entry.values.canonical(&self.handle.read().map_err(|why| self.since(why))?))
+    }
+
+    /// Whether it may be written, where that can be known without writing.
+    ///
+    /// # Errors
+    /// It may not.
+    pub(crate) fn may_write(&self) -> Result<(), Unavailable> {
+        self.handle.may_write()
     }
 
     /// The largest number that its thing takes, where it says so.

@@ -110,6 +110,18 @@ impl Plan {
         Ok(())
     }
 
+    /// Whether all that would change may be written, as far as that can be known beforehand.
+    ///
+    /// # Errors
+    /// The first setting that may not.
+    pub fn all_permitted(&self) -> Result<(), Error> {
+        let refused = |item: &Item| {
+            let why = item.knob.as_ref()?.may_write().err()?;
+            Some(Error::Unavailable { target: item.line.target.clone(), why })
+        };
+        self.changes().find_map(refused).map_or(Ok(()), Err)
+    }
+
     pub(crate) fn changes(&self) -> impl Iterator<Item = &Item> {
         self.items.iter().filter(|item| matches!(item.line.step, Step::Change { .. }))
     }

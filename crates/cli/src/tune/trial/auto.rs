@@ -25,6 +25,8 @@ const WATCH_SHARE: u32 = 10;
 pub fn run(tune: &Tune, args: &TryArgs) -> Result<ExitCode, Failure> {
     let end = Instant::now() + args.budget;
     let stop = stop_on_signals()?;
+    // Who may not change anything need not watch first.
+    drop(tune.session()?);
     let finding = finding(args, &stop)?;
     let proposals = proposals(&finding, args)?;
     if stop.load(Ordering::Relaxed) {
@@ -41,10 +43,29 @@ fn finding(args: &TryArgs, stop: &AtomicBool) -> Result<Finding, Failure> {
     let time = WATCH.min(args.budget / WATCH_SHARE).max(Duration::from_secs(2));
     let observe = Observe { time, interval: Duration::from_secs(1), no_bpf: false, check: false };
     let diagnosis = under(&args.command, stop, || diagnosed(&observe))??;
-    let first = diagnosis.findings.into_iter().find(|finding| finding.explained_by.is_none());
-    first.ok_or_else(|| {
-        Failure::nothing("nothing was found that a setting could help; 'whyslow' says what was looked at")
-    })
+    let is_it = |finding: &&Finding| match &args.finding {
+        Some(name) => is_named(finding, name),
+        None => finding.explained_by.is_none(),
+    };
+    let found = diagnosis.findings.iter().find(is_it).cloned();
+    found.ok_or_else(|| Failure::nothing(not_found(args.finding.as_deref(), &diagnosis.findings)))
+}
+
+/// Whether a name is the finding's: its id, with or without what it is about.
+fn is_named(finding: &Finding, name: &str) -> bool {
+    let Finding { id, subject, .. } = finding;
+    name == id || name == finding.key() || name.split_once('@') == Some((id, &subject.name))
+}
+
+fn not_found(name: Option<&str>, findings: &[Finding]) -> String {
+    match name {
+        None => "nothing was found that a setting could help; 'whyslow' says what was looked at".into(),
+        Some(name) if findings.is_empty() => format!("{name} was not found, nor anything else"),
+        Some(name) => {
+            let found: Vec<String> = findings.iter().map(Finding::key).collect();
+            format!("{name} was not found, but {}", found.join(", "))
+        }
+    }
 }
 
 /// Does something while a command runs, again and again; its last run is waited for.

@@ -41,6 +41,8 @@ impl Task {
         if plan.risk() > Risk::Low && !args.yes {
             return Err(Failure::nothing("nothing was tried, because it is risky; the same with --yes does it"));
         }
+        // Told now, rather than after minutes in which nothing was changed yet.
+        plan.all_permitted().map_err(failure)?;
         let settle = args.settle.unwrap_or(plan.settle());
         Ok(Self { target, wishes, settle, effect: plan.effect(), args })
     }
