@@ -224,7 +224,7 @@ mod tests {
         for entry in &catalogue.entries {
             let t = &entry.tunable;
             assert!(t.means.ends_with('.'), "{}: a sentence", t.name);
-            assert!(t.used_for.is_empty() || t.used_for.ends_with('.'), "{}: a sentence", t.name);
+            assert!(t.used_for.ends_with('.'), "{}: a sentence", t.name);
             for other in t.disturbs.iter().chain(&t.after) {
                 assert!(names.contains(other.as_str()), "{}: no tunable {other}", t.name);
             }
