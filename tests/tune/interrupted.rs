@@ -65,7 +65,7 @@ fn a_walk_is_put_back_and_told_as_far_as_it_came() {
         group.write("cpu.cfs_quota_us", "5000");
         let quota = |is: &str| group.read("cpu.cfs_quota_us") == is;
         let (finding, load) = (format!("cpu.throttled@{}", group.name()), group.joined(&count_to(20_000)));
-        let how = ["--json", "--yes", "--budget", "1m", "--noise-pairs", "0", "--settle", "0"];
+        let how = ["--json", "--yes", "--budget", "5m", "--noise-pairs", "0", "--settle", "0"];
         let args = [&["--auto", "--finding", &finding][..], &how, &["--", "sh", "-c", &load]].concat();
         let child = started(&mut whyslow(cage, &args));
         // Made, taken back and made again: there is a pair.

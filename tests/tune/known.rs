@@ -161,6 +161,24 @@ fn what_shows_after_a_restart_is_compared_before_and_after() {
 }
 
 #[test]
+fn what_would_be_tried_is_only_told() {
+    in_cage(|cage| {
+        let before = values();
+        let live = ["net.ipv4.tcp_moderate_rcvbuf=0", "--settle", "1s", "--metric", "stall.io", "--for", "60s"];
+        let told = verdict(&whyslow(cage, &[&live[..], &["--json", "--dry-run"]].concat()).output().unwrap());
+        assert_eq!((&told["lines"][0]["target"], &told["pairs"]), (&live[0][..live[0].len() - 2].into(), &10.into()));
+        assert!((told["seconds"].as_f64().unwrap() - 60.0).abs() < 0.1, "{told}");
+        // What is risky is only told by itself.
+        let risky = ["net.netfilter.nf_conntrack_tcp_timeout_established=3600", "--", "true"];
+        let out = whyslow(cage, &risky).output().unwrap();
+        let (stdout, stderr) = (String::from_utf8(out.stdout).unwrap(), String::from_utf8(out.stderr).unwrap());
+        assert!(stdout.contains("432000 → 3600") && stderr.contains("--yes"), "{stdout}{stderr}");
+        assert_eq!((out.status.code(), values()), (Some(1), before));
+        assert_eq!(cage.json(&["history"]), serde_json::json!([]));
+    });
+}
+
+#[test]
 fn what_cannot_be_measured_is_refused_before_anything_is_changed() {
     in_cage(|cage| {
         let before = values();

@@ -203,6 +203,7 @@ impl Walker<'_> {
     /// What it is measured under, and with so many pairs as its part of the time has room for.
     fn prepared(&self, args: TryArgs, alpha: f64) -> Result<(Task, Load), Failure> {
         let mut task = Task::of(&self.tune.machine, args)?;
+        task.is_allowed()?;
         task.can_alternate()?;
         // One part is for measuring all together in the end.
         let parts = u32::try_from(self.left + 1).unwrap_or(u32::MAX);

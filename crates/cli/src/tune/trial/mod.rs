@@ -36,6 +36,14 @@ pub fn run(args: &TryArgs, look: &Look) -> Result<ExitCode, Failure> {
         return auto::run(&tune, args);
     }
     let task = Task::of(&tune.machine, args.clone())?;
+    if args.dry_run || task.wants_a_yes() {
+        let rehearsal = task.rehearsal()?;
+        tune.tell(&rehearsal, |style| text::rehearsal(&rehearsal, style))?;
+    }
+    if args.dry_run {
+        return Ok(ExitCode::SUCCESS);
+    }
+    task.is_allowed()?;
     if args.before {
         return later::before(&tune, &task);
     }

@@ -3,7 +3,7 @@
 use crate::canvas::{Canvas, Ink, Piece, bold, dim, plain};
 use crate::text::{TextStyle, heading};
 use whyslow_model::human;
-use whyslow_model::tune::{Pair, Trial, TrialEffect, TrialEvidence, TrialVerdict, Watched};
+use whyslow_model::tune::{Pair, Rehearsal, Trial, TrialEffect, TrialEvidence, TrialVerdict, Watched};
 
 /// Columns of the mark that stands for a pair.
 const PLOT: usize = 41;
@@ -29,6 +29,19 @@ pub fn trials(trials: &[Trial], style: &TextStyle) -> String {
         draw(&mut canvas, trial, style.all);
     }
     canvas.finish()
+}
+
+/// An experiment that would be made, below what it would change.
+pub fn rehearsal(rehearsal: &Rehearsal, style: &TextStyle) -> String {
+    let mut canvas = style.canvas();
+    let Rehearsal { pairs, noise_pairs, settle, .. } = rehearsal;
+    let time = rehearsal.seconds.map_or(String::new(), |seconds| format!("; {} in all", human::quantity(seconds, "s")));
+    let told = format!(
+        "{pairs} pairs with and without it would be measured, after {noise_pairs} without any change, {} to wait after each switch{time}",
+        human::quantity(*settle, "s")
+    );
+    canvas.paragraph(2, 4, &[plain(told), dim(format!(" ({})", rehearsal.metric))]);
+    super::plan(&rehearsal.plan, style) + &canvas.finish()
 }
 
 /// The verdict in a word.
