@@ -97,9 +97,7 @@ fn the_diagnosis_is_walked_and_what_helps_is_kept() {
         let how = ["--budget", "18s", "--pairs", "6", "--noise-pairs", "0", "--settle", "0", "--json"];
         let finding = format!("cpu.throttled@{}", group.name());
         let auto = ["--auto", "--finding", &finding, "--yes"];
-        let walked = || verdict(&whyslow(cage, &[&auto[..], &how].concat()).output().unwrap());
-        // Readings can be missed where the other tests leave this one no time: then nothing is tried, and nothing is kept.
-        let walk = (0..3).map(|_| walked()).find(|walk| !walk["steps"][0]["trial"].is_null()).expect("a trial");
+        let walk = verdict(&whyslow(cage, &[&auto[..], &how].concat()).output().unwrap());
         assert_eq!(walk["steps"][0]["trial"]["verdict"], "helped", "{walk}");
         assert_eq!(walk["together"]["verdict"], "helped", "{walk}");
         assert_eq!(group.read("cpu.cfs_quota_us"), "-1");

@@ -6,8 +6,9 @@ use crate::rig::Rig;
 use serde::Serialize;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
+use whyslow_model::bench::Median;
+use whyslow_pairs::dice::Dice;
 use whyslow_pairs::failure::{Failure, Result};
-use whyslow_pairs::pairs::{Dice, Median, median};
 
 /// How a case came out.
 #[derive(Serialize)]
@@ -49,14 +50,14 @@ pub fn compare(case: &Case, rig: &Rig, whyslow: &Path, pairs: usize, seconds: u3
         peer.0.push(theirs.rate);
         peer.1.extend(theirs.cost);
     }
-    let of = |ratios| median(ratios).ok_or_else(|| Failure::new("no pairs to run"));
+    let of = |ratios| Median::of(ratios).ok_or_else(|| Failure::new("no pairs to run"));
     Ok(Comparison {
         case: case.name.clone(),
         peer_rate: of(peer.0)?.value,
-        peer_cost: median(peer.1).map(|cost| cost.value),
+        peer_cost: Median::of(peer.1).map(|cost| cost.value),
         pairs,
         rate: of(rates)?,
-        cost: median(costs),
+        cost: Median::of(costs),
     })
 }
 

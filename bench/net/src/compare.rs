@@ -4,9 +4,10 @@ use crate::rig::{Rig, Wire};
 use serde::Serialize;
 use serde_json::Value;
 use std::time::{SystemTime, UNIX_EPOCH};
+use whyslow_model::bench::Median;
 use whyslow_model::bench::Report;
+use whyslow_pairs::dice::Dice;
 use whyslow_pairs::failure::{Failure, Result};
-use whyslow_pairs::pairs::{Dice, Median, median};
 
 /// Streams over a path.
 pub struct Case {
@@ -67,7 +68,7 @@ pub fn compare(case: &Case, rig: &Rig, pairs: usize, seconds: u32) -> Result<Com
         ratios.push(ours / theirs);
         iperf3.push(theirs);
     }
-    let of = |values| median(values).ok_or_else(|| Failure::new("no pairs to run"));
+    let of = |values| Median::of(values).ok_or_else(|| Failure::new("no pairs to run"));
     Ok(Comparison { case: case.name(), iperf3: of(iperf3)?.value, pairs, ratio: of(ratios)? })
 }
 

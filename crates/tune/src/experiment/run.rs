@@ -102,14 +102,9 @@ impl Runner<'_> {
         self.bench.measure(self.step, self.design.steps())
     }
 
-    /// The same, where what the change is for must have a value. A reading can be missed: it is measured anew, twice at most.
+    /// The same, where what the change is for must have a value.
     fn one(&mut self, with: bool) -> Result<Sighted, Error> {
-        let mut sighted = self.sight(with)?;
-        for _ in 0..2 {
-            if sighted.first().copied().flatten().is_none() {
-                sighted = self.sight(with)?;
-            }
-        }
+        let sighted = self.sight(with)?;
         let target = sighted.first().copied().flatten();
         match target {
             Some(value) if value.is_finite() && value >= 0.0 => Ok(sighted),

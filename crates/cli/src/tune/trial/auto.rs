@@ -60,7 +60,9 @@ fn is_named(finding: &Finding, name: &str) -> bool {
 fn not_found(name: Option<&str>, findings: &[Finding]) -> String {
     match name {
         None => "nothing was found that a setting could help; 'whyslow' says what was looked at".into(),
-        Some(name) if findings.is_empty() => format!("{name} was not found, nor anything else"),
+        Some(name) if findings.is_empty() => {
+            format!("{name} was not found, nor anything else; 'whyslow' says what was looked at")
+        }
         Some(name) => {
             let found: Vec<String> = findings.iter().map(Finding::key).collect();
             format!("{name} was not found, but {}", found.join(", "))
