@@ -91,7 +91,7 @@ scheduler() {
     echo "$number 1000" >"$group/blkio.throttle.read_iops_device"
     upper=$(losetup --find --show --direct-io=on "$loop")
     local disk=${upper#/dev/}
-    setsid sh -c "echo \$\$ > $group/cgroup.procs; while dd if=$upper of=/dev/null bs=4k iflag=direct status=none; do :; done" &
+    setsid sh -c "echo \$\$ > $group/cgroup.procs; for i in 1 2; do while dd if=$upper of=/dev/null bs=4k iflag=direct status=none; do :; done & done; wait" &
     load=$!
     local reader=(ionice -c 3 dd "if=$upper" of=/dev/null bs=4k count=2 iflag=direct status=none)
     echo bfq >"/sys/block/$disk/queue/scheduler"

@@ -1,8 +1,6 @@
 //! Changes of every kind, made and taken back.
 
-use crate::cage::{CHANGES, Cage, changes, in_cage, soon, sysctl, tool, values, wanted};
-use crate::disk::Loop;
-use crate::group::Group;
+use crate::cage::{CHANGES, Cage, changes, in_cage, soon, sysctl, values, wanted};
 use crate::trial::whyslow;
 use std::fs;
 use std::os::unix::process::CommandExt;
@@ -148,96 +146,6 @@ fn what_is_confirmed_stays() {
 }
 
 #[test]
-fn an_interface_is_guarded_and_comes_back() {
-    in_cage(|cage| {
-        tool("ip", &["link", "add", "wsl-a", "mtu", "1500", "type", "veth", "peer", "name", "wsl-b"]);
-        let mtu = || fs::read_to_string("/sys/class/net/wsl-a/mtu").unwrap().trim().to_owned();
-        cage.expect(1, &["set", "interface.mtu@wsl-a=9000"]);
-        let out = cage.expect(0, &["set", "interface.mtu@wsl-a=9000", "nic.offload.gso@wsl-a=off", "--yes"]);
-        assert!(out.contains("taken back at "), "{out}");
-        assert_eq!(mtu(), "9000");
-        assert_eq!(cage.expect(0, &["get", "nic.offload.gso@wsl-a"]), "0\n");
-        cage.expect(0, &["undo"]);
-        assert_eq!((mtu().as_str(), cage.expect(0, &["get", "nic.offload.gso@wsl-a"]).as_str()), ("1500", "1\n"));
-        // Another interface of the same name is not the one that was changed.
-        cage.expect(0, &["set", "interface.tx_queue_len@wsl-a=77", "--no-confirm"]);
-        tool("ip", &["link", "del", "wsl-a"]);
-        tool("ip", &["link", "add", "wsl-a", "txqueuelen", "77", "type", "veth", "peer", "name", "wsl-b"]);
-        assert!(cage.expect(0, &["undo"]).contains("another interface of that name"));
-        assert_eq!(cage.expect(0, &["get", "interface.tx_queue_len@wsl-a"]), "77\n");
-    });
-}
-
-#[test]
-fn what_a_card_can_do_is_set_one_by_one() {
-    in_cage(|cage| {
-        tool("ip", &["link", "add", "wsl-f", "type", "veth", "peer", "name", "wsl-g"]);
-        let names =
-            ["rx_vlan", "tx_vlan", "scatter_gather", "tso", "gso"].map(|name| format!("nic.offload.{name}@wsl-f"));
-        let get: Vec<&str> = ["get"].into_iter().chain(names.iter().map(String::as_str)).collect();
-        let before = cage.expect(0, &get);
-        assert!(before.lines().all(|line| line.ends_with("=1")), "{before}");
-        cage.expect(0, &["set", "nic.offload.rx_vlan@wsl-f=off", "nic.offload.scatter_gather@wsl-f=off", "--yes"]);
-        let now: Vec<bool> = cage.expect(0, &get).lines().map(|line| line.ends_with("=1")).collect();
-        // The other flag of the word stays; what needs pieces goes with them.
-        assert_eq!(now, [false, true, false, false, false]);
-        cage.expect(0, &["undo"]);
-        assert_eq!(cage.expect(0, &get), before);
-        let out = cage.expect(2, &["set", "nic.channels.rx@wsl-f=100000", "--yes"]);
-        assert!(out.contains("wsl-f takes ") && out.contains(" at most"), "{out}");
-    });
-}
-
-#[test]
-fn a_queueing_discipline_is_ours_or_left_alone() {
-    in_cage(|cage| {
-        tool("ip", &["link", "add", "wsl-q", "type", "veth", "peer", "name", "wsl-r"]);
-        tool("ip", &["link", "set", "wsl-q", "up"]);
-        let name = "interface.qdisc@wsl-q";
-        assert_eq!(cage.expect(0, &["get", name]), "default\n");
-        cage.expect(0, &["set", &format!("{name}=pfifo"), "--yes"]);
-        assert_eq!(cage.expect(0, &["get", name]), "pfifo\n");
-        cage.expect(0, &["set", &format!("{name}=bfifo"), "--yes"]);
-        cage.expect(0, &["undo", "--all"]);
-        assert_eq!(cage.expect(0, &["get", name]), "default\n");
-        assert!(cage.expect(1, &["set", &format!("{name}=wsl-nosuch"), "--yes"]).contains("no queueing discipline"));
-        assert_eq!(cage.expect(0, &["get", name]), "default\n");
-        if Command::new("tc")
-            .args(["qdisc", "add", "dev", "wsl-q", "root", "pfifo", "limit", "7"])
-            .status()
-            .is_ok_and(|s| s.success())
-        {
-            assert!(cage.expect(2, &["set", &format!("{name}=bfifo"), "--yes"]).contains("could not be put back"));
-        }
-    });
-}
-
-#[test]
-fn a_limit_on_a_disk_is_set_in_a_group() {
-    in_cage(|cage| {
-        let disk = Loop::new(cage);
-        let Some(group) = Group::new(cage, "blkio") else { return };
-        let file = "blkio.throttle.read_bps_device";
-        let name = format!("cgroup.{file}@{}{}", disk.name(), group.name());
-        cage.expect(0, &["set", &format!("{name}=1MiB"), "--yes"]);
-        assert!(group.read(file).ends_with(" 1048576"), "{}", group.read(file));
-        assert_eq!(cage.expect(0, &["get", &name]), "1048576\n");
-        cage.expect(0, &["undo"]);
-        assert_eq!(group.read(file), "");
-    });
-}
-
-#[test]
-fn a_sysfs_of_another_namespace_is_not_written_to() {
-    in_cage(|cage| {
-        // SAFETY: unshare has no preconditions; what it parts is this thread's alone.
-        assert_eq!(unsafe { libc::unshare(libc::CLONE_NEWNET) }, 0);
-        let out = cage.expect(2, &["set", "interface.mtu@lo=1500", "--yes"]);
-        assert!(out.contains("another network namespace"), "{out}");
-    });
-}
-
-#[test]
 fn what_belongs_to_another_namespace_is_not_forgotten() {
     in_cage(|cage| {
         set(cage, &[]);
@@ -252,86 +160,6 @@ fn what_belongs_to_another_namespace_is_not_forgotten() {
         assert!(words.join(" ").contains("it belongs to the network namespace net:["), "{out}");
         assert!(cage.expect(0, &["undo"]).contains("is gone"));
         assert!(cage.expect(0, &["undo"]).contains("nothing to take back"));
-    });
-}
-
-#[test]
-fn a_scheduler_brings_back_what_it_reset() {
-    in_cage(|cage| {
-        let disk = Loop::new(cage);
-        let file = |name: &str| format!("/sys/block/{}/queue/{name}", disk.name());
-        let read = |name: &str| fs::read_to_string(file(name)).unwrap().trim().to_owned();
-        fs::write(file("scheduler"), "none").unwrap();
-        fs::write(file("nr_requests"), "96").unwrap();
-        fs::write(file("read_ahead_kb"), "128").unwrap();
-        let change = |text: &str| text.replace('#', disk.name());
-        cage.expect(0, &["set", &change("disk.scheduler@#=mq-deadline"), &change("disk.read_ahead_kb@#=1MiB")]);
-        assert_eq!(
-            (read("scheduler").as_str(), read("read_ahead_kb").as_str()),
-            ("none [mq-deadline] kyber bfq", "1024")
-        );
-        assert_ne!(read("nr_requests"), "96");
-        cage.expect(0, &["undo"]);
-        assert_eq!((read("scheduler").as_str(), read("nr_requests").as_str()), ("[none] mq-deadline kyber bfq", "96"));
-        assert_eq!(read("read_ahead_kb"), "128");
-        // Both in one go, given in the wrong order.
-        cage.expect(0, &["set", &change("disk.nr_requests@#=32"), &change("disk.scheduler@#=bfq")]);
-        assert_eq!(read("nr_requests"), "32");
-        cage.expect(0, &["undo"]);
-        assert_eq!((read("scheduler").as_str(), read("nr_requests").as_str()), ("[none] mq-deadline kyber bfq", "96"));
-        // What somebody sets after the scheduler was changed is his.
-        cage.expect(0, &["set", &change("disk.scheduler@#=kyber")]);
-        fs::write(file("nr_requests"), "48").unwrap();
-        cage.expect(0, &["undo"]);
-        assert_eq!(read("scheduler"), "[none] mq-deadline kyber bfq");
-    });
-}
-
-#[test]
-fn a_mounted_file_system_keeps_its_other_options() {
-    in_cage(|cage| {
-        let mut disk = Loop::new(cage);
-        let point = disk.mount(cage);
-        let options = || tool("findmnt", &["-no", "OPTIONS", &point]);
-        let before = options();
-        let at = |text: &str| text.replace('#', &point);
-        cage.expect(
-            0,
-            &["set", &at("mount.atime@#=noatime"), &at("mount.commit@#=30"), &at("mount.lazytime@#=lazytime"), "--yes"],
-        );
-        let set =
-            ["mount.max_batch_time@#=2000", "mount.discard@#=discard", "mount.auto_da_alloc@#=noauto_da_alloc"].map(at);
-        cage.expect(0, &["set", &set[0], &set[1], &set[2], "--yes"]);
-        let after = options();
-        for word in ["noatime", "nosuid", "commit=30", "lazytime", "max_batch_time=2000", "discard", "noauto_da_alloc"]
-        {
-            assert!(after.split(',').any(|option| option == word), "{word}: {after}");
-        }
-        cage.expect(0, &["undo", "--all"]);
-        assert_eq!(options(), before);
-        cage.expect(0, &["set", &at("mount.atime@#=strictatime"), &at("mount.diratime@#=nodiratime"), "--yes"]);
-        assert_eq!(cage.expect(0, &["get", &at("mount.atime@#")]), "strictatime\n");
-        cage.expect(0, &["undo"]);
-        assert_eq!(options(), before);
-    });
-}
-
-#[test]
-fn a_file_system_that_is_mounted_again_is_another() {
-    in_cage(|cage| {
-        let mut disk = Loop::new(cage);
-        let point = disk.mount(cage);
-        let name = format!("ext4.mb_stream_req@{}", disk.name());
-        let before = cage.expect(0, &["get", &name]);
-        cage.expect(0, &["set", &format!("{name}=64")]);
-        cage.expect(0, &["undo"]);
-        assert_eq!(cage.expect(0, &["get", &name]), before);
-        cage.expect(0, &["set", &format!("{name}=64")]);
-        tool("umount", &[&point]);
-        tool("mount", &[&disk.device, &point]);
-        cage.expect(0, &["set", &format!("/sys/fs/ext4/{}/mb_stream_req=64", disk.name())]);
-        assert!(cage.expect(0, &["undo", "2"]).contains("gone"), "another one has the name");
-        assert_eq!(cage.expect(0, &["get", &name]), "64\n");
     });
 }
 

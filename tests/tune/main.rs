@@ -4,8 +4,10 @@
 mod cage;
 mod changes;
 mod disk;
+mod disks;
 mod full;
 mod group;
+mod interfaces;
 mod interrupted;
 mod killed;
 mod known;

@@ -5,7 +5,7 @@ use crate::clock;
 use crate::error::Error;
 use crate::journal::{Journal, Ledger, Record, Sync};
 use crate::knob::Knob;
-use crate::lock::{self, Lock};
+use crate::lock::Lock;
 use crate::machine::Machine;
 use crate::passes::in_passes;
 use crate::plan::{Item, Plan};
@@ -278,7 +278,7 @@ impl Session {
 
 /// Whether a transaction is to be taken back though nobody asks: begun by a program that died, or not confirmed in time. A
 /// reboot confirms nothing.
-fn due(entry: &HistoryEntry, machine: &Machine) -> Option<(u64, Reason)> {
+pub(crate) fn due(entry: &HistoryEntry, machine: &Machine) -> Option<(u64, Reason)> {
     let transaction = &entry.transaction;
     let is_late = |confirm: &Confirm| {
         transaction.boot != machine.boot() || clock::boottime().as_nanos() >= u128::from(confirm.boottime_ns)
@@ -309,25 +309,4 @@ fn change(item: &Item) -> Option<Change> {
 /// Whether everything that was taken back is as it was.
 pub fn all_clean(outcomes: &[Undoing]) -> bool {
     outcomes.iter().all(|undoing| undoing.outcome.is_clean())
-}
-
-/// Every transaction in a journal, the oldest first, for whoever only looks.
-///
-/// # Errors
-/// The journal cannot be read.
-pub fn history(store: &Store) -> Result<Vec<HistoryEntry>, Error> {
-    Ok(Journal::in_folder(store.folder()).read()?.entries)
-}
-
-/// What waits to be taken back that no run is at work on, the latest first, and what would become of it.
-///
-/// # Errors
-/// The journal cannot be read.
-pub fn unfinished(machine: &Machine, store: &Store) -> Result<Vec<Undoing>, Error> {
-    if !lock::is_free(store.folder()) {
-        return Ok(Vec::new());
-    }
-    let history = history(store)?;
-    let waiting = history.iter().rev().filter(|entry| due(entry, machine).is_some());
-    Ok(waiting.flat_map(|entry| undo::foresee(machine, &history, entry)).collect())
 }
