@@ -1,19 +1,28 @@
 #!/bin/bash
 # Tries changes whose effect is known, and compares the verdicts: known.sh WHYSLOW [CASE...]
-# Cases: readahead dirty nothing, and scheduler, which wants a quiet machine. Needs root, a blkio controller of version 1 and python3; makes loop devices of its own,
-# and for `dirty` narrows the whole machine's limits on dirty memory for some seconds. NOTHING=100 says how often nothing is tried.
+# Cases: readahead scheduler dirty. Needs root, a blkio controller of version 1 and python3; makes loop devices of its own, and for
+# `dirty` narrows the whole machine's limits on dirty memory for some seconds. What has no effect nothing.sh tries.
 set -euo pipefail
 whyslow=$(readlink -f "$1")
 shift
-[ $# -gt 0 ] || set -- readahead dirty nothing
+[ $# -gt 0 ] || set -- readahead scheduler dirty
 folder=$(mktemp -d /tmp/wsl-try-XXXXXX)
 export WHYSLOW_STATE=$folder/state
 blkio=/sys/fs/cgroup/blkio
 group=$blkio/wsl-try-$$
 loop=
+upper=
 load=
+
+# Ends the load with all it started.
+unload() {
+    [ -z "$load" ] || { kill -- "-$load"; wait "$load"; } 2>/dev/null || true
+    load=
+}
+
 cleanup() {
-    [ -z "$load" ] || { kill "$load"; wait "$load"; } 2>/dev/null || true
+    unload
+    [ -z "$upper" ] || losetup --detach "$upper"
     "$whyslow" tune undo --all >/dev/null 2>&1 || true
     [ ! -d "$folder/mounted" ] || umount "$folder/mounted" 2>/dev/null || true
     if [ -n "$loop" ]; then
@@ -64,42 +73,34 @@ readahead() {
     mkdir -p "$group"
     echo "$number 300" >"$group/blkio.throttle.read_iops_device"
     blockdev --setra 128 "$loop"
-    sh -c "echo \$\$ > $group/cgroup.procs; while :; do blockdev --flushbufs $loop; dd if=$loop of=/dev/null bs=64k count=64 status=none; done" &
+    setsid sh -c "echo \$\$ > $group/cgroup.procs; while :; do blockdev --flushbufs $loop; dd if=$loop of=/dev/null bs=64k count=64 status=none; done" &
     load=$!
     local disk=${loop#/dev/}
     say readahead helped "disk.read_ahead_kb@$disk=1MiB" --metric "+disk.read_rate@$disk" --moves "+disk.request_size@$disk" \
         --settle 1s --for 60s
     blockdev --setra 2048 "$loop"
     say readahead harmed "disk.read_ahead_kb@$disk=64" --metric "+disk.read_rate@$disk" --settle 1s --for 60s
-    kill "$load" && wait "$load" 2>/dev/null || true
-    load=
+    unload
 }
 
-# bfq idles for each reader that thinks for 5 ms (slice_idle is 8 ms), and everybody else waits; none idles for nobody.
+# bfq serves a process of the idle class only where nobody else asks, or 200 ms after it last did; none knows no classes. Below the
+# scheduler a read of the group takes a millisecond, so that there is always somebody who asks.
 scheduler() {
     device
-    local disk=${loop#/dev/}
-    cat >"$folder/thinker.py" <<'PY'
-import ctypes, mmap, os, random, sys, time
-fd, page = os.open(sys.argv[1], os.O_RDONLY | os.O_DIRECT), mmap.mmap(-1, 4096)
-for _ in range(3):
-    if os.fork() == 0:
-        # It goes with the first.
-        ctypes.CDLL(None).prctl(1, 15)
-        break
-while True:
-    os.preadv(fd, [page], random.randrange(8192) * 4096)
-    time.sleep(0.005)
-PY
-    python3 "$folder/thinker.py" "$loop" &
+    mkdir -p "$group"
+    echo "$number 1000" >"$group/blkio.throttle.read_iops_device"
+    upper=$(losetup --find --show --direct-io=on "$loop")
+    local disk=${upper#/dev/}
+    setsid sh -c "echo \$\$ > $group/cgroup.procs; for i in 1 2; do while dd if=$upper of=/dev/null bs=4k iflag=direct status=none; do :; done & done; wait" &
     load=$!
-    local reader=(dd "if=$loop" of=/dev/null bs=4k count=2000 iflag=direct status=none)
+    local reader=(ionice -c 3 dd "if=$upper" of=/dev/null bs=4k count=2 iflag=direct status=none)
     echo bfq >"/sys/block/$disk/queue/scheduler"
-    say scheduler helped "disk.scheduler@$disk=none" --pairs 20 --noise-pairs 2 -- "${reader[@]}"
+    say scheduler helped "disk.scheduler@$disk=none" --noise-pairs 2 -- "${reader[@]}"
     echo none >"/sys/block/$disk/queue/scheduler"
-    say scheduler harmed "disk.scheduler@$disk=bfq" --pairs 20 --noise-pairs 2 -- "${reader[@]}"
-    kill "$load" && wait "$load" 2>/dev/null || true
-    load=
+    say scheduler harmed "disk.scheduler@$disk=bfq" --noise-pairs 2 -- "${reader[@]}"
+    unload
+    losetup --detach "$upper"
+    upper=
 }
 
 # A burst of 16 MiB to a disk of 20 MB/s: with room for it in memory it takes no longer than memory does.
@@ -127,15 +128,6 @@ PY
     "$whyslow" tune undo --all >/dev/null
     umount "$folder/mounted"
     echo "$number 0" >$blkio/blkio.throttle.write_bps_device
-}
-
-# A setting that has nothing to do with the command.
-nothing() {
-    local times=${NOTHING:-20} verdict
-    for _ in $(seq "$times"); do
-        "$whyslow" try --json --settle 0 net.ipv4.tcp_keepalive_probes=7 -- dd if=/dev/zero of=/dev/null bs=1M count=50 |
-            python3 -c 'import json, sys; print(json.load(sys.stdin)["verdict"])' || echo refused
-    done | sort | uniq -c | sed "s/^/nothing      expected no effect: /"
 }
 
 for case; do "$case"; done

@@ -13,8 +13,8 @@ import subprocess
 import sys
 import time
 
-# What counts by itself, or tells of whoever looks.
-NOISE = ("random/", "-state", "-nr", "ns_last_pid", "conntrack_count", "netdev_rss_key", "cad_pid", "inode", "stat_refresh", "quota/")
+# What counts by itself, tells of whoever looks, or comes and goes with what others attach to loop devices.
+NOISE = ("/sys/block/loop", "random/", "-state", "-nr", "ns_last_pid", "conntrack_count", "netdev_rss_key", "cad_pid", "inode", "stat_refresh", "quota/")
 FILES = [
     "/sys/block/*/queue/*",
     "/sys/kernel/mm/transparent_hugepage/*",

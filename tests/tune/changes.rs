@@ -1,8 +1,7 @@
 //! Changes of every kind, made and taken back.
 
-use crate::cage::{CHANGES, Cage, changes, in_cage, soon, sysctl, tool, values, wanted};
-use crate::disk::Loop;
-use crate::group::Group;
+use crate::cage::{CHANGES, Cage, changes, in_cage, soon, sysctl, values, wanted};
+use crate::trial::whyslow;
 use std::fs;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
@@ -33,6 +32,12 @@ fn what_is_set_is_told_and_taken_back() {
         cage.expect(0, &["undo"]);
         assert_eq!(values(), before);
         assert!(cage.expect(0, &["undo"]).contains("nothing to take back"));
+        // What is done is done, and why; and what is not there is told.
+        cage.expect(0, &["undo", "1"]);
+        assert_eq!(cage.json(&["history"])[0]["undone_because"], "asked");
+        assert_eq!(cage.json(&["recover"]), serde_json::json!([]));
+        assert!(cage.expect(2, &["persist", "1"]).contains("no such change stands"));
+        assert!(cage.expect(2, &["undo", "7", "--dry-run"]).contains("no change 7"));
     });
 }
 
@@ -77,7 +82,10 @@ fn one_that_fails_takes_all_back() {
         );
         assert!(out.contains("all is as it was before"), "{out}");
         assert_eq!((values(), sysctl(name)), (before, control));
-        assert_eq!(cage.json(&["history"])[0]["status"], "undone");
+        // To take it back once more is no other reason.
+        cage.expect(0, &["undo", "1"]);
+        let history = cage.json(&["history"]);
+        assert_eq!((&history[0]["status"], &history[0]["undone_because"]), (&"undone".into(), &"failed".into()));
     });
 }
 
@@ -126,82 +134,14 @@ fn what_nobody_confirms_is_taken_back() {
 fn what_is_confirmed_stays() {
     in_cage(|cage| {
         set(cage, &["--confirm-within", "2s"]);
+        assert!(cage.expect(0, &["confirm", "--dry-run"]).contains("change 1 would be confirmed"));
+        assert_eq!(cage.json(&["history"])[0]["status"], "unconfirmed");
         cage.expect(0, &["confirm"]);
         // Its time passes; the next run would take it back.
         std::thread::sleep(Duration::from_millis(2100));
         cage.expect(0, &["recover"]);
         assert_eq!(values(), wanted());
         assert_eq!(cage.json(&["history"])[0]["status"], "applied");
-    });
-}
-
-#[test]
-fn an_interface_is_guarded_and_comes_back() {
-    in_cage(|cage| {
-        tool("ip", &["link", "add", "wsl-a", "mtu", "1500", "type", "veth", "peer", "name", "wsl-b"]);
-        let mtu = || fs::read_to_string("/sys/class/net/wsl-a/mtu").unwrap().trim().to_owned();
-        cage.expect(1, &["set", "interface.mtu@wsl-a=9000"]);
-        let out = cage.expect(0, &["set", "interface.mtu@wsl-a=9000", "nic.offload.gso@wsl-a=off", "--yes"]);
-        assert!(out.contains("taken back at "), "{out}");
-        assert_eq!(mtu(), "9000");
-        assert_eq!(cage.expect(0, &["get", "nic.offload.gso@wsl-a"]), "0\n");
-        cage.expect(0, &["undo"]);
-        assert_eq!((mtu().as_str(), cage.expect(0, &["get", "nic.offload.gso@wsl-a"]).as_str()), ("1500", "1\n"));
-        // Another interface of the same name is not the one that was changed.
-        cage.expect(0, &["set", "interface.tx_queue_len@wsl-a=77", "--no-confirm"]);
-        tool("ip", &["link", "del", "wsl-a"]);
-        tool("ip", &["link", "add", "wsl-a", "txqueuelen", "77", "type", "veth", "peer", "name", "wsl-b"]);
-        assert!(cage.expect(0, &["undo"]).contains("another interface of that name"));
-        assert_eq!(cage.expect(0, &["get", "interface.tx_queue_len@wsl-a"]), "77\n");
-    });
-}
-
-#[test]
-fn a_queueing_discipline_is_ours_or_left_alone() {
-    in_cage(|cage| {
-        tool("ip", &["link", "add", "wsl-q", "type", "veth", "peer", "name", "wsl-r"]);
-        tool("ip", &["link", "set", "wsl-q", "up"]);
-        let name = "interface.qdisc@wsl-q";
-        assert_eq!(cage.expect(0, &["get", name]), "default\n");
-        cage.expect(0, &["set", &format!("{name}=pfifo"), "--yes"]);
-        assert_eq!(cage.expect(0, &["get", name]), "pfifo\n");
-        cage.expect(0, &["set", &format!("{name}=bfifo"), "--yes"]);
-        cage.expect(0, &["undo", "--all"]);
-        assert_eq!(cage.expect(0, &["get", name]), "default\n");
-        assert!(cage.expect(1, &["set", &format!("{name}=wsl-nosuch"), "--yes"]).contains("no queueing discipline"));
-        assert_eq!(cage.expect(0, &["get", name]), "default\n");
-        if Command::new("tc")
-            .args(["qdisc", "add", "dev", "wsl-q", "root", "pfifo", "limit", "7"])
-            .status()
-            .is_ok_and(|s| s.success())
-        {
-            assert!(cage.expect(2, &["set", &format!("{name}=bfifo"), "--yes"]).contains("could not be put back"));
-        }
-    });
-}
-
-#[test]
-fn a_limit_on_a_disk_is_set_in_a_group() {
-    in_cage(|cage| {
-        let disk = Loop::new(cage);
-        let Some(group) = Group::new(cage, "blkio") else { return };
-        let file = "blkio.throttle.read_bps_device";
-        let name = format!("cgroup.{file}@{}{}", disk.name(), group.name());
-        cage.expect(0, &["set", &format!("{name}=1MiB"), "--yes"]);
-        assert!(group.read(file).ends_with(" 1048576"), "{}", group.read(file));
-        assert_eq!(cage.expect(0, &["get", &name]), "1048576\n");
-        cage.expect(0, &["undo"]);
-        assert_eq!(group.read(file), "");
-    });
-}
-
-#[test]
-fn a_sysfs_of_another_namespace_is_not_written_to() {
-    in_cage(|cage| {
-        // SAFETY: unshare has no preconditions; what it parts is this thread's alone.
-        assert_eq!(unsafe { libc::unshare(libc::CLONE_NEWNET) }, 0);
-        let out = cage.expect(2, &["set", "interface.mtu@lo=1500", "--yes"]);
-        assert!(out.contains("another network namespace"), "{out}");
     });
 }
 
@@ -220,63 +160,6 @@ fn what_belongs_to_another_namespace_is_not_forgotten() {
         assert!(words.join(" ").contains("it belongs to the network namespace net:["), "{out}");
         assert!(cage.expect(0, &["undo"]).contains("is gone"));
         assert!(cage.expect(0, &["undo"]).contains("nothing to take back"));
-    });
-}
-
-#[test]
-fn a_scheduler_brings_back_what_it_reset() {
-    in_cage(|cage| {
-        let disk = Loop::new(cage);
-        let file = |name: &str| format!("/sys/block/{}/queue/{name}", disk.name());
-        let read = |name: &str| fs::read_to_string(file(name)).unwrap().trim().to_owned();
-        fs::write(file("scheduler"), "none").unwrap();
-        fs::write(file("nr_requests"), "96").unwrap();
-        fs::write(file("read_ahead_kb"), "128").unwrap();
-        let change = |text: &str| text.replace('#', disk.name());
-        cage.expect(0, &["set", &change("disk.scheduler@#=mq-deadline"), &change("disk.read_ahead_kb@#=1MiB")]);
-        assert_eq!(
-            (read("scheduler").as_str(), read("read_ahead_kb").as_str()),
-            ("none [mq-deadline] kyber bfq", "1024")
-        );
-        assert_ne!(read("nr_requests"), "96");
-        cage.expect(0, &["undo"]);
-        assert_eq!((read("scheduler").as_str(), read("nr_requests").as_str()), ("[none] mq-deadline kyber bfq", "96"));
-        assert_eq!(read("read_ahead_kb"), "128");
-        // Both in one go, given in the wrong order.
-        cage.expect(0, &["set", &change("disk.nr_requests@#=32"), &change("disk.scheduler@#=bfq")]);
-        assert_eq!(read("nr_requests"), "32");
-        cage.expect(0, &["undo"]);
-        assert_eq!((read("scheduler").as_str(), read("nr_requests").as_str()), ("[none] mq-deadline kyber bfq", "96"));
-        // What somebody sets after the scheduler was changed is his.
-        cage.expect(0, &["set", &change("disk.scheduler@#=kyber")]);
-        fs::write(file("nr_requests"), "48").unwrap();
-        cage.expect(0, &["undo"]);
-        assert_eq!(read("scheduler"), "[none] mq-deadline kyber bfq");
-    });
-}
-
-#[test]
-fn a_mounted_file_system_keeps_its_other_options() {
-    in_cage(|cage| {
-        let mut disk = Loop::new(cage);
-        let point = disk.mount(cage);
-        let options = || tool("findmnt", &["-no", "OPTIONS", &point]);
-        let before = options();
-        let at = |text: &str| text.replace('#', &point);
-        cage.expect(
-            0,
-            &["set", &at("mount.atime@#=noatime"), &at("mount.commit@#=30"), &at("mount.lazytime@#=lazytime"), "--yes"],
-        );
-        let after = options();
-        for word in ["noatime", "nosuid", "commit=30", "lazytime"] {
-            assert!(after.split(',').any(|option| option == word), "{word}: {after}");
-        }
-        cage.expect(0, &["undo"]);
-        assert_eq!(options(), before);
-        cage.expect(0, &["set", &at("mount.atime@#=strictatime"), &at("mount.diratime@#=nodiratime"), "--yes"]);
-        assert_eq!(cage.expect(0, &["get", &at("mount.atime@#")]), "strictatime\n");
-        cage.expect(0, &["undo"]);
-        assert_eq!(options(), before);
     });
 }
 
@@ -326,8 +209,7 @@ fn a_second_run_waits_for_the_first() {
 #[test]
 fn without_privilege_it_is_told_at_once() {
     in_cage(|cage| {
-        let run = |args: &[&str]| {
-            let mut command = cage.whyslow(args);
+        let run = |mut command: Command| {
             // SAFETY: between fork and exec only system calls are made.
             unsafe {
                 command.pre_exec(|| {
@@ -340,12 +222,24 @@ fn without_privilege_it_is_told_at_once() {
             };
             command.output().unwrap()
         };
-        let refused = run(&["set", "net.core.somaxconn=1"]);
+        let refused = |command: Command, words: &str| {
+            let out = run(command);
+            let stderr = String::from_utf8(out.stderr).unwrap();
+            assert!(out.status.code() == Some(2) && stderr.contains(words), "{words}: {stderr}");
+        };
+        // The journal's folder is root's, though its parent, as a tmpfs, is everybody's.
+        fs::create_dir(cage.path("tune")).unwrap();
         // A build folder that only root can enter cannot be tested so.
-        if refused.status.code() == Some(2) {
-            let words = String::from_utf8(refused.stderr).unwrap();
-            assert!(words.contains("run as root"), "{words}");
-            assert_eq!(run(&["get", "net.core.somaxconn"]).stdout, b"4096\n");
+        if run(cage.whyslow(&["get", "net.core.somaxconn"])).stdout == b"4096\n" {
+            refused(cage.whyslow(&["set", "net.core.somaxconn=1"]), "run as root");
+            refused(whyslow(cage, &["--auto"]), "run as root");
+            // Who has a journal of his own is told before an hour is measured.
+            let own = cage.path("nobody");
+            fs::create_dir(&own).unwrap();
+            std::os::unix::fs::chown(&own, Some(65534), None).unwrap();
+            let mut hours = whyslow(cage, &["net.core.somaxconn=1", "--", "sleep", "3600"]);
+            hours.env("WHYSLOW_STATE", &own);
+            refused(hours, "not permitted");
         }
         assert_eq!(sysctl("net.core.somaxconn"), "4096");
     });

@@ -16,7 +16,16 @@ impl Loop {
     pub fn new(cage: &Cage) -> Self {
         let image = cage.path("image");
         fs::File::create(&image).unwrap().set_len(16 << 20).unwrap();
-        let device = tool("losetup", &["--find", "--show", image.to_str().unwrap()]);
+        Self::on(image.to_str().unwrap(), "off")
+    }
+
+    /// One that passes each request on to another, past the page cache.
+    pub fn over(other: &Self) -> Self {
+        Self::on(&other.device, "on")
+    }
+
+    fn on(file: &str, direct: &str) -> Self {
+        let device = tool("losetup", &["--find", "--show", &format!("--direct-io={direct}"), file]);
         let name = device.trim_start_matches("/dev/");
         let files = ["read_ahead_kb", "nr_requests"].map(|file| format!("/sys/block/{name}/queue/{file}"));
         let before = files.map(|file| (file.clone(), fs::read_to_string(file).unwrap())).to_vec();

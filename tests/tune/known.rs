@@ -3,36 +3,22 @@
 use crate::cage::{Cage, in_cage, soon, sysctl, tool, values};
 use crate::disk::Loop;
 use crate::group::Group;
+use crate::load::Load;
 use crate::trial::{verdict, whyslow};
 use crate::wire;
-use std::process::{Child, Command, Stdio};
+use std::process::Stdio;
 use std::time::Duration;
-
-/// A load that goes on until this is dropped.
-struct Load(Child);
-
-impl Load {
-    fn shell(script: &str) -> Self {
-        Self(Command::new("sh").args(["-c", script]).stdin(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
-    }
-}
-
-impl Drop for Load {
-    fn drop(&mut self) {
-        self.0.kill().unwrap();
-        self.0.wait().unwrap();
-    }
-}
 
 /// Few and short measurements: a test has no time.
 const SHORT: [&str; 5] = ["--json", "--pairs", "6", "--noise-pairs", "0"];
 
-fn tried(cage: &Cage, args: &[&str]) -> serde_json::Value {
+/// The trial that these changes and options come to.
+pub fn tried(cage: &Cage, args: &[&str]) -> serde_json::Value {
     verdict(&whyslow(cage, &[&SHORT, args].concat()).output().unwrap())
 }
 
 /// Turns a loop until the shell has counted so far.
-fn count_to(number: u32) -> String {
+pub fn count_to(number: u32) -> String {
     format!("i=0; while [ $i -lt {number} ]; do i=$((i+1)); done")
 }
 
@@ -92,8 +78,10 @@ fn buffers_help_over_a_long_wire() {
         std::fs::write("/proc/sys/net/ipv4/tcp_rmem", "4096 65536 65536").unwrap();
         let (address, port) = wire::SERVER;
         let script = format!("cat < /dev/tcp/{address}/{port} > /dev/null");
-        let trial =
-            tried(cage, &["net.ipv4.tcp_rmem=4096 131072 6291456", "--settle", "0", "--", "bash", "-c", &script]);
+        // With two pairs more than tell at all, one that a busy machine spoils does not count.
+        let how = ["--json", "--pairs", "8", "--noise-pairs", "0", "--settle", "0", "--", "bash", "-c", &script];
+        let change = "net.ipv4.tcp_rmem=4096 131072 6291456";
+        let trial = verdict(&whyslow(cage, &[&[change][..], &how].concat()).output().unwrap());
         assert_eq!(trial["verdict"], "helped", "{trial}");
         assert!(trial["effect"]["low"].as_f64().unwrap() > 1.0, "at least doubled: {trial}");
         assert_eq!(sysctl("net.ipv4.tcp_rmem"), "4096 65536 65536");
@@ -167,6 +155,24 @@ fn what_shows_after_a_restart_is_compared_before_and_after() {
         assert_eq!(sysctl("net.core.somaxconn"), "8192");
         cage.expect(0, &["undo"]);
         assert_eq!(values(), before);
+    });
+}
+
+#[test]
+fn what_would_be_tried_is_only_told() {
+    in_cage(|cage| {
+        let before = values();
+        let live = ["net.ipv4.tcp_moderate_rcvbuf=0", "--settle", "1s", "--metric", "stall.io", "--for", "60s"];
+        let told = verdict(&whyslow(cage, &[&live[..], &["--json", "--dry-run"]].concat()).output().unwrap());
+        assert_eq!((&told["lines"][0]["target"], &told["pairs"]), (&live[0][..live[0].len() - 2].into(), &10.into()));
+        assert!((told["seconds"].as_f64().unwrap() - 60.0).abs() < 0.1, "{told}");
+        // What is risky is only told by itself.
+        let risky = ["net.netfilter.nf_conntrack_tcp_timeout_established=3600", "--", "true"];
+        let out = whyslow(cage, &risky).output().unwrap();
+        let (stdout, stderr) = (String::from_utf8(out.stdout).unwrap(), String::from_utf8(out.stderr).unwrap());
+        assert!(stdout.contains("432000 → 3600") && stderr.contains("--yes"), "{stdout}{stderr}");
+        assert_eq!((out.status.code(), values()), (Some(1), before));
+        assert_eq!(cage.json(&["history"]), serde_json::json!([]));
     });
 }
 

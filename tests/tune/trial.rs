@@ -44,6 +44,10 @@ fn what_helps_is_kept_where_asked_for() {
         cage.expect(0, &["undo"]);
         assert_eq!(sysctl(NAME), before);
         assert_eq!(cage.json(&["trials"]).as_array().unwrap().len(), 2);
+        // What was only tried does not hide what was kept.
+        let history = cage.expect(0, &["history"]);
+        assert!(history.contains("made and taken back by trials") && !history.contains("only tried"), "{history}");
+        assert!(cage.expect(0, &["history", "--all"]).contains("only tried"));
     });
 }
 

@@ -10,6 +10,9 @@ const WIDTH_WITHOUT_TERMINAL: usize = 80;
 /// Longer lines are harder to read.
 const WIDEST: usize = 120;
 
+/// The exit status of whoever Ctrl-C ended: 128 + SIGINT, as a shell has it.
+pub const INTERRUPTED: u8 = 130;
+
 /// Why the program ends without having done what it was asked for.
 #[derive(Debug)]
 pub struct Failure {
@@ -28,9 +31,9 @@ impl Failure {
         Self { what: what.into(), status: 1 }
     }
 
-    /// Ended by Ctrl-C before there was anything to tell: 128 + SIGINT, as a shell has it.
+    /// Ended by Ctrl-C before there was anything to tell.
     pub fn interrupted(what: impl Into<String>) -> Self {
-        Self { what: what.into(), status: 130 }
+        Self { what: what.into(), status: INTERRUPTED }
     }
 
     /// What is wrong.

@@ -24,7 +24,7 @@ pub fn compare(a: &Baseline, b: &Baseline, least: f64) -> Comparison {
     let mut candidates: Vec<Difference> =
         pairs.iter().filter_map(|(a, b)| Tested::new(a, b)).filter_map(|tested| tested.difference(least)).collect();
     let adjusted = holm(&candidates.iter().map(|candidate| candidate.p).collect::<Vec<f64>>());
-    candidates.iter_mut().zip(adjusted).for_each(|(candidate, p)| candidate.p = p);
+    candidates.iter_mut().zip(adjusted).for_each(|(candidate, adjusted)| candidate.p = adjusted.p);
     candidates.sort_by(|a, b| effect(b).total_cmp(&effect(a)));
     let (differences, rest): (Vec<_>, Vec<_>) = candidates.into_iter().partition(|d| d.p <= IN_ERROR);
     Comparison {

@@ -19,6 +19,8 @@ pub enum Error {
     Busy(String),
     /// The journal cannot be read or written.
     Journal(String),
+    /// A signal ended it: what it had changed is put back.
+    Interrupted,
     /// It was begun and could not be finished: what had been changed was put back, as told.
     TakenBack {
         /// What went wrong.
@@ -33,6 +35,7 @@ impl fmt::Display for Error {
         match self {
             Self::Usage(what) | Self::Busy(what) | Self::Journal(what) => write!(f, "{what}"),
             Self::Unavailable { target, why } => write!(f, "{target}: {why}"),
+            Self::Interrupted => write!(f, "interrupted; all is as it was before"),
             Self::TakenBack { why, outcomes } => {
                 write!(f, "{why}; ")?;
                 match outcomes.iter().find(|undoing| !undoing.outcome.is_clean()) {

@@ -1,9 +1,13 @@
-//! Looking at settings; nothing here changes anything.
+//! Looking at settings and at what was changed; nothing here changes anything.
 
 use crate::catalogue::{Catalogue, PERSIST};
 use crate::error::Error;
+use crate::journal::Journal;
 use crate::knob::{self, Knob};
+use crate::lock;
 use crate::machine::Machine;
+use crate::session::due;
+use crate::store::Store;
 use crate::target::Target;
 use crate::undo;
 use whyslow_model::tune::{CheckLine, HistoryEntry, Status, TunableDocument, Undoing};
@@ -79,4 +83,25 @@ pub fn foresee(machine: &Machine, history: &[HistoryEntry], ids: &[u64]) -> Vec<
     let wanted =
         history.iter().rev().filter(|entry| ids.contains(&entry.transaction.id) && entry.status != Status::Open);
     wanted.flat_map(|entry| undo::foresee(machine, history, entry)).collect()
+}
+
+/// Every transaction in a journal, the oldest first, for whoever only looks.
+///
+/// # Errors
+/// The journal cannot be read.
+pub fn history(store: &Store) -> Result<Vec<HistoryEntry>, Error> {
+    Ok(Journal::in_folder(store.folder()).read()?.entries)
+}
+
+/// What waits to be taken back that no run is at work on, the latest first, and what would become of it.
+///
+/// # Errors
+/// The journal cannot be read.
+pub fn unfinished(machine: &Machine, store: &Store) -> Result<Vec<Undoing>, Error> {
+    if !lock::is_free(store.folder()) {
+        return Ok(Vec::new());
+    }
+    let history = history(store)?;
+    let waiting = history.iter().rev().filter(|entry| due(entry, machine).is_some());
+    Ok(waiting.flat_map(|entry| undo::foresee(machine, &history, entry)).collect())
 }

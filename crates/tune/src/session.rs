@@ -5,7 +5,7 @@ use crate::clock;
 use crate::error::Error;
 use crate::journal::{Journal, Ledger, Record, Sync};
 use crate::knob::Knob;
-use crate::lock::{self, Lock};
+use crate::lock::Lock;
 use crate::machine::Machine;
 use crate::passes::in_passes;
 use crate::plan::{Item, Plan};
@@ -84,7 +84,7 @@ impl Session {
     /// Makes the changes of a plan: all, or none.
     ///
     /// # Errors
-    /// Why nothing was changed; [`Error::TakenBack`] where it was begun and put back.
+    /// Why nothing was changed; [`Error::TakenBack`] or [`Error::Interrupted`] where it was begun and put back.
     pub fn apply(&mut self, plan: &Plan, terms: &Terms) -> Result<HistoryEntry, Error> {
         let id = self.try_out(plan, terms)?;
         self.keep(id)?;
@@ -117,6 +117,7 @@ impl Session {
 
     fn gave_up(&mut self, id: u64, reason: Reason, why: String) -> Error {
         match self.take_back(id, reason) {
+            Ok(outcomes) if reason == Reason::Interrupted && all_clean(&outcomes) => Error::Interrupted,
             Ok(outcomes) => Error::TakenBack { why, outcomes },
             Err(e) => e,
         }
@@ -196,9 +197,20 @@ impl Session {
         let kept: Vec<u64> = self.ledger.entries.iter().filter(persists).map(|entry| entry.transaction.id).collect();
         let mut outcomes = Vec::new();
         for id in kept.into_iter().rev().chain([id]) {
-            outcomes.extend(self.take_back(id, Reason::Asked)?);
+            // What was taken back once stays so, and for the reason it was.
+            if !self.entry(id)?.outstanding().is_empty() {
+                outcomes.extend(self.take_back(id, Reason::Asked)?);
+            }
         }
         Ok(outcomes)
+    }
+
+    /// Takes back what was only tried out.
+    ///
+    /// # Errors
+    /// There is no such transaction.
+    pub fn put_back(&mut self, id: u64) -> Result<Vec<Undoing>, Error> {
+        self.take_back(id, Reason::Tried)
     }
 
     /// Takes back everything that is outstanding, the latest first.
@@ -266,7 +278,7 @@ impl Session {
 
 /// Whether a transaction is to be taken back though nobody asks: begun by a program that died, or not confirmed in time. A
 /// reboot confirms nothing.
-fn due(entry: &HistoryEntry, machine: &Machine) -> Option<(u64, Reason)> {
+pub(crate) fn due(entry: &HistoryEntry, machine: &Machine) -> Option<(u64, Reason)> {
     let transaction = &entry.transaction;
     let is_late = |confirm: &Confirm| {
         transaction.boot != machine.boot() || clock::boottime().as_nanos() >= u128::from(confirm.boottime_ns)
@@ -297,17 +309,4 @@ fn change(item: &Item) -> Option<Change> {
 /// Whether everything that was taken back is as it was.
 pub fn all_clean(outcomes: &[Undoing]) -> bool {
     outcomes.iter().all(|undoing| undoing.outcome.is_clean())
-}
-
-/// Every transaction in a journal, the oldest first, for whoever only looks.
-///
-/// # Errors
-/// The journal cannot be read.
-pub fn history(store: &Store) -> Result<Vec<HistoryEntry>, Error> {
-    Ok(Journal::in_folder(store.folder()).read()?.entries)
-}
-
-/// Whether something waits to be taken back that no run is at work on.
-pub fn is_unfinished(machine: &Machine, store: &Store) -> Result<bool, Error> {
-    Ok(lock::is_free(store.folder()) && history(store)?.iter().any(|entry| due(entry, machine).is_some()))
 }

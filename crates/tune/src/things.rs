@@ -4,6 +4,7 @@ use crate::cgroup;
 use crate::machine::Machine;
 use crate::mounts;
 use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
 use whyslow_model::tune::{Access, Scope, Unavailable};
 
 /// The things of a kind, by name. None for processes and groups: of these there are too many to be asked one by one.
@@ -25,6 +26,8 @@ pub(crate) fn list(machine: &Machine, scope: Scope) -> Vec<String> {
             numbers.into_iter().map(|number| number.to_string()).collect()
         }
         Scope::Mount => mounts::read(machine).into_iter().map(|mount| mount.point).collect(),
+        // Beside the file systems there is a folder that says what the driver can do.
+        Scope::Ext4 => root.list("sys/fs/ext4").into_iter().filter(|name| name != "features").collect(),
         Scope::PageSize => root.list("sys/kernel/mm/hugepages"),
         Scope::Machine | Scope::Netns | Scope::Cgroup | Scope::GroupDisk | Scope::Process | Scope::Line => Vec::new(),
     }
@@ -94,6 +97,7 @@ fn path_of(scope: Scope, name: &str) -> String {
         Scope::IdleState => format!("sys/devices/system/cpu/{first}/cpuidle/{second}"),
         Scope::Irq => format!("proc/irq/{name}"),
         Scope::Process => format!("proc/{name}"),
+        Scope::Ext4 => format!("sys/fs/ext4/{name}"),
         Scope::PageSize => format!("sys/kernel/mm/hugepages/{name}"),
         Scope::Machine | Scope::Netns | Scope::Mount | Scope::Cgroup | Scope::GroupDisk | Scope::Line => String::new(),
     }
@@ -115,12 +119,8 @@ pub(crate) fn identity(machine: &Machine, scope: Scope, access: &Access, name: &
         Scope::NetQueue => interface(name.split('/').next().unwrap_or_default()),
         Scope::Irq => root.word(&format!("sys/kernel/irq/{name}/actions")).unwrap_or_default(),
         Scope::Mount => mounts::find(machine, name).map(|mount| mount.identity()).unwrap_or_default(),
-        Scope::Cgroup => {
-            let folder = cgroup::folder(machine, access, name).ok();
-            folder
-                .and_then(|folder| std::fs::metadata(folder).ok())
-                .map_or(String::new(), |meta| meta.ino().to_string())
-        }
+        Scope::Cgroup => cgroup::folder(machine, access, name).map_or(String::new(), inode),
+        Scope::Ext4 => inode(root.at(path_of(scope, name))),
         Scope::GroupDisk => {
             let (disk, group) = name.split_once('/').unwrap_or((name, ""));
             let of = |scope, name| identity(machine, scope, access, name);
@@ -129,6 +129,11 @@ pub(crate) fn identity(machine: &Machine, scope: Scope, access: &Access, name: &
         Scope::Process => start_time(machine, name).unwrap_or_default(),
         Scope::Machine | Scope::Cpu | Scope::IdleState | Scope::PageSize | Scope::Line => String::new(),
     }
+}
+
+/// The number of a folder that the kernel makes for a thing: each has one of its own (fs/kernfs/dir.c).
+fn inode(folder: PathBuf) -> String {
+    std::fs::metadata(folder).map_or(String::new(), |meta| meta.ino().to_string())
 }
 
 /// When a process started, in ticks since boot: field 22 of /proc/PID/stat (proc(5)). Its name may hold blanks and brackets.

@@ -110,9 +110,16 @@ pub enum Action {
     Confirm {
         /// The change, as history numbers it [default: all that wait]
         id: Option<u64>,
+        /// Only say what would be confirmed
+        #[arg(long)]
+        dry_run: bool,
     },
     /// Take back what a run that died left unfinished, and what nobody confirmed in time; for a unit at boot
-    Recover,
+    Recover {
+        /// Only say what would be done
+        #[arg(long)]
+        dry_run: bool,
+    },
     /// Watch over a change that is to be confirmed
     #[command(hide = true)]
     Guard {

@@ -1,6 +1,7 @@
 //! `whyslow tune`: settings looked at, changed, proven and taken back.
 
 mod args;
+mod made;
 mod profile;
 mod trial;
 
@@ -20,7 +21,7 @@ use whyslow_model::tune::{HistoryEntry, Risk};
 use whyslow_show::json;
 use whyslow_show::text::TextStyle;
 use whyslow_show::text::tune as text;
-use whyslow_tune::{Error, Machine, Plan, Session, Store, Target, Terms, Wish, all_clean};
+use whyslow_tune::{Error, Machine, Plan, Session, Store, Target, Terms, Wish};
 
 /// How long another run is waited for.
 const WAIT: Duration = Duration::from_secs(10);
@@ -52,8 +53,8 @@ pub fn run(args: &TuneArgs, look: &Look) -> Result<ExitCode, Failure> {
         Action::History { id } => tune.history(*id),
         Action::Trials => trial::list(&tune),
         Action::Persist { id, how } => tune.persist(*id, how),
-        Action::Confirm { id } => tune.confirm(*id),
-        Action::Recover => tune.session().map(|_| ExitCode::SUCCESS),
+        Action::Confirm { id, dry_run } => tune.confirm(*id, *dry_run),
+        Action::Recover { dry_run } => tune.recover(*dry_run),
         Action::Guard { id } => tune.guard(*id),
     }
 }
@@ -172,82 +173,26 @@ impl Tune<'_> {
         Ok(lines.iter().all(|line| line.holds))
     }
 
-    fn undo(&self, id: Option<u64>, all: bool, dry_run: bool) -> Result<ExitCode, Failure> {
-        if dry_run {
-            return self.foresee(id, all);
-        }
-        let mut session = self.session()?;
-        let outcomes = match id.or_else(|| session.outstanding().last().copied()) {
-            _ if all => session.undo_all(),
-            Some(id) => session.undo(id),
-            None => Ok(Vec::new()),
-        };
-        let outcomes = outcomes.map_err(failure)?;
-        self.tell(&outcomes, |style| text::undone(&outcomes, false, style))?;
-        Ok(status(all_clean(&outcomes)))
-    }
-
-    fn foresee(&self, id: Option<u64>, all: bool) -> Result<ExitCode, Failure> {
-        let history = whyslow_tune::history(&self.store).map_err(failure)?;
-        let standing: Vec<u64> =
-            history.iter().filter(|entry| !entry.outstanding().is_empty()).map(|entry| entry.transaction.id).collect();
-        let ids = match id.or_else(|| standing.last().copied()) {
-            _ if all => standing,
-            id => id.into_iter().collect(),
-        };
-        let outcomes = whyslow_tune::foresee(&self.machine, &history, &ids);
-        self.tell(&outcomes, |style| text::undone(&outcomes, true, style))?;
-        Ok(ExitCode::SUCCESS)
-    }
-
     fn history(&self, id: Option<u64>) -> Result<ExitCode, Failure> {
         self.mention_unfinished();
         let mut history = whyslow_tune::history(&self.store).map_err(failure)?;
         if let Some(id) = id {
             history.retain(|entry| entry.transaction.id == id);
             if history.is_empty() {
-                return Err(Failure::usage(format!("there is no change {id}; 'whyslow tune history' lists them")));
+                return Err(no_change(id));
             }
         }
         self.tell(&history, |style| text::history(&history, style))?;
         Ok(ExitCode::SUCCESS)
     }
 
-    fn persist(&self, id: Option<u64>, how: &How) -> Result<ExitCode, Failure> {
-        let of = |history: &[HistoryEntry]| {
-            let standing =
-                |entry: &&HistoryEntry| entry.transaction.persists.is_none() && !entry.outstanding().is_empty();
-            let found = match id {
-                Some(id) => history.iter().find(|entry| entry.transaction.id == id),
-                None => history.iter().rev().find(standing),
-            };
-            found.cloned().ok_or_else(|| Failure::usage("there is no such change; 'whyslow tune history' lists them"))
-        };
-        if how.dry_run {
-            let entry = of(&whyslow_tune::history(&self.store).map_err(failure)?)?;
-            return self.rehearse(&whyslow_tune::persist_plan(&self.machine, &entry), how);
-        }
-        let mut session = self.session()?;
-        let entry = of(session.history())?;
-        let plan = whyslow_tune::persist_plan(&self.machine, &entry);
-        self.apply(&mut session, &plan, how, Some(entry.transaction.id))?;
-        Ok(status(plan.all_possible().is_ok()))
-    }
-
-    fn confirm(&self, id: Option<u64>) -> Result<ExitCode, Failure> {
-        let confirmed = self.session()?.confirm(id).map_err(failure)?;
-        self.tell(&confirmed, |_| confirmed.iter().map(|id| format!("change {id} is confirmed\n")).collect())?;
-        Ok(ExitCode::SUCCESS)
-    }
-
-    fn guard(&self, id: u64) -> Result<ExitCode, Failure> {
-        whyslow_tune::guard(&self.machine, &self.store, id).map_err(failure)?;
-        Ok(ExitCode::SUCCESS)
+    fn open(&self) -> Result<Session, Failure> {
+        Session::open(&self.machine, &self.store, &whyslow_tune::who(), Some(WAIT)).map_err(failure)
     }
 
     /// A run that may change settings; what it took back of an earlier one is told.
     fn session(&self) -> Result<Session, Failure> {
-        let session = Session::open(&self.machine, &self.store, &whyslow_tune::who(), Some(WAIT)).map_err(failure)?;
+        let session = self.open()?;
         for (reason, undoing) in session.recovered() {
             complain(&format!("taken back ({}): {}", reason.words(), undoing.target));
         }
@@ -256,10 +201,14 @@ impl Tune<'_> {
 
     /// Whoever only looks is told that something is left to be taken back, and by what.
     fn mention_unfinished(&self) {
-        if whyslow_tune::is_unfinished(&self.machine, &self.store).unwrap_or(false) {
+        if whyslow_tune::unfinished(&self.machine, &self.store).is_ok_and(|left| !left.is_empty()) {
             complain("a change was left unfinished or unconfirmed; 'whyslow tune recover' takes it back");
         }
     }
+}
+
+fn no_change(id: u64) -> Failure {
+    Failure::usage(format!("there is no change {id}; 'whyslow tune history' lists them"))
 }
 
 fn target(name: &str) -> Result<Target, Failure> {
@@ -269,6 +218,7 @@ fn target(name: &str) -> Result<Target, Failure> {
 fn failure(error: Error) -> Failure {
     match error {
         Error::TakenBack { .. } => Failure::nothing(error.to_string()),
+        Error::Interrupted => Failure::interrupted(error.to_string()),
         other => Failure::usage(other.to_string()),
     }
 }

@@ -5,9 +5,11 @@ use super::{NOT_ALL, Tune, failure, status};
 use crate::output::{Failure, complain, print, style};
 use serde::Serialize;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::Path;
 use std::process::ExitCode;
 use whyslow_model::tune::{PlanDocument, ProfileNote, Step, Unavailable};
+use whyslow_show::json;
 use whyslow_show::text::tune as text;
 use whyslow_tune::profile::{self, Profile};
 use whyslow_tune::{Error, Plan};
@@ -21,6 +23,17 @@ struct Comes<'a> {
     #[serde(flatten)]
     plan: &'a PlanDocument,
     notes: &'a [ProfileNote],
+}
+
+/// The document of `tune import --json`.
+#[derive(Serialize)]
+struct Imported<'a> {
+    /// The profile as one file.
+    text: &'a str,
+    /// What is left out of it, and why.
+    notes: &'a [ProfileNote],
+    /// The name it is kept under.
+    saved: Option<&'a str>,
 }
 
 impl Tune<'_> {
@@ -89,12 +102,19 @@ impl Tune<'_> {
 
     pub(super) fn import(&self, names: &[String], save: Option<&str>, read: &Reading) -> Result<ExitCode, Failure> {
         let profile = self.load(names, read)?;
+        let text = profile.flat();
+        if let Some(name) = save {
+            keep(name, &text).map_err(failure)?;
+        }
+        if self.look.json {
+            print(json::pretty(&Imported { text: &text, notes: &profile.notes, saved: save }))?;
+            return Ok(ExitCode::SUCCESS);
+        }
         for note in &profile.notes {
             complain(&format!("left out: [{}] {}={}: {}", note.unit, note.option, note.value, note.why));
         }
-        match save {
-            None => print(profile.flat())?,
-            Some(name) => keep(name, &profile.flat()).map_err(failure)?,
+        if save.is_none() {
+            print(text)?;
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -107,7 +127,14 @@ fn keep(name: &str, text: &str) -> Result<(), Error> {
     }
     let folder = Path::new(OWN).join(name);
     let file = folder.join("tuned.conf");
-    let failed = |e: std::io::Error| Error::Usage(format!("{}: {e}", file.display()));
+    let failed = |e: std::io::Error| {
+        let remedy = match e.kind() {
+            ErrorKind::PermissionDenied => "; run as root",
+            ErrorKind::AlreadyExists => "; choose another name",
+            _ => "",
+        };
+        Error::Usage(format!("{}: {e}{remedy}", file.display()))
+    };
     fs::create_dir_all(&folder).map_err(failed)?;
     let mut new = fs::File::create_new(&file).map_err(failed)?;
     std::io::Write::write_all(&mut new, text.as_bytes()).map_err(failed)

@@ -31,18 +31,29 @@ pub fn median(sorted: &[f64]) -> f64 {
     }
 }
 
-/// Probabilities of several tests as if each were the only one (Holm, A simple sequentially rejective multiple test
-/// procedure): what stays below a level there is, with all of them together, no more often in error than that.
-pub fn holm(probabilities: &[f64]) -> Vec<f64> {
+/// One of several tests.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Corrected {
+    /// Its probability as if it were the only one.
+    pub p: f64,
+    /// For how many tests it was corrected.
+    pub tests: usize,
+}
+
+/// Corrects the probabilities of several tests for their number (Holm, A simple sequentially rejective multiple test procedure,
+/// Scandinavian Journal of Statistics 6, 1979): what stays below a level there is, with all of them together, no more often in
+/// error than that. The smallest counts as one of all, the next as one of one less.
+pub fn holm(probabilities: &[f64]) -> Vec<Corrected> {
     let mut order: Vec<usize> = (0..probabilities.len()).collect();
     order.sort_by(|a, b| probabilities[*a].total_cmp(&probabilities[*b]));
-    let mut adjusted = vec![1.0; probabilities.len()];
+    let mut corrected = vec![Corrected { p: 1.0, tests: 1 }; probabilities.len()];
     let mut least: f64 = 0.0;
     for (rank, at) in order.into_iter().enumerate() {
-        least = least.max(probabilities[at] * (probabilities.len() - rank) as f64).min(1.0);
-        adjusted[at] = least;
+        let tests = probabilities.len() - rank;
+        least = least.max(probabilities[at] * tests as f64).min(1.0);
+        corrected[at] = Corrected { p: least, tests };
     }
-    adjusted
+    corrected
 }
 
 /// The numbers that lie `cut` ranks from either end of ascending ones. Where even one rank is too many, all lie between the
@@ -75,8 +86,10 @@ mod tests {
     #[test]
     fn holms_procedure_is_that_of_the_paper() {
         // The smallest times four, the next times three; and never below one before.
-        assert_eq!(holm(&[0.01, 0.04, 0.03, 0.005]), [0.03, 0.06, 0.06, 0.02]);
-        assert_eq!(holm(&[0.5, 0.6]), [1.0, 1.0]);
-        assert_eq!(holm(&[]), [0.0; 0]);
+        let p = |p: &[f64]| holm(p).iter().map(|one| one.p).collect::<Vec<_>>();
+        assert_eq!(p(&[0.01, 0.04, 0.03, 0.005]), [0.03, 0.06, 0.06, 0.02]);
+        assert_eq!(p(&[0.5, 0.6]), [1.0, 1.0]);
+        assert_eq!(holm(&[]), []);
+        assert_eq!(holm(&[0.01, 0.04, 0.03, 0.005]).iter().map(|one| one.tests).collect::<Vec<_>>(), [3, 1, 2, 4]);
     }
 }

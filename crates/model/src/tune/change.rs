@@ -88,6 +88,8 @@ pub enum Reason {
     Crashed,
     /// Nobody confirmed it in time.
     Unconfirmed,
+    /// It was made for as long as something was measured.
+    Tried,
 }
 
 impl Reason {
@@ -99,6 +101,7 @@ impl Reason {
             Self::Interrupted => "interrupted",
             Self::Crashed => "the program ended in the middle",
             Self::Unconfirmed => "not confirmed in time",
+            Self::Tried => "only tried",
         }
     }
 }

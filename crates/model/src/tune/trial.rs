@@ -1,5 +1,6 @@
 //! Experiments: what a change was worth.
 
+use super::PlanDocument;
 use serde::{Deserialize, Serialize};
 
 /// One experiment: a change made and taken back again and again, and what was measured with it and without.
@@ -40,6 +41,9 @@ pub struct Trial {
     /// How many pairs would probably tell, where these did not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pairs_needed: Option<u64>,
+    /// Whether it was ended before all its pairs were measured: then they tell what was seen so far, and prove nothing.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub interrupted: bool,
     /// The change that was kept; `None` where all was put back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kept: Option<u64>,
@@ -55,6 +59,24 @@ impl Trial {
     pub fn is_proven(&self) -> bool {
         self.verdict == TrialVerdict::Helped && !self.is_mechanism_unconfirmed()
     }
+}
+
+/// An experiment that would be made: the document of `try --dry-run --json`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Rehearsal {
+    /// What would be changed, made and taken back again and again.
+    #[serde(flatten)]
+    pub plan: PlanDocument,
+    /// What would be measured, and in which unit.
+    pub metric: String,
+    /// Pairs with and without the change.
+    pub pairs: usize,
+    /// Pairs without any, before.
+    pub noise_pairs: usize,
+    /// Seconds to wait after each switch.
+    pub settle: f64,
+    /// Seconds it would take in all; `None` where that is for the command to say.
+    pub seconds: Option<f64>,
 }
 
 /// Something measured beside what the change is for.

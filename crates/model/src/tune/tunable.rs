@@ -82,6 +82,8 @@ pub enum Scope {
     Irq,
     /// A mounted file system, by its mount point.
     Mount,
+    /// A mounted ext4 file system, by its device: `sda1`.
+    Ext4,
     /// A control group, by its path: `/user.slice`.
     Cgroup,
     /// A disk's use by a control group: `sda/system.slice`.
@@ -112,6 +114,7 @@ impl Scope {
             Self::IdleState => "idle state of a processor",
             Self::Irq => "interrupt line",
             Self::Mount => "mount point",
+            Self::Ext4 => "ext4 file system",
             Self::Cgroup => "control group",
             Self::GroupDisk => "disk in a control group",
             Self::Process => "process",

@@ -17,6 +17,8 @@ pub struct Walk {
     pub steps: Vec<WalkStep>,
     /// All that helped together against none of it, on fresh pairs; `None` where nothing helped.
     pub together: Option<Trial>,
+    /// Whether it was ended early; all was put back then.
+    pub interrupted: bool,
     /// The change that was kept; `None` where all was put back.
     pub kept: Option<u64>,
 }

@@ -1,8 +1,7 @@
 //! What measurements say: an effect, and one of four verdicts.
 
-use super::looks::holm;
 use whyslow_compare::stats::paired::{estimate, sign_flip_p};
-use whyslow_compare::stats::{Estimate, median, ranks};
+use whyslow_compare::stats::{Corrected, Estimate, holm, median, ranks};
 use whyslow_model::tune::{Pair, TrialEffect, TrialVerdict};
 
 /// A value of nothing against one of something counts as so many times as much: its logarithm has no end.
@@ -77,13 +76,13 @@ impl Judged {
 /// Judges several metrics by which a change may do harm: of each the verdict, with p corrected for their number.
 pub(super) fn several(all: &[Gains], alpha: f64) -> Vec<Judged> {
     let p: Vec<f64> = all.iter().map(Gains::p).collect();
-    let held = holm(&p, alpha);
-    let judged = |(gains, (holds, own)): (&Gains, (bool, f64))| {
-        let judged = gains.judged(own);
+    let judged = |(gains, corrected): (&Gains, Corrected)| {
+        let judged = gains.judged(alpha / corrected.tests as f64);
         let tells = matches!(judged.verdict, TrialVerdict::Helped | TrialVerdict::Harmed);
-        Judged { verdict: if tells && !holds { TrialVerdict::Inconclusive } else { judged.verdict }, ..judged }
+        let verdict = if tells && corrected.p > alpha { TrialVerdict::Inconclusive } else { judged.verdict };
+        Judged { verdict, ..judged }
     };
-    all.iter().zip(held).map(judged).collect()
+    all.iter().zip(holm(&p)).map(judged).collect()
 }
 
 /// Judges a block before against a block after.

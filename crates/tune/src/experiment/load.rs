@@ -2,14 +2,18 @@
 
 use super::run::Sighted;
 use crate::error::Error;
-use std::io::Read;
-use std::process::{Child, Command, Stdio};
+use std::io::{self, Read};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 /// How often it is looked whether it shall end, and whether a sample is due.
 pub(super) const LOOK: Duration = Duration::from_millis(100);
+
+/// How long a command that is told to end has for it.
+const GRACE: Duration = Duration::from_secs(1);
 
 /// Reads metrics of the running machine.
 pub trait Meter {
@@ -22,6 +26,19 @@ pub trait Meter {
     /// Ends it: the value of each metric over the time since, in an order of its own that stays the same; `None` where it has
     /// none.
     fn stop(&mut self) -> Sighted;
+}
+
+/// Reads nothing.
+struct Blind;
+
+impl Meter for Blind {
+    fn start(&mut self) {}
+
+    fn tick(&mut self) {}
+
+    fn stop(&mut self) -> Sighted {
+        Vec::new()
+    }
 }
 
 /// What is measured under.
@@ -43,6 +60,14 @@ pub(super) struct Done {
 }
 
 impl Load {
+    /// Puts the load on once, and measures nothing.
+    ///
+    /// # Errors
+    /// Interrupted, or the command failed.
+    pub fn once(&self, stop: &AtomicBool) -> Result<(), Error> {
+        self.run(false, &mut Blind, stop).map(|_| ())
+    }
+
     /// Puts the load on, or lets it be, while `meter` looks. What a command came to; its output is read where it is `read`.
     ///
     /// # Errors
@@ -63,7 +88,7 @@ pub(super) fn wait(time: Duration, stop: &AtomicBool, mut tick: impl FnMut()) ->
     let end = Instant::now() + time;
     while Instant::now() < end {
         if stop.load(Ordering::Relaxed) {
-            return Err(interrupted());
+            return Err(Error::Interrupted);
         }
         tick();
         std::thread::sleep(LOOK.min(end.saturating_duration_since(Instant::now())));
@@ -71,21 +96,20 @@ pub(super) fn wait(time: Duration, stop: &AtomicBool, mut tick: impl FnMut()) ->
     Ok(())
 }
 
-pub(super) fn interrupted() -> Error {
-    Error::Usage("interrupted: all is put back".into())
-}
-
-/// A command that runs.
+/// A command that runs, in a process group of its own: Ctrl-C ends us first, and what the command has started ends with it.
 struct Running {
     child: Child,
     start: Instant,
 }
 
+/// How a command ended, when, and the last number it wrote.
+type Ended = (io::Result<ExitStatus>, f64, Option<f64>);
+
 impl Running {
     fn start(words: &[String], read: bool) -> Result<Self, Error> {
         let mut command = Command::new(&words[0]);
         let out = if read { Stdio::piped() } else { Stdio::null() };
-        command.args(&words[1..]).stdin(Stdio::null()).stdout(out).stderr(Stdio::null());
+        command.args(&words[1..]).process_group(0).stdin(Stdio::null()).stdout(out).stderr(Stdio::null());
         let start = Instant::now();
         let child = command.spawn().map_err(|e| Error::Usage(format!("{}: {e}", words[0])))?;
         Ok(Self { child, start })
@@ -94,21 +118,19 @@ impl Running {
     /// Waits for it in a thread, so that the time is taken at once and an interrupt is seen.
     fn finish(self, words: &[String], meter: &mut dyn Meter, stop: &AtomicBool) -> Result<Done, Error> {
         let Self { mut child, start } = self;
-        let pid = child.id();
+        let group = child.id();
         let (send, receive) = mpsc::channel();
-        let waiter = std::thread::spawn(move || {
+        std::thread::spawn(move || {
             let number = child.stdout.take().and_then(last_number);
             let status = child.wait();
             let _ = send.send((status, start.elapsed().as_secs_f64(), number));
         });
-        let is_stopped = || stop.load(Ordering::Relaxed);
         let (status, time, number) = loop {
             match receive.recv_timeout(LOOK) {
-                Ok(done) => break done,
-                Err(RecvTimeoutError::Timeout) if is_stopped() => {
-                    end(pid);
-                    let _ = waiter.join();
-                    return Err(interrupted());
+                Ok(ended) => break ended,
+                Err(RecvTimeoutError::Timeout) if stop.load(Ordering::Relaxed) => {
+                    end(group, &receive);
+                    return Err(Error::Interrupted);
                 }
                 Err(RecvTimeoutError::Timeout) => meter.tick(),
                 Err(RecvTimeoutError::Disconnected) => {
@@ -119,16 +141,24 @@ impl Running {
         let named = || words.join(" ");
         match status {
             Ok(status) if status.success() => Ok(Done { time, number }),
-            Ok(_) if is_stopped() => Err(interrupted()),
+            // Whoever ended us may have ended it too.
+            Ok(_) if stop.load(Ordering::Relaxed) => Err(Error::Interrupted),
             Ok(status) => Err(Error::Usage(format!("'{}' failed: {status}; all is put back", named()))),
             Err(e) => Err(Error::Usage(format!("'{}': {e}", named()))),
         }
     }
 }
 
-/// Ends a command that the waiter has not yet waited for, or has just: kill(1) of a number that is nobody's does nothing.
-fn end(pid: u32) {
-    let _ = Command::new("kill").arg(pid.to_string()).stderr(Stdio::null()).status();
+/// Ends a command and all it started: it is asked to, and where it does not, made to. What has left the group is not waited for.
+fn end(group: u32, ended: &Receiver<Ended>) {
+    let Ok(group) = libc::pid_t::try_from(group) else { return };
+    for signal in [libc::SIGTERM, libc::SIGKILL] {
+        // SAFETY: kill has no preconditions. The group is that of our child; a group that is nobody's is refused.
+        unsafe { libc::kill(-group, signal) };
+        if ended.recv_timeout(GRACE).is_ok() {
+            return;
+        }
+    }
 }
 
 /// The last word that is a number. Output is read to its end, however long, and of it only the end is kept.
@@ -146,7 +176,16 @@ fn last_number(mut out: impl Read) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use super::last_number;
+    use super::*;
+
+    #[test]
+    fn an_interrupt_ends_a_command_that_will_not_with_all_it_started() {
+        // The shell ignores what it is asked, and who it started holds its output open.
+        let words = ["sh", "-c", "trap '' TERM; sleep 3600 & sleep 3600; sleep 3600"].map(str::to_owned);
+        let stop = AtomicBool::new(true);
+        let ended = Load::Command(words.to_vec()).run(true, &mut Blind, &stop);
+        assert!(matches!(ended, Err(Error::Interrupted)), "{ended:?}");
+    }
 
     #[test]
     fn the_last_number_counts() {

@@ -46,21 +46,6 @@ fn can_tell(pairs: usize, alpha: f64, tests: usize) -> bool {
     2.0 * 0.5_f64.powi(i32::try_from(pairs).unwrap_or(i32::MAX)) <= alpha / tests.max(1) as f64
 }
 
-/// Which of several tests hold, and the alpha each was held to (Holm, Scandinavian Journal of Statistics 6, 1979): the smallest p is held to
-/// alpha over their number, the next to alpha over one less, up to the first that fails.
-pub(super) fn holm(p: &[f64], alpha: f64) -> Vec<(bool, f64)> {
-    let mut order: Vec<usize> = (0..p.len()).collect();
-    order.sort_by(|a, b| p[*a].total_cmp(&p[*b]));
-    let mut told = vec![(false, alpha); p.len()];
-    let mut all_hold = true;
-    for (rank, &test) in order.iter().enumerate() {
-        let own = alpha / (p.len() - rank) as f64;
-        all_hold &= p[test] <= own;
-        told[test] = (all_hold, own);
-    }
-    told
-}
-
 /// Alpha for tests that come one after the other, when what a later one will show is not known yet: each has an equal part, and
 /// what one that held did not use up goes to the next (the fall-back procedure of Wiens, Pharmaceutical Statistics 2, 2003).
 #[derive(Clone, Copy, Debug)]
@@ -105,13 +90,6 @@ mod tests {
         assert_eq!(looks(6, 1, 0.05, 2), Err(7));
         // An early look would leave too little for the end, and is not made.
         assert_eq!(looks(6, 2, 0.05, 1).unwrap(), [Look { pairs: 6, alpha: 0.05 }]);
-    }
-
-    #[test]
-    fn holm_is_that_of_the_paper() {
-        let told = holm(&[0.01, 0.04, 0.03, 0.005], 0.05);
-        assert_eq!(told.iter().map(|(holds, _)| *holds).collect::<Vec<_>>(), [true, false, false, true]);
-        assert!((told[3].1 - 0.0125).abs() < 1e-12);
     }
 
     #[test]

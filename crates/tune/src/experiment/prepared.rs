@@ -119,6 +119,7 @@ impl Prepared {
             mechanism: None,
             verdict: judged.verdict,
             pairs_needed: None,
+            interrupted: false,
             kept: None,
         }
     }

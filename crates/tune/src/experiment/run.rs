@@ -14,13 +14,22 @@ const HOPELESS: f64 = 1.0;
 /// longer for a busy processor: at once after the switch, a change of no effect made a command of 10 ms a third slower.
 pub const PAUSE: Duration = Duration::from_millis(100);
 
-/// Measures, and judges. The change is taken back at the end.
+/// Measures, and judges. The change is taken back at the end, whichever it is: where it is interrupted, what the pairs so far
+/// tell is told, and proves nothing.
 ///
 /// # Errors
-/// What ended it early, or why it would be of no use.
+/// What ended it before there was a pair, or why it would be of no use.
 pub fn run(design: &Design, bench: &mut dyn Bench) -> Result<Trial, Error> {
     let looks = design.looks()?;
     let mut runner = Runner { design, bench, coin: design.seed | 1, is_on: false, step: 0 };
+    let trial = tried(design, &looks, &mut runner);
+    if runner.is_on {
+        runner.bench.switch(false)?;
+    }
+    trial
+}
+
+fn tried(design: &Design, looks: &[Look], runner: &mut Runner) -> Result<Trial, Error> {
     // The first run warms caches, and counts for nothing.
     let warm = runner.sight(false)?;
     let noise = (0..design.noise_pairs).map(|_| runner.pair(false)).collect::<Result<Vec<_>, _>>()?;
@@ -28,11 +37,14 @@ pub fn run(design: &Design, bench: &mut dyn Bench) -> Result<Trial, Error> {
     found.is_of_use(&warm)?;
     let mut pairs = Vec::new();
     let mut trial = None;
-    for look in &looks {
+    for look in looks {
         while pairs.len() < look.pairs {
-            pairs.push(runner.pair(true)?);
+            match runner.pair(true) {
+                Err(Error::Interrupted) if !pairs.is_empty() => return Ok(found.cut_short(looks, look, &pairs)),
+                pair => pairs.push(pair?),
+            }
         }
-        let told = found.judged(&looks, look, &pairs);
+        let told = found.judged(looks, look, &pairs);
         let is_told = match told.verdict {
             TrialVerdict::Inconclusive => false,
             // What it works through may still show.
@@ -43,9 +55,6 @@ pub fn run(design: &Design, bench: &mut dyn Bench) -> Result<Trial, Error> {
         if is_told {
             break;
         }
-    }
-    if runner.is_on {
-        runner.bench.switch(false)?;
     }
     trial.ok_or_else(|| Error::Usage("an experiment has one look at least".into()))
 }
@@ -187,8 +196,15 @@ impl Found<'_> {
             mechanism,
             verdict,
             pairs_needed: target.needed(look.alpha).filter(|_| verdict == TrialVerdict::Inconclusive),
+            interrupted: false,
             kept: None,
         }
+    }
+
+    /// What there is where no look was come to: how many pairs there would be was fixed beforehand, so that fewer prove nothing.
+    fn cut_short(&self, looks: &[Look], look: &Look, pairs: &[Twin]) -> Trial {
+        let verdict = TrialVerdict::Inconclusive;
+        Trial { verdict, pairs_needed: None, interrupted: true, ..self.judged(looks, look, pairs) }
     }
 
     fn guards(&self, look: &Look, pairs: &[Twin]) -> Vec<Watched> {

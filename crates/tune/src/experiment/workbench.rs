@@ -1,13 +1,14 @@
 //! The machine and its settings, changed and put back around a load.
 
-use super::load::{Done, Load, Meter, interrupted, wait};
+use super::load::{Done, Load, Meter, wait};
 use super::run::Sighted;
 use super::{Bench, Measured};
 use crate::error::Error;
 use crate::guardian;
 use crate::machine::Machine;
-use crate::plan::{Plan, Wish};
+use crate::plan::Plan;
 use crate::session::{Guard, Session, Terms, all_clean};
+use crate::wish::Wish;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -111,7 +112,7 @@ impl<'a> Workbench<'a> {
     }
 
     fn take_back(&mut self, id: u64) -> Result<(), Error> {
-        let outcomes = self.session.undo(id)?;
+        let outcomes = self.session.put_back(id)?;
         if all_clean(&outcomes) {
             return Ok(());
         }
@@ -162,7 +163,7 @@ impl Bench for Workbench<'_> {
 
     fn measure(&mut self, step: usize, steps: usize) -> Result<Sighted, Error> {
         if self.stop.load(Ordering::Relaxed) {
-            return Err(interrupted());
+            return Err(Error::Interrupted);
         }
         (self.tell)(step, steps);
         self.sight()
@@ -173,7 +174,7 @@ impl Drop for Workbench<'_> {
     fn drop(&mut self) {
         for id in self.made.take().into_iter().chain(self.standing.drain(..).rev()) {
             // What cannot be put back now stands in the journal as begun: the next run tries again, and says so.
-            let _ = self.session.undo(id);
+            let _ = self.session.put_back(id);
         }
     }
 }

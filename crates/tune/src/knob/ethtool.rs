@@ -6,33 +6,51 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use whyslow_model::tune::Unavailable;
 
-/// Where a parameter stands: commands to get and set its structure, the structure's words, the parameter's word.
+/// Where a parameter stands: commands to get and set its structure, the structure's words, the parameter's word, and what of that
+/// word is the parameter.
 struct Place {
     name: &'static str,
     get: u32,
     set: u32,
     words: usize,
     at: usize,
+    mask: u32,
+    /// The word that holds the most the device takes.
+    most: Option<usize>,
 }
 
 const fn place(name: &'static str, get: u32, set: u32, words: usize, at: usize) -> Place {
-    Place { name, get, set, words, at }
+    Place { name, get, set, words, at, mask: u32::MAX, most: None }
+}
+
+const fn bounded(name: &'static str, get: u32, set: u32, words: usize, at: usize, most: usize) -> Place {
+    Place { name, get, set, words, at, mask: u32::MAX, most: Some(most) }
+}
+
+/// One of the flags that share a word (ETH_FLAG_ of enum ethtool_flags).
+const fn flag(name: &'static str, bit: u32) -> Place {
+    Place { name, get: 0x25, set: 0x26, words: 2, at: 1, mask: 1 << bit, most: None }
 }
 
 const PLACES: &[Place] = &[
     // struct ethtool_ringparam
-    place("ring.rx", 0x10, 0x11, 9, 5),
-    place("ring.tx", 0x10, 0x11, 9, 8),
+    bounded("ring.rx", 0x10, 0x11, 9, 5, 1),
+    bounded("ring.tx", 0x10, 0x11, 9, 8, 4),
     // struct ethtool_coalesce
     place("coalesce.rx_usecs", 0x0e, 0x0f, 23, 1),
     place("coalesce.rx_frames", 0x0e, 0x0f, 23, 2),
+    place("coalesce.rx_usecs_irq", 0x0e, 0x0f, 23, 3),
+    place("coalesce.rx_frames_irq", 0x0e, 0x0f, 23, 4),
     place("coalesce.tx_usecs", 0x0e, 0x0f, 23, 5),
     place("coalesce.tx_frames", 0x0e, 0x0f, 23, 6),
+    place("coalesce.tx_usecs_irq", 0x0e, 0x0f, 23, 7),
+    place("coalesce.tx_frames_irq", 0x0e, 0x0f, 23, 8),
     place("coalesce.adaptive_rx", 0x0e, 0x0f, 23, 10),
+    place("coalesce.adaptive_tx", 0x0e, 0x0f, 23, 11),
     // struct ethtool_channels
-    place("channels.rx", 0x3c, 0x3d, 9, 5),
-    place("channels.tx", 0x3c, 0x3d, 9, 6),
-    place("channels.combined", 0x3c, 0x3d, 9, 8),
+    bounded("channels.rx", 0x3c, 0x3d, 9, 5, 1),
+    bounded("channels.tx", 0x3c, 0x3d, 9, 6, 2),
+    bounded("channels.combined", 0x3c, 0x3d, 9, 8, 4),
     // struct ethtool_pauseparam
     place("pause.autoneg", 0x12, 0x13, 4, 1),
     place("pause.rx", 0x12, 0x13, 4, 2),
@@ -40,9 +58,15 @@ const PLACES: &[Place] = &[
     // struct ethtool_value
     place("offload.rx_checksum", 0x14, 0x15, 2, 1),
     place("offload.tx_checksum", 0x16, 0x17, 2, 1),
+    place("offload.scatter_gather", 0x18, 0x19, 2, 1),
     place("offload.tso", 0x1e, 0x1f, 2, 1),
     place("offload.gso", 0x23, 0x24, 2, 1),
     place("offload.gro", 0x2b, 0x2c, 2, 1),
+    flag("offload.tx_vlan", 7),
+    flag("offload.rx_vlan", 8),
+    flag("offload.lro", 15),
+    flag("offload.ntuple", 27),
+    flag("offload.rx_hash", 28),
 ];
 
 /// The longest of the structures.
@@ -87,14 +111,21 @@ impl Parameter {
 
 impl Handle for Parameter {
     fn read(&self) -> Result<String, Unavailable> {
-        Ok(self.fetch()?[self.place.at].to_string())
+        let part = self.fetch()?[self.place.at] & self.place.mask;
+        Ok((part >> self.place.mask.trailing_zeros()).to_string())
+    }
+
+    fn most(&self) -> Option<i128> {
+        self.fetch().ok().and_then(|words| Some(words[self.place.most?].into()))
     }
 
     fn write(&self, value: &str) -> Result<(), Unavailable> {
-        let number = value.parse().map_err(|_| Unavailable::Failed(format!("{value:?} does not fit into 32 bits")))?;
+        let number: u32 =
+            value.parse().map_err(|_| Unavailable::Failed(format!("{value:?} does not fit into 32 bits")))?;
         let mut words = self.fetch()?;
+        let Place { at, mask, .. } = *self.place;
         words[0] = self.place.set;
-        words[self.place.at] = number;
+        words[at] = words[at] & !mask | number << mask.trailing_zeros() & mask;
         self.ask(&mut words)
     }
 }

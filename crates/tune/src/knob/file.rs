@@ -45,6 +45,11 @@ impl Handle for File {
         }
     }
 
+    fn may_write(&self) -> Result<(), Unavailable> {
+        // To open a setting changes nothing.
+        OpenOptions::new().write(true).open(&self.path).map(|_| ()).map_err(|e| sorted(&self.name, &e))
+    }
+
     fn write(&self, value: &str) -> Result<(), Unavailable> {
         let text = format!("{value}\n");
         // One write call: the kernel takes each for a value of its own. Nothing is created.

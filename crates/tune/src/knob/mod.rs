@@ -8,7 +8,7 @@ mod process;
 mod qdisc;
 mod quota;
 
-use crate::catalogue::{Catalogue, Entry, sysctl_path};
+use crate::catalogue::{Catalogue, Entry, filled, sysctl_path};
 use crate::cgroup;
 use crate::machine::Machine;
 use crate::target::Target;
@@ -24,6 +24,16 @@ trait Handle {
 
     /// Writes a value as [`Values::check`](crate::values::Values::check) left it.
     fn write(&self, value: &str) -> Result<(), Unavailable>;
+
+    /// The largest number that the thing takes, where it says so.
+    fn most(&self) -> Option<i128> {
+        None
+    }
+
+    /// Whether it may be written, where that can be known without writing.
+    fn may_write(&self) -> Result<(), Unavailable> {
+        Ok(())
+    }
 }
 
 /// A tunable of one thing on this machine.
@@ -56,6 +66,19 @@ impl Knob {
     /// Why there is none.
     pub(crate) fn read(&self) -> Result<String, Unavailable> {
         Ok(self.entry.values.canonical(&self.handle.read().map_err(|why| self.since(why))?))
+    }
+
+    /// Whether it may be written, where that can be known without writing.
+    ///
+    /// # Errors
+    /// It may not.
+    pub(crate) fn may_write(&self) -> Result<(), Unavailable> {
+        self.handle.may_write()
+    }
+
+    /// The largest number that its thing takes, where it says so.
+    pub(crate) fn most(&self) -> Option<i128> {
+        self.handle.most()
     }
 
     /// The values that the kernel lists.
@@ -196,17 +219,13 @@ fn example(scope: Scope) -> &'static str {
         Scope::IdleState => "cpu0/state1",
         Scope::Irq => "24",
         Scope::Mount => "/srv",
+        Scope::Ext4 => "sda1",
         Scope::Cgroup => "/system.slice",
         Scope::GroupDisk => "sda/system.slice",
         Scope::Process => "PID",
         Scope::PageSize => "hugepages-2048kB",
         Scope::Machine | Scope::Netns | Scope::Line => "",
     }
-}
-
-fn filled(template: &str, name: &str) -> String {
-    let (first, second) = name.split_once('/').unwrap_or((name, ""));
-    template.replace("{0}", first).replace("{1}", second).replace("{}", name)
 }
 
 /// What a tunable is here, thing by thing; nothing where its things are too many to be asked.

@@ -29,8 +29,41 @@ const OF_SUPER: &[(&str, c_ulong)] = &[
     ("lazytime", libc::MS_LAZYTIME),
 ];
 
-/// ext4's own choice where no `commit=` is shown (JBD2_DEFAULT_MAX_COMMIT_AGE).
-const COMMIT: &str = "5";
+/// An option that is shown only where it is not the file system's own choice: which file systems have it, and what they choose.
+struct Own {
+    name: &'static str,
+    choices: &'static [(&'static str, &'static str)],
+    /// A word, or that word with `no` before it, rather than `NAME=VALUE`.
+    is_word: bool,
+}
+
+const OWN: &[Own] = &[
+    // JBD2_DEFAULT_MAX_COMMIT_AGE, BTRFS_DEFAULT_COMMIT_INTERVAL
+    Own { name: "commit", choices: &[("ext3", "5"), ("ext4", "5"), ("btrfs", "30")], is_word: false },
+    // EXT4_DEF_MAX_BATCH_TIME, EXT4_DEF_MIN_BATCH_TIME
+    Own { name: "max_batch_time", choices: &[("ext3", "15000"), ("ext4", "15000")], is_word: false },
+    Own { name: "min_batch_time", choices: &[("ext3", "0"), ("ext4", "0")], is_word: false },
+    Own { name: "discard", choices: &[("ext3", "nodiscard"), ("ext4", "nodiscard")], is_word: true },
+    Own { name: "auto_da_alloc", choices: &[("ext3", "auto_da_alloc"), ("ext4", "auto_da_alloc")], is_word: true },
+];
+
+impl Own {
+    /// The option of a mount; `None` where its file system has none of the kind.
+    fn value<'a>(&'a self, mount: &'a Mount) -> Option<&'a str> {
+        let (_, own) = self.choices.iter().find(|(kind, _)| *kind == mount.kind)?;
+        let is_it = |option: &&str| option.strip_prefix("no").unwrap_or(option) == self.name;
+        let shown = match self.is_word {
+            true => mount.super_options.iter().map(String::as_str).find(is_it),
+            false => mount.value(self.name),
+        };
+        Some(shown.unwrap_or(own))
+    }
+
+    /// As mount(8) takes it.
+    fn words(&self, value: &str) -> String {
+        if self.is_word { value.to_owned() } else { format!("{}={value}", self.name) }
+    }
+}
 
 /// An option of what is mounted at a point.
 pub(super) struct Mounted {
@@ -45,8 +78,8 @@ enum Known {
     Atime,
     Diratime,
     Lazytime,
-    Commit,
     Barrier,
+    Own(&'static Own),
 }
 
 impl Mounted {
@@ -57,9 +90,12 @@ impl Mounted {
             "atime" => Known::Atime,
             "diratime" => Known::Diratime,
             "lazytime" => Known::Lazytime,
-            "commit" => Known::Commit,
             "barrier" => Known::Barrier,
-            other => return Err(Unavailable::Failed(format!("no option of a mount is called {other}"))),
+            other => {
+                let own = OWN.iter().find(|own| own.name == other);
+                let own = own.ok_or_else(|| format!("no option of a mount is called {other}"));
+                Known::Own(own.map_err(Unavailable::Failed)?)
+            }
         };
         Ok(Self { machine: machine.clone(), option, point: point.to_owned() })
     }
@@ -67,14 +103,15 @@ impl Mounted {
     fn mount(&self) -> Result<Mount, Unavailable> {
         let mount = mounts::find(&self.machine, &self.point);
         let mount = mount.ok_or_else(|| Unavailable::Absent(format!("nothing is mounted at {}", self.point)))?;
-        let is_ext4 = matches!(mount.kind.as_str(), "ext3" | "ext4");
-        match self.option {
-            Known::Commit | Known::Barrier if !is_ext4 => Err(Unavailable::Unsupported(format!(
-                "{} is {}, and only ext4 has this option",
-                self.point, mount.kind
-            ))),
-            _ => Ok(mount),
+        let has_it = match self.option {
+            Known::Barrier => matches!(mount.kind.as_str(), "ext3" | "ext4"),
+            Known::Own(own) => own.value(&mount).is_some(),
+            Known::Atime | Known::Diratime | Known::Lazytime => true,
+        };
+        if has_it {
+            return Ok(mount);
         }
+        Err(Unavailable::Unsupported(format!("{} is {}, which has no such option", self.point, mount.kind)))
     }
 
     fn remount(&self, flags: c_ulong, data: Option<&str>) -> Result<(), Unavailable> {
@@ -110,7 +147,7 @@ impl Handle for Mounted {
             Known::Diratime => "diratime",
             Known::Lazytime if mount.has_super("lazytime") => "lazytime",
             Known::Lazytime => "nolazytime",
-            Known::Commit => mount.value("commit").unwrap_or(COMMIT),
+            Known::Own(own) => own.value(&mount).unwrap_or_default(),
             Known::Barrier if mount.has_super("nobarrier") || mount.value("barrier") == Some("0") => "0",
             Known::Barrier => "1",
         };
@@ -128,7 +165,7 @@ impl Handle for Mounted {
             (Known::Diratime, _) => self.remount_here(&mount, 0, libc::MS_NODIRATIME),
             (Known::Lazytime, "lazytime") => self.remount_super(&mount, libc::MS_LAZYTIME, 0, None),
             (Known::Lazytime, _) => self.remount_super(&mount, 0, libc::MS_LAZYTIME, None),
-            (Known::Commit, seconds) => self.remount_super(&mount, 0, 0, Some(&format!("commit={seconds}"))),
+            (Known::Own(own), value) => self.remount_super(&mount, 0, 0, Some(&own.words(value))),
             (Known::Barrier, flag) => self.remount_super(&mount, 0, 0, Some(&format!("barrier={flag}"))),
         }
     }

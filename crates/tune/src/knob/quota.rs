@@ -48,6 +48,10 @@ impl Handle for Quota {
         Ok(self.value(&text).unwrap_or_else(|| self.unlimited.clone()))
     }
 
+    fn may_write(&self) -> Result<(), Unavailable> {
+        self.file.may_write()
+    }
+
     fn write(&self, value: &str) -> Result<(), Unavailable> {
         self.file.write(&format!("{} {}{value}", self.disk, self.key))
     }

@@ -1,16 +1,15 @@
 //! What a set of wishes comes to on this machine: what would change, from what, and what cannot be.
 
+mod expand;
 mod step;
 #[cfg(test)]
 mod tests;
-mod wish;
-
-pub use wish::{Wanted, Wish, wish};
 
 use crate::error::Error;
 use crate::knob::Knob;
 use crate::machine::Machine;
 use crate::target::Target;
+use crate::wish::Wish;
 use std::time::Duration;
 use whyslow_model::tune::{Effect, PlanDocument, PlanLine, Risk, Step, Unavailable};
 
@@ -25,11 +24,12 @@ pub(crate) struct Item {
     pub(crate) line: PlanLine,
     pub(crate) knob: Option<Knob>,
 }
+
 impl Plan {
     /// What wishes come to. A pattern for a thing (`disk.scheduler@sd*`) stands for each thing it matches.
     pub fn of(machine: &Machine, why: &str, wishes: &[Wish]) -> Self {
         let mut plan = Self { why: why.to_owned(), items: Vec::new() };
-        for wish in wishes.iter().filter(|wish| !wish::is_implied(wish, wishes)) {
+        for wish in wishes.iter().filter(|wish| !expand::is_implied(wish, wishes)) {
             plan.add(machine, wish);
         }
         plan.items = ordered(plan.items);
@@ -38,7 +38,7 @@ impl Plan {
 
     /// Adds a wish. The last one for a setting counts, in the place of the first.
     pub(crate) fn add(&mut self, machine: &Machine, wish: &Wish) {
-        for target in wish::expanded(machine, &wish.target) {
+        for target in expand::expanded(machine, &wish.target) {
             let item = step::item(machine, wish, target);
             match self.items.iter().position(|earlier| earlier.line.target == item.line.target) {
                 Some(at) => self.items[at] = item,
@@ -110,10 +110,23 @@ impl Plan {
         Ok(())
     }
 
+    /// Whether all that would change may be written, as far as that can be known beforehand.
+    ///
+    /// # Errors
+    /// The first setting that may not.
+    pub fn all_permitted(&self) -> Result<(), Error> {
+        let refused = |item: &Item| {
+            let why = item.knob.as_ref()?.may_write().err()?;
+            Some(Error::Unavailable { target: item.line.target.clone(), why })
+        };
+        self.changes().find_map(refused).map_or(Ok(()), Err)
+    }
+
     pub(crate) fn changes(&self) -> impl Iterator<Item = &Item> {
         self.items.iter().filter(|item| matches!(item.line.step, Step::Change { .. }))
     }
 }
+
 /// What must be set before something else comes before it; for the rest the order is that of the wishes.
 fn ordered(mut items: Vec<Item>) -> Vec<Item> {
     let mut ordered: Vec<Item> = Vec::new();

@@ -1,10 +1,11 @@
 //! What is to be done about one wish on this machine.
 
-use super::{Item, Wanted, Wish};
+use super::Item;
 use crate::knob::Knob;
 use crate::machine::Machine;
 use crate::target::Target;
 use crate::values::Values;
+use crate::wish::{Wanted, Wish};
 use whyslow_model::tune::{Effect, PlanLine, Risk, Step, Unavailable};
 
 pub(super) fn item(machine: &Machine, wish: &Wish, target: Target) -> Item {
@@ -66,7 +67,13 @@ fn step(knob: &Knob, wanted: &Wanted) -> (String, Step) {
             let other = entry.tunable.disturbs.join(", ");
             refused(format!("{value} cannot be written: set {other} instead, and this goes to {value}"))
         }
-        Ok(value) => (value, Step::Change { from: now }),
+        Ok(value) => match knob.most().filter(|most| value.parse::<i128>().is_ok_and(|value| value > *most)) {
+            Some(most) => {
+                let why = format!("{} takes {most} at most", knob.target.instance.as_deref().unwrap_or("it"));
+                (value, Step::Cannot(Unavailable::Unsupported(why)))
+            }
+            None => (value, Step::Change { from: now }),
+        },
         Err(why) => refused(why),
     }
 }
@@ -92,6 +99,7 @@ fn first_of(values: &[String], choices: &[String], now: &str) -> Result<String, 
         .cloned()
         .ok_or_else(|| format!("none of {} is to be had; there are {}", values.join(", "), choices.join(", ")))
 }
+
 impl Knob {
     /// What else the value could be, where the kernel lists that.
     fn choices(&self) -> Vec<String> {

@@ -1,4 +1,5 @@
 use super::*;
+use crate::wish::{Wanted, wish};
 use whyslow_sense::Root;
 
 fn tree(files: &[(&str, &str)]) -> (tempfile::TempDir, Machine) {

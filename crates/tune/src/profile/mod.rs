@@ -16,7 +16,8 @@ pub use recommend::recommend;
 
 use crate::error::Error;
 use crate::machine::Machine;
-use crate::plan::{Plan, Wish};
+use crate::plan::Plan;
+use crate::wish::Wish;
 use conf::{Section, Setting};
 use expand::Scope;
 use merge::Unit;
@@ -244,7 +245,7 @@ fn note(unit: &str, option: &Setting, why: String) -> ProfileNote {
 
 /// A wish as a line of a profile: a sysctl, or a file.
 fn flat_line(wish: &Wish, of_sysctl: bool) -> Option<String> {
-    use crate::plan::Wanted;
+    use crate::wish::Wanted;
     let (path, is_sysctl) = crate::knob::file_of(&wish.target)?;
     let value = match &wish.wanted {
         Wanted::Exactly(value) => value.clone(),

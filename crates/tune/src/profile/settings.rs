@@ -4,8 +4,8 @@ use super::conf::Setting;
 use super::devices;
 use super::words::{bias, bound, flag, instead, read_ahead, tunable_of};
 use crate::machine::Machine;
-use crate::plan::{Wanted, Wish};
 use crate::target::Target;
+use crate::wish::{Wanted, Wish};
 
 /// An option of a unit, its value expanded, and the devices it is for.
 pub(super) struct Asked<'a> {
@@ -200,7 +200,7 @@ impl Asked<'_> {
             "nf_conntrack_hashsize" => {
                 self.one("net.netfilter.nf_conntrack_buckets", Wanted::Exactly(value.to_owned()))
             }
-            "features" | "coalesce" | "ring" | "channels" => self.ethtool(name, value),
+            "features" | "coalesce" | "pause" | "ring" | "channels" => self.ethtool(name, value),
             _ => Err(instead("net")),
         }
     }
@@ -267,7 +267,8 @@ mod tests {
             one("cpu", "force_latency", "cstate.id_no_zero:77|3"),
             ("cpu.resume_latency_us@x0".into(), exactly("3"))
         );
-        assert_eq!(wishes("net", "features", "tso off gro on").unwrap().len(), 2);
+        assert_eq!(wishes("net", "features", "tso off gro on lro off").unwrap().len(), 3);
+        assert_eq!(one("net", "pause", "autoneg off rx on"), ("nic.pause.autoneg@x0".into(), exactly("off")));
         assert_eq!(one("net", "channels", "combined 4"), ("nic.channels.combined@x0".into(), exactly("4")));
     }
 

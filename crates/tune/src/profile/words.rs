@@ -1,6 +1,6 @@
 //! Values and names of tuned's options in the kernel's words.
 
-use crate::plan::Wanted;
+use crate::wish::Wanted;
 
 /// `>N` and `<N` raise and lower only.
 pub(super) fn bound(value: &str) -> Wanted {
@@ -55,9 +55,18 @@ pub(super) fn tunable_of(group: &str, parameter: &str) -> Option<String> {
         ("features", "gro" | "generic_receive_offload") => "nic.offload.gro".into(),
         ("features", "rx" | "rx_checksumming") => "nic.offload.rx_checksum".into(),
         ("features", "tx" | "tx_checksumming") => "nic.offload.tx_checksum".into(),
-        ("coalesce", "rx_usecs" | "rx_frames" | "tx_usecs" | "tx_frames" | "adaptive_rx") => {
-            format!("nic.coalesce.{name}")
-        }
+        ("features", "sg" | "scatter_gather") => "nic.offload.scatter_gather".into(),
+        ("features", "lro" | "large_receive_offload") => "nic.offload.lro".into(),
+        ("features", "rxvlan" | "rx_vlan_offload") => "nic.offload.rx_vlan".into(),
+        ("features", "txvlan" | "tx_vlan_offload") => "nic.offload.tx_vlan".into(),
+        ("features", "ntuple" | "ntuple_filters") => "nic.offload.ntuple".into(),
+        ("features", "rxhash" | "receive_hashing") => "nic.offload.rx_hash".into(),
+        (
+            "coalesce",
+            "rx_usecs" | "rx_frames" | "rx_usecs_irq" | "rx_frames_irq" | "tx_usecs" | "tx_frames" | "tx_usecs_irq"
+            | "tx_frames_irq" | "adaptive_rx" | "adaptive_tx",
+        ) => format!("nic.coalesce.{name}"),
+        ("pause", "autoneg" | "rx" | "tx") => format!("nic.pause.{name}"),
         ("ring", "rx" | "tx") => format!("nic.ring.{name}"),
         ("channels", "rx" | "tx" | "combined") => format!("nic.channels.{name}"),
         _ => return None,

@@ -52,6 +52,9 @@ pub struct TryArgs {
     /// Do it though it is risky
     #[arg(long, short)]
     pub yes: bool,
+    /// Only say what would be tried, and how long it would take
+    #[arg(long, conflicts_with_all = ["yes", "keep", "auto", "after"])]
+    pub dry_run: bool,
     /// Where the random order comes from, to repeat an experiment
     #[arg(long)]
     pub seed: Option<u64>,

@@ -2,12 +2,12 @@
 
 use super::args::TryArgs;
 use super::task::Task;
-use super::{progress, told};
+use super::{ended, progress, told};
 use crate::options::Observe;
 use crate::output::{Failure, complain};
 use crate::tune::{Tune, failure, stop_on_signals};
 use crate::why::diagnosed;
-use std::process::{ExitCode, Stdio};
+use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -25,7 +25,9 @@ const WATCH_SHARE: u32 = 10;
 pub fn run(tune: &Tune, args: &TryArgs) -> Result<ExitCode, Failure> {
     let end = Instant::now() + args.budget;
     let stop = stop_on_signals()?;
-    let finding = finding(args)?;
+    // Who may not change anything need not watch first.
+    drop(tune.session()?);
+    let finding = finding(args, &stop)?;
     let proposals = proposals(&finding, args)?;
     if stop.load(Ordering::Relaxed) {
         return Err(Failure::interrupted("interrupted before anything was tried"));
@@ -33,39 +35,52 @@ pub fn run(tune: &Tune, args: &TryArgs) -> Result<ExitCode, Failure> {
     let walk = Walker { tune, stop, end, purse: Purse::of(Design::ALPHA, proposals.len()), left: proposals.len() }
         .walk(&finding, proposals)?;
     tune.tell(&walk, |style| text::walk(&walk, style))?;
-    Ok(ExitCode::SUCCESS)
+    Ok(ended(walk.interrupted))
 }
 
 /// The finding to walk: the one that is named, or the first cause, while the load is on.
-fn finding(args: &TryArgs) -> Result<Finding, Failure> {
+fn finding(args: &TryArgs, stop: &AtomicBool) -> Result<Finding, Failure> {
     let time = WATCH.min(args.budget / WATCH_SHARE).max(Duration::from_secs(2));
     let observe = Observe { time, interval: Duration::from_secs(1), no_bpf: false, check: false };
-    let diagnosis = under(&args.command, || diagnosed(&observe))??;
-    let Some(name) = &args.finding else {
-        let first = diagnosis.findings.into_iter().find(|finding| finding.explained_by.is_none());
-        return first.ok_or_else(|| {
-            Failure::nothing("nothing was found that a setting could help; 'whyslow' says what was looked at")
-        });
+    let diagnosis = under(&args.command, stop, || diagnosed(&observe))??;
+    let is_it = |finding: &&Finding| match &args.finding {
+        Some(name) => is_named(finding, name),
+        None => finding.explained_by.is_none(),
     };
-    let found: Vec<String> = diagnosis.findings.iter().map(Finding::key).collect();
-    let named = diagnosis.findings.into_iter().find(|finding| finding.id == *name || finding.key() == *name);
-    named.ok_or_else(|| match found.as_slice() {
-        [] => Failure::nothing(format!("{name} was not found, nor anything else; 'whyslow' says what was looked at")),
-        found => Failure::nothing(format!("{name} was not found, but {}", found.join(", "))),
-    })
+    let found = diagnosis.findings.iter().find(is_it).cloned();
+    found.ok_or_else(|| Failure::nothing(not_found(args.finding.as_deref(), &diagnosis.findings)))
+}
+
+/// Whether a name is the finding's: its id, with or without what it is about.
+fn is_named(finding: &Finding, name: &str) -> bool {
+    let Finding { id, subject, .. } = finding;
+    name == id || name == finding.key() || name.split_once('@') == Some((id, &subject.name))
+}
+
+fn not_found(name: Option<&str>, findings: &[Finding]) -> String {
+    match name {
+        None => "nothing was found that a setting could help; 'whyslow' says what was looked at".into(),
+        Some(name) if findings.is_empty() => {
+            format!("{name} was not found, nor anything else; 'whyslow' says what was looked at")
+        }
+        Some(name) => {
+            let found: Vec<String> = findings.iter().map(Finding::key).collect();
+            format!("{name} was not found, but {}", found.join(", "))
+        }
+    }
 }
 
 /// Does something while a command runs, again and again; its last run is waited for.
-fn under<T>(command: &[String], act: impl FnOnce() -> T) -> Result<T, Failure> {
-    let Some((program, words)) = command.split_first() else { return Ok(act()) };
-    let done = AtomicBool::new(false);
-    let run_again = || -> Result<(), Failure> {
+fn under<T>(command: &[String], stop: &AtomicBool, act: impl FnOnce() -> T) -> Result<T, Failure> {
+    if command.is_empty() {
+        return Ok(act());
+    }
+    let (load, done) = (Load::Command(command.to_vec()), AtomicBool::new(false));
+    let run_again = || {
         while !done.load(Ordering::Relaxed) {
-            let mut run = std::process::Command::new(program);
-            run.args(words).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-            let status = run.status().map_err(|e| Failure::usage(format!("{program}: {e}")))?;
-            if !status.success() && !done.load(Ordering::Relaxed) {
-                return Err(Failure::usage(format!("'{}' failed: {status}", command.join(" "))));
+            match load.once(stop) {
+                Err(e) if !done.load(Ordering::Relaxed) => return Err(failure(e)),
+                _ => {}
             }
         }
         Ok(())
@@ -134,6 +149,11 @@ impl Walker<'_> {
         for proposal in proposals {
             let mut step =
                 WalkStep { text: proposal.text, changes: proposal.args.changes.clone(), trial: None, skipped: None };
+            if self.is_stopped() {
+                step.skipped = Some(Error::Interrupted.to_string());
+                steps.push(step);
+                continue;
+            }
             match self.prepared(proposal.args, self.purse.next()) {
                 Err(why) => step.skipped = Some(why.words().to_owned()),
                 Ok((task, load)) => {
@@ -154,22 +174,30 @@ impl Walker<'_> {
             self.left -= 1;
             steps.push(step);
         }
-        let (together, kept) = match bench {
-            Some(mut bench) if !helped.is_empty() => self.together(&mut bench, helped)?,
+        let (together, kept) = match &mut bench {
+            Some(bench) if !helped.is_empty() && !self.is_stopped() => self.together(bench, helped)?,
             _ => (None, None),
         };
+        if let Some(bench) = &mut bench {
+            bench.clear().map_err(failure)?;
+        }
         let Finding { id, subject, summary, .. } = finding.clone();
-        Ok(Walk { id, subject, summary, steps, together, kept })
+        let interrupted = self.is_stopped() && kept.is_none();
+        Ok(Walk { id, subject, summary, steps, together, interrupted, kept })
     }
 
-    /// An experiment, or why it told nothing: that ends the walk only where it was interrupted, or something could not be put back.
+    fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// An experiment, or why it told nothing: that ends the walk only where something could not be put back.
     fn tried(&self, design: &Design, bench: &mut Workbench) -> Result<Result<Trial, String>, Failure> {
         match experiment::run(design, bench) {
             Ok(trial) => {
                 self.tune.remember(&trial);
                 Ok(Ok(trial))
             }
-            Err(Error::Usage(why)) if !self.stop.load(Ordering::Relaxed) => Ok(Err(why)),
+            Err(e @ (Error::Usage(_) | Error::Interrupted)) => Ok(Err(e.to_string())),
             Err(e) => Err(failure(e)),
         }
     }
@@ -177,6 +205,7 @@ impl Walker<'_> {
     /// What it is measured under, and with so many pairs as its part of the time has room for.
     fn prepared(&self, args: TryArgs, alpha: f64) -> Result<(Task, Load), Failure> {
         let mut task = Task::of(&self.tune.machine, args)?;
+        task.is_allowed()?;
         task.can_alternate()?;
         // One part is for measuring all together in the end.
         let parts = u32::try_from(self.left + 1).unwrap_or(u32::MAX);
@@ -191,7 +220,7 @@ impl Walker<'_> {
 
     fn pairs_within(&self, task: &Task, part: Duration) -> Result<usize, Failure> {
         let start = Instant::now();
-        under(&task.args.command, || ())?;
+        Load::Command(task.args.command.clone()).once(&self.stop).map_err(failure)?;
         Ok(task.layout().pairs_within(part, start.elapsed()))
     }
 

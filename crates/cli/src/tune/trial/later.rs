@@ -30,7 +30,7 @@ pub fn before(tune: &Tune, task: &Task) -> Result<ExitCode, Failure> {
     let tell = |step, steps| told(&progress, step, steps);
     let around = task.around("try, before", load.clone());
     let mut workbench = Workbench::new(&tune.machine, session, around, stop_on_signals()?, &tell);
-    let before = measured(&mut workbench, args.pairs)?;
+    let before = measured(&mut workbench, args.pairs).map_err(failure)?;
     let sight = task.target();
     let note = |entry: &HistoryEntry| {
         let prepared = Prepared {
@@ -94,7 +94,10 @@ pub fn after(tune: &Tune, args: &TryArgs) -> Result<ExitCode, Failure> {
     let progress = progress();
     let tell = |step, steps| told(&progress, step, steps);
     let mut workbench = Workbench::new(&tune.machine, session, around, stop_on_signals()?, &tell);
-    let after = measured(&mut workbench, prepared.before.len())?;
+    let after = measured(&mut workbench, prepared.before.len()).map_err(|e| match e {
+        Error::Interrupted => Failure::interrupted("interrupted; the trial still waits for 'whyslow try --after'"),
+        other => failure(other),
+    })?;
     drop(workbench);
     drop(progress);
     let mut trial = prepared.judged(&after);
@@ -113,13 +116,13 @@ pub fn after(tune: &Tune, args: &TryArgs) -> Result<ExitCode, Failure> {
 }
 
 /// So many values, after one that warms caches and counts for nothing.
-fn measured(bench: &mut dyn Bench, count: usize) -> Result<Vec<f64>, Failure> {
+fn measured(bench: &mut dyn Bench, count: usize) -> Result<Vec<f64>, Error> {
     let mut values = Vec::new();
     for step in 0..=count {
-        let sighted = bench.measure(step + 1, count + 1).map_err(failure)?;
+        let sighted = bench.measure(step + 1, count + 1)?;
         match sighted.first().copied().flatten() {
             Some(value) if value.is_finite() && value >= 0.0 => values.push(value),
-            other => return Err(Failure::usage(format!("measured {other:?}, and a ratio needs numbers above zero"))),
+            other => return Err(Error::Usage(format!("measured {other:?}, and a ratio needs numbers above zero"))),
         }
     }
     values.remove(0);

@@ -31,7 +31,12 @@ impl Layout {
 
     /// The shortest time it can be done in, without a command.
     pub fn least(self) -> Duration {
-        self.waiting() + SHORTEST * self.measurements()
+        self.total(SHORTEST)
+    }
+
+    /// How long it takes in all, at so long a time.
+    pub fn total(self, block: Duration) -> Duration {
+        self.waiting() + block * self.measurements()
     }
 
     /// How long to measure at a time, so that all takes no longer than `time`.

@@ -14,7 +14,7 @@ pub use args::TryArgs;
 
 use super::{Tune, failure, stop_on_signals};
 use crate::options::Look;
-use crate::output::{Failure, complain};
+use crate::output::{Failure, INTERRUPTED, complain};
 use crate::progress::Progress;
 use std::process::ExitCode;
 use task::Task;
@@ -36,6 +36,14 @@ pub fn run(args: &TryArgs, look: &Look) -> Result<ExitCode, Failure> {
         return auto::run(&tune, args);
     }
     let task = Task::of(&tune.machine, args.clone())?;
+    if args.dry_run || task.wants_a_yes() {
+        let rehearsal = task.rehearsal()?;
+        tune.tell(&rehearsal, |style| text::rehearsal(&rehearsal, style))?;
+    }
+    if args.dry_run {
+        return Ok(ExitCode::SUCCESS);
+    }
+    task.is_allowed()?;
     if args.before {
         return later::before(&tune, &task);
     }
@@ -52,7 +60,11 @@ pub fn run(args: &TryArgs, look: &Look) -> Result<ExitCode, Failure> {
     drop(progress);
     tune.remember(&trial);
     tune.tell(&trial, |style| text::trial(&trial, style))?;
-    Ok(ExitCode::SUCCESS)
+    Ok(ended(trial.interrupted))
+}
+
+fn ended(interrupted: bool) -> ExitCode {
+    if interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS }
 }
 
 fn progress() -> Progress {

@@ -7,7 +7,7 @@ use super::meter::SignalMeter;
 use crate::output::Failure;
 use crate::tune::failure;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use whyslow_model::tune::{Effect, Risk};
+use whyslow_model::tune::{Effect, Rehearsal, Risk};
 use whyslow_tune::experiment::{Around, Design, Load, Sight};
 use whyslow_tune::{Machine, Plan, Wish};
 
@@ -17,6 +17,7 @@ pub struct Task {
     target: Measure,
     wishes: Vec<Wish>,
     settle: Duration,
+    plan: Plan,
     pub effect: Effect,
 }
 
@@ -24,7 +25,7 @@ impl Task {
     /// What the command line asks for.
     ///
     /// # Errors
-    /// It makes no sense, cannot be made here, is so already, or is risky and nobody said yes.
+    /// It makes no sense, cannot be made here, or is so already.
     pub fn of(machine: &Machine, args: TryArgs) -> Result<Self, Failure> {
         let mut target = args.metric.clone().unwrap_or(Measure::TIME);
         target.more_is_better |= args.higher_is_better;
@@ -33,16 +34,49 @@ impl Task {
         }
         let wishes: Vec<Wish> =
             args.changes.iter().map(|change| whyslow_tune::wish(change)).collect::<Result<_, _>>().map_err(failure)?;
-        let plan = Plan::of(machine, "", &wishes);
+        let plan = Plan::of(machine, &format!("try {}", args.changes.join(" ")), &wishes);
         plan.all_possible().map_err(failure)?;
         if !plan.changes_anything() {
             return Err(Failure::usage("there is nothing to try: all is so already"));
         }
-        if plan.risk() > Risk::Low && !args.yes {
+        let settle = args.settle.unwrap_or(plan.settle());
+        Ok(Self { target, wishes, settle, effect: plan.effect(), plan, args })
+    }
+
+    /// Whether it is risky, and nobody said yes.
+    pub fn wants_a_yes(&self) -> bool {
+        self.plan.risk() > Risk::Low && !self.args.yes
+    }
+
+    /// Whether it may be made: told now, rather than after minutes in which nothing was changed yet.
+    ///
+    /// # Errors
+    /// It is risky, and nobody said yes; whoever runs this may not write it.
+    pub fn is_allowed(&self) -> Result<(), Failure> {
+        if self.wants_a_yes() {
             return Err(Failure::nothing("nothing was tried, because it is risky; the same with --yes does it"));
         }
-        let settle = args.settle.unwrap_or(plan.settle());
-        Ok(Self { target, wishes, settle, effect: plan.effect(), args })
+        self.plan.all_permitted().map_err(failure)
+    }
+
+    /// What would be tried.
+    ///
+    /// # Errors
+    /// The time it may take is too short.
+    pub fn rehearsal(&self) -> Result<Rehearsal, Failure> {
+        let layout = self.layout();
+        let seconds = match self.load(self.args.time)? {
+            Load::Present(block) => Some(layout.total(block).as_secs_f64()),
+            Load::Command(_) => None,
+        };
+        Ok(Rehearsal {
+            plan: self.plan.document(),
+            metric: self.target().name,
+            pairs: layout.pairs,
+            noise_pairs: layout.noise_pairs,
+            settle: self.settle.as_secs_f64(),
+            seconds,
+        })
     }
 
     /// Whether it can be switched on and off and on again: what a restart shows does so only where the command is what is

@@ -4,7 +4,7 @@ use super::{effect, value};
 use crate::canvas::{Canvas, Ink, Piece, bold, dim, plain};
 use crate::text::TextStyle;
 use whyslow_model::tune::{
-    CheckLine, Effect, HistoryEntry, Outcome, PlanDocument, PlanLine, Risk, Status, Step, Unavailable, Undoing,
+    CheckLine, Effect, HistoryEntry, Outcome, PlanDocument, PlanLine, Reason, Risk, Status, Step, Unavailable, Undoing,
 };
 
 /// What would be done: what changes, what stays, what cannot be.
@@ -121,19 +121,31 @@ fn outcome(undoing: &Undoing, foreseen: bool) -> Vec<Piece> {
     }
 }
 
-/// What was changed, by whom, why, and what became of it; the latest last.
+/// What was changed, by whom, why, and what became of it; the latest last. What a trial made and took back only with `all`.
 pub fn history(entries: &[HistoryEntry], style: &TextStyle) -> String {
     let mut canvas = style.canvas();
     if entries.is_empty() {
         canvas.paragraph(0, 2, &[plain("Nothing was ever changed by whyslow.")]);
     }
-    for (number, entry) in entries.iter().enumerate() {
+    let (tried, told): (Vec<_>, Vec<_>) = entries.iter().partition(|entry| !style.all && is_only_tried(entry));
+    for (number, entry) in told.into_iter().enumerate() {
         if number > 0 {
             canvas.blank();
         }
         draw_entry(&mut canvas, entry, style.all);
     }
+    if !tried.is_empty() {
+        let more = format!(
+            "{} more, made and taken back by trials: 'whyslow tune trials' says what came of them",
+            tried.len()
+        );
+        canvas.paragraph(0, 2, &[dim(more)]);
+    }
     canvas.finish()
+}
+
+fn is_only_tried(entry: &HistoryEntry) -> bool {
+    entry.status == Status::Undone && entry.undone_because == Some(Reason::Tried)
 }
 
 fn draw_entry(canvas: &mut Canvas, entry: &HistoryEntry, all: bool) {

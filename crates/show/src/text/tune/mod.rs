@@ -8,7 +8,7 @@ mod walk;
 
 pub use change::{checks, history, plan, undone};
 pub use profile::{notes, profiles, recommendations};
-pub use trial::{trial, trials};
+pub use trial::{rehearsal, trial, trials};
 pub use tunable::{tunable, tunables};
 pub use walk::walk;
 

@@ -3,7 +3,7 @@
 use crate::canvas::{Canvas, Ink, Piece, bold, dim, plain};
 use crate::text::{TextStyle, heading};
 use whyslow_model::human;
-use whyslow_model::tune::{Pair, Trial, TrialEffect, TrialEvidence, TrialVerdict, Watched};
+use whyslow_model::tune::{Pair, Rehearsal, Trial, TrialEffect, TrialEvidence, TrialVerdict, Watched};
 
 /// Columns of the mark that stands for a pair.
 const PLOT: usize = 41;
@@ -31,6 +31,19 @@ pub fn trials(trials: &[Trial], style: &TextStyle) -> String {
     canvas.finish()
 }
 
+/// An experiment that would be made, below what it would change.
+pub fn rehearsal(rehearsal: &Rehearsal, style: &TextStyle) -> String {
+    let mut canvas = style.canvas();
+    let Rehearsal { pairs, noise_pairs, settle, .. } = rehearsal;
+    let time = rehearsal.seconds.map_or(String::new(), |seconds| format!("; {} in all", human::quantity(seconds, "s")));
+    let told = format!(
+        "{pairs} pairs with and without it would be measured, after {noise_pairs} without any change, {} to wait after each switch{time}",
+        human::quantity(*settle, "s")
+    );
+    canvas.paragraph(2, 4, &[plain(told), dim(format!(" ({})", rehearsal.metric))]);
+    super::plan(&rehearsal.plan, style) + &canvas.finish()
+}
+
 /// The verdict in a word.
 fn verdict(verdict: TrialVerdict) -> Piece {
     let (ink, word) = match verdict {
@@ -44,6 +57,9 @@ fn verdict(verdict: TrialVerdict) -> Piece {
 
 /// The verdict, with what takes from it.
 pub(super) fn headline(trial: &Trial) -> Piece {
+    if trial.interrupted {
+        return Piece::new(Ink::Yellow, "Interrupted");
+    }
     if trial.verdict == TrialVerdict::Helped && trial.is_mechanism_unconfirmed() {
         return Piece::new(Ink::Yellow, "Helped, mechanism unconfirmed");
     }
@@ -74,9 +90,18 @@ pub(super) fn better(effect: Option<&TrialEffect>) -> String {
     })
 }
 
+/// What the pairs tell of one that was ended early: an estimate, and no interval, which would be one of fewer pairs than were asked for.
+pub(super) fn so_far(trial: &Trial) -> String {
+    let (pairs, planned) = (trial.pairs.len(), trial.looks.last().copied().unwrap_or_default());
+    let better = trial.effect.as_ref().map_or(String::new(), |effect| format!("{} better ", of(effect.better)));
+    format!("{better}over {pairs} of {planned} pairs, which prove nothing yet")
+}
+
 fn draw(canvas: &mut Canvas, trial: &Trial, all: bool) {
     canvas.paragraph(0, 2, &[headline(trial), plain(": "), bold(trial.changes.join(" "))]);
-    if let Some(effect) = &trial.effect {
+    if trial.interrupted {
+        canvas.paragraph(2, 4, &[plain(so_far(trial)), dim(format!(" ({})", trial.metric))]);
+    } else if let Some(effect) = &trial.effect {
         let told = format!(
             "{} over {}; what counts is more than {:.1} %",
             better(Some(effect)).trim_start(),

@@ -3,7 +3,7 @@
 use super::{effect, risk, value};
 use crate::canvas::{Canvas, Ink, Piece, bold, dim, plain};
 use crate::text::{TextStyle, heading};
-use whyslow_model::tune::{Here, Persist, Tunable, TunableDocument, Unavailable};
+use whyslow_model::tune::{Access, Here, Persist, Tunable, TunableDocument, Unavailable};
 
 /// How many things of one value are named where not all are asked for.
 const NAMED: usize = 4;
@@ -153,6 +153,7 @@ fn facts(canvas: &mut Canvas, tunable: &Tunable) {
             tunable.cuts_off.then(|| "can cut off your own connection: taken back unless confirmed".to_owned()),
         ),
         ("also changes", (!tunable.disturbs.is_empty()).then(|| tunable.disturbs.join(", "))),
+        ("set by", Some(access(tunable))),
         ("kept by", Some(persist(&tunable.persist))),
         ("kernels", release),
         ("source", (!tunable.source.is_empty()).then(|| tunable.source.clone())),
@@ -161,6 +162,25 @@ fn facts(canvas: &mut Canvas, tunable: &Tunable) {
         if let Some(fact) = fact {
             canvas.paragraph(2, 18, &[Piece::cell(Ink::Dim, name, 14), plain("  "), plain(fact)]);
         }
+    }
+}
+
+/// How it is read and written.
+fn access(tunable: &Tunable) -> String {
+    match &tunable.access {
+        Access::Sysctl => format!("the sysctl {}", tunable.name),
+        Access::File(path) => format!("/{path}"),
+        Access::Cgroup(_) => format!("{} of the group", tunable.name.trim_start_matches("cgroup.")),
+        Access::CgroupDisk { file, key, .. } => {
+            let key = key.trim_end_matches('=');
+            let word = if key.is_empty() { String::new() } else { format!(", the word {key}") };
+            format!("{file} of the group, the disk's line{word}")
+        }
+        Access::Qdisc => "rtnetlink, as tc(8) does".to_owned(),
+        Access::Ethtool(_) => "an ioctl on the interface, as ethtool(8) does".to_owned(),
+        Access::Mount(_) => "a remount that keeps all other options".to_owned(),
+        Access::Process(_) => "a system call on the process".to_owned(),
+        Access::Line { file, .. } => format!("a line of /{file}"),
     }
 }
 

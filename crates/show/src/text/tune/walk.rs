@@ -1,6 +1,6 @@
 //! Proposals tried one after the other: what each gave, and before and after of all that helped.
 
-use super::trial::{better, headline};
+use super::trial::{better, headline, so_far};
 use crate::canvas::{Ink, Piece, bold, dim, plain};
 use crate::text::TextStyle;
 use whyslow_model::human;
@@ -13,6 +13,7 @@ pub fn walk(walk: &Walk, style: &TextStyle) -> String {
     for (number, step) in walk.steps.iter().enumerate() {
         let mut line = vec![plain(format!("{}. ", number + 1)), bold(step.changes.join(" ")), plain(": ")];
         match (&step.trial, &step.skipped) {
+            (Some(trial), _) if trial.interrupted => line.extend([headline(trial), plain(", "), plain(so_far(trial))]),
             (Some(trial), _) => line.extend([headline(trial), plain(better(trial.effect.as_ref()))]),
             (None, why) => line.push(dim(format!("not tried: {}", why.as_deref().unwrap_or("no reason is known")))),
         }
@@ -33,6 +34,7 @@ pub fn walk(walk: &Walk, style: &TextStyle) -> String {
     let is_helped = walk.steps.iter().any(|step| step.trial.as_ref().is_some_and(Trial::is_proven));
     let end = match walk.kept {
         Some(id) => plain(format!("kept, as change {id}: 'whyslow tune undo {id}' takes it back")),
+        None if walk.interrupted => Piece::new(Ink::Yellow, "interrupted: all is as it was before"),
         None if is_helped => Piece::new(Ink::Yellow, "it did not hold on fresh pairs: all is as it was before"),
         None => plain("nothing helped: all is as it was before"),
     };

@@ -1,11 +1,17 @@
 //! The catalogue of tunables: data in `tunables/*.toml`, embedded in the program.
 
+mod kept;
+mod path;
+
+pub(crate) use kept::{SYSCTL, line_of, sysctl_of, value_of};
+pub(crate) use path::{filled, sysctl_path};
+
 use crate::machine::Machine;
-use crate::persist;
-use crate::plan::{Wanted, Wish};
 use crate::release::Release;
 use crate::target::Target;
 use crate::values::Values;
+use crate::wish::{Wanted, Wish};
+use path::{captured, file_of, name_of};
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 use toml::{Table, Value};
@@ -154,7 +160,7 @@ impl Catalogue {
     fn line(&self, target: &Target, machine: &Machine) -> Result<(Arc<Entry>, Target), String> {
         let kept: Target = target.instance.as_deref().unwrap_or_default().parse()?;
         let (entry, kept) = self.resolve(&kept, machine)?;
-        let access = persist::line_of(&entry, &kept, machine)?;
+        let access = line_of(&entry, &kept, machine)?;
         let line = Tunable {
             name: PERSIST.to_owned(),
             means: format!("The line that sets {kept} at boot; empty where there is none."),
@@ -170,51 +176,6 @@ impl Catalogue {
             ..entry.tunable.clone()
         };
         Ok((Arc::new(Entry::try_from(line)?), Target::of(PERSIST, Some(&kept.to_string()))))
-    }
-}
-
-/// The file, from the root, that an absolute path or the name of a sysctl leads to.
-fn file_of(name: &str) -> Result<String, String> {
-    let path = match name.strip_prefix('/') {
-        Some(path) => path.to_owned(),
-        None if name.contains(['.', '/']) => sysctl_path(name),
-        None => return Err(format!("'{name}' is not in the catalogue; 'whyslow tune list' shows what is")),
-    };
-    let is_plain = path.split('/').all(|part| !matches!(part, "" | "." | ".."));
-    if !is_plain || !(path.starts_with("sys/") || path.starts_with("proc/sys/")) {
-        return Err(format!("'{name}': only files under /sys and /proc/sys are settings"));
-    }
-    Ok(path)
-}
-
-/// sysctl(8): the first separator decides which of `.` and `/` parts the name; the other then stands for itself.
-pub(crate) fn sysctl_path(name: &str) -> String {
-    let swapped = |c| match c {
-        '.' => '/',
-        '/' => '.',
-        other => other,
-    };
-    let is_path = name.find(['.', '/']).is_some_and(|at| name.as_bytes()[at] == b'/');
-    let path: String = if is_path { name.to_owned() } else { name.chars().map(swapped).collect() };
-    format!("proc/sys/{path}")
-}
-
-/// The name of a file that the catalogue does not have: of a sysctl, else its path.
-fn name_of(path: &str) -> String {
-    match path.strip_prefix("proc/sys/") {
-        Some(rest) => rest
-            .chars()
-            .map(|c| {
-                if c == '/' {
-                    '.'
-                } else if c == '.' {
-                    '/'
-                } else {
-                    c
-                }
-            })
-            .collect(),
-        None => format!("/{path}"),
     }
 }
 
@@ -246,20 +207,6 @@ fn uncatalogued(name: &str, path: &str) -> Result<Entry, String> {
     })
 }
 
-/// What `{}`, or `{0}` and `{1}`, of a template stand for in a path: nothing, or the name of the thing.
-fn captured(template: &str, path: &str) -> Option<Option<String>> {
-    let (mut parts, mut words) = (Vec::new(), path.split('/'));
-    for part in template.split('/') {
-        let word = words.next()?;
-        match part {
-            "{}" | "{0}" | "{1}" => parts.push(word),
-            _ if part == word => {}
-            _ => return None,
-        }
-    }
-    words.next().is_none().then(|| (!parts.is_empty()).then(|| parts.join("/")))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -277,7 +224,7 @@ mod tests {
         for entry in &catalogue.entries {
             let t = &entry.tunable;
             assert!(t.means.ends_with('.'), "{}: a sentence", t.name);
-            assert!(t.used_for.is_empty() || t.used_for.ends_with('.'), "{}: a sentence", t.name);
+            assert!(t.used_for.ends_with('.'), "{}: a sentence", t.name);
             for other in t.disturbs.iter().chain(&t.after) {
                 assert!(names.contains(other.as_str()), "{}: no tunable {other}", t.name);
             }

@@ -1,0 +1,101 @@
+//! Settings of disks and of the file systems on them, made and taken back.
+
+use crate::cage::{in_cage, tool};
+use crate::disk::Loop;
+use crate::group::Group;
+use std::fs;
+
+#[test]
+fn a_limit_on_a_disk_is_set_in_a_group() {
+    in_cage(|cage| {
+        let disk = Loop::new(cage);
+        let Some(group) = Group::new(cage, "blkio") else { return };
+        let file = "blkio.throttle.read_bps_device";
+        let name = format!("cgroup.{file}@{}{}", disk.name(), group.name());
+        cage.expect(0, &["set", &format!("{name}=1MiB"), "--yes"]);
+        assert!(group.read(file).ends_with(" 1048576"), "{}", group.read(file));
+        assert_eq!(cage.expect(0, &["get", &name]), "1048576\n");
+        cage.expect(0, &["undo"]);
+        assert_eq!(group.read(file), "");
+    });
+}
+
+#[test]
+fn a_scheduler_brings_back_what_it_reset() {
+    in_cage(|cage| {
+        let disk = Loop::new(cage);
+        let file = |name: &str| format!("/sys/block/{}/queue/{name}", disk.name());
+        let read = |name: &str| fs::read_to_string(file(name)).unwrap().trim().to_owned();
+        fs::write(file("scheduler"), "none").unwrap();
+        fs::write(file("nr_requests"), "96").unwrap();
+        fs::write(file("read_ahead_kb"), "128").unwrap();
+        let change = |text: &str| text.replace('#', disk.name());
+        cage.expect(0, &["set", &change("disk.scheduler@#=mq-deadline"), &change("disk.read_ahead_kb@#=1MiB")]);
+        assert_eq!(
+            (read("scheduler").as_str(), read("read_ahead_kb").as_str()),
+            ("none [mq-deadline] kyber bfq", "1024")
+        );
+        assert_ne!(read("nr_requests"), "96");
+        cage.expect(0, &["undo"]);
+        assert_eq!((read("scheduler").as_str(), read("nr_requests").as_str()), ("[none] mq-deadline kyber bfq", "96"));
+        assert_eq!(read("read_ahead_kb"), "128");
+        // Both in one go, given in the wrong order.
+        cage.expect(0, &["set", &change("disk.nr_requests@#=32"), &change("disk.scheduler@#=bfq")]);
+        assert_eq!(read("nr_requests"), "32");
+        cage.expect(0, &["undo"]);
+        assert_eq!((read("scheduler").as_str(), read("nr_requests").as_str()), ("[none] mq-deadline kyber bfq", "96"));
+        // What somebody sets after the scheduler was changed is his.
+        cage.expect(0, &["set", &change("disk.scheduler@#=kyber")]);
+        fs::write(file("nr_requests"), "48").unwrap();
+        cage.expect(0, &["undo"]);
+        assert_eq!(read("scheduler"), "[none] mq-deadline kyber bfq");
+    });
+}
+
+#[test]
+fn a_mounted_file_system_keeps_its_other_options() {
+    in_cage(|cage| {
+        let mut disk = Loop::new(cage);
+        let point = disk.mount(cage);
+        let options = || tool("findmnt", &["-no", "OPTIONS", &point]);
+        let before = options();
+        let at = |text: &str| text.replace('#', &point);
+        cage.expect(
+            0,
+            &["set", &at("mount.atime@#=noatime"), &at("mount.commit@#=30"), &at("mount.lazytime@#=lazytime"), "--yes"],
+        );
+        let set =
+            ["mount.max_batch_time@#=2000", "mount.discard@#=discard", "mount.auto_da_alloc@#=noauto_da_alloc"].map(at);
+        cage.expect(0, &["set", &set[0], &set[1], &set[2], "--yes"]);
+        let after = options();
+        for word in ["noatime", "nosuid", "commit=30", "lazytime", "max_batch_time=2000", "discard", "noauto_da_alloc"]
+        {
+            assert!(after.split(',').any(|option| option == word), "{word}: {after}");
+        }
+        cage.expect(0, &["undo", "--all"]);
+        assert_eq!(options(), before);
+        cage.expect(0, &["set", &at("mount.atime@#=strictatime"), &at("mount.diratime@#=nodiratime"), "--yes"]);
+        assert_eq!(cage.expect(0, &["get", &at("mount.atime@#")]), "strictatime\n");
+        cage.expect(0, &["undo"]);
+        assert_eq!(options(), before);
+    });
+}
+
+#[test]
+fn a_file_system_that_is_mounted_again_is_another() {
+    in_cage(|cage| {
+        let mut disk = Loop::new(cage);
+        let point = disk.mount(cage);
+        let name = format!("ext4.mb_stream_req@{}", disk.name());
+        let before = cage.expect(0, &["get", &name]);
+        cage.expect(0, &["set", &format!("{name}=64")]);
+        cage.expect(0, &["undo"]);
+        assert_eq!(cage.expect(0, &["get", &name]), before);
+        cage.expect(0, &["set", &format!("{name}=64")]);
+        tool("umount", &[&point]);
+        tool("mount", &[&disk.device, &point]);
+        cage.expect(0, &["set", &format!("/sys/fs/ext4/{}/mb_stream_req=64", disk.name())]);
+        assert!(cage.expect(0, &["undo", "2"]).contains("gone"), "another one has the name");
+        assert_eq!(cage.expect(0, &["get", &name]), "64\n");
+    });
+}

@@ -1,0 +1,82 @@
+//! Ctrl-C while something is tried: all is put back, and what was measured until then is told.
+
+use crate::cage::{in_cage, soon, values};
+use crate::group::Group;
+use crate::known::count_to;
+use crate::trial::{verdict, whyslow};
+use std::fs;
+use std::process::{Child, Command, Output, Stdio};
+
+/// The status of whoever Ctrl-C ended, as a shell has it.
+const INTERRUPTED: Option<i32> = Some(130);
+
+fn started(command: &mut Command) -> Child {
+    command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+/// Ctrl-C, and what it came to.
+fn interrupted(child: Child) -> Output {
+    // SAFETY: kill has no preconditions; the child is ours and not yet waited for.
+    unsafe { libc::kill(child.id() as libc::pid_t, libc::SIGINT) };
+    child.wait_with_output().unwrap()
+}
+
+#[test]
+fn a_trial_is_put_back_and_told_as_far_as_it_came() {
+    in_cage(|cage| {
+        let before = values();
+        let runs = cage.path("runs");
+        let script = format!("echo >> {}; cat /proc/sys/net/core/somaxconn", runs.display());
+        let how = ["--json", "--metric", "+number", "--settle", "0", "--noise-pairs", "0", "--pairs", "20"];
+        let args = [&["net.core.somaxconn=8192", "--keep"][..], &how, &["--", "sh", "-c", &script]].concat();
+        let child = started(&mut whyslow(cage, &args));
+        // One to warm up, and two pairs.
+        soon("it never ran", || fs::read(&runs).is_ok_and(|lines| lines.len() > 5));
+        let out = interrupted(child);
+        let trial = verdict(&out);
+        assert_eq!((out.status.code(), &trial["interrupted"]), (INTERRUPTED, &true.into()), "{trial}");
+        assert_eq!((&trial["verdict"], &trial["kept"]), (&"inconclusive".into(), &serde_json::Value::Null));
+        assert!((2..20).contains(&trial["pairs"].as_array().unwrap().len()), "{trial}");
+        assert!((trial["effect"]["better"].as_f64().unwrap() - 1.0).abs() < 1e-9, "{trial}");
+        assert_eq!(values(), before);
+        assert_eq!(cage.json(&["trials"])[0]["interrupted"], true);
+        assert!(cage.expect(0, &["trials"]).contains("Interrupted: net.core.somaxconn=8192"));
+    });
+}
+
+#[test]
+fn one_without_a_pair_says_that_all_is_as_it_was() {
+    in_cage(|cage| {
+        let (before, begun) = (values(), cage.path("begun"));
+        let script = format!("echo > {}; sleep 60", begun.display());
+        let child = started(&mut whyslow(cage, &["net.core.somaxconn=8192", "--", "sh", "-c", &script]));
+        soon("it never ran", || begun.exists());
+        let out = interrupted(child);
+        assert_eq!(out.status.code(), INTERRUPTED);
+        assert!(String::from_utf8_lossy(&out.stderr).contains("interrupted; all is as it was before"));
+        assert_eq!(values(), before);
+    });
+}
+
+#[test]
+fn a_walk_is_put_back_and_told_as_far_as_it_came() {
+    in_cage(|cage| {
+        let Some(group) = Group::new(cage, "cpu") else { return };
+        group.write("cpu.cfs_quota_us", "5000");
+        let quota = |is: &str| group.read("cpu.cfs_quota_us") == is;
+        let (finding, load) = (format!("cpu.throttled@{}", group.name()), group.joined(&count_to(20_000)));
+        let how = ["--json", "--yes", "--budget", "5m", "--noise-pairs", "0", "--settle", "0"];
+        let args = [&["--auto", "--finding", &finding][..], &how, &["--", "sh", "-c", &load]].concat();
+        let child = started(&mut whyslow(cage, &args));
+        // Made, taken back and made again: there is a pair.
+        for is in ["-1", "5000", "-1"] {
+            soon("it was not tried", || quota(is));
+        }
+        let out = interrupted(child);
+        let walk = verdict(&out);
+        assert_eq!((out.status.code(), &walk["interrupted"]), (INTERRUPTED, &true.into()), "{walk}");
+        assert_eq!((&walk["together"], &walk["kept"]), (&serde_json::Value::Null, &serde_json::Value::Null));
+        assert_eq!(walk["steps"][0]["trial"]["interrupted"], true, "{walk}");
+        assert!(quota("5000"));
+    });
+}

@@ -1,0 +1,25 @@
+//! Loads in the background.
+
+use crate::cage::tool;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+
+/// A load that goes on until this is dropped.
+pub struct Load(Child);
+
+impl Load {
+    /// What a shell runs.
+    pub fn shell(script: &str) -> Self {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", script]).process_group(0).stdin(Stdio::null()).stderr(Stdio::null());
+        Self(shell.spawn().unwrap())
+    }
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        // With what the shell has started.
+        tool("kill", &["-KILL", "--", &format!("-{}", self.0.id())]);
+        self.0.wait().unwrap();
+    }
+}
