@@ -8,7 +8,7 @@ use crate::round::{self, Party, Played, Progress};
 use crate::stop::Stop;
 use crate::target::{Ask, Map, Target};
 use whyslow_model::bench::{
-    Access, Cache, Ceiling, Engine, Kind, Report, Round, SCHEMA, Study, Sync, Traffic, Workload,
+    Access, Cache, Ceiling, Engine, Kind, Report, Round, SCHEMA, Sync, Traffic, Workload,
 };
 use whyslow_sense::Root;
 
@@ -156,12 +156,6 @@ impl<'w> Session<'w> {
             }
         }
         small.map(Small::hold).transpose()
-    }
-
-    /// The report of studies that have figures.
-    pub(crate) fn finish_studies(self, kind: Kind, studies: Vec<Study>) -> Report {
-        let studies = studies.into_iter().filter(|study| !study.figures.is_empty()).collect();
-        Report { studies, ..self.finish(kind, Vec::new()) }
     }
 
     /// The report.
