@@ -1,7 +1,9 @@
 //! What benchmarks of whyslow share: programs that are run in turn, the ratios of what they did, and how sure those are.
 
 pub mod child;
+pub mod comparison;
 pub mod failure;
+pub mod options;
 pub mod pairs;
 pub mod program;
 pub mod sleepers;

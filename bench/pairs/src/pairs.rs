@@ -1,7 +1,9 @@
 //! Statistics of paired measurements: the median of the ratios and a distribution-free interval for it.
 
+use crate::failure::Result;
 use serde::Serialize;
 use std::fmt;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The median of paired ratios, with an interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -47,6 +49,28 @@ fn rank(n: usize) -> Option<usize> {
     None
 }
 
+/// Runs two in turn, so many times, each time in an order that a coin decides; what each came to.
+///
+/// # Errors
+/// As theirs.
+pub fn in_turn<T>(
+    pairs: usize,
+    mut one: impl FnMut() -> Result<T>,
+    mut other: impl FnMut() -> Result<T>,
+) -> Result<Vec<(T, T)>> {
+    let mut dice = Dice::new(SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |time| time.as_nanos() as u64));
+    let mut pair = || {
+        if dice.toss() {
+            let first = one()?;
+            Ok((first, other()?))
+        } else {
+            let first = other()?;
+            Ok((one()?, first))
+        }
+    };
+    (0..pairs).map(|_| pair()).collect()
+}
+
 /// Numbers at random enough to shuffle with (xorshift64*).
 pub struct Dice(u64);
 
@@ -84,6 +108,20 @@ mod tests {
         assert_eq!(found, Median { value: 5.5, interval: Some((2.0, 9.0)) });
         assert_eq!(median(vec![3.0, 1.0, 2.0]), Some(Median { value: 2.0, interval: None }));
         assert_eq!(median(Vec::new()), None);
+    }
+
+    #[test]
+    fn each_is_run_once_a_pair_and_both_come_first() {
+        let order = std::cell::RefCell::new(String::new());
+        let run = |name: char| {
+            order.borrow_mut().push(name);
+            Ok(name)
+        };
+        let pairs = in_turn(64, || run('a'), || run('b')).unwrap();
+        assert_eq!(pairs, vec![('a', 'b'); 64]);
+        let order = order.into_inner();
+        let firsts: String = order.chars().step_by(2).collect();
+        assert!(order.len() == 128 && firsts.contains('a') && firsts.contains('b'), "{order}");
     }
 
     #[test]

@@ -7,9 +7,7 @@ use crate::ledger::{Books, spoiled};
 use crate::round::{self, Party, Played, Progress};
 use crate::stop::Stop;
 use crate::target::{Ask, Map, Target};
-use whyslow_model::bench::{
-    Access, Cache, Ceiling, Engine, Kind, Report, Round, SCHEMA, Sync, Traffic, Workload,
-};
+use whyslow_model::bench::{Access, Cache, Ceiling, Engine, Kind, Report, Round, SCHEMA, Sync, Traffic, Workload};
 use whyslow_sense::Root;
 
 /// How files are filled: in large blocks, some at a time.
@@ -61,10 +59,15 @@ impl<'w> Session<'w> {
     pub(crate) fn polled(&mut self, target: usize) -> Result<u64> {
         let largest = self.map.polled(&self.targets[target].about)?;
         let busy = "a thread that polls is always busy: whether it was the limit is not told";
-        if !self.caveats.iter().any(|caveat| caveat == busy) {
-            self.caveats.push(busy.into());
-        }
+        self.mind(busy);
         Ok(largest)
+    }
+
+    /// Notes what is to be borne in mind, once.
+    fn mind(&mut self, caveat: &str) {
+        if !self.caveats.iter().any(|known| known == caveat) {
+            self.caveats.push(caveat.into());
+        }
     }
 
     /// Says that a device was read while in use, where that was asked for.
@@ -127,6 +130,11 @@ impl<'w> Session<'w> {
     pub(crate) fn play(&mut self, group: &str, name: &str, parties: &[Party]) -> Result<Option<&Round>> {
         if self.stop.is_asked() {
             return Ok(None);
+        }
+        if parties.iter().any(|party| party.load.does_write() && !party.load.direct)
+            && let Some(caveat) = self.surroundings.caveat_of_cached_writes()
+        {
+            self.mind(caveat);
         }
         let _small = self.prepare_cache(parties)?;
         let mut used: Vec<usize> = parties.iter().map(|party| party.target).collect();

@@ -10,6 +10,9 @@ use std::time::Duration;
 use whyslow_model::bench::{Kind, Report, Study};
 use whyslow_sense::Root;
 
+/// How a study is made.
+pub(crate) type Make<'m> = &'m dyn Fn(&mut Bench<'_>) -> Result<Study>;
+
 /// What all studies need.
 pub(crate) struct Bench<'w> {
     pub(crate) root: Root,
@@ -40,7 +43,7 @@ impl<'w> Bench<'w> {
     ///
     /// # Errors
     /// Where one of them fails.
-    pub(crate) fn report(mut self, kind: Kind, studies: &[&dyn Fn(&mut Self) -> Result<Study>]) -> Result<Report> {
+    pub(crate) fn report(mut self, kind: Kind, studies: &[Make<'_>]) -> Result<Report> {
         let studies: Vec<Study> = studies.iter().map(|study| study(&mut self)).collect::<Result<_>>()?;
         let studies = studies.into_iter().filter(|study| !study.figures.is_empty()).collect();
         Ok(Report { studies, ..self.session.finish(kind, Vec::new()) })

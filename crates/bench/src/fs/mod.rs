@@ -80,7 +80,11 @@ fn streams(session: &mut Session, target: usize, size: u64) -> Result<()> {
         ("write", Workload { reads: 0.0, sync: lasting, ..once.clone() }),
         ("write again", Workload { reads: 0.0, sync: lasting, ..once.clone() }),
         ("read, cache cold", cold.clone()),
-        ("read again, cache warm", once),
+        ("read again, cache warm", once.clone()),
+        (
+            "rewrite, each block read first",
+            Workload { reads: 0.5, rewrite: true, sync: lasting, bytes: Some(2 * size), ..once },
+        ),
         ("read backward, cache cold", Workload { access: Access::Strided(-2 * block), ..cold.clone() }),
         (
             "read one of eight, cache cold",

@@ -46,7 +46,8 @@ impl Watch {
         for (reading, line) in self.readings.iter_mut().zip(&self.lines) {
             reading.bytes.push(line.meter.bytes());
         }
-        for (reading, line) in self.readings.iter_mut().zip(&self.lines).filter(|(_, line)| line.role != Role::Receive) {
+        for (reading, line) in self.readings.iter_mut().zip(&self.lines).filter(|(_, line)| line.role != Role::Receive)
+        {
             let now = tcp_info(&line.socket);
             reading.rtt.add(now.rtt.get().map(|ns| ns / 1e9));
             reading.window.add(now.congestion_window.get().zip(now.mss.get()).map(|(segments, mss)| segments * mss));
