@@ -39,7 +39,7 @@ pub fn stream(whyslow: &str, job: &str, flow: Flow) -> Result<Figures> {
 /// each block read first, with another; block input, of what is in the page cache.
 pub const PHASES: [&str; 3] = ["write 128k, fsync", "rewrite 128k, fsync", "read 128k, cached"];
 /// How large the file is that both stream through: bonnie++ does not tell what takes less than half a second.
-pub const PHASES_BYTES: usize = 4 << 30;
+pub const PHASES_BYTES: usize = 6 << 30;
 /// The same of `whyslow bench fs`.
 const STREAMS: [(&str, Flow); 3] =
     [("write", Flow::Write), ("rewrite, each block read first", Flow::Write), ("read again, cache warm", Flow::Read)];
@@ -52,8 +52,7 @@ const FIELDS: [usize; 3] = [11, 13, 17];
 /// As [`requests`].
 pub fn file_system(whyslow: &str, rig: &Rig) -> Result<Vec<Figures>> {
     let (folder, size) = (rig.folder(), PHASES_BYTES.to_string());
-    // What is not among the phases is kept short.
-    let report = report(whyslow, &["fs", &folder, "--size", &size, "--files", "1", "--for", "10ms"])?;
+    let report = report(whyslow, &["fs", &folder, "--size", &size, "--only", "streams"])?;
     let phase = |(name, flow): (&str, Flow)| {
         let round = report.rounds.iter().find(|round| round.name == name);
         Figures::of(whyslow, bandwidth(round.and_then(|round| round.runs.first()), flow))
