@@ -1,21 +1,21 @@
 //! `whyslow baseline` and `whyslow compare` on recordings of known physics, and on this machine.
 
+mod quiet;
+
+use quiet::{SECOND, START};
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use whyslow_model::baseline::{Baseline, Better, Inventory, Kind, Series};
-use whyslow_model::catalogue::{Cpu, Disk, MachineInfo, Pressure, Setting, System};
+use whyslow_model::catalogue::{Disk, MachineInfo, Setting};
 use whyslow_model::comparison::Comparison;
 use whyslow_model::diagnosis::Subject;
 use whyslow_model::key::Machine;
 use whyslow_model::snapshot::Snapshot;
 use whyslow_store::{Keep, Recorder};
 
-const SECOND: u64 = 1_000_000_000;
-/// 2026-11-21 16:43:20 UTC.
-const START: i64 = 1_795_279_400 * SECOND as i64;
 const LENGTH: u64 = 1800;
 /// When the disk becomes half as fast, and the machine's setting another.
 const WORSE: u64 = 1200;
@@ -27,23 +27,8 @@ fn reads(t: u64) -> u64 {
 }
 
 fn sample(t: u64) -> Snapshot {
-    let mut s = Snapshot { boot_ns: (1000 + t) * SECOND, wall_ns: START + (t * SECOND) as i64, ..Snapshot::default() };
-    for cpu in 0..2 {
-        s.processor.cpu.push(Cpu {
-            user: (t * SECOND / 10).into(),
-            system: 0.into(),
-            idle: (t * SECOND * 9 / 10).into(),
-            iowait: 0.into(),
-            ..Cpu::new(cpu)
-        });
-    }
-    s.processor.pressure.push(Pressure {
-        cpu_some: 0.into(),
-        memory_some: 0.into(),
-        io_some: 0.into(),
-        ..Pressure::new(Machine)
-    });
-    s.processor.system.push(System { blocked: 0.0.into(), ..System::new(Machine) });
+    let mut s = quiet::machine(t, 10);
+    (s.boot_ns, s.wall_ns) = ((1000 + t) * SECOND, START + (t * SECOND) as i64);
     let (reads, time) = (reads(t), t * SECOND / 5);
     s.block.disk.push(Disk {
         reads: reads.into(),

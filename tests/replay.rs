@@ -1,17 +1,17 @@
 //! `whyslow explain` on an hour in which faults of known physics are planted: one that the whole machine feels, and two that
 //! leave no trace but in the threads that wait.
 
+mod quiet;
+
+use quiet::{SECOND, START};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use whyslow_bench_explain::{Clip, Player};
-use whyslow_model::catalogue::{Cpu, Pressure, Process, System, Thread};
+use whyslow_model::catalogue::{Process, Thread};
 use whyslow_model::explanation::Explanation;
-use whyslow_model::key::{Machine, TaskKey};
+use whyslow_model::key::TaskKey;
 use whyslow_model::snapshot::Snapshot;
 
-const SECOND: u64 = 1_000_000_000;
-/// 2026-11-21 16:43:20 UTC.
-const START: i64 = 1_795_279_400 * SECOND as i64;
 /// When the clips were made, and how long the machine of the recording is up, seconds since boot.
 const MADE: u64 = 1000;
 const UP: u64 = 10_000;
@@ -24,23 +24,8 @@ type Fault = fn(&mut Snapshot, u64);
 /// Of a machine of two processors and a process that hardly does anything; the first sample is not played.
 fn clip(seconds: u64, fault: Fault) -> Clip {
     let sample = |t: u64| {
-        let mut s = Snapshot { boot_ns: (MADE + t) * SECOND, wall_ns: 1, ..Snapshot::default() };
-        for cpu in 0..2 {
-            s.processor.cpu.push(Cpu {
-                user: (t * SECOND / 50).into(),
-                system: 0.into(),
-                idle: (t * SECOND * 49 / 50).into(),
-                iowait: 0.into(),
-                ..Cpu::new(cpu)
-            });
-        }
-        s.processor.pressure.push(Pressure {
-            cpu_some: 0.into(),
-            memory_some: 0.into(),
-            io_some: 0.into(),
-            ..Pressure::new(Machine)
-        });
-        s.processor.system.push(System { blocked: 0.0.into(), ..System::new(Machine) });
+        let mut s = quiet::machine(t, 50);
+        (s.boot_ns, s.wall_ns) = ((MADE + t) * SECOND, 1);
         s.task.process.push(process(1, "init", 1, t * SECOND / 100));
         fault(&mut s, t);
         s.sort();

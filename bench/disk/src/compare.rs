@@ -4,8 +4,8 @@ use crate::cases::{Case, Work};
 use crate::peer;
 use crate::rig::Rig;
 use whyslow_pairs::comparison::{Comparison, Figures};
+use whyslow_pairs::dice::in_turn;
 use whyslow_pairs::failure::Result;
-use whyslow_pairs::pairs::in_turn;
 
 /// Runs a case in pairs of random order. What came of each of its phases.
 ///

@@ -4,8 +4,8 @@ use crate::rig::{Rig, Wire};
 use serde_json::Value;
 use whyslow_model::bench::{NetEnd, Report};
 use whyslow_pairs::comparison::{Comparison, Figures};
+use whyslow_pairs::dice::in_turn;
 use whyslow_pairs::failure::{Failure, Result};
-use whyslow_pairs::pairs::in_turn;
 
 /// Streams over a path.
 pub struct Case {

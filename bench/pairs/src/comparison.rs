@@ -1,9 +1,9 @@
 //! What whyslow does beside what another does: how fast, and at what cost.
 
 use crate::failure::{Failure, Result};
-use crate::pairs::{Median, median};
 use serde::Serialize;
 use std::fmt;
+use whyslow_model::bench::Median;
 
 /// What one run of a program came to.
 #[derive(Clone, Copy, Debug)]
@@ -47,14 +47,14 @@ impl Comparison {
     /// # Errors
     /// Where there are none.
     pub fn of(case: String, pairs: &[(Figures, Figures)]) -> Result<Self> {
-        let of = |numbers: Vec<f64>| median(numbers).ok_or_else(|| Failure::new("no pairs to run"));
+        let of = |numbers: Vec<f64>| Median::of(numbers).ok_or_else(|| Failure::new("no pairs to run"));
         Ok(Self {
             case,
             peer_rate: of(pairs.iter().map(|(_, theirs)| theirs.rate).collect())?.value,
-            peer_cost: median(pairs.iter().filter_map(|(_, theirs)| theirs.cost).collect()).map(|cost| cost.value),
+            peer_cost: Median::of(pairs.iter().filter_map(|(_, theirs)| theirs.cost).collect()).map(|cost| cost.value),
             pairs: pairs.len(),
             rate: of(pairs.iter().map(|(ours, theirs)| ours.rate / theirs.rate).collect())?,
-            cost: median(pairs.iter().filter_map(|(ours, theirs)| Some(ours.cost? / theirs.cost?)).collect()),
+            cost: Median::of(pairs.iter().filter_map(|(ours, theirs)| Some(ours.cost? / theirs.cost?)).collect()),
         })
     }
 }

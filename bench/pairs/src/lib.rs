@@ -2,9 +2,9 @@
 
 pub mod child;
 pub mod comparison;
+pub mod dice;
 pub mod failure;
 pub mod options;
-pub mod pairs;
 pub mod program;
 pub mod sleepers;
 pub mod stop;

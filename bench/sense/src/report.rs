@@ -62,7 +62,7 @@ fn write_cost(f: &mut fmt::Formatter<'_>, cost: &Cost) -> fmt::Result {
 
 fn write_slowdown(f: &mut fmt::Formatter<'_>, s: &Slowdown) -> fmt::Result {
     let (interval, verdict) = match s.lost.interval {
-        Some((low, high)) => (format!("{:+.2} .. {:+.2} %", low * 100.0, high * 100.0), verdict(low, high)),
+        Some([low, high]) => (format!("{:+.2} .. {:+.2} %", low * 100.0, high * 100.0), verdict(low, high)),
         None => ("too few pairs".to_owned(), "not shown"),
     };
     let rate = format!("{:.3e} {}", s.rate, s.unit);

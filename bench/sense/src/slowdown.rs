@@ -5,9 +5,10 @@ use crate::taken::{self, Taken};
 use serde::Serialize;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use whyslow_model::bench::Median;
 use whyslow_pairs::child::Running;
+use whyslow_pairs::dice::Dice;
 use whyslow_pairs::failure::{Failure, Result};
-use whyslow_pairs::pairs::{Dice, Median, median};
 use whyslow_pairs::stop;
 
 /// How whyslow is run beside the load.
@@ -80,10 +81,10 @@ fn in_pairs(
     Ok(Slowdown {
         load: load.name(),
         way,
-        rate: median(rates).ok_or_else(none)?.value,
+        rate: Median::of(rates).ok_or_else(none)?.value,
         unit: load.unit(),
         pairs: plan.pairs,
-        lost: median(lost).ok_or_else(none)?,
+        lost: Median::of(lost).ok_or_else(none)?,
         taken: taken::measure(load, plan.time, || observe(whyslow, args, plan.time))?,
     })
 }

@@ -46,7 +46,8 @@ enum { READ, WRITE, FLUSH, DISCARD };
 #define TIMES BUCKETS(37)           /* up to 137 s, in nanoseconds */
 #define SIZES BUCKETS(26)           /* up to 64 MiB, in bytes */
 
-struct slots { u64 of[SLOTS]; };
+/* Which device and operation each slot is of, and how often what is known of it has changed. */
+struct slots { u64 of[SLOTS]; u64 changes[SLOTS]; };
 
 /* What is known of a slot's requests. */
 struct known {
@@ -133,6 +134,16 @@ INLINE u32 slot_of_disk(struct gendisk *disk, u32 flags)
 	if (missed)
 		ADD(*missed, 1);
 	return SLOTS;
+}
+
+/* What is known of the slot has changed: the reader takes no copy of one of which nothing has. Comes after the change. */
+INLINE void note_change(u32 slot)
+{
+	u32 zero = 0;
+	struct slots *all = bpf_map_lookup_elem(&slots, &zero);
+
+	if (all && slot < SLOTS)
+		ADD(all->changes[slot], 1);
 }
 
 INLINE u32 slot_of(struct request *rq)
@@ -238,8 +249,10 @@ SEC("tp_btf/block_split") int block_split(u64 *ctx)
 	u32 slot = slot_of_disk(bio->bi_bdev->bd_disk, bio->bi_opf);
 	struct known *of = bpf_map_lookup_elem(&known, &slot);
 
-	if (of)
-		ADD(of->splits, 1);
+	if (!of)
+		return 0;
+	ADD(of->splits, 1);
+	note_change(slot);
 	return 0;
 }
 
@@ -284,31 +297,41 @@ INLINE int accounted(u32 flags, u32 *in_flush)
 	return flags & io_stat;
 }
 
-SEC("tp_btf/block_rq_complete") int block_rq_complete(u64 *ctx)
+INLINE void complete(struct request *rq, struct known *of, u64 weight, u32 bytes)
 {
-	struct request *rq = (struct request *)ctx[0];
-	u64 weight = stands_for(rq), key = (u64)rq;
-	u32 bytes = ctx[2], in_flush;
-
-	if (!weight)
-		return 0;
-	u32 slot = slot_of(rq);
-	struct known *of = bpf_map_lookup_elem(&known, &slot);
+	u64 key = (u64)rq;
+	u32 in_flush;
 	int flush = operation(rq->cmd_flags) == FLUSH;
 
-	if (!of || (!accounted(rq->rq_flags, &in_flush) && !flush))
-		return 0;
+	if (!accounted(rq->rq_flags, &in_flush) && !flush)
+		return;
 	ADD(of->bytes, weight * bytes);
 	if (bytes < rq->__data_len)
-		return 0;
+		return;
 	if (!in_flush || flush)
 		ADD(of->requests, weight);
 	struct flight *flight = bpf_map_lookup_elem(&flights, &key);
 
 	if (!flight)
-		return 0;
+		return;
 	if (flight->allocated == rq->start_time_ns && flight->issued)
 		land(flight, of, bytes);
 	bpf_map_delete_elem(&flights, &key);
+}
+
+SEC("tp_btf/block_rq_complete") int block_rq_complete(u64 *ctx)
+{
+	struct request *rq = (struct request *)ctx[0];
+	u64 weight = stands_for(rq);
+
+	if (!weight)
+		return 0;
+	u32 slot = slot_of(rq);
+	struct known *of = bpf_map_lookup_elem(&known, &slot);
+
+	if (!of)
+		return 0;
+	complete(rq, of, weight, ctx[2]);
+	note_change(slot);
 	return 0;
 }

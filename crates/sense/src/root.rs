@@ -109,6 +109,12 @@ impl Root {
         if self.live { self.kept.setting(path, || self.word(path)) } else { self.word(path).map(Name::from) }
     }
 
+    /// What a symbolic link points to that hardly ever points elsewhere, `None` where it cannot be read. It may be ten
+    /// seconds old.
+    pub fn kept_link(&self, path: &str) -> Option<Name> {
+        if self.live { self.kept.setting(path, || self.link(path)) } else { self.link(path).map(Name::from) }
+    }
+
     /// The number that a setting is; `None` where it is none.
     pub fn setting_number(&self, path: &str) -> Option<u64> {
         self.setting(path)?.parse().ok()

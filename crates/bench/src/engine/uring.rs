@@ -143,6 +143,16 @@ fn ring(entries: u32) -> io::Result<IoUring> {
     modern.or_else(|e| if e.raw_os_error() == Some(libc::EINVAL) { IoUring::new(entries) } else { Err(e) })
 }
 
+impl Drop for Uring {
+    /// A ring is torn down by the kernel after its descriptor is closed (io_uring/io_uring.c, io_ring_exit_work): the file
+    /// is given back here, or its file system would be in use for a while after the program has ended.
+    fn drop(&mut self) {
+        if self.registered {
+            let _ = self.ring.submitter().unregister_files();
+        }
+    }
+}
+
 impl Engine for Uring {
     fn submit(&mut self, slot: usize, request: Request) -> io::Result<()> {
         let entry = self.entry(slot, request).user_data(slot as u64);

@@ -3,12 +3,14 @@
 
 mod findings;
 mod ledger;
+mod median;
 mod net;
 mod study;
 mod workload;
 
 pub use findings::{Ceiling, FileWork, Knee, Layer, Limit, Pair};
 pub use ledger::{CacheUse, LayerTraffic, Ledger, Traffic};
+pub use median::Median;
 pub use net::{
     Datagrams, Direction, Loaded, NetEnd, NetLoad, NetRound, NetRun, NetSeries, NetStream, Network, PathMtu, Peer,
     Size, Sizes, Spread, StreamTime, Transport, Work,

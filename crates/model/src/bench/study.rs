@@ -1,6 +1,6 @@
 //! Figures of memory and processors. Each is measured over and over, and says how sure it is.
 
-use super::Latency;
+use super::{Latency, Median};
 use serde::{Deserialize, Serialize};
 
 /// Figures that are measured in one way, and stand beside each other.
@@ -51,10 +51,7 @@ impl Figure {
 
     /// Of these samples; none where there are none.
     pub fn of(name: impl Into<String>, under: impl Into<String>, unit: &str, samples: Vec<f64>) -> Option<Self> {
-        let mut sorted = samples.clone();
-        sorted.sort_by(f64::total_cmp);
-        let value = (sorted.get(sorted.len() / 2)? + sorted.get((sorted.len() - 1) / 2)?) / 2.0;
-        let interval = rank(sorted.len()).map(|k| [sorted[k - 1], sorted[sorted.len() - k]]);
+        let Median { value, interval } = Median::of(samples.clone())?;
         let noise = interval.filter(|_| value != 0.0).map(|[low, high]| (high - low) / 2.0 / value.abs());
         Some(Self {
             name: name.into(),
@@ -71,32 +68,9 @@ impl Figure {
     }
 }
 
-/// The largest k for which the k-th smallest of n samples and the k-th largest hold the true median between them with a
-/// confidence of 95 %, whatever the distribution: that of fewer than k heads in n tosses is at most 2.5 % (the sign test;
-/// Conover, Practical Nonparametric Statistics, 3.4). None where there are too few samples.
-fn rank(n: usize) -> Option<usize> {
-    let mut chance = 0.5_f64.powi(i32::try_from(n).ok()?);
-    let mut below = 0.0;
-    for k in 0..=n {
-        below += chance;
-        if below > 0.025 {
-            return (k > 0).then_some(k);
-        }
-        chance *= (n - k) as f64 / (k + 1) as f64;
-    }
-    None
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// Ranks from tables of the sign test (Conover, table A3).
-    #[test]
-    fn ranks_are_those_of_the_tables() {
-        let expected = [None, Some(1), Some(1), Some(2), Some(2), Some(4), Some(6), Some(8)];
-        assert_eq!([5, 6, 8, 9, 10, 15, 20, 25].map(rank), expected);
-    }
 
     #[test]
     fn a_figure_is_its_median_and_says_how_sure_it_is() {

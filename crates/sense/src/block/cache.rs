@@ -1,7 +1,7 @@
 //! The page cache: crates/sense/bpf/cache.bpf.c. Every read call comes by there, so it is read only where it is asked for.
 
 use super::requests::command;
-use crate::bpf::{Object, include_object};
+use crate::bpf::{Object, entries, include_object};
 use crate::os::{ns_to_ticks, page_size};
 use crate::{Miss, Root, Source, Tempo};
 use aya::maps::{HashMap, MapError};
@@ -61,8 +61,8 @@ impl Source for Cache {
         let object = self.object.get_or_insert_with(|| Object::load(NAME, include_object!("cache"), root));
         let object = object.as_ref().map_err(Miss::clone)?;
         let users: HashMap<_, User, Use> = HashMap::try_from(object.map("users")?).map_err(failed)?;
-        // What is evicted while the map is walked ends the walk early; it is walked again at the next sample.
-        let rows: BTreeMap<TaskKey, PageCache> = users.iter().filter_map(Result::ok).map(row).collect();
+        let users = entries(&users).map_err(|e| Miss::Failed(format!("BPF {NAME}: {e}")))?;
+        let rows: BTreeMap<TaskKey, PageCache> = users.into_iter().map(row).collect();
         out.block.page_cache.extend(rows.into_values());
         Ok(())
     }

@@ -24,7 +24,7 @@ pub(crate) fn kernel_name(entry: &str) -> String {
 
 /// The kernel's name of the device with this `major:minor`, `None` where there is no such device.
 pub(crate) fn by_number(root: &Root, number: &str) -> Option<String> {
-    root.link(&format!("sys/dev/block/{number}")).map(|target| kernel_name(last(&target)))
+    root.kept_link(&format!("sys/dev/block/{number}")).map(|target| kernel_name(last(&target)))
 }
 
 /// The kernel's name of the device behind a path such as `/dev/mapper/root` or `/dev/sda1`, `None` where it is none.

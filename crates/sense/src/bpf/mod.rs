@@ -4,11 +4,13 @@
 //! its wing, that loads its [`Object`] at its first reading and is a blind spot, with reason and remedy, where it cannot.
 //! Nothing is pinned: what is attached hangs on file descriptors, which end with the process however it ends.
 
+mod calls;
 pub(crate) mod enums;
 mod gate;
 mod held;
 mod object;
 
+pub(crate) use calls::entries;
 pub(crate) use held::Held;
 pub(crate) use object::{Object, Types, include_object};
 

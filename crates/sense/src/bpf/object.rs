@@ -1,14 +1,16 @@
 //! One compiled BPF object: loaded, attached, read, and gone when dropped.
 
+use super::calls::{attach_iterator, run_iterator};
 use super::gate;
 use crate::root::Root;
 use crate::source::Miss;
 use aya::maps::Map;
-use aya::programs::{Iter, Program, ProgramError};
+use aya::programs::{Program, ProgramError};
 use aya::{Btf, BtfError, Ebpf, EbpfError, EbpfLoader};
 use std::error::Error;
 use std::fs::File;
 use std::io;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 /// The bytes of crates/sense/bpf/NAME.bpf.c, compiled.
@@ -79,6 +81,8 @@ impl Kit {
 pub(crate) struct Object {
     name: &'static str,
     ebpf: Ebpf,
+    /// The iterator that was run last, attached: to attach it takes longer than to begin it.
+    iterator: Option<(String, OwnedFd)>,
 }
 
 impl Object {
@@ -92,7 +96,7 @@ impl Object {
         let types = Types::of(root)?;
         let mut kit = types.0.lock().unwrap_or_else(PoisonError::into_inner);
         let ebpf = kit.load(bytes).map_err(|e| refused(name, &e))?;
-        Ok(Self { name, ebpf })
+        Ok(Self { name, ebpf, iterator: None })
     }
 
     /// Runs an iterator (`SEC("iter/NAME") int NAME(...)`): the file holds what it writes.
@@ -101,11 +105,17 @@ impl Object {
     /// There is none of that name, or the kernel does not run it.
     pub(crate) fn iterate(&mut self, iterator: &str) -> Result<File, Miss> {
         let name = self.name;
-        let program = self.ebpf.program_mut(iterator).ok_or_else(|| missing(name, iterator))?;
-        let program: &mut Iter = program.try_into().map_err(|e: ProgramError| failed(name, &e))?;
-        let link = program.attach().map_err(|e| failed(name, &e))?;
-        let link = program.take_link(link).map_err(|e| failed(name, &e))?;
-        link.into_file().map_err(|e| failed(name, &e))
+        let link = match self.iterator.take() {
+            Some((of, link)) if of == iterator => link,
+            _ => {
+                let program = self.ebpf.program(iterator).ok_or_else(|| missing(name, iterator))?;
+                let program = program.fd().map_err(|e| failed(name, &e))?;
+                attach_iterator(program.as_fd()).map_err(|e| failed(name, &e))?
+            }
+        };
+        let file = run_iterator(link.as_fd()).map_err(|e| failed(name, &e));
+        self.iterator = Some((iterator.to_owned(), link));
+        file
     }
 
     /// A map, to be wrapped as what it is: `aya::maps::HashMap::try_from(object.map("requests")?)`.

@@ -5,7 +5,8 @@
 //! v1's. A figure includes the groups below, the root group's (`/`) all the machine, so rows must not be summed.
 //!
 //! A machine can have thousands of groups, most of them idle, and a group has thirty files. So limits are read once in a
-//! while, and a group in which nothing ran and nobody waited since the last sample keeps the row it had.
+//! while, and a group in which nothing ran and nobody waited since the last sample keeps the row it had. That of the whole
+//! machine, which other families tell better, is seldom read either.
 
 use super::book::{Book, Devices};
 use super::folder::Folder;
@@ -19,7 +20,8 @@ use whyslow_model::snapshot::Snapshot;
 
 /// How long limits are taken to stand.
 const LIMITS_STAND: Duration = Duration::from_secs(30);
-/// How long the row of an idle group is taken to stand: its memory can be reclaimed, and pages written, by others.
+/// How long the row of an idle group is taken to stand (its memory can be reclaimed, and pages written, by others), and
+/// that of the whole machine.
 const IDLE_STANDS: Duration = Duration::from_secs(10);
 
 /// The source of families `group` and `group_io`.
@@ -103,14 +105,14 @@ struct Known {
     book_read: Option<Instant>,
     /// Processor time and stall time as they stood; empty where no hierarchy tells them.
     signs: Vec<u64>,
+    /// Whether it is no group, but the machine.
+    is_the_machine: bool,
 }
 
 impl Known {
     /// Reads what may have changed.
     fn refresh(&mut self, root: &Root, devices: &mut Devices<'_>, denied: &mut Option<Miss>) {
-        let signs = self.signs_of_life(root);
-        let idle = !signs.is_empty() && signs == self.signs;
-        self.signs = signs;
+        let idle = self.is_the_machine || self.is_idle(root);
         if idle && self.book_read.is_some_and(|at| at.elapsed() < IDLE_STANDS) {
             return;
         }
@@ -127,12 +129,24 @@ impl Known {
         self.book_read = Some(Instant::now());
     }
 
+    /// Whether no task of the group, or of one below, ran or was held up since this was asked last.
+    fn is_idle(&mut self, root: &Root) -> bool {
+        let signs = self.signs_of_life(root);
+        let idle = !signs.is_empty() && signs == self.signs;
+        self.signs = signs;
+        idle
+    }
+
     /// What grows whenever a task of the group, or of one below, runs or is held up.
     fn signs_of_life(&self, root: &Root) -> Vec<u64> {
         let mut signs = Vec::new();
+        let lone = self.places.len() == 1;
         for place in &self.places {
             let mut folder = Folder::kept(root, &place.path);
             match &place.version {
+                Version::V1 { controllers } if lone && controllers == &["memory"] => {
+                    v1::signs_of_memory(&mut folder, &mut signs);
+                }
                 Version::V1 { controllers } => signs.extend(v1::sign_of_life(controllers, &mut folder)),
                 Version::V2 => v2::signs_of_life(&mut folder, &mut signs),
             }
@@ -148,6 +162,10 @@ impl Known {
                 Version::V1 { controllers } => v1::limits(controllers, &mut folder, &mut self.limits, devices),
                 Version::V2 => place.on = v2::limits(&mut folder, &mut self.limits, devices),
             }
+            self.is_the_machine = match place.version {
+                Version::V1 { .. } => v1::is_the_machine(&mut folder),
+                Version::V2 => v2::is_the_machine(&mut folder),
+            };
             close(folder, &place.version, &mut self.limits, denied);
         }
         self.limits_read = Some(Instant::now());

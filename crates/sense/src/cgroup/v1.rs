@@ -66,6 +66,16 @@ pub(super) fn sign_of_life(controllers: &[&str], folder: &mut Folder<'_>) -> Opt
     if controllers.contains(&"cpuacct") { folder.number("cpuacct.usage") } else { None }
 }
 
+/// What moves when a task of a group runs that no hierarchy knows but that of memory.
+pub(super) fn signs_of_memory(folder: &mut Folder<'_>, signs: &mut Vec<u64>) {
+    signs.extend(["memory.usage_in_bytes", "memory.failcnt"].into_iter().filter_map(|file| folder.number(file)));
+}
+
+/// Whether the group is the top of its hierarchy, which stands for the whole machine (CFTYPE_ONLY_ON_ROOT).
+pub(super) fn is_the_machine(folder: &mut Folder<'_>) -> bool {
+    folder.text("release_agent").is_some()
+}
+
 /// Fills a group's rows with the limits that the controllers of one hierarchy have.
 pub(super) fn limits(controllers: &[&str], folder: &mut Folder<'_>, book: &mut Book, devices: &mut Devices<'_>) {
     let group = &mut book.group;

@@ -66,6 +66,11 @@ pub(super) fn signs_of_life(folder: &mut Folder<'_>, signs: &mut Vec<u64>) {
     }
 }
 
+/// Whether the group is the top of the hierarchy, which stands for the whole machine: every other one has a type.
+pub(super) fn is_the_machine(folder: &mut Folder<'_>) -> bool {
+    folder.text("cgroup.type").is_none()
+}
+
 /// Fills a group's rows with its limits; gives the controllers that are on.
 pub(super) fn limits(folder: &mut Folder<'_>, book: &mut Book, devices: &mut Devices<'_>) -> Controllers {
     let on = Controllers::of(folder);

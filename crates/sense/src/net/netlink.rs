@@ -46,7 +46,7 @@ impl Netlink {
         if set < 0 {
             return Err(miss(&io::Error::last_os_error()));
         }
-        Ok(Self { fd, sequence: 0, buffer: vec![0; BUFFER] })
+        Ok(Self { fd, sequence: 0, buffer: Vec::with_capacity(BUFFER) })
     }
 
     /// Asks for every object of a kind and calls `each` with the payload of each answer. A dump that was changed under
@@ -89,8 +89,8 @@ impl Netlink {
 
     fn receive(&mut self, mut each: impl FnMut(&[u8])) -> Result<(), Miss> {
         loop {
-            let length = self.fill()?;
-            for message in messages(&self.buffer[..length]).filter(|m| m.sequence == self.sequence) {
+            self.fill()?;
+            for message in messages(&self.buffer).filter(|m| m.sequence == self.sequence) {
                 match i32::from(message.kind) {
                     libc::NLMSG_DONE | libc::NLMSG_ERROR => return verdict(message.payload),
                     libc::NLMSG_NOOP => {}
@@ -100,13 +100,16 @@ impl Netlink {
         }
     }
 
-    fn fill(&mut self) -> Result<usize, Miss> {
+    fn fill(&mut self) -> Result<(), Miss> {
+        self.buffer.clear();
         loop {
-            let (start, length) = (self.buffer.as_mut_ptr(), self.buffer.len());
-            // SAFETY: the pointer and the length describe `buffer`, which nobody else uses during the call.
-            let got = unsafe { libc::recv(self.fd.as_raw_fd(), start.cast(), length, 0) };
+            let room = self.buffer.spare_capacity_mut();
+            // SAFETY: the pointer and the length describe `room`, which nobody else uses during the call.
+            let got = unsafe { libc::recv(self.fd.as_raw_fd(), room.as_mut_ptr().cast(), room.len(), 0) };
             if let Ok(got) = usize::try_from(got) {
-                return if got == 0 { Err(Miss::Failed("netlink: the kernel hung up".into())) } else { Ok(got) };
+                // SAFETY: so many bytes of the room were filled: without MSG_TRUNC it is never more than there are.
+                unsafe { self.buffer.set_len(got) };
+                return if got == 0 { Err(Miss::Failed("netlink: the kernel hung up".into())) } else { Ok(()) };
             }
             let error = io::Error::last_os_error();
             match error.kind() {

@@ -10,7 +10,7 @@ use super::exits::{self, Exits};
 use super::folder::Folder;
 use super::process::renew;
 use super::record::{CpuTime, ExitRecord, Io, Pages, Place, Places, ProcessRecord, ThreadRecord, Used};
-use super::stat::{KERNEL_THREAD, policy};
+use super::stat::{KERNEL_THREAD, WORKER, policy};
 use super::tally::{Ledger, Tally};
 use super::thread::{counter, wait_channel, waits_for_lock};
 use super::{cgroup, cputime};
@@ -86,14 +86,15 @@ impl TaskIterator {
     /// # Errors
     /// The iterator cannot be run.
     pub(super) fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), Miss> {
-        self.fill()?;
+        let length = self.fill()?;
+        let bytes = &self.bytes[..length];
         self.samples += 1;
         if self.samples.is_multiple_of(NAMES_EVERY) {
             self.groups.clear();
         }
         // Records are sorted by where they stand: they are large, and there are thousands.
         self.places.clear();
-        self.places.extend(Places::new(&self.bytes));
+        self.places.extend(Places::new(bytes));
         self.places.sort_unstable();
         let mut round = Round {
             sample: self.samples,
@@ -113,7 +114,7 @@ impl TaskIterator {
                 continue;
             }
             family.clear();
-            family.extend(places.iter().filter_map(|place| place.read(&self.bytes)));
+            family.extend(places.iter().filter_map(|place| place.read(bytes)));
             // The main thread stays, as a zombie, until the last one has ended; without it the process has just gone.
             let Some((main, process)) = family.iter().find_map(|(thread, p)| Some((thread, p.as_ref()?))) else {
                 continue;
@@ -164,8 +165,8 @@ impl TaskIterator {
         }
     }
 
-    /// Runs the iterator.
-    fn fill(&mut self) -> Result<(), Miss> {
+    /// Runs the iterator; how many bytes it wrote.
+    fn fill(&mut self) -> Result<usize, Miss> {
         let mut file = self.object.iterate("task")?;
         let mut length = 0;
         loop {
@@ -179,8 +180,7 @@ impl TaskIterator {
                 Err(e) => return Err(Miss::Failed(format!("BPF task: {e}"))),
             }
         }
-        self.bytes.truncate(length);
-        Ok(())
+        Ok(length)
     }
 }
 
@@ -210,7 +210,8 @@ impl Known {
     }
 
     fn put_names(&mut self, round: &mut Round<'_>, main: &ThreadRecord, process: &ProcessRecord) {
-        let name_due = self.named == 0 || self.named + NAMES_EVERY <= round.sample;
+        let renamed = main.flags & WORKER != 0 && self.named + NAMES_EVERY <= round.sample;
+        let name_due = self.named == 0 || renamed;
         let row = &mut self.row;
         if !is_kernel_thread(main) {
             renew(&mut row.command, Some(&String::from_utf8_lossy(main.name())));

@@ -1,6 +1,6 @@
 //! Waiting for locks within the kernel (include/trace/events/lock.h): crates/sense/bpf/lock.bpf.c.
 
-use crate::bpf::{Object, include_object};
+use crate::bpf::{Object, entries, include_object};
 use crate::os::tick_ns;
 use crate::root::Root;
 use crate::source::{Miss, Source, Tempo};
@@ -67,7 +67,8 @@ impl Source for KernelLocks {
 fn read(object: &Object, out: &mut Snapshot) -> Result<(), Miss> {
     let waited: HashMap<&MapData, Owner, Waited> = HashMap::try_from(object.map("waited")?).map_err(failed)?;
     // Process 0 is an idle processor's.
-    for (owner, waited) in waited.iter().filter_map(Result::ok).filter(|(owner, _)| owner.pid != 0) {
+    let waited = entries(&waited).map_err(|e| Miss::Failed(format!("BPF {NAME}: {e}")))?;
+    for (owner, waited) in waited.into_iter().filter(|(owner, _)| owner.pid != 0) {
         let pid = owner.pid as u32;
         out.task.kernel_lock.push(KernelLock {
             spinning: waited.spinning.into(),

@@ -29,6 +29,8 @@ pub(super) struct Stat {
 
 /// The mark of a thread of the kernel itself in `flags` (PF_KTHREAD, include/linux/sched.h).
 pub(super) const KERNEL_THREAD: u64 = 0x0020_0000;
+/// The same of a worker of the kernel, which is named after what it works on (PF_WQ_WORKER).
+pub(super) const WORKER: u64 = 0x20;
 
 impl Stat {
     /// Reads a stat line into its numbers and the name, in which what is not UTF-8 is replaced; `None` where it is none.

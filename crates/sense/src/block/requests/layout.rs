@@ -7,11 +7,12 @@ const TIMES: usize = (37 - 4) * 32;
 /// Buckets of a size, up to 2^26 bytes.
 const SIZES: usize = (26 - 4) * 32;
 
-/// Which device and operation each slot is of; 0 for none.
+/// Which device and operation each slot is of, 0 for none, and how often what is known of it has changed.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub(super) struct Slots {
     pub(super) of: [u64; SLOTS],
+    pub(super) changes: [u64; SLOTS],
 }
 
 /// A slot taken: its number, its device and operation.
@@ -21,15 +22,18 @@ pub(super) struct Slot {
     /// `major:minor`.
     pub(super) number: String,
     pub(super) operation: &'static str,
+    /// How often what is known of it has changed.
+    pub(super) changes: u64,
 }
 
 impl Slots {
     /// The slots that are taken.
     pub(super) fn taken(&self) -> impl Iterator<Item = Slot> {
-        self.of.iter().zip(0..).filter(|(of, _)| **of != 0).filter_map(|(of, index)| {
+        let slots = self.of.iter().zip(&self.changes).zip(0..);
+        slots.filter(|((of, _), _)| **of != 0).filter_map(|((of, changes), index)| {
             let operation = ["read", "write", "flush", "discard"].get((of & 0xff) as usize)?;
             let (major, minor) = (of >> 40 & 0x7f_ffff, of >> 8 & 0xffff_ffff);
-            Some(Slot { index, number: format!("{major}:{minor}"), operation })
+            Some(Slot { index, number: format!("{major}:{minor}"), operation, changes: *changes })
         })
     }
 }
@@ -88,10 +92,10 @@ mod tests {
 
     #[test]
     fn a_slot_names_its_device_and_operation() {
-        let mut slots = Slots { of: [0; SLOTS] };
+        let mut slots = Slots { of: [0; SLOTS], changes: [7; SLOTS] };
         slots.of[3] = 1 << 63 | 259 << 40 | 1_048_575 << 8 | 1;
         slots.of[9] = 1 << 63 | 7 << 40 | 200;
         let taken: Vec<Slot> = slots.taken().collect();
-        assert_eq!(taken, [Slot { index: 3, number: "259:1048575".into(), operation: "write" }]);
+        assert_eq!(taken, [Slot { index: 3, number: "259:1048575".into(), operation: "write", changes: 7 }]);
     }
 }

@@ -6,7 +6,7 @@ mod live_tests;
 mod silence;
 
 use super::device;
-use crate::bpf::{Object, include_object};
+use crate::bpf::{Object, entries, include_object};
 use crate::cgroup::block_groups;
 use crate::os::ns_to_ticks;
 use crate::{Miss, Root, Source};
@@ -15,7 +15,7 @@ use layout::{Known, Slot, Slots, Use, User};
 use silence::Silence;
 use std::collections::BTreeMap;
 use std::time::Instant;
-use whyslow_model::catalogue::{Request, Requester};
+use whyslow_model::catalogue::{Family, Request, Requester};
 use whyslow_model::histogram::Histogram;
 use whyslow_model::key::{OperationKey, RequesterKey, TaskKey};
 use whyslow_model::snapshot::Snapshot;
@@ -59,6 +59,8 @@ struct Probe {
     object: Object,
     thin: Array<MapData, u64>,
     users: HashMap<MapData, User, Use>,
+    /// Rows by slot, and the changes there had been: most devices stand idle, and a slot is large.
+    rows: BTreeMap<u32, (u64, Request)>,
     silence: Silence,
     /// Requests counted so far, and when.
     counted: Option<(u64, Instant)>,
@@ -71,7 +73,15 @@ impl Probe {
         let mut object = Object::load(NAME, include_object!("block"), root)?;
         let thin = Array::try_from(object.take_map("thin")?).map_err(failed)?;
         let users = HashMap::try_from(object.take_map("users")?).map_err(failed)?;
-        Ok(Self { object, thin, users, silence: Silence::default(), counted: None, groups: BTreeMap::new() })
+        Ok(Self {
+            object,
+            thin,
+            users,
+            rows: BTreeMap::new(),
+            silence: Silence::default(),
+            counted: None,
+            groups: BTreeMap::new(),
+        })
     }
 
     fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), Miss> {
@@ -82,13 +92,25 @@ impl Probe {
             // A device that was taken away has no name any more.
             if let Some(device) = device::by_number(root, &slot.number) {
                 let key = OperationKey { device: device.as_str().into(), operation: slot.operation.into() };
-                out.block.request.push(self.request(slot.index, key.clone())?);
+                out.block.request.push(self.row(slot, &key)?);
                 names.insert(u64::from(slot.index), key);
             }
         }
         self.requesters(root, &names, out)?;
         self.thin_out(&out.block.request)?;
         self.complete()
+    }
+
+    /// A slot's row, as it was where nothing has changed. The device behind the number may have another name by now.
+    fn row(&mut self, slot: &Slot, key: &OperationKey) -> Result<Request, Miss> {
+        if let Some((changes, row)) = self.rows.get(&slot.index)
+            && (*changes, row.key()) == (slot.changes, key)
+        {
+            return Ok(row.clone());
+        }
+        let row = self.request(slot.index, key.clone())?;
+        self.rows.insert(slot.index, (slot.changes, row.clone()));
+        Ok(row)
     }
 
     fn request(&self, slot: u32, key: OperationKey) -> Result<Request, Miss> {
@@ -110,8 +132,7 @@ impl Probe {
     }
 
     fn requesters(&mut self, root: &Root, names: &BTreeMap<u64, OperationKey>, out: &mut Snapshot) -> Result<(), Miss> {
-        // What is evicted while the map is walked ends the walk early; it is walked again at the next sample.
-        let users: Vec<(User, Use)> = self.users.iter().filter_map(Result::ok).collect();
+        let users = entries(&self.users).map_err(|e| Miss::Failed(format!("BPF {NAME}: {e}")))?;
         for user in self.silence.judge(users.iter().map(|(user, used)| (*user, used.requests)), Instant::now()) {
             // Where it cannot go now it is tried again; it may have been evicted, too.
             let _ = self.users.remove(&user);

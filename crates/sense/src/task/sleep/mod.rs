@@ -8,7 +8,7 @@ mod layout;
 mod live_tests;
 mod reason;
 
-use crate::bpf::{Object, include_object};
+use crate::bpf::{Object, entries, include_object};
 use crate::root::Root;
 use crate::source::{Miss, Source, Tempo};
 use aya::Pod;
@@ -122,10 +122,10 @@ impl Probe {
         Ok(counts.into_iter().map(|(owner, counts)| (owner, Histogram::from_counts(counts))).collect())
     }
 
-    /// A map's entries; those that change while it is walked are met at the next sample.
+    /// A map's entries.
     fn all<K: Pod, V: Pod>(&self, map: &str) -> Result<Vec<(K, V)>, Miss> {
         let map: HashMap<&MapData, K, V> = HashMap::try_from(self.object.map(map)?).map_err(failed)?;
-        Ok(map.iter().filter_map(Result::ok).collect())
+        entries(&map).map_err(|e| Miss::Failed(format!("BPF {NAME}: {e}")))
     }
 
     /// For what threads wait in a place; `None` where the stack does not tell or could not be kept.
