@@ -303,7 +303,8 @@ fn a_server_that_is_killed_leaves_the_port_free_and_its_client_says_so() {
     server.0.wait().unwrap();
     // It does not wait for the rest of its minute.
     let out = client.wait_with_output().unwrap();
-    assert!(out.status.code() == Some(2) || told(&out).network.is_some(), "{:?}", out.status);
+    let said = String::from_utf8(out.stderr).unwrap();
+    assert!(out.status.code() == Some(2) && said.contains("closed the connection"), "{:?} {said}", out.status);
     let mut next = wire.serve(&[]);
     assert!(wire.network(&["--only", "streams", "--streams", "1"]).rounds.len() == 2);
     assert!(next.is_running());

@@ -52,6 +52,22 @@ impl<'w> Session<'w> {
         Ok(self.targets.len() - 1)
     }
 
+    /// Whether a target holds a block of this size.
+    ///
+    /// # Errors
+    /// Where it holds less: there is nothing to measure.
+    pub(crate) fn check_holds(&self, target: usize, block: u32) -> Result<()> {
+        let about = &self.targets[target].about;
+        if about.bytes >= block.into() {
+            return Ok(());
+        }
+        let size = |bytes: u64| whyslow_model::human::quantity(bytes as f64, "bytes");
+        let (path, holds, block) = (&about.path, size(about.bytes), size(block.into()));
+        Err(Error::new(format!(
+            "{path} holds {holds}, less than a block of {block}: take a larger one, or a larger --size"
+        )))
+    }
+
     /// The largest request to a target that can be polled for, bytes.
     ///
     /// # Errors
