@@ -61,6 +61,9 @@ impl Rig {
     /// # Errors
     /// Where there is no room.
     pub fn settle(&self, bytes: usize) -> Result<()> {
+        if bytes == 0 {
+            return Ok(());
+        }
         let path = self.disk.path().join("settle");
         fill(&path, bytes)?;
         Ok(std::fs::remove_file(path)?)

@@ -20,7 +20,7 @@ pub struct Workload {
     /// The share of requests that read; the others write.
     pub reads: f64,
     /// Whether each block that is read is then written back to its place, as bonnie++ rewrites: reads and writes take turns,
-    /// whatever their share.
+    /// whatever their share. For jobs that have one request in flight.
     #[serde(default)]
     pub rewrite: bool,
     /// Sizes of reads, with their shares.
