@@ -65,9 +65,9 @@ impl Surroundings {
         self.began.elapsed().as_secs_f64()
     }
 
-    /// What is to be borne in mind wherever the page cache is written to.
-    pub(crate) fn caveat_of_cached_writes(&self) -> Option<&'static str> {
-        const WHY: &str = "this machine gives free memory back to its host (virtio_balloon): a write that makes the page cache \
+    /// What is to be borne in mind wherever the page cache is filled.
+    pub(crate) fn caveat_of_page_cache(&self) -> Option<&'static str> {
+        const WHY: &str = "this machine gives free memory back to its host (virtio_balloon): a request that makes the page cache \
             larger may wait for the host and not for the disk, in one run and not in the next; its processor time tells which";
         gives_back_memory(&self.root).then_some(WHY)
     }

@@ -147,8 +147,8 @@ impl<'w> Session<'w> {
         if self.stop.is_asked() {
             return Ok(None);
         }
-        if parties.iter().any(|party| party.load.does_write() && !party.load.direct)
-            && let Some(caveat) = self.surroundings.caveat_of_cached_writes()
+        if parties.iter().any(|party| !party.load.direct)
+            && let Some(caveat) = self.surroundings.caveat_of_page_cache()
         {
             self.mind(caveat);
         }
