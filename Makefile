@@ -14,7 +14,7 @@ export RUSTUP_TOOLCHAIN := stable
 endif
 
 .DEFAULT_GOAL := run
-.PHONY: run test lab bench-sense bench-explain bench-net bench-import bench-record lint build build-lab install uninstall need-build need-test need-lab need-bench clean
+.PHONY: run test lab bench-sense bench-explain bench-disk bench-net bench-import bench-record lint build build-lab install uninstall need-build need-test need-lab need-bench clean
 
 run: build ## build, then say why this machine is slow
 	$(BIN)
@@ -43,6 +43,10 @@ bench-record: need-bench build ## what recording costs beside sadc, atop and pml
 bench-explain: need-lab build build-lab ## how fast and rightly a day with twelve faults is explained; as root, on a quiet machine, some half an hour
 	cargo build --release --package whyslow-bench-explain
 	target/release/bench-explain $(BENCH)
+
+bench-disk: need-bench build ## load beside that of fio, dd and bonnie++; as root, some thirty minutes
+	cargo build --release --package whyslow-bench-disk
+	target/release/bench-disk $(BENCH)
 
 bench-net: need-bench build ## TCP streams beside iperf3's; as root, some fifteen minutes
 	cargo build --release --package whyslow-bench-net

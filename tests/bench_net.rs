@@ -292,6 +292,25 @@ fn a_client_that_is_killed_leaves_the_server_usable() {
 }
 
 #[test]
+fn a_server_that_is_killed_leaves_the_port_free_and_its_client_says_so() {
+    let Some(wire) = Wire::new() else { return };
+    let mut server = wire.serve(&[]);
+    let mut client = wire.bench(&[FAR, "--for", "1m", "--only", "streams", "--streams", "1", "--json"]);
+    let mut client = client.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    assert_eq!(client.try_wait().unwrap(), None, "it has ended already");
+    server.0.kill().unwrap();
+    server.0.wait().unwrap();
+    // It does not wait for the rest of its minute.
+    let out = client.wait_with_output().unwrap();
+    let said = String::from_utf8(out.stderr).unwrap();
+    assert!(out.status.code() == Some(2) && said.contains("closed the connection"), "{:?} {said}", out.status);
+    let mut next = wire.serve(&[]);
+    assert!(wire.network(&["--only", "streams", "--streams", "1"]).rounds.len() == 2);
+    assert!(next.is_running());
+}
+
+#[test]
 fn two_clients_are_served_at_once_and_told_of_each_other() {
     let Some(wire) = Wire::new() else { return };
     let _server = wire.serve(&[]);

@@ -1,6 +1,7 @@
 //! Benchmarks that are ended before their time, gently or not, leave nothing behind that the next run does not remove.
 
-use crate::stage::{MIB, Stage, bench, report, report_of, whyslow};
+use crate::stage::{MIB, Stage, bench, content, report, report_of, whyslow};
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -32,6 +33,18 @@ fn signal(child: &Child, signal: i32) {
     let pid = libc::pid_t::try_from(child.id()).unwrap();
     // SAFETY: kill takes two numbers and touches no memory; the child has not been waited for, so the number is its own.
     assert_eq!(unsafe { libc::kill(pid, signal) }, 0);
+}
+
+/// The numbers of the processes that it, or a thread of it, has started.
+fn children(child: &Child) -> Vec<String> {
+    let threads = fs::read_dir(format!("/proc/{}/task", child.id())).into_iter().flatten().flatten();
+    let lists = threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
+    lists.flat_map(|list| list.split_whitespace().map(str::to_owned).collect::<Vec<_>>()).collect()
+}
+
+/// One that has ended and is not waited for is a zombie.
+fn has_ended(pid: &str) -> bool {
+    fs::read_to_string(format!("/proc/{pid}/stat")).map_or(true, |stat| stat.contains(") Z "))
 }
 
 #[test]
@@ -102,6 +115,60 @@ fn killed_while_targets_contend_or_a_job_runs_it_leaves_nothing() {
 }
 
 #[test]
+fn a_device_is_free_again_when_its_benchmark_is_killed() {
+    let Some(mut stage) = Stage::new() else { return };
+    let device = stage.device("a.img", 32 * MIB);
+    for _ in 0..3 {
+        let mut child = long(&[&device]);
+        signal(&child, libc::SIGKILL);
+        child.wait().unwrap();
+        report(&[&device]);
+    }
+}
+
+#[test]
+fn killed_among_layers_it_leaves_the_file_system_as_it_was() {
+    let Some(mut stage) = Stage::new() else { return };
+    let device = stage.device("a.img", 32 * MIB);
+    let point = stage.mount(&device);
+    let file = Path::new(&point).join("data");
+    fs::write(&file, vec![0x77; 12 * MIB as usize]).unwrap();
+    let names = || fs::read_dir(&point).unwrap().map(|entry| entry.unwrap().file_name()).collect::<BTreeSet<_>>();
+    let before = names();
+    let mut child = start(whyslow(&["layers", &point, "--for", "30s"]));
+    std::thread::sleep(Duration::from_millis(500));
+    assert_eq!(child.try_wait().unwrap(), None, "it has ended already");
+    signal(&child, libc::SIGKILL);
+    child.wait().unwrap();
+    assert_eq!((names(), content(&file)), (before, vec![0x77; 12 * MIB as usize]));
+    // Nothing holds the file system or the device any longer.
+    until("unmounting", || Command::new("umount").arg(&point).stderr(Stdio::null()).status().unwrap().success());
+    report(&[&device]);
+}
+
+#[test]
+fn killed_while_it_measures_the_machine_it_leaves_no_process_and_no_setting() {
+    const SETTINGS: [&str; 4] = [
+        "/sys/kernel/mm/transparent_hugepage/enabled",
+        "/proc/sys/vm/nr_hugepages",
+        "/proc/sys/kernel/sched_rt_runtime_us",
+        "/sys/devices/system/clocksource/clocksource0/current_clocksource",
+    ];
+    let settings = || SETTINGS.map(|path| fs::read_to_string(path).ok());
+    let before = settings();
+    for args in [&["memory", "--size", "1M", "--for", "60s"][..], &["cpu", "--for", "60s"]] {
+        let mut child = start(whyslow(args));
+        std::thread::sleep(Duration::from_millis(500));
+        assert_eq!(child.try_wait().unwrap(), None, "{args:?} has ended already");
+        let children = children(&child);
+        signal(&child, libc::SIGKILL);
+        child.wait().unwrap();
+        until("the end of its processes", || children.iter().all(|pid| has_ended(pid)));
+        assert_eq!(settings(), before, "{args:?}");
+    }
+}
+
+#[test]
 fn ctrl_c_ends_figures_of_memory_and_processors_at_once() {
     for args in [&["memory", "--size", "1M", "--for", "60s"][..], &["cpu", "--for", "60s"]] {
         let child = start(whyslow(args));
@@ -118,20 +185,13 @@ fn ctrl_c_ends_figures_of_memory_and_processors_at_once() {
 #[test]
 fn the_process_that_is_handed_over_to_ends_with_one_that_is_killed() {
     let mut child = start(whyslow(&["cpu", "--for", "50ms"]));
-    let tasks = format!("/proc/{}/task", child.id());
-    let mut partner = None;
+    let mut partners = Vec::new();
     until("a process to hand over to", || {
         assert_eq!(child.try_wait().unwrap(), None, "it has ended already");
-        let threads = fs::read_dir(&tasks).into_iter().flatten().flatten();
-        let children = threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
-        partner = children.flat_map(|list| list.split_whitespace().next().map(str::to_owned)).next();
-        partner.is_some()
+        partners = children(&child);
+        !partners.is_empty()
     });
     signal(&child, libc::SIGKILL);
     child.wait().unwrap();
-    let partner = format!("/proc/{}/stat", partner.unwrap());
-    // One that has ended and is not waited for is a zombie.
-    let is_gone =
-        || fs::read_to_string(&partner).is_ok_and(|stat| stat.contains(") Z ")) || !Path::new(&partner).exists();
-    until("the end of the other process", is_gone);
+    until("the end of the other process", || partners.iter().all(|pid| has_ended(pid)));
 }

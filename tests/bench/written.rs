@@ -51,14 +51,17 @@ fn what_cannot_be_measured_is_refused() {
     let Some(stage) = Stage::new() else { return };
     let name = |name: &str| stage.path(name).to_string_lossy().into_owned();
     fs::write(stage.path("empty"), "").unwrap();
+    fs::write(stage.path("little"), "less than a block").unwrap();
     must(Command::new("mkfifo").arg(stage.path("pipe")));
     assert_refused(&[&name("missing")], &["cannot be opened"]);
     assert_refused(&[&name("empty")], &["is empty"]);
+    assert_refused(&[&name("little")], &["holds 17 B, less than a block of 4 KiB"]);
+    assert_refused(&[&name(""), "--size", "1K"], &["less than a block"]);
     assert_refused(&[&name("pipe")], &["neither"]);
     assert_refused(&["/dev/null"], &["neither"]);
     assert_refused(&[&name(""), "--size", "1000T"], &["no room"]);
     assert_refused(&[&name(""), "--size", "12Q"], &["not a size"]);
-    assert_eq!(fs::read_dir(stage.folder.path()).unwrap().count(), 2);
+    assert_eq!(fs::read_dir(stage.folder.path()).unwrap().count(), 3);
 }
 
 #[test]

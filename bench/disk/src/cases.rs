@@ -1,18 +1,46 @@
-//! The jobs that are run.
+//! What is run by whyslow and by another.
 
-use crate::peer::Peer;
 use crate::rig::Rig;
 
-/// A job for both programs.
+/// Work for both programs.
 pub struct Case {
     /// Its name.
     pub name: String,
-    /// Its options, the time aside.
-    pub options: String,
-    /// Whether it reads or writes.
-    pub writes: bool,
-    /// Whom whyslow is held against.
-    pub peer: Peer,
+    /// What it is.
+    pub work: Work,
+}
+
+/// What is done, and by whom beside whyslow.
+pub enum Work {
+    /// A job, by its options; fio runs the same file.
+    Fio {
+        /// The options, the time aside.
+        options: String,
+        /// Whether it reads or writes.
+        flow: Flow,
+    },
+    /// A job whose like dd does, told of by options of its own.
+    Dd {
+        /// The options of the job.
+        options: String,
+        /// Whether it reads or writes.
+        flow: Flow,
+        /// What dd is told.
+        dd: Vec<String>,
+        /// How much of the page cache it fills, bytes.
+        cached: usize,
+    },
+    /// The streams of `whyslow bench fs` beside bonnie++'s phases.
+    Bonnie,
+}
+
+/// A direction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flow {
+    /// From the disk.
+    Read,
+    /// To the disk.
+    Write,
 }
 
 /// Small random reads at several depths, and streams, on a file of a disk and on a loop device in memory; then streams as
@@ -21,43 +49,44 @@ pub fn all(rig: &Rig) -> Vec<Case> {
     let places = [("disk", rig.file()), ("loop", rig.device())];
     let mut cases: Vec<Case> = places.iter().flat_map(|(place, path)| on(place, path)).collect();
     cases.extend(streams(rig));
+    cases.push(Case { name: "bonnie++: write, rewrite and read 128k".into(), work: Work::Bonnie });
     cases
 }
 
 fn on(place: &str, path: &str) -> Vec<Case> {
-    let reading = |name: String, options: &str| Case {
-        name,
-        options: format!("filename={path}\n{options}"),
-        writes: false,
-        peer: Peer::Fio,
+    let reading = |name: &str, options: &str| Case {
+        name: format!("{place}: {name}"),
+        work: Work::Fio { options: format!("filename={path}\n{options}"), flow: Flow::Read },
     };
     let random = |depth: u32| {
         let options = format!("rw=randread\nbs=4k\niodepth={depth}\nnorandommap=1");
-        reading(format!("{place}: randread 4k, depth {depth}"), &options)
+        reading(&format!("randread 4k, depth {depth}"), &options)
     };
     let mut cases: Vec<Case> = [1, 8, 32, 128].map(random).into();
-    cases.push(reading(format!("{place}: read 1m, depth 4"), "rw=read\nbs=1m\niodepth=4"));
+    cases.push(reading("read 1m, depth 4", "rw=read\nbs=1m\niodepth=4"));
     if place == "disk" {
         // Each program writes to a file of its own making.
         let options = "directory=/var/tmp\nsize=512m\nrw=write\nbs=1m\niodepth=4\noverwrite=1\nunlink=1".to_owned();
-        cases.push(Case { name: format!("{place}: write 1m, depth 4"), options, writes: true, peer: Peer::Fio });
+        cases.push(Case { name: "disk: write 1m, depth 4".into(), work: Work::Fio { options, flow: Flow::Write } });
     }
     cases
 }
 
-/// The same phases: as large requests, as much of a file, the same way past the page cache or through it, synced alike.
+/// As large requests, as much of a file, the same way past the page cache or through it, synced alike.
 fn streams(rig: &Rig) -> Vec<Case> {
-    let new_file = |size: &str, block: &str| {
-        format!("directory={}\nsize={size}\nrw=write\nbs={block}\ndirect=0\nend_fsync=1", rig.folder())
+    const MIB: usize = 1 << 20;
+    let case = |name: &str, options, flow, dd: &str, cached| {
+        let dd = format!("bs=1M {dd}").split(' ').map(str::to_owned).collect();
+        Case { name: format!("dd: {name}"), work: Work::Dd { options, flow, dd, cached } }
     };
-    let case = |name: &str, options, writes, peer| Case { name: name.into(), options, writes, peer };
+    let new_file =
+        |direct: u8| format!("directory={}\nsize=512m\nrw=write\nbs=1m\ndirect={direct}\nend_fsync=1", rig.folder());
+    let to = format!("if=/dev/zero of={} count=512 conv=fsync", rig.new_file());
     let past_cache = format!("filename={}\nrw=read\nbs=1m\ndirect=1", rig.file());
-    // Written first, and so in the page cache when it is read, as bonnie++'s is.
-    let warm = format!("directory={}\nsize=1g\nrw=read\nbs=8k\ndirect=0\ninvalidate=0", rig.folder());
+    let from = format!("if={} of=/dev/null iflag=direct", rig.file());
     vec![
-        case("dd: write 1m, fsync", new_file("512m", "1m"), true, Peer::DdWrite),
-        case("dd: read 1m, direct", past_cache, false, Peer::DdRead),
-        case("bonnie++: write 8k, fsync", new_file("1g", "8k"), true, Peer::BonnieWrite),
-        case("bonnie++: read 8k, cached", warm, false, Peer::BonnieRead),
+        case("write 1m, fsync", new_file(0), Flow::Write, &to, 512 * MIB),
+        case("write 1m, direct, fsync", new_file(1), Flow::Write, &format!("{to} oflag=direct"), 0),
+        case("read 1m, direct", past_cache, Flow::Read, &from, 0),
     ]
 }

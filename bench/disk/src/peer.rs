@@ -1,86 +1,84 @@
-//! The programs that whyslow is held against, each run for one case; what they come to.
+//! The programs that are set side by side, each run once; what they come to.
 
-use crate::cases::Case;
+use crate::cases::Flow;
 use crate::rig::Rig;
 use serde_json::Value;
-use std::path::Path;
 use std::time::Duration;
+use whyslow_model::bench::{Report, Run};
 use whyslow_pairs::child;
+use whyslow_pairs::comparison::Figures;
 use whyslow_pairs::failure::{Failure, Result};
 
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// Who does the same.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Peer {
-    /// fio, by the same job file.
-    Fio,
-    /// dd, writing a new file and syncing it.
-    DdWrite,
-    /// dd, reading past the page cache.
-    DdRead,
-    /// bonnie++'s block output: 8 KiB a write(2), and an fsync(2).
-    BonnieWrite,
-    /// bonnie++'s block input: 8 KiB a read(2), of what it has just written: from the page cache.
-    BonnieRead,
-}
-
-/// What one run came to.
-pub struct Figures {
-    /// Requests a second of those that are counted; bytes a second of streams.
-    pub rate: f64,
-    /// Processor time of the threads that made the load, for each request, seconds; none where it is not told alike.
-    pub cost: Option<f64>,
-}
-
-impl Peer {
-    /// Runs it.
-    ///
-    /// # Errors
-    /// Where it is missing, fails or tells no number, or a signal came.
-    pub fn run(self, case: &Case, rig: &Rig, job: &str) -> Result<Figures> {
-        match self {
-            Self::Fio => of_json("fio", &[job, "--output-format=json"], case),
-            Self::DdWrite => {
-                dd(&["if=/dev/zero", &format!("of={}", rig.new_file()), "bs=1M", "count=512", "conv=fsync"])
-            }
-            Self::DdRead => dd(&[&format!("if={}", rig.file()), "of=/dev/null", "bs=1M", "iflag=direct"]),
-            Self::BonnieWrite => bonnie(rig, PUT_BLOCK),
-            Self::BonnieRead => bonnie(rig, GET_BLOCK),
-        }
-    }
-}
-
-/// whyslow, by the job file.
+/// Runs a job with whyslow or fio, which both tell of it in the form of fio's JSON.
 ///
 /// # Errors
-/// As a peer's.
-pub fn whyslow(program: &Path, case: &Case, job: &str) -> Result<Figures> {
-    let program = program.to_str().ok_or_else(|| Failure::new("the path of whyslow is not UTF-8"))?;
-    of_json(program, &["bench", "disk", "--job", job, "--json-fio"], case)
-}
-
-/// What is told in the form of fio's JSON.
-fn of_json(program: &str, args: &[&str], case: &Case) -> Result<Figures> {
+/// Where the program is missing, fails or tells no number, or a signal came.
+pub fn requests(program: &str, args: &[&str], flow: Flow) -> Result<Figures> {
     let text = child::output(program, args, PATIENCE)?;
     let json: Value = serde_json::from_str(&text[text.find('{').unwrap_or(0)..])?;
     let job = &json["jobs"][0];
-    let flow = &job[if case.writes { "write" } else { "read" }];
     let number = |value: &Value| value.as_f64().ok_or_else(|| Failure::new(format!("{program} told no number: {job}")));
-    if case.peer != Peer::Fio {
-        return figures(program, number(&flow["bw_bytes"])?, None);
-    }
     let busy = (number(&job["usr_cpu"])? + number(&job["sys_cpu"])?) / 100.0;
-    let rate = number(&flow["iops"])?;
-    figures(program, rate, Some(busy / rate))
+    let rate = number(&job[if flow == Flow::Read { "read" } else { "write" }]["iops"])?;
+    Ok(Figures { cost: Some(busy / rate), ..Figures::of(program, rate)? })
 }
 
-/// dd(1) tells on standard error, which is given to this program by a shell.
-fn dd(args: &[&str]) -> Result<Figures> {
-    let script = "LC_ALL=C exec dd \"$@\" 2>&1";
-    let said = child::output("sh", &[&["-c", script, "dd"], args].concat(), PATIENCE)?;
+/// Runs a job that is one stream with whyslow.
+///
+/// # Errors
+/// As [`requests`].
+pub fn stream(whyslow: &str, job: &str, flow: Flow) -> Result<Figures> {
+    let report = report(whyslow, &["disk", "--job", job])?;
+    let run = report.rounds.iter().flat_map(|round| &round.runs).next_back();
+    Figures::of(whyslow, bandwidth(run, flow))
+}
+
+/// The phases that bonnie++ and `whyslow bench fs` have in common: block output, which ends with an fsync(2); rewriting,
+/// each block read first, with another; block input, of what is in the page cache.
+pub const PHASES: [&str; 3] = ["write 128k, fsync", "rewrite 128k, fsync", "read 128k, cached"];
+/// How large the file is that both stream through: bonnie++ does not tell what takes less than half a second.
+pub const PHASES_BYTES: usize = 6 << 30;
+/// The same of `whyslow bench fs`.
+const STREAMS: [(&str, Flow); 3] =
+    [("write", Flow::Write), ("rewrite, each block read first", Flow::Write), ("read again, cache warm", Flow::Read)];
+/// Fields of the line that bonnie++ 2 prints (bonnie++.cpp, `print_stat`), KiB a second.
+const FIELDS: [usize; 3] = [11, 13, 17];
+
+/// Runs `whyslow bench fs`: a figure of each phase.
+///
+/// # Errors
+/// As [`requests`].
+pub fn file_system(whyslow: &str, rig: &Rig) -> Result<Vec<Figures>> {
+    let (folder, size) = (rig.folder(), PHASES_BYTES.to_string());
+    let report = report(whyslow, &["fs", &folder, "--size", &size, "--only", "streams"])?;
+    let phase = |(name, flow): (&str, Flow)| {
+        let round = report.rounds.iter().find(|round| round.name == name);
+        Figures::of(whyslow, bandwidth(round.and_then(|round| round.runs.first()), flow))
+    };
+    STREAMS.into_iter().map(phase).collect()
+}
+
+fn report(whyslow: &str, args: &[&str]) -> Result<Report> {
+    Ok(serde_json::from_str(&child::output(whyslow, &[&["bench", "--json"], args].concat(), PATIENCE)?)?)
+}
+
+/// Bytes a second; nothing where there was no such run.
+fn bandwidth(run: Option<&Run>, flow: Flow) -> f64 {
+    let flow = run.and_then(|run| if flow == Flow::Read { run.read.as_ref() } else { run.write.as_ref() });
+    flow.map_or(0.0, |flow| flow.bandwidth)
+}
+
+/// Runs dd(1). It tells on standard error, which is given to this program by a shell.
+///
+/// # Errors
+/// As [`requests`].
+pub fn dd(args: &[String]) -> Result<Figures> {
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let said = child::output("sh", &[&["-c", "LC_ALL=C exec dd \"$@\" 2>&1", "dd"], &args[..]].concat(), PATIENCE)?;
     let rate = dd_rate(&said).ok_or_else(|| Failure::new(format!("dd told no number: {said}")))?;
-    figures("dd", rate, None)
+    Figures::of("dd", rate)
 }
 
 /// `536870912 bytes (537 MB, 512 MiB) copied, 0.42 s, 1.3 GB/s`.
@@ -91,25 +89,22 @@ fn dd_rate(said: &str) -> Option<f64> {
     Some(bytes / seconds)
 }
 
-/// Fields of the lines that bonnie++ 2 prints (bonnie++.cpp, `print_stat`), KiB a second.
-const PUT_BLOCK: usize = 11;
-const GET_BLOCK: usize = 17;
-
-fn bonnie(rig: &Rig, field: usize) -> Result<Figures> {
-    let folder = rig.folder();
-    let args = ["-d", &folder, "-s", "1024", "-r", "512", "-n", "0", "-f", "-q", "-u", "root", "-m", "bench"];
+/// Runs bonnie++: a figure of each phase.
+///
+/// # Errors
+/// As [`requests`].
+pub fn bonnie(rig: &Rig) -> Result<Vec<Figures>> {
+    let (folder, size) = (rig.folder(), format!("{}:131072", PHASES_BYTES >> 20));
+    let args = ["-d", &folder, "-s", &size, "-r", "512", "-n", "0", "-f", "-q", "-u", "root", "-m", "bench"];
     let said = child::output("bonnie++", &args, PATIENCE)?;
-    let rate = bonnie_rate(&said, field).ok_or_else(|| Failure::new(format!("bonnie++ told no number: {said}")))?;
-    figures("bonnie++", rate, None)
+    let rate =
+        |field| bonnie_rate(&said, field).ok_or_else(|| Failure::new(format!("bonnie++ told no number: {said}")));
+    FIELDS.into_iter().map(|field| Figures::of("bonnie++", rate(field)?)).collect()
 }
 
 fn bonnie_rate(said: &str, field: usize) -> Option<f64> {
-    let line = said.lines().find(|line| line.split(',').count() > GET_BLOCK)?;
+    let line = said.lines().find(|line| line.split(',').count() > field)?;
     line.split(',').nth(field)?.parse::<f64>().ok().map(|kib| kib * 1024.0)
-}
-
-fn figures(program: &str, rate: f64, cost: Option<f64>) -> Result<Figures> {
-    if rate > 0.0 { Ok(Figures { rate, cost }) } else { Err(Failure::new(format!("{program} did nothing"))) }
 }
 
 #[cfg(test)]
@@ -125,10 +120,10 @@ mod tests {
 
     #[test]
     fn what_bonnie_tells_is_read() {
-        let said = "1.98,2.00a,x,1,1795307297,1G,,8192,5,,,512000,40,14370,4,,,2048000,99,10663,256,,,,,\n";
-        assert_eq!(bonnie_rate(said, PUT_BLOCK), Some(512_000.0 * 1024.0));
-        assert_eq!(bonnie_rate(said, GET_BLOCK), Some(2_048_000.0 * 1024.0));
+        let said = "1.98,2.00a,x,1,1795307297,4G,,131072,5,,,512000,40,143700,4,,,2048000,99,10663,256,,,,,\n";
+        let rates = FIELDS.map(|field| bonnie_rate(said, field));
+        assert_eq!(rates, [512_000.0, 143_700.0, 2_048_000.0].map(|kib| Some(kib * 1024.0)));
         // What took less than half a second is not told.
-        assert_eq!(bonnie_rate(&said.replace("512000", "+++++"), PUT_BLOCK), None);
+        assert_eq!(bonnie_rate(&said.replace("512000", "+++++"), FIELDS[0]), None);
     }
 }

@@ -26,9 +26,9 @@ impl Rig {
     pub fn new() -> Result<Self> {
         let folder = |path: &str| tempfile::Builder::new().prefix("wsl-bench-").tempdir_in(path);
         let (disk, memory) = (folder("/var/tmp")?, folder("/dev/shm")?);
-        fill(&disk.path().join("file"))?;
+        fill(&disk.path().join("file"), BYTES)?;
         let file = memory.path().join("file");
-        fill(&file)?;
+        fill(&file, BYTES)?;
         let path = text(&file)?;
         let node = child::output("losetup", &["--find", "--show", "--direct-io=on", path], PATIENCE)?;
         Ok(Self { disk, device: Loop(node.trim().to_owned()), _memory: memory })
@@ -44,12 +44,29 @@ impl Rig {
         self.disk.path().display().to_string()
     }
 
-    /// A file on that disk that is not there; one that was made by the last run is removed.
+    /// A file on that disk that is yet to be made.
     pub fn new_file(&self) -> String {
-        let path = self.disk.path().join("new");
-        // It is there from the second time on.
-        let _ = std::fs::remove_file(&path);
-        path.display().to_string()
+        self.disk.path().join("new").display().to_string()
+    }
+
+    /// Removes that file, where it was made.
+    pub fn remove_new_file(&self) {
+        let _ = std::fs::remove_file(self.disk.path().join("new"));
+    }
+
+    /// Fills as much of the page cache, and empties it again. The host of a virtual machine may have taken memory back that is
+    /// free (Documentation/mm/free_page_reporting.rst); who touches it first waits for the host, and that is to be neither of
+    /// those that are set side by side.
+    ///
+    /// # Errors
+    /// Where there is no room.
+    pub fn settle(&self, bytes: usize) -> Result<()> {
+        if bytes == 0 {
+            return Ok(());
+        }
+        let path = self.disk.path().join("settle");
+        fill(&path, bytes)?;
+        Ok(std::fs::remove_file(path)?)
     }
 
     /// The loop device.
@@ -79,10 +96,10 @@ fn text(path: &Path) -> Result<&str> {
     path.to_str().ok_or_else(|| Failure::new("a path is not UTF-8"))
 }
 
-/// Bytes that are really there.
-fn fill(path: &Path) -> Result<()> {
+/// Writes bytes that are really there.
+fn fill(path: &Path, bytes: usize) -> Result<()> {
     let mut file = File::create(path)?;
     let block = vec![0x5a; 1 << 20];
-    (0..BYTES / block.len()).try_for_each(|_| file.write_all(&block))?;
+    (0..bytes / block.len()).try_for_each(|_| file.write_all(&block))?;
     Ok(file.sync_all()?)
 }

@@ -1,12 +1,10 @@
 //! One case, run by both programs in turn.
 
 use crate::rig::{Rig, Wire};
-use serde::Serialize;
 use serde_json::Value;
-use std::time::{SystemTime, UNIX_EPOCH};
-use whyslow_model::bench::Median;
-use whyslow_model::bench::Report;
-use whyslow_pairs::dice::Dice;
+use whyslow_model::bench::{NetEnd, Report};
+use whyslow_pairs::comparison::{Comparison, Figures};
+use whyslow_pairs::dice::in_turn;
 use whyslow_pairs::failure::{Failure, Result};
 
 /// Streams over a path.
@@ -15,19 +13,6 @@ pub struct Case {
     streams: u32,
     /// Whether whyslow's receivers read the bytes, as iperf3's do.
     copy: bool,
-}
-
-/// How a case came out.
-#[derive(Serialize)]
-pub struct Comparison {
-    /// Its name.
-    pub case: String,
-    /// iperf3's bits a second: the median.
-    pub iperf3: f64,
-    /// Pairs run.
-    pub pairs: usize,
-    /// whyslow's bits a second by iperf3's.
-    pub ratio: Median,
 }
 
 impl Case {
@@ -54,40 +39,37 @@ impl Case {
 ///
 /// # Errors
 /// Where a program fails, or a signal came.
-pub fn compare(case: &Case, rig: &Rig, pairs: usize, seconds: u32) -> Result<Comparison> {
-    let mut dice = Dice::new(SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |t| t.as_nanos() as u64));
-    let (mut ratios, mut iperf3) = (Vec::new(), Vec::new());
-    for _ in 0..pairs {
-        let (ours, theirs) = if dice.toss() {
-            let ours = ours(case, rig, seconds)?;
-            (ours, theirs(case, rig, seconds)?)
-        } else {
-            let theirs = theirs(case, rig, seconds)?;
-            (ours(case, rig, seconds)?, theirs)
-        };
-        ratios.push(ours / theirs);
-        iperf3.push(theirs);
-    }
-    let of = |values| Median::of(values).ok_or_else(|| Failure::new("no pairs to run"));
-    Ok(Comparison { case: case.name(), iperf3: of(iperf3)?.value, pairs, ratio: of(ratios)? })
+pub fn compare(case: &Case, rig: &Rig, pairs: usize, seconds: u32) -> Result<Vec<Comparison>> {
+    let pairs = in_turn(pairs, || ours(case, rig, seconds), || theirs(case, rig, seconds))?;
+    Ok(vec![Comparison::of(case.name(), &pairs)?])
 }
 
-/// whyslow's bits a second, as they arrive.
-fn ours(case: &Case, rig: &Rig, seconds: u32) -> Result<f64> {
+/// whyslow's bits a second, as they arrive, and the time of both ends' threads for each.
+fn ours(case: &Case, rig: &Rig, seconds: u32) -> Result<Figures> {
     let (streams, seconds) = (case.streams.to_string(), seconds.to_string());
     let mut args = vec!["--only", "streams", "--direction", "up", "--streams", &streams, "--for", &seconds];
     args.extend(case.copy.then_some("--copy"));
     let report: Report = serde_json::from_str(&rig.whyslow(case.wire, &args)?)?;
     let rounds = report.network.unwrap_or_default().rounds;
     let run = rounds.iter().flat_map(|round| &round.runs).find(|run| run.asked.streams == case.streams);
-    run.and_then(|run| run.bandwidth).map(|bytes| bytes * 8.0).ok_or_else(|| Failure::new("whyslow measured nothing"))
+    let run = run.ok_or_else(|| Failure::new("whyslow measured nothing"))?;
+    let of_end = |end: &NetEnd| (end.cost.user_seconds + end.cost.system_seconds) / (end.all_bytes as f64 * 8.0);
+    let cost = run.there.as_ref().map(|there| of_end(&run.here) + of_end(there));
+    Ok(Figures { cost, ..Figures::of("whyslow", run.bandwidth.unwrap_or(0.0) * 8.0)? })
 }
 
-/// iperf3's; its first second is left out, as whyslow leaves out its beginning.
-fn theirs(case: &Case, rig: &Rig, seconds: u32) -> Result<f64> {
+/// iperf3's; its first second is left out, as whyslow leaves out its beginning. Its processor time is told in hundredths of
+/// the time, both ends' alike.
+fn theirs(case: &Case, rig: &Rig, seconds: u32) -> Result<Figures> {
     let (streams, seconds) = (case.streams.to_string(), seconds.to_string());
     let said = rig.iperf3(case.wire, &["-P", &streams, "-t", &seconds, "-O", "1"])?;
     let json: Value = serde_json::from_str(&said)?;
-    let rate = json["end"]["sum_received"]["bits_per_second"].as_f64();
-    rate.filter(|rate| *rate > 0.0).ok_or_else(|| Failure::new(format!("iperf3 measured nothing: {}", json["error"])))
+    let end = &json["end"];
+    let number = |value: &Value| {
+        value.as_f64().ok_or_else(|| Failure::new(format!("iperf3 measured nothing: {}", json["error"])))
+    };
+    let rate = number(&end["sum_received"]["bits_per_second"])?;
+    let used = &end["cpu_utilization_percent"];
+    let busy = (number(&used["host_total"])? + number(&used["remote_total"])?) / 100.0;
+    Ok(Figures { cost: Some(busy / rate), ..Figures::of("iperf3", rate)? })
 }

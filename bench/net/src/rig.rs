@@ -1,9 +1,8 @@
 //! Two network namespaces, with both servers at one end.
 
-use std::path::Path;
 use std::time::Duration;
 use whyslow_pairs::child::{Running, output};
-use whyslow_pairs::failure::{Failure, Result};
+use whyslow_pairs::failure::Result;
 use whyslow_pairs::stop;
 
 const NEAR: &str = "wsl-net-bench-near";
@@ -33,8 +32,7 @@ struct Namespace(&'static str);
 impl Rig {
     /// # Errors
     /// Without root, or where a program is missing.
-    pub fn new(whyslow: &Path) -> Result<Self> {
-        let whyslow = whyslow.to_str().ok_or_else(|| Failure::new("the path of whyslow is not UTF-8"))?.to_owned();
+    pub fn new(whyslow: String) -> Result<Self> {
         let namespaces = [Namespace::new(NEAR)?, Namespace::new(FAR)?];
         ip(&["-n", NEAR, "link", "add", "wire0", "type", "veth", "peer", "name", "wire0", "netns", FAR])?;
         for (namespace, address) in [(NEAR, "10.219.8.1/24"), (FAR, "10.219.8.2/24")] {

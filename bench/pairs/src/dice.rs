@@ -1,5 +1,30 @@
 //! The order of a pair.
 
+use crate::failure::Result;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Runs two in turn, so many times, each time in an order that a coin decides; what each came to.
+///
+/// # Errors
+/// As theirs.
+pub fn in_turn<T>(
+    pairs: usize,
+    mut one: impl FnMut() -> Result<T>,
+    mut other: impl FnMut() -> Result<T>,
+) -> Result<Vec<(T, T)>> {
+    let mut dice = Dice::new(SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |time| time.as_nanos() as u64));
+    let mut pair = || {
+        if dice.toss() {
+            let first = one()?;
+            Ok((first, other()?))
+        } else {
+            let first = other()?;
+            Ok((one()?, first))
+        }
+    };
+    (0..pairs).map(|_| pair()).collect()
+}
+
 /// Numbers at random enough to shuffle with (xorshift64*).
 pub struct Dice(u64);
 
@@ -21,6 +46,20 @@ impl Dice {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_is_run_once_a_pair_and_both_come_first() {
+        let order = std::cell::RefCell::new(String::new());
+        let run = |name: char| {
+            order.borrow_mut().push(name);
+            Ok(name)
+        };
+        let pairs = in_turn(64, || run('a'), || run('b')).unwrap();
+        assert_eq!(pairs, vec![('a', 'b'); 64]);
+        let order = order.into_inner();
+        let firsts: String = order.chars().step_by(2).collect();
+        assert!(order.len() == 128 && firsts.contains('a') && firsts.contains('b'), "{order}");
+    }
 
     #[test]
     fn dice_are_fair() {

@@ -52,6 +52,7 @@ pub fn contend(asked: &Contest, stop: &Stop, watch: &mut dyn FnMut(Progress)) ->
         };
         let target = session.open(&ask)?;
         session.mind_others(target, &ask);
+        session.check_holds(target, BLOCK)?;
         if session.targets[target].scratch {
             session.fill(target, &load(&session, target, asked))?;
         }

@@ -68,6 +68,7 @@ pub fn sweep(asked: &Sweep, stop: &Stop, watch: &mut dyn FnMut(Progress)) -> Res
     }
     session.mind_others(target, &asked.ask);
     let mut sweep = Sweeper { session, asked, target, polled, ceilings: Vec::new() };
+    sweep.session.check_holds(target, sweep.small())?;
     sweep.run()?;
     Ok(sweep.session.finish(Kind::Disk, sweep.ceilings))
 }
@@ -116,7 +117,7 @@ impl Sweeper<'_> {
     /// Climbs to the ceiling of a sort of requests.
     fn explore(&mut self, sort: Sort) -> Result<()> {
         let block = match sort.limit {
-            Limit::Requests => SMALL.max(self.grain()),
+            Limit::Requests => self.small(),
             Limit::Bandwidth => LARGE,
         };
         let mut climb = Climb::default();
@@ -157,7 +158,7 @@ impl Sweeper<'_> {
 
     /// Small writes each of which is made to last before the next: what a database's log does.
     fn commits(&mut self) -> Result<()> {
-        let block = SMALL.max(self.grain());
+        let block = self.small();
         let sync = Some(Sync { every: Some(1), data_only: true });
         // A flush cannot be polled for.
         let load = Workload { access: Access::Sequential, sync, poll: false, ..self.load(WRITES[1], block, 1) };
@@ -198,6 +199,11 @@ impl Sweeper<'_> {
             seed: self.asked.seed,
             ..Workload::of_blocks(block)
         }
+    }
+
+    /// The smallest block that is asked for.
+    fn small(&self) -> u32 {
+        SMALL.max(self.grain())
     }
 
     fn grain(&self) -> u32 {

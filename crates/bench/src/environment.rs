@@ -65,12 +65,32 @@ impl Surroundings {
         self.began.elapsed().as_secs_f64()
     }
 
+    /// What is to be borne in mind wherever the page cache is filled.
+    pub(crate) fn caveat_of_page_cache(&self) -> Option<&'static str> {
+        const WHY: &str = "this machine gives free memory back to its host (virtio_balloon): a request that makes the page cache \
+            larger may wait for the host and not for the disk, in one run and not in the next; its processor time tells which";
+        gives_back_memory(&self.root).then_some(WHY)
+    }
+
     /// What there is to tell of the machine, and of what lies below these targets.
     pub(crate) fn end(mut self, targets: &[Target]) -> Environment {
         let settings = settings(&self.root, targets);
         let window = Window::new(vec![self.before, self.sampler.sample()]);
         Environment { host: host(&window), settings, others_cpus: others_cpus(&window), others: others(&window) }
     }
+}
+
+/// Whether a host takes memory that is free from this machine, and gives it again when it is next touched
+/// (Documentation/mm/free_page_reporting.rst).
+fn gives_back_memory(root: &Root) -> bool {
+    const BALLOON: &str = "sys/bus/virtio/drivers/virtio_balloon";
+    /// VIRTIO_BALLOON_F_REPORTING (include/uapi/linux/virtio_balloon.h): features are a digit each, from the lowest bit on.
+    const REPORTING: usize = 5;
+    let reports = |device: &String| {
+        let features = root.word(&format!("{BALLOON}/{device}/features"));
+        features.is_some_and(|digits| digits.as_bytes().get(REPORTING) == Some(&b'1'))
+    };
+    root.list(BALLOON).iter().any(reports)
 }
 
 fn host(window: &Window) -> Host {
@@ -122,4 +142,21 @@ fn others(window: &Window) -> Vec<Other> {
     others.sort_by_key(|other| std::cmp::Reverse(moved(other)));
     others.truncate(MOST_OTHERS);
     others
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::places::tests::machine;
+
+    #[test]
+    fn a_host_that_takes_memory_back_is_known_by_its_balloon() {
+        let balloon = "sys/bus/virtio/drivers/virtio_balloon/virtio0/features";
+        let (_folder, root) = machine(&[(balloon, "0110010100\n")]);
+        assert!(gives_back_memory(&root));
+        let (_folder, root) = machine(&[(balloon, "0110000100\n")]);
+        assert!(!gives_back_memory(&root));
+        let (_folder, root) = machine(&[]);
+        assert!(!gives_back_memory(&root));
+    }
 }

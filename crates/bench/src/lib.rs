@@ -25,6 +25,7 @@ pub mod processor;
 mod round;
 mod session;
 mod stop;
+mod studies;
 pub mod target;
 
 pub use error::Error;

@@ -7,9 +7,7 @@ use crate::ledger::{Books, spoiled};
 use crate::round::{self, Party, Played, Progress};
 use crate::stop::Stop;
 use crate::target::{Ask, Map, Target};
-use whyslow_model::bench::{
-    Access, Cache, Ceiling, Engine, Kind, Report, Round, SCHEMA, Study, Sync, Traffic, Workload,
-};
+use whyslow_model::bench::{Access, Cache, Ceiling, Engine, Kind, Report, Round, SCHEMA, Sync, Traffic, Workload};
 use whyslow_sense::Root;
 
 /// How files are filled: in large blocks, some at a time.
@@ -54,6 +52,22 @@ impl<'w> Session<'w> {
         Ok(self.targets.len() - 1)
     }
 
+    /// Whether a target holds a block of this size.
+    ///
+    /// # Errors
+    /// Where it holds less: there is nothing to measure.
+    pub(crate) fn check_holds(&self, target: usize, block: u32) -> Result<()> {
+        let about = &self.targets[target].about;
+        if about.bytes >= block.into() {
+            return Ok(());
+        }
+        let size = |bytes: u64| whyslow_model::human::quantity(bytes as f64, "bytes");
+        let (path, holds, block) = (&about.path, size(about.bytes), size(block.into()));
+        Err(Error::new(format!(
+            "{path} holds {holds}, less than a block of {block}: take a larger one, or a larger --size"
+        )))
+    }
+
     /// The largest request to a target that can be polled for, bytes.
     ///
     /// # Errors
@@ -61,10 +75,15 @@ impl<'w> Session<'w> {
     pub(crate) fn polled(&mut self, target: usize) -> Result<u64> {
         let largest = self.map.polled(&self.targets[target].about)?;
         let busy = "a thread that polls is always busy: whether it was the limit is not told";
-        if !self.caveats.iter().any(|caveat| caveat == busy) {
-            self.caveats.push(busy.into());
-        }
+        self.mind(busy);
         Ok(largest)
+    }
+
+    /// Notes what is to be borne in mind, once.
+    fn mind(&mut self, caveat: &str) {
+        if !self.caveats.iter().any(|known| known == caveat) {
+            self.caveats.push(caveat.into());
+        }
     }
 
     /// Says that a device was read while in use, where that was asked for.
@@ -128,6 +147,11 @@ impl<'w> Session<'w> {
         if self.stop.is_asked() {
             return Ok(None);
         }
+        if parties.iter().any(|party| !party.load.direct)
+            && let Some(caveat) = self.surroundings.caveat_of_page_cache()
+        {
+            self.mind(caveat);
+        }
         let _small = self.prepare_cache(parties)?;
         let mut used: Vec<usize> = parties.iter().map(|party| party.target).collect();
         used.sort_unstable();
@@ -156,12 +180,6 @@ impl<'w> Session<'w> {
             }
         }
         small.map(Small::hold).transpose()
-    }
-
-    /// The report of studies that have figures.
-    pub(crate) fn finish_studies(self, kind: Kind, studies: Vec<Study>) -> Report {
-        let studies = studies.into_iter().filter(|study| !study.figures.is_empty()).collect();
-        Report { studies, ..self.finish(kind, Vec::new()) }
     }
 
     /// The report.

@@ -1,5 +1,6 @@
 //! `whyslow bench`: known load, honest numbers.
 
+mod file_system;
 mod machine;
 mod net;
 mod save;
@@ -16,7 +17,6 @@ use std::time::{Duration, Instant};
 use whyslow_bench::contend::{self, Contest};
 use whyslow_bench::disk::{self, Sweep};
 use whyslow_bench::fio::{self, JobFile};
-use whyslow_bench::fs::{self, FileSystem};
 use whyslow_bench::layers::{self, Peel};
 use whyslow_bench::target::Ask;
 use whyslow_bench::{Error, Stop};
@@ -38,7 +38,7 @@ enum Bench {
     /// Find out what a disk can do: requests and bytes a second, and with how many in flight
     Disk(DiskArgs),
     /// Find out what a file system does: streams, small files, commits, and all of it at once
-    Fs(FsArgs),
+    Fs(file_system::FsArgs),
     /// Read a file through every layer under it, and say what each adds and takes; nothing is written
     Layers(LayersArgs),
     /// Read targets alone and in pairs, and say which have to share something, whatever their names say
@@ -49,25 +49,6 @@ enum Bench {
     Cpu(machine::CpuArgs),
     /// Find out what the network to another machine does, where `bench net serve` runs
     Net(Box<net::NetArgs>),
-}
-
-/// Where to work, and how much.
-#[derive(Debug, Args)]
-pub struct FsArgs {
-    /// A folder, in which files are made, written, read and removed
-    folder: PathBuf,
-    /// The time measured of each run that does not end by itself
-    #[arg(long = "for", value_name = "TIME", default_value = "2s", value_parser = duration)]
-    time: Duration,
-    /// How large the file of the streams is; more than the memory, or the page cache is what is measured where it says so
-    #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = bytes)]
-    size: u64,
-    /// How many small files
-    #[arg(long, value_name = "COUNT", default_value = "10000", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    files: u32,
-    /// What random orders come of
-    #[arg(long, default_value = "1")]
-    seed: u64,
 }
 
 /// What to peel, and how.
@@ -174,7 +155,7 @@ pub fn run(args: &BenchArgs, look: &Look) -> Result<ExitCode, Failure> {
     args.saving.check()?;
     let (report, as_fio) = match &args.what {
         Bench::Disk(args) => (disk(args)?, args.json_fio),
-        Bench::Fs(args) => (file_system(args)?, false),
+        Bench::Fs(args) => (file_system::measure(args)?, false),
         Bench::Layers(args) => (peel(args)?, false),
         Bench::Contend(args) => (set_against(args)?, false),
         Bench::Memory(args) => (machine::measure_memory(args)?, false),
@@ -199,17 +180,6 @@ fn disk(args: &DiskArgs) -> Result<Report, Failure> {
         (None, Some(target)) => sweep(args, target),
         (None, None) => Err(Failure::usage("name a target, or a file of jobs with --job")),
     }
-}
-
-fn file_system(args: &FsArgs) -> Result<Report, Failure> {
-    let asked = FileSystem {
-        folder: args.folder.clone(),
-        size: args.size,
-        files: args.files,
-        seconds: seconds(args.time)?,
-        seed: args.seed,
-    };
-    watched(|stop, watch| fs::measure(&asked, stop, watch))
 }
 
 fn peel(args: &LayersArgs) -> Result<Report, Failure> {

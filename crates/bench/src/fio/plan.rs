@@ -161,6 +161,7 @@ impl Maker<'_, '_> {
                 (true, true) => options.read_share,
                 (reads, _) => f64::from(u8::from(reads)),
             },
+            rewrite: false,
             read_blocks,
             write_blocks,
             split: false,

@@ -19,6 +19,8 @@ use whyslow_model::bench::{Access, Cache, Engine, Kind, Pair, Report, Sync, Work
 pub struct FileSystem {
     /// A folder of it.
     pub folder: PathBuf,
+    /// What to measure of it.
+    pub parts: Vec<Part>,
     /// How large the file of the streams is, bytes.
     pub size: u64,
     /// How many small files.
@@ -27,6 +29,19 @@ pub struct FileSystem {
     pub seconds: f64,
     /// What random orders come of.
     pub seed: u64,
+}
+
+/// What there is to measure of a file system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Once through a large file, in every way there is.
+    Streams,
+    /// Small requests here and there, and such as are each made to last.
+    Requests,
+    /// Many small files.
+    Files,
+    /// Several kinds of work at once.
+    Together,
 }
 
 /// What programs ask for at once when they stream.
@@ -51,11 +66,23 @@ pub fn measure(asked: &FileSystem, stop: &Stop, watch: &mut dyn FnMut(Progress))
         return Err(Error::new("--size is too small to stream through: take at least 512K"));
     }
     let mut session = Session::begin(stop, watch);
-    let target = session.open(&ask(asked, size))?;
-    streams(&mut session, target, size)?;
-    scattered(&mut session, target, asked, size)?;
-    let files = small::work(&asked.folder, asked.files, asked.seed, &mut session)?;
-    let pairs = at_once(&mut session, asked, size)?;
+    let wants = |part| asked.parts.contains(&part);
+    if wants(Part::Streams) || wants(Part::Requests) {
+        let target = session.open(&ask(asked, size))?;
+        if wants(Part::Streams) {
+            streams(&mut session, target, size)?;
+        } else {
+            session.fill(target, &usual(STREAM, size))?;
+        }
+        if wants(Part::Requests) {
+            scattered(&mut session, target, asked, size)?;
+        }
+    }
+    let files = match wants(Part::Files) {
+        true => small::work(&asked.folder, asked.files, asked.seed, &mut session)?,
+        false => Vec::new(),
+    };
+    let pairs = if wants(Part::Together) { at_once(&mut session, asked, size)? } else { Vec::new() };
     let mut report = session.finish(Kind::Fs, Vec::new());
     (report.files, report.pairs) = (files, pairs);
     Ok(report)
@@ -80,7 +107,11 @@ fn streams(session: &mut Session, target: usize, size: u64) -> Result<()> {
         ("write", Workload { reads: 0.0, sync: lasting, ..once.clone() }),
         ("write again", Workload { reads: 0.0, sync: lasting, ..once.clone() }),
         ("read, cache cold", cold.clone()),
-        ("read again, cache warm", once),
+        ("read again, cache warm", once.clone()),
+        (
+            "rewrite, each block read first",
+            Workload { reads: 0.5, rewrite: true, sync: lasting, bytes: Some(2 * size), ..once },
+        ),
         ("read backward, cache cold", Workload { access: Access::Strided(-2 * block), ..cold.clone() }),
         (
             "read one of eight, cache cold",

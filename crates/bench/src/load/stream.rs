@@ -41,6 +41,9 @@ impl fmt::Display for Request {
 pub(crate) struct Stream {
     random: SmallRng,
     reads: f64,
+    rewrites: bool,
+    /// The block that was read and is to be written back, and its size.
+    read: Option<(u64, u32)>,
     directions: [Direction; 2],
     /// Bytes left to ask for; none is no end.
     left: Option<u64>,
@@ -56,6 +59,8 @@ impl Stream {
         Self {
             random: SmallRng::seed_from_u64(seed),
             reads: load.reads,
+            rewrites: load.rewrite,
+            read: None,
             directions: [direction(&load.read_blocks, 0), direction(&load.write_blocks, 1 << 63)],
             left: load.bytes.or_else(|| load.seconds.is_none().then_some(region.size)),
             sync: load.sync.and_then(|sync| sync.every).map(Countdown::new),
@@ -70,9 +75,7 @@ impl Stream {
         if self.left == Some(0) {
             return None;
         }
-        let reads = self.reads >= 1.0 || (self.reads > 0.0 && self.random.random::<f64>() < self.reads);
-        let (action, direction) = if reads { (Action::Read, 0) } else { (Action::Write, 1) };
-        let (offset, bytes) = self.directions[direction].next(&mut self.random);
+        let (action, offset, bytes) = self.place();
         if let Some(left) = &mut self.left {
             *left = left.saturating_sub(u64::from(bytes));
         }
@@ -80,6 +83,19 @@ impl Stream {
             sync.write();
         }
         Some(Request { action, offset, bytes })
+    }
+
+    /// What the next does, where, and how much.
+    fn place(&mut self) -> (Action, u64, u32) {
+        if let Some((offset, bytes)) = self.read.take() {
+            return (Action::Write, offset, bytes);
+        }
+        let reads =
+            self.rewrites || self.reads >= 1.0 || (self.reads > 0.0 && self.random.random::<f64>() < self.reads);
+        let (action, direction) = if reads { (Action::Read, 0) } else { (Action::Write, 1) };
+        let (offset, bytes) = self.directions[direction].next(&mut self.random);
+        self.read = self.rewrites.then_some((offset, bytes));
+        (action, offset, bytes)
     }
 }
 

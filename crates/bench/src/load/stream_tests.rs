@@ -20,6 +20,14 @@ fn sequential_begins_anew_at_the_end() {
 }
 
 #[test]
+fn what_is_rewritten_is_read_and_then_written_where_it_was() {
+    let load = Workload { rewrite: true, bytes: Some(4 * 4096), ..load(Access::Sequential, 3 * 4096) };
+    let mut stream = Stream::new(&load, 0);
+    let all: Vec<_> = std::iter::from_fn(|| stream.next()).map(|r| (r.action, r.offset)).collect();
+    assert_eq!(all, [(Action::Read, 0), (Action::Write, 0), (Action::Read, 4096), (Action::Write, 4096)]);
+}
+
+#[test]
 fn a_stride_leaves_gaps_and_backward_goes_from_the_end() {
     assert_eq!(offsets(&load(Access::Strided(8192), 10 * 4096), 5), [0, 12_288, 24_576, 36_864, 0]);
     assert_eq!(offsets(&load(Access::Strided(-8192), 3 * 4096), 5), [8192, 4096, 0, 8192, 4096]);

@@ -2,9 +2,10 @@
 
 use super::passes::{Arrays, Pass};
 use super::region::{Pages, Region};
-use super::{Bench, Cache};
+use super::{Cache, Sets};
 use crate::error::{Error, Result};
 use crate::pinned::{Clock, repeat, times};
+use crate::studies::Bench;
 use whyslow_model::bench::{Figure, Study};
 use whyslow_model::human;
 
@@ -28,9 +29,9 @@ struct Case {
     cpus: Vec<u32>,
 }
 
-pub(super) fn study(bench: &mut Bench) -> Result<Study> {
+pub(super) fn study(bench: &mut Bench, sets: &Sets) -> Result<Study> {
     let mut figures = Vec::new();
-    for case in cases(bench) {
+    for case in cases(bench, sets) {
         let past = if case.in_cache { &[] } else { Pass::PAST };
         for &pass in Pass::PLAIN.iter().chain(past) {
             if bench.session.goes_on_to(&format!("memory: {} of {}", pass.name(), case.under)) {
@@ -42,12 +43,12 @@ pub(super) fn study(bench: &mut Bench) -> Result<Study> {
     Ok(Study { name: "bandwidth".into(), method: METHOD.into(), figures, findings })
 }
 
-fn cases(bench: &Bench) -> Vec<Case> {
+fn cases(bench: &Bench, sets: &Sets) -> Vec<Case> {
     let one = vec![bench.processors.quiet()];
-    let most = bench.most;
+    let most = sets.most;
     let within = |cache: &&Cache| cache.bytes / 2 < most;
     let of_cache = |cache: &Cache| Case {
-        under: bench.working_set(cache.bytes / 2),
+        under: sets.working_set(cache.bytes / 2),
         pages: Pages::Base,
         bytes: cache.bytes / 2,
         in_cache: true,
@@ -61,12 +62,12 @@ fn cases(bench: &Bench) -> Vec<Case> {
         in_cache: false,
         cpus: one.clone(),
     };
-    let caches = bench.caches.iter().filter(within).map(of_cache);
-    let memory = bench.pages.iter().filter(|pages| pages.hold(3 * most, &bench.root)).map(of_memory);
+    let caches = sets.caches.iter().filter(within).map(of_cache);
+    let memory = sets.pages.iter().filter(|pages| pages.hold(3 * most, &bench.root)).map(of_memory);
     let mut cases: Vec<Case> = caches.chain(memory).collect();
     let all = bench.processors.spread_out();
     if all.len() > 1 {
-        let pages = if bench.pages.contains(&Pages::Transparent) { Pages::Transparent } else { Pages::Base };
+        let pages = sets.usual_pages();
         let each = (most / all.len() as u64).max(EACH.min(most));
         let under = format!("{} cpus, {} each, {}", all.len(), human::quantity(each as f64, "bytes"), pages.name());
         cases.push(Case { under, pages, bytes: each, in_cache: false, cpus: all });

@@ -1,9 +1,10 @@
 //! What it costs that memory is there only when it is used.
 
-use super::Bench;
+use super::Sets;
 use super::region::{Pages, Region, base_page, huge_page};
 use crate::error::{Error, Result};
 use crate::pinned::{Clock, Portion, repeat};
+use crate::studies::Bench;
 use nix::sys::resource::{UsageWho, getrusage};
 use std::time::Instant;
 use whyslow_model::bench::{Figure, Study};
@@ -16,14 +17,14 @@ asked for in one call (madvise(2), MADV_POPULATE_WRITE), divided by its pages. M
 /// How much new memory there is at a time.
 const BYTES: u64 = 16 << 20;
 
-pub(super) fn study(bench: &mut Bench) -> Result<Study> {
+pub(super) fn study(bench: &mut Bench, sets: &Sets) -> Result<Study> {
     let small = format!("{} page", size(base_page()));
     let large = format!("{} page (THP)", size(huge_page()));
     let mut figures = Vec::new();
     if bench.session.goes_on_to("page faults") {
         figures.extend(touched(bench, Pages::Base, base_page(), &small)?);
     }
-    if bench.pages.contains(&Pages::Transparent) && bench.session.goes_on_to("page faults of huge pages") {
+    if sets.pages.contains(&Pages::Transparent) && bench.session.goes_on_to("page faults of huge pages") {
         figures.extend(touched(bench, Pages::Transparent, huge_page(), &large)?);
     }
     if bench.session.goes_on_to("populated memory") {

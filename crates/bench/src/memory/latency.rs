@@ -1,11 +1,12 @@
 //! How long memory takes to answer, by working set and pages.
 
-use super::Bench;
+use super::Sets;
 use super::caches::ladder;
 use super::region::{Pages, Region};
 use crate::error::{Error, Result};
 use crate::load::Permutation;
 use crate::pinned::{Clock, repeat, times};
+use crate::studies::Bench;
 use std::hint::black_box;
 use whyslow_model::bench::{Figure, Study};
 use whyslow_model::human;
@@ -21,12 +22,12 @@ const HOPS: u64 = 4096;
 /// With transparent huge pages is meant, where at least this part of the memory is in them.
 const MOSTLY: f64 = 0.95;
 
-pub(super) fn study(bench: &mut Bench) -> Result<Study> {
+pub(super) fn study(bench: &mut Bench, sets: &Sets) -> Result<Study> {
     let mut figures = Vec::new();
-    for pages in bench.pages.clone() {
-        let mut region = map(bench, bench.most, pages, None)?;
-        for bytes in ladder(&bench.caches, bench.most) {
-            let set = bench.working_set(bytes);
+    for &pages in &sets.pages {
+        let mut region = map(bench, sets.most, pages, None)?;
+        for bytes in ladder(&sets.caches, sets.most) {
+            let set = sets.working_set(bytes);
             if pages.hold(bytes, &bench.root)
                 && bench.session.goes_on_to(&format!("memory: latency of {set}, {}", pages.name()))
             {
@@ -36,7 +37,7 @@ pub(super) fn study(bench: &mut Bench) -> Result<Study> {
         }
         mind_pages(bench, pages, &region);
     }
-    let findings = findings(&figures, bench);
+    let findings = findings(&figures, sets);
     Ok(Study { name: "latency".into(), method: METHOD.into(), figures, findings })
 }
 
@@ -102,11 +103,11 @@ pub(crate) fn chase(links: &[u64], from: u64, hops: u64) -> u64 {
 }
 
 /// What memory takes, and what large pages save.
-fn findings(figures: &[Figure], bench: &Bench) -> Vec<String> {
-    let set = bench.working_set(bench.most);
+fn findings(figures: &[Figure], sets: &Sets) -> Vec<String> {
+    let set = sets.working_set(sets.most);
     let of = |pages: Pages| figures.iter().find(|f| f.name == set && f.under == pages.name());
     let Some(base) = of(Pages::Base) else { return Vec::new() };
-    let others = bench.pages.iter().filter(|&&pages| pages != Pages::Base);
+    let others = sets.pages.iter().filter(|&&pages| pages != Pages::Base);
     let saved = |pages: &Pages| {
         let (figure, name) = (of(*pages)?, pages.name());
         let (took, times) = (human::quantity(figure.value, "s"), times(figure, base));

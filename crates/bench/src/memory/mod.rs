@@ -17,13 +17,10 @@ pub(crate) use room::available;
 pub(crate) use slots::Slots;
 
 use crate::error::{Error, Result};
-use crate::pinned::{Clock, Pace};
-use crate::places::Processors;
 use crate::round::Progress;
-use crate::session::Session;
 use crate::stop::Stop;
-use std::time::Duration;
-use whyslow_model::bench::{Kind, Report, Study};
+use crate::studies::Bench;
+use whyslow_model::bench::{Kind, Report};
 use whyslow_model::human;
 use whyslow_sense::Root;
 
@@ -51,57 +48,54 @@ const PART: u64 = 8;
 /// # Errors
 /// Where there is too little memory, or threads cannot be had.
 pub fn measure(asked: &Memory, stop: &Stop, watch: &mut dyn FnMut(Progress)) -> Result<Report> {
-    let root = Root::live();
-    let caches = caches(&root);
-    let mut bench = Bench {
-        most: largest(asked.most, &caches, available(&root))?,
-        pages: Pages::to_be_had(&root),
-        processors: Processors::of(&root),
-        caches,
-        time: Duration::from_secs_f64(asked.seconds),
-        session: Session::begin(stop, watch),
-        root,
-    };
-    bench.mind();
-    let studies = [bandwidth::study, latency::study, nodes::study, faults::study];
-    let studies: Vec<Study> = studies.into_iter().map(|study| study(&mut bench)).collect::<Result<_>>()?;
-    Ok(bench.session.finish_studies(Kind::Memory, studies))
+    let mut bench = Bench::begin(asked.seconds, stop, watch);
+    let sets = Sets::of(&bench.root, asked.most)?;
+    bench.session.caveats.extend(sets.caveats(&bench.root));
+    bench.report(
+        Kind::Memory,
+        &[
+            &|bench| bandwidth::study(bench, &sets),
+            &|bench| latency::study(bench, &sets),
+            &|bench| nodes::study(bench, &sets),
+            &|bench| faults::study(bench, &sets),
+        ],
+    )
 }
 
-/// What all studies need.
-struct Bench<'w> {
-    root: Root,
-    processors: Processors,
+/// Which working sets there are, and in what pages.
+struct Sets {
     caches: Vec<Cache>,
     /// The pages that are to be had.
     pages: Vec<Pages>,
     /// The largest working set, bytes.
     most: u64,
-    /// The time each figure is measured for.
-    time: Duration,
-    session: Session<'w>,
 }
 
-impl Bench<'_> {
-    /// How figures are measured.
-    fn pace(&self, clock: Clock) -> Pace<'_> {
-        Pace { time: self.time, clock, stop: &self.session.stop }
+impl Sets {
+    fn of(root: &Root, most: Option<u64>) -> Result<Self> {
+        let caches = caches(root);
+        let most = largest(most, &caches, available(root))?;
+        Ok(Self { most, pages: Pages::to_be_had(root), caches })
     }
 
     /// What is to be borne in mind from the beginning.
-    fn mind(&mut self) {
+    fn caveats(&self, root: &Root) -> Vec<String> {
+        let mut caveats = Pages::missing(root, 3 * self.most);
         let last = self.caches.last().map_or(0, |cache| cache.bytes);
         if self.most < 2 * last {
             let size = |bytes| human::quantity(bytes as f64, "bytes");
-            let text = format!(
+            caveats.push(format!(
                 "the largest working set, {}, is less than twice the last cache, {}: part of what is called memory is cache",
                 size(self.most),
                 size(last)
-            );
-            self.session.caveats.push(text);
+            ));
         }
-        let wanted = 3 * self.most;
-        self.session.caveats.extend(Pages::missing(&self.root, wanted));
+        caveats
+    }
+
+    /// The largest pages of a usual mapping.
+    fn usual_pages(&self) -> Pages {
+        if self.pages.contains(&Pages::Transparent) { Pages::Transparent } else { Pages::Base }
     }
 
     /// The smallest cache that holds so much, by its name; `memory` where none does.

@@ -1,12 +1,12 @@
 //! What it costs to use the memory of another node.
 
-use super::Bench;
+use super::Sets;
 use super::latency::{Links, map, time};
-use super::region::Pages;
 use super::room::free_of_node;
 use crate::error::Result;
 use crate::pinned::{Clock, Repeated, repeat, times};
 use crate::places::nodes;
+use crate::studies::Bench;
 use std::hint::black_box;
 use whyslow_model::bench::{Figure, Study};
 
@@ -19,14 +19,14 @@ const AS_MANY: u32 = 64;
 /// A figure, and whether it is of a processor and memory of one node.
 type Measured = (Figure, bool);
 
-pub(super) fn study(bench: &mut Bench) -> Result<Study> {
+pub(super) fn study(bench: &mut Bench, sets: &Sets) -> Result<Study> {
     let (processors, memories) = (bench.processors.by_node(), nodes(&bench.root));
     let pairs = (processors.len() * memories.len()) as u32;
     let usual = bench.time;
     bench.time = usual * AS_MANY / (2 * pairs).max(AS_MANY);
     let mut measured = Vec::new();
     for memory in memories {
-        measured.extend(of_node(bench, &processors, memory)?);
+        measured.extend(of_node(bench, sets, &processors, memory)?);
     }
     bench.time = usual;
     let findings = findings(&measured, pairs);
@@ -35,20 +35,19 @@ pub(super) fn study(bench: &mut Bench) -> Result<Study> {
 }
 
 /// The memory of one node, from each.
-fn of_node(bench: &mut Bench, processors: &[(u32, u32)], memory: u32) -> Result<Vec<Measured>> {
-    let pages = if bench.pages.contains(&Pages::Transparent) { Pages::Transparent } else { Pages::Base };
+fn of_node(bench: &mut Bench, sets: &Sets, processors: &[(u32, u32)], memory: u32) -> Result<Vec<Measured>> {
     // What is bound to a node that is short of memory is taken from others there.
-    if free_of_node(&bench.root, memory) < 2 * bench.most {
+    if free_of_node(&bench.root, memory) < 2 * sets.most {
         bench.session.caveats.push(format!("node {memory} has too little free memory to be measured"));
         return Ok(Vec::new());
     }
-    let mut region = map(bench, bench.most, pages, Some(memory))?;
+    let mut region = map(bench, sets.most, sets.usual_pages(), Some(memory))?;
     let mut measured = Vec::new();
     for &(node, cpu) in processors {
         let under = format!("from node {node}");
         let name = |what: &str| format!("{what}, memory of node {memory}");
         if bench.session.goes_on_to(&format!("memory of node {memory} {under}")) {
-            let links = Links::lay(&mut region, bench.most);
+            let links = Links::lay(&mut region, sets.most);
             let latency = time(bench, links, cpu, &name("latency"), &under)?;
             let read = sum_up(region.words(), cpu, bench)?.rate(&name("read"), &under, "bytes/s");
             measured.extend(latency.into_iter().chain(read).map(|figure| (figure, node == memory)));

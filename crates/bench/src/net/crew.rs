@@ -1,6 +1,6 @@
 //! One end of a round: a thread for each line, and one that watches.
 
-use super::line::{Deed, Line, Meter, Role, Side};
+use super::line::{Deed, Handle, Line, Role, Side};
 use super::watch::{Reading, Watch};
 use crate::busy::busy_seconds;
 use crate::load::since;
@@ -50,11 +50,9 @@ pub(super) struct Crew {
 }
 
 /// One thread.
-pub(super) struct Member {
-    pub(super) load: usize,
-    pub(super) role: Role,
-    pub(super) socket: Arc<Socket>,
-    pub(super) meter: Arc<Meter>,
+struct Member {
+    load: usize,
+    line: Handle,
     deed: Option<Deed>,
 }
 
@@ -83,17 +81,16 @@ impl Crew {
             let role = Role::of(load.work, side);
             for socket in part.lines {
                 // Calls that wait are ended by `shutdown`; a UDP socket keeps the time-out it was made with.
-                let (socket, meter) = (Arc::new(socket), Arc::<Meter>::default());
                 let line = Line {
-                    socket: socket.clone(),
+                    socket: Arc::new(socket),
                     load: load.clone(),
                     role,
-                    meter: meter.clone(),
+                    meter: Arc::default(),
                     over: crew.over.clone(),
                     epoch,
                 };
                 let (tell, place) = (tell.clone(), crew.lines.len());
-                crew.lines.push(Member { load: number, role, socket, meter, deed: None });
+                crew.lines.push(Member { load: number, line: line.handle(), deed: None });
                 let work = move || drop(tell.send((place, line.work())));
                 if let Err(e) = thread::Builder::new().name("bench-net".into()).spawn(work) {
                     crew.end(Instant::now());
@@ -123,20 +120,21 @@ impl Crew {
 
     /// Looks at all lines, interval by interval, until `due`.
     fn measure(&mut self, due: Instant, stop: &mut dyn FnMut(f64) -> bool) -> Measured {
-        let (begun, mut watch) = (Instant::now(), Watch::begin(&self.lines));
+        let lines = self.lines.iter().map(|member| member.line.clone()).collect();
+        let (begun, mut watch) = (Instant::now(), Watch::begin(lines));
         let mut sampler = Sampler::of_processors(Root::live());
         let before = sampler.sample();
         let mut at = begun;
         loop {
             at += INTERVAL;
             let stopped = self.rest(at.min(due), stop);
-            watch.look(&self.lines);
+            watch.look();
             if stopped || at >= due {
                 break;
             }
         }
         let end = Instant::now();
-        watch.finish(&self.lines);
+        watch.finish();
         let seconds = end.duration_since(begun).as_secs_f64();
         let machine = machine_seconds(before, sampler.sample(), seconds);
         // Where this thread was late, the other end may have ended before it looked, as it should have.
@@ -174,14 +172,14 @@ impl Crew {
     /// Ends all: those that send at once, the others when nothing comes any more, or at `latest`.
     fn end(&mut self, latest: Instant) {
         self.over.store(true, Ordering::Relaxed);
-        for line in self.lines.iter().filter(|line| matches!(line.role, Role::Send | Role::Ask)) {
-            self.close(line);
+        for member in self.lines.iter().filter(|member| matches!(member.line.role, Role::Send | Role::Ask)) {
+            self.close(&member.line);
         }
         while self.is_at_work() && Instant::now() < latest {
             self.hear(INTERVAL);
         }
-        for line in self.lines.iter().filter(|line| line.deed.is_none()) {
-            self.close(line);
+        for member in self.lines.iter().filter(|member| member.deed.is_none()) {
+            self.close(&member.line);
         }
         let closed = Instant::now();
         while self.is_at_work() && closed.elapsed() < GRACE {
@@ -190,7 +188,7 @@ impl Crew {
     }
 
     /// Ends every call that waits on a line. Where the other end was faster there is nothing left to close.
-    fn close(&self, line: &Member) {
+    fn close(&self, line: &Handle) {
         if self.ending == Ending::Reset && line.role == Role::Send {
             let _ = line.socket.set_linger(Some(Duration::ZERO));
         }
@@ -220,12 +218,12 @@ fn end_of(lines: &[(usize, &Member)], measured: &Measured) -> NetEnd {
     let mut end = NetEnd {
         seconds: measured.seconds,
         bytes: readings.iter().map(|reading| reading.bytes()).sum(),
-        all_bytes: lines.iter().map(|(_, line)| line.meter.bytes()).sum(),
+        all_bytes: lines.iter().map(|(_, member)| member.line.meter.bytes()).sum(),
         datagrams: datagrams(&deeds),
         streams: lines
             .iter()
             .zip(&readings)
-            .map(|((_, line), reading)| reading.stream(line, measured.seconds))
+            .map(|((_, member), reading)| reading.stream(&member.line, measured.seconds))
             .collect(),
         machine_seconds: measured.machine,
         generator: generator(&usages, false),

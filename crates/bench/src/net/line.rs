@@ -72,6 +72,14 @@ pub(super) struct Line {
     pub(super) epoch: Instant,
 }
 
+/// What others hold of a line while it works: to look at it, and to end it.
+#[derive(Clone)]
+pub(super) struct Handle {
+    pub(super) role: Role,
+    pub(super) socket: Arc<Socket>,
+    pub(super) meter: Arc<Meter>,
+}
+
 /// What came of it.
 pub(super) struct Deed {
     /// Answers, at the end that asks.
@@ -90,6 +98,10 @@ struct Counts {
 }
 
 impl Line {
+    pub(super) fn handle(&self) -> Handle {
+        Handle { role: self.role, socket: self.socket.clone(), meter: self.meter.clone() }
+    }
+
     /// Works until all is over, or the other end is gone.
     pub(super) fn work(self) -> Deed {
         // See `round::thread`: the kernel may wake a sleeper late to save power.

@@ -1,7 +1,6 @@
 //! What is seen of lines from outside while they work.
 
-use super::crew::Member;
-use super::line::Role;
+use super::line::{Handle, Role};
 use super::socket::{path_mtu, tcp_info};
 use whyslow_model::bench::{NetStream, Spread, StreamTime};
 use whyslow_model::catalogue::Connection;
@@ -9,6 +8,7 @@ use whyslow_model::value::Counter;
 
 /// Readings of all lines, interval by interval.
 pub(super) struct Watch {
+    lines: Vec<Handle>,
     pub(super) readings: Vec<Reading>,
 }
 
@@ -31,22 +31,23 @@ struct Mean {
 }
 
 impl Watch {
-    pub(super) fn begin(lines: &[Member]) -> Self {
-        let reading = |line: &Member| Reading {
+    pub(super) fn begin(lines: Vec<Handle>) -> Self {
+        let reading = |line: &Handle| Reading {
             bytes: vec![line.meter.bytes()],
             before: tcp_info(&line.socket),
             ..Reading::default()
         };
-        Self { readings: lines.iter().map(reading).collect() }
+        Self { readings: lines.iter().map(reading).collect(), lines }
     }
 
     /// The end of an interval.
-    pub(super) fn look(&mut self, lines: &[Member]) {
+    pub(super) fn look(&mut self) {
         // The meters first: they are to be of one instant.
-        for (reading, line) in self.readings.iter_mut().zip(lines) {
+        for (reading, line) in self.readings.iter_mut().zip(&self.lines) {
             reading.bytes.push(line.meter.bytes());
         }
-        for (reading, line) in self.readings.iter_mut().zip(lines).filter(|(_, line)| line.role != Role::Receive) {
+        for (reading, line) in self.readings.iter_mut().zip(&self.lines).filter(|(_, line)| line.role != Role::Receive)
+        {
             let now = tcp_info(&line.socket);
             reading.rtt.add(now.rtt.get().map(|ns| ns / 1e9));
             reading.window.add(now.congestion_window.get().zip(now.mss.get()).map(|(segments, mss)| segments * mss));
@@ -54,8 +55,8 @@ impl Watch {
     }
 
     /// The last instant.
-    pub(super) fn finish(&mut self, lines: &[Member]) {
-        for (reading, line) in self.readings.iter_mut().zip(lines) {
+    pub(super) fn finish(&mut self) {
+        for (reading, line) in self.readings.iter_mut().zip(&self.lines) {
             reading.after = tcp_info(&line.socket);
         }
     }
@@ -76,7 +77,7 @@ impl Reading {
     }
 
     /// What there is to tell of it.
-    pub(super) fn stream(&self, line: &Member, seconds: f64) -> NetStream {
+    pub(super) fn stream(&self, line: &Handle, seconds: f64) -> NetStream {
         let sends = line.role != Role::Receive;
         let buffer = if sends { line.socket.send_buffer_size() } else { line.socket.recv_buffer_size() };
         NetStream {
@@ -163,7 +164,7 @@ mod tests {
     #[test]
     fn intervals_of_several_lines_add_up() {
         let of = |bytes: &[u64]| Reading { bytes: bytes.to_vec(), ..Reading::default() };
-        let watch = Watch { readings: vec![of(&[5, 7, 7]), of(&[0, 1, 1])] };
+        let watch = Watch { lines: Vec::new(), readings: vec![of(&[5, 7, 7]), of(&[0, 1, 1])] };
         assert_eq!(watch.course(&watch.readings.iter().collect::<Vec<_>>()), [3, 0]);
         assert_eq!(watch.readings[0].bytes(), 2);
     }

@@ -1,8 +1,8 @@
 //! What it costs to ask the kernel, and what the time is.
 
-use super::Bench;
 use crate::error::{Error, Result};
 use crate::pinned::{Clock, repeat};
+use crate::studies::Bench;
 use nix::sys::time::{TimeSpec, TimeValLike};
 use nix::sys::timerfd::{ClockId as TimerClock, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 use nix::time::ClockId;

@@ -1,9 +1,9 @@
 //! What more threads bring: over processors, and over the hyperthreads of a core.
 
-use super::Bench;
 use super::work::Work;
 use crate::error::Result;
 use crate::pinned::{Clock, repeat, times};
+use crate::studies::Bench;
 use whyslow_model::bench::{Figure, Study};
 
 const METHOD: &str = "So many threads do the same kind of work at once, each on a processor of its own: one of each core first, then \

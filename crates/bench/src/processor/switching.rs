@@ -1,9 +1,9 @@
 //! What it costs to hand over to another thread or process.
 
-use super::Bench;
 use crate::error::{Error, Result};
 use crate::pinned::{Clock, repeat};
 use crate::round::keep_to;
+use crate::studies::Bench;
 use nix::fcntl::OFlag;
 use nix::sys::wait::waitpid;
 use nix::unistd::{ForkResult, Pid, fork, pipe2, read, write};

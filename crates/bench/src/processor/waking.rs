@@ -1,11 +1,11 @@
 //! How soon a thread runs that a timer, or another thread, wakes.
 
-use super::Bench;
 use crate::error::{Error, Result};
 use crate::load::Spread;
 use crate::pinned::REPETITIONS;
 use crate::round::keep_to;
 use crate::stop::Stop;
+use crate::studies::Bench;
 use nix::sys::prctl::set_timerslack;
 use nix::sys::time::{TimeSpec, TimeValLike};
 use nix::time::{ClockId, ClockNanosleepFlags, clock_nanosleep};

@@ -5,10 +5,19 @@ use super::in_use::uses;
 use super::{Ask, Map, Target, cannot_open, open, refused};
 use crate::error::{Error, Result};
 use std::fs::File;
+use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 use whyslow_model::bench;
+
+/// How long a device may seem claimed of which nobody is to be seen: what the ring of a program held that was killed, the
+/// kernel lets go of some time after it has ended (io_uring/io_uring.c, `io_ring_exit_work`).
+const LINGERING: Duration = Duration::from_millis(500);
+/// How often it is tried again meanwhile.
+const AGAIN: Duration = Duration::from_millis(10);
 
 /// Opens the device with this number, for nobody else to claim meanwhile.
 fn claim(map: &Map, path: &Path, number: u64, ask: &Ask) -> Result<(String, File)> {
@@ -26,7 +35,7 @@ fn claim(map: &Map, path: &Path, number: u64, ask: &Ask) -> Result<(String, File
     // Without O_CREAT, O_EXCL on a block device claims it: whatever else claims it, a mount or an array, excludes us and is
     // excluded by us (open(2)).
     let flags = if shared { 0 } else { libc::O_EXCL };
-    let file = open(path, ask.write, ask.direct, flags).map_err(|e| match e.raw_os_error() {
+    let file = open_patiently(path, ask, flags).map_err(|e| match e.raw_os_error() {
         Some(libc::EBUSY) => {
             let why = "is in use: the kernel says that it, or a part of it, is claimed: mounted in another namespace, part of \
                        an array or volume, or opened exclusively by a program";
@@ -39,6 +48,17 @@ fn claim(map: &Map, path: &Path, number: u64, ask: &Ask) -> Result<(String, File
         return Err(refused(ask, "became another device while it was being opened"));
     }
     Ok((name, file))
+}
+
+/// Opens a device; where it is claimed, once more for as long as that may pass.
+fn open_patiently(path: &Path, ask: &Ask, flags: i32) -> io::Result<File> {
+    let patience = Instant::now() + LINGERING;
+    loop {
+        match open(path, ask.write, ask.direct, flags) {
+            Err(e) if e.raw_os_error() == Some(libc::EBUSY) && Instant::now() < patience => sleep(AGAIN),
+            opened => return opened,
+        }
+    }
 }
 
 /// A block device as a target.

@@ -19,6 +19,10 @@ pub struct Workload {
     pub access: Access,
     /// The share of requests that read; the others write.
     pub reads: f64,
+    /// Whether each block that is read is then written back to its place, as bonnie++ rewrites: reads and writes take turns,
+    /// whatever their share. For jobs that have one request in flight.
+    #[serde(default)]
+    pub rewrite: bool,
     /// Sizes of reads, with their shares.
     pub read_blocks: Vec<Block>,
     /// Sizes of writes, with their shares.
@@ -69,6 +73,7 @@ impl Workload {
             cache: Cache::AsIs,
             access: Access::Uniform,
             reads: 1.0,
+            rewrite: false,
             read_blocks: blocks.clone(),
             write_blocks: blocks,
             split: true,

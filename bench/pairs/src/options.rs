@@ -1,0 +1,65 @@
+//! What programs that set whyslow beside another, case by case, are told on their command lines, and how they answer.
+
+use crate::failure::{Failure, Result};
+use crate::program::beside;
+use clap::Args;
+use serde::Serialize;
+use std::fmt::Display;
+use std::path::PathBuf;
+
+/// Which cases, how often, and in what form.
+#[derive(Args)]
+pub struct Options {
+    /// Only cases whose name holds this
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    only: String,
+    /// How often each program runs each case
+    #[arg(long, value_name = "COUNT", default_value = "10")]
+    pub pairs: usize,
+    /// The whyslow program; the one beside this program where it is not given
+    #[arg(long, value_name = "PATH")]
+    whyslow: Option<PathBuf>,
+    /// Write JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Options {
+    /// Where the whyslow program is.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn whyslow(&self) -> Result<String> {
+        let path = beside(self.whyslow.as_ref(), "whyslow")?;
+        path.into_os_string().into_string().map_err(|_| Failure::new("the path of whyslow is not UTF-8"))
+    }
+
+    /// Measures the cases that are wanted, and prints what comes of them: a line as each is done, or JSON at the end.
+    ///
+    /// # Errors
+    /// Where none is wanted, or one fails.
+    pub fn measure<C, F: Serialize + Display>(
+        &self,
+        cases: &[C],
+        name: impl Fn(&C) -> String,
+        mut measure: impl FnMut(&C) -> Result<Vec<F>>,
+    ) -> Result<()> {
+        let wanted: Vec<&C> = cases.iter().filter(|case| name(case).contains(&self.only)).collect();
+        if wanted.is_empty() {
+            let names: Vec<String> = cases.iter().map(name).collect();
+            return Err(Failure::new(format!("no case has {:?} in its name: {}", self.only, names.join("; "))));
+        }
+        let mut all = Vec::new();
+        for case in wanted {
+            let found = measure(case)?;
+            if !self.json {
+                found.iter().for_each(|found| println!("{found}"));
+            }
+            all.extend(found);
+        }
+        if self.json {
+            println!("{}", serde_json::to_string_pretty(&all)?);
+        }
+        Ok(())
+    }
+}

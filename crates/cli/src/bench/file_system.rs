@@ -1,0 +1,66 @@
+//! `whyslow bench fs`.
+
+use super::{bytes, seconds, watched};
+use crate::options::duration;
+use crate::output::Failure;
+use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+use std::time::Duration;
+use whyslow_bench::fs::{self, FileSystem, Part};
+use whyslow_model::bench::Report;
+
+/// Where to work, and how much.
+#[derive(Debug, Args)]
+pub struct FsArgs {
+    /// A folder, in which files are made, written, read and removed
+    folder: PathBuf,
+    /// What to measure, all unless said
+    #[arg(long, value_name = "PART", value_delimiter = ',')]
+    only: Vec<PartName>,
+    /// The time measured of each run that does not end by itself
+    #[arg(long = "for", value_name = "TIME", default_value = "2s", value_parser = duration)]
+    time: Duration,
+    /// How large the file of the streams is; more than the memory, or the page cache is what is measured where it says so
+    #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = bytes)]
+    size: u64,
+    /// How many small files
+    #[arg(long, value_name = "COUNT", default_value = "10000", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    files: u32,
+    /// What random orders come of
+    #[arg(long, default_value = "1")]
+    seed: u64,
+}
+
+/// The parts by their names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum PartName {
+    // No doc comments here: clap would draw each as a paragraph of the help.
+    Streams,
+    Requests,
+    Files,
+    Together,
+}
+
+impl PartName {
+    fn part(self) -> Part {
+        match self {
+            Self::Streams => Part::Streams,
+            Self::Requests => Part::Requests,
+            Self::Files => Part::Files,
+            Self::Together => Part::Together,
+        }
+    }
+}
+
+pub(super) fn measure(args: &FsArgs) -> Result<Report, Failure> {
+    let parts = if args.only.is_empty() { PartName::value_variants() } else { &args.only };
+    let asked = FileSystem {
+        folder: args.folder.clone(),
+        parts: parts.iter().map(|name| name.part()).collect(),
+        size: args.size,
+        files: args.files,
+        seconds: seconds(args.time)?,
+        seed: args.seed,
+    };
+    watched(|stop, watch| fs::measure(&asked, stop, watch))
+}
