@@ -90,10 +90,12 @@ pub fn record(args: &RecordArgs, folder: &Path) -> Result<Counts, Failure> {
     let interrupt = Interrupt::listen_for(&[SIGINT, SIGTERM]);
     let interrupt = interrupt.map_err(|e| Failure::usage(format!("cannot listen for Ctrl-C: {e}")))?;
     let keep = Keep { time: args.keep, bytes: args.keep_size };
+    // Loads what it needs, before the recording begins.
+    let sampler = Sampler::new(if args.no_bpf { Root::live().without_bpf() } else { Root::live() });
     let recorder = Recorder::begin(folder, args.interval, keep, Arc::new(complain));
     let recorder = Arc::new(recorder.map_err(|e| Failure::usage(e.to_string()))?);
     let recording = Recording {
-        sampler: Mutex::new(Sampler::new(if args.no_bpf { Root::live().without_bpf() } else { Root::live() })),
+        sampler: Mutex::new(sampler),
         recorder: recorder.clone(),
         progress: Progress::new("recording", "end"),
         folder: folder.to_owned(),

@@ -12,7 +12,7 @@ pub(super) struct Clocks {
     pub(super) wall: i64,
     /// CLOCK_BOOTTIME.
     pub(super) boot: u64,
-    /// CLOCK_MONOTONIC, which stands still while the machine is suspended.
+    /// CLOCK_MONOTONIC, which stands still while the machine is suspended; 0 where the recording began.
     pub(super) running: u64,
 }
 
@@ -28,6 +28,12 @@ pub(super) struct Between {
 }
 
 impl Clocks {
+    /// What was between the beginning of the recording, when the first sample was due, and this, the first there is.
+    pub(super) fn since_the_beginning(self, interval: Duration) -> Between {
+        let interval = u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX).max(1);
+        Between { missed: self.running / interval, ..Between::default() }
+    }
+
     /// What was between `before` and this, where a sample was due every `interval`.
     pub(super) fn since(self, before: Self, interval: Duration) -> Between {
         let elapsed = self.boot.saturating_sub(before.boot);
@@ -78,6 +84,12 @@ mod tests {
     fn a_second_is_a_second() {
         assert_eq!(after(1, 1, 1), Between::default());
         assert_eq!(after(1, 1, 1).in_words(), None);
+    }
+
+    #[test]
+    fn what_was_missed_before_the_first_is_counted() {
+        let first = |running| Clocks { wall: 0, boot: 0, running }.since_the_beginning(Duration::from_secs(1));
+        assert_eq!([first(0), first(S - 1), first(2 * S)].map(|between| between.missed), [0, 0, 2]);
     }
 
     #[test]

@@ -272,7 +272,9 @@ impl Intake {
         if refused {
             self.last = *lock(&self.shared.written);
         }
-        let between = self.last.map(|last| clocks.since(last, self.interval)).unwrap_or_default();
+        let between = self
+            .last
+            .map_or_else(|| clocks.since_the_beginning(self.interval), |last| clocks.since(last, self.interval));
         self.last = Some(clocks);
         let mut messages = Vec::new();
         if refused || self.is_at_an_end(clocks, between) {
