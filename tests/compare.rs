@@ -1,20 +1,19 @@
 //! `whyslow baseline` and `whyslow compare` on recordings of known physics, and on this machine.
 
 mod quiet;
+mod recorded;
 
 use quiet::{SECOND, START};
+use recorded::{folder, record};
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
-use std::sync::Arc;
-use std::time::{Duration, Instant};
 use whyslow_model::baseline::{Baseline, Better, Inventory, Kind, Series};
 use whyslow_model::catalogue::{Disk, MachineInfo, Setting};
 use whyslow_model::comparison::Comparison;
 use whyslow_model::diagnosis::Subject;
 use whyslow_model::key::Machine;
 use whyslow_model::snapshot::Snapshot;
-use whyslow_store::{Keep, Recorder};
 
 const LENGTH: u64 = 1800;
 /// When the disk becomes half as fast, and the machine's setting another.
@@ -51,23 +50,6 @@ fn sample(t: u64) -> Snapshot {
     s
 }
 
-fn folder() -> tempfile::TempDir {
-    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
-}
-
-fn record(dir: &Path) {
-    let log = Arc::new(|line: &str| panic!("{line}"));
-    let recorder = Recorder::begin(dir, Duration::from_secs(1), Keep::default(), log).unwrap();
-    let begun = Instant::now();
-    for t in 0..LENGTH {
-        while recorder.waiting() > 30 {
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        recorder.add(sample(t), begun + Duration::from_secs(t));
-    }
-    recorder.finish().unwrap();
-}
-
 fn run(dir: &Path, args: &[&str]) -> Output {
     let config = tempfile::tempdir().unwrap();
     let mut whyslow = Command::new(env!("CARGO_BIN_EXE_whyslow"));
@@ -88,7 +70,7 @@ fn compared(dir: &Path, a: &str, b: &str) -> Comparison {
 #[test]
 fn what_differs_is_told_and_what_does_not_is_not() {
     let dir = folder();
-    record(dir.path());
+    record(dir.path(), LENGTH, sample);
     // The first twenty minutes are steady.
     let (one, two) = ("2026-11-21 16:43:20..2026-11-21 16:53:20", "2026-11-21 16:53:21..2026-11-21 17:03:00");
     let same = compared(dir.path(), one, two);

@@ -1,14 +1,14 @@
 //! `whyslow explain` and `whyslow export` on a recording of known physics.
 
+mod recorded;
+
+use recorded::{folder, record};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
-use std::sync::Arc;
-use std::time::{Duration, Instant};
 use whyslow_model::catalogue::{Cpu, MachineInfo, Pressure, Process, Setting, System};
 use whyslow_model::explanation::{Episode, Explanation};
 use whyslow_model::key::{Machine, TaskKey};
 use whyslow_model::snapshot::Snapshot;
-use whyslow_store::{Keep, Recorder};
 
 const SECOND: u64 = 1_000_000_000;
 /// 2026-11-21 16:43:20 UTC: a segment ends at 400 s.
@@ -75,21 +75,8 @@ fn process(pid: u32, name: &str, start: u64, seconds: u64) -> Process {
     }
 }
 
-fn record(dir: &Path) {
-    let log = Arc::new(|line: &str| panic!("{line}"));
-    let recorder = Recorder::begin(dir, Duration::from_secs(1), Keep::default(), log).unwrap();
-    let begun = Instant::now();
-    for t in 0..LENGTH {
-        while recorder.waiting() > 30 {
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        recorder.add(sample(t), begun + Duration::from_secs(t));
-    }
-    assert_eq!(recorder.finish().unwrap().samples, LENGTH);
-}
-
-fn folder() -> tempfile::TempDir {
-    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
+fn recorded(dir: &Path) {
+    assert_eq!(record(dir, LENGTH, sample).samples, LENGTH);
 }
 
 fn run(dir: &Path, command: &str, args: &[&str]) -> Output {
@@ -123,7 +110,7 @@ fn assert_is(episode: &Episode, span: &std::ops::Range<u64>, culprit: &str) {
 #[test]
 fn causes_are_found_with_their_times_and_what_came_before() {
     let dir = folder();
-    record(dir.path());
+    recorded(dir.path());
     let all = explained(dir.path(), &[]);
     assert_eq!((all.samples, all.missed), (LENGTH, 0));
     let [first, second] = &all.episodes[..] else { panic!("{:#?}", all.episodes) };
@@ -149,7 +136,7 @@ fn causes_are_found_with_their_times_and_what_came_before() {
 #[test]
 fn what_was_not_recorded_is_said() {
     let dir = folder();
-    record(dir.path());
+    recorded(dir.path());
     let out = run(dir.path(), "explain", &["--at", "2020-01-01 03:12"]);
     assert_eq!(out.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&out.stderr).contains("nothing was recorded then"));
@@ -163,7 +150,7 @@ fn what_was_not_recorded_is_said() {
 #[test]
 fn rows_are_exported_in_every_format() {
     let dir = folder();
-    record(dir.path());
+    recorded(dir.path());
     let span = ["--from", "2026-11-21 16:45:00", "--to", "2026-11-21 16:45:01"];
     let csv = run(dir.path(), "export", &[&["cpu"], &span[..]].concat());
     let csv = String::from_utf8(csv.stdout).unwrap();
@@ -193,7 +180,7 @@ fn rows_are_exported_in_every_format() {
 #[test]
 fn other_engines_read_the_same_numbers() {
     let dir = folder();
-    record(dir.path());
+    recorded(dir.path());
     let growth = |t: u64| busy_seconds(t) * SECOND;
     let expected = (growth(LENGTH - 1) - growth(0)).to_string();
     let files = dir.path().display();

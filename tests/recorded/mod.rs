@@ -1,0 +1,26 @@
+//! Recordings of samples that are made up.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use whyslow_model::snapshot::Snapshot;
+use whyslow_store::{Counts, Keep, Recorder};
+
+/// Where to record: in memory where that can be had.
+pub fn folder() -> tempfile::TempDir {
+    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
+}
+
+/// Records so many samples, one for each second.
+pub fn record(dir: &Path, length: u64, sample: impl Fn(u64) -> Snapshot) -> Counts {
+    let log = Arc::new(|line: &str| panic!("{line}"));
+    let recorder = Recorder::begin(dir, Duration::from_secs(1), Keep::default(), log).unwrap();
+    let begun = Instant::now();
+    for t in 0..length {
+        while recorder.waiting() > 30 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        recorder.add(sample(t), begun + Duration::from_secs(t));
+    }
+    recorder.finish().unwrap()
+}
