@@ -61,7 +61,7 @@ impl Source for Cache {
         let object = self.object.get_or_insert_with(|| Object::load(NAME, include_object!("cache"), root));
         let object = object.as_ref().map_err(Miss::clone)?;
         let users: HashMap<_, User, Use> = HashMap::try_from(object.map("users")?).map_err(failed)?;
-        let users = entries(&users).map_err(|e| Miss::Failed(format!("BPF {NAME}: {e}")))?;
+        let users = entries(&users).map_err(failed)?;
         let rows: BTreeMap<TaskKey, PageCache> = users.into_iter().map(row).collect();
         out.block.page_cache.extend(rows.into_values());
         Ok(())

@@ -1,7 +1,8 @@
 //! Commands of bpf(2) that aya has no words for.
 
 use aya::Pod;
-use aya::maps::{HashMap, IterableMap, MapData};
+use aya::maps::{HashMap, IterableMap, MapData, MapError};
+use aya::sys::SyscallError;
 use std::borrow::Borrow;
 use std::fs::File;
 use std::io;
@@ -51,7 +52,7 @@ struct IterCreate {
 ///
 /// # Errors
 /// The kernel does not give the map.
-pub(crate) fn entries<T: Borrow<MapData>, K: Pod, V: Pod>(map: &HashMap<T, K, V>) -> io::Result<Vec<(K, V)>> {
+pub(crate) fn entries<T: Borrow<MapData>, K: Pod, V: Pod>(map: &HashMap<T, K, V>) -> Result<Vec<(K, V)>, MapError> {
     let fd = map.map().fd().as_fd();
     let mut found = Vec::new();
     let mut room = ROOM;
@@ -83,7 +84,7 @@ pub(crate) fn entries<T: Borrow<MapData>, K: Pod, V: Pod>(map: &HashMap<T, K, V>
                     continue;
                 }
                 Some(libc::EINTR) => continue,
-                _ => return Err(e),
+                _ => return Err(SyscallError { call: "bpf_map_lookup_batch", io_error: e }.into()),
             },
         };
         let filled = keys.iter().zip(&values).take(batch.count as usize);

@@ -158,13 +158,15 @@ impl Known {
         self.limits = Book::new(&self.path);
         for place in &mut self.places {
             let mut folder = Folder::new(root, &place.path);
-            match &place.version {
-                Version::V1 { controllers } => v1::limits(controllers, &mut folder, &mut self.limits, devices),
-                Version::V2 => place.on = v2::limits(&mut folder, &mut self.limits, devices),
-            }
-            self.is_the_machine = match place.version {
-                Version::V1 { .. } => v1::is_the_machine(&mut folder),
-                Version::V2 => v2::is_the_machine(&mut folder),
+            self.is_the_machine = match &place.version {
+                Version::V1 { controllers } => {
+                    v1::limits(controllers, &mut folder, &mut self.limits, devices);
+                    v1::is_the_machine(&mut folder)
+                }
+                Version::V2 => {
+                    place.on = v2::limits(&mut folder, &mut self.limits, devices);
+                    v2::is_the_machine(&mut folder)
+                }
             };
             close(folder, &place.version, &mut self.limits, denied);
         }

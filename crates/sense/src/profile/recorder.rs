@@ -1,7 +1,7 @@
 //! Stacks as the kernel counted them: addresses and weights, by address space (bpf/profile.bpf.c, bpf/offcpu.bpf.c).
 
 use super::{Ask, clock};
-use crate::bpf::{Object, include_object};
+use crate::bpf::{Object, entries, include_object};
 use crate::os;
 use crate::root::Root;
 use crate::source::Miss;
@@ -146,7 +146,7 @@ impl Recorder {
     /// The kernel does not give the map.
     pub(super) fn spaces(&self) -> Result<Vec<SpaceId>, Miss> {
         let spaces: HashMap<_, SpaceId, u64> = HashMap::try_from(self.object.map("spaces")?).map_err(unreadable)?;
-        let mut met: Vec<(SpaceId, u64)> = spaces.iter().take(ENTRIES).flatten().collect();
+        let mut met = entries(&spaces).map_err(unreadable)?;
         met.sort_by_key(|&(space, since)| (space.tgid, Reverse(since)));
         met.dedup_by_key(|(space, _)| space.tgid);
         Ok(met.into_iter().map(|(space, _)| space).collect())
@@ -177,7 +177,7 @@ impl Recorder {
         }
         let now = os::monotonic_ns();
         let waits: HashMap<_, u32, Wait> = HashMap::try_from(self.object.map("waits")?).map_err(unreadable)?;
-        for (_, wait) in waits.iter().flatten() {
+        for (_, wait) in entries(&waits).map_err(unreadable)? {
             let sum = sums.entry(wait.stack).or_default();
             *sum = sum.saturating_add(now.saturating_sub(wait.since));
         }

@@ -67,7 +67,7 @@ impl Source for KernelLocks {
 fn read(object: &Object, out: &mut Snapshot) -> Result<(), Miss> {
     let waited: HashMap<&MapData, Owner, Waited> = HashMap::try_from(object.map("waited")?).map_err(failed)?;
     // Process 0 is an idle processor's.
-    let waited = entries(&waited).map_err(|e| Miss::Failed(format!("BPF {NAME}: {e}")))?;
+    let waited = entries(&waited).map_err(failed)?;
     for (owner, waited) in waited.into_iter().filter(|(owner, _)| owner.pid != 0) {
         let pid = owner.pid as u32;
         out.task.kernel_lock.push(KernelLock {

@@ -132,7 +132,7 @@ impl Probe {
     }
 
     fn requesters(&mut self, root: &Root, names: &BTreeMap<u64, OperationKey>, out: &mut Snapshot) -> Result<(), Miss> {
-        let users = entries(&self.users).map_err(|e| Miss::Failed(format!("BPF {NAME}: {e}")))?;
+        let users = entries(&self.users).map_err(failed)?;
         for user in self.silence.judge(users.iter().map(|(user, used)| (*user, used.requests)), Instant::now()) {
             // Where it cannot go now it is tried again; it may have been evicted, too.
             let _ = self.users.remove(&user);

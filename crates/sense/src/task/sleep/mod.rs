@@ -125,7 +125,7 @@ impl Probe {
     /// A map's entries.
     fn all<K: Pod, V: Pod>(&self, map: &str) -> Result<Vec<(K, V)>, Miss> {
         let map: HashMap<&MapData, K, V> = HashMap::try_from(self.object.map(map)?).map_err(failed)?;
-        entries(&map).map_err(|e| Miss::Failed(format!("BPF {NAME}: {e}")))
+        entries(&map).map_err(failed)
     }
 
     /// For what threads wait in a place; `None` where the stack does not tell or could not be kept.
