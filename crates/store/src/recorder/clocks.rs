@@ -30,14 +30,13 @@ pub(super) struct Between {
 impl Clocks {
     /// What was between the beginning of the recording, when the first sample was due, and this, the first there is.
     pub(super) fn since_the_beginning(self, interval: Duration) -> Between {
-        let interval = u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX).max(1);
-        Between { missed: self.running / interval, ..Between::default() }
+        Between { missed: self.running / nanoseconds(interval), ..Between::default() }
     }
 
     /// What was between `before` and this, where a sample was due every `interval`.
     pub(super) fn since(self, before: Self, interval: Duration) -> Between {
         let elapsed = self.boot.saturating_sub(before.boot);
-        let interval = u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX).max(1);
+        let interval = nanoseconds(interval);
         let due = elapsed.saturating_add(interval / 2) / interval;
         let stepped = self.wall.saturating_sub(before.wall).saturating_sub_unsigned(elapsed);
         let suspended = elapsed.saturating_sub(self.running.saturating_sub(before.running));
@@ -48,6 +47,11 @@ impl Clocks {
             suspended: if notable(suspended) { suspended } else { 0 },
         }
     }
+}
+
+/// At least one.
+fn nanoseconds(interval: Duration) -> u64 {
+    u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX).max(1)
 }
 
 impl Between {
