@@ -113,6 +113,22 @@ impl Drop for Server {
     }
 }
 
+/// Waits until a stream of the client is well under way.
+fn await_bytes(client: u32) {
+    let sent = || {
+        let devices = std::fs::read_to_string(format!("/proc/{client}/net/dev")).unwrap();
+        let wire = devices.lines().find_map(|line| line.trim().strip_prefix("wire0:"))?;
+        wire.split_whitespace().nth(8)?.parse::<u64>().ok()
+    };
+    for _ in 0..500 {
+        if sent().is_some_and(|bytes| bytes > 50_000_000) {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    panic!("nothing is sent");
+}
+
 fn ip(args: &[&str]) {
     must(Command::new("ip").args(args));
 }
@@ -297,7 +313,7 @@ fn a_server_that_is_killed_leaves_the_port_free_and_its_client_says_so() {
     let mut server = wire.serve(&[]);
     let mut client = wire.bench(&[FAR, "--for", "1m", "--only", "streams", "--streams", "1", "--json"]);
     let mut client = client.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    std::thread::sleep(std::time::Duration::from_secs(1));
+    await_bytes(client.id());
     assert_eq!(client.try_wait().unwrap(), None, "it has ended already");
     server.0.kill().unwrap();
     server.0.wait().unwrap();

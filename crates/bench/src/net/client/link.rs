@@ -256,7 +256,10 @@ fn resolve(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
 /// What went wrong with a connection, so that one knows what to do.
 fn words(error: &io::Error) -> String {
     match error.kind() {
-        ErrorKind::UnexpectedEof => "the other end closed the connection: is it 'whyslow bench net serve'?".into(),
+        // Who dies with something unread resets the connection, who has read it all ends it.
+        ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset | ErrorKind::BrokenPipe => {
+            "the other end closed the connection: is it 'whyslow bench net serve', and does it still run?".into()
+        }
         ErrorKind::TimedOut => "no answer in time".into(),
         _ => error.to_string(),
     }
