@@ -7,7 +7,12 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+/// Makes [`CHANGES`], which are of the network: for good, so that no guard stays.
 fn set(cage: &Cage, more: &[&str]) -> String {
+    set_with(cage, &[&["--no-confirm"], more].concat())
+}
+
+fn set_with(cage: &Cage, more: &[&str]) -> String {
     let changes = changes();
     let args: Vec<&str> =
         ["set"].into_iter().chain(changes.iter().map(String::as_str)).chain(more.iter().copied()).collect();
@@ -123,7 +128,7 @@ fn what_is_risky_wants_a_yes() {
 fn what_nobody_confirms_is_taken_back() {
     in_cage(|cage| {
         let before = values();
-        set(cage, &["--confirm-within", "1s"]);
+        set_with(cage, &["--confirm-within", "1s"]);
         assert_eq!(values(), wanted());
         soon("the guard takes it back", || values() == before);
         soon("and says so", || cage.json(&["history"])[0]["undone_because"] == "unconfirmed");
@@ -133,7 +138,7 @@ fn what_nobody_confirms_is_taken_back() {
 #[test]
 fn what_is_confirmed_stays() {
     in_cage(|cage| {
-        set(cage, &["--confirm-within", "2s"]);
+        set_with(cage, &["--confirm-within", "2s"]);
         assert!(cage.expect(0, &["confirm", "--dry-run"]).contains("change 1 would be confirmed"));
         assert_eq!(cage.json(&["history"])[0]["status"], "unconfirmed");
         cage.expect(0, &["confirm"]);
@@ -143,6 +148,43 @@ fn what_is_confirmed_stays() {
         assert_eq!(values(), wanted());
         assert_eq!(cage.json(&["history"])[0]["status"], "applied");
     });
+}
+
+#[test]
+fn a_setting_of_the_network_waits_to_be_confirmed() {
+    in_cage(|cage| {
+        let before = (values(), sysctl("net.ipv4.tcp_reordering"));
+        // One of the catalogue, and one that it does not know.
+        for change in ["net.ipv4.tcp_keepalive_time=99", "net.ipv4.tcp_reordering=4"] {
+            let out = cage.expect(0, &["set", change, "--yes"]);
+            assert!(out.contains("of the network") && out.contains("unless 'whyslow tune confirm' comes"), "{out}");
+            let made = last(cage);
+            assert_eq!(made["status"], "unconfirmed");
+            let left = made["confirm"]["boottime_ns"].as_u64().unwrap() as f64 / 1e9 - since_boot();
+            assert!((200.0..=300.0).contains(&left), "{left}");
+            // What may yet be taken back is not what the machine shall come up with.
+            assert!(cage.expect(2, &["persist"]).contains(&format!("'whyslow tune confirm {}' first", made["id"])));
+            cage.expect(0, &["undo"]);
+        }
+        assert_eq!((values(), sysctl("net.ipv4.tcp_reordering")), before);
+        // What is of no network stands at once.
+        let mut other = Command::new("sleep").arg("60").spawn().unwrap();
+        let out = cage.expect(0, &["set", &format!("process.nice@{}=5", other.id())]);
+        assert!(!out.contains("confirm") && last(cage)["status"] == "applied", "{out}");
+        other.kill().unwrap();
+        other.wait().unwrap();
+    });
+}
+
+/// The change that was made last.
+fn last(cage: &Cage) -> serde_json::Value {
+    let history = cage.json(&["history"]);
+    history.as_array().unwrap().iter().max_by_key(|made| made["id"].as_u64()).unwrap().clone()
+}
+
+/// Seconds on CLOCK_BOOTTIME (proc_uptime(5)).
+fn since_boot() -> f64 {
+    fs::read_to_string("/proc/uptime").unwrap().split_whitespace().next().unwrap().parse().unwrap()
 }
 
 #[test]

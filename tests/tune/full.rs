@@ -14,7 +14,7 @@ fn at_any_length_of_the_journal_it_is_all_or_nothing() {
         let before = values();
         let (mut refused, mut made) = (0, 0);
         for room in (0..ENOUGH).step_by(67) {
-            let mut command = cage.whyslow(&["set"]);
+            let mut command = cage.whyslow(&["set", "--no-confirm"]);
             // SAFETY: between fork and exec only system calls are made. What the limit forbids fails with EFBIG, once the
             // signal for it is ignored.
             unsafe {
@@ -56,7 +56,7 @@ fn a_full_file_system_keeps_nobody_from_undoing() {
         fs::write(state.join("lock"), "").unwrap();
         fill(&state);
         let args = changes();
-        let args: Vec<&str> = ["set"].into_iter().chain(args.iter().map(String::as_str)).collect();
+        let args: Vec<&str> = ["set", "--no-confirm"].into_iter().chain(args.iter().map(String::as_str)).collect();
         let out = cage.expect(2, &args);
         assert!(out.contains("No space left"), "{out}");
         assert_eq!(values(), before);

@@ -57,7 +57,7 @@ fn at_each_point_of(
 }
 
 fn set_words() -> Vec<String> {
-    ["set".to_owned()].into_iter().chain(changes()).collect()
+    ["set", "--no-confirm"].map(str::to_owned).into_iter().chain(changes()).collect()
 }
 
 fn words(owned: &[String]) -> Vec<&str> {
@@ -110,7 +110,8 @@ fn killed_while_undoing() {
 fn killed_before_anybody_confirms() {
     in_cage(|cage| {
         let before = values();
-        let set: Vec<String> = set_words().into_iter().chain(["--confirm-within", "1ms"].map(str::to_owned)).collect();
+        let set: Vec<String> =
+            ["set", "--confirm-within", "1ms"].map(str::to_owned).into_iter().chain(changes()).collect();
         let points = at_each_point(
             cage,
             &words(&set),

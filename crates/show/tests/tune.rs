@@ -60,7 +60,7 @@ fn line(step: Step) -> PlanLine {
         reason: String::new(),
         effect: Effect::Instant,
         risk: Risk::Low,
-        cuts_off: false,
+        network: false,
     }
 }
 
@@ -103,7 +103,7 @@ fn a_plan_says_what_changes_what_stays_and_what_cannot_be() {
     let lines = vec![
         PlanLine {
             risk: Risk::High,
-            cuts_off: true,
+            network: true,
             reason: "as asked".into(),
             ..line(Step::Change { from: "bfq".into() })
         },
@@ -114,7 +114,7 @@ fn a_plan_says_what_changes_what_stays_and_what_cannot_be() {
     let plan = PlanDocument { why: String::new(), lines };
     assert_eq!(
         tune::plan(&plan, &TextStyle { all: false, ..STYLE }),
-        "disk.scheduler@sda bfq → none  dangerous  can cut you off\n    as asked\ne.f none: unsupported here: no driver\nas wanted already: a.b, c.d\n"
+        "disk.scheduler@sda bfq → none  dangerous  of the network\n    as asked\ne.f none: unsupported here: no driver\nas wanted already: a.b, c.d\n"
     );
     assert!(tune::plan(&plan, &STYLE).contains("a.b stays 7: only more is asked for\nc.d none already\n"));
 }

@@ -137,7 +137,7 @@ pub struct How {
     /// Do it though it is risky
     #[arg(long, short)]
     pub yes: bool,
-    /// Take it back unless 'whyslow tune confirm' comes within this time [default: 5m for what can cut you off]
+    /// Take it back unless 'whyslow tune confirm' comes within this time [default: 5m for settings of the network]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub confirm_within: Option<Duration>,
     /// Take nothing back by itself

@@ -45,7 +45,14 @@ impl Tune<'_> {
                 is_it && entry.transaction.persists.is_none() && !entry.outstanding().is_empty()
             };
             let nothing = "no such change stands that could be kept; 'whyslow tune history' says what became of each";
-            history.iter().rev().find(standing).cloned().ok_or_else(|| Failure::usage(nothing))
+            let entry = history.iter().rev().find(standing).cloned().ok_or_else(|| Failure::usage(nothing))?;
+            let id = entry.transaction.id;
+            match entry.status {
+                Status::Unconfirmed => Err(Failure::usage(format!(
+                    "change {id} is taken back unless it is confirmed: 'whyslow tune confirm {id}' first"
+                ))),
+                _ => Ok(entry),
+            }
         };
         if how.dry_run {
             let entry = of(&whyslow_tune::history(&self.store).map_err(failure)?)?;

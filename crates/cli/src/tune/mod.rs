@@ -25,7 +25,7 @@ use whyslow_tune::{Error, Machine, Plan, Session, Store, Target, Terms, Wish};
 
 /// How long another run is waited for.
 const WAIT: Duration = Duration::from_secs(10);
-/// How long what can cut you off stands unconfirmed.
+/// How long a setting of the network stands unconfirmed.
 const CONFIRM_WITHIN: Duration = Duration::from_secs(300);
 /// Something was left as it was, or is not as it shall be.
 const NOT_ALL: u8 = 1;
@@ -145,7 +145,7 @@ impl Tune<'_> {
             self.tell(&document, |style| text::plan(&document, style))?;
             return Ok(ExitCode::SUCCESS);
         }
-        let within = how.confirm_within.or_else(|| (plan.cuts_off() && !how.no_confirm).then_some(CONFIRM_WITHIN));
+        let within = how.confirm_within.or_else(|| (plan.is_of_network() && !how.no_confirm).then_some(CONFIRM_WITHIN));
         let stop = stop_on_signals()?;
         let terms = Terms {
             confirm: within.map(|within| (within, &whyslow_tune::start_guard as whyslow_tune::Guard)),

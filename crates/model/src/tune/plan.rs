@@ -28,8 +28,8 @@ pub struct PlanLine {
     pub effect: Effect,
     /// What can go wrong.
     pub risk: Risk,
-    /// Whether it can cut off whoever makes it.
-    pub cuts_off: bool,
+    /// Whether it is of the network, and to be confirmed.
+    pub network: bool,
 }
 
 /// What is to be done about a setting.

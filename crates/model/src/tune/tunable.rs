@@ -33,9 +33,9 @@ pub struct Tunable {
     pub settle: Option<u32>,
     /// What can go wrong.
     pub risk: Risk,
-    /// Whether a change can cut off the connection of whoever makes it.
+    /// Whether it is of the network: whoever changes it may be cut off by that, so that it is taken back unless confirmed.
     #[serde(default)]
-    pub cuts_off: bool,
+    pub network: bool,
     /// Whether the kernel rounds what it is given, so that another number may be read back.
     #[serde(default)]
     pub rounds: bool,

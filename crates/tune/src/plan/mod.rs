@@ -67,9 +67,9 @@ impl Plan {
         self.changes().map(|item| item.line.risk).max().unwrap_or(Risk::Low)
     }
 
-    /// Whether it can cut off whoever makes it.
-    pub fn cuts_off(&self) -> bool {
-        self.changes().any(|item| item.line.cuts_off)
+    /// Whether it changes the network: whoever makes it may be cut off.
+    pub fn is_of_network(&self) -> bool {
+        self.changes().any(|item| item.line.network)
     }
 
     /// How long the traces of the old values take to go.

@@ -20,7 +20,7 @@ pub(super) fn item(machine: &Machine, wish: &Wish, target: Target) -> Item {
                 reason: wish.reason.clone(),
                 effect: tunable.effect,
                 risk: tunable.risk,
-                cuts_off: tunable.cuts_off,
+                network: tunable.network,
             };
             Item { line, knob: Some(knob) }
         }
@@ -36,7 +36,7 @@ pub(super) fn impossible(target: &Target, wanted: String, reason: String, why: U
         reason,
         effect: Effect::Instant,
         risk: Risk::Low,
-        cuts_off: false,
+        network: false,
     };
     Item { line, knob: None }
 }

@@ -51,8 +51,8 @@ fn warnings(line: &PlanLine) -> Vec<String> {
         Risk::Medium => warnings.push("risky".to_owned()),
         Risk::High => warnings.push("dangerous".to_owned()),
     }
-    if line.cuts_off {
-        warnings.push("can cut you off".to_owned());
+    if line.network {
+        warnings.push("of the network".to_owned());
     }
     warnings
 }

@@ -150,7 +150,7 @@ fn facts(canvas: &mut Canvas, tunable: &Tunable) {
         ("risk", Some(risk(tunable.risk).to_owned())),
         (
             "careful",
-            tunable.cuts_off.then(|| "can cut off your own connection: taken back unless confirmed".to_owned()),
+            tunable.network.then(|| "of the network, and can cut you off: taken back unless confirmed".to_owned()),
         ),
         ("also changes", (!tunable.disturbs.is_empty()).then(|| tunable.disturbs.join(", "))),
         ("set by", Some(access(tunable))),
