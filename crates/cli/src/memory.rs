@@ -13,7 +13,8 @@ pub fn give_back() {
 }
 
 /// Has large blocks kept for the next that are as large, from here on: looking through a day allocates columns of some hundred
-/// kilobytes again and again, and having each mapped anew takes a fifth of the time.
+/// kilobytes again and again, and a sample of a thousand processes the rows that the one before had. To have each mapped anew
+/// takes a fifth of the time of the one, and an eighth of the other's.
 pub fn keep() {
     #[cfg(target_env = "gnu")]
     // SAFETY: mallopt(3) takes two numbers; the allocator's own lock keeps other threads out.

@@ -1,6 +1,7 @@
 //! `whyslow record`: samples to disk, until it is told to stop.
 
 use crate::interrupt::Interrupt;
+use crate::memory;
 use crate::options::{Look, duration, size};
 use crate::output::{self, Failure, complain, print};
 use crate::progress::Progress;
@@ -92,6 +93,8 @@ pub fn record(args: &RecordArgs, folder: &Path) -> Result<Counts, Failure> {
     let keep = Keep { time: args.keep, bytes: args.keep_size };
     // Loads what it needs, before the recording begins.
     let sampler = Sampler::new(if args.no_bpf { Root::live().without_bpf() } else { Root::live() });
+    // Each sample needs as much as the one before.
+    memory::keep();
     let recorder = Recorder::begin(folder, args.interval, keep, Arc::new(complain));
     let recorder = Arc::new(recorder.map_err(|e| Failure::usage(e.to_string()))?);
     let recording = Recording {

@@ -50,18 +50,25 @@ INLINE struct mark *mark_of(u32 tid)
 	return 0;
 }
 
-/* Whether a process of one thread has neither run nor been woken since the last reading. What others do to it meanwhile
- * (take its memory, move it to another group) is seen at every eighth reading. */
+/* In one reading of so many even who stands still is read: others can take its memory, or move it to another group. */
+#define WHOLE_EVERY 16
+
+/* Whether a process of one thread has neither run nor been woken since the last reading, and so has made no second one:
+ * its signal_struct, far from what was read so far, is left alone. */
 INLINE int stands_still(struct task_struct *task, u32 tid)
 {
 	struct mark now = { task->se.sum_exec_runtime, tid, task->__state };
 	struct mark *before = mark_of(tid);
 	int still = before && now.state && before->runtime == now.runtime && before->state == now.state;
+
+	if (!still && task->signal->nr_threads != 1)
+		return 0;
+
 	struct mark *slot = written < MARKS ? mark_at(reading, written) : 0;
 
 	if (slot) {
 		*slot = now;
 		written++;
 	}
-	return still && (tid + reading) % 8;
+	return still && (tid + reading) % WHOLE_EVERY;
 }

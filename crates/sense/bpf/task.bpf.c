@@ -185,7 +185,7 @@ int task(struct bpf_iter__task *ctx)
 	/* One that has just lost its numbers has gone. */
 	if (!pid || !tid)
 		return 0;
-	if (pid == tid && task->signal->nr_threads == 1 && stands_still(task, tid)) {
+	if (pid == tid && stands_still(task, tid)) {
 		struct still_record still = { pid };
 
 		bpf_seq_write(seq, &still, sizeof still);

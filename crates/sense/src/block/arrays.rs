@@ -1,6 +1,7 @@
 //! /sys/block/md*/md: software RAID (Documentation/admin-guide/md.rst).
 
 use super::device;
+use crate::seldom::Seldom;
 use crate::{Miss, Root, Source};
 use whyslow_model::catalogue::Array;
 use whyslow_model::snapshot::Snapshot;
@@ -9,7 +10,10 @@ use whyslow_model::value::{Gauge, State};
 const KIB: u64 = 1024;
 
 /// The source of family `array`.
-pub(super) struct Arrays;
+#[derive(Default)]
+pub(super) struct Arrays {
+    names: Seldom<Vec<String>>,
+}
 
 impl Source for Arrays {
     fn name(&self) -> &'static str {
@@ -21,8 +25,8 @@ impl Source for Arrays {
     }
 
     fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), Miss> {
-        let names = device::disks(root).into_iter().filter(|name| name.starts_with("md"));
-        out.block.array.extend(names.filter_map(|name| array(root, &name)));
+        let names = || device::disks(root).into_iter().filter(|name| name.starts_with("md")).collect();
+        out.block.array.extend(self.names.get(names).iter().filter_map(|name| array(root, name)));
         Ok(())
     }
 }
@@ -83,7 +87,7 @@ mod tests {
             ("sys/block/sda/size", "1\n"),
         ]);
         let mut s = Snapshot::default();
-        Arrays.read(&tree.root(), &mut s).unwrap();
+        Arrays::default().read(&tree.root(), &mut s).unwrap();
         let [rebuilding, clean] = &s.block.array[..] else { panic!("{:?}", s.block.array) };
         assert_eq!((rebuilding.level.get(), rebuilding.action.get()), (Some("raid5"), Some("recover")));
         assert_eq!((rebuilding.degraded.get(), rebuilding.members.get()), (Some(1.0), Some(4.0)));

@@ -27,6 +27,6 @@ pub(crate) fn sources() -> Vec<Box<dyn Source>> {
         Box::new(layers::Layers::default()),
         Box::new(mounts::Mounts::default()),
         Box::new(nfs::NfsMounts),
-        Box::new(arrays::Arrays),
+        Box::new(arrays::Arrays::default()),
     ]
 }
