@@ -26,16 +26,16 @@ pub fn in_turn<T>(
 }
 
 /// Numbers at random enough to shuffle with (xorshift64*).
-pub struct Dice(u64);
+struct Dice(u64);
 
 impl Dice {
     /// Of this seed.
-    pub fn new(seed: u64) -> Self {
+    fn new(seed: u64) -> Self {
         Self(seed | 1)
     }
 
     /// Heads or tails.
-    pub fn toss(&mut self) -> bool {
+    fn toss(&mut self) -> bool {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
         self.0 ^= self.0 >> 27;

@@ -3,11 +3,12 @@
 use crate::loads::Load;
 use crate::taken::{self, Taken};
 use serde::Serialize;
+use std::cell::RefCell;
 use std::path::Path;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 use whyslow_model::bench::Median;
 use whyslow_pairs::child::Running;
-use whyslow_pairs::dice::Dice;
+use whyslow_pairs::dice::in_turn;
 use whyslow_pairs::failure::{Failure, Result};
 use whyslow_pairs::stop;
 
@@ -54,11 +55,9 @@ pub struct Slowdown {
 /// # Errors
 /// Where the load or whyslow fails, or a signal came.
 pub fn measure(load: &mut dyn Load, whyslow: &Path, plan: &Plan) -> Result<Vec<Slowdown>> {
-    let seed = SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |t| t.as_nanos() as u64);
-    let mut dice = Dice::new(seed);
     // Caches fill and processors clock up.
     load.run(plan.time)?;
-    WAYS.iter().map(|(way, args)| in_pairs(load, (way, args), whyslow, plan, &mut dice)).collect()
+    WAYS.iter().map(|(way, args)| in_pairs(load, (way, args), whyslow, plan)).collect()
 }
 
 fn in_pairs(
@@ -66,25 +65,18 @@ fn in_pairs(
     (way, args): (&'static str, &[&str]),
     whyslow: &Path,
     plan: &Plan,
-    dice: &mut Dice,
 ) -> Result<Slowdown> {
-    let (mut lost, mut rates) = (Vec::new(), Vec::new());
-    for _ in 0..plan.pairs {
-        let observed_first = dice.toss();
-        let first = run(load, observed_first.then_some((whyslow, args)), plan.time)?;
-        let second = run(load, (!observed_first).then_some((whyslow, args)), plan.time)?;
-        let (observed, alone) = if observed_first { (first, second) } else { (second, first) };
-        lost.push(1.0 - observed / alone);
-        rates.push(alone);
-    }
+    let shared = RefCell::new(&mut *load);
+    let play = |observer| run(&mut **shared.borrow_mut(), observer, plan.time);
+    let rates = in_turn(plan.pairs, || play(None), || play(Some((whyslow, args))))?;
     let none = || Failure::new("no pairs to run");
     Ok(Slowdown {
         load: load.name(),
         way,
-        rate: Median::of(rates).ok_or_else(none)?.value,
+        rate: Median::of(rates.iter().map(|(alone, _)| *alone).collect()).ok_or_else(none)?.value,
         unit: load.unit(),
         pairs: plan.pairs,
-        lost: Median::of(lost).ok_or_else(none)?,
+        lost: Median::of(rates.iter().map(|(alone, observed)| 1.0 - observed / alone).collect()).ok_or_else(none)?,
         taken: taken::measure(load, plan.time, || observe(whyslow, args, plan.time))?,
     })
 }

@@ -1,6 +1,6 @@
 //! A device of so many channels.
 
-use super::{Figure, Judged, Probe, near};
+use super::{Figure, Judged, Probe, near, too_busy};
 use crate::disk::{Disk, Physics};
 use crate::error::{Error, Result};
 use crate::stage::Stage;
@@ -56,18 +56,10 @@ const GROUP: &str = "random read";
 /// Where a request alone takes longer than this many times its channel, what holds it up is not the same from one moment to
 /// the next, and there is no one knee to find.
 const TOO_LONG: f64 = 1.25;
-/// Where others keep more of the processors busy than this, the disk's own server is late too: its channels are no longer what
-/// they were made to be, and nobody knows what they are.
-const TOO_BUSY: f64 = 0.5;
-
 /// Why there is nothing to hold the figures against; none where there is.
-fn too_busy(report: &Report, stretch: f64) -> Option<String> {
-    let environment = &report.environment;
-    let share = environment.others_cpus.zip(environment.host.cpus).map(|(others, all)| others / f64::from(all.max(1)));
-    if let Some(share) = share.filter(|&share| share > TOO_BUSY) {
-        return Some(format!("a quiet machine: others kept {:.0} % of the processors busy", share * 100.0));
-    }
-    (stretch > TOO_LONG).then(|| format!("a quiet machine: a request alone took {stretch:.2} times its channel"))
+fn unknowable(report: &Report, stretch: f64) -> Option<String> {
+    let stretched = || format!("a quiet machine: a request alone took {stretch:.2} times its channel");
+    too_busy(report).or_else(|| (stretch > TOO_LONG).then(stretched))
 }
 
 fn judge(report: &Report, known: &Known) -> Judged {
@@ -78,7 +70,7 @@ fn judge(report: &Report, known: &Known) -> Judged {
     let Some((ceiling, knee, stretch)) = measured() else {
         return Judged::of("nothing".into(), &[(false, "no knee")]);
     };
-    if let Some(missing) = too_busy(report, stretch) {
+    if let Some(missing) = unknowable(report, stretch) {
         return Judged::not_without(missing);
     }
     let (fewest, most) = (known.channels, (known.channels as f64 * stretch).ceil() as u64);

@@ -2,6 +2,7 @@
 
 mod contention;
 mod knee;
+mod latency;
 mod network;
 mod rate;
 
@@ -15,8 +16,15 @@ use std::time::Duration;
 use whyslow_model::bench::Report;
 
 /// All of them.
-pub const ALL: &[Figure] =
-    &[contention::APART, contention::SHARED, knee::FIGURE, network::BUFFER, network::RATE, rate::FIGURE];
+pub const ALL: &[Figure] = &[
+    contention::APART,
+    contention::SHARED,
+    knee::FIGURE,
+    latency::FIGURE,
+    network::BUFFER,
+    network::RATE,
+    rate::FIGURE,
+];
 
 /// A benchmark may take so long.
 const PATIENCE: Duration = Duration::from_secs(180);
@@ -93,6 +101,18 @@ impl Judged {
     fn not_without(missing: String) -> Self {
         Self { found: String::new(), because: Vec::new(), missing: Some(missing) }
     }
+}
+
+/// Where others keep more of the processors busy than this, a disk's own server is late too: the disk is no longer what it was
+/// made to be, and nobody knows what it is.
+const TOO_BUSY: f64 = 0.5;
+
+/// That the machine was too busy for a disk to be what it was made to be; none where it was not.
+fn too_busy(report: &Report) -> Option<String> {
+    let environment = &report.environment;
+    let share = environment.others_cpus.zip(environment.host.cpus).map(|(others, all)| others / f64::from(all.max(1)));
+    let share = share.filter(|&share| share > TOO_BUSY)?;
+    Some(format!("a quiet machine: others kept {:.0} % of the processors busy", share * 100.0))
 }
 
 /// Whether two numbers differ by no more than a share of the second.

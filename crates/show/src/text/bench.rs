@@ -10,7 +10,12 @@ use whyslow_model::bench::{Ceiling, FileWork, Flow, Layer, Ledger, Limit, Pair, 
 /// The report on a screen.
 pub fn bench(report: &Report, style: &TextStyle) -> String {
     let mut canvas = style.canvas();
-    report.targets.iter().for_each(|target| about(&mut canvas, target));
+    // One that was opened in several ways, each a target of its own, is one thing to whoever reads this.
+    for (at, target) in report.targets.iter().enumerate() {
+        if !report.targets[..at].contains(target) {
+            about(&mut canvas, target);
+        }
+    }
     if let Some(network) = &report.network {
         network::peer(&mut canvas, network);
     }
