@@ -7,6 +7,7 @@
 mod baselines;
 mod bytes;
 mod error;
+mod flush;
 mod folder;
 mod frame;
 mod recorder;

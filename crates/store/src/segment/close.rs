@@ -2,7 +2,7 @@
 
 use super::chunk::ChunkWriter;
 use super::gather::{Gathered, TableLog};
-use super::hour::{HourWriter, Segment};
+use super::hour::{HourWriter, Segment, Written};
 use super::layout::Layout;
 use crate::error::StoreError;
 use crate::folder::{Folder, Hour};
@@ -29,10 +29,12 @@ pub(crate) fn close(folder: &Folder, tail: &Path) -> Result<(), StoreError> {
             let chunks = ChunkWriter::new().map_err(StoreError::io(tail))?;
             // What is written is let go of.
             let logs = std::mem::take(&mut gathered.tables);
-            let mut closing = Closing { folder, hour: Hour::of(start), segment, gathered, chunks };
+            let written = Written::default();
+            let mut closing = Closing { folder, hour: Hour::of(start), segment, gathered, chunks, written };
             for (table, log) in header.tables.iter().zip(logs).filter(|(_, log)| !log.is_empty()) {
                 closing.write(table, &log)?;
             }
+            closing.written.put_in_place()?;
         }
     }
     fs::remove_file(tail).map_err(StoreError::io(tail))
@@ -46,6 +48,7 @@ struct Closing<'f> {
     /// What all tables have in common.
     gathered: Gathered,
     chunks: ChunkWriter,
+    written: Written,
 }
 
 impl Closing<'_> {
@@ -75,7 +78,7 @@ impl Closing<'_> {
         let Some(mut file) = file else { return Ok(()) };
         let Gathered { times, texts, .. } = &self.gathered;
         log.each_row(table, times, texts, |at, key, values| put(&mut file, at, key, values))?;
-        file.finish()
+        file.finish(&mut self.written)
     }
 }
 

@@ -4,7 +4,8 @@ use super::chunk::ChunkWriter;
 use super::columns::Columns;
 use super::layout::Layout;
 use crate::error::StoreError;
-use crate::folder::{Folder, Hour, sync_folder};
+use crate::flush::flush_all;
+use crate::folder::{Folder, Hour};
 use bytes::Bytes;
 use parquet::column::writer::ColumnCloseResult;
 use parquet::errors::{ParquetError, Result as ParquetResult};
@@ -14,6 +15,7 @@ use parquet::file::reader::{ChunkReader, FileReader, SerializedFileReader};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::Type;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -81,10 +83,48 @@ impl HourFile {
     }
 }
 
-/// A file that is being written: all that was in it, and a segment more.
-pub(super) struct HourWriter<'c> {
+/// A file that is to take the place of an old one. What never does goes: a full disk is the usual reason.
+struct Draft {
     path: PathBuf,
     temporary: PathBuf,
+    /// Folders whose entries may change with it.
+    folders: Vec<PathBuf>,
+}
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        // It is not there any more where it has taken its place.
+        let _ = fs::remove_file(&self.temporary);
+    }
+}
+
+/// Files that are written.
+#[derive(Default)]
+pub(super) struct Written {
+    files: Vec<File>,
+    drafts: Vec<Draft>,
+}
+
+impl Written {
+    /// Puts them in place of the old ones, for good.
+    ///
+    /// # Errors
+    /// Where they cannot be brought to the device. Each is then the old one or the new one.
+    pub(super) fn put_in_place(self) -> Result<(), StoreError> {
+        let Some(any) = self.drafts.first().map(|draft| draft.path.clone()) else { return Ok(()) };
+        flush_all(&self.files).map_err(StoreError::io(&any))?;
+        for Draft { path, temporary, .. } in &self.drafts {
+            fs::rename(temporary, path).map_err(StoreError::io(path))?;
+        }
+        let folders: BTreeSet<&PathBuf> = self.drafts.iter().flat_map(|draft| &draft.folders).collect();
+        let folders = folders.into_iter().map(|folder| File::open(folder).map_err(StoreError::io(folder)));
+        flush_all(&folders.collect::<Result<Vec<_>, _>>()?).map_err(StoreError::io(&any))
+    }
+}
+
+/// A file that is being written: all that was in it, and a segment more.
+pub(super) struct HourWriter<'c> {
+    draft: Draft,
     writer: SerializedFileWriter<File>,
     segments: Vec<Segment>,
     segment: Segment,
@@ -102,7 +142,7 @@ impl<'c> HourWriter<'c> {
         segment: Segment,
         chunks: &'c mut ChunkWriter,
     ) -> Result<Option<Self>, StoreError> {
-        make_folder(folder)?;
+        let folders = make_folder(folder)?;
         let schema = layout.schema().map_err(StoreError::parquet(folder))?;
         let mut part = 0;
         let (path, old) = loop {
@@ -114,21 +154,22 @@ impl<'c> HourWriter<'c> {
                 old => break (path, old),
             }
         };
-        let temporary = path.with_extension("new");
-        let file = File::create(&temporary).map_err(StoreError::io(&temporary))?;
+        let draft = Draft { temporary: path.with_extension("new"), path, folders };
+        let file = File::create(&draft.temporary).map_err(StoreError::io(&draft.temporary))?;
         let writer = SerializedFileWriter::new(file, schema, Arc::new(properties()));
-        let mut writer = writer.map_err(StoreError::parquet(&temporary))?;
+        let mut writer = writer.map_err(StoreError::parquet(&draft.temporary))?;
         if let Some(old) = &old {
             let groups = old.reader.metadata().row_groups();
-            let copied = if fs::metadata(&path).is_ok_and(|metadata| metadata.len() <= SMALL) {
-                copy(&mut writer, &Bytes::from(fs::read(&path).map_err(StoreError::io(&path))?), groups)
+            let path = &draft.path;
+            let copied = if fs::metadata(path).is_ok_and(|metadata| metadata.len() <= SMALL) {
+                copy(&mut writer, &Bytes::from(fs::read(path).map_err(StoreError::io(path))?), groups)
             } else {
-                copy(&mut writer, &File::open(&path).map_err(StoreError::io(&path))?, groups)
+                copy(&mut writer, &File::open(path).map_err(StoreError::io(path))?, groups)
             };
-            copied.map_err(StoreError::parquet(&temporary))?;
+            copied.map_err(StoreError::parquet(&draft.temporary))?;
         }
         let segments = old.map_or_else(Vec::new, |old| old.segments);
-        Ok(Some(Self { path, temporary, writer, segments, segment, columns: Columns::new(layout), chunks }))
+        Ok(Some(Self { draft, writer, segments, segment, columns: Columns::new(layout), chunks }))
     }
 
     /// Adds rows, and writes a row group where there are enough.
@@ -153,37 +194,26 @@ impl<'c> HourWriter<'c> {
             return Ok(());
         }
         self.segment.row_groups += 1;
-        self.columns.write(self.chunks, &mut self.writer).map_err(StoreError::parquet(&self.temporary))
+        self.columns.write(self.chunks, &mut self.writer).map_err(StoreError::parquet(&self.draft.temporary))
     }
 
-    /// Puts the file in place of the old one.
-    pub(super) fn finish(mut self) -> Result<(), StoreError> {
+    /// Ends the file, which is put in place with the others of its segment.
+    pub(super) fn finish(mut self, written: &mut Written) -> Result<(), StoreError> {
         self.flush()?;
         self.segments.push(self.segment.clone());
         let words = serde_json::to_string(&self.segments).expect("plain data becomes JSON");
         self.writer.append_key_value_metadata(KeyValue::new(SEGMENTS.to_owned(), words));
-        self.writer.finish().map_err(StoreError::parquet(&self.temporary))?;
-        self.writer.inner().sync_all().map_err(StoreError::io(&self.temporary))?;
-        fs::rename(&self.temporary, &self.path).map_err(StoreError::io(&self.path))?;
-        sync_folder(self.path.parent().unwrap_or(&self.path))
+        written.files.push(self.writer.into_inner().map_err(StoreError::parquet(&self.draft.temporary))?);
+        written.drafts.push(self.draft);
+        Ok(())
     }
 }
 
-/// What was not finished goes: a full disk is the usual reason.
-impl Drop for HourWriter<'_> {
-    fn drop(&mut self) {
-        // It is not there any more where it was finished.
-        let _ = fs::remove_file(&self.temporary);
-    }
-}
-
-/// A folder that survives a power cut, with those above it that are ours: the table's and the recording's.
-fn make_folder(folder: &Path) -> Result<(), StoreError> {
-    if folder.is_dir() {
-        return Ok(());
-    }
+/// Makes a folder where it is not there. It and those above it that are ours, the table's and the recording's, must be flushed
+/// for a new file in it to survive a power cut.
+fn make_folder(folder: &Path) -> Result<Vec<PathBuf>, StoreError> {
     fs::create_dir_all(folder).map_err(StoreError::io(folder))?;
-    folder.ancestors().skip(1).take(2).try_for_each(sync_folder)
+    Ok(folder.ancestors().take(3).map(Path::to_owned).collect())
 }
 
 /// The name of an hour's file; parts beyond the first are for other columns.

@@ -8,11 +8,9 @@
 //! The data of all chunks is one zstd stream, flushed at the end of each chunk. The first chunk holds the header, as JSON;
 //! each of the others one frame. A file that was cut or damaged is good up to the first chunk that is not whole.
 
-mod flush;
 mod read;
 mod write;
 
-pub(crate) use flush::Flusher;
 pub(crate) use read::TailReader;
 pub(crate) use write::TailWriter;
 
