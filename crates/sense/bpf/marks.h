@@ -51,7 +51,7 @@ INLINE struct mark *mark_of(u32 tid)
 }
 
 /* In one reading of so many even who stands still is read: others can take its memory, or move it to another group. */
-#define WHOLE_EVERY 16
+#define WHOLE_EVERY 8
 
 /* Whether a process of one thread has neither run nor been woken since the last reading, and so has made no second one:
  * its signal_struct, far from what was read so far, is left alone. */
