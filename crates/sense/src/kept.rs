@@ -6,6 +6,7 @@
 //! observer's own is kept open.
 
 use crate::os;
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
@@ -21,11 +22,19 @@ const MOST: usize = 2048;
 const UNUSED: Duration = Duration::from_secs(30);
 /// How long a setting is taken to stand.
 const SETTING_STANDS: Duration = Duration::from_secs(10);
-/// What most files fit in.
-const USUAL: usize = 4096;
-/// A reading shorter than this has reached the end. The kernel gives whole records out of a buffer of at least a page
-/// (fs/seq_file.c), and stops early only where the next one does not fit: no record is as long as the rest of that page.
+/// What most files fit in, several pages: the kernel gives no more than a page of most at a time, and gathers all of
+/// /proc/vmstat anew each time it is asked for more.
+const USUAL: usize = 16 * 1024;
+/// A reading shorter than this, with room for more, has reached the end. The kernel gives whole records out of a buffer of at
+/// least a page (fs/seq_file.c), and stops early only where the next one does not fit: no record is as long as the rest of
+/// that page.
 const CERTAINLY_ALL: usize = 1024;
+
+thread_local! {
+    /// What is read into before it is known how long it is: to make room anew for each of sixty files, and to clear it, takes
+    /// longer than to copy what was read.
+    static ROOM: RefCell<Vec<u8>> = RefCell::new(vec![0; USUAL]);
+}
 
 /// The open files, by path.
 #[derive(Debug, Default)]
@@ -110,27 +119,25 @@ pub(crate) fn read_once(path: &Path) -> io::Result<Vec<u8>> {
     read_all(&File::open(path)?)
 }
 
-/// The whole of a file, from its start. Files under /proc say size 0, so the buffer grows; a short reading is not the end,
+/// The whole of a file, from its start. Files under /proc say size 0, so the room grows; a short reading is not the end,
 /// unless it is very short.
 pub(crate) fn read_all(file: &File) -> io::Result<Vec<u8>> {
-    let mut bytes = vec![0; USUAL];
-    let mut length = 0;
-    loop {
-        match file.read_at(&mut bytes[length..], length as u64) {
-            Ok(0) => break,
-            Ok(read) => length += read,
-            Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
-            Err(e) => return Err(e),
+    ROOM.with_borrow_mut(|room| {
+        let mut length = 0;
+        loop {
+            let read = match file.read_at(&mut room[length..], length as u64) {
+                Ok(read) => read,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+                Err(e) => return Err(e),
+            };
+            length += read;
+            if length == room.len() {
+                room.resize(2 * length, 0);
+            } else if read < CERTAINLY_ALL {
+                return Ok(room[..length].to_vec());
+            }
         }
-        if length < CERTAINLY_ALL {
-            break;
-        }
-        if length == bytes.len() {
-            bytes.resize(2 * length, 0);
-        }
-    }
-    bytes.truncate(length);
-    Ok(bytes)
+    })
 }
 
 #[cfg(test)]
