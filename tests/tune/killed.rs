@@ -1,7 +1,8 @@
 //! The program is killed at one system call after the other: afterwards settings are as they were, or as the journal says they
 //! shall be.
 //!
-//! By default at those that change something; `WHYSLOW_EVERY_SYSCALL=1` kills at all of them.
+//! Setting and undoing are killed at all of them, some seven hundred each, the rest at those that change something; with
+//! `WHYSLOW_EVERY_SYSCALL=1` it is all of them everywhere, which takes hours.
 
 use crate::cage::{Cage, changes, in_cage, values, wanted};
 use crate::tracer::{End, Point, run_until};
@@ -18,6 +19,12 @@ fn at_each_point(cage: &Cage, args: &[&str], prepare: impl FnMut(), check: impl 
     signalled_at_each_point(cage, libc::SIGKILL, args, prepare, check)
 }
 
+/// The same at every system call.
+fn at_each_call(cage: &Cage, args: &[&str], mut prepare: impl FnMut(), mut check: impl FnMut(usize)) -> usize {
+    let all = Points { signal: libc::SIGKILL, every: true, step: 1 };
+    at_each_point_of(cage, &all, &|| cage.whyslow(args), &mut prepare, &mut check)
+}
+
 fn signalled_at_each_point(
     cage: &Cage,
     signal: libc::c_int,
@@ -25,14 +32,23 @@ fn signalled_at_each_point(
     mut prepare: impl FnMut(),
     mut check: impl FnMut(usize),
 ) -> usize {
-    at_each_point_of(cage, signal, 1, &|| cage.whyslow(args), &mut prepare, &mut check)
+    let points = Points { signal, every: every(), step: 1 };
+    at_each_point_of(cage, &points, &|| cage.whyslow(args), &mut prepare, &mut check)
 }
 
-/// The same of any run of the program, at every `step`th point.
+/// Where a run gets a signal.
+struct Points {
+    signal: libc::c_int,
+    /// At every system call; else at those that change something.
+    every: bool,
+    /// And of these at one in so many.
+    step: usize,
+}
+
+/// The same of any run of the program.
 fn at_each_point_of(
     cage: &Cage,
-    signal: libc::c_int,
-    step: usize,
+    &Points { signal, every, step }: &Points,
     command: &dyn Fn() -> Command,
     prepare: &mut dyn FnMut(),
     check: &mut dyn FnMut(usize),
@@ -43,7 +59,7 @@ fn at_each_point_of(
         let mut command = command();
         let command_words: Vec<_> = command.get_args().map(ToOwned::to_owned).collect();
         command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
-        match run_until(command, Point { stop, every: every(), signal }) {
+        match run_until(command, Point { stop, every, signal }) {
             End::Signalled => check(stop),
             End::Exited(status) => {
                 assert_eq!(status, 0, "{:?}", command_words);
@@ -69,7 +85,7 @@ fn killed_while_setting() {
     in_cage(|cage| {
         let before = values();
         let set = set_words();
-        let points = at_each_point(
+        let points = at_each_call(
             cage,
             &words(&set),
             || (),
@@ -83,7 +99,7 @@ fn killed_while_setting() {
                 assert_eq!(values(), before, "at point {point}");
             },
         );
-        assert!(points >= 20, "{points}");
+        assert!(points >= 300, "{points}");
     });
 }
 
@@ -92,7 +108,7 @@ fn killed_while_undoing() {
     in_cage(|cage| {
         let before = values();
         let set = set_words();
-        let points = at_each_point(
+        let points = at_each_call(
             cage,
             &["undo"],
             || drop(cage.expect(0, &words(&set))),
@@ -102,7 +118,7 @@ fn killed_while_undoing() {
                 assert_eq!(values(), before, "at point {point}");
             },
         );
-        assert!(points >= 8, "{points}");
+        assert!(points >= 300, "{points}");
     });
 }
 
@@ -179,14 +195,14 @@ fn terminated_while_setting() {
 fn killed_while_trying() {
     in_cage(|cage| {
         let before = values();
-        // Six pairs are some hundred points, many of them alike: by default each eleventh, which falls on all kinds in turn.
-        let step = if every() { 1 } else { 11 };
+        // Six pairs are some hundred points, many of them alike: by default each seventh, which falls on all kinds in turn.
+        let points = Points { signal: libc::SIGKILL, every: every(), step: if every() { 1 } else { 7 } };
         let changes = changes();
         let run = || {
             let how = ["--pairs", "6", "--noise-pairs", "0", "--settle", "0", "--seed", "7", "--", "true"];
             whyslow(cage, &[&words(&changes)[..], &how].concat())
         };
-        let points = at_each_point_of(cage, libc::SIGKILL, step, &run, &mut || (), &mut |point| {
+        let points = at_each_point_of(cage, &points, &run, &mut || (), &mut |point| {
             cage.expect(0, &["recover"]);
             assert_eq!(values(), before, "at point {point}");
         });
