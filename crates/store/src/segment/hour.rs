@@ -87,8 +87,6 @@ impl HourFile {
 struct Draft {
     path: PathBuf,
     temporary: PathBuf,
-    /// Folders whose entries may change with it.
-    folders: Vec<PathBuf>,
 }
 
 impl Drop for Draft {
@@ -113,10 +111,12 @@ impl Written {
     pub(super) fn put_in_place(self) -> Result<(), StoreError> {
         let Some(any) = self.drafts.first().map(|draft| draft.path.clone()) else { return Ok(()) };
         flush_all(&self.files).map_err(StoreError::io(&any))?;
-        for Draft { path, temporary, .. } in &self.drafts {
+        for Draft { path, temporary } in &self.drafts {
             fs::rename(temporary, path).map_err(StoreError::io(path))?;
         }
-        let folders: BTreeSet<&PathBuf> = self.drafts.iter().flat_map(|draft| &draft.folders).collect();
+        // A new file survives a power cut where its folder does, and those above it that are ours: the table's and the recording's.
+        let folders = self.drafts.iter().flat_map(|draft| draft.path.ancestors().skip(1).take(3));
+        let folders: BTreeSet<&Path> = folders.collect();
         let folders = folders.into_iter().map(|folder| File::open(folder).map_err(StoreError::io(folder)));
         flush_all(&folders.collect::<Result<Vec<_>, _>>()?).map_err(StoreError::io(&any))
     }
@@ -142,7 +142,7 @@ impl<'c> HourWriter<'c> {
         segment: Segment,
         chunks: &'c mut ChunkWriter,
     ) -> Result<Option<Self>, StoreError> {
-        let folders = make_folder(folder)?;
+        fs::create_dir_all(folder).map_err(StoreError::io(folder))?;
         let schema = layout.schema().map_err(StoreError::parquet(folder))?;
         let mut part = 0;
         let (path, old) = loop {
@@ -154,7 +154,7 @@ impl<'c> HourWriter<'c> {
                 old => break (path, old),
             }
         };
-        let draft = Draft { temporary: path.with_extension("new"), path, folders };
+        let draft = Draft { temporary: path.with_extension("new"), path };
         let file = File::create(&draft.temporary).map_err(StoreError::io(&draft.temporary))?;
         let writer = SerializedFileWriter::new(file, schema, Arc::new(properties()));
         let mut writer = writer.map_err(StoreError::parquet(&draft.temporary))?;
@@ -207,13 +207,6 @@ impl<'c> HourWriter<'c> {
         written.drafts.push(self.draft);
         Ok(())
     }
-}
-
-/// Makes a folder where it is not there. It and those above it that are ours, the table's and the recording's, must be flushed
-/// for a new file in it to survive a power cut.
-fn make_folder(folder: &Path) -> Result<Vec<PathBuf>, StoreError> {
-    fs::create_dir_all(folder).map_err(StoreError::io(folder))?;
-    Ok(folder.ancestors().take(3).map(Path::to_owned).collect())
 }
 
 /// The name of an hour's file; parts beyond the first are for other columns.
