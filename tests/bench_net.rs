@@ -64,13 +64,7 @@ impl Wire {
             let out = Wire::inside(&self.far, "ss").args(["-Hltn", &format!("sport = :{port}")]).output().unwrap();
             !out.stdout.is_empty()
         };
-        for _ in 0..500 {
-            if listens() {
-                return;
-            }
-            std::thread::sleep(std::time::Duration::from_millis(20));
-        }
-        panic!("nobody listens at {port}");
+        soon(listens, &format!("nobody listens at {port}"));
     }
 
     fn bench(&self, args: &[&str]) -> Command {
@@ -115,18 +109,23 @@ impl Drop for Server {
 
 /// Waits until a stream of the client is well under way.
 fn await_bytes(client: u32) {
-    let sent = || {
+    let sent = || -> Option<u64> {
         let devices = std::fs::read_to_string(format!("/proc/{client}/net/dev")).unwrap();
         let wire = devices.lines().find_map(|line| line.trim().strip_prefix("wire0:"))?;
-        wire.split_whitespace().nth(8)?.parse::<u64>().ok()
+        wire.split_whitespace().nth(8)?.parse().ok()
     };
+    soon(|| sent().is_some_and(|bytes| bytes > 50_000_000), "nothing is sent");
+}
+
+/// Waits until it is so, for ten seconds.
+fn soon(is_so: impl Fn() -> bool, otherwise: &str) {
     for _ in 0..500 {
-        if sent().is_some_and(|bytes| bytes > 50_000_000) {
+        if is_so() {
             return;
         }
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
-    panic!("nothing is sent");
+    panic!("{otherwise}");
 }
 
 fn ip(args: &[&str]) {
