@@ -1,11 +1,13 @@
 //! What is run by whyslow and by another.
 
-use crate::rig::Rig;
+use crate::rig::{Folder, Rig};
 
 /// Work for both programs.
 pub struct Case {
     /// Its name.
     pub name: String,
+    /// Where files are made for it.
+    pub folder: Folder,
     /// What it is.
     pub work: Work,
 }
@@ -44,18 +46,22 @@ pub enum Flow {
 }
 
 /// Small random reads at several depths, and streams, on a file of a disk and on a loop device in memory; then streams as
-/// dd and bonnie++ have them, on the disk.
+/// dd has them, on the disk and in memory, and as bonnie++ has them, in memory.
 pub fn all(rig: &Rig) -> Vec<Case> {
-    let places = [("disk", rig.file()), ("loop", rig.device())];
-    let mut cases: Vec<Case> = places.iter().flat_map(|(place, path)| on(place, path)).collect();
-    cases.extend(streams(rig));
-    cases.push(Case { name: "bonnie++: write, rewrite and read 128k".into(), work: Work::Bonnie });
+    let places = [("disk", rig.disk()), ("memory", rig.memory())];
+    let mut cases = reads("disk", rig.disk(), &rig.disk().file());
+    cases.extend(reads("loop", rig.disk(), rig.device()));
+    cases.extend(places.iter().map(|(place, folder)| write(place, folder)));
+    cases.extend(places.iter().flat_map(|(place, folder)| streams(place, folder)));
+    let (name, folder) = ("bonnie++, memory".to_owned(), rig.memory().clone());
+    cases.push(Case { name, folder, work: Work::Bonnie });
     cases
 }
 
-fn on(place: &str, path: &str) -> Vec<Case> {
+fn reads(place: &str, folder: &Folder, path: &str) -> Vec<Case> {
     let reading = |name: &str, options: &str| Case {
         name: format!("{place}: {name}"),
+        folder: folder.clone(),
         work: Work::Fio { options: format!("filename={path}\n{options}"), flow: Flow::Read },
     };
     let random = |depth: u32| {
@@ -64,27 +70,30 @@ fn on(place: &str, path: &str) -> Vec<Case> {
     };
     let mut cases: Vec<Case> = [1, 8, 32, 128].map(random).into();
     cases.push(reading("read 1m, depth 4", "rw=read\nbs=1m\niodepth=4"));
-    if place == "disk" {
-        // Each program writes to a file of its own making.
-        let options = "directory=/var/tmp\nsize=512m\nrw=write\nbs=1m\niodepth=4\noverwrite=1\nunlink=1".to_owned();
-        cases.push(Case { name: "disk: write 1m, depth 4".into(), work: Work::Fio { options, flow: Flow::Write } });
-    }
     cases
 }
 
+/// Each program writes to a file of its own making.
+fn write(place: &str, folder: &Folder) -> Case {
+    let options = format!("directory={}\nsize=512m\nrw=write\nbs=1m\niodepth=4\noverwrite=1\nunlink=1", folder.path());
+    let work = Work::Fio { options, flow: Flow::Write };
+    Case { name: format!("{place}: write 1m, depth 4"), folder: folder.clone(), work }
+}
+
 /// As large requests, as much of a file, the same way past the page cache or through it, synced alike.
-fn streams(rig: &Rig) -> Vec<Case> {
+fn streams(place: &str, folder: &Folder) -> [Case; 3] {
     const MIB: usize = 1 << 20;
     let case = |name: &str, options, flow, dd: &str, cached| {
         let dd = format!("bs=1M {dd}").split(' ').map(str::to_owned).collect();
-        Case { name: format!("dd: {name}"), work: Work::Dd { options, flow, dd, cached } }
+        let work = Work::Dd { options, flow, dd, cached };
+        Case { name: format!("dd, {place}: {name}"), folder: folder.clone(), work }
     };
     let new_file =
-        |direct: u8| format!("directory={}\nsize=512m\nrw=write\nbs=1m\ndirect={direct}\nend_fsync=1", rig.folder());
-    let to = format!("if=/dev/zero of={} count=512 conv=fsync", rig.new_file());
-    let past_cache = format!("filename={}\nrw=read\nbs=1m\ndirect=1", rig.file());
-    let from = format!("if={} of=/dev/null iflag=direct", rig.file());
-    vec![
+        |direct: u8| format!("directory={}\nsize=512m\nrw=write\nbs=1m\ndirect={direct}\nend_fsync=1", folder.path());
+    let to = format!("if=/dev/zero of={} count=512 conv=fsync", folder.new_file());
+    let past_cache = format!("filename={}\nrw=read\nbs=1m\ndirect=1", folder.file());
+    let from = format!("if={} of=/dev/null iflag=direct", folder.file());
+    [
         case("write 1m, fsync", new_file(0), Flow::Write, &to, 512 * MIB),
         case("write 1m, direct, fsync", new_file(1), Flow::Write, &format!("{to} oflag=direct"), 0),
         case("read 1m, direct", past_cache, Flow::Read, &from, 0),

@@ -2,7 +2,6 @@
 
 use crate::cases::{Case, Work};
 use crate::peer;
-use crate::rig::Rig;
 use whyslow_pairs::comparison::{Comparison, Figures};
 use whyslow_pairs::dice::in_turn;
 use whyslow_pairs::failure::Result;
@@ -11,46 +10,49 @@ use whyslow_pairs::failure::Result;
 ///
 /// # Errors
 /// Where a program fails, or a signal came.
-pub fn compare(case: &Case, rig: &Rig, whyslow: &str, pairs: usize, seconds: u32) -> Result<Vec<Comparison>> {
-    let job = rig.job(&job(&case.work, seconds))?;
-    let ready = || rig.settle(cached(&case.work));
-    let ours = || ready().and_then(|()| ours(&case.work, whyslow, rig, &job));
-    let theirs = || ready().and_then(|()| theirs(&case.work, rig, &job));
+pub fn compare(case: &Case, whyslow: &str, pairs: usize, seconds: u32) -> Result<Vec<Comparison>> {
+    let job = case.folder.job(&job(&case.work, seconds))?;
+    let ready = || case.folder.settle(cached(&case.work));
+    let ours = || ready().and_then(|()| ours(case, whyslow, &job));
+    let theirs = || ready().and_then(|()| theirs(case, &job));
     let pairs = in_turn(pairs, ours, theirs)?;
     let phase = |(at, name): (usize, String)| {
-        let of_phase = |(ours, theirs): &(Vec<Figures>, Vec<Figures>)| Some((*ours.get(at)?, *theirs.get(at)?));
+        let of_phase = |(ours, theirs): &(Phases, Phases)| Some(((*ours.get(at)?)?, (*theirs.get(at)?)?));
         Comparison::of(name, &pairs.iter().filter_map(of_phase).collect::<Vec<_>>())
     };
     phases(case).into_iter().enumerate().map(phase).collect()
 }
 
+/// A figure of each phase, where one was told.
+type Phases = Vec<Option<Figures>>;
+
 /// What the figures of a run are of.
 fn phases(case: &Case) -> Vec<String> {
     match case.work {
-        Work::Bonnie => peer::PHASES.map(|phase| format!("bonnie++: {phase}")).into(),
+        Work::Bonnie => peer::PHASES.map(|phase| format!("{}: {phase}", case.name)).into(),
         _ => vec![case.name.clone()],
     }
 }
 
-fn ours(work: &Work, whyslow: &str, rig: &Rig, job: &str) -> Result<Vec<Figures>> {
-    match work {
+fn ours(case: &Case, whyslow: &str, job: &str) -> Result<Phases> {
+    match &case.work {
         Work::Fio { flow, .. } => {
-            peer::requests(whyslow, &["bench", "disk", "--job", job, "--json-fio"], *flow).map(|of| vec![of])
+            peer::requests(whyslow, &["bench", "disk", "--job", job, "--json-fio"], *flow).map(|of| vec![Some(of)])
         }
-        Work::Dd { flow, .. } => peer::stream(whyslow, job, *flow).map(|of| vec![of]),
-        Work::Bonnie => peer::file_system(whyslow, rig),
+        Work::Dd { flow, .. } => peer::stream(whyslow, job, *flow).map(|of| vec![Some(of)]),
+        Work::Bonnie => peer::file_system(whyslow, &case.folder).map(|phases| phases.into_iter().map(Some).collect()),
     }
 }
 
-fn theirs(work: &Work, rig: &Rig, job: &str) -> Result<Vec<Figures>> {
-    match work {
-        Work::Fio { flow, .. } => peer::requests("fio", &[job, "--output-format=json"], *flow).map(|of| vec![of]),
+fn theirs(case: &Case, job: &str) -> Result<Phases> {
+    match &case.work {
+        Work::Fio { flow, .. } => peer::requests("fio", &[job, "--output-format=json"], *flow).map(|of| vec![Some(of)]),
         Work::Dd { dd, .. } => {
             let figures = peer::dd(dd)?;
-            rig.remove_new_file();
-            Ok(vec![figures])
+            case.folder.remove_new_file();
+            Ok(vec![Some(figures)])
         }
-        Work::Bonnie => peer::bonnie(rig),
+        Work::Bonnie => peer::bonnie(&case.folder),
     }
 }
 

@@ -35,5 +35,5 @@ fn run(Args { options, seconds }: &Args) -> Result<()> {
     let whyslow = options.whyslow()?;
     let rig = Rig::new()?;
     let name = |case: &Case| case.name.clone();
-    options.measure(&cases::all(&rig), name, |case| compare(case, &rig, &whyslow, options.pairs, *seconds))
+    options.measure(&cases::all(&rig), name, |case| compare(case, &whyslow, options.pairs, *seconds))
 }

@@ -1,7 +1,7 @@
 //! The programs that are set side by side, each run once; what they come to.
 
 use crate::cases::Flow;
-use crate::rig::Rig;
+use crate::rig::Folder;
 use serde_json::Value;
 use std::time::Duration;
 use whyslow_model::bench::{Report, Run};
@@ -38,7 +38,8 @@ pub fn stream(whyslow: &str, job: &str, flow: Flow) -> Result<Figures> {
 /// The phases that bonnie++ and `whyslow bench fs` have in common: block output, which ends with an fsync(2); rewriting,
 /// each block read first, with another; block input, of what is in the page cache.
 pub const PHASES: [&str; 3] = ["write 128k, fsync", "rewrite 128k, fsync", "read 128k, cached"];
-/// How large the file is that both stream through: bonnie++ does not tell what takes less than half a second.
+/// How large the file is that both stream through: bonnie++ does not tell what takes less than half a second, and reading
+/// hardly takes longer.
 pub const PHASES_BYTES: usize = 6 << 30;
 /// The same of `whyslow bench fs`.
 const STREAMS: [(&str, Flow); 3] =
@@ -50,8 +51,8 @@ const FIELDS: [usize; 3] = [11, 13, 17];
 ///
 /// # Errors
 /// As [`requests`].
-pub fn file_system(whyslow: &str, rig: &Rig) -> Result<Vec<Figures>> {
-    let (folder, size) = (rig.folder(), PHASES_BYTES.to_string());
+pub fn file_system(whyslow: &str, folder: &Folder) -> Result<Vec<Figures>> {
+    let (folder, size) = (folder.path(), PHASES_BYTES.to_string());
     let report = report(whyslow, &["fs", &folder, "--size", &size, "--only", "streams"])?;
     let phase = |(name, flow): (&str, Flow)| {
         let round = report.rounds.iter().find(|round| round.name == name);
@@ -89,17 +90,16 @@ fn dd_rate(said: &str) -> Option<f64> {
     Some(bytes / seconds)
 }
 
-/// Runs bonnie++: a figure of each phase.
+/// Runs bonnie++: a figure of each phase, save of those that were over in less than half a second.
 ///
 /// # Errors
 /// As [`requests`].
-pub fn bonnie(rig: &Rig) -> Result<Vec<Figures>> {
-    let (folder, size) = (rig.folder(), format!("{}:131072", PHASES_BYTES >> 20));
+pub fn bonnie(folder: &Folder) -> Result<Vec<Option<Figures>>> {
+    let (folder, size) = (folder.path(), format!("{}:131072", PHASES_BYTES >> 20));
     let args = ["-d", &folder, "-s", &size, "-r", "512", "-n", "0", "-f", "-q", "-u", "root", "-m", "bench"];
     let said = child::output("bonnie++", &args, PATIENCE)?;
-    let rate =
-        |field| bonnie_rate(&said, field).ok_or_else(|| Failure::new(format!("bonnie++ told no number: {said}")));
-    FIELDS.into_iter().map(|field| Figures::of("bonnie++", rate(field)?)).collect()
+    let figures = |field| bonnie_rate(&said, field).map(|rate| Figures::of("bonnie++", rate)).transpose();
+    FIELDS.into_iter().map(figures).collect()
 }
 
 fn bonnie_rate(said: &str, field: usize) -> Option<f64> {

@@ -2,56 +2,96 @@
 
 use std::fs::File;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tempfile::TempDir;
 use whyslow_pairs::child;
 use whyslow_pairs::failure::{Failure, Result};
 
+/// Of the files that are read, and of the device.
 const BYTES: usize = 512 << 20;
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Of the file system in memory.
+const ROOM: usize = 8 << 30;
+const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A file on a disk and a loop device in memory; gone when dropped.
+/// A folder on a disk, a loop device in memory, and a file system on another; gone when dropped.
 pub struct Rig {
-    disk: TempDir,
+    disk: Folder,
+    memory: Folder,
     device: Loop,
-    _memory: TempDir,
+    // Dropped in this order.
+    _mounted: Mounted,
+    _image: Loop,
+    _made: [TempDir; 2],
+}
+
+/// A folder with a file in it that can be read.
+#[derive(Clone)]
+pub struct Folder {
+    path: PathBuf,
 }
 
 struct Loop(String);
+
+struct Mounted(String);
 
 impl Rig {
     /// # Errors
     /// Without root, or where there is no room.
     pub fn new() -> Result<Self> {
-        let folder = |path: &str| tempfile::Builder::new().prefix("wsl-bench-").tempdir_in(path);
-        let (disk, memory) = (folder("/var/tmp")?, folder("/dev/shm")?);
-        fill(&disk.path().join("file"), BYTES)?;
-        let file = memory.path().join("file");
-        fill(&file, BYTES)?;
-        let path = text(&file)?;
-        let node = child::output("losetup", &["--find", "--show", "--direct-io=on", path], PATIENCE)?;
-        Ok(Self { disk, device: Loop(node.trim().to_owned()), _memory: memory })
+        let made = |path: &str| tempfile::Builder::new().prefix("wsl-bench-").tempdir_in(path);
+        let (on_disk, in_memory) = (made("/var/tmp")?, made("/dev/shm")?);
+        let device = Loop::of(&in_memory.path().join("device"), BYTES)?;
+        let image = Loop::of(&in_memory.path().join("image"), ROOM)?;
+        // Nothing is to be written behind a benchmark's back, and no memory given back.
+        let options = "nodiscard,lazy_itable_init=0,lazy_journal_init=0";
+        child::output("mkfs.ext4", &["-q", "-E", options, &image.0], PATIENCE)?;
+        let mounted = Mounted::on(&image, &on_disk.path().join("memory"))?;
+        let (disk, memory) = (Folder::of(on_disk.path())?, Folder::of(Path::new(&mounted.0))?);
+        Ok(Self { disk, memory, device, _mounted: mounted, _image: image, _made: [on_disk, in_memory] })
     }
 
-    /// The file on a disk.
+    /// The folder on a disk.
+    pub fn disk(&self) -> &Folder {
+        &self.disk
+    }
+
+    /// The folder of a file system in memory.
+    pub fn memory(&self) -> &Folder {
+        &self.memory
+    }
+
+    /// The loop device.
+    pub fn device(&self) -> &str {
+        &self.device.0
+    }
+}
+
+impl Folder {
+    fn of(path: &Path) -> Result<Self> {
+        fill(&path.join("file"), BYTES)?;
+        text(path)?;
+        Ok(Self { path: path.to_owned() })
+    }
+
+    /// Its path.
+    pub fn path(&self) -> String {
+        self.path.display().to_string()
+    }
+
+    /// The file to be read.
     pub fn file(&self) -> String {
-        self.disk.path().join("file").display().to_string()
+        self.path.join("file").display().to_string()
     }
 
-    /// Where files can be made on that disk.
-    pub fn folder(&self) -> String {
-        self.disk.path().display().to_string()
-    }
-
-    /// A file on that disk that is yet to be made.
+    /// A file that is yet to be made.
     pub fn new_file(&self) -> String {
-        self.disk.path().join("new").display().to_string()
+        self.path.join("new").display().to_string()
     }
 
     /// Removes that file, where it was made.
     pub fn remove_new_file(&self) {
-        let _ = std::fs::remove_file(self.disk.path().join("new"));
+        let _ = std::fs::remove_file(self.path.join("new"));
     }
 
     /// Fills as much of the page cache, and empties it again. The host of a virtual machine may have taken memory back that is
@@ -64,14 +104,9 @@ impl Rig {
         if bytes == 0 {
             return Ok(());
         }
-        let path = self.disk.path().join("settle");
+        let path = self.path.join("settle");
         fill(&path, bytes)?;
         Ok(std::fs::remove_file(path)?)
-    }
-
-    /// The loop device.
-    pub fn device(&self) -> String {
-        self.device.0.clone()
     }
 
     /// A job file.
@@ -79,16 +114,39 @@ impl Rig {
     /// # Errors
     /// Where it cannot be written.
     pub fn job(&self, options: &str) -> Result<String> {
-        let path = self.disk.path().join("job.fio");
+        let path = self.path.join("job.fio");
         std::fs::write(&path, options)?;
         Ok(text(&path)?.to_owned())
     }
 }
 
+impl Loop {
+    /// A device of a new file that is filled.
+    fn of(file: &Path, bytes: usize) -> Result<Self> {
+        fill(file, bytes)?;
+        let node = child::output("losetup", &["--find", "--show", "--direct-io=on", text(file)?], PATIENCE)?;
+        Ok(Self(node.trim().to_owned()))
+    }
+}
+
 impl Drop for Loop {
     fn drop(&mut self) {
-        // It is taken away with the machine at the latest.
-        let _ = child::output("losetup", &["--detach", &self.0], PATIENCE);
+        child::clear_away("losetup", &["--detach", &self.0]);
+    }
+}
+
+impl Mounted {
+    fn on(device: &Loop, point: &Path) -> Result<Self> {
+        std::fs::create_dir(point)?;
+        let point = text(point)?;
+        child::output("mount", &[&device.0, point], PATIENCE)?;
+        Ok(Self(point.to_owned()))
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        child::clear_away("umount", &[&self.0]);
     }
 }
 

@@ -1,7 +1,7 @@
 //! Two network namespaces, with both servers at one end.
 
 use std::time::Duration;
-use whyslow_pairs::child::{Running, output};
+use whyslow_pairs::child::{Running, clear_away, output};
 use whyslow_pairs::failure::Result;
 use whyslow_pairs::stop;
 
@@ -86,8 +86,7 @@ impl Namespace {
 
 impl Drop for Namespace {
     fn drop(&mut self) {
-        // It is taken away with the machine at the latest.
-        let _ = ip(&["netns", "del", self.0]);
+        clear_away("ip", &["netns", "del", self.0]);
     }
 }
 

@@ -76,6 +76,12 @@ pub fn output(program: &str, args: &[&str], patience: Duration) -> Result<String
     Err(Failure::new(format!("{program} {}: {}", args.join(" "), if why.is_empty() { &text } else { &why }.trim())))
 }
 
+/// Runs a program that takes away what was made. It is waited for without regard to signals: this is what has to happen
+/// after one. What it cannot take away goes with the machine.
+pub fn clear_away(program: &str, args: &[&str]) {
+    let _ = Command::new(program).args(args).stdin(Stdio::null()).output();
+}
+
 /// Processor time, in seconds, that a program and its children take from start to end.
 ///
 /// # Errors

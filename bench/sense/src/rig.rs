@@ -50,8 +50,7 @@ impl Wire {
 impl Drop for Wire {
     fn drop(&mut self) {
         for name in &self.names {
-            // Waited for without regard to signals: this is what has to happen after one.
-            let _ = std::process::Command::new("ip").args(["netns", "del", name]).output();
+            child::clear_away("ip", &["netns", "del", name]);
         }
     }
 }
