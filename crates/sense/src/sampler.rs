@@ -120,7 +120,7 @@ impl Sampler {
                 return None;
             }
             match slot.turn(self.slow) {
-                Turn::Due => snapshot.absorb(read(&self.root, &slot.desk, &mut meter)),
+                Turn::Due => read(&self.root, &slot.desk, &mut meter, &mut snapshot),
                 Turn::Hung => snapshot.sources.push(slot.hung()),
                 Turn::Rests => {}
             }
@@ -281,32 +281,35 @@ impl Reader {
     /// Reads until all are read or nobody waits any more.
     fn run(&self, relay: &Relay) {
         let mut meter = Meter::start();
-        if self.desks.iter().all(|desk| relay.add(read(&self.root, desk, &mut meter))) {
+        let all = self.desks.iter().all(|desk| {
+            let mut part = Snapshot::default();
+            read(&self.root, desk, &mut meter, &mut part);
+            relay.add(part)
+        });
+        if all {
             relay.end();
         }
     }
 }
 
 /// Reads one source, and reports how it fared and what it cost. A panic is a failure of this source alone.
-fn read(root: &Root, desk: &Desk, meter: &mut Meter) -> Snapshot {
+fn read(root: &Root, desk: &Desk, meter: &mut Meter, out: &mut Snapshot) {
     let mut source = desk.lock();
-    let mut part = Snapshot::default();
     *desk.asked.lock().unwrap_or_else(PoisonError::into_inner) = Some(meter.at);
-    let outcome = match catch_unwind(AssertUnwindSafe(|| source.read(root, &mut part))) {
+    let outcome = match catch_unwind(AssertUnwindSafe(|| source.read(root, out))) {
         Ok(Ok(())) => Outcome::Read,
         Ok(Err(miss)) => miss.into(),
         Err(panic) => Outcome::Failed(format!("panicked: {}", message(&*panic))),
     };
     let (cpu_ns, wall_ns) = meter.lap();
-    part.sources = vec![SourceReport {
+    out.sources.push(SourceReport {
         source: source.name().into(),
         tells: source.tells().into(),
         outcome,
         asked: source.tempo() == Tempo::Asked,
         cpu_ns,
         wall_ns,
-    }];
-    part
+    });
 }
 
 /// Measures what one source after the other costs: the end of one is the beginning of the next.

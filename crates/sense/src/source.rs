@@ -32,7 +32,7 @@ pub trait Source: Send {
     /// as close together as those of the later ones. What goes wrong is said when it is read.
     fn prepare(&mut self, _: &Root) {}
 
-    /// Reads it into `out`, which holds nothing but what this source writes.
+    /// Reads it into `out`, whose tables that this source fills are empty.
     ///
     /// # Errors
     /// What was missed and why. Rows written before the error are kept: a partial reading is a reading.

@@ -3,6 +3,7 @@
 use super::ethtool::Ethtool;
 use super::namespaces::Namespaces;
 use super::netlink::Netlink;
+use super::own::Own;
 use super::rtnetlink;
 use crate::Root;
 use crate::source::{Miss, Source};
@@ -30,6 +31,7 @@ const LOSSES: [&str; 12] =
 pub(crate) struct DriverCounters {
     namespaces: Arc<Namespaces>,
     devices: HashMap<Name, (Instant, Vec<Device>)>,
+    ethtool: Own<Ethtool>,
     /// Room for an answer.
     answer: Vec<u8>,
 }
@@ -45,7 +47,7 @@ struct Device {
 impl DriverCounters {
     /// Over these namespaces.
     pub fn new(namespaces: Arc<Namespaces>) -> Self {
-        Self { namespaces, devices: HashMap::new(), answer: Vec::new() }
+        Self { namespaces, devices: HashMap::new(), ethtool: Own::default(), answer: Vec::new() }
     }
 }
 
@@ -63,16 +65,17 @@ impl Source for DriverCounters {
         let known = std::mem::take(&mut self.devices);
         let mut known: HashMap<_, _> = known.into_iter().filter(|(_, (at, _))| at.elapsed() < RELIST).collect();
         self.namespaces.each(root, |namespace| {
-            let ethtool = Ethtool::open()?;
-            let (at, mut devices) = match known.remove(namespace) {
-                Some(listed) => listed,
-                None => (Instant::now(), list(&ethtool, namespace)?),
-            };
-            for device in devices.iter_mut().filter(|d| d.due <= Instant::now()) {
-                device.read(&ethtool, &mut self.answer, &mut out.net.driver_counter);
-            }
-            self.devices.insert(namespace.clone(), (at, devices));
-            Ok(())
+            self.ethtool.with(namespace, Ethtool::open, |ethtool| {
+                let (at, mut devices) = match known.remove(namespace) {
+                    Some(listed) => listed,
+                    None => (Instant::now(), list(ethtool, namespace)?),
+                };
+                for device in devices.iter_mut().filter(|d| d.due <= Instant::now()) {
+                    device.read(ethtool, &mut self.answer, &mut out.net.driver_counter);
+                }
+                self.devices.insert(namespace.clone(), (at, devices));
+                Ok(())
+            })
         })
     }
 }

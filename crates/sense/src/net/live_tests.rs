@@ -188,7 +188,7 @@ fn the_rate_of_a_shaper_is_read() {
     let Some(pair) = Pair::new() else { return };
     let a = &pair.a;
     assert!(run(&format!("tc -n {a} qdisc add dev veth0 root handle 1: tbf rate 50mbit burst 32k latency 100ms")));
-    let snapshot = read(&mut qdiscs::Qdiscs(Arc::default()));
+    let snapshot = read(&mut qdiscs::Qdiscs::new(Arc::default()));
     let row = snapshot.net.qdisc.iter().find(|q| &*q.qdisc.ns == a.as_str() && q.kind.get() == Some("tbf")).unwrap();
     assert_eq!(&*row.qdisc.name, "veth0 tbf 1:");
     assert_eq!((row.interface.get(), row.rate.get()), (Some("veth0"), Some(50e6)));
@@ -204,7 +204,7 @@ fn the_ceiling_of_a_class_is_read() {
         return;
     }
     assert!(run(&format!("tc -n {a} class add dev veth0 parent 1: classid 1:10 htb rate 10mbit ceil 80gbit")));
-    let snapshot = read(&mut qdiscs::Qdiscs(Arc::default()));
+    let snapshot = read(&mut qdiscs::Qdiscs::new(Arc::default()));
     let row = snapshot.net.qdisc.iter().find(|q| &*q.qdisc.name == "veth0 htb 1:10").unwrap();
     assert_eq!(row.rate.get(), Some(80e9));
 }

@@ -14,6 +14,7 @@ mod links;
 mod live_tests;
 mod namespaces;
 pub(crate) mod netlink;
+mod own;
 mod owners;
 mod packets;
 mod protocols;
@@ -41,7 +42,7 @@ pub(crate) fn sources() -> Vec<Box<dyn Source>> {
         Box::new(driver_counters::DriverCounters::new(namespaces.clone())),
         Box::new(protocols::Protocols::new(namespaces.clone())),
         Box::new(sockets::Sockets::new(namespaces.clone())),
-        Box::new(qdiscs::Qdiscs(namespaces.clone())),
+        Box::new(qdiscs::Qdiscs::new(namespaces.clone())),
         Box::new(ended::Ended::new(namespaces.clone())),
         Box::new(drops::Drops::new(namespaces.clone())),
         Box::new(packets::Packets::new(namespaces)),

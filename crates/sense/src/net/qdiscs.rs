@@ -2,6 +2,7 @@
 
 use super::namespaces::Namespaces;
 use super::netlink::{Netlink, attributes, attributes_after, text, u32_at, u64_at};
+use super::own::Own;
 use super::rtnetlink::interface_name;
 use crate::Root;
 use crate::source::{Miss, Source};
@@ -26,7 +27,17 @@ const OPTIONS: u16 = 2;
 const STATISTICS: u16 = 7;
 
 /// Reads the disciplines and classes of every namespace.
-pub(crate) struct Qdiscs(pub Arc<Namespaces>);
+pub(crate) struct Qdiscs {
+    namespaces: Arc<Namespaces>,
+    netlink: Own<Netlink>,
+}
+
+impl Qdiscs {
+    /// Over these namespaces.
+    pub fn new(namespaces: Arc<Namespaces>) -> Self {
+        Self { namespaces, netlink: Own::default() }
+    }
+}
 
 impl Source for Qdiscs {
     fn name(&self) -> &'static str {
@@ -39,8 +50,9 @@ impl Source for Qdiscs {
 
     fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), Miss> {
         root.require_live()?;
-        self.0.each(root, |namespace| {
-            for (interface, found) in dump()? {
+        self.namespaces.each(root, |namespace| {
+            let all = self.netlink.with(namespace, || Netlink::open(libc::NETLINK_ROUTE), dump)?;
+            for (interface, found) in all {
                 // An interface that has just gone has no name.
                 let Some(name) = interface_name(interface) else { continue };
                 out.net.qdisc.extend(found.iter().map(|d| d.row(namespace, &name)));
@@ -51,8 +63,7 @@ impl Source for Qdiscs {
 }
 
 /// Everything in the thread's namespace, by interface number.
-fn dump() -> Result<HashMap<u32, Vec<Discipline>>, Miss> {
-    let mut netlink = Netlink::open(libc::NETLINK_ROUTE)?;
+fn dump(netlink: &mut Netlink) -> Result<HashMap<u32, Vec<Discipline>>, Miss> {
     let mut found: HashMap<u32, Vec<Discipline>> = HashMap::new();
     netlink.dump(libc::RTM_GETQDISC, &[0; HEAD], |payload| {
         if let Some((interface, discipline)) = decode(payload)

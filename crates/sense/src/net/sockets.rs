@@ -3,6 +3,7 @@
 use super::namespaces::Namespaces;
 use super::net_text;
 use super::netlink::Netlink;
+use super::own::Own;
 use super::owners::Owners;
 use super::protocols::sockstat_value;
 use super::rtnetlink::{self, interface_name};
@@ -25,6 +26,7 @@ const LIMIT: usize = 2000;
 /// Reads the sockets of every namespace.
 pub(crate) struct Sockets {
     namespaces: Arc<Namespaces>,
+    netlink: Own<Netlink>,
     owners: Owners,
     activity: Activity,
 }
@@ -32,7 +34,7 @@ pub(crate) struct Sockets {
 impl Sockets {
     /// Over these namespaces.
     pub fn new(namespaces: Arc<Namespaces>) -> Self {
-        Self { namespaces, owners: Owners::default(), activity: Activity::default() }
+        Self { namespaces, netlink: Own::default(), owners: Owners::default(), activity: Activity::default() }
     }
 }
 
@@ -49,10 +51,15 @@ impl Source for Sockets {
         root.require_live()?;
         self.activity.next();
         let outcome = self.namespaces.each(root, |namespace| {
-            let mut netlink = Netlink::open(libc::NETLINK_SOCK_DIAG)?;
             let tables = Tables::in_use(root, namespace);
-            let tcp = read_tcp(&mut netlink, &tables, namespace, &mut self.activity, out);
-            tcp.and(read_udp(&mut netlink, &tables, namespace, &mut self.activity, out))
+            self.netlink.with(
+                namespace,
+                || Netlink::open(libc::NETLINK_SOCK_DIAG),
+                |netlink| {
+                    let tcp = read_tcp(netlink, &tables, namespace, &mut self.activity, out);
+                    tcp.and(read_udp(netlink, &tables, namespace, &mut self.activity, out))
+                },
+            )
         });
         self.name_owners(root, out);
         outcome
