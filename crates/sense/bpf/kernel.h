@@ -13,6 +13,8 @@ typedef signed long long s64;
 
 #define SEC(name) __attribute__((section(name), used))
 #define INLINE static inline __attribute__((always_inline))
+/* Verified by itself, whoever calls it: a loop within a loop is more than the verifier follows. */
+#define APART __attribute__((noinline))
 /* Fields of such a struct are looked for by name in the running kernel's type information. */
 #define CORE __attribute__((preserve_access_index))
 /* Where it has the field within its structure. */
@@ -61,6 +63,20 @@ static void *(*bpf_skc_to_tcp_sock)(void *sk) = (void *)137;
 static void *(*bpf_get_current_task_btf)(void) = (void *)158;
 
 #define USER_STACK (1ULL << 8)      /* flags of bpf_get_stackid */
+
+/* Functions of the kernel itself have no fixed numbers: crates/sense/src/bpf/functions.rs puts those of the running kernel in
+ * place of these, where it has them. */
+#define KERNEL_FUNCTION(number) ((void *)(0x4b460000L + (number)))
+
+/* Goes through tasks within a program (kernel/bpf/task_iter.c, from Linux 6.7 on). */
+struct task_struct;
+struct bpf_iter_task { u64 opaque[3]; } __attribute__((aligned(8)));
+enum { ALL_PROCESSES = 0, THREADS_OF = 2 };
+static int (*bpf_iter_task_new)(struct bpf_iter_task *it, struct task_struct *of, u32 which) = KERNEL_FUNCTION(0);
+static struct task_struct *(*bpf_iter_task_next)(struct bpf_iter_task *it) = KERNEL_FUNCTION(1);
+static void (*bpf_iter_task_destroy)(struct bpf_iter_task *it) = KERNEL_FUNCTION(2);
+static struct task_struct *(*bpf_task_acquire)(struct task_struct *task) = KERNEL_FUNCTION(3);
+static void (*bpf_task_release)(struct task_struct *task) = KERNEL_FUNCTION(4);
 
 #define ADD(slot, amount) __sync_fetch_and_add(&(slot), amount)
 

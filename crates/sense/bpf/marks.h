@@ -1,10 +1,12 @@
 /* Who has not run since the last reading: most do not, and what they are need not be put together again.
  *
- * Tasks come in the order of their numbers, and so did those of the last reading: the two are walked side by side. */
+ * Processes come in the same order as at the last reading: the two are walked side by side. That order is of their numbers, or
+ * of their age; then those that are new come last. */
 #pragma once
 #include "task.h"
 
-/* What a process of one thread had run when it was read. Another one with its number has not run just as long. */
+/* What a process of one thread had run when it was read; one of several threads is marked as running. Another one with its
+ * number has not run just as long. */
 struct mark { u64 runtime; u32 tid, state; };
 
 /* As many are marked; who comes after them is always read whole. */
@@ -35,16 +37,16 @@ INLINE struct mark *mark_at(u32 of_reading, u32 at)
 	return bpf_map_lookup_elem(&marks, &key);
 }
 
-/* The mark of the last reading with this number. A gap longer than the loop is made up for at the next tasks. */
-INLINE struct mark *mark_of(u32 tid)
+/* Whether the last reading has this mark. A gap longer than the loop is made up for at the next tasks. */
+APART int is_marked(u64 runtime, u32 tid, u32 state, u32 by_number)
 {
 	for (u32 i = 0; i < 64 && next < kept; i++) {
 		struct mark *mark = mark_at(reading - 1, next);
 
-		if (!mark || mark->tid > tid)
+		if (!mark || (by_number && mark->tid > tid))
 			return 0;
 		if (mark->tid == tid)
-			return mark;
+			return mark->runtime == runtime && mark->state == state;
 		next++;
 	}
 	return 0;
@@ -55,14 +57,13 @@ INLINE struct mark *mark_of(u32 tid)
 
 /* Whether a process of one thread has neither run nor been woken since the last reading, and so has made no second one:
  * its signal_struct, far from what was read so far, is left alone. */
-INLINE int stands_still(struct task_struct *task, u32 tid)
+INLINE int stands_still(struct task_struct *task, u32 tid, int by_number)
 {
 	struct mark now = { task->se.sum_exec_runtime, tid, task->__state };
-	struct mark *before = mark_of(tid);
-	int still = before && now.state && before->runtime == now.runtime && before->state == now.state;
+	int still = now.state && is_marked(now.runtime, tid, now.state, by_number);
 
 	if (!still && task->signal->nr_threads != 1)
-		return 0;
+		now.state = 0;
 
 	struct mark *slot = written < MARKS ? mark_at(reading, written) : 0;
 

@@ -38,6 +38,19 @@ struct LinkCreate {
     target_fd: u32,
     attach_type: u32,
     flags: u32,
+    iter_info: u64,
+    iter_info_len: u32,
+    /// The kernel is shown every byte, and these are to be something.
+    rest: u32,
+}
+
+/// `union bpf_iter_link_info`, `task`.
+#[repr(C)]
+#[derive(Default)]
+struct OneTask {
+    tid: u32,
+    pid: u32,
+    pid_fd: u32,
 }
 
 /// The same, `iter_create`.
@@ -97,14 +110,18 @@ pub(crate) fn entries<T: Borrow<MapData>, K: Pod, V: Pod>(map: &HashMap<T, K, V>
     }
 }
 
-/// Attaches an iterator to what it goes over, so that it can be run.
+/// Attaches an iterator to what it goes over, so that it can be run; or, `once`, to our own first thread, so that it is called
+/// for that alone.
 ///
 /// # Errors
 /// The kernel does not attach it.
-pub(super) fn attach_iterator(program: BorrowedFd<'_>) -> io::Result<OwnedFd> {
-    let program = program.as_raw_fd() as u32;
-    let mut link = LinkCreate { prog_fd: program, target_fd: 0, attach_type: BPF_TRACE_ITER, flags: 0 };
-    // SAFETY: there are no addresses in it.
+pub(super) fn attach_iterator(program: BorrowedFd<'_>, once: bool) -> io::Result<OwnedFd> {
+    let ours = OneTask { tid: std::process::id(), ..OneTask::default() };
+    let (iter_info, iter_info_len) = if once { (&raw const ours as u64, size_of_val(&ours) as u32) } else { (0, 0) };
+    let prog_fd = program.as_raw_fd() as u32;
+    let attach_type = BPF_TRACE_ITER;
+    let mut link = LinkCreate { prog_fd, target_fd: 0, attach_type, flags: 0, iter_info, iter_info_len, rest: 0 };
+    // SAFETY: the only address is that of `ours`, of which the length is told.
     descriptor(unsafe { bpf(BPF_LINK_CREATE, &mut link) })
 }
 

@@ -6,6 +6,7 @@
 
 mod calls;
 pub(crate) mod enums;
+mod functions;
 mod gate;
 mod held;
 mod object;

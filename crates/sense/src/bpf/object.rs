@@ -1,7 +1,7 @@
 //! One compiled BPF object: loaded, attached, read, and gone when dropped.
 
 use super::calls::{attach_iterator, run_iterator};
-use super::gate;
+use super::{functions, gate};
 use crate::root::Root;
 use crate::source::Miss;
 use aya::maps::Map;
@@ -68,13 +68,16 @@ impl Kit {
     /// Without the kernel's types the fields would not be relocated and the programs read nonsense, in silence: this loader
     /// always has them.
     fn load(&mut self, bytes: &[u8]) -> Result<Ebpf, EbpfError> {
-        let mut ebpf = self.loader.load(bytes)?;
+        let mut ebpf = self.loader.load(&functions::resolved(bytes, &self.types))?;
         for (name, program) in ebpf.programs_mut() {
             attach(name, program, &self.types)?;
         }
         Ok(ebpf)
     }
 }
+
+/// How the names of iterators begin that are called once.
+const ONCE: &str = "once_";
 
 /// A loaded object. Dropping it detaches its programs and frees its maps.
 #[derive(Debug)]
@@ -110,12 +113,23 @@ impl Object {
             _ => {
                 let program = self.ebpf.program(iterator).ok_or_else(|| missing(name, iterator))?;
                 let program = program.fd().map_err(|e| failed(name, &e))?;
-                attach_iterator(program.as_fd()).map_err(|e| failed(name, &e))?
+                attach_iterator(program.as_fd(), iterator.starts_with(ONCE)).map_err(|e| failed(name, &e))?
             }
         };
         let file = run_iterator(link.as_fd()).map_err(|e| failed(name, &e));
         self.iterator = Some((iterator.to_owned(), link));
         file
+    }
+
+    /// Loads an iterator that is to be called once (`SEC("iter/NAME") int once_NAME(...)`), which may call functions that not
+    /// every kernel has. Whether this one does.
+    pub(crate) fn load_once(&mut self, iterator: &str, root: &Root) -> bool {
+        let Ok(types) = Types::of(root) else { return false };
+        let kit = types.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match self.ebpf.program_mut(iterator) {
+            Some(Program::Iter(program)) => program.load(over(iterator), &kit.types).is_ok(),
+            _ => false,
+        }
     }
 
     /// A map, to be wrapped as what it is: `aya::maps::HashMap::try_from(object.map("requests")?)`.
@@ -140,13 +154,18 @@ impl Object {
     }
 }
 
+/// What an iterator goes over.
+fn over(iterator: &str) -> &str {
+    iterator.strip_prefix(ONCE).unwrap_or(iterator)
+}
+
 fn attach(name: &str, program: &mut Program, types: &Btf) -> Result<(), ProgramError> {
     match program {
         Program::BtfTracePoint(program) => {
             program.load(name, types)?;
             program.attach().map(drop)
         }
-        Program::Iter(program) => program.load(name, types),
+        Program::Iter(program) if !name.starts_with(ONCE) => program.load(name, types),
         _ => Ok(()),
     }
 }

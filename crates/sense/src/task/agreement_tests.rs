@@ -1,4 +1,5 @@
-//! The iterator and the files under /proc tell the same, field by field, on the live machine.
+//! The BPF programs, both ways of having them go through the tasks, and the files under /proc tell the same, field by field,
+//! on the live machine.
 
 use super::files::Files;
 use super::iterator::TaskIterator;
@@ -6,6 +7,7 @@ use crate::bpf;
 use crate::os::{page_size, tick_ns};
 use crate::root::Root;
 use std::collections::BTreeMap;
+use std::io::Read;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 use whyslow_model::catalogue::{Family, Metric, Process, Thread, Unit};
@@ -45,10 +47,25 @@ fn rows<F: Family<Key = TaskKey>>(rows: &[F]) -> BTreeMap<TaskKey, &F> {
     rows.iter().map(|row| (*row.key(), row)).collect()
 }
 
+/// The program that goes through the tasks itself, and the one that is called for each.
+fn ways() -> [TaskIterator; 2] {
+    let load = || TaskIterator::load(&Root::live()).unwrap();
+    let types = std::fs::read("/sys/kernel/btf/vmlinux").unwrap();
+    let name = b"bpf_iter_task_new\0";
+    assert_eq!(
+        load().records.walks(),
+        types.windows(name.len()).any(|bytes| bytes == name),
+        "it walks where the kernel lets it"
+    );
+    let mut called = load();
+    called.records.keep_from_walking();
+    [load(), called]
+}
+
 /// Both readings, close to one another.
-fn both() -> (Snapshot, Snapshot) {
+fn both(mut iterator: TaskIterator) -> (Snapshot, Snapshot) {
     let (mut iterated, mut read) = (Snapshot::default(), Snapshot::default());
-    TaskIterator::load(&Root::live()).unwrap().read(&Root::live(), &mut iterated).unwrap();
+    iterator.read(&Root::live(), &mut iterated).unwrap();
     // What some guarded process hides is of no interest here.
     let _ = Files::default().read(&Root::live(), &mut read);
     (iterated, read)
@@ -89,13 +106,15 @@ fn a_process_that_stands_still_is_the_same_both_ways() {
     let busy =
         "i=0; while [ $i -lt 30000 ]; do i=$((i+1)); done; cat /proc/self/stat /etc/passwd; : > /dev/null; sleep 60";
     let still = Still::new(busy);
-    let (iterated, read) = both();
-    let of = |s: &Snapshot| s.task.process.iter().find(|p| p.task.pid == still.0.id()).cloned().unwrap();
-    let (a, b) = (of(&iterated), of(&read));
-    assert_eq!(a.task, b.task);
-    assert_eq!(differences::<Process>(&a, &b), Vec::<String>::new());
-    assert!(a.user.get().unwrap() > 0 && a.read_chars.get().unwrap() > 0 && a.rss.get().unwrap() > 0.0, "{a:?}");
-    assert!(a.cgroup.get().is_some() && a.open_files.get().unwrap() >= 3.0, "{a:?}");
+    for iterator in ways() {
+        let (iterated, read) = both(iterator);
+        let of = |s: &Snapshot| s.task.process.iter().find(|p| p.task.pid == still.0.id()).cloned().unwrap();
+        let (a, b) = (of(&iterated), of(&read));
+        assert_eq!(a.task, b.task);
+        assert_eq!(differences::<Process>(&a, &b), Vec::<String>::new());
+        assert!(a.user.get().unwrap() > 0 && a.read_chars.get().unwrap() > 0 && a.rss.get().unwrap() > 0.0, "{a:?}");
+        assert!(a.cgroup.get().is_some() && a.open_files.get().unwrap() >= 3.0, "{a:?}");
+    }
 }
 
 #[test]
@@ -103,7 +122,11 @@ fn every_process_and_thread_is_found_both_ways() {
     if bpf::is_out_of_reach() {
         return;
     }
-    let (iterated, read) = both();
+    ways().into_iter().for_each(every_one_is_found);
+}
+
+fn every_one_is_found(iterator: TaskIterator) {
+    let (iterated, read) = both(iterator);
     let (a, b) = (rows(&iterated.task.process), rows(&read.task.process));
     let common = a.keys().filter(|key| b.contains_key(key)).count();
     // Processes come and go between the readings.
@@ -129,12 +152,47 @@ fn threads_of_a_parked_process_are_the_same_both_ways() {
     let (send, wait) = std::sync::mpsc::channel::<()>();
     let parked = std::thread::Builder::new().name("wsl-parked".into()).spawn(move || wait.recv()).unwrap();
     std::thread::sleep(Duration::from_millis(50));
-    let (iterated, read) = both();
     let of = |s: &Snapshot| s.task.thread.iter().find(|t| t.command.get() == Some("wsl-parked")).cloned().unwrap();
-    let (a, b) = (of(&iterated), of(&read));
+    let found = ways().map(both).map(|(iterated, read)| (of(&iterated), of(&read)));
     drop(send);
     let _ = parked.join();
-    assert_eq!((a.task, differences::<Thread>(&a, &b)), (b.task, Vec::<String>::new()));
+    for (a, b) in found {
+        assert_eq!((a.task, differences::<Thread>(&a, &b)), (b.task, Vec::<String>::new()));
+    }
+}
+
+/// More threads than a walk has room for, so that they are read the other way, and all of them: none counts as known.
+#[test]
+fn none_is_missed_where_there_are_too_many() {
+    if bpf::is_out_of_reach() {
+        return;
+    }
+    const MANY: usize = 8_200;
+    let script = "import threading, sys\n\
+                  threading.stack_size(65536)\n\
+                  for i in range(8200): threading.Thread(target=lambda: sys.stdin.read(), daemon=True).start()\n\
+                  print('ready', flush=True)\n\
+                  threading.Event().wait()";
+    let mut command = Command::new("python3");
+    command.args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = Still(command.spawn().unwrap());
+    let still = Still::new("sleep 60");
+    let [mut walks, _] = ways();
+    let mut read = || {
+        let mut s = Snapshot::default();
+        walks.read(&Root::live(), &mut s).unwrap();
+        s.task
+    };
+    let few = read();
+    let mut line = [0; 6];
+    child.0.stdout.as_mut().unwrap().read_exact(&mut line).unwrap();
+    for _ in 0..2 {
+        let all = read();
+        let of_child = all.thread.iter().filter(|thread| thread.task.pid == child.0.id()).count();
+        assert_eq!(of_child, MANY + 1);
+        let row = |rows: &[Process]| rows.iter().find(|row| row.task.pid == still.0.id()).cloned();
+        assert!(row(&all.process).is_some() && row(&all.process) == row(&few.process));
+    }
 }
 
 #[test]
@@ -142,9 +200,12 @@ fn readings_follow_who_stands_still_who_goes_on_and_what_others_do_to_him() {
     if bpf::is_out_of_reach() {
         return;
     }
+    ways().into_iter().for_each(who_stands_still_is_followed);
+}
+
+fn who_stands_still_is_followed(mut iterator: TaskIterator) {
     let still = Still::new("while :; do :; done");
     let pid = still.0.id();
-    let mut iterator = TaskIterator::load(&Root::live()).unwrap();
     let mut rows_now = || {
         let mut s = Snapshot::default();
         iterator.read(&Root::live(), &mut s).unwrap();

@@ -10,37 +10,32 @@ use super::exits::{self, Exits};
 use super::folder::Folder;
 use super::process::{renew, renew_shared};
 use super::record::{CpuTime, ExitRecord, Io, Pages, Place, Places, ProcessRecord, ThreadRecord, Used};
+use super::records::Records;
 use super::stat::{KERNEL_THREAD, WORKER, policy};
 use super::tally::{Ledger, Tally};
 use super::thread::{counter, wait_channel, waits_for_lock};
 use super::{cgroup, cputime};
-use crate::bpf::{Object, include_object};
 use crate::os::{page_size, tick_ns};
 use crate::root::Root;
 use crate::source::Miss;
-use std::collections::{BTreeMap, HashMap};
-use std::io::Read;
+use std::collections::HashMap;
 use whyslow_model::catalogue::{Process, Thread};
 use whyslow_model::key::TaskKey;
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::value::{Gauge, State};
 
-/// In one sample of so many the names are read anew: a worker of the kernel is named after what it works on, and a set of
-/// control groups is told by its address, which another can get when it has gone.
+/// In one sample of so many the names are read anew: a worker of the kernel is named after what it works on or did last, and
+/// a set of control groups is told by its address, which another can get when it has gone.
 const NAMES_EVERY: u64 = 10;
-
-/// Bytes asked for at a time; the kernel gives no more than its own buffer holds.
-const CHUNK: usize = 256 * 1024;
 
 /// Reads every process, and every thread of those that have several.
 pub(super) struct TaskIterator {
-    object: Object,
-    bytes: Vec<u8>,
-    /// Where the records stand in `bytes`; like it, kept for its room.
+    pub(super) records: Records,
+    /// Where the records stand; kept for its room.
     places: Vec<Place>,
     samples: u64,
     /// By number, in which order they are read: what is looked at next lies beside what was looked at last.
-    known: BTreeMap<u32, Known>,
+    known: Vec<Known>,
     /// Control groups by set, as [`cgroup::paths`] writes them.
     groups: HashMap<(u64, u64), State>,
     /// The ends of processes, from the first sample on.
@@ -51,9 +46,10 @@ pub(super) struct TaskIterator {
 struct Known {
     row: Process,
     ledger: Ledger,
-    /// The sample it was seen in last, and the one in which it was asked for its name.
+    /// The sample it was seen in last.
     seen: u64,
-    named: u64,
+    /// The one in which it was asked for its name, and how long it had run by then.
+    named: Option<(u64, u64)>,
 }
 
 /// What holds for all processes of one sample.
@@ -70,13 +66,11 @@ impl TaskIterator {
     /// # Errors
     /// Why BPF cannot be used here.
     pub(super) fn load(root: &Root) -> Result<Self, Miss> {
-        let object = Object::load("task", include_object!("task"), root)?;
         Ok(Self {
-            object,
-            bytes: Vec::new(),
+            records: Records::load(root)?,
             places: Vec::new(),
             samples: 0,
-            known: BTreeMap::new(),
+            known: Vec::new(),
             groups: HashMap::new(),
             exits: None,
         })
@@ -87,8 +81,7 @@ impl TaskIterator {
     /// # Errors
     /// The iterator cannot be run.
     pub(super) fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), Miss> {
-        let length = self.fill()?;
-        let bytes = &self.bytes[..length];
+        let bytes = self.records.read()?;
         self.samples += 1;
         if self.samples.is_multiple_of(NAMES_EVERY) {
             self.groups.clear();
@@ -106,9 +99,14 @@ impl TaskIterator {
         out.task.process.reserve(self.known.len());
         let mut level = 0;
         let mut family = Vec::new();
+        let mut new = Vec::new();
+        let mut known = self.known.iter_mut().peekable();
         for places in self.places.chunk_by(|a, b| a.pid == b.pid) {
+            let pid = places[0].pid;
+            while known.next_if(|known| known.pid() < pid).is_some() {}
+            let known = known.next_if(|known| known.pid() == pid);
             if places[0].stands_still() {
-                if let Some(known) = self.known.get_mut(&places[0].pid) {
+                if let Some(known) = known {
                     known.seen = self.samples;
                     out.task.process.push(known.row.clone());
                 }
@@ -121,32 +119,35 @@ impl TaskIterator {
                 continue;
             };
             level = main.level;
-            let known = Known::of(&mut self.known, main);
+            let known = match known {
+                Some(known) => known.or_another(key(main)),
+                None => new.push_mut(Known::new(key(main))),
+            };
             known.read(&mut round, main, process, &family);
             out.task.process.push(known.row.clone());
         }
         let samples = self.samples;
-        let gone: BTreeMap<u32, Known> = self.known.extract_if(.., |_, known| known.seen != samples).collect();
+        let gone: Vec<Known> = self.known.extract_if(.., |known| known.seen != samples).collect();
+        if !new.is_empty() {
+            self.known.append(&mut new);
+            self.known.sort_by_key(Known::pid);
+        }
         self.put_ended(&gone, out);
         self.watch_exits(root, level)
     }
 
     /// Rows of those that have ended since the last sample. They are asked for after the living: who ended in between is
     /// among the living, or a zombie, and has his row.
-    fn put_ended(&mut self, gone: &BTreeMap<u32, Known>, out: &mut Snapshot) {
+    fn put_ended(&mut self, gone: &[Known], out: &mut Snapshot) {
         let Some(Ok(exits)) = &mut self.exits else { return };
-        let has = |known: &BTreeMap<u32, Known>, exit: &ExitRecord| {
-            known.get(&exit.pid).is_some_and(|known| known.row.task == exit.key())
-        };
         let mut unseen = Vec::new();
-        for exit in exits.take(|exit| has(gone, exit)) {
-            if has(&self.known, &exit) {
+        for exit in exits.take(|exit| who_ended(gone, exit).is_some()) {
+            if who_ended(&self.known, &exit).is_some() {
                 continue;
             }
-            if has(gone, &exit) {
-                out.task.process.push(exits::last_row(&gone[&exit.pid].row, &exit));
-            } else {
-                unseen.push(exit);
+            match who_ended(gone, &exit) {
+                Some(known) => out.task.process.push(exits::last_row(&known.row, &exit)),
+                None => unseen.push(exit),
             }
         }
         out.task.brief = exits::briefs(&unseen, exits.pending_parents());
@@ -165,39 +166,26 @@ impl TaskIterator {
             Err(miss) => Err(miss.clone()),
         }
     }
-
-    /// Runs the iterator; how many bytes it wrote.
-    fn fill(&mut self) -> Result<usize, Miss> {
-        let mut file = self.object.iterate("task")?;
-        let mut length = 0;
-        loop {
-            if self.bytes.len() < length + CHUNK {
-                self.bytes.resize(length + CHUNK, 0);
-            }
-            match file.read(&mut self.bytes[length..]) {
-                Ok(0) => break,
-                Ok(read) => length += read,
-                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
-                Err(e) => return Err(Miss::Failed(format!("BPF task: {e}"))),
-            }
-        }
-        Ok(length)
-    }
 }
 
 /// A process' threads, the main one with the process' part.
 type Family = [(ThreadRecord, Option<ProcessRecord>)];
 
 impl Known {
-    /// What is known of the process with this main thread. Another one may have had its number.
-    fn of<'k>(all: &'k mut BTreeMap<u32, Self>, main: &ThreadRecord) -> &'k mut Self {
-        let key = key(main);
-        let new = || Self { row: Process::new(key), ledger: Ledger::default(), seen: 0, named: 0 };
-        let known = all.entry(key.pid).or_insert_with(new);
-        if known.row.task != key {
-            *known = new();
+    fn new(key: TaskKey) -> Self {
+        Self { row: Process::new(key), ledger: Ledger::default(), seen: 0, named: None }
+    }
+
+    /// The process with this main thread: another one may have had its number.
+    fn or_another(&mut self, key: TaskKey) -> &mut Self {
+        if self.row.task != key {
+            *self = Self::new(key);
         }
-        known
+        self
+    }
+
+    fn pid(&self) -> u32 {
+        self.row.task.pid
     }
 
     fn read(&mut self, round: &mut Round<'_>, main: &ThreadRecord, process: &ProcessRecord, family: &Family) {
@@ -211,13 +199,15 @@ impl Known {
     }
 
     fn put_names(&mut self, round: &mut Round<'_>, main: &ThreadRecord, process: &ProcessRecord) {
-        let renamed = main.flags & WORKER != 0 && self.named + NAMES_EVERY <= round.sample;
-        let name_due = self.named == 0 || renamed;
+        let ran = main.used.cpu.runtime;
+        let name_due = self.named.is_none_or(|(sample, until_then)| {
+            main.flags & WORKER != 0 && sample + NAMES_EVERY <= round.sample && ran != until_then
+        });
         let row = &mut self.row;
         if !is_kernel_thread(main) {
             renew(&mut row.command, Some(&String::from_utf8_lossy(main.name())));
         } else if name_due && let Ok(name) = round.folder.read("comm") {
-            self.named = round.sample;
+            self.named = Some((round.sample, ran));
             renew(&mut row.command, Some(&String::from_utf8_lossy(name.trim_ascii_end())));
         }
         let (folder, groups) = (&mut round.folder, &mut *round.groups);
@@ -297,6 +287,12 @@ impl Known {
         self.row.reclaim_delay = counter(total.reclaim_delay);
         self.row.migrations = counter(total.migrations);
     }
+}
+
+/// The one of these, in order of number, that has ended.
+fn who_ended<'k>(known: &'k [Known], exit: &ExitRecord) -> Option<&'k Known> {
+    let at = known.binary_search_by_key(&exit.pid, Known::pid).ok()?;
+    Some(&known[at]).filter(|known| known.row.task == exit.key())
 }
 
 /// The control groups of the process entered.

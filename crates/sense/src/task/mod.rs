@@ -13,6 +13,7 @@ mod kernel_locks;
 mod limits;
 mod process;
 mod record;
+mod records;
 mod sched;
 mod schedstat;
 mod sleep;

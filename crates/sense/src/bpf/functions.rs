@@ -1,0 +1,60 @@
+//! Functions of the kernel that programs may call by name, without a number fixed for all time
+//! (Documentation/bpf/kfuncs.rst), for which aya has no words.
+
+use aya::Btf;
+use aya_obj::btf::BtfKind;
+use std::borrow::Cow;
+
+/// Those that are called, in the order of their numbers in crates/sense/bpf/kernel.h (`KERNEL_FUNCTION`).
+const NAMES: [&str; 5] =
+    ["bpf_iter_task_new", "bpf_iter_task_next", "bpf_iter_task_destroy", "bpf_task_acquire", "bpf_task_release"];
+/// What stands for the first.
+const FIRST: u32 = 0x4b46_0000;
+
+/// An instruction that calls what has this number: a helper, or with [`BY_NAME`] a function of the kernel
+/// (include/uapi/linux/bpf.h: BPF_JMP | BPF_CALL, BPF_PSEUDO_KFUNC_CALL).
+const fn call(source: u8, number: u32) -> [u8; 8] {
+    let [a, b, c, d] = number.to_ne_bytes();
+    [0x85, source << 4, 0, 0, a, b, c, d]
+}
+const HELPER: u8 = 0;
+const BY_NAME: u8 = 2;
+
+/// An object with the running kernel's numbers in its calls; as it is where it calls none, or where the kernel lacks one: then
+/// the program that calls it will not load.
+pub(super) fn resolved<'o>(object: &'o [u8], types: &Btf) -> Cow<'o, [u8]> {
+    let calls = |name: usize| object.windows(8).any(|bytes| bytes == call(HELPER, FIRST + name as u32));
+    if !(0..NAMES.len()).any(calls) {
+        return object.into();
+    }
+    let numbers: Option<Vec<u32>> =
+        NAMES.iter().map(|name| types.id_by_type_name_kind(name, BtfKind::Func).ok()).collect();
+    numbers.map_or(object.into(), |numbers| with_numbers(object, &numbers).into())
+}
+
+fn with_numbers(object: &[u8], numbers: &[u32]) -> Vec<u8> {
+    let mut object = object.to_vec();
+    let mut at = 0;
+    while let Some(bytes) = object.get_mut(at..at + 8) {
+        let name = (0..numbers.len()).find(|name| bytes == call(HELPER, FIRST + *name as u32));
+        if let Some(name) = name {
+            bytes.copy_from_slice(&call(BY_NAME, numbers[name]));
+        }
+        at += 1;
+    }
+    object
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_calls_of_these_functions_are_changed() {
+        let object =
+            [&[1, 2, 3][..], &call(HELPER, 6), &call(HELPER, FIRST), &call(HELPER, FIRST + 1), &[0x85]].concat();
+        let changed = with_numbers(&object, &[77, 88, 99]);
+        let wanted = [&[1, 2, 3][..], &call(HELPER, 6), &call(BY_NAME, 77), &call(BY_NAME, 88), &[0x85]].concat();
+        assert_eq!(changed, wanted);
+    }
+}
