@@ -37,7 +37,7 @@ pub(super) struct Records {
     /// The reading from which on a walk is tried; `None` where the kernel does not let it.
     walks_from: Option<u64>,
     readings: u64,
-    /// Kept for its room.
+    /// Kept for its room, which is cleared only when it is made.
     bytes: Vec<u8>,
 }
 
@@ -58,46 +58,45 @@ impl Records {
     /// The programs cannot be run.
     pub(super) fn read(&mut self) -> Result<&[u8], Miss> {
         self.readings += 1;
-        self.bytes.clear();
         if self.walks_from.is_some_and(|from| from <= self.readings) {
             self.walks_from = match self.walk() {
                 Ok(0) => Some(self.readings + RESTS),
-                Ok(_) => return Ok(&self.bytes),
+                Ok(length) => return Ok(&self.bytes[..length]),
                 Err(_) => None,
             };
         }
-        self.each()?;
-        Ok(&self.bytes)
+        let length = self.each()?;
+        Ok(&self.bytes[..length])
     }
 
-    /// Has a program go through the tasks. How many chunks it wrote, which stand one after the other then; none where it was
-    /// too many tasks.
-    fn walk(&mut self) -> Result<u32, Miss> {
+    /// Has a program go through the tasks. How many bytes it wrote; none where it was too many tasks.
+    fn walk(&mut self) -> Result<usize, Miss> {
         let mut chunks = [0; 4];
         self.object.iterate(WALK)?.read_exact(&mut chunks).map_err(failed)?;
         let chunks = u32::from_ne_bytes(chunks);
         let map: Array<_, Chunk> = Array::try_from(self.object.map("chunks")?).map_err(failed)?;
+        let mut length = 0;
         for at in 0..chunks {
             let chunk = map.get(&at, 0).map_err(failed)?;
-            self.bytes.extend_from_slice(&chunk.bytes[..(chunk.length as usize).min(chunk.bytes.len())]);
+            let written = &chunk.bytes[..(chunk.length as usize).min(chunk.bytes.len())];
+            room(&mut self.bytes, length, written.len()).copy_from_slice(written);
+            length += written.len();
         }
-        Ok(chunks)
+        Ok(length)
     }
 
-    fn each(&mut self) -> Result<(), Miss> {
+    /// Has a program called for each task. How many bytes it wrote.
+    fn each(&mut self) -> Result<usize, Miss> {
         let mut file = self.object.iterate(EACH)?;
         let mut length = 0;
         loop {
-            self.bytes.resize(length + ROOM, 0);
-            match file.read(&mut self.bytes[length..]) {
-                Ok(0) => break,
+            match file.read(room(&mut self.bytes, length, ROOM)) {
+                Ok(0) => return Ok(length),
                 Ok(read) => length += read,
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
                 Err(e) => return Err(failed(e)),
             }
         }
-        self.bytes.truncate(length);
-        Ok(())
     }
 
     /// Whether a walk is tried, or would be after a rest.
@@ -111,6 +110,14 @@ impl Records {
     pub(super) fn keep_from_walking(&mut self) {
         self.walks_from = None;
     }
+}
+
+/// Room for so many bytes behind the first.
+fn room(bytes: &mut Vec<u8>, from: usize, count: usize) -> &mut [u8] {
+    if bytes.len() < from + count {
+        bytes.resize(from + count, 0);
+    }
+    &mut bytes[from..from + count]
 }
 
 fn failed(error: impl Display) -> Miss {
