@@ -1,7 +1,7 @@
 //! io_uring(7): many requests in flight, with registered buffers and a registered file.
 //!
-//! A request goes to the kernel in the call that waits for the next completion: one call a request. Taking all completions
-//! and then submitting all anew would empty the device's queue each time.
+//! A request goes to the kernel as soon as it can be made: taking all completions and then submitting all anew would empty
+//! the device's queue each time.
 
 use super::{Bell, Completion, Engine};
 use crate::load::{Action, Request};
@@ -162,6 +162,16 @@ impl Engine for Uring {
     fn next(&mut self, due: Option<Instant>) -> io::Result<Option<Completion>> {
         if let Some(done) = self.take_ready()? {
             return Ok(Some(done));
+        }
+        if !self.ring.submission().is_empty() {
+            // Some requests are done by a thread of the kernel (loop, dm-crypt). The scheduler tends to leave it on the
+            // processor it ran on last: on this one it has its turn now, and the wait is none; to sleep at once sent it to
+            // another far more often, which has to be woken from its idle state, as this one then has.
+            self.enter(false, None)?;
+            std::thread::yield_now();
+            if let Some(done) = self.ready() {
+                return Ok(Some(done));
+            }
         }
         self.enter(true, due)?;
         Ok(self.ready())
