@@ -1,6 +1,6 @@
 //! How much a load is slowed down: it runs without and with whyslow in turn, in pairs of random order.
 
-use crate::loads::Load;
+use crate::loads::{Load, OneProcessor};
 use crate::taken::{self, Taken};
 use serde::Serialize;
 use std::cell::RefCell;
@@ -14,8 +14,6 @@ use whyslow_pairs::stop;
 
 /// How whyslow is run beside the load.
 const WAYS: [(&str, &[&str]); 2] = [("with BPF", &[]), ("without BPF", &["--no-bpf"])];
-/// Time that whyslow gets to start before the load does.
-const HEAD_START: Duration = Duration::from_millis(500);
 
 /// How long and how often to run a load.
 pub struct Plan {
@@ -84,7 +82,8 @@ fn in_pairs(
 /// The rate of a load, with whyslow beside it or after the same pause.
 fn run(load: &mut dyn Load, observer: Option<(&Path, &[&str])>, time: Duration) -> Result<f64> {
     let _observer = observer.map(|(whyslow, args)| observe(whyslow, args, time)).transpose()?;
-    stop::pause(HEAD_START)?;
+    stop::pause(taken::START)?;
+    let _held = OneProcessor::keep_to()?;
     let rate = load.run(time)?;
     if rate > 0.0 { Ok(rate) } else { Err(Failure::new(format!("{} did nothing", load.name()))) }
 }

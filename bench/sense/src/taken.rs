@@ -1,7 +1,7 @@
 //! The processor time that observing takes while a load runs, as the kernel counts it: what a comparison of rates, which
 //! drowns in noise, cannot tell. A load cannot lose more but for what caches forget.
 
-use crate::loads::Load;
+use crate::loads::{Load, OneProcessor};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,8 +13,8 @@ use whyslow_pairs::stop;
 
 /// Has the kernel count the time of BPF programs (Documentation/admin-guide/sysctl/kernel.rst).
 const STATS: &str = "/proc/sys/kernel/bpf_stats_enabled";
-/// Time in which the programs are loaded, which is no part of observing.
-const START: Duration = Duration::from_secs(2);
+/// Time that whyslow gets to start: to load BPF programs is no part of observing.
+pub const START: Duration = Duration::from_secs(2);
 /// The unit of processor time in /proc/PID/stat, seconds: USER_HZ is 100 on every machine.
 const TICK: f64 = 0.01;
 
@@ -37,6 +37,7 @@ pub fn measure(load: &mut dyn Load, time: Duration, observe: impl FnOnce() -> Re
     let _counting = Counting::on()?;
     let observer = observe()?;
     stop::pause(START)?;
+    let _held = OneProcessor::keep_to()?;
     let (started, before) = (Instant::now(), Spent::of(observer.pid())?);
     load.run(time)?;
     let (seconds, after) = (started.elapsed().as_secs_f64(), Spent::of(observer.pid())?);

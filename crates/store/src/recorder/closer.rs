@@ -30,7 +30,7 @@ struct Tail {
 impl Closer {
     /// Closes every tail it is given, until nobody gives it any more. One that cannot be closed is tried again, and left
     /// for the next recorder at the end.
-    pub(super) fn run(self, tails: &Receiver<PathBuf>) {
+    pub(super) fn run(self, tails: &Receiver<PathBuf>) -> Self {
         give_way();
         let mut left: Vec<Tail> = Vec::new();
         loop {
@@ -42,10 +42,15 @@ impl Closer {
             match next {
                 Ok(path) => left.push(Tail { path, said: false }),
                 Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return,
+                Err(RecvTimeoutError::Disconnected) => return self,
             }
             left.retain_mut(|tail| !self.closes(tail));
         }
+    }
+
+    /// Closes a tail; one that cannot be closed is left for the next recorder.
+    pub(super) fn close(&self, path: PathBuf) {
+        self.closes(&mut Tail { path, said: false });
     }
 
     fn closes(&self, tail: &mut Tail) -> bool {

@@ -59,7 +59,7 @@ pub struct Recorder {
     queue: Mutex<VecDeque<Message>>,
     writer: Mutex<Writer>,
     shared: Arc<Shared>,
-    closing: Mutex<Option<JoinHandle<()>>>,
+    closing: Mutex<Option<JoinHandle<Closer>>>,
     /// Keeps other recorders out.
     _lock: File,
 }
@@ -223,10 +223,12 @@ impl Recorder {
         let counts = lock(&self.intake).end();
         let mut writer = lock(&self.writer);
         self.write_with(&mut writer);
-        writer.end();
+        let last = writer.end();
         drop(writer);
         if let Some(closing) = lock(&self.closing).take() {
-            closing.join().map_err(|_| "the closing of a segment panicked")?;
+            let closer = closing.join().map_err(|_| "the closing of a segment panicked")?;
+            // In this thread, which has not given way: somebody waits for it.
+            last.into_iter().for_each(|tail| closer.close(tail));
         }
         lock(&self.shared.trouble).take().map_or(Ok(counts), Err)
     }

@@ -101,13 +101,13 @@ impl Writer {
         }
     }
 
-    /// Waits until the device has all, and hands the tail over. There is nothing more to come.
-    pub(super) fn end(&mut self) {
+    /// Waits until the device has all. There is nothing more to come, for the closer neither; the last tail, to be closed.
+    pub(super) fn end(&mut self) -> Option<PathBuf> {
         if let Err(error) = self.wait() {
             self.fail(&error);
         }
-        self.hand_over();
         self.to_closer = None;
+        self.tail.take().map(|(path, _)| path)
     }
 
     fn begin(&mut self, start: i64, boot: &str) -> Result<(), StoreError> {
