@@ -14,10 +14,12 @@ const BELIEVED: Duration = Duration::from_secs(5);
 #[derive(Default)]
 pub(crate) struct MountWatch {
     watched: Option<(File, Instant)>,
+    /// What was read last.
+    known: Vec<u8>,
 }
 
 impl MountWatch {
-    /// The mounts where they may have changed since the last call, `None` where they stand.
+    /// The mounts where they have changed since the last call, `None` where they stand.
     ///
     /// # Errors
     /// Where they cannot be read.
@@ -36,7 +38,12 @@ impl MountWatch {
         };
         let bytes = kept::read_all(&file).map_err(miss)?;
         self.watched = Some((file, Instant::now()));
-        Ok(Some(mountinfo::parse(&String::from_utf8_lossy(&bytes))))
+        if bytes == self.known {
+            return Ok(None);
+        }
+        let mounts = mountinfo::parse(&String::from_utf8_lossy(&bytes));
+        self.known = bytes;
+        Ok(Some(mounts))
     }
 }
 

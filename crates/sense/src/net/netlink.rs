@@ -5,7 +5,7 @@
 
 use crate::source::Miss;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 /// A message's header: length, type, flags, sequence number, port.
 const HEADER: usize = 16;
@@ -118,6 +118,12 @@ impl Netlink {
                 _ => return Err(miss(&error)),
             }
         }
+    }
+}
+
+impl AsRawFd for Netlink {
+    fn as_raw_fd(&self) -> RawFd {
+        self.fd.as_raw_fd()
     }
 }
 

@@ -52,18 +52,16 @@ impl Source for Qdiscs {
         root.require_live()?;
         self.namespaces.each(root, |namespace| {
             let all = self.netlink.with(namespace, || Netlink::open(libc::NETLINK_ROUTE), dump)?;
-            for (interface, found) in all {
-                // An interface that has just gone has no name.
-                let Some(name) = interface_name(interface) else { continue };
-                out.net.qdisc.extend(found.iter().map(|d| d.row(namespace, &name)));
+            for (interface, found) in &all {
+                out.net.qdisc.extend(found.iter().map(|d| d.row(namespace, interface)));
             }
             Ok(())
         })
     }
 }
 
-/// Everything in the thread's namespace, by interface number.
-fn dump(netlink: &mut Netlink) -> Result<HashMap<u32, Vec<Discipline>>, Miss> {
+/// Everything in the thread's namespace, by interface.
+fn dump(netlink: &mut Netlink) -> Result<Vec<(Name, Vec<Discipline>)>, Miss> {
     let mut found: HashMap<u32, Vec<Discipline>> = HashMap::new();
     netlink.dump(libc::RTM_GETQDISC, &[0; HEAD], |payload| {
         if let Some((interface, discipline)) = decode(payload)
@@ -82,7 +80,8 @@ fn dump(netlink: &mut Netlink) -> Result<HashMap<u32, Vec<Discipline>>, Miss> {
             })?;
         }
     }
-    Ok(found)
+    // An interface that has just gone has no name.
+    Ok(found.into_iter().filter_map(|(number, all)| Some((interface_name(netlink, number)?, all))).collect())
 }
 
 /// A queueing discipline, or a class of one.

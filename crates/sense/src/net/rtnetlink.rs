@@ -83,12 +83,18 @@ pub(crate) fn namespace_id(netlink: &mut Netlink, other: &File) -> Option<u32> {
     found
 }
 
-/// The name of the interface with this number in the thread's namespace.
-pub(crate) fn interface_name(index: u32) -> Option<Name> {
-    let mut name = [0u8; libc::IF_NAMESIZE];
-    // SAFETY: the buffer is as large as if_indextoname(3) asks for.
-    let found = unsafe { libc::if_indextoname(index, name.as_mut_ptr().cast()) };
-    if found.is_null() { None } else { Some(CStr::from_bytes_until_nul(&name).ok()?.to_string_lossy().as_ref().into()) }
+/// The name of the interface with this number in the socket's namespace (netdevice(7), SIOCGIFNAME). The kernel is asked by a
+/// socket that is there already: if_indextoname(3) opens one of its own each time, which costs more than the question.
+pub(crate) fn interface_name(netlink: &Netlink, index: u32) -> Option<Name> {
+    // SAFETY: all zeros are a name of no length and an interface of no number.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    request.ifr_ifru.ifru_ifindex = libc::c_int::try_from(index).ok()?;
+    // SAFETY: the descriptor is open, and `request` is what SIOCGIFNAME reads and writes, for the time of the call.
+    if unsafe { libc::ioctl(netlink.as_raw_fd(), libc::SIOCGIFNAME, &raw mut request) } < 0 {
+        return None;
+    }
+    let name = request.ifr_name.map(|c| c as u8);
+    Some(CStr::from_bytes_until_nul(&name).ok()?.to_string_lossy().as_ref().into())
 }
 
 fn link(payload: &[u8]) -> Option<LinkInfo> {

@@ -285,8 +285,12 @@ impl<Row> Busiest<Row> {
     }
 }
 
-/// The interface of each address of a namespace.
-struct Interfaces(HashMap<IpAddr, Name>);
+/// The interfaces of a namespace.
+struct Interfaces {
+    by_address: HashMap<IpAddr, Name>,
+    /// Whom to ask for the name of one.
+    netlink: Netlink,
+}
 
 impl Interfaces {
     fn read() -> Result<Self, Miss> {
@@ -294,24 +298,24 @@ impl Interfaces {
         let mut names: HashMap<u32, Option<Name>> = HashMap::new();
         let mut by_address = HashMap::new();
         for found in rtnetlink::addresses(&mut netlink)? {
-            if let Some(name) = names.entry(found.index).or_insert_with(|| interface_name(found.index)) {
+            if let Some(name) = names.entry(found.index).or_insert_with(|| interface_name(&netlink, found.index)) {
                 by_address.insert(found.address, name.clone());
             }
         }
-        Ok(Self(by_address))
+        Ok(Self { by_address, netlink })
     }
 
     /// The interface a connection leaves by: the one it is bound to, the loopback if both ends are here, or the one that
     /// has its own address, which is the same as the route's unless routing is by policy.
     fn of(&self, socket: &Socket<'_>) -> Option<Name> {
         if socket.interface != 0 {
-            return interface_name(socket.interface);
+            return interface_name(&self.netlink, socket.interface);
         }
         let (local, remote) = (socket.local.ip(), socket.remote.ip());
-        if local.is_loopback() || self.0.contains_key(&remote) {
+        if local.is_loopback() || self.by_address.contains_key(&remote) {
             return Some("lo".into());
         }
-        self.0.get(&local).cloned()
+        self.by_address.get(&local).cloned()
     }
 }
 
