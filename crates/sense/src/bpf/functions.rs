@@ -23,24 +23,25 @@ const BY_NAME: u8 = 2;
 /// An object with the running kernel's numbers in its calls; as it is where it calls none, or where the kernel lacks one: then
 /// the program that calls it will not load.
 pub(super) fn resolved<'o>(object: &'o [u8], types: &Btf) -> Cow<'o, [u8]> {
-    let calls = |name: usize| object.windows(8).any(|bytes| bytes == call(HELPER, FIRST + name as u32));
-    if !(0..NAMES.len()).any(calls) {
+    let calls = calls(object);
+    if calls.is_empty() {
         return object.into();
     }
     let numbers: Option<Vec<u32>> =
         NAMES.iter().map(|name| types.id_by_type_name_kind(name, BtfKind::Func).ok()).collect();
-    numbers.map_or(object.into(), |numbers| with_numbers(object, &numbers).into())
+    numbers.map_or(object.into(), |numbers| with_numbers(object, &calls, &numbers).into())
 }
 
-fn with_numbers(object: &[u8], numbers: &[u32]) -> Vec<u8> {
+/// Where an object calls such a function, and which of [`NAMES`].
+fn calls(object: &[u8]) -> Vec<(usize, usize)> {
+    let name = |bytes: &[u8]| (0..NAMES.len()).find(|name| bytes == call(HELPER, FIRST + *name as u32));
+    object.windows(8).enumerate().filter_map(|(at, bytes)| Some((at, name(bytes)?))).collect()
+}
+
+fn with_numbers(object: &[u8], calls: &[(usize, usize)], numbers: &[u32]) -> Vec<u8> {
     let mut object = object.to_vec();
-    let mut at = 0;
-    while let Some(bytes) = object.get_mut(at..at + 8) {
-        let name = (0..numbers.len()).find(|name| bytes == call(HELPER, FIRST + *name as u32));
-        if let Some(name) = name {
-            bytes.copy_from_slice(&call(BY_NAME, numbers[name]));
-        }
-        at += 1;
+    for &(at, name) in calls {
+        object[at..at + 8].copy_from_slice(&call(BY_NAME, numbers[name]));
     }
     object
 }
@@ -53,7 +54,7 @@ mod tests {
     fn only_calls_of_these_functions_are_changed() {
         let object =
             [&[1, 2, 3][..], &call(HELPER, 6), &call(HELPER, FIRST), &call(HELPER, FIRST + 1), &[0x85]].concat();
-        let changed = with_numbers(&object, &[77, 88, 99]);
+        let changed = with_numbers(&object, &calls(&object), &[77, 88]);
         let wanted = [&[1, 2, 3][..], &call(HELPER, 6), &call(BY_NAME, 77), &call(BY_NAME, 88), &[0x85]].concat();
         assert_eq!(changed, wanted);
     }
