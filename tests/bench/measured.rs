@@ -105,6 +105,19 @@ fn a_file_system_is_left_as_it_was() {
 }
 
 #[test]
+fn only_the_parts_asked_for_of_a_file_system_are_measured() {
+    let Some(stage) = Stage::new() else { return };
+    let name = stage.folder.path().to_string_lossy().into_owned();
+    let only =
+        |parts: &[&str]| report_of(&[&["fs", &name, "--size", "1M", "--files", "5", "--for", "10ms"], parts].concat());
+    let files = only(&["--only", "files"]);
+    assert_eq!((files.files.len(), files.rounds.len(), files.pairs.len()), (8, 0, 0));
+    let both = only(&["--only", "streams,together"]);
+    assert_eq!((both.files.len(), both.pairs.len()), (0, 3));
+    assert!(both.rounds.iter().any(|round| round.name == "write"));
+}
+
+#[test]
 fn waiting_for_its_turn_is_part_of_a_requests_latency() {
     let Some(stage) = Stage::new() else { return };
     let job = stage.path("job.fio").to_string_lossy().into_owned();

@@ -63,3 +63,39 @@ impl Options {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn measured(only: &str) -> (Result<()>, Vec<&'static str>) {
+        let options = Options { only: only.into(), pairs: 1, whyslow: None, json: false };
+        let mut run = Vec::new();
+        let outcome = options.measure(
+            &["disk: read", "disk: write", "loop: read"],
+            |case| (*case).to_owned(),
+            |case| {
+                run.push(*case);
+                if *case == "disk: write" { Err(Failure::new("full")) } else { Ok(vec!["1.0"]) }
+            },
+        );
+        (outcome, run)
+    }
+
+    #[test]
+    fn only_what_is_wanted_is_measured_until_something_fails() {
+        let (outcome, run) = measured("read");
+        assert!(outcome.is_ok());
+        assert_eq!(run, ["disk: read", "loop: read"]);
+        let (outcome, run) = measured("");
+        assert_eq!((outcome.unwrap_err().to_string(), run), ("full".into(), vec!["disk: read", "disk: write"]));
+    }
+
+    #[test]
+    fn a_name_that_no_case_has_is_refused_with_those_there_are() {
+        let (outcome, run) = measured("tape");
+        let told = outcome.unwrap_err().to_string();
+        assert!(told.contains("\"tape\"") && told.contains("disk: write; loop: read"), "{told}");
+        assert!(run.is_empty());
+    }
+}
