@@ -262,6 +262,8 @@ INLINE int walk_threads(struct task_struct *process)
 		return 1;
 	bpf_iter_task_new(&threads, process, THREADS_OF);
 	while ((task = bpf_iter_task_next(&threads))) {
+		task = PLAIN(task);
+
 		u32 pid = task->tgid, tid = task->pid;
 
 		/* One that has just lost its numbers has gone. */
@@ -284,8 +286,10 @@ INLINE int walk_threads(struct task_struct *process)
 }
 
 /* Whether there was room for a process and its threads. */
-INLINE int walk_process(struct task_struct *task, u32 tid)
+INLINE int walk_process(struct task_struct *process, u32 tid)
 {
+	struct task_struct *task = PLAIN(process);
+
 	if (stands_still(task, tid, 0)) {
 		struct still_record *still = room_for(sizeof *still);
 
@@ -305,7 +309,7 @@ INLINE int walk_process(struct task_struct *task, u32 tid)
 	record->thread.pid = record->thread.tid = tid;
 	put_thread(&record->thread, task, 0);
 	put_process(&record->process, task, 0);
-	return task->signal->nr_threads == 1 || walk_threads(task);
+	return task->signal->nr_threads == 1 || walk_threads(process);
 }
 
 /* How many chunks are written in all; none where there are more processes than it walks through, no room for them, or where

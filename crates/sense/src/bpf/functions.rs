@@ -6,8 +6,14 @@ use aya_obj::btf::BtfKind;
 use std::borrow::Cow;
 
 /// Those that are called, in the order of their numbers in crates/sense/bpf/kernel.h (`KERNEL_FUNCTION`).
-const NAMES: [&str; 5] =
-    ["bpf_iter_task_new", "bpf_iter_task_next", "bpf_iter_task_destroy", "bpf_task_acquire", "bpf_task_release"];
+const NAMES: [&str; 6] = [
+    "bpf_iter_task_new",
+    "bpf_iter_task_next",
+    "bpf_iter_task_destroy",
+    "bpf_task_acquire",
+    "bpf_task_release",
+    "bpf_rdonly_cast",
+];
 /// What stands for the first.
 const FIRST: u32 = 0x4b46_0000;
 
