@@ -12,6 +12,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use whyslow_model::value::Name;
@@ -53,8 +54,33 @@ struct Open {
 
 #[derive(Debug)]
 struct Entry {
-    file: Arc<File>,
+    file: Arc<KeptFile>,
     used: Instant,
+}
+
+#[derive(Debug)]
+struct KeptFile {
+    file: File,
+    /// How long it was last.
+    length: AtomicUsize,
+}
+
+impl KeptFile {
+    /// Its text, and the file to be kept.
+    fn open(path: &Path) -> io::Result<(Vec<u8>, Self)> {
+        let file = File::open(path)?;
+        let bytes = read_all(&file)?;
+        let length = AtomicUsize::new(bytes.len());
+        Ok((bytes, Self { file, length }))
+    }
+
+    /// It is offered room for little more than it needed last time: of a file under /proc/sys the kernel makes and clears as
+    /// much of its own as is offered (fs/proc/proc_sysctl.c), and that takes the caches from everything after it.
+    fn read(&self) -> io::Result<Vec<u8>> {
+        let bytes = read_into(&self.file, self.length.load(Ordering::Relaxed) + CERTAINLY_ALL + 1)?;
+        self.length.store(bytes.len(), Ordering::Relaxed);
+        Ok(bytes)
+    }
 }
 
 impl Kept {
@@ -66,13 +92,12 @@ impl Kept {
         let known = self.lock().file(name);
         // Read unlocked: one that hangs must not hold up the others.
         if let Some(file) = known {
-            match read_all(&file) {
+            match file.read() {
                 Ok(bytes) => return Ok(bytes),
                 Err(_) => drop(self.lock().files.remove(name)),
             }
         }
-        let file = File::open(path())?;
-        let bytes = read_all(&file)?;
+        let (bytes, file) = KeptFile::open(&path())?;
         self.lock().keep(name, file);
         Ok(bytes)
     }
@@ -95,14 +120,14 @@ impl Kept {
 }
 
 impl Open {
-    fn file(&mut self, name: &str) -> Option<Arc<File>> {
+    fn file(&mut self, name: &str) -> Option<Arc<KeptFile>> {
         let entry = self.files.get_mut(name)?;
         entry.used = Instant::now();
         Some(entry.file.clone())
     }
 
     /// Keeps a file where there is room; half of the files this process may open are left for other uses.
-    fn keep(&mut self, name: &str, file: File) {
+    fn keep(&mut self, name: &str, file: KeptFile) {
         let now = Instant::now();
         if self.swept.is_none_or(|at| now - at > UNUSED) {
             self.files.retain(|_, entry| now - entry.used < UNUSED);
@@ -122,17 +147,25 @@ pub(crate) fn read_once(path: &Path) -> io::Result<Vec<u8>> {
 /// The whole of a file, from its start. Files under /proc say size 0, so the room grows; a short reading is not the end,
 /// unless it is very short.
 pub(crate) fn read_all(file: &File) -> io::Result<Vec<u8>> {
+    read_into(file, USUAL)
+}
+
+/// The same, offering so much room at first.
+fn read_into(file: &File, mut offered: usize) -> io::Result<Vec<u8>> {
     ROOM.with_borrow_mut(|room| {
         let mut length = 0;
         loop {
-            let read = match file.read_at(&mut room[length..], length as u64) {
+            if room.len() < offered {
+                room.resize(offered, 0);
+            }
+            let read = match file.read_at(&mut room[length..offered], length as u64) {
                 Ok(read) => read,
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
                 Err(e) => return Err(e),
             };
             length += read;
-            if length == room.len() {
-                room.resize(2 * length, 0);
+            if length == offered {
+                offered *= 2;
             } else if read < CERTAINLY_ALL {
                 return Ok(room[..length].to_vec());
             }
@@ -151,7 +184,9 @@ mod tests {
         let path = folder.path().join("level");
         let long = "x".repeat(3 * USUAL);
         let kept = Kept::default();
-        for text in ["12\n", long.as_str(), ""] {
+        // Longer than there was room for, by little and by much, and shorter again.
+        let longer = "y".repeat(2 * CERTAINLY_ALL);
+        for text in ["12\n", longer.as_str(), "12\n", long.as_str(), ""] {
             fs::write(&path, text).unwrap();
             assert_eq!(kept.read("level", || path.clone()).unwrap(), text.as_bytes());
         }
@@ -162,7 +197,8 @@ mod tests {
     fn what_cannot_be_read_any_more_is_opened_anew() {
         let kept = Kept::default();
         // To read a folder fails, as it does for the file of a device that is gone.
-        kept.lock().keep("proc/uptime", File::open("/proc").unwrap());
+        let folder = KeptFile { file: File::open("/proc").unwrap(), length: AtomicUsize::new(0) };
+        kept.lock().keep("proc/uptime", folder);
         assert!(!kept.read("proc/uptime", || "/proc/uptime".into()).unwrap().is_empty());
         assert!(!kept.read("proc/uptime", || unreachable!("it is open")).unwrap().is_empty());
         assert!(kept.read("nowhere", || "/proc/no such file".into()).is_err());
@@ -181,7 +217,7 @@ mod tests {
     fn there_is_an_end_to_keeping() {
         let kept = Kept::default();
         for i in 0..MOST + 10 {
-            kept.lock().keep(&i.to_string(), File::open("/proc/uptime").unwrap());
+            kept.lock().keep(&i.to_string(), KeptFile::open(Path::new("/proc/uptime")).unwrap().1);
         }
         assert!(kept.lock().files.len() <= MOST);
     }

@@ -26,7 +26,7 @@ pub(crate) fn sources() -> Vec<Box<dyn Source>> {
         Box::new(queue::Queues),
         Box::new(layers::Layers::default()),
         Box::new(mounts::Mounts::default()),
-        Box::new(nfs::NfsMounts),
+        Box::new(nfs::NfsMounts::default()),
         Box::new(arrays::Arrays::default()),
     ]
 }

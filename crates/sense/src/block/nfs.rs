@@ -1,5 +1,6 @@
 //! /proc/self/mountstats: operations of NFS mounts, how long they waited here and how long the server took.
 
+use crate::seldom::Seldom;
 use crate::text::{octal, unescape};
 use crate::{Miss, Root, Source};
 use whyslow_model::catalogue::NfsMount;
@@ -12,7 +13,10 @@ const CLIENT: &str = "proc/fs/nfsfs";
 const NS_PER_MS: u64 = 1_000_000;
 
 /// The source of family `nfs`.
-pub(super) struct NfsMounts;
+#[derive(Default)]
+pub(super) struct NfsMounts {
+    client: Seldom<bool>,
+}
 
 impl Source for NfsMounts {
     fn name(&self) -> &'static str {
@@ -24,7 +28,7 @@ impl Source for NfsMounts {
     }
 
     fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), Miss> {
-        if root.is_live() && root.list(CLIENT).is_empty() {
+        if root.is_live() && !self.client.get(|| root.at(CLIENT).exists()) {
             return Err(Miss::Absent(format!("/{CLIENT} does not exist")));
         }
         parse(&root.kept_text(PATH)?, &mut out.block.nfs)

@@ -31,7 +31,7 @@ impl Source for NumaNodes {
         for &number in self.nodes.get(list) {
             let dir = format!("{PATH}/node{number}");
             let mut row = Node::new(number);
-            row.cpus = root.kept_word(&format!("{dir}/cpulist")).map(State::from).unwrap_or_default();
+            row.cpus = root.setting(&format!("{dir}/cpulist")).map(State::from).unwrap_or_default();
             let meminfo = root.kept_text(&format!("{dir}/meminfo")).and_then(|t| parse_meminfo(&t, &mut row));
             let numastat = root.kept_text(&format!("{dir}/numastat")).and_then(|t| parse_numastat(&t, &mut row));
             out.memory.node.push(row);

@@ -140,6 +140,39 @@ fn a_connection_at_work_is_told_with_its_process_within_a_few_samples() {
 }
 
 #[test]
+fn of_few_connections_none_is_missed() {
+    let Some(pair) = Pair::new() else { return };
+    let listener = within(&pair.b, || TcpListener::bind("10.203.0.2:0").unwrap());
+    let server = listener.local_addr().unwrap();
+    let connect = || (within(&pair.a, || TcpStream::connect(server).unwrap()), listener.accept().unwrap().0);
+    let mut source = sockets::Sockets::new(Arc::default());
+    let ends_of = |held: &[(TcpStream, TcpStream)]| {
+        let mut ends: Vec<_> = held.iter().map(|(client, _)| client.local_addr().unwrap()).collect();
+        ends.sort();
+        ends
+    };
+    let mut seen = || {
+        let found = read(&mut source).net.connection;
+        let mut ends: Vec<_> = found.iter().filter(|c| *c.socket.ns == *pair.a).map(|c| c.socket.local).collect();
+        ends.sort();
+        ends
+    };
+    let mut held = vec![connect(), connect()];
+    for _ in 0..3 {
+        assert_eq!(seen(), ends_of(&held));
+    }
+    held.push(connect());
+    assert_eq!(seen(), ends_of(&held), "one more");
+    assert_eq!(seen(), ends_of(&held));
+    // The kernel counts as many as before. The server's end is closed first: what waits for its last packets is there.
+    let (client, accepted) = held.remove(0);
+    drop(accepted);
+    drop(client);
+    held.push(connect());
+    assert_eq!(seen(), ends_of(&held), "another instead");
+}
+
+#[test]
 fn a_backlog_is_seen_with_the_process_that_does_not_accept() {
     let Some(pair) = Pair::new() else { return };
     let (listener, clients) = within(&pair.a, || {

@@ -7,6 +7,7 @@ mod driver_counters;
 mod drops;
 mod ended;
 mod ethtool;
+mod few;
 mod in_kernel;
 mod interfaces;
 mod links;

@@ -56,17 +56,17 @@ impl Netlink {
     /// Absent, not permitted or failed; what came before the error has been handed to `each`.
     pub fn dump(&mut self, kind: u16, request: &[u8], each: impl FnMut(&[u8])) -> Result<(), Miss> {
         self.send(kind, libc::NLM_F_DUMP as u16, request)?;
-        self.receive(each)
+        self.receive(usize::MAX, each)
     }
 
-    /// Asks one question and calls `each` with the payload of the answer.
+    /// Asks one question and calls `take` with the payload of the answer. The question has to be of a kind that the kernel
+    /// answers with one message or an error.
     ///
     /// # Errors
     /// As [`dump`](Self::dump).
-    pub fn ask(&mut self, kind: u16, request: &[u8], each: impl FnMut(&[u8])) -> Result<(), Miss> {
-        // The acknowledgement marks the end, as the last message does for a dump.
-        self.send(kind, libc::NLM_F_ACK as u16, request)?;
-        self.receive(each)
+    pub fn ask(&mut self, kind: u16, request: &[u8], take: impl FnMut(&[u8])) -> Result<(), Miss> {
+        self.send(kind, 0, request)?;
+        self.receive(1, take)
     }
 
     /// Tells the kernel to do something, with flags beside that of a request: NLM_F_CREATE, NLM_F_REPLACE.
@@ -75,7 +75,7 @@ impl Netlink {
     /// As [`dump`](Self::dump).
     pub fn tell(&mut self, kind: u16, flags: u16, request: &[u8]) -> Result<(), Miss> {
         self.send(kind, libc::NLM_F_ACK as u16 | flags, request)?;
-        self.receive(|_| ())
+        self.receive(usize::MAX, |_| ())
     }
 
     fn send(&mut self, kind: u16, flags: u16, payload: &[u8]) -> Result<(), Miss> {
@@ -87,17 +87,23 @@ impl Netlink {
         if sent < 0 { Err(miss(&io::Error::last_os_error())) } else { Ok(()) }
     }
 
-    fn receive(&mut self, mut each: impl FnMut(&[u8])) -> Result<(), Miss> {
-        loop {
+    /// Receives up to so many answers, or to the message that ends them.
+    fn receive(&mut self, most: usize, mut each: impl FnMut(&[u8])) -> Result<(), Miss> {
+        let mut answers = 0;
+        while answers < most {
             self.fill()?;
             for message in messages(&self.buffer).filter(|m| m.sequence == self.sequence) {
                 match i32::from(message.kind) {
                     libc::NLMSG_DONE | libc::NLMSG_ERROR => return verdict(message.payload),
                     libc::NLMSG_NOOP => {}
-                    _ => each(message.payload),
+                    _ => {
+                        each(message.payload);
+                        answers += 1;
+                    }
                 }
             }
         }
+        Ok(())
     }
 
     fn fill(&mut self) -> Result<(), Miss> {

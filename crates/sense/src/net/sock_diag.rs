@@ -18,18 +18,26 @@ const SEND_BUFFER: usize = 3;
 const DROPS: usize = 8;
 
 /// State of a listening socket (TCP_LISTEN of include/net/tcp_states.h).
-const LISTEN: u8 = 10;
-/// The same, as a bit mask.
-pub(crate) const LISTEN_STATE: u32 = 1 << LISTEN;
+pub(crate) const LISTEN: u8 = 10;
 /// TCP states of connections that have something to tell: neither TIME_WAIT (6), CLOSE (7) nor requests yet to be accepted
 /// (12), of which there can be very many and which carry no data.
-pub(crate) const CONNECTED_STATES: u32 = 0xfff & !(1 | 1 << 6 | 1 << 7 | LISTEN_STATE);
+pub(crate) const CONNECTED_STATES: u32 = 0xfff & !(1 | 1 << 6 | 1 << 7 | 1 << LISTEN);
 /// Every state.
 pub(crate) const ALL_STATES: u32 = u32::MAX;
+
+/// By what the kernel finds a socket again: its family, and struct inet_diag_sockid, in which there is a number that no
+/// other ever has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SocketId {
+    family: u8,
+    place: [u8; 48],
+}
 
 /// One socket.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Socket<'a> {
+    /// By what it is found again.
+    pub id: SocketId,
     /// State, by number.
     pub state: u8,
     /// Its own address.
@@ -78,20 +86,40 @@ pub(crate) fn dump(
     states: u32,
     mut each: impl FnMut(&Socket<'_>),
 ) -> Result<(), Miss> {
-    netlink.dump(BY_FAMILY, &request(family, protocol, states), |payload| {
+    // No socket in particular.
+    let all = SocketId { family: family as u8, place: [0; 48] };
+    netlink.dump(BY_FAMILY, &request(&all, protocol, states), |payload| {
         if let Some(socket) = decode(payload) {
             each(&socket);
         }
     })
 }
 
-/// struct inet_diag_req_v2 that names no socket in particular.
-fn request(family: i32, protocol: i32, states: u32) -> [u8; 56] {
+/// Asks for the socket of a protocol that has this identity, in whatever state it is now; what `take` says of it, or false.
+///
+/// # Errors
+/// Where it is gone, and as [`Netlink::ask`].
+pub(crate) fn one(
+    netlink: &mut Netlink,
+    protocol: i32,
+    id: &SocketId,
+    mut take: impl FnMut(&Socket<'_>) -> bool,
+) -> Result<bool, Miss> {
+    let mut taken = false;
+    netlink.ask(BY_FAMILY, &request(id, protocol, ALL_STATES), |payload| {
+        taken = decode(payload).is_some_and(|socket| take(&socket));
+    })?;
+    Ok(taken)
+}
+
+/// struct inet_diag_req_v2.
+fn request(id: &SocketId, protocol: i32, states: u32) -> [u8; 56] {
     let mut bytes = [0; 56];
-    bytes[0] = family as u8;
+    bytes[0] = id.family;
     bytes[1] = protocol as u8;
     bytes[2] = [INFO, CONGESTION, MEMORY].iter().fold(0, |bits, attribute| bits | 1 << (attribute - 1));
     bytes[4..8].copy_from_slice(&states.to_ne_bytes());
+    bytes[8..].copy_from_slice(&id.place);
     bytes
 }
 
@@ -100,6 +128,7 @@ fn decode(payload: &[u8]) -> Option<Socket<'_>> {
     let family = i32::from(head[0]);
     let word = |offset| u32_at(head, offset);
     let mut socket = Socket {
+        id: SocketId { family: head[0], place: *head[4..].first_chunk()? },
         state: head[1],
         local: SocketAddr::new(address(family, &head[8..24])?, port(&head[4..6])),
         remote: SocketAddr::new(address(family, &head[24..40])?, port(&head[6..8])),

@@ -1,5 +1,6 @@
 //! TCP connections, listening sockets and UDP sockets, with the process behind each (sock_diag(7)).
 
+use super::few::{Few, Known};
 use super::namespaces::Namespaces;
 use super::net_text;
 use super::netlink::Netlink;
@@ -7,7 +8,7 @@ use super::own::Own;
 use super::owners::Owners;
 use super::protocols::sockstat_value;
 use super::rtnetlink::{self, interface_name};
-use super::sock_diag::{self, ALL_STATES, CONNECTED_STATES, LISTEN_STATE, Socket};
+use super::sock_diag::{self, ALL_STATES, CONNECTED_STATES, LISTEN, Socket};
 use super::tcp_info;
 use crate::Root;
 use crate::source::{Miss, Source};
@@ -18,7 +19,7 @@ use std::sync::Arc;
 use whyslow_model::catalogue::{Connection, Datagram, Listener};
 use whyslow_model::key::SocketKey;
 use whyslow_model::snapshot::Snapshot;
-use whyslow_model::value::{Counter, Gauge, Name};
+use whyslow_model::value::{Counter, Gauge, Name, State};
 
 /// Rows of a kind kept per namespace: the busiest. A server can have a million connections, most of them idle.
 const LIMIT: usize = 2000;
@@ -29,12 +30,19 @@ pub(crate) struct Sockets {
     netlink: Own<Netlink>,
     owners: Owners,
     activity: Activity,
+    few: Few,
 }
 
 impl Sockets {
     /// Over these namespaces.
     pub fn new(namespaces: Arc<Namespaces>) -> Self {
-        Self { namespaces, netlink: Own::default(), owners: Owners::default(), activity: Activity::default() }
+        Self {
+            namespaces,
+            netlink: Own::default(),
+            owners: Owners::default(),
+            activity: Activity::default(),
+            few: Few::default(),
+        }
     }
 }
 
@@ -50,13 +58,14 @@ impl Source for Sockets {
     fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), Miss> {
         root.require_live()?;
         self.activity.next();
+        self.few.next();
         let outcome = self.namespaces.each(root, |namespace| {
             let tables = Tables::in_use(root, namespace);
             self.netlink.with(
                 namespace,
                 || Netlink::open(libc::NETLINK_SOCK_DIAG),
                 |netlink| {
-                    let tcp = read_tcp(netlink, &tables, namespace, &mut self.activity, out);
+                    let tcp = read_tcp(netlink, &tables, namespace, &mut self.activity, &mut self.few, out);
                     tcp.and(read_udp(netlink, &tables, namespace, &mut self.activity, out))
                 },
             )
@@ -120,7 +129,7 @@ impl Activity {
 
 /// The families of address that have sockets in the thread's namespace, and how many. The kernel keeps one table for all
 /// namespaces and walks through the whole of it for each dump (0.3 ms of nothing for 262,144 buckets), so only those are
-/// asked for.
+/// asked for; and where they are few, those that are known are asked for one by one.
 struct Tables {
     tcp: Vec<(i32, u64)>,
     udp: Vec<(i32, u64)>,
@@ -144,15 +153,63 @@ fn read_tcp(
     tables: &Tables,
     namespace: &Name,
     activity: &mut Activity,
+    few: &mut Few,
     out: &mut Snapshot,
 ) -> Result<(), Miss> {
+    let mut tcp = Tcp { namespace, activity, listeners: Vec::new(), connections: Busiest::new() };
+    let count = tables.tcp.iter().map(|(_, sockets)| sockets).sum();
+    let outcome = if few.ask(netlink, namespace, count, |socket, interface| tcp.add(socket, interface)) {
+        Ok(())
+    } else {
+        (tcp.listeners, tcp.connections) = (Vec::new(), Busiest::new());
+        let mut found = Known::default();
+        let walked = walk_tcp(netlink, tables, |socket, interface| {
+            if tcp.add(socket, &interface) {
+                found.add(socket.id, interface);
+            }
+        });
+        few.keep(namespace, found);
+        walked
+    };
+    out.net.listener.append(&mut tcp.listeners);
+    out.net.connection.extend(tcp.connections.rows());
+    outcome
+}
+
+/// The TCP sockets of a namespace.
+struct Tcp<'a> {
+    namespace: &'a Name,
+    activity: &'a mut Activity,
+    listeners: Vec<Listener>,
+    connections: Busiest<Connection>,
+}
+
+impl Tcp<'_> {
+    /// Adds one; false where the kernel has nothing to tell of it any more.
+    fn add(&mut self, socket: &Socket<'_>, interface: &State) -> bool {
+        if socket.state == LISTEN {
+            let waiting = u64::from(socket.receive_queue) + u64::from(socket.drops().unwrap_or(0));
+            self.activity.holds(socket.inode, waiting);
+            self.listeners.push(listener(self.namespace, socket));
+            return true;
+        }
+        let Some(row) = connection(self.namespace, socket, interface) else { return false };
+        let total = row.bytes_acked.get().unwrap_or(0).saturating_add(row.bytes_received.get().unwrap_or(0));
+        let queued = u64::from(socket.receive_queue) + u64::from(socket.send_queue);
+        let carried = self.activity.carried(socket.inode, total);
+        self.connections.push(carried.saturating_add(self.activity.holds(socket.inode, queued)), row);
+        true
+    }
+}
+
+/// Shows each TCP socket, and the interface that it leaves by.
+fn walk_tcp(netlink: &mut Netlink, tables: &Tables, mut each: impl FnMut(&Socket<'_>, State)) -> Result<(), Miss> {
     let mut connected = Vec::new();
     for &(family, sockets) in &tables.tcp {
         let mut listening = 0;
-        sock_diag::dump(netlink, (family, libc::IPPROTO_TCP), LISTEN_STATE, |socket| {
+        sock_diag::dump(netlink, (family, libc::IPPROTO_TCP), 1 << LISTEN, |socket| {
             listening += 1;
-            activity.holds(socket.inode, u64::from(socket.receive_queue) + u64::from(socket.drops().unwrap_or(0)));
-            out.net.listener.push(listener(namespace, socket));
+            each(socket, State::default());
         })?;
         // Those that listen have a small table of their own; where there are no others, the large one is spared.
         if sockets > listening {
@@ -163,19 +220,11 @@ fn read_tcp(
         return Ok(());
     }
     let interfaces = Interfaces::read()?;
-    let mut connections = Busiest::new();
-    let mut take = |socket: &Socket<'_>| {
-        if let Some(row) = connection(namespace, socket, &interfaces) {
-            let total = row.bytes_acked.get().unwrap_or(0).saturating_add(row.bytes_received.get().unwrap_or(0));
-            let queued = u64::from(socket.receive_queue) + u64::from(socket.send_queue);
-            let work = activity.carried(socket.inode, total).saturating_add(activity.holds(socket.inode, queued));
-            connections.push(work, row);
-        }
-    };
-    let mut dump = |family: &i32| sock_diag::dump(netlink, (*family, libc::IPPROTO_TCP), CONNECTED_STATES, &mut take);
-    let outcome = connected.iter().try_for_each(&mut dump);
-    out.net.connection.extend(connections.rows());
-    outcome
+    connected.into_iter().try_for_each(|family| {
+        sock_diag::dump(netlink, (family, libc::IPPROTO_TCP), CONNECTED_STATES, |socket| {
+            each(socket, interfaces.of(socket).map(State::from).unwrap_or_default());
+        })
+    })
 }
 
 fn read_udp(
@@ -199,11 +248,11 @@ fn read_udp(
 }
 
 /// A connection; `None` for one the kernel has nothing to tell of.
-fn connection(namespace: &Name, socket: &Socket<'_>, interfaces: &Interfaces) -> Option<Connection> {
+fn connection(namespace: &Name, socket: &Socket<'_>, interface: &State) -> Option<Connection> {
     let mut row = Connection::new(key(namespace, socket));
     tcp_info::take(socket.tcp_info?, &mut row);
     row.state = state(socket.state).into();
-    row.interface = interfaces.of(socket).map(Into::into).unwrap_or_default();
+    row.interface = interface.clone();
     row.receive_queue = gauge(Some(socket.receive_queue));
     row.send_queue = gauge(Some(socket.send_queue));
     row.receive_buffer = gauge(socket.receive_buffer());

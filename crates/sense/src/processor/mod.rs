@@ -19,7 +19,7 @@ use crate::source::Source;
 pub(crate) fn sources() -> Vec<Box<dyn Source>> {
     vec![
         Box::new(stat::Stat),
-        Box::new(pressure::PressureStall),
+        Box::new(pressure::PressureStall::default()),
         Box::new(interrupts::Interrupts),
         Box::new(softirqs::Softirqs),
         Box::new(interrupt_time::InterruptTime::new()),

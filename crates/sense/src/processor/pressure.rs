@@ -3,13 +3,17 @@
 //!
 //! Only the totals are taken: the kernel's averages are over fixed times, and any average can be had from totals.
 
+use crate::seldom::Seldom;
 use crate::{Miss, Root, Source};
 use whyslow_model::catalogue::Pressure;
 use whyslow_model::key::Machine;
 use whyslow_model::snapshot::Snapshot;
 
 /// Reads /proc/pressure/{cpu,memory,io,irq}.
-pub(super) struct PressureStall;
+#[derive(Default)]
+pub(super) struct PressureStall {
+    resources: Seldom<Vec<&'static str>>,
+}
 
 impl Source for PressureStall {
     fn name(&self) -> &'static str {
@@ -24,11 +28,12 @@ impl Source for PressureStall {
         let mut row = Pressure::new(Machine);
         let mut any = false;
         let mut result = Ok(());
-        for resource in ["cpu", "memory", "io", "irq"] {
+        // Kernels before 6.1, or without interrupt time accounting, have no irq.
+        let there = |resource: &&str| root.at(format!("proc/pressure/{resource}")).exists();
+        for resource in self.resources.get(|| ["cpu", "memory", "io", "irq"].into_iter().filter(there).collect()) {
             let path = format!("proc/pressure/{resource}");
             match root.kept_text(&path).and_then(|text| parse(&text, &path, resource, &mut row)) {
                 Ok(()) => any = true,
-                // Kernels before 6.1, or without interrupt time accounting, have no irq.
                 Err(Miss::Absent(_)) => {}
                 Err(miss) => result = Err(miss),
             }

@@ -58,6 +58,8 @@ impl Source for Requests {
 struct Probe {
     object: Object,
     thin: Array<MapData, u64>,
+    /// What it was set to last.
+    mask: u64,
     users: HashMap<MapData, User, Use>,
     /// Rows by slot, and the changes there had been: most devices stand idle, and a slot is large.
     rows: BTreeMap<u32, (u64, Request)>,
@@ -76,6 +78,7 @@ impl Probe {
         Ok(Self {
             object,
             thin,
+            mask: 0,
             users,
             rows: BTreeMap::new(),
             silence: Silence::default(),
@@ -156,7 +159,11 @@ impl Probe {
         let requests = rows.iter().filter_map(|r| r.requests.get()).sum();
         if let Some((before, then)) = self.counted.replace((requests, now)) {
             let rate = requests.saturating_sub(before) as f64 / now.duration_since(then).as_secs_f64();
-            self.thin.set(0, mask(rate), 0).map_err(failed)?;
+            let mask = mask(rate);
+            if mask != self.mask {
+                self.thin.set(0, mask, 0).map_err(failed)?;
+                self.mask = mask;
+            }
         }
         Ok(())
     }
