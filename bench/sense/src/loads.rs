@@ -16,11 +16,21 @@ pub trait Load {
     fn name(&self) -> &'static str;
     /// What its rate counts.
     fn unit(&self) -> &'static str;
-    /// Runs it so long; how much it did in a second.
+    /// Does it so long; how much in a second.
     ///
     /// # Errors
     /// Where it fails, or a signal came.
     fn run(&mut self, time: Duration) -> Result<f64>;
+}
+
+/// Runs a load on one processor; how much it did in a second.
+///
+/// # Errors
+/// Where it fails or did nothing, or a signal came.
+pub fn run(load: &mut dyn Load, time: Duration) -> Result<f64> {
+    let _held = OneProcessor::keep_to()?;
+    let rate = load.run(time)?;
+    if rate > 0.0 { Ok(rate) } else { Err(Failure::new(format!("{} did nothing", load.name()))) }
 }
 
 /// Keeps this thread, and what it starts, to one processor until dropped.
@@ -28,16 +38,13 @@ pub trait Load {
 /// On two, how fast two that talk to each other are depends on where the scheduler happens to put them: the rate of the
 /// ping-pong then doubles or halves from one second to the next. On one it stands still, and all that is done for an observer
 /// on their way is lost to them.
-pub struct OneProcessor {
+struct OneProcessor {
     before: CpuSet,
 }
 
 impl OneProcessor {
     /// The last of those that this thread may have: device interrupts mostly go to the first.
-    ///
-    /// # Errors
-    /// Where the kernel refuses.
-    pub fn keep_to() -> Result<Self> {
+    fn keep_to() -> Result<Self> {
         let this = Pid::from_raw(0);
         let before = sched_getaffinity(this).map_err(io::Error::from)?;
         let last = (0..CpuSet::count()).rev().find(|cpu| before.is_set(*cpu).unwrap_or(false));

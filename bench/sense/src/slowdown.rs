@@ -1,6 +1,6 @@
 //! How much a load is slowed down: it runs without and with whyslow in turn, in pairs of random order.
 
-use crate::loads::{Load, OneProcessor};
+use crate::loads::{self, Load};
 use crate::taken::{self, Taken};
 use serde::Serialize;
 use std::cell::RefCell;
@@ -54,7 +54,7 @@ pub struct Slowdown {
 /// Where the load or whyslow fails, or a signal came.
 pub fn measure(load: &mut dyn Load, whyslow: &Path, plan: &Plan) -> Result<Vec<Slowdown>> {
     // Caches fill and processors clock up.
-    load.run(plan.time)?;
+    loads::run(load, plan.time)?;
     WAYS.iter().map(|(way, args)| in_pairs(load, (way, args), whyslow, plan)).collect()
 }
 
@@ -83,9 +83,7 @@ fn in_pairs(
 fn run(load: &mut dyn Load, observer: Option<(&Path, &[&str])>, time: Duration) -> Result<f64> {
     let _observer = observer.map(|(whyslow, args)| observe(whyslow, args, time)).transpose()?;
     stop::pause(taken::START)?;
-    let _held = OneProcessor::keep_to()?;
-    let rate = load.run(time)?;
-    if rate > 0.0 { Ok(rate) } else { Err(Failure::new(format!("{} did nothing", load.name()))) }
+    loads::run(load, time)
 }
 
 /// whyslow observing for longer than the load runs: it diagnoses only at the end, which is no part of observing.

@@ -1,7 +1,7 @@
 //! The processor time that observing takes while a load runs, as the kernel counts it: what a comparison of rates, which
 //! drowns in noise, cannot tell. A load cannot lose more but for what caches forget.
 
-use crate::loads::{Load, OneProcessor};
+use crate::loads::{self, Load};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fs;
@@ -37,9 +37,8 @@ pub fn measure(load: &mut dyn Load, time: Duration, observe: impl FnOnce() -> Re
     let _counting = Counting::on()?;
     let observer = observe()?;
     stop::pause(START)?;
-    let _held = OneProcessor::keep_to()?;
     let (started, before) = (Instant::now(), Spent::of(observer.pid())?);
-    load.run(time)?;
+    loads::run(load, time)?;
     let (seconds, after) = (started.elapsed().as_secs_f64(), Spent::of(observer.pid())?);
     Ok(Taken {
         programs: (after.programs - before.programs) / seconds,
