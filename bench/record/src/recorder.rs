@@ -2,6 +2,7 @@
 
 use crate::pcp::Pcp;
 use nix::sys::signal::{Signal, kill};
+use nix::time::{ClockId, clock_gettime};
 use nix::unistd::Pid;
 use std::fs;
 use std::path::Path;
@@ -12,8 +13,6 @@ use whyslow_pairs::failure::{Failure, Result};
 
 /// How long one may take to end: whyslow closes its last segment.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// Milliseconds of a clock tick (USER_HZ, proc(5)).
-const TICK_MS: f64 = 10.0;
 
 /// A recorder at work, once a second, in a folder of its own.
 pub struct Recorder {
@@ -79,13 +78,14 @@ impl Recorder {
         for running in &self.running {
             let own = format!("/proc/{}", running.pid());
             let stat = fs::read_to_string(format!("{own}/stat")).unwrap_or_default();
-            // The name, in parentheses, may hold anything; utime and stime are the 14th and 15th fields, 12th and 13th after it.
-            let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
-            if fields.first().is_none_or(|state| *state == "Z") {
+            // The name, in parentheses, may hold anything.
+            let state = stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().next());
+            if state.is_none_or(|state| state == "Z") {
                 return Err(Failure::new(format!("{} has ended by itself", self.name)));
             }
-            let ticks = |at: usize| fields.get(at).and_then(|field| field.parse::<f64>().ok()).unwrap_or(0.0);
-            all.cpu_ms += (ticks(11) + ticks(12)) * TICK_MS;
+            // In nanoseconds: utime and stime of the same file are each cut to 10 ms.
+            let clock = ClockId::pid_cpu_clock_id(pid(running)?).map_err(std::io::Error::from)?;
+            all.cpu_ms += Duration::from(clock_gettime(clock).map_err(std::io::Error::from)?).as_secs_f64() * 1e3;
             for task in fs::read_dir(format!("{own}/task"))?.flatten() {
                 all.sleeps += number(&task.path().join("status"), "voluntary_ctxt_switches:");
             }
@@ -100,12 +100,16 @@ impl Recorder {
     /// Where it does not end in time.
     pub fn finish(&mut self) -> Result<u64> {
         for running in &mut self.running {
-            let pid = i32::try_from(running.pid()).map_err(|_| Failure::new("no process number"))?;
-            kill(Pid::from_raw(pid), Signal::SIGTERM).map_err(std::io::Error::from)?;
+            kill(pid(running)?, Signal::SIGTERM).map_err(std::io::Error::from)?;
             running.wait(PATIENCE)?;
         }
         bytes(self.folder.path())
     }
+}
+
+fn pid(running: &Running) -> Result<Pid> {
+    let pid = i32::try_from(running.pid()).map_err(|_| Failure::new("no process number"))?;
+    Ok(Pid::from_raw(pid))
 }
 
 /// The number behind a word in a file of lines; 0 where it is not there.
