@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::{Mutex, PoisonError};
 use whyslow_model::bench::{Report, SCHEMA};
 
 pub(crate) const MIB: u64 = 1 << 20;
@@ -47,12 +48,11 @@ impl Stage {
 
     pub(crate) fn attach(&mut self, args: &[&str]) -> String {
         let all = [&["--find", "--show", "--partscan"], args].concat();
-        // Another test may take the device that was found free; then there is another.
-        let out =
-            (0..20).map(|_| Command::new("losetup").args(&all).output().unwrap()).find(|out| out.status.success());
+        // Another program may take the device that was found free; then there is another.
+        let out = (0..20).map(|_| losetup(&all)).find(|out| out.status.success());
         let node = String::from_utf8(out.expect("losetup(8)").stdout).unwrap().trim().to_owned();
         let gone = node.clone();
-        self.undo(move || drop(Command::new("losetup").args(["--detach", &gone]).status()));
+        self.undo(move || drop(losetup(&["--detach", &gone])));
         node
     }
 
@@ -75,6 +75,14 @@ impl Stage {
         self.undo(move || drop(Command::new("umount").arg(gone).status()));
         point
     }
+}
+
+/// Runs losetup(8), for one test at a time: a device is free for the next before the one that detached it has closed it, and then
+/// it is in use by another than the test expects.
+fn losetup(args: &[&str]) -> Output {
+    static ONE: Mutex<()> = Mutex::new(());
+    let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    Command::new("losetup").args(args).output().unwrap()
 }
 
 /// Whether a program is there; where it is not, that is printed.
