@@ -89,7 +89,7 @@ fn what_differs_is_told_and_what_does_not_is_not() {
     let wait =
         worse.differences.iter().find(|d| d.metric == "disk.read_wait").expect("each request takes twice as long");
     assert!((wait.ratio.unwrap() - 1.0).abs() < 0.05 && wait.better == Some(false), "{wait:#?}");
-    let text = done(dir.path(), &["compare", "good", "17:04:30.."]);
+    let text = done(dir.path(), &["compare", "good", "2026-11-21 17:04:30.."]);
     assert!(text.find("vm.swappiness") < text.find("disk.read_rate"), "the inventory first: {text}");
 }
 

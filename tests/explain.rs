@@ -137,10 +137,21 @@ fn causes_are_found_with_their_times_and_what_came_before() {
 fn what_was_not_recorded_is_said() {
     let dir = folder();
     recorded(dir.path());
-    let out = run(dir.path(), "explain", &["--at", "2020-01-01 03:12"]);
-    assert_eq!(out.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&out.stderr).contains("nothing was recorded then"));
-    for wrong in [&["--at", "soon"][..], &["--since", "2h", "--from", "03:00"], &["--from", "17:00", "--to", "16:00"]] {
+    // 'since' is before now, when this recording had long ended.
+    let outside = [
+        &["--at", "2020-01-01 03:12"][..],
+        &["--from", "2026-11-21 17:00"],
+        &["--to", "2020-01-01"],
+        &["--since", "1ms"],
+    ];
+    for outside in outside {
+        let out = run(dir.path(), "explain", outside);
+        assert_eq!(out.status.code(), Some(1), "{outside:?}");
+        assert!(String::from_utf8_lossy(&out.stderr).contains("nothing was recorded then"), "{outside:?}");
+    }
+    // A time without its day is the last such time: whether 17:00 is after 16:00 would depend on when this runs.
+    let backwards = ["--from", "2026-11-21 17:00", "--to", "2026-11-21 16:00"];
+    for wrong in [&["--at", "soon"][..], &["--since", "2h", "--from", "03:00"], &backwards] {
         let out = run(dir.path(), "explain", wrong);
         assert_eq!(out.status.code(), Some(2), "{wrong:?}");
         assert_eq!(String::from_utf8_lossy(&out.stderr).lines().count(), 1, "{wrong:?}");

@@ -45,24 +45,28 @@ impl Part {
     /// The part of it that is meant: all, unless said otherwise.
     ///
     /// # Errors
-    /// A time that is none.
+    /// A time that is none; a part that is outside of the recording.
     pub fn span(&self, recording: &Recording) -> Result<Span, Failure> {
         let now = Zoned::now();
         let all = recording.span();
-        let when = |text: &Option<String>, default: i64| match text {
-            Some(text) => nanoseconds(text, &now),
-            None => Ok(default),
-        };
-        let from = match self.since {
-            Some(since) => before(&now, since),
-            None => when(&self.from, *all.start())?,
-        };
-        let to = when(&self.to, *all.end())?;
-        if from > to {
+        let when = |text: &Option<String>| text.as_deref().map(|text| nanoseconds(text, &now)).transpose();
+        let from = self.since.map(|since| before(&now, since)).or(when(&self.from)?);
+        let to = when(&self.to)?;
+        if from.zip(to).is_some_and(|(from, to)| from > to) {
             return Err(Failure::usage("--from must come before --to"));
+        }
+        let (from, to) = (from.unwrap_or(*all.start()), to.unwrap_or(*all.end()));
+        if from > *all.end() || to < *all.start() {
+            return Err(nothing_then(recording));
         }
         Ok(from..=to)
     }
+}
+
+/// That nothing was recorded when it was asked for.
+pub fn nothing_then(recording: &Recording) -> Failure {
+    let (start, end) = (to_the_millisecond(*recording.span().start()), to_the_millisecond(*recording.span().end()));
+    Failure::nothing(format!("nothing was recorded then; the recording is from {start} to {end}"))
 }
 
 /// The minutes around a moment.
@@ -103,12 +107,13 @@ fn parse(text: &str, now: &Zoned, zone: &TimeZone) -> Option<Timestamp> {
     if let Ok(time) = text.parse::<Timestamp>() {
         return Some(time);
     }
-    if let Ok(time) = text.parse::<civil::Time>() {
-        let today = now.date().to_datetime(time).to_zoned(zone.clone()).ok()?;
-        let last = if today > *now { today.checked_sub(1.day()).ok()? } else { today };
-        return Some(last.timestamp());
+    // A time of day comes last: jiff also reads one out of a date and time, and drops the date.
+    if let Ok(time) = text.parse::<civil::DateTime>() {
+        return Some(time.to_zoned(zone.clone()).ok()?.timestamp());
     }
-    Some(text.parse::<civil::DateTime>().ok()?.to_zoned(zone.clone()).ok()?.timestamp())
+    let today = now.date().to_datetime(text.parse().ok()?).to_zoned(zone.clone()).ok()?;
+    let last = if today > *now { today.checked_sub(1.day()).ok()? } else { today };
+    Some(last.timestamp())
 }
 
 /// The folder that was asked for; else the machine's for root, and the user's own for others
@@ -142,6 +147,8 @@ mod tests {
         let at = |text: &str| nanoseconds(text, &now).ok().map(in_words);
         assert_eq!(at("2026-11-21T03:12:00Z").as_deref(), Some("2026-11-21T03:12:00Z"));
         assert_eq!(at("2026-11-21 03:12").as_deref(), Some("2026-11-21T02:12:00Z"));
+        assert_eq!(at("2026-11-19 03:12").as_deref(), Some("2026-11-19T02:12:00Z"), "the day counts");
+        assert_eq!(at("2026-11-19").as_deref(), Some("2026-11-18T23:00:00Z"), "a day begins at midnight");
         assert_eq!(at("03:12").as_deref(), Some("2026-11-21T02:12:00Z"));
         assert_eq!(at("23:00:30").as_deref(), Some("2026-11-20T22:00:30Z"), "the last one there was");
         for wrong in ["", "soon", "25:00", "2026-13-01", "9999999-01-01T00:00Z"] {

@@ -48,8 +48,7 @@ pub fn run(args: &ExplainArgs, look: &Look) -> Result<ExitCode, Failure> {
     let folder = recordings::folder(part.dir.as_deref())?.display().to_string();
     let explanation = explain(&recording, &span, folder).map_err(|e| Failure::usage(e.to_string()))?;
     if explanation.samples == 0 {
-        let (start, end) = (to_the_millisecond(*recording.span().start()), to_the_millisecond(*recording.span().end()));
-        return Err(Failure::nothing(format!("nothing was recorded then; the recording is from {start} to {end}")));
+        return Err(recordings::nothing_then(&recording));
     }
     print(if look.json { json::pretty(&explanation) } else { text::explanation(&explanation, &output::style(look)) })?;
     Ok(ExitCode::SUCCESS)
