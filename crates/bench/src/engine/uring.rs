@@ -7,7 +7,7 @@ use super::{Bell, Completion, Engine};
 use crate::load::{Action, Request};
 use crate::memory::Slots;
 use io_uring::types::{Fd, Fixed, FsyncFlags, SubmitArgs, Timespec};
-use io_uring::{IoUring, opcode, squeue};
+use io_uring::{EnterFlags, IoUring, opcode, squeue};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
@@ -114,13 +114,17 @@ impl Uring {
         Ok(done)
     }
 
-    /// Tells the kernel of new requests; with `wait` until there is a completion, or until it is due.
+    /// Tells the kernel of new requests, and has it post the completions there are; with `wait` until there is one, or until it
+    /// is due.
     pub(super) fn enter(&mut self, wait: bool, due: Option<Instant>) -> io::Result<()> {
+        let new = u32::try_from(self.ring.submission().len()).unwrap_or(u32::MAX);
+        let kernel = self.ring.submitter();
         let told = match due.filter(|_| wait) {
-            None => self.ring.submit_and_wait(usize::from(wait)),
+            // SAFETY: nothing is passed that has to be valid.
+            None => unsafe { kernel.enter::<libc::sigset_t>(new, u32::from(wait), EnterFlags::GETEVENTS.bits(), None) },
             Some(due) => {
                 let time = Timespec::from(due.saturating_duration_since(Instant::now()));
-                self.ring.submitter().submit_with_args(1, &SubmitArgs::new().timespec(&time))
+                kernel.submit_with_args(1, &SubmitArgs::new().timespec(&time))
             }
         };
         match told {
@@ -163,12 +167,10 @@ impl Engine for Uring {
         if let Some(done) = self.take_ready()? {
             return Ok(Some(done));
         }
+        // What is done at once (from the page cache) needs no wait, and the kernel's own threads (of a loop device) begin
+        // before this one goes to sleep.
         if !self.ring.submission().is_empty() {
-            // Some requests are done by a thread of the kernel (loop, dm-crypt). The scheduler tends to leave it on the
-            // processor it ran on last: on this one it has its turn now, and the wait is none; to sleep at once sent it to
-            // another far more often, which has to be woken from its idle state, as this one then has.
             self.enter(false, None)?;
-            std::thread::yield_now();
             if let Some(done) = self.ready() {
                 return Ok(Some(done));
             }
