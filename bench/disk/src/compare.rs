@@ -5,12 +5,14 @@ use crate::peer;
 use whyslow_pairs::comparison::{Comparison, Figures};
 use whyslow_pairs::dice::in_turn;
 use whyslow_pairs::failure::Result;
+use whyslow_pairs::held::OneProcessor;
 
 /// Runs a case in pairs of random order. What came of each of its phases.
 ///
 /// # Errors
 /// Where a program fails, or a signal came.
 pub fn compare(case: &Case, whyslow: &str, pairs: usize, seconds: u32) -> Result<Vec<Comparison>> {
+    let _held = case.held.then(OneProcessor::keep_to).transpose()?;
     let job = case.folder.job(&job(&case.work, seconds))?;
     let ready = || case.folder.settle(cached(&case.work));
     let ours = || ready().and_then(|()| ours(case, whyslow, &job));

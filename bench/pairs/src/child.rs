@@ -3,7 +3,10 @@
 use crate::failure::{Failure, Result};
 use crate::stop;
 use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::signal::{Signal, kill};
 use nix::sys::time::TimeValLike;
+use nix::time::{ClockId, clock_gettime};
+use nix::unistd::Pid;
 use std::io::{ErrorKind, Read};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -25,6 +28,35 @@ impl Running {
     /// Its process number.
     pub fn pid(&self) -> u32 {
         self.0.id()
+    }
+
+    /// Processor time of all its threads so far, the ended ones included, by its own clock, which counts nanoseconds
+    /// (`clock_getcpuclockid`(3)); user and system time in /proc/PID/stat are each cut to 10 ms.
+    ///
+    /// # Errors
+    /// Where it has ended.
+    pub fn processor_time(&mut self) -> Result<Duration> {
+        if self.0.try_wait()?.is_some() {
+            return Err(Failure::new("it has ended by itself"));
+        }
+        let clock = ClockId::pid_cpu_clock_id(self.number()?).map_err(std::io::Error::from)?;
+        Ok(Duration::from(clock_gettime(clock).map_err(std::io::Error::from)?))
+    }
+
+    /// Asks it to end (SIGTERM), and waits for that.
+    ///
+    /// # Errors
+    /// Where a signal came, or it takes longer than `patience`.
+    pub fn end(&mut self, patience: Duration) -> Result<()> {
+        // The number of one that has ended and was waited for may be another's by now.
+        if self.0.try_wait()?.is_none() {
+            kill(self.number()?, Signal::SIGTERM).map_err(std::io::Error::from)?;
+        }
+        self.wait(patience).map(drop)
+    }
+
+    fn number(&self) -> Result<Pid> {
+        Ok(Pid::from_raw(i32::try_from(self.0.id()).map_err(|_| Failure::new("no process number"))?))
     }
 
     /// Waits for its end; whether it ended well.

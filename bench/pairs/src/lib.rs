@@ -4,6 +4,7 @@ pub mod child;
 pub mod comparison;
 pub mod dice;
 pub mod failure;
+pub mod held;
 pub mod options;
 pub mod program;
 pub mod sleepers;

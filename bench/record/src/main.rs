@@ -53,10 +53,12 @@ fn measure(args: &Args) -> Result<Report> {
         let count = processes_now()?;
         let mut recorders = Recorder::all(&whyslow, &pcp)?;
         stop::pause(SETTLING)?;
-        let before = recorders.iter().map(Recorder::usage).collect::<Result<Vec<Usage>>>()?;
+        let used =
+            |recorders: &mut [Recorder]| recorders.iter_mut().map(Recorder::usage).collect::<Result<Vec<Usage>>>();
+        let before = used(&mut recorders)?;
         stop::pause(Duration::from_secs(args.seconds))?;
-        for (recorder, before) in recorders.iter_mut().zip(before) {
-            let after = recorder.usage()?;
+        let after = used(&mut recorders)?;
+        for (recorder, (before, after)) in recorders.iter_mut().zip(before.into_iter().zip(after)) {
             let at_the_end = recorder.finish()?;
             report.measured.push(Measured::of(recorder.name(), count, args.seconds, &before, &after, at_the_end));
         }

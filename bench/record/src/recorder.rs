@@ -1,9 +1,6 @@
 //! The recorders, and what they have used so far.
 
 use crate::pcp::Pcp;
-use nix::sys::signal::{Signal, kill};
-use nix::time::{ClockId, clock_gettime};
-use nix::unistd::Pid;
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
@@ -73,19 +70,12 @@ impl Recorder {
     ///
     /// # Errors
     /// Where it has ended.
-    pub fn usage(&self) -> Result<Usage> {
+    pub fn usage(&mut self) -> Result<Usage> {
         let mut all = Usage { cpu_ms: 0.0, bytes: bytes(self.folder.path())?, sleeps: 0, memory: 0 };
-        for running in &self.running {
+        for running in &mut self.running {
+            let time = running.processor_time().map_err(|e| Failure::new(format!("{}: {e}", self.name)))?;
+            all.cpu_ms += time.as_secs_f64() * 1e3;
             let own = format!("/proc/{}", running.pid());
-            let stat = fs::read_to_string(format!("{own}/stat")).unwrap_or_default();
-            // The name, in parentheses, may hold anything.
-            let state = stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().next());
-            if state.is_none_or(|state| state == "Z") {
-                return Err(Failure::new(format!("{} has ended by itself", self.name)));
-            }
-            // In nanoseconds: utime and stime of the same file are each cut to 10 ms.
-            let clock = ClockId::pid_cpu_clock_id(pid(running)?).map_err(std::io::Error::from)?;
-            all.cpu_ms += Duration::from(clock_gettime(clock).map_err(std::io::Error::from)?).as_secs_f64() * 1e3;
             for task in fs::read_dir(format!("{own}/task"))?.flatten() {
                 all.sleeps += number(&task.path().join("status"), "voluntary_ctxt_switches:");
             }
@@ -100,16 +90,10 @@ impl Recorder {
     /// Where it does not end in time.
     pub fn finish(&mut self) -> Result<u64> {
         for running in &mut self.running {
-            kill(pid(running)?, Signal::SIGTERM).map_err(std::io::Error::from)?;
-            running.wait(PATIENCE)?;
+            running.end(PATIENCE)?;
         }
         bytes(self.folder.path())
     }
-}
-
-fn pid(running: &Running) -> Result<Pid> {
-    let pid = i32::try_from(running.pid()).map_err(|_| Failure::new("no process number"))?;
-    Ok(Pid::from_raw(pid))
 }
 
 /// The number behind a word in a file of lines; 0 where it is not there.

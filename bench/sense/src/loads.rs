@@ -1,13 +1,12 @@
 //! The four loads: disk, network, processes, context switches.
 
 use crate::rig::{self, Wire};
-use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
-use nix::unistd::Pid;
-use std::io::{self, Read, Write, pipe};
+use std::io::{Read, Write, pipe};
 use std::process::Command;
 use std::time::{Duration, Instant};
 use whyslow_pairs::child::{self, Running};
 use whyslow_pairs::failure::{Failure, Result};
+use whyslow_pairs::held::OneProcessor;
 use whyslow_pairs::stop;
 
 /// Something that is done as fast as it can be.
@@ -31,35 +30,6 @@ pub fn run(load: &mut dyn Load, time: Duration) -> Result<f64> {
     let _held = OneProcessor::keep_to()?;
     let rate = load.run(time)?;
     if rate > 0.0 { Ok(rate) } else { Err(Failure::new(format!("{} did nothing", load.name()))) }
-}
-
-/// Keeps this thread, and what it starts, to one processor until dropped.
-///
-/// On two, how fast two that talk to each other are depends on where the scheduler happens to put them: the rate of the
-/// ping-pong then doubles or halves from one second to the next. On one it stands still, and all that is done for an observer
-/// on their way is lost to them.
-struct OneProcessor {
-    before: CpuSet,
-}
-
-impl OneProcessor {
-    /// The last of those that this thread may have: device interrupts mostly go to the first.
-    fn keep_to() -> Result<Self> {
-        let this = Pid::from_raw(0);
-        let before = sched_getaffinity(this).map_err(io::Error::from)?;
-        let last = (0..CpuSet::count()).rev().find(|cpu| before.is_set(*cpu).unwrap_or(false));
-        let mut one = CpuSet::new();
-        one.set(last.unwrap_or(0)).map_err(io::Error::from)?;
-        sched_setaffinity(this, &one).map_err(io::Error::from)?;
-        Ok(Self { before })
-    }
-}
-
-impl Drop for OneProcessor {
-    fn drop(&mut self) {
-        // It had these before.
-        let _ = sched_setaffinity(Pid::from_raw(0), &self.before);
-    }
 }
 
 /// The loads whose names hold `text`, set up.

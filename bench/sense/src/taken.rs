@@ -5,18 +5,15 @@ use crate::loads::{self, Load};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
 use std::time::{Duration, Instant};
 use whyslow_pairs::child::Running;
-use whyslow_pairs::failure::{Failure, Result};
+use whyslow_pairs::failure::Result;
 use whyslow_pairs::stop;
 
 /// Has the kernel count the time of BPF programs (Documentation/admin-guide/sysctl/kernel.rst).
 const STATS: &str = "/proc/sys/kernel/bpf_stats_enabled";
 /// Time that whyslow gets to start: to load BPF programs is no part of observing.
 pub const START: Duration = Duration::from_secs(2);
-/// The unit of processor time in /proc/PID/stat, seconds: USER_HZ is 100 on every machine.
-const TICK: f64 = 0.01;
 
 /// Processors' worth of time.
 #[derive(Clone, Copy, Debug, Serialize)]
@@ -35,11 +32,11 @@ pub struct Taken {
 /// Where the load or whyslow fails, or a signal came.
 pub fn measure(load: &mut dyn Load, time: Duration, observe: impl FnOnce() -> Result<Running>) -> Result<Taken> {
     let _counting = Counting::on()?;
-    let observer = observe()?;
+    let mut observer = observe()?;
     stop::pause(START)?;
-    let (started, before) = (Instant::now(), Spent::of(observer.pid())?);
+    let (started, before) = (Instant::now(), Spent::of(&mut observer)?);
     loads::run(load, time)?;
-    let (seconds, after) = (started.elapsed().as_secs_f64(), Spent::of(observer.pid())?);
+    let (seconds, after) = (started.elapsed().as_secs_f64(), Spent::of(&mut observer)?);
     Ok(Taken {
         programs: (after.programs - before.programs) / seconds,
         calls: (after.calls - before.calls) / seconds,
@@ -76,13 +73,11 @@ struct Spent {
 }
 
 impl Spent {
-    fn of(pid: u32) -> Result<Self> {
-        let folder = Path::new("/proc").join(pid.to_string());
-        let mut spent =
-            Self { observer: processor_time(&fs::read_to_string(folder.join("stat"))?)?, ..Self::default() };
+    fn of(observer: &mut Running) -> Result<Self> {
+        let mut spent = Self { observer: observer.processor_time()?.as_secs_f64(), ..Self::default() };
         // A program can be held by several descriptors.
         let mut programs = BTreeMap::new();
-        for descriptor in fs::read_dir(folder.join("fdinfo"))? {
+        for descriptor in fs::read_dir(format!("/proc/{}/fdinfo", observer.pid()))? {
             // Descriptors come and go with the files that are read.
             let text = fs::read_to_string(descriptor?.path()).unwrap_or_default();
             let field = |name: &str| {
@@ -98,25 +93,5 @@ impl Spent {
             spent.calls += calls;
         }
         Ok(spent)
-    }
-}
-
-/// User and system time of a process, its ended threads included, in seconds (proc_pid_stat(5)).
-fn processor_time(stat: &str) -> Result<f64> {
-    let after_name = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
-    let ticks: Option<Vec<f64>> = after_name.split_whitespace().skip(11).take(2).map(|t| t.parse().ok()).collect();
-    let ticks = ticks.filter(|ticks| ticks.len() == 2).ok_or_else(|| Failure::new("/proc/PID/stat makes no sense"))?;
-    Ok(ticks.iter().sum::<f64>() * TICK)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_name_may_hold_anything() {
-        let stat = "7 (a) 1 (b) S 1 7 7 0 -1 4194560 100 0 0 0 250 50 0 0 20 0 1 0 5 0 0";
-        assert_eq!(processor_time(stat).unwrap(), 3.0);
-        assert!(processor_time("7 (a").is_err());
     }
 }
