@@ -1,9 +1,10 @@
 /* Requests to block devices: how large, how long in the queue and how long in the device, and whose.
  *
- * /proc/diskstats counts every request for nothing. Here only as many are looked at as cost nothing to speak of: all of
- * those made in some milliseconds of a second, 1 of `thin` + 1 of them, and each stands for `thin` + 1. User space sets
- * `thin` by the rate: 0, or 2^n - 1. What is looked at is counted as diskstats counts it (block/blk-mq.c:
- * blk_account_io_done), so that the two are equal while all are. */
+ * /proc/diskstats counts every request for nothing. Here only as many are looked at as cost nothing to speak of, and each
+ * stands for more: those made in some of the milliseconds of a span of time. User space chooses by the rate which, and for how
+ * many each stands; in a flood it also detaches the programs between spans (crates/sense/src/block/requests/flood.rs). What is
+ * looked at is counted as diskstats counts it (block/blk-mq.c: blk_account_io_done), so that the two are equal while all
+ * are. */
 #include "kernel.h"
 
 struct gendisk { int major; int first_minor; } CORE;
@@ -45,6 +46,10 @@ enum { READ, WRITE, FLUSH, DISCARD };
 #define MOMENT 20                   /* requests of 2^20 ns, about a millisecond, are looked at together */
 #define TIMES BUCKETS(37)           /* up to 137 s, in nanoseconds */
 #define SIZES BUCKETS(26)           /* up to 64 MiB, in bytes */
+
+/* Which requests are looked at: those made within `length` nanoseconds of `from`, in a moment whose hash has none of the bits
+ * of `mask`. Each stands for `weight`. Of these `seen` were looked at; at `most` only every other goes on to be. */
+struct choice { u64 from, length, mask, weight, seen, most; };
 
 /* Which device and operation each slot is of, and how often what is known of it has changed. */
 struct slots { u64 of[SLOTS]; u64 changes[SLOTS]; };
@@ -91,7 +96,7 @@ struct flight {
 };
 
 struct { __uint(type, MAP_ARRAY); __uint(max_entries, 1); __type(key, u32); __type(value, struct slots); } slots SEC(".maps");
-struct { __uint(type, MAP_ARRAY); __uint(max_entries, 1); __type(key, u32); __type(value, u64); } thin SEC(".maps");
+struct { __uint(type, MAP_ARRAY); __uint(max_entries, 1); __type(key, u32); __type(value, struct choice); } choice SEC(".maps");
 struct { __uint(type, MAP_ARRAY); __uint(max_entries, 1); __type(key, u32); __type(value, u64); } uncounted SEC(".maps");
 struct { __uint(type, MAP_ARRAY); __uint(max_entries, SLOTS); __type(key, u32); __type(value, struct known); } known SEC(".maps");
 struct { __uint(type, MAP_LRU_HASH); __uint(max_entries, 8192); __type(key, u64); __type(value, struct flight); } flights SEC(".maps");
@@ -157,11 +162,24 @@ INLINE u64 stands_for(struct request *rq)
 {
 	u32 zero = 0;
 	u64 made = rq->start_time_ns;
-	u64 *mask = bpf_map_lookup_elem(&thin, &zero);
+	struct choice *of = bpf_map_lookup_elem(&choice, &zero);
 
-	if (!mask || !made || (((made >> MOMENT) * GOLDEN) >> 40 & *mask))
+	if (!of || !made || made - of->from >= of->length || (((made >> MOMENT) * GOLDEN) >> 40 & of->mask))
 		return 0;
-	return *mask + 1;
+	return of->weight;
+}
+
+/* One more was looked at: user space, which comes by once a second, may have been told of no flood yet. */
+INLINE void spare(void)
+{
+	u32 zero = 0;
+	struct choice *of = bpf_map_lookup_elem(&choice, &zero);
+
+	if (!of || __sync_fetch_and_add(&of->seen, 1) != of->most)
+		return;
+	of->mask = of->mask << 1 | 1;
+	of->weight <<= 1;
+	of->seen = 0;
 }
 
 /* A request that the current process asked for takes off. */
@@ -227,6 +245,7 @@ SEC("tp_btf/block_rq_issue") int block_rq_issue(u64 *ctx)
 
 	if (!of)
 		return 0;
+	spare();
 	if (follows(of, rq->__sector, rq->__data_len >> 9))
 		ADD(of->sequential, weight);
 	if (rq->cmd_flags & FLAG(req_flag_bits, __REQ_RAHEAD))

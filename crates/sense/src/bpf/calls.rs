@@ -13,6 +13,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 const ROOM: usize = 256;
 
 /// The numbers of include/uapi/linux/bpf.h.
+const BPF_RAW_TRACEPOINT_OPEN: libc::c_int = 17;
 const BPF_MAP_LOOKUP_BATCH: libc::c_int = 24;
 const BPF_LINK_CREATE: libc::c_int = 28;
 const BPF_ITER_CREATE: libc::c_int = 33;
@@ -29,6 +30,14 @@ struct Batch {
     map_fd: u32,
     elem_flags: u64,
     flags: u64,
+}
+
+/// The same, `raw_tracepoint`. No name: the program was loaded for a tracepoint.
+#[repr(C)]
+struct RawTracepoint {
+    name: u64,
+    prog_fd: u32,
+    rest: u32,
 }
 
 /// The same, `link_create`.
@@ -108,6 +117,16 @@ pub(crate) fn entries<T: Borrow<MapData>, K: Pod, V: Pod>(map: &HashMap<T, K, V>
         }
         from = Some(next);
     }
+}
+
+/// Attaches a program to the tracepoint that it was loaded for; it is detached when the descriptor is closed.
+///
+/// # Errors
+/// The kernel does not attach it.
+pub(super) fn attach_tracepoint(program: BorrowedFd<'_>) -> io::Result<OwnedFd> {
+    let mut to = RawTracepoint { name: 0, prog_fd: program.as_raw_fd() as u32, rest: 0 };
+    // SAFETY: there are no addresses in it.
+    descriptor(unsafe { bpf(BPF_RAW_TRACEPOINT_OPEN, &mut to) })
 }
 
 /// Attaches an iterator to what it goes over, so that it can be run; or, `once`, to our own first thread, so that it is called

@@ -10,10 +10,12 @@ mod functions;
 mod gate;
 mod held;
 mod object;
+mod tracepoints;
 
 pub(crate) use calls::entries;
 pub(crate) use held::Held;
 pub(crate) use object::{Object, Types, include_object};
+pub(crate) use tracepoints::{Attached, Tracepoints};
 
 /// For tests of the live kernel: whether they cannot run here, which is said, and must not be so under CI=true.
 #[cfg(test)]

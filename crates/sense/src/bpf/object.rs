@@ -1,12 +1,14 @@
 //! One compiled BPF object: loaded, attached, read, and gone when dropped.
 
 use super::calls::{attach_iterator, run_iterator};
+use super::tracepoints::{Attached, Tracepoints};
 use super::{functions, gate};
 use crate::root::Root;
 use crate::source::Miss;
 use aya::maps::Map;
 use aya::programs::{Program, ProgramError};
 use aya::{Btf, BtfError, Ebpf, EbpfError, EbpfLoader};
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::fs::File;
 use std::io;
@@ -70,7 +72,11 @@ impl Kit {
     fn load(&mut self, bytes: &[u8]) -> Result<Ebpf, EbpfError> {
         let mut ebpf = self.loader.load(&functions::resolved(bytes, &self.types))?;
         for (name, program) in ebpf.programs_mut() {
-            attach(name, program, &self.types)?;
+            match program {
+                Program::BtfTracePoint(program) => program.load(name, &self.types)?,
+                Program::Iter(program) if !name.starts_with(ONCE) => program.load(name, &self.types)?,
+                _ => {}
+            }
         }
         Ok(ebpf)
     }
@@ -84,6 +90,8 @@ const ONCE: &str = "once_";
 pub(crate) struct Object {
     name: &'static str,
     ebpf: Ebpf,
+    /// Its tracepoint programs at work, by name.
+    attached: BTreeMap<String, Attached>,
     /// The iterator that was run last, attached: to attach it takes longer than to begin it.
     iterator: Option<(String, OwnedFd)>,
 }
@@ -99,7 +107,25 @@ impl Object {
         let types = Types::of(root)?;
         let mut kit = types.0.lock().unwrap_or_else(PoisonError::into_inner);
         let ebpf = kit.load(bytes).map_err(|e| refused(name, &e))?;
-        Ok(Self { name, ebpf, iterator: None })
+        let mut object = Self { name, ebpf, attached: BTreeMap::new(), iterator: None };
+        for (tracepoint, program) in object.ebpf.programs() {
+            if let Program::BtfTracePoint(_) = program {
+                let attached = tracepoints(name, &[program])?.attach()?;
+                object.attached.insert(tracepoint.to_owned(), attached);
+            }
+        }
+        Ok(object)
+    }
+
+    /// Some of its tracepoint programs, and that they are attached, to be dropped and attached anew as their owner wants it.
+    ///
+    /// # Errors
+    /// There is none of such a name.
+    pub(crate) fn take_tracepoints(&mut self, names: &[&str]) -> Result<(Tracepoints, Attached), Miss> {
+        let program = |tracepoint: &&str| self.ebpf.program(tracepoint).ok_or_else(|| missing(self.name, tracepoint));
+        let programs = names.iter().map(program).collect::<Result<Vec<_>, Miss>>()?;
+        let taken = tracepoints(self.name, &programs)?;
+        Ok((taken, Attached::of(names.iter().filter_map(|tracepoint| self.attached.remove(*tracepoint)))))
     }
 
     /// Runs an iterator (`SEC("iter/NAME") int NAME(...)`): the file holds what it writes.
@@ -159,15 +185,10 @@ fn over(iterator: &str) -> &str {
     iterator.strip_prefix(ONCE).unwrap_or(iterator)
 }
 
-fn attach(name: &str, program: &mut Program, types: &Btf) -> Result<(), ProgramError> {
-    match program {
-        Program::BtfTracePoint(program) => {
-            program.load(name, types)?;
-            program.attach().map(drop)
-        }
-        Program::Iter(program) if !name.starts_with(ONCE) => program.load(name, types),
-        _ => Ok(()),
-    }
+fn tracepoints(object: &'static str, programs: &[&Program]) -> Result<Tracepoints, Miss> {
+    let descriptor = |program: &&Program| Ok(program.fd()?.as_fd().try_clone_to_owned()?);
+    let descriptors: Result<_, ProgramError> = programs.iter().map(descriptor).collect();
+    descriptors.map(|programs| Tracepoints::new(object, programs)).map_err(|e| failed(object, &e))
 }
 
 fn missing(object: &str, what: &str) -> Miss {
@@ -175,7 +196,7 @@ fn missing(object: &str, what: &str) -> Miss {
 }
 
 /// What went wrong after loading.
-fn failed(object: &str, error: &(dyn Error + 'static)) -> Miss {
+pub(super) fn failed(object: &str, error: &(dyn Error + 'static)) -> Miss {
     Miss::Failed(format!("BPF {object}: {}", causes(error)))
 }
 

@@ -7,6 +7,20 @@ const TIMES: usize = (37 - 4) * 32;
 /// Buckets of a size, up to 2^26 bytes.
 const SIZES: usize = (26 - 4) * 32;
 
+/// Which requests are looked at: those made within `length` nanoseconds of `from` (`CLOCK_MONOTONIC`), in a moment whose hash
+/// has none of the bits of `mask`. Each stands for `weight`. Of these `seen` were looked at; at `most` the kernel doubles the
+/// weight by itself, and begins to count anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub(super) struct Choice {
+    pub(super) from: u64,
+    pub(super) length: u64,
+    pub(super) mask: u64,
+    pub(super) weight: u64,
+    pub(super) seen: u64,
+    pub(super) most: u64,
+}
+
 /// Which device and operation each slot is of, 0 for none, and how often what is known of it has changed.
 #[derive(Clone, Copy)]
 #[repr(C)]
@@ -78,6 +92,8 @@ pub(super) struct Use {
 }
 
 // SAFETY: each consists of whole numbers without gaps between them, for which all bytes make a value.
+unsafe impl aya::Pod for Choice {}
+// SAFETY: as above.
 unsafe impl aya::Pod for Slots {}
 // SAFETY: as above.
 unsafe impl aya::Pod for Known {}

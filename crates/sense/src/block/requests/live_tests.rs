@@ -7,6 +7,7 @@ use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 use whyslow_model::catalogue::Disk;
 
 const BLOCK: usize = 4096;
@@ -53,10 +54,22 @@ struct Aligned([u8; BLOCK]);
 /// A reading, after which every request is looked at, however busy the machine is.
 fn sample(source: &mut Requests) -> Snapshot {
     let mut s = Snapshot::default();
+    // Who asked for a request may go on before diskstats has counted it.
+    std::thread::sleep(Duration::from_millis(20));
     source.read(&Root::live(), &mut s).unwrap();
-    source.probe.as_mut().unwrap().as_mut().unwrap().thin.set(0, 0, 0).unwrap();
+    look_at_all(probe(source));
     DiskStats.read(&Root::live(), &mut s).unwrap();
     s
+}
+
+fn probe(source: &mut Requests) -> &mut Probe {
+    source.probe.as_mut().unwrap().as_mut().unwrap()
+}
+
+fn look_at_all(probe: &mut Probe) {
+    while !probe.watch.looks_at_all() {
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }
 
 fn disk(s: &Snapshot, name: &str) -> Disk {
@@ -80,6 +93,12 @@ fn request(s: &Snapshot, name: &str, operation: &str) -> Request {
 
 fn grown(after: Counter, before: Counter) -> u64 {
     after.get().unwrap() - before.get().unwrap()
+}
+
+/// All but a few at most: the kernel does not call a program that an interrupt found at work on this processor
+/// (kernel/trace/bpf_trace.c: `__bpf_trace_run`), as where another test's disk is done meanwhile.
+fn assert_all_seen(seen: u64, made: u64) {
+    assert!(seen <= made && made - seen <= 1 + made / 50, "{seen} seen of {made}");
 }
 
 /// What our process asked for, summed over control groups.
@@ -122,14 +141,14 @@ fn requests_are_counted_as_diskstats_counts_them_and_timed_and_blamed_on_us() {
     let step = |operation| (request(&after, &name, operation), request(&before, &name, operation));
     let ((reads, reads_then), (writes, writes_then), (flushes, flushes_then)) =
         (step("read"), step("write"), step("flush"));
-    assert_eq!(grown(reads.requests, reads_then.requests), grown(books.reads, then.reads));
-    assert_eq!(grown(reads.bytes, reads_then.bytes), grown(books.read_bytes, then.read_bytes));
-    assert_eq!(grown(writes.requests, writes_then.requests), grown(books.writes, then.writes));
-    assert_eq!(grown(writes.bytes, writes_then.bytes), grown(books.write_bytes, then.write_bytes));
-    assert_eq!(grown(flushes.requests, flushes_then.requests), grown(books.flushes, then.flushes));
+    assert_all_seen(grown(reads.requests, reads_then.requests), grown(books.reads, then.reads));
+    assert_all_seen(grown(reads.bytes, reads_then.bytes), grown(books.read_bytes, then.read_bytes));
+    assert_all_seen(grown(writes.requests, writes_then.requests), grown(books.writes, then.writes));
+    assert_all_seen(grown(writes.bytes, writes_then.bytes), grown(books.write_bytes, then.write_bytes));
+    assert_all_seen(grown(flushes.requests, flushes_then.requests), grown(books.flushes, then.flushes));
     assert!(grown(books.reads, then.reads) >= READS && grown(books.flushes, then.flushes) >= FLUSHES);
 
-    assert!(grown(reads.sequential, reads_then.sequential) >= READS - 1);
+    assert!(grown(reads.sequential, reads_then.sequential) >= READS - READS / 50);
     assert!(grown(writes.sequential, writes_then.sequential) < WRITES / 10);
     let sizes = reads.size.since(&reads_then.size).unwrap();
     assert!((sizes.quantile(0.5).unwrap() / BLOCK as f64 - 1.0).abs() < 0.02, "{sizes:?}");
@@ -138,5 +157,54 @@ fn requests_are_counted_as_diskstats_counts_them_and_timed_and_blamed_on_us() {
     assert_eq!(device_time.count(), reads.queue_time.since(&reads_then.queue_time).unwrap().count());
 
     let (reads_of_ours, bytes_of_ours) = ours(&after, &name, "read");
-    assert_eq!((reads_of_ours, bytes_of_ours), (READS, READS * BLOCK as u64));
+    assert_all_seen(reads_of_ours, READS);
+    assert_all_seen(bytes_of_ours, READS * BLOCK as u64);
+}
+
+/// What is seen in a span stands for the whole of the time; after a flood every request is seen again.
+#[test]
+fn in_a_flood_a_span_stands_for_the_rest() {
+    if is_out_of_reach() {
+        return;
+    }
+    // A part of it that is long enough to get over a moment in which another test has the processor.
+    const BETWEEN: Duration = Duration::from_millis(2400);
+    const PACE: Duration = Duration::from_micros(250);
+    let device = Loop::new();
+    let name = device.name().to_owned();
+    let mut source = Requests::default();
+    let before = sample(&mut source);
+    probe(&mut source).watch.adapt(20_001.0, BETWEEN).unwrap();
+    let file = device.open();
+    let mut block = Aligned([0; BLOCK]);
+    let mut read = |go_on: &mut dyn FnMut() -> bool| {
+        while go_on() {
+            file.read_exact_at(&mut block.0, 0).unwrap();
+        }
+    };
+    let (start, mut last) = (Instant::now(), Instant::now());
+    // As steady as can be, without making up for what was missed: what a span sees is to be like the rest.
+    read(&mut || {
+        while last.elapsed() < PACE {
+            std::thread::yield_now();
+        }
+        last = Instant::now();
+        start.elapsed() < BETWEEN
+    });
+    let flooded = sample(&mut source);
+    let reads = |after: &Snapshot, before: &Snapshot| {
+        let seen = grown(request(after, &name, "read").requests, request(before, &name, "read").requests);
+        (seen, grown(disk(after, &name).reads, disk(before, &name).reads))
+    };
+    let (seen, made) = reads(&flooded, &before);
+    let ratio = seen as f64 / made as f64;
+    assert!((0.2..5.0).contains(&ratio), "{seen} seen of {made}");
+
+    let mut left = READS;
+    read(&mut || {
+        left -= 1;
+        left > 0
+    });
+    let (seen, made) = reads(&sample(&mut source), &flooded);
+    assert_all_seen(seen, made);
 }

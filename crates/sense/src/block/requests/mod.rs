@@ -1,5 +1,6 @@
 //! Requests to block devices, one by one: crates/sense/bpf/block.bpf.c.
 
+mod flood;
 mod layout;
 #[cfg(test)]
 mod live_tests;
@@ -11,6 +12,7 @@ use crate::cgroup::block_groups;
 use crate::os::ns_to_ticks;
 use crate::{Miss, Root, Source};
 use aya::maps::{Array, HashMap, MapData, MapError};
+use flood::Watch;
 use layout::{Known, Slot, Slots, Use, User};
 use silence::Silence;
 use std::collections::BTreeMap;
@@ -22,10 +24,6 @@ use whyslow_model::snapshot::Snapshot;
 use whyslow_model::value::{Counter, Name, State};
 
 const NAME: &str = "block";
-
-/// Requests a second that are looked at, more or less, so that it costs nothing to speak of: one to two
-/// microseconds each.
-const LOOKED_AT: f64 = 1000.0;
 
 /// The source of families `request` and `requester`.
 #[derive(Default)]
@@ -57,9 +55,7 @@ impl Source for Requests {
 /// The programs, attached.
 struct Probe {
     object: Object,
-    thin: Array<MapData, u64>,
-    /// What it was set to last.
-    mask: u64,
+    watch: Watch,
     users: HashMap<MapData, User, Use>,
     /// Rows by slot, and the changes there had been: most devices stand idle, and a slot is large.
     rows: BTreeMap<u32, (u64, Request)>,
@@ -73,12 +69,11 @@ struct Probe {
 impl Probe {
     fn load(root: &Root) -> Result<Self, Miss> {
         let mut object = Object::load(NAME, include_object!("block"), root)?;
-        let thin = Array::try_from(object.take_map("thin")?).map_err(failed)?;
+        let watch = Watch::over(&mut object)?;
         let users = HashMap::try_from(object.take_map("users")?).map_err(failed)?;
         Ok(Self {
             object,
-            thin,
-            mask: 0,
+            watch,
             users,
             rows: BTreeMap::new(),
             silence: Silence::default(),
@@ -100,7 +95,7 @@ impl Probe {
             }
         }
         self.requesters(root, &names, out)?;
-        self.thin_out(&out.block.request)?;
+        self.adapt(&out.block.request)?;
         self.complete()
     }
 
@@ -153,19 +148,13 @@ impl Probe {
         Ok(())
     }
 
-    /// Has some [`LOOKED_AT`] requests a second looked at, judged by the last step.
-    fn thin_out(&mut self, rows: &[Request]) -> Result<(), Miss> {
+    /// What is looked at goes by the rate of the last step; the next is thought to be as long.
+    fn adapt(&mut self, rows: &[Request]) -> Result<(), Miss> {
         let now = Instant::now();
         let requests = rows.iter().filter_map(|r| r.requests.get()).sum();
-        if let Some((before, then)) = self.counted.replace((requests, now)) {
-            let rate = requests.saturating_sub(before) as f64 / now.duration_since(then).as_secs_f64();
-            let mask = mask(rate);
-            if mask != self.mask {
-                self.thin.set(0, mask, 0).map_err(failed)?;
-                self.mask = mask;
-            }
-        }
-        Ok(())
+        let Some((before, then)) = self.counted.replace((requests, now)) else { return Ok(()) };
+        let between = now.duration_since(then);
+        self.watch.adapt(requests.saturating_sub(before) as f64 / between.as_secs_f64(), between)
     }
 
     /// Says so where there were more devices than slots.
@@ -176,11 +165,6 @@ impl Probe {
             missed => Err(Miss::Failed(format!("BPF {NAME}: {missed} requests went uncounted: too many devices"))),
         }
     }
-}
-
-/// All bits below the power of two that brings `rate` down to [`LOOKED_AT`].
-fn mask(rate: f64) -> u64 {
-    ((rate / LOOKED_AT).max(1.0) as u64).next_power_of_two() - 1
 }
 
 fn requester(on: OperationKey, user: &User, used: &Use, cgroup: Name) -> Requester {
@@ -204,15 +188,4 @@ pub(super) fn command(bytes: &[u8]) -> State {
 
 fn failed(error: MapError) -> Miss {
     Miss::Failed(format!("BPF {NAME}: {error}"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn few_requests_are_all_looked_at_and_many_thinned_out() {
-        assert_eq!([0.0, 1.0, 1000.0, 1999.0].map(mask), [0; 4]);
-        assert_eq!([2000.0, 3500.0, 50_000.0].map(mask), [1, 3, 63]);
-    }
 }

@@ -1,0 +1,44 @@
+//! Programs that are attached to tracepoints when their owner wants it.
+
+use super::calls::attach_tracepoint;
+use super::object::failed;
+use crate::source::Miss;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+
+/// Loaded programs, each for a tracepoint, that one owner attaches together.
+#[derive(Clone, Debug)]
+pub(crate) struct Tracepoints {
+    object: &'static str,
+    programs: Arc<[OwnedFd]>,
+}
+
+/// Programs at work, until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Attached {
+    links: Vec<OwnedFd>,
+}
+
+impl Attached {
+    /// All of these.
+    pub(super) fn of(parts: impl Iterator<Item = Self>) -> Self {
+        Self { links: parts.flat_map(|part| part.links).collect() }
+    }
+}
+
+impl Tracepoints {
+    /// Of this object's programs, by their descriptors.
+    pub(super) fn new(object: &'static str, programs: Vec<OwnedFd>) -> Self {
+        Self { object, programs: programs.into() }
+    }
+
+    /// Puts them to work.
+    ///
+    /// # Errors
+    /// The kernel does not attach one.
+    pub(crate) fn attach(&self) -> Result<Attached, Miss> {
+        let links: io::Result<_> = self.programs.iter().map(|program| attach_tracepoint(program.as_fd())).collect();
+        links.map(|links| Attached { links }).map_err(|e| failed(self.object, &e))
+    }
+}
