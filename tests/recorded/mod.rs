@@ -14,7 +14,9 @@ pub fn folder() -> tempfile::TempDir {
 /// Records so many samples, one for each second.
 pub fn record(dir: &Path, length: u64, sample: impl Fn(u64) -> Snapshot) -> Counts {
     let log = Arc::new(|line: &str| panic!("{line}"));
-    let recorder = Recorder::begin(dir, Duration::from_secs(1), Keep::default(), log).unwrap();
+    // They are of one day, and kept however long ago that is.
+    let keep = Keep { time: Duration::MAX, ..Keep::default() };
+    let recorder = Recorder::begin(dir, Duration::from_secs(1), keep, log).unwrap();
     let begun = Instant::now();
     for t in 0..length {
         while recorder.waiting() > 30 {

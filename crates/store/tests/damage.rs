@@ -7,14 +7,14 @@ use std::fs;
 use std::path::Path;
 use std::time::Instant;
 use whyslow_model::snapshot::Snapshot;
-use whyslow_store::{Keep, Recording};
+use whyslow_store::Recording;
 
 const SAMPLES: u64 = 30;
 
 /// A tail as a killed recorder leaves it.
 fn tail() -> (String, Vec<u8>) {
     let dir = folder();
-    let mut recorder = recorder(dir.path(), Keep::default());
+    let mut recorder = recorder(dir.path());
     for second in 0..SAMPLES {
         add(&mut recorder, made(second), Instant::now());
     }
@@ -79,7 +79,7 @@ fn the_next_recorder_closes_what_a_killed_one_left() {
         let dir = folder();
         fs::write(dir.path().join(&name), &tail[..cut]).unwrap();
         let before = read(dir.path());
-        recorder(dir.path(), Keep::default()).finish().unwrap();
+        recorder(dir.path()).finish().unwrap();
         assert_eq!(tails(dir.path()).len(), 0, "cut at {cut}");
         assert!(read(dir.path()) == before, "cut at {cut}");
     }
@@ -90,14 +90,14 @@ fn a_closing_that_was_cut_short_is_done_again_and_nothing_is_there_twice() {
     let (name, tail) = tail();
     let dir = folder();
     fs::write(dir.path().join(&name), &tail).unwrap();
-    recorder(dir.path(), Keep::default()).finish().unwrap();
+    recorder(dir.path()).finish().unwrap();
     // As if it had been killed after some of the tables, and in the middle of another.
     let cpu = dir.path().join("cpu/day=2026-11-21/16.parquet");
     let half = fs::read(&cpu).unwrap();
     fs::write(cpu.with_extension("new"), &half[..half.len() / 2]).unwrap();
     fs::remove_file(&cpu).unwrap();
     fs::write(dir.path().join(&name), &tail).unwrap();
-    recorder(dir.path(), Keep::default()).finish().unwrap();
+    recorder(dir.path()).finish().unwrap();
     assert!(read(dir.path()) == (0..SAMPLES).map(made).collect::<Vec<_>>());
     assert!(!cpu.with_extension("new").exists());
 }

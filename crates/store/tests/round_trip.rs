@@ -6,7 +6,7 @@ use common::{EVERY, START, add, all, made, plain, record, recorder, tails};
 use std::time::{Duration, Instant};
 use whyslow_model::catalogue::{Cpu, Disk, Family, LogLine, Sample};
 use whyslow_model::snapshot::Snapshot;
-use whyslow_store::{Keep, Recording};
+use whyslow_store::Recording;
 
 #[test]
 fn a_closed_recording_equals_what_was_recorded() {
@@ -23,7 +23,7 @@ fn a_closed_recording_equals_what_was_recorded() {
 #[test]
 fn a_recording_that_goes_on_equals_what_was_recorded() {
     let dir = common::folder();
-    let mut recorder = recorder(dir.path(), Keep::default());
+    let mut recorder = recorder(dir.path());
     for second in 0..50 {
         add(&mut recorder, made(second), Instant::now());
     }
@@ -40,7 +40,7 @@ fn a_recording_that_goes_on_equals_what_was_recorded() {
 fn segments_are_cut_at_ten_minutes_and_gathered_by_the_hour() {
     let dir = common::folder();
     // 16:43:20 to 17:01:40: three segments, the last in another hour.
-    let mut recorder = recorder(dir.path(), Keep::default());
+    let mut recorder = recorder(dir.path());
     let begun = Instant::now();
     let seconds: Vec<u64> = (0..1100).step_by(20).collect();
     for second in &seconds {
@@ -91,7 +91,7 @@ fn a_span_is_read_and_what_stood_before_it_stands_in_its_first_sample() {
 fn a_gap_ends_a_window_and_a_long_interval_does_not() {
     let windows = |seconds: &[u64]| {
         let dir = common::folder();
-        let mut recorder = recorder(dir.path(), Keep::default());
+        let mut recorder = recorder(dir.path());
         seconds.iter().for_each(|second| add(&mut recorder, made(*second), Instant::now()));
         recorder.finish().unwrap();
         let recording = Recording::open(dir.path()).unwrap();
@@ -126,7 +126,7 @@ fn only_what_is_wanted_is_read() {
 #[test]
 fn what_was_missed_is_recorded_as_missed() {
     let dir = common::folder();
-    let mut recorder = recorder(dir.path(), Keep::default());
+    let mut recorder = recorder(dir.path());
     let begun = Instant::now();
     let at = |second: u64| begun + Duration::from_secs(second);
     add(&mut recorder, made(0), at(0));
@@ -165,7 +165,7 @@ fn what_was_missed_is_recorded_as_missed() {
 fn a_clock_that_is_set_forward_and_back_again_loses_no_sample() {
     const HOUR: i64 = 3600 * common::SECOND as i64;
     let dir = common::folder();
-    let mut recorder = recorder(dir.path(), Keep::default());
+    let mut recorder = recorder(dir.path());
     let begun = Instant::now();
     let set_to = |second: u64| if (5..10).contains(&second) { 26 * HOUR } else { 0 };
     for second in 0..15 {

@@ -11,7 +11,7 @@ use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use whyslow_model::snapshot::Snapshot;
-use whyslow_store::{Keep, Recorder};
+use whyslow_store::Recorder;
 
 /// A mounted file system, unmounted when dropped.
 struct Mounted<'a>(&'a Path);
@@ -52,7 +52,7 @@ impl Rig {
         let lines = log.clone();
         let write = Arc::new(move |line: &str| lines.lock().unwrap().push(line.to_owned()));
         let interval = Duration::from_millis(10);
-        Self { recorder: Recorder::begin(dir, interval, Keep::default(), write).unwrap(), log, second: 0 }
+        Self { recorder: Recorder::begin(dir, interval, common::KEEP, write).unwrap(), log, second: 0 }
     }
 
     /// Records until the log says this, or for far too long.
@@ -243,7 +243,7 @@ fn a_file_system_that_turns_read_only_loses_nothing_that_was_written() {
     assert!(checked.is_ok());
     let _mounted = mount(dir.path(), &["-o", "loop", &restarted]);
     assert!(sound(dir.path()) >= before);
-    common::recorder(dir.path(), Keep::default()).finish().unwrap();
+    common::recorder(dir.path()).finish().unwrap();
     assert!(sound(dir.path()) >= before);
     assert!(common::tails(dir.path()).is_empty());
 }

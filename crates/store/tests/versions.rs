@@ -10,7 +10,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 use whyslow_model::snapshot::Snapshot;
-use whyslow_store::Keep;
 
 /// Samples of the closed part, and of the tail.
 const CLOSED: std::ops::Range<u64> = 0..2;
@@ -42,7 +41,7 @@ fn make_a_recording_of_this_version() {
     let path = recordings().join(concat!("v", env!("CARGO_PKG_VERSION_MAJOR"), "-", env!("CARGO_PKG_VERSION_MINOR")));
     let _ = fs::remove_dir_all(&path);
     common::record(&path, CLOSED);
-    let mut recorder = recorder(&path, Keep::default());
+    let mut recorder = recorder(&path);
     RUNNING.for_each(|second| add(&mut recorder, made(second), Instant::now()));
     while recorder.waiting() > 0 {
         std::thread::sleep(std::time::Duration::from_millis(1));

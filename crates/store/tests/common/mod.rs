@@ -104,13 +104,16 @@ pub fn plain(mut snapshot: Snapshot) -> Snapshot {
     snapshot
 }
 
-pub fn recorder(dir: &Path, keep: Keep) -> Recorder {
-    Recorder::begin(dir, Duration::from_secs(1), keep, Arc::new(|_: &str| {})).expect("a recorder")
+/// What is made up is of one day, and is kept however long ago that is.
+pub const KEEP: Keep = Keep { time: Duration::MAX, bytes: 1 << 30 };
+
+pub fn recorder(dir: &Path) -> Recorder {
+    Recorder::begin(dir, Duration::from_secs(1), KEEP, Arc::new(|_: &str| {})).expect("a recorder")
 }
 
 /// Records these seconds and ends the recording.
 pub fn record(dir: &Path, seconds: std::ops::Range<u64>) {
-    let mut recorder = recorder(dir, Keep::default());
+    let mut recorder = recorder(dir);
     let begun = Instant::now();
     for second in seconds {
         add(&mut recorder, made(second), begun + Duration::from_secs(second));
