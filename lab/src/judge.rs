@@ -22,6 +22,15 @@ pub fn faults_of(answer: &Diagnosis, expect: &Expect) -> Vec<String> {
     wrong
 }
 
+/// Takes out of an answer what the hypervisor did, which was seen to take much; on a healthy control also what comes of that.
+pub fn set_aside_steal(answer: &mut Diagnosis, expect: &Expect) {
+    let came_of_it = |f: &Finding| f.explained_by.as_ref().is_some_and(|by| by.starts_with("cpu.steal@"));
+    answer.findings.retain(|f| f.id != "cpu.steal" && !(expect.first.is_none() && came_of_it(f)));
+    if answer.findings.is_empty() && answer.verdict == Verdict::Bottleneck {
+        answer.verdict = Verdict::Healthy;
+    }
+}
+
 /// What is wrong with the first cause alone, whoever is to blame: captures do not tell everything. What is the machine's
 /// may be told of the machine.
 pub fn first_cause(answer: &Diagnosis, expect: &Expect) -> Vec<String> {
@@ -140,5 +149,22 @@ mod tests {
         assert!(faults_of(&answer(Verdict::Bottleneck, vec![maybe.clone()]), &build).is_empty());
         maybe.impact = 0.9;
         assert_eq!(faults_of(&answer(Verdict::Bottleneck, vec![maybe]), &build).len(), 1);
+    }
+
+    #[test]
+    fn what_the_hypervisor_does_is_set_aside() {
+        let stolen = finding("cpu.steal", Subject::new("host", ""), 7);
+        let effect =
+            Finding { explained_by: Some(stolen.key()), ..finding("cpu.saturated", Subject::new("host", ""), 7) };
+        let all = vec![stolen.clone(), effect.clone(), finding("disk.saturated", Subject::new("device", "loop3"), 7)];
+        let left = |expect: &Expect, findings: &[Finding]| {
+            let mut answer = answer(Verdict::Bottleneck, findings.to_vec());
+            set_aside_steal(&mut answer, expect);
+            (answer.verdict, answer.findings.iter().map(|f| f.id.to_string()).collect::<Vec<_>>())
+        };
+        let ids = |ids: &[&str]| ids.iter().map(|id| (*id).to_owned()).collect::<Vec<_>>();
+        assert_eq!(left(&expect(), &all), (Verdict::Bottleneck, ids(&["cpu.saturated", "disk.saturated"])));
+        assert_eq!(left(&Expect::healthy(), &all), (Verdict::Bottleneck, ids(&["disk.saturated"])));
+        assert_eq!(left(&Expect::healthy(), &[stolen, effect]), (Verdict::Healthy, ids(&[])));
     }
 }

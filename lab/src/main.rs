@@ -16,6 +16,7 @@ mod load;
 mod netns;
 mod report;
 mod stage;
+mod stolen;
 mod stop;
 mod swap;
 mod sweep;
