@@ -1,12 +1,12 @@
 //! One compiled BPF object: loaded, attached, read, and gone when dropped.
 
-use super::calls::{attach_iterator, run_iterator};
+use super::calls::{attach_iterator, attach_tracepoint, run_iterator};
 use super::tracepoints::{Attached, Tracepoints};
 use super::{functions, gate};
 use crate::root::Root;
 use crate::source::Miss;
 use aya::maps::Map;
-use aya::programs::{Program, ProgramError};
+use aya::programs::Program;
 use aya::{Btf, BtfError, Ebpf, EbpfError, EbpfLoader};
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -91,7 +91,7 @@ pub(crate) struct Object {
     name: &'static str,
     ebpf: Ebpf,
     /// Its tracepoint programs at work, by name.
-    attached: BTreeMap<String, Attached>,
+    attached: BTreeMap<String, OwnedFd>,
     /// The iterator that was run last, attached: to attach it takes longer than to begin it.
     iterator: Option<(String, OwnedFd)>,
 }
@@ -107,14 +107,15 @@ impl Object {
         let types = Types::of(root)?;
         let mut kit = types.0.lock().unwrap_or_else(PoisonError::into_inner);
         let ebpf = kit.load(bytes).map_err(|e| refused(name, &e))?;
-        let mut object = Self { name, ebpf, attached: BTreeMap::new(), iterator: None };
-        for (tracepoint, program) in object.ebpf.programs() {
-            if let Program::BtfTracePoint(_) = program {
-                let attached = tracepoints(name, &[program])?.attach()?;
-                object.attached.insert(tracepoint.to_owned(), attached);
+        let mut attached = BTreeMap::new();
+        for (tracepoint, program) in ebpf.programs() {
+            if let Program::BtfTracePoint(program) = program {
+                let program = program.fd().map_err(|e| refused(name, &e))?;
+                let link = attach_tracepoint(program.as_fd()).map_err(|e| refused(name, &e))?;
+                attached.insert(tracepoint.to_owned(), link);
             }
         }
-        Ok(object)
+        Ok(Self { name, ebpf, attached, iterator: None })
     }
 
     /// Some of its tracepoint programs, and that they are attached, to be dropped and attached anew as their owner wants it.
@@ -122,10 +123,14 @@ impl Object {
     /// # Errors
     /// There is none of such a name.
     pub(crate) fn take_tracepoints(&mut self, names: &[&str]) -> Result<(Tracepoints, Attached), Miss> {
-        let program = |tracepoint: &&str| self.ebpf.program(tracepoint).ok_or_else(|| missing(self.name, tracepoint));
-        let programs = names.iter().map(program).collect::<Result<Vec<_>, Miss>>()?;
-        let taken = tracepoints(self.name, &programs)?;
-        Ok((taken, Attached::of(names.iter().filter_map(|tracepoint| self.attached.remove(*tracepoint)))))
+        let descriptor = |tracepoint: &&str| {
+            let program = self.ebpf.program(tracepoint).ok_or_else(|| missing(self.name, tracepoint))?;
+            let program = program.fd().map_err(|e| failed(self.name, &e))?;
+            program.as_fd().try_clone_to_owned().map_err(|e| failed(self.name, &e))
+        };
+        let programs = names.iter().map(descriptor).collect::<Result<Vec<_>, Miss>>()?;
+        let attached = names.iter().filter_map(|tracepoint| self.attached.remove(*tracepoint)).collect();
+        Ok((Tracepoints::new(self.name, programs), Attached::of(attached)))
     }
 
     /// Runs an iterator (`SEC("iter/NAME") int NAME(...)`): the file holds what it writes.
@@ -183,12 +188,6 @@ impl Object {
 /// What an iterator goes over.
 fn over(iterator: &str) -> &str {
     iterator.strip_prefix(ONCE).unwrap_or(iterator)
-}
-
-fn tracepoints(object: &'static str, programs: &[&Program]) -> Result<Tracepoints, Miss> {
-    let descriptor = |program: &&Program| Ok(program.fd()?.as_fd().try_clone_to_owned()?);
-    let descriptors: Result<_, ProgramError> = programs.iter().map(descriptor).collect();
-    descriptors.map(|programs| Tracepoints::new(object, programs)).map_err(|e| failed(object, &e))
 }
 
 fn missing(object: &str, what: &str) -> Miss {

@@ -17,13 +17,13 @@ pub(crate) struct Tracepoints {
 /// Programs at work, until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Attached {
-    links: Vec<OwnedFd>,
+    _links: Vec<OwnedFd>,
 }
 
 impl Attached {
-    /// All of these.
-    pub(super) fn of(parts: impl Iterator<Item = Self>) -> Self {
-        Self { links: parts.flat_map(|part| part.links).collect() }
+    /// By what the kernel gave for each.
+    pub(super) fn of(links: Vec<OwnedFd>) -> Self {
+        Self { _links: links }
     }
 }
 
@@ -39,6 +39,6 @@ impl Tracepoints {
     /// The kernel does not attach one.
     pub(crate) fn attach(&self) -> Result<Attached, Miss> {
         let links: io::Result<_> = self.programs.iter().map(|program| attach_tracepoint(program.as_fd())).collect();
-        links.map(|links| Attached { links }).map_err(|e| failed(self.object, &e))
+        links.map(Attached::of).map_err(|e| failed(self.object, &e))
     }
 }
