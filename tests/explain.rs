@@ -5,7 +5,7 @@ mod recorded;
 use recorded::{folder, record};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
-use whyslow_model::catalogue::{Cpu, MachineInfo, Pressure, Process, Setting, System};
+use whyslow_model::catalogue::{Cpu, MachineInfo, Pressure, Process, ProcessRow, Setting, System};
 use whyslow_model::explanation::{Episode, Explanation};
 use whyslow_model::key::{Machine, TaskKey};
 use whyslow_model::snapshot::Snapshot;
@@ -62,7 +62,7 @@ fn sample(t: u64) -> Snapshot {
 
 /// A process that has shared two processors with five others for so many seconds.
 fn process(pid: u32, name: &str, start: u64, seconds: u64) -> Process {
-    Process {
+    Process::from(ProcessRow {
         command: name.into(),
         state: "R".into(),
         user: (seconds * SECOND / 3).into(),
@@ -71,8 +71,8 @@ fn process(pid: u32, name: &str, start: u64, seconds: u64) -> Process {
         nice: 0.0.into(),
         threads: 1.0.into(),
         kernel_thread: 0.0.into(),
-        ..Process::new(TaskKey { pid, tid: pid, start })
-    }
+        ..ProcessRow::new(TaskKey { pid, tid: pid, start })
+    })
 }
 
 fn recorded(dir: &Path) {

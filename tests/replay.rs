@@ -7,7 +7,7 @@ use quiet::{SECOND, START};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use whyslow_bench_explain::{Clip, Player};
-use whyslow_model::catalogue::{Process, Thread};
+use whyslow_model::catalogue::{Process, ProcessRow, Thread};
 use whyslow_model::explanation::Explanation;
 use whyslow_model::key::TaskKey;
 use whyslow_model::snapshot::Snapshot;
@@ -26,7 +26,7 @@ fn clip(seconds: u64, fault: Fault) -> Clip {
     let sample = |t: u64| {
         let mut s = quiet::machine(t, 50);
         (s.boot_ns, s.wall_ns) = ((MADE + t) * SECOND, 1);
-        s.task.process.push(process(1, "init", 1, t * SECOND / 100));
+        s.task.process.push(process(1, "init", 1, t * SECOND / 100).into());
         fault(&mut s, t);
         s.sort();
         s
@@ -34,8 +34,8 @@ fn clip(seconds: u64, fault: Fault) -> Clip {
     Clip::new((0..=seconds).map(sample).collect())
 }
 
-fn process(pid: u32, name: &str, threads: u32, user: u64) -> Process {
-    Process {
+fn process(pid: u32, name: &str, threads: u32, user: u64) -> ProcessRow {
+    ProcessRow {
         command: name.into(),
         state: "S".into(),
         user: user.into(),
@@ -44,7 +44,7 @@ fn process(pid: u32, name: &str, threads: u32, user: u64) -> Process {
         nice: 0.0.into(),
         threads: f64::from(threads).into(),
         kernel_thread: 0.0.into(),
-        ..Process::new(TaskKey { pid, tid: pid, start: 7 })
+        ..ProcessRow::new(TaskKey { pid, tid: pid, start: 7 })
     }
 }
 
@@ -54,14 +54,22 @@ fn too_much_work(s: &mut Snapshot, t: u64) {
     s.processor.pressure[0].cpu_some = (t * SECOND * 98 / 100).into();
     for pid in 50..56 {
         let run_delay = (t * SECOND * 2 / 3).into();
-        s.task.process.push(Process { state: "R".into(), run_delay, ..process(pid, "spin", 1, t * SECOND / 3) });
+        s.task.process.push(Process::from(ProcessRow {
+            state: "R".into(),
+            run_delay,
+            ..process(pid, "spin", 1, t * SECOND / 3)
+        }));
     }
 }
 
 /// Three of four threads wait for the fourth, which does little and holds the lock.
 fn a_lock_held(s: &mut Snapshot, t: u64) {
     let fight = process(70, "fight", 4, t * SECOND / 50);
-    s.task.process.push(Process { voluntary_switches: (t * 40).into(), involuntary_switches: 0.into(), ..fight });
+    s.task.process.push(Process::from(ProcessRow {
+        voluntary_switches: (t * 40).into(),
+        involuntary_switches: 0.into(),
+        ..fight
+    }));
     for tid in 70..74 {
         s.task.thread.push(Thread {
             command: "fight".into(),
@@ -80,13 +88,13 @@ fn a_lock_held(s: &mut Snapshot, t: u64) {
 
 /// A writer on a frozen file system.
 fn a_writer_stuck(s: &mut Snapshot, _: u64) {
-    s.task.process.push(Process {
+    s.task.process.push(Process::from(ProcessRow {
         state: "D".into(),
         wait_channel: "percpu_rwsem_wait".into(),
         voluntary_switches: 5.into(),
         involuntary_switches: 0.into(),
         ..process(90, "writer", 1, 0)
-    });
+    }));
 }
 
 /// What is planted, at which second: near the edges of segments and of the windows that are judged, and nowhere in particular.

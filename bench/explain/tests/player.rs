@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use whyslow_bench_explain::{Clip, Player};
-use whyslow_model::catalogue::{Disk, LogLine, Process, Queue};
+use whyslow_model::catalogue::{Disk, LogLine, Process, ProcessRow, Queue};
 use whyslow_model::histogram::Histogram;
 use whyslow_model::key::{OperationKey, TaskKey};
 use whyslow_model::snapshot::Snapshot;
@@ -41,7 +41,7 @@ fn sample(t: u64) -> Snapshot {
 }
 
 fn process(pid: u32, start: u64, seconds: u64) -> Process {
-    Process { user: (seconds * SECOND).into(), ..Process::new(TaskKey { pid, tid: pid, start }) }
+    Process::from(ProcessRow { user: (seconds * SECOND).into(), ..ProcessRow::new(TaskKey { pid, tid: pid, start }) })
 }
 
 fn played(into: &Path, times: usize) -> Vec<Snapshot> {

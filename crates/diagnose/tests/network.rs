@@ -42,7 +42,7 @@ fn processor(t: u64, s: &mut Snapshot, cpu: u32, system: u64, softirq: u64) {
 
 /// A process whose one thread is so many hundredths of the time in the kernel.
 fn sender(t: u64, s: &mut Snapshot, system: u64) {
-    s.task.process.push(Process {
+    s.task.process.push(Process::from(ProcessRow {
         command: "sender".into(),
         state: "R".into(),
         user: 0.into(),
@@ -51,8 +51,8 @@ fn sender(t: u64, s: &mut Snapshot, system: u64) {
         nice: 0.0.into(),
         threads: 1.0.into(),
         kernel_thread: 0.0.into(),
-        ..Process::new(TaskKey { pid: 7, tid: 7, start: 1 })
-    });
+        ..ProcessRow::new(TaskKey { pid: 7, tid: 7, start: 1 })
+    }));
 }
 
 /// A second of a stream of 1,000 segments of 1,448 bytes over 20 ms, and what became of them.

@@ -78,7 +78,7 @@ fn snapshot(t: u64, r: Reading) -> Snapshot {
         read_ahead: r.read_ahead.into(),
         ..Queue::new("sda".into())
     });
-    s.task.process.push(Process {
+    s.task.process.push(Process::from(ProcessRow {
         command: "reader".into(),
         state: "D".into(),
         wait_channel: r.wait_channel.into(),
@@ -91,8 +91,8 @@ fn snapshot(t: u64, r: Reading) -> Snapshot {
         read_bytes: (t * r.requests * r.size).into(),
         write_bytes: 0.into(),
         kernel_thread: 0.0.into(),
-        ..Process::new(TaskKey { pid: 20, tid: 20, start: 1 })
-    });
+        ..ProcessRow::new(TaskKey { pid: 20, tid: 20, start: 1 })
+    }));
     s.sort();
     s
 }

@@ -69,7 +69,7 @@ fn layer(s: &mut Snapshot, upper: &str, lower: &str, kind: &str) {
 
 /// A process that uses `cpu` percent of a processor and reads `bytes` a second.
 fn process(t: u64, s: &mut Snapshot, pid: u32, name: &str, cpu: u64, bytes: u64) {
-    s.task.process.push(Process {
+    s.task.process.push(Process::from(ProcessRow {
         command: name.into(),
         state: "R".into(),
         user: (t * SECOND * cpu / 100).into(),
@@ -80,8 +80,8 @@ fn process(t: u64, s: &mut Snapshot, pid: u32, name: &str, cpu: u64, bytes: u64)
         nice: 0.0.into(),
         threads: 1.0.into(),
         kernel_thread: 0.0.into(),
-        ..Process::new(TaskKey { pid, tid: pid, start: 1 })
-    });
+        ..ProcessRow::new(TaskKey { pid, tid: pid, start: 1 })
+    }));
 }
 
 fn first(d: &Diagnosis) -> (&str, &str) {
@@ -193,12 +193,12 @@ fn users_of_one_device_are_effects_of_its_being_shared() {
 /// A process of two threads, each found in uninterruptible sleep at every sample, that switched so often up to now.
 fn sleepers(s: &mut Snapshot, switches: u64) {
     let key = |tid| TaskKey { pid: 7, tid, start: 5 };
-    s.task.process.push(Process {
+    s.task.process.push(Process::from(ProcessRow {
         command: "reader".into(),
         state: "D".into(),
         threads: 2u64.into(),
-        ..Process::new(key(7))
-    });
+        ..ProcessRow::new(key(7))
+    }));
     s.task.thread.extend([7, 8].map(|tid| Thread {
         command: "reader".into(),
         state: "D".into(),
@@ -243,7 +243,11 @@ fn kill(born: u64, how: &str) -> Diagnosis {
         for (pid, name, born, rss) in [(1, "init", 0, 8 << 20), (42, "hog", born, 4u64 << 30)] {
             if t >= born {
                 let key = TaskKey { pid, tid: pid, start: born };
-                s.task.process.push(Process { command: name.into(), rss: (rss as f64).into(), ..Process::new(key) });
+                s.task.process.push(Process::from(ProcessRow {
+                    command: name.into(),
+                    rss: (rss as f64).into(),
+                    ..ProcessRow::new(key)
+                }));
             }
         }
         if t == 5 {

@@ -34,7 +34,7 @@ fn key(tid: u32) -> TaskKey {
 }
 
 fn process(t: u64, d: &Doing) -> Process {
-    Process {
+    Process::from(ProcessRow {
         command: "app".into(),
         user: (t * d.user_ms * MS).into(),
         system: (t * d.system_ms * MS).into(),
@@ -49,8 +49,8 @@ fn process(t: u64, d: &Doing) -> Process {
         nice: 0.0.into(),
         threads: d.threads.into(),
         kernel_thread: 0.0.into(),
-        ..Process::new(key(PID))
-    }
+        ..ProcessRow::new(key(PID))
+    })
 }
 
 fn thread(t: u64, d: &Doing, n: u64) -> Thread {

@@ -19,6 +19,7 @@ pub mod profile;
 pub mod recording;
 mod report;
 pub mod rule;
+pub mod shared;
 pub mod snapshot;
 pub mod topology;
 pub mod tune;

@@ -105,6 +105,7 @@ pub fn entities(window: &Window) -> Vec<Entity> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use whyslow_model::catalogue::ProcessRow;
     use whyslow_model::diagnosis::Reading;
     use whyslow_model::key::TaskKey;
     use whyslow_model::snapshot::Snapshot;
@@ -116,7 +117,7 @@ mod tests {
             s.cgroup.group.push(Group::new("/apps".into()));
             for (pid, (cgroup, wait)) in (1..).zip(["/apps/web", "/apps", "/other"].into_iter().zip(waits)) {
                 let key = TaskKey { pid, tid: pid, start: 1 };
-                s.task.process.push(Process { cgroup: cgroup.into(), ..Process::new(key) });
+                s.task.process.push(ProcessRow { cgroup: cgroup.into(), ..ProcessRow::new(key) }.into());
                 let run_queue_latency = Histogram::from_values(vec![wait; 100 * second as usize]);
                 s.task.sleep.push(Sleep { run_queue_latency, ..Sleep::new(key) });
             }

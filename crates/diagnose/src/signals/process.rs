@@ -134,6 +134,7 @@ mod tests {
     use super::*;
     use crate::signals::lock::LockUse;
     use crate::signals::task;
+    use whyslow_model::catalogue::ProcessRow;
     use whyslow_model::diagnosis::Reading;
     use whyslow_model::key::TaskKey;
     use whyslow_model::snapshot::Snapshot;
@@ -142,9 +143,9 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     /// The signals of a process that starts from nothing and has come to `end` after two seconds.
-    fn over_two_seconds(end: Process) -> impl Fn(&str) -> Option<f64> {
+    fn over_two_seconds(end: ProcessRow) -> impl Fn(&str) -> Option<f64> {
         let zero = || 0.into();
-        let start = Process {
+        let start = ProcessRow {
             user: zero(),
             system: zero(),
             voluntary_switches: zero(),
@@ -152,11 +153,11 @@ mod tests {
             migrations: zero(),
             read_chars: zero(),
             write_chars: zero(),
-            ..Process::new(end.task)
+            ..ProcessRow::new(end.task)
         };
-        let snapshot = |second: u64, row: Process| {
+        let snapshot = |second: u64, row: ProcessRow| {
             let mut s = Snapshot { boot_ns: second * 1000 * MS, ..Snapshot::default() };
-            s.task.process.push(row);
+            s.task.process.push(row.into());
             s
         };
         let window = Window::new(vec![snapshot(1, start), snapshot(3, end)]);
@@ -170,14 +171,14 @@ mod tests {
         }
     }
 
-    fn process() -> Process {
-        Process::new(TaskKey { pid: 7, tid: 7, start: 1 })
+    fn process() -> ProcessRow {
+        ProcessRow::new(TaskKey { pid: 7, tid: 7, start: 1 })
     }
 
     #[test]
     fn what_lies_between_two_switches() {
         // 0.1 s of own work and 0.9 s of the kernel's in 100,000 switches, each of which handed 2 bytes over.
-        let of = over_two_seconds(Process {
+        let of = over_two_seconds(ProcessRow {
             user: (100 * MS).into(),
             system: (900 * MS).into(),
             voluntary_switches: 99_000.into(),
@@ -204,7 +205,7 @@ mod tests {
     #[test]
     fn what_moving_can_cost() {
         let moved = |times: u64| {
-            over_two_seconds(Process {
+            over_two_seconds(ProcessRow {
                 user: (1000 * MS).into(),
                 system: 0.into(),
                 migrations: times.into(),

@@ -115,20 +115,20 @@ fn children(p: &Process) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use whyslow_model::catalogue::Brief;
+    use whyslow_model::catalogue::{Brief, ProcessRow};
     use whyslow_model::key::{Offspring, TaskKey};
 
     const SECOND: u64 = 1_000_000_000;
 
     fn process(pid: u32, parent: u64, own: u64, children: u64) -> Process {
-        Process {
+        Process::from(ProcessRow {
             parent: parent.into(),
             user: own.into(),
             system: 0.into(),
             children_user: children.into(),
             children_system: 0.into(),
-            ..Process::new(TaskKey { pid, tid: pid, start: 1 })
-        }
+            ..ProcessRow::new(TaskKey { pid, tid: pid, start: 1 })
+        })
     }
 
     fn window(samples: Vec<Vec<Process>>) -> Window {

@@ -180,13 +180,60 @@ macro_rules! metric_put {
     };
 }
 
+/// Declares a row type: the metrics themselves, or a [`Shared`](crate::shared::Shared) of them.
+macro_rules! row_type {
+    ($Row:ident shares $Fields:ident $docs:tt { $key:ident: $Key:ty $(, $metrics:tt)* }) => {
+        $crate::catalogue::row_type! { $Fields $docs { $key: $Key $(, $metrics)* } }
+
+        #[doc = concat!("[`", stringify!($Fields), "`], shared by the Snapshots in which it is the same.")]
+        pub type $Row = $crate::shared::Shared<$Fields>;
+
+        impl $Row {
+            /// A row of which only the key is known.
+            pub fn new($key: $Key) -> Self {
+                $Fields::new($key).into()
+            }
+        }
+    };
+    (
+        $Row:ident
+        { $(#[doc = $doc:literal])+ }
+        { $key:ident: $Key:ty $(, ($field:ident: $kind:ident $help:literal))* }
+    ) => {
+        $(#[doc = $doc])+
+        #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+        pub struct $Row {
+            /// What tells the rows apart.
+            pub $key: $Key,
+            $(
+                #[doc = $help]
+                #[serde(default)]
+                pub $field: metric_type!($kind),
+            )*
+        }
+
+        impl Default for $Row {
+            fn default() -> Self {
+                Self::new($crate::key::unset())
+            }
+        }
+
+        impl $Row {
+            /// A row of which only the key is known.
+            pub fn new($key: $Key) -> Self {
+                Self { $key, $( $field: Default::default(), )* }
+            }
+        }
+    };
+}
+
 /// Declares a group of families: its tables, its row types and their entries in the catalogue.
 macro_rules! family_group {
     (
         $(#[doc = $group_doc:literal])* $group_field:ident : $Group:ident
         $(
             $(#[doc = $doc:literal])+
-            $table:ident : $Row:ident by $key:ident : $Key:ty, from $source:literal {
+            $table:ident : $Row:ident $(shares $Fields:ident)? by $key:ident : $Key:ty, from $source:literal {
                 $( $field:ident : $kind:ident $unit:ident $otel:literal $help:literal; )*
             }
         )*
@@ -227,29 +274,10 @@ macro_rules! family_group {
         }
 
         $(
-            $(#[doc = $doc])+
-            #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
-            pub struct $Row {
-                /// What tells the rows apart.
-                pub $key: $Key,
-                $(
-                    #[doc = $help]
-                    #[serde(default)]
-                    pub $field: metric_type!($kind),
-                )*
-            }
-
-            impl Default for $Row {
-                fn default() -> Self {
-                    Self { $key: $crate::key::unset(), $( $field: Default::default(), )* }
-                }
-            }
-
-            impl $Row {
-                /// A row of which only the key is known.
-                pub fn new($key: $Key) -> Self {
-                    Self { $key, $( $field: Default::default(), )* }
-                }
+            $crate::catalogue::row_type! {
+                $Row $(shares $Fields)?
+                { $(#[doc = $doc])+ }
+                { $key: $Key $(, ($field: $kind $help))* }
             }
 
             impl $crate::catalogue::Family for $Row {
@@ -322,7 +350,7 @@ macro_rules! family_group {
     };
 }
 
-use {family_group, metric_kind, metric_put, metric_set, metric_type, metric_unit};
+use {family_group, metric_kind, metric_put, metric_set, metric_type, metric_unit, row_type};
 
 #[cfg(test)]
 mod tests {

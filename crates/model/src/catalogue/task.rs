@@ -8,7 +8,7 @@ family_group! {
     task: TaskTables
 
     /// Processes: sums over their threads where the kernel keeps such sums (proc(5)).
-    process: Process by task: TaskKey, from "/proc/PID" {
+    process: Process shares ProcessRow by task: TaskKey, from "/proc/PID" {
         command: state text "process.command" "the name the kernel keeps (15 bytes)";
         parent: gauge count "process.parent_pid" "parent process";
         state: state text "process.state" "R, S, D, T, Z, I ...";

@@ -97,7 +97,8 @@ impl ExitRecord {
 
 /// The last row of a process that was seen alive: what it had used when it ended.
 pub(super) fn last_row(before: &Process, exit: &ExitRecord) -> Process {
-    let mut row = before.clone();
+    let mut last = before.clone();
+    let row = &mut *last;
     let (user, system) = cputime::adjusted(&exit.used.cpu, row.user.get(), row.system.get());
     row.user = user.into();
     row.system = system.into();
@@ -121,7 +122,7 @@ pub(super) fn last_row(before: &Process, exit: &ExitRecord) -> Process {
     }
     row.state = "X".into();
     row.open_files = Gauge::ABSENT;
-    row
+    last
 }
 
 /// Rows for those that no sample saw, by the nearest ancestor that has not ended as well; `pending` are parents of others

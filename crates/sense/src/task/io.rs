@@ -1,10 +1,10 @@
 //! /proc/PID/io (proc_pid_io(5), Documentation/filesystems/proc.rst): sums over all threads, also those that ended.
 
 use super::columns::{number, pairs};
-use whyslow_model::catalogue::Process;
+use whyslow_model::catalogue::ProcessRow;
 
 /// Puts what an io file says into the row.
-pub(super) fn fill(row: &mut Process, text: &[u8]) {
+pub(super) fn fill(row: &mut ProcessRow, text: &[u8]) {
     for (name, value) in pairs(text) {
         let Some(value) = number(value) else { continue };
         let slot = match name {
@@ -28,7 +28,7 @@ mod tests {
 
     #[test]
     fn each_line_has_its_column() {
-        let mut row = Process::default();
+        let mut row = ProcessRow::default();
         fill(
             &mut row,
             b"rchar: 1\nwchar: 2\nsyscr: 3\nsyscw: 4\nread_bytes: 5\nwrite_bytes: 6\ncancelled_write_bytes: 7\n",
@@ -41,7 +41,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_bytes_make_it_panic(bytes: Vec<u8>) {
-            fill(&mut Process::default(), &bytes);
+            fill(&mut ProcessRow::default(), &bytes);
         }
     }
 }

@@ -19,7 +19,7 @@ use crate::os::{page_size, tick_ns};
 use crate::root::Root;
 use crate::source::Miss;
 use std::collections::HashMap;
-use whyslow_model::catalogue::{Process, Thread};
+use whyslow_model::catalogue::{Process, ProcessRow, Thread};
 use whyslow_model::key::TaskKey;
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::value::{Gauge, State};
@@ -44,6 +44,8 @@ pub(super) struct TaskIterator {
 
 /// A process as it was at the last sample.
 struct Known {
+    /// As in the row, which lies elsewhere: of most processes no more than that is looked at.
+    pid: u32,
     row: Process,
     ledger: Ledger,
     /// The sample it was seen in last.
@@ -103,8 +105,8 @@ impl TaskIterator {
         let mut known = self.known.iter_mut().peekable();
         for places in self.places.chunk_by(|a, b| a.pid == b.pid) {
             let pid = places[0].pid;
-            while known.next_if(|known| known.pid() < pid).is_some() {}
-            let known = known.next_if(|known| known.pid() == pid);
+            while known.next_if(|known| known.pid < pid).is_some() {}
+            let known = known.next_if(|known| known.pid == pid);
             if places[0].stands_still() {
                 if let Some(known) = known {
                     known.seen = self.samples;
@@ -130,7 +132,7 @@ impl TaskIterator {
         let gone: Vec<Known> = self.known.extract_if(.., |known| known.seen != samples).collect();
         if !new.is_empty() {
             self.known.append(&mut new);
-            self.known.sort_by_key(Known::pid);
+            self.known.sort_by_key(|known| known.pid);
         }
         self.put_ended(&gone, out);
         self.watch_exits(root, level)
@@ -173,7 +175,7 @@ type Family = [(ThreadRecord, Option<ProcessRecord>)];
 
 impl Known {
     fn new(key: TaskKey) -> Self {
-        Self { row: Process::new(key), ledger: Ledger::default(), seen: 0, named: None }
+        Self { pid: key.pid, row: Process::new(key), ledger: Ledger::default(), seen: 0, named: None }
     }
 
     /// The process with this main thread: another one may have had its number.
@@ -182,10 +184,6 @@ impl Known {
             *self = Self::new(key);
         }
         self
-    }
-
-    fn pid(&self) -> u32 {
-        self.row.task.pid
     }
 
     fn read(&mut self, round: &mut Round<'_>, main: &ThreadRecord, process: &ProcessRecord, family: &Family) {
@@ -203,7 +201,7 @@ impl Known {
         let name_due = self.named.is_none_or(|(sample, until_then)| {
             main.flags & WORKER != 0 && sample + NAMES_EVERY <= round.sample && ran != until_then
         });
-        let row = &mut self.row;
+        let row = &mut *self.row;
         if !is_kernel_thread(main) {
             renew(&mut row.command, Some(&String::from_utf8_lossy(main.name())));
         } else if name_due && let Ok(name) = round.folder.read("comm") {
@@ -217,7 +215,7 @@ impl Known {
     }
 
     fn put_process(&mut self, main: &ThreadRecord, process: &ProcessRecord, folder: &mut Folder) {
-        let row = &mut self.row;
+        let row = &mut *self.row;
         row.parent = process.parent.into();
         row.threads = process.threads.into();
         row.nice = main.nice().into();
@@ -243,7 +241,7 @@ impl Known {
     /// What all threads used, the ended ones included.
     fn put_used(&mut self, process: &ProcessRecord, family: &Family) {
         let used = family.iter().fold(process.ended, |sum, (thread, _)| add(sum, thread.used));
-        let row = &mut self.row;
+        let row = &mut *self.row;
         let (user, system) = cputime::adjusted(&used.cpu, row.user.get(), row.system.get());
         row.user = user.into();
         row.system = system.into();
@@ -281,17 +279,18 @@ impl Known {
         }
         self.ledger.turn(tallies);
         let total = self.ledger.total();
-        self.row.run_delay = counter(total.run_delay);
-        self.row.block_delay = counter(total.block_delay);
-        self.row.swap_delay = counter(total.swap_delay);
-        self.row.reclaim_delay = counter(total.reclaim_delay);
-        self.row.migrations = counter(total.migrations);
+        let row = &mut *self.row;
+        row.run_delay = counter(total.run_delay);
+        row.block_delay = counter(total.block_delay);
+        row.swap_delay = counter(total.swap_delay);
+        row.reclaim_delay = counter(total.reclaim_delay);
+        row.migrations = counter(total.migrations);
     }
 }
 
 /// The one of these, in order of number, that has ended.
 fn who_ended<'k>(known: &'k [Known], exit: &ExitRecord) -> Option<&'k Known> {
-    let at = known.binary_search_by_key(&exit.pid, Known::pid).ok()?;
+    let at = known.binary_search_by_key(&exit.pid, |known| known.pid).ok()?;
     Some(&known[at]).filter(|known| known.row.task == exit.key())
 }
 
@@ -314,7 +313,7 @@ fn is_kernel_thread(thread: &ThreadRecord) -> bool {
 }
 
 /// A thread of the kernel and a zombie have no memory: their size is 0, and there are no parts.
-fn put_memory(row: &mut Process, memory: Option<Pages>) {
+fn put_memory(row: &mut ProcessRow, memory: Option<Pages>) {
     // A kernel counts pages per processor and adds up later: a part can be negative for a while.
     let bytes = |pages: u64| (pages as i64).max(0) as u64 * page_size();
     let part = |f: fn(&Pages) -> u64| memory.as_ref().map_or(Gauge::ABSENT, |m| bytes(f(m)).into());

@@ -100,7 +100,7 @@ impl Known {
     }
 
     fn put_stat(&mut self, stat: &Stat, command: &str) {
-        let row = &mut self.row;
+        let row = &mut *self.row;
         renew(&mut row.command, Some(command));
         renew_shared(&mut row.state, Some(stat.state()));
         renew_shared(&mut row.policy, stat.policy());
@@ -145,7 +145,7 @@ impl Known {
     fn read_changing(&mut self, folder: &mut Folder, stat: &Stat, full: bool) -> Result<(), Refusal> {
         // Every process has a status on every kernel: without it, the process has ended.
         let status = status::parse(folder.read("status")?);
-        let row = &mut self.row;
+        let row = &mut *self.row;
         row.user_id = gauge(status.user_id);
         row.rss_anon = gauge(status.rss_anon);
         row.rss_file = gauge(status.rss_file);
