@@ -68,14 +68,14 @@ static void *(*bpf_get_current_task_btf)(void) = (void *)158;
  * place of these, where it has them. */
 #define KERNEL_FUNCTION(number) ((void *)(0x4b460000L + (number)))
 
-/* Goes through tasks within a program (kernel/bpf/task_iter.c, from Linux 6.7 on). */
+/* A loop of so many rounds, whatever is done in one (kernel/bpf/bpf_iter.c, from Linux 6.4 on). */
+struct bpf_iter_num { u64 opaque[1]; } __attribute__((aligned(8)));
+static int (*bpf_iter_num_new)(struct bpf_iter_num *it, int from, int to) = KERNEL_FUNCTION(0);
+static int *(*bpf_iter_num_next)(struct bpf_iter_num *it) = KERNEL_FUNCTION(1);
+static void (*bpf_iter_num_destroy)(struct bpf_iter_num *it) = KERNEL_FUNCTION(2);
+/* By its number in the first pid namespace (kernel/bpf/helpers.c, from Linux 6.2 on). */
 struct task_struct;
-struct bpf_iter_task { u64 opaque[3]; } __attribute__((aligned(8)));
-enum { ALL_PROCESSES = 0, THREADS_OF = 2 };
-static int (*bpf_iter_task_new)(struct bpf_iter_task *it, struct task_struct *of, u32 which) = KERNEL_FUNCTION(0);
-static struct task_struct *(*bpf_iter_task_next)(struct bpf_iter_task *it) = KERNEL_FUNCTION(1);
-static void (*bpf_iter_task_destroy)(struct bpf_iter_task *it) = KERNEL_FUNCTION(2);
-static struct task_struct *(*bpf_task_acquire)(struct task_struct *task) = KERNEL_FUNCTION(3);
+static struct task_struct *(*bpf_task_from_pid)(int pid) = KERNEL_FUNCTION(3);
 static void (*bpf_task_release)(struct task_struct *task) = KERNEL_FUNCTION(4);
 static void *(*bpf_rdonly_cast)(const void *object, u32 type) = KERNEL_FUNCTION(5);
 /* The same task as one that the kernel vouches for no longer: of each pointer that is read from one it does, the verifier looks

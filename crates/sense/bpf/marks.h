@@ -23,13 +23,6 @@ struct {
 /* Readings begun; marks written in this one and in the last; where the last one's stand that are still to come. */
 u32 reading, written, kept, next;
 
-INLINE void begin_reading(void)
-{
-	reading++;
-	kept = written;
-	written = next = 0;
-}
-
 INLINE struct mark *mark_at(u32 of_reading, u32 at)
 {
 	u32 key = (of_reading % 2) * MARKS + at % MARKS;
@@ -52,8 +45,27 @@ APART int is_marked(u64 runtime, u32 tid, u32 state, u32 by_number)
 	return 0;
 }
 
-/* In one reading of so many even who stands still is read: others can take its memory, or move it to another group. */
-#define WHOLE_EVERY 8
+/* In one reading of so many even who stands still is read: others can take its memory, or move it to another group. A power of
+ * two; more where there are many, so that no reading has far more than this number of them. */
+u32 whole_every;
+#define WHOLE 512
+
+INLINE u32 whole_every_for(u32 processes)
+{
+	u32 every = 8;
+
+	for (u32 i = 0; i < 3 && every * WHOLE < processes; i++)
+		every *= 2;
+	return every;
+}
+
+INLINE void begin_reading(void)
+{
+	reading++;
+	kept = written;
+	written = next = 0;
+	whole_every = whole_every_for(kept);
+}
 
 /* Whether a process of one thread has neither run nor been woken since the last reading, and so has made no second one:
  * its signal_struct, far from what was read so far, is left alone. */
@@ -71,5 +83,5 @@ INLINE int stands_still(struct task_struct *task, u32 tid, int by_number)
 		*slot = now;
 		written++;
 	}
-	return still && (tid + reading) % WHOLE_EVERY;
+	return still && (tid + reading) & (whole_every - 1);
 }

@@ -1,5 +1,5 @@
-/* Every task of the reader's pid namespace, one record each, in one read (BPF iterator `task`), or in one run of a program
- * that goes through them itself, which takes half the time.
+/* Every task of the reader's pid namespace, one record each, in one read (BPF iterator `task`), or in some runs of
+ * a program that goes through them itself, which takes half the time.
  *
  * A record begins with what every thread has; the main thread's has its process' part behind it. Of a process that stands
  * still there is its number alone. The reader is crates/sense/src/task/record.rs. */
@@ -220,12 +220,21 @@ struct {
 	__type(key, u32);
 	__type(value, struct chunk);
 } chunks SEC(".maps");
-/* As many processes are walked through: nothing else runs on this processor meanwhile. */
-#define LONGEST_WALK 4096
+/* How many processes are walked through in one run; the next goes on. */
+struct {
+	__uint(type, MAP_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, u32);
+} span SEC(".maps");
 
-/* The chunk that is written now, and processes met. In memory, for the verifier goes round a loop until what stands in
- * registers is as it was. */
-u32 filling, met;
+/* The chunk that is written now. In memory: the verifier goes round a loop until what stands in registers is as it was. */
+u32 filling;
+
+/* Processes walked through in this reading, and the last of them: the next run goes on behind the newest that is still there. */
+#define TRACES 16
+u32 passed;
+struct trace { u64 at; u32 pid; } traces[TRACES];
 
 INLINE void *room_for(u32 size)
 {
@@ -249,100 +258,166 @@ INLINE void *room_for(u32 size)
 	return chunk->bytes + length;
 }
 
-/* The threads of a process but the main one. Whether there was room. */
-INLINE int walk_threads(struct task_struct *process)
+/* Whether there is room for a process and all its threads: a chunk lacks less than the longest record at its end. */
+INLINE int has_room(struct task_struct *process)
 {
-	struct bpf_iter_task threads;
-	struct task_struct *task;
-	int room = 1;
+	u64 left = CHUNKS - 1 - filling, each = sizeof(struct chunk) - 2 * sizeof(struct record);
 
-	/* The kernel wants to be sure of one that it is to begin with. */
-	process = bpf_task_acquire(process);
-	if (!process)
-		return 1;
-	bpf_iter_task_new(&threads, process, THREADS_OF);
-	while ((task = bpf_iter_task_next(&threads))) {
-		task = PLAIN(task);
+	return left * each >= sizeof(struct record) + (u64)(u32)process->signal->nr_threads * sizeof(struct thread_record);
+}
 
-		u32 pid = task->tgid, tid = task->pid;
+/* What became of a process. */
+enum { WALKED, NO_ROOM, LOST };
 
+/* The threads of a process but the main one. */
+INLINE int walk_threads(struct task_struct *process, u32 pid)
+{
+	u64 head = (u64)process->signal + OFFSET(process->signal->thread_head);
+	u64 link = (u64)READ((struct list_head *)head, next);
+	struct bpf_iter_num threads;
+	int walked = WALKED;
+
+	bpf_iter_num_new(&threads, 0, 1 << 22);
+	while (bpf_iter_num_next(&threads) && link != head) {
+		struct task_struct *task = PLAIN((void *)(link - OFFSET(process->thread_node)));
+		u32 tid = task->pid;
+
+		link = (u64)READ(task, thread_node.next);
 		/* One that has just lost its numbers has gone. */
 		if (tid == pid || !task->thread_pid)
 			continue;
 
 		struct thread_record *record = room_for(sizeof *record);
 
+		/* More of them than there were a moment ago. */
 		if (!record) {
-			room = 0;
+			walked = LOST;
 			break;
 		}
 		record->pid = pid;
 		record->tid = tid;
 		put_thread(record, task, 0);
 	}
-	bpf_iter_task_destroy(&threads);
-	bpf_task_release(process);
-	return room;
+	bpf_iter_num_destroy(&threads);
+	return walked;
 }
 
-/* Whether there was room for a process and its threads. */
-INLINE int walk_process(struct task_struct *process, u32 tid)
+INLINE int walk_process(struct task_struct *process, u32 pid)
 {
-	struct task_struct *task = PLAIN(process);
-
-	if (stands_still(task, tid, 0)) {
+	if (stands_still(process, pid, 0)) {
 		struct still_record *still = room_for(sizeof *still);
 
 		if (!still)
-			return 0;
-		still->pid = tid;
+			return NO_ROOM;
+		still->pid = pid;
 		still->tid = 0;
-		return 1;
+		return WALKED;
 	}
-	if (!task->thread_pid)
-		return 1;
+	if (!process->thread_pid)
+		return WALKED;
+	if (!has_room(process))
+		return NO_ROOM;
 
 	struct record *record = room_for(sizeof *record);
 
 	if (!record)
-		return 0;
-	record->thread.pid = record->thread.tid = tid;
-	put_thread(&record->thread, task, 0);
-	put_process(&record->process, task, 0);
-	return task->signal->nr_threads == 1 || walk_threads(process);
+		return LOST;
+	record->thread.pid = record->thread.tid = pid;
+	put_thread(&record->thread, process, 0);
+	put_process(&record->process, process, 0);
+	return process->signal->nr_threads == 1 ? WALKED : walk_threads(process, pid);
 }
 
-/* How many chunks are written in all; none where there are more processes than it walks through, no room for them, or where
- * the reader's pid namespace is not the first: the numbers in another are not so near. All are read whole after that. */
-INLINE u32 walk(void)
+/* Where a reading goes on: at the process behind this one in the kernel's list. */
+INLINE u64 behind(struct task_struct *process)
 {
-	struct bpf_iter_task processes;
-	struct task_struct *task;
-	struct chunk *first;
-	u32 zero = 0;
-	int room = 1;
+	return (u64)READ(process, tasks.next) - OFFSET(process->tasks);
+}
 
-	first = bpf_map_lookup_elem(&chunks, &zero);
-	if (!first || readers_level())
-		return 0;
-	filling = met = first->length = 0;
-	begin_reading();
-	bpf_iter_task_new(&processes, 0, ALL_PROCESSES);
-	while ((task = bpf_iter_task_next(&processes))) {
-		u32 tid = task->pid;
+/* Where a reading begins: behind the idle task, which heads the list and is the forefather of all; 0 where the reader has too
+ * many others. */
+INLINE u64 beginning(void)
+{
+	struct task_struct *process = bpf_get_current_task_btf();
 
-		/* The idle task. */
-		if (!tid)
+	for (u32 i = 0; i < 64 && READ(process, pid); i++)
+		process = READ(process, real_parent);
+	return READ(process, pid) ? 0 : behind(process);
+}
+
+/* Where a run goes on; 0 where all that the last one met at its end have ended. Behind one that ends just now the list stays as
+ * it was for as long as a program runs (RCU). */
+INLINE u64 continuation(void)
+{
+	u64 next = 0;
+
+	for (u32 i = 1; i <= TRACES && i <= passed && !next; i++) {
+		struct trace *trace = &traces[(passed - i) % TRACES];
+		struct task_struct *process = bpf_task_from_pid(trace->pid);
+
+		if (!process)
 			continue;
-		room = met++ < LONGEST_WALK && walk_process(task, tid);
-		if (!room)
-			break;
+		/* Another one can have got its number. */
+		if ((u64)PLAIN(process) == trace->at)
+			next = behind(process);
+		bpf_task_release(process);
 	}
-	bpf_iter_task_destroy(&processes);
-	if (room)
-		return filling + 1;
-	written = 0;
-	return 0;
+	return next;
+}
+
+/* How a run ended: chunks written, none where this reading cannot go on, and whether another run is to follow. Where it cannot
+ * all are read whole after that. */
+struct run { u32 chunks, more; };
+
+INLINE struct run walk(void)
+{
+	struct run run = {};
+	struct bpf_iter_num processes;
+	u64 next = passed ? continuation() : beginning();
+	u32 zero = 0, met = passed;
+	struct chunk *first = bpf_map_lookup_elem(&chunks, &zero);
+	u32 *most = bpf_map_lookup_elem(&span, &zero);
+	int walked = WALKED;
+
+	if (!passed)
+		begin_reading();
+	/* The numbers in another namespace than the first are not so near. */
+	if (!first || !most || !next || readers_level())
+		goto lost;
+	filling = first->length = 0;
+	run.more = 1;
+	bpf_iter_num_new(&processes, 0, *most);
+	while (bpf_iter_num_next(&processes)) {
+		struct task_struct *process = PLAIN((void *)next);
+		u32 pid = process->pid;
+
+		/* The idle task: round the list. */
+		if (!pid) {
+			run.more = 0;
+			break;
+		}
+		walked = walk_process(process, pid);
+		if (walked != WALKED)
+			break;
+
+		struct trace *trace = &traces[passed++ % TRACES];
+
+		trace->pid = pid;
+		trace->at = next;
+		next = behind(process);
+	}
+	bpf_iter_num_destroy(&processes);
+	/* One process alone can have more threads than there is room. */
+	if (walked == LOST || (walked == NO_ROOM && met == passed))
+		goto lost;
+	if (!run.more)
+		passed = 0;
+	run.chunks = filling + 1;
+	return run;
+lost:
+	passed = written = 0;
+	run.chunks = run.more = 0;
+	return run;
 }
 
 /* Called for one task, whichever. */
@@ -350,9 +425,9 @@ SEC("iter/task")
 int once_task(struct bpf_iter__task *ctx)
 {
 	if (ctx->task) {
-		u32 filled = walk();
+		struct run run = walk();
 
-		bpf_seq_write(ctx->meta->seq, &filled, sizeof filled);
+		bpf_seq_write(ctx->meta->seq, &run, sizeof run);
 	}
 	return 0;
 }

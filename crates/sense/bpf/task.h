@@ -37,7 +37,7 @@ struct cgroup { struct kernfs_node *kn; } CORE;
 struct css_set { struct cgroup *dfl_cgrp; } CORE;
 struct thread_info { u32 cpu; } CORE;
 struct task_struct {
-	struct list_head thread_node;
+	struct list_head tasks, thread_node;
 	u32 __state;
 	int exit_state, prio, static_prio, pid, tgid;
 	u32 flags, policy;

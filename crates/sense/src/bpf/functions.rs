@@ -7,10 +7,10 @@ use std::borrow::Cow;
 
 /// Those that are called, in the order of their numbers in crates/sense/bpf/kernel.h (`KERNEL_FUNCTION`).
 const NAMES: [&str; 6] = [
-    "bpf_iter_task_new",
-    "bpf_iter_task_next",
-    "bpf_iter_task_destroy",
-    "bpf_task_acquire",
+    "bpf_iter_num_new",
+    "bpf_iter_num_next",
+    "bpf_iter_num_destroy",
+    "bpf_task_from_pid",
     "bpf_task_release",
     "bpf_rdonly_cast",
 ];

@@ -47,19 +47,19 @@ fn rows<F: Family<Key = TaskKey>>(rows: &[F]) -> BTreeMap<TaskKey, &F> {
     rows.iter().map(|row| (*row.key(), row)).collect()
 }
 
-/// The program that goes through the tasks itself, and the one that is called for each.
-fn ways() -> [TaskIterator; 2] {
-    let load = || TaskIterator::load(&Root::live()).unwrap();
+/// The program that goes through the tasks itself, in one run and in many, and the one that is called for each.
+fn ways() -> [TaskIterator; 3] {
     let types = std::fs::read("/sys/kernel/btf/vmlinux").unwrap();
-    let name = b"bpf_iter_task_new\0";
-    assert_eq!(
-        load().records.walks(),
-        types.windows(name.len()).any(|bytes| bytes == name),
-        "it walks where the kernel lets it"
-    );
-    let mut called = load();
-    called.records.keep_from_walking();
-    [load(), called]
+    let name = b"bpf_iter_num_new\0";
+    let walks = types.windows(name.len()).any(|bytes| bytes == name);
+    let [mut walk, mut runs, mut calls] = [(); 3].map(|()| TaskIterator::load(&Root::live()).unwrap());
+    runs.records.set_span(7).unwrap();
+    calls.records.keep_from_walking();
+    for iterator in [&mut walk, &mut runs] {
+        iterator.read(&Root::live(), &mut Snapshot::default()).unwrap();
+        assert_eq!(iterator.records.walks(), walks, "it walks where the kernel lets it");
+    }
+    [walk, runs, calls]
 }
 
 /// Both readings, close to one another.
@@ -177,7 +177,7 @@ fn none_is_missed_where_there_are_too_many() {
     command.args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = Still(command.spawn().unwrap());
     let still = Still::new("sleep 60");
-    let [mut walks, _] = ways();
+    let [mut walks, ..] = ways();
     let mut read = || {
         let mut s = Snapshot::default();
         walks.read(&Root::live(), &mut s).unwrap();

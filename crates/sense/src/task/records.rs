@@ -1,11 +1,11 @@
 //! The records of all tasks, as BPF programs write them (crates/sense/bpf/task.bpf.c): one that goes through the tasks itself
-//! where the kernel lets it (from Linux 6.7 on), or one that the kernel calls for each of them, which takes twice as long.
+//! where the kernel lets it (from Linux 6.4 on), or one that the kernel calls for each of them, which takes twice as long.
 
 use crate::bpf::{Object, include_object};
 use crate::root::Root;
 use crate::source::Miss;
 use aya::Pod;
-use aya::maps::Array;
+use aya::maps::{Array, MapData};
 use std::fmt::Display;
 use std::io::{ErrorKind, Read};
 
@@ -14,7 +14,10 @@ const WALK: &str = "once_task";
 /// The one that is called for each.
 const EACH: &str = "task";
 
-/// After so many readings a walk for which there were too many tasks is tried again.
+/// As many processes are walked through in one run, which takes less than a millisecond: nothing else runs on that processor
+/// meanwhile.
+const SPAN: u32 = 2048;
+/// After so many readings a walk that did not come to its end is tried again.
 const RESTS: u64 = 60;
 
 /// Bytes asked for at a time; the kernel gives no more than its own buffer holds.
@@ -34,6 +37,8 @@ unsafe impl Pod for Chunk {}
 /// Has the records written.
 pub(super) struct Records {
     object: Object,
+    /// How many processes are walked through in one run.
+    span: Array<MapData, u32>,
     /// The reading from which on a walk is tried; `None` where the kernel does not let it.
     walks_from: Option<u64>,
     readings: u64,
@@ -49,7 +54,18 @@ impl Records {
     pub(super) fn load(root: &Root) -> Result<Self, Miss> {
         let mut object = Object::load("task", include_object!("task"), root)?;
         let walks_from = object.load_once(WALK, root).then_some(0);
-        Ok(Self { object, walks_from, readings: 0, bytes: Vec::new() })
+        let span = Array::try_from(object.take_map("span")?).map_err(failed)?;
+        let mut records = Self { object, span, walks_from, readings: 0, bytes: Vec::new() };
+        records.set_span(SPAN)?;
+        Ok(records)
+    }
+
+    /// Sets how many processes are walked through in one run.
+    ///
+    /// # Errors
+    /// The kernel does not take it.
+    pub(super) fn set_span(&mut self, processes: u32) -> Result<(), Miss> {
+        self.span.set(0, processes, 0).map_err(failed)
     }
 
     /// The records of all tasks as they are now.
@@ -69,20 +85,33 @@ impl Records {
         Ok(&self.bytes[..length])
     }
 
-    /// Has a program go through the tasks. How many bytes it wrote; none where it was too many tasks.
+    /// Has a program go through the tasks, some thousand at a time. How many bytes it wrote; none where it lost its way, or
+    /// a process has too many threads.
     fn walk(&mut self) -> Result<usize, Miss> {
-        let mut chunks = [0; 4];
-        self.object.iterate(WALK)?.read_exact(&mut chunks).map_err(failed)?;
-        let chunks = u32::from_ne_bytes(chunks);
-        let map: Array<_, Chunk> = Array::try_from(self.object.map("chunks")?).map_err(failed)?;
         let mut length = 0;
-        for at in 0..chunks {
-            let chunk = map.get(&at, 0).map_err(failed)?;
-            let written = &chunk.bytes[..(chunk.length as usize).min(chunk.bytes.len())];
-            room(&mut self.bytes, length, written.len()).copy_from_slice(written);
-            length += written.len();
+        loop {
+            let (chunks, more) = self.run()?;
+            let map: Array<_, Chunk> = Array::try_from(self.object.map("chunks")?).map_err(failed)?;
+            for at in 0..chunks {
+                let chunk = map.get(&at, 0).map_err(failed)?;
+                let written = &chunk.bytes[..(chunk.length as usize).min(chunk.bytes.len())];
+                room(&mut self.bytes, length, written.len()).copy_from_slice(written);
+                length += written.len();
+            }
+            match (chunks, more) {
+                (0, _) => return Ok(0),
+                (_, true) => {}
+                (_, false) => return Ok(length),
+            }
         }
-        Ok(length)
+    }
+
+    /// `struct run`: how many chunks a run of the walk wrote, and whether another is to follow.
+    fn run(&mut self) -> Result<(u32, bool), Miss> {
+        let mut run = [0; 8];
+        self.object.iterate(WALK)?.read_exact(&mut run).map_err(failed)?;
+        let [a, b, c, d, more, ..] = run;
+        Ok((u32::from_ne_bytes([a, b, c, d]), more != 0))
     }
 
     /// Has a program called for each task. How many bytes it wrote.
@@ -99,10 +128,10 @@ impl Records {
         }
     }
 
-    /// Whether a walk is tried, or would be after a rest.
+    /// Whether the last reading was a walk.
     #[cfg(test)]
     pub(super) fn walks(&self) -> bool {
-        self.walks_from.is_some()
+        self.walks_from.is_some_and(|from| from <= self.readings)
     }
 
     /// The same without walks.
