@@ -128,10 +128,16 @@ impl TaskIterator {
             known.read(&mut round, main, process, &family);
             out.task.process.push(known.row.clone());
         }
+        self.records.give_back();
         let samples = self.samples;
         let gone: Vec<Known> = self.known.extract_if(.., |known| known.seen != samples).collect();
         if !new.is_empty() {
-            self.known.append(&mut new);
+            // In the first reading all are new.
+            if self.known.is_empty() {
+                self.known = new;
+            } else {
+                self.known.append(&mut new);
+            }
             self.known.sort_by_key(|known| known.pid);
         }
         self.put_ended(&gone, out);

@@ -22,6 +22,8 @@ const RESTS: u64 = 60;
 
 /// Bytes asked for at a time; the kernel gives no more than its own buffer holds.
 const ROOM: usize = 256 * 1024;
+/// Bytes kept from reading to reading.
+const MOST_KEPT: usize = 1 << 20;
 
 /// `struct chunk`: bytes of it that were written, and those.
 #[derive(Clone, Copy)]
@@ -85,6 +87,13 @@ impl Records {
         Ok(&self.bytes[..length])
     }
 
+    /// Gives the room of the last reading back where it was much: the first has all processes whole, the others few.
+    pub(super) fn give_back(&mut self) {
+        if self.bytes.len() > MOST_KEPT {
+            self.bytes = Vec::new();
+        }
+    }
+
     /// Has a program go through the tasks, some thousand at a time. How many bytes it wrote; none where it lost its way, or
     /// a process has too many threads.
     fn walk(&mut self) -> Result<usize, Miss> {
@@ -144,6 +153,8 @@ impl Records {
 /// Room for so many bytes behind the first.
 fn room(bytes: &mut Vec<u8>, from: usize, count: usize) -> &mut [u8] {
     if bytes.len() < from + count {
+        // No more than is needed: where there are ten thousand processes it is megabytes.
+        bytes.reserve_exact(from + count - bytes.len());
         bytes.resize(from + count, 0);
     }
     &mut bytes[from..from + count]

@@ -66,7 +66,8 @@ fn sum(a: Option<u64>, b: Option<u64>) -> Option<u64> {
 pub(super) struct Ledger {
     /// In order of key.
     threads: Vec<(TaskKey, Tally)>,
-    ended: Tally,
+    /// Of most processes none has ended.
+    ended: Option<Box<Tally>>,
 }
 
 impl Ledger {
@@ -80,7 +81,8 @@ impl Ledger {
         let before = std::mem::replace(&mut self.threads, threads);
         for (key, tally) in before {
             if self.of(&key).is_none() {
-                self.ended = self.ended.add(tally);
+                let ended = self.ended.get_or_insert_default();
+                **ended = ended.add(tally);
             }
         }
     }
@@ -92,7 +94,7 @@ impl Ledger {
 
     /// The sums.
     pub(super) fn total(&self) -> Tally {
-        self.threads.iter().fold(self.ended, |sum, (_, tally)| sum.add(*tally))
+        self.threads.iter().fold(self.ended.as_deref().copied().unwrap_or_default(), |sum, (_, tally)| sum.add(*tally))
     }
 }
 
