@@ -31,7 +31,7 @@ pub struct Sampler {
     slots: Vec<Slot>,
     patience: Duration,
     slow: Duration,
-    /// Held while the sources load their BPF objects, which they do when first read.
+    /// Held while the sources load their BPF objects, which they do when they are prepared or first read.
     types: Option<Types>,
 }
 
@@ -54,7 +54,7 @@ impl Sampler {
             crate::task::sources(),
             crate::kernel::sources(),
         ];
-        let sampler = Self::with_sources(root, wings.into_iter().flatten().collect());
+        let mut sampler = Self::with_sources(root, wings.into_iter().flatten().collect());
         sampler.prepare();
         sampler
     }
@@ -104,10 +104,11 @@ impl Sampler {
         self.sample_at(os::wall_ns(), os::boot_ns())
     }
 
-    fn prepare(&self) {
+    fn prepare(&mut self) {
         for slot in self.slots.iter().filter(|slot| slot.wanted) {
             slot.desk.lock().prepare(&self.root);
         }
+        self.types = None;
     }
 
     /// Reads every source that is due, now and in this thread, which a source that hangs then holds up. `goes_on` is asked

@@ -8,35 +8,48 @@ use crate::root::Root;
 use crate::source::Miss;
 use aya::maps::{Array, Map, MapData, RingBuf};
 use std::collections::{BTreeMap, HashMap};
+use std::fmt::Display;
 use whyslow_model::catalogue::{Brief, Process};
 use whyslow_model::key::{Offspring, TaskKey};
 use whyslow_model::value::Gauge;
 
 /// The ends of processes, as they happen.
 pub(super) struct Exits {
-    /// What becomes the ring at the first taking: mapped, it is four megabytes, and the kernel's types are in memory until then.
+    /// What becomes the ring at the first taking: mapped, it is four megabytes, and the kernel's types are in memory while
+    /// programs are loaded.
     map: Option<Map>,
     ring: Option<RingBuf<MapData>>,
     /// Those that have ended, by number in the first pid namespace and start, until the last trace of them has gone, or a
     /// sample later: nobody may wait for them.
     pending: BTreeMap<(u32, u64), ExitRecord>,
     lost_before: u64,
+    /// The depth of our own pid namespace.
+    level: Array<MapData, u32>,
     /// Holds the program attached.
     object: Object,
 }
 
 impl Exits {
-    /// Begins to note them. `level` is the depth of our own pid namespace.
+    /// Loads the program.
     ///
     /// # Errors
     /// Why BPF cannot be used here.
-    pub(super) fn watch(root: &Root, level: u64) -> Result<Self, Miss> {
+    pub(super) fn load(root: &Root) -> Result<Self, Miss> {
         let mut object = Object::load("exit", include_object!("exit"), root)?;
-        let failed = |e| Miss::Failed(format!("BPF exit: {e}"));
-        let mut depth = Array::<_, u32>::try_from(object.take_map("level")?).map_err(failed)?;
-        depth.set(0, u32::try_from(level).unwrap_or(0), 0).map_err(failed)?;
+        let level = Array::try_from(object.take_map("level")?).map_err(failed)?;
         let map = Some(object.take_map("exits")?);
-        Ok(Self { map, ring: None, pending: BTreeMap::new(), lost_before: 0, object })
+        Ok(Self { map, ring: None, pending: BTreeMap::new(), lost_before: 0, level, object })
+    }
+
+    /// Begins to note them; what ended until now is of no interest. `level` is the depth of our own pid namespace.
+    ///
+    /// # Errors
+    /// They cannot be noted.
+    pub(super) fn begin(&mut self, level: u64) -> Result<(), Miss> {
+        self.level.set(0, u32::try_from(level).unwrap_or(0), 0).map_err(failed)?;
+        self.take(|_| true);
+        self.pending.clear();
+        self.lost().map(drop)
     }
 
     /// Those that have ended. Of two records of one process the later one counts. Those that were seen alive need not wait
@@ -78,7 +91,6 @@ impl Exits {
         if self.map.is_none() && self.ring.is_none() {
             return Err(Miss::Failed("BPF exit: its ring cannot be mapped".into()));
         }
-        let failed = |e| Miss::Failed(format!("BPF exit: {e}"));
         let lost = Array::<_, u64>::try_from(self.object.map("lost")?).map_err(failed)?;
         let now = lost.get(&0, 0).map_err(failed)?;
         Ok(now.saturating_sub(std::mem::replace(&mut self.lost_before, now)))
@@ -93,6 +105,10 @@ impl ExitRecord {
     fn parent_key(&self) -> TaskKey {
         time_key(self.parent, self.parent, self.parent_start)
     }
+}
+
+fn failed(error: impl Display) -> Miss {
+    Miss::Failed(format!("BPF exit: {error}"))
 }
 
 /// The last row of a process that was seen alive: what it had used when it ended.

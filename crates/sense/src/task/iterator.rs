@@ -39,7 +39,7 @@ pub(super) struct TaskIterator {
     /// Control groups by set, as [`cgroup::paths`] writes them.
     groups: HashMap<(u64, u64), State>,
     /// The ends of processes, from the first sample on.
-    exits: Option<Result<Exits, Miss>>,
+    exits: Result<Exits, Miss>,
 }
 
 /// A process as it was at the last sample.
@@ -74,7 +74,7 @@ impl TaskIterator {
             samples: 0,
             known: Vec::new(),
             groups: HashMap::new(),
-            exits: None,
+            exits: Exits::load(root),
         })
     }
 
@@ -140,14 +140,16 @@ impl TaskIterator {
             }
             self.known.sort_by_key(|known| known.pid);
         }
-        self.put_ended(&gone, out);
-        self.watch_exits(root, level)
+        if self.samples > 1 {
+            self.put_ended(&gone, out);
+        }
+        self.watch_exits(level)
     }
 
     /// Rows of those that have ended since the last sample. They are asked for after the living: who ended in between is
     /// among the living, or a zombie, and has his row.
     fn put_ended(&mut self, gone: &[Known], out: &mut Snapshot) {
-        let Some(Ok(exits)) = &mut self.exits else { return };
+        let Ok(exits) = &mut self.exits else { return };
         let mut unseen = Vec::new();
         for exit in exits.take(|exit| who_ended(gone, exit).is_some()) {
             if who_ended(&self.known, &exit).is_some() {
@@ -161,17 +163,18 @@ impl TaskIterator {
         out.task.brief = exits::briefs(&unseen, exits.pending_parents());
     }
 
-    /// Begins to watch the ends of processes after the first sample.
+    /// Tells of the ends of processes that were not noted; begins to note them after the first sample.
     ///
     /// # Errors
-    /// They cannot be watched, or not all of them were noted.
-    fn watch_exits(&mut self, root: &Root, level: u64) -> Result<(), Miss> {
-        match self.exits.get_or_insert_with(|| Exits::watch(root, level)) {
-            Ok(exits) => match exits.lost()? {
-                0 => Ok(()),
-                lost => Err(Miss::Failed(format!("{lost} processes ended too fast to be noted"))),
-            },
-            Err(miss) => Err(miss.clone()),
+    /// They cannot be noted, or not all of them were.
+    fn watch_exits(&mut self, level: u64) -> Result<(), Miss> {
+        let exits = self.exits.as_mut().map_err(|miss| miss.clone())?;
+        if self.samples == 1 {
+            exits.begin(level)?;
+        }
+        match exits.lost()? {
+            0 => Ok(()),
+            lost => Err(Miss::Failed(format!("{lost} processes ended too fast to be noted"))),
         }
     }
 }
