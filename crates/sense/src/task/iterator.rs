@@ -10,7 +10,7 @@ use super::exits::{self, Exits};
 use super::folder::Folder;
 use super::process::{renew, renew_shared};
 use super::record::{CpuTime, ExitRecord, Io, Pages, Place, Places, ProcessRecord, ThreadRecord, Used};
-use super::records::Records;
+use super::records::{Part, Records};
 use super::stat::{KERNEL_THREAD, WORKER, policy};
 use super::tally::{Ledger, Tally};
 use super::thread::{counter, wait_channel, waits_for_lock};
@@ -60,6 +60,59 @@ struct Round<'s> {
     folder: Folder,
     groups: &'s mut HashMap<(u64, u64), State>,
     threads: &'s mut Vec<Thread>,
+    processes: &'s mut Vec<Process>,
+    /// Those that no sample before has seen.
+    new: Vec<Known>,
+    /// Depth of our own pid namespace.
+    level: u64,
+}
+
+impl Round<'_> {
+    /// Nothing has been taken.
+    fn begin(&mut self) {
+        self.threads.clear();
+        self.processes.clear();
+        self.new.clear();
+    }
+
+    /// Takes the records of some processes.
+    fn take(&mut self, bytes: &[u8], places: &mut Vec<Place>, known: &mut [Known]) {
+        // Records are sorted by where they stand: they are large, and there are thousands.
+        places.clear();
+        places.extend(Places::new(bytes));
+        places.sort_unstable();
+        let Some(first) = places.first() else { return };
+        let from = known.partition_point(|known| known.pid < first.pid);
+        let mut known = known[from..].iter_mut().peekable();
+        let mut family = Vec::new();
+        for places in places.chunk_by(|a, b| a.pid == b.pid) {
+            let pid = places[0].pid;
+            while known.next_if(|known| known.pid < pid).is_some() {}
+            let known = known.next_if(|known| known.pid == pid);
+            if places[0].stands_still() {
+                if let Some(known) = known {
+                    known.seen = self.sample;
+                    self.processes.push(known.row.clone());
+                }
+                continue;
+            }
+            family.clear();
+            family.extend(places.iter().filter_map(|place| place.read(bytes)));
+            // The main thread stays, as a zombie, until the last one has ended; without it the process has just gone.
+            let Some((main, process)) = family.iter().find_map(|(thread, p)| Some((thread, p.as_ref()?))) else {
+                continue;
+            };
+            self.level = main.level;
+            match known {
+                Some(known) => known.or_another(key(main)).read(self, main, process, &family),
+                None => {
+                    let mut known = Known::new(key(main));
+                    known.read(self, main, process, &family);
+                    self.new.push(known);
+                }
+            }
+        }
+    }
 }
 
 impl TaskIterator {
@@ -83,52 +136,26 @@ impl TaskIterator {
     /// # Errors
     /// The iterator cannot be run.
     pub(super) fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), Miss> {
-        let bytes = self.records.read()?;
         self.samples += 1;
         if self.samples.is_multiple_of(NAMES_EVERY) {
             self.groups.clear();
         }
-        // Records are sorted by where they stand: they are large, and there are thousands.
-        self.places.clear();
-        self.places.extend(Places::new(bytes));
-        self.places.sort_unstable();
+        let tables = &mut out.task;
+        tables.process.reserve(self.known.len());
         let mut round = Round {
             sample: self.samples,
             folder: Folder::new(root),
             groups: &mut self.groups,
-            threads: &mut out.task.thread,
+            threads: &mut tables.thread,
+            processes: &mut tables.process,
+            new: Vec::new(),
+            level: 0,
         };
-        out.task.process.reserve(self.known.len());
-        let mut level = 0;
-        let mut family = Vec::new();
-        let mut new = Vec::new();
-        let mut known = self.known.iter_mut().peekable();
-        for places in self.places.chunk_by(|a, b| a.pid == b.pid) {
-            let pid = places[0].pid;
-            while known.next_if(|known| known.pid < pid).is_some() {}
-            let known = known.next_if(|known| known.pid == pid);
-            if places[0].stands_still() {
-                if let Some(known) = known {
-                    known.seen = self.samples;
-                    out.task.process.push(known.row.clone());
-                }
-                continue;
-            }
-            family.clear();
-            family.extend(places.iter().filter_map(|place| place.read(bytes)));
-            // The main thread stays, as a zombie, until the last one has ended; without it the process has just gone.
-            let Some((main, process)) = family.iter().find_map(|(thread, p)| Some((thread, p.as_ref()?))) else {
-                continue;
-            };
-            level = main.level;
-            let known = match known {
-                Some(known) => known.or_another(key(main)),
-                None => new.push_mut(Known::new(key(main))),
-            };
-            known.read(&mut round, main, process, &family);
-            out.task.process.push(known.row.clone());
-        }
-        self.records.give_back();
+        self.records.read(|part| match part {
+            Part::Beginning => round.begin(),
+            Part::Records(bytes) => round.take(bytes, &mut self.places, &mut self.known),
+        })?;
+        let (level, mut new) = (round.level, round.new);
         let samples = self.samples;
         let gone: Vec<Known> = self.known.extract_if(.., |known| known.seen != samples).collect();
         if !new.is_empty() {
@@ -203,6 +230,7 @@ impl Known {
         self.row.wait_channel = wait_channel(&mut round.folder, main.state() == "D");
         self.put_threads(round, process, family);
         self.seen = round.sample;
+        round.processes.push(self.row.clone());
     }
 
     fn put_names(&mut self, round: &mut Round<'_>, main: &ThreadRecord, process: &ProcessRecord) {

@@ -22,8 +22,6 @@ const RESTS: u64 = 60;
 
 /// Bytes asked for at a time; the kernel gives no more than its own buffer holds.
 const ROOM: usize = 256 * 1024;
-/// Bytes kept from reading to reading.
-const MOST_KEPT: usize = 1 << 20;
 
 /// `struct chunk`: bytes of it that were written, and those.
 #[derive(Clone, Copy)]
@@ -35,6 +33,14 @@ struct Chunk {
 
 // SAFETY: plain numbers without padding, so any bytes make one.
 unsafe impl Pod for Chunk {}
+
+/// What a reading shows.
+pub(super) enum Part<'r> {
+    /// What was shown so far does not count.
+    Beginning,
+    /// Records of some tasks.
+    Records(&'r [u8]),
+}
 
 /// Has the records written.
 pub(super) struct Records {
@@ -70,47 +76,45 @@ impl Records {
         self.span.set(0, processes, 0).map_err(failed)
     }
 
-    /// The records of all tasks as they are now.
+    /// Shows the records of all tasks as they are now to `each`, those of a process and its threads together.
     ///
     /// # Errors
     /// The programs cannot be run.
-    pub(super) fn read(&mut self) -> Result<&[u8], Miss> {
+    pub(super) fn read(&mut self, mut each: impl FnMut(Part<'_>)) -> Result<(), Miss> {
         self.readings += 1;
         if self.walks_from.is_some_and(|from| from <= self.readings) {
-            self.walks_from = match self.walk() {
-                Ok(0) => Some(self.readings + RESTS),
-                Ok(length) => return Ok(&self.bytes[..length]),
+            self.walks_from = match self.walk(&mut each) {
+                Ok(true) => return Ok(()),
+                Ok(false) => Some(self.readings + RESTS),
                 Err(_) => None,
             };
         }
+        each(Part::Beginning);
         let length = self.each()?;
-        Ok(&self.bytes[..length])
+        each(Part::Records(&self.bytes[..length]));
+        Ok(())
     }
 
-    /// Gives the room of the last reading back where it was much: the first has all processes whole, the others few.
-    pub(super) fn give_back(&mut self) {
-        if self.bytes.len() > MOST_KEPT {
-            self.bytes = Vec::new();
-        }
-    }
-
-    /// Has a program go through the tasks, some thousand at a time. How many bytes it wrote; none where it lost its way, or
-    /// a process has too many threads.
-    fn walk(&mut self) -> Result<usize, Miss> {
-        let mut length = 0;
+    /// Has a program go through the tasks, some thousand at a time: of ten thousand the records are megabytes. False where it
+    /// lost its way, or a process has too many threads.
+    fn walk(&mut self, each: &mut impl FnMut(Part<'_>)) -> Result<bool, Miss> {
+        each(Part::Beginning);
         loop {
             let (chunks, more) = self.run()?;
             let map: Array<_, Chunk> = Array::try_from(self.object.map("chunks")?).map_err(failed)?;
+            let mut length = 0;
             for at in 0..chunks {
                 let chunk = map.get(&at, 0).map_err(failed)?;
                 let written = &chunk.bytes[..(chunk.length as usize).min(chunk.bytes.len())];
                 room(&mut self.bytes, length, written.len()).copy_from_slice(written);
                 length += written.len();
             }
-            match (chunks, more) {
-                (0, _) => return Ok(0),
-                (_, true) => {}
-                (_, false) => return Ok(length),
+            if chunks == 0 {
+                return Ok(false);
+            }
+            each(Part::Records(&self.bytes[..length]));
+            if !more {
+                return Ok(true);
             }
         }
     }
