@@ -136,14 +136,14 @@ impl TaskIterator {
     /// # Errors
     /// The iterator cannot be run.
     pub(super) fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), Miss> {
-        self.samples += 1;
-        if self.samples.is_multiple_of(NAMES_EVERY) {
+        let sample = self.samples + 1;
+        if sample.is_multiple_of(NAMES_EVERY) {
             self.groups.clear();
         }
         let tables = &mut out.task;
         tables.process.reserve(self.known.len());
         let mut round = Round {
-            sample: self.samples,
+            sample,
             folder: Folder::new(root),
             groups: &mut self.groups,
             threads: &mut tables.thread,
@@ -156,8 +156,8 @@ impl TaskIterator {
             Part::Records(bytes) => round.take(bytes, &mut self.places, &mut self.known),
         })?;
         let (level, mut new) = (round.level, round.new);
-        let samples = self.samples;
-        let gone: Vec<Known> = self.known.extract_if(.., |known| known.seen != samples).collect();
+        self.samples = sample;
+        let gone: Vec<Known> = self.known.extract_if(.., |known| known.seen != sample).collect();
         if !new.is_empty() {
             // In the first reading all are new.
             if self.known.is_empty() {

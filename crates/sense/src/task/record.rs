@@ -1,6 +1,6 @@
 //! What the task iterator writes: one record a thread, the main thread's with its process' part behind it; of a process
 //! that stands still its number alone
-//! (crates/sense/bpf/task.bpf.c, whose structures these are, field by field).
+//! (crates/sense/bpf/record.h, whose structures these are, field by field).
 
 /// What stands where the kernel does not tell.
 const UNKNOWN: u64 = u64::MAX;
