@@ -1,6 +1,7 @@
 //! The BPF programs, both ways of having them go through the tasks, and the files under /proc tell the same, field by field,
 //! on the live machine.
 
+use super::crowd::{crowd, no_crowd};
 use super::files::Files;
 use super::iterator::TaskIterator;
 use crate::bpf;
@@ -54,24 +55,18 @@ fn ways() -> [TaskIterator; 3] {
     [walking(None), walking(Some(7)), called]
 }
 
-/// One that has gone through the tasks itself, where the kernel lets it: not while another test has more threads than there is
-/// room for.
+/// One that goes through the tasks itself, where the kernel lets it.
 fn walking(span: Option<u32>) -> TaskIterator {
     let types = std::fs::read("/sys/kernel/btf/vmlinux").unwrap();
     let name = b"bpf_iter_num_new\0";
     let walks = types.windows(name.len()).any(|bytes| bytes == name);
-    for _ in 0..200 {
-        let mut iterator = TaskIterator::load(&Root::live()).unwrap();
-        if let Some(span) = span {
-            iterator.records.set_span(span).unwrap();
-        }
-        iterator.read(&Root::live(), &mut Snapshot::default()).unwrap();
-        if iterator.records.walks() == walks {
-            return iterator;
-        }
-        std::thread::sleep(Duration::from_millis(100));
+    let mut iterator = TaskIterator::load(&Root::live()).unwrap();
+    if let Some(span) = span {
+        iterator.records.set_span(span).unwrap();
     }
-    panic!("it walks where the kernel lets it");
+    iterator.read(&Root::live(), &mut Snapshot::default()).unwrap();
+    assert_eq!(iterator.records.walks(), walks, "it walks where the kernel lets it");
+    iterator
 }
 
 /// Both readings, close to one another.
@@ -115,6 +110,7 @@ fn a_process_that_stands_still_is_the_same_both_ways() {
     if bpf::is_out_of_reach() {
         return;
     }
+    let _uncrowded = no_crowd();
     let busy =
         "i=0; while [ $i -lt 30000 ]; do i=$((i+1)); done; cat /proc/self/stat /etc/passwd; : > /dev/null; sleep 60";
     let still = Still::new(busy);
@@ -134,6 +130,7 @@ fn every_process_and_thread_is_found_both_ways() {
     if bpf::is_out_of_reach() {
         return;
     }
+    let _uncrowded = no_crowd();
     ways().into_iter().for_each(every_one_is_found);
 }
 
@@ -161,6 +158,7 @@ fn threads_of_a_parked_process_are_the_same_both_ways() {
     if bpf::is_out_of_reach() {
         return;
     }
+    let _uncrowded = no_crowd();
     let (send, wait) = std::sync::mpsc::channel::<()>();
     let parked = std::thread::Builder::new().name("wsl-parked".into()).spawn(move || wait.recv()).unwrap();
     std::thread::sleep(Duration::from_millis(50));
@@ -179,6 +177,7 @@ fn none_is_missed_where_there_are_too_many() {
     if bpf::is_out_of_reach() {
         return;
     }
+    let _alone = crowd();
     const MANY: usize = 8_200;
     let mut walks = walking(None);
     let script = "import threading, sys\n\
@@ -212,6 +211,7 @@ fn readings_follow_who_stands_still_who_goes_on_and_what_others_do_to_him() {
     if bpf::is_out_of_reach() {
         return;
     }
+    let _uncrowded = no_crowd();
     ways().into_iter().for_each(who_stands_still_is_followed);
 }
 

@@ -37,6 +37,8 @@ pub(crate) fn sources() -> Vec<Box<dyn Source>> {
 #[cfg(test)]
 mod agreement_tests;
 #[cfg(test)]
+mod crowd;
+#[cfg(test)]
 mod exit_tests;
 #[cfg(test)]
 mod tests;

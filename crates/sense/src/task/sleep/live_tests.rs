@@ -4,6 +4,7 @@ use super::Sleeps;
 use crate::bpf::is_out_of_reach;
 use crate::root::Root;
 use crate::source::Source;
+use crate::task::crowd::no_crowd;
 use std::io::{Read, Write};
 use std::sync::{Arc, Mutex};
 use std::thread::{sleep, spawn};
@@ -39,6 +40,7 @@ fn each_wait_is_told_by_its_reason() {
     if is_out_of_reach() {
         return;
     }
+    let _uncrowded = no_crowd();
     let mut source = Sleeps::default();
     read(&mut source);
     let timer = grown(&mut source, |row| row.timer, || sleep(WAIT));
@@ -86,6 +88,7 @@ fn who_holds_a_lock_is_told_by_whom_it_wakes() {
     if is_out_of_reach() {
         return;
     }
+    let _uncrowded = no_crowd();
     let mut source = Sleeps::default();
     read(&mut source);
     // SAFETY: gettid(2) takes nothing and always succeeds.
@@ -123,6 +126,7 @@ fn a_change_of_affinity_moves_a_thread_that_runs() {
     if is_out_of_reach() {
         return;
     }
+    let _uncrowded = no_crowd();
     // SAFETY: all-zero bits are an empty set, and the calls are given its size.
     let moved = unsafe {
         let mut allowed: libc::cpu_set_t = std::mem::zeroed();
