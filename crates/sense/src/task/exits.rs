@@ -6,7 +6,7 @@ use super::{cputime, iterator::time_key};
 use crate::bpf::{Object, include_object};
 use crate::root::Root;
 use crate::source::Miss;
-use aya::maps::{Array, Map, MapData, RingBuf};
+use aya::maps::{Array, MapData, RingBuf};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Display;
 use whyslow_model::catalogue::{Brief, Process};
@@ -15,9 +15,7 @@ use whyslow_model::value::Gauge;
 
 /// The ends of processes, as they happen.
 pub(super) struct Exits {
-    /// What becomes the ring at the first taking: mapped, it is four megabytes, and the kernel's types are in memory while
-    /// programs are loaded.
-    map: Option<Map>,
+    /// None until they are noted: mapped, it is four megabytes, and the kernel's types are in memory while programs are loaded.
     ring: Option<RingBuf<MapData>>,
     /// Those that have ended, by number in the first pid namespace and start, until the last trace of them has gone, or a
     /// sample later: nobody may wait for them.
@@ -37,8 +35,7 @@ impl Exits {
     pub(super) fn load(root: &Root) -> Result<Self, Miss> {
         let mut object = Object::load("exit", include_object!("exit"), root)?;
         let level = Array::try_from(object.take_map("level")?).map_err(failed)?;
-        let map = Some(object.take_map("exits")?);
-        Ok(Self { map, ring: None, pending: BTreeMap::new(), lost_before: 0, level, object })
+        Ok(Self { ring: None, pending: BTreeMap::new(), lost_before: 0, level, object })
     }
 
     /// Begins to note them; what ended until now is of no interest. `level` is the depth of our own pid namespace.
@@ -47,6 +44,7 @@ impl Exits {
     /// They cannot be noted.
     pub(super) fn begin(&mut self, level: u64) -> Result<(), Miss> {
         self.level.set(0, u32::try_from(level).unwrap_or(0), 0).map_err(failed)?;
+        self.ring = Some(RingBuf::try_from(self.object.take_map("exits")?).map_err(failed)?);
         self.take(|_| true);
         self.pending.clear();
         self.lost().map(drop)
@@ -55,9 +53,6 @@ impl Exits {
     /// Those that have ended. Of two records of one process the later one counts. Those that were seen alive need not wait
     /// for the last trace of them to go: what a tick adds is little of what they used.
     pub(super) fn take(&mut self, seen_alive: impl Fn(&ExitRecord) -> bool) -> Vec<ExitRecord> {
-        if let Some(map) = self.map.take() {
-            self.ring = RingBuf::try_from(map).ok();
-        }
         let Some(ring) = &mut self.ring else { return Vec::new() };
         let mut late = std::mem::take(&mut self.pending);
         let mut ended = Vec::new();
@@ -88,9 +83,6 @@ impl Exits {
 
     /// How many found no room since it was asked last.
     pub(super) fn lost(&mut self) -> Result<u64, Miss> {
-        if self.map.is_none() && self.ring.is_none() {
-            return Err(Miss::Failed("BPF exit: its ring cannot be mapped".into()));
-        }
         let lost = Array::<_, u64>::try_from(self.object.map("lost")?).map_err(failed)?;
         let now = lost.get(&0, 0).map_err(failed)?;
         Ok(now.saturating_sub(std::mem::replace(&mut self.lost_before, now)))

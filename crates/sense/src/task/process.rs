@@ -194,11 +194,12 @@ impl Known {
     fn put_total(&mut self) {
         let Tally { run_delay, block_delay, voluntary_switches, involuntary_switches, migrations, .. } =
             self.ledger.total();
-        self.row.run_delay = counter(run_delay);
-        self.row.block_delay = counter(block_delay);
-        self.row.voluntary_switches = counter(voluntary_switches);
-        self.row.involuntary_switches = counter(involuntary_switches);
-        self.row.migrations = counter(migrations);
+        let row = &mut *self.row;
+        row.run_delay = counter(run_delay);
+        row.block_delay = counter(block_delay);
+        row.voluntary_switches = counter(voluntary_switches);
+        row.involuntary_switches = counter(involuntary_switches);
+        row.migrations = counter(migrations);
     }
 }
 

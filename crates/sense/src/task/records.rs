@@ -98,7 +98,6 @@ impl Records {
     /// Has a program go through the tasks, some thousand at a time: of ten thousand the records are megabytes. False where it
     /// lost its way, or a process has too many threads.
     fn walk(&mut self, each: &mut impl FnMut(Part<'_>)) -> Result<bool, Miss> {
-        each(Part::Beginning);
         loop {
             let (chunks, more) = self.run()?;
             let map: Array<_, Chunk> = Array::try_from(self.object.map("chunks")?).map_err(failed)?;
