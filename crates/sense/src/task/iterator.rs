@@ -196,8 +196,11 @@ impl TaskIterator {
     /// They cannot be noted, or not all of them were.
     fn watch_exits(&mut self, level: u64) -> Result<(), Miss> {
         let exits = self.exits.as_mut().map_err(|miss| miss.clone())?;
-        if self.samples == 1 {
-            exits.begin(level)?;
+        if self.samples == 1
+            && let Err(miss) = exits.begin(level)
+        {
+            self.exits = Err(miss.clone());
+            return Err(miss);
         }
         match exits.lost()? {
             0 => Ok(()),
