@@ -77,7 +77,11 @@ pub(crate) fn all_pairs(session: &mut Session, parties: &[Party]) -> Result<Vec<
     let mut alone = Vec::new();
     for party in parties {
         let round = session.play("alone", &party.name, std::slice::from_ref(party))?;
-        alone.push(round.and_then(|round| rate(round, 0)));
+        let found = round.map(|round| rate(round, 0));
+        if found == Some(None) {
+            session.caveats.push(format!("nothing came back from {} alone: no pair with it is here", party.name));
+        }
+        alone.push(found.flatten());
     }
     let mut pairs = Vec::new();
     for (a, of_a) in alone.iter().enumerate() {
@@ -96,9 +100,13 @@ fn together(session: &mut Session, parties: [&Party; 2], alone: [f64; 2]) -> Res
     let known = in_common(session, parties.map(|party| party.target));
     let name = format!("{} and {}", names[0], names[1]);
     let Some(round) = session.play("together", &name, &parties.map(Party::clone))? else { return Ok(None) };
-    let (Some(a), Some(b)) = (rate(round, 0), rate(round, 1)) else { return Ok(None) };
-    let kept = [a / alone[0], b / alone[1]];
+    let rates = [rate(round, 0), rate(round, 1)];
     let generator = round.runs.iter().any(|run| run.generator.was_limit);
+    let [Some(a), Some(b)] = rates else {
+        session.caveats.push(format!("nothing came back from one of {name}: this pair is left out"));
+        return Ok(None);
+    };
+    let kept = [a / alone[0], b / alone[1]];
     let sum = kept[0] + kept[1];
     let contend = (!generator || sum >= CONTEND).then_some(sum < CONTEND);
     Ok(Some(Pair { names, alone, together: [a, b], kept, sum, contend, known }))
