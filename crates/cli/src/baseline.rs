@@ -180,10 +180,7 @@ pub fn of_recording(recording: &Recording, span: &Span) -> Result<Baseline, Fail
         true
     });
     read.map_err(unusable)?;
-    let newest = newest.ok_or_else(|| {
-        let (start, end) = (to_the_millisecond(*all.start()), to_the_millisecond(*all.end()));
-        Failure::nothing(format!("too little was recorded then; the recording is from {start} to {end}"))
-    })?;
+    let newest = newest.ok_or_else(|| recordings::recorded_then("too little", recording))?;
     Ok(Baseline {
         start: Some(to_the_millisecond(*there.start())),
         end: Some(to_the_millisecond(*there.end())),

@@ -57,16 +57,16 @@ impl Part {
         }
         let (from, to) = (from.unwrap_or(*all.start()), to.unwrap_or(*all.end()));
         if from > *all.end() || to < *all.start() {
-            return Err(nothing_then(recording));
+            return Err(recorded_then("nothing", recording));
         }
         Ok(from..=to)
     }
 }
 
-/// That nothing was recorded when it was asked for.
-pub fn nothing_then(recording: &Recording) -> Failure {
+/// That nothing, or too little, was recorded when it was asked for.
+pub fn recorded_then(how_much: &str, recording: &Recording) -> Failure {
     let (start, end) = (to_the_millisecond(*recording.span().start()), to_the_millisecond(*recording.span().end()));
-    Failure::nothing(format!("nothing was recorded then; the recording is from {start} to {end}"))
+    Failure::nothing(format!("{how_much} was recorded then; the recording is from {start} to {end}"))
 }
 
 /// The minutes around a moment.

@@ -48,7 +48,7 @@ pub fn run(args: &ExplainArgs, look: &Look) -> Result<ExitCode, Failure> {
     let folder = recordings::folder(part.dir.as_deref())?.display().to_string();
     let explanation = explain(&recording, &span, folder).map_err(|e| Failure::usage(e.to_string()))?;
     if explanation.samples == 0 {
-        return Err(recordings::nothing_then(&recording));
+        return Err(recordings::recorded_then("nothing", &recording));
     }
     print(if look.json { json::pretty(&explanation) } else { text::explanation(&explanation, &output::style(look)) })?;
     Ok(ExitCode::SUCCESS)
