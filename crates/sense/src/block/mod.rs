@@ -23,7 +23,7 @@ pub(crate) fn sources() -> Vec<Box<dyn Source>> {
         Box::new(diskstats::DiskStats),
         Box::new(requests::Requests::default()),
         Box::new(cache::Cache::default()),
-        Box::new(queue::Queues),
+        Box::new(queue::Queues::default()),
         Box::new(layers::Layers::default()),
         Box::new(mounts::Mounts::default()),
         Box::new(nfs::NfsMounts::default()),

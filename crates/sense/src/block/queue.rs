@@ -5,6 +5,7 @@ use super::device::{self, SECTOR};
 use crate::source::Tempo;
 use crate::text::chosen;
 use crate::{Miss, Root, Source};
+use std::collections::HashMap;
 use whyslow_model::catalogue::Queue;
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::value::{Gauge, State};
@@ -13,7 +14,19 @@ const KIB: u64 = 1024;
 const NS_PER_US: u64 = 1000;
 
 /// The source of family `queue`.
-pub(super) struct Queues;
+#[derive(Default)]
+pub(super) struct Queues {
+    /// The serial numbers, by name of the disk.
+    serials: HashMap<String, Serial>,
+}
+
+/// What a disk answered when it was asked for its serial number. To ask may be a request to the device (virtio), for which one
+/// that hangs lets us wait: each is asked once.
+struct Serial {
+    /// The kernel's number of the disk, which no other one has had since boot (from Linux 5.15).
+    disk: String,
+    number: Option<String>,
+}
 
 impl Source for Queues {
     fn name(&self) -> &'static str {
@@ -33,14 +46,29 @@ impl Source for Queues {
         if disks.is_empty() {
             return Err(Miss::Absent("/sys/block has no devices".into()));
         }
+        let mut asked = std::mem::take(&mut self.serials);
         for disk in disks {
             let folder = format!("sys/block/{disk}");
-            out.block.queue.push(of_disk(root, &folder, &disk));
+            let serial = Serial::of(root, &folder, asked.remove(&disk));
+            let queue = of_disk(root, &folder, &disk);
+            out.block.queue.push(Queue { serial: state(serial.number.as_deref()), ..queue });
             for partition in device::partitions(root, &disk) {
                 out.block.queue.push(of_partition(root, &format!("{folder}/{partition}"), &partition));
             }
+            self.serials.insert(disk, serial);
         }
         Ok(())
+    }
+}
+
+impl Serial {
+    /// What was answered before, where it was the same disk that answered.
+    fn of(root: &Root, folder: &str, before: Option<Self>) -> Self {
+        let disk = word(root, folder, "diskseq").unwrap_or_default();
+        match before {
+            Some(before) if before.disk == disk && !disk.is_empty() => before,
+            _ => Self { disk, number: serial(root, folder) },
+        }
     }
 }
 
@@ -71,7 +99,6 @@ fn of_disk(root: &Root, folder: &str, name: &str) -> Queue {
         hardware_queues: hardware_queues(root, folder),
         device_depth: number("device/queue_depth", 1),
         model: state(model(root, folder).as_deref()),
-        serial: state(serial(root, folder).as_deref()),
         firmware: state(firmware(root, folder).as_deref()),
         state: state(word(root, folder, "device/state").as_deref()),
         address: state(root.link(&format!("{folder}/device")).as_deref().and_then(scsi_address)),
@@ -142,7 +169,7 @@ mod tests {
 
     fn read(root: &Root) -> Vec<Queue> {
         let mut s = Snapshot::default();
-        Queues.read(root, &mut s).unwrap();
+        Queues::default().read(root, &mut s).unwrap();
         s.block.queue
     }
 
@@ -186,6 +213,26 @@ mod tests {
         assert_eq!(&*partition.device, "sda1");
         assert_eq!((partition.alignment_offset.get(), partition.size.get()), (Some(3584.0), Some(524_288.0)));
         assert_eq!(partition.scheduler.get(), None);
+    }
+
+    #[test]
+    fn a_disk_is_asked_once_for_its_serial_number_and_another_of_that_name_again() {
+        let tree = Tree::of(&[("sys/block/vda/size", "2048\n")]);
+        let mut queues = Queues::default();
+        let mut serial = |disk: Option<&str>, number: &str| {
+            disk.into_iter().for_each(|disk| tree.write("sys/block/vda/diskseq", disk));
+            tree.write("sys/block/vda/serial", number);
+            let mut out = Snapshot::default();
+            queues.read(&tree.root(), &mut out).unwrap();
+            out.block.queue[0].serial.get().map(str::to_owned)
+        };
+        // Before Linux 5.15 disks have no number.
+        assert_eq!(serial(None, "A\n").as_deref(), Some("A"));
+        assert_eq!(serial(None, "B\n").as_deref(), Some("B"));
+        assert_eq!(serial(Some("7\n"), "C\n").as_deref(), Some("C"));
+        assert_eq!(serial(Some("7\n"), "D\n").as_deref(), Some("C"));
+        assert_eq!(serial(Some("8\n"), "").as_deref(), None);
+        assert_eq!(serial(Some("8\n"), "E\n").as_deref(), None);
     }
 
     #[test]
