@@ -168,7 +168,9 @@ impl Namespaces {
         }
         let mut known = self.lock();
         if known.is_due(root) {
-            known.found = scan(&mut known.residents);
+            let stirred = known.stirred;
+            known.residents.refresh(Path::new("/proc"), stirred);
+            known.found = scan(&known.residents);
             known.scanned = Some(Instant::now());
         }
         known.found.clone()
@@ -223,7 +225,7 @@ fn visit_by_thread(
 }
 
 /// Looks for every namespace and finds out which can be entered, and whether there is a way back.
-fn scan(residents: &mut Residents) -> Found {
+fn scan(residents: &Residents) -> Found {
     let (namespaces, unknown) = discover(residents, Path::new("/proc"), Path::new("/run/netns"));
     let beyond = namespaces.len().saturating_sub(LIMIT);
     let tried = namespaces.len() - beyond;
@@ -248,7 +250,7 @@ fn is_root() -> bool {
 
 /// Every namespace but the own, by name, with the number of processes whose namespace may not be known. A namespace is
 /// known by its inode; several processes and names can lead to one.
-fn discover(residents: &mut Residents, proc: &Path, named: &Path) -> (Vec<Namespace>, usize) {
+fn discover(residents: &Residents, proc: &Path, named: &Path) -> (Vec<Namespace>, usize) {
     let Some(own) = inode_behind(&proc.join("self/ns/net")) else { return (Vec::new(), 0) };
     let mut found = BTreeMap::new();
     // A name whose namespace has been unmounted is a plain file, of another file system.
@@ -263,7 +265,6 @@ fn discover(residents: &mut Residents, proc: &Path, named: &Path) -> (Vec<Namesp
         }
     }
     let mut unknown = 0;
-    residents.refresh(proc);
     for (pid, resident) in &residents.by_pid {
         match resident.home {
             Home::Namespace(inode) => {
@@ -340,7 +341,9 @@ mod tests {
         process(tree.path(), "11", "net:[7]");
         process(tree.path(), "12", "net:[7]");
         process(tree.path(), "13", "gibberish");
-        let (found, unknown) = discover(&mut Residents::default(), tree.path(), &tree.path().join("no such folder"));
+        let mut residents = Residents::default();
+        residents.refresh(tree.path(), None);
+        let (found, unknown) = discover(&residents, tree.path(), &tree.path().join("no such folder"));
         assert_eq!(found.iter().map(|n| n.name.to_string()).collect::<Vec<_>>(), ["net:[7]"]);
         assert_eq!(unknown, 0);
     }

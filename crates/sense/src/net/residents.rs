@@ -12,6 +12,9 @@ use std::time::{Duration, Instant};
 pub(super) const YOUNG: Duration = Duration::from_secs(5);
 /// How long a process that has settled is taken to stay where it is, and the list of namespaces to stand.
 pub(super) const SETTLED: Duration = Duration::from_secs(60);
+/// The same of the process where no namespace may have come since: it can only have moved into one that was there before, and
+/// most likely was known.
+const STILL: Duration = Duration::from_secs(600);
 
 /// Where a process leads into its namespace.
 pub(super) fn way_in(proc: &Path, pid: u32) -> PathBuf {
@@ -50,8 +53,9 @@ pub(super) enum Home {
 }
 
 impl Residents {
-    /// Lists all processes, and looks at those that are new, young, or were last looked at long ago.
-    pub(super) fn refresh(&mut self, proc: &Path) {
+    /// Lists all processes, and looks at those that are new, young, or were last looked at long ago. `stirred` is when
+    /// namespaces last may have come.
+    pub(super) fn refresh(&mut self, proc: &Path, stirred: Option<Instant>) {
         let now = Instant::now();
         let mut before = std::mem::take(&mut self.by_pid);
         // Those that were there before us are not young.
@@ -60,7 +64,7 @@ impl Residents {
             let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
             let known = before.remove(&pid).filter(|r| r.folder == entry.ino());
             let resident = match known {
-                Some(r) if now - r.since > YOUNG && now - r.looked < SETTLED => r,
+                Some(r) if now - r.since > YOUNG && now - r.looked < r.stays(stirred) => r,
                 _ => Resident {
                     folder: entry.ino(),
                     home: home(&way_in(proc, pid)),
@@ -70,6 +74,13 @@ impl Residents {
             };
             self.by_pid.insert(pid, resident);
         }
+    }
+}
+
+impl Resident {
+    /// How long it is taken to stay where it was found.
+    fn stays(&self, stirred: Option<Instant>) -> Duration {
+        if stirred.is_some_and(|at| at >= self.looked) { SETTLED } else { STILL }
     }
 }
 
@@ -97,7 +108,7 @@ mod tests {
         fs::create_dir_all(tree.path().join("10/ns")).unwrap();
         symlink("net:[1]", tree.path().join("10/ns/net")).unwrap();
         let mut residents = Residents::default();
-        residents.refresh(tree.path());
+        residents.refresh(tree.path(), None);
         let home = |residents: &Residents| match residents.by_pid[&10].home {
             Home::Namespace(inode) => inode,
             Home::Refused | Home::Nowhere => panic!("it is in a namespace"),
@@ -107,16 +118,32 @@ mod tests {
             fs::remove_file(&link).unwrap();
             symlink(to, &link).unwrap();
         };
+        let made_earlier = |residents: &mut Residents, since: Duration, looked: Duration| {
+            let resident = residents.by_pid.get_mut(&10).unwrap();
+            resident.since -= since;
+            resident.looked -= looked;
+        };
         residents.by_pid.get_mut(&10).unwrap().since = Instant::now();
         moves_to("net:[2]");
-        residents.refresh(tree.path());
+        residents.refresh(tree.path(), None);
         assert_eq!(home(&residents), 2, "a young one may still be moved");
-        residents.by_pid.get_mut(&10).unwrap().since -= 2 * YOUNG;
+        made_earlier(&mut residents, 2 * YOUNG, Duration::ZERO);
         moves_to("net:[3]");
-        residents.refresh(tree.path());
+        let stirred = Some(Instant::now());
+        residents.refresh(tree.path(), stirred);
         assert_eq!(home(&residents), 2, "taken to stay");
-        residents.by_pid.get_mut(&10).unwrap().folder += 1;
-        residents.refresh(tree.path());
+        made_earlier(&mut residents, Duration::ZERO, SETTLED);
+        residents.refresh(tree.path(), None);
+        assert_eq!(home(&residents), 2, "it can have moved to no new one");
+        residents.refresh(tree.path(), stirred);
         assert_eq!(home(&residents), 3);
+        moves_to("net:[4]");
+        made_earlier(&mut residents, Duration::ZERO, STILL);
+        residents.refresh(tree.path(), None);
+        assert_eq!(home(&residents), 4, "to one that was there before");
+        moves_to("net:[5]");
+        residents.by_pid.get_mut(&10).unwrap().folder += 1;
+        residents.refresh(tree.path(), None);
+        assert_eq!(home(&residents), 5);
     }
 }
