@@ -1,9 +1,10 @@
 //! `whyslow record` from the outside: what it leaves on disk, whatever ends it.
 
 use std::collections::BTreeSet;
+use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use whyslow_model::catalogue::{Cpu, Family, Process, Sample, Vmstat};
 use whyslow_model::snapshot::{Outcome, Snapshot};
 use whyslow_store::Recording;
@@ -60,31 +61,62 @@ fn what_is_recorded_is_there_in_full() {
     assert_eq!(samples[0].the::<Sample>().unwrap().event.get(), Some("recording began"));
 }
 
-#[test]
-fn a_killed_recorder_loses_nothing_that_was_on_disk_and_the_next_goes_on() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().to_str().unwrap();
-    let mut known = 0;
-    for round in 0..8 {
+/// When the samples were begun that are on disk, nanoseconds since 1970.
+fn moments(dir: &Path) -> Vec<i64> {
+    let Ok(recording) = Recording::open(dir) else { return Vec::new() };
+    let samples =
+        recording.snapshots(&recording.span(), &|family: &str| family == Sample::INFO.name).expect("readable");
+    samples.iter().map(|sample| sample.wall_ns).collect()
+}
+
+fn now_ns() -> i64 {
+    i64::try_from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos()).unwrap()
+}
+
+/// Lets recorders follow one another in a folder, each killed at a random moment: as it starts, which closes what the one
+/// before left, or as it records.
+fn kill_recorders(dir: &Path, count: u32) {
+    const LONGEST_MS: u64 = 2000;
+    const MAY_BE_LOST_NS: i64 = 2_000_000_000;
+    let path = dir.to_str().unwrap();
+    let mut known = Vec::new();
+    let mut recorded = 0;
+    for _ in 0..count {
         let mut child = begin(path);
-        wait_for(dir.path(), known + 3);
-        // At another moment of the interval each time.
-        std::thread::sleep(Duration::from_millis(13 * round));
-        let before = read(dir.path()).len();
+        let moment = RandomState::new().hash_one(()) % LONGEST_MS;
+        std::thread::sleep(Duration::from_millis(moment));
+        let before = moments(dir);
         signal(&child, libc::SIGKILL);
+        let killed = now_ns();
         child.wait().unwrap();
-        known = read(dir.path()).len();
-        assert!(known >= before, "{known} samples of {before}");
+        let after = moments(dir);
+        assert!(after.starts_with(&before) && before.starts_with(&known), "killed after {moment} ms");
+        if after.len() > known.len() {
+            recorded += 1;
+            let lost = killed - after.last().unwrap();
+            assert!(lost < MAY_BE_LOST_NS, "killed after {moment} ms: {lost} ns are not there");
+        }
+        known = after;
     }
+    assert!(recorded > count / 4, "{recorded} of {count} came to record");
     let out = run(&["record", "--dir", path, "--interval", "100ms", "--for", "3s"]);
     assert_eq!(out.status.code(), Some(0));
-    let closed = read(dir.path());
-    assert!(closed.len() > known);
-    assert!(closed.is_sorted_by_key(|sample| sample.boot_ns));
-    let tails = std::fs::read_dir(dir.path()).unwrap().filter(|e| {
+    let closed = moments(dir);
+    assert!(closed.starts_with(&known) && closed.len() > known.len());
+    let tails = std::fs::read_dir(dir).unwrap().filter(|e| {
         e.as_ref().is_ok_and(|entry| entry.path().extension().is_some_and(|extension| extension == "tail"))
     });
     assert_eq!(tails.count(), 0);
+}
+
+#[test]
+fn recorders_killed_at_200_moments_lose_nothing_and_the_next_goes_on() {
+    const FOLDERS: u32 = 4;
+    std::thread::scope(|scope| {
+        for _ in 0..FOLDERS {
+            scope.spawn(|| kill_recorders(tempfile::tempdir().unwrap().path(), 200 / FOLDERS));
+        }
+    });
 }
 
 #[test]
