@@ -131,7 +131,7 @@ INLINE int walk_threads(struct task_struct *process, u32 pid)
 		struct task_struct *task = PLAIN((void *)(link - OFFSET(process->thread_node)));
 		u32 tid = task->pid;
 
-		link = (u64)READ(task, thread_node.next);
+		link = (u64)task->thread_node.next;
 		/* One that has just lost its numbers has gone. */
 		if (tid == pid || !task->thread_pid)
 			continue;
@@ -180,7 +180,9 @@ INLINE int walk_process(struct task_struct *process, u32 pid)
 /* Where a reading goes on: at the process behind this one in the kernel's list. */
 INLINE u64 behind(struct task_struct *process)
 {
-	return (u64)READ(process, tasks.next) - OFFSET(process->tasks);
+	struct task_struct *plain = PLAIN(process);
+
+	return (u64)plain->tasks.next - OFFSET(process->tasks);
 }
 
 /* Where a reading begins: behind the idle task, which heads the list and is the forefather of all; 0 where the reader has too
