@@ -79,7 +79,7 @@ pub(crate) fn all_pairs(session: &mut Session, parties: &[Party]) -> Result<Vec<
         let round = session.play("alone", &party.name, std::slice::from_ref(party))?;
         let found = round.map(|round| rate(round, 0));
         if found == Some(None) {
-            session.caveats.push(format!("nothing came back from {} alone: no pair with it is here", party.name));
+            session.mind(&format!("nothing came back from {} alone: no pair with it is here", party.name));
         }
         alone.push(found.flatten());
     }
@@ -103,7 +103,7 @@ fn together(session: &mut Session, parties: [&Party; 2], alone: [f64; 2]) -> Res
     let rates = [rate(round, 0), rate(round, 1)];
     let generator = round.runs.iter().any(|run| run.generator.was_limit);
     let [Some(a), Some(b)] = rates else {
-        session.caveats.push(format!("nothing came back from one of {name}: this pair is left out"));
+        session.mind(&format!("nothing came back from one of {name}: this pair is left out"));
         return Ok(None);
     };
     let kept = [a / alone[0], b / alone[1]];

@@ -80,7 +80,7 @@ impl<'w> Session<'w> {
     }
 
     /// Notes what is to be borne in mind, once.
-    fn mind(&mut self, caveat: &str) {
+    pub(crate) fn mind(&mut self, caveat: &str) {
         if !self.caveats.iter().any(|known| known == caveat) {
             self.caveats.push(caveat.into());
         }
