@@ -30,8 +30,12 @@ fn signal(child: &Child, signal: i32) {
 }
 
 fn read(dir: &Path) -> Vec<Snapshot> {
+    read_families(dir, &|_| true)
+}
+
+fn read_families(dir: &Path, wanted: &dyn Fn(&str) -> bool) -> Vec<Snapshot> {
     match Recording::open(dir) {
-        Ok(recording) => recording.snapshots(&recording.span(), &|_: &str| true).expect("readable"),
+        Ok(recording) => recording.snapshots(&recording.span(), &wanted).expect("readable"),
         Err(_) => Vec::new(),
     }
 }
@@ -61,11 +65,8 @@ fn what_is_recorded_is_there_in_full() {
     assert_eq!(samples[0].the::<Sample>().unwrap().event.get(), Some("recording began"));
 }
 
-/// When the samples were begun that are on disk, nanoseconds since 1970.
-fn moments(dir: &Path) -> Vec<i64> {
-    let Ok(recording) = Recording::open(dir) else { return Vec::new() };
-    let samples =
-        recording.snapshots(&recording.span(), &|family: &str| family == Sample::INFO.name).expect("readable");
+/// When the samples were begun, nanoseconds since 1970.
+fn moments(samples: &[Snapshot]) -> Vec<i64> {
     samples.iter().map(|sample| sample.wall_ns).collect()
 }
 
@@ -85,11 +86,11 @@ fn kill_recorders(dir: &Path, count: u32) {
         let mut child = begin(path);
         let moment = RandomState::new().hash_one(()) % LONGEST_MS;
         std::thread::sleep(Duration::from_millis(moment));
-        let before = moments(dir);
+        let before = moments(&read_families(dir, &|family| family == Sample::INFO.name));
         signal(&child, libc::SIGKILL);
         let killed = now_ns();
         child.wait().unwrap();
-        let after = moments(dir);
+        let after = moments(&read(dir));
         assert!(after.starts_with(&before) && before.starts_with(&known), "killed after {moment} ms");
         if after.len() > known.len() {
             recorded += 1;
@@ -101,8 +102,9 @@ fn kill_recorders(dir: &Path, count: u32) {
     assert!(recorded > count / 4, "{recorded} of {count} came to record");
     let out = run(&["record", "--dir", path, "--interval", "100ms", "--for", "3s"]);
     assert_eq!(out.status.code(), Some(0));
-    let closed = moments(dir);
-    assert!(closed.starts_with(&known) && closed.len() > known.len());
+    let closed = read(dir);
+    assert!(closed.len() > known.len() && moments(&closed).starts_with(&known));
+    assert!(closed.is_sorted_by_key(|sample| sample.boot_ns));
     let tails = std::fs::read_dir(dir).unwrap().filter(|e| {
         e.as_ref().is_ok_and(|entry| entry.path().extension().is_some_and(|extension| extension == "tail"))
     });
