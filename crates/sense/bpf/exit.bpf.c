@@ -6,15 +6,13 @@
  * tick or switch, which for one that lives a millisecond is most of it: the sum is told when the last trace of it goes
  * (sched_process_free), after it has left its processor for good. The records lie in a ring buffer until the next sample, and
  * wake nobody. The reader is crates/sense/src/task/exits.rs. */
-#include "task.h"
+#include "used.h"
 
 struct exit_record {
 	/* The number in the first pid namespace names it in the final record. */
 	u64 tgid, pid, start, parent, parent_start;
-	u64 utime, stime, runtime, prev_utime, prev_stime;
-	u64 run_delay, min_flt, maj_flt, nvcsw, nivcsw;
-	u64 rchar, wchar, syscr, syscw, read_bytes, write_bytes, cancelled_write_bytes;
-	u64 cutime, cstime;
+	struct used used;
+	u64 run_delay, cutime, cstime;
 	char comm[16];
 };
 
@@ -48,22 +46,25 @@ struct {
 
 INLINE void add(struct exit_record *to, struct task_struct *thread)
 {
-	to->utime += READ(thread, utime);
-	to->stime += READ(thread, stime);
-	to->runtime += READ(thread, se.sum_exec_runtime);
+	struct used *used = &to->used;
+	struct io *io = &used->io;
+
+	used->utime += READ(thread, utime);
+	used->stime += READ(thread, stime);
+	used->runtime += READ(thread, se.sum_exec_runtime);
+	used->min_flt += READ(thread, min_flt);
+	used->maj_flt += READ(thread, maj_flt);
+	used->nvcsw += READ(thread, nvcsw);
+	used->nivcsw += READ(thread, nivcsw);
+	io->rchar += READ(thread, ioac.rchar);
+	io->wchar += READ(thread, ioac.wchar);
+	io->syscr += READ(thread, ioac.syscr);
+	io->syscw += READ(thread, ioac.syscw);
+	io->read_bytes += READ(thread, ioac.read_bytes);
+	io->write_bytes += READ(thread, ioac.write_bytes);
+	io->cancelled_write_bytes += READ(thread, ioac.cancelled_write_bytes);
 	if (HAS(thread->sched_info.run_delay))
 		to->run_delay += READ(thread, sched_info.run_delay);
-	to->min_flt += READ(thread, min_flt);
-	to->maj_flt += READ(thread, maj_flt);
-	to->nvcsw += READ(thread, nvcsw);
-	to->nivcsw += READ(thread, nivcsw);
-	to->rchar += READ(thread, ioac.rchar);
-	to->wchar += READ(thread, ioac.wchar);
-	to->syscr += READ(thread, ioac.syscr);
-	to->syscw += READ(thread, ioac.syscw);
-	to->read_bytes += READ(thread, ioac.read_bytes);
-	to->write_bytes += READ(thread, ioac.write_bytes);
-	to->cancelled_write_bytes += READ(thread, ioac.cancelled_write_bytes);
 }
 
 /* Threads that end together are all here yet: each is added to the sums of the process only as it is released. */
@@ -77,29 +78,6 @@ INLINE void add_threads(struct exit_record *to, struct signal_struct *signal)
 		add(to, (void *)link - OFFSET(task->thread_node));
 		link = READ(link, next);
 	}
-}
-
-INLINE void put_ended_threads(struct exit_record *to, struct signal_struct *signal)
-{
-	to->utime = signal->utime;
-	to->stime = signal->stime;
-	to->runtime = signal->sum_sched_runtime;
-	to->prev_utime = signal->prev_cputime.utime;
-	to->prev_stime = signal->prev_cputime.stime;
-	to->run_delay = 0;
-	to->min_flt = signal->min_flt;
-	to->maj_flt = signal->maj_flt;
-	to->nvcsw = signal->nvcsw;
-	to->nivcsw = signal->nivcsw;
-	to->rchar = signal->ioac.rchar;
-	to->wchar = signal->ioac.wchar;
-	to->syscr = signal->ioac.syscr;
-	to->syscw = signal->ioac.syscw;
-	to->read_bytes = signal->ioac.read_bytes;
-	to->write_bytes = signal->ioac.write_bytes;
-	to->cancelled_write_bytes = signal->ioac.cancelled_write_bytes;
-	to->cutime = signal->cutime;
-	to->cstime = signal->cstime;
 }
 
 INLINE void count_lost(void)
@@ -131,7 +109,10 @@ INLINE int put_record(struct task_struct *task)
 	to->start = main->start_boottime;
 	to->parent = number(parent->signal->pids[PIDTYPE_TGID], depth ? *depth : 0);
 	to->parent_start = parent->group_leader->start_boottime;
-	put_ended_threads(to, signal);
+	put_used_by_ended(&to->used, signal);
+	to->run_delay = 0;
+	to->cutime = signal->cutime;
+	to->cstime = signal->cstime;
 	add_threads(to, signal);
 	bpf_probe_read_kernel(to->comm, sizeof to->comm, main->comm);
 	bpf_ringbuf_submit(to, RB_NO_WAKEUP);

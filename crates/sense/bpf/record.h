@@ -1,23 +1,17 @@
 /* A record of a task: it begins with what every thread has; the main thread's has its process' part behind it. Of a process that
  * stands still there is its number alone. The reader is crates/sense/src/task/record.rs. */
 #pragma once
-#include "task.h"
+#include "used.h"
 
 #define UNKNOWN (~0ULL)
 
 /* In place of a record: tid is 0. */
 struct still_record { u64 pid, tid; };
 
-struct io {
-	u64 rchar, wchar, syscr, syscw, read_bytes, write_bytes, cancelled_write_bytes;
-};
-
 struct thread_record {
 	u64 pid, tid, start, state, exit_state, flags, static_prio, policy, cpu;
-	u64 utime, stime, runtime, prev_utime, prev_stime;
+	struct used used;
 	u64 run_delay, block_delay, swap_delay, reclaim_delay, migrations;
-	u64 min_flt, maj_flt, nvcsw, nivcsw;
-	struct io io;
 	/* Depth of the reader's pid namespace, the same in all records. */
 	u64 level;
 	char comm[16];
@@ -26,25 +20,13 @@ struct thread_record {
 struct process_record {
 	u64 parent, threads, euid, css_set, cgroup;
 	/* What the threads that have ended left behind. */
-	u64 utime, stime, runtime, prev_utime, prev_stime, min_flt, maj_flt, nvcsw, nivcsw;
-	struct io io;
+	struct used ended;
 	u64 cutime, cstime;
 	u64 pages, rss_file, rss_anon, swap, rss_shmem;
 	u64 files, files_limit, processes_limit;
 };
 
 struct record { struct thread_record thread; struct process_record process; };
-
-INLINE void put_io(struct io *to, struct task_io_accounting *io)
-{
-	to->rchar = io->rchar;
-	to->wchar = io->wchar;
-	to->syscr = io->syscr;
-	to->syscw = io->syscw;
-	to->read_bytes = io->read_bytes;
-	to->write_bytes = io->write_bytes;
-	to->cancelled_write_bytes = io->cancelled_write_bytes;
-}
 
 /* Bits set in so many words at this address. */
 APART u64 bits_set(u64 address, u32 words)
@@ -106,21 +88,12 @@ INLINE void put_thread(struct thread_record *to, struct task_struct *task, u32 l
 	to->static_prio = (u32)task->static_prio;
 	to->policy = task->policy;
 	to->cpu = task->thread_info.cpu;
-	to->utime = task->utime;
-	to->stime = task->stime;
-	to->runtime = task->se.sum_exec_runtime;
-	to->prev_utime = task->prev_cputime.utime;
-	to->prev_stime = task->prev_cputime.stime;
+	put_used(&to->used, task);
 	to->run_delay = HAS(task->sched_info.run_delay) ? task->sched_info.run_delay : UNKNOWN;
 	to->block_delay = delays ? delays->blkio_delay : UNKNOWN;
 	to->swap_delay = delays ? delays->swapin_delay : UNKNOWN;
 	to->reclaim_delay = delays ? delays->freepages_delay : UNKNOWN;
 	to->migrations = task->se.nr_migrations;
-	to->min_flt = task->min_flt;
-	to->maj_flt = task->maj_flt;
-	to->nvcsw = task->nvcsw;
-	to->nivcsw = task->nivcsw;
-	put_io(&to->io, &task->ioac);
 	to->level = level;
 	bpf_probe_read_kernel(to->comm, sizeof to->comm, task->comm);
 }
@@ -135,16 +108,7 @@ INLINE void put_process(struct process_record *to, struct task_struct *task, u32
 	to->euid = task->cred->euid.val;
 	to->css_set = (u64)groups;
 	to->cgroup = groups ? groups->dfl_cgrp->kn->id : 0;
-	to->utime = signal->utime;
-	to->stime = signal->stime;
-	to->runtime = signal->sum_sched_runtime;
-	to->prev_utime = signal->prev_cputime.utime;
-	to->prev_stime = signal->prev_cputime.stime;
-	to->min_flt = signal->min_flt;
-	to->maj_flt = signal->maj_flt;
-	to->nvcsw = signal->nvcsw;
-	to->nivcsw = signal->nivcsw;
-	put_io(&to->io, &signal->ioac);
+	put_used_by_ended(&to->ended, signal);
 	to->cutime = signal->cutime;
 	to->cstime = signal->cstime;
 	put_memory(to, task->mm);

@@ -1,6 +1,6 @@
 //! What the task iterator writes: one record a thread, the main thread's with its process' part behind it; of a process
 //! that stands still its number alone
-//! (crates/sense/bpf/record.h, whose structures these are, field by field).
+//! (crates/sense/bpf/record.h and used.h, whose structures these are, field by field).
 
 /// What stands where the kernel does not tell.
 const UNKNOWN: u64 = u64::MAX;
@@ -55,12 +55,12 @@ pub(super) struct ThreadRecord {
     pub(super) static_priority: u64,
     pub(super) policy: u64,
     pub(super) processor: u64,
+    pub(super) used: Used,
     pub(super) run_delay: Option<u64>,
     pub(super) block_delay: Option<u64>,
     pub(super) swap_delay: Option<u64>,
     pub(super) reclaim_delay: Option<u64>,
     pub(super) migrations: u64,
-    pub(super) used: Used,
     /// Depth of our own pid namespace.
     pub(super) level: u64,
     pub(super) name: [u8; NAME],
@@ -95,8 +95,8 @@ pub(super) struct ExitRecord {
     pub(super) start: u64,
     pub(super) parent: u32,
     pub(super) parent_start: u64,
-    pub(super) run_delay: u64,
     pub(super) used: Used,
+    pub(super) run_delay: u64,
     pub(super) children_user: u64,
     pub(super) children_system: u64,
     pub(super) name: [u8; NAME],
@@ -197,20 +197,15 @@ impl Fields<'_> {
         self.number().map(|n| (n != UNKNOWN).then_some(n))
     }
 
-    fn cpu(&mut self) -> Option<CpuTime> {
-        Some(CpuTime {
-            user: self.number()?,
-            system: self.number()?,
-            runtime: self.number()?,
-            shown_user: self.number()?,
-            shown_system: self.number()?,
-        })
-    }
-
-    /// Faults, switches and I/O, which stand in this order behind the times.
-    fn used(&mut self, cpu: CpuTime) -> Option<Used> {
+    fn used(&mut self) -> Option<Used> {
         Some(Used {
-            cpu,
+            cpu: CpuTime {
+                user: self.number()?,
+                system: self.number()?,
+                runtime: self.number()?,
+                shown_user: self.number()?,
+                shown_system: self.number()?,
+            },
             minor_faults: self.number()?,
             major_faults: self.number()?,
             voluntary_switches: self.number()?,
@@ -228,7 +223,7 @@ impl Fields<'_> {
     }
 
     fn thread(&mut self) -> Option<ThreadRecord> {
-        let mut thread = ThreadRecord {
+        Some(ThreadRecord {
             pid: self.id()?,
             tid: self.id()?,
             start: self.number()?,
@@ -238,32 +233,35 @@ impl Fields<'_> {
             static_priority: self.number()?,
             policy: self.number()?,
             processor: self.number()?,
-            ..ThreadRecord::default()
-        };
-        let cpu = self.cpu()?;
-        thread.run_delay = self.known()?;
-        thread.block_delay = self.known()?;
-        thread.swap_delay = self.known()?;
-        thread.reclaim_delay = self.known()?;
-        thread.migrations = self.number()?;
-        thread.used = self.used(cpu)?;
-        thread.level = self.number()?;
-        thread.name = self.bytes()?;
-        Some(thread)
+            used: self.used()?,
+            run_delay: self.known()?,
+            block_delay: self.known()?,
+            swap_delay: self.known()?,
+            reclaim_delay: self.known()?,
+            migrations: self.number()?,
+            level: self.number()?,
+            name: self.bytes()?,
+        })
     }
 
     fn process(&mut self) -> Option<ProcessRecord> {
-        let mut process = ProcessRecord {
+        Some(ProcessRecord {
             parent: self.number()?,
             threads: self.number()?,
             user_id: self.number()?,
             groups: (self.number()?, self.number()?),
-            ..ProcessRecord::default()
-        };
-        let cpu = self.cpu()?;
-        process.ended = self.used(cpu)?;
-        process.children_user = self.number()?;
-        process.children_system = self.number()?;
+            ended: self.used()?,
+            children_user: self.number()?,
+            children_system: self.number()?,
+            memory: self.pages()?,
+            open_files: self.known()?,
+            open_files_limit: self.number()?,
+            processes_limit: self.number()?,
+        })
+    }
+
+    /// `None` within where the process has no memory of its own.
+    fn pages(&mut self) -> Option<Option<Pages>> {
         let pages = Pages {
             size: self.number()?,
             file: self.number()?,
@@ -271,11 +269,7 @@ impl Fields<'_> {
             swap: self.number()?,
             shmem: self.number()?,
         };
-        process.memory = (pages.size != UNKNOWN).then_some(pages);
-        process.open_files = self.known()?;
-        process.open_files_limit = self.number()?;
-        process.processes_limit = self.number()?;
-        Some(process)
+        Some((pages.size != UNKNOWN).then_some(pages))
     }
 }
 
@@ -301,21 +295,18 @@ impl ExitRecord {
     /// Reads what crates/sense/bpf/exit.bpf.c wrote; `None` where it is too short.
     pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
         let mut fields = Fields(bytes);
-        let mut record = Self {
+        Some(Self {
             global_pid: fields.id()?,
             pid: fields.id()?,
             start: fields.number()?,
             parent: fields.id()?,
             parent_start: fields.number()?,
-            ..Self::default()
-        };
-        let cpu = fields.cpu()?;
-        record.run_delay = fields.number()?;
-        record.used = fields.used(cpu)?;
-        record.children_user = fields.number()?;
-        record.children_system = fields.number()?;
-        record.name = fields.bytes()?;
-        Some(record)
+            used: fields.used()?,
+            run_delay: fields.number()?,
+            children_user: fields.number()?,
+            children_system: fields.number()?,
+            name: fields.bytes()?,
+        })
     }
 
     /// Its name, up to the first zero.
