@@ -99,7 +99,7 @@ impl Launch {
         let (stdin, stdout) = (child.0.stdin.take(), child.0.stdout.take());
         let pid = child.0.id();
         // On the stage before waiting: an interrupted wait must end it too.
-        stage.keep(child);
+        stage.keep_load(&self.name, child);
         let (Some(stdin), Some(mut stdout)) = (stdin, stdout) else { return Err(Error::failed("a load has no pipes")) };
         let note = ready_line(&mut stdout).during(format!("load {}", self.name))?;
         // The pipe stays open, or a later word of the load would kill it with SIGPIPE.
