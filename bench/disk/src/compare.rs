@@ -18,11 +18,17 @@ pub fn compare(case: &Case, whyslow: &str, pairs: usize, seconds: u32) -> Result
     let ours = || ready().and_then(|()| ours(case, whyslow, &job));
     let theirs = || ready().and_then(|()| theirs(case, &job));
     let pairs = in_turn(pairs, ours, theirs)?;
-    let phase = |(at, name): (usize, String)| {
+    let mut found = Vec::new();
+    for (at, name) in phases(case).into_iter().enumerate() {
         let of_phase = |(ours, theirs): &(Phases, Phases)| Some(((*ours.get(at)?)?, (*theirs.get(at)?)?));
-        Comparison::of(name, &pairs.iter().filter_map(of_phase).collect::<Vec<_>>())
-    };
-    phases(case).into_iter().enumerate().map(phase).collect()
+        let told: Vec<_> = pairs.iter().filter_map(of_phase).collect();
+        if told.is_empty() && !pairs.is_empty() {
+            eprintln!("bench-disk: {name}: no figure in any of {} pairs", pairs.len());
+        } else {
+            found.push(Comparison::of(name, &told)?);
+        }
+    }
+    Ok(found)
 }
 
 /// A figure of each phase, where one was told.

@@ -34,7 +34,8 @@ impl Options {
         path.into_os_string().into_string().map_err(|_| Failure::new("the path of whyslow is not UTF-8"))
     }
 
-    /// Measures the cases that are wanted, and prints what comes of them: a line as each is done, or JSON at the end.
+    /// Measures the cases that are wanted, and prints what comes of them: a line as each is done, or JSON at the end, of what
+    /// was measured until then where a case fails.
     ///
     /// # Errors
     /// Where none is wanted, or one fails.
@@ -50,17 +51,18 @@ impl Options {
             return Err(Failure::new(format!("no case has {:?} in its name: {}", self.only, names.join("; "))));
         }
         let mut all = Vec::new();
-        for case in wanted {
+        let outcome = wanted.into_iter().try_for_each(|case| {
             let found = measure(case)?;
             if !self.json {
                 found.iter().for_each(|found| println!("{found}"));
             }
             all.extend(found);
-        }
+            Ok(())
+        });
         if self.json {
             println!("{}", serde_json::to_string_pretty(&all)?);
         }
-        Ok(())
+        outcome
     }
 }
 
