@@ -1,6 +1,7 @@
 //! How requests reach the kernel. One file per engine.
 
 mod at_once;
+mod looks;
 mod mmap;
 mod polled;
 mod psync;
@@ -36,6 +37,11 @@ pub(crate) trait Engine {
 
     /// The buffer of a slot that is not in flight.
     fn buffer(&mut self, slot: usize) -> &mut [u8];
+
+    /// How long it looked for completions where it could as well have slept.
+    fn looked(&self) -> Duration {
+        Duration::ZERO
+    }
 }
 
 /// How a request went.

@@ -48,6 +48,8 @@ pub(crate) struct Outcome {
     pub(crate) behind: u64,
     /// When it was told to end, or had done all, nanoseconds after the epoch.
     pub(crate) ended: u64,
+    /// How long the thread looked for completions where it could as well have slept.
+    pub(crate) looked: Duration,
 }
 
 /// When requests are due, where a rate is asked for.
@@ -155,13 +157,13 @@ impl<E: Engine> Running<E> {
                 Err(e)
             }
         };
-        let hung = self.in_flight() as u64;
+        let (hung, looked) = (self.in_flight() as u64, self.job.engine.looked());
         if hung > 0 {
             // The kernel may yet write to its buffers: they are left to it.
             std::mem::forget(self.job.engine);
         }
         let ended = if self.exhausted { self.tally.last() } else { told };
-        Outcome { tally: self.tally, asked: self.asked, failed: failed.err(), hung, behind, ended }
+        Outcome { tally: self.tally, asked: self.asked, failed: failed.err(), hung, behind, ended, looked }
     }
 
     fn make_load(&mut self) -> Result<(), String> {

@@ -10,7 +10,7 @@ use std::fs::{self, File};
 use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use whyslow_model::bench::{Engine, Sync, Workload};
 
 /// Job number `job` of a workload.
@@ -32,10 +32,18 @@ pub(crate) struct Usage {
     pub(crate) system: f64,
     /// Times it gave up its processor, or was made to.
     pub(super) switches: u64,
-    /// The part of the time it was on a processor.
+    /// The part of the time it was on a processor and did not only look for completions.
     pub(super) busy: Option<f64>,
     /// The part of the time it waited for one.
     pub(crate) waited: Option<f64>,
+}
+
+impl Usage {
+    /// Less busy by a time in which it only looked for completions.
+    fn without(self, looked: Duration) -> Self {
+        let looked = looked.as_secs_f64() / self.wall;
+        Self { busy: self.busy.map(|busy| (busy - looked).max(0.0)), ..self }
+    }
 }
 
 impl Job {
@@ -84,7 +92,8 @@ impl Job {
         let (Ok(()), Ok(start)) = (ready.send(Ok(())), begin.recv()) else { return };
         let before = Reading::take();
         let outcome = job.run(start);
-        tell(outcome, before.since());
+        let used = before.since().without(outcome.looked);
+        tell(outcome, used);
     }
 }
 

@@ -294,7 +294,8 @@ pub struct Cost {
 /// Who made the load.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Generator {
-    /// The part of the time its busiest thread was on a processor; none where it is not known.
+    /// The part of the time its busiest thread was on a processor and did not only look whether something was done; none where
+    /// it is not known.
     pub busy: Option<f64>,
     /// The part of the time that thread had work but waited for a processor.
     pub waited: Option<f64>,
