@@ -108,6 +108,15 @@ impl Uring {
         }
     }
 
+    /// The same, and the kernel hears of new requests before anything else is done, or the device would run dry.
+    pub(super) fn take_ready(&mut self) -> io::Result<Option<Completion>> {
+        let done = self.ready();
+        if done.is_some() && !self.ring.submission().is_empty() {
+            self.enter(false, None)?;
+        }
+        Ok(done)
+    }
+
     /// Looks for a completion as often as that is worth it.
     fn look(&mut self) -> io::Result<Option<Completion>> {
         let looks = self.looks.due();
@@ -128,15 +137,6 @@ impl Uring {
             self.looks.found()
         } else {
             self.looks.in_vain()
-        }
-        Ok(done)
-    }
-
-    /// The same, and the kernel hears of new requests before anything else is done, or the device would run dry.
-    pub(super) fn take_ready(&mut self) -> io::Result<Option<Completion>> {
-        let done = self.ready();
-        if done.is_some() && !self.ring.submission().is_empty() {
-            self.enter(false, None)?;
         }
         Ok(done)
     }
