@@ -3,6 +3,7 @@
 use super::chunk::ChunkWriter;
 use super::layout::{Holds, Layout};
 use super::runs::Runs;
+use super::times::Times;
 use super::told::Rows;
 use parquet::errors::Result;
 use parquet::file::writer::SerializedFileWriter;
@@ -11,14 +12,15 @@ use std::io::Write;
 use whyslow_model::key::Part;
 use whyslow_model::value::{Name, Value};
 
-/// So many rows are written together at most: who reads a column holds half a megabyte of it.
-const MOST_ROWS: usize = 1 << 16;
+/// So many rows are written together at most: who reads a column holds two megabytes of it. Of each group of rows whoever opens
+/// the file, or writes its next ten minutes, holds some half a kilobyte a column.
+const MOST_ROWS: usize = 1 << 18;
 /// And of all columns so many runs: some two megabytes.
 const MOST_RUNS: usize = 1 << 17;
 
 /// Rows that will be written together.
 pub(super) struct Columns {
-    at: Vec<i64>,
+    at: Times,
     columns: Vec<Column>,
 }
 
@@ -60,13 +62,13 @@ impl Columns {
             runs: Runs::default(),
             words: (column.holds == Holds::Text).then(Words::default),
         };
-        Self { at: Vec::new(), columns: layout.columns.iter().skip(1).map(column).collect() }
+        Self { at: Times::default(), columns: layout.columns.iter().skip(1).map(column).collect() }
     }
 
     /// Adds a row at each of these times, all of the same key and values; as many as there is room for, which it says.
     pub(super) fn push(&mut self, at: &[i64], key: &[Part], values: &[Value]) -> usize {
-        let at = &at[..at.len().min(MOST_ROWS - self.at.len())];
-        self.at.extend_from_slice(at);
+        let at = &at[..at.len().min(MOST_ROWS - self.at.rows())];
+        self.at.push(at);
         let rows = at.len() as u32;
         let (keys, metrics) = self.columns.split_at_mut(key.len());
         for (column, part) in keys.iter_mut().zip(key) {
@@ -87,12 +89,13 @@ impl Columns {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.at.is_empty()
+        self.at.rows() == 0
     }
 
     /// Whether there are enough to be written.
     pub(super) fn are_full(&self) -> bool {
-        self.at.len() >= MOST_ROWS || self.columns.iter().map(|column| column.runs.length()).sum::<usize>() >= MOST_RUNS
+        self.at.rows() >= MOST_ROWS
+            || self.columns.iter().map(|column| column.runs.length()).sum::<usize>() >= MOST_RUNS
     }
 
     /// Writes all as one row group, and holds none any more.
@@ -105,7 +108,7 @@ impl Columns {
         let rows = std::iter::once(Rows::Times(&self.at)).chain(self.columns.iter().map(Column::rows));
         let mut group = file.next_row_group()?;
         for (description, rows) in descriptions.into_iter().zip(rows) {
-            chunks.write(&mut group, description, &rows, self.at.len())?;
+            chunks.write(&mut group, description, &rows, self.at.rows())?;
         }
         group.close()?;
         self.at.clear();

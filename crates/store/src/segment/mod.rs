@@ -24,6 +24,7 @@ mod layout;
 mod read;
 mod runs;
 mod scan;
+mod times;
 mod told;
 
 pub(crate) use close::close;

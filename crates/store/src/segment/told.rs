@@ -4,6 +4,7 @@
 //! (<https://parquet.apache.org/docs/file-format/data-pages/encodings/>).
 
 use super::runs::{Run, Runs};
+use super::times::Times;
 use crate::bytes::put_number;
 use parquet::file::statistics::Statistics;
 use whyslow_model::value::Name;
@@ -16,8 +17,8 @@ const FEW: usize = 256;
 
 /// The rows of one column.
 pub(super) enum Rows<'r> {
-    /// When: each row has its own.
-    Times(&'r [i64]),
+    /// When.
+    Times(&'r Times),
     /// Numbers or levels, as their eight bytes.
     Numbers(&'r Runs),
     /// Words, as their places among these.
@@ -28,7 +29,8 @@ impl Rows<'_> {
     /// The first and the last of the times; of no other column a reader asks.
     pub(super) fn statistics(&self) -> Option<Statistics> {
         let Rows::Times(times) = self else { return None };
-        Some(Statistics::int64(times.iter().min().copied(), times.iter().max().copied(), None, Some(0), false))
+        let all = times.all().iter().copied();
+        Some(Statistics::int64(all.clone().min(), all.max(), None, Some(0), false))
     }
 }
 
@@ -52,7 +54,7 @@ impl Told {
     pub(super) fn of(rows: &Rows, optional: bool) -> Self {
         let mut told = Self { dictionary: None, data: Vec::new() };
         match rows {
-            Rows::Times(times) => told.data.extend(times.iter().flat_map(|at| at.to_le_bytes())),
+            Rows::Times(times) => told.times(times),
             Rows::Words(runs, []) => told.levels(runs, optional),
             Rows::Words(runs, words) => {
                 told.levels(runs, optional);
@@ -83,6 +85,20 @@ impl Told {
         }
     }
 
+    /// Each row has its own. Where many entities share them they are told once, with a place for each row.
+    fn times(&mut self, times: &Times) {
+        let (all, rows) = (times.all(), times.rows());
+        let bytes = |at: &i64| at.to_le_bytes();
+        if rows < 2 * all.len() {
+            self.data.extend(times.places().flat_map(|place| bytes(&all[place])));
+            return;
+        }
+        let bits = bits(all.len());
+        self.data.push(bits as u8);
+        put_packed(&mut self.data, bits, times.places().map(|place| Run { value: place as u64, rows: 1 }), rows);
+        self.dictionary = Some(Dictionary { bytes: all.iter().flat_map(bytes).collect(), values: all.len() });
+    }
+
     fn numbers(&mut self, runs: &Runs) {
         let values = runs.values();
         let most = if runs.rows() >= LONG * values.len() { values.len() } else { FEW.min(values.len() / 2) };
@@ -102,19 +118,24 @@ impl Told {
 
     /// Values by their places in a dictionary of so many: in runs or, where those are short, one by one.
     fn places(&mut self, places: &[Run<u64>], rows: usize, of: usize) {
-        let bits = (usize::BITS - of.saturating_sub(1).leading_zeros()).max(1) as usize;
+        let bits = bits(of);
         self.data.push(bits as u8);
         let bytes = bits.div_ceil(8);
         if places.len() * (1 + bytes) * 8 > rows * bits {
-            put_packed(&mut self.data, bits, places, rows);
+            put_packed(&mut self.data, bits, places.iter().copied(), rows);
         } else {
             places.iter().for_each(|run| put_run(&mut self.data, bytes, run.value, run.rows));
         }
     }
 }
 
+/// In so many bits the places among so many values are told.
+fn bits(of: usize) -> usize {
+    (usize::BITS - of.saturating_sub(1).leading_zeros()).max(1) as usize
+}
+
 /// Each row for itself, in so many bits: a packed run of Parquet's RLE, of whole eights.
-fn put_packed(out: &mut Vec<u8>, bits: usize, runs: &[Run<u64>], rows: usize) {
+fn put_packed(out: &mut Vec<u8>, bits: usize, runs: impl Iterator<Item = Run<u64>>, rows: usize) {
     let eights = rows.div_ceil(8);
     put_number(out, (eights as u64) << 1 | 1);
     let end = out.len() + eights * bits;
