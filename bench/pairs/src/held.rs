@@ -34,12 +34,20 @@ impl OneProcessor {
         fs::write(WORKERS, mask(last))?;
         Ok(held)
     }
+
+    /// This thread may run where it could before; what it has started, and the kernel's workers, stay.
+    ///
+    /// # Errors
+    /// Where the kernel refuses.
+    pub fn let_this_thread_go(&self) -> Result<()> {
+        Ok(sched_setaffinity(THIS, &self.threads).map_err(io::Error::from)?)
+    }
 }
 
 impl Drop for OneProcessor {
     fn drop(&mut self) {
         // They had these before.
-        let _ = sched_setaffinity(THIS, &self.threads);
+        let _ = self.let_this_thread_go();
         let _ = fs::write(WORKERS, self.workers.trim());
     }
 }

@@ -17,6 +17,8 @@ pub struct Wire {
 impl Wire {
     /// Address of the far end.
     pub const FAR: &str = "10.214.0.2";
+    /// The interface of either end.
+    pub const NAME: &str = "wire";
 
     /// Makes it.
     ///
@@ -28,10 +30,10 @@ impl Wire {
         let [near, far] = &wire.names;
         ip(&["netns", "add", near])?;
         ip(&["netns", "add", far])?;
-        ip(&["-n", near, "link", "add", "wire", "type", "veth", "peer", "name", "wire", "netns", far])?;
+        ip(&["-n", near, "link", "add", Self::NAME, "type", "veth", "peer", "name", Self::NAME, "netns", far])?;
         for (end, address) in [(near, "10.214.0.1/24"), (far, "10.214.0.2/24")] {
-            ip(&["-n", end, "address", "add", address, "dev", "wire"])?;
-            ip(&["-n", end, "link", "set", "wire", "up"])?;
+            ip(&["-n", end, "address", "add", address, "dev", Self::NAME])?;
+            ip(&["-n", end, "link", "set", Self::NAME, "up"])?;
         }
         Ok(wire)
     }

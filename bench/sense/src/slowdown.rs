@@ -1,9 +1,8 @@
-//! How much a load is slowed down: it runs without and with whyslow in turn, in pairs of random order.
+//! How much a load is slowed down: while it goes on, whyslow is there and is not in turn, in pairs of random order.
 
-use crate::loads::{self, Load};
+use crate::loads::{Kind, Load};
 use crate::taken::{self, Taken};
 use serde::Serialize;
-use std::cell::RefCell;
 use std::path::Path;
 use std::time::Duration;
 use whyslow_model::bench::Median;
@@ -15,7 +14,7 @@ use whyslow_pairs::stop;
 /// How whyslow is run beside the load.
 const WAYS: [(&str, &[&str]); 2] = [("with BPF", &[]), ("without BPF", &["--no-bpf"])];
 
-/// How long and how often to run a load.
+/// How long and how often to look at a load.
 pub struct Plan {
     pairs: usize,
     time: Duration,
@@ -24,7 +23,7 @@ pub struct Plan {
 impl Plan {
     /// With this many pairs, where they are given.
     pub fn new(quick: bool, pairs: Option<usize>) -> Self {
-        let (usual, seconds) = if quick { (6, 1) } else { (20, 3) };
+        let (usual, seconds) = if quick { (6, 1) } else { (20, 2) };
         Self { pairs: pairs.unwrap_or(usual), time: Duration::from_secs(seconds) }
     }
 }
@@ -52,27 +51,32 @@ pub struct Slowdown {
 ///
 /// # Errors
 /// Where the load or whyslow fails, or a signal came.
-pub fn measure(load: &mut dyn Load, whyslow: &Path, plan: &Plan) -> Result<Vec<Slowdown>> {
+pub fn measure(kind: &Kind, whyslow: &Path, plan: &Plan) -> Result<Vec<Slowdown>> {
+    let load = Load::begin(kind).map_err(of(kind))?;
     // Caches fill and processors clock up.
-    loads::run(load, plan.time)?;
-    WAYS.iter().map(|(way, args)| in_pairs(load, (way, args), whyslow, plan)).collect()
+    load.rate(plan.time).map_err(of(kind))?;
+    WAYS.iter().map(|(way, args)| in_pairs(kind, &load, (way, args), whyslow, plan).map_err(of(kind))).collect()
+}
+
+fn of(kind: &Kind) -> impl FnOnce(Failure) -> Failure {
+    |failure| Failure::new(format!("{}: {failure}", kind.name))
 }
 
 fn in_pairs(
-    load: &mut dyn Load,
+    kind: &Kind,
+    load: &Load,
     (way, args): (&'static str, &[&str]),
     whyslow: &Path,
     plan: &Plan,
 ) -> Result<Slowdown> {
-    let shared = RefCell::new(&mut *load);
-    let play = |observer| run(&mut **shared.borrow_mut(), observer, plan.time);
-    let rates = in_turn(plan.pairs, || play(None), || play(Some((whyslow, args))))?;
+    let look = |observer| rate(load, observer, plan.time);
+    let rates = in_turn(plan.pairs, || look(None), || look(Some((whyslow, args))))?;
     let none = || Failure::new("no pairs to run");
     Ok(Slowdown {
-        load: load.name(),
+        load: kind.name,
         way,
         rate: Median::of(rates.iter().map(|(alone, _)| *alone).collect()).ok_or_else(none)?.value,
-        unit: load.unit(),
+        unit: kind.unit,
         pairs: plan.pairs,
         lost: Median::of(rates.iter().map(|(alone, observed)| 1.0 - observed / alone).collect()).ok_or_else(none)?,
         taken: taken::measure(load, plan.time, || observe(whyslow, args, plan.time))?,
@@ -80,10 +84,10 @@ fn in_pairs(
 }
 
 /// The rate of a load, with whyslow beside it or after the same pause.
-fn run(load: &mut dyn Load, observer: Option<(&Path, &[&str])>, time: Duration) -> Result<f64> {
+fn rate(load: &Load, observer: Option<(&Path, &[&str])>, time: Duration) -> Result<f64> {
     let _observer = observer.map(|(whyslow, args)| observe(whyslow, args, time)).transpose()?;
     stop::pause(taken::START)?;
-    loads::run(load, time)
+    load.rate(time)
 }
 
 /// whyslow observing for longer than the load runs: it diagnoses only at the end, which is no part of observing.

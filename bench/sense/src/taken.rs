@@ -1,7 +1,7 @@
 //! The processor time that observing takes while a load runs, as the kernel counts it: what a comparison of rates, which
 //! drowns in noise, cannot tell. A load cannot lose more but for what caches forget.
 
-use crate::loads::{self, Load};
+use crate::loads::Load;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fs;
@@ -30,12 +30,12 @@ pub struct Taken {
 ///
 /// # Errors
 /// Where the load or whyslow fails, or a signal came.
-pub fn measure(load: &mut dyn Load, time: Duration, observe: impl FnOnce() -> Result<Running>) -> Result<Taken> {
+pub fn measure(load: &Load, time: Duration, observe: impl FnOnce() -> Result<Running>) -> Result<Taken> {
     let _counting = Counting::on()?;
     let mut observer = observe()?;
     stop::pause(START)?;
     let (started, before) = (Instant::now(), Spent::of(&mut observer)?);
-    loads::run(load, time)?;
+    load.rate(time)?;
     let (seconds, after) = (started.elapsed().as_secs_f64(), Spent::of(&mut observer)?);
     Ok(Taken {
         programs: (after.programs - before.programs) / seconds,
