@@ -3,7 +3,7 @@
 //! A request goes to the kernel as soon as it can be made: taking all completions and then submitting all anew would empty
 //! the device's queue each time.
 
-use super::looks::Looks;
+use super::looks::{self, Looks};
 use super::{Bell, Completion, Engine};
 use crate::load::{Action, Request};
 use crate::memory::Slots;
@@ -117,28 +117,20 @@ impl Uring {
         Ok(done)
     }
 
-    /// Looks for a completion as often as that is worth it.
+    /// Looks for a completion for as long as that is worth it.
     fn look(&mut self) -> io::Result<Option<Completion>> {
-        let looks = self.looks.due();
-        if looks == 0 {
+        if !self.looks.are_due() {
             return Ok(None);
         }
         let began = Instant::now();
-        let mut done = None;
-        for _ in 0..looks {
+        loop {
             self.enter(false, None)?;
-            done = self.ready();
-            if done.is_some() {
-                break;
+            let (done, time) = (self.ready(), began.elapsed());
+            if done.is_some() || time > looks::LONGEST {
+                self.looks.looked(time, done.is_some());
+                return Ok(done);
             }
         }
-        self.looks.time += began.elapsed();
-        if done.is_some() {
-            self.looks.found()
-        } else {
-            self.looks.in_vain()
-        }
-        Ok(done)
     }
 
     /// Tells the kernel of new requests, and has it post the completions there are; with `wait` until there is one, or until it
