@@ -133,8 +133,8 @@ struct Disk {
 
 /// Bytes of a read.
 const READ: u64 = 4096;
-/// Longer than any measurement: the load is ended, and does not end.
-const EVER: &str = "1000000";
+/// Longer than any measurement, and as long as iperf3 can: the load is ended, and does not end.
+const EVER: &str = "86400";
 
 fn disk() -> Result<Box<dyn Work>> {
     let file = rig::file()?;

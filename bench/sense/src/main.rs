@@ -65,14 +65,20 @@ impl Args {
 
 fn main() -> ExitCode {
     let args = Args::parse();
-    let told = measure(&args).map(|report| if args.json { println!("{}", report.json()) } else { print!("{report}") });
-    status("bench-sense", told)
+    let mut report = Report::default();
+    let measured = measure(&args, &mut report);
+    if args.json {
+        println!("{}", report.json());
+    } else {
+        print!("{report}");
+    }
+    status("bench-sense", measured)
 }
 
-/// All parts that are wanted. A part that fails ends the measurement; what was made for it is removed on the way out.
-fn measure(args: &Args) -> Result<Report> {
+/// All parts that are wanted. A part that fails ends the measurement: what was measured before it stands, and what was made for it
+/// is removed on the way out.
+fn measure(args: &Args, report: &mut Report) -> Result<()> {
     stop::catch()?;
-    let mut report = Report::default();
     if args.wants(Part::Cost) {
         let (counts, samples): (&[usize], _) = if args.quick { (&[300, 1300], 5) } else { (&[300, 1300, 10_000], 20) };
         for &processes in counts {
@@ -90,5 +96,5 @@ fn measure(args: &Args) -> Result<Report> {
     if args.wants(Part::Observers) {
         report.observers = observers::measure(&args.whyslow()?, if args.quick { 4 } else { 15 })?;
     }
-    Ok(report)
+    Ok(())
 }
