@@ -4,7 +4,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
-use tempfile::TempDir;
 
 /// Settings that each network namespace has for itself, and values they do not have by default.
 pub const CHANGES: [(&str, &str); 3] = [
@@ -15,7 +14,7 @@ pub const CHANGES: [(&str, &str); 3] = [
 
 /// A place of one's own.
 pub struct Cage {
-    folder: TempDir,
+    folder: PathBuf,
 }
 
 /// Runs a test in a cage; without root it is skipped.
@@ -25,14 +24,16 @@ pub fn in_cage(test: impl FnOnce(&Cage) + Send + 'static) {
         eprintln!("skipped: namespaces need root");
         return;
     }
-    let thread = std::thread::spawn(|| {
-        let cage = Cage { folder: tempfile::tempdir().unwrap() };
+    // Removed when the namespace is gone: what is mounted on cannot be.
+    let folder = tempfile::tempdir().unwrap();
+    let cage = Cage { folder: folder.path().to_owned() };
+    let thread = std::thread::spawn(move || {
         // SAFETY: unshare has no preconditions; what it parts is this thread's alone.
         assert_eq!(unsafe { libc::unshare(libc::CLONE_NEWNET | libc::CLONE_NEWNS) }, 0, "unshare");
         tool("mount", &["--make-rprivate", "/"]);
         tool("mount", &["-t", "sysfs", "wsl-tune-sys", "/sys"]);
         // Thousands of fsyncs: the order of writes is what is tested here, not the disk.
-        tool("mount", &["-t", "tmpfs", "wsl-tune-cage", cage.folder.path().to_str().unwrap()]);
+        tool("mount", &["-t", "tmpfs", "wsl-tune-cage", cage.folder.to_str().unwrap()]);
         for folder in ["sysctl.d", "udev", "tuned", "whyslow"] {
             let own = cage.path(folder);
             fs::create_dir(&own).unwrap();
@@ -51,13 +52,13 @@ pub fn in_cage(test: impl FnOnce(&Cage) + Send + 'static) {
 impl Cage {
     /// A path in the cage's folder.
     pub fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
+        self.folder.join(name)
     }
 
     /// The program, with this cage's journal.
     pub fn whyslow(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_whyslow"));
-        command.arg("tune").args(args).env("WHYSLOW_STATE", self.folder.path()).stdin(Stdio::null());
+        command.arg("tune").args(args).env("WHYSLOW_STATE", &self.folder).stdin(Stdio::null());
         command
     }
 
