@@ -10,6 +10,7 @@ mod functions;
 mod gate;
 mod held;
 mod object;
+mod refusal;
 mod tracepoints;
 
 pub(crate) use calls::entries;

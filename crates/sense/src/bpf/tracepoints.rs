@@ -1,7 +1,7 @@
 //! Programs that are attached to tracepoints when their owner wants it.
 
 use super::calls::attach_tracepoint;
-use super::object::failed;
+use super::refusal::failed;
 use crate::source::Miss;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};

@@ -1,8 +1,8 @@
 //! Processes that have ended since the last sample, with what they used (BPF tracepoints `sched_process_exit`,
 //! `signal_generate` and `sched_process_free`).
 
+use super::cputime;
 use super::record::{ExitRecord, FinalRecord};
-use super::{cputime, iterator::time_key};
 use crate::bpf::{Object, include_object};
 use crate::root::Root;
 use crate::source::Miss;
@@ -86,16 +86,6 @@ impl Exits {
         let lost = Array::<_, u64>::try_from(self.object.map("lost")?).map_err(failed)?;
         let now = lost.get(&0, 0).map_err(failed)?;
         Ok(now.saturating_sub(std::mem::replace(&mut self.lost_before, now)))
-    }
-}
-
-impl ExitRecord {
-    pub(super) fn key(&self) -> TaskKey {
-        time_key(self.pid, self.pid, self.start)
-    }
-
-    fn parent_key(&self) -> TaskKey {
-        time_key(self.parent, self.parent, self.parent_start)
     }
 }
 

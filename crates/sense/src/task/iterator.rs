@@ -15,7 +15,7 @@ use super::stat::{KERNEL_THREAD, WORKER, policy};
 use super::tally::{Ledger, Tally};
 use super::thread::{counter, wait_channel, waits_for_lock};
 use super::{cgroup, cputime};
-use crate::os::{page_size, tick_ns};
+use crate::os::page_size;
 use crate::root::Root;
 use crate::source::Miss;
 use std::collections::HashMap;
@@ -104,9 +104,9 @@ impl Round<'_> {
             };
             self.level = main.level;
             match known {
-                Some(known) => known.or_another(key(main)).read(self, main, process, &family),
+                Some(known) => known.or_another(main.key()).read(self, main, process, &family),
                 None => {
-                    let mut known = Known::new(key(main));
+                    let mut known = Known::new(main.key());
                     known.read(self, main, process, &family);
                     self.new.push(known);
                 }
@@ -303,7 +303,7 @@ impl Known {
         let several = process.threads > 1;
         let mut tallies = Vec::with_capacity(family.len());
         for (thread, _) in family {
-            let key = key(thread);
+            let key = thread.key();
             let mut tally = tally(thread);
             if several {
                 let before = self.ledger.of(&key);
@@ -337,15 +337,6 @@ fn who_ended<'k>(known: &'k [Known], exit: &ExitRecord) -> Option<&'k Known> {
 /// The control groups of the process entered.
 fn groups_of(folder: &mut Folder) -> State {
     folder.read("cgroup").ok().and_then(cgroup::paths).map_or_else(State::default, State::from)
-}
-
-fn key(thread: &ThreadRecord) -> TaskKey {
-    time_key(thread.pid, thread.tid, thread.start)
-}
-
-/// The key of a task that began so many nanoseconds after boot.
-pub(super) fn time_key(pid: u32, tid: u32, start: u64) -> TaskKey {
-    TaskKey { pid, tid, start: start / tick_ns() }
 }
 
 fn is_kernel_thread(thread: &ThreadRecord) -> bool {
@@ -384,7 +375,7 @@ fn tally(thread: &ThreadRecord) -> Tally {
 }
 
 fn row(thread: &ThreadRecord, tally: &Tally, folder: &mut Folder) -> Thread {
-    let mut row = Thread::new(key(thread));
+    let mut row = Thread::new(thread.key());
     let (user, system) = cputime::adjusted(&thread.used.cpu, None, None);
     row.command = String::from_utf8_lossy(thread.name()).as_ref().into();
     row.state = thread.state().into();

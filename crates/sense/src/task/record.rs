@@ -2,6 +2,9 @@
 //! that stands still its number alone
 //! (crates/sense/bpf/record.h and used.h, whose structures these are, field by field).
 
+use crate::os::tick_ns;
+use whyslow_model::key::TaskKey;
+
 /// What stands where the kernel does not tell.
 const UNKNOWN: u64 = u64::MAX;
 
@@ -292,6 +295,16 @@ impl FinalRecord {
 }
 
 impl ExitRecord {
+    /// What tells the process from all others.
+    pub(super) fn key(&self) -> TaskKey {
+        key(self.pid, self.pid, self.start)
+    }
+
+    /// The key of its parent.
+    pub(super) fn parent_key(&self) -> TaskKey {
+        key(self.parent, self.parent, self.parent_start)
+    }
+
     /// Reads what crates/sense/bpf/exit.bpf.c wrote; `None` where it is too short.
     pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
         let mut fields = Fields(bytes);
@@ -316,6 +329,11 @@ impl ExitRecord {
 }
 
 impl ThreadRecord {
+    /// What tells it from all others.
+    pub(super) fn key(&self) -> TaskKey {
+        key(self.pid, self.tid, self.start)
+    }
+
     /// Its name, up to the first zero.
     pub(super) fn name(&self) -> &[u8] {
         until_zero(&self.name)
@@ -349,6 +367,11 @@ impl ThreadRecord {
 fn until_zero(name: &[u8; NAME]) -> &[u8] {
     let end = name.iter().position(|b| *b == 0).unwrap_or(NAME);
     &name[..end]
+}
+
+/// The key of a task that began so many nanoseconds after boot.
+fn key(pid: u32, tid: u32, start: u64) -> TaskKey {
+    TaskKey { pid, tid, start: start / tick_ns() }
 }
 
 #[cfg(test)]

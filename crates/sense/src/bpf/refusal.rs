@@ -1,0 +1,61 @@
+//! What the kernel or aya said against a BPF object, as a blind spot tells it.
+
+use crate::source::Miss;
+use std::error::Error;
+use std::io;
+
+/// What an object was asked for and does not hold.
+pub(super) fn missing(object: &str, what: &str) -> Miss {
+    Miss::Failed(format!("BPF {object}: holds no {what}"))
+}
+
+/// What went wrong after loading.
+pub(super) fn failed(object: &str, error: &(dyn Error + 'static)) -> Miss {
+    Miss::Failed(format!("BPF {object}: {}", causes(error)))
+}
+
+/// Why an object was refused, as its blind spot says it.
+pub(super) fn refused(object: &str, error: &(dyn Error + 'static)) -> Miss {
+    let why = causes(error);
+    if system_error(error) == Some(libc::EPERM) {
+        let why =
+            format!("BPF {object}: refused though the capabilities are held, as by a container's seccomp profile");
+        return Miss::NotPermitted { why, remedy: "run on the host, outside of any container".into() };
+    }
+    // What the object asks for by name and this kernel does not have: a tracepoint, a structure, a field.
+    if ["unknown type", "no BTF type", "relocation", "relocating"].iter().any(|sign| why.contains(sign)) {
+        return Miss::Absent(format!("BPF {object}: this kernel lacks what it looks at ({why})"));
+    }
+    Miss::Failed(format!("BPF {object}: {why}"))
+}
+
+/// The number of the system's error at the bottom of an error, where that is one.
+fn system_error(error: &(dyn Error + 'static)) -> Option<i32> {
+    chain(error).find_map(|e| e.downcast_ref::<io::Error>()?.raw_os_error())
+}
+
+/// An error and what caused it, in one line. A verifier's log is long: its last line says what it is about.
+pub(super) fn causes(error: &(dyn Error + 'static)) -> String {
+    const LONGEST: usize = 300;
+    let mut words: Vec<String> = Vec::new();
+    for e in chain(error) {
+        let text = e.to_string();
+        if !words.last().is_some_and(|last| last.contains(&text)) {
+            words.push(text);
+        }
+    }
+    let text = words.join(": ");
+    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("processed "));
+    let first = lines.next().unwrap_or_default().to_owned();
+    let line = lines.next_back().map_or(first.clone(), |last| format!("{first} … {last}"));
+    line.chars().take(LONGEST).collect()
+}
+
+fn chain<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
+    let mut next = Some(error);
+    std::iter::from_fn(move || {
+        let error = next?;
+        next = error.source();
+        Some(error)
+    })
+}
