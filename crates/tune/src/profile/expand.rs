@@ -1,24 +1,23 @@
 //! Variables (`${name}`) and functions (`${f:name:argument:…}`, which may stand in each other) in values. A backslash before
 //! the dollar keeps them as they are.
 
-use super::functions;
+use super::functions::Functions;
 use crate::machine::Machine;
 use std::collections::HashMap;
 
 /// More than this no value grows to, whatever refers to what.
 const LONGEST: usize = 64 * 1024;
 
-/// The variables of a profile, and what functions ask.
+/// The variables and functions of a profile.
 pub(super) struct Scope<'a> {
-    pub(super) machine: &'a Machine,
-    /// Whether functions may run commands.
-    pub(super) may_run: bool,
+    functions: Functions<'a>,
     variables: HashMap<String, String>,
 }
 
 impl<'a> Scope<'a> {
+    /// No variables; whether functions may run commands.
     pub(super) fn new(machine: &'a Machine, may_run: bool) -> Self {
-        Self { machine, may_run, variables: HashMap::new() }
+        Self { functions: Functions { machine, may_run }, variables: HashMap::new() }
     }
 
     /// Defines a variable; what its value refers to is looked up now.
@@ -39,7 +38,7 @@ impl<'a> Scope<'a> {
     /// # Errors
     /// A function that refuses: an assertion that fails, a command that must not run.
     pub(super) fn expand(&self, value: &str) -> Result<String, String> {
-        let text = self.functions(&self.put_in(value))?;
+        let text = self.called(&self.put_in(value))?;
         Ok(text.replace("\\${", "${"))
     }
 
@@ -66,7 +65,7 @@ impl<'a> Scope<'a> {
     }
 
     /// Functions called, from the innermost outwards.
-    fn functions(&self, value: &str) -> Result<String, String> {
+    fn called(&self, value: &str) -> Result<String, String> {
         let mut text = value.to_owned();
         let mut opened: Vec<(usize, bool)> = Vec::new();
         let mut at = 0;
@@ -96,7 +95,7 @@ impl<'a> Scope<'a> {
         let Some(call) = text.strip_prefix("${f:") else { return Ok(None) };
         let mut words = arguments(call).into_iter();
         let name = words.next().unwrap_or_default();
-        functions::call(self, &name, &words.collect::<Vec<_>>())
+        self.functions.call(&name, &words.collect::<Vec<_>>())
     }
 }
 

@@ -3,56 +3,79 @@
 
 use super::compute;
 use super::cpus;
-use super::expand::Scope;
 use crate::machine::Machine;
 use regex::RegexBuilder;
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::{Command, Stdio};
 
-/// Calls a function. `None` where there is none of that name, where its arguments make no sense, and where it has no answer:
-/// the call then stands as it is.
-///
-/// # Errors
-/// An assertion that fails; a command that must not run.
-pub(super) fn call(scope: &Scope, name: &str, arguments: &[String]) -> Result<Option<String>, String> {
-    let machine = scope.machine;
-    let of: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let list = || cpus::unpack(&of.join(","));
-    let online = || cpus::in_state(machine, "online");
-    Ok(match (name, of.as_slice()) {
-        ("assertion", [words, a, b]) if a != b => return Err(format!("'{words}' does not hold: '{a}' is not '{b}'")),
-        ("assertion_non_equal", [words, a, b]) if a == b => {
-            return Err(format!("'{words}' does not hold: both are '{a}'"));
+/// The functions, and what they look at.
+pub(super) struct Functions<'a> {
+    pub(super) machine: &'a Machine,
+    /// Whether they may run commands.
+    pub(super) may_run: bool,
+}
+
+impl Functions<'_> {
+    /// Calls a function. `None` where there is none of that name, where its arguments make no sense, and where it has no answer:
+    /// the call then stands as it is.
+    ///
+    /// # Errors
+    /// An assertion that fails; a command that must not run.
+    pub(super) fn call(&self, name: &str, arguments: &[String]) -> Result<Option<String>, String> {
+        let machine = self.machine;
+        let of: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        let list = || cpus::unpack(&of.join(","));
+        let online = || cpus::in_state(machine, "online");
+        Ok(match (name, of.as_slice()) {
+            ("assertion", [words, a, b]) if a != b => {
+                return Err(format!("'{words}' does not hold: '{a}' is not '{b}'"));
+            }
+            ("assertion_non_equal", [words, a, b]) if a == b => {
+                return Err(format!("'{words}' does not hold: both are '{a}'"));
+            }
+            ("exec", [program, rest @ ..]) => return self.run(program, rest).map(Some),
+            ("calc_isolated_cores", rest) => isolated(machine, rest.first().copied()),
+            ("check_net_queue_count", [count]) if is_number(count) => Some((*count).to_owned()),
+            ("check_net_queue_count", [_]) => Some(online().len().to_string()),
+            ("cpuinfo_check", [_, _, ..]) => {
+                Some(first_match(&machine.root().maybe("proc/cpuinfo").unwrap_or_default(), &of))
+            }
+            ("cpulist2devs", [_, ..]) => {
+                Some(list().iter().map(|cpu| format!("cpu{cpu}")).collect::<Vec<_>>().join(","))
+            }
+            ("cpulist2hex", [_, ..]) => Some(cpus::mask(&list())),
+            ("cpulist2hex_invert", [_, ..]) => Some(cpus::mask(&without(online(), &list()))),
+            ("cpulist_invert", [_, ..]) => Some(cpus::list(&without(online(), &list()))),
+            ("cpulist_online", [_, ..]) => Some(cpus::list(&list().intersection(&online()).copied().collect())),
+            ("cpulist_present", [_, ..]) => {
+                Some(cpus::list(&list().intersection(&cpus::in_state(machine, "present")).copied().collect()))
+            }
+            ("cpulist_pack", [_, ..]) => Some(cpus::packed(&list())),
+            ("cpulist_unpack", [_, ..]) => Some(cpus::list(&list())),
+            ("hex2cpulist", [mask]) => Some(cpus::list(&cpus::of_mask(mask).into_iter().collect())),
+            ("package2cpus", [_, ..]) => Some(cpus::list(&of_packages(machine, &list()))),
+            ("kb2s", [number]) => number.trim().parse::<i64>().ok().map(|kb| kb.saturating_mul(2).to_string()),
+            ("s2kb", [number]) => number.trim().parse::<i64>().ok().map(|sectors| (sectors / 2).to_string()),
+            ("log", [_, ..]) => Some(of.concat()),
+            ("regex_search_ternary", [text, pattern, yes, no]) => {
+                matches(pattern, text).map(|found| (if found { yes } else { no }).to_string())
+            }
+            ("strip", [_, ..]) => Some(of.concat().trim().to_owned()),
+            ("virt_check", [guest, host]) => Some((if compute::is_guest(machine) { guest } else { host }).to_string()),
+            (own, of) => compute::call(machine, own, of),
+        })
+    }
+
+    /// The output of a command, where commands may run.
+    fn run(&self, program: &str, arguments: &[&str]) -> Result<String, String> {
+        if !self.may_run {
+            let words = [&[program], arguments].concat().join(" ");
+            return Err(format!("it would run the command '{words}'; --allow-commands lets it"));
         }
-        ("exec", [program, rest @ ..]) => return run(scope, program, rest).map(Some),
-        ("calc_isolated_cores", rest) => isolated(machine, rest.first().copied()),
-        ("check_net_queue_count", [count]) if is_number(count) => Some((*count).to_owned()),
-        ("check_net_queue_count", [_]) => Some(online().len().to_string()),
-        ("cpuinfo_check", [_, _, ..]) => {
-            Some(first_match(&machine.root().maybe("proc/cpuinfo").unwrap_or_default(), &of))
-        }
-        ("cpulist2devs", [_, ..]) => Some(list().iter().map(|cpu| format!("cpu{cpu}")).collect::<Vec<_>>().join(",")),
-        ("cpulist2hex", [_, ..]) => Some(cpus::mask(&list())),
-        ("cpulist2hex_invert", [_, ..]) => Some(cpus::mask(&without(online(), &list()))),
-        ("cpulist_invert", [_, ..]) => Some(cpus::list(&without(online(), &list()))),
-        ("cpulist_online", [_, ..]) => Some(cpus::list(&list().intersection(&online()).copied().collect())),
-        ("cpulist_present", [_, ..]) => {
-            Some(cpus::list(&list().intersection(&cpus::in_state(machine, "present")).copied().collect()))
-        }
-        ("cpulist_pack", [_, ..]) => Some(cpus::packed(&list())),
-        ("cpulist_unpack", [_, ..]) => Some(cpus::list(&list())),
-        ("hex2cpulist", [mask]) => Some(cpus::list(&cpus::of_mask(mask).into_iter().collect())),
-        ("package2cpus", [_, ..]) => Some(cpus::list(&of_packages(machine, &list()))),
-        ("kb2s", [number]) => number.trim().parse::<i64>().ok().map(|kb| kb.saturating_mul(2).to_string()),
-        ("s2kb", [number]) => number.trim().parse::<i64>().ok().map(|sectors| (sectors / 2).to_string()),
-        ("log", [_, ..]) => Some(of.concat()),
-        ("regex_search_ternary", [text, pattern, yes, no]) => {
-            matches(pattern, text).map(|found| (if found { yes } else { no }).to_string())
-        }
-        ("strip", [_, ..]) => Some(of.concat().trim().to_owned()),
-        ("virt_check", [guest, host]) => Some((if compute::is_guest(machine) { guest } else { host }).to_string()),
-        (own, of) => compute::call(machine, own, of),
-    })
+        let out = Command::new(program).args(arguments).stdin(Stdio::null()).output();
+        let out = out.map_err(|e| format!("the command '{program}' did not run: {e}"))?;
+        Ok(String::from_utf8_lossy(&out.stdout).into_owned())
+    }
 }
 
 fn is_number(text: &str) -> bool {
@@ -98,17 +121,6 @@ fn of_packages(machine: &Machine, wanted: &BTreeSet<u32>) -> BTreeSet<u32> {
     let of =
         packages(machine).into_iter().filter(|(package, _)| u32::try_from(*package).is_ok_and(|p| wanted.contains(&p)));
     of.flat_map(|(_, cpus)| cpus).collect()
-}
-
-/// The output of a command, where commands may run.
-fn run(scope: &Scope, program: &str, arguments: &[&str]) -> Result<String, String> {
-    if !scope.may_run {
-        let words = [&[program], arguments].concat().join(" ");
-        return Err(format!("it would run the command '{words}'; --allow-commands lets it"));
-    }
-    let out = Command::new(program).args(arguments).stdin(Stdio::null()).output();
-    let out = out.map_err(|e| format!("the command '{program}' did not run: {e}"))?;
-    Ok(String::from_utf8_lossy(&out.stdout).into_owned())
 }
 
 #[cfg(test)]

@@ -52,6 +52,7 @@ impl Profile {
     /// There is no such profile, it cannot be understood, or an assertion of it fails.
     pub fn load(machine: &Machine, names: &[String], may_run: bool) -> Result<Self, Error> {
         let mut loader = Loader {
+            machine,
             scope: Scope::new(machine, may_run),
             units: Vec::new(),
             main: Section::default(),
@@ -88,6 +89,7 @@ pub fn list(machine: &Machine) -> Vec<ProfileInfo> {
 }
 
 struct Loader<'a> {
+    machine: &'a Machine,
     scope: Scope<'a>,
     units: Vec<Unit>,
     main: Section,
@@ -99,7 +101,7 @@ impl Loader<'_> {
     /// left out.
     fn load(&mut self, name: &str) -> Result<(), String> {
         let wanted = name.strip_prefix('-');
-        let found = match library::find(self.scope.machine, wanted.unwrap_or(name), &self.read) {
+        let found = match library::find(self.machine, wanted.unwrap_or(name), &self.read) {
             Ok(Some(found)) => found,
             Ok(None) => return Ok(()),
             Err(_) if wanted.is_some() => return Ok(()),
@@ -155,7 +157,7 @@ impl Loader<'_> {
     fn define(&mut self, options: Vec<Setting>, notes: &mut Vec<ProfileNote>) -> Result<(), Error> {
         for option in options {
             if option.name == "include" {
-                match self.scope.machine.root().text(option.value.trim_start_matches('/')) {
+                match self.machine.root().text(option.value.trim_start_matches('/')) {
                     Ok(text) => {
                         let sections = conf::parse(&format!("[{VARIABLES}]\n{text}")).map_err(Error::Usage)?;
                         self.define(
@@ -190,7 +192,7 @@ impl Loader<'_> {
         }
         let rule = self.scope.expand(&unit.devices).unwrap_or_default();
         // Each device goes to the first unit that names it.
-        let mut devices = devices::of(self.scope.machine, &unit.kind, &rule);
+        let mut devices = devices::of(self.machine, &unit.kind, &rule);
         devices.retain(|device| taken.insert((unit.kind.clone(), device.clone())));
         let scripts = unit.scripts.iter().flatten().map(|script| Setting {
             name: "script".into(),
@@ -214,7 +216,7 @@ impl Loader<'_> {
         }
         let name = self.scope.expand(&option.name)?;
         let option = Setting { name, value, comment: option.comment.clone() };
-        Asked { machine: self.scope.machine, kind: &unit.kind, devices, option: &option }.wishes()
+        Asked { machine: self.machine, kind: &unit.kind, devices, option: &option }.wishes()
     }
 
     /// Whether a unit is for this machine.
@@ -222,7 +224,7 @@ impl Loader<'_> {
         if unit.devices_udev_regex.is_some() {
             return Err("devices are chosen by what udev knows of them: name them with devices=".into());
         }
-        let root = self.scope.machine.root();
+        let root = self.machine.root();
         let uname = ["ostype", "hostname", "osrelease", "version"]
             .map(|name| root.word(&format!("proc/sys/kernel/{name}")).unwrap_or_default());
         let uname = format!("{} {}", uname.join(" "), std::env::consts::ARCH);
