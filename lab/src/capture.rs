@@ -4,10 +4,10 @@
 use crate::error::{During, Error, Result};
 use crate::expect::Expect;
 use crate::judge;
+use crate::leash::{Leash, die_with_us};
+use crate::observer::Observer;
 use crate::stage::{PREFIX, Stage};
 use crate::stop;
-use crate::trial::Observer;
-use crate::worker::{Leash, die_with_us};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

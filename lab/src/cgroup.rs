@@ -2,8 +2,11 @@
 
 use crate::error::{During, Error, Result};
 use crate::stage::{PREFIX, Stage};
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, OpenOptions};
+use std::io;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// Where the hierarchies are mounted.
 pub const ROOT: &str = "/sys/fs/cgroup";
@@ -59,13 +62,17 @@ impl Cgroup {
         fs::write(&path, value.to_string()).during(path.display())
     }
 
-    /// Its lists of processes, open for writing.
+    /// Has a child begin in it.
     ///
     /// # Errors
-    /// Where one cannot be opened.
-    pub fn procs(&self) -> Result<Vec<File>> {
-        let open = |dir: &PathBuf| OpenOptions::new().write(true).open(dir.join("cgroup.procs"));
-        self.dirs.iter().map(|dir| open(dir).during(dir.display())).collect()
+    /// Where it cannot be opened.
+    pub fn take_in(&self, command: &mut Command) -> Result<()> {
+        for dir in &self.dirs {
+            let procs = OpenOptions::new().write(true).open(dir.join("cgroup.procs")).during(dir.display())?;
+            // SAFETY: one write(2) on an open file between fork and exec is async-signal-safe.
+            unsafe { command.pre_exec(move || nix::unistd::write(&procs, b"0").map(drop).map_err(io::Error::from)) };
+        }
+        Ok(())
     }
 }
 

@@ -12,8 +12,10 @@ mod figures;
 mod firewall;
 mod fsfreeze;
 mod judge;
+mod leash;
 mod load;
 mod netns;
+mod observer;
 mod report;
 mod stage;
 mod stolen;
@@ -22,16 +24,18 @@ mod swap;
 mod sweep;
 mod tool;
 mod trial;
+mod wire;
 mod worker;
 mod zram;
 
 use clap::{Parser, Subcommand};
 use error::{Error, Result};
 use figures::Figure;
+use observer::Observer;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
-use trial::{Mark, Observer, Outcome, Trial};
+use trial::{Mark, Outcome, Trial};
 
 /// Makes faults on this machine's real kernel, runs whyslow against each, and judges the answer.
 #[derive(Parser)]

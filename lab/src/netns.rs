@@ -1,9 +1,8 @@
-//! Network namespaces, and the wires between them.
+//! Network namespaces.
 
 use crate::error::Result;
 use crate::stage::{PREFIX, Stage};
 use crate::tool;
-use crate::worker::Launch;
 use std::path::PathBuf;
 
 /// A named network namespace that is removed at the end of the trial.
@@ -21,6 +20,11 @@ impl NetNs {
         stage.undo(move || tool::undo("ip", &["netns", "del", &name]));
         ns.ip(&["link", "set", "lo", "up"])?;
         Ok(ns)
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.0
     }
 
     /// Its file under /run/netns.
@@ -60,35 +64,4 @@ impl NetNs {
         self.ip(&["address", "add", address, "dev", interface])?;
         self.ip(&["link", "set", interface, "up"])
     }
-}
-
-/// Two namespaces joined by a veth pair: `wire0`, 10.213.N.1, in one and `wire1`, 10.213.N.2, in the other.
-///
-/// # Errors
-/// What ip(8) says.
-pub fn wired_pair(stage: &mut Stage, net: u64) -> Result<(NetNs, NetNs)> {
-    let (a, b) = (NetNs::new(stage, "near")?, NetNs::new(stage, "far")?);
-    a.ip(&["link", "add", "wire0", "type", "veth", "peer", "name", "wire1", "netns", &b.0])?;
-    a.up("wire0", &format!("10.213.{net}.1/24"))?;
-    b.up("wire1", &format!("10.213.{net}.2/24"))?;
-    Ok((a, b))
-}
-
-/// Joins two namespaces by a wire that takes `delay_us` each way: the TUN devices `wire0`, 10.214.N.1 and 10.214.N.2.
-///
-/// # Errors
-/// Where TUN is missing or ip(8) refuses.
-pub fn long_wire(stage: &mut Stage, near: &NetNs, far: &NetNs, net: u64, delay_us: u64) -> Result<()> {
-    lossy_wire(stage, near, far, net, delay_us, 0)
-}
-
-/// The same, with `loss` of ten thousand packets lost each way.
-///
-/// # Errors
-/// Where TUN is missing or ip(8) refuses.
-pub fn lossy_wire(stage: &mut Stage, near: &NetNs, far: &NetNs, net: u64, delay_us: u64, loss: u64) -> Result<()> {
-    let relay = Launch::new("relay").with("near", near.path().display()).with("far", far.path().display());
-    relay.with("delay-us", delay_us).with("loss", loss).start(stage)?;
-    near.up("wire0", &format!("10.214.{net}.1/24"))?;
-    far.up("wire0", &format!("10.214.{net}.2/24"))
 }

@@ -2,7 +2,7 @@
 
 use crate::dice::Dice;
 use crate::error::{During, Result};
-use crate::worker::Leash;
+use crate::leash::Leash;
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::Pid;
 use std::any::Any;

@@ -2,18 +2,17 @@
 
 use crate::cgroup::Cgroup;
 use crate::error::{During, Error, Result};
+use crate::leash::{Leash, die_with_us, enter};
 use crate::netns::NetNs;
 use crate::stage::Stage;
 use crate::stop;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sched::{CloneFlags, setns, unshare};
-use nix::sys::prctl;
-use nix::sys::signal::Signal;
+use nix::sched::{CloneFlags, unshare};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
 /// How long a load may take to set itself up.
@@ -70,7 +69,7 @@ impl Launch {
     /// # Errors
     /// Where the group cannot be opened.
     pub fn in_cgroup(mut self, group: &Cgroup) -> Result<Self> {
-        join(&mut self.command, group)?;
+        group.take_in(&mut self.command)?;
         Ok(self)
     }
 
@@ -105,43 +104,6 @@ impl Launch {
         // The pipe stays open, or a later word of the load would kill it with SIGPIPE.
         stage.keep(stdout);
         Ok(Worker { pid, note, stdin })
-    }
-}
-
-/// Makes a child die with the lab, however the lab dies, and not before: the terminal's Ctrl-C must reach the lab only,
-/// or a disk would die under its file system.
-pub fn die_with_us(command: &mut Command) {
-    command.process_group(0);
-    // SAFETY: prctl(2) is one system call, async-signal-safe.
-    unsafe { command.pre_exec(|| prctl::set_pdeathsig(Signal::SIGKILL).map_err(io::Error::from)) };
-}
-
-/// Has a child begin in a control group.
-///
-/// # Errors
-/// Where the group cannot be opened.
-pub fn join(command: &mut Command, group: &Cgroup) -> Result<()> {
-    for procs in group.procs()? {
-        // SAFETY: one write(2) on an open file between fork and exec is async-signal-safe.
-        unsafe { command.pre_exec(move || nix::unistd::write(&procs, b"0").map(drop).map_err(io::Error::from)) };
-    }
-    Ok(())
-}
-
-/// Has a child begin in the namespace that `file` stands for.
-pub fn enter(command: &mut Command, file: File, kind: CloneFlags) {
-    // SAFETY: setns(2) is one system call, async-signal-safe.
-    unsafe { command.pre_exec(move || setns(&file, kind).map_err(io::Error::from)) };
-}
-
-/// A child that is killed and waited for when dropped.
-pub struct Leash(pub Child);
-
-impl Drop for Leash {
-    fn drop(&mut self) {
-        // Both fail only where it has ended and been waited for already.
-        drop(self.0.kill());
-        drop(self.0.wait());
     }
 }
 

@@ -3,9 +3,9 @@
 use crate::error::Result;
 use crate::expect::Expect;
 use crate::firewall::{long_chain, steer};
-use crate::netns::wired_pair;
 use crate::stage::Stage;
 use crate::trial::Trial;
+use crate::wire::wired_pair;
 use crate::worker::Launch;
 
 /// The trial.

@@ -3,9 +3,9 @@
 use crate::error::{Error, Result};
 use crate::expect::{Expect, Who};
 use crate::firewall::{long_chain, steer};
-use crate::netns::wired_pair;
 use crate::stage::Stage;
 use crate::trial::Trial;
+use crate::wire::wired_pair;
 use crate::worker::Launch;
 use std::thread::available_parallelism;
 

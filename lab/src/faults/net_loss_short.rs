@@ -2,9 +2,10 @@
 
 use crate::error::Result;
 use crate::expect::{Expect, Who};
-use crate::netns::{NetNs, lossy_wire};
+use crate::netns::NetNs;
 use crate::stage::Stage;
 use crate::trial::Trial;
+use crate::wire::lossy_wire;
 use crate::worker::Launch;
 
 /// The trial.

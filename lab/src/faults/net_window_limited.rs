@@ -2,9 +2,10 @@
 
 use crate::error::Result;
 use crate::expect::{Expect, Who};
-use crate::netns::{NetNs, long_wire};
+use crate::netns::NetNs;
 use crate::stage::Stage;
 use crate::trial::Trial;
+use crate::wire::long_wire;
 use crate::worker::Launch;
 
 /// The trial.

@@ -2,11 +2,12 @@
 
 use super::{Figure, Judged, Probe, near};
 use crate::error::{During, Error, Result};
-use crate::netns::{NetNs, long_wire, wired_pair};
+use crate::leash::{Leash, die_with_us, enter};
+use crate::netns::NetNs;
+use crate::observer::Observer;
 use crate::stage::Stage;
 use crate::stop;
-use crate::trial::Observer;
-use crate::worker::{Leash, die_with_us, enter};
+use crate::wire::{long_wire, wired_pair};
 use nix::sched::CloneFlags;
 use std::fs::{self, File};
 use std::path::PathBuf;

@@ -62,7 +62,7 @@ impl Build {
 fn slot(work_ms: u64) -> Endless {
     let mut job = Command::new("/proc/self/exe");
     job.arg0("lab-job").args(["load", "job", "--work-ms", &work_ms.to_string()]);
-    crate::worker::die_with_us(&mut job);
+    crate::leash::die_with_us(&mut job);
     loop {
         job.spawn()?.wait()?;
     }

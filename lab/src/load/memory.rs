@@ -95,7 +95,7 @@ impl Oom {
         let mut hog = Command::new("/proc/self/exe");
         std::os::unix::process::CommandExt::arg0(&mut hog, "lab-hog");
         hog.args(["load", "hog", "--rate", &self.rate.to_string()]).stdout(std::process::Stdio::null());
-        crate::worker::die_with_us(&mut hog);
+        crate::leash::die_with_us(&mut hog);
         ready("")?;
         loop {
             hog.spawn()?.wait()?;
