@@ -8,6 +8,7 @@ mod options;
 mod plan;
 mod section;
 mod units;
+mod values;
 
 use crate::error::{Error, Result};
 use crate::round::Progress;
