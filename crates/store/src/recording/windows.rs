@@ -120,6 +120,8 @@ impl<E: FnMut(Window) -> bool> Cutter<E> {
         let samples = std::mem::take(&mut self.samples);
         if let (Some(last), true) = (samples.last(), samples.len() > 1) {
             let mut next = last.clone();
+            // Told in this window.
+            next.kernel.log.clear();
             hand_over(&mut self.standing.clone(), &mut next, Which::Missing);
             self.goes_on = self.goes_on && (self.each)(Window::new(samples));
             self.samples.push(next);
