@@ -1,7 +1,7 @@
 //! A short recording of the real kernel.
 
 use std::path::Path;
-use whyslow_model::catalogue::{EachFamily, Family};
+use whyslow_model::catalogue::{EachFamily, Family, Vmstat};
 use whyslow_model::snapshot::Snapshot;
 use whyslow_store::{Recording, StoreError};
 
@@ -41,6 +41,14 @@ impl Clip {
     /// The samples that are played.
     pub fn played(&self) -> &[Snapshot] {
         &self.samples[1..]
+    }
+
+    /// By which of the samples that are played somebody had been killed for want of memory: the first and the last.
+    pub fn kills(&self) -> Option<(usize, usize)> {
+        let killed = |sample: &Snapshot| sample.the::<Vmstat>().and_then(|vmstat| vmstat.oom_kill.get());
+        let kills = self.samples.windows(2).enumerate().filter(|(_, two)| killed(&two[1]) > killed(&two[0]));
+        let mut kills = kills.map(|(at, _)| at);
+        kills.next().map(|first| (first, kills.next_back().unwrap_or(first)))
     }
 
     /// The clip from this sample that is played on, so many.

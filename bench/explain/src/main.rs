@@ -133,10 +133,12 @@ impl<'f> Plan<'f> {
     }
 
     fn planted(&self) -> Vec<Planted> {
-        let planted = |(at, name, clip): &(u64, &str, &Clip)| Planted {
-            fault: (*name).to_owned(),
-            start: *at,
-            end: at + clip.played().len() as u64,
+        let planted = |(at, name, clip): &(u64, &str, &Clip)| {
+            // A kill is a moment: before the first and after the last there is nothing to be found.
+            let kills = clip.kills().filter(|_| *name == "mem.oom_kill");
+            let (first, last) = kills.unwrap_or((0, clip.played().len() - 1));
+            // A sample tells of the second before it.
+            Planted { fault: (*name).to_owned(), start: at + first as u64 - 1, end: at + last as u64 }
         };
         self.faults.iter().map(planted).collect()
     }

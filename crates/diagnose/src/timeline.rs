@@ -1,8 +1,8 @@
 //! Diagnoses of consecutive windows into episodes: a cause begins, lasts and ends.
 
 use crate::document::is_felt;
-use std::collections::BTreeMap;
-use whyslow_model::diagnosis::Diagnosis;
+use std::collections::BTreeSet;
+use whyslow_model::diagnosis::{Diagnosis, Finding};
 
 /// A cause that is not found for so long has ended, nanoseconds; less is a lull.
 const LULL_NS: i64 = 15 * 1_000_000_000;
@@ -10,8 +10,10 @@ const LULL_NS: i64 = 15 * 1_000_000_000;
 /// A cause over the time it lasted.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Lasting {
-    /// The key of the finding.
+    /// The key of the finding where it was worst.
     pub key: String,
+    /// The keys of all its findings: processes of one name can be hit one after the other.
+    keys: BTreeSet<String>,
     /// When the first window with it began and the last ended, nanoseconds since 1970.
     pub span: (i64, i64),
     /// The window in which it was worst.
@@ -24,10 +26,23 @@ pub struct Lasting {
     pub diagnosis: Diagnosis,
 }
 
+impl Lasting {
+    /// Whether this is a finding of it.
+    pub fn has(&self, finding: &Finding) -> bool {
+        self.keys.contains(&finding.key())
+    }
+
+    /// Whether this is the same of another process of that name.
+    pub fn has_namesake(&self, finding: &Finding) -> bool {
+        let worst = self.diagnosis.findings.iter().find(|worst| worst.key() == self.key);
+        worst.is_some_and(|worst| worst.id == finding.id && worst.subject.is_namesake_of(&finding.subject))
+    }
+}
+
 /// Puts diagnoses of consecutive windows together.
 #[derive(Debug, Default)]
 pub struct Timeline {
-    lasting: BTreeMap<String, Lasting>,
+    lasting: Vec<Lasting>,
     ended: Vec<Lasting>,
 }
 
@@ -36,26 +51,43 @@ impl Timeline {
     /// before.
     pub fn add(&mut self, span: (i64, i64), diagnosis: &Diagnosis) {
         self.end_before(span.0.saturating_sub(LULL_NS));
-        for finding in diagnosis.findings.iter().filter(|f| f.explained_by.is_none() && is_felt(f)) {
+        let felt: Vec<&Finding> =
+            diagnosis.findings.iter().filter(|f| f.explained_by.is_none() && is_felt(f)).collect();
+        let seconds = (span.1 - span.0) as f64 / 1e9;
+        for finding in &felt {
             let key = finding.key();
-            let seconds = (span.1 - span.0) as f64 / 1e9;
-            let lasting = self.lasting.entry(key.clone()).or_insert_with(|| Lasting {
-                key,
-                span,
-                worst_span: span,
-                impact: 0.0,
-                mean_impact: 0.0,
-                diagnosis: diagnosis.clone(),
-            });
+            let lasting = match self.gone_on(finding, &felt) {
+                Some(at) => &mut self.lasting[at],
+                None => self.lasting.push_mut(Lasting {
+                    key: key.clone(),
+                    keys: BTreeSet::new(),
+                    span,
+                    worst_span: span,
+                    impact: 0.0,
+                    mean_impact: 0.0,
+                    diagnosis: diagnosis.clone(),
+                }),
+            };
             // Seconds lost, until the episode has ended.
             lasting.mean_impact += finding.impact * seconds;
             lasting.span.1 = span.1;
             if finding.impact > lasting.impact {
                 lasting.impact = finding.impact;
                 lasting.worst_span = span;
+                lasting.key.clone_from(&key);
                 lasting.diagnosis = diagnosis.clone();
             }
+            lasting.keys.insert(key);
         }
+    }
+
+    /// The cause that goes on with this finding: its own, or that of a process of the same name that is not felt any more.
+    fn gone_on(&self, finding: &Finding, felt: &[&Finding]) -> Option<usize> {
+        let own = self.lasting.iter().position(|lasting| lasting.has(finding));
+        own.or_else(|| {
+            let is_over = |lasting: &Lasting| !felt.iter().any(|other| lasting.has(other));
+            self.lasting.iter().position(|lasting| lasting.has_namesake(finding) && is_over(lasting))
+        })
     }
 
     /// Every cause, by the time it began.
@@ -66,13 +98,9 @@ impl Timeline {
     }
 
     fn end_before(&mut self, time: i64) {
-        let ended: Vec<String> =
-            self.lasting.iter().filter(|(_, lasting)| lasting.span.1 < time).map(|(key, _)| key.clone()).collect();
-        for key in ended {
-            if let Some(mut lasting) = self.lasting.remove(&key) {
-                lasting.mean_impact /= (lasting.span.1 - lasting.span.0).max(1) as f64 / 1e9;
-                self.ended.push(lasting);
-            }
+        for mut lasting in self.lasting.extract_if(.., |lasting| lasting.span.1 < time) {
+            lasting.mean_impact /= (lasting.span.1 - lasting.span.0).max(1) as f64 / 1e9;
+            self.ended.push(lasting);
         }
     }
 }
@@ -134,6 +162,22 @@ mod tests {
         let all = timeline(&[(0, &[("a", 0.5)]), (10, &[]), (20, &[("a", 0.5)])]);
         assert_eq!(all.len(), 1);
         assert_eq!((all[0].span.1, all[0].mean_impact), (30 * S, 10.0 / 30.0));
+    }
+
+    #[test]
+    fn processes_of_one_name_that_are_hit_one_after_the_other_are_one_episode() {
+        let nothing = diagnose(&Window::default(), Origin::Recording, &RuleBook::built_in());
+        let mut timeline = Timeline::default();
+        // Two at once are two.
+        for (start, pids) in [(0, &[1][..]), (10, &[2, 3]), (20, &[3]), (30, &[4, 3])] {
+            let of = |pid: u32| Subject { pid: Some(pid), ..Subject::new("process", "job") };
+            let hit = |pid: &u32| Finding { subject: of(*pid), ..finding("hit", f64::from(*pid) / 10.0, None) };
+            let findings = pids.iter().map(hit).collect();
+            timeline.add((start * S, (start + 10) * S), &Diagnosis { findings, ..nothing.clone() });
+        }
+        let all = timeline.finish();
+        let told: Vec<_> = all.iter().map(|l| (l.key.as_str(), l.span.0 / S, l.span.1 / S)).collect();
+        assert_eq!(told, [("hit@job[4]", 0, 40), ("hit@job[3]", 10, 40)]);
     }
 
     #[test]

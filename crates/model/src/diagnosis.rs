@@ -158,6 +158,12 @@ impl Subject {
     pub fn host() -> Self {
         Self::new("host", "host")
     }
+
+    /// Whether it is the same but for the process: another one of its name.
+    pub fn is_namesake_of(&self, other: &Self) -> bool {
+        let without_task = |subject: &Self| Self { pid: None, tid: None, ..subject.clone() };
+        without_task(self) == without_task(other)
+    }
 }
 
 /// One cause, or one effect.

@@ -1,10 +1,9 @@
-//! When a cause began and ended, to a second or two.
+//! When a cause began and ended, to a second or two: where it is first and last felt in windows shorter than those it was found in.
 
-use super::look::times;
 use std::time::Duration;
 use whyslow_diagnose::{Lasting, RuleBook, diagnose};
 use whyslow_model::catalogue::{Brief, EachFamily, Family, LogLine, MachineInfo};
-use whyslow_model::diagnosis::Origin;
+use whyslow_model::diagnosis::{Finding, Origin};
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::window::Window;
 use whyslow_store::{Recording, StoreError};
@@ -18,10 +17,15 @@ const EDGE_NS: i64 = 12 * 1_000_000_000;
 /// What lasts no longer than this is read once, for both of its ends; nanoseconds.
 const ONCE_NS: i64 = 60 * 1_000_000_000;
 
-/// The first and the last of the short windows in which a cause is felt as much as matters against where it was worst.
-pub fn refined(recording: &Recording, lasting: &Lasting, book: &RuleBook) -> Result<(i64, i64), StoreError> {
+/// The samples between which a cause is felt as much as matters against where it was worst. `all` are the causes of the whole recording.
+pub fn refined(
+    recording: &Recording,
+    lasting: &Lasting,
+    all: &[Lasting],
+    book: &RuleBook,
+) -> Result<(i64, i64), StoreError> {
     let (start, end) = lasting.span;
-    let of = |window| Edge { window, lasting, book };
+    let of = |window| Edge { window, lasting, all, book };
     let (began, ended) = if end - start <= ONCE_NS {
         let both = of(read(recording, start, end)?);
         (both.first(), both.last())
@@ -47,46 +51,71 @@ fn read(recording: &Recording, from: i64, to: i64) -> Result<Window, StoreError>
 struct Edge<'e> {
     window: Window,
     lasting: &'e Lasting,
+    all: &'e [Lasting],
     book: &'e RuleBook,
 }
 
 impl Edge<'_> {
-    /// When it is first felt.
+    /// When it began: the shortest beginning, in which it is felt, of the first short window in which it is, ends as much later
+    /// as it takes to be felt.
     fn first(&self) -> Option<i64> {
-        (0..self.samples()).find_map(|from| self.felt(from)).map(|times| times.0)
+        let (from, to) = self.short_windows().find(|(from, to)| self.is_felt(*from, *to))?;
+        let shortest = (from + 1..=to).find(|to| self.is_felt(from, *to))?;
+        let afterwards = (to + 1..self.samples().len().min(to + 1 + to - from)).map(|later| (to, later));
+        Some(self.samples()[shortest - self.takes(afterwards).min(shortest - from)].wall_ns)
     }
 
-    /// When it is last felt.
+    /// When it ended: the shortest end, in which it is felt, of the last short window in which it is, begins as much earlier.
     fn last(&self) -> Option<i64> {
-        (0..self.samples()).rev().find_map(|from| self.felt(from)).map(|times| times.1)
+        let (from, to) = self.short_windows().rev().find(|(from, to)| self.is_felt(*from, *to))?;
+        let shortest = (from..to).rev().find(|from| self.is_felt(*from, to))?;
+        let before = (from.saturating_sub(to - from)..from).rev().map(|earlier| (earlier, from));
+        Some(self.samples()[shortest + self.takes(before).min(to - shortest)].wall_ns)
     }
 
-    fn samples(&self) -> usize {
-        self.window.snapshots().len()
+    /// From how many samples to the next it is felt where it lasts: the shortest of these windows tells; one where it does not
+    /// last, as what happens at a moment does not.
+    fn takes(&self, mut windows: impl Iterator<Item = (usize, usize)>) -> usize {
+        windows.find(|(from, to)| self.is_felt(*from, *to)).map_or(1, |(from, to)| to - from)
     }
 
-    /// The times of the short window from this sample on, where the cause is felt in it.
-    fn felt(&self, from: usize) -> Option<(i64, i64)> {
-        let window = short(self.window.snapshots(), from)?;
-        let findings = diagnose(&window, Origin::Recording, self.book).findings;
-        let found = findings.iter().find(|finding| finding.key() == self.lasting.key)?;
-        (found.impact >= PART * self.lasting.impact).then(|| times(&window))
+    fn samples(&self) -> &[Snapshot] {
+        self.window.snapshots()
+    }
+
+    /// The first and last samples of the short windows.
+    fn short_windows(&self) -> impl DoubleEndedIterator<Item = (usize, usize)> {
+        let samples = self.samples();
+        (0..samples.len()).filter_map(|from| {
+            let is_there = |sample: &Snapshot| sample.boot_ns - samples[from].boot_ns >= SHORT_NS;
+            Some((from, from + samples[from..].iter().position(is_there)?))
+        })
+    }
+
+    /// Whether the cause is felt from one sample to another.
+    fn is_felt(&self, from: usize, to: usize) -> bool {
+        let findings = diagnose(&part(self.samples(), from, to), Origin::Recording, self.book).findings;
+        let is_it = |finding: &Finding| {
+            let is_anothers = || self.all.iter().any(|other| other.has(finding));
+            self.lasting.has(finding) || (self.lasting.has_namesake(finding) && !is_anothers())
+        };
+        findings.iter().any(|finding| finding.impact >= PART * self.lasting.impact && is_it(finding))
     }
 }
 
-/// The short window from this sample on; `None` where there are not enough samples. What was read before, and not in it, stands
-/// in its first sample.
-fn short(samples: &[Snapshot], from: usize) -> Option<Window> {
-    let begins = samples.get(from)?.boot_ns;
-    let length = samples[from..].iter().position(|sample| sample.boot_ns - begins >= SHORT_NS)?;
-    let mut window = samples[from..=from + length].to_vec();
+/// The window from one sample to another. What was read before, and not in it, stands in its first sample; what happened before
+/// that does not.
+fn part(samples: &[Snapshot], from: usize, to: usize) -> Window {
+    let mut window = samples[from..=to].to_vec();
+    window[0].kernel.log.clear();
+    window[0].task.brief.clear();
     // What is read seldom is read with what machine this is; what was read seldom before the first sample stands in that.
     let earlier = &samples[..from];
     let newest = earlier.iter().rfind(|sample| sample.the::<MachineInfo>().is_some());
     for sample in newest.into_iter().chain(earlier.first()) {
         sample.clone().each_family(&mut Standing(&mut window[0]));
     }
-    Some(Window::new(window))
+    Window::new(window)
 }
 
 /// Rows of families that a sample lacks. What happens once does not stand.

@@ -100,7 +100,7 @@ fn befell(recording: &Recording, span: &Span, explanation: &mut Explanation) -> 
 }
 
 fn episode(recording: &Recording, lasting: &Lasting, all: &[Lasting], book: &RuleBook) -> Result<Episode, StoreError> {
-    let (start, end) = edge::refined(recording, lasting, book)?;
+    let (start, end) = edge::refined(recording, lasting, all, book)?;
     let overlaps = all
         .iter()
         .filter(|other| other.key != lasting.key && other.span.0 < lasting.span.1 && lasting.span.0 < other.span.1);
