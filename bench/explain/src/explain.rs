@@ -2,9 +2,10 @@
 
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
+use std::io::BufReader;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use whyslow_model::explanation::Explanation;
 use whyslow_pairs::failure::{Failure, Result};
 
@@ -19,25 +20,41 @@ pub struct Explained {
     pub memory: u64,
 }
 
-/// Explains a recording. It must be the first child whose memory is as large, as the kernel keeps the largest of all.
+/// Explains a recording.
 pub fn explain(whyslow: &Path, recording: &Path) -> Result<Explained> {
-    let before = usage()?.0;
+    let before = processor_time()?;
     let start = Instant::now();
     let mut command = Command::new(whyslow);
-    command.args(["explain", "--json", "--dir"]).arg(recording).stdin(Stdio::null()).stderr(Stdio::inherit());
-    let output = command.output()?;
+    command.args(["explain", "--json", "--dir"]).arg(recording).stdin(Stdio::null()).stdout(Stdio::piped());
+    let mut child = command.spawn()?;
+    let said = child.stdout.take().ok_or_else(|| Failure::new("no pipe"))?;
+    let answer = std::thread::spawn(move || serde_json::from_reader(BufReader::new(said)));
+    let mut memory = 0;
+    let status = loop {
+        // While it runs: what the kernel tells of one that has ended counts ours, from before it became whyslow.
+        memory = largest_memory(child.id()).unwrap_or(0).max(memory);
+        match child.try_wait()? {
+            Some(status) => break status,
+            None => std::thread::sleep(Duration::from_millis(5)),
+        }
+    };
     let seconds = start.elapsed().as_secs_f64();
-    if !output.status.success() {
-        return Err(Failure::new(format!("whyslow explain: {}", output.status)));
+    if !status.success() {
+        return Err(Failure::new(format!("whyslow explain: {status}")));
     }
-    let (after, memory) = usage()?;
-    let explanation = serde_json::from_slice(&output.stdout)?;
-    Ok(Explained { explanation, seconds, cpu_seconds: after - before, memory })
+    let explanation = answer.join().map_err(|_| Failure::new("the reader of a pipe panicked"))??;
+    Ok(Explained { explanation, seconds, cpu_seconds: processor_time()? - before, memory })
 }
 
-/// Processor time of the children that were waited for, and the largest memory of one.
-fn usage() -> Result<(f64, u64)> {
+/// Processor time of the children that were waited for.
+fn processor_time() -> Result<f64> {
     let usage = getrusage(UsageWho::RUSAGE_CHILDREN).map_err(std::io::Error::from)?;
-    let cpu = (usage.user_time().num_microseconds() + usage.system_time().num_microseconds()) as f64 / 1e6;
-    Ok((cpu, u64::try_from(usage.max_rss()).unwrap_or(0) * 1024))
+    Ok((usage.user_time().num_microseconds() + usage.system_time().num_microseconds()) as f64 / 1e6)
+}
+
+/// The largest memory that was resident so far (VmHWM of /proc/PID/status), bytes.
+fn largest_memory(pid: u32) -> Option<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    Some(line.trim().trim_end_matches(" kB").parse::<u64>().ok()? * 1024)
 }
