@@ -1,6 +1,6 @@
 //! Memory that the kernel can transfer to and from directly: whole pages.
 
-use nix::sys::mman::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+use nix::sys::mman::{MapFlags, MmapAdvise, ProtFlags, madvise, mmap_anonymous, munmap};
 use std::ffi::c_void;
 use std::io;
 use std::num::NonZeroUsize;
@@ -9,6 +9,10 @@ use std::ptr::NonNull;
 /// Pages of memory, zeroed, cut into slots of one size.
 #[derive(Debug)]
 pub(crate) struct Slots {
+    /// All that is mapped.
+    mapped: NonNull<c_void>,
+    length: usize,
+    /// Where the first slot begins.
     start: NonNull<u8>,
     slot: usize,
     count: usize,
@@ -16,6 +20,12 @@ pub(crate) struct Slots {
 
 /// What a slot's size is rounded up to. O_DIRECT wants buffers aligned to the device's block, which is at most a page.
 const PAGE: usize = 4096;
+/// What begins here fills whole huge pages.
+const HUGE: usize = 2 << 20;
+/// Slots from this size on are asked for in huge pages. The kernel cuts a request in pieces where its buffer lies in more places
+/// than the device can be told of (max_segments of its queue: a request of 1 MiB in 256 pages is cut for a virtio disk, which can be
+/// told of 254), and a registered buffer lies in as many places as it has pages.
+const LARGE: usize = 256 << 10;
 
 // SAFETY: the pages belong to this value alone, and are reached through `&mut self` only.
 unsafe impl Send for Slots {}
@@ -28,11 +38,33 @@ impl Slots {
     pub(crate) fn new(count: usize, bytes: usize) -> io::Result<Self> {
         let slot = bytes.max(1).next_multiple_of(PAGE);
         let count = count.max(1);
-        let length = slot.checked_mul(count).and_then(NonZeroUsize::new).ok_or(io::ErrorKind::OutOfMemory)?;
-        let flags = MapFlags::MAP_PRIVATE | MapFlags::MAP_POPULATE;
+        let is_large = slot >= LARGE;
+        let bytes = slot.checked_mul(count);
+        let length =
+            if is_large { bytes.and_then(|b| b.checked_next_multiple_of(HUGE)?.checked_add(HUGE)) } else { bytes };
+        let length = length.and_then(NonZeroUsize::new).ok_or(io::ErrorKind::OutOfMemory)?;
+        let access = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
+        let flags = MapFlags::MAP_PRIVATE | if is_large { MapFlags::empty() } else { MapFlags::MAP_POPULATE };
         // SAFETY: a new anonymous mapping at a place of the kernel's choice replaces nothing.
-        let start = unsafe { mmap_anonymous(None, length, ProtFlags::PROT_READ | ProtFlags::PROT_WRITE, flags)? };
-        Ok(Self { start: start.cast(), slot, count })
+        let mapped = unsafe { mmap_anonymous(None, length, access, flags)? };
+        let before = if is_large { mapped.cast::<u8>().align_offset(HUGE) } else { 0 };
+        // SAFETY: less than `HUGE`, and the mapping is longer than the slots, in whole huge pages, by that.
+        let start = unsafe { mapped.cast::<u8>().add(before) };
+        let mut slots = Self { mapped, length: length.get(), start, slot, count };
+        if is_large {
+            slots.fill_with_huge_pages();
+        }
+        Ok(slots)
+    }
+
+    /// Has its pages come now, as huge ones where the kernel has them.
+    fn fill_with_huge_pages(&mut self) {
+        let bytes = self.slot * self.count;
+        // SAFETY: advice on pages of our own. Without it there are small ones.
+        let _ = unsafe { madvise(self.start.cast(), bytes.next_multiple_of(HUGE), MmapAdvise::MADV_HUGEPAGE) };
+        for slot in 0..self.count {
+            self.get(slot).iter_mut().step_by(PAGE).for_each(|byte| *byte = 0);
+        }
     }
 
     /// All of it.
@@ -59,6 +91,25 @@ impl Slots {
 impl Drop for Slots {
     fn drop(&mut self) {
         // SAFETY: the mapping was made in `new` with this length and nothing refers to it any more. Failure leaves it mapped.
-        let _ = unsafe { munmap(self.start.cast(), self.slot * self.count) };
+        let _ = unsafe { munmap(self.mapped, self.length) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_are_zeroed_apart_and_large_ones_begin_where_a_huge_page_does() {
+        for (count, bytes, aligned) in [(3, 1000, PAGE), (1, LARGE, HUGE), (5, (1 << 20) + 1, HUGE)] {
+            let mut slots = Slots::new(count, bytes).unwrap();
+            assert_eq!(slots.address(0).addr() % aligned, 0);
+            for slot in 0..count {
+                assert!(slots.get(slot).len() >= bytes && slots.get(slot).iter().all(|byte| *byte == 0));
+                slots.get(slot).fill(slot as u8 + 1);
+            }
+            assert!((0..count).all(|slot| slots.get(slot).iter().all(|byte| *byte == slot as u8 + 1)));
+        }
+        assert!(Slots::new(usize::MAX, 1 << 20).is_err() && Slots::new(1, usize::MAX / 2).is_err());
     }
 }
