@@ -21,7 +21,7 @@ const MOST_CREDIT: i32 = 512;
 /// waiting for.
 const TRY_OUT: i32 = 256;
 /// After so many sleeps it is tried out again.
-const REST: u32 = 256;
+const REST: u32 = 2048;
 
 /// What looking has been worth so far.
 pub(super) struct Looks {
@@ -81,11 +81,11 @@ mod tests {
         assert!(!looks.are_due());
         looks.slept();
         try_out(&mut looks);
-        (0..256).for_each(|_| looks.slept());
+        (0..2048).for_each(|_| looks.slept());
         assert!(!looks.are_due());
         looks.slept();
         try_out(&mut looks);
-        (0..257).for_each(|_| looks.slept());
+        (0..2049).for_each(|_| looks.slept());
         for _ in 0..100 {
             (0..5).for_each(|_| look(&mut looks, true));
             look(&mut looks, false);

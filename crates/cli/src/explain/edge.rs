@@ -56,8 +56,8 @@ struct Edge<'e> {
 }
 
 impl Edge<'_> {
-    /// When it began: the shortest beginning, in which it is felt, of the first short window in which it is, ends as much later
-    /// as it takes to be felt.
+    /// When it began. Of the first short window in which it is felt it may fill but a part: the shortest beginning of that in
+    /// which it is felt ends when it had lasted as long as it takes to be felt.
     fn first(&self) -> Option<i64> {
         let (from, to) = self.short_windows().find(|(from, to)| self.is_felt(*from, *to))?;
         let shortest = (from + 1..=to).find(|to| self.is_felt(from, *to))?;
@@ -65,7 +65,7 @@ impl Edge<'_> {
         Some(self.samples()[shortest - self.takes(afterwards).min(shortest - from)].wall_ns)
     }
 
-    /// When it ended: the shortest end, in which it is felt, of the last short window in which it is, begins as much earlier.
+    /// When it ended: likewise, by the shortest end of the last short window in which it is felt.
     fn last(&self) -> Option<i64> {
         let (from, to) = self.short_windows().rev().find(|(from, to)| self.is_felt(*from, *to))?;
         let shortest = (from..to).rev().find(|from| self.is_felt(*from, to))?;
@@ -73,8 +73,8 @@ impl Edge<'_> {
         Some(self.samples()[shortest + self.takes(before).min(to - shortest)].wall_ns)
     }
 
-    /// From how many samples to the next it is felt where it lasts: the shortest of these windows tells; one where it does not
-    /// last, as what happens at a moment does not.
+    /// How many samples long a window must be for it to be felt there: as the first of these, which are of growing length and lie
+    /// where it lasts. What is felt in none of them does not last: it happened at a moment, which one sample tells.
     fn takes(&self, mut windows: impl Iterator<Item = (usize, usize)>) -> usize {
         windows.find(|(from, to)| self.is_felt(*from, *to)).map_or(1, |(from, to)| to - from)
     }
