@@ -22,9 +22,9 @@ pub(crate) struct Slots {
 const PAGE: usize = 4096;
 /// What begins here fills whole huge pages.
 const HUGE: usize = 2 << 20;
-/// Slots from this size on are asked for in huge pages. The kernel cuts a request in pieces where its buffer lies in more places
-/// than the device can be told of (max_segments of its queue: a request of 1 MiB in 256 pages is cut for a virtio disk, which can be
-/// told of 254), and a registered buffer lies in as many places as it has pages.
+/// Slots from this size on are asked for in huge pages. A registered buffer lies in as many places as it has pages. The kernel cuts
+/// a request for more of them than the device can be told of (max_segments of its queue: a virtio disk that can be told of 254 gets
+/// 1 MiB in two), and a virtual disk's host goes through them one by one.
 const LARGE: usize = 256 << 10;
 
 // SAFETY: the pages belong to this value alone, and are reached through `&mut self` only.
