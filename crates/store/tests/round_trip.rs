@@ -88,6 +88,21 @@ fn a_span_is_read_and_what_stood_before_it_stands_in_its_first_sample() {
 }
 
 #[test]
+fn what_is_logged_where_windows_meet_is_told_once() {
+    let dir = common::folder();
+    record(dir.path(), 0..60);
+    let recording = Recording::open(dir.path()).unwrap();
+    let mut told = Vec::new();
+    let each = |window: whyslow_model::window::Window| {
+        let with_lines = window.snapshots().iter().filter(|sample| !LogLine::rows(sample).is_empty());
+        told.extend(with_lines.map(|sample| sample.boot_ns / common::SECOND - 1000));
+        true
+    };
+    recording.each_window(&recording.span(), Duration::from_secs(4), &EVERY, each).unwrap();
+    assert_eq!(told, [0, 20, 40]);
+}
+
+#[test]
 fn a_gap_ends_a_window_and_a_long_interval_does_not() {
     let windows = |seconds: &[u64]| {
         let dir = common::folder();
