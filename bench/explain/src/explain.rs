@@ -1,12 +1,11 @@
 //! One run of `whyslow explain`, and what it took.
 
-use nix::sys::resource::{UsageWho, getrusage};
-use nix::sys::time::TimeValLike;
 use std::io::BufReader;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use whyslow_model::explanation::Explanation;
+use whyslow_pairs::child::{ended_children, number};
 use whyslow_pairs::failure::{Failure, Result};
 
 /// An answer, and what it cost.
@@ -22,7 +21,7 @@ pub struct Explained {
 
 /// Explains a recording.
 pub fn explain(whyslow: &Path, recording: &Path) -> Result<Explained> {
-    let before = processor_time()?;
+    let before = ended_children()?;
     let start = Instant::now();
     let mut command = Command::new(whyslow);
     command.args(["explain", "--json", "--dir"]).arg(recording).stdin(Stdio::null()).stdout(Stdio::piped());
@@ -32,7 +31,7 @@ pub fn explain(whyslow: &Path, recording: &Path) -> Result<Explained> {
     let mut memory = 0;
     let status = loop {
         // While it runs: what the kernel tells of one that has ended counts ours, from before it became whyslow.
-        memory = largest_memory(child.id()).unwrap_or(0).max(memory);
+        memory = memory.max(number(format!("/proc/{}/status", child.id()), "VmHWM:") * 1024);
         match child.try_wait()? {
             Some(status) => break status,
             None => std::thread::sleep(Duration::from_millis(5)),
@@ -43,18 +42,5 @@ pub fn explain(whyslow: &Path, recording: &Path) -> Result<Explained> {
         return Err(Failure::new(format!("whyslow explain: {status}")));
     }
     let explanation = answer.join().map_err(|_| Failure::new("the reader of a pipe panicked"))??;
-    Ok(Explained { explanation, seconds, cpu_seconds: processor_time()? - before, memory })
-}
-
-/// Processor time of the children that were waited for.
-fn processor_time() -> Result<f64> {
-    let usage = getrusage(UsageWho::RUSAGE_CHILDREN).map_err(std::io::Error::from)?;
-    Ok((usage.user_time().num_microseconds() + usage.system_time().num_microseconds()) as f64 / 1e6)
-}
-
-/// The largest memory that was resident so far (VmHWM of /proc/PID/status), bytes.
-fn largest_memory(pid: u32) -> Option<u64> {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    Some(line.trim().trim_end_matches(" kB").parse::<u64>().ok()? * 1024)
+    Ok(Explained { explanation, seconds, cpu_seconds: ended_children()? - before, memory })
 }

@@ -8,6 +8,7 @@ use nix::sys::time::TimeValLike;
 use nix::time::{ClockId, clock_gettime};
 use nix::unistd::Pid;
 use std::io::{ErrorKind, Read};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -119,17 +120,27 @@ pub fn clear_away(program: &str, args: &[&str]) {
 /// # Errors
 /// Where it is not installed, fails, or takes longer than `patience`.
 pub fn processor_time(program: &str, args: &[&str], patience: Duration) -> Result<f64> {
-    let before = children()?;
+    let before = ended_children()?;
     if !Running::start(program, args)?.wait(patience)? {
         return Err(Failure::new(format!("{program} {} failed", args.join(" "))));
     }
-    Ok(children()? - before)
+    Ok(ended_children()? - before)
 }
 
 /// Processor time of all children that were waited for, in seconds.
-fn children() -> Result<f64> {
+///
+/// # Errors
+/// Where the kernel does not tell.
+pub fn ended_children() -> Result<f64> {
     let usage = getrusage(UsageWho::RUSAGE_CHILDREN).map_err(std::io::Error::from)?;
     Ok((usage.user_time().num_microseconds() + usage.system_time().num_microseconds()) as f64 / 1e6)
+}
+
+/// The number behind a word in a file of lines, as /proc/PID/status is one; 0 where it is not there.
+pub fn number(file: impl AsRef<Path>, word: &str) -> u64 {
+    let text = std::fs::read_to_string(file).unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix(word));
+    line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(0)
 }
 
 fn spawn(command: &mut Command, program: &str) -> Result<Child> {

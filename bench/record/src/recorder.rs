@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 use tempfile::TempDir;
-use whyslow_pairs::child::Running;
+use whyslow_pairs::child::{Running, number};
 use whyslow_pairs::failure::{Failure, Result};
 
 /// How long one may take to end: whyslow closes its last segment.
@@ -77,9 +77,9 @@ impl Recorder {
             all.cpu_ms += time.as_secs_f64() * 1e3;
             let own = format!("/proc/{}", running.pid());
             for task in fs::read_dir(format!("{own}/task"))?.flatten() {
-                all.sleeps += number(&task.path().join("status"), "voluntary_ctxt_switches:");
+                all.sleeps += number(task.path().join("status"), "voluntary_ctxt_switches:");
             }
-            all.memory += number(Path::new(&format!("{own}/status")), "VmHWM:") * 1024;
+            all.memory += number(format!("{own}/status"), "VmHWM:") * 1024;
         }
         Ok(all)
     }
@@ -94,13 +94,6 @@ impl Recorder {
         }
         bytes(self.folder.path())
     }
-}
-
-/// The number behind a word in a file of lines; 0 where it is not there.
-fn number(file: &Path, word: &str) -> u64 {
-    let text = fs::read_to_string(file).unwrap_or_default();
-    let line = text.lines().find_map(|line| line.strip_prefix(word));
-    line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(0)
 }
 
 /// Bytes of all files in a folder and the folders in it. What goes away meanwhile does not count.
