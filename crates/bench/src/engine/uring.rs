@@ -122,6 +122,11 @@ impl Uring {
         if !self.looks.are_due() {
             return Ok(None);
         }
+        // What is done at once (from the page cache) need not be looked for.
+        self.enter(false, None)?;
+        if let Some(done) = self.ready() {
+            return Ok(Some(done));
+        }
         let began = Instant::now();
         loop {
             self.enter(false, None)?;
@@ -186,14 +191,6 @@ impl Engine for Uring {
         if let Some(done) = self.take_ready()? {
             return Ok(Some(done));
         }
-        // What is done at once (from the page cache) needs no wait, and the kernel's own threads (of a loop device) begin
-        // before this one goes to sleep.
-        if !self.ring.submission().is_empty() {
-            self.enter(false, None)?;
-            if let Some(done) = self.ready() {
-                return Ok(Some(done));
-            }
-        }
         // Requests that are made at set times leave the device idle anyway.
         if due.is_none() {
             if let Some(done) = self.look()? {
@@ -201,7 +198,8 @@ impl Engine for Uring {
             }
             // The bell's completion may have been among those that were taken: nothing else would end the sleep where the device hangs.
             if self.bell.is_rung() {
-                return Ok(None);
+                self.enter(false, None)?;
+                return Ok(self.ready());
             }
         }
         self.enter(true, due)?;
