@@ -8,8 +8,8 @@ pub struct Case {
     pub name: String,
     /// Where files are made for it.
     pub folder: Folder,
-    /// Whether it is kept to one processor.
-    pub held: bool,
+    /// Which processors it is kept to.
+    pub held: Processors,
     /// What it is.
     pub work: Work,
 }
@@ -38,6 +38,17 @@ pub enum Work {
     Bonnie,
 }
 
+/// Where programs and the kernel's workers may run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Processors {
+    /// Wherever the scheduler puts them.
+    Any,
+    /// All on one.
+    One,
+    /// The programs on one, the workers on another.
+    Two,
+}
+
 /// A direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flow {
@@ -48,17 +59,18 @@ pub enum Flow {
 }
 
 /// Small random reads at several depths, and streams, on a file of a disk and on a loop device in memory, there also kept to
-/// one processor; then streams as dd has them, on the disk and in memory, and as bonnie++ has them, in memory.
+/// one processor, and to one each; then streams as dd has them, on the disk and in memory, and as bonnie++ has them, in memory.
 pub fn all(rig: &Rig) -> Vec<Case> {
     let places = [("disk", rig.disk()), ("memory", rig.memory())];
     let mut cases = reads("disk", rig.disk(), &rig.disk().file());
     cases.extend(reads("loop", rig.disk(), rig.device()));
-    let on_one = reads("loop, one processor", rig.disk(), rig.device()).into_iter();
-    cases.extend(on_one.map(|case| Case { held: true, ..case }));
+    for (name, held) in [("loop, one processor", Processors::One), ("loop, two processors", Processors::Two)] {
+        cases.extend(reads(name, rig.disk(), rig.device()).into_iter().map(|case| Case { held, ..case }));
+    }
     cases.extend(places.iter().map(|(place, folder)| write(place, folder)));
     cases.extend(places.iter().flat_map(|(place, folder)| streams(place, folder)));
     let (name, folder) = ("bonnie++, memory".to_owned(), rig.memory().clone());
-    cases.push(Case { name, folder, held: false, work: Work::Bonnie });
+    cases.push(Case { name, folder, held: Processors::Any, work: Work::Bonnie });
     cases
 }
 
@@ -66,7 +78,7 @@ fn reads(place: &str, folder: &Folder, path: &str) -> Vec<Case> {
     let reading = |name: &str, options: &str| Case {
         name: format!("{place}: {name}"),
         folder: folder.clone(),
-        held: false,
+        held: Processors::Any,
         work: Work::Fio { options: format!("filename={path}\n{options}"), flow: Flow::Read },
     };
     let random = |depth: u32| {
@@ -82,7 +94,7 @@ fn reads(place: &str, folder: &Folder, path: &str) -> Vec<Case> {
 fn write(place: &str, folder: &Folder) -> Case {
     let options = format!("directory={}\nsize=512m\nrw=write\nbs=1m\niodepth=4\noverwrite=1\nunlink=1", folder.path());
     let work = Work::Fio { options, flow: Flow::Write };
-    Case { name: format!("{place}: write 1m, depth 4"), folder: folder.clone(), held: false, work }
+    Case { name: format!("{place}: write 1m, depth 4"), folder: folder.clone(), held: Processors::Any, work }
 }
 
 /// As large requests, as much of a file, the same way past the page cache or through it, synced alike.
@@ -91,7 +103,7 @@ fn streams(place: &str, folder: &Folder) -> [Case; 3] {
     let case = |name: &str, options, flow, dd: &str, cached| {
         let dd = format!("bs=1M {dd}").split(' ').map(str::to_owned).collect();
         let work = Work::Dd { options, flow, dd, cached };
-        Case { name: format!("dd, {place}: {name}"), folder: folder.clone(), held: false, work }
+        Case { name: format!("dd, {place}: {name}"), folder: folder.clone(), held: Processors::Any, work }
     };
     let new_file =
         |direct: u8| format!("directory={}\nsize=512m\nrw=write\nbs=1m\ndirect={direct}\nend_fsync=1", folder.path());

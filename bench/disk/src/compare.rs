@@ -1,18 +1,22 @@
 //! One case, run by both programs in turn.
 
-use crate::cases::{Case, Work};
+use crate::cases::{Case, Processors, Work};
 use crate::peer;
 use whyslow_pairs::comparison::{Comparison, Figures};
 use whyslow_pairs::dice::in_turn;
 use whyslow_pairs::failure::Result;
-use whyslow_pairs::held::OneProcessor;
+use whyslow_pairs::held::Held;
 
 /// Runs a case in pairs of random order. What came of each of its phases.
 ///
 /// # Errors
 /// Where a program fails, or a signal came.
 pub fn compare(case: &Case, whyslow: &str, pairs: usize, seconds: u32) -> Result<Vec<Comparison>> {
-    let _held = case.held.then(OneProcessor::keep_to).transpose()?;
+    let _held = match case.held {
+        Processors::Any => None,
+        Processors::One => Some(Held::on_one()?),
+        Processors::Two => Some(Held::on_two()?),
+    };
     let job = case.folder.job(&job(&case.work, seconds))?;
     let ready = || case.folder.settle(cached(&case.work));
     let ours = || ready().and_then(|()| ours(case, whyslow, &job));

@@ -125,7 +125,12 @@ impl Loop {
     fn of(file: &Path, bytes: usize) -> Result<Self> {
         fill(file, bytes)?;
         let node = child::output("losetup", &["--find", "--show", "--direct-io=on", text(file)?], PATIENCE)?;
-        Ok(Self(node.trim().to_owned()))
+        let device = Self(node.trim().to_owned());
+        // The device outlives its file, and with it what somebody set. Its queue may hold fewer requests than it says: a change of
+        // the scheduler has the number told anew but not the queue (block/elevator.c), and the same number again is no change.
+        let queue = format!("/sys/block/{}/queue/nr_requests", device.0.trim_start_matches("/dev/"));
+        ["64", "128"].iter().try_for_each(|requests| std::fs::write(&queue, requests))?;
+        Ok(device)
     }
 }
 

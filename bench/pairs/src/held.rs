@@ -1,4 +1,4 @@
-//! Keeps work to one processor.
+//! Keeps work to the processors it is to run on.
 
 use crate::failure::Result;
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -8,30 +8,43 @@ use std::{fs, io};
 /// Where those of the kernel's workers may run that belong to no processor, as a mask (Documentation/core-api/workqueue.rst).
 const WORKERS: &str = "/sys/devices/virtual/workqueue/cpumask";
 
-/// Keeps this thread, what it starts, and what the kernel has its workers do for them (a loop device's requests) to one
-/// processor until dropped.
+/// Keeps this thread and what it starts to one processor, and what the kernel has its workers do for them (a loop device's
+/// requests) to one too, until dropped.
 ///
-/// On two, how fast two that talk to each other are depends on where the scheduler happens to put them, and on how long the
+/// Free on two, how fast two that talk to each other are depends on where the scheduler happens to put them, and on how long the
 /// host takes to wake a virtual processor: the rate of a ping-pong, or of a loop device with one request at a time, then
-/// doubles or halves from one second to the next. On one it stands still, and all that is done on their way shows.
-pub struct OneProcessor {
+/// doubles or halves from one second to the next.
+pub struct Held {
     threads: CpuSet,
     workers: String,
 }
 
-impl OneProcessor {
-    /// The last of those that this thread may have: device interrupts mostly go to the first.
+impl Held {
+    /// All on the last of those that this thread may have, for device interrupts mostly go to the first: nobody is waited for to
+    /// wake up elsewhere, and all that is done on the way shows.
     ///
     /// # Errors
     /// Without root.
-    pub fn keep_to() -> Result<Self> {
-        let threads = sched_getaffinity(THIS).map_err(io::Error::from)?;
-        let held = Self { threads, workers: fs::read_to_string(WORKERS)? };
-        let last = (0..CpuSet::count()).rev().find(|cpu| threads.is_set(*cpu).unwrap_or(false)).unwrap_or(0);
+    pub fn on_one() -> Result<Self> {
+        let (_, last) = ends()?;
+        Self::to(last, last)
+    }
+
+    /// Threads on the first, and the kernel's workers on the last: each wakes the other up where it has gone to sleep.
+    ///
+    /// # Errors
+    /// Without root.
+    pub fn on_two() -> Result<Self> {
+        let (first, last) = ends()?;
+        Self::to(first, last)
+    }
+
+    fn to(thread: usize, worker: usize) -> Result<Self> {
+        let held = Self { threads: allowed()?, workers: fs::read_to_string(WORKERS)? };
         let mut one = CpuSet::new();
-        one.set(last).map_err(io::Error::from)?;
+        one.set(thread).map_err(io::Error::from)?;
         sched_setaffinity(THIS, &one).map_err(io::Error::from)?;
-        fs::write(WORKERS, mask(last))?;
+        fs::write(WORKERS, mask(worker))?;
         Ok(held)
     }
 
@@ -44,7 +57,7 @@ impl OneProcessor {
     }
 }
 
-impl Drop for OneProcessor {
+impl Drop for Held {
     fn drop(&mut self) {
         // They had these before.
         let _ = self.let_this_thread_go();
@@ -54,6 +67,19 @@ impl Drop for OneProcessor {
 
 /// The calling thread (`sched_setaffinity`(2)).
 const THIS: Pid = Pid::from_raw(0);
+
+/// Processors this thread may have.
+fn allowed() -> Result<CpuSet> {
+    Ok(sched_getaffinity(THIS).map_err(io::Error::from)?)
+}
+
+/// The first and the last of them.
+fn ends() -> Result<(usize, usize)> {
+    let allowed = allowed()?;
+    let mut all = (0..CpuSet::count()).filter(|cpu| allowed.is_set(*cpu).unwrap_or(false));
+    let first = all.next().unwrap_or(0);
+    Ok((first, all.next_back().unwrap_or(first)))
+}
 
 /// A processor as the kernel writes a mask: 32 of them a word, in hexadecimal, the last first (lib/bitmap-str.c).
 fn mask(cpu: usize) -> String {

@@ -13,7 +13,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use whyslow_pairs::child::{self, Running};
 use whyslow_pairs::failure::{Failure, Result};
-use whyslow_pairs::held::OneProcessor;
+use whyslow_pairs::held::Held;
 use whyslow_pairs::stop;
 
 /// A kind of load.
@@ -42,7 +42,7 @@ trait Work {
 /// Work that goes on, on one processor.
 pub struct Load {
     work: Box<dyn Work>,
-    _held: OneProcessor,
+    _held: Held,
 }
 
 impl Load {
@@ -51,7 +51,7 @@ impl Load {
     /// # Errors
     /// Where it cannot be set up.
     pub fn begin(kind: &Kind) -> Result<Self> {
-        let held = OneProcessor::keep_to()?;
+        let held = Held::on_one()?;
         let work = (kind.begin)()?;
         held.let_this_thread_go()?;
         Ok(Self { work, _held: held })
