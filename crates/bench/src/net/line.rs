@@ -1,6 +1,7 @@
 //! One thread's part in a load: it sends, receives, asks or answers over one connection.
 
 mod datagrams;
+mod low_water;
 mod probe;
 mod stream;
 

@@ -102,10 +102,15 @@ pub(super) fn forbid_fragments(socket: &Socket) -> io::Result<()> {
         Some(true) => (libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, libc::IPV6_PMTUDISC_PROBE),
         _ => (libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_PROBE),
     };
-    let length = size_of_val(&value) as libc::socklen_t;
-    // SAFETY: the value is an int that outlives the call, and its length is given.
-    let set = unsafe { libc::setsockopt(socket.as_raw_fd(), level, name, (&raw const value).cast(), length) };
-    if set == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    set(socket, level, name, value)
+}
+
+/// Has who receives from a socket woken when so many bytes lie there (SO_RCVLOWAT, socket(7)).
+///
+/// # Errors
+/// Where the kernel refuses.
+pub(super) fn set_low_water(socket: &Socket, bytes: usize) -> io::Result<()> {
+    set(socket, libc::SOL_SOCKET, libc::SO_RCVLOWAT, i32::try_from(bytes).unwrap_or(i32::MAX))
 }
 
 /// Datagrams that found this socket's receive buffer full (SO_MEMINFO, from Linux 4.12 on).
@@ -120,6 +125,13 @@ pub(super) fn drops(socket: &Socket) -> Option<u64> {
 pub(super) fn is_v6(socket: &Socket) -> Option<bool> {
     let local = socket.local_addr().ok()?.as_socket()?;
     Some(local.is_ipv6())
+}
+
+fn set(socket: &Socket, level: i32, name: i32, value: i32) -> io::Result<()> {
+    let length = size_of_val(&value) as libc::socklen_t;
+    // SAFETY: the value is an int that outlives the call, and its length is given.
+    let set = unsafe { libc::setsockopt(socket.as_raw_fd(), level, name, (&raw const value).cast(), length) };
+    if set == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 fn number(socket: &Socket, level: i32, name: i32) -> Option<u32> {

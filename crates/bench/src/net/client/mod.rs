@@ -131,8 +131,8 @@ fn caveats(network: &Network) -> Vec<String> {
     let mut runs = network.rounds.iter().flat_map(|round| &round.runs);
     if runs.any(|run| discards(run, &network.peer.program)) {
         caveats.push(
-            "the receivers of TCP had the kernel throw the bytes away (MSG_TRUNC): what a program takes that reads them \
-             comes on top (--copy measures it)"
+            "the receivers of TCP had the kernel throw the bytes away (MSG_TRUNC), and were woken for many at a time: what \
+             a program takes that reads them comes on top (--copy measures it)"
                 .into(),
         );
     }

@@ -1,14 +1,16 @@
 //! Over TCP.
 
+use super::low_water::{self, LowWater};
 use super::{Line, gone, moved};
 use crate::load::{Action, Tally, Times};
+use crate::net::socket::set_low_water;
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::mem::MaybeUninit;
 use std::num::NonZeroUsize;
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// What streams are made of.
 const FILL: u8 = 0x5a;
@@ -43,11 +45,18 @@ fn send_file(line: &Line, block: &[u8]) -> io::Result<()> {
 pub(super) fn receive(line: &Line) -> io::Result<()> {
     let mut buffer = vec![MaybeUninit::uninit(); line.load.block as usize];
     let flags = if line.load.discard { libc::MSG_TRUNC } else { 0 };
+    // Where a buffer was asked for, it is measured how far that goes where each piece is read as it comes.
+    let mut low_water = (line.load.discard && line.load.buffer.is_none()).then(|| LowWater::new(Instant::now()));
     loop {
-        match moved(line.socket.recv_with_flags(&mut buffer, flags))? {
+        let received = match moved(line.socket.recv_with_flags(&mut buffer, flags))? {
             Some(0) => return Err(gone()),
-            Some(received) => line.meter.add(received),
-            None => {}
+            Some(received) => received,
+            None => continue,
+        };
+        line.meter.add(received);
+        if let Some(mark) = low_water.as_mut().and_then(|water| water.received(received, Instant::now)) {
+            set_low_water(&line.socket, mark)?;
+            line.socket.set_read_timeout((mark > 0).then_some(low_water::LATE))?;
         }
     }
 }
