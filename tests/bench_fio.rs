@@ -1,4 +1,5 @@
-//! whyslow's benchmark against fio's: the same job file leaves the same bytes, and the same form of JSON.
+//! whyslow's benchmark against fio's: the same job file leaves the same bytes, asks the device for as much, and
+//! gives the same form of JSON.
 
 use serde_json::Value;
 use std::fs;
@@ -177,6 +178,51 @@ fn the_json_has_the_form_of_fios() {
     assert_eq!(write["io_bytes"].as_u64().unwrap(), write["total_ios"].as_u64().unwrap() * 8192);
     let left: Vec<_> = fs::read_dir(stage.0.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert!(left.iter().all(|name| name == "job.fio" || name.to_string_lossy().starts_with(['a', 'b'])), "{left:?}");
+}
+
+/// What a block device did: requests it was given, those that were merged into others among them, and sectors; of reads and of
+/// writes (Documentation/block/stat.rst).
+fn counters(device: &Device) -> [[u64; 2]; 2] {
+    let name = device.node.trim_start_matches("/dev/");
+    let text = fs::read_to_string(format!("/sys/block/{name}/stat")).unwrap();
+    let all: Vec<u64> = text.split_ascii_whitespace().map(|word| word.parse().unwrap()).collect();
+    [[all[0] + all[1], all[2]], [all[4] + all[5], all[6]]]
+}
+
+#[test]
+fn the_devices_counters_agree_with_both() {
+    let Some(stage) = Stage::new() else { return };
+    let device = Device::new(&stage, "disk", 4 * MIB);
+    for what in [
+        "rw=randread\nbs=4k\nioengine=io_uring\niodepth=16",
+        "rw=write\nbs=64k\nioengine=io_uring\niodepth=4\nsize=3m",
+        "rw=randrw\nrwmixread=70\nbs=8k\nioengine=psync\nnumjobs=2",
+    ] {
+        let job = stage.job(&format!("[global]\nfilename={}\ndirect=1\n[job]\n{what}\n", device.node));
+        let ours = || {
+            let destroy = device.file.to_string_lossy();
+            let destroy: &[&str] = if what.contains("randread") { &[] } else { &["--destroy", &destroy] };
+            let (status, out, said) = whyslow(&job, &[&["--json-fio"], destroy].concat());
+            assert_eq!(status, 0, "{what}: {said}");
+            serde_json::from_slice(&out).unwrap()
+        };
+        let programs: [(&str, &dyn Fn() -> Value); 2] = [("whyslow", &ours), ("fio", &|| fio(&job))];
+        let told = programs.map(|(name, run)| {
+            let before = counters(&device);
+            let document = run();
+            let after = counters(&device);
+            for (at, flow) in ["read", "write"].into_iter().enumerate() {
+                let sum = |field: &str| -> u64 {
+                    document["jobs"].as_array().unwrap().iter().map(|job| job[flow][field].as_u64().unwrap()).sum()
+                };
+                let seen = [0, 1].map(|of| after[at][of] - before[at][of]);
+                assert_eq!([sum("total_ios"), sum("io_bytes") / 512], seen, "{name}, {flow}: {what}");
+            }
+            [0, 1].map(|of| after[0][of] + after[1][of] - before[0][of] - before[1][of])
+        });
+        assert_eq!(told[0], told[1], "both ask for as much: {what}");
+        assert!(told[0][0] > 0);
+    }
 }
 
 #[test]
