@@ -109,8 +109,8 @@ pub struct DiskArgs {
     #[arg(long, conflicts_with = "destroy")]
     in_use: bool,
     /// The page cache: passed by (none), used as it is (warm), emptied of the target before each run (cold), or held to a
-    /// size by a memory control group (256M)
-    #[arg(long, value_name = "none|warm|cold|SIZE", default_value = "none", value_parser = cache)]
+    /// size by a memory control group (256M; small is 64M)
+    #[arg(long, value_name = "none|warm|cold|small|SIZE", default_value = "none", value_parser = cache)]
     cache: PageCache,
     /// How requests reach the kernel
     #[arg(long, value_name = "ENGINE", default_value = "io_uring")]
@@ -252,13 +252,17 @@ fn said(at: &whyslow_bench::Progress) -> String {
     format!("{}, {time} (Ctrl-C: report what there is)", at.doing)
 }
 
-/// `none`, `warm`, `cold`, or a size.
+/// The cache that is called small: what programs and kernel need of it themselves, and little more.
+const SMALL: u64 = 64 << 20;
+
+/// `none`, `warm`, `cold`, `small`, or a size.
 fn cache(text: &str) -> Result<PageCache, String> {
     Ok(PageCache(match text {
         "none" => None,
         "warm" => Some(Cache::AsIs),
         "cold" => Some(Cache::Cold),
-        size => Some(Cache::Small(bytes(size).map_err(|_| "not none, warm, cold or a size such as 256M")?)),
+        "small" => Some(Cache::Small(SMALL)),
+        size => Some(Cache::Small(bytes(size).map_err(|_| "not none, warm, cold, small or a size such as 256M")?)),
     }))
 }
 
@@ -298,6 +302,7 @@ mod tests {
     fn the_page_cache_is_passed_by_or_not() {
         assert_eq!(cache("none"), Ok(PageCache(None)));
         assert_eq!(cache("cold"), Ok(PageCache(Some(Cache::Cold))));
+        assert_eq!(cache("small"), cache("64M"));
         assert_eq!(cache("256M"), Ok(PageCache(Some(Cache::Small(256 << 20)))));
         assert!(cache("tepid").is_err());
     }
