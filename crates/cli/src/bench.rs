@@ -252,7 +252,7 @@ fn said(at: &whyslow_bench::Progress) -> String {
     format!("{}, {time} (Ctrl-C: report what there is)", at.doing)
 }
 
-/// The cache that is called small: what programs and kernel need of it themselves, and little more.
+/// The cache that is called small: a sixteenth of the file that is made in a folder unless another size is said.
 const SMALL: u64 = 64 << 20;
 
 /// `none`, `warm`, `cold`, `small`, or a size.

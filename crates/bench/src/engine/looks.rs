@@ -53,7 +53,7 @@ impl Looks {
         }
     }
 
-    /// This thread slept.
+    /// This thread let the kernel wait for a completion, and slept where none was there at once.
     pub(super) fn slept(&mut self) {
         match self.rest.checked_sub(1) {
             Some(rest) => self.rest = rest,
