@@ -58,14 +58,22 @@ pub enum Flow {
     Write,
 }
 
-/// Small random reads at several depths, and streams, on a file of a disk and on a loop device in memory, there also kept to
-/// one processor, and to one each; then streams as dd has them, on the disk and in memory, and as bonnie++ has them, in memory.
+/// How long load is made before any of it counts.
+const RAMP: &str = "500ms";
+/// Until it has settled where a program that makes one request at a time and the loop device's worker run: fio does some twice as many a
+/// second in its first seconds as after six.
+const SETTLED: &str = "8s";
+
+/// Small random reads at several depths, and streams, on a file of a disk and on a loop device in memory, there also one request
+/// at a time after it has settled, kept to one processor, and to one each; then streams as dd has them, on the disk and in memory, and
+/// as bonnie++ has them, in memory.
 pub fn all(rig: &Rig) -> Vec<Case> {
     let places = [("disk", rig.disk()), ("memory", rig.memory())];
-    let mut cases = reads("disk", rig.disk(), &rig.disk().file());
-    cases.extend(reads("loop", rig.disk(), rig.device()));
+    let mut cases = reads("disk", rig.disk(), &rig.disk().file(), RAMP);
+    cases.extend(reads("loop", rig.disk(), rig.device(), RAMP));
+    cases.extend(reads("loop, settled", rig.disk(), rig.device(), SETTLED).into_iter().take(1));
     for (name, held) in [("loop, one processor", Processors::One), ("loop, two processors", Processors::Two)] {
-        cases.extend(reads(name, rig.disk(), rig.device()).into_iter().map(|case| Case { held, ..case }));
+        cases.extend(reads(name, rig.disk(), rig.device(), RAMP).into_iter().map(|case| Case { held, ..case }));
     }
     cases.extend(places.iter().map(|(place, folder)| write(place, folder)));
     cases.extend(places.iter().flat_map(|(place, folder)| streams(place, folder)));
@@ -74,12 +82,12 @@ pub fn all(rig: &Rig) -> Vec<Case> {
     cases
 }
 
-fn reads(place: &str, folder: &Folder, path: &str) -> Vec<Case> {
+fn reads(place: &str, folder: &Folder, path: &str, ramp: &str) -> Vec<Case> {
     let reading = |name: &str, options: &str| Case {
         name: format!("{place}: {name}"),
         folder: folder.clone(),
         held: Processors::Any,
-        work: Work::Fio { options: format!("filename={path}\n{options}"), flow: Flow::Read },
+        work: Work::Fio { options: format!("filename={path}\nramp_time={ramp}\n{options}"), flow: Flow::Read },
     };
     let random = |depth: u32| {
         let options = format!("rw=randread\nbs=4k\niodepth={depth}\nnorandommap=1");
@@ -92,7 +100,8 @@ fn reads(place: &str, folder: &Folder, path: &str) -> Vec<Case> {
 
 /// Each program writes to a file of its own making.
 fn write(place: &str, folder: &Folder) -> Case {
-    let options = format!("directory={}\nsize=512m\nrw=write\nbs=1m\niodepth=4\noverwrite=1\nunlink=1", folder.path());
+    let file = format!("directory={}\nsize=512m\noverwrite=1\nunlink=1", folder.path());
+    let options = format!("{file}\nramp_time={RAMP}\nrw=write\nbs=1m\niodepth=4");
     let work = Work::Fio { options, flow: Flow::Write };
     Case { name: format!("{place}: write 1m, depth 4"), folder: folder.clone(), held: Processors::Any, work }
 }

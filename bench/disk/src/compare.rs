@@ -81,7 +81,7 @@ fn cached(work: &Work) -> usize {
 fn job(work: &Work, seconds: u32) -> String {
     match work {
         Work::Fio { options, .. } => {
-            format!("[job]\nioengine=io_uring\ndirect=1\nruntime={seconds}\nramp_time=500ms\ntime_based=1\n{options}\n")
+            format!("[job]\nioengine=io_uring\ndirect=1\nruntime={seconds}\ntime_based=1\n{options}\n")
         }
         Work::Dd { options, .. } => format!("[job]\nioengine=psync\n{options}\n"),
         Work::Bonnie => String::new(),
