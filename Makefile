@@ -44,7 +44,7 @@ bench-explain: need-lab build build-lab ## how fast and rightly a day with twelv
 	cargo build --release --package whyslow-bench-explain
 	target/release/bench-explain $(BENCH)
 
-bench-disk: need-bench build ## load beside that of fio, dd and bonnie++; as root, some thirty minutes
+bench-disk: need-bench build ## load beside that of fio, dd and bonnie++; as root, some thirty-five minutes
 	cargo build --release --package whyslow-bench-disk
 	target/release/bench-disk $(BENCH)
 
