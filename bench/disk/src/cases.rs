@@ -22,6 +22,8 @@ pub enum Work {
         options: String,
         /// Whether it reads or writes.
         flow: Flow,
+        /// How long load is made before any of it counts.
+        ramp: &'static str,
     },
     /// A job whose like dd does, told of by options of its own.
     Dd {
@@ -58,7 +60,7 @@ pub enum Flow {
     Write,
 }
 
-/// How long load is made before any of it counts.
+/// Until a run is under way.
 const RAMP: &str = "500ms";
 /// Until it has settled where a program that makes one request at a time and the loop device's worker run: fio does some twice as many a
 /// second in its first seconds as after six.
@@ -69,11 +71,11 @@ const SETTLED: &str = "8s";
 /// as bonnie++ has them, in memory.
 pub fn all(rig: &Rig) -> Vec<Case> {
     let places = [("disk", rig.disk()), ("memory", rig.memory())];
-    let mut cases = reads("disk", rig.disk(), &rig.disk().file(), RAMP);
-    cases.extend(reads("loop", rig.disk(), rig.device(), RAMP));
-    cases.extend(reads("loop, settled", rig.disk(), rig.device(), SETTLED).into_iter().take(1));
+    let mut cases = reads("disk", rig.disk(), &rig.disk().file());
+    cases.extend(reads("loop", rig.disk(), rig.device()));
+    cases.push(random("loop, settled", rig.disk(), rig.device(), 1, SETTLED));
     for (name, held) in [("loop, one processor", Processors::One), ("loop, two processors", Processors::Two)] {
-        cases.extend(reads(name, rig.disk(), rig.device(), RAMP).into_iter().map(|case| Case { held, ..case }));
+        cases.extend(reads(name, rig.disk(), rig.device()).into_iter().map(|case| Case { held, ..case }));
     }
     cases.extend(places.iter().map(|(place, folder)| write(place, folder)));
     cases.extend(places.iter().flat_map(|(place, folder)| streams(place, folder)));
@@ -82,28 +84,26 @@ pub fn all(rig: &Rig) -> Vec<Case> {
     cases
 }
 
-fn reads(place: &str, folder: &Folder, path: &str, ramp: &str) -> Vec<Case> {
-    let reading = |name: &str, options: &str| Case {
-        name: format!("{place}: {name}"),
-        folder: folder.clone(),
-        held: Processors::Any,
-        work: Work::Fio { options: format!("filename={path}\nramp_time={ramp}\n{options}"), flow: Flow::Read },
-    };
-    let random = |depth: u32| {
-        let options = format!("rw=randread\nbs=4k\niodepth={depth}\nnorandommap=1");
-        reading(&format!("randread 4k, depth {depth}"), &options)
-    };
-    let mut cases: Vec<Case> = [1, 8, 32, 128].map(random).into();
-    cases.push(reading("read 1m, depth 4", "rw=read\nbs=1m\niodepth=4"));
+fn reads(place: &str, folder: &Folder, path: &str) -> Vec<Case> {
+    let mut cases: Vec<Case> = [1, 8, 32, 128].map(|depth| random(place, folder, path, depth, RAMP)).into();
+    let options = format!("filename={path}\nrw=read\nbs=1m\niodepth=4");
+    cases.push(job(format!("{place}: read 1m, depth 4"), folder, options, Flow::Read, RAMP));
     cases
+}
+
+fn random(place: &str, folder: &Folder, path: &str, depth: u32, ramp: &'static str) -> Case {
+    let options = format!("filename={path}\nrw=randread\nbs=4k\niodepth={depth}\nnorandommap=1");
+    job(format!("{place}: randread 4k, depth {depth}"), folder, options, Flow::Read, ramp)
 }
 
 /// Each program writes to a file of its own making.
 fn write(place: &str, folder: &Folder) -> Case {
-    let file = format!("directory={}\nsize=512m\noverwrite=1\nunlink=1", folder.path());
-    let options = format!("{file}\nramp_time={RAMP}\nrw=write\nbs=1m\niodepth=4");
-    let work = Work::Fio { options, flow: Flow::Write };
-    Case { name: format!("{place}: write 1m, depth 4"), folder: folder.clone(), held: Processors::Any, work }
+    let options = format!("directory={}\nsize=512m\nrw=write\nbs=1m\niodepth=4\noverwrite=1\nunlink=1", folder.path());
+    job(format!("{place}: write 1m, depth 4"), folder, options, Flow::Write, RAMP)
+}
+
+fn job(name: String, folder: &Folder, options: String, flow: Flow, ramp: &'static str) -> Case {
+    Case { name, folder: folder.clone(), held: Processors::Any, work: Work::Fio { options, flow, ramp } }
 }
 
 /// As large requests, as much of a file, the same way past the page cache or through it, synced alike.

@@ -80,8 +80,9 @@ fn cached(work: &Work) -> usize {
 /// What both run, or whyslow does where the other has its own idea of it. Load is timed, and streams end with the file.
 fn job(work: &Work, seconds: u32) -> String {
     match work {
-        Work::Fio { options, .. } => {
-            format!("[job]\nioengine=io_uring\ndirect=1\nruntime={seconds}\ntime_based=1\n{options}\n")
+        Work::Fio { options, ramp, .. } => {
+            let time = format!("runtime={seconds}\nramp_time={ramp}\ntime_based=1");
+            format!("[job]\nioengine=io_uring\ndirect=1\n{time}\n{options}\n")
         }
         Work::Dd { options, .. } => format!("[job]\nioengine=psync\n{options}\n"),
         Work::Bonnie => String::new(),
