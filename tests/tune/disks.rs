@@ -99,3 +99,48 @@ fn a_file_system_that_is_mounted_again_is_another() {
         assert_eq!(cage.expect(0, &["get", &name]), "64\n");
     });
 }
+
+#[test]
+fn what_the_kernel_makes_another_value_of_is_put_back() {
+    in_cage(|cage| {
+        let disk = Loop::new(cage);
+        let file = format!("/sys/block/{}/queue/nr_requests", disk.name());
+        let read = || fs::read_to_string(&file).unwrap().trim().to_owned();
+        fs::write(&file, "96").unwrap();
+        // The kernel's least is 4 (BLKDEV_MIN_RQ), and it says nothing of it.
+        let change = format!("disk.nr_requests@{}=2", disk.name());
+        let out = cage.expect(1, &["set", &change]);
+        assert!(out.contains("the kernel set 4 instead of 2; all is as it was before"), "{out}");
+        assert_eq!(read(), "96");
+        assert!(cage.expect(0, &["undo", "--all"]).contains("nothing to take back"));
+        // Nor is it left where the program dies before it has noted what came of it.
+        let journal = cage.path("tune/journal.jsonl");
+        let text = fs::read_to_string(&journal).unwrap();
+        fs::write(&journal, format!("{}\n", text.lines().next().unwrap())).unwrap();
+        fs::write(&file, "2").unwrap();
+        assert_eq!(read(), "4");
+        cage.expect(0, &["recover"]);
+        assert_eq!(read(), "96");
+    });
+}
+
+#[test]
+fn another_spelling_of_the_value_is_the_value() {
+    in_cage(|cage| {
+        let name = "/sys/module/printk/parameters/time";
+        let read = || fs::read_to_string(name).unwrap().trim().to_owned();
+        let before = read();
+        let (on, off) = (format!("{name}=1"), format!("{name}=0"));
+        let (first, second, shown) = if before == "Y" { (&off, &on, "N") } else { (&on, &off, "Y") };
+        cage.expect(0, &["set", first, "--yes"]);
+        assert_eq!(read(), shown);
+        // Once more there is nothing to do.
+        cage.expect(0, &["set", first, "--yes"]);
+        assert_eq!(cage.json(&["history"]).as_array().unwrap().len(), 1);
+        cage.expect(0, &["verify"]);
+        cage.expect(0, &["set", second, "--yes"]);
+        assert_eq!(read(), before);
+        cage.expect(0, &["undo", "--all"]);
+        assert_eq!(read(), before);
+    });
+}

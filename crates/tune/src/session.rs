@@ -14,7 +14,7 @@ use crate::undo;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use whyslow_model::tune::{
-    Change, Collateral, Confirm, Held, HistoryEntry, Reason, Status, Step, Transaction, Undoing, Who,
+    Change, Collateral, Confirm, Held, HistoryEntry, Reason, Status, Step, Transaction, Unavailable, Undoing, Who,
 };
 
 /// Starts whoever takes a transaction back that nobody confirms; it must live on when this program ends.
@@ -158,14 +158,27 @@ impl Session {
             if is_stopped() {
                 return Err((Reason::Interrupted, "interrupted".to_owned()));
             }
-            let value = knob.write(value).map_err(|why| failed(format!("{}: {why}", knob.target)))?;
-            let held = Held { value, collateral: self.collateral(id, *change) };
-            self.note(Record::Wrote { id, change: *change, held }, Sync::Later).map_err(|e| failed(e.to_string()))
+            let (now, written) = knob.attempt(value);
+            // Also what the kernel made of a value that it did not take as it is: only what is noted can be put back.
+            if let Some(value) = now.filter(|now| written.is_ok() || !self.is_as_it_was(id, *change, now)) {
+                let held = Held { value, collateral: self.collateral(id, *change) };
+                self.note(Record::Wrote { id, change: *change, held }, Sync::Later)
+                    .map_err(|e| failed(e.to_string()))?;
+            }
+            written.map_err(|why| failed(format!("{}: {}", knob.target, words(&why))))
         });
         if let Some((_, why)) = left.into_iter().next() {
             return Err(why);
         }
         numbered.iter().try_for_each(|(change, knob, _)| self.still_holds(id, *change, knob).map_err(failed))
+    }
+
+    /// Whether a setting is still what it was before the transaction, as far as the journal says.
+    fn is_as_it_was(&self, id: u64, change: usize, now: &str) -> bool {
+        let entry = self.ledger.find(id);
+        entry.is_some_and(|entry| {
+            entry.held[change].is_none() && entry.transaction.changes.get(change).is_some_and(|c| c.original == now)
+        })
     }
 
     /// What now is the value of each tunable that changed along with a change.
@@ -304,6 +317,14 @@ fn change(item: &Item) -> Option<Change> {
         intended: item.line.wanted.clone(),
         collateral: collateral.collect(),
     })
+}
+
+/// Why a write failed, without saying that it failed.
+fn words(why: &Unavailable) -> String {
+    match why {
+        Unavailable::Failed(why) => why.clone(),
+        why => why.to_string(),
+    }
 }
 
 /// Whether everything that was taken back is as it was.

@@ -131,14 +131,14 @@ impl Past<'_> {
         if self.entry.held_value(self.at) == Some(now) {
             return true;
         }
-        // The program may have died between writing and noting what the kernel rounded it to: writing it again tells.
-        let unnoted = self.entry.status == Status::Open && self.entry.held[self.at].is_none();
-        unnoted && knob.entry.tunable.rounds && self.rounds_to(knob, now)
+        // The program may have died between writing and noting what the kernel made of it: writing it again tells.
+        let unnoted = self.entry.status == Status::Open && self.entry.held[self.at].is_none() && !self.rebooted();
+        unnoted && (knob.means(&self.change().intended, now) || self.comes_to(knob, now))
     }
 
-    fn rounds_to(&self, knob: &Knob, now: &str) -> bool {
-        let rounded = knob.try_write(&self.change().intended);
-        let is_ours = rounded.as_deref() == Ok(now);
+    fn comes_to(&self, knob: &Knob, now: &str) -> bool {
+        let made = knob.try_write(&self.change().intended);
+        let is_ours = made.as_deref() == Ok(now);
         if !is_ours {
             // Somebody else's value goes back where it was.
             let _ = knob.try_write(now);
@@ -179,7 +179,7 @@ struct Write {
 impl Write {
     fn make(&self) -> Result<(), String> {
         match self.knob.read() {
-            Ok(now) if now == self.value => Ok(()),
+            Ok(now) if self.knob.means(&self.value, &now) => Ok(()),
             _ => self.knob.write(&self.value).map(|_| ()).map_err(|why| why.to_string()),
         }
     }
@@ -211,7 +211,7 @@ fn collateral(machine: &Machine, entry: &HistoryEntry, decisions: &[(usize, Deci
 /// What came of putting a value back, by what there is in the end.
 fn result(knob: &Knob, change: &Change, failed: Option<String>) -> Outcome {
     match knob.read() {
-        Ok(now) if now == change.original && failed.is_none() => Outcome::Restored,
+        Ok(now) if knob.means(&change.original, &now) && failed.is_none() => Outcome::Restored,
         Ok(now) => Outcome::Failed {
             why: failed.unwrap_or_else(|| format!("it is {now} after {} was written", change.original)),
         },

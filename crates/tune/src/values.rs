@@ -136,6 +136,21 @@ impl Values {
         }
     }
 
+    /// Whether what was asked for and what the kernel shows mean the same, though they may be spelled differently: flags
+    /// (kstrtobool), numbers in other bases or with a suffix (kstrtoint, memparse), masks and lists of CPUs.
+    pub(crate) fn same(&self, asked: &str, shown: &str) -> bool {
+        let (asked, shown) = (self.canonical(asked), self.canonical(shown));
+        if asked == shown {
+            return true;
+        }
+        // What the catalogue describes has one spelling already.
+        if !matches!(self, Self::Listed | Self::Text) || asked.is_empty() || shown.is_empty() {
+            return false;
+        }
+        let (a, b): (Vec<&str>, Vec<&str>) = (asked.split(' ').collect(), shown.split(' ').collect());
+        a.len() == b.len() && a.iter().zip(b).all(|(asked, shown)| same_word(asked, shown))
+    }
+
     /// The values that the kernel lists; none where it lists none.
     pub(crate) fn choices(&self, shown: &str) -> Vec<String> {
         match self {
@@ -167,6 +182,53 @@ fn flag(text: &str, words: &[String]) -> String {
         "off" | "no" | "false" | "N" | "n" if is_flag => "0".to_owned(),
         other => other.to_owned(),
     }
+}
+
+/// Whether two words are two spellings of one value.
+fn same_word(asked: &str, shown: &str) -> bool {
+    let both = |parse: fn(&str) -> Option<String>| {
+        parse(asked).is_some_and(|asked| parse(shown).is_some_and(|shown| asked == shown))
+    };
+    let flags = || match shown {
+        "Y" | "N" | "0" | "1" => as_flag(asked) == as_flag(shown),
+        _ => false,
+    };
+    let numbers = || {
+        as_number(shown)
+            .is_some_and(|shown| as_number(asked) == Some(shown) || amount::parse(asked, "bytes") == Ok(shown))
+    };
+    // A mask is padded with zeros or parted by commas; without either, a word may as well be a number.
+    let is_mask = shown.contains(',') || (shown.len() > 1 && shown.starts_with('0'));
+    asked == shown
+        || (as_flag(asked).is_some() && flags())
+        || numbers()
+        || (is_mask && both(cpu_mask))
+        || (shown.contains(['-', ',']) && both(cpu_list))
+}
+
+/// What the kernel takes for a flag (kstrtobool): it looks at the first letter.
+fn as_flag(word: &str) -> Option<bool> {
+    match word {
+        "1" => Some(true),
+        "0" => Some(false),
+        _ => match word.to_ascii_lowercase().as_str() {
+            "y" | "yes" | "t" | "true" | "on" => Some(true),
+            "n" | "no" | "f" | "false" | "off" => Some(false),
+            _ => None,
+        },
+    }
+}
+
+/// A number as the kernel reads it: 0x is hexadecimal, and a leading 0 octal (kstrtoll with base 0).
+fn as_number(word: &str) -> Option<i128> {
+    let (sign, digits) = word.strip_prefix('-').map_or((1, word), |rest| (-1, rest));
+    let digits = digits.strip_prefix('+').unwrap_or(digits);
+    let number = match digits.strip_prefix("0x").or_else(|| digits.strip_prefix("0X")) {
+        Some(hex) => i128::from_str_radix(hex, 16).ok()?,
+        None if digits.len() > 1 && digits.starts_with('0') => i128::from_str_radix(digits, 8).ok()?,
+        None => digits.parse().ok()?,
+    };
+    Some(sign * number)
 }
 
 /// Hexadecimal words of 32 bits between commas, without leading zeros (bitmap_parse).
@@ -265,6 +327,41 @@ mod tests {
         for wrong in ["3-1", "x", "0-99999999"] {
             assert!(values("cpu list").check(wrong, "").is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn spellings_of_one_value_are_the_same() {
+        let any = values("listed");
+        for (asked, shown) in [
+            ("1", "Y"),
+            ("off", "N"),
+            ("true", "1"),
+            ("0x10", "16"),
+            ("16", "0x10"),
+            ("010", "8"),
+            ("+5", "5"),
+            ("1M", "1048576"),
+            ("f", "00000000,0000000f"),
+            ("0,1,2", "0-2"),
+            ("4096\t1", "4096 1"),
+            ("mq-deadline", "none [mq-deadline]"),
+        ] {
+            assert!(any.same(asked, shown), "{asked} {shown}");
+        }
+        for (asked, shown) in [
+            ("1", "N"),
+            ("2", "4"),
+            ("2", "Y"),
+            ("", "0"),
+            ("0", ""),
+            ("10", "a"),
+            ("1 2", "1"),
+            ("none", "N"),
+            ("1", "11"),
+        ] {
+            assert!(!any.same(asked, shown), "{asked} {shown}");
+        }
+        assert!(!values("0..").same("2", "4"));
     }
 
     #[test]

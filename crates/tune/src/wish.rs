@@ -19,10 +19,12 @@ pub struct Wish {
 pub enum Wanted {
     /// This one.
     Exactly(String),
-    /// This number, unless it is higher already.
+    /// This number, unless it is higher already; of several numbers each by itself.
     AtLeast(String),
-    /// This number, unless it is lower already.
+    /// This number, unless it is lower already; of several numbers each by itself.
     AtMost(String),
+    /// Several numbers, each with a bound of its own.
+    Each(Vec<Wanted>),
     /// The first of these that is to be had.
     FirstOf(Vec<String>),
 }
@@ -40,12 +42,52 @@ pub fn wish(text: &str) -> Result<Wish, Error> {
 }
 
 impl Wanted {
+    /// The numbers themselves, without what is said about them; none where it is a choice.
+    pub(crate) fn value(&self) -> Option<String> {
+        match self {
+            Self::Exactly(value) | Self::AtLeast(value) | Self::AtMost(value) => Some(value.clone()),
+            Self::Each(words) => words.iter().map(Self::value).collect::<Option<Vec<_>>>().map(|words| words.join(" ")),
+            Self::FirstOf(_) => None,
+        }
+    }
+
+    /// As tuned.conf writes it: `>` and `<` before a bound.
+    pub(crate) fn in_profile(&self) -> Option<String> {
+        match self {
+            Self::Exactly(value) => Some(value.clone()),
+            Self::AtLeast(value) => Some(format!(">{value}")),
+            Self::AtMost(value) => Some(format!("<{value}")),
+            Self::Each(words) => {
+                words.iter().map(Self::in_profile).collect::<Option<Vec<_>>>().map(|words| words.join(" "))
+            }
+            Self::FirstOf(values) => values.first().cloned(),
+        }
+    }
+
+    /// What the setting is to be, by what it is now.
+    pub(crate) fn of(&self, now: i128, value: i128) -> i128 {
+        match self {
+            Self::AtLeast(_) => now.max(value),
+            Self::AtMost(_) => now.min(value),
+            _ => value,
+        }
+    }
+
+    /// What is said about the number at a place among several.
+    pub(crate) fn at(&self, place: usize) -> &Self {
+        match self {
+            Self::Each(words) => words.get(place).unwrap_or(self),
+            whole => whole,
+        }
+    }
+
     /// The wish in the words it came in.
     pub(crate) fn words(&self) -> String {
         match self {
             Self::Exactly(value) => value.clone(),
             Self::AtLeast(value) => format!("at least {value}"),
             Self::AtMost(value) => format!("at most {value}"),
+            Self::Each(words) => words.iter().map(Self::words).collect::<Vec<_>>().join(" "),
             Self::FirstOf(values) => values.join(" or "),
         }
     }

@@ -17,7 +17,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
-use whyslow_model::tune::{HistoryEntry, Risk};
+use whyslow_model::tune::{Change, HistoryEntry, Risk};
 use whyslow_show::json;
 use whyslow_show::text::TextStyle;
 use whyslow_show::text::tune as text;
@@ -161,10 +161,14 @@ impl Tune<'_> {
     /// What to do next, after a change.
     fn made(&self, entry: &HistoryEntry) -> String {
         let id = entry.transaction.id;
-        match &entry.transaction.confirm {
-            Some(confirm) => format!("change {id}: taken back at {} unless 'whyslow tune confirm' comes\n", confirm.by),
-            None => format!("change {id}: 'whyslow tune undo {id}' takes it back\n"),
-        }
+        let rounded: String = entry.transaction.changes.iter().enumerate().filter_map(rounded(entry)).collect();
+        rounded
+            + &match &entry.transaction.confirm {
+                Some(confirm) => {
+                    format!("change {id}: taken back at {} unless 'whyslow tune confirm' comes\n", confirm.by)
+                }
+                None => format!("change {id}: 'whyslow tune undo {id}' takes it back\n"),
+            }
     }
 
     fn check(&self) -> Result<bool, Failure> {
@@ -204,6 +208,15 @@ impl Tune<'_> {
         if whyslow_tune::unfinished(&self.machine, &self.store).is_ok_and(|left| !left.is_empty()) {
             complain("a change was left unfinished or unconfirmed; 'whyslow tune recover' takes it back");
         }
+    }
+}
+
+/// A line for a change of which the kernel made another value than was asked for.
+fn rounded(entry: &HistoryEntry) -> impl FnMut((usize, &Change)) -> Option<String> {
+    |(at, change)| {
+        let held = entry.held_value(at).filter(|held| *held != change.intended)?;
+        let [target, held, asked] = [&change.target, held, &change.intended].map(whyslow_show::escape::terminal);
+        Some(format!("{target}: the kernel set {held} (asked for: {asked})\n"))
     }
 }
 

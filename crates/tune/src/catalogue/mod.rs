@@ -10,7 +10,7 @@ use crate::machine::Machine;
 use crate::release::Release;
 use crate::target::Target;
 use crate::values::Values;
-use crate::wish::{Wanted, Wish};
+use crate::wish::Wish;
 use path::{captured, file_of, name_of};
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -112,11 +112,9 @@ impl Catalogue {
         if entry.tunable.scope.is_one() != wish.target.instance.is_none() {
             return Err(format!("{name} is of a {}", entry.tunable.scope.word()));
         }
-        match &wish.wanted {
-            Wanted::Exactly(value) | Wanted::AtLeast(value) | Wanted::AtMost(value) => {
-                entry.values.check(value, &entry.tunable.unit).map(|_| ())
-            }
-            Wanted::FirstOf(_) => Ok(()),
+        match wish.wanted.value() {
+            Some(value) => entry.values.check(&value, &entry.tunable.unit).map(|_| ()),
+            None => Ok(()),
         }
     }
 

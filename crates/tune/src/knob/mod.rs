@@ -98,12 +98,39 @@ impl Knob {
     /// # Errors
     /// It was refused, or something else came of it.
     pub(crate) fn write(&self, value: &str) -> Result<String, Unavailable> {
-        let before = self.read()?;
-        let held = self.try_write(value)?;
-        if held == value || (self.entry.tunable.rounds && held != before) {
-            return Ok(held);
-        }
-        Err(Unavailable::Failed(format!("{}: the kernel took {value:?} and has {held:?}", self.target)))
+        let (held, written) = self.attempt(value);
+        written?;
+        held.ok_or_else(|| Unavailable::Failed(format!("{} cannot be read back", self.target)))
+    }
+
+    /// The same, with what there is afterwards also where the write failed: a kernel may change the setting to something
+    /// else than it was asked for, and whoever takes that back has to know what to look for.
+    pub(crate) fn attempt(&self, value: &str) -> (Option<String>, Result<(), Unavailable>) {
+        let before = match self.read() {
+            Ok(before) => before,
+            Err(why) => return (None, Err(why)),
+        };
+        let written = self.handle.write(value);
+        let held = match (self.read(), written) {
+            (Ok(held), Ok(())) => held,
+            (held, Err(why)) => return (held.ok(), Err(why)),
+            (Err(why), Ok(())) => return (None, Err(why)),
+        };
+        let is_taken = self.means(value, &held) || (self.entry.tunable.rounds && held != before);
+        let written = if is_taken {
+            Ok(())
+        } else if held == before {
+            Err(Unavailable::Failed(format!("the kernel accepted {value} but kept {held}")))
+        } else {
+            Err(Unavailable::Failed(format!("the kernel set {held} instead of {value}")))
+        };
+        (Some(held), written)
+    }
+
+    /// Whether a value that was asked for is the one that the kernel shows, in its own spelling: `1` and `Y` of a module's
+    /// parameter are the same.
+    pub(crate) fn means(&self, asked: &str, shown: &str) -> bool {
+        self.entry.values.same(asked, shown)
     }
 
     /// Writes a value and reads back what there is then, whatever it is.
@@ -119,6 +146,16 @@ impl Knob {
     pub(crate) fn identity(&self) -> String {
         let name = self.target.instance.as_deref().unwrap_or_default();
         things::identity(&self.machine, self.entry.tunable.scope, &self.entry.tunable.access, name)
+    }
+
+    /// Another tunable of the same thing.
+    pub(crate) fn sibling(&self, name: &str) -> Option<Self> {
+        Self::of(&self.machine, &self.target.sibling(name)).ok()
+    }
+
+    /// Bytes of memory that are available without swapping.
+    pub(crate) fn available_memory(&self) -> Option<u64> {
+        crate::profile::available_memory(self.machine.root())
     }
 
     /// The tunables that change along with this one, where they are there.

@@ -52,17 +52,25 @@ fn step(knob: &Knob, wanted: &Wanted) -> (String, Step) {
     let refused = |why: String| (wanted.words(), Step::Cannot(Unavailable::Failed(why)));
     let value = match wanted {
         Wanted::Exactly(value) => check(value),
-        Wanted::AtLeast(value) | Wanted::AtMost(value) => match check(value) {
-            Ok(value) if keeps(wanted, &now, &value) => {
-                let why = format!("only {} is asked for", wanted.words());
-                return (value, Step::Keep { now, why });
+        Wanted::AtLeast(_) | Wanted::AtMost(_) | Wanted::Each(_) => match check(&wanted.value().unwrap_or_default()) {
+            Ok(value) => {
+                let in_force = knob.in_force(&now);
+                let comes_to = bounded(wanted, &in_force, &value);
+                if comes_to == in_force && value != in_force {
+                    let why = match in_force == now {
+                        true => format!("only {} is asked for", wanted.words()),
+                        false => format!("it comes to {in_force}, and only {} is asked for", wanted.words()),
+                    };
+                    return (value, Step::Keep { now, why });
+                }
+                Ok(comes_to)
             }
             other => other,
         },
         Wanted::FirstOf(values) => first_of(values, &knob.choices(), &now),
     };
     match value {
-        Ok(value) if value == now => (value, Step::Already),
+        Ok(value) if knob.means(&value, &now) => (value, Step::Already),
         Ok(value) if entry.tunable.unset.as_deref() == Some(value.as_str()) => {
             let other = entry.tunable.disturbs.join(", ");
             refused(format!("{value} cannot be written: set {other} instead, and this goes to {value}"))
@@ -78,17 +86,15 @@ fn step(knob: &Knob, wanted: &Wanted) -> (String, Step) {
     }
 }
 
-/// Whether what there is satisfies a wish for at least or at most a value. What is no number does not.
-fn keeps(wanted: &Wanted, now: &str, value: &str) -> bool {
-    match (now.parse::<i128>(), value.parse::<i128>()) {
-        (Ok(now), Ok(value)) => {
-            if matches!(wanted, Wanted::AtLeast(_)) {
-                now > value
-            } else {
-                now < value
-            }
+/// What a bound comes to, number by number: a wish that raises lowers none of them. What is no number is taken as it is.
+fn bounded(wanted: &Wanted, now: &str, value: &str) -> String {
+    let numbers = |text: &str| text.split(' ').map(|word| word.parse::<i128>().ok()).collect::<Option<Vec<_>>>();
+    match (numbers(now), numbers(value)) {
+        (Some(now), Some(value)) if now.len() == value.len() => {
+            let each = now.iter().zip(&value).enumerate();
+            each.map(|(at, (now, value))| wanted.at(at).of(*now, *value).to_string()).collect::<Vec<_>>().join(" ")
         }
-        _ => false,
+        _ => value.to_owned(),
     }
 }
 
@@ -101,6 +107,22 @@ fn first_of(values: &[String], choices: &[String], now: &str) -> Result<String, 
 }
 
 impl Knob {
+    /// What the setting comes to now: where the other half of a pair counts, what that amounts to. A share of dirty memory is of
+    /// what can be had without swapping (Documentation/admin-guide/sysctl/vm.rst: dirty_ratio).
+    fn in_force(&self, now: &str) -> String {
+        let share = match self.target.name.as_str() {
+            "vm.dirty_bytes" => "vm.dirty_ratio",
+            "vm.dirty_background_bytes" => "vm.dirty_background_ratio",
+            _ => return now.to_owned(),
+        };
+        if self.entry.tunable.unset.as_deref() != Some(now) {
+            return now.to_owned();
+        }
+        let percent = || self.sibling(share)?.read().ok()?.parse::<u64>().ok();
+        let bytes = || Some(self.available_memory()? / 100 * percent()?);
+        bytes().map_or(now.to_owned(), |bytes: u64| bytes.to_string())
+    }
+
     /// What else the value could be, where the kernel lists that.
     fn choices(&self) -> Vec<String> {
         match self.entry.values {

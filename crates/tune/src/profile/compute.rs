@@ -8,8 +8,6 @@ use whyslow_sense::Root;
 /// What a disk writes in a second, taken for granted where nobody has measured it: of one that seeks, and of any other.
 const ROTATIONAL: u64 = 100 << 20;
 const SOLID: u64 = 400 << 20;
-/// The link taken for granted where none says its speed, in bit/s.
-const LINK: u64 = 1_000_000_000;
 
 /// Calls one of them; `None` where there is none of that name, or it cannot tell.
 pub(super) fn call(machine: &Machine, name: &str, arguments: &[&str]) -> Option<String> {
@@ -23,8 +21,11 @@ pub(super) fn call(machine: &Machine, name: &str, arguments: &[&str]) -> Option<
         }
         // Bandwidth times round trip, and half as much again: a part of the buffer is overhead (tcp_adv_win_scale).
         ("bandwidth_delay", [milliseconds, least, most]) => {
-            let in_flight = fastest_link(root) / 8 / 1000 * whole(milliseconds)?;
-            (in_flight / 2 * 3).clamp(bytes(least)?, bytes(most)?.max(bytes(least)?))
+            let (least, milliseconds) = (bytes(least)?, whole(milliseconds)?);
+            let most = bytes(most)?.max(least);
+            // Where no link says its speed nothing follows from it: what suits every link is all that is asked for.
+            let window = |speed: u64| (speed / 8 / 1000).saturating_mul(milliseconds) / 2 * 3;
+            fastest_link(root).map_or(least, |speed| window(speed).clamp(least, most))
         }
         ("database_hugepages", []) => {
             let shared = database_memory(root);
@@ -61,6 +62,11 @@ pub(super) fn memory(root: &Root) -> Option<u64> {
     Some(meminfo(root, "MemTotal:")? * 1024)
 }
 
+/// Memory that is available without swapping, in bytes.
+pub(crate) fn available_memory(root: &Root) -> Option<u64> {
+    Some(meminfo(root, "MemAvailable:")? * 1024)
+}
+
 fn huge_page(root: &Root) -> Option<u64> {
     Some(meminfo(root, "Hugepagesize:")? * 1024).filter(|size| *size > 0)
 }
@@ -71,20 +77,26 @@ fn meminfo(root: &Root, name: &str) -> Option<u64> {
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// Bytes that the slowest disk in use writes in a second, by its kind.
+/// Bytes that the slowest disk in use writes in a second, by its kind; of those that say which it is.
 fn slowest_disk(root: &Root) -> Option<u64> {
     let disks = root.list("sys/block").into_iter().filter(|name| root.at(format!("sys/block/{name}/device")).exists());
-    let speed = |name: String| {
-        if root.number(&format!("sys/block/{name}/queue/rotational")) == Some(1) { ROTATIONAL } else { SOLID }
+    let speed = |name: String| match root.number(&format!("sys/block/{name}/queue/rotational"))? {
+        0 => Some(SOLID),
+        _ => Some(ROTATIONAL),
     };
-    disks.map(speed).min()
+    disks.filter_map(speed).min()
 }
 
-/// The fastest link that says its speed, in bit/s.
-fn fastest_link(root: &Root) -> u64 {
-    let speeds =
-        root.list("sys/class/net").into_iter().filter_map(|name| root.number(&format!("sys/class/net/{name}/speed")));
-    speeds.max().map_or(LINK, |megabits| megabits.saturating_mul(1_000_000))
+/// The fastest link that says its speed, in bit/s; `None` where none does (-1: Documentation/ABI/testing/sysfs-class-net). What
+/// virtual interfaces say is made up (veth: 10 Gbit/s, tun: 10 Mbit/s); a bond adds up its members.
+fn fastest_link(root: &Root) -> Option<u64> {
+    let is_real = |name: &String| {
+        ["device", "bonding"].iter().any(|part| root.at(format!("sys/class/net/{name}/{part}")).exists())
+    };
+    let speed = |name: String| root.number(&format!("sys/class/net/{name}/speed"));
+    let speeds = root.list("sys/class/net").into_iter().filter(is_real).filter_map(speed);
+    let known = speeds.filter(|megabits| *megabits > 0 && *megabits < u64::from(u32::MAX));
+    known.max().map(|megabits| megabits.saturating_mul(1_000_000))
 }
 
 /// Shared memory that databases hold: System V segments (Oracle; sysvipc(7)), and PostgreSQL's anonymous mapping.
@@ -130,6 +142,9 @@ mod tests {
             ("sys/block/nvme0n1/device/x", ""),
             ("sys/block/nvme0n1/queue/rotational", "0\n"),
             ("sys/class/net/eth0/speed", "10000\n"),
+            ("sys/class/net/eth0/device/x", ""),
+            ("sys/class/net/eth1/device/x", ""),
+            ("sys/class/net/veth0/speed", "40000\n"),
             ("sys/class/net/eth1/speed", "-1\n"),
             ("proc/sysvipc/shm", "key shmid perms size\n 0 1 600 1073741824\n 0 2 600 4096\n"),
             ("proc/7/comm", "postgres\n"),
@@ -146,6 +161,11 @@ mod tests {
         assert_eq!(of("write_seconds", &["2", "10"]).as_deref(), Some("209715200"));
         // 10 Gbit/s for 10 ms are 12.5 MB; half as much again.
         assert_eq!(of("bandwidth_delay", &["10", "1MiB", "64MiB"]).as_deref(), Some("18750000"));
+        // What is not known is not taken for something.
+        for unknown in ["-1\n", "0\n", "4294967295\n"] {
+            std::fs::write(folder.path().join("sys/class/net/eth0/speed"), unknown).unwrap();
+            assert_eq!(of("bandwidth_delay", &["100", "16MiB", "256MiB"]).as_deref(), Some("16777216"), "{unknown}");
+        }
         assert_eq!(of("database_hugepages", &[]).as_deref(), Some("513"));
         assert_eq!(of("nosuch", &[]), None);
     }

@@ -12,6 +12,7 @@ mod recommend;
 mod settings;
 mod words;
 
+pub(crate) use compute::available_memory;
 pub use recommend::recommend;
 
 use crate::error::Error;
@@ -247,14 +248,8 @@ fn note(unit: &str, option: &Setting, why: String) -> ProfileNote {
 
 /// A wish as a line of a profile: a sysctl, or a file.
 fn flat_line(wish: &Wish, of_sysctl: bool) -> Option<String> {
-    use crate::wish::Wanted;
     let (path, is_sysctl) = crate::knob::file_of(&wish.target)?;
-    let value = match &wish.wanted {
-        Wanted::Exactly(value) => value.clone(),
-        Wanted::AtLeast(value) => format!(">{value}"),
-        Wanted::AtMost(value) => format!("<{value}"),
-        Wanted::FirstOf(values) => values.first()?.clone(),
-    };
+    let value = wish.wanted.in_profile()?;
     let reason = if wish.reason.is_empty() { String::new() } else { format!("# {}\n", wish.reason) };
     (is_sysctl == of_sysctl).then(|| format!("{reason}{path}={value}\n"))
 }

@@ -30,7 +30,7 @@ impl Asked<'_> {
         }
         match (self.kind, name) {
             ("sysctl", name) => self.one(name, bound(value.trim_matches('"'))),
-            ("sysfs", path) => self.files(path, Wanted::Exactly(value.to_owned())),
+            ("sysfs", path) => self.files(path, bound(value)),
             ("vm", name) => self.vm(name, value),
             ("disk", name) => self.disk(name, value),
             ("cpu", name) => self.cpu(name, value),
@@ -90,7 +90,7 @@ impl Asked<'_> {
     fn vm(&self, name: &str, value: &str) -> Result<Vec<Wish>, String> {
         let at_boot =
             || self.machine.root().maybe("proc/cmdline").is_some_and(|line| line.contains("transparent_hugepage="));
-        let exactly = Wanted::Exactly(value.to_owned());
+        let exactly = bound(value);
         match name {
             "transparent_hugepages" | "transparent_hugepage" | "transparent_hugepage.enabled" if at_boot() => {
                 Err("the kernel's command line has decided on transparent huge pages".into())
@@ -120,10 +120,15 @@ impl Asked<'_> {
             }
             "readahead_multiply" => {
                 let factor: f64 = value.parse().map_err(|_| format!("'{value}' is no number"))?;
-                let now = |disk: &str| {
-                    self.machine.root().number(&format!("sys/block/{disk}/queue/read_ahead_kb")).unwrap_or(0)
+                let now = |disk: &str| self.machine.root().number(&format!("sys/block/{disk}/queue/read_ahead_kb"));
+                // A disk that does not say its read-ahead has none that could be multiplied.
+                let known = self.devices.iter().filter_map(|disk| Some((disk, now(disk)?)));
+                let wish = |(disk, now): (&String, u64)| {
+                    let wanted = Wanted::Exactly(format!("{:.0}", now as f64 * factor));
+                    self.wish(Target::of("disk.read_ahead_kb", Some(disk)), wanted)
                 };
-                self.each("disk.read_ahead_kb", |disk| Wanted::Exactly(format!("{:.0}", now(disk) as f64 * factor)))
+                let wishes: Vec<Wish> = known.map(wish).collect();
+                if wishes.is_empty() { Err("there is no such device".into()) } else { Ok(wishes) }
             }
             "scheduler_quantum" => Err("only the scheduler cfq had it, which went with kernel 5.0".into()),
             "apm" | "spindown" => {

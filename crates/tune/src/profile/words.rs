@@ -2,10 +2,18 @@
 
 use crate::wish::Wanted;
 
-/// `>N` and `<N` raise and lower only.
+/// `>N` and `<N` raise and lower only; so do `>N M` each of several numbers, and `<N >M` one each way.
 pub(super) fn bound(value: &str) -> Wanted {
-    let number = |text: &str| text.trim().parse::<i128>().ok().map(|number| number.to_string());
-    match (value.strip_prefix('>').and_then(number), value.strip_prefix('<').and_then(number)) {
+    let words: Vec<&str> = value.split_whitespace().collect();
+    if words.len() > 1 && words.iter().skip(1).any(|word| word.starts_with(['>', '<'])) {
+        return Wanted::Each(words.into_iter().map(bound).collect());
+    }
+    let numbers = |text: &str| {
+        let numbers: Option<Vec<i128>> = text.split_whitespace().map(|word| word.parse().ok()).collect();
+        let words: Vec<String> = numbers?.iter().map(ToString::to_string).collect();
+        (!words.is_empty()).then(|| words.join(" "))
+    };
+    match (value.strip_prefix('>').and_then(numbers), value.strip_prefix('<').and_then(numbers)) {
         (Some(least), _) => Wanted::AtLeast(least),
         (_, Some(most)) => Wanted::AtMost(most),
         _ => Wanted::Exactly(value.to_owned()),
