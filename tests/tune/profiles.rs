@@ -112,6 +112,53 @@ fn every_profile_of_ours_is_understood() {
 }
 
 #[test]
+fn what_is_to_be_raised_is_never_lowered() {
+    in_cage(|cage| {
+        overlay(cage);
+        profile(
+            cage,
+            "wsl-buffers",
+            "[main]\nsummary=x\n[sysctl]\nnet.ipv4.tcp_rmem=>4096 131072 131072000\nnet.ipv4.tcp_wmem=>4096 16384 131072000\n",
+        );
+        mounted(cage);
+        // Each is above, or below, what any profile asks for.
+        for (name, value) in [
+            ("net.ipv4.tcp_rmem", "8192 1048576 536870912"),
+            ("net.ipv4.tcp_wmem", "8192 1048576 536870912"),
+            ("net.core.somaxconn", "65535"),
+            ("net.ipv4.ip_local_port_range", "1024 65535"),
+            ("net.ipv4.tcp_notsent_lowat", "65536"),
+            ("net.ipv4.tcp_fastopen", "1027"),
+            ("net.ipv4.tcp_mtu_probing", "2"),
+        ] {
+            fs::write(format!("/proc/sys/{}", name.replace('.', "/")), value).unwrap();
+        }
+        let changed = |profile: &str| {
+            let lines = cage.json(&["diff", profile])["lines"].as_array().unwrap().clone();
+            let changes = lines.iter().filter(|line| line["step"].get("change").is_some());
+            changes.map(|line| line["target"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+        };
+        for profile in ["net-throughput", "net-latency", "vlan-1500", "storage-server", "db-oracle"] {
+            let changed = changed(profile);
+            let lost = changed.iter().find(|name| {
+                ["somaxconn", "rmem", "wmem", "local_port", "notsent", "fastopen", "mtu_probing"]
+                    .iter()
+                    .any(|part| name.starts_with("net.ipv4") && name.contains(part) || name.contains("somaxconn"))
+            });
+            assert_eq!(lost, None, "{profile}");
+        }
+        // Of several numbers each by itself.
+        fs::write("/proc/sys/net/ipv4/tcp_rmem", "4096 1048576 65536000").unwrap();
+        fs::write("/proc/sys/net/ipv4/tcp_wmem", "4096 8192 536870912").unwrap();
+        cage.expect(0, &["apply", "wsl-buffers", "--no-confirm", "--yes"]);
+        assert_eq!(sysctl("net.ipv4.tcp_rmem"), "4096 1048576 131072000");
+        assert_eq!(sysctl("net.ipv4.tcp_wmem"), "4096 16384 536870912");
+        cage.expect(0, &["undo"]);
+        assert_eq!(sysctl("net.ipv4.tcp_rmem"), "4096 1048576 65536000");
+    });
+}
+
+#[test]
 fn a_profile_that_is_not_there_is_named() {
     in_cage(|cage| {
         assert!(cage.expect(2, &["apply", "wsl-nosuch"]).contains("there is no profile 'wsl-nosuch'"));
