@@ -14,6 +14,7 @@ pub mod format;
 pub mod histogram;
 pub mod human;
 pub mod key;
+pub mod mask;
 pub mod origin;
 pub mod profile;
 pub mod recording;
