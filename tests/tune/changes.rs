@@ -1,6 +1,6 @@
 //! Changes of every kind, made and taken back.
 
-use crate::cage::{CHANGES, Cage, changes, in_cage, soon, sysctl, values, wanted};
+use crate::cage::{CHANGES, Cage, changes, in_cage, soon, sysctl, tool, values, wanted};
 use crate::trial::whyslow;
 use std::fs;
 use std::os::unix::process::CommandExt;
@@ -284,5 +284,64 @@ fn without_privilege_it_is_told_at_once() {
             refused(hours, "not permitted");
         }
         assert_eq!(sysctl("net.core.somaxconn"), "4096");
+    });
+}
+
+#[test]
+fn a_record_of_another_version_is_kept_and_named() {
+    in_cage(|cage| {
+        let before = values();
+        set(cage, &[]);
+        let journal = cage.path("tune/journal.jsonl");
+        let text = fs::read_to_string(&journal).unwrap();
+        let later = "{\"record\":\"sealed\",\"id\":5,\"by\":\"somebody\"}\nnonsense\n";
+        fs::write(&journal, format!("{text}{later}")).unwrap();
+        let out = cage.expect(0, &["history"]);
+        assert!(out.contains("line 6 is a record 'sealed' of change 5") && out.contains("and 1 more"), "{out}");
+        cage.expect(0, &["undo"]);
+        assert_eq!(values(), before);
+        let now = fs::read_to_string(&journal).unwrap();
+        assert!(now.starts_with(&format!("{text}{later}")) && now.len() > text.len() + later.len(), "{now}");
+        set(cage, &[]);
+        assert_eq!(last(cage)["id"], 6);
+        // What was tried is kept likewise.
+        fs::write(cage.path("tune/trials.jsonl"), "{\"a\":1}\n{\"torn").unwrap();
+        assert!(cage.expect(0, &["trials"]).contains("1 lines are no trials"));
+    });
+}
+
+#[test]
+fn what_is_written_down_is_for_root_alone_and_holds_no_secrets() {
+    in_cage(|cage| {
+        let mode = |name: &str| {
+            use std::os::unix::fs::PermissionsExt;
+            fs::metadata(cage.path(name)).unwrap().permissions().mode() & 0o777
+        };
+        // As an earlier version left them.
+        fs::create_dir_all(cage.path("tune")).unwrap();
+        for name in ["tune/journal.jsonl", "tune/trials.jsonl", "tune/lock"] {
+            fs::write(cage.path(name), "").unwrap();
+            tool("chmod", &["644", cage.path(name).to_str().unwrap()]);
+        }
+        tool("chmod", &["755", cage.path("tune").to_str().unwrap()]);
+        set(cage, &["--why", "for mysql://me:hunter2@db/x with --password=hunter2"]);
+        let how = ["net.core.somaxconn=8192", "--pairs", "6", "--noise-pairs", "0", "--settle", "0", "--"];
+        let out = whyslow(cage, &[&how[..], &["sh", "-c", "true --token=hunter2"]].concat()).output().unwrap();
+        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+        for (name, wanted) in
+            [("tune", 0o700), ("tune/journal.jsonl", 0o600), ("tune/trials.jsonl", 0o600), ("tune/lock", 0o600)]
+        {
+            assert_eq!(mode(name), wanted, "{name}");
+        }
+        for name in ["tune/journal.jsonl", "tune/trials.jsonl", "tune/lock"] {
+            let text = fs::read_to_string(cage.path(name)).unwrap();
+            assert!(!text.contains("hunter2"), "{name}: {text}");
+            assert!(name.ends_with("lock") || text.contains("***"), "{name}: {text}");
+        }
+        // New ones are made so.
+        cage.expect(0, &["undo", "--all"]);
+        tool("rm", &["-r", cage.path("tune").to_str().unwrap()]);
+        set(cage, &[]);
+        assert_eq!((mode("tune"), mode("tune/journal.jsonl"), mode("tune/lock")), (0o700, 0o600, 0o600));
     });
 }

@@ -1,6 +1,6 @@
 //! Ctrl-C while something is tried: all is put back, and what was measured until then is told.
 
-use crate::cage::{in_cage, soon, values};
+use crate::cage::{in_cage, soon, sysctl, values};
 use crate::group::Group;
 use crate::known::count_to;
 use crate::trial::{verdict, whyslow};
@@ -16,8 +16,12 @@ fn started(command: &mut Command) -> Child {
 
 /// Ctrl-C, and what it came to.
 fn interrupted(child: Child) -> Output {
+    signalled(child, libc::SIGINT)
+}
+
+fn signalled(child: Child, signal: libc::c_int) -> Output {
     // SAFETY: kill has no preconditions; the child is ours and not yet waited for.
-    unsafe { libc::kill(child.id() as libc::pid_t, libc::SIGINT) };
+    unsafe { libc::kill(child.id() as libc::pid_t, signal) };
     child.wait_with_output().unwrap()
 }
 
@@ -78,5 +82,32 @@ fn a_walk_is_put_back_and_told_as_far_as_it_came() {
         assert_eq!((&walk["together"], &walk["kept"]), (&serde_json::Value::Null, &serde_json::Value::Null));
         assert_eq!(walk["steps"][0]["trial"]["interrupted"], true, "{walk}");
         assert!(quota("5000"));
+    });
+}
+
+#[test]
+fn whatever_ends_it_puts_it_back() {
+    in_cage(|cage| {
+        let before = values();
+        let live = ["net.ipv4.tcp_keepalive_time=99", "--metric", "stall.cpu", "--noise-pairs", "0", "--for", "30s"];
+        let begun = cage.path("begun");
+        let script = format!("echo > {}; sleep 60", begun.display());
+        let around = ["net.ipv4.tcp_keepalive_time=99", "--noise-pairs", "0", "--", "sh", "-c", &script];
+        for signal in [libc::SIGTERM, libc::SIGHUP] {
+            for args in [&live[..], &around] {
+                fs::remove_file(&begun).ok();
+                let child = started(&mut whyslow(cage, args));
+                if args == live {
+                    soon("it was not tried", || sysctl("net.ipv4.tcp_keepalive_time") == "99");
+                } else {
+                    soon("it never ran", || begun.exists());
+                }
+                let out = signalled(child, signal);
+                let said = String::from_utf8_lossy(&out.stderr);
+                assert_eq!(out.status.code(), INTERRUPTED, "{signal} {args:?}: {said}");
+                assert_eq!(values(), before, "{signal} {args:?}: {said}");
+                assert!(cage.expect(0, &["recover"]).contains("nothing to take back"));
+            }
+        }
     });
 }

@@ -2,7 +2,7 @@
 
 use crate::catalogue::{Catalogue, PERSIST};
 use crate::error::Error;
-use crate::journal::Journal;
+use crate::journal::{Journal, Unread};
 use crate::knob::{self, Knob};
 use crate::lock;
 use crate::machine::Machine;
@@ -91,6 +91,14 @@ pub fn foresee(machine: &Machine, history: &[HistoryEntry], ids: &[u64]) -> Vec<
 /// The journal cannot be read.
 pub fn history(store: &Store) -> Result<Vec<HistoryEntry>, Error> {
     Ok(Journal::in_folder(store.folder()).read()?.entries)
+}
+
+/// Lines of the journal that this version cannot read. They stay where they are.
+///
+/// # Errors
+/// The journal cannot be read.
+pub fn unread(store: &Store) -> Result<Vec<Unread>, Error> {
+    Ok(Journal::in_folder(store.folder()).read()?.unread)
 }
 
 /// What waits to be taken back that no run is at work on, the latest first, and what would become of it.

@@ -3,10 +3,12 @@
 
 use crate::clock;
 use crate::error::Error;
+use crate::store::PRIVATE;
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use whyslow_model::tune::Who;
@@ -35,8 +37,14 @@ impl Lock {
     pub(crate) fn take(folder: &Path, who: &Who, wait: Option<Duration>) -> Result<Self, Error> {
         let path = folder.join("lock");
         let failed = |e: io::Error| Error::Journal(format!("{}: {e}", path.display()));
-        let mut file =
-            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path).map_err(failed)?;
+        let mut file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(PRIVATE)
+            .open(&path)
+            .map_err(failed)?;
         let give_up = wait.map(|wait| Instant::now() + wait);
         let how = if wait.is_some() { libc::LOCK_EX | libc::LOCK_NB } else { libc::LOCK_EX };
         while !locked(&file, how).map_err(failed)? {

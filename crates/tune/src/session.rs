@@ -13,6 +13,7 @@ use crate::store::Store;
 use crate::undo;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use whyslow_model::mask;
 use whyslow_model::tune::{
     Change, Collateral, Confirm, Held, HistoryEntry, Reason, Status, Step, Transaction, Unavailable, Undoing, Who,
 };
@@ -132,7 +133,7 @@ impl Session {
             id: self.ledger.next_id(),
             at: clock::now(),
             who: self.who.clone(),
-            why: plan.why.clone(),
+            why: mask::line(&plan.why),
             boot: self.machine.boot(),
             confirm,
             persists: terms.persists,

@@ -1,13 +1,17 @@
 //! Where the journal is, and who writes in it.
 
 use crate::error::Error;
-use std::fs::{self, DirBuilder};
-use std::os::unix::fs::DirBuilderExt;
+use std::fs::{self, DirBuilder, Permissions};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use whyslow_model::mask;
 use whyslow_model::tune::Who;
 
 /// Where a folder other than the standard one is named.
 pub const STATE: &str = "WHYSLOW_STATE";
+
+/// The mode of files beside the journal: command lines and values are for root alone.
+pub(crate) const PRIVATE: u32 = 0o600;
 
 /// The folder of the journal and its lock.
 #[derive(Clone, Debug)]
@@ -34,10 +38,33 @@ impl Store {
 
     /// Makes the folder where it is not there yet.
     pub(crate) fn prepare(&self) -> Result<(), Error> {
-        DirBuilder::new().recursive(true).mode(0o755).create(&self.folder).map_err(|e| self.refused(&e))?;
+        let above = self.folder.parent().unwrap_or(Path::new("/"));
+        let made = DirBuilder::new().recursive(true).mode(0o755).create(above);
+        let made = made.and_then(|()| DirBuilder::new().recursive(true).mode(0o700).create(&self.folder));
+        made.map_err(|e| self.refused(&e))?;
         // Only who may write here may change settings: that is told before anything is tried.
-        let is_writable = fs::OpenOptions::new().append(true).create(true).open(self.folder.join("lock"));
-        is_writable.map(|_| ()).map_err(|e| self.refused(&e))
+        let is_writable = fs::OpenOptions::new().append(true).create(true).mode(PRIVATE).open(self.folder.join("lock"));
+        is_writable.map(|_| ()).map_err(|e| self.refused(&e))?;
+        self.tighten();
+        Ok(())
+    }
+
+    /// Takes from others what an earlier version let them read: who called what, and with which words.
+    fn tighten(&self) {
+        let tightened = |path: &Path, most: u32| {
+            let Ok(meta) = fs::symlink_metadata(path) else { return };
+            let mode = meta.permissions().mode() & 0o7777;
+            if !meta.is_symlink() && mode & !most != 0 {
+                // Where it is another's it stays as he wants it.
+                let _ = fs::set_permissions(path, Permissions::from_mode(mode & most));
+            }
+        };
+        tightened(&self.folder, 0o700);
+        for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
+            if entry.file_type().is_ok_and(|kind| kind.is_file()) {
+                tightened(&entry.path(), PRIVATE);
+            }
+        }
     }
 
     fn refused(&self, error: &std::io::Error) -> Error {
@@ -55,7 +82,12 @@ pub fn who() -> Who {
     let uid = unsafe { libc::getuid() };
     let words: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
     let caller = std::env::var("SUDO_USER").ok().filter(|name| !name.is_empty());
-    Who { uid, user: caller.or_else(|| user_name(uid)), pid: std::process::id(), command: words.join(" ") }
+    Who {
+        uid,
+        user: caller.or_else(|| user_name(uid)),
+        pid: std::process::id(),
+        command: mask::words(&words).join(" "),
+    }
 }
 
 /// The name /etc/passwd has for a user.

@@ -36,6 +36,9 @@ const NOT_ALL: u8 = 1;
 /// What kept it from being done.
 pub fn run(args: &TuneArgs, look: &Look) -> Result<ExitCode, Failure> {
     let tune = Tune { machine: Machine::live(), store: Store::standard(), look };
+    if !matches!(args.action, Action::Guard { .. }) {
+        tune.mention_unread();
+    }
     match &args.action {
         Action::List { word } => tune.list(word.as_deref()),
         Action::Show { name } => tune.show(name),
@@ -201,6 +204,24 @@ impl Tune<'_> {
             complain(&format!("taken back ({}): {}", reason.words(), undoing.target));
         }
         Ok(session)
+    }
+
+    /// Lines of the journal that cannot be read are named: what they tell of is not undone by this version.
+    fn mention_unread(&self) {
+        // That the journal itself cannot be read is said by whatever needs it.
+        let lines = whyslow_tune::unread(&self.store).unwrap_or_default();
+        let Some(first) = lines.first() else { return };
+        let what = match (&first.kind, first.id) {
+            (Some(kind), Some(id)) => format!("a record '{kind}' of change {id}, which this version does not know"),
+            (Some(kind), None) => format!("a record '{kind}', which this version does not know"),
+            (None, _) => "no record".to_owned(),
+        };
+        let more = if lines.len() > 1 { format!(", and {} more like it", lines.len() - 1) } else { String::new() };
+        complain(&format!(
+            "the journal {}: line {} is {what}{more}; it is kept, and not taken into account",
+            self.store.folder().join("journal.jsonl").display(),
+            first.line
+        ));
     }
 
     /// Whoever only looks is told that something is left to be taken back, and by what.

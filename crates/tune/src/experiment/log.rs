@@ -1,10 +1,12 @@
 //! Experiments that were made: a line each beside the journal, so that every step taken on a machine can be shown.
 
 use crate::error::Error;
-use crate::store::Store;
-use std::fs::{self, OpenOptions};
-use std::io::{ErrorKind, Write};
-use std::path::PathBuf;
+use crate::store::{PRIVATE, Store};
+use std::fs::{self, File, OpenOptions};
+use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use whyslow_model::mask;
 use whyslow_model::tune::Trial;
 
 fn path(store: &Store) -> PathBuf {
@@ -18,20 +20,46 @@ fn path(store: &Store) -> PathBuf {
 pub fn remember(store: &Store, trial: &Trial) -> Result<(), Error> {
     let path = path(store);
     let failed = |e: std::io::Error| Error::Journal(format!("{}: {e}", path.display()));
-    let line = serde_json::to_string(trial).map_err(|e| Error::Journal(e.to_string()))? + "\n";
-    let mut file = OpenOptions::new().append(true).create(true).open(&path).map_err(failed)?;
+    let mut masked = trial.clone();
+    let watched = masked.guards.iter_mut().chain(&mut masked.mechanism).map(|watched| &mut watched.metric);
+    for metric in watched.chain([&mut masked.metric]) {
+        *metric = mask::line(metric);
+    }
+    let line = serde_json::to_string(&masked).map_err(|e| Error::Journal(e.to_string()))? + "\n";
+    let line = if is_torn(&path) { format!("\n{line}") } else { line };
+    let mut file = OpenOptions::new().append(true).create(true).mode(PRIVATE).open(&path).map_err(failed)?;
     file.write_all(line.as_bytes()).and_then(|()| file.sync_all()).map_err(failed)
 }
 
-/// Every experiment, the oldest first. A line that was cut short says nothing.
+/// Every experiment, the oldest first, and how many whole lines are none that this version can read. A line that was cut short
+/// says nothing.
 ///
 /// # Errors
 /// The file cannot be read.
-pub fn remembered(store: &Store) -> Result<Vec<Trial>, Error> {
+pub fn remembered(store: &Store) -> Result<(Vec<Trial>, usize), Error> {
     let path = path(store);
-    match fs::read_to_string(&path) {
-        Err(e) if e.kind() == ErrorKind::NotFound => Ok(Vec::new()),
-        Err(e) => Err(Error::Journal(format!("{}: {e}", path.display()))),
-        Ok(text) => Ok(text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()),
+    let bytes = match fs::read(&path) {
+        Err(e) if e.kind() == ErrorKind::NotFound => Vec::new(),
+        other => other.map_err(|e| Error::Journal(format!("{}: {e}", path.display())))?,
+    };
+    let lines = bytes.split_inclusive(|b| *b == b'\n').filter(|line| !line.trim_ascii().is_empty());
+    let (mut trials, mut unread) = (Vec::new(), 0);
+    for line in lines {
+        match serde_json::from_slice(line) {
+            Ok(trial) => trials.push(trial),
+            Err(_) => unread += usize::from(line.ends_with(b"\n")),
+        }
     }
+    Ok((trials, unread))
+}
+
+/// Whether a file ends within a line: what is added then begins a new one.
+fn is_torn(path: &Path) -> bool {
+    let last = File::open(path).and_then(|mut file| {
+        let mut last = [0];
+        file.seek(SeekFrom::End(-1))?;
+        file.read_exact(&mut last)?;
+        Ok(last[0])
+    });
+    last.is_ok_and(|last| last != b'\n')
 }

@@ -6,10 +6,11 @@ use super::{Design, Load};
 use crate::clock;
 use crate::error::Error;
 use crate::machine::Machine;
-use crate::store::Store;
+use crate::store::{PRIVATE, Store};
 use serde::{Deserialize, Serialize};
-use std::fs::{self, File};
+use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::time::Duration;
 use whyslow_model::tune::{HistoryEntry, Pair, Status, Trial, TrialEvidence};
@@ -65,7 +66,8 @@ impl Prepared {
         let (path, new) = (path(store), path(store).with_extension("new"));
         let failed = |e: std::io::Error| Error::Journal(format!("{}: {e}", path.display()));
         let text = serde_json::to_vec(self).map_err(|e| Error::Journal(e.to_string()))?;
-        let mut file = File::create(&new).map_err(failed)?;
+        let mut file =
+            OpenOptions::new().write(true).create(true).truncate(true).mode(PRIVATE).open(&new).map_err(failed)?;
         file.write_all(&text).and_then(|()| file.sync_all()).map_err(failed)?;
         fs::rename(&new, &path).map_err(failed)
     }

@@ -3,12 +3,15 @@
 
 mod record;
 
+pub use record::Unread;
 pub(crate) use record::{Ledger, Record};
 
 use crate::error::Error;
+use crate::store::PRIVATE;
 use std::cell::Cell;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// The journal's file.
@@ -34,37 +37,31 @@ impl Journal {
         Self { path: folder.join("journal.jsonl"), left: Cell::new(None) }
     }
 
-    /// Reads all there is. A last line that is cut short was being written when the program or the machine died, and what
-    /// it tells of had not begun: it says nothing.
+    /// Reads all there is. A last line without its end was being written when the program or the machine died, and what
+    /// it tells of had not begun: it says nothing. A whole line that is no record known here is kept and counted: another
+    /// version may have written it.
     ///
     /// # Errors
-    /// It cannot be read, or a line in the middle makes no sense.
+    /// It cannot be read.
     pub(crate) fn read(&self) -> Result<Ledger, Error> {
         Ok(self.parse()?.0)
     }
 
-    /// The ledger, and how many bytes of the file are whole records.
+    /// The ledger, and how many bytes of the file are whole lines.
     fn parse(&self) -> Result<(Ledger, u64), Error> {
         let mut bytes = Vec::new();
         match File::open(&self.path).and_then(|mut file| file.read_to_end(&mut bytes)) {
             Err(e) if e.kind() == ErrorKind::NotFound => return Ok((Ledger::default(), 0)),
             other => other.map_err(|e| self.failed("cannot be read", &e))?,
         };
-        let (mut ledger, mut whole, mut broken) = (Ledger::default(), 0, None);
-        for (number, line) in bytes.split_inclusive(|b| *b == b'\n').enumerate() {
+        let (mut ledger, mut whole) = (Ledger::default(), 0);
+        let lines = bytes.split_inclusive(|b| *b == b'\n').filter(|line| line.ends_with(b"\n"));
+        for (number, line) in lines.enumerate() {
+            whole += line.len() as u64;
             match serde_json::from_slice(line) {
-                Ok(record) if line.ends_with(b"\n") && broken.is_none() => {
-                    ledger.take(record);
-                    whole += line.len() as u64;
-                }
-                Ok(_) if line.ends_with(b"\n") => {
-                    let at = broken.unwrap_or(number) + 1;
-                    return Err(Error::Journal(format!(
-                        "{}: line {at} is no record, and others follow it: repair the line, or move the file away",
-                        self.path.display()
-                    )));
-                }
-                _ => broken = broken.or(Some(number)),
+                Ok(record) => ledger.take(record),
+                Err(_) if line.iter().all(u8::is_ascii_whitespace) => {}
+                Err(_) => ledger.keep_unread(number + 1, line),
             }
         }
         Ok((ledger, whole))
@@ -88,7 +85,7 @@ impl Journal {
 
     fn write(&self, at: u64, line: &[u8], sync: Sync) -> io::Result<()> {
         let is_new = !self.path.exists();
-        let mut file = OpenOptions::new().write(true).create(true).truncate(false).open(&self.path)?;
+        let mut file = OpenOptions::new().write(true).create(true).truncate(false).mode(PRIVATE).open(&self.path)?;
         file.set_len(at)?;
         file.seek(SeekFrom::Start(at))?;
         let written = file.write_all(line).and_then(|()| if sync == Sync::Now { file.sync_all() } else { Ok(()) });
@@ -109,7 +106,8 @@ impl Journal {
     }
 
     fn failed(&self, what: &str, error: &io::Error) -> Error {
-        Error::Journal(format!("the journal {} {what}: {error}", self.path.display()))
+        let remedy = if error.kind() == ErrorKind::PermissionDenied { "; run as root" } else { "" };
+        Error::Journal(format!("the journal {} {what}: {error}{remedy}", self.path.display()))
     }
 }
 
@@ -178,13 +176,27 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_line_in_the_middle_is_named() {
+    fn whole_lines_that_cannot_be_read_are_kept_and_named() {
         let folder = tempfile::tempdir().unwrap();
         let journal = Journal::in_folder(folder.path());
         journal.append(&begin(1), Sync::Now).unwrap();
-        let whole = fs::read(&journal.path).unwrap();
-        fs::write(&journal.path, [&whole, &b"nonsense\n"[..], &whole].concat()).unwrap();
-        assert!(journal.read().unwrap_err().to_string().contains("line 2 is no record"));
-        assert!(journal.append(&Record::Done { id: 1 }, Sync::Now).is_err());
+        let first = fs::read(&journal.path).unwrap();
+        // Of a later version, at the end and in the middle; and what a disk made of others.
+        for line in [
+            &b"{\"record\":\"sealed\",\"id\":7,\"by\":\"x\"}\n"[..],
+            b"{\"record\":\"undone\",\"id\":7,\"because\":\"whim\"}\n",
+            b"nonsense\n",
+            b"\xff\0\n",
+        ] {
+            fs::write(&journal.path, [&first, line].concat()).unwrap();
+            let journal = Journal::in_folder(folder.path());
+            journal.append(&Record::Done { id: 1 }, Sync::Now).unwrap();
+            assert!(fs::read(&journal.path).unwrap().starts_with(&[&first, line].concat()), "{line:?}");
+            let ledger = journal.read().unwrap();
+            assert_eq!((ledger.entries[0].status, ledger.unread.len()), (Status::Applied, 1), "{line:?}");
+            assert_eq!(ledger.unread[0].line, 2);
+            // A number that such a line has is not given to another.
+            assert_eq!(ledger.next_id(), if line.starts_with(b"{") { 8 } else { 2 }, "{line:?}");
+        }
     }
 }

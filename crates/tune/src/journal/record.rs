@@ -1,6 +1,7 @@
 //! What the journal holds, line by line.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use whyslow_model::tune::{Held, HistoryEntry, Outcome, Reason, Status, Transaction, Undoing};
 
 /// One line of the journal.
@@ -23,6 +24,19 @@ pub(crate) enum Record {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Ledger {
     pub(crate) entries: Vec<HistoryEntry>,
+    /// Whole lines that are no record known here.
+    pub(crate) unread: Vec<Unread>,
+}
+
+/// A line of the journal that this version cannot read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unread {
+    /// Its number, from 1.
+    pub line: usize,
+    /// What it calls itself, where it is a record of another version.
+    pub kind: Option<String>,
+    /// The change it is about, where it says so.
+    pub id: Option<u64>,
 }
 
 impl Ledger {
@@ -47,6 +61,14 @@ impl Ledger {
         }
     }
 
+    /// Takes note of a line that is no record known here.
+    pub(crate) fn keep_unread(&mut self, line: usize, text: &[u8]) {
+        let value: Value = serde_json::from_slice(text).unwrap_or_default();
+        let is_word = |kind: &&str| kind.len() <= 40 && kind.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
+        let kind = value.get("record").and_then(Value::as_str).filter(is_word).map(str::to_owned);
+        self.unread.push(Unread { line, kind, id: value.get("id").and_then(Value::as_u64) });
+    }
+
     fn update(&mut self, id: u64, change: impl FnOnce(&mut HistoryEntry)) {
         if let Some(entry) = self.find_mut(id) {
             change(entry);
@@ -63,7 +85,8 @@ impl Ledger {
 
     /// The number of the next transaction.
     pub(crate) fn next_id(&self) -> u64 {
-        self.entries.iter().map(|entry| entry.transaction.id).max().unwrap_or(0) + 1
+        let unread = self.unread.iter().filter_map(|line| line.id);
+        self.entries.iter().map(|entry| entry.transaction.id).chain(unread).max().unwrap_or(0).saturating_add(1)
     }
 }
 

@@ -29,6 +29,7 @@ use whyslow_tune::{Machine, Store};
 /// What kept it from being tried; all is then as it was.
 pub fn run(args: &TryArgs, look: &Look) -> Result<ExitCode, Failure> {
     let tune = Tune { machine: Machine::live(), store: Store::standard(), look };
+    tune.mention_unread();
     if args.after {
         return later::after(&tune, args);
     }
@@ -86,7 +87,14 @@ impl Tune<'_> {
 
 /// The experiments that were made.
 pub fn list(tune: &Tune) -> Result<ExitCode, Failure> {
-    let trials = experiment::remembered(&tune.store).map_err(failure)?;
+    let (trials, unread) = experiment::remembered(&tune.store).map_err(failure)?;
+    if unread > 0 {
+        let file = tune.store.folder().join("trials.jsonl");
+        complain(&format!(
+            "{}: {unread} lines are no trials that this version can read; they are kept",
+            file.display()
+        ));
+    }
     tune.tell(&trials, |style| text::trials(&trials, style))?;
     Ok(ExitCode::SUCCESS)
 }
