@@ -166,3 +166,73 @@ fn a_profile_that_is_not_there_is_named() {
         assert!(cage.expect(0, &["recommend"]).contains("server-throughput"));
     });
 }
+
+#[test]
+fn a_hostile_profile_keeps_nobody_waiting_and_shows_no_file() {
+    in_cage(|cage| {
+        overlay(cage);
+        let include = |name: &str, path: &str| {
+            profile(
+                cage,
+                name,
+                &format!("[main]\nsummary=x\n[variables]\ninclude={path}\n[sysctl]\nnet.core.somaxconn=5000\n"),
+            );
+        };
+        let secret = cage.path("secret");
+        fs::write(&secret, "root:hunter2:1\nhunter2 = x\nkey=hunter2\na-b=hunter2\n").unwrap();
+        include("wsl-secret", secret.to_str().unwrap());
+        let fifo = cage.path("fifo");
+        tool("mkfifo", &[fifo.to_str().unwrap()]);
+        include("wsl-fifo", fifo.to_str().unwrap());
+        include("wsl-zero", "/dev/zero");
+        include("wsl-kmsg", "/proc/kmsg");
+        let huge = cage.path("huge");
+        fs::File::create(&huge).unwrap().set_len(1 << 40).unwrap();
+        include("wsl-huge", huge.to_str().unwrap());
+        for n in 0..40 {
+            profile(cage, &format!("wsl-{n}"), &format!("[main]\nsummary=x\ninclude=wsl-{}\n", n + 1));
+        }
+        profile(
+            cage,
+            "wsl-escape",
+            "[main]\nsummary=a\u{1b}[31mb\n[sysctl]\n# c\u{1b}]0;x\u{7}d\nnet.core.somaxconn=5\u{1b}[0m\nnet.ipv4.tcp_fin_timeout=33\n",
+        );
+        for (name, path) in [("wsl-link", secret), ("wsl-pipe", fifo)] {
+            fs::create_dir_all(cage.path("profiles").join(name)).unwrap();
+            std::os::unix::fs::symlink(&path, cage.path("profiles").join(name).join("tuned.conf")).unwrap();
+        }
+        let lines: String = (0..300_000).map(|n| format!("net.ipv4.wsl_{n}=1\n")).collect();
+        profile(cage, "wsl-long", &format!("[main]\nsummary=x\n[sysctl]\n{lines}"));
+        mounted(cage);
+        let start = std::time::Instant::now();
+        for (name, words) in [
+            ("wsl-secret", "no file of variables"),
+            ("wsl-fifo", "not a regular file"),
+            ("wsl-zero", "not a regular file"),
+            ("wsl-kmsg", "kmsg"),
+            ("wsl-huge", "too large"),
+        ] {
+            let out = joined(&cage.expect(0, &["diff", name]));
+            assert!(out.contains(words) && !out.contains("hunter2"), "{name}: {out}");
+            assert!(out.contains("5000"), "{name}: {out}");
+        }
+        for (name, words) in
+            [("wsl-0", "more than 16 deep"), ("wsl-link", "line 1"), ("wsl-pipe", "not a regular file")]
+        {
+            let out = joined(&cage.expect(2, &["diff", name]));
+            assert!(out.contains(words) && !out.contains("hunter2"), "{name}: {out}");
+        }
+        let out = cage.expect(0, &["import", "wsl-escape"]);
+        assert!(!out.chars().any(|c| c.is_control() && c != '\n'), "{out:?}");
+        assert!(out.contains("tcp_fin_timeout=33") && out.contains("control characters"), "{out}");
+        let out = cage.run(&["import", "wsl-long"]);
+        assert_eq!(out.stdout.iter().filter(|b| **b == b'\n').count(), 300_000 + 4);
+        cage.run(&["diff", "wsl-long"]);
+        assert!(start.elapsed().as_secs() < 60, "{:?}", start.elapsed());
+    });
+}
+
+/// Without the breaks of lines.
+fn joined(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}

@@ -10,6 +10,7 @@ use crate::knob::Knob;
 use crate::machine::Machine;
 use crate::target::Target;
 use crate::wish::Wish;
+use std::collections::HashMap;
 use std::time::Duration;
 use whyslow_model::tune::{Effect, PlanDocument, PlanLine, Risk, Step, Unavailable};
 
@@ -17,6 +18,8 @@ use whyslow_model::tune::{Effect, PlanDocument, PlanLine, Risk, Step, Unavailabl
 pub struct Plan {
     pub(crate) why: String,
     pub(crate) items: Vec<Item>,
+    /// Where the setting of each name stands among the items.
+    places: HashMap<String, usize>,
 }
 
 /// One line of a plan.
@@ -28,11 +31,12 @@ pub(crate) struct Item {
 impl Plan {
     /// What wishes come to. A pattern for a thing (`disk.scheduler@sd*`) stands for each thing it matches.
     pub fn of(machine: &Machine, why: &str, wishes: &[Wish]) -> Self {
-        let mut plan = Self { why: why.to_owned(), items: Vec::new() };
+        let mut plan = Self { why: why.to_owned(), items: Vec::new(), places: HashMap::new() };
         for wish in wishes.iter().filter(|wish| !expand::is_implied(wish, wishes)) {
             plan.add(machine, wish);
         }
         plan.items = ordered(plan.items);
+        plan.places = plan.items.iter().enumerate().map(|(at, item)| (item.line.target.clone(), at)).collect();
         plan
     }
 
@@ -40,9 +44,12 @@ impl Plan {
     pub(crate) fn add(&mut self, machine: &Machine, wish: &Wish) {
         for target in expand::expanded(machine, &wish.target) {
             let item = step::item(machine, wish, target);
-            match self.items.iter().position(|earlier| earlier.line.target == item.line.target) {
-                Some(at) => self.items[at] = item,
-                None => self.items.push(item),
+            match self.places.get(&item.line.target) {
+                Some(&at) => self.items[at] = item,
+                None => {
+                    self.places.insert(item.line.target.clone(), self.items.len());
+                    self.items.push(item);
+                }
             }
         }
     }
@@ -128,19 +135,31 @@ impl Plan {
 }
 
 /// What must be set before something else comes before it; for the rest the order is that of the wishes.
-fn ordered(mut items: Vec<Item>) -> Vec<Item> {
-    let mut ordered: Vec<Item> = Vec::new();
-    while !items.is_empty() {
-        let ready = items.iter().position(|item| !items.iter().any(|other| item.comes_after(other)));
+fn ordered(items: Vec<Item>) -> Vec<Item> {
+    let waits = |item: &Item| item.may_wait() && items.iter().any(|other| item.comes_after(other));
+    let waits: Vec<bool> = items.iter().map(waits).collect();
+    // Those that wait for nothing keep their places; only among the others is anything to be ordered.
+    let (mut waiting, mut ordered) = (Vec::new(), Vec::new());
+    for (item, waits) in items.into_iter().zip(waits) {
+        if waits { waiting.push(item) } else { ordered.push(item) }
+    }
+    while !waiting.is_empty() {
+        let ready = waiting.iter().position(|item| !waiting.iter().any(|other| item.comes_after(other)));
         // A circle in the catalogue would leave none ready: a test sees to it that there is none.
-        ordered.push(items.remove(ready.unwrap_or(0)));
+        ordered.push(waiting.remove(ready.unwrap_or(0)));
     }
     ordered
 }
 
 impl Item {
+    fn may_wait(&self) -> bool {
+        self.knob.as_ref().is_some_and(|knob| !knob.entry.tunable.after.is_empty())
+    }
+
     fn comes_after(&self, other: &Self) -> bool {
         let (Some(own), Some(other)) = (&self.knob, &other.knob) else { return false };
-        own.target.instance == other.target.instance && own.entry.tunable.after.contains(&other.target.name)
+        !own.entry.tunable.after.is_empty()
+            && own.target.instance == other.target.instance
+            && own.entry.tunable.after.contains(&other.target.name)
     }
 }

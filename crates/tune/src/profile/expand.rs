@@ -38,6 +38,12 @@ impl<'a> Scope<'a> {
     /// # Errors
     /// A function that refuses: an assertion that fails, a command that must not run.
     pub(super) fn expand(&self, value: &str) -> Result<String, String> {
+        if !value.contains("${") {
+            return Ok(value.to_owned());
+        }
+        if value.len() > LONGEST {
+            return Err(format!("it is longer than {} KiB, and refers to variables or functions", LONGEST >> 10));
+        }
         let text = self.called(&self.put_in(value))?;
         Ok(text.replace("\\${", "${"))
     }
@@ -49,7 +55,8 @@ impl<'a> Scope<'a> {
         while let Some(at) = rest.find("${") {
             let (before, from) = rest.split_at(at);
             out.push_str(before);
-            let name = from[2..].split_once('}').map(|(name, _)| name);
+            let end = from[2..].find(|c: char| !c.is_alphanumeric() && c != '_').map(|end| end + 2);
+            let name = end.filter(|end| from[*end..].starts_with('}')).map(|end| &from[2..end]);
             match name.and_then(|name| Some((name, self.variables.get(name)?))) {
                 Some((name, text)) if !before.ends_with('\\') && out.len() + text.len() < LONGEST => {
                     out.push_str(text);

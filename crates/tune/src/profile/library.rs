@@ -1,5 +1,6 @@
 //! Where profiles are: those of the program, the machine's own, and tuned's.
 
+use super::read::Budget;
 use crate::machine::Machine;
 use whyslow_model::tune::ProfileInfo;
 
@@ -21,15 +22,15 @@ pub(super) struct Found {
 ///
 /// # Errors
 /// There is no such profile, or it cannot be read.
-pub(super) fn find(machine: &Machine, name: &str, read: &[String]) -> Result<Option<Found>, String> {
+pub(super) fn find(machine: &Machine, budget: &Budget, name: &str, read: &[String]) -> Result<Option<Found>, String> {
     let mut was_read = false;
     let is_plain = !name.is_empty() && !name.contains('/') && name != "." && name != "..";
     let files = FOLDERS.iter().rev().filter(|_| is_plain).map(|folder| format!("{folder}/{name}/tuned.conf"));
     for path in files {
         if read.contains(&path) {
             was_read = true;
-        } else if machine.root().at(&path).is_file() {
-            let text = machine.root().text(&path).map_err(|miss| format!("{miss:?}"))?;
+        } else if machine.root().at(&path).exists() {
+            let text = budget.text(machine, &path)?;
             return Ok(Some(Found { place: path, text }));
         }
     }
@@ -53,7 +54,7 @@ pub(super) fn list(machine: &Machine) -> Vec<ProfileInfo> {
     names.sort();
     names.dedup();
     let info = |name: String| {
-        let found = find(machine, &name, &[]).ok()??;
+        let found = find(machine, &Budget::default(), &name, &[]).ok()??;
         let sections = super::conf::parse(&found.text).ok()?;
         let mut main = sections.into_iter().find(|section| section.name == super::MAIN).unwrap_or_default();
         Some(ProfileInfo { summary: main.take("summary").unwrap_or_default(), place: found.place, name })

@@ -1,6 +1,7 @@
 //! Sections understood as units of tuned, and several profiles merged into one (tuned/profiles/merger.py).
 
 use super::conf::{Section, Setting};
+use std::collections::HashMap;
 
 /// A section with what is said about the section itself taken out of its options.
 #[derive(Clone, Debug)]
@@ -44,11 +45,16 @@ impl From<Section> for Unit {
 
 /// Merges the units of a later profile into those of an earlier.
 pub(super) fn merge(units: &mut Vec<Unit>, later: Vec<Unit>) {
+    let mut places: HashMap<String, usize> =
+        units.iter().enumerate().map(|(at, unit)| (unit.name.clone(), at)).collect();
     for unit in later {
-        match units.iter_mut().find(|earlier| earlier.name == unit.name) {
-            Some(earlier) if unit.replace => *earlier = unit,
-            Some(earlier) => earlier.take_in(unit),
-            None => units.push(unit),
+        match places.get(&unit.name) {
+            Some(&at) if unit.replace => units[at] = unit,
+            Some(&at) => units[at].take_in(unit),
+            None => {
+                places.insert(unit.name.clone(), units.len());
+                units.push(unit);
+            }
         }
     }
 }
@@ -65,9 +71,7 @@ impl Unit {
         for (own, script) in self.scripts.iter_mut().zip(later.scripts) {
             *own = script.or(own.take());
         }
-        for name in later.drop {
-            self.options.take(&name);
-        }
+        self.options.drop(&later.drop);
         for option in later.options.options {
             let option = if option.name == "script" { self.with_script(option) } else { option };
             self.options.set(option);
@@ -76,8 +80,7 @@ impl Unit {
 
     /// Scripts add up.
     fn with_script(&self, later: Setting) -> Setting {
-        let earlier = self.options.options.iter().find(|option| option.name == "script");
-        match earlier {
+        match self.options.get("script") {
             Some(earlier) => Setting { value: format!("{}\n{}", earlier.value, later.value), ..later },
             None => later,
         }

@@ -8,6 +8,7 @@ mod expand;
 mod functions;
 mod library;
 mod merge;
+mod read;
 mod recommend;
 mod settings;
 mod words;
@@ -22,6 +23,7 @@ use crate::wish::Wish;
 use conf::{Section, Setting};
 use expand::Scope;
 use merge::Unit;
+use read::Budget;
 use settings::Asked;
 use std::collections::HashSet;
 use whyslow_model::tune::{ProfileInfo, ProfileNote};
@@ -31,6 +33,8 @@ const MAIN: &str = "main";
 const VARIABLES: &str = "variables";
 /// More profiles than this do not include each other.
 const MOST: usize = 64;
+/// Nor in a longer row.
+const DEEPEST: usize = 16;
 
 /// A profile, read for this machine.
 #[derive(Clone, Debug)]
@@ -58,6 +62,8 @@ impl Profile {
             units: Vec::new(),
             main: Section::default(),
             read: Vec::new(),
+            depth: 0,
+            budget: Budget::default(),
         };
         for name in names {
             loader.load(name).map_err(|why| Error::Usage(format!("profile {name}: {why}")))?;
@@ -72,7 +78,7 @@ impl Profile {
 
     /// The profile as one file without includes, variables and functions.
     pub fn flat(&self) -> String {
-        let mut text = format!("[main]\nsummary={}\n", self.summary);
+        let mut text = format!("[main]\nsummary={}\n", one_line(&self.summary));
         for (section, is_of) in [("sysctl", true), ("sysfs", false)] {
             let lines = self.wishes.iter().filter_map(|wish| flat_line(wish, is_of));
             let lines: String = lines.collect();
@@ -95,6 +101,9 @@ struct Loader<'a> {
     units: Vec<Unit>,
     main: Section,
     read: Vec<String>,
+    /// How many includes lead to the profile that is being read.
+    depth: usize,
+    budget: Budget,
 }
 
 impl Loader<'_> {
@@ -102,7 +111,7 @@ impl Loader<'_> {
     /// left out.
     fn load(&mut self, name: &str) -> Result<(), String> {
         let wanted = name.strip_prefix('-');
-        let found = match library::find(self.machine, wanted.unwrap_or(name), &self.read) {
+        let found = match library::find(self.machine, &self.budget, wanted.unwrap_or(name), &self.read) {
             Ok(Some(found)) => found,
             Ok(None) => return Ok(()),
             Err(_) if wanted.is_some() => return Ok(()),
@@ -128,9 +137,14 @@ impl Loader<'_> {
     fn take_main(&mut self, mut main: Section) -> Result<(), String> {
         if let Some(include) = main.take("include") {
             let include = self.scope.expand(&include)?;
+            if self.depth == DEEPEST {
+                return Err(format!("profiles include each other more than {DEEPEST} deep"));
+            }
+            self.depth += 1;
             for name in include.split([',', ';']).map(str::trim).filter(|name| !name.is_empty()) {
                 self.load(name)?;
             }
+            self.depth -= 1;
         }
         main.options.into_iter().for_each(|option| self.main.set(option));
         Ok(())
@@ -158,19 +172,11 @@ impl Loader<'_> {
     fn define(&mut self, options: Vec<Setting>, notes: &mut Vec<ProfileNote>) -> Result<(), Error> {
         for option in options {
             if option.name == "include" {
-                match self.machine.root().text(option.value.trim_start_matches('/')) {
-                    Ok(text) => {
-                        let sections = conf::parse(&format!("[{VARIABLES}]\n{text}")).map_err(Error::Usage)?;
-                        self.define(
-                            sections
-                                .into_iter()
-                                .flat_map(|section| section.options)
-                                .filter(|o| o.name != "include")
-                                .collect(),
-                            notes,
-                        )?;
+                if let Err(why) = self.include_variables(option.value.trim_start_matches('/')) {
+                    if why.contains("does not hold") {
+                        return Err(Error::Usage(format!("{}: {why}", option.value)));
                     }
-                    Err(_) => notes.push(note(VARIABLES, &option, "there is no such file".into())),
+                    notes.push(note(VARIABLES, &option, why));
                 }
             } else if let Err(why) = self.scope.define(&option.name, &option.value) {
                 if why.contains("does not hold") {
@@ -180,6 +186,25 @@ impl Loader<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Defines the variables of a file. What it holds stands in no message: it may be any file.
+    fn include_variables(&mut self, path: &str) -> Result<(), String> {
+        let text = match self.budget.text(self.machine, path) {
+            Err(_) if !self.machine.root().at(path).exists() => return Err("there is no such file".into()),
+            other => other?,
+        };
+        let sections = conf::parse(&format!("[{VARIABLES}]\n{text}"))
+            .map_err(|_| "it is no file of variables: lines NAME=VALUE".to_owned())?;
+        let options = sections.into_iter().flat_map(|section| section.options);
+        let mut refused = 0;
+        for option in options.filter(|option| option.name != "include") {
+            match self.scope.define(&option.name, &option.value) {
+                Err(why) if why.contains("does not hold") => return Err("an assertion in it does not hold".into()),
+                defined => refused += usize::from(defined.is_err()),
+            }
+        }
+        if refused == 0 { Ok(()) } else { Err(format!("{refused} of its lines define no variable")) }
     }
 
     fn unit(&self, unit: &Unit, taken: &mut HashSet<(String, String)>, profile: &mut Profile) {
@@ -216,6 +241,9 @@ impl Loader<'_> {
             return Err(format!("'${{{name}}}' is not known"));
         }
         let name = self.scope.expand(&option.name)?;
+        if name.chars().chain(value.chars()).any(|c| c.is_control() && !matches!(c, '\n' | '\t')) {
+            return Err("it holds control characters".into());
+        }
         let option = Setting { name, value, comment: option.comment.clone() };
         Asked { machine: self.machine, kind: &unit.kind, devices, option: &option }.wishes()
     }
@@ -250,6 +278,20 @@ fn note(unit: &str, option: &Setting, why: String) -> ProfileNote {
 fn flat_line(wish: &Wish, of_sysctl: bool) -> Option<String> {
     let (path, is_sysctl) = crate::knob::file_of(&wish.target)?;
     let value = wish.wanted.in_profile()?;
-    let reason = if wish.reason.is_empty() { String::new() } else { format!("# {}\n", wish.reason) };
-    (is_sysctl == of_sysctl).then(|| format!("{reason}{path}={value}\n"))
+    let reason = if wish.reason.is_empty() { String::new() } else { format!("# {}\n", one_line(&wish.reason)) };
+    (is_sysctl == of_sysctl).then(|| format!("{reason}{}={}\n", one_line(&path), one_line(&value)))
+}
+
+/// Text in a single line of a file that is also shown: no control character, and none that turns the direction of writing.
+fn one_line(text: &str) -> String {
+    let plain = |c: char| match c {
+        '\n' | '\t' | '\r' => ' ',
+        c if c.is_control()
+            || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}') =>
+        {
+            char::REPLACEMENT_CHARACTER
+        }
+        c => c,
+    };
+    text.chars().map(plain).collect()
 }
