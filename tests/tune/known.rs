@@ -67,6 +67,16 @@ fn a_signal_of_the_machine_is_measured_guarded_and_explained() {
         assert_eq!(tool("blockdev", &["--getra", &disk.device]), "2048");
         cage.expect(0, &["undo"]);
         assert_eq!(tool("blockdev", &["--getra", &disk.device]), "128");
+        // Who has a file open reads it as before: said where that may hide the effect, and not where a command opens it anew.
+        let rehearsed = |args: &[&str]| {
+            let rehearsal = whyslow(cage, &[&[&change[..], "--dry-run"], args].concat()).output().unwrap();
+            String::from_utf8(rehearsal.stdout).unwrap().split_whitespace().collect::<Vec<_>>().join(" ")
+        };
+        let words = "affects only files that are opened after it is made";
+        let live = rehearsed(&["--metric", &at("disk.read_rate@#")]);
+        assert!(live.contains(words) && live.contains("in all"), "{live}");
+        assert!(!rehearsed(&["--", "true"]).contains(words));
+        assert!(unmoved["caveat"].as_str().unwrap().contains("only files"), "{unmoved}");
     });
 }
 
@@ -166,6 +176,12 @@ fn what_would_be_tried_is_only_told() {
         let told = verdict(&whyslow(cage, &[&live[..], &["--json", "--dry-run"]].concat()).output().unwrap());
         assert_eq!((&told["lines"][0]["target"], &told["pairs"]), (&live[0][..live[0].len() - 2].into(), &10.into()));
         assert!((told["seconds"].as_f64().unwrap() - 60.0).abs() < 0.1, "{told}");
+        // A command says itself how long it takes; how often it runs is known.
+        let command = ["net.ipv4.tcp_moderate_rcvbuf=0", "--settle", "1s", "--dry-run", "--pairs", "6", "--", "true"];
+        let told = verdict(&whyslow(cage, &[&["--json"], &command[..]].concat()).output().unwrap());
+        assert_eq!((&told["runs"], &told["seconds"]), (&21.into(), &serde_json::Value::Null), "{told}");
+        let out = whyslow(cage, &command).output().unwrap();
+        assert!(String::from_utf8_lossy(&out.stdout).contains("21 runs of the command and"), "{out:?}");
         // What is risky is only told by itself.
         let risky = ["net.netfilter.nf_conntrack_tcp_timeout_established=3600", "--", "true"];
         let out = whyslow(cage, &risky).output().unwrap();

@@ -8,7 +8,7 @@ use whyslow_model::diagnosis::Reading;
 use whyslow_model::window::Window;
 
 /// Every scope whose signals can be asked for.
-const SCOPES: [Scope; 16] = [
+const SCOPES: [Scope; 25] = [
     Scope::Host,
     Scope::Core,
     Scope::Disk,
@@ -25,6 +25,27 @@ const SCOPES: [Scope; 16] = [
     Scope::Datagram,
     Scope::Limit,
     Scope::Array,
+    Scope::Kill,
+    Scope::Notice,
+    Scope::Part,
+    Scope::Transfer,
+    Scope::Card,
+    Scope::Partition,
+    Scope::Multipath,
+    Scope::Nfs,
+    Scope::Database,
+];
+
+/// Sources that are read only where they are asked for, by what their signals come from.
+const ASKED: [(&str, &str); 8] = [
+    ("sched_switch", "bpf/sched"),
+    ("sched_waking", "bpf/sched"),
+    ("sched_migrate_task", "bpf/sched"),
+    ("contention_begin", "bpf/lock"),
+    ("softirq_entry", "bpf/softirq"),
+    ("irq_handler_entry", "bpf/softirq"),
+    ("net_dev_start_xmit", "bpf/packets"),
+    ("page_cache_sync_ra", "bpf/cache"),
 ];
 
 /// What iostat calls signals of disks.
@@ -42,6 +63,15 @@ impl Figure {
     /// Its unit, as in the diagnosis document.
     pub fn unit(&self) -> &'static str {
         described(&self.name).map_or("", |(_, signal)| signal.unit)
+    }
+
+    /// The sources it needs that are read only where they are asked for.
+    pub fn asks(&self) -> Vec<&'static str> {
+        let from = described(&self.name).map_or("", |(_, signal)| signal.source);
+        let mut asks: Vec<&str> =
+            ASKED.iter().filter(|(word, _)| from.contains(word)).map(|(_, source)| *source).collect();
+        asks.dedup();
+        asks
     }
 
     /// Its value over a window; `None` where it is not known, is no number, or several things have that name.
@@ -85,7 +115,10 @@ impl FromStr for Figure {
             Some((name, thing)) => (name.to_owned(), Some(thing.to_owned())),
             None => within(text).unwrap_or_else(|| (text.to_owned(), None)),
         };
-        let Some((scope, _)) = described(&name) else { return Err(unknown(&name)) };
+        let Some((scope, signal)) = described(&name) else { return Err(unknown(&name)) };
+        if signal.unit == "text" {
+            return Err(format!("{name} is in words, and what is measured is a number"));
+        }
         match (scope, &thing) {
             (Scope::Host, Some(thing)) => Err(format!("{name} is of the machine, not of '{thing}'")),
             (Scope::Host, None) => Ok(Self { name, thing }),
@@ -155,6 +188,20 @@ mod tests {
         assert!(read("disk.length@vda").unwrap_err().contains("disk.wait"));
         assert!(read("nonsense").unwrap_err().contains("there is no metric"));
         assert_eq!("disk.read_rate@a".parse::<Figure>().unwrap().unit(), "bytes/s");
+    }
+
+    #[test]
+    fn every_number_that_a_rule_reads_can_be_measured() {
+        for rule in crate::RuleBook::built_in().rules() {
+            for signal in rule.signals.iter().filter(|signal| signal.unit != "text") {
+                let name = &signal.name;
+                let figure = name.parse::<Figure>().or_else(|_| format!("{name}@x").parse());
+                assert!(figure.is_ok(), "{}: {name}: {figure:?}", rule.id);
+            }
+        }
+        assert_eq!("proc.lock_wait@x".parse::<Figure>().unwrap().asks(), ["bpf/sched"]);
+        assert!("disk.wait@x".parse::<Figure>().unwrap().asks().is_empty());
+        assert!("core.costliest_line@cpu0".parse::<Figure>().unwrap_err().contains("in words"));
     }
 
     #[test]

@@ -47,9 +47,28 @@ pub struct Trial {
     /// The change that was kept; `None` where all was put back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kept: Option<u64>,
+    /// What keeps the change from showing, where something may.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub caveat: Option<String>,
 }
 
 impl Trial {
+    /// What was measured without the change and with it: the medians of the pairs.
+    pub fn before_and_after(&self) -> Option<(f64, f64)> {
+        let median = |value: fn(&Pair) -> f64| {
+            let mut values: Vec<f64> = self.pairs.iter().map(value).collect();
+            values.sort_by(f64::total_cmp);
+            let (low, high) = (values.get(values.len().checked_sub(1)? / 2)?, values.get(values.len() / 2)?);
+            Some(f64::midpoint(*low, *high))
+        };
+        Some((median(|pair| pair.without)?, median(|pair| pair.with)?))
+    }
+
+    /// The unit of what was measured, where it is a known one.
+    pub fn unit(&self) -> &str {
+        unit_of(&self.metric)
+    }
+
     /// Whether something that had to move for the change to be the cause did not.
     pub fn is_mechanism_unconfirmed(&self) -> bool {
         self.mechanism.as_ref().is_some_and(|watched| watched.verdict != TrialVerdict::Helped)
@@ -59,6 +78,17 @@ impl Trial {
     pub fn is_proven(&self) -> bool {
         self.verdict == TrialVerdict::Helped && !self.is_mechanism_unconfirmed()
     }
+}
+
+/// The unit that a metric's name ends with: `disk.wait@sda in s`; a command's time is `s, of: COMMAND`.
+pub fn unit_of(metric: &str) -> &str {
+    if metric.starts_with("s, of: ") {
+        return "s";
+    }
+    if metric.starts_with("as the command says") {
+        return "";
+    }
+    metric.rsplit_once(" in ").map_or("", |(_, unit)| unit)
 }
 
 /// An experiment that would be made: the document of `try --dry-run --json`.
@@ -77,6 +107,14 @@ pub struct Rehearsal {
     pub settle: f64,
     /// Seconds it would take in all; `None` where that is for the command to say.
     pub seconds: Option<f64>,
+    /// How often the command would be run, where there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub runs: Option<usize>,
+    /// Seconds in which nothing is measured, between runs and after switches.
+    pub waiting: f64,
+    /// What keeps the change from showing, where something may.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub caveat: Option<String>,
 }
 
 /// Something measured beside what the change is for.

@@ -173,6 +173,8 @@ pub enum Effect {
     Instant,
     /// At once, but what the old value left behind takes time to go: full caches, dirty pages, open connections.
     WashOut,
+    /// To files that are opened afterwards: whoever keeps one open goes on with the old value.
+    Reopen,
     /// Only to what is started after it: a process, a connection.
     Restart,
     /// At the next boot.

@@ -39,17 +39,6 @@ pub struct WalkStep {
 impl Walk {
     /// The middle of what was measured without and with all that helped.
     pub fn before_and_after(&self) -> Option<(f64, f64)> {
-        let pairs = &self.together.as_ref()?.pairs;
-        let middle = |mut values: Vec<f64>| {
-            values.sort_by(f64::total_cmp);
-            let half = values.len() / 2;
-            if values.len() % 2 == 1 {
-                values.get(half).copied()
-            } else {
-                Some(f64::midpoint(*values.get(half.checked_sub(1)?)?, *values.get(half)?))
-            }
-        };
-        let without = middle(pairs.iter().map(|pair| pair.without).collect())?;
-        Some((without, middle(pairs.iter().map(|pair| pair.with).collect())?))
+        self.together.as_ref()?.before_and_after()
     }
 }

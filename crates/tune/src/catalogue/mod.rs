@@ -82,7 +82,7 @@ impl Catalogue {
             let name = merged.get("name").map(ToString::to_string).unwrap_or_default();
             let mut tunable: Tunable =
                 merged.try_into().map_err(|e: toml::de::Error| format!("{name}: {}", e.message()))?;
-            if tunable.effect != Effect::WashOut {
+            if !matches!(tunable.effect, Effect::WashOut | Effect::Reopen) {
                 tunable.settle = None;
             }
             let entry = Entry::try_from(tunable).map_err(|why| format!("{name}: {why}"))?;
@@ -226,7 +226,8 @@ mod tests {
             for other in t.disturbs.iter().chain(&t.after) {
                 assert!(names.contains(other.as_str()), "{}: no tunable {other}", t.name);
             }
-            assert_eq!(t.settle.is_some(), t.effect == Effect::WashOut, "{}: wash-out takes some time", t.name);
+            let settles = matches!(t.effect, Effect::WashOut | Effect::Reopen);
+            assert_eq!(t.settle.is_some(), settles, "{}: wash-out takes some time", t.name);
             if let Access::File(path) = &t.access {
                 assert_eq!(path.contains('{'), !t.scope.is_one(), "{}: {path}", t.name);
             }

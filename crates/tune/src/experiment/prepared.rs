@@ -123,6 +123,7 @@ impl Prepared {
             pairs_needed: None,
             interrupted: false,
             kept: None,
+            caveat: None,
         }
     }
 }

@@ -198,6 +198,7 @@ impl Found<'_> {
             pairs_needed: target.needed(look.alpha).filter(|_| verdict == TrialVerdict::Inconclusive),
             interrupted: false,
             kept: None,
+            caveat: None,
         }
     }
 

@@ -160,7 +160,8 @@ impl Walker<'_> {
                     let bench = self.bench(&mut bench, &task, load, &tell)?;
                     match self.tried(&task.design(self.purse.next()), bench)? {
                         Err(why) => step.skipped = Some(why),
-                        Ok(trial) => {
+                        Ok(mut trial) => {
+                            trial.caveat = task.caveat();
                             self.purse.settle(trial.is_proven());
                             if trial.is_proven() {
                                 bench.let_stand().map_err(failure)?;

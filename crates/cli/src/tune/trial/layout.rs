@@ -20,12 +20,13 @@ pub struct Layout {
 }
 
 impl Layout {
-    fn measurements(self) -> u32 {
+    /// How often it is measured.
+    pub fn measurements(self) -> u32 {
         u32::try_from(2 * (self.pairs + self.noise_pairs) + 1).unwrap_or(u32::MAX)
     }
 
     /// Time in which nothing is measured: within each pair there is a switch, and between two at most one more.
-    fn waiting(self) -> Duration {
+    pub fn waiting(self) -> Duration {
         self.settle * u32::try_from(2 * self.pairs).unwrap_or(u32::MAX) + PAUSE * self.measurements()
     }
 

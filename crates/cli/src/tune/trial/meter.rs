@@ -22,7 +22,12 @@ impl SignalMeter {
     /// For these figures; loads the BPF programs now, where there are any.
     pub fn of(figures: Vec<Figure>) -> Self {
         // What is seldom read has to be in each window.
-        let sampler = (!figures.is_empty()).then(|| Sampler::new(Root::live()).slow(Duration::ZERO));
+        let mut sampler = (!figures.is_empty()).then(|| Sampler::new(Root::live()).slow(Duration::ZERO));
+        if let Some(sampler) = &mut sampler {
+            for source in figures.iter().flat_map(Figure::asks) {
+                sampler.ask(source);
+            }
+        }
         Self { figures, sampler, window: Window::default(), due: Instant::now() }
     }
 

@@ -54,6 +54,7 @@ pub fn run(args: &TryArgs, look: &Look) -> Result<ExitCode, Failure> {
     let tell = |step, steps| told(&progress, step, steps);
     let mut workbench = Workbench::new(&tune.machine, tune.session()?, around, stop_on_signals()?, &tell);
     let mut trial = experiment::run(&task.design(Design::ALPHA), &mut workbench).map_err(failure)?;
+    trial.caveat = task.caveat();
     if args.keep && trial.is_proven() {
         trial.kept = Some(workbench.keep().map_err(failure)?);
     }

@@ -76,6 +76,9 @@ impl Task {
             noise_pairs: layout.noise_pairs,
             settle: self.settle.as_secs_f64(),
             seconds,
+            runs: (!self.args.command.is_empty()).then(|| layout.measurements() as usize),
+            waiting: layout.waiting().as_secs_f64(),
+            caveat: self.caveat(),
         })
     }
 
@@ -94,6 +97,15 @@ impl Task {
             "it shows only {what}, so it cannot be switched on and off: 'whyslow try --before …' measures and makes the \
              change, and after the restart 'whyslow try --after' compares"
         )))
+    }
+
+    /// What may keep the change from showing though it is made: a reader that opened its file before.
+    pub fn caveat(&self) -> Option<String> {
+        (self.effect == Effect::Reopen && self.args.command.is_empty()).then(|| {
+            "it affects only files that are opened after it is made: a process that keeps its file open throughout does not show \
+             it. Give the reader as a command (-- COMMAND), which opens its files anew each time"
+                .to_owned()
+        })
     }
 
     /// How its time is divided.

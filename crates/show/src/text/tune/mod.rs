@@ -19,6 +19,7 @@ fn effect(effect: Effect) -> &'static str {
     match effect {
         Effect::Instant => "at once",
         Effect::WashOut => "once the old value's traces are gone",
+        Effect::Reopen => "to files that are opened afterwards",
         Effect::Restart => "to what is started afterwards",
         Effect::Reboot => "at the next boot",
     }

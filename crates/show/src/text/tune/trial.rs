@@ -3,7 +3,7 @@
 use crate::canvas::{Canvas, Ink, Piece, bold, dim, plain};
 use crate::text::{TextStyle, heading};
 use whyslow_model::human;
-use whyslow_model::tune::{Pair, Rehearsal, Trial, TrialEffect, TrialEvidence, TrialVerdict, Watched};
+use whyslow_model::tune::{Pair, Rehearsal, Trial, TrialEffect, TrialEvidence, TrialVerdict, Watched, unit_of};
 
 /// Columns of the mark that stands for a pair.
 const PLOT: usize = 41;
@@ -35,12 +35,20 @@ pub fn trials(trials: &[Trial], style: &TextStyle) -> String {
 pub fn rehearsal(rehearsal: &Rehearsal, style: &TextStyle) -> String {
     let mut canvas = style.canvas();
     let Rehearsal { pairs, noise_pairs, settle, .. } = rehearsal;
-    let time = rehearsal.seconds.map_or(String::new(), |seconds| format!("; {} in all", human::quantity(seconds, "s")));
+    let time = match (rehearsal.seconds, rehearsal.runs) {
+        (Some(seconds), _) => format!("; {} in all", human::quantity(seconds, "s")),
+        (None, Some(runs)) => {
+            let waiting = human::quantity(rehearsal.waiting, "s");
+            format!("; in all {runs} runs of the command and {waiting} of waiting")
+        }
+        (None, None) => String::new(),
+    };
     let told = format!(
         "{pairs} pairs with and without it would be measured, after {noise_pairs} without any change, {} to wait after each switch{time}",
         human::quantity(*settle, "s")
     );
     canvas.paragraph(2, 4, &[plain(told), dim(format!(" ({})", rehearsal.metric))]);
+    caveat(&mut canvas, rehearsal.caveat.as_deref());
     super::plan(&rehearsal.plan, style) + &canvas.finish()
 }
 
@@ -66,25 +74,47 @@ pub(super) fn headline(trial: &Trial) -> Piece {
     verdict(trial.verdict)
 }
 
-/// An effect as people say it: a percentage, or so many times as much; 0 against something has no ratio, and counts as a thousandfold.
-fn of(ratio: f64) -> String {
-    match ratio + 1.0 {
-        times if times > 999.0 => "×1000 or more".to_owned(),
-        times if times >= 10.0 => format!("×{times:.0}"),
-        _ => format!("{:+.1} %", ratio * 100.0),
+fn caveat(canvas: &mut Canvas, caveat: Option<&str>) {
+    if let Some(caveat) = caveat {
+        canvas.paragraph(2, 4, &[Piece::new(Ink::Yellow, caveat)]);
+    }
+}
+
+/// What more and less of a metric's effect is called: of times and rates it is speed.
+fn words(metric: &str) -> [&'static str; 2] {
+    match unit_of(metric) {
+        "s" | "1/s" | "bytes/s" | "bit/s" => ["faster", "slower"],
+        _ => ["better", "worse"],
+    }
+}
+
+/// An effect as people say it: `4.7 % slower`, or so many times as fast; 0 against something has no ratio, and counts as a
+/// thousandfold.
+fn of(ratio: f64, [more, less]: [&str; 2]) -> String {
+    let times = ratio + 1.0;
+    let many = |times: f64| if times > 999.0 { "at least 1000 times".to_owned() } else { format!("{times:.0} times") };
+    if times >= 10.0 {
+        format!("{} {more}", many(times))
+    } else if times <= 0.1 {
+        format!("{} {less}", many(1.0 / times.max(1e-6)))
+    } else if ratio >= 0.0 {
+        format!("{:.1} % {more}", ratio * 100.0)
+    } else {
+        format!("{:.1} % {less}", -ratio * 100.0)
     }
 }
 
 /// The effect with its interval.
-pub(super) fn better(effect: Option<&TrialEffect>) -> String {
+pub(super) fn better(effect: Option<&TrialEffect>, metric: &str) -> String {
     effect.map_or(String::new(), |effect| {
         let confidence = format!("{:.1}", (1.0 - effect.alpha) * 100.0);
         let confidence = confidence.trim_end_matches(".0");
+        let words = words(metric);
         format!(
-            " {} better, between {} and {} at {confidence} %; p {:.3}",
-            of(effect.better),
-            of(effect.low),
-            of(effect.high),
+            " {}, between {} and {} at {confidence} %; p {:.3}",
+            of(effect.better, words),
+            of(effect.low, words),
+            of(effect.high, words),
             effect.p
         )
     })
@@ -93,18 +123,31 @@ pub(super) fn better(effect: Option<&TrialEffect>) -> String {
 /// What the pairs tell of one that was ended early: an estimate, and no interval, which would be one of fewer pairs than were asked for.
 pub(super) fn so_far(trial: &Trial) -> String {
     let (pairs, planned) = (trial.pairs.len(), trial.looks.last().copied().unwrap_or_default());
-    let better = trial.effect.as_ref().map_or(String::new(), |effect| format!("{} better ", of(effect.better)));
+    let words = words(&trial.metric);
+    let better = trial.effect.as_ref().map_or(String::new(), |effect| format!("{} ", of(effect.better, words)));
     format!("{better}over {pairs} of {planned} pairs, which prove nothing yet")
+}
+
+/// What was measured without the change and with it.
+fn before_and_after(canvas: &mut Canvas, trial: &Trial) {
+    let Some((before, after)) = trial.before_and_after() else { return };
+    let quantity = |value| human::quantity(value, trial.unit());
+    canvas.paragraph(
+        2,
+        4,
+        &[plain("before → after: "), bold(format!("{} → {}", quantity(before), quantity(after))), dim(", medians")],
+    );
 }
 
 fn draw(canvas: &mut Canvas, trial: &Trial, all: bool) {
     canvas.paragraph(0, 2, &[headline(trial), plain(": "), bold(trial.changes.join(" "))]);
+    before_and_after(canvas, trial);
     if trial.interrupted {
         canvas.paragraph(2, 4, &[plain(so_far(trial)), dim(format!(" ({})", trial.metric))]);
     } else if let Some(effect) = &trial.effect {
         let told = format!(
             "{} over {}; what counts is more than {:.1} %",
-            better(Some(effect)).trim_start(),
+            better(Some(effect), &trial.metric).trim_start(),
             counted(trial),
             effect.threshold * 100.0
         );
@@ -121,6 +164,9 @@ fn draw(canvas: &mut Canvas, trial: &Trial, all: bool) {
         let weaker = "weaker evidence: a block before against a block after. Whatever else has changed in between, load and caches \
                       above all, counts as an effect of the change";
         canvas.paragraph(2, 4, &[Piece::new(Ink::Yellow, weaker)]);
+    }
+    if trial.verdict != TrialVerdict::Helped {
+        caveat(canvas, trial.caveat.as_deref());
     }
     if let Some(needed) = trial.pairs_needed {
         canvas.paragraph(2, 4, &[plain(format!("about {needed} pairs would tell"))]);
@@ -158,7 +204,7 @@ fn watched(canvas: &mut Canvas, role: &str, watched: &Watched) {
         dim(format!("{role}: ")),
         plain(format!("{} ", watched.metric)),
         verdict(watched.verdict),
-        plain(better(watched.effect.as_ref())),
+        plain(better(watched.effect.as_ref(), &watched.metric)),
     ];
     canvas.paragraph(2, 4, &line);
 }
@@ -194,4 +240,21 @@ fn mark(at: f64) -> String {
         _ => '·',
     };
     (0..PLOT).map(column).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_effect_is_said_as_people_say_it() {
+        let of = |ratio, metric: &str| of(ratio, words(metric));
+        assert_eq!(of(-0.047, "s, of: dd in=x"), "4.7 % slower");
+        assert_eq!(of(0.25, "disk.read_rate@vda in bytes/s"), "25.0 % faster");
+        assert_eq!(of(-0.2, "cpu.iowait in ratio"), "20.0 % worse");
+        assert_eq!(of(0.2, "as the command says, of: x in s"), "20.0 % better");
+        assert_eq!(of(11.0, "s, of: x"), "12 times faster");
+        assert_eq!(of(-0.95, "s, of: x"), "20 times slower");
+        assert_eq!(of(5000.0, "s, of: x"), "at least 1000 times faster");
+    }
 }

@@ -14,19 +14,20 @@ pub fn walk(walk: &Walk, style: &TextStyle) -> String {
         let mut line = vec![plain(format!("{}. ", number + 1)), bold(step.changes.join(" ")), plain(": ")];
         match (&step.trial, &step.skipped) {
             (Some(trial), _) if trial.interrupted => line.extend([headline(trial), plain(", "), plain(so_far(trial))]),
-            (Some(trial), _) => line.extend([headline(trial), plain(better(trial.effect.as_ref()))]),
+            (Some(trial), _) => line.extend([headline(trial), plain(better(trial.effect.as_ref(), &trial.metric))]),
             (None, why) => line.push(dim(format!("not tried: {}", why.as_deref().unwrap_or("no reason is known")))),
         }
         canvas.paragraph(0, 3, &line);
     }
     if let (Some(together), Some((before, after))) = (&walk.together, walk.before_and_after()) {
-        let figures = format!("{} → {}", human::quantity(before, ""), human::quantity(after, ""));
+        let figures =
+            format!("{} → {}", human::quantity(before, together.unit()), human::quantity(after, together.unit()));
         let line = [
             plain("before → after: "),
             bold(figures),
             plain(", all that helped against none of it, on fresh pairs: "),
             headline(together),
-            plain(better(together.effect.as_ref())),
+            plain(better(together.effect.as_ref(), &together.metric)),
             dim(format!(" ({})", together.metric)),
         ];
         canvas.paragraph(0, 2, &line);
