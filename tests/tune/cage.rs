@@ -55,6 +55,17 @@ impl Cage {
         self.folder.join(name)
     }
 
+    /// Lays a file system over a folder of the machine, which shows what it holds and takes what is written, and goes with the cage.
+    pub fn own(&self, place: &str) {
+        let name = place.trim_start_matches('/').replace('/', "-");
+        let [up, work] = ["up", "work"].map(|part| self.path(&format!("own-{name}-{part}")));
+        for folder in [&up, &work] {
+            fs::create_dir_all(folder).unwrap();
+        }
+        let layers = format!("lowerdir={place},upperdir={},workdir={}", up.display(), work.display());
+        tool("mount", &["-t", "overlay", "-o", &layers, "wsl-tune-own", place]);
+    }
+
     /// The program, with this cage's journal.
     pub fn whyslow(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_whyslow"));

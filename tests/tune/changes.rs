@@ -210,7 +210,10 @@ fn a_change_is_kept_over_a_reboot_and_no_longer() {
     in_cage(|cage| {
         set(cage, &[]);
         let file = "/etc/sysctl.d/99-whyslow.conf";
-        assert!(cage.expect(0, &["persist", "--dry-run"]).contains("persist@net.core.somaxconn"));
+        let rehearsed = cage.expect(0, &["persist", "--dry-run"]);
+        assert!(rehearsed.contains("persist@net.core.somaxconn"), "{rehearsed}");
+        assert!(rehearsed.contains(&format!("would write {file}\n")), "{rehearsed}");
+        assert_eq!(cage.json(&["persist", "--dry-run"])["files"], serde_json::json!([file]));
         assert!(!fs::exists(file).unwrap());
         cage.expect(0, &["persist"]);
         let text = fs::read_to_string(file).unwrap();

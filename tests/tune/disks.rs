@@ -144,3 +144,38 @@ fn another_spelling_of_the_value_is_the_value() {
         assert_eq!(read(), before);
     });
 }
+
+#[test]
+fn a_disk_is_known_again_by_what_stays_with_it() {
+    in_cage(|cage| {
+        cage.own("/etc");
+        cage.own("/run");
+        let disk = Loop::new(cage);
+        let number = fs::read_to_string(format!("/sys/block/{}/dev", disk.name())).unwrap();
+        let database = format!("/run/udev/data/b{}", number.trim());
+        let known_as = |serial: &str| {
+            fs::create_dir_all("/run/udev/data").unwrap();
+            fs::write(&database, format!("E:ID_SERIAL={serial}\n")).unwrap();
+        };
+        let name = format!("disk.read_ahead_kb@{}", disk.name());
+        cage.expect(0, &["set", &format!("{name}=1MiB")]);
+        // A loop device has nothing that tells it from others at the next boot.
+        let out = cage.expect(1, &["persist"]);
+        let out: Vec<&str> = out.split_whitespace().collect();
+        assert!(out.join(" ").contains("no serial number"), "{out:?}");
+        known_as("first");
+        let rules = "/etc/udev/rules.d/99-whyslow.rules";
+        assert!(cage.expect(0, &["persist", "--dry-run"]).contains(&format!("would write {rules}")));
+        assert!(!fs::exists(rules).unwrap());
+        cage.expect(0, &["persist"]);
+        let text = fs::read_to_string(rules).unwrap();
+        let rule = "ENV{DEVTYPE}==\"disk\", ENV{ID_SERIAL}==\"first\", ATTR{queue/read_ahead_kb}=\"1024\"";
+        assert!(text.contains(rule) && !text.contains("KERNEL==") && !text.contains(disk.name()), "{text}");
+        // The name is another disk's now: the line that was written is taken back all the same.
+        known_as("second");
+        cage.expect(0, &["verify"]);
+        cage.expect(0, &["undo"]);
+        assert!(!fs::exists(rules).unwrap(), "{}", fs::read_to_string(rules).unwrap_or_default());
+        cage.expect(0, &["undo"]);
+    });
+}

@@ -68,6 +68,7 @@ fn line(step: Step) -> PlanLine {
 fn hostile_names_are_drawn_not_obeyed() {
     let plan = PlanDocument {
         why: HOSTILE.into(),
+        files: Vec::new(),
         lines: vec![PlanLine {
             target: HOSTILE.into(),
             reason: HOSTILE.into(),
@@ -111,7 +112,7 @@ fn a_plan_says_what_changes_what_stays_and_what_cannot_be() {
         PlanLine { target: "c.d".into(), ..line(Step::Already) },
         PlanLine { target: "e.f".into(), ..line(Step::Cannot(Unavailable::Unsupported("no driver".into()))) },
     ];
-    let plan = PlanDocument { why: String::new(), lines };
+    let plan = PlanDocument { why: String::new(), lines, files: Vec::new() };
     assert_eq!(
         tune::plan(&plan, &TextStyle { all: false, ..STYLE }),
         "disk.scheduler@sda bfq → none  dangerous  of the network\n    as asked\ne.f none: unsupported here: no driver\nas wanted already: a.b, c.d\n"

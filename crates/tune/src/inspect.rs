@@ -61,7 +61,7 @@ pub fn check(machine: &Machine, history: &[HistoryEntry]) -> Vec<CheckLine> {
 fn check_line(machine: &Machine, entry: &HistoryEntry, at: usize) -> CheckLine {
     let change = &entry.transaction.changes[at];
     let wanted = entry.held_value(at).unwrap_or_default().to_owned();
-    let read = Knob::named(machine, &change.target).and_then(|knob| knob.read());
+    let read = Knob::of_change(machine, change).and_then(|knob| knob.read());
     let (now, unavailable) = match read {
         Ok(now) => (Some(now), None),
         Err(why) => (None, Some(why)),

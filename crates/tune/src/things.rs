@@ -127,7 +127,8 @@ pub(crate) fn identity(machine: &Machine, scope: Scope, access: &Access, name: &
             format!("{} {}", of(Scope::Disk, disk), of(Scope::Cgroup, group))
         }
         Scope::Process => start_time(machine, name).unwrap_or_default(),
-        Scope::Machine | Scope::Cpu | Scope::IdleState | Scope::PageSize | Scope::Line => String::new(),
+        Scope::Line => serde_json::to_string(access).unwrap_or_default(),
+        Scope::Machine | Scope::Cpu | Scope::IdleState | Scope::PageSize => String::new(),
     }
 }
 

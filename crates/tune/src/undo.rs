@@ -71,7 +71,7 @@ impl Past<'_> {
         if let Some(outcome) = self.is_elsewhere() {
             return Decision::Leave(outcome);
         }
-        let knob = match Knob::named(self.machine, &self.change().target) {
+        let knob = match Knob::of_change(self.machine, self.change()) {
             Ok(knob) => knob,
             Err(Unavailable::Absent(why)) => return Decision::Leave(Outcome::Gone { why }),
             Err(why) => return Decision::Leave(Outcome::Failed { why: why.to_string() }),

@@ -134,7 +134,8 @@ impl Tune<'_> {
 
     fn rehearse(&self, plan: &Plan, how: &How) -> Result<ExitCode, Failure> {
         let document = plan.document();
-        self.tell(&document, |style| text::plan(&document, style))?;
+        let files: String = document.files.iter().map(|file| format!("would write {file}\n")).collect();
+        self.tell(&document, |style| text::plan(&document, style) + &files)?;
         if how.dry_run {
             return Ok(ExitCode::SUCCESS);
         }
@@ -157,7 +158,8 @@ impl Tune<'_> {
             ..Terms::default()
         };
         let entry = session.apply(plan, &terms).map_err(failure)?;
-        self.tell(&entry, |style| text::plan(&document, style) + &self.made(&entry))?;
+        let files: String = document.files.iter().map(|file| format!("wrote {file}\n")).collect();
+        self.tell(&entry, |style| text::plan(&document, style) + &files + &self.made(&entry))?;
         Ok(ExitCode::SUCCESS)
     }
 

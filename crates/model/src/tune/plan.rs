@@ -10,6 +10,9 @@ pub struct PlanDocument {
     pub why: String,
     /// Change by change, in the order they are made.
     pub lines: Vec<PlanLine>,
+    /// Files that are written for what is to outlive a reboot.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<String>,
 }
 
 /// One setting that is wanted.

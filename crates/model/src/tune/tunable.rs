@@ -162,6 +162,9 @@ pub enum Access {
         suffix: String,
         /// What the file starts with where it is made anew.
         header: String,
+        /// Further lines, up to their values, for the second and later words of a value.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        more: Vec<String>,
     },
 }
 

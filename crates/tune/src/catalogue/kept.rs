@@ -1,6 +1,6 @@
 //! The lines that keep settings over a reboot, each in a file of our own that the machine reads at boot.
 
-use super::{Entry, filled, sysctl_path};
+use super::{Entry, filled, sysctl_path, udev};
 use crate::machine::Machine;
 use crate::target::Target;
 use whyslow_model::tune::{Access, Persist, Scope};
@@ -16,29 +16,46 @@ const UDEV: &str = "etc/udev/rules.d/99-whyslow.rules";
 /// # Errors
 /// Why there is none, and what to do instead.
 pub(crate) fn line_of(entry: &Entry, target: &Target, machine: &Machine) -> Result<Access, String> {
+    line(entry, target, machine, false)
+}
+
+/// The same as versions wrote it that matched devices by the kernel's names for them.
+///
+/// # Errors
+/// As [`line_of`].
+pub(super) fn line_of_earlier(entry: &Entry, target: &Target, machine: &Machine) -> Result<Access, String> {
+    line(entry, target, machine, true)
+}
+
+fn line(entry: &Entry, target: &Target, machine: &Machine, earlier: bool) -> Result<Access, String> {
     let name = target.instance.as_deref().unwrap_or_default();
-    let line = |file: String, prefix: String, suffix: &str, header: String| Access::Line {
+    let line_in = |file: String, prefix: String, suffix: &str, header: String| Access::Line {
         file,
         prefix,
         suffix: suffix.into(),
         header,
+        more: Vec::new(),
     };
     match &entry.tunable.persist {
         Persist::Sysctl => {
             let key = sysctl_of(entry).ok_or_else(|| format!("{target} is no sysctl"))?;
-            Ok(line(SYSCTL.into(), format!("{key} = "), "", HEADER.into()))
+            Ok(line_in(SYSCTL.into(), format!("{key} = "), "", HEADER.into()))
         }
         Persist::Tmpfiles => {
             let path = file_of(entry, name).filter(|path| !path.contains([' ', '%']));
             let path = path.ok_or_else(|| format!("{target} is no file that tmpfiles.d can name"))?;
             // w: write to the file if it is there (tmpfiles.d(5)).
-            Ok(line(TMPFILES.into(), format!("w /{path} - - - - "), "", HEADER.into()))
+            Ok(line_in(TMPFILES.into(), format!("w /{path} - - - - "), "", HEADER.into()))
         }
         Persist::Udev(subsystem) => {
             let attribute = attribute(entry, name).filter(|_| !name.contains(['"', '*', '?', '[', '|', '\\']));
             let attribute = attribute.ok_or_else(|| format!("{target} is no attribute that udev can match"))?;
-            let matches = format!("ACTION==\"add|change\", SUBSYSTEM==\"{subsystem}\", KERNEL==\"{name}\"");
-            Ok(line(UDEV.into(), format!("{matches}, ATTR{{{attribute}}}=\""), "\"", HEADER.into()))
+            let device = match earlier {
+                true => format!("KERNEL==\"{name}\""),
+                false => udev::matches(machine, subsystem, name)?,
+            };
+            let matches = format!("ACTION==\"add|change\", SUBSYSTEM==\"{subsystem}\", {device}");
+            Ok(line_in(UDEV.into(), format!("{matches}, ATTR{{{attribute}}}=\""), "\"", HEADER.into()))
         }
         Persist::Unit(property) => {
             let (unit, section) =
@@ -48,7 +65,12 @@ pub(crate) fn line_of(entry: &Entry, target: &Target, machine: &Machine) -> Resu
             if !is_systemd {
                 return Err(format!("systemd does not run here, so that '{name}' is set up by something else at boot"));
             }
-            Ok(line(format!("{folder}/50-whyslow.conf"), format!("{property}="), "", format!("{HEADER}[{section}]\n")))
+            let header = format!("{HEADER}[{section}]\n");
+            let mut line = line_in(format!("{folder}/50-whyslow.conf"), format!("{property}="), "", header);
+            if let (Access::Line { more, .. }, "CPUQuota", false) = (&mut line, property.as_str(), earlier) {
+                more.push("CPUQuotaPeriodSec=".to_owned());
+            }
+            Ok(line)
         }
         Persist::No(instead) => Err(format!("{target} is kept in no file of ours: {instead}")),
     }
@@ -60,9 +82,7 @@ pub(crate) fn line_of(entry: &Entry, target: &Target, machine: &Machine) -> Resu
 /// The value cannot stand in such a line.
 pub(crate) fn value_of(entry: &Entry, value: &str) -> Result<String, String> {
     match &entry.tunable.persist {
-        Persist::Unit(property) if property == "CPUQuota" => {
-            quota(value).ok_or_else(|| format!("'{value}' needs no line: no quota is the default"))
-        }
+        Persist::Unit(property) if property == "CPUQuota" => quota(value),
         Persist::Unit(_) if value == "max" => Ok("infinity".into()),
         Persist::Tmpfiles | Persist::Udev(_) if value.contains(['%', '"', '\\']) => {
             Err(format!("'{value}' cannot stand in such a line"))
@@ -72,11 +92,31 @@ pub(crate) fn value_of(entry: &Entry, value: &str) -> Result<String, String> {
     }
 }
 
-/// `QUOTA PERIOD` as systemd's CPUQuota: percent of one processor. `None` for max.
-fn quota(value: &str) -> Option<String> {
-    let (quota, period) = value.split_once(' ')?;
-    let (quota, period): (f64, f64) = (quota.parse().ok()?, period.parse().ok()?);
-    (period > 0.0).then(|| format!("{:.0}%", (quota / period * 100.0).max(1.0)))
+/// `QUOTA PERIOD` in microseconds as systemd's CPUQuota, percent of one CPU with two decimals, and CPUQuotaPeriodSec
+/// (systemd.resource-control(5)).
+///
+/// # Errors
+/// There is no quota, or systemd cannot be told exactly this one.
+fn quota(value: &str) -> Result<String, String> {
+    if value.starts_with("max") {
+        return Err(format!("'{value}' needs no line: no quota is the default"));
+    }
+    let numbers = value.split_once(' ').and_then(|(quota, period)| Some((quota.parse().ok()?, period.parse().ok()?)));
+    let (quota, period): (u64, u64) = numbers.ok_or_else(|| format!("'{value}' is no quota"))?;
+    let hundredths = quota.checked_mul(10_000).filter(|product| period > 0 && product % period == 0);
+    let hundredths =
+        hundredths.map(|product| product / period).filter(|hundredths| *hundredths > 0).ok_or_else(|| {
+            format!(
+                "systemd takes CPUQuota in steps of 0.01 %, and {quota} of {period} us is none: choose a quota that is"
+            )
+        })?;
+    let percent = match (hundredths / 100, hundredths % 100) {
+        (whole, 0) => format!("{whole}%"),
+        (whole, part) if part % 10 == 0 => format!("{whole}.{}%", part / 10),
+        (whole, part) => format!("{whole}.{part:02}%"),
+    };
+    let period = if period % 1000 == 0 { format!("{}ms", period / 1000) } else { format!("{period}us") };
+    Ok(format!("{percent} {period}"))
 }
 
 /// The sysctl's name, in sysctl.d's spelling.
@@ -127,6 +167,10 @@ mod tests {
     fn line(target: &str) -> Result<String, String> {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(folder.path().join("run/systemd/system")).unwrap();
+        for (file, text) in [("dev", "8:0\n"), ("wwid", "naa.5\n")] {
+            std::fs::create_dir_all(folder.path().join("sys/block/sda")).unwrap();
+            std::fs::write(folder.path().join("sys/block/sda").join(file), text).unwrap();
+        }
         let machine = Machine::at(Root::captured(folder.path()));
         let (entry, target) = Catalogue::built_in().resolve(&target.parse().unwrap(), &machine)?;
         match line_of(&entry, &target, &machine)? {
@@ -145,7 +189,7 @@ mod tests {
         );
         assert_eq!(
             line("disk.read_ahead_kb@sda").unwrap(),
-            "/etc/udev/rules.d/99-whyslow.rules: ACTION==\"add|change\", SUBSYSTEM==\"block\", KERNEL==\"sda\", ATTR{queue/read_ahead_kb}=\"#\""
+            "/etc/udev/rules.d/99-whyslow.rules: ACTION==\"add|change\", SUBSYSTEM==\"block\", ENV{DEVTYPE}==\"disk\", ATTR{wwid}==\"naa.5\", ATTR{queue/read_ahead_kb}=\"#\""
         );
         assert_eq!(
             line("cgroup.memory.max@/system.slice/x.service").unwrap(),
@@ -157,8 +201,21 @@ mod tests {
     }
 
     #[test]
-    fn systemd_says_quotas_in_percent() {
-        assert_eq!(quota("150000 100000").as_deref(), Some("150%"));
-        assert_eq!(quota("max 100000"), None);
+    fn systemd_is_told_quota_and_period_exactly() {
+        for (value, line) in [
+            ("150000 100000", "150% 100ms"),
+            ("5000 20000", "25% 20ms"),
+            ("12345 100000", "12.35% 100ms"),
+            ("1050 100000", "1.05% 100ms"),
+            ("10500 100000", "10.5% 100ms"),
+            ("2500 2500", "100% 2500us"),
+        ] {
+            match quota(value) {
+                Ok(told) => assert_eq!(told, line, "{value}"),
+                // Nothing is rounded in silence.
+                Err(why) => assert!(value.starts_with("12345") && why.contains("0.01 %"), "{value}: {why}"),
+            }
+        }
+        assert!(quota("12345 100000").is_err() && quota("max 100000").is_err() && quota("1 0").is_err());
     }
 }

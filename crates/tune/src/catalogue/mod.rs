@@ -2,6 +2,7 @@
 
 mod kept;
 mod path;
+mod udev;
 
 pub(crate) use kept::{SYSCTL, line_of, sysctl_of, value_of};
 pub(crate) use path::{filled, sysctl_path};
@@ -159,22 +160,47 @@ impl Catalogue {
         let kept: Target = target.instance.as_deref().unwrap_or_default().parse()?;
         let (entry, kept) = self.resolve(&kept, machine)?;
         let access = line_of(&entry, &kept, machine)?;
-        let line = Tunable {
-            name: PERSIST.to_owned(),
-            means: format!("The line that sets {kept} at boot; empty where there is none."),
-            values: "text".to_owned(),
-            scope: Scope::Line,
-            effect: Effect::Reboot,
-            access,
-            network: false,
-            rounds: false,
-            unset: None,
-            disturbs: Vec::new(),
-            after: Vec::new(),
-            ..entry.tunable.clone()
-        };
-        Ok((Arc::new(Entry::try_from(line)?), Target::of(PERSIST, Some(&kept.to_string()))))
+        Ok((Arc::new(line_entry(&entry.tunable, access, &kept)?), Target::of(PERSIST, Some(&kept.to_string()))))
     }
+
+    /// The line that a change wrote, by what the journal says of it; what an earlier version wrote says nothing, and udev's
+    /// rules matched by name then.
+    pub(crate) fn line_of_change(
+        &self,
+        target: &Target,
+        identity: &str,
+        machine: &Machine,
+    ) -> Result<Arc<Entry>, String> {
+        let kept: Target = target.instance.as_deref().unwrap_or_default().parse()?;
+        let (entry, kept) = self.resolve(&kept, machine)?;
+        let access = match serde_json::from_str(identity) {
+            Ok(Access::Line { file, .. }) if !file.starts_with("etc/") || file.split('/').any(|part| part == "..") => {
+                return Err(format!("the journal names /{file}, which is no file of ours"));
+            }
+            Ok(access @ Access::Line { .. }) => access,
+            _ => kept::line_of_earlier(&entry, &kept, machine)?,
+        };
+        Ok(Arc::new(line_entry(&entry.tunable, access, &kept)?))
+    }
+}
+
+/// A line of a file, as a tunable.
+fn line_entry(tunable: &Tunable, access: Access, kept: &Target) -> Result<Entry, String> {
+    Entry::try_from(Tunable {
+        name: PERSIST.to_owned(),
+        means: format!("The line that sets {kept} at boot; empty where there is none."),
+        values: "text".to_owned(),
+        scope: Scope::Line,
+        effect: Effect::Reboot,
+        settle: None,
+        access,
+        network: false,
+        rounds: false,
+        unset: None,
+        disturbs: Vec::new(),
+        after: Vec::new(),
+        ..tunable.clone()
+    })
 }
 
 /// A sysctl or a file under /sys that the catalogue says nothing about: nobody vouches for what it does.

@@ -7,17 +7,23 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use whyslow_model::tune::Unavailable;
 
-/// One line, by what stands before and behind its value.
+/// One line, by what stands before and behind its value; or several that are set together, of which each has a word of it.
 pub(super) struct Line {
     file: PathBuf,
     prefix: String,
     suffix: String,
     header: String,
+    more: Vec<String>,
 }
 
 impl Line {
     pub(super) fn new(file: PathBuf, prefix: String, suffix: String, header: String) -> Self {
-        Self { file, prefix, suffix, header }
+        Self { file, prefix, suffix, header, more: Vec::new() }
+    }
+
+    /// With further lines for the further words of a value.
+    pub(super) fn with_more(self, more: &[String]) -> Self {
+        Self { more: more.to_vec(), ..self }
     }
 
     /// The file; empty where there is none.
@@ -32,11 +38,32 @@ impl Line {
         line.strip_prefix(&self.prefix)?.strip_suffix(&self.suffix)
     }
 
+    /// The value in the text of the file; empty where the line is not there.
+    fn value_in(&self, text: &str) -> String {
+        let Some(first) = text.lines().find_map(|line| self.value(line)) else { return String::new() };
+        let more = self.more.iter().filter_map(|prefix| text.lines().find_map(|line| line.strip_prefix(prefix)));
+        std::iter::once(first).chain(more).collect::<Vec<_>>().join(" ")
+    }
+
+    /// The lines of a value; none where it is empty.
+    fn lines_of(&self, value: &str) -> Vec<String> {
+        if value.is_empty() {
+            return Vec::new();
+        }
+        if self.more.is_empty() {
+            return vec![format!("{}{value}{}", self.prefix, self.suffix)];
+        }
+        let prefixes = std::iter::once(&self.prefix).chain(&self.more);
+        value.split(' ').zip(prefixes).map(|(word, prefix)| format!("{prefix}{word}{}", self.suffix)).collect()
+    }
+
     /// The file with the line set to a value, or without it.
     fn with(&self, text: &str, value: &str) -> String {
         let header = if text.is_empty() { self.header.as_str() } else { "" };
-        let mut lines: Vec<String> = header.lines().chain(text.lines()).map(str::to_owned).collect();
-        let new = (!value.is_empty()).then(|| format!("{}{value}{}", self.prefix, self.suffix));
+        let is_further = |line: &&str| self.more.iter().any(|prefix| line.starts_with(prefix.as_str()));
+        let kept = header.lines().chain(text.lines()).filter(|line| !is_further(line));
+        let mut lines: Vec<String> = kept.map(str::to_owned).collect();
+        let new = self.lines_of(value);
         match lines.iter().position(|line| self.value(line).is_some()) {
             Some(at) => drop(lines.splice(at..=at, new)),
             None => lines.extend(new),
@@ -76,7 +103,7 @@ fn write_through(path: &Path, text: &str) -> io::Result<()> {
 impl Handle for Line {
     fn read(&self) -> Result<String, Unavailable> {
         let text = self.text().map_err(|e| sorted(&self.file.display().to_string(), &e))?;
-        Ok(text.lines().find_map(|line| self.value(line)).unwrap_or_default().to_owned())
+        Ok(self.value_in(&text))
     }
 
     fn write(&self, value: &str) -> Result<(), Unavailable> {
@@ -107,6 +134,28 @@ mod tests {
         assert_eq!(fs::read_to_string(&a.file).unwrap(), "# ours\nb = 2 3\n");
         b.write("").unwrap();
         assert!(!b.file.exists());
+    }
+
+    #[test]
+    fn words_of_a_value_stand_in_lines_of_their_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("x.conf");
+        let quota = Line::new(file.clone(), "CPUQuota=".into(), String::new(), "[Service]\n".into())
+            .with_more(&["CPUQuotaPeriodSec=".to_owned()]);
+        quota.write("25% 20ms").unwrap();
+        assert_eq!(fs::read_to_string(&file).unwrap(), "[Service]\nCPUQuota=25%\nCPUQuotaPeriodSec=20ms\n");
+        assert_eq!(quota.read().unwrap(), "25% 20ms");
+        fs::write(&file, "[Service]\nCPUQuota=150%\nMemoryMax=1\n").unwrap();
+        assert_eq!(quota.read().unwrap(), "150%");
+        quota.write("50% 10ms").unwrap();
+        assert_eq!(
+            fs::read_to_string(&file).unwrap(),
+            "[Service]\nCPUQuota=50%\nCPUQuotaPeriodSec=10ms\nMemoryMax=1\n"
+        );
+        quota.write("150%").unwrap();
+        assert_eq!(fs::read_to_string(&file).unwrap(), "[Service]\nCPUQuota=150%\nMemoryMax=1\n");
+        quota.write("").unwrap();
+        assert_eq!(fs::read_to_string(&file).unwrap(), "[Service]\nMemoryMax=1\n");
     }
 
     #[test]

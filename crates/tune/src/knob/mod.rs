@@ -8,7 +8,7 @@ mod process;
 mod qdisc;
 mod quota;
 
-use crate::catalogue::{Catalogue, Entry, filled, sysctl_path};
+use crate::catalogue::{Catalogue, Entry, PERSIST, filled, sysctl_path};
 use crate::cgroup;
 use crate::machine::Machine;
 use crate::target::Target;
@@ -53,6 +53,30 @@ impl Knob {
         let (entry, target) = Catalogue::built_in().resolve(target, machine).map_err(Unavailable::Failed)?;
         let handle = handle(machine, &entry, &target)?;
         Ok(Self { entry, target, handle, machine: machine.clone() })
+    }
+
+    /// The setting that a change of the journal was made to. A line of a file is the line that was written then: what it would
+    /// be today depends on which device has the name now.
+    ///
+    /// # Errors
+    /// As [`of`](Self::of).
+    pub(crate) fn of_change(machine: &Machine, change: &Change) -> Result<Self, Unavailable> {
+        let target: Target = change.target.parse().map_err(Unavailable::Failed)?;
+        if target.name != PERSIST {
+            return Self::of(machine, &target);
+        }
+        let line = Catalogue::built_in().line_of_change(&target, &change.identity, machine);
+        let entry = line.map_err(Unavailable::Failed)?;
+        let handle = handle(machine, &entry, &target)?;
+        Ok(Self { entry, target, handle, machine: machine.clone() })
+    }
+
+    /// The file that keeps the setting over a reboot, where this is a line of one.
+    pub(crate) fn written_file(&self) -> Option<String> {
+        match &self.entry.tunable.access {
+            Access::Line { file, .. } => Some(format!("/{file}")),
+            _ => None,
+        }
     }
 
     /// The same from the words of the journal.
@@ -166,7 +190,8 @@ impl Knob {
 
     /// Whether a change is of this very thing, not of one that had its name before.
     pub(crate) fn is_of(&self, change: &Change) -> bool {
-        change.identity == self.identity()
+        // A line of a file is known by itself.
+        self.target.name == PERSIST || change.identity == self.identity()
     }
 
     /// A miss of a tunable that this kernel's release explains.
@@ -225,9 +250,9 @@ fn handle(machine: &Machine, entry: &Entry, target: &Target) -> Result<Box<dyn H
             Ok(Box::new(quota::Quota::of(machine, disk, path, format!("{group}/{file}"), key, unlimited)?))
         }
         Access::Qdisc => live(Box::new(qdisc::Root::of(machine, name)?)),
-        Access::Line { file, prefix, suffix, header } => {
-            Ok(Box::new(line::Line::new(machine.root().at(file), prefix.clone(), suffix.clone(), header.clone())))
-        }
+        Access::Line { file, prefix, suffix, header, more } => Ok(Box::new(
+            line::Line::new(machine.root().at(file), prefix.clone(), suffix.clone(), header.clone()).with_more(more),
+        )),
         Access::Ethtool(parameter) => live(Box::new(ethtool::Parameter::of(parameter, name)?)),
         Access::Mount(option) => live(Box::new(mount::Mounted::of(machine, option, name)?)),
         Access::Process(property) => live(Box::new(process::Property::of(property, name)?)),

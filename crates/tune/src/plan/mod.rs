@@ -61,7 +61,11 @@ impl Plan {
 
     /// The plan, to be shown.
     pub fn document(&self) -> PlanDocument {
-        PlanDocument { why: self.why.clone(), lines: self.items.iter().map(|item| item.line.clone()).collect() }
+        let lines = self.items.iter().map(|item| item.line.clone()).collect();
+        let mut files: Vec<String> = self.changes().filter_map(|item| item.knob.as_ref()?.written_file()).collect();
+        files.sort();
+        files.dedup();
+        PlanDocument { why: self.why.clone(), lines, files }
     }
 
     /// Whether anything would change.
