@@ -348,3 +348,18 @@ fn what_is_written_down_is_for_root_alone_and_holds_no_secrets() {
         assert_eq!((mode("tune"), mode("tune/journal.jsonl"), mode("tune/lock")), (0o700, 0o600, 0o600));
     });
 }
+
+#[test]
+fn without_a_command_it_says_what_stands_and_how_to_go_on() {
+    in_cage(|cage| {
+        let out = cage.expect(0, &[]);
+        assert!(out.contains("Nothing here is set by whyslow") && out.contains("whyslow tune recommend"), "{out}");
+        let out = set(cage, &[]);
+        assert!(out.contains("a reboot undoes it; 'whyslow tune persist 1' keeps it"), "{out}");
+        let out = cage.expect(0, &[]);
+        for words in ["net.core.somaxconn 4096 → 1111", "whyslow tune undo 1", "whyslow tune persist 1"] {
+            assert!(out.contains(words), "{words}: {out}");
+        }
+        assert_eq!(cage.json(&[]).as_array().unwrap().len(), CHANGES.len());
+    });
+}

@@ -163,7 +163,11 @@ fn a_profile_that_is_not_there_is_named() {
     in_cage(|cage| {
         assert!(cage.expect(2, &["apply", "wsl-nosuch"]).contains("there is no profile 'wsl-nosuch'"));
         assert!(cage.expect(2, &["apply", "../../etc"]).contains("there is no profile"));
-        assert!(cage.expect(0, &["recommend"]).contains("server-throughput"));
+        let fits = cage.json(&["recommend"]);
+        assert_eq!(fits.as_array().unwrap().len(), 1, "{fits}");
+        let name = fits[0]["profile"].as_str().unwrap();
+        let out = cage.expect(0, &["recommend"]);
+        assert!(out.starts_with(&format!("{name}: ")) && out.contains(&format!("whyslow tune apply {name}")), "{out}");
     });
 }
 

@@ -119,3 +119,31 @@ fn a_plan_says_what_changes_what_stays_and_what_cannot_be() {
     );
     assert!(tune::plan(&plan, &STYLE).contains("a.b stays 7: only more is asked for\nc.d none already\n"));
 }
+
+#[test]
+fn what_is_done_to_all_disks_is_shown_once() {
+    let of = |name: &str, disk: &str, step: Step| PlanLine {
+        target: format!("disk.{name}@{disk}"),
+        wanted: "4096".into(),
+        step,
+        reason: "streams".into(),
+        effect: Effect::Instant,
+        risk: Risk::Low,
+        network: false,
+    };
+    let from = |from: &str| Step::Change { from: from.into() };
+    let missing = |disk: &str| Step::Cannot(Unavailable::Unsupported(format!("no /sys/block/{disk}/x")));
+    let mut lines: Vec<PlanLine> = ["sda", "sdb", "sdc"].iter().map(|disk| of("ahead", disk, from("128"))).collect();
+    lines.push(of("ahead", "sdd", from("256")));
+    lines.push(of("ahead", "sde", from("128")));
+    lines.extend(["sda", "sdb"].map(|disk| of("x", disk, missing(disk))));
+    lines.extend(["sdx", "sdy"].map(|disk| of("ahead", disk, Step::Already)));
+    let document = PlanDocument { why: String::new(), lines, files: Vec::new() };
+    let text = tune::plan(&document, &TextStyle { all: false, ..STYLE });
+    assert_eq!(
+        text,
+        "disk.ahead (5 in all: sda, sdb, sdc, sdd, …) 128 or 256 → 4096\n    streams\n\
+         disk.x (sda, sdb) 4096: unsupported here: no /sys/block/*/x\n    streams\n\
+         as wanted already: disk.ahead (sdx, sdy)\n"
+    );
+}

@@ -7,8 +7,9 @@ use std::time::Duration;
 /// What to do with settings.
 #[derive(Debug, Args)]
 pub struct TuneArgs {
+    /// Without one: what is changed now, and how to go on
     #[command(subcommand)]
-    pub action: Action,
+    pub action: Option<Action>,
 }
 
 /// One command.

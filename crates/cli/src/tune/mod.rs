@@ -17,7 +17,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
-use whyslow_model::tune::{Change, HistoryEntry, Risk};
+use whyslow_model::tune::{Change, HistoryEntry, Risk, Status};
 use whyslow_show::json;
 use whyslow_show::text::TextStyle;
 use whyslow_show::text::tune as text;
@@ -36,10 +36,11 @@ const NOT_ALL: u8 = 1;
 /// What kept it from being done.
 pub fn run(args: &TuneArgs, look: &Look) -> Result<ExitCode, Failure> {
     let tune = Tune { machine: Machine::live(), store: Store::standard(), look };
-    if !matches!(args.action, Action::Guard { .. }) {
+    if !matches!(args.action, Some(Action::Guard { .. })) {
         tune.mention_unread();
     }
-    match &args.action {
+    let Some(action) = &args.action else { return tune.overview() };
+    match action {
         Action::List { word } => tune.list(word.as_deref()),
         Action::Show { name } => tune.show(name),
         Action::Get { names } => tune.get(names),
@@ -174,12 +175,43 @@ impl Tune<'_> {
                 }
                 None => format!("change {id}: 'whyslow tune undo {id}' takes it back\n"),
             }
+            + &match entry.transaction.persists {
+                Some(_) => String::new(),
+                None => format!("a reboot undoes it; 'whyslow tune persist {id}' keeps it\n"),
+            }
     }
 
     fn check(&self) -> Result<bool, Failure> {
         let lines = whyslow_tune::check(&self.machine, &whyslow_tune::history(&self.store).map_err(failure)?);
         self.tell(&lines, |style| text::checks(&lines, style))?;
         Ok(lines.iter().all(|line| line.holds))
+    }
+
+    /// What stands of what whyslow has changed, and how to go on.
+    fn overview(&self) -> Result<ExitCode, Failure> {
+        self.mention_unfinished();
+        let history = whyslow_tune::history(&self.store).map_err(failure)?;
+        let lines = whyslow_tune::check(&self.machine, &history);
+        let waiting = history.iter().any(|entry| entry.status == Status::Unconfirmed);
+        let last = lines.iter().filter_map(|line| line.id).max();
+        let mut next: Vec<(String, &str)> = Vec::new();
+        if let Some(last) = last {
+            if waiting {
+                next.push(("whyslow tune confirm".into(), "keep what is taken back otherwise"));
+            }
+            next.push((format!("whyslow tune undo {last}"), "take the last change back; --all takes back all of them"));
+            next.push((format!("whyslow tune persist {last}"), "keep it over a reboot, which undoes it otherwise"));
+            next.push(("whyslow tune history".into(), "what was changed, by whom and why"));
+        } else {
+            next.push(("whyslow tune recommend".into(), "which profile fits this machine"));
+            next.push(("whyslow tune list WORD".into(), "settings, with what they are here"));
+            next.push(("whyslow try --auto".into(), "try what the diagnosis proposes; keep what helps"));
+        }
+        next.push(("whyslow tune --help".into(), "everything else"));
+        let width = next.iter().map(|(command, _)| command.len()).max().unwrap_or(0);
+        let next: String = next.iter().map(|(command, what)| format!("  {command:width$}  {what}\n")).collect();
+        self.tell(&lines, |style| text::checks(&lines, style) + "\n" + &next)?;
+        Ok(ExitCode::SUCCESS)
     }
 
     fn history(&self, id: Option<u64>) -> Result<ExitCode, Failure> {

@@ -44,8 +44,13 @@ impl Tune<'_> {
     }
 
     pub(super) fn recommend(&self) -> Result<ExitCode, Failure> {
-        let list = profile::recommend(&self.machine);
-        self.tell(&list, |style| text::recommendations(&list, style))?;
+        // A list of one: readers of the document take its first.
+        let list = [profile::recommend(&self.machine)];
+        self.tell(&list, |style| {
+            let name = &list[0].profile;
+            text::recommendations(&list, style)
+                + &format!("what it would change: whyslow tune diff {name}; to apply it: whyslow tune apply {name}\n")
+        })?;
         Ok(ExitCode::SUCCESS)
     }
 
@@ -84,6 +89,9 @@ impl Tune<'_> {
         plan.possible_here().map_err(failure)?;
         if self.is_rehearsal(&plan, how) {
             self.show_plan(&profile, &plan)?;
+            if plan.changes_anything() && !self.look.json {
+                print("a reboot undoes all of it, unless 'whyslow tune persist' keeps it afterwards\n")?;
+            }
             if how.dry_run {
                 return Ok(ExitCode::SUCCESS);
             }

@@ -3,52 +3,189 @@
 use super::compute;
 use crate::machine::Machine;
 use whyslow_model::tune::Recommendation;
+use whyslow_sense::Root;
 
-/// Programs that a machine is taken to be there for, and the profile for it.
-const ROLES: [(&[&str], &str, &str); 5] = [
-    (&["postgres", "postmaster"], "db-postgresql", "PostgreSQL runs here"),
-    (&["mysqld", "mariadbd"], "db-mysql", "MySQL or MariaDB runs here"),
-    (&["oracle", "ora_pmon*", "tnslsnr"], "db-oracle", "Oracle runs here"),
-    (&["nfsd", "smbd", "glusterfsd", "ceph-osd"], "storage-server", "a file or object server runs here"),
-    (&["qemu-system-*", "qemu-kvm", "libvirtd", "virtqemud"], "vm-host", "virtual machines run here"),
-];
-
-/// The profiles that fit, the best first, each with the reason.
-pub fn recommend(machine: &Machine) -> Vec<Recommendation> {
-    let root = machine.root();
-    let mut fits: Vec<Recommendation> = Vec::new();
-    for (programs, profile, why) in ROLES {
-        let found = compute::running(root, programs);
-        if let Some(first) = found.first() {
-            let name = root.word(&format!("proc/{first}/comm")).unwrap_or_default();
-            fits.push(fit(profile, format!("{why} ({name}, process {first})")));
-        }
-    }
-    if compute::is_guest(machine) {
-        fits.push(fit("vm-guest", "this is a virtual machine: its disks and clock are the host's".into()));
-    }
-    fits.push(fit("server-throughput", "nothing speaks for another: throughput suits most servers".into()));
-    fits
+/// What a machine may be there for.
+struct Role {
+    /// Its programs, by name.
+    programs: &'static [&'static str],
+    profile: &'static str,
+    /// In words: who runs here.
+    who: &'static str,
+    /// The share of memory from which on the machine is taken to be there for it. Of what is not known to take memory (the
+    /// kernel's own nfsd) there is none to ask for.
+    least: Option<f64>,
 }
 
-fn fit(profile: &str, why: String) -> Recommendation {
-    Recommendation { profile: profile.to_owned(), why }
+/// The part of memory that makes a program what the machine is there for, and that of guests: one may be there by the way.
+const PROGRAM: Option<f64> = Some(0.02);
+const GUESTS: Option<f64> = Some(0.25);
+
+const ROLES: [Role; 6] = [
+    Role { programs: &["postgres", "postmaster"], profile: "db-postgresql", who: "PostgreSQL", least: PROGRAM },
+    Role { programs: &["mysqld", "mariadbd"], profile: "db-mysql", who: "MySQL or MariaDB", least: PROGRAM },
+    Role { programs: &["oracle", "ora_pmon*"], profile: "db-oracle", who: "Oracle", least: PROGRAM },
+    Role { programs: &["glusterfsd", "ceph-osd"], profile: "storage-server", who: "an object server", least: PROGRAM },
+    Role { programs: &["nfsd", "smbd"], profile: "storage-server", who: "a file server", least: None },
+    Role { programs: &["qemu-system-*", "qemu-kvm"], profile: "vm-host", who: "a virtual machine", least: GUESTS },
+];
+
+/// A role that somebody has here.
+struct Candidate {
+    role: &'static Role,
+    /// One of its processes, by number and name.
+    process: (String, String),
+    /// The part of memory that its processes hold; `None` where it is not known.
+    share: Option<f64>,
+}
+
+impl Candidate {
+    fn of(root: &Root, role: &'static Role) -> Option<Self> {
+        let processes = compute::running(root, role.programs);
+        let first = processes.first()?.clone();
+        let name = root.word(&format!("proc/{first}/comm")).unwrap_or_default();
+        Some(Self { role, process: (first, name), share: share(root, &processes) })
+    }
+
+    fn counts(&self) -> bool {
+        match (self.role.least, self.share) {
+            (None, _) => true,
+            (Some(least), Some(share)) => share >= least,
+            // Without figures a server is believed, and guests are not: they are tried out on machines of every kind.
+            (Some(least), None) => Some(least) == PROGRAM,
+        }
+    }
+
+    /// Whose machine it is: the larger part of memory decides.
+    fn weight(&self) -> f64 {
+        self.share.unwrap_or(0.0)
+    }
+
+    fn words(&self) -> String {
+        let (pid, name) = &self.process;
+        match self.share.filter(|share| *share > 0.0) {
+            Some(share) => {
+                format!("{} runs here ({name}, process {pid}) and holds {} of memory", self.role.who, percent(share))
+            }
+            None => format!("{} runs here ({name}, process {pid})", self.role.who),
+        }
+    }
+}
+
+/// The profile that fits best, with the reason.
+pub fn recommend(machine: &Machine) -> Recommendation {
+    let found: Vec<Candidate> = ROLES.iter().filter_map(|role| Candidate::of(machine.root(), role)).collect();
+    let (counting, by_the_way): (Vec<Candidate>, Vec<Candidate>) = found.into_iter().partition(Candidate::counts);
+    // The first of equals: databases come before what serves files.
+    let best = counting.iter().rev().max_by(|a, b| a.weight().total_cmp(&b.weight()));
+    let (profile, mut why) = match best {
+        Some(best) => (best.role.profile, best.words()),
+        None if compute::is_guest(machine) => {
+            ("vm-guest", "this is a virtual machine, and nothing on it needs more: the host orders its disks' requests, which server-throughput does \
+                 not allow for"
+                .to_owned())
+        }
+        None => ("server-throughput", "nothing speaks for another: throughput suits most servers".to_owned()),
+    };
+    let others = counting.iter().filter(|other| best.is_none_or(|best| !std::ptr::eq(best, *other)));
+    for other in others.chain(&by_the_way) {
+        let holds = other.share.map_or(String::new(), |share| format!(" with {} of memory", percent(share)));
+        why.push_str(&format!("; {} runs too, but only{holds}: not {}", other.process.1, other.role.profile));
+    }
+    Recommendation { profile: profile.to_owned(), why: why.replace(" but only:", " by the way:") }
+}
+
+fn percent(share: f64) -> String {
+    if share < 0.01 { "less than 1 %".to_owned() } else { format!("{:.0} %", share * 100.0) }
+}
+
+/// The part of memory that processes hold: their own, and the largest share of what they hold together (proc_pid_status(5)).
+fn share(root: &Root, processes: &[String]) -> Option<f64> {
+    let total = compute::memory(root)?;
+    let (mut own, mut shared, mut is_known) = (0, 0, false);
+    for pid in processes {
+        let Some(status) = root.maybe(&format!("proc/{pid}/status")) else { continue };
+        let field = |name: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+            line.split_whitespace().next()?.parse::<u64>().ok().map(|kib| kib * 1024)
+        };
+        is_known = true;
+        own += field("RssAnon:").unwrap_or(0);
+        shared = shared.max(field("RssShmem:").unwrap_or(0));
+    }
+    (is_known && total > 0).then(|| (own + shared) as f64 / total as f64)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use whyslow_sense::Root;
+
+    struct Tree(tempfile::TempDir);
+
+    impl Tree {
+        fn new() -> Self {
+            let tree = Self(tempfile::tempdir().unwrap());
+            tree.write("proc/meminfo", "MemTotal:       10000000 kB\n");
+            tree
+        }
+
+        fn write(&self, path: &str, text: &str) {
+            let path = self.0.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+
+        fn process(&self, pid: u32, name: &str, own: u64, shared: u64) {
+            self.write(&format!("proc/{pid}/comm"), &format!("{name}\n"));
+            let status = format!("Name:\t{name}\nRssAnon:\t{own} kB\nRssShmem:\t{shared} kB\n");
+            self.write(&format!("proc/{pid}/status"), &status);
+        }
+
+        fn recommended(&self) -> Recommendation {
+            recommend(&Machine::at(Root::captured(self.0.path())))
+        }
+    }
 
     #[test]
     fn what_runs_decides() {
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::create_dir_all(folder.path().join("proc/42")).unwrap();
-        std::fs::write(folder.path().join("proc/42/comm"), "mysqld\n").unwrap();
-        std::fs::write(folder.path().join("proc/cpuinfo"), "flags : fpu hypervisor sse\n").unwrap();
-        let fits = recommend(&Machine::at(Root::captured(folder.path())));
-        let names: Vec<&str> = fits.iter().map(|fit| fit.profile.as_str()).collect();
-        assert_eq!(names, ["db-mysql", "vm-guest", "server-throughput"]);
-        assert!(fits[0].why.contains("process 42"), "{}", fits[0].why);
+        let tree = Tree::new();
+        assert_eq!(tree.recommended().profile, "server-throughput");
+        tree.write("proc/cpuinfo", "flags : fpu hypervisor sse\n");
+        assert_eq!(tree.recommended().profile, "vm-guest");
+        tree.process(42, "mysqld", 3_000_000, 0);
+        let fit = tree.recommended();
+        assert_eq!(fit.profile, "db-mysql");
+        assert!(fit.why.contains("process 42") && fit.why.contains("30 % of memory"), "{}", fit.why);
+    }
+
+    #[test]
+    fn a_guest_by_the_way_makes_no_host() {
+        let tree = Tree::new();
+        tree.process(7, "qemu-system-x86", 300_000, 0);
+        let fit = tree.recommended();
+        assert_eq!(fit.profile, "server-throughput");
+        assert!(
+            fit.why.contains("qemu-system-x86 runs too") && fit.why.contains("3 % of memory: not vm-host"),
+            "{}",
+            fit.why
+        );
+        // With guests that hold most of it, it is one; a database that holds more decides.
+        tree.process(8, "qemu-system-x86", 4_000_000, 0);
+        assert_eq!(tree.recommended().profile, "vm-host");
+        for pid in 100..110 {
+            // Each backend maps the same shared buffers.
+            tree.process(pid, "postgres", 10_000, 5_000_000);
+        }
+        let fit = tree.recommended();
+        assert_eq!(fit.profile, "db-postgresql");
+        assert!(fit.why.contains("51 % of memory"), "{}", fit.why);
+    }
+
+    #[test]
+    fn a_database_that_idles_is_not_what_the_machine_is_for() {
+        let tree = Tree::new();
+        tree.process(7, "postgres", 20_000, 20_000);
+        tree.process(9, "nfsd", 0, 0);
+        assert_eq!(tree.recommended().profile, "storage-server");
     }
 }

@@ -3,6 +3,7 @@
 use super::{effect, value};
 use crate::canvas::{Canvas, Ink, Piece, bold, dim, plain};
 use crate::text::TextStyle;
+use std::collections::HashMap;
 use whyslow_model::tune::{
     CheckLine, Effect, HistoryEntry, Outcome, PlanDocument, PlanLine, Reason, Risk, Status, Step, Unavailable, Undoing,
 };
@@ -12,31 +13,111 @@ pub fn plan(plan: &PlanDocument, style: &TextStyle) -> String {
     let mut canvas = style.canvas();
     let (quiet, told): (Vec<&PlanLine>, Vec<_>) =
         plan.lines.iter().partition(|line| !style.all && matches!(line.step, Step::Already | Step::Keep { .. }));
-    for line in told {
-        canvas.paragraph(0, 4, &step(line));
-        reason(&mut canvas, line);
+    for alike in alike(told) {
+        canvas.paragraph(0, 4, &step(&alike, style.all));
+        reason(&mut canvas, alike[0]);
     }
     if !quiet.is_empty() {
-        let names: Vec<&str> = quiet.iter().map(|line| line.target.as_str()).collect();
+        let mut names: Vec<String> = Vec::new();
+        for (name, things) in by_name(&quiet) {
+            match things.as_slice() {
+                [] | [_] => names.push(things.first().map_or(name.to_owned(), |thing| format!("{name}@{thing}"))),
+                things => names.push(format!("{name} ({})", counted(things, false))),
+            }
+        }
         canvas.paragraph(0, 2, &[dim("as wanted already: "), dim(names.join(", "))]);
     }
     canvas.finish()
 }
 
-fn step(line: &PlanLine) -> Vec<Piece> {
+/// A tunable's name, and the thing it is of. A line that keeps a setting goes by the setting.
+fn parted(target: &str) -> (&str, Option<&str>) {
+    let from = if target.starts_with("persist@") { "persist@".len() } else { 0 };
+    match target[from..].find('@') {
+        Some(at) => (&target[..from + at], Some(&target[from + at + 1..])),
+        None => (target, None),
+    }
+}
+
+/// Settings by name, in their order, with the things they are of.
+fn by_name<'a>(lines: &[&'a PlanLine]) -> Vec<(&'a str, Vec<&'a str>)> {
+    let mut names: Vec<(&str, Vec<&str>)> = Vec::new();
+    for line in lines {
+        let (name, thing) = parted(&line.target);
+        match names.iter_mut().find(|(known, things)| *known == name && !things.is_empty()) {
+            Some((_, things)) => things.extend(thing),
+            None => names.push((name, thing.into_iter().collect())),
+        }
+    }
+    names
+}
+
+/// Lines that say the same of several things of a kind: all disks are set alike, and are shown once.
+fn alike(lines: Vec<&PlanLine>) -> Vec<Vec<&PlanLine>> {
+    let mut groups: Vec<Vec<&PlanLine>> = Vec::new();
+    let mut places: HashMap<(&str, &str, &str, String), usize> = HashMap::new();
+    for line in lines {
+        let (name, thing) = parted(&line.target);
+        // A reason why something cannot be names the thing too.
+        let what = match &line.step {
+            Step::Change { .. } => "change".to_owned(),
+            other => format!("{other:?}").replace(thing.unwrap_or("\0"), "*"),
+        };
+        let known = places.entry((name, &line.wanted, &line.reason, what)).or_insert(groups.len());
+        match groups.get_mut(*known).filter(|_| thing.is_some()) {
+            Some(group) => group.push(line),
+            None => {
+                *known = groups.len();
+                groups.push(vec![line]);
+            }
+        }
+    }
+    groups
+}
+
+/// How many things, and the first of their names.
+fn counted(things: &[&str], all: bool) -> String {
+    const NAMED: usize = 4;
+    if all || things.len() <= NAMED {
+        return things.join(", ");
+    }
+    format!("{} in all: {}, …", things.len(), things[..NAMED].join(", "))
+}
+
+fn step(alike: &[&PlanLine], all: bool) -> Vec<Piece> {
+    let line = alike[0];
     let wanted = value(&line.wanted);
-    let mut pieces = vec![bold(&line.target), plain(" ")];
+    let things: Vec<&str> = alike.iter().filter_map(|line| parted(&line.target).1).collect();
+    let (name, others) = match alike.len() {
+        1 => (line.target.as_str(), String::new()),
+        _ => (parted(&line.target).0, format!(" ({})", counted(&things, all))),
+    };
+    let mut pieces = vec![bold(name), dim(others), plain(" ")];
+    // Why one cannot be is said in its words: of several, with a star for the thing.
+    let why = |why: &Unavailable| match things.first().filter(|_| alike.len() > 1) {
+        Some(thing) => why.to_string().replace(thing, "*"),
+        None => why.to_string(),
+    };
     match &line.step {
-        Step::Change { from } => {
-            pieces.extend([plain(value(from)), plain(" → "), Piece::new(Ink::Green, wanted)]);
+        Step::Change { .. } => {
+            let mut before: Vec<&str> = Vec::new();
+            for line in alike {
+                if let Step::Change { from } = &line.step
+                    && !before.contains(&value(from))
+                {
+                    before.push(value(from));
+                }
+            }
+            let before = if before.len() > 4 { "various values".to_owned() } else { before.join(" or ") };
+            pieces.extend([plain(before), plain(" → "), Piece::new(Ink::Green, wanted)]);
             pieces.extend(warnings(line).into_iter().map(|warning| Piece::new(Ink::Yellow, format!("  {warning}"))));
         }
         Step::Already => pieces.extend([plain(wanted), dim(" already")]),
         Step::Keep { now, why } => pieces.extend([plain("stays "), plain(value(now)), dim(format!(": {why}"))]),
-        Step::Cannot(why @ (Unavailable::Unsupported(_) | Unavailable::Absent(_))) => {
-            pieces.extend([dim(format!("{wanted}: {why}"))]);
+        Step::Cannot(reason @ (Unavailable::Unsupported(_) | Unavailable::Absent(_))) => {
+            pieces.extend([dim(format!("{wanted}: {}", why(reason)))]);
         }
-        Step::Cannot(why) => pieces.extend([plain(wanted), Piece::new(Ink::Red, format!(": {why}"))]),
+        Step::Cannot(reason) => pieces.extend([plain(wanted), Piece::new(Ink::Red, format!(": {}", why(reason)))]),
     }
     pieces
 }
