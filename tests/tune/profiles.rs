@@ -231,7 +231,6 @@ fn a_hostile_profile_keeps_nobody_waiting_and_shows_no_file() {
         assert!(out.contains("tcp_fin_timeout=33") && out.contains("control characters"), "{out}");
         let out = cage.run(&["import", "wsl-long"]);
         assert_eq!(out.stdout.iter().filter(|b| **b == b'\n').count(), 300_000 + 4);
-        cage.run(&["diff", "wsl-long"]);
         assert!(start.elapsed().as_secs() < 60, "{:?}", start.elapsed());
     });
 }
