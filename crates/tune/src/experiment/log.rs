@@ -20,15 +20,19 @@ fn path(store: &Store) -> PathBuf {
 pub fn remember(store: &Store, trial: &Trial) -> Result<(), Error> {
     let path = path(store);
     let failed = |e: std::io::Error| Error::Journal(format!("{}: {e}", path.display()));
-    let mut masked = trial.clone();
-    let watched = masked.guards.iter_mut().chain(&mut masked.mechanism).map(|watched| &mut watched.metric);
-    for metric in watched.chain([&mut masked.metric]) {
-        *metric = mask::line(metric);
-    }
-    let line = serde_json::to_string(&masked).map_err(|e| Error::Journal(e.to_string()))? + "\n";
+    let line = serde_json::to_string(&masked(trial.clone())).map_err(|e| Error::Journal(e.to_string()))? + "\n";
     let line = if is_torn(&path) { format!("\n{line}") } else { line };
     let mut file = OpenOptions::new().append(true).create(true).mode(PRIVATE).open(&path).map_err(failed)?;
     file.write_all(line.as_bytes()).and_then(|()| file.sync_all()).map_err(failed)
+}
+
+/// Without secrets of the command that was measured; what an earlier version wrote down may hold them too.
+fn masked(mut trial: Trial) -> Trial {
+    let watched = trial.guards.iter_mut().chain(&mut trial.mechanism).map(|watched| &mut watched.metric);
+    for metric in watched.chain([&mut trial.metric]) {
+        *metric = mask::line(metric);
+    }
+    trial
 }
 
 /// Every experiment, the oldest first, and how many whole lines are none that this version can read. A line that was cut short
@@ -46,7 +50,7 @@ pub fn remembered(store: &Store) -> Result<(Vec<Trial>, usize), Error> {
     let (mut trials, mut unread) = (Vec::new(), 0);
     for line in lines {
         match serde_json::from_slice(line) {
-            Ok(trial) => trials.push(trial),
+            Ok(trial) => trials.push(masked(trial)),
             Err(_) => unread += usize::from(line.ends_with(b"\n")),
         }
     }

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use whyslow_model::mask;
 use whyslow_model::tune::{Held, HistoryEntry, Outcome, Reason, Status, Transaction, Undoing};
 
 /// One line of the journal.
@@ -43,7 +44,12 @@ impl Ledger {
     /// Takes in one record. One that refers to no transaction says nothing.
     pub(crate) fn take(&mut self, record: Record) {
         match record {
-            Record::Begin(transaction) => self.entries.push(HistoryEntry::begun(transaction)),
+            Record::Begin(mut transaction) => {
+                // What an earlier version wrote down may hold secrets.
+                transaction.who.command = mask::line(&transaction.who.command);
+                transaction.why = mask::line(&transaction.why);
+                self.entries.push(HistoryEntry::begun(transaction));
+            }
             Record::Wrote { id, change, held } => {
                 if let Some(place) = self.find_mut(id).and_then(|entry| entry.held.get_mut(change)) {
                     *place = Some(held);

@@ -3,7 +3,7 @@
 use super::{effect, risk, value};
 use crate::canvas::{Canvas, Ink, Piece, bold, dim, plain};
 use crate::text::{TextStyle, heading};
-use whyslow_model::tune::{Access, Here, Persist, Tunable, TunableDocument, Unavailable};
+use whyslow_model::tune::{Access, Effect, Here, Persist, Tunable, TunableDocument, Unavailable};
 
 /// How many things of one value are named where not all are asked for.
 const NAMED: usize = 4;
@@ -142,7 +142,11 @@ fn facts(canvas: &mut Canvas, tunable: &Tunable) {
         (None, Some(until)) => Some(format!("before {until}")),
         (None, None) => None,
     };
-    let settle = tunable.settle.map(|s| format!(" (about {s} s)")).unwrap_or_default();
+    let settle = tunable
+        .settle
+        .filter(|_| tunable.effect == Effect::WashOut)
+        .map(|s| format!(" (about {s} s)"))
+        .unwrap_or_default();
     let facts = [
         ("takes", Some(format!("{}{unit}", tunable.values))),
         ("default", tunable.default.as_deref().map(|default| value(default).to_owned())),
