@@ -132,7 +132,12 @@ impl Values {
             Self::OneOf(words) => flag(&text, words),
             Self::CpuMask => cpu_mask(&text).unwrap_or(text),
             Self::CpuList => cpu_list(&text).unwrap_or(text),
-            Self::Number(_) | Self::Numbers(..) | Self::Text => text,
+            // io.weight of a control group shows its value as `default 100`, before those of single disks.
+            Self::Number(_) => match text.strip_prefix("default ").and_then(|rest| rest.split(' ').next()) {
+                Some(number) => number.to_owned(),
+                None => text,
+            },
+            Self::Numbers(..) | Self::Text => text,
         }
     }
 
@@ -362,6 +367,7 @@ mod tests {
             assert!(!any.same(asked, shown), "{asked} {shown}");
         }
         assert!(!values("0..").same("2", "4"));
+        assert!(values("1..10000").same("200", "default 200\n8:0 50\n"));
     }
 
     #[test]
