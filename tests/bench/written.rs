@@ -1,6 +1,6 @@
 //! What is written to, and what is not.
 
-use crate::stage::{MIB, Stage, assert_refused, content, must, report};
+use crate::stage::{MIB, Stage, assert_refused, content, must, report, whyslow};
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::process::Command;
@@ -59,7 +59,7 @@ fn what_cannot_be_measured_is_refused() {
     assert_refused(&[&name(""), "--size", "1K"], &["less than a block"]);
     assert_refused(&[&name("pipe")], &["neither"]);
     assert_refused(&["/dev/null"], &["neither"]);
-    assert_refused(&[&name(""), "--size", "1000T"], &["no room"]);
+    assert_refused(&[&name(""), "--size", "1000T"], &["not enough free space"]);
     assert_refused(&[&name(""), "--size", "12Q"], &["not a size"]);
     assert_eq!(fs::read_dir(stage.folder.path()).unwrap().count(), 3);
 }
@@ -84,4 +84,47 @@ fn what_cannot_be_polled_is_refused_and_why_is_told() {
     // No loop device can be.
     assert_refused(&[&device, "--poll"], &["cannot be polled", "queue/io_poll is 0"]);
     assert_refused(&[&device, "--poll", "--cache", "warm"], &["past the page cache"]);
+}
+
+#[test]
+fn what_all_jobs_write_is_added_up_before_any_is_written() {
+    let Some(mut stage) = Stage::new() else { return };
+    let device = stage.sparse("a.img", 64 * MIB);
+    let point = stage.mount(&device);
+    let job = stage.path("jobs.fio");
+    let refused = |text: &str, words: &[&str]| {
+        fs::write(&job, text).unwrap();
+        let out = whyslow(&["disk", "--job", &job.to_string_lossy()]).output().unwrap();
+        let said = String::from_utf8(out.stderr).unwrap();
+        assert_eq!(out.status.code(), Some(2), "{text}: {said}");
+        assert!(words.iter().all(|word| said.contains(word)), "{text}: {words:?} in {said}");
+    };
+    let used = || Command::new("stat").args(["--file-system", "--format=%f", &point]).output().unwrap().stdout;
+    let before = used();
+    let room = &["not enough free space", "smaller size"];
+    refused(&format!("[global]\ndirectory={point}\nsize=30m\nrw=read\n[a]\n[b]\n"), room);
+    refused(&format!("[a]\ndirectory={point}\nsize=30m\nrw=write\nnumjobs=2\n"), room);
+    refused(
+        &format!(
+            "[a]\ndirectory={point}\nsize=30m\nrw=read\n[b]\nstonewall\ndirectory={point}/lost+found\nsize=30m\nrw=write\n"
+        ),
+        room,
+    );
+    let deep = "bs=4m\niodepth=1024\nioengine=io_uring\nnumjobs=64\ndirect=1\n";
+    refused(
+        &format!("[a]\ndirectory={point}\nsize=8m\nrw=read\n[b]\nstonewall\nfilename={device}\nrw=read\n{deep}"),
+        &["in use"],
+    );
+    let other = stage.sparse("b.img", 64 * MIB);
+    let text = format!("[a]\ndirectory={point}\nsize=8m\nrw=read\n[b]\nstonewall\nfilename={other}\nrw=read\n{deep}");
+    refused(&text, &["not enough memory", "256 GiB", "fewer jobs"]);
+    assert_eq!(used(), before, "something was written");
+    let fs = |args: &[&str]| {
+        let out = whyslow(&[&["fs", &*point], args].concat()).output().unwrap();
+        assert_eq!(out.status.code(), Some(2), "{args:?}");
+        String::from_utf8(out.stderr).unwrap()
+    };
+    assert!(fs(&["--size", "1M", "--files", "20000", "--only", "files"]).contains("inodes"));
+    assert!(fs(&["--size", "40M", "--files", "10"]).contains("not enough free space"));
+    assert_eq!(used(), before, "something was written");
 }

@@ -53,9 +53,9 @@ pub fn contend(asked: &Contest, stop: &Stop, watch: &mut dyn FnMut(Progress)) ->
         let target = session.open(&ask)?;
         session.mind_others(target, &ask);
         session.check_holds(target, BLOCK)?;
-        if session.targets[target].scratch {
-            session.fill(target, &load(&session, target, asked))?;
-        }
+    }
+    for target in (0..session.targets.len()).filter(|&target| session.targets[target].scratch).collect::<Vec<_>>() {
+        session.fill(target, &load(&session, target, asked))?;
     }
     let parties: Vec<Party> = (0..session.targets.len())
         .map(|target| {

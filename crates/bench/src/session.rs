@@ -1,5 +1,6 @@
 //! A benchmark from its beginning to its report.
 
+use crate::budget::{Budget, Need, check_memory};
 use crate::cache::{Small, drop_cached};
 use crate::environment::Surroundings;
 use crate::error::{Error, Result};
@@ -7,6 +8,7 @@ use crate::ledger::{Books, spoiled};
 use crate::round::{self, Party, Played, Progress};
 use crate::stop::Stop;
 use crate::target::{Ask, Map, Target};
+use std::path::Path;
 use whyslow_model::bench::{Access, Cache, Ceiling, Engine, Kind, Report, Round, SCHEMA, Sync, Traffic, Workload};
 use whyslow_sense::Root;
 
@@ -19,6 +21,8 @@ pub(crate) struct Session<'w> {
     pub(crate) map: Map,
     pub(crate) targets: Vec<Target>,
     books: Books,
+    budget: Budget,
+    root: Root,
     surroundings: Surroundings,
     pub(crate) stop: Stop,
     watch: &'w mut dyn FnMut(Progress),
@@ -33,6 +37,8 @@ impl<'w> Session<'w> {
             map: Map::draw(root.clone()),
             targets: Vec::new(),
             books: Books::new(root.clone()),
+            budget: Budget::new(&root),
+            root: root.clone(),
             surroundings: Surroundings::begin(root),
             stop: stop.clone(),
             watch,
@@ -46,10 +52,39 @@ impl<'w> Session<'w> {
     /// # Errors
     /// Where it may or can not be measured.
     pub(crate) fn open(&mut self, ask: &Ask) -> Result<usize> {
+        if ask.path.is_dir() {
+            self.claim(&ask.path, Need::file(ask.size))?;
+        }
         let target = Target::open(&self.map, ask)?;
         self.caveats.extend(target.caveats.iter().cloned());
         self.targets.push(target);
         Ok(self.targets.len() - 1)
+    }
+
+    /// Sets room aside on a folder's file system.
+    ///
+    /// # Errors
+    /// Where there is not enough beside what was set aside before.
+    pub(crate) fn claim(&mut self, folder: &Path, need: Need) -> Result<()> {
+        let (name, kind) = self.map.file_system(folder)?;
+        self.budget.claim(folder, &name, &kind, need)
+    }
+
+    /// Whether there is room for all that is going to be written to a folder's file system.
+    ///
+    /// # Errors
+    /// Where there is not.
+    pub(crate) fn check_room(&self, folder: &Path, need: Need) -> Result<()> {
+        let (name, kind) = self.map.file_system(folder)?;
+        self.budget.check(folder, &name, &kind, need)
+    }
+
+    /// Whether the buffers of loads that run together fit in memory.
+    ///
+    /// # Errors
+    /// Where they do not.
+    pub(crate) fn check_memory(&self, parties: &[Party]) -> Result<()> {
+        check_memory(&self.root, parties)
     }
 
     /// Whether a target holds a block of this size.
@@ -152,6 +187,7 @@ impl<'w> Session<'w> {
         {
             self.mind(caveat);
         }
+        self.check_memory(parties)?;
         let _small = self.prepare_cache(parties)?;
         let mut used: Vec<usize> = parties.iter().map(|party| party.target).collect();
         used.sort_unstable();

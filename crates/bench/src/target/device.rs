@@ -2,6 +2,7 @@
 
 use super::identity;
 use super::in_use::uses;
+use super::store;
 use super::{Ask, Map, Target, cannot_open, open, refused};
 use crate::error::{Error, Result};
 use std::fs::File;
@@ -28,6 +29,8 @@ fn claim(map: &Map, path: &Path, number: u64, ask: &Ask) -> Result<(String, File
     let shared = ask.in_use && !ask.write;
     if !shared {
         let uses = uses(map, &name);
+        // What else leads to the same data does not matter to reads: they change nothing.
+        let uses = if uses.is_empty() && ask.write { store::uses(map, &name) } else { uses };
         if !uses.is_empty() {
             return Err(refused(ask, &format!("is in use: {}{}", uses.join("; "), instead(ask))));
         }

@@ -9,6 +9,7 @@ mod identity;
 mod in_use;
 mod openers;
 mod scratch;
+mod store;
 
 use crate::error::{Error, Result};
 use std::fs::{self, File, OpenOptions};
@@ -81,6 +82,20 @@ impl Map {
     fn mount_of(&self, path: &Path) -> Option<&Mount> {
         let mounts = self.window.newest::<Mount>().into_values();
         mounts.filter(|mount| path.starts_with(&*mount.point)).max_by_key(|mount| mount.point.len())
+    }
+
+    /// What tells the file system of a folder from others, and its kind.
+    ///
+    /// # Errors
+    /// Where the folder cannot be looked at.
+    pub(crate) fn file_system(&self, folder: &Path) -> Result<(String, String)> {
+        let path = fs::canonicalize(folder).map_err(|e| Error::at(folder, "cannot be opened", &e))?;
+        let mount = self.mount_of(&path);
+        let kind = mount.and_then(|mount| mount.kind.get()).unwrap_or_default().to_owned();
+        // Subvolumes of a btrfs have device numbers of their own and share the room.
+        let device = mount.and_then(|mount| mount.device.get()).filter(|device| self.queue(device).is_some());
+        let number = || fs::metadata(&path).map_err(|e| Error::at(folder, "cannot be looked at", &e)).map(|m| m.dev());
+        Ok((device.map_or_else(|| number().map(|number| number.to_string()), |device| Ok(device.to_owned()))?, kind))
     }
 
     /// What lies below a device, from the top down, each once.
