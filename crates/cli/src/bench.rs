@@ -3,6 +3,7 @@
 mod file_system;
 mod machine;
 mod net;
+mod overview;
 mod save;
 
 use crate::interrupt::Interrupt;
@@ -27,7 +28,7 @@ use whyslow_show::{json, text};
 #[derive(Debug, Args)]
 pub struct BenchArgs {
     #[command(subcommand)]
-    what: Bench,
+    what: Option<Bench>,
     #[command(flatten)]
     saving: save::Saving,
 }
@@ -152,8 +153,12 @@ struct PageCache(Option<Cache>);
 /// # Errors
 /// Where it cannot be run.
 pub fn run(args: &BenchArgs, look: &Look) -> Result<ExitCode, Failure> {
+    let Some(what) = &args.what else {
+        overview::show(look)?;
+        return Ok(ExitCode::SUCCESS);
+    };
     args.saving.check()?;
-    let (report, as_fio) = match &args.what {
+    let (report, as_fio) = match what {
         Bench::Disk(args) => (disk(args)?, args.json_fio),
         Bench::Fs(args) => (file_system::measure(args)?, false),
         Bench::Layers(args) => (peel(args)?, false),
