@@ -65,6 +65,43 @@ fn what_cannot_be_measured_is_refused() {
 }
 
 #[test]
+fn a_file_that_was_never_written_is_not_taken_for_the_device() {
+    let Some(mut stage) = Stage::new() else { return };
+    let name = |name: &str| stage.path(name).to_string_lossy().into_owned();
+    File::create(name("holes")).unwrap().set_len(8 * MIB).unwrap();
+    must(Command::new("fallocate").args(["--length", "8M", &name("set-aside")]));
+    for file in ["holes", "set-aside"] {
+        assert_refused(&[&name(file)], &["8 MiB of 8 MiB were never written", "choose a file with data in it"]);
+    }
+    // A little is said, and does not matter.
+    let file = File::create(name("nearly")).unwrap();
+    file.set_len(16 * MIB).unwrap();
+    file.write_all_at(&vec![0x5a; 15 * MIB as usize], 0).unwrap();
+    let read = report(&[&name("nearly")]);
+    assert!(
+        read.caveats.iter().any(|caveat| caveat.contains("1 MiB of 16 MiB were never written")),
+        "{:?}",
+        read.caveats
+    );
+    let device = stage.sparse("thin.img", 8 * MIB);
+    let read = report(&[&device]);
+    let said = |caveat: &String| caveat.contains("the file behind") && caveat.contains("were never written");
+    assert!(read.caveats.iter().any(said), "{:?}", read.caveats);
+}
+
+#[test]
+fn without_a_target_it_says_what_there_is() {
+    let out = whyslow(&[]).output().unwrap();
+    let said = String::from_utf8(out.stdout).unwrap();
+    assert_eq!(out.status.code(), Some(0), "{said}");
+    for command in ["whyslow bench disk /var/tmp", "whyslow bench memory", "whyslow bench net serve"] {
+        assert!(said.contains(command), "{said}");
+    }
+    let out = whyslow(&["--json"]).output().unwrap();
+    assert!(serde_json::from_slice::<serde_json::Value>(&out.stdout).unwrap().is_array());
+}
+
+#[test]
 fn what_is_written_to_the_device_is_not_what_was_there() {
     let Some(mut stage) = Stage::new() else { return };
     let device = stage.device("a.img", 4 * MIB);

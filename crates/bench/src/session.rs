@@ -4,12 +4,14 @@ use crate::budget::{Budget, Need, check_memory};
 use crate::cache::{Small, drop_cached};
 use crate::environment::Surroundings;
 use crate::error::{Error, Result};
-use crate::ledger::{Books, spoiled};
+use crate::ledger::{Books, elsewhere, spoiled};
 use crate::round::{self, Party, Played, Progress};
 use crate::stop::Stop;
 use crate::target::{Ask, Map, Target};
 use std::path::Path;
-use whyslow_model::bench::{Access, Cache, Ceiling, Engine, Kind, Report, Round, SCHEMA, Sync, Traffic, Workload};
+use whyslow_model::bench::{
+    Access, Cache, Ceiling, Engine, Kind, Ledger, Report, Round, SCHEMA, Sync, Traffic, Workload,
+};
 use whyslow_sense::Root;
 
 /// How files are filled: in large blocks, some at a time.
@@ -99,7 +101,7 @@ impl<'w> Session<'w> {
         let size = |bytes: u64| whyslow_model::human::quantity(bytes as f64, "bytes");
         let (path, holds, block) = (&about.path, size(about.bytes), size(block.into()));
         Err(Error::new(format!(
-            "{path} holds {holds}, less than a block of {block}: take a larger one, or a larger --size"
+            "{path} holds {holds}, less than a block of {block}: choose a larger one, or a larger --size"
         )))
     }
 
@@ -109,7 +111,7 @@ impl<'w> Session<'w> {
     /// Where none can be.
     pub(crate) fn polled(&mut self, target: usize) -> Result<u64> {
         let largest = self.map.polled(&self.targets[target].about)?;
-        let busy = "a thread that polls is always busy: whether it was the limit is not told";
+        let busy = "a polling thread is always busy, so whether the CPU was the limit is unknown";
         self.mind(busy);
         Ok(largest)
     }
@@ -125,7 +127,7 @@ impl<'w> Session<'w> {
     pub(crate) fn mind_others(&mut self, target: usize, ask: &Ask) {
         let about = &self.targets[target].about;
         if ask.in_use && about.file_system.is_none() {
-            let others = "was read while in use: others' requests may be among what its device saw";
+            let others = "was read while in use: its counters may include requests of other processes";
             self.caveats.push(format!("{} {others}", about.path));
         }
     }
@@ -197,7 +199,12 @@ impl<'w> Session<'w> {
         let books: Vec<_> = used.iter().map(|&at| (at, &self.targets[at], asked(&played, at))).collect();
         let closing = self.books.close(opening, &self.map, &books);
         share_cost(&mut played, closing.machine);
-        let spoiled = spoiled(&closing.ledgers);
+        let counted = |ledger: &&Ledger| {
+            let target = &self.targets[ledger.target];
+            target.is_direct() && self.map.counts_all(&target.about)
+        };
+        let missed = closing.ledgers.iter().filter(counted).find_map(elsewhere);
+        let spoiled = spoiled(&closing.ledgers).or(missed);
         let runs = played.into_iter().map(|played| played.run).collect();
         self.rounds.push(Round { name: name.into(), group: group.into(), runs, ledgers: closing.ledgers, spoiled });
         Ok(self.rounds.last())

@@ -5,6 +5,7 @@ use super::in_use::uses;
 use super::store;
 use super::{Ask, Map, Target, cannot_open, open, refused};
 use crate::error::{Error, Result};
+use crate::layers::extent;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -79,7 +80,21 @@ pub(super) fn as_target(map: &Map, path: &Path, number: u64, ask: &Ask) -> Resul
         bytes,
     };
     let grain = if ask.direct { grain(map, &device) } else { 1 };
-    Ok(Target { about, file: Arc::new(file), grain, scratch: false, caveats: Vec::new() })
+    Ok(Target { about, file: Arc::new(file), grain, scratch: false, caveats: thin(map, &device) })
+}
+
+/// What to bear in mind of a loop device whose file has parts that were never written.
+fn thin(map: &Map, device: &str) -> Vec<String> {
+    let path = map.root.maybe(&format!("{}/loop/backing_file", folder(device)));
+    let file = path.and_then(|path| File::open(path.trim_end_matches('\n')).ok());
+    let Some((file, size)) = file.and_then(|file| file.metadata().ok().map(|meta| (file, meta.len()))) else {
+        return Vec::new();
+    };
+    let missing = extent::written(&file).map_or(0, |written| size.saturating_sub(written));
+    let human = |bytes: u64| whyslow_model::human::quantity(bytes as f64, "bytes");
+    let what = "were never written; reads of those do not reach the disk below";
+    let caveat = || format!("the file behind {device}: {} of {} {what}", human(missing), human(size));
+    (missing > size / 100).then(caveat).into_iter().collect()
 }
 
 /// What to do instead, where only reading was asked for.
