@@ -28,13 +28,11 @@ pub(super) fn show(look: &Look) -> Result<(), Failure> {
         return print(json::pretty(&all));
     }
     let width = all.iter().map(|one| one.command.len()).max().unwrap_or(0);
-    let line = |one: &Suggestion| {
-        let writes = if one.writes { " (writes a temporary file)" } else { "" };
-        format!("  {:width$}  {}{writes}\n", one.command, one.measures)
-    };
+    let line = |one: &Suggestion| format!("  {:width$}  {}\n", one.command, one.measures);
     let lines: String = all.iter().map(line).collect();
     print(format!(
         "Measures what this machine can do, under known load. Nothing has been measured yet.\n\n{lines}\n\
+         In a folder, 'disk' and 'fs' write temporary files of 1 GiB and more (--size).\n\
          None of these changes existing data. Options: whyslow bench disk --help\n"
     ))
 }
@@ -46,14 +44,14 @@ fn suggestions() -> Vec<Suggestion> {
         writes,
     };
     let mut all: Vec<Suggestion> =
-        disks().iter().map(|disk| one(format!("disk /dev/{disk} --in-use"), "disk, read only", false)).collect();
+        disks().iter().map(|disk| one(format!("disk /dev/{disk} --in-use"), "a disk, reads only", false)).collect();
     all.extend([
-        one("disk /var/tmp".into(), "disk behind a folder, reads and writes", true),
-        one("fs /var/tmp".into(), "file system: streams, small files, fsync", true),
+        one("disk /var/tmp".into(), "the disk under a folder, with writes", true),
+        one("fs /var/tmp".into(), "streams, small files, fsync", true),
         one("layers /".into(), "what each layer under a file costs", false),
         one("memory".into(), "memory bandwidth and latency", false),
         one("cpu".into(), "CPU scaling, wake-ups, system calls", false),
-        one("net serve".into(), "server for 'bench net': prints the client's command", false),
+        one("net serve".into(), "serves 'bench net', prints its command", false),
     ]);
     all
 }

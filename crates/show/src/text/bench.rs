@@ -185,7 +185,7 @@ fn verdict(pair: &Pair) -> (Ink, &'static str) {
 }
 
 /// A load that keeps less than this of its rate is slowed down.
-const SLOWED: f64 = 0.9;
+const SLOWED: f64 = 0.75;
 
 /// What one of a pair keeps of its rate, in words.
 fn kept(pair: &Pair, at: usize) -> String {

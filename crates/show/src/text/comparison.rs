@@ -68,16 +68,23 @@ fn verdict(canvas: &mut Canvas, comparison: &Comparison) {
             Ink::Yellow,
             format!(" {n} {} changed, but {} measured too briefly to test: ", others(comparison), was(n)),
         ));
-        let subject = words::subject(&largest.subject);
         let change = format!("{} → {}", figure(largest.a.median), figure(largest.b.median));
         let first = if n == 1 { "" } else { ", and others" };
-        line.push(plain(format!("{} of {subject} {change}{first}.", largest.metric)));
+        line.push(plain(format!("{} {change}{first}.", series(largest))));
     }
     if !noise.is_empty() {
         let n = noise.len();
         line.push(plain(format!(" {n} {} changed by an amount that may be noise.", others(comparison))));
     }
     canvas.paragraph(0, 2, &line);
+}
+
+/// A series by its name; of the machine as a whole nothing need be said.
+fn series(one: &Difference) -> String {
+    match one.subject.kind.as_str() {
+        "host" => one.metric.clone(),
+        _ => format!("{} of {}", one.metric, words::subject(&one.subject)),
+    }
 }
 
 fn was(count: usize) -> &'static str {
@@ -131,9 +138,7 @@ fn draw(canvas: &mut Canvas, one: &Difference, all: bool) {
         _ => format!("{}{}", if one.shift > 0.0 { "+" } else { "" }, figure(one.shift)),
     };
     let line = [
-        plain(&one.metric),
-        plain(" of "),
-        plain(words::subject(&one.subject)),
+        plain(series(one)),
         plain("  "),
         bold(figure(one.a.median)),
         dim(" → "),
