@@ -65,6 +65,14 @@ fn what_cannot_be_measured_is_refused() {
 }
 
 #[test]
+fn a_device_on_a_sparse_file_is_not_written_where_the_file_could_not_grow() {
+    let Some(mut stage) = Stage::new() else { return };
+    let device = stage.sparse("huge.img", 4 << 40);
+    let serial = stage.path("huge.img").to_string_lossy().into_owned();
+    assert_refused(&[&device, "--destroy", &serial], &["not enough free space", "needs 4 TiB"]);
+}
+
+#[test]
 fn a_file_that_was_never_written_is_not_taken_for_the_device() {
     let Some(mut stage) = Stage::new() else { return };
     let name = |name: &str| stage.path(name).to_string_lossy().into_owned();

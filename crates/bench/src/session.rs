@@ -58,6 +58,10 @@ impl<'w> Session<'w> {
             self.claim(&ask.path, Need::file(ask.size))?;
         }
         let target = Target::open(&self.map, ask)?;
+        let device = target.about.device.as_deref().filter(|_| ask.write && target.about.file_system.is_none());
+        for (folder, bytes) in device.map(|device| self.map.unallocated(device)).unwrap_or_default() {
+            self.claim(&folder, Need { bytes, inodes: 0 })?;
+        }
         self.caveats.extend(target.caveats.iter().cloned());
         self.targets.push(target);
         Ok(self.targets.len() - 1)

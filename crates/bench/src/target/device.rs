@@ -6,10 +6,10 @@ use super::store;
 use super::{Ask, Map, Target, cannot_open, open, refused};
 use crate::error::{Error, Result};
 use crate::layers::extent;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -95,6 +95,21 @@ fn thin(map: &Map, device: &str) -> Vec<String> {
     let what = "were never written; reads of those do not reach the disk below";
     let caveat = || format!("the file behind {device}: {} of {} {what}", human(missing), human(size));
     (missing > size / 100).then(caveat).into_iter().collect()
+}
+
+/// Bytes that writing all of a device adds to the file systems below it, each with the folder of the file that grows: loop
+/// devices on files that are not allocated whole.
+pub(super) fn unallocated(map: &Map, device: &str) -> Vec<(PathBuf, u64)> {
+    let stack = std::iter::once(device.to_owned()).chain(map.below(device));
+    let grows = |device: String| {
+        let path = map.root.maybe(&format!("{}/loop/backing_file", folder(&device)))?;
+        let path = Path::new(path.trim_end_matches('\n'));
+        let meta = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
+        // st_blocks counts 512 bytes each (stat(2)).
+        let missing = meta.len().saturating_sub(meta.blocks().saturating_mul(512));
+        (missing > 0).then_some((path.parent()?.to_owned(), missing))
+    };
+    stack.filter_map(grows).collect()
 }
 
 /// What to do instead, where only reading was asked for.

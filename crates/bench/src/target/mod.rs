@@ -162,6 +162,11 @@ impl Map {
         }
     }
 
+    /// Bytes that writing all of a device adds to the file systems below it, each with a folder there.
+    pub(crate) fn unallocated(&self, device: &str) -> Vec<(PathBuf, u64)> {
+        device::unallocated(self, device)
+    }
+
     /// Whether a target's device counts all that is read from the target: it has not been told not to, and it is the only one
     /// below the file system.
     pub(crate) fn counts_all(&self, target: &bench::Target) -> bool {
