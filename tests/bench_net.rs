@@ -453,3 +453,20 @@ fn an_iperf3_server_is_measured_against() {
         assert!((0.4..2.5).contains(&ratio), "{}: {ratio}", run.name);
     }
 }
+
+#[test]
+fn strangers_who_say_nothing_do_not_lock_clients_out() {
+    let Some(wire) = Wire::new() else { return };
+    let _server = wire.serve(&[]);
+    // From the client's own address, and from others.
+    for last in 3..10 {
+        ip(&["-n", &wire.near, "address", "add", &format!("10.219.7.{last}/24"), "dev", "wire0"]);
+    }
+    let idle = within(&wire.near, || {
+        let one = || TcpStream::connect((FAR, 5219)).unwrap();
+        (0..300).map(|_| one()).collect::<Vec<TcpStream>>()
+    });
+    let network = wire.network(&["--only", "streams", "--streams", "4", "--direction", "up"]);
+    assert!(!network.rounds.is_empty());
+    drop(idle);
+}

@@ -195,3 +195,32 @@ fn the_process_that_is_handed_over_to_ends_with_one_that_is_killed() {
     child.wait().unwrap();
     until("the end of the other process", || partners.iter().all(|pid| has_ended(pid)));
 }
+
+#[test]
+fn ended_by_a_service_manager_or_a_closed_terminal_it_cleans_up_and_says_so() {
+    let Some(stage) = Stage::new() else { return };
+    let name = stage.folder.path().to_string_lossy().into_owned();
+    let small = ["fs", &name, "--size", "512K", "--files", "1000000", "--for", "10ms"];
+    for (ended_by, status) in [(libc::SIGTERM, 143), (libc::SIGHUP, 129)] {
+        let child = start(whyslow(&small));
+        let made = stage.path(&format!(".whyslow-bench-files-{}", child.id()));
+        until("small files", || made.join("00000001").exists());
+        signal(&child, ended_by);
+        let out = child.wait_with_output().unwrap();
+        assert_eq!(out.status.code(), Some(status), "{}", String::from_utf8_lossy(&out.stderr));
+        let report: Report = serde_json::from_slice(&out.stdout).expect("a report");
+        assert!(report.interrupted);
+        assert_eq!(fs::read_dir(&name).unwrap().count(), 0);
+    }
+    if !Path::new("/sys/fs/cgroup/memory/memory.limit_in_bytes").exists() {
+        return;
+    }
+    let child = start(bench(&[&name, "--size", "8M", "--cache", "64M", "--for", "30s"]));
+    let group = PathBuf::from(format!("/sys/fs/cgroup/memory/whyslow-bench-{}", child.id()));
+    until("the benchmark in its group", || fs::read_to_string(group.join("tasks")).is_ok_and(|t| !t.is_empty()));
+    signal(&child, libc::SIGTERM);
+    let out = child.wait_with_output().unwrap();
+    assert_eq!(out.status.code(), Some(143), "{}", String::from_utf8_lossy(&out.stderr));
+    assert!(!group.exists(), "{group:?}");
+    assert_eq!(fs::read_dir(&name).unwrap().count(), 0);
+}

@@ -144,3 +144,74 @@ fn every_device_of_a_btrfs_is_refused() {
         assert_in_use(device, &serial, &["btrfs"]);
     }
 }
+
+#[test]
+fn a_second_loop_device_on_the_file_of_a_mounted_one_is_not_destroyed() {
+    let Some(mut stage) = Stage::new() else { return };
+    let mounted = stage.device("a.img", 16 * MIB);
+    let serial = stage.path("a.img").to_string_lossy().into_owned();
+    let second = stage.attach(&[&serial]);
+    // The same file by another name, and a part of it.
+    fs::hard_link(&serial, stage.path("b.img")).unwrap();
+    let linked = stage.path("b.img").to_string_lossy().into_owned();
+    let third = stage.attach(&["--offset", "1048576", &linked]);
+    let point = stage.mount(&mounted);
+    let before = fs::read(&serial).unwrap();
+    for (device, serial) in [(&second, &serial), (&third, &linked)] {
+        let words = ["is in use", "has the same data as", "is mounted on", &point];
+        assert_refused(&[device, "--destroy", serial], &words);
+    }
+    assert!(before == fs::read(&serial).unwrap(), "it was written to");
+}
+
+#[test]
+fn parts_of_one_file_that_do_not_overlap_are_not_the_same() {
+    let Some(mut stage) = Stage::new() else { return };
+    fs::write(stage.path("a.img"), vec![0x5a; 32 * MIB as usize]).unwrap();
+    let serial = stage.path("a.img").to_string_lossy().into_owned();
+    let half = (16 * MIB).to_string();
+    let first = stage.attach(&["--sizelimit", &half, &serial]);
+    let second = stage.attach(&["--offset", &half, &serial]);
+    stage.mount(&first);
+    assert!(!report(&[&second, "--destroy", &serial]).rounds.is_empty());
+}
+
+#[test]
+fn a_device_whose_file_a_process_has_open_or_swaps_to_is_not_destroyed() {
+    let Some(mut stage) = Stage::new() else { return };
+    let device = stage.device("a.img", 16 * MIB);
+    let serial = stage.path("a.img").to_string_lossy().into_owned();
+    let file = OpenOptions::new().read(true).open(&serial).unwrap();
+    let who = format!("process {}", std::process::id());
+    assert_refused(&[&device, "--destroy", &serial], &["is in use", &who, "the file behind it"]);
+    drop(file);
+    assert!(!report(&[&device, "--destroy", &serial]).rounds.is_empty());
+}
+
+#[test]
+fn a_volume_on_a_second_loop_device_of_a_mounted_file_is_not_destroyed() {
+    let Some(mut stage) = Stage::new() else { return };
+    if Command::new("dmsetup").arg("version").output().map_or(true, |out| !out.status.success()) {
+        return eprintln!("skipped: there is no device mapper here");
+    }
+    let mounted = stage.device("a.img", 16 * MIB);
+    let serial = stage.path("a.img").to_string_lossy().into_owned();
+    let second = stage.attach(&[&serial]);
+    let name = format!("wsl-bench-{}", std::process::id());
+    must(Command::new("dmsetup").args([
+        "create",
+        &name,
+        "--uuid",
+        &name,
+        "--table",
+        &format!("0 32768 linear {second} 0"),
+    ]));
+    let gone = name.clone();
+    stage.undo(move || drop(Command::new("dmsetup").args(["remove", "--retry", &gone]).status()));
+    let volume = format!("/dev/mapper/{name}");
+    if fs::metadata(&volume).is_err() {
+        return eprintln!("skipped: there is no node for a volume here");
+    }
+    let point = stage.mount(&mounted);
+    assert_refused(&[&volume, "--destroy", &name], &["is in use", "has the same data as", &point]);
+}

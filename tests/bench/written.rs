@@ -1,6 +1,6 @@
 //! What is written to, and what is not.
 
-use crate::stage::{MIB, Stage, assert_refused, content, must, report};
+use crate::stage::{MIB, Stage, assert_refused, content, must, report, whyslow};
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::process::Command;
@@ -59,9 +59,54 @@ fn what_cannot_be_measured_is_refused() {
     assert_refused(&[&name(""), "--size", "1K"], &["less than a block"]);
     assert_refused(&[&name("pipe")], &["neither"]);
     assert_refused(&["/dev/null"], &["neither"]);
-    assert_refused(&[&name(""), "--size", "1000T"], &["no room"]);
+    assert_refused(&[&name(""), "--size", "1000T"], &["not enough free space"]);
     assert_refused(&[&name(""), "--size", "12Q"], &["not a size"]);
     assert_eq!(fs::read_dir(stage.folder.path()).unwrap().count(), 3);
+}
+
+#[test]
+fn a_device_on_a_sparse_file_is_not_written_where_the_file_could_not_grow() {
+    let Some(mut stage) = Stage::new() else { return };
+    let device = stage.sparse("huge.img", 4 << 40);
+    let serial = stage.path("huge.img").to_string_lossy().into_owned();
+    assert_refused(&[&device, "--destroy", &serial], &["not enough free space", "needs 4 TiB"]);
+}
+
+#[test]
+fn a_file_that_was_never_written_is_not_taken_for_the_device() {
+    let Some(mut stage) = Stage::new() else { return };
+    let name = |name: &str| stage.path(name).to_string_lossy().into_owned();
+    File::create(name("holes")).unwrap().set_len(8 * MIB).unwrap();
+    must(Command::new("fallocate").args(["--length", "8M", &name("set-aside")]));
+    for file in ["holes", "set-aside"] {
+        assert_refused(&[&name(file)], &["8 MiB of 8 MiB were never written", "choose a file with data in it"]);
+    }
+    // A little is said, and does not matter.
+    let file = File::create(name("nearly")).unwrap();
+    file.set_len(16 * MIB).unwrap();
+    file.write_all_at(&vec![0x5a; 15 * MIB as usize], 0).unwrap();
+    let read = report(&[&name("nearly")]);
+    assert!(
+        read.caveats.iter().any(|caveat| caveat.contains("1 MiB of 16 MiB were never written")),
+        "{:?}",
+        read.caveats
+    );
+    let device = stage.sparse("thin.img", 8 * MIB);
+    let read = report(&[&device]);
+    let said = |caveat: &String| caveat.contains("the file behind") && caveat.contains("were never written");
+    assert!(read.caveats.iter().any(said), "{:?}", read.caveats);
+}
+
+#[test]
+fn without_a_target_it_says_what_there_is() {
+    let out = whyslow(&[]).output().unwrap();
+    let said = String::from_utf8(out.stdout).unwrap();
+    assert_eq!(out.status.code(), Some(0), "{said}");
+    for command in ["whyslow bench disk /var/tmp", "whyslow bench memory", "whyslow bench net serve"] {
+        assert!(said.contains(command), "{said}");
+    }
+    let out = whyslow(&["--json"]).output().unwrap();
+    assert!(serde_json::from_slice::<serde_json::Value>(&out.stdout).unwrap().is_array());
 }
 
 #[test]
@@ -84,4 +129,47 @@ fn what_cannot_be_polled_is_refused_and_why_is_told() {
     // No loop device can be.
     assert_refused(&[&device, "--poll"], &["cannot be polled", "queue/io_poll is 0"]);
     assert_refused(&[&device, "--poll", "--cache", "warm"], &["past the page cache"]);
+}
+
+#[test]
+fn what_all_jobs_write_is_added_up_before_any_is_written() {
+    let Some(mut stage) = Stage::new() else { return };
+    let device = stage.sparse("a.img", 64 * MIB);
+    let point = stage.mount(&device);
+    let job = stage.path("jobs.fio");
+    let refused = |text: &str, words: &[&str]| {
+        fs::write(&job, text).unwrap();
+        let out = whyslow(&["disk", "--job", &job.to_string_lossy()]).output().unwrap();
+        let said = String::from_utf8(out.stderr).unwrap();
+        assert_eq!(out.status.code(), Some(2), "{text}: {said}");
+        assert!(words.iter().all(|word| said.contains(word)), "{text}: {words:?} in {said}");
+    };
+    let used = || Command::new("stat").args(["--file-system", "--format=%f", &point]).output().unwrap().stdout;
+    let before = used();
+    let room = &["not enough free space", "smaller size"];
+    refused(&format!("[global]\ndirectory={point}\nsize=30m\nrw=read\n[a]\n[b]\n"), room);
+    refused(&format!("[a]\ndirectory={point}\nsize=30m\nrw=write\nnumjobs=2\n"), room);
+    refused(
+        &format!(
+            "[a]\ndirectory={point}\nsize=30m\nrw=read\n[b]\nstonewall\ndirectory={point}/lost+found\nsize=30m\nrw=write\n"
+        ),
+        room,
+    );
+    let deep = "bs=4m\niodepth=1024\nioengine=io_uring\nnumjobs=64\ndirect=1\n";
+    refused(
+        &format!("[a]\ndirectory={point}\nsize=8m\nrw=read\n[b]\nstonewall\nfilename={device}\nrw=read\n{deep}"),
+        &["in use"],
+    );
+    let other = stage.sparse("b.img", 64 * MIB);
+    let text = format!("[a]\ndirectory={point}\nsize=8m\nrw=read\n[b]\nstonewall\nfilename={other}\nrw=read\n{deep}");
+    refused(&text, &["not enough memory", "256 GiB", "fewer jobs"]);
+    assert_eq!(used(), before, "something was written");
+    let fs = |args: &[&str]| {
+        let out = whyslow(&[&["fs", &*point], args].concat()).output().unwrap();
+        assert_eq!(out.status.code(), Some(2), "{args:?}");
+        String::from_utf8(out.stderr).unwrap()
+    };
+    assert!(fs(&["--size", "1M", "--files", "20000", "--only", "files"]).contains("inodes"));
+    assert!(fs(&["--size", "40M", "--files", "10"]).contains("not enough free space"));
+    assert_eq!(used(), before, "something was written");
 }

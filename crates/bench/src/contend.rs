@@ -53,9 +53,9 @@ pub fn contend(asked: &Contest, stop: &Stop, watch: &mut dyn FnMut(Progress)) ->
         let target = session.open(&ask)?;
         session.mind_others(target, &ask);
         session.check_holds(target, BLOCK)?;
-        if session.targets[target].scratch {
-            session.fill(target, &load(&session, target, asked))?;
-        }
+    }
+    for target in (0..session.targets.len()).filter(|&target| session.targets[target].scratch).collect::<Vec<_>>() {
+        session.fill(target, &load(&session, target, asked))?;
     }
     let parties: Vec<Party> = (0..session.targets.len())
         .map(|target| {
@@ -94,6 +94,19 @@ pub(crate) fn all_pairs(session: &mut Session, parties: &[Party]) -> Result<Vec<
     Ok(pairs)
 }
 
+/// Whether two that keep so much of what each does alone contend for something. What a load loses that itself waits for its
+/// target, and not for a processor, it loses to the other; what one loses whose thread had all it could take of a processor,
+/// says nothing.
+fn contend_for_something(kept: [f64; 2], limited: [bool; 2]) -> Option<bool> {
+    // More than alone is noise, and makes up for nothing.
+    let sum: f64 = kept.iter().map(|kept| kept.min(1.0)).sum();
+    if sum >= CONTEND {
+        return Some(false);
+    }
+    let lost = |at: usize| !limited[at] && kept[at] < CONTEND / 2.0;
+    (lost(0) || lost(1)).then_some(true)
+}
+
 /// A pair of parties, of which it is known what each does alone; none where it was stopped, or nothing came back.
 fn together(session: &mut Session, parties: [&Party; 2], alone: [f64; 2]) -> Result<Option<Pair>> {
     let names = parties.map(|party| party.name.clone());
@@ -101,14 +114,14 @@ fn together(session: &mut Session, parties: [&Party; 2], alone: [f64; 2]) -> Res
     let name = format!("{} and {}", names[0], names[1]);
     let Some(round) = session.play("together", &name, &parties.map(Party::clone))? else { return Ok(None) };
     let rates = [rate(round, 0), rate(round, 1)];
-    let generator = round.runs.iter().any(|run| run.generator.was_limit);
+    let limited = [0, 1].map(|at| round.runs.get(at).is_some_and(|run| run.generator.was_limit));
     let [Some(a), Some(b)] = rates else {
         session.mind(&format!("nothing came back from one of {name}: this pair is left out"));
         return Ok(None);
     };
     let kept = [a / alone[0], b / alone[1]];
     let sum = kept[0] + kept[1];
-    let contend = (!generator || sum >= CONTEND).then_some(sum < CONTEND);
+    let contend = contend_for_something(kept, limited);
     Ok(Some(Pair { names, alone, together: [a, b], kept, sum, contend, known }))
 }
 
@@ -138,5 +151,20 @@ fn load(session: &Session, target: usize, asked: &Contest) -> Workload {
         ramp_seconds: asked.seconds * RAMP,
         seed: asked.seed,
         ..Workload::of_blocks(BLOCK)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_load_that_waits_for_its_target_loses_it_loses_to_the_other() {
+        // A log beside a stream whose thread is always busy.
+        assert_eq!(contend_for_something([0.95, 0.047], [true, false]), Some(true));
+        assert_eq!(contend_for_something([1.6, 0.047], [true, false]), Some(true));
+        assert_eq!(contend_for_something([0.5, 0.5], [false, false]), Some(true));
+        assert_eq!(contend_for_something([0.5, 0.5], [true, true]), None);
+        assert_eq!(contend_for_something([0.98, 1.02], [true, false]), Some(false));
     }
 }

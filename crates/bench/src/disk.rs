@@ -179,7 +179,12 @@ impl Sweeper<'_> {
         let shared = if jobs > 1 { format!(" by {jobs} jobs") } else { String::new() };
         let name = format!("{} of {}, {in_flight} in flight{shared}", sort.name, size(block));
         let party = self.session.party(sort.name, self.target, load);
-        let round = self.session.play(sort.name, &name, &[party])?;
+        let party = [party];
+        if let Err(why) = self.session.check_memory(&party) {
+            self.session.mind(&format!("more than {} in flight were not tried: {why}", in_flight / 2));
+            return Ok(None);
+        }
+        let round = self.session.play(sort.name, &name, &party)?;
         Ok(round.and_then(|round| Point::of(in_flight, round.runs.first()?)))
     }
 

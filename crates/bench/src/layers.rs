@@ -3,7 +3,7 @@
 //! Nothing is written. Devices are read where the file lies on them, as far as that can be known, so that one place of a disk
 //! is not held against another.
 
-mod extent;
+pub(crate) mod extent;
 mod largest;
 
 use crate::cache::drop_cached;

@@ -13,6 +13,8 @@ use whyslow_sense::{Root, Sampler};
 
 /// The share of what was asked for from which on others' requests spoil a measurement.
 const SPOILS: f64 = 0.02;
+/// The share of what was read past the page cache that has to reach the device, for its speed to be what was measured.
+const REACHED: f64 = 0.5;
 /// Less than this is nobody's load: a line in a log.
 const SPECK: u64 = 1 << 20;
 
@@ -73,8 +75,27 @@ pub(crate) fn spoiled(ledgers: &[Ledger]) -> Option<String> {
         let much = foreign > SPECK && foreign as f64 > SPOILS * asked as f64;
         much.then(|| {
             let human = |bytes: u64| whyslow_model::human::quantity(bytes as f64, "bytes");
-            format!("others had {device} move {} meanwhile, beside the {} asked for", human(foreign), human(asked))
+            format!(
+                "other processes transferred {} on {device} meanwhile, beside the {} measured",
+                human(foreign),
+                human(asked)
+            )
         })
+    })
+}
+
+/// Why reads past the page cache did not measure the device: most of them never reached it. None where they did.
+pub(crate) fn elsewhere(ledger: &Ledger) -> Option<String> {
+    let (top, asked) = (ledger.layers.first()?, ledger.asked.read_bytes);
+    let reached = top.traffic.read_bytes;
+    (asked > SPECK && (reached as f64) < REACHED * asked as f64).then(|| {
+        let human = |bytes: u64| whyslow_model::human::quantity(bytes as f64, "bytes");
+        format!(
+            "only {} of the {} read reached {}: the rest came from holes or a cache, so this is not the device's speed",
+            human(reached),
+            human(asked),
+            top.device
+        )
     })
 }
 
@@ -194,6 +215,15 @@ mod tests {
     }
 
     #[test]
+    fn reads_that_do_not_reach_the_device_are_told() {
+        let ledger =
+            |reached| Ledger { asked: traffic(100 * MIB, 0), layers: vec![top(reached, 0)], ..Ledger::default() };
+        assert_eq!(elsewhere(&ledger(99 * MIB)), None);
+        assert!(elsewhere(&ledger(2 * MIB)).unwrap().starts_with("only 2 MiB of the 100 MiB read reached sda"));
+        assert_eq!(elsewhere(&Ledger { layers: Vec::new(), ..ledger(0) }), None, "what is not known is not guessed");
+    }
+
+    #[test]
     fn little_spoils_nothing() {
         let ledger = |foreign_read, foreign_write| Ledger {
             asked: traffic(100 * MIB, 0),
@@ -203,6 +233,10 @@ mod tests {
             ..Ledger::default()
         };
         assert_eq!(spoiled(&[ledger(MIB, MIB)]), None);
-        assert!(spoiled(&[ledger(0, 0), ledger(MIB, 2 * MIB)]).unwrap().starts_with("others had sda move 3 MiB"));
+        assert!(
+            spoiled(&[ledger(0, 0), ledger(MIB, 2 * MIB)])
+                .unwrap()
+                .starts_with("other processes transferred 3 MiB on sda")
+        );
     }
 }

@@ -4,6 +4,7 @@
 //! risk, an engine carries requests to the kernel, a tally counts what comes back, and a ledger sets what was asked for
 //! against what each layer of the stack saw.
 
+mod budget;
 mod busy;
 mod cache;
 pub mod contend;

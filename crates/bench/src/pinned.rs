@@ -96,7 +96,7 @@ where
             let (tell, prepare) = (tell.clone(), &prepare);
             let thread = thread::Builder::new().name("bench".into());
             let started = thread.spawn_scoped(scope, move || work(cpu, pace, prepare, &begin, &tell));
-            started.map_err(|e| Error::new(format!("no thread to be had: {e}")))?;
+            started.map_err(|e| Error::new(format!("cannot start a thread: {e}")))?;
             starts.push(start);
         }
         drop(tell);

@@ -1,13 +1,17 @@
 //! A benchmark from its beginning to its report.
 
+use crate::budget::{Budget, Need, check_memory};
 use crate::cache::{Small, drop_cached};
 use crate::environment::Surroundings;
 use crate::error::{Error, Result};
-use crate::ledger::{Books, spoiled};
+use crate::ledger::{Books, elsewhere, spoiled};
 use crate::round::{self, Party, Played, Progress};
 use crate::stop::Stop;
 use crate::target::{Ask, Map, Target};
-use whyslow_model::bench::{Access, Cache, Ceiling, Engine, Kind, Report, Round, SCHEMA, Sync, Traffic, Workload};
+use std::path::Path;
+use whyslow_model::bench::{
+    Access, Cache, Ceiling, Engine, Kind, Ledger, Report, Round, SCHEMA, Sync, Traffic, Workload,
+};
 use whyslow_sense::Root;
 
 /// How files are filled: in large blocks, some at a time.
@@ -19,6 +23,8 @@ pub(crate) struct Session<'w> {
     pub(crate) map: Map,
     pub(crate) targets: Vec<Target>,
     books: Books,
+    budget: Budget,
+    root: Root,
     surroundings: Surroundings,
     pub(crate) stop: Stop,
     watch: &'w mut dyn FnMut(Progress),
@@ -33,6 +39,8 @@ impl<'w> Session<'w> {
             map: Map::draw(root.clone()),
             targets: Vec::new(),
             books: Books::new(root.clone()),
+            budget: Budget::new(&root),
+            root: root.clone(),
             surroundings: Surroundings::begin(root),
             stop: stop.clone(),
             watch,
@@ -46,10 +54,43 @@ impl<'w> Session<'w> {
     /// # Errors
     /// Where it may or can not be measured.
     pub(crate) fn open(&mut self, ask: &Ask) -> Result<usize> {
+        if ask.path.is_dir() {
+            self.claim(&ask.path, Need::file(ask.size))?;
+        }
         let target = Target::open(&self.map, ask)?;
+        let device = target.about.device.as_deref().filter(|_| ask.write && target.about.file_system.is_none());
+        for (folder, bytes) in device.map(|device| self.map.unallocated(device)).unwrap_or_default() {
+            self.claim(&folder, Need { bytes, inodes: 0 })?;
+        }
         self.caveats.extend(target.caveats.iter().cloned());
         self.targets.push(target);
         Ok(self.targets.len() - 1)
+    }
+
+    /// Sets room aside on a folder's file system.
+    ///
+    /// # Errors
+    /// Where there is not enough beside what was set aside before.
+    pub(crate) fn claim(&mut self, folder: &Path, need: Need) -> Result<()> {
+        let (name, kind) = self.map.file_system(folder)?;
+        self.budget.claim(folder, &name, &kind, need)
+    }
+
+    /// Whether there is room for all that is going to be written to a folder's file system.
+    ///
+    /// # Errors
+    /// Where there is not.
+    pub(crate) fn check_room(&self, folder: &Path, need: Need) -> Result<()> {
+        let (name, kind) = self.map.file_system(folder)?;
+        self.budget.check(folder, &name, &kind, need)
+    }
+
+    /// Whether the buffers of loads that run together fit in memory.
+    ///
+    /// # Errors
+    /// Where they do not.
+    pub(crate) fn check_memory(&self, parties: &[Party]) -> Result<()> {
+        check_memory(&self.root, parties)
     }
 
     /// Whether a target holds a block of this size.
@@ -64,7 +105,7 @@ impl<'w> Session<'w> {
         let size = |bytes: u64| whyslow_model::human::quantity(bytes as f64, "bytes");
         let (path, holds, block) = (&about.path, size(about.bytes), size(block.into()));
         Err(Error::new(format!(
-            "{path} holds {holds}, less than a block of {block}: take a larger one, or a larger --size"
+            "{path} holds {holds}, less than a block of {block}: choose a larger one, or a larger --size"
         )))
     }
 
@@ -74,7 +115,7 @@ impl<'w> Session<'w> {
     /// Where none can be.
     pub(crate) fn polled(&mut self, target: usize) -> Result<u64> {
         let largest = self.map.polled(&self.targets[target].about)?;
-        let busy = "a thread that polls is always busy: whether it was the limit is not told";
+        let busy = "a polling thread is always busy, so whether the CPU was the limit is unknown";
         self.mind(busy);
         Ok(largest)
     }
@@ -90,7 +131,7 @@ impl<'w> Session<'w> {
     pub(crate) fn mind_others(&mut self, target: usize, ask: &Ask) {
         let about = &self.targets[target].about;
         if ask.in_use && about.file_system.is_none() {
-            let others = "was read while in use: others' requests may be among what its device saw";
+            let others = "was read while in use: its counters may include requests of other processes";
             self.caveats.push(format!("{} {others}", about.path));
         }
     }
@@ -152,6 +193,7 @@ impl<'w> Session<'w> {
         {
             self.mind(caveat);
         }
+        self.check_memory(parties)?;
         let _small = self.prepare_cache(parties)?;
         let mut used: Vec<usize> = parties.iter().map(|party| party.target).collect();
         used.sort_unstable();
@@ -161,7 +203,12 @@ impl<'w> Session<'w> {
         let books: Vec<_> = used.iter().map(|&at| (at, &self.targets[at], asked(&played, at))).collect();
         let closing = self.books.close(opening, &self.map, &books);
         share_cost(&mut played, closing.machine);
-        let spoiled = spoiled(&closing.ledgers);
+        let counted = |ledger: &&Ledger| {
+            let target = &self.targets[ledger.target];
+            target.is_direct() && self.map.counts_all(&target.about)
+        };
+        let missed = closing.ledgers.iter().filter(counted).find_map(elsewhere);
+        let spoiled = spoiled(&closing.ledgers).or(missed);
         let runs = played.into_iter().map(|played| played.run).collect();
         self.rounds.push(Round { name: name.into(), group: group.into(), runs, ledgers: closing.ledgers, spoiled });
         Ok(self.rounds.last())

@@ -44,7 +44,10 @@ whyslow compare default 03:00..04:00
      tune: not all is as it was asked for
 2    wrong usage, or input that cannot be read
 3    with --check: undetermined, too little could be seen
-130  interrupted before there was anything to compare; try: and all is put back",
+129  ended by SIGHUP; what was made is removed first, and what was measured by
+     then is printed
+130  interrupted before there was anything to compare; try: and all is put back
+143  ended by SIGTERM; otherwise as 129",
     ),
     (
         "Environment",

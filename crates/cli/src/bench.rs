@@ -3,6 +3,7 @@
 mod file_system;
 mod machine;
 mod net;
+mod overview;
 mod save;
 
 use crate::interrupt::Interrupt;
@@ -27,7 +28,7 @@ use whyslow_show::{json, text};
 #[derive(Debug, Args)]
 pub struct BenchArgs {
     #[command(subcommand)]
-    what: Bench,
+    what: Option<Bench>,
     #[command(flatten)]
     saving: save::Saving,
 }
@@ -35,31 +36,31 @@ pub struct BenchArgs {
 /// What to benchmark.
 #[derive(Debug, Subcommand)]
 enum Bench {
-    /// Find out what a disk can do: requests and bytes a second, and with how many in flight
+    /// Measure a disk: IOPS and throughput by queue depth and block size
     Disk(DiskArgs),
-    /// Find out what a file system does: streams, small files, commits, and all of it at once
+    /// Measure a file system: streams, small files, fsync, and how they interfere
     Fs(file_system::FsArgs),
-    /// Read a file through every layer under it, and say what each adds and takes; nothing is written
+    /// Read a file through every layer below it and show what each costs (read-only)
     Layers(LayersArgs),
-    /// Read targets alone and in pairs, and say which have to share something, whatever their names say
+    /// Read targets alone and in pairs and show which interfere with each other
     Contend(ContendArgs),
-    /// Measure memory: bandwidth, latency by working set and pages, what page faults cost
+    /// Measure memory: bandwidth, latency by working set and page size, page-fault cost
     Memory(machine::MemoryArgs),
-    /// Measure processors: scaling and hyperthreads, how soon threads run, context switches, system calls, clocks
+    /// Measure CPUs: scaling, hyperthreads, wake-up latency, context switches, system calls, clocks
     Cpu(machine::CpuArgs),
-    /// Find out what the network to another machine does, where `bench net serve` runs
+    /// Measure the network to another machine, on which `whyslow bench net serve` runs
     Net(Box<net::NetArgs>),
 }
 
 /// What to peel, and how.
 #[derive(Debug, Args)]
 pub struct LayersArgs {
-    /// A mount point or folder, whose largest file is read; or a file
+    /// A mount point or folder, whose largest file is read, or a file
     path: PathBuf,
-    /// The time measured of each run
+    /// Duration of each run
     #[arg(long = "for", value_name = "TIME", default_value = "1s", value_parser = duration)]
     time: Duration,
-    /// What random offsets come of
+    /// Seed for random offsets
     #[arg(long, default_value = "1")]
     seed: u64,
 }
@@ -67,19 +68,19 @@ pub struct LayersArgs {
 /// What to set against each other, and how.
 #[derive(Debug, Args)]
 pub struct ContendArgs {
-    /// Block devices and files, which are read; folders, in each of which a file is made, read and removed
+    /// Block devices and files to read; in a folder, a temporary file is created, read and removed
     #[arg(required = true, num_args = 2..)]
     targets: Vec<PathBuf>,
-    /// The time measured of each run
+    /// Duration of each run
     #[arg(long = "for", value_name = "TIME", default_value = "1s", value_parser = duration)]
     time: Duration,
-    /// How large a file to make in a folder
+    /// Size of the temporary file created in a folder
     #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = bytes)]
     size: u64,
-    /// Read block devices that are in use: adds load to them, and changes nothing
+    /// Allow reading block devices that are in use: adds load, changes nothing
     #[arg(long)]
     in_use: bool,
-    /// What random offsets come of
+    /// Seed for random offsets
     #[arg(long, default_value = "1")]
     seed: u64,
 }
@@ -87,38 +88,38 @@ pub struct ContendArgs {
 /// What to measure, and how.
 #[derive(Debug, Args)]
 pub struct DiskArgs {
-    /// A block device or a file, which is read; or a folder, in which a file is made, written, read and removed
+    /// A block device or a file to read; or a folder, in which a temporary file is created, written, read and removed
     #[arg(required_unless_present = "job")]
     target: Option<PathBuf>,
-    /// Run the jobs of this file, in fio's format, instead
+    /// Run the jobs in this file (fio format) instead
     #[arg(long, value_name = "FILE", conflicts_with_all = ["target", "time", "size", "cache", "engine", "poll", "seed"])]
     job: Option<PathBuf>,
-    /// Write the JSON that fio would
+    /// Write JSON in fio's format
     #[arg(long, requires = "job", conflicts_with = "json")]
     json_fio: bool,
-    /// The time measured of each run
+    /// Duration of each run
     #[arg(long = "for", value_name = "TIME", default_value = "1s", value_parser = duration)]
     time: Duration,
-    /// How large a file to make in a folder
+    /// Size of the temporary file created in a folder
     #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = bytes)]
     size: u64,
-    /// Measure writes to a block device too, which destroys all that is on it; its serial number has to be typed out
+    /// Also measure writes to a block device. DESTROYS ALL DATA ON IT; takes its serial number as confirmation
     #[arg(long, value_name = "SERIAL")]
     destroy: Option<String>,
-    /// Read a block device that is in use: adds load to it, and changes nothing
+    /// Allow reading a block device that is in use: adds load, changes nothing
     #[arg(long, conflicts_with = "destroy")]
     in_use: bool,
-    /// The page cache: passed by (none), used as it is (warm), emptied of the target before each run (cold), or held to a
-    /// size by a memory control group (256M; small is 64M)
+    /// Page cache: bypassed (none), used as it is (warm), the target dropped from it before each run (cold), or limited to a
+    /// size by a memory cgroup (256M; small is 64M)
     #[arg(long, value_name = "none|warm|cold|small|SIZE", default_value = "none", value_parser = cache)]
     cache: PageCache,
-    /// How requests reach the kernel
+    /// I/O engine
     #[arg(long, value_name = "ENGINE", default_value = "io_uring")]
     engine: EngineName,
-    /// Ask the device whether requests are done instead of being interrupted; where its driver can be asked
+    /// Poll for completions instead of waiting for interrupts, if the driver supports it
     #[arg(long)]
     poll: bool,
-    /// What random offsets come of
+    /// Seed for random offsets
     #[arg(long, default_value = "1")]
     seed: u64,
 }
@@ -152,8 +153,12 @@ struct PageCache(Option<Cache>);
 /// # Errors
 /// Where it cannot be run.
 pub fn run(args: &BenchArgs, look: &Look) -> Result<ExitCode, Failure> {
+    let Some(what) = &args.what else {
+        overview::show(look)?;
+        return Ok(ExitCode::SUCCESS);
+    };
     args.saving.check()?;
-    let (report, as_fio) = match &args.what {
+    let (report, as_fio) = match what {
         Bench::Disk(args) => (disk(args)?, args.json_fio),
         Bench::Fs(args) => (file_system::measure(args)?, false),
         Bench::Layers(args) => (peel(args)?, false),
@@ -178,7 +183,7 @@ fn disk(args: &DiskArgs) -> Result<Report, Failure> {
             watched(|stop, watch| fio::run(&file, stop, watch))
         }
         (None, Some(target)) => sweep(args, target),
-        (None, None) => Err(Failure::usage("name a target, or a file of jobs with --job")),
+        (None, None) => Err(Failure::usage("specify a target, or a job file with --job")),
     }
 }
 
@@ -239,7 +244,7 @@ fn watched(
         while !interrupt.ends_sleep_until(Instant::now() + Duration::from_secs(3600)) {}
         asked.ask();
     });
-    let progress = Progress::new("measuring", "report what there is");
+    let progress = Progress::new("measuring", "stop and report");
     let mut watch = |at: whyslow_bench::Progress| progress.say(&said(&at));
     benchmark(&stop, &mut watch).map_err(|e| Failure::usage(e.to_string()))
 }
@@ -249,7 +254,7 @@ fn said(at: &whyslow_bench::Progress) -> String {
         Some(whole) => format!("{:.0} s left", (whole - at.elapsed).max(0.0).ceil()),
         None => format!("{:.0} s so far", at.elapsed),
     };
-    format!("{}, {time} (Ctrl-C: report what there is)", at.doing)
+    format!("{}, {time} (Ctrl-C: stop and report)", at.doing)
 }
 
 /// The cache that is called small: a sixteenth of the file that is made in a folder unless another size is said.

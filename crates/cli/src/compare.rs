@@ -18,15 +18,15 @@ const PERCENT: std::ops::RangeInclusive<f64> = 0.1..=1000.0;
 /// What to compare with what.
 #[derive(Debug, Args)]
 pub struct CompareArgs {
-    /// A baseline's name; FROM..TO of a recording, such as 03:00..04:00; a recording's folder, DIR or DIR@FROM..TO; a file of
-    /// `whyslow bench --json` or of a baseline
+    /// A baseline's name; FROM..TO of the recording, such as 03:00..04:00; a recording's folder, DIR or DIR@FROM..TO; or a
+    /// file: a baseline, or the output of `whyslow bench --json`
     a: String,
-    /// The same, to be told how it differs from the first
+    /// What to compare with it, specified the same way
     b: String,
-    /// The smallest difference that matters, percent
+    /// Smallest difference to report, percent
     #[arg(long, value_name = "PERCENT", default_value_t = LEAST * 100.0)]
     least: f64,
-    /// The folder of recordings and baselines [default: /var/lib/whyslow for root, else ~/.local/state/whyslow]
+    /// Folder with recordings and baselines [default: /var/lib/whyslow for root, else ~/.local/state/whyslow]
     #[arg(long)]
     dir: Option<PathBuf>,
 }

@@ -1,12 +1,31 @@
-//! Ctrl-C, and sleep that it ends at once.
+//! Ctrl-C and its kin, and sleep that they end at once.
+//!
+//! What a service manager (SIGTERM) or a closed terminal (SIGHUP) ends cleans up like what Ctrl-C ends, and says by its exit
+//! status which signal it was.
 
-use signal_hook::consts::SIGINT;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::io::{self, ErrorKind, Read};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::time::Instant;
+
+/// The signal other than SIGINT that ended what was being done; 0 where none did.
+static ENDED_BY: LazyLock<Arc<AtomicUsize>> = LazyLock::new(Arc::default);
+
+/// The exit status of a program that was ended by SIGTERM or SIGHUP: 128 and its number, as a shell has it.
+pub fn exit_status() -> Option<u8> {
+    let signal = ENDED_BY.load(Ordering::Relaxed);
+    u8::try_from(signal).ok().filter(|&signal| signal > 0).map(|signal| signal.saturating_add(128))
+}
+
+/// Whether this program was started with a signal ignored (proc(5), SigIgn).
+fn is_ignored(signal: i32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| u64::from_str_radix(line.strip_prefix("SigIgn:")?.trim(), 16).ok());
+    mask.is_some_and(|mask| mask & (1 << (signal - 1)) != 0)
+}
 
 /// Listens for SIGINT, or others: the first is told to whoever sleeps, the second ends the program.
 #[derive(Debug)]
@@ -22,12 +41,17 @@ impl AsFd for Interrupt {
 }
 
 impl Interrupt {
-    /// Starts to listen for SIGINT.
+    /// Starts to listen for what ends a program: SIGINT, SIGTERM, and SIGHUP unless it is ignored (nohup(1)).
     ///
     /// # Errors
     /// Where the kernel grants no socket pair or handler.
     pub fn listen() -> io::Result<Self> {
-        Self::listen_for(&[SIGINT])
+        let mut signals = vec![SIGINT, SIGTERM];
+        signals.extend((!is_ignored(SIGHUP)).then_some(SIGHUP));
+        for &signal in &signals[1..] {
+            signal_hook::flag::register_usize(signal, Arc::clone(&ENDED_BY), signal.unsigned_abs() as usize)?;
+        }
+        Self::listen_for(&signals)
     }
 
     /// Starts to listen for these signals.

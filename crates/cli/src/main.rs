@@ -28,7 +28,10 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     memory::give_back();
     match args::parse() {
-        Ok(args) => commands::run(args).unwrap_or_else(|failure| failure.report()),
+        Ok(args) => {
+            let status = commands::run(args).unwrap_or_else(|failure| failure.report());
+            interrupt::exit_status().map_or(status, ExitCode::from)
+        }
         Err(exit) => exit,
     }
 }

@@ -156,11 +156,12 @@ fn changed(a: &Inventory, b: &Inventory) -> Vec<Changed> {
 fn caveats(a: &Baseline, b: &Baseline, pairs: &[(&Series, &Series)]) -> Vec<String> {
     let mut caveats = Vec::new();
     if pairs.is_empty() {
-        caveats.push("the two have nothing in common that was measured".to_owned());
+        caveats.push("the two sides have no measured series in common".to_owned());
     } else if a.kind == Kind::Period && b.kind == Kind::Period {
-        caveats.push("nobody knows what was asked of the machine: more work looks like a faster machine".to_owned());
+        caveats
+            .push("workload not controlled; interpret with caution: more work looks like a faster machine".to_owned());
     } else if pairs.iter().any(|(a, b)| a.interval.is_some() || b.interval.is_some()) {
-        let what = "a benchmark that ran once: how much it differs from run to run by itself is not known";
+        let what = "the benchmark ran only once: how much it varies from run to run is unknown";
         caveats.push(what.to_owned());
     }
     caveats

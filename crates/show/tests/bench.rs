@@ -72,7 +72,8 @@ fn round(depth: u32, rate: f64, latency: f64) -> Round {
         group: "random read".into(),
         runs: vec![run(depth, rate, latency)],
         ledgers: vec![Ledger { asked, cache: Some(cache), layers: vec![layer], ..Ledger::default() }],
-        spoiled: (depth > 1).then(|| "others had sdb move 2 MiB meanwhile, beside the 4 MiB asked for".to_owned()),
+        spoiled: (depth > 1)
+            .then(|| "other processes transferred 2 MiB on sdb meanwhile, beside the 4 MiB measured".to_owned()),
     }
 }
 
@@ -130,37 +131,36 @@ fn a_sweep_at_80_columns() {
 /dev/sdb: device of 1 GiB · sdb
 /dev/sdc: device of 1 GiB · sdb
 took 12.3 s
-Ended early: this is what was measured by then.
+Ended early: results up to that point.
 
-What it can do
-  random read of 4 KiB: 4000 /s; from 4 in flight on more only wait (1 ms each
-    there, 900 µs alone)
+Maximum throughput
+  random read of 4 KiB: 4000 /s; throughput plateaus at queue depth 4 (latency
+    1 ms there, 900 µs at depth 1)
 
 Random read
   block  depth     rate   bandwidth    mean      p99      cpu      max
   4 KiB      1  1100 /s  4.30 MiB/s  900 µs  1.80 ms   227 µs  7.20 ms
   4 KiB      4  4000 /s  15.6 MiB/s    1 ms     2 ms  62.5 µs     8 ms
-  spoiled: random read of 4 KiB, 4 in flight: others had sdb move 2 MiB
-    meanwhile, beside the 4 MiB asked for
+  unreliable: random read of 4 KiB, 4 in flight: other processes transferred 2
+    MiB on sdb meanwhile, beside the 4 MiB measured
   failed: random read of 4 KiB, 4 in flight: read of 4096 bytes at 8192:
     Input/output error (os error 5)
-  hung: random read of 4 KiB, 4 in flight: 1 requests never came back
-  stalled: random read of 4 KiB, 4 in flight: nothing came back once, for 100 ms
-    at worst, from 400 ms on
-  random read of 4 KiB, 4 in flight: the processor that asked for it was the
-    limit
-  stalled: random read of 4 KiB, 1 in flight: nothing came back once, for 100 ms
-    at worst, from 400 ms on
-  what the layers saw: random read of 4 KiB, 1 in flight
-           reads     of  writes     of  merged    wait  queue
-    asked   1100  4 KiB
-      sdb   1100  4 KiB       3  4 KiB       7  900 µs      1
-    the page cache served 12 KiB and had 4 KiB read for it, 0 B of that in vain;
-      it held 4 KiB before and 8 KiB after
+  hung: random read of 4 KiB, 4 in flight: 1 request never completed
+  stalled: random read of 4 KiB, 4 in flight: no request completed for 100 ms,
+    from 400 ms on
+  random read of 4 KiB, 4 in flight: the CPU generating the load was the limit
+  stalled: random read of 4 KiB, 1 in flight: no request completed for 100 ms,
+    from 400 ms on
+  requests at each layer: random read of 4 KiB, 1 in flight
+            reads     of  writes     of  merged    wait  queue
+    issued   1100  4 KiB
+       sdb   1100  4 KiB       3  4 KiB       7  900 µs      1
+    page cache: 12 KiB served from it, 4 KiB read from storage, 0 B of that
+      unused; cached 4 KiB before and 8 KiB after
 
-Mind: sdb was read while in use
-postgres (pid 7) read or wrote 2 MiB meanwhile.
-Others kept 0.25 processors busy.
+Note: sdb was read while in use
+postgres (PID 7) read or wrote 2 MiB meanwhile.
+Other processes used 0.25 CPUs.
 ";
     let drawn = text::bench(&report(), &PLAIN);
     assert_eq!(drawn, expected, "drawn:\n{drawn}");
@@ -199,16 +199,16 @@ fn layers_and_pairs_have_their_own_tables() {
         &PLAIN,
     );
     let expected = "
-What each layer does to a random read
+Cost of each layer: random read
                 bandwidth  change  latency      adds  request      cpu      rate
           sdb  39.1 MiB/s           100 µs              4 KiB  10.0 µs  10000 /s
   xfs, direct  31.2 MiB/s   -20 %   125 µs  +25.0 µs    4 KiB  10.0 µs   8000 /s
 
-Who gets in whose way
-  /dev/sdb and /dev/sdc: they have to share (used together, they keep 50 % and
-    50 % of what each does alone)
-    nothing that both rest on is known here: what they share is hidden from this
-      kernel
+Interference
+  /dev/sdb and /dev/sdc: they slow each other down; the first keeps 50 % of its
+    rate (1 M/s → 500000 /s), the second keeps 50 % of its rate (1 M/s →
+    500000 /s)
+    no shared device is known: what they share is hidden from this kernel
 ";
     assert!(drawn.contains(expected), "drawn:\n{drawn}");
 }

@@ -101,12 +101,12 @@ fn what_it_comes_to_is_said_first_and_what_held_streams_up_below() {
     let drawn = text::bench(&report(network()), &PLAIN);
     for said in [
         "db1 (far) · 10.0.0.2:5219",
-        "largest packet that passes: 1400 bytes, but the kernel sends 1500: those vanish",
-        "an answer takes 1 ms alone and 21 ms beside 8 streams up of 1 Gbit/s: 2.38 MiB wait in queues",
-        "socket buffer needed: at least 256 KiB; the bandwidth-delay product is 244 KiB; as the kernel chooses, 1 Gbit/s",
-        "UDP without loss: 800 Mbit/s arrived",
-        "stalled: up, 1 stream: nothing came once, for 100 ms at worst, from 200 ms on",
-        "what held the streams up: up, 1 stream",
+        "path MTU: 1400 bytes, but the kernel sends packets of 1500 bytes: those are lost",
+        "response time: 1 ms idle, 21 ms during 8 streams up at 1 Gbit/s: 2.38 MiB queued on the path",
+        "socket buffer needed: at least 256 KiB; the bandwidth-delay product is 244 KiB; with the kernel's default, 1 Gbit/s",
+        "UDP without loss: 800 Mbit/s received",
+        "stalled: up, 1 stream: nothing was received for 100 ms, from 200 ms on",
+        "what limited the streams: up, 1 stream",
     ] {
         assert!(drawn.contains(said), "{said}\n{drawn}");
     }

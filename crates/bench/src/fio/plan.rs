@@ -26,7 +26,7 @@ pub(super) struct Plan {
 impl Plan {
     /// Opens every target, fills those that are made for it, and says what runs when.
     pub(super) fn make(sections: &[Section], file: &JobFile, session: &mut Session) -> Result<Self> {
-        let mut maker = Maker { file, session, shared: BTreeMap::new() };
+        let mut maker = Maker { file, session, shared: BTreeMap::new(), fills: BTreeMap::new() };
         let mut rounds: Vec<Vec<Party>> = Vec::new();
         for section in sections {
             let parties = maker.parties(section)?;
@@ -35,6 +35,9 @@ impl Plan {
                 None => rounds.push(parties),
             }
         }
+        // Nothing is written before it is known that all of it fits.
+        rounds.iter().try_for_each(|parties| maker.session.check_memory(parties))?;
+        maker.fill()?;
         Ok(Self { rounds })
     }
 
@@ -54,6 +57,8 @@ struct Maker<'m, 'w> {
     session: &'m mut Session<'w>,
     /// Targets that were named, by path: jobs that name the same share it.
     shared: BTreeMap<PathBuf, usize>,
+    /// Targets to be filled before anything runs, each with the load of the first that reads it.
+    fills: BTreeMap<usize, Workload>,
 }
 
 impl Maker<'_, '_> {
@@ -78,8 +83,10 @@ impl Maker<'_, '_> {
             }
         }
         let files: Vec<Arc<File>> = targets.iter().map(|&at| self.session.targets[at].file.clone()).collect();
-        if targets.iter().any(|&at| self.session.targets[at].scratch) && (options.reads || options.overwrite) {
-            self.fill(&targets, &load)?;
+        if options.reads || options.overwrite {
+            for &target in targets.iter().filter(|&&at| self.session.targets[at].scratch) {
+                self.fills.entry(target).or_insert_with(|| load.clone());
+            }
         }
         let delay = options.delay;
         let party = |target, load, files| Party { name: section.name.clone(), target, load, files, delay };
@@ -94,10 +101,9 @@ impl Maker<'_, '_> {
         Ok((0..options.jobs).map(alone).collect())
     }
 
-    fn fill(&mut self, targets: &[usize], load: &Workload) -> Result<()> {
-        targets.iter().try_for_each(|&target| {
+    fn fill(&mut self) -> Result<()> {
+        std::mem::take(&mut self.fills).iter().try_for_each(|(&target, load)| {
             self.session.fill(target, load)?;
-            // What another job of the same name shares is filled once.
             self.session.targets[target].scratch = false;
             Ok(())
         })

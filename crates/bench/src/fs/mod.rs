@@ -5,6 +5,7 @@
 
 mod small;
 
+use crate::budget::Need;
 use crate::contend::all_pairs;
 use crate::error::{Error, Result};
 use crate::round::{Party, Progress};
@@ -52,6 +53,8 @@ const SMALL: u32 = 4096;
 const STRIDE: u64 = 8;
 /// The part of the size that each of the files has on which several kinds of work are done at once.
 const MIXED: u64 = 4;
+/// How many kinds of work that are.
+const KINDS: u64 = 3;
 
 /// Runs all of it. Ended before its time by `stop`, it reports what it has.
 ///
@@ -67,6 +70,7 @@ pub fn measure(asked: &FileSystem, stop: &Stop, watch: &mut dyn FnMut(Progress))
     }
     let mut session = Session::begin(stop, watch);
     let wants = |part| asked.parts.contains(&part);
+    session.check_room(&asked.folder, need(asked, size))?;
     if wants(Part::Streams) || wants(Part::Requests) {
         let target = session.open(&ask(asked, size))?;
         if wants(Part::Streams) {
@@ -86,6 +90,20 @@ pub fn measure(asked: &FileSystem, stop: &Stop, watch: &mut dyn FnMut(Progress))
     let mut report = session.finish(Kind::Fs, Vec::new());
     (report.files, report.pairs) = (files, pairs);
     Ok(report)
+}
+
+/// All that is written, part by part: what was made for one part is still there when the next begins.
+fn need(asked: &FileSystem, size: u64) -> Need {
+    let wants = |part| asked.parts.contains(&part);
+    let streams = (wants(Part::Streams) || wants(Part::Requests)).then(|| Need::file(size));
+    let small = wants(Part::Files).then(|| small::need(&asked.folder, asked.files));
+    let mixed = wants(Part::Together).then(|| Need { bytes: KINDS * mixed(size), inodes: KINDS });
+    [streams, small, mixed].into_iter().flatten().fold(Need::default(), Need::plus)
+}
+
+/// The size of each of the files on which several kinds of work are done at once.
+fn mixed(size: u64) -> u64 {
+    (size / MIXED / u64::from(STREAM) * u64::from(STREAM)).max(u64::from(STREAM))
 }
 
 fn ask(asked: &FileSystem, size: u64) -> Ask {
@@ -149,7 +167,7 @@ fn scattered(session: &mut Session, target: usize, asked: &FileSystem, size: u64
 
 /// A stream, a database's reads and a log, each alone, then in pairs.
 fn at_once(session: &mut Session, asked: &FileSystem, size: u64) -> Result<Vec<Pair>> {
-    let size = (size / MIXED / u64::from(STREAM) * u64::from(STREAM)).max(u64::from(STREAM));
+    let size = mixed(size);
     let timed = |block| Workload { seconds: Some(asked.seconds), seed: asked.seed, ..usual(block, size) };
     let kinds = [
         ("a stream of writes", false, Workload { reads: 0.0, ..timed(STREAM) }),

@@ -1,5 +1,6 @@
 //! Many small files: made, looked at and removed, by name and in any order.
 
+use crate::budget::Need;
 use crate::error::{Error, Result};
 use crate::load::{Permutation, Spread};
 use crate::round::{Progress, Reading};
@@ -22,6 +23,7 @@ const CONTENT: [u8; 1024] = [0x5a; 1024];
 /// Where the folder cannot be made, or something with the files fails.
 pub(super) fn work(folder: &Path, count: u32, seed: u64, session: &mut Session) -> Result<Vec<FileWork>> {
     remove_leftovers(folder);
+    session.claim(folder, need(folder, count))?;
     let files = Files::make(folder, count, seed)?;
     let steps: [(&str, bool, Step); 7] = [
         ("create", false, create),
@@ -40,6 +42,11 @@ pub(super) fn work(folder: &Path, count: u32, seed: u64, session: &mut Session) 
     }
     done.extend(files.lasting(session)?);
     Ok(done)
+}
+
+/// What that takes up.
+pub(super) fn need(folder: &Path, count: u32) -> Need {
+    Need::small_files(folder, count, CONTENT.len() as u64)
 }
 
 type Step = fn(&Path) -> io::Result<()>;

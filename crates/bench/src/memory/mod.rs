@@ -119,7 +119,7 @@ fn largest(asked: Option<u64>, caches: &[Cache], available: u64) -> Result<u64> 
     let most = asked.unwrap_or(usual.min(available / PART));
     if most < LEAST || most > available / PART * 2 {
         let human = human::quantity(available as f64, "bytes");
-        return Err(Error::new(format!("{human} of memory are to be had, which is too little: name a smaller --size")));
+        return Err(Error::new(format!("not enough memory: {human} available; choose a smaller --size")));
     }
     Ok(most.next_multiple_of(LEAST))
 }

@@ -141,7 +141,7 @@ fn become_real_time() -> io::Result<()> {
 fn by_thread(bench: &Bench, cpu: u32, other: u32) -> Result<Vec<Spread>> {
     let (naps, stop) = (naps(bench, PERIOD) as usize, &bench.session.stop);
     let on = |cpu: u32| keep_to(&[cpu]).map_err(|e| Error::new(format!("cannot keep to processor {cpu}: {e}")));
-    let no_thread = |e| Error::new(format!("no thread to be had: {e}"));
+    let no_thread = |e| Error::new(format!("cannot start a thread: {e}"));
     let ended = |_| Error::new("a thread that measured has ended");
     thread::scope(|scope| {
         let (wake, woken) = mpsc::channel::<Instant>();

@@ -113,7 +113,8 @@ impl Band {
         let mut players = Vec::new();
         for (number, party) in parties.iter().enumerate() {
             for job in 0..party.load.jobs.max(1) {
-                let bell = Bell::new().map_err(|e| Error::new(format!("{}: no event to be had: {e}", party.name)))?;
+                let bell =
+                    Bell::new().map_err(|e| Error::new(format!("{}: cannot create an eventfd: {e}", party.name)))?;
                 let (go, begin) = mpsc::channel();
                 let place = players.len();
                 let file = party.files[job as usize % party.files.len()].clone();
@@ -122,7 +123,7 @@ impl Band {
                 let play =
                     move || thread.play(&ready, &begin, |outcome, usage| drop(done.send((place, outcome, usage))));
                 let started = std::thread::Builder::new().name("bench".into()).spawn(play);
-                started.map_err(|e| Error::new(format!("{}: no thread to be had: {e}", party.name)))?;
+                started.map_err(|e| Error::new(format!("{}: cannot start a thread: {e}", party.name)))?;
                 players.push(Player { party: number, bell, go: Some(go), end: party.span().end, outcome: None });
             }
         }

@@ -110,7 +110,7 @@ pub(crate) fn keep_to(cpus: &[u32]) -> nix::Result<()> {
 fn refusal(engine: Engine, error: &io::Error) -> String {
     match (engine, error.raw_os_error()) {
         (Engine::IoUring, Some(libc::EPERM | libc::ENOSYS)) => format!(
-            "io_uring is not to be had ({error}): see /proc/sys/kernel/io_uring_disabled, or take --engine psync"
+            "io_uring is not available ({error}): see /proc/sys/kernel/io_uring_disabled, or use --engine psync"
         ),
         _ => error.to_string(),
     }

@@ -2,12 +2,14 @@
 
 use super::identity;
 use super::in_use::uses;
+use super::store;
 use super::{Ask, Map, Target, cannot_open, open, refused};
 use crate::error::{Error, Result};
-use std::fs::File;
+use crate::layers::extent;
+use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -28,6 +30,8 @@ fn claim(map: &Map, path: &Path, number: u64, ask: &Ask) -> Result<(String, File
     let shared = ask.in_use && !ask.write;
     if !shared {
         let uses = uses(map, &name);
+        // What else leads to the same data does not matter to reads: they change nothing.
+        let uses = if uses.is_empty() && ask.write { store::uses(map, &name) } else { uses };
         if !uses.is_empty() {
             return Err(refused(ask, &format!("is in use: {}{}", uses.join("; "), instead(ask))));
         }
@@ -76,7 +80,36 @@ pub(super) fn as_target(map: &Map, path: &Path, number: u64, ask: &Ask) -> Resul
         bytes,
     };
     let grain = if ask.direct { grain(map, &device) } else { 1 };
-    Ok(Target { about, file: Arc::new(file), grain, scratch: false, caveats: Vec::new() })
+    Ok(Target { about, file: Arc::new(file), grain, scratch: false, caveats: thin(map, &device) })
+}
+
+/// What to bear in mind of a loop device whose file has parts that were never written.
+fn thin(map: &Map, device: &str) -> Vec<String> {
+    let path = map.root.maybe(&format!("{}/loop/backing_file", folder(device)));
+    let file = path.and_then(|path| File::open(path.trim_end_matches('\n')).ok());
+    let Some((file, size)) = file.and_then(|file| file.metadata().ok().map(|meta| (file, meta.len()))) else {
+        return Vec::new();
+    };
+    let missing = extent::written(&file).map_or(0, |written| size.saturating_sub(written));
+    let human = |bytes: u64| whyslow_model::human::quantity(bytes as f64, "bytes");
+    let what = "were never written; reads of those do not reach the disk below";
+    let caveat = || format!("the file behind {device}: {} of {} {what}", human(missing), human(size));
+    (missing > size / 100).then(caveat).into_iter().collect()
+}
+
+/// Bytes that writing all of a device adds to the file systems below it, each with the folder of the file that grows: loop
+/// devices on files that are not allocated whole.
+pub(super) fn unallocated(map: &Map, device: &str) -> Vec<(PathBuf, u64)> {
+    let stack = std::iter::once(device.to_owned()).chain(map.below(device));
+    let grows = |device: String| {
+        let path = map.root.maybe(&format!("{}/loop/backing_file", folder(&device)))?;
+        let path = Path::new(path.trim_end_matches('\n'));
+        let meta = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
+        // st_blocks counts 512 bytes each (stat(2)).
+        let missing = meta.len().saturating_sub(meta.blocks().saturating_mul(512));
+        (missing > 0).then_some((path.parent()?.to_owned(), missing))
+    };
+    stack.filter_map(grows).collect()
 }
 
 /// What to do instead, where only reading was asked for.

@@ -10,6 +10,13 @@ pub(super) struct Identity {
     pub(super) is: &'static str,
 }
 
+impl Identity {
+    /// Whether the device itself says so, and not the kernel or this program.
+    pub(super) fn is_serial(&self) -> bool {
+        FILES.iter().any(|(_, is)| *is == self.is)
+    }
+}
+
 /// Files of sysfs that hold a serial number: virtio, NVMe, and the names that SCSI, dm and md devices have in its place.
 const FILES: [(&str, &str); 5] = [
     ("serial", "its serial number (lsblk -o NAME,SERIAL)"),

@@ -20,7 +20,7 @@ pub(super) fn uses(map: &Map, device: &str) -> Vec<String> {
     uses
 }
 
-fn mounts(map: &Map, part: &str) -> Vec<String> {
+pub(super) fn mounts(map: &Map, part: &str) -> Vec<String> {
     map.topology.mounts(part).iter().map(|point| format!("{part} is mounted on {point}")).collect()
 }
 

@@ -1,5 +1,5 @@
 use super::*;
-use crate::target::identity;
+use crate::target::{identity, store};
 use std::fs;
 use std::path::Path;
 use whyslow_sense::{Root, Sampler};
@@ -118,4 +118,28 @@ fn a_device_is_known_by_what_it_has() {
     assert_eq!(of(&[("sys/class/block/sda/device/wwid", "naa.5000\n")], "sda1"), "naa.5000", "a part has its disk's");
     assert_eq!(of(&[("sys/class/block/loop0/loop/backing_file", "/srv/disk image\n")], "loop0"), "/srv/disk image");
     assert_eq!(of(&[], "sdb"), "sdb:1048576");
+}
+
+#[test]
+fn a_second_path_to_a_unit_that_is_mounted_is_a_use_of_the_first() {
+    let units: [(&str, &str); 6] = [
+        ("sys/class/block/sda/device/wwid", "naa.5000\n"),
+        ("sys/class/block/sdb/device/wwid", "naa.5000\n"),
+        ("sys/class/block/sda1/size", "100\n"),
+        ("sys/class/block/sda1/start", "8\n"),
+        ("sys/block/sda/sda1/start", "8\n"),
+        ("proc/self/mountinfo", "1 0 8:1 / /srv rw - ext4 /dev/sda1 rw\n"),
+    ];
+    let found = |size: &'static str| {
+        let more = [&units[..], &[("sys/class/block/sdb/size", size)]].concat();
+        let (_folder, map) = machine(&more);
+        assert_eq!(uses(&map, "sdb"), [""; 0]);
+        store::uses(&map, "sdb")
+    };
+    let said = found("4096\n");
+    assert!(
+        said.iter().any(|use_| use_.ends_with("has the same data as sdb, and sda1 is mounted on /srv")),
+        "{said:?}"
+    );
+    assert_eq!(found("2048\n"), [""; 0], "another unit");
 }

@@ -9,8 +9,10 @@ mod identity;
 mod in_use;
 mod openers;
 mod scratch;
+mod store;
 
 use crate::error::{Error, Result};
+use crate::layers::extent;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
@@ -25,6 +27,11 @@ use whyslow_sense::{Root, Sampler};
 
 /// What every device takes in one request.
 const PAGE: u32 = 4096;
+
+/// The share of a file that may never have been written: with more, what is measured is not the device. And the share that is
+/// not worth a word.
+const MOST_UNWRITTEN: f64 = 0.1;
+const LITTLE_UNWRITTEN: f64 = 0.01;
 
 /// What is asked for.
 #[derive(Clone, Debug)]
@@ -81,6 +88,20 @@ impl Map {
     fn mount_of(&self, path: &Path) -> Option<&Mount> {
         let mounts = self.window.newest::<Mount>().into_values();
         mounts.filter(|mount| path.starts_with(&*mount.point)).max_by_key(|mount| mount.point.len())
+    }
+
+    /// What tells the file system of a folder from others, and its kind.
+    ///
+    /// # Errors
+    /// Where the folder cannot be looked at.
+    pub(crate) fn file_system(&self, folder: &Path) -> Result<(String, String)> {
+        let path = fs::canonicalize(folder).map_err(|e| Error::at(folder, "cannot be opened", &e))?;
+        let mount = self.mount_of(&path);
+        let kind = mount.and_then(|mount| mount.kind.get()).unwrap_or_default().to_owned();
+        // Subvolumes of a btrfs have device numbers of their own and share the room.
+        let device = mount.and_then(|mount| mount.device.get()).filter(|device| self.queue(device).is_some());
+        let number = || fs::metadata(&path).map_err(|e| Error::at(folder, "cannot be looked at", &e)).map(|m| m.dev());
+        Ok((device.map_or_else(|| number().map(|number| number.to_string()), |device| Ok(device.to_owned()))?, kind))
     }
 
     /// What lies below a device, from the top down, each once.
@@ -141,6 +162,21 @@ impl Map {
         }
     }
 
+    /// Bytes that writing all of a device adds to the file systems below it, each with a folder there.
+    pub(crate) fn unallocated(&self, device: &str) -> Vec<(PathBuf, u64)> {
+        device::unallocated(self, device)
+    }
+
+    /// Whether a target's device counts all that is read from the target: it has not been told not to, and it is the only one
+    /// below the file system.
+    pub(crate) fn counts_all(&self, target: &bench::Target) -> bool {
+        const OF_SEVERAL: [&str; 3] = ["btrfs", "bcachefs", "zfs"];
+        let Some(device) = target.device.as_deref().map(|device| self.disk(device)) else { return false };
+        let kind = target.file_system.as_deref().unwrap_or_default();
+        let setting = format!("sys/block/{}/queue/iostats", device.replace('/', "!"));
+        !OF_SEVERAL.contains(&kind) && self.root.number(&setting).is_none_or(|on| on > 0)
+    }
+
     /// The settings and geometry of the disk that a device is, or is a part of.
     pub(crate) fn queue(&self, device: &str) -> Option<&Queue> {
         self.window.newest::<Queue>().get(self.disk(device)).copied()
@@ -196,12 +232,35 @@ fn existing(map: &Map, path: &Path, meta: &fs::Metadata, ask: &Ask) -> Result<Ta
         return Err(refused(ask, "is empty: there is nothing to read"));
     }
     let file = open(path, false, ask.direct, 0).map_err(|e| cannot_open(ask, &e))?;
-    let mut caveats = Vec::new();
-    // st_blocks counts 512 bytes each (stat(2)).
-    if meta.blocks().saturating_mul(512) < meta.len() / 10 * 9 {
-        caveats.push(format!("{} has holes: reads of them do not reach the device", ask.path.display()));
-    }
+    let caveats = never_written(&file, meta.len(), &ask.path.display().to_string())?;
     Ok(on_mount(map, path, ask, file, ("file", meta.len()), caveats))
+}
+
+/// What to bear in mind of a file parts of which were never written: reads of those are answered by the file system and do not
+/// reach the device.
+///
+/// # Errors
+/// Where that is so much that what is measured would be something else than the device.
+fn never_written(file: &File, size: u64, name: &str) -> Result<Vec<String>> {
+    let missing = extent::written(file).map_or(0, |written| size.saturating_sub(written));
+    let human = |bytes: u64| whyslow_model::human::quantity(bytes as f64, "bytes");
+    let part = missing as f64 / size.max(1) as f64;
+    if part > MOST_UNWRITTEN {
+        return Err(Error::new(format!(
+            "{name}: {} of {} were never written (holes or preallocated space), and reads of those do not reach the device: \
+             choose a file with data in it, or a folder, in which a file is created and written first",
+            human(missing),
+            human(size)
+        )));
+    }
+    let caveat = || {
+        format!(
+            "{name}: {} of {} were never written; reads of those do not reach the device",
+            human(missing),
+            human(size)
+        )
+    };
+    Ok((part > LITTLE_UNWRITTEN).then(caveat).into_iter().collect())
 }
 
 /// A target on a file system.

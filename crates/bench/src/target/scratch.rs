@@ -2,46 +2,17 @@
 
 use super::{Ask, Map, Target, cannot_open, on_mount, open};
 use crate::error::{Error, Result};
-use nix::sys::statvfs::statvfs;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// The part of a file system that is left free, and the most that need be.
-const RESERVE: f64 = 0.05;
-const MOST_RESERVE: u64 = 1 << 30;
-
-/// Makes an empty file in a folder, with room for what it is to hold. It has no name: it is gone when the program ends, even
+/// Makes an empty file in a folder, as large as asked for, with nothing in it. It has no name: it is gone when the program ends, even
 /// where it is killed.
 pub(super) fn make(map: &Map, folder: &Path, ask: &Ask) -> Result<Target> {
-    check_room(folder, ask.size)?;
     let file = unnamed(folder, ask.direct).map_err(|e| cannot_open(ask, &e))?;
     file.set_len(ask.size).map_err(|e| Error::at(&ask.path, "no file of this size can be made", &e))?;
     Ok(on_mount(map, folder, ask, file, ("folder", ask.size), Vec::new()))
-}
-
-/// Whether a folder's file system has room for so many bytes, and some to spare.
-///
-/// # Errors
-/// Where it has not, and how much there is.
-fn check_room(folder: &Path, bytes: u64) -> Result<()> {
-    let space = statvfs(folder).map_err(|e| Error::at(folder, "cannot tell how much room there is", &e.into()))?;
-    let unit = space.fragment_size();
-    let (all, available) = (space.blocks() * unit, space.blocks_available() * unit);
-    let reserve = ((all as f64 * RESERVE) as u64).min(MOST_RESERVE);
-    let room = available.saturating_sub(reserve);
-    if bytes <= room {
-        return Ok(());
-    }
-    let human = |bytes: u64| whyslow_model::human::quantity(bytes as f64, "bytes");
-    Err(Error::new(format!(
-        "{}: there is no room for {}: {} are available, of which {} are left free; name a smaller --size",
-        folder.display(),
-        human(bytes),
-        human(available),
-        human(reserve)
-    )))
 }
 
 /// O_TMPFILE (open(2)); where the file system has no such thing, a file that is unlinked as soon as it is open.
@@ -84,12 +55,5 @@ mod tests {
         fs::write(&path, "precious").unwrap();
         assert_eq!(unlinked(folder.path(), false).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
         assert_eq!(fs::read_to_string(&path).unwrap(), "precious");
-    }
-
-    #[test]
-    fn no_room_is_told_before_anything_is_written() {
-        let error = check_room(Path::new("/var/tmp"), 1 << 60).unwrap_err().to_string();
-        assert!(error.contains("no room for 1024 PiB") && error.contains("--size"), "{error}");
-        assert_eq!(check_room(Path::new("/var/tmp"), 4096), Ok(()));
     }
 }

@@ -12,21 +12,21 @@ use whyslow_model::bench::Report;
 /// Where to work, and how much.
 #[derive(Debug, Args)]
 pub struct FsArgs {
-    /// A folder, in which files are made, written, read and removed
+    /// A folder, in which temporary files are created, written, read and removed
     folder: PathBuf,
-    /// What to measure, all unless said
+    /// Parts to measure [default: all]
     #[arg(long, value_name = "PART", value_delimiter = ',')]
     only: Vec<PartName>,
-    /// The time measured of each run that does not end by itself
+    /// Duration of each timed run
     #[arg(long = "for", value_name = "TIME", default_value = "2s", value_parser = duration)]
     time: Duration,
-    /// How large the file of the streams is; more than the memory, or the page cache is what is measured where it says so
+    /// Size of the streamed file; choose more than the memory to measure storage and not the page cache
     #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = bytes)]
     size: u64,
-    /// How many small files
+    /// Number of small files
     #[arg(long, value_name = "COUNT", default_value = "10000", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     files: u32,
-    /// What random orders come of
+    /// Seed for random orders
     #[arg(long, default_value = "1")]
     seed: u64,
 }

@@ -12,10 +12,10 @@ use whyslow_model::bench::Report;
 /// How to measure memory.
 #[derive(Debug, Args)]
 pub struct MemoryArgs {
-    /// The time each figure is measured for
+    /// Duration of each measurement
     #[arg(long = "for", value_name = "TIME", default_value = "100ms", value_parser = duration)]
     time: Duration,
-    /// The largest working set [default: four times the caches, from 64M to 256M]
+    /// Largest working set [default: four times the caches, from 64M to 256M]
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     size: Option<u64>,
 }
@@ -23,7 +23,7 @@ pub struct MemoryArgs {
 /// How to measure processors.
 #[derive(Debug, Args)]
 pub struct CpuArgs {
-    /// The time each figure is measured for; wakings take ten times that
+    /// Duration of each measurement; wake-ups take ten times as long
     #[arg(long = "for", value_name = "TIME", default_value = "100ms", value_parser = duration)]
     time: Duration,
 }

@@ -32,25 +32,25 @@ pub struct NetArgs {
 /// What else there is to do.
 #[derive(Debug, Subcommand)]
 enum Other {
-    /// Be the other end, for clients that know the token
+    /// Run the server, for clients that know the token
     Serve(ServeArgs),
-    /// End a server
+    /// Stop a server
     Stop(StopArgs),
 }
 
 /// Where to listen, and how long.
 #[derive(Debug, Args)]
 struct ServeArgs {
-    /// The address to listen on, TCP and UDP; 0.0.0.0 or :: is any, unless said only this machine is served
+    /// Address to listen on, TCP and UDP; 0.0.0.0 or :: for all interfaces
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
     listen: IpAddr,
     /// The port
     #[arg(long, default_value_t = PORT)]
     port: u16,
-    /// When to end
+    /// Stop after this time
     #[arg(long = "for", value_name = "TIME", default_value = "1h", value_parser = duration)]
     time: Duration,
-    /// A file that holds the token; else WHYSLOW_TOKEN is it, else one is made and printed
+    /// File with the token; otherwise WHYSLOW_TOKEN, otherwise one is generated and printed
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
 }
@@ -60,7 +60,7 @@ struct ServeArgs {
 struct StopArgs {
     /// The server: HOST or HOST:PORT
     host: String,
-    /// A file that holds the server's token; else WHYSLOW_TOKEN is it
+    /// File with the server's token; otherwise WHYSLOW_TOKEN
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
 }
@@ -71,43 +71,43 @@ struct MeasureArgs {
     /// The server, where `whyslow bench net serve` runs: HOST or HOST:PORT
     #[arg(required = true)]
     host: Option<String>,
-    /// A file that holds the server's token; else WHYSLOW_TOKEN is it
+    /// File with the server's token; otherwise WHYSLOW_TOKEN
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
-    /// The other end is `iperf3 -s`: TCP streams are measured
+    /// Measure TCP streams against an iperf3 server (`iperf3 -s`)
     #[arg(long, conflicts_with_all = ["token_file", "only", "rate"])]
     iperf3: bool,
-    /// What to measure, all unless said
+    /// Parts to measure [default: all]
     #[arg(long, value_name = "THEME", value_delimiter = ',')]
     only: Vec<ThemeName>,
-    /// Which way bytes go, both one after the other unless said
+    /// Direction of the data [default: both, one after the other]
     #[arg(long, value_name = "up|down")]
     direction: Option<Way>,
-    /// The time measured of each run
+    /// Duration of each run
     #[arg(long = "for", value_name = "TIME", default_value = "1s", value_parser = duration)]
     time: Duration,
-    /// How many streams many are
+    /// Number of parallel streams
     #[arg(long, value_name = "COUNT", default_value = "8", value_parser = clap::value_parser!(u32).range(1..=127))]
     streams: u32,
-    /// Bytes handed over in one call
+    /// Bytes per send or receive call
     #[arg(long, value_name = "SIZE", default_value = "128K", value_parser = block)]
     block: u32,
-    /// The socket buffers, unless they are what is swept; the kernel sizes them itself where it is not said
+    /// Socket buffer size, except where it is swept [default: chosen by the kernel]
     #[arg(long, value_name = "SIZE", value_parser = block)]
     buffer: Option<u32>,
-    /// The largest TCP segment, unless that is what is swept
+    /// Maximum TCP segment size, except where it is swept
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(88..=32767))]
     mss: Option<u32>,
-    /// The congestion control of both ends
+    /// Congestion control algorithm at both ends
     #[arg(long, value_name = "NAME")]
     congestion: Option<String>,
-    /// Datagrams at this rate, such as 100M (bits a second, decimal), instead of looking for the rate at which none is lost
+    /// Send datagrams at this rate, such as 100M (bit/s, decimal), instead of searching for the highest rate without loss
     #[arg(long, value_name = "RATE", value_parser = rate)]
     rate: Option<f64>,
     /// Send from the page cache without copying (sendfile)
     #[arg(long)]
     zerocopy: bool,
-    /// Have receivers read the bytes, as programs do, and not have the kernel throw them away
+    /// Have receivers copy the data, as programs do, instead of discarding it in the kernel
     #[arg(long)]
     copy: bool,
 }
@@ -166,7 +166,7 @@ pub fn run(args: &NetArgs, saving: &Saving, look: &Look) -> Result<ExitCode, Fai
 }
 
 fn measure(args: &MeasureArgs) -> Result<Report, Failure> {
-    let host = args.host.clone().ok_or_else(|| Failure::usage("name the host to measure against"))?;
+    let host = args.host.clone().ok_or_else(|| Failure::usage("specify the host to measure against"))?;
     let themes = match args.only.as_slice() {
         _ if args.iperf3 => &[ThemeName::Streams],
         [] => ThemeName::value_variants(),

@@ -12,13 +12,13 @@ use whyslow_store::{Baselines, StoreError};
 /// Whether to keep what was found, and as what.
 #[derive(Debug, Args)]
 pub struct Saving {
-    /// Keep the result as a baseline of this name, to be compared with
+    /// Save the result as a baseline of this name, for whyslow compare
     #[arg(long, value_name = "NAME", global = true)]
     save: Option<String>,
-    /// Take the place of a baseline that has this name
+    /// Overwrite an existing baseline of the same name
     #[arg(long, global = true, requires = "save")]
     replace: bool,
-    /// The folder whose subfolder 'baselines' it is kept in [default: /var/lib/whyslow for root, else ~/.local/state/whyslow]
+    /// Folder with the subfolder 'baselines' to save it in [default: /var/lib/whyslow for root, else ~/.local/state/whyslow]
     #[arg(long, global = true, requires = "save")]
     dir: Option<PathBuf>,
 }
@@ -33,7 +33,7 @@ impl Saving {
         let known = self.baselines()?.load(name);
         // One that cannot be read is replaced like any other.
         if !self.replace && known.map_err(unusable)?.is_some() {
-            return Err(Failure::usage(format!("there is a baseline '{name}' already; --replace takes its place")));
+            return Err(Failure::usage(format!("baseline '{name}' already exists; --replace overwrites it")));
         }
         Ok(())
     }
@@ -45,7 +45,7 @@ impl Saving {
     pub fn keep(&self, report: &Report) -> Result<(), Failure> {
         let Some(name) = &self.save else { return Ok(()) };
         if report.interrupted {
-            complain(&format!("'{name}' was not saved: the benchmark was ended early"));
+            complain(&format!("'{name}' was not saved: the benchmark was interrupted"));
             return Ok(());
         }
         let baseline = Baseline { name: name.clone(), ..of_bench(std::slice::from_ref(report)) };

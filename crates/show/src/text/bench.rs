@@ -21,11 +21,7 @@ pub fn bench(report: &Report, style: &TextStyle) -> String {
     }
     machine(&mut canvas, report);
     if report.interrupted {
-        canvas.paragraph(
-            0,
-            2,
-            &[Piece::new(Ink::Yellow, "Ended early"), plain(": this is what was measured by then.")],
-        );
+        canvas.paragraph(0, 2, &[Piece::new(Ink::Yellow, "Ended early"), plain(": results up to that point.")]);
     }
     if let Some(found) = &report.network {
         network::network(&mut canvas, found, style.all);
@@ -47,7 +43,7 @@ pub fn bench(report: &Report, style: &TextStyle) -> String {
 fn about(canvas: &mut Canvas, target: &Target) {
     let mut line = vec![bold(&target.path), plain(": "), plain(&target.kind)];
     if target.kind == "folder" {
-        line.push(plain(", in it a file"));
+        line.push(plain(", with a temporary file"));
     }
     line.extend([plain(" of "), plain(human::bytes(target.bytes))]);
     if let Some(kind) = &target.file_system {
@@ -64,7 +60,7 @@ fn machine(canvas: &mut Canvas, report: &Report) {
     let host = &report.environment.host;
     let facts = [
         host.kernel.as_ref().map(|kernel| format!("Linux {kernel}")),
-        host.cpus.map(|n| if n == 1 { "1 cpu".into() } else { format!("{n} cpus") }),
+        host.cpus.map(|n| if n == 1 { "1 CPU".into() } else { format!("{n} CPUs") }),
         host.memory_bytes.map(human::bytes),
         Some(format!("took {}", human::seconds((report.seconds * 10.0).round() / 10.0))),
     ];
@@ -76,7 +72,7 @@ fn ceilings(canvas: &mut Canvas, ceilings: &[Ceiling]) {
     if ceilings.is_empty() {
         return;
     }
-    heading(canvas, "What it can do");
+    heading(canvas, "Maximum throughput");
     for ceiling in ceilings {
         let most = match ceiling.of {
             Limit::Requests => human::quantity(ceiling.rate, "1/s"),
@@ -87,7 +83,7 @@ fn ceilings(canvas: &mut Canvas, ceilings: &[Ceiling]) {
         line.push(plain(reservation(ceiling)));
         if let Some(knee) = &ceiling.knee {
             line.push(plain(format!(
-                "; from {} in flight on more only wait ({} each there, {} alone)",
+                "; throughput plateaus at queue depth {} (latency {} there, {} at depth 1)",
                 knee.depth,
                 human::seconds(knee.latency),
                 human::seconds(knee.latency_alone)
@@ -100,15 +96,15 @@ fn ceilings(canvas: &mut Canvas, ceilings: &[Ceiling]) {
 /// What keeps a ceiling from being the target's own.
 fn reservation(ceiling: &Ceiling) -> &'static str {
     match (ceiling.generator, ceiling.reached) {
-        (true, _) => ", and the processor that asked for it was the limit",
-        (false, false) => " at least: more in flight still brought more",
+        (true, _) => " at least: the CPU generating the load was the limit",
+        (false, false) => " at least: throughput was still rising with queue depth",
         (false, true) => "",
     }
 }
 
 /// What each layer adds and takes, the topmost last.
 fn layers(canvas: &mut Canvas, layers: &[Layer]) {
-    heading(canvas, &format!("What each layer does to a {}", layers[0].group));
+    heading(canvas, &format!("Cost of each layer: {}", layers[0].group));
     let mut table = Table::new(["", "bandwidth", "change", "latency", "adds", "request", "cpu", "rate"]);
     let signed = |seconds: f64| {
         let sign = if seconds < 0.0 { "-" } else { "+" };
@@ -156,23 +152,22 @@ fn pairs(canvas: &mut Canvas, pairs: &[Pair]) {
     if pairs.is_empty() {
         return;
     }
-    heading(canvas, "Who gets in whose way");
+    heading(canvas, "Interference");
     for pair in pairs {
         let (ink, verdict) = verdict(pair);
-        let kept = pair.kept.map(human::percent);
         let line = [
             bold(&pair.names[0]),
             plain(" and "),
             bold(&pair.names[1]),
             plain(": "),
             Piece::new(ink, verdict),
-            plain(format!(" (used together, they keep {} and {} of what each does alone)", kept[0], kept[1])),
+            plain(format!("; {}, {}", kept(pair, 0), kept(pair, 1))),
         ];
         canvas.paragraph(2, 4, &line);
         if pair.contend == Some(true) {
             let known = match pair.known.as_slice() {
-                [] => "nothing that both rest on is known here: what they share is hidden from this kernel".to_owned(),
-                known => format!("both rest on {}", known.join(", ")),
+                [] => "no shared device is known: what they share is hidden from this kernel".to_owned(),
+                known => format!("both are on {}", known.join(", ")),
             };
             remark(canvas, 4, &known);
         }
@@ -181,10 +176,27 @@ fn pairs(canvas: &mut Canvas, pairs: &[Pair]) {
 
 fn verdict(pair: &Pair) -> (Ink, &'static str) {
     match pair.contend {
-        Some(true) => (Ink::Yellow, "they have to share"),
-        Some(false) => (Ink::Green, "each has its own"),
-        None => (Ink::Plain, "cannot be told, for the processor was the limit"),
+        Some(true) if pair.kept.iter().all(|&kept| kept < SLOWED) => (Ink::Yellow, "they slow each other down"),
+        Some(true) if pair.kept[0] < pair.kept[1] => (Ink::Yellow, "the second slows the first down"),
+        Some(true) => (Ink::Yellow, "the first slows the second down"),
+        Some(false) => (Ink::Green, "no interference"),
+        None => (Ink::Plain, "limited by the CPU, so any interference on the storage is hidden"),
     }
+}
+
+/// A load that keeps less than this of its rate is slowed down.
+const SLOWED: f64 = 0.75;
+
+/// What one of a pair keeps of its rate, in words.
+fn kept(pair: &Pair, at: usize) -> String {
+    let rate = |of: [f64; 2]| human::quantity(of[at], "1/s");
+    let which = ["the first", "the second"][at];
+    format!(
+        "{which} keeps {} of its rate ({} → {})",
+        human::share(pair.kept[at]),
+        rate(pair.alone),
+        rate(pair.together)
+    )
 }
 
 fn rounds(canvas: &mut Canvas, rounds: &[Round], all: bool) {
@@ -236,7 +248,7 @@ fn flow_row(table: &mut Table, run: &Run, flow: &Flow, name: &str, first: bool) 
 /// What speaks against the numbers of a round.
 fn remarks(canvas: &mut Canvas, round: &Round) {
     if let Some(why) = &round.spoiled {
-        flag(canvas, Ink::Yellow, "spoiled", &format!("{}: {why}", round.name));
+        flag(canvas, Ink::Yellow, "unreliable", &format!("{}: {why}", round.name));
     }
     for run in &round.runs {
         let alone = round.runs.len() == 1;
@@ -245,16 +257,21 @@ fn remarks(canvas: &mut Canvas, round: &Round) {
             flag(canvas, Ink::Red, "failed", &format!("{name}: {why}"));
         }
         if run.hung > 0 {
-            flag(canvas, Ink::Red, "hung", &format!("{name}: {} requests never came back", run.hung));
+            flag(
+                canvas,
+                Ink::Red,
+                "hung",
+                &format!("{name}: {} {} never completed", run.hung, if run.hung == 1 { "request" } else { "requests" }),
+            );
         }
         if let Some(stalls) = stalls(run) {
             flag(canvas, Ink::Yellow, "stalled", &format!("{name}: {stalls}"));
         }
         if run.behind > 0 {
-            remark(canvas, 2, &format!("{name}: {} requests were due and could not even be made", run.behind));
+            remark(canvas, 2, &format!("{name}: {} requests were due but not issued in time", run.behind));
         }
         if run.generator.was_limit {
-            remark(canvas, 2, &format!("{name}: the processor that asked for it was the limit"));
+            remark(canvas, 2, &format!("{name}: the CPU generating the load was the limit"));
         }
     }
 }
@@ -268,8 +285,9 @@ fn stalls(run: &Run) -> Option<String> {
     let stalls = run.series.stalls();
     let longest = stalls.iter().max_by_key(|(_, length)| *length)?;
     let seconds = |intervals: usize| human::seconds(intervals as f64 * run.series.interval);
-    let times = if stalls.len() == 1 { "once".to_owned() } else { format!("{} times", stalls.len()) };
-    Some(format!("nothing came back {times}, for {} at worst, from {} on", seconds(longest.1), seconds(longest.0)))
+    let times = if stalls.len() == 1 { String::new() } else { format!("{} times, ", stalls.len()) };
+    let worst = if stalls.len() == 1 { "for" } else { "for up to" };
+    Some(format!("no request completed {times}{worst} {}, from {} on", seconds(longest.1), seconds(longest.0)))
 }
 
 /// What was asked for, and what each layer saw.
@@ -277,9 +295,9 @@ fn books(canvas: &mut Canvas, name: &str, ledger: &Ledger) {
     if ledger.layers.is_empty() && ledger.cache.is_none() {
         return;
     }
-    remark(canvas, 2, &format!("what the layers saw: {name}"));
+    remark(canvas, 2, &format!("requests at each layer: {name}"));
     let mut table = Table::new(["", "reads", "of", "writes", "of", "merged", "flushes", "wait", "queue"]);
-    traffic_row(&mut table, "asked", ledger.asked, [String::new(), String::new(), String::new()]);
+    traffic_row(&mut table, "issued", ledger.asked, [String::new(), String::new(), String::new()]);
     for layer in &ledger.layers {
         let merged = layer.reads_merged + layer.writes_merged;
         let wait = layer.read_wait.or(layer.write_wait).map_or_else(String::new, human::seconds);
@@ -290,7 +308,7 @@ fn books(canvas: &mut Canvas, name: &str, ledger: &Ledger) {
     table.draw(canvas, 4);
     if let Some(cache) = &ledger.cache {
         let text = format!(
-            "the page cache served {} and had {} read for it, {} of that in vain; it held {} before and {} after",
+            "page cache: {} served from it, {} read from storage, {} of that unused; cached {} before and {} after",
             human::bytes(cache.served),
             human::bytes(cache.fetched),
             human::bytes(cache.in_vain),
@@ -322,16 +340,16 @@ fn traffic_row(table: &mut Table, name: &str, traffic: Traffic, [merged, wait, q
 fn surroundings(canvas: &mut Canvas, report: &Report, all: bool) {
     canvas.blank();
     for caveat in &report.caveats {
-        canvas.paragraph(0, 2, &[Piece::new(Ink::Yellow, "Mind"), plain(": "), plain(caveat)]);
+        canvas.paragraph(0, 2, &[Piece::new(Ink::Yellow, "Note"), plain(": "), plain(caveat)]);
     }
     let others = &report.environment.others;
     for other in others {
         let moved = human::bytes(other.read_bytes + other.write_bytes);
-        let text = format!("{} (pid {}) read or wrote {moved} meanwhile.", other.name, other.pid);
+        let text = format!("{} (PID {}) read or wrote {moved} meanwhile.", other.name, other.pid);
         canvas.paragraph(0, 2, &[dim(text)]);
     }
     if let Some(cpus) = report.environment.others_cpus {
-        canvas.paragraph(0, 2, &[dim(format!("Others kept {cpus:.2} processors busy."))]);
+        canvas.paragraph(0, 2, &[dim(format!("Other processes used {cpus:.2} CPUs."))]);
     }
     if all {
         for (setting, value) in &report.environment.settings {

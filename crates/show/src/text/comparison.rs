@@ -7,6 +7,8 @@ use whyslow_model::comparison::{Changed, Comparison, Difference, Side, Spread};
 
 /// How many differences, and changes of the inventory, are drawn where not all are asked for.
 const SOME: usize = 20;
+/// With fewer independent samples on a side than this nothing can be tested (whyslow-compare, `stats::pieces`).
+const FEWEST: usize = 6;
 
 /// A comparison.
 pub fn comparison(comparison: &Comparison, style: &TextStyle) -> String {
@@ -17,13 +19,12 @@ pub fn comparison(comparison: &Comparison, style: &TextStyle) -> String {
     canvas.blank();
     verdict(&mut canvas, comparison);
     inventory(&mut canvas, &comparison.inventory, style.all);
-    differences(&mut canvas, "Measured", &comparison.differences, style.all);
-    differences(
-        &mut canvas,
-        "Perhaps: too brief, or too unsteady, to tell from noise",
-        &comparison.undecided,
-        style.all,
-    );
+    differences(&mut canvas, "Differs", &comparison.differences.iter().collect::<Vec<_>>(), style.all);
+    let (untested, noise) = undecided(comparison);
+    let too_few =
+        format!("Changed, but not testable: fewer than {FEWEST} independent samples on one side; measure longer");
+    differences(&mut canvas, &too_few, &untested, style.all);
+    differences(&mut canvas, "Changed, but may be noise: the values vary as much by themselves", &noise, style.all);
     if !comparison.caveats.is_empty() {
         canvas.blank();
     }
@@ -43,31 +44,77 @@ fn draw_side(canvas: &mut Canvas, letter: &str, side: &Side) {
     canvas.paragraph(0, 5, &[dim(letter), bold(&side.name), plain(length), dim(when)]);
 }
 
+/// The headline: it says no more, and no less, than what is listed below it.
 fn verdict(canvas: &mut Canvas, comparison: &Comparison) {
-    let of = format!(" of {} that both have", comparison.compared);
-    let line = match comparison.differences.len() {
-        0 => [Piece::new(Ink::Green, "Nothing measured differs"), plain(format!(" beyond noise,{of}."))],
-        1 => [Piece::new(Ink::Yellow, "One series differs"), plain(format!(" beyond noise,{of}."))],
-        n => [Piece::new(Ink::Yellow, format!("{n} series differ")), plain(format!(" beyond noise,{of}."))],
+    let compared = comparison.compared;
+    let (untested, noise) = undecided(comparison);
+    let mut line = match (comparison.differences.len(), untested.len() + noise.len()) {
+        (0, 0) => vec![
+            Piece::new(Ink::Green, "No significant difference"),
+            plain(format!(" in any of the {compared} series that both sides have.")),
+        ],
+        (0, _) => vec![
+            Piece::new(Ink::Yellow, "No difference is proven"),
+            plain(format!(" in the {compared} series that both sides have.")),
+        ],
+        (n, _) => vec![
+            Piece::new(Ink::Yellow, format!("{n} of {compared} series {}", if n == 1 { "differs" } else { "differ" })),
+            plain(" significantly."),
+        ],
     };
+    if let Some(largest) = untested.first() {
+        let (n, figure) = (untested.len(), |value: f64| human::quantity(value, &largest.unit));
+        line.push(Piece::new(
+            Ink::Yellow,
+            format!(" {n} {} changed, but {} measured too briefly to test: ", others(comparison), was(n)),
+        ));
+        let change = format!("{} → {}", figure(largest.a.median), figure(largest.b.median));
+        let first = if n == 1 { "" } else { ", and others" };
+        line.push(plain(format!("{} {change}{first}.", series(largest))));
+    }
+    if !noise.is_empty() {
+        let n = noise.len();
+        line.push(plain(format!(" {n} {} changed by an amount that may be noise.", others(comparison))));
+    }
     canvas.paragraph(0, 2, &line);
+}
+
+/// A series by its name; of the machine as a whole nothing need be said.
+fn series(one: &Difference) -> String {
+    match one.subject.kind.as_str() {
+        "host" => one.metric.clone(),
+        _ => format!("{} of {}", one.metric, words::subject(&one.subject)),
+    }
+}
+
+fn was(count: usize) -> &'static str {
+    if count == 1 { "was" } else { "were" }
+}
+
+fn others(comparison: &Comparison) -> &'static str {
+    if comparison.differences.is_empty() { "series" } else { "other series" }
+}
+
+/// What changed by as much as matters and is not proven: what there were too few values of to test, and what was tested.
+fn undecided(comparison: &Comparison) -> (Vec<&Difference>, Vec<&Difference>) {
+    comparison.undecided.iter().partition(|one| one.a.pieces.min(one.b.pieces) < FEWEST)
 }
 
 fn inventory(canvas: &mut Canvas, changed: &[Changed], all: bool) {
     if changed.is_empty() {
         return;
     }
-    heading(canvas, "The machine is not the same");
+    heading(canvas, "Hardware and settings that differ");
     let shown = if all { changed.len() } else { SOME };
     for one in changed.iter().take(shown) {
-        let side = |value: &Option<String>| value.clone().unwrap_or_else(|| "not there".to_owned());
+        let side = |value: &Option<String>| value.clone().unwrap_or_else(|| "absent".to_owned());
         let line = [plain(&one.what), plain("  "), bold(side(&one.a)), dim(" → "), bold(side(&one.b))];
         canvas.paragraph(2, 4, &line);
     }
     and_more(canvas, changed.len(), shown);
 }
 
-fn differences(canvas: &mut Canvas, title: &str, differences: &[Difference], all: bool) {
+fn differences(canvas: &mut Canvas, title: &str, differences: &[&Difference], all: bool) {
     if differences.is_empty() {
         return;
     }
@@ -91,9 +138,7 @@ fn draw(canvas: &mut Canvas, one: &Difference, all: bool) {
         _ => format!("{}{}", if one.shift > 0.0 { "+" } else { "" }, figure(one.shift)),
     };
     let line = [
-        plain(&one.metric),
-        plain(" of "),
-        plain(words::subject(&one.subject)),
+        plain(series(one)),
         plain("  "),
         bold(figure(one.a.median)),
         dim(" → "),
@@ -105,10 +150,12 @@ fn draw(canvas: &mut Canvas, one: &Difference, all: bool) {
     if all {
         let interval = format!("between {} and {} at 95 %; p {:.4}", figure(one.low), figure(one.high), one.p);
         let of = |spread: &Spread| match (spread.p5, spread.p95) {
-            (Some(p5), Some(p95)) => format!("{} to {} ({} pieces)", figure(p5), figure(p95), spread.pieces),
-            _ => format!("{} pieces", spread.pieces),
+            (Some(p5), Some(p95)) => {
+                format!("{} to {} ({} independent samples)", figure(p5), figure(p95), spread.pieces)
+            }
+            _ => format!("{} independent samples", spread.pieces),
         };
-        let spread = format!("; nine in ten values: {} → {}", of(&one.a), of(&one.b));
+        let spread = format!("; 90 % of the values: {} → {}", of(&one.a), of(&one.b));
         canvas.paragraph(4, 6, &[dim(interval), dim(spread)]);
     }
 }
@@ -116,5 +163,59 @@ fn draw(canvas: &mut Canvas, one: &Difference, all: bool) {
 fn and_more(canvas: &mut Canvas, all: usize, shown: usize) {
     if let Some(left @ 1..) = all.checked_sub(shown) {
         canvas.paragraph(2, 4, &[dim(format!("and {left} more (--all)"))]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use whyslow_model::baseline::Kind;
+    use whyslow_model::comparison::SCHEMA;
+    use whyslow_model::diagnosis::Subject;
+
+    fn busy(pieces: usize) -> Difference {
+        let spread = |median| Spread { median, p5: None, p95: None, pieces };
+        Difference {
+            metric: "disk.busy".into(),
+            subject: Subject::new("device", "vda"),
+            unit: "ratio".into(),
+            better: None,
+            a: spread(0.0),
+            b: spread(0.85),
+            shift: 0.85,
+            low: 0.8,
+            high: 0.9,
+            ratio: None,
+            least: 0.01,
+            p: 1.0,
+        }
+    }
+
+    fn said(undecided: Vec<Difference>) -> String {
+        let side = Side { name: "a".into(), kind: Kind::Period, start: None, end: None, seconds: 10.0 };
+        let all = Comparison {
+            schema: SCHEMA.into(),
+            a: side.clone(),
+            b: side,
+            inventory: Vec::new(),
+            differences: Vec::new(),
+            compared: 30,
+            undecided,
+            caveats: Vec::new(),
+        };
+        comparison(&all, &TextStyle { width: 120, colour: false, all: false })
+    }
+
+    #[test]
+    fn the_headline_does_not_contradict_what_is_below_it() {
+        let words = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let headline = |undecided| words(said(undecided).lines().skip(3).take(2).collect::<Vec<_>>().join(" "));
+        assert!(headline(vec![]).starts_with("No significant difference in any of the 30 series"));
+        let untested = headline(vec![busy(3)]);
+        assert!(untested.starts_with("No difference is proven"), "{untested}");
+        assert!(untested.contains("measured too briefly to test: disk.busy of"), "{untested}");
+        assert!(untested.contains("0 % → 85 %"), "{untested}");
+        let noise = headline(vec![busy(8)]);
+        assert!(noise.contains("may be noise") && !noise.contains("briefly"), "{noise}");
     }
 }

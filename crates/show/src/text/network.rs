@@ -24,7 +24,7 @@ pub(super) fn peer(canvas: &mut Canvas, network: &Network) {
         Some(peer.address.clone()),
         Some(peer.program.clone()).filter(|program| !program.is_empty()),
         peer.kernel.as_ref().map(|kernel| format!("Linux {kernel}")),
-        peer.cpus.map(|n| if n == 1 { "1 cpu".into() } else { format!("{n} cpus") }),
+        peer.cpus.map(|n| if n == 1 { "1 CPU".into() } else { format!("{n} CPUs") }),
     ];
     let mut line = vec![bold(&peer.name)];
     if let Some(host) = peer.host.as_ref().filter(|host| **host != peer.name) {
@@ -40,24 +40,27 @@ fn findings(canvas: &mut Canvas, network: &Network) {
     let segments = network.segments.as_ref().and_then(|sizes| enough(sizes, "segment size"));
     let udp = network
         .udp_lossless
-        .map(|rate| vec![plain("UDP without loss: "), bold(bits(rate)), plain(" arrived, of one stream")]);
+        .map(|rate| vec![plain("UDP without loss: "), bold(bits(rate)), plain(" received on one stream")]);
     let loaded = network.loaded.iter().map(loaded);
     let lines: Vec<Vec<Piece>> =
         [mtu].into_iter().flatten().chain(loaded).chain([buffers, segments, udp].into_iter().flatten()).collect();
     if lines.is_empty() {
         return;
     }
-    heading(canvas, "What it comes to");
+    heading(canvas, "Summary");
     lines.iter().for_each(|line| canvas.paragraph(2, 4, line));
 }
 
 fn mtu(mtu: &PathMtu) -> Vec<Piece> {
-    let mut line = vec![plain("largest packet that passes: "), bold(format!("{} bytes", mtu.bytes))];
+    let mut line = vec![plain("path MTU: "), bold(format!("{} bytes", mtu.bytes))];
     match mtu.kernel {
         Some(kernel) if kernel > mtu.bytes => {
-            line.push(Piece::new(Ink::Red, format!(", but the kernel sends {kernel}: those vanish")));
+            line.push(Piece::new(
+                Ink::Red,
+                format!(", but the kernel sends packets of {kernel} bytes: those are lost"),
+            ));
         }
-        Some(kernel) => line.push(plain(format!(" (the kernel goes by {kernel})"))),
+        Some(kernel) => line.push(plain(format!(" (the kernel uses {kernel})"))),
         None => {}
     }
     line
@@ -66,10 +69,10 @@ fn mtu(mtu: &PathMtu) -> Vec<Piece> {
 fn loaded(loaded: &Loaded) -> Vec<Piece> {
     let p99 = loaded.p99.map_or_else(String::new, |p99| format!(", p99 {}", human::seconds(p99)));
     vec![
-        plain(format!("an answer takes {} alone and ", human::seconds(loaded.alone))),
+        plain(format!("response time: {} idle, ", human::seconds(loaded.alone))),
         bold(human::seconds(loaded.median)),
         plain(format!(
-            "{p99} beside {} {} of {}: {} wait in queues",
+            "{p99} during {} {} at {}: {} queued on the path",
             streams(loaded.streams),
             way(loaded.direction),
             bits(loaded.bandwidth),
@@ -81,12 +84,17 @@ fn loaded(loaded: &Loaded) -> Vec<Piece> {
 /// Which size is enough.
 fn enough(sizes: &Sizes, what: &str) -> Option<Vec<Piece>> {
     let least = if sizes.open { "at least " } else { "" };
-    let mut line = vec![plain(format!("{what} needed: {least}")), bold(human::bytes(sizes.needed?.into()))];
+    let Some(needed) = sizes.needed else {
+        let (first, last) = (sizes.points.first()?, sizes.points.last()?);
+        let (first, last) = (human::bytes(first.bytes.into()), human::bytes(last.bytes.into()));
+        return Some(vec![plain(format!("{what}: no measurable effect between {first} and {last}"))]);
+    };
+    let mut line = vec![plain(format!("{what} needed: {least}")), bold(human::bytes(needed.into()))];
     if let Some(product) = sizes.product {
         line.push(plain(format!("; the bandwidth-delay product is {}", human::bytes(product as u64))));
     }
     if let Some(automatic) = sizes.automatic {
-        line.push(plain(format!("; as the kernel chooses, {}", bits(automatic))));
+        line.push(plain(format!("; with the kernel's default, {}", bits(automatic))));
     }
     Some(line)
 }
@@ -101,10 +109,10 @@ fn rounds(canvas: &mut Canvas, rounds: &[NetRound], all: bool) {
         "mean",
         "p99",
         "lost",
-        "at a full socket",
-        "sent again",
+        "buffer full",
+        "retransmits",
         "limit",
-        "cpu here",
+        "CPUs here",
         "there",
     ]);
     for round in rounds {
@@ -187,8 +195,9 @@ fn stalls(end: &NetEnd) -> Option<String> {
     let stalls = end.series.stalls();
     let longest = stalls.iter().max_by_key(|(_, length)| *length)?;
     let seconds = |intervals: usize| human::seconds(intervals as f64 * end.series.interval);
-    let times = if stalls.len() == 1 { "once".to_owned() } else { format!("{} times", stalls.len()) };
-    Some(format!("nothing came {times}, for {} at worst, from {} on", seconds(longest.1), seconds(longest.0)))
+    let times = if stalls.len() == 1 { String::new() } else { format!("{} times, ", stalls.len()) };
+    let worst = if stalls.len() == 1 { "for" } else { "for up to" };
+    Some(format!("nothing was received {times}{worst} {}, from {} on", seconds(longest.1), seconds(longest.0)))
 }
 
 /// Where TCP spent the time of each stream, as its sender has it.
@@ -196,8 +205,8 @@ fn streams_of(canvas: &mut Canvas, name: &str, run: &NetRun) {
     let Some(sender) = run.sender().filter(|end| end.streams.iter().any(|stream| stream.time.is_some())) else {
         return;
     };
-    remark(canvas, 2, &format!("what held the streams up: {name}"));
-    let columns = ["", "bandwidth", "window", "buffer", "network", "program", "sent again", "rtt", "mss", "mtu"];
+    remark(canvas, 2, &format!("what limited the streams: {name}"));
+    let columns = ["", "bandwidth", "window", "buffer", "network", "program", "retransmits", "rtt", "mss", "mtu"];
     let mut table = Table::new(columns);
     for (number, stream) in sender.streams.iter().enumerate() {
         let Some(time) = stream.time else { continue };

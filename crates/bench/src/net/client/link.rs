@@ -131,7 +131,7 @@ impl Link {
     pub(super) fn start<T>(&mut self, begin: impl FnOnce() -> io::Result<T>) -> Result<T> {
         self.tell(&Request::Start)?;
         self.expect(|reply| matches!(reply, Reply::Started), PATIENCE)?;
-        begin().map_err(|e| Error::new(format!("no threads to be had: {e}")))
+        begin().map_err(|e| Error::new(format!("cannot start threads: {e}")))
     }
 
     /// Waits for what the server has to tell of a round; has it end that first, where it is to be cut short.
@@ -242,7 +242,7 @@ pub(super) fn reach(host: &str, port: u16, program: &str) -> Result<TcpStream> {
         }
     }
     Err(match refusal {
-        Some((at, e)) => Error::new(format!("{host}: nobody answers at {at}: {e}; does '{program}' run there?")),
+        Some((at, e)) => Error::new(format!("{host}: no answer at {at}: {e}; is '{program}' running there?")),
         None => Error::new(format!("{host}: has no address")),
     })
 }

@@ -140,7 +140,7 @@ fn caveats(network: &Network) -> Vec<String> {
         && let Some(kernel) = mtu.kernel.filter(|&kernel| mtu.bytes < kernel)
     {
         caveats.push(format!(
-            "packets of more than {} bytes vanish on the way, and nobody tells the sender, which sends {kernel}: set the MTU \
+            "packets of more than {} bytes vanish on the way, and the sender, which sends {kernel}, is not notified: set the MTU \
              of the interface, or net.ipv4.tcp_mtu_probing",
             mtu.bytes
         ));

@@ -8,6 +8,8 @@ const GAIN: f64 = 0.05;
 const PLATEAU: usize = 2;
 /// The share of the most there is that is enough.
 const ENOUGH: f64 = 0.95;
+/// How many times the noise is clearly more than it.
+const CLEARLY: f64 = 2.0;
 /// Sizes between the one that is enough and the one before it that are looked at.
 const CLOSER: usize = 2;
 
@@ -68,9 +70,23 @@ impl Ladder {
         point.bandwidth >= ENOUGH * best(&self.points)
     }
 
+    /// Whether size makes a difference beyond noise. A larger one should bring no less: where it did, that was noise, and what
+    /// the largest bring over the smallest has to be clearly more.
+    fn matters(&self) -> bool {
+        let (Some(first), most) = (self.points.first(), best(&self.points)) else { return false };
+        let drop = |(at, point): (usize, &Size)| {
+            let larger = self.points[at..].iter().map(|larger| larger.bandwidth).fold(f64::INFINITY, f64::min);
+            1.0 - larger / point.bandwidth
+        };
+        let noise =
+            self.points.iter().enumerate().filter(|(_, point)| point.bandwidth > 0.0).map(drop).fold(0.0, f64::max);
+        most > 0.0 && 1.0 - first.bandwidth / most > GAIN.max(CLEARLY * noise)
+    }
+
     /// What was found. `automatic` is what the kernel's own choice brought.
     pub(super) fn sizes(self, automatic: Option<f64>) -> Sizes {
-        let needed = self.points.iter().find(|point| self.is_enough(point)).map(|point| point.bytes);
+        let enough = self.points.iter().find(|point| self.is_enough(point)).filter(|_| self.matters());
+        let needed = enough.map(|point| point.bytes);
         // The largest of all is the first that is enough: the next might bring more.
         let open = needed.is_some() && needed == self.points.last().map(|last| last.bytes);
         Sizes { automatic, needed, product: None, open, points: self.points }
@@ -126,5 +142,23 @@ mod tests {
         assert_eq!(tried[..4], [16384, 32768, 65536, 100_000]);
         assert!(sizes.open);
         assert_eq!(sizes.needed, Some(100_000));
+    }
+
+    #[test]
+    fn noise_is_no_reason_for_a_size() {
+        let sizes = |bandwidths: &[f64]| {
+            let points = bandwidths.iter().zip(1..).map(|(&bandwidth, n)| Size {
+                bytes: 268 << n,
+                bandwidth,
+                ..Size::default()
+            });
+            Ladder { points: points.collect(), ..Ladder::new(536, 9000) }.sizes(None)
+        };
+        // All the same, noise, more noise than effect.
+        for flat in [&[100.0, 100.0, 100.0][..], &[104.0, 96.0, 105.0, 99.0], &[80.0, 110.0, 85.0, 112.0]] {
+            assert_eq!(sizes(flat).needed, None, "{flat:?}");
+            assert!(!sizes(flat).open);
+        }
+        assert_eq!(sizes(&[50.0, 100.0, 98.0, 101.0]).needed, Some(1072));
     }
 }

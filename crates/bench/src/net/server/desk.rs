@@ -5,17 +5,18 @@ use super::super::token::{Tag, nonce};
 use super::TICK;
 use crate::stop::Stop;
 use socket2::Socket;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// Connections at a time that have not said yet who they are.
-const MOST_STRANGERS: u32 = 64;
+/// Connections at a time that have not said yet who they are, of all addresses and of one.
+const MOST_STRANGERS: usize = 256;
+const MOST_STRANGERS_OF_ONE: usize = 64;
 /// Clients at a time.
 const MOST_SESSIONS: usize = 8;
 /// Streams of all clients at a time.
@@ -26,7 +27,7 @@ const MOST_ARRIVALS: usize = 256;
 /// What the threads of a server share.
 pub(super) struct Desk {
     stop: Stop,
-    strangers: Arc<AtomicU32>,
+    strangers: Arc<Mutex<Strangers>>,
     streams: Arc<AtomicU32>,
     sessions: Mutex<HashMap<SessionId, Entry>>,
 }
@@ -65,9 +66,23 @@ impl Desk {
         Self { stop, strangers: Arc::default(), streams: Arc::default(), sessions: Mutex::default() }
     }
 
-    /// Room for somebody not known yet; none where there is none.
-    pub(super) fn seat_stranger(&self) -> Option<Seats> {
-        Seats::take(&self.strangers, 1, MOST_STRANGERS)
+    /// Room for a connection that has not said yet who it is. Where there is none, the one that has waited longest makes room:
+    /// of its own address, where that has as many as it may have, and otherwise of the address that has most.
+    pub(super) fn seat_stranger(&self, stream: &TcpStream) -> io::Result<Stranger> {
+        let (address, stream) = (stream.peer_addr()?.ip().to_canonical(), stream.try_clone()?);
+        let mut strangers = lock(&self.strangers);
+        let own = strangers.count(address);
+        if own >= MOST_STRANGERS_OF_ONE {
+            strangers.evict(address);
+        } else if strangers.waiting.len() >= MOST_STRANGERS
+            && let Some(most) = strangers.busiest()
+        {
+            strangers.evict(most);
+        }
+        strangers.last += 1;
+        let number = strangers.last;
+        strangers.waiting.insert(number, (address, stream));
+        Ok(Stranger { number, all: self.strangers.clone() })
     }
 
     /// Room for so many streams.
@@ -125,8 +140,51 @@ impl Desk {
     }
 
     fn sessions(&self) -> MutexGuard<'_, HashMap<SessionId, Entry>> {
-        // Nothing that is done under the lock can leave it half done.
-        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.sessions)
+    }
+}
+
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Nothing that is done under a lock here can leave it half done.
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Connections that have not said yet who they are, the one that has waited longest first.
+#[derive(Default)]
+struct Strangers {
+    last: u64,
+    waiting: BTreeMap<u64, (IpAddr, TcpStream)>,
+}
+
+impl Strangers {
+    fn count(&self, address: IpAddr) -> usize {
+        self.waiting.values().filter(|(of, _)| *of == address).count()
+    }
+
+    /// The address with most of them.
+    fn busiest(&self) -> Option<IpAddr> {
+        self.waiting.values().map(|(of, _)| *of).max_by_key(|of| self.count(*of))
+    }
+
+    /// Closes the connection of an address that has waited longest; its thread then ends.
+    fn evict(&mut self, address: IpAddr) {
+        let oldest = self.waiting.iter().find(|(_, (of, _))| *of == address).map(|(number, _)| *number);
+        if let Some((_, stream)) = oldest.and_then(|number| self.waiting.remove(&number)) {
+            // One that is closed already is what was wanted.
+            let _ = stream.shutdown(Shutdown::Both);
+        }
+    }
+}
+
+/// The place of a connection that has not said yet who it is, given back when dropped.
+pub(super) struct Stranger {
+    number: u64,
+    all: Arc<Mutex<Strangers>>,
+}
+
+impl Drop for Stranger {
+    fn drop(&mut self) {
+        lock(&self.all).waiting.remove(&self.number);
     }
 }
 

@@ -69,8 +69,12 @@ pub fn serve(asked: &Serve, stop: &Stop, ready: impl FnOnce(SocketAddr)) -> Resu
     let end = Instant::now() + Duration::try_from_secs_f64(asked.seconds).unwrap_or(Duration::MAX / 4);
     while !desk.is_closing() && Instant::now() < end {
         let _ = poll(&mut [PollFd::new(listener.as_fd(), PollFlags::POLLIN)], poll_time(TICK));
-        if let Ok((stream, _)) = listener.accept() {
+        // All that wait, or strangers who keep coming fill the kernel's queue.
+        while let Ok((stream, _)) = listener.accept() {
             welcome(stream, &asked.token, &desk);
+            if desk.is_closing() {
+                break;
+            }
         }
     }
     desk.close(FAREWELL);
@@ -83,7 +87,8 @@ fn poll_time(time: Duration) -> PollTimeout {
 
 /// Hears whoever comes, in a thread of its own; there are not many at a time.
 fn welcome(stream: TcpStream, token: &Token, desk: &Arc<Desk>) {
-    let Some(guest) = desk.seat_stranger() else { return };
+    // A connection that is gone already needs no answer.
+    let Ok(guest) = desk.seat_stranger(&stream) else { return };
     let (token, desk) = (token.clone(), desk.clone());
     // Where there is no thread to be had the connection is closed, which tells the client.
     let _ = thread::Builder::new().name("bench-guest".into()).spawn(move || {
