@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 /// The first bytes of a tail. The number is that of the format: it changes only where an old program would be misled.
 const MAGIC: &[u8] = b"whyslow tail 1\n";
 /// What all tails begin with, whatever their format.
-const MAGIC_WORDS: &[u8] = b"whyslow tail ";
+pub(crate) const MAGIC_WORDS: &[u8] = b"whyslow tail ";
 /// No sample is larger; a length beyond it is damage.
 const LARGEST_CHUNK: usize = 256 << 20;
 
