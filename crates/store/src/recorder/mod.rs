@@ -113,6 +113,8 @@ struct Shared {
     space: AtomicU8,
     /// The clocks at the last sample that the device has.
     written: Mutex<Option<Clocks>>,
+    /// The recording's folder is gone: nothing can be recorded any more.
+    gone: AtomicBool,
     /// The last error that is not over; at the end it is the answer.
     trouble: Mutex<Option<String>>,
 }
@@ -183,6 +185,11 @@ impl Recorder {
             writer.settle();
         }
         self.unwritten()
+    }
+
+    /// Whether the folder was removed meanwhile: what is added is lost, and [`finish`](Self::finish) says so.
+    pub fn is_gone(&self) -> bool {
+        self.shared.gone.load(Ordering::Relaxed)
     }
 
     fn unwritten(&self) -> usize {
