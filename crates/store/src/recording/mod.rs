@@ -12,12 +12,14 @@ pub use scan::Lookout;
 
 use crate::error::StoreError;
 use crate::folder::{Folder, Hour};
+use crate::recorder::Log;
 use crate::segment::{Segment, hour_files};
 use crate::tail::TailReader;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 use whyslow_model::catalogue::{Family, Sample};
 use whyslow_model::snapshot::Snapshot;
 
@@ -31,7 +33,44 @@ const SLICE_NS: i64 = 60 * 1_000_000_000;
 pub struct Recording {
     folder: Folder,
     stretches: Vec<Stretch>,
+    damage: Damage,
 }
+
+/// Files that cannot be read, each said once; the others are.
+struct Damage {
+    log: Log,
+    said: Mutex<BTreeSet<String>>,
+}
+
+impl Damage {
+    fn new(log: Log) -> Self {
+        Self { log, said: Mutex::default() }
+    }
+
+    /// Says that a file is damaged, and passes over it.
+    ///
+    /// # Errors
+    /// What is no damage.
+    fn pass_over<T>(&self, result: Result<T, StoreError>) -> Result<Option<T>, StoreError> {
+        match result {
+            Err(error) if error.is_damage() => {
+                self.say(format!("{error}. The file is damaged and left out; restore it from a backup, or delete it"));
+                Ok(None)
+            }
+            other => other.map(Some),
+        }
+    }
+
+    fn say(&self, what: String) {
+        if self.said.lock().unwrap_or_else(PoisonError::into_inner).insert(what.clone()) {
+            (self.log)(&what);
+        }
+    }
+}
+
+/// Tables that have a row of every sample, or nearly so: they tell what samples there were where the table that has them all
+/// is damaged.
+const STAND_INS: [&str; 5] = ["source", "system", "cpu", "pressure", "process"];
 
 /// Consecutive samples of one boot.
 #[derive(Clone, Debug)]
@@ -69,6 +108,15 @@ impl Recording {
     /// # Errors
     /// Where it cannot be read, or there is nothing in it.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
+        Self::open_telling(path, Arc::new(|_: &str| {}))
+    }
+
+    /// Opens a recording, and tells `log` of damaged files, which are left out.
+    ///
+    /// # Errors
+    /// As for [`open`](Self::open).
+    pub fn open_telling(path: &Path, log: Log) -> Result<Self, StoreError> {
+        let damage = Damage::new(log);
         let folder = Folder::open(path)?;
         // Tails first: one that is closed meanwhile is found among the hours.
         let mut stretches = Vec::new();
@@ -77,8 +125,8 @@ impl Recording {
         }
         let running: BTreeSet<i64> = stretches.iter().map(|s: &Stretch| *s.span.start()).collect();
         for hour in folder.hours()?.into_keys() {
-            for file in hour_files(&folder, Sample::INFO.name, &hour) {
-                for segment in file?.segments.into_iter().filter(|segment| !running.contains(&segment.start)) {
+            for segment in segments(&folder, &hour, &damage)? {
+                if !running.contains(&segment.start) {
                     stretches.push(Stretch {
                         span: segment.start..=segment.end,
                         boot: segment.boot.clone(),
@@ -92,7 +140,7 @@ impl Recording {
         if stretches.is_empty() {
             return Err(StoreError::senseless(path, "nothing was recorded here; 'whyslow record' does"));
         }
-        Ok(Self { folder, stretches })
+        Ok(Self { folder, stretches, damage })
     }
 
     /// What there is, oldest first.
@@ -128,7 +176,7 @@ impl Recording {
                 }
                 other => other,
             },
-            Place::Closed(hour, segment) => closed::read(&self.folder, hour, segment, span, families),
+            Place::Closed(hour, segment) => closed::read(&self.folder, hour, segment, span, families, &self.damage),
         }
     }
 
@@ -140,14 +188,32 @@ impl Recording {
         wanted: &dyn Families,
     ) -> Result<Vec<Snapshot>, StoreError> {
         let hour = Hour::of(*tail.span.start());
-        for file in hour_files(&self.folder, Sample::INFO.name, &hour) {
-            if let Some(segment) = file?.segments.into_iter().find(|segment| segment.start == *tail.span.start()) {
-                return closed::read(&self.folder, &hour, &segment, span, wanted);
-            }
+        let segments = segments(&self.folder, &hour, &self.damage)?;
+        if let Some(segment) = segments.iter().find(|segment| segment.start == *tail.span.start()) {
+            return closed::read(&self.folder, &hour, segment, span, wanted, &self.damage);
         }
         // Retention took it.
         Ok(Vec::new())
     }
+}
+
+/// The segments of an hour, as the table of samples names them; where that is damaged, as others do.
+fn segments(folder: &Folder, hour: &Hour, damage: &Damage) -> Result<Vec<Segment>, StoreError> {
+    let mut segments: BTreeMap<i64, Segment> = BTreeMap::new();
+    for table in std::iter::once(Sample::INFO.name).chain(STAND_INS) {
+        let mut whole = true;
+        for file in hour_files(folder, table, hour) {
+            let file = damage.pass_over(file)?;
+            whole &= file.is_some();
+            for segment in file.into_iter().flat_map(|file| file.segments) {
+                segments.entry(segment.start).or_insert(segment);
+            }
+        }
+        if whole && !segments.is_empty() {
+            break;
+        }
+    }
+    Ok(segments.into_values().collect())
 }
 
 /// Sorts by boot, and within a boot by the time since then: the wall clock may have been set back.

@@ -147,11 +147,14 @@ impl<'c> HourWriter<'c> {
         let mut part = 0;
         let (path, old) = loop {
             let path = folder.join(file_name(hour, part));
-            match HourFile::open(&path)? {
-                Some(old) if old.segments.iter().any(|s| s.start == segment.start) => return Ok(None),
+            match HourFile::open(&path) {
+                Ok(Some(old)) if old.segments.iter().any(|s| s.start == segment.start) => return Ok(None),
                 // Written by a whyslow whose catalogue was another.
-                Some(old) if !old.has_columns(&schema) => part += 1,
-                old => break (path, old),
+                Ok(Some(old)) if !old.has_columns(&schema) => part += 1,
+                Ok(old) => break (path, old),
+                // A damaged file, or somebody else's, stays as it is; readers name it.
+                Err(error) if error.is_damage() => part += 1,
+                Err(error) => return Err(error),
             }
         };
         let temporary = path.with_extension("new");
