@@ -77,7 +77,12 @@ impl RecordArgs {
 pub fn run(args: &RecordArgs, look: &Look) -> Result<ExitCode, Failure> {
     let folder = recordings::folder(args.dir.as_deref())?;
     let (counts, _) = record(args, &folder)?;
-    let recorded = Recorded { folder: folder.display().to_string(), samples: counts.samples, missed: counts.missed };
+    let recorded = Recorded {
+        folder: folder.display().to_string(),
+        samples: counts.samples,
+        missed: counts.missed,
+        lost: counts.lost,
+    };
     print(if look.json { json::pretty(&recorded) } else { text::recorded(&recorded, &output::style(look)) })?;
     Ok(ExitCode::SUCCESS)
 }

@@ -59,7 +59,7 @@ fn wherever_it_is_cut_all_samples_before_the_cut_are_there() {
 }
 
 #[test]
-fn a_flipped_bit_costs_what_comes_after_it_and_nothing_before() {
+fn a_flipped_bit_costs_nothing() {
     let (name, tail) = tail();
     let ends = chunk_ends(&tail);
     let samples: Vec<Snapshot> = (0..SAMPLES).map(made).collect();
@@ -68,9 +68,32 @@ fn a_flipped_bit_costs_what_comes_after_it_and_nothing_before() {
         let mut damaged = tail.clone();
         damaged[at] ^= 1 << (at % 8);
         fs::write(dir.path().join(&name), damaged).unwrap();
-        let whole = ends.iter().filter(|end| **end <= at).count() - 1;
-        assert!(read(dir.path()) == samples[..whole], "flipped at {at}");
+        assert!(read(dir.path()) == samples, "flipped at {at}");
     }
+}
+
+#[test]
+fn what_is_damaged_beyond_repair_is_said_and_what_came_before_is_kept() {
+    let (name, mut tail) = tail();
+    // There is no parity yet of what was written last.
+    let ends = chunk_ends(&tail);
+    tail[ends[10] + 8..ends[11]].fill(0);
+    let dir = folder();
+    fs::write(dir.path().join(&name), &tail).unwrap();
+    let samples: Vec<Snapshot> = (0..SAMPLES).map(made).collect();
+    let (there, said) = read_telling(dir.path());
+    assert!(there == samples[..10]);
+    assert!(said.len() == 1 && said[0].contains("20 samples are damaged beyond repair"), "{said:?}");
+
+    let lines: Arc<Mutex<Vec<String>>> = Arc::default();
+    let log = lines.clone();
+    let log = Arc::new(move |line: &str| log.lock().unwrap().push(line.to_owned()));
+    let recorder = whyslow_store::Recorder::begin(dir.path(), std::time::Duration::from_secs(1), common::KEEP, log);
+    let counts = recorder.unwrap().finish().unwrap();
+    assert_eq!((counts.samples, counts.lost), (0, 20));
+    let said = lines.lock().unwrap().clone();
+    assert!(said.len() == 1 && said[0].contains("20 samples recorded before were damaged on disk"), "{said:?}");
+    assert!(read(dir.path()) == samples[..10]);
 }
 
 #[test]
@@ -110,7 +133,7 @@ fn other_peoples_files_are_told_by_name() {
         fs::write(dir.path().join("1.tail"), bytes).unwrap();
         Recording::open(dir.path()).err().unwrap().to_string()
     };
-    assert!(complaint(b"whyslow tail 2\n").contains("written by a newer whyslow"));
+    assert!(complaint(b"whyslow tail 3\n").contains("written by a newer whyslow"));
     assert!(complaint(b"#!/bin/sh").contains("1.tail: not a recording of whyslow"));
 }
 

@@ -120,8 +120,12 @@ impl Recording {
         let folder = Folder::open(path)?;
         // Tails first: one that is closed meanwhile is found among the hours.
         let mut stretches = Vec::new();
+        let mut unreadable = None;
         for tail in folder.tails()? {
-            stretches.extend(tail_stretch(&tail)?);
+            match tail_stretch(&tail, &damage) {
+                Err(error) if error.is_damage() => unreadable = unreadable.or(Some(error)),
+                other => stretches.extend(other?),
+            }
         }
         let running: BTreeSet<i64> = stretches.iter().map(|s: &Stretch| *s.span.start()).collect();
         for hour in folder.hours()?.into_keys() {
@@ -137,6 +141,12 @@ impl Recording {
             }
         }
         sort(&mut stretches);
+        if let Some(error) = unreadable {
+            if stretches.is_empty() {
+                return Err(error);
+            }
+            damage.pass_over::<()>(Err(error))?;
+        }
         if stretches.is_empty() {
             return Err(StoreError::senseless(path, "nothing was recorded here; 'whyslow record' does"));
         }
@@ -227,7 +237,7 @@ fn sort(stretches: &mut [Stretch]) {
 }
 
 /// The stretch of a tail; `None` where nothing is in it yet, or it has just been closed.
-fn tail_stretch(path: &Path) -> Result<Option<Stretch>, StoreError> {
+fn tail_stretch(path: &Path, damage: &Damage) -> Result<Option<Stretch>, StoreError> {
     let reader = match TailReader::open(path) {
         Err(error) if error.kind() == Some(ErrorKind::NotFound) => return Ok(None),
         other => other?,
@@ -235,6 +245,9 @@ fn tail_stretch(path: &Path) -> Result<Option<Stretch>, StoreError> {
     let Some(mut reader) = reader else { return Ok(None) };
     let boot = reader.header().boot.clone();
     let extent = tail::extent(&mut reader);
+    if let lost @ 1.. = reader.lost() {
+        damage.say(format!("{}: {lost} samples are damaged beyond repair and left out", path.display()));
+    }
     Ok(extent.map(|(span, clock)| Stretch { span, boot, clock, place: Place::Tail(path.to_owned()) }))
 }
 
