@@ -2,7 +2,7 @@
 
 use super::{Ask, Map, Target, cannot_open, on_mount, open};
 use crate::error::{Error, Result};
-use nix::sys::statvfs::statvfs;
+use nix::sys::statvfs::{FsFlags, statvfs};
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
@@ -27,6 +27,10 @@ pub(super) fn make(map: &Map, folder: &Path, ask: &Ask) -> Result<Target> {
 /// Where it has not, and how much there is.
 fn check_room(folder: &Path, bytes: u64) -> Result<()> {
     let space = statvfs(folder).map_err(|e| Error::at(folder, "cannot tell how much room there is", &e.into()))?;
+    if space.flags().contains(FsFlags::ST_RDONLY) {
+        let what = "the file system is mounted read-only; name a folder that can be written to";
+        return Err(Error::new(format!("{}: {what}", folder.display())));
+    }
     let unit = space.fragment_size();
     let (all, available) = (space.blocks() * unit, space.blocks_available() * unit);
     let reserve = ((all as f64 * RESERVE) as u64).min(MOST_RESERVE);
@@ -91,5 +95,21 @@ mod tests {
         let error = check_room(Path::new("/var/tmp"), 1 << 60).unwrap_err().to_string();
         assert!(error.contains("no room for 1024 PiB") && error.contains("--size"), "{error}");
         assert_eq!(check_room(Path::new("/var/tmp"), 4096), Ok(()));
+    }
+
+    #[test]
+    fn a_read_only_file_system_is_not_full() {
+        let folder = tempfile::tempdir().unwrap();
+        let run = |program: &str, args: &[&str]| {
+            let done = std::process::Command::new(program).args(args).arg(folder.path()).status();
+            done.is_ok_and(|status| status.success())
+        };
+        if !run("mount", &["-t", "tmpfs", "-o", "ro,size=64k", "wsl-bench-ro"]) {
+            eprintln!("skipped: mounting needs root");
+            return;
+        }
+        let error = check_room(folder.path(), 1 << 60).unwrap_err().to_string();
+        assert!(run("umount", &[]));
+        assert!(error.contains("mounted read-only") && !error.contains("no room"), "{error}");
     }
 }
