@@ -200,6 +200,26 @@ fn a_baseline_that_is_interrupted_is_not_saved() {
 }
 
 #[test]
+fn a_flipped_bit_in_what_a_killed_recorder_left_costs_no_sample() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().to_str().unwrap();
+    let mut child = begin(path);
+    wait_for(dir.path(), 40);
+    signal(&child, libc::SIGKILL);
+    child.wait().unwrap();
+    let before = moments(&read(dir.path()));
+    let tail = std::fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().path());
+    let tail = tail.into_iter().find(|path| path.extension().is_some_and(|ending| ending == "tail")).unwrap();
+    let mut bytes = std::fs::read(&tail).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 4;
+    std::fs::write(&tail, bytes).unwrap();
+    let out = run(&["record", "--dir", path, "--interval", "100ms", "--for", "1s"]);
+    assert_eq!(out.status.code(), Some(0), "{}", String::from_utf8_lossy(&out.stderr));
+    assert!(moments(&read(dir.path())).starts_with(&before), "{} samples were there", before.len());
+}
+
+#[test]
 fn one_folder_has_one_recorder() {
     let dir = tempfile::tempdir().unwrap();
     let mut first = begin(dir.path().to_str().unwrap());
