@@ -163,14 +163,14 @@ fn rows_are_exported_in_every_format() {
     let dir = folder();
     recorded(dir.path());
     let span = ["--from", "2026-11-21 16:45:00", "--to", "2026-11-21 16:45:01"];
-    let csv = run(dir.path(), "export", &[&["cpu"], &span[..]].concat());
+    let csv = run(dir.path(), "export", &[&["cpu", "--raw"], &span[..]].concat());
     let csv = String::from_utf8(csv.stdout).unwrap();
     let lines: Vec<&str> = csv.lines().collect();
     assert!(lines[0].starts_with("at,cpu,user,nice,system,"), "{}", lines[0]);
     assert_eq!(lines.len(), 5, "two processors, two samples, a header");
     assert!(lines[1].starts_with("2026-11-21T16:45:00Z,0,0,,0,"), "{}", lines[1]);
 
-    let json = run(dir.path(), "export", &[&["cpu", "--json"], &span[..]].concat());
+    let json = run(dir.path(), "export", &[&["cpu", "--raw", "--json"], &span[..]].concat());
     let rows: Vec<serde_json::Value> =
         String::from_utf8(json.stdout).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(rows.len(), 4);
@@ -184,6 +184,86 @@ fn rows_are_exported_in_every_format() {
 
     for wrong in [&["no_such_family"][..], &["cpu", "--format", "parquet"]] {
         assert_eq!(run(dir.path(), "export", wrong).status.code(), Some(2), "{wrong:?}");
+    }
+}
+
+#[test]
+fn counters_are_exported_as_rates_unless_asked_for_raw() {
+    let dir = folder();
+    recorded(dir.path());
+    let span = ["--from", "2026-11-21 16:45:00", "--to", "2026-11-21 16:45:02"];
+    let csv = run(dir.path(), "export", &[&["cpu"], &span[..]].concat());
+    let csv = String::from_utf8(csv.stdout).unwrap();
+    let lines: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').collect()).collect();
+    let idle = lines[0].iter().position(|name| *name == "idle_per_s").expect("a column of rates");
+    assert_eq!(lines.len(), 7, "two processors, three samples, a header");
+    assert_eq!((lines[2][1], lines[2][idle]), ("1", ""), "the first reading tells no rate");
+    assert_eq!((lines[4][1], lines[4][idle]), ("1", "1"), "a second of idleness a second");
+
+    let file = dir.path().join("cpu.parquet");
+    let out = run(dir.path(), "export", &[&["cpu", "-o", file.to_str().unwrap()], &span[..]].concat());
+    assert_eq!(out.status.code(), Some(0), "{}", String::from_utf8_lossy(&out.stderr));
+    let bytes = std::fs::read(file).unwrap();
+    assert!(bytes.windows(10).any(|window| window == b"idle_per_s"));
+}
+
+#[test]
+fn a_file_whose_extension_is_unknown_is_not_guessed() {
+    let dir = folder();
+    recorded(dir.path());
+    let file = dir.path().join("cpu.pdf");
+    let name = file.to_str().unwrap();
+    let out = run(dir.path(), "export", &["cpu", "-o", name]);
+    assert_eq!(out.status.code(), Some(2));
+    let complaint = String::from_utf8_lossy(&out.stderr);
+    assert!(complaint.contains(".csv, .json, .jsonl, .ndjson, .parquet"), "{complaint}");
+    assert!(!file.exists());
+    assert_eq!(run(dir.path(), "export", &["cpu", "-o", name, "--format", "csv"]).status.code(), Some(0));
+    assert!(file.exists());
+    let out = Command::new(env!("CARGO_BIN_EXE_whyslow")).args(["profile", "--for", "1s", "-o", "/tmp/x.pdf"]).output();
+    let out = out.unwrap();
+    assert_eq!(out.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&out.stderr).contains(".svg, .json, .folded, .txt"));
+}
+
+#[test]
+fn a_full_disk_leaves_no_part_of_a_file() {
+    // SAFETY: geteuid takes nothing and cannot fail.
+    if unsafe { libc::geteuid() } != 0 {
+        eprintln!("skipped: mounting needs root");
+        return;
+    }
+    let dir = folder();
+    recorded(dir.path());
+    for (options, words) in [("size=64k", "No space left on device"), ("size=64k,ro", "Read-only file system")] {
+        for name in ["cpu.csv", "cpu.parquet"] {
+            // In a mount namespace of its own, which is gone with it.
+            let script = format!(
+                "mount -t tmpfs -o {options} wsl-export /mnt && \"$@\"; status=$?; ls -A /mnt; \
+                 case {options} in *ro) ;; *) head -c 60k /dev/zero > /mnt/filler; \"$@\"; status=$?; \
+                 rm /mnt/filler; ls -A /mnt;; esac; exit $status"
+            );
+            let mut command = Command::new("unshare");
+            command.args([
+                "--mount",
+                "sh",
+                "-c",
+                &script,
+                "sh",
+                env!("CARGO_BIN_EXE_whyslow"),
+                "export",
+                "--raw",
+                "cpu",
+            ]);
+            command.args(["--dir", dir.path().to_str().unwrap(), "-o", &format!("/mnt/{name}")]);
+            let out = command.output().unwrap();
+            let complaint = String::from_utf8_lossy(&out.stderr);
+            assert_eq!(out.status.code(), Some(2), "{options} {name}: {complaint}");
+            assert!(complaint.contains(words) && complaint.contains(&format!("/mnt/{name}: ")), "{complaint}");
+            let left = String::from_utf8_lossy(&out.stdout);
+            // What fitted before there was the filler is whole.
+            assert!(left.lines().all(|left| left == name), "{options} {name}: {left}");
+        }
     }
 }
 

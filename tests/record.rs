@@ -135,6 +135,91 @@ fn sigterm_ends_it_as_ctrl_c_does() {
 }
 
 #[test]
+fn a_folder_of_other_peoples_files_is_refused_and_left_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let theirs = dir.path().join("events/day=2020-01-01/05.parquet");
+    std::fs::create_dir_all(theirs.parent().unwrap()).unwrap();
+    std::fs::write(&theirs, "theirs").unwrap();
+    let out = run(&["record", "--dir", dir.path().to_str().unwrap(), "--for", "1s"]);
+    assert_eq!(out.status.code(), Some(2));
+    let complaint = String::from_utf8_lossy(&out.stderr);
+    assert!(complaint.contains("not a recording, and not empty"), "{complaint}");
+    assert!(theirs.exists() && !dir.path().join("lock").exists());
+
+    // A state folder that was not recorded into yet, and a file system just made.
+    let dir = tempfile::tempdir().unwrap();
+    ["baselines", "tune", "lost+found"].iter().for_each(|name| std::fs::create_dir(dir.path().join(name)).unwrap());
+    let record = ["record", "--dir", dir.path().to_str().unwrap(), "--interval", "200ms", "--for", "400ms"];
+    assert_eq!(run(&record).status.code(), Some(0));
+    // A recording it then is, whatever else is put there.
+    std::fs::write(dir.path().join("notes.txt"), "theirs").unwrap();
+    assert_eq!(run(&record).status.code(), Some(0));
+}
+
+#[test]
+fn a_recording_whose_folder_is_removed_ends_with_an_error() {
+    for (remove, words) in [("rm -r \"$1\"", "removed"), ("mv \"$1\" \"$1.moved\"", "removed")] {
+        let parent = tempfile::tempdir().unwrap();
+        let dir = parent.path().join("recording");
+        let child = begin(dir.to_str().unwrap());
+        wait_for(&dir, 2);
+        let removed = Command::new("sh").args(["-c", remove, "sh"]).arg(&dir).status().unwrap();
+        assert!(removed.success());
+        let out = child.wait_with_output().unwrap();
+        assert_eq!(out.status.code(), Some(2), "{remove}");
+        let complaint = String::from_utf8_lossy(&out.stderr);
+        assert!(complaint.contains(words) && complaint.contains(dir.to_str().unwrap()), "{remove}: {complaint}");
+        assert!(!dir.exists(), "{remove}: it is not made again");
+    }
+}
+
+#[test]
+fn a_baseline_that_is_interrupted_is_not_saved() {
+    for end in [libc::SIGINT, libc::SIGTERM] {
+        let dir = tempfile::tempdir().unwrap();
+        let save = ["baseline", "--dir", dir.path().to_str().unwrap(), "save", "--for", "1m", "--interval", "200ms"];
+        let child = whyslow(&save).spawn().unwrap();
+        // It has begun once it listens for signals.
+        let status = format!("/proc/{}/status", child.id());
+        let listens = || {
+            let text = std::fs::read_to_string(&status).unwrap();
+            let caught = text.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap().trim();
+            u64::from_str_radix(caught, 16).unwrap() >> (libc::SIGTERM - 1) & 1 == 1
+        };
+        while !listens() {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        std::thread::sleep(Duration::from_secs(2));
+        signal(&child, end);
+        let out = child.wait_with_output().unwrap();
+        let complaint = String::from_utf8_lossy(&out.stderr);
+        assert_eq!(out.status.code(), Some(130), "{complaint}");
+        assert!(complaint.contains("no baseline was saved"), "{complaint}");
+        assert!(!dir.path().join("baselines").exists());
+    }
+}
+
+#[test]
+fn a_flipped_bit_in_what_a_killed_recorder_left_costs_no_sample() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().to_str().unwrap();
+    let mut child = begin(path);
+    wait_for(dir.path(), 40);
+    signal(&child, libc::SIGKILL);
+    child.wait().unwrap();
+    let before = moments(&read(dir.path()));
+    let tail = std::fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().path());
+    let tail = tail.into_iter().find(|path| path.extension().is_some_and(|ending| ending == "tail")).unwrap();
+    let mut bytes = std::fs::read(&tail).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 4;
+    std::fs::write(&tail, bytes).unwrap();
+    let out = run(&["record", "--dir", path, "--interval", "100ms", "--for", "1s"]);
+    assert_eq!(out.status.code(), Some(0), "{}", String::from_utf8_lossy(&out.stderr));
+    assert!(moments(&read(dir.path())).starts_with(&before), "{} samples were there", before.len());
+}
+
+#[test]
 fn one_folder_has_one_recorder() {
     let dir = tempfile::tempdir().unwrap();
     let mut first = begin(dir.path().to_str().unwrap());

@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use crate::memory::available as available_memory;
 use crate::round::Party;
-use nix::sys::statvfs::{Statvfs, statvfs};
+use nix::sys::statvfs::{FsFlags, Statvfs, statvfs};
 use std::collections::BTreeMap;
 use std::path::Path;
 use whyslow_model::bench::Cache;
@@ -115,6 +115,10 @@ impl Budget {
 
     fn account(&self, folder: &Path, file_system: &str, kind: &str, need: Need) -> Result<(Account, u64)> {
         let space = statvfs(folder).map_err(|e| Error::at(folder, "cannot read its free space", &e.into()))?;
+        if space.flags().contains(FsFlags::ST_RDONLY) {
+            let what = "the file system is mounted read-only; name a folder that can be written to";
+            return Err(Error::new(format!("{}: {what}", folder.display())));
+        }
         let now = Free::of(&space);
         let known = self.accounts.get(file_system);
         let account = known.copied().unwrap_or(Account { free: now, claimed: Need::default() });
@@ -233,6 +237,22 @@ mod tests {
         let said = budget.claim(folder, "sda1", "ext4", Need::file(half)).unwrap_err().to_string();
         assert!(said.contains("not enough free space") && said.contains("smaller size"), "{said}");
         budget.claim(folder, "sdb1", "ext4", Need::file(half)).unwrap();
+    }
+
+    #[test]
+    fn a_read_only_file_system_is_not_full() {
+        let folder = tempfile::tempdir().unwrap();
+        let run = |program: &str, args: &[&str]| {
+            let done = std::process::Command::new(program).args(args).arg(folder.path()).status();
+            done.is_ok_and(|status| status.success())
+        };
+        if !run("mount", &["-t", "tmpfs", "-o", "ro,size=64k", "wsl-bench-ro"]) {
+            eprintln!("skipped: mounting needs root");
+            return;
+        }
+        let error = budget().claim(folder.path(), "ro", "tmpfs", Need::file(1 << 50)).unwrap_err().to_string();
+        assert!(run("umount", &[]));
+        assert!(error.contains("mounted read-only") && !error.contains("free space"), "{error}");
     }
 
     #[test]

@@ -138,9 +138,17 @@ impl SaveArgs {
             return of_recording(&recording, &span);
         }
         let folder = tempfile::tempdir().map_err(|e| Failure::usage(format!("no folder to record into: {e}")))?;
-        record(&RecordArgs::for_a_while(self.time, self.interval, self.no_bpf), folder.path())?;
+        let args = RecordArgs::for_a_while(self.time, self.interval, self.no_bpf);
+        let (_, mut interrupt) = record(&args, folder.path())?;
+        // A part of what was asked for is not what this machine is like.
+        let mut unless_interrupted = || match interrupt.came() {
+            true => Err(Failure::interrupted("interrupted: no baseline was saved")),
+            false => Ok(()),
+        };
+        unless_interrupted()?;
         let recording = Recording::open(folder.path()).map_err(unusable)?;
-        of_recording(&recording, &recording.span())
+        let baseline = of_recording(&recording, &recording.span())?;
+        unless_interrupted().map(|()| baseline)
     }
 }
 

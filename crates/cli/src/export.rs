@@ -1,7 +1,9 @@
 //! `whyslow export`: rows of a recording for other programs.
 
+use crate::draft::Draft;
 use crate::options::Look;
-use crate::output::{Failure, quietly};
+use crate::output::{Failure, by_ending, quietly};
+use crate::rates::Rates;
 use crate::recordings::{Part, in_words};
 use clap::{Args, ValueEnum};
 use std::fs::File;
@@ -10,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use whyslow_model::catalogue::FamilyInfo;
 use whyslow_show::rows;
-use whyslow_store::{AnyRow, ParquetExport, Recording, Span, families};
+use whyslow_store::{AnyRow, ParquetExport, Recording, Span, StoreError, families};
 
 /// Which rows, and what to write them as.
 #[derive(Debug, Args)]
@@ -19,6 +21,9 @@ pub struct ExportArgs {
     family: String,
     #[command(flatten)]
     part: Part,
+    /// Write counters as the kernel counts them, not their rates per second
+    #[arg(long)]
+    raw: bool,
     /// What to write [default: as the name of FILE ends; else csv]
     #[arg(long, conflicts_with = "json")]
     format: Option<Format>,
@@ -44,72 +49,102 @@ pub fn run(args: &ExportArgs, look: &Look) -> Result<ExitCode, Failure> {
     let family = families().into_iter().find(|family| family.name == args.family);
     let missing = || Failure::usage(format!("no family '{}'; 'whyslow metrics' lists them", args.family));
     let family = family.ok_or_else(missing)?;
+    let format = args.format(look)?;
+    if format == Format::Parquet && args.output.is_none() {
+        return Err(Failure::usage("Parquet needs a file: -o FILE"));
+    }
     let recording = args.part.open()?;
     let span = args.part.span(&recording)?;
-    match (args.format(look), &args.output) {
-        (Format::Parquet, Some(path)) => parquet(&recording, &span, &family, path)?,
-        (Format::Parquet, None) => return Err(Failure::usage("Parquet needs a file: -o FILE")),
-        (format, Some(path)) => {
-            let unwritable = |e: &io::Error| Failure::usage(format!("{}: {e}", path.display()));
-            let mut file = BufWriter::new(File::create(path).map_err(|e| unwritable(&e))?);
-            lines(&recording, &span, &family, format, &mut file)?.map_err(|e| unwritable(&e))?;
+    let mut rows = Rows { recording, span, rates: if args.raw { None } else { Some(Rates::of(&family)) }, family };
+    match &args.output {
+        Some(path) => {
+            let unwritable = |e: io::Error| Failure::usage(format!("cannot write {}: {e}", path.display()));
+            let (draft, file) = Draft::begin(path).map_err(unwritable)?;
+            if format == Format::Parquet {
+                rows.parquet(file, path)?;
+            } else {
+                rows.lines(format, &mut BufWriter::new(file))?.map_err(unwritable)?;
+            }
+            draft.finish().map_err(unwritable)?;
         }
-        (format, None) => {
-            let mut out = BufWriter::new(io::stdout().lock());
-            quietly(lines(&recording, &span, &family, format, &mut out)?)?;
-        }
+        None => quietly(rows.lines(format, &mut BufWriter::new(io::stdout().lock()))?)?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
 impl ExportArgs {
-    fn format(&self, look: &Look) -> Format {
-        let ending = self.output.as_deref().and_then(Path::extension).and_then(|ending| ending.to_str());
-        match (self.format, ending) {
-            _ if look.json => Format::Json,
-            (Some(format), _) => format,
-            (None, Some("parquet")) => Format::Parquet,
-            (None, Some("json" | "jsonl" | "ndjson")) => Format::Json,
-            (None, _) => Format::Csv,
+    fn format(&self, look: &Look) -> Result<Format, Failure> {
+        match (self.format, &self.output) {
+            _ if look.json => Ok(Format::Json),
+            (Some(format), _) => Ok(format),
+            (None, None) => Ok(Format::Csv),
+            (None, Some(path)) => by_ending(path, ENDINGS, Format::Csv),
         }
     }
 }
 
-/// Writes lines, and tells apart that the recording cannot be read from that they cannot be written.
-fn lines(
-    recording: &Recording,
-    span: &Span,
-    family: &FamilyInfo,
-    format: Format,
-    out: &mut impl Write,
-) -> Result<io::Result<()>, Failure> {
-    let mut written = Ok(());
-    if format == Format::Csv {
-        written = out.write_all(rows::csv_header(family).as_bytes());
-    }
-    let each = |AnyRow { at, key, values }: AnyRow| {
-        let at = in_words(at);
-        let line = match format {
-            Format::Json => rows::json_row(family, &at, &key, &values),
-            Format::Csv | Format::Parquet => rows::csv_row(&at, &key, &values),
-        };
-        if written.is_ok() {
-            written = out.write_all(line.as_bytes());
-        }
-        written.is_ok()
-    };
-    recording.each_row(span, family.name, each).map_err(|e| Failure::usage(e.to_string()))?;
-    Ok(written.and_then(|()| out.flush()))
+/// What the names of files end with.
+const ENDINGS: &[(&str, Format)] = &[
+    ("csv", Format::Csv),
+    ("json", Format::Json),
+    ("jsonl", Format::Json),
+    ("ndjson", Format::Json),
+    ("parquet", Format::Parquet),
+];
+
+/// What is to be written, and where it comes from.
+struct Rows {
+    recording: Recording,
+    span: Span,
+    family: FamilyInfo,
+    /// `None` where counters are written as they are.
+    rates: Option<Rates>,
 }
 
-fn parquet(recording: &Recording, span: &Span, family: &FamilyInfo, path: &Path) -> Result<(), Failure> {
-    let unwritable = |e: whyslow_store::StoreError| Failure::usage(e.to_string());
-    let mut file = ParquetExport::create(path, family).map_err(unwritable)?;
-    let mut written = Ok(());
-    let each = |row: AnyRow| {
-        written = file.push(&row);
-        written.is_ok()
-    };
-    recording.each_row(span, family.name, each).map_err(unwritable)?;
-    written.and_then(|()| file.finish()).map_err(unwritable)
+impl Rows {
+    fn family(&self) -> FamilyInfo {
+        self.rates.as_ref().map_or(&self.family, |rates| &rates.family).clone()
+    }
+
+    /// Shows each row until `each` fails.
+    fn each<E>(&mut self, mut each: impl FnMut(&AnyRow) -> Result<(), E>) -> Result<Result<(), E>, Failure> {
+        let mut done = Ok(());
+        let rates = &mut self.rates;
+        let read = self.recording.each_row(&self.span, self.family.name, |row| {
+            let row = match rates {
+                Some(rates) => rates.row(row),
+                None => row,
+            };
+            done = each(&row);
+            done.is_ok()
+        });
+        read.map_err(|e| Failure::usage(e.to_string()))?;
+        Ok(done)
+    }
+
+    /// Writes lines, and tells apart that the recording cannot be read from that they cannot be written.
+    fn lines(&mut self, format: Format, out: &mut impl Write) -> Result<io::Result<()>, Failure> {
+        let family = self.family();
+        if format == Format::Csv
+            && let Err(error) = out.write_all(rows::csv_header(&family).as_bytes())
+        {
+            return Ok(Err(error));
+        }
+        let written = self.each(|AnyRow { at, key, values, .. }| {
+            let at = in_words(*at);
+            let line = match format {
+                Format::Json => rows::json_row(&family, &at, key, values),
+                Format::Csv | Format::Parquet => rows::csv_row(&at, key, values),
+            };
+            out.write_all(line.as_bytes())
+        })?;
+        Ok(written.and_then(|()| out.flush()))
+    }
+
+    fn parquet(&mut self, file: File, path: &Path) -> Result<(), Failure> {
+        let unwritable = |e: StoreError| Failure::usage(format!("cannot write {e}"));
+        let mut file = ParquetExport::begin(file, path, &self.family()).map_err(unwritable)?;
+        self.each(|row| file.push(row))?.map_err(unwritable)?;
+        file.finish().map_err(unwritable)
+    }
 }

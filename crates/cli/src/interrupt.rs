@@ -70,6 +70,14 @@ impl Interrupt {
         Ok(Self { pipe })
     }
 
+    /// Whether a signal came that nobody was told of.
+    pub fn came(&mut self) -> bool {
+        let _ = self.pipe.set_nonblocking(true);
+        let read = self.pipe.read(&mut [0]);
+        let _ = self.pipe.set_nonblocking(false);
+        read.is_ok()
+    }
+
     /// Sleeps until `due`. True, at once, where a signal came, be it before or during the sleep.
     pub fn ends_sleep_until(&mut self, due: Instant) -> bool {
         loop {

@@ -2,6 +2,7 @@
 
 use crate::options::{Colour, Look};
 use std::io::{self, ErrorKind, IsTerminal, Write};
+use std::path::Path;
 use std::process::ExitCode;
 use whyslow_show::escape;
 use whyslow_show::text::TextStyle;
@@ -72,6 +73,25 @@ pub fn quietly(result: io::Result<()>) -> Result<(), Failure> {
         Err(e) if e.kind() != ErrorKind::BrokenPipe => Err(Failure::usage(format!("cannot write to stdout: {e}"))),
         _ => Ok(()),
     }
+}
+
+/// What to write, by how the name of a file ends; `plain` where it has no ending.
+///
+/// # Errors
+/// An ending that is none of these: what is asked for then is not known.
+pub fn by_ending<F: Copy>(path: &Path, endings: &[(&str, F)], plain: F) -> Result<F, Failure> {
+    let Some(ending) = path.extension() else { return Ok(plain) };
+    let known = endings.iter().find(|(known, _)| ending.eq_ignore_ascii_case(known)).map(|(_, format)| *format);
+    known.or_else(|| (!is_regular_or_new(path)).then_some(plain)).ok_or_else(|| {
+        let all: Vec<String> = endings.iter().map(|(known, _)| format!(".{known}")).collect();
+        let all = all.join(", ");
+        Failure::usage(format!("{}: unknown file extension; known are {all}, or give --format", path.display()))
+    })
+}
+
+/// Names of pipes and devices tell nothing.
+fn is_regular_or_new(path: &Path) -> bool {
+    std::fs::metadata(path).map_or(true, |metadata| metadata.is_file())
 }
 
 /// How to draw on this stdout.

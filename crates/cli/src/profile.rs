@@ -1,12 +1,13 @@
 //! `whyslow profile`: where the time of a process, or of the machine, goes.
 
+use crate::draft::Draft;
 use crate::interrupt::Interrupt;
 use crate::options::{Colour, Look, Observe, duration};
 use crate::output::{self, Failure, print};
 use crate::progress::Progress;
 use crate::why::diagnosed;
 use clap::{Args, ValueEnum};
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -93,14 +94,13 @@ impl ProfileArgs {
     }
 
     fn format(&self, look: &Look) -> Result<Format, Failure> {
-        let ending = self.output.as_deref().and_then(Path::extension).and_then(|ending| ending.to_str());
-        let format = match (self.format, ending) {
+        const ENDINGS: &[(&str, Format)] =
+            &[("svg", Format::Svg), ("json", Format::Json), ("folded", Format::Folded), ("txt", Format::Text)];
+        let format = match (self.format, &self.output) {
             _ if look.json => Format::Json,
             (Some(format), _) => format,
-            (None, Some("svg")) => Format::Svg,
-            (None, Some("json")) => Format::Json,
-            (None, Some("folded")) => Format::Folded,
-            (None, _) => Format::Text,
+            (None, None) => Format::Text,
+            (None, Some(path)) => output::by_ending(path, ENDINGS, Format::Text)?,
         };
         if format == Format::Svg && self.output.is_none() && io::stdout().is_terminal() {
             return Err(Failure::usage("a flame graph is no sight on a terminal: name a file, as in -o flame.svg"));
@@ -119,16 +119,14 @@ impl ProfileArgs {
     }
 }
 
-/// Opened before the watching, so that a name that will not do is known at once; emptied only when there is something to write.
-fn create(path: &Path) -> Result<File, Failure> {
-    OpenOptions::new().write(true).create(true).truncate(false).open(path).map_err(|e| unwritable(path, &e))
+/// Begun before the watching, so that a name that will not do is known at once.
+fn create(path: &Path) -> Result<(Draft, File), Failure> {
+    Draft::begin(path).map_err(|e| unwritable(path, &e))
 }
 
-fn write(mut file: File, text: &str) -> io::Result<()> {
-    if file.metadata()?.is_file() {
-        file.set_len(0)?;
-    }
-    file.write_all(text.as_bytes())
+fn write((draft, mut file): (Draft, File), text: &str) -> io::Result<()> {
+    file.write_all(text.as_bytes())?;
+    draft.finish()
 }
 
 fn unwritable(path: &Path, error: &io::Error) -> Failure {

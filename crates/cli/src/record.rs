@@ -76,17 +76,22 @@ impl RecordArgs {
 /// Wrong usage; the folder cannot be written, or is recorded into by another.
 pub fn run(args: &RecordArgs, look: &Look) -> Result<ExitCode, Failure> {
     let folder = recordings::folder(args.dir.as_deref())?;
-    let counts = record(args, &folder)?;
-    let recorded = Recorded { folder: folder.display().to_string(), samples: counts.samples, missed: counts.missed };
+    let (counts, _) = record(args, &folder)?;
+    let recorded = Recorded {
+        folder: folder.display().to_string(),
+        samples: counts.samples,
+        missed: counts.missed,
+        lost: counts.lost,
+    };
     print(if look.json { json::pretty(&recorded) } else { text::recorded(&recorded, &output::style(look)) })?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Records into a folder until it is to end.
+/// Records into a folder until it is to end. What tells whether a signal ended it listens on, until it is dropped.
 ///
 /// # Errors
 /// As for [`run`].
-pub fn record(args: &RecordArgs, folder: &Path) -> Result<Counts, Failure> {
+pub fn record(args: &RecordArgs, folder: &Path) -> Result<(Counts, Interrupt), Failure> {
     args.check()?;
     let interrupt = Interrupt::listen_for(&[SIGINT, SIGTERM]);
     let interrupt = interrupt.map_err(|e| Failure::usage(format!("cannot listen for Ctrl-C: {e}")))?;
@@ -108,7 +113,8 @@ pub fn record(args: &RecordArgs, folder: &Path) -> Result<Counts, Failure> {
     };
     keep_at_work(PATIENCE, interrupt.as_fd(), move |pulse| recording.go_on(pulse))
         .map_err(|e| Failure::usage(format!("cannot begin to sample: {e}")))?;
-    recorder.finish().map_err(Failure::usage)
+    let counts = recorder.finish().map_err(Failure::usage)?;
+    Ok((counts, interrupt))
 }
 
 /// A recording under way, which another thread goes on with where the one at work is stuck.
@@ -137,7 +143,7 @@ impl Recording {
             let begun = Instant::now();
             let Some(sample) = sampler.sample_here(|| pulse.beat()) else { return };
             self.recorder.add(sample, begun);
-            if end.is_some_and(|end| due >= end) {
+            if self.recorder.is_gone() || end.is_some_and(|end| due >= end) {
                 return;
             }
             self.show_progress(end, begun);

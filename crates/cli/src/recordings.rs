@@ -1,12 +1,13 @@
 //! Where recordings are, and which part of one is meant.
 
 use crate::options::duration;
-use crate::output::Failure;
+use crate::output::{Failure, complain};
 use clap::Args;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan, Zoned, civil};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 use whyslow_store::{Recording, Span};
 
@@ -39,7 +40,8 @@ impl Part {
     /// # Errors
     /// Where it cannot be read.
     pub fn open(&self) -> Result<Recording, Failure> {
-        Recording::open(&folder(self.dir.as_deref())?).map_err(|e| Failure::usage(e.to_string()))
+        Recording::open_telling(&folder(self.dir.as_deref())?, Arc::new(complain))
+            .map_err(|e| Failure::usage(e.to_string()))
     }
 
     /// The part of it that is meant: all, unless said otherwise.

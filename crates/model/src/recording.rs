@@ -11,4 +11,6 @@ pub struct Recorded {
     pub samples: u64,
     /// Samples that were due, and were not taken or not kept.
     pub missed: u64,
+    /// Samples recorded before that were found damaged on disk beyond repair.
+    pub lost: u64,
 }

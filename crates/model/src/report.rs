@@ -104,7 +104,7 @@ impl Outcome {
 }
 
 const fn metric(name: &'static str, kind: Kind, unit: Unit, help: &'static str) -> Metric {
-    Metric { name, kind, unit, otel: "whyslow.source", help }
+    Metric { name, kind, unit, otel: "whyslow.source", help, wraps_at: None, identifies: false }
 }
 
 /// The reports of the sources are recorded beside the families, as a table of its own.

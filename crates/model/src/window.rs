@@ -136,8 +136,9 @@ impl<'w, F: Family> Change<'w, F> {
 
     /// How much a counter grew over the window. `None` where it was never read twice.
     ///
-    /// A step in which the counter fell is a 32-bit wrap where the older reading fits 32 bits and stood in their upper
-    /// half; otherwise the entity was reset, and what it counted since then is not known to belong to this step.
+    /// A step in which the counter fell is a wrap where the catalogue says that the kernel's wraps, and it stood near there;
+    /// otherwise the entity was reset, and what it counted since then is not known to belong to this step. Neither is what
+    /// another entity of the same name counted.
     pub fn grown(&self, f: impl Fn(&F) -> Counter) -> Option<f64> {
         let mut sum = None;
         for (_, step) in self.steps(&f) {
@@ -165,7 +166,9 @@ impl<'w, F: Family> Change<'w, F> {
         self.rows.windows(2).map(move |pair| {
             let dt = (pair[1].0 - pair[0].0) as f64 / 1e9;
             let step = match (f(pair[0].1).get(), f(pair[1].1).get()) {
-                (Some(a), Some(b)) => grown(a, b),
+                _ if !pair[0].1.is_same_entity(pair[1].1) => None,
+                (Some(a), Some(b)) if b < a => growth(a, b, f(&F::limits()).get()),
+                (Some(a), Some(b)) => growth(a, b, None),
                 _ => None,
             };
             (dt, step)
@@ -175,7 +178,8 @@ impl<'w, F: Family> Change<'w, F> {
     /// The values that came to a histogram over the window. `None` where it was never read twice; steps in which it began
     /// anew are left out.
     pub fn histogram(&self, f: impl Fn(&F) -> &Histogram) -> Option<Histogram> {
-        let steps = self.rows.windows(2).filter_map(|pair| f(pair[1].1).since(f(pair[0].1)));
+        let same = self.rows.windows(2).filter(|pair| pair[0].1.is_same_entity(pair[1].1));
+        let steps = same.filter_map(|pair| f(pair[1].1).since(f(pair[0].1)));
         steps.reduce(|all, step| all.merged(&step))
     }
 
@@ -201,22 +205,21 @@ impl<'w, F: Family> Change<'w, F> {
     }
 }
 
-/// Growth from `a` to `b`, with a 32-bit wrap allowed for.
-fn grown(a: u64, b: u64) -> Option<f64> {
-    const WRAP: u64 = 1 << 32;
+/// Growth of a counter from `a` to `b`; `None` where it was reset. One that starts over at `wraps_at` did so where it stood in
+/// the upper half before, stands in the lower now, and passed through less than half of it: else it was reset.
+pub fn growth(a: u64, b: u64, wraps_at: Option<u64>) -> Option<f64> {
     if b >= a {
-        Some((b - a) as f64)
-    } else if (WRAP / 2..WRAP).contains(&a) && b < WRAP / 2 {
-        Some((b + WRAP - a) as f64)
-    } else {
-        None
+        return Some((b - a) as f64);
     }
+    let limit = wraps_at.filter(|limit| (limit / 2..*limit).contains(&a) && b < limit / 2)?;
+    Some(limit - a + b).filter(|growth| *growth < limit / 2).map(|growth| growth as f64)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalogue::Disk;
+    use crate::catalogue::{Disk, Softnet};
+    use crate::value::State;
 
     fn snapshot(second: u64, disks: &[(&str, u64)]) -> Snapshot {
         let mut s = Snapshot { boot_ns: second * 1_000_000_000, ..Snapshot::default() };
@@ -245,10 +248,56 @@ mod tests {
         assert_eq!(w.change::<Disk>().unwrap().rate(|d| d.reads), Some(25.0));
     }
 
+    fn softnet(counts: &[u64]) -> Window {
+        let snapshot = |(second, processed): (usize, &u64)| {
+            let mut s = Snapshot { boot_ns: (second as u64 + 1) * 1_000_000_000, ..Snapshot::default() };
+            s.processor.softnet.push(Softnet { processed: (*processed).into(), ..Softnet::new(0) });
+            s
+        };
+        Window::new(counts.iter().enumerate().map(snapshot).collect())
+    }
+
     #[test]
     fn a_32_bit_counter_wraps() {
-        let w = window(&[(1, u64::from(u32::MAX) - 9), (2, 90)]);
-        assert_eq!(w.change::<Disk>().unwrap().rate(|d| d.reads), Some(100.0));
+        let w = softnet(&[u64::from(u32::MAX) - 9, 90]);
+        assert_eq!(w.change::<Softnet>().unwrap().rate(|s| s.processed), Some(100.0));
+        // From just above the half to zero it was reset: nothing counts that far in a step.
+        let w = softnet(&[(1 << 31) + 5, 7]);
+        assert_eq!(w.change::<Softnet>().unwrap().rate(|s| s.processed), None);
+    }
+
+    #[test]
+    fn a_counter_of_64_bits_that_falls_was_reset_wherever_it_stood() {
+        for before in [5000, (1 << 31) + 5, u64::from(u32::MAX) - 9, 1 << 32, u64::MAX - 1] {
+            let w = window(&[(1, before), (2, 90)]);
+            assert_eq!(w.change::<Disk>().unwrap().grown(|d| d.reads), None, "{before}");
+        }
+    }
+
+    #[test]
+    fn times_that_the_kernel_counts_in_32_bits_of_milliseconds_wrap_there() {
+        let ms = |ms: u64| ms * 1_000_000;
+        let at = |second: u64, busy: u64| {
+            let mut s = snapshot(second, &[("sda", 0)]);
+            s.block.disk[0].busy_time = busy.into();
+            s
+        };
+        let w = Window::new(vec![at(1, ms((1 << 32) - 300)), at(2, ms(400))]);
+        assert_eq!(w.change::<Disk>().unwrap().rate(|d| d.busy_time), Some(ms(700) as f64));
+    }
+
+    #[test]
+    fn another_entity_of_the_same_name_is_no_growth_of_the_first() {
+        let at = |second: u64, identity: Option<&str>, reads: u64| {
+            let mut s = snapshot(second, &[("sda", reads)]);
+            s.block.disk[0].identity = identity.map_or_else(State::default, State::from);
+            s
+        };
+        let grown = |samples: Vec<Snapshot>| Window::new(samples).change::<Disk>().unwrap().grown(|d| d.reads);
+        // Unplugged and plugged in again as sda: it counts more than the first did, which is no work of a second.
+        let two = vec![at(1, Some("3"), 10), at(2, Some("3"), 12), at(3, Some("4"), 9000), at(4, Some("4"), 9001)];
+        assert_eq!(grown(two), Some(3.0));
+        assert_eq!(grown(vec![at(1, None, 10), at(2, Some("4"), 12)]), Some(2.0), "an old recording does not know");
     }
 
     #[test]

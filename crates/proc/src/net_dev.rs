@@ -29,5 +29,7 @@ pub fn row(namespace: &Name, line: &str) -> Option<Interface> {
         tx_fifo: at(12),
         tx_collisions: at(13),
         tx_carrier: at(14),
+        // The file does not tell an index.
+        ..Interface::default()
     })
 }

@@ -41,6 +41,18 @@ impl StoreError {
         }
     }
 
+    /// Whether what is in the file is the reason: it was cut or changed, or was never a recording's. A device that cannot read
+    /// it back is one too.
+    pub(crate) fn is_damage(&self) -> bool {
+        match &self.problem {
+            Problem::Io(error) => {
+                matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData)
+                    || error.raw_os_error() == Some(libc::EIO)
+            }
+            Problem::Senseless(_) => true,
+        }
+    }
+
     /// The kernel's reason, where it was the kernel that refused.
     pub fn kind(&self) -> Option<io::ErrorKind> {
         match &self.problem {

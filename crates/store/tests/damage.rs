@@ -5,6 +5,7 @@ mod common;
 use common::{add, all, folder, made, plain, recorder, tails};
 use std::fs;
 use std::path::Path;
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 use whyslow_model::snapshot::Snapshot;
 use whyslow_store::Recording;
@@ -58,7 +59,7 @@ fn wherever_it_is_cut_all_samples_before_the_cut_are_there() {
 }
 
 #[test]
-fn a_flipped_bit_costs_what_comes_after_it_and_nothing_before() {
+fn a_flipped_bit_costs_nothing() {
     let (name, tail) = tail();
     let ends = chunk_ends(&tail);
     let samples: Vec<Snapshot> = (0..SAMPLES).map(made).collect();
@@ -67,9 +68,32 @@ fn a_flipped_bit_costs_what_comes_after_it_and_nothing_before() {
         let mut damaged = tail.clone();
         damaged[at] ^= 1 << (at % 8);
         fs::write(dir.path().join(&name), damaged).unwrap();
-        let whole = ends.iter().filter(|end| **end <= at).count() - 1;
-        assert!(read(dir.path()) == samples[..whole], "flipped at {at}");
+        assert!(read(dir.path()) == samples, "flipped at {at}");
     }
+}
+
+#[test]
+fn what_is_damaged_beyond_repair_is_said_and_what_came_before_is_kept() {
+    let (name, mut tail) = tail();
+    // There is no parity yet of what was written last.
+    let ends = chunk_ends(&tail);
+    tail[ends[10] + 8..ends[11]].fill(0);
+    let dir = folder();
+    fs::write(dir.path().join(&name), &tail).unwrap();
+    let samples: Vec<Snapshot> = (0..SAMPLES).map(made).collect();
+    let (there, said) = read_telling(dir.path());
+    assert!(there == samples[..10]);
+    assert!(said.len() == 1 && said[0].contains("20 samples are damaged beyond repair"), "{said:?}");
+
+    let lines: Arc<Mutex<Vec<String>>> = Arc::default();
+    let log = lines.clone();
+    let log = Arc::new(move |line: &str| log.lock().unwrap().push(line.to_owned()));
+    let recorder = whyslow_store::Recorder::begin(dir.path(), std::time::Duration::from_secs(1), common::KEEP, log);
+    let counts = recorder.unwrap().finish().unwrap();
+    assert_eq!((counts.samples, counts.lost), (0, 20));
+    let said = lines.lock().unwrap().clone();
+    assert!(said.len() == 1 && said[0].contains("20 samples recorded before were damaged on disk"), "{said:?}");
+    assert!(read(dir.path()) == samples[..10]);
 }
 
 #[test]
@@ -109,6 +133,66 @@ fn other_peoples_files_are_told_by_name() {
         fs::write(dir.path().join("1.tail"), bytes).unwrap();
         Recording::open(dir.path()).err().unwrap().to_string()
     };
-    assert!(complaint(b"whyslow tail 2\n").contains("written by a newer whyslow"));
+    assert!(complaint(b"whyslow tail 3\n").contains("written by a newer whyslow"));
     assert!(complaint(b"#!/bin/sh").contains("1.tail: not a recording of whyslow"));
+}
+
+/// A closed recording of a few tables with much in them.
+fn closed() -> (tempfile::TempDir, Vec<Snapshot>) {
+    let dir = folder();
+    common::record(dir.path(), 0..SAMPLES);
+    (dir, (0..SAMPLES).map(made).collect())
+}
+
+fn read_telling(dir: &Path) -> (Vec<Snapshot>, Vec<String>) {
+    let said: Arc<Mutex<Vec<String>>> = Arc::default();
+    let lines = said.clone();
+    let log = Arc::new(move |line: &str| lines.lock().unwrap().push(line.to_owned()));
+    let recording = Recording::open_telling(dir, log).expect("a recording");
+    let read = recording.snapshots(&recording.span(), &common::EVERY).expect("the others are readable");
+    let said = said.lock().unwrap().clone();
+    (read.into_iter().map(plain).collect(), said)
+}
+
+#[test]
+fn a_cut_file_costs_its_table_and_is_named() {
+    for table in ["disk", "sample"] {
+        let (dir, mut samples) = closed();
+        let file = dir.path().join(table).join("day=2026-11-21/16.parquet");
+        let bytes = fs::read(&file).unwrap();
+        fs::write(&file, &bytes[..bytes.len() / 2]).unwrap();
+        let (read, said) = read_telling(dir.path());
+        if table == "disk" {
+            samples.iter_mut().for_each(|sample| sample.block.disk.clear());
+        }
+        // Without the samples' own table the time since boot is that of the wall clock, to the millisecond.
+        let ms = |samples: &[Snapshot]| samples.iter().map(|s| s.boot_ns / 1_000_000).collect::<Vec<_>>();
+        assert_eq!(ms(&read), ms(&samples), "{table}");
+        assert!(read.iter().zip(&samples).all(|(a, b)| a.processor == b.processor && a.block == b.block), "{table}");
+        assert!(said.len() == 1 && said[0].contains(file.to_str().unwrap()), "{said:?}");
+        assert!(said[0].contains("restore it from a backup, or delete it"), "{said:?}");
+        // What is recorded next goes beside it.
+        common::record(dir.path(), SAMPLES..SAMPLES + 5);
+        assert_eq!(tails(dir.path()).len(), 0, "{table}");
+        assert_eq!(read_telling(dir.path()).0.len() as u64, SAMPLES + 5, "{table}");
+    }
+}
+
+#[test]
+fn a_flipped_bit_in_a_page_is_found() {
+    let (dir, samples) = closed();
+    let file = dir.path().join("disk/day=2026-11-21/16.parquet");
+    let bytes = fs::read(&file).unwrap();
+    // Pages come before the footer, whose length stands at the end.
+    let footer = u32::from_le_bytes(bytes[bytes.len() - 8..bytes.len() - 4].try_into().unwrap()) as usize;
+    let pages = 4..bytes.len() - 8 - footer;
+    for at in pages.step_by(97) {
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 1 << (at % 8);
+        fs::write(&file, damaged).unwrap();
+        let (read, said) = read_telling(dir.path());
+        let as_made = |(read, made): (&Snapshot, &Snapshot)| read.block.disk.is_empty() || read.block == made.block;
+        assert!(read.iter().zip(&samples).all(as_made), "flipped at {at}: {said:?}");
+        assert!(said.len() == 1 || read == samples, "flipped at {at}: {said:?}");
+    }
 }

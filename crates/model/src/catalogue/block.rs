@@ -13,24 +13,25 @@ family_group! {
         reads: counter count "system.disk.operations" "reads completed";
         reads_merged: counter count "system.disk.merged" "reads merged into another before they were issued";
         read_bytes: counter bytes "system.disk.io" "bytes read";
-        read_time: counter ns "system.disk.operation_time" "time all reads took, summed, queue included";
+        read_time: counter32_ms ns "system.disk.operation_time" "time all reads took, summed, queue included";
         writes: counter count "system.disk.operations" "writes completed";
         writes_merged: counter count "system.disk.merged" "writes merged";
         write_bytes: counter bytes "system.disk.io" "bytes written";
-        write_time: counter ns "system.disk.operation_time" "time all writes took, summed, queue included";
+        write_time: counter32_ms ns "system.disk.operation_time" "time all writes took, summed, queue included";
         in_flight: gauge count "system.disk.in_flight" "requests outstanding now";
-        busy_time: counter ns "system.disk.io_time" "time with at least one request outstanding";
-        weighted_time: counter ns "system.disk.weighted_io_time" "requests outstanding x time";
+        busy_time: counter32_ms ns "system.disk.io_time" "time with at least one request outstanding";
+        weighted_time: counter32_ms ns "system.disk.weighted_io_time" "requests outstanding x time";
         discards: counter count "system.disk.discards" "discards completed";
         discards_merged: counter count "system.disk.discards_merged" "discards merged";
         discard_bytes: counter bytes "system.disk.discard_io" "bytes discarded";
-        discard_time: counter ns "system.disk.discard_time" "time all discards took, summed";
+        discard_time: counter32_ms ns "system.disk.discard_time" "time all discards took, summed";
         flushes: counter count "system.disk.flushes" "flush requests completed";
-        flush_time: counter ns "system.disk.flush_time" "time all flushes took, summed";
+        flush_time: counter32_ms ns "system.disk.flush_time" "time all flushes took, summed";
         transfers: counter count "system.disk.operations" "reads and writes completed, where a tool does not tell them apart";
         transfer_time: counter ns "system.disk.operation_time" "time all reads and writes took, where a tool does not tell them apart";
         service_time: gauge ns "system.disk.service_time" "time of service a request, as a tool computed it (iostat's svctm); never read live";
         number: state text "system.device.number" "major:minor";
+        identity: identity text "system.device.sequence_number" "a number that no other disk of this boot has had (diskseq); absent for partitions";
     }
 
     /// Requests by device and operation, seen one by one (include/trace/events/block.h). Where there are thousands a second

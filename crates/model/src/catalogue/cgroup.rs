@@ -53,6 +53,7 @@ family_group! {
         psi_io_some: counter ns "container.psi.io.some" "time at least one of its tasks waited for I/O";
         psi_io_full: counter ns "container.psi.io.full" "time all of them did";
         version: state text "container.cgroup.version" "v1, v2 or v1+v2";
+        identity: identity text "container.cgroup.inode" "the inode of its folder in each hierarchy, which no later group of its name has";
     }
 
     /// A control group's use of one block device, and its limits there.
@@ -65,5 +66,6 @@ family_group! {
         write_bytes_limit: gauge bytes "container.blockio.limit" "bytes a second it may write";
         reads_limit: gauge count "container.blockio.limit" "reads a second it may do";
         writes_limit: gauge count "container.blockio.limit" "writes a second it may do";
+        identity: identity text "container.cgroup.inode" "the group's, as in family group";
     }
 }

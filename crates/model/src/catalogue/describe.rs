@@ -59,6 +59,12 @@ pub struct Metric {
     pub otel: &'static str,
     /// One sentence.
     pub help: &'static str,
+    /// The reading at which the kernel's counter starts over at zero; absent for one of 64 bits, which never gets there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wraps_at: Option<u64>,
+    /// Whether it tells an entity from another that had its name before.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub identifies: bool,
 }
 
 /// A family of metrics: one row per entity, one column per metric.

@@ -6,7 +6,8 @@
 //! reads: counter count "system.disk.operations" "reads completed";
 //! ```
 //!
-//! into the field of the row, its entry in [`families`], and its lookup by name. Columns on disk, exporters, the
+//! (or `counter32` where the kernel counts in 32 bits, and `identity` for the kernel's own number of the entity, which tells it
+//! from another of its name) into the field of the row, its entry in [`families`], and its lookup by name. Columns on disk, exporters, the
 //! documentation (`whyslow metrics`) and the screens read the entry; readers in `sense` and `import` fill the field.
 //!
 //! Raw time is held as whole nanoseconds, so that nothing is rounded away; all that leaves a
@@ -59,6 +60,15 @@ pub trait Family: Default + Clone + PartialEq + Send + 'static {
     fn set(&mut self, name: &str, value: u64) -> bool;
     /// Makes this the row of another entity.
     fn set_key(&mut self, key: Self::Key);
+    /// A row in which each counter that wraps holds the value at which it does, and all else is absent.
+    fn limits() -> Self {
+        Self::default()
+    }
+    /// Whether a later row of the same key is of the same entity: false where the kernel's own number for it (an inode, an
+    /// interface's index) is known of both and differs, as of a cgroup that was removed and made again under its name.
+    fn is_same_entity(&self, _other: &Self) -> bool {
+        true
+    }
     /// Takes over what is absent here and known in another row of the same entity.
     fn fill(&mut self, other: &Self);
 }
@@ -88,10 +98,19 @@ macro_rules! metric_type {
     (counter) => {
         $crate::value::Counter
     };
+    (counter32) => {
+        $crate::value::Counter
+    };
+    (counter32_ms) => {
+        $crate::value::Counter
+    };
     (gauge) => {
         $crate::value::Gauge
     };
     (state) => {
+        $crate::value::State
+    };
+    (identity) => {
         $crate::value::State
     };
     (histogram) => {
@@ -103,14 +122,70 @@ macro_rules! metric_kind {
     (counter) => {
         $crate::catalogue::Kind::Counter
     };
+    (counter32) => {
+        $crate::catalogue::Kind::Counter
+    };
+    (counter32_ms) => {
+        $crate::catalogue::Kind::Counter
+    };
     (gauge) => {
         $crate::catalogue::Kind::Gauge
     };
     (state) => {
         $crate::catalogue::Kind::State
     };
+    (identity) => {
+        $crate::catalogue::Kind::State
+    };
     (histogram) => {
         $crate::catalogue::Kind::Histogram
+    };
+}
+
+/// The value at which the kernel's counter starts over at zero, in the unit that readings are held in.
+macro_rules! metric_wraps {
+    (counter32) => {
+        Some(1 << 32)
+    };
+    // The kernel casts these to an unsigned int of milliseconds (diskstats_show of block/genhd.c).
+    (counter32_ms) => {
+        Some((1 << 32) * 1_000_000)
+    };
+    ($kind:ident) => {
+        None
+    };
+}
+
+macro_rules! metric_identifies {
+    (identity) => {
+        true
+    };
+    ($kind:ident) => {
+        false
+    };
+}
+
+/// Sets a counter that wraps to the value at which it does.
+macro_rules! metric_limit {
+    (counter32, $slot:expr) => {
+        $slot = (1_u64 << 32).into();
+    };
+    (counter32_ms, $slot:expr) => {
+        $slot = ((1_u64 << 32) * 1_000_000).into();
+    };
+    ($kind:ident, $slot:expr) => {};
+}
+
+macro_rules! metric_same {
+    (identity, $a:expr, $b:expr) => {
+        match ($a.get(), $b.get()) {
+            (Some(a), Some(b)) => a == b,
+            // A recording of an older whyslow does not know.
+            _ => true,
+        }
+    };
+    ($kind:ident, $a:expr, $b:expr) => {
+        true
     };
 }
 
@@ -146,6 +221,10 @@ macro_rules! metric_set {
         let _ = $value;
         false
     }};
+    (identity, $slot:expr, $value:expr) => {{
+        let _ = $value;
+        false
+    }};
     (histogram, $slot:expr, $value:expr) => {{
         let _ = $value;
         false
@@ -160,10 +239,19 @@ macro_rules! metric_put {
     (counter, $slot:expr, $value:expr) => {
         $crate::catalogue::metric_put!(@ Counter, $slot, $value)
     };
+    (counter32, $slot:expr, $value:expr) => {
+        $crate::catalogue::metric_put!(@ Counter, $slot, $value)
+    };
+    (counter32_ms, $slot:expr, $value:expr) => {
+        $crate::catalogue::metric_put!(@ Counter, $slot, $value)
+    };
     (gauge, $slot:expr, $value:expr) => {
         $crate::catalogue::metric_put!(@ Gauge, $slot, $value)
     };
     (state, $slot:expr, $value:expr) => {
+        $crate::catalogue::metric_put!(@ State, $slot, $value)
+    };
+    (identity, $slot:expr, $value:expr) => {
         $crate::catalogue::metric_put!(@ State, $slot, $value)
     };
     (histogram, $slot:expr, $value:expr) => {
@@ -294,6 +382,8 @@ macro_rules! family_group {
                         unit: metric_unit!($unit),
                         otel: $otel,
                         help: $help,
+                        wraps_at: metric_wraps!($kind),
+                        identifies: metric_identifies!($kind),
                     } ),* ],
                 };
 
@@ -342,6 +432,16 @@ macro_rules! family_group {
                     self.$key = key;
                 }
 
+                fn limits() -> Self {
+                    let mut _row = Self::default();
+                    $( $crate::catalogue::metric_limit!($kind, _row.$field); )*
+                    _row
+                }
+
+                fn is_same_entity(&self, _other: &Self) -> bool {
+                    $( $crate::catalogue::metric_same!($kind, self.$field, _other.$field) && )* true
+                }
+
                 fn fill(&mut self, _other: &Self) {
                     $( if self.$field == Default::default() { self.$field = _other.$field.clone(); } )*
                 }
@@ -350,7 +450,10 @@ macro_rules! family_group {
     };
 }
 
-use {family_group, metric_kind, metric_put, metric_set, metric_type, metric_unit, row_type};
+use {
+    family_group, metric_identifies, metric_kind, metric_limit, metric_put, metric_same, metric_set, metric_type,
+    metric_unit, metric_wraps, row_type,
+};
 
 #[cfg(test)]
 mod tests {

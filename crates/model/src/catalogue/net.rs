@@ -23,6 +23,7 @@ family_group! {
         tx_fifo: counter count "system.network.fifo" "underruns on sending";
         tx_collisions: counter count "system.network.collisions" "collisions";
         tx_carrier: counter count "system.network.carrier" "carrier lost on sending";
+        identity: identity text "system.network.interface.index" "the interface's index, which no later one of its name has";
     }
 
     /// How an interface is set up (rtnetlink(7), ethtool netlink).
@@ -106,13 +107,13 @@ family_group! {
         interface: state text "network.interface.name" "the interface the route to the peer leaves by";
         bytes_acked: counter bytes "network.tcp.bytes_acked" "bytes the peer confirmed";
         bytes_received: counter bytes "network.tcp.bytes_received" "bytes received in order";
-        segments_out: counter count "network.tcp.segments_out" "segments sent";
-        segments_in: counter count "network.tcp.segments_in" "segments received";
-        data_segments_out: counter count "network.tcp.data_segments_out" "segments with data sent, those sent again included";
-        retransmits: counter count "network.tcp.retransmits" "segments sent again (tcpi_total_retrans)";
+        segments_out: counter32 count "network.tcp.segments_out" "segments sent";
+        segments_in: counter32 count "network.tcp.segments_in" "segments received";
+        data_segments_out: counter32 count "network.tcp.data_segments_out" "segments with data sent, those sent again included";
+        retransmits: counter32 count "network.tcp.retransmits" "segments sent again (tcpi_total_retrans)";
         bytes_retransmitted: counter bytes "network.tcp.bytes_retransmitted" "bytes sent again";
-        spurious: counter count "network.tcp.spurious_retransmits" "segments the peer reported to have twice (tcpi_dsack_dups): sent again needlessly";
-        reordered: counter count "network.tcp.reordered" "times segments were found to have overtaken one another (tcpi_reord_seen)";
+        spurious: counter32 count "network.tcp.spurious_retransmits" "segments the peer reported to have twice (tcpi_dsack_dups): sent again needlessly";
+        reordered: counter32 count "network.tcp.reordered" "times segments were found to have overtaken one another (tcpi_reord_seen)";
         timeouts: counter count "network.tcp.timeouts" "retransmission timers that expired (tcpi_total_rto, since 6.7)";
         recovering: gauge count "network.tcp.recovering" "1 where it is sending again what was lost (states Recovery and Loss)";
         busy_time: counter ns "network.tcp.busy_time" "time with unconfirmed or unsent data (tcpi_busy_time)";
@@ -205,8 +206,8 @@ family_group! {
     conntrack: Conntrack by host: Machine, from "/proc/sys/net/netfilter, /proc/net/stat/nf_conntrack" {
         count: gauge count "system.conntrack.count" "connections tracked";
         max: gauge count "system.conntrack.limit" "connections that can be";
-        drops: counter count "system.conntrack.drops" "packets dropped because no entry could be had";
-        early_drops: counter count "system.conntrack.early_drops" "entries thrown out to make room";
-        insert_failed: counter count "system.conntrack.insert_failed" "entries that could not be inserted";
+        drops: counter32 count "system.conntrack.drops" "packets dropped because no entry could be had";
+        early_drops: counter32 count "system.conntrack.early_drops" "entries thrown out to make room";
+        insert_failed: counter32 count "system.conntrack.insert_failed" "entries that could not be inserted";
     }
 }

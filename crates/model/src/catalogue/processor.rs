@@ -64,13 +64,13 @@ family_group! {
 
     /// Interrupts by line and processor; rows that stand at zero are left out.
     irq: Irq by line: PerCpu, from "/proc/interrupts" {
-        count: counter count "system.interrupts" "interrupts serviced";
+        count: counter32 count "system.interrupts" "interrupts serviced";
         device: state text "system.interrupt.device" "the devices behind the line";
     }
 
     /// Softirqs by vector and processor.
     softirq: Softirq by vector: PerCpu, from "/proc/softirqs" {
-        count: counter count "system.softirqs" "softirqs serviced";
+        count: counter32 count "system.softirqs" "softirqs serviced";
     }
 
     /// Time in softirqs by vector and processor.
@@ -87,11 +87,11 @@ family_group! {
 
     /// Packet backlog work by processor.
     softnet: Softnet by cpu: u32, from "/proc/net/softnet_stat" {
-        processed: counter count "system.softnet.processed" "packets taken from the backlog or polled";
-        dropped: counter count "system.softnet.dropped" "packets dropped because the backlog was full";
-        squeezed: counter count "system.softnet.squeezed" "times the budget or time ran out with work left";
-        received_rps: counter count "system.softnet.received_rps" "times woken by another processor to take packets";
-        flow_limited: counter count "system.softnet.flow_limited" "packets dropped by the flow limit";
+        processed: counter32 count "system.softnet.processed" "packets taken from the backlog or polled";
+        dropped: counter32 count "system.softnet.dropped" "packets dropped because the backlog was full";
+        squeezed: counter32 count "system.softnet.squeezed" "times the budget or time ran out with work left";
+        received_rps: counter32 count "system.softnet.received_rps" "times woken by another processor to take packets";
+        flow_limited: counter32 count "system.softnet.flow_limited" "packets dropped by the flow limit";
     }
 
     /// Clock frequency and its limits by processor.

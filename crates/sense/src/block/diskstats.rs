@@ -1,7 +1,9 @@
 //! /proc/diskstats: requests by block device and partition (Documentation/admin-guide/iostats.rst).
 
 use crate::{Miss, Root, Source};
+use whyslow_model::catalogue::Disk;
 use whyslow_model::snapshot::Snapshot;
+use whyslow_model::value::State;
 use whyslow_proc::diskstats;
 
 const PATH: &str = "proc/diskstats";
@@ -24,7 +26,10 @@ impl Source for DiskStats {
         for line in text.lines().filter(|l| !l.trim().is_empty()) {
             match diskstats::row(line) {
                 Some(row) if row.idle && is_empty(root, &row.disk.device) => {}
-                Some(row) => out.block.disk.push(row.disk),
+                Some(row) => {
+                    let identity = identity(root, &row.disk.device);
+                    out.block.disk.push(Disk { identity, ..row.disk });
+                }
                 None => miss = Err(Miss::malformed(PATH, line)),
             }
         }
@@ -38,11 +43,16 @@ fn is_empty(root: &Root, device: &str) -> bool {
     root.kept_number(&format!("sys/class/block/{}/size", device.replace('/', "!"))) == Some(0)
 }
 
+/// The number that no other disk of this boot has had (Documentation/ABI/testing/sysfs-block: diskseq; since Linux 5.15).
+fn identity(root: &Root, device: &str) -> State {
+    let number = root.kept_number(&format!("sys/class/block/{}/diskseq", device.replace('/', "!")));
+    number.map_or_else(State::default, |number| number.to_string().into())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::block::fixture::Tree;
-    use whyslow_model::catalogue::Disk;
     use whyslow_model::window::Window;
 
     const NOW: &str =
@@ -69,8 +79,11 @@ mod tests {
             (PATH, &format!("7 0 loop0 {zeros}\n7 1 loop1 {zeros}\n8 0 sda {zeros}\n")),
             ("sys/class/block/loop0/size", "0\n"),
             ("sys/class/block/loop1/size", "2048\n"),
+            ("sys/class/block/loop1/diskseq", "17\n"),
         ]);
         let s = read(&tree.root());
+        let identities: Vec<_> = s.block.disk.iter().map(|d| d.identity.get()).collect();
+        assert_eq!(identities, [Some("17"), None]);
         let names: Vec<&str> = s.block.disk.iter().map(|d| &*d.device).collect();
         assert_eq!(names, ["loop1", "sda"]);
     }

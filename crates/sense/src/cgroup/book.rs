@@ -48,7 +48,9 @@ impl Book {
     pub(super) fn copy_to(&self, out: &mut Snapshot) {
         if self.tells() {
             out.cgroup.group.push(self.group.clone());
-            out.cgroup.group_io.extend(self.io.values().cloned());
+            let identity = &self.group.identity;
+            let io = self.io.values().map(|io| GroupIo { identity: identity.clone(), ..io.clone() });
+            out.cgroup.group_io.extend(io);
         }
     }
 }

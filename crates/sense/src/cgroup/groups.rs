@@ -15,8 +15,11 @@ use super::hierarchy::{Hierarchy, Version};
 use super::{v1, v2};
 use crate::{Miss, Root, Source};
 use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, Instant};
 use whyslow_model::snapshot::Snapshot;
+use whyslow_model::value::State;
 
 /// How long limits are taken to stand.
 const LIMITS_STAND: Duration = Duration::from_secs(30);
@@ -186,7 +189,15 @@ impl Known {
             }
             any |= close(folder, &place.version, &mut self.book, denied);
         }
+        self.book.group.identity = self.identity(root);
         any
+    }
+
+    /// The inodes of its folders: a group that is removed and made again under its name has others.
+    fn identity(&self, root: &Root) -> State {
+        let inode = |place: &Place| Some(fs::metadata(root.at(&place.path)).ok()?.ino().to_string());
+        let inodes: Vec<String> = self.places.iter().filter_map(inode).collect();
+        if inodes.is_empty() { State::default() } else { inodes.join(" ").into() }
     }
 }
 

@@ -154,3 +154,21 @@ fn a_group_that_was_idle_is_read_as_soon_as_it_works() {
     });
     assert!(worked);
 }
+
+#[test]
+fn a_group_that_is_made_again_under_its_name_is_another() {
+    let name = name("again");
+    let mut groups = Groups::default();
+    let mut identity = || {
+        let mut s = Snapshot::default();
+        groups.read(&Root::live(), &mut s).unwrap();
+        let group = s.cgroup.group.iter().find(|g| *g.path == *format!("/{name}"));
+        group.map(|group| group.identity.get().unwrap().to_owned())
+    };
+    let Some(first) = Made::new("cpu", &name) else { return };
+    let before = identity().unwrap();
+    assert_eq!(identity().as_ref(), Some(&before));
+    drop(first);
+    let _second = Made::new("cpu", &name).unwrap();
+    assert_ne!(identity().unwrap(), before);
+}

@@ -1,11 +1,14 @@
 //! Packets by interface: /proc/net/dev.
 
 use super::namespaces::Namespaces;
+use super::netlink::Netlink;
+use super::rtnetlink::interface_index;
 use super::{net_file, net_text};
 use crate::Root;
 use crate::source::{Miss, Source};
 use std::sync::Arc;
 use whyslow_model::snapshot::Snapshot;
+use whyslow_model::value::State;
 use whyslow_proc::net_dev;
 
 /// Reads the interfaces of every namespace.
@@ -22,8 +25,13 @@ impl Source for Interfaces {
 
     fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), Miss> {
         self.0.each(root, |namespace| {
+            // The files of a copy tell no index.
+            let netlink = if root.is_live() { Netlink::open(libc::NETLINK_ROUTE).ok() } else { None };
             for line in net_text(root, namespace, "dev")?.lines().skip(2) {
-                let row = net_dev::row(namespace, line).ok_or_else(|| Miss::malformed(&net_file(root, "dev"), line))?;
+                let row = net_dev::row(namespace, line);
+                let mut row = row.ok_or_else(|| Miss::malformed(&net_file(root, "dev"), line))?;
+                let index = netlink.as_ref().and_then(|netlink| interface_index(netlink, &row.interface.name));
+                row.identity = index.map_or_else(State::default, |index| index.to_string().into());
                 out.net.interface.push(row);
             }
             Ok(())

@@ -347,3 +347,22 @@ fn processor_time() -> Duration {
     unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &raw mut time) };
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
+
+#[test]
+fn an_interface_that_is_made_again_under_its_name_is_another() {
+    let Some(pair) = Pair::new() else { return };
+    let namespaces = Arc::new(Namespaces::default());
+    let identity = || {
+        let mut out = Snapshot::default();
+        super::interfaces::Interfaces(namespaces.clone()).read(&Root::live(), &mut out).unwrap();
+        let made =
+            |i: &&whyslow_model::catalogue::Interface| *i.interface.ns == *pair.a && *i.interface.name == *"veth0";
+        out.net.interface.iter().find(made).unwrap().identity.get().unwrap().to_owned()
+    };
+    let before = identity();
+    assert_eq!(identity(), before);
+    assert!(run(&format!("ip -n {} link del veth0", pair.a)));
+    // The number is given out anew in a namespace of its own, unless somebody has one in between.
+    assert!(run(&format!("ip -n {} link add veth0 type veth peer name veth1", pair.a)));
+    assert_ne!(identity(), before);
+}

@@ -97,6 +97,23 @@ pub(crate) fn interface_name(netlink: &Netlink, index: u32) -> Option<Name> {
     Some(CStr::from_bytes_until_nul(&name).ok()?.to_string_lossy().as_ref().into())
 }
 
+/// The number of the interface with this name in the socket's namespace (netdevice(7), SIOCGIFINDEX).
+pub(crate) fn interface_index(netlink: &Netlink, name: &str) -> Option<u32> {
+    // SAFETY: all zeros are a name of no length and an interface of no number.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    // The last byte stays zero.
+    if name.len() >= request.ifr_name.len() {
+        return None;
+    }
+    request.ifr_name.iter_mut().zip(name.bytes()).for_each(|(to, byte)| *to = byte as libc::c_char);
+    // SAFETY: the descriptor is open, and `request` is what SIOCGIFINDEX reads and writes, for the time of the call.
+    if unsafe { libc::ioctl(netlink.as_raw_fd(), libc::SIOCGIFINDEX, &raw mut request) } < 0 {
+        return None;
+    }
+    // SAFETY: any bytes are a number, and the kernel wrote this one.
+    u32::try_from(unsafe { request.ifr_ifru.ifru_ifindex }).ok()
+}
+
 fn link(payload: &[u8]) -> Option<LinkInfo> {
     let mut link = LinkInfo { index: u32_at(payload, 4)?, ..LinkInfo::default() };
     if u16_at(payload, 2)? == libc::ARPHRD_LOOPBACK {

@@ -14,7 +14,11 @@ pub fn recorded(recorded: &Recorded, style: &TextStyle) -> String {
         0 => "none missed".to_owned(),
         missed => format!("{missed} missed"),
     };
-    let samples = format!("recorded {} samples ({missed}) into ", recorded.samples);
+    let lost = match recorded.lost {
+        0 => String::new(),
+        lost => format!("; {lost} recorded before were damaged on disk and are lost"),
+    };
+    let samples = format!("recorded {} samples ({missed}{lost}) into ", recorded.samples);
     canvas.paragraph(0, 2, &[plain(samples), bold(&recorded.folder)]);
     canvas.finish()
 }

@@ -1,7 +1,7 @@
 //! The thread that closes tails, when the machine has time for it.
 
 use super::memory::give_back_memory;
-use super::{Log, Shared};
+use super::{Log, Shared, lock};
 use crate::folder::Folder;
 use crate::segment::close;
 use std::path::PathBuf;
@@ -58,6 +58,13 @@ impl Closer {
         if let (Err(error), false) = (&closed, tail.said) {
             (self.log)(&format!("cannot close {}: {error}; it stays readable", tail.path.display()));
             tail.said = true;
+        }
+        if let Ok((kept, lost @ 1..)) = closed {
+            let what =
+                format!("{lost} samples recorded before were damaged on disk and are lost; {kept} of them are kept");
+            (self.log)(&format!("{}: {what}", tail.path.display()));
+            self.shared.lost.fetch_add(lost, Ordering::Relaxed);
+            lock(&self.shared.befell).push(what);
         }
         give_back_memory();
         self.shared.closed.store(true, Ordering::Relaxed);

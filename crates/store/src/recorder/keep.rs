@@ -1,16 +1,20 @@
 //! What is kept and what goes: the oldest hour first.
 
 use crate::error::StoreError;
-use crate::folder::{Folder, Hours};
+use crate::folder::{Folder, Hour, Hours, is_closed_hour};
+use std::collections::HashSet;
 use std::fs;
 use std::io::ErrorKind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+/// What a file holds at most.
+const HOUR: Duration = Duration::from_secs(3600);
 
 /// How much is kept.
 #[derive(Clone, Copy, Debug)]
 pub struct Keep {
-    /// For how long.
+    /// How much recorded time: hours in which nothing was recorded do not count.
     pub time: Duration,
     /// How many bytes, the running tail included.
     pub bytes: u64,
@@ -27,33 +31,68 @@ impl Default for Keep {
 pub(super) struct Keeper {
     keep: Keep,
     hours: Hours,
+    /// Files whose content was looked at.
+    ours: HashSet<PathBuf>,
 }
 
 impl Keeper {
     pub(super) fn new(folder: &Folder, keep: Keep) -> Result<Self, StoreError> {
-        Ok(Self { keep, hours: folder.hours()? })
+        Ok(Self { keep, hours: folder.hours()?, ours: HashSet::new() })
     }
 
     /// Counts anew: an hour was written.
     pub(super) fn recount(&mut self, folder: &Folder) -> Result<(), StoreError> {
         self.hours = folder.hours()?;
+        let there: HashSet<&PathBuf> = self.hours.values().flat_map(|(files, _)| files).collect();
+        self.ours.retain(|file| there.contains(file));
         Ok(())
     }
 
     /// Deletes the oldest hours until what is left, with the tails' bytes, is within the bound. `now` is nanoseconds since
     /// 1970.
     pub(super) fn enforce(&mut self, now: i64, tails: u64) -> Result<(), StoreError> {
-        let mut bytes = tails + self.hours.values().map(|(_, bytes)| bytes).sum::<u64>();
-        while let Some(oldest) = self.hours.first_entry() {
-            let age = Duration::from_nanos(now.saturating_sub(oldest.key().end()).max(0).unsigned_abs());
-            if age <= self.keep.time && bytes <= self.keep.bytes {
+        let mut bytes = tails + self.bytes();
+        if bytes > self.keep.bytes {
+            self.forget_strangers();
+            bytes = tails + self.bytes();
+        }
+        while let Some((hour, _)) = self.hours.first_key_value() {
+            if !self.is_too_old(hour, now) && bytes <= self.keep.bytes {
                 break;
             }
-            let (files, gone) = oldest.remove();
-            files.iter().try_for_each(|file| delete(file))?;
-            bytes -= gone;
+            let Some((_, (files, gone))) = self.hours.pop_first() else { break };
+            files.iter().filter(|file| is_closed_hour(file)).try_for_each(|file| delete(file))?;
+            bytes = bytes.saturating_sub(gone);
         }
         Ok(())
+    }
+
+    fn bytes(&self) -> u64 {
+        self.hours.values().map(|(_, bytes)| bytes).sum()
+    }
+
+    /// Whether the oldest hour is older than what is kept, by the clock and by what was recorded since. A clock that is set
+    /// forward makes everything old at once, but not one hour more of recording.
+    fn is_too_old(&self, oldest: &Hour, now: i64) -> bool {
+        let age = Duration::from_nanos(now.saturating_sub(oldest.end()).max(0).unsigned_abs());
+        let since = HOUR.saturating_mul(u32::try_from(self.hours.len() - 1).unwrap_or(u32::MAX));
+        age > self.keep.time && since >= self.keep.time
+    }
+
+    /// Leaves out files that are only named as ours: they count for nothing, or ours would have to go for them.
+    fn forget_strangers(&mut self) {
+        for (files, bytes) in self.hours.values_mut() {
+            files.retain(|file| {
+                let ours = self.ours.contains(file) || is_closed_hour(file);
+                if ours {
+                    self.ours.insert(file.clone());
+                } else {
+                    *bytes = bytes.saturating_sub(fs::symlink_metadata(file).map_or(0, |metadata| metadata.len()));
+                }
+                ours
+            });
+        }
+        self.hours.retain(|_, (files, _)| !files.is_empty());
     }
 }
 
@@ -73,7 +112,7 @@ fn delete(file: &Path) -> Result<(), StoreError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::folder::Hour;
+    use crate::segment::SEGMENTS;
 
     const HOUR: i64 = 3600 * 1_000_000_000;
 
@@ -86,10 +125,19 @@ mod tests {
             for (table, bytes) in [("cpu", 60), ("disk", 40)] {
                 let day = folder.day(table, &at.day);
                 fs::create_dir_all(&day).unwrap();
-                fs::write(day.join(format!("{:02}.parquet", at.hour)), vec![0; bytes]).unwrap();
+                fs::write(day.join(format!("{:02}.parquet", at.hour)), closed(bytes)).unwrap();
             }
         }
         (dir, folder)
+    }
+
+    /// So many bytes that end as the footer of a closed hour does.
+    fn closed(bytes: usize) -> Vec<u8> {
+        let mut file = vec![0; bytes - SEGMENTS.len() - 8];
+        file.extend(SEGMENTS.as_bytes());
+        file.extend((SEGMENTS.len() as u32).to_le_bytes());
+        file.extend(b"PAR1");
+        file
     }
 
     fn left(folder: &Folder) -> Vec<u8> {
@@ -116,5 +164,47 @@ mod tests {
         assert_eq!(left(&folder), [1, 2, 3]);
         keeper.enforce(4 * HOUR + 1, 0).unwrap();
         assert_eq!(left(&folder), [2, 3]);
+    }
+
+    #[test]
+    fn a_clock_that_is_set_forward_takes_nothing() {
+        let (_dir, folder) = folder(0..4);
+        let keep = Keep { time: Duration::from_secs(7200), ..Keep::default() };
+        let mut keeper = Keeper::new(&folder, keep).unwrap();
+        // Two years on, and an hour recorded there.
+        let later = 2 * 365 * 24;
+        keeper.enforce(later * HOUR, 0).unwrap();
+        assert_eq!(left(&folder), [2, 3], "two hours were recorded after those that go");
+    }
+
+    #[test]
+    fn other_peoples_files_neither_go_nor_count() {
+        let (dir, folder) = folder(20..26);
+        // A dataset that is laid out as a recording is, in a folder and behind a link.
+        let theirs = dir.path().join("events/day=1969-01-01");
+        fs::create_dir_all(&theirs).unwrap();
+        let elsewhere = tempfile::tempdir().unwrap();
+        let linked = elsewhere.path().join("day=1970-01-01");
+        fs::create_dir(&linked).unwrap();
+        let files = [
+            theirs.join("05.parquet"),
+            theirs.join("05-big.csv"),
+            theirs.join("0500"),
+            dir.path().join("cpu/day=1970-01-01/20.csv"),
+            dir.path().join("cpu/day=1970-01-01/19.parquet"),
+            linked.join("01.parquet"),
+        ];
+        files.iter().for_each(|file| fs::write(file, vec![1; 5000]).unwrap());
+        // Even one of ours behind a link is somebody else's.
+        fs::write(linked.join("02.parquet"), closed(50)).unwrap();
+        std::os::unix::fs::symlink(elsewhere.path(), dir.path().join("disk_link")).unwrap();
+        std::os::unix::fs::symlink(&linked, dir.path().join("cpu/day=1970-01-05")).unwrap();
+        let mut keeper = Keeper::new(&folder, Keep { time: Duration::ZERO, bytes: 600 }).unwrap();
+        keeper.enforce(0, 0).unwrap();
+        let ours = |keeper: &Keeper| keeper.hours.keys().map(|hour| hour.hour).collect::<Vec<_>>();
+        assert_eq!(ours(&keeper), [20, 21, 22, 23, 0, 1], "600 bytes of ours, whatever others have");
+        keeper.enforce(i64::MAX, 0).unwrap();
+        assert!(keeper.hours.is_empty());
+        assert!(files.iter().all(|file| file.exists()) && linked.join("02.parquet").exists());
     }
 }

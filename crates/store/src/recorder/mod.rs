@@ -90,6 +90,8 @@ pub struct Counts {
     pub samples: u64,
     /// Not taken, or not kept.
     pub missed: u64,
+    /// Recorded before, and found damaged beyond repair.
+    pub lost: u64,
 }
 
 /// The segment that is being written.
@@ -113,6 +115,11 @@ struct Shared {
     space: AtomicU8,
     /// The clocks at the last sample that the device has.
     written: Mutex<Option<Clocks>>,
+    /// Samples of earlier recorders that were found damaged beyond repair, and what the next sample is to say of them.
+    lost: AtomicUsize,
+    befell: Mutex<Vec<String>>,
+    /// The recording's folder is gone: nothing can be recorded any more.
+    gone: AtomicBool,
     /// The last error that is not over; at the end it is the answer.
     trouble: Mutex<Option<String>>,
 }
@@ -185,6 +192,11 @@ impl Recorder {
         self.unwritten()
     }
 
+    /// Whether the folder was removed meanwhile: what is added is lost, and [`finish`](Self::finish) says so.
+    pub fn is_gone(&self) -> bool {
+        self.shared.gone.load(Ordering::Relaxed)
+    }
+
     fn unwritten(&self) -> usize {
         lock(&self.queue).len() + self.shared.unflushed.load(Ordering::Relaxed)
     }
@@ -230,7 +242,8 @@ impl Recorder {
             // In this thread, which has not given way: somebody waits for it.
             last.into_iter().for_each(|tail| closer.close(tail));
         }
-        lock(&self.shared.trouble).take().map_or(Ok(counts), Err)
+        let lost = u64::try_from(self.shared.lost.load(Ordering::Relaxed)).unwrap_or(u64::MAX);
+        lock(&self.shared.trouble).take().map_or(Ok(Counts { lost, ..counts }), Err)
     }
 }
 
@@ -319,6 +332,7 @@ impl Intake {
 
     fn sample(&mut self, clocks: Clocks, between: Between) -> Sample {
         self.events.extend(between.in_words());
+        self.events.append(&mut lock(&self.shared.befell));
         let event = std::mem::take(&mut self.events).join("; ");
         Sample {
             clock: clocks.boot.into(),

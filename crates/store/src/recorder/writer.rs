@@ -11,6 +11,7 @@ use crate::folder::{Folder, sync_folder};
 use crate::tail::{Header, TailWriter};
 use std::fs;
 use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -41,6 +42,8 @@ pub(super) struct Writer {
     pause: Duration,
     keeper: Keeper,
     tail: Option<(PathBuf, TailWriter)>,
+    /// Device and inode of the folder.
+    identity: (u64, u64),
     flusher: Flusher,
     /// What is being flushed.
     flushing: Option<Batch>,
@@ -64,7 +67,9 @@ impl Writer {
         log: Log,
     ) -> Result<Self, StoreError> {
         let keeper = Keeper::new(&folder, keep)?;
+        let metadata = fs::metadata(folder.path()).map_err(StoreError::io(folder.path()))?;
         Ok(Self {
+            identity: (metadata.dev(), metadata.ino()),
             folder,
             shared,
             to_closer: Some(to_closer),
@@ -84,6 +89,9 @@ impl Writer {
 
     /// Does what it is told.
     pub(super) fn take(&mut self, message: Message) {
+        if self.is_gone() {
+            return;
+        }
         let done = match message {
             Message::Begin { start, boot } => self.begin(start, &boot),
             Message::Frame(frame, clocks) => self.append(&frame, clocks),
@@ -103,11 +111,40 @@ impl Writer {
 
     /// Waits until the device has all. There is nothing more to come, for the closer neither; the last tail, to be closed.
     pub(super) fn end(&mut self) -> Option<PathBuf> {
+        if self.is_gone() {
+            self.to_closer = None;
+            return None;
+        }
         if let Err(error) = self.wait() {
             self.fail(&error);
         }
         self.to_closer = None;
         self.tail.take().map(|(path, _)| path)
+    }
+
+    /// Whether the folder is not there any more, or the tail is not in it. What is written then is lost with the last who
+    /// holds it open.
+    fn is_gone(&mut self) -> bool {
+        if self.shared.gone.load(Ordering::Relaxed) {
+            return true;
+        }
+        let unlinked = |(_, tail): &(PathBuf, TailWriter)| tail.file().metadata().is_ok_and(|m| m.nlink() == 0);
+        let replaced = match fs::metadata(self.folder.path()) {
+            Ok(metadata) => (metadata.dev(), metadata.ino()) != self.identity,
+            Err(error) => error.kind() == ErrorKind::NotFound,
+        };
+        if !replaced && !self.tail.as_ref().is_some_and(unlinked) {
+            return false;
+        }
+        // Nobody closes what is not there.
+        self.tail = None;
+        (self.flushing, self.appended) = (None, None);
+        self.shared.unflushed.store(0, Ordering::Relaxed);
+        let folder = self.folder.path().display();
+        self.shared
+            .set_trouble(Some(format!("{folder}: removed while it was recorded into; nothing more is recorded")));
+        self.shared.gone.store(true, Ordering::Relaxed);
+        true
     }
 
     fn begin(&mut self, start: i64, boot: &str) -> Result<(), StoreError> {

@@ -1,13 +1,13 @@
 //! Samples out of closed segments.
 
-use super::{Families, Span, rows};
+use super::{Damage, Families, STAND_INS, Span, rows};
 use crate::error::StoreError;
 use crate::folder::{Folder, Hour};
 use crate::segment::{Cell, HourFile, Segment, Wanted, buckets_name, hour_files, read_rows};
 use std::collections::{BTreeMap, VecDeque};
 use whyslow_model::catalogue::{EachFamily, Family, Kind, Sample};
 use whyslow_model::histogram::{Histogram, bucket_of};
-use whyslow_model::key::{Key, Part};
+use whyslow_model::key::{Key, Machine, Part};
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::value::{State, Value};
 
@@ -18,10 +18,24 @@ pub(super) fn read(
     segment: &Segment,
     span: &Span,
     families: &dyn Families,
+    damage: &Damage,
 ) -> Result<Vec<Snapshot>, StoreError> {
-    let mut pass = Pass { folder, hour, segment, span, families, samples: BTreeMap::new(), error: None };
+    let mut pass = Pass {
+        folder,
+        hour,
+        segment,
+        span,
+        families,
+        damage,
+        samples: BTreeMap::new(),
+        lacks_samples: false,
+        error: None,
+    };
     // Which samples there are; whatever else is read is put into them.
     pass.family::<Sample>(&mut Vec::new());
+    if pass.samples.is_empty() || pass.lacks_samples {
+        STAND_INS.iter().try_for_each(|table| pass.samples_of(table))?;
+    }
     Snapshot::default().each_family(&mut pass);
     let samples = pass.samples.into_iter().filter_map(|(at, mut sample)| {
         sample.wall_ns = at;
@@ -42,7 +56,10 @@ struct Pass<'a> {
     segment: &'a Segment,
     span: &'a Span,
     families: &'a dyn Families,
+    damage: &'a Damage,
     samples: BTreeMap<i64, Snapshot>,
+    /// Whether the table that names all of them is damaged.
+    lacks_samples: bool,
     error: Option<StoreError>,
 }
 
@@ -51,20 +68,35 @@ impl EachFamily for Pass<'_> {
         let is_first = F::INFO.name == Sample::INFO.name && self.samples.is_empty();
         let wanted = is_first || F::INFO.name != Sample::INFO.name && self.families.wants(F::INFO.name);
         if wanted && self.error.is_none() {
-            self.error = self.rows::<F>(is_first).and_then(|()| self.histograms::<F>()).err();
+            let read = self.rows::<F>(is_first).and_then(|whole| self.histograms::<F>().map(|()| whole));
+            self.lacks_samples |= is_first && matches!(read, Ok(false));
+            self.error = read.err();
         }
     }
 }
 
 impl Pass<'_> {
-    /// The rows of a family; with `begin` they make samples, otherwise they belong to those there are.
-    fn rows<F: Family>(&mut self, begin: bool) -> Result<(), StoreError> {
+    /// The samples that a table has rows of, where the table of all samples is damaged. Within a segment nobody set the clock.
+    fn samples_of(&mut self, table: &str) -> Result<(), StoreError> {
+        let Self { samples, segment, .. } = self;
+        each_row(self.folder, table, self.hour, segment, &[], self.span, self.damage, |at, _| {
+            let clock = segment.clock.saturating_add_signed(at.saturating_sub(segment.start));
+            let sample = samples.entry(at).or_default();
+            if sample.kernel.sample.is_empty() {
+                sample.kernel.sample.push(Sample { clock: clock.into(), ..Sample::new(Machine) });
+            }
+        })
+        .map(drop)
+    }
+
+    /// The rows of a family; with `begin` they make samples, otherwise they belong to those there are. Whether no file is damaged.
+    fn rows<F: Family>(&mut self, begin: bool) -> Result<bool, StoreError> {
         let keys = F::Key::COLUMNS.len();
         let metrics: Vec<Kind> = F::INFO.metrics.iter().map(|metric| metric.kind).collect();
         let names = F::INFO.key_columns().map(|(name, _)| name).chain(F::INFO.metrics.iter().map(|m| m.name));
         let names: Vec<&str> = names.collect();
         let samples = &mut self.samples;
-        each_row(self.folder, F::INFO.name, self.hour, self.segment, &names, self.span, |at, cells| {
+        each_row(self.folder, F::INFO.name, self.hour, self.segment, &names, self.span, self.damage, |at, cells| {
             let sample = if begin { Some(samples.entry(at).or_default()) } else { samples.get_mut(&at) };
             let Some(sample) = sample else { return };
             let (key, values) = cells.split_at_mut(keys.min(cells.len()));
@@ -102,7 +134,7 @@ impl Pass<'_> {
         let span = self.segment.start..=(*self.span.end()).max(self.segment.start);
         let mut all = BTreeMap::<F::Key, Changes>::new();
         let table = buckets_name(F::INFO.name, metric);
-        each_row(self.folder, &table, self.hour, self.segment, &names, &span, |at, cells| {
+        each_row(self.folder, &table, self.hour, self.segment, &names, &span, self.damage, |at, cells| {
             if let [key @ .., Cell::Number(at_least), Cell::Number(count)] = cells
                 && let Some(key) = F::Key::put_together(&mut key.iter().filter_map(part))
             {
@@ -131,7 +163,8 @@ impl Changes {
     }
 }
 
-/// Shows the rows of a segment in a table's files of an hour.
+/// Shows the rows of a segment in a table's files of an hour, of a damaged file those before the damage; whether none is.
+#[expect(clippy::too_many_arguments, reason = "each is a part of one question")]
 fn each_row(
     folder: &Folder,
     table: &str,
@@ -139,16 +172,21 @@ fn each_row(
     segment: &Segment,
     columns: &[&str],
     span: &Span,
+    damage: &Damage,
     mut each: impl FnMut(i64, &mut [Cell]),
-) -> Result<(), StoreError> {
+) -> Result<bool, StoreError> {
+    let mut whole = true;
     let wanted = Wanted { columns, span: span.clone() };
     for file in hour_files(folder, table, hour) {
-        let file: HourFile = file?;
+        let Some(file): Option<HourFile> = damage.pass_over(file)? else {
+            whole = false;
+            continue;
+        };
         if let Some(segment) = file.segments.iter().find(|s| s.start == segment.start) {
-            read_rows(&file, segment, &wanted, &mut each)?;
+            whole &= damage.pass_over(read_rows(&file, segment, &wanted, &mut each))?.is_some();
         }
     }
-    Ok(())
+    Ok(whole)
 }
 
 /// A key's value; `None` for what no key has.

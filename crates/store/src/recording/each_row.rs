@@ -13,6 +13,8 @@ use whyslow_model::value::Value;
 pub struct AnyRow {
     /// When its sample was begun, nanoseconds since 1970.
     pub at: i64,
+    /// Time since boot at its sample, nanoseconds: rates use this.
+    pub clock: u64,
     /// What tells it from the others, in the order of the family's key columns.
     pub key: Vec<Part>,
     /// Its metrics, in the family's order.
@@ -42,7 +44,8 @@ impl Recording {
         for stretch in &self.stretches {
             for slice in slices(&stretch.span, span) {
                 for mut sample in self.read(stretch, &slice, &wanted)? {
-                    let mut rows = Rows { family, at: sample.wall_ns, each: &mut each, goes_on: true };
+                    let mut rows =
+                        Rows { family, at: sample.wall_ns, clock: sample.boot_ns, each: &mut each, goes_on: true };
                     sample.each_family(&mut rows);
                     if !rows.goes_on {
                         return Ok(());
@@ -57,6 +60,7 @@ impl Recording {
 struct Rows<'a, E> {
     family: &'a str,
     at: i64,
+    clock: u64,
     each: &'a mut E,
     goes_on: bool,
 }
@@ -70,7 +74,7 @@ impl<E: FnMut(AnyRow) -> bool> EachFamily for Rows<'_, E> {
             let mut key = Vec::new();
             row.key().take_apart(&mut key);
             let values = (0..F::INFO.metrics.len()).filter_map(|column| row.value(column)).collect();
-            self.goes_on = self.goes_on && (self.each)(AnyRow { at: self.at, key, values });
+            self.goes_on = self.goes_on && (self.each)(AnyRow { at: self.at, clock: self.clock, key, values });
         }
     }
 }

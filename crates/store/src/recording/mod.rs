@@ -12,12 +12,14 @@ pub use scan::Lookout;
 
 use crate::error::StoreError;
 use crate::folder::{Folder, Hour};
+use crate::recorder::Log;
 use crate::segment::{Segment, hour_files};
 use crate::tail::TailReader;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 use whyslow_model::catalogue::{Family, Sample};
 use whyslow_model::snapshot::Snapshot;
 
@@ -31,7 +33,44 @@ const SLICE_NS: i64 = 60 * 1_000_000_000;
 pub struct Recording {
     folder: Folder,
     stretches: Vec<Stretch>,
+    damage: Damage,
 }
+
+/// Files that cannot be read, each said once; the others are.
+struct Damage {
+    log: Log,
+    said: Mutex<BTreeSet<String>>,
+}
+
+impl Damage {
+    fn new(log: Log) -> Self {
+        Self { log, said: Mutex::default() }
+    }
+
+    /// Says that a file is damaged, and passes over it.
+    ///
+    /// # Errors
+    /// What is no damage.
+    fn pass_over<T>(&self, result: Result<T, StoreError>) -> Result<Option<T>, StoreError> {
+        match result {
+            Err(error) if error.is_damage() => {
+                self.say(format!("{error}. The file is damaged and left out; restore it from a backup, or delete it"));
+                Ok(None)
+            }
+            other => other.map(Some),
+        }
+    }
+
+    fn say(&self, what: String) {
+        if self.said.lock().unwrap_or_else(PoisonError::into_inner).insert(what.clone()) {
+            (self.log)(&what);
+        }
+    }
+}
+
+/// Tables that have a row of every sample, or nearly so: they tell what samples there were where the table that has them all
+/// is damaged.
+const STAND_INS: [&str; 5] = ["source", "system", "cpu", "pressure", "process"];
 
 /// Consecutive samples of one boot.
 #[derive(Clone, Debug)]
@@ -69,16 +108,29 @@ impl Recording {
     /// # Errors
     /// Where it cannot be read, or there is nothing in it.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
+        Self::open_telling(path, Arc::new(|_: &str| {}))
+    }
+
+    /// Opens a recording, and tells `log` of damaged files, which are left out.
+    ///
+    /// # Errors
+    /// As for [`open`](Self::open).
+    pub fn open_telling(path: &Path, log: Log) -> Result<Self, StoreError> {
+        let damage = Damage::new(log);
         let folder = Folder::open(path)?;
         // Tails first: one that is closed meanwhile is found among the hours.
         let mut stretches = Vec::new();
+        let mut unreadable = None;
         for tail in folder.tails()? {
-            stretches.extend(tail_stretch(&tail)?);
+            match tail_stretch(&tail, &damage) {
+                Err(error) if error.is_damage() => unreadable = unreadable.or(Some(error)),
+                other => stretches.extend(other?),
+            }
         }
         let running: BTreeSet<i64> = stretches.iter().map(|s: &Stretch| *s.span.start()).collect();
         for hour in folder.hours()?.into_keys() {
-            for file in hour_files(&folder, Sample::INFO.name, &hour) {
-                for segment in file?.segments.into_iter().filter(|segment| !running.contains(&segment.start)) {
+            for segment in segments(&folder, &hour, &damage)? {
+                if !running.contains(&segment.start) {
                     stretches.push(Stretch {
                         span: segment.start..=segment.end,
                         boot: segment.boot.clone(),
@@ -89,10 +141,16 @@ impl Recording {
             }
         }
         sort(&mut stretches);
+        if let Some(error) = unreadable {
+            if stretches.is_empty() {
+                return Err(error);
+            }
+            damage.pass_over::<()>(Err(error))?;
+        }
         if stretches.is_empty() {
             return Err(StoreError::senseless(path, "nothing was recorded here; 'whyslow record' does"));
         }
-        Ok(Self { folder, stretches })
+        Ok(Self { folder, stretches, damage })
     }
 
     /// What there is, oldest first.
@@ -128,7 +186,7 @@ impl Recording {
                 }
                 other => other,
             },
-            Place::Closed(hour, segment) => closed::read(&self.folder, hour, segment, span, families),
+            Place::Closed(hour, segment) => closed::read(&self.folder, hour, segment, span, families, &self.damage),
         }
     }
 
@@ -140,14 +198,32 @@ impl Recording {
         wanted: &dyn Families,
     ) -> Result<Vec<Snapshot>, StoreError> {
         let hour = Hour::of(*tail.span.start());
-        for file in hour_files(&self.folder, Sample::INFO.name, &hour) {
-            if let Some(segment) = file?.segments.into_iter().find(|segment| segment.start == *tail.span.start()) {
-                return closed::read(&self.folder, &hour, &segment, span, wanted);
-            }
+        let segments = segments(&self.folder, &hour, &self.damage)?;
+        if let Some(segment) = segments.iter().find(|segment| segment.start == *tail.span.start()) {
+            return closed::read(&self.folder, &hour, segment, span, wanted, &self.damage);
         }
         // Retention took it.
         Ok(Vec::new())
     }
+}
+
+/// The segments of an hour, as the table of samples names them; where that is damaged, as others do.
+fn segments(folder: &Folder, hour: &Hour, damage: &Damage) -> Result<Vec<Segment>, StoreError> {
+    let mut segments: BTreeMap<i64, Segment> = BTreeMap::new();
+    for table in std::iter::once(Sample::INFO.name).chain(STAND_INS) {
+        let mut whole = true;
+        for file in hour_files(folder, table, hour) {
+            let file = damage.pass_over(file)?;
+            whole &= file.is_some();
+            for segment in file.into_iter().flat_map(|file| file.segments) {
+                segments.entry(segment.start).or_insert(segment);
+            }
+        }
+        if whole && !segments.is_empty() {
+            break;
+        }
+    }
+    Ok(segments.into_values().collect())
 }
 
 /// Sorts by boot, and within a boot by the time since then: the wall clock may have been set back.
@@ -161,7 +237,7 @@ fn sort(stretches: &mut [Stretch]) {
 }
 
 /// The stretch of a tail; `None` where nothing is in it yet, or it has just been closed.
-fn tail_stretch(path: &Path) -> Result<Option<Stretch>, StoreError> {
+fn tail_stretch(path: &Path, damage: &Damage) -> Result<Option<Stretch>, StoreError> {
     let reader = match TailReader::open(path) {
         Err(error) if error.kind() == Some(ErrorKind::NotFound) => return Ok(None),
         other => other?,
@@ -169,6 +245,9 @@ fn tail_stretch(path: &Path) -> Result<Option<Stretch>, StoreError> {
     let Some(mut reader) = reader else { return Ok(None) };
     let boot = reader.header().boot.clone();
     let extent = tail::extent(&mut reader);
+    if let lost @ 1.. = reader.lost() {
+        damage.say(format!("{}: {lost} samples are damaged beyond repair and left out", path.display()));
+    }
     Ok(extent.map(|(span, clock)| Stretch { span, boot, clock, place: Place::Tail(path.to_owned()) }))
 }
 

@@ -33,9 +33,11 @@ impl Recording {
             let (family, _) = of_family[0];
             let sought: Vec<&[Sought]> = of_family.iter().map(|(_, sought)| *sought).collect();
             for file in hour_files(&self.folder, family, hour) {
-                let file = file?;
+                let Some(file) = self.damage.pass_over(file)? else { continue };
                 if let Some(segment) = file.segments.iter().find(|s| s.start == segment.start) {
-                    scan_columns(&file, segment, span, &sought, &mut |at, course| each(first + at, course))?;
+                    let scanned =
+                        scan_columns(&file, segment, span, &sought, &mut |at, course| each(first + at, course));
+                    self.damage.pass_over(scanned)?;
                 }
             }
         }

@@ -30,13 +30,20 @@ impl Tables {
     /// Goes on by a frame. False at the end.
     fn advance(&mut self, reader: &mut TailReader) -> bool {
         let Some(bytes) = reader.next_frame() else { return false };
-        let Ok(frame) = Frame::parse(&bytes, self.time, &self.tables, &mut self.texts) else { return false };
+        let Ok(frame) = Frame::parse(&bytes, self.time, &self.tables, &mut self.texts) else {
+            reader.give_up();
+            return false;
+        };
         self.time = (frame.wall_ns, frame.boot_ns);
         self.read.fill(false);
-        frame.tables.iter().all(|edits| {
+        let sound = frame.tables.iter().all(|edits| {
             self.read[edits.table] = true;
             edits.apply(&mut self.rows[edits.table], &self.tables[edits.table], &self.texts).is_ok()
-        })
+        });
+        if !sound {
+            reader.give_up();
+        }
+        sound
     }
 }
 

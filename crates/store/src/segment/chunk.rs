@@ -6,11 +6,10 @@
 use super::told::{Dictionary, Rows, Told};
 use bytes::Bytes;
 use parquet::basic::{Compression, Encoding, ZstdLevel};
-use parquet::column::page::{CompressedPage, Page, PageWriter};
 use parquet::column::writer::ColumnCloseResult;
 use parquet::errors::Result;
 use parquet::file::metadata::ColumnChunkMetaData;
-use parquet::file::writer::{SerializedPageWriter, SerializedRowGroupWriter, TrackedWrite};
+use parquet::file::writer::{SerializedRowGroupWriter, TrackedWrite};
 use parquet::schema::types::ColumnDescPtr;
 use std::io::Write;
 use zstd::bulk::Compressor;
@@ -80,9 +79,8 @@ impl ChunkWriter {
         compression: Compression,
         dictionary: Dictionary,
     ) -> Result<usize> {
-        let num_values = dictionary.values as u32;
-        let page = |buf| Page::DictionaryPage { buf, num_values, encoding: Encoding::PLAIN, is_sorted: false };
-        self.page(to, compression, dictionary.bytes, page)
+        let header = PageKind::Dictionary { values: dictionary.values };
+        self.page(to, compression, dictionary.bytes, header)
     }
 
     fn data(
@@ -93,15 +91,7 @@ impl ChunkWriter {
         rows: usize,
         encoding: Encoding,
     ) -> Result<usize> {
-        let page = |buf| Page::DataPage {
-            buf,
-            num_values: rows as u32,
-            encoding,
-            def_level_encoding: Encoding::RLE,
-            rep_level_encoding: Encoding::RLE,
-            statistics: None,
-        };
-        self.page(to, compression, bytes, page)
+        self.page(to, compression, bytes, PageKind::Data { rows, encoding })
     }
 
     /// Adds a page of these bytes; how many they are, with its header, where they are not compressed.
@@ -110,12 +100,14 @@ impl ChunkWriter {
         to: &mut TrackedWrite<Vec<u8>>,
         compression: Compression,
         bytes: Vec<u8>,
-        page: impl FnOnce(Bytes) -> Page,
+        kind: PageKind,
     ) -> Result<usize> {
         let length = bytes.len();
         let bytes = if compression == Compression::UNCOMPRESSED { bytes.into() } else { self.compressed(&bytes)? };
-        let page = CompressedPage::new(page(bytes), length);
-        Ok(SerializedPageWriter::new(to).write_page(page)?.uncompressed_size)
+        let header = page_header(kind, length, &bytes);
+        to.write_all(&header)?;
+        to.write_all(&bytes)?;
+        Ok(length + header.len())
     }
 
     fn compressed(&mut self, bytes: &[u8]) -> std::io::Result<Bytes> {
@@ -124,6 +116,58 @@ impl ChunkWriter {
         self.compressor.compress_to_buffer(bytes, &mut self.compressed)?;
         Ok(Bytes::copy_from_slice(&self.compressed))
     }
+}
+
+/// What is in a page.
+enum PageKind {
+    Dictionary { values: usize },
+    Data { rows: usize, encoding: Encoding },
+}
+
+/// A page's header (`PageHeader` of parquet.thrift, in Thrift's compact protocol). The crate writes none with a checksum.
+fn page_header(kind: PageKind, length: usize, bytes: &[u8]) -> Vec<u8> {
+    const DATA_PAGE: i32 = 0;
+    const DICTIONARY_PAGE: i32 = 2;
+    let mut out = Vec::with_capacity(32);
+    let page_type = if matches!(kind, PageKind::Data { .. }) { DATA_PAGE } else { DICTIONARY_PAGE };
+    // type, uncompressed_page_size, compressed_page_size, crc
+    for number in [page_type, length as i32, bytes.len() as i32, crc32fast::hash(bytes) as i32] {
+        put_field(&mut out, 1, number);
+    }
+    match kind {
+        // data_page_header: num_values, encoding, definition_level_encoding, repetition_level_encoding
+        PageKind::Data { rows, encoding } => {
+            out.push(1 << 4 | STRUCT);
+            for number in [rows as i32, encoding as i32, Encoding::RLE as i32, Encoding::RLE as i32] {
+                put_field(&mut out, 1, number);
+            }
+        }
+        // dictionary_page_header: num_values, encoding
+        PageKind::Dictionary { values } => {
+            out.push(3 << 4 | STRUCT);
+            put_field(&mut out, 1, values as i32);
+            put_field(&mut out, 1, Encoding::PLAIN as i32);
+        }
+    }
+    // The ends of both structs.
+    out.extend([0, 0]);
+    out
+}
+
+/// Thrift's numbers for the types of fields.
+const I32: u8 = 5;
+const STRUCT: u8 = 12;
+
+/// A field that comes so many after the one before.
+fn put_field(out: &mut Vec<u8>, after: u8, number: i32) {
+    out.push(after << 4 | I32);
+    // Zigzag, so that small negative numbers are short too.
+    let mut left = (number << 1 ^ number >> 31) as u32;
+    while left >= 0x80 {
+        out.push(left as u8 | 0x80);
+        left >>= 7;
+    }
+    out.push(left as u8);
 }
 
 fn zstd() -> Result<Compression> {

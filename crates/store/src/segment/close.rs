@@ -16,14 +16,16 @@ use whyslow_model::key::Part;
 use whyslow_model::value::{Counter, Value};
 
 /// Writes what is in a tail into the hours' files, then deletes it. May be done again after it was cut short: what is in
-/// a file already is not written twice.
+/// a file already is not written twice. Returns how many samples and how many more of them were damaged beyond repair.
 ///
 /// # Errors
 /// Where a file cannot be read or written. The tail is then left as it is.
-pub(crate) fn close(folder: &Folder, tail: &Path) -> Result<(), StoreError> {
+pub(crate) fn close(folder: &Folder, tail: &Path) -> Result<(usize, usize), StoreError> {
+    let mut count = (0, 0);
     if let Some(reader) = TailReader::open(tail)? {
         let header = reader.header().clone();
         let mut gathered = Gathered::of(reader);
+        count = (gathered.times.len(), gathered.lost);
         if let (Some(&start), Some(&end)) = (gathered.times.first(), gathered.times.last()) {
             let segment = Segment { start, end, boot: header.boot, clock: gathered.clock, row_groups: 0 };
             let chunks = ChunkWriter::new().map_err(StoreError::io(tail))?;
@@ -37,7 +39,7 @@ pub(crate) fn close(folder: &Folder, tail: &Path) -> Result<(), StoreError> {
             closing.written.put_in_place()?;
         }
     }
-    fs::remove_file(tail).map_err(StoreError::io(tail))
+    fs::remove_file(tail).map_err(StoreError::io(tail)).map(|()| count)
 }
 
 /// A segment on its way into the hour's files.

@@ -22,13 +22,12 @@ pub struct ParquetExport {
 }
 
 impl ParquetExport {
-    /// Begins the file, in place of one that is there.
+    /// Begins to write into an empty file, which errors call `path`.
     ///
     /// # Errors
     /// Where it cannot be written.
-    pub fn create(path: &Path, family: &FamilyInfo) -> Result<Self, StoreError> {
+    pub fn begin(file: File, path: &Path, family: &FamilyInfo) -> Result<Self, StoreError> {
         let layout = Layout::of(&Table::described(family));
-        let file = File::create(path).map_err(StoreError::io(path))?;
         let schema = layout.schema().map_err(StoreError::parquet(path))?;
         let writer = SerializedFileWriter::new(file, schema, Arc::new(properties()));
         let writer = writer.map_err(StoreError::parquet(path))?;

@@ -20,6 +20,8 @@ pub(super) struct Gathered {
     /// One for each table of the tail's header.
     pub(super) tables: Vec<TableLog>,
     pub(super) texts: Texts,
+    /// Samples that were damaged beyond repair.
+    pub(super) lost: usize,
 }
 
 /// What became of a table's entities.
@@ -50,12 +52,16 @@ impl Gathered {
     pub(super) fn of(mut tail: TailReader) -> Self {
         let header = tail.header().clone();
         let tables = header.tables.iter().map(|_| TableLog::default()).collect();
-        let mut all = Self { times: Vec::new(), clock: 0, tables, texts: Texts::default() };
+        let mut all = Self { times: Vec::new(), clock: 0, tables, texts: Texts::default(), lost: 0 };
         let mut before = (0, 0);
         while let Some(bytes) = tail.next_frame() {
-            let Ok(frame) = Frame::parse(&bytes, before, &header.tables, &mut all.texts) else { break };
+            let Ok(frame) = Frame::parse(&bytes, before, &header.tables, &mut all.texts) else {
+                tail.give_up();
+                break;
+            };
             before = (frame.wall_ns, frame.boot_ns);
             if all.add(&frame).is_err() {
+                tail.give_up();
                 break;
             }
             if all.times.is_empty() {
@@ -63,6 +69,7 @@ impl Gathered {
             }
             all.times.push(frame.wall_ns);
         }
+        all.lost = tail.lost();
         let samples = all.times.len();
         for table in &mut all.tables {
             table.read_at.retain(|sample| *sample < samples);

@@ -5,7 +5,7 @@ use super::columns::Columns;
 use super::layout::Layout;
 use crate::error::StoreError;
 use crate::flush::flush_all;
-use crate::folder::{Folder, Hour};
+use crate::folder::{Folder, Hour, is_draft};
 use bytes::Bytes;
 use parquet::column::writer::ColumnCloseResult;
 use parquet::errors::{ParquetError, Result as ParquetResult};
@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Key of the file's own words for what is in it.
-const SEGMENTS: &str = "whyslow.segments";
+pub(crate) const SEGMENTS: &str = "whyslow.segments";
 /// Bytes up to which a file is copied at once: column by column takes five system calls each.
 const SMALL: u64 = 1 << 20;
 
@@ -147,15 +147,19 @@ impl<'c> HourWriter<'c> {
         let mut part = 0;
         let (path, old) = loop {
             let path = folder.join(file_name(hour, part));
-            match HourFile::open(&path)? {
-                Some(old) if old.segments.iter().any(|s| s.start == segment.start) => return Ok(None),
+            match HourFile::open(&path) {
+                Ok(Some(old)) if old.segments.iter().any(|s| s.start == segment.start) => return Ok(None),
                 // Written by a whyslow whose catalogue was another.
-                Some(old) if !old.has_columns(&schema) => part += 1,
-                old => break (path, old),
+                Ok(Some(old)) if !old.has_columns(&schema) => part += 1,
+                Ok(old) => break (path, old),
+                // A damaged file, or somebody else's, stays as it is; readers name it.
+                Err(error) if error.is_damage() => part += 1,
+                Err(error) => return Err(error),
             }
         };
-        let draft = Draft { temporary: path.with_extension("new"), path };
-        let file = File::create(&draft.temporary).map_err(StoreError::io(&draft.temporary))?;
+        let temporary = path.with_extension("new");
+        let file = begin_draft(&temporary)?;
+        let draft = Draft { path, temporary };
         let writer = SerializedFileWriter::new(file, schema, Arc::new(properties()));
         let mut writer = writer.map_err(StoreError::parquet(&draft.temporary))?;
         if let Some(old) = &old {
@@ -207,6 +211,14 @@ impl<'c> HourWriter<'c> {
         written.drafts.push(self.draft);
         Ok(())
     }
+}
+
+/// Makes a draft anew. One that a killed recorder left goes; what anybody else put there stays.
+fn begin_draft(path: &Path) -> Result<File, StoreError> {
+    if is_draft(path) {
+        fs::remove_file(path).map_err(StoreError::io(path))?;
+    }
+    File::options().write(true).create_new(true).open(path).map_err(StoreError::io(path))
 }
 
 /// The name of an hour's file; parts beyond the first are for other columns.

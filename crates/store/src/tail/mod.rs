@@ -1,13 +1,16 @@
 //! The running end of a recording: an append-only file that survives a kill and a power cut.
 //!
 //! ```text
-//! file  = "whyslow tail 1\n", chunk...
+//! file  = "whyslow tail 2\n", (chunk or parity)...
 //! chunk = length (4 bytes, little-endian), CRC-32 of the data (4 bytes), data
 //! ```
 //!
 //! The data of all chunks is one zstd stream, flushed at the end of each chunk. The first chunk holds the header, as JSON;
-//! each of the others one frame. A file that was cut or damaged is good up to the first chunk that is not whole.
+//! each of the others one frame. A file that was cut is good up to the first chunk that is not whole. Behind every 32 chunks stands
+//! what damaged ones are made whole with ([`parity`]); where that is not enough all behind them is lost, and counted.
 
+mod chunks;
+mod parity;
 mod read;
 mod write;
 
@@ -18,9 +21,11 @@ use crate::schema::{Table, tables};
 use serde::{Deserialize, Serialize};
 
 /// The first bytes of a tail. The number is that of the format: it changes only where an old program would be misled.
-const MAGIC: &[u8] = b"whyslow tail 1\n";
+const MAGIC: &[u8] = b"whyslow tail 2\n";
+/// Those of the tails before, which have no parity.
+const MAGIC_OF_OLD: &[u8] = b"whyslow tail 1\n";
 /// What all tails begin with, whatever their format.
-const MAGIC_WORDS: &[u8] = b"whyslow tail ";
+pub(crate) const MAGIC_WORDS: &[u8] = b"whyslow tail ";
 /// No sample is larger; a length beyond it is damage.
 const LARGEST_CHUNK: usize = 256 << 20;
 
@@ -61,6 +66,52 @@ mod tests {
         let mut reader = TailReader::open(path).unwrap()?;
         assert_eq!(reader.header(), &header());
         Some(std::iter::from_fn(|| reader.next_frame()).collect())
+    }
+
+    /// A tail of 100 frames, and where each chunk ends.
+    fn written(dir: &Path) -> (std::path::PathBuf, Vec<u8>) {
+        let path = dir.join("1.tail");
+        let mut writer = TailWriter::create(&path, &header()).unwrap();
+        frames().iter().for_each(|frame| writer.append(frame).unwrap());
+        let whole = fs::read(&path).unwrap();
+        (path, whole)
+    }
+
+    #[test]
+    fn a_flipped_bit_costs_nothing_wherever_it_is() {
+        let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
+        let (path, whole) = written(dir.path());
+        for bit in (MAGIC.len() * 8..whole.len() * 8).step_by(61) {
+            let mut damaged = whole.clone();
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            fs::write(&path, damaged).unwrap();
+            assert!(read(&path) == Some(frames()), "bit {bit} of {}", whole.len() * 8);
+        }
+    }
+
+    #[test]
+    fn a_sector_that_is_lost_costs_nothing_where_its_parity_is_whole() {
+        let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
+        let (path, whole) = written(dir.path());
+        let blocks: Vec<_> = (0..whole.len()).filter_map(|at| Some(parity::Block::at(&whole, at)?.place)).collect();
+        assert_eq!(blocks.len(), 3);
+        let last = blocks[2].end;
+        for at in (MAGIC.len()..whole.len()).step_by(101) {
+            let mut damaged = whole.clone();
+            let end = (at + 200).min(whole.len());
+            damaged[at..end].fill(0);
+            fs::write(&path, damaged).unwrap();
+            let mut reader = TailReader::open(&path).unwrap().unwrap();
+            let there: Vec<_> = std::iter::from_fn(|| reader.next_frame()).collect();
+            assert!(frames().starts_with(&there), "zeros at {at}");
+            assert!(
+                there.len() == 100 || end > last || blocks.iter().any(|b| at < b.start && b.start < end),
+                "zeros at {at}: {}",
+                there.len()
+            );
+            assert!(there.len() + reader.lost() <= 100, "zeros at {at}: more than there were");
+            assert!(there.len() == 100 || reader.lost() > 0 || end == whole.len(), "zeros at {at}: said");
+        }
     }
 
     #[test]

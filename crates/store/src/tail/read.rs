@@ -1,34 +1,45 @@
 //! Reading a tail, as far as it is whole.
 
-use super::{Header, LARGEST_CHUNK, MAGIC, MAGIC_WORDS};
+use super::chunks::Chunks;
+use super::{Header, LARGEST_CHUNK, MAGIC, MAGIC_OF_OLD, MAGIC_WORDS};
 use crate::error::StoreError;
+use std::collections::VecDeque;
 use std::fs::File;
-use std::io::{self, BufReader, Read, Write};
+use std::io::{self, Read, Write};
 use std::path::Path;
 use zstd::stream::write::Decoder;
 
 /// A tail that is being read, frame by frame.
 pub(crate) struct TailReader {
-    file: BufReader<File>,
+    chunks: VecDeque<Option<Vec<u8>>>,
     decompressor: Decoder<'static, Bounded>,
     header: Header,
+    lost: usize,
 }
 
 impl TailReader {
     /// Opens a tail. `None` where it is one, but was cut before its header was whole: there is nothing in it.
     ///
     /// # Errors
-    /// Where it cannot be read, is no tail, or is of a format this program does not know.
+    /// Where it cannot be read, is no tail, is of a format this program does not know, or its header is damaged beyond repair.
     pub(crate) fn open(path: &Path) -> Result<Option<Self>, StoreError> {
-        let mut file = BufReader::new(File::open(path).map_err(StoreError::io(path))?);
-        let mut magic = [0; MAGIC.len()];
-        let read = read_up_to(&mut file, &mut magic).map_err(StoreError::io(path))?;
-        if !MAGIC.starts_with(&magic[..read]) {
-            return Err(StoreError::senseless(path, not_this_tail(&magic[..read])));
+        let mut file = File::open(path).map_err(StoreError::io(path))?;
+        let mut magic = Vec::new();
+        Read::by_ref(&mut file).take(MAGIC.len() as u64).read_to_end(&mut magic).map_err(StoreError::io(path))?;
+        if !MAGIC.starts_with(&magic) && !MAGIC_OF_OLD.starts_with(&magic) {
+            return Err(StoreError::senseless(path, not_this_tail(&magic)));
         }
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes).map_err(StoreError::io(path))?;
         let decompressor = Decoder::new(Bounded::default()).map_err(StoreError::io(path))?;
-        let mut tail = Self { file, decompressor, header: Header { boot: String::new(), tables: Vec::new() } };
-        let Some(header) = tail.next_frame() else { return Ok(None) };
+        let Chunks { chunks } = Chunks::of(&bytes, magic == MAGIC);
+        let header = Header { boot: String::new(), tables: Vec::new() };
+        let mut tail = Self { chunks, decompressor, header, lost: 0 };
+        if tail.chunks.is_empty() {
+            return Ok(None);
+        }
+        let damaged = || StoreError::senseless(path, "its header is damaged beyond repair");
+        let header = tail.next_frame().ok_or_else(damaged)?;
         let sense = |e| StoreError::senseless(path, format!("its header makes no sense: {e}"));
         tail.header = serde_json::from_slice(&header).map_err(sense)?;
         Ok(Some(tail))
@@ -39,27 +50,30 @@ impl TailReader {
         &self.header
     }
 
-    /// The next frame; `None` at the end, and where the rest is not whole.
+    /// The next frame; `None` at the end, and where one is damaged: none behind it can be read.
     pub(crate) fn next_frame(&mut self) -> Option<Vec<u8>> {
-        let mut head = [0; 8];
-        self.file.read_exact(&mut head).ok()?;
-        let [a, b, c, d, crc @ ..] = head;
-        let length = usize::try_from(u32::from_le_bytes([a, b, c, d])).ok().filter(|l| *l <= LARGEST_CHUNK)?;
-        let mut data = Vec::new();
-        self.file.by_ref().take(length as u64).read_to_end(&mut data).ok()?;
-        if data.len() < length || crc32fast::hash(&data) != u32::from_le_bytes(crc) {
-            return None;
+        let chunk = self.chunks.pop_front()?;
+        let frame = chunk.and_then(|data| {
+            self.decompressor.write_all(&data).and_then(|()| self.decompressor.flush()).ok()?;
+            Some(std::mem::take(&mut self.decompressor.get_mut().0))
+        });
+        if frame.is_none() {
+            self.lost = 1 + self.chunks.len();
+            self.chunks.clear();
         }
-        self.decompressor.write_all(&data).and_then(|()| self.decompressor.flush()).ok()?;
-        Some(std::mem::take(&mut self.decompressor.get_mut().0))
+        frame
     }
-}
 
-fn read_up_to(from: &mut impl Read, into: &mut [u8]) -> io::Result<usize> {
-    let mut bytes = Vec::new();
-    let count = from.take(into.len() as u64).read_to_end(&mut bytes)?;
-    into[..count].copy_from_slice(&bytes);
-    Ok(count)
+    /// Gives up on what follows, because the last frame makes no sense.
+    pub(crate) fn give_up(&mut self) {
+        self.lost = 1 + self.chunks.len();
+        self.chunks.clear();
+    }
+
+    /// How many frames could not be read, as far as they can be made out; known once the end was come to.
+    pub(crate) fn lost(&self) -> usize {
+        self.lost
+    }
 }
 
 fn not_this_tail(magic: &[u8]) -> &'static str {

@@ -1,5 +1,6 @@
 //! Appending to a tail.
 
+use super::parity::Parity;
 use super::{Header, MAGIC};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -19,6 +20,7 @@ const HASH_LOG: u32 = 14;
 pub(crate) struct TailWriter {
     file: File,
     compressor: Encoder<'static, Vec<u8>>,
+    parity: Parity,
     /// Bytes in the file.
     length: u64,
 }
@@ -31,7 +33,7 @@ impl TailWriter {
         let mut compressor = Encoder::new(Vec::new(), LEVEL)?;
         compressor.set_parameter(CParameter::WindowLog(WINDOW_LOG))?;
         compressor.set_parameter(CParameter::HashLog(HASH_LOG))?;
-        let mut tail = Self { file, compressor, length: MAGIC.len() as u64 };
+        let mut tail = Self { file, compressor, parity: Parity::default(), length: MAGIC.len() as u64 };
         tail.append(&serde_json::to_vec(header)?)?;
         Ok(tail)
     }
@@ -43,9 +45,12 @@ impl TailWriter {
         self.compressor.flush()?;
         let data = std::mem::take(self.compressor.get_mut());
         let length = u32::try_from(data.len()).map_err(|_| io::Error::other("a sample of 4 GiB"))?;
-        let mut chunk = Vec::with_capacity(8 + data.len());
+        let crc = crc32fast::hash(&data);
+        // The parity of a group comes with the chunk behind it.
+        let mut chunk = self.parity.take_block().unwrap_or_default();
+        self.parity.add(&data, crc);
         chunk.extend_from_slice(&length.to_le_bytes());
-        chunk.extend_from_slice(&crc32fast::hash(&data).to_le_bytes());
+        chunk.extend_from_slice(&crc.to_le_bytes());
         chunk.extend_from_slice(&data);
         self.file.write_all(&chunk)?;
         self.length += chunk.len() as u64;

@@ -1,0 +1,101 @@
+//! A file that appears whole or not at all: what is written goes beside it first.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+/// A file under another name in the same folder. It takes its place when it is finished, and goes when it is dropped before.
+#[derive(Debug)]
+pub struct Draft {
+    target: PathBuf,
+    /// `None` where the target is written to directly: a pipe or a device has no whole.
+    temporary: Option<PathBuf>,
+}
+
+impl Draft {
+    /// Begins to write what is to be at `path`, with the permissions of a file that is there.
+    ///
+    /// # Errors
+    /// Where nothing can be written there.
+    pub fn begin(path: &Path) -> io::Result<(Self, File)> {
+        // A link stays one, and what it leads to is replaced.
+        let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let there = fs::metadata(&target).ok();
+        if there.as_ref().is_some_and(|metadata| !metadata.is_file()) {
+            let file = File::options().write(true).open(&target)?;
+            return Ok((Self { target, temporary: None }, file));
+        }
+        if there.is_some() {
+            // One that may not be written to is not replaced either, though its folder would allow it.
+            File::options().write(true).open(&target)?;
+        }
+        let name = target.file_name().ok_or(io::ErrorKind::IsADirectory)?.to_string_lossy().into_owned();
+        let temporary = target.with_file_name(format!(".{name}.{}.new", std::process::id()));
+        let file = File::options().write(true).create_new(true).mode(0o666).open(&temporary)?;
+        let draft = Self { target, temporary: Some(temporary) };
+        if let Some(metadata) = there {
+            file.set_permissions(fs::Permissions::from_mode(metadata.permissions().mode()))?;
+        }
+        Ok((draft, file))
+    }
+
+    /// Puts it in its place.
+    ///
+    /// # Errors
+    /// Where it cannot take the place.
+    pub fn finish(mut self) -> io::Result<()> {
+        match &self.temporary {
+            Some(temporary) => fs::rename(temporary, &self.target)?,
+            None => return Ok(()),
+        }
+        self.temporary = None;
+        Ok(())
+    }
+}
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        if let Some(temporary) = &self.temporary {
+            // A full disk is the usual reason; half a file serves nobody.
+            let _ = fs::remove_file(temporary);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    #[test]
+    fn what_is_not_finished_leaves_what_was_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("disk.csv");
+        let names = || fs::read_dir(folder.path()).unwrap().count();
+        drop(Draft::begin(&path).unwrap());
+        assert_eq!(names(), 0);
+        fs::write(&path, "old").unwrap();
+        let (draft, mut file) = Draft::begin(&path).unwrap();
+        file.write_all(b"new").unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "old");
+        draft.finish().unwrap();
+        assert_eq!((fs::read_to_string(&path).unwrap().as_str(), names()), ("new", 1));
+    }
+
+    #[test]
+    fn a_link_stays_and_a_device_is_written_to() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, link) = (folder.path().join("file"), folder.path().join("link"));
+        fs::write(&file, "old").unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        let (draft, mut new) = Draft::begin(&link).unwrap();
+        new.write_all(b"new").unwrap();
+        draft.finish().unwrap();
+        assert!(link.is_symlink() && fs::read_to_string(&file).unwrap() == "new");
+        let (draft, mut null) = Draft::begin(Path::new("/dev/null")).unwrap();
+        null.write_all(b"gone").unwrap();
+        draft.finish().unwrap();
+        assert!(!fs::metadata("/dev/null").unwrap().is_file());
+    }
+}

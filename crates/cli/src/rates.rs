@@ -1,0 +1,136 @@
+//! Rows of counters into rows of rates.
+
+use std::collections::HashMap;
+use whyslow_model::catalogue::{FamilyInfo, Kind, Metric, Unit};
+use whyslow_model::key::Part;
+use whyslow_model::value::{Gauge, Value};
+use whyslow_model::window::growth;
+use whyslow_store::AnyRow;
+
+/// What is added to a counter's name.
+const PER_SECOND: &str = "_per_s";
+/// An entity that was not seen for so long, nanoseconds, is forgotten; only what is read seldom has longer steps.
+const FORGET: u64 = 3600 * 1_000_000_000;
+/// So many entities are remembered in any case.
+const REMEMBER: usize = 4096;
+
+/// The rates of one family's rows, which come in the order of time.
+pub struct Rates {
+    counted: FamilyInfo,
+    /// The family as it is written: counters are gauges there.
+    pub family: FamilyInfo,
+    last: HashMap<Vec<Part>, (u64, Vec<Value>)>,
+    /// As many entities are remembered before those that are gone are looked for.
+    most: usize,
+}
+
+impl Rates {
+    pub fn of(counted: &FamilyInfo) -> Self {
+        let metrics: Vec<Metric> = counted.metrics.iter().map(rate).collect();
+        // One family is exported in the life of the program.
+        let family = FamilyInfo { metrics: metrics.leak(), ..counted.clone() };
+        Self { counted: counted.clone(), family, last: HashMap::new(), most: REMEMBER }
+    }
+
+    /// The row with rates in place of counters. They are absent in the first row of an entity, and where it was made anew.
+    pub fn row(&mut self, row: AnyRow) -> AnyRow {
+        let before = self.last.insert(row.key.clone(), (row.clock, row.values.clone()));
+        self.forget(row.clock);
+        let before = before.filter(|(clock, values)| *clock < row.clock && self.is_same_entity(values, &row.values));
+        let rates = row.values.iter().enumerate().map(|(column, now)| match (now, &before) {
+            (Value::Counter(_), None) => Value::Gauge(Gauge::default()),
+            (Value::Histogram(_), None) => Value::Histogram(Default::default()),
+            (_, Some((clock, values))) => {
+                let seconds = (row.clock - clock) as f64 / 1e9;
+                self.counted
+                    .metrics
+                    .get(column)
+                    .zip(values.get(column))
+                    .map_or(now.clone(), |(metric, before)| step(metric, before, now, seconds))
+            }
+            (other, None) => other.clone(),
+        });
+        AnyRow { values: rates.collect(), ..row }
+    }
+
+    fn is_same_entity(&self, before: &[Value], now: &[Value]) -> bool {
+        let mut pairs = self.counted.metrics.iter().zip(before.iter().zip(now)).filter(|(metric, _)| metric.identifies);
+        pairs.all(|(_, pair)| match pair {
+            (Value::State(before), Value::State(now)) => {
+                before.get().zip(now.get()).is_none_or(|(before, now)| before == now)
+            }
+            _ => true,
+        })
+    }
+
+    fn forget(&mut self, now: u64) {
+        if self.last.len() > self.most {
+            self.last.retain(|_, (clock, _)| now.saturating_sub(*clock) < FORGET);
+            self.most = REMEMBER.max(2 * self.last.len());
+        }
+    }
+}
+
+fn rate(metric: &Metric) -> Metric {
+    if metric.kind != Kind::Counter {
+        return metric.clone();
+    }
+    let name = format!("{}{PER_SECOND}", metric.name).leak();
+    let unit = if metric.unit == Unit::Nanoseconds { Unit::Ratio } else { metric.unit };
+    Metric { name, kind: Kind::Gauge, unit, wraps_at: None, ..metric.clone() }
+}
+
+/// Time grows by seconds a second: a share, where one thing at a time is timed.
+fn step(metric: &Metric, before: &Value, now: &Value, seconds: f64) -> Value {
+    match (before, now) {
+        (Value::Counter(a), Value::Counter(b)) => {
+            let scale = if metric.unit == Unit::Nanoseconds { 1e9 } else { 1.0 };
+            let grown = a.get().zip(b.get()).and_then(|(a, b)| growth(a, b, metric.wraps_at));
+            Value::Gauge(grown.map_or_else(Gauge::default, |grown| (grown / scale / seconds).into()))
+        }
+        (Value::Histogram(a), Value::Histogram(b)) => Value::Histogram(b.since(a).unwrap_or_default()),
+        _ => now.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use whyslow_model::catalogue::{Disk, Family};
+
+    fn row(second: u64, disk: Disk) -> AnyRow {
+        let values = (0..Disk::INFO.metrics.len()).filter_map(|column| disk.value(column)).collect();
+        AnyRow { at: 0, clock: second * 1_000_000_000, key: vec![Part::Text("sda".into())], values }
+    }
+
+    fn column(rates: &Rates, name: &str) -> usize {
+        rates.family.metrics.iter().position(|metric| metric.name == name).unwrap()
+    }
+
+    #[test]
+    fn counters_become_rates_and_levels_stay() {
+        let mut rates = Rates::of(&Disk::INFO);
+        let (reads, busy) = (column(&rates, "reads_per_s"), column(&rates, "busy_time_per_s"));
+        let level = column(&rates, "in_flight");
+        let disk = |reads: u64, busy_ms: u64, identity: &str| Disk {
+            reads: reads.into(),
+            busy_time: (busy_ms * 1_000_000).into(),
+            in_flight: 3.into(),
+            identity: identity.into(),
+            ..Disk::new("sda".into())
+        };
+        let mut of = |row| {
+            let values = rates.row(row).values;
+            [reads, busy, level].map(|column| match &values[column] {
+                Value::Gauge(gauge) => gauge.get(),
+                other => panic!("{other:?}"),
+            })
+        };
+        assert_eq!(of(row(10, disk(100, 1000, "1"))), [None, None, Some(3.0)], "the first tells no rate");
+        assert_eq!(of(row(12, disk(120, 2000, "1"))), [Some(10.0), Some(0.5), Some(3.0)]);
+        assert_eq!(of(row(13, disk(9000, 9000, "2"))), [None, None, Some(3.0)], "another disk of that name");
+        assert_eq!(of(row(14, disk(9001, 9000, "2"))), [Some(1.0), Some(0.0), Some(3.0)]);
+        assert_eq!(of(row(2, disk(9002, 9000, "2")))[0], None, "another boot");
+        assert_eq!(of(row(3, disk(1, 9000, "2")))[0], None, "reset");
+    }
+}
