@@ -78,6 +78,9 @@ fn failing_parts() {
     assert_eq!(first(&d), "disk.errors@0:0:1:0");
     finding(&d, "disk.raid_degraded@md3");
     assert!(keys(&d).iter().all(|key| key != "disk.errors@0:0:0:0"), "a bystander of the reset");
+    let targets: Vec<_> = keys(&d).into_iter().filter(|key| key.starts_with("disk.errors@")).collect();
+    assert_eq!(targets, ["disk.errors@0:0:1:0"], "the id is not in `pid 43891492`");
+    assert!(!d.findings[0].summary.contains("the bus"), "{}", d.findings[0].summary);
 
     let d = diagnosis(&["scsi-messages-3-medium-error.txt"]);
     let part = finding(&d, "disk.errors@0:0:0:0");
@@ -218,4 +221,60 @@ fn files_that_are_none_and_the_list_of_formats() {
     let listed = Command::new(env!("CARGO_BIN_EXE_whyslow")).args(["formats", "--json"]).output().unwrap();
     let formats: serde_json::Value = serde_json::from_slice(&listed.stdout).unwrap();
     assert!(formats.as_array().unwrap().iter().any(|f| f["name"] == "iostat"));
+}
+
+/// Files that are no captures, in a folder.
+fn no_captures() -> (tempfile::TempDir, Vec<(&'static str, Vec<u8>)>) {
+    let folder = tempfile::tempdir().unwrap();
+    let shadow = "root:$6$SECRET0/abc$def:19000:0:99999:7:::\n".repeat(9);
+    let key = format!("-----BEGIN OPENSSH PRIVATE KEY-----\n{}", "SECRETb64AAAAB3NzaC1yc2EAAAADAQABAAAB\n".repeat(9));
+    let random: Vec<u8> = (0..5000_u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+    let files = vec![
+        ("shadow", shadow.clone().into_bytes()),
+        ("one-line", shadow.lines().next().unwrap().into()),
+        ("key", key.into_bytes()),
+        ("numbers", b"SECRET 1 2 3 4 5 6 7 8 9\n".to_vec()),
+        ("sentence", b"the SECRET is mellon, and has 7 letters\n".to_vec()),
+        ("script.sh", b"#!/bin/sh\n# SECRET\nfree -m\n".to_vec()),
+        ("random", random),
+        ("elf", [b"\x7fELF\x02\x01\x01\0".as_slice(), &[0; 500], b"SECRET"].concat()),
+        ("cut.gz", [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3, 0x4b].to_vec()),
+        ("cut.xz", b"\xfd7zXZ\0\0\x04\xe6".to_vec()),
+        ("empty", Vec::new()),
+    ];
+    for (name, bytes) in &files {
+        std::fs::write(folder.path().join(name), bytes).unwrap();
+    }
+    (folder, files)
+}
+
+#[test]
+fn what_is_not_recognised_is_refused_and_never_quoted() {
+    let (folder, files) = no_captures();
+    for (name, _) in files {
+        let path = folder.path().join(name).display().to_string();
+        for arguments in [&[path.as_str()][..], &["--partial", &path], &["--json", "--partial", &path]] {
+            let out = read(arguments);
+            let said = format!("{}{}", String::from_utf8_lossy(&out.stdout), text(&out.stderr));
+            assert_eq!(out.status.code(), Some(2), "{name}: {said}");
+            assert!(!said.contains("SECRET"), "{name}: {said}");
+            let line = said.split_once(&format!("{path}:")).unwrap_or_else(|| panic!("{name}: {said}")).1;
+            assert!(line.starts_with(|c: char| c.is_ascii_digit()), "{name}: no line: {said}");
+            assert!(!said.contains('\u{fffd}') && said.lines().count() <= 3, "{name}: {said}");
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_opened_is_an_error_with_its_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    for name in ["missing", "missing/too"] {
+        let out = read(&[&path(name)]);
+        assert_eq!(out.status.code(), Some(2));
+        assert!(text(&out.stderr).contains(&path(name)), "{}", text(&out.stderr));
+    }
+    let out = read(&[&path("")]);
+    assert_eq!(out.status.code(), Some(2), "an empty folder: {}", text(&out.stderr));
+    assert!(text(&out.stderr).contains(path("").trim_end_matches('/')), "{}", text(&out.stderr));
 }

@@ -51,8 +51,16 @@ pub fn read(asked: &ReadArgs, look: &Look) -> Result<ExitCode, Failure> {
     let captures = join(gathered.captures, copies);
     let of = |c: &Capture| (c.label(), diagnose(&c.window, Origin::Import, &rules.book));
     let diagnosis = side_by_side(captures.iter().map(of).collect());
-    let diagnosis = diagnosis.ok_or_else(|| Failure::usage("nothing to read: the files are empty"))?;
+    let diagnosis = diagnosis.ok_or_else(|| Failure::usage(nothing_in(&asked.files)))?;
     tell(&diagnosis, look, asked.check)
+}
+
+fn nothing_in(files: &[PathBuf]) -> String {
+    let names: Vec<String> = files.iter().map(|path| path.display().to_string()).collect();
+    format!(
+        "{}: no file in it is one that is known by its name; give the files that matter, of a kind that 'whyslow formats' lists",
+        names.join(" ")
+    )
 }
 
 /// Reads while another thread says how far it has come; Ctrl-C ends the reading, and what it unpacked is removed.

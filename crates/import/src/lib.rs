@@ -123,6 +123,12 @@ const KNOWN: &str = "output of a tool that 'whyslow formats' lists";
 /// From so many numbers on a line is a row of a table, or one whose columns ran together.
 const ROW: usize = 5;
 
+/// What stands there instead, in words that give nothing of it away.
+const UNKNOWN_ROW: &str = "a row of numbers under no known header; --partial leaves it out";
+const UNKNOWN_TEXT: &str = "text in no known format";
+/// What a program begins with that an interpreter runs: it only mentions what tools print.
+const SCRIPT: &str = "#!";
+
 fn is_table_row(text: &str) -> bool {
     let numbers = text.split_whitespace().filter(|w| number::number(w).is_some()).count();
     numbers >= ROW || text.split_whitespace().any(number::ran_together)
@@ -145,10 +151,15 @@ impl Reading<'_> {
     fn all(&mut self) -> Result<(), Refusal> {
         let file = self.lines.file().clone();
         let mut asked = Asked { command: Command::in_file_name(&file, TOOLS), ..Asked::default() };
+        if self.lines.peek(0).is_some_and(|text| text.starts_with(SCRIPT)) {
+            let refusal = self.unrecognised(KNOWN, "a script; give what it prints");
+            self.pass_over(refusal);
+            return Ok(());
+        }
         if let Some(line) = collapsed(&mut self.lines) {
             self.lines.skip(line);
-            let refusal =
-                self.lines.refuse("columns apart from each other: the spaces were lost, and the columns ran together");
+            let expected = "columns apart from each other: the spaces were lost, and the columns ran together";
+            let refusal = self.unrecognised(expected, "lines without a space in them; paste it again, unchanged");
             self.leave_out(refusal)?;
             while self.lines.take().is_some() {}
         }
@@ -171,24 +182,40 @@ impl Reading<'_> {
             } else if is_remark(&text) || asked.is_of_another_tool() || self.is_console() {
                 self.lines.skip(1);
             } else {
-                let refusal = self.lines.refuse(KNOWN);
                 // Numbers in columns could be misread or missed; other text is only not known here.
                 if is_table_row(&text) {
+                    let refusal = self.unrecognised(KNOWN, UNKNOWN_ROW);
                     self.leave_out(refusal)?;
                 } else {
+                    let refusal = self.unrecognised(KNOWN, UNKNOWN_TEXT);
                     self.pass_over(refusal);
                 }
                 self.lines.skip(1);
             }
         }
         if let Some(failure) = self.lines.failure() {
-            let refusal = Refusal::new(&file, self.lines.number(), "a file that can be read", &failure.to_string());
+            let refusal = Refusal::described(
+                &file,
+                self.lines.number(),
+                "a file that can be read to its end",
+                failure.to_string(),
+            );
             self.leave_out(refusal)?;
         }
         if self.runs.is_empty() {
-            self.pass_over(Refusal::new(&file, 1, KNOWN, "nothing of the kind in the whole file"));
+            let found = match (self.lines.number(), self.lines.is_binary()) {
+                (1, _) => "an empty file",
+                (_, true) => "binary data",
+                _ => "nothing of the kind in the whole file",
+            };
+            self.pass_over(Refusal::described(&file, 1, KNOWN, found));
         }
         Ok(())
+    }
+
+    /// Refuses the next line without quoting it: nobody knows what it is.
+    fn unrecognised(&self, expected: &str, what: &str) -> Refusal {
+        Refusal::described(self.lines.file(), self.lines.number(), expected, what)
     }
 
     /// Whether this is what a console showed, with the kernel's lines among others.
@@ -236,11 +263,7 @@ impl Reading<'_> {
         let file = self.lines.file().clone();
         let mut run = Run::new(LEFT_OUT, &file);
         let what = format!("line {}, left out", refusal.line);
-        run.note(
-            &what,
-            format!("expected {}, found {:?}", refusal.expected, refusal.found),
-            "paste it again, unchanged",
-        );
+        run.note(&what, refusal.reason(), "paste it again, unchanged");
         self.runs.push(run);
         self.left_out.get_or_insert(refusal);
     }

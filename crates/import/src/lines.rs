@@ -43,6 +43,8 @@ pub struct Lines<'r> {
     failure: Option<std::io::Error>,
     partial: bool,
     left_out: Vec<Refusal>,
+    /// Whether a byte was met that no text holds.
+    binary: bool,
 }
 
 impl<'r> Lines<'r> {
@@ -60,6 +62,7 @@ impl<'r> Lines<'r> {
             failure: None,
             partial: false,
             left_out: Vec::new(),
+            binary: false,
         }
     }
 
@@ -160,6 +163,11 @@ impl<'r> Lines<'r> {
         Refusal::new(&self.file, self.number(), expected, &found)
     }
 
+    /// Whether what was read so far holds bytes that no text does.
+    pub fn is_binary(&self) -> bool {
+        self.binary
+    }
+
     /// Why the file could not be read to its end, where it could not.
     pub fn failure(&self) -> Option<&std::io::Error> {
         self.failure.as_ref()
@@ -181,6 +189,7 @@ impl<'r> Lines<'r> {
             Ok(_) => {
                 let mut line = self.spare.pop().unwrap_or_default();
                 line.clear();
+                self.binary |= self.bytes.contains(&0);
                 clean(&self.bytes, &mut line);
                 Some(line)
             }

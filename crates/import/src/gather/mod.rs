@@ -143,5 +143,5 @@ impl Incident {
 }
 
 fn unreadable(name: &str, e: &io::Error) -> Refusal {
-    Refusal::new(&Name::from(name), 1, "a file, folder or archive that can be read", &e.to_string())
+    Refusal::described(&Name::from(name), 1, "a file, folder or archive that can be read", e.to_string())
 }
