@@ -3,8 +3,12 @@
 mod captured;
 
 use captured::{FIXTURES, diagnosis, figures, finding, first, keys, read, text};
-use std::path::PathBuf;
-use std::process::Command;
+use std::fs::Permissions;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 use whyslow_model::diagnosis::{Confidence, Diagnosis, Reading, Verdict};
 
 #[test]
@@ -78,6 +82,9 @@ fn failing_parts() {
     assert_eq!(first(&d), "disk.errors@0:0:1:0");
     finding(&d, "disk.raid_degraded@md3");
     assert!(keys(&d).iter().all(|key| key != "disk.errors@0:0:0:0"), "a bystander of the reset");
+    let targets: Vec<_> = keys(&d).into_iter().filter(|key| key.starts_with("disk.errors@")).collect();
+    assert_eq!(targets, ["disk.errors@0:0:1:0"], "the id is not in `pid 43891492`");
+    assert!(!d.findings[0].summary.contains("the bus"), "{}", d.findings[0].summary);
 
     let d = diagnosis(&["scsi-messages-3-medium-error.txt"]);
     let part = finding(&d, "disk.errors@0:0:0:0");
@@ -218,4 +225,219 @@ fn files_that_are_none_and_the_list_of_formats() {
     let listed = Command::new(env!("CARGO_BIN_EXE_whyslow")).args(["formats", "--json"]).output().unwrap();
     let formats: serde_json::Value = serde_json::from_slice(&listed.stdout).unwrap();
     assert!(formats.as_array().unwrap().iter().any(|f| f["name"] == "iostat"));
+}
+
+/// Files that are no captures, in a folder.
+fn no_captures() -> (tempfile::TempDir, Vec<(&'static str, Vec<u8>)>) {
+    let folder = tempfile::tempdir().unwrap();
+    let shadow = "root:$6$SECRET0/abc$def:19000:0:99999:7:::\n".repeat(9);
+    let key = format!("-----BEGIN OPENSSH PRIVATE KEY-----\n{}", "SECRETb64AAAAB3NzaC1yc2EAAAADAQABAAAB\n".repeat(9));
+    let random: Vec<u8> = (0..5000_u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+    let files = vec![
+        ("shadow", shadow.clone().into_bytes()),
+        ("one-line", shadow.lines().next().unwrap().into()),
+        ("key", key.into_bytes()),
+        ("numbers", b"SECRET 1 2 3 4 5 6 7 8 9\n".to_vec()),
+        ("sentence", b"the SECRET is mellon, and has 7 letters\n".to_vec()),
+        ("script.sh", b"#!/bin/sh\n# SECRET\nfree -m\n".to_vec()),
+        ("random", random),
+        ("elf", [b"\x7fELF\x02\x01\x01\0".as_slice(), &[0; 500], b"SECRET"].concat()),
+        ("cut.gz", [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3, 0x4b].to_vec()),
+        ("cut.xz", b"\xfd7zXZ\0\0\x04\xe6".to_vec()),
+        ("empty", Vec::new()),
+    ];
+    for (name, bytes) in &files {
+        std::fs::write(folder.path().join(name), bytes).unwrap();
+    }
+    (folder, files)
+}
+
+#[test]
+fn what_is_not_recognised_is_refused_and_never_quoted() {
+    let (folder, files) = no_captures();
+    for (name, _) in files {
+        let path = folder.path().join(name).display().to_string();
+        for arguments in [&[path.as_str()][..], &["--partial", &path], &["--json", "--partial", &path]] {
+            let out = read(arguments);
+            let said = format!("{}{}", String::from_utf8_lossy(&out.stdout), text(&out.stderr));
+            assert_eq!(out.status.code(), Some(2), "{name}: {said}");
+            assert!(!said.contains("SECRET"), "{name}: {said}");
+            let line = said.split_once(&format!("{path}:")).unwrap_or_else(|| panic!("{name}: {said}")).1;
+            assert!(line.starts_with(|c: char| c.is_ascii_digit()), "{name}: no line: {said}");
+            assert!(!said.contains('\u{fffd}') && said.lines().count() <= 3, "{name}: {said}");
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_opened_is_an_error_with_its_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    for name in ["missing", "missing/too"] {
+        let out = read(&[&path(name)]);
+        assert_eq!(out.status.code(), Some(2));
+        assert!(text(&out.stderr).contains(&path(name)), "{}", text(&out.stderr));
+    }
+    let out = read(&[&path("")]);
+    assert_eq!(out.status.code(), Some(2), "an empty folder: {}", text(&out.stderr));
+    assert!(text(&out.stderr).contains(path("").trim_end_matches('/')), "{}", text(&out.stderr));
+}
+
+/// The most memory that reading a file took, in bytes (ru_maxrss of getrusage(2)).
+// wait4 is what waits, since only it tells the memory.
+#[allow(clippy::zombie_processes)]
+fn most_memory(file: &Path) -> u64 {
+    let out = std::fs::File::create(file.with_extension("out")).unwrap();
+    let child = Command::new(env!("CARGO_BIN_EXE_whyslow")).arg("read").arg(file).stdout(out).spawn().unwrap();
+    let mut status = 0;
+    // SAFETY: a usage is plain numbers, for which zeros are valid.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: status and usage outlive the call, and the child is ours and not waited for elsewhere.
+    let waited = unsafe { libc::wait4(child.id() as i32, &mut status, 0, &mut usage) };
+    assert!(waited > 0 && libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0, "{status}");
+    usage.ru_maxrss as u64 * 1024
+}
+
+#[test]
+fn memory_does_not_grow_with_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let head = "procs -----------memory---------- ---swap-- -----io---- -system-- ------cpu-----
+ r  b   swpd   free   buff  cache   si   so    bi    bo   in   cs us sy id wa st
+";
+    let row = " 1  0      0 191420   8688  35780    0    0     9     9 9006   31  1  4 95  0  0\n";
+    std::fs::write(path("vmstat"), format!("{head}{}", row.repeat(60_000))).unwrap();
+    let stamped: String = (0..10_000)
+        .map(|n| {
+            let (h, m, s) = (n / 3600, n / 60 % 60, n % 60);
+            let rows: String = (0..8).map(|d| format!("sd{d} 1.00 2.00 3.00 4 5\n")).collect();
+            format!("06/01/2024 {h:02}:{m:02}:{s:02}\nDevice tps kB_read/s kB_wrtn/s kB_read kB_wrtn\n{rows}\n")
+        })
+        .collect();
+    std::fs::write(path("iostat"), stamped).unwrap();
+    for name in ["vmstat", "iostat"] {
+        let most = most_memory(&path(name)) >> 20;
+        assert!(most < 120, "{name}: {most} MiB");
+    }
+}
+
+/// Starts reading, with temporary files in this folder.
+fn reading(folder: &Path, arguments: &[&str]) -> Child {
+    Command::new(env!("CARGO_BIN_EXE_whyslow"))
+        .arg("read")
+        .args(arguments)
+        .env("TMPDIR", folder)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+/// Waits for something that takes a moment.
+fn until(what: &str, mut is: impl FnMut() -> bool) {
+    let end = Instant::now() + Duration::from_secs(60);
+    while !is() {
+        assert!(Instant::now() < end, "{what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn signalled(child: &mut Child, signal: i32) {
+    // SAFETY: a signal is sent to a child of ours that was not waited for yet.
+    assert_eq!(unsafe { libc::kill(child.id() as i32, signal) }, 0);
+    until("it ends", || child.try_wait().unwrap().is_some());
+}
+
+#[test]
+fn what_was_unpacked_is_removed_whatever_ends_the_reading() {
+    let sources = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(sources.path().join("sos/proc")).unwrap();
+    std::fs::write(sources.path().join("sos/proc/stat"), "cpu 1 2 3 4\n").unwrap();
+    let tar = Command::new("tar").args(["-cf", "-", "sos"]).current_dir(&sources).output().unwrap().stdout;
+    for signal in [libc::SIGINT, libc::SIGTERM] {
+        let folder = tempfile::tempdir().unwrap();
+        let left = || std::fs::read_dir(folder.path()).unwrap().count();
+        let mut child = reading(folder.path(), &["-"]);
+        // Headers of two folders, and header and contents of the file; the archive goes on, so that it is still being read.
+        child.stdin.as_mut().unwrap().write_all(&tar[..4 * 512]).unwrap();
+        until("it is unpacked", || left() == 1);
+        signalled(&mut child, signal);
+        assert_eq!(left(), 0, "after signal {signal}");
+    }
+}
+
+#[test]
+fn ctrl_c_ends_the_waiting_for_a_pipe() {
+    let folder = tempfile::tempdir().unwrap();
+    let fifo = folder.path().join("fifo");
+    assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    for arguments in [&[fifo.to_str().unwrap()][..], &["-"], &[]] {
+        let mut child = reading(folder.path(), arguments);
+        let listens = || {
+            let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
+            let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap_or_default();
+            u64::from_str_radix(caught.trim(), 16).unwrap_or(0) & (1 << (libc::SIGINT - 1)) != 0
+        };
+        until("it listens", listens);
+        signalled(&mut child, libc::SIGINT);
+        assert_eq!(child.wait().unwrap().code(), Some(2), "{arguments:?}");
+    }
+    // Nor is a pipe in a folder waited for.
+    assert!(Command::new("mkfifo").arg(folder.path().join("vmstat")).status().unwrap().success());
+    assert_eq!(read(&[folder.path().to_str().unwrap()]).status.code(), Some(2));
+}
+
+#[test]
+fn a_device_that_never_ends_is_refused() {
+    for device in ["/dev/zero", "/dev/urandom"] {
+        let out = read(&[device]);
+        assert_eq!(out.status.code(), Some(2), "{device}");
+        assert!(text(&out.stderr).contains(device), "{}", text(&out.stderr));
+    }
+}
+
+#[test]
+fn the_live_proc_is_read_and_its_reading_ends() {
+    let d = diagnosis(&["/proc"]);
+    assert!(d.ruled_out.iter().any(|r| r.id == "memory") || !d.findings.is_empty(), "{d:?}");
+}
+
+#[test]
+fn a_binary_file_of_sar_that_only_root_may_read_is_read() {
+    if Command::new("sadf").arg("-V").output().is_err() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("sa21");
+    std::fs::copy(PathBuf::from(FIXTURES).join("binary/sa21"), &path).unwrap();
+    std::fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
+    assert!(!diagnosis(&[path.to_str().unwrap()]).findings.is_empty());
+}
+
+#[test]
+fn sadf_runs_with_limits_and_without_privileges() {
+    // SAFETY: the call takes nothing and cannot fail.
+    let root = unsafe { libc::geteuid() } == 0;
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
+    let document = std::fs::read_to_string(PathBuf::from(FIXTURES).join("sadf-j.json.txt")).unwrap();
+    std::fs::write(folder.path().join("document"), document).unwrap();
+    let script = folder.path().join("sadf");
+    let checks = format!(
+        "#!/bin/sh\n[ \"$(ulimit -v)\" != unlimited ] && [ \"$(ulimit -t)\" != unlimited ] && [ \"$(ulimit -f)\" = 0 ] || exit 7\n\
+         [ \"$(id -u)\" != 0 ] && [ \"$(id -G)\" = 65534 ] || [ {root} = false ] || exit 8\n\
+         head -c 2 /proc/self/fd/0 >/dev/null || exit 9\ncat {}/document\n",
+        folder.path().display()
+    );
+    std::fs::write(&script, checks).unwrap();
+    std::fs::set_permissions(&script, Permissions::from_mode(0o755)).unwrap();
+    let path = format!("{}:{}", folder.path().display(), std::env::var("PATH").unwrap());
+    let out = Command::new(env!("CARGO_BIN_EXE_whyslow"))
+        .args(["read", "binary/sa21"])
+        .current_dir(FIXTURES)
+        .env("PATH", path)
+        .output()
+        .unwrap();
+    assert_eq!(out.status.code(), Some(0), "{}", text(&out.stderr));
 }

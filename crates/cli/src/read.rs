@@ -6,10 +6,12 @@ use crate::progress::Progress;
 use crate::user_rules;
 use crate::why::tell;
 use clap::Args;
-use signal_hook::consts::SIGINT;
+use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag::{register, register_conditional_default};
-use std::fs::File;
-use std::io;
+use std::fs::{File, OpenOptions};
+use std::io::{self, IsTerminal, Read};
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -24,6 +26,10 @@ use whyslow_show::{json, text};
 
 /// How long nothing is said of how far the reading has come, and how often then.
 const QUIET: Duration = Duration::from_secs(2);
+/// How long is waited at once for a pipe, in milliseconds.
+const LOOK_MS: i32 = 100;
+/// The most that is read of a device.
+const MOST_OF_DEVICE: usize = 16 << 20;
 const OFTEN: Duration = Duration::from_millis(250);
 
 /// What to read.
@@ -51,16 +57,26 @@ pub fn read(asked: &ReadArgs, look: &Look) -> Result<ExitCode, Failure> {
     let captures = join(gathered.captures, copies);
     let of = |c: &Capture| (c.label(), diagnose(&c.window, Origin::Import, &rules.book));
     let diagnosis = side_by_side(captures.iter().map(of).collect());
-    let diagnosis = diagnosis.ok_or_else(|| Failure::usage("nothing to read: the files are empty"))?;
+    let diagnosis = diagnosis.ok_or_else(|| Failure::usage(nothing_in(&asked.files)))?;
     tell(&diagnosis, look, asked.check)
 }
 
-/// Reads while another thread says how far it has come; Ctrl-C ends the reading, and what it unpacked is removed.
+fn nothing_in(files: &[PathBuf]) -> String {
+    let names: Vec<String> = files.iter().map(|path| path.display().to_string()).collect();
+    format!(
+        "{}: no file in it is one that is known by its name; give the files that matter, of a kind that 'whyslow formats' lists",
+        names.join(" ")
+    )
+}
+
+/// Reads while another thread says how far it has come; Ctrl-C and SIGTERM end the reading, and what it unpacked is removed.
 fn watched<T>(reads: impl FnOnce(&Arc<Watch>) -> Result<T, Failure>) -> Result<T, Failure> {
     let watch = Arc::<Watch>::default();
-    // The second Ctrl-C ends the program at once, as does the first where there is no handler to be had.
-    let _ = register_conditional_default(SIGINT, Arc::clone(&watch.stop))
-        .and_then(|_| register(SIGINT, Arc::clone(&watch.stop)));
+    // The second Ctrl-C ends the program at once, as does the first if no handler can be set.
+    for signal in [SIGINT, SIGTERM] {
+        let _ = register_conditional_default(signal, Arc::clone(&watch.stop))
+            .and_then(|_| register(signal, Arc::clone(&watch.stop)));
+    }
     std::thread::scope(|scope| {
         let (done, ends) = channel::<()>();
         let progress = &*watch;
@@ -84,30 +100,97 @@ fn gather(asked: &ReadArgs, watch: &Arc<Watch>) -> Result<Gathered, Failure> {
     let refused = |e: whyslow_import::Refusal| Failure::usage(e.to_string());
     let mut incident = Incident::new(asked.partial, Arc::clone(watch));
     if asked.files.is_empty() {
-        incident.add("standard input", io::stdin().lock()).map_err(refused)?;
+        incident.add("standard input", standard_input(watch)?).map_err(refused)?;
     }
     for path in &asked.files {
-        add(&mut incident, path)?;
+        add(&mut incident, path, watch)?;
     }
     incident.done().map_err(refused)
 }
 
-fn add(incident: &mut Incident, path: &Path) -> Result<(), Failure> {
+fn add(incident: &mut Incident, path: &Path, watch: &Arc<Watch>) -> Result<(), Failure> {
     let added = if path == Path::new("-") {
-        incident.add("standard input", io::stdin().lock())
+        incident.add("standard input", standard_input(watch)?)
     } else {
-        let failed = |e: io::Error| Failure::usage(format!("{}: {e}", path.display()));
-        let mut file = File::open(path).map_err(failed)?;
+        let failed = |e: io::Error| Failure::usage(format!("{}: cannot read it: {e}", path.display()));
+        // A named pipe that nobody has opened yet must not hold up Ctrl-C.
+        let mut file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path).map_err(failed)?;
         let name = path.display().to_string();
-        if file.metadata().map_err(failed)?.is_dir() {
+        let kind = file.metadata().map_err(failed)?.file_type();
+        if kind.is_dir() {
             incident.add_folder(path)
-        } else if let Some(converted) = whyslow_import::converted(path, &mut file).map_err(failed)? {
+        } else if kind.is_block_device() {
+            return Err(failed(io::Error::other("it is a disk; give files, or a folder")));
+        } else if kind.is_char_device() && !file.is_terminal() {
+            incident.add(&name, Device { file, left: MOST_OF_DEVICE })
+        } else if !kind.is_file() {
+            incident.add(&name, Patient::new(file, watch))
+        } else if let Some(converted) = whyslow_import::converted(&mut file, watch).map_err(failed)? {
             incident.add(&name, converted)
         } else {
             incident.add(&name, file)
         }
     };
     added.map_err(|e| Failure::usage(e.to_string()))
+}
+
+fn standard_input(watch: &Arc<Watch>) -> Result<Patient, Failure> {
+    let own = io::stdin().as_fd().try_clone_to_owned();
+    let own = own.map_err(|e| Failure::usage(format!("standard input: cannot read it: {e}")))?;
+    Ok(Patient::new(own.into(), watch))
+}
+
+/// A pipe or terminal, which may have nothing to give for as long as it likes: Ctrl-C ends the waiting.
+struct Patient {
+    file: File,
+    watch: Arc<Watch>,
+}
+
+impl Patient {
+    fn new(file: File, watch: &Arc<Watch>) -> Self {
+        Self { file, watch: Arc::clone(watch) }
+    }
+}
+
+impl Read for Patient {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            if self.watch.stop.load(Ordering::Relaxed) {
+                return Err(io::Error::other("interrupted"));
+            }
+            let mut poll = libc::pollfd { fd: self.file.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+            // SAFETY: one pollfd is given, which outlives the call.
+            if unsafe { libc::poll(&mut poll, 1, LOOK_MS) } <= 0 {
+                continue;
+            }
+            match self.file.read(buffer) {
+                Err(e) if [io::ErrorKind::WouldBlock, io::ErrorKind::Interrupted].contains(&e.kind()) => {}
+                read => return read,
+            }
+        }
+    }
+}
+
+/// A device such as /dev/kmsg, which is at its end when it has nothing to give; /dev/zero never is.
+struct Device {
+    file: File,
+    left: usize,
+}
+
+impl Read for Device {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.left == 0 {
+            return Err(io::Error::other("a device that does not end; give a file"));
+        }
+        let most = buffer.len().min(self.left);
+        let count = match self.file.read(&mut buffer[..most]) {
+            // Messages that were overwritten before they were read (Documentation/ABI/testing/dev-kmsg).
+            Err(e) if e.raw_os_error() == Some(libc::EPIPE) => return self.read(buffer),
+            count => count?,
+        };
+        self.left -= count;
+        Ok(count)
+    }
 }
 
 /// A copy of /proc and /sys, read as the live one is; by the clock in it.

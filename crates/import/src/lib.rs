@@ -43,6 +43,7 @@ use banner::Banner;
 use command::Command;
 use format::Asked;
 use lines::Lines;
+use merge::Groups;
 use run::Run;
 use std::io::BufRead;
 use whyslow_model::value::Name;
@@ -72,10 +73,19 @@ pub fn read(inputs: Vec<Input<'_>>, partial: bool) -> Result<Vec<Capture>, Refus
 /// What the files of one incident came to.
 #[derive(Default)]
 pub(crate) struct Runs {
-    runs: Vec<Run>,
+    groups: Groups,
+    /// Whether anything was recognised.
+    recognised: bool,
     refused: Option<Refusal>,
+    notes: usize,
+    rows: usize,
     files: u32,
 }
+
+/// The most rows of all files together; where there are more, all are thinned out.
+const MOST_ROWS: usize = 3 * run::MOST_ROWS;
+/// The most notes on what was left out of files.
+const MOST_NOTES: usize = 1000;
 
 impl Runs {
     /// Reads one more file.
@@ -84,19 +94,60 @@ impl Runs {
     /// As [`read`].
     pub(crate) fn add(&mut self, input: Input<'_>, partial: bool) -> Result<(), Refusal> {
         let lines = Lines::new(input.name, input.reader).at(self.files).partly(partial);
-        let mut reading = Reading { lines, partial, runs: Vec::new(), left_out: None };
-        self.files += 1;
+        self.files = self.files.saturating_add(1);
+        let mut reading = Reading { lines, partial, runs: self, named: 0, any: false, console: false, left_out: None };
         reading.all()?;
-        self.refused = self.refused.take().or(reading.left_out);
-        self.runs.append(&mut reading.runs);
+        let left_out = reading.left_out;
+        self.refused = self.refused.take().or(left_out);
         Ok(())
     }
 
     /// Notes what was left out of a file, and what would bring it.
     pub(crate) fn note(&mut self, file: &Name, what: &str, why: String, remedy: &str) {
+        self.notes += 1;
+        if self.notes > MOST_NOTES {
+            return;
+        }
         let mut run = Run::new(LEFT_OUT, file);
         run.note(what, why, remedy);
-        self.runs.push(run);
+        // It tells of no thing, so that it stands in no other's way.
+        let _ = self.groups.take(run);
+    }
+
+    /// Takes what was read at this place.
+    fn take(&mut self, mut run: Run, file: &Name, line: u32) -> Result<(), Refusal> {
+        run.end();
+        let refused = |expected: String, found: &str| Err(Refusal::described(file, line, expected, found));
+        self.recognised = true;
+        self.rows += run.rows();
+        let Some(held) = self.groups.take(run) else {
+            let most = merge::MOST_CAPTURES;
+            return refused(
+                format!("no more than {most} captures of the same thing without their times"),
+                "one more; print the time before each (date), or give fewer",
+            );
+        };
+        if self.rows > MOST_ROWS {
+            self.thin();
+        }
+        if !held || self.rows > MOST_ROWS {
+            return refused(
+                "no more things than can be held".into(),
+                "more processes, sockets or messages; give the part around the incident, or fewer files",
+            );
+        }
+        Ok(())
+    }
+
+    /// Leaves each run its part of the rows.
+    fn thin(&mut self) {
+        let count = self.groups.runs().filter(|run| run.rows() > 0).count().max(1);
+        let share = MOST_ROWS / 2 / count;
+        self.groups.runs_mut().filter(|run| run.rows() > share).for_each(|run| {
+            run.thin(share, share.max(1));
+            run.end();
+        });
+        self.rows = self.groups.runs().map(Run::rows).sum();
     }
 
     /// Puts together what the files tell.
@@ -105,8 +156,8 @@ impl Runs {
     /// Where nothing was recognised at all.
     pub(crate) fn done(self) -> Result<Vec<Capture>, Refusal> {
         match self.refused {
-            Some(refusal) if self.runs.iter().all(|run| run.tool == LEFT_OUT) => Err(refusal),
-            _ => Ok(merge::merge(self.runs)),
+            Some(refusal) if !self.recognised => Err(refusal),
+            _ => Ok(self.groups.captures()),
         }
     }
 }
@@ -123,6 +174,12 @@ const KNOWN: &str = "output of a tool that 'whyslow formats' lists";
 /// From so many numbers on a line is a row of a table, or one whose columns ran together.
 const ROW: usize = 5;
 
+/// What stands there instead, in words that give nothing of it away.
+const UNKNOWN_ROW: &str = "a row of numbers under no known header; --partial leaves it out";
+const UNKNOWN_TEXT: &str = "text in no known format";
+/// What a program begins with that an interpreter runs: it only mentions what tools print.
+const SCRIPT: &str = "#!";
+
 fn is_table_row(text: &str) -> bool {
     let numbers = text.split_whitespace().filter(|w| number::number(w).is_some()).count();
     numbers >= ROW || text.split_whitespace().any(number::ran_together)
@@ -134,33 +191,52 @@ const LEFT_OUT: &str = "left out";
 const MOST_LEFT_OUT: usize = 100;
 
 /// A file being read.
-struct Reading<'r> {
+struct Reading<'r, 'a> {
     lines: Lines<'r>,
     partial: bool,
-    runs: Vec<Run>,
+    runs: &'a mut Runs,
+    /// Whether anything was read of it, or said of what was not.
+    any: bool,
+    /// Whether this is what a console showed, with the kernel's lines among others.
+    console: bool,
+    /// How many places that were left out are named.
+    named: usize,
     left_out: Option<Refusal>,
 }
 
-impl Reading<'_> {
+impl Reading<'_, '_> {
     fn all(&mut self) -> Result<(), Refusal> {
         let file = self.lines.file().clone();
         let mut asked = Asked { command: Command::in_file_name(&file, TOOLS), ..Asked::default() };
+        if self.lines.peek(0).is_some_and(|text| text.starts_with(SCRIPT)) {
+            let refusal = self.unrecognised(KNOWN, "a script; give what it prints");
+            self.pass_over(refusal);
+            return Ok(());
+        }
         if let Some(line) = collapsed(&mut self.lines) {
             self.lines.skip(line);
-            let refusal =
-                self.lines.refuse("columns apart from each other: the spaces were lost, and the columns ran together");
+            let expected = "columns apart from each other: the spaces were lost, and the columns ran together";
+            let refusal = self.unrecognised(expected, "lines without a space in them; paste it again, unchanged");
             self.leave_out(refusal)?;
             while self.lines.take().is_some() {}
         }
         while let Some(text) = self.lines.peek(0).map(str::to_owned) {
-            if let Some(command) = command_of(&text) {
+            if text.len() > LONGEST_LINE && !text.starts_with(['{', '[']) {
+                let refusal = self.unrecognised(KNOWN, UNKNOWN_TEXT);
+                self.pass_over(refusal);
+                self.lines.skip(1);
+            } else if text.trim().is_empty() {
+                self.lines.skip(1);
+            } else if let Some(command) = command_of(&text) {
                 asked.command = Some(command);
                 asked.banner = None;
                 self.lines.skip(1);
             } else if let Some(banner) = Banner::read(&text) {
                 let mut run = Run::new(merge::MACHINE, &file);
-                banner.tell(&mut run, self.lines.number());
-                self.runs.push(run);
+                let line = self.lines.number();
+                banner.tell(&mut run, line);
+                self.any = true;
+                self.runs.take(run, &file, line)?;
                 asked.banner = Some(banner);
                 self.lines.skip(1);
             } else if let Some(format) = FORMATS.iter().find(|f| (f.starts)(&mut self.lines)) {
@@ -168,44 +244,65 @@ impl Reading<'_> {
             } else if let Some(at) = clock::moment(&text) {
                 asked.at = at;
                 self.lines.skip(1);
-            } else if is_remark(&text) || asked.is_of_another_tool() || self.is_console() {
+            } else if is_remark(&text) || asked.is_of_another_tool() || self.console {
                 self.lines.skip(1);
             } else {
-                let refusal = self.lines.refuse(KNOWN);
                 // Numbers in columns could be misread or missed; other text is only not known here.
                 if is_table_row(&text) {
+                    let refusal = self.unrecognised(KNOWN, UNKNOWN_ROW);
                     self.leave_out(refusal)?;
                 } else {
+                    let refusal = self.unrecognised(KNOWN, UNKNOWN_TEXT);
                     self.pass_over(refusal);
                 }
                 self.lines.skip(1);
             }
         }
         if let Some(failure) = self.lines.failure() {
-            let refusal = Refusal::new(&file, self.lines.number(), "a file that can be read", &failure.to_string());
+            let refusal = Refusal::described(
+                &file,
+                self.lines.number(),
+                "a file that can be read to its end",
+                failure.to_string(),
+            );
             self.leave_out(refusal)?;
         }
-        if self.runs.is_empty() {
-            self.pass_over(Refusal::new(&file, 1, KNOWN, "nothing of the kind in the whole file"));
+        if !self.any {
+            let found = match (self.lines.number(), self.lines.is_binary()) {
+                (1, _) => "an empty file",
+                (_, true) => "binary data",
+                _ => "nothing of the kind in the whole file",
+            };
+            self.pass_over(Refusal::described(&file, 1, KNOWN, found));
         }
         Ok(())
     }
 
-    /// Whether this is what a console showed, with the kernel's lines among others.
-    fn is_console(&self) -> bool {
-        self.runs.iter().any(|run| run.tool == kernel_log::FORMAT.name)
+    /// Refuses the next line without quoting it: nobody knows what it is.
+    fn unrecognised(&self, expected: &str, what: &str) -> Refusal {
+        Refusal::described(self.lines.file(), self.lines.number(), expected, what)
     }
 
     fn read(&mut self, format: &Format, asked: &Asked, file: &Name) -> Result<(), Refusal> {
         let before = self.lines.number();
         let mut run = Run::new(format.name, file);
         run.start = asked.at;
-        let result = (format.read)(&mut self.lines, asked, &mut run);
+        if !STREAMED.contains(&format.name) {
+            self.lines.end_after(MOST_LINES);
+        }
+        let mut result = (format.read)(&mut self.lines, asked, &mut run);
+        if self.lines.go_on() {
+            let expected = format!("no more than {MOST_LINES} lines of {}", format.name);
+            result = result.and(Err(self.unrecognised(&expected, "more; give fewer reports at once")));
+        }
         if self.lines.number() == before {
             self.lines.skip(1);
         }
         if !run.is_empty() {
-            self.runs.push(run);
+            self.any = true;
+            self.console |= format.name == kernel_log::FORMAT.name;
+            let taken = self.runs.take(run, file, before);
+            taken.or_else(|refusal| self.leave_out(refusal))?;
         }
         for refusal in self.lines.left_out() {
             self.leave_out(refusal)?;
@@ -230,18 +327,14 @@ impl Reading<'_> {
     }
 
     fn name_left_out(&mut self, refusal: Refusal) {
-        if self.runs.iter().filter(|run| run.tool == LEFT_OUT).count() >= MOST_LEFT_OUT {
+        self.named += 1;
+        if self.named > MOST_LEFT_OUT {
             return;
         }
+        self.any = true;
         let file = self.lines.file().clone();
-        let mut run = Run::new(LEFT_OUT, &file);
         let what = format!("line {}, left out", refusal.line);
-        run.note(
-            &what,
-            format!("expected {}, found {:?}", refusal.expected, refusal.found),
-            "paste it again, unchanged",
-        );
-        self.runs.push(run);
+        self.runs.note(&file, &what, refusal.reason(), "paste it again, unchanged");
         self.left_out.get_or_insert(refusal);
     }
 }
@@ -279,6 +372,24 @@ fn command_of(text: &str) -> Option<Command> {
     Command::at_prompt(text).or_else(|| Command::bare(text, TOOLS))
 }
 
+/// What is read report by report, however long it is. The others hold what they read until they are through.
+const STREAMED: &[&str] = &[
+    sysstat::sar::SAR.name,
+    sysstat::sar::MPSTAT.name,
+    sysstat::document::FORMAT.name,
+    sysstat::pidstat::FORMAT.name,
+    sysstat::iostat::FORMAT.name,
+    procps::vmstat::FORMAT.name,
+    procps::vmstat_d::FORMAT.name,
+    procps::top::FORMAT.name,
+    storage::nfs::NFSIOSTAT.name,
+    kernel_log::FORMAT.name,
+];
+/// The most lines of any other report.
+const MOST_LINES: u32 = 200_000;
+/// A longer line begins no report, unless it is JSON: no tool prints one.
+const LONGEST_LINE: usize = 8192;
+
 /// No row of a table is as short as this, in two words or one.
 const SHORT: usize = 30;
 
@@ -313,5 +424,5 @@ fn collapsed(lines: &mut Lines<'_>) -> Option<usize> {
             first = Some(at);
         }
     }
-    first.filter(|_| count >= COLLAPSED_LEAST)
+    first.filter(|_| count >= COLLAPSED_LEAST && !lines.is_binary())
 }

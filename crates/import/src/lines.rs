@@ -43,6 +43,10 @@ pub struct Lines<'r> {
     failure: Option<std::io::Error>,
     partial: bool,
     left_out: Vec<Refusal>,
+    /// Whether a byte was met that no text holds.
+    binary: bool,
+    /// The line after which the text ends, for now.
+    until: u32,
 }
 
 impl<'r> Lines<'r> {
@@ -60,6 +64,8 @@ impl<'r> Lines<'r> {
             failure: None,
             partial: false,
             left_out: Vec::new(),
+            binary: false,
+            until: u32::MAX,
         }
     }
 
@@ -111,6 +117,9 @@ impl<'r> Lines<'r> {
 
     /// The line `after` the next one; 0 is the next one itself.
     pub fn peek(&mut self, after: usize) -> Option<&str> {
+        if after >= self.until.saturating_sub(self.taken) as usize {
+            return None;
+        }
         while self.ahead.len() <= after {
             let line = self.read_line()?;
             self.ahead.push_back(line);
@@ -129,6 +138,18 @@ impl<'r> Lines<'r> {
             }
         }
         Some((at, self.peek(at)?))
+    }
+
+    /// Lets the text end so many lines from here.
+    pub fn end_after(&mut self, count: u32) {
+        self.until = self.taken.saturating_add(count);
+    }
+
+    /// Lets the text go on again; whether it had ended before the file does.
+    pub fn go_on(&mut self) -> bool {
+        let ended = self.taken >= self.until;
+        self.until = u32::MAX;
+        ended && self.peek(0).is_some()
     }
 
     /// Takes the next line.
@@ -160,6 +181,11 @@ impl<'r> Lines<'r> {
         Refusal::new(&self.file, self.number(), expected, &found)
     }
 
+    /// Whether what was read so far holds bytes that no text does.
+    pub fn is_binary(&self) -> bool {
+        self.binary
+    }
+
     /// Why the file could not be read to its end, where it could not.
     pub fn failure(&self) -> Option<&std::io::Error> {
         self.failure.as_ref()
@@ -181,6 +207,7 @@ impl<'r> Lines<'r> {
             Ok(_) => {
                 let mut line = self.spare.pop().unwrap_or_default();
                 line.clear();
+                self.binary |= self.bytes.contains(&0);
                 clean(&self.bytes, &mut line);
                 Some(line)
             }

@@ -3,7 +3,8 @@
 use crate::clock::Moment;
 use crate::run::{EntityKey, Note, Run, SECOND};
 use crate::series::AnySeries;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use whyslow_model::catalogue::{Family, MachineInfo};
 use whyslow_model::origin::Origins;
 use whyslow_model::snapshot::{Outcome, Snapshot, SourceReport};
@@ -40,38 +41,137 @@ impl Capture {
     }
 }
 
-/// Puts runs together. Different tools tell of one machine at one time, and become one Window; where one tool tells of
-/// the same thing twice, before and after or from two machines, each becomes a Window of its own.
-pub fn merge(runs: Vec<Run>) -> Vec<Capture> {
-    let mut groups: Vec<Vec<Run>> = Vec::new();
-    for mut run in runs {
-        if groups.iter().flatten().any(|other| other.file == run.file && repeats(other, &run)) {
+/// The most captures that are laid side by side.
+pub const MOST_CAPTURES: usize = 256;
+
+/// Runs by the capture they belong to. Different tools tell of one machine at one time, and become one Window; where one
+/// tool tells of the same thing twice, before and after or from two machines, each becomes a Window of its own.
+#[derive(Default)]
+pub struct Groups {
+    all: Vec<Group>,
+    /// Where runs of the same things, without times, were put last: those before it have no room for them.
+    last: HashMap<u64, usize>,
+}
+
+/// The most kinds of runs whose last place is remembered.
+const MOST_KINDS: usize = 10_000;
+
+/// What runs have in common that stand in each other's way, as a hash.
+fn kind(run: &Run) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (run.tool, &*run.file).hash(&mut hasher);
+    run.series.keys().for_each(|entity| entity.hash(&mut hasher));
+    hasher.finish()
+}
+
+/// The runs of one capture.
+#[derive(Default)]
+struct Group {
+    runs: Vec<Run>,
+    /// Where the runs of each tool stand.
+    of_tool: HashMap<&'static str, Vec<usize>>,
+}
+
+impl Groups {
+    /// Takes a run, and says whether its things can be held; `None` where it would be a capture more than can be laid side
+    /// by side.
+    pub fn take(&mut self, mut run: Run) -> Option<bool> {
+        let kind = (run.start.time.is_none() && !run.series.is_empty()).then(|| kind(&run));
+        let from = kind.and_then(|kind| self.last.get(&kind).copied()).unwrap_or(0);
+        let room = |group: &Group| !group.of(run.tool).any(|other| repeats(other, &run));
+        let place = self.all[from..].iter().position(room).map(|at| from + at);
+        let before = &self.all[from..place.unwrap_or(self.all.len())];
+        if before.iter().any(|group| group.of(run.tool).any(|other| other.file == run.file && repeats(other, &run))) {
             run.note(
                 &format!("{} a second time", run.tool),
                 "read at a time that is not known, so that no rate can be had of the two",
                 "print the time before each: date",
             );
         }
-        match groups.iter_mut().find(|group| !group.iter().any(|other| repeats(other, &run))) {
-            Some(group) => group.push(run),
-            None => groups.push(vec![run]),
+        if let Some(kind) = kind {
+            if self.last.len() >= MOST_KINDS {
+                self.last.clear();
+            }
+            self.last.insert(kind, place.unwrap_or(self.all.len()));
         }
+        let place = match place {
+            Some(place) => place,
+            None if self.all.len() < MOST_CAPTURES => {
+                self.all.push(Group::default());
+                self.all.len() - 1
+            }
+            None => return None,
+        };
+        Some(!self.all[place].take(run).is_over_full())
     }
-    groups.into_iter().map(capture).collect()
+
+    /// Every run.
+    pub fn runs(&self) -> impl Iterator<Item = &Run> {
+        self.all.iter().flat_map(|group| &group.runs)
+    }
+
+    /// Every run, to be thinned out.
+    pub fn runs_mut(&mut self) -> impl Iterator<Item = &mut Run> {
+        self.all.iter_mut().flat_map(|group| &mut group.runs)
+    }
+
+    /// The captures.
+    pub fn captures(self) -> Vec<Capture> {
+        self.all.into_iter().map(|group| capture(group.runs)).collect()
+    }
 }
 
+impl Group {
+    fn of(&self, tool: &str) -> impl Iterator<Item = &Run> {
+        self.of_tool.get(tool).into_iter().flatten().map(|at| &self.runs[*at])
+    }
+
+    /// A run that goes on with the one before it becomes part of it, so that the same output printed again and again is held
+    /// as one series.
+    fn take(&mut self, run: Run) -> &Run {
+        let places = self.of_tool.entry(run.tool).or_default();
+        if let Some(at) = places.last().copied().filter(|at| self.runs[*at].file == run.file) {
+            let last = &mut self.runs[at];
+            let instants = (last.is_of_one_instant(), run.is_of_one_instant());
+            if instants == (true, true) && goes_on(last, &run) {
+                last.append(run);
+                return &self.runs[at];
+            } else if instants == (false, false) && last.start == run.start && !last.shares(&run) {
+                last.join(run);
+                return &self.runs[at];
+            }
+        }
+        places.push(self.runs.len());
+        self.runs.push(run);
+        &self.runs[self.runs.len() - 1]
+    }
+}
+
+/// Whether a run of one instant can be held as a later one of the other, at the time it would have beside it.
+fn goes_on(last: &Run, run: &Run) -> bool {
+    let (before, start) = (last.newest(), run.start);
+    let untimed = before.time.is_none() && start.time.is_none();
+    let later = match (start.since_1970(), before.since_1970()) {
+        (Some(later), Some(before)) => later >= before,
+        _ => start.date == before.date && start.time.zip(before.time).is_some_and(|(later, before)| later >= before),
+    };
+    untimed || later
+}
+
+/// Whether both tell of the same, and it is not known that one did later.
 fn repeats(a: &Run, b: &Run) -> bool {
     let machine = MachineInfo::INFO.name;
     let mut told_twice = b.series.iter().filter(|(entity, _)| entity.0 != machine && a.series.contains_key(*entity));
-    a.tool == b.tool && !follows(a, b) && told_twice.next().is_some()
+    a.tool == b.tool && told_twice.next().is_some() && !follows(a, b)
 }
 
 /// Whether one run tells of an instant after the other's: both in one file, and for what is counted at times that are
 /// known, since of counters only a rate tells anything.
 fn follows(a: &Run, b: &Run) -> bool {
-    let timed = a.start.time.is_some() && b.start.time.is_some() && a.start != b.start;
-    let counted = a.series.iter().any(|(entity, series)| series.has_counters() && b.series.contains_key(entity));
-    a.file == b.file && a.is_of_one_instant() && b.is_of_one_instant() && (timed || !counted)
+    let (before, start) = (a.newest(), b.start);
+    let timed = before.time.is_some() && start.time.is_some() && before != start;
+    let counted = || b.series.iter().any(|(entity, series)| series.has_counters() && a.series.contains_key(entity));
+    a.file == b.file && a.is_of_one_instant() && b.is_of_one_instant() && (timed || !counted())
 }
 
 fn capture(mut runs: Vec<Run>) -> Capture {

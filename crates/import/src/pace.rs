@@ -8,33 +8,49 @@ use crate::run::{Run, Step};
 /// be, and on no rate.
 const ASSUMED: f64 = 1.0;
 
-/// The steps that reports stand for, for a tool whose first report is of the time since boot: that one is no rate, but
-/// it begins the first step. Where there is but one report it is taken for a rate, of a time that is not known.
-pub fn since_first(reports: &[Option<Moment>], asked: &Asked, run: &mut Run) -> Vec<Option<Step>> {
-    let times: Option<Vec<f64>> = reports.iter().map(|m| m.as_ref()?.time).collect();
-    run.start = reports.first().copied().flatten().unwrap_or_default();
-    if reports.len() == 1 {
+/// The steps that reports stand for, one after the other, for a tool whose first report is of the time since boot: that one
+/// is no rate, but it begins the first step.
+#[derive(Debug, Default)]
+pub struct Pace {
+    clock: Clock,
+    /// The end of the report before; `None` before the first one.
+    end: Option<f64>,
+    reports: usize,
+    timed: bool,
+}
+
+impl Pace {
+    /// The step of the next report; `None` for the first one, and where nothing can be said of the time between two.
+    pub fn next(&mut self, when: Option<Moment>, asked: &Asked, run: &mut Run) -> Option<Step> {
+        let time = when.and_then(|when| when.time);
+        self.reports += 1;
+        let Some(from) = self.end else {
+            run.start = when.unwrap_or_default();
+            self.timed = time.is_some();
+            self.end = Some(time.map_or(0.0, |time| self.clock.read(time)));
+            return None;
+        };
+        let to = match time.filter(|_| self.timed) {
+            Some(time) => self.clock.read(time),
+            None => from + asked.interval().unwrap_or_else(|| assumed(run)),
+        };
+        self.end = Some(to);
+        // A step of no length is two reports of one second.
+        Some(Step { from, to }).filter(|step| step.seconds() > 0.0)
+    }
+
+    /// The step of a report that stayed the only one. It is taken for a rate, of a time that is not known.
+    pub fn only(&self, asked: &Asked, run: &mut Run) -> Option<Step> {
+        if self.reports != 1 {
+            return None;
+        }
         run.note(
             "the only report",
             "an average over a time that is not known; where it is a tool's first report, since boot",
             "capture several: give an interval and a count",
         );
-        return vec![Some(Step { from: 0.0, to: asked.interval().unwrap_or(ASSUMED) })];
+        Some(Step { from: 0.0, to: asked.interval().unwrap_or(ASSUMED) })
     }
-    let ends: Vec<f64> = match times {
-        Some(times) => {
-            let mut clock = Clock::default();
-            times.into_iter().map(|time| clock.read(time)).collect()
-        }
-        None => {
-            let interval = asked.interval().unwrap_or_else(|| assumed(run));
-            (0..reports.len()).map(|report| report as f64 * interval).collect()
-        }
-    };
-    let mut steps = vec![None];
-    // A step of no length is two reports of one second: nothing can be said of the time between them.
-    steps.extend(ends.windows(2).map(|w| Some(Step { from: w[0], to: w[1] }).filter(|s| s.seconds() > 0.0)));
-    steps
 }
 
 fn assumed(run: &mut Run) -> f64 {
@@ -52,8 +68,12 @@ mod tests {
 
     fn steps(times: &[Option<f64>]) -> (Vec<Option<(f64, f64)>>, usize) {
         let mut run = Run::new("test", &"x".into());
-        let reports: Vec<_> = times.iter().map(|t| t.map(|time| Moment { date: None, time: Some(time) })).collect();
-        let steps = since_first(&reports, &Asked::default(), &mut run);
+        let mut pace = Pace::default();
+        let when = |t: &Option<f64>| t.map(|time| Moment { date: None, time: Some(time) });
+        let mut steps: Vec<_> = times.iter().map(|t| pace.next(when(t), &Asked::default(), &mut run)).collect();
+        if let Some(only) = pace.only(&Asked::default(), &mut run) {
+            steps = vec![Some(only)];
+        }
         (steps.into_iter().map(|s| s.map(|s| (s.from, s.to))).collect(), run.notes.len())
     }
 

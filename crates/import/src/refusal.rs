@@ -15,8 +15,10 @@ pub struct Refusal {
     pub line: u32,
     /// What was expected there.
     pub expected: String,
-    /// What stands there.
+    /// What stands there: the text of the line, or a description of it.
     pub found: String,
+    /// Whether `found` describes what stands there. What is not recognised may be anything, also a secret, and is never quoted.
+    pub described: bool,
 }
 
 impl Refusal {
@@ -26,13 +28,27 @@ impl Refusal {
         if shown.len() < found.trim().len() {
             shown.push('…');
         }
-        Self { file: file.clone(), line, expected: expected.into(), found: shown }
+        Self { file: file.clone(), line, expected: expected.into(), found: shown, described: false }
+    }
+
+    /// The same for what must not be quoted: `found` says in our words what stands there.
+    pub fn described(file: &Name, line: u32, expected: impl Into<String>, found: impl Into<String>) -> Self {
+        Self { file: file.clone(), line, expected: expected.into(), found: found.into(), described: true }
+    }
+
+    /// What was expected and what stands there, without the place.
+    pub fn reason(&self) -> String {
+        if self.described {
+            format!("expected {}, found {}", self.expected, self.found)
+        } else {
+            format!("expected {}, found {:?}", self.expected, self.found)
+        }
     }
 }
 
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}: expected {}, found {:?}", self.file, self.line, self.expected, self.found)
+        write!(f, "{}:{}: {}", self.file, self.line, self.reason())
     }
 }
 

@@ -7,6 +7,9 @@ use whyslow_model::origin::{Origins, Place};
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::value::{Name, Value};
 
+/// The most places of an entity in one file.
+const MOST_PLACES: usize = 16;
+
 /// Rows by their time in nanoseconds.
 pub struct Series<F> {
     rows: BTreeMap<u64, F>,
@@ -17,8 +20,12 @@ pub struct Series<F> {
 pub trait AnySeries: Any {
     /// The time of the first row.
     fn first(&self) -> Option<u64>;
-    /// Whether there is one row only.
-    fn is_single(&self) -> bool;
+    /// The time of the last row.
+    fn last(&self) -> Option<u64>;
+    /// How many rows there are.
+    fn length(&self) -> usize;
+    /// Of the rows within each so many nanoseconds keeps the last one, and the first of all: counters lose nothing by it.
+    fn thin(&mut self, grid: u64);
     /// Whether anything in it is counted, so that it matters when it was read.
     fn has_counters(&self) -> bool;
     /// Whether both tell something of the same: each at its own time, then.
@@ -57,8 +64,22 @@ impl<F: Family + Any> AnySeries for Series<F> {
         self.rows.keys().next().copied()
     }
 
-    fn is_single(&self) -> bool {
-        self.rows.len() == 1
+    fn last(&self) -> Option<u64> {
+        self.rows.keys().next_back().copied()
+    }
+
+    fn length(&self) -> usize {
+        self.rows.len()
+    }
+
+    fn thin(&mut self, grid: u64) {
+        let times: Vec<u64> = self.rows.keys().copied().collect();
+        let kept = |at: usize| at == 0 || times.get(at + 1).is_none_or(|next| next / grid != times[at] / grid);
+        let mut at = 0;
+        self.rows.retain(|_, _| {
+            at += 1;
+            kept(at - 1)
+        });
     }
 
     fn has_counters(&self) -> bool {
@@ -68,8 +89,8 @@ impl<F: Family + Any> AnySeries for Series<F> {
     fn repeats(&self, other: &dyn AnySeries) -> bool {
         let other: &dyn Any = other;
         let Some(other) = other.downcast_ref::<Self>() else { return false };
-        let told = |rows: &BTreeMap<u64, F>, column| rows.values().any(|row| is_known(row, column));
-        (0..F::INFO.metrics.len()).any(|column| told(&self.rows, column) && told(&other.rows, column))
+        let told = |rows: &BTreeMap<u64, F>, column| rows.values().rev().any(|row| is_known(row, column));
+        (0..F::INFO.metrics.len()).any(|column| told(&other.rows, column) && told(&self.rows, column))
     }
 
     fn shift(&mut self, by: u64) {
@@ -86,7 +107,14 @@ impl<F: Family + Any> AnySeries for Series<F> {
                 }
             }
         }
-        self.places.extend(other.places);
+        for place in other.places {
+            // Of very many places the last one goes on to the end.
+            let full = self.places.len() >= MOST_PLACES;
+            match self.places.last_mut().filter(|last| full && last.file == place.file) {
+                Some(last) => last.last = last.last.max(place.last),
+                None => self.places.push(place),
+            }
+        }
     }
 
     /// Both count from a start of their own, so a counter is taken from one of them only: from this series, where it

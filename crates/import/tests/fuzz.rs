@@ -93,6 +93,11 @@ proptest! {
     }
 
     #[test]
+    fn damaged_captures_again_and_again(text in damaged(), count in 2..40_usize, partial: bool) {
+        reads((text + "\n").repeat(count).as_bytes(), partial);
+    }
+
+    #[test]
     fn any_bytes(bytes in prop::collection::vec(any::<u8>(), 0..400), partial: bool) {
         reads(&bytes, partial);
     }
@@ -107,5 +112,81 @@ proptest! {
 fn captures_as_they_are() {
     for capture in captures() {
         reads(capture.as_bytes(), true);
+    }
+}
+
+/// CPU time of this thread, in nanoseconds: what other threads and programs do does not count.
+fn cpu_ns() -> u64 {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
+    text.split(' ').next().unwrap().parse().unwrap()
+}
+
+/// Work that is linear in the text takes four times as long for four times the text; what is quadratic sixteen times.
+const MOST_GROWTH: f64 = 9.0;
+/// Shorter times tell nothing.
+const LEAST_NS: f64 = 20e6;
+
+fn time_of(text: &str, count: usize) -> f64 {
+    let text = text.repeat(count);
+    let start = cpu_ns();
+    reads(text.as_bytes(), true);
+    (cpu_ns() - start) as f64
+}
+
+#[test]
+fn reading_takes_time_in_proportion_to_the_text_whatever_is_repeated() {
+    let blank = ["\n", " \n\n", "x\n", "-\n", "# free\n", "Sat Nov 21 16:54:34 UTC 2026\n"].map(str::to_owned);
+    let enough = |text: &str| (60_000 / text.len()).max(4);
+    for text in captures().into_iter().chain(blank) {
+        let text = if text.ends_with('\n') { text } else { text + "\n" };
+        let count = enough(&text);
+        let growth = || time_of(&text, count * 4) / time_of(&text, count).max(LEAST_NS);
+        // What disturbs one measurement does not disturb three.
+        let least = (0..3).map(|_| growth()).find(|growth| *growth <= MOST_GROWTH);
+        assert!(least.is_some(), "{:?}… repeated", &text[..text.len().min(80)]);
+    }
+}
+
+/// Text packed by the programs themselves.
+fn packed(program: &str, text: &[u8]) -> Vec<u8> {
+    use std::io::Write;
+    use std::process::{Command, Stdio};
+    let mut child = Command::new(program).arg("-c").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(text).unwrap();
+    child.wait_with_output().unwrap().stdout
+}
+
+/// An archive of one file, as tar(1) writes it.
+fn archived(text: &[u8]) -> Vec<u8> {
+    let folder = std::env::temp_dir().join(format!("whyslow-fuzz-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("messages"), text).unwrap();
+    let tar = std::process::Command::new("tar").arg("-cf").arg("-").arg("messages").current_dir(&folder).output();
+    std::fs::remove_dir_all(&folder).unwrap();
+    tar.unwrap().stdout
+}
+
+fn gathers(bytes: &[u8], partial: bool) {
+    let mut incident = whyslow_import::Incident::new(partial, std::sync::Arc::default());
+    if incident.add("x", bytes).is_ok() {
+        let _ = incident.done();
+    }
+    assert!(peak_memory() < MOST_MEMORY, "{} bytes of memory were in use", peak_memory());
+}
+
+#[test]
+fn archives_that_are_cut_off_or_damaged() {
+    let log = b"[    2.000000] I/O error, dev sda, sector 1\n".repeat(200);
+    let tar = archived(&log);
+    let mut all = vec![packed("gzip", &log), packed("xz", &log), packed("gzip", &tar), packed("xz", &tar), tar];
+    all.push(packed("gzip", &packed("gzip", &log)));
+    for whole in all {
+        let step = (whole.len() / 64).max(1);
+        for at in (0..whole.len()).step_by(step) {
+            gathers(&whole[..at], at % 2 == 0);
+            let mut damaged = whole.clone();
+            damaged[at] ^= 0x55;
+            gathers(&damaged, at % 2 == 1);
+        }
     }
 }

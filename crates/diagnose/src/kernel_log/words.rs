@@ -1,20 +1,66 @@
 //! Small pieces of text out of lines of the log.
 
+/// What follows each occurrence of `word`. A word that begins with a letter or digit only counts at the start of a word:
+/// `id ` is not in `pid 7`. See [`after_part`] for words whose beginning varies.
+fn each_after<'t, 'w>(text: &'t str, word: &'w str) -> impl Iterator<Item = &'t str> + use<'t, 'w> {
+    let is_word = |c: char| c.is_alphanumeric() || c == '_';
+    let bounded = word.starts_with(is_word);
+    text.match_indices(word)
+        .filter(move |(at, _)| !bounded || !text[..*at].ends_with(is_word))
+        .map(|(at, found)| &text[at + found.len()..])
+}
+
 /// What follows a word.
 pub fn after<'t>(text: &'t str, word: &str) -> Option<&'t str> {
-    text.split_once(word).map(|(_, rest)| rest)
+    each_after(text, word).next()
+}
+
+/// What follows a piece of text, also within a word: `ense key` for `Sense key` and `sense key`.
+pub fn after_part<'t>(text: &'t str, part: &str) -> Option<&'t str> {
+    text.split_once(part).map(|(_, rest)| rest)
+}
+
+/// What stands before and after a word.
+pub fn around<'t>(text: &'t str, word: &str) -> Option<(&'t str, &'t str)> {
+    let rest = after(text, word)?;
+    Some((&text[..text.len() - rest.len() - word.len()], rest))
+}
+
+/// Whether a word stands in a text, by itself or at the start of a longer one.
+pub fn has_word(text: &str, word: &str) -> bool {
+    after(text, word).is_some()
+}
+
+/// The first that `read` makes of what follows a word.
+pub fn find_after<'t, T>(text: &'t str, word: &str, read: impl FnMut(&'t str) -> Option<T>) -> Option<T> {
+    each_after(text, word).find_map(read)
+}
+
+/// The decimal number at the start of a text, blanks apart.
+pub fn leading_number<N: std::str::FromStr>(text: &str) -> Option<N> {
+    let text = text.trim_start();
+    text[..text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len())].parse().ok()
 }
 
 /// The decimal number right behind a word, blanks apart.
 pub fn number_after<N: std::str::FromStr>(text: &str, word: &str) -> Option<N> {
-    let rest = after(text, word)?.trim_start();
-    rest[..rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len())].parse().ok()
+    find_after(text, word, leading_number)
+}
+
+/// The hexadecimal number at the start of a text, with `0x` or without.
+fn leading_hex(text: &str) -> Option<u32> {
+    let text = text.trim_start().trim_start_matches("0x");
+    u32::from_str_radix(&text[..text.find(|c: char| !c.is_ascii_hexdigit()).unwrap_or(text.len())], 16).ok()
 }
 
 /// The hexadecimal number right behind a word, with `0x` or without.
 pub fn hex_after(text: &str, word: &str) -> Option<u32> {
-    let rest = after(text, word)?.trim_start().trim_start_matches("0x");
-    u32::from_str_radix(&rest[..rest.find(|c: char| !c.is_ascii_hexdigit()).unwrap_or(rest.len())], 16).ok()
+    find_after(text, word, leading_hex)
+}
+
+/// As [`hex_after`], also within a word.
+pub fn hex_after_part(text: &str, part: &str) -> Option<u32> {
+    leading_hex(after_part(text, part)?)
 }
 
 /// The text up to the first of these characters.
@@ -52,6 +98,11 @@ mod tests {
         let line = "host 0 channel 12 id 1 lun 0 return code = 0x27010000";
         assert_eq!((number_after::<u32>(line, "channel "), hex_after(line, "code =")), (Some(12), Some(0x2701_0000)));
         assert_eq!(number_after::<u8>("id 999", "id "), None);
+        assert_eq!(number_after::<u8>("pid 7, id 1", "id "), Some(1));
+        assert_eq!(number_after::<u32>("pid 43891492", "id "), None);
+        assert_eq!((after("iscsi0", "scsi"), after("x scsi0", "scsi")), (None, Some("0")));
+        assert_eq!(hex_after("FASC=0x11 ASC=0x4", "ASC="), Some(4));
+        assert_eq!(after_part("Sense Key : x", "ense Key : "), Some("x"));
         assert_eq!(word_after("task jbd2/sda1-8:812, blocked", "task "), Some("jbd2/sda1-8:812"));
         assert_eq!(between("EXT4-fs (sda1): x (y)", '(', ')'), Some("sda1"));
         assert_eq!(between("(ä", '(', ')'), None);

@@ -2,9 +2,11 @@
 
 use super::BUFFER;
 use super::tar;
+use super::watch::{Unpacked, Watch};
 use flate2::read::MultiGzDecoder;
 use lzma_rust2::XzReader;
 use std::io::{self, BufRead, BufReader, Read};
+use std::sync::Arc;
 
 const GZIP: &[u8] = &[0x1f, 0x8b];
 const XZ: &[u8] = &[0xfd, b'7', b'z', b'X', b'Z', 0];
@@ -22,16 +24,18 @@ const XZ_MEMORY: u32 = 72 * 1024;
 ///
 /// # Errors
 /// Where it cannot be read, or is compressed in a way that is not known here.
-pub fn opened<'r>(reader: impl Read + 'r) -> io::Result<Box<dyn BufRead + 'r>> {
+pub fn opened<'r>(reader: impl Read + 'r, watch: &Arc<Watch>) -> io::Result<Box<dyn BufRead + 'r>> {
     let mut reader = BufReader::with_capacity(BUFFER, reader);
     let head = reader.fill_buf()?;
     if let Some((_, what)) = OTHERS.iter().find(|(magic, _)| head.starts_with(magic)) {
         return Err(io::Error::other(format!("compressed by {what}")));
     }
     Ok(if head.starts_with(GZIP) {
-        Box::new(BufReader::with_capacity(BUFFER, MultiGzDecoder::new(reader)))
+        let unpacked = BufReader::with_capacity(BUFFER, MultiGzDecoder::new(reader));
+        Box::new(Unpacked::new(unpacked, Arc::clone(watch)))
     } else if head.starts_with(XZ) {
-        Box::new(BufReader::with_capacity(BUFFER, XzReader::new_mem_limit(reader, true, XZ_MEMORY)))
+        let unpacked = BufReader::with_capacity(BUFFER, XzReader::new_mem_limit(reader, true, XZ_MEMORY));
+        Box::new(Unpacked::new(unpacked, Arc::clone(watch)))
     } else {
         Box::new(reader)
     })

@@ -17,13 +17,16 @@ mod watch;
 pub use join::{Read as ReadCopy, join};
 pub use stage::{Tree, Trees};
 pub use watch::Watch;
+pub(crate) use watch::{Unpacked, over_limit};
 
 use crate::merge::Capture;
 use crate::refusal::Refusal;
 use crate::{Input, Runs};
 use pick::{Pick, pick};
 use stage::Stage;
+use std::fs::OpenOptions;
 use std::io::{self, BufReader, Read};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Arc;
 use watch::Watched;
@@ -61,7 +64,7 @@ impl Incident {
     pub fn add(&mut self, name: &str, reader: impl Read) -> Result<(), Refusal> {
         let reader = Watched::new(reader, Arc::clone(&self.watch));
         let unreadable = |e: io::Error| unreadable(name, &e);
-        let mut reader = archive::opened(reader).map_err(unreadable)?;
+        let mut reader = archive::opened(reader, &self.watch).map_err(unreadable)?;
         if archive::is_tar(&mut reader).map_err(unreadable)? {
             self.archive(name, reader)
         } else {
@@ -76,9 +79,17 @@ impl Incident {
     pub fn add_folder(&mut self, path: &Path) -> Result<(), Refusal> {
         let shown = path.display().to_string();
         let shown = shown.trim_end_matches('/');
-        let found = folder::files(path).map_err(|e| unreadable(shown, &e))?;
+        let wanted = |path: &str| pick(path) != Pick::Nothing;
+        let found = folder::files(path, &self.watch, wanted).map_err(|e| unreadable(shown, &e))?;
         for file in found {
-            let Ok(opened) = std::fs::File::open(&file.path) else { continue };
+            self.watch.stopped().map_err(|e| unreadable(shown, &e))?;
+            // It may have been replaced by a pipe since it was looked at, or be one in all but name: /proc/kmsg.
+            let opened =
+                OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOFOLLOW).open(&file.path);
+            let Ok(opened) = opened else { continue };
+            if !opened.metadata().is_ok_and(|m| m.is_file()) {
+                continue;
+            }
             let reader = Watched::new(opened, Arc::clone(&self.watch));
             self.member(shown, &file.inside, BufReader::with_capacity(BUFFER, reader))?;
         }
@@ -90,14 +101,27 @@ impl Incident {
         let mut tar = tar::Tar::new(reader);
         let ends = loop {
             match tar.next_file() {
-                Ok(Some(path)) => self.member(name, &path, BufReader::with_capacity(BUFFER, tar.contents()))?,
-                Ok(None) => break tar.cut_short(),
-                Err(e) => break Some(e.to_string()),
+                Ok(Some(path)) => {
+                    if let Err(e) = self.watch.member() {
+                        break Some(e);
+                    }
+                    self.member(name, &path, BufReader::with_capacity(BUFFER, tar.contents()))?;
+                }
+                Ok(None) => break None,
+                Err(e) => break Some(e),
             }
         };
         self.watch.stopped().map_err(|e| unreadable(name, &e))?;
-        if let Some(why) = ends {
-            self.runs.note(&Name::from(name), "the rest of the archive", why, "give the files of it that matter");
+        if let Some(e) = ends {
+            if watch::is_over_limit(&e) && !self.partial {
+                return Err(unreadable(name, &e));
+            }
+            self.runs.note(
+                &Name::from(name),
+                "the rest of the archive",
+                e.to_string(),
+                "give the files of it that matter",
+            );
         }
         Ok(())
     }
@@ -114,12 +138,20 @@ impl Incident {
 
     /// What cannot be read of one file among many is left out, and the others are read.
     fn captured(&mut self, name: String, reader: impl Read) -> Result<(), Refusal> {
-        let Ok(reader) = archive::opened(reader) else {
-            self.runs.note(&Name::from(name.as_str()), "the file", "it cannot be unpacked".into(), "unpack it by hand");
-            return Ok(());
+        let reader = match archive::opened(reader, &self.watch) {
+            Ok(reader) => reader,
+            Err(e) if watch::is_over_limit(&e) && !self.partial => return Err(unreadable(&name, &e)),
+            Err(_) => {
+                let why = "it cannot be unpacked".into();
+                self.runs.note(&Name::from(name.as_str()), "the file", why, "unpack it by hand");
+                return Ok(());
+            }
         };
         self.watch.stopped().map_err(|e| unreadable(&name, &e))?;
-        self.runs.add(Input { name, reader: Box::new(reader) }, true)
+        self.runs.add(Input { name: name.clone(), reader: Box::new(reader) }, true)?;
+        // What ended the reading of this file ends that of the others, too.
+        let within = self.watch.stopped().and_then(|()| self.watch.unpack(0));
+        within.or_else(|e| if self.partial { Ok(()) } else { Err(unreadable(&name, &e)) })
     }
 
     /// Puts it all together.
@@ -143,5 +175,5 @@ impl Incident {
 }
 
 fn unreadable(name: &str, e: &io::Error) -> Refusal {
-    Refusal::new(&Name::from(name), 1, "a file, folder or archive that can be read", &e.to_string())
+    Refusal::described(&Name::from(name), 1, "a file, folder or archive that can be read", e.to_string())
 }

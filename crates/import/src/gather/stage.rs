@@ -1,5 +1,6 @@
 //! Copies of /proc and /sys, laid out as the readers of the live kernel look for them.
 
+use super::watch::{Watch, is_over_limit, over_limit};
 use crate::refusal::Refusal;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -11,11 +12,16 @@ use tempfile::TempDir;
 const LARGEST: u64 = 4 << 20;
 /// How much is copied in all.
 const MOST_BYTES: u64 = 128 << 20;
-const MOST_FILES: usize = 20_000;
+/// The most files and folders that are made.
+const MOST_INODES: usize = 20_000;
 /// The folder of a tree in which files wait that may be of /proc.
 const ASIDE: &str = "aside";
 /// Where both of these stand, the folder is a copy of /proc.
 const SIGNS: [&str; 2] = ["stat", "meminfo"];
+
+fn too_many() -> io::Error {
+    over_limit(format!("more than {MOST_INODES} files of /proc and /sys; give the ones that matter"))
+}
 
 /// Where files are put.
 #[derive(Default)]
@@ -24,7 +30,7 @@ pub struct Stage {
     /// The trees by the name people know them by.
     roots: BTreeMap<String, PathBuf>,
     bytes: u64,
-    files: usize,
+    inodes: usize,
 }
 
 /// A copy of /proc and /sys.
@@ -79,17 +85,44 @@ impl Stage {
     }
 
     fn copy(&mut self, container: &str, root: &str, path: &[String], reader: impl Read) -> io::Result<()> {
-        if self.files >= MOST_FILES || self.bytes >= MOST_BYTES {
-            return Ok(());
+        if self.bytes >= MOST_BYTES {
+            return Err(over_limit(format!(
+                "more than {} MiB of /proc and /sys; give the files that matter",
+                MOST_BYTES >> 20
+            )));
         }
         let name = if root.is_empty() { container.to_owned() } else { format!("{container}/{root}") };
         let to = path.iter().fold(self.root(name)?, |folder, part| folder.join(part));
         // What an archive holds twice, or a file where another has a folder, is left out.
-        let made = to.parent().map(fs::create_dir_all);
-        let Some(Ok(())) = made else { return Ok(()) };
+        let Some(Ok(())) = to.parent().map(|folder| self.make(folder)) else {
+            return if self.inodes >= MOST_INODES { Err(too_many()) } else { Ok(()) };
+        };
         let Ok(mut file) = File::create_new(&to) else { return Ok(()) };
-        self.files += 1;
-        self.bytes += io::copy(&mut reader.take(LARGEST), &mut file)?;
+        self.inodes += 1;
+        match io::copy(&mut reader.take(LARGEST), &mut file) {
+            Ok(count) => self.bytes += count,
+            Err(e) if is_over_limit(&e) || e.kind() == io::ErrorKind::StorageFull => return Err(e),
+            // Some files of /proc can only be read while somebody uses them; of the file that is what there is.
+            Err(_) => {}
+        }
+        Ok(())
+    }
+
+    /// Makes a folder and those above it, each of which counts.
+    fn make(&mut self, folder: &Path) -> io::Result<()> {
+        if self.inodes >= MOST_INODES {
+            return Err(too_many());
+        }
+        match fs::create_dir(folder) {
+            Ok(()) => self.inodes += 1,
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists && folder.is_dir() => {}
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {
+                self.make(folder.parent().ok_or(e)?)?;
+                fs::create_dir(folder)?;
+                self.inodes += 1;
+            }
+            Err(e) => return Err(e),
+        }
         Ok(())
     }
 
@@ -111,7 +144,7 @@ impl Stage {
             if is_proc && fs::rename(&aside, root.join("proc")).is_ok() {
                 continue;
             }
-            for found in super::folder::files(&aside).unwrap_or_default() {
+            for found in super::folder::files(&aside, &Watch::default(), |_| true).unwrap_or_default() {
                 captures.push((format!("{name}/{}", found.inside), found.path));
             }
         }

@@ -93,7 +93,10 @@ fn hostile_archives_lead_nowhere() {
     let all = gathered(&tar_of(&hostile)).unwrap_or_else(|e| panic!("{e}"));
     assert!(all.captures.is_empty());
     let tree = all.trees.iter().next().unwrap().path.clone();
-    assert_eq!(folder::files(&tree).unwrap().into_iter().map(|f| f.inside).collect::<Vec<_>>(), ["proc/stat"]);
+    assert_eq!(
+        folder::files(&tree, &Watch::default(), |_| true).unwrap().into_iter().map(|f| f.inside).collect::<Vec<_>>(),
+        ["proc/stat"]
+    );
     drop(all);
     assert!(!tree.exists(), "what was unpacked is removed");
 }
@@ -147,4 +150,57 @@ fn reading_ends_when_it_is_to_stop() {
     watch.stop.store(true, std::sync::atomic::Ordering::Relaxed);
     let refusal = Incident::new(false, watch).add("x", LOG).unwrap_err();
     assert!(refusal.found.contains("interrupted"));
+}
+
+/// A watch that allows little.
+fn little(unpacked: u64, members: u64) -> Arc<Watch> {
+    Arc::new(Watch::within(watch::Limits { unpacked, members, cpu_ns: u64::MAX }))
+}
+
+/// Reads some bytes as `x`, within limits; what it says where that fails.
+fn fails(bytes: &[u8], watch: &Arc<Watch>) -> String {
+    let mut incident = Incident::new(false, Arc::clone(watch));
+    let read = incident.add("x", bytes).and_then(|()| incident.done().map(|_| ()));
+    read.err().map(|refusal| refusal.to_string()).unwrap_or_default()
+}
+
+#[test]
+fn what_unfolds_to_more_than_is_read_is_an_error_however_it_is_packed() {
+    let flood = LOG.repeat(30_000);
+    let packed = gzip(&flood);
+    let inside = tar_of(&[("sos/var/log/messages-1.gz", b'0', &packed)]);
+    let twice = gzip(&inside);
+    for (what, bytes) in [("gzip", &packed), ("gzip in tar", &inside), ("gzip in tar in gzip", &twice)] {
+        let said = fails(bytes, &little(1 << 20, 10));
+        assert!(said.contains("x") && said.contains("more than 1 MiB unpacked"), "{what}: {said}");
+        assert_eq!(fails(bytes, &Arc::default()), "", "{what}");
+    }
+}
+
+#[test]
+fn more_files_than_are_looked_at_are_an_error() {
+    let files: Vec<(String, &[u8])> = (0..20).map(|n| (format!("sos/var/log/messages-{n}"), LOG)).collect();
+    let files: Vec<Member<'_>> = files.iter().map(|(name, text)| (name.as_str(), b'0', *text)).collect();
+    let said = fails(&tar_of(&files), &little(1 << 20, 10));
+    assert!(said.contains("more than 10 files"), "{said}");
+    let folder = tempfile::tempdir().unwrap();
+    (0..20).for_each(|n| std::fs::write(folder.path().join(n.to_string()), b"").unwrap());
+    let refusal = Incident::new(false, little(1 << 20, 10)).add_folder(folder.path()).unwrap_err();
+    assert!(refusal.to_string().contains("more than 10 files"), "{refusal}");
+}
+
+#[test]
+fn more_cpu_time_than_is_taken_is_an_error() {
+    let watch = Arc::new(Watch::within(watch::Limits { cpu_ns: 0, ..watch::Limits::default() }));
+    let said = fails(LOG, &watch);
+    assert!(said.contains("CPU time") && said.contains("give"), "{said}");
+}
+
+#[test]
+fn folders_that_are_made_count_as_files() {
+    let deep = |n: usize| format!("sos/proc/net/{n}/a/b/c/d/e/f/g/h/i/j/k/l/m/n/o/p/q");
+    let files: Vec<String> = (0..1500).map(deep).collect();
+    let files: Vec<Member<'_>> = files.iter().map(|name| (name.as_str(), b'0', b"x".as_slice())).collect();
+    let said = fails(&tar_of(&files), &Arc::default());
+    assert!(said.contains("more than 20000 files"), "{said}");
 }

@@ -38,18 +38,38 @@ const BEGINS: [(&str, Report); 5] = [
 
 /// What drivers call the frames that arrived damaged, and the column they are counted in by /proc/net/dev.
 const FRAMES: [&str; 4] = ["rx_crc_errors", "rx_align_errors", "rx_frame_errors", "rx_fcs_errors"];
+/// No interface's name is longer: IFNAMSIZ, or ALTIFNAMSIZ of an alternative name (include/uapi/linux/if.h).
+const LONGEST_NAME: usize = 127;
 /// Nanoseconds in a microsecond.
 const US: f64 = 1e3;
 
 fn begins(line: &str) -> Option<(Report, &str)> {
-    if line.starts_with("driver: ") {
+    let is_name = |name: &str| name.split_whitespace().count() == 1 && !name.contains(['$', '"', '`']);
+    if line.strip_prefix("driver: ").is_some_and(is_name) {
         return Some((Report::Driver, ""));
     }
     BEGINS.iter().find_map(|(words, report)| Some((*report, line.trim().strip_prefix(words)?.trim_end_matches(':'))))
 }
 
 fn starts(lines: &mut Lines<'_>) -> bool {
-    lines.peek(0).is_some_and(|line| begins(line).is_some())
+    let Some((report, named)) = lines.peek(0).and_then(begins) else { return false };
+    // A script that calls ethtool holds these words too; only the report itself goes on with its fields.
+    let card = named.is_empty()
+        || (named.len() <= LONGEST_NAME && named.bytes().all(|b| b.is_ascii_graphic() && !b"$\"'`{}".contains(&b)));
+    card && (report == Report::Driver || lines.peek_past_blanks(1).is_some_and(|(_, next)| is_field(report, next)))
+}
+
+/// Whether a report of this kind may go on with this line.
+fn is_field(report: Report, line: &str) -> bool {
+    let indented = line.starts_with([' ', '\t']);
+    let Some((field, value)) = line.split_once(':') else { return false };
+    let named = !field.trim().is_empty() && field.bytes().all(|b| b.is_ascii_graphic() || b" \t".contains(&b));
+    let plain = named && !field.contains(['$', '"', '\'', '`', ';', '=']);
+    match report {
+        Report::Counters => plain && number(value.trim()).is_some(),
+        Report::Settings => plain && indented,
+        Report::Coalesce | Report::Rings | Report::Features | Report::Driver => plain,
+    }
 }
 
 fn read(lines: &mut Lines<'_>, asked: &Asked, run: &mut Run) -> Result<(), Refusal> {
@@ -198,6 +218,20 @@ mod tests {
         let window = window_of(&text);
         assert_eq!(window.the::<Interface>().unwrap().rx_frame.get(), Some(1_294_846));
         refusal_of(text.split_once('\n').unwrap().1);
+    }
+
+    #[test]
+    fn a_script_that_calls_ethtool_is_no_output_of_it() {
+        for text in [
+            "#!/bin/sh\nNIC statistics:\n     rx_crc_errors: 5\nSettings for eth0:\n\tSpeed: 10Mb/s\n",
+            "_ethtool() {\nSettings for $dev:\n\tSpeed: 10Mb/s\n",
+            "echo x\nNIC statistics:\n  case \"$1\" in rx: 5\ndriver: $(basename $d)\n",
+        ] {
+            let name = "sos/ethtool".to_owned();
+            let read = crate::read(vec![crate::Input { name, reader: Box::new(text.as_bytes()) }], false);
+            let seen = read.map(|all| all.iter().map(|c| c.window.newest::<Link>().len()).sum::<usize>());
+            assert!(seen.as_ref().map_or(true, |links| *links == 0), "{text}: {seen:?}");
+        }
     }
 
     #[test]

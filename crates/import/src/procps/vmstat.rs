@@ -3,7 +3,7 @@
 use crate::clock::{self, Moment};
 use crate::format::{Asked, Format};
 use crate::lines::Lines;
-use crate::pace;
+use crate::pace::Pace;
 use crate::refusal::Refusal;
 use crate::run::{Run, SECOND, Step};
 use crate::table::{Header, Row, is_header, take_header, take_row};
@@ -80,7 +80,9 @@ fn read(lines: &mut Lines<'_>, asked: &Asked, run: &mut Run) -> Result<(), Refus
         Some(header) => header,
         None => columns(lines),
     };
-    let mut rows = Vec::new();
+    let mut pace = Pace::default();
+    let mut first = None;
+    let unit = memory_unit(asked);
     while let Some((blanks, text)) = lines.peek_past_blanks(0) {
         if is_group_header(text) {
             lines.skip(blanks + 1);
@@ -91,12 +93,18 @@ fn read(lines: &mut Lines<'_>, asked: &Asked, run: &mut Run) -> Result<(), Refus
         } else if text.trim_start().starts_with(|c: char| c.is_ascii_digit()) {
             lines.skip(blanks);
             let row = row(lines, &header);
-            rows.extend(lines.keep(row)?);
+            let Some(row) = lines.keep(row)? else { continue };
+            match pace.next(stamp(&row), asked, run) {
+                Some(step) => tell(run, &row, step, unit),
+                None => first = first.or(Some(row)),
+            }
         } else {
             break;
         }
     }
-    integrate(&rows, asked, run);
+    if let Some((row, step)) = first.zip(pace.only(asked, run)) {
+        tell(run, &row, step, unit);
+    }
     Ok(())
 }
 
@@ -132,15 +140,9 @@ fn stamp(row: &Row) -> Option<Moment> {
     Some(Moment { date: Some(date), time: Some(time) })
 }
 
-fn integrate(rows: &[Row], asked: &Asked, run: &mut Run) {
-    let stamps: Vec<_> = rows.iter().map(stamp).collect();
-    let unit = memory_unit(asked);
-    for (row, step) in rows.iter().zip(pace::since_first(&stamps, asked, run)) {
-        if let Some(step) = step {
-            rates(run, row, step, unit);
-            levels(run, row, step.to, unit);
-        }
-    }
+fn tell(run: &mut Run, row: &Row, step: Step, unit: f64) {
+    rates(run, row, step, unit);
+    levels(run, row, step.to, unit);
 }
 
 /// The unit of memory and swap, by `-S`; a block is always 1024 bytes (vmstat(8)).

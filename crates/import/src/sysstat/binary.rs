@@ -1,52 +1,146 @@
 //! Binary files of sar (sa21, sa20240101): only the sysstat they were written by knows their layout, so this machine's own
 //! sadf(1) turns them into JSON.
+//!
+//! The file may be hostile, and sadf is written in C: it runs without privileges, with limits, and not for long.
 
-use std::fs::File;
+use crate::gather::{Unpacked, Watch, over_limit};
+use std::fs::{File, Permissions};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
-use std::path::Path;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// What such a file begins with (SYSSTAT_MAGIC of sa.h), in the byte order of the machine that wrote it.
 const MAGIC: [[u8; 2]; 2] = [[0x96, 0xd5], [0xd5, 0x96]];
+/// The largest file: a day of a large machine, once a second, is smaller.
+const LARGEST: u64 = 1 << 30;
+/// What sadf may take: address space, CPU time, open files, and time in all.
+const MOST_MEMORY: u64 = 1 << 30;
+const MOST_CPU_SECONDS: u64 = 120;
+const MOST_FILES: u64 = 64;
+const MOST_TIME: Duration = Duration::from_secs(300);
+/// How often it is looked whether the reading is to stop, in milliseconds.
+const OFTEN_MS: i32 = 200;
+/// Whom processes of root are handed to: the user and group nobody, by their usual numbers.
+const NOBODY: u32 = 65534;
+/// The file on sadf's standard input, by a name that needs no rights in the folders above it.
+const STANDARD_INPUT: &str = "/proc/self/fd/0";
 
 /// The text of a binary file of sar, where it is one.
 ///
 /// # Errors
 /// Where it cannot be read, or there is no sadf here.
-pub fn converted(path: &Path, file: &mut File) -> io::Result<Option<Box<dyn BufRead>>> {
+pub fn converted(file: &mut File, watch: &Arc<Watch>) -> io::Result<Option<Box<dyn BufRead>>> {
     let mut magic = Vec::new();
     file.by_ref().take(2).read_to_end(&mut magic)?;
+    file.seek(SeekFrom::Start(0))?;
     if !MAGIC.iter().any(|m| magic == m) {
-        // A pipe has no way back, and is no file of sar's; what was read of it is put before the rest.
-        return match file.seek(SeekFrom::Start(0)) {
-            Ok(_) => Ok(None),
-            Err(_) => Ok(Some(Box::new(BufReader::new(io::Cursor::new(magic).chain(file.try_clone()?))))),
-        };
+        return Ok(None);
     }
-    let sadf = Command::new("sadf")
-        .args(["-j", "--"])
-        .arg("-A")
-        .arg(path)
+    if file.metadata()?.len() > LARGEST {
+        let most = LARGEST >> 20;
+        return Err(over_limit(format!(
+            "a binary file of sar of more than {most} MiB; convert it first: sadf -j -- -A"
+        )));
+    }
+    // SAFETY: the call takes nothing and cannot fail.
+    let root = unsafe { libc::geteuid() } == 0;
+    let input = if root { readable_by_all(file)? } else { file.try_clone()? };
+    let mut command = Command::new("sadf");
+    command
+        .args(["-j", "--", "-A", STANDARD_INPUT])
+        .env_clear()
+        .env("PATH", std::env::var_os("PATH").unwrap_or_else(|| "/usr/bin:/bin".into()))
         .env("LC_ALL", "C")
-        .stdin(Stdio::null())
+        .current_dir("/")
+        .stdin(input)
         .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn();
-    let mut child = sadf.map_err(|e| {
+        .stderr(Stdio::null());
+    if root {
+        command.gid(NOBODY).uid(NOBODY);
+    }
+    // SAFETY: between fork and exec only setrlimit and prctl are called, which are async-signal-safe.
+    unsafe {
+        command.pre_exec(limited);
+    }
+    let mut child = command.spawn().map_err(|e| {
         io::Error::new(e.kind(), format!("a binary file of sar, for which sadf is needed: {e}; install sysstat"))
     })?;
     let stdout = child.stdout.take().ok_or_else(|| io::Error::other("sadf has no output"))?;
-    Ok(Some(Box::new(BufReader::new(Sadf { child, stdout }))))
+    let sadf = Sadf { child, stdout, watch: Arc::clone(watch), end: Instant::now() + MOST_TIME };
+    Ok(Some(Box::new(Unpacked::new(BufReader::new(sadf), Arc::clone(watch)))))
+}
+
+/// The file as whoever has no rights may open it: a copy without a name, where it may not.
+fn readable_by_all(file: &mut File) -> io::Result<File> {
+    const OTHERS_READ: u32 = 0o004;
+    if file.metadata()?.mode() & OTHERS_READ != 0 {
+        return file.try_clone();
+    }
+    let mut copy = tempfile::tempfile()?;
+    io::copy(&mut file.by_ref().take(LARGEST), &mut copy)?;
+    copy.set_permissions(Permissions::from_mode(0o444))?;
+    copy.seek(SeekFrom::Start(0))?;
+    Ok(copy)
+}
+
+/// Sets the limits of the process that becomes sadf.
+fn limited() -> io::Result<()> {
+    let limits = [
+        (libc::RLIMIT_AS, MOST_MEMORY),
+        (libc::RLIMIT_CPU, MOST_CPU_SECONDS),
+        (libc::RLIMIT_FSIZE, 0),
+        (libc::RLIMIT_NOFILE, MOST_FILES),
+        (libc::RLIMIT_CORE, 0),
+    ];
+    for (resource, most) in limits {
+        let limit = libc::rlimit { rlim_cur: most, rlim_max: most };
+        // SAFETY: the limit outlives the call, which only reads it.
+        if unsafe { libc::setrlimit(resource, &limit) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    // It ends with us, however we end, and gains no rights by what it executes.
+    // SAFETY: both calls take numbers only.
+    unsafe {
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0);
+        libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    }
+    Ok(())
 }
 
 /// What sadf prints.
 struct Sadf {
     child: Child,
     stdout: ChildStdout,
+    watch: Arc<Watch>,
+    end: Instant,
+}
+
+impl Sadf {
+    /// Waits until there is something to read.
+    fn wait(&self) -> io::Result<()> {
+        loop {
+            self.watch.stopped()?;
+            if Instant::now() > self.end {
+                let most = MOST_TIME.as_secs();
+                return Err(over_limit(format!("sadf takes more than {most} s; convert it first: sadf -j -- -A")));
+            }
+            let mut poll = libc::pollfd { fd: self.stdout.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+            // SAFETY: one pollfd is given, which outlives the call.
+            if unsafe { libc::poll(&mut poll, 1, OFTEN_MS) } > 0 {
+                return Ok(());
+            }
+        }
+    }
 }
 
 impl Read for Sadf {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.wait()?;
         let count = self.stdout.read(buffer)?;
         if count == 0 && !buffer.is_empty() {
             let status = self.child.wait()?;

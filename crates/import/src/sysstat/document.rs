@@ -57,8 +57,11 @@ fn read(lines: &mut Lines<'_>, asked: &Asked, run: &mut Run) -> Result<(), Refus
         if host.statistics.iter().any(is_iostat) {
             // A document is what the tool would have printed otherwise.
             run.tool = iostat::FORMAT.name;
-            let reports: Vec<_> = host.statistics.iter().map(|s| iostat_report(&place, s)).collect::<Result<_, _>>()?;
-            iostat::integrate(&reports, asked, run);
+            let mut integration = iostat::Integration::default();
+            for statistics in &host.statistics {
+                integration.add(iostat_report(&place, statistics)?, asked, run);
+            }
+            integration.end(asked, run);
         } else {
             let sadf =
                 host.statistics.first().is_some_and(|report| report.get("timestamp").is_some_and(Value::is_object));

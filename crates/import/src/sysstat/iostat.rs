@@ -4,10 +4,12 @@ use super::{devices, headless, processor};
 use crate::clock::{self, Moment};
 use crate::format::{Asked, Format};
 use crate::lines::Lines;
+use crate::pace::Pace;
 use crate::refusal::Refusal;
-use crate::run::Run;
+use crate::run::{Run, Step};
 use crate::table::{Header, Row, is_header, take_header, take_row};
-use crate::{elsewhere, is_remark, pace};
+use crate::{elsewhere, is_remark};
+use std::collections::{BTreeSet, HashMap};
 
 /// The format.
 pub const FORMAT: Format = Format {
@@ -90,8 +92,10 @@ pub struct Report {
     pub processors: Option<Row>,
     /// A row each.
     pub devices: Vec<Row>,
+    /// Where the row of each device stands, as they are read one by one.
+    pub places: HashMap<String, usize>,
     /// The columns of the devices so far.
-    pub columns: Vec<String>,
+    pub columns: BTreeSet<String>,
 }
 
 impl Report {
@@ -101,10 +105,15 @@ impl Report {
 
     /// A row of a device, or the second part of its row.
     fn add(&mut self, row: Row) {
-        match self.devices.iter_mut().find(|d| d.labels.last() == row.labels.last()) {
+        let place = *self.places.entry(row.label().to_owned()).or_insert(self.devices.len());
+        match self.devices.get_mut(place) {
             Some(first_part) => first_part.numbers.extend(row.numbers),
             None => self.devices.push(row),
         }
+    }
+
+    fn device(&self, name: &str) -> Option<&Row> {
+        self.devices.get(*self.places.get(name)?)
     }
 }
 
@@ -145,7 +154,15 @@ fn starts(lines: &mut Lines<'_>) -> bool {
 }
 
 fn read(lines: &mut Lines<'_>, asked: &Asked, run: &mut Run) -> Result<(), Refusal> {
-    let mut reports = Reports { date: asked.banner.as_ref().and_then(|b| b.date), ..Reports::default() };
+    let mut reports = Reports {
+        integration: Integration::default(),
+        asked,
+        run,
+        open: Report::default(),
+        header: None,
+        stamped: 0,
+        date: asked.banner.as_ref().and_then(|b| b.date),
+    };
     if let Some(names) = headless::columns(lines) {
         reports.header =
             Some(Header { names: names.iter().map(|name| (*name).to_owned()).collect(), line: lines.number() });
@@ -174,14 +191,15 @@ fn read(lines: &mut Lines<'_>, asked: &Asked, run: &mut Run) -> Result<(), Refus
         }
     }
     reports.next();
-    integrate(&reports.done, asked, run);
+    reports.integration.end(asked, reports.run);
     Ok(())
 }
 
-/// The reports so far, and the one that is being read.
-#[derive(Default)]
-struct Reports {
-    done: Vec<Report>,
+/// The report that is being read; those before it are integrated already.
+struct Reports<'a> {
+    integration: Integration,
+    asked: &'a Asked,
+    run: &'a mut Run,
     open: Report,
     header: Option<Header>,
     /// How many fields of time stand before each row.
@@ -189,10 +207,10 @@ struct Reports {
     date: Option<jiff::civil::Date>,
 }
 
-impl Reports {
+impl Reports<'_> {
     fn next(&mut self) {
         if !self.open.is_empty() {
-            self.done.push(std::mem::take(&mut self.open));
+            self.integration.add(std::mem::take(&mut self.open), self.asked, self.run);
         }
     }
 
@@ -247,8 +265,7 @@ impl Reports {
         let header = self.header.as_ref().map(|h| h.names.clone()).unwrap_or_default();
         let row = take_row(lines, &header, self.stamped + 1);
         let Some(row) = lines.keep(row)? else { return Ok(()) };
-        let device = row.labels.last();
-        let seen = self.open.devices.iter().find(|d| d.labels.last() == device);
+        let seen = self.open.device(row.label());
         // Without headers between them, reports are told apart by a device that comes again.
         if seen.is_some_and(|d| header.iter().any(|name| d.numbers.contains_key(name))) {
             self.next();
@@ -259,24 +276,44 @@ impl Reports {
                 self.at(Moment { date: None, time: Some(time) });
             }
         }
-        self.open.columns.extend(header);
+        if header.iter().any(|name| !self.open.columns.contains(name)) {
+            self.open.columns.extend(header);
+        }
         self.open.add(row);
         Ok(())
     }
 }
 
-/// Lets the counters grow by what the reports tell.
-pub fn integrate(reports: &[Report], asked: &Asked, run: &mut Run) {
-    let when: Vec<_> = reports.iter().map(|r| r.when).collect();
-    let steps = pace::since_first(&when, asked, run);
-    run.start.date = run.start.date.or(asked.banner.as_ref().and_then(|b| b.date));
-    for (report, step) in reports.iter().zip(steps) {
-        let Some(step) = step else { continue };
-        if let Some(row) = &report.processors {
-            processor::mean(run, step, row);
+/// Lets the counters grow by what the reports tell, one after the other.
+#[derive(Default)]
+pub struct Integration {
+    pace: Pace,
+    first: Option<Report>,
+}
+
+impl Integration {
+    /// Takes the next report.
+    pub fn add(&mut self, report: Report, asked: &Asked, run: &mut Run) {
+        match self.pace.next(report.when, asked, run) {
+            Some(step) => tell(run, &report, step),
+            None => self.first = self.first.take().or(Some(report)),
         }
-        for row in &report.devices {
-            devices::grow(run, step, row.label(), row);
+    }
+
+    /// Puts down the first report, where it stayed the only one.
+    pub fn end(self, asked: &Asked, run: &mut Run) {
+        if let Some((report, step)) = self.first.zip(self.pace.only(asked, run)) {
+            tell(run, &report, step);
         }
+        run.start.date = run.start.date.or(asked.banner.as_ref().and_then(|b| b.date));
+    }
+}
+
+fn tell(run: &mut Run, report: &Report, step: Step) {
+    if let Some(row) = &report.processors {
+        processor::mean(run, step, row);
+    }
+    for row in &report.devices {
+        devices::grow(run, step, row.label(), row);
     }
 }

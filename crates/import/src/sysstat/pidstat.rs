@@ -19,6 +19,9 @@ pub const FORMAT: Format = Format {
     read,
 };
 
+/// More kinds of table than it has options for.
+const MOST_KINDS: usize = 64;
+
 /// The time and the columns of a header: `02:03:50 AM   UID       PID    %usr ... Command`.
 fn header(line: &str) -> Option<(f64, Vec<String>)> {
     let fields: Vec<&str> = line.trim_start_matches('#').split_whitespace().collect();
@@ -44,6 +47,9 @@ fn read(lines: &mut Lines<'_>, asked: &Asked, run: &mut Run) -> Result<(), Refus
                 run.start.time = Some(time);
             }
             let at = clock.read(time);
+            if ends.len() >= MOST_KINDS && !ends.contains_key(&names) {
+                ends.clear();
+            }
             ends.entry(names.clone()).or_insert(at);
             columns = names;
         } else if text.starts_with("Average:") {

@@ -34,6 +34,9 @@ pub const MPSTAT: Format = Format {
 /// How much longer than the steps after it the first step may be: rows between header and first row are often cut out.
 const GAP: f64 = 1.5;
 
+/// The most rows of one time that are held: more disks and processors than any machine has.
+const MOST_HELD: usize = 50_000;
+
 /// A line's time and the fields after it.
 fn timed(line: &str) -> Option<(f64, Vec<&str>)> {
     let fields: Vec<&str> = line.split_whitespace().collect();
@@ -111,8 +114,54 @@ struct Table {
     header: Header,
     /// The end of the step before; `None` after a restart.
     from: Option<f64>,
-    /// Rows by the time of their end.
-    rows: Vec<(f64, Vec<crate::table::Row>)>,
+    /// The time of the first rows, which are held until the next time tells how long their step may have been.
+    first: Option<f64>,
+    held: Vec<crate::table::Row>,
+    /// The step of the rows that come now.
+    step: Option<Step>,
+}
+
+impl Table {
+    fn new(report: &'static Report, header: Header, from: Option<f64>) -> Self {
+        Self { report, header, from, first: None, held: Vec::new(), step: None }
+    }
+
+    /// Takes a row that ends at this time.
+    fn add(&mut self, at: f64, row: crate::table::Row, interval: Option<f64>, run: &mut Run) {
+        let first = *self.first.get_or_insert(at);
+        if self.step.is_none() {
+            if at == first && self.held.len() < MOST_HELD {
+                self.held.push(row);
+                return;
+            }
+            self.release(Some(at - first).filter(|spacing| *spacing > 0.0), interval, run);
+        }
+        let Some(step) = self.step.as_mut() else { return };
+        if step.to != at {
+            *step = Step { from: step.to, to: at };
+        }
+        if step.seconds() > 0.0 {
+            self.report.tell(run, *step, &row);
+        }
+    }
+
+    /// Integrates the first rows.
+    fn release(&mut self, spacing: Option<f64>, interval: Option<f64>, run: &mut Run) {
+        let Some(first) = self.first.filter(|_| self.step.is_none()) else { return };
+        let usual = interval.or(spacing);
+        let from = match (self.from.map(|from| first - from).filter(|gap| *gap > 0.0), usual) {
+            (Some(gap), Some(usual)) if gap > GAP * usual => first - usual,
+            (Some(gap), _) => first - gap,
+            // Without header and neighbour the length of the step is not known; a rate does not depend on it.
+            (None, usual) => first - usual.unwrap_or(1.0),
+        };
+        // A series without header begins before its first time.
+        let step = Step { from: from.max(0.0), to: first };
+        self.step = Some(step);
+        for row in self.held.drain(..).filter(|_| step.seconds() > 0.0) {
+            self.report.tell(run, step, &row);
+        }
+    }
 }
 
 struct Reading<'a> {
@@ -139,7 +188,7 @@ impl Reading<'_> {
             return;
         }
         self.close();
-        self.table = Some(Table { report, header: Header { names, line }, from: Some(at), rows: Vec::new() });
+        self.table = Some(Table::new(report, Header { names, line }, Some(at)));
     }
 
     fn row(&mut self, lines: &mut Lines<'_>, time: f64, fields: &[&str]) -> Result<(), Refusal> {
@@ -148,7 +197,7 @@ impl Reading<'_> {
             && let Some((report, names)) = headless(fields)
         {
             let header = Header { names: names.iter().map(|n| (*n).to_owned()).collect(), line: lines.number() };
-            self.table = Some(Table { report, header, from: None, rows: Vec::new() });
+            self.table = Some(Table::new(report, header, None));
         }
         let Some(table) = self.table.as_mut() else { return Ok(()) };
         let stamp = lines.peek(0).unwrap_or_default().split_whitespace().count() - fields.len();
@@ -159,10 +208,7 @@ impl Reading<'_> {
         };
         let row = row.and_then(whole);
         let Some(row) = lines.keep(row)? else { return Ok(()) };
-        match table.rows.last_mut() {
-            Some((last, rows)) if *last == at => rows.push(row),
-            _ => table.rows.push((at, vec![row])),
-        }
+        table.add(at, row, self.asked.interval(), self.run);
         Ok(())
     }
 
@@ -172,28 +218,10 @@ impl Reading<'_> {
         self.table = None;
     }
 
-    /// Integrates the rows of the table, each over the step since the rows before it.
+    /// Ends the table.
     fn close(&mut self) {
-        let Some(table) = self.table.take() else { return };
-        let Some(first) = table.rows.first().map(|(at, _)| *at) else { return };
-        let spacing = table.rows.get(1).map(|(at, _)| at - first).filter(|s| *s > 0.0);
-        let usual = self.asked.interval().or(spacing);
-        let mut from = match (table.from.map(|from| first - from).filter(|gap| *gap > 0.0), usual) {
-            (Some(gap), Some(usual)) if gap > GAP * usual => first - usual,
-            (Some(gap), _) => first - gap,
-            // Without header and neighbour the length of the step is not known; a rate does not depend on it.
-            (None, usual) => first - usual.unwrap_or(1.0),
-        };
-        // A series without header begins before its first time.
-        if from < 0.0 {
-            from = 0.0;
-        }
-        for (to, rows) in table.rows {
-            let step = Step { from, to };
-            if step.seconds() > 0.0 {
-                rows.iter().for_each(|row| table.report.tell(self.run, step, row));
-            }
-            from = to;
+        if let Some(mut table) = self.table.take() {
+            table.release(None, self.asked.interval(), self.run);
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::event::Kind;
 use super::parser::Parser;
 use super::sense::Sense;
-use crate::kernel_log::words::{after, number_after, says, until, word_after};
+use crate::kernel_log::words::{after, after_part, leading_number, number_after, says, until, word_after};
 
 /// Faults of an adapter or its firmware.
 const FAULTS: [&str; 14] = [
@@ -55,7 +55,10 @@ fn disk_behind(text: &str) -> Option<String> {
         return after(text, " PD ").map(|rest| format!("PD {}", until(rest, |c| c.is_whitespace() || c == ',')));
     }
     let host = after(text, ": scsi").filter(|_| text.starts_with("3w-")).map(|h| until(h, |c| c == ':'))?;
-    Some(format!("scsi{host} port {}", number_after::<u32>(text, "port=").or_else(|| number_after(text, "ort #"))?))
+    Some(format!(
+        "scsi{host} port {}",
+        number_after::<u32>(text, "port=").or_else(|| leading_number(after_part(text, "ort #")?))?
+    ))
 }
 
 /// `Sense: 3/11/00`

@@ -4,7 +4,7 @@ use super::event::Kind;
 use super::parser::Parser;
 use super::target::numbered;
 use crate::kernel_log::disk_of;
-use crate::kernel_log::words::{number_after, says};
+use crate::kernel_log::words::{around, number_after, says};
 
 /// Answers that are no fault: a command the device does not know, one that is tried again, a disk somebody reserved.
 const NO_FAULT: [&str; 5] =
@@ -27,8 +27,7 @@ impl Parser {
 
     /// `I/O error: dev 08:03, sector 0`, `critical medium error, dev sda, sector 4656`, `Buffer I/O error on device sda1`.
     pub(super) fn failed_request(&mut self, text: &str) -> bool {
-        let split =
-            text.split_once("dev ").or_else(|| text.split_once("device ").filter(|(b, _)| b.contains("Buffer")));
+        let split = around(text, "dev ").or_else(|| around(text, "device ").filter(|(b, _)| b.contains("Buffer")));
         let Some((before, rest)) = split.filter(|(before, _)| before.contains("rror")) else { return false };
         let device = rest.split([',', ' ']).next().unwrap_or_default();
         let number = device.split_once(':').and_then(|(a, b)| numbered(a, b));

@@ -5,7 +5,7 @@ use super::event::Kind;
 use super::parser::Parser;
 use super::sense::Sense;
 use super::target::old_device;
-use crate::kernel_log::words::{after, hex_after, says, until};
+use crate::kernel_log::words::{after, after_part, hex_after, hex_after_part, says, until};
 
 /// A command was not completed in time.
 const TIMEOUTS: [&str; 3] = ["TIMEOUT_ERROR", "aborting command due to timeout", "timing out command"];
@@ -68,8 +68,8 @@ impl Parser {
     pub(super) fn sense_bytes(&mut self, text: &str) -> bool {
         let bytes = after(text, "SenseData[")
             .and_then(|rest| after(rest, "]:"))
-            .or_else(|| after(text, "ense data:"))
-            .or_else(|| after(text, "ense Data:"));
+            .or_else(|| after_part(text, "ense data:"))
+            .or_else(|| after_part(text, "ense Data:"));
         let Some(bytes) = bytes else { return false };
         let byte = |word: &str| u8::from_str_radix(word.trim_start_matches("0x"), 16).ok();
         let bytes: Vec<u8> = bytes.split_whitespace().map_while(byte).collect();
@@ -91,14 +91,15 @@ impl Parser {
     /// `Sense Key : Medium Error [current]`, `Sense Key : 0x3 [current]`, `Key=3h (MEDIUM ERROR)`, `sd08:02: sense key
     /// Medium Error`, `Current sd08:11: sns = f0  3`.
     pub(super) fn sense_key(&mut self, text: &str) -> bool {
-        if let Some(key) = hex_after(text, "Key=").and_then(|key| u8::try_from(key).ok()) {
+        if let Some(key) = hex_after_part(text, "Key=").and_then(|key| u8::try_from(key).ok()) {
             let told = |s: &Sense| s.additional.is_some() && s.key == key && text.contains("SenseKey=");
             if key < 16 && !self.sense.as_ref().is_some_and(told) {
                 self.tell(Sense { key, additional: None });
             }
             return true;
         }
-        let named = ["ense Key : ", "ense Key: ", "ense key: ", "ense key "].iter().find_map(|word| after(text, word));
+        let named =
+            ["ense Key : ", "ense Key: ", "ense key: ", "ense key "].iter().find_map(|word| after_part(text, word));
         let numbered = || {
             let mut bytes = after(text, ": sns = ")?.split_whitespace();
             bytes.nth(1).and_then(|key| u8::from_str_radix(key, 16).ok()).map(|key| key & 0x0f)

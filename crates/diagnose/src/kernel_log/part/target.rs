@@ -1,6 +1,6 @@
 //! Which device a line speaks of, in the spelling of each generation of drivers.
 
-use crate::kernel_log::words::{after, between, is_number, number_after};
+use crate::kernel_log::words::{between, find_after, has_word, is_number, leading_number, number_after};
 
 /// host:channel:target:lun, or the ATA port, of a line.
 pub fn target(text: &str) -> Option<String> {
@@ -14,21 +14,17 @@ pub fn target(text: &str) -> Option<String> {
 
 /// Whether a line speaks of a medium somebody puts in: what is wrong with it is no fault of a disk.
 pub fn is_removable(text: &str) -> bool {
-    [" sr ", "sr0", "sr1", " fd0", "[st", "Medium not present", "MEDIUM NOT PRESENT"].iter().any(|w| text.contains(w))
-        || text.starts_with("sr ")
+    ["sr ", "sr0", "sr1", "fd0", "[st", "Medium not present", "MEDIUM NOT PRESENT"].iter().any(|w| has_word(text, w))
         || text.starts_with("st ")
 }
 
 /// `sd 0:0:2:0: [sdc]`, `scsi(1:0:0:2): Abort command`
 fn modern(text: &str) -> Option<String> {
-    let rest = text
-        .split_once("sd ")
-        .or_else(|| text.split_once("scsi "))
-        .or_else(|| text.split_once("ses "))
-        .or_else(|| text.split_once("scsi("))?
-        .1;
-    let address = rest.split([' ', ')']).next()?.trim_end_matches(':');
-    is_address(address).then(|| address.to_owned())
+    let address = |rest: &str| {
+        let address = rest.split([' ', ')']).next()?.trim_end_matches(':');
+        is_address(address).then(|| address.to_owned())
+    };
+    ["sd ", "scsi ", "ses ", "scsi("].iter().find_map(|word| find_after(text, word, address))
 }
 
 fn is_address(text: &str) -> bool {
@@ -44,8 +40,10 @@ fn angled(text: &str) -> Option<String> {
 /// `host 0 channel 0 id 1 lun 0`, `scsi0, channel 0, id 1, lun 0`, `scsi0: ERROR on channel 0, id 0, lun 0`
 fn spelled_out(text: &str) -> Option<String> {
     let channel: u32 = number_after(text, "channel ")?;
-    let numbered_host = |word: &str| text.match_indices(word).find_map(|(at, _)| number_after(&text[at..], word));
-    let host: u32 = numbered_host("host ").or_else(|| numbered_host("scsi"))?;
+    // The host's number stands right behind `scsi`; behind `scsi :` stands something else.
+    let host: u32 = number_after(text, "host ").or_else(|| {
+        find_after(text, "scsi", |rest| rest.starts_with(|c: char| c.is_ascii_digit()).then(|| leading_number(rest))?)
+    })?;
     Some(format!("{host}:{channel}:{}:{}", number_after::<u32>(text, "id ")?, number_after::<u64>(text, "lun ")?))
 }
 
@@ -65,18 +63,19 @@ fn short(text: &str) -> Option<String> {
 
 /// `scsi0:A:1:0: parity error`, `(scsi0:A:1:0):`: the aic7xxx drivers letter their channels; `scsi0:0:4:0: Attempting`.
 fn lettered(text: &str) -> Option<String> {
-    let rest = after(text, "scsi")?;
-    let mut parts = rest.split([':', ')', ' ']);
-    let host = parts.next().filter(|h| is_number(h))?;
-    let channel = match parts.next()? {
-        "A" => "0",
-        "B" => "1",
-        channel if is_number(channel) => channel,
-        _ => return None,
-    };
-    let id = parts.next().filter(|id| is_number(id))?;
-    let lun = parts.next().filter(|lun| is_number(lun)).unwrap_or("0");
-    Some(format!("{host}:{channel}:{id}:{lun}"))
+    find_after(text, "scsi", |rest| {
+        let mut parts = rest.split([':', ')', ' ']);
+        let host = parts.next().filter(|h| is_number(h))?;
+        let channel = match parts.next()? {
+            "A" => "0",
+            "B" => "1",
+            channel if is_number(channel) => channel,
+            _ => return None,
+        };
+        let id = parts.next().filter(|id| is_number(id))?;
+        let lun = parts.next().filter(|lun| is_number(lun)).unwrap_or("0");
+        Some(format!("{host}:{channel}:{id}:{lun}"))
+    })
 }
 
 /// `ata2.00:`, `ata2:`
@@ -130,12 +129,25 @@ mod tests {
             ("(scsi0:A:1:0): parity error detected in Data-in phase.", "0:0:1:0"),
             ("scsi0:0:4:0: Attempting to abort cmd", "0:0:4:0"),
             ("qla2xxx 0000:05:00.0: scsi(1:0:0:2): Abort command issued", "1:0:0:2"),
+            (
+                "scsi : aborting command due to timeout : pid 43891492, scsi0, channel 0, id 1, lun 0 Write (10)",
+                "0:0:1:0",
+            ),
+            ("iscsi 3 said: host 0 vchannel 7 channel 0 lun_id 9 id 1 lun 0", "0:0:1:0"),
             ("ata2.00: failed command: READ DMA", "ata2.00"),
             ("ata2: hard resetting link", "ata2.00"),
         ] {
             assert_eq!(target(line).as_deref(), Some(want), "{line}");
         }
-        for line in ["md: md0: data-check done.", "scsi0 : ahci", "see scsi", "ata: x", "<1 2 3>"] {
+        for line in [
+            "md: md0: data-check done.",
+            "scsi0 : ahci",
+            "see scsi",
+            "ata: x",
+            "<1 2 3>",
+            "pid 7, scsi0, channel 0, lun 0",
+            "ssd 0:0:1:0: x",
+        ] {
             assert_eq!(target(line), None, "{line}");
         }
     }

@@ -4,9 +4,10 @@ use super::MS;
 use crate::format::{Asked, Format};
 use crate::lines::Lines;
 use crate::number::number;
-use crate::pace;
+use crate::pace::Pace;
 use crate::refusal::Refusal;
-use crate::run::Run;
+use crate::run::{Run, Step};
+use std::collections::BTreeMap;
 use whyslow_model::catalogue::NfsMount;
 
 /// The format.
@@ -35,7 +36,6 @@ fn follows(lines: &mut Lines<'_>) -> bool {
 struct Report {
     line: u32,
     server: String,
-    point: String,
     operations: f64,
     queue: Option<f64>,
     round_trip: f64,
@@ -44,39 +44,56 @@ struct Report {
 }
 
 fn read(lines: &mut Lines<'_>, asked: &Asked, run: &mut Run) -> Result<(), Refusal> {
-    let mut reports: Vec<Vec<Report>> = Vec::new();
+    let mut pace = Pace::default();
+    let (mut first, mut open) = (None, BTreeMap::<String, Report>::new());
     while let Some((blanks, text)) = lines.peek_past_blanks(0).map(|(blanks, text)| (blanks, text.to_owned())) {
         let Some((server, point)) = head(&text) else { break };
         lines.skip(blanks);
-        let mut report =
-            Report { line: lines.number(), server: server.into(), point: point.into(), ..Report::default() };
+        let mut report = Report { line: lines.number(), server: server.into(), ..Report::default() };
+        let point = point.to_owned();
         lines.skip(1);
         mount(lines, &mut report)?;
-        match reports.last_mut().filter(|mounts| mounts.iter().all(|m| m.point != report.point)) {
-            Some(mounts) => mounts.push(report),
-            None => reports.push(vec![report]),
+        // A mount that comes again is of the next report.
+        if open.contains_key(&point) {
+            next(&mut pace, std::mem::take(&mut open), &mut first, asked, run);
         }
+        open.insert(point, report);
     }
-    let steps = pace::since_first(&vec![None; reports.len()], asked, run);
-    for (mounts, step) in reports.iter().zip(steps) {
-        let Some(step) = step else { continue };
-        for mount in mounts {
-            let row = run.grow::<NfsMount>(
-                step,
-                mount.line,
-                mount.point.as_str().into(),
-                &[
-                    ("operations", Some(mount.operations)),
-                    ("sent_again", Some(mount.sent_again / step.seconds())),
-                    ("queue_time", mount.queue.map(|ms| ms * MS)),
-                    ("round_trip_time", Some(mount.round_trip * MS)),
-                    ("execute_time", Some(mount.execute * MS)),
-                ],
-            );
-            row.server = mount.server.as_str().into();
-        }
+    if !open.is_empty() {
+        next(&mut pace, open, &mut first, asked, run);
+    }
+    if let Some((mounts, step)) = first.zip(pace.only(asked, run)) {
+        tell(run, &mounts, step);
     }
     Ok(())
+}
+
+/// The mounts of one report, by where they are mounted.
+type Mounts = BTreeMap<String, Report>;
+
+fn next(pace: &mut Pace, mounts: Mounts, first: &mut Option<Mounts>, asked: &Asked, run: &mut Run) {
+    match pace.next(None, asked, run) {
+        Some(step) => tell(run, &mounts, step),
+        None => *first = first.take().or(Some(mounts)),
+    }
+}
+
+fn tell(run: &mut Run, mounts: &Mounts, step: Step) {
+    for (point, mount) in mounts {
+        let row = run.grow::<NfsMount>(
+            step,
+            mount.line,
+            point.as_str().into(),
+            &[
+                ("operations", Some(mount.operations)),
+                ("sent_again", Some(mount.sent_again / step.seconds())),
+                ("queue_time", mount.queue.map(|ms| ms * MS)),
+                ("round_trip_time", Some(mount.round_trip * MS)),
+                ("execute_time", Some(mount.execute * MS)),
+            ],
+        );
+        row.server = mount.server.as_str().into();
+    }
 }
 
 /// The two tables of a mount.
