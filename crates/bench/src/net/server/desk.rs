@@ -14,9 +14,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// Connections at a time that have not said yet who they are, of all addresses and of one.
-const MOST_STRANGERS: usize = 256;
-const MOST_STRANGERS_OF_ONE: usize = 64;
+/// Connections that have not authenticated yet, of all addresses and of one. One client may open all its streams at once
+/// ([`MOST_STREAMS`]), so a lower limit for an address would evict its own. Each takes two file descriptors, and all of them and
+/// the streams must fit into the usual 1,024 of a process.
+const MOST_STRANGERS: usize = 320;
+const MOST_STRANGERS_OF_ONE: usize = 288;
 /// Clients at a time.
 const MOST_SESSIONS: usize = 8;
 /// Streams of all clients at a time.
