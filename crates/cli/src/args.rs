@@ -140,6 +140,11 @@ pub fn parse() -> Result<Cli, ExitCode> {
         }
     })?;
     cli.observe.check().map_err(|what| Failure::usage(what).report())?;
+    if cli.look.utc {
+        // SAFETY: the program has one thread so far; nobody reads the environment meanwhile. Set here, it also holds for
+        // the times that options name and for those that other tools' output is read with.
+        unsafe { std::env::set_var("TZ", "UTC") };
+    }
     Ok(cli)
 }
 

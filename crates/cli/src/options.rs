@@ -49,10 +49,13 @@ pub struct Look {
     /// Write JSON
     #[arg(long, global = true)]
     pub json: bool,
-    /// Draw all there is: every evidence, culprit and action
-    #[arg(long, global = true)]
+    /// Show everything: evidence with formulas, effects, what was ruled out, what could not be seen
+    #[arg(short = 'v', long, visible_alias = "verbose", global = true)]
     pub all: bool,
-    /// When to use colour; auto is on a terminal, unless NO_COLOR is set
+    /// Show and read times in UTC instead of the local time zone
+    #[arg(long, global = true)]
+    pub utc: bool,
+    /// When to use colour; auto: on a terminal, unless NO_COLOR is set
     #[arg(long, value_name = "WHEN", default_value = "auto", global = true)]
     pub color: Colour,
     /// Columns to draw in, at least 40 [default: the terminal's, at most 120; 80 where there is none]

@@ -101,7 +101,7 @@ pub fn style(look: &Look) -> TextStyle {
         Colour::Never => false,
         Colour::Auto => io::stdout().is_terminal() && !has("NO_COLOR") && !is_dumb(),
     };
-    TextStyle { width: look.width.map_or_else(terminal_width, usize::from), colour, all: look.all }
+    TextStyle { width: look.width.map_or_else(terminal_width, usize::from), colour, all: look.all, utc: look.utc }
 }
 
 /// Whether the terminal knows no control sequences.

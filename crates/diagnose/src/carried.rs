@@ -98,6 +98,7 @@ fn finding(carrier: &Device<'_>, carried: &[Device<'_>], sum: f64, parts: [&Diag
             text: "Spread the volumes over several devices below, or run their work one after the other".into(),
             set: BTreeMap::new(),
             try_command: None,
+            expect: None,
         }],
     }
 }

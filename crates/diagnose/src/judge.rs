@@ -194,5 +194,6 @@ fn action(spec: &ActionSpec, stage: &Stage<'_>) -> Option<Action> {
         text: spec.text.prose(stage),
         set: spec.set.iter().filter_map(|(name, value)| Some((name.clone(), value.command(stage)?))).collect(),
         try_command: spec.command.as_ref().and_then(|c| c.command(stage)),
+        expect: spec.expect.as_ref().map(|text| text.prose(stage)),
     })
 }

@@ -99,6 +99,7 @@ pub(crate) struct ActionSpec {
     pub(crate) text: Template,
     pub(crate) set: BTreeMap<String, Template>,
     pub(crate) command: Option<Template>,
+    pub(crate) expect: Option<Template>,
     pub(crate) when: Option<Expr>,
 }
 
@@ -162,6 +163,7 @@ struct WrittenAction {
     set: BTreeMap<String, Spanned<String>>,
     #[serde(rename = "try")]
     command: Option<Spanned<String>>,
+    expect: Option<Spanned<String>>,
     when: Option<Spanned<String>>,
 }
 
@@ -253,6 +255,7 @@ impl Rule {
                 text: reader.template(&a.text, &sight)?,
                 set: set.collect::<Result<_, RuleError>>()?,
                 command: a.command.as_ref().map(|c| reader.template(c, &sight)).transpose()?,
+                expect: a.expect.as_ref().map(|e| reader.template(e, &sight)).transpose()?,
                 when: reader.maybe(a.when.as_ref(), &sight)?,
             })
         });

@@ -95,7 +95,7 @@ pub enum Origin {
 pub enum Verdict {
     /// Somebody waits, and we know for what.
     Bottleneck,
-    /// Nobody waits for anything that is short or broken.
+    /// No resource is saturated or failing.
     Healthy,
     /// Too little could be seen.
     Undetermined,
@@ -268,6 +268,9 @@ pub struct Action {
     /// The command that makes or proves it.
     #[serde(rename = "try", default, skip_serializing_if = "Option::is_none")]
     pub try_command: Option<String>,
+    /// The improvement to expect, in words, where the rule states one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expect: Option<String>,
 }
 
 /// What kind of change an action is.
@@ -278,6 +281,8 @@ pub enum ActionKind {
     Tunable,
     /// Something a person does.
     Advice,
+    /// Nothing is changed: how to find out more.
+    Diagnostic,
 }
 
 /// What it is not.

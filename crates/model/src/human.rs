@@ -63,7 +63,8 @@ fn scaled(number: f64, steps: &[(f64, &str)], unit: &str) -> String {
     format!("{} {prefix}{unit}", digits(number / size))
 }
 
-/// Three digits that tell something; whole numbers, and those of four digits and more, without a fraction.
+/// Three significant digits; whole numbers, and those of four digits and more, without a fraction. What is too small for
+/// two decimals is a bound, not an exponent: nobody reads '1.14e-3 %' in passing.
 fn digits(number: f64) -> String {
     let magnitude = number.abs();
     if magnitude >= 1e15 {
@@ -74,8 +75,10 @@ fn digits(number: f64) -> String {
         format!("{number:.1}")
     } else if magnitude >= 0.01 {
         format!("{number:.2}")
+    } else if number.is_sign_negative() {
+        "> -0.01".to_owned()
     } else {
-        format!("{number:.2e}")
+        "< 0.01".to_owned()
     }
 }
 
@@ -125,6 +128,15 @@ mod tests {
         assert_eq!(drawn(7.0, "furlong"), "7 furlong");
         assert_eq!(share(0.004), "< 1 %");
         assert_eq!(share(0.0), "0 %");
+    }
+
+    #[test]
+    fn small_numbers_have_no_exponent() {
+        assert_eq!(drawn(1.14e-5, "ratio"), "< 0.01 %");
+        assert_eq!(drawn(0.004, "1/s"), "< 0.01 /s");
+        assert_eq!(drawn(-0.004, "count"), "> -0.01");
+        assert_eq!(drawn(40.362_240_871, "s"), "40.4 s");
+        assert_eq!(drawn(3e-10, "s"), "0.30 ns");
     }
 
     #[test]

@@ -111,6 +111,82 @@ impl Canvas {
         self.end(line);
     }
 
+    /// A paragraph of at most so many lines; where there is more, it ends in '…'.
+    pub(crate) fn at_most(&mut self, lines: usize, first: usize, rest: usize, pieces: &[Piece]) {
+        if lines == 1 {
+            let cut = self.cut(1, self.width - first, pieces);
+            return self.paragraph(first, rest, &cut);
+        }
+        // Lines after the first start further in: as many columns as all of them have for sure.
+        let mut columns = lines * (self.width - first.max(rest));
+        loop {
+            let mut part = Self::new(self.width, self.colour);
+            part.paragraph(first, rest, &self.cut(1, columns, pieces));
+            if part.lines() <= lines || columns < self.width {
+                return self.append(part);
+            }
+            columns -= 4;
+        }
+    }
+
+    /// As much of the pieces as fits into so many lines of so many columns, '…' at the end where there is more.
+    pub(crate) fn cut(&self, lines: usize, columns: usize, pieces: &[Piece]) -> Vec<Piece> {
+        let columns = columns * lines;
+        if pieces.iter().map(Piece::width).sum::<usize>() <= columns {
+            return pieces.to_vec();
+        }
+        let (mut left, mut cut) = (columns.saturating_sub(1), Vec::new());
+        for piece in pieces {
+            let mut text = String::new();
+            for c in piece.text.chars() {
+                let width = c.width().unwrap_or(0);
+                if width > left {
+                    cut.push(Piece { ink: piece.ink, text: format!("{}…", text.trim_end()) });
+                    return cut;
+                }
+                left -= width;
+                text.push(c);
+            }
+            cut.push(Piece { ink: piece.ink, text });
+        }
+        cut
+    }
+
+    /// How many lines were drawn.
+    pub(crate) fn lines(&self) -> usize {
+        self.out.lines().count()
+    }
+
+    pub(crate) fn colour(&self) -> bool {
+        self.colour
+    }
+
+    /// What was drawn on another canvas, below.
+    pub(crate) fn append(&mut self, other: Self) {
+        self.out.push_str(&other.out);
+    }
+
+    /// A command to paste: where it is too long for a line, it goes on in the next behind a backslash, between words that
+    /// no quote holds together.
+    pub(crate) fn command(&mut self, column: usize, piece: &Piece) {
+        let text = piece.text.as_str();
+        let breaks = text.char_indices().filter(|(at, c)| *c == ' ' && !is_quoted(text, *at)).map(|(at, _)| at);
+        let mut ends: Vec<usize> = breaks.collect();
+        ends.push(text.len());
+        let (mut from, mut upto, mut indent) = (0, 0, column);
+        let line = |canvas: &mut Self, indent: usize, text: String| {
+            canvas.verbatim(indent, &Piece { ink: piece.ink, text });
+        };
+        for end in ends {
+            if indent + text[from..end].width() + 2 > self.width && upto > from {
+                line(self, indent, format!("{} \\", &text[from..upto]));
+                (from, indent) = (upto + 1, column + 2);
+            }
+            upto = end;
+        }
+        line(self, indent, text[from..].to_owned());
+    }
+
     /// One line that is never wrapped, for a person to copy: not even a no-break space is made a plain one.
     pub(crate) fn verbatim(&mut self, column: usize, piece: &Piece) {
         self.out.push_str(&" ".repeat(column));
@@ -148,6 +224,19 @@ impl Canvas {
             self.out.push_str(text);
         }
     }
+}
+
+/// Whether a place in a command stands within quotes.
+fn is_quoted(command: &str, at: usize) -> bool {
+    let mut quote = None;
+    for c in command[..at].chars() {
+        match quote {
+            None if c == '\'' || c == '"' => quote = Some(c),
+            Some(open) if c == open => quote = None,
+            _ => {}
+        }
+    }
+    quote.is_some()
 }
 
 /// A line in the making: runs of one ink.
@@ -241,6 +330,23 @@ mod tests {
         let mut canvas = Canvas::new(40, true);
         canvas.paragraph(0, 0, &[bold("my disk"), plain(": sda")]);
         assert_eq!(canvas.finish(), "\x1b[1mmy disk\x1b[0m: sda\n");
+    }
+
+    #[test]
+    fn a_long_command_goes_on_behind_a_backslash_but_not_within_quotes() {
+        let mut canvas = Canvas::new(40, false);
+        canvas.command(4, &plain("whyslow try net.ipv4.tcp_rmem='4096 131072 6291456' --metric x"));
+        let expected = "    whyslow try \\\n      net.ipv4.tcp_rmem='4096 131072 6291456' \\\n      --metric x\n";
+        assert_eq!(canvas.finish(), expected);
+    }
+
+    #[test]
+    fn a_paragraph_of_so_many_lines_ends_in_an_ellipsis() {
+        let mut canvas = Canvas::new(40, false);
+        canvas.at_most(2, 0, 2, &[plain("word ".repeat(40))]);
+        let drawn = canvas.finish();
+        assert_eq!(drawn.lines().count(), 2, "{drawn}");
+        assert!(drawn.ends_with("…\n") && drawn.lines().all(|line| line.width() <= 40), "{drawn}");
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! the screen only through [`escape::terminal`], JSON only through [`json::pretty`], a flame graph only through [`escape::xml`].
 
 mod canvas;
+mod clock;
 pub mod escape;
 mod fio;
 pub mod flame;

@@ -10,7 +10,7 @@ use whyslow_show::escape::is_deceptive;
 use whyslow_show::json;
 use whyslow_show::text::{self, TextStyle};
 
-const PLAIN: TextStyle = TextStyle { width: 80, colour: false, all: false };
+const PLAIN: TextStyle = TextStyle { width: 80, colour: false, all: false, utc: true };
 
 /// A second of random reads, a tenth of it without an answer.
 fn run(depth: u32, rate: f64, latency: f64) -> Run {

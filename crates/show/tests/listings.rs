@@ -4,7 +4,7 @@ use whyslow_model::catalogue::families;
 use whyslow_model::rule::{RuleInfo, SignalInfo};
 use whyslow_show::text::{self, TextStyle};
 
-const PLAIN: TextStyle = TextStyle { width: 80, colour: false, all: false };
+const PLAIN: TextStyle = TextStyle { width: 80, colour: false, all: false, utc: true };
 
 fn depth_one() -> RuleInfo {
     RuleInfo {

@@ -9,7 +9,7 @@ use whyslow_show::escape::is_deceptive;
 use whyslow_show::json;
 use whyslow_show::text::{self, TextStyle};
 
-const PLAIN: TextStyle = TextStyle { width: 120, colour: false, all: false };
+const PLAIN: TextStyle = TextStyle { width: 120, colour: false, all: false, utc: true };
 
 /// Two seconds in which so many bytes were moved, nothing in the third tenth.
 fn end(bytes: u64) -> NetEnd {

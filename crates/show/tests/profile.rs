@@ -7,7 +7,7 @@ use whyslow_show::escape::is_deceptive;
 use whyslow_show::flame::{folded, svg};
 use whyslow_show::text::{self, TextStyle};
 
-const PLAIN: TextStyle = TextStyle { width: 80, colour: false, all: false };
+const PLAIN: TextStyle = TextStyle { width: 80, colour: false, all: false, utc: true };
 
 fn frame(function: Option<&str>, module: Option<&str>, space: Space, inlined: bool) -> Frame {
     Frame { function: function.map(Into::into), module: module.map(Into::into), space, inlined }

@@ -7,7 +7,7 @@ use whyslow_model::tune::{
 use whyslow_show::text::{TextStyle, tune};
 
 const HOSTILE: &str = "\x1b]0;owned\x07\u{202e}sda\n\x1b[2J";
-const STYLE: TextStyle = TextStyle { width: 80, colour: false, all: true };
+const STYLE: TextStyle = TextStyle { width: 80, colour: false, all: true, utc: true };
 
 fn change() -> Change {
     Change {

@@ -4,12 +4,8 @@ use super::{other_action, words};
 use crate::canvas::{Canvas, Ink, Piece, bold, dim, plain};
 use crate::human;
 use std::collections::HashMap;
-use whyslow_model::diagnosis::{Confidence, Culprit, Diagnosis, Evidence, Figures, Finding, Origin};
+use whyslow_model::diagnosis::{Confidence, Culprit, Diagnosis, Evidence, Figures, Finding};
 
-/// Evidence lines and culprits of a cause, where not all are asked for. Of an effect there is only the sentence: it goes
-/// away with its cause.
-const EVIDENCE: usize = 6;
-const CULPRITS: usize = 3;
 /// Columns an effect stands further in than its cause.
 const INDENT: usize = 3;
 /// Effects of effects beyond this depth stand no further in.
@@ -23,13 +19,10 @@ pub(super) struct Findings<'d> {
     findings: &'d [Finding],
     effects: HashMap<&'d str, Vec<usize>>,
     drawn: Vec<bool>,
-    all: bool,
-    /// Whether numbers stand in files of the reader's own, which he wants to be pointed at.
-    in_files: bool,
 }
 
 impl<'d> Findings<'d> {
-    pub(super) fn of(diagnosis: &'d Diagnosis, all: bool) -> Self {
+    pub(super) fn of(diagnosis: &'d Diagnosis) -> Self {
         let findings = &diagnosis.findings;
         let mut effects: HashMap<&str, Vec<usize>> = HashMap::new();
         for (i, finding) in findings.iter().enumerate() {
@@ -37,8 +30,7 @@ impl<'d> Findings<'d> {
                 effects.entry(cause).or_default().push(i);
             }
         }
-        let in_files = diagnosis.window.source == Origin::Import;
-        Self { findings, effects, drawn: vec![false; findings.len()], all, in_files }
+        Self { findings, effects, drawn: vec![false; findings.len()] }
     }
 
     /// Draws causes in order, each followed by its effects; then what names a cause that is not here, or goes in a
@@ -59,35 +51,22 @@ impl<'d> Findings<'d> {
             }
             let finding = &self.findings[i];
             canvas.blank();
-            self.one(canvas, finding, depth);
+            one(canvas, finding, depth);
             let effects = self.effects.get(&*finding.key()).into_iter().flatten();
             left.extend(effects.rev().map(|&effect| (effect, depth + 1)));
         }
     }
+}
 
-    fn origin(&self) -> OriginOf {
-        match (self.all, self.in_files) {
-            (true, _) => formula_and_place,
-            (false, true) => place,
-            (false, false) => formula,
-        }
-    }
-
-    fn one(&self, canvas: &mut Canvas, finding: &Finding, depth: usize) {
-        let column = INDENT * depth.min(DEEPEST);
-        let body = column + 2;
-        headline(canvas, finding, column, depth > 0);
-        canvas.paragraph(body, body, &[plain(&finding.summary)]);
-        if depth == 0 || self.all {
-            culprits(canvas, &finding.culprits, body, self.all);
-            let most = if self.all { usize::MAX } else { EVIDENCE };
-            evidence(canvas, &finding.evidence, body, most, self.origin());
-        }
-        if self.all {
-            for action in finding.actions.iter().skip(1) {
-                other_action(canvas, body, action);
-            }
-        }
+fn one(canvas: &mut Canvas, finding: &Finding, depth: usize) {
+    let column = INDENT * depth.min(DEEPEST);
+    let body = column + 2;
+    headline(canvas, finding, column, depth > 0);
+    canvas.paragraph(body, body, &[plain(&finding.summary)]);
+    culprits(canvas, &finding.culprits, body);
+    evidence(canvas, &finding.evidence, body);
+    for action in &finding.actions {
+        other_action(canvas, body, action);
     }
 }
 
@@ -113,9 +92,8 @@ fn headline(canvas: &mut Canvas, finding: &Finding, column: usize, is_effect: bo
     canvas.paragraph(column + 2, column + 2, &figures);
 }
 
-fn culprits(canvas: &mut Canvas, culprits: &[Culprit], column: usize, all: bool) {
-    let limit = if all { usize::MAX } else { CULPRITS };
-    for (i, culprit) in culprits.iter().take(limit).enumerate() {
+fn culprits(canvas: &mut Canvas, culprits: &[Culprit], column: usize) {
+    for (i, culprit) in culprits.iter().enumerate() {
         let label = if i == 0 { "by " } else { "and " };
         let mut line = vec![
             dim(label),
@@ -125,7 +103,7 @@ fn culprits(canvas: &mut Canvas, culprits: &[Culprit], column: usize, all: bool)
             plain(" of "),
             plain(&culprit.of),
         ];
-        if let Some(cgroup) = culprit.cgroup.as_ref().filter(|_| all) {
+        if let Some(cgroup) = &culprit.cgroup {
             line.extend([dim(" in "), dim(cgroup)]);
         }
         canvas.paragraph(column, column + 4, &line);
@@ -136,19 +114,18 @@ fn culprits(canvas: &mut Canvas, culprits: &[Culprit], column: usize, all: bool)
 pub(super) fn figures(canvas: &mut Canvas, figures: &[Figures]) {
     for of in figures {
         canvas.blank();
-        canvas.paragraph(0, 2, &[plain("What is told of "), bold(words::subject(&of.subject))]);
-        evidence(canvas, &of.values, 2, usize::MAX, formula_and_place);
+        canvas.paragraph(0, 2, &[plain("Known about "), bold(words::subject(&of.subject))]);
+        evidence(canvas, &of.values, 2);
     }
 }
 
-fn evidence(canvas: &mut Canvas, evidence: &[Evidence], column: usize, most: usize, origin: OriginOf) {
-    let shown = &evidence[..evidence.len().min(most)];
+fn evidence(canvas: &mut Canvas, evidence: &[Evidence], column: usize) {
     let widest = |cap: usize, text: &dyn Fn(&Evidence) -> String| {
-        shown.iter().map(|e| plain(text(e)).width()).max().unwrap_or(0).min(cap)
+        evidence.iter().map(|e| plain(text(e)).width()).max().unwrap_or(0).min(cap)
     };
     let metric = widest(WIDEST_METRIC, &|e| e.metric.clone());
     let value = widest(WIDEST_VALUE, &human::evidence);
-    for e in shown {
+    for e in evidence {
         let mut line = vec![
             Piece::cell(Ink::Plain, &e.metric, metric),
             plain("  "),
@@ -157,7 +134,7 @@ fn evidence(canvas: &mut Canvas, evidence: &[Evidence], column: usize, most: usi
         if !e.expected.is_empty() {
             line.extend([plain("  "), plain(format!("expected {}", e.expected))]);
         }
-        row(canvas, line, &origin(e), column, column + metric + 2);
+        row(canvas, line, &formula_and_place(e), column, column + metric + 2);
     }
 }
 
@@ -177,17 +154,9 @@ fn row(canvas: &mut Canvas, mut line: Vec<Piece>, origin: &str, column: usize, b
     }
 }
 
-/// Where a value comes from.
-type OriginOf = fn(&Evidence) -> String;
-
 /// Its formula; the file it was read from where there is none.
 fn formula(e: &Evidence) -> String {
     if e.how.is_empty() { e.source.clone() } else { e.how.clone() }
-}
-
-/// The file it was read from.
-fn place(e: &Evidence) -> String {
-    if e.source.is_empty() { e.how.clone() } else { e.source.clone() }
 }
 
 /// Both.

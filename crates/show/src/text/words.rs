@@ -16,9 +16,9 @@ pub(super) fn headline(finding: &Finding) -> String {
 pub(super) fn time_lost(finding: &Finding) -> String {
     let share = human::share(finding.impact);
     match finding.impact_is {
-        Basis::Measured => format!("{share} of the time lost"),
-        Basis::AtLeast => format!("at least {share} of the time lost"),
-        Basis::NotMeasured => "time lost not measured".into(),
+        Basis::Measured => format!("tasks stalled {share} of the time"),
+        Basis::AtLeast => format!("tasks stalled at least {share} of the time"),
+        Basis::NotMeasured => "time stalled not measured".into(),
     }
 }
 

@@ -1,0 +1,59 @@
+//! Times of day, as people read them: in the local time zone, to the second.
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+
+/// Draws times in one zone.
+#[derive(Clone, Debug)]
+pub(crate) struct Clock {
+    zone: TimeZone,
+}
+
+impl Clock {
+    /// UTC, or the zone of this machine.
+    pub(crate) fn new(utc: bool) -> Self {
+        Self { zone: if utc { TimeZone::UTC } else { TimeZone::system() } }
+    }
+
+    /// `14:03:22`; what is not RFC 3339 stays as it is.
+    pub(crate) fn time(&self, text: &str) -> String {
+        self.format(text, "%H:%M:%S")
+    }
+
+    /// `2026-11-21 14:03:22`.
+    pub(crate) fn date_and_time(&self, text: &str) -> String {
+        self.format(text, "%Y-%m-%d %H:%M:%S")
+    }
+
+    /// `14:03:22–14:03:32 CET`, with the date in front where asked for.
+    pub(crate) fn span(&self, start: &str, end: &str, with_date: bool) -> String {
+        let days = [start, end].map(|text| self.format(text, "%Y-%m-%d"));
+        let start = if with_date { self.date_and_time(start) } else { self.time(start) };
+        let zone = self.format(end, "%Z");
+        let end = if with_date && days[0] != days[1] { self.date_and_time(end) } else { self.time(end) };
+        format!("{start}–{end} {zone}")
+    }
+
+    fn format(&self, text: &str, format: &str) -> String {
+        let time = text.parse::<Timestamp>();
+        time.map_or_else(|_| text.to_owned(), |time| time.to_zoned(self.zone.clone()).strftime(format).to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_short_and_name_their_zone() {
+        let clock = Clock::new(true);
+        let (start, end) = ("2026-11-21T10:00:00.25+01:00", "2026-11-21T10:00:10.123456789+01:00");
+        assert_eq!(clock.span(start, end, false), "09:00:00–09:00:10 UTC");
+        assert_eq!(clock.span(start, end, true), "2026-11-21 09:00:00–09:00:10 UTC");
+        assert_eq!(
+            clock.span("2026-11-21T23:59:59Z", "2026-11-22T00:00:01Z", true),
+            "2026-11-21 23:59:59–2026-11-22 00:00:01 UTC"
+        );
+        assert_eq!(clock.time("then"), "then");
+    }
+}

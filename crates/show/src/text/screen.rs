@@ -1,0 +1,283 @@
+//! The first screen: ten lines that are read in twenty seconds, the answer last, where the eye lands.
+
+use super::{TextStyle, words};
+use crate::canvas::{Canvas, Ink, Piece, bold, dim, plain};
+use crate::clock::Clock;
+use crate::human;
+use whyslow_model::diagnosis::{
+    Action, ActionKind, Basis, BlindSpot, Confidence, Culprit, Diagnosis, Finding, Host, Origin, Span, Verdict,
+};
+
+/// Lines of the first screen.
+const LINES: usize = 10;
+/// How many culprits stand in its line.
+const CULPRITS: usize = 2;
+/// Lines of a healthy machine's resource.
+const CLEARED: usize = 1;
+
+/// The ten lines.
+pub(super) fn draw(canvas: &mut Canvas, d: &Diagnosis, style: &TextStyle) {
+    header(canvas, &d.host, &d.window, style);
+    let room = LINES - 1;
+    match d.verdict {
+        Verdict::Bottleneck => bottleneck(canvas, d, style, room),
+        Verdict::Healthy => healthy(canvas, d, room),
+        Verdict::Undetermined => undetermined(canvas, d, room),
+    }
+}
+
+/// The answer alone, for below the details.
+pub(super) fn answer(canvas: &mut Canvas, d: &Diagnosis, style: &TextStyle) {
+    match (d.verdict, d.findings.first()) {
+        (Verdict::Bottleneck, Some(first)) => Answer { diagnosis: d, style, lines: 0 }.draw(canvas, first),
+        (Verdict::Bottleneck, None) => {}
+        (Verdict::Healthy, _) => is_healthy(canvas),
+        (Verdict::Undetermined, _) => is_undetermined(canvas, d),
+    }
+}
+
+fn is_healthy(canvas: &mut Canvas) {
+    canvas.paragraph(0, 2, &[Piece::new(Ink::Green, "Healthy"), plain(": no resource is saturated or failing.")]);
+}
+
+fn is_undetermined(canvas: &mut Canvas, d: &Diagnosis) {
+    let text = ": too little was visible to say what is slow.";
+    canvas.paragraph(0, 2, &[Piece::new(Ink::Yellow, "Undetermined"), plain(text)]);
+    if let Some(spot) = d.blind_spots.iter().find(|spot| !spot.remedy.is_empty()) {
+        canvas.at_most(1, 0, 2, &[bold("To find out more: "), plain(&spot.remedy)]);
+    }
+}
+
+/// The machine and the time; what does not fit on the line is left out, the least telling first.
+pub(super) fn header(canvas: &mut Canvas, host: &Host, window: &Span, style: &TextStyle) {
+    let clock = Clock::new(style.utc);
+    let mut facts = vec![
+        host.kernel.as_ref().map(|k| format!("Linux {k}")),
+        host.virtualization.as_ref().filter(|v| *v != "none").cloned(),
+        host.memory_bytes.map(human::bytes),
+        host.cpus.map(|n| if n == 1 { "1 CPU".into() } else { format!("{n} CPUs") }),
+    ];
+    let time = watched(window, &clock);
+    let name = host.name.as_deref().unwrap_or("this machine");
+    let line = |facts: &[Option<String>]| {
+        let mut line = vec![bold(name)];
+        for fact in facts.iter().rev().flatten().chain([&time]) {
+            line.extend([dim(" · "), plain(fact)]);
+        }
+        line
+    };
+    while !facts.is_empty() && width(&line(&facts)) > canvas.width() {
+        facts.remove(0);
+    }
+    canvas.at_most(1, 0, 2, &line(&facts));
+}
+
+fn watched(window: &Span, clock: &Clock) -> String {
+    let seconds = human::seconds(window.seconds.round().max(if window.seconds < 1.0 { window.seconds } else { 1.0 }));
+    let how = match window.source {
+        Origin::Live => format!("watched {seconds}"),
+        Origin::Recording => format!("recorded {seconds}"),
+        Origin::Import => format!("captures of {seconds}"),
+    };
+    match (&window.start, &window.end) {
+        (Some(start), Some(end)) => {
+            format!("{} ({how})", clock.span(start, end, window.source != Origin::Live))
+        }
+        _ => how,
+    }
+}
+
+fn bottleneck(canvas: &mut Canvas, d: &Diagnosis, style: &TextStyle, room: usize) {
+    let Some(first) = d.findings.first() else { return };
+    let others: Vec<&Finding> = d.findings.iter().skip(1).filter(|f| f.explained_by.is_none()).collect();
+    let answer = |lines: usize| {
+        let mut part = Canvas::new(canvas.width(), canvas.colour());
+        Answer { diagnosis: d, style, lines }.draw(&mut part, first);
+        part
+    };
+    // The answer gives way, so that what else is wrong is at least counted.
+    let wanted = usize::from(!others.is_empty());
+    let part = (0..=2).map(answer).find(|part| part.lines() + wanted <= room).unwrap_or_else(|| answer(2));
+    also(canvas, &others, room.saturating_sub(part.lines()).max(wanted), d.window.source);
+    if room.saturating_sub(part.lines() + others.len().min(room)) > 0 {
+        canvas.blank();
+    }
+    canvas.append(part);
+}
+
+/// The other causes, a line each; those that do not fit are counted.
+fn also(canvas: &mut Canvas, others: &[&Finding], room: usize, source: Origin) {
+    // The blank line in front of the answer is worth more than a third cause.
+    let shown = if others.len() < room { others.len() } else { others.len().min(room.min(2)) };
+    let left = others.len() - shown;
+    for (i, other) in others.iter().take(shown).enumerate() {
+        let more =
+            if left > 0 && i + 1 == shown { format!(" (+{left} more: {})", hint(source)) } else { String::new() };
+        let text = [dim("Also: "), plain(first_sentence(&other.summary))];
+        let more = [dim(more)];
+        let mut line = canvas.cut(1, canvas.width() - width(&more), &text);
+        line.extend(more);
+        canvas.paragraph(0, 2, &line);
+    }
+}
+
+/// Where the rest is to be read.
+pub(super) fn hint(source: Origin) -> &'static str {
+    if source == Origin::Live { "whyslow -v" } else { "add -v" }
+}
+
+/// What is wrong, who does it, how bad it is, what to do.
+pub(super) struct Answer<'d> {
+    pub(super) diagnosis: &'d Diagnosis,
+    pub(super) style: &'d TextStyle,
+    /// How much is left out to save lines: 0 nothing, 2 most.
+    pub(super) lines: usize,
+}
+
+impl Answer<'_> {
+    pub(super) fn draw(&self, canvas: &mut Canvas, finding: &Finding) {
+        let ink = if finding.confidence == Confidence::Low { Ink::Bold } else { Ink::Red };
+        canvas.at_most(2, 0, 2, &[Piece::new(ink, sentence(finding))]);
+        self.who(canvas, finding);
+        self.how_bad(canvas, finding);
+        self.what_to_do(canvas, finding);
+    }
+
+    fn who(&self, canvas: &mut Canvas, finding: &Finding) {
+        let Some(first) = finding.culprits.first() else {
+            // A process is its own culprit, and captures rarely name any.
+            let is_task = finding.subject.pid.is_some() || self.diagnosis.window.source == Origin::Import;
+            if !is_task && finding.impact_is == Basis::Measured {
+                canvas.paragraph(2, 12, &[dim("Who:      "), plain(unattributed(&self.diagnosis.blind_spots))]);
+            }
+            return;
+        };
+        let share = |c: &Culprit| format!("{} {}", words::culprit(c), human::share(c.share));
+        let same: Vec<String> =
+            finding.culprits.iter().filter(|c| c.of == first.of).take(CULPRITS).map(share).collect();
+        let text = format!("{} of {}", same.join(", "), first.of);
+        canvas.at_most(1, 2, 12, &[dim("Who:      "), plain(text)]);
+    }
+
+    fn how_bad(&self, canvas: &mut Canvas, finding: &Finding) {
+        let clock = Clock::new(self.style.utc);
+        let window = &self.diagnosis.window;
+        let since = window.start.as_ref().filter(|_| window.source == Origin::Live);
+        let since = since.map_or_else(String::new, |start| format!(", since {}", clock.time(start)));
+        let sure = match finding.confidence {
+            Confidence::High => String::new(),
+            other => format!("; confidence {}", words::confidence(other)),
+        };
+        let text = format!("{}{since}{sure}", words::time_lost(finding));
+        canvas.at_most(1, 2, 12, &[dim("How bad:  "), plain(text)]);
+    }
+
+    fn what_to_do(&self, canvas: &mut Canvas, finding: &Finding) {
+        let text_lines = if self.lines == 0 { 2 } else { 1 };
+        let remedy = finding.actions.iter().find(|action| action.kind != ActionKind::Diagnostic);
+        let diagnostic = finding.actions.iter().find(|action| action.kind == ActionKind::Diagnostic);
+        if let Some(action) = remedy {
+            canvas.at_most(text_lines, 0, 2, &[bold("Recommended action: "), plain(&action.text)]);
+            commands(canvas, action);
+            if self.lines < 2 {
+                expected(canvas, action, finding);
+            }
+        }
+        let has_command = remedy.is_some_and(|action| !words::commands(action).is_empty());
+        if let Some(action) = diagnostic.filter(|_| !has_command) {
+            let text = if remedy.is_some() { "" } else { &action.text };
+            let label = if text.is_empty() { "To find out more:" } else { "To find out more: " };
+            canvas.at_most(text_lines, 0, 2, &[bold(label), plain(text)]);
+            commands(canvas, action);
+        }
+    }
+}
+
+/// The improvement: what the rule says, else what is lost now and could be won back at most.
+fn expected(canvas: &mut Canvas, action: &Action, finding: &Finding) {
+    let text = match (&action.expect, finding.impact_is) {
+        (Some(text), _) => text.clone(),
+        (None, Basis::Measured) => format!("up to {} less time stalled", human::share(finding.impact)),
+        (None, _) => return,
+    };
+    canvas.at_most(1, 2, 12, &[dim("Expected: "), plain(text)]);
+}
+
+pub(super) fn commands(canvas: &mut Canvas, action: &Action) {
+    for command in words::commands(action) {
+        canvas.command(4, &bold(command));
+    }
+}
+
+/// Why nobody is blamed.
+fn unattributed(spots: &[BlindSpot]) -> String {
+    let why = spots.iter().find(|spot| spot.remedy.contains("root"));
+    why.map_or_else(|| "not identified".into(), |spot| format!("not identified ({})", spot.remedy))
+}
+
+/// What a colleague would say; an id in words where the rule has no sentence.
+fn sentence(finding: &Finding) -> String {
+    if finding.summary.is_empty() { words::headline(finding) } else { first_sentence(&finding.summary).to_owned() }
+}
+
+/// Up to the first full stop that a new sentence follows.
+pub(super) fn first_sentence(text: &str) -> &str {
+    let ends = text.match_indices(". ").map(|(at, _)| at);
+    let starts_anew = |at: &usize| text[at + 2..].chars().next().is_some_and(char::is_uppercase);
+    ends.filter(starts_anew).next().map_or(text, |at| &text[..=at])
+}
+
+fn healthy(canvas: &mut Canvas, d: &Diagnosis, room: usize) {
+    // The verdict and a blank line on either side of the resources.
+    let mut room = room - 3;
+    canvas.blank();
+    resources(canvas, d, &mut room);
+    for finding in d.findings.iter().filter(|f| f.explained_by.is_none()).take(room.min(2)) {
+        canvas.at_most(1, 2, 4, &[dim("Minor: "), plain(first_sentence(&finding.summary))]);
+        room -= 1;
+    }
+    not_seen(canvas, d, &mut room);
+    canvas.blank();
+    is_healthy(canvas);
+}
+
+/// Each resource with the number that clears it.
+fn resources(canvas: &mut Canvas, d: &Diagnosis, room: &mut usize) {
+    let resources: Vec<_> = d.ruled_out.iter().filter(|r| !r.id.contains('.')).collect();
+    let widest = resources.iter().map(|r| words::id(&r.id).chars().count()).max().unwrap_or(0).min(20);
+    for entry in resources.into_iter().take(*room) {
+        let name = Piece::cell(Ink::Plain, words::id(&entry.id), widest);
+        canvas.at_most(CLEARED, 2, 4, &[name, plain("  "), plain(&entry.because)]);
+        *room -= 1;
+    }
+}
+
+fn not_seen(canvas: &mut Canvas, d: &Diagnosis, room: &mut usize) {
+    if d.blind_spots.is_empty() || *room == 0 {
+        return;
+    }
+    *room -= 1;
+    let what: Vec<&str> = d.blind_spots.iter().map(|spot| &*spot.what).collect();
+    let more = [dim(format!(" ({})", hint(d.window.source)))];
+    let text = [dim("Not seen: "), plain(what.join("; "))];
+    let mut line = canvas.cut(1, canvas.width() - 2 - width(&more), &text);
+    line.extend(more);
+    canvas.paragraph(2, 4, &line);
+}
+
+fn undetermined(canvas: &mut Canvas, d: &Diagnosis, room: usize) {
+    let remedy = d.blind_spots.iter().any(|spot| !spot.remedy.is_empty());
+    let mut room = room - 3 - usize::from(remedy);
+    canvas.blank();
+    for spot in d.blind_spots.iter().take(room) {
+        canvas.at_most(1, 2, 4, &[dim("Not seen: "), plain(&spot.what), plain(": "), plain(&spot.why)]);
+        room -= 1;
+    }
+    resources(canvas, d, &mut room);
+    canvas.blank();
+    is_undetermined(canvas, d);
+}
+
+fn width(pieces: &[Piece]) -> usize {
+    pieces.iter().map(Piece::width).sum()
+}
