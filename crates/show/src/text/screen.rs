@@ -178,6 +178,9 @@ impl Answer<'_> {
         let diagnostic = finding.actions.iter().find(|action| action.kind == ActionKind::Diagnostic);
         if let Some(action) = remedy {
             canvas.at_most(text_lines, 0, 2, &[bold("Recommended action: "), plain(&action.text)]);
+            if words::commands(action).iter().any(|command| is_diagnostic(command)) {
+                canvas.paragraph(0, 2, &[bold("To find out more:")]);
+            }
             commands(canvas, action);
             if self.lines < 2 {
                 expected(canvas, action, finding);
@@ -207,6 +210,23 @@ pub(super) fn commands(canvas: &mut Canvas, action: &Action) {
     for command in words::commands(action) {
         canvas.command(4, &bold(command));
     }
+}
+
+/// Whether a command only looks: what is not known to change anything is taken for a diagnostic, and labelled so.
+fn is_diagnostic(command: &str) -> bool {
+    const CHANGES: [&str; 10] = [
+        "whyslow try",
+        "whyslow tune",
+        "ionice",
+        "renice",
+        "nice",
+        "kill",
+        "systemctl set-property",
+        "taskset",
+        "sysctl -w",
+        "chrt",
+    ];
+    !CHANGES.iter().any(|start| command.starts_with(start))
 }
 
 /// Why nobody is blamed.
