@@ -203,7 +203,7 @@ mod tests {
             undecided,
             caveats: Vec::new(),
         };
-        comparison(&all, &TextStyle { width: 120, colour: false, all: false })
+        comparison(&all, &TextStyle { width: 120, colour: false, all: false, utc: true })
     }
 
     #[test]
