@@ -17,7 +17,7 @@ fn evidence_points_at_file_and_line() {
     for e in &finding(&d, "disk.depth_one@sdj").evidence {
         assert_eq!(e.source, "san-iostat-x-2k-1reader.txt:4-7", "{}", e.metric);
     }
-    let out = read(&["san-iostat-x-2k-1reader.txt"]);
+    let out = read(&["-v", "san-iostat-x-2k-1reader.txt"]);
     assert!(text(&out.stdout).contains("san-iostat-x-2k-1reader.txt:4-7"));
 }
 
