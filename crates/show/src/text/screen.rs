@@ -242,9 +242,9 @@ fn sentence(finding: &Finding) -> String {
 
 /// Up to the first full stop that a new sentence follows.
 pub(super) fn first_sentence(text: &str) -> &str {
-    let ends = text.match_indices(". ").map(|(at, _)| at);
+    let mut ends = text.match_indices(". ").map(|(at, _)| at);
     let starts_anew = |at: &usize| text[at + 2..].chars().next().is_some_and(char::is_uppercase);
-    ends.filter(starts_anew).next().map_or(text, |at| &text[..=at])
+    ends.find(starts_anew).map_or(text, |at| &text[..=at])
 }
 
 fn healthy(canvas: &mut Canvas, d: &Diagnosis, room: usize) {
