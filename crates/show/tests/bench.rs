@@ -134,13 +134,13 @@ took 12.3 s
 Ended early: results up to that point.
 
 Maximum throughput
-  random read of 4 KiB: 4000 /s; throughput plateaus at queue depth 4 (latency
+  random read of 4 KiB: 4000/s; throughput plateaus at queue depth 4 (latency
     1 ms there, 900 µs at depth 1)
 
 Random read
   block  depth     rate   bandwidth    mean      p99      cpu      max
-  4 KiB      1  1100 /s  4.30 MiB/s  900 µs  1.80 ms   227 µs  7.20 ms
-  4 KiB      4  4000 /s  15.6 MiB/s    1 ms     2 ms  62.5 µs     8 ms
+  4 KiB      1  1100/s  4.30 MiB/s  900 µs  1.80 ms   227 µs  7.20 ms
+  4 KiB      4  4000/s  15.6 MiB/s    1 ms     2 ms  62.5 µs     8 ms
   unreliable: random read of 4 KiB, 4 in flight: other processes transferred 2
     MiB on sdb meanwhile, beside the 4 MiB measured
   failed: random read of 4 KiB, 4 in flight: read of 4096 bytes at 8192:
@@ -206,8 +206,8 @@ Cost of each layer: random read
 
 Interference
   /dev/sdb and /dev/sdc: they slow each other down; the first keeps 50 % of its
-    rate (1 M/s → 500000 /s), the second keeps 50 % of its rate (1 M/s →
-    500000 /s)
+    rate (1 M/s → 500000/s), the second keeps 50 % of its rate (1 M/s →
+    500000/s)
     no shared device is known: what they share is hidden from this kernel
 ";
     assert!(drawn.contains(expected), "drawn:\n{drawn}");
