@@ -134,7 +134,7 @@ fn memory_that_nothing_accounts_for_is_the_kernels() {
     assert_eq!(first(&d), "mem.leak@host");
     blames_only(&d, "host");
     finds_none(&d, &["mem.cache_thrash", "cpu.", "disk."]);
-    assert!(d.findings[0].summary.contains("the kernel itself"), "{}", d.findings[0].summary);
+    assert!(d.findings[0].summary.contains("The kernel or a driver leaks memory"), "{}", d.findings[0].summary);
 }
 
 #[test]

@@ -183,6 +183,74 @@ fn metrics_and_rules_are_listed_as_text_and_json() {
 }
 
 #[test]
+fn a_word_narrows_each_list() {
+    for (command, word, there, elsewhere) in [
+        ("rules", "disk", "disk.saturated", "cpu.saturated"),
+        ("metrics", "disk", "disk: ", "swap: "),
+        ("metrics", "swap", "swap: ", "disk: "),
+        ("formats", "fio", "fio: ", "vmstat: "),
+        ("formats", "VMstat", "vmstat: ", "fio: "),
+    ] {
+        let out = run(&[command, word]);
+        assert_eq!(out.status.code(), Some(0), "{command} {word}");
+        let listed = text(&out.stdout);
+        let starts = |name: &str| listed.lines().any(|line| line.starts_with(name));
+        assert!(starts(there) && !starts(elsewhere), "{command} {word}: {listed}");
+        let json: serde_json::Value = serde_json::from_slice(&run(&[command, word, "--json"]).stdout).expect("JSON");
+        assert!(json.as_array().is_some_and(|list| !list.is_empty()), "{command} {word}");
+    }
+}
+
+#[test]
+fn a_slip_of_the_finger_is_met_with_a_suggestion() {
+    for (args, meant) in [
+        (&["bnech"][..], "bench"),
+        (&["read", "--partail"], "--partial"),
+        (&["rules", "disk.satured"], "disk.saturated"),
+        (&["metrics", "diks"], "disk"),
+        (&["formats", "iosatt"], "iostat"),
+        (&["export", "dsk"], "disk"),
+        (&["tune", "show", "swapiness"], "vm.swappiness"),
+        (&["tune", "diff", "throughput"], "server-throughput"),
+    ] {
+        let out = run(args);
+        let complaint = text(&out.stderr);
+        assert_eq!(out.status.code(), Some(2), "{args:?}: {complaint}");
+        assert!(complaint.contains(&format!("did you mean '{meant}'?")), "{args:?}: {complaint}");
+    }
+}
+
+#[test]
+fn the_shell_is_given_the_names_there_are() {
+    for (words, expected) in [
+        (&["rules", "disk.s"][..], "disk.saturated"),
+        (&["tune", "show", "vm.sw"], "vm.swappiness"),
+        (&["tune", "set", "vm.sw"], "vm.swappiness="),
+        (&["tune", "apply", "vm-"], "vm-guest"),
+        (&["export", "dis"], "disk"),
+        (&["formats", "io"], "iostat"),
+    ] {
+        let config = tempfile::tempdir().unwrap();
+        let mut command = whyslow(config.path(), &[&["--", "whyslow"][..], words].concat());
+        command.env("COMPLETE", "bash").env("_CLAP_IFS", "\n").env("_CLAP_COMPLETE_INDEX", words.len().to_string());
+        let candidates = text(&command.output().unwrap().stdout).to_owned();
+        assert!(candidates.lines().any(|line| line == expected), "{words:?}: {candidates}");
+        let unique: std::collections::BTreeSet<&str> = candidates.lines().collect();
+        assert_eq!(unique.len(), candidates.lines().count(), "{words:?}: {candidates}");
+    }
+}
+
+#[test]
+fn a_command_shows_only_its_own_options() {
+    let bare = |args: &[&str]| text(&run(args).stdout).to_owned();
+    for (command, foreign) in
+        [("completions", "--json"), ("record", "--all"), ("export", "--color"), ("rules", "--utc")]
+    {
+        assert!(!bare(&[command, "--help"]).contains(foreign), "{command}: {foreign}");
+    }
+}
+
+#[test]
 fn a_broken_rule_is_named_and_hides_no_other() {
     let config = tempfile::tempdir().unwrap();
     let folder = config.path().join("whyslow/rules.d");
@@ -210,7 +278,7 @@ fn help_version_man_page_and_completions_are_there() {
         (&["man"], ".TH whyslow 1"),
         (&["completions", "bash"], "_whyslow"),
         (&["completions", "zsh"], "#compdef whyslow"),
-        (&["completions", "fish"], "complete -c whyslow"),
+        (&["completions", "fish"], "--command whyslow"),
     ] {
         let out = run(args);
         assert_eq!(out.status.code(), Some(0), "{args:?}");

@@ -3,6 +3,7 @@
 use crate::baseline::BaselineArgs;
 use crate::bench::BenchArgs;
 use crate::compare::CompareArgs;
+use crate::complete;
 use crate::explain::ExplainArgs;
 use crate::export::ExportArgs;
 use crate::options::{Look, Observe};
@@ -11,61 +12,77 @@ use crate::profile::ProfileArgs;
 use crate::read::ReadArgs;
 use crate::record::RecordArgs;
 use crate::tune::{TryArgs, TuneArgs};
-use clap::{CommandFactory, Parser, Subcommand};
-use clap_complete::Shell;
+use clap::error::{ContextKind, ContextValue};
+use clap::{Arg, CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap_complete::{ArgValueCandidates, Shell};
 use std::process::ExitCode;
 
-/// What the options do not tell: title and text, for `--help` and the manual page.
+/// What follows the options in `--help` and the manual page: title and text.
 pub const SECTIONS: [(&str, &str); 5] = [
     (
         "Examples",
         "\
 whyslow                        watch for ten seconds, then say what is wrong
-whyslow --for 1m               watch longer: rare stalls show
-whyslow --json | jq .verdict   for a program
-whyslow --check || page-me     for a script: 1 is a bottleneck
-whyslow read vmstat.txt dmesg  what other tools printed, diagnosed
-whyslow rules disk.saturated   what a finding means, how it is told apart
-whyslow profile --culprit -o flame.svg
-                               what the process to blame spends its time in
+whyslow -v                     the same, with the evidence and what was ruled out
+whyslow --for 1m               watch longer, to catch rare stalls
+whyslow --json | jq .verdict   for scripts
+whyslow --check || page-me     exit status 1 means there is a bottleneck
+whyslow read vmstat.txt dmesg  diagnose the output of other tools
+whyslow rules disk.saturated   explain a finding
+whyslow profile --culprit      show where the culprit spends its time
+whyslow try vm.swappiness=10 -- make
+                               prove whether a change helps
 whyslow record --for 1h        record everything; as a service without --for
 whyslow explain --since 8h     what happened last night
 whyslow baseline save --for 10m
-                               what it is like when all is well
+                               record a baseline of normal behavior
 whyslow compare default 03:00..04:00
-                               what was otherwise that night",
+                               what was different that night",
     ),
-    ("Ctrl-C", "Ends the watching early and diagnoses what there is; a second one ends the program."),
+    ("Ctrl-C", "Stops watching early and diagnoses what was seen; a second Ctrl-C quits at once."),
     (
         "Exit status",
         "\
-0    done, whatever was found
-1    with --check: there is a bottleneck; profile --culprit: nobody to blame;
-     tune: not all is as it was asked for
+0    success, whatever was found
+1    nothing to show or do as requested: --check found a bottleneck; 'profile
+     --culprit' found no culprit; the recording does not cover that time; 'tune'
+     left a setting unchanged, or 'tune verify' found one that differs; 'try'
+     found nothing to try
 2    wrong usage, or input that cannot be read
-3    with --check: undetermined, too little could be seen
-129  ended by SIGHUP; what was made is removed first, and what was measured by
-     then is printed
-130  interrupted before there was anything to compare; try: and all is put back
-143  ended by SIGTERM; otherwise as 129",
+3    with --check: undetermined, too little was visible
+129  ended by SIGHUP, after cleaning up and printing what was measured
+130  ended by Ctrl-C before there was a result; 'try' has put everything back
+143  ended by SIGTERM, after cleaning up and printing what was measured",
     ),
     (
         "Environment",
         "\
-NO_COLOR         where set and not empty, no colour but by --color always
+NO_COLOR         if set and not empty, no color except with --color always
+TZ               the local time zone (--utc overrides it)
 XDG_CONFIG_HOME  where your own rules are (default ~/.config)
-XDG_STATE_HOME   where recordings of other users than root are (default ~/.local/state)
+XDG_STATE_HOME   where recordings of users other than root are (default ~/.local/state)
 WHYSLOW_STATE    where the journal of changes is (default /var/lib/whyslow)
-WHYSLOW_TOKEN    what a server of 'bench net' and its clients both know",
+WHYSLOW_TOKEN    shared secret of 'bench net serve' and its clients",
     ),
     (
         "Files",
         "\
-/etc/whyslow/rules.d/*.toml              the machine's own rules
-$XDG_CONFIG_HOME/whyslow/rules.d/*.toml  yours
-/var/lib/whyslow                         the machine's recording
-/var/lib/whyslow/baselines               its baselines; findings are told with `default`",
+/etc/whyslow/rules.d/*.toml              rules of this machine
+$XDG_CONFIG_HOME/whyslow/rules.d/*.toml  your own rules
+/etc/whyslow/profiles                    tuning profiles of this machine
+/var/lib/whyslow                         recording, journal of changes
+/var/lib/whyslow/baselines               baselines; diagnoses compare with 'default'",
     ),
+];
+
+/// The output options that a command takes no notice of, by its name; they are accepted and left out of its help.
+const IRRELEVANT: [(&str, &[&str]); 6] = [
+    ("completions", &["json", "all", "utc", "color", "width"]),
+    ("man", &["json", "all", "utc", "color", "width"]),
+    ("record", &["all", "color"]),
+    ("export", &["all", "color", "width"]),
+    ("rules", &["all", "utc"]),
+    ("formats", &["all", "utc"]),
 ];
 
 fn sections() -> String {
@@ -73,7 +90,7 @@ fn sections() -> String {
     SECTIONS.iter().map(section).collect::<Vec<_>>().join("\n\n")
 }
 
-/// Says why this machine is slow, on what evidence, and which one change should help.
+/// Explains why this machine is slow, and recommends the one change that should help.
 #[derive(Debug, Parser)]
 #[command(name = "whyslow", version, after_help = sections())]
 #[command(args_conflicts_with_subcommands = true, disable_help_subcommand = true)]
@@ -89,41 +106,50 @@ pub struct Cli {
 /// What to do instead of observing.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// List every metric: what it is, its unit, where the kernel keeps it
-    Metrics,
-    /// List the rules, or explain one: what it means, its look-alikes, its sources
-    Rules {
-        /// The rule to explain, such as disk.saturated
-        id: Option<String>,
-    },
-    /// Diagnose what other tools printed: vmstat, iostat -x, kernel logs ... Several files are one incident
+    /// Diagnose the output of other tools: vmstat, iostat, sar, top, kernel logs ...
     Read(ReadArgs),
-    /// List what `read` recognises, and what can be concluded from it
-    Formats,
-    /// Show where the time of a process, or of the machine, goes: text, folded stacks, a flame graph
+    /// Show where a process, or the whole machine, spends its time: text, folded stacks, flame graph
     Profile(ProfileArgs),
-    /// Record every metric to disk, once a second, until told to stop
+    /// Record all metrics to disk, once a second
     Record(RecordArgs),
-    /// Say what happened over a recording: when, what, who, how bad, and what changed just before
+    /// Explain what happened during a recording: when, what, who, how bad, and what changed just before
     Explain(ExplainArgs),
-    /// Write rows of a recording as CSV, JSON lines or Parquet
+    /// Export metrics of a recording as CSV, JSON lines or Parquet
     Export(ExportArgs),
-    /// Keep what this machine is like when all is well, to compare with
+    /// Record a baseline of normal behavior, and manage baselines
     Baseline(BaselineArgs),
-    /// Say what differs beyond noise between two of: baseline, part of a recording, benchmark's result
+    /// Compare two of: a baseline, part of a recording, a benchmark result
     Compare(CompareArgs),
-    /// Look at the settings of the kernel, change them safely, and take changes back
+    /// Show, change and roll back kernel settings
     Tune(TuneArgs),
-    /// Try a change with and without in turn, around a command or under the load there is, and say whether it helped
+    /// Measure whether a change helps, by alternating runs with and without it
     Try(TryArgs),
-    /// Measure what storage, network, memory and processors can do, with known load
+    /// Benchmark disks, file systems, network, memory and CPUs
     Bench(BenchArgs),
-    /// Write the completion script of a shell to standard output
+    /// List the rules, or explain one
+    Rules {
+        /// Only the rules whose id contains this, such as disk; a full id, such as disk.saturated, explains that rule
+        #[arg(add = ArgValueCandidates::new(complete::rules))]
+        filter: Option<String>,
+    },
+    /// List the metrics: meaning, unit, source
+    Metrics {
+        /// Only this family, such as disk; or the families that contain this word in a name
+        #[arg(add = ArgValueCandidates::new(complete::families))]
+        filter: Option<String>,
+    },
+    /// List the formats that 'read' recognizes
+    Formats {
+        /// Only the formats whose name contains this, such as iostat
+        #[arg(add = ArgValueCandidates::new(complete::formats))]
+        filter: Option<String>,
+    },
+    /// Print a shell completion script
     Completions {
         /// The shell
         shell: Shell,
     },
-    /// Write the manual page to standard output: whyslow man | man -l -
+    /// Print the manual page: whyslow man | man -l -
     Man,
 }
 
@@ -132,7 +158,8 @@ pub enum Command {
 /// # Errors
 /// The status to exit with: help was printed, or the usage was wrong and one line on stderr says how.
 pub fn parse() -> Result<Cli, ExitCode> {
-    let cli = Cli::try_parse().map_err(|error| {
+    let cli = description().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
+    let cli = cli.map_err(|error| {
         if error.use_stderr() {
             Failure::usage(one_line(&error)).report()
         } else {
@@ -148,17 +175,32 @@ pub fn parse() -> Result<Cli, ExitCode> {
     Ok(cli)
 }
 
-/// The program as clap describes it: for the manual page and completions.
+/// The program as clap describes it: for parsing, the manual page and completions.
 pub fn description() -> clap::Command {
-    Cli::command()
+    let program = Cli::command();
+    let global: Vec<Arg> = program.get_arguments().filter(|arg| arg.is_global_set()).cloned().collect();
+    IRRELEVANT.iter().fold(program, |program, (command, options)| {
+        let hidden = global.iter().filter(|arg| options.contains(&arg.get_id().as_str()));
+        program.mut_subcommand(command, |command| command.args(hidden.map(|arg| arg.clone().hide(true))))
+    })
 }
 
-/// clap's message without its usage and hints.
+/// clap's message with its suggestion, without its usage.
 fn one_line(error: &clap::Error) -> String {
     let text = error.to_string();
     let message = text.split("\n\n").next().unwrap_or_default();
     let words: Vec<&str> = message.trim_start_matches("error: ").split_whitespace().collect();
-    words.join(" ")
+    words.join(" ") + &suggestion(error)
+}
+
+fn suggestion(error: &clap::Error) -> String {
+    let kinds = [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg, ContextKind::SuggestedValue];
+    let suggested = kinds.iter().find_map(|kind| match error.get(*kind)? {
+        ContextValue::String(name) => Some(name),
+        ContextValue::Strings(names) => names.first(),
+        _ => None,
+    });
+    suggested.map_or_else(String::new, |name| format!("; did you mean '{name}'?"))
 }
 
 #[cfg(test)]

@@ -1,11 +1,13 @@
 //! `whyslow baseline`: what a machine is like when all is well.
 
+use crate::complete;
 use crate::options::{Look, duration};
 use crate::output::{self, Failure, complain, print};
 use crate::progress::Progress;
 use crate::record::{RecordArgs, record};
 use crate::recordings::{self, Part, to_the_millisecond};
 use clap::{Args, Subcommand};
+use clap_complete::ArgValueCandidates;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -16,6 +18,7 @@ use whyslow_model::baseline::{Baseline, Kind, Listed};
 use whyslow_model::bench::{self, Report};
 use whyslow_model::catalogue::{Family, Process, Thread};
 use whyslow_model::diagnosis::Diagnosis;
+use whyslow_model::suggest::did_you_mean;
 use whyslow_show::{json, text};
 use whyslow_store::{Baselines, Recording, Span, StoreError};
 
@@ -27,7 +30,7 @@ const CUT: u32 = 64;
 /// What to do with baselines.
 #[derive(Debug, Args)]
 pub struct BaselineArgs {
-    /// The folder whose subfolder 'baselines' they are in [default: /var/lib/whyslow for root, else ~/.local/state/whyslow]
+    /// Folder whose subfolder 'baselines' holds them [default: /var/lib/whyslow for root, else ~/.local/state/whyslow]
     #[arg(long, global = true)]
     dir: Option<PathBuf>,
     #[command(subcommand)]
@@ -36,19 +39,20 @@ pub struct BaselineArgs {
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// Keep a summary of a good period: of the next minute, or of a recording, or of benchmarks
+    /// Save a baseline of the next minute, of a recording, or of benchmark results
     Save(SaveArgs),
     /// List the baselines
     List,
-    /// Show one: what was measured, and what the machine consisted of
+    /// Show a baseline: measurements, hardware and settings
     Show {
-        /// Its name
-        #[arg(default_value = Baselines::DEFAULT)]
+        /// Name of the baseline
+        #[arg(add = ArgValueCandidates::new(complete::baselines), default_value = Baselines::DEFAULT)]
         name: String,
     },
-    /// Delete one
+    /// Delete a baseline
     Delete {
-        /// Its name
+        /// Name of the baseline
+        #[arg(add = ArgValueCandidates::new(complete::baselines))]
         name: String,
     },
 }
@@ -56,35 +60,35 @@ enum What {
 /// What to keep, and as what.
 #[derive(Debug, Args)]
 struct SaveArgs {
-    /// What to call it; 'default' is what live diagnoses tell the usual figures from
+    /// Name of the baseline; diagnoses compare with 'default'
     #[arg(default_value = Baselines::DEFAULT)]
     name: String,
-    /// A recording's folder: keep what it was like then, not what it is like now
+    /// Use this recording instead of watching now
     #[arg(long, value_name = "DIR")]
     recording: Option<PathBuf>,
-    /// Of the recording, the last so much before now: 2h, 7d
+    /// Only the last part of the recording: 2h, 7d
     #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with_all = ["from", "to"])]
     since: Option<Duration>,
-    /// Of the recording, from this time on: 03:12, '2026-11-21 03:12', 2026-11-21T03:12:00Z
+    /// Start time within the recording: 03:12, '2026-11-21 03:12', 2026-11-21T03:12:00Z
     #[arg(long, value_name = "WHEN")]
     from: Option<String>,
-    /// Until this time
+    /// End time
     #[arg(long, value_name = "WHEN")]
     to: Option<String>,
     /// How long to watch
     #[arg(long = "for", value_name = "TIME", default_value = "1m", value_parser = duration,
         conflicts_with_all = ["recording", "since", "from", "to", "bench"])]
     time: Duration,
-    /// How often to look
+    /// Sampling interval
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = duration)]
     interval: Duration,
-    /// Load no BPF program into the kernel
+    /// Load no BPF programs
     #[arg(long)]
     no_bpf: bool,
-    /// Keep what `whyslow bench --json` printed into these files; of several runs of one benchmark each counts as one
+    /// Use these files written by `whyslow bench --json`; give several runs of a benchmark to capture its noise
     #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = ["recording", "since", "from", "to"])]
     bench: Vec<PathBuf>,
-    /// Take the place of one that has this name
+    /// Overwrite an existing baseline of the same name
     #[arg(long)]
     replace: bool,
 }
@@ -110,7 +114,7 @@ pub fn run(args: &BaselineArgs, look: &Look) -> Result<ExitCode, Failure> {
         What::Show { name } => tell(&named(&baselines, name)?, look, text::baseline)?,
         What::Delete { name } => {
             if !baselines.delete(name).map_err(unusable)? {
-                return Err(none_of(name));
+                return Err(none_of(name, &baselines));
             }
         }
     }
@@ -202,7 +206,7 @@ pub fn of_recording(recording: &Recording, span: &Span) -> Result<Baseline, Fail
 /// # Errors
 /// Where there is none, or it cannot be read.
 pub fn named(baselines: &Baselines, name: &str) -> Result<Baseline, Failure> {
-    baselines.load(name).map_err(unusable)?.ok_or_else(|| none_of(name))
+    baselines.load(name).map_err(unusable)?.ok_or_else(|| none_of(name, baselines))
 }
 
 /// Tells a diagnosis of this machine what the default baseline knows of what was found.
@@ -220,8 +224,9 @@ fn default_of(folder: &Path) -> Result<Option<Baseline>, StoreError> {
     Baselines::of(folder).load(Baselines::DEFAULT)
 }
 
-fn none_of(name: &str) -> Failure {
-    Failure::usage(format!("no baseline '{name}'; 'whyslow baseline list' lists them"))
+fn none_of(name: &str, baselines: &Baselines) -> Failure {
+    let suggestion = did_you_mean(name, baselines.names().unwrap_or_default());
+    Failure::usage(format!("no baseline '{name}'; 'whyslow baseline list' lists them{suggestion}"))
 }
 
 fn unusable(error: StoreError) -> Failure {

@@ -1,10 +1,12 @@
 //! `whyslow compare`: what differs beyond noise.
 
 use crate::baseline::{named, of_files, of_recording};
+use crate::complete;
 use crate::options::Look;
 use crate::output::{self, Failure, print};
 use crate::recordings::{self, Part};
 use clap::Args;
+use clap_complete::ArgValueCandidates;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use whyslow_compare::{LEAST, compare};
@@ -20,8 +22,10 @@ const PERCENT: std::ops::RangeInclusive<f64> = 0.1..=1000.0;
 pub struct CompareArgs {
     /// A baseline's name; FROM..TO of the recording, such as 03:00..04:00; a recording's folder, DIR or DIR@FROM..TO; or a
     /// file: a baseline, or the output of `whyslow bench --json`
+    #[arg(add = ArgValueCandidates::new(complete::baselines))]
     a: String,
     /// What to compare with it, specified the same way
+    #[arg(add = ArgValueCandidates::new(complete::baselines))]
     b: String,
     /// Smallest difference to report, percent
     #[arg(long, value_name = "PERCENT", default_value_t = LEAST * 100.0)]

@@ -1,33 +1,37 @@
 //! `whyslow export`: rows of a recording for other programs.
 
+use crate::complete;
 use crate::draft::Draft;
 use crate::options::Look;
 use crate::output::{Failure, by_ending, quietly};
 use crate::rates::Rates;
 use crate::recordings::{Part, in_words};
 use clap::{Args, ValueEnum};
+use clap_complete::ArgValueCandidates;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use whyslow_model::catalogue::FamilyInfo;
+use whyslow_model::suggest::did_you_mean;
 use whyslow_show::rows;
 use whyslow_store::{AnyRow, ParquetExport, Recording, Span, StoreError, families};
 
 /// Which rows, and what to write them as.
 #[derive(Debug, Args)]
 pub struct ExportArgs {
-    /// The family, such as disk or process; 'whyslow metrics' lists them
+    /// Metric family, such as disk or process; 'whyslow metrics' lists them
+    #[arg(add = ArgValueCandidates::new(complete::families))]
     family: String,
     #[command(flatten)]
     part: Part,
-    /// Write counters as the kernel counts them, not their rates per second
+    /// Write counters as the kernel counts them instead of rates per second
     #[arg(long)]
     raw: bool,
-    /// What to write [default: as the name of FILE ends; else csv]
+    /// Output format [default: by the extension of FILE, otherwise csv]
     #[arg(long, conflicts_with = "json")]
     format: Option<Format>,
-    /// Write to this file, not to standard output
+    /// Write to this file instead of standard output
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
@@ -46,8 +50,12 @@ enum Format {
 /// # Errors
 /// Wrong usage; a recording that cannot be read; a file that cannot be written.
 pub fn run(args: &ExportArgs, look: &Look) -> Result<ExitCode, Failure> {
-    let family = families().into_iter().find(|family| family.name == args.family);
-    let missing = || Failure::usage(format!("no family '{}'; 'whyslow metrics' lists them", args.family));
+    let families = families();
+    let missing = || {
+        let suggestion = did_you_mean(&args.family, families.iter().map(|family| family.name));
+        Failure::usage(format!("no metric family '{}'; 'whyslow metrics' lists them{suggestion}", args.family))
+    };
+    let family = families.iter().find(|family| family.name == args.family).cloned();
     let family = family.ok_or_else(missing)?;
     let format = args.format(look)?;
     if format == Format::Parquet && args.output.is_none() {

@@ -5,6 +5,7 @@ mod baseline;
 mod bench;
 mod commands;
 mod compare;
+mod complete;
 mod draft;
 mod explain;
 mod export;
@@ -28,6 +29,8 @@ mod why;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    // Answers the shell, and ends, where COMPLETE is set.
+    clap_complete::CompleteEnv::with_factory(args::description).complete();
     memory::give_back();
     match args::parse() {
         Ok(args) => {

@@ -6,16 +6,16 @@ use std::time::Duration;
 /// What to observe, and what to make of it.
 #[derive(Debug, Args)]
 pub struct Observe {
-    /// How long to watch: 500ms, 10s, 2m, 1h; a bare number is seconds
+    /// How long to watch: 500ms, 10s, 2m, 1h; a plain number is seconds
     #[arg(long = "for", value_name = "TIME", default_value = "10s", value_parser = duration)]
     pub time: Duration,
-    /// How often to look, at least 100ms
+    /// Sampling interval, at least 100ms
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = duration)]
     pub interval: Duration,
-    /// Load no BPF program into the kernel: less is seen, and from /proc alone
+    /// Load no BPF programs: sees less, and reads only /proc and /sys
     #[arg(long)]
     pub no_bpf: bool,
-    /// Exit with 1 on a bottleneck, with 3 where too little could be seen
+    /// Exit with status 1 if there is a bottleneck, 3 if too little was visible to tell
     #[arg(long)]
     pub check: bool,
 }
@@ -45,21 +45,22 @@ impl Observe {
 
 /// How to draw.
 #[derive(Debug, Args)]
+#[command(next_help_heading = "Output options")]
 pub struct Look {
     /// Write JSON
-    #[arg(long, global = true)]
+    #[arg(long, global = true, display_order = 1000)]
     pub json: bool,
-    /// Show everything: evidence with formulas, effects, what was ruled out, what could not be seen
-    #[arg(short = 'v', long, visible_alias = "verbose", global = true)]
+    /// Show everything, not only the summary
+    #[arg(short = 'v', long, visible_alias = "verbose", global = true, display_order = 1001)]
     pub all: bool,
     /// Show and read times in UTC instead of the local time zone
-    #[arg(long, global = true)]
+    #[arg(long, global = true, display_order = 1002)]
     pub utc: bool,
-    /// When to use colour; auto: on a terminal, unless NO_COLOR is set
-    #[arg(long, value_name = "WHEN", default_value = "auto", global = true)]
+    /// When to use color; auto: on a terminal, unless NO_COLOR is set
+    #[arg(long, value_name = "WHEN", default_value = "auto", global = true, display_order = 1003)]
     pub color: Colour,
-    /// Columns to draw in, at least 40 [default: the terminal's, at most 120; 80 where there is none]
-    #[arg(long, value_name = "COLUMNS", value_parser = clap::value_parser!(u16).range(40..), global = true)]
+    /// Width of the output in columns, at least 40 [default: the terminal's, at most 120; 80 without a terminal]
+    #[arg(long, value_name = "COLUMNS", value_parser = clap::value_parser!(u16).range(40..), global = true, display_order = 1004)]
     pub width: Option<u16>,
 }
 

@@ -22,31 +22,31 @@ use whyslow_show::{flame, json, text};
 /// What to profile, for how long, and what to make of it.
 #[derive(Debug, Args)]
 pub struct ProfileArgs {
-    /// How long to watch; with --culprit that long for the diagnosis, and again for the profile
+    /// How long to profile; --culprit first takes as long again for the diagnosis
     #[arg(long = "for", value_name = "TIME", default_value = "10s", value_parser = duration)]
     time: Duration,
     /// Profile this process only
     #[arg(long, conflicts_with = "culprit", value_parser = clap::value_parser!(u32).range(1..))]
     pid: Option<u32>,
-    /// Diagnose first, then profile the process the first finding blames
+    /// Diagnose first, then profile the main culprit
     #[arg(long)]
     culprit: bool,
-    /// Profile what waits and for how long, not what runs
+    /// Profile waiting (off-CPU time) instead of running
     #[arg(long)]
     off_cpu: bool,
-    /// How often to look at each processor, per second
+    /// Sampling frequency per CPU
     #[arg(long, default_value = "99", conflicts_with = "off_cpu", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     hz: u32,
-    /// Only the kernel's half of stacks
+    /// Only kernel stacks
     #[arg(long, conflicts_with = "user_only")]
     kernel_only: bool,
-    /// Only the program's half of stacks
+    /// Only user stacks
     #[arg(long)]
     user_only: bool,
-    /// Write to this file, not to standard output
+    /// Write to this file instead of standard output
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// What to write [default: as the name of FILE ends; else text]
+    /// Output format [default: by the extension of FILE, otherwise text]
     #[arg(long, conflicts_with = "json")]
     format: Option<Format>,
 }

@@ -1,7 +1,7 @@
 //! `whyslow read`: the same answers from what other tools printed.
 
 use crate::options::Look;
-use crate::output::{self, Failure, print};
+use crate::output::Failure;
 use crate::progress::Progress;
 use crate::user_rules;
 use crate::why::tell;
@@ -19,10 +19,9 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 use whyslow_diagnose::{diagnose, side_by_side};
-use whyslow_import::{Capture, FORMATS, Gathered, Incident, ReadCopy, Tree, Watch, join};
+use whyslow_import::{Capture, Gathered, Incident, ReadCopy, Tree, Watch, join};
 use whyslow_model::diagnosis::Origin;
 use whyslow_sense::{Root, Sampler};
-use whyslow_show::{json, text};
 
 /// How long nothing is said of how far the reading has come, and how often then.
 const QUIET: Duration = Duration::from_secs(2);
@@ -35,13 +34,13 @@ const OFTEN: Duration = Duration::from_millis(250);
 /// What to read.
 #[derive(Debug, Args)]
 pub struct ReadArgs {
-    /// The files, folders or archives (tar, gzip, xz); - or none is standard input
+    /// Files, folders or archives (tar, gzip, xz), all of one incident; - or none reads standard input
     #[arg(value_name = "FILE")]
     pub files: Vec<PathBuf>,
-    /// Leave out what cannot be read with certainty, and say so, instead of refusing it
+    /// Skip what cannot be read with certainty, with a warning, instead of refusing the input
     #[arg(long)]
     pub partial: bool,
-    /// Exit with 1 on a bottleneck, with 3 where too little could be seen
+    /// Exit with status 1 if there is a bottleneck, 3 if too little was visible to tell
     #[arg(long)]
     pub check: bool,
 }
@@ -200,14 +199,4 @@ fn copy(tree: &Tree) -> ReadCopy {
     let seconds = uptime.as_deref().and_then(|text| text.split(' ').next()?.parse::<f64>().ok()).unwrap_or(1.0);
     let snapshot = Sampler::new(root).sample_at(0, (seconds * 1e9) as u64);
     ReadCopy { name: tree.name.clone(), snapshot }
-}
-
-/// Lists what is recognised.
-///
-/// # Errors
-/// Where stdout cannot be written.
-pub fn formats(look: &Look) -> Result<ExitCode, Failure> {
-    let list: Vec<_> = FORMATS.iter().map(whyslow_import::Format::info).collect();
-    print(if look.json { json::pretty(&list) } else { text::formats(&list, &output::style(look)) })?;
-    Ok(ExitCode::SUCCESS)
 }

@@ -26,22 +26,22 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// Where to record to, how often, and how much to keep.
 #[derive(Debug, Args)]
 pub struct RecordArgs {
-    /// The folder to record into [default: /var/lib/whyslow for root, else ~/.local/state/whyslow]
+    /// Folder to record into [default: /var/lib/whyslow for root, else ~/.local/state/whyslow]
     #[arg(long)]
     dir: Option<PathBuf>,
-    /// How often to take a sample, at least 100ms
+    /// Sampling interval, at least 100ms
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = duration)]
     interval: Duration,
     /// How long to record [default: until Ctrl-C or SIGTERM]
     #[arg(long = "for", value_name = "TIME", value_parser = duration)]
     time: Option<Duration>,
-    /// For how long to keep what was recorded: 12h, 7d
+    /// How long to keep samples: 12h, 7d
     #[arg(long, value_name = "TIME", default_value = "7d", value_parser = duration)]
     keep: Duration,
-    /// How much to keep, at least 16MiB; the oldest hour goes first
+    /// How much disk space to use, at least 16MiB; the oldest hour is deleted first
     #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = size)]
     keep_size: u64,
-    /// Load no BPF program into the kernel: less is seen, and from /proc alone
+    /// Load no BPF programs: sees less, and reads only /proc and /sys
     #[arg(long)]
     no_bpf: bool,
 }

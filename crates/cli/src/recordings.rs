@@ -20,16 +20,16 @@ const AROUND: Duration = Duration::from_secs(300);
 /// Which recording, and which part of it.
 #[derive(Clone, Debug, Args)]
 pub struct Part {
-    /// The recording's folder [default: /var/lib/whyslow for root, else ~/.local/state/whyslow]
+    /// Folder of the recording [default: /var/lib/whyslow for root, else ~/.local/state/whyslow]
     #[arg(long)]
     pub dir: Option<PathBuf>,
-    /// The last so much before now: 2h, 7d
+    /// Only the last part: 2h, 7d
     #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with_all = ["from", "to"])]
     pub since: Option<Duration>,
-    /// From this time on: 03:12, '2026-11-21 03:12', 2026-11-21T03:12:00Z
+    /// Start time: 03:12, '2026-11-21 03:12', 2026-11-21T03:12:00Z
     #[arg(long, value_name = "WHEN")]
     pub from: Option<String>,
-    /// Until this time
+    /// End time
     #[arg(long, value_name = "WHEN")]
     pub to: Option<String>,
 }

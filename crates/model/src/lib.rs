@@ -22,6 +22,7 @@ mod report;
 pub mod rule;
 pub mod shared;
 pub mod snapshot;
+pub mod suggest;
 pub mod topology;
 pub mod tune;
 pub mod value;

@@ -22,12 +22,12 @@ use whyslow_store::{Recording, Span, StoreError};
 /// Which part of which recording to explain.
 #[derive(Debug, Args)]
 pub struct ExplainArgs {
-    /// A recording's folder; the same as --dir
+    /// Folder of the recording; the same as --dir
     #[arg(conflicts_with = "dir")]
     recording: Option<PathBuf>,
     #[command(flatten)]
     part: Part,
-    /// The minutes around this moment: 03:12, '2026-11-21 03:12'
+    /// Five minutes on either side of this time: 03:12, '2026-11-21 03:12'
     #[arg(long, value_name = "WHEN", conflicts_with_all = ["since", "from", "to"])]
     at: Option<String>,
 }

@@ -1,13 +1,15 @@
 //! The command line of `whyslow tune`.
 
+use crate::complete;
 use crate::options::duration;
 use clap::{Args, Subcommand};
+use clap_complete::ArgValueCandidates;
 use std::time::Duration;
 
 /// What to do with settings.
 #[derive(Debug, Args)]
 pub struct TuneArgs {
-    /// Without one: what is changed now, and how to go on
+    /// Without a command: the changes in effect, and what to do next
     #[command(subcommand)]
     pub action: Option<Action>,
 }
@@ -15,113 +17,114 @@ pub struct TuneArgs {
 /// One command.
 #[derive(Debug, Subcommand)]
 pub enum Action {
-    /// List the tunables with what they are here
+    /// List the tunables with their current values
     List {
-        /// Only those whose name or meaning holds this word
+        /// Only those with this word in their name or description
         word: Option<String>,
     },
-    /// Explain one: what it means, what it takes, what can go wrong, what it is here
+    /// Explain a tunable: meaning, valid values, risks, current value
     Show {
         /// The tunable, such as vm.swappiness or disk.scheduler@sda; any sysctl, or a path under /sys
+        #[arg(add = ArgValueCandidates::new(complete::tunables))]
         name: String,
     },
-    /// Write the value of each to standard output
+    /// Print current values
     Get {
         /// The tunables
-        #[arg(required = true)]
+        #[arg(required = true, add = ArgValueCandidates::new(complete::tunables))]
         names: Vec<String>,
     },
-    /// Change settings: all of them or none, journalled, and read back
+    /// Change settings, all of them or none; each is journalled and verified
     Set {
-        /// NAME=VALUE or NAME@THING=VALUE; a pattern such as sd* stands for several things
-        #[arg(required = true)]
+        /// NAME=VALUE or NAME@THING=VALUE; THING can be a pattern such as sd*
+        #[arg(required = true, add = ArgValueCandidates::new(complete::changes))]
         changes: Vec<String>,
         #[command(flatten)]
         how: How,
     },
-    /// Apply a profile, or several merged from left to right: all of it that this machine has, or nothing
+    /// Apply a profile, or several merged from left to right; all that this machine supports, or nothing
     Apply {
         /// The profiles
-        #[arg(required = true, value_name = "PROFILE")]
+        #[arg(required = true, value_name = "PROFILE", add = ArgValueCandidates::new(complete::profiles))]
         profiles: Vec<String>,
         #[command(flatten)]
         read: Reading,
         #[command(flatten)]
         how: How,
     },
-    /// List the profiles there are: those of whyslow, the machine's own, and tuned's
+    /// List the profiles: built in, the machine's own, and tuned's
     Profiles,
-    /// Say which profile fits this machine, and why
+    /// Recommend a profile for this machine, with the reason
     Recommend,
-    /// Read a profile with all it includes and computes, and write it as one file without
+    /// Convert a tuned profile into one self-contained file, with includes and variables resolved
     Import {
         /// The profiles, merged from left to right
-        #[arg(required = true, value_name = "PROFILE")]
+        #[arg(required = true, value_name = "PROFILE", add = ArgValueCandidates::new(complete::profiles))]
         profiles: Vec<String>,
-        /// Keep it under this name in /etc/whyslow/profiles, rather than writing it to standard output
+        /// Save it under this name in /etc/whyslow/profiles instead of printing it
         #[arg(long, value_name = "NAME")]
         save: Option<String>,
         #[command(flatten)]
         read: Reading,
     },
-    /// Tell what is set by whyslow, what it was and what it is; or what a profile would change
+    /// Show what whyslow changed, before and now; or what a profile would change
     Diff {
         /// The profiles
-        #[arg(value_name = "PROFILE")]
+        #[arg(value_name = "PROFILE", add = ArgValueCandidates::new(complete::profiles))]
         profiles: Vec<String>,
         #[command(flatten)]
         read: Reading,
     },
-    /// Tell whether what was set still holds, or whether all is as a profile wants it; exit with 1 where it is not
+    /// Check whether changes are still in effect, or whether a profile is; exit status 1 if not
     Verify {
         /// The profiles
-        #[arg(value_name = "PROFILE")]
+        #[arg(value_name = "PROFILE", add = ArgValueCandidates::new(complete::profiles))]
         profiles: Vec<String>,
         #[command(flatten)]
         read: Reading,
     },
-    /// Take changes back: the last, one, or all that stand; only what still holds our value
+    /// Roll back the last change, one change, or all; values changed externally since are left alone
     Undo {
-        /// The change, as history numbers it [default: the last that stands]
+        /// Number of the change in the history [default: the last one in effect]
         #[arg(conflicts_with = "all")]
         id: Option<u64>,
-        /// Take back all that stands
-        // The name and id of the global option, which means 'draw all there is' elsewhere.
+        /// Roll back all changes
+        // The name and id of the global option, which means 'show everything' elsewhere.
         #[arg(id = "all", long)]
         all: bool,
-        /// Only say what would be done
+        /// Only show what would be done
         #[arg(long)]
         dry_run: bool,
     },
-    /// Show what was changed, by whom and why, and what became of it
+    /// Show the changes made: what, by whom, why, and whether they are still in effect
     History {
         /// Only this change
         id: Option<u64>,
     },
-    /// Show what was tried, and what came of it
+    /// Show the results of past trials ('whyslow try')
     Trials,
-    /// Keep a change over a reboot, in a file that the machine reads at boot
+    /// Make a change survive a reboot
     Persist {
-        /// The change, as history numbers it [default: the last that stands]
+        /// Number of the change in the history [default: the last one in effect]
         id: Option<u64>,
         #[command(flatten)]
         how: How,
     },
-    /// Confirm a change that is taken back otherwise
+    /// Confirm a change that would otherwise be rolled back
     Confirm {
-        /// The change, as history numbers it [default: all that wait]
+        /// Number of the change in the history [default: all that wait for confirmation]
         id: Option<u64>,
-        /// Only say what would be confirmed
+        /// Only show what would be confirmed
         #[arg(long)]
         dry_run: bool,
     },
-    /// Take back what a run that died left unfinished, and what nobody confirmed in time; for a unit at boot
+    /// Roll back what an interrupted run left behind, and what was not confirmed in time; for a boot-time unit
     Recover {
-        /// Only say what would be done
+        /// Only show what would be done
         #[arg(long)]
         dry_run: bool,
     },
-    /// Watch over a change that is to be confirmed
+    /// Wait for a change to be confirmed
     #[command(hide = true)]
     Guard {
         /// The change
@@ -132,19 +135,19 @@ pub enum Action {
 /// How changes are made.
 #[derive(Debug, Args)]
 pub struct How {
-    /// Only say what would be done
+    /// Only show what would be done
     #[arg(long, conflicts_with = "yes")]
     pub dry_run: bool,
-    /// Do it though it is risky
+    /// Go ahead even if the change is risky
     #[arg(long, short)]
     pub yes: bool,
-    /// Take it back unless 'whyslow tune confirm' comes within this time [default: 5m for settings of the network]
+    /// Roll back unless 'whyslow tune confirm' is run within this time [default: 5m for network settings]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub confirm_within: Option<Duration>,
-    /// Take nothing back by itself
+    /// Never roll back automatically
     #[arg(long, conflicts_with = "confirm_within")]
     pub no_confirm: bool,
-    /// What it is for; goes to the history
+    /// Reason for the change; recorded in the history
     #[arg(long, value_name = "TEXT")]
     pub why: Option<String>,
 }
@@ -152,7 +155,7 @@ pub struct How {
 /// How profiles are read.
 #[derive(Debug, Args)]
 pub struct Reading {
-    /// Let a profile run commands that its values are computed by
+    /// Allow the profile to run commands to compute values
     #[arg(long)]
     pub allow_commands: bool,
 }

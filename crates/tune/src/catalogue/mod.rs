@@ -16,6 +16,7 @@ use path::{captured, file_of, name_of};
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 use toml::{Table, Value};
+use whyslow_model::suggest::did_you_mean;
 use whyslow_model::tune::{Access, Effect, Persist, Risk, Scope, Tunable};
 
 const FILES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/tunables.rs"));
@@ -95,6 +96,11 @@ impl Catalogue {
         Ok(())
     }
 
+    /// The names of all tunables.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.entries.iter().map(|entry| entry.tunable.name.as_str())
+    }
+
     pub(crate) fn entries(&self) -> &[Arc<Entry>] {
         &self.entries
     }
@@ -131,9 +137,11 @@ impl Catalogue {
         if let Some(entry) = self.find(&target.name) {
             return Ok((entry, target.clone()));
         }
-        let path = file_of(&target.name)?;
+        let suggestion = || did_you_mean(&target.name, self.names());
+        let path = file_of(&target.name).map_err(|why| why + &suggestion())?;
         if target.instance.is_some() {
-            return Err(format!("'{}' is not in the catalogue; 'whyslow tune list' shows what is", target.name));
+            let name = &target.name;
+            return Err(format!("'{name}' is not in the catalogue; 'whyslow tune list' lists it{}", suggestion()));
         }
         if let Some(found) = self.by_path(&path) {
             return Ok(found);

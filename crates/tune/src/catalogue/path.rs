@@ -5,7 +5,7 @@ pub(super) fn file_of(name: &str) -> Result<String, String> {
     let path = match name.strip_prefix('/') {
         Some(path) => path.to_owned(),
         None if name.contains(['.', '/']) => sysctl_path(name),
-        None => return Err(format!("'{name}' is not in the catalogue; 'whyslow tune list' shows what is")),
+        None => return Err(format!("'{name}' is not in the catalogue; 'whyslow tune list' lists it")),
     };
     let is_plain = path.split('/').all(|part| !matches!(part, "" | "." | ".."));
     if !is_plain || !(path.starts_with("sys/") || path.starts_with("proc/sys/")) {

@@ -2,6 +2,7 @@
 
 use super::read::Budget;
 use crate::machine::Machine;
+use whyslow_model::suggest::did_you_mean;
 use whyslow_model::tune::ProfileInfo;
 
 /// The profiles of the program, by name.
@@ -39,7 +40,10 @@ pub(super) fn find(machine: &Machine, budget: &Budget, name: &str, read: &[Strin
         _ if read.contains(&place) => Ok(None),
         Some((_, text)) => Ok(Some(Found { place, text: (*text).to_owned() })),
         None if was_read => Ok(None),
-        None => Err(format!("there is no profile '{name}'; 'whyslow tune profiles' lists them")),
+        None => {
+            let known = list(machine).into_iter().map(|profile| profile.name);
+            Err(format!("no profile '{name}'; 'whyslow tune profiles' lists them{}", did_you_mean(name, known)))
+        }
     }
 }
 

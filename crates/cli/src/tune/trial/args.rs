@@ -1,76 +1,78 @@
 //! The command line of `whyslow try`.
 
 use super::measure::Measure;
+use crate::complete;
 use crate::options::duration;
 use clap::{Args, Parser};
+use clap_complete::ArgValueCandidates;
 use std::time::Duration;
 use whyslow_tune::experiment::Design;
 
 /// What to try, and what to measure it by.
 #[derive(Clone, Debug, Args)]
 pub struct TryArgs {
-    /// NAME=VALUE or NAME@THING=VALUE, as for 'whyslow tune set'; several are made together
-    #[arg(required_unless_present_any = ["auto", "after"], value_name = "CHANGE")]
+    /// NAME=VALUE or NAME@THING=VALUE, as for 'whyslow tune set'; several are tried together
+    #[arg(add = ArgValueCandidates::new(complete::changes), required_unless_present_any = ["auto", "after"], value_name = "CHANGE")]
     pub changes: Vec<String>,
-    /// The command to measure; without one, --metric is measured on the machine as it is
+    /// Command to measure; without one, --metric is measured under the current load
     #[arg(last = true)]
     pub command: Vec<String>,
-    /// What is measured: time, or number (the last that the command writes to standard output), or a signal of the machine such
-    /// as disk.wait@sda; + before it where more is better [default: time]
+    /// What to measure: time; number (the last one the command prints); or a signal such as disk.wait@sda, as listed by
+    /// `whyslow rules ID`; prefix + if higher is better [default: time]
     #[arg(long)]
     pub metric: Option<Measure>,
-    /// What must not get worse, likewise: a change that harms it has not helped
+    /// A metric that must not get worse: a change that harms it has not helped
     #[arg(long, value_name = "METRIC")]
     pub guard: Vec<Measure>,
-    /// What the change works through, likewise: where it does not get better, 'mechanism unconfirmed'
+    /// A metric through which the change should work: if it does not improve, the result says 'mechanism unconfirmed'
     #[arg(long, value_name = "METRIC")]
     pub moves: Option<Measure>,
-    /// More of the metric is better
+    /// Higher values of --metric are better
     #[arg(long)]
     pub higher_is_better: bool,
-    /// How long it may take in all, without a command [default: ten seconds at a time]
+    /// Total time without a command [default: ten seconds per measurement]
     #[arg(long = "for", value_name = "TIME", value_parser = duration, conflicts_with = "command")]
     pub time: Option<Duration>,
-    /// Pairs with and without the change, 6 to 20
+    /// Number of pairs of runs with and without the change, 6 to 20
     #[arg(long, value_name = "N", default_value = "10", value_parser = pairs)]
     pub pairs: usize,
-    /// Pairs without any change before, which show what comes about by itself
+    /// Number of pairs without a change first, to measure noise
     #[arg(long, value_name = "N", default_value = "4", value_parser = at_most_twenty)]
     pub noise_pairs: usize,
-    /// How often to look whether the pairs tell already; each look costs some certainty
+    /// Number of interim analyses that can stop the trial early; each costs some statistical power
     #[arg(long, value_name = "N", default_value = "1", value_parser = looks)]
     pub looks: usize,
-    /// How long to wait after each switch [default: by the tunable; nothing for what shows at once]
+    /// Time to wait after each switch [default: depends on the tunable]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub settle: Option<Duration>,
-    /// The smallest effect of interest, in percent
+    /// Smallest effect of interest, in percent
     #[arg(long, value_name = "PERCENT", default_value = "1", value_parser = percent)]
     pub delta: f64,
-    /// Keep the change where it helped; else, and in any other case, all is put back
+    /// Keep the change if it helped; otherwise it is always rolled back
     #[arg(long)]
     pub keep: bool,
-    /// Do it though it is risky
+    /// Go ahead even if the change is risky
     #[arg(long, short)]
     pub yes: bool,
-    /// Only say what would be tried, and how long it would take
+    /// Only show what would be tried, and how long it would take
     #[arg(long, conflicts_with_all = ["yes", "keep", "auto", "after"])]
     pub dry_run: bool,
-    /// Where the random order comes from, to repeat an experiment
+    /// Seed of the random order, to repeat a trial
     #[arg(long)]
     pub seed: Option<u64>,
-    /// Diagnose, then try what the first finding proposes, one change at a time, and keep what helps
+    /// Diagnose, then try the recommended changes one at a time, and keep what helps
     #[arg(long, conflicts_with_all = ["changes", "before", "after", "keep", "time", "moves"])]
     pub auto: bool,
-    /// Walk this finding, such as disk.readahead or disk.readahead@sda, rather than the first
-    #[arg(long, value_name = "ID", requires = "auto")]
+    /// Start from this finding, such as disk.readahead or disk.readahead@sda, instead of the first
+    #[arg(add = ArgValueCandidates::new(complete::rules), long, value_name = "ID", requires = "auto")]
     pub finding: Option<String>,
-    /// How long --auto may take
+    /// Time limit of --auto
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = duration)]
     pub budget: Duration,
-    /// For what shows only after a restart or reboot: measure, make the change, and leave it until --after
+    /// For changes that need a restart or reboot: measure, make the change, and stop until --after
     #[arg(long, conflicts_with_all = ["after", "guard", "moves", "keep"])]
     pub before: bool,
-    /// Measure again, compare with --before, and put the change back unless it helped and --keep is given
+    /// Measure again, compare with --before, and roll back unless the change helped and --keep is given
     #[arg(long, conflicts_with_all = ["changes", "command", "metric", "guard", "moves", "time"])]
     pub after: bool,
 }

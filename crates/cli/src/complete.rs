@@ -1,0 +1,50 @@
+//! What the shell completes an argument with: names that this version, and this machine, know.
+
+use crate::recordings;
+use clap_complete::CompletionCandidate;
+use whyslow_diagnose::RuleBook;
+use whyslow_import::FORMATS;
+use whyslow_model::catalogue;
+use whyslow_store::Baselines;
+use whyslow_tune::{Catalogue, Machine, profile};
+
+/// Ids of rules.
+pub fn rules() -> Vec<CompletionCandidate> {
+    // Several rules can find the same thing; the first describes it.
+    let mut rules = RuleBook::built_in().rules();
+    rules.dedup_by(|later, first| later.id == first.id);
+    rules.into_iter().map(|rule| CompletionCandidate::new(rule.id).help(Some(rule.means.into()))).collect()
+}
+
+/// Families of metrics.
+pub fn families() -> Vec<CompletionCandidate> {
+    let candidate =
+        |family: &catalogue::FamilyInfo| CompletionCandidate::new(family.name).help(Some(family.help.into()));
+    catalogue::families().iter().map(candidate).collect()
+}
+
+/// Formats that `read` recognises.
+pub fn formats() -> Vec<CompletionCandidate> {
+    FORMATS.iter().map(|format| CompletionCandidate::new(format.info().name)).collect()
+}
+
+/// Tunables of the catalogue.
+pub fn tunables() -> Vec<CompletionCandidate> {
+    Catalogue::built_in().names().map(CompletionCandidate::new).collect()
+}
+
+/// Tunables, ready for the value they are to be set to.
+pub fn changes() -> Vec<CompletionCandidate> {
+    Catalogue::built_in().names().map(|name| CompletionCandidate::new(format!("{name}="))).collect()
+}
+
+/// Profiles of this machine.
+pub fn profiles() -> Vec<CompletionCandidate> {
+    profile::list(&Machine::live()).into_iter().map(|profile| CompletionCandidate::new(profile.name)).collect()
+}
+
+/// Baselines in the default folder.
+pub fn baselines() -> Vec<CompletionCandidate> {
+    let names = recordings::folder(None).ok().and_then(|folder| Baselines::of(&folder).names().ok());
+    names.unwrap_or_default().into_iter().map(CompletionCandidate::new).collect()
+}

@@ -1,0 +1,34 @@
+//! 'Did you mean …?': the known name closest to one that does not exist.
+
+/// Names less alike than this (Jaro-Winkler, 0 to 1) are no suggestion.
+const ALIKE: f64 = 0.8;
+
+/// `; did you mean 'x'?`, ready to be appended to an error message; empty if no known name is close.
+pub fn did_you_mean<N: AsRef<str>>(name: &str, known: impl IntoIterator<Item = N>) -> String {
+    closest(name, known).map_or_else(String::new, |known| format!("; did you mean '{known}'?"))
+}
+
+fn closest<N: AsRef<str>>(name: &str, known: impl IntoIterator<Item = N>) -> Option<String> {
+    let name = name.to_lowercase();
+    let score = |known: &str| {
+        // 'swappiness' for 'vm.swappiness'.
+        let last = known.rsplit('.').next().unwrap_or(known);
+        [known, last].map(|known| strsim::jaro_winkler(&name, known)).into_iter().fold(0.0, f64::max)
+    };
+    let scored = known.into_iter().map(|known| (score(known.as_ref()), known.as_ref().to_owned()));
+    scored.filter(|(score, _)| *score >= ALIKE).max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, known)| known)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slip_of_the_finger_is_named_and_a_stranger_is_not() {
+        let known = ["disk.saturated", "cpu.saturated", "vm.swappiness"];
+        assert_eq!(did_you_mean("disk.satured", known), "; did you mean 'disk.saturated'?");
+        assert_eq!(did_you_mean("Swapiness", known), "; did you mean 'vm.swappiness'?");
+        assert_eq!(did_you_mean("frobnicate", known), "");
+        assert_eq!(did_you_mean("x", Vec::<String>::new()), "");
+    }
+}
