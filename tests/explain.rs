@@ -128,9 +128,13 @@ fn causes_are_found_with_their_times_and_what_came_before() {
     let quiet = explained(dir.path(), &["--to", "2026-11-21 16:45"]);
     assert_eq!((quiet.episodes.len(), quiet.samples), (0, 101));
 
-    let text = run(dir.path(), "explain", &[]);
-    let text = String::from_utf8(text.stdout).unwrap();
-    assert!(text.contains("2 causes of time lost") && text.contains("vm.swappiness"), "{text}");
+    let drawn = |args: &[&str]| String::from_utf8(run(dir.path(), "explain", args).stdout).unwrap();
+    let short = drawn(&[]);
+    assert!(short.contains("16:45:2") && short.contains("16:49:3"), "both episodes, in the clock's time: {short}");
+    assert!(short.contains("Recommended action") && short.contains("batch"), "the worst is explained: {short}");
+    assert!(short.lines().count() <= 14, "{short}");
+    assert!(drawn(&["-v"]).contains("vm.swappiness"));
+    assert!(drawn(&["--to", "2026-11-21 16:45"]).contains("Healthy"));
 }
 
 #[test]

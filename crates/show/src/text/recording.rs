@@ -1,11 +1,16 @@
 //! What there is to say of a recording.
 
+use super::screen::{self, Answer};
 use super::{TextStyle, words};
 use crate::canvas::{Canvas, Ink, Piece, bold, dim, plain};
+use crate::clock::Clock;
 use crate::human;
-use whyslow_model::diagnosis::Basis;
+use whyslow_model::diagnosis::{Basis, Finding};
 use whyslow_model::explanation::{Episode, Event, Explanation};
 use whyslow_model::recording::Recorded;
+
+/// How many episodes the summary lists.
+const LINES: usize = 3;
 
 /// What was recorded, in one sentence.
 pub fn recorded(recorded: &Recorded, style: &TextStyle) -> String {
@@ -23,49 +28,91 @@ pub fn recorded(recorded: &Recorded, style: &TextStyle) -> String {
     canvas.finish()
 }
 
-/// What happened over a recording: a timeline.
+/// What happened over a recording: a line for each episode, and the worst one explained; with `all` each one explained.
 pub fn explanation(explanation: &Explanation, style: &TextStyle) -> String {
     let mut canvas = style.canvas();
+    let clock = Clock::new(style.utc);
     let missed = match explanation.missed {
         0 => String::new(),
         missed => format!(", {missed} missed"),
     };
-    let span = format!(": {} to {}, {} samples{missed}", explanation.start, explanation.end, explanation.samples);
-    canvas.paragraph(0, 2, &[bold(&explanation.recording), plain(span)]);
+    let span = clock.span(&explanation.start, &explanation.end, true);
+    let samples = format!(" · {span} ({} samples{missed})", explanation.samples);
+    canvas.paragraph(0, 2, &[bold(&explanation.recording), plain(samples)]);
     canvas.blank();
-    match explanation.episodes.len() {
-        0 => canvas.paragraph(0, 2, &[Piece::new(Ink::Green, "Nothing"), plain(" kept anybody waiting for long.")]),
-        1 => canvas.paragraph(0, 2, &[Piece::new(Ink::Red, "One cause"), plain(" of time lost.")]),
-        n => canvas.paragraph(0, 2, &[Piece::new(Ink::Red, format!("{n} causes")), plain(" of time lost.")]),
+    if style.all {
+        for episode in &explanation.episodes {
+            draw_episode(&mut canvas, episode, &clock);
+            canvas.blank();
+        }
+        if !explanation.events.is_empty() {
+            canvas.paragraph(0, 2, &[bold("Events of the recording itself")]);
+            explanation.events.iter().for_each(|event| draw_event(&mut canvas, event, &clock));
+            canvas.blank();
+        }
     }
-    for episode in &explanation.episodes {
-        canvas.blank();
-        draw_episode(&mut canvas, episode, style.all);
+    let Some((worst, finding)) = worst(&explanation.episodes) else {
+        canvas.paragraph(0, 2, &[Piece::new(Ink::Green, "Healthy"), plain(": nothing kept tasks waiting for long.")]);
+        return canvas.finish();
+    };
+    if explanation.episodes.len() > 1 {
+        if !style.all {
+            timeline(&mut canvas, &explanation.episodes, &clock);
+        }
+        canvas.paragraph(0, 2, &[dim(format!("The worst, from {} on:", clock.time(&worst.start)))]);
     }
-    if !explanation.events.is_empty() {
-        canvas.blank();
-        canvas.paragraph(0, 2, &[bold("The recording itself")]);
-        explanation.events.iter().for_each(|event| draw_event(&mut canvas, event));
-    }
+    Answer { diagnosis: &worst.diagnosis, style, lines: 1 }.draw(&mut canvas, finding);
     canvas.finish()
 }
 
-fn draw_episode(canvas: &mut Canvas, episode: &Episode, all: bool) {
+/// The episode that cost the most time, with its finding.
+fn worst(episodes: &[Episode]) -> Option<(&Episode, &Finding)> {
+    let found = episodes.iter().filter_map(|episode| Some((episode, finding(episode)?)));
+    let cost = |episode: &Episode| episode.mean_impact * episode.seconds;
+    // Of equal ones the first, as the list has them in order of time.
+    found.rev().max_by(|(a, _), (b, _)| cost(a).total_cmp(&cost(b)))
+}
+
+fn finding(episode: &Episode) -> Option<&Finding> {
+    episode.diagnosis.findings.iter().find(|finding| finding.key() == episode.key)
+}
+
+/// A line for each of the longest-lasting episodes, in order of time; the others are counted.
+fn timeline(canvas: &mut Canvas, episodes: &[Episode], clock: &Clock) {
+    let mut longest: Vec<&Episode> = episodes.iter().collect();
+    longest.sort_by(|a, b| (b.mean_impact * b.seconds).total_cmp(&(a.mean_impact * a.seconds)));
+    longest.truncate(LINES);
+    let shown = |episode: &&Episode| longest.iter().any(|chosen| std::ptr::eq(*chosen, *episode));
+    for (episode, finding) in episodes.iter().filter(shown).filter_map(|episode| Some((episode, finding(episode)?))) {
+        let when = format!("{}  {:>6}  ", clock.time(&episode.start), duration(episode));
+        canvas.at_most(1, 0, 2, &[dim(when), plain(screen::first_sentence(&finding.summary))]);
+    }
+    if episodes.len() > LINES {
+        canvas.paragraph(0, 2, &[dim(format!("(+{} more: add -v)", episodes.len() - LINES))]);
+    }
+    canvas.blank();
+}
+
+fn duration(episode: &Episode) -> String {
+    human::seconds(episode.seconds.round().max(1.0))
+}
+
+fn draw_episode(canvas: &mut Canvas, episode: &Episode, clock: &Clock) {
     let findings = &episode.diagnosis.findings;
-    let Some(finding) = findings.iter().find(|finding| finding.key() == episode.key) else { return };
-    let when = format!("{}  ", episode.start);
-    let how_long = format!(" for {}", human::seconds((episode.seconds * 10.0).round() / 10.0));
+    let Some(finding) = finding(episode) else { return };
+    let when = format!("{}  ", clock.date_and_time(&episode.start));
+    let how_long = format!(" for {}", duration(episode));
     let lost = match finding.impact_is {
         Basis::NotMeasured => format!(", {}", words::time_lost(finding)),
         _ => format!(
-            ", {} of the time lost, {} where it was worst",
+            ", tasks stalled {} of the time, {} at worst",
             human::share(episode.mean_impact),
             human::share(episode.impact)
         ),
     };
     canvas.paragraph(0, 2, &[dim(when), bold(words::headline(finding)), plain(how_long), plain(lost)]);
     canvas.paragraph(2, 4, &[plain(&finding.summary)]);
-    for culprit in finding.culprits.iter().take(if all { usize::MAX } else { 2 }) {
+    for culprit in &finding.culprits {
         let pid = culprit.pid.map_or_else(String::new, |pid| format!(" [{pid}]"));
         let who =
             format!("by {} {}{pid}: {} of {}", culprit.kind, culprit.name, human::share(culprit.share), culprit.of);
@@ -83,10 +130,10 @@ fn draw_episode(canvas: &mut Canvas, episode: &Episode, all: bool) {
     }
     if !episode.before.is_empty() {
         canvas.paragraph(2, 4, &[plain("just before:")]);
-        episode.before.iter().for_each(|event| draw_event(canvas, event));
+        episode.before.iter().for_each(|event| draw_event(canvas, event, clock));
     }
 }
 
-fn draw_event(canvas: &mut Canvas, event: &Event) {
-    canvas.paragraph(4, 6, &[dim(format!("{}  ", event.at)), plain(&event.what)]);
+fn draw_event(canvas: &mut Canvas, event: &Event, clock: &Clock) {
+    canvas.paragraph(4, 6, &[dim(format!("{}  ", clock.date_and_time(&event.at))), plain(&event.what)]);
 }
