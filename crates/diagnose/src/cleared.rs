@@ -1,10 +1,12 @@
 //! What is said of a resource in which nothing was found: that it is not the cause, with the number that clears it.
 
 use crate::expr::{Expr, Truth};
-use crate::rule::RuleError;
+use crate::rule::{Reader, RuleError};
 use crate::scene::Stage;
+use crate::signal::Scope;
 use crate::template::Template;
 use serde::Deserialize;
+use toml::Spanned;
 use whyslow_model::diagnosis::{Finding, RuledOut};
 
 /// One such sentence.
@@ -13,6 +15,7 @@ pub struct Cleared {
     resource: String,
     ids: Vec<String>,
     when: Expr,
+    unless: Option<Expr>,
     because: Template,
 }
 
@@ -27,38 +30,77 @@ struct File {
 struct Written {
     resource: String,
     ids: Vec<String>,
-    when: String,
-    because: String,
+    when: Spanned<String>,
+    unless: Option<Spanned<String>>,
+    because: Spanned<String>,
 }
 
 impl Cleared {
     /// Reads the file of them.
     ///
     /// # Errors
-    /// Where it is no TOML or an expression does not compile.
+    /// Where it is no TOML, an expression does not compile, or a signal does not exist.
     pub fn parse_all(file: &str, text: &str) -> Result<Vec<Self>, RuleError> {
-        let error = |what: String| RuleError { file: file.to_owned(), line: 1, what };
-        let written: File = toml::from_str(text).map_err(|e| error(e.message().to_owned()))?;
-        written
-            .cleared
-            .into_iter()
-            .map(|w| {
-                Ok(Self {
-                    when: Expr::compile(&w.when).map_err(error)?,
-                    because: Template::parse(&w.because).map_err(error)?,
-                    resource: w.resource,
-                    ids: w.ids,
-                })
+        let reader = Reader { file, text };
+        let sight = [Scope::Host];
+        let written: File = toml::from_str(text).map_err(|e| reader.toml(&e))?;
+        let read = |w: Written| {
+            Ok(Self {
+                when: reader.expr(&w.when, &sight)?,
+                unless: reader.maybe(w.unless.as_ref(), &sight)?,
+                because: reader.template(&w.because, &sight)?,
+                resource: w.resource,
+                ids: w.ids,
             })
-            .collect()
+        };
+        written.cleared.into_iter().map(read).collect()
     }
 
-    /// The sentence, where it holds, all its numbers are known, and nothing was found in the resource.
+    /// The sentence, where it holds, all its numbers are known, and nothing was found in the resource. What would forbid it
+    /// and is not known does not.
     pub fn judge(&self, stage: &Stage<'_>, findings: &[Finding]) -> Option<RuledOut> {
         let found = findings.iter().any(|f| self.ids.iter().any(|id| f.id.starts_with(id.as_str())));
-        if found || self.when.truth(stage) != Truth::True {
+        let forbidden = self.unless.as_ref().is_some_and(|unless| unless.truth(stage) == Truth::True);
+        if found || forbidden || self.when.truth(stage) != Truth::True {
             return None;
         }
         Some(RuledOut { id: self.resource.clone(), because: self.because.known(stage)? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TWO: &str = r#"
+[[cleared]]
+resource = "cpu"
+ids = ["cpu."]
+when = "cpu.busy < 0.5"
+because = "processors {cpu.busy} busy"
+
+[[cleared]]
+resource = "memory"
+ids = ["mem."]
+when = "stall.memory < 0.05"
+unless = "mem.exhausted_in < 900.0"
+because = "{mem.available} available"
+"#;
+
+    #[test]
+    fn what_is_wrong_is_told_with_its_line() {
+        let error =
+            |from: &str, to: &str| Cleared::parse_all("c.toml", &TWO.replace(from, to)).unwrap_err().to_string();
+        assert_eq!(Cleared::parse_all("c.toml", TWO).unwrap().len(), 2);
+        assert_eq!(
+            error("stall.memory", "stall.memroy"),
+            "c.toml:11: there is no signal \"stall.memroy\" in scope host"
+        );
+        assert_eq!(error("mem.exhausted_in", "mem.lasts"), "c.toml:12: there is no signal \"mem.lasts\" in scope host");
+        assert_eq!(error("{mem.available}", "{mem.free}"), "c.toml:13: there is no signal \"mem.free\" in scope host");
+        assert_eq!(error("{cpu.busy} busy", "{disk.wait}"), "c.toml:6: there is no signal \"disk.wait\" in scope host");
+        assert!(error("< 0.05", "<").starts_with("c.toml:11: "));
+        assert!(error("{mem.available}", "{mem.available").starts_with("c.toml:13: "));
+        assert!(error("unless", "unles").starts_with("c.toml:12: "));
     }
 }

@@ -4,7 +4,7 @@
 //! false, `true || error` is true, and anything else that meets the error is the error. So 'unknown' needs no machinery
 //! of ours: it is the error. (<https://github.com/cel-expr/cel-spec/blob/master/doc/langdef.md#logical-operators>)
 
-use cel::common::ast::Expr as Node;
+use cel::common::ast::{EntryExpr, Expr as Node};
 use cel::common::types::{CelDouble, CelString};
 use cel::common::value::CowVal;
 use cel::context::VariableResolver;
@@ -65,7 +65,7 @@ impl Expr {
     /// The signals it reads.
     pub fn names(&self) -> BTreeSet<String> {
         let mut names = BTreeSet::new();
-        collect_names(self.program.expression(), &mut names);
+        collect_names(self.program.expression(), &[], &mut names);
         names
     }
 
@@ -114,20 +114,41 @@ impl VariableResolver for Resolver<'_> {
     }
 }
 
-/// The dotted names an expression reads. A name is a chain of selections that ends in an identifier.
-fn collect_names(node: &IdedExpr, names: &mut BTreeSet<String>) {
+/// The dotted names an expression reads. A name is a chain of selections that ends in an identifier, and is no signal where
+/// a comprehension around it binds that identifier.
+fn collect_names(node: &IdedExpr, bound: &[&str], names: &mut BTreeSet<String>) {
     if let Some(name) = dotted(&node.expr) {
-        names.insert(name);
+        if !bound.contains(&name.split('.').next().unwrap_or_default()) {
+            names.insert(name);
+        }
         return;
     }
     match &node.expr {
         Node::Call(call) => {
-            call.target.iter().for_each(|n| collect_names(n, names));
-            call.args.iter().for_each(|n| collect_names(n, names));
+            call.target.iter().for_each(|n| collect_names(n, bound, names));
+            call.args.iter().for_each(|n| collect_names(n, bound, names));
         }
-        Node::Select(select) => collect_names(&select.operand, names),
-        Node::List(list) => list.elements.iter().for_each(|n| collect_names(n, names)),
-        _ => {}
+        Node::Select(select) => collect_names(&select.operand, bound, names),
+        Node::List(list) => list.elements.iter().for_each(|n| collect_names(n, bound, names)),
+        Node::Map(map) => map.entries.iter().for_each(|e| collect_entry(&e.expr, bound, names)),
+        Node::Struct(fields) => fields.entries.iter().for_each(|e| collect_entry(&e.expr, bound, names)),
+        Node::Comprehension(over) => {
+            [&over.iter_range, &over.accu_init].into_iter().for_each(|n| collect_names(n, bound, names));
+            let own = [&*over.iter_var, &*over.accu_var].into_iter().chain(over.iter_var2.as_deref());
+            let bound: Vec<&str> = bound.iter().copied().chain(own).collect();
+            let inside = [&over.loop_cond, &over.loop_step, &over.result];
+            inside.into_iter().for_each(|n| collect_names(n, &bound, names));
+        }
+        Node::Unspecified | Node::Ident(_) | Node::Literal(_) => {}
+    }
+}
+
+fn collect_entry(entry: &EntryExpr, bound: &[&str], names: &mut BTreeSet<String>) {
+    match entry {
+        EntryExpr::MapEntry(entry) => {
+            [&entry.key, &entry.value].into_iter().for_each(|n| collect_names(n, bound, names));
+        }
+        EntryExpr::StructField(field) => collect_names(&field.value, bound, names),
     }
 }
 
@@ -189,6 +210,16 @@ mod tests {
     fn the_names_it_reads_are_known_before_it_runs() {
         let names = Expr::compile("max(a.b, 1.0) > 2.0 && c.d.e in ['x', f]").unwrap().names();
         assert_eq!(names.into_iter().collect::<Vec<_>>(), ["a.b", "c.d.e", "f"]);
+    }
+
+    #[test]
+    fn names_inside_maps_and_comprehensions_are_known_and_what_those_bind_is_none() {
+        let names = |source: &str| Expr::compile(source).unwrap().names().into_iter().collect::<Vec<_>>().join(" ");
+        assert_eq!(names("{'a': foo.bar, key: 1.0}['a'] > 2.0"), "foo.bar key");
+        assert_eq!(names("xs.all(x, foo > x && x.y > z)"), "foo xs z");
+        assert_eq!(names("[1.0, a].exists(x, [b].all(y, x > y && c > 0.0))"), "a b c");
+        assert_eq!(names("xs.map(x, x * x.scale).size() > 0 && x > 1.0"), "x xs");
+        assert_eq!(names("xs.filter(x, x > d).size() > 0"), "d xs");
     }
 
     #[test]

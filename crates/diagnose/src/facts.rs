@@ -1,6 +1,7 @@
 //! Everything there is to judge, computed once from a Window.
 
 use crate::signal::{Entity, Scope, Signal};
+use crate::signals::shortage::Rooms;
 use crate::signals::{
     array, card, connection, core, database, disk, group, host, interface, io, kill, limit, mount, multipath, nfs,
     notice, part, partition, peer, process, quota, socket, task, thread, transfer,
@@ -43,7 +44,7 @@ impl Facts {
             (Scope::Quota, quota::entities(window)),
             (Scope::Mount, mount::entities(window)),
             (Scope::Group, group::entities(window)),
-            (Scope::Process, process::entities(&processes, &changes)),
+            (Scope::Process, process::entities(&processes, &changes, &Rooms::of(window))),
             (Scope::Thread, thread::entities(&threads)),
             (Scope::Io, io::entities(&uses)),
             (Scope::Kill, kill::entities(window)),

@@ -168,15 +168,20 @@ struct WrittenAction {
 }
 
 /// Turns offsets into lines, and texts into expressions that only use signals in sight.
-struct Reader<'a> {
-    file: &'a str,
-    text: &'a str,
+pub(crate) struct Reader<'a> {
+    pub(crate) file: &'a str,
+    pub(crate) text: &'a str,
 }
 
 impl Reader<'_> {
     fn error(&self, offset: usize, what: impl Into<String>) -> RuleError {
         let line = self.text.bytes().take(offset).filter(|b| *b == b'\n').count() + 1;
         RuleError { file: self.file.to_owned(), line, what: what.into() }
+    }
+
+    /// What the TOML parser says, with the line it says it of.
+    pub(crate) fn toml(&self, error: &toml::de::Error) -> RuleError {
+        self.error(error.span().map_or(0, |s| s.start), error.message().replace('\n', " "))
     }
 
     fn check(&self, at: usize, names: &BTreeSet<String>, scopes: &[Scope]) -> Result<(), RuleError> {
@@ -189,18 +194,18 @@ impl Reader<'_> {
         }
     }
 
-    fn expr(&self, source: &Spanned<String>, scopes: &[Scope]) -> Result<Expr, RuleError> {
+    pub(crate) fn expr(&self, source: &Spanned<String>, scopes: &[Scope]) -> Result<Expr, RuleError> {
         let at = source.span().start;
         let expr = Expr::compile(source.get_ref()).map_err(|e| self.error(at, e))?;
         self.check(at, &expr.names(), scopes)?;
         Ok(expr)
     }
 
-    fn maybe(&self, source: Option<&Spanned<String>>, scopes: &[Scope]) -> Result<Option<Expr>, RuleError> {
+    pub(crate) fn maybe(&self, source: Option<&Spanned<String>>, scopes: &[Scope]) -> Result<Option<Expr>, RuleError> {
         source.map(|s| self.expr(s, scopes)).transpose()
     }
 
-    fn template(&self, source: &Spanned<String>, scopes: &[Scope]) -> Result<Template, RuleError> {
+    pub(crate) fn template(&self, source: &Spanned<String>, scopes: &[Scope]) -> Result<Template, RuleError> {
         let at = source.span().start;
         let template = Template::parse(source.get_ref()).map_err(|e| self.error(at, e))?;
         self.check(at, &template.names(), scopes)?;
@@ -221,8 +226,7 @@ impl Rule {
     /// not exist.
     pub fn parse(file: &str, text: &str) -> Result<Self, RuleError> {
         let reader = Reader { file, text };
-        let written: Written = toml::from_str(text)
-            .map_err(|e| reader.error(e.span().map_or(0, |s| s.start), e.message().replace('\n', " ")))?;
+        let written: Written = toml::from_str(text).map_err(|e| reader.toml(&e))?;
         let sight = [written.scope, Scope::Host];
         if !written.id.get_ref().split_once('.').is_some_and(|(a, b)| !a.is_empty() && !b.is_empty()) {
             return Err(reader.error(written.id.span().start, "an id is written resource.cause"));

@@ -199,6 +199,11 @@ impl<'w, F: Family> Change<'w, F> {
         self.rows.iter().filter_map(move |(_, row)| f(row).get())
     }
 
+    /// What `f` makes of each row that tells it, with the time of the row in seconds.
+    pub fn course(&self, f: impl Fn(&F) -> Option<f64>) -> impl Iterator<Item = (f64, f64)> {
+        self.rows.iter().filter_map(move |(at, row)| Some((*at as f64 / 1e9, f(row)?)))
+    }
+
     /// The rows themselves, oldest first.
     pub fn rows(&self) -> impl Iterator<Item = &'w F> {
         self.rows.iter().map(|(_, row)| *row)

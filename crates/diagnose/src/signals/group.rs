@@ -1,16 +1,18 @@
 //! Control groups.
 
+use super::shortage::{self, Room};
 use crate::signal::{Entity, in_group, over, ratio, signals, sum};
 use whyslow_model::catalogue::{Group, Process, Sleep};
 use whyslow_model::diagnosis::Subject;
 use whyslow_model::histogram::Histogram;
-use whyslow_model::value::Counter;
+use whyslow_model::value::{Counter, Gauge};
 use whyslow_model::window::{Change, Window};
 
 /// A control group over the window.
 pub struct GroupUse<'w> {
     change: Change<'w, Group>,
     page_size: f64,
+    room: Option<Room>,
     /// Times on run queues of its processes, nanoseconds; where somebody looked.
     latency: Option<Histogram>,
 }
@@ -31,8 +33,8 @@ fn pages(g: &GroupUse<'_>, f: impl Fn(&Group) -> Counter) -> Option<f64> {
 }
 
 /// Mean fill over the samples: a group that reclaims stands at its limit throughout.
-fn fill(g: &Change<'_, Group>) -> Option<f64> {
-    let fills: Vec<f64> = g.rows().filter_map(|r| over(r.memory.get(), r.memory_max.get())).collect();
+fn fill(g: &Change<'_, Group>, limit: impl Fn(&Group) -> Gauge) -> Option<f64> {
+    let fills: Vec<f64> = g.rows().filter_map(|r| over(r.memory.get(), limit(r).get())).collect();
     over(Some(fills.iter().sum()), Some(fills.len() as f64))
 }
 
@@ -67,7 +69,12 @@ signals! { g: &GroupUse<'_>;
     "group.run_queue_p99" "s" "the same of the unluckiest hundredth", "99th percentile of the histograms together", "BPF: sched_waking, sched_switch" => g.latency(0.99);
     "group.memory" "bytes" "memory charged", "memory.current, memory.usage_in_bytes", "cgroup-v2.rst" => g.mean(|g| g.memory);
     "group.memory_limit" "bytes" "its limit", "memory.max, memory.limit_in_bytes", "cgroup-v2.rst" => g.last().memory_max.get();
-    "group.memory_fill" "ratio" "memory charged against the limit, mean of the samples", "mean(usage / limit)", "cgroup-v2.rst" => fill(g);
+    "group.memory_fill" "ratio" "memory charged against the limit, mean of the samples", "mean(usage / limit)", "cgroup-v2.rst" => fill(g, |g| g.memory_max);
+    "group.memory_high" "bytes" "the level above which its tasks are held back while its memory is reclaimed", "memory.high", "cgroup-v2.rst" => g.last().memory_high.get();
+    "group.high_fill" "ratio" "memory charged against that level, mean of the samples", "mean(usage / high)", "cgroup-v2.rst" => fill(g, |g| g.memory_high);
+    "group.high_hits" "1/s" "times its tasks were held back for passing that level", "Δhigh events / Δt", "memory.events" => g.rate(|g| g.high_events);
+    "group.room" "bytes" "memory and swap that it may still take; its page cache can be given back", "limit - (usage - (file - shmem)) + swap it may use", "memory.stat, memory.max, memory.limit_in_bytes" => g.room.as_ref().map(|r| r.left);
+    "group.exhausted_in" "s" "time until none is left, if it goes on so", "room / rate at which it shrinks over the latter half of the window", "memory.stat, memory.max, memory.limit_in_bytes" => g.room.as_ref().and_then(Room::exhausted_in);
     "group.anon_share" "ratio" "share of its memory that is anonymous", "anon / usage", "memory.stat" => over(g.mean(|g| g.anon), g.mean(|g| g.memory));
     "group.file_share" "ratio" "share of its memory that is page cache", "file / usage", "memory.stat" => over(g.mean(|g| g.file), g.mean(|g| g.memory));
     "group.swap" "bytes" "swap charged", "memory.swap.current", "cgroup-v2.rst" => g.last().swap.get();
@@ -90,13 +97,15 @@ signals! { g: &GroupUse<'_>;
 pub fn entities(window: &Window) -> Vec<Entity> {
     let page_size = super::page_size(window);
     let latencies = latencies(window);
+    let swap_free = shortage::swap_free(window);
     window
         .changes::<Group>()
         .into_iter()
         .filter(|g| &**g.key() != "/")
         .map(|change| {
             let name = change.key().to_string();
-            let values = read(&GroupUse { change, page_size, latency: latency_in(&name, &latencies) });
+            let room = shortage::of_group(&change, swap_free);
+            let values = read(&GroupUse { change, page_size, room, latency: latency_in(&name, &latencies) });
             Entity::new(Subject::new("cgroup", name.clone()), values).within(Some(name))
         })
         .collect()

@@ -31,6 +31,7 @@ pub mod quota;
 pub mod requester;
 mod served;
 pub mod short_lived;
+pub mod shortage;
 pub mod sleep;
 pub mod socket;
 pub mod task;

@@ -1,5 +1,6 @@
 //! Processes.
 
+use super::shortage::{self, Room, Rooms};
 use super::task::TaskUse;
 use crate::signal::{Entity, over, signals, sum};
 use whyslow_model::catalogue::Process;
@@ -14,6 +15,9 @@ pub struct ProcessUse<'w> {
     task: &'w TaskUse,
     change: &'w Change<'w, Process>,
     resident: Resident,
+    growth: Option<f64>,
+    /// The room that it takes up by growing: the machine's, or that of one of its control groups.
+    room: Option<&'w Room>,
 }
 
 /// What all processes hold in memory: their sum, and the largest.
@@ -77,6 +81,11 @@ signals! { p: &ProcessUse<'_>;
     "proc.largest" "count" "1 for the process that holds most", "rss = max rss", "/proc/PID/stat" => p.change.last().rss.get().map(|rss| rss >= p.resident.most);
     "proc.rss_readings" "count" "how often its memory was read: once does not tell whether it grows", "readings of rss", "/proc/PID/stat" => p.change.readings(|p| p.rss).count() as f64;
     "proc.memory" "bytes" "resident memory and swap", "rss + VmSwap", "/proc/PID/status" => sum([p.change.last().rss.get(), p.change.last().swap.get()]);
+    "proc.growth" "bytes/s" "how fast its own memory grows, swapped or not; 0 where it does not keep growing", "Δ(rss - file pages + swap) / Δt over the latter half of the window", "/proc/PID/status" => p.growth;
+    "proc.exhausted_in" "s" "time until its growth has used up all memory and swap that it can have, where it is most of what uses that up", "room / rate at which it shrinks, of the machine or one of its control groups", "/proc/meminfo, memory.stat, /proc/PID/status" => p.room.and_then(Room::exhausted_in);
+    "proc.room" "bytes" "memory and swap that are left to it", "MemAvailable + SwapFree, or what its control group may still take", "/proc/meminfo, memory.stat" => p.room.map(|r| r.left);
+    "proc.room_of" "text" "whose memory it uses up", "the machine, or the control group with the limit", "/proc/PID/cgroup" => p.room.map(|r| r.of.as_str());
+    "proc.minor_faults" "1/s" "page faults that needed no I/O: memory touched for the first time, mostly", "Δminflt / Δt", "/proc/PID/stat" => p.change.rate(|p| p.minor_faults);
     "proc.swap" "bytes" "swapped out", "VmSwap", "/proc/PID/status" => p.change.last().swap.get();
     "proc.open_files" "count" "open file descriptors", "entries of the folder", "/proc/PID/fd" => p.change.last().open_files.get();
     "proc.open_files_limit" "count" "how many it may open", "Max open files, soft", "/proc/PID/limits" => p.change.last().open_files_limit.get();
@@ -112,13 +121,15 @@ pub fn subject(task: &TaskUse) -> Subject {
 }
 
 /// Every process. Most sleep through the window and stand near no limit; of those no rule is asked anything.
-pub fn entities(tasks: &[TaskUse], changes: &[Change<'_, Process>]) -> Vec<Entity> {
+pub fn entities(tasks: &[TaskUse], changes: &[Change<'_, Process>], rooms: &Rooms) -> Vec<Entity> {
     let resident = Resident::of(changes);
     tasks
         .iter()
         .zip(changes)
         .map(|(task, change)| {
-            let p = ProcessUse { task, change, resident };
+            let growth = shortage::growth(change);
+            let room = growth.and_then(|growth| rooms.taken_by(growth, task.cgroup.as_deref()));
+            let p = ProcessUse { task, change, resident, growth, room };
             let active = task.cpu != Some(0.0)
                 || task.uninterruptible > 0.0
                 || task.short_lived.is_some()
@@ -164,7 +175,8 @@ mod tests {
         let changes = window.changes::<Process>();
         let mut tasks = task::processes(&window, &changes);
         tasks[0].lock = Some(LockUse { waiters: 3.0, blocked: 0.0 });
-        let values = read(&ProcessUse { task: &tasks[0], change: &changes[0], resident: Resident::of(&changes) });
+        let resident = Resident::of(&changes);
+        let values = read(&ProcessUse { task: &tasks[0], change: &changes[0], resident, growth: None, room: None });
         move |name| match values[SIGNALS.iter().position(|s| s.name == name)?].as_ref()? {
             Reading::Number(n) => Some(*n),
             Reading::Text(_) => None,

@@ -1,0 +1,160 @@
+//! Memory that is running out: how much is left, how fast that becomes less, and for how long it lasts.
+
+use crate::signal::in_group;
+use whyslow_model::catalogue::{Group, Meminfo, Process};
+use whyslow_model::window::{Change, Window};
+
+/// Readings and seconds of them that make a trend: a program that starts takes its memory in less.
+const READINGS: usize = 5;
+const SECONDS: f64 = 4.0;
+/// The share of the steps that have to go one way for a level to keep on going that way.
+const KEEPS_ON: f64 = 0.75;
+/// The share of what uses memory up that one process has to be for it to be the one that does.
+const MOST: f64 = 0.5;
+
+/// Memory that can still be had, of the machine or of a control group with a limit.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Room {
+    /// Whose.
+    pub of: String,
+    /// Bytes that are left.
+    pub left: f64,
+    /// How fast that becomes less, bytes a second; 0 where it does not keep on doing so. Unknown where it was not watched.
+    pub shrinks: Option<f64>,
+}
+
+impl Room {
+    fn new(of: &str, left: Vec<(f64, f64)>) -> Option<Self> {
+        let last = left.last()?.1.max(0.0);
+        let used: Vec<_> = left.into_iter().map(|(at, left)| (at, -left)).collect();
+        Some(Self { of: of.to_owned(), left: last, shrinks: climb(&used) })
+    }
+
+    /// Seconds until nothing is left, where it becomes less.
+    pub fn exhausted_in(&self) -> Option<f64> {
+        self.shrinks.filter(|rate| *rate > 0.0).map(|rate| self.left / rate)
+    }
+}
+
+/// Every room there is.
+#[derive(Debug)]
+pub struct Rooms {
+    machine: Option<Room>,
+    groups: Vec<Room>,
+}
+
+impl Rooms {
+    /// Over this window.
+    pub fn of(window: &Window) -> Self {
+        let swap_free = swap_free(window);
+        let groups = window.changes::<Group>();
+        Self {
+            machine: of_machine(window),
+            groups: groups.iter().filter(|g| &**g.key() != "/").filter_map(|g| of_group(g, swap_free)).collect(),
+        }
+    }
+
+    /// The room that a process in these control groups uses up first by growing so fast, if it is most of what does.
+    pub fn taken_by(&self, growth: f64, cgroups: Option<&str>) -> Option<&Room> {
+        let within = self.groups.iter().filter(|room| in_group(cgroups, &room.of));
+        let taken = self
+            .machine
+            .iter()
+            .chain(within)
+            .filter(|room| room.shrinks.is_some_and(|rate| rate > 0.0 && growth > MOST * rate));
+        taken.min_by(|a, b| a.exhausted_in().unwrap_or(f64::MAX).total_cmp(&b.exhausted_in().unwrap_or(f64::MAX)))
+    }
+}
+
+/// Swap that is free, bytes; none where there is none, or nobody tells of any.
+pub fn swap_free(window: &Window) -> f64 {
+    window.the::<Meminfo>().and_then(|m| m.swap_free.get()).unwrap_or(0.0)
+}
+
+/// What the machine has left.
+pub fn of_machine(window: &Window) -> Option<Room> {
+    let left = |m: &Meminfo| {
+        // Kernels before 3.14, and tools that read what those told.
+        let cache = || Some(m.mem_free.get()? + m.buffers.get().unwrap_or(0.0) + m.cached.get()?);
+        Some(m.mem_available.get().or_else(cache)? + m.swap_free.get().unwrap_or(0.0))
+    };
+    Room::new("the machine", window.change::<Meminfo>()?.course(left).collect())
+}
+
+/// What a control group with a limit may still take. Its page cache is given back at need, shared memory is not.
+pub fn of_group(group: &Change<'_, Group>, swap_free: f64) -> Option<Room> {
+    let left = |g: &Group| {
+        let cache = (g.file.get().unwrap_or(0.0) - g.shmem.get().unwrap_or(0.0)).max(0.0);
+        let swapped = g.swap.get().unwrap_or(0.0);
+        let swap = g.swap_max.get().map_or(swap_free, |most| (most - swapped).clamp(0.0, swap_free));
+        Some(g.memory_max.get()? - (g.memory.get()? - cache) + swap)
+    };
+    Room::new(group.key(), group.course(left).collect())
+}
+
+/// How fast a process' own memory grows, bytes a second; 0 where it does not keep growing. Pages of files that it mapped are
+/// page cache and not its own.
+pub fn growth(process: &Change<'_, Process>) -> Option<f64> {
+    let own = |p: &Process| Some(p.rss.get()? - p.rss_file.get().unwrap_or(0.0) + p.swap.get().unwrap_or(0.0));
+    climb(&process.course(own).collect::<Vec<_>>())
+}
+
+/// How fast a level rises over the latter half of its readings; 0 where it does not keep rising. `None` where there are too
+/// few to tell.
+fn climb(levels: &[(f64, f64)]) -> Option<f64> {
+    let (first, last) = (levels.first()?, levels.last()?);
+    if levels.len() < READINGS || last.0 - first.0 < SECONDS {
+        return None;
+    }
+    let latter = &levels[(levels.len() - 1) / 2..];
+    let keeps_on = |levels: &[(f64, f64)]| {
+        let rising = levels.windows(2).filter(|pair| pair[1].1 > pair[0].1).count();
+        rising as f64 >= KEEPS_ON * (levels.len() - 1) as f64
+    };
+    let long_enough = &levels[levels.iter().rposition(|(at, _)| last.0 - at >= SECONDS)?..];
+    if !keeps_on(latter) || !keeps_on(long_enough) {
+        return Some(0.0);
+    }
+    let (from, to) = (latter[0], latter[latter.len() - 1]);
+    Some(((to.1 - from.1) / (to.0 - from.0)).max(0.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn levels(of: impl Fn(f64) -> f64) -> Vec<(f64, f64)> {
+        (0..11).map(|t| (f64::from(t), of(f64::from(t)))).collect()
+    }
+
+    #[test]
+    fn a_level_climbs_where_it_keeps_rising_to_the_end() {
+        assert_eq!(climb(&levels(|t| 300.0 * t)), Some(300.0));
+        assert_eq!(climb(&levels(|t| 300.0 * (t - 5.0).max(0.0))), Some(300.0), "it began in the middle");
+        assert_eq!(climb(&levels(|t| 300.0 * t.min(4.0))), Some(0.0), "a program that has started");
+        assert_eq!(climb(&levels(|t| 300.0 * (t % 3.0))), Some(0.0), "up and down");
+        assert_eq!(climb(&levels(|_| 7.0)), Some(0.0));
+        assert_eq!(climb(&levels(|t| -t)), Some(0.0));
+    }
+
+    #[test]
+    fn a_few_readings_are_no_trend() {
+        assert_eq!(climb(&[]), None);
+        assert_eq!(climb(&levels(|t| t)[..4]), None);
+        let quick: Vec<_> = levels(|t| t).into_iter().map(|(at, level)| (at / 5.0, level)).collect();
+        assert_eq!(climb(&quick), None, "two seconds");
+    }
+
+    #[test]
+    fn the_room_that_is_used_up_first() {
+        let room = |of: &str, left: f64, shrinks: f64| Room { of: of.into(), left, shrinks: Some(shrinks) };
+        let rooms = Rooms {
+            machine: Some(room("the machine", 20e9, 300e6)),
+            groups: vec![room("/a", 1e9, 300e6), room("/b", 1e6, 300e6)],
+        };
+        let of = |growth: f64, group: Option<&str>| rooms.taken_by(growth, group).map(|room| room.of.clone());
+        assert_eq!(of(290e6, Some("/a/inner\n/")).as_deref(), Some("/a"));
+        assert_eq!(of(290e6, None).as_deref(), Some("the machine"));
+        assert_eq!(of(10e6, Some("/a")), None, "others use it up");
+    }
+}

@@ -1,0 +1,190 @@
+//! Memory that runs out, and memory that is held back.
+
+use whyslow_diagnose::{RuleBook, diagnose};
+use whyslow_model::catalogue::*;
+use whyslow_model::diagnosis::{Confidence, Diagnosis, Origin, Reading, Verdict};
+use whyslow_model::key::{Machine, TaskKey};
+use whyslow_model::snapshot::Snapshot;
+use whyslow_model::window::Window;
+
+const SECOND: u64 = 1_000_000_000;
+const MIB: f64 = 1_048_576.0;
+
+/// A machine of two processors and 24 GiB that nobody waits for; `fill` writes what else there is after so many seconds.
+fn machine(fill: impl Fn(u64, &mut Snapshot)) -> Diagnosis {
+    let snapshots = (0..11)
+        .map(|t| {
+            let mut s = Snapshot { boot_ns: (t + 1) * SECOND, wall_ns: (t * SECOND) as i64, ..Snapshot::default() };
+            for cpu in 0..2 {
+                s.processor.cpu.push(Cpu {
+                    user: (t * SECOND / 20).into(),
+                    system: (t * SECOND * 45 / 100).into(),
+                    idle: (t * SECOND / 2).into(),
+                    ..Cpu::new(cpu)
+                });
+            }
+            s.processor.pressure.push(Pressure {
+                cpu_some: 0.into(),
+                memory_some: 0.into(),
+                io_some: 0.into(),
+                ..Pressure::new(Machine)
+            });
+            s.memory.vmstat.push(Vmstat { pswpin: 0.into(), pswpout: 0.into(), ..Vmstat::new(Machine) });
+            fill(t, &mut s);
+            s.sort();
+            s
+        })
+        .collect();
+    diagnose(&Window::new(snapshots), Origin::Live, &RuleBook::built_in())
+}
+
+fn available(s: &mut Snapshot, bytes: f64, swap: f64) {
+    s.memory.meminfo.push(Meminfo {
+        mem_total: (24_000.0 * MIB).into(),
+        mem_available: bytes.into(),
+        swap_total: swap.into(),
+        swap_free: swap.into(),
+        ..Meminfo::new(Machine)
+    });
+}
+
+/// A process that spends nine tenths of a processor in the kernel and holds this much.
+fn eater(t: u64, s: &mut Snapshot, cgroup: &str, rss: f64) {
+    s.task.process.push(Process::from(ProcessRow {
+        command: "eater".into(),
+        state: "R".into(),
+        cgroup: cgroup.into(),
+        user: (t * SECOND / 10).into(),
+        system: (t * SECOND * 9 / 10).into(),
+        run_delay: 0.into(),
+        minor_faults: (t * 76_800).into(),
+        rss: rss.into(),
+        rss_file: MIB.into(),
+        nice: 0.0.into(),
+        threads: 1.0.into(),
+        kernel_thread: 0.0.into(),
+        ..ProcessRow::new(TaskKey { pid: 42, tid: 42, start: 1 })
+    }));
+}
+
+fn group(s: &mut Snapshot, row: Group) {
+    s.cgroup.group.push(Group { version: "v2".into(), ..row });
+}
+
+fn ids(d: &Diagnosis) -> Vec<&str> {
+    d.findings.iter().map(|f| f.id.as_str()).collect()
+}
+
+fn memory_is_cleared(d: &Diagnosis) -> bool {
+    d.ruled_out.iter().any(|r| r.id == "memory")
+}
+
+/// A process takes 300 MiB a second of what is left at first.
+fn growing(left: f64, swap: f64) -> Diagnosis {
+    machine(|t, s| {
+        let taken = 300.0 * MIB * t as f64;
+        available(s, left - taken, swap);
+        eater(t, s, "/", 100.0 * MIB + taken);
+    })
+}
+
+#[test]
+fn a_process_that_takes_memory_without_end_is_the_answer_before_the_kill() {
+    let d = growing(8000.0 * MIB, 0.0);
+    let first = &d.findings[0];
+    assert_eq!((first.id.as_str(), first.subject.pid), ("mem.leak", Some(42)));
+    assert_eq!((d.verdict, first.confidence), (Verdict::Bottleneck, Confidence::High));
+    // 5000 MiB left at 300 MiB a second.
+    let lasts = first.evidence.iter().find(|e| e.metric == "proc.exhausted_in").expect("the time left is evidence");
+    let Reading::Number(seconds) = lasts.value else { panic!("{:?}", lasts.value) };
+    assert!((seconds - 5000.0 / 300.0).abs() < 1e-6, "{seconds}");
+    assert!(!memory_is_cleared(&d), "{:?}", d.ruled_out);
+    // The page faults are kernel time.
+    let kernel = d.findings.iter().find(|f| f.id == "cpu.system_time").expect("it is busy in the kernel");
+    assert_eq!(kernel.explained_by, Some(first.key()));
+}
+
+#[test]
+fn the_time_left_tells_how_sure_it_is() {
+    let confidence = |left: f64, swap: f64| {
+        let d = growing(left * MIB, swap * MIB);
+        d.findings.iter().find(|f| f.id == "mem.leak").map(|f| f.confidence)
+    };
+    assert_eq!(confidence(23_000.0, 0.0), Some(Confidence::High), "a minute");
+    assert_eq!(confidence(8000.0, 100_000.0), Some(Confidence::Medium), "swap is used up, too");
+    assert_eq!(confidence(8000.0, 2_000_000.0), None, "hours: nothing to tell yet");
+}
+
+#[test]
+fn growth_that_is_no_shortage() {
+    let started = machine(|t, s| {
+        let taken = 300.0 * MIB * t.min(5) as f64;
+        available(s, 8000.0 * MIB - taken, 0.0);
+        eater(t, s, "/", taken + MIB);
+    });
+    assert!(!ids(&started).contains(&"mem.leak"), "a program that has started");
+    assert!(memory_is_cleared(&started));
+    let mapped = machine(|t, s| {
+        available(s, 8000.0 * MIB, 0.0);
+        eater(t, s, "/", 300.0 * MIB * t as f64);
+    });
+    assert!(!ids(&mapped).contains(&"mem.leak"), "the machine has as much left as before");
+}
+
+#[test]
+fn memory_that_runs_out_by_the_work_of_many_is_not_ruled_out() {
+    let d = machine(|t, s| available(s, (4000.0 - 300.0 * t as f64) * MIB, 0.0));
+    assert!(!memory_is_cleared(&d), "{:?}", d.ruled_out);
+}
+
+#[test]
+fn a_process_that_uses_up_the_limit_of_its_group() {
+    let d = machine(|t, s| {
+        let taken = 50.0 * MIB * t as f64;
+        available(s, 20_000.0 * MIB - taken, 0.0);
+        eater(t, s, "/app", 10.0 * MIB + taken);
+        let memory = (400.0 * MIB + 10.0 * MIB + taken).into();
+        group(
+            s,
+            Group {
+                memory,
+                memory_max: (1000.0 * MIB).into(),
+                file: (400.0 * MIB).into(),
+                ..Group::new("/app".into())
+            },
+        );
+    });
+    let first = &d.findings[0];
+    assert_eq!((first.id.as_str(), first.confidence), ("mem.leak", Confidence::High));
+    // 1000 - 510 MiB, the page cache being given back, at 50 MiB a second.
+    assert!(first.summary.contains("/app has 490 MiB left, which lasts 9.80 s"), "{}", first.summary);
+}
+
+#[test]
+fn a_group_that_is_held_back_at_memory_high_is_the_cause_of_its_kernel_time() {
+    let d = machine(|t, s| {
+        available(s, 20_000.0 * MIB, 0.0);
+        eater(t, s, "/app/web", 300.0 * MIB);
+        group(
+            s,
+            Group {
+                memory: (305.0 * MIB).into(),
+                memory_high: (300.0 * MIB).into(),
+                anon: (290.0 * MIB).into(),
+                file: (10.0 * MIB).into(),
+                high_events: (t * 200).into(),
+                limit_events: 0.into(),
+                psi_memory_some: (t * SECOND * 43 / 100).into(),
+                ..Group::new("/app".into())
+            },
+        );
+    });
+    let first = &d.findings[0];
+    assert_eq!((first.id.as_str(), first.subject.name.as_str()), ("mem.cgroup_limit", "/app"));
+    assert_eq!((d.verdict, first.confidence), (Verdict::Bottleneck, Confidence::High));
+    assert!((first.impact - 0.43).abs() < 1e-9, "{}", first.impact);
+    assert_eq!(first.culprits[0].pid, Some(42));
+    assert!(first.actions[0].try_command.as_deref().unwrap().contains("cgroup.memory.high@/app=629145600"));
+    let kernel = d.findings.iter().find(|f| f.id == "cpu.system_time").expect("it reclaims in the kernel");
+    assert_eq!(kernel.explained_by, Some(first.key()));
+}
