@@ -23,6 +23,8 @@ pub struct Judged {
     pub explains: Vec<String>,
     /// Whether on whatever they were found.
     pub explains_all: bool,
+    /// Its share of what it explains, by id, where the rule computes one.
+    pub shares: BTreeMap<String, f64>,
     /// The control groups of its subject, one a line.
     pub cgroup: Option<String>,
     /// Other names its subject goes by.
@@ -120,6 +122,7 @@ fn finding(rule: &Rule, entity: &Entity, stage: &mut Stage<'_>, facts: &Facts) -
         finding,
         explains: rule.explains.clone(),
         explains_all: rule.explains_all,
+        shares: rule.accounts_for.iter().filter_map(|(id, e)| Some((id.clone(), e.number(stage)?))).collect(),
         cgroup: entity.cgroup.clone(),
         aliases: entity.aliases.clone(),
     }

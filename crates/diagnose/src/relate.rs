@@ -3,7 +3,7 @@
 use crate::judge::{Judged, weight};
 use crate::signal::in_group;
 use std::collections::BTreeMap;
-use whyslow_model::diagnosis::{Finding, Subject};
+use whyslow_model::diagnosis::{Basis, Confidence, Finding, Subject};
 use whyslow_model::topology::Topology;
 
 /// Links effects to their causes and puts root causes first, by the time they cost, each effect after its cause.
@@ -20,7 +20,7 @@ pub fn relate(mut judged: Vec<Judged>, topology: &Topology) -> Vec<Finding> {
                 && judged[cause].explains.contains(&judged[effect].finding.id)
                 && !descends(&cause_of, cause, effect)
                 && (judged[cause].explains_all || related(&judged[cause], &judged[effect], topology))
-                && accounts_for(&judged[cause].finding, &judged[effect].finding);
+                && accounts_for(&judged[cause], &judged[effect].finding);
             if explained {
                 cause_of.insert(effect, cause);
             }
@@ -65,10 +65,27 @@ fn related(cause: &Judged, effect: &Judged, topology: &Topology) -> bool {
         || within(effect, cause)
 }
 
-/// Whether the part explains the whole, where both are the same cause (a connection that loses packets, and the machine's
-/// connections in sum): not when it is the lesser part of it.
-fn accounts_for(cause: &Finding, effect: &Finding) -> bool {
-    cause.id != effect.id || cause.impact >= 0.5 * effect.impact
+/// The share of an effect from which a cause accounts for it: without the cause, most of the effect would be gone.
+const MOST: f64 = 0.5;
+
+/// Whether the cause is large enough, and sure enough, to be the reason for the effect.
+///
+/// - A suspicion explains nothing but suspicions: a low-confidence cause would hide what is certain.
+/// - Where the rule says how to compute its share of the effect (`accounts_for`), that share decides.
+/// - Otherwise two measured impacts are shares of the same window, and the cause needs half of the effect's.
+/// - An impact that was not measured, or is only a lower bound, cannot be compared. What the kernel logged (a disk that
+///   fails) has no share of time, but is a cause nevertheless: there the rule's word and the subjects decide. Only two
+///   findings of one id, where one is a part of the other, are compared by whatever numbers they have.
+fn accounts_for(cause: &Judged, effect: &Finding) -> bool {
+    let Judged { finding, shares, .. } = cause;
+    if finding.confidence == Confidence::Low && effect.confidence > Confidence::Low {
+        return false;
+    }
+    if let Some(share) = shares.get(&effect.id) {
+        return *share >= MOST;
+    }
+    let comparable = finding.impact_is == Basis::Measured && effect.impact_is == Basis::Measured;
+    !(comparable || finding.id == effect.id) || finding.impact >= MOST * effect.impact
 }
 
 fn on_one_another(a: &Subject, b: &Subject, topology: &Topology) -> bool {
@@ -99,4 +116,77 @@ fn within(group: &Judged, member: &Judged) -> bool {
     let inside = |cgroups: Option<&str>| in_group(cgroups, &subject.name);
     subject.kind == "cgroup"
         && (inside(member.cgroup.as_deref()) || member.finding.culprits.iter().any(|c| inside(c.cgroup.as_deref())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judged(id: &str, impact: f64, confidence: Confidence, explains: &str) -> Judged {
+        let finding = Finding {
+            id: id.into(),
+            subject: Subject::host(),
+            culprits: vec![],
+            impact,
+            impact_is: Basis::Measured,
+            confidence,
+            summary: String::new(),
+            evidence: vec![],
+            explains: vec![],
+            explained_by: None,
+            actions: vec![],
+        };
+        Judged {
+            finding,
+            explains: vec![explains.into()],
+            explains_all: false,
+            shares: BTreeMap::new(),
+            cgroup: None,
+            aliases: vec![],
+        }
+    }
+
+    /// The ids in their order, effects in brackets.
+    fn order(judged: Vec<Judged>) -> Vec<String> {
+        let name = |f: Finding| if f.explained_by.is_some() { format!("({})", f.id) } else { f.id };
+        relate(judged, &Topology::default()).into_iter().map(name).collect()
+    }
+
+    fn effect() -> Judged {
+        judged("effect", 0.92, Confidence::High, "")
+    }
+
+    #[test]
+    fn a_cause_that_is_too_small_for_its_effect_explains_nothing() {
+        let cause = |impact| judged("cause", impact, Confidence::High, "effect");
+        assert_eq!(order(vec![cause(0.27), effect()]), ["effect", "cause"]);
+        assert_eq!(order(vec![cause(0.6), effect()]), ["cause", "(effect)"]);
+    }
+
+    #[test]
+    fn a_suspicion_does_not_explain_what_is_certain() {
+        let suspicion = || judged("cause", 1.0, Confidence::Low, "effect");
+        assert_eq!(order(vec![suspicion(), effect()]), ["effect", "cause"]);
+        let unsure = Judged { finding: Finding { confidence: Confidence::Low, ..effect().finding }, ..effect() };
+        assert_eq!(order(vec![suspicion(), unsure]), ["cause", "(effect)"]);
+    }
+
+    #[test]
+    fn the_share_a_rule_computes_decides_over_the_impacts() {
+        let with = |share| Judged {
+            shares: BTreeMap::from([("effect".to_owned(), share)]),
+            ..judged("cause", 0.9, Confidence::High, "effect")
+        };
+        assert_eq!(order(vec![with(0.1), effect()]), ["effect", "cause"]);
+        assert_eq!(order(vec![with(0.8), effect()]), ["cause", "(effect)"]);
+    }
+
+    #[test]
+    fn what_was_not_measured_is_not_compared() {
+        for basis in [Basis::NotMeasured, Basis::AtLeast] {
+            let mut logged = judged("cause", 0.1, Confidence::High, "effect");
+            logged.finding.impact_is = basis;
+            assert_eq!(order(vec![effect(), logged]), ["cause", "(effect)"]);
+        }
+    }
 }

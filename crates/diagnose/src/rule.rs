@@ -54,6 +54,8 @@ pub struct Rule {
     pub(crate) explains: Vec<String>,
     /// Whether it explains them on whatever they were found: what takes the machine's memory takes everybody's.
     pub(crate) explains_all: bool,
+    /// Its share of what it explains, by id, where comparing impacts would not tell: a process' CPUs of the machine's.
+    pub(crate) accounts_for: BTreeMap<String, Expr>,
     pub(crate) asks: Option<Asks>,
     pub(crate) actions: Vec<ActionSpec>,
     pub(crate) sources: Vec<String>,
@@ -129,6 +131,8 @@ struct Written {
     explains: Vec<String>,
     #[serde(default)]
     explains_all: bool,
+    #[serde(default)]
+    accounts_for: BTreeMap<String, Spanned<String>>,
     #[serde(default)]
     asks: Vec<String>,
     suspect: Option<Spanned<String>>,
@@ -270,6 +274,13 @@ impl Rule {
             return Err(reader
                 .error(0, "neither impact nor severity: the time lost, or how grave it is where none is measured"));
         }
+        let shares = written.accounts_for.iter().map(|(id, share)| {
+            if !written.explains.contains(id) {
+                return Err(reader.error(share.span().start, format!("accounts_for has {id:?}, but explains does not")));
+            }
+            Ok((id.clone(), reader.expr(share, &sight)?))
+        });
+        let accounts_for = shares.collect::<Result<_, RuleError>>()?;
         let suspect = reader.maybe(written.suspect.as_ref(), &sight)?;
         Ok(Self {
             asks: (!written.asks.is_empty()).then_some(Asks { sources: written.asks, suspect }),
@@ -291,6 +302,7 @@ impl Rule {
             host_is_subject: written.host_is_subject,
             explains: written.explains,
             explains_all: written.explains_all,
+            accounts_for,
             sources: written.sources,
         })
     }

@@ -128,6 +128,32 @@ fn more_work_than_processors() {
 }
 
 #[test]
+fn a_little_work_in_short_processes_is_not_why_the_processors_are_full() {
+    let d = machine(|t, s| {
+        processors(t, s, 100);
+        pressure(t, s, 92, 0, 0);
+        s.processor.system.push(System { forks: (t * 50).into(), ..System::new(Machine) });
+        for pid in 10..16 {
+            process(t, s, pid, "spin", 29, 0);
+        }
+        let key = TaskKey { pid: 30, tid: 30, start: 1 };
+        s.task.process.push(Process::from(ProcessRow {
+            command: "sh".into(),
+            state: "S".into(),
+            user: 0.into(),
+            system: 0.into(),
+            children_user: (t * SECOND * 26 / 100).into(),
+            children_system: 0.into(),
+            kernel_thread: 0.0.into(),
+            threads: 1.0.into(),
+            ..ProcessRow::new(key)
+        }));
+    });
+    assert!(d.findings.iter().any(|f| f.id == "cpu.short_lived"), "{:?}", d.findings);
+    assert_eq!(first(&d), ("cpu.saturated", "host"));
+}
+
+#[test]
 fn all_processors_busy_and_nobody_waiting_is_healthy() {
     let d = machine(|t, s| {
         processors(t, s, 100);
