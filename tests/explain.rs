@@ -1,5 +1,6 @@
 //! `whyslow explain` and `whyslow export` on a recording of known physics.
 
+mod kept_screen;
 mod recorded;
 
 use recorded::{folder, record};
@@ -133,6 +134,8 @@ fn causes_are_found_with_their_times_and_what_came_before() {
     assert!(short.contains("16:45:2") && short.contains("16:49:3"), "both episodes, in the clock's time: {short}");
     assert!(short.contains("Recommended action") && short.contains("batch"), "the worst is explained: {short}");
     assert!(short.lines().count() <= 14, "{short}");
+    let folder = dir.path().display().to_string();
+    kept_screen::assert_screen("explain", "whyslow explain", &short.replace(&folder, "/var/lib/whyslow"));
     assert!(drawn(&["-v"]).contains("vm.swappiness"));
     assert!(drawn(&["--to", "2026-11-21 16:45"]).contains("Healthy"));
 }

@@ -138,7 +138,7 @@ Maximum throughput
     1 ms there, 900 µs at depth 1)
 
 Random read
-  block  depth     rate   bandwidth    mean      p99      cpu      max
+  block  depth    rate   bandwidth    mean      p99      cpu      max
   4 KiB      1  1100/s  4.30 MiB/s  900 µs  1.80 ms   227 µs  7.20 ms
   4 KiB      4  4000/s  15.6 MiB/s    1 ms     2 ms  62.5 µs     8 ms
   unreliable: random read of 4 KiB, 4 in flight: other processes transferred 2
@@ -200,9 +200,9 @@ fn layers_and_pairs_have_their_own_tables() {
     );
     let expected = "
 Cost of each layer: random read
-                bandwidth  change  latency      adds  request      cpu      rate
-          sdb  39.1 MiB/s           100 µs              4 KiB  10.0 µs  10000 /s
-  xfs, direct  31.2 MiB/s   -20 %   125 µs  +25.0 µs    4 KiB  10.0 µs   8000 /s
+                bandwidth  change  latency      adds  request      cpu     rate
+          sdb  39.1 MiB/s           100 µs              4 KiB  10.0 µs  10000/s
+  xfs, direct  31.2 MiB/s   -20 %   125 µs  +25.0 µs    4 KiB  10.0 µs   8000/s
 
 Interference
   /dev/sdb and /dev/sdc: they slow each other down; the first keeps 50 % of its

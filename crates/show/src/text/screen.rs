@@ -10,10 +10,10 @@ use whyslow_model::diagnosis::{
 
 /// Lines of the first screen.
 const LINES: usize = 10;
+/// The most that is left out of an answer.
+const SHORTEST: usize = 3;
 /// How many culprits stand in its line.
 const CULPRITS: usize = 2;
-/// Lines of a healthy machine's resource.
-const CLEARED: usize = 1;
 
 /// The ten lines.
 pub(super) fn draw(canvas: &mut Canvas, d: &Diagnosis, style: &TextStyle) {
@@ -29,7 +29,7 @@ pub(super) fn draw(canvas: &mut Canvas, d: &Diagnosis, style: &TextStyle) {
 /// The answer alone, for below the details.
 pub(super) fn answer(canvas: &mut Canvas, d: &Diagnosis, style: &TextStyle) {
     match (d.verdict, d.findings.first()) {
-        (Verdict::Bottleneck, Some(first)) => Answer { diagnosis: d, style, lines: 0 }.draw(canvas, first),
+        (Verdict::Bottleneck, Some(first)) => Answer { diagnosis: d, style, cut: 0 }.draw(canvas, first),
         (Verdict::Bottleneck, None) => {}
         (Verdict::Healthy, _) => is_healthy(canvas),
         (Verdict::Undetermined, _) => is_undetermined(canvas, d),
@@ -90,14 +90,15 @@ fn watched(window: &Span, clock: &Clock) -> String {
 fn bottleneck(canvas: &mut Canvas, d: &Diagnosis, style: &TextStyle, room: usize) {
     let Some(first) = d.findings.first() else { return };
     let others: Vec<&Finding> = d.findings.iter().skip(1).filter(|f| f.explained_by.is_none()).collect();
-    let answer = |lines: usize| {
+    let answer = |cut: usize| {
         let mut part = Canvas::new(canvas.width(), canvas.colour());
-        Answer { diagnosis: d, style, lines }.draw(&mut part, first);
+        Answer { diagnosis: d, style, cut }.draw(&mut part, first);
         part
     };
     // The answer gives way, so that what else is wrong is at least counted.
     let wanted = usize::from(!others.is_empty());
-    let part = (0..=2).map(answer).find(|part| part.lines() + wanted <= room).unwrap_or_else(|| answer(2));
+    let part =
+        (0..=SHORTEST).map(answer).find(|part| part.lines() + wanted <= room).unwrap_or_else(|| answer(SHORTEST));
     also(canvas, &others, room.saturating_sub(part.lines()).max(wanted), d.window.source);
     if room.saturating_sub(part.lines() + others.len().min(room)) > 0 {
         canvas.blank();
@@ -130,14 +131,14 @@ pub(super) fn hint(source: Origin) -> &'static str {
 pub(super) struct Answer<'d> {
     pub(super) diagnosis: &'d Diagnosis,
     pub(super) style: &'d TextStyle,
-    /// How much is left out to save lines: 0 nothing, 2 most.
-    pub(super) lines: usize,
+    /// How much is left out to save lines: 0 nothing, [`SHORTEST`] most.
+    pub(super) cut: usize,
 }
 
 impl Answer<'_> {
     pub(super) fn draw(&self, canvas: &mut Canvas, finding: &Finding) {
         let ink = if finding.confidence == Confidence::Low { Ink::Bold } else { Ink::Red };
-        canvas.at_most(2, 0, 2, &[Piece::new(ink, sentence(finding))]);
+        canvas.at_most(if self.cut == 0 { 3 } else { 2 }, 0, 2, &[Piece::new(ink, sentence(finding))]);
         self.who(canvas, finding);
         self.how_bad(canvas, finding);
         self.what_to_do(canvas, finding);
@@ -168,12 +169,16 @@ impl Answer<'_> {
             Confidence::High => String::new(),
             other => format!("; confidence {}", words::confidence(other)),
         };
+        // What a log reports costs an unknown time; saying so tells nobody anything.
+        if finding.impact_is == Basis::NotMeasured && since.is_empty() && sure.is_empty() {
+            return;
+        }
         let text = format!("{}{since}{sure}", words::time_lost(finding));
         canvas.at_most(1, 2, 12, &[dim("How bad:  "), plain(text)]);
     }
 
     fn what_to_do(&self, canvas: &mut Canvas, finding: &Finding) {
-        let text_lines = if self.lines == 0 { 2 } else { 1 };
+        let text_lines = [5, 3, 2, 1][self.cut];
         let remedy = finding.actions.iter().find(|action| action.kind != ActionKind::Diagnostic);
         let diagnostic = finding.actions.iter().find(|action| action.kind == ActionKind::Diagnostic);
         if let Some(action) = remedy {
@@ -182,7 +187,7 @@ impl Answer<'_> {
                 canvas.paragraph(0, 2, &[bold("To find out more:")]);
             }
             commands(canvas, action);
-            if self.lines < 2 {
+            if self.cut < SHORTEST {
                 expected(canvas, action, finding);
             }
         }
@@ -265,10 +270,12 @@ fn healthy(canvas: &mut Canvas, d: &Diagnosis, room: usize) {
 fn resources(canvas: &mut Canvas, d: &Diagnosis, room: &mut usize) {
     let resources: Vec<_> = d.ruled_out.iter().filter(|r| !r.id.contains('.')).collect();
     let widest = resources.iter().map(|r| words::id(&r.id).chars().count()).max().unwrap_or(0).min(20);
+    let lines = if resources.len() * 2 < *room { 2 } else { 1 };
     for entry in resources.into_iter().take(*room) {
+        let before = canvas.lines();
         let name = Piece::cell(Ink::Plain, words::id(&entry.id), widest);
-        canvas.at_most(CLEARED, 2, 4, &[name, plain("  "), plain(&entry.because)]);
-        *room -= 1;
+        canvas.at_most(lines, 2, widest + 4, &[name, plain("  "), plain(&entry.because)]);
+        *room -= canvas.lines() - before;
     }
 }
 

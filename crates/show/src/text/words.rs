@@ -18,7 +18,7 @@ pub(super) fn time_lost(finding: &Finding) -> String {
     match finding.impact_is {
         Basis::Measured => format!("tasks stalled {share} of the time"),
         Basis::AtLeast => format!("tasks stalled at least {share} of the time"),
-        Basis::NotMeasured => "time stalled not measured".into(),
+        Basis::NotMeasured => "lost time not measured".into(),
     }
 }
 
