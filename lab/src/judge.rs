@@ -81,7 +81,7 @@ mod tests {
         Finding {
             id: id.into(),
             subject,
-            culprits: vec![Culprit { kind, name, pid: Some(culprit), cgroup: None, share: 1.0, of }],
+            culprits: vec![Culprit { kind, name, pid: Some(culprit), share: 1.0, of, ..Culprit::default() }],
             impact: 0.5,
             impact_is: Basis::Measured,
             confidence: Confidence::High,

@@ -204,9 +204,9 @@ mod tests {
             kind: "process".into(),
             name: "toy".into(),
             pid: *pid,
-            cgroup: None,
             share: 0.5,
             of: "it".into(),
+            ..Culprit::default()
         };
         Finding {
             id: id.into(),

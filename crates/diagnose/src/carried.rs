@@ -74,10 +74,9 @@ fn finding(carrier: &Device<'_>, carried: &[Device<'_>], sum: f64, parts: [&Diag
             .map(|device| Culprit {
                 kind: "device".into(),
                 name: format!("{} in {capture}", device.figures.subject.name),
-                pid: None,
-                cgroup: None,
                 share: device.rate / sum,
                 of: "what it reads and writes".into(),
+                ..Culprit::default()
             })
             .collect(),
         impact: number(carrier.figures, "disk.stall").unwrap_or(carrier.busy),

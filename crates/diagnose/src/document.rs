@@ -70,7 +70,8 @@ fn verdict(window: &Window, source: Origin, facts: &Facts, findings: &[Finding],
     if window.snapshots().len() < 2 || !seen { Verdict::Undetermined } else { Verdict::Healthy }
 }
 
-/// Healthy where something was seen, and all of that is cleared.
+/// Healthy where something was seen, and all of that is cleared. Memory alone does not make a machine healthy: nobody asks
+/// for `free` but on a machine that is slow, and what it waits for may be anything else.
 fn of_what_was_seen(facts: &Facts, ruled_out: &[RuledOut]) -> Verdict {
     let known = |name: &str| facts.host_number(name).is_some();
     let waits = facts.host_number("cpu.iowait").is_some_and(|share| share > IDLE_FOR_STORAGE);
@@ -81,8 +82,8 @@ fn of_what_was_seen(facts: &Facts, ruled_out: &[RuledOut]) -> Verdict {
         ("kernel log", known("log.lines")),
     ];
     let cleared = |resource: &str| ruled_out.iter().any(|r| r.id == resource);
-    let mut seen = seen.iter().filter(|(_, seen)| *seen).peekable();
-    if seen.peek().is_some() && seen.all(|(resource, _)| cleared(resource)) {
+    let seen: Vec<&str> = seen.iter().filter(|(_, seen)| *seen).map(|(resource, _)| *resource).collect();
+    if !matches!(seen[..], [] | ["memory"]) && seen.iter().all(|resource| cleared(resource)) {
         Verdict::Healthy
     } else {
         Verdict::Undetermined
@@ -97,7 +98,16 @@ fn ruled_out(book: &RuleBook, facts: &Facts, findings: &[Finding], alike: Vec<Ru
             all.push(cleared);
         }
     }
-    all.extend(alike);
+    // What is found on one thing is not ruled out by another that only looks like it.
+    let is_found = |entry: &RuledOut| {
+        let id = entry.id.split('@').next().unwrap_or_default();
+        findings.iter().any(|finding| finding.id == id)
+    };
+    for entry in alike.into_iter().filter(|entry| !is_found(entry)) {
+        if !all.contains(&entry) {
+            all.push(entry);
+        }
+    }
     all.truncate(MOST_RULED_OUT);
     all
 }

@@ -7,9 +7,13 @@ use crate::scene::Stage;
 use crate::signal::{Entity, Scope};
 use std::collections::BTreeMap;
 use whyslow_model::diagnosis::{Action, Basis, Confidence, Culprit, Evidence, Finding, RuledOut, Subject};
+use whyslow_model::unit;
 
 /// How many findings of one rule are worth a reader's time.
 const MOST_OF_ONE_RULE: usize = 4;
+/// How grave a finding is taken to be if neither the time it cost nor its severity can be computed: grave enough to be
+/// reported, not enough to come before what was measured.
+const UNKNOWN: f64 = 0.1;
 /// How many culprits are named.
 const MOST_CULPRITS: usize = 5;
 /// The smallest share that makes a culprit.
@@ -98,7 +102,11 @@ fn finding(rule: &Rule, entity: &Entity, stage: &mut Stage<'_>, facts: &Facts) -
     let mut culprits: Vec<Culprit> = Vec::new();
     for culprit in rule.culprits.iter().flat_map(|c| blame(c, stage, facts)) {
         // Who is named by one measure is not named again by a lesser one.
-        if !culprits.iter().any(|c| (&c.kind, &c.name, c.pid) == (&culprit.kind, &culprit.name, culprit.pid)) {
+        let is_known = |c: &Culprit| {
+            let same_pid = c.pid == culprit.pid || c.pids.len() > 1 || culprit.pids.len() > 1;
+            (&c.kind, &c.name, &c.cgroup) == (&culprit.kind, &culprit.name, &culprit.cgroup) && same_pid
+        };
+        if !culprits.iter().any(is_known) {
             culprits.push(culprit);
         }
     }
@@ -134,8 +142,9 @@ fn impact(rule: &Rule, stage: &Stage<'_>) -> (f64, Basis) {
     match number(&rule.impact) {
         Some(lost) if rule.at_least => (lost, Basis::AtLeast),
         Some(lost) => (lost, Basis::Measured),
-        None if rule.severity.is_some() => (number(&rule.severity).unwrap_or(0.0), Basis::NotMeasured),
-        None => (0.0, Basis::Measured),
+        // A rule that grades nothing makes a remark.
+        None if rule.severity.is_none() && rule.impact.is_none() => (0.0, Basis::NotMeasured),
+        None => (number(&rule.severity).unwrap_or(UNKNOWN), Basis::NotMeasured),
     }
 }
 
@@ -157,10 +166,16 @@ fn evidence(rule: &Rule, entity: &Entity, stage: &Stage<'_>, facts: &Facts) -> V
         .collect()
 }
 
+/// What one culprit is made of: the processes of one name in one control group, or one thing of another kind.
+struct Group<'a> {
+    /// By process, the part of each.
+    parts: BTreeMap<Option<u32>, f64>,
+    entity: &'a Entity,
+}
+
 /// Who used the thing up, by their share of it.
 fn blame<'a>(spec: &CulpritSpec, stage: &Stage<'a>, facts: &'a Facts) -> Vec<Culprit> {
-    // Threads of one process are one culprit.
-    let mut weighed: BTreeMap<(&str, &str, Option<u32>), (&Entity, f64)> = BTreeMap::new();
+    let mut groups: BTreeMap<(&str, &str, Option<&str>), Group<'_>> = BTreeMap::new();
     for candidate in facts.entities(spec.scope) {
         let scene = stage.weigh(spec.scope, candidate);
         if spec.among.as_ref().is_some_and(|among| among.truth(&scene) != Truth::True) {
@@ -168,24 +183,38 @@ fn blame<'a>(spec: &CulpritSpec, stage: &Stage<'a>, facts: &'a Facts) -> Vec<Cul
         }
         if let Some(part) = spec.by.number(&scene).filter(|part| *part > 0.0) {
             let Subject { kind, name, pid, .. } = &candidate.subject;
-            weighed.entry((kind, name, *pid)).or_insert((candidate, 0.0)).1 += part;
+            let group = groups.entry((kind, name, candidate.deepest_cgroup()));
+            let group = group.or_insert_with(|| Group { parts: BTreeMap::new(), entity: candidate });
+            *group.parts.entry(*pid).or_insert(0.0) += part;
         }
     }
-    let all: f64 = weighed.values().map(|(_, part)| part).sum();
-    let mut culprits: Vec<Culprit> = weighed
-        .into_iter()
-        .map(|((kind, name, pid), (entity, part))| Culprit {
-            kind: kind.to_owned(),
-            name: name.to_owned(),
-            pid,
-            cgroup: entity.deepest_cgroup().filter(|_| kind != "cgroup").map(str::to_owned),
-            share: part / all,
-            of: spec.of.clone(),
-        })
-        .filter(|c| c.share >= SMALLEST_SHARE)
-        .collect();
+    let all: f64 = groups.values().flat_map(|group| group.parts.values()).sum();
+    let mut culprits: Vec<Culprit> =
+        groups.into_values().map(|group| group.culprit(all, &spec.of)).filter(|c| c.share >= SMALLEST_SHARE).collect();
     culprits.sort_by(|a, b| b.share.total_cmp(&a.share));
     culprits
+}
+
+impl Group<'_> {
+    fn culprit(self, all: f64, of: &str) -> Culprit {
+        let Subject { kind, name, .. } = &self.entity.subject;
+        let cgroup = self.entity.deepest_cgroup().filter(|_| kind != "cgroup");
+        let share = self.parts.values().sum::<f64>() / all;
+        let mut parts: Vec<(Option<u32>, f64)> = self.parts.into_iter().collect();
+        parts.sort_by(|a, b| b.1.total_cmp(&a.1));
+        let pids: Vec<u32> = parts.iter().filter_map(|(pid, _)| *pid).collect();
+        Culprit {
+            kind: kind.clone(),
+            name: name.clone(),
+            pid: pids.first().copied(),
+            pids: if pids.len() > 1 { pids } else { Vec::new() },
+            cgroup: cgroup.map(str::to_owned),
+            unit: cgroup.and_then(unit::unit),
+            container: cgroup.and_then(unit::container),
+            share,
+            of: of.to_owned(),
+        }
+    }
 }
 
 fn action(spec: &ActionSpec, stage: &Stage<'_>) -> Option<Action> {

@@ -3,7 +3,7 @@
 use crate::judge::{Judged, weight};
 use crate::signal::in_group;
 use std::collections::BTreeMap;
-use whyslow_model::diagnosis::{Basis, Confidence, Finding, Subject};
+use whyslow_model::diagnosis::{Basis, Confidence, Culprit, Finding, Subject};
 use whyslow_model::topology::Topology;
 
 /// Links effects to their causes and puts root causes first, by the time they cost, each effect after its cause.
@@ -31,9 +31,18 @@ pub fn relate(mut judged: Vec<Judged>, topology: &Topology) -> Vec<Finding> {
         judged[*effect].finding.explained_by = Some(keys[*cause].clone());
         judged[*cause].finding.explains.push(keys[*effect].clone());
     }
-    let (roots, effects): (Vec<_>, Vec<_>) =
-        judged.into_iter().map(|j| j.finding).partition(|f| f.explained_by.is_none());
-    roots.into_iter().chain(effects).collect()
+    let ranks: Vec<f64> = (0..judged.len()).map(|node| rank(node, &judged, &cause_of)).collect();
+    let ranked = judged.into_iter().map(|j| j.finding).zip(ranks);
+    let (mut roots, effects): (Vec<_>, Vec<_>) = ranked.partition(|(finding, _)| finding.explained_by.is_none());
+    roots.sort_by(|(_, a), (_, b)| b.total_cmp(a));
+    roots.into_iter().chain(effects).map(|(finding, _)| finding).collect()
+}
+
+/// What a cause weighs together with its effects: as much as the heaviest of them, so that an unrelated finding does not
+/// come before the cause of something heavier. (A suspicion explains only suspicions, so it gains little.)
+fn rank(node: usize, judged: &[Judged], cause_of: &BTreeMap<usize, usize>) -> f64 {
+    let tree = (0..judged.len()).filter(|&other| other == node || descends(cause_of, other, node));
+    tree.map(|other| weight(&judged[other].finding)).fold(0.0, f64::max)
 }
 
 /// Whether `node` is an effect of `ancestor`, directly or through others.
@@ -103,7 +112,7 @@ fn known_as(of: &Judged, subject: &Subject) -> bool {
 /// Whether `b` is, or is used by, a process that `a` is about.
 fn touches(a: &Finding, b: &Finding) -> bool {
     let of = |f: &Finding| -> Vec<u32> {
-        f.subject.pid.into_iter().chain(f.culprits.iter().filter_map(|c| c.pid)).collect()
+        f.subject.pid.into_iter().chain(f.culprits.iter().flat_map(Culprit::processes)).collect()
     };
     let named: Vec<&str> = a.culprits.iter().map(|c| c.name.as_str()).collect();
     let pids = of(a);
@@ -179,6 +188,14 @@ mod tests {
         };
         assert_eq!(order(vec![with(0.1), effect()]), ["effect", "cause"]);
         assert_eq!(order(vec![with(0.8), effect()]), ["cause", "(effect)"]);
+    }
+
+    #[test]
+    fn a_cause_ranks_with_the_heaviest_of_its_effects() {
+        let mut logged = judged("logged", 0.3, Confidence::High, "effect");
+        logged.finding.impact_is = Basis::NotMeasured;
+        let unrelated = judged("unrelated", 0.5, Confidence::High, "");
+        assert_eq!(order(vec![effect(), logged, unrelated]), ["logged", "unrelated", "(effect)"]);
     }
 
     #[test]

@@ -47,10 +47,11 @@ impl<'a> Stage<'a> {
     /// Makes the first culprit known to the texts.
     pub fn blame(&mut self, culprits: &[Culprit]) {
         let Some(first) = culprits.first() else {
-            self.names.insert("culprit", Reading::Text("a process that could not be seen".into()));
+            self.names.insert("culprit", Reading::Text("an unidentified process".into()));
             return;
         };
         let label = match first.pid {
+            Some(_) if first.count() > 1 => format!("{} (×{})", first.name, first.count()),
             Some(pid) => format!("{} ({pid})", first.name),
             None => first.name.clone(),
         };

@@ -6,7 +6,7 @@ use whyslow_model::diagnosis::BlindSpot;
 
 /// What is not seen where none of these signals is known, and the capture that shows it.
 const RESOURCES: [(&[&str], &str, &str); 3] = [
-    (&["cpu.busy"], "the processors", "add the output of: mpstat -P ALL 1 10"),
+    (&["cpu.busy"], "the CPUs", "add the output of: mpstat -P ALL 1 10"),
     (&["mem.total", "mem.cached", "mem.swap_in_rate"], "memory", "add the output of: vmstat 1 10; free -m"),
     (&["net.bytes_rate", "net.retransmit_share"], "the network", "add the output of: sar -n DEV,TCP,ETCP 1 10"),
 ];
@@ -26,7 +26,7 @@ pub fn unseen(facts: &Facts) -> Vec<BlindSpot> {
         THINGS.iter().filter(|(scope, ..)| facts.entities(*scope).is_empty()).map(|(_, what, remedy)| (what, remedy));
     let unseen = resources.chain(things).map(|(what, remedy)| BlindSpot {
         what: (*what).into(),
-        why: "no capture tells of them".into(),
+        why: "not covered by any capture".into(),
         remedy: (*remedy).into(),
     });
     unseen.chain(uncounted(facts)).collect()
@@ -36,8 +36,8 @@ pub fn unseen(facts: &Facts) -> Vec<BlindSpot> {
 fn uncounted(facts: &Facts) -> Option<BlindSpot> {
     let mean = facts.host_number("cpu.busy").is_some() && facts.host_number("cpu.count").is_none();
     mean.then(|| BlindSpot {
-        what: "how many processors there are".into(),
-        why: "only their mean is told, so that it is not known how many of the runnable tasks wait".into(),
+        what: "the number of CPUs".into(),
+        why: "only their average is reported, so how many of the runnable tasks wait is unknown".into(),
         remedy: "add the output of: mpstat -P ALL 1 10".into(),
     })
 }

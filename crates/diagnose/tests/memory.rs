@@ -157,7 +157,7 @@ fn a_process_that_uses_up_the_limit_of_its_group() {
     let first = &d.findings[0];
     assert_eq!((first.id.as_str(), first.confidence), ("mem.leak", Confidence::High));
     // 1000 - 510 MiB, the page cache being given back, at 50 MiB a second.
-    assert!(first.summary.contains("/app has 490 MiB left, which lasts 9.80 s"), "{}", first.summary);
+    assert!(first.summary.contains("/app has 490 MiB of memory left, enough for 9.80 s"), "{}", first.summary);
 }
 
 #[test]

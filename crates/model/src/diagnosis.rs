@@ -210,22 +210,45 @@ impl Finding {
 }
 
 /// Who uses a resource up.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Culprit {
     /// process, thread, cgroup, device ...
     pub kind: String,
     /// Its name.
     pub name: String,
-    /// Its process.
+    /// Its process; of several, the one with the largest part.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
+    /// All its processes where there are several, the one with the largest part first: those of one name in one control group
+    /// are one culprit.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pids: Vec<u32>,
     /// Its control group.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cgroup: Option<String>,
+    /// The systemd unit it belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unit: Option<String>,
+    /// The container it runs in, by the first twelve digits of its id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub container: Option<String>,
     /// Its part, 0..1.
     pub share: f64,
     /// Of what.
     pub of: String,
+}
+
+impl Culprit {
+    /// How many processes it is; 1 where it is no process.
+    pub fn count(&self) -> usize {
+        self.pids.len().max(1)
+    }
+
+    /// All its processes.
+    pub fn processes(&self) -> impl Iterator<Item = u32> {
+        let one = self.pid.filter(|_| self.pids.is_empty());
+        self.pids.iter().copied().chain(one)
+    }
 }
 
 /// One number that bears a finding out.

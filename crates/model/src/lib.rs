@@ -25,5 +25,6 @@ pub mod snapshot;
 pub mod suggest;
 pub mod topology;
 pub mod tune;
+pub mod unit;
 pub mod value;
 pub mod window;

@@ -4,7 +4,7 @@ use crate::recordings::to_the_millisecond;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use whyslow_model::catalogue::{Disk, Family, Interface, MachineInfo, Mount, Process, Queue, Setting};
-use whyslow_model::diagnosis::Diagnosis;
+use whyslow_model::diagnosis::{Culprit, Diagnosis};
 use whyslow_model::explanation::Event;
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::value::Value;
@@ -93,7 +93,7 @@ fn came_and_went<F: Family>(window: &Window, kind: &str, events: &mut Events) {
 fn began(window: &Window, diagnosis: &Diagnosis, key: &str, events: &mut Events) {
     let Some(finding) = diagnosis.findings.iter().find(|finding| finding.key() == key) else { return };
     let (Some(first), Some(last)) = (window.snapshots().first(), window.last()) else { return };
-    let pids = finding.subject.pid.into_iter().chain(finding.culprits.iter().filter_map(|culprit| culprit.pid));
+    let pids = finding.subject.pid.into_iter().chain(finding.culprits.iter().flat_map(Culprit::processes));
     let mut told = Vec::new();
     for pid in pids {
         let row = Process::rows(last).iter().find(|row| row.task.pid == pid);

@@ -52,8 +52,33 @@ impl<'d> Findings<'d> {
             let finding = &self.findings[i];
             canvas.blank();
             one(canvas, finding, depth);
+            self.alike(canvas, i, depth);
             let effects = self.effects.get(&*finding.key()).into_iter().flatten();
             left.extend(effects.rev().map(|&effect| (effect, depth + 1)));
+        }
+    }
+
+    /// Names the other effects of the same cause and kind that this one, just drawn, stands for.
+    fn alike(&mut self, canvas: &mut Canvas, i: usize, depth: usize) {
+        let finding = &self.findings[i];
+        if finding.explained_by.is_none() {
+            return;
+        }
+        let is_alike = |other: &usize| {
+            let effect = &self.findings[*other];
+            let is_leaf = !self.effects.contains_key(&*effect.key());
+            !self.drawn[*other] && is_leaf && (&effect.id, &effect.explained_by) == (&finding.id, &finding.explained_by)
+        };
+        let alike: Vec<usize> = (0..self.findings.len()).filter(is_alike).collect();
+        if alike.is_empty() {
+            return;
+        }
+        let names: Vec<String> = alike.iter().map(|&other| words::subject(&self.findings[other].subject)).collect();
+        let column = INDENT * depth.min(DEEPEST) + 2;
+        let count = format!("×{}: ", alike.len() + 1);
+        canvas.paragraph(column, column + 2, &[bold(count), plain("also "), plain(names.join("; "))]);
+        for other in alike {
+            self.drawn[other] = true;
         }
     }
 }

@@ -77,6 +77,7 @@ fn watched(window: &Span, clock: &Clock) -> String {
     let how = match window.source {
         Origin::Live => format!("watched {seconds}"),
         Origin::Recording => format!("recorded {seconds}"),
+        Origin::Import if window.seconds == 0.0 => "captured once".into(),
         Origin::Import => format!("captures of {seconds}"),
     };
     match (&window.start, &window.end) {
@@ -89,7 +90,7 @@ fn watched(window: &Span, clock: &Clock) -> String {
 
 fn bottleneck(canvas: &mut Canvas, d: &Diagnosis, style: &TextStyle, room: usize) {
     let Some(first) = d.findings.first() else { return };
-    let others: Vec<&Finding> = d.findings.iter().skip(1).filter(|f| f.explained_by.is_none()).collect();
+    let others = others(d);
     let answer = |cut: usize| {
         let mut part = Canvas::new(canvas.width(), canvas.colour());
         Answer { diagnosis: d, style, cut }.draw(&mut part, first);
@@ -106,14 +107,28 @@ fn bottleneck(canvas: &mut Canvas, d: &Diagnosis, style: &TextStyle, room: usize
     canvas.append(part);
 }
 
+/// The causes but for the first, the first of each kind with how many of that kind there are.
+fn others(d: &Diagnosis) -> Vec<(&Finding, usize)> {
+    let mut others: Vec<(&Finding, usize)> = Vec::new();
+    for finding in d.findings.iter().skip(1).filter(|finding| finding.explained_by.is_none()) {
+        match others.iter_mut().find(|(other, _)| other.id == finding.id) {
+            Some((_, count)) => *count += 1,
+            None => others.push((finding, 1)),
+        }
+    }
+    others
+}
+
 /// The other causes, a line each; those that do not fit are counted.
-fn also(canvas: &mut Canvas, others: &[&Finding], room: usize, source: Origin) {
+fn also(canvas: &mut Canvas, others: &[(&Finding, usize)], room: usize, source: Origin) {
     // The blank line in front of the answer is worth more than a third cause.
     let shown = if others.len() < room { others.len() } else { others.len().min(room.min(2)) };
     let left = others.len() - shown;
-    for (i, other) in others.iter().take(shown).enumerate() {
-        let more =
-            if left > 0 && i + 1 == shown { format!(" (+{left} more: {})", hint(source)) } else { String::new() };
+    for (i, (other, count)) in others.iter().take(shown).enumerate() {
+        let mut more = if *count > 1 { format!(" (×{count})") } else { String::new() };
+        if left > 0 && i + 1 == shown {
+            more.push_str(&format!(" (+{left} more: {})", hint(source)));
+        }
         let text = [dim("Also: "), plain(first_sentence(&other.summary))];
         let more = [dim(more)];
         let mut line = canvas.cut(1, canvas.width() - width(&more), &text);

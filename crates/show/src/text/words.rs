@@ -67,11 +67,20 @@ pub(super) fn subject(subject: &Subject) -> String {
     text
 }
 
-/// A culprit by name; its kind only where it is no process, which the pid tells.
+/// A culprit by name, with the number of its processes and where they belong; its kind only where it is no process, which
+/// the pid tells.
 pub(super) fn culprit(culprit: &Culprit) -> String {
-    match culprit.pid {
-        Some(pid) => format!("{} (pid{NO_BREAK}{pid})", culprit.name),
-        None => format!("{} {}", culprit.kind, culprit.name),
+    let Some(pid) = culprit.pid else { return format!("{} {}", culprit.kind, culprit.name) };
+    let home = match (&culprit.container, &culprit.unit) {
+        (Some(container), _) => Some(format!("container{NO_BREAK}{container}")),
+        (None, Some(unit)) => Some(format!("unit{NO_BREAK}{unit}")),
+        (None, None) => None,
+    };
+    match (culprit.count(), home) {
+        (1, None) => format!("{} (pid{NO_BREAK}{pid})", culprit.name),
+        (1, Some(home)) => format!("{} (pid{NO_BREAK}{pid}, {home})", culprit.name),
+        (count, None) => format!("{}{NO_BREAK}×{count}", culprit.name),
+        (count, Some(home)) => format!("{}{NO_BREAK}×{count} ({home})", culprit.name),
     }
 }
 

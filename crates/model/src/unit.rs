@@ -1,0 +1,56 @@
+//! What a control group is called by those who run it: a systemd unit, or a container.
+
+/// Characters of a container's id that people use.
+const SHORT_ID: usize = 12;
+/// What container runtimes put before the id in the name of a scope.
+const RUNTIMES: [&str; 5] = ["docker-", "libpod-", "crio-", "cri-containerd-", "containerd-"];
+
+/// The systemd unit of a control group: the innermost service, or scope that is no container.
+///
+/// `/system.slice/system-postgresql.slice/postgresql@15-main.service` is `postgresql@15-main`; scopes keep their ending.
+pub fn unit(cgroup: &str) -> Option<String> {
+    let parts = cgroup.rsplit('/').filter(|part| id(part).is_none());
+    let mut units = parts.filter(|part| *part != "init.scope");
+    units.find_map(|part| match part.strip_suffix(".service") {
+        Some(service) => Some(service.to_owned()),
+        None => part.ends_with(".scope").then(|| part.to_owned()),
+    })
+}
+
+/// The container of a control group, by its short id.
+pub fn container(cgroup: &str) -> Option<String> {
+    cgroup.rsplit('/').find_map(id)
+}
+
+/// The short id, where a part of the path is a container's: 64 hexadecimal digits, as they are or in a runtime's scope.
+fn id(part: &str) -> Option<String> {
+    let scope = part.strip_suffix(".scope").unwrap_or(part);
+    let bare = RUNTIMES.iter().find_map(|runtime| scope.strip_prefix(runtime)).unwrap_or(scope);
+    let is_id = bare.len() == 64 && bare.bytes().all(|b| b.is_ascii_hexdigit());
+    is_id.then(|| bare[..SHORT_ID].to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn units_and_containers_are_told_from_paths() {
+        let hex = "0123456789abcdef".repeat(4);
+        for (cgroup, known_as) in [
+            ("/system.slice/system-postgresql.slice/postgresql@15-main.service", (Some("postgresql@15-main"), None)),
+            ("/system.slice/nginx.service/workers", (Some("nginx"), None)),
+            ("/user.slice/user-1000.slice/session-3.scope", (Some("session-3.scope"), None)),
+            ("/init.scope", (None, None)),
+            ("/", (None, None)),
+            (&format!("/system.slice/docker-{hex}.scope"), (None, Some("0123456789ab"))),
+            (&format!("/docker/{hex}"), (None, Some("0123456789ab"))),
+            (&format!("/machine.slice/libpod-{hex}.scope/container"), (None, Some("0123456789ab"))),
+            (&format!("/kubepods.slice/kubepods-pod1.slice/cri-containerd-{hex}.scope"), (None, Some("0123456789ab"))),
+            (&format!("/kubepods/besteffort/pod1/{hex}"), (None, Some("0123456789ab"))),
+        ] {
+            let found = (unit(cgroup), container(cgroup));
+            assert_eq!((found.0.as_deref(), found.1.as_deref()), known_as, "{cgroup}");
+        }
+    }
+}
