@@ -61,15 +61,12 @@ impl<'d> Findings<'d> {
     /// Names the other effects of the same cause and kind that this one, just drawn, stands for.
     fn alike(&mut self, canvas: &mut Canvas, i: usize, depth: usize) {
         let finding = &self.findings[i];
-        if finding.explained_by.is_none() {
-            return;
-        }
+        let siblings = finding.explained_by.as_deref().and_then(|cause| self.effects.get(cause));
         let is_alike = |other: &usize| {
             let effect = &self.findings[*other];
-            let is_leaf = !self.effects.contains_key(&*effect.key());
-            !self.drawn[*other] && is_leaf && (&effect.id, &effect.explained_by) == (&finding.id, &finding.explained_by)
+            !self.drawn[*other] && effect.id == finding.id && !self.effects.contains_key(&*effect.key())
         };
-        let alike: Vec<usize> = (0..self.findings.len()).filter(is_alike).collect();
+        let alike: Vec<usize> = siblings.into_iter().flatten().copied().filter(is_alike).collect();
         if alike.is_empty() {
             return;
         }
