@@ -142,8 +142,6 @@ fn impact(rule: &Rule, stage: &Stage<'_>) -> (f64, Basis) {
     match number(&rule.impact) {
         Some(lost) if rule.at_least => (lost, Basis::AtLeast),
         Some(lost) => (lost, Basis::Measured),
-        // A rule that grades nothing makes a remark.
-        None if rule.severity.is_none() && rule.impact.is_none() => (0.0, Basis::NotMeasured),
         None => (number(&rule.severity).unwrap_or(UNKNOWN), Basis::NotMeasured),
     }
 }
