@@ -33,7 +33,9 @@ impl Facts {
         let changes = window.changes::<Process>();
         let processes = task::processes(window, &changes);
         let threads = task::threads(window, &processes);
-        let host = Entity::new(Subject::host(), host::read(&host::HostUse::new(window, &processes)));
+        let rooms = Rooms::of(window);
+        let host =
+            Entity::new(Subject::host(), host::read(&host::HostUse::new(window, &processes, rooms.of_the_machine())));
         let topology = Topology::of(window);
         let stall = number(&host, Scope::Host, "stall.io");
         let uses = io::uses(window, &topology, &processes, &changes);
@@ -43,8 +45,8 @@ impl Facts {
             (Scope::Disk, disk::entities(window, &topology, stall, &uses)),
             (Scope::Quota, quota::entities(window)),
             (Scope::Mount, mount::entities(window)),
-            (Scope::Group, group::entities(window)),
-            (Scope::Process, process::entities(&processes, &changes, &Rooms::of(window))),
+            (Scope::Group, group::entities(window, &rooms)),
+            (Scope::Process, process::entities(&processes, &changes, &rooms)),
             (Scope::Thread, thread::entities(&threads)),
             (Scope::Io, io::entities(&uses)),
             (Scope::Kill, kill::entities(window)),

@@ -1,6 +1,6 @@
 //! Control groups.
 
-use super::shortage::{self, Room};
+use super::shortage::{Room, Rooms};
 use crate::signal::{Entity, in_group, over, ratio, signals, sum};
 use whyslow_model::catalogue::{Group, Process, Sleep};
 use whyslow_model::diagnosis::Subject;
@@ -12,7 +12,7 @@ use whyslow_model::window::{Change, Window};
 pub struct GroupUse<'w> {
     change: Change<'w, Group>,
     page_size: f64,
-    room: Option<Room>,
+    room: Option<&'w Room>,
     /// Times on run queues of its processes, nanoseconds; where somebody looked.
     latency: Option<Histogram>,
 }
@@ -73,8 +73,8 @@ signals! { g: &GroupUse<'_>;
     "group.memory_high" "bytes" "the level above which its tasks are held back while its memory is reclaimed", "memory.high", "cgroup-v2.rst" => g.last().memory_high.get();
     "group.high_fill" "ratio" "memory charged against that level, mean of the samples", "mean(usage / high)", "cgroup-v2.rst" => fill(g, |g| g.memory_high);
     "group.high_hits" "1/s" "times its tasks were held back for passing that level", "Δhigh events / Δt", "memory.events" => g.rate(|g| g.high_events);
-    "group.room" "bytes" "memory and swap that it may still take; its page cache can be given back", "limit - (usage - (file - shmem)) + swap it may use", "memory.stat, memory.max, memory.limit_in_bytes" => g.room.as_ref().map(|r| r.left);
-    "group.exhausted_in" "s" "time until none is left, if it goes on so", "room / rate at which it shrinks over the latter half of the window", "memory.stat, memory.max, memory.limit_in_bytes" => g.room.as_ref().and_then(Room::exhausted_in);
+    "group.room" "bytes" "memory and swap that it may still take; its page cache can be given back", "limit - (usage - (file - shmem)) + swap it may use", "memory.stat, memory.max, memory.limit_in_bytes" => g.room.map(|r| r.left);
+    "group.exhausted_in" "s" "time until none is left at this rate", "room / rate at which it shrinks over the latter half of the window", "memory.stat, memory.max, memory.limit_in_bytes" => g.room.and_then(Room::exhausted_in);
     "group.anon_share" "ratio" "share of its memory that is anonymous", "anon / usage", "memory.stat" => over(g.mean(|g| g.anon), g.mean(|g| g.memory));
     "group.file_share" "ratio" "share of its memory that is page cache", "file / usage", "memory.stat" => over(g.mean(|g| g.file), g.mean(|g| g.memory));
     "group.swap" "bytes" "swap charged", "memory.swap.current", "cgroup-v2.rst" => g.last().swap.get();
@@ -94,17 +94,16 @@ signals! { g: &GroupUse<'_>;
 }
 
 /// Every control group but the root, which has no limits and whose numbers are the host's.
-pub fn entities(window: &Window) -> Vec<Entity> {
+pub fn entities(window: &Window, rooms: &Rooms) -> Vec<Entity> {
     let page_size = super::page_size(window);
     let latencies = latencies(window);
-    let swap_free = shortage::swap_free(window);
     window
         .changes::<Group>()
         .into_iter()
         .filter(|g| &**g.key() != "/")
         .map(|change| {
             let name = change.key().to_string();
-            let room = shortage::of_group(&change, swap_free);
+            let room = rooms.of_the_group(&name);
             let values = read(&GroupUse { change, page_size, room, latency: latency_in(&name, &latencies) });
             Entity::new(Subject::new("cgroup", name.clone()), values).within(Some(name))
         })
@@ -137,7 +136,7 @@ mod tests {
 
     fn reading(window: &Window, name: &str) -> Option<Reading> {
         let at = SIGNALS.iter().position(|s| s.name == name).unwrap();
-        entities(window)[0].values[at].clone()
+        entities(window, &Rooms::of(window))[0].values[at].clone()
     }
 
     #[test]

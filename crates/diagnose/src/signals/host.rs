@@ -3,7 +3,7 @@
 use super::irq::{self, Busiest};
 use super::logged::Logged;
 use super::page_size;
-use super::shortage::{self, Room};
+use super::shortage::Room;
 use super::task::{BACKGROUND_NICE, TaskUse};
 use crate::signal::{over, ratio, signals, sum};
 use whyslow_model::catalogue::{
@@ -74,13 +74,13 @@ pub struct HostUse<'w> {
     protocols: Vec<Change<'w, Protocol>>,
     tasks: &'w [TaskUse],
     log: Option<Logged>,
-    room: Option<Room>,
+    room: Option<&'w Room>,
     busiest: Option<Busiest>,
 }
 
 impl<'w> HostUse<'w> {
-    /// Over this window, with its processes already summed up.
-    pub fn new(window: &'w Window, tasks: &'w [TaskUse]) -> Self {
+    /// Over this window, with its processes already summed up and the memory it has left.
+    pub fn new(window: &'w Window, tasks: &'w [TaskUse], room: Option<&'w Room>) -> Self {
         Self {
             window,
             cpus: window.newest::<Cpu>().len(),
@@ -94,7 +94,7 @@ impl<'w> HostUse<'w> {
             tasks,
             busiest: irq::busiest(window),
             log: Logged::of(window),
-            room: shortage::of_machine(window),
+            room,
         }
     }
 
@@ -372,9 +372,9 @@ signals! { h: &HostUse<'_>;
     "mem.dirty_fill" "ratio" "dirty pages against the level at which writers are held back", "mean(nr_dirty + nr_writeback) / nr_dirty_threshold", "/proc/vmstat" => h.vmstat.as_ref().and_then(|v| over(sum([v.mean(|v| v.nr_dirty), v.mean(|v| v.nr_writeback)]), v.last().nr_dirty_threshold.get()));
     "mem.unaccounted" "bytes" "memory that neither processes, page cache nor a known part of the kernel holds", "MemTotal - MemFree - Active - Inactive - Slab - PageTables - KernelStack - Percpu - Hugetlb - VmallocUsed", "/proc/meminfo" => h.unaccounted();
     "mem.unaccounted_share" "ratio" "the same as a share of memory", "unaccounted / MemTotal", "/proc/meminfo" => over(h.unaccounted(), h.memory(|m| m.mem_total));
-    "mem.room" "bytes" "memory and swap that can still be had", "MemAvailable + SwapFree; where not told, MemFree + Buffers + Cached for the former", "/proc/meminfo" => h.room.as_ref().map(|r| r.left);
-    "mem.shrink_rate" "bytes/s" "how fast that becomes less; 0 where it does not keep on doing so", "-Δ(MemAvailable + SwapFree) / Δt over the latter half of the window", "/proc/meminfo" => h.room.as_ref().and_then(|r| r.shrinks);
-    "mem.exhausted_in" "s" "time until none is left, if it goes on so", "room / rate at which it shrinks", "/proc/meminfo" => h.room.as_ref().and_then(Room::exhausted_in);
+    "mem.room" "bytes" "memory and swap still available", "MemAvailable + SwapFree; MemFree + Buffers + Cached for the former if it is not reported", "/proc/meminfo" => h.room.map(|r| r.left);
+    "mem.shrink_rate" "bytes/s" "how fast that decreases; 0 unless it keeps decreasing", "-Δ(MemAvailable + SwapFree) / Δt over the latter half of the window", "/proc/meminfo" => h.room.and_then(|r| r.shrinks);
+    "mem.exhausted_in" "s" "time until none is left at this rate", "room / rate at which it shrinks", "/proc/meminfo" => h.room.and_then(Room::exhausted_in);
     "cpu.most_interrupt" "ratio" "share in interrupts and softirqs in the sample with most of them", "max(Δ(irq + softirq) / Δt), where only the processors' mean was told", "/proc/stat" => h.most_interrupt();
     "cpu.idle_spread" "ratio" "how far apart the samples' idle times are while there was work", "max - min of idle, samples above 90 % left out", "/proc/stat" => h.idle_spread();
     "cpu.runnable_share" "ratio" "share of the samples in which a task was runnable", "samples with procs_running > 0", "/proc/stat" => h.runnable_share();

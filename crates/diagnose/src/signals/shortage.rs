@@ -1,6 +1,7 @@
 //! Memory that is running out: how much is left, how fast that becomes less, and for how long it lasts.
 
 use crate::signal::in_group;
+use std::collections::BTreeMap;
 use whyslow_model::catalogue::{Group, Meminfo, Process};
 use whyslow_model::window::{Change, Window};
 
@@ -12,14 +13,14 @@ const KEEPS_ON: f64 = 0.75;
 /// The share of what uses memory up that one process has to be for it to be the one that does.
 const MOST: f64 = 0.5;
 
-/// Memory that can still be had, of the machine or of a control group with a limit.
+/// Memory still available to the machine, or to a control group with a limit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Room {
-    /// Whose.
+    /// `the machine`, or the path of the group.
     pub of: String,
-    /// Bytes that are left.
+    /// Bytes available.
     pub left: f64,
-    /// How fast that becomes less, bytes a second; 0 where it does not keep on doing so. Unknown where it was not watched.
+    /// How fast that decreases, bytes per second; 0 unless it keeps decreasing. `None` without enough readings.
     pub shrinks: Option<f64>,
 }
 
@@ -30,33 +31,42 @@ impl Room {
         Some(Self { of: of.to_owned(), left: last, shrinks: climb(&used) })
     }
 
-    /// Seconds until nothing is left, where it becomes less.
+    /// Seconds until nothing is left, if it decreases.
     pub fn exhausted_in(&self) -> Option<f64> {
         self.shrinks.filter(|rate| *rate > 0.0).map(|rate| self.left / rate)
     }
 }
 
-/// Every room there is.
+/// The memory available to the machine and to each control group with a limit.
 #[derive(Debug)]
 pub struct Rooms {
     machine: Option<Room>,
-    groups: Vec<Room>,
+    groups: BTreeMap<String, Room>,
 }
 
 impl Rooms {
-    /// Over this window.
+    /// Computes them from a window.
     pub fn of(window: &Window) -> Self {
         let swap_free = swap_free(window);
         let groups = window.changes::<Group>();
-        Self {
-            machine: of_machine(window),
-            groups: groups.iter().filter(|g| &**g.key() != "/").filter_map(|g| of_group(g, swap_free)).collect(),
-        }
+        let groups = groups.iter().filter(|g| &**g.key() != "/").filter_map(|g| of_group(g, swap_free));
+        Self { machine: of_machine(window), groups: groups.map(|room| (room.of.clone(), room)).collect() }
     }
 
-    /// The room that a process in these control groups uses up first by growing so fast, if it is most of what does.
+    /// What is available to the machine.
+    pub fn of_the_machine(&self) -> Option<&Room> {
+        self.machine.as_ref()
+    }
+
+    /// What is available to the group of this path, if it has a limit.
+    pub fn of_the_group(&self, path: &str) -> Option<&Room> {
+        self.groups.get(path)
+    }
+
+    /// The memory that a process in these control groups exhausts first by growing at this rate, if it is most of what
+    /// exhausts it.
     pub fn taken_by(&self, growth: f64, cgroups: Option<&str>) -> Option<&Room> {
-        let within = self.groups.iter().filter(|room| in_group(cgroups, &room.of));
+        let within = self.groups.values().filter(|room| in_group(cgroups, &room.of));
         let taken = self
             .machine
             .iter()
@@ -66,13 +76,12 @@ impl Rooms {
     }
 }
 
-/// Swap that is free, bytes; none where there is none, or nobody tells of any.
-pub fn swap_free(window: &Window) -> f64 {
+/// Free swap, bytes; 0 if there is no swap, or none is reported.
+fn swap_free(window: &Window) -> f64 {
     window.the::<Meminfo>().and_then(|m| m.swap_free.get()).unwrap_or(0.0)
 }
 
-/// What the machine has left.
-pub fn of_machine(window: &Window) -> Option<Room> {
+fn of_machine(window: &Window) -> Option<Room> {
     let left = |m: &Meminfo| {
         // Kernels before 3.14, and tools that read what those told.
         let cache = || Some(m.mem_free.get()? + m.buffers.get().unwrap_or(0.0) + m.cached.get()?);
@@ -82,7 +91,7 @@ pub fn of_machine(window: &Window) -> Option<Room> {
 }
 
 /// What a control group with a limit may still take. Its page cache is given back at need, shared memory is not.
-pub fn of_group(group: &Change<'_, Group>, swap_free: f64) -> Option<Room> {
+fn of_group(group: &Change<'_, Group>, swap_free: f64) -> Option<Room> {
     let left = |g: &Group| {
         let cache = (g.file.get().unwrap_or(0.0) - g.shmem.get().unwrap_or(0.0)).max(0.0);
         let swapped = g.swap.get().unwrap_or(0.0);
@@ -150,7 +159,7 @@ mod tests {
         let room = |of: &str, left: f64, shrinks: f64| Room { of: of.into(), left, shrinks: Some(shrinks) };
         let rooms = Rooms {
             machine: Some(room("the machine", 20e9, 300e6)),
-            groups: vec![room("/a", 1e9, 300e6), room("/b", 1e6, 300e6)],
+            groups: [room("/a", 1e9, 300e6), room("/b", 1e6, 300e6)].map(|room| (room.of.clone(), room)).into(),
         };
         let of = |growth: f64, group: Option<&str>| rooms.taken_by(growth, group).map(|room| room.of.clone());
         assert_eq!(of(290e6, Some("/a/inner\n/")).as_deref(), Some("/a"));
