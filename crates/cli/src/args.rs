@@ -16,6 +16,7 @@ use clap::error::{ContextKind, ContextValue};
 use clap::{Arg, CommandFactory, FromArgMatches, Parser, Subcommand};
 use clap_complete::{ArgValueCandidates, Shell};
 use std::process::ExitCode;
+use whyslow_model::suggest;
 
 /// What follows the options in `--help` and the manual page: title and text.
 pub const SECTIONS: [(&str, &str); 5] = [
@@ -200,7 +201,7 @@ fn suggestion(error: &clap::Error) -> String {
         ContextValue::Strings(names) => names.first(),
         _ => None,
     });
-    suggested.map_or_else(String::new, |name| format!("; did you mean '{name}'?"))
+    suggested.map_or_else(String::new, |name| suggest::question(name))
 }
 
 #[cfg(test)]

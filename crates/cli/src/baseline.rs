@@ -18,7 +18,7 @@ use whyslow_model::baseline::{Baseline, Kind, Listed};
 use whyslow_model::bench::{self, Report};
 use whyslow_model::catalogue::{Family, Process, Thread};
 use whyslow_model::diagnosis::Diagnosis;
-use whyslow_model::suggest::did_you_mean;
+use whyslow_model::suggest::unknown;
 use whyslow_show::{json, text};
 use whyslow_store::{Baselines, Recording, Span, StoreError};
 
@@ -225,8 +225,7 @@ fn default_of(folder: &Path) -> Result<Option<Baseline>, StoreError> {
 }
 
 fn none_of(name: &str, baselines: &Baselines) -> Failure {
-    let suggestion = did_you_mean(name, baselines.names().unwrap_or_default());
-    Failure::usage(format!("no baseline '{name}'; 'whyslow baseline list' lists them{suggestion}"))
+    Failure::usage(unknown("baseline", name, "whyslow baseline list", baselines.names().unwrap_or_default()))
 }
 
 fn unusable(error: StoreError) -> Failure {

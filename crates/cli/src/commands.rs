@@ -20,7 +20,7 @@ use clap_complete::env::Shells;
 use std::process::ExitCode;
 use whyslow_import::{FORMATS, Format};
 use whyslow_model::catalogue::{self, FamilyInfo};
-use whyslow_model::suggest::did_you_mean;
+use whyslow_model::suggest::unknown;
 use whyslow_show::{json, text};
 
 /// Does what the command line asks for.
@@ -53,22 +53,16 @@ fn why_slow(cli: &Cli) -> Result<ExitCode, Failure> {
     tell(&diagnosed(&cli.observe)?, &cli.look, cli.observe.check)
 }
 
+/// The family of that name, else those with the word in a name of theirs.
 fn metrics(filter: Option<&str>, look: &Look) -> Result<ExitCode, Failure> {
     let mut families = catalogue::families();
     if let Some(filter) = filter {
-        let named: Vec<FamilyInfo> = families.iter().filter(|family| family.name == filter).cloned().collect();
+        let is_name = families.iter().any(|family| family.name == filter);
         let mentions = |family: &FamilyInfo| {
             contains(family.name, filter) || family.metrics.iter().any(|metric| contains(metric.name, filter))
         };
-        let names: Vec<&str> = families.iter().map(|family| family.name).collect();
-        if named.is_empty() {
-            families.retain(mentions);
-        } else {
-            families = named;
-        }
-        if families.is_empty() {
-            return Err(unknown("metric", filter, names));
-        }
+        let wanted = |family: &FamilyInfo| if is_name { family.name == filter } else { mentions(family) };
+        narrow("metric", &mut families, filter, |family| family.name, wanted)?;
     }
     print(if look.json { json::pretty(&families) } else { text::metrics(&families, &output::style(look)) })?;
     Ok(ExitCode::SUCCESS)
@@ -83,11 +77,7 @@ fn rules(filter: Option<&str>, look: &Look) -> Result<ExitCode, Failure> {
             print(if look.json { json::pretty(rule) } else { text::rule(rule, &output::style(look)) })?;
             return Ok(ExitCode::SUCCESS);
         }
-        let ids: Vec<String> = list.iter().map(|rule| rule.id.clone()).collect();
-        list.retain(|rule| contains(&rule.id, filter));
-        if list.is_empty() {
-            return Err(unknown("rule", filter, ids));
-        }
+        narrow("rule", &mut list, filter, |rule| &rule.id, |rule| contains(&rule.id, filter))?;
     }
     print(if look.json { json::pretty(&list) } else { text::rules(&list, &output::style(look)) })?;
     Ok(if rules.broken > 0 { ExitCode::from(2) } else { ExitCode::SUCCESS })
@@ -96,23 +86,32 @@ fn rules(filter: Option<&str>, look: &Look) -> Result<ExitCode, Failure> {
 fn formats(filter: Option<&str>, look: &Look) -> Result<ExitCode, Failure> {
     let mut formats: Vec<_> = FORMATS.iter().map(Format::info).collect();
     if let Some(filter) = filter {
-        let names: Vec<&str> = formats.iter().map(|format| format.name).collect();
-        formats.retain(|format| contains(format.name, filter));
-        if formats.is_empty() {
-            return Err(unknown("format", filter, names));
-        }
+        narrow("format", &mut formats, filter, |format| format.name, |format| contains(format.name, filter))?;
     }
     print(if look.json { json::pretty(&formats) } else { text::formats(&formats, &output::style(look)) })?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn contains(name: &str, filter: &str) -> bool {
-    name.to_lowercase().contains(&filter.to_lowercase())
+/// Keeps what is wanted of a list.
+///
+/// # Errors
+/// Nothing is; with the closest of the names.
+fn narrow<T>(
+    what: &str,
+    list: &mut Vec<T>,
+    filter: &str,
+    name: impl Fn(&T) -> &str,
+    wanted: impl Fn(&T) -> bool,
+) -> Result<(), Failure> {
+    if !list.iter().any(&wanted) {
+        return Err(Failure::usage(unknown(what, filter, &format!("whyslow {what}s"), list.iter().map(name))));
+    }
+    list.retain(wanted);
+    Ok(())
 }
 
-fn unknown<N: AsRef<str>>(what: &str, name: &str, known: Vec<N>) -> Failure {
-    let suggestion = did_you_mean(name, known);
-    Failure::usage(format!("no {what} '{name}'; 'whyslow {what}s' lists them{suggestion}"))
+fn contains(name: &str, filter: &str) -> bool {
+    name.to_lowercase().contains(&filter.to_lowercase())
 }
 
 /// A script that asks this program for candidates, so that it completes names of rules, tunables, profiles and baselines too.

@@ -8,7 +8,6 @@ use whyslow_model::catalogue;
 use whyslow_store::Baselines;
 use whyslow_tune::{Catalogue, Machine, profile};
 
-/// Ids of rules.
 pub fn rules() -> Vec<CompletionCandidate> {
     // Several rules can find the same thing; the first describes it.
     let mut rules = RuleBook::built_in().rules();
@@ -16,19 +15,16 @@ pub fn rules() -> Vec<CompletionCandidate> {
     rules.into_iter().map(|rule| CompletionCandidate::new(rule.id).help(Some(rule.means.into()))).collect()
 }
 
-/// Families of metrics.
 pub fn families() -> Vec<CompletionCandidate> {
     let candidate =
         |family: &catalogue::FamilyInfo| CompletionCandidate::new(family.name).help(Some(family.help.into()));
     catalogue::families().iter().map(candidate).collect()
 }
 
-/// Formats that `read` recognises.
 pub fn formats() -> Vec<CompletionCandidate> {
     FORMATS.iter().map(|format| CompletionCandidate::new(format.info().name)).collect()
 }
 
-/// Tunables of the catalogue.
 pub fn tunables() -> Vec<CompletionCandidate> {
     Catalogue::built_in().names().map(CompletionCandidate::new).collect()
 }
@@ -38,7 +34,6 @@ pub fn changes() -> Vec<CompletionCandidate> {
     Catalogue::built_in().names().map(|name| CompletionCandidate::new(format!("{name}="))).collect()
 }
 
-/// Profiles of this machine.
 pub fn profiles() -> Vec<CompletionCandidate> {
     profile::list(&Machine::live()).into_iter().map(|profile| CompletionCandidate::new(profile.name)).collect()
 }

@@ -13,7 +13,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use whyslow_model::catalogue::FamilyInfo;
-use whyslow_model::suggest::did_you_mean;
+use whyslow_model::suggest::unknown;
 use whyslow_show::rows;
 use whyslow_store::{AnyRow, ParquetExport, Recording, Span, StoreError, families};
 
@@ -52,8 +52,8 @@ enum Format {
 pub fn run(args: &ExportArgs, look: &Look) -> Result<ExitCode, Failure> {
     let families = families();
     let missing = || {
-        let suggestion = did_you_mean(&args.family, families.iter().map(|family| family.name));
-        Failure::usage(format!("no metric family '{}'; 'whyslow metrics' lists them{suggestion}", args.family))
+        let known = families.iter().map(|family| family.name);
+        Failure::usage(unknown("metric family", &args.family, "whyslow metrics", known))
     };
     let family = families.iter().find(|family| family.name == args.family).cloned();
     let family = family.ok_or_else(missing)?;

@@ -3,9 +3,20 @@
 /// Names less alike than this (Jaro-Winkler, 0 to 1) are no suggestion.
 const ALIKE: f64 = 0.8;
 
+/// `no rule 'x'; 'whyslow rules' lists them; did you mean 'y'?`: the error for a name that does not exist, with the command
+/// that lists those that do.
+pub fn unknown<N: AsRef<str>>(what: &str, name: &str, lister: &str, known: impl IntoIterator<Item = N>) -> String {
+    format!("no {what} '{name}'; '{lister}' lists them{}", did_you_mean(name, known))
+}
+
 /// `; did you mean 'x'?`, ready to be appended to an error message; empty if no known name is close.
 pub fn did_you_mean<N: AsRef<str>>(name: &str, known: impl IntoIterator<Item = N>) -> String {
-    closest(name, known).map_or_else(String::new, |known| format!("; did you mean '{known}'?"))
+    closest(name, known).map_or_else(String::new, |known| question(&known))
+}
+
+/// The end of an error message that suggests this name.
+pub fn question(known: &str) -> String {
+    format!("; did you mean '{known}'?")
 }
 
 fn closest<N: AsRef<str>>(name: &str, known: impl IntoIterator<Item = N>) -> Option<String> {

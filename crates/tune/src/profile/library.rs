@@ -2,7 +2,7 @@
 
 use super::read::Budget;
 use crate::machine::Machine;
-use whyslow_model::suggest::did_you_mean;
+use whyslow_model::suggest::unknown;
 use whyslow_model::tune::ProfileInfo;
 
 /// The profiles of the program, by name.
@@ -42,7 +42,7 @@ pub(super) fn find(machine: &Machine, budget: &Budget, name: &str, read: &[Strin
         None if was_read => Ok(None),
         None => {
             let known = list(machine).into_iter().map(|profile| profile.name);
-            Err(format!("no profile '{name}'; 'whyslow tune profiles' lists them{}", did_you_mean(name, known)))
+            Err(unknown("profile", name, "whyslow tune profiles", known))
         }
     }
 }
