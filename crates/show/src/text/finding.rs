@@ -114,7 +114,7 @@ fn headline(canvas: &mut Canvas, finding: &Finding, column: usize, is_effect: bo
     canvas.paragraph(column + 2, column + 2, &figures);
 }
 
-fn culprits(canvas: &mut Canvas, culprits: &[Culprit], column: usize) {
+pub(super) fn culprits(canvas: &mut Canvas, culprits: &[Culprit], column: usize) {
     for (i, culprit) in culprits.iter().enumerate() {
         let label = if i == 0 { "by " } else { "and " };
         let mut line = vec![

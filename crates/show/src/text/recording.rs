@@ -1,10 +1,12 @@
 //! What there is to say of a recording.
 
+use super::finding::culprits;
 use super::screen::{self, Answer};
 use super::{TextStyle, words};
 use crate::canvas::{Canvas, Ink, Piece, bold, dim, plain};
 use crate::clock::Clock;
 use crate::human;
+use std::cmp::Ordering;
 use whyslow_model::diagnosis::{Basis, Finding};
 use whyslow_model::explanation::{Episode, Event, Explanation};
 use whyslow_model::recording::Recorded;
@@ -65,25 +67,30 @@ pub fn explanation(explanation: &Explanation, style: &TextStyle) -> String {
     canvas.finish()
 }
 
-/// The episode that cost the most time, with its finding.
+/// The episode that cost the most time, with its finding; of equal ones the first.
 fn worst(episodes: &[Episode]) -> Option<(&Episode, &Finding)> {
     let found = episodes.iter().filter_map(|episode| Some((episode, finding(episode)?)));
+    found.min_by(|(a, _), (b, _)| by_cost(a, b))
+}
+
+/// The costlier episode first.
+fn by_cost(a: &Episode, b: &Episode) -> Ordering {
     let cost = |episode: &Episode| episode.mean_impact * episode.seconds;
-    // Of equal ones the first, as the list has them in order of time.
-    found.rev().max_by(|(a, _), (b, _)| cost(a).total_cmp(&cost(b)))
+    cost(b).total_cmp(&cost(a))
 }
 
 fn finding(episode: &Episode) -> Option<&Finding> {
     episode.diagnosis.findings.iter().find(|finding| finding.key() == episode.key)
 }
 
-/// A line for each of the longest-lasting episodes, in order of time; the others are counted.
+/// A line for each of the costliest episodes, in order of time; the others are counted.
 fn timeline(canvas: &mut Canvas, episodes: &[Episode], clock: &Clock) {
-    let mut longest: Vec<&Episode> = episodes.iter().collect();
-    longest.sort_by(|a, b| (b.mean_impact * b.seconds).total_cmp(&(a.mean_impact * a.seconds)));
-    longest.truncate(LINES);
-    let shown = |episode: &&Episode| longest.iter().any(|chosen| std::ptr::eq(*chosen, *episode));
-    for (episode, finding) in episodes.iter().filter(shown).filter_map(|episode| Some((episode, finding(episode)?))) {
+    let mut shown: Vec<usize> = (0..episodes.len()).collect();
+    shown.sort_by(|&a, &b| by_cost(&episodes[a], &episodes[b]));
+    shown.truncate(LINES);
+    shown.sort_unstable();
+    for episode in shown.iter().map(|&at| &episodes[at]) {
+        let Some(finding) = finding(episode) else { continue };
         let when = format!("{}  {:>6}  ", clock.time(&episode.start), duration(episode));
         canvas.at_most(1, 0, 2, &[dim(when), plain(screen::first_sentence(&finding.summary))]);
     }
@@ -112,12 +119,7 @@ fn draw_episode(canvas: &mut Canvas, episode: &Episode, clock: &Clock) {
     };
     canvas.paragraph(0, 2, &[dim(when), bold(words::headline(finding)), plain(how_long), plain(lost)]);
     canvas.paragraph(2, 4, &[plain(&finding.summary)]);
-    for culprit in &finding.culprits {
-        let pid = culprit.pid.map_or_else(String::new, |pid| format!(" [{pid}]"));
-        let who =
-            format!("by {} {}{pid}: {} of {}", culprit.kind, culprit.name, human::share(culprit.share), culprit.of);
-        canvas.paragraph(2, 4, &[plain(who)]);
-    }
+    culprits(canvas, &finding.culprits, 2);
     for effect in findings.iter().filter(|effect| effect.explained_by.as_ref() == Some(&episode.key)) {
         canvas.paragraph(
             2,

@@ -71,17 +71,14 @@ pub(super) fn subject(subject: &Subject) -> String {
 /// the pid tells.
 pub(super) fn culprit(culprit: &Culprit) -> String {
     let Some(pid) = culprit.pid else { return format!("{} {}", culprit.kind, culprit.name) };
-    let home = match (&culprit.container, &culprit.unit) {
-        (Some(container), _) => Some(format!("container{NO_BREAK}{container}")),
-        (None, Some(unit)) => Some(format!("unit{NO_BREAK}{unit}")),
-        (None, None) => None,
+    let container = culprit.container.as_ref().map(|id| format!("container{NO_BREAK}{id}"));
+    let home = container.or_else(|| culprit.unit.as_ref().map(|unit| format!("unit{NO_BREAK}{unit}")));
+    let (name, pid) = match culprit.count() {
+        1 => (culprit.name.clone(), Some(format!("pid{NO_BREAK}{pid}"))),
+        count => (format!("{}{NO_BREAK}×{count}", culprit.name), None),
     };
-    match (culprit.count(), home) {
-        (1, None) => format!("{} (pid{NO_BREAK}{pid})", culprit.name),
-        (1, Some(home)) => format!("{} (pid{NO_BREAK}{pid}, {home})", culprit.name),
-        (count, None) => format!("{}{NO_BREAK}×{count}", culprit.name),
-        (count, Some(home)) => format!("{}{NO_BREAK}×{count} ({home})", culprit.name),
-    }
+    let details: Vec<String> = pid.into_iter().chain(home).collect();
+    if details.is_empty() { name } else { format!("{name} ({})", details.join(", ")) }
 }
 
 /// How sure it is.
