@@ -1,15 +1,11 @@
-//! The screens in `docs/screens/`, one for each kind of answer: drawn anew, and compared with what is there.
-//!
-//! `WHYSLOW_UPDATE_SCREENS=1 cargo test --test screens` writes them after a deliberate change.
+//! The screens of captures in `docs/screens/`: drawn anew, and compared with what is there. CONTRIBUTING.md says how to
+//! write them after a deliberate change.
 
 mod captured;
 mod kept_screen;
 
-use captured::{FIXTURES, read, text};
+use captured::{read, text};
 use kept_screen::assert_screen;
-use std::path::Path;
-use whyslow_model::diagnosis::Diagnosis;
-use whyslow_show::text::{self as draw, TextStyle};
 
 /// Lines of the first screen.
 const LINES: usize = 10;
@@ -47,32 +43,4 @@ fn captures() {
         assert_eq!(out.status.code(), Some(0), "{name}: {}", text(&out.stderr));
         assert_first_screen(name, &format!("whyslow read {}", files.join(" ")), text(&out.stdout));
     }
-}
-
-#[test]
-fn live() {
-    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../show/tests/fixtures");
-    for name in ["saturated", "healthy", "undetermined"] {
-        let json = std::fs::read_to_string(fixtures.join(format!("{name}.json"))).expect("a fixture");
-        let diagnosis: Diagnosis = serde_json::from_str(&json).expect("a diagnosis document");
-        let style = TextStyle { width: 80, colour: false, all: false, utc: true };
-        assert_first_screen(&format!("live-{name}"), "whyslow", &draw::diagnosis(&diagnosis, &style));
-        let all = draw::diagnosis(&diagnosis, &TextStyle { all: true, ..style });
-        assert_screen(&format!("live-{name}-all"), "whyslow -v", &all);
-    }
-}
-
-#[test]
-fn results() {
-    let style = TextStyle { width: 80, colour: false, all: false, utc: true };
-    let fixture =
-        |name: &str| std::fs::read_to_string(Path::new(FIXTURES).join("results").join(name)).expect("a fixture");
-    let report = serde_json::from_str(&fixture("bench-memory.json.txt")).expect("a report");
-    assert_screen("bench-memory", "whyslow bench memory", &draw::bench(&report, &style));
-    let trial = serde_json::from_str(&fixture("try.json.txt")).expect("a trial");
-    assert_screen(
-        "try",
-        "whyslow try disk.read_ahead_kb@loop0=0 -- dd if=/mnt/f of=/dev/null",
-        &draw::tune::trial(&trial, &style),
-    );
 }

@@ -1,18 +1,31 @@
-//! Screens as they are kept in `docs/screens/`.
+//! Screens as they are kept in `docs/screens/`, each under the command that draws it.
 
+// Each test program uses a part of this.
+#![allow(dead_code)]
+
+use std::fs;
 use std::path::{Path, PathBuf};
 
-fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/screens")
+fn path(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/screens").join(format!("{name}.txt"))
 }
 
-/// Compares a screen with the file of that name.
+/// Compares a screen with the one that is kept.
 pub fn assert_screen(name: &str, command: &str, drawn: &str) {
-    let path = folder().join(format!("{name}.txt"));
-    let screen = format!("$ {command}\n{drawn}");
+    assert_kept(&path(name), &format!("$ {command}\n{drawn}"));
+}
+
+/// Compares a text with a file; with `WHYSLOW_UPDATE_SCREENS` it is written there first.
+pub fn assert_kept(path: &Path, drawn: &str) {
     if std::env::var_os("WHYSLOW_UPDATE_SCREENS").is_some() {
-        std::fs::write(&path, &screen).expect("the screen is written");
+        fs::write(path, drawn).expect("the screen is written");
     }
-    let kept = std::fs::read_to_string(&path).unwrap_or_default();
-    assert_eq!(screen, kept, "{} differs; drawn:\n{screen}", path.display());
+    let kept = fs::read_to_string(path).unwrap_or_default();
+    assert_eq!(drawn, kept, "{} differs; drawn:\n{drawn}", path.display());
+}
+
+/// The screen that is kept, without its command.
+pub fn screen(name: &str) -> String {
+    let kept = fs::read_to_string(path(name)).expect("a screen");
+    kept.split_once('\n').expect("a command and its screen").1.to_owned()
 }

@@ -1,7 +1,11 @@
 //! The main screen, word for word, and what hostile names cannot do to it.
 
+#[path = "../../../tests/kept_screen/mod.rs"]
+mod kept_screen;
+
+use kept_screen::{assert_kept, assert_screen};
 use proptest::prelude::*;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use unicode_width::UnicodeWidthStr;
 use whyslow_model::diagnosis::Diagnosis;
 use whyslow_show::escape::is_deceptive;
@@ -11,7 +15,7 @@ use whyslow_show::text::{self, TextStyle};
 const PLAIN: TextStyle = TextStyle { width: 80, colour: false, all: false, utc: true };
 
 fn text_of(fixture: &str) -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(fixture);
+    let path = fixture_path(fixture);
     std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }
 
@@ -19,54 +23,58 @@ fn fixture(name: &str) -> Diagnosis {
     serde_json::from_str(&text_of(&format!("{name}.json"))).expect("the fixture is a diagnosis document")
 }
 
-fn assert_screen(name: &str, style: TextStyle, expected: &str) {
+fn fixture_path(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name)
+}
+
+/// The first screen of a fixture: short, and no wider than asked for.
+fn first_screen(name: &str, style: TextStyle) -> String {
     let drawn = text::diagnosis(&fixture(name), &style);
-    if std::env::var_os("WHYSLOW_UPDATE_SCREENS").is_some() {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(expected);
-        std::fs::write(path, &drawn).expect("the fixture is written");
-    }
-    assert_eq!(drawn, text_of(expected), "{expected} differs; drawn:\n{drawn}");
-    if !style.all && style.width >= 80 && name != "hostile" {
-        assert!(drawn.lines().count() <= 10, "{name} takes more than ten lines:\n{drawn}");
-        assert!(drawn.lines().all(|line| line.width() <= style.width), "{name} is too wide:\n{drawn}");
+    assert!(drawn.lines().count() <= 10, "{name} takes more than ten lines:\n{drawn}");
+    assert!(drawn.lines().all(|line| line.width() <= style.width), "{name} is too wide:\n{drawn}");
+    drawn
+}
+
+#[test]
+fn live_diagnoses_at_80_columns() {
+    for name in ["saturated", "healthy", "undetermined"] {
+        assert_screen(&format!("live-{name}"), "whyslow", &first_screen(name, PLAIN));
     }
 }
 
 #[test]
-fn a_bottleneck_at_80_columns() {
-    assert_screen("saturated", PLAIN, "saturated-80.txt");
+fn live_diagnoses_with_all_evidence() {
+    for name in ["saturated", "healthy", "undetermined"] {
+        let all = text::diagnosis(&fixture(name), &TextStyle { all: true, ..PLAIN });
+        assert_screen(&format!("live-{name}-all"), "whyslow -v", &all);
+    }
 }
 
 #[test]
 fn a_bottleneck_at_120_columns() {
-    assert_screen("saturated", TextStyle { width: 120, ..PLAIN }, "saturated-120.txt");
+    let drawn = first_screen("saturated", TextStyle { width: 120, ..PLAIN });
+    assert_kept(&fixture_path("saturated-120.txt"), &drawn);
 }
 
 #[test]
-fn a_bottleneck_with_all_evidence() {
-    assert_screen("saturated", TextStyle { all: true, ..PLAIN }, "saturated-all.txt");
-}
-
-#[test]
-fn a_healthy_machine_says_so_first() {
-    assert_screen("healthy", PLAIN, "healthy-80.txt");
-}
-
-#[test]
-fn an_undetermined_machine_says_what_was_not_seen() {
-    assert_screen("undetermined", PLAIN, "undetermined-80.txt");
+fn results_of_a_benchmark_and_a_trial() {
+    let report = serde_json::from_str(&text_of("bench-memory.json")).expect("a report");
+    assert_screen("bench-memory", "whyslow bench memory", &text::bench(&report, &PLAIN));
+    let trial = serde_json::from_str(&text_of("try.json")).expect("a trial");
+    let command = "whyslow try disk.read_ahead_kb@loop0=0 --pairs 6 --noise-pairs 2 --delta 5 -- sh run.sh";
+    assert_screen("try", command, &text::tune::trial(&trial, &PLAIN));
 }
 
 #[test]
 fn hostile_names_are_drawn_not_obeyed() {
-    assert_screen("hostile", PLAIN, "hostile-80.txt");
+    assert_kept(&fixture_path("hostile-80.txt"), &text::diagnosis(&fixture("hostile"), &PLAIN));
 }
 
 #[test]
 fn colour_adds_codes_and_nothing_else() {
     let coloured = text::diagnosis(&fixture("saturated"), &TextStyle { colour: true, ..PLAIN });
     assert!(coloured.contains("\x1b["));
-    assert_eq!(without_colour(&coloured), text_of("saturated-80.txt"));
+    assert_eq!(without_colour(&coloured), kept_screen::screen("live-saturated"));
 }
 
 #[test]
