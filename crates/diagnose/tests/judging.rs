@@ -1,17 +1,17 @@
 //! What is made of rules that hold on several things, and of impacts that nobody can compute.
 
-use whyslow_diagnose::{RuleBook, diagnose};
-use whyslow_model::catalogue::Cpu;
-use whyslow_model::diagnosis::{Basis, Diagnosis, Origin, Verdict};
-use whyslow_model::snapshot::Snapshot;
-use whyslow_model::window::Window;
+mod seconds;
 
-const SECOND: u64 = 1_000_000_000;
+use seconds::{SECOND, judged};
+use whyslow_diagnose::RuleBook;
+use whyslow_model::catalogue::Cpu;
+use whyslow_model::diagnosis::{Basis, Diagnosis, Verdict};
 
 /// Two CPUs, the first 90 % busy and the second 40 %, judged by one more rule; no pressure is known.
 fn judged_by(rule: &str) -> Diagnosis {
-    let sample = |t: u64| {
-        let mut s = Snapshot { boot_ns: (t + 1) * SECOND, wall_ns: (t * SECOND) as i64, ..Snapshot::default() };
+    let mut book = RuleBook::built_in();
+    book.add("test.toml", rule).expect("a rule");
+    judged(&book, |t, s| {
         for (cpu, busy) in [(0, 90), (1, 40)] {
             s.processor.cpu.push(Cpu {
                 user: (t * SECOND * busy / 100).into(),
@@ -20,11 +20,7 @@ fn judged_by(rule: &str) -> Diagnosis {
                 ..Cpu::new(cpu)
             });
         }
-        s
-    };
-    let mut book = RuleBook::built_in();
-    book.add("test.toml", rule).expect("a rule");
-    diagnose(&Window::new((0..11).map(sample).collect()), Origin::Live, &book)
+    })
 }
 
 #[test]

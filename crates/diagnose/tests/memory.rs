@@ -1,41 +1,30 @@
 //! Memory that runs out, and memory that is held back.
 
-use whyslow_diagnose::{RuleBook, diagnose};
+mod seconds;
+
+use seconds::{SECOND, no_pressure};
 use whyslow_model::catalogue::*;
-use whyslow_model::diagnosis::{Confidence, Diagnosis, Origin, Reading, Verdict};
+use whyslow_model::diagnosis::{Confidence, Diagnosis, Reading, Verdict};
 use whyslow_model::key::{Machine, TaskKey};
 use whyslow_model::snapshot::Snapshot;
-use whyslow_model::window::Window;
 
-const SECOND: u64 = 1_000_000_000;
 const MIB: f64 = 1_048_576.0;
 
-/// A machine of two processors and 24 GiB that nobody waits for; `fill` writes what else there is after so many seconds.
+/// A machine of two CPUs, half busy, on which nobody waits; `fill` writes what else there is after so many seconds.
 fn machine(fill: impl Fn(u64, &mut Snapshot)) -> Diagnosis {
-    let snapshots = (0..11)
-        .map(|t| {
-            let mut s = Snapshot { boot_ns: (t + 1) * SECOND, wall_ns: (t * SECOND) as i64, ..Snapshot::default() };
-            for cpu in 0..2 {
-                s.processor.cpu.push(Cpu {
-                    user: (t * SECOND / 20).into(),
-                    system: (t * SECOND * 45 / 100).into(),
-                    idle: (t * SECOND / 2).into(),
-                    ..Cpu::new(cpu)
-                });
-            }
-            s.processor.pressure.push(Pressure {
-                cpu_some: 0.into(),
-                memory_some: 0.into(),
-                io_some: 0.into(),
-                ..Pressure::new(Machine)
+    seconds::machine(|t, s| {
+        for cpu in 0..2 {
+            s.processor.cpu.push(Cpu {
+                user: (t * SECOND / 20).into(),
+                system: (t * SECOND * 45 / 100).into(),
+                idle: (t * SECOND / 2).into(),
+                ..Cpu::new(cpu)
             });
-            s.memory.vmstat.push(Vmstat { pswpin: 0.into(), pswpout: 0.into(), ..Vmstat::new(Machine) });
-            fill(t, &mut s);
-            s.sort();
-            s
-        })
-        .collect();
-    diagnose(&Window::new(snapshots), Origin::Live, &RuleBook::built_in())
+        }
+        no_pressure(s);
+        s.memory.vmstat.push(Vmstat { pswpin: 0.into(), pswpout: 0.into(), ..Vmstat::new(Machine) });
+        fill(t, s);
+    })
 }
 
 fn available(s: &mut Snapshot, bytes: f64, swap: f64) {
@@ -48,7 +37,7 @@ fn available(s: &mut Snapshot, bytes: f64, swap: f64) {
     });
 }
 
-/// A process that spends nine tenths of a processor in the kernel and holds this much.
+/// A process that spends nine tenths of a CPU in the kernel and holds this much.
 fn eater(t: u64, s: &mut Snapshot, cgroup: &str, rss: f64) {
     s.task.process.push(Process::from(ProcessRow {
         command: "eater".into(),

@@ -1,29 +1,19 @@
 //! Networks of known physics: what is named first, and what is not named at all.
 
-use whyslow_diagnose::{RuleBook, diagnose};
+mod seconds;
+
+use seconds::{SECOND, no_pressure};
 use whyslow_model::catalogue::*;
-use whyslow_model::diagnosis::{Confidence, Diagnosis, Origin};
-use whyslow_model::key::{Machine, NetKey, SocketKey, TaskKey};
+use whyslow_model::diagnosis::{Confidence, Diagnosis};
+use whyslow_model::key::{NetKey, SocketKey, TaskKey};
 use whyslow_model::snapshot::Snapshot;
-use whyslow_model::window::Window;
 
-const SECOND: u64 = 1_000_000_000;
-
-/// Eleven snapshots a second apart; `fill` writes what the machine's counters stand at after so many seconds.
+/// A machine on which nobody waits; `fill` writes what the machine's counters stand at after so many seconds.
 fn machine(fill: impl Fn(u64, &mut Snapshot)) -> Diagnosis {
-    let snapshots = (0..11).map(|t| {
-        let mut s = Snapshot { boot_ns: (t + 1) * SECOND, wall_ns: (t * SECOND) as i64, ..Snapshot::default() };
-        s.processor.pressure.push(Pressure {
-            cpu_some: 0.into(),
-            memory_some: 0.into(),
-            io_some: 0.into(),
-            ..Pressure::new(Machine)
-        });
-        fill(t, &mut s);
-        s.sort();
-        s
-    });
-    diagnose(&Window::new(snapshots.collect()), Origin::Live, &RuleBook::built_in())
+    seconds::machine(|t, s| {
+        no_pressure(s);
+        fill(t, s);
+    })
 }
 
 /// A processor that is so many hundredths of the time in system calls and softirqs, and idles else.

@@ -1,27 +1,12 @@
 //! Machines of known physics: what is named first, and what is not named at all.
 
-use whyslow_diagnose::{RuleBook, diagnose};
+mod seconds;
+
+use seconds::{SECOND, machine};
 use whyslow_model::catalogue::*;
-use whyslow_model::diagnosis::{Confidence, Diagnosis, Origin, Reading, Verdict};
+use whyslow_model::diagnosis::{Confidence, Diagnosis, Reading, Verdict};
 use whyslow_model::key::{Machine, Pair, TaskKey};
 use whyslow_model::snapshot::Snapshot;
-use whyslow_model::window::Window;
-
-const SECOND: u64 = 1_000_000_000;
-const SAMPLES: u64 = 11;
-
-/// Snapshots a second apart; `fill` writes what the machine's counters stand at after so many seconds.
-fn machine(fill: impl Fn(u64, &mut Snapshot)) -> Diagnosis {
-    let snapshots = (0..SAMPLES)
-        .map(|t| {
-            let mut s = Snapshot { boot_ns: (t + 1) * SECOND, wall_ns: (t * SECOND) as i64, ..Snapshot::default() };
-            fill(t, &mut s);
-            s.sort();
-            s
-        })
-        .collect();
-    diagnose(&Window::new(snapshots), Origin::Live, &RuleBook::built_in())
-}
 
 /// Two processors of which each is `busy` (0..100) percent in user mode.
 fn processors(t: u64, s: &mut Snapshot, busy: u64) {

@@ -1,13 +1,12 @@
 //! Processes that lose their time to switching, hopping or each other's locks, and those that only look so.
 
-use whyslow_diagnose::{RuleBook, diagnose};
-use whyslow_model::catalogue::*;
-use whyslow_model::diagnosis::{Confidence, Diagnosis, Origin, Verdict};
-use whyslow_model::key::{Machine, TaskKey};
-use whyslow_model::snapshot::Snapshot;
-use whyslow_model::window::Window;
+mod seconds;
 
-const SECOND: u64 = 1_000_000_000;
+use seconds::{SECOND, machine, no_pressure};
+use whyslow_model::catalogue::*;
+use whyslow_model::diagnosis::{Confidence, Diagnosis, Verdict};
+use whyslow_model::key::TaskKey;
+
 const MS: u64 = 1_000_000;
 const PID: u32 = 10;
 
@@ -68,8 +67,7 @@ fn thread(t: u64, d: &Doing, n: u64) -> Thread {
 
 /// Ten seconds of a machine of two processors on which nothing else runs.
 fn ten_seconds(d: Doing) -> Diagnosis {
-    let snapshot = |t: u64| {
-        let mut s = Snapshot { boot_ns: (t + 1) * SECOND, wall_ns: (t * SECOND) as i64, ..Snapshot::default() };
+    machine(|t, s| {
         for cpu in 0..2 {
             let (user, system) = (d.user_ms * MS / 2, d.system_ms * MS / 2);
             s.processor.cpu.push(Cpu {
@@ -79,12 +77,7 @@ fn ten_seconds(d: Doing) -> Diagnosis {
                 ..Cpu::new(cpu)
             });
         }
-        s.processor.pressure.push(Pressure {
-            cpu_some: 0.into(),
-            io_some: 0.into(),
-            memory_some: 0.into(),
-            ..Pressure::new(Machine)
-        });
+        no_pressure(s);
         s.task.process.push(process(t, &d));
         if d.threads > 1 {
             s.task.thread.extend((0..d.threads).map(|n| thread(t, &d, n)));
@@ -98,10 +91,7 @@ fn ten_seconds(d: Doing) -> Diagnosis {
             let holder = LockHolder { kept_waiting: (t * ms * MS).into(), ..LockHolder::new(key(PID + 1)) };
             s.task.lock_holder.push(holder);
         }
-        s.sort();
-        s
-    };
-    diagnose(&Window::new((0..11).map(snapshot).collect()), Origin::Live, &RuleBook::built_in())
+    })
 }
 
 fn first(d: &Diagnosis) -> (&str, &str) {
