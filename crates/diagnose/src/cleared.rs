@@ -56,8 +56,8 @@ impl Cleared {
         written.cleared.into_iter().map(read).collect()
     }
 
-    /// The sentence, where it holds, all its numbers are known, and nothing was found in the resource. What would forbid it
-    /// and is not known does not.
+    /// The sentence, if it holds, all its numbers are known, and nothing was found in the resource. An `unless` whose numbers
+    /// are unknown forbids nothing.
     pub fn judge(&self, stage: &Stage<'_>, findings: &[Finding]) -> Option<RuledOut> {
         let found = findings.iter().any(|f| self.ids.iter().any(|id| f.id.starts_with(id.as_str())));
         let forbidden = self.unless.as_ref().is_some_and(|unless| unless.truth(stage) == Truth::True);

@@ -70,8 +70,8 @@ fn verdict(window: &Window, source: Origin, facts: &Facts, findings: &[Finding],
     if window.snapshots().len() < 2 || !seen { Verdict::Undetermined } else { Verdict::Healthy }
 }
 
-/// Healthy where something was seen, and all of that is cleared. Memory alone does not make a machine healthy: nobody asks
-/// for `free` but on a machine that is slow, and what it waits for may be anything else.
+/// Healthy if something was seen, and all of it is cleared. Memory alone does not make a machine healthy: people run `free`
+/// on a machine that is slow, and it may be slow for any other reason.
 fn of_what_was_seen(facts: &Facts, ruled_out: &[RuledOut]) -> Verdict {
     let known = |name: &str| facts.host_number(name).is_some();
     let waits = facts.host_number("cpu.iowait").is_some_and(|share| share > IDLE_FOR_STORAGE);

@@ -39,7 +39,8 @@ pub fn relate(mut judged: Vec<Judged>, topology: &Topology) -> Vec<Finding> {
 }
 
 /// What a cause weighs together with its effects: as much as the heaviest of them, so that an unrelated finding does not
-/// come before the cause of something heavier. (A suspicion explains only suspicions, so it gains little.)
+/// come before the cause of something heavier. (A low-confidence cause explains only low-confidence effects, so it gains
+/// little.)
 fn rank(node: usize, judged: &[Judged], cause_of: &BTreeMap<usize, usize>) -> f64 {
     let tree = (0..judged.len()).filter(|&other| other == node || descends(cause_of, other, node));
     tree.map(|other| weight(&judged[other].finding)).fold(0.0, f64::max)
@@ -79,7 +80,7 @@ const MOST: f64 = 0.5;
 
 /// Whether the cause is large enough, and sure enough, to be the reason for the effect.
 ///
-/// - A suspicion explains nothing but suspicions: a low-confidence cause would hide what is certain.
+/// - A low-confidence cause explains only low-confidence effects: otherwise it would hide what is certain.
 /// - Where the rule says how to compute its share of the effect (`accounts_for`), that share decides.
 /// - Otherwise two measured impacts are shares of the same window, and the cause needs half of the effect's.
 /// - An impact that was not measured, or is only a lower bound, cannot be compared. What the kernel logged (a disk that

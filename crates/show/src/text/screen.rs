@@ -184,7 +184,7 @@ impl Answer<'_> {
             Confidence::High => String::new(),
             other => format!("; confidence {}", words::confidence(other)),
         };
-        // What a log reports costs an unknown time; saying so tells nobody anything.
+        // What a log reports cost an unknown time: the line would say nothing.
         if finding.impact_is == Basis::NotMeasured && since.is_empty() && sure.is_empty() {
             return;
         }
