@@ -53,15 +53,27 @@ impl Loop {
         Ok(Self { node: PathBuf::from(node), name })
     }
 
-    /// Sets how far the kernel reads ahead, in bytes, of what is opened from now on. The device keeps its setting when
-    /// the file below it is taken away, so the old one is put back.
+    /// Sets how far the kernel reads ahead, in bytes, of what is opened from now on.
     ///
     /// # Errors
     /// Where the setting is refused.
     pub fn read_ahead(&self, stage: &mut Stage, bytes: u64) -> Result<()> {
-        let setting = PathBuf::from(format!("/sys/block/{}/queue/read_ahead_kb", self.name));
+        self.set(stage, "read_ahead_kb", bytes >> 10)
+    }
+
+    /// Sets the largest request that its queue takes, in bytes.
+    ///
+    /// # Errors
+    /// Where the setting is refused.
+    pub fn largest_request(&self, stage: &mut Stage, bytes: u64) -> Result<()> {
+        self.set(stage, "max_sectors_kb", bytes >> 10)
+    }
+
+    /// Changes a setting of its queue. The device keeps it when the file below it is taken away, so the old one is put back.
+    fn set(&self, stage: &mut Stage, name: &str, value: u64) -> Result<()> {
+        let setting = PathBuf::from(format!("/sys/block/{}/queue/{name}", self.name));
         let before = fs::read_to_string(&setting).during(setting.display())?;
-        fs::write(&setting, (bytes >> 10).to_string()).during(setting.display())?;
+        fs::write(&setting, value.to_string()).during(setting.display())?;
         stage.undo(move || drop(fs::write(&setting, before.trim())));
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! Everything there is to judge, computed once from a Window.
 
 use crate::signal::{Entity, Scope, Signal};
+use crate::signals::blocked::{Blocked, Members};
 use crate::signals::shortage::Rooms;
 use crate::signals::{
     array, card, connection, core, database, disk, group, host, interface, io, kill, limit, mount, multipath, nfs,
@@ -38,14 +39,16 @@ impl Facts {
             Entity::new(Subject::host(), host::read(&host::HostUse::new(window, &processes, rooms.of_the_machine())));
         let topology = Topology::of(window);
         let stall = number(&host, Scope::Host, "stall.io");
+        let blocked = Blocked::of(window);
+        let members = Members::new(&processes, blocked.as_ref());
         let uses = io::uses(window, &topology, &processes, &changes);
         let entities = BTreeMap::from([
             (Scope::Host, vec![host.clone()]),
             (Scope::Core, core::entities(window)),
-            (Scope::Disk, disk::entities(window, &topology, stall, &uses)),
-            (Scope::Quota, quota::entities(window)),
+            (Scope::Disk, disk::entities(window, &topology, stall, &uses, blocked.as_ref())),
+            (Scope::Quota, quota::entities(window, &members)),
             (Scope::Mount, mount::entities(window)),
-            (Scope::Group, group::entities(window, &rooms)),
+            (Scope::Group, group::entities(window, &rooms, &members)),
             (Scope::Process, process::entities(&processes, &changes, &rooms)),
             (Scope::Thread, thread::entities(&threads)),
             (Scope::Io, io::entities(&uses)),

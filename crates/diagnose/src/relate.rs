@@ -1,5 +1,6 @@
 //! Causes before effects.
 
+use crate::document::is_felt;
 use crate::judge::{Judged, weight};
 use crate::signal::in_group;
 use std::collections::BTreeMap;
@@ -31,19 +32,22 @@ pub fn relate(mut judged: Vec<Judged>, topology: &Topology) -> Vec<Finding> {
         judged[*effect].finding.explained_by = Some(keys[*cause].clone());
         judged[*cause].finding.explains.push(keys[*effect].clone());
     }
-    let ranks: Vec<f64> = (0..judged.len()).map(|node| rank(node, &judged, &cause_of)).collect();
+    let ranks: Vec<(bool, f64)> = (0..judged.len()).map(|node| rank(node, &judged, &cause_of)).collect();
     let ranked = judged.into_iter().map(|j| j.finding).zip(ranks);
     let (mut roots, effects): (Vec<_>, Vec<_>) = ranked.partition(|(finding, _)| finding.explained_by.is_none());
-    roots.sort_by(|(_, a), (_, b)| b.total_cmp(a));
+    roots.sort_by(|(_, a), (_, b)| b.0.cmp(&a.0).then_with(|| b.1.total_cmp(&a.1)));
     roots.into_iter().chain(effects).map(|(finding, _)| finding).collect()
 }
 
 /// What a cause weighs together with its effects: as much as the heaviest of them, so that an unrelated finding does not
-/// come before the cause of something heavier. (A low-confidence cause explains only low-confidence effects, so it gains
-/// little.)
-fn rank(node: usize, judged: &[Judged], cause_of: &BTreeMap<usize, usize>) -> f64 {
+/// come before the cause of something heavier. Before any weight counts whether one of them is certain: a suspicion, however
+/// heavy, does not come before that.
+fn rank(node: usize, judged: &[Judged], cause_of: &BTreeMap<usize, usize>) -> (bool, f64) {
     let tree = (0..judged.len()).filter(|&other| other == node || descends(cause_of, other, node));
-    tree.map(|other| weight(&judged[other].finding)).fold(0.0, f64::max)
+    tree.map(|other| &judged[other].finding).fold((false, 0.0), |(certain, heaviest), finding| {
+        let is_certain = finding.confidence == Confidence::High || is_felt(finding);
+        (certain || is_certain, f64::max(heaviest, weight(finding)))
+    })
 }
 
 /// Whether `node` is an effect of `ancestor`, directly or through others.
@@ -197,6 +201,16 @@ mod tests {
         logged.finding.impact_is = Basis::NotMeasured;
         let unrelated = judged("unrelated", 0.5, Confidence::High, "");
         assert_eq!(order(vec![effect(), logged, unrelated]), ["logged", "unrelated", "(effect)"]);
+    }
+
+    #[test]
+    fn a_suspicion_never_comes_before_what_is_certain() {
+        let suspicion = || judged("suspicion", 1.0, Confidence::Low, "");
+        let others = [(0.02, Confidence::High), (0.1, Confidence::Medium)];
+        for (impact, confidence) in others {
+            let slight = judged("slight", impact, confidence, "");
+            assert_eq!(order(vec![suspicion(), slight]), ["slight", "suspicion"]);
+        }
     }
 
     #[test]

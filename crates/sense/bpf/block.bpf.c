@@ -42,7 +42,11 @@ enum { READ, WRITE, FLUSH, DISCARD };
 #define PROBES 8                    /* slots looked at before a request goes uncounted */
 #define TAKEN (1ULL << 63)
 #define GOLDEN 0x9e3779b97f4a7c15ULL
-#define STREAMS 4                   /* interleaved streams told apart */
+#define STREAMS 256                 /* ends of recent requests that are remembered */
+#define RECENT 64                   /* requests after which an end is no longer looked for: interleaved streams told apart */
+#define ALWAYS (~0ULL)              /* the length of a choice while the programs stay attached */
+#define SETTLED 1000000000ULL       /* after which the requests in flight that began unseen no longer matter */
+#define QUIET 5000000000ULL         /* without any request, after which none can be in flight */
 #define MOMENT 20                   /* requests of 2^20 ns, about a millisecond, are looked at together */
 #define TIMES BUCKETS(37)           /* up to 137 s, in nanoseconds */
 #define SIZES BUCKETS(26)           /* up to 64 MiB, in bytes */
@@ -54,6 +58,12 @@ struct choice { u64 from, length, mask, weight, seen, most; };
 /* Which device and operation each slot is of, and how often what is known of it has changed. */
 struct slots { u64 of[SLOTS]; u64 changes[SLOTS]; };
 
+/* The requests that a device has in flight, of those made at `since` or later; `last` is when one was issued or completed. */
+struct depth { u64 count, since, last; };
+
+/* Where a request ended, plus one, and which request of its slot it was. */
+struct end { u64 sector, turn; };
+
 /* What is known of a slot's requests. */
 struct known {
 	u64 requests;
@@ -62,8 +72,11 @@ struct known {
 	u64 ahead;
 	u64 forced;
 	u64 splits;
-	u64 next[STREAMS];          /* the sectors at which streams would go on */
+	/* Sums over the requests of which it is known how many the device had when it got them, they themselves included: their
+	 * number, depth, depth squared, device time in ns, and depth x device time in us. */
+	u64 depth_requests, depth, depth_squared, depth_ns, depth_us;
 	u64 turn;
+	struct end ends[STREAMS];
 	u64 queue[TIMES];
 	u64 device[TIMES];
 	u64 size[SIZES];
@@ -91,6 +104,7 @@ struct flight {
 	u64 weight;
 	u64 allocated;
 	u64 issued;
+	u64 depth;                  /* in flight at its issue, itself included; 0 where that is not known */
 	struct user user;
 	char comm[16];
 };
@@ -99,6 +113,7 @@ struct { __uint(type, MAP_ARRAY); __uint(max_entries, 1); __type(key, u32); __ty
 struct { __uint(type, MAP_ARRAY); __uint(max_entries, 1); __type(key, u32); __type(value, struct choice); } choice SEC(".maps");
 struct { __uint(type, MAP_ARRAY); __uint(max_entries, 1); __type(key, u32); __type(value, u64); } uncounted SEC(".maps");
 struct { __uint(type, MAP_ARRAY); __uint(max_entries, SLOTS); __type(key, u32); __type(value, struct known); } known SEC(".maps");
+struct { __uint(type, MAP_ARRAY); __uint(max_entries, SLOTS); __type(key, u32); __type(value, struct depth); } depths SEC(".maps");
 struct { __uint(type, MAP_LRU_HASH); __uint(max_entries, 8192); __type(key, u64); __type(value, struct flight); } flights SEC(".maps");
 struct { __uint(type, MAP_LRU_HASH); __uint(max_entries, 4096); __type(key, struct user); __type(value, struct use); } users SEC(".maps");
 
@@ -158,24 +173,26 @@ INLINE u32 slot_of(struct request *rq)
 
 /* How many requests this one stands for if it is to be looked at; 0 where it is not. The same at each of its events, so
  * that the others need no map. Those of one moment stay together, so that a stream is known for one. */
-INLINE u64 stands_for(struct request *rq)
+INLINE u64 stands_for(struct request *rq, struct choice *of)
 {
-	u32 zero = 0;
 	u64 made = rq->start_time_ns;
-	struct choice *of = bpf_map_lookup_elem(&choice, &zero);
 
-	if (!of || !made || made - of->from >= of->length || (((made >> MOMENT) * GOLDEN) >> 40 & of->mask))
+	if (!made || made - of->from >= of->length || (((made >> MOMENT) * GOLDEN) >> 40 & of->mask))
 		return 0;
 	return of->weight;
 }
 
-/* One more was looked at: user space, which comes by once a second, may have been told of no flood yet. */
-INLINE void spare(void)
+INLINE struct choice *chosen(void)
 {
 	u32 zero = 0;
-	struct choice *of = bpf_map_lookup_elem(&choice, &zero);
 
-	if (!of || __sync_fetch_and_add(&of->seen, 1) != of->most)
+	return bpf_map_lookup_elem(&choice, &zero);
+}
+
+/* One more was looked at: user space, which comes by once a second, may have been told of no flood yet. */
+INLINE void spare(struct choice *of)
+{
+	if (__sync_fetch_and_add(&of->seen, 1) != of->most)
 		return;
 	of->mask = of->mask << 1 | 1;
 	of->weight <<= 1;
@@ -183,11 +200,11 @@ INLINE void spare(void)
 }
 
 /* A request that the current process asked for takes off. */
-INLINE void take_off(struct request *rq, u32 slot, u64 weight, u64 issued)
+INLINE void take_off(struct request *rq, u32 slot, u64 weight, u64 issued, u64 depth)
 {
 	struct task_struct *task = (struct task_struct *)bpf_get_current_task_btf();
 	struct task_struct *leader = task->group_leader;
-	struct flight flight = { .weight = weight, .allocated = rq->start_time_ns, .issued = issued };
+	struct flight flight = { .weight = weight, .allocated = rq->start_time_ns, .issued = issued, .depth = depth };
 	u64 key = (u64)rq;
 
 	flight.user.slot = slot;
@@ -199,44 +216,107 @@ INLINE void take_off(struct request *rq, u32 slot, u64 weight, u64 issued)
 	bpf_map_update_elem(&flights, &key, &flight, ANY);
 }
 
-/* Whether the request begins where one of the last streams stopped. */
-INLINE int follows(struct known *of, u64 sector, u64 sectors)
+INLINE struct end *end_at(struct known *of, u64 sector)
 {
-#pragma unroll
-	for (u32 i = 0; i < STREAMS; i++) {
-		if (of->next[i] == sector) {
-			of->next[i] = sector + sectors;
-			return 1;
-		}
-	}
-	of->next[of->turn++ & (STREAMS - 1)] = sector + sectors;
-	return 0;
+	return &of->ends[(sector * GOLDEN >> 56) & (STREAMS - 1)];
 }
 
-INLINE void count(u64 *histogram, u32 buckets, u64 value)
+/* Whether the request begins where a recent one ended. */
+INLINE int follows(struct known *of, u64 sector, u64 sectors)
+{
+	struct end *before = end_at(of, sector), *own = end_at(of, sector + sectors);
+	u64 turn = of->turn++;
+	int follows = before->sector == sector + 1 && turn - before->turn <= RECENT;
+
+	own->sector = sector + sectors + 1;
+	own->turn = turn;
+	return follows;
+}
+
+INLINE void count(u64 *histogram, u32 buckets, u64 value, u64 weight)
 {
 	u32 bucket = bucket_of(value);
 
 	if (bucket >= buckets)
 		bucket = buckets - 1;
-	ADD(histogram[bucket], 1);
+	ADD(histogram[bucket], weight);
+}
+
+/* Whether /proc/diskstats counts what is done here: bytes with every part of a request, the request itself once, after
+ * the flushes it asked for, whose own requests are counted apart. */
+INLINE int accounted(u32 flags, u32 *in_flush)
+{
+	u32 io_stat = 1 << 13, flush_seq = 1 << 4;
+
+	if (HAS_FLAG(rqf_flags, __RQF_IO_STAT)) {
+		io_stat = FLAG(rqf_flags, __RQF_IO_STAT);
+		flush_seq = FLAG(rqf_flags, __RQF_FLUSH_SEQ);
+	}
+	*in_flush = flags & flush_seq;
+	return flags & io_stat;
+}
+
+/* What the device has in flight, where this request is one of those counted. Every request counts, whether or not it is looked
+ * at; parts of a flush do not: they are issued and completed more than once. */
+INLINE struct depth *depth_of(struct request *rq, struct choice *of, u64 now)
+{
+	struct gendisk *disk = rq->q->disk;
+	u32 at = ((u64)(u32)disk->major << 32 | (u32)disk->first_minor) * GOLDEN >> 56, in_flush;
+	struct depth *depth = bpf_map_lookup_elem(&depths, &at);
+
+	accounted(rq->rq_flags, &in_flush);
+	if (!depth || in_flush || operation(rq->cmd_flags) > WRITE)
+		return 0;
+	/* While the programs are detached requests begin and end unseen. */
+	if (!depth->since || of->length != ALWAYS || now - depth->last > QUIET) {
+		depth->since = now;
+		depth->count = 0;
+	}
+	depth->last = now;
+	return rq->start_time_ns >= depth->since ? depth : 0;
+}
+
+/* The device gets it: how many it has now, 0 where that is not known. */
+INLINE u64 enter(struct request *rq, struct choice *of, u64 now)
+{
+	struct depth *depth = depth_of(rq, of, now);
+
+	if (!depth)
+		return 0;
+	u64 before = __sync_fetch_and_add(&depth->count, 1);
+
+	return now - depth->since > SETTLED ? before + 1 : 0;
+}
+
+INLINE void leave(struct request *rq, struct choice *of)
+{
+	struct depth *depth = depth_of(rq, of, bpf_ktime_get_ns());
+
+	if (depth && depth->count)
+		ADD(depth->count, -1);
 }
 
 /* With a scheduler a request waits in it; this is the last event in the context of who asked for it. */
 SEC("tp_btf/block_rq_insert") int block_rq_insert(u64 *ctx)
 {
 	struct request *rq = (struct request *)ctx[0];
-	u64 weight = stands_for(rq);
+	struct choice *of = chosen();
+	u64 weight = of ? stands_for(rq, of) : 0;
 
 	if (weight)
-		take_off(rq, slot_of(rq), weight, 0);
+		take_off(rq, slot_of(rq), weight, 0, 0);
 	return 0;
 }
 
 SEC("tp_btf/block_rq_issue") int block_rq_issue(u64 *ctx)
 {
 	struct request *rq = (struct request *)ctx[0];
-	u64 weight = stands_for(rq), key = (u64)rq;
+	struct choice *choice = chosen();
+	u64 key = (u64)rq, now = bpf_ktime_get_ns();
+
+	if (!choice)
+		return 0;
+	u64 depth = enter(rq, choice, now), weight = stands_for(rq, choice);
 
 	if (!weight)
 		return 0;
@@ -245,7 +325,7 @@ SEC("tp_btf/block_rq_issue") int block_rq_issue(u64 *ctx)
 
 	if (!of)
 		return 0;
-	spare();
+	spare(choice);
 	if (follows(of, rq->__sector, rq->__data_len >> 9))
 		ADD(of->sequential, weight);
 	if (rq->cmd_flags & FLAG(req_flag_bits, __REQ_RAHEAD))
@@ -254,10 +334,22 @@ SEC("tp_btf/block_rq_issue") int block_rq_issue(u64 *ctx)
 		ADD(of->forced, weight);
 	struct flight *inserted = bpf_map_lookup_elem(&flights, &key);
 
-	if (inserted && inserted->allocated == rq->start_time_ns)
-		inserted->issued = bpf_ktime_get_ns();
-	else
-		take_off(rq, slot, weight, bpf_ktime_get_ns());
+	if (inserted && inserted->allocated == rq->start_time_ns) {
+		inserted->issued = now;
+		inserted->depth = depth;
+	} else {
+		take_off(rq, slot, weight, now, depth);
+	}
+	return 0;
+}
+
+/* The device cannot take it now, and gets it again later. */
+SEC("tp_btf/block_rq_requeue") int block_rq_requeue(u64 *ctx)
+{
+	struct choice *of = chosen();
+
+	if (of)
+		leave((struct request *)ctx[0], of);
 	return 0;
 }
 
@@ -281,9 +373,16 @@ INLINE void land(struct flight *flight, struct known *of, u64 bytes)
 	u64 device = bpf_ktime_get_ns() - flight->issued;
 	u64 weight = flight->weight;
 
-	count(of->queue, TIMES, queue);
-	count(of->device, TIMES, device);
-	count(of->size, SIZES, bytes);
+	count(of->queue, TIMES, queue, weight);
+	count(of->device, TIMES, device, weight);
+	count(of->size, SIZES, bytes, weight);
+	if (flight->depth) {
+		ADD(of->depth_requests, weight);
+		ADD(of->depth, weight * flight->depth);
+		ADD(of->depth_squared, weight * flight->depth * flight->depth);
+		ADD(of->depth_ns, weight * device);
+		ADD(of->depth_us, weight * flight->depth * (device / 1000));
+	}
 	struct use *use = bpf_map_lookup_elem(&users, &flight->user);
 
 	if (!use) {
@@ -300,20 +399,6 @@ INLINE void land(struct flight *flight, struct known *of, u64 bytes)
 		ADD(use->queue_ns, weight * queue);
 		ADD(use->device_ns, weight * device);
 	}
-}
-
-/* Whether /proc/diskstats counts what is done here: bytes with every part of a request, the request itself once, after
- * the flushes it asked for, whose own requests are counted apart. */
-INLINE int accounted(u32 flags, u32 *in_flush)
-{
-	u32 io_stat = 1 << 13, flush_seq = 1 << 4;
-
-	if (HAS_FLAG(rqf_flags, __RQF_IO_STAT)) {
-		io_stat = FLAG(rqf_flags, __RQF_IO_STAT);
-		flush_seq = FLAG(rqf_flags, __RQF_FLUSH_SEQ);
-	}
-	*in_flush = flags & flush_seq;
-	return flags & io_stat;
 }
 
 INLINE void complete(struct request *rq, struct known *of, u64 weight, u32 bytes)
@@ -341,7 +426,13 @@ INLINE void complete(struct request *rq, struct known *of, u64 weight, u32 bytes
 SEC("tp_btf/block_rq_complete") int block_rq_complete(u64 *ctx)
 {
 	struct request *rq = (struct request *)ctx[0];
-	u64 weight = stands_for(rq);
+	struct choice *choice = chosen();
+
+	if (!choice)
+		return 0;
+	if ((u32)ctx[2] >= rq->__data_len)
+		leave(rq, choice);
+	u64 weight = stands_for(rq, choice);
 
 	if (!weight)
 		return 0;

@@ -10,6 +10,7 @@ mod high_load;
 mod idle;
 mod loopback;
 mod nice_batch;
+mod paced_parallel_disk;
 mod paced_read;
 mod paced_stream;
 mod page_cache;
@@ -34,6 +35,7 @@ pub const ALL: &[Trial] = &[
     loopback::TRIAL,
     high_load::TRIAL,
     busy_parallel_disk::TRIAL,
+    paced_parallel_disk::TRIAL,
     fs_85::TRIAL,
     half_open_files::TRIAL,
     paced_stream::TRIAL,

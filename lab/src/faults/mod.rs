@@ -12,10 +12,12 @@ mod disk_depth_one;
 mod disk_flush_bound;
 mod disk_readahead;
 mod disk_readahead_large;
+mod disk_request_split;
 mod disk_saturated;
 mod disk_shared;
 mod disk_small_io;
 mod disk_throttled;
+mod disk_two_in_flight;
 mod fs_full;
 mod fs_inodes_full;
 mod limit_open_files;
@@ -53,12 +55,14 @@ pub const ALL: &[Trial] = &[
     mem_oom_kill::TRIAL,
     disk_saturated::TRIAL,
     disk_depth_one::TRIAL,
+    disk_two_in_flight::TRIAL,
     disk_small_io::TRIAL,
     disk_throttled::TRIAL,
     disk_shared::TRIAL,
     disk_flush_bound::TRIAL,
     disk_readahead::TRIAL,
     disk_readahead_large::TRIAL,
+    disk_request_split::TRIAL,
     fs_full::TRIAL,
     fs_inodes_full::TRIAL,
     net_window_limited::TRIAL,

@@ -1,8 +1,10 @@
 //! Whole block devices: what was asked, how long it took, how much stood in the queue.
 
+use super::blocked::Blocked;
+use super::depth;
 use super::io::IoUse;
 use crate::signal::{Entity, over, ratio, signals, sum};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use whyslow_model::catalogue::{Disk, Queue, Request};
 use whyslow_model::diagnosis::Subject;
 use whyslow_model::histogram::Histogram;
@@ -18,11 +20,15 @@ const SLOW_STREAM: f64 = 10e6;
 /// Requests a second from which a disk's wait is compared with others'.
 const PEER_REQUESTS: f64 = 0.1;
 
+/// The share of what a device did that makes the most of it.
+const MOST: f64 = 0.5;
+
 /// What a disk's signals are computed from.
 pub struct DiskUse<'w> {
     change: &'w Change<'w, Disk>,
     queue: Option<&'w Queue>,
     stall: Option<f64>,
+    users: Option<Users>,
     reader: Option<&'w IoUse<'w>>,
     requests: Vec<&'w Change<'w, Request>>,
     sharers: usize,
@@ -61,11 +67,51 @@ impl DiskUse<'_> {
         ratio(self.change.rate(|d| d.weighted_time))
     }
 
-    /// The time in which a task waited for I/O while this device was at work. Where no one counted waiting tasks, the
-    /// time in which requests were in flight stands for it: it is never less, but for requests nobody waits for.
+    fn flush_share(&self) -> Option<f64> {
+        ratio(self.change.rate(|d| d.flush_time))
+    }
+
+    /// The time in which a task waited for this device. Where BPF saw whose its requests are, that is the time in which their
+    /// makers were blocked, but no longer than requests of theirs, or flushes, were in flight. Else it is the machine's
+    /// pressure, which work on other CPUs dilutes, or the time in which its likely users were blocked, if that is more. Where no
+    /// one counted waiting tasks, the time in which requests were in flight stands for it: it is never less, but for requests
+    /// nobody waits for.
     fn waited_for(&self) -> Option<f64> {
         let busy = self.busy()?;
-        Some(self.stall.or_else(|| self.in_flight())?.min(busy))
+        let flushes = self.flush_share().unwrap_or(0.0);
+        let users = self.users.as_ref().filter(|users| self.made_most(users));
+        let blocked = users.map(|users| {
+            let own = users.in_flight.map_or(1.0, |own| own + if users.write { flushes } else { 0.0 });
+            users.blocked.min(own).min(busy + flushes).min(1.0)
+        });
+        if users.is_some_and(|users| users.in_flight.is_some()) {
+            return blocked;
+        }
+        let pressure = self.stall.or_else(|| self.in_flight())?.min(busy);
+        Some(pressure.max(blocked.unwrap_or(0.0)))
+    }
+
+    /// Whether most of what the device did was done for these: not where another asked on behalf of those that wait.
+    fn made_most(&self, users: &Users) -> bool {
+        let share = match users.in_flight {
+            Some(own) => over(Some(own), self.in_flight()),
+            None => over(Some(users.bytes), self.bytes()),
+        };
+        share.is_some_and(|share| share > MOST)
+    }
+
+    /// How its requests lie.
+    fn access(&self) -> &'static str {
+        match self.share(&["read", "write"], |r| r.sequential) {
+            Some(sequential) if sequential > MOST => "adjacent",
+            Some(_) => "random",
+            None => "unknown",
+        }
+    }
+
+    /// By how much the time of a request grows with those in flight.
+    fn wait_scaling(&self) -> Option<f64> {
+        if self.requests.is_empty() { depth::scaling_by_steps(self.change) } else { depth::scaling(&self.requests) }
     }
 
     /// The part of the steps in which requests were in flight for most of the step.
@@ -156,15 +202,19 @@ signals! { d: &DiskUse<'_>;
     "disk.sequential" "ratio" "share of the reads and writes that begin where one of the last few ended", "Δsequential / Δrequests", "BPF: block_rq_issue" => d.share(&["read", "write"], |r| r.sequential);
     "disk.ahead_share" "ratio" "share of the reads that read-ahead made", "ΔREQ_RAHEAD / Δreads", "BPF: block_rq_issue" => d.share(&["read"], |r| r.read_ahead);
     "disk.forced_share" "ratio" "share of the writes that must reach the medium, not only the device's cache", "ΔREQ_FUA / Δwrites", "BPF: block_rq_issue" => d.share(&["write"], |r| r.forced);
+    "disk.access" "text" "how its requests lie: adjacent where most begin where another ended, else random; unknown where nobody looked", "Δsequential / Δrequests > 0.5", "BPF: block_rq_issue" => d.access();
+    "disk.split_share" "ratio" "share of its reads and writes that were cut off a larger one", "Δsplits / Δ(reads + writes)", "BPF: block_split, block_rq_complete" => d.share(&["read", "write"], |r| r.splits);
+    "disk.wait_scaling" "ratio" "how the time of a request grows with those in flight: 0 where the device serves them in parallel, 1 where each waits for all before it; absent where their number hardly varies", "(Δtime / time) / (Δdepth / depth) of the line through all requests; without BPF through the means of the samples", "BPF: block_rq_issue, block_rq_complete; /proc/diskstats" => d.wait_scaling();
+    "disk.users_blocked" "ratio" "how much of their sleep the threads that wait for it are blocked: 1 where they ask for the next thing as soon as they got the last, less where they pace themselves", "samples in state D / samples asleep, of the threads of its users found in D", "/proc/PID/stat" => d.users.as_ref().and_then(|u| u.persistence);
     "disk.splits" "1/s" "times a request was cut because the device takes none as large, or for a stripe's end", "Δsplits / Δt", "BPF: block_split" => d.requests.iter().filter_map(|r| r.rate(|r| r.splits)).reduce(|a, b| a + b);
     "disk.interval" "s" "busy time per request: the service time, if it serves one at a time", "Δbusy time / Δrequests", "/proc/diskstats field 10" => over(d.busy(), d.requests());
     "disk.queue" "count" "mean number of requests in flight", "Δ(requests x time) / Δt", "/proc/diskstats field 11" => d.in_flight();
     "disk.queue_busy" "count" "mean number in flight while any was", "Δ(requests x time) / Δbusy time", "/proc/diskstats fields 10, 11" => over(d.in_flight(), d.busy());
     "disk.busy" "ratio" "share of the time in which any request was in flight; says nothing of how many more it could take", "Δbusy time / Δt", "/proc/diskstats field 10" => d.busy();
     "disk.busy_steps" "ratio" "share of the samples in which it was busy more than half the time", "steps with Δbusy > Δt / 2", "/proc/diskstats" => d.busy_steps();
-    "disk.stall" "ratio" "share of the time in which a task waited for I/O while this device had requests in flight", "min(stall.io, disk.busy); where no waiting was counted, min(disk.queue, disk.busy)", "/proc/pressure/io, /proc/diskstats" => d.waited_for();
+    "disk.stall" "ratio" "share of the time in which a task waited for this device", "share of the time in which its users were blocked (state D), at most that with requests of theirs in flight; where they are not known min(stall.io, disk.busy); where no waiting was counted, min(disk.queue, disk.busy)", "/proc/PID/stat, /proc/pressure/io, /proc/diskstats" => d.waited_for();
     "disk.flushes" "1/s" "flush requests", "Δflushes / Δt", "/proc/diskstats field 16" => d.change.rate(|d| d.flushes);
-    "disk.flush_share" "ratio" "flushes in flight, mean", "Δflush time / Δt", "/proc/diskstats field 17" => ratio(d.change.rate(|d| d.flush_time));
+    "disk.flush_share" "ratio" "flushes in flight, mean", "Δflush time / Δt", "/proc/diskstats field 17" => d.flush_share();
     "disk.flush_wait" "s" "mean time a flush took", "Δflush time / Δflushes", "/proc/diskstats" => over(ratio(d.change.rate(|d| d.flush_time)), d.change.rate(|d| d.flushes));
     "disk.peak_write_rate" "bytes/s" "bytes written in the fastest sample", "max(Δbytes / Δt)", "/proc/diskstats" => d.peak_write_rate();
     "disk.idle_steps" "ratio" "share of the samples in which it was busy less than a tenth of the time", "steps with Δbusy < Δt / 10", "/proc/diskstats" => d.idle_steps();
@@ -184,7 +234,13 @@ signals! { d: &DiskUse<'_>;
 }
 
 /// Every whole device; partitions are judged by the device they lie on.
-pub fn entities(window: &Window, topology: &Topology, stall: Option<f64>, uses: &[IoUse<'_>]) -> Vec<Entity> {
+pub fn entities(
+    window: &Window,
+    topology: &Topology,
+    stall: Option<f64>,
+    uses: &[IoUse<'_>],
+    blocked: Option<&Blocked>,
+) -> Vec<Entity> {
     let changes = window.changes::<Disk>();
     let queues = window.newest::<Queue>();
     let requests = window.changes::<Request>();
@@ -206,6 +262,7 @@ pub fn entities(window: &Window, topology: &Topology, stall: Option<f64>, uses: 
                 change,
                 queue: queues.get(name).copied(),
                 stall,
+                users: blocked.and_then(|blocked| Users::of(name, topology, uses, blocked)),
                 reader: largest_reader(name, uses),
                 requests: requests.iter().filter(|r| r.key().device == *name).collect(),
                 sharers,
@@ -216,6 +273,35 @@ pub fn entities(window: &Window, topology: &Topology, stall: Option<f64>, uses: 
             Entity::new(Subject::new("device", name.to_string()), read(&disk))
         })
         .collect()
+}
+
+/// The processes that use a device, or one that rests on it.
+struct Users {
+    /// Share of the time in which one of them was blocked.
+    blocked: f64,
+    persistence: Option<f64>,
+    /// Mean number of their requests in flight, where those were seen.
+    in_flight: Option<f64>,
+    /// Bytes they moved, per second.
+    bytes: f64,
+    write: bool,
+}
+
+impl Users {
+    fn of(device: &Name, topology: &Topology, uses: &[IoUse<'_>], blocked: &Blocked) -> Option<Self> {
+        let is_user = |u: &&IoUse<'_>| {
+            !u.kernel() && u.device().is_some_and(|used| used == device || topology.rests_on(used, device))
+        };
+        let users: Vec<&IoUse<'_>> = uses.iter().filter(is_user).collect();
+        let pids: BTreeSet<u32> = users.iter().filter_map(|u| u.pid()).collect();
+        (!pids.is_empty()).then(|| Self {
+            blocked: blocked.share(&pids),
+            persistence: blocked.persistence(&pids),
+            in_flight: users.iter().filter_map(|u| u.in_flight()).reduce(|a, b| a + b),
+            bytes: users.iter().filter_map(|u| u.storage()).sum(),
+            write: users.iter().any(|u| u.writes()),
+        })
+    }
 }
 
 /// Mean time of a request, where there were enough.

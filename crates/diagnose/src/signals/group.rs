@@ -1,5 +1,6 @@
 //! Control groups.
 
+use super::blocked::Members;
 use super::shortage::{Room, Rooms};
 use crate::signal::{Entity, in_group, over, ratio, signals, sum};
 use whyslow_model::catalogue::{Group, Process, Sleep};
@@ -13,6 +14,7 @@ pub struct GroupUse<'w> {
     change: Change<'w, Group>,
     page_size: f64,
     room: Option<&'w Room>,
+    blocked: Option<f64>,
     /// Times on run queues of its processes, nanoseconds; where somebody looked.
     latency: Option<Histogram>,
 }
@@ -55,6 +57,12 @@ fn latency_in(group: &str, latencies: &[(Option<&str>, Histogram)]) -> Option<Hi
 }
 
 impl GroupUse<'_> {
+    /// Its own pressure, of memory or of I/O; version 1 has none: there by the states of its threads.
+    fn waited(&self) -> Option<f64> {
+        let pressure = [stalled(self, |g| g.psi_memory_some), stalled(self, |g| g.psi_io_some)];
+        pressure.into_iter().flatten().reduce(f64::max).or(self.blocked)
+    }
+
     fn latency(&self, quantile: f64) -> Option<f64> {
         ratio(self.latency.as_ref()?.quantile(quantile))
     }
@@ -87,6 +95,7 @@ signals! { g: &GroupUse<'_>;
     "group.stall_cpu" "ratio" "share of time in which one of its tasks waited for a processor", "Δcpu some total / Δt", "cpu.pressure" => stalled(g, |g| g.psi_cpu_some);
     "group.stall_memory" "ratio" "share of time in which one of its tasks waited for memory", "Δmemory some total / Δt", "memory.pressure" => stalled(g, |g| g.psi_memory_some);
     "group.stall_io" "ratio" "share of time in which one of its tasks waited for I/O", "Δio some total / Δt", "io.pressure" => stalled(g, |g| g.psi_io_some);
+    "group.waited" "ratio" "share of time in which one of its tasks waited for memory or storage", "max of Δmemory some total and Δio some total / Δt; without them, the share of the samples in which a thread of it slept uninterruptibly", "memory.pressure, io.pressure, /proc/PID/stat" => g.waited();
     "group.version" "text" "version of its controllers", "v1, v2 or v1+v2", "/proc/self/mountinfo" => g.last().version.get();
     "group.pids" "count" "processes and threads", "pids.current", "cgroup-v2.rst" => g.last().pids.get();
     "group.pids_limit" "count" "processes and threads it may have", "pids.max", "cgroup-v2.rst" => g.last().pids_max.get();
@@ -94,7 +103,7 @@ signals! { g: &GroupUse<'_>;
 }
 
 /// Every control group but the root, which has no limits and whose numbers are the host's.
-pub fn entities(window: &Window, rooms: &Rooms) -> Vec<Entity> {
+pub fn entities(window: &Window, rooms: &Rooms, members: &Members<'_>) -> Vec<Entity> {
     let page_size = super::page_size(window);
     let latencies = latencies(window);
     window
@@ -104,7 +113,8 @@ pub fn entities(window: &Window, rooms: &Rooms) -> Vec<Entity> {
         .map(|change| {
             let name = change.key().to_string();
             let room = rooms.of_the_group(&name);
-            let values = read(&GroupUse { change, page_size, room, latency: latency_in(&name, &latencies) });
+            let (blocked, latency) = (members.blocked_share(&name), latency_in(&name, &latencies));
+            let values = read(&GroupUse { change, page_size, room, blocked, latency });
             Entity::new(Subject::new("cgroup", name.clone()), values).within(Some(name))
         })
         .collect()
@@ -136,7 +146,7 @@ mod tests {
 
     fn reading(window: &Window, name: &str) -> Option<Reading> {
         let at = SIGNALS.iter().position(|s| s.name == name).unwrap();
-        entities(window, &Rooms::of(window))[0].values[at].clone()
+        entities(window, &Rooms::of(window), &Members::new(&[], None))[0].values[at].clone()
     }
 
     #[test]

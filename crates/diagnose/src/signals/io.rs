@@ -65,6 +65,21 @@ impl IoUse<'_> {
         self.device.as_ref()
     }
 
+    /// The process.
+    pub fn pid(&self) -> Option<u32> {
+        self.subject.pid
+    }
+
+    /// Mean number of its requests in flight, where they were seen.
+    pub fn in_flight(&self) -> Option<f64> {
+        self.made(Made::in_flight)
+    }
+
+    /// Whether it wrote to the device or made pages of it dirty.
+    pub fn writes(&self) -> bool {
+        self.process.is_some_and(|(task, _)| task.written.is_some_and(|written| written > 0.0))
+    }
+
     /// Share of the samples in which one of its threads waited for the page cache to be read.
     pub fn cache_wait(&self) -> Option<f64> {
         self.cache_wait
@@ -89,12 +104,14 @@ impl IoUse<'_> {
         Some(change.rate(|p| p.read_chars)? + faults * FAULT_AROUND)
     }
 
-    fn storage(&self) -> Option<f64> {
+    /// Bytes it moved to and from storage, per second of the window.
+    pub fn storage(&self) -> Option<f64> {
         let change = self.process?.1;
         sum([over_window(change, |p| p.read_bytes), over_window(change, |p| p.write_bytes)])
     }
 
-    fn kernel(&self) -> bool {
+    /// Whether it is a thread of the kernel itself.
+    pub fn kernel(&self) -> bool {
         self.process.is_some_and(|(task, _)| task.kernel)
     }
 

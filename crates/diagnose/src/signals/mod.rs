@@ -4,10 +4,12 @@ use whyslow_model::catalogue::MachineInfo;
 use whyslow_model::window::Window;
 
 pub mod array;
+pub mod blocked;
 pub mod card;
 pub mod connection;
 pub mod core;
 pub mod database;
+mod depth;
 pub mod disk;
 pub mod group;
 pub mod host;

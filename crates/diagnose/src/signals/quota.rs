@@ -1,5 +1,6 @@
 //! A control group's I/O limit on one device.
 
+use super::blocked::Members;
 use crate::signal::{Entity, over, ratio, signals};
 use whyslow_model::catalogue::{Disk, Group, GroupIo};
 use whyslow_model::diagnosis::Subject;
@@ -11,9 +12,16 @@ pub struct QuotaUse<'w> {
     io: &'w Change<'w, GroupIo>,
     device: Option<&'w Change<'w, Disk>>,
     group: Option<&'w Change<'w, Group>>,
+    blocked: Option<f64>,
 }
 
 impl QuotaUse<'_> {
+    /// The group's own pressure, which version 1 does not have: there by the states of its threads.
+    fn stall(&self) -> Option<f64> {
+        let pressure = self.group.and_then(|g| ratio(g.rate(|g| g.psi_io_some))).map(|s| s.min(1.0));
+        pressure.or(self.blocked)
+    }
+
     /// The nearest the group came to one of its four limits, as a mean over the window.
     fn fill(&self) -> Option<f64> {
         let part = |rate: fn(&GroupIo) -> Counter, limit: fn(&GroupIo) -> Gauge| {
@@ -44,11 +52,11 @@ signals! { q: &QuotaUse<'_>;
     "quota.device" "text" "the device the limit is on", "major:minor", "/proc/diskstats" => q.io.key().lower.as_ref() as &str;
     "quota.version" "text" "version of the group's controllers", "v1, v2 or v1+v2", "/proc/self/mountinfo" => q.group.and_then(|g| g.last().version.get());
     "quota.device_busy" "ratio" "share of the time in which the device had requests in flight", "Δbusy time / Δt", "/proc/diskstats field 10" => q.device.and_then(|d| ratio(d.rate(|d| d.busy_time))).map(|b| b.min(1.0));
-    "quota.stall" "ratio" "share of the time in which a task of the group waited for I/O", "Δio some total / Δt of the group", "io.pressure" => q.group.and_then(|g| ratio(g.rate(|g| g.psi_io_some))).map(|s| s.min(1.0));
+    "quota.stall" "ratio" "share of the time in which a task of the group waited for I/O", "Δio some total / Δt of the group; without it, the share of the samples in which a thread of it slept uninterruptibly", "io.pressure, /proc/PID/stat" => q.stall();
 }
 
 /// Every group with an I/O limit, device by device.
-pub fn entities(window: &Window) -> Vec<Entity> {
+pub fn entities(window: &Window, members: &Members<'_>) -> Vec<Entity> {
     let devices = window.changes::<Disk>();
     let groups = window.changes::<Group>();
     window
@@ -64,6 +72,7 @@ pub fn entities(window: &Window) -> Vec<Entity> {
                 io,
                 device: devices.iter().find(|d| *d.key() == link.lower),
                 group: groups.iter().find(|g| *g.key() == link.upper),
+                blocked: members.blocked_share(&link.upper),
             };
             let name = link.upper.to_string();
             Entity::new(Subject::new("cgroup", name.clone()), read(&quota)).within(Some(name))

@@ -1,5 +1,6 @@
 //! What a process or thread did over the window, summed up once for every signal that needs it.
 
+use super::blocked::HARMLESS_SLEEPS;
 use super::lock::{self, LockUse};
 use super::short_lived::{self, Unseen};
 use super::sleep::{self, SleepUse};
@@ -14,9 +15,6 @@ pub const BACKGROUND_NICE: f64 = 10.0;
 
 /// The clock tick in which the kernel tells when a task began (USER_HZ, 100 on every architecture of today).
 const CLOCK_TICK_NS: u64 = 10_000_000;
-
-/// Where tasks sleep uninterruptibly that wait for nothing but another process of their own making: a vfork parent.
-const HARMLESS_SLEEPS: [&str; 3] = ["kernel_clone", "wait_for_vfork_done", "_do_fork"];
 
 /// A process or thread over the window. Rates are per second of the time it was seen.
 #[derive(Clone, Debug, Default)]

@@ -36,7 +36,7 @@ family_group! {
 
     /// Requests by device and operation, seen one by one (include/trace/events/block.h). Where there are thousands a second
     /// only some are looked at, and each stands for the others; family `disk` counts them all.
-    request: Request by operation: OperationKey, from "BPF: block_rq_insert, block_rq_issue, block_rq_complete, block_split" {
+    request: Request by operation: OperationKey, from "BPF: block_rq_insert, block_rq_issue, block_rq_requeue, block_rq_complete, block_split" {
         requests: counter count "system.disk.operations" "requests completed";
         bytes: counter bytes "system.disk.io" "bytes of them";
         queue_time: histogram ns "system.disk.queue_time" "time from the making of a request until the device got it";
@@ -46,6 +46,11 @@ family_group! {
         read_ahead: counter count "system.disk.read_ahead_operations" "requests made by read-ahead";
         forced: counter count "system.disk.fua" "writes that must reach the medium, not only the device's cache (FUA)";
         splits: counter count "system.disk.splits" "times a request was cut because the device takes none as large, or for a stripe's end";
+        depth_requests: counter count "system.disk.depth.operations" "requests of which it is known how many were in flight when the device got them";
+        depth: counter count "system.disk.depth.in_flight" "those in flight then, the request itself included, summed over them";
+        depth_squared: counter count "system.disk.depth.in_flight_squared" "the squares of that, summed";
+        depth_device_time: counter ns "system.disk.depth.device_time" "time the device took for them, summed";
+        depth_x_device_time: counter count "system.disk.depth.product" "requests in flight x microseconds the device took, summed over them";
     }
 
     /// Who asks for requests; those that are looked at stand for the others.

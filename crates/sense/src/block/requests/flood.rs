@@ -110,6 +110,12 @@ impl Watch {
         self.choice.set(Choice { most: u64::MAX, ..all_the_time(0.0, Duration::ZERO) }).unwrap();
         true
     }
+
+    /// Has those of one in `weight` moments looked at, however few or many there are.
+    pub(super) fn look_at_one_in(&mut self, weight: u64) {
+        let all = all_the_time(0.0, Duration::ZERO);
+        self.choice.set(Choice { most: u64::MAX, mask: weight - 1, weight, ..all }).unwrap();
+    }
 }
 
 impl Programs {

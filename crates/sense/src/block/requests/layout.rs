@@ -2,6 +2,8 @@
 
 /// Slots there are.
 pub(super) const SLOTS: usize = 256;
+/// Ends of recent requests that are remembered.
+const ENDS: usize = 256;
 /// Buckets of a time, up to 2^37 ns.
 const TIMES: usize = (37 - 4) * 32;
 /// Buckets of a size, up to 2^26 bytes.
@@ -62,8 +64,13 @@ pub(super) struct Known {
     pub(super) ahead: u64,
     pub(super) forced: u64,
     pub(super) splits: u64,
-    /// Where streams would go on, and whose turn it is to be forgotten.
-    streams: [u64; 5],
+    pub(super) depth_requests: u64,
+    pub(super) depth: u64,
+    pub(super) depth_squared: u64,
+    pub(super) depth_ns: u64,
+    pub(super) depth_us: u64,
+    /// Where recent requests ended.
+    ends: [u64; 1 + 2 * ENDS],
     pub(super) queue: [u64; TIMES],
     pub(super) device: [u64; TIMES],
     pub(super) size: [u64; SIZES],

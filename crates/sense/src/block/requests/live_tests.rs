@@ -84,6 +84,9 @@ fn request(s: &Snapshot, name: &str, operation: &str) -> Request {
         requests: 0.into(),
         bytes: 0.into(),
         sequential: 0.into(),
+        depth_requests: 0.into(),
+        depth: 0.into(),
+        depth_squared: 0.into(),
         queue_time: nothing(),
         device_time: nothing(),
         size: nothing(),
@@ -200,4 +203,46 @@ fn in_a_flood_a_span_stands_for_the_rest() {
     });
     let (seen, made) = reads(&sample(&mut source), &flooded);
     assert_eq!(seen, made);
+}
+
+/// Reads for a while, one request at a time, with only one in four moments looked at; what was counted of that.
+fn read_thinned_out(source: &mut Requests, device: &Loop) -> (Request, Request) {
+    let file = device.open();
+    let before = sample(source);
+    probe(source).watch.look_at_one_in(4);
+    let mut block = Aligned([0; BLOCK]);
+    let start = Instant::now();
+    while start.elapsed() < Duration::from_millis(2500) {
+        file.read_exact_at(&mut block.0, 0).unwrap();
+    }
+    let after = sample(source);
+    (request(&before, device.name(), "read"), request(&after, device.name(), "read"))
+}
+
+#[test]
+fn histograms_weigh_each_request_as_the_counters_do() {
+    if is_out_of_reach() {
+        return;
+    }
+    let device = Loop::new();
+    let (before, after) = read_thinned_out(&mut Requests::default(), &device);
+    let counted = grown(after.requests, before.requests);
+    assert!(counted > 0 && counted.is_multiple_of(4), "{counted}");
+    let histograms: [fn(&Request) -> &Histogram; 3] = [|r| &r.size, |r| &r.queue_time, |r| &r.device_time];
+    for of in histograms {
+        assert_eq!(of(&after).since(of(&before)).unwrap().count(), Some(counted));
+    }
+}
+
+#[test]
+fn a_request_that_has_the_device_to_itself_is_known_to_though_not_every_one_is_looked_at() {
+    if is_out_of_reach() {
+        return;
+    }
+    let device = Loop::new();
+    let (before, after) = read_thinned_out(&mut Requests::default(), &device);
+    let known = grown(after.depth_requests, before.depth_requests);
+    assert!(known > 0 && known <= grown(after.requests, before.requests));
+    assert_eq!(grown(after.depth, before.depth), known, "one at a time");
+    assert_eq!(grown(after.depth_squared, before.depth_squared), known);
 }

@@ -125,6 +125,11 @@ impl Probe {
             read_ahead: known.ahead.into(),
             forced: known.forced.into(),
             splits: known.splits.into(),
+            depth_requests: known.depth_requests.into(),
+            depth: known.depth.into(),
+            depth_squared: known.depth_squared.into(),
+            depth_device_time: known.depth_ns.into(),
+            depth_x_device_time: known.depth_us.into(),
             ..Request::new(key)
         })
     }

@@ -1,0 +1,246 @@
+//! Disks under loads that look alike: saturated ones, and ones that could do more.
+
+mod seconds;
+
+use seconds::{SECOND, machine};
+use whyslow_model::catalogue::*;
+use whyslow_model::diagnosis::{Confidence, Diagnosis, Finding};
+use whyslow_model::histogram::Histogram;
+use whyslow_model::key::{Machine, OperationKey, Pair, RequesterKey, TaskKey};
+use whyslow_model::snapshot::Snapshot;
+use whyslow_model::value::Name;
+
+/// Reads a second, few enough to be put down one by one.
+const RATE: u64 = 200;
+
+/// A program of several threads that reads from a disk.
+#[derive(Clone, Copy)]
+struct Load {
+    threads: u32,
+    /// Whether each thread asks for the next block as soon as it has one, or pauses for as long.
+    paced: bool,
+    /// Requests the disk has at once: up to so many, all numbers as often.
+    depth: u64,
+    /// Whether it serves them one after the other, or all at once.
+    serial: bool,
+    size: u64,
+    sequential: bool,
+    /// Of a hundred requests, those that were cut off a larger one.
+    splits: u64,
+    /// Machine-wide pressure in per cent.
+    pressure: u64,
+}
+
+const CLOSED: Load =
+    Load { threads: 8, paced: false, depth: 8, serial: true, size: 4096, sequential: false, splits: 0, pressure: 99 };
+
+impl Load {
+    /// Seconds that requests spend in the disk, per second, and the sums over those of them that BPF saw.
+    fn in_flight(self) -> f64 {
+        (self.depth + 1) as f64 / 2.0
+    }
+
+    fn fill(self, t: u64, s: &mut Snapshot) {
+        let waited: u64 = (t as f64 * SECOND as f64 * self.in_flight()) as u64;
+        for cpu in 0..2 {
+            let idle = (t * SECOND * 95 / 100).into();
+            s.processor.cpu.push(Cpu { user: (t * SECOND / 20).into(), system: 0.into(), idle, ..Cpu::new(cpu) });
+        }
+        s.processor.pressure.push(Pressure {
+            cpu_some: 0.into(),
+            memory_some: 0.into(),
+            io_some: (t * SECOND * self.pressure / 100).into(),
+            ..Pressure::new(Machine)
+        });
+        s.block.disk.push(Disk {
+            reads: (t * RATE).into(),
+            read_bytes: (t * RATE * self.size).into(),
+            read_time: waited.into(),
+            writes: 0.into(),
+            write_bytes: 0.into(),
+            write_time: 0.into(),
+            reads_merged: 0.into(),
+            writes_merged: 0.into(),
+            weighted_time: waited.into(),
+            busy_time: (t * SECOND).into(),
+            ..Disk::new("sda".into())
+        });
+        let queue = Queue { max_request: (1280u64 << 10).into(), rotational: 0.0.into(), ..Queue::new("sda".into()) };
+        s.block.queue.push(queue);
+        s.block.request.push(self.requests(t));
+        s.block.requester.push(Requester {
+            command: "reader".into(),
+            requests: (t * RATE).into(),
+            bytes: (t * RATE * self.size).into(),
+            queue_time: 0.into(),
+            device_time: waited.into(),
+            ..Requester::new(RequesterKey { on: on(), task: key(20), cgroup: Name::default() })
+        });
+        self.process(t, s);
+    }
+
+    fn requests(self, t: u64) -> Request {
+        let count = t * RATE;
+        let wait = self.in_flight() / RATE as f64 * 1e9;
+        let depths: Vec<f64> = (1..=self.depth).map(|depth| depth as f64).collect();
+        // With one at a time the time of a request is in proportion to those there are.
+        let time = |depth: f64| if self.serial { wait * depth / self.in_flight() } else { wait };
+        let mean = |of: &dyn Fn(f64) -> f64| depths.iter().map(|d| of(*d)).sum::<f64>() / depths.len() as f64;
+        let sum = |of: &dyn Fn(f64) -> f64| ((count as f64 * mean(of)) as u64).into();
+        Request {
+            requests: count.into(),
+            bytes: (count * self.size).into(),
+            queue_time: Histogram::from_values(vec![1000; count as usize]),
+            device_time: Histogram::from_values(vec![wait as u64; count as usize]),
+            size: Histogram::from_values(vec![self.size; count as usize]),
+            sequential: (if self.sequential { count } else { 0 }).into(),
+            read_ahead: 0.into(),
+            forced: 0.into(),
+            splits: (count * self.splits / 100).into(),
+            depth_requests: count.into(),
+            depth: sum(&|d| d),
+            depth_squared: sum(&|d| d * d),
+            depth_device_time: sum(&time),
+            depth_x_device_time: sum(&|d| d * time(d) / 1e3),
+            ..Request::new(on())
+        }
+    }
+
+    fn process(self, t: u64, s: &mut Snapshot) {
+        let asleep = |tid: u32| if self.paced && (t + u64::from(tid)).is_multiple_of(2) { "S" } else { "D" };
+        s.task.process.push(Process::from(ProcessRow {
+            command: "reader".into(),
+            state: asleep(20).into(),
+            user: (t * SECOND / 50).into(),
+            system: 0.into(),
+            run_delay: 0.into(),
+            read_bytes: (t * RATE * self.size).into(),
+            write_bytes: 0.into(),
+            threads: f64::from(self.threads).into(),
+            kernel_thread: 0.0.into(),
+            cgroup: "/db".into(),
+            ..ProcessRow::new(key(20))
+        }));
+        if self.threads > 1 {
+            let thread = |tid| Thread {
+                state: asleep(tid).into(),
+                user: (t * SECOND / 50 / u64::from(self.threads)).into(),
+                system: 0.into(),
+                run_delay: 0.into(),
+                ..Thread::new(TaskKey { tid, ..key(20) })
+            };
+            s.task.thread.extend((20..20 + self.threads).map(thread));
+        }
+    }
+
+    fn diagnosis(self) -> Diagnosis {
+        machine(|t, s| self.fill(t, s))
+    }
+}
+
+fn on() -> OperationKey {
+    OperationKey { device: "sda".into(), operation: "read".into() }
+}
+
+fn key(pid: u32) -> TaskKey {
+    TaskKey { pid, tid: pid, start: 1 }
+}
+
+fn found<'d>(d: &'d Diagnosis, id: &str) -> Option<&'d Finding> {
+    d.findings.iter().find(|f| f.id == id)
+}
+
+#[track_caller]
+fn accused(d: &Diagnosis, id: &str) -> Finding {
+    found(d, id).unwrap_or_else(|| panic!("no {id} in {:?}", d.findings)).clone()
+}
+
+#[test]
+fn a_paced_program_that_its_disk_keeps_up_with_is_well() {
+    for size in [4096, 64 << 10] {
+        let d = Load { paced: true, serial: false, size, ..CLOSED }.diagnosis();
+        assert!(d.findings.is_empty(), "{:?}", d.findings);
+    }
+}
+
+#[test]
+fn a_disk_that_serves_in_parallel_is_not_saturated_though_all_its_users_wait() {
+    let d = Load { serial: false, ..CLOSED }.diagnosis();
+    assert!(found(&d, "disk.saturated").is_none() && found(&d, "disk.small_io").is_none(), "{:?}", d.findings);
+    assert!(d.ruled_out.iter().any(|r| r.id == "disk.saturated@sda" && r.because.contains("in parallel")));
+}
+
+#[test]
+fn a_disk_whose_requests_wait_for_each_other_is_saturated() {
+    let d = Load { size: 64 << 10, ..CLOSED }.diagnosis();
+    assert_eq!(accused(&d, "disk.saturated").confidence, Confidence::High);
+    // Pacing does not help where there is more to do than the disk can.
+    let d = Load { size: 64 << 10, paced: true, ..CLOSED }.diagnosis();
+    assert_eq!(accused(&d, "disk.saturated").confidence, Confidence::High);
+}
+
+#[test]
+fn two_in_flight_is_few_and_not_a_full_queue() {
+    let load = Load { threads: 2, depth: 2, size: 64 << 10, serial: false, ..CLOSED };
+    let mut d = load.diagnosis();
+    d.findings.retain(|f| f.explained_by.is_none());
+    assert!(found(&d, "disk.saturated").is_none(), "{:?}", d.findings);
+    let found = accused(&d, "disk.depth_one");
+    assert_eq!(found.culprits[0].pid, Some(20));
+}
+
+#[test]
+fn larger_blocks_are_advised_only_where_requests_are_adjacent() {
+    let advice = |sequential| {
+        let d = Load { sequential, ..CLOSED }.diagnosis();
+        let found = accused(&d, "disk.small_io");
+        assert_eq!(found.actions.len(), 1, "{:?}", found.actions);
+        found.actions[0].text.clone()
+    };
+    assert!(advice(true).contains("larger blocks or buffers"), "{}", advice(true));
+    assert!(advice(false).contains("fewer requests"), "{}", advice(false));
+}
+
+#[test]
+fn only_what_was_cut_is_reported_as_split() {
+    let of = |splits| Load { size: 64 << 10, sequential: true, splits, ..CLOSED }.diagnosis();
+    assert!(found(&of(0), "disk.request_split").is_none(), "all of one round size, and as asked for");
+    assert!(accused(&of(87), "disk.request_split").confidence > Confidence::Low);
+}
+
+#[test]
+fn who_is_blocked_all_the_time_is_so_beside_work_on_other_processors() {
+    let impact = |pressure| {
+        let d = Load { threads: 1, depth: 1, pressure, ..CLOSED }.diagnosis();
+        accused(&d, "disk.depth_one").impact
+    };
+    assert!((impact(98) - 0.98).abs() < 0.01, "{}", impact(98));
+    assert!((impact(45) - 0.98).abs() < 0.01, "{}", impact(45));
+}
+
+#[test]
+fn nobody_waits_for_what_is_asked_for_in_the_background() {
+    // Another disk has the machine's pressure: this one's user never sleeps uninterruptibly.
+    let d = machine(|t, s| {
+        Load { threads: 1, depth: 1, ..CLOSED }.fill(t, s);
+        let asynchronous = |row: &Process| ProcessRow { state: "S".into(), ..ProcessRow::clone(row) };
+        s.task.process = s.task.process.iter().map(|row| Process::from(asynchronous(row))).collect();
+    });
+    assert!(found(&d, "disk.depth_one").is_none(), "{:?}", d.findings);
+}
+
+#[test]
+fn a_group_at_its_limit_is_weighed_by_its_own_waiting() {
+    let d = machine(|t, s| {
+        Load { threads: 1, depth: 1, pressure: 40, ..CLOSED }.fill(t, s);
+        s.cgroup.group.push(Group::new("/db".into()));
+        s.cgroup.group_io.push(GroupIo {
+            read_bytes: (t * RATE * 4096).into(),
+            reads: (t * RATE).into(),
+            reads_limit: (RATE as f64).into(),
+            ..GroupIo::new(Pair { upper: "/db".into(), lower: "sda".into() })
+        });
+    });
+    let throttled = accused(&d, "disk.throttled");
+    assert!((throttled.impact - 0.98).abs() < 0.01, "{}", throttled.impact);
+}
