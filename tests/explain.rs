@@ -6,9 +6,9 @@ mod recorded;
 use recorded::{folder, record};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
-use whyslow_model::catalogue::{Cpu, MachineInfo, Pressure, Process, ProcessRow, Setting, System};
+use whyslow_model::catalogue::{Brief, Cpu, MachineInfo, Pressure, Process, ProcessRow, Setting, System};
 use whyslow_model::explanation::{Episode, Explanation};
-use whyslow_model::key::{Machine, TaskKey};
+use whyslow_model::key::{Machine, Offspring, TaskKey};
 use whyslow_model::snapshot::Snapshot;
 
 const SECOND: u64 = 1_000_000_000;
@@ -138,6 +138,76 @@ fn causes_are_found_with_their_times_and_what_came_before() {
     kept_screen::assert_screen("explain", "whyslow explain", &short.replace(&folder, "/var/lib/whyslow"));
     assert!(drawn(&["-v"]).contains("vm.swappiness"));
     assert!(drawn(&["--to", "2026-11-21 16:45"]).contains("Healthy"));
+}
+
+/// How long each episode of the next test lasts, and when they begin: at another second of the windows each.
+const SHORT: u64 = 25;
+const STARTS: [u64; 7] = [40, 101, 162, 223, 284, 345, 406];
+
+/// A machine of two CPUs on which a shell starts one short-lived gzip after the other, which takes a quarter of a CPU, and for 25
+/// seconds now and then eight processes compute.
+fn beside_a_loop_of_gzip(t: u64) -> Snapshot {
+    let busy: u64 = STARTS.iter().map(|start| t.clamp(*start, start + SHORT) - start).sum();
+    let quarter = SECOND / 4;
+    let mut s = Snapshot { boot_ns: (1000 + t) * SECOND, wall_ns: START + (t * SECOND) as i64, ..Snapshot::default() };
+    for cpu in 0..2 {
+        s.processor.cpu.push(Cpu {
+            user: (busy * SECOND + (t - busy) * quarter / 2).into(),
+            system: 0.into(),
+            idle: ((t - busy) * (SECOND - quarter / 2)).into(),
+            iowait: 0.into(),
+            ..Cpu::new(cpu)
+        });
+    }
+    s.processor.pressure.push(Pressure {
+        cpu_some: (busy * SECOND * 98 / 100 + (t - busy) * SECOND / 100).into(),
+        memory_some: 0.into(),
+        io_some: 0.into(),
+        ..Pressure::new(Machine)
+    });
+    let forks = t * 5;
+    s.processor.system.push(System { blocked: 0.0.into(), forks: forks.into(), ..System::new(Machine) });
+    let shell = TaskKey { pid: 2, tid: 2, start: 1 };
+    s.task.process.push(process(2, "cron-job", 1, 0));
+    s.task.brief.push(Brief {
+        ended: 5.0.into(),
+        user: (quarter as f64).into(),
+        system: 0.0.into(),
+        run_delay: 0.0.into(),
+        ..Brief::new(Offspring { parent: shell, name: "gzip".into() })
+    });
+    for start in STARTS.iter().filter(|start| (**start..=*start + SHORT).contains(&t)) {
+        // Eight get two CPUs less what gzip gets.
+        for pid in 0..8 {
+            let (ran, waited) = ((t - start) * 7 * quarter / 8, (t - start) * (SECOND - 7 * quarter / 8));
+            s.task.process.push(Process::from(ProcessRow {
+                user: ran.into(),
+                run_delay: waited.into(),
+                ..(*process(*start as u32 * 10 + pid, "stress-ng-cpu", (1000 + start) * 100, 0)).clone()
+            }));
+        }
+    }
+    s.sort();
+    s
+}
+
+#[test]
+fn twenty_five_seconds_of_more_work_than_cpus_are_found_wherever_they_begin() {
+    let dir = folder();
+    assert_eq!(record(dir.path(), LENGTH, beside_a_loop_of_gzip).samples, LENGTH);
+    let all = explained(dir.path(), &[]);
+    let saturated: Vec<&Episode> = all.episodes.iter().filter(|episode| episode.key == "cpu.saturated@host").collect();
+    assert_eq!(
+        saturated.len(),
+        STARTS.len(),
+        "{:#?}",
+        all.episodes.iter().map(|e| (&e.key, &e.start)).collect::<Vec<_>>()
+    );
+    for (episode, start) in saturated.iter().zip(STARTS) {
+        assert!((second(&episode.start) - start as f64).abs() <= 3.0, "{} is not {start}", episode.start);
+        assert_eq!(episode.diagnosis.findings[0].id, "cpu.saturated");
+        assert_eq!(episode.diagnosis.findings[0].culprits[0].name, "stress-ng-cpu");
+    }
 }
 
 #[test]

@@ -220,6 +220,32 @@ fn a_slip_of_the_finger_is_met_with_a_suggestion() {
     }
 }
 
+/// What the shell is given for the last of these words, a line each.
+fn completed(config: &Path, words: &[&str]) -> String {
+    let mut command = whyslow(config, &[&["--", "whyslow"][..], words].concat());
+    command.env("COMPLETE", "bash").env("_CLAP_IFS", "\n").env("_CLAP_COMPLETE_INDEX", words.len().to_string());
+    text(&command.env("HOME", config).output().unwrap().stdout).to_owned()
+}
+
+#[test]
+fn baselines_are_completed_from_the_folder_given_on_the_line() {
+    let home = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(home.path().join("state/baselines")).unwrap();
+    std::fs::write(home.path().join("state/baselines/monday.json"), "{}").unwrap();
+    let dir = home.path().join("state").display().to_string();
+    let attached = format!("--dir={dir}");
+    for words in [
+        &["baseline", "--dir", &dir, "show", "mon"][..],
+        &["baseline", &attached, "delete", "mon"],
+        &["baseline", "--dir", "~/state", "show", "mon"],
+        &["compare", "--dir", &dir, "mon"],
+        &["compare", "--dir", "/nowhere", "--dir", &dir, "mon"],
+    ] {
+        assert_eq!(completed(home.path(), words).trim(), "monday", "{words:?}");
+    }
+    assert_eq!(completed(home.path(), &["baseline", "--dir", "/nowhere", "show", "mon"]).trim(), "");
+}
+
 #[test]
 fn the_shell_is_given_the_names_there_are() {
     for (words, expected) in [
@@ -231,9 +257,7 @@ fn the_shell_is_given_the_names_there_are() {
         (&["formats", "io"], "iostat"),
     ] {
         let config = tempfile::tempdir().unwrap();
-        let mut command = whyslow(config.path(), &[&["--", "whyslow"][..], words].concat());
-        command.env("COMPLETE", "bash").env("_CLAP_IFS", "\n").env("_CLAP_COMPLETE_INDEX", words.len().to_string());
-        let candidates = text(&command.output().unwrap().stdout).to_owned();
+        let candidates = completed(config.path(), words);
         assert!(candidates.lines().any(|line| line == expected), "{words:?}: {candidates}");
         let unique: std::collections::BTreeSet<&str> = candidates.lines().collect();
         assert_eq!(unique.len(), candidates.lines().count(), "{words:?}: {candidates}");

@@ -11,6 +11,8 @@ pub struct Expect {
     /// What must not be found with confidence high but as an effect of something else: the fault's look-alikes. On a
     /// healthy control that is everything.
     pub never: Vec<&'static str>,
+    /// Resources that must not be ruled out.
+    pub not_ruled_out: Vec<&'static str>,
     /// On a healthy control: what may be found all the same, but with no more than [`SLIGHT`] impact.
     pub slightly: Vec<&'static str>,
 }
@@ -51,6 +53,12 @@ impl Expect {
     /// None of these may be found with confidence high.
     pub fn never(mut self, ids: &[&'static str]) -> Self {
         self.never.extend(ids);
+        self
+    }
+
+    /// None of these resources may be ruled out.
+    pub fn not_ruled_out(mut self, resources: &[&'static str]) -> Self {
+        self.not_ruled_out.extend(resources);
         self
     }
 

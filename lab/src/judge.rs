@@ -9,6 +9,8 @@ pub fn faults_of(answer: &Diagnosis, expect: &Expect) -> Vec<String> {
         Some(first) => wrong_first(answer.findings.first(), first),
         None => wrong_health(answer, expect),
     };
+    let ruled_out = answer.ruled_out.iter().filter(|cleared| expect.not_ruled_out.contains(&&*cleared.id));
+    wrong.extend(ruled_out.map(|cleared| format!("{} is ruled out: {}", cleared.id, cleared.because)));
     for finding in &answer.findings {
         // What another finding explains is its effect, and rightly there.
         let sure = finding.confidence == Confidence::High && finding.explained_by.is_none();
@@ -74,7 +76,7 @@ fn wrong_health(answer: &Diagnosis, expect: &Expect) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use whyslow_model::diagnosis::{Basis, Cost, Culprit, Host, Origin, SCHEMA, Span, Subject};
+    use whyslow_model::diagnosis::{Basis, Cost, Culprit, Host, Origin, RuledOut, SCHEMA, Span, Subject};
 
     fn finding(id: &str, subject: Subject, culprit: u32) -> Finding {
         let (kind, name, of) = ("process".into(), "lab-x".into(), "it".into());
@@ -135,6 +137,16 @@ mod tests {
         assert_eq!(faults_of(&both(alike.clone()), &expect()).len(), 1);
         alike.explained_by = Some(right.key());
         assert!(faults_of(&both(alike), &expect()).is_empty());
+    }
+
+    #[test]
+    fn a_resource_that_is_ruled_out_wrongly_spoils_the_answer() {
+        let right = finding("disk.saturated", Subject::new("device", "loop3"), 7);
+        let cleared = RuledOut { id: "memory".into(), because: "8 GiB available".into() };
+        let answer = Diagnosis { ruled_out: vec![cleared], ..answer(Verdict::Bottleneck, vec![right]) };
+        assert!(faults_of(&answer, &expect()).is_empty());
+        let wrong = faults_of(&answer, &expect().not_ruled_out(&["cpu", "memory"]));
+        assert_eq!(wrong, ["memory is ruled out: 8 GiB available"]);
     }
 
     #[test]

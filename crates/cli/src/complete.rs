@@ -2,6 +2,8 @@
 
 use crate::recordings;
 use clap_complete::CompletionCandidate;
+use std::ffi::OsString;
+use std::path::PathBuf;
 use whyslow_diagnose::RuleBook;
 use whyslow_import::FORMATS;
 use whyslow_model::catalogue;
@@ -38,8 +40,23 @@ pub fn profiles() -> Vec<CompletionCandidate> {
     profile::list(&Machine::live()).into_iter().map(|profile| CompletionCandidate::new(profile.name)).collect()
 }
 
-/// Baselines in the default folder.
+/// Baselines in the folder that `--dir` names on the line being completed, else in the default folder.
 pub fn baselines() -> Vec<CompletionCandidate> {
-    let names = recordings::folder(None).ok().and_then(|folder| Baselines::of(&folder).names().ok());
+    let asked = dir_on_the_line(std::env::args_os());
+    let names = recordings::folder(asked.as_deref()).ok().and_then(|folder| Baselines::of(&folder).names().ok());
     names.unwrap_or_default().into_iter().map(CompletionCandidate::new).collect()
+}
+
+/// The value of the last `--dir` of the line being completed. clap_complete does not pass it on, but the shell hands the words
+/// of the line over as arguments, after a `--` of its own.
+fn dir_on_the_line(arguments: impl Iterator<Item = OsString>) -> Option<PathBuf> {
+    let line: Vec<OsString> = arguments.skip_while(|word| word != "--").skip(1).collect();
+    let after = line.windows(2).filter(|pair| pair[0] == "--dir").map(|pair| PathBuf::from(&pair[1]));
+    let attached = line.iter().filter_map(|word| Some(PathBuf::from(word.to_str()?.strip_prefix("--dir=")?)));
+    let dir = after.chain(attached).last()?;
+    // The shell has not expanded the words yet.
+    match (dir.strip_prefix("~"), std::env::home_dir()) {
+        (Ok(rest), Some(home)) => Some(home.join(rest)),
+        _ => Some(dir),
+    }
 }

@@ -24,6 +24,8 @@ const FELT: f64 = 0.05;
 const EXPLAINED: f64 = 0.9;
 /// Idle time with requests outstanding from which storage is not cleared, though nothing else tells of it.
 const IDLE_FOR_STORAGE: f64 = 0.2;
+/// Share of the time with requests in flight from which a device is at work.
+const AT_WORK: f64 = 0.1;
 /// How many look-alikes are worth naming.
 const MOST_RULED_OUT: usize = 12;
 
@@ -58,7 +60,7 @@ pub(crate) fn is_felt(finding: &Finding) -> bool {
     finding.confidence >= Confidence::Medium && (finding.impact >= FELT || finding.impact_is == Basis::AtLeast)
 }
 
-/// Captures rarely tell of every resource: what they tell of is judged, and the rest is a blind spot.
+/// Captures rarely cover every resource: what they cover is judged, and the rest is a blind spot.
 fn verdict(window: &Window, source: Origin, facts: &Facts, findings: &[Finding], ruled_out: &[RuledOut]) -> Verdict {
     if findings.iter().any(is_felt) {
         return Verdict::Bottleneck;
@@ -70,8 +72,13 @@ fn verdict(window: &Window, source: Origin, facts: &Facts, findings: &[Finding],
     if window.snapshots().len() < 2 || !seen { Verdict::Undetermined } else { Verdict::Healthy }
 }
 
-/// Healthy if something was seen, and all of it is cleared. Memory alone does not make a machine healthy: people run `free`
-/// on a machine that is slow, and it may be slow for any other reason.
+/// Healthy where all that was seen is cleared, and enough was seen: ruling out one resource does not make a machine healthy.
+/// Enough is:
+///
+/// - CPUs and disks. Memory that is short costs time by paging and reclaim, which would show in one of the two; what else is
+///   seen must be cleared too.
+/// - A disk at work. Whoever captures a busy disk alone asks whether it keeps up, and it does. An idle one says nothing about
+///   what else is slow.
 fn of_what_was_seen(facts: &Facts, ruled_out: &[RuledOut]) -> Verdict {
     let known = |name: &str| facts.host_number(name).is_some();
     let waits = facts.host_number("cpu.iowait").is_some_and(|share| share > IDLE_FOR_STORAGE);
@@ -83,11 +90,9 @@ fn of_what_was_seen(facts: &Facts, ruled_out: &[RuledOut]) -> Verdict {
     ];
     let cleared = |resource: &str| ruled_out.iter().any(|r| r.id == resource);
     let seen: Vec<&str> = seen.iter().filter(|(_, seen)| *seen).map(|(resource, _)| *resource).collect();
-    if !matches!(seen[..], [] | ["memory"]) && seen.iter().all(|resource| cleared(resource)) {
-        Verdict::Healthy
-    } else {
-        Verdict::Undetermined
-    }
+    let is_enough = ["cpu", "disk"].iter().all(|resource| seen.contains(resource))
+        || facts.host_number("disk.most_waited").is_some_and(|share| share >= AT_WORK);
+    if is_enough && seen.iter().all(|resource| cleared(resource)) { Verdict::Healthy } else { Verdict::Undetermined }
 }
 
 fn ruled_out(book: &RuleBook, facts: &Facts, findings: &[Finding], alike: Vec<RuledOut>) -> Vec<RuledOut> {

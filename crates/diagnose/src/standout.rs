@@ -16,7 +16,8 @@ const S: f64 = 1e9;
 const BUCKET_NS: i64 = 10 * 1_000_000_000;
 /// What an entity did in less time than this is taken for what it did in as much, seconds.
 const SHORTEST: f64 = 5.0;
-/// Readings that are so many intervals apart are not of one entity, or of one recorder.
+/// Readings that are so many intervals apart are not of one entity, or of one recorder, unless both are within the length of
+/// a bucket: a machine that is busy enough to keep its recorder from sampling is what this looks for.
 const GAP: f64 = 3.5;
 
 /// Something to look out for.
@@ -148,7 +149,8 @@ impl Standout {
         for (row, at) in course.at.iter().enumerate() {
             let now = value(row);
             let step = last.map(|(before, value)| ((at - before) as f64 / S, now - value));
-            let step = step.filter(|(seconds, _)| *seconds > 0.0 && *seconds < GAP * self.interval);
+            let longest = (GAP * self.interval).max(BUCKET_NS as f64 / S);
+            let step = step.filter(|(seconds, _)| *seconds > 0.0 && *seconds < longest);
             if tally.bucket != bucket(*at) || step.is_none() {
                 self.close(number, sign, &tally);
                 tally = Tally { bucket: bucket(*at), ..Tally::default() };
@@ -269,6 +271,18 @@ mod tests {
         gap.columns[0].extend([1e12; 5]);
         assert_eq!(found(pressure, &[gap]), []);
         assert_eq!(found(pressure, &[course(0, &[f64::NAN; 20])]), [], "absent is not zero");
+    }
+
+    #[test]
+    fn what_happens_while_the_recorder_hardly_gets_to_sample_stands_out() {
+        let pressure = number("pressure", Number("cpu_some"));
+        let at: Vec<i64> = (0..31).chain([36, 41, 46, 51, 56]).chain(57..80).collect();
+        let stalled = |t: i64| (t.clamp(31, 56) - 31) as f64 * S;
+        let starved = Course {
+            columns: vec![at.iter().map(|t| stalled(*t)).collect()],
+            at: at.iter().map(|t| t * SECOND).collect(),
+        };
+        assert_eq!(found(pressure, &[starved]), [(30, 60)]);
     }
 
     #[test]

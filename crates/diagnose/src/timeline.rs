@@ -51,8 +51,7 @@ impl Timeline {
     /// before.
     pub fn add(&mut self, span: (i64, i64), diagnosis: &Diagnosis) {
         self.end_before(span.0.saturating_sub(LULL_NS));
-        let felt: Vec<&Finding> =
-            diagnosis.findings.iter().filter(|f| f.explained_by.is_none() && is_felt(f)).collect();
+        let felt = felt_causes(&diagnosis.findings);
         let seconds = (span.1 - span.0) as f64 / 1e9;
         for finding in &felt {
             let key = finding.key();
@@ -103,6 +102,21 @@ impl Timeline {
             self.ended.push(lasting);
         }
     }
+}
+
+/// Felt findings that no other felt finding explains. An effect whose cause is too small or too uncertain to be felt stands
+/// for itself: leaving it out with its cause would lose the episode.
+fn felt_causes(findings: &[Finding]) -> Vec<&Finding> {
+    let felt: Vec<&Finding> = findings.iter().filter(|finding| is_felt(finding)).collect();
+    let cause = |finding: &Finding| {
+        let key = finding.explained_by.as_ref()?;
+        findings.iter().find(|other| other.key() == *key)
+    };
+    // Bounded, so that findings which explain one another in a circle do not hang the caller.
+    let has_felt_cause = |finding: &Finding| {
+        std::iter::successors(cause(finding), |&above| cause(above)).take(findings.len()).any(is_felt)
+    };
+    felt.into_iter().filter(|finding| !has_felt_cause(finding)).collect()
 }
 
 #[cfg(test)]
@@ -180,12 +194,31 @@ mod tests {
         assert_eq!(told, [("hit@job[4]", 0, 40), ("hit@job[3]", 10, 40)]);
     }
 
-    #[test]
-    fn what_nobody_felt_and_what_is_an_effect_is_no_episode() {
+    /// The keys of the episodes of one window with these findings.
+    fn episodes_of(findings: Vec<Finding>) -> Vec<String> {
         let nothing = diagnose(&Window::default(), Origin::Recording, &RuleBook::built_in());
         let mut timeline = Timeline::default();
-        let findings = vec![finding("slight", 0.01, None), finding("effect", 0.9, Some("cause@host"))];
         timeline.add((0, 10 * S), &Diagnosis { findings, ..nothing });
-        assert_eq!(timeline.finish(), []);
+        timeline.finish().into_iter().map(|episode| episode.key).collect()
+    }
+
+    #[test]
+    fn what_nobody_felt_and_the_effect_of_a_felt_cause_are_no_episodes() {
+        assert_eq!(episodes_of(vec![finding("slight", 0.01, None)]), [""; 0]);
+        let effect = finding("effect", 0.9, Some("cause@host"));
+        assert_eq!(episodes_of(vec![finding("cause", 0.5, None), effect]), ["cause@host"]);
+        let remote = finding("effect", 0.9, Some("between@host"));
+        let between = finding("between", 0.01, Some("cause@host"));
+        assert_eq!(episodes_of(vec![finding("cause", 0.5, None), between, remote]), ["cause@host"]);
+    }
+
+    #[test]
+    fn a_felt_effect_of_a_cause_that_is_not_felt_is_an_episode() {
+        let effect = || finding("effect", 0.9, Some("cause@host"));
+        assert_eq!(episodes_of(vec![finding("cause", 0.01, None), effect()]), ["effect@host"]);
+        let unsure = Finding { confidence: Confidence::Low, ..finding("cause", 0.9, None) };
+        assert_eq!(episodes_of(vec![unsure, effect()]), ["effect@host"]);
+        let last = finding("last", 0.8, Some("effect@host"));
+        assert_eq!(episodes_of(vec![finding("cause", 0.01, None), effect(), last]), ["effect@host"]);
     }
 }

@@ -294,8 +294,9 @@ impl Run {
         let mut before = Vec::new();
         let mut after = Vec::new();
         for (name, rate) in rates {
+            // Checked where the rate is absent too, so that a wrong name fails with any capture of the format.
+            let total = totals.entry(name).or_insert_with(|| initial_total::<F>(name));
             if let Some(rate) = rate {
-                let total = totals.entry(name).or_insert(0.0);
                 before.push((*name, *total));
                 *total += rate * step.seconds();
                 after.push((*name, *total));
@@ -308,10 +309,19 @@ impl Run {
     }
 }
 
+/// The total at which a counter starts.
+///
+/// # Panics
+/// Where the family has no such counter, in every build: the names come from the formats' own tables, and dropping the
+/// figures of a misspelled one would pass for "not measured".
+fn initial_total<F: Family>(name: &str) -> f64 {
+    assert!(F::default().set(name, 0), "{} has no counter {name}", F::INFO.name);
+    0.0
+}
+
 fn set<F: Family>(row: &mut F, counters: &[(&str, f64)]) {
     for (name, total) in counters {
-        let known = row.set(name, total.round() as u64);
-        debug_assert!(known, "{} has no counter {name}", F::INFO.name);
+        row.set(name, total.round() as u64);
     }
 }
 
@@ -366,6 +376,13 @@ Mem:        507280     483332      23948          0       4312     181132
         let window = window_of(&stamped);
         assert!((2..=2 * MOST_READINGS).contains(&window.snapshots().len()));
         assert_eq!(window.seconds(), 19_999.0);
+    }
+
+    #[test]
+    #[should_panic(expected = "disk has no counter raeds")]
+    fn a_misspelled_counter_fails_even_where_the_capture_does_not_report_it() {
+        let mut run = Run::new("test", &"x".into());
+        run.grow::<Disk>(Step { from: 0.0, to: 1.0 }, 1, "sda".into(), &[("raeds", None)]);
     }
 
     #[test]

@@ -4,6 +4,8 @@ mod cpu_context_switches;
 mod cpu_irq_imbalance;
 mod cpu_migrations;
 mod cpu_saturated;
+mod cpu_saturated_cron;
+mod cpu_saturated_workers;
 mod cpu_short_lived;
 mod cpu_single_thread;
 mod cpu_system_time;
@@ -25,6 +27,7 @@ mod limit_shm;
 mod lock_contention;
 mod mem_cache_thrash;
 mod mem_cgroup_limit;
+mod mem_leak;
 mod mem_oom_kill;
 mod mem_thrashing;
 mod net_link_saturated;
@@ -42,6 +45,8 @@ use crate::trial::Trial;
 /// All faults, in the order they are run.
 pub const ALL: &[Trial] = &[
     cpu_saturated::TRIAL,
+    cpu_saturated_cron::TRIAL,
+    cpu_saturated_workers::TRIAL,
     cpu_single_thread::TRIAL,
     cpu_system_time::TRIAL,
     cpu_throttled::TRIAL,
@@ -53,6 +58,8 @@ pub const ALL: &[Trial] = &[
     mem_cgroup_limit::TRIAL,
     mem_cache_thrash::TRIAL,
     mem_oom_kill::TRIAL,
+    mem_leak::IN_GROUP,
+    mem_leak::ON_MACHINE,
     disk_saturated::TRIAL,
     disk_depth_one::TRIAL,
     disk_two_in_flight::TRIAL,

@@ -63,6 +63,9 @@ pub struct Hog {
     /// How much a second.
     #[arg(long)]
     rate: u64,
+    /// How much at most, so that a machine without a limit survives.
+    #[arg(long, default_value_t = u64::MAX)]
+    most: u64,
 }
 
 impl Hog {
@@ -71,10 +74,11 @@ impl Hog {
         const STEP: u64 = 1 << 20;
         let (mut held, mut pace) = (Vec::new(), Pace::rate(self.rate, STEP));
         ready("")?;
-        loop {
+        while (held.len() as u64) < self.most / STEP {
             pace.wait();
             held.push(vec![1_u8; STEP as usize]);
         }
+        rest()
     }
 }
 

@@ -57,6 +57,8 @@ impl Modes {
 
 /// Idle time below which a sample's percentages, rounded to whole ones, say that there was none.
 const NO_IDLE_TIME: f64 = 0.005;
+/// One in so many samples of the run queue may be lower than there are CPUs though hardly any idle time was counted.
+const UNLUCKY: usize = 10;
 /// From this share of niced work on, it is not known how many of the tasks in a run queue that is only counted are niced: they
 /// get less time than they wait for.
 const NICED: f64 = 0.3;
@@ -217,19 +219,27 @@ impl<'w> HostUse<'w> {
         Some(full.map(|(_, runnable)| runnable).collect())
     }
 
-    /// Tasks that waited for a processor at the least, mean of the samples, where nobody says how many processors there are:
-    /// there can be no more of them than tasks were runnable while none was idle.
+    /// The most CPUs there can be, where nobody says how many: no more than tasks were runnable while none was idle. Idle time
+    /// is rounded and of the whole interval, while the run queue is of an instant, so that in a few samples fewer tasks than CPUs
+    /// can have been runnable: the lowest tenth is left out.
+    fn count_at_most(&self) -> Option<f64> {
+        let mut full = self.full_samples()?;
+        full.sort_by(f64::total_cmp);
+        full.get(full.len() / UNLUCKY).map(|count| count.max(1.0))
+    }
+
+    /// Tasks that waited for a processor at the least, mean of the samples, where nobody says how many processors there are.
     fn waiting_at_least(&self) -> Option<f64> {
-        let full = self.full_samples()?;
-        let processors = full.iter().copied().reduce(f64::min)?;
-        over(Some(full.iter().map(|runnable| runnable - processors).sum()), self.samples())
+        let processors = self.count_at_most()?;
+        let waiting = self.full_samples()?.iter().map(|runnable| (runnable - processors).max(0.0)).sum();
+        over(Some(waiting), self.samples())
     }
 
     /// The share of the samples in which any of them did.
     fn waiting_share(&self) -> Option<f64> {
-        let full = self.full_samples()?;
-        let processors = full.iter().copied().reduce(f64::min)?;
-        over(Some(full.iter().filter(|runnable| **runnable > processors).count() as f64), self.samples())
+        let processors = self.count_at_most()?;
+        let waited = self.full_samples()?.iter().filter(|runnable| **runnable > processors).count();
+        over(Some(waited as f64), self.samples())
     }
 
     /// Samples in which runnable tasks were counted.
@@ -343,8 +353,9 @@ signals! { h: &HostUse<'_>;
     "cpu.system_processors" "count" "processors' worth of kernel time", "Δsystem / Δt", "/proc/stat" => h.processors(h.modes.system);
     "cpu.waiting" "count" "mean number of tasks that waited on a run queue", "ΣΔrun_delay / Δt", "/proc/PID/schedstat (sched-stats.rst)" => h.waits(true);
     "cpu.waiting_normal" "count" "the same for tasks not niced or batch", "ΣΔrun_delay of tasks with nice < 10 / Δt", "/proc/PID/schedstat" => h.waits(false);
-    "cpu.waiting_at_least" "count" "tasks that waited on a run queue at the least, where nobody says how many processors there are", "mean of procs_running less the fewest of them while no processor was idle", "/proc/stat" => h.waiting_at_least();
-    "cpu.waiting_share" "ratio" "share of the samples in which any of them did", "samples with procs_running above the fewest of them while no processor was idle", "/proc/stat" => h.waiting_share();
+    "cpu.count_at_most" "count" "the most CPUs there can be, where nobody says how many", "10th percentile of procs_running while no CPU was idle", "/proc/stat" => h.count_at_most();
+    "cpu.waiting_at_least" "count" "tasks that waited on a run queue at the least, where nobody says how many CPUs there are", "mean of procs_running beyond cpu.count_at_most while no CPU was idle", "/proc/stat" => h.waiting_at_least();
+    "cpu.waiting_share" "ratio" "share of the samples in which any of them did", "samples with procs_running above cpu.count_at_most while no CPU was idle", "/proc/stat" => h.waiting_share();
     "cpu.runnable" "count" "runnable tasks, mean of the samples", "mean(procs_running)", "/proc/stat" => h.system.as_ref().and_then(|s| s.mean(|s| s.running));
     "cpu.load_1m" "count" "load average; counts uninterruptible tasks too", "as the kernel gives it", "/proc/loadavg" => h.system.as_ref().and_then(|s| s.last().load_1m.get());
     "cpu.switches" "1/s" "context switches", "Δctxt / Δt", "/proc/stat" => h.system.as_ref().and_then(|s| s.rate(|s| s.context_switches));

@@ -82,7 +82,7 @@ fn read(lines: &mut Lines<'_>, asked: &Asked, run: &mut Run) -> Result<(), Refus
     };
     let mut pace = Pace::default();
     let mut first = None;
-    let unit = memory_unit(asked);
+    let mut units = Units { memory: memory_unit(asked), counts_itself: true };
     while let Some((blanks, text)) = lines.peek_past_blanks(0) {
         if is_group_header(text) {
             lines.skip(blanks + 1);
@@ -94,8 +94,9 @@ fn read(lines: &mut Lines<'_>, asked: &Asked, run: &mut Run) -> Result<(), Refus
             lines.skip(blanks);
             let row = row(lines, &header);
             let Some(row) = lines.keep(row)? else { continue };
+            units.counts_itself &= row.get("r") != Some(0.0);
             match pace.next(stamp(&row), asked, run) {
-                Some(step) => tell(run, &row, step, unit),
+                Some(step) => tell(run, &row, step, units),
                 None => first = first.or(Some(row)),
             }
         } else {
@@ -103,9 +104,20 @@ fn read(lines: &mut Lines<'_>, asked: &Asked, run: &mut Run) -> Result<(), Refus
         }
     }
     if let Some((row, step)) = first.zip(pace.only(asked, run)) {
-        tell(run, &row, step, unit);
+        tell(run, &row, step, units);
     }
     Ok(())
+}
+
+/// How the columns of this run are to be understood.
+#[derive(Clone, Copy)]
+struct Units {
+    /// Bytes in a unit of memory.
+    memory: f64,
+    /// Whether `r` includes vmstat itself. procps-ng 4 prints procs_running as it is, which counts the vmstat process that
+    /// reads it; older versions subtract one. Nothing in the layout tells them apart, but a row with r = 0 is from an older
+    /// one. Until there is such a row the smaller number is taken: it is certainly runnable.
+    counts_itself: bool,
 }
 
 /// The header without the time zone.
@@ -140,9 +152,9 @@ fn stamp(row: &Row) -> Option<Moment> {
     Some(Moment { date: Some(date), time: Some(time) })
 }
 
-fn tell(run: &mut Run, row: &Row, step: Step, unit: f64) {
-    rates(run, row, step, unit);
-    levels(run, row, step.to, unit);
+fn tell(run: &mut Run, row: &Row, step: Step, units: Units) {
+    rates(run, row, step, units.memory);
+    levels(run, row, step.to, units);
 }
 
 /// The unit of memory and swap, by `-S`; a block is always 1024 bytes (vmstat(8)).
@@ -188,12 +200,12 @@ fn rates(run: &mut Run, row: &Row, step: Step, unit: f64) {
     );
 }
 
-fn levels(run: &mut Run, row: &Row, at: f64, unit: f64) {
-    let bytes = |column: &str| row.times(column, unit).into();
-    let count = |column: &str| row.get(column).into();
+fn levels(run: &mut Run, row: &Row, at: f64, units: Units) {
+    let bytes = |column: &str| row.times(column, units.memory).into();
     let system = run.row::<System>(at, row.line, Machine);
-    system.running = count("r");
-    system.blocked = count("b");
+    let itself = f64::from(u8::from(units.counts_itself));
+    system.running = row.get("r").map(|running| running - itself).into();
+    system.blocked = row.get("b").into();
     let memory = run.row::<Meminfo>(at, row.line, Machine);
     memory.mem_free = bytes("free");
     memory.buffers = bytes("buff");
