@@ -65,7 +65,8 @@ pub(super) fn scaling(requests: &[&Change<'_, Request>]) -> Option<f64> {
     if sums.count < REQUESTS { None } else { sums.scaling() }
 }
 
-/// The same of the means of the window's steps, where nobody saw single requests.
+/// The same of the means of the window's steps. Under a steady load it is 1 whatever makes requests take longer (Little's
+/// law), so that only a low value tells anything.
 pub(super) fn scaling_by_steps(disk: &Change<'_, Disk>) -> Option<f64> {
     let both = |d: &Disk, a: fn(&Disk) -> Counter, b: fn(&Disk) -> Counter| -> Counter {
         a(d).get().zip(b(d).get()).map_or_else(Counter::default, |(a, b)| (a + b).into())

@@ -109,11 +109,6 @@ impl DiskUse<'_> {
         }
     }
 
-    /// By how much the time of a request grows with those in flight.
-    fn wait_scaling(&self) -> Option<f64> {
-        if self.requests.is_empty() { depth::scaling_by_steps(self.change) } else { depth::scaling(&self.requests) }
-    }
-
     /// The part of the steps in which requests were in flight for most of the step.
     fn busy_steps(&self) -> Option<f64> {
         let steps: Vec<bool> =
@@ -204,7 +199,8 @@ signals! { d: &DiskUse<'_>;
     "disk.forced_share" "ratio" "share of the writes that must reach the medium, not only the device's cache", "ΔREQ_FUA / Δwrites", "BPF: block_rq_issue" => d.share(&["write"], |r| r.forced);
     "disk.access" "text" "how its requests lie: adjacent where most begin where another ended, else random; unknown where nobody looked", "Δsequential / Δrequests > 0.5", "BPF: block_rq_issue" => d.access();
     "disk.split_share" "ratio" "share of its reads and writes that were cut off a larger one", "Δsplits / Δ(reads + writes)", "BPF: block_split, block_rq_complete" => d.share(&["read", "write"], |r| r.splits);
-    "disk.wait_scaling" "ratio" "how the time of a request grows with those in flight: 0 where the device serves them in parallel, 1 where each waits for all before it; absent where their number hardly varies", "(Δtime / time) / (Δdepth / depth) of the line through all requests; without BPF through the means of the samples", "BPF: block_rq_issue, block_rq_complete; /proc/diskstats" => d.wait_scaling();
+    "disk.wait_scaling" "ratio" "how the time of a request grows with those in flight: 0 where the device serves them in parallel, 1 where each waits for all before it; absent where their number hardly varies", "(Δtime / time) / (Δdepth / depth) of the line through all requests", "BPF: block_rq_issue, block_rq_complete" => depth::scaling(&d.requests);
+    "disk.wait_scaling_sampled" "ratio" "the same of the samples' means: near 0 it is as good, but near 1 it can also be a device whose latency varies under a steady load", "(Δtime / time) / (Δqueue / queue) of the line through all samples", "/proc/diskstats" => depth::scaling_by_steps(d.change);
     "disk.users_blocked" "ratio" "how much of their sleep the threads that wait for it are blocked: 1 where they ask for the next thing as soon as they got the last, less where they pace themselves", "samples in state D / samples asleep, of the threads of its users found in D", "/proc/PID/stat" => d.users.as_ref().and_then(|u| u.persistence);
     "disk.splits" "1/s" "times a request was cut because the device takes none as large, or for a stripe's end", "Δsplits / Δt", "BPF: block_split" => d.requests.iter().filter_map(|r| r.rate(|r| r.splits)).reduce(|a, b| a + b);
     "disk.interval" "s" "busy time per request: the service time, if it serves one at a time", "Δbusy time / Δrequests", "/proc/diskstats field 10" => over(d.busy(), d.requests());
