@@ -4,6 +4,7 @@ use whyslow_model::catalogue::MachineInfo;
 use whyslow_model::window::Window;
 
 pub mod array;
+mod blocked;
 pub mod card;
 pub mod connection;
 pub mod core;
@@ -37,6 +38,7 @@ pub mod socket;
 pub mod task;
 pub mod thread;
 pub mod transfer;
+pub mod writer;
 
 /// A network namespace as a subject names it: `None` for the observer's own.
 pub(crate) fn netns(ns: &str) -> Option<String> {

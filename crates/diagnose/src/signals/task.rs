@@ -1,5 +1,6 @@
 //! What a process or thread did over the window, summed up once for every signal that needs it.
 
+use super::blocked;
 use super::lock::{self, LockUse};
 use super::short_lived::{self, Unseen};
 use super::sleep::{self, SleepUse};
@@ -49,9 +50,9 @@ pub struct TaskUse {
     pub cpu_seconds: Option<f64>,
     /// What its children used that no sample saw alive.
     pub short_lived: Option<Unseen>,
-    /// Share of the samples in which it slept uninterruptibly.
+    /// Share of the samples in which it slept uninterruptibly; of a process, in which any of its threads did.
     pub uninterruptible: f64,
-    /// Where it slept so, the place seen last.
+    /// Where it slept so, the place seen last; of a process, the place of the thread that slept most.
     pub wait_channel: Option<String>,
     /// True where every sample found it asleep in one place and it neither ran nor switched in between.
     pub stuck: bool,
@@ -190,7 +191,11 @@ pub fn processes(window: &Window, changes: &[Change<'_, Process>]) -> Vec<TaskUs
     }
     let locks = lock::by_process(window);
     let sleeps = sleep::by_process(window);
+    let blocked = blocked::by_process(window);
     for task in &mut tasks {
+        if let Some(blocked) = blocked.get(&task.key.pid) {
+            blocked.add_to(task);
+        }
         task.lock = locks.get(&task.key.pid).copied();
         task.sleep = sleeps.get(&task.key).copied().unwrap_or_default();
     }
