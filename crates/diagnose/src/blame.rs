@@ -173,7 +173,10 @@ fn why(spec: &CulpritSpec, rule: &Rule, stage: &Stage<'_>, facts: &Facts, refuse
     let asked = asked(rule);
     let bpf = || sources.bpf_refused().filter(|_| reads(spec, &["BPF"]));
     let own = sources.refused(asked).filter(|_| spec.nobody.is_some());
-    if let Some(unseen) = own.or(refused).or_else(|| sources.refused(asked)).or_else(bpf) {
+    if let Some(Unseen { why, remedy }) = own.or(refused) {
+        return Some(Unseen { why: format!("cannot read {why}"), remedy: remedy.clone() });
+    }
+    if let Some(unseen) = sources.refused(asked).or_else(bpf) {
         return Some(unseen.clone());
     }
     let not_asked = asked.iter().find(|source| spec.nobody.is_some() && !sources.was_read(source));

@@ -247,7 +247,7 @@ fn who_cannot_see_all_open_files_blames_nobody_for_a_full_file_system() {
     let finding = finding(&d, "fs.full");
     assert_eq!(shares(finding), []);
     let why = finding.unattributed.as_ref().map(|gap| gap.why.as_str());
-    assert_eq!(why, Some("open files of 5 processes of other users"));
+    assert_eq!(why, Some("cannot read open files of 5 processes of other users"));
 }
 
 #[test]

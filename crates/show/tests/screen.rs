@@ -107,11 +107,11 @@ fn nobody_is_named_without_the_reason() {
     d.findings[0].unattributed = Some(Unattributed {
         share: Some(0.97),
         of: "requests in flight".into(),
-        why: "I/O of 9 processes of other users".into(),
+        why: "cannot read I/O of 9 processes of other users".into(),
         remedy: "run as root".into(),
     });
     let first = text::diagnosis(&d, &PLAIN);
-    assert!(first.contains("Who:      not identified: I/O of 9 processes of other users (run as root)"), "{first}");
+    assert!(first.contains("Who:      not identified: cannot read I/O of 9 processes of other users;"), "{first}");
     let all = text::diagnosis(&d, &TextStyle { all: true, ..PLAIN });
     assert!(all.contains("not attributed: 97 % of requests in flight"), "{all}");
 }

@@ -83,7 +83,7 @@ pub(super) fn culprit(culprit: &Culprit) -> String {
 
 /// Why nobody is named, and what would help.
 pub(super) fn reason(gap: &Unattributed) -> String {
-    if gap.remedy.is_empty() { gap.why.clone() } else { format!("{} ({})", gap.why, gap.remedy) }
+    if gap.remedy.is_empty() { gap.why.clone() } else { format!("{}; {}", gap.why, gap.remedy) }
 }
 
 /// How sure it is.
