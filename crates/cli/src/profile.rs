@@ -219,6 +219,8 @@ mod tests {
             evidence: Vec::new(),
             explains: Vec::new(),
             explained_by: None,
+            unattributed: None,
+            more: 0,
             actions: Vec::new(),
         }
     }

@@ -92,6 +92,8 @@ fn finding(carrier: &Device<'_>, carried: &[Device<'_>], sum: f64, parts: [&Diag
         evidence: evidence.chain(summed).collect(),
         explains: explained(carrier, carried, parts),
         explained_by: None,
+        unattributed: None,
+        more: 0,
         actions: vec![Action {
             kind: ActionKind::Advice,
             text: "Spread the volumes over several devices below, or run their work one after the other".into(),

@@ -5,6 +5,7 @@ use crate::facts::Facts;
 use crate::rule::Rule;
 use crate::rulebook::RuleBook;
 use crate::scene::Stage;
+use crate::sources;
 use std::collections::{BTreeMap, BTreeSet};
 use whyslow_model::diagnosis::CloserLook;
 use whyslow_model::window::Window;
@@ -26,11 +27,11 @@ fn entities<'f>(rule: &Rule, facts: &'f Facts) -> impl Iterator<Item = Stage<'f>
     busy.map(move |entity| Stage::new(scope, entity, &facts.host))
 }
 
-/// Which sources looked closer, and for how long.
+/// Which sources looked closer, and for how long. What was asked for and could not be read did not look.
 pub(crate) fn looks(window: &Window) -> Vec<CloserLook> {
     let mut first: BTreeMap<&str, (u64, u64, &str)> = BTreeMap::new();
     for snapshot in window.snapshots() {
-        for report in snapshot.sources.iter().filter(|report| report.asked) {
+        for report in snapshot.sources.iter().filter(|report| report.asked && sources::was_read(report)) {
             let span = first.entry(&report.source).or_insert((snapshot.boot_ns, snapshot.boot_ns, &report.tells));
             span.1 = snapshot.boot_ns;
         }
@@ -47,7 +48,7 @@ pub(crate) fn looks(window: &Window) -> Vec<CloserLook> {
 mod tests {
     use super::*;
     use whyslow_model::catalogue::Cpu;
-    use whyslow_model::snapshot::{Snapshot, SourceReport};
+    use whyslow_model::snapshot::{Outcome, Snapshot, SourceReport};
 
     const SECOND: u64 = 1_000_000_000;
 
@@ -98,5 +99,17 @@ mod tests {
     fn the_time_of_a_closer_look_is_that_of_its_readings() {
         let looks = looks(&window(60));
         assert_eq!(looks.iter().map(|l| (&*l.source, l.seconds)).collect::<Vec<_>>(), [("bpf/close", 2.0)]);
+    }
+
+    #[test]
+    fn what_was_asked_for_and_refused_did_not_look() {
+        let snapshots = window(60).snapshots().to_vec();
+        let refused = snapshots.into_iter().map(|mut s| {
+            for report in &mut s.sources {
+                report.outcome = Outcome::NotPermitted { why: "BPF is switched off".into(), remedy: String::new() };
+            }
+            s
+        });
+        assert_eq!(looks(&Window::new(refused.collect())), []);
     }
 }

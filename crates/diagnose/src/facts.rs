@@ -3,16 +3,18 @@
 use crate::signal::{Entity, Scope, Signal};
 use crate::signals::blocked::{Blocked, Members};
 use crate::signals::shortage::Rooms;
+use crate::signals::task::TaskUse;
 use crate::signals::{
     array, card, connection, core, database, disk, group, host, interface, io, kill, limit, mount, multipath, nfs,
-    notice, part, partition, peer, process, quota, socket, task, thread, transfer,
+    notice, part, partition, peer, process, quota, socket, task, thread, transfer, writer,
 };
+use crate::sources::Sources;
 use std::collections::{BTreeMap, BTreeSet};
-use whyslow_model::catalogue::{self, FamilyInfo, Process};
+use whyslow_model::catalogue::{self, FamilyInfo, Observer, Process};
 use whyslow_model::diagnosis::{Reading, Subject};
 use whyslow_model::origin::{Origins, Place};
 use whyslow_model::topology::Topology;
-use whyslow_model::window::Window;
+use whyslow_model::window::{Change, Window};
 
 /// How many places of one number are named.
 const MOST_PLACES: usize = 3;
@@ -24,6 +26,12 @@ pub struct Facts {
     pub host: Entity,
     /// What lies on what.
     pub topology: Topology,
+    /// What was read, and what was refused.
+    pub(crate) sources: Sources,
+    /// Whether a process is at work whose I/O could not be read.
+    pub(crate) hides_io: bool,
+    /// The observer and its children: never to blame for others' load.
+    pub(crate) observers: BTreeSet<u32>,
     entities: BTreeMap<Scope, Vec<Entity>>,
     origins: Origins,
 }
@@ -66,10 +74,22 @@ impl Facts {
             (Scope::Multipath, multipath::entities(window)),
             (Scope::Nfs, nfs::entities(window)),
             (Scope::Database, database::entities(window)),
+            (Scope::Writer, writer::entities(window, &processes)),
             (Scope::Transfer, transfer::entities(window)),
             (Scope::Array, array::entities(window, &topology)),
         ]);
-        Self { host, topology, entities, origins: window.origins().clone() }
+        let observers = observers(window, &changes);
+        let is_at_work = |task: &TaskUse| task.cpu.is_some_and(|cpu| cpu > 0.0 || task.uninterruptible > 0.0);
+        let hides_io = processes.iter().any(|task| task.storage.is_none() && is_at_work(task));
+        Self {
+            host,
+            topology,
+            sources: Sources::of(window),
+            hides_io,
+            observers,
+            entities,
+            origins: window.origins().clone(),
+        }
     }
 
     /// The entities of one kind.
@@ -91,7 +111,7 @@ impl Facts {
         };
         let places: BTreeSet<&Place> = families.iter().filter(|f| shared(f)).flat_map(places).collect();
         if places.is_empty() {
-            return signal.source.to_owned();
+            return self.sources.origin(signal.source);
         }
         let more = if places.len() > MOST_PLACES { ", …" } else { "" };
         let named: Vec<String> = places.into_iter().take(MOST_PLACES).map(ToString::to_string).collect();
@@ -101,6 +121,21 @@ impl Facts {
     /// A signal of the host.
     pub fn host_number(&self, name: &str) -> Option<f64> {
         number(&self.host, Scope::Host, name)
+    }
+}
+
+/// The process that observed, and those it began.
+fn observers(window: &Window, changes: &[Change<'_, Process>]) -> BTreeSet<u32> {
+    let Some(own) = window.the::<Observer>().and_then(|observer| observer.pid.get()) else { return BTreeSet::new() };
+    let parents: BTreeMap<u32, u32> =
+        changes.iter().filter_map(|c| Some((c.key().pid, c.last().parent.get()? as u32))).collect();
+    let mut all = BTreeSet::from([own as u32]);
+    loop {
+        let before = all.len();
+        all.extend(parents.iter().filter(|(_, parent)| all.contains(parent)).map(|(pid, _)| *pid).collect::<Vec<_>>());
+        if all.len() == before {
+            return all;
+        }
     }
 }
 

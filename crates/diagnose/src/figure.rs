@@ -2,13 +2,14 @@
 
 use crate::facts::Facts;
 use crate::signal::{Entity, Scope, Signal};
+use crate::sources::TRACEPOINTS;
 use std::fmt;
 use std::str::FromStr;
 use whyslow_model::diagnosis::Reading;
 use whyslow_model::window::Window;
 
 /// Every scope whose signals can be asked for.
-const SCOPES: [Scope; 25] = [
+const SCOPES: [Scope; 26] = [
     Scope::Host,
     Scope::Core,
     Scope::Disk,
@@ -34,19 +35,11 @@ const SCOPES: [Scope; 25] = [
     Scope::Multipath,
     Scope::Nfs,
     Scope::Database,
+    Scope::Writer,
 ];
 
-/// Sources that are read only where they are asked for, by what their signals come from.
-const ASKED: [(&str, &str); 8] = [
-    ("sched_switch", "bpf/sched"),
-    ("sched_waking", "bpf/sched"),
-    ("sched_migrate_task", "bpf/sched"),
-    ("contention_begin", "bpf/lock"),
-    ("softirq_entry", "bpf/softirq"),
-    ("irq_handler_entry", "bpf/softirq"),
-    ("net_dev_start_xmit", "bpf/packets"),
-    ("page_cache_sync_ra", "bpf/cache"),
-];
+/// Sources that are read only where they are asked for.
+const ASKED: [&str; 5] = ["bpf/sched", "bpf/lock", "bpf/softirq", "bpf/packets", "bpf/cache"];
 
 /// What iostat calls signals of disks.
 const IOSTAT: [(&str, &str); 5] =
@@ -69,7 +62,8 @@ impl Figure {
     pub fn asks(&self) -> Vec<&'static str> {
         let from = described(&self.name).map_or("", |(_, signal)| signal.source);
         let mut asks: Vec<&str> =
-            ASKED.iter().filter(|(word, _)| from.contains(word)).map(|(_, source)| *source).collect();
+            TRACEPOINTS.iter().filter(|(word, _)| from.contains(word)).map(|(_, source)| *source).collect();
+        asks.retain(|source| ASKED.contains(source));
         asks.dedup();
         asks
     }

@@ -1,23 +1,21 @@
 //! Applies the rules: what holds becomes a finding, what only looks like it is ruled out.
 
+use crate::blame::{Blame, blame};
 use crate::expr::{Expr, Truth};
 use crate::facts::Facts;
-use crate::rule::{ActionSpec, CulpritSpec, Rule};
+use crate::rule::{ActionSpec, Rule};
 use crate::scene::Stage;
 use crate::signal::{Entity, Scope};
 use std::collections::BTreeMap;
-use whyslow_model::diagnosis::{Action, Basis, Confidence, Culprit, Evidence, Finding, RuledOut, Subject};
-use whyslow_model::unit;
+use whyslow_model::diagnosis::{
+    Action, ActionKind, Basis, Confidence, Culprit, Evidence, Finding, RuledOut, Subject, Unattributed,
+};
 
 /// How many findings of one rule are worth a reader's time.
 const MOST_OF_ONE_RULE: usize = 4;
 /// How grave a finding is taken to be if neither the time it cost nor its severity can be computed: grave enough to be
 /// reported, not enough to come before what was measured.
 const UNKNOWN: f64 = 0.1;
-/// How many culprits are named.
-const MOST_CULPRITS: usize = 5;
-/// The smallest share that makes a culprit.
-const SMALLEST_SHARE: f64 = 0.03;
 
 /// A finding with what is needed to relate it to others.
 pub struct Judged {
@@ -59,7 +57,11 @@ pub fn judge(rules: &[Rule], facts: &Facts) -> (Vec<Judged>, Vec<RuledOut>) {
             }
         }
         of_rule.sort_by(|a, b| weight(&b.finding).total_cmp(&weight(&a.finding)));
+        let more = of_rule.len().saturating_sub(MOST_OF_ONE_RULE);
         of_rule.truncate(MOST_OF_ONE_RULE);
+        if let Some(first) = of_rule.first_mut() {
+            first.finding.more = more;
+        }
         add(&mut found, of_rule);
     }
     (found, ruled_out)
@@ -99,32 +101,25 @@ fn finding(rule: &Rule, entity: &Entity, stage: &mut Stage<'_>, facts: &Facts) -
     } else {
         Confidence::Low
     };
-    let mut culprits: Vec<Culprit> = Vec::new();
-    for culprit in rule.culprits.iter().flat_map(|c| blame(c, stage, facts)) {
-        // Who is named by one measure is not named again by a lesser one.
-        let is_known = |c: &Culprit| {
-            let same_pid = c.pid == culprit.pid || c.pids.len() > 1 || culprit.pids.len() > 1;
-            (&c.kind, &c.name, &c.cgroup) == (&culprit.kind, &culprit.name, &culprit.cgroup) && same_pid
-        };
-        if !culprits.iter().any(is_known) {
-            culprits.push(culprit);
-        }
-    }
-    culprits.truncate(MOST_CULPRITS);
+    let Blame { culprits, unattributed } = blame(rule, stage, facts);
     stage.blame(&culprits);
+    let without_name = rule.summary_unattributed.as_ref().filter(|_| culprits.is_empty());
+    let summary = without_name.unwrap_or(&rule.summary);
     let (impact, impact_is) = impact(rule, stage);
     let finding = Finding {
         id: rule.id.clone(),
         subject: if rule.host_is_subject { Subject::host() } else { entity.subject.clone() },
+        actions: actions(rule, stage, &culprits, unattributed.as_ref()),
         culprits,
+        unattributed,
+        more: 0,
         impact,
         impact_is,
         confidence,
-        summary: rule.summary.prose(stage),
+        summary: summary.prose(stage),
         evidence: evidence(rule, entity, stage, facts),
         explains: Vec::new(),
         explained_by: None,
-        actions: rule.actions.iter().filter_map(|a| action(a, stage)).collect(),
     };
     Judged {
         finding,
@@ -158,61 +153,24 @@ fn evidence(rule: &Rule, entity: &Entity, stage: &Stage<'_>, facts: &Facts) -> V
                 unit: signal.unit.to_owned(),
                 expected: spec.expected.clone(),
                 source: facts.source_of(signal, entity),
-                how: signal.how.to_owned(),
+                how: facts.sources.formula(signal.how, signal.source),
             })
         })
         .collect()
 }
 
-/// What one culprit is made of: the processes of one name in one control group, or one thing of another kind.
-struct Group<'a> {
-    /// By process, the part of each.
-    parts: BTreeMap<Option<u32>, f64>,
-    entity: &'a Entity,
-}
-
-/// Who used the thing up, by their share of it.
-fn blame<'a>(spec: &CulpritSpec, stage: &Stage<'a>, facts: &'a Facts) -> Vec<Culprit> {
-    let mut groups: BTreeMap<(&str, &str, Option<&str>), Group<'_>> = BTreeMap::new();
-    for candidate in facts.entities(spec.scope) {
-        let scene = stage.weigh(spec.scope, candidate);
-        if spec.among.as_ref().is_some_and(|among| among.truth(&scene) != Truth::True) {
-            continue;
-        }
-        if let Some(part) = spec.by.number(&scene).filter(|part| *part > 0.0) {
-            let Subject { kind, name, pid, .. } = &candidate.subject;
-            let group = groups.entry((kind, name, candidate.deepest_cgroup()));
-            let group = group.or_insert_with(|| Group { parts: BTreeMap::new(), entity: candidate });
-            *group.parts.entry(*pid).or_insert(0.0) += part;
-        }
-    }
-    let all: f64 = groups.values().flat_map(|group| group.parts.values()).sum();
-    let mut culprits: Vec<Culprit> =
-        groups.into_values().map(|group| group.culprit(all, &spec.of)).filter(|c| c.share >= SMALLEST_SHARE).collect();
-    culprits.sort_by(|a, b| b.share.total_cmp(&a.share));
-    culprits
-}
-
-impl Group<'_> {
-    fn culprit(self, all: f64, of: &str) -> Culprit {
-        let Subject { kind, name, .. } = &self.entity.subject;
-        let cgroup = self.entity.deepest_cgroup().filter(|_| kind != "cgroup");
-        let share = self.parts.values().sum::<f64>() / all;
-        let mut parts: Vec<(Option<u32>, f64)> = self.parts.into_iter().collect();
-        parts.sort_by(|a, b| b.1.total_cmp(&a.1));
-        let pids: Vec<u32> = parts.iter().filter_map(|(pid, _)| *pid).collect();
-        Culprit {
-            kind: kind.clone(),
-            name: name.clone(),
-            pid: pids.first().copied(),
-            pids: if pids.len() > 1 { pids } else { Vec::new() },
-            cgroup: cgroup.map(str::to_owned),
-            unit: cgroup.and_then(unit::unit),
-            container: cgroup.and_then(unit::container),
-            share,
-            of: of.to_owned(),
-        }
-    }
+/// What to do. Where nobody is named and we know how to see who it is, that takes the place of what needs the name.
+fn actions(rule: &Rule, stage: &Stage<'_>, culprits: &[Culprit], gap: Option<&Unattributed>) -> Vec<Action> {
+    let remedy = gap.map(|gap| gap.remedy.as_str()).filter(|remedy| culprits.is_empty() && !remedy.is_empty());
+    let identify = remedy.filter(|_| rule.actions.iter().any(ActionSpec::names_culprit)).map(|remedy| Action {
+        kind: ActionKind::Diagnostic,
+        text: format!("Identify the process: {remedy}"),
+        set: BTreeMap::new(),
+        try_command: None,
+        expect: None,
+    });
+    let specs = rule.actions.iter().filter(|spec| identify.is_none() || !spec.names_culprit());
+    specs.filter_map(|spec| action(spec, stage)).chain(identify.clone()).collect()
 }
 
 fn action(spec: &ActionSpec, stage: &Stage<'_>) -> Option<Action> {

@@ -3,6 +3,7 @@
 //! [`signal`](crate::RuleBook) physics is Rust, tested against known numbers; judgement is data, in `rules/`. What could
 //! not be seen is *unknown*, which is not *false*.
 
+mod blame;
 mod carried;
 mod cleared;
 mod closer;
@@ -21,6 +22,7 @@ mod scene;
 mod side_by_side;
 mod signal;
 mod signals;
+mod sources;
 mod standout;
 mod template;
 mod timeline;

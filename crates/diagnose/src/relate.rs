@@ -148,6 +148,8 @@ mod tests {
             evidence: vec![],
             explains: vec![],
             explained_by: None,
+            unattributed: None,
+            more: 0,
             actions: vec![],
         };
         Judged {

@@ -48,6 +48,8 @@ pub struct Rule {
     pub(crate) medium: Option<Expr>,
     pub(crate) host_is_subject: bool,
     pub(crate) summary: Template,
+    /// The same where nobody is named, if it reads differently then.
+    pub(crate) summary_unattributed: Option<Template>,
     pub(crate) evidence: Vec<EvidenceSpec>,
     pub(crate) culprits: Vec<CulpritSpec>,
     pub(crate) look_alikes: Vec<LookAlike>,
@@ -83,7 +85,11 @@ pub(crate) struct CulpritSpec {
     pub(crate) scope: Scope,
     pub(crate) by: Expr,
     pub(crate) among: Option<Expr>,
+    /// What all of them did together, those included that are not seen: of what each has a share.
+    pub(crate) whole: Option<Expr>,
     pub(crate) of: String,
+    /// Why nobody is named where everybody was seen and has no part.
+    pub(crate) nobody: Option<Template>,
 }
 
 /// Something that looks the same and is not.
@@ -105,6 +111,15 @@ pub(crate) struct ActionSpec {
     pub(crate) when: Option<Expr>,
 }
 
+impl ActionSpec {
+    /// Whether it needs to know who is to blame.
+    pub(crate) fn names_culprit(&self) -> bool {
+        let texts = [Some(&self.text), self.command.as_ref(), self.expect.as_ref()];
+        let texts = texts.into_iter().flatten().chain(self.set.values());
+        texts.flat_map(Template::names).any(|name| name.starts_with("culprit"))
+    }
+}
+
 /// The file as it is written.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -122,6 +137,7 @@ struct Written {
     #[serde(default)]
     host_is_subject: bool,
     summary: Spanned<String>,
+    summary_unattributed: Option<Spanned<String>>,
     evidence: Vec<Spanned<EvidenceSpec>>,
     #[serde(default)]
     culprits: Vec<WrittenCulprit>,
@@ -148,7 +164,9 @@ struct WrittenCulprit {
     scope: Scope,
     by: Spanned<String>,
     among: Option<Spanned<String>>,
+    whole: Option<Spanned<String>>,
     of: String,
+    nobody: Option<Spanned<String>>,
 }
 
 #[derive(Deserialize)]
@@ -218,7 +236,7 @@ impl Reader<'_> {
 }
 
 /// The signal of this name in one of these scopes.
-fn find(name: &str, scopes: &[Scope]) -> Option<&'static Signal> {
+pub(crate) fn find(name: &str, scopes: &[Scope]) -> Option<&'static Signal> {
     scopes.iter().flat_map(|s| s.signals()).find(|s| s.name == name)
 }
 
@@ -246,7 +264,9 @@ impl Rule {
                 scope: c.scope,
                 by: reader.expr(&c.by, &scopes)?,
                 among: reader.maybe(c.among.as_ref(), &scopes)?,
+                whole: reader.maybe(c.whole.as_ref(), &sight)?,
                 of: c.of.clone(),
+                nobody: c.nobody.as_ref().map(|text| reader.template(text, &sight)).transpose()?,
             })
         });
         let look_alikes = written.look_alikes.iter().map(|l| {
@@ -291,6 +311,11 @@ impl Rule {
             high: reader.maybe(written.high.as_ref(), &sight)?,
             medium: reader.maybe(written.medium.as_ref(), &sight)?,
             summary: reader.template(&written.summary, &sight)?,
+            summary_unattributed: written
+                .summary_unattributed
+                .as_ref()
+                .map(|text| reader.template(text, &sight))
+                .transpose()?,
             culprits: culprits.collect::<Result<_, RuleError>>()?,
             look_alikes: look_alikes.collect::<Result<_, RuleError>>()?,
             actions: actions.collect::<Result<_, RuleError>>()?,

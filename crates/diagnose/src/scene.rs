@@ -44,6 +44,11 @@ impl<'a> Stage<'a> {
         Self { scope, entity: candidate, host: self.host, names }
     }
 
+    /// The process that is the subject, where it is one.
+    pub fn subject_pid(&self) -> Option<u32> {
+        self.entity.subject.pid
+    }
+
     /// Makes the first culprit known to the texts.
     pub fn blame(&mut self, culprits: &[Culprit]) {
         let Some(first) = culprits.first() else {

@@ -57,6 +57,8 @@ pub enum Scope {
     Nfs,
     /// A database instance that reported on itself.
     Database,
+    /// A process with files of a full file system open.
+    Writer,
 }
 
 /// A signal's description.
@@ -161,6 +163,7 @@ impl Scope {
             Self::Multipath => s::multipath::SIGNALS,
             Self::Nfs => s::nfs::SIGNALS,
             Self::Database => s::database::SIGNALS,
+            Self::Writer => s::writer::SIGNALS,
         }
     }
 

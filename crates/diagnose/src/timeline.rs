@@ -140,6 +140,8 @@ mod tests {
             evidence: vec![],
             explains: vec![],
             explained_by: explained_by.map(str::to_owned),
+            unattributed: None,
+            more: 0,
             actions: vec![],
         }
     }

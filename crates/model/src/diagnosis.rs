@@ -175,6 +175,12 @@ pub struct Finding {
     pub subject: Subject,
     /// Who uses it up, largest first.
     pub culprits: Vec<Culprit>,
+    /// What of it could not be attributed, where that is a notable part or nobody is named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unattributed: Option<Unattributed>,
+    /// How many more findings of this id on other subjects there are beyond those listed; at the gravest of them.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub more: usize,
     /// The part of the window, 0..1, in which work was delayed by this cause.
     pub impact: f64,
     /// What that number rests on.
@@ -209,6 +215,24 @@ impl Finding {
     }
 }
 
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(count: &usize) -> bool {
+    *count == 0
+}
+
+/// What nobody could be found for.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Unattributed {
+    /// Its part of the whole, 0..1; `null` where the whole is not known.
+    pub share: Option<f64>,
+    /// Of what.
+    pub of: String,
+    /// Why.
+    pub why: String,
+    /// What would show who it is; empty where nothing would.
+    pub remedy: String,
+}
+
 /// Who uses a resource up.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Culprit {
@@ -223,6 +247,9 @@ pub struct Culprit {
     /// are one culprit.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pids: Vec<u32>,
+    /// The command line of `pid`, with secrets masked: read live, where the process was still there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command_line: Option<String>,
     /// Its control group.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cgroup: Option<String>,

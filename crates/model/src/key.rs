@@ -97,6 +97,21 @@ impl fmt::Display for TaskKey {
     }
 }
 
+/// A process and a mount that it uses.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct MountTask {
+    /// The mount point.
+    pub mount: Name,
+    /// The process.
+    pub task: TaskKey,
+}
+
+impl fmt::Display for MountTask {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} on {}", self.task, self.mount)
+    }
+}
+
 /// The children of a process that have one name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Offspring {
@@ -271,6 +286,7 @@ macro_rules! key_of_fields {
 key_of_fields!(Machine {}:);
 key_of_fields!(PerCpu { name, cpu }: "name" Text, "cpu" Number);
 key_of_fields!(TaskKey { pid, tid, start }: "pid" Number, "tid" Number, "start" Number);
+key_of_fields!(MountTask { mount, task }: "mount" Text, "pid" Number, "tid" Number, "start" Number);
 key_of_fields!(Offspring { parent, name }: "parent_pid" Number, "parent_tid" Number, "parent_start" Number, "name" Text);
 key_of_fields!(NetKey { ns, name }: "ns" Text, "name" Text);
 key_of_fields!(SocketKey { ns, local, remote, inode }: "ns" Text, "local" Text, "remote" Text, "inode" Number);
@@ -293,7 +309,20 @@ macro_rules! unset_by_default {
     ($($t:ty),*) => { $( impl Unset for $t { fn unset() -> Self { Self::default() } } )* };
 }
 
-unset_by_default!(u32, u64, Name, Machine, PerCpu, TaskKey, Offspring, NetKey, Pair, OperationKey, RequesterKey);
+unset_by_default!(
+    u32,
+    u64,
+    Name,
+    Machine,
+    MountTask,
+    PerCpu,
+    TaskKey,
+    Offspring,
+    NetKey,
+    Pair,
+    OperationKey,
+    RequesterKey
+);
 
 impl Unset for SocketKey {
     fn unset() -> Self {
@@ -333,6 +362,8 @@ mod tests {
         assert_eq!(again(&task), Some(task));
         assert_eq!(again(&socket), Some(socket.clone()));
         assert_eq!(again(&PerCpu { name: "NMI".into(), cpu: 3 }), Some(PerCpu { name: "NMI".into(), cpu: 3 }));
+        let on_mount = MountTask { mount: "/srv".into(), task };
+        assert_eq!(again(&on_mount), Some(on_mount.clone()));
         let offspring = Offspring { parent: task, name: "sh\n".into() };
         assert_eq!(again(&offspring), Some(offspring.clone()));
         let user = RequesterKey { on, task, cgroup: "/a".into() };

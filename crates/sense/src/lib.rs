@@ -33,5 +33,6 @@ pub use net::tcp_info;
 pub use root::Root;
 pub use sampler::{Sampler, SourceInfo};
 pub use source::{Miss, Source, Tempo};
+pub use task::command_line;
 
 pub(crate) use whyslow_proc::text;

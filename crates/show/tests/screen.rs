@@ -7,7 +7,7 @@ use kept_screen::{assert_kept, assert_screen};
 use proptest::prelude::*;
 use std::path::{Path, PathBuf};
 use unicode_width::UnicodeWidthStr;
-use whyslow_model::diagnosis::Diagnosis;
+use whyslow_model::diagnosis::{Diagnosis, Unattributed};
 use whyslow_show::escape::is_deceptive;
 use whyslow_show::json;
 use whyslow_show::text::{self, TextStyle};
@@ -75,6 +75,53 @@ fn colour_adds_codes_and_nothing_else() {
     let coloured = text::diagnosis(&fixture("saturated"), &TextStyle { colour: true, ..PLAIN });
     assert!(coloured.contains("\x1b["));
     assert_eq!(without_colour(&coloured), kept_screen::screen("live-saturated"));
+}
+
+/// The fixture with its first cause on three more devices, and five that were not listed.
+fn alike() -> Diagnosis {
+    let mut d = fixture("saturated");
+    let mut cause = d.findings[0].clone();
+    cause.explains.clear();
+    d.findings = ["sda", "sdb", "sdc", "sdd"]
+        .map(|name| {
+            cause.subject.name = name.into();
+            cause.clone()
+        })
+        .into();
+    d.findings[0].more = 5;
+    d
+}
+
+#[test]
+fn causes_alike_are_counted_with_those_that_are_not_listed() {
+    let first = text::diagnosis(&alike(), &PLAIN);
+    assert!(first.contains("(×8)"), "three that are listed and five that are not:\n{first}");
+    let all = text::diagnosis(&alike(), &TextStyle { all: true, ..PLAIN });
+    assert!(all.contains("×9: also device sdb; device sdc; device sdd; 5 more"), "{all}");
+}
+
+#[test]
+fn nobody_is_named_without_the_reason() {
+    let mut d = fixture("saturated");
+    d.findings[0].culprits.clear();
+    d.findings[0].unattributed = Some(Unattributed {
+        share: Some(0.97),
+        of: "requests in flight".into(),
+        why: "cannot read I/O of 9 processes of other users".into(),
+        remedy: "run as root".into(),
+    });
+    let first = text::diagnosis(&d, &PLAIN);
+    assert!(first.contains("Who:      not identified: cannot read I/O of 9 processes of other users;"), "{first}");
+    let all = text::diagnosis(&d, &TextStyle { all: true, ..PLAIN });
+    assert!(all.contains("not attributed: 97 % of requests in flight"), "{all}");
+}
+
+#[test]
+fn the_command_line_of_a_culprit_is_a_detail() {
+    let mut d = fixture("saturated");
+    d.findings[0].culprits[0].command_line = Some("fio --name=load".into());
+    assert!(!text::diagnosis(&d, &PLAIN).contains("--name=load"));
+    assert!(text::diagnosis(&d, &TextStyle { all: true, ..PLAIN }).contains("fio --name=load"));
 }
 
 #[test]

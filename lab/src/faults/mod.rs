@@ -12,6 +12,7 @@ mod cpu_system_time;
 mod cpu_throttled;
 mod disk_depth_one;
 mod disk_flush_bound;
+mod disk_flush_bound_threads;
 mod disk_readahead;
 mod disk_readahead_large;
 mod disk_request_split;
@@ -21,6 +22,7 @@ mod disk_small_io;
 mod disk_throttled;
 mod disk_two_in_flight;
 mod fs_full;
+mod fs_full_held;
 mod fs_inodes_full;
 mod limit_open_files;
 mod limit_shm;
@@ -67,10 +69,12 @@ pub const ALL: &[Trial] = &[
     disk_throttled::TRIAL,
     disk_shared::TRIAL,
     disk_flush_bound::TRIAL,
+    disk_flush_bound_threads::TRIAL,
     disk_readahead::TRIAL,
     disk_readahead_large::TRIAL,
     disk_request_split::TRIAL,
     fs_full::TRIAL,
+    fs_full_held::TRIAL,
     fs_inodes_full::TRIAL,
     net_window_limited::TRIAL,
     net_loss::TRIAL,

@@ -38,7 +38,9 @@ pub mod sleep;
 pub mod socket;
 pub mod task;
 pub mod thread;
+mod thread_sleep;
 pub mod transfer;
+pub mod writer;
 
 /// A network namespace as a subject names it: `None` for the observer's own.
 pub(crate) fn netns(ns: &str) -> Option<String> {

@@ -2,7 +2,7 @@
 
 use super::shortage::{self, Room, Rooms};
 use super::task::TaskUse;
-use crate::signal::{Entity, over, signals, sum};
+use crate::signal::{Entity, over, ratio, signals, sum};
 use whyslow_model::catalogue::Process;
 use whyslow_model::diagnosis::Subject;
 use whyslow_model::window::Change;
@@ -46,6 +46,11 @@ impl ProcessUse<'_> {
         Some(self.task.cpu? - self.task.system?)
     }
 
+    /// Processors' worth of kernel time over the whole window, however short a part of it the process lived.
+    fn system_mean(&self) -> Option<f64> {
+        ratio(over(self.change.grown(|p| p.system), Some(self.change.window_seconds())))
+    }
+
     /// Processor time from one move to another processor to the next.
     fn run_per_migration(&self) -> Option<f64> {
         over(self.task.cpu, self.task.migrations)
@@ -61,6 +66,8 @@ signals! { p: &ProcessUse<'_>;
     "proc.name" "text" "the name the kernel keeps", "comm", "/proc/PID/stat" => p.task.command.as_str();
     "proc.cgroup" "text" "its control groups, one a line, the deepest first", "as the kernel gives it", "/proc/PID/cgroup" => p.task.cgroup.as_deref();
     "proc.cpu" "count" "processors' worth of time it used", "Δ(utime + stime) / Δt", "/proc/PID/stat" => p.task.cpu;
+    "proc.cpu_mean" "count" "processors' worth of time it used over the whole window, however short a part of it the process lived", "Δ(utime + stime) / window", "/proc/PID/stat" => over(p.task.cpu_seconds, Some(p.change.window_seconds()));
+    "proc.system_mean" "count" "the same in kernel mode", "Δstime / window", "/proc/PID/stat" => p.system_mean();
     "proc.system" "count" "of that in kernel mode", "Δstime / Δt", "/proc/PID/stat" => p.task.system;
     "proc.system_share" "ratio" "kernel mode's share of its time", "Δstime / Δ(utime + stime)", "/proc/PID/stat" => over(p.task.system, p.task.cpu);
     "proc.short_lived" "count" "processors' worth of time of children that no sample saw", "their own figures when they ended; without BPF Δ(cutime + cstime) less what was seen of them alive, / Δt", "BPF sched_process_exit, /proc/PID/stat" => p.task.short_lived.as_ref().map(|u| u.cpu);
@@ -70,8 +77,8 @@ signals! { p: &ProcessUse<'_>;
     "proc.threads" "count" "threads", "as the kernel gives it", "/proc/PID/stat" => p.task.threads;
     "proc.background" "count" "1 for niced, batch and idle-class processes", "nice >= 10 or SCHED_BATCH or SCHED_IDLE", "/proc/PID/stat" => p.task.background;
     "proc.kernel" "count" "1 for threads of the kernel itself", "PF_KTHREAD", "/proc/PID/stat" => p.task.kernel;
-    "proc.blocked_share" "ratio" "share of the samples in which it slept uninterruptibly", "samples in state D / samples", "/proc/PID/stat" => p.task.uninterruptible;
-    "proc.wait_channel" "text" "where in the kernel it slept so", "wchan", "/proc/PID/wchan" => p.task.wait_channel.as_deref();
+    "proc.blocked_share" "ratio" "share of the samples in which one of its threads slept uninterruptibly", "samples in state D / samples", "/proc/PID/task/TID/stat" => p.task.uninterruptible;
+    "proc.wait_channel" "text" "where in the kernel its threads slept so", "wchan", "/proc/PID/task/TID/wchan" => p.task.wait_channel.as_deref();
     "proc.storage_rate" "bytes/s" "bytes it moved to and from storage", "Δ(read_bytes + write_bytes) / Δt", "/proc/PID/io" => p.task.storage;
     "proc.read_rate" "bytes/s" "bytes it caused to be read from storage", "Δread_bytes / Δt", "/proc/PID/io" => p.change.rate(|p| p.read_bytes);
     "proc.write_rate" "bytes/s" "bytes it wrote or made dirty", "Δwrite_bytes / Δt", "/proc/PID/io" => p.change.rate(|p| p.write_bytes);

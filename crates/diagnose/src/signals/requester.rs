@@ -21,14 +21,21 @@ pub struct Made {
     pub device_time: f64,
     /// Seconds that requests of the kernel's write-back took for what this process wrote.
     pub written_back: f64,
+    /// Seconds that the kernel's flushes and journal took while this process waited for them.
+    pub committed: f64,
+    /// Whether it wrote to the device itself.
+    writes: bool,
 }
 
 impl Made {
     /// How many of them were in flight, in the mean (Little's law).
     pub fn in_flight(&self) -> f64 {
-        self.queue_time + self.device_time + self.written_back
+        self.queue_time + self.device_time + self.written_back + self.committed
     }
 }
+
+/// Threads of the kernel that write the journal of ext4 and ocfs2 for whoever calls fsync (fs/jbd2/journal.c).
+const JOURNAL: &str = "jbd2/";
 
 /// The devices of which requests were seen.
 pub fn devices(window: &Window) -> BTreeSet<Name> {
@@ -36,22 +43,29 @@ pub fn devices(window: &Window) -> BTreeSet<Name> {
 }
 
 /// Who made requests of which device. What the kernel wrote back of the page cache in its own name is charged to those
-/// whose files were written back, or, where nobody looked closer, to those who wrote meanwhile: each by the bytes.
+/// whose files were written back, or, where nobody looked closer, to those who wrote meanwhile: each by the bytes. Flushes
+/// and the journal, which the kernel writes for whoever calls fsync, are charged to those who waited.
 pub fn made(window: &Window, tasks: &[TaskUse]) -> BTreeMap<(TaskKey, Name), Made> {
     let mut all: BTreeMap<(TaskKey, Name), Made> = BTreeMap::new();
     let mut written_back: BTreeMap<(Name, Name), f64> = BTreeMap::new();
+    let mut committed: BTreeMap<Name, f64> = BTreeMap::new();
     let kernel: BTreeSet<TaskKey> = tasks.iter().filter(|t| t.kernel).map(|t| t.key).collect();
     for change in window.changes::<Requester>() {
         let key = change.key();
         let seconds = |of: Option<f64>| ratio(of).unwrap_or(0.0);
         let queue_time = seconds(change.rate(|r| r.queue_time));
         let device_time = seconds(change.rate(|r| r.device_time));
-        if kernel.contains(&key.task) && &*key.on.operation == "write" {
+        let command = change.last().command.get().unwrap_or_default();
+        let is_write = &*key.on.operation == "write";
+        if kernel.contains(&key.task) && (&*key.on.operation == "flush" || is_write && command.starts_with(JOURNAL)) {
+            *committed.entry(key.on.device.clone()).or_default() += queue_time + device_time;
+        } else if kernel.contains(&key.task) && is_write {
             let of = (key.on.device.clone(), key.cgroup.clone());
             *written_back.entry(of).or_default() += queue_time + device_time;
         }
         let made = all.entry((key.task, key.on.device.clone())).or_default();
-        made.command = change.last().command.get().unwrap_or_default().to_owned();
+        made.command = command.to_owned();
+        made.writes |= is_write;
         made.requests += change.rate(|r| r.requests).unwrap_or(0.0);
         made.queue_time += queue_time;
         made.device_time += device_time;
@@ -65,7 +79,24 @@ pub fn made(window: &Window, tasks: &[TaskUse]) -> BTreeMap<(TaskKey, Name), Mad
             made.written_back += time * bytes / bytes_of_all;
         }
     }
+    for (device, time) in committed {
+        let waiters = waiters(&device, &all, tasks);
+        let waited: f64 = waiters.iter().map(|task| task.uninterruptible).sum();
+        for task in waiters {
+            let made = all.entry((task.key, device.clone())).or_default();
+            made.committed += time * task.uninterruptible / waited;
+        }
+    }
     all
+}
+
+/// Who may have waited for flushes of a device: those that wrote to it themselves, as fsync(2) does for its caller; where
+/// none of them slept, any that wrote.
+fn waiters<'t>(device: &Name, made: &BTreeMap<(TaskKey, Name), Made>, tasks: &'t [TaskUse]) -> Vec<&'t TaskUse> {
+    let slept = || tasks.iter().filter(|t| !t.kernel && t.uninterruptible > 0.0);
+    let wrote_to_it = |t: &&TaskUse| made.get(&(t.key, device.clone())).is_some_and(|made| made.writes);
+    let own: Vec<&TaskUse> = slept().filter(wrote_to_it).collect();
+    if own.is_empty() { slept().filter(|t| t.written.is_some_and(|bytes| bytes > 0.0)).collect() } else { own }
 }
 
 /// The processes whose bytes were written back, as far as is known, per second.
@@ -138,6 +169,32 @@ mod tests {
     #[test]
     fn a_closer_look_knows_whose_files_were_written_back() {
         assert_eq!(in_flight(&[(30, 100), (31, 300), (20, 0)]), [50.0, 80.0, 20.0, 60.0]);
+    }
+
+    #[test]
+    fn flushes_and_the_journal_are_charged_to_those_who_wait_for_them() {
+        let snapshots = (1..3).map(|t| {
+            let mut s = Snapshot { boot_ns: t * SECOND, ..Snapshot::default() };
+            let journal = Requester { command: "jbd2/sda1-8".into(), ..row(t, 9, "write", 10) };
+            s.block.requester.extend([journal, row(t, 10, "flush", 40), row(t, 30, "write", 5), row(t, 31, "read", 5)]);
+            s.sort();
+            s
+        });
+        let task = |pid, kernel, uninterruptible| TaskUse {
+            key: key(pid),
+            kernel,
+            uninterruptible,
+            written: Some(1e6),
+            ..TaskUse::default()
+        };
+        // A process that reads, one that sleeps for another device, and one that writes the most and never sleeps.
+        let tasks = [9, 10].map(|pid| task(pid, true, 0.0)).into_iter();
+        let tasks: Vec<TaskUse> = tasks
+            .chain([task(30, false, 0.5), task(31, false, 0.9), task(32, false, 1.0), task(33, false, 0.0)])
+            .collect();
+        let made = made(&Window::new(snapshots.collect()), &tasks);
+        let in_flight = |pid| made.get(&(key(pid), Name::from("sda"))).map(|m| (m.in_flight() * 100.0).round());
+        assert_eq!([30, 31, 32, 33].map(in_flight), [Some(110.0), Some(10.0), None, None]);
     }
 
     #[test]

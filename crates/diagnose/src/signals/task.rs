@@ -4,6 +4,7 @@ use super::blocked::HARMLESS_SLEEPS;
 use super::lock::{self, LockUse};
 use super::short_lived::{self, Unseen};
 use super::sleep::{self, SleepUse};
+use super::thread_sleep;
 use crate::signal::{ratio, sum};
 use whyslow_model::catalogue::{Family, Process, Thread};
 use whyslow_model::key::TaskKey;
@@ -47,9 +48,9 @@ pub struct TaskUse {
     pub cpu_seconds: Option<f64>,
     /// What its children used that no sample saw alive.
     pub short_lived: Option<Unseen>,
-    /// Share of the samples in which it slept uninterruptibly.
+    /// Share of the samples in which it slept uninterruptibly; of a process, in which any of its threads did.
     pub uninterruptible: f64,
-    /// Where it slept so, the place seen last.
+    /// Where it slept so, the place seen last; of a process, the place of the thread that slept most.
     pub wait_channel: Option<String>,
     /// True where every sample found it asleep in one place and it neither ran nor switched in between.
     pub stuck: bool,
@@ -188,7 +189,11 @@ pub fn processes(window: &Window, changes: &[Change<'_, Process>]) -> Vec<TaskUs
     }
     let locks = lock::by_process(window);
     let sleeps = sleep::by_process(window);
+    let blocked = thread_sleep::by_process(window);
     for task in &mut tasks {
+        if let Some(blocked) = blocked.get(&task.key.pid) {
+            blocked.add_to(task);
+        }
         task.lock = locks.get(&task.key.pid).copied();
         task.sleep = sleeps.get(&task.key).copied().unwrap_or_default();
     }

@@ -1,7 +1,7 @@
 //! Block devices: requests, queue settings, what lies on what, mounts, arrays.
 
 use super::*;
-use crate::key::{OperationKey, Pair, RequesterKey, TaskKey};
+use crate::key::{MountTask, OperationKey, Pair, RequesterKey, TaskKey};
 use crate::value::Name;
 
 family_group! {
@@ -121,6 +121,15 @@ family_group! {
         inodes: gauge count "system.filesystem.inodes.limit" "inodes in all; 0 where the file system makes them at need";
         inodes_free: gauge count "system.filesystem.inodes.free" "inodes free";
         read_only: gauge count "system.filesystem.read_only" "1 where mounted read-only";
+    }
+
+    /// Processes with files on a full file system that they have open for writing, or that are deleted, while somebody asked
+    /// for it.
+    writer: Writer by on: MountTask, from "/proc/PID/fd, /proc/PID/fdinfo" {
+        files: gauge count "process.open_files.count" "how many such files";
+        bytes: gauge bytes "process.open_files.usage" "space that they take";
+        deleted_bytes: gauge bytes "process.open_files.deleted_usage" "of that, space of deleted files, which is freed once nobody has them open";
+        largest: state text "process.open_files.largest" "path of the largest";
     }
 
     /// Paths to multipath devices, as the multipath driver's own tool lists them.

@@ -6,6 +6,7 @@ pub(crate) mod device;
 mod diskstats;
 #[cfg(test)]
 pub(crate) mod fixture;
+mod full_mounts;
 mod layers;
 pub(crate) mod mount_watch;
 pub(crate) mod mountinfo;
@@ -14,6 +15,8 @@ mod nfs;
 mod queue;
 mod requests;
 mod space;
+
+pub(crate) use full_mounts::{FullMount, FullMounts};
 
 use crate::source::Source;
 

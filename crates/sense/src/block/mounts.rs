@@ -71,7 +71,7 @@ impl Source for Mounts {
 }
 
 /// The mounts that hold files. Where several are mounted on one point, the last one covers the others.
-fn visible(lines: Vec<MountLine>) -> impl Iterator<Item = MountLine> {
+pub(super) fn visible(lines: Vec<MountLine>) -> impl Iterator<Item = MountLine> {
     let files = lines.into_iter().filter(|m| !PSEUDO.contains(&m.kind.as_str()));
     files.map(|m| (m.point.clone(), m)).collect::<BTreeMap<_, _>>().into_values()
 }

@@ -39,7 +39,10 @@ impl Files {
         };
         let mut gaps = Gaps::default();
         let mut before = std::mem::take(&mut self.known);
-        for pid in round.folder.processes()? {
+        let processes = round.folder.processes()?;
+        // Every PID namespace has a process 1 for as long as it lasts.
+        gaps.are_others_hidden = root.is_live() && !processes.contains(&1);
+        for pid in processes {
             match Known::read(&mut round, pid, before.remove(&pid)) {
                 Ok(known) => {
                     gaps.note(&known);
@@ -63,6 +66,8 @@ struct Gaps {
     refused: usize,
     /// Processes of which nothing can be seen.
     hidden: usize,
+    /// Whether processes of other users are not even listed.
+    are_others_hidden: bool,
     /// Processes with too many threads.
     crowded: usize,
     /// One of the other errors.
@@ -84,6 +89,9 @@ impl Gaps {
         }
         if self.hidden > 0 {
             why.push(format!("all of {} (/proc is mounted with hidepid)", others(self.hidden)));
+        }
+        if self.are_others_hidden {
+            why.push("all processes of other users (/proc is mounted with hidepid)".into());
         }
         let not_permitted = !why.is_empty();
         if self.crowded > 0 {

@@ -2,6 +2,7 @@
 
 mod cgroup;
 mod columns;
+mod command_line;
 mod cputime;
 mod exits;
 mod files;
@@ -11,6 +12,7 @@ mod io;
 mod iterator;
 mod kernel_locks;
 mod limits;
+mod open_files;
 mod process;
 mod record;
 mod records;
@@ -23,6 +25,8 @@ mod status;
 mod tally;
 mod thread;
 
+pub use command_line::command_line;
+
 use crate::source::Source;
 
 /// The sources of this wing.
@@ -31,6 +35,7 @@ pub(crate) fn sources() -> Vec<Box<dyn Source>> {
         Box::new(source::Tasks::default()),
         Box::new(sleep::Sleeps::default()),
         Box::new(kernel_locks::KernelLocks::default()),
+        Box::new(open_files::OpenFiles::default()),
     ]
 }
 

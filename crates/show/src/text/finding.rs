@@ -17,7 +17,10 @@ const WIDEST_VALUE: usize = 14;
 /// The findings of a diagnosis and who explains whom.
 pub(super) struct Findings<'d> {
     findings: &'d [Finding],
+    /// By the key of their cause.
     effects: HashMap<&'d str, Vec<usize>>,
+    /// By id.
+    causes: HashMap<&'d str, Vec<usize>>,
     drawn: Vec<bool>,
 }
 
@@ -25,12 +28,14 @@ impl<'d> Findings<'d> {
     pub(super) fn of(diagnosis: &'d Diagnosis) -> Self {
         let findings = &diagnosis.findings;
         let mut effects: HashMap<&str, Vec<usize>> = HashMap::new();
+        let mut causes: HashMap<&str, Vec<usize>> = HashMap::new();
         for (i, finding) in findings.iter().enumerate() {
-            if let Some(cause) = &finding.explained_by {
-                effects.entry(cause).or_default().push(i);
+            match &finding.explained_by {
+                Some(cause) => effects.entry(cause).or_default().push(i),
+                None => causes.entry(&finding.id).or_default().push(i),
             }
         }
-        Self { findings, effects, drawn: vec![false; findings.len()] }
+        Self { findings, effects, causes, drawn: vec![false; findings.len()] }
     }
 
     /// Draws causes in order, each followed by its effects; then what names a cause that is not here, or goes in a
@@ -58,21 +63,29 @@ impl<'d> Findings<'d> {
         }
     }
 
-    /// Names the other effects of the same cause and kind that this one, just drawn, stands for.
+    /// Names the others of the same kind that this one, just drawn, stands for: the effects of the same cause, or the other
+    /// causes.
     fn alike(&mut self, canvas: &mut Canvas, i: usize, depth: usize) {
         let finding = &self.findings[i];
-        let siblings = finding.explained_by.as_deref().and_then(|cause| self.effects.get(cause));
+        let siblings = match &finding.explained_by {
+            Some(cause) => self.effects.get(&**cause).cloned().unwrap_or_default(),
+            None => self.causes.get(&*finding.id).cloned().unwrap_or_default(),
+        };
         let is_alike = |other: &usize| {
             let effect = &self.findings[*other];
             !self.drawn[*other] && effect.id == finding.id && !self.effects.contains_key(&*effect.key())
         };
-        let alike: Vec<usize> = siblings.into_iter().flatten().copied().filter(is_alike).collect();
-        if alike.is_empty() {
+        let alike: Vec<usize> = siblings.into_iter().filter(is_alike).collect();
+        let more = finding.more + alike.iter().map(|&other| self.findings[other].more).sum::<usize>();
+        if alike.is_empty() && more == 0 {
             return;
         }
-        let names: Vec<String> = alike.iter().map(|&other| words::subject(&self.findings[other].subject)).collect();
+        let mut names: Vec<String> = alike.iter().map(|&other| words::subject(&self.findings[other].subject)).collect();
+        if more > 0 {
+            names.push(format!("{more} more"));
+        }
         let column = INDENT * depth.min(DEEPEST) + 2;
-        let count = format!("×{}: ", alike.len() + 1);
+        let count = format!("×{}: ", alike.len() + more + 1);
         canvas.paragraph(column, column + 2, &[bold(count), plain("also "), plain(names.join("; "))]);
         for other in alike {
             self.drawn[other] = true;
@@ -86,6 +99,7 @@ fn one(canvas: &mut Canvas, finding: &Finding, depth: usize) {
     headline(canvas, finding, column, depth > 0);
     canvas.paragraph(body, body, &[plain(&finding.summary)]);
     culprits(canvas, &finding.culprits, body);
+    unattributed(canvas, finding, body);
     evidence(canvas, &finding.evidence, body);
     for action in &finding.actions {
         other_action(canvas, body, action);
@@ -129,7 +143,18 @@ pub(super) fn culprits(canvas: &mut Canvas, culprits: &[Culprit], column: usize)
             line.extend([dim(" in "), dim(cgroup)]);
         }
         canvas.paragraph(column, column + 4, &line);
+        if let Some(command_line) = &culprit.command_line {
+            canvas.at_most(2, column + 4, column + 6, &[dim(command_line)]);
+        }
     }
+}
+
+/// What is nobody's, with the reason.
+fn unattributed(canvas: &mut Canvas, finding: &Finding, column: usize) {
+    let Some(gap) = &finding.unattributed else { return };
+    let share = gap.share.map_or_else(String::new, |share| format!("{} of ", human::share(share)));
+    let text = format!("not attributed: {share}{} ({})", gap.of, words::reason(gap));
+    canvas.paragraph(column, column + 4, &[dim(text)]);
 }
 
 /// What captures tell of each thing, with the place each number stands at.

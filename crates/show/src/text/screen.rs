@@ -116,6 +116,9 @@ fn others(d: &Diagnosis) -> Vec<(&Finding, usize)> {
             None => others.push((finding, 1)),
         }
     }
+    for (other, count) in &mut others {
+        *count += d.findings.iter().filter(|finding| finding.id == other.id).map(|finding| finding.more).sum::<usize>();
+    }
     others
 }
 
@@ -163,8 +166,13 @@ impl Answer<'_> {
         let Some(first) = finding.culprits.first() else {
             // A process is its own culprit, and captures rarely name any.
             let is_task = finding.subject.pid.is_some() || self.diagnosis.window.source == Origin::Import;
-            if !is_task && finding.impact_is == Basis::Measured {
-                canvas.paragraph(2, 12, &[dim("Who:      "), plain(unattributed(&self.diagnosis.blind_spots))]);
+            let text = match &finding.unattributed {
+                Some(gap) => Some(format!("not identified: {}", words::reason(gap))),
+                None if finding.impact_is == Basis::Measured => Some(unattributed(&self.diagnosis.blind_spots)),
+                None => None,
+            };
+            if let Some(text) = text.filter(|_| !is_task) {
+                canvas.at_most(2, 2, 12, &[dim("Who:      "), plain(text)]);
             }
             return;
         };

@@ -2,7 +2,7 @@
 
 use crate::canvas::NO_BREAK;
 use crate::{escape, human};
-use whyslow_model::diagnosis::{Action, Basis, Confidence, Culprit, Finding, Subject};
+use whyslow_model::diagnosis::{Action, Basis, Confidence, Culprit, Finding, Subject, Unattributed};
 
 /// A finding's headline: what, of whom.
 pub(super) fn headline(finding: &Finding) -> String {
@@ -79,6 +79,11 @@ pub(super) fn culprit(culprit: &Culprit) -> String {
     };
     let details: Vec<String> = pid.into_iter().chain(home).collect();
     if details.is_empty() { name } else { format!("{name} ({})", details.join(", ")) }
+}
+
+/// Why nobody is named, and what would help.
+pub(super) fn reason(gap: &Unattributed) -> String {
+    if gap.remedy.is_empty() { gap.why.clone() } else { format!("{}; {}", gap.why, gap.remedy) }
 }
 
 /// How sure it is.

@@ -1,0 +1,189 @@
+//! Who caused a finding: each culprit by its share of the whole, as far as the whole is known.
+//!
+//! What cannot be attributed is not spread over those who can be seen: an unprivileged observer sees its own I/O and nobody
+//! else's, and would name itself for what root does.
+
+use crate::expr::Truth;
+use crate::facts::Facts;
+use crate::rule::{CulpritSpec, Rule, find};
+use crate::scene::Stage;
+use crate::signal::Entity;
+use crate::sources::Unseen;
+use std::collections::BTreeMap;
+use whyslow_model::diagnosis::{Culprit, Subject, Unattributed};
+use whyslow_model::unit;
+
+/// How many culprits are named.
+const MOST_CULPRITS: usize = 5;
+/// The smallest share that makes a culprit.
+const SMALLEST_SHARE: f64 = 0.03;
+/// The share of the whole that has to be attributed before anybody is named: else who is not seen may have done more.
+const ENOUGH: f64 = 0.5;
+/// The share that is not attributed from which a finding with culprits says so.
+const NOTABLE: f64 = 0.1;
+/// Who else there can be.
+const UNSEEN: &str = "kernel threads, or processes that ended between two samples";
+/// What only root sees of other users' processes, in the sources of signals.
+const RESTRICTED: [&str; 5] = ["/proc/PID/io", "/proc/PID/fd", "wchan", "syscall", "BPF"];
+
+/// The culprits of a finding, largest first, and what could not be attributed to anybody.
+#[derive(Default)]
+pub(crate) struct Blame {
+    pub(crate) culprits: Vec<Culprit>,
+    pub(crate) unattributed: Option<Unattributed>,
+}
+
+/// Who caused what a rule found, by its measures in turn.
+pub(crate) fn blame<'a>(rule: &Rule, stage: &Stage<'a>, facts: &'a Facts) -> Blame {
+    let mut all = Blame::default();
+    for spec in &rule.culprits {
+        let Blame { culprits, unattributed } = Weighed::of(spec, stage, facts).blame(rule, stage, facts);
+        // The reason that goes with who is named; where nobody is, the first that can be remedied.
+        let is_better = |old: &Unattributed, new: &Unattributed| old.remedy.is_empty() && !new.remedy.is_empty();
+        all.unattributed = match (all.unattributed.take(), unattributed) {
+            (_, gap) if all.culprits.is_empty() && !culprits.is_empty() => gap,
+            (Some(old), Some(new)) if all.culprits.is_empty() && is_better(&old, &new) => Some(new),
+            (None, new) if all.culprits.is_empty() => new,
+            (old, _) => old,
+        };
+        for culprit in culprits {
+            // Who is named by one measure is not named again by a lesser one.
+            let is_known = |c: &Culprit| {
+                let same_pid = c.pid == culprit.pid || c.pids.len() > 1 || culprit.pids.len() > 1;
+                (&c.kind, &c.name, &c.cgroup) == (&culprit.kind, &culprit.name, &culprit.cgroup) && same_pid
+            };
+            if !all.culprits.iter().any(is_known) {
+                all.culprits.push(culprit);
+            }
+        }
+    }
+    all.culprits.truncate(MOST_CULPRITS);
+    all
+}
+
+/// Candidates by program and control group, with their parts.
+struct Weighed<'a> {
+    spec: &'a CulpritSpec,
+    groups: BTreeMap<(&'a str, &'a str, Option<&'a str>), Group<'a>>,
+    /// What all of them did, those included that are not seen.
+    whole: Option<f64>,
+}
+
+/// What one culprit is made of: the processes of one name in one control group, or one thing of another kind.
+struct Group<'a> {
+    /// By process, the part of each.
+    parts: BTreeMap<Option<u32>, f64>,
+    entity: &'a Entity,
+}
+
+impl<'a> Weighed<'a> {
+    fn of(spec: &'a CulpritSpec, stage: &Stage<'a>, facts: &'a Facts) -> Self {
+        let whole = spec.whole.as_ref().and_then(|whole| whole.number(stage));
+        let mut weighed = Self { spec, groups: BTreeMap::new(), whole };
+        for candidate in facts.entities(spec.scope) {
+            let scene = stage.weigh(spec.scope, candidate);
+            let is_among = spec.among.as_ref().is_none_or(|among| among.truth(&scene) == Truth::True);
+            if let Some(part) = spec.by.number(&scene).filter(|part| is_among && *part > 0.0) {
+                weighed.add(candidate, part);
+            }
+        }
+        weighed
+    }
+
+    fn add(&mut self, candidate: &'a Entity, part: f64) {
+        let Subject { kind, name, pid, .. } = &candidate.subject;
+        let group = self.groups.entry((kind, name, candidate.deepest_cgroup()));
+        let group = group.or_insert_with(|| Group { parts: BTreeMap::new(), entity: candidate });
+        *group.parts.entry(*pid).or_insert(0.0) += part;
+    }
+
+    fn blame(self, rule: &Rule, stage: &Stage<'_>, facts: &Facts) -> Blame {
+        let seen: f64 = self.groups.values().flat_map(|group| group.parts.values()).sum();
+        let all = self.whole.map_or(seen, |whole| whole.max(seen));
+        let missing = self.whole.filter(|_| all > 0.0).map(|_| 1.0 - seen / all);
+        let spec = self.spec;
+        let is_refused = spec.nobody.is_some() && facts.sources.refused(asked(rule)).is_some();
+        let is_subject = |group: &Group<'_>| group.entity.subject.pid == stage.subject_pid();
+        let is_of_others = stage.subject_pid().is_none() || !self.groups.values().all(is_subject);
+        let refused = refused(spec, facts).filter(|_| is_of_others);
+        let hides = refused.is_some() || is_refused;
+        let is_enough = missing.map_or(!hides, |missing| missing <= 1.0 - ENOUGH);
+        let mut culprits: Vec<Culprit> = Vec::new();
+        if is_enough {
+            let own = |group: &Group<'_>| group.entity.subject.pid.is_some_and(|pid| facts.observers.contains(&pid));
+            let others = self.groups.into_values().filter(|group| !own(group) || is_subject(group));
+            culprits.extend(others.map(|group| group.culprit(all, &spec.of)).filter(|c| c.share >= SMALLEST_SHARE));
+            culprits.sort_by(|a, b| b.share.total_cmp(&a.share));
+        }
+        if !culprits.is_empty() && missing.is_none_or(|missing| missing < NOTABLE) {
+            return Blame { culprits, unattributed: None };
+        }
+        let reason = why(spec, rule, stage, facts, refused);
+        // Where the whole is not known and nobody was refused, nothing is known to be missing.
+        let reason = reason.or_else(|| missing.map(|_| Unseen { why: UNSEEN.into(), remedy: String::new() }));
+        let unattributed = |Unseen { why, remedy }| Unattributed { share: missing, of: spec.of.clone(), why, remedy };
+        Blame { culprits, unattributed: reason.map(unattributed) }
+    }
+}
+
+impl Group<'_> {
+    fn culprit(self, all: f64, of: &str) -> Culprit {
+        let Subject { kind, name, .. } = &self.entity.subject;
+        let cgroup = self.entity.deepest_cgroup().filter(|_| kind != "cgroup");
+        let share = self.parts.values().sum::<f64>() / all;
+        let mut parts: Vec<(Option<u32>, f64)> = self.parts.into_iter().collect();
+        parts.sort_by(|a, b| b.1.total_cmp(&a.1));
+        let pids: Vec<u32> = parts.iter().filter_map(|(pid, _)| *pid).collect();
+        Culprit {
+            kind: kind.clone(),
+            name: name.clone(),
+            pid: pids.first().copied(),
+            pids: if pids.len() > 1 { pids } else { Vec::new() },
+            command_line: None,
+            cgroup: cgroup.map(str::to_owned),
+            unit: cgroup.and_then(unit::unit),
+            container: cgroup.and_then(unit::container),
+            share,
+            of: of.to_owned(),
+        }
+    }
+}
+
+/// Whether the measure reads any of these kernel sources.
+fn reads(spec: &CulpritSpec, words: &[&str]) -> bool {
+    let names = spec.by.names().into_iter().chain(spec.among.iter().flat_map(|among| among.names()));
+    let mut sources = names.filter_map(|name| Some(find(&name, &[spec.scope])?.source));
+    sources.any(|source| words.iter().any(|word| source.contains(word)))
+}
+
+/// What was refused of other users' processes, where the measure needs it and somebody is at work of whom it is missing. With
+/// hidepid not even their CPU time is seen.
+fn refused<'f>(spec: &CulpritSpec, facts: &'f Facts) -> Option<&'f Unseen> {
+    let is_needed = |unseen: &&Unseen| unseen.why.contains("hidepid") || facts.hides_io && reads(spec, &RESTRICTED);
+    facts.sources.processes_refused().filter(is_needed)
+}
+
+fn asked(rule: &Rule) -> &[String] {
+    rule.asks.as_ref().map_or(&[], |asks| &asks.sources)
+}
+
+/// Why a part is nobody's: what was refused comes first, as it has a remedy.
+fn why(spec: &CulpritSpec, rule: &Rule, stage: &Stage<'_>, facts: &Facts, refused: Option<&Unseen>) -> Option<Unseen> {
+    let sources = &facts.sources;
+    let asked = asked(rule);
+    let bpf = || sources.bpf_refused().filter(|_| reads(spec, &["BPF"]));
+    let own = sources.refused(asked).filter(|_| spec.nobody.is_some());
+    if let Some(Unseen { why, remedy }) = own.or(refused) {
+        return Some(Unseen { why: format!("cannot read {why}"), remedy: remedy.clone() });
+    }
+    if let Some(unseen) = sources.refused(asked).or_else(bpf) {
+        return Some(unseen.clone());
+    }
+    let not_asked = asked.iter().find(|source| spec.nobody.is_some() && !sources.was_read(source));
+    let because = match (not_asked, &spec.nobody) {
+        (Some(source), _) => format!("{source} was not read"),
+        (None, Some(nobody)) => nobody.prose(stage),
+        (None, None) => return None,
+    };
+    Some(Unseen { why: because, remedy: String::new() })
+}

@@ -1,0 +1,271 @@
+//! Who is to blame, as far as that can be seen.
+
+mod seconds;
+
+use seconds::{SECOND, machine};
+use whyslow_model::catalogue::*;
+use whyslow_model::diagnosis::{ActionKind, Diagnosis, Finding};
+use whyslow_model::key::{Machine, MountTask, TaskKey};
+use whyslow_model::snapshot::{Outcome, Snapshot, SourceReport};
+
+const ROOT: &str = "run as root (or with CAP_SYS_PTRACE)";
+
+fn key(pid: u32) -> TaskKey {
+    TaskKey { pid, tid: pid, start: 1 }
+}
+
+/// Two CPUs that are always in use, for which tasks wait.
+fn busy(t: u64, s: &mut Snapshot) {
+    for cpu in 0..2 {
+        let row = Cpu { user: (t * SECOND).into(), system: 0.into(), idle: 0.into(), ..Cpu::new(cpu) };
+        s.processor.cpu.push(row);
+    }
+    s.processor.pressure.push(Pressure {
+        cpu_some: (t * SECOND * 98 / 100).into(),
+        memory_some: 0.into(),
+        io_some: (t * SECOND * 9 / 10).into(),
+        ..Pressure::new(Machine)
+    });
+}
+
+/// A disk with 16 small reads in flight all the time.
+fn full_disk(t: u64, s: &mut Snapshot) {
+    s.block.disk.push(Disk {
+        reads: (t * 1600).into(),
+        read_bytes: (t * 1600 * 4096).into(),
+        read_time: (t * 16 * SECOND).into(),
+        writes: 0.into(),
+        write_bytes: 0.into(),
+        write_time: 0.into(),
+        weighted_time: (t * 16 * SECOND).into(),
+        busy_time: (t * SECOND).into(),
+        ..Disk::new("sda".into())
+    });
+    s.block.queue.push(Queue { max_request: (1280_u64 << 10).into(), ..Queue::new("sda".into()) });
+}
+
+/// A process with this percentage of a CPU; `read` are the bytes it reads a second, where its I/O may be read.
+fn process(t: u64, s: &mut Snapshot, pid: u32, name: &str, cpu: u64, read: Option<u64>) {
+    let mut row = ProcessRow {
+        command: name.into(),
+        state: "R".into(),
+        user: (t * SECOND * cpu / 100).into(),
+        system: 0.into(),
+        run_delay: (t * SECOND * 60 / 100 * u64::from(cpu > 0)).into(),
+        nice: 0.0.into(),
+        threads: 1.0.into(),
+        kernel_thread: 0.0.into(),
+        ..ProcessRow::new(key(pid))
+    };
+    if let Some(read) = read {
+        (row.read_bytes, row.write_bytes) = ((t * read).into(), 0.into());
+    }
+    s.task.process.push(row.into());
+}
+
+fn refused(s: &mut Snapshot, source: &str, why: &str) {
+    let outcome = Outcome::NotPermitted { why: why.into(), remedy: ROOT.into() };
+    s.sources.push(SourceReport { source: source.into(), outcome, ..SourceReport::default() });
+}
+
+fn observer(s: &mut Snapshot, pid: u32) {
+    s.kernel.observer.push(Observer { pid: f64::from(pid).into(), ..Observer::new(Machine) });
+}
+
+fn finding<'d>(d: &'d Diagnosis, id: &str) -> &'d Finding {
+    let found = d.findings.iter().find(|finding| finding.id == id);
+    found.unwrap_or_else(|| panic!("{id} is not among {:?}", d.findings.iter().map(Finding::key).collect::<Vec<_>>()))
+}
+
+fn shares(finding: &Finding) -> Vec<(&str, f64)> {
+    finding.culprits.iter().map(|c| (c.name.as_str(), (c.share * 100.0).round() / 100.0)).collect()
+}
+
+#[test]
+fn who_sees_only_own_io_blames_nobody_for_that_of_others() {
+    let d = machine(|t, s| {
+        full_disk(t, s);
+        busy(t, s);
+        process(t, s, 7, "whyslow", 1, Some(20_000));
+        process(t, s, 8, "editor", 1, Some(30_000));
+        process(t, s, 9, "database", 5, None);
+        observer(s, 7);
+        refused(s, "tasks", "I/O of 1 process of other users");
+    });
+    for finding in d.findings.iter().filter(|finding| finding.id.starts_with("disk.")) {
+        assert_eq!(shares(finding), [], "{}", finding.id);
+    }
+    let finding = finding(&d, "disk.small_io");
+    let gap = finding.unattributed.as_ref().expect("the reason");
+    assert!(gap.why.contains("other users") && gap.remedy == ROOT, "{gap:?}");
+    assert!(gap.share.is_some_and(|share| share > 0.99), "{gap:?}");
+    assert!(!finding.actions.iter().any(|a| a.text.contains("unidentified")), "{:?}", finding.actions);
+    let identify = finding.actions.iter().find(|a| a.kind == ActionKind::Diagnostic && a.text.contains(ROOT));
+    assert!(identify.is_some(), "{:?}", finding.actions);
+}
+
+#[test]
+fn a_share_is_of_what_the_device_did() {
+    let d = machine(|t, s| {
+        full_disk(t, s);
+        busy(t, s);
+        process(t, s, 8, "database", 1, Some(1600 * 4096 * 7 / 10));
+        process(t, s, 9, "editor", 1, Some(1600 * 4096 / 20));
+    });
+    let finding = finding(&d, "disk.small_io");
+    assert_eq!(shares(finding), [("database", 0.7), ("editor", 0.05)]);
+    assert_eq!(finding.unattributed.as_ref().and_then(|gap| gap.share).map(|s| (s * 100.0).round()), Some(25.0));
+}
+
+#[test]
+fn cpu_time_of_processes_that_are_hidden_is_not_spread_over_those_that_are_seen() {
+    let with = |visible: u64| {
+        machine(move |t, s| {
+            busy(t, s);
+            process(t, s, 8, "editor", visible, Some(0));
+            refused(s, "tasks", "all of 9 processes of other users (/proc is mounted with hidepid)");
+        })
+    };
+    let d = with(20);
+    let saturated = finding(&d, "cpu.saturated");
+    assert_eq!(shares(saturated), []);
+    assert!(saturated.unattributed.as_ref().is_some_and(|gap| gap.why.contains("hidepid")), "{saturated:?}");
+    assert!(!saturated.summary.contains("uses the most"), "{}", saturated.summary);
+    assert_eq!(shares(finding(&with(150), "cpu.saturated")), [("editor", 0.75)]);
+}
+
+#[test]
+fn a_process_that_came_late_has_the_share_of_the_whole_window() {
+    let d = machine(|t, s| {
+        busy(t, s);
+        process(t, s, 8, "server", 150, Some(0));
+        // Two seconds at full speed of ten.
+        if t >= 8 {
+            process(t - 8, s, 9, "job", 100, Some(0));
+        }
+    });
+    let shares = shares(finding(&d, "cpu.saturated"));
+    assert_eq!(shares[0], ("server", 0.75));
+    assert_eq!(shares[1], ("job", 0.1));
+}
+
+#[test]
+fn the_observer_and_its_children_are_not_to_blame() {
+    let d = machine(|t, s| {
+        busy(t, s);
+        process(t, s, 7, "whyslow", 120, Some(0));
+        process(t, s, 9, "server", 60, Some(0));
+        let mut child = s.task.process.pop().expect("the server");
+        process(t, s, 10, "whyslow-helper", 10, Some(0));
+        let mut helper = s.task.process.pop().expect("the helper");
+        helper.parent = 7.0.into();
+        child.parent = 1.0.into();
+        s.task.process.extend([child, helper]);
+        observer(s, 7);
+    });
+    assert_eq!(shares(finding(&d, "cpu.saturated")), [("server", 0.3)], "of all that was used, its own included");
+}
+
+/// A full file system; `read` says how its open files were looked for.
+fn full_mount(s: &mut Snapshot, read: Option<Outcome>) {
+    s.block.mount.push(Mount {
+        size: (1_u64 << 30).into(),
+        free: 0.into(),
+        available: 0.into(),
+        read_only: 0.into(),
+        kind: "ext4".into(),
+        ..Mount::new("/data".into())
+    });
+    s.sources.extend(read.map(|outcome| SourceReport {
+        source: "proc/fd".into(),
+        outcome,
+        asked: true,
+        ..SourceReport::default()
+    }));
+}
+
+fn writer(s: &mut Snapshot, pid: u32, mount: &str, bytes: u64) {
+    let on = MountTask { mount: mount.into(), task: key(pid) };
+    s.block.writer.push(Writer { files: 1.into(), bytes: bytes.into(), ..Writer::new(on) });
+}
+
+#[test]
+fn a_full_file_system_is_who_has_files_open_on_it() {
+    let d = machine(|t, s| {
+        full_mount(s, Some(Outcome::Read));
+        process(t, s, 8, "backup", 50, Some(0));
+        process(t, s, 9, "logger", 1, Some(0));
+        process(t, s, 10, "old", 1, Some(0));
+        s.task.process[0].write_bytes = (t * 500_000_000).into();
+        writer(s, 9, "/data", 900 << 20);
+        writer(s, 10, "/data", 100 << 20);
+        writer(s, 8, "/backup", 100 << 30);
+    });
+    assert_eq!(shares(finding(&d, "fs.full")), [("logger", 0.9), ("old", 0.1)]);
+}
+
+#[test]
+fn what_grows_comes_before_what_is_large() {
+    let d = machine(|t, s| {
+        full_mount(s, Some(Outcome::Read));
+        process(t, s, 9, "logger", 1, Some(0));
+        process(t, s, 10, "old", 1, Some(0));
+        writer(s, 9, "/data", (100 << 20) + (t << 20));
+        writer(s, 10, "/data", 900 << 20);
+    });
+    assert_eq!(finding(&d, "fs.full").culprits[0].name, "logger");
+}
+
+#[test]
+fn nobody_is_named_where_nobody_has_a_file_open() {
+    let full = |outcome: Option<Outcome>| {
+        let d = machine(move |t, s| {
+            full_mount(s, outcome.clone());
+            process(t, s, 8, "backup", 50, Some(0));
+            s.task.process[0].write_bytes = (t * 500_000_000).into();
+        });
+        let finding = finding(&d, "fs.full");
+        assert_eq!(shares(finding), []);
+        finding.unattributed.clone().expect("the reason")
+    };
+    assert_eq!(full(Some(Outcome::Read)).why, "no process has a file open for writing on /data");
+    assert_eq!(full(None).why, "proc/fd was not read");
+    let refused = Outcome::NotPermitted { why: "open files of 5 processes of other users".into(), remedy: ROOT.into() };
+    assert_eq!(full(Some(refused)).remedy, ROOT);
+}
+
+#[test]
+fn who_cannot_see_all_open_files_blames_nobody_for_a_full_file_system() {
+    let d = machine(|t, s| {
+        let why = "open files of 5 processes of other users".into();
+        full_mount(s, Some(Outcome::NotPermitted { why, remedy: ROOT.into() }));
+        process(t, s, 9, "editor", 1, Some(0));
+        process(t, s, 10, "database", 1, None);
+        refused(s, "tasks", "I/O of 1 process of other users");
+        writer(s, 9, "/data", 4096);
+    });
+    let finding = finding(&d, "fs.full");
+    assert_eq!(shares(finding), []);
+    let why = finding.unattributed.as_ref().map(|gap| gap.why.as_str());
+    assert_eq!(why, Some("cannot read open files of 5 processes of other users"));
+}
+
+#[test]
+fn findings_that_are_cut_are_counted() {
+    let d = machine(|t, s| {
+        busy(t, s);
+        for number in 0..9 {
+            s.block.mount.push(Mount {
+                size: (1_u64 << 30).into(),
+                free: 0.into(),
+                available: 0.into(),
+                read_only: 0.into(),
+                kind: "ext4".into(),
+                ..Mount::new(format!("/data{number}").as_str().into())
+            });
+        }
+        process(t, s, 8, "server", 150, Some(0));
+    });
+    let listed: Vec<&Finding> = d.findings.iter().filter(|finding| finding.id == "fs.full").collect();
+    assert_eq!((listed.len(), listed.iter().map(|finding| finding.more).sum::<usize>()), (4, 5));
+}
