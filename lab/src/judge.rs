@@ -89,6 +89,7 @@ mod tests {
             evidence: Vec::new(),
             explains: Vec::new(),
             explained_by: None,
+            since: None,
             actions: Vec::new(),
         }
     }

@@ -6,6 +6,7 @@ use crate::signals::{
     array, card, connection, core, database, disk, group, host, interface, io, kill, limit, mount, multipath, nfs,
     notice, part, partition, peer, process, quota, socket, task, thread, transfer,
 };
+use crate::since::History;
 use std::collections::{BTreeMap, BTreeSet};
 use whyslow_model::catalogue::{self, FamilyInfo, Process};
 use whyslow_model::diagnosis::{Reading, Subject};
@@ -25,6 +26,8 @@ pub struct Facts {
     pub topology: Topology,
     entities: BTreeMap<Scope, Vec<Entity>>,
     origins: Origins,
+    /// How long what is lost now has been lost.
+    pub(crate) history: History,
 }
 
 impl Facts {
@@ -66,7 +69,7 @@ impl Facts {
             (Scope::Transfer, transfer::entities(window)),
             (Scope::Array, array::entities(window, &topology)),
         ]);
-        Self { host, topology, entities, origins: window.origins().clone() }
+        Self { host, topology, entities, origins: window.origins().clone(), history: History::of(window) }
     }
 
     /// The entities of one kind.

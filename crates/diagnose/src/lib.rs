@@ -21,6 +21,7 @@ mod scene;
 mod side_by_side;
 mod signal;
 mod signals;
+mod since;
 mod standout;
 mod template;
 mod timeline;

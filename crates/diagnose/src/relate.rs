@@ -144,6 +144,7 @@ mod tests {
             evidence: vec![],
             explains: vec![],
             explained_by: None,
+            since: None,
             actions: vec![],
         };
         Judged {

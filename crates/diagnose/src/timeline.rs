@@ -126,6 +126,7 @@ mod tests {
             evidence: vec![],
             explains: vec![],
             explained_by: explained_by.map(str::to_owned),
+            since: None,
             actions: vec![],
         }
     }
