@@ -93,6 +93,7 @@ mod tests {
             explained_by: None,
             unattributed: None,
             more: 0,
+            since: None,
             actions: Vec::new(),
         }
     }

@@ -36,12 +36,12 @@ fn what_is_set_is_told_and_taken_back() {
         assert_eq!(values(), wanted());
         cage.expect(0, &["undo"]);
         assert_eq!(values(), before);
-        assert!(cage.expect(0, &["undo"]).contains("nothing to take back"));
+        assert!(cage.expect(0, &["undo"]).contains("nothing to undo"));
         // What is done is done, and why; and what is not there is told.
         cage.expect(0, &["undo", "1"]);
         assert_eq!(cage.json(&["history"])[0]["undone_because"], "asked");
         assert_eq!(cage.json(&["recover"]), serde_json::json!([]));
-        assert!(cage.expect(2, &["persist", "1"]).contains("no such change stands"));
+        assert!(cage.expect(2, &["persist", "1"]).contains("no such change is in effect"));
         assert!(cage.expect(2, &["undo", "7", "--dry-run"]).contains("no change 7"));
     });
 }
@@ -51,8 +51,8 @@ fn what_somebody_else_has_set_is_left_alone() {
     in_cage(|cage| {
         set(cage, &[]);
         fs::write("/proc/sys/net/core/somaxconn", "77\n").unwrap();
-        assert!(cage.expect(1, &["verify"]).contains("somebody made it 77"));
-        assert!(cage.expect(1, &["undo"]).contains("left alone: somebody made it 77"));
+        assert!(cage.expect(1, &["verify"]).contains("changed externally to 77"));
+        assert!(cage.expect(1, &["undo"]).contains("not rolled back: changed externally to 77"));
         assert_eq!(sysctl("net.core.somaxconn"), "77");
         assert_eq!(sysctl("net.ipv4.tcp_keepalive_time"), "7200");
     });
@@ -85,7 +85,7 @@ fn one_that_fails_takes_all_back() {
             1,
             &["set", "net.core.somaxconn=1111", &format!("{name}=nosuch"), "net.ipv4.tcp_keepalive_time=99"],
         );
-        assert!(out.contains("all is as it was before"), "{out}");
+        assert!(out.contains("everything was rolled back"), "{out}");
         assert_eq!((values(), sysctl(name)), (before, control));
         // To take it back once more is no other reason.
         cage.expect(0, &["undo", "1"]);
@@ -101,7 +101,7 @@ fn nonsense_changes_nothing() {
             (["set", "net.core.somaxconn"], "NAME=VALUE"),
             (["set", "net.core.somaxconn=-1"], "below 0"),
             (["set", "disk.scheduler@nosuch=none"], "no disk 'nosuch'"),
-            (["set", "vm.block_dump=1"], "unsupported here: kernels had it before 5.13"),
+            (["set", "vm.block_dump=1"], "unsupported here: removed in kernel 5.13"),
             (["set", "/etc/passwd=x"], "only files under /sys and /proc/sys"),
             (["undo", "7"], "no change 7"),
             (["confirm", "7"], "does not wait"),
@@ -157,7 +157,10 @@ fn a_setting_of_the_network_waits_to_be_confirmed() {
         // One of the catalogue, and one that it does not know.
         for change in ["net.ipv4.tcp_keepalive_time=99", "net.ipv4.tcp_reordering=4"] {
             let out = cage.expect(0, &["set", change, "--yes"]);
-            assert!(out.contains("of the network") && out.contains("unless 'whyslow tune confirm' comes"), "{out}");
+            assert!(
+                out.contains("of the network") && out.contains("unless confirmed with 'whyslow tune confirm'"),
+                "{out}"
+            );
             let made = last(cage);
             assert_eq!(made["status"], "unconfirmed");
             let left = made["confirm"]["boottime_ns"].as_u64().unwrap() as f64 / 1e9 - since_boot();
@@ -201,7 +204,7 @@ fn what_belongs_to_another_namespace_is_not_forgotten() {
         let words: Vec<&str> = out.split_whitespace().collect();
         assert!(words.join(" ").contains("it belongs to the network namespace net:["), "{out}");
         assert!(cage.expect(0, &["undo"]).contains("is gone"));
-        assert!(cage.expect(0, &["undo"]).contains("nothing to take back"));
+        assert!(cage.expect(0, &["undo"]).contains("nothing to undo"));
     });
 }
 
@@ -225,7 +228,10 @@ fn a_change_is_kept_over_a_reboot_and_no_longer() {
         );
         fs::write(file, text.replace("= 99", "= 100") + "vm.swappiness = 7\n").unwrap();
         let out = cage.expect(1, &["undo", "1"]);
-        assert!(out.contains("persist@net.ipv4.tcp_keepalive_time left alone: somebody made it 100"), "{out}");
+        assert!(
+            out.contains("persist@net.ipv4.tcp_keepalive_time not rolled back: changed externally to 100"),
+            "{out}"
+        );
         let text = fs::read_to_string(file).unwrap();
         assert!(
             text.ends_with("net.ipv4.tcp_keepalive_time = 100\nvm.swappiness = 7\n") && !text.contains("somaxconn"),
@@ -353,7 +359,7 @@ fn what_is_written_down_is_for_root_alone_and_holds_no_secrets() {
 fn without_a_command_it_says_what_stands_and_how_to_go_on() {
     in_cage(|cage| {
         let out = cage.expect(0, &[]);
-        assert!(out.contains("Nothing here is set by whyslow") && out.contains("whyslow tune recommend"), "{out}");
+        assert!(out.contains("whyslow has changed nothing") && out.contains("whyslow tune recommend"), "{out}");
         let out = set(cage, &[]);
         assert!(out.contains("a reboot undoes it; 'whyslow tune persist 1' keeps it"), "{out}");
         let out = cage.expect(0, &[]);

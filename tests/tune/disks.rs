@@ -110,9 +110,9 @@ fn what_the_kernel_makes_another_value_of_is_put_back() {
         // The kernel's least is 4 (BLKDEV_MIN_RQ), and it says nothing of it.
         let change = format!("disk.nr_requests@{}=2", disk.name());
         let out = cage.expect(1, &["set", &change]);
-        assert!(out.contains("the kernel set 4 instead of 2; all is as it was before"), "{out}");
+        assert!(out.contains("the kernel set 4 instead of 2; everything was rolled back"), "{out}");
         assert_eq!(read(), "96");
-        assert!(cage.expect(0, &["undo", "--all"]).contains("nothing to take back"));
+        assert!(cage.expect(0, &["undo", "--all"]).contains("nothing to undo"));
         // Nor is it left where the program dies before it has noted what came of it.
         let journal = cage.path("tune/journal.jsonl");
         let text = fs::read_to_string(&journal).unwrap();

@@ -11,7 +11,7 @@ fn an_interface_is_guarded_and_comes_back() {
         let mtu = || fs::read_to_string("/sys/class/net/wsl-a/mtu").unwrap().trim().to_owned();
         cage.expect(1, &["set", "interface.mtu@wsl-a=9000"]);
         let out = cage.expect(0, &["set", "interface.mtu@wsl-a=9000", "nic.offload.gso@wsl-a=off", "--yes"]);
-        assert!(out.contains("taken back at "), "{out}");
+        assert!(out.contains("rolled back at "), "{out}");
         assert_eq!(mtu(), "9000");
         assert_eq!(cage.expect(0, &["get", "nic.offload.gso@wsl-a"]), "0\n");
         cage.expect(0, &["undo"]);
@@ -64,7 +64,7 @@ fn a_queueing_discipline_is_ours_or_left_alone() {
             .status()
             .is_ok_and(|s| s.success())
         {
-            assert!(cage.expect(2, &["set", &format!("{name}=bfifo"), "--yes"]).contains("could not be put back"));
+            assert!(cage.expect(2, &["set", &format!("{name}=bfifo"), "--yes"]).contains("could not be restored"));
         }
     });
 }

@@ -57,7 +57,7 @@ fn one_without_a_pair_says_that_all_is_as_it_was() {
         soon("it never ran", || begun.exists());
         let out = interrupted(child);
         assert_eq!(out.status.code(), INTERRUPTED);
-        assert!(String::from_utf8_lossy(&out.stderr).contains("interrupted; all is as it was before"));
+        assert!(String::from_utf8_lossy(&out.stderr).contains("interrupted; everything was rolled back"));
         assert_eq!(values(), before);
     });
 }
@@ -106,7 +106,7 @@ fn whatever_ends_it_puts_it_back() {
                 let said = String::from_utf8_lossy(&out.stderr);
                 assert_eq!(out.status.code(), INTERRUPTED, "{signal} {args:?}: {said}");
                 assert_eq!(values(), before, "{signal} {args:?}: {said}");
-                assert!(cage.expect(0, &["recover"]).contains("nothing to take back"));
+                assert!(cage.expect(0, &["recover"]).contains("nothing to undo"));
             }
         }
     });

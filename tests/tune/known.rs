@@ -72,7 +72,7 @@ fn a_signal_of_the_machine_is_measured_guarded_and_explained() {
             let rehearsal = whyslow(cage, &[&[&change[..], "--dry-run"], args].concat()).output().unwrap();
             String::from_utf8(rehearsal.stdout).unwrap().split_whitespace().collect::<Vec<_>>().join(" ")
         };
-        let words = "affects only files that are opened after it is made";
+        let words = "affects only files opened after the change";
         let live = rehearsed(&["--metric", &at("disk.read_rate@#")]);
         assert!(live.contains(words) && live.contains("in all"), "{live}");
         assert!(!rehearsed(&["--", "true"]).contains(words));
@@ -197,8 +197,8 @@ fn what_cannot_be_measured_is_refused_before_anything_is_changed() {
     in_cage(|cage| {
         let before = values();
         for (args, words) in [
-            (&["net.core.somaxconn=8192"][..], "is of a command"),
-            (&["net.core.somaxconn=8192", "--metric", "number"], "is of a command"),
+            (&["net.core.somaxconn=8192"][..], "needs a command"),
+            (&["net.core.somaxconn=8192", "--metric", "number"], "needs a command"),
             (&["net.core.somaxconn=8192", "--metric", "disk.wait"], "disk.wait@DISK"),
             (&["net.core.somaxconn=8192", "--metric", "disk.length@vda"], "there is no metric"),
             (

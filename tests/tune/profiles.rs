@@ -210,7 +210,7 @@ fn a_hostile_profile_keeps_nobody_waiting_and_shows_no_file() {
         mounted(cage);
         let start = std::time::Instant::now();
         for (name, words) in [
-            ("wsl-secret", "no file of variables"),
+            ("wsl-secret", "not a file of NAME=VALUE lines"),
             ("wsl-fifo", "not a regular file"),
             ("wsl-zero", "not a regular file"),
             ("wsl-kmsg", "kmsg"),

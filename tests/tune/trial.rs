@@ -46,7 +46,7 @@ fn what_helps_is_kept_where_asked_for() {
         assert_eq!(cage.json(&["trials"]).as_array().unwrap().len(), 2);
         // What was only tried does not hide what was kept.
         let history = cage.expect(0, &["history"]);
-        assert!(history.contains("made and taken back by trials") && !history.contains("only tried"), "{history}");
+        assert!(history.contains("made and rolled back by trials") && !history.contains("only tried"), "{history}");
         assert!(cage.expect(0, &["history", "--all"]).contains("only tried"));
     });
 }
@@ -73,7 +73,7 @@ fn a_command_that_fails_ends_it_and_all_is_put_back() {
                 .output()
                 .unwrap();
         assert_eq!(out.status.code(), Some(2));
-        assert!(String::from_utf8_lossy(&out.stderr).contains("all is put back"));
+        assert!(String::from_utf8_lossy(&out.stderr).contains("everything was rolled back"));
         assert_eq!(values(), before);
     });
 }

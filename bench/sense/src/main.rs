@@ -18,7 +18,7 @@ use whyslow_pairs::failure::Result;
 use whyslow_pairs::program::{beside, status};
 use whyslow_pairs::stop;
 
-/// Measures what observing costs on this machine. Needs root, and some minutes in which nothing else runs.
+/// Measures whyslow's own overhead on this machine. Needs root, and some minutes in which nothing else runs.
 #[derive(Parser)]
 #[command(name = "bench-sense", version)]
 struct Args {

@@ -24,7 +24,7 @@ pub const SECTIONS: [(&str, &str); 5] = [
         "Examples",
         "\
 whyslow                        watch for ten seconds, then say what is wrong
-whyslow -v                     the same, with the evidence and what was ruled out
+whyslow -v                     the same, with all the evidence
 whyslow --for 1m               watch longer, to catch rare stalls
 whyslow --json | jq .verdict   for scripts
 whyslow --check || page-me     exit status 1 means there is a bottleneck
@@ -33,26 +33,25 @@ whyslow rules disk.saturated   explain a finding
 whyslow profile --culprit      show where the culprit spends its time
 whyslow try vm.swappiness=10 -- make
                                prove whether a change helps
-whyslow record --for 1h        record everything; as a service without --for
-whyslow explain --since 8h     what happened last night
+whyslow record --for 1h        record for an hour; without --for, until stopped
+whyslow explain --since 8h     explain what happened in the last eight hours
 whyslow baseline save --for 10m
                                record a baseline of normal behavior
 whyslow compare default 03:00..04:00
-                               what was different that night",
+                               show what was different that night",
     ),
     ("Ctrl-C", "Stops watching early and diagnoses what was seen; a second Ctrl-C quits at once."),
     (
         "Exit status",
         "\
 0    success, whatever was found
-1    nothing to show or do as requested: --check found a bottleneck; 'profile
-     --culprit' found no culprit; the recording does not cover that time; 'tune'
-     left a setting unchanged, or 'tune verify' found one that differs; 'try'
-     found nothing to try
+1    --check found a bottleneck; 'profile --culprit' found no culprit; the
+     recording does not cover that time; 'tune' left a setting unchanged, or
+     'tune verify' found one that differs; 'try' found nothing to try
 2    wrong usage, or input that cannot be read
 3    with --check: undetermined, too little was visible
 129  ended by SIGHUP, after cleaning up and printing what was measured
-130  ended by Ctrl-C before there was a result; 'try' has put everything back
+130  ended by Ctrl-C before there was a result; 'try' has rolled back
 143  ended by SIGTERM, after cleaning up and printing what was measured",
     ),
     (
@@ -61,7 +60,7 @@ whyslow compare default 03:00..04:00
 NO_COLOR         if set and not empty, no color except with --color always
 TZ               the local time zone (--utc overrides it)
 XDG_CONFIG_HOME  where your own rules are (default ~/.config)
-XDG_STATE_HOME   where recordings of users other than root are (default ~/.local/state)
+XDG_STATE_HOME   where users other than root record (default ~/.local/state)
 WHYSLOW_STATE    where the journal of changes is (default /var/lib/whyslow)
 WHYSLOW_TOKEN    shared secret of 'bench net serve' and its clients",
     ),
@@ -72,18 +71,20 @@ WHYSLOW_TOKEN    shared secret of 'bench net serve' and its clients",
 $XDG_CONFIG_HOME/whyslow/rules.d/*.toml  your own rules
 /etc/whyslow/profiles                    tuning profiles of this machine
 /var/lib/whyslow                         recording, journal of changes
-/var/lib/whyslow/baselines               baselines; diagnoses compare with 'default'",
+/var/lib/whyslow/baselines               baselines; 'default' is the usual",
     ),
 ];
 
-/// The output options that a command takes no notice of, by its name; they are accepted and left out of its help.
-const IRRELEVANT: [(&str, &[&str]); 6] = [
+/// Options that a command accepts from the commands above it but ignores: they are left out of its help.
+const IRRELEVANT: [(&str, &[&str]); 8] = [
     ("completions", &["json", "all", "utc", "color", "width"]),
     ("man", &["json", "all", "utc", "color", "width"]),
     ("record", &["all", "color"]),
     ("export", &["all", "color", "width"]),
     ("rules", &["all", "utc"]),
     ("formats", &["all", "utc"]),
+    ("bench net serve", &["save", "replace", "dir"]),
+    ("bench net stop", &["save", "replace", "dir"]),
 ];
 
 fn sections() -> String {
@@ -178,12 +179,21 @@ pub fn parse() -> Result<Cli, ExitCode> {
 
 /// The program as clap describes it: for parsing, the manual page and completions.
 pub fn description() -> clap::Command {
-    let program = Cli::command();
-    let global: Vec<Arg> = program.get_arguments().filter(|arg| arg.is_global_set()).cloned().collect();
-    IRRELEVANT.iter().fold(program, |program, (command, options)| {
-        let hidden = global.iter().filter(|arg| options.contains(&arg.get_id().as_str()));
-        program.mut_subcommand(command, |command| command.args(hidden.map(|arg| arg.clone().hide(true))))
+    IRRELEVANT.iter().fold(Cli::command(), |program, (path, options)| {
+        let path: Vec<&str> = path.split(' ').collect();
+        hide(program, &path, options, &[])
     })
+}
+
+/// Hides options, which commands above it define, in the command at the end of a path.
+fn hide(command: clap::Command, path: &[&str], options: &[&str], above: &[Arg]) -> clap::Command {
+    let Some((next, rest)) = path.split_first() else {
+        let ignored = above.iter().filter(|arg| options.contains(&arg.get_id().as_str()));
+        return command.args(ignored.map(|arg| arg.clone().hide(true)));
+    };
+    let global = command.get_arguments().filter(|arg| arg.is_global_set()).cloned();
+    let above: Vec<Arg> = above.iter().cloned().chain(global).collect();
+    command.mut_subcommand(next, |command| hide(command, rest, options, &above))
 }
 
 /// clap's message with its suggestion, without its usage.
@@ -211,5 +221,22 @@ mod tests {
     #[test]
     fn the_description_is_sound() {
         description().debug_assert();
+    }
+
+    #[test]
+    fn what_help_says_after_the_options_fits_80_columns() {
+        let text = sections();
+        let wide: Vec<&str> = text.lines().filter(|line| line.chars().count() > 80).collect();
+        assert_eq!(wide, <[&str; 0]>::default());
+    }
+
+    #[test]
+    fn a_command_that_saves_nothing_has_no_options_for_it() {
+        let mut program = description();
+        let net = program.find_subcommand_mut("bench").and_then(|bench| bench.find_subcommand_mut("net")).unwrap();
+        let has_save = |command: &mut clap::Command| command.render_help().to_string().contains("--save");
+        for name in ["serve", "stop"] {
+            assert!(!has_save(net.find_subcommand_mut(name).unwrap()), "{name}");
+        }
     }
 }

@@ -37,7 +37,7 @@ impl Observe {
             return Err("--for must be at least one --interval: a rate needs two samples".into());
         }
         if self.time.as_nanos() / self.interval.as_nanos() >= Self::MOST_SAMPLES {
-            return Err(format!("more than {} samples: take a longer --interval", Self::MOST_SAMPLES));
+            return Err(format!("more than {} samples: use a longer --interval", Self::MOST_SAMPLES));
         }
         Ok(())
     }

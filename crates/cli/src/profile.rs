@@ -103,7 +103,9 @@ impl ProfileArgs {
             (None, Some(path)) => output::by_ending(path, ENDINGS, Format::Text)?,
         };
         if format == Format::Svg && self.output.is_none() && io::stdout().is_terminal() {
-            return Err(Failure::usage("a flame graph is no sight on a terminal: name a file, as in -o flame.svg"));
+            return Err(Failure::usage(
+                "a flame graph cannot be shown on a terminal: specify a file, such as -o flame.svg",
+            ));
         }
         Ok(format)
     }
@@ -148,10 +150,15 @@ fn blame(time: Duration) -> Result<Blamed, Failure> {
 }
 
 fn blamed(diagnosis: &Diagnosis) -> Result<Blamed, String> {
-    let finding =
-        diagnosis.findings.first().ok_or("nothing is wrong, so there is no culprit; profile a process by --pid")?;
+    let finding = diagnosis
+        .findings
+        .first()
+        .ok_or("no bottleneck was found, so there is no culprit; choose a process with --pid")?;
     let pid = process(finding).ok_or_else(|| {
-        format!("{} blames no process that could be profiled; profile one by --pid, or the machine", finding.key())
+        format!(
+            "{} has no culprit that can be profiled; choose a process with --pid, or profile the whole machine",
+            finding.key()
+        )
     })?;
     Ok(Blamed { pid, finding: finding.key() })
 }
@@ -221,6 +228,7 @@ mod tests {
             explained_by: None,
             unattributed: None,
             more: 0,
+            since: None,
             actions: Vec::new(),
         }
     }
@@ -259,6 +267,6 @@ mod tests {
         let full = finding("fs.full", Subject::new("mount", "/"), &[]);
         let said = |findings| blamed(&diagnosis(findings)).err().unwrap_or_default();
         assert!(said(vec![full]).starts_with("fs.full@/ blames no process"));
-        assert!(said(Vec::new()).starts_with("nothing is wrong"));
+        assert!(said(Vec::new()).starts_with("no bottleneck was found"));
     }
 }

@@ -63,7 +63,7 @@ pub fn read(asked: &ReadArgs, look: &Look) -> Result<ExitCode, Failure> {
 fn nothing_in(files: &[PathBuf]) -> String {
     let names: Vec<String> = files.iter().map(|path| path.display().to_string()).collect();
     format!(
-        "{}: no file in it is one that is known by its name; give the files that matter, of a kind that 'whyslow formats' lists",
+        "{}: no file in it has a known name; specify the files themselves ('whyslow formats' lists the formats)",
         names.join(" ")
     )
 }
@@ -119,7 +119,7 @@ fn add(incident: &mut Incident, path: &Path, watch: &Arc<Watch>) -> Result<(), F
         if kind.is_dir() {
             incident.add_folder(path)
         } else if kind.is_block_device() {
-            return Err(failed(io::Error::other("it is a disk; give files, or a folder")));
+            return Err(failed(io::Error::other("it is a disk; specify files or a folder")));
         } else if kind.is_char_device() && !file.is_terminal() {
             incident.add(&name, Device { file, left: MOST_OF_DEVICE })
         } else if !kind.is_file() {
@@ -179,7 +179,7 @@ struct Device {
 impl Read for Device {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.left == 0 {
-            return Err(io::Error::other("a device that does not end; give a file"));
+            return Err(io::Error::other("a device without an end; specify a file"));
         }
         let most = buffer.len().min(self.left);
         let count = match self.file.read(&mut buffer[..most]) {

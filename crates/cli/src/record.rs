@@ -64,7 +64,7 @@ impl RecordArgs {
             return Err(Failure::usage("--for must be at least one --interval: a rate needs two samples"));
         }
         if self.keep_size < Self::LEAST {
-            return Err(Failure::usage("--keep-size must be at least 16MiB: an hour takes some five"));
+            return Err(Failure::usage("--keep-size must be at least 16MiB: an hour takes about 5 MiB"));
         }
         Ok(())
     }
@@ -112,7 +112,7 @@ pub fn record(args: &RecordArgs, folder: &Path) -> Result<(Counts, Interrupt), F
         time: args.time,
     };
     keep_at_work(PATIENCE, interrupt.as_fd(), move |pulse| recording.go_on(pulse))
-        .map_err(|e| Failure::usage(format!("cannot begin to sample: {e}")))?;
+        .map_err(|e| Failure::usage(format!("cannot start sampling: {e}")))?;
     let counts = recorder.finish().map_err(Failure::usage)?;
     Ok((counts, interrupt))
 }

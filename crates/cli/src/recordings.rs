@@ -100,7 +100,7 @@ fn before(now: &Zoned, time: Duration) -> i64 {
 fn nanoseconds(text: &str, now: &Zoned) -> Result<i64, Failure> {
     let zone = now.time_zone();
     let time = parse(text, now, zone).ok_or_else(|| {
-        Failure::usage(format!("'{text}' is no time such as 03:12, '2026-11-21 03:12' or 2026-11-21T03:12:00Z"))
+        Failure::usage(format!("'{text}' is not a time such as 03:12, '2026-11-21 03:12' or 2026-11-21T03:12:00Z"))
     })?;
     i64::try_from(time.as_nanosecond()).map_err(|_| Failure::usage(format!("'{text}' is too far away")))
 }
@@ -132,7 +132,9 @@ pub fn folder(asked: Option<&Path>) -> Result<PathBuf, Failure> {
         return Ok(OF_THE_MACHINE.into());
     }
     let state = absolute("XDG_STATE_HOME").or_else(|| Some(absolute("HOME")?.join(".local/state")));
-    state.map(|state| state.join("whyslow")).ok_or_else(|| Failure::usage("no HOME to record into: give --dir"))
+    state
+        .map(|state| state.join("whyslow"))
+        .ok_or_else(|| Failure::usage("HOME is not set, so there is no default folder: use --dir"))
 }
 
 fn absolute(variable: &str) -> Option<PathBuf> {

@@ -79,7 +79,7 @@ impl Of<'_> {
         vec![
             series(rate, "1/s", Better::Higher, vec![flow.rate]),
             latency("median latency", 0.5),
-            latency("99th percentile of latency", 0.99),
+            latency("99th percentile latency", 0.99),
         ]
     }
 }

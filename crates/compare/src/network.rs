@@ -24,7 +24,7 @@ fn figures(run: &NetRun, what: &str, subject: &Subject) -> Vec<Series> {
         ("bytes received", "bytes/s", Better::Higher, run.bandwidth),
         ("answers", "1/s", Better::Higher, run.rate),
         ("answers, median latency", "s", Better::Lower, percentile(0.5)),
-        ("answers, 99th percentile of latency", "s", Better::Lower, percentile(0.99)),
+        ("answers, 99th percentile latency", "s", Better::Lower, percentile(0.99)),
     ];
     let series = |(name, unit, better, figure): (&str, &str, Better, Option<f64>)| {
         Some(Series::of_repeats(&format!("{what}: {name}"), subject.clone(), unit, better, vec![figure?]))

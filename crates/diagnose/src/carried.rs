@@ -84,7 +84,7 @@ fn finding(carrier: &Device<'_>, carried: &[Device<'_>], sum: f64, parts: [&Diag
         // That the sums match can be chance.
         confidence: Confidence::Medium,
         summary: format!(
-            "{} is {} busy and carries what {} of {capture} move together: each of them takes time from the others.",
+            "{} is {} busy with the I/O of {} in {capture} together: they take time from each other.",
             carrier.figures.subject.name,
             percent(carrier.busy),
             names.join(", "),
@@ -94,9 +94,10 @@ fn finding(carrier: &Device<'_>, carried: &[Device<'_>], sum: f64, parts: [&Diag
         explained_by: None,
         unattributed: None,
         more: 0,
+        since: None,
         actions: vec![Action {
             kind: ActionKind::Advice,
-            text: "Spread the volumes over several devices below, or run their work one after the other".into(),
+            text: "Spread the volumes over several physical devices, or run their work one after the other".into(),
             set: BTreeMap::new(),
             try_command: None,
             expect: None,

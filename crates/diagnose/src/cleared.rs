@@ -77,7 +77,7 @@ mod tests {
 resource = "cpu"
 ids = ["cpu."]
 when = "cpu.busy < 0.5"
-because = "processors {cpu.busy} busy"
+because = "CPUs {cpu.busy} busy"
 
 [[cleared]]
 resource = "memory"

@@ -92,7 +92,7 @@ mod tests {
     fn a_suspicion_without_a_source_is_an_error_with_its_line() {
         let wrong = RULE.replace("asks = [\"bpf/close\"]", "");
         let error = RuleBook::built_in().add("test.toml", &wrong).unwrap_err();
-        assert_eq!((error.line, error.what.contains("nothing in asks")), (10, true), "{error}");
+        assert_eq!((error.line, error.what.contains("needs asks")), (10, true), "{error}");
     }
 
     #[test]

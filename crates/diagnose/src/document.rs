@@ -144,8 +144,9 @@ fn unexplained(facts: &Facts) -> Option<BlindSpot> {
     let busy = facts.host_number("cpu.busy").unwrap_or(0.0);
     let explained = facts.host_number("cpu.attributed").filter(|share| *share < EXPLAINED && busy > 0.2)?;
     Some(BlindSpot {
-        what: format!("who used {:.0} % of the processor time", (1.0 - explained) * 100.0),
-        why: "it is not charged to any process that a sample saw: interrupts, or processes that came and went".into(),
+        what: format!("which process used {:.0} % of the CPU time", (1.0 - explained) * 100.0),
+        why: "it is not attributed to any process: interrupts, or processes that started and ended between samples"
+            .into(),
         remedy: "a shorter --interval".into(),
     })
 }
@@ -164,9 +165,9 @@ fn why_missed(report: &SourceReport) -> Option<(String, String)> {
             (why.clone(), (*remedy).to_owned())
         }
         Outcome::NotPermitted { why, remedy } => (why.clone(), remedy.clone()),
-        Outcome::Failed(why) => (why.clone(), format!("read {} by hand", report.source)),
+        Outcome::Failed(why) => (why.clone(), format!("read {} manually", report.source)),
         Outcome::Partly { why, remedy } => (why.clone(), remedy.clone()),
-        Outcome::Hung(why) => (why.clone(), "look for a file system or driver that does not answer".to_owned()),
+        Outcome::Hung(why) => (why.clone(), "look for a file system or driver that does not respond".to_owned()),
     })
 }
 

@@ -41,8 +41,8 @@ static ENV: LazyLock<Arc<Env>> = LazyLock::new(|| Arc::new(Env::stdlib()));
 
 static FUNCTIONS: LazyLock<Context<'static, 'static>> = LazyLock::new(|| {
     let mut context = Context::with_env(Arc::clone(&ENV));
-    context.add_function("min", |a: f64, b: f64| a.min(b)).expect("`min` is not taken");
-    context.add_function("max", |a: f64, b: f64| a.max(b)).expect("`max` is not taken");
+    context.add_function("min", |a: f64, b: f64| a.min(b)).expect("`min` is not allowed");
+    context.add_function("max", |a: f64, b: f64| a.max(b)).expect("`max` is not allowed");
     context
 });
 

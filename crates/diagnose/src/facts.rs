@@ -8,6 +8,7 @@ use crate::signals::{
     array, card, connection, core, database, disk, group, host, interface, io, kill, limit, mount, multipath, nfs,
     notice, part, partition, peer, process, quota, socket, task, thread, transfer, writer,
 };
+use crate::since::History;
 use crate::sources::Sources;
 use std::collections::{BTreeMap, BTreeSet};
 use whyslow_model::catalogue::{self, FamilyInfo, Observer, Process};
@@ -34,6 +35,8 @@ pub struct Facts {
     pub(crate) observers: BTreeSet<u32>,
     entities: BTreeMap<Scope, Vec<Entity>>,
     origins: Origins,
+    /// How long what is lost now has been lost.
+    pub(crate) history: History,
 }
 
 impl Facts {
@@ -89,6 +92,7 @@ impl Facts {
             observers,
             entities,
             origins: window.origins().clone(),
+            history: History::of(window),
         }
     }
 

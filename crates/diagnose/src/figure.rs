@@ -111,15 +111,15 @@ impl FromStr for Figure {
         };
         let Some((scope, signal)) = described(&name) else { return Err(unknown(&name)) };
         if signal.unit == "text" {
-            return Err(format!("{name} is in words, and what is measured is a number"));
+            return Err(format!("{name} is text; only numbers can be measured"));
         }
         match (scope, &thing) {
-            (Scope::Host, Some(thing)) => Err(format!("{name} is of the machine, not of '{thing}'")),
+            (Scope::Host, Some(thing)) => Err(format!("{name} belongs to the whole machine, not to '{thing}'")),
             (Scope::Host, None) => Ok(Self { name, thing }),
             (scope, None) => {
-                Err(format!("{name} is one for each {0}: {name}@{1}", scope.name(), scope.name().to_uppercase()))
+                Err(format!("{name} exists per {0}: write {name}@{1}", scope.name(), scope.name().to_uppercase()))
             }
-            (_, Some(thing)) if thing.is_empty() => Err(format!("'{text}' names no thing behind the @")),
+            (_, Some(thing)) if thing.is_empty() => Err(format!("'{text}' has nothing after the @")),
             (_, Some(_)) => Ok(Self { name, thing }),
         }
     }
@@ -157,7 +157,7 @@ fn unknown(name: &str) -> String {
         .collect();
     match alike.as_slice() {
         [] => format!("there is no metric '{name}': it is time, number, or a signal such as disk.wait@sda or stall.io"),
-        names => format!("there is no metric '{name}'; of {family} there are {}", names.join(", ")),
+        names => format!("there is no metric '{name}'; {family} has {}", names.join(", ")),
     }
 }
 
@@ -177,7 +177,7 @@ mod tests {
         assert_eq!(read("disk.vda.await").as_deref(), Ok("disk.wait@vda"));
         assert_eq!(read("stall.io").as_deref(), Ok("stall.io"));
         assert!(read("disk.wait").unwrap_err().contains("disk.wait@DISK"));
-        assert!(read("stall.io@vda").unwrap_err().contains("of the machine"));
+        assert!(read("stall.io@vda").unwrap_err().contains("whole machine"));
         assert!(read("disk.wait@").is_err());
         assert!(read("disk.length@vda").unwrap_err().contains("disk.wait"));
         assert!(read("nonsense").unwrap_err().contains("there is no metric"));
@@ -195,7 +195,7 @@ mod tests {
         }
         assert_eq!("proc.lock_wait@x".parse::<Figure>().unwrap().asks(), ["bpf/sched"]);
         assert!("disk.wait@x".parse::<Figure>().unwrap().asks().is_empty());
-        assert!("core.costliest_line@cpu0".parse::<Figure>().unwrap_err().contains("in words"));
+        assert!("core.costliest_line@cpu0".parse::<Figure>().unwrap_err().contains("is text"));
     }
 
     #[test]

@@ -115,6 +115,7 @@ fn finding(rule: &Rule, entity: &Entity, stage: &mut Stage<'_>, facts: &Facts) -
         more: 0,
         impact,
         impact_is,
+        since: rule.pressure.and_then(|resource| facts.history.since(resource, impact)),
         confidence,
         summary: summary.prose(stage),
         evidence: evidence(rule, entity, stage, facts),
@@ -182,6 +183,6 @@ fn action(spec: &ActionSpec, stage: &Stage<'_>) -> Option<Action> {
         text: spec.text.prose(stage),
         set: spec.set.iter().filter_map(|(name, value)| Some((name.clone(), value.command(stage)?))).collect(),
         try_command: spec.command.as_ref().and_then(|c| c.command(stage)),
-        expect: spec.expect.as_ref().map(|text| text.prose(stage)),
+        expect: spec.expect.as_ref().and_then(|text| text.known(stage)),
     })
 }

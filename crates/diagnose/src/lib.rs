@@ -22,6 +22,7 @@ mod scene;
 mod side_by_side;
 mod signal;
 mod signals;
+mod since;
 mod sources;
 mod standout;
 mod template;

@@ -3,6 +3,7 @@
 use crate::expr::Expr;
 use crate::scene::NAMES;
 use crate::signal::{Scope, Signal};
+use crate::since::Resource;
 use crate::template::Template;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -44,6 +45,8 @@ pub struct Rule {
     pub(crate) at_least: bool,
     /// How grave it is where no time was measured.
     pub(crate) severity: Option<Expr>,
+    /// The pressure that shows how long it has lasted.
+    pub(crate) pressure: Option<Resource>,
     pub(crate) high: Option<Expr>,
     pub(crate) medium: Option<Expr>,
     pub(crate) host_is_subject: bool,
@@ -132,6 +135,7 @@ struct Written {
     #[serde(default)]
     at_least: bool,
     severity: Option<Spanned<String>>,
+    pressure: Option<Resource>,
     high: Option<Spanned<String>>,
     medium: Option<Spanned<String>>,
     #[serde(default)]
@@ -251,7 +255,7 @@ impl Rule {
         let written: Written = toml::from_str(text).map_err(|e| reader.toml(&e))?;
         let sight = [written.scope, Scope::Host];
         if !written.id.get_ref().split_once('.').is_some_and(|(a, b)| !a.is_empty() && !b.is_empty()) {
-            return Err(reader.error(written.id.span().start, "an id is written resource.cause"));
+            return Err(reader.error(written.id.span().start, "an id has the form resource.cause"));
         }
         let mut evidence = Vec::new();
         for spec in written.evidence {
@@ -288,11 +292,12 @@ impl Rule {
             })
         });
         if let Some(suspect) = written.suspect.as_ref().filter(|_| written.asks.is_empty()) {
-            return Err(reader.error(suspect.span().start, "suspect says when to ask, but there is nothing in asks"));
+            return Err(reader.error(suspect.span().start, "suspect needs asks: it says when to turn those sources on"));
         }
         if written.impact.is_none() && written.severity.is_none() {
-            return Err(reader
-                .error(0, "neither impact nor severity: the time lost, or how grave it is where none is measured"));
+            return Err(
+                reader.error(0, "neither impact (the time lost) nor severity (where no time is measured) is given")
+            );
         }
         let shares = written.accounts_for.iter().map(|(id, share)| {
             if !written.explains.contains(id) {
@@ -308,6 +313,7 @@ impl Rule {
             impact: reader.maybe(written.impact.as_ref(), &sight)?,
             at_least: written.at_least,
             severity: reader.maybe(written.severity.as_ref(), &sight)?,
+            pressure: written.pressure,
             high: reader.maybe(written.high.as_ref(), &sight)?,
             medium: reader.maybe(written.medium.as_ref(), &sight)?,
             summary: reader.template(&written.summary, &sight)?,

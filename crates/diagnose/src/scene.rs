@@ -13,8 +13,11 @@ pub struct Stage<'a> {
     names: BTreeMap<&'static str, Reading>,
 }
 
+/// A command for more processes than this is no longer one to paste.
+const MOST_PIDS: usize = 8;
+
 /// The names every rule may use beside signals, with what they stand for.
-pub const NAMES: [&str; 9] = [
+pub const NAMES: [&str; 10] = [
     "subject",
     "subject.pid",
     "subject.cgroup",
@@ -25,6 +28,8 @@ pub const NAMES: [&str; 9] = [
     "this.within",
     "culprit",
     "culprit.pid",
+    // All its processes, separated by commas.
+    "culprit.pids",
 ];
 
 impl<'a> Stage<'a> {
@@ -63,6 +68,10 @@ impl<'a> Stage<'a> {
         self.names.insert("culprit", Reading::Text(label));
         if let Some(pid) = first.pid {
             self.names.insert("culprit.pid", Reading::Number(f64::from(pid)));
+            let pids: Vec<String> = first.processes().map(|pid| pid.to_string()).collect();
+            if pids.len() <= MOST_PIDS {
+                self.names.insert("culprit.pids", Reading::Text(pids.join(",")));
+            }
         }
     }
 

@@ -108,6 +108,8 @@ fn quoted(word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::RuleBook;
+    use crate::signal::Scope;
 
     #[test]
     fn hostile_names_stay_one_word_in_a_shell() {
@@ -115,6 +117,29 @@ mod tests {
         assert_eq!(quoted("a; rm -rf /"), "'a; rm -rf /'");
         assert_eq!(quoted("it's"), r"'it'\''s'");
         assert_eq!(quoted(""), "''");
+    }
+
+    /// A sentence on the screen holds few numbers; the rest is evidence.
+    #[test]
+    fn a_summary_has_at_most_three_numbers() {
+        for rule in RuleBook::built_in().all() {
+            let sight = [rule.scope, Scope::Host];
+            let signals = || sight.iter().flat_map(|scope| scope.signals());
+            let is_number = |piece: &&Piece| match piece {
+                Piece::Text(_) => false,
+                Piece::Formula(_) => true,
+                Piece::Name(name) => signals().find(|s| s.name == name).is_some_and(|s| s.unit != "text"),
+            };
+            let literal = |piece: &Piece| match piece {
+                Piece::Text(text) => {
+                    text.split(' ').filter(|word| word.starts_with(|c: char| c.is_ascii_digit())).count()
+                }
+                _ => 0,
+            };
+            let pieces = &rule.summary.0;
+            let numbers = pieces.iter().filter(is_number).count() + pieces.iter().map(literal).sum::<usize>();
+            assert!(numbers <= 3, "{} ({:?}): {numbers} numbers: {pieces:?}", rule.id, rule.scope);
+        }
     }
 
     #[test]

@@ -142,6 +142,7 @@ mod tests {
             explained_by: explained_by.map(str::to_owned),
             unattributed: None,
             more: 0,
+            since: None,
             actions: vec![],
         }
     }

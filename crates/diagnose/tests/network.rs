@@ -118,8 +118,8 @@ fn loss_is_told_from_what_only_looks_like_it() {
     assert_eq!(lost.findings[0].culprits[0].pid, Some(7));
     assert_eq!(first(&of(Stream::FINE)).0, "none");
     for (stream, because) in [
-        (Stream { late: 20, ..Stream::FINE }, "overtake one another"),
-        (Stream { lost: 20, own_drops: 20, ..Stream::FINE }, "the own interface eth0 drops"),
+        (Stream { late: 20, ..Stream::FINE }, "late or reordered"),
+        (Stream { lost: 20, own_drops: 20, ..Stream::FINE }, "this machine's interface eth0 drops"),
     ] {
         let d = of(stream);
         assert_eq!(first(&d).0, "none", "{because}");
@@ -151,7 +151,7 @@ fn one_processor_drowns_in_softirqs() {
     assert_eq!((first(&d), d.findings[0].subject.name.as_str()), (("cpu.irq_imbalance", Confidence::High), "cpu1"));
     assert!(d.findings[0].explains.contains(&"cpu.interrupts@cpu1".to_owned()));
     assert_eq!(first(&drowning(60, 0)).0, "none", "it has time left");
-    assert_eq!(first(&drowning(96, 90)).0, "cpu.interrupts", "there is nowhere to spread it to");
+    assert_eq!(first(&drowning(96, 90)).0, "cpu.interrupts", "it cannot be spread");
 }
 
 /// A program that sends so many packets of so many bytes and is so many hundredths of the time in the kernel.

@@ -186,6 +186,9 @@ pub struct Finding {
     /// What that number rests on.
     #[serde(default)]
     pub impact_is: Basis,
+    /// Since when it has lasted; absent where nothing shows that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<Since>,
     /// How sure this is.
     pub confidence: Confidence,
     /// One sentence a tired person understands.
@@ -233,7 +236,19 @@ pub struct Unattributed {
     pub remedy: String,
 }
 
-/// Who uses a resource up.
+/// How long a cause has lasted, up to the end of the window.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Since {
+    /// When it began, RFC 3339; absent where it was there from the start of the window.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start: Option<String>,
+    /// How long it has lasted; without `start`, at least.
+    pub seconds: f64,
+    /// What shows it.
+    pub source: String,
+}
+
+/// Which process consumes a resource.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Culprit {
     /// process, thread, cgroup, device ...

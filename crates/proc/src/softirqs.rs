@@ -1,4 +1,4 @@
-//! /proc/softirqs: softirqs by vector and processor (Documentation/filesystems/proc.rst, section 1.2).
+//! /proc/softirqs: softirqs by vector and CPU (Documentation/filesystems/proc.rst, section 1.2).
 
 use whyslow_model::catalogue::Softirq;
 use whyslow_model::key::PerCpu;

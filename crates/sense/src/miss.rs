@@ -36,7 +36,7 @@ impl Miss {
 
     /// A line that is not what the kernel document says.
     pub fn malformed(path: &str, line: &str) -> Self {
-        Self::Failed(format!("/{path}: cannot make sense of {line:?}"))
+        Self::Failed(format!("/{path}: cannot parse {line:?}"))
     }
 }
 

@@ -250,7 +250,7 @@ impl Slot {
         SourceReport {
             source: self.info.name.into(),
             tells: self.info.tells.into(),
-            outcome: Outcome::Hung(format!("has not answered for {:.1} s", waited.as_secs_f64())),
+            outcome: Outcome::Hung(format!("no response for {:.1} s", waited.as_secs_f64())),
             asked: self.info.tempo == Tempo::Asked,
             cpu_ns: 0,
             wall_ns: os::nanoseconds(waited),

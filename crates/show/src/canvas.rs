@@ -141,7 +141,8 @@ impl Canvas {
             for c in piece.text.chars() {
                 let width = c.width().unwrap_or(0);
                 if width > left {
-                    cut.push(Piece { ink: piece.ink, text: format!("{}…", text.trim_end()) });
+                    let kept = whole_words(&text, c);
+                    cut.push(Piece { ink: piece.ink, text: format!("{}…", kept.trim_end()) });
                     return cut;
                 }
                 left -= width;
@@ -167,10 +168,12 @@ impl Canvas {
     }
 
     /// A command to paste: where it is too long for a line, it goes on in the next behind a backslash, between words that
-    /// no quote holds together.
+    /// no quote holds together, and not between an option and its value.
     pub(crate) fn command(&mut self, column: usize, piece: &Piece) {
         let text = piece.text.as_str();
-        let breaks = text.char_indices().filter(|(at, c)| *c == ' ' && !is_quoted(text, *at)).map(|(at, _)| at);
+        let is_option = |at: usize| text[..at].rsplit(' ').next().is_some_and(|word| word.starts_with("--"));
+        let is_break = |(at, c): &(usize, char)| *c == ' ' && !is_quoted(text, *at) && !is_option(*at);
+        let breaks = text.char_indices().filter(is_break).map(|(at, _)| at);
         let mut ends: Vec<usize> = breaks.collect();
         ends.push(text.len());
         let (mut from, mut upto, mut indent) = (0, 0, column);
@@ -223,6 +226,15 @@ impl Canvas {
         } else {
             self.out.push_str(text);
         }
+    }
+}
+
+/// A text that ends before `next`, without the word that this cuts in two; a word of a path's length stays, cut.
+fn whole_words(text: &str, next: char) -> &str {
+    const LONG_WORD: usize = 20;
+    match text.rfind(' ') {
+        Some(space) if next != ' ' && text[space..].width() <= LONG_WORD => &text[..space],
+        _ => text,
     }
 }
 

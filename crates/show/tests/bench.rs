@@ -236,7 +236,7 @@ Bandwidth
             read      954 MiB/s
            write      954 MiB/s
   past the cache  954 MiB/s ±7%
-  1 of 5 figures had to wait for a processor
+  disturbed figures (a thread waited for a CPU): 1 of 5
   Arrays are summed up.
 ";
     assert!(drawn.contains(expected), "{drawn}");

@@ -48,7 +48,7 @@ fn profile() -> Profile {
 fn the_screen_at_80_columns() {
     let expected = "\
 on-CPU profile of toy (pid 812), 2 s at 99 Hz
-100 samples: 0.51 of 2 processors on average
+100 samples: 0.51 of 2 CPUs on average
 
 Functions
    self    all

@@ -115,7 +115,7 @@ fn a_plan_says_what_changes_what_stays_and_what_cannot_be() {
     let plan = PlanDocument { why: String::new(), lines, files: Vec::new() };
     assert_eq!(
         tune::plan(&plan, &TextStyle { all: false, ..STYLE }),
-        "disk.scheduler@sda bfq → none  dangerous  of the network\n    as asked\ne.f none: unsupported here: no driver\nas wanted already: a.b, c.d\n"
+        "disk.scheduler@sda bfq → none  dangerous  of the network\n    as asked\ne.f none: unsupported here: no driver\nalready set: a.b, c.d\n"
     );
     assert!(tune::plan(&plan, &STYLE).contains("a.b stays 7: only more is asked for\nc.d none already\n"));
 }
@@ -144,6 +144,6 @@ fn what_is_done_to_all_disks_is_shown_once() {
         text,
         "disk.ahead (5 in all: sda, sdb, sdc, sdd, …) 128 or 256 → 4096\n    streams\n\
          disk.x (sda, sdb) 4096: unsupported here: no /sys/block/*/x\n    streams\n\
-         as wanted already: disk.ahead (sdx, sdy)\n"
+         already set: disk.ahead (sdx, sdy)\n"
     );
 }

@@ -36,19 +36,19 @@ pub(crate) fn parse(text: &str, unit: &str) -> Result<i128, String> {
     let text = text.trim();
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '-').unwrap_or(text.len());
     let (number, suffix) = text.split_at(digits);
-    let number: i128 = number.parse().map_err(|_| format!("'{text}' is no whole number"))?;
+    let number: i128 = number.parse().map_err(|_| format!("'{text}' is not a whole number"))?;
     let suffix = suffix.trim();
     if suffix.is_empty() || suffix == unit {
         return Ok(number);
     }
-    let (table, size) = table(unit).ok_or_else(|| format!("'{text}': a plain number is wanted"))?;
+    let (table, size) = table(unit).ok_or_else(|| format!("'{text}': must be a plain number"))?;
     let (_, factor) = table
         .iter()
         .find(|(name, _)| *name == suffix)
-        .ok_or_else(|| format!("'{text}': '{suffix}' is no suffix of {unit}"))?;
+        .ok_or_else(|| format!("'{text}': '{suffix}' is not a unit of {unit}"))?;
     let base = number.checked_mul(*factor).ok_or_else(|| format!("'{text}' is too large"))?;
     if base % size != 0 {
-        return Err(format!("'{text}' is no whole number of {unit}"));
+        return Err(format!("'{text}' is not a whole number of {unit}"));
     }
     Ok(base / size)
 }
@@ -91,8 +91,8 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_refused() {
-        assert_eq!(parse("1M", "").unwrap_err(), "'1M': a plain number is wanted");
-        assert_eq!(parse("1500B", "KiB").unwrap_err(), "'1500B' is no whole number of KiB");
+        assert_eq!(parse("1M", "").unwrap_err(), "'1M': must be a plain number");
+        assert_eq!(parse("1500B", "KiB").unwrap_err(), "'1500B' is not a whole number of KiB");
         assert!(parse("1parsec", "s").is_err());
         assert!(parse("", "s").is_err());
         assert!(parse(&format!("{}T", i128::MAX), "bytes").is_err());

@@ -14,10 +14,10 @@ const UNIFIED: &str = "v2";
 /// Unsupported where no such tree is mounted; absent where it has no such group.
 pub(crate) fn folder(machine: &Machine, access: &Access, group: &str) -> Result<PathBuf, Unavailable> {
     let (Access::Cgroup(controller) | Access::CgroupDisk { tree: controller, .. }) = access else {
-        return Err(Unavailable::Failed("no tunable of a group".into()));
+        return Err(Unavailable::Failed("not a tunable of a cgroup".into()));
     };
     let tree = tree(machine, controller).ok_or_else(|| {
-        Unavailable::Unsupported(format!("no control groups of {} are mounted", described(controller)))
+        Unavailable::Unsupported(format!("no cgroup hierarchy with {} is mounted", described(controller)))
     })?;
     let within = Path::new(group.strip_prefix('/').unwrap_or(group));
     let is_plain = within.components().all(|part| matches!(part, Component::Normal(_)));
@@ -25,7 +25,7 @@ pub(crate) fn folder(machine: &Machine, access: &Access, group: &str) -> Result<
     if is_plain && folder.is_dir() {
         Ok(folder)
     } else {
-        Err(Unavailable::Absent(format!("no control group '{group}'")))
+        Err(Unavailable::Absent(format!("there is no cgroup '{group}'")))
     }
 }
 

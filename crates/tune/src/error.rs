@@ -35,13 +35,17 @@ impl fmt::Display for Error {
         match self {
             Self::Usage(what) | Self::Busy(what) | Self::Journal(what) => write!(f, "{what}"),
             Self::Unavailable { target, why } => write!(f, "{target}: {why}"),
-            Self::Interrupted => write!(f, "interrupted; all is as it was before"),
+            Self::Interrupted => write!(f, "interrupted; everything was rolled back"),
             Self::TakenBack { why, outcomes } => {
                 write!(f, "{why}; ")?;
                 match outcomes.iter().find(|undoing| !undoing.outcome.is_clean()) {
-                    None => write!(f, "all is as it was before"),
+                    None => write!(f, "everything was rolled back"),
                     Some(left) => {
-                        write!(f, "NOT put back: {} ({:?}), 'whyslow tune undo' tries again", left.target, left.outcome)
+                        write!(
+                            f,
+                            "NOT rolled back: {} ({:?}); 'whyslow tune undo' tries again",
+                            left.target, left.outcome
+                        )
                     }
                 }
             }

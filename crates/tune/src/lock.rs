@@ -49,7 +49,7 @@ impl Lock {
         let how = if wait.is_some() { libc::LOCK_EX | libc::LOCK_NB } else { libc::LOCK_EX };
         while !locked(&file, how).map_err(failed)? {
             if give_up.is_some_and(|give_up| Instant::now() >= give_up) {
-                return Err(Error::Busy(format!("another run is at work: {}", described(&mut file))));
+                return Err(Error::Busy(format!("another whyslow is running: {}", described(&mut file))));
             }
             std::thread::sleep(RETRY);
         }
@@ -91,7 +91,7 @@ fn described(file: &mut File) -> String {
         Some(Holder { since, who }) => {
             let user = who.user.unwrap_or_else(|| who.uid.to_string());
             format!(
-                "'{}' (process {}, user {user}) since {since}; wait for it, or end it: what it began is then taken back",
+                "'{}' (process {}, user {user}) since {since}; wait for it, or end it, which rolls its changes back",
                 who.command, who.pid
             )
         }

@@ -12,7 +12,7 @@ use whyslow_model::tune::{HistoryEntry, Unavailable};
 /// The plan that keeps what a transaction changed over a reboot.
 pub fn plan(machine: &Machine, entry: &HistoryEntry) -> Plan {
     let id = entry.transaction.id;
-    let mut plan = Plan::of(machine, &format!("keep change {id} over a reboot"), &[]);
+    let mut plan = Plan::of(machine, &format!("make change {id} survive a reboot"), &[]);
     for at in entry.outstanding() {
         let change = &entry.transaction.changes[at];
         let target = Target::of(PERSIST, Some(&change.target));
@@ -27,7 +27,7 @@ pub fn plan(machine: &Machine, entry: &HistoryEntry) -> Plan {
 fn wish(machine: &Machine, target: &str, value: &str) -> Result<Wish, String> {
     let kept: Target = target.parse()?;
     if kept.name == PERSIST {
-        return Err("it is a line that is read at boot already".into());
+        return Err("it is already a line that is read at boot".into());
     }
     let (entry, kept) = Catalogue::built_in().resolve(&kept, machine)?;
     line_of(&entry, &kept, machine)?;

@@ -17,7 +17,7 @@ impl FromStr for Release {
         let mut numbers = text.trim().split(|c: char| !c.is_ascii_digit()).map(str::parse::<u32>);
         match (numbers.next(), numbers.next()) {
             (Some(Ok(major)), Some(Ok(minor))) => Ok(Self { major, minor }),
-            _ => Err(format!("'{text}' is no release of a kernel")),
+            _ => Err(format!("'{text}' is not a kernel release")),
         }
     }
 }

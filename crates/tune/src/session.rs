@@ -143,7 +143,7 @@ impl Session {
 
     fn guarded(&self, id: u64, terms: &Terms) -> Result<(), (Reason, String)> {
         let Some(guard) = terms.confirm.map(|(_, guard)| guard).or(terms.guard) else { return Ok(()) };
-        guard(id).map_err(|why| (Reason::Failed, format!("nobody to take the change back: {why}")))
+        guard(id).map_err(|why| (Reason::Failed, format!("nothing would roll the change back: {why}")))
     }
 
     /// Writes each change, and notes what the kernel made of it; then looks whether all of them still hold.
@@ -195,7 +195,7 @@ impl Session {
         let held = self.ledger.find(id).and_then(|entry| entry.held_value(change)).unwrap_or_default();
         match knob.read() {
             Ok(now) if now == held => Ok(()),
-            Ok(now) => Err(format!("{}: it was set to {held}, and another change made it {now}", knob.target)),
+            Ok(now) => Err(format!("{}: it was set to {held}, but another change made it {now}", knob.target)),
             Err(why) => Err(format!("{}: {why}", knob.target)),
         }
     }
@@ -255,9 +255,9 @@ impl Session {
         };
         let waiting: Vec<u64> = self.ledger.entries.iter().filter(waits).map(|entry| entry.transaction.id).collect();
         if waiting.is_empty() {
-            let what = id.map_or("no change waits".to_owned(), |id| format!("change {id} does not wait"));
+            let what = id.map_or("no change is waiting".to_owned(), |id| format!("change {id} is not waiting"));
             return Err(Error::Usage(format!(
-                "{what} to be confirmed; 'whyslow tune history' shows what became of each"
+                "{what} to be confirmed; 'whyslow tune history' shows the state of each"
             )));
         }
         for &id in &waiting {

@@ -123,7 +123,7 @@ impl Past<'_> {
             return matches!(scope, Scope::Process | Scope::Cgroup | Scope::GroupDisk | Scope::Mount).then(why);
         }
         (!knob.is_of(self.change()))
-            .then(|| Outcome::Gone { why: format!("this is another {} of that name", scope.word()) })
+            .then(|| Outcome::Gone { why: format!("this is a different {} with the same name", scope.word()) })
     }
 
     /// Whether what there is now is what we wrote.

@@ -46,7 +46,7 @@ impl FromStr for Values {
                 }
                 None if text.contains("..") => Self::Number(text.parse()?),
                 None if text.contains('|') => Self::OneOf(text.split('|').map(str::to_owned).collect()),
-                None => return Err(format!("'{text}' describes no values")),
+                None => return Err(format!("'{text}' is not a set of values")),
             },
         })
     }
@@ -58,8 +58,8 @@ impl FromStr for Range {
     fn from_str(text: &str) -> Result<Self, String> {
         let mut parts = text.split(" or ");
         let range = parts.next().unwrap_or_default();
-        let (low, high) = range.split_once("..").ok_or_else(|| format!("'{text}' is no range"))?;
-        let number = |text: &str| text.parse::<i128>().map_err(|_| format!("'{text}' is no number"));
+        let (low, high) = range.split_once("..").ok_or_else(|| format!("'{text}' is not a range"))?;
+        let number = |text: &str| text.parse::<i128>().map_err(|_| format!("'{text}' is not a number"));
         Ok(Self {
             low: number(low)?,
             high: if high.is_empty() { None } else { Some(number(high)?) },
@@ -75,7 +75,7 @@ impl Range {
         }
         let number = amount::parse(text, unit).map_err(|why| match self.words.as_slice() {
             [] => why,
-            words => format!("{why}; {} would do as well", words.join(", ")),
+            words => format!("{why}; {} would also work", words.join(", ")),
         })?;
         match self.high {
             _ if number < self.low => Err(format!("{number} is below {}", self.low)),
@@ -92,7 +92,7 @@ impl Values {
     /// Why it cannot be meant.
     pub(crate) fn check(&self, text: &str, unit: &str) -> Result<String, String> {
         if let Some(c) = text.chars().find(|c| c.is_control() && *c != '\t') {
-            return Err(format!("a value holds no control characters, such as {c:?}"));
+            return Err(format!("a value must not contain control characters such as {c:?}"));
         }
         let text = squeeze(text);
         match self {
@@ -101,7 +101,7 @@ impl Values {
                 let numbers: Vec<&str> = text.split(' ').filter(|word| !word.is_empty()).collect();
                 if numbers.len() != *count {
                     return Err(format!(
-                        "{count} values are wanted, separated by blanks, and '{text}' has {}",
+                        "{count} values separated by spaces are needed; '{text}' has {}",
                         numbers.len()
                     ));
                 }
@@ -114,12 +114,12 @@ impl Values {
                     .iter()
                     .find(|w| **w == word)
                     .cloned()
-                    .ok_or_else(|| format!("'{text}' is none of {}", words.join(", ")))
+                    .ok_or_else(|| format!("'{text}' is not one of {}", words.join(", ")))
             }
             Self::CpuMask => {
-                cpu_mask(&text).ok_or_else(|| format!("'{text}' is no mask of processors, such as f or 3,00000000"))
+                cpu_mask(&text).ok_or_else(|| format!("'{text}' is not a CPU mask such as f or 3,00000000"))
             }
-            Self::CpuList => cpu_list(&text).ok_or_else(|| format!("'{text}' is no list of processors, such as 0-3,8")),
+            Self::CpuList => cpu_list(&text).ok_or_else(|| format!("'{text}' is not a CPU list such as 0-3,8")),
             Self::Listed | Self::Text => Ok(text),
         }
     }
@@ -301,7 +301,7 @@ mod tests {
     fn several_numbers_are_counted() {
         let rmem = values("3 x 0..");
         assert_eq!(rmem.check("4096\t128K  16MiB", "bytes"), Ok("4096 131072 16777216".into()));
-        assert!(rmem.check("4096 131072", "bytes").unwrap_err().starts_with("3 values are wanted"));
+        assert!(rmem.check("4096 131072", "bytes").unwrap_err().starts_with("3 values separated by spaces are needed"));
         assert_eq!(rmem.canonical("4096\t131072\t6291456\n"), "4096 131072 6291456");
         assert_eq!(values("2 x 1000.. or max").check("max 100000", ""), Ok("max 100000".into()));
     }

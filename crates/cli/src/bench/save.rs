@@ -13,13 +13,13 @@ use whyslow_store::{Baselines, StoreError};
 #[derive(Debug, Args)]
 pub struct Saving {
     /// Save the result as a baseline of this name, for whyslow compare
-    #[arg(long, value_name = "NAME", global = true)]
+    #[arg(long, value_name = "NAME", global = true, display_order = 900)]
     save: Option<String>,
     /// Overwrite an existing baseline of the same name
-    #[arg(long, global = true, requires = "save")]
+    #[arg(long, global = true, requires = "save", display_order = 901)]
     replace: bool,
     /// Folder with the subfolder 'baselines' to save it in [default: /var/lib/whyslow for root, else ~/.local/state/whyslow]
-    #[arg(long, global = true, requires = "save")]
+    #[arg(long, global = true, requires = "save", display_order = 902)]
     dir: Option<PathBuf>,
 }
 

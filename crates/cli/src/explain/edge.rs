@@ -109,7 +109,7 @@ fn part(samples: &[Snapshot], from: usize, to: usize) -> Window {
     let mut window = samples[from..=to].to_vec();
     window[0].kernel.log.clear();
     window[0].task.brief.clear();
-    // What is read seldom is read with what machine this is; what was read seldom before the first sample stands in that.
+    // What is read seldom is read with the machine's identity; what was read seldom before the first sample stands in that.
     let earlier = &samples[..from];
     let newest = earlier.iter().rfind(|sample| sample.the::<MachineInfo>().is_some());
     for sample in newest.into_iter().chain(earlier.first()) {

@@ -36,7 +36,7 @@ pub enum Action {
     },
     /// Change settings, all of them or none; each is journalled and verified
     Set {
-        /// NAME=VALUE or NAME@THING=VALUE; THING can be a pattern such as sd*
+        /// NAME=VALUE or NAME@THING=VALUE; THING can be a pattern such as sd*, or several PIDs
         #[arg(required = true, add = ArgValueCandidates::new(complete::changes))]
         changes: Vec<String>,
         #[command(flatten)]

@@ -44,12 +44,12 @@ impl Tune<'_> {
                 let is_it = id.is_none_or(|id| entry.transaction.id == id);
                 is_it && entry.transaction.persists.is_none() && !entry.outstanding().is_empty()
             };
-            let nothing = "no such change stands that could be kept; 'whyslow tune history' says what became of each";
+            let nothing = "no such change is in effect; 'whyslow tune history' shows the state of each";
             let entry = history.iter().rev().find(standing).cloned().ok_or_else(|| Failure::usage(nothing))?;
             let id = entry.transaction.id;
             match entry.status {
                 Status::Unconfirmed => Err(Failure::usage(format!(
-                    "change {id} is taken back unless it is confirmed: 'whyslow tune confirm {id}' first"
+                    "change {id} is not confirmed yet: run 'whyslow tune confirm {id}' first"
                 ))),
                 _ => Ok(entry),
             }

@@ -83,7 +83,7 @@ impl Tune<'_> {
         self.mention_unfinished();
         let list = whyslow_tune::tunables(&self.machine, word);
         if list.is_empty() {
-            return Err(Failure::nothing(format!("no tunable speaks of '{}'", word.unwrap_or_default())));
+            return Err(Failure::nothing(format!("no tunable mentions '{}'", word.unwrap_or_default())));
         }
         self.tell(&list, |style| text::tunables(&list, style))?;
         Ok(ExitCode::SUCCESS)
@@ -140,7 +140,7 @@ impl Tune<'_> {
         if how.dry_run {
             return Ok(ExitCode::SUCCESS);
         }
-        complain("nothing was changed, because it is risky; the same with --yes does it");
+        complain("nothing was changed, because it is risky; re-run with --yes to apply");
         Ok(ExitCode::from(NOT_ALL))
     }
 
@@ -171,9 +171,9 @@ impl Tune<'_> {
         rounded
             + &match &entry.transaction.confirm {
                 Some(confirm) => {
-                    format!("change {id}: taken back at {} unless 'whyslow tune confirm' comes\n", confirm.by)
+                    format!("change {id}: rolled back at {} unless confirmed with 'whyslow tune confirm'\n", confirm.by)
                 }
-                None => format!("change {id}: 'whyslow tune undo {id}' takes it back\n"),
+                None => format!("change {id}: 'whyslow tune undo {id}' rolls it back\n"),
             }
             + &match entry.transaction.persists {
                 Some(_) => String::new(),
@@ -197,15 +197,15 @@ impl Tune<'_> {
         let mut next: Vec<(String, &str)> = Vec::new();
         if let Some(last) = last {
             if waiting {
-                next.push(("whyslow tune confirm".into(), "keep what is taken back otherwise"));
+                next.push(("whyslow tune confirm".into(), "confirm it, or it is rolled back"));
             }
-            next.push((format!("whyslow tune undo {last}"), "take the last change back; --all takes back all of them"));
-            next.push((format!("whyslow tune persist {last}"), "keep it over a reboot, which undoes it otherwise"));
+            next.push((format!("whyslow tune undo {last}"), "undo the last change; --all undoes all of them"));
+            next.push((format!("whyslow tune persist {last}"), "make it survive a reboot"));
             next.push(("whyslow tune history".into(), "what was changed, by whom and why"));
         } else {
             next.push(("whyslow tune recommend".into(), "which profile fits this machine"));
-            next.push(("whyslow tune list WORD".into(), "settings, with what they are here"));
-            next.push(("whyslow try --auto".into(), "try what the diagnosis proposes; keep what helps"));
+            next.push(("whyslow tune list WORD".into(), "settings with their current values"));
+            next.push(("whyslow try --auto".into(), "try what the diagnosis recommends; keep what helps"));
         }
         next.push(("whyslow tune --help".into(), "everything else"));
         let width = next.iter().map(|(command, _)| command.len()).max().unwrap_or(0);
@@ -252,7 +252,7 @@ impl Tune<'_> {
         };
         let more = if lines.len() > 1 { format!(", and {} more like it", lines.len() - 1) } else { String::new() };
         complain(&format!(
-            "the journal {}: line {} is {what}{more}; it is kept, and not taken into account",
+            "the journal {}: line {} is {what}{more}; it is kept but ignored",
             self.store.folder().join("journal.jsonl").display(),
             first.line
         ));
@@ -261,7 +261,7 @@ impl Tune<'_> {
     /// Whoever only looks is told that something is left to be taken back, and by what.
     fn mention_unfinished(&self) {
         if whyslow_tune::unfinished(&self.machine, &self.store).is_ok_and(|left| !left.is_empty()) {
-            complain("a change was left unfinished or unconfirmed; 'whyslow tune recover' takes it back");
+            complain("a change was left unfinished or unconfirmed; 'whyslow tune recover' rolls it back");
         }
     }
 }
@@ -271,7 +271,7 @@ fn rounded(entry: &HistoryEntry) -> impl FnMut((usize, &Change)) -> Option<Strin
     |(at, change)| {
         let held = entry.held_value(at).filter(|held| *held != change.intended)?;
         let [target, held, asked] = [&change.target, held, &change.intended].map(whyslow_show::escape::terminal);
-        Some(format!("{target}: the kernel set {held} (asked for: {asked})\n"))
+        Some(format!("{target}: the kernel set {held} (requested: {asked})\n"))
     }
 }
 

@@ -95,7 +95,7 @@ impl Tune<'_> {
             if how.dry_run {
                 return Ok(ExitCode::SUCCESS);
             }
-            complain("nothing was changed, because some of it is risky; the same with --yes does it");
+            complain("nothing was changed, because some of it is risky; re-run with --yes to apply");
             return Ok(ExitCode::from(NOT_ALL));
         }
         let mut session = self.session()?;
@@ -131,7 +131,7 @@ impl Tune<'_> {
 /// Keeps a profile under a name that nothing has yet.
 fn keep(name: &str, text: &str) -> Result<(), Error> {
     if name.is_empty() || name.starts_with('.') || name.contains('/') {
-        return Err(Error::Usage(format!("'{name}' is no name for a profile")));
+        return Err(Error::Usage(format!("'{name}' is not a valid profile name")));
     }
     let folder = Path::new(OWN).join(name);
     let file = folder.join("tuned.conf");

@@ -81,14 +81,14 @@ fn idle(cpu: &Change<'_, Cpu>) -> Option<f64> {
 signals! { c: &CoreUse<'_>;
     "core.busy" "ratio" "share of its time in use", "(user + nice + system + irq + softirq) / all", "/proc/stat" => over(c.used(), c.all());
     "core.idle" "ratio" "share of the time in which it idled", "Δ(idle + iowait) / Δt", "/proc/stat" => c.idle();
-    "core.others_idle" "ratio" "the same of the other processors, mean", "mean(Δ(idle + iowait) / Δt)", "/proc/stat" => c.others_idle;
+    "core.others_idle" "ratio" "the same of the other CPUs, mean", "mean(Δ(idle + iowait) / Δt)", "/proc/stat" => c.others_idle;
     "core.interrupt" "ratio" "share in interrupts and softirqs", "(irq + softirq) / all", "/proc/stat" => over(c.interrupt(), c.all());
     "core.uncharged" "ratio" "share of the time that no mode was charged with: interrupts that came while it idled, where the kernel samples by its tick", "1 - Δ(all modes) / Δt", "/proc/stat (Documentation/admin-guide/cpu-load.rst)" => c.uncharged();
     "core.interrupt_most" "ratio" "share in interrupts and softirqs, with the time no mode was charged with", "Δ(irq + softirq) / Δt + uncharged", "/proc/stat" => c.interrupt_most();
     "core.kernel" "ratio" "share in the kernel, interrupts included", "Δsystem / Δt + interrupt_most", "/proc/stat" => c.kernel();
     "core.packets" "1/s" "packets it took in", "Δprocessed / Δt", "/proc/net/softnet_stat column 1" => c.packets();
-    "core.packet_share" "ratio" "its part of the packets all processors took in", "Δprocessed / ΣΔprocessed", "/proc/net/softnet_stat column 1" => over(c.packets(), c.packets_of_all);
-    "core.steered" "1/s" "times another processor handed it packets (RPS)", "Δreceived_rps / Δt", "/proc/net/softnet_stat column 10 (Documentation/networking/scaling.rst)" => c.softnet.as_ref().and_then(|s| s.rate(|s| s.received_rps));
+    "core.packet_share" "ratio" "its part of the packets all CPUs took in", "Δprocessed / ΣΔprocessed", "/proc/net/softnet_stat column 1" => over(c.packets(), c.packets_of_all);
+    "core.steered" "1/s" "times another CPU handed it packets (RPS)", "Δreceived_rps / Δt", "/proc/net/softnet_stat column 10 (Documentation/networking/scaling.rst)" => c.softnet.as_ref().and_then(|s| s.rate(|s| s.received_rps));
     "core.backlog_drops" "1/s" "packets dropped because its backlog was full", "Δdropped / Δt", "/proc/net/softnet_stat column 2" => c.softnet.as_ref().and_then(|s| s.rate(|s| s.dropped));
     "core.squeezed" "1/s" "times the packet budget ran out with work left", "Δtime_squeeze / Δt", "/proc/net/softnet_stat column 3" => c.softnet.as_ref().and_then(|s| s.rate(|s| s.squeezed));
     "core.softirq_time" "ratio" "share of its time in softirqs, timed one by one", "ΣΔtime / Δt", "BPF: softirq_entry, softirq_exit" => total(&c.vector_times);

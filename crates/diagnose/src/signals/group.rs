@@ -69,10 +69,10 @@ impl GroupUse<'_> {
 }
 
 signals! { g: &GroupUse<'_>;
-    "group.cpu" "count" "processors' worth of time it used", "Δusage / Δt", "cpu.stat, cpuacct.usage" => ratio(g.rate(|g| g.cpu_usage));
-    "group.cpu_quota" "count" "processors' worth of time it may use", "quota / period", "cpu.max, cpu.cfs_quota_us" => over(g.last().quota.get(), g.last().period.get());
+    "group.cpu" "count" "CPUs' worth of time it used", "Δusage / Δt", "cpu.stat, cpuacct.usage" => ratio(g.rate(|g| g.cpu_usage));
+    "group.cpu_quota" "count" "CPUs' worth of time it may use", "quota / period", "cpu.max, cpu.cfs_quota_us" => over(g.last().quota.get(), g.last().period.get());
     "group.throttled_periods" "ratio" "share of the quota's periods in which it ran out", "Δnr_throttled / Δnr_periods", "cpu.stat (sched-bwc.rst)" => over(g.rate(|g| g.throttled_periods), g.rate(|g| g.periods));
-    "group.throttled" "ratio" "share of the time its processors were stopped by the quota, at most 1", "Δthrottled time / Δt", "cpu.stat (sched-bwc.rst)" => stalled(g, |g| g.throttled_time);
+    "group.throttled" "ratio" "share of the time its CPUs were stopped by the quota, at most 1", "Δthrottled time / Δt", "cpu.stat (sched-bwc.rst)" => stalled(g, |g| g.throttled_time);
     "group.run_queue_median" "s" "time from becoming runnable to running, as the median of its processes' waits", "50th percentile of the histograms together", "BPF: sched_waking, sched_switch" => g.latency(0.5);
     "group.run_queue_p99" "s" "the same of the unluckiest hundredth", "99th percentile of the histograms together", "BPF: sched_waking, sched_switch" => g.latency(0.99);
     "group.memory" "bytes" "memory charged", "memory.current, memory.usage_in_bytes", "cgroup-v2.rst" => g.mean(|g| g.memory);
@@ -92,7 +92,7 @@ signals! { g: &GroupUse<'_>;
     "group.refault_anon_rate" "bytes/s" "anonymous pages it had swapped in again soon after eviction", "Δworkingset_refault_anon x page size / Δt", "memory.stat" => pages(g, |g| g.refault_anon);
     "group.swap_in_rate" "bytes/s" "memory swapped in", "Δpswpin x page size / Δt", "memory.stat" => pages(g, |g| g.swap_in);
     "group.major_faults" "1/s" "page faults that needed I/O", "Δpgmajfault / Δt", "memory.stat" => g.rate(|g| g.major_faults);
-    "group.stall_cpu" "ratio" "share of time in which one of its tasks waited for a processor", "Δcpu some total / Δt", "cpu.pressure" => stalled(g, |g| g.psi_cpu_some);
+    "group.stall_cpu" "ratio" "share of time in which one of its tasks waited for a CPU", "Δcpu some total / Δt", "cpu.pressure" => stalled(g, |g| g.psi_cpu_some);
     "group.stall_memory" "ratio" "share of time in which one of its tasks waited for memory", "Δmemory some total / Δt", "memory.pressure" => stalled(g, |g| g.psi_memory_some);
     "group.stall_io" "ratio" "share of time in which one of its tasks waited for I/O", "Δio some total / Δt", "io.pressure" => stalled(g, |g| g.psi_io_some);
     "group.waited" "ratio" "share of time in which one of its tasks waited for memory or storage", "max of Δmemory some total and Δio some total / Δt; without them, the share of the samples in which a thread of it slept uninterruptibly", "memory.pressure, io.pressure, /proc/PID/stat" => g.waited();

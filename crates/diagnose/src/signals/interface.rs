@@ -121,7 +121,7 @@ signals! { i: &InterfaceUse<'_>;
     "iface.received_packets" "1/s" "packets received", "Δrx_packets / Δt", "/proc/net/dev" => i.change.rate(|i| i.rx_packets);
     "iface.packet_share" "ratio" "its part of the packets through all interfaces", "packets / Σpackets", "/proc/net/dev" => over(i.packets(), i.work.packets);
     "iface.packet_cost" "s" "time the machine spent in the kernel for each packet through any interface: the most one can have cost", "ΣΔ(system + irq + softirq + uncharged) / ΣΔpackets", "/proc/stat, /proc/net/dev" => over(i.work.kernel, i.work.packets);
-    "iface.kernel_limit" "ratio" "share of the time that the fullest processor spent in the kernel, or a thread spent there or waiting to go on there", "max(core.kernel of each processor, Δstime / Δt + Δrun_delay / Δt x Δstime / Δ(utime + stime) of each thread)", "/proc/stat, /proc/PID/task/TID/stat, schedstat" => i.work.fullest;
+    "iface.kernel_limit" "ratio" "share of the time that the fullest CPU spent in the kernel, or a thread spent there or waiting to go on there", "max(core.kernel of each CPU, Δstime / Δt + Δrun_delay / Δt x Δstime / Δ(utime + stime) of each thread)", "/proc/stat, /proc/PID/task/TID/stat, schedstat" => i.work.fullest;
     "iface.mtu" "bytes" "largest packet", "as the kernel gives it", "rtnetlink" => i.link.and_then(|l| l.mtu.get());
     "iface.duplex" "text" "full or half", "as the driver gives it", "ethtool" => i.link.and_then(|l| l.duplex.get());
 }

@@ -8,7 +8,7 @@ signals! { t: &TaskUse;
     "thread.name" "text" "the thread's name", "comm", "/proc/PID/task/TID/stat" => t.command.as_str();
     "thread.busy" "ratio" "share of the time in which it ran", "Δ(utime + stime) / Δt", "/proc/PID/task/TID/stat" => t.cpu;
     "thread.system_share" "ratio" "kernel mode's share of its time", "Δstime / Δ(utime + stime)", "/proc/PID/task/TID/stat" => over(t.system, t.cpu);
-    "thread.run_delay" "ratio" "share of the time in which it waited for a processor", "Δrun_delay / Δt", "/proc/PID/task/TID/schedstat" => t.run_delay;
+    "thread.run_delay" "ratio" "share of the time in which it waited for a CPU", "Δrun_delay / Δt", "/proc/PID/task/TID/schedstat" => t.run_delay;
     "thread.blocked_share" "ratio" "share of the samples in which it slept uninterruptibly", "samples in state D / samples", "/proc/PID/task/TID/stat" => t.uninterruptible;
     "thread.stuck" "count" "1 where it slept in one place through all samples and never ran", "state D throughout, same wchan, no time used, no switch", "/proc/PID/task/TID/stat, wchan" => t.stuck;
     "thread.wait_channel" "text" "where in the kernel it slept", "wchan", "/proc/PID/task/TID/wchan" => t.wait_channel.as_deref();

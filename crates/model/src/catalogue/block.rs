@@ -143,7 +143,7 @@ family_group! {
     nfs: NfsMount by point: Name, from "/proc/self/mountstats" {
         server: state text "system.nfs.server" "server and path";
         operations: counter count "system.nfs.operations" "operations that were done; of some tools reads and writes only";
-        sent_again: counter count "system.nfs.retransmissions" "times one was sent again";
+        sent_again: counter count "system.nfs.retransmissions" "retransmissions";
         queue_time: counter ns "system.nfs.queue_time" "time they waited here to be sent, summed";
         round_trip_time: counter ns "system.nfs.round_trip_time" "time from being sent until the server's answer, summed";
         execute_time: counter ns "system.nfs.execute_time" "time from being made until done, summed";

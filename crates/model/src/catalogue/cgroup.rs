@@ -11,13 +11,13 @@ family_group! {
     /// One control group; the row of a v1 hierarchy and of v2 with the same path are one
     /// (Documentation/admin-guide/cgroup-v2.rst, cgroup-v1/).
     group: Group by path: Name, from "/sys/fs/cgroup" {
-        cpu_usage: counter ns "container.cpu.time" "processor time used";
+        cpu_usage: counter ns "container.cpu.time" "CPU time used";
         cpu_user: counter ns "container.cpu.user" "of that in user mode";
         cpu_system: counter ns "container.cpu.system" "of that in kernel mode";
         periods: counter count "container.cpu.periods" "quota periods in which the group ran";
         throttled_periods: counter count "container.cpu.throttled_periods" "of those, periods in which its quota ran out";
-        throttled_time: counter ns "container.cpu.throttled_time" "time its processors were stopped by the quota, summed over processors";
-        quota: gauge ns "container.cpu.quota" "processor time it may use in a period; absent where unlimited";
+        throttled_time: counter ns "container.cpu.throttled_time" "time its CPUs were stopped by the quota, summed over CPUs";
+        quota: gauge ns "container.cpu.quota" "CPU time it may use in a period; absent where unlimited";
         period: gauge ns "container.cpu.period" "the quota's period";
         weight: gauge count "container.cpu.weight" "its weight (v2) or shares (v1)";
         memory: gauge bytes "container.memory.usage" "memory charged";
@@ -46,7 +46,7 @@ family_group! {
         pids: gauge count "container.pids" "processes and threads";
         pids_max: gauge count "container.pids_limit" "processes and threads it may have; absent where unlimited";
         pids_events: counter count "container.pids_events" "forks refused by the limit";
-        psi_cpu_some: counter ns "container.psi.cpu.some" "time at least one of its tasks waited for a processor";
+        psi_cpu_some: counter ns "container.psi.cpu.some" "time at least one of its tasks waited for a CPU";
         psi_cpu_full: counter ns "container.psi.cpu.full" "time all of them did";
         psi_memory_some: counter ns "container.psi.memory.some" "time at least one of its tasks waited for memory";
         psi_memory_full: counter ns "container.psi.memory.full" "time all of them did";

@@ -13,12 +13,12 @@ family_group! {
         name: state text "host.name" "host name";
         release: state text "os.version" "kernel release";
         boot: state text "host.boot_id" "identity of this boot";
-        processors: gauge count "system.cpu.logical.count" "processors online";
+        processors: gauge count "system.cpu.logical.count" "CPUs online";
         page_size: gauge bytes "system.memory.page_size" "bytes of one page of memory";
         virtualization: state text "host.virtualization" "none, or the hypervisor's name";
         product: state text "hw.model" "maker and name of the machine, as its firmware tells them";
         firmware: state text "hw.firmware_version" "maker, version and date of the firmware";
-        processor: state text "host.cpu.model.name" "name of the processors";
+        processor: state text "host.cpu.model.name" "name of the CPUs";
         microcode: state text "host.cpu.microcode" "version of their microcode";
         clock_source: state text "system.clocksource" "clock source in use";
         clock_sources: state text "system.clocksource.available" "clock sources there are";
@@ -84,7 +84,7 @@ family_group! {
 
     /// What observing costs.
     observer: Observer by host: Machine, from "getrusage(2)" {
-        cpu_time: counter ns "process.cpu.time" "processor time of whyslow";
+        cpu_time: counter ns "process.cpu.time" "CPU time of whyslow";
         rss: gauge bytes "process.memory.usage" "its resident memory";
         pid: gauge count "process.pid" "its process number";
     }

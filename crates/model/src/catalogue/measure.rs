@@ -7,7 +7,7 @@ family_group! {
     /// Measurements that are no counters over time.
     measure: MeasureTables
 
-    /// A transfer somebody timed: a copy by dd, a stream of iperf.
+    /// A timed transfer: a copy by dd, a stream of iperf.
     transfer: Transfer by transfer: Name, from "output of dd, iperf" {
         tool: state text "whyslow.transfer.tool" "what measured it";
         what: state text "whyslow.transfer.what" "the file or the other end";
@@ -15,7 +15,7 @@ family_group! {
         time: gauge ns "whyslow.transfer.time" "how long it took";
         rate: gauge bytes "whyslow.transfer.rate" "bytes a second, as measured";
         block: gauge bytes "whyslow.transfer.block" "bytes asked for at a time";
-        window: gauge bytes "whyslow.transfer.window" "socket buffer, the smaller end's where both are told";
+        window: gauge bytes "whyslow.transfer.window" "socket buffer, the smaller one if both ends' are known";
         segment: gauge bytes "whyslow.transfer.segment" "largest TCP segment";
     }
 

@@ -12,7 +12,7 @@ family_group! {
     meminfo: Meminfo by host: Machine, from "/proc/meminfo" {
         mem_total: gauge bytes "system.memory.limit" "usable memory";
         mem_free: gauge bytes "system.memory.usage" "memory nobody uses";
-        mem_available: gauge bytes "system.linux.memory.available" "memory that can be had without swapping";
+        mem_available: gauge bytes "system.linux.memory.available" "memory available without swapping";
         buffers: gauge bytes "system.memory.usage" "block-device cache";
         cached: gauge bytes "system.memory.usage" "page cache, shared memory included";
         swap_cached: gauge bytes "system.memory.swap_cached" "pages in memory that also stand in swap";
@@ -42,7 +42,7 @@ family_group! {
         commit_limit: gauge bytes "system.memory.commit_limit" "memory that may be promised";
         committed_as: gauge bytes "system.memory.committed" "memory promised";
         vmalloc_used: gauge bytes "system.memory.vmalloc" "vmalloc space used";
-        percpu: gauge bytes "system.memory.percpu" "per-processor allocations";
+        percpu: gauge bytes "system.memory.percpu" "per-CPU allocations";
         hardware_corrupted: gauge bytes "system.memory.corrupted" "memory taken out of use for errors";
         anon_huge_pages: gauge bytes "system.memory.anon_huge" "anonymous memory in transparent huge pages";
         shmem_huge_pages: gauge bytes "system.memory.shmem_huge" "shared memory in transparent huge pages";
@@ -83,7 +83,7 @@ family_group! {
         thp_fault_fallback: counter count "system.paging.thp_fault_fallback" "faults that fell back to small pages";
         thp_split_page: counter count "system.paging.thp_split" "huge pages split";
         thp_collapse_alloc: counter count "system.paging.thp_collapse" "huge pages made by khugepaged";
-        oom_kill: counter count "system.paging.oom_kill" "processes killed for want of memory";
+        oom_kill: counter count "system.paging.oom_kill" "OOM kills";
         numa_hit: counter count "system.numa.hit" "pages allocated on the wanted node";
         numa_miss: counter count "system.numa.miss" "pages allocated here though another node was wanted";
         numa_foreign: counter count "system.numa.foreign" "pages wanted here but allocated elsewhere";
@@ -91,8 +91,8 @@ family_group! {
         numa_hint_faults: counter count "system.numa.hint_faults" "NUMA hinting faults";
         numa_hint_faults_local: counter count "system.numa.hint_faults_local" "NUMA hinting faults on the local node";
         ksm_swpin_copy: counter count "system.paging.ksm_swpin" "pages merged by KSM that were copied at swap-in";
-        drop_pagecache: counter count "system.paging.drop_pagecache" "times somebody dropped the page cache";
-        balloon_inflate: counter count "system.paging.balloon_inflate" "pages given back to the hypervisor";
+        drop_pagecache: counter count "system.paging.drop_pagecache" "times the page cache was dropped manually";
+        balloon_inflate: counter count "system.paging.balloon_inflate" "pages returned to the hypervisor";
         balloon_deflate: counter count "system.paging.balloon_deflate" "pages had again from the hypervisor";
     }
 
@@ -139,6 +139,6 @@ family_group! {
         interleave_hit: counter count "system.numa.interleave" "pages interleaved here as wanted";
         local_node: counter count "system.numa.local" "pages allocated here by a task of this node";
         other_node: counter count "system.numa.other" "pages allocated here by a task of another node";
-        cpus: state text "system.numa.cpus" "processors of the node";
+        cpus: state text "system.numa.cpus" "CPUs of the node";
     }
 }

@@ -57,7 +57,7 @@ family_group! {
     /// Protocol counters by network namespace (RFC 1213, 2012, 2013, 4022 and Linux' own); the key's name is `ip`.
     protocol: Protocol by scope: NetKey, from "/proc/net/snmp, /proc/net/netstat, /proc/net/sockstat" {
         ip_in_receives: counter count "system.network.ip.in" "IPv4 packets received";
-        ip_in_discards: counter count "system.network.ip.in_discards" "IPv4 packets discarded on receipt for want of resources";
+        ip_in_discards: counter count "system.network.ip.in_discards" "received IPv4 packets discarded for lack of resources";
         ip_out_discards: counter count "system.network.ip.out_discards" "IPv4 packets discarded on sending";
         ip_reasm_fails: counter count "system.network.ip.reassembly_fails" "failures to reassemble fragments";
         tcp_active_opens: counter count "system.network.tcp.active_opens" "connections opened from here";
@@ -67,7 +67,7 @@ family_group! {
         tcp_curr_estab: gauge count "system.network.connection.count" "connections that stand";
         tcp_in_segs: counter count "system.network.tcp.in" "segments received";
         tcp_out_segs: counter count "system.network.tcp.out" "segments sent, retransmissions not included";
-        tcp_retrans_segs: counter count "system.network.tcp.retransmits" "segments sent again";
+        tcp_retrans_segs: counter count "system.network.tcp.retransmits" "segments retransmitted";
         tcp_in_errs: counter count "system.network.tcp.in_errors" "bad segments received";
         tcp_out_rsts: counter count "system.network.tcp.out_resets" "resets sent";
         tcp_ext_listen_overflows: counter count "system.network.tcp.listen_overflows" "connections dropped because an accept queue was full";
@@ -76,14 +76,14 @@ family_group! {
         tcp_ext_tcp_req_q_full_do_cookies: counter count "system.network.tcp.syn_cookies" "SYNs answered with a cookie because the SYN queue was full";
         tcp_ext_tcp_backlog_drop: counter count "system.network.tcp.backlog_drops" "segments dropped because a socket's backlog was full";
         tcp_ext_tcp_rcv_q_drop: counter count "system.network.tcp.receive_queue_drops" "segments dropped because a receive queue was full";
-        tcp_ext_prune_called: counter count "system.network.tcp.pruned" "times a receive queue was pruned for want of buffer";
-        tcp_ext_tcp_rcv_collapsed: counter count "system.network.tcp.collapsed" "segments collapsed for want of buffer";
+        tcp_ext_prune_called: counter count "system.network.tcp.pruned" "times a receive queue was pruned for lack of buffer space";
+        tcp_ext_tcp_rcv_collapsed: counter count "system.network.tcp.collapsed" "segments collapsed for lack of buffer space";
         tcp_ext_tcp_timeouts: counter count "system.network.tcp.timeouts" "retransmission timers that expired";
         tcp_ext_tcp_lost_retransmit: counter count "system.network.tcp.lost_retransmits" "retransmissions that were lost too";
-        tcp_ext_tcp_syn_retrans: counter count "system.network.tcp.syn_retransmits" "SYNs and SYN-ACKs sent again";
+        tcp_ext_tcp_syn_retrans: counter count "system.network.tcp.syn_retransmits" "SYNs and SYN-ACKs retransmitted";
         tcp_ext_tcp_spurious_rtos: counter count "system.network.tcp.spurious_timeouts" "timeouts found to be needless";
         tcp_ext_tcp_memory_pressures: counter count "system.network.tcp.memory_pressures" "times TCP came under memory pressure";
-        tcp_ext_tcp_abort_on_memory: counter count "system.network.tcp.memory_aborts" "connections given up for want of memory";
+        tcp_ext_tcp_abort_on_memory: counter count "system.network.tcp.memory_aborts" "connections aborted for lack of memory";
         tcp_ext_tcp_to_zero_window_adv: counter count "system.network.tcp.zero_windows" "times a receive window was shut";
         tcp_ext_tw: counter count "system.network.tcp.time_wait" "connections that passed through TIME_WAIT";
         udp_in_datagrams: counter count "system.network.udp.in" "datagrams delivered";
@@ -109,17 +109,17 @@ family_group! {
         bytes_received: counter bytes "network.tcp.bytes_received" "bytes received in order";
         segments_out: counter32 count "network.tcp.segments_out" "segments sent";
         segments_in: counter32 count "network.tcp.segments_in" "segments received";
-        data_segments_out: counter32 count "network.tcp.data_segments_out" "segments with data sent, those sent again included";
-        retransmits: counter32 count "network.tcp.retransmits" "segments sent again (tcpi_total_retrans)";
-        bytes_retransmitted: counter bytes "network.tcp.bytes_retransmitted" "bytes sent again";
-        spurious: counter32 count "network.tcp.spurious_retransmits" "segments the peer reported to have twice (tcpi_dsack_dups): sent again needlessly";
+        data_segments_out: counter32 count "network.tcp.data_segments_out" "segments with data sent, including retransmissions";
+        retransmits: counter32 count "network.tcp.retransmits" "segments retransmitted (tcpi_total_retrans)";
+        bytes_retransmitted: counter bytes "network.tcp.bytes_retransmitted" "bytes retransmitted";
+        spurious: counter32 count "network.tcp.spurious_retransmits" "segments the peer received twice (tcpi_dsack_dups): retransmitted needlessly";
         reordered: counter32 count "network.tcp.reordered" "times segments were found to have overtaken one another (tcpi_reord_seen)";
         timeouts: counter count "network.tcp.timeouts" "retransmission timers that expired (tcpi_total_rto, since 6.7)";
         recovering: gauge count "network.tcp.recovering" "1 where it is sending again what was lost (states Recovery and Loss)";
         busy_time: counter ns "network.tcp.busy_time" "time with unconfirmed or unsent data (tcpi_busy_time)";
         rwnd_limited: counter ns "network.tcp.rwnd_limited" "time held back by the peer's receive window";
         sndbuf_limited: counter ns "network.tcp.sndbuf_limited" "time held back by the own send buffer";
-        retransmission_timeout: gauge ns "network.tcp.rto" "time without a confirmation after which data is sent again";
+        retransmission_timeout: gauge ns "network.tcp.rto" "time without an acknowledgement after which data is retransmitted";
         rtt: gauge ns "network.tcp.rtt" "smoothed round-trip time";
         rtt_var: gauge ns "network.tcp.rtt_variance" "its mean deviation";
         min_rtt: gauge ns "network.tcp.min_rtt" "smallest round-trip time seen";
@@ -148,8 +148,8 @@ family_group! {
         pid: gauge count "process.pid" "a process that held the last of them";
         command: state text "process.executable.name" "its name";
         connections: counter count "network.tcp.ended" "connections that ended";
-        data_segments_out: counter count "network.tcp.data_segments_out" "segments with data they sent, those sent again included";
-        retransmits: counter count "network.tcp.retransmits" "segments they sent again, those that opened them included";
+        data_segments_out: counter count "network.tcp.data_segments_out" "segments with data they sent, including retransmissions";
+        retransmits: counter count "network.tcp.retransmits" "segments they retransmitted, including SYNs";
         spurious: counter count "network.tcp.spurious_retransmits" "segments the peer reported to have twice";
         timeouts: counter count "network.tcp.timeouts" "retransmission timers that expired (since Linux 6.7)";
         waited: counter ns "network.tcp.waited" "time they waited for those timers";
@@ -180,7 +180,7 @@ family_group! {
         packets: counter count "network.qdisc.packets" "packets sent";
         drops: counter count "network.qdisc.drops" "packets dropped";
         overlimits: counter count "network.qdisc.overlimits" "packets held back by the rate";
-        requeues: counter count "network.qdisc.requeues" "packets put back because the device was busy";
+        requeues: counter count "network.qdisc.requeues" "packets requeued because the device was busy";
         backlog: gauge bytes "network.qdisc.backlog" "bytes waiting";
         queue_length: gauge count "network.qdisc.length" "packets waiting";
         rate: gauge bps "network.qdisc.rate" "rate set, for shapers";
@@ -206,8 +206,8 @@ family_group! {
     conntrack: Conntrack by host: Machine, from "/proc/sys/net/netfilter, /proc/net/stat/nf_conntrack" {
         count: gauge count "system.conntrack.count" "connections tracked";
         max: gauge count "system.conntrack.limit" "connections that can be";
-        drops: counter32 count "system.conntrack.drops" "packets dropped because no entry could be had";
-        early_drops: counter32 count "system.conntrack.early_drops" "entries thrown out to make room";
+        drops: counter32 count "system.conntrack.drops" "packets dropped because no entry was available";
+        early_drops: counter32 count "system.conntrack.early_drops" "entries evicted to make room";
         insert_failed: counter32 count "system.conntrack.insert_failed" "entries that could not be inserted";
     }
 }

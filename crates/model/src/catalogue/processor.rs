@@ -4,10 +4,10 @@ use super::*;
 use crate::key::{Machine, PerCpu};
 
 family_group! {
-    /// What the processors did.
+    /// CPU time, interrupts, frequency, pressure.
     processor: Processor
 
-    /// Processor time by mode since boot, one row per online processor.
+    /// CPU time by mode since boot, one row per online CPU.
     cpu: Cpu by cpu: u32, from "/proc/stat" {
         user: counter ns "system.cpu.time" "time in user mode, guests included, niced tasks not";
         nice: counter ns "system.cpu.time" "time in user mode of niced tasks";
@@ -16,12 +16,12 @@ family_group! {
         iowait: counter ns "system.cpu.time" "time idle while a request of a task that last ran here was outstanding";
         irq: counter ns "system.cpu.time" "time servicing interrupts";
         softirq: counter ns "system.cpu.time" "time servicing softirqs";
-        steal: counter ns "system.cpu.time" "time the hypervisor gave to others while this processor had work";
-        guest: counter ns "system.cpu.time" "time running virtual processors (already within user)";
-        guest_nice: counter ns "system.cpu.time" "time running niced virtual processors (already within nice)";
+        steal: counter ns "system.cpu.time" "time the hypervisor gave to others while this CPU had work";
+        guest: counter ns "system.cpu.time" "time running virtual CPUs (already within user)";
+        guest_nice: counter ns "system.cpu.time" "time running niced virtual CPUs (already within nice)";
     }
 
-    /// Processor time by mode averaged over the processors, where a tool does not tell them apart.
+    /// CPU time by mode averaged over the CPUs, where a tool does not report each.
     cpu_mean: CpuMean by host: Machine, from "/proc/stat (cpu)" {
         user: counter ns "system.cpu.time" "time in user mode, guests included, niced tasks not";
         nice: counter ns "system.cpu.time" "time in user mode of niced tasks";
@@ -47,17 +47,23 @@ family_group! {
         uptime: counter ns "system.uptime" "time since boot";
     }
 
-    /// Time tasks of the whole machine stood still for want of a resource (pressure stall information).
+    /// Time tasks of the whole machine stalled for a resource (pressure stall information).
     pressure: Pressure by host: Machine, from "/proc/pressure" {
-        cpu_some: counter ns "system.psi.cpu.some" "time at least one runnable task waited for a processor";
+        cpu_some: counter ns "system.psi.cpu.some" "time at least one runnable task waited for a CPU";
         memory_some: counter ns "system.psi.memory.some" "time at least one task waited for memory";
         memory_full: counter ns "system.psi.memory.full" "time all non-idle tasks waited for memory";
         io_some: counter ns "system.psi.io.some" "time at least one task waited for I/O";
         io_full: counter ns "system.psi.io.full" "time all non-idle tasks waited for I/O";
         irq_full: counter ns "system.psi.irq.full" "time tasks were held up by interrupt work";
+        cpu_avg60: gauge ratio "system.psi.cpu.some.avg60" "share of time a runnable task waited for a CPU, averaged over 1 minute";
+        cpu_avg300: gauge ratio "system.psi.cpu.some.avg300" "the same over 5 minutes";
+        memory_avg60: gauge ratio "system.psi.memory.some.avg60" "share of time a task waited for memory, averaged over 1 minute";
+        memory_avg300: gauge ratio "system.psi.memory.some.avg300" "the same over 5 minutes";
+        io_avg60: gauge ratio "system.psi.io.some.avg60" "share of time a task waited for I/O, averaged over 1 minute";
+        io_avg300: gauge ratio "system.psi.io.some.avg300" "the same over 5 minutes";
     }
 
-    /// Waiting for a processor, by processor, while somebody asked for it.
+    /// Waiting for a CPU, by CPU, while a rule asked for it.
     run_queue: RunQueue by cpu: u32, from "BPF: sched_waking, sched_switch" {
         latency: histogram ns "system.cpu.run_queue.latency" "time from becoming runnable to running, each time";
     }
@@ -73,7 +79,7 @@ family_group! {
         count: counter32 count "system.softirqs" "softirqs serviced";
     }
 
-    /// Time in softirqs by vector and processor.
+    /// Time in softirqs by vector and CPU.
     softirq_time: SoftirqTime by vector: PerCpu, from "BPF: softirq_entry, softirq_exit" {
         count: counter count "system.softirqs" "softirqs timed";
         time: counter ns "system.softirq.time" "time in them, interrupts that came meanwhile not included";
@@ -90,7 +96,7 @@ family_group! {
         processed: counter32 count "system.softnet.processed" "packets taken from the backlog or polled";
         dropped: counter32 count "system.softnet.dropped" "packets dropped because the backlog was full";
         squeezed: counter32 count "system.softnet.squeezed" "times the budget or time ran out with work left";
-        received_rps: counter32 count "system.softnet.received_rps" "times woken by another processor to take packets";
+        received_rps: counter32 count "system.softnet.received_rps" "times woken by another CPU to take packets";
         flow_limited: counter32 count "system.softnet.flow_limited" "packets dropped by the flow limit";
     }
 

@@ -19,15 +19,15 @@ family_group! {
         cpu_time: counter ns "process.cpu.time" "time in both modes, where a tool does not tell them apart";
         children_user: counter ns "process.children.user" "time in user mode of children waited for";
         children_system: counter ns "process.children.system" "time in kernel mode of children waited for";
-        run_delay: counter ns "process.run_delay" "time on a run queue, waiting for a processor";
+        run_delay: counter ns "process.run_delay" "time on a run queue, waiting for a CPU";
         block_delay: counter ns "process.block_delay" "time waiting for block I/O (needs delay accounting)";
         swap_delay: counter ns "process.swap_delay" "time waiting for swapped-out pages (needs delay accounting and BPF)";
         reclaim_delay: counter ns "process.reclaim_delay" "time waiting for memory to be reclaimed (needs delay accounting and BPF)";
         minor_faults: counter count "process.paging.faults" "page faults without I/O";
         major_faults: counter count "process.paging.faults" "page faults that needed I/O";
-        voluntary_switches: counter count "process.context_switches" "times it gave the processor up to wait";
-        involuntary_switches: counter count "process.context_switches" "times the processor was taken from it";
-        migrations: counter count "process.migrations" "times one of its threads moved to another processor";
+        voluntary_switches: counter count "process.context_switches" "times it gave the CPU up to wait";
+        involuntary_switches: counter count "process.context_switches" "times the CPU was taken from it";
+        migrations: counter count "process.migrations" "times one of its threads moved to another CPU";
         threads: gauge count "process.thread.count" "threads";
         nice: gauge count "process.nice" "nice value";
         policy: state text "process.scheduling_policy" "scheduling class";
@@ -56,7 +56,7 @@ family_group! {
         ended: gauge count "process.brief.count" "how many ended since the sample before";
         user: gauge ns "process.brief.cpu.time" "time they used in user mode";
         system: gauge ns "process.brief.cpu.time" "time they used in kernel mode";
-        run_delay: gauge ns "process.brief.run_delay" "time they waited for a processor";
+        run_delay: gauge ns "process.brief.run_delay" "time they waited for a CPU";
         read_bytes: gauge bytes "process.brief.disk.io" "bytes they caused to be read from storage";
         write_bytes: gauge bytes "process.brief.disk.io" "bytes they made dirty or wrote directly";
     }
@@ -69,22 +69,22 @@ family_group! {
         user: counter ns "thread.cpu.time" "time in user mode";
         system: counter ns "thread.cpu.time" "time in kernel mode";
         cpu_time: counter ns "thread.cpu.time" "time in both modes, where a tool does not tell them apart";
-        run_delay: counter ns "thread.run_delay" "time on a run queue, waiting for a processor";
+        run_delay: counter ns "thread.run_delay" "time on a run queue, waiting for a CPU";
         block_delay: counter ns "thread.block_delay" "time waiting for block I/O (needs delay accounting)";
         swap_delay: counter ns "thread.swap_delay" "time waiting for swapped-out pages (needs delay accounting and BPF)";
         reclaim_delay: counter ns "thread.reclaim_delay" "time waiting for memory to be reclaimed (needs delay accounting and BPF)";
         major_faults: counter count "thread.paging.faults" "page faults that needed I/O";
-        voluntary_switches: counter count "thread.context_switches" "times it gave the processor up to wait";
-        involuntary_switches: counter count "thread.context_switches" "times the processor was taken from it";
-        migrations: counter count "thread.migrations" "times it moved to another processor";
+        voluntary_switches: counter count "thread.context_switches" "times it gave the CPU up to wait";
+        involuntary_switches: counter count "thread.context_switches" "times the CPU was taken from it";
+        migrations: counter count "thread.migrations" "times it moved to another CPU";
         lock_wait: gauge count "thread.lock_wait" "1 while it sleeps for a lock that another thread holds (futex(2)), else 0";
-        processor: gauge count "thread.processor" "the processor it ran on last";
+        processor: gauge count "thread.processor" "the CPU it ran on last";
         nice: gauge count "thread.nice" "nice value";
     }
 
-    /// What threads waited for, summed up by process, while somebody asked for it.
+    /// What threads waited for, summed by process, while a rule asked for it.
     sleep: Sleep by task: TaskKey, from "BPF: sched_switch, sched_waking, sched_migrate_task" {
-        run_queue: counter ns "process.wait.run_queue" "time on a run queue, waiting for a processor";
+        run_queue: counter ns "process.wait.run_queue" "time on a run queue, waiting for a CPU";
         run_queue_waits: counter count "process.wait.run_queue.count" "times one of its threads waited so";
         run_queue_latency: histogram ns "process.wait.run_queue.latency" "the same, each time";
         lock: counter ns "process.wait.lock" "time asleep for locks that other threads held (futex(2))";
@@ -98,18 +98,18 @@ family_group! {
         timer: counter ns "process.wait.timer" "time asleep for a time to pass";
         kernel_lock: counter ns "process.wait.kernel_lock" "time asleep for a lock within the kernel";
         other: counter ns "process.wait.other" "time asleep for anything else";
-        moved_waking: counter count "process.migrations.waking" "moves to another processor as a thread woke";
+        moved_waking: counter count "process.migrations.waking" "moves to another CPU as a thread woke";
         moved_running: counter count "process.migrations.running" "moves of a thread that ran: its affinity changed, or the kernel evened the load out";
         moved_queued: counter count "process.migrations.queued" "moves of a thread that waited on a run queue";
     }
 
-    /// Threads that held locks in user space which others of their process slept for, while somebody asked for it.
+    /// Threads that held user-space locks that other threads of their process waited for, while a rule asked for it.
     lock_holder: LockHolder by task: TaskKey, from "BPF: sched_waking" {
         kept_waiting: counter ns "thread.lock.kept_waiting" "time others slept until it gave the lock up and woke them";
         handed_on: counter count "thread.lock.handed_on" "times it did";
     }
 
-    /// Waiting for locks within the kernel, by process, while somebody asked for it.
+    /// Waiting for kernel locks, by process, while a rule asked for it.
     kernel_lock: KernelLock by task: TaskKey, from "BPF: contention_begin, contention_end" {
         spinning: counter ns "process.kernel_lock.spinning" "time spent spinning for a spinlock";
         mutexes: counter ns "process.kernel_lock.mutex" "time waiting for a mutex";

@@ -50,7 +50,7 @@ impl Source for Cache {
     }
 
     fn tells(&self) -> &'static str {
-        "who finds what in the page cache, who waits for it to be read, and whose writing is written back"
+        "page cache hits, misses and writeback by process"
     }
 
     fn tempo(&self) -> Tempo {

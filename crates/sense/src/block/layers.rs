@@ -39,7 +39,7 @@ impl Source for Layers {
     }
 
     fn tells(&self) -> &'static str {
-        "which block device lies on which"
+        "how block devices are stacked"
     }
 
     fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), Miss> {

@@ -24,7 +24,7 @@ impl Source for NfsMounts {
     }
 
     fn tells(&self) -> &'static str {
-        "how long operations of NFS mounts take"
+        "latency of NFS operations"
     }
 
     fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), Miss> {

@@ -38,7 +38,7 @@ fn privileged(status: &str) -> Result<(), Miss> {
     }
     Err(Miss::NotPermitted {
         why: "BPF needs CAP_BPF and CAP_PERFMON".into(),
-        remedy: "run as root, or once: setcap cap_bpf,cap_perfmon=ep on the program".into(),
+        remedy: "run as root, or run once: setcap cap_bpf,cap_perfmon=ep on the program".into(),
     })
 }
 
@@ -48,7 +48,7 @@ fn unlocked(lockdown: &str) -> Result<(), Miss> {
         return Ok(());
     }
     Err(Miss::NotPermitted {
-        why: "BPF: the kernel is locked down, and lets nobody read its memory".into(),
+        why: "BPF: the kernel is locked down (confidentiality), which forbids reading its memory".into(),
         remedy: "boot without lockdown=confidentiality".into(),
     })
 }

@@ -19,12 +19,12 @@ pub(super) fn refused(object: &str, error: &(dyn Error + 'static)) -> Miss {
     let why = causes(error);
     if system_error(error) == Some(libc::EPERM) {
         let why =
-            format!("BPF {object}: refused though the capabilities are held, as by a container's seccomp profile");
-        return Miss::NotPermitted { why, remedy: "run on the host, outside of any container".into() };
+            format!("BPF {object}: refused despite the capabilities, for example by a container's seccomp profile");
+        return Miss::NotPermitted { why, remedy: "run on the host, outside any container".into() };
     }
     // What the object asks for by name and this kernel does not have: a tracepoint, a structure, a field.
     if ["unknown type", "no BTF type", "relocation", "relocating"].iter().any(|sign| why.contains(sign)) {
-        return Miss::Absent(format!("BPF {object}: this kernel lacks what it looks at ({why})"));
+        return Miss::Absent(format!("BPF {object}: this kernel lacks what the program reads ({why})"));
     }
     Miss::Failed(format!("BPF {object}: {why}"))
 }

@@ -28,7 +28,7 @@ impl Source for KernelLog {
     }
 
     fn tells(&self) -> &'static str {
-        "what the kernel logs: errors of devices, kills for memory"
+        "the kernel log: device errors, OOM kills"
     }
 
     fn prepare(&mut self, root: &Root) {

@@ -19,7 +19,7 @@ impl Source for Machine {
     }
 
     fn tells(&self) -> &'static str {
-        "what machine this is"
+        "the machine's identity"
     }
 
     fn tempo(&self) -> Tempo {

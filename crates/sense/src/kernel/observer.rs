@@ -17,7 +17,7 @@ impl Source for SelfCost {
     }
 
     fn tells(&self) -> &'static str {
-        "what observing costs"
+        "whyslow's own overhead"
     }
 
     fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), Miss> {

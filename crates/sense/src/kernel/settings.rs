@@ -73,7 +73,7 @@ impl Source for Settings {
     }
 
     fn tells(&self) -> &'static str {
-        "settings of the kernel"
+        "kernel settings"
     }
 
     fn tempo(&self) -> Tempo {

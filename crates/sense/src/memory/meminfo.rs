@@ -17,7 +17,7 @@ impl Source for MeminfoFile {
     }
 
     fn tells(&self) -> &'static str {
-        "what holds memory"
+        "memory use by kind"
     }
 
     fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), Miss> {

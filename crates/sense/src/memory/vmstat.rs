@@ -23,7 +23,7 @@ impl Source for VmstatFile {
     }
 
     fn tells(&self) -> &'static str {
-        "paging, reclaim, refaults, compaction, kills for want of memory"
+        "paging, reclaim, refaults, compaction, OOM kills"
     }
 
     fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), Miss> {

@@ -24,7 +24,7 @@ impl Source for Connections {
 
     fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), Miss> {
         let count = root.kept_number("proc/sys/net/netfilter/nf_conntrack_count");
-        let count = count.ok_or_else(|| Miss::Absent("connections are not tracked".into()))?;
+        let count = count.ok_or_else(|| Miss::Absent("connection tracking is not in use".into()))?;
         let mut row = Conntrack::new(Machine);
         row.count = count.into();
         row.max = root.setting_number("proc/sys/net/netfilter/nf_conntrack_max").map(Into::into).unwrap_or_default();

@@ -59,7 +59,7 @@ impl Source for Drops {
     }
 
     fn tells(&self) -> &'static str {
-        "where and why the kernel throws packets away"
+        "where and why the kernel drops packets"
     }
 
     fn prepare(&mut self, root: &Root) {

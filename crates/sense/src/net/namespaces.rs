@@ -301,7 +301,7 @@ impl Source for Visibility {
     }
 
     fn tells(&self) -> &'static str {
-        "the network of containers"
+        "the network namespaces of containers"
     }
 
     fn tempo(&self) -> Tempo {

@@ -115,7 +115,11 @@ impl Netlink {
             if let Ok(got) = usize::try_from(got) {
                 // SAFETY: so many bytes of the room were filled: without MSG_TRUNC it is never more than there are.
                 unsafe { self.buffer.set_len(got) };
-                return if got == 0 { Err(Miss::Failed("netlink: the kernel hung up".into())) } else { Ok(()) };
+                return if got == 0 {
+                    Err(Miss::Failed("netlink: the kernel closed the connection".into()))
+                } else {
+                    Ok(())
+                };
             }
             let error = io::Error::last_os_error();
             match error.kind() {

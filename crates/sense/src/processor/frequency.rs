@@ -28,7 +28,7 @@ impl Source for CpuFrequency {
     }
 
     fn tells(&self) -> &'static str {
-        "clock frequency, its limits, and throttling for heat"
+        "clock frequency, its limits, and thermal throttling"
     }
 
     fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), Miss> {
@@ -44,7 +44,7 @@ impl Source for CpuFrequency {
             }
         }
         if rows.is_empty() {
-            return Err(Miss::Absent("no cpufreq driver: firmware or hypervisor governs the clock unseen".into()));
+            return Err(Miss::Absent("no cpufreq driver: firmware or the hypervisor controls the clock".into()));
         }
         Ok(())
     }

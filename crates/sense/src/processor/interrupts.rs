@@ -18,7 +18,7 @@ impl Source for Interrupts {
     }
 
     fn tells(&self) -> &'static str {
-        "interrupts by line, device and processor"
+        "interrupts by line, device and CPU"
     }
 
     fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), Miss> {

@@ -1,7 +1,7 @@
 //! /proc/pressure: time tasks of the whole machine stood still for want of a resource.
 //! Documentation/accounting/psi.rst.
 //!
-//! Only the totals are taken: the kernel's averages are over fixed times, and any average can be had from totals.
+//! Shares of the window come from the totals. The averages over one and five minutes tell what was before it.
 
 use crate::seldom::Seldom;
 use crate::{Miss, Root, Source};
@@ -21,7 +21,7 @@ impl Source for PressureStall {
     }
 
     fn tells(&self) -> &'static str {
-        "time tasks waited for processors, memory, I/O (pressure stall information)"
+        "time tasks waited for CPU, memory and I/O (pressure stall information)"
     }
 
     fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), Miss> {
@@ -52,6 +52,16 @@ impl Source for PressureStall {
 pub(super) fn parse(text: &str, path: &str, resource: &str, row: &mut Pressure) -> Result<(), Miss> {
     for line in text.lines() {
         let (kind, ns) = total(line).ok_or_else(|| Miss::malformed(path, line))?;
+        let averages = match (resource, kind) {
+            ("cpu", "some") => Some((&mut row.cpu_avg60, &mut row.cpu_avg300)),
+            ("memory", "some") => Some((&mut row.memory_avg60, &mut row.memory_avg300)),
+            ("io", "some") => Some((&mut row.io_avg60, &mut row.io_avg300)),
+            _ => None,
+        };
+        if let Some((minute, five_minutes)) = averages {
+            *minute = average(line, " avg60=").into();
+            *five_minutes = average(line, " avg300=").into();
+        }
         let stalled = match (resource, kind) {
             ("cpu", "some") => &mut row.cpu_some,
             ("memory", "some") => &mut row.memory_some,
@@ -74,6 +84,13 @@ fn total(line: &str) -> Option<(&str, u64)> {
     Some((kind, us.trim_ascii_end().parse::<u64>().ok()?.saturating_mul(1000)))
 }
 
+/// One of the averages of such a line, of which the kernel prints per cent, as a ratio.
+fn average(line: &str, name: &str) -> Option<f64> {
+    let (_, rest) = line.split_once(name)?;
+    let (percent, _) = rest.split_once(' ')?;
+    percent.parse().ok().map(|percent: f64| percent / 100.0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -87,6 +104,15 @@ mod tests {
         assert_eq!(parse(CPU, "proc/pressure/cpu", "cpu", &mut row), Ok(()));
         assert_eq!(row.cpu_some.get(), Some(6_413_953_000));
         assert_eq!(row.io_full.get(), None);
+    }
+
+    #[test]
+    fn averages_become_ratios() {
+        let mut row = Pressure::new(Machine);
+        let text = "some avg10=0.40 avg60=71.00 avg300=50.00 total=1\nfull avg10=0.00 avg60=1.00 avg300=2.00 total=0\n";
+        assert_eq!(parse(text, "proc/pressure/io", "io", &mut row), Ok(()));
+        assert_eq!((row.io_avg60.get(), row.io_avg300.get()), (Some(0.71), Some(0.5)));
+        assert_eq!(row.cpu_avg60.get(), None);
     }
 
     #[test]

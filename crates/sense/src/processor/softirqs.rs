@@ -1,4 +1,4 @@
-//! /proc/softirqs: softirqs by vector and processor. Documentation/filesystems/proc.rst, section 1.2.
+//! /proc/softirqs: softirqs by vector and CPU. Documentation/filesystems/proc.rst, section 1.2.
 
 use super::per_cpu;
 use crate::{Miss, Root, Source};
@@ -17,7 +17,7 @@ impl Source for Softirqs {
     }
 
     fn tells(&self) -> &'static str {
-        "softirqs by vector and processor"
+        "softirqs by vector and CPU"
     }
 
     fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), Miss> {

@@ -16,7 +16,7 @@ impl Source for SoftnetStat {
     }
 
     fn tells(&self) -> &'static str {
-        "packets the backlog dropped, and work it left undone"
+        "packets dropped from the backlog, and exhausted softirq budgets"
     }
 
     fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), Miss> {

@@ -23,7 +23,7 @@ impl Source for Stat {
     }
 
     fn tells(&self) -> &'static str {
-        "processor time by mode, context switches, forks, load"
+        "CPU time by mode, context switches, forks, load"
     }
 
     fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), Miss> {
@@ -59,7 +59,7 @@ pub(super) fn parse_stat(text: &str, tick_ns: u64, cpus: &mut Vec<Cpu>, system: 
             }
         }
     }
-    if cpus.is_empty() { Err(Miss::Failed(format!("/{STAT} names no processor"))) } else { Ok(()) }
+    if cpus.is_empty() { Err(Miss::Failed(format!("/{STAT} lists no CPU"))) } else { Ok(()) }
 }
 
 /// The modes of one processor. Columns were added over time, so that old kernels lack the later ones (iowait, irq and

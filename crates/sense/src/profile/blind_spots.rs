@@ -43,20 +43,20 @@ fn part(profile: &Profile, weight: u64) -> Option<String> {
 
 fn callers(profile: &Profile, weight: u64) -> Option<BlindSpot> {
     let part = part(profile, weight)?;
-    let why = "the stack ends before the place its thread began at: there is code without frame pointers in it";
+    let why = "the stack is incomplete: it contains code built without frame pointers";
     let remedy = "build it, and its libraries, with -fno-omit-frame-pointer";
     Some(spot(format!("all callers, in {part}"), why, remedy))
 }
 
 fn stacks(profile: &Profile, weight: u64) -> Option<BlindSpot> {
     let part = part(profile, weight)?;
-    let why = "its stack was not in memory, or it waits since before the watching began";
+    let why = "the stack was paged out, or the thread has been waiting since before the profile started";
     Some(spot(format!("the program's stack, in {part}"), why, ""))
 }
 
 fn ended(profile: &Profile, weight: u64) -> Option<BlindSpot> {
     let part = part(profile, weight)?;
-    let why = "the process ended before it could be looked at, or is not ours to look at";
+    let why = "the process ended before it could be read, or may not be read";
     Some(spot(format!("which program, in {part}"), why, ""))
 }
 
@@ -65,7 +65,7 @@ fn names_of_functions(profile: &Profile) -> Option<BlindSpot> {
     let mut nameless: Vec<(u64, &str)> = Vec::new();
     for share in profile.functions() {
         let Some(frame) = profile.frame(share.frame).filter(|frame| frame.function.is_none()) else { continue };
-        let file = frame.module.as_deref().unwrap_or("code of no known file");
+        let file = frame.module.as_deref().unwrap_or("code that belongs to no known file");
         // What the kernel maps itself ([vdso]) is no file to get symbols for.
         if !file.starts_with('[') {
             nameless.push((share.own, file));
@@ -73,7 +73,7 @@ fn names_of_functions(profile: &Profile) -> Option<BlindSpot> {
     }
     let part = part(profile, nameless.iter().fold(0, |sum, (own, _)| sum.saturating_add(*own)))?;
     let files: Vec<&str> = nameless.iter().filter(|(own, _)| *own > 0).take(FILES).map(|(_, file)| *file).collect();
-    let why = format!("no symbols to be read: {}", files.join(", "));
+    let why = format!("no symbols: {}", files.join(", "));
     let remedy = if os::is_root() { "install the debug packages of these files (-dbgsym)" } else { "run as root" };
     Some(spot(format!("the function, in {part}"), &why, remedy))
 }
@@ -89,7 +89,7 @@ fn lost(profile: &Profile, lost: u64) -> Option<BlindSpot> {
         Kind::OnCpu => "samples",
         Kind::OffCpu => "waits",
     };
-    let why = "more different stacks than there is room for";
+    let why = "too many different stacks";
     (lost > 0).then(|| spot(format!("{lost} {events}"), why, "watch one process (--pid), or for a shorter time"))
 }
 

@@ -44,15 +44,17 @@ fn refused(error: &ProgramError, hz: u32, root: &Root) -> Miss {
     match system {
         Some(libc::EACCES | libc::EPERM) => {
             let paranoid = root.word(PARANOID).unwrap_or_else(|| "unknown".into());
-            let why = format!("profiling is not permitted to this process (kernel.perf_event_paranoid is {paranoid})");
+            let why = format!("this process may not profile (kernel.perf_event_paranoid is {paranoid})");
             Miss::NotPermitted { why, remedy: "run as root, or give the program CAP_BPF and CAP_PERFMON".into() }
         }
         Some(libc::EINVAL) if u64::from(hz) > most => {
             let why =
                 format!("the kernel allows {most} samples a second (kernel.perf_event_max_sample_rate), not {hz}");
-            Miss::NotPermitted { why, remedy: format!("take --hz {most} or less") }
+            Miss::NotPermitted { why, remedy: format!("use --hz {most} or less") }
         }
-        Some(number) => Miss::Failed(format!("the kernel opens no clock: {}", io::Error::from_raw_os_error(number))),
-        None => Miss::Failed(format!("the kernel opens no clock: {error}")),
+        Some(number) => {
+            Miss::Failed(format!("the kernel refused the sampling clock: {}", io::Error::from_raw_os_error(number)))
+        }
+        None => Miss::Failed(format!("the kernel refused the sampling clock: {error}")),
     }
 }

@@ -28,7 +28,7 @@ impl Target {
         let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
         match field("Tgid:").and_then(|tgid| tgid.parse::<u32>().ok()) {
             Some(tgid) if tgid != pid => {
-                return Err(Miss::Absent(format!("{pid} is a thread of process {tgid}: take --pid {tgid}")));
+                return Err(Miss::Absent(format!("{pid} is a thread of process {tgid}: use --pid {tgid}")));
             }
             _ => {}
         }
@@ -55,7 +55,7 @@ impl Target {
 pub(super) fn require_own_numbers(root: &Root) -> Result<(), Miss> {
     match root.link("proc/self/ns/pid") {
         Some(namespace) if namespace != FIRST_NAMESPACE => Err(Miss::NotPermitted {
-            why: "a container's own process numbers are not those the kernel counts by".into(),
+            why: "the PIDs of this PID namespace are not the host's".into(),
             remedy: "run on the host, or in a container with the host's (--pid=host)".into(),
         }),
         _ => Ok(()),

@@ -112,10 +112,10 @@ fn processes(count: usize) -> String {
 
 /// Processes that are refused: to root only those that a security module or a user namespace guards.
 fn others(count: usize) -> String {
-    let whose = if is_root() { "that even root may not trace" } else { "of other users" };
+    let whose = if is_root() { "that even root cannot trace" } else { "of other users" };
     format!("{} {whose}", processes(count))
 }
 
 fn remedy() -> &'static str {
-    if is_root() { "run with CAP_SYS_PTRACE, outside of any container" } else { "run as root (or with CAP_SYS_PTRACE)" }
+    if is_root() { "run with CAP_SYS_PTRACE, outside any container" } else { "run as root (or with CAP_SYS_PTRACE)" }
 }

@@ -204,7 +204,7 @@ impl TaskIterator {
         }
         match exits.lost()? {
             0 => Ok(()),
-            lost => Err(Miss::Failed(format!("{lost} processes ended too fast to be noted"))),
+            lost => Err(Miss::Failed(format!("{lost} processes ended too fast to be recorded"))),
         }
     }
 }

@@ -49,7 +49,7 @@ impl Source for KernelLocks {
     }
 
     fn tells(&self) -> &'static str {
-        "who waits for locks within the kernel"
+        "kernel lock contention"
     }
 
     fn tempo(&self) -> Tempo {

@@ -31,7 +31,7 @@ impl Source for Tasks {
     }
 
     fn tells(&self) -> &'static str {
-        "what processes and threads do, and wait for"
+        "CPU, memory and waiting of processes and threads"
     }
 
     fn prepare(&mut self, root: &Root) {

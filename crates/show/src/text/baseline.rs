@@ -18,7 +18,7 @@ pub fn saved(saved: &Listed, style: &TextStyle) -> String {
 pub fn baselines(all: &[Listed], style: &TextStyle) -> String {
     let mut canvas = style.canvas();
     if all.is_empty() {
-        canvas.paragraph(0, 2, &[plain("No baselines are kept; 'whyslow baseline save' keeps one.")]);
+        canvas.paragraph(0, 2, &[plain("There are no baselines; 'whyslow baseline save' records one.")]);
     }
     for one in all {
         let what = format!("  {} series {}", one.series, over(one.kind, one.seconds));
@@ -41,8 +41,10 @@ pub fn baseline(baseline: &Baseline, style: &TextStyle) -> String {
     if style.all {
         inventory(&mut canvas, baseline);
     } else {
-        let hint =
-            format!("Inventory: {} entries; series that stood at zero are left out (--all)", baseline.inventory.len());
+        let hint = format!(
+            "Inventory: {} entries; series that were always zero are omitted (add -v)",
+            baseline.inventory.len()
+        );
         canvas.paragraph(2, 4, &[dim(hint)]);
     }
     canvas.finish()

@@ -179,10 +179,30 @@ fn evidence(canvas: &mut Canvas, evidence: &[Evidence], column: usize) {
             Piece::cell(Ink::Bold, human::evidence(e), value),
         ];
         if !e.expected.is_empty() {
-            line.extend([plain("  "), plain(format!("expected {}", e.expected))]);
+            line.extend([plain("  "), plain(normal(&e.expected))]);
         }
         row(canvas, line, &formula_and_place(e), column, column + metric + 2);
     }
+}
+
+/// What a rule says of a number: a bound is what is normal; anything else explains the number.
+fn normal(text: &str) -> String {
+    const BOUNDS: [&str; 12] = [
+        "below ",
+        "above ",
+        "under ",
+        "over ",
+        "near ",
+        "at least ",
+        "at most ",
+        "about ",
+        "well ",
+        "far ",
+        "no more ",
+        "none",
+    ];
+    let is_bound = text.starts_with(|c: char| c.is_ascii_digit()) || BOUNDS.iter().any(|start| text.starts_with(start));
+    if is_bound { format!("normal: {text}") } else { text.to_owned() }
 }
 
 /// One line where the origin fits beside the figures; else the origin below, under the value.

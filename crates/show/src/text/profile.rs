@@ -34,16 +34,16 @@ pub fn profile(profile: &Profile, style: &TextStyle) -> String {
 fn summary(profile: &Profile) -> String {
     if profile.stacks.is_empty() {
         return match profile.kind {
-            Kind::OnCpu => "Nothing ran: no sample met it on a processor.".into(),
+            Kind::OnCpu => "Nothing ran: it was never on a CPU when a sample was taken.".into(),
             Kind::OffCpu => "Nothing waited.".into(),
         };
     }
     let amount = amount(profile, profile.weight());
     let average = profile.threads().unwrap_or(0.0);
     match (profile.kind, profile.cpus) {
-        (Kind::OnCpu, Some(1)) => format!("{amount}: {average:.2} of the one processor on average"),
-        (Kind::OnCpu, Some(cpus)) => format!("{amount}: {average:.2} of {cpus} processors on average"),
-        (Kind::OnCpu, None) => format!("{amount}: {average:.2} processors on average"),
+        (Kind::OnCpu, Some(1)) => format!("{amount}: {average:.2} of 1 CPU on average"),
+        (Kind::OnCpu, Some(cpus)) => format!("{amount}: {average:.2} of {cpus} CPUs on average"),
+        (Kind::OnCpu, None) => format!("{amount}: {average:.2} CPUs on average"),
         (Kind::OffCpu, _) => format!("{amount} waited: {average:.2} threads at any time"),
     }
 }

@@ -28,10 +28,10 @@ pub fn rule(rule: &RuleInfo, style: &TextStyle) -> String {
     canvas.paragraph(0, 2, &[dim(format!("asked of each {}, from {}", rule.scope, rule.file))]);
     expression(&mut canvas, "Holds when", &rule.when);
     expression(&mut canvas, "Time lost", &rule.impact);
-    expression(&mut canvas, "How grave, where no time was measured", &rule.severity);
+    expression(&mut canvas, "Severity, where no time was measured", &rule.severity);
     list(&mut canvas, "Looks alike", &rule.look_alikes);
     list(&mut canvas, "Explains", &rule.explains);
-    list(&mut canvas, "Looks closer with", &rule.asks);
+    list(&mut canvas, "Traces with", &rule.asks);
     signals(&mut canvas, &rule.signals);
     list(&mut canvas, "Sources", &rule.sources);
     canvas.finish()

@@ -5,15 +5,13 @@ use crate::canvas::{Canvas, Ink, Piece, bold, dim, plain};
 use crate::clock::Clock;
 use crate::human;
 use whyslow_model::diagnosis::{
-    Action, ActionKind, Basis, BlindSpot, Confidence, Culprit, Diagnosis, Finding, Host, Origin, Span, Verdict,
+    Action, ActionKind, Basis, BlindSpot, Confidence, Diagnosis, Finding, Host, Origin, Span, Verdict,
 };
 
 /// Lines of the first screen.
 const LINES: usize = 10;
 /// The most that is left out of an answer.
 const SHORTEST: usize = 3;
-/// How many culprits stand in its line.
-const CULPRITS: usize = 2;
 
 /// The ten lines.
 pub(super) fn draw(canvas: &mut Canvas, d: &Diagnosis, style: &TextStyle) {
@@ -176,18 +174,16 @@ impl Answer<'_> {
             }
             return;
         };
-        let share = |c: &Culprit| format!("{} {}", words::culprit(c), human::share(c.share));
-        let same: Vec<String> =
-            finding.culprits.iter().filter(|c| c.of == first.of).take(CULPRITS).map(share).collect();
-        let text = format!("{} of {}", same.join(", "), first.of);
+        let mut text = format!("{} with {} of {}", words::culprit(first), human::share(first.share), first.of);
+        let second = finding.culprits.iter().find(|other| other.of == first.of && other.name != first.name);
+        if let Some(second) = second {
+            text.push_str(&format!("; then {}", second.name));
+        }
         canvas.at_most(1, 2, 12, &[dim("Who:      "), plain(text)]);
     }
 
     fn how_bad(&self, canvas: &mut Canvas, finding: &Finding) {
-        let clock = Clock::new(self.style.utc);
-        let window = &self.diagnosis.window;
-        let since = window.start.as_ref().filter(|_| window.source == Origin::Live);
-        let since = since.map_or_else(String::new, |start| format!(", since {}", clock.time(start)));
+        let since = self.since(finding);
         let sure = match finding.confidence {
             Confidence::High => String::new(),
             other => format!("; confidence {}", words::confidence(other)),
@@ -198,6 +194,20 @@ impl Answer<'_> {
         }
         let text = format!("{}{since}{sure}", words::time_lost(finding));
         canvas.at_most(1, 2, 12, &[dim("How bad:  "), plain(text)]);
+    }
+
+    /// Since when it has lasted, where that is now.
+    fn since(&self, finding: &Finding) -> String {
+        let window = &self.diagnosis.window;
+        let Some(since) = finding.since.as_ref().filter(|_| window.source == Origin::Live) else {
+            return String::new();
+        };
+        let seconds = human::seconds(since.seconds.round().max(1.0));
+        match &since.start {
+            Some(start) => format!(", since {}", Clock::new(self.style.utc).time(start)),
+            None if since.seconds > window.seconds => format!(", for {seconds} or more"),
+            None => format!(", for at least the {seconds} watched"),
+        }
     }
 
     fn what_to_do(&self, canvas: &mut Canvas, finding: &Finding) {
@@ -224,11 +234,11 @@ impl Answer<'_> {
     }
 }
 
-/// The improvement: what the rule says, else what is lost now and could be won back at most.
+/// The improvement: what the rule says, else that the time lost is the most that there is to gain.
 fn expected(canvas: &mut Canvas, action: &Action, finding: &Finding) {
     let text = match (&action.expect, finding.impact_is) {
         (Some(text), _) => text.clone(),
-        (None, Basis::Measured) => format!("up to {} less time stalled", human::share(finding.impact)),
+        (None, Basis::Measured) => "at best, these stalls end (upper bound)".to_owned(),
         (None, _) => return,
     };
     canvas.at_most(1, 2, 12, &[dim("Expected: "), plain(text)]);

@@ -23,7 +23,11 @@ pub(super) fn study(canvas: &mut Canvas, study: &Study, all: bool) {
     }
     let disturbed = study.figures.iter().filter(|figure| figure.disturbed > 0).count();
     if disturbed > 0 {
-        remark(canvas, 2, &format!("{disturbed} of {} figures had to wait for a processor", study.figures.len()));
+        remark(
+            canvas,
+            2,
+            &format!("disturbed figures (a thread waited for a CPU): {disturbed} of {}", study.figures.len()),
+        );
     }
     remark(canvas, 2, &study.method);
 }

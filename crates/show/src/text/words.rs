@@ -14,10 +14,10 @@ pub(super) fn headline(finding: &Finding) -> String {
 
 /// What a finding cost, as far as it is known.
 pub(super) fn time_lost(finding: &Finding) -> String {
-    let share = human::share(finding.impact);
+    let share = if finding.impact >= 0.995 { "all".to_owned() } else { human::share(finding.impact) };
     match finding.impact_is {
-        Basis::Measured => format!("tasks stalled {share} of the time"),
-        Basis::AtLeast => format!("tasks stalled at least {share} of the time"),
+        Basis::AtLeast if share != "all" => format!("tasks stalled at least {share} of the time"),
+        Basis::Measured | Basis::AtLeast => format!("tasks stalled {share} of the time"),
         Basis::NotMeasured => "lost time not measured".into(),
     }
 }

@@ -5,7 +5,7 @@ use crate::machine::Machine;
 use crate::target::Target;
 use whyslow_model::tune::{Access, Persist, Scope};
 
-const HEADER: &str = "# Written by 'whyslow tune persist', taken back by 'whyslow tune undo'.\n";
+const HEADER: &str = "# Written by 'whyslow tune persist', removed by 'whyslow tune undo'.\n";
 /// Behind all that packages bring, and behind Debian's 99-sysctl.conf.
 pub(crate) const SYSCTL: &str = "etc/sysctl.d/99-whyslow.conf";
 const TMPFILES: &str = "etc/tmpfiles.d/whyslow.conf";
@@ -38,12 +38,12 @@ fn line(entry: &Entry, target: &Target, machine: &Machine, earlier: bool) -> Res
     };
     match &entry.tunable.persist {
         Persist::Sysctl => {
-            let key = sysctl_of(entry).ok_or_else(|| format!("{target} is no sysctl"))?;
+            let key = sysctl_of(entry).ok_or_else(|| format!("{target} is not a sysctl"))?;
             Ok(line_in(SYSCTL.into(), format!("{key} = "), "", HEADER.into()))
         }
         Persist::Tmpfiles => {
             let path = file_of(entry, name).filter(|path| !path.contains([' ', '%']));
-            let path = path.ok_or_else(|| format!("{target} is no file that tmpfiles.d can name"))?;
+            let path = path.ok_or_else(|| format!("{target} is not a file that tmpfiles.d can set"))?;
             // w: write to the file if it is there (tmpfiles.d(5)).
             Ok(line_in(TMPFILES.into(), format!("w /{path} - - - - "), "", HEADER.into()))
         }
@@ -58,12 +58,12 @@ fn line(entry: &Entry, target: &Target, machine: &Machine, earlier: bool) -> Res
             Ok(line_in(UDEV.into(), format!("{matches}, ATTR{{{attribute}}}=\""), "\"", HEADER.into()))
         }
         Persist::Unit(property) => {
-            let (unit, section) =
-                unit(name).ok_or_else(|| format!("'{name}' is no unit of systemd's: its owner sets its limits"))?;
+            let (unit, section) = unit(name)
+                .ok_or_else(|| format!("'{name}' is not a systemd unit: set its limit where it is created"))?;
             let folder = format!("etc/systemd/system/{unit}.d");
             let is_systemd = machine.root().at("run/systemd/system").is_dir();
             if !is_systemd {
-                return Err(format!("systemd does not run here, so that '{name}' is set up by something else at boot"));
+                return Err(format!("systemd does not run here, so '{name}' is created by something else at boot"));
             }
             let header = format!("{HEADER}[{section}]\n");
             let mut line = line_in(format!("{folder}/50-whyslow.conf"), format!("{property}="), "", header);
@@ -72,7 +72,7 @@ fn line(entry: &Entry, target: &Target, machine: &Machine, earlier: bool) -> Res
             }
             Ok(line)
         }
-        Persist::No(instead) => Err(format!("{target} is kept in no file of ours: {instead}")),
+        Persist::No(instead) => Err(format!("{target} is kept in not by whyslow: {instead}")),
     }
 }
 
@@ -195,7 +195,7 @@ mod tests {
             line("cgroup.memory.max@/system.slice/x.service").unwrap(),
             "/etc/systemd/system/x.service.d/50-whyslow.conf: MemoryMax=#"
         );
-        assert!(line("cgroup.memory.max@/docker/0123").unwrap_err().contains("no unit"));
+        assert!(line("cgroup.memory.max@/docker/0123").unwrap_err().contains("not a systemd unit"));
         assert!(line("mount.commit@/srv").unwrap_err().contains("/etc/fstab"));
         assert!(line("disk.read_ahead_kb@sd\"a").is_err());
     }

@@ -117,7 +117,7 @@ impl Catalogue {
         let name = &wish.target.name;
         let entry = self.find(name).ok_or_else(|| format!("'{name}' is not in the catalogue"))?;
         if entry.tunable.scope.is_one() != wish.target.instance.is_none() {
-            return Err(format!("{name} is of a {}", entry.tunable.scope.word()));
+            return Err(format!("{name} needs a {}", entry.tunable.scope.word()));
         }
         match wish.wanted.value() {
             Some(value) => entry.values.check(&value, &entry.tunable.unit).map(|_| ()),
@@ -183,7 +183,7 @@ impl Catalogue {
         let (entry, kept) = self.resolve(&kept, machine)?;
         let access = match serde_json::from_str(identity) {
             Ok(Access::Line { file, .. }) if !file.starts_with("etc/") || file.split('/').any(|part| part == "..") => {
-                return Err(format!("the journal names /{file}, which is no file of ours"));
+                return Err(format!("the journal names /{file}, which whyslow did not write"));
             }
             Ok(access @ Access::Line { .. }) => access,
             _ => kept::line_of_earlier(&entry, &kept, machine)?,
@@ -216,7 +216,7 @@ fn uncatalogued(name: &str, path: &str) -> Result<Entry, String> {
     let is_sysctl = path.starts_with("proc/sys/");
     Entry::try_from(Tunable {
         name: name.to_owned(),
-        means: "Not in the catalogue: taken as it is.".to_owned(),
+        means: "Not in the catalogue: set as given, without checks.".to_owned(),
         used_for: String::new(),
         unit: String::new(),
         // A file that lists its choices with one in brackets is compared by that one.

@@ -16,8 +16,8 @@ pub(super) fn matches(machine: &Machine, subsystem: &str, name: &str) -> Result<
     };
     found.ok_or_else(|| {
         format!(
-            "'{name}' has no serial number, WWN or slot by which udev could know it again, and its name may be another's at the \
-             next boot"
+            "'{name}' has no serial number, WWN or slot for udev to identify it by, and at the next boot another device may \
+             have its name"
         )
     })
 }

@@ -143,7 +143,7 @@ impl Running {
             Ok(status) if status.success() => Ok(Done { time, number }),
             // Whoever ended us may have ended it too.
             Ok(_) if stop.load(Ordering::Relaxed) => Err(Error::Interrupted),
-            Ok(status) => Err(Error::Usage(format!("'{}' failed: {status}; all is put back", named()))),
+            Ok(status) => Err(Error::Usage(format!("'{}' failed: {status}; everything was rolled back", named()))),
             Err(e) => Err(Error::Usage(format!("'{}': {e}", named()))),
         }
     }

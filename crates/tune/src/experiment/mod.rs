@@ -239,8 +239,8 @@ mod tests {
         assert!(refused(&design(1), &[Some(0.0)]).contains("above zero"));
         assert!(refused(&design(1), &[Some(-1.0)]).contains("above zero"));
         assert!(refused(&design(1), &[None]).contains("had no value"));
-        assert!(refused(&design(1), &[Some(1.0), Some(9.0)]).contains("differs by itself"));
+        assert!(refused(&design(1), &[Some(1.0), Some(9.0)]).contains("varies so much"));
         let guards = vec![sight("a"), sight("b")];
-        assert!(refused(&Design { pairs: 6, guards, ..design(1) }, &[Some(1.0)]).contains("it takes 7"));
+        assert!(refused(&Design { pairs: 6, guards, ..design(1) }, &[Some(1.0)]).contains("at least 7 are needed"));
     }
 }

@@ -109,11 +109,11 @@ impl Runner<'_> {
         match target {
             Some(value) if value.is_finite() && value >= 0.0 => Ok(sighted),
             Some(value) => Err(Error::Usage(format!(
-                "{}: measured {value}, and a ratio needs numbers above zero",
+                "{}: measured {value}, but only values above zero can be compared",
                 self.design.target.name
             ))),
             None => Err(Error::Usage(format!(
-                "{} had no value: is it there, under load, and the only one of that name?",
+                "{} had no value: does it exist, is it under load, and is its name unique?",
                 self.design.target.name
             ))),
         }
@@ -149,12 +149,12 @@ impl Found<'_> {
         let name = &self.design.target.name;
         let mut all = self.noise.iter().flat_map(|twin| [&twin.without, &twin.with]).chain([warm]);
         if all.all(|sighted| sighted.first() == Some(&Some(0.0))) {
-            return Err(Error::Usage(format!("{name} was 0 each time: a ratio needs numbers above zero")));
+            return Err(Error::Usage(format!("{name} was 0 each time: only values above zero can be compared")));
         }
         match self.detectable() {
             Some(effect) if effect > HOPELESS => Err(Error::Usage(format!(
-                "{name} differs by itself so much that over {} pairs only an effect of {:.0} % would show: measure for longer \
-                 at a time or a steadier figure, or try all the same with --noise-pairs 0",
+                "{name} varies so much that {} pairs can detect only an effect of {:.0} %: measure for longer or choose a \
+                 steadier metric; --noise-pairs 0 skips this check",
                 self.design.pairs,
                 effect * 100.0
             ))),
@@ -241,7 +241,7 @@ impl Design {
         let tests = self.guards.len();
         looks(self.pairs, self.looks, self.alpha, tests).map_err(|needed| {
             Error::Usage(format!(
-                "{} pairs cannot tell at p {:.4}{}: it takes {needed}",
+                "{} pairs cannot reach p {:.4}{}: at least {needed} are needed",
                 self.pairs,
                 self.alpha,
                 if tests > 1 { format!(" with {tests} guards") } else { String::new() }

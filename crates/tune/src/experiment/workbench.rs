@@ -116,7 +116,7 @@ impl<'a> Workbench<'a> {
         if all_clean(&outcomes) {
             return Ok(());
         }
-        Err(Error::TakenBack { why: "somebody else changes settings meanwhile".into(), outcomes })
+        Err(Error::TakenBack { why: "another process changed settings meanwhile".into(), outcomes })
     }
 
     /// A value for each metric, in the order of the design.
@@ -127,7 +127,7 @@ impl<'a> Workbench<'a> {
         let live = self.around.meter.stop();
         let done = done?;
         if let (true, Load::Command(words), Some(Done { number: None, .. })) = (read, &self.around.load, &done) {
-            return Err(Error::Usage(format!("{} writes no number to standard output", words[0])));
+            return Err(Error::Usage(format!("{} prints no number", words[0])));
         }
         let mut live = live.into_iter();
         let value = |measured: &Measured| match measured {

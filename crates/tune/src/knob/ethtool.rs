@@ -83,7 +83,7 @@ impl Parameter {
     /// `Failed` where the catalogue names a parameter that is not known here.
     pub(super) fn of(name: &str, interface: &str) -> Result<Self, Unavailable> {
         let place = PLACES.iter().find(|place| place.name == name);
-        let place = place.ok_or_else(|| Unavailable::Failed(format!("no parameter of ethtool is called {name}")))?;
+        let place = place.ok_or_else(|| Unavailable::Failed(format!("ethtool has no parameter {name}")))?;
         Ok(Self { place, interface: interface.to_owned() })
     }
 
@@ -121,7 +121,7 @@ impl Handle for Parameter {
 
     fn write(&self, value: &str) -> Result<(), Unavailable> {
         let number: u32 =
-            value.parse().map_err(|_| Unavailable::Failed(format!("{value:?} does not fit into 32 bits")))?;
+            value.parse().map_err(|_| Unavailable::Failed(format!("{value:?} does not fit in 32 bits")))?;
         let mut words = self.fetch()?;
         let Place { at, mask, .. } = *self.place;
         words[0] = self.place.set;

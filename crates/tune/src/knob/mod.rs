@@ -144,7 +144,7 @@ impl Knob {
         let written = if is_taken {
             Ok(())
         } else if held == before {
-            Err(Unavailable::Failed(format!("the kernel accepted {value} but kept {held}")))
+            Err(Unavailable::Failed(format!("the kernel accepted {value} but the value stayed {held}")))
         } else {
             Err(Unavailable::Failed(format!("the kernel set {held} instead of {value}")))
         };
@@ -200,10 +200,10 @@ impl Knob {
             (Unavailable::Unsupported(why), Some(release)) => {
                 Unavailable::Unsupported(match (self.entry.since, self.entry.until) {
                     (Some(since), _) if release < since => {
-                        format!("kernels have it from {since} on, and this is {release}")
+                        format!("available since kernel {since}; this is {release}")
                     }
                     (_, Some(until)) if release >= until => {
-                        format!("kernels had it before {until}, and this is {release}")
+                        format!("removed in kernel {until}; this is {release}")
                     }
                     _ => why,
                 })
@@ -344,7 +344,7 @@ mod tests {
         assert!(matches!(read("disk.scheduler"), Err(Unavailable::Absent(why)) if why.contains("disk.scheduler@sda")));
         assert!(matches!(read("vm.swappiness@sda"), Err(Unavailable::Absent(_))));
         let old = read("vm.block_dump").unwrap_err().to_string();
-        assert!(old.starts_with("unsupported here: kernels had it before 5.13, and this is "), "{old}");
+        assert!(old.starts_with("unsupported here: removed in kernel 5.13; this is "), "{old}");
         assert!(matches!(read("vm.no_such_sysctl"), Err(Unavailable::Unsupported(_))));
         assert!(matches!(read("nonsense"), Err(Unavailable::Failed(_))));
     }

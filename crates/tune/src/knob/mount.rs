@@ -93,7 +93,7 @@ impl Mounted {
             "barrier" => Known::Barrier,
             other => {
                 let own = OWN.iter().find(|own| own.name == other);
-                let own = own.ok_or_else(|| format!("no option of a mount is called {other}"));
+                let own = own.ok_or_else(|| format!("there is no mount option {other}"));
                 Known::Own(own.map_err(Unavailable::Failed)?)
             }
         };

@@ -39,9 +39,9 @@ impl Property {
             "nofile" => Known::Limit(libc::RLIMIT_NOFILE),
             "nproc" => Known::Limit(libc::RLIMIT_NPROC),
             "memlock" => Known::Limit(libc::RLIMIT_MEMLOCK),
-            other => return Err(Unavailable::Failed(format!("no property of a process is called {other}"))),
+            other => return Err(Unavailable::Failed(format!("a process has no property {other}"))),
         };
-        let pid = pid.parse().map_err(|_| Unavailable::Failed(format!("'{pid}' is no process")))?;
+        let pid = pid.parse().map_err(|_| Unavailable::Failed(format!("there is no process '{pid}'")))?;
         Ok(Self { known, pid })
     }
 
@@ -94,7 +94,7 @@ impl Handle for Property {
             match &common {
                 Some(common) if *common != own => {
                     return Err(Unavailable::Unsupported(format!(
-                        "the threads of process {} differ ({common} and {own}), and are left alone",
+                        "the threads of process {} have different values ({common} and {own}); not changed",
                         self.pid
                     )));
                 }

@@ -70,7 +70,7 @@ impl Handle for Root {
             None | Some((0, _)) => Ok(DEFAULT.to_owned()),
             Some((OURS, kind)) => Ok(kind),
             Some((_, kind)) => Err(Unavailable::Unsupported(format!(
-                "somebody set {kind} up on {}, whose options could not be put back: tc(8) changes it",
+                "{} has a configured {kind}, whose options could not be restored: use tc(8) to change it",
                 self.interface
             ))),
         }

@@ -1,4 +1,4 @@
-//! What wishes stand for: patterns for each thing that matches, one half of a pair for both.
+//! What wishes stand for: patterns for each thing that matches, lists of processes, one half of a pair for both.
 
 use crate::catalogue::Catalogue;
 use crate::glob;
@@ -22,8 +22,14 @@ pub(super) fn is_implied(wish: &Wish, all: &[Wish]) -> bool {
     others.any(|(at, _)| is_unset(wish) || Some(at) > own)
 }
 
-/// The things that a pattern stands for; the target itself where it names one, or where nothing matches.
+/// The things that a pattern or a list of processes stands for; the target itself where it names one, or where nothing
+/// matches.
 pub(super) fn expanded(machine: &Machine, target: &Target) -> Vec<Target> {
+    if target.name.starts_with("process.")
+        && let Some(pids) = target.instance.as_deref()
+    {
+        return pids.split(',').map(|pid| Target::of(&target.name, Some(pid))).collect();
+    }
     let pattern = target.instance.as_deref().filter(|name| name.contains(['*', '?', '[']));
     let (Some(pattern), Some(entry)) = (pattern, Catalogue::built_in().find(&target.name)) else {
         return vec![target.clone()];

@@ -58,8 +58,8 @@ fn step(knob: &Knob, wanted: &Wanted) -> (String, Step) {
                 let comes_to = bounded(wanted, &in_force, &value);
                 if comes_to == in_force && value != in_force {
                     let why = match in_force == now {
-                        true => format!("only {} is asked for", wanted.words()),
-                        false => format!("it comes to {in_force}, and only {} is asked for", wanted.words()),
+                        true => format!("only {} is requested", wanted.words()),
+                        false => format!("it comes to {in_force}, and only {} is requested", wanted.words()),
                     };
                     return (value, Step::Keep { now, why });
                 }
@@ -73,7 +73,7 @@ fn step(knob: &Knob, wanted: &Wanted) -> (String, Step) {
         Ok(value) if knob.means(&value, &now) => (value, Step::Already),
         Ok(value) if entry.tunable.unset.as_deref() == Some(value.as_str()) => {
             let other = entry.tunable.disturbs.join(", ");
-            refused(format!("{value} cannot be written: set {other} instead, and this goes to {value}"))
+            refused(format!("{value} cannot be written: set {other} instead, which resets this to {value}"))
         }
         Ok(value) => match knob.most().filter(|most| value.parse::<i128>().is_ok_and(|value| value > *most)) {
             Some(most) => {
@@ -103,7 +103,7 @@ fn first_of(values: &[String], choices: &[String], now: &str) -> Result<String, 
     let found = values.iter().find(|value| choices.is_empty() || choices.contains(value) || *value == now);
     found
         .cloned()
-        .ok_or_else(|| format!("none of {} is to be had; there are {}", values.join(", "), choices.join(", ")))
+        .ok_or_else(|| format!("none of {} is available; there are {}", values.join(", "), choices.join(", ")))
 }
 
 impl Knob {

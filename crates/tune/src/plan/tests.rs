@@ -48,6 +48,13 @@ fn a_pattern_stands_for_every_thing() {
 }
 
 #[test]
+fn a_list_stands_for_several_processes() {
+    let (_folder, machine) = tree(&[]);
+    let named = steps(&machine, &[wish("process.nice@7,12=10").unwrap()]).into_iter().map(|(named, _)| named);
+    assert_eq!(named.collect::<Vec<_>>(), ["process.nice@7=10", "process.nice@12=10"]);
+}
+
+#[test]
 fn a_wish_may_be_a_bound_or_a_choice() {
     let (_folder, machine) =
         tree(&[("proc/sys/net/core/somaxconn", "4096\n"), ("sys/block/sda/queue/scheduler", "[none] kyber\n")]);

@@ -121,9 +121,10 @@ impl Reader {
             return Ok(());
         }
         if self.at.is_none() {
-            return Err("it stands before the first [section]".to_owned());
+            return Err("it comes before the first [section]".to_owned());
         }
-        let (name, value) = text.split_once('=').ok_or_else(|| "it is neither [section] nor name=value".to_owned())?;
+        let (name, value) =
+            text.split_once('=').ok_or_else(|| "it is neither a [section] nor name=value".to_owned())?;
         let comment = std::mem::take(&mut self.comment).join(" ");
         self.open = Some((Setting { name: name.trim().to_owned(), value: value.trim().to_owned(), comment }, depth));
         Ok(())
@@ -188,8 +189,8 @@ mod tests {
     #[test]
     fn what_makes_no_sense_is_named() {
         // What the line holds is not repeated: it may be of any file.
-        assert_eq!(parse("x=1").unwrap_err(), "line 1: it stands before the first [section]");
-        assert_eq!(parse("[a]\nx\n").unwrap_err(), "line 2: it is neither [section] nor name=value");
+        assert_eq!(parse("x=1").unwrap_err(), "line 1: it comes before the first [section]");
+        assert_eq!(parse("[a]\nx\n").unwrap_err(), "line 2: it is neither a [section] nor name=value");
     }
 
     #[test]

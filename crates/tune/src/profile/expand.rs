@@ -26,7 +26,7 @@ impl<'a> Scope<'a> {
     /// As [`expand`](Self::expand).
     pub(super) fn define(&mut self, name: &str, value: &str) -> Result<(), String> {
         if name.is_empty() || !name.chars().all(|c| c.is_alphanumeric() || c == '_') {
-            return Err(format!("'{name}' is no name of a variable"));
+            return Err(format!("'{name}' is not a valid variable name"));
         }
         let value = self.expand(value)?;
         self.variables.insert(name.to_owned(), value);
@@ -111,7 +111,7 @@ fn arguments(text: &str) -> Vec<String> {
     let mut parts = vec![String::new()];
     let mut escaped = false;
     for c in text.chars() {
-        let last = parts.last_mut().expect("there is one from the start");
+        let last = parts.last_mut().expect("it is predefined");
         match c {
             ':' if escaped => {
                 last.pop();

@@ -70,7 +70,7 @@ impl Functions<'_> {
     fn run(&self, program: &str, arguments: &[&str]) -> Result<String, String> {
         if !self.may_run {
             let words = [&[program], arguments].concat().join(" ");
-            return Err(format!("it would run the command '{words}'; --allow-commands lets it"));
+            return Err(format!("it would run the command '{words}'; --allow-commands permits that"));
         }
         let out = Command::new(program).args(arguments).stdin(Stdio::null()).output();
         let out = out.map_err(|e| format!("the command '{program}' did not run: {e}"))?;

@@ -195,7 +195,7 @@ impl Loader<'_> {
             other => other?,
         };
         let sections = conf::parse(&format!("[{VARIABLES}]\n{text}"))
-            .map_err(|_| "it is no file of variables: lines NAME=VALUE".to_owned())?;
+            .map_err(|_| "it is not a file of NAME=VALUE lines".to_owned())?;
         let options = sections.into_iter().flat_map(|section| section.options);
         let mut refused = 0;
         for option in options.filter(|option| option.name != "include") {
@@ -251,7 +251,9 @@ impl Loader<'_> {
     /// Whether a unit is for this machine.
     fn holds(&self, unit: &Unit) -> Result<bool, String> {
         if unit.devices_udev_regex.is_some() {
-            return Err("devices are chosen by what udev knows of them: name them with devices=".into());
+            return Err(
+                "devices are selected by udev properties, which is not supported: name them with devices=".into()
+            );
         }
         let root = self.machine.root();
         let uname = ["ostype", "hostname", "osrelease", "version"]

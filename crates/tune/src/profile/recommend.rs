@@ -85,7 +85,7 @@ pub fn recommend(machine: &Machine) -> Recommendation {
                  not allow for"
                 .to_owned())
         }
-        None => ("server-throughput", "nothing speaks for another: throughput suits most servers".to_owned()),
+        None => ("server-throughput", "no other profile fits better: throughput suits most servers".to_owned()),
     };
     let others = counting.iter().filter(|other| best.is_none_or(|best| !std::ptr::eq(best, *other)));
     for other in others.chain(&by_the_way) {

@@ -26,7 +26,7 @@ impl Asked<'_> {
     pub(super) fn wishes(&self) -> Result<Vec<Wish>, String> {
         let (name, value) = (self.option.name.as_str(), self.option.value.as_str());
         if DAEMON.contains(&name) {
-            return Err("it steers tuned's daemon".into());
+            return Err("it configures tuned's daemon".into());
         }
         match (self.kind, name) {
             ("sysctl", name) => self.one(name, bound(value.trim_matches('"'))),

@@ -88,7 +88,7 @@ pub(super) fn instead(kind: &str) -> String {
             "it is for the kernel's command line: write it into the boot loader's configuration, and reboot"
         }
         "modules" => "it is for a module: write it into /etc/modprobe.d",
-        "script" => "it is a script: what it changes cannot be taken back; look at it, and run it yourself",
+        "script" => "it is a script: what it changes cannot be undone; read it, and run it yourself",
         "service" => "it is for systemctl",
         "systemd" => "it is for /etc/systemd/system.conf",
         "irqbalance" => "it is for /etc/default/irqbalance",

@@ -59,9 +59,9 @@ fn is_named(finding: &Finding, name: &str) -> bool {
 
 fn not_found(name: Option<&str>, findings: &[Finding]) -> String {
     match name {
-        None => "nothing was found that a setting could help; 'whyslow' says what was looked at".into(),
+        None => "no finding can be fixed by a setting; 'whyslow -v' shows what was checked".into(),
         Some(name) if findings.is_empty() => {
-            format!("{name} was not found, nor anything else; 'whyslow' says what was looked at")
+            format!("{name} was not found, nor anything else; 'whyslow -v' shows what was checked")
         }
         Some(name) => {
             let found: Vec<String> = findings.iter().map(Finding::key).collect();

@@ -19,7 +19,7 @@ pub fn before(tune: &Tune, task: &Task) -> Result<ExitCode, Failure> {
     let session = tune.session()?;
     if let Some(waiting) = Prepared::waiting(&tune.store).map_err(failure)?.filter(|p| p.stands(session.history())) {
         return Err(Failure::usage(format!(
-            "the trial of {} waits since {} for 'whyslow try --after'",
+            "the trial of {} has been waiting since {} for 'whyslow try --after'",
             waiting.changes.join(" "),
             waiting.at
         )));
@@ -55,7 +55,7 @@ pub fn before(tune: &Tune, task: &Task) -> Result<ExitCode, Failure> {
     let what = if task.effect == Effect::Reboot { "reboot" } else { "restart what it is for" };
     tune.tell(&Made { change: id }, |_| {
         format!(
-            "change {id} is made, and what was before is measured\n{what}, put the same load on, then: whyslow try --after\n"
+            "change {id} is made, after measuring without it\n{what}, apply the same load, then run: whyslow try --after\n"
         )
     })?;
     Ok(ExitCode::SUCCESS)
@@ -70,18 +70,18 @@ struct Made {
 /// Measures again, and compares.
 pub fn after(tune: &Tune, args: &TryArgs) -> Result<ExitCode, Failure> {
     let Some(prepared) = Prepared::waiting(&tune.store).map_err(failure)? else {
-        return Err(Failure::usage("no trial waits for its second half: 'whyslow try --before …' begins one"));
+        return Err(Failure::usage("no trial is waiting for --after; start one with 'whyslow try --before …'"));
     };
     let session = tune.session()?;
     if !prepared.stands(session.history()) {
         Prepared::forget(&tune.store).map_err(failure)?;
         return Err(Failure::nothing(format!(
-            "change {} no longer stands, so there is nothing to compare; the trial is given up",
+            "change {} is no longer in effect, so there is nothing to compare; the trial is abandoned",
             prepared.id
         )));
     }
     if !prepared.can_show(&tune.machine) {
-        return Err(Failure::usage("the machine has not booted since: reboot, then 'whyslow try --after'"));
+        return Err(Failure::usage("the machine has not been rebooted yet: reboot, then run 'whyslow try --after'"));
     }
     let measure: Measure = prepared.measured.parse().map_err(Failure::usage)?;
     let around = Around {
@@ -95,7 +95,7 @@ pub fn after(tune: &Tune, args: &TryArgs) -> Result<ExitCode, Failure> {
     let tell = |step, steps| told(&progress, step, steps);
     let mut workbench = Workbench::new(&tune.machine, session, around, stop_on_signals()?, &tell);
     let after = measured(&mut workbench, prepared.before.len()).map_err(|e| match e {
-        Error::Interrupted => Failure::interrupted("interrupted; the trial still waits for 'whyslow try --after'"),
+        Error::Interrupted => Failure::interrupted("interrupted; the trial is still waiting for 'whyslow try --after'"),
         other => failure(other),
     })?;
     drop(workbench);
@@ -106,7 +106,7 @@ pub fn after(tune: &Tune, args: &TryArgs) -> Result<ExitCode, Failure> {
     } else {
         let outcomes = tune.session()?.undo(prepared.id).map_err(failure)?;
         if !all_clean(&outcomes) {
-            return Err(failure(Error::TakenBack { why: "not all could be put back".into(), outcomes }));
+            return Err(failure(Error::TakenBack { why: "not everything could be rolled back".into(), outcomes }));
         }
     }
     Prepared::forget(&tune.store).map_err(failure)?;
@@ -122,7 +122,9 @@ fn measured(bench: &mut dyn Bench, count: usize) -> Result<Vec<f64>, Error> {
         let sighted = bench.measure(step + 1, count + 1)?;
         match sighted.first().copied().flatten() {
             Some(value) if value.is_finite() && value >= 0.0 => values.push(value),
-            other => return Err(Error::Usage(format!("measured {other:?}, and a ratio needs numbers above zero"))),
+            other => {
+                return Err(Error::Usage(format!("measured {other:?}, but only values above zero can be compared")));
+            }
         }
     }
     values.remove(0);

@@ -51,7 +51,7 @@ impl Layout {
             return Ok(block);
         }
         Err(format!(
-            "{} s are too short: {} pairs with {} s to wait after each switch take {} s at least",
+            "{} s is too short: {} pairs with {} s of waiting after each switch take at least {} s",
             time.as_secs_f64(),
             self.pairs,
             self.settle.as_secs_f64(),

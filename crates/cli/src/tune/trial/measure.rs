@@ -46,7 +46,7 @@ impl Measure {
     pub fn sight(&self, command: &[String]) -> Sight {
         let name = match &self.what {
             What::Time => format!("s, of: {}", command.join(" ")),
-            What::Number => format!("as the command says, of: {}", command.join(" ")),
+            What::Number => format!("printed by: {}", command.join(" ")),
             What::Live(figure) => format!("{figure} in {}", figure.unit()),
         };
         Sight { name, lower_is_better: !self.more_is_better }

@@ -8,7 +8,8 @@ use toml::{Table, Value};
 use whyslow_tune::{Catalogue, Machine};
 
 /// What a trial may fail for on a machine that has no such thing, or has it set so already.
-const NOT_HERE: [&str; 5] = ["not there: ", "unsupported here: ", "failed: ", "not permitted: ", "all is so already"];
+const NOT_HERE: [&str; 5] =
+    ["not there: ", "unsupported here: ", "failed: ", "not permitted: ", "everything is already set"];
 
 /// The commands of all actions that are settings, with the rule's file.
 fn commands() -> Vec<(String, String)> {
@@ -50,7 +51,7 @@ fn every_setting_that_a_rule_proposes_can_be_tried() {
     for (file, command) in commands() {
         let words = shlex::split(&command).unwrap();
         let args = TryArgs::of_words(&words).unwrap_or_else(|| panic!("{file}: {command}: no trial"));
-        assert!(args.metric.is_some(), "{file}: {command}: it does not say what to measure");
+        assert!(args.metric.is_some(), "{file}: {command}: it has no --metric");
         for change in &args.changes {
             let wish = whyslow_tune::wish(change).unwrap();
             Catalogue::built_in().check(&wish).unwrap_or_else(|e| panic!("{file}: {change}: {e}"));

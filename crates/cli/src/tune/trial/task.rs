@@ -37,7 +37,7 @@ impl Task {
         let plan = Plan::of(machine, &format!("try {}", args.changes.join(" ")), &wishes);
         plan.all_possible().map_err(failure)?;
         if !plan.changes_anything() {
-            return Err(Failure::usage("there is nothing to try: all is so already"));
+            return Err(Failure::usage("there is nothing to try: everything is already set"));
         }
         let settle = args.settle.unwrap_or(plan.settle());
         Ok(Self { target, wishes, settle, effect: plan.effect(), plan, args })
@@ -54,7 +54,7 @@ impl Task {
     /// It is risky, and nobody said yes; whoever runs this may not write it.
     pub fn is_allowed(&self) -> Result<(), Failure> {
         if self.wants_a_yes() {
-            return Err(Failure::nothing("nothing was tried, because it is risky; the same with --yes does it"));
+            return Err(Failure::nothing("nothing was tried, because it is risky; re-run with --yes to try it"));
         }
         self.plan.all_permitted().map_err(failure)
     }
@@ -94,16 +94,16 @@ impl Task {
             _ => return Ok(()),
         };
         Err(Failure::usage(format!(
-            "it shows only {what}, so it cannot be switched on and off: 'whyslow try --before …' measures and makes the \
-             change, and after the restart 'whyslow try --after' compares"
+            "it takes effect only {what}, so it cannot be switched on and off: use 'whyslow try --before …' to measure and \
+             make the change, and 'whyslow try --after' once it is in effect"
         )))
     }
 
     /// What may keep the change from showing though it is made: a reader that opened its file before.
     pub fn caveat(&self) -> Option<String> {
         (self.effect == Effect::Reopen && self.args.command.is_empty()).then(|| {
-            "it affects only files that are opened after it is made: a process that keeps its file open throughout does not show \
-             it. Give the reader as a command (-- COMMAND), which opens its files anew each time"
+            "it affects only files opened after the change: a process that keeps its file open does not notice it. Pass the \
+             reader as a command (-- COMMAND), so that it opens its files again each time"
                 .to_owned()
         })
     }
@@ -170,7 +170,7 @@ fn all_live<'m>(measures: impl IntoIterator<Item = &'m Measure>) -> Result<(), F
     match measures.into_iter().find(|measure| measure.figure().is_none()) {
         None => Ok(()),
         Some(measure) => Err(Failure::usage(format!(
-            "'{measure}' is of a command, and there is none: give one behind --, or a signal such as --metric disk.wait@sda"
+            "'{measure}' needs a command: add one after --, or choose a signal such as --metric disk.wait@sda"
         ))),
     }
 }

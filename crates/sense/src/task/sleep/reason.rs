@@ -87,7 +87,7 @@ impl Functions {
         let functions = Self::parse(&root.text("proc/kallsyms")?);
         if functions.begins.is_empty() {
             return Err(Miss::NotPermitted {
-                why: "/proc/kallsyms hides where the kernel's functions lie".into(),
+                why: "/proc/kallsyms hides the addresses of kernel functions".into(),
                 remedy: "run as root, with kernel.kptr_restrict below 2".into(),
             });
         }

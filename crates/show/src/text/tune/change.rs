@@ -25,7 +25,7 @@ pub fn plan(plan: &PlanDocument, style: &TextStyle) -> String {
                 things => names.push(format!("{name} ({})", counted(things, false))),
             }
         }
-        canvas.paragraph(0, 2, &[dim("as wanted already: "), dim(names.join(", "))]);
+        canvas.paragraph(0, 2, &[dim("already set: "), dim(names.join(", "))]);
     }
     canvas.finish()
 }
@@ -148,7 +148,7 @@ fn reason(canvas: &mut Canvas, line: &PlanLine) {
 pub fn checks(lines: &[CheckLine], style: &TextStyle) -> String {
     let mut canvas = style.canvas();
     if lines.is_empty() {
-        canvas.paragraph(0, 2, &[plain("Nothing here is set by whyslow.")]);
+        canvas.paragraph(0, 2, &[plain("whyslow has changed nothing that is still in effect.")]);
     }
     for line in lines {
         let mut pieces = vec![bold(&line.target), plain(" ")];
@@ -158,8 +158,8 @@ pub fn checks(lines: &[CheckLine], style: &TextStyle) -> String {
         pieces.push(plain(value(&line.wanted)));
         match (&line.now, &line.unavailable) {
             _ if line.holds => {}
-            (Some(now), _) => pieces.push(Piece::new(Ink::Yellow, format!(", and somebody made it {}", value(now)))),
-            (None, Some(why)) => pieces.push(Piece::new(Ink::Yellow, format!(", and now it is {why}"))),
+            (Some(now), _) => pieces.push(Piece::new(Ink::Yellow, format!(", changed externally to {}", value(now)))),
+            (None, Some(why)) => pieces.push(Piece::new(Ink::Yellow, format!(", now {why}"))),
             (None, None) => {}
         }
         if let Some(id) = line.id {
@@ -174,7 +174,7 @@ pub fn checks(lines: &[CheckLine], style: &TextStyle) -> String {
 pub fn undone(outcomes: &[Undoing], foreseen: bool, style: &TextStyle) -> String {
     let mut canvas = style.canvas();
     if outcomes.is_empty() {
-        canvas.paragraph(0, 2, &[plain("There is nothing to take back.")]);
+        canvas.paragraph(0, 2, &[plain("There is nothing to undo.")]);
     }
     for undoing in outcomes {
         let mut pieces = vec![bold(&undoing.target), plain(" ")];
@@ -192,13 +192,16 @@ fn outcome(undoing: &Undoing, foreseen: bool) -> Vec<Piece> {
         Outcome::Restored => vec![plain("is "), Piece::new(Ink::Green, original), plain(" again")],
         Outcome::Already => vec![plain("was "), plain(original), plain(" already")],
         Outcome::ChangedSince { now } => {
-            vec![Piece::new(Ink::Yellow, format!("left alone: somebody made it {}; it was {original}", value(now)))]
+            vec![Piece::new(
+                Ink::Yellow,
+                format!("not rolled back: changed externally to {}; it was {original}", value(now)),
+            )]
         }
         Outcome::Superseded { by } => {
-            vec![Piece::new(Ink::Yellow, format!("left alone: change {by} set it later; undo that one first"))]
+            vec![Piece::new(Ink::Yellow, format!("not rolled back: change {by} set it later; undo that one first"))]
         }
         Outcome::Gone { why } => vec![dim(format!("gone: {why}"))],
-        Outcome::Failed { why } => vec![Piece::new(Ink::Red, format!("NOT put back to {original}: {why}"))],
+        Outcome::Failed { why } => vec![Piece::new(Ink::Red, format!("NOT rolled back to {original}: {why}"))],
     }
 }
 
@@ -206,7 +209,7 @@ fn outcome(undoing: &Undoing, foreseen: bool) -> Vec<Piece> {
 pub fn history(entries: &[HistoryEntry], style: &TextStyle) -> String {
     let mut canvas = style.canvas();
     if entries.is_empty() {
-        canvas.paragraph(0, 2, &[plain("Nothing was ever changed by whyslow.")]);
+        canvas.paragraph(0, 2, &[plain("whyslow has changed nothing so far.")]);
     }
     let (tried, told): (Vec<_>, Vec<_>) = entries.iter().partition(|entry| !style.all && is_only_tried(entry));
     for (number, entry) in told.into_iter().enumerate() {
@@ -216,10 +219,8 @@ pub fn history(entries: &[HistoryEntry], style: &TextStyle) -> String {
         draw_entry(&mut canvas, entry, style.all);
     }
     if !tried.is_empty() {
-        let more = format!(
-            "{} more, made and taken back by trials: 'whyslow tune trials' says what came of them",
-            tried.len()
-        );
+        let more =
+            format!("{} more, made and rolled back by trials; 'whyslow tune trials' shows the results", tried.len());
         canvas.paragraph(0, 2, &[dim(more)]);
     }
     canvas.finish()

@@ -18,8 +18,8 @@ use whyslow_model::tune::{Effect, Risk};
 fn effect(effect: Effect) -> &'static str {
     match effect {
         Effect::Instant => "at once",
-        Effect::WashOut => "once the old value's traces are gone",
-        Effect::Reopen => "to files that are opened afterwards",
+        Effect::WashOut => "once the effects of the old value have worn off",
+        Effect::Reopen => "files opened afterwards only",
         Effect::Restart => "to what is started afterwards",
         Effect::Reboot => "at the next boot",
     }

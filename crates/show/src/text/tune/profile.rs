@@ -33,7 +33,7 @@ pub fn notes(notes: &[ProfileNote], style: &TextStyle) -> String {
     if notes.is_empty() {
         return String::new();
     }
-    heading(&mut canvas, "Asked for and not done");
+    heading(&mut canvas, "Requested but not done");
     for note in notes {
         let asked = format!("[{}] {}={}", note.unit, note.option, note.value);
         canvas.paragraph(2, 4, &[plain(asked), dim(format!(": {}", note.why))]);

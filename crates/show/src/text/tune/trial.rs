@@ -19,7 +19,7 @@ pub fn trial(trial: &Trial, style: &TextStyle) -> String {
 pub fn trials(trials: &[Trial], style: &TextStyle) -> String {
     let mut canvas = style.canvas();
     if trials.is_empty() {
-        canvas.paragraph(0, 2, &[plain("Nothing was ever tried by whyslow.")]);
+        canvas.paragraph(0, 2, &[plain("There are no trials yet; 'whyslow try' makes one.")]);
     }
     for (number, trial) in trials.iter().enumerate() {
         if number > 0 {
@@ -125,7 +125,7 @@ pub(super) fn so_far(trial: &Trial) -> String {
     let (pairs, planned) = (trial.pairs.len(), trial.looks.last().copied().unwrap_or_default());
     let words = words(&trial.metric);
     let better = trial.effect.as_ref().map_or(String::new(), |effect| format!("{} ", of(effect.better, words)));
-    format!("{better}over {pairs} of {planned} pairs, which prove nothing yet")
+    format!("{better}over {pairs} of {planned} pairs, too few to prove anything")
 }
 
 /// What was measured without the change and with it.
@@ -146,7 +146,7 @@ fn draw(canvas: &mut Canvas, trial: &Trial, all: bool) {
         canvas.paragraph(2, 4, &[plain(so_far(trial)), dim(format!(" ({})", trial.metric))]);
     } else if let Some(effect) = &trial.effect {
         let told = format!(
-            "{} over {}; what counts is more than {:.1} %",
+            "{} over {}; smallest effect that counts: {:.1} %",
             better(Some(effect), &trial.metric).trim_start(),
             counted(trial),
             effect.threshold * 100.0
@@ -161,22 +161,26 @@ fn draw(canvas: &mut Canvas, trial: &Trial, all: bool) {
         watched(canvas, word, mechanism);
     }
     if trial.evidence == TrialEvidence::BeforeAfter {
-        let weaker = "weaker evidence: a block before against a block after. Whatever else has changed in between, load and caches \
-                      above all, counts as an effect of the change";
+        let weaker = "weaker evidence: measured before and after, not alternating. Anything else that changed in between, such \
+                      as load or caches, looks like an effect of the change";
         canvas.paragraph(2, 4, &[Piece::new(Ink::Yellow, weaker)]);
     }
     if trial.verdict != TrialVerdict::Helped {
         caveat(canvas, trial.caveat.as_deref());
     }
     if let Some(needed) = trial.pairs_needed {
-        canvas.paragraph(2, 4, &[plain(format!("about {needed} pairs would tell"))]);
+        canvas.paragraph(2, 4, &[plain(format!("effect too small to detect (would need about {needed} pairs)"))]);
     }
     if let Some(detectable) = trial.detectable.filter(|_| all) {
-        canvas.paragraph(2, 4, &[dim(format!("an effect of {:.1} % would probably have shown", detectable * 100.0))]);
+        canvas.paragraph(
+            2,
+            4,
+            &[dim(format!("an effect of {:.1} % would probably have been detected", detectable * 100.0))],
+        );
     }
     let kept = match trial.kept {
         Some(id) => format!("kept, as change {id}"),
-        None => "all is as it was before".to_owned(),
+        None => "everything was rolled back".to_owned(),
     };
     canvas.paragraph(2, 4, &[plain(kept)]);
     if all {

@@ -24,8 +24,8 @@ pub fn tunables(list: &[TunableDocument], style: &TextStyle) -> String {
     }
     match hidden.len() {
         0 => {}
-        1 => canvas.paragraph(0, 2, &[dim("1 more is not to be had here; --all says why")]),
-        n => canvas.paragraph(0, 2, &[dim(format!("{n} more are not to be had here; --all says why"))]),
+        1 => canvas.paragraph(0, 2, &[dim("1 more is not available here; -v shows why")]),
+        n => canvas.paragraph(0, 2, &[dim(format!("{n} more are not available here; -v shows why"))]),
     }
     canvas.finish()
 }
@@ -154,7 +154,7 @@ fn facts(canvas: &mut Canvas, tunable: &Tunable) {
         ("risk", Some(risk(tunable.risk).to_owned())),
         (
             "careful",
-            tunable.network.then(|| "of the network, and can cut you off: taken back unless confirmed".to_owned()),
+            tunable.network.then(|| "network setting that can cut you off: rolled back unless confirmed".to_owned()),
         ),
         ("also changes", (!tunable.disturbs.is_empty()).then(|| tunable.disturbs.join(", "))),
         ("set by", Some(access(tunable))),
@@ -194,6 +194,6 @@ fn persist(persist: &Persist) -> String {
         Persist::Tmpfiles => "a line in /etc/tmpfiles.d".to_owned(),
         Persist::Udev(subsystem) => format!("a rule of udev for {subsystem}"),
         Persist::Unit(property) => format!("{property}= in a drop-in of the unit"),
-        Persist::No(instead) => format!("no file of ours: {instead}"),
+        Persist::No(instead) => format!("not by whyslow: {instead}"),
     }
 }

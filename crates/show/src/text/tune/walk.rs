@@ -25,7 +25,7 @@ pub fn walk(walk: &Walk, style: &TextStyle) -> String {
         let line = [
             plain("before → after: "),
             bold(figures),
-            plain(", all that helped against none of it, on fresh pairs: "),
+            plain(", all that helped together, on new pairs: "),
             headline(together),
             plain(better(together.effect.as_ref(), &together.metric)),
             dim(format!(" ({})", together.metric)),
@@ -34,10 +34,10 @@ pub fn walk(walk: &Walk, style: &TextStyle) -> String {
     }
     let is_helped = walk.steps.iter().any(|step| step.trial.as_ref().is_some_and(Trial::is_proven));
     let end = match walk.kept {
-        Some(id) => plain(format!("kept, as change {id}: 'whyslow tune undo {id}' takes it back")),
-        None if walk.interrupted => Piece::new(Ink::Yellow, "interrupted: all is as it was before"),
-        None if is_helped => Piece::new(Ink::Yellow, "it did not hold on fresh pairs: all is as it was before"),
-        None => plain("nothing helped: all is as it was before"),
+        Some(id) => plain(format!("kept, as change {id}: 'whyslow tune undo {id}' rolls it back")),
+        None if walk.interrupted => Piece::new(Ink::Yellow, "interrupted: everything was rolled back"),
+        None if is_helped => Piece::new(Ink::Yellow, "it was not confirmed on new pairs: everything was rolled back"),
+        None => plain("nothing helped: everything was rolled back"),
     };
     canvas.paragraph(0, 2, &[end]);
     canvas.finish()

@@ -1,0 +1,268 @@
+//! All text that users read is in plain English with the field's terms, and a first screen is short.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Phrases that are not plain English, or not the field's terms; each is looked for between word boundaries.
+const BANNED: &[&str] = &[
+    "as dear as",
+    "be had",
+    "charged to processes",
+    "counted apart",
+    "dear",
+    "for want of",
+    "given back",
+    "house",
+    "how grave",
+    "in vain",
+    "is to be had",
+    "is to be borne in mind",
+    "it is none",
+    "lies across",
+    "looked closer",
+    "none of ours",
+    "nobody is told",
+    "nobody knows",
+    "nobody to blame",
+    "nobody waited",
+    "nobody waits",
+    "of which",
+    "out of the way",
+    "processor time",
+    "processors",
+    "put back",
+    "puts back",
+    "rooms",
+    "sent again",
+    "some five",
+    "some forty",
+    "some ten",
+    "some thousand",
+    "some thousands",
+    "somebody",
+    "stand in its queue",
+    "stands still",
+    "stood still",
+    "take back",
+    "taken away",
+    "taken back",
+    "takes back",
+    "tells of",
+    "the queue stands",
+    "the time lost is told",
+    "thrown out",
+    "throws away",
+    "told",
+    "told apart",
+    "unless said",
+    "use up",
+    "uses it up",
+    "uses up the",
+    "wants it",
+    "what a thing is",
+    "what came of",
+    "what of",
+    "who are you",
+    "whoever",
+    "would tell",
+];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the repository")
+}
+
+fn files(folder: &str, extension: &str) -> Vec<PathBuf> {
+    let entries = fs::read_dir(root().join(folder)).expect("a folder").map(|entry| entry.expect("an entry").path());
+    let mut files: Vec<PathBuf> = entries.filter(|path| path.extension().is_some_and(|e| e == extension)).collect();
+    files.sort();
+    assert!(!files.is_empty(), "{folder} has no file .{extension}");
+    files
+}
+
+/// The phrases of the list in a text, in any case, with the line of each.
+fn banned(text: &str) -> Vec<(&'static str, String)> {
+    let mut found = Vec::new();
+    // A phrase may be broken between two lines.
+    let lines: Vec<&str> = text.lines().collect();
+    for (i, line) in lines.iter().enumerate() {
+        let next = lines.get(i + 1).map_or("", |next| next.trim_start());
+        let both = format!("{line} {next}").to_lowercase();
+        for &phrase in BANNED {
+            let starts = both.match_indices(phrase).map(|(at, _)| at).filter(|at| *at < line.len());
+            let is_word = |at: &usize| {
+                let before = both[..*at].chars().next_back();
+                let after = both[at + phrase.len()..].chars().next();
+                let ends = |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric() && c != '_' && c != '.');
+                let ends_after = after.is_none_or(|c| !c.is_alphanumeric() && c != '_');
+                ends(before) && ends_after
+            };
+            found.extend(starts.filter(is_word).map(|_| (phrase, (*line).to_owned())));
+        }
+    }
+    found
+}
+
+fn assert_plain(what: &str, text: &str) {
+    let found: Vec<String> = banned(text).iter().map(|(phrase, line)| format!("{phrase:?} in: {line}")).collect();
+    assert!(found.is_empty(), "{what}:\n{}", found.join("\n"));
+}
+
+fn assert_plain_files(files: impl IntoIterator<Item = PathBuf>) {
+    let found: Vec<String> = files
+        .into_iter()
+        .flat_map(|path| {
+            let text = fs::read_to_string(&path).expect("a text");
+            let named = move |(phrase, line)| format!("{}: {phrase:?} in: {line}", path.display());
+            banned(&text).into_iter().map(named).collect::<Vec<_>>()
+        })
+        .collect();
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+#[test]
+fn the_list_finds_a_phrase_across_lines_and_leaves_longer_words_alone() {
+    assert_eq!(banned("it is\nnone").len(), 1);
+    assert_eq!(banned("Told you.").len(), 1);
+    assert!(banned("stolen, of whichever, `cpu.idle_processors`").is_empty());
+}
+
+#[test]
+fn rules_are_in_plain_english() {
+    assert_plain_files(files("rules", "toml"));
+}
+
+/// What is to be pasted is complete.
+#[test]
+fn commands_of_rules_have_no_placeholders() {
+    for path in files("rules", "toml") {
+        let text = fs::read_to_string(&path).expect("a rule");
+        for command in text.lines().filter_map(|line| line.strip_prefix("try = ")) {
+            let is_placeholder = |word: &str| word.len() > 1 && word.bytes().all(|b| b.is_ascii_uppercase());
+            let words = command.split(|c: char| !c.is_ascii_alphanumeric());
+            let found: Vec<&str> = words.filter(|word| is_placeholder(word)).collect();
+            assert!(found.is_empty() && !command.contains('<'), "{}: {found:?} in {command}", path.display());
+        }
+    }
+}
+
+#[test]
+fn tunables_are_in_plain_english() {
+    assert_plain_files(files("crates/tune/tunables", "toml"));
+}
+
+#[test]
+fn documents_are_in_plain_english() {
+    let top = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"].map(|name| root().join(name));
+    assert_plain_files(top.into_iter().chain(files("docs", "md")));
+}
+
+#[test]
+fn screens_are_in_plain_english() {
+    assert_plain_files(files("docs/screens", "txt"));
+}
+
+#[test]
+fn help_is_in_plain_english_and_fits_80_columns() {
+    let mut waiting = vec![Vec::new()];
+    let mut seen = 0;
+    while let Some(command) = waiting.pop() {
+        let help = help(&command);
+        assert_plain(&format!("whyslow {} --help", command.join(" ")), &help);
+        let wide: Vec<&str> = help.lines().filter(|line| line.chars().count() > 80).collect();
+        assert!(wide.is_empty(), "whyslow {} --help:\n{}", command.join(" "), wide.join("\n"));
+        waiting.extend(subcommands(&help).into_iter().map(|name| [command.clone(), vec![name]].concat()));
+        seen += 1;
+    }
+    assert!(seen > 30, "only {seen} commands have help");
+}
+
+#[test]
+fn lists_are_in_plain_english() {
+    for list in ["rules", "metrics"] {
+        let out = whyslow(&[list.into()]);
+        // A name of a metric is a name, whatever its words.
+        let without_names =
+            out.lines().map(|line| match line.strip_prefix("  ").and_then(|row| row.split_once("  ")) {
+                Some((name, rest)) if !name.contains(' ') => rest.to_owned(),
+                _ => line.to_owned(),
+            });
+        assert_plain(&format!("whyslow {list}"), &without_names.collect::<Vec<_>>().join("\n"));
+    }
+}
+
+fn help(command: &[String]) -> String {
+    whyslow(&[command, &["--help".to_owned()]].concat())
+}
+
+fn whyslow(args: &[String]) -> String {
+    let out =
+        Command::new(env!("CARGO_BIN_EXE_whyslow")).args(args).env("COLUMNS", "80").output().expect("whyslow runs");
+    assert_eq!(out.status.code(), Some(0), "whyslow {}", args.join(" "));
+    String::from_utf8(out.stdout).expect("UTF-8")
+}
+
+fn subcommands(help: &str) -> Vec<String> {
+    let commands = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+    let named = commands.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
+    named.filter_map(|line| line.split_whitespace().next().map(str::to_owned)).collect()
+}
+
+/// The answer of a first screen: from the last blank line, or from the line after the header, on.
+fn answer(screen: &str) -> Vec<&str> {
+    let lines: Vec<&str> = screen.lines().skip(2).filter(|line| !line.starts_with("Also: ")).collect();
+    let start = lines.iter().rposition(|line| line.is_empty()).map_or(0, |blank| blank + 1);
+    lines[start..].to_vec()
+}
+
+/// Numbers that a reader has to weigh: neither those of commands and names nor process ids and times of day.
+fn numbers(line: &str) -> usize {
+    if line.starts_with("    ") {
+        return 0;
+    }
+    let line = line.split(", since ").next().unwrap_or_default().split(", for ").next().unwrap_or_default();
+    let mut words = line.split_whitespace().peekable();
+    let mut count = 0;
+    let mut before = "";
+    while let Some(word) = words.next() {
+        let bare = word.trim_start_matches('(').trim_end_matches([')', ',', ':', ';', '.']);
+        let is_number = bare.starts_with(|c: char| c.is_ascii_digit()) && bare.matches(':').count() < 2;
+        let is_alone = word.starts_with('(') && word.trim_end_matches([',', ':', ';', '.']).ends_with(')');
+        let is_id = before.trim_start_matches('(') == "pid" || (is_alone && bare.chars().all(|c| c.is_ascii_digit()));
+        let is_address = bare.matches('.').count() > 1;
+        let is_factor = words.peek() == Some(&"x") || before == "x";
+        let is_place = before == "line";
+        count += usize::from(is_number && !is_id && !is_address && !is_factor && !is_place);
+        before = word;
+    }
+    count
+}
+
+#[test]
+fn numbers_are_counted_without_ids_and_times() {
+    assert_eq!(numbers("loop0 cannot keep up: 16 requests queued, each waiting 13 ms."), 2);
+    assert_eq!(numbers("  Who:      postgres (pid 4711) with 71 % of disk writes"), 1);
+    assert_eq!(numbers("  How bad:  tasks stalled 62 % of the time, since 10:00:00"), 1);
+    assert_eq!(numbers("A thread of job (5970) uses 64 % of one CPU"), 1);
+    assert_eq!(numbers("    renice -n 10 -p 3710"), 0);
+}
+
+#[test]
+fn a_first_screen_has_at_most_ten_lines_and_five_numbers_in_its_answer() {
+    let mut seen = 0;
+    for path in files("docs/screens", "txt") {
+        let screen = fs::read_to_string(&path).expect("a screen");
+        let command = screen.lines().next().unwrap_or_default();
+        let is_first = command == "$ whyslow" || command.starts_with("$ whyslow read ");
+        if !is_first {
+            continue;
+        }
+        seen += 1;
+        let lines = screen.lines().count() - 1;
+        assert!(lines <= 10, "{} has {lines} lines", path.display());
+        let answer = answer(&screen);
+        let count: usize = answer.iter().map(|line| numbers(line)).sum();
+        assert!(count <= 5, "{} has {count} numbers in its answer:\n{}", path.display(), answer.join("\n"));
+    }
+    assert!(seen >= 15, "only {seen} first screens");
+}
