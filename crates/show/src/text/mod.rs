@@ -106,7 +106,8 @@ fn blind_spots(canvas: &mut Canvas, spots: &[BlindSpot]) {
 fn cost(canvas: &mut Canvas, d: &Diagnosis) {
     canvas.blank();
     for look in &d.closer_looks {
-        let text = format!("Traced for {}: {} ({}).", human::seconds(look.seconds), look.tells, look.source);
+        let how = if look.source.starts_with("bpf/") { "Traced" } else { "Watched" };
+        let text = format!("{how} for {}: {} ({}).", human::seconds(look.seconds), look.tells, look.source);
         canvas.paragraph(0, 2, &[dim(text)]);
     }
     if let Some(share) = d.cpu_explained {
