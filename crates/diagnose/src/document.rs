@@ -68,7 +68,8 @@ fn verdict(window: &Window, source: Origin, facts: &Facts, findings: &[Finding],
     if source == Origin::Import {
         return of_what_was_seen(facts, ruled_out);
     }
-    let seen = ["cpu.busy", "stall.io"].iter().all(|name| facts.host_number(name).is_some());
+    let known = |name: &str| facts.host_number(name).is_some();
+    let seen = known("cpu.busy") && known("stall.io") && (known("stall.memory") || known("mem.available"));
     if window.snapshots().len() < 2 || !seen { Verdict::Undetermined } else { Verdict::Healthy }
 }
 

@@ -95,6 +95,12 @@ fn an_idle_machine_is_healthy_and_says_why() {
 #[test]
 fn too_little_seen_is_undetermined_not_healthy() {
     assert_eq!(machine(|_, _| ()).verdict, Verdict::Undetermined);
+    let without_memory = machine(|t, s| {
+        processors(t, s, 2);
+        pressure(t, s, 0, 0, 0);
+        s.processor.pressure.iter_mut().for_each(|p| p.memory_some = Default::default());
+    });
+    assert_eq!((without_memory.verdict, without_memory.findings.len()), (Verdict::Undetermined, 0));
 }
 
 #[test]

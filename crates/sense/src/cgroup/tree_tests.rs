@@ -91,6 +91,31 @@ fn version_2() {
     assert_eq!(paths, ["/", "/system.slice/db.service"], "a group that tells nothing has no row");
 }
 
+/// As the kernel writes it for a group with `memory.high` set and passed (Documentation/admin-guide/cgroup-v2.rst).
+#[test]
+fn a_group_that_is_throttled_at_memory_high() {
+    let files = [
+        ("cgroup.controllers", "cpu io memory pids\n"),
+        ("memory.current", "314572800\n"),
+        ("memory.high", "314576896\n"),
+        ("memory.max", "max\n"),
+        ("memory.events", "low 0\nhigh 18364\nmax 0\noom 0\noom_kill 0\noom_group_kill 0\n"),
+        (
+            "memory.pressure",
+            "some avg10=43.17 avg60=38.20 avg300=12.05 total=61234567\nfull avg10=42.95 avg60=37.98 avg300=11.98 total=60987654\n",
+        ),
+    ];
+    let s = read(&tree_of(V2, "app.slice/batch.scope", &files));
+    let batch = group(&s, "/app.slice/batch.scope");
+    assert_eq!((batch.memory.get(), batch.memory_high.get()), (Some(314_572_800.0), Some(314_576_896.0)));
+    assert_eq!(
+        (batch.memory_max.get(), batch.limit_events.get(), batch.high_events.get()),
+        (None, Some(0), Some(18_364))
+    );
+    assert_eq!(batch.psi_memory_some.get(), Some(61_234_567_000));
+    assert_eq!(batch.psi_memory_full.get(), Some(60_987_654_000));
+}
+
 const V1: &str = "32 31 0:29 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\n\
                   33 31 0:30 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n\
                   34 31 0:31 / /sys/fs/cgroup/blkio rw - cgroup cgroup rw,blkio\n\
