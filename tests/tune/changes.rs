@@ -104,7 +104,7 @@ fn nonsense_changes_nothing() {
             (["set", "vm.block_dump=1"], "unsupported here: removed in kernel 5.13"),
             (["set", "/etc/passwd=x"], "only files under /sys and /proc/sys"),
             (["undo", "7"], "no change 7"),
-            (["confirm", "7"], "does not wait"),
+            (["confirm", "7"], "is not waiting"),
         ] {
             let out = cage.expect(2, &args);
             assert!(out.contains(words), "{args:?}: {out}");

@@ -33,14 +33,14 @@ whyslow rules disk.saturated   explain a finding
 whyslow profile --culprit      show where the culprit spends its time
 whyslow try vm.swappiness=10 -- make
                                prove whether a change helps
-whyslow record --for 1h        record for an hour; without --for, until stopped
+whyslow record --for 1h        record for an hour (default: until stopped)
 whyslow explain --since 8h     explain what happened in the last eight hours
 whyslow baseline save --for 10m
                                record a baseline of normal behavior
 whyslow compare default 03:00..04:00
                                show what was different that night",
     ),
-    ("Ctrl-C", "Stops watching early and diagnoses what was seen; a second Ctrl-C quits at once."),
+    ("Ctrl-C", "Stops early and diagnoses what was seen; a second Ctrl-C quits at once."),
     (
         "Exit status",
         "\

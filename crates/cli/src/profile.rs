@@ -266,7 +266,7 @@ mod tests {
     fn nobody_to_blame_is_said() {
         let full = finding("fs.full", Subject::new("mount", "/"), &[]);
         let said = |findings| blamed(&diagnosis(findings)).err().unwrap_or_default();
-        assert!(said(vec![full]).starts_with("fs.full@/ blames no process"));
+        assert!(said(vec![full]).starts_with("fs.full@/ has no culprit"));
         assert!(said(Vec::new()).starts_with("no bottleneck was found"));
     }
 }

@@ -34,7 +34,7 @@ fn a_rule_is_explained() {
     let expected = "\
 disk.depth_one: The device is busy all the time with one request: a caller waits
   for each in turn.
-asked of each disk, from built in
+checked for each disk, built in
 
 Holds when
   disk.busy > 0.9 &&

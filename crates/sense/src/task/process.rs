@@ -66,7 +66,7 @@ impl Known {
         let mut stat_file = kept.stat;
         round.folder.enter_process(pid);
         let line = round.folder.read_kept("stat", &mut stat_file)?;
-        let (stat, command) = Stat::parse(line).ok_or_else(|| Refusal::Failed("cannot make sense of stat".into()))?;
+        let (stat, command) = Stat::parse(line).ok_or_else(|| Refusal::Failed("cannot parse stat".into()))?;
         let key = TaskKey { pid, tid: pid, start: stat.start };
         let before = before.filter(|b| b.row.task == key);
         let full = before.is_none() || (round.number + u64::from(pid)).is_multiple_of(FULL_EVERY);

@@ -25,7 +25,7 @@ pub fn rules(rules: &[RuleInfo], style: &TextStyle) -> String {
 pub fn rule(rule: &RuleInfo, style: &TextStyle) -> String {
     let mut canvas = style.canvas();
     canvas.paragraph(0, 2, &[Piece::new(Ink::Bold, &rule.id), plain(": "), plain(&rule.means)]);
-    canvas.paragraph(0, 2, &[dim(format!("asked of each {}, from {}", rule.scope, rule.file))]);
+    canvas.paragraph(0, 2, &[dim(format!("checked for each {}, {}", rule.scope, rule.file))]);
     expression(&mut canvas, "Holds when", &rule.when);
     expression(&mut canvas, "Time lost", &rule.impact);
     expression(&mut canvas, "Severity, where no time was measured", &rule.severity);

@@ -80,7 +80,7 @@ mod tests {
         assert_eq!(layout.block(None), Ok(S(10.0)));
         // Twenty switches, and 29 measurements with a pause before each.
         assert_eq!(layout.block(Some(S(40.0 + 29.0 * 3.1))), Ok(S(3.0)));
-        assert!(layout.block(Some(S(45.0))).unwrap_err().contains("51 s at least"));
+        assert!(layout.block(Some(S(45.0))).unwrap_err().contains("at least 51 s"));
         assert_eq!(Layout { settle: S(30.0), ..layout }.block(None), Ok(S(30.0)));
     }
 

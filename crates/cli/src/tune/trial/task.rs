@@ -90,7 +90,7 @@ impl Task {
     pub fn can_alternate(&self) -> Result<(), Failure> {
         let what = match self.effect {
             Effect::Reboot => "at the next boot",
-            Effect::Restart if self.args.command.is_empty() => "to what is started afterwards",
+            Effect::Restart if self.args.command.is_empty() => "for processes started afterwards only",
             _ => return Ok(()),
         };
         Err(Failure::usage(format!(

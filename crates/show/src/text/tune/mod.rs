@@ -19,8 +19,8 @@ fn effect(effect: Effect) -> &'static str {
     match effect {
         Effect::Instant => "at once",
         Effect::WashOut => "once the effects of the old value have worn off",
-        Effect::Reopen => "files opened afterwards only",
-        Effect::Restart => "to what is started afterwards",
+        Effect::Reopen => "for files opened afterwards only",
+        Effect::Restart => "for processes started afterwards only",
         Effect::Reboot => "at the next boot",
     }
 }

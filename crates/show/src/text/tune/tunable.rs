@@ -108,7 +108,7 @@ pub fn tunable(entry: &TunableDocument, style: &TextStyle) -> String {
         canvas.paragraph(0, 2, &[plain(&tunable.used_for)]);
     }
     facts(&mut canvas, tunable);
-    heading(&mut canvas, "Here");
+    heading(&mut canvas, "Current value");
     if entry.here.is_empty() {
         canvas.paragraph(2, 4, &[dim(format!("of each {}: name one as {}@…", tunable.scope.word(), tunable.name))]);
     }
@@ -148,17 +148,17 @@ fn facts(canvas: &mut Canvas, tunable: &Tunable) {
         .map(|s| format!(" (about {s} s)"))
         .unwrap_or_default();
     let facts = [
-        ("takes", Some(format!("{}{unit}", tunable.values))),
+        ("values", Some(format!("{}{unit}", tunable.values))),
         ("default", tunable.default.as_deref().map(|default| value(default).to_owned())),
-        ("shows", Some(format!("{}{settle}", effect(tunable.effect)))),
+        ("takes effect", Some(format!("{}{settle}", effect(tunable.effect)))),
         ("risk", Some(risk(tunable.risk).to_owned())),
         (
             "careful",
             tunable.network.then(|| "network setting that can cut you off: rolled back unless confirmed".to_owned()),
         ),
         ("also changes", (!tunable.disturbs.is_empty()).then(|| tunable.disturbs.join(", "))),
-        ("set by", Some(access(tunable))),
-        ("kept by", Some(persist(&tunable.persist))),
+        ("written to", Some(access(tunable))),
+        ("persisted in", Some(persist(&tunable.persist))),
         ("kernels", release),
         ("source", (!tunable.source.is_empty()).then(|| tunable.source.clone())),
     ];
