@@ -8,9 +8,6 @@ use whyslow_pairs::failure::Result;
 use whyslow_pairs::held::Held;
 
 /// Runs a case in pairs of random order. What came of each of its phases.
-///
-/// # Errors
-/// Where a program fails, or a signal came.
 pub fn compare(case: &Case, whyslow: &str, pairs: usize, seconds: u32) -> Result<Vec<Comparison>> {
     let _held = match case.held {
         Processors::Any => None,

@@ -12,9 +12,6 @@ use whyslow_pairs::failure::{Failure, Result};
 const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Runs a job with whyslow or fio, which both tell of it in the form of fio's JSON.
-///
-/// # Errors
-/// Where the program is missing, fails or tells no number, or a signal came.
 pub fn requests(program: &str, args: &[&str], flow: Flow) -> Result<Figures> {
     let text = child::output(program, args, PATIENCE)?;
     let json: Value = serde_json::from_str(&text[text.find('{').unwrap_or(0)..])?;
@@ -26,9 +23,6 @@ pub fn requests(program: &str, args: &[&str], flow: Flow) -> Result<Figures> {
 }
 
 /// Runs a job that is one stream with whyslow.
-///
-/// # Errors
-/// As [`requests`].
 pub fn stream(whyslow: &str, job: &str, flow: Flow) -> Result<Figures> {
     let report = report(whyslow, &["disk", "--job", job])?;
     let run = report.rounds.iter().flat_map(|round| &round.runs).next_back();
@@ -48,9 +42,6 @@ const STREAMS: [(&str, Flow); 3] =
 const FIELDS: [usize; 3] = [11, 13, 17];
 
 /// Runs `whyslow bench fs`: a figure of each phase.
-///
-/// # Errors
-/// As [`requests`].
 pub fn file_system(whyslow: &str, folder: &Folder) -> Result<Vec<Figures>> {
     let (folder, size) = (folder.path(), PHASES_BYTES.to_string());
     let report = report(whyslow, &["fs", &folder, "--size", &size, "--only", "streams"])?;
@@ -72,9 +63,6 @@ fn bandwidth(run: Option<&Run>, flow: Flow) -> f64 {
 }
 
 /// Runs dd(1). It tells on standard error, which is given to this program by a shell.
-///
-/// # Errors
-/// As [`requests`].
 pub fn dd(args: &[String]) -> Result<Figures> {
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let said = child::output("sh", &[&["-c", "LC_ALL=C exec dd \"$@\" 2>&1", "dd"], &args[..]].concat(), PATIENCE)?;
@@ -91,9 +79,6 @@ fn dd_rate(said: &str) -> Option<f64> {
 }
 
 /// Runs bonnie++: a figure of each phase, save of those that were over in less than half a second.
-///
-/// # Errors
-/// As [`requests`].
 pub fn bonnie(folder: &Folder) -> Result<Vec<Option<Figures>>> {
     let (folder, size) = (folder.path(), format!("{}:131072", PHASES_BYTES >> 20));
     let args = ["-d", &folder, "-s", &size, "-r", "512", "-n", "0", "-f", "-q", "-u", "root", "-m", "bench"];

@@ -36,8 +36,6 @@ struct Loop(String);
 struct Mounted(String);
 
 impl Rig {
-    /// # Errors
-    /// Without root, or where there is no room.
     pub fn new() -> Result<Self> {
         let made = |path: &str| tempfile::Builder::new().prefix("wsl-bench-").tempdir_in(path);
         let (on_disk, in_memory) = (made("/var/tmp")?, made("/dev/shm")?);
@@ -97,9 +95,6 @@ impl Folder {
     /// Fills as much of the page cache, and empties it again. The host of a virtual machine may have taken memory back that is
     /// free (Documentation/mm/free_page_reporting.rst); who touches it first waits for the host, and that is to be neither of
     /// those that are set side by side.
-    ///
-    /// # Errors
-    /// Where there is no room.
     pub fn settle(&self, bytes: usize) -> Result<()> {
         if bytes == 0 {
             return Ok(());
@@ -110,9 +105,6 @@ impl Folder {
     }
 
     /// A job file.
-    ///
-    /// # Errors
-    /// Where it cannot be written.
     pub fn job(&self, options: &str) -> Result<String> {
         let path = self.path.join("job.fio");
         std::fs::write(&path, options)?;

@@ -36,9 +36,6 @@ impl Case {
 }
 
 /// Runs a case in pairs of random order.
-///
-/// # Errors
-/// Where a program fails, or a signal came.
 pub fn compare(case: &Case, rig: &Rig, pairs: usize, seconds: u32) -> Result<Vec<Comparison>> {
     let pairs = in_turn(pairs, || ours(case, rig, seconds), || theirs(case, rig, seconds))?;
     Ok(vec![Comparison::of(case.name(), &pairs)?])

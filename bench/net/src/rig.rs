@@ -30,8 +30,6 @@ pub struct Rig {
 struct Namespace(&'static str);
 
 impl Rig {
-    /// # Errors
-    /// Without root, or where a program is missing.
     pub fn new(whyslow: String) -> Result<Self> {
         let namespaces = [Namespace::new(NEAR)?, Namespace::new(FAR)?];
         ip(&["-n", NEAR, "link", "add", "wire0", "type", "veth", "peer", "name", "wire0", "netns", FAR])?;
@@ -47,9 +45,6 @@ impl Rig {
     }
 
     /// What whyslow says of a measurement over this path.
-    ///
-    /// # Errors
-    /// Where it fails.
     pub fn whyslow(&self, wire: Wire, args: &[&str]) -> Result<String> {
         let (namespace, host) = wire.ends();
         let command =
@@ -58,9 +53,6 @@ impl Rig {
     }
 
     /// What iperf3 says.
-    ///
-    /// # Errors
-    /// Where it fails.
     pub fn iperf3(&self, wire: Wire, args: &[&str]) -> Result<String> {
         let (namespace, host) = wire.ends();
         output("ip", &[&["netns", "exec", namespace, "iperf3", "-c", host, "-J"], args].concat(), PATIENCE)

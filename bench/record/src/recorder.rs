@@ -34,9 +34,6 @@ pub struct Usage {
 
 impl Recorder {
     /// Starts each of them.
-    ///
-    /// # Errors
-    /// Where one is not installed.
     pub fn all(whyslow: &Path, pcp: &Pcp) -> Result<Vec<Self>> {
         let whyslow = whyslow.to_str().ok_or_else(|| Failure::new("the path of whyslow is not UTF-8"))?;
         Ok(vec![
@@ -67,9 +64,6 @@ impl Recorder {
     }
 
     /// What it has used so far.
-    ///
-    /// # Errors
-    /// Where it has ended.
     pub fn usage(&mut self) -> Result<Usage> {
         let mut all = Usage { cpu_ms: 0.0, bytes: bytes(self.folder.path())?, sleeps: 0, memory: 0 };
         for running in &mut self.running {
@@ -85,9 +79,6 @@ impl Recorder {
     }
 
     /// Ends it; the bytes it left on disk.
-    ///
-    /// # Errors
-    /// Where it does not end in time.
     pub fn finish(&mut self) -> Result<u64> {
         for running in &mut self.running {
             running.end(PATIENCE)?;

@@ -47,9 +47,6 @@ pub struct Load {
 
 impl Load {
     /// Begins to work.
-    ///
-    /// # Errors
-    /// Where it cannot be set up.
     pub fn begin(kind: &Kind) -> Result<Self> {
         let held = Held::on_one()?;
         let work = (kind.begin)()?;
@@ -58,9 +55,6 @@ impl Load {
     }
 
     /// How much it does in a second, over this time.
-    ///
-    /// # Errors
-    /// Where it fails or does nothing, or a signal came.
     pub fn rate(&self, time: Duration) -> Result<f64> {
         let (start, before) = (Instant::now(), self.work.done()?);
         stop::pause(time)?;

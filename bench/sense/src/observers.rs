@@ -34,9 +34,6 @@ pub struct Observer {
 }
 
 /// Runs each, for `many` samples more in the longer run.
-///
-/// # Errors
-/// Where one is not installed or fails, or a signal came.
 pub fn measure(whyslow: &Path, many: usize) -> Result<Vec<Observer>> {
     let whyslow = whyslow.to_str().ok_or_else(|| Failure::new("the path of whyslow is not UTF-8"))?;
     let script = |seconds: &str| {

@@ -21,9 +21,6 @@ impl Wire {
     pub const NAME: &str = "wire";
 
     /// Makes it.
-    ///
-    /// # Errors
-    /// What ip(8) says.
     pub fn new() -> Result<Self> {
         let id = std::process::id();
         let wire = Self { names: ["near", "far"].map(|end| format!("{PREFIX}{id}-{end}")) };
@@ -62,9 +59,6 @@ fn ip(args: &[&str]) -> Result<()> {
 }
 
 /// A file on a disk, removed when dropped.
-///
-/// # Errors
-/// Where it cannot be made.
 pub fn file() -> Result<tempfile::NamedTempFile> {
     // /tmp may be memory.
     Ok(tempfile::Builder::new().prefix(PREFIX).tempfile_in("/var/tmp")?)

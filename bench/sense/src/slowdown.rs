@@ -48,9 +48,6 @@ pub struct Slowdown {
 }
 
 /// Measures a load in every way.
-///
-/// # Errors
-/// Where the load or whyslow fails, or a signal came.
 pub fn measure(kind: &Kind, whyslow: &Path, plan: &Plan) -> Result<Vec<Slowdown>> {
     let load = Load::begin(kind).map_err(of(kind))?;
     // Caches fill and processors clock up.

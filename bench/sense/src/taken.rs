@@ -27,9 +27,6 @@ pub struct Taken {
 }
 
 /// What whyslow, started by `observe`, takes while a load runs.
-///
-/// # Errors
-/// Where the load or whyslow fails, or a signal came.
 pub fn measure(load: &Load, time: Duration, observe: impl FnOnce() -> Result<Running>) -> Result<Taken> {
     let _counting = Counting::on()?;
     let mut observer = observe()?;

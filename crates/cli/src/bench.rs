@@ -15,11 +15,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::thread;
 use std::time::{Duration, Instant};
-use whyslow_bench::contend::{self, Contest};
-use whyslow_bench::disk::{self, Sweep};
+use whyslow_bench::contend::{self, ContendOptions};
+use whyslow_bench::disk::{self, DiskOptions};
 use whyslow_bench::fio::{self, JobFile};
-use whyslow_bench::layers::{self, Peel};
-use whyslow_bench::target::Ask;
+use whyslow_bench::layers::{self, LayersOptions};
+use whyslow_bench::target::TargetSpec;
 use whyslow_bench::{Error, Stop};
 use whyslow_model::bench::{Cache, Engine, Report};
 use whyslow_show::{json, text};
@@ -188,19 +188,19 @@ fn disk(args: &DiskArgs) -> Result<Report, Failure> {
 }
 
 fn peel(args: &LayersArgs) -> Result<Report, Failure> {
-    let asked = Peel { path: args.path.clone(), seconds: seconds(args.time)?, seed: args.seed };
-    watched(|stop, watch| layers::peel(&asked, stop, watch))
+    let asked = LayersOptions { path: args.path.clone(), seconds: seconds(args.time)?, seed: args.seed };
+    watched(|stop, watch| layers::measure(&asked, stop, watch))
 }
 
 fn set_against(args: &ContendArgs) -> Result<Report, Failure> {
-    let asked = Contest {
+    let asked = ContendOptions {
         paths: args.targets.clone(),
         size: args.size,
         in_use: args.in_use,
         seconds: seconds(args.time)?,
         seed: args.seed,
     };
-    watched(|stop, watch| contend::contend(&asked, stop, watch))
+    watched(|stop, watch| contend::measure(&asked, stop, watch))
 }
 
 /// The time of a run in seconds, where that is long enough to measure anything.
@@ -214,7 +214,7 @@ fn seconds(time: Duration) -> Result<f64, Failure> {
 fn sweep(args: &DiskArgs, target: &Path) -> Result<Report, Failure> {
     // mmap has no other way than the page cache.
     let cache = args.cache.0.or((args.engine == EngineName::Mmap).then_some(Cache::AsIs));
-    let ask = Ask {
+    let target = TargetSpec {
         path: target.to_owned(),
         write: args.destroy.is_some(),
         direct: cache.is_none(),
@@ -222,15 +222,15 @@ fn sweep(args: &DiskArgs, target: &Path) -> Result<Report, Failure> {
         in_use: args.in_use,
         size: args.size,
     };
-    let asked = Sweep {
-        ask,
+    let asked = DiskOptions {
+        target,
         engine: args.engine.engine(),
         poll: args.poll,
         cache: cache.unwrap_or(Cache::AsIs),
         seconds: seconds(args.time)?,
         seed: args.seed,
     };
-    watched(|stop, watch| disk::sweep(&asked, stop, watch))
+    watched(|stop, watch| disk::measure(&asked, stop, watch))
 }
 
 /// Runs a benchmark that Ctrl-C ends, with a line that says how far it is.

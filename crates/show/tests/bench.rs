@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 use whyslow_model::bench::{
-    CacheUse, Ceiling, Cost, Environment, Figure, Flow, Generator, Kind, Knee, Latency, Layer, LayerTraffic, Ledger,
-    Limit, Other, Pair, Percentile, Report, Round, Run, SCHEMA, Series, Study, Target, Traffic, Workload,
+    CacheUse, Ceiling, Cost, Environment, Figure, Flow, Generator, IoAccounting, Kind, Knee, Latency, Layer,
+    LayerTraffic, Limit, Other, Pair, Percentile, Report, Round, Run, SCHEMA, Series, Study, Target, Traffic, Workload,
 };
 use whyslow_model::histogram::Histogram;
 use whyslow_show::escape::is_deceptive;
@@ -71,7 +71,7 @@ fn round(depth: u32, rate: f64, latency: f64) -> Round {
         name: format!("random read of 4 KiB, {depth} in flight"),
         group: "random read".into(),
         runs: vec![run(depth, rate, latency)],
-        ledgers: vec![Ledger { asked, cache: Some(cache), layers: vec![layer], ..Ledger::default() }],
+        ledgers: vec![IoAccounting { asked, cache: Some(cache), layers: vec![layer], ..IoAccounting::default() }],
         spoiled: (depth > 1)
             .then(|| "other processes transferred 2 MiB on sdb meanwhile, beside the 4 MiB measured".to_owned()),
     }

@@ -6,7 +6,7 @@ use crate::output::Failure;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 use std::time::Duration;
-use whyslow_bench::fs::{self, FileSystem, Part};
+use whyslow_bench::fs::{self, FsOptions, FsPart};
 use whyslow_model::bench::Report;
 
 /// Where to work, and how much.
@@ -42,19 +42,19 @@ enum PartName {
 }
 
 impl PartName {
-    fn part(self) -> Part {
+    fn part(self) -> FsPart {
         match self {
-            Self::Streams => Part::Streams,
-            Self::Requests => Part::Requests,
-            Self::Files => Part::Files,
-            Self::Together => Part::Together,
+            Self::Streams => FsPart::Streams,
+            Self::Requests => FsPart::Requests,
+            Self::Files => FsPart::Files,
+            Self::Together => FsPart::Together,
         }
     }
 }
 
 pub(super) fn measure(args: &FsArgs) -> Result<Report, Failure> {
     let parts = if args.only.is_empty() { PartName::value_variants() } else { &args.only };
-    let asked = FileSystem {
+    let asked = FsOptions {
         folder: args.folder.clone(),
         parts: parts.iter().map(|name| name.part()).collect(),
         size: args.size,

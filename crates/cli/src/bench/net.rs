@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use std::thread;
 use std::time::{Duration, Instant};
 use whyslow_bench::Stop;
-use whyslow_bench::net::{self, Ask, PORT, Serve, Server, Theme, Token};
+use whyslow_bench::net::{self, NetOptions, NetPart, PORT, ServerKind, ServerOptions, Token};
 use whyslow_model::bench::{Direction, NetLoad, Report};
 use whyslow_show::{json, text};
 
@@ -78,8 +78,8 @@ struct MeasureArgs {
     #[arg(long, conflicts_with_all = ["token_file", "only", "rate"])]
     iperf3: bool,
     /// Parts to measure [default: all]
-    #[arg(long, value_name = "THEME", value_delimiter = ',')]
-    only: Vec<ThemeName>,
+    #[arg(long, value_name = "PART", value_delimiter = ',')]
+    only: Vec<PartName>,
     /// Direction of the data [default: both, one after the other]
     #[arg(long, value_name = "up|down")]
     direction: Option<Way>,
@@ -120,7 +120,7 @@ enum Way {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum ThemeName {
+enum PartName {
     // No doc comments here either.
     Mtu,
     Latency,
@@ -131,16 +131,16 @@ enum ThemeName {
     Udp,
 }
 
-impl ThemeName {
-    fn theme(self) -> Theme {
+impl PartName {
+    fn part(self) -> NetPart {
         match self {
-            Self::Mtu => Theme::Mtu,
-            Self::Latency => Theme::Latency,
-            Self::Streams => Theme::Streams,
-            Self::Loaded => Theme::Loaded,
-            Self::Buffers => Theme::Buffers,
-            Self::Segments => Theme::Segments,
-            Self::Udp => Theme::Udp,
+            Self::Mtu => NetPart::Mtu,
+            Self::Latency => NetPart::Latency,
+            Self::Streams => NetPart::Streams,
+            Self::Loaded => NetPart::Loaded,
+            Self::Buffers => NetPart::Buffers,
+            Self::Segments => NetPart::Segments,
+            Self::Udp => NetPart::Udp,
         }
     }
 }
@@ -154,7 +154,7 @@ pub fn run(args: &NetArgs, saving: &Saving, look: &Look) -> Result<ExitCode, Fai
         Some(Other::Serve(args)) => serve(args, look)?,
         Some(Other::Stop(args)) => {
             let token = known(args.token_file.as_ref())?;
-            net::end_server(&args.host, &token).map_err(|e| Failure::usage(e.to_string()))?;
+            net::stop_server(&args.host, &token).map_err(|e| Failure::usage(e.to_string()))?;
         }
         None => {
             let report = measure(&args.measure)?;
@@ -167,9 +167,9 @@ pub fn run(args: &NetArgs, saving: &Saving, look: &Look) -> Result<ExitCode, Fai
 
 fn measure(args: &MeasureArgs) -> Result<Report, Failure> {
     let host = args.host.clone().ok_or_else(|| Failure::usage("specify the host to measure against"))?;
-    let themes = match args.only.as_slice() {
-        _ if args.iperf3 => &[ThemeName::Streams],
-        [] => ThemeName::value_variants(),
+    let parts = match args.only.as_slice() {
+        _ if args.iperf3 => &[PartName::Streams],
+        [] => PartName::value_variants(),
         only => only,
     };
     let directions = match args.direction {
@@ -187,9 +187,9 @@ fn measure(args: &MeasureArgs) -> Result<Report, Failure> {
         discard: !args.copy,
         ..NetLoad::stream(Direction::Up, seconds(args.time)?)
     };
-    let server = if args.iperf3 { Server::Iperf3 } else { Server::Whyslow(known(args.token_file.as_ref())?) };
-    let themes = themes.iter().map(|theme| theme.theme()).collect();
-    let asked = Ask { host, server, themes, directions, streams: args.streams, like };
+    let server = if args.iperf3 { ServerKind::Iperf3 } else { ServerKind::Whyslow(known(args.token_file.as_ref())?) };
+    let parts = parts.iter().map(|name| name.part()).collect();
+    let asked = NetOptions { host, server, parts, directions, streams: args.streams, like };
     watched(|stop, watch| net::measure(&asked, stop, watch))
 }
 
@@ -198,7 +198,7 @@ fn serve(args: &ServeArgs, look: &Look) -> Result<(), Failure> {
     let made = given.is_none();
     let token = given.map_or_else(Token::random, Ok).map_err(|e| Failure::usage(e.to_string()))?;
     let listen = SocketAddr::new(args.listen, args.port);
-    let asked = Serve { listen, token: token.clone(), seconds: seconds(args.time)? };
+    let asked = ServerOptions { listen, token: token.clone(), seconds: seconds(args.time)? };
     let stop = Stop::default();
     end_by_signal(&stop)?;
     let mut told = Ok(());
@@ -221,7 +221,7 @@ fn end_by_signal(stop: &Stop) -> Result<(), Failure> {
 }
 
 /// Says where the server is and how to reach it; the token only where it was made here.
-fn invitation(at: SocketAddr, asked: &Serve, made: Option<&Token>, look: &Look) -> String {
+fn invitation(at: SocketAddr, asked: &ServerOptions, made: Option<&Token>, look: &Look) -> String {
     if look.json {
         return json::pretty(&Listening { address: at, seconds: asked.seconds, token: made.map(Token::reveal) });
     }

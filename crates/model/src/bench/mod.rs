@@ -1,15 +1,15 @@
 //! What a benchmark measured, `whyslow.bench/1`. Public interface, described in docs/bench.md. Fields may be added; these
 //! stay.
 
+mod accounting;
 mod findings;
-mod ledger;
 mod median;
 mod net;
 mod study;
 mod workload;
 
+pub use accounting::{CacheUse, IoAccounting, LayerTraffic, Traffic};
 pub use findings::{Ceiling, FileWork, Knee, Layer, Limit, Pair};
-pub use ledger::{CacheUse, LayerTraffic, Ledger, Traffic};
 pub use median::Median;
 pub use net::{
     Datagrams, Direction, Loaded, NetEnd, NetLoad, NetRound, NetRun, NetSeries, NetStream, Network, PathMtu, Peer,
@@ -145,7 +145,7 @@ pub struct Round {
     /// The loads of this round.
     pub runs: Vec<Run>,
     /// What each target's layers saw of it.
-    pub ledgers: Vec<Ledger>,
+    pub ledgers: Vec<IoAccounting>,
     /// Why its numbers are not to be trusted; none where nothing speaks against them.
     pub spoiled: Option<String>,
 }

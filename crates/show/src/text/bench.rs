@@ -5,7 +5,9 @@ use super::table::{Table, remark};
 use super::{TextStyle, heading, network, words};
 use crate::canvas::{Canvas, Ink, Piece, bold, dim, plain};
 use crate::human;
-use whyslow_model::bench::{Ceiling, FileWork, Flow, Layer, Ledger, Limit, Pair, Report, Round, Run, Target, Traffic};
+use whyslow_model::bench::{
+    Ceiling, FileWork, Flow, IoAccounting, Layer, Limit, Pair, Report, Round, Run, Target, Traffic,
+};
 
 /// The report on a screen.
 pub fn bench(report: &Report, style: &TextStyle) -> String {
@@ -221,9 +223,9 @@ fn rounds(canvas: &mut Canvas, rounds: &[Round], all: bool) {
     table.draw(canvas, 2);
     rounds.iter().for_each(|round| remarks(canvas, round));
     if all {
-        rounds.iter().for_each(|round| round.ledgers.iter().for_each(|ledger| books(canvas, &round.name, ledger)));
+        rounds.iter().for_each(|round| round.ledgers.iter().for_each(|ledger| accounting(canvas, &round.name, ledger)));
     } else if let Some(last) = rounds.last() {
-        last.ledgers.iter().for_each(|ledger| books(canvas, &last.name, ledger));
+        last.ledgers.iter().for_each(|ledger| accounting(canvas, &last.name, ledger));
     }
 }
 
@@ -291,7 +293,7 @@ fn stalls(run: &Run) -> Option<String> {
 }
 
 /// What was asked for, and what each layer saw.
-fn books(canvas: &mut Canvas, name: &str, ledger: &Ledger) {
+fn accounting(canvas: &mut Canvas, name: &str, ledger: &IoAccounting) {
     if ledger.layers.is_empty() && ledger.cache.is_none() {
         return;
     }

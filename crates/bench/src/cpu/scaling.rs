@@ -1,0 +1,117 @@
+//! Scaling over cores, and over the hyperthreads of a core.
+
+use super::work::CpuWork;
+use crate::error::Result;
+use crate::study::StudyContext;
+use crate::study::{TimeBasis, repeat, times};
+use whyslow_model::bench::{Figure, Study};
+
+const METHOD: &str = "So many threads do the same kind of work at once, each on a processor of its own: one of each core first, then \
+their hyperthreads. Counted is what all do together in a second.";
+
+/// A smaller gain or loss by hyperthreads counts as none.
+const TELLS: f64 = 0.05;
+
+pub(super) fn study(context: &mut StudyContext) -> Result<Study> {
+    let places = context.topology.spread_over_cores();
+    let cores = context.topology.cores();
+    let mut figures = Vec::new();
+    for work in CpuWork::ALL {
+        for threads in steps(cores, places.len()) {
+            let under = under(threads);
+            if context.session.proceed_to(&format!("{}, {under}", work.name())) {
+                let repeated = repeat(&places[..threads], context.options(TimeBasis::OnCpu), |_| work.prepare())?;
+                figures.extend(repeated.rate(work.name(), &under, work.unit()));
+            }
+        }
+    }
+    let findings = findings(&figures, cores, places.len());
+    Ok(Study { name: "scaling".into(), method: METHOD.into(), figures, findings })
+}
+
+/// Thread counts: doubling up to all cores, then all CPUs.
+fn steps(cores: usize, topology: usize) -> Vec<usize> {
+    let doubled = std::iter::successors(Some(1), |threads| Some(threads * 2)).take_while(|&threads| threads < cores);
+    let mut steps: Vec<usize> = doubled.chain([cores, topology]).collect();
+    steps.dedup();
+    steps
+}
+
+fn under(threads: usize) -> String {
+    if threads == 1 { "1 thread".into() } else { format!("{threads} threads") }
+}
+
+/// A workload, with more threads and with fewer.
+type Gain<'f> = (CpuWork, &'f Figure, &'f Figure);
+
+fn findings(figures: &[Figure], cores: usize, topology: usize) -> Vec<String> {
+    let gains = |from: usize, to: usize| -> Vec<Gain<'_>> {
+        let of = |work: CpuWork, threads| figures.iter().find(|f| f.name == work.name() && f.under == under(threads));
+        CpuWork::ALL.into_iter().filter_map(|work| Some((work, of(work, to)?, of(work, from)?))).collect()
+    };
+    let told = |gains: &[Gain<'_>]| {
+        let each = |(work, more, fewer): &Gain<'_>| format!("{} with {}", times(more, fewer), work.name());
+        gains.iter().map(each).collect::<Vec<String>>().join(", ")
+    };
+    let mut findings = Vec::new();
+    let of_cores = gains(1, cores);
+    if cores > 1 && !of_cores.is_empty() {
+        findings.push(format!("Of what one core does, {cores} do {}.", told(&of_cores)));
+    }
+    let of_hyperthreads = gains(cores, topology);
+    if topology == cores {
+        findings.push("Each core is one processor here: there are no hyperthreads to help or to be in the way.".into());
+    } else if !of_hyperthreads.is_empty() {
+        let verdict = verdict(&of_hyperthreads);
+        findings.push(format!(
+            "{verdict} Of what one thread a core does, all its hyperthreads do {}.",
+            told(&of_hyperthreads)
+        ));
+    }
+    findings
+}
+
+fn verdict(gains: &[Gain<'_>]) -> &'static str {
+    let told = |(_, more, fewer): &Gain<'_>| if more.is_apart_from(fewer) { more.value / fewer.value } else { 1.0 };
+    let helped = gains.iter().map(told).any(|gain| gain > 1.0 + TELLS);
+    let harmed = gains.iter().map(told).any(|gain| gain < 1.0 - TELLS);
+    match (helped, harmed) {
+        (true, false) => "Hyperthreads help here.",
+        (true, true) => "Hyperthreads help some work here and are in the way of other.",
+        (false, true) => "Hyperthreads are in the way here.",
+        (false, false) => "Hyperthreads neither help nor harm here.",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_double_up_to_the_cores_and_then_all_are_used() {
+        assert_eq!(steps(1, 1), [1]);
+        assert_eq!(steps(1, 2), [1, 2]);
+        assert_eq!(steps(2, 2), [1, 2]);
+        assert_eq!(steps(6, 12), [1, 2, 4, 6, 12]);
+    }
+
+    fn measured(work: CpuWork, threads: usize, rate: f64) -> Figure {
+        Figure::of(work.name(), under(threads), work.unit(), vec![rate]).unwrap()
+    }
+
+    #[test]
+    fn whether_hyperthreads_help_is_told_by_what_they_bring() {
+        let rates = [(1, 10.0), (2, 20.0), (4, 26.0)];
+        let mut figures: Vec<_> = rates.map(|(threads, rate)| measured(CpuWork::Sorting, threads, rate)).into();
+        let told = findings(&figures, 2, 4);
+        assert_eq!(told[0], "Of what one core does, 2 do 2.00 times with sorting numbers.");
+        assert!(
+            told[1].starts_with("Hyperthreads help here. Of") && told[1].contains("1.30 times with sorting"),
+            "{told:?}"
+        );
+        figures.extend([(2, 20.0), (4, 15.0)].map(|(threads, rate)| measured(CpuWork::Arithmetic, threads, rate)));
+        assert!(findings(&figures, 2, 4)[1].starts_with("Hyperthreads help some work"));
+        assert!(findings(&figures[..2], 2, 2)[1].contains("no hyperthreads"));
+        assert_eq!(findings(&[], 2, 4), [""; 0], "what was not measured is not judged");
+    }
+}
