@@ -74,7 +74,7 @@ impl Repetitions {
 
 /// A ratio in words, with a note if it may be chance.
 pub(crate) fn times(figure: &Figure, other: &Figure) -> String {
-    let noise = if figure.is_apart_from(other) { "" } else { " (within the noise)" };
+    let noise = if figure.is_apart_from(other) { "" } else { " (within noise)" };
     format!("{:.2} times{noise}", figure.value / other.value)
 }
 
@@ -270,7 +270,7 @@ mod tests {
     fn what_may_be_chance_is_said_to_be() {
         let around = |value: f64| Figure::of("x", "", "s", (0..10).map(|i| value + f64::from(i)).collect()).unwrap();
         assert_eq!(times(&around(95.5), &around(45.5)), "2.00 times");
-        assert_eq!(times(&around(100.0), &around(101.0)), "0.99 times (within the noise)");
+        assert_eq!(times(&around(100.0), &around(101.0)), "0.99 times (within noise)");
     }
 
     #[test]

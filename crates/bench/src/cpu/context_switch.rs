@@ -12,8 +12,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::thread::{self, JoinHandle};
 use whyslow_model::bench::{Figure, Study};
 
-const METHOD: &str = "Two threads, or two processes, hand a byte to and fro by two pipes, as perf bench sched pipe has it; told is half \
-of a round: write(2), the change to the other, and its read(2). On two processors each goes idle meanwhile, and is woken again.";
+const METHOD: &str = "Half a round trip of a byte over two pipes (perf bench sched pipe).";
 
 /// Round trips between two clock reads.
 const ROUNDS: u64 = 20;

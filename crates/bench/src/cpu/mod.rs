@@ -34,9 +34,8 @@ fn add_caveat(context: &mut StudyContext) {
     let may = std::thread::available_parallelism().map_or(usize::MAX, usize::from);
     let count = context.topology.count();
     if may < count {
-        let text = format!(
-            "a control group holds this program to {may} of {count} processors: with more threads that is measured"
-        );
+        let text =
+            format!("a cgroup limits this program to {may} of {count} CPUs: with more threads, its quota is measured");
         context.session.caveats.push(text);
     }
 }

@@ -6,8 +6,7 @@ use crate::study::StudyContext;
 use crate::study::{TimeBasis, repeat, times};
 use whyslow_model::bench::{Figure, Study};
 
-const METHOD: &str = "So many threads do the same kind of work at once, each on a processor of its own: one of each core first, then \
-their hyperthreads. Counted is what all do together in a second.";
+const METHOD: &str = "Work per second of all threads together, each pinned to its own CPU, one per core first.";
 
 /// A smaller gain or loss by hyperthreads counts as none.
 const TELLS: f64 = 0.05;
@@ -30,9 +29,9 @@ pub(super) fn study(context: &mut StudyContext) -> Result<Study> {
 }
 
 /// Thread counts: doubling up to all cores, then all CPUs.
-fn steps(cores: usize, topology: usize) -> Vec<usize> {
+fn steps(cores: usize, cpus: usize) -> Vec<usize> {
     let doubled = std::iter::successors(Some(1), |threads| Some(threads * 2)).take_while(|&threads| threads < cores);
-    let mut steps: Vec<usize> = doubled.chain([cores, topology]).collect();
+    let mut steps: Vec<usize> = doubled.chain([cores, cpus]).collect();
     steps.dedup();
     steps
 }
@@ -44,29 +43,26 @@ fn under(threads: usize) -> String {
 /// A workload, with more threads and with fewer.
 type Gain<'f> = (CpuWork, &'f Figure, &'f Figure);
 
-fn findings(figures: &[Figure], cores: usize, topology: usize) -> Vec<String> {
+fn findings(figures: &[Figure], cores: usize, cpus: usize) -> Vec<String> {
     let gains = |from: usize, to: usize| -> Vec<Gain<'_>> {
         let of = |work: CpuWork, threads| figures.iter().find(|f| f.name == work.name() && f.under == under(threads));
         CpuWork::ALL.into_iter().filter_map(|work| Some((work, of(work, to)?, of(work, from)?))).collect()
     };
     let told = |gains: &[Gain<'_>]| {
-        let each = |(work, more, fewer): &Gain<'_>| format!("{} with {}", times(more, fewer), work.name());
+        let each = |(work, more, fewer): &Gain<'_>| format!("{} {}", work.name(), times(more, fewer));
         gains.iter().map(each).collect::<Vec<String>>().join(", ")
     };
     let mut findings = Vec::new();
     let of_cores = gains(1, cores);
     if cores > 1 && !of_cores.is_empty() {
-        findings.push(format!("Of what one core does, {cores} do {}.", told(&of_cores)));
+        findings.push(format!("{cores} cores compared with one: {}.", told(&of_cores)));
     }
-    let of_hyperthreads = gains(cores, topology);
-    if topology == cores {
-        findings.push("Each core is one processor here: there are no hyperthreads to help or to be in the way.".into());
+    let of_hyperthreads = gains(cores, cpus);
+    if cpus == cores {
+        findings.push("There are no hyperthreads.".into());
     } else if !of_hyperthreads.is_empty() {
         let verdict = verdict(&of_hyperthreads);
-        findings.push(format!(
-            "{verdict} Of what one thread a core does, all its hyperthreads do {}.",
-            told(&of_hyperthreads)
-        ));
+        findings.push(format!("{verdict} Compared with one thread per core: {}.", told(&of_hyperthreads)));
     }
     findings
 }
@@ -76,10 +72,10 @@ fn verdict(gains: &[Gain<'_>]) -> &'static str {
     let helped = gains.iter().map(told).any(|gain| gain > 1.0 + TELLS);
     let harmed = gains.iter().map(told).any(|gain| gain < 1.0 - TELLS);
     match (helped, harmed) {
-        (true, false) => "Hyperthreads help here.",
-        (true, true) => "Hyperthreads help some work here and are in the way of other.",
-        (false, true) => "Hyperthreads are in the way here.",
-        (false, false) => "Hyperthreads neither help nor harm here.",
+        (true, false) => "Hyperthreads help.",
+        (true, true) => "Hyperthreads help some workloads and hurt others.",
+        (false, true) => "Hyperthreads hurt.",
+        (false, false) => "Hyperthreads make no difference.",
     }
 }
 
@@ -88,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn threads_double_up_to_the_cores_and_then_all_are_used() {
+    fn thread_counts_double_up_to_the_cores_and_end_with_all_cpus() {
         assert_eq!(steps(1, 1), [1]);
         assert_eq!(steps(1, 2), [1, 2]);
         assert_eq!(steps(2, 2), [1, 2]);
@@ -100,18 +96,18 @@ mod tests {
     }
 
     #[test]
-    fn whether_hyperthreads_help_is_told_by_what_they_bring() {
+    fn hyperthreads_are_judged_by_what_they_gain() {
         let rates = [(1, 10.0), (2, 20.0), (4, 26.0)];
         let mut figures: Vec<_> = rates.map(|(threads, rate)| measured(CpuWork::Sorting, threads, rate)).into();
         let told = findings(&figures, 2, 4);
-        assert_eq!(told[0], "Of what one core does, 2 do 2.00 times with sorting numbers.");
+        assert_eq!(told[0], "2 cores compared with one: sorting numbers 2.00 times.");
         assert!(
-            told[1].starts_with("Hyperthreads help here. Of") && told[1].contains("1.30 times with sorting"),
+            told[1].starts_with("Hyperthreads help. Compared") && told[1].contains("sorting numbers 1.30 times"),
             "{told:?}"
         );
         figures.extend([(2, 20.0), (4, 15.0)].map(|(threads, rate)| measured(CpuWork::Arithmetic, threads, rate)));
-        assert!(findings(&figures, 2, 4)[1].starts_with("Hyperthreads help some work"));
+        assert!(findings(&figures, 2, 4)[1].starts_with("Hyperthreads help some workloads"));
         assert!(findings(&figures[..2], 2, 2)[1].contains("no hyperthreads"));
-        assert_eq!(findings(&[], 2, 4), [""; 0], "what was not measured is not judged");
+        assert_eq!(findings(&[], 2, 4), [""; 0], "not measured, not judged");
     }
 }

@@ -15,9 +15,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 use whyslow_model::bench::{Figure, Latency, Study};
 
-const METHOD: &str = "By a timer: on each processor a thread sleeps until a set time, a thousand times a second, and looks at the \
-clock when it runs: how late is it (cyclictest)? By a thread: one notes the time and wakes another, which has slept for a fifth of a \
-millisecond, by way of futex(2). A sample is the median of a repetition.";
+const METHOD: &str = "Timer: lateness of a sleep until a set time on every CPU (cyclictest). Thread: time from a futex wake-up until the thread runs.";
 
 /// The default timer slack, by which the kernel may delay wake-ups to combine them (prctl(2), PR_SET_TIMERSLACK).
 const USUAL_SLACK: u64 = 50_000;

@@ -2,6 +2,8 @@
 
 use crate::error::{Error, Result};
 use crate::memory::{Mapping, PageKind, PointerChain, chase};
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
 use std::hint::black_box;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,20 +57,13 @@ impl CpuWork {
     }
 }
 
-/// The multiplier of a linear congruential generator (Knuth, TAOCP 2, 3.3.4, line 26).
-const FACTOR: u64 = 6_364_136_223_846_793_005;
-
-fn step(x: u64, factor: u64) -> u64 {
-    x.wrapping_mul(factor).wrapping_add(1)
-}
-
 fn chain() -> impl FnMut() -> u64 {
-    let mut x = 1;
+    let mut x = 1_u64;
     move || {
         // If the compiler knew the factor, it would combine several steps.
-        let factor = black_box(FACTOR);
+        let factor = black_box(6_364_136_223_846_793_005_u64);
         for _ in 0..STEPS {
-            x = step(x, factor);
+            x = factor.wrapping_mul(x).wrapping_add(1);
         }
         black_box(x);
         STEPS
@@ -91,13 +86,9 @@ fn arithmetic() -> impl FnMut() -> u64 {
 
 fn sorting() -> impl FnMut() -> u64 {
     let mut numbers = vec![0_u64; NUMBERS];
-    let mut x = 1;
+    let mut random = SmallRng::seed_from_u64(1);
     move || {
-        for number in &mut numbers {
-            x = step(x, FACTOR);
-            // The high bits are the random ones.
-            *number = x >> 16;
-        }
+        numbers.fill_with(|| random.next_u64());
         numbers.sort_unstable();
         black_box(&mut numbers);
         NUMBERS as u64
@@ -106,7 +97,7 @@ fn sorting() -> impl FnMut() -> u64 {
 
 fn memory() -> Result<Mapping> {
     let mapped = Mapping::new(MEMORY, PageKind::Base, None);
-    mapped.map_err(|e| Error::new(format!("memory to read: {e}")))
+    mapped.map_err(|e| Error::new(format!("cannot allocate memory to read: {e}")))
 }
 
 fn random_reads() -> Result<impl FnMut() -> u64> {

@@ -9,10 +9,7 @@ use crate::study::{TimeBasis, repeat, times};
 use whyslow_model::bench::{Figure, Study};
 use whyslow_model::human;
 
-const METHOD: &str = "One thread, or one on each processor, goes through arrays of 64-bit numbers for a while: sums one up (read), \
-fills one (write), one into another (copy), one plus a multiple of another into a third (triad). Counted is what STREAM counts: \
-eight bytes for each number read and each written; that a usual store reads its line first is not. Non-temporal stores do not. \
-In memory each array is as long as the working set says, in a cache all together are.";
+const METHOD: &str = "STREAM counting: 8 bytes per element read or written; write-allocate traffic not counted, and avoided by non-temporal stores.";
 
 /// Bytes between two clock reads, so that each unit of work takes some microseconds.
 const LEAST: u64 = 1 << 20;
@@ -31,10 +28,10 @@ struct Case {
 pub(super) fn study(context: &mut StudyContext, sets: &WorkingSets) -> Result<Study> {
     let mut figures = Vec::new();
     for case in cases(context, sets) {
-        let past = if case.in_cache { &[] } else { StreamKernel::PAST };
-        for &pass in StreamKernel::PLAIN.iter().chain(past) {
-            if context.session.proceed_to(&format!("memory: {} of {}", pass.name(), case.under)) {
-                figures.extend(figure(context, &case, pass)?);
+        let non_temporal = if case.in_cache { &[] } else { StreamKernel::NON_TEMPORAL };
+        for &kernel in StreamKernel::PLAIN.iter().chain(non_temporal) {
+            if context.session.proceed_to(&format!("memory: {} of {}", kernel.name(), case.under)) {
+                figures.extend(figure(context, &case, kernel)?);
             }
         }
     }
@@ -74,33 +71,38 @@ fn cases(context: &StudyContext, sets: &WorkingSets) -> Vec<Case> {
     cases
 }
 
-fn figure(context: &StudyContext, case: &Case, pass: StreamKernel) -> Result<Option<Figure>> {
-    let bytes = if case.in_cache { case.bytes } else { case.bytes * pass.arrays() };
+fn figure(context: &StudyContext, case: &Case, kernel: StreamKernel) -> Result<Option<Figure>> {
+    let bytes = if case.in_cache { case.bytes } else { case.bytes * kernel.arrays() };
     let prepare = |_| {
         let region = || Mapping::new(case.bytes, case.pages, None);
         let regions = region().and_then(|a| Ok([a, region()?, region()?]));
         let regions = regions.map_err(|e| Error::new(format!("memory of {}: {e}", case.under)))?;
         let mut arrays = StreamArrays::new(regions);
-        arrays.working_set(bytes, pass);
+        arrays.working_set(bytes, kernel);
         Ok(move || {
             let mut done = 0;
             while done < LEAST {
-                done += arrays.go_through(pass);
+                done += arrays.run(kernel);
             }
             done
         })
     };
     let repeated = repeat(&case.cpus, context.options(TimeBasis::OnCpu), prepare)?;
-    Ok(repeated.rate(pass.name(), &case.under, "bytes/s"))
+    Ok(repeated.rate(kernel.name(), &case.under, "bytes/s"))
 }
 
-/// The effect of non-temporal stores, with all CPUs.
+/// Bandwidth of memory, and the effect of non-temporal stores, in the last case: with all CPUs.
 fn findings(figures: &[Figure]) -> Vec<String> {
     let Some(last) = figures.last().map(|figure| figure.under.as_str()) else { return Vec::new() };
-    let of = |pass: StreamKernel| figures.iter().find(|figure| figure.name == pass.name() && figure.under == last);
-    let found = |pass: &StreamKernel| {
-        let (name, times) = (pass.plain().name(), times(of(*pass)?, of(pass.plain())?));
-        Some(format!("Non-temporal stores make {name} {times} as fast ({last})."))
-    };
-    StreamKernel::PAST.iter().filter_map(found).collect()
+    let of = |kernel: StreamKernel| figures.iter().find(|f| f.name == kernel.name() && f.under == last);
+    let value =
+        |kernel: &StreamKernel| Some(format!("{} {}", kernel.name(), human::quantity(of(*kernel)?.value, "bytes/s")));
+    let gain =
+        |kernel: &StreamKernel| Some(format!("{} {}", kernel.plain().name(), times(of(*kernel)?, of(kernel.plain())?)));
+    let join = |parts: Vec<String>| (!parts.is_empty()).then(|| parts.join(", "));
+    let memory = join(StreamKernel::PLAIN.iter().filter_map(value).collect());
+    let gains = join(StreamKernel::NON_TEMPORAL.iter().filter_map(gain).collect());
+    let memory = memory.map(|values| format!("Memory bandwidth ({last}): {values}."));
+    let gains = gains.map(|gains| format!("Speed-up by non-temporal stores: {gains}."));
+    [memory, gains].into_iter().flatten().collect()
 }

@@ -11,9 +11,8 @@ use std::hint::black_box;
 use whyslow_model::bench::{Figure, Study};
 use whyslow_model::human;
 
-const METHOD: &str = "One thread follows links through every line of the working set once, in random order, and over again: where \
-the next line is stands in this one, so that each read waits for the one before (lmbench, lat_mem_rd). With small pages the time \
-holds what finding the address of a page takes.";
+const METHOD: &str =
+    "Pointer chase in random order, one read at a time (lmbench lat_mem_rd); with small pages it includes TLB misses.";
 
 /// 64-bit words per cache line: 64 bytes on nearly all CPUs.
 const LINE: u64 = 8;
@@ -68,10 +67,7 @@ fn add_page_caveat(context: &mut StudyContext, pages: PageKind, region: &Mapping
     let share = region.share_in_large_pages().filter(|&share| pages == PageKind::Transparent && share < MOSTLY);
     if let Some(share) = share {
         let part = human::percent(share);
-        context
-            .session
-            .caveats
-            .push(format!("of what is called THP only {part} was in huge pages: memory is fragmented"));
+        context.session.caveats.push(format!("only {part} of the THP memory was in huge pages: memory is fragmented"));
     }
 }
 
@@ -112,7 +108,7 @@ fn findings(figures: &[Figure], sets: &WorkingSets) -> Vec<String> {
     let saved = |pages: &PageKind| {
         let (figure, name) = (of(*pages)?, pages.name());
         let (took, times) = (human::quantity(figure.value, "s"), times(figure, base));
-        Some(format!("With {name} a random read of {set} takes {took}: {times} what it takes with small pages."))
+        Some(format!("Memory latency ({set}): {took} with {name}, {times} that of small pages."))
     };
     others.filter_map(saved).collect()
 }

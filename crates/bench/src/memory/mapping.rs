@@ -41,9 +41,8 @@ impl PageKind {
         if free < wanted {
             let size = |bytes: u64| human::quantity(bytes as f64, "bytes");
             missing.push(match free {
-                0 => "huge pages are not measured: none are free in the pool (vm.nr_hugepages), which is left as it is"
-                    .into(),
-                free => format!("huge pages are measured up to the {} of them that are free in the pool", size(free)),
+                0 => "huge pages are not measured: none are free in the pool (vm.nr_hugepages)".into(),
+                free => format!("huge pages are measured only up to the {} that are free in the pool", size(free)),
             });
         }
         missing

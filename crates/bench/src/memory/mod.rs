@@ -80,11 +80,10 @@ impl WorkingSets {
         let mut caveats = PageKind::missing(root, 3 * self.most);
         let last = self.caches.last().map_or(0, |cache| cache.bytes);
         if self.most < 2 * last {
-            let size = |bytes| human::quantity(bytes as f64, "bytes");
             caveats.push(format!(
-                "the largest working set, {}, is less than twice the last cache, {}: part of what is called memory is cache",
-                size(self.most),
-                size(last)
+                "the largest working set, {}, is less than twice the last cache, {}: part of it was cached (see --size)",
+                human::bytes(self.most),
+                human::bytes(last)
             ));
         }
         caveats
@@ -107,7 +106,7 @@ impl WorkingSets {
 
 fn largest(asked: Option<u64>, caches: &[CpuCache], available: u64) -> Result<u64> {
     if let Some(asked) = asked.filter(|&asked| asked < LEAST) {
-        return Err(Error::new(format!("--size of {asked} is too small: take at least 64K")));
+        return Err(Error::new(format!("--size {asked} is too small: choose at least 64K")));
     }
     let last = caches.last().map_or(0, |cache| cache.bytes);
     let usual = (last * TIMES_THE_CACHE).clamp(USUAL.0, USUAL.1);

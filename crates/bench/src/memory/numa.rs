@@ -10,8 +10,7 @@ use crate::study::{Repetitions, TimeBasis, repeat, times};
 use std::hint::black_box;
 use whyslow_model::bench::{Figure, Study};
 
-const METHOD: &str = "A thread on a processor of one node uses memory that is bound to a node (mbind(2)): follows links through it \
-as for latency, and sums it up as for bandwidth.";
+const METHOD: &str = "Pointer chase and sequential read of memory bound to a node (mbind), from a CPU of each node.";
 
 /// All pairs of nodes together take no longer than this many figures.
 const AS_MANY: u32 = 64;
@@ -42,7 +41,7 @@ fn of_node(
 ) -> Result<Vec<NodeFigure>> {
     // If a node is short of memory, binding to it would reclaim memory of others.
     if free_of_node(&context.root, memory) < 2 * sets.most {
-        context.session.caveats.push(format!("node {memory} has too little free memory to be measured"));
+        context.session.caveats.push(format!("node {memory} is not measured: it has too little free memory"));
         return Ok(Vec::new());
     }
     let mut region = map(context, sets.most, sets.usual_pages(), Some(memory))?;
@@ -75,7 +74,7 @@ fn sum_up(words: &[u64], cpu: u32, context: &StudyContext) -> Result<Repetitions
 
 fn findings(measured: &[NodeFigure], pairs: u32) -> Vec<String> {
     if pairs < 2 {
-        return vec!["There is one node: all memory is as near to all processors.".into()];
+        return vec!["One NUMA node: memory latency is the same from all CPUs.".into()];
     }
     let latencies = |near: bool| {
         let of = move |(figure, own): &&NodeFigure| figure.unit == "s" && *own == near;
@@ -83,7 +82,7 @@ fn findings(measured: &[NodeFigure], pairs: u32) -> Vec<String> {
     };
     let by_value = |a: &&Figure, b: &&Figure| a.value.total_cmp(&b.value);
     let (nearest, farthest) = (latencies(true).min_by(by_value), latencies(false).max_by(by_value));
-    let said = |(near, far)| format!("The farthest memory takes {} as long as the nearest.", times(far, near));
+    let said = |(near, far)| format!("Latency of the most distant node: {} that of local memory.", times(far, near));
     nearest.zip(farthest).map(said).into_iter().collect()
 }
 
@@ -92,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_memory_of_others_is_held_against_ones_own() {
+    fn remote_memory_is_compared_with_local_memory() {
         let figure = |value, unit, own| (Figure::of("x", "", unit, vec![value]).unwrap(), own);
         let measured = [
             figure(80e-9, "s", true),
@@ -100,8 +99,8 @@ mod tests {
             figure(160e-9, "s", false),
             figure(9.0, "bytes/s", false),
         ];
-        assert_eq!(findings(&measured, 4), ["The farthest memory takes 2.00 times as long as the nearest."]);
-        assert!(findings(&measured[..1], 1)[0].contains("one node"));
+        assert_eq!(findings(&measured, 4), ["Latency of the most distant node: 2.00 times that of local memory."]);
+        assert!(findings(&measured[..1], 1)[0].starts_with("One NUMA node"));
         assert_eq!(findings(&[], 4), [""; 0]);
     }
 }

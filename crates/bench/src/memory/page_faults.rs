@@ -10,9 +10,8 @@ use std::time::Instant;
 use whyslow_model::bench::{Figure, Study};
 use whyslow_model::human;
 
-const METHOD: &str = "A thread writes a byte to each page of new memory, and the time is divided by the faults that the kernel counts \
-(getrusage(2)): entering the kernel, finding a page, zeroing it, mapping it. Populated is the same memory with all its pages \
-asked for in one call (madvise(2), MADV_POPULATE_WRITE), divided by its pages. Mapping and unmapping are not counted.";
+const METHOD: &str =
+    "Time per fault when writing to new memory; populated: all pages in one call (MADV_POPULATE_WRITE), time per page.";
 
 /// New memory per unit of work.
 const BYTES: u64 = 16 << 20;
@@ -101,7 +100,7 @@ fn findings(figures: &[Figure]) -> Vec<String> {
     }
     let each = human::quantity(large.value / within, "s");
     vec![format!(
-        "By huge pages {} of memory cost {each}: {:.2} times what they cost by small ones.",
+        "Page faults with THP: {each} per {}, {:.2} times that of small pages.",
         size(base_page()),
         large.value / within / small.value
     )]

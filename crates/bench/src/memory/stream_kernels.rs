@@ -14,16 +14,19 @@ pub(super) enum StreamKernel {
     /// a = b + factor * c
     Triad,
     /// With non-temporal stores.
-    WritePast,
-    CopyPast,
-    TriadPast,
+    WriteNonTemporal,
+    CopyNonTemporal,
+    TriadNonTemporal,
 }
 
 impl StreamKernel {
     pub(super) const PLAIN: [Self; 4] = [Self::Read, Self::Write, Self::Copy, Self::Triad];
     /// Other architectures would need assembly.
-    pub(super) const PAST: &[Self] =
-        if cfg!(target_arch = "x86_64") { &[Self::WritePast, Self::CopyPast, Self::TriadPast] } else { &[] };
+    pub(super) const NON_TEMPORAL: &[Self] = if cfg!(target_arch = "x86_64") {
+        &[Self::WriteNonTemporal, Self::CopyNonTemporal, Self::TriadNonTemporal]
+    } else {
+        &[]
+    };
 
     pub(super) fn name(self) -> &'static str {
         match self {
@@ -31,26 +34,26 @@ impl StreamKernel {
             Self::Write => "write",
             Self::Copy => "copy",
             Self::Triad => "triad",
-            Self::WritePast => "write, non-temporal",
-            Self::CopyPast => "copy, non-temporal",
-            Self::TriadPast => "triad, non-temporal",
+            Self::WriteNonTemporal => "write, non-temporal",
+            Self::CopyNonTemporal => "copy, non-temporal",
+            Self::TriadNonTemporal => "triad, non-temporal",
         }
     }
 
     pub(super) fn arrays(self) -> u64 {
         match self {
-            Self::Read | Self::Write | Self::WritePast => 1,
-            Self::Copy | Self::CopyPast => 2,
-            Self::Triad | Self::TriadPast => 3,
+            Self::Read | Self::Write | Self::WriteNonTemporal => 1,
+            Self::Copy | Self::CopyNonTemporal => 2,
+            Self::Triad | Self::TriadNonTemporal => 3,
         }
     }
 
     /// The kernel with ordinary stores.
     pub(super) fn plain(self) -> Self {
         match self {
-            Self::WritePast => Self::Write,
-            Self::CopyPast => Self::Copy,
-            Self::TriadPast => Self::Triad,
+            Self::WriteNonTemporal => Self::Write,
+            Self::CopyNonTemporal => Self::Copy,
+            Self::TriadNonTemporal => Self::Triad,
             plain => plain,
         }
     }
@@ -73,54 +76,54 @@ impl StreamArrays {
     }
 
     /// Uses `bytes` of all arrays of a kernel together.
-    pub(super) fn working_set(&mut self, bytes: u64, pass: StreamKernel) {
-        let each = usize::try_from(bytes / pass.arrays()).unwrap_or(usize::MAX) / size_of::<f64>();
+    pub(super) fn working_set(&mut self, bytes: u64, kernel: StreamKernel) {
+        let each = usize::try_from(bytes / kernel.arrays()).unwrap_or(usize::MAX) / size_of::<f64>();
         let most = self.regions.iter().map(Mapping::bytes).min().unwrap_or(0) / size_of::<f64>();
         self.length = each.clamp(WIDTH, most) / WIDTH * WIDTH;
     }
 
-    /// One pass. Returns the bytes STREAM counts: 8 per number read or written.
-    pub(super) fn go_through(&mut self, pass: StreamKernel) -> u64 {
+    /// One kernel. Returns the bytes STREAM counts: 8 per number read or written.
+    pub(super) fn run(&mut self, kernel: StreamKernel) -> u64 {
         #[cfg(target_arch = "x86_64")]
         if std::arch::is_x86_feature_detected!("avx2") {
             // SAFETY: the CPU has AVX2, as just checked.
-            unsafe { self.go_through_with_avx2(pass) };
-            return self.counted(pass);
+            unsafe { self.run_with_avx2(kernel) };
+            return self.counted(kernel);
         }
-        self.once(pass);
-        self.counted(pass)
+        self.run_once(kernel);
+        self.counted(kernel)
     }
 
-    fn counted(&self, pass: StreamKernel) -> u64 {
-        pass.arrays() * (self.length * size_of::<f64>()) as u64
+    fn counted(&self, kernel: StreamKernel) -> u64 {
+        kernel.arrays() * (self.length * size_of::<f64>()) as u64
     }
 
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2")]
-    fn go_through_with_avx2(&mut self, pass: StreamKernel) {
-        self.once(pass);
+    fn run_with_avx2(&mut self, kernel: StreamKernel) {
+        self.run_once(kernel);
     }
 
     /// Inlined, to be compiled with the caller's target features.
     #[inline(always)]
-    fn once(&mut self, pass: StreamKernel) {
+    fn run_once(&mut self, kernel: StreamKernel) {
         let length = self.length;
         let [a, b, c] = self.regions.each_mut().map(|region| &mut region.as_f64()[..length]);
         let factor = black_box(3.0);
-        match pass {
+        match kernel {
             StreamKernel::Read => drop(black_box(sum(a))),
             StreamKernel::Write => a.fill(factor),
             // The mask is 0, which the compiler cannot know: otherwise it would call memcpy.
             StreamKernel::Copy => copy(a, b, black_box(0)),
             StreamKernel::Triad => a.iter_mut().zip(&*b).zip(&*c).for_each(|((a, b), c)| *a = *b + factor * *c),
             #[cfg(target_arch = "x86_64")]
-            StreamKernel::WritePast => past::write(a, factor),
+            StreamKernel::WriteNonTemporal => non_temporal::write(a, factor),
             #[cfg(target_arch = "x86_64")]
-            StreamKernel::CopyPast => past::copy(a, b),
+            StreamKernel::CopyNonTemporal => non_temporal::copy(a, b),
             #[cfg(target_arch = "x86_64")]
-            StreamKernel::TriadPast => past::triad(a, b, c, factor),
+            StreamKernel::TriadNonTemporal => non_temporal::triad(a, b, c, factor),
             #[cfg(not(target_arch = "x86_64"))]
-            StreamKernel::WritePast | StreamKernel::CopyPast | StreamKernel::TriadPast => {}
+            StreamKernel::WriteNonTemporal | StreamKernel::CopyNonTemporal | StreamKernel::TriadNonTemporal => {}
         }
         black_box(a);
     }
@@ -143,7 +146,7 @@ fn sum(from: &[f64]) -> f64 {
 
 /// Non-temporal stores neither read the cache line first nor leave it cached (Intel SDM, 10.4.6.2).
 #[cfg(target_arch = "x86_64")]
-mod past {
+mod non_temporal {
     use std::arch::x86_64::{__m128d, _mm_add_pd, _mm_loadu_pd, _mm_mul_pd, _mm_set1_pd, _mm_sfence, _mm_stream_pd};
 
     type Two = [f64; 2];
@@ -199,14 +202,18 @@ mod tests {
     }
 
     #[test]
-    fn every_way_does_what_it_says_and_counts_what_it_does() {
-        for &pass in StreamKernel::PLAIN.iter().chain(StreamKernel::PAST) {
+    fn each_kernel_computes_and_counts_what_it_should() {
+        for &kernel in StreamKernel::PLAIN.iter().chain(StreamKernel::NON_TEMPORAL) {
             let mut arrays = arrays();
             arrays.regions[1].as_f64().fill(5.0);
             arrays.regions[2].as_f64().fill(7.0);
-            arrays.working_set(96 << 10, pass);
-            assert_eq!(arrays.go_through(pass), (96 << 10) / (pass.arrays() * 512) * (pass.arrays() * 512), "{pass:?}");
-            let expected = match pass.plain() {
+            arrays.working_set(96 << 10, kernel);
+            assert_eq!(
+                arrays.run(kernel),
+                (96 << 10) / (kernel.arrays() * 512) * (kernel.arrays() * 512),
+                "{kernel:?}"
+            );
+            let expected = match kernel.plain() {
                 StreamKernel::Read => 1.0,
                 StreamKernel::Write => 3.0,
                 StreamKernel::Copy => 5.0,
@@ -214,23 +221,23 @@ mod tests {
             };
             let length = arrays.length;
             let (within, beyond) = arrays.regions[0].as_f64().split_at(length);
-            assert!(within.iter().all(|&number| number == expected), "{pass:?}");
-            assert!(beyond.iter().all(|&number| number == 1.0), "{pass:?} went too far");
+            assert!(within.iter().all(|&number| number == expected), "{kernel:?}");
+            assert!(beyond.iter().all(|&number| number == 1.0), "{kernel:?} wrote beyond its working set");
         }
     }
 
     #[test]
-    fn sums_are_sums() {
+    fn the_sum_is_exact() {
         let numbers: Vec<f64> = (0..256).map(f64::from).collect();
         assert_eq!(sum(&numbers), 255.0 * 128.0);
     }
 
     #[test]
-    fn a_working_set_is_no_larger_than_what_there_is() {
+    fn a_working_set_stays_within_the_arrays() {
         let mut arrays = arrays();
         arrays.working_set(u64::MAX, StreamKernel::Read);
-        assert_eq!(arrays.go_through(StreamKernel::Read), 1 << 20);
+        assert_eq!(arrays.run(StreamKernel::Read), 1 << 20);
         arrays.working_set(1, StreamKernel::Read);
-        assert_eq!(arrays.go_through(StreamKernel::Read), 512);
+        assert_eq!(arrays.run(StreamKernel::Read), 512);
     }
 }

@@ -22,7 +22,7 @@ const AGAIN: Duration = Duration::from_millis(10);
 
 /// Opens a device exclusively.
 fn claim(map: &StorageMap, path: &Path, number: u64, ask: &TargetSpec) -> Result<(String, File)> {
-    let name = name(map, number).ok_or_else(|| refused(ask, "is no device that this kernel has"))?;
+    let name = name(map, number).ok_or_else(|| refused(ask, "is not a device known to this kernel"))?;
     if ask.write {
         may_destroy(map, &name, ask)?;
     }
@@ -40,15 +40,15 @@ fn claim(map: &StorageMap, path: &Path, number: u64, ask: &TargetSpec) -> Result
     let flags = if shared { 0 } else { libc::O_EXCL };
     let file = open_patiently(path, ask, flags).map_err(|e| match e.raw_os_error() {
         Some(libc::EBUSY) => {
-            let why = "is in use: the kernel says that it, or a part of it, is claimed: mounted in another namespace, part of \
-                       an array or volume, or opened exclusively by a program";
+            let why = "is in use: it, or a part of it, is claimed: mounted in another namespace, part of an array or volume, or \
+                       opened exclusively by a program";
             refused(ask, &format!("{why}{}", instead(ask)))
         }
         _ => cannot_open(ask, &e),
     })?;
-    let opened = file.metadata().map_err(|e| Error::at(&ask.path, "cannot be looked at", &e))?;
+    let opened = file.metadata().map_err(|e| Error::at(&ask.path, "cannot read its metadata", &e))?;
     if opened.rdev() != number {
-        return Err(refused(ask, "became another device while it was being opened"));
+        return Err(refused(ask, "was replaced while it was being opened"));
     }
     Ok((name, file))
 }
@@ -66,7 +66,7 @@ fn open_patiently(path: &Path, ask: &TargetSpec, flags: i32) -> io::Result<File>
 
 pub(super) fn as_target(map: &StorageMap, path: &Path, number: u64, ask: &TargetSpec) -> Result<Target> {
     let (device, file) = claim(map, path, number, ask)?;
-    let bytes = size(map, &device).ok_or_else(|| refused(ask, "has no size: there is nothing to read"))?;
+    let bytes = size(map, &device).ok_or_else(|| refused(ask, "has size 0: there is nothing to read"))?;
     let kind = if map.topology.is_partition(&device) { "partition" } else { "device" };
     let about = bench::Target {
         path: String::new(),
@@ -110,7 +110,7 @@ pub(super) fn unallocated(map: &StorageMap, device: &str) -> Vec<(PathBuf, u64)>
 }
 
 fn instead(ask: &TargetSpec) -> &'static str {
-    if ask.write { "" } else { " (--in-use reads it all the same, which adds load and changes nothing)" }
+    if ask.write { "" } else { " (--in-use reads it anyway, which adds load and changes nothing)" }
 }
 
 /// The name of a device number.
@@ -145,16 +145,10 @@ fn may_destroy(map: &StorageMap, device: &str, ask: &TargetSpec) -> Result<()> {
     let identity = identity::of(map, device);
     match &ask.destroy {
         None => {
-            return Err(refused(
-                ask,
-                &format!("would be overwritten: to allow that, type {} after --destroy", identity.is),
-            ));
+            return Err(refused(ask, &format!("would be overwritten: to allow that, give --destroy {}", identity.is)));
         }
         Some(typed) if *typed != identity.text => {
-            return Err(refused(
-                ask,
-                &format!("is not the device with '{typed}': after --destroy comes {}", identity.is),
-            ));
+            return Err(refused(ask, &format!("does not match '{typed}': --destroy takes {}", identity.is)));
         }
         Some(_) => {}
     }

@@ -31,7 +31,7 @@ fn holders(map: &StorageMap, part: &str) -> Vec<String> {
     let mut holders: BTreeSet<String> = map.root.list(&format!("{}/holders", folder(part))).into_iter().collect();
     let above = map.topology.above(part).filter(|upper| map.relation(upper, part) != Some("partition"));
     holders.extend(above.map(|name| name.to_string()));
-    holders.into_iter().map(|holder| format!("{holder} stands on {part}")).collect()
+    holders.into_iter().map(|holder| format!("{holder} is stacked on {part}")).collect()
 }
 
 /// /proc/swaps lists device nodes.

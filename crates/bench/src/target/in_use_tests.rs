@@ -69,19 +69,19 @@ fn a_volume_on_a_partition_and_its_mount_are_uses_of_the_disk() {
     // The mount is found by its device number.
     link(folder.path(), "sys/dev/block/253:0", "../../devices/virtual/block/dm-0");
     let map = StorageMap::of(map.root.clone(), Sampler::of_storage(map.root.clone()).sample());
-    assert_eq!(uses(&map, "sda"), ["dm-0 is mounted on /data", "dm-0 stands on sda2"]);
+    assert_eq!(uses(&map, "sda"), ["dm-0 is mounted on /data", "dm-0 is stacked on sda2"]);
 }
 
 #[test]
 fn a_member_of_an_array_is_in_use() {
     let (_folder, map) = machine(&[("sys/block/md0/slaves/sdb/size", "1\n")]);
-    assert_eq!(uses(&map, "sdb"), ["md0 stands on sdb"]);
+    assert_eq!(uses(&map, "sdb"), ["md0 is stacked on sdb"]);
 }
 
 #[test]
 fn a_holder_that_only_sysfs_names_is_a_use() {
     let (_folder, map) = machine(&[("sys/class/block/sdb/holders/bcache0/size", "1\n")]);
-    assert_eq!(uses(&map, "sdb"), ["bcache0 stands on sdb"]);
+    assert_eq!(uses(&map, "sdb"), ["bcache0 is stacked on sdb"]);
 }
 
 #[test]
@@ -98,7 +98,7 @@ fn a_loop_device_on_the_device_is_a_use() {
         ("sys/block/loop0/loop/backing_file", "/dev/sdb\n"),
         ("proc/self/mountinfo", "1 0 0:5 / /dev rw - devtmpfs devtmpfs rw\n"),
     ]);
-    assert_eq!(uses(&map, "sdb"), ["loop0 stands on sdb"]);
+    assert_eq!(uses(&map, "sdb"), ["loop0 is stacked on sdb"]);
 }
 
 #[test]

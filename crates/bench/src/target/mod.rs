@@ -92,7 +92,8 @@ impl StorageMap {
         let kind = mount.and_then(|mount| mount.kind.get()).unwrap_or_default().to_owned();
         // Subvolumes of a btrfs have device numbers of their own, but share its space.
         let device = mount.and_then(|mount| mount.device.get()).filter(|device| self.queue(device).is_some());
-        let number = || fs::metadata(&path).map_err(|e| Error::at(folder, "cannot be looked at", &e)).map(|m| m.dev());
+        let number =
+            || fs::metadata(&path).map_err(|e| Error::at(folder, "cannot read its metadata", &e)).map(|m| m.dev());
         Ok((device.map_or_else(|| number().map(|number| number.to_string()), |device| Ok(device.to_owned()))?, kind))
     }
 
@@ -134,7 +135,7 @@ impl StorageMap {
     pub(crate) fn largest_polled(&self, target: &bench::Target) -> Result<u64> {
         let refused = |why: &str| Err(Error::new(format!("{} cannot be polled: {why}", target.path)));
         let Some(device) = target.device.as_deref().map(|device| self.disk(device)) else {
-            return refused("it lies on no block device");
+            return refused("it is not on a block device");
         };
         // Documentation/ABI/stable/sysfs-block, queue/io_poll.
         let setting = format!("sys/block/{}/queue/io_poll", device.replace('/', "!"));
@@ -146,7 +147,7 @@ impl StorageMap {
             Some(_) => refused(&format!(
                 "/{setting} is 0; the driver needs queues for it, set when it is loaded: nvme.poll_queues=N, virtio_blk.poll_queues=N"
             )),
-            None => refused(&format!("/{setting} does not tell that it can be")),
+            None => refused(&format!("/{setting} does not exist: the driver does not support it")),
         }
     }
 
@@ -175,18 +176,18 @@ impl Target {
     pub(crate) fn open(map: &StorageMap, ask: &TargetSpec) -> Result<Self> {
         // Follow symbolic links: what they lead to counts.
         let path = fs::canonicalize(&ask.path).map_err(|e| Error::at(&ask.path, "cannot be opened", &e))?;
-        let meta = fs::metadata(&path).map_err(|e| Error::at(&ask.path, "cannot be looked at", &e))?;
+        let meta = fs::metadata(&path).map_err(|e| Error::at(&ask.path, "cannot read its metadata", &e))?;
         let kind = meta.file_type();
         let mut target = if kind.is_block_device() {
             device::as_target(map, &path, meta.rdev(), ask)?
         } else if ask.destroy.is_some() {
-            return Err(refused(ask, "is no block device: --destroy is for those"));
+            return Err(refused(ask, "is not a block device: --destroy only applies to those"));
         } else if kind.is_dir() {
             unnamed_file::create(map, &path, ask)?
         } else if kind.is_file() {
             existing(map, &path, &meta, ask)?
         } else {
-            return Err(refused(ask, "is neither a block device nor a file nor a folder"));
+            return Err(refused(ask, "is neither a block device, a file nor a folder"));
         };
         target.about.path = ask.path.display().to_string();
         Ok(target)
@@ -207,7 +208,7 @@ fn existing(map: &StorageMap, path: &Path, meta: &fs::Metadata, ask: &TargetSpec
         let folder = path.parent().unwrap_or(path).display();
         return Err(refused(
             ask,
-            &format!("exists and is not overwritten: name the folder {folder}, a file is made in it"),
+            &format!("exists and is not overwritten: name the folder {folder}, in which a temporary file is created"),
         ));
     }
     if meta.len() == 0 {
@@ -272,7 +273,7 @@ fn open(path: &Path, write: bool, direct: bool, flags: i32) -> io::Result<File> 
 fn cannot_open(ask: &TargetSpec, error: &io::Error) -> Error {
     match error.raw_os_error() {
         Some(libc::EINVAL | libc::EOPNOTSUPP) if ask.direct => {
-            Error::at(&ask.path, "cannot be opened past the page cache (--cache warm goes by way of it)", error)
+            Error::at(&ask.path, "cannot be opened for direct I/O (--cache warm uses the page cache instead)", error)
         }
         _ => Error::at(&ask.path, "cannot be opened", error),
     }

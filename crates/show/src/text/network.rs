@@ -6,12 +6,10 @@ use super::words::capital;
 use crate::canvas::{Canvas, Ink, Piece, bold, dim, plain};
 use crate::human;
 use whyslow_model::bench::{
-    Direction, Loaded, NetEnd, NetRound, NetRun, NetStream, Network, PathMtu, Sizes, StreamTime, Transport,
+    Direction, Loaded, NetEnd, NetRound, NetRun, NetStream, Network, PathMtu, Sizes, StreamTime, Transport, Work,
 };
 
-/// Draws what was measured.
 pub(super) fn network(canvas: &mut Canvas, network: &Network, all: bool) {
-    findings(canvas, network);
     for group in network.rounds.chunk_by(|a, b| a.group == b.group) {
         rounds(canvas, group, all);
     }
@@ -34,7 +32,8 @@ pub(super) fn peer(canvas: &mut Canvas, network: &Network) {
     canvas.paragraph(0, 2, &line);
 }
 
-fn findings(canvas: &mut Canvas, network: &Network) {
+/// One line for each result that several runs led to.
+pub(super) fn summary(network: &Network) -> Vec<Vec<Piece>> {
     let mtu = network.mtu.as_ref().map(mtu);
     let buffers = network.buffers.as_ref().and_then(|sizes| enough(sizes, "socket buffer"));
     let segments = network.segments.as_ref().and_then(|sizes| enough(sizes, "segment size"));
@@ -42,13 +41,15 @@ fn findings(canvas: &mut Canvas, network: &Network) {
         .udp_lossless
         .map(|rate| vec![plain("UDP without loss: "), bold(bits(rate)), plain(" received on one stream")]);
     let loaded = network.loaded.iter().map(loaded);
-    let lines: Vec<Vec<Piece>> =
-        [mtu].into_iter().flatten().chain(loaded).chain([buffers, segments, udp].into_iter().flatten()).collect();
-    if lines.is_empty() {
-        return;
-    }
-    heading(canvas, "Summary");
-    lines.iter().for_each(|line| canvas.paragraph(2, 4, line));
+    let streams = network.rounds.iter().flat_map(|round| &round.runs).filter(|run| run.asked.streams >= 1);
+    let fastest = |direction| {
+        let of_direction = streams.clone().filter(|run| run.asked.work == Work::Stream(direction));
+        let fastest = of_direction.filter(|run| run.asked.transport == Transport::Tcp).filter_map(|run| run.bandwidth);
+        let most = fastest.reduce(f64::max)?;
+        Some(vec![plain(format!("TCP {}: at most ", way(direction))), bold(bits(most))])
+    };
+    let tcp = [Direction::Up, Direction::Down].into_iter().filter_map(fastest);
+    mtu.into_iter().chain(tcp).chain(loaded).chain([buffers, segments, udp].into_iter().flatten()).collect()
 }
 
 fn mtu(mtu: &PathMtu) -> Vec<Piece> {

@@ -1,6 +1,6 @@
-//! `whyslow bench net` from the outside, between two network namespaces: what it finds of paths that are known, and what a
-//! server does with those it should not trust.
+//! `bench net` between two network namespaces: what it finds on known paths, and what a server does with hostile clients.
 
+use crate::fixture::{ends_with_test, is_root, must, signal, until};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpStream, UdpSocket};
 use std::os::fd::AsFd;
@@ -12,38 +12,36 @@ const TOKEN: &str = "a token of the tests, nothing else";
 const FAR: &str = "10.219.7.2";
 
 /// Two network namespaces and a veth pair between them; gone when dropped.
-struct Wire {
+struct NetnsPair {
     near: String,
     far: String,
 }
 
 static NUMBER: AtomicU32 = AtomicU32::new(0);
 
-impl Wire {
-    /// None, with the reason printed, without root. In continuous integration it must be there.
+impl NetnsPair {
+    /// `None` without root.
     fn new() -> Option<Self> {
-        // SAFETY: geteuid takes nothing and cannot fail.
-        if unsafe { libc::geteuid() } != 0 {
-            assert!(std::env::var_os("CI").is_none_or(|ci| ci != "true"), "the network must be tested, as root");
-            eprintln!("skipped: network namespaces need root");
+        if !is_root() {
             return None;
         }
         let name = format!("wsl-net-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
-        let wire = Self { near: format!("{name}-near"), far: format!("{name}-far") };
-        ip(&["netns", "add", &wire.near]);
-        ip(&["netns", "add", &wire.far]);
-        ip(&["-n", &wire.near, "link", "add", "wire0", "type", "veth", "peer", "name", "wire0", "netns", &wire.far]);
-        for (namespace, address) in [(&wire.near, "10.219.7.1/24"), (&wire.far, "10.219.7.2/24")] {
+        let pair = Self { near: format!("{name}-near"), far: format!("{name}-far") };
+        ip(&["netns", "add", &pair.near]);
+        ip(&["netns", "add", &pair.far]);
+        ip(&["-n", &pair.near, "link", "add", "wire0", "type", "veth", "peer", "name", "wire0", "netns", &pair.far]);
+        for (namespace, address) in [(&pair.near, "10.219.7.1/24"), (&pair.far, "10.219.7.2/24")] {
             ip(&["-n", namespace, "address", "add", address, "dev", "wire0"]);
             ip(&["-n", namespace, "link", "set", "lo", "up"]);
             ip(&["-n", namespace, "link", "set", "wire0", "up"]);
         }
-        Some(wire)
+        Some(pair)
     }
 
     fn inside(namespace: &str, program: &str) -> Command {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", namespace, program]).env("WHYSLOW_TOKEN", TOKEN).stdin(Stdio::null());
+        ends_with_test(&mut command);
         command
     }
 
@@ -61,10 +59,10 @@ impl Wire {
     /// Waits until somebody listens at a port of the far end.
     fn await_listener(&self, port: u16) {
         let listens = || {
-            let out = Wire::inside(&self.far, "ss").args(["-Hltn", &format!("sport = :{port}")]).output().unwrap();
+            let out = NetnsPair::inside(&self.far, "ss").args(["-Hltn", &format!("sport = :{port}")]).output().unwrap();
             !out.stdout.is_empty()
         };
-        soon(listens, &format!("nobody listens at {port}"));
+        until(&format!("a listener at {port}"), listens);
     }
 
     fn bench(&self, args: &[&str]) -> Command {
@@ -83,7 +81,7 @@ impl Wire {
     }
 }
 
-impl Drop for Wire {
+impl Drop for NetnsPair {
     fn drop(&mut self) {
         for namespace in [&self.near, &self.far] {
             drop(Command::new("ip").args(["netns", "del", namespace]).status());
@@ -108,33 +106,24 @@ impl Drop for Server {
 }
 
 /// Waits until a stream of the client is well under way.
-fn await_bytes(client: u32) {
+fn await_bytes(client: u32, times: u64) {
     let sent = || -> Option<u64> {
         let devices = std::fs::read_to_string(format!("/proc/{client}/net/dev")).unwrap();
-        let wire = devices.lines().find_map(|line| line.trim().strip_prefix("wire0:"))?;
-        wire.split_whitespace().nth(8)?.parse().ok()
+        let pair = devices.lines().find_map(|line| line.trim().strip_prefix("wire0:"))?;
+        pair.split_whitespace().nth(8)?.parse().ok()
     };
-    soon(|| sent().is_some_and(|bytes| bytes > 50_000_000), "nothing is sent");
+    until("bytes of a stream", || sent().is_some_and(|bytes| bytes > times * 400_000_000));
 }
 
-/// Waits until it is so, for ten seconds.
-fn soon(is_so: impl Fn() -> bool, otherwise: &str) {
-    for _ in 0..500 {
-        if is_so() {
-            return;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(20));
-    }
-    panic!("{otherwise}");
+/// Waits until a client has a connection to the server.
+fn await_connection(client: u32) {
+    let connections = || std::fs::read_to_string(format!("/proc/{client}/net/tcp")).unwrap_or_default();
+    // 01 is established, 1463 the port 5219 (Documentation/networking/proc_net_tcp.rst).
+    until("a connection", || connections().lines().any(|line| line.contains(":1463 01 ")));
 }
 
 fn ip(args: &[&str]) {
     must(Command::new("ip").args(args));
-}
-
-fn must(command: &mut Command) {
-    let out = command.output().unwrap();
-    assert!(out.status.success(), "{command:?}: {}", String::from_utf8_lossy(&out.stderr));
 }
 
 fn told(out: &Output) -> Report {
@@ -144,20 +133,15 @@ fn told(out: &Output) -> Report {
     report
 }
 
-fn signal(child: &Child, signal: i32) {
-    // SAFETY: the child has not been waited for, so the number is still its own.
-    assert_eq!(unsafe { libc::kill(child.id() as i32, signal) }, 0);
-}
-
 fn runs(network: &Network) -> impl Iterator<Item = &NetRun> {
     network.rounds.iter().flat_map(|round| &round.runs)
 }
 
 #[test]
-fn streams_are_measured_at_both_ends_and_the_books_balance() {
-    let Some(wire) = Wire::new() else { return };
-    let _server = wire.serve(&[]);
-    let report = wire.report(&["--only", "streams", "--streams", "3"]);
+fn both_ends_count_the_bytes_of_streams_consistently() {
+    let Some(pair) = NetnsPair::new() else { return };
+    let _server = pair.serve(&[]);
+    let report = pair.report(&["--only", "streams", "--streams", "3"]);
     let network = report.network.unwrap();
     assert_eq!(network.rounds.len(), 4, "up and down, one stream and three");
     assert!(report.caveats.iter().any(|caveat| caveat.contains("MSG_TRUNC")), "{:?}", report.caveats);
@@ -182,11 +166,11 @@ fn streams_are_measured_at_both_ends_and_the_books_balance() {
 
 #[test]
 fn buffers_segments_and_congestion_control_are_what_was_asked_for() {
-    let Some(wire) = Wire::new() else { return };
-    let _server = wire.serve(&[]);
+    let Some(pair) = NetnsPair::new() else { return };
+    let _server = pair.serve(&[]);
     let asked =
         ["--only", "streams", "--streams", "1", "--buffer", "64K", "--mss", "600", "--congestion", "reno", "--copy"];
-    let network = wire.network(&asked);
+    let network = pair.network(&asked);
     for run in runs(&network) {
         let (sender, receiver) = (run.sender().unwrap(), run.receiver().unwrap());
         assert_eq!((sender.streams[0].buffer, receiver.streams[0].buffer), (Some(64 << 10), Some(64 << 10)));
@@ -197,10 +181,10 @@ fn buffers_segments_and_congestion_control_are_what_was_asked_for() {
 }
 
 #[test]
-fn what_is_sent_without_copying_arrives() {
-    let Some(wire) = Wire::new() else { return };
-    let _server = wire.serve(&[]);
-    let network = wire.network(&["--only", "streams", "--streams", "1", "--zerocopy", "--copy"]);
+fn zero_copy_streams_arrive() {
+    let Some(pair) = NetnsPair::new() else { return };
+    let _server = pair.serve(&[]);
+    let network = pair.network(&["--only", "streams", "--streams", "1", "--zerocopy", "--copy"]);
     assert_eq!(network.rounds.len(), 2);
     for run in runs(&network) {
         assert!(run.asked.send_file && run.failed.is_none() && run.bandwidth.unwrap() > 0.0, "{:?}", run.failed);
@@ -209,9 +193,9 @@ fn what_is_sent_without_copying_arrives() {
 
 #[test]
 fn answers_are_timed_over_tcp_and_udp() {
-    let Some(wire) = Wire::new() else { return };
-    let _server = wire.serve(&[]);
-    let network = wire.network(&["--only", "latency,loaded", "--streams", "2", "--direction", "up"]);
+    let Some(pair) = NetnsPair::new() else { return };
+    let _server = pair.serve(&[]);
+    let network = pair.network(&["--only", "latency,loaded", "--streams", "2", "--direction", "up"]);
     let exchanges: Vec<&NetRun> = runs(&network).filter(|run| run.asked.work == Work::Exchange).collect();
     assert_eq!(exchanges.len(), 4, "TCP, UDP, two at a time, and beside streams");
     for run in exchanges {
@@ -227,13 +211,13 @@ fn answers_are_timed_over_tcp_and_udp() {
 
 #[test]
 fn every_lost_datagram_is_counted() {
-    let Some(wire) = Wire::new() else { return };
-    let _server = wire.serve(&[]);
+    let Some(pair) = NetnsPair::new() else { return };
+    let _server = pair.serve(&[]);
     // One of ten UDP packets to anywhere but the first datagrams of lines, which are sent again.
     let rules = "add table ip wsl_net; add chain ip wsl_net in { type filter hook input priority 0; }; \
                  add rule ip wsl_net in udp length > 500 numgen inc mod 10 0 drop";
-    must(Wire::inside(&wire.far, "nft").arg(rules));
-    let network = wire.network(&["--only", "udp", "--rate", "20M", "--direction", "up"]);
+    must(NetnsPair::inside(&pair.far, "nft").arg(rules));
+    let network = pair.network(&["--only", "udp", "--rate", "20M", "--direction", "up"]);
     let counts = runs(&network).next().unwrap().datagrams.unwrap();
     assert!(counts.sent > 100, "{counts:?}");
     assert_eq!(counts.sent, counts.received + counts.lost);
@@ -243,63 +227,67 @@ fn every_lost_datagram_is_counted() {
 }
 
 #[test]
-fn where_udp_does_not_pass_the_rest_is_measured() {
-    let Some(wire) = Wire::new() else { return };
-    let _server = wire.serve(&[]);
+fn without_udp_the_rest_is_measured() {
+    let Some(pair) = NetnsPair::new() else { return };
+    let _server = pair.serve(&[]);
     let rules = "add table ip wsl_net; add chain ip wsl_net in { type filter hook input priority 0; }; \
                  add rule ip wsl_net in meta l4proto udp drop";
-    must(Wire::inside(&wire.far, "nft").arg(rules));
-    let report = wire.report(&["--only", "mtu,latency,udp", "--streams", "1"]);
-    assert!(report.caveats.iter().any(|caveat| caveat.contains("UDP does not pass")), "{:?}", report.caveats);
+    must(NetnsPair::inside(&pair.far, "nft").arg(rules));
+    let report = pair.report(&["--only", "mtu,latency,udp", "--streams", "1"]);
+    assert!(
+        report.caveats.iter().any(|caveat| caveat.contains("UDP does not reach the server")),
+        "{:?}",
+        report.caveats
+    );
     let network = report.network.unwrap();
     assert_eq!(network.rounds.len(), 1, "TCP");
     assert!(network.mtu.is_none() && network.rounds[0].runs[0].rate.unwrap() > 0.0);
 }
 
 #[test]
-fn a_path_that_swallows_large_packets_is_found() {
-    let Some(wire) = Wire::new() else { return };
+fn a_path_mtu_black_hole_is_found() {
+    let Some(pair) = NetnsPair::new() else { return };
     // veth(4) drops what is larger than the other end's MTU, and tells nobody.
-    ip(&["-n", &wire.far, "link", "set", "wire0", "mtu", "1400"]);
-    let _server = wire.serve(&[]);
-    let report = wire.report(&["--only", "mtu"]);
+    ip(&["-n", &pair.far, "link", "set", "wire0", "mtu", "1400"]);
+    let _server = pair.serve(&[]);
+    let report = pair.report(&["--only", "mtu"]);
     let mtu = report.network.unwrap().mtu.unwrap();
     // Ethernet has room for a VLAN's tag, 4 bytes, which the kernel does not grudge.
     assert!((1400..=1404).contains(&mtu.bytes), "{mtu:?}");
     assert_eq!(mtu.kernel, Some(1500));
-    assert!(report.caveats.iter().any(|caveat| caveat.contains("vanish")), "{:?}", report.caveats);
+    assert!(report.caveats.iter().any(|caveat| caveat.contains("are lost silently")), "{:?}", report.caveats);
 }
 
 #[test]
-fn whoever_does_not_know_the_token_is_refused() {
-    let Some(wire) = Wire::new() else { return };
-    let mut server = wire.serve(&[]);
+fn clients_without_the_token_are_refused() {
+    let Some(pair) = NetnsPair::new() else { return };
+    let mut server = pair.serve(&[]);
     for args in [vec![FAR, "--only", "latency"], vec!["stop", FAR]] {
-        let out = wire.bench(&args).env("WHYSLOW_TOKEN", "another token altogether").output().unwrap();
+        let out = pair.bench(&args).env("WHYSLOW_TOKEN", "another token altogether").output().unwrap();
         let said = String::from_utf8(out.stderr).unwrap();
         assert_eq!((out.status.code(), said.lines().count()), (Some(2), 1), "{said}");
-        assert!(said.contains("refused: the token is another one"), "{said}");
+        assert!(said.contains("refused: wrong token"), "{said}");
     }
-    let out = wire.bench(&[FAR]).env_remove("WHYSLOW_TOKEN").output().unwrap();
+    let out = pair.bench(&[FAR]).env_remove("WHYSLOW_TOKEN").output().unwrap();
     assert_eq!(out.status.code(), Some(2));
     assert!(String::from_utf8(out.stderr).unwrap().contains("WHYSLOW_TOKEN"));
     assert!(server.is_running());
-    assert!(wire.network(&["--only", "streams", "--streams", "1"]).rounds.len() == 2);
+    assert!(pair.network(&["--only", "streams", "--streams", "1"]).rounds.len() == 2);
 }
 
 #[test]
 fn a_client_that_is_killed_leaves_the_server_usable() {
-    let Some(wire) = Wire::new() else { return };
-    let mut server = wire.serve(&[]);
+    let Some(pair) = NetnsPair::new() else { return };
+    let mut server = pair.serve(&[]);
     for _ in 0..3 {
-        let mut client = wire.bench(&[FAR, "--for", "1m", "--only", "streams", "--streams", "100"]);
+        let mut client = pair.bench(&[FAR, "--for", "1m", "--only", "streams", "--streams", "100"]);
         let mut client = client.stdout(Stdio::null()).spawn().unwrap();
-        std::thread::sleep(std::time::Duration::from_millis(200));
+        await_connection(client.id());
         client.kill().unwrap();
         client.wait().unwrap();
     }
     // A hundred streams each, of 256 there may be: they have been given back.
-    let network = wire.network(&["--only", "streams", "--streams", "100", "--direction", "down"]);
+    let network = pair.network(&["--only", "streams", "--streams", "100", "--direction", "down"]);
     for run in runs(&network) {
         assert!(run.failed.is_none() && run.bandwidth.unwrap() > 0.0, "{:?} {:?}", run.failed, run.bandwidth);
     }
@@ -307,12 +295,12 @@ fn a_client_that_is_killed_leaves_the_server_usable() {
 }
 
 #[test]
-fn a_server_that_is_killed_leaves_the_port_free_and_its_client_says_so() {
-    let Some(wire) = Wire::new() else { return };
-    let mut server = wire.serve(&[]);
-    let mut client = wire.bench(&[FAR, "--for", "1m", "--only", "streams", "--streams", "1", "--json"]);
+fn a_killed_server_leaves_its_port_free_and_its_client_reports_that() {
+    let Some(pair) = NetnsPair::new() else { return };
+    let mut server = pair.serve(&[]);
+    let mut client = pair.bench(&[FAR, "--for", "1m", "--only", "streams", "--streams", "1", "--json"]);
     let mut client = client.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    await_bytes(client.id());
+    await_bytes(client.id(), 1);
     assert_eq!(client.try_wait().unwrap(), None, "it has ended already");
     server.0.kill().unwrap();
     server.0.wait().unwrap();
@@ -320,17 +308,17 @@ fn a_server_that_is_killed_leaves_the_port_free_and_its_client_says_so() {
     let out = client.wait_with_output().unwrap();
     let said = String::from_utf8(out.stderr).unwrap();
     assert!(out.status.code() == Some(2) && said.contains("closed the connection"), "{:?} {said}", out.status);
-    let mut next = wire.serve(&[]);
-    assert!(wire.network(&["--only", "streams", "--streams", "1"]).rounds.len() == 2);
+    let mut next = pair.serve(&[]);
+    assert!(pair.network(&["--only", "streams", "--streams", "1"]).rounds.len() == 2);
     assert!(next.is_running());
 }
 
 #[test]
-fn two_clients_are_served_at_once_and_told_of_each_other() {
-    let Some(wire) = Wire::new() else { return };
-    let _server = wire.serve(&[]);
+fn two_clients_are_served_at_once_and_the_reports_say_so() {
+    let Some(pair) = NetnsPair::new() else { return };
+    let _server = pair.serve(&[]);
     let start = || {
-        let mut command = wire.bench(&[FAR, "--json", "--for", "1s", "--only", "streams", "--streams", "1"]);
+        let mut command = pair.bench(&[FAR, "--json", "--for", "1s", "--only", "streams", "--streams", "1"]);
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     };
     let clients = [start(), start()];
@@ -345,13 +333,14 @@ fn two_clients_are_served_at_once_and_told_of_each_other() {
 
 #[test]
 fn ctrl_c_reports_what_was_measured() {
-    let Some(wire) = Wire::new() else { return };
-    let _server = wire.serve(&[]);
-    // How long a busy machine takes to begin is not known.
-    let run = [1, 2, 4, 8, 16].into_iter().find_map(|seconds| {
-        let mut command = wire.bench(&[FAR, "--json", "--for", "1m", "--only", "streams"]);
-        let client = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        std::thread::sleep(std::time::Duration::from_secs(seconds));
+    let Some(pair) = NetnsPair::new() else { return };
+    let _server = pair.serve(&[]);
+    // The first round has a ramp of some round trips; wait until streams are well under way.
+    let run = [1, 5, 25].into_iter().find_map(|times| {
+        let mut command = pair.bench(&[FAR, "--json", "--for", "1m", "--only", "streams"]);
+        let mut client = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        await_bytes(client.id(), times);
+        assert_eq!(client.try_wait().unwrap(), None, "it has ended already");
         signal(&client, libc::SIGINT);
         let report = told(&client.wait_with_output().unwrap());
         assert!(report.interrupted);
@@ -363,17 +352,17 @@ fn ctrl_c_reports_what_was_measured() {
 }
 
 #[test]
-fn the_server_ends_when_told_and_when_its_time_is_up() {
-    let Some(wire) = Wire::new() else { return };
-    let mut server = wire.serve(&[]);
-    must(&mut wire.bench(&["stop", FAR]));
+fn the_server_stops_when_asked_when_its_time_is_up_and_on_sigterm() {
+    let Some(pair) = NetnsPair::new() else { return };
+    let mut server = pair.serve(&[]);
+    must(&mut pair.bench(&["stop", FAR]));
     assert_eq!(server.0.wait().unwrap().code(), Some(0));
-    let mut command = Wire::inside(&wire.far, env!("CARGO_BIN_EXE_whyslow"));
+    let mut command = NetnsPair::inside(&pair.far, env!("CARGO_BIN_EXE_whyslow"));
     let out = command.args(["bench", "net", "serve", "--for", "300ms", "--json"]).env_remove("WHYSLOW_TOKEN").output();
     let listening: serde_json::Value = serde_json::from_slice(&out.unwrap().stdout).unwrap();
     assert_eq!(listening["address"], "127.0.0.1:5219");
     assert_eq!(listening["token"].as_str().unwrap().len(), 32, "one is made where none is given");
-    let mut server = wire.serve(&[]);
+    let mut server = pair.serve(&[]);
     signal(&server.0, libc::SIGTERM);
     assert_eq!(server.0.wait().unwrap().code(), Some(0));
 }
@@ -391,14 +380,14 @@ fn within<T: Send + 'static>(namespace: &str, what: impl FnOnce() -> T + Send + 
 }
 
 #[test]
-fn what_strangers_send_does_not_matter() {
-    let Some(wire) = Wire::new() else { return };
-    let mut server = wire.serve(&[]);
+fn garbage_from_unauthenticated_clients_is_ignored() {
+    let Some(pair) = NetnsPair::new() else { return };
+    let mut server = pair.serve(&[]);
     let huge = [b"wslnet1 C".as_slice(), &u32::MAX.to_be_bytes(), b"{}"].concat();
     let nested = [b"wslnet1 C".as_slice(), &1000u32.to_be_bytes(), &[b'['; 1000]].concat();
     let line = [b"wslnet1 L".as_slice(), &[0xff; 56]].concat();
     let bytes = [b"GET / HTTP/1.1\r\n\r\n".to_vec(), vec![0; 5000], vec![0xff; 9], huge, nested, line];
-    within(&wire.near, move || {
+    within(&pair.near, move || {
         for bytes in &bytes {
             let mut stream = TcpStream::connect((FAR, 5219)).unwrap();
             // It may be cut off before all is sent.
@@ -418,13 +407,14 @@ fn what_strangers_send_does_not_matter() {
         assert!(socket.recv(&mut [0; 100]).is_err());
     });
     assert!(server.is_running());
-    assert_eq!(wire.network(&["--only", "streams", "--streams", "1"]).rounds.len(), 2);
+    assert_eq!(pair.network(&["--only", "streams", "--streams", "1"]).rounds.len(), 2);
 }
 
 #[test]
 fn an_iperf3_server_is_measured_against() {
-    let Some(wire) = Wire::new() else { return };
-    let Ok(iperf3) = Wire::inside(&wire.far, "iperf3").args(["-s", "-p", "5301"]).stdout(Stdio::null()).spawn() else {
+    let Some(pair) = NetnsPair::new() else { return };
+    let Ok(iperf3) = NetnsPair::inside(&pair.far, "iperf3").args(["-s", "-p", "5301"]).stdout(Stdio::null()).spawn()
+    else {
         return;
     };
     let _server = Server(iperf3);
@@ -433,11 +423,11 @@ fn an_iperf3_server_is_measured_against() {
         eprintln!("skipped: iperf3 is not installed");
         return;
     }
-    wire.await_listener(5301);
+    pair.await_listener(5301);
     let measure = |direction: &str, streams: &str| {
         let args =
             ["10.219.7.2:5301", "--iperf3", "--for", "300ms", "--direction", direction, "--streams", streams, "--json"];
-        let report = told(&wire.bench(&args).env_remove("WHYSLOW_TOKEN").output().unwrap());
+        let report = told(&pair.bench(&args).env_remove("WHYSLOW_TOKEN").output().unwrap());
         assert!(!report.caveats.iter().any(|caveat| caveat.contains("ended early")), "{:?}", report.caveats);
         report.network.unwrap()
     };
@@ -455,18 +445,18 @@ fn an_iperf3_server_is_measured_against() {
 }
 
 #[test]
-fn strangers_who_say_nothing_do_not_lock_clients_out() {
-    let Some(wire) = Wire::new() else { return };
-    let _server = wire.serve(&[]);
+fn silent_connections_do_not_lock_clients_out() {
+    let Some(pair) = NetnsPair::new() else { return };
+    let _server = pair.serve(&[]);
     // From the client's own address, and from others.
     for last in 3..10 {
-        ip(&["-n", &wire.near, "address", "add", &format!("10.219.7.{last}/24"), "dev", "wire0"]);
+        ip(&["-n", &pair.near, "address", "add", &format!("10.219.7.{last}/24"), "dev", "wire0"]);
     }
-    let idle = within(&wire.near, || {
+    let idle = within(&pair.near, || {
         let one = || TcpStream::connect((FAR, 5219)).unwrap();
         (0..300).map(|_| one()).collect::<Vec<TcpStream>>()
     });
-    let network = wire.network(&["--only", "streams", "--streams", "4", "--direction", "up"]);
+    let network = pair.network(&["--only", "streams", "--streams", "4", "--direction", "up"]);
     assert!(!network.rounds.is_empty());
     drop(idle);
 }

@@ -1,96 +1,65 @@
-//! whyslow's benchmark against fio's: the same job file leaves the same bytes, asks the device for as much, and
-//! gives the same form of JSON.
+//! `bench disk --job` against fio: the same job file leaves the same bytes, asks the device for as much, and gives the same
+//! form of JSON.
 
+use crate::fixture::{Fixture, MIB, whyslow as bench};
 use serde_json::Value;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-const MIB: usize = 1 << 20;
-
-/// A folder in which jobs are run.
-struct Stage(tempfile::TempDir);
-
-impl Stage {
-    /// None, with the reason printed, without root or fio. In continuous integration both must be there.
-    fn new() -> Option<Self> {
-        // SAFETY: geteuid takes nothing and cannot fail.
-        let root = unsafe { libc::geteuid() } == 0;
-        let fio =
-            Command::new("fio").arg("--version").stdout(Stdio::null()).status().is_ok_and(|status| status.success());
-        if !(root && fio) {
-            assert!(std::env::var_os("CI").is_none_or(|ci| ci != "true"), "the comparison needs root and fio");
-            eprintln!("skipped: root: {root}, fio: {fio}");
-            return None;
-        }
-        Some(Self(tempfile::Builder::new().prefix("wsl-bench-").tempdir_in("/var/tmp").unwrap()))
+/// `None` without root or fio, which CI does not allow.
+fn fixture() -> Option<Fixture> {
+    let fixture = Fixture::new()?;
+    let fio = Command::new("fio").arg("--version").stdout(Stdio::null()).status();
+    if fio.is_ok_and(|status| status.success()) {
+        return Some(fixture);
     }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    fn job(&self, text: &str) -> String {
-        let path = self.path("job.fio");
-        fs::write(&path, text).unwrap();
-        path.to_string_lossy().into_owned()
-    }
+    assert!(std::env::var_os("CI").is_none_or(|ci| ci != "true"), "the comparison needs fio");
+    eprintln!("skipped: fio is not installed");
+    None
 }
 
-/// A loop device on a file of zeros, detached when dropped.
+/// Writes a job file.
+fn job(fixture: &Fixture, text: &str) -> String {
+    fs::write(fixture.path("job.fio"), text).unwrap();
+    fixture.name("job.fio")
+}
+
+/// A loop device on a file of zeros.
 struct Device {
     node: String,
     file: PathBuf,
 }
 
 impl Device {
-    fn new(stage: &Stage, name: &str, bytes: usize) -> Self {
-        let file = stage.path(name);
-        fs::write(&file, vec![0; bytes]).unwrap();
-        let attach = || Command::new("losetup").args(["--find", "--show"]).arg(&file).output().unwrap();
-        // Another test may take the device that was found free; then there is another.
-        let out = (0..20).map(|_| attach()).find(|out| out.status.success()).expect("losetup(8)");
-        Self { node: String::from_utf8(out.stdout).unwrap().trim().to_owned(), file }
-    }
-}
-
-impl Drop for Device {
-    fn drop(&mut self) {
-        drop(Command::new("losetup").args(["--detach", &self.node]).status());
+    fn new(fixture: &mut Fixture, name: &str, bytes: u64) -> Self {
+        Self { node: fixture.device_of(name, &vec![0; bytes as usize]), file: fixture.path(name) }
     }
 }
 
 fn whyslow(job: &str, more: &[&str]) -> (i32, Vec<u8>, String) {
-    let out = Command::new(env!("CARGO_BIN_EXE_whyslow"))
-        .args(["bench", "disk", "--job", job])
-        .args(more)
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
+    let out = bench(&[&["disk", "--job", job], more].concat()).output().unwrap();
     (out.status.code().unwrap_or(-1), out.stdout, String::from_utf8_lossy(&out.stderr).into_owned())
 }
 
 fn fio(job: &str) -> Value {
-    // Where it verifies, it leaves a file of its own in the folder it runs in.
+    // With verify, fio leaves a state file in the current directory.
     let folder = tempfile::tempdir().unwrap();
     let out = Command::new("fio").args([job, "--output-format=json"]).current_dir(&folder).output().unwrap();
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
-    // What fio has to remark, it writes before the JSON.
+    // fio writes notes before the JSON.
     let text = String::from_utf8(out.stdout).unwrap();
     serde_json::from_str(&text[text.find('{').unwrap()..]).unwrap()
 }
 
-/// A job that writes a device of 4 MiB with blocks that hold their offset.
-fn writing(device: &Path, what: &str) -> String {
-    format!(
-        "[global]\nfilename={}\ndirect=1\nverify=pattern\nverify_pattern=%o\ndo_verify=0\n[job]\n{what}\n",
-        device.display()
-    )
+/// A job that writes blocks that hold their offset.
+fn writing(device: &str, what: &str) -> String {
+    format!("[global]\nfilename={device}\ndirect=1\nverify=pattern\nverify_pattern=%o\ndo_verify=0\n[job]\n{what}\n")
 }
 
 #[test]
 fn the_same_job_leaves_the_same_bytes() {
-    let Some(stage) = Stage::new() else { return };
+    let Some(mut fixture) = fixture() else { return };
     for what in [
         "rw=write\nbs=64k\nioengine=io_uring\niodepth=4\nsize=3m",
         "rw=randwrite\nbs=4k\nioengine=libaio\niodepth=16",
@@ -98,11 +67,11 @@ fn the_same_job_leaves_the_same_bytes() {
         "rw=write\nbs=16k\noffset=1m\nsize=25%\nioengine=psync",
         "rw=randwrite\nbs=8kib\nkb_base=1000\nsize=2mib\nioengine=psync\nfdatasync=32",
     ] {
-        let (ours, theirs) = (Device::new(&stage, "ours", 4 * MIB), Device::new(&stage, "theirs", 4 * MIB));
-        let job = stage.job(&writing(Path::new(&ours.node), what));
-        let (status, _, said) = whyslow(&job, &["--destroy", &ours.file.to_string_lossy()]);
+        let (ours, theirs) = (Device::new(&mut fixture, "ours", 4 * MIB), Device::new(&mut fixture, "theirs", 4 * MIB));
+        let job_file = job(&fixture, &writing(&ours.node, what));
+        let (status, _, said) = whyslow(&job_file, &["--destroy", &ours.file.to_string_lossy()]);
         assert_eq!(status, 0, "{what}: {said}");
-        fio(&stage.job(&writing(Path::new(&theirs.node), what)));
+        fio(&job(&fixture, &writing(&theirs.node, what)));
         let (a, b) = (fs::read(&ours.file).unwrap(), fs::read(&theirs.file).unwrap());
         let differ = a.iter().zip(&b).position(|(a, b)| a != b);
         assert_eq!(
@@ -117,13 +86,13 @@ fn the_same_job_leaves_the_same_bytes() {
 }
 
 #[test]
-fn each_reads_back_what_the_other_wrote_and_finds_what_is_wrong() {
-    let Some(stage) = Stage::new() else { return };
-    let device = Device::new(&stage, "disk", 4 * MIB);
-    fio(&stage.job(&writing(Path::new(&device.node), "rw=write\nbs=4k")));
-    let reading = writing(Path::new(&device.node), "rw=randread\nbs=4k\nioengine=io_uring\niodepth=8");
-    let job = stage.job(&reading);
-    let run = |more: &[&str]| -> Value { serde_json::from_slice(&whyslow(&job, more).1).unwrap() };
+fn verify_accepts_what_fio_wrote_and_finds_a_wrong_byte() {
+    let Some(mut fixture) = fixture() else { return };
+    let device = Device::new(&mut fixture, "disk", 4 * MIB);
+    fio(&job(&fixture, &writing(&device.node, "rw=write\nbs=4k")));
+    let reading = writing(&device.node, "rw=randread\nbs=4k\nioengine=io_uring\niodepth=8");
+    let job_file = job(&fixture, &reading);
+    let run = |more: &[&str]| -> Value { serde_json::from_slice(&whyslow(&job_file, more).1).unwrap() };
     let well = run(&["--json"]);
     assert_eq!(well["rounds"][0]["runs"][0]["failed"], Value::Null);
     assert_eq!(well["rounds"][0]["runs"][0]["read"]["operations"], 1024, "every block once");
@@ -137,7 +106,7 @@ fn each_reads_back_what_the_other_wrote_and_finds_what_is_wrong() {
     assert_eq!(run(&["--json-fio"])["jobs"][0]["error"], 5);
 }
 
-/// That everything in one document is in the other too, in the same form.
+/// Asserts that everything in one document is in the other too, in the same form.
 fn assert_within(ours: &Value, theirs: &Value, at: &str) {
     match (ours, theirs) {
         (Value::Object(a), Value::Object(b)) if !at.ends_with("job options") && !at.ends_with("global options") => {
@@ -156,32 +125,31 @@ fn assert_within(ours: &Value, theirs: &Value, at: &str) {
 }
 
 #[test]
-fn the_json_has_the_form_of_fios() {
-    let Some(stage) = Stage::new() else { return };
+fn json_fio_has_the_form_of_fio() {
+    let Some(fixture) = fixture() else { return };
     let text = format!(
         "[global]\ndirectory={}\nsize=1m\nruntime=200ms\ntime_based\nioengine=io_uring\niodepth=4\ndirect=1\n\
          [a]\nrw=randread\n[b]\nrw=randrw\nfsync=8\nbs=4k,8k\n",
-        stage.0.path().display()
+        fixture.folder.path().display()
     );
-    let job = stage.job(&text);
-    let (status, ours, said) = whyslow(&job, &["--json-fio"]);
+    let job_file = job(&fixture, &text);
+    let (status, ours, said) = whyslow(&job_file, &["--json-fio"]);
     assert_eq!(status, 0, "{said}");
     let ours: Value = serde_json::from_slice(&ours).unwrap();
-    let theirs = fio(&job);
+    let theirs = fio(&job_file);
     assert_within(&ours, &theirs, "");
-    let job = |name: &str| ours["jobs"].as_array().unwrap().iter().find(|job| job["jobname"] == name).unwrap();
-    let (a, b) = (job("a"), job("b"));
+    let of = |name: &str| ours["jobs"].as_array().unwrap().iter().find(|job| job["jobname"] == name).unwrap();
+    let (a, b) = (of("a"), of("b"));
     assert!(a["read"]["iops"].as_f64().unwrap() > 0.0 && a["write"]["total_ios"] == 0);
     assert!(b["sync"]["total_ios"].as_u64().unwrap() > 0);
     let (read, write) = (&b["read"], &b["write"]);
     assert_eq!(read["io_bytes"].as_u64().unwrap(), read["total_ios"].as_u64().unwrap() * 4096);
     assert_eq!(write["io_bytes"].as_u64().unwrap(), write["total_ios"].as_u64().unwrap() * 8192);
-    let left: Vec<_> = fs::read_dir(stage.0.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    let left: Vec<_> = fs::read_dir(fixture.folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert!(left.iter().all(|name| name == "job.fio" || name.to_string_lossy().starts_with(['a', 'b'])), "{left:?}");
 }
 
-/// What a block device did: requests it was given, those that were merged into others among them, and sectors; of reads and of
-/// writes (Documentation/block/stat.rst).
+/// Requests, merged ones included, and sectors of reads and of writes (Documentation/block/stat.rst).
 fn counters(device: &Device) -> [[u64; 2]; 2] {
     let name = device.node.trim_start_matches("/dev/");
     let text = fs::read_to_string(format!("/sys/block/{name}/stat")).unwrap();
@@ -190,23 +158,23 @@ fn counters(device: &Device) -> [[u64; 2]; 2] {
 }
 
 #[test]
-fn the_devices_counters_agree_with_both() {
-    let Some(stage) = Stage::new() else { return };
-    let device = Device::new(&stage, "disk", 4 * MIB);
+fn the_counters_of_the_device_agree_with_both_programs() {
+    let Some(mut fixture) = fixture() else { return };
+    let device = Device::new(&mut fixture, "disk", 4 * MIB);
     for what in [
         "rw=randread\nbs=4k\nioengine=io_uring\niodepth=16",
         "rw=write\nbs=64k\nioengine=io_uring\niodepth=4\nsize=3m",
         "rw=randrw\nrwmixread=70\nbs=8k\nioengine=psync\nnumjobs=2",
     ] {
-        let job = stage.job(&format!("[global]\nfilename={}\ndirect=1\n[job]\n{what}\n", device.node));
+        let job_file = job(&fixture, &format!("[global]\nfilename={}\ndirect=1\n[job]\n{what}\n", device.node));
         let ours = || {
             let destroy = device.file.to_string_lossy();
             let destroy: &[&str] = if what.contains("randread") { &[] } else { &["--destroy", &destroy] };
-            let (status, out, said) = whyslow(&job, &[&["--json-fio"], destroy].concat());
+            let (status, out, said) = whyslow(&job_file, &[&["--json-fio"], destroy].concat());
             assert_eq!(status, 0, "{what}: {said}");
             serde_json::from_slice(&out).unwrap()
         };
-        let programs: [(&str, &dyn Fn() -> Value); 2] = [("whyslow", &ours), ("fio", &|| fio(&job))];
+        let programs: [(&str, &dyn Fn() -> Value); 2] = [("whyslow", &ours), ("fio", &|| fio(&job_file))];
         let told = programs.map(|(name, run)| {
             let before = counters(&device);
             let document = run();
@@ -226,24 +194,35 @@ fn the_devices_counters_agree_with_both() {
 }
 
 #[test]
-fn a_job_that_would_overwrite_is_refused_and_so_is_what_is_not_known() {
-    let Some(stage) = Stage::new() else { return };
-    fs::write(stage.path("precious"), vec![0x5a; 4096]).unwrap();
-    let precious = stage.path("precious").to_string_lossy().into_owned();
-    let device = Device::new(&stage, "disk", MIB);
+fn jobs_that_would_overwrite_or_are_invalid_are_refused_with_file_line_and_option() {
+    let Some(mut fixture) = fixture() else { return };
+    fs::write(fixture.path("precious"), vec![0x5a; 4096]).unwrap();
+    let precious = fixture.name("precious");
+    let device = Device::new(&mut fixture, "disk", MIB);
     for (text, words) in [
         (format!("[a]\nfilename={precious}\nrw=write\nsize=4k\n"), "not overwritten"),
         (format!("[a]\nfilename={}\nrw=randwrite\n", device.node), "--destroy"),
-        ("[a]\nsize=1m\n\nioscheduler=none\n".into(), "job.fio:4: option 'ioscheduler' is not known"),
-        ("[a]\nrw=read\n".into(), "job.fio:1: [a]: there is no size"),
-        (format!("[a]\nfilename={precious}\nbs=1000\ndirect=1\n"), "multiple of 512"),
-        ("[a]\nsize=1m\ntime_based\n".into(), "wants a runtime"),
+        (
+            "[a]\nsize=1m\n\nioscheduler=none\n".into(),
+            "job.fio:4: ioscheduler=none: unknown or unsupported option; remove it",
+        ),
+        ("[a]\nrw=read\n".into(), "job.fio:1: [a] size: is missing: set it, or name an existing file"),
+        (
+            format!("[a]\nfilename={precious}\nbs=1000\ndirect=1\n"),
+            "job.fio:3: [a] bs: 1000: must be a multiple of 512 with direct=1",
+        ),
+        ("[a]\nsize=1m\nrw=trim\n".into(), "job.fio:3: rw=trim: supported are read, write,"),
+        ("[a]\niodepth=many\n".into(), "job.fio:2: iodepth=many: must be a number from 1 to 4096"),
+        (
+            "[a]\nsize=1m\ntime_based\n".into(),
+            "job.fio:3: [a] time_based: needs a runtime: set it, or remove time_based",
+        ),
     ] {
-        let job = stage.job(&text);
-        let (status, out, said) = whyslow(&job, &[]);
+        let job_file = job(&fixture, &text);
+        let (status, out, said) = whyslow(&job_file, &[]);
         assert_eq!((status, said.lines().count(), out.len()), (2, 1, 0), "{text}: {said}");
         assert!(said.contains(words), "{text}: {said}");
     }
-    assert_eq!(fs::read(stage.path("precious")).unwrap(), vec![0x5a; 4096]);
-    assert_eq!(fs::read(&device.file).unwrap(), vec![0; MIB]);
+    assert_eq!(fs::read(fixture.path("precious")).unwrap(), vec![0x5a; 4096]);
+    assert_eq!(fs::read(&device.file).unwrap(), vec![0; MIB as usize]);
 }
