@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn offsets_are_recognised_and_one_wrong_bit_is_found() {
+    fn one_wrong_bit_of_an_offset_pattern_is_found() {
         let mut block = vec![0; 4096];
         BufferPattern::Offsets.stamp(&mut block, 0x1234_5000, 0);
         assert_eq!(block[..3], [0x00, 0x50, 0x34]);

@@ -159,7 +159,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn only_what_may_be_used_is_used() {
+    fn only_allowed_cpus_are_used() {
         let (_folder, root) = machine(&[("proc/self/status", "Cpus_allowed_list:\t2\n")]);
         let topology = CpuTopology::of(&root);
         assert_eq!((topology.spread_over_cores(), topology.quiet_cpu()), (vec![2], 2));
@@ -167,21 +167,21 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn without_sysfs_there_is_one() {
+    fn without_sysfs_there_is_one_cpu() {
         let (_folder, root) = machine(&[]);
         assert_eq!(CpuTopology::of(&root).spread_over_cores(), [0]);
         assert_eq!(nodes(&root), [0]);
     }
 
     #[test]
-    fn this_machine_has_processors_that_this_program_may_use() {
+    fn this_machine_has_at_least_the_cpus_of_this_program() {
         let topology = CpuTopology::of(&Root::live());
         let may = std::thread::available_parallelism().unwrap().get();
         assert!(topology.count() >= may && (1..=topology.count()).contains(&topology.cores()));
     }
 
     #[test]
-    fn lists_are_the_kernels() {
+    fn cpu_lists_are_read_as_the_kernel_writes_them() {
         assert_eq!(cpu_list("0-2,5"), Some(vec![0, 1, 2, 5]));
         for wrong in ["", "x", "3-1", "0-99999", "-1", "1,,2"] {
             assert_eq!(cpu_list(wrong), None, "{wrong}");

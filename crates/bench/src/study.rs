@@ -14,10 +14,10 @@ use whyslow_sense::Root;
 /// Repetitions of each figure.
 pub(crate) const REPETITIONS: u32 = 10;
 /// A repetition takes at most so many times its measured time, if its overhead dominates.
-const MOST_ASIDE: u32 = 20;
+const MAX_OVERHEAD: u32 = 20;
 /// At least this share of a repetition counts, however long its threads waited: part of the wait may have been
 /// overhead.
-const MOSTLY_WAITED: f64 = 0.05;
+const MIN_COUNTED: f64 = 0.05;
 /// A repetition is disturbed if a thread waited for its CPU for more than this share of it.
 const DISTURBED: f64 = 0.01;
 
@@ -91,18 +91,18 @@ where
     P: Into<WorkDone>,
 {
     thread::scope(|scope| {
-        let (tell, told) = mpsc::channel();
+        let (result_to, results) = mpsc::channel();
         let mut starts = Vec::new();
         for &cpu in cpus {
             let (start, begin) = mpsc::channel();
-            let (tell, prepare) = (tell.clone(), &prepare);
+            let (result_to, prepare) = (result_to.clone(), &prepare);
             let thread = thread::Builder::new().name("bench".into());
-            let started = thread.spawn_scoped(scope, move || work(cpu, options, prepare, &begin, &tell));
+            let started = thread.spawn_scoped(scope, move || run_thread(cpu, options, prepare, &begin, &result_to));
             started.map_err(|e| Error::new(format!("cannot start a thread: {e}")))?;
             starts.push(start);
         }
-        drop(tell);
-        together(&told, cpus.len())?;
+        drop(result_to);
+        sum_results(&results, cpus.len())?;
         let mut all = Repetitions::default();
         for repetition in 0..=REPETITIONS {
             if options.stop.is_asked() {
@@ -112,10 +112,10 @@ where
                 // A thread that has ended is noticed below.
                 let _ = start.send(());
             }
-            let slice = together(&told, cpus.len())?;
+            let result = sum_results(&results, cpus.len())?;
             if repetition > 0 && !options.stop.is_asked() {
-                all.rates.push(slice.rate);
-                all.disturbed += usize::from(slice.disturbed);
+                all.rates.push(result.rate);
+                all.disturbed += usize::from(result.disturbed);
             }
         }
         Ok(all)
@@ -129,52 +129,52 @@ struct RepetitionResult {
 }
 
 /// Sums up the results of all threads.
-fn together(told: &Receiver<Result<RepetitionResult>>, threads: usize) -> Result<RepetitionResult> {
+fn sum_results(results: &Receiver<Result<RepetitionResult>>, threads: usize) -> Result<RepetitionResult> {
     (0..threads).try_fold(RepetitionResult::default(), |sum, _| {
-        let slice = told.recv().unwrap_or_else(|_| Err(Error::new("a thread that measured has ended")))?;
-        Ok(RepetitionResult { rate: sum.rate + slice.rate, disturbed: sum.disturbed || slice.disturbed })
+        let result = results.recv().unwrap_or_else(|_| Err(Error::new("a measuring thread has ended")))?;
+        Ok(RepetitionResult { rate: sum.rate + result.rate, disturbed: sum.disturbed || result.disturbed })
     })
 }
 
 /// Prepares, reports that it is ready or why not, and runs repetitions as told.
-fn work<W: FnMut() -> P, P: Into<WorkDone>>(
+fn run_thread<W: FnMut() -> P, P: Into<WorkDone>>(
     cpu: u32,
     options: RepeatOptions<'_>,
     prepare: impl Fn(u32) -> Result<W>,
     begin: &Receiver<()>,
-    tell: &Sender<Result<RepetitionResult>>,
+    result_to: &Sender<Result<RepetitionResult>>,
 ) {
-    let kept = pin_to(&[cpu]).map_err(|e| Error::new(format!("cannot keep to processor {cpu}: {e}")));
-    let mut done_now = match kept.and_then(|()| prepare(cpu)) {
-        Ok(done_now) => done_now,
-        Err(e) => return drop(tell.send(Err(e))),
+    let kept = pin_to(&[cpu]).map_err(|e| Error::new(format!("cannot pin a thread to CPU {cpu}: {e}")));
+    let mut step = match kept.and_then(|()| prepare(cpu)) {
+        Ok(step) => step,
+        Err(e) => return drop(result_to.send(Err(e))),
     };
     // The receiver is gone if another thread could not prepare.
-    let mut listens = tell.send(Ok(RepetitionResult::default())).is_ok();
-    while listens && begin.recv().is_ok() {
-        listens = tell.send(Ok(slice(options, &mut done_now))).is_ok();
+    let mut receives = result_to.send(Ok(RepetitionResult::default())).is_ok();
+    while receives && begin.recv().is_ok() {
+        receives = result_to.send(Ok(repetition(options, &mut step))).is_ok();
     }
 }
 
 /// One repetition: at least one unit of work.
-fn slice<P: Into<WorkDone>>(options: RepeatOptions<'_>, done_now: &mut impl FnMut() -> P) -> RepetitionResult {
+fn repetition<P: Into<WorkDone>>(options: RepeatOptions<'_>, step: &mut impl FnMut() -> P) -> RepetitionResult {
     let time = options.time / REPETITIONS;
     let before = UsageSnapshot::take();
     let began = Instant::now();
     let mut done = WorkDone::default();
     let measured = loop {
-        let more: WorkDone = done_now().into();
+        let more: WorkDone = step().into();
         done = WorkDone { amount: done.amount + more.amount, overhead: done.overhead + more.overhead };
         let elapsed = began.elapsed();
         let measured = elapsed.saturating_sub(done.overhead);
-        if measured >= time || elapsed >= time * MOST_ASIDE || options.stop.is_asked() {
+        if measured >= time || elapsed >= time * MAX_OVERHEAD || options.stop.is_asked() {
             break measured.as_secs_f64();
         }
     };
     let used = before.since();
     // For work that sleeps, waiting for the CPU is part of what is measured.
     let waited = used.waited.filter(|_| options.clock == TimeBasis::OnCpu).unwrap_or(0.0);
-    let measured = (measured - waited * used.wall).max(MOSTLY_WAITED * measured);
+    let measured = (measured - waited * used.wall).max(MIN_COUNTED * measured);
     RepetitionResult { rate: done.amount as f64 / measured.max(1e-9), disturbed: waited > DISTURBED }
 }
 
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn what_every_thread_does_adds_up() {
+    fn the_work_of_all_threads_is_summed_up() {
         let cpus = cpus();
         let prepared = AtomicUsize::new(0);
         let sleeps = |_| {
@@ -245,36 +245,36 @@ mod tests {
     }
 
     #[test]
-    fn what_is_put_aside_does_not_count() {
+    fn overhead_does_not_count() {
         let overhead = Duration::from_millis(5);
-        let work = |_| {
+        let run_thread = |_| {
             Ok(move || {
                 thread::sleep(overhead + Duration::from_millis(1));
                 WorkDone { amount: 1, overhead }
             })
         };
-        let figure = repeat(&cpus()[..1], options(&Stop::default()), work).unwrap().time("nap", "").unwrap();
+        let figure = repeat(&cpus()[..1], options(&Stop::default()), run_thread).unwrap().time("nap", "").unwrap();
         assert!(figure.value >= 0.001 && figure.samples.iter().any(|&nap| nap < 0.005), "{figure:?}");
     }
 
     #[test]
-    fn one_that_cannot_prepare_ends_all() {
+    fn a_thread_that_cannot_prepare_fails_the_measurement() {
         let refuse = |_| if true { Err(Error::new("no memory")) } else { Ok(|| 1) };
         let refused = repeat(&cpus(), options(&Stop::default()), refuse).unwrap_err();
         assert_eq!(refused.to_string(), "no memory");
         let nowhere = repeat(&[u32::MAX], options(&Stop::default()), |_| Ok(|| 1)).unwrap_err();
-        assert!(nowhere.to_string().contains("processor"), "{nowhere}");
+        assert!(nowhere.to_string().contains("cannot pin a thread to CPU 4294967295"), "{nowhere}");
     }
 
     #[test]
-    fn what_may_be_chance_is_said_to_be() {
+    fn a_ratio_within_noise_is_marked() {
         let around = |value: f64| Figure::of("x", "", "s", (0..10).map(|i| value + f64::from(i)).collect()).unwrap();
         assert_eq!(times(&around(95.5), &around(45.5)), "2.00 times");
         assert_eq!(times(&around(100.0), &around(101.0)), "0.99 times (within noise)");
     }
 
     #[test]
-    fn what_is_stopped_has_no_figures() {
+    fn a_stopped_measurement_has_no_figures() {
         let stop = Stop::default();
         stop.ask();
         assert_eq!(repeat(&cpus(), options(&stop), |_| Ok(|| 1)).unwrap().time("x", ""), None);

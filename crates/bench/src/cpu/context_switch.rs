@@ -75,11 +75,11 @@ enum PartnerHandle {
 
 impl PingPongPartner {
     fn new(kind: PartnerKind, cpu: u32) -> io::Result<Self> {
-        let (hears, to) = pipe2(OFlag::O_CLOEXEC)?;
-        let (from, answers) = pipe2(OFlag::O_CLOEXEC)?;
+        let (input, to) = pipe2(OFlag::O_CLOEXEC)?;
+        let (from, output) = pipe2(OFlag::O_CLOEXEC)?;
         let ends = match kind {
             PartnerKind::Thread => {
-                let echo = move || echo(cpu, &hears, &answers);
+                let echo = move || echo(cpu, &input, &output);
                 PartnerHandle::Thread(Some(thread::Builder::new().name("bench".into()).spawn(echo)?))
             }
             // SAFETY: the child only makes system calls, allocates nothing, takes no lock, and ends with _exit(2).
@@ -88,7 +88,7 @@ impl PingPongPartner {
                 ForkResult::Child => {
                     // With a copy of the writing end, it would never see the pipe close.
                     drop((to, from));
-                    echo(cpu, &hears, &answers);
+                    echo(cpu, &input, &output);
                     // SAFETY: _exit(2) only ends the process.
                     unsafe { libc::_exit(0) }
                 }
@@ -100,7 +100,7 @@ impl PingPongPartner {
     fn round(&self) -> io::Result<()> {
         let to = self.to.as_ref().ok_or(io::ErrorKind::BrokenPipe)?;
         write(to, &[0])?;
-        hear(&self.from)
+        read_byte(&self.from)
     }
 }
 
@@ -115,13 +115,13 @@ impl Drop for PingPongPartner {
     }
 }
 
-fn echo(cpu: u32, hears: &OwnedFd, answers: &OwnedFd) {
+fn echo(cpu: u32, input: &OwnedFd, output: &OwnedFd) {
     if pin_to(&[cpu]).is_ok() {
-        while hear(hears).is_ok() && write(answers, &[0]).is_ok() {}
+        while read_byte(input).is_ok() && write(output, &[0]).is_ok() {}
     }
 }
 
-fn hear(pipe: impl AsFd) -> io::Result<()> {
+fn read_byte(pipe: impl AsFd) -> io::Result<()> {
     loop {
         match read(&pipe, &mut [0]) {
             Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
@@ -141,7 +141,7 @@ mod tests {
     use whyslow_sense::Root;
 
     #[test]
-    fn a_partner_answers_and_ends_with_whoever_has_it() {
+    fn a_partner_answers_and_ends_when_dropped() {
         for cpu in CpuTopology::of(&Root::live()).spread_over_cores() {
             for kind in [PartnerKind::Thread, PartnerKind::Process] {
                 let partner = PingPongPartner::new(kind, cpu).unwrap();
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_cannot_be_where_it_should_answers_nothing() {
+    fn a_partner_that_cannot_be_pinned_does_not_answer() {
         for kind in [PartnerKind::Thread, PartnerKind::Process] {
             let partner = PingPongPartner::new(kind, u32::MAX).unwrap();
             assert!(partner.round().is_err(), "{kind:?}");

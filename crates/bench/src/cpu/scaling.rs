@@ -9,7 +9,7 @@ use whyslow_model::bench::{Figure, Study};
 const METHOD: &str = "Work per second of all threads together, each pinned to its own CPU, one per core first.";
 
 /// A smaller gain or loss by hyperthreads counts as none.
-const TELLS: f64 = 0.05;
+const MIN_GAIN: f64 = 0.05;
 
 pub(super) fn study(context: &mut StudyContext) -> Result<Study> {
     let places = context.topology.spread_over_cores();
@@ -48,29 +48,29 @@ fn findings(figures: &[Figure], cores: usize, cpus: usize) -> Vec<String> {
         let of = |work: CpuWork, threads| figures.iter().find(|f| f.name == work.name() && f.under == under(threads));
         CpuWork::ALL.into_iter().filter_map(|work| Some((work, of(work, to)?, of(work, from)?))).collect()
     };
-    let told = |gains: &[Gain<'_>]| {
+    let listed = |gains: &[Gain<'_>]| {
         let each = |(work, more, fewer): &Gain<'_>| format!("{} {}", work.name(), times(more, fewer));
         gains.iter().map(each).collect::<Vec<String>>().join(", ")
     };
     let mut findings = Vec::new();
     let of_cores = gains(1, cores);
     if cores > 1 && !of_cores.is_empty() {
-        findings.push(format!("{cores} cores compared with one: {}.", told(&of_cores)));
+        findings.push(format!("{cores} cores compared with one: {}.", listed(&of_cores)));
     }
     let of_hyperthreads = gains(cores, cpus);
     if cpus == cores {
         findings.push("There are no hyperthreads.".into());
     } else if !of_hyperthreads.is_empty() {
         let verdict = verdict(&of_hyperthreads);
-        findings.push(format!("{verdict} Compared with one thread per core: {}.", told(&of_hyperthreads)));
+        findings.push(format!("{verdict} Compared with one thread per core: {}.", listed(&of_hyperthreads)));
     }
     findings
 }
 
 fn verdict(gains: &[Gain<'_>]) -> &'static str {
-    let told = |(_, more, fewer): &Gain<'_>| if more.is_apart_from(fewer) { more.value / fewer.value } else { 1.0 };
-    let helped = gains.iter().map(told).any(|gain| gain > 1.0 + TELLS);
-    let harmed = gains.iter().map(told).any(|gain| gain < 1.0 - TELLS);
+    let listed = |(_, more, fewer): &Gain<'_>| if more.is_apart_from(fewer) { more.value / fewer.value } else { 1.0 };
+    let helped = gains.iter().map(listed).any(|gain| gain > 1.0 + MIN_GAIN);
+    let harmed = gains.iter().map(listed).any(|gain| gain < 1.0 - MIN_GAIN);
     match (helped, harmed) {
         (true, false) => "Hyperthreads help.",
         (true, true) => "Hyperthreads help some workloads and hurt others.",
@@ -99,11 +99,11 @@ mod tests {
     fn hyperthreads_are_judged_by_what_they_gain() {
         let rates = [(1, 10.0), (2, 20.0), (4, 26.0)];
         let mut figures: Vec<_> = rates.map(|(threads, rate)| measured(CpuWork::Sorting, threads, rate)).into();
-        let told = findings(&figures, 2, 4);
-        assert_eq!(told[0], "2 cores compared with one: sorting numbers 2.00 times.");
+        let listed = findings(&figures, 2, 4);
+        assert_eq!(listed[0], "2 cores compared with one: sorting numbers 2.00 times.");
         assert!(
-            told[1].starts_with("Hyperthreads help. Compared") && told[1].contains("sorting numbers 1.30 times"),
-            "{told:?}"
+            listed[1].starts_with("Hyperthreads help. Compared") && listed[1].contains("sorting numbers 1.30 times"),
+            "{listed:?}"
         );
         figures.extend([(2, 20.0), (4, 15.0)].map(|(threads, rate)| measured(CpuWork::Arithmetic, threads, rate)));
         assert!(findings(&figures, 2, 4)[1].starts_with("Hyperthreads help some workloads"));

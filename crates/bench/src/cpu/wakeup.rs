@@ -21,7 +21,7 @@ const METHOD: &str = "Timer: lateness of a sleep until a set time on every CPU (
 const USUAL_SLACK: u64 = 50_000;
 const PERIOD: Duration = Duration::from_millis(1);
 /// How long a thread sleeps before another wakes it: its CPU has gone idle by then.
-const NAP: Duration = Duration::from_micros(200);
+const SLEEP_TIME: Duration = Duration::from_micros(200);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TimerMode {
@@ -35,22 +35,22 @@ enum TimerMode {
 
 pub(super) fn study(context: &mut StudyContext) -> Result<Study> {
     let mut figures = Vec::new();
-    let sleepers = [
+    let modes = [
         (TimerMode::Usual, "as programs are (50 µs of slack)"),
         (TimerMode::Exact, "without slack"),
         (TimerMode::RealTime, "real time"),
     ];
-    for (sleeper, under) in sleepers {
-        if context.session.proceed_to(&format!("waking by a timer, {under}")) {
-            match by_timer(context, sleeper) {
-                Ok(naps) => figures.extend(figure("by a timer", under, &naps)),
-                Err(e) => context.session.caveats.push(format!("waking {under} is not measured: {e}")),
+    for (mode, under) in modes {
+        if context.session.proceed_to(&format!("wake-ups by a timer, {under}")) {
+            match by_timer(context, mode) {
+                Ok(wakeups) => figures.extend(figure("by a timer", under, &wakeups)),
+                Err(e) => context.session.caveats.push(format!("wake-ups by a timer, {under}, are not measured: {e}")),
             }
         }
     }
     let cpu = context.topology.quiet_cpu();
     for (under, other) in [("on the same cpu", Some(cpu)), ("on another cpu", context.topology.on_other_core(cpu))] {
-        if let Some(other) = other.filter(|_| context.session.proceed_to(&format!("waking a thread {under}"))) {
+        if let Some(other) = other.filter(|_| context.session.proceed_to(&format!("wake-ups by a thread {under}"))) {
             figures.extend(figure("by a thread", under, &by_thread(context, cpu, other)?));
         }
     }
@@ -66,39 +66,39 @@ fn figure(name: &str, under: &str, repetitions: &[LatencyHistogram]) -> Option<F
 }
 
 /// Wake-ups per repetition.
-fn naps(context: &StudyContext, period: Duration) -> u32 {
+fn wakeups(context: &StudyContext, period: Duration) -> u32 {
     // Ten times the usual time, for enough of these rare events.
     let time = context.time * 10 / REPETITIONS;
     u32::try_from(time.as_nanos() / period.as_nanos()).unwrap_or(u32::MAX).max(2)
 }
 
 /// Lateness on all CPUs, by repetition.
-fn by_timer(context: &StudyContext, sleeper: TimerMode) -> io::Result<Vec<LatencyHistogram>> {
-    let (naps, stop) = (naps(context, PERIOD), &context.session.stop);
+fn by_timer(context: &StudyContext, mode: TimerMode) -> io::Result<Vec<LatencyHistogram>> {
+    let (wakeups, stop) = (wakeups(context, PERIOD), &context.session.stop);
     thread::scope(|scope| {
-        let sleep = |cpu| move || sleep(cpu, sleeper, naps, stop);
+        let sleep = |cpu| move || sleep(cpu, mode, wakeups, stop);
         let start = |cpu| thread::Builder::new().name("bench".into()).spawn_scoped(scope, sleep(cpu));
         let threads: Vec<_> = context.topology.spread_over_cores().into_iter().map(start).collect::<io::Result<_>>()?;
         let mut all = vec![LatencyHistogram::default(); REPETITIONS as usize];
         for thread in threads {
-            let late = thread.join().map_err(|_| io::Error::other("a thread that measured has ended"))??;
+            let late = thread.join().map_err(|_| io::Error::other("a measuring thread has ended"))??;
             all.iter_mut().zip(&late).for_each(|(all, more)| all.merge(more));
         }
         Ok(all)
     })
 }
 
-fn sleep(cpu: u32, sleeper: TimerMode, naps: u32, stop: &Stop) -> io::Result<Vec<LatencyHistogram>> {
+fn sleep(cpu: u32, mode: TimerMode, wakeups: u32, stop: &Stop) -> io::Result<Vec<LatencyHistogram>> {
     pin_to(&[cpu])?;
-    set_timerslack(if sleeper == TimerMode::Usual { USUAL_SLACK } else { 1 })?;
-    if sleeper == TimerMode::RealTime {
+    set_timerslack(if mode == TimerMode::Usual { USUAL_SLACK } else { 1 })?;
+    if mode == TimerMode::RealTime {
         become_real_time()?;
     }
     let mut all = Vec::new();
     let mut due = now()?;
     for _ in 0..REPETITIONS {
         let mut spread = LatencyHistogram::default();
-        for _ in 0..naps {
+        for _ in 0..wakeups {
             if stop.is_asked() {
                 return Ok(all);
             }
@@ -135,18 +135,18 @@ fn become_real_time() -> io::Result<()> {
 
 /// Time from waking a thread on `other` until it runs, by repetition.
 fn by_thread(context: &StudyContext, cpu: u32, other: u32) -> Result<Vec<LatencyHistogram>> {
-    let (naps, stop) = (naps(context, PERIOD) as usize, &context.session.stop);
-    let on = |cpu: u32| pin_to(&[cpu]).map_err(|e| Error::new(format!("cannot keep to processor {cpu}: {e}")));
+    let (wakeups, stop) = (wakeups(context, PERIOD) as usize, &context.session.stop);
+    let on = |cpu: u32| pin_to(&[cpu]).map_err(|e| Error::new(format!("cannot pin a thread to CPU {cpu}: {e}")));
     let no_thread = |e| Error::new(format!("cannot start a thread: {e}"));
-    let ended = |_| Error::new("a thread that measured has ended");
+    let ended = |_| Error::new("a measuring thread has ended");
     thread::scope(|scope| {
         let (wake, woken) = mpsc::channel::<Instant>();
         let times = move || on(other).map(|()| woken.iter().map(|sent| sent.elapsed()).collect::<Vec<Duration>>());
-        let sleeper = thread::Builder::new().name("bench".into()).spawn_scoped(scope, times).map_err(no_thread)?;
+        let mode = thread::Builder::new().name("bench".into()).spawn_scoped(scope, times).map_err(no_thread)?;
         let wakes = move || {
             on(cpu)?;
-            for _ in 0..naps * REPETITIONS as usize {
-                thread::sleep(NAP);
+            for _ in 0..wakeups * REPETITIONS as usize {
+                thread::sleep(SLEEP_TIME);
                 if stop.is_asked() || wake.send(Instant::now()).is_err() {
                     break;
                 }
@@ -155,8 +155,8 @@ fn by_thread(context: &StudyContext, cpu: u32, other: u32) -> Result<Vec<Latency
         };
         let waker = thread::Builder::new().name("bench".into()).spawn_scoped(scope, wakes).map_err(no_thread)?;
         waker.join().map_err(ended)??;
-        let times = sleeper.join().map_err(ended)??;
-        Ok(times.chunks_exact(naps).map(spread).collect())
+        let times = mode.join().map_err(ended)??;
+        Ok(times.chunks_exact(wakeups).map(spread).collect())
     })
 }
 

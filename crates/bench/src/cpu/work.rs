@@ -130,8 +130,8 @@ mod tests {
     #[test]
     fn every_kind_of_work_is_done() {
         for work in CpuWork::ALL {
-            let mut done_now = work.prepare().unwrap();
-            assert!(done_now() > 0 && done_now() > 0, "{work:?}");
+            let mut step = work.prepare().unwrap();
+            assert!(step() > 0 && step() > 0, "{work:?}");
         }
     }
 }

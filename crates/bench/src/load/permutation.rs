@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_do_not_stay_neighbours() {
+    fn neighbours_are_scattered() {
         let permutation = Permutation::new(10_000, 7);
         let near = (1..10_000).filter(|&i| permutation.at(i).abs_diff(permutation.at(i - 1)) < 100).count();
         // 2 % would be within 100 of each other by chance.

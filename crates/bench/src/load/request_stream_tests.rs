@@ -13,13 +13,13 @@ fn offsets(load: &Workload, count: usize) -> Vec<u64> {
 }
 
 #[test]
-fn sequential_begins_anew_at_the_end() {
+fn sequential_wraps_around() {
     let load = load(Access::Sequential, 3 * 4096);
     assert_eq!(offsets(&load, 5), [0, 4096, 8192, 0, 4096]);
 }
 
 #[test]
-fn what_is_rewritten_is_read_and_then_written_where_it_was() {
+fn a_rewrite_reads_each_block_and_writes_it_back() {
     let load = Workload { rewrite: true, bytes: Some(4 * 4096), ..load(Access::Sequential, 3 * 4096) };
     let mut stream = RequestStream::new(&load, 0);
     let all: Vec<_> = std::iter::from_fn(|| stream.next()).map(|r| (r.action, r.offset)).collect();
@@ -55,7 +55,7 @@ fn uniform_is_even() {
 }
 
 #[test]
-fn zipf_ranks_fall_off_by_their_exponent() {
+fn zipf_ranks_follow_their_exponent() {
     let mut hits = BTreeMap::new();
     for offset in offsets(&load(Access::Zipf(1.2), 1000 * 4096), 200_000) {
         *hits.entry(offset).or_insert(0_u32) += 1;
@@ -70,14 +70,14 @@ fn zipf_ranks_fall_off_by_their_exponent() {
 }
 
 #[test]
-fn jobs_share_out_a_sequence() {
+fn sequential_jobs_split_the_region() {
     let load = Workload { jobs: 4, ..load(Access::Sequential, 1 << 20) };
     let starts: Vec<u64> = (0..4).map(|job| RequestStream::new(&load, job).next().unwrap().offset).collect();
     assert_eq!(starts, [0, 1 << 18, 2 << 18, 3 << 18]);
 }
 
 #[test]
-fn a_mix_has_its_shares_and_a_sync_after_every_few_writes() {
+fn a_mix_has_its_shares_and_syncs_after_every_few_writes() {
     let sync = whyslow_model::bench::Sync { every: Some(4), data_only: false };
     let blocks = vec![Block { bytes: 4096, share: 0.6 }, Block { bytes: 65_536, share: 0.4 }];
     let load = Workload {
@@ -99,14 +99,14 @@ fn a_mix_has_its_shares_and_a_sync_after_every_few_writes() {
 }
 
 #[test]
-fn an_amount_is_asked_for_and_no_more() {
+fn no_more_than_the_given_bytes_are_requested() {
     let load = Workload { bytes: Some(10 * 4096), ..load(Access::Uniform, 1 << 30) };
     let mut stream = RequestStream::new(&load, 0);
     assert_eq!(std::iter::from_fn(|| stream.next()).count(), 10);
 }
 
 #[test]
-fn the_same_seed_asks_for_the_same() {
+fn the_same_seed_gives_the_same_requests() {
     let load = load(Access::Uniform, 1 << 30);
     assert_eq!(offsets(&load, 100), offsets(&load, 100));
     let other = Workload { seed: load.seed + 1, ..load.clone() };

@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn throughput_is_of_what_comes_back_and_latency_of_what_is_made_in_the_span() {
+    fn throughput_counts_completions_and_latency_counts_requests_issued_in_the_span() {
         let stats = stats(&[
             (IoOp::Read, times(900, 900, 1100)),
             (IoOp::Read, times(1100, 1100, 1110)),
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn waiting_for_its_turn_is_part_of_a_paced_requests_latency() {
+    fn the_latency_of_a_paced_request_includes_its_wait() {
         let [read, ..] =
             stats(&[(IoOp::Read, times(1100, 1400, 1450))]).flows(1.0, &Workload { rate: Some(1.0), ..sample() });
         assert_eq!(read.latency.max, 0.35);
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_in_which_nothing_came_back_is_a_zero() {
+    fn intervals_without_completions_are_zeros() {
         let stats = stats(&[(IoOp::Read, times(1000, 1000, 1010)), (IoOp::Write, times(1000, 1000, 1350))]);
         let series = stats.series(1.0);
         assert_eq!(series.reads, [1, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn long_courses_are_coarsened_and_nothing_is_lost() {
+    fn long_time_series_get_longer_intervals_and_lose_nothing() {
         let mut stats = RunStats::new(MeasuredSpan { begin: 0, end: u64::MAX });
         (0..3000).for_each(|second| stats.add(IoOp::Read, 512, times(second * 1000, second * 1000, second * 1000 + 1)));
         let series = stats.series(3000.0);
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn jobs_add_up() {
+    fn jobs_are_merged() {
         let mut one = stats(&[(IoOp::Read, times(1000, 1000, 1010))]);
         one.merge(&stats(&[(IoOp::Read, times(1000, 1000, 1930))]));
         let [read, ..] = one.flows(1.0, &sample());

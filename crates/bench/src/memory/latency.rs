@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn links_lead_through_every_line_once_and_back() {
+    fn the_pointer_chain_is_a_cycle_through_every_line() {
         let mut region = Mapping::new(1 << 20, PageKind::Base, None).unwrap();
         for lines in [1_u64, 2, 3, 100, 1000] {
             let links = PointerChain::lay(&mut region, lines * LINE * 8);
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn links_are_in_no_order_that_could_be_guessed() {
+    fn the_pointer_chain_is_in_random_order() {
         let mut region = Mapping::new(1 << 20, PageKind::Base, None).unwrap();
         let links = PointerChain::lay(&mut region, 1 << 20);
         let near = |line: &u64| links.0[(line * LINE) as usize].abs_diff(line * LINE) < 32 * LINE;

@@ -226,7 +226,7 @@ mod tests {
     use crate::cpu_topology::tests::machine;
 
     #[test]
-    fn every_page_that_is_to_be_had_can_be_mapped() {
+    fn every_available_kind_of_page_can_be_mapped() {
         for pages in PageKind::available(&Root::live()) {
             let mut region = Mapping::new(3 << 20, pages, Some(0)).unwrap();
             assert!(region.bytes() >= 3 << 20 && region.as_u64().iter().all(|&word| word == 0), "{pages:?}");
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_come_from_the_node_that_is_named() {
+    fn pages_are_allocated_on_the_given_node() {
         let region = Mapping::new(1 << 20, PageKind::Base, Some(0)).unwrap();
         region.populate().unwrap();
         let mut node = -1_i32;
@@ -255,13 +255,13 @@ mod tests {
     }
 
     #[test]
-    fn what_there_is_no_room_for_is_refused() {
+    fn impossible_mappings_are_refused() {
         assert!(Mapping::new(u64::MAX, PageKind::Base, None).is_err());
         assert!(Mapping::new(u64::MAX, PageKind::Transparent, None).is_err());
     }
 
     #[test]
-    fn a_pool_is_used_as_far_as_it_is_free() {
+    fn only_free_and_unreserved_huge_pages_are_used() {
         let pool = format!("sys/kernel/mm/hugepages/hugepages-{}kB", huge_page() >> 10);
         let (free, promised) = (format!("{pool}/free_hugepages"), format!("{pool}/resv_hugepages"));
         let enabled = "sys/kernel/mm/transparent_hugepage/enabled";
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn large_pages_are_those_of_the_mapping_alone() {
+    fn huge_pages_are_counted_for_one_mapping_only() {
         let maps = "1000-2000 rw-p 0 0:0 0\nAnonHugePages:         0 kB\n2000-9000 rw-p 0 0:0 0 \nRss: 8 kB\n\
                     AnonHugePages:      2048 kB\n";
         assert_eq!((large(maps, 0x1fff), large(maps, 0x2000), large(maps, 0x9000)), (Some(0), Some(2 << 20), None));

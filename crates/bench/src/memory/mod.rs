@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused() {
+    fn impossible_sizes_are_refused() {
         assert!(largest(Some(1024), &[], 1 << 30).unwrap_err().to_string().contains("at least 64K"));
         assert!(largest(Some(1 << 40), &[], 1 << 30).unwrap_err().to_string().contains("smaller --size"));
         assert!(largest(None, &[], 0).is_err());

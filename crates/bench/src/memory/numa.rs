@@ -13,7 +13,7 @@ use whyslow_model::bench::{Figure, Study};
 const METHOD: &str = "Pointer chase and sequential read of memory bound to a node (mbind), from a CPU of each node.";
 
 /// All pairs of nodes together take no longer than this many figures.
-const AS_MANY: u32 = 64;
+const MAX_FIGURES_TIME: u32 = 64;
 
 /// A figure, and whether CPU and memory belong to the same node.
 type NodeFigure = (Figure, bool);
@@ -22,7 +22,7 @@ pub(super) fn study(context: &mut StudyContext, sets: &WorkingSets) -> Result<St
     let (topology, memories) = (context.topology.by_node(), nodes(&context.root));
     let pairs = (topology.len() * memories.len()) as u32;
     let usual = context.time;
-    context.time = usual * AS_MANY / (2 * pairs).max(AS_MANY);
+    context.time = usual * MAX_FIGURES_TIME / (2 * pairs).max(MAX_FIGURES_TIME);
     let mut measured = Vec::new();
     for memory in memories {
         measured.extend(of_node(context, sets, &topology, memory)?);
@@ -65,9 +65,9 @@ fn sum_up(words: &[u64], cpu: u32, context: &StudyContext) -> Result<Repetitions
     repeat(&[cpu], context.options(TimeBasis::OnCpu), |_| {
         let mut portions = words.chunks(PORTION).cycle();
         Ok(move || {
-            let done_now = portions.next().unwrap_or_default();
-            black_box(done_now.iter().fold(0_u64, |sum, word| sum.wrapping_add(*word)));
-            size_of_val(done_now) as u64
+            let portion = portions.next().unwrap_or_default();
+            black_box(portion.iter().fold(0_u64, |sum, word| sum.wrapping_add(*word)));
+            size_of_val(portion) as u64
         })
     })
 }

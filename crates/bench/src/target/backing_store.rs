@@ -227,7 +227,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_of_one_store_overlap_or_do_not() {
+    fn byte_ranges_of_one_store_are_checked_for_overlap() {
         let store = BackingStore::File { device: 1, inode: 2 };
         let whole = ByteRange { store: store.clone(), start: 0, end: u64::MAX };
         let part = |start, size| whole.clone().part(start, size);

@@ -108,7 +108,7 @@ fn every_member_of_a_btrfs_is_in_use() {
 }
 
 #[test]
-fn a_device_is_known_by_what_it_has() {
+fn a_device_is_identified_by_what_it_has() {
     let of = |files: &[(&str, &str)], device: &str| {
         let (_folder, map) = machine(files);
         identity::of(&map, device).text

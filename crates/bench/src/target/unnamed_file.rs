@@ -48,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_is_not_overwritten() {
+    fn an_existing_file_is_not_overwritten() {
         let folder = tempfile::tempdir_in("/var/tmp").unwrap();
         let path = folder.path().join(format!(".whyslow-bench-{}", std::process::id()));
         fs::write(&path, "precious").unwrap();

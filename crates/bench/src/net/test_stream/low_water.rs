@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_mark_goes_with_the_rate() {
+    fn the_low_water_mark_follows_the_rate() {
         let mut now = Instant::now();
         let mut water = LowWater::new(now);
         // Receives the bytes of one adjustment in two halves, in so many microseconds.

@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_after_a_later_one_is_out_of_order() {
+    fn a_datagram_after_a_later_one_is_out_of_order() {
         let counts = taken(&[(0, 0, 5), (2, 2, 7), (1, 1, 8), (3, 3, 9)]);
         assert_eq!((counts.received, counts.out_of_order), (4, 1));
     }
@@ -196,7 +196,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_datagrams_make_it_panic(heads: Vec<(u64, u64, u64)>, bytes: Vec<u8>) {
+        fn no_datagrams_panic(heads: Vec<(u64, u64, u64)>, bytes: Vec<u8>) {
             taken(&heads);
             let _ = DatagramHeader::of(&bytes);
         }
