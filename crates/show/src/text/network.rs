@@ -41,7 +41,7 @@ pub(super) fn summary(network: &Network) -> Vec<Vec<Piece>> {
         .udp_lossless
         .map(|rate| vec![plain("UDP without loss: "), bold(bits(rate)), plain(" received on one stream")]);
     let loaded = network.loaded.iter().map(loaded);
-    let streams = network.rounds.iter().flat_map(|round| &round.runs).filter(|run| run.asked.streams >= 1);
+    let streams = network.rounds.iter().flat_map(|round| &round.runs);
     let fastest = |direction| {
         let of_direction = streams.clone().filter(|run| run.asked.work == Work::Stream(direction));
         let fastest = of_direction.filter(|run| run.asked.transport == Transport::Tcp).filter_map(|run| run.bandwidth);
