@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Output, Stdio};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
-use whyslow_model::bench::{Report, SCHEMA};
+use whyslow_model::bench::{Report, Round, SCHEMA};
 
 pub(crate) const MIB: u64 = 1 << 20;
 
@@ -211,15 +211,20 @@ pub(crate) fn report_of(args: &[&str]) -> Report {
     report
 }
 
-/// The same, run longer and longer until every run has completed a request: on a busy machine a short one may not.
-pub(crate) fn complete_report_of(args: &[&str]) -> Report {
+/// The same, run longer and longer until a condition holds: on a busy machine a short run may not complete a request.
+pub(crate) fn report_when(args: &[&str], condition: impl Fn(&Report) -> bool) -> Report {
     let times = ["20ms", "200ms", "1s", "5s"];
-    let is_complete = |report: &Report| {
-        let mut runs = report.rounds.iter().flat_map(|round| &round.runs);
-        runs.all(|run| [&run.read, &run.write].into_iter().flatten().any(|flow| flow.operations > 0))
-    };
     let mut reports = times.into_iter().map(|time| report_of(&[args, &["--for", time]].concat()));
-    reports.find(is_complete).expect("every run completes a request within 5 s")
+    reports.find(condition).expect("the condition holds with 5 s")
+}
+
+/// The same, until every run has completed a request.
+pub(crate) fn complete_report_of(args: &[&str]) -> Report {
+    report_when(args, |report| report.rounds.iter().all(has_completions))
+}
+
+pub(crate) fn has_completions(round: &Round) -> bool {
+    round.runs.iter().all(|run| [&run.read, &run.write].into_iter().flatten().any(|flow| flow.operations > 0))
 }
 
 pub(crate) fn run(args: &[&str]) -> Output {

@@ -1,6 +1,8 @@
 //! What is measured, and whether the accounting is right.
 
-use crate::fixture::{Fixture, MIB, assert_refused, complete_report_of, must, report, whyslow};
+use crate::fixture::{
+    Fixture, MIB, assert_refused, complete_report_of, has_completions, must, report, report_when, whyslow,
+};
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
@@ -13,7 +15,7 @@ use whyslow_model::bench::{Limit, Report};
 fn a_folder_is_left_as_it_was() {
     let Some(fixture) = Fixture::new() else { return };
     let name = fixture.name("");
-    let report = complete_report_of(&["disk", &name, "--size", "8M"]);
+    let report = report_when(&["disk", &name, "--size", "8M"], |report| report.ceilings.len() == 4);
     assert_eq!(fs::read_dir(&name).unwrap().count(), 0);
     let found: Vec<_> = report.ceilings.iter().map(|ceiling| (ceiling.of, &*ceiling.requests)).collect();
     let expected = [
@@ -52,7 +54,8 @@ fn each_cache_mode_treats_the_page_cache_as_it_says() {
     for more in
         [["--cache", "warm"], ["--cache", "cold"], ["--cache", "64M"], ["--engine", "psync"], ["--engine", "mmap"]]
     {
-        let report = complete_report_of(&[&["disk", &*device], &more[..]].concat());
+        let args = [&["disk", &*device], &more[..]].concat();
+        let report = report_when(&args, |report| has_completions(&report.rounds[0]));
         assert!(report.rounds.iter().flat_map(|round| &round.runs).all(|run| run.failed.is_none()), "{more:?}");
         // The second round finds what the first left, unless the cache is dropped.
         let cache = |round: usize| report.rounds[round].ledgers[0].cache;
@@ -83,7 +86,7 @@ fn targets_are_measured_in_all_pairs() {
 fn a_file_system_is_left_as_it_was() {
     let Some(fixture) = Fixture::new() else { return };
     let name = fixture.name("");
-    let report = complete_report_of(&["fs", &name, "--size", "8M", "--files", "50"]);
+    let report = report_when(&["fs", &name, "--size", "8M", "--files", "50"], |report| report.pairs.len() == 3);
     assert_eq!(fs::read_dir(&name).unwrap().count(), 0);
     assert_eq!((report.files.len(), report.pairs.len()), (8, 3));
     assert!(report.rounds.iter().flat_map(|round| &round.runs).all(|run| run.failed.is_none()));

@@ -1,27 +1,25 @@
-//! Keeps work to the processors it is to run on.
+//! Pins programs and kernel workers to CPUs.
 
 use crate::failure::Result;
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
 use std::{fs, io};
 
-/// Where those of the kernel's workers may run that belong to no processor, as a mask (Documentation/core-api/workqueue.rst).
+/// CPU mask of unbound kernel workers (Documentation/core-api/workqueue.rst).
 const WORKERS: &str = "/sys/devices/virtual/workqueue/cpumask";
 
-/// Keeps this thread and what it starts to one processor, and what the kernel has its workers do for them (a loop device's
-/// requests) to one too, until dropped.
+/// Pins this thread, the programs it starts, and the kernel's workers (which serve loop devices), until dropped.
 ///
-/// Free on two, how fast two that talk to each other are depends on where the scheduler happens to put them, and on how long the
-/// host takes to wake a virtual processor: the rate of a ping-pong, or of a loop device with one request at a time, then
-/// doubles or halves from one second to the next.
-pub struct Held {
+/// Unpinned, the rate of a ping-pong, or of a loop device at depth 1, doubles or halves from one second to the next,
+/// depending on where the scheduler places both sides and how fast the host wakes a virtual CPU.
+pub struct Pinning {
     threads: CpuSet,
     workers: String,
 }
 
-impl Held {
-    /// All on the last of those that this thread may have, for device interrupts mostly go to the first: nobody is waited for to
-    /// wake up elsewhere, and all that is done on the way shows.
+impl Pinning {
+    /// All on the last allowed CPU, because device interrupts mostly go to the first. Nothing waits for another CPU to
+    /// wake up.
     ///
     /// # Errors
     /// Without root.
@@ -30,7 +28,7 @@ impl Held {
         Self::to(last, last)
     }
 
-    /// Threads on the first, and the kernel's workers on the last: each wakes the other up where it has gone to sleep.
+    /// This thread on the first CPU and workers on the last: each wakes the other.
     ///
     /// # Errors
     /// Without root.
@@ -48,19 +46,19 @@ impl Held {
         Ok(held)
     }
 
-    /// This thread may run where it could before; what it has started, and the kernel's workers, stay.
+    /// Unpins this thread; programs it started and the kernel's workers stay pinned.
     ///
     /// # Errors
-    /// Where the kernel refuses.
-    pub fn let_this_thread_go(&self) -> Result<()> {
+    /// The kernel refuses.
+    pub fn unpin_this_thread(&self) -> Result<()> {
         Ok(sched_setaffinity(THIS, &self.threads).map_err(io::Error::from)?)
     }
 }
 
-impl Drop for Held {
+impl Drop for Pinning {
     fn drop(&mut self) {
-        // They had these before.
-        let _ = self.let_this_thread_go();
+        // Restores what was set before.
+        let _ = self.unpin_this_thread();
         let _ = fs::write(WORKERS, self.workers.trim());
     }
 }
@@ -68,12 +66,10 @@ impl Drop for Held {
 /// The calling thread (`sched_setaffinity`(2)).
 const THIS: Pid = Pid::from_raw(0);
 
-/// Processors this thread may have.
 fn allowed() -> Result<CpuSet> {
     Ok(sched_getaffinity(THIS).map_err(io::Error::from)?)
 }
 
-/// The first and the last of them.
 fn ends() -> Result<(usize, usize)> {
     let allowed = allowed()?;
     let mut all = (0..CpuSet::count()).filter(|cpu| allowed.is_set(*cpu).unwrap_or(false));
@@ -81,7 +77,7 @@ fn ends() -> Result<(usize, usize)> {
     Ok((first, all.next_back().unwrap_or(first)))
 }
 
-/// A processor as the kernel writes a mask: 32 of them a word, in hexadecimal, the last first (lib/bitmap-str.c).
+/// A CPU mask as the kernel writes it: words of 32 CPUs in hexadecimal, the last first (lib/bitmap-str.c).
 fn mask(cpu: usize) -> String {
     format!("{:x}{}", 1_u32 << (cpu % 32), ",00000000".repeat(cpu / 32))
 }
