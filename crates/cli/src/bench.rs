@@ -1,4 +1,4 @@
-//! `whyslow bench`: known load, honest numbers.
+//! `whyslow bench`.
 
 mod file_system;
 mod machine;
@@ -24,7 +24,7 @@ use whyslow_bench::{Error, Stop};
 use whyslow_model::bench::{Cache, Engine, Report};
 use whyslow_show::{json, text};
 
-/// What to benchmark, and whether to keep what comes of it.
+/// What to benchmark, and whether to save the result.
 #[derive(Debug, Args)]
 pub struct BenchArgs {
     #[command(subcommand)]
@@ -52,7 +52,7 @@ enum Bench {
     Net(Box<net::NetArgs>),
 }
 
-/// What to peel, and how.
+/// Options of `bench layers`.
 #[derive(Debug, Args)]
 pub struct LayersArgs {
     /// A mount point or folder, whose largest file is read, or a file
@@ -65,7 +65,7 @@ pub struct LayersArgs {
     seed: u64,
 }
 
-/// What to set against each other, and how.
+/// Options of `bench contend`.
 #[derive(Debug, Args)]
 pub struct ContendArgs {
     /// Block devices and files to read; in a folder, a temporary file is created, read and removed
@@ -85,7 +85,7 @@ pub struct ContendArgs {
     seed: u64,
 }
 
-/// What to measure, and how.
+/// Options of `bench disk`.
 #[derive(Debug, Args)]
 pub struct DiskArgs {
     /// A block device or a file to read; or a folder, in which a temporary file is created, written, read and removed
@@ -124,7 +124,6 @@ pub struct DiskArgs {
     seed: u64,
 }
 
-/// The engines by their names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum EngineName {
     // No doc comments here: clap would draw each as a paragraph of the help.
@@ -144,14 +143,14 @@ impl EngineName {
     }
 }
 
-/// What is done about the page cache; none is to pass it by.
+/// `None` bypasses the page cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct PageCache(Option<Cache>);
 
 /// Runs a benchmark and prints its report.
 ///
 /// # Errors
-/// Where it cannot be run.
+/// It cannot run.
 pub fn run(args: &BenchArgs, look: &Look) -> Result<ExitCode, Failure> {
     let Some(what) = &args.what else {
         overview::show(look)?;
@@ -203,7 +202,7 @@ fn set_against(args: &ContendArgs) -> Result<Report, Failure> {
     watched(|stop, watch| contend::measure(&asked, stop, watch))
 }
 
-/// The time of a run in seconds, where that is long enough to measure anything.
+/// The time of a run in seconds, if it is long enough.
 fn seconds(time: Duration) -> Result<f64, Failure> {
     if time < Duration::from_millis(10) {
         return Err(Failure::usage("--for must be at least 10ms"));
@@ -212,7 +211,7 @@ fn seconds(time: Duration) -> Result<f64, Failure> {
 }
 
 fn sweep(args: &DiskArgs, target: &Path) -> Result<Report, Failure> {
-    // mmap has no other way than the page cache.
+    // mmap always uses the page cache.
     let cache = args.cache.0.or((args.engine == EngineName::Mmap).then_some(Cache::AsIs));
     let target = TargetSpec {
         path: target.to_owned(),
@@ -233,7 +232,7 @@ fn sweep(args: &DiskArgs, target: &Path) -> Result<Report, Failure> {
     watched(|stop, watch| disk::measure(&asked, stop, watch))
 }
 
-/// Runs a benchmark that Ctrl-C ends, with a line that says how far it is.
+/// Runs a benchmark with a progress line, until Ctrl-C.
 fn watched(
     benchmark: impl FnOnce(&Stop, &mut dyn FnMut(whyslow_bench::Progress)) -> Result<Report, Error>,
 ) -> Result<Report, Failure> {
@@ -257,7 +256,7 @@ fn said(at: &whyslow_bench::Progress) -> String {
     format!("{}, {time} (Ctrl-C: stop and report)", at.doing)
 }
 
-/// The cache that is called small: a sixteenth of the file that is made in a folder unless another size is said.
+/// For `--cache small`: a sixteenth of the default file size.
 const SMALL: u64 = 64 << 20;
 
 /// `none`, `warm`, `cold`, `small`, or a size.

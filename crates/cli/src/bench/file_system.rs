@@ -9,7 +9,7 @@ use std::time::Duration;
 use whyslow_bench::fs::{self, FsOptions, FsPart};
 use whyslow_model::bench::Report;
 
-/// Where to work, and how much.
+/// Options of `bench fs`.
 #[derive(Debug, Args)]
 pub struct FsArgs {
     /// A folder, in which temporary files are created, written, read and removed
@@ -31,7 +31,6 @@ pub struct FsArgs {
     seed: u64,
 }
 
-/// The parts by their names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum PartName {
     // No doc comments here: clap would draw each as a paragraph of the help.

@@ -9,7 +9,7 @@ use whyslow_bench::cpu::{self, CpuOptions};
 use whyslow_bench::memory::{self, MemoryOptions};
 use whyslow_model::bench::Report;
 
-/// How to measure memory.
+/// Options of `bench memory`.
 #[derive(Debug, Args)]
 pub struct MemoryArgs {
     /// Duration of each measurement
@@ -20,7 +20,7 @@ pub struct MemoryArgs {
     size: Option<u64>,
 }
 
-/// How to measure processors.
+/// Options of `bench cpu`.
 #[derive(Debug, Args)]
 pub struct CpuArgs {
     /// Duration of each measurement; wake-ups take ten times as long

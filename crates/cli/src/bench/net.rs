@@ -1,4 +1,4 @@
-//! `whyslow bench net`: the network between two machines.
+//! `whyslow bench net`.
 
 use super::save::Saving;
 use super::{bytes, seconds, watched};
@@ -16,10 +16,10 @@ use whyslow_bench::net::{self, NetOptions, NetPart, PORT, ServerKind, ServerOpti
 use whyslow_model::bench::{Direction, NetLoad, Report};
 use whyslow_show::{json, text};
 
-/// Where a token is looked for that is not in a file. Not an option: everybody can read a program's arguments.
+/// The environment variable with the token; there is no option for it, because command lines are readable by all.
 const TOKEN: &str = "WHYSLOW_TOKEN";
 
-/// Against whom, or for whom.
+/// Options of `bench net`.
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct NetArgs {
@@ -29,7 +29,6 @@ pub struct NetArgs {
     measure: MeasureArgs,
 }
 
-/// What else there is to do.
 #[derive(Debug, Subcommand)]
 enum Other {
     /// Run the server, for clients that know the token
@@ -38,7 +37,6 @@ enum Other {
     Stop(StopArgs),
 }
 
-/// Where to listen, and how long.
 #[derive(Debug, Args)]
 struct ServeArgs {
     /// Address to listen on, TCP and UDP; 0.0.0.0 or :: for all interfaces
@@ -55,7 +53,6 @@ struct ServeArgs {
     token_file: Option<PathBuf>,
 }
 
-/// Which server to end.
 #[derive(Debug, Args)]
 struct StopArgs {
     /// The server: HOST or HOST:PORT
@@ -65,7 +62,6 @@ struct StopArgs {
     token_file: Option<PathBuf>,
 }
 
-/// What to measure, and how.
 #[derive(Debug, Args)]
 struct MeasureArgs {
     /// The server, where `whyslow bench net serve` runs: HOST or HOST:PORT
@@ -145,10 +141,10 @@ impl PartName {
     }
 }
 
-/// Measures, serves, or ends a server.
+/// Measures, serves, or stops a server.
 ///
 /// # Errors
-/// Where it cannot be done.
+/// It fails.
 pub fn run(args: &NetArgs, saving: &Saving, look: &Look) -> Result<ExitCode, Failure> {
     match &args.other {
         Some(Other::Serve(args)) => serve(args, look)?,
@@ -207,7 +203,7 @@ fn serve(args: &ServeArgs, look: &Look) -> Result<(), Failure> {
     told
 }
 
-/// Ctrl-C, and what a service manager sends, end the server.
+/// Stops the server on Ctrl-C and SIGTERM.
 fn end_by_signal(stop: &Stop) -> Result<(), Failure> {
     let signals = [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM];
     let listening = Interrupt::listen_for(&signals);
@@ -220,7 +216,7 @@ fn end_by_signal(stop: &Stop) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Says where the server is and how to reach it; the token only where it was made here.
+/// Tells the address and how to reach it; prints the token only if it was generated.
 fn invitation(at: SocketAddr, asked: &ServerOptions, made: Option<&Token>, look: &Look) -> String {
     if look.json {
         return json::pretty(&Listening { address: at, seconds: asked.seconds, token: made.map(Token::reveal) });
@@ -237,7 +233,7 @@ fn invitation(at: SocketAddr, asked: &ServerOptions, made: Option<&Token>, look:
     format!("Listening on {at}, TCP and UDP{only}, for {time}. To measure:\n  {token}whyslow bench net {host}\n")
 }
 
-/// Where a server listens, for programs.
+/// For `--json`.
 #[derive(serde::Serialize)]
 struct Listening<'a> {
     address: SocketAddr,
@@ -245,14 +241,13 @@ struct Listening<'a> {
     token: Option<&'a str>,
 }
 
-/// The token of a server.
 fn known(file: Option<&PathBuf>) -> Result<Token, Failure> {
     given(file)?.ok_or_else(|| {
         Failure::usage(format!("no token: set {TOKEN}, or name a file with --token-file; the server printed it"))
     })
 }
 
-/// The token that was given; none where none was.
+/// The token from the file or the environment.
 fn given(file: Option<&PathBuf>) -> Result<Option<Token>, Failure> {
     let text = match file {
         Some(path) => {
@@ -264,13 +259,12 @@ fn given(file: Option<&PathBuf>) -> Result<Option<Token>, Failure> {
     text.map(|text| Token::new(&text).map_err(|e| Failure::usage(e.to_string()))).transpose()
 }
 
-/// A size of what is handed over or buffered at once.
 fn block(text: &str) -> Result<u32, String> {
     let size = bytes(text)?;
     u32::try_from(size).ok().filter(|&size| size <= 1 << 30).ok_or_else(|| "at most 1G".into())
 }
 
-/// `64000`, `100M`, `2.5G`: bits a second, decimal as the network has it. Bytes a second.
+/// `64000`, `100M`, `2.5G`: decimal bit/s; returns bytes per second.
 fn rate(text: &str) -> Result<f64, String> {
     let wrong = || "not a rate such as 64k, 100M or 2.5G (bits a second)".to_owned();
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());

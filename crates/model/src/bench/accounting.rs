@@ -1,23 +1,23 @@
-//! What was asked for against what each layer saw.
+//! I/O accounting: what was asked for against what each layer counted.
 
 use serde::{Deserialize, Serialize};
 
-/// The books of one target over one round, from the first request to the last, times that are not measured included.
+/// One target in one round, including the ramp.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct IoAccounting {
-    /// The target, by place in the report's list.
+    /// Index into the report's targets.
     pub target: usize,
-    /// What was asked of it, by all that ran against it.
+    /// Requests of all runs on this target.
     pub asked: Traffic,
-    /// What became of it in the page cache; none where the cache was passed by, or is not known.
+    /// What the page cache did; `None` with direct I/O, or if unknown.
     pub cache: Option<CacheUse>,
-    /// What each block device below saw, the topmost first. All it saw: others' requests too.
+    /// The block devices below, the topmost first, with all their requests, including those of other processes.
     pub layers: Vec<LayerTraffic>,
-    /// Bytes that were read from the topmost device beyond what this program had it read (/proc/self/io): those of others.
-    /// None where that is not known.
+    /// Bytes read from the topmost device beyond this program's own reads (/proc/self/io), by other processes. `None`
+    /// if unknown.
     pub foreign_read_bytes: Option<u64>,
-    /// Bytes written to the topmost device beyond what was asked for: those of others, and what the file system writes for
-    /// itself. None where the page cache decides what is written when.
+    /// Bytes written to the topmost device beyond those asked for, by other processes or the file system itself. `None`
+    /// with buffered I/O, because the page cache decides when to write.
     pub foreign_write_bytes: Option<u64>,
 }
 
@@ -39,45 +39,45 @@ pub struct Traffic {
 /// What the page cache did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CacheUse {
-    /// Bytes of the region that were in it at the start.
+    /// Cached bytes of the target at the start.
     pub before: u64,
-    /// The same at the end.
+    /// Cached bytes at the end.
     pub after: u64,
-    /// Bytes that this program had read from storage (/proc/self/io), read ahead or asked for.
+    /// Bytes this program read from storage (/proc/self/io), including readahead.
     pub fetched: u64,
-    /// Bytes that were read and had not to be fetched for it.
+    /// Bytes read without being fetched.
     pub served: u64,
-    /// Bytes that were fetched and not asked for: read ahead in vain.
+    /// Bytes fetched but not asked for: useless readahead.
     pub in_vain: u64,
 }
 
-/// What a block device saw.
+/// What a block device counted.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LayerTraffic {
     /// Its name.
     pub device: String,
-    /// What it is to the one above: `target`, `file system`, `partition`, `loop`, `dm`, `md`.
+    /// How it is used by the device above: `target`, `file system`, `partition`, `loop`, `dm`, `md`.
     pub relation: String,
     /// Requests it completed.
     pub traffic: Traffic,
-    /// Reads that were merged into another before they were issued.
+    /// Reads merged into others.
     pub reads_merged: u64,
-    /// The same of writes.
+    /// Writes merged into others.
     pub writes_merged: u64,
-    /// The time a read took on average, its wait in the queue included, seconds; none where there was none.
+    /// Mean time of a read, including its wait in the queue, seconds.
     pub read_wait: Option<f64>,
-    /// The same of writes.
+    /// Mean time of a write.
     pub write_wait: Option<f64>,
-    /// Requests outstanding on average.
+    /// Mean number of requests in flight.
     pub queue: Option<f64>,
-    /// The part of the time in which any was.
+    /// Share of the time with a request in flight.
     pub busy: Option<f64>,
-    /// The largest request it takes, bytes.
+    /// Its largest request, bytes.
     pub largest_request: Option<u64>,
 }
 
 impl Traffic {
-    /// Both together.
+    /// The sum of both.
     pub fn plus(self, other: Self) -> Self {
         Self {
             reads: self.reads + other.reads,

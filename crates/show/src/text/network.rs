@@ -1,4 +1,4 @@
-//! A benchmark of the network for a person.
+//! The text of a network benchmark.
 
 use super::heading;
 use super::table::{Table, remark};
@@ -15,7 +15,6 @@ pub(super) fn network(canvas: &mut Canvas, network: &Network, all: bool) {
     }
 }
 
-/// Who the other end is.
 pub(super) fn peer(canvas: &mut Canvas, network: &Network) {
     let peer = &network.peer;
     let facts = [
@@ -82,7 +81,6 @@ fn loaded(loaded: &Loaded) -> Vec<Piece> {
     ]
 }
 
-/// Which size is enough.
 fn enough(sizes: &Sizes, what: &str) -> Option<Vec<Piece>> {
     let least = if sizes.open { "at least " } else { "" };
     let Some(needed) = sizes.needed else {
@@ -156,18 +154,16 @@ fn row(table: &mut Table, name: String, run: &NetRun) {
     ]);
 }
 
-/// The sum over streams of what the kernel told.
 fn sum(end: &NetEnd, of: fn(&NetStream) -> Option<u64>) -> u64 {
     end.streams.iter().filter_map(of).sum()
 }
 
-/// Processors that the whole machine had busy.
+/// CPUs used by the whole machine.
 fn busy(end: &NetEnd) -> String {
     let used = end.machine_seconds.filter(|_| end.seconds > 0.0);
     used.map_or_else(String::new, |used| format!("{:.2}", used / end.seconds))
 }
 
-/// What speaks against the numbers of a run.
 fn remarks(canvas: &mut Canvas, name: &str, run: &NetRun) {
     let flag = |canvas: &mut Canvas, ink, word: &str, text: String| {
         canvas.paragraph(2, 4, &[Piece::new(ink, word), plain(": "), plain(text)]);
@@ -180,7 +176,6 @@ fn remarks(canvas: &mut Canvas, name: &str, run: &NetRun) {
     }
 }
 
-/// Whose processor was the limit.
 fn limit(run: &NetRun) -> &'static str {
     let there = run.there.as_ref().is_some_and(|end| end.generator.was_limit);
     match (run.here.generator.was_limit, there) {
@@ -191,7 +186,6 @@ fn limit(run: &NetRun) -> &'static str {
     }
 }
 
-/// Times in which nothing moved, in words.
 fn stalls(end: &NetEnd) -> Option<String> {
     let stalls = end.series.stalls();
     let longest = stalls.iter().max_by_key(|(_, length)| *length)?;
@@ -201,7 +195,7 @@ fn stalls(end: &NetEnd) -> Option<String> {
     Some(format!("nothing was received {times}{worst} {}, from {} on", seconds(longest.1), seconds(longest.0)))
 }
 
-/// Where TCP spent the time of each stream, as its sender has it.
+/// What limited each TCP stream.
 fn streams_of(canvas: &mut Canvas, name: &str, run: &NetRun) {
     let Some(sender) = run.sender().filter(|end| end.streams.iter().any(|stream| stream.time.is_some())) else {
         return;
@@ -232,7 +226,6 @@ fn parts(time: &StreamTime, seconds: f64) -> [String; 4] {
     [time.receive_window, time.send_buffer, time.congestion, time.application].map(|part| human::share(part / seconds))
 }
 
-/// Bytes a second as the network has it.
 fn bits(bytes: f64) -> String {
     human::quantity(bytes * 8.0, "bit/s")
 }
