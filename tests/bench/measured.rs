@@ -35,15 +35,15 @@ fn the_accounting_of_a_device_is_exact_to_the_request() {
     let report = report(&[&device]);
     let kernel_name = device.trim_start_matches("/dev/");
     for round in report.rounds.iter().filter(|round| round.group == "random read") {
-        let ledger = &round.ledgers[0];
-        let device = ledger.layers.iter().find(|layer| layer.device == kernel_name).unwrap();
-        assert_eq!(ledger.asked.read_bytes, device.traffic.read_bytes, "{}", round.name);
-        assert_eq!(ledger.asked.reads, device.traffic.reads + device.reads_merged, "{}", round.name);
-        assert_eq!((ledger.foreign_read_bytes, device.traffic.writes), (Some(0), 0), "{}", round.name);
+        let accounting = &round.ledgers[0];
+        let device = accounting.layers.iter().find(|layer| layer.device == kernel_name).unwrap();
+        assert_eq!(accounting.asked.read_bytes, device.traffic.read_bytes, "{}", round.name);
+        assert_eq!(accounting.asked.reads, device.traffic.reads + device.reads_merged, "{}", round.name);
+        assert_eq!((accounting.foreign_read_bytes, device.traffic.writes), (Some(0), 0), "{}", round.name);
         let run = &round.runs[0];
         let flow = run.read.as_ref().unwrap();
         assert_eq!(run.series.reads.iter().sum::<u64>(), flow.operations);
-        assert!(flow.operations <= ledger.asked.reads);
+        assert!(flow.operations <= accounting.asked.reads);
     }
 }
 
@@ -155,10 +155,10 @@ fn foreign_reads_are_not_counted_and_make_a_round_unreliable() {
     });
     let name = device.trim_start_matches("/dev/");
     let round = disturbed.rounds.iter().find(|round| round.group == "random read").unwrap();
-    let ledger = &round.ledgers[0];
-    let (foreign, asked) = (ledger.foreign_read_bytes.unwrap(), ledger.asked.read_bytes);
+    let accounting = &round.ledgers[0];
+    let (foreign, asked) = (accounting.foreign_read_bytes.unwrap(), accounting.asked.read_bytes);
     // The program's own pages are read from another device.
-    assert!((asked + foreign).abs_diff(ledger.layers[0].traffic.read_bytes) < MIB, "{ledger:?}");
+    assert!((asked + foreign).abs_diff(accounting.layers[0].traffic.read_bytes) < MIB, "{accounting:?}");
     assert!(foreign > MIB && round.spoiled.as_ref().is_some_and(|why| why.contains(name)), "{:?}", round.spoiled);
     let pid = std::process::id();
     assert!(disturbed.environment.others.iter().any(|other| other.pid == pid), "{:?}", disturbed.environment.others);

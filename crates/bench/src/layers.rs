@@ -198,7 +198,7 @@ fn layers(rounds: &[Round], below: impl Fn(&str) -> Vec<String>) -> Vec<Layer> {
     let mut layers: Vec<Layer> = Vec::new();
     for round in rounds {
         let Some((run, flow)) = round.runs.first().and_then(|run| Some((run, run.read.as_ref()?))) else { continue };
-        let lowest = round.ledgers.first().and_then(|ledger| ledger.layers.last());
+        let lowest = round.ledgers.first().and_then(|accounting| accounting.layers.last());
         let request = lowest.filter(|lowest| lowest.traffic.reads > 0);
         let is_device = lowest.is_some_and(|_| round.ledgers[0].layers[0].device == run.name);
         let under: Vec<&Layer> = match below(&run.name) {

@@ -160,7 +160,7 @@ pub fn run(args: &BenchArgs, look: &Look) -> Result<ExitCode, Failure> {
     let (report, as_fio) = match what {
         Bench::Disk(args) => (disk(args)?, args.json_fio),
         Bench::Fs(args) => (file_system::measure(args)?, false),
-        Bench::Layers(args) => (peel(args)?, false),
+        Bench::Layers(args) => (layers(args)?, false),
         Bench::Contend(args) => (set_against(args)?, false),
         Bench::Memory(args) => (machine::measure_memory(args)?, false),
         Bench::Cpu(args) => (machine::measure_cpu(args)?, false),
@@ -186,7 +186,7 @@ fn disk(args: &DiskArgs) -> Result<Report, Failure> {
     }
 }
 
-fn peel(args: &LayersArgs) -> Result<Report, Failure> {
+fn layers(args: &LayersArgs) -> Result<Report, Failure> {
     let asked = LayersOptions { path: args.path.clone(), seconds: seconds(args.time)?, seed: args.seed };
     watched(|stop, watch| layers::measure(&asked, stop, watch))
 }
