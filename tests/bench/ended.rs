@@ -1,6 +1,6 @@
-//! Benchmarks that are ended before their time, gently or not, leave nothing behind that the next run does not remove.
+//! Benchmarks that are ended early, by a signal or killed, leave nothing behind that the next run does not remove.
 
-use crate::stage::{MIB, Stage, bench, content, report, report_of, whyslow};
+use crate::fixture::{Fixture, MIB, bench, content, report, report_of, signal, until, whyslow};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,11 +8,15 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use whyslow_model::bench::Report;
 
-/// A benchmark that would take long, once it is at work.
+/// A benchmark that would take long, once its threads measure.
 fn long(args: &[&str]) -> Child {
-    let mut child = start(bench(&[args, &["--for", "30s"]].concat()));
-    std::thread::sleep(Duration::from_millis(1000));
-    assert_eq!(child.try_wait().unwrap(), None, "it has ended already");
+    let mut child = start(whyslow(args));
+    until("a thread that measures", || {
+        assert_eq!(child.try_wait().unwrap(), None, "{args:?} has ended already");
+        let threads = fs::read_dir(format!("/proc/{}/task", child.id())).into_iter().flatten().flatten();
+        let mut names = threads.filter_map(|thread| fs::read_to_string(thread.path().join("comm")).ok());
+        names.any(|name| name == "bench\n")
+    });
     child
 }
 
@@ -20,42 +24,27 @@ fn start(mut command: Command) -> Child {
     command.arg("--json").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
-/// Waits until something is so, for no longer than anything takes.
-fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let patience = Instant::now() + Duration::from_secs(60);
-    while !is_so() {
-        assert!(Instant::now() < patience, "{what}: never");
-        std::thread::sleep(Duration::from_millis(1));
-    }
-}
-
-fn signal(child: &Child, signal: i32) {
-    let pid = libc::pid_t::try_from(child.id()).unwrap();
-    // SAFETY: kill takes two numbers and touches no memory; the child has not been waited for, so the number is its own.
-    assert_eq!(unsafe { libc::kill(pid, signal) }, 0);
-}
-
-/// The numbers of the processes that it, or a thread of it, has started.
+/// The PIDs of its child processes.
 fn children(child: &Child) -> Vec<String> {
     let threads = fs::read_dir(format!("/proc/{}/task", child.id())).into_iter().flatten().flatten();
     let lists = threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
     lists.flat_map(|list| list.split_whitespace().map(str::to_owned).collect::<Vec<_>>()).collect()
 }
 
-/// One that has ended and is not waited for is a zombie.
+/// Gone, or a zombie.
 fn has_ended(pid: &str) -> bool {
     fs::read_to_string(format!("/proc/{pid}/stat")).map_or(true, |stat| stat.contains(") Z "))
 }
 
 #[test]
 fn ctrl_c_reports_what_was_measured_and_leaves_nothing() {
-    let Some(stage) = Stage::new() else { return };
-    let name = stage.folder.path().to_string_lossy().into_owned();
-    let child = long(&[&name, "--size", "8M"]);
+    let Some(fixture) = Fixture::new() else { return };
+    let name = fixture.folder.path().to_string_lossy().into_owned();
+    let child = long(&["disk", &name, "--size", "8M", "--for", "30s"]);
     let asked = Instant::now();
     signal(&child, libc::SIGINT);
     let out = child.wait_with_output().unwrap();
-    assert!(asked.elapsed() < Duration::from_secs(10));
+    assert!(asked.elapsed() < Duration::from_secs(25), "it ran to its end");
     assert_eq!(out.status.code(), Some(0), "{}", String::from_utf8_lossy(&out.stderr));
     let report: Report = serde_json::from_slice(&out.stdout).expect("a report");
     assert!(report.interrupted);
@@ -64,9 +53,9 @@ fn ctrl_c_reports_what_was_measured_and_leaves_nothing() {
 }
 
 #[test]
-fn killed_it_leaves_nothing_either() {
-    let Some(stage) = Stage::new() else { return };
-    let name = stage.folder.path().to_string_lossy().into_owned();
+fn a_killed_run_leaves_at_most_a_cgroup_which_the_next_removes() {
+    let Some(fixture) = Fixture::new() else { return };
+    let name = fixture.folder.path().to_string_lossy().into_owned();
     let mut child = start(bench(&[&name, "--size", "8M", "--cache", "64M", "--for", "30s"]));
     let group = PathBuf::from(format!("/sys/fs/cgroup/memory/whyslow-bench-{}", child.id()));
     let has_groups = Path::new("/sys/fs/cgroup/memory/memory.limit_in_bytes").exists();
@@ -76,19 +65,19 @@ fn killed_it_leaves_nothing_either() {
     signal(&child, libc::SIGKILL);
     child.wait().unwrap();
     assert_eq!(fs::read_dir(&name).unwrap().count(), 0);
-    // The control group, which the kernel does not take away by itself, the next run does.
+    // The next run removes the cgroup.
     assert_eq!(group.exists(), has_groups);
-    fs::write(stage.path("data"), vec![0x5a; MIB as usize]).unwrap();
-    report(&[&stage.path("data").to_string_lossy(), "--cache", "64M"]);
+    fs::write(fixture.path("data"), vec![0x5a; MIB as usize]).unwrap();
+    report(&[&fixture.path("data").to_string_lossy(), "--cache", "64M"]);
     assert!(!group.exists(), "{group:?}");
 }
 
 #[test]
 fn small_files_of_one_that_was_killed_are_removed_by_the_next() {
-    let Some(stage) = Stage::new() else { return };
-    let name = stage.folder.path().to_string_lossy().into_owned();
+    let Some(fixture) = Fixture::new() else { return };
+    let name = fixture.folder.path().to_string_lossy().into_owned();
     let mut child = start(whyslow(&["fs", &name, "--size", "512K", "--files", "1000000", "--for", "10ms"]));
-    let left = stage.path(&format!(".whyslow-bench-files-{}", child.id()));
+    let left = fixture.path(&format!(".whyslow-bench-files-{}", child.id()));
     until("small files", || left.join("00000001").exists());
     signal(&child, libc::SIGKILL);
     child.wait().unwrap();
@@ -98,16 +87,14 @@ fn small_files_of_one_that_was_killed_are_removed_by_the_next() {
 }
 
 #[test]
-fn killed_while_targets_contend_or_a_job_runs_it_leaves_nothing() {
-    let Some(stage) = Stage::new() else { return };
-    let name = stage.folder.path().to_string_lossy().into_owned();
+fn contend_and_jobs_leave_no_files_when_killed() {
+    let Some(fixture) = Fixture::new() else { return };
+    let name = fixture.folder.path().to_string_lossy().into_owned();
     let job = tempfile::NamedTempFile::new().unwrap();
     fs::write(job.path(), format!("[a]\ndirectory={name}\nsize=4m\nrw=randrw\nruntime=30\ntime_based\n")).unwrap();
     let job = job.path().to_string_lossy();
     for args in [&["contend", &name, &name, "--size", "4M", "--for", "30s"][..], &["disk", "--job", &job]] {
-        let mut child = start(whyslow(args));
-        std::thread::sleep(Duration::from_millis(500));
-        assert_eq!(child.try_wait().unwrap(), None, "{args:?} has ended already");
+        let mut child = long(args);
         signal(&child, libc::SIGKILL);
         child.wait().unwrap();
         assert_eq!(fs::read_dir(&name).unwrap().count(), 0, "{args:?}");
@@ -116,10 +103,10 @@ fn killed_while_targets_contend_or_a_job_runs_it_leaves_nothing() {
 
 #[test]
 fn a_device_is_free_again_when_its_benchmark_is_killed() {
-    let Some(mut stage) = Stage::new() else { return };
-    let device = stage.device("a.img", 32 * MIB);
+    let Some(mut fixture) = Fixture::new() else { return };
+    let device = fixture.device("a.img", 32 * MIB);
     for _ in 0..3 {
-        let mut child = long(&[&device]);
+        let mut child = long(&["disk", &device, "--for", "30s"]);
         signal(&child, libc::SIGKILL);
         child.wait().unwrap();
         report(&[&device]);
@@ -127,17 +114,15 @@ fn a_device_is_free_again_when_its_benchmark_is_killed() {
 }
 
 #[test]
-fn killed_among_layers_it_leaves_the_file_system_as_it_was() {
-    let Some(mut stage) = Stage::new() else { return };
-    let device = stage.device("a.img", 32 * MIB);
-    let point = stage.mount(&device);
+fn layers_leaves_the_file_system_as_it_was_when_killed() {
+    let Some(mut fixture) = Fixture::new() else { return };
+    let device = fixture.device("a.img", 32 * MIB);
+    let point = fixture.mount(&device);
     let file = Path::new(&point).join("data");
     fs::write(&file, vec![0x77; 12 * MIB as usize]).unwrap();
     let names = || fs::read_dir(&point).unwrap().map(|entry| entry.unwrap().file_name()).collect::<BTreeSet<_>>();
     let before = names();
-    let mut child = start(whyslow(&["layers", &point, "--for", "30s"]));
-    std::thread::sleep(Duration::from_millis(500));
-    assert_eq!(child.try_wait().unwrap(), None, "it has ended already");
+    let mut child = long(&["layers", &point, "--for", "30s"]);
     signal(&child, libc::SIGKILL);
     child.wait().unwrap();
     assert_eq!((names(), content(&file)), (before, vec![0x77; 12 * MIB as usize]));
@@ -147,7 +132,7 @@ fn killed_among_layers_it_leaves_the_file_system_as_it_was() {
 }
 
 #[test]
-fn killed_while_it_measures_the_machine_it_leaves_no_process_and_no_setting() {
+fn memory_and_cpu_leave_no_process_and_no_setting_when_killed() {
     const SETTINGS: [&str; 4] = [
         "/sys/kernel/mm/transparent_hugepage/enabled",
         "/proc/sys/vm/nr_hugepages",
@@ -157,9 +142,7 @@ fn killed_while_it_measures_the_machine_it_leaves_no_process_and_no_setting() {
     let settings = || SETTINGS.map(|path| fs::read_to_string(path).ok());
     let before = settings();
     for args in [&["memory", "--size", "1M", "--for", "60s"][..], &["cpu", "--for", "60s"]] {
-        let mut child = start(whyslow(args));
-        std::thread::sleep(Duration::from_millis(500));
-        assert_eq!(child.try_wait().unwrap(), None, "{args:?} has ended already");
+        let mut child = long(args);
         let children = children(&child);
         signal(&child, libc::SIGKILL);
         child.wait().unwrap();
@@ -169,21 +152,20 @@ fn killed_while_it_measures_the_machine_it_leaves_no_process_and_no_setting() {
 }
 
 #[test]
-fn ctrl_c_ends_figures_of_memory_and_processors_at_once() {
+fn ctrl_c_ends_memory_and_cpu_at_once() {
     for args in [&["memory", "--size", "1M", "--for", "60s"][..], &["cpu", "--for", "60s"]] {
-        let child = start(whyslow(args));
-        std::thread::sleep(Duration::from_millis(700));
+        let child = long(args);
         signal(&child, libc::SIGINT);
         let asked = Instant::now();
         let out = child.wait_with_output().unwrap();
-        assert!(asked.elapsed() < Duration::from_secs(5), "{args:?}");
+        assert!(asked.elapsed() < Duration::from_secs(30), "{args:?}");
         let report: Report = serde_json::from_slice(&out.stdout).expect("a report");
         assert!(report.interrupted && out.status.success(), "{args:?}");
     }
 }
 
 #[test]
-fn the_process_that_is_handed_over_to_ends_with_one_that_is_killed() {
+fn the_partner_process_of_context_switches_ends_with_a_killed_run() {
     let mut child = start(whyslow(&["cpu", "--for", "50ms"]));
     let mut partners = Vec::new();
     until("a process to hand over to", || {
@@ -197,13 +179,13 @@ fn the_process_that_is_handed_over_to_ends_with_one_that_is_killed() {
 }
 
 #[test]
-fn ended_by_a_service_manager_or_a_closed_terminal_it_cleans_up_and_says_so() {
-    let Some(stage) = Stage::new() else { return };
-    let name = stage.folder.path().to_string_lossy().into_owned();
+fn sigterm_and_sighup_clean_up_and_set_the_exit_status() {
+    let Some(fixture) = Fixture::new() else { return };
+    let name = fixture.folder.path().to_string_lossy().into_owned();
     let small = ["fs", &name, "--size", "512K", "--files", "1000000", "--for", "10ms"];
     for (ended_by, status) in [(libc::SIGTERM, 143), (libc::SIGHUP, 129)] {
         let child = start(whyslow(&small));
-        let made = stage.path(&format!(".whyslow-bench-files-{}", child.id()));
+        let made = fixture.path(&format!(".whyslow-bench-files-{}", child.id()));
         until("small files", || made.join("00000001").exists());
         signal(&child, ended_by);
         let out = child.wait_with_output().unwrap();

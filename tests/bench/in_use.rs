@@ -1,6 +1,6 @@
 //! A device that is in use is refused, whatever it is used by and whatever it is called.
 
-use crate::stage::{MIB, Stage, assert_in_use, assert_refused, has, must, report};
+use crate::fixture::{Fixture, MIB, assert_in_use, assert_refused, has, must, report};
 use std::fs::{self, OpenOptions};
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::{OpenOptionsExt, symlink};
@@ -8,13 +8,13 @@ use std::process::{Command, Stdio};
 
 #[test]
 fn a_mounted_device_is_refused_by_any_of_its_names() {
-    let Some(mut stage) = Stage::new() else { return };
-    let device = stage.device("a.img", 16 * MIB);
-    let point = stage.mount(&device);
-    let serial = stage.path("a.img").to_string_lossy().into_owned();
-    let link = stage.path("by-id");
+    let Some(mut fixture) = Fixture::new() else { return };
+    let device = fixture.device("a.img", 16 * MIB);
+    let point = fixture.mount(&device);
+    let serial = fixture.name("a.img");
+    let link = fixture.path("by-id");
     symlink(&device, &link).unwrap();
-    let node = stage.path("another-node");
+    let node = fixture.path("another-node");
     let number = fs::read_to_string(format!("/sys/block/{}/dev", device.trim_start_matches("/dev/"))).unwrap();
     let (major, minor) = number.trim().split_once(':').unwrap();
     must(Command::new("mknod").arg(&node).args(["b", major, minor]));
@@ -25,19 +25,19 @@ fn a_mounted_device_is_refused_by_any_of_its_names() {
 
 #[test]
 fn a_disk_with_a_mounted_partition_is_refused() {
-    let Some(mut stage) = Stage::new() else { return };
-    let disk = stage.device("a.img", 32 * MIB);
-    let serial = stage.path("a.img").to_string_lossy().into_owned();
+    let Some(mut fixture) = Fixture::new() else { return };
+    let disk = fixture.device("a.img", 32 * MIB);
+    let serial = fixture.name("a.img");
     must(Command::new("addpart").args([&disk, "1", "2048", "32768"]));
     must(Command::new("addpart").args([&disk, "2", "40960", "16384"]));
     let gone = disk.clone();
-    stage.undo(move || {
+    fixture.undo(move || {
         for number in ["1", "2"] {
             drop(Command::new("delpart").args([&gone, number]).status());
         }
     });
     let part = format!("{disk}p1");
-    stage.mount(&part);
+    fixture.mount(&part);
     assert_in_use(&disk, &serial, &["p1 is mounted on"]);
     assert_in_use(&part, &serial, &["p1 is mounted on"]);
     let other = report(&[&format!("{disk}p2")]);
@@ -46,31 +46,31 @@ fn a_disk_with_a_mounted_partition_is_refused() {
 
 #[test]
 fn swap_is_refused() {
-    let Some(mut stage) = Stage::new() else { return };
-    let device = stage.device("a.img", 16 * MIB);
-    let serial = stage.path("a.img").to_string_lossy().into_owned();
+    let Some(mut fixture) = Fixture::new() else { return };
+    let device = fixture.device("a.img", 16 * MIB);
+    let serial = fixture.name("a.img");
     must(Command::new("mkswap").arg(&device));
     must(Command::new("swapon").args(["--priority", "0", &device]));
     let gone = device.clone();
-    stage.undo(move || drop(Command::new("swapoff").arg(gone).status()));
+    fixture.undo(move || drop(Command::new("swapoff").arg(gone).status()));
     assert_in_use(&device, &serial, &["is swap"]);
 }
 
 #[test]
 fn a_device_that_a_loop_device_stands_on_is_refused() {
-    let Some(mut stage) = Stage::new() else { return };
-    let lower = stage.device("a.img", 16 * MIB);
-    let serial = stage.path("a.img").to_string_lossy().into_owned();
-    let upper = stage.attach(&[&lower]);
-    let words = format!("{} stands on", upper.trim_start_matches("/dev/"));
+    let Some(mut fixture) = Fixture::new() else { return };
+    let lower = fixture.device("a.img", 16 * MIB);
+    let serial = fixture.name("a.img");
+    let upper = fixture.attach(&[&lower]);
+    let words = format!("{} is stacked on", upper.trim_start_matches("/dev/"));
     assert_in_use(&lower, &serial, &[&words]);
 }
 
 #[test]
 fn a_device_that_a_process_has_open_is_refused() {
-    let Some(mut stage) = Stage::new() else { return };
-    let device = stage.device("a.img", 16 * MIB);
-    let serial = stage.path("a.img").to_string_lossy().into_owned();
+    let Some(mut fixture) = Fixture::new() else { return };
+    let device = fixture.device("a.img", 16 * MIB);
+    let serial = fixture.name("a.img");
     for flags in [0, libc::O_EXCL] {
         let file = OpenOptions::new().read(true).custom_flags(flags).open(&device).unwrap();
         let who = format!("process {}", std::process::id());
@@ -81,21 +81,21 @@ fn a_device_that_a_process_has_open_is_refused() {
 
 #[test]
 fn what_is_in_use_may_be_read_where_that_is_asked_for() {
-    let Some(mut stage) = Stage::new() else { return };
-    let device = stage.device("a.img", 16 * MIB);
-    stage.mount(&device);
+    let Some(mut fixture) = Fixture::new() else { return };
+    let device = fixture.device("a.img", 16 * MIB);
+    fixture.mount(&device);
     let report = report(&[&device, "--in-use"]);
     assert!(report.caveats.iter().any(|caveat| caveat.contains("in use")), "{:?}", report.caveats);
     assert!(report.rounds.iter().flat_map(|round| &round.runs).all(|run| run.write.is_none()));
-    let serial = stage.path("a.img").to_string_lossy().into_owned();
+    let serial = fixture.name("a.img");
     assert_refused(&[&device, "--in-use", "--destroy", &serial], &["cannot be used with"]);
 }
 
 #[test]
 fn a_device_mounted_in_another_namespace_is_refused() {
-    let Some(mut stage) = Stage::new() else { return };
-    let device = stage.device("a.img", 16 * MIB);
-    let serial = stage.path("a.img").to_string_lossy().into_owned();
+    let Some(mut fixture) = Fixture::new() else { return };
+    let device = fixture.device("a.img", 16 * MIB);
+    let serial = fixture.name("a.img");
     must(Command::new("mkfs.ext4").args(["-q", "-F", &device]));
     // What is mounted there is in no list that can be seen from here; it goes with the namespace.
     let script = format!("mount {device} /mnt && echo mounted && read -r end");
@@ -114,48 +114,48 @@ fn a_device_mounted_in_another_namespace_is_refused() {
 
 #[test]
 fn the_external_journal_of_a_file_system_is_refused() {
-    let Some(mut stage) = Stage::new() else { return };
-    let journal = stage.device("journal.img", 16 * MIB);
-    let data = stage.device("data.img", 16 * MIB);
-    let serial = stage.path("journal.img").to_string_lossy().into_owned();
+    let Some(mut fixture) = Fixture::new() else { return };
+    let journal = fixture.device("journal.img", 16 * MIB);
+    let data = fixture.device("data.img", 16 * MIB);
+    let serial = fixture.name("journal.img");
     must(Command::new("mkfs.ext4").args(["-q", "-F", "-b", "4096", "-O", "journal_dev", &journal]));
     must(Command::new("mkfs.ext4").args(["-q", "-F", "-b", "4096", "-J", &format!("device={journal}"), &data]));
-    stage.mount_made(&data);
+    fixture.mount_made(&data);
     assert_in_use(&journal, &serial, &["claimed"]);
 }
 
 #[test]
 fn every_device_of_a_btrfs_is_refused() {
-    let Some(mut stage) = Stage::new() else { return };
+    let Some(mut fixture) = Fixture::new() else { return };
     if !has("mkfs.btrfs") {
         return;
     }
     let names = ["a.img", "b.img"];
-    let devices = names.map(|name| stage.sparse(name, 256 * MIB));
+    let devices = names.map(|name| fixture.sparse(name, 256 * MIB));
     must(Command::new("mkfs.btrfs").args(["-q", "-f", &devices[0], &devices[1]]));
     // The kernel learns of the second only where it is told.
     let options = format!("device={},device={}", devices[0], devices[1]);
-    let point = stage.path("mnt").to_string_lossy().into_owned();
+    let point = fixture.name("mnt");
     fs::create_dir_all(&point).unwrap();
     must(Command::new("mount").args(["-t", "btrfs", "-o", &options, &devices[0], &point]));
-    stage.undo(move || drop(Command::new("umount").arg(point).status()));
+    fixture.undo(move || drop(Command::new("umount").arg(point).status()));
     for (name, device) in names.iter().zip(&devices) {
-        let serial = stage.path(name).to_string_lossy().into_owned();
+        let serial = fixture.name(name);
         assert_in_use(device, &serial, &["btrfs"]);
     }
 }
 
 #[test]
 fn a_second_loop_device_on_the_file_of_a_mounted_one_is_not_destroyed() {
-    let Some(mut stage) = Stage::new() else { return };
-    let mounted = stage.device("a.img", 16 * MIB);
-    let serial = stage.path("a.img").to_string_lossy().into_owned();
-    let second = stage.attach(&[&serial]);
+    let Some(mut fixture) = Fixture::new() else { return };
+    let mounted = fixture.device("a.img", 16 * MIB);
+    let serial = fixture.name("a.img");
+    let second = fixture.attach(&[&serial]);
     // The same file by another name, and a part of it.
-    fs::hard_link(&serial, stage.path("b.img")).unwrap();
-    let linked = stage.path("b.img").to_string_lossy().into_owned();
-    let third = stage.attach(&["--offset", "1048576", &linked]);
-    let point = stage.mount(&mounted);
+    fs::hard_link(&serial, fixture.path("b.img")).unwrap();
+    let linked = fixture.name("b.img");
+    let third = fixture.attach(&["--offset", "1048576", &linked]);
+    let point = fixture.mount(&mounted);
     let before = fs::read(&serial).unwrap();
     for (device, serial) in [(&second, &serial), (&third, &linked)] {
         let words = ["is in use", "has the same data as", "is mounted on", &point];
@@ -166,21 +166,21 @@ fn a_second_loop_device_on_the_file_of_a_mounted_one_is_not_destroyed() {
 
 #[test]
 fn parts_of_one_file_that_do_not_overlap_are_not_the_same() {
-    let Some(mut stage) = Stage::new() else { return };
-    fs::write(stage.path("a.img"), vec![0x5a; 32 * MIB as usize]).unwrap();
-    let serial = stage.path("a.img").to_string_lossy().into_owned();
+    let Some(mut fixture) = Fixture::new() else { return };
+    fs::write(fixture.path("a.img"), vec![0x5a; 32 * MIB as usize]).unwrap();
+    let serial = fixture.name("a.img");
     let half = (16 * MIB).to_string();
-    let first = stage.attach(&["--sizelimit", &half, &serial]);
-    let second = stage.attach(&["--offset", &half, &serial]);
-    stage.mount(&first);
+    let first = fixture.attach(&["--sizelimit", &half, &serial]);
+    let second = fixture.attach(&["--offset", &half, &serial]);
+    fixture.mount(&first);
     assert!(!report(&[&second, "--destroy", &serial]).rounds.is_empty());
 }
 
 #[test]
 fn a_device_whose_file_a_process_has_open_or_swaps_to_is_not_destroyed() {
-    let Some(mut stage) = Stage::new() else { return };
-    let device = stage.device("a.img", 16 * MIB);
-    let serial = stage.path("a.img").to_string_lossy().into_owned();
+    let Some(mut fixture) = Fixture::new() else { return };
+    let device = fixture.device("a.img", 16 * MIB);
+    let serial = fixture.name("a.img");
     let file = OpenOptions::new().read(true).open(&serial).unwrap();
     let who = format!("process {}", std::process::id());
     assert_refused(&[&device, "--destroy", &serial], &["is in use", &who, "the file behind it"]);
@@ -190,13 +190,13 @@ fn a_device_whose_file_a_process_has_open_or_swaps_to_is_not_destroyed() {
 
 #[test]
 fn a_volume_on_a_second_loop_device_of_a_mounted_file_is_not_destroyed() {
-    let Some(mut stage) = Stage::new() else { return };
+    let Some(mut fixture) = Fixture::new() else { return };
     if Command::new("dmsetup").arg("version").output().map_or(true, |out| !out.status.success()) {
         return eprintln!("skipped: there is no device mapper here");
     }
-    let mounted = stage.device("a.img", 16 * MIB);
-    let serial = stage.path("a.img").to_string_lossy().into_owned();
-    let second = stage.attach(&[&serial]);
+    let mounted = fixture.device("a.img", 16 * MIB);
+    let serial = fixture.name("a.img");
+    let second = fixture.attach(&[&serial]);
     let name = format!("wsl-bench-{}", std::process::id());
     must(Command::new("dmsetup").args([
         "create",
@@ -207,11 +207,11 @@ fn a_volume_on_a_second_loop_device_of_a_mounted_file_is_not_destroyed() {
         &format!("0 32768 linear {second} 0"),
     ]));
     let gone = name.clone();
-    stage.undo(move || drop(Command::new("dmsetup").args(["remove", "--retry", &gone]).status()));
+    fixture.undo(move || drop(Command::new("dmsetup").args(["remove", "--retry", &gone]).status()));
     let volume = format!("/dev/mapper/{name}");
     if fs::metadata(&volume).is_err() {
         return eprintln!("skipped: there is no node for a volume here");
     }
-    let point = stage.mount(&mounted);
+    let point = fixture.mount(&mounted);
     assert_refused(&[&volume, "--destroy", &name], &["is in use", "has the same data as", &point]);
 }

@@ -1,6 +1,6 @@
 //! `bench memory` and `bench cpu`.
 
-use crate::stage::{assert_refused, report_of, whyslow};
+use crate::fixture::{assert_refused, report_of, whyslow};
 use std::collections::BTreeSet;
 use std::fs;
 use whyslow_model::baseline::{Baseline, Better};

@@ -1,9 +1,11 @@
-//! `whyslow bench` from the outside: what it refuses to touch, what it leaves behind, and whether its books balance.
+//! `whyslow bench` from the outside: what it refuses to touch, what it leaves behind, and whether its accounting is right.
 
 mod ended;
+mod fio;
+mod fixture;
 mod in_use;
 mod layers;
 mod machine;
 mod measured;
-mod stage;
+mod net;
 mod written;

@@ -1,74 +1,62 @@
-//! What is run by whyslow and by another.
+//! The cases that whyslow and another program both run.
 
 use crate::rig::{Folder, Rig};
 
-/// Work for both programs.
 pub struct Case {
-    /// Its name.
     pub name: String,
-    /// Where files are made for it.
+    /// Where its files are.
     pub folder: Folder,
-    /// Which processors it is kept to.
+    /// The CPUs it is pinned to.
     pub held: Processors,
-    /// What it is.
     pub work: Work,
 }
 
-/// What is done, and by whom beside whyslow.
+/// What is done, and by which program beside whyslow.
 pub enum Work {
-    /// A job, by its options; fio runs the same file.
+    /// A job that fio runs too.
     Fio {
-        /// The options, the time aside.
+        /// Without times.
         options: String,
-        /// Whether it reads or writes.
         flow: Flow,
-        /// How long load is made before any of it counts.
+        /// Unmeasured time before the run.
         ramp: &'static str,
     },
-    /// A job whose like dd does, told of by options of its own.
+    /// A job that dd has an equivalent of.
     Dd {
-        /// The options of the job.
         options: String,
-        /// Whether it reads or writes.
         flow: Flow,
-        /// What dd is told.
+        /// dd's arguments.
         dd: Vec<String>,
-        /// How much of the page cache it fills, bytes.
+        /// Bytes of page cache it fills.
         cached: usize,
     },
-    /// The streams of `whyslow bench fs` beside bonnie++'s phases.
+    /// The streams of `whyslow bench fs` and bonnie++'s phases.
     Bonnie,
 }
 
-/// Where programs and the kernel's workers may run.
+/// Where the programs and the kernel's workers may run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Processors {
-    /// Wherever the scheduler puts them.
     Any,
-    /// All on one.
+    /// All on one CPU.
     One,
-    /// The programs on one, the workers on another.
+    /// The programs on one CPU, the workers on another.
     Two,
 }
 
-/// A direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flow {
-    /// From the disk.
     Read,
-    /// To the disk.
     Write,
 }
 
-/// Until a run is under way.
 const RAMP: &str = "500ms";
-/// Until it has settled where a program that makes one request at a time and the loop device's worker run: fio does some twice as many a
-/// second in its first seconds as after six.
+/// Until the placement of a program at depth 1 and of the loop device's worker has settled: in its first seconds fio
+/// does about twice as many requests as after six.
 const SETTLED: &str = "8s";
 
-/// Small random reads at several depths, and streams, on a file of a disk and on a loop device in memory, there also one request
-/// at a time after it has settled, kept to one processor, and to one each; then streams as dd has them, on the disk and in memory, and
-/// as bonnie++ has them, in memory.
+/// Random reads at several depths and streams, on a disk and on a loop device in memory (there also settled, pinned to
+/// one CPU, and to two); then dd's and bonnie++'s streams.
 pub fn all(rig: &Rig) -> Vec<Case> {
     let places = [("disk", rig.disk()), ("memory", rig.memory())];
     let mut cases = reads("disk", rig.disk(), &rig.disk().file());
@@ -96,7 +84,7 @@ fn random(place: &str, folder: &Folder, path: &str, depth: u32, ramp: &'static s
     job(format!("{place}: randread 4k, depth {depth}"), folder, options, Flow::Read, ramp)
 }
 
-/// Each program writes to a file of its own making.
+/// Each program writes to a file of its own.
 fn write(place: &str, folder: &Folder) -> Case {
     let options = format!("directory={}\nsize=512m\nrw=write\nbs=1m\niodepth=4\noverwrite=1\nunlink=1", folder.path());
     job(format!("{place}: write 1m, depth 4"), folder, options, Flow::Write, RAMP)
@@ -106,7 +94,7 @@ fn job(name: String, folder: &Folder, options: String, flow: Flow, ramp: &'stati
     Case { name, folder: folder.clone(), held: Processors::Any, work: Work::Fio { options, flow, ramp } }
 }
 
-/// As large requests, as much of a file, the same way past the page cache or through it, synced alike.
+/// With the same request size, amount, caching and syncs as dd.
 fn streams(place: &str, folder: &Folder) -> [Case; 3] {
     const MIB: usize = 1 << 20;
     let case = |name: &str, options, flow, dd: &str, cached| {

@@ -1,21 +1,18 @@
-//! One case, run by both programs in turn.
+//! Runs one case with both programs in turn.
 
 use crate::cases::{Case, Processors, Work};
 use crate::peer;
 use whyslow_pairs::comparison::{Comparison, Figures};
-use whyslow_pairs::dice::in_turn;
 use whyslow_pairs::failure::Result;
-use whyslow_pairs::held::Held;
+use whyslow_pairs::in_turn::in_turn;
+use whyslow_pairs::pinning::Pinning;
 
-/// Runs a case in pairs of random order. What came of each of its phases.
-///
-/// # Errors
-/// Where a program fails, or a signal came.
+/// Pairs are in random order. Returns the results of each phase.
 pub fn compare(case: &Case, whyslow: &str, pairs: usize, seconds: u32) -> Result<Vec<Comparison>> {
     let _held = match case.held {
         Processors::Any => None,
-        Processors::One => Some(Held::on_one()?),
-        Processors::Two => Some(Held::on_two()?),
+        Processors::One => Some(Pinning::on_one()?),
+        Processors::Two => Some(Pinning::on_two()?),
     };
     let job = case.folder.job(&job(&case.work, seconds))?;
     let ready = || case.folder.settle(cached(&case.work));
@@ -35,10 +32,9 @@ pub fn compare(case: &Case, whyslow: &str, pairs: usize, seconds: u32) -> Result
     Ok(found)
 }
 
-/// A figure of each phase, where one was told.
+/// A figure of each phase, if there was one.
 type Phases = Vec<Option<Figures>>;
 
-/// What the figures of a run are of.
 fn phases(case: &Case) -> Vec<String> {
     match case.work {
         Work::Bonnie => peer::PHASES.map(|phase| format!("{}: {phase}", case.name)).into(),
@@ -68,7 +64,6 @@ fn theirs(case: &Case, job: &str) -> Result<Phases> {
     }
 }
 
-/// How much of the page cache a case fills, bytes.
 fn cached(work: &Work) -> usize {
     match work {
         Work::Fio { .. } => 0,
@@ -77,7 +72,7 @@ fn cached(work: &Work) -> usize {
     }
 }
 
-/// What both run, or whyslow does where the other has its own idea of it. Load is timed, and streams end with the file.
+/// The job of both programs, or of whyslow if the other takes no job files.
 fn job(work: &Work, seconds: u32) -> String {
     match work {
         Work::Fio { options, ramp, .. } => {

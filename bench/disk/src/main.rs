@@ -1,4 +1,4 @@
-//! whyslow's load beside that of fio, dd and bonnie++, in pairs. See README.md.
+//! Compares whyslow's load with that of fio, dd and bonnie++, in pairs. See README.md.
 
 mod cases;
 mod compare;
@@ -15,13 +15,14 @@ use whyslow_pairs::options::Options;
 use whyslow_pairs::program::status;
 use whyslow_pairs::stop;
 
-/// Runs whyslow in pairs with fio, dd and bonnie++ on the same jobs. Needs root, and some minutes in which nothing else runs.
+/// Compares whyslow with fio, dd and bonnie++ on the same jobs. Needs root, and some minutes in which nothing else
+/// runs.
 #[derive(Parser)]
 #[command(name = "bench-disk", version)]
 struct Args {
     #[command(flatten)]
     options: Options,
-    /// How long each run is measured
+    /// Measured time of each run
     #[arg(long, value_name = "SECONDS", default_value = "2")]
     seconds: u32,
 }

@@ -1,4 +1,4 @@
-//! The programs that are set side by side, each run once; what they come to.
+//! Runs each program once and reads its results.
 
 use crate::cases::Flow;
 use crate::rig::Folder;
@@ -11,10 +11,7 @@ use whyslow_pairs::failure::{Failure, Result};
 
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// Runs a job with whyslow or fio, which both tell of it in the form of fio's JSON.
-///
-/// # Errors
-/// Where the program is missing, fails or tells no number, or a signal came.
+/// whyslow or fio: both print fio's JSON.
 pub fn requests(program: &str, args: &[&str], flow: Flow) -> Result<Figures> {
     let text = child::output(program, args, PATIENCE)?;
     let json: Value = serde_json::from_str(&text[text.find('{').unwrap_or(0)..])?;
@@ -25,32 +22,23 @@ pub fn requests(program: &str, args: &[&str], flow: Flow) -> Result<Figures> {
     Ok(Figures { cost: Some(busy / rate), ..Figures::of(program, rate)? })
 }
 
-/// Runs a job that is one stream with whyslow.
-///
-/// # Errors
-/// As [`requests`].
 pub fn stream(whyslow: &str, job: &str, flow: Flow) -> Result<Figures> {
     let report = report(whyslow, &["disk", "--job", job])?;
     let run = report.rounds.iter().flat_map(|round| &round.runs).next_back();
     Figures::of(whyslow, bandwidth(run, flow))
 }
 
-/// The phases that bonnie++ and `whyslow bench fs` have in common: block output, which ends with an fsync(2); rewriting,
-/// each block read first, with another; block input, of what is in the page cache.
+/// The phases that bonnie++ and `whyslow bench fs` share: block output with a final fsync, rewrite, and block input
+/// from the page cache.
 pub const PHASES: [&str; 3] = ["write 128k, fsync", "rewrite 128k, fsync", "read 128k, cached"];
-/// How large the file is that both stream through: bonnie++ does not tell what takes less than half a second, and reading
-/// hardly takes longer.
+/// bonnie++ reports nothing that takes less than half a second, so the file is large.
 pub const PHASES_BYTES: usize = 6 << 30;
-/// The same of `whyslow bench fs`.
+/// The same phases of `whyslow bench fs`.
 const STREAMS: [(&str, Flow); 3] =
     [("write", Flow::Write), ("rewrite, each block read first", Flow::Write), ("read again, cache warm", Flow::Read)];
-/// Fields of the line that bonnie++ 2 prints (bonnie++.cpp, `print_stat`), KiB a second.
+/// Fields of bonnie++ 2's output (bonnie++.cpp, `print_stat`), KiB/s.
 const FIELDS: [usize; 3] = [11, 13, 17];
 
-/// Runs `whyslow bench fs`: a figure of each phase.
-///
-/// # Errors
-/// As [`requests`].
 pub fn file_system(whyslow: &str, folder: &Folder) -> Result<Vec<Figures>> {
     let (folder, size) = (folder.path(), PHASES_BYTES.to_string());
     let report = report(whyslow, &["fs", &folder, "--size", &size, "--only", "streams"])?;
@@ -65,16 +53,13 @@ fn report(whyslow: &str, args: &[&str]) -> Result<Report> {
     Ok(serde_json::from_str(&child::output(whyslow, &[&["bench", "--json"], args].concat(), PATIENCE)?)?)
 }
 
-/// Bytes a second; nothing where there was no such run.
+/// 0 if there was no such run.
 fn bandwidth(run: Option<&Run>, flow: Flow) -> f64 {
     let flow = run.and_then(|run| if flow == Flow::Read { run.read.as_ref() } else { run.write.as_ref() });
     flow.map_or(0.0, |flow| flow.bandwidth)
 }
 
-/// Runs dd(1). It tells on standard error, which is given to this program by a shell.
-///
-/// # Errors
-/// As [`requests`].
+/// dd reports on standard error, which a shell redirects.
 pub fn dd(args: &[String]) -> Result<Figures> {
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let said = child::output("sh", &[&["-c", "LC_ALL=C exec dd \"$@\" 2>&1", "dd"], &args[..]].concat(), PATIENCE)?;
@@ -90,10 +75,7 @@ fn dd_rate(said: &str) -> Option<f64> {
     Some(bytes / seconds)
 }
 
-/// Runs bonnie++: a figure of each phase, save of those that were over in less than half a second.
-///
-/// # Errors
-/// As [`requests`].
+/// Phases of less than half a second have no figure.
 pub fn bonnie(folder: &Folder) -> Result<Vec<Option<Figures>>> {
     let (folder, size) = (folder.path(), format!("{}:131072", PHASES_BYTES >> 20));
     let args = ["-d", &folder, "-s", &size, "-r", "512", "-n", "0", "-f", "-q", "-u", "root", "-m", "bench"];
@@ -123,7 +105,7 @@ mod tests {
         let said = "1.98,2.00a,x,1,1795307297,4G,,131072,5,,,512000,40,143700,4,,,2048000,99,10663,256,,,,,\n";
         let rates = FIELDS.map(|field| bonnie_rate(said, field));
         assert_eq!(rates, [512_000.0, 143_700.0, 2_048_000.0].map(|kib| Some(kib * 1024.0)));
-        // What took less than half a second is not told.
+        // Less than half a second.
         assert_eq!(bonnie_rate(&said.replace("512000", "+++++"), FIELDS[0]), None);
     }
 }

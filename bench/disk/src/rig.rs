@@ -1,4 +1,4 @@
-//! What both programs are put to.
+//! The files, devices and file systems of the cases.
 
 use std::fs::File;
 use std::io::Write;
@@ -8,13 +8,12 @@ use tempfile::TempDir;
 use whyslow_pairs::child;
 use whyslow_pairs::failure::{Failure, Result};
 
-/// Of the files that are read, and of the device.
+/// Size of the files and of the loop device.
 const BYTES: usize = 512 << 20;
-/// Of the file system in memory.
+/// Size of the file system in memory.
 const ROOM: usize = 8 << 30;
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A folder on a disk, a loop device in memory, and a file system on another; gone when dropped.
 pub struct Rig {
     disk: Folder,
     memory: Folder,
@@ -25,7 +24,7 @@ pub struct Rig {
     _made: [TempDir; 2],
 }
 
-/// A folder with a file in it that can be read.
+/// A folder with a file to read.
 #[derive(Clone)]
 pub struct Folder {
     path: PathBuf,
@@ -36,14 +35,12 @@ struct Loop(String);
 struct Mounted(String);
 
 impl Rig {
-    /// # Errors
-    /// Without root, or where there is no room.
     pub fn new() -> Result<Self> {
         let made = |path: &str| tempfile::Builder::new().prefix("wsl-bench-").tempdir_in(path);
         let (on_disk, in_memory) = (made("/var/tmp")?, made("/dev/shm")?);
         let device = Loop::of(&in_memory.path().join("device"), BYTES)?;
         let image = Loop::of(&in_memory.path().join("image"), ROOM)?;
-        // Nothing is to be written behind a benchmark's back, and no memory given back.
+        // Nothing may be written in the background, and no memory given back.
         let options = "nodiscard,lazy_itable_init=0,lazy_journal_init=0";
         child::output("mkfs.ext4", &["-q", "-E", options, &image.0], PATIENCE)?;
         let mounted = Mounted::on(&image, &on_disk.path().join("memory"))?;
@@ -51,17 +48,14 @@ impl Rig {
         Ok(Self { disk, memory, device, _mounted: mounted, _image: image, _made: [on_disk, in_memory] })
     }
 
-    /// The folder on a disk.
     pub fn disk(&self) -> &Folder {
         &self.disk
     }
 
-    /// The folder of a file system in memory.
     pub fn memory(&self) -> &Folder {
         &self.memory
     }
 
-    /// The loop device.
     pub fn device(&self) -> &str {
         &self.device.0
     }
@@ -74,32 +68,24 @@ impl Folder {
         Ok(Self { path: path.to_owned() })
     }
 
-    /// Its path.
     pub fn path(&self) -> String {
         self.path.display().to_string()
     }
 
-    /// The file to be read.
     pub fn file(&self) -> String {
         self.path.join("file").display().to_string()
     }
 
-    /// A file that is yet to be made.
     pub fn new_file(&self) -> String {
         self.path.join("new").display().to_string()
     }
 
-    /// Removes that file, where it was made.
     pub fn remove_new_file(&self) {
         let _ = std::fs::remove_file(self.path.join("new"));
     }
 
-    /// Fills as much of the page cache, and empties it again. The host of a virtual machine may have taken memory back that is
-    /// free (Documentation/mm/free_page_reporting.rst); who touches it first waits for the host, and that is to be neither of
-    /// those that are set side by side.
-    ///
-    /// # Errors
-    /// Where there is no room.
+    /// Fills and empties the page cache. In a virtual machine, touching free pages may wait for the host
+    /// (Documentation/mm/free_page_reporting.rst), which must not be counted against either program.
     pub fn settle(&self, bytes: usize) -> Result<()> {
         if bytes == 0 {
             return Ok(());
@@ -109,10 +95,7 @@ impl Folder {
         Ok(std::fs::remove_file(path)?)
     }
 
-    /// A job file.
-    ///
-    /// # Errors
-    /// Where it cannot be written.
+    /// Writes a job file.
     pub fn job(&self, options: &str) -> Result<String> {
         let path = self.path.join("job.fio");
         std::fs::write(&path, options)?;
@@ -121,13 +104,12 @@ impl Folder {
 }
 
 impl Loop {
-    /// A device of a new file that is filled.
     fn of(file: &Path, bytes: usize) -> Result<Self> {
         fill(file, bytes)?;
         let node = child::output("losetup", &["--find", "--show", "--direct-io=on", text(file)?], PATIENCE)?;
         let device = Self(node.trim().to_owned());
-        // The device outlives its file, and with it what somebody set. Its queue may hold fewer requests than it says: a change of
-        // the scheduler has the number told anew but not the queue (block/elevator.c), and the same number again is no change.
+        // A loop device keeps the settings of an earlier user. Its queue may be smaller than nr_requests says, because
+        // a change of the scheduler updates the number but not the queue (block/elevator.c): set another number first.
         let queue = format!("/sys/block/{}/queue/nr_requests", device.0.trim_start_matches("/dev/"));
         ["64", "128"].iter().try_for_each(|requests| std::fs::write(&queue, requests))?;
         Ok(device)
@@ -136,7 +118,7 @@ impl Loop {
 
 impl Drop for Loop {
     fn drop(&mut self) {
-        child::clear_away("losetup", &["--detach", &self.0]);
+        child::clean_up("losetup", &["--detach", &self.0]);
     }
 }
 
@@ -151,7 +133,7 @@ impl Mounted {
 
 impl Drop for Mounted {
     fn drop(&mut self) {
-        child::clear_away("umount", &[&self.0]);
+        child::clean_up("umount", &[&self.0]);
     }
 }
 
@@ -159,7 +141,6 @@ fn text(path: &Path) -> Result<&str> {
     path.to_str().ok_or_else(|| Failure::new("a path is not UTF-8"))
 }
 
-/// Writes bytes that are really there.
 fn fill(path: &Path, bytes: usize) -> Result<()> {
     let mut file = File::create(path)?;
     let block = vec![0x5a; 1 << 20];

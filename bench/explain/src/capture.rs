@@ -26,17 +26,11 @@ pub struct Capturer {
 
 impl Capturer {
     /// The machine with nothing to do.
-    ///
-    /// # Errors
-    /// Where it cannot be recorded.
     pub fn quiet(&self) -> Result<PathBuf> {
         self.made("quiet", |folder| succeed(&mut recorder(&self.whyslow, folder, QUIET), "whyslow record"))
     }
 
     /// A fault of the lab's, from a time when it stood to a time when it still did.
-    ///
-    /// # Errors
-    /// Where the lab cannot make it, or whyslow does not find it.
     pub fn fault(&self, name: &str) -> Result<PathBuf> {
         self.made(name, |folder| {
             let mut lab = Command::new(&self.lab);

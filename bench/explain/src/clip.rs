@@ -25,9 +25,6 @@ impl Clip {
     }
 
     /// All of a recording, which is to be a short one.
-    ///
-    /// # Errors
-    /// Where it cannot be read.
     pub fn read(folder: &Path) -> Result<Self, StoreError> {
         let recording = Recording::open(folder)?;
         Ok(Self::new(recording.snapshots(&recording.span(), &|_: &str| true)?))

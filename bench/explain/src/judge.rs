@@ -46,9 +46,6 @@ pub struct Report {
 
 impl Report {
     /// Holds one against the other.
-    ///
-    /// # Errors
-    /// A time in the explanation that is none.
     pub fn of(planted: Vec<Planted>, explained: Explained) -> Result<Self> {
         let start = ns(&explained.explanation.start)?;
         let second = |time: &str| Ok::<_, Failure>((ns(time)? - start) as f64 / 1e9);

@@ -34,9 +34,6 @@ pub struct Player {
 impl Player {
     /// Begins a recording in a folder, at this time of the wall clock, on a machine that has been up for so long: longer than
     /// when any of the clips was made.
-    ///
-    /// # Errors
-    /// Where nothing can be recorded there.
     pub fn begin(folder: &Path, wall_ns: i64, boot_ns: u64) -> Result<Self, StoreError> {
         let keep = Keep { time: Duration::from_secs(365 * 86_400), bytes: u64::MAX };
         let log = Arc::new(|line: &str| eprintln!("recorder: {line}"));
@@ -83,9 +80,6 @@ impl Player {
     }
 
     /// Ends the recording.
-    ///
-    /// # Errors
-    /// What could not be written.
     pub fn finish(self) -> Result<u64, String> {
         self.recorder.finish().map(|counts| counts.samples)
     }

@@ -36,9 +36,6 @@ const SELDOM: u64 = 1000;
 const HOSTILE: usize = 2000;
 
 /// Writes a log of so many bytes, or a line more.
-///
-/// # Errors
-/// Where the file cannot be written.
 pub fn write(kind: Kind, path: &Path, bytes: u64) -> io::Result<u64> {
     let mut out = BufWriter::with_capacity(1 << 20, File::create(path)?);
     let mut written = 0;

@@ -18,9 +18,6 @@ pub struct Taken {
 }
 
 /// Runs a command in this process' only child, and prints what it took: seconds, processor seconds, bytes.
-///
-/// # Errors
-/// Where it cannot be run, or fails.
 pub fn only_child(command: &[String]) -> io::Result<()> {
     let (program, arguments) = command.split_first().ok_or_else(|| io::Error::other("no command"))?;
     let start = Instant::now();
@@ -39,9 +36,6 @@ pub fn only_child(command: &[String]) -> io::Result<()> {
 }
 
 /// What a command took, measured by a process of its own, so that the peak is that of this command alone.
-///
-/// # Errors
-/// Where it cannot be run, or fails.
 pub fn measure(command: &[&str]) -> io::Result<Taken> {
     let own = std::env::current_exe()?;
     let out = Command::new(own).arg("--only-child").args(command).stderr(Stdio::inherit()).output()?;
@@ -54,9 +48,6 @@ pub fn measure(command: &[&str]) -> io::Result<Taken> {
 }
 
 /// The whole file once, so that it lies in the page cache.
-///
-/// # Errors
-/// Where it cannot be read.
 pub fn warm(path: &Path) -> io::Result<u64> {
     io::copy(&mut std::fs::File::open(path)?, &mut io::sink())
 }

@@ -1,22 +1,21 @@
-//! One case, run by both programs in turn.
+//! Runs one case with both programs in turn.
 
 use crate::rig::{Rig, Wire};
 use serde_json::Value;
 use whyslow_model::bench::{NetEnd, Report};
 use whyslow_pairs::comparison::{Comparison, Figures};
-use whyslow_pairs::dice::in_turn;
 use whyslow_pairs::failure::{Failure, Result};
+use whyslow_pairs::in_turn::in_turn;
 
-/// Streams over a path.
 pub struct Case {
     wire: Wire,
     streams: u32,
-    /// Whether whyslow's receivers read the bytes, as iperf3's do.
+    /// Whether whyslow's receivers read the data, as iperf3's do.
     copy: bool,
 }
 
 impl Case {
-    /// One stream and eight over both paths; as whyslow is unless told otherwise, and with receivers that copy.
+    /// One stream and eight on both paths, by default and with `--copy`.
     pub fn all() -> Vec<Self> {
         let mut all = Vec::new();
         for copy in [false, true] {
@@ -27,7 +26,6 @@ impl Case {
         all
     }
 
-    /// Its name.
     pub fn name(&self) -> String {
         let wire = if self.wire == Wire::Veth { "veth" } else { "loopback" };
         let streams = if self.streams == 1 { "1 stream".to_owned() } else { format!("{} streams", self.streams) };
@@ -35,16 +33,12 @@ impl Case {
     }
 }
 
-/// Runs a case in pairs of random order.
-///
-/// # Errors
-/// Where a program fails, or a signal came.
 pub fn compare(case: &Case, rig: &Rig, pairs: usize, seconds: u32) -> Result<Vec<Comparison>> {
     let pairs = in_turn(pairs, || ours(case, rig, seconds), || theirs(case, rig, seconds))?;
     Ok(vec![Comparison::of(case.name(), &pairs)?])
 }
 
-/// whyslow's bits a second, as they arrive, and the time of both ends' threads for each.
+/// Received bit/s, and CPU time of both ends' threads per bit.
 fn ours(case: &Case, rig: &Rig, seconds: u32) -> Result<Figures> {
     let (streams, seconds) = (case.streams.to_string(), seconds.to_string());
     let mut args = vec!["--only", "streams", "--direction", "up", "--streams", &streams, "--for", &seconds];
@@ -58,8 +52,7 @@ fn ours(case: &Case, rig: &Rig, seconds: u32) -> Result<Figures> {
     Ok(Figures { cost, ..Figures::of("whyslow", run.bandwidth.unwrap_or(0.0) * 8.0)? })
 }
 
-/// iperf3's; its first second is left out, as whyslow leaves out its beginning. Its processor time is told in hundredths of
-/// the time, both ends' alike.
+/// Without the first second, like whyslow's ramp. iperf3 reports CPU time as a percentage of both ends.
 fn theirs(case: &Case, rig: &Rig, seconds: u32) -> Result<Figures> {
     let (streams, seconds) = (case.streams.to_string(), seconds.to_string());
     let said = rig.iperf3(case.wire, &["-P", &streams, "-t", &seconds, "-O", "1"])?;

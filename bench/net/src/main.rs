@@ -1,4 +1,4 @@
-//! whyslow's streams beside iperf3's: the same path, in pairs. See README.md.
+//! Compares whyslow's streams with iperf3's, in pairs. See README.md.
 
 mod compare;
 mod rig;
@@ -12,13 +12,13 @@ use whyslow_pairs::options::Options;
 use whyslow_pairs::program::status;
 use whyslow_pairs::stop;
 
-/// Runs whyslow and iperf3 in pairs over loopback and a veth pair. Needs root, and some minutes in which nothing else runs.
+/// Compares whyslow and iperf3 on loopback and a veth pair. Needs root, and some minutes in which nothing else runs.
 #[derive(Parser)]
 #[command(name = "bench-net", version)]
 struct Args {
     #[command(flatten)]
     options: Options,
-    /// How long each run is measured
+    /// Measured time of each run
     #[arg(long, value_name = "SECONDS", default_value = "3")]
     seconds: u32,
 }

@@ -1,26 +1,23 @@
-//! Two network namespaces, with both servers at one end.
+//! Two network namespaces, with both servers in one.
 
 use std::time::Duration;
-use whyslow_pairs::child::{Running, clear_away, output};
+use whyslow_pairs::child::{Running, clean_up, output};
 use whyslow_pairs::failure::Result;
 use whyslow_pairs::stop;
 
 const NEAR: &str = "wsl-net-bench-near";
 const FAR: &str = "wsl-net-bench-far";
 const PATIENCE: Duration = Duration::from_secs(30);
-/// The servers are there for this measurement only.
+/// The servers exist only during the measurement.
 const TOKEN: &str = "WHYSLOW_TOKEN=a token of the benchmarks";
 
-/// A path that both programs are put to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Wire {
-    /// The loopback of one namespace.
     Loopback,
-    /// A veth pair between two.
     Veth,
 }
 
-/// The namespaces and the servers; gone when dropped.
+/// Removed when dropped.
 pub struct Rig {
     whyslow: String,
     _servers: [Running; 2],
@@ -30,8 +27,6 @@ pub struct Rig {
 struct Namespace(&'static str);
 
 impl Rig {
-    /// # Errors
-    /// Without root, or where a program is missing.
     pub fn new(whyslow: String) -> Result<Self> {
         let namespaces = [Namespace::new(NEAR)?, Namespace::new(FAR)?];
         ip(&["-n", NEAR, "link", "add", "wire0", "type", "veth", "peer", "name", "wire0", "netns", FAR])?;
@@ -46,10 +41,6 @@ impl Rig {
         Ok(Self { whyslow, _servers: servers, _namespaces: namespaces })
     }
 
-    /// What whyslow says of a measurement over this path.
-    ///
-    /// # Errors
-    /// Where it fails.
     pub fn whyslow(&self, wire: Wire, args: &[&str]) -> Result<String> {
         let (namespace, host) = wire.ends();
         let command =
@@ -57,10 +48,6 @@ impl Rig {
         output("ip", &command.concat(), PATIENCE)
     }
 
-    /// What iperf3 says.
-    ///
-    /// # Errors
-    /// Where it fails.
     pub fn iperf3(&self, wire: Wire, args: &[&str]) -> Result<String> {
         let (namespace, host) = wire.ends();
         output("ip", &[&["netns", "exec", namespace, "iperf3", "-c", host, "-J"], args].concat(), PATIENCE)
@@ -68,7 +55,7 @@ impl Rig {
 }
 
 impl Wire {
-    /// Where the client runs, and the server's address.
+    /// The client's namespace, and the server's address.
     fn ends(self) -> (&'static str, &'static str) {
         match self {
             Self::Loopback => (FAR, "127.0.0.1"),
@@ -86,7 +73,7 @@ impl Namespace {
 
 impl Drop for Namespace {
     fn drop(&mut self) {
-        clear_away("ip", &["netns", "del", self.0]);
+        clean_up("ip", &["netns", "del", self.0]);
     }
 }
 

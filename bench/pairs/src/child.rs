@@ -1,4 +1,4 @@
-//! Programs run by this one, which end with it.
+//! Child processes, which end with this program.
 
 use crate::failure::{Failure, Result};
 use crate::stop;
@@ -16,26 +16,26 @@ use std::time::{Duration, Instant};
 pub struct Running(Child);
 
 impl Running {
-    /// Starts a program that prints nothing.
+    /// Starts a program, discarding its output.
     ///
     /// # Errors
-    /// Where it is not installed.
+    /// It is not installed.
     pub fn start(program: &str, args: &[&str]) -> Result<Self> {
         let mut command = Command::new(program);
         command.args(args).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         spawn(&mut command, program).map(Self)
     }
 
-    /// Its process number.
+    /// Its PID.
     pub fn pid(&self) -> u32 {
         self.0.id()
     }
 
-    /// Processor time of all its threads so far, the ended ones included, by its own clock, which counts nanoseconds
-    /// (`clock_getcpuclockid`(3)); user and system time in /proc/PID/stat are each cut to 10 ms.
+    /// CPU time of all its threads, including those that ended, in nanoseconds (`clock_getcpuclockid`(3));
+    /// /proc/PID/stat counts in units of 10 ms.
     ///
     /// # Errors
-    /// Where it has ended.
+    /// It has ended.
     pub fn processor_time(&mut self) -> Result<Duration> {
         if self.0.try_wait()?.is_some() {
             return Err(Failure::new("it has ended by itself"));
@@ -44,12 +44,12 @@ impl Running {
         Ok(Duration::from(clock_gettime(clock).map_err(std::io::Error::from)?))
     }
 
-    /// Asks it to end (SIGTERM), and waits for that.
+    /// Sends SIGTERM and waits.
     ///
     /// # Errors
-    /// Where a signal came, or it takes longer than `patience`.
+    /// A signal arrived, or it takes longer than `patience`.
     pub fn end(&mut self, patience: Duration) -> Result<()> {
-        // The number of one that has ended and was waited for may be another's by now.
+        // Once waited for, its PID may belong to another process.
         if self.0.try_wait()?.is_none() {
             kill(self.number()?, Signal::SIGTERM).map_err(std::io::Error::from)?;
         }
@@ -60,10 +60,10 @@ impl Running {
         Ok(Pid::from_raw(i32::try_from(self.0.id()).map_err(|_| Failure::new("no process number"))?))
     }
 
-    /// Waits for its end; whether it ended well.
+    /// Waits; returns whether it succeeded.
     ///
     /// # Errors
-    /// Where a signal came, or it takes longer than `patience`.
+    /// A signal arrived, or it takes longer than `patience`.
     pub fn wait(&mut self, patience: Duration) -> Result<bool> {
         let end = Instant::now() + patience;
         loop {
@@ -80,16 +80,16 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // It may have ended already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// Runs a program to its end; what it printed.
+/// Runs a program and returns its output.
 ///
 /// # Errors
-/// Where it is not installed, fails, or takes longer than `patience`.
+/// It is not installed, fails, or takes longer than `patience`.
 pub fn output(program: &str, args: &[&str], patience: Duration) -> Result<String> {
     let mut command = Command::new(program);
     command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -109,16 +109,15 @@ pub fn output(program: &str, args: &[&str], patience: Duration) -> Result<String
     Err(Failure::new(format!("{program} {}: {}", args.join(" "), if why.is_empty() { &text } else { &why }.trim())))
 }
 
-/// Runs a program that takes away what was made. It is waited for without regard to signals: this is what has to happen
-/// after one. What it cannot take away goes with the machine.
-pub fn clear_away(program: &str, args: &[&str]) {
+/// Runs a clean-up command, even after a signal; errors are ignored.
+pub fn clean_up(program: &str, args: &[&str]) {
     let _ = Command::new(program).args(args).stdin(Stdio::null()).output();
 }
 
-/// Processor time, in seconds, that a program and its children take from start to end.
+/// CPU seconds that a program and its children use from start to end.
 ///
 /// # Errors
-/// Where it is not installed, fails, or takes longer than `patience`.
+/// It is not installed, fails, or takes longer than `patience`.
 pub fn processor_time(program: &str, args: &[&str], patience: Duration) -> Result<f64> {
     let before = ended_children()?;
     if !Running::start(program, args)?.wait(patience)? {
@@ -127,16 +126,16 @@ pub fn processor_time(program: &str, args: &[&str], patience: Duration) -> Resul
     Ok(ended_children()? - before)
 }
 
-/// Processor time of all children that were waited for, in seconds.
+/// CPU seconds of all children waited for.
 ///
 /// # Errors
-/// Where the kernel does not tell.
+/// getrusage(2) fails.
 pub fn ended_children() -> Result<f64> {
     let usage = getrusage(UsageWho::RUSAGE_CHILDREN).map_err(std::io::Error::from)?;
     Ok((usage.user_time().num_microseconds() + usage.system_time().num_microseconds()) as f64 / 1e6)
 }
 
-/// The number behind a word in a file of lines, as /proc/PID/status is one; 0 where it is not there.
+/// The number after a word in a file such as /proc/PID/status; 0 if missing.
 pub fn number(file: impl AsRef<Path>, word: &str) -> u64 {
     let text = std::fs::read_to_string(file).unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix(word));

@@ -1,51 +1,51 @@
-//! What whyslow does beside what another does: how fast, and at what cost.
+//! whyslow compared with another program: rate and CPU cost.
 
 use crate::failure::{Failure, Result};
 use serde::Serialize;
 use std::fmt;
 use whyslow_model::bench::Median;
 
-/// What one run of a program came to.
+/// The result of one run.
 #[derive(Clone, Copy, Debug)]
 pub struct Figures {
-    /// How much it did in a second: requests, bytes or bits.
+    /// Requests, bytes or bits per second.
     pub rate: f64,
-    /// Processor time of the threads that made the load, for each of those, seconds; none where it is not told alike.
+    /// CPU seconds of the load-generating threads per request, byte or bit; `None` if not comparable.
     pub cost: Option<f64>,
 }
 
-/// How a case came out.
+/// The result of a case.
 #[derive(Serialize)]
 pub struct Comparison {
     /// Its name.
     pub case: String,
-    /// The other program's rate: the median.
+    /// Median rate of the other program.
     pub peer_rate: f64,
-    /// The other program's cost: the median; none where that is not compared.
+    /// Median cost of the other program.
     pub peer_cost: Option<f64>,
-    /// Pairs run.
+    /// Number of pairs.
     pub pairs: usize,
-    /// whyslow's rate by the other's.
+    /// whyslow's rate relative to the other's.
     pub rate: Median,
-    /// whyslow's cost by the other's.
+    /// whyslow's cost relative to the other's.
     pub cost: Option<Median>,
 }
 
 impl Figures {
-    /// Of so much in a second.
+    /// A rate without cost.
     ///
     /// # Errors
-    /// Where that is nothing: `program` did not do what it was asked for.
+    /// The rate is 0: `program` did nothing.
     pub fn of(program: &str, rate: f64) -> Result<Self> {
         if rate > 0.0 { Ok(Self { rate, cost: None }) } else { Err(Failure::new(format!("{program} did nothing"))) }
     }
 }
 
 impl Comparison {
-    /// Of pairs of whyslow and another.
+    /// Compares pairs of whyslow and another program.
     ///
     /// # Errors
-    /// Where there are none.
+    /// There are no pairs.
     pub fn of(case: String, pairs: &[(Figures, Figures)]) -> Result<Self> {
         let of = |numbers: Vec<f64>| Median::of(numbers).ok_or_else(|| Failure::new("no pairs to run"));
         Ok(Self {

@@ -1,16 +1,16 @@
-//! What can go wrong while measuring.
+//! Errors of a measurement.
 
 use std::fmt;
 
-/// Why there is no measurement, in words.
+/// Why there is no measurement.
 #[derive(Debug)]
 pub struct Failure(String);
 
-/// This program's results.
+/// A measurement, or why there is none.
 pub type Result<T> = std::result::Result<T, Failure>;
 
 impl Failure {
-    /// In these words.
+    /// An error with this text.
     pub fn new(why: impl Into<String>) -> Self {
         Self(why.into())
     }

@@ -1,11 +1,12 @@
-//! What benchmarks of whyslow share: programs that are run in turn, the ratios of what they did, and how sure those are.
+//! Shared by the comparison programs: running programs in pairs, and the ratios of their results with confidence
+//! intervals.
 
 pub mod child;
 pub mod comparison;
-pub mod dice;
 pub mod failure;
-pub mod held;
+pub mod in_turn;
 pub mod options;
+pub mod pinning;
 pub mod program;
 pub mod sleepers;
 pub mod stop;

@@ -1,4 +1,4 @@
-//! What programs that set whyslow beside another, case by case, are told on their command lines, and how they answer.
+//! Options of comparison programs, and running their cases.
 
 use crate::failure::{Failure, Result};
 use crate::program::beside;
@@ -7,16 +7,16 @@ use serde::Serialize;
 use std::fmt::Display;
 use std::path::PathBuf;
 
-/// Which cases, how often, and in what form.
+/// Options of a comparison program.
 #[derive(Args)]
 pub struct Options {
-    /// Only cases whose name holds this
+    /// Only cases whose name contains this
     #[arg(long, value_name = "TEXT", default_value = "")]
     only: String,
-    /// How often each program runs each case
+    /// Pairs of runs per case
     #[arg(long, value_name = "COUNT", default_value = "10")]
     pub pairs: usize,
-    /// The whyslow program; the one beside this program where it is not given
+    /// The whyslow program [default: beside this program]
     #[arg(long, value_name = "PATH")]
     whyslow: Option<PathBuf>,
     /// Write JSON
@@ -25,20 +25,19 @@ pub struct Options {
 }
 
 impl Options {
-    /// Where the whyslow program is.
+    /// The path of the whyslow program.
     ///
     /// # Errors
-    /// There is none.
+    /// It does not exist.
     pub fn whyslow(&self) -> Result<String> {
         let path = beside(self.whyslow.as_ref(), "whyslow")?;
         path.into_os_string().into_string().map_err(|_| Failure::new("the path of whyslow is not UTF-8"))
     }
 
-    /// Measures the cases that are wanted, and prints what comes of them: a line as each is done, or JSON at the end, of what
-    /// was measured until then where a case fails.
+    /// Measures the selected cases and prints the results: a line after each, or JSON at the end, even if a case fails.
     ///
     /// # Errors
-    /// Where none is wanted, or one fails.
+    /// No case is selected, or one fails.
     pub fn measure<C, F: Serialize + Display>(
         &self,
         cases: &[C],

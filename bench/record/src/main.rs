@@ -1,5 +1,5 @@
-//! What recording costs on this machine, beside sadc, atop and pmlogger in one run: processor time and bytes a sample, resident
-//! memory, wake-ups a second, at several numbers of processes.
+//! What recording costs, compared with sadc, atop and pmlogger in one run: CPU time and bytes per sample, resident
+//! memory, wake-ups per second, at several numbers of processes.
 
 mod pcp;
 mod recorder;
@@ -21,13 +21,13 @@ use whyslow_pairs::stop;
 #[derive(Parser)]
 #[command(name = "bench-record", version)]
 struct Args {
-    /// How long to measure at each number of processes; whyslow closes a segment every ten minutes
+    /// Time at each number of processes; whyslow closes a segment every ten minutes
     #[arg(long, value_name = "SECONDS", default_value = "660", value_parser = clap::value_parser!(u64).range(10..))]
     seconds: u64,
-    /// How many processes there are to be
+    /// Numbers of processes
     #[arg(long, value_name = "COUNTS", value_delimiter = ',', default_value = "300,1300,10000")]
     processes: Vec<usize>,
-    /// The whyslow program; the one beside this program where it is not given
+    /// The whyslow program [default: beside this program]
     #[arg(long, value_name = "PATH")]
     whyslow: Option<PathBuf>,
     /// Write JSON
@@ -42,7 +42,7 @@ fn main() -> ExitCode {
 }
 
 fn measure(args: &Args) -> Result<Report> {
-    /// What a recorder does at its start (whyslow loads BPF programs) is no cost of a sample.
+    /// Start-up, such as loading BPF programs, is not part of a sample.
     const SETTLING: Duration = Duration::from_secs(15);
     stop::catch()?;
     let whyslow = beside(args.whyslow.as_ref(), "whyslow")?;

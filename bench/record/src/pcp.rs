@@ -31,9 +31,6 @@ pub struct Pcp {
 
 impl Pcp {
     /// The one that is installed, else the one that `scripts/install-missing.sh bench` unpacked beside this program.
-    ///
-    /// # Errors
-    /// Where there is none.
     pub fn find() -> Result<Self> {
         let unpacked = std::env::current_exe()?.ancestors().nth(2).map(|target| target.join("pcp"));
         let found = [Some(PathBuf::from("/")), unpacked].into_iter().flatten().find(|root| pmcd(root).exists());
@@ -42,9 +39,6 @@ impl Pcp {
     }
 
     /// Starts pmcd and then pmlogger, which writes into a folder once a second.
-    ///
-    /// # Errors
-    /// Where one does not start.
     pub fn start(&self, into: &str) -> Result<Vec<Running>> {
         fs::write(self.own("pcp.conf"), self.configuration()?)?;
         fs::write(self.own("logged"), LOGGED)?;

@@ -8,35 +8,29 @@ use tempfile::TempDir;
 use whyslow_pairs::child::{Running, number};
 use whyslow_pairs::failure::{Failure, Result};
 
-/// How long one may take to end: whyslow closes its last segment.
+/// Time to end: whyslow closes its last segment.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A recorder at work, once a second, in a folder of its own.
+/// A recorder that samples once a second into a folder of its own.
 pub struct Recorder {
     name: &'static str,
-    /// Its processes, in the order in which they are ended.
+    /// In the order in which they are ended.
     running: Vec<Running>,
     folder: TempDir,
 }
 
-/// What one has used since it began.
+/// Since it began.
 #[derive(Clone, Copy, Debug)]
 pub struct Usage {
-    /// Processor time, milliseconds.
     pub cpu_ms: f64,
-    /// Bytes on disk.
     pub bytes: u64,
-    /// Times that one of its threads, other than those that ended, went to sleep.
+    /// Voluntary context switches of its living threads.
     pub sleeps: u64,
-    /// Largest resident memory, bytes.
+    /// Peak resident memory, bytes.
     pub memory: u64,
 }
 
 impl Recorder {
-    /// Starts each of them.
-    ///
-    /// # Errors
-    /// Where one is not installed.
     pub fn all(whyslow: &Path, pcp: &Pcp) -> Result<Vec<Self>> {
         let whyslow = whyslow.to_str().ok_or_else(|| Failure::new("the path of whyslow is not UTF-8"))?;
         Ok(vec![
@@ -61,15 +55,10 @@ impl Recorder {
         Ok(Self { name, running: vec![Running::start(program, &args)?], folder })
     }
 
-    /// What it is called.
     pub fn name(&self) -> &'static str {
         self.name
     }
 
-    /// What it has used so far.
-    ///
-    /// # Errors
-    /// Where it has ended.
     pub fn usage(&mut self) -> Result<Usage> {
         let mut all = Usage { cpu_ms: 0.0, bytes: bytes(self.folder.path())?, sleeps: 0, memory: 0 };
         for running in &mut self.running {
@@ -84,10 +73,7 @@ impl Recorder {
         Ok(all)
     }
 
-    /// Ends it; the bytes it left on disk.
-    ///
-    /// # Errors
-    /// Where it does not end in time.
+    /// Ends it; returns the bytes it left on disk.
     pub fn finish(&mut self) -> Result<u64> {
         for running in &mut self.running {
             running.end(PATIENCE)?;
@@ -96,7 +82,7 @@ impl Recorder {
     }
 }
 
-/// Bytes of all files in a folder and the folders in it. What goes away meanwhile does not count.
+/// Files that disappear meanwhile do not count.
 fn bytes(folder: &Path) -> Result<u64> {
     let mut sum = 0;
     for entry in fs::read_dir(folder)?.flatten() {

@@ -1,36 +1,32 @@
-//! What was measured, and how it compares.
+//! Results, and how they compare.
 
 use crate::recorder::Usage;
 use serde::Serialize;
 use std::fmt;
 
-/// All that was measured.
 #[derive(Default, Serialize)]
 pub struct Report {
-    /// By number of processes, whyslow before the others.
+    /// By number of processes, whyslow first.
     pub measured: Vec<Measured>,
 }
 
-/// What one recorder took.
 #[derive(Serialize)]
 pub struct Measured {
-    /// Which recorder.
     pub name: &'static str,
-    /// How many processes there were.
     pub processes: usize,
-    /// Milliseconds of processor time a sample, closing of segments included.
+    /// CPU milliseconds per sample, including closing segments.
     pub cpu_ms: f64,
-    /// Bytes a sample that were on disk at the end and had not been before it was measured.
+    /// Bytes on disk per sample.
     pub bytes: f64,
-    /// Times a second that one of its threads woke up.
+    /// Wake-ups of its threads per second.
     pub wake_ups: f64,
-    /// Largest resident memory, bytes.
+    /// Peak resident memory, bytes.
     pub memory: u64,
 }
 
 impl Measured {
-    /// The difference of two usages, `seconds` apart. All that is on disk after the end counts for bytes, since a running
-    /// tail becomes smaller when it is closed.
+    /// The difference of two usages, `seconds` apart. Bytes are those left at the end, since closing a segment shrinks
+    /// it.
     pub fn of(
         name: &'static str,
         processes: usize,
@@ -52,12 +48,10 @@ impl Measured {
 }
 
 impl Report {
-    /// The same for programs.
     pub fn json(&self) -> String {
         serde_json::to_string_pretty(self).expect("plain data becomes JSON")
     }
 
-    /// What whyslow took at this number of processes.
     fn whyslow(&self, processes: usize) -> Option<&Measured> {
         self.measured.iter().find(|m| m.processes == processes && m.name == "whyslow")
     }

@@ -30,9 +30,6 @@ pub struct Cost {
 }
 
 /// Measures every way with this many processes.
-///
-/// # Errors
-/// Where the processes cannot be had, or a signal came.
 pub fn measure(processes: usize, samples: usize) -> Result<Vec<Cost>> {
     let _sleepers = Sleepers::up_to(processes)?;
     // What has just been started settles.

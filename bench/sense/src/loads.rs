@@ -13,7 +13,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use whyslow_pairs::child::{self, Running};
 use whyslow_pairs::failure::{Failure, Result};
-use whyslow_pairs::held::Held;
+use whyslow_pairs::pinning::Pinning;
 use whyslow_pairs::stop;
 
 /// A kind of load.
@@ -42,25 +42,19 @@ trait Work {
 /// Work that goes on, on one processor.
 pub struct Load {
     work: Box<dyn Work>,
-    _held: Held,
+    _held: Pinning,
 }
 
 impl Load {
     /// Begins to work.
-    ///
-    /// # Errors
-    /// Where it cannot be set up.
     pub fn begin(kind: &Kind) -> Result<Self> {
-        let held = Held::on_one()?;
+        let held = Pinning::on_one()?;
         let work = (kind.begin)()?;
-        held.let_this_thread_go()?;
+        held.unpin_this_thread()?;
         Ok(Self { work, _held: held })
     }
 
     /// How much it does in a second, over this time.
-    ///
-    /// # Errors
-    /// Where it fails or does nothing, or a signal came.
     pub fn rate(&self, time: Duration) -> Result<f64> {
         let (start, before) = (Instant::now(), self.work.done()?);
         stop::pause(time)?;

@@ -1,5 +1,5 @@
-//! What observing costs on this machine: processor time by source at several numbers of processes, how much four loads are
-//! slowed down, and what other observers take. See README.md.
+//! What observing costs: CPU time by source at several numbers of processes, slow-down of four loads, and the cost of
+//! other observers. See README.md.
 
 mod cost;
 mod loads;
@@ -22,19 +22,19 @@ use whyslow_pairs::stop;
 #[derive(Parser)]
 #[command(name = "bench-sense", version)]
 struct Args {
-    /// A try-out: few samples, few pairs, not the largest number of processes
+    /// Quick: few samples and pairs, and not the largest number of processes
     #[arg(long)]
     quick: bool,
-    /// Only this part; may be given more than once
+    /// Only this part; may be repeated
     #[arg(long, value_enum)]
     only: Vec<Part>,
-    /// Only loads whose name holds this
+    /// Only loads whose name contains this
     #[arg(long, value_name = "TEXT")]
     load: Option<String>,
-    /// How often each load is run without and with whyslow
+    /// Pairs of runs without and with whyslow
     #[arg(long, value_name = "COUNT")]
     pairs: Option<usize>,
-    /// The whyslow program; the one beside this program where it is not given
+    /// The whyslow program [default: beside this program]
     #[arg(long, value_name = "PATH")]
     whyslow: Option<PathBuf>,
     /// Write JSON
@@ -42,14 +42,13 @@ struct Args {
     json: bool,
 }
 
-/// The parts of the measurement.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Part {
-    /// Processor time by source.
+    /// CPU time by source.
     Cost,
-    /// How much loads are slowed down.
+    /// Slow-down of loads.
     Slowdown,
-    /// What whyslow and other observers take, as whole programs.
+    /// Cost of whole programs.
     Observers,
 }
 
@@ -75,8 +74,7 @@ fn main() -> ExitCode {
     status("bench-sense", measured)
 }
 
-/// All parts that are wanted. A part that fails ends the measurement: what was measured before it stands, and what was made for it
-/// is removed on the way out.
+/// If a part fails, earlier results are kept and everything made is removed.
 fn measure(args: &Args, report: &mut Report) -> Result<()> {
     stop::catch()?;
     if args.wants(Part::Cost) {

@@ -1,7 +1,7 @@
-//! What observers take as whole programs: whyslow, atop, pidstat and bpftrace.
+//! The CPU time of whole programs: whyslow, atop, pidstat and bpftrace.
 //!
-//! Each runs for few and for many samples a second apart; what it takes more for more samples is the cost of a
-//! sample, free of what starting and ending cost. What probes of bpftrace take in the programs they interrupt is not in it.
+//! Each runs for few and for many samples, one second apart; the difference per sample excludes start-up. The cost of
+//! bpftrace's probes in interrupted programs is not included.
 
 use serde::Serialize;
 use std::path::Path;
@@ -11,32 +11,28 @@ use whyslow_pairs::failure::{Failure, Result};
 
 /// Samples of the shorter run.
 const FEW: usize = 2;
-/// How much longer than its samples a program may take: bpftrace compiles its script first.
+/// Time beyond the samples: bpftrace compiles its script first.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Block latency and run-queue length: two of the many things that whyslow tells.
+/// Block latency and run-queue length: two of the many things whyslow reports.
 const SCRIPT: &str = "tracepoint:block:block_rq_issue { @start[args->dev, args->sector] = nsecs; } \
     tracepoint:block:block_rq_complete /@start[args->dev, args->sector]/ \
     { @ns = hist(nsecs - @start[args->dev, args->sector]); delete(@start[args->dev, args->sector]); }";
 
-/// bpftrace needs tracefs, which not every machine has mounted: so it gets a mount namespace of its own that has it.
+/// bpftrace needs tracefs, which may not be mounted: give it a mount namespace that has it.
 const WITH_TRACEFS: &str =
     "mount -t tracefs none /sys/kernel/tracing; mount -t debugfs none /sys/kernel/debug; exec bpftrace -e \"$0\"";
 
-/// What one program takes.
 #[derive(Serialize)]
 pub struct Observer {
-    /// How it was run; `N` stands for the number of samples.
+    /// `N` stands for the number of samples.
     pub command: String,
-    /// Milliseconds of processor time a sample.
+    /// CPU milliseconds per sample.
     pub sample: f64,
-    /// Milliseconds of processor time for starting and ending.
+    /// CPU milliseconds of starting and ending.
     pub start: f64,
 }
 
-/// Runs each, for `many` samples more in the longer run.
-///
-/// # Errors
-/// Where one is not installed or fails, or a signal came.
+/// The longer run has `many` more samples.
 pub fn measure(whyslow: &Path, many: usize) -> Result<Vec<Observer>> {
     let whyslow = whyslow.to_str().ok_or_else(|| Failure::new("the path of whyslow is not UTF-8"))?;
     let script = |seconds: &str| {
@@ -57,7 +53,7 @@ pub fn measure(whyslow: &Path, many: usize) -> Result<Vec<Observer>> {
     ])
 }
 
-/// The median of three runs: what starting takes varies.
+/// The median of three runs, because start-up varies.
 fn typical(time: impl Fn(usize) -> Result<f64>, samples: usize) -> Result<f64> {
     let mut times = [time(samples)?, time(samples)?, time(samples)?];
     times.sort_by(f64::total_cmp);

@@ -1,4 +1,4 @@
-//! What was measured, as text and as JSON.
+//! Results as text and JSON.
 
 use crate::cost::Cost;
 use crate::observers::Observer;
@@ -7,24 +7,19 @@ use crate::taken::Taken;
 use serde::Serialize;
 use std::fmt;
 
-/// Sources that take less of a sample than this, in milliseconds, are added up in the text.
+/// Sources below this many milliseconds per sample are summed up in the text.
 const SMALL: f64 = 0.02;
 
-/// Everything that was measured.
 #[derive(Default, Serialize)]
 pub struct Report {
-    /// Processor time by source.
     pub costs: Vec<Cost>,
-    /// How much loads were slowed down.
     pub slowdowns: Vec<Slowdown>,
-    /// What whole programs take.
     pub observers: Vec<Observer>,
 }
 
 impl Report {
-    /// As one JSON object.
     pub fn json(&self) -> String {
-        // A structure of numbers and texts can always be written.
+        // A structure of numbers and strings can always be serialised.
         serde_json::to_string_pretty(self).unwrap_or_default()
     }
 }
@@ -77,7 +72,7 @@ fn write_slowdown(f: &mut fmt::Formatter<'_>, s: &Slowdown) -> fmt::Result {
     writeln!(f, "  {:.2} % ({calls:.0}/s), {:.2} %", programs * 100.0, observer * 100.0)
 }
 
-/// Whether the load lost less than a hundredth, as far as the interval shows.
+/// Whether the load lost less than 1 %, within the interval.
 fn verdict(low: f64, high: f64) -> &'static str {
     match (low < 0.01, high < 0.01) {
         (_, true) => "yes",

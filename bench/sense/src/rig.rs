@@ -1,12 +1,12 @@
-//! What the loads run on: a file, and a wire between two network namespaces.
+//! A file and two network namespaces for the loads.
 
 use std::time::Duration;
 use whyslow_pairs::child;
 use whyslow_pairs::failure::Result;
 
-/// Before each name this program makes.
+/// Prefix of all names.
 const PREFIX: &str = "wsl-bench-";
-/// How long ip(8) may take.
+/// For ip(8).
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Two network namespaces joined by a veth pair; removed when dropped.
@@ -17,13 +17,9 @@ pub struct Wire {
 impl Wire {
     /// Address of the far end.
     pub const FAR: &str = "10.214.0.2";
-    /// The interface of either end.
+    /// Interface at both ends.
     pub const NAME: &str = "wire";
 
-    /// Makes it.
-    ///
-    /// # Errors
-    /// What ip(8) says.
     pub fn new() -> Result<Self> {
         let id = std::process::id();
         let wire = Self { names: ["near", "far"].map(|end| format!("{PREFIX}{id}-{end}")) };
@@ -38,12 +34,10 @@ impl Wire {
         Ok(wire)
     }
 
-    /// The near namespace.
     pub fn near(&self) -> &str {
         &self.names[0]
     }
 
-    /// The far namespace.
     pub fn far(&self) -> &str {
         &self.names[1]
     }
@@ -52,7 +46,7 @@ impl Wire {
 impl Drop for Wire {
     fn drop(&mut self) {
         for name in &self.names {
-            child::clear_away("ip", &["netns", "del", name]);
+            child::clean_up("ip", &["netns", "del", name]);
         }
     }
 }
@@ -62,10 +56,7 @@ fn ip(args: &[&str]) -> Result<()> {
 }
 
 /// A file on a disk, removed when dropped.
-///
-/// # Errors
-/// Where it cannot be made.
 pub fn file() -> Result<tempfile::NamedTempFile> {
-    // /tmp may be memory.
+    // /tmp may be in memory.
     Ok(tempfile::Builder::new().prefix(PREFIX).tempfile_in("/var/tmp")?)
 }

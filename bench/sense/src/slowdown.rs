@@ -1,4 +1,4 @@
-//! How much a load is slowed down: while it goes on, whyslow is there and is not in turn, in pairs of random order.
+//! The slow-down of a load by whyslow, in pairs of random order.
 
 use crate::loads::{Kind, Load};
 use crate::taken::{self, Taken};
@@ -7,53 +7,42 @@ use std::path::Path;
 use std::time::Duration;
 use whyslow_model::bench::Median;
 use whyslow_pairs::child::Running;
-use whyslow_pairs::dice::in_turn;
 use whyslow_pairs::failure::{Failure, Result};
+use whyslow_pairs::in_turn::in_turn;
 use whyslow_pairs::stop;
 
-/// How whyslow is run beside the load.
+/// How whyslow runs beside the load.
 const WAYS: [(&str, &[&str]); 2] = [("with BPF", &[]), ("without BPF", &["--no-bpf"])];
 
-/// How long and how often to look at a load.
 pub struct Plan {
     pairs: usize,
     time: Duration,
 }
 
 impl Plan {
-    /// With this many pairs, where they are given.
     pub fn new(quick: bool, pairs: Option<usize>) -> Self {
         let (usual, seconds) = if quick { (6, 1) } else { (20, 2) };
         Self { pairs: pairs.unwrap_or(usual), time: Duration::from_secs(seconds) }
     }
 }
 
-/// How much one load was slowed down.
 #[derive(Serialize)]
 pub struct Slowdown {
-    /// The load.
     pub load: &'static str,
-    /// How whyslow was run beside it.
     pub way: &'static str,
-    /// What the load did in a second without whyslow: the median.
+    /// Median rate without whyslow.
     pub rate: f64,
-    /// What that counts.
     pub unit: &'static str,
-    /// Pairs run.
     pub pairs: usize,
-    /// The part of its rate that the load lost; negative where it gained.
+    /// Share of the rate lost; negative if gained.
     pub lost: Median,
-    /// The processor time that observing took meanwhile.
+    /// CPU time of observing meanwhile.
     pub taken: Taken,
 }
 
-/// Measures a load in every way.
-///
-/// # Errors
-/// Where the load or whyslow fails, or a signal came.
 pub fn measure(kind: &Kind, whyslow: &Path, plan: &Plan) -> Result<Vec<Slowdown>> {
     let load = Load::begin(kind).map_err(of(kind))?;
-    // Caches fill and processors clock up.
+    // Caches fill and CPUs clock up.
     load.rate(plan.time).map_err(of(kind))?;
     WAYS.iter().map(|(way, args)| in_pairs(kind, &load, (way, args), whyslow, plan).map_err(of(kind))).collect()
 }
@@ -83,14 +72,14 @@ fn in_pairs(
     })
 }
 
-/// The rate of a load, with whyslow beside it or after the same pause.
+/// With whyslow beside it, or after the same pause.
 fn rate(load: &Load, observer: Option<(&Path, &[&str])>, time: Duration) -> Result<f64> {
     let _observer = observer.map(|(whyslow, args)| observe(whyslow, args, time)).transpose()?;
     stop::pause(taken::START)?;
     load.rate(time)
 }
 
-/// whyslow observing for longer than the load runs: it diagnoses only at the end, which is no part of observing.
+/// Observes longer than the load runs, because it diagnoses only at the end, which is not part of observing.
 fn observe(whyslow: &Path, args: &[&str], time: Duration) -> Result<Running> {
     let path = whyslow.to_str().ok_or_else(|| Failure::new("the path of whyslow is not UTF-8"))?;
     let seconds = format!("{}s", time.as_secs() + 30);

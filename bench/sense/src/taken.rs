@@ -1,5 +1,5 @@
-//! The processor time that observing takes while a load runs, as the kernel counts it: what a comparison of rates, which
-//! drowns in noise, cannot tell. A load cannot lose more but for what caches forget.
+//! CPU time of observing while a load runs, as the kernel counts it: more precise than a comparison of rates, and an
+//! upper bound of the loss apart from cache effects.
 
 use crate::loads::Load;
 use serde::Serialize;
@@ -10,26 +10,22 @@ use whyslow_pairs::child::Running;
 use whyslow_pairs::failure::Result;
 use whyslow_pairs::stop;
 
-/// Has the kernel count the time of BPF programs (Documentation/admin-guide/sysctl/kernel.rst).
+/// Enables counting of BPF run time (Documentation/admin-guide/sysctl/kernel.rst).
 const STATS: &str = "/proc/sys/kernel/bpf_stats_enabled";
-/// Time that whyslow gets to start: to load BPF programs is no part of observing.
+/// Time for whyslow to start: loading BPF programs is not part of observing.
 pub const START: Duration = Duration::from_secs(2);
 
-/// Processors' worth of time.
+/// In CPUs.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Taken {
-    /// Of the BPF programs, counting them included: it takes them some 20 ns a call.
+    /// BPF programs, including the counting itself: about 20 ns per call.
     pub programs: f64,
-    /// How often they were called in a second.
+    /// Calls of BPF programs per second.
     pub calls: f64,
-    /// Of whyslow itself.
+    /// whyslow itself.
     pub observer: f64,
 }
 
-/// What whyslow, started by `observe`, takes while a load runs.
-///
-/// # Errors
-/// Where the load or whyslow fails, or a signal came.
 pub fn measure(load: &Load, time: Duration, observe: impl FnOnce() -> Result<Running>) -> Result<Taken> {
     let _counting = Counting::on()?;
     let mut observer = observe()?;
@@ -44,7 +40,7 @@ pub fn measure(load: &Load, time: Duration, observe: impl FnOnce() -> Result<Run
     })
 }
 
-/// Has the kernel count until dropped.
+/// Enables counting until dropped.
 struct Counting {
     before: String,
 }
@@ -59,12 +55,12 @@ impl Counting {
 
 impl Drop for Counting {
     fn drop(&mut self) {
-        // Nothing more can be done where the kernel refuses what it has just taken.
+        // Nothing can be done if the kernel refuses its own value.
         let _ = fs::write(STATS, self.before.trim());
     }
 }
 
-/// What was spent since the start, seconds.
+/// Seconds since the start.
 #[derive(Default)]
 struct Spent {
     programs: f64,
@@ -75,10 +71,10 @@ struct Spent {
 impl Spent {
     fn of(observer: &mut Running) -> Result<Self> {
         let mut spent = Self { observer: observer.processor_time()?.as_secs_f64(), ..Self::default() };
-        // A program can be held by several descriptors.
+        // Several descriptors may refer to one program.
         let mut programs = BTreeMap::new();
         for descriptor in fs::read_dir(format!("/proc/{}/fdinfo", observer.pid()))? {
-            // Descriptors come and go with the files that are read.
+            // Descriptors come and go while files are read.
             let text = fs::read_to_string(descriptor?.path()).unwrap_or_default();
             let field = |name: &str| {
                 let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(":\t"));

@@ -1,44 +1,43 @@
-//! What a benchmark is going to take up on file systems and in memory, added up before anything is written.
+//! What a benchmark takes of file systems and memory, added up before anything is written.
 
 use crate::error::{Error, Result};
 use crate::memory::available as available_memory;
-use crate::round::Party;
+use crate::round::RunSpec;
 use nix::sys::statvfs::{FsFlags, Statvfs, statvfs};
 use std::collections::BTreeMap;
 use std::path::Path;
 use whyslow_model::bench::Cache;
+use whyslow_model::human;
 use whyslow_sense::Root;
 
-/// The part of a file system that is left free, and the most that need be.
+/// Share of a file system that stays free, and its maximum.
 const RESERVE: f64 = 0.05;
 const MOST_RESERVE: u64 = 1 << 30;
-/// The most inodes that need be left free.
+/// Maximum of inodes that stay free.
 const MOST_INODES: u64 = 10_000;
-/// The share of the available memory that may be taken: what is left has to hold the rest of the machine's work.
+/// Share of the available memory that may be used.
 const MEMORY: f64 = 0.75;
-/// What a thread needs beside its buffers: its stack, its ring, its counts of latencies.
+/// Per thread beside its buffers: stack, ring, histograms.
 const THREAD: u64 = 512 << 10;
-/// What this program needs within a small cache, beside its buffers.
+/// For the program within `--cache SIZE`, beside the buffers.
 const PROGRAM: u64 = 16 << 20;
-/// The inode of a small file and its entry in the folder.
+/// The inode of a small file and its directory entry.
 const OVERHEAD: u64 = 1024;
-/// File systems whose files are in memory.
+/// File systems that keep files in memory.
 const IN_MEMORY: [&str; 2] = ["tmpfs", "ramfs"];
 
-/// What is to be taken up on a file system.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Need {
+pub(crate) struct SpaceNeeded {
     pub(crate) bytes: u64,
     pub(crate) inodes: u64,
 }
 
-impl Need {
-    /// One file of this size.
+impl SpaceNeeded {
     pub(crate) fn file(bytes: u64) -> Self {
         Self { bytes, inodes: 1 }
     }
 
-    /// So many files of at most a block each in a folder of their own.
+    /// Files of less than a block each, in a folder of their own.
     pub(crate) fn small_files(folder: &Path, count: u32, content: u64) -> Self {
         let block = statvfs(folder).map_or(4096, |space| space.fragment_size());
         let each = content.max(1).next_multiple_of(block.max(1)) + OVERHEAD;
@@ -50,23 +49,23 @@ impl Need {
     }
 }
 
-/// What was there when a file system was first asked for something, and what was asked of it since.
+/// Free space when first used, and what was reserved since.
 #[derive(Clone, Copy, Debug)]
-struct Account {
-    free: Free,
-    claimed: Need,
+struct FsBudget {
+    free: FreeSpace,
+    claimed: SpaceNeeded,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Free {
+struct FreeSpace {
     bytes: u64,
     bytes_reserve: u64,
-    /// None where the file system makes inodes as they are needed.
+    /// `None` if inodes are allocated dynamically.
     inodes: Option<u64>,
     inodes_reserve: u64,
 }
 
-impl Free {
+impl FreeSpace {
     fn of(space: &Statvfs) -> Self {
         let unit = space.fragment_size();
         let reserve = |all: u64, most: u64| ((all as f64 * RESERVE) as u64).min(most);
@@ -79,13 +78,12 @@ impl Free {
     }
 }
 
-/// What a benchmark takes up, by file system.
 #[derive(Debug)]
 pub(crate) struct Budget {
-    accounts: BTreeMap<String, Account>,
-    /// Memory that was available when it began; 0 where that is not known.
+    accounts: BTreeMap<String, FsBudget>,
+    /// Available at the start; 0 if unknown.
     memory: u64,
-    /// Of that, what files in memory are going to take.
+    /// Reserved by files in memory.
     files: u64,
 }
 
@@ -94,37 +92,31 @@ impl Budget {
         Self { accounts: BTreeMap::new(), memory: available_memory(root), files: 0 }
     }
 
-    /// Sets something aside. `file_system` is the same for all folders of one file system, `kind` what it is.
-    ///
-    /// # Errors
-    /// Where that does not fit, together with what was set aside before.
-    pub(crate) fn claim(&mut self, folder: &Path, file_system: &str, kind: &str, need: Need) -> Result<()> {
+    /// Reserves space. `file_system` identifies the file system, `kind` is its type.
+    pub(crate) fn reserve(&mut self, folder: &Path, file_system: &str, kind: &str, need: SpaceNeeded) -> Result<()> {
         let (account, files) = self.account(folder, file_system, kind, need)?;
         self.accounts.insert(file_system.to_owned(), account);
         self.files = files;
         Ok(())
     }
 
-    /// Whether something fits, without setting it aside.
-    ///
-    /// # Errors
-    /// Where it does not.
-    pub(crate) fn check(&self, folder: &Path, file_system: &str, kind: &str, need: Need) -> Result<()> {
+    pub(crate) fn check(&self, folder: &Path, file_system: &str, kind: &str, need: SpaceNeeded) -> Result<()> {
         self.account(folder, file_system, kind, need).map(drop)
     }
 
-    fn account(&self, folder: &Path, file_system: &str, kind: &str, need: Need) -> Result<(Account, u64)> {
+    fn account(&self, folder: &Path, file_system: &str, kind: &str, need: SpaceNeeded) -> Result<(FsBudget, u64)> {
         let space = statvfs(folder).map_err(|e| Error::at(folder, "cannot read its free space", &e.into()))?;
         if space.flags().contains(FsFlags::ST_RDONLY) {
             let what = "the file system is mounted read-only; name a folder that can be written to";
             return Err(Error::new(format!("{}: {what}", folder.display())));
         }
-        let now = Free::of(&space);
+        let now = FreeSpace::of(&space);
         let known = self.accounts.get(file_system);
-        let account = known.copied().unwrap_or(Account { free: now, claimed: Need::default() });
+        let account = known.copied().unwrap_or(FsBudget { free: now, claimed: SpaceNeeded::default() });
         let claimed = account.claimed.plus(need);
         fits(folder, account.free, claimed)?;
-        // Others may have taken up room meanwhile; what was claimed before may be written by now, and is not counted twice.
+        // Others may have used space meanwhile. What was reserved before may be written by now, so it is not counted
+        // again.
         fits(folder, now, need)?;
         let in_memory = IN_MEMORY.contains(&kind);
         let files = if in_memory { self.files.saturating_add(need.bytes) } else { self.files };
@@ -133,11 +125,11 @@ impl Budget {
                 "{}: not enough memory for {} of files ({kind} keeps them in memory): {} available, of which a quarter is \
                  left free; choose a smaller size",
                 folder.display(),
-                human(files),
-                human(self.memory),
+                human::bytes(files),
+                human::bytes(self.memory),
             )));
         }
-        Ok((Account { claimed, ..account }, files))
+        Ok((FsBudget { claimed, ..account }, files))
     }
 }
 
@@ -145,15 +137,15 @@ fn share(memory: u64) -> u64 {
     (memory as f64 * MEMORY) as u64
 }
 
-fn fits(folder: &Path, free: Free, need: Need) -> Result<()> {
+fn fits(folder: &Path, free: FreeSpace, need: SpaceNeeded) -> Result<()> {
     let folder = folder.display();
     if need.bytes > free.bytes.saturating_sub(free.bytes_reserve) {
         return Err(Error::new(format!(
             "{folder}: not enough free space: the benchmark needs {}, {} are available, of which {} are left free; choose a \
              smaller size",
-            human(need.bytes),
-            human(free.bytes),
-            human(free.bytes_reserve)
+            human::bytes(need.bytes),
+            human::bytes(free.bytes),
+            human::bytes(free.bytes_reserve)
         )));
     }
     match free.inodes {
@@ -166,49 +158,42 @@ fn fits(folder: &Path, free: Free, need: Need) -> Result<()> {
     }
 }
 
-/// What the buffers of these loads take in memory together.
-pub(crate) fn buffers(parties: &[Party]) -> u64 {
-    let each = |party: &Party| {
-        let slots = u64::from(party.load.depth.max(1));
-        let thread = slots.saturating_mul(party.load.largest_block().into()).saturating_add(THREAD);
-        thread.saturating_mul(party.load.jobs.max(1).into())
+/// Memory for the buffers of workloads that run together.
+pub(crate) fn buffers(specs: &[RunSpec]) -> u64 {
+    let each = |spec: &RunSpec| {
+        let slots = u64::from(spec.load.depth.max(1));
+        let thread = slots.saturating_mul(spec.load.largest_block().into()).saturating_add(THREAD);
+        thread.saturating_mul(spec.load.jobs.max(1).into())
     };
-    parties.iter().map(each).fold(0, u64::saturating_add)
+    specs.iter().map(each).fold(0, u64::saturating_add)
 }
 
-/// Whether the buffers of loads that run together fit in memory, and in the small cache where one is asked for.
-///
-/// # Errors
-/// Where they do not.
-pub(crate) fn check_memory(root: &Root, parties: &[Party]) -> Result<()> {
-    check_buffers(buffers(parties), available_memory(root), parties)
+/// Checks that the buffers fit in memory, and in the limit of `--cache SIZE`.
+pub(crate) fn check_memory(root: &Root, specs: &[RunSpec]) -> Result<()> {
+    check_buffers(buffers(specs), available_memory(root), specs)
 }
 
-fn check_buffers(need: u64, available: u64, parties: &[Party]) -> Result<()> {
+fn check_buffers(need: u64, available: u64, specs: &[RunSpec]) -> Result<()> {
     let smaller = "choose smaller blocks, fewer requests in flight or fewer jobs";
     if available > 0 && need > share(available) {
         return Err(Error::new(format!(
             "not enough memory: the buffers need {}, {} are available, of which a quarter is left free; {smaller}",
-            human(need),
-            human(available)
+            human::bytes(need),
+            human::bytes(available)
         )));
     }
-    let cache = parties.iter().filter_map(|party| match party.load.cache {
+    let cache = specs.iter().filter_map(|spec| match spec.load.cache {
         Cache::Small(bytes) => Some(bytes),
         _ => None,
     });
     match cache.min() {
         Some(bytes) if need > bytes.saturating_sub(PROGRAM) => Err(Error::new(format!(
             "--cache {}: too small for the buffers, which need {}: choose a larger one",
-            human(bytes),
-            human(need)
+            human::bytes(bytes),
+            human::bytes(need)
         ))),
         _ => Ok(()),
     }
-}
-
-fn human(bytes: u64) -> String {
-    whyslow_model::human::quantity(bytes as f64, "bytes")
 }
 
 #[cfg(test)]
@@ -222,25 +207,25 @@ mod tests {
         Budget { accounts: BTreeMap::new(), memory: 1 << 30, files: 0 }
     }
 
-    fn party(block: u32, depth: u32, jobs: u32) -> Party {
+    fn spec(block: u32, depth: u32, jobs: u32) -> RunSpec {
         let load = Workload { depth, jobs, ..Workload::of_blocks(block) };
-        Party { name: "a".into(), target: 0, load, files: Vec::new(), delay: 0.0 }
+        RunSpec { name: "a".into(), target: 0, load, files: Vec::new(), delay: 0.0 }
     }
 
     #[test]
     fn files_are_added_up_by_file_system() {
-        let free = Free::of(&statvfs(FOLDER).unwrap());
+        let free = FreeSpace::of(&statvfs(FOLDER).unwrap());
         let half = (free.bytes - free.bytes_reserve) / 10 * 6;
         let mut budget = budget();
         let folder = Path::new(FOLDER);
-        budget.claim(folder, "sda1", "ext4", Need::file(half)).unwrap();
-        let said = budget.claim(folder, "sda1", "ext4", Need::file(half)).unwrap_err().to_string();
+        budget.reserve(folder, "sda1", "ext4", SpaceNeeded::file(half)).unwrap();
+        let said = budget.reserve(folder, "sda1", "ext4", SpaceNeeded::file(half)).unwrap_err().to_string();
         assert!(said.contains("not enough free space") && said.contains("smaller size"), "{said}");
-        budget.claim(folder, "sdb1", "ext4", Need::file(half)).unwrap();
+        budget.reserve(folder, "sdb1", "ext4", SpaceNeeded::file(half)).unwrap();
     }
 
     #[test]
-    fn a_read_only_file_system_is_not_full() {
+    fn a_read_only_file_system_is_not_reported_as_full() {
         let folder = tempfile::tempdir().unwrap();
         let run = |program: &str, args: &[&str]| {
             let done = std::process::Command::new(program).args(args).arg(folder.path()).status();
@@ -250,40 +235,40 @@ mod tests {
             eprintln!("skipped: mounting needs root");
             return;
         }
-        let error = budget().claim(folder.path(), "ro", "tmpfs", Need::file(1 << 50)).unwrap_err().to_string();
+        let error = budget().reserve(folder.path(), "ro", "tmpfs", SpaceNeeded::file(1 << 50)).unwrap_err().to_string();
         assert!(run("umount", &[]));
         assert!(error.contains("mounted read-only") && !error.contains("free space"), "{error}");
     }
 
     #[test]
     fn a_file_system_without_free_inodes_is_refused() {
-        let free = Free { bytes: 1 << 30, bytes_reserve: 0, inodes: Some(1000), inodes_reserve: 50 };
-        let need = |inodes| Need { bytes: 0, inodes };
+        let free = FreeSpace { bytes: 1 << 30, bytes_reserve: 0, inodes: Some(1000), inodes_reserve: 50 };
+        let need = |inodes| SpaceNeeded { bytes: 0, inodes };
         fits(Path::new("/x"), free, need(950)).unwrap();
         let said = fits(Path::new("/x"), free, need(951)).unwrap_err().to_string();
         assert!(said.contains("needs 951, 1000 are available"), "{said}");
-        fits(Path::new("/x"), Free { inodes: None, ..free }, need(951)).unwrap();
+        fits(Path::new("/x"), FreeSpace { inodes: None, ..free }, need(951)).unwrap();
     }
 
     #[test]
     fn files_in_memory_must_fit_in_memory() {
         let mut budget = budget();
-        let mut claim = |bytes| budget.claim(Path::new(FOLDER), "tmpfs", "tmpfs", Need::file(bytes));
-        claim(400 << 20).unwrap();
-        assert!(claim(400 << 20).unwrap_err().to_string().contains("not enough memory for 800 MiB"));
+        let mut reserve = |bytes| budget.reserve(Path::new(FOLDER), "tmpfs", "tmpfs", SpaceNeeded::file(bytes));
+        reserve(400 << 20).unwrap();
+        assert!(reserve(400 << 20).unwrap_err().to_string().contains("not enough memory for 800 MiB"));
     }
 
     #[test]
     fn buffers_of_all_jobs_are_added_up() {
-        assert_eq!(buffers(&[party(4 << 20, 1024, 1)]), (4 << 30) + THREAD);
-        assert_eq!(buffers(&[party(4096, 1, 2), party(4096, 1, 1)]), 3 * (4096 + THREAD));
+        assert_eq!(buffers(&[spec(4 << 20, 1024, 1)]), (4 << 30) + THREAD);
+        assert_eq!(buffers(&[spec(4096, 1, 2), spec(4096, 1, 1)]), 3 * (4096 + THREAD));
         let check = |need, available| check_buffers(need, available, &[]);
         assert_eq!(check(3 << 30, 4 << 30), Ok(()));
         assert!(check((3 << 30) + 1, 4 << 30).unwrap_err().to_string().starts_with("not enough memory"));
         assert_eq!(check(1 << 40, 0), Ok(()), "what is not known is not guessed");
-        let small = Party {
+        let small = RunSpec {
             load: Workload { cache: Cache::Small(64 << 20), ..Workload::of_blocks(4096) },
-            ..party(4096, 1, 1)
+            ..spec(4096, 1, 1)
         };
         assert!(check_buffers(60 << 20, 4 << 30, &[small]).unwrap_err().to_string().contains("--cache 64 MiB"));
     }

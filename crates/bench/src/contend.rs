@@ -1,85 +1,75 @@
-//! `bench contend`: targets alone and in pairs. Two that have to share something lose by being used together, whatever their
-//! names and the topology say.
+//! `bench contend`: targets alone and in pairs. Targets that share something slow each other down, whatever they are called.
 
+use crate::bench_session::BenchSession;
 use crate::error::{Error, Result};
-use crate::round::{Party, Progress};
-use crate::session::Session;
-use crate::stop::Stop;
-use crate::target::Ask;
+use crate::progress::{Progress, Stop};
+use crate::round::RunSpec;
+use crate::target::TargetSpec;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use whyslow_model::bench::{Kind, Pair, Report, Round, Workload};
 
-/// What to set against each other, and how.
+/// What to measure.
 #[derive(Clone, Debug)]
-pub struct Contest {
-    /// The targets: devices and files, which are read; folders, in which a file is made.
+pub struct ContendOptions {
+    /// Devices and files to read; in a folder, a temporary file is created.
     pub paths: Vec<PathBuf>,
-    /// How large a file to make in a folder, bytes.
+    /// Size of such a file, bytes.
     pub size: u64,
     /// Whether devices that are in use may be read.
     pub in_use: bool,
-    /// The time measured of each run, seconds.
+    /// Measured time of each run, seconds.
     pub seconds: f64,
-    /// What random numbers come of.
+    /// Seed of random offsets.
     pub seed: u64,
 }
 
-/// Large enough that bandwidth counts, random enough that seeks do, and little work for a processor.
+/// Large enough for bandwidth to matter, random enough for seeks, and cheap for the CPU.
 const BLOCK: u32 = 64 << 10;
 const DEPTH: u32 = 8;
 const RAMP: f64 = 0.2;
-/// Two that have nothing in common do 2, each being 1 alone; two that share one thing do 1. This is the middle.
-const CONTEND: f64 = 1.5;
+/// The shares kept add up to 2 for independent targets and to 1 for a shared bottleneck; below the middle, they interfere.
+const INTERFERENCE: f64 = 1.5;
 
-/// Runs each alone, then all pairs. Ended before its time by `stop`, it reports what it has.
+/// Runs each target alone, then all pairs. Stopped early, it reports what it has.
 ///
 /// # Errors
-/// Where there are fewer than two targets, or one may or can not be read.
-pub fn contend(asked: &Contest, stop: &Stop, watch: &mut dyn FnMut(Progress)) -> Result<Report> {
-    if asked.paths.len() < 2 {
-        return Err(Error::new("it takes two targets to contend: name another"));
+/// Fewer than two targets, or one that must not, or cannot, be read.
+pub fn measure(options: &ContendOptions, stop: &Stop, progress: &mut dyn FnMut(Progress)) -> Result<Report> {
+    if options.paths.len() < 2 {
+        return Err(Error::new("contend compares two or more targets: name another"));
     }
-    let mut session = Session::begin(stop, watch);
-    for path in &asked.paths {
-        let ask = Ask {
-            path: path.clone(),
-            write: false,
-            direct: true,
-            destroy: None,
-            in_use: asked.in_use,
-            size: asked.size,
-        };
-        let target = session.open(&ask)?;
-        session.mind_others(target, &ask);
-        session.check_holds(target, BLOCK)?;
+    let mut session = BenchSession::begin(stop, progress);
+    for path in &options.paths {
+        let (path, in_use, size) = (path.clone(), options.in_use, options.size);
+        let spec = TargetSpec { path, write: false, direct: true, destroy: None, in_use, size };
+        let target = session.open(&spec)?;
+        session.add_in_use_caveat(target, &spec);
+        session.check_block_fits(target, BLOCK)?;
     }
-    for target in (0..session.targets.len()).filter(|&target| session.targets[target].scratch).collect::<Vec<_>>() {
-        session.fill(target, &load(&session, target, asked))?;
+    let loads: Vec<Workload> = session.targets.iter().map(|target| load(target.whole_blocks(BLOCK), options)).collect();
+    for (target, load) in loads.iter().enumerate() {
+        if session.targets[target].temporary {
+            session.fill(target, load)?;
+        }
     }
-    let parties: Vec<Party> = (0..session.targets.len())
-        .map(|target| {
-            let name = session.targets[target].about.path.clone();
-            session.party(&name, target, load(&session, target, asked))
-        })
-        .collect();
-    let pairs = all_pairs(&mut session, &parties)?;
-    let mut report = session.finish(Kind::Contend, Vec::new());
-    report.pairs = pairs;
-    Ok(report)
+    let spec = |(target, load): (usize, Workload)| session.run_spec(&session.targets[target].about.path, target, load);
+    let specs: Vec<RunSpec> = loads.into_iter().enumerate().map(spec).collect();
+    let pairs = all_pairs(&mut session, &specs)?;
+    Ok(Report { pairs, ..session.finish(Kind::Contend) })
 }
 
-/// Plays each party alone, then all pairs of them.
-///
-/// # Errors
-/// Where one cannot begin.
-pub(crate) fn all_pairs(session: &mut Session, parties: &[Party]) -> Result<Vec<Pair>> {
+/// Runs each workload alone, then all pairs of them.
+pub(crate) fn all_pairs(session: &mut BenchSession, specs: &[RunSpec]) -> Result<Vec<Pair>> {
     let mut alone = Vec::new();
-    for party in parties {
-        let round = session.play("alone", &party.name, std::slice::from_ref(party))?;
+    for spec in specs {
+        let round = session.run_round("alone", &spec.name, std::slice::from_ref(spec))?;
         let found = round.map(|round| rate(round, 0));
         if found == Some(None) {
-            session.mind(&format!("nothing came back from {} alone: no pair with it is here", party.name));
+            session.add_caveat(&format!(
+                "{}: no request completed alone, so its pairs are left out; run longer (--for)",
+                spec.name
+            ));
         }
         alone.push(found.flatten());
     }
@@ -87,54 +77,51 @@ pub(crate) fn all_pairs(session: &mut Session, parties: &[Party]) -> Result<Vec<
     for (a, of_a) in alone.iter().enumerate() {
         for (b, of_b) in alone.iter().enumerate().skip(a + 1) {
             if let (Some(of_a), Some(of_b)) = (*of_a, *of_b) {
-                pairs.extend(together(session, [&parties[a], &parties[b]], [of_a, of_b])?);
+                pairs.extend(together(session, [&specs[a], &specs[b]], [of_a, of_b])?);
             }
         }
     }
     Ok(pairs)
 }
 
-/// Whether two that keep so much of what each does alone contend for something. What a load loses that itself waits for its
-/// target, and not for a processor, it loses to the other; what one loses whose thread had all it could take of a processor,
-/// says nothing.
-fn contend_for_something(kept: [f64; 2], limited: [bool; 2]) -> Option<bool> {
-    // More than alone is noise, and makes up for nothing.
+/// Whether two workloads interfere, by the share of its rate each keeps; `None` if unknown. A slowdown of a workload limited
+/// by its own CPU says nothing about the target.
+fn interferes(kept: [f64; 2], cpu_bound: [bool; 2]) -> Option<bool> {
+    // More than alone is noise, which must not offset a loss.
     let sum: f64 = kept.iter().map(|kept| kept.min(1.0)).sum();
-    if sum >= CONTEND {
+    if sum >= INTERFERENCE {
         return Some(false);
     }
-    let lost = |at: usize| !limited[at] && kept[at] < CONTEND / 2.0;
-    (lost(0) || lost(1)).then_some(true)
+    let slowed = |at: usize| !cpu_bound[at] && kept[at] < INTERFERENCE / 2.0;
+    (slowed(0) || slowed(1)).then_some(true)
 }
 
-/// A pair of parties, of which it is known what each does alone; none where it was stopped, or nothing came back.
-fn together(session: &mut Session, parties: [&Party; 2], alone: [f64; 2]) -> Result<Option<Pair>> {
-    let names = parties.map(|party| party.name.clone());
-    let known = in_common(session, parties.map(|party| party.target));
+/// Runs a pair; `None` if it was stopped or nothing completed.
+fn together(session: &mut BenchSession, specs: [&RunSpec; 2], alone: [f64; 2]) -> Result<Option<Pair>> {
+    let names = specs.map(|spec| spec.name.clone());
+    let known = shared_devices(session, specs.map(|spec| spec.target));
     let name = format!("{} and {}", names[0], names[1]);
-    let Some(round) = session.play("together", &name, &parties.map(Party::clone))? else { return Ok(None) };
+    let Some(round) = session.run_round("together", &name, &specs.map(RunSpec::clone))? else { return Ok(None) };
     let rates = [rate(round, 0), rate(round, 1)];
-    let limited = [0, 1].map(|at| round.runs.get(at).is_some_and(|run| run.generator.was_limit));
+    let cpu_bound = [0, 1].map(|at| round.runs.get(at).is_some_and(|run| run.generator.was_limit));
     let [Some(a), Some(b)] = rates else {
-        session.mind(&format!("nothing came back from one of {name}: this pair is left out"));
+        session.add_caveat(&format!("{name}: no request of one of them completed, so this pair is left out"));
         return Ok(None);
     };
     let kept = [a / alone[0], b / alone[1]];
-    let sum = kept[0] + kept[1];
-    let contend = contend_for_something(kept, limited);
+    let (sum, contend) = (kept[0] + kept[1], interferes(kept, cpu_bound));
     Ok(Some(Pair { names, alone, together: [a, b], kept, sum, contend, known }))
 }
 
-/// Requests a second of a run in a round, both directions together.
+/// Requests per second of a run, reads and writes together.
 fn rate(round: &Round, run: usize) -> Option<f64> {
     let run = round.runs.get(run)?;
     let rate: f64 = [&run.read, &run.write].into_iter().flatten().map(|flow| flow.rate).sum();
     (rate > 0.0).then_some(rate)
 }
 
-/// Block devices that both targets are known to rest on. What else may lie below, the name of a FUSE program or of a server,
-/// need not be one and the same where it has the same name.
-fn in_common(session: &Session, targets: [usize; 2]) -> Vec<String> {
+/// Block devices below both targets. Other sources, such as a FUSE program or a server, may differ under one name.
+fn shared_devices(session: &BenchSession, targets: [usize; 2]) -> Vec<String> {
     let [a, b] = targets.map(|target| {
         let about = &session.targets[target].about;
         let devices = about.device.iter().chain(&about.below).filter(|name| session.map.queue(name).is_some());
@@ -143,13 +130,13 @@ fn in_common(session: &Session, targets: [usize; 2]) -> Vec<String> {
     a.intersection(&b).cloned().collect()
 }
 
-fn load(session: &Session, target: usize, asked: &Contest) -> Workload {
+fn load(size: u64, options: &ContendOptions) -> Workload {
     Workload {
         depth: DEPTH,
-        size: session.targets[target].whole_blocks(BLOCK),
-        seconds: Some(asked.seconds),
-        ramp_seconds: asked.seconds * RAMP,
-        seed: asked.seed,
+        size,
+        seconds: Some(options.seconds),
+        ramp_seconds: options.seconds * RAMP,
+        seed: options.seed,
         ..Workload::of_blocks(BLOCK)
     }
 }
@@ -159,12 +146,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_load_that_waits_for_its_target_loses_it_loses_to_the_other() {
+    fn a_slowdown_counts_unless_the_workload_is_cpu_bound() {
         // A log beside a stream whose thread is always busy.
-        assert_eq!(contend_for_something([0.95, 0.047], [true, false]), Some(true));
-        assert_eq!(contend_for_something([1.6, 0.047], [true, false]), Some(true));
-        assert_eq!(contend_for_something([0.5, 0.5], [false, false]), Some(true));
-        assert_eq!(contend_for_something([0.5, 0.5], [true, true]), None);
-        assert_eq!(contend_for_something([0.98, 1.02], [true, false]), Some(false));
+        assert_eq!(interferes([0.95, 0.047], [true, false]), Some(true));
+        assert_eq!(interferes([1.6, 0.047], [true, false]), Some(true));
+        assert_eq!(interferes([0.5, 0.5], [false, false]), Some(true));
+        assert_eq!(interferes([0.5, 0.5], [true, true]), None);
+        assert_eq!(interferes([0.98, 1.02], [true, false]), Some(false));
     }
 }

@@ -1,154 +1,154 @@
-//! `bench disk`: the shape of a disk. How many requests and how many bytes a second it can do, and with how many in flight.
+//! `bench disk`: IOPS and bandwidth of a disk by queue depth and block size.
 
-mod climb;
+mod depth_sweep;
 
+use crate::bench_session::BenchSession;
 use crate::error::{Error, Result};
-use crate::round::Progress;
-use crate::session::Session;
-use crate::stop::Stop;
-use crate::target::Ask;
-use climb::{Climb, Point};
+use crate::progress::{Progress, Stop};
+use crate::target::TargetSpec;
+use depth_sweep::{DepthPoint, DepthSweep};
 use whyslow_model::bench::{Access, Cache, Ceiling, Engine, Kind, Limit, Report, Sync, Workload};
 use whyslow_model::human;
 
-/// What to sweep, and how.
+/// What to measure.
 #[derive(Clone, Debug)]
-pub struct Sweep {
+pub struct DiskOptions {
     /// The target.
-    pub ask: Ask,
-    /// How requests reach the kernel.
+    pub target: TargetSpec,
+    /// The I/O engine.
     pub engine: Engine,
-    /// Whether completions are polled for: with io_uring, past the page cache, on devices that can be asked.
+    /// Poll for completions; needs io_uring, direct I/O, and a device with polled queues.
     pub poll: bool,
-    /// What is done about the page cache before each run.
+    /// What to do with the page cache before each run.
     pub cache: Cache,
-    /// The time measured of each run, seconds.
+    /// Measured time of each run, seconds.
     pub seconds: f64,
-    /// What random numbers come of.
+    /// Seed of random offsets.
     pub seed: u64,
 }
 
-/// The part of a run's length that goes before it unmeasured: queues fill, caches of the device take in what is new.
+/// Share of a run's length that precedes it unmeasured: queues fill, caches of the device adapt.
 const RAMP: f64 = 0.2;
 const SMALL: u32 = 4096;
 const LARGE: u32 = 1 << 20;
-/// Blocks between the small and the large one, run at the depth at which the small ones do best.
-const BETWEEN: [u32; 3] = [16 << 10, 64 << 10, 256 << 10];
+/// Further block sizes, measured at the depth that is best for small ones.
+const MEDIUM: [u32; 3] = [16 << 10, 64 << 10, 256 << 10];
 
-/// A kind of requests.
 #[derive(Clone, Copy)]
-struct Sort {
+struct RequestKind {
     name: &'static str,
     access: Access,
     reads: f64,
     limit: Limit,
 }
 
-const READS: [Sort; 2] = [
-    Sort { name: "random read", access: Access::Uniform, reads: 1.0, limit: Limit::Requests },
-    Sort { name: "sequential read", access: Access::Sequential, reads: 1.0, limit: Limit::Bandwidth },
+const READS: [RequestKind; 2] = [
+    RequestKind { name: "random read", access: Access::Uniform, reads: 1.0, limit: Limit::Requests },
+    RequestKind { name: "sequential read", access: Access::Sequential, reads: 1.0, limit: Limit::Bandwidth },
 ];
-const WRITES: [Sort; 2] = [
-    Sort { name: "random write", access: Access::Uniform, reads: 0.0, limit: Limit::Requests },
-    Sort { name: "sequential write", access: Access::Sequential, reads: 0.0, limit: Limit::Bandwidth },
+const WRITES: [RequestKind; 2] = [
+    RequestKind { name: "random write", access: Access::Uniform, reads: 0.0, limit: Limit::Requests },
+    RequestKind { name: "sequential write", access: Access::Sequential, reads: 0.0, limit: Limit::Bandwidth },
 ];
 
-/// Runs the sweep. Ended before its time by `stop`, it reports what it has.
+/// Runs the benchmark. Stopped early, it reports what it has.
 ///
 /// # Errors
-/// Where the target may or can not be measured.
-pub fn sweep(asked: &Sweep, stop: &Stop, watch: &mut dyn FnMut(Progress)) -> Result<Report> {
-    let mut session = Session::begin(stop, watch);
-    let target = session.open(&asked.ask)?;
-    check_engine(asked, &session)?;
-    let polled = if asked.poll { session.polled(target)? } else { 0 };
-    if asked.poll && polled < u64::from(LARGE) {
-        let most = human::quantity(polled as f64, "bytes");
-        session.caveats.push(format!("requests of more than {most} are cut, and cannot be polled for: they were not"));
+/// The target must not, or cannot, be measured.
+pub fn measure(options: &DiskOptions, stop: &Stop, progress: &mut dyn FnMut(Progress)) -> Result<Report> {
+    let mut session = BenchSession::begin(stop, progress);
+    let target = session.open(&options.target)?;
+    check_engine(options, &session)?;
+    let largest_polled = if options.poll { session.largest_polled(target)? } else { 0 };
+    if options.poll && largest_polled < u64::from(LARGE) {
+        let most = human::bytes(largest_polled);
+        session
+            .caveats
+            .push(format!("requests of more than {most} are split by the kernel, so they were not polled for"));
     }
-    session.mind_others(target, &asked.ask);
-    let mut sweep = Sweeper { session, asked, target, polled, ceilings: Vec::new() };
-    sweep.session.check_holds(target, sweep.small())?;
-    sweep.run()?;
-    Ok(sweep.session.finish(Kind::Disk, sweep.ceilings))
+    session.add_in_use_caveat(target, &options.target);
+    let mut benchmark = DiskBenchmark { session, options, target, largest_polled, ceilings: Vec::new() };
+    benchmark.session.check_block_fits(target, benchmark.small())?;
+    benchmark.run()?;
+    let DiskBenchmark { session, ceilings, .. } = benchmark;
+    Ok(Report { ceilings, ..session.finish(Kind::Disk) })
 }
 
-/// Whether the engine can be put to the target: a file that somebody else cuts short while it is mapped would end the program.
-fn check_engine(asked: &Sweep, session: &Session) -> Result<()> {
-    if asked.engine == Engine::Mmap && session.targets.iter().any(|target| target.about.kind == "file") {
-        let path = asked.ask.path.display();
+fn check_engine(options: &DiskOptions, session: &BenchSession) -> Result<()> {
+    // If another process truncates a mapped file, reading it kills the program (SIGBUS).
+    if options.engine == Engine::Mmap && session.targets.iter().any(|target| target.about.kind == "file") {
+        let path = options.target.path.display();
         return Err(Error::new(format!(
-            "{path}: mmap is for devices, and for files made in a folder: others may cut this one short"
+            "{path}: --engine mmap does not read existing files, which others may truncate; name a device or a folder"
         )));
     }
-    if asked.poll && (asked.engine != Engine::IoUring || !asked.ask.direct) {
-        return Err(Error::new("only requests of io_uring past the page cache can be polled for: leave --poll out"));
+    if options.poll && (options.engine != Engine::IoUring || !options.target.direct) {
+        return Err(Error::new("--poll needs --engine io_uring and --cache none (direct I/O)"));
     }
     Ok(())
 }
 
-struct Sweeper<'w> {
-    session: Session<'w>,
-    asked: &'w Sweep,
+struct DiskBenchmark<'w> {
+    session: BenchSession<'w>,
+    options: &'w DiskOptions,
     target: usize,
-    /// The largest request that is polled for, bytes.
-    polled: u64,
+    /// Bytes; larger requests are not polled for.
+    largest_polled: u64,
     ceilings: Vec<Ceiling>,
 }
 
-impl Sweeper<'_> {
+impl DiskBenchmark<'_> {
     fn run(&mut self) -> Result<()> {
-        let scratch = self.session.targets[self.target].scratch;
-        if scratch {
-            self.session.fill(self.target, &self.load(READS[0], SMALL, 1))?;
+        let temporary = self.session.targets[self.target].temporary;
+        if temporary {
+            self.session.fill(self.target, &self.load(READS[0], SMALL))?;
         }
-        for sort in READS {
-            self.explore(sort)?;
+        for kind in READS {
+            self.find_maximum(kind)?;
         }
-        if scratch || self.asked.ask.write {
-            for sort in WRITES {
-                self.explore(sort)?;
+        if temporary || self.options.target.write {
+            for kind in WRITES {
+                self.find_maximum(kind)?;
             }
-            self.commits()?;
+            self.synced_writes()?;
         }
         Ok(())
     }
 
-    /// Climbs to the ceiling of a sort of requests.
-    fn explore(&mut self, sort: Sort) -> Result<()> {
-        let block = match sort.limit {
+    fn find_maximum(&mut self, kind: RequestKind) -> Result<()> {
+        let block = match kind.limit {
             Limit::Requests => self.small(),
             Limit::Bandwidth => LARGE,
         };
-        let mut climb = Climb::default();
-        while let Some(in_flight) = climb.next() {
-            match self.point(sort, block, in_flight, 1)? {
-                Some(point) => climb.add(point),
+        let mut sweep = DepthSweep::new();
+        while let Some(depth) = sweep.next() {
+            match self.point(kind, block, depth, 1)? {
+                Some(point) => sweep.add(point),
                 None => break,
             }
         }
-        if climb.was_generator() {
-            self.more_jobs(sort, block, &mut climb)?;
+        if sweep.is_cpu_bound() {
+            self.add_jobs(kind, block, &mut sweep)?;
         }
-        self.ceilings.extend(climb.ceiling(sort.name, sort.limit, block));
-        if sort.limit == Limit::Requests {
-            let depth = climb.knee().map_or(1, |knee| knee.in_flight);
+        self.ceilings.extend(sweep.ceiling(kind.name, kind.limit, block));
+        if kind.limit == Limit::Requests {
+            let depth = sweep.knee().map_or(1, |knee| knee.depth);
             let grain = self.grain();
-            for block in BETWEEN.into_iter().filter(|&block| block > grain) {
-                self.point(sort, block, depth, 1)?;
+            for block in MEDIUM.into_iter().filter(|&block| block > grain) {
+                self.point(kind, block, depth, 1)?;
             }
         }
         Ok(())
     }
 
-    /// Where one thread was not enough, lets more share the requests.
-    fn more_jobs(&mut self, sort: Sort, block: u32, climb: &mut Climb) -> Result<()> {
+    /// Spreads the requests over more threads, if one was too slow.
+    fn add_jobs(&mut self, kind: RequestKind, block: u32, sweep: &mut DepthSweep) -> Result<()> {
         let cpus = std::thread::available_parallelism().map_or(1, usize::from) as u32;
-        let in_flight = climb.best().map_or(1, |best| best.in_flight);
+        let depth = sweep.best().map_or(1, |best| best.depth);
         let mut jobs = 2;
-        while jobs <= cpus && jobs <= in_flight {
-            let Some(point) = self.point(sort, block, in_flight, jobs)? else { break };
-            if !climb.add_jobs(point) {
+        while jobs <= cpus && jobs <= depth {
+            let Some(point) = self.point(kind, block, depth, jobs)? else { break };
+            if !sweep.add_shared(point) {
                 break;
             }
             jobs *= 2;
@@ -156,57 +156,54 @@ impl Sweeper<'_> {
         Ok(())
     }
 
-    /// Small writes each of which is made to last before the next: what a database's log does.
-    fn commits(&mut self) -> Result<()> {
+    /// Small writes, each followed by fdatasync(2), as a database's log does.
+    fn synced_writes(&mut self) -> Result<()> {
         let block = self.small();
         let sync = Some(Sync { every: Some(1), data_only: true });
         // A flush cannot be polled for.
-        let load = Workload { access: Access::Sequential, sync, poll: false, ..self.load(WRITES[1], block, 1) };
-        let name = format!("write of {}, each synced (fdatasync)", size(block));
-        let party = self.session.party("synced write", self.target, load);
-        self.session.play("synced write", &name, &[party])?;
+        let load = Workload { access: Access::Sequential, sync, poll: false, ..self.load(WRITES[1], block) };
+        let name = format!("write of {}, each synced (fdatasync)", human::bytes(block.into()));
+        let spec = self.session.run_spec("synced write", self.target, load);
+        self.session.run_round("synced write", &name, &[spec])?;
         Ok(())
     }
 
-    /// One run. None where it was stopped before there was anything to measure.
-    fn point(&mut self, sort: Sort, block: u32, in_flight: u32, jobs: u32) -> Result<Option<Point>> {
-        // Only io_uring has more than one request of a thread in flight.
-        let jobs = if self.asked.engine == Engine::IoUring { jobs } else { in_flight };
-        let load = Workload { jobs, depth: in_flight / jobs, ..self.load(sort, block, 1) };
+    /// One run; `None` if it was stopped before anything completed.
+    fn point(&mut self, kind: RequestKind, block: u32, depth: u32, jobs: u32) -> Result<Option<DepthPoint>> {
+        // The other engines have one request in flight per thread.
+        let jobs = if self.options.engine == Engine::IoUring { jobs } else { depth };
+        let load = Workload { jobs, depth: depth / jobs, ..self.load(kind, block) };
         if load.size < u64::from(block) {
             return Ok(None);
         }
         let shared = if jobs > 1 { format!(" by {jobs} jobs") } else { String::new() };
-        let name = format!("{} of {}, {in_flight} in flight{shared}", sort.name, size(block));
-        let party = self.session.party(sort.name, self.target, load);
-        let party = [party];
-        if let Err(why) = self.session.check_memory(&party) {
-            self.session.mind(&format!("more than {} in flight were not tried: {why}", in_flight / 2));
+        let name = format!("{} of {}, {depth} in flight{shared}", kind.name, human::bytes(block.into()));
+        let spec = [self.session.run_spec(kind.name, self.target, load)];
+        if let Err(why) = self.session.check_memory(&spec) {
+            self.session.add_caveat(&format!("queue depths above {} were not measured: {why}", depth / 2));
             return Ok(None);
         }
-        let round = self.session.play(sort.name, &name, &party)?;
-        Ok(round.and_then(|round| Point::of(in_flight, round.runs.first()?)))
+        let round = self.session.run_round(kind.name, &name, &spec)?;
+        Ok(round.and_then(|round| DepthPoint::of(depth, round.runs.first()?)))
     }
 
-    fn load(&self, sort: Sort, block: u32, depth: u32) -> Workload {
+    fn load(&self, kind: RequestKind, block: u32) -> Workload {
         let target = &self.session.targets[self.target];
         Workload {
-            engine: self.asked.engine,
-            poll: u64::from(block) <= self.polled,
+            engine: self.options.engine,
+            poll: u64::from(block) <= self.largest_polled,
             direct: target.is_direct(),
-            cache: self.asked.cache,
-            access: sort.access,
-            reads: sort.reads,
-            depth,
+            cache: self.options.cache,
+            access: kind.access,
+            reads: kind.reads,
             size: target.whole_blocks(block),
-            seconds: Some(self.asked.seconds),
-            ramp_seconds: self.asked.seconds * RAMP,
-            seed: self.asked.seed,
+            seconds: Some(self.options.seconds),
+            ramp_seconds: self.options.seconds * RAMP,
+            seed: self.options.seed,
             ..Workload::of_blocks(block)
         }
     }
 
-    /// The smallest block that is asked for.
     fn small(&self) -> u32 {
         SMALL.max(self.grain())
     }
@@ -214,8 +211,4 @@ impl Sweeper<'_> {
     fn grain(&self) -> u32 {
         u32::try_from(self.session.targets[self.target].grain).unwrap_or(SMALL)
     }
-}
-
-fn size(bytes: u32) -> String {
-    human::quantity(f64::from(bytes), "bytes")
 }

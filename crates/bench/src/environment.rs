@@ -1,19 +1,18 @@
-//! On what machine numbers were measured, and who else used it meanwhile.
+//! The machine a benchmark ran on, and what else used it meanwhile.
 
-use crate::busy::busy_seconds;
 use crate::target::Target;
 use jiff::Timestamp;
 use std::collections::BTreeMap;
 use std::time::Instant;
 use whyslow_model::bench::{Environment, Other};
-use whyslow_model::catalogue::{MachineInfo, Meminfo, Process};
+use whyslow_model::catalogue::{Cpu, MachineInfo, Meminfo, Process};
 use whyslow_model::diagnosis::Host;
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::value::{Counter, State};
 use whyslow_model::window::{Change, Window};
 use whyslow_sense::{Root, Sampler};
 
-/// Settings of the machine that bear on what storage does.
+/// Settings that affect storage.
 const SETTINGS: [&str; 8] = [
     "proc/sys/vm/dirty_ratio",
     "proc/sys/vm/dirty_bytes",
@@ -24,8 +23,7 @@ const SETTINGS: [&str; 8] = [
     "sys/devices/system/clocksource/clocksource0/current_clocksource",
     "sys/kernel/mm/transparent_hugepage/enabled",
 ];
-/// Settings of a disk.
-const OF_DISK: [&str; 8] = [
+const QUEUE_SETTINGS: [&str; 8] = [
     "scheduler",
     "nr_requests",
     "max_sectors_kb",
@@ -35,27 +33,26 @@ const OF_DISK: [&str; 8] = [
     "wbt_lat_usec",
     "nomerges",
 ];
-/// Processes that moved less than this are not worth a line.
-const LITTLE: u64 = 1 << 20;
-/// How many are named.
-const MOST_OTHERS: usize = 5;
+/// Other processes are listed if they transferred at least this much.
+const MIN_OTHER_IO: u64 = 1 << 20;
+const MAX_OTHERS: usize = 5;
 
-/// Watches the machine from the beginning of a benchmark to its end.
-pub(crate) struct Surroundings {
+/// Samples the machine at the beginning and the end of a benchmark.
+pub(crate) struct EnvironmentMonitor {
     root: Root,
     sampler: Sampler,
     before: Snapshot,
     began: Instant,
 }
 
-impl Surroundings {
+impl EnvironmentMonitor {
     pub(crate) fn begin(root: Root) -> Self {
         let mut sampler = Sampler::new(root.clone().without_bpf());
         let before = sampler.sample();
         Self { root, sampler, before, began: Instant::now() }
     }
 
-    /// When it began: RFC 3339, and milliseconds since 1970.
+    /// RFC 3339, and milliseconds since 1970.
     pub(crate) fn started(&self) -> Option<(String, i64)> {
         let time = Timestamp::from_nanosecond(self.before.wall_ns.into()).ok()?;
         Some((time.to_string(), time.as_millisecond()))
@@ -65,14 +62,13 @@ impl Surroundings {
         self.began.elapsed().as_secs_f64()
     }
 
-    /// What is to be borne in mind wherever the page cache is filled.
-    pub(crate) fn caveat_of_page_cache(&self) -> Option<&'static str> {
-        const WHY: &str = "this machine gives free memory back to its host (virtio_balloon): a request that makes the page cache \
-            larger may wait for the host and not for the disk, in one run and not in the next; its processor time tells which";
-        gives_back_memory(&self.root).then_some(WHY)
+    /// What to know about buffered I/O on this machine.
+    pub(crate) fn page_cache_caveat(&self) -> Option<&'static str> {
+        const FREE_PAGE_REPORTING: &str = "this virtual machine returns free memory to its host (virtio_balloon): growing the page \
+            cache may wait for the host instead of the disk, in one run and not in the next; the CPU time tells which";
+        reports_free_pages(&self.root).then_some(FREE_PAGE_REPORTING)
     }
 
-    /// What there is to tell of the machine, and of what lies below these targets.
     pub(crate) fn end(mut self, targets: &[Target]) -> Environment {
         let settings = settings(&self.root, targets);
         let window = Window::new(vec![self.before, self.sampler.sample()]);
@@ -80,11 +76,17 @@ impl Surroundings {
     }
 }
 
-/// Whether a host takes memory that is free from this machine, and gives it again when it is next touched
-/// (Documentation/mm/free_page_reporting.rst).
-fn gives_back_memory(root: &Root) -> bool {
+/// CPU seconds used in a window on all CPUs, without idle and steal.
+pub(crate) fn busy_seconds(window: &Window) -> Option<f64> {
+    let modes: [fn(&Cpu) -> Counter; 5] = [|c| c.user, |c| c.nice, |c| c.system, |c| c.irq, |c| c.softirq];
+    let busy = |change: &Change<'_, Cpu>| modes.iter().map(|mode| change.grown(mode)).sum::<Option<f64>>();
+    window.changes::<Cpu>().iter().map(busy).sum::<Option<f64>>().map(|ns| ns / 1e9)
+}
+
+/// Whether free memory goes back to the host until it is touched again (Documentation/mm/free_page_reporting.rst).
+fn reports_free_pages(root: &Root) -> bool {
     const BALLOON: &str = "sys/bus/virtio/drivers/virtio_balloon";
-    /// VIRTIO_BALLOON_F_REPORTING (include/uapi/linux/virtio_balloon.h): features are a digit each, from the lowest bit on.
+    /// VIRTIO_BALLOON_F_REPORTING (include/uapi/linux/virtio_balloon.h); one digit per feature, from the lowest bit on.
     const REPORTING: usize = 5;
     let reports = |device: &String| {
         let features = root.word(&format!("{BALLOON}/{device}/features"));
@@ -109,13 +111,13 @@ fn settings(root: &Root, targets: &[Target]) -> BTreeMap<String, String> {
     let devices = targets.iter().flat_map(|target| target.about.device.iter().chain(&target.about.below));
     let of_disks = devices.flat_map(|device| {
         let folder = format!("sys/block/{}/queue", device.replace('/', "!"));
-        OF_DISK.map(|file| format!("{folder}/{file}"))
+        QUEUE_SETTINGS.map(|file| format!("{folder}/{file}"))
     });
     let paths = SETTINGS.iter().map(|&path| path.to_owned()).chain(of_disks);
     paths.filter_map(|path| Some((format!("/{path}"), root.word(&path)?))).collect()
 }
 
-/// Processors that others kept busy on average: what the machine used, less what this process did.
+/// Average CPUs used by other processes.
 fn others_cpus(window: &Window) -> Option<f64> {
     let machine = busy_seconds(window)?;
     let processes = window.changes::<Process>();
@@ -124,7 +126,7 @@ fn others_cpus(window: &Window) -> Option<f64> {
     Some(((machine - own) / window.seconds()).max(0.0))
 }
 
-/// Who else read or wrote, the largest first.
+/// Other processes that did I/O, the largest first.
 fn others(window: &Window) -> Vec<Other> {
     let other = |change: Change<'_, Process>| {
         let grown = |counter: fn(&Process) -> Counter| change.grown(counter).unwrap_or(0.0) as u64;
@@ -138,25 +140,25 @@ fn others(window: &Window) -> Vec<Other> {
     let moved = |other: &Other| other.read_bytes + other.write_bytes;
     let all = window.changes::<Process>().into_iter().map(other);
     let mut others: Vec<Other> =
-        all.filter(|other| other.pid != std::process::id() && moved(other) >= LITTLE).collect();
+        all.filter(|other| other.pid != std::process::id() && moved(other) >= MIN_OTHER_IO).collect();
     others.sort_by_key(|other| std::cmp::Reverse(moved(other)));
-    others.truncate(MOST_OTHERS);
+    others.truncate(MAX_OTHERS);
     others
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::places::tests::machine;
+    use crate::cpu_topology::tests::machine;
 
     #[test]
-    fn a_host_that_takes_memory_back_is_known_by_its_balloon() {
+    fn free_page_reporting_is_read_from_the_balloons_features() {
         let balloon = "sys/bus/virtio/drivers/virtio_balloon/virtio0/features";
         let (_folder, root) = machine(&[(balloon, "0110010100\n")]);
-        assert!(gives_back_memory(&root));
+        assert!(reports_free_pages(&root));
         let (_folder, root) = machine(&[(balloon, "0110000100\n")]);
-        assert!(!gives_back_memory(&root));
+        assert!(!reports_free_pages(&root));
         let (_folder, root) = machine(&[]);
-        assert!(!gives_back_memory(&root));
+        assert!(!reports_free_pages(&root));
     }
 }

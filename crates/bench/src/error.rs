@@ -1,23 +1,20 @@
-//! What keeps a benchmark from being run.
-
 use std::fmt;
 use std::io;
 use std::path::Path;
 
-/// Why there are no numbers: what, where, and what to do about it. One line.
+/// Why a benchmark cannot run: what, where, and what to do. One line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error(String);
 
-/// What is made, or why not.
 pub(crate) type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
-    /// In these words.
+    /// An error with this text.
     pub fn new(what: impl Into<String>) -> Self {
         Self(what.into())
     }
 
-    /// What the system answered to what was done with `path`.
+    /// What failed on a path.
     pub(crate) fn at(path: &Path, doing: &str, error: &io::Error) -> Self {
         Self(format!("{}: {doing}: {error}", path.display()))
     }

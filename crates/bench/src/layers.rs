@@ -1,52 +1,54 @@
-//! `bench layers`: the same reads at every layer under a file, from the lowest device up to the warm page cache.
+//! `bench layers`: the same reads at every layer below a file, from the lowest device up to the warm page cache. Read-only.
 //!
-//! Nothing is written. Devices are read where the file lies on them, as far as that can be known, so that one place of a disk
-//! is not held against another.
+//! Devices are read at the file's own offset as far as that is known, so that fast and slow zones of a disk are not compared.
 
-pub(crate) mod extent;
-mod largest;
+mod largest_file;
 
-use crate::cache::drop_cached;
+use crate::bench_session::BenchSession;
 use crate::error::{Error, Result};
-use crate::round::Progress;
-use crate::session::Session;
-use crate::stop::Stop;
-use crate::target::Ask;
-use extent::Extent;
+use crate::extents::{self, Extent};
+use crate::page_cache::drop_cached;
+use crate::progress::{Progress, Stop};
+use crate::target::TargetSpec;
 use std::fs::File;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use whyslow_model::bench::{Access, Cache, Kind, Layer, Report, Round, Workload};
 
-/// What to peel, and how.
+/// What to measure.
 #[derive(Clone, Debug)]
-pub struct Peel {
+pub struct LayersOptions {
     /// A mount point, a folder, or a file.
     pub path: PathBuf,
-    /// The time measured of each run, seconds.
+    /// Measured time of each run, seconds.
     pub seconds: f64,
-    /// What random numbers come of.
+    /// Seed of random offsets.
     pub seed: u64,
 }
 
-/// One kind of reads.
-struct Reads {
+struct ReadPattern {
     group: &'static str,
     access: Access,
     block: u32,
     depth: u32,
 }
 
-/// What each layer adds shows with one request at a time; what it takes, and where requests are cut, with large ones.
-const READS: [Reads; 2] = [
-    Reads { group: "random read of 4 KiB, one at a time", access: Access::Uniform, block: 4096, depth: 1 },
-    Reads { group: "sequential read of 1 MiB, four at a time", access: Access::Sequential, block: 1 << 20, depth: 4 },
+/// Small reads at depth 1 show added latency; large ones show lost bandwidth and split requests.
+const PATTERNS: [ReadPattern; 2] = [
+    ReadPattern { group: "random read of 4 KiB, one at a time", access: Access::Uniform, block: 4096, depth: 1 },
+    ReadPattern {
+        group: "sequential read of 1 MiB, four at a time",
+        access: Access::Sequential,
+        block: 1 << 20,
+        depth: 4,
+    },
 ];
-/// A smaller region is not worth reading: a device's own cache would hold it.
-const LEAST: u64 = 4 << 20;
+/// The device's own cache would hold a smaller region.
+const MIN_REGION: u64 = 4 << 20;
 const RAMP: f64 = 0.1;
 
-/// A layer and where its part of the file is.
-struct Place {
+/// A layer, and where it holds the file.
+struct LayerTarget {
     name: String,
     target: usize,
     start: u64,
@@ -55,118 +57,115 @@ struct Place {
     cache: Cache,
 }
 
-/// Peels. Ended before its time by `stop`, it reports what it has.
+/// Runs the benchmark. Stopped early, it reports what it has.
 ///
 /// # Errors
-/// Where there is no file that is large enough, or it may not be read.
-pub fn peel(asked: &Peel, stop: &Stop, watch: &mut dyn FnMut(Progress)) -> Result<Report> {
-    let file = largest::file(&asked.path, LEAST)?;
-    let mut session = Session::begin(stop, watch);
-    let places = places(&mut session, &file)?;
-    for reads in &READS {
-        for place in &places {
-            warm_up(&session, place)?;
-            let party = session.party(&place.name, place.target, load(reads, place, asked));
-            let name = format!("{} at {}", reads.group, place.name);
-            session.play(reads.group, &name, &[party])?;
+/// No file is large enough, or it must not be read.
+pub fn measure(options: &LayersOptions, stop: &Stop, progress: &mut dyn FnMut(Progress)) -> Result<Report> {
+    let file = largest_file::find(&options.path, MIN_REGION)?;
+    let mut session = BenchSession::begin(stop, progress);
+    let targets = layer_targets(&mut session, &file)?;
+    for pattern in &PATTERNS {
+        for target in &targets {
+            warm_up(&session, target)?;
+            let spec = session.run_spec(&target.name, target.target, load(pattern, target, options));
+            let name = format!("{} at {}", pattern.group, target.name);
+            session.run_round(pattern.group, &name, &[spec])?;
         }
     }
     let groups = session.rounds.chunk_by(|a, b| a.group == b.group);
     let layers = groups.flat_map(|rounds| layers(rounds, |device| session.map.directly_below(device))).collect();
-    Ok(Report { layers, ..session.finish(Kind::Layers, Vec::new()) })
+    Ok(Report { layers, ..session.finish(Kind::Layers) })
 }
 
-/// Every layer from the lowest up.
-fn places(session: &mut Session, file: &Path) -> Result<Vec<Place>> {
-    let direct = session.open(&ask(file.to_owned(), true))?;
-    let buffered = session.open(&ask(file.to_owned(), false))?;
-    let piece = piece(session, direct, file);
-    let mut places = devices(session, direct, piece)?;
+/// Every layer, the lowest first.
+fn layer_targets(session: &mut BenchSession, file: &Path) -> Result<Vec<LayerTarget>> {
+    let direct = session.open(&spec(file.to_owned(), true))?;
+    let buffered = session.open(&spec(file.to_owned(), false))?;
+    let region = region(session, direct, file);
+    let mut targets = devices(session, direct, region);
     let kind = session.targets[direct].about.file_system.clone().unwrap_or_else(|| "file system".into());
-    let way = |how: &str, target, direct, cache| {
+    let file_system = |how: &str, target, direct, cache| {
         let name = format!("{kind}, {how}");
-        Place { name, target, start: piece.logical, size: piece.size, direct, cache }
+        LayerTarget { name, target, start: region.logical, size: region.size, direct, cache }
     };
-    places.push(way("direct", direct, true, Cache::AsIs));
-    places.push(way("cache cold", buffered, false, Cache::Cold));
-    places.push(way("cache warm", buffered, false, Cache::AsIs));
-    Ok(places)
+    targets.push(file_system("direct", direct, true, Cache::AsIs));
+    targets.push(file_system("cache cold", buffered, false, Cache::Cold));
+    targets.push(file_system("cache warm", buffered, false, Cache::AsIs));
+    Ok(targets)
 }
 
-fn ask(path: PathBuf, direct: bool) -> Ask {
-    Ask { path, write: false, direct, destroy: None, in_use: true, size: 0 }
+fn spec(path: PathBuf, direct: bool) -> TargetSpec {
+    TargetSpec { path, write: false, direct, destroy: None, in_use: true, size: 0 }
 }
 
-/// File systems whose addresses are their own: where on which of their devices such a one lies, only they know
-/// (Documentation/filesystems/btrfs.rst).
+/// File systems with an address space of their own over several devices (Documentation/filesystems/btrfs.rst).
 const OWN_ADDRESSES: [&str; 2] = ["btrfs", "bcachefs"];
 
-/// The longest part of the file that lies in one piece; all of the file, where none is long enough.
-fn piece(session: &mut Session, target: usize, file: &Path) -> Extent {
-    let whole = session.targets[target].about.bytes / LEAST * LEAST;
-    let kind = session.targets[target].about.file_system.as_deref().unwrap_or_default();
-    let own_addresses = OWN_ADDRESSES.contains(&kind);
-    let longest = extent::longest(&session.targets[target].file)
-        .map(|extent| Extent { physical: extent.physical.filter(|_| !own_addresses), ..extent });
-    let longest = longest
-        .map(|extent| Extent { size: extent.size.min(whole - extent.logical.min(whole)) / LEAST * LEAST, ..extent });
+/// The longest contiguous part of the file; the whole file if none is long enough.
+fn region(session: &mut BenchSession, target: usize, file: &Path) -> Extent {
+    let target = &session.targets[target];
+    let whole = target.about.bytes / MIN_REGION * MIN_REGION;
+    let own_addresses = OWN_ADDRESSES.contains(&target.about.file_system.as_deref().unwrap_or_default());
+    let longest = extents::longest(&target.file).map(|extent| Extent {
+        physical: extent.physical.filter(|_| !own_addresses),
+        size: extent.size.min(whole - extent.logical.min(whole)) / MIN_REGION * MIN_REGION,
+        ..extent
+    });
     longest.filter(|extent| extent.size > 0).unwrap_or_else(|| {
-        session
-            .caveats
-            .push(format!("{} lies in small pieces, or it is not told where: all of it is read", file.display()));
+        let why = "is fragmented, or its extents are unknown: all of it is read";
+        session.caveats.push(format!("{} {why}", file.display()));
         Extent { logical: 0, physical: None, size: whole }
     })
 }
 
-/// The devices under a file, the lowest first, each read where the piece lies as far as that is known.
-fn devices(session: &mut Session, target: usize, piece: Extent) -> Result<Vec<Place>> {
+/// The devices below a file, the lowest first, each with the offset of the region on it, if known.
+fn devices(session: &mut BenchSession, target: usize, region: Extent) -> Vec<LayerTarget> {
     let about = session.targets[target].about.clone();
-    let (mut places, mut offset, mut above) = (Vec::new(), piece.physical, None::<String>);
+    let (mut targets, mut offset, mut above) = (Vec::new(), region.physical, None::<String>);
     for device in about.device.iter().chain(&about.below) {
         if let Some(above) = above.replace(device.clone()) {
-            offset = offset.and_then(|offset| below(session, &above, device, offset));
+            offset = offset.and_then(|offset| offset_below(session, &above, device, offset));
         }
-        let target = match session.open(&ask(format!("/dev/{device}").into(), true)) {
+        let target = match session.open(&spec(format!("/dev/{device}").into(), true)) {
             Ok(target) => target,
-            // Without the privilege to read devices there is still the file system.
+            // Without permission to read devices, the file system can still be measured.
             Err(e) => {
                 session.caveats.push(e.to_string());
                 continue;
             }
         };
         if offset.is_none() {
-            session
-                .caveats
-                .push(format!("{device} is read from its beginning: where on it the file lies is not known"));
+            let why = "is read from its beginning: where the file lies on it is unknown";
+            session.caveats.push(format!("{device} {why}"));
         }
         let bytes = session.targets[target].about.bytes;
-        let size = piece.size.min(bytes / LEAST * LEAST);
+        let size = region.size.min(bytes / MIN_REGION * MIN_REGION);
         let start = offset.unwrap_or(0).min(bytes.saturating_sub(size));
-        places.push(Place { name: device.clone(), target, start, size, direct: true, cache: Cache::AsIs });
+        targets.push(LayerTarget { name: device.clone(), target, start, size, direct: true, cache: Cache::AsIs });
     }
-    places.reverse();
-    Ok(places)
+    targets.reverse();
+    targets
 }
 
-/// Where an offset of a device is on the one below; none where only the driver between them knows.
-fn below(session: &Session, upper: &str, lower: &str, offset: u64) -> Option<u64> {
+/// The same offset on the device below; known only for partitions.
+fn offset_below(session: &BenchSession, upper: &str, lower: &str, offset: u64) -> Option<u64> {
     (session.map.relation(upper, lower) == Some("partition")).then(|| offset + session.map.start(upper))
 }
 
-/// Has all of the region in the page cache, where that is what is to be measured.
-fn warm_up(session: &Session, place: &Place) -> Result<()> {
-    if place.direct || place.cache != Cache::AsIs {
+/// Reads the region into the page cache, for the warm layer.
+fn warm_up(session: &BenchSession, target: &LayerTarget) -> Result<()> {
+    if target.direct || target.cache != Cache::AsIs {
         return Ok(());
     }
-    let file: &File = &session.targets[place.target].file;
-    drop_cached(file).and_then(|()| read_all(file, place)).map_err(|e| Error::new(format!("{}: {e}", place.name)))
+    let file: &File = &session.targets[target.target].file;
+    drop_cached(file).and_then(|()| read_all(file, target)).map_err(|e| Error::new(format!("{}: {e}", target.name)))
 }
 
-fn read_all(file: &File, place: &Place) -> std::io::Result<()> {
-    use std::os::unix::fs::FileExt;
+fn read_all(file: &File, target: &LayerTarget) -> std::io::Result<()> {
     let mut buffer = vec![0; 1 << 20];
-    let mut at = place.start;
-    while at < place.start + place.size {
+    let mut at = target.start;
+    while at < target.start + target.size {
         match file.read_at(&mut buffer, at)? {
             0 => break,
             bytes => at += bytes as u64,
@@ -175,31 +174,31 @@ fn read_all(file: &File, place: &Place) -> std::io::Result<()> {
     Ok(())
 }
 
-fn load(reads: &Reads, place: &Place, asked: &Peel) -> Workload {
-    // A cold cache is cold once: all of the region is read, one time at most.
-    let cold = place.cache == Cache::Cold;
+fn load(pattern: &ReadPattern, target: &LayerTarget, options: &LayersOptions) -> Workload {
+    // A cold cache is cold only once: read each block at most once.
+    let cold = target.cache == Cache::Cold;
     Workload {
-        direct: place.direct,
-        cache: place.cache,
-        access: reads.access,
-        depth: reads.depth,
-        start: place.start,
-        size: place.size,
-        seconds: Some(asked.seconds),
-        bytes: cold.then_some(place.size),
-        ramp_seconds: if cold { 0.0 } else { asked.seconds * RAMP },
-        seed: asked.seed,
-        ..Workload::of_blocks(reads.block)
+        direct: target.direct,
+        cache: target.cache,
+        access: pattern.access,
+        depth: pattern.depth,
+        start: target.start,
+        size: target.size,
+        seconds: Some(options.seconds),
+        bytes: cold.then_some(target.size),
+        ramp_seconds: if cold { 0.0 } else { options.seconds * RAMP },
+        seed: options.seed,
+        ..Workload::of_blocks(pattern.block)
     }
 }
 
-/// What each layer of a group adds to the one below, and takes of it. Where a device lies on several, that is the fastest of
-/// them; what lies on no device that was read lies on the layer before it.
+/// Compares each layer of a group with the one below: for a device, the fastest of those it lies on; otherwise the layer
+/// before it.
 fn layers(rounds: &[Round], below: impl Fn(&str) -> Vec<String>) -> Vec<Layer> {
     let mut layers: Vec<Layer> = Vec::new();
     for round in rounds {
         let Some((run, flow)) = round.runs.first().and_then(|run| Some((run, run.read.as_ref()?))) else { continue };
-        let lowest = round.ledgers.first().and_then(|ledger| ledger.layers.last());
+        let lowest = round.ledgers.first().and_then(|accounting| accounting.layers.last());
         let request = lowest.filter(|lowest| lowest.traffic.reads > 0);
         let is_device = lowest.is_some_and(|_| round.ledgers[0].layers[0].device == run.name);
         let under: Vec<&Layer> = match below(&run.name) {

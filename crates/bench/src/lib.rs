@@ -1,34 +1,35 @@
-//! Produces known load and measures what came of it.
+//! Benchmarks: generate a known load, and measure what came of it.
 //!
-//! A [`Workload`](whyslow_model::bench::Workload) says what to ask for, a target is opened so that nothing of anybody's is at
-//! risk, an engine carries requests to the kernel, a tally counts what comes back, and a ledger sets what was asked for
-//! against what each layer of the stack saw.
+//! A [`Workload`](whyslow_model::bench::Workload) describes the load. A target is opened so that no existing data is at risk,
+//! an I/O engine carries requests to the kernel, statistics are taken of completions, and I/O accounting compares what was
+//! asked for with what each layer of the storage stack counted.
 
+mod accounting;
+mod bench_session;
 mod budget;
-mod busy;
-mod cache;
+mod buffer_pattern;
+mod cgroup;
 pub mod contend;
-mod content;
+pub mod cpu;
+mod cpu_topology;
 pub mod disk;
 mod engine;
 mod environment;
 mod error;
+mod extents;
 pub mod fio;
 pub mod fs;
 pub mod layers;
-mod ledger;
+mod leftovers;
 mod load;
 pub mod memory;
 pub mod net;
-mod pinned;
-mod places;
-pub mod processor;
+mod page_cache;
+mod plateau;
+mod progress;
 mod round;
-mod session;
-mod stop;
-mod studies;
+mod study;
 pub mod target;
 
 pub use error::Error;
-pub use round::Progress;
-pub use stop::Stop;
+pub use progress::{Progress, Stop};

@@ -1,4 +1,4 @@
-//! `whyslow bench`: known load, honest numbers.
+//! `whyslow bench`.
 
 mod file_system;
 mod machine;
@@ -15,16 +15,16 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::thread;
 use std::time::{Duration, Instant};
-use whyslow_bench::contend::{self, Contest};
-use whyslow_bench::disk::{self, Sweep};
+use whyslow_bench::contend::{self, ContendOptions};
+use whyslow_bench::disk::{self, DiskOptions};
 use whyslow_bench::fio::{self, JobFile};
-use whyslow_bench::layers::{self, Peel};
-use whyslow_bench::target::Ask;
+use whyslow_bench::layers::{self, LayersOptions};
+use whyslow_bench::target::TargetSpec;
 use whyslow_bench::{Error, Stop};
 use whyslow_model::bench::{Cache, Engine, Report};
 use whyslow_show::{json, text};
 
-/// What to benchmark, and whether to keep what comes of it.
+/// What to benchmark, and whether to save the result.
 #[derive(Debug, Args)]
 pub struct BenchArgs {
     #[command(subcommand)]
@@ -52,7 +52,7 @@ enum Bench {
     Net(Box<net::NetArgs>),
 }
 
-/// What to peel, and how.
+/// Options of `bench layers`.
 #[derive(Debug, Args)]
 pub struct LayersArgs {
     /// A mount point or folder, whose largest file is read, or a file
@@ -65,7 +65,7 @@ pub struct LayersArgs {
     seed: u64,
 }
 
-/// What to set against each other, and how.
+/// Options of `bench contend`.
 #[derive(Debug, Args)]
 pub struct ContendArgs {
     /// Block devices and files to read; in a folder, a temporary file is created, read and removed
@@ -85,7 +85,7 @@ pub struct ContendArgs {
     seed: u64,
 }
 
-/// What to measure, and how.
+/// Options of `bench disk`.
 #[derive(Debug, Args)]
 pub struct DiskArgs {
     /// A block device or a file to read; or a folder, in which a temporary file is created, written, read and removed
@@ -124,7 +124,6 @@ pub struct DiskArgs {
     seed: u64,
 }
 
-/// The engines by their names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum EngineName {
     // No doc comments here: clap would draw each as a paragraph of the help.
@@ -144,14 +143,14 @@ impl EngineName {
     }
 }
 
-/// What is done about the page cache; none is to pass it by.
+/// `None` bypasses the page cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct PageCache(Option<Cache>);
 
 /// Runs a benchmark and prints its report.
 ///
 /// # Errors
-/// Where it cannot be run.
+/// It cannot run.
 pub fn run(args: &BenchArgs, look: &Look) -> Result<ExitCode, Failure> {
     let Some(what) = &args.what else {
         overview::show(look)?;
@@ -161,7 +160,7 @@ pub fn run(args: &BenchArgs, look: &Look) -> Result<ExitCode, Failure> {
     let (report, as_fio) = match what {
         Bench::Disk(args) => (disk(args)?, args.json_fio),
         Bench::Fs(args) => (file_system::measure(args)?, false),
-        Bench::Layers(args) => (peel(args)?, false),
+        Bench::Layers(args) => (layers(args)?, false),
         Bench::Contend(args) => (set_against(args)?, false),
         Bench::Memory(args) => (machine::measure_memory(args)?, false),
         Bench::Cpu(args) => (machine::measure_cpu(args)?, false),
@@ -187,23 +186,23 @@ fn disk(args: &DiskArgs) -> Result<Report, Failure> {
     }
 }
 
-fn peel(args: &LayersArgs) -> Result<Report, Failure> {
-    let asked = Peel { path: args.path.clone(), seconds: seconds(args.time)?, seed: args.seed };
-    watched(|stop, watch| layers::peel(&asked, stop, watch))
+fn layers(args: &LayersArgs) -> Result<Report, Failure> {
+    let asked = LayersOptions { path: args.path.clone(), seconds: seconds(args.time)?, seed: args.seed };
+    watched(|stop, watch| layers::measure(&asked, stop, watch))
 }
 
 fn set_against(args: &ContendArgs) -> Result<Report, Failure> {
-    let asked = Contest {
+    let asked = ContendOptions {
         paths: args.targets.clone(),
         size: args.size,
         in_use: args.in_use,
         seconds: seconds(args.time)?,
         seed: args.seed,
     };
-    watched(|stop, watch| contend::contend(&asked, stop, watch))
+    watched(|stop, watch| contend::measure(&asked, stop, watch))
 }
 
-/// The time of a run in seconds, where that is long enough to measure anything.
+/// The time of a run in seconds, if it is long enough.
 fn seconds(time: Duration) -> Result<f64, Failure> {
     if time < Duration::from_millis(10) {
         return Err(Failure::usage("--for must be at least 10ms"));
@@ -212,9 +211,9 @@ fn seconds(time: Duration) -> Result<f64, Failure> {
 }
 
 fn sweep(args: &DiskArgs, target: &Path) -> Result<Report, Failure> {
-    // mmap has no other way than the page cache.
+    // mmap always uses the page cache.
     let cache = args.cache.0.or((args.engine == EngineName::Mmap).then_some(Cache::AsIs));
-    let ask = Ask {
+    let target = TargetSpec {
         path: target.to_owned(),
         write: args.destroy.is_some(),
         direct: cache.is_none(),
@@ -222,18 +221,18 @@ fn sweep(args: &DiskArgs, target: &Path) -> Result<Report, Failure> {
         in_use: args.in_use,
         size: args.size,
     };
-    let asked = Sweep {
-        ask,
+    let asked = DiskOptions {
+        target,
         engine: args.engine.engine(),
         poll: args.poll,
         cache: cache.unwrap_or(Cache::AsIs),
         seconds: seconds(args.time)?,
         seed: args.seed,
     };
-    watched(|stop, watch| disk::sweep(&asked, stop, watch))
+    watched(|stop, watch| disk::measure(&asked, stop, watch))
 }
 
-/// Runs a benchmark that Ctrl-C ends, with a line that says how far it is.
+/// Runs a benchmark with a progress line, until Ctrl-C.
 fn watched(
     benchmark: impl FnOnce(&Stop, &mut dyn FnMut(whyslow_bench::Progress)) -> Result<Report, Error>,
 ) -> Result<Report, Failure> {
@@ -257,7 +256,7 @@ fn said(at: &whyslow_bench::Progress) -> String {
     format!("{}, {time} (Ctrl-C: stop and report)", at.doing)
 }
 
-/// The cache that is called small: a sixteenth of the file that is made in a folder unless another size is said.
+/// For `--cache small`: a sixteenth of the default file size.
 const SMALL: u64 = 64 << 20;
 
 /// `none`, `warm`, `cold`, `small`, or a size.

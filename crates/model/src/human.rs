@@ -37,6 +37,11 @@ pub fn quantity(number: f64, unit: &str) -> String {
     }
 }
 
+/// A number of bytes, in binary units.
+pub fn bytes(bytes: u64) -> String {
+    quantity(bytes as f64, "bytes")
+}
+
 /// A ratio as a percentage.
 pub fn percent(ratio: f64) -> String {
     format!("{} %", digits(ratio * 100.0))

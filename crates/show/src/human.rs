@@ -26,7 +26,7 @@ pub(crate) fn share(ratio: f64) -> String {
 
 /// A number of bytes.
 pub(crate) fn bytes(bytes: u64) -> String {
-    unbroken(human::quantity(bytes as f64, "bytes"))
+    unbroken(human::bytes(bytes))
 }
 
 /// A number in a base unit.

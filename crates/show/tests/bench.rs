@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 use whyslow_model::bench::{
-    CacheUse, Ceiling, Cost, Environment, Figure, Flow, Generator, Kind, Knee, Latency, Layer, LayerTraffic, Ledger,
-    Limit, Other, Pair, Percentile, Report, Round, Run, SCHEMA, Series, Study, Target, Traffic, Workload,
+    CacheUse, Ceiling, Cost, Environment, Figure, Flow, Generator, IoAccounting, Kind, Knee, Latency, Layer,
+    LayerTraffic, Limit, Other, Pair, Percentile, Report, Round, Run, SCHEMA, Series, Study, Target, Traffic, Workload,
 };
 use whyslow_model::histogram::Histogram;
 use whyslow_show::escape::is_deceptive;
@@ -71,7 +71,7 @@ fn round(depth: u32, rate: f64, latency: f64) -> Round {
         name: format!("random read of 4 KiB, {depth} in flight"),
         group: "random read".into(),
         runs: vec![run(depth, rate, latency)],
-        ledgers: vec![Ledger { asked, cache: Some(cache), layers: vec![layer], ..Ledger::default() }],
+        ledgers: vec![IoAccounting { asked, cache: Some(cache), layers: vec![layer], ..IoAccounting::default() }],
         spoiled: (depth > 1)
             .then(|| "other processes transferred 2 MiB on sdb meanwhile, beside the 4 MiB measured".to_owned()),
     }
@@ -131,11 +131,6 @@ fn a_sweep_at_80_columns() {
 /dev/sdb: device of 1 GiB · sdb
 /dev/sdc: device of 1 GiB · sdb
 took 12.3 s
-Ended early: results up to that point.
-
-Maximum throughput
-  random read of 4 KiB: 4000/s; throughput plateaus at queue depth 4 (latency
-    1 ms there, 900 µs at depth 1)
 
 Random read
   block  depth    rate   bandwidth    mean      p99      cpu      max
@@ -161,6 +156,11 @@ Random read
 Note: sdb was read while in use
 postgres (PID 7) read or wrote 2 MiB meanwhile.
 Other processes used 0.25 CPUs.
+
+Summary
+  random read of 4 KiB: 4000/s; throughput plateaus at queue depth 4 (latency
+    1 ms there, 900 µs at depth 1)
+Ended early: results up to that point.
 ";
     let drawn = text::bench(&report(), &PLAIN);
     assert_eq!(drawn, expected, "drawn:\n{drawn}");
@@ -204,7 +204,11 @@ Cost of each layer: random read
           sdb  39.1 MiB/s           100 µs              4 KiB  10.0 µs  10000/s
   xfs, direct  31.2 MiB/s   -20 %   125 µs  +25.0 µs    4 KiB  10.0 µs   8000/s
 
-Interference
+Note: sdb was read while in use
+postgres (PID 7) read or wrote 2 MiB meanwhile.
+Other processes used 0.25 CPUs.
+
+Summary
   /dev/sdb and /dev/sdc: they slow each other down; the first keeps 50 % of its
     rate (1 M/s → 500000/s), the second keeps 50 % of its rate (1 M/s →
     500000/s)
@@ -229,17 +233,16 @@ fn figures_stand_side_by_side_as_far_as_there_is_room() {
     let drawn = text::bench(&report, &TextStyle { width: 60, ..PLAIN });
     let expected = "\
 Bandwidth
-  It is fast.
                   in the first cache  in the second cache
             read           954 MiB/s            954 MiB/s
                       in memory
             read      954 MiB/s
            write      954 MiB/s
   past the cache  954 MiB/s ±7%
-  disturbed figures (a thread waited for a CPU): 1 of 5
+  1 of 5 figures were disturbed: a thread waited for its CPU
   Arrays are summed up.
 ";
-    assert!(drawn.contains(expected), "{drawn}");
+    assert!(drawn.contains(expected) && drawn.contains("\nSummary\n  It is fast.\n"), "{drawn}");
     let all = text::bench(&report, &TextStyle { all: true, ..PLAIN });
     assert!(all.contains("median") && all.contains("from") && all.contains("waited"), "{all}");
 }

@@ -97,7 +97,7 @@ fn report(network: Network) -> Report {
 }
 
 #[test]
-fn what_it_comes_to_is_said_first_and_what_held_streams_up_below() {
+fn the_summary_and_the_limits_of_streams_are_drawn() {
     let drawn = text::bench(&report(network()), &PLAIN);
     for said in [
         "db1 (far) · 10.0.0.2:5219",

@@ -1,11 +1,11 @@
-//! Memory copied from and to a mapped file: the page cache, without a system call for each request.
+//! mmap: memory copied from and to a mapped file, through the page cache, without a system call per request.
 //!
-//! A device's error reaches a mapped file as SIGBUS, which ends the program; so would a file that another truncates. Only
-//! files that the benchmark made itself, and block devices, are measured this way.
+//! A device error, or truncation by another process, reaches a mapped file as SIGBUS, which kills the program. So only block
+//! devices and files that the benchmark created itself are accepted.
 
-use super::at_once::AtOnce;
-use super::{Bell, Completion, Engine};
-use crate::load::{Action, Request};
+use super::psync::SyncIo;
+use super::{Completion, IoEngine, StopEvent};
+use crate::load::{IoOp, IoRequest};
 use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
 use std::ffi::c_void;
 use std::fs::File;
@@ -15,36 +15,32 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// One request at a time, on a mapping of the whole file.
 pub(crate) struct Mmap {
-    at_once: AtOnce,
+    io: SyncIo,
     start: NonNull<c_void>,
     length: usize,
 }
 
 impl Mmap {
-    /// On the first `length` bytes of this file, with blocks of up to `block` bytes; without `writable` nothing is written.
-    ///
-    /// # Errors
-    /// Where the file cannot be mapped.
+    /// Maps the first `length` bytes; blocks are up to `block` bytes.
     pub(crate) fn new(
         file: Arc<File>,
-        bell: Arc<Bell>,
+        stop_event: Arc<StopEvent>,
         block: usize,
         data_only: bool,
         length: u64,
         writable: bool,
     ) -> io::Result<Self> {
-        let at_once = AtOnce::new(file, bell, block, data_only)?;
+        let io = SyncIo::new(file, stop_event, block, data_only)?;
         let size = usize::try_from(length).ok().and_then(NonZeroUsize::new).ok_or(io::ErrorKind::InvalidInput)?;
         let access = if writable { ProtFlags::PROT_READ | ProtFlags::PROT_WRITE } else { ProtFlags::PROT_READ };
-        // SAFETY: a new mapping at a place of the kernel's choice replaces nothing; `file` keeps it open as long as this.
-        let start = unsafe { mmap(None, size, access, MapFlags::MAP_SHARED, &*at_once.file, 0)? };
-        Ok(Self { at_once, start, length: size.get() })
+        // SAFETY: a new mapping at an address the kernel chooses replaces nothing.
+        let start = unsafe { mmap(None, size, access, MapFlags::MAP_SHARED, &*io.file, 0)? };
+        Ok(Self { io, start, length: size.get() })
     }
 
-    /// Where a request's bytes are mapped; none where they are not.
-    fn place(&self, request: Request) -> Option<*mut u8> {
+    /// Where a request's bytes are mapped.
+    fn address(&self, request: IoRequest) -> Option<*mut u8> {
         let offset = usize::try_from(request.offset).ok()?;
         let end = offset.checked_add(request.bytes as usize)?;
         // SAFETY: `offset` is within the mapping, as just checked.
@@ -52,38 +48,37 @@ impl Mmap {
     }
 }
 
-impl Engine for Mmap {
-    fn submit(&mut self, slot: usize, request: Request) -> io::Result<()> {
+impl IoEngine for Mmap {
+    fn submit(&mut self, slot: usize, request: IoRequest) -> io::Result<()> {
         let bytes = request.bytes as usize;
-        let mapped = self.place(request).ok_or(io::ErrorKind::InvalidInput)?;
-        let own = self.at_once.buffer(slot)[..bytes].as_mut_ptr();
+        let mapped = self.address(request).ok_or(io::ErrorKind::InvalidInput)?;
+        let own = self.io.buffer.get(slot)[..bytes].as_mut_ptr();
         let result = match request.action {
-            Action::Sync => self.at_once.sync(),
+            IoOp::Sync => self.io.sync(),
             action => {
                 let (from, to) =
-                    if action == Action::Read { (mapped.cast_const(), own) } else { (own.cast_const(), mapped) };
-                // SAFETY: `own` has `bytes` bytes, as the slice above says; `mapped` has as many within the mapping, which is
-                // writable where the workload writes; the two are different mappings.
+                    if action == IoOp::Read { (mapped.cast_const(), own) } else { (own.cast_const(), mapped) };
+                // SAFETY: both ranges have `bytes` bytes, in different mappings; the file's is writable if the workload writes.
                 unsafe { std::ptr::copy_nonoverlapping(from, to, bytes) };
                 Ok(bytes)
             }
         };
-        self.at_once.finish(slot, result);
+        self.io.complete(slot, result);
         Ok(())
     }
 
     fn next(&mut self, due: Option<Instant>) -> io::Result<Option<Completion>> {
-        Ok(self.at_once.next(due))
+        Ok(self.io.next(due))
     }
 
     fn buffer(&mut self, slot: usize) -> &mut [u8] {
-        self.at_once.buffer(slot)
+        self.io.buffer.get(slot)
     }
 }
 
 impl Drop for Mmap {
     fn drop(&mut self) {
-        // SAFETY: the mapping was made in `new` with this length and nothing refers to it any more.
+        // SAFETY: mapped in `new` with this length; nothing refers to it any more.
         let _ = unsafe { munmap(self.start, self.length) };
     }
 }

@@ -1,18 +1,14 @@
-//! How requests reach the kernel. One file per engine.
+//! I/O engines: how requests reach the kernel.
 
-mod at_once;
-mod looks;
 mod mmap;
-mod polled;
 mod psync;
 mod uring;
 
 pub(crate) use mmap::Mmap;
-pub(crate) use polled::Polled;
 pub(crate) use psync::Psync;
-pub(crate) use uring::Uring;
+pub(crate) use uring::{PolledUring, Uring};
 
-use crate::load::Request;
+use crate::load::IoRequest;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use std::io;
@@ -21,34 +17,24 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Carries requests to the kernel and brings back how they went. Each has a slot, which is one buffer.
-pub(crate) trait Engine {
-    /// Takes a request. The slot is the kernel's until its completion is brought back.
-    ///
-    /// # Errors
-    /// Where the engine itself fails; how a request fares is told by its completion.
-    fn submit(&mut self, slot: usize, request: Request) -> io::Result<()>;
+/// Submits requests and reaps their completions. A slot is one buffer and at most one request in flight.
+///
+/// Methods return an error only if the engine itself fails; a failed request is reported by its completion.
+pub(crate) trait IoEngine {
+    /// The slot belongs to the kernel until its completion is returned by [`IoEngine::next`].
+    fn submit(&mut self, slot: usize, request: IoRequest) -> io::Result<()>;
 
-    /// Waits for one completion: until there is one, until `due`, or until the bell rings. None where there was none.
-    ///
-    /// # Errors
-    /// Where the engine itself fails.
+    /// Waits for one completion, at most until `due` or the stop event.
     fn next(&mut self, due: Option<Instant>) -> io::Result<Option<Completion>>;
 
     /// The buffer of a slot that is not in flight.
     fn buffer(&mut self, slot: usize) -> &mut [u8];
-
-    /// How long it looked for completions where it could as well have slept.
-    fn looked(&self) -> Duration {
-        Duration::ZERO
-    }
 }
 
-/// How a request went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Completion {
     pub(crate) slot: usize,
-    /// Bytes moved, or an error number less than nothing.
+    /// Bytes transferred, or a negative errno.
     pub(crate) result: i64,
 }
 
@@ -62,43 +48,37 @@ impl Completion {
     }
 }
 
-/// Tells a job that it is to end, even where it waits.
+/// Tells a job to stop, even while it waits.
 #[derive(Debug)]
-pub(crate) struct Bell {
-    rung: AtomicBool,
+pub(crate) struct StopEvent {
+    signalled: AtomicBool,
     event: EventFd,
 }
 
-impl Bell {
-    /// One that has not been rung.
-    ///
-    /// # Errors
-    /// Where no more files can be opened.
+impl StopEvent {
     pub(crate) fn new() -> io::Result<Arc<Self>> {
         let event = EventFd::from_flags(EfdFlags::EFD_CLOEXEC)?;
-        Ok(Arc::new(Self { rung: AtomicBool::new(false), event }))
+        Ok(Arc::new(Self { signalled: AtomicBool::new(false), event }))
     }
 
-    /// Rings it; it is heard from now on.
-    pub(crate) fn ring(&self) {
-        self.rung.store(true, Ordering::Relaxed);
-        // A count of one always fits.
+    pub(crate) fn signal(&self) {
+        self.signalled.store(true, Ordering::Relaxed);
+        // Adding 1 to an eventfd that is written once cannot fail.
         let _ = self.event.write(1);
     }
 
-    /// Whether it was rung.
-    pub(crate) fn is_rung(&self) -> bool {
-        self.rung.load(Ordering::Relaxed)
+    pub(crate) fn is_signalled(&self) -> bool {
+        self.signalled.load(Ordering::Relaxed)
     }
 
-    /// Waits until `due` or until it is rung. For engines whose requests are done when they are submitted.
+    /// Waits until `due` or the signal.
     fn wait(&self, due: Instant) {
-        while !self.is_rung() {
+        while !self.is_signalled() {
             let left = due.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return;
             }
-            // poll(2) counts in milliseconds, and a request must not be late: the rest is slept.
+            // poll(2) counts in milliseconds; sleep the rest, so that a request is not late.
             match u16::try_from(left.as_millis()).unwrap_or(u16::MAX) {
                 0 => std::thread::sleep(left),
                 ms => drop(poll(&mut [PollFd::new(self.event.as_fd(), PollFlags::POLLIN)], PollTimeout::from(ms))),
@@ -107,7 +87,7 @@ impl Bell {
     }
 }
 
-/// How long to wait for what is in flight when a job ends; what has not come back then is reported as hung.
+/// How long a job waits for requests in flight when it ends; what is missing then is reported as hung.
 pub(crate) const GRACE: Duration = Duration::from_secs(5);
 
 #[cfg(test)]

@@ -1,37 +1,64 @@
-//! pread(2) and pwrite(2): a request is done when the call returns.
+//! psync: pread(2) and pwrite(2), and what it shares with mmap: requests complete when they are submitted.
 
-use super::at_once::AtOnce;
-use super::{Bell, Completion, Engine};
-use crate::load::{Action, Request};
+use super::{Completion, IoEngine, StopEvent};
+use crate::load::{IoOp, IoRequest};
+use crate::memory::IoBuffers;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// One request at a time.
-pub(crate) struct Psync(AtOnce);
+/// One file, one buffer, and the completion that has not been reaped yet.
+pub(super) struct SyncIo {
+    pub(super) file: Arc<File>,
+    stop_event: Arc<StopEvent>,
+    pub(super) buffer: IoBuffers,
+    data_only: bool,
+    done: Option<Completion>,
+}
 
-impl Psync {
-    /// On this file, with blocks of up to `block` bytes.
-    ///
-    /// # Errors
-    /// Where memory is short.
-    pub(crate) fn new(file: Arc<File>, bell: Arc<Bell>, block: usize, data_only: bool) -> io::Result<Self> {
-        AtOnce::new(file, bell, block, data_only).map(Self)
+impl SyncIo {
+    pub(super) fn new(file: Arc<File>, stop_event: Arc<StopEvent>, block: usize, data_only: bool) -> io::Result<Self> {
+        Ok(Self { file, stop_event, buffer: IoBuffers::new(1, block)?, data_only, done: None })
+    }
+
+    /// fdatasync(2) or fsync(2).
+    pub(super) fn sync(&self) -> io::Result<usize> {
+        if self.data_only { self.file.sync_data() } else { self.file.sync_all() }.map(|()| 0)
+    }
+
+    pub(super) fn complete(&mut self, slot: usize, result: io::Result<usize>) {
+        self.done = Some(Completion::of(slot, result));
+    }
+
+    pub(super) fn next(&mut self, due: Option<Instant>) -> Option<Completion> {
+        let done = self.done.take();
+        if let (None, Some(due)) = (done, due) {
+            self.stop_event.wait(due);
+        }
+        done
     }
 }
 
-impl Engine for Psync {
-    fn submit(&mut self, slot: usize, request: Request) -> io::Result<()> {
-        let (file, block) = self.0.file_and_block(slot);
-        let block = &mut block[..request.bytes as usize];
+pub(crate) struct Psync(SyncIo);
+
+impl Psync {
+    /// Blocks are up to `block` bytes.
+    pub(crate) fn new(file: Arc<File>, stop_event: Arc<StopEvent>, block: usize, data_only: bool) -> io::Result<Self> {
+        SyncIo::new(file, stop_event, block, data_only).map(Self)
+    }
+}
+
+impl IoEngine for Psync {
+    fn submit(&mut self, slot: usize, request: IoRequest) -> io::Result<()> {
+        let block = &mut self.0.buffer.get(slot)[..request.bytes as usize];
         let result = match request.action {
-            Action::Read => file.read_at(block, request.offset),
-            Action::Write => file.write_at(block, request.offset),
-            Action::Sync => self.0.sync(),
+            IoOp::Read => self.0.file.read_at(block, request.offset),
+            IoOp::Write => self.0.file.write_at(block, request.offset),
+            IoOp::Sync => self.0.sync(),
         };
-        self.0.finish(slot, result);
+        self.0.complete(slot, result);
         Ok(())
     }
 
@@ -40,6 +67,6 @@ impl Engine for Psync {
     }
 
     fn buffer(&mut self, slot: usize) -> &mut [u8] {
-        self.0.buffer(slot)
+        self.0.buffer.get(slot)
     }
 }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::load::Action;
+use crate::load::IoOp;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::time::Duration;
@@ -13,23 +13,22 @@ fn file() -> Arc<File> {
     Arc::new(file)
 }
 
-fn engines(file: &Arc<File>, bell: &Arc<Bell>) -> Vec<(&'static str, Box<dyn Engine>)> {
+fn engines(file: &Arc<File>, stop_event: &Arc<StopEvent>) -> Vec<(&'static str, Box<dyn IoEngine>)> {
     let block = BLOCK as usize;
     let length = file.metadata().unwrap().len();
     vec![
-        ("io_uring", Box::new(Uring::new(file.clone(), bell.clone(), 4, block, true).unwrap())),
-        ("psync", Box::new(Psync::new(file.clone(), bell.clone(), block, true).unwrap())),
-        ("mmap", Box::new(Mmap::new(file.clone(), bell.clone(), block, true, length, true).unwrap())),
+        ("io_uring", Box::new(Uring::new(file.clone(), stop_event.clone(), 4, block, true).unwrap())),
+        ("psync", Box::new(Psync::new(file.clone(), stop_event.clone(), block, true).unwrap())),
+        ("mmap", Box::new(Mmap::new(file.clone(), stop_event.clone(), block, true, length, true).unwrap())),
     ]
 }
 
-fn request(action: Action, block: u64) -> Request {
-    let bytes = if action == Action::Sync { 0 } else { BLOCK };
-    Request { action, offset: block * u64::from(BLOCK), bytes }
+fn request(action: IoOp, block: u64) -> IoRequest {
+    let bytes = if action == IoOp::Sync { 0 } else { BLOCK };
+    IoRequest { action, offset: block * u64::from(BLOCK), bytes }
 }
 
-/// Submits one request and waits for it.
-fn done(engine: &mut dyn Engine, request: Request) -> i64 {
+fn done(engine: &mut dyn IoEngine, request: IoRequest) -> i64 {
     engine.submit(0, request).unwrap();
     loop {
         if let Some(done) = engine.next(None).unwrap() {
@@ -41,13 +40,13 @@ fn done(engine: &mut dyn Engine, request: Request) -> i64 {
 
 #[test]
 fn every_engine_reads_writes_and_syncs() {
-    let (file, bell) = (file(), Bell::new().unwrap());
-    for (name, mut engine) in engines(&file, &bell) {
-        assert_eq!(done(&mut *engine, request(Action::Read, 7)), i64::from(BLOCK), "{name}");
+    let (file, stop_event) = (file(), StopEvent::new().unwrap());
+    for (name, mut engine) in engines(&file, &stop_event) {
+        assert_eq!(done(&mut *engine, request(IoOp::Read, 7)), i64::from(BLOCK), "{name}");
         assert!(engine.buffer(0)[..BLOCK as usize].iter().all(|&b| b == 7), "{name}");
         engine.buffer(0).fill(0xee);
-        assert_eq!(done(&mut *engine, request(Action::Write, 9)), i64::from(BLOCK), "{name}");
-        assert_eq!(done(&mut *engine, request(Action::Sync, 0)), 0, "{name}");
+        assert_eq!(done(&mut *engine, request(IoOp::Write, 9)), i64::from(BLOCK), "{name}");
+        assert_eq!(done(&mut *engine, request(IoOp::Sync, 0)), 0, "{name}");
         let mut block = [0; BLOCK as usize];
         file.read_exact_at(&mut block, 9 * u64::from(BLOCK)).unwrap();
         assert!(block.iter().all(|&b| b == 0xee), "{name}");
@@ -56,11 +55,11 @@ fn every_engine_reads_writes_and_syncs() {
 }
 
 #[test]
-fn many_are_in_flight_at_once_and_each_slot_gets_its_own() {
-    let (file, bell) = (file(), Bell::new().unwrap());
-    let mut engine = Uring::new(file, bell, 4, BLOCK as usize, true).unwrap();
+fn each_slot_gets_its_own_data_with_many_requests_in_flight() {
+    let (file, stop_event) = (file(), StopEvent::new().unwrap());
+    let mut engine = Uring::new(file, stop_event, 4, BLOCK as usize, true).unwrap();
     for round in 0..8 {
-        (0..4).for_each(|slot| engine.submit(slot, request(Action::Read, round * 4 + slot as u64)).unwrap());
+        (0..4).for_each(|slot| engine.submit(slot, request(IoOp::Read, round * 4 + slot as u64)).unwrap());
         let mut back: Vec<usize> = Vec::new();
         while back.len() < 4 {
             back.extend(engine.next(None).unwrap().map(|done| done.slot));
@@ -74,76 +73,76 @@ fn many_are_in_flight_at_once_and_each_slot_gets_its_own() {
 }
 
 #[test]
-fn a_bell_that_was_heard_between_two_completions_is_heard_again() {
-    let (file, bell) = (file(), Bell::new().unwrap());
-    let mut engine = Uring::new(file, bell.clone(), 4, BLOCK as usize, true).unwrap();
-    bell.ring();
-    // Its own completion comes once, and may be taken with those of requests: then nothing is left to wake who waits.
+fn a_stop_event_consumed_between_completions_still_ends_the_wait() {
+    let (file, stop_event) = (file(), StopEvent::new().unwrap());
+    let mut engine = Uring::new(file, stop_event.clone(), 4, BLOCK as usize, true).unwrap();
+    stop_event.signal();
+    // The stop event's completion comes only once, and may be skipped among those of requests.
     (0..3).for_each(|_| assert_eq!(engine.next(None).unwrap(), None));
     assert_eq!(
-        done(&mut engine, request(Action::Read, 3)),
+        done(&mut engine, request(IoOp::Read, 3)),
         i64::from(BLOCK),
         "what is in flight comes back all the same"
     );
 }
 
 #[test]
-fn an_error_is_told_by_the_completion() {
+fn a_failed_request_is_reported_by_its_completion() {
     let path = tempfile::NamedTempFile::new_in("/var/tmp").unwrap();
     std::fs::write(path.path(), [1; 8192]).unwrap();
     let read_only = Arc::new(File::open(path.path()).unwrap());
-    let bell = Bell::new().unwrap();
+    let stop_event = StopEvent::new().unwrap();
     let block = BLOCK as usize;
-    let engines: [Box<dyn Engine>; 2] = [
-        Box::new(Uring::new(read_only.clone(), bell.clone(), 1, block, true).unwrap()),
-        Box::new(Psync::new(read_only, bell, block, true).unwrap()),
+    let engines: [Box<dyn IoEngine>; 2] = [
+        Box::new(Uring::new(read_only.clone(), stop_event.clone(), 1, block, true).unwrap()),
+        Box::new(Psync::new(read_only, stop_event, block, true).unwrap()),
     ];
     for mut engine in engines {
-        assert_eq!(done(&mut *engine, request(Action::Write, 0)), -i64::from(libc::EBADF));
-        assert_eq!(done(&mut *engine, request(Action::Read, 100)), 0, "beyond the end there is nothing");
+        assert_eq!(done(&mut *engine, request(IoOp::Write, 0)), -i64::from(libc::EBADF));
+        assert_eq!(done(&mut *engine, request(IoOp::Read, 100)), 0, "beyond the end there is nothing");
     }
 }
 
 #[test]
-fn waiting_ends_when_it_is_time_and_when_the_bell_rings() {
-    let (file, bell) = (file(), Bell::new().unwrap());
-    for (name, mut engine) in engines(&file, &bell) {
+fn waiting_ends_at_the_deadline_and_at_the_stop_event() {
+    let (file, stop_event) = (file(), StopEvent::new().unwrap());
+    for (name, mut engine) in engines(&file, &stop_event) {
         let due = Instant::now() + Duration::from_millis(20);
         while Instant::now() < due {
             assert_eq!(engine.next(Some(due)).unwrap(), None, "{name}");
         }
     }
-    let ringer = bell.clone();
+    let signaller = stop_event.clone();
     let thread = std::thread::spawn(move || {
         std::thread::sleep(Duration::from_millis(50));
-        ringer.ring();
+        signaller.signal();
     });
-    for (name, mut engine) in engines(&file, &bell) {
+    for (name, mut engine) in engines(&file, &stop_event) {
         let far = Instant::now() + Duration::from_secs(600);
         assert_eq!(engine.next(Some(far)).unwrap(), None, "{name}");
-        assert!(bell.is_rung(), "{name}");
+        assert!(stop_event.is_signalled(), "{name}");
     }
     thread.join().unwrap();
 }
 
-/// Where a device cannot be asked the kernel waits for its interrupt all the same, so that it can be tried everywhere.
+/// On a device without polled queues the kernel waits for the interrupt, so this runs everywhere.
 #[test]
-fn a_ring_can_be_polled() {
+fn a_polled_ring_completes_requests_and_stops() {
     use std::os::unix::fs::OpenOptionsExt;
     let path = tempfile::Builder::new().tempfile_in("/var/tmp").unwrap().into_temp_path();
     std::fs::write(&path, vec![7; 4 * BLOCK as usize]).unwrap();
     let flags = libc::O_DIRECT;
     let file = File::options().read(true).write(true).custom_flags(flags).open(&path).unwrap();
-    let bell = Bell::new().unwrap();
-    let mut engine = Polled::new(Arc::new(file), bell.clone(), 4, BLOCK as usize).unwrap();
-    let read = done(&mut engine, request(Action::Read, 3));
+    let stop_event = StopEvent::new().unwrap();
+    let mut engine = PolledUring::new(Arc::new(file), stop_event.clone(), 4, BLOCK as usize).unwrap();
+    let read = done(&mut engine, request(IoOp::Read, 3));
     if read == -i64::from(libc::EOPNOTSUPP) {
         eprintln!("skipped: nothing on this file system can be polled");
         return;
     }
     assert_eq!(read, i64::from(BLOCK));
     assert!(engine.buffer(0)[..BLOCK as usize].iter().all(|&byte| byte == 7));
-    (0..4).for_each(|slot| engine.submit(slot, request(Action::Read, slot as u64)).unwrap());
+    (0..4).for_each(|slot| engine.submit(slot, request(IoOp::Read, slot as u64)).unwrap());
     let mut slots: Vec<usize> =
         std::iter::from_fn(|| engine.next(None).unwrap()).take(4).map(|done| done.slot).collect();
     slots.sort_unstable();
@@ -151,8 +150,8 @@ fn a_ring_can_be_polled() {
     let soon = Instant::now() + Duration::from_millis(5);
     assert_eq!(engine.next(Some(soon)).unwrap(), None);
     assert!(Instant::now() >= soon);
-    bell.ring();
-    assert_eq!(engine.next(Some(Instant::now() + Duration::from_secs(600))).unwrap(), None, "the bell is heard");
-    // Heard once: what is in flight is still waited for.
-    assert_eq!(done(&mut engine, request(Action::Read, 0)), i64::from(BLOCK));
+    stop_event.signal();
+    assert_eq!(engine.next(Some(Instant::now() + Duration::from_secs(600))).unwrap(), None, "stopped");
+    // Reported once: requests in flight are still waited for.
+    assert_eq!(done(&mut engine, request(IoOp::Read, 0)), i64::from(BLOCK));
 }

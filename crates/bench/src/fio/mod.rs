@@ -1,30 +1,27 @@
-//! fio's job files (fio(1), version 3), as far as they say what whyslow can do.
+//! `bench disk --job`: fio job files (fio(1), version 3), as far as they are supported.
 //!
-//! An option that is not known is refused by its name: a job that is run otherwise than it says is worse than none. What
-//! differs on purpose: files are made without a name and are gone afterwards, a file that is there is never written to, and a
-//! device only with `--destroy`.
+//! Unsupported options are refused: a job that runs differently than it says is worse than none. Deliberate differences:
+//! temporary files are unnamed and gone afterwards, existing files are never written, and devices only with `--destroy`.
 
+mod job_file;
+mod job_plan;
 mod options;
-mod plan;
-mod section;
-mod units;
 mod values;
 
+use crate::bench_session::BenchSession;
 use crate::error::{Error, Result};
-use crate::round::Progress;
-use crate::session::Session;
-use crate::stop::Stop;
-use plan::Plan;
+use crate::progress::{Progress, Stop};
+use job_plan::JobPlan;
 use std::fs;
 use std::path::PathBuf;
 use whyslow_model::bench::{Kind, Report};
 
-/// A job file, and what is not in it.
+/// A job file, and what it may do.
 #[derive(Clone, Debug)]
 pub struct JobFile {
     /// The file.
     pub path: PathBuf,
-    /// The serial number of the device that it may destroy.
+    /// Serial number of the device that may be overwritten.
     pub destroy: Option<String>,
     /// Whether a device that is in use may be read.
     pub in_use: bool,
@@ -33,13 +30,13 @@ pub struct JobFile {
 /// Runs the jobs of a file.
 ///
 /// # Errors
-/// Where the file cannot be read, says what is not known (with its line), or names what may not be touched.
-pub fn run(file: &JobFile, stop: &Stop, watch: &mut dyn FnMut(Progress)) -> Result<Report> {
-    let text = fs::read_to_string(&file.path).map_err(|e| Error::at(&file.path, "cannot be read", &e))?;
+/// The file cannot be read, a line is invalid or unsupported, or a target must not, or cannot, be measured.
+pub fn run(file: &JobFile, stop: &Stop, progress: &mut dyn FnMut(Progress)) -> Result<Report> {
+    let text = fs::read_to_string(&file.path).map_err(|e| Error::at(&file.path, "cannot read the job file", &e))?;
     let at_line = |(line, why): (usize, String)| Error::new(format!("{}:{line}: {why}", file.path.display()));
-    let sections = section::parse(&text).map_err(at_line)?;
-    let mut session = Session::begin(stop, watch);
-    let plan = Plan::make(&sections, file, &mut session)?;
-    plan.play(&mut session)?;
-    Ok(session.finish(Kind::Job, Vec::new()))
+    let sections = job_file::parse(&text).map_err(at_line)?;
+    let mut session = BenchSession::begin(stop, progress);
+    let plan = JobPlan::new(&sections, file, &mut session)?;
+    plan.run(&mut session)?;
+    Ok(session.finish(Kind::Job))
 }

@@ -1,200 +1,184 @@
-//! `bench fs`: what a file system does for programs that use it as programs do, by way of the page cache.
-//!
-//! Streams through one file, many small files, writes that are made to last, and then several kinds of work at once: how much
-//! each loses by the other.
+//! `bench fs`: what a file system does for ordinary programs, which use the page cache.
 
-mod small;
+mod small_files;
 
-use crate::budget::Need;
+use crate::bench_session::BenchSession;
+use crate::budget::SpaceNeeded;
 use crate::contend::all_pairs;
 use crate::error::{Error, Result};
-use crate::round::{Party, Progress};
-use crate::session::Session;
-use crate::stop::Stop;
-use crate::target::Ask;
+use crate::progress::{Progress, Stop};
+use crate::round::RunSpec;
+use crate::target::TargetSpec;
 use std::path::PathBuf;
 use whyslow_model::bench::{Access, Cache, Engine, Kind, Pair, Report, Sync, Workload};
 
-/// Where to work, and how much.
+/// What to measure.
 #[derive(Clone, Debug)]
-pub struct FileSystem {
-    /// A folder of it.
+pub struct FsOptions {
+    /// A folder on the file system.
     pub folder: PathBuf,
-    /// What to measure of it.
-    pub parts: Vec<Part>,
-    /// How large the file of the streams is, bytes.
+    /// The parts to measure.
+    pub parts: Vec<FsPart>,
+    /// Size of the streamed file, bytes.
     pub size: u64,
-    /// How many small files.
+    /// Number of small files.
     pub files: u32,
-    /// The time measured of each run that does not end by itself, seconds.
+    /// Measured time of each timed run, seconds.
     pub seconds: f64,
-    /// What random orders come of.
+    /// Seed of random orders.
     pub seed: u64,
 }
 
-/// What there is to measure of a file system.
+/// A part of the benchmark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
-    /// Once through a large file, in every way there is.
+pub enum FsPart {
+    /// Large files, read and written in every order.
     Streams,
-    /// Small requests here and there, and such as are each made to last.
+    /// Small random and synced requests.
     Requests,
     /// Many small files.
     Files,
-    /// Several kinds of work at once.
+    /// Several workloads at once.
     Together,
 }
 
-/// What programs ask for at once when they stream.
+/// Block size of streams.
 const STREAM: u32 = 128 << 10;
-/// What they ask for when they do not.
 const SMALL: u32 = 4096;
-/// Of so many blocks, a stride takes one.
+/// A strided read takes one of so many blocks.
 const STRIDE: u64 = 8;
-/// The part of the size that each of the files has on which several kinds of work are done at once.
+/// Workloads that run together have files of this fraction of the size.
 const MIXED: u64 = 4;
-/// How many kinds of work that are.
-const KINDS: u64 = 3;
+const MIXED_WORKLOADS: u64 = 3;
 
-/// Runs all of it. Ended before its time by `stop`, it reports what it has.
+/// Runs the benchmark. Stopped early, it reports what it has.
 ///
 /// # Errors
-/// Where it is no folder, may not be written to, or has no room.
-pub fn measure(asked: &FileSystem, stop: &Stop, watch: &mut dyn FnMut(Progress)) -> Result<Report> {
-    if !asked.folder.is_dir() {
-        return Err(Error::new(format!("{} is no folder: files are made in it and removed", asked.folder.display())));
+/// Not a folder, not writable, or no space.
+pub fn measure(options: &FsOptions, stop: &Stop, progress: &mut dyn FnMut(Progress)) -> Result<Report> {
+    if !options.folder.is_dir() {
+        let folder = options.folder.display();
+        return Err(Error::new(format!("{folder} is not a folder: name one, temporary files are created in it")));
     }
-    let size = asked.size / u64::from(STREAM) * u64::from(STREAM);
+    let size = options.size / u64::from(STREAM) * u64::from(STREAM);
     if size < MIXED * u64::from(STREAM) {
-        return Err(Error::new("--size is too small to stream through: take at least 512K"));
+        return Err(Error::new("--size is too small to stream through: choose at least 512K"));
     }
-    let mut session = Session::begin(stop, watch);
-    let wants = |part| asked.parts.contains(&part);
-    session.check_room(&asked.folder, need(asked, size))?;
-    if wants(Part::Streams) || wants(Part::Requests) {
-        let target = session.open(&ask(asked, size))?;
-        if wants(Part::Streams) {
+    let mut session = BenchSession::begin(stop, progress);
+    let wants = |part| options.parts.contains(&part);
+    session.check_space(&options.folder, space_needed(options, size))?;
+    if wants(FsPart::Streams) || wants(FsPart::Requests) {
+        let target = session.open(&spec(options, size, false))?;
+        if wants(FsPart::Streams) {
             streams(&mut session, target, size)?;
         } else {
-            session.fill(target, &usual(STREAM, size))?;
+            session.fill(target, &buffered(STREAM, size))?;
         }
-        if wants(Part::Requests) {
-            scattered(&mut session, target, asked, size)?;
+        if wants(FsPart::Requests) {
+            small_requests(&mut session, target, options, size)?;
         }
     }
-    let files = match wants(Part::Files) {
-        true => small::work(&asked.folder, asked.files, asked.seed, &mut session)?,
+    let files = match wants(FsPart::Files) {
+        true => small_files::measure(&options.folder, options.files, options.seed, &mut session)?,
         false => Vec::new(),
     };
-    let pairs = if wants(Part::Together) { at_once(&mut session, asked, size)? } else { Vec::new() };
-    let mut report = session.finish(Kind::Fs, Vec::new());
-    (report.files, report.pairs) = (files, pairs);
-    Ok(report)
+    let pairs = if wants(FsPart::Together) { together(&mut session, options, size)? } else { Vec::new() };
+    Ok(Report { files, pairs, ..session.finish(Kind::Fs) })
 }
 
-/// All that is written, part by part: what was made for one part is still there when the next begins.
-fn need(asked: &FileSystem, size: u64) -> Need {
-    let wants = |part| asked.parts.contains(&part);
-    let streams = (wants(Part::Streams) || wants(Part::Requests)).then(|| Need::file(size));
-    let small = wants(Part::Files).then(|| small::need(&asked.folder, asked.files));
-    let mixed = wants(Part::Together).then(|| Need { bytes: KINDS * mixed(size), inodes: KINDS });
-    [streams, small, mixed].into_iter().flatten().fold(Need::default(), Need::plus)
+/// Everything that is written: the files of one part still exist when the next begins.
+fn space_needed(options: &FsOptions, size: u64) -> SpaceNeeded {
+    let wants = |part| options.parts.contains(&part);
+    let streams = (wants(FsPart::Streams) || wants(FsPart::Requests)).then(|| SpaceNeeded::file(size));
+    let small = wants(FsPart::Files).then(|| small_files::space_needed(&options.folder, options.files));
+    let bytes = MIXED_WORKLOADS * mixed_size(size);
+    let mixed = wants(FsPart::Together).then_some(SpaceNeeded { bytes, inodes: MIXED_WORKLOADS });
+    [streams, small, mixed].into_iter().flatten().fold(SpaceNeeded::default(), SpaceNeeded::plus)
 }
 
-/// The size of each of the files on which several kinds of work are done at once.
-fn mixed(size: u64) -> u64 {
+fn mixed_size(size: u64) -> u64 {
     (size / MIXED / u64::from(STREAM) * u64::from(STREAM)).max(u64::from(STREAM))
 }
 
-fn ask(asked: &FileSystem, size: u64) -> Ask {
-    Ask { path: asked.folder.clone(), write: true, direct: false, destroy: None, in_use: false, size }
+fn spec(options: &FsOptions, size: u64, direct: bool) -> TargetSpec {
+    TargetSpec { path: options.folder.clone(), write: true, direct, destroy: None, in_use: false, size }
 }
 
-/// One program that does one thing at a time with a file of this size.
-fn usual(block: u32, size: u64) -> Workload {
+/// Sequential, one request at a time, through the page cache.
+fn buffered(block: u32, size: u64) -> Workload {
     Workload { engine: Engine::Psync, direct: false, access: Access::Sequential, size, ..Workload::of_blocks(block) }
 }
 
-/// Once through the file, in every way there is.
-fn streams(session: &mut Session, target: usize, size: u64) -> Result<()> {
-    let once = Workload { bytes: Some(size), ..usual(STREAM, size) };
-    let lasting = Some(Sync { every: None, data_only: false });
+/// Once through the file, in every order.
+fn streams(session: &mut BenchSession, target: usize, size: u64) -> Result<()> {
+    let once = Workload { bytes: Some(size), ..buffered(STREAM, size) };
+    let fsync = Some(Sync { every: None, data_only: false });
     let block = i64::from(STREAM);
     let cold = Workload { cache: Cache::Cold, ..once.clone() };
-    let ways = [
-        ("write", Workload { reads: 0.0, sync: lasting, ..once.clone() }),
-        ("write again", Workload { reads: 0.0, sync: lasting, ..once.clone() }),
-        // Of what was just written, as bonnie++ has it: what read-ahead has brought into the cache takes longer.
-        (
-            "rewrite, each block read first",
-            Workload { reads: 0.5, rewrite: true, sync: lasting, bytes: Some(2 * size), ..once.clone() },
-        ),
+    let rewrite = Workload { reads: 0.5, rewrite: true, sync: fsync, bytes: Some(2 * size), ..once.clone() };
+    let strided = Workload {
+        access: Access::Strided(block * (STRIDE as i64 - 1)),
+        bytes: Some((size / STRIDE).max(u64::from(STREAM))),
+        ..cold.clone()
+    };
+    let loads = [
+        ("write", Workload { reads: 0.0, sync: fsync, ..once.clone() }),
+        ("write again", Workload { reads: 0.0, sync: fsync, ..once.clone() }),
+        // Of what was just written, as in bonnie++: after a cold read, readahead would be in the cache.
+        ("rewrite, each block read first", rewrite),
         ("read, cache cold", cold.clone()),
         ("read again, cache warm", once),
-        ("read backward, cache cold", Workload { access: Access::Strided(-2 * block), ..cold.clone() }),
-        (
-            "read one of eight, cache cold",
-            Workload {
-                access: Access::Strided(block * (STRIDE as i64 - 1)),
-                bytes: Some((size / STRIDE).max(u64::from(STREAM))),
-                ..cold
-            },
-        ),
+        ("read backward, cache cold", Workload { access: Access::Strided(-2 * block), ..cold }),
+        ("read one of eight, cache cold", strided),
     ];
-    for (name, load) in ways {
-        let party = session.party(name, target, load);
-        session.play("streams of 128 KiB", name, &[party])?;
+    for (name, load) in loads {
+        let spec = session.run_spec(name, target, load);
+        session.run_round("streams of 128 KiB", name, &[spec])?;
     }
     Ok(())
 }
 
-/// Small requests here and there, and small ones that are each made to last.
-fn scattered(session: &mut Session, target: usize, asked: &FileSystem, size: u64) -> Result<()> {
-    let timed = Workload { seconds: Some(asked.seconds), seed: asked.seed, ..usual(SMALL, size) };
-    let commit = |data_only| Workload { reads: 0.0, sync: Some(Sync { every: Some(1), data_only }), ..timed.clone() };
-    let ways = [
+/// Small random requests, and small synced ones.
+fn small_requests(session: &mut BenchSession, target: usize, options: &FsOptions, size: u64) -> Result<()> {
+    let timed = Workload { seconds: Some(options.seconds), seed: options.seed, ..buffered(SMALL, size) };
+    let synced = |data_only| Workload { reads: 0.0, sync: Some(Sync { every: Some(1), data_only }), ..timed.clone() };
+    let loads = [
         ("random read, cache cold", Workload { access: Access::Uniform, cache: Cache::Cold, ..timed.clone() }),
         ("random write", Workload { access: Access::Uniform, reads: 0.0, ..timed.clone() }),
-        ("write and fdatasync each", commit(true)),
-        ("write and fsync each", commit(false)),
+        ("write and fdatasync each", synced(true)),
+        ("write and fsync each", synced(false)),
     ];
-    for (name, load) in ways {
-        let party = session.party(name, target, load);
-        session.play("requests of 4 KiB", name, &[party])?;
+    for (name, load) in loads {
+        let spec = session.run_spec(name, target, load);
+        session.run_round("requests of 4 KiB", name, &[spec])?;
     }
     Ok(())
 }
 
 /// A stream, a database's reads and a log, each alone, then in pairs.
-fn at_once(session: &mut Session, asked: &FileSystem, size: u64) -> Result<Vec<Pair>> {
-    let size = mixed(size);
-    let timed = |block| Workload { seconds: Some(asked.seconds), seed: asked.seed, ..usual(block, size) };
-    let kinds = [
-        ("a stream of writes", false, Workload { reads: 0.0, ..timed(STREAM) }),
-        (
-            "random reads, 4 at a time",
-            true,
-            Workload { engine: Engine::IoUring, access: Access::Uniform, direct: true, depth: 4, ..timed(SMALL) },
-        ),
-        (
-            "a log of synced writes",
-            false,
-            Workload { reads: 0.0, sync: Some(Sync { every: Some(1), data_only: true }), ..timed(SMALL) },
-        ),
+fn together(session: &mut BenchSession, options: &FsOptions, size: u64) -> Result<Vec<Pair>> {
+    let size = mixed_size(size);
+    let timed = |block| Workload { seconds: Some(options.seconds), seed: options.seed, ..buffered(block, size) };
+    let log = Workload { reads: 0.0, sync: Some(Sync { every: Some(1), data_only: true }), ..timed(SMALL) };
+    let reads = Workload { engine: Engine::IoUring, access: Access::Uniform, direct: true, depth: 4, ..timed(SMALL) };
+    let loads = [
+        ("a stream of writes", Workload { reads: 0.0, ..timed(STREAM) }),
+        ("random reads, 4 at a time", reads),
+        ("a log of synced writes", log),
     ];
-    let mut parties: Vec<Party> = Vec::new();
-    for (name, direct, load) in kinds {
+    let mut specs: Vec<RunSpec> = Vec::new();
+    for (name, load) in loads {
         if session.stop.is_asked() {
             return Ok(Vec::new());
         }
-        let target = match session.open(&Ask { direct, ..ask(asked, size) }) {
-            // Not every file system can do without the page cache.
-            Err(_) if direct => session.open(&ask(asked, size))?,
+        let target = match session.open(&spec(options, size, load.direct)) {
+            // Not every file system supports direct I/O.
+            Err(_) if load.direct => session.open(&spec(options, size, false))?,
             opened => opened?,
         };
         let load = Workload { direct: session.targets[target].is_direct(), ..load };
         session.fill(target, &load)?;
-        parties.push(session.party(name, target, load));
+        specs.push(session.run_spec(name, target, load));
     }
-    all_pairs(session, &parties)
+    all_pairs(session, &specs)
 }

@@ -1,127 +1,111 @@
-//! One job: keeps requests in flight until it is told to end.
+//! One job: keeps requests in flight until it is stopped.
 
-use super::stream::{Action, Request, Stream};
-use super::tally::{Span, Tally, Times};
-use crate::content::Content;
-use crate::engine::{Bell, Completion, Engine, GRACE};
+use super::request_stream::{IoOp, IoRequest, RequestStream};
+use super::run_stats::{MeasuredSpan, RequestTimes, RunStats};
+use crate::buffer_pattern::BufferPattern;
+use crate::engine::{Completion, GRACE, IoEngine, StopEvent};
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use whyslow_model::bench::{Sync, Traffic, Workload};
 
-/// A job about to run: its buffers are filled.
-pub(crate) struct Job<E> {
+/// A job that is ready to run: its buffers are filled.
+pub(crate) struct LoadJob<E> {
     engine: E,
-    stream: Stream,
-    bell: Arc<Bell>,
-    content: Content,
+    stream: RequestStream,
+    stop_event: Arc<StopEvent>,
+    pattern: BufferPattern,
     sync_at_end: bool,
     slots: usize,
-    /// How many requests a second, and what part of the time from one to the next this job comes later than the first.
-    pace: Option<(f64, f64)>,
-    /// How long it pauses after each request, nanoseconds.
+    /// Requests per second, and how far into an interval this job's are due.
+    rate: Option<(f64, f64)>,
+    /// Pause after each request, nanoseconds.
     pause: u64,
 }
 
-/// When a job begins, and what of its time is measured.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Start {
-    /// Where the clock that all jobs share has its zero.
+pub(crate) struct JobStart {
+    /// Zero of the clock that all jobs share.
     pub(crate) epoch: Instant,
-    /// When the first request may be made, nanoseconds after that.
+    /// When the first request may be issued, nanoseconds after the epoch.
     pub(crate) at: u64,
-    /// What is measured.
-    pub(crate) span: Span,
+    pub(crate) span: MeasuredSpan,
 }
 
-/// What a job did.
 #[derive(Debug)]
-pub(crate) struct Outcome {
-    pub(crate) tally: Tally,
-    /// All requests that came back, those outside the time measured included.
+pub(crate) struct JobResult {
+    pub(crate) stats: RunStats,
+    /// All completed requests, including those of the ramp.
     pub(crate) asked: Traffic,
-    /// What ended it before its time.
     pub(crate) failed: Option<String>,
-    /// Requests that did not come back.
+    /// Requests that never completed.
     pub(crate) hung: u64,
-    /// Requests that were due and had not been made when it ended.
+    /// Requests that were due but not issued.
     pub(crate) behind: u64,
-    /// When it was told to end, or had done all, nanoseconds after the epoch.
+    /// When it was stopped or done, nanoseconds after the epoch.
     pub(crate) ended: u64,
-    /// How long the thread looked for completions where it could as well have slept.
-    pub(crate) looked: Duration,
 }
 
-/// When requests are due, where a rate is asked for.
+/// When requests are due, at a fixed rate.
 #[derive(Clone, Copy, Debug)]
-struct Pace {
-    /// When the first is due, nanoseconds after the epoch.
+struct RateSchedule {
+    /// Nanoseconds after the epoch.
     first: f64,
-    /// Nanoseconds from one to the next.
-    every: f64,
-    /// How many were made.
-    made: u64,
+    interval: f64,
+    issued: u64,
 }
 
-impl Pace {
+impl RateSchedule {
     fn due(&self) -> u64 {
-        (self.first + self.every * self.made as f64) as u64
+        (self.first + self.interval * self.issued as f64) as u64
     }
 
-    /// How many are due by `now` and not made.
+    /// Requests due by `now` and not issued.
     fn behind(&self, now: u64) -> u64 {
-        let due = ((now as f64 - self.first) / self.every).floor() + 1.0;
-        (due.max(0.0) as u64).saturating_sub(self.made)
+        let due = ((now as f64 - self.first) / self.interval).floor() + 1.0;
+        (due.max(0.0) as u64).saturating_sub(self.issued)
     }
 }
 
-/// A request in flight.
 #[derive(Clone, Copy, Debug)]
-struct Flight {
-    request: Request,
+struct InFlight {
+    request: IoRequest,
     due: u64,
-    made: u64,
+    issued: u64,
 }
 
-impl<E: Engine> Job<E> {
-    /// Job number `job` of a workload, on an engine with as many slots as the workload is deep.
-    pub(crate) fn new(load: &Workload, job: u32, mut engine: E, bell: Arc<Bell>) -> Self {
+const SYNC: IoRequest = IoRequest { action: IoOp::Sync, offset: 0, bytes: 0 };
+
+impl<E: IoEngine> LoadJob<E> {
+    /// Job number `job` of a workload; the engine has as many slots as the workload's depth.
+    pub(crate) fn new(load: &Workload, job: u32, mut engine: E, stop_event: Arc<StopEvent>) -> Self {
         let slots = load.depth.max(1) as usize;
-        let content = if load.verify { Content::Offsets } else { Content::Random };
+        let pattern = if load.verify { BufferPattern::Offsets } else { BufferPattern::Random };
         if load.does_write() {
-            (0..slots).for_each(|slot| content.prepare(engine.buffer(slot), load.seed ^ slot as u64));
+            (0..slots).for_each(|slot| pattern.prepare(engine.buffer(slot), load.seed ^ slot as u64));
         }
-        // Requests of several jobs fall between those of the others.
+        // The requests of several jobs are interleaved.
         let jobs = f64::from(load.jobs.max(1));
-        let pace = load.rate.map(|rate| (rate / jobs, f64::from(job) / jobs));
+        let rate = load.rate.map(|rate| (rate / jobs, f64::from(job) / jobs));
         let sync_at_end = matches!(load.sync, Some(Sync { every: None, .. }));
-        Self {
-            engine,
-            stream: Stream::new(load, job),
-            bell,
-            content,
-            sync_at_end,
-            slots,
-            pace,
-            pause: (load.pause * 1e9) as u64,
-        }
+        let (stream, pause) = (RequestStream::new(load, job), (load.pause * 1e9) as u64);
+        Self { engine, stream, stop_event, pattern, sync_at_end, slots, rate, pause }
     }
 
-    /// Makes its load until the bell rings, all is done or something fails; then waits for what is in flight.
-    pub(crate) fn run(self, start: Start) -> Outcome {
-        let nothing = Flight { request: Request { action: Action::Sync, offset: 0, bytes: 0 }, due: 0, made: 0 };
-        let pace = self.pace.map(|(rate, part)| {
-            let every = 1e9 / rate;
-            Pace { first: start.at as f64 + every * part, every, made: 0 }
+    /// Runs until the stop event, the last request or an error, then waits for what is in flight.
+    pub(crate) fn run(self, start: JobStart) -> JobResult {
+        let schedule = self.rate.map(|(rate, part)| {
+            let interval = 1e9 / rate;
+            RateSchedule { first: start.at as f64 + interval * part, interval, issued: 0 }
         });
-        let running = Running {
-            flights: vec![nothing; self.slots],
+        let running = RunningJob {
+            flights: vec![InFlight { request: SYNC, due: 0, issued: 0 }; self.slots],
             idle: (0..self.slots).rev().collect(),
-            pace,
+            schedule,
             start,
             resumes: start.at,
             exhausted: false,
-            tally: Tally::new(start.span),
+            stats: RunStats::new(start.span),
             asked: Traffic::default(),
             job: self,
         };
@@ -129,54 +113,53 @@ impl<E: Engine> Job<E> {
     }
 }
 
-/// A job that runs.
-struct Running<E> {
-    job: Job<E>,
-    start: Start,
-    pace: Option<Pace>,
-    flights: Vec<Flight>,
+struct RunningJob<E> {
+    job: LoadJob<E>,
+    start: JobStart,
+    schedule: Option<RateSchedule>,
+    flights: Vec<InFlight>,
     idle: Vec<usize>,
-    /// Until when it pauses.
+    /// End of the current pause.
     resumes: u64,
-    /// Whether all bytes are asked for.
+    /// Whether the stream has no more requests.
     exhausted: bool,
-    tally: Tally,
+    stats: RunStats,
     asked: Traffic,
 }
 
-impl<E: Engine> Running<E> {
-    fn run(mut self) -> Outcome {
-        let made = self.make_load();
-        let told = since(self.start.epoch);
-        let behind = self.pace.filter(|_| !self.exhausted).map_or(0, |pace| pace.behind(told));
-        let failed = match made {
+impl<E: IoEngine> RunningJob<E> {
+    fn run(mut self) -> JobResult {
+        let outcome = self.generate();
+        let stopped = since(self.start.epoch);
+        let behind = self.schedule.filter(|_| !self.exhausted).map_or(0, |schedule| schedule.behind(stopped));
+        let failed = match outcome {
             Ok(()) => self.finish(),
             Err(e) => {
-                // What is in flight has to come back, however it went; the first error tells more than another.
+                // Report the first error, but still reap what is in flight.
                 let _ = self.drain();
                 Err(e)
             }
         };
-        let (hung, looked) = (self.in_flight() as u64, self.job.engine.looked());
+        let hung = self.in_flight() as u64;
         if hung > 0 {
-            // The kernel may yet write to its buffers: they are left to it.
+            // The kernel may still write to the buffers, so they must never be freed.
             std::mem::forget(self.job.engine);
         }
-        let ended = if self.exhausted { self.tally.last() } else { told };
-        Outcome { tally: self.tally, asked: self.asked, failed: failed.err(), hung, behind, ended, looked }
+        let ended = if self.exhausted { self.stats.last() } else { stopped };
+        JobResult { stats: self.stats, asked: self.asked, failed: failed.err(), hung, behind, ended }
     }
 
-    fn make_load(&mut self) -> Result<(), String> {
+    fn generate(&mut self) -> Result<(), String> {
         if self.start.at > since(self.start.epoch) {
-            self.job.engine.next(Some(self.instant(self.start.at))).map_err(broken)?;
+            self.job.engine.next(Some(self.instant(self.start.at))).map_err(engine_failed)?;
         }
         let mut now = since(self.start.epoch);
-        while !self.job.bell.is_rung() {
-            let due = self.fill(now)?;
+        while !self.job.stop_event.is_signalled() {
+            let due = self.issue_due(now)?;
             if self.in_flight() == 0 && due.is_none() {
                 return Ok(());
             }
-            let done = self.job.engine.next(due.map(|due| self.instant(due))).map_err(broken)?;
+            let done = self.job.engine.next(due.map(|due| self.instant(due))).map_err(engine_failed)?;
             now = since(self.start.epoch);
             if let Some(done) = done {
                 self.complete(done, now)?;
@@ -185,96 +168,95 @@ impl<E: Engine> Running<E> {
         Ok(())
     }
 
-    /// Makes all requests that may be made now. When the next is due, where one could be made.
-    fn fill(&mut self, now: u64) -> Result<Option<u64>, String> {
+    /// Issues all requests that are due; returns when the next is, if a slot is free for it.
+    fn issue_due(&mut self, now: u64) -> Result<Option<u64>, String> {
         while !self.exhausted
             && let Some(&slot) = self.idle.last()
         {
-            let due = self.pace.map_or(now, |pace| pace.due());
-            let may = due.max(self.resumes);
-            if may > now {
-                return Ok(Some(may));
+            let due = self.schedule.map_or(now, |schedule| schedule.due());
+            let earliest = due.max(self.resumes);
+            if earliest > now {
+                return Ok(Some(earliest));
             }
             match self.job.stream.next() {
                 None => self.exhausted = true,
                 Some(request) => {
                     self.idle.pop();
-                    self.make(slot, request, due, now)?;
+                    self.issue(slot, request, due, now)?;
                 }
             }
         }
         Ok(None)
     }
 
-    fn make(&mut self, slot: usize, request: Request, due: u64, now: u64) -> Result<(), String> {
-        if let Some(pace) = &mut self.pace {
-            pace.made += 1;
+    fn issue(&mut self, slot: usize, request: IoRequest, due: u64, now: u64) -> Result<(), String> {
+        if let Some(schedule) = &mut self.schedule {
+            schedule.issued += 1;
         }
-        if request.action == Action::Write {
+        if request.action == IoOp::Write {
             let block = &mut self.job.engine.buffer(slot)[..request.bytes as usize];
-            self.job.content.stamp(block, request.offset, now);
+            self.job.pattern.stamp(block, request.offset, now);
         }
-        self.flights[slot] = Flight { request, due, made: now };
-        self.job.engine.submit(slot, request).map_err(broken)
+        self.flights[slot] = InFlight { request, due, issued: now };
+        self.job.engine.submit(slot, request).map_err(engine_failed)
     }
 
     fn complete(&mut self, done: Completion, now: u64) -> Result<(), String> {
-        let Flight { request, due, made } = self.flights[done.slot];
+        let InFlight { request, due, issued } = self.flights[done.slot];
         self.idle.push(done.slot);
         self.resumes = now + self.job.pause;
         self.check(done, request)?;
         let asked = &mut self.asked;
         match request.action {
-            Action::Read => {
+            IoOp::Read => {
                 asked.reads += 1;
                 asked.read_bytes += u64::from(request.bytes);
             }
-            Action::Write => {
+            IoOp::Write => {
                 asked.writes += 1;
                 asked.write_bytes += u64::from(request.bytes);
             }
-            Action::Sync => asked.flushes += 1,
+            IoOp::Sync => asked.flushes += 1,
         }
-        self.tally.add(request.action, request.bytes, Times { due, made, done: now });
+        self.stats.add(request.action, request.bytes, RequestTimes { due, issued, done: now });
         Ok(())
     }
 
-    /// Whether a request did what it should.
-    fn check(&mut self, done: Completion, request: Request) -> Result<(), String> {
+    fn check(&mut self, done: Completion, request: IoRequest) -> Result<(), String> {
         if done.result < 0 {
-            let number = i32::try_from(-done.result).unwrap_or(libc::EIO);
-            return Err(format!("{request}: {}", io::Error::from_raw_os_error(number)));
+            let errno = i32::try_from(-done.result).unwrap_or(libc::EIO);
+            return Err(format!("{request}: {}", io::Error::from_raw_os_error(errno)));
         }
         if done.result != i64::from(request.bytes) {
-            return Err(format!("{request}: only {} bytes came", done.result));
+            return Err(format!("{request}: short: only {} bytes transferred", done.result));
         }
-        if request.action == Action::Read {
+        if request.action == IoOp::Read {
             let block = &self.job.engine.buffer(done.slot)[..request.bytes as usize];
-            if let Some(at) = self.job.content.difference(block, request.offset) {
+            if let Some(at) = self.job.pattern.difference(block, request.offset) {
                 let at = request.offset + at as u64;
-                return Err(format!("{request}: from byte {at} on it is not what was written there"));
+                return Err(format!("{request}: verify failed: from byte {at} on it is not what was written"));
             }
         }
         Ok(())
     }
 
-    /// Waits for what is in flight, as long as can be, and syncs where that was asked for.
+    /// Waits for what is in flight, and syncs if the workload ends with a sync.
     fn finish(&mut self) -> Result<(), String> {
         self.drain()?;
         if self.job.sync_at_end && self.in_flight() == 0 {
             let (slot, now) = (self.idle.pop().unwrap_or(0), since(self.start.epoch));
-            self.make(slot, Request { action: Action::Sync, offset: 0, bytes: 0 }, now, now)?;
+            self.issue(slot, SYNC, now, now)?;
             self.drain()?;
         }
         Ok(())
     }
 
-    /// The first error of what was in flight; all of it is waited for.
+    /// Waits for everything in flight; returns the first error.
     fn drain(&mut self) -> Result<(), String> {
-        let patience = Instant::now() + GRACE;
+        let deadline = Instant::now() + GRACE;
         let mut outcome = Ok(());
-        while self.in_flight() > 0 && Instant::now() < patience {
-            if let Some(done) = self.job.engine.next(Some(patience)).map_err(broken)? {
+        while self.in_flight() > 0 && Instant::now() < deadline {
+            if let Some(done) = self.job.engine.next(Some(deadline)).map_err(engine_failed)? {
                 outcome = outcome.and(self.complete(done, since(self.start.epoch)));
             }
         }
@@ -290,11 +272,11 @@ impl<E: Engine> Running<E> {
     }
 }
 
-fn broken(error: io::Error) -> String {
-    format!("the kernel takes no more requests: {error}")
+fn engine_failed(error: io::Error) -> String {
+    format!("the I/O engine failed: {error}")
 }
 
-/// Nanoseconds since `epoch`; 584 years are the most there is room for.
+/// Nanoseconds since `epoch`.
 pub(crate) fn since(epoch: Instant) -> u64 {
     u64::try_from(epoch.elapsed().as_nanos()).unwrap_or(u64::MAX)
 }

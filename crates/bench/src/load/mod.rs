@@ -1,16 +1,16 @@
-//! Making the load: which request comes next, when, and what is counted of it.
+//! Generating load: which request comes next, when, and what is counted.
 
 mod job;
 mod permutation;
-mod stream;
-mod tally;
+mod request_stream;
+mod run_stats;
 
-pub(crate) use job::{Job, Outcome, Start, since};
+pub(crate) use job::{JobResult, JobStart, LoadJob, since};
 pub(crate) use permutation::Permutation;
-pub(crate) use stream::{Action, Request};
-pub(crate) use tally::{Span, Spread, Tally, Times};
+pub(crate) use request_stream::{IoOp, IoRequest};
+pub(crate) use run_stats::{LatencyHistogram, MeasuredSpan, RequestTimes, RunStats};
 
-/// Random reads of 4 KiB, one at a time: what tests begin with.
+/// 4 KiB random reads at depth 1, for tests.
 #[cfg(test)]
 pub(crate) fn sample() -> whyslow_model::bench::Workload {
     use whyslow_model::bench::Workload;

@@ -1,7 +1,7 @@
-//! An order in which every number below n comes once, in constant memory.
+//! A random order of all numbers below n, in constant memory.
 //!
-//! The generalised Feistel network of Black and Rogaway, 'Ciphers with arbitrary finite domains' (2002), 4: a permutation of
-//! [0, a·b) with a·b hardly more than n; what falls beyond n is enciphered again until it does not (cycle walking, 3).
+//! A generalised Feistel network (Black and Rogaway, 'Ciphers with arbitrary finite domains', 2002, section 4): a
+//! permutation of [0, a·b) with a·b slightly above n; results beyond n are enciphered again (cycle walking, section 3).
 
 /// A permutation of the numbers below `n`.
 #[derive(Clone, Debug)]
@@ -13,7 +13,7 @@ pub(crate) struct Permutation {
 }
 
 impl Permutation {
-    /// One of many, chosen by the seed; `n` of 0 is taken for 1.
+    /// The seed selects one of many; `n` is at least 1.
     pub(crate) fn new(n: u64, seed: u64) -> Self {
         let n = n.max(1);
         let root = n.isqrt();
@@ -22,7 +22,6 @@ impl Permutation {
         Self { n, a, b: n.div_ceil(a), keys }
     }
 
-    /// Where `index`, which is below `n`, comes.
     pub(crate) fn at(&self, index: u64) -> u64 {
         let mut x = index;
         loop {
@@ -37,7 +36,7 @@ impl Permutation {
         let (mut left, mut right) = (x % self.a, x / self.a);
         for (round, key) in self.keys.iter().enumerate() {
             let modulus = if round % 2 == 0 { self.a } else { self.b };
-            // Neither sum overflows: a and b are below 2^33, and what is added is reduced first.
+            // No overflow: a and b are below 2^33, and the addend is reduced first.
             let next = (left + mix(right ^ key) % modulus) % modulus;
             (left, right) = (right, next);
         }
@@ -45,7 +44,7 @@ impl Permutation {
     }
 }
 
-/// Spreads every bit over all others (the finaliser of SplitMix64, Steele et al. 2014).
+/// The finaliser of SplitMix64 (Steele et al. 2014): every input bit affects every output bit.
 fn mix(x: u64) -> u64 {
     let x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -75,10 +74,10 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_do_not_stay_neighbours() {
+    fn neighbours_are_scattered() {
         let permutation = Permutation::new(10_000, 7);
         let near = (1..10_000).filter(|&i| permutation.at(i).abs_diff(permutation.at(i - 1)) < 100).count();
-        // By chance 2 % are within 100 of each other.
+        // 2 % would be within 100 of each other by chance.
         assert!((100..300).contains(&near), "{near}");
     }
 }

@@ -1,41 +1,37 @@
-//! How much memory gives and takes in a second: by working set, by pages, and to all processors at once.
+//! Memory bandwidth: by working set and page size, and of all CPUs together.
 
-use super::passes::{Arrays, Pass};
-use super::region::{Pages, Region};
-use super::{Cache, Sets};
+use super::mapping::{Mapping, PageKind};
+use super::stream_kernels::{StreamArrays, StreamKernel};
+use super::{CpuCache, WorkingSets};
 use crate::error::{Error, Result};
-use crate::pinned::{Clock, repeat, times};
-use crate::studies::Bench;
+use crate::study::StudyContext;
+use crate::study::{TimeBasis, repeat, times};
 use whyslow_model::bench::{Figure, Study};
 use whyslow_model::human;
 
-const METHOD: &str = "One thread, or one on each processor, goes through arrays of 64-bit numbers for a while: sums one up (read), \
-fills one (write), one into another (copy), one plus a multiple of another into a third (triad). Counted is what STREAM counts: \
-eight bytes for each number read and each written; that a usual store reads its line first is not. Non-temporal stores do not. \
-In memory each array is as long as the working set says, in a cache all together are.";
+const METHOD: &str = "STREAM counting: 8 bytes per element read or written; write-allocate traffic not counted, and avoided by non-temporal stores.";
 
-/// A portion of the work takes some microseconds at least: the clock is read after each.
+/// Bytes between two clock reads, so that each unit of work takes some microseconds.
 const LEAST: u64 = 1 << 20;
-/// What each thread goes through at least, where all do.
+/// Minimum working set per thread when all CPUs run.
 const EACH: u64 = 8 << 20;
 
-/// A working set, and what it is in.
 struct Case {
     under: String,
-    pages: Pages,
-    /// The length of an array in memory; of all a way uses together, in a cache.
+    pages: PageKind,
+    /// Length of each array in memory; of all arrays together in a cache.
     bytes: u64,
     in_cache: bool,
     cpus: Vec<u32>,
 }
 
-pub(super) fn study(bench: &mut Bench, sets: &Sets) -> Result<Study> {
+pub(super) fn study(context: &mut StudyContext, sets: &WorkingSets) -> Result<Study> {
     let mut figures = Vec::new();
-    for case in cases(bench, sets) {
-        let past = if case.in_cache { &[] } else { Pass::PAST };
-        for &pass in Pass::PLAIN.iter().chain(past) {
-            if bench.session.goes_on_to(&format!("memory: {} of {}", pass.name(), case.under)) {
-                figures.extend(figure(bench, &case, pass)?);
+    for case in cases(context, sets) {
+        let non_temporal = if case.in_cache { &[] } else { StreamKernel::NON_TEMPORAL };
+        for &kernel in StreamKernel::PLAIN.iter().chain(non_temporal) {
+            if context.session.proceed_to(&format!("memory: {} of {}", kernel.name(), case.under)) {
+                figures.extend(figure(context, &case, kernel)?);
             }
         }
     }
@@ -43,19 +39,19 @@ pub(super) fn study(bench: &mut Bench, sets: &Sets) -> Result<Study> {
     Ok(Study { name: "bandwidth".into(), method: METHOD.into(), figures, findings })
 }
 
-fn cases(bench: &Bench, sets: &Sets) -> Vec<Case> {
-    let one = vec![bench.processors.quiet()];
+fn cases(context: &StudyContext, sets: &WorkingSets) -> Vec<Case> {
+    let one = vec![context.topology.quiet_cpu()];
     let most = sets.most;
-    let within = |cache: &&Cache| cache.bytes / 2 < most;
-    let of_cache = |cache: &Cache| Case {
+    let within = |cache: &&CpuCache| cache.bytes / 2 < most;
+    let of_cache = |cache: &CpuCache| Case {
         under: sets.working_set(cache.bytes / 2),
-        pages: Pages::Base,
+        pages: PageKind::Base,
         bytes: cache.bytes / 2,
         in_cache: true,
         cpus: one.clone(),
     };
     let size = human::quantity(most as f64, "bytes");
-    let of_memory = |pages: &Pages| Case {
+    let of_memory = |pages: &PageKind| Case {
         under: format!("{size}, {}", pages.name()),
         pages: *pages,
         bytes: most,
@@ -63,9 +59,9 @@ fn cases(bench: &Bench, sets: &Sets) -> Vec<Case> {
         cpus: one.clone(),
     };
     let caches = sets.caches.iter().filter(within).map(of_cache);
-    let memory = sets.pages.iter().filter(|pages| pages.hold(3 * most, &bench.root)).map(of_memory);
+    let memory = sets.pages.iter().filter(|pages| pages.fit(3 * most, &context.root)).map(of_memory);
     let mut cases: Vec<Case> = caches.chain(memory).collect();
-    let all = bench.processors.spread_out();
+    let all = context.topology.spread_over_cores();
     if all.len() > 1 {
         let pages = sets.usual_pages();
         let each = (most / all.len() as u64).max(EACH.min(most));
@@ -75,33 +71,38 @@ fn cases(bench: &Bench, sets: &Sets) -> Vec<Case> {
     cases
 }
 
-fn figure(bench: &Bench, case: &Case, pass: Pass) -> Result<Option<Figure>> {
-    let bytes = if case.in_cache { case.bytes } else { case.bytes * pass.arrays() };
+fn figure(context: &StudyContext, case: &Case, kernel: StreamKernel) -> Result<Option<Figure>> {
+    let bytes = if case.in_cache { case.bytes } else { case.bytes * kernel.arrays() };
     let prepare = |_| {
-        let region = || Region::map(case.bytes, case.pages, None);
+        let region = || Mapping::new(case.bytes, case.pages, None);
         let regions = region().and_then(|a| Ok([a, region()?, region()?]));
         let regions = regions.map_err(|e| Error::new(format!("memory of {}: {e}", case.under)))?;
-        let mut arrays = Arrays::new(regions);
-        arrays.working_set(bytes, pass);
+        let mut arrays = StreamArrays::new(regions);
+        arrays.working_set(bytes, kernel);
         Ok(move || {
             let mut done = 0;
             while done < LEAST {
-                done += arrays.go_through(pass);
+                done += arrays.run(kernel);
             }
             done
         })
     };
-    let repeated = repeat(&case.cpus, bench.pace(Clock::Running), prepare)?;
-    Ok(repeated.rate(pass.name(), &case.under, "bytes/s"))
+    let repeated = repeat(&case.cpus, context.options(TimeBasis::OnCpu), prepare)?;
+    Ok(repeated.rate(kernel.name(), &case.under, "bytes/s"))
 }
 
-/// What non-temporal stores bring, where all that can be used at once.
+/// Bandwidth of memory, and the effect of non-temporal stores, in the last case: with all CPUs.
 fn findings(figures: &[Figure]) -> Vec<String> {
     let Some(last) = figures.last().map(|figure| figure.under.as_str()) else { return Vec::new() };
-    let of = |pass: Pass| figures.iter().find(|figure| figure.name == pass.name() && figure.under == last);
-    let found = |pass: &Pass| {
-        let (name, times) = (pass.plain().name(), times(of(*pass)?, of(pass.plain())?));
-        Some(format!("Non-temporal stores make {name} {times} as fast ({last})."))
-    };
-    Pass::PAST.iter().filter_map(found).collect()
+    let of = |kernel: StreamKernel| figures.iter().find(|f| f.name == kernel.name() && f.under == last);
+    let value =
+        |kernel: &StreamKernel| Some(format!("{} {}", kernel.name(), human::quantity(of(*kernel)?.value, "bytes/s")));
+    let gain =
+        |kernel: &StreamKernel| Some(format!("{} {}", kernel.plain().name(), times(of(*kernel)?, of(kernel.plain())?)));
+    let join = |parts: Vec<String>| (!parts.is_empty()).then(|| parts.join(", "));
+    let memory = join(StreamKernel::PLAIN.iter().filter_map(value).collect());
+    let gains = join(StreamKernel::NON_TEMPORAL.iter().filter_map(gain).collect());
+    let memory = memory.map(|values| format!("Memory bandwidth ({last}): {values}."));
+    let gains = gains.map(|gains| format!("Speed-up by non-temporal stores: {gains}."));
+    [memory, gains].into_iter().flatten().collect()
 }

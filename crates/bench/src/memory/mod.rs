@@ -1,118 +1,112 @@
-//! `bench memory`: what memory gives in a second, how long it takes to answer, and what a page fault costs.
+//! `bench memory`: bandwidth, latency, NUMA, and page faults.
 
+mod available;
 mod bandwidth;
-mod caches;
-mod faults;
+mod cpu_caches;
+mod io_buffers;
 mod latency;
-mod nodes;
-mod passes;
-mod region;
-mod room;
-mod slots;
+mod mapping;
+mod numa;
+mod page_faults;
+mod stream_kernels;
 
-pub(crate) use caches::{Cache, caches};
-pub(crate) use latency::{Links, chase};
-pub(crate) use region::{Pages, Region};
-pub(crate) use room::available;
-pub(crate) use slots::Slots;
+pub(crate) use available::available;
+pub(crate) use cpu_caches::{CpuCache, cpu_caches};
+pub(crate) use io_buffers::IoBuffers;
+pub(crate) use latency::{PointerChain, chase};
+pub(crate) use mapping::{Mapping, PageKind};
 
 use crate::error::{Error, Result};
-use crate::round::Progress;
-use crate::stop::Stop;
-use crate::studies::Bench;
+use crate::progress::Progress;
+use crate::progress::Stop;
+use crate::study::StudyContext;
 use whyslow_model::bench::{Kind, Report};
 use whyslow_model::human;
 use whyslow_sense::Root;
 
-/// What to measure, and how.
+/// What to measure.
 #[derive(Clone, Debug)]
-pub struct Memory {
-    /// The largest working set, bytes; none is several times the caches.
+pub struct MemoryOptions {
+    /// Largest working set, bytes; by default a multiple of the caches.
     pub most: Option<u64>,
-    /// The time each figure is measured for, seconds.
+    /// Measured time of each figure, seconds.
     pub seconds: f64,
 }
 
-/// The smallest largest working set that tells anything.
 const LEAST: u64 = 64 << 10;
-/// The largest working set is so many times the last cache: of what is read again after that much else, nothing is left
-/// in it (McCalpin, STREAM, 'Run Rules').
+/// The largest working set is this many times the last cache, so that nothing useful stays cached (McCalpin, STREAM,
+/// 'Run Rules').
 const TIMES_THE_CACHE: u64 = 4;
-/// Within these: little caches are not the only ones there are, and more than this takes long to prepare.
+/// Bounds of the default: larger ones take long to prepare.
 const USUAL: (u64, u64) = (64 << 20, 256 << 20);
-/// The part of the memory that is to be had which a working set may take. Three arrays are as large each.
+/// A working set is at most this fraction of the available memory; there are up to three arrays of that size.
 const PART: u64 = 8;
 
-/// Measures all of it. Ended before its time by `stop`, it reports what it has.
+/// Runs all studies. Stopped early, it reports what it has.
 ///
 /// # Errors
-/// Where there is too little memory, or threads cannot be had.
-pub fn measure(asked: &Memory, stop: &Stop, watch: &mut dyn FnMut(Progress)) -> Result<Report> {
-    let mut bench = Bench::begin(asked.seconds, stop, watch);
-    let sets = Sets::of(&bench.root, asked.most)?;
-    bench.session.caveats.extend(sets.caveats(&bench.root));
-    bench.report(
+/// Too little memory, or a thread cannot start.
+pub fn measure(asked: &MemoryOptions, stop: &Stop, progress: &mut dyn FnMut(Progress)) -> Result<Report> {
+    let mut context = StudyContext::begin(asked.seconds, stop, progress);
+    let sets = WorkingSets::of(&context.root, asked.most)?;
+    context.session.caveats.extend(sets.caveats(&context.root));
+    context.report(
         Kind::Memory,
         &[
-            &|bench| bandwidth::study(bench, &sets),
-            &|bench| latency::study(bench, &sets),
-            &|bench| nodes::study(bench, &sets),
-            &|bench| faults::study(bench, &sets),
+            &|context| bandwidth::study(context, &sets),
+            &|context| latency::study(context, &sets),
+            &|context| numa::study(context, &sets),
+            &|context| page_faults::study(context, &sets),
         ],
     )
 }
 
-/// Which working sets there are, and in what pages.
-struct Sets {
-    caches: Vec<Cache>,
-    /// The pages that are to be had.
-    pages: Vec<Pages>,
-    /// The largest working set, bytes.
+struct WorkingSets {
+    caches: Vec<CpuCache>,
+    /// The kinds of pages available here.
+    pages: Vec<PageKind>,
+    /// Bytes.
     most: u64,
 }
 
-impl Sets {
+impl WorkingSets {
     fn of(root: &Root, most: Option<u64>) -> Result<Self> {
-        let caches = caches(root);
+        let caches = cpu_caches(root);
         let most = largest(most, &caches, available(root))?;
-        Ok(Self { most, pages: Pages::to_be_had(root), caches })
+        Ok(Self { most, pages: PageKind::available(root), caches })
     }
 
-    /// What is to be borne in mind from the beginning.
     fn caveats(&self, root: &Root) -> Vec<String> {
-        let mut caveats = Pages::missing(root, 3 * self.most);
+        let mut caveats = PageKind::missing(root, 3 * self.most);
         let last = self.caches.last().map_or(0, |cache| cache.bytes);
         if self.most < 2 * last {
-            let size = |bytes| human::quantity(bytes as f64, "bytes");
             caveats.push(format!(
-                "the largest working set, {}, is less than twice the last cache, {}: part of what is called memory is cache",
-                size(self.most),
-                size(last)
+                "the largest working set, {}, is less than twice the last cache, {}: part of it was cached (see --size)",
+                human::bytes(self.most),
+                human::bytes(last)
             ));
         }
         caveats
     }
 
-    /// The largest pages of a usual mapping.
-    fn usual_pages(&self) -> Pages {
-        if self.pages.contains(&Pages::Transparent) { Pages::Transparent } else { Pages::Base }
+    /// What an ordinary mapping gets.
+    fn usual_pages(&self) -> PageKind {
+        if self.pages.contains(&PageKind::Transparent) { PageKind::Transparent } else { PageKind::Base }
     }
 
-    /// The smallest cache that holds so much, by its name; `memory` where none does.
+    /// The smallest cache that holds a working set, or `memory`.
     fn level(&self, bytes: u64) -> &str {
         self.caches.iter().find(|cache| bytes <= cache.bytes).map_or("memory", |cache| &cache.name)
     }
 
-    /// A working set, and where that is found again.
     fn working_set(&self, bytes: u64) -> String {
         format!("{} ({})", human::quantity(bytes as f64, "bytes"), self.level(bytes))
     }
 }
 
-/// The largest working set.
-fn largest(asked: Option<u64>, caches: &[Cache], available: u64) -> Result<u64> {
+fn largest(asked: Option<u64>, caches: &[CpuCache], available: u64) -> Result<u64> {
     if let Some(asked) = asked.filter(|&asked| asked < LEAST) {
-        return Err(Error::new(format!("--size of {asked} is too small: take at least 64K")));
+        return Err(Error::new(format!("--size {asked} is too small: choose at least 64K")));
     }
     let last = caches.last().map_or(0, |cache| cache.bytes);
     let usual = (last * TIMES_THE_CACHE).clamp(USUAL.0, USUAL.1);
@@ -130,8 +124,8 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
 
-    fn cache(bytes: u64) -> Vec<Cache> {
-        vec![Cache { name: "L3".into(), bytes }]
+    fn cache(bytes: u64) -> Vec<CpuCache> {
+        vec![CpuCache { name: "L3".into(), bytes }]
     }
 
     #[test]
@@ -143,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused() {
+    fn impossible_sizes_are_refused() {
         assert!(largest(Some(1024), &[], 1 << 30).unwrap_err().to_string().contains("at least 64K"));
         assert!(largest(Some(1 << 40), &[], 1 << 30).unwrap_err().to_string().contains("smaller --size"));
         assert!(largest(None, &[], 0).is_err());

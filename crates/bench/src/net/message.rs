@@ -1,53 +1,46 @@
-//! What client and server tell each other once a connection stands, and what of it is believed.
+//! The messages between client and server, and the limits on what a client may ask for.
 
 use serde::{Deserialize, Serialize};
 use whyslow_model::bench::{NetEnd, NetLoad, Transport, Work};
 
-/// The largest message a stranger may send, bytes.
-pub(super) const SMALL: usize = 1 << 10;
-/// The largest that a client may send which has shown that it knows the token.
-pub(super) const MEDIUM: usize = 1 << 14;
-/// The largest answer: a hundred streams over an hour.
-pub(super) const LARGE: usize = 1 << 24;
+/// Largest messages, bytes: before authentication, after it, and from the server (a hundred streams over an hour).
+pub(super) const MAX_UNAUTHENTICATED: usize = 1 << 10;
+pub(super) const MAX_REQUEST: usize = 1 << 14;
+pub(super) const MAX_REPLY: usize = 1 << 24;
 
-/// Loads of one round, at most.
-pub(super) const MOST_LOADS: usize = 4;
-/// Streams of one round, at most: each is a thread at either end.
-pub(super) const MOST_STREAMS: u32 = 128;
-/// A round lasts no longer, seconds.
-pub(super) const LONGEST: f64 = 3600.0;
-/// The largest block of a stream, bytes.
-pub(super) const LARGEST_BLOCK: u32 = 1 << 20;
-/// The smallest datagram: what tells when it was sent, and as which.
-pub(super) const SMALLEST_DATAGRAM: u32 = 20;
-/// The largest: 65535 less the headers of IP and UDP.
-pub(super) const LARGEST_DATAGRAM: u32 = 65_507;
+/// Limits of a round. Each stream is a thread at both ends.
+const MAX_LOADS: usize = 4;
+const MAX_STREAMS: u32 = 128;
+const MAX_SECONDS: f64 = 3600.0;
+const MAX_BLOCK: u32 = 1 << 20;
+/// The header of a datagram.
+const MIN_DATAGRAM: u32 = 20;
+/// 65,535 without the headers of IP and UDP.
+const MAX_DATAGRAM: u32 = 65_507;
 
-/// The server's first word: a challenge.
+/// The first message, from the server.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Challenge {
     pub(super) program: String,
     pub(super) nonce: [u8; 32],
 }
 
-/// The client's answer, and a challenge of its own.
+/// The client's answer, with a challenge of its own.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Response {
     pub(super) nonce: [u8; 32],
     pub(super) proof: [u8; 32],
 }
 
-/// Whether the client is let in.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Admission {
-    Welcome(Box<Welcome>),
+    Welcome(Box<ServerInfo>),
     Refused(String),
 }
 
-/// Who the server is.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Welcome {
+pub(super) struct ServerInfo {
     pub(super) proof: [u8; 32],
     pub(super) session: [u8; 16],
     pub(super) host: Option<String>,
@@ -57,13 +50,14 @@ pub(super) struct Welcome {
     pub(super) send_most: Option<u64>,
 }
 
-/// What a client asks for.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Request {
-    /// Get ready for a round: its number, which is higher than any before, and its loads. The lines come meanwhile.
-    Prepare { round: u32, loads: Vec<NetLoad> },
-    /// Begin.
+pub(super) enum ClientRequest {
+    /// Get ready for a round; its number is higher than any before. The streams follow.
+    Prepare {
+        round: u32,
+        loads: Vec<NetLoad>,
+    },
     Start,
     /// End the round now.
     Stop,
@@ -71,57 +65,59 @@ pub(super) enum Request {
     Quit,
 }
 
-/// What the server answers.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Reply {
-    /// To prepare: the lines may come.
+pub(super) enum ServerReply {
+    /// To `Prepare`: open the streams.
     Expecting,
-    /// All lines are there.
+    /// All streams have arrived.
     Ready,
-    /// Some have not come in time: the round is not played.
+    /// Some streams did not arrive; the round does not run.
     Incomplete,
-    /// To start: it has begun.
+    /// To `Start`.
     Started,
-    /// The round is over: what this end has to tell of each load, and how many other clients there were.
-    Done { ends: Vec<NetEnd>, other_clients: u32 },
-    /// It cannot be done.
+    /// The round is over: the results of each load at this end.
+    Done {
+        ends: Vec<NetEnd>,
+        other_clients: u32,
+    },
     Refused(String),
-    /// To quit.
+    /// To `Quit`.
     Ending,
 }
 
-/// Whether a round is one that may be run for a stranger.
-///
-/// # Errors
-/// What speaks against it.
+/// Checks a client's loads against the limits.
 pub(super) fn check(loads: &[NetLoad]) -> Result<(), String> {
-    if loads.is_empty() || loads.len() > MOST_LOADS {
-        return Err(format!("a round has 1 to {MOST_LOADS} loads"));
+    if loads.is_empty() || loads.len() > MAX_LOADS {
+        return Err(format!("a round has 1 to {MAX_LOADS} loads"));
     }
     loads.iter().try_for_each(check_load)?;
     let streams = loads.iter().map(|load| u64::from(load.streams)).sum::<u64>();
-    if streams > MOST_STREAMS.into() {
-        return Err(format!("a round has at most {MOST_STREAMS} streams, not {streams}"));
+    if streams > MAX_STREAMS.into() {
+        return Err(format!("a round has at most {MAX_STREAMS} streams, not {streams}"));
     }
     Ok(())
 }
 
 fn check_load(load: &NetLoad) -> Result<(), String> {
     let within = |what: &str, value: f64, least: f64, most: f64| {
-        // Written so that what is no number is not within anything.
-        if value >= least && value <= most { Ok(()) } else { Err(format!("{what}: {value}, not {least} to {most}")) }
+        // NaN is outside any range.
+        if value >= least && value <= most {
+            Ok(())
+        } else {
+            Err(format!("{what}: {value} is not within {least} to {most}"))
+        }
     };
-    within("streams", load.streams.into(), 1.0, MOST_STREAMS.into())?;
-    within("seconds", load.seconds, 0.0, LONGEST)?;
+    within("streams", load.streams.into(), 1.0, MAX_STREAMS.into())?;
+    within("seconds", load.seconds, 0.0, MAX_SECONDS)?;
     within("seconds before", load.ramp_seconds, 0.0, 60.0)?;
     within("pause", load.pause, 0.0, 60.0)?;
     within("rate", load.rate.unwrap_or(1.0), 1.0, 1e13)?;
     within("buffer", load.buffer.unwrap_or(1).into(), 1.0, f64::from(1 << 30))?;
     within("segment", load.segment.unwrap_or(88).into(), 88.0, 32_767.0)?;
     let (least, most) = match load.transport {
-        Transport::Tcp => (1, LARGEST_BLOCK),
-        Transport::Udp => (SMALLEST_DATAGRAM, LARGEST_DATAGRAM),
+        Transport::Tcp => (1, MAX_BLOCK),
+        Transport::Udp => (MIN_DATAGRAM, MAX_DATAGRAM),
     };
     within("block", load.block.into(), least.into(), most.into())?;
     if load.work == Work::Exchange {
@@ -130,7 +126,7 @@ fn check_load(load: &NetLoad) -> Result<(), String> {
     let name = load.congestion.as_deref().unwrap_or_default();
     // TCP_CA_NAME_MAX of include/net/tcp.h.
     if name.len() >= 16 || !name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-".contains(&b)) {
-        return Err("congestion: not the name of one".into());
+        return Err("not a name of a congestion control algorithm".into());
     }
     Ok(())
 }
@@ -146,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_round_may_be() {
+    fn loads_outside_the_limits_are_refused() {
         assert_eq!(check(&[stream(), NetLoad::exchange(Transport::Udp, 1.0)]), Ok(()));
         let refused = [
             NetLoad { streams: 0, ..stream() },
@@ -172,8 +168,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_text_makes_reading_a_request_panic(text: Vec<u8>) {
-            let _ = serde_json::from_slice::<Request>(&text);
+        fn no_message_panics(text: Vec<u8>) {
+            let _ = serde_json::from_slice::<ClientRequest>(&text);
             let _ = serde_json::from_slice::<Response>(&text);
         }
     }

@@ -1,4 +1,4 @@
-//! What sockets are set to, and what the kernel tells of them.
+//! Socket options, and what the kernel reports about sockets.
 
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::io;
@@ -8,46 +8,36 @@ use std::time::Duration;
 use whyslow_model::bench::{NetLoad, Transport};
 use whyslow_model::catalogue::Connection;
 
-/// struct tcp_info is 248 bytes in Linux 6; later ones may be longer.
+/// struct tcp_info has 248 bytes in Linux 6; later ones may be longer.
 const INFO: usize = 512;
-/// SK_MEMINFO_DROPS of include/uapi/linux/sock_diag.h, and how many numbers there are.
+/// SK_MEMINFO_DROPS and SK_MEMINFO_VARS of include/uapi/linux/sock_diag.h.
 const DROPS: usize = 8;
 const MEMINFO: usize = 9;
-/// How long a connection may take to be made.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// How long a UDP socket waits for a datagram before it looks whether all is over.
-pub(super) const LULL: Duration = Duration::from_millis(100);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// How often a UDP receiver checks whether all is over.
+pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Connects over TCP, with what a load asks for set beforehand: the segment size is told in the first packet.
-///
-/// # Errors
-/// Where the address cannot be reached or a setting is refused.
+/// Connects over TCP; options are set before, since the first packet announces the segment size.
 pub(super) fn connect_tcp(to: SocketAddr, load: &NetLoad) -> io::Result<Socket> {
     let socket = Socket::new(Domain::for_address(to), Type::STREAM.cloexec(), Some(Protocol::TCP))?;
     prepare(&socket, load)?;
-    socket.connect_timeout(&to.into(), PATIENCE)?;
+    socket.connect_timeout(&to.into(), CONNECT_TIMEOUT)?;
     Ok(socket)
 }
 
-/// A UDP socket that sends to one address and hears it alone; from `from` where that is given, which others may share.
-///
-/// # Errors
-/// Where there is no way to the address or a setting is refused.
+/// A connected UDP socket; bound to `from`, which other sockets may share.
 pub(super) fn connect_udp(from: Option<SocketAddr>, to: SocketAddr, load: &NetLoad) -> io::Result<Socket> {
     let socket = match from {
         Some(from) => bound_udp(from)?,
         None => Socket::new(Domain::for_address(to), Type::DGRAM.cloexec(), Some(Protocol::UDP))?,
     };
     prepare(&socket, load)?;
-    socket.set_read_timeout(Some(LULL))?;
+    socket.set_read_timeout(Some(POLL_INTERVAL))?;
     socket.connect(&to.into())?;
     Ok(socket)
 }
 
-/// A UDP socket at an address that others of this program share.
-///
-/// # Errors
-/// Where the address is another's.
+/// A UDP socket bound to an address shared with SO_REUSEPORT.
 pub(super) fn bound_udp(at: SocketAddr) -> io::Result<Socket> {
     let socket = Socket::new(Domain::for_address(at), Type::DGRAM.cloexec(), Some(Protocol::UDP))?;
     socket.set_reuse_port(true)?;
@@ -55,10 +45,7 @@ pub(super) fn bound_udp(at: SocketAddr) -> io::Result<Socket> {
     Ok(socket)
 }
 
-/// Sets what a load asks for.
-///
-/// # Errors
-/// Where the kernel refuses it.
+/// Sets the options a load asks for.
 pub(super) fn prepare(socket: &Socket, load: &NetLoad) -> io::Result<()> {
     if let Some(buffer) = load.buffer {
         socket.set_send_buffer_size(buffer as usize)?;
@@ -77,14 +64,14 @@ pub(super) fn prepare(socket: &Socket, load: &NetLoad) -> io::Result<()> {
     Ok(())
 }
 
-/// What the kernel tells of a TCP connection (TCP_INFO, tcp(7)); nothing of a UDP socket.
+/// TCP_INFO (tcp(7)); empty for a UDP socket.
 pub(super) fn tcp_info(socket: &Socket) -> Connection {
     let mut info = [0; INFO];
     let length = option(socket, libc::IPPROTO_TCP, libc::TCP_INFO, &mut info).unwrap_or(0);
     whyslow_sense::tcp_info(&info[..length])
 }
 
-/// The path MTU the kernel goes by for a connected socket (IP_MTU, ip(7)), bytes.
+/// The path MTU of a connected socket as the kernel knows it (IP_MTU, ip(7)), bytes.
 pub(super) fn path_mtu(socket: &Socket) -> Option<u32> {
     let (level, name) = match is_v6(socket)? {
         true => (libc::IPPROTO_IPV6, libc::IPV6_MTU),
@@ -93,10 +80,7 @@ pub(super) fn path_mtu(socket: &Socket) -> Option<u32> {
     number(socket, level, name)
 }
 
-/// Forbids the kernel to cut packets up, and to believe what it was told of the path's MTU (IP_PMTUDISC_PROBE, ip(7)).
-///
-/// # Errors
-/// Where the kernel refuses.
+/// Sends packets unfragmented and ignores the known path MTU (IP_PMTUDISC_PROBE, ip(7)).
 pub(super) fn forbid_fragments(socket: &Socket) -> io::Result<()> {
     let (level, name, value) = match is_v6(socket) {
         Some(true) => (libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, libc::IPV6_PMTUDISC_PROBE),
@@ -105,15 +89,12 @@ pub(super) fn forbid_fragments(socket: &Socket) -> io::Result<()> {
     set(socket, level, name, value)
 }
 
-/// Has who receives from a socket woken when so many bytes lie there (SO_RCVLOWAT, socket(7)).
-///
-/// # Errors
-/// Where the kernel refuses.
+/// Wakes the receiver only once so many bytes have arrived (SO_RCVLOWAT, socket(7)).
 pub(super) fn set_low_water(socket: &Socket, bytes: usize) -> io::Result<()> {
     set(socket, libc::SOL_SOCKET, libc::SO_RCVLOWAT, i32::try_from(bytes).unwrap_or(i32::MAX))
 }
 
-/// Datagrams that found this socket's receive buffer full (SO_MEMINFO, from Linux 4.12 on).
+/// Datagrams dropped because the receive buffer was full (SO_MEMINFO, since Linux 4.12).
 pub(super) fn drops(socket: &Socket) -> Option<u64> {
     let mut info = [0; 4 * MEMINFO];
     let length = option(socket, libc::SOL_SOCKET, libc::SO_MEMINFO, &mut info)?;
@@ -121,7 +102,6 @@ pub(super) fn drops(socket: &Socket) -> Option<u64> {
     Some(u32::from_ne_bytes(*drops).into())
 }
 
-/// Whether the other end is reached over IPv6: what the header of a packet weighs.
 pub(super) fn is_v6(socket: &Socket) -> Option<bool> {
     let local = socket.local_addr().ok()?.as_socket()?;
     Some(local.is_ipv6())
@@ -140,7 +120,7 @@ fn number(socket: &Socket, level: i32, name: i32) -> Option<u32> {
     (length == bytes.len()).then(|| u32::from_ne_bytes(bytes))
 }
 
-/// An option's bytes: how many there are.
+/// Reads an option into `bytes`; returns its length.
 fn option(socket: &Socket, level: i32, name: i32, bytes: &mut [u8]) -> Option<usize> {
     let mut length = libc::socklen_t::try_from(bytes.len()).ok()?;
     let place = bytes.as_mut_ptr().cast();

@@ -1,11 +1,11 @@
 //! Opening a block device.
 
+use super::backing_store;
 use super::identity;
 use super::in_use::uses;
-use super::store;
-use super::{Ask, Map, Target, cannot_open, open, refused};
+use super::{StorageMap, Target, TargetSpec, cannot_open, open, refused};
 use crate::error::{Error, Result};
-use crate::layers::extent;
+use crate::extents;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -13,49 +13,48 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
-use whyslow_model::bench;
+use whyslow_model::{bench, human};
 
-/// How long a device may seem claimed of which nobody is to be seen: what the ring of a program held that was killed, the
-/// kernel lets go of some time after it has ended (io_uring/io_uring.c, `io_ring_exit_work`).
+/// How long a device may stay claimed without a visible user: after a program was killed, the kernel releases its
+/// io_uring late (io_uring/io_uring.c, `io_ring_exit_work`).
 const LINGERING: Duration = Duration::from_millis(500);
-/// How often it is tried again meanwhile.
 const AGAIN: Duration = Duration::from_millis(10);
 
-/// Opens the device with this number, for nobody else to claim meanwhile.
-fn claim(map: &Map, path: &Path, number: u64, ask: &Ask) -> Result<(String, File)> {
-    let name = name(map, number).ok_or_else(|| refused(ask, "is no device that this kernel has"))?;
+/// Opens a device exclusively.
+fn claim(map: &StorageMap, path: &Path, number: u64, ask: &TargetSpec) -> Result<(String, File)> {
+    let name = name(map, number).ok_or_else(|| refused(ask, "is not a device known to this kernel"))?;
     if ask.write {
         may_destroy(map, &name, ask)?;
     }
     let shared = ask.in_use && !ask.write;
     if !shared {
         let uses = uses(map, &name);
-        // What else leads to the same data does not matter to reads: they change nothing.
-        let uses = if uses.is_empty() && ask.write { store::uses(map, &name) } else { uses };
+        // Reading does not endanger data that is also used elsewhere.
+        let uses = if uses.is_empty() && ask.write { backing_store::uses(map, &name) } else { uses };
         if !uses.is_empty() {
             return Err(refused(ask, &format!("is in use: {}{}", uses.join("; "), instead(ask))));
         }
     }
-    // Without O_CREAT, O_EXCL on a block device claims it: whatever else claims it, a mount or an array, excludes us and is
-    // excluded by us (open(2)).
+    // Without O_CREAT, O_EXCL claims a block device: it fails if a mount or an array claims it, and excludes them
+    // afterwards (open(2)).
     let flags = if shared { 0 } else { libc::O_EXCL };
     let file = open_patiently(path, ask, flags).map_err(|e| match e.raw_os_error() {
         Some(libc::EBUSY) => {
-            let why = "is in use: the kernel says that it, or a part of it, is claimed: mounted in another namespace, part of \
-                       an array or volume, or opened exclusively by a program";
+            let why = "is in use: it, or a part of it, is claimed: mounted in another namespace, part of an array or volume, or \
+                       opened exclusively by a program";
             refused(ask, &format!("{why}{}", instead(ask)))
         }
         _ => cannot_open(ask, &e),
     })?;
-    let opened = file.metadata().map_err(|e| Error::at(&ask.path, "cannot be looked at", &e))?;
+    let opened = file.metadata().map_err(|e| Error::at(&ask.path, "cannot read its metadata", &e))?;
     if opened.rdev() != number {
-        return Err(refused(ask, "became another device while it was being opened"));
+        return Err(refused(ask, "was replaced while it was being opened"));
     }
     Ok((name, file))
 }
 
-/// Opens a device; where it is claimed, once more for as long as that may pass.
-fn open_patiently(path: &Path, ask: &Ask, flags: i32) -> io::Result<File> {
+/// Retries while the device may still be claimed by a killed program.
+fn open_patiently(path: &Path, ask: &TargetSpec, flags: i32) -> io::Result<File> {
     let patience = Instant::now() + LINGERING;
     loop {
         match open(path, ask.write, ask.direct, flags) {
@@ -65,10 +64,9 @@ fn open_patiently(path: &Path, ask: &Ask, flags: i32) -> io::Result<File> {
     }
 }
 
-/// A block device as a target.
-pub(super) fn as_target(map: &Map, path: &Path, number: u64, ask: &Ask) -> Result<Target> {
+pub(super) fn as_target(map: &StorageMap, path: &Path, number: u64, ask: &TargetSpec) -> Result<Target> {
     let (device, file) = claim(map, path, number, ask)?;
-    let bytes = size(map, &device).ok_or_else(|| refused(ask, "has no size: there is nothing to read"))?;
+    let bytes = size(map, &device).ok_or_else(|| refused(ask, "has size 0: there is nothing to read"))?;
     let kind = if map.topology.is_partition(&device) { "partition" } else { "device" };
     let about = bench::Target {
         path: String::new(),
@@ -80,87 +78,77 @@ pub(super) fn as_target(map: &Map, path: &Path, number: u64, ask: &Ask) -> Resul
         bytes,
     };
     let grain = if ask.direct { grain(map, &device) } else { 1 };
-    Ok(Target { about, file: Arc::new(file), grain, scratch: false, caveats: thin(map, &device) })
+    Ok(Target { about, file: Arc::new(file), grain, temporary: false, caveats: thin(map, &device) })
 }
 
-/// What to bear in mind of a loop device whose file has parts that were never written.
-fn thin(map: &Map, device: &str) -> Vec<String> {
+/// A caveat for a loop device whose file has parts that were never written.
+fn thin(map: &StorageMap, device: &str) -> Vec<String> {
     let path = map.root.maybe(&format!("{}/loop/backing_file", folder(device)));
     let file = path.and_then(|path| File::open(path.trim_end_matches('\n')).ok());
     let Some((file, size)) = file.and_then(|file| file.metadata().ok().map(|meta| (file, meta.len()))) else {
         return Vec::new();
     };
-    let missing = extent::written(&file).map_or(0, |written| size.saturating_sub(written));
-    let human = |bytes: u64| whyslow_model::human::quantity(bytes as f64, "bytes");
+    let missing = extents::written(&file).map_or(0, |written| size.saturating_sub(written));
     let what = "were never written; reads of those do not reach the disk below";
-    let caveat = || format!("the file behind {device}: {} of {} {what}", human(missing), human(size));
+    let caveat = || format!("the file behind {device}: {} of {} {what}", human::bytes(missing), human::bytes(size));
     (missing > size / 100).then(caveat).into_iter().collect()
 }
 
-/// Bytes that writing all of a device adds to the file systems below it, each with the folder of the file that grows: loop
-/// devices on files that are not allocated whole.
-pub(super) fn unallocated(map: &Map, device: &str) -> Vec<(PathBuf, u64)> {
+/// Bytes that overwriting a device adds to the file systems below it, with the folder of each growing file: loop
+/// devices on sparse files.
+pub(super) fn unallocated(map: &StorageMap, device: &str) -> Vec<(PathBuf, u64)> {
     let stack = std::iter::once(device.to_owned()).chain(map.below(device));
     let grows = |device: String| {
         let path = map.root.maybe(&format!("{}/loop/backing_file", folder(&device)))?;
         let path = Path::new(path.trim_end_matches('\n'));
         let meta = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
-        // st_blocks counts 512 bytes each (stat(2)).
+        // st_blocks counts units of 512 bytes (stat(2)).
         let missing = meta.len().saturating_sub(meta.blocks().saturating_mul(512));
         (missing > 0).then_some((path.parent()?.to_owned(), missing))
     };
     stack.filter_map(grows).collect()
 }
 
-/// What to do instead, where only reading was asked for.
-fn instead(ask: &Ask) -> &'static str {
-    if ask.write { "" } else { " (--in-use reads it all the same, which adds load and changes nothing)" }
+fn instead(ask: &TargetSpec) -> &'static str {
+    if ask.write { "" } else { " (--in-use reads it anyway, which adds load and changes nothing)" }
 }
 
-/// The kernel's name of the device with this number.
-fn name(map: &Map, number: u64) -> Option<String> {
+/// The name of a device number.
+fn name(map: &StorageMap, number: u64) -> Option<String> {
     let (major, minor) = (libc::major(number), libc::minor(number));
     let link = map.root.link(&format!("sys/dev/block/{major}:{minor}"))?;
     link.rsplit('/').next().map(|name| name.replace('!', "/"))
 }
 
-/// Where a partition begins on its disk, bytes.
-pub(super) fn start(map: &Map, partition: &str) -> u64 {
+pub(super) fn start(map: &StorageMap, partition: &str) -> u64 {
     map.root.number(&format!("{}/start", folder(partition))).unwrap_or(0).saturating_mul(512)
 }
 
-/// Its size, bytes; none where it has none.
-fn size(map: &Map, device: &str) -> Option<u64> {
+fn size(map: &StorageMap, device: &str) -> Option<u64> {
     let sectors = map.root.number(&format!("{}/size", folder(device)))?;
     // Sectors are 512 bytes here, whatever the device's own (Documentation/ABI/stable/sysfs-block).
     sectors.checked_mul(512).filter(|&bytes| bytes > 0)
 }
 
-/// Where sysfs has a device, partitions included.
+/// Of a device or partition in sysfs.
 pub(super) fn folder(device: &str) -> String {
     format!("sys/class/block/{}", device.replace('/', "!"))
 }
 
-/// The smallest unit a device is addressed in, bytes.
-pub(super) fn grain(map: &Map, device: &str) -> u64 {
+/// The logical block size.
+pub(super) fn grain(map: &StorageMap, device: &str) -> u64 {
     map.queue(device).and_then(|queue| queue.logical_block.get()).map_or(512, |bytes| bytes as u64).max(512)
 }
 
-/// Whether the device's serial number was typed out, and it can be written to.
-fn may_destroy(map: &Map, device: &str, ask: &Ask) -> Result<()> {
+/// Checks the serial number that was typed, and that the device is writable.
+fn may_destroy(map: &StorageMap, device: &str, ask: &TargetSpec) -> Result<()> {
     let identity = identity::of(map, device);
     match &ask.destroy {
         None => {
-            return Err(refused(
-                ask,
-                &format!("would be overwritten: to allow that, type {} after --destroy", identity.is),
-            ));
+            return Err(refused(ask, &format!("would be overwritten: to allow that, give --destroy {}", identity.is)));
         }
         Some(typed) if *typed != identity.text => {
-            return Err(refused(
-                ask,
-                &format!("is not the device with '{typed}': after --destroy comes {}", identity.is),
-            ));
+            return Err(refused(ask, &format!("does not match '{typed}': --destroy takes {}", identity.is)));
         }
         Some(_) => {}
     }

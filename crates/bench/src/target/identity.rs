@@ -1,23 +1,22 @@
-//! What a device is known by, to be typed out before it is overwritten.
+//! What identifies a device, to be typed before it is overwritten.
 
-use super::Map;
+use super::StorageMap;
 use super::device::folder;
 
-/// What is to be typed, and in words what that is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Identity {
+pub(super) struct DeviceIdentity {
     pub(super) text: String,
     pub(super) is: &'static str,
 }
 
-impl Identity {
-    /// Whether the device itself says so, and not the kernel or this program.
+impl DeviceIdentity {
+    /// Whether it comes from the device itself.
     pub(super) fn is_serial(&self) -> bool {
         FILES.iter().any(|(_, is)| *is == self.is)
     }
 }
 
-/// Files of sysfs that hold a serial number: virtio, NVMe, and the names that SCSI, dm and md devices have in its place.
+/// Files in sysfs: serial numbers of virtio and NVMe, and what SCSI, dm and md have instead.
 const FILES: [(&str, &str); 5] = [
     ("serial", "its serial number (lsblk -o NAME,SERIAL)"),
     ("device/serial", "its serial number (lsblk -o NAME,SERIAL)"),
@@ -26,23 +25,23 @@ const FILES: [(&str, &str); 5] = [
     ("md/uuid", "its UUID (mdadm --detail)"),
 ];
 
-/// What a device, or the disk it is a part of, is known by.
-pub(super) fn of(map: &Map, device: &str) -> Identity {
+/// The identity of a device, or of the disk it is a partition of.
+pub(super) fn of(map: &StorageMap, device: &str) -> DeviceIdentity {
     let whole = map.topology.below(device).find(|lower| map.relation(device, lower) == Some("partition"));
     let device = whole.map_or(device, |whole| &**whole);
     let folder = folder(device);
     let known = |file: &str| map.root.word(&format!("{folder}/{file}")).filter(|text| !text.is_empty());
     if let Some(serial) = scsi_serial(map, &folder) {
-        return Identity { text: serial, is: FILES[0].1 };
+        return DeviceIdentity { text: serial, is: FILES[0].1 };
     }
     if let Some((text, is)) = FILES.iter().find_map(|(file, is)| Some((known(file)?, is))) {
-        return Identity { text, is };
+        return DeviceIdentity { text, is };
     }
     match known("loop/backing_file") {
-        Some(text) => Identity { text, is: "the path of the file behind it (losetup -l)" },
+        Some(text) => DeviceIdentity { text, is: "the path of the file behind it (losetup -l)" },
         None => {
             let size = known("size").and_then(|sectors| sectors.parse::<u64>().ok()).unwrap_or(0).saturating_mul(512);
-            Identity {
+            DeviceIdentity {
                 text: format!("{device}:{size}"),
                 is: "NAME:BYTES, for it has no serial number (lsblk -b -o NAME,SIZE)",
             }
@@ -50,8 +49,8 @@ pub(super) fn of(map: &Map, device: &str) -> Identity {
     }
 }
 
-/// The unit serial number page of a SCSI disk: four bytes of header, then text (SPC-4, 7.8.15).
-fn scsi_serial(map: &Map, folder: &str) -> Option<String> {
+/// The Unit Serial Number page of a SCSI disk: four bytes of header, then text (SPC-4, 7.8.15).
+fn scsi_serial(map: &StorageMap, folder: &str) -> Option<String> {
     let page = std::fs::read(map.root.at(format!("{folder}/device/vpd_pg80"))).ok()?;
     let text = String::from_utf8_lossy(page.get(4..)?).trim_matches(['\0', ' ']).to_owned();
     (!text.is_empty()).then_some(text)

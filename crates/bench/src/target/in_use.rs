@@ -1,13 +1,15 @@
 //! Whether a block device is in use, and by what.
 
-use super::Map;
+use super::StorageMap;
 use super::device::folder;
-use super::openers;
 use std::collections::BTreeSet;
+use std::ffi::CString;
+use std::fs;
+use std::path::Path;
 use whyslow_model::catalogue::Swap;
 
-/// Every use of a device, of its parts and of what stands on them, in words; empty where there is none.
-pub(super) fn uses(map: &Map, device: &str) -> Vec<String> {
+/// All uses of a device, its partitions, and what is stacked on them.
+pub(super) fn uses(map: &StorageMap, device: &str) -> Vec<String> {
     let mut all: Vec<String> = vec![device.to_owned()];
     all.extend(map.topology.over(device).iter().map(|name| name.to_string()));
     let mut uses: Vec<String> = all.iter().flat_map(|part| mounts(map, part)).collect();
@@ -15,38 +17,37 @@ pub(super) fn uses(map: &Map, device: &str) -> Vec<String> {
     uses.extend(all.iter().filter(|part| is_swap(map, part)).map(|part| format!("{part} is swap")));
     uses.extend(all.iter().filter(|part| is_btrfs(map, part)).map(|part| format!("{part} belongs to a mounted btrfs")));
     if map.root.is_live() {
-        uses.extend(openers::of(&numbers(map, device, &all)));
+        uses.extend(openers(&numbers(map, device, &all)));
     }
     uses
 }
 
-pub(super) fn mounts(map: &Map, part: &str) -> Vec<String> {
+pub(super) fn mounts(map: &StorageMap, part: &str) -> Vec<String> {
     map.topology.mounts(part).iter().map(|point| format!("{part} is mounted on {point}")).collect()
 }
 
-/// What stands on a device other than its partitions: what the map knows of, and what the kernel lists as its holders.
-fn holders(map: &Map, part: &str) -> Vec<String> {
+/// What is stacked on a device other than its partitions.
+fn holders(map: &StorageMap, part: &str) -> Vec<String> {
     let mut holders: BTreeSet<String> = map.root.list(&format!("{}/holders", folder(part))).into_iter().collect();
     let above = map.topology.above(part).filter(|upper| map.relation(upper, part) != Some("partition"));
     holders.extend(above.map(|name| name.to_string()));
-    holders.into_iter().map(|holder| format!("{holder} stands on {part}")).collect()
+    holders.into_iter().map(|holder| format!("{holder} is stacked on {part}")).collect()
 }
 
-/// /proc/swaps names devices by their node.
-fn is_swap(map: &Map, part: &str) -> bool {
+/// /proc/swaps lists device nodes.
+fn is_swap(map: &StorageMap, part: &str) -> bool {
     map.window.newest::<Swap>().keys().any(|path| path.strip_prefix("/dev/") == Some(part))
 }
 
-/// A btrfs of several devices is mounted by the name of one of them; sysfs lists them all.
-fn is_btrfs(map: &Map, part: &str) -> bool {
+/// A btrfs is mounted by the name of one of its devices; sysfs lists all.
+fn is_btrfs(map: &StorageMap, part: &str) -> bool {
     let entry = part.replace('/', "!");
     let has = |id: &String| map.root.at(format!("sys/fs/btrfs/{id}/devices/{entry}")).exists();
     map.root.list("sys/fs/btrfs").iter().any(has)
 }
 
-/// `major:minor` of a device, its parts, what stands on them, and the disk it is a part of: who has that open can write to
-/// all of it.
-fn numbers(map: &Map, device: &str, all: &[String]) -> Vec<(u32, u32)> {
+/// `major:minor` of all of these and of the disk a partition is on, through which all of it can be written.
+fn numbers(map: &StorageMap, device: &str, all: &[String]) -> Vec<(u32, u32)> {
     let disk = map.topology.below(device).filter(|lower| map.relation(device, lower) == Some("partition"));
     let names = all.iter().cloned().chain(disk.map(|name| name.to_string()));
     names.filter_map(|name| number(&map.root.word(&format!("{}/dev", folder(&name)))?)).collect()
@@ -55,6 +56,55 @@ fn numbers(map: &Map, device: &str, all: &[String]) -> Vec<(u32, u32)> {
 fn number(text: &str) -> Option<(u32, u32)> {
     let (major, minor) = text.split_once(':')?;
     Some((major.parse().ok()?, minor.parse().ok()?))
+}
+
+/// Other processes that have one of these devices open. Without root, only one's own are visible.
+fn openers(numbers: &[(u32, u32)]) -> Vec<String> {
+    let own = std::process::id();
+    let pids = processes().filter(|&pid| pid != own);
+    pids.filter(|&pid| has_open(pid, numbers)).map(|pid| format!("process {pid} ({}) has it open", name(pid))).collect()
+}
+
+/// Other processes that have a file open.
+pub(super) fn openers_of_file(device: u64, inode: u64) -> Vec<String> {
+    let device = (libc::major(device), libc::minor(device));
+    let is_it = |found: &libc::statx| (found.stx_dev_major, found.stx_dev_minor) == device && found.stx_ino == inode;
+    let own = std::process::id();
+    let open = |pid: &u32| *pid != own && open_files(*pid).any(|found| is_it(&found));
+    let what = |pid: u32| format!("process {pid} ({}) has the file behind it open", name(pid));
+    processes().filter(open).map(what).collect()
+}
+
+fn processes() -> impl Iterator<Item = u32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok())
+}
+
+fn open_files(pid: u32) -> impl Iterator<Item = libc::statx> {
+    let files = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+    files.filter_map(|file| looked_at(&file.path()))
+}
+
+fn has_open(pid: u32, numbers: &[(u32, u32)]) -> bool {
+    let is_block = |found: &libc::statx| u32::from(found.stx_mode) & libc::S_IFMT == libc::S_IFBLK;
+    let number = |found: libc::statx| (found.stx_rdev_major, found.stx_rdev_minor);
+    open_files(pid).filter(is_block).any(|found| numbers.contains(&number(found)))
+}
+
+fn name(pid: u32) -> String {
+    fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default().trim_end().to_owned()
+}
+
+fn looked_at(path: &Path) -> Option<libc::statx> {
+    let path = CString::new(path.as_os_str().as_encoded_bytes()).ok()?;
+    // SAFETY: statx is plain numbers, for which zeros are valid.
+    let mut found: libc::statx = unsafe { std::mem::zeroed() };
+    // Avoids hanging on files of a dead server.
+    let flags = libc::AT_STATX_DONT_SYNC;
+    let wanted = libc::STATX_TYPE | libc::STATX_INO;
+    // SAFETY: `path` ends with a NUL, and `found` is a valid statx.
+    let status = unsafe { libc::statx(libc::AT_FDCWD, path.as_ptr(), flags, wanted, &raw mut found) };
+    (status == 0).then_some(found)
 }
 
 #[cfg(test)]

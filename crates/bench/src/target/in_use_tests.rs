@@ -1,11 +1,11 @@
 use super::*;
-use crate::target::{identity, store};
+use crate::target::{backing_store, identity};
 use std::fs;
 use std::path::Path;
 use whyslow_sense::{Root, Sampler};
 
-/// A machine of these files.
-fn map(files: &[(&str, &str)]) -> (tempfile::TempDir, Map) {
+/// A map of a machine with these files.
+fn map(files: &[(&str, &str)]) -> (tempfile::TempDir, StorageMap) {
     let folder = tempfile::tempdir().unwrap();
     for (path, text) in files {
         let path = folder.path().join(path);
@@ -15,7 +15,7 @@ fn map(files: &[(&str, &str)]) -> (tempfile::TempDir, Map) {
     link(folder.path(), "sys/dev/block/8:1", "../../block/sda/sda1");
     let root = Root::captured(folder.path());
     let snapshot = Sampler::of_storage(root.clone()).sample();
-    let map = Map::of(root, snapshot);
+    let map = StorageMap::of(root, snapshot);
     (folder, map)
 }
 
@@ -29,8 +29,8 @@ const DISKS: &str = "   8       0 sda 1 0 8 1 1 0 8 1 0 1 1\n   8       1 sda1 1
                      8       2 sda2 1 0 8 1 1 0 8 1 0 1 1\n   8      16 sdb 1 0 8 1 1 0 8 1 0 1 1\n 253       0 dm-0 1 0 8 1 1 0 8 1 0 1 1\n   \
                      9       0 md0 1 0 8 1 1 0 8 1 0 1 1\n   7       0 loop0 1 0 8 1 1 0 8 1 0 1 1\n";
 
-/// A disk of two partitions, a second disk, and what more there is.
-fn machine(more: &[(&str, &str)]) -> (tempfile::TempDir, Map) {
+/// A disk with two partitions, a second disk, and `more`.
+fn machine(more: &[(&str, &str)]) -> (tempfile::TempDir, StorageMap) {
     let mut files = vec![
         ("proc/diskstats", DISKS),
         ("sys/block/sda/sda1/partition", "1\n"),
@@ -66,22 +66,22 @@ fn a_volume_on_a_partition_and_its_mount_are_uses_of_the_disk() {
         ("sys/class/block/sda2/holders/dm-0/size", "1\n"),
         ("proc/self/mountinfo", "1 0 253:0 / /data rw - xfs /dev/mapper/vg-data rw\n"),
     ]);
-    // The mount is found by its number.
+    // The mount is found by its device number.
     link(folder.path(), "sys/dev/block/253:0", "../../devices/virtual/block/dm-0");
-    let map = Map::of(map.root.clone(), Sampler::of_storage(map.root.clone()).sample());
-    assert_eq!(uses(&map, "sda"), ["dm-0 is mounted on /data", "dm-0 stands on sda2"]);
+    let map = StorageMap::of(map.root.clone(), Sampler::of_storage(map.root.clone()).sample());
+    assert_eq!(uses(&map, "sda"), ["dm-0 is mounted on /data", "dm-0 is stacked on sda2"]);
 }
 
 #[test]
 fn a_member_of_an_array_is_in_use() {
     let (_folder, map) = machine(&[("sys/block/md0/slaves/sdb/size", "1\n")]);
-    assert_eq!(uses(&map, "sdb"), ["md0 stands on sdb"]);
+    assert_eq!(uses(&map, "sdb"), ["md0 is stacked on sdb"]);
 }
 
 #[test]
 fn a_holder_that_only_sysfs_names_is_a_use() {
     let (_folder, map) = machine(&[("sys/class/block/sdb/holders/bcache0/size", "1\n")]);
-    assert_eq!(uses(&map, "sdb"), ["bcache0 stands on sdb"]);
+    assert_eq!(uses(&map, "sdb"), ["bcache0 is stacked on sdb"]);
 }
 
 #[test]
@@ -98,7 +98,7 @@ fn a_loop_device_on_the_device_is_a_use() {
         ("sys/block/loop0/loop/backing_file", "/dev/sdb\n"),
         ("proc/self/mountinfo", "1 0 0:5 / /dev rw - devtmpfs devtmpfs rw\n"),
     ]);
-    assert_eq!(uses(&map, "sdb"), ["loop0 stands on sdb"]);
+    assert_eq!(uses(&map, "sdb"), ["loop0 is stacked on sdb"]);
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn every_member_of_a_btrfs_is_in_use() {
 }
 
 #[test]
-fn a_device_is_known_by_what_it_has() {
+fn a_device_is_identified_by_what_it_has() {
     let of = |files: &[(&str, &str)], device: &str| {
         let (_folder, map) = machine(files);
         identity::of(&map, device).text
@@ -134,7 +134,7 @@ fn a_second_path_to_a_unit_that_is_mounted_is_a_use_of_the_first() {
         let more = [&units[..], &[("sys/class/block/sdb/size", size)]].concat();
         let (_folder, map) = machine(&more);
         assert_eq!(uses(&map, "sdb"), [""; 0]);
-        store::uses(&map, "sdb")
+        backing_store::uses(&map, "sdb")
     };
     let said = found("4096\n");
     assert!(

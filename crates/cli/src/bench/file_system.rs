@@ -6,10 +6,10 @@ use crate::output::Failure;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 use std::time::Duration;
-use whyslow_bench::fs::{self, FileSystem, Part};
+use whyslow_bench::fs::{self, FsOptions, FsPart};
 use whyslow_model::bench::Report;
 
-/// Where to work, and how much.
+/// Options of `bench fs`.
 #[derive(Debug, Args)]
 pub struct FsArgs {
     /// A folder, in which temporary files are created, written, read and removed
@@ -31,7 +31,6 @@ pub struct FsArgs {
     seed: u64,
 }
 
-/// The parts by their names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum PartName {
     // No doc comments here: clap would draw each as a paragraph of the help.
@@ -42,19 +41,19 @@ enum PartName {
 }
 
 impl PartName {
-    fn part(self) -> Part {
+    fn part(self) -> FsPart {
         match self {
-            Self::Streams => Part::Streams,
-            Self::Requests => Part::Requests,
-            Self::Files => Part::Files,
-            Self::Together => Part::Together,
+            Self::Streams => FsPart::Streams,
+            Self::Requests => FsPart::Requests,
+            Self::Files => FsPart::Files,
+            Self::Together => FsPart::Together,
         }
     }
 }
 
 pub(super) fn measure(args: &FsArgs) -> Result<Report, Failure> {
     let parts = if args.only.is_empty() { PartName::value_variants() } else { &args.only };
-    let asked = FileSystem {
+    let asked = FsOptions {
         folder: args.folder.clone(),
         parts: parts.iter().map(|name| name.part()).collect(),
         size: args.size,

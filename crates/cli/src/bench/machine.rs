@@ -5,11 +5,11 @@ use crate::options::duration;
 use crate::output::Failure;
 use clap::Args;
 use std::time::Duration;
-use whyslow_bench::memory::{self, Memory};
-use whyslow_bench::processor::{self, Cpu};
+use whyslow_bench::cpu::{self, CpuOptions};
+use whyslow_bench::memory::{self, MemoryOptions};
 use whyslow_model::bench::Report;
 
-/// How to measure memory.
+/// Options of `bench memory`.
 #[derive(Debug, Args)]
 pub struct MemoryArgs {
     /// Duration of each measurement
@@ -20,7 +20,7 @@ pub struct MemoryArgs {
     size: Option<u64>,
 }
 
-/// How to measure processors.
+/// Options of `bench cpu`.
 #[derive(Debug, Args)]
 pub struct CpuArgs {
     /// Duration of each measurement; wake-ups take ten times as long
@@ -29,11 +29,11 @@ pub struct CpuArgs {
 }
 
 pub(super) fn measure_memory(args: &MemoryArgs) -> Result<Report, Failure> {
-    let asked = Memory { most: args.size, seconds: seconds(args.time)? };
+    let asked = MemoryOptions { most: args.size, seconds: seconds(args.time)? };
     watched(|stop, watch| memory::measure(&asked, stop, watch))
 }
 
 pub(super) fn measure_cpu(args: &CpuArgs) -> Result<Report, Failure> {
-    let asked = Cpu { seconds: seconds(args.time)? };
-    watched(|stop, watch| processor::measure(&asked, stop, watch))
+    let asked = CpuOptions { seconds: seconds(args.time)? };
+    watched(|stop, watch| cpu::measure(&asked, stop, watch))
 }

@@ -1,4 +1,4 @@
-//! `whyslow bench net`: the network between two machines.
+//! `whyslow bench net`.
 
 use super::save::Saving;
 use super::{bytes, seconds, watched};
@@ -12,14 +12,14 @@ use std::process::ExitCode;
 use std::thread;
 use std::time::{Duration, Instant};
 use whyslow_bench::Stop;
-use whyslow_bench::net::{self, Ask, PORT, Serve, Server, Theme, Token};
+use whyslow_bench::net::{self, NetOptions, NetPart, PORT, ServerKind, ServerOptions, Token};
 use whyslow_model::bench::{Direction, NetLoad, Report};
 use whyslow_show::{json, text};
 
-/// Where a token is looked for that is not in a file. Not an option: everybody can read a program's arguments.
+/// The environment variable with the token; there is no option for it, because command lines are readable by all.
 const TOKEN: &str = "WHYSLOW_TOKEN";
 
-/// Against whom, or for whom.
+/// Options of `bench net`.
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct NetArgs {
@@ -29,7 +29,6 @@ pub struct NetArgs {
     measure: MeasureArgs,
 }
 
-/// What else there is to do.
 #[derive(Debug, Subcommand)]
 enum Other {
     /// Run the server, for clients that know the token
@@ -38,7 +37,6 @@ enum Other {
     Stop(StopArgs),
 }
 
-/// Where to listen, and how long.
 #[derive(Debug, Args)]
 struct ServeArgs {
     /// Address to listen on, TCP and UDP; 0.0.0.0 or :: for all interfaces
@@ -55,7 +53,6 @@ struct ServeArgs {
     token_file: Option<PathBuf>,
 }
 
-/// Which server to end.
 #[derive(Debug, Args)]
 struct StopArgs {
     /// The server: HOST or HOST:PORT
@@ -65,7 +62,6 @@ struct StopArgs {
     token_file: Option<PathBuf>,
 }
 
-/// What to measure, and how.
 #[derive(Debug, Args)]
 struct MeasureArgs {
     /// The server, where `whyslow bench net serve` runs: HOST or HOST:PORT
@@ -78,8 +74,8 @@ struct MeasureArgs {
     #[arg(long, conflicts_with_all = ["token_file", "only", "rate"])]
     iperf3: bool,
     /// Parts to measure [default: all]
-    #[arg(long, value_name = "THEME", value_delimiter = ',')]
-    only: Vec<ThemeName>,
+    #[arg(long, value_name = "PART", value_delimiter = ',')]
+    only: Vec<PartName>,
     /// Direction of the data [default: both, one after the other]
     #[arg(long, value_name = "up|down")]
     direction: Option<Way>,
@@ -120,7 +116,7 @@ enum Way {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum ThemeName {
+enum PartName {
     // No doc comments here either.
     Mtu,
     Latency,
@@ -131,30 +127,30 @@ enum ThemeName {
     Udp,
 }
 
-impl ThemeName {
-    fn theme(self) -> Theme {
+impl PartName {
+    fn part(self) -> NetPart {
         match self {
-            Self::Mtu => Theme::Mtu,
-            Self::Latency => Theme::Latency,
-            Self::Streams => Theme::Streams,
-            Self::Loaded => Theme::Loaded,
-            Self::Buffers => Theme::Buffers,
-            Self::Segments => Theme::Segments,
-            Self::Udp => Theme::Udp,
+            Self::Mtu => NetPart::Mtu,
+            Self::Latency => NetPart::Latency,
+            Self::Streams => NetPart::Streams,
+            Self::Loaded => NetPart::Loaded,
+            Self::Buffers => NetPart::Buffers,
+            Self::Segments => NetPart::Segments,
+            Self::Udp => NetPart::Udp,
         }
     }
 }
 
-/// Measures, serves, or ends a server.
+/// Measures, serves, or stops a server.
 ///
 /// # Errors
-/// Where it cannot be done.
+/// It fails.
 pub fn run(args: &NetArgs, saving: &Saving, look: &Look) -> Result<ExitCode, Failure> {
     match &args.other {
         Some(Other::Serve(args)) => serve(args, look)?,
         Some(Other::Stop(args)) => {
             let token = known(args.token_file.as_ref())?;
-            net::end_server(&args.host, &token).map_err(|e| Failure::usage(e.to_string()))?;
+            net::stop_server(&args.host, &token).map_err(|e| Failure::usage(e.to_string()))?;
         }
         None => {
             let report = measure(&args.measure)?;
@@ -167,9 +163,9 @@ pub fn run(args: &NetArgs, saving: &Saving, look: &Look) -> Result<ExitCode, Fai
 
 fn measure(args: &MeasureArgs) -> Result<Report, Failure> {
     let host = args.host.clone().ok_or_else(|| Failure::usage("specify the host to measure against"))?;
-    let themes = match args.only.as_slice() {
-        _ if args.iperf3 => &[ThemeName::Streams],
-        [] => ThemeName::value_variants(),
+    let parts = match args.only.as_slice() {
+        _ if args.iperf3 => &[PartName::Streams],
+        [] => PartName::value_variants(),
         only => only,
     };
     let directions = match args.direction {
@@ -187,9 +183,9 @@ fn measure(args: &MeasureArgs) -> Result<Report, Failure> {
         discard: !args.copy,
         ..NetLoad::stream(Direction::Up, seconds(args.time)?)
     };
-    let server = if args.iperf3 { Server::Iperf3 } else { Server::Whyslow(known(args.token_file.as_ref())?) };
-    let themes = themes.iter().map(|theme| theme.theme()).collect();
-    let asked = Ask { host, server, themes, directions, streams: args.streams, like };
+    let server = if args.iperf3 { ServerKind::Iperf3 } else { ServerKind::Whyslow(known(args.token_file.as_ref())?) };
+    let parts = parts.iter().map(|name| name.part()).collect();
+    let asked = NetOptions { host, server, parts, directions, streams: args.streams, like };
     watched(|stop, watch| net::measure(&asked, stop, watch))
 }
 
@@ -198,7 +194,7 @@ fn serve(args: &ServeArgs, look: &Look) -> Result<(), Failure> {
     let made = given.is_none();
     let token = given.map_or_else(Token::random, Ok).map_err(|e| Failure::usage(e.to_string()))?;
     let listen = SocketAddr::new(args.listen, args.port);
-    let asked = Serve { listen, token: token.clone(), seconds: seconds(args.time)? };
+    let asked = ServerOptions { listen, token: token.clone(), seconds: seconds(args.time)? };
     let stop = Stop::default();
     end_by_signal(&stop)?;
     let mut told = Ok(());
@@ -207,7 +203,7 @@ fn serve(args: &ServeArgs, look: &Look) -> Result<(), Failure> {
     told
 }
 
-/// Ctrl-C, and what a service manager sends, end the server.
+/// Stops the server on Ctrl-C and SIGTERM.
 fn end_by_signal(stop: &Stop) -> Result<(), Failure> {
     let signals = [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM];
     let listening = Interrupt::listen_for(&signals);
@@ -220,8 +216,8 @@ fn end_by_signal(stop: &Stop) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Says where the server is and how to reach it; the token only where it was made here.
-fn invitation(at: SocketAddr, asked: &Serve, made: Option<&Token>, look: &Look) -> String {
+/// Tells the address and how to reach it; prints the token only if it was generated.
+fn invitation(at: SocketAddr, asked: &ServerOptions, made: Option<&Token>, look: &Look) -> String {
     if look.json {
         return json::pretty(&Listening { address: at, seconds: asked.seconds, token: made.map(Token::reveal) });
     }
@@ -237,7 +233,7 @@ fn invitation(at: SocketAddr, asked: &Serve, made: Option<&Token>, look: &Look) 
     format!("Listening on {at}, TCP and UDP{only}, for {time}. To measure:\n  {token}whyslow bench net {host}\n")
 }
 
-/// Where a server listens, for programs.
+/// For `--json`.
 #[derive(serde::Serialize)]
 struct Listening<'a> {
     address: SocketAddr,
@@ -245,14 +241,13 @@ struct Listening<'a> {
     token: Option<&'a str>,
 }
 
-/// The token of a server.
 fn known(file: Option<&PathBuf>) -> Result<Token, Failure> {
     given(file)?.ok_or_else(|| {
         Failure::usage(format!("no token: set {TOKEN}, or name a file with --token-file; the server printed it"))
     })
 }
 
-/// The token that was given; none where none was.
+/// The token from the file or the environment.
 fn given(file: Option<&PathBuf>) -> Result<Option<Token>, Failure> {
     let text = match file {
         Some(path) => {
@@ -264,13 +259,12 @@ fn given(file: Option<&PathBuf>) -> Result<Option<Token>, Failure> {
     text.map(|text| Token::new(&text).map_err(|e| Failure::usage(e.to_string()))).transpose()
 }
 
-/// A size of what is handed over or buffered at once.
 fn block(text: &str) -> Result<u32, String> {
     let size = bytes(text)?;
     u32::try_from(size).ok().filter(|&size| size <= 1 << 30).ok_or_else(|| "at most 1G".into())
 }
 
-/// `64000`, `100M`, `2.5G`: bits a second, decimal as the network has it. Bytes a second.
+/// `64000`, `100M`, `2.5G`: decimal bit/s; returns bytes per second.
 fn rate(text: &str) -> Result<f64, String> {
     let wrong = || "not a rate such as 64k, 100M or 2.5G (bits a second)".to_owned();
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());

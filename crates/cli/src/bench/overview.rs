@@ -1,4 +1,4 @@
-//! `whyslow bench` alone: what there is to benchmark here, as commands to paste.
+//! `whyslow bench` alone: what can be benchmarked here, as commands to paste.
 
 use crate::options::Look;
 use crate::output::{Failure, print};
@@ -7,7 +7,6 @@ use std::fs;
 use std::path::Path;
 use whyslow_show::json;
 
-/// A command, and what it does.
 #[derive(Debug, Serialize)]
 struct Suggestion {
     command: String,
@@ -15,13 +14,13 @@ struct Suggestion {
     writes: bool,
 }
 
-/// Devices that have no storage of their own, by how their names begin.
+/// Prefixes of devices without storage of their own.
 const NOT_DISKS: [&str; 8] = ["loop", "ram", "zram", "dm-", "md", "sr", "fd", "nbd"];
 
-/// Prints it; nothing is measured.
+/// Prints the overview; nothing is measured.
 ///
 /// # Errors
-/// Where stdout cannot be written.
+/// Standard output cannot be written.
 pub(super) fn show(look: &Look) -> Result<(), Failure> {
     let all = suggestions();
     if look.json {
@@ -67,7 +66,7 @@ fn disks() -> Vec<String> {
     let mut disks: Vec<String> =
         names.filter(|name| !NOT_DISKS.iter().any(|prefix| name.starts_with(prefix))).filter(has_size).collect();
     disks.sort();
-    // A machine with many disks is shown how it is done with some of them.
+    // On a machine with many disks, some are enough as examples.
     disks.truncate(4);
     disks
 }

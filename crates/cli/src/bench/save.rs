@@ -1,4 +1,4 @@
-//! `--save`: what a benchmark found, kept as a baseline to be compared with.
+//! `--save`: keeps the result as a baseline.
 
 use crate::output::{Failure, complain};
 use crate::recordings;
@@ -9,7 +9,6 @@ use whyslow_model::baseline::Baseline;
 use whyslow_model::bench::Report;
 use whyslow_store::{Baselines, StoreError};
 
-/// Whether to keep what was found, and as what.
 #[derive(Debug, Args)]
 pub struct Saving {
     /// Save the result as a baseline of this name, for whyslow compare
@@ -24,24 +23,23 @@ pub struct Saving {
 }
 
 impl Saving {
-    /// Whether it can be kept under its name: that is asked before anything is measured.
+    /// Checks the name before anything is measured.
     ///
     /// # Errors
-    /// A name that cannot be, or is taken.
+    /// An invalid or existing name.
     pub fn check(&self) -> Result<(), Failure> {
         let Some(name) = &self.save else { return Ok(()) };
         let known = self.baselines()?.load(name);
-        // One that cannot be read is replaced like any other.
+        // An unreadable baseline is replaced like any other.
         if !self.replace && known.map_err(unusable)?.is_some() {
             return Err(Failure::usage(format!("baseline '{name}' already exists; --replace overwrites it")));
         }
         Ok(())
     }
 
-    /// Keeps a result, where that was asked for.
     ///
     /// # Errors
-    /// Where it cannot be written.
+    /// It cannot be written.
     pub fn keep(&self, report: &Report) -> Result<(), Failure> {
         let Some(name) = &self.save else { return Ok(()) };
         if report.interrupted {

@@ -1,113 +1,112 @@
-//! What the numbers of several rounds come to.
+//! Results of several rounds together.
 
 use super::Latency;
 use serde::{Deserialize, Serialize};
 
-/// What a sweep found a target can do of one kind of request.
+/// The maximum throughput of one kind of request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Ceiling {
-    /// `requests` of the smallest block, or `bandwidth` of the largest.
+    /// IOPS of the smallest block, or bandwidth of the largest.
     pub of: Limit,
-    /// What kind of requests: `random read`, `sequential write`, ...
+    /// The kind of request: `random read`, `sequential write`, ...
     pub requests: String,
-    /// The block, bytes.
+    /// Block size, bytes.
     pub block: u32,
-    /// Requests a second at most.
+    /// Maximum requests per second.
     pub rate: f64,
-    /// Bytes a second at most.
+    /// Maximum bytes per second.
     pub bandwidth: f64,
-    /// Requests in flight from which on more of them hardly bring more, but only wait: the knee.
+    /// The knee: a deeper queue hardly adds throughput, only latency.
     pub knee: Option<Knee>,
-    /// Whether the ceiling was reached; otherwise the target can do at least this.
+    /// Whether the maximum was reached; otherwise it is at least this.
     pub reached: bool,
-    /// Whether who made the load was the limit, not the target.
+    /// Whether the CPU generating the load was the limit.
     pub generator: bool,
 }
 
-/// What a ceiling is of.
+/// What a maximum counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Limit {
-    /// Requests a second.
+    /// Requests per second.
     Requests,
-    /// Bytes a second.
+    /// Bytes per second.
     Bandwidth,
 }
 
-/// Where more requests in flight cease to bring more.
+/// Where throughput stops rising with queue depth.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Knee {
-    /// Requests in flight, all jobs together.
+    /// Queue depth of all jobs together.
     pub depth: u32,
-    /// Requests a second there.
+    /// Requests per second there.
     pub rate: f64,
     /// Mean latency there, seconds.
     pub latency: f64,
-    /// Mean latency with one request in flight, seconds.
+    /// Mean latency at depth 1, seconds.
     pub latency_alone: f64,
-    /// Requests that the target works on at once at its ceiling, had it no queue: ceiling times the latency alone (Little's
-    /// law; Lazowska et al., Quantitative System Performance, 5.2).
+    /// Requests the target works on at once: maximum times latency at depth 1 (Little's law; Lazowska et al.,
+    /// Quantitative System Performance, 5.2).
     pub parallelism: f64,
 }
 
-/// The same reads, at one layer of a mount.
+/// The same reads at one layer below a file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Layer {
-    /// Which reads: the group of its round.
+    /// The group of its round.
     pub group: String,
-    /// The layer: a device by the kernel's name, or the way through the file system.
+    /// A device, or a way through the file system.
     pub name: String,
-    /// Requests a second.
+    /// Requests per second.
     pub rate: f64,
-    /// Bytes a second.
+    /// Bytes per second.
     pub bandwidth: f64,
     /// Mean latency, seconds.
     pub latency: f64,
-    /// Processor time of the thread that asked, for each request, seconds.
+    /// CPU time of the reading thread per request, seconds.
     pub cost: Option<f64>,
-    /// Bytes of a request as the lowest device saw it; none where nothing reached it.
+    /// Mean request size at the lowest device, bytes.
     pub request: Option<f64>,
-    /// Mean latency above that of the layer below, seconds; none at the lowest.
+    /// Mean latency above that of the layer below, seconds; `None` for the lowest.
     pub adds: Option<f64>,
-    /// The part of the bandwidth of the layer below that is lost on the way; less than nothing where some is won.
+    /// Share of the bandwidth of the layer below that is lost; negative if gained.
     pub takes: Option<f64>,
 }
 
-/// One thing done with many small files.
+/// One step with many small files.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FileWork {
-    /// What: `create`, `stat`, `delete`, ...
+    /// `create`, `stat`, `delete`, ...
     pub what: String,
-    /// In what order: `sequential` by name, or `random`.
+    /// `sequential` by name, or `random`.
     pub order: String,
-    /// How often.
+    /// Number of files.
     pub operations: u64,
-    /// The time it took in all, seconds.
+    /// Total time, seconds.
     pub seconds: f64,
-    /// How often a second.
+    /// Files per second.
     pub rate: f64,
-    /// How long each took.
+    /// Time per file.
     pub latency: Latency,
-    /// Processor time of the thread that did it, for each, seconds.
+    /// CPU time per file, seconds.
     pub cost: Option<f64>,
 }
 
-/// Two loads, alone and together.
+/// Two workloads, alone and together.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Pair {
-    /// What each is called: its target, or what it does.
+    /// The target of each, or what it does.
     pub names: [String; 2],
-    /// Requests a second of each alone.
+    /// Requests per second of each alone.
     pub alone: [f64; 2],
-    /// Requests a second of each while both run.
+    /// Requests per second of each while both run.
     pub together: [f64; 2],
-    /// What is left of each: together by alone.
+    /// Share of its rate that each keeps.
     pub kept: [f64; 2],
-    /// What the two do together, alone being 1 for each: 2 where they have nothing in common, 1 where one has to wait for the
-    /// other.
+    /// The sum of both shares: 2 for independent workloads, 1 for a shared bottleneck.
     pub sum: f64,
-    /// Whether they contend for something; none where the processor was the limit, and it cannot be told.
+    /// Whether they interfere; `None` if the CPU was the limit, which hides it.
     pub contend: Option<bool>,
-    /// The devices that both are known to rest on.
+    /// Devices that both are known to use.
     pub known: Vec<String>,
 }

@@ -1,20 +1,20 @@
-//! The median of samples, and how sure it is whatever their distribution.
+//! The median with a distribution-free confidence interval.
 
 use serde::Serialize;
 use std::fmt;
 
-/// A median, with an interval.
+/// A median with its interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Median {
     /// The median.
     pub value: f64,
-    /// What holds the true median with a confidence of 95 %; none with fewer than six samples.
+    /// 95 % confidence interval; `None` with fewer than six samples.
     pub interval: Option<[f64; 2]>,
 }
 
 impl Median {
-    /// Of these samples; none where there are none. Its interval is that of the sign test (Conover, Practical
-    /// Nonparametric Statistics, 3.4): nothing is assumed but that the samples are independent.
+    /// `None` without samples. The interval is that of the sign test (Conover, Practical Nonparametric Statistics,
+    /// 3.4), which assumes only independent samples.
     pub fn of(mut samples: Vec<f64>) -> Option<Self> {
         samples.sort_by(f64::total_cmp);
         let n = samples.len();
@@ -34,8 +34,8 @@ impl fmt::Display for Median {
     }
 }
 
-/// The largest k for which the k-th smallest of n samples and the k-th largest hold the true median between them: that
-/// of fewer than k heads in n tosses has a chance of at most 2.5 %. None where there are too few samples.
+/// The largest k for which the k-th smallest and the k-th largest of n samples enclose the median with 95 % confidence:
+/// fewer than k heads in n tosses have a probability of at most 2.5 %.
 fn rank(n: usize) -> Option<usize> {
     let mut chance = 0.5_f64.powi(i32::try_from(n).ok()?);
     let mut below = 0.0;

@@ -1,15 +1,15 @@
-//! What a benchmark measured, `whyslow.bench/1`. Public interface, described in docs/bench.md. Fields may be added; these
-//! stay.
+//! The result of a benchmark, `whyslow.bench/1`. Public interface, described in docs/bench.md. Fields may be added;
+//! these stay.
 
+mod accounting;
 mod findings;
-mod ledger;
 mod median;
 mod net;
 mod study;
 mod workload;
 
+pub use accounting::{CacheUse, IoAccounting, LayerTraffic, Traffic};
 pub use findings::{Ceiling, FileWork, Knee, Layer, Limit, Pair};
-pub use ledger::{CacheUse, LayerTraffic, Ledger, Traffic};
 pub use median::Median;
 pub use net::{
     Datagrams, Direction, Loaded, NetEnd, NetLoad, NetRound, NetRun, NetSeries, NetStream, Network, PathMtu, Peer,
@@ -26,203 +26,203 @@ use std::collections::BTreeMap;
 /// The version this code writes.
 pub const SCHEMA: &str = "whyslow.bench/1";
 
-/// What was measured, on which machine, and what it comes to.
+/// The result of a benchmark.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     /// Always [`SCHEMA`].
     pub schema: String,
-    /// Which benchmark it was.
+    /// The kind of benchmark.
     pub kind: Kind,
-    /// When it began, RFC 3339.
+    /// Start time, RFC 3339.
     pub started: Option<String>,
-    /// The same in milliseconds since 1970.
+    /// Start time, milliseconds since 1970.
     pub started_ms: Option<i64>,
-    /// How long it took in all.
+    /// Total time, seconds.
     pub seconds: f64,
-    /// Whether it was ended early: what is here was measured, but not all that was asked for.
+    /// Whether it was ended early, so that results are incomplete.
     pub interrupted: bool,
-    /// On what machine, and what else ran there.
+    /// The machine, and what else ran on it.
     pub environment: Environment,
-    /// What was measured: one target, or those that were set against each other.
+    /// What was measured.
     pub targets: Vec<Target>,
     /// What ran, in order.
     pub rounds: Vec<Round>,
-    /// The ceilings a sweep found; empty where there was none.
+    /// Maximum throughput by kind of request; of `disk`.
     pub ceilings: Vec<Ceiling>,
-    /// What each layer of a mount adds and takes, from the device up; empty where that was not measured.
+    /// The cost of each layer below a file; of `layers`.
     #[serde(default)]
     pub layers: Vec<Layer>,
-    /// What was done with many small files; empty where nothing was.
+    /// Small files; of `fs`.
     #[serde(default)]
     pub files: Vec<FileWork>,
-    /// How much targets lose when they are used together; empty where that was not measured.
+    /// Interference; of `contend` and `fs`.
     #[serde(default)]
     pub pairs: Vec<Pair>,
-    /// Figures of memory and processors; empty where none were measured.
+    /// Figures; of `memory` and `cpu`.
     #[serde(default)]
     pub studies: Vec<Study>,
-    /// What was measured of the network; none of other benchmarks.
+    /// Results of `net`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub network: Option<Network>,
-    /// What is to be borne in mind about these numbers.
+    /// Notes on the results.
     pub caveats: Vec<String>,
 }
 
-/// Which benchmark.
+/// A kind of benchmark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// The shape of a disk: block size, depth, jobs.
+    /// IOPS and bandwidth of a disk by queue depth and block size.
     Disk,
-    /// The jobs of a file in fio's format.
+    /// The jobs of a fio job file.
     Job,
-    /// One reader after the other at every layer of a mount.
+    /// One file read at every layer below it.
     Layers,
-    /// Targets alone and together.
+    /// Targets alone and in pairs.
     Contend,
-    /// What a file system does: streams, small files, commits, and all of it at once.
+    /// A file system: streams, small files, syncs, and their interference.
     Fs,
-    /// Bandwidth and latency of memory, what page faults cost.
+    /// Memory bandwidth, latency and page faults.
     Memory,
-    /// What processors do together, how soon threads run, what calls of the kernel cost.
+    /// Scaling, wake-up latency, context switches and system calls.
     Cpu,
-    /// What the network between two machines does.
+    /// The network between two machines.
     Net,
 }
 
-/// Where it was measured.
+/// The machine during a benchmark.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Environment {
     /// The machine.
     pub host: Host,
-    /// Settings that bear on the numbers, by the path or name the kernel has for them.
+    /// Settings that affect the results, by path.
     pub settings: BTreeMap<String, String>,
-    /// Processors that others kept busy meanwhile, on average.
+    /// Mean CPUs used by other processes.
     pub others_cpus: Option<f64>,
-    /// Who else read or wrote meanwhile, the largest first.
+    /// Other processes that did I/O, the largest first.
     pub others: Vec<Other>,
 }
 
-/// A process that did I/O of its own while others were measured.
+/// Another process that did I/O during the benchmark.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Other {
-    /// Its number.
+    /// Its PID.
     pub pid: u32,
     /// Its name.
     pub name: String,
-    /// Bytes it had read from storage.
+    /// Bytes read from storage.
     pub read_bytes: u64,
-    /// Bytes it gave to storage, or to the page cache to be written.
+    /// Bytes written to storage, or to the page cache.
     pub write_bytes: u64,
 }
 
-/// What was measured.
+/// A target of a benchmark.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Target {
-    /// As it was named.
+    /// As given on the command line.
     pub path: String,
-    /// `device`, `partition`, `file`, or `folder` in which a file was made and removed.
+    /// `device`, `partition`, `file`, or `folder` with a temporary file.
     pub kind: String,
-    /// The kernel's name of the block device it is or lies on; none where there is none.
+    /// The block device it is or lies on.
     pub device: Option<String>,
-    /// The type of its file system; none for a device.
+    /// The type of its file system; `None` for a device.
     pub file_system: Option<String>,
-    /// Where that is mounted, and how.
+    /// The mount point and its options.
     pub mount: Option<String>,
-    /// What lies below the device, from the top down, by the kernel's names.
+    /// The devices below, from the top down.
     pub below: Vec<String>,
-    /// Its size, or that of the file measured, bytes.
+    /// Its size, or that of the temporary file, bytes.
     pub bytes: u64,
 }
 
-/// What ran at the same time.
+/// Runs at the same time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Round {
     /// What it is for, in a few words.
     pub name: String,
-    /// What it is a part of: rounds of one group follow each other and are compared.
+    /// Rounds of a group are consecutive and compared.
     pub group: String,
     /// The loads of this round.
     pub runs: Vec<Run>,
-    /// What each target's layers saw of it.
-    pub ledgers: Vec<Ledger>,
-    /// Why its numbers are not to be trusted; none where nothing speaks against them.
+    /// I/O accounting of each target.
+    pub ledgers: Vec<IoAccounting>,
+    /// Why its results are unreliable, if they are.
     pub spoiled: Option<String>,
 }
 
-/// One load and what came of it.
+/// One workload and its results.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Run {
     /// Its name.
     pub name: String,
-    /// Its target, by place in [`Report::targets`].
+    /// Index into [`Report::targets`].
     pub target: usize,
-    /// What was asked for.
+    /// The workload.
     pub asked: Workload,
-    /// The time measured, seconds.
+    /// Measured time, seconds.
     pub seconds: f64,
-    /// Reads; none where none were asked for.
+    /// Reads; `None` if there were to be none.
     pub read: Option<Flow>,
     /// Writes.
     pub write: Option<Flow>,
     /// Syncs.
     pub sync: Option<Flow>,
-    /// The course of it.
+    /// The time series.
     pub series: Series,
-    /// What it cost in processor time.
+    /// CPU time.
     pub cost: Cost,
-    /// Whether who made the load was what limited it.
+    /// Whether the CPU generating the load was the limit.
     pub generator: Generator,
-    /// What ended it before its time; none where nothing did.
+    /// What ended it early.
     pub failed: Option<String>,
-    /// Requests that had not come back seconds after the end.
+    /// Requests that never completed.
     pub hung: u64,
-    /// Requests that were due by the end, as the rate asked for has it, and had not even been made.
+    /// Requests that were due at a fixed rate but never issued.
     pub behind: u64,
 }
 
 /// Requests of one direction.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Flow {
-    /// Requests completed in the time measured.
+    /// Requests completed in the measured time.
     pub operations: u64,
     /// Bytes of them.
     pub bytes: u64,
-    /// Requests a second.
+    /// Requests per second.
     pub rate: f64,
-    /// Bytes a second.
+    /// Bytes per second.
     pub bandwidth: f64,
-    /// How long requests took that were made in the time measured: from when they were due, where a rate was asked for,
-    /// else from when they were made.
+    /// Latency of requests issued in the measured time: from when they were due at a fixed rate, else from when they
+    /// were issued.
     pub latency: Latency,
-    /// The same from when they were handed to the kernel; none where no rate was asked for.
+    /// The same from when they were issued; `None` without a fixed rate.
     pub service: Option<Latency>,
 }
 
-/// How long requests took. Seconds.
+/// Latencies, in seconds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Latency {
-    /// Of how many requests.
+    /// Number of requests.
     pub count: u64,
-    /// The shortest.
+    /// Minimum.
     pub min: f64,
     /// The mean.
     pub mean: f64,
     /// The standard deviation.
     pub deviation: f64,
-    /// The longest.
+    /// Maximum.
     pub max: f64,
     /// Percentiles, in order.
     pub percentiles: Vec<Percentile>,
-    /// All of them, in nanoseconds.
+    /// In nanoseconds.
     pub histogram: Histogram,
 }
 
 impl Latency {
-    /// The shares of which a percentile is given unless others are asked for.
+    /// The default percentiles, as shares.
     pub const SHARES: [f64; 9] = [0.01, 0.1, 0.5, 0.9, 0.95, 0.99, 0.999, 0.9999, 0.99999];
 
-    /// The time below which this share of requests stayed; none where that is not known.
+    /// The latency that this share of requests does not exceed.
     pub fn percentile(&self, share: f64) -> Option<f64> {
         self.percentiles.iter().find(|p| p.share == share).map(|p| p.seconds)
     }
@@ -231,37 +231,37 @@ impl Latency {
 /// A percentile.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Percentile {
-    /// The share of requests, 0..1.
+    /// The share of requests, from 0 to 1.
     pub share: f64,
     /// None of these took longer.
     pub seconds: f64,
 }
 
-/// The course of a run in intervals of one length. One in which nothing came back is a zero like any other.
+/// A time series with intervals of one length; intervals without completions are zeros.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Series {
-    /// The length of an interval, seconds; the last may be cut short.
+    /// Length of an interval, seconds; the last may be shorter.
     pub interval: f64,
-    /// Reads completed in each.
+    /// Reads completed.
     pub reads: Vec<u64>,
     /// Bytes of them.
     pub read_bytes: Vec<u64>,
-    /// Writes completed in each.
+    /// Writes completed.
     pub writes: Vec<u64>,
     /// Bytes of them.
     pub write_bytes: Vec<u64>,
-    /// The longest latency among those completed in each, seconds.
+    /// The longest latency of those completed, seconds.
     pub longest: Vec<f64>,
 }
 
 impl Series {
-    /// Stretches in which no request came back: first interval and how many.
+    /// Intervals without completions: first and count.
     pub fn stalls(&self) -> Vec<(usize, usize)> {
         stretches(self.reads.iter().zip(&self.writes).map(|(reads, writes)| reads + writes == 0))
     }
 }
 
-/// Stretches of intervals that are idle: first and how many.
+/// Idle intervals: first and count.
 fn stretches(idle: impl Iterator<Item = bool>) -> Vec<(usize, usize)> {
     let mut stretches: Vec<(usize, usize)> = Vec::new();
     for (at, _) in idle.enumerate().filter(|(_, idle)| *idle) {
@@ -273,33 +273,31 @@ fn stretches(idle: impl Iterator<Item = bool>) -> Vec<(usize, usize)> {
     stretches
 }
 
-/// Processor time.
+/// CPU time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Cost {
-    /// The time over which it is counted, that of all threads added up, what is not measured at the start included, seconds.
+    /// Wall-clock time of all threads added up, including the ramp, seconds.
     pub thread_seconds: f64,
-    /// That of the threads that made the load, outside the kernel, seconds.
+    /// User time of the load-generating threads, seconds.
     pub user_seconds: f64,
-    /// The same, in the kernel on their behalf.
+    /// System time of the load-generating threads, seconds.
     pub system_seconds: f64,
-    /// Both, for each request; none where there was none.
+    /// Both per request.
     pub per_operation: Option<f64>,
-    /// Times those threads gave up a processor, or were made to.
+    /// Voluntary and involuntary context switches of those threads.
     pub context_switches: u64,
-    /// That of the whole machine meanwhile, interrupts and kernel threads included, for each request; of what ran in the
-    /// same round together. None where it is not known.
+    /// CPU time of the whole machine per request of the round, including interrupts and kernel threads.
     pub machine_per_operation: Option<f64>,
 }
 
-/// Who made the load.
+/// The threads generating the load.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Generator {
-    /// The part of the time its busiest thread was on a processor and did not only look whether something was done; none where
-    /// it is not known.
+    /// Share of the time its busiest thread was on a CPU.
     pub busy: Option<f64>,
-    /// The part of the time that thread had work but waited for a processor.
+    /// Share of the time that thread waited for a CPU.
     pub waited: Option<f64>,
-    /// Whether it was the limit: the target may be able to do more.
+    /// Whether it was the limit, so that the target may be able to do more.
     pub was_limit: bool,
 }
 

@@ -1,18 +1,18 @@
-//! Figures of memory and processors. Each is measured over and over, and says how sure it is.
+//! Figures of memory and CPUs, each measured repeatedly, with a confidence interval.
 
 use super::{Latency, Median};
 use serde::{Deserialize, Serialize};
 
-/// Figures that are measured in one way, and stand beside each other.
+/// Figures measured in the same way.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Study {
-    /// What of: `latency of memory`, `context switches`, ...
+    /// `latency`, `context switch`, ...
     pub name: String,
-    /// How its figures are measured, and what they count.
+    /// How the figures are measured, and what they count.
     pub method: String,
-    /// The figures, in order. No two have the same name and circumstances.
+    /// In order; name and conditions are unique.
     pub figures: Vec<Figure>,
-    /// What they come to, in sentences.
+    /// Results in sentences.
     pub findings: Vec<String>,
 }
 
@@ -21,35 +21,35 @@ pub struct Study {
 pub struct Figure {
     /// What was measured.
     pub name: String,
-    /// Under which circumstances: the working set, the pages, how many threads. Empty where there is but one case.
+    /// The conditions: working set, page size, number of threads.
     pub under: String,
-    /// The unit of value and samples: `s` for what one of it takes, `bytes/s` or `1/s` for how much of it there is.
+    /// The unit of value and samples: `s` for the time of one, `bytes/s` or `1/s` for a rate.
     pub unit: String,
-    /// Whether more of it is better.
+    /// Whether higher is better.
     pub more_is_better: bool,
     /// The median of the samples.
     pub value: f64,
-    /// What holds the true median with a confidence of 95 %; none where there are too few samples to tell.
+    /// 95 % confidence interval of the median; `None` with too few samples.
     pub interval: Option<[f64; 2]>,
-    /// Half the width of the interval, as a share of the value: how much it may be off.
+    /// Half the width of the interval relative to the value.
     pub noise: Option<f64>,
-    /// What each repetition came to, in order.
+    /// One per repetition, in order.
     pub samples: Vec<f64>,
-    /// Repetitions in which a thread of the benchmark had to wait for its processor: others were at work.
+    /// Repetitions in which a thread waited for its CPU.
     pub disturbed: usize,
-    /// The single times that the samples are medians of; none where each sample is of many at once.
+    /// The times whose medians the samples are, if they are medians.
     pub spread: Option<Latency>,
 }
 
 impl Figure {
-    /// Whether the two differ by more than their noise: neither median lies within the interval of the other.
+    /// Whether two figures differ by more than noise: neither median is in the other's interval.
     pub fn is_apart_from(&self, other: &Self) -> bool {
         let within =
             |figure: &Self, value: f64| figure.interval.is_some_and(|[low, high]| (low..=high).contains(&value));
         self.value != other.value && !within(self, other.value) && !within(other, self.value)
     }
 
-    /// Of these samples; none where there are none.
+    /// `None` without samples.
     pub fn of(name: impl Into<String>, under: impl Into<String>, unit: &str, samples: Vec<f64>) -> Option<Self> {
         let Median { value, interval } = Median::of(samples.clone())?;
         let noise = interval.filter(|_| value != 0.0).map(|[low, high]| (high - low) / 2.0 / value.abs());

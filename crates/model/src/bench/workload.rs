@@ -1,69 +1,66 @@
-//! What load a benchmark makes.
+//! The load that a benchmark generates.
 
 use super::Latency;
 use serde::{Deserialize, Serialize};
 
-/// Requests to one target: which, how large, how many at once, for how long.
+/// Requests to one target.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Workload {
-    /// How requests reach the kernel.
+    /// The I/O engine.
     pub engine: Engine,
-    /// Whether completions are polled for instead of being told of by interrupts; io_uring only.
+    /// Whether completions are polled for instead of signalled by interrupts; io_uring only.
     #[serde(default)]
     pub poll: bool,
-    /// Whether the page cache is passed by (O_DIRECT).
+    /// Whether direct I/O bypasses the page cache (O_DIRECT).
     pub direct: bool,
-    /// What is done about the page cache beforehand.
+    /// What to do with the page cache before.
     pub cache: Cache,
-    /// Where requests go.
+    /// The order of offsets.
     pub access: Access,
-    /// The share of requests that read; the others write.
+    /// Share of reads; the others are writes.
     pub reads: f64,
-    /// Whether each block that is read is then written back to its place, as bonnie++ rewrites: reads and writes take turns,
-    /// whatever their share. For jobs that have one request in flight.
+    /// Whether each block is read and then written back, as bonnie++ rewrites; at depth 1 only.
     #[serde(default)]
     pub rewrite: bool,
-    /// Sizes of reads, with their shares.
+    /// Block sizes of reads.
     pub read_blocks: Vec<Block>,
-    /// Sizes of writes, with their shares.
+    /// Block sizes of writes.
     pub write_blocks: Vec<Block>,
-    /// Whether jobs that go forward or backward share the region out among them; otherwise each goes through all of it.
+    /// Whether sequential jobs split the region; otherwise each goes through all of it.
     pub split: bool,
-    /// Requests each job keeps in flight.
+    /// Queue depth of each job.
     pub depth: u32,
-    /// Jobs, each a thread with requests of its own.
+    /// Number of jobs, each a thread.
     pub jobs: u32,
-    /// Where in the target the region begins, bytes.
+    /// Start of the region in the target, bytes.
     pub start: u64,
-    /// How long the region is, bytes.
+    /// Size of the region, bytes.
     pub size: u64,
-    /// Writes after which the target is synced; none is never.
+    /// When to sync.
     pub sync: Option<Sync>,
-    /// Requests a second over all jobs. Requests are due at set times, whether the target keeps up or not, and the time they
-    /// wait for their turn is part of their latency. None is as many as the target takes.
+    /// Fixed rate of all jobs, requests per second. Requests are due at set times, and waiting to be issued is part of
+    /// their latency.
     pub rate: Option<f64>,
-    /// How long a job pauses after each request, seconds.
+    /// Pause of a job after each request, seconds.
     pub pause: f64,
-    /// The processors its threads keep to; none is any.
+    /// CPUs the threads are pinned to; empty for any.
     pub cpus: Vec<u32>,
-    /// Whether writes carry their offset, as 64 bits in little-endian order over and over (`verify_pattern=%o` of fio), and
-    /// reads check it.
+    /// Whether writes carry their offset (`verify_pattern=%o` of fio), and reads check it.
     pub verify: bool,
-    /// For how long, seconds; none is until the bytes are done.
+    /// Measured time, seconds; `None` ends with the bytes.
     pub seconds: Option<f64>,
-    /// How many bytes each job moves at most; none is until the time is up.
+    /// Maximum bytes per job; `None` ends with the time.
     pub bytes: Option<u64>,
-    /// Time at the start that is not measured, seconds.
+    /// Unmeasured time at the start, seconds.
     pub ramp_seconds: f64,
-    /// What random numbers come of.
+    /// Seed of random numbers.
     pub seed: u64,
-    /// The shares of requests of which percentiles are told.
+    /// Percentiles to report, as shares.
     pub percentiles: Vec<f64>,
 }
 
 impl Workload {
-    /// Random reads of blocks of one size, past the page cache, one at a time, without end, of nothing yet: where other
-    /// workloads begin.
+    /// Random direct reads at depth 1, without end, of an empty region: a base for other workloads.
     pub fn of_blocks(bytes: u32) -> Self {
         let blocks = vec![Block { bytes, share: 1.0 }];
         Self {
@@ -94,12 +91,12 @@ impl Workload {
         }
     }
 
-    /// The largest block of either direction, bytes.
+    /// Of reads and writes, bytes.
     pub fn largest_block(&self) -> u32 {
         self.read_blocks.iter().chain(&self.write_blocks).map(|block| block.bytes).max().unwrap_or(0)
     }
 
-    /// The smallest block of either direction, bytes.
+    /// Of reads and writes, bytes.
     pub fn smallest_block(&self) -> u32 {
         self.read_blocks.iter().chain(&self.write_blocks).map(|block| block.bytes).min().unwrap_or(0)
     }
@@ -115,60 +112,60 @@ impl Workload {
     }
 }
 
-/// How requests reach the kernel.
+/// An I/O engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Engine {
-    /// io_uring(7), with registered buffers and files: as many in flight as asked for.
+    /// io_uring(7), with registered buffers and files.
     IoUring,
-    /// pread(2) and pwrite(2): one in flight for each job.
+    /// pread(2) and pwrite(2): one request in flight per job.
     Psync,
-    /// Memory copied from and to mmap(2): one in flight for each job, always by way of the page cache.
+    /// Copying from and to mmap(2): one request in flight per job, through the page cache.
     Mmap,
 }
 
-/// What is done about the page cache before a run.
+/// What to do with the page cache before a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cache {
-    /// Nothing: what is in it stays there.
+    /// Nothing.
     AsIs,
-    /// What belongs to the target is dropped, and nothing else.
+    /// Drop the target from it.
     Cold,
-    /// The same, and a memory control group holds this program, its cache included, to so many bytes.
+    /// Drop the target, and limit this program, page cache included, to so many bytes with a memory cgroup.
     Small(u64),
 }
 
-/// Where requests go.
+/// The order of offsets.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Access {
-    /// Each where the one before ended.
+    /// Each request starts where the last ended.
     Sequential,
-    /// So many bytes between the end of a request and the beginning of the next; less than nothing goes backward.
+    /// With a gap of so many bytes between requests; negative goes backward.
     Strided(i64),
-    /// Anywhere, each block as likely as any other.
+    /// Uniformly random.
     Uniform,
-    /// Anywhere, in an order in which every block comes once before one comes again.
+    /// Random, each block once before any is repeated.
     Shuffled,
-    /// The block of rank k has a chance in proportion to k to the power of minus this; which block has which rank is random.
+    /// Zipf distributed with this exponent; which block has which rank is random.
     Zipf(f64),
 }
 
-/// A size of requests and how large a share of them has it.
+/// A block size and its share.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Block {
-    /// The size.
+    /// Bytes.
     pub bytes: u32,
     /// Its share.
     pub share: f64,
 }
 
-/// When a target is synced.
+/// When to sync.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sync {
-    /// After how many writes of a job; none is only at its end.
+    /// After so many writes of a job; `None` only at the end.
     pub every: Option<u32>,
-    /// Whether only what is needed to read the data back is written: fdatasync(2), not fsync(2).
+    /// fdatasync(2) instead of fsync(2).
     pub data_only: bool,
 }

@@ -5,12 +5,14 @@ use super::table::{Table, remark};
 use super::{TextStyle, heading, network, words};
 use crate::canvas::{Canvas, Ink, Piece, bold, dim, plain};
 use crate::human;
-use whyslow_model::bench::{Ceiling, FileWork, Flow, Layer, Ledger, Limit, Pair, Report, Round, Run, Target, Traffic};
+use whyslow_model::bench::{
+    Ceiling, FileWork, Flow, IoAccounting, Layer, Limit, Pair, Report, Round, Run, Target, Traffic,
+};
 
-/// The report on a screen.
+/// The report on a screen: tables first, and the summary last, where the eye lands.
 pub fn bench(report: &Report, style: &TextStyle) -> String {
     let mut canvas = style.canvas();
-    // One that was opened in several ways, each a target of its own, is one thing to whoever reads this.
+    // A target that was opened in several ways is listed once.
     for (at, target) in report.targets.iter().enumerate() {
         if !report.targets[..at].contains(target) {
             about(&mut canvas, target);
@@ -20,24 +22,35 @@ pub fn bench(report: &Report, style: &TextStyle) -> String {
         network::peer(&mut canvas, network);
     }
     machine(&mut canvas, report);
-    if report.interrupted {
-        canvas.paragraph(0, 2, &[Piece::new(Ink::Yellow, "Ended early"), plain(": results up to that point.")]);
-    }
     if let Some(found) = &report.network {
         network::network(&mut canvas, found, style.all);
     }
-    ceilings(&mut canvas, &report.ceilings);
     for group in report.layers.chunk_by(|a, b| a.group == b.group) {
         layers(&mut canvas, group);
     }
     files(&mut canvas, &report.files);
-    pairs(&mut canvas, &report.pairs);
     report.studies.iter().for_each(|found| study(&mut canvas, found, style.all));
     for group in report.rounds.chunk_by(|a, b| a.group == b.group) {
         rounds(&mut canvas, group, style.all);
     }
     surroundings(&mut canvas, report, style.all);
+    summary(&mut canvas, report);
     canvas.finish()
+}
+
+fn summary(canvas: &mut Canvas, report: &Report) {
+    let ceilings = report.ceilings.iter().map(ceiling);
+    let network = report.network.iter().flat_map(network::summary);
+    let findings = report.studies.iter().flat_map(|study| &study.findings).map(|finding| vec![plain(finding)]);
+    let lines: Vec<Vec<Piece>> = ceilings.chain(network).chain(findings).collect();
+    if !(lines.is_empty() && report.pairs.is_empty()) {
+        heading(canvas, "Summary");
+    }
+    lines.iter().for_each(|line| canvas.paragraph(2, 4, line));
+    pairs(canvas, &report.pairs);
+    if report.interrupted {
+        canvas.paragraph(0, 2, &[Piece::new(Ink::Yellow, "Ended early"), plain(": results up to that point.")]);
+    }
 }
 
 fn about(canvas: &mut Canvas, target: &Target) {
@@ -68,32 +81,25 @@ fn machine(canvas: &mut Canvas, report: &Report) {
     canvas.paragraph(0, 2, &[dim(facts.join(" · "))]);
 }
 
-fn ceilings(canvas: &mut Canvas, ceilings: &[Ceiling]) {
-    if ceilings.is_empty() {
-        return;
+fn ceiling(ceiling: &Ceiling) -> Vec<Piece> {
+    let most = match ceiling.of {
+        Limit::Requests => human::quantity(ceiling.rate, "1/s"),
+        Limit::Bandwidth => human::quantity(ceiling.bandwidth, "bytes/s"),
+    };
+    let mut line = vec![plain(format!("{} of {}: ", ceiling.requests, human::bytes(ceiling.block.into()))), bold(most)];
+    line.push(plain(reservation(ceiling)));
+    if let Some(knee) = &ceiling.knee {
+        line.push(plain(format!(
+            "; throughput plateaus at queue depth {} (latency {} there, {} at depth 1)",
+            knee.depth,
+            human::seconds(knee.latency),
+            human::seconds(knee.latency_alone)
+        )));
     }
-    heading(canvas, "Maximum throughput");
-    for ceiling in ceilings {
-        let most = match ceiling.of {
-            Limit::Requests => human::quantity(ceiling.rate, "1/s"),
-            Limit::Bandwidth => human::quantity(ceiling.bandwidth, "bytes/s"),
-        };
-        let mut line =
-            vec![plain(format!("{} of {}: ", ceiling.requests, human::bytes(ceiling.block.into()))), bold(most)];
-        line.push(plain(reservation(ceiling)));
-        if let Some(knee) = &ceiling.knee {
-            line.push(plain(format!(
-                "; throughput plateaus at queue depth {} (latency {} there, {} at depth 1)",
-                knee.depth,
-                human::seconds(knee.latency),
-                human::seconds(knee.latency_alone)
-            )));
-        }
-        canvas.paragraph(2, 4, &line);
-    }
+    line
 }
 
-/// What keeps a ceiling from being the target's own.
+/// Why a maximum may not be that of the target.
 fn reservation(ceiling: &Ceiling) -> &'static str {
     match (ceiling.generator, ceiling.reached) {
         (true, _) => " at least: the CPU generating the load was the limit",
@@ -102,7 +108,6 @@ fn reservation(ceiling: &Ceiling) -> &'static str {
     }
 }
 
-/// What each layer adds and takes, the topmost last.
 fn layers(canvas: &mut Canvas, layers: &[Layer]) {
     heading(canvas, &format!("Cost of each layer: {}", layers[0].group));
     let mut table = Table::new(["", "bandwidth", "change", "latency", "adds", "request", "cpu", "rate"]);
@@ -125,7 +130,6 @@ fn layers(canvas: &mut Canvas, layers: &[Layer]) {
     table.draw(canvas, 2);
 }
 
-/// What was done with small files.
 fn files(canvas: &mut Canvas, files: &[FileWork]) {
     if files.is_empty() {
         return;
@@ -147,12 +151,8 @@ fn files(canvas: &mut Canvas, files: &[FileWork]) {
     table.draw(canvas, 2);
 }
 
-/// Which loads have to share something.
+/// Which workloads interfere.
 fn pairs(canvas: &mut Canvas, pairs: &[Pair]) {
-    if pairs.is_empty() {
-        return;
-    }
-    heading(canvas, "Interference");
     for pair in pairs {
         let (ink, verdict) = verdict(pair);
         let line = [
@@ -184,10 +184,9 @@ fn verdict(pair: &Pair) -> (Ink, &'static str) {
     }
 }
 
-/// A load that keeps less than this of its rate is slowed down.
+/// A workload that keeps less than this share of its rate is slowed down.
 const SLOWED: f64 = 0.75;
 
-/// What one of a pair keeps of its rate, in words.
 fn kept(pair: &Pair, at: usize) -> String {
     let rate = |of: [f64; 2]| human::quantity(of[at], "1/s");
     let which = ["the first", "the second"][at];
@@ -205,7 +204,7 @@ fn rounds(canvas: &mut Canvas, rounds: &[Round], all: bool) {
     let runs = || rounds.iter().flat_map(|round| &round.runs);
     let named = runs().any(|run| run.name != rounds[0].group);
     let mut sorted: Vec<&Run> = runs().collect();
-    // A climb looks further up before it looks closer; loads with names of their own stay in the order they ran in.
+    // A sweep bisects after doubling; workloads with names of their own stay in the order they ran in.
     if !named {
         sorted.sort_by_key(|run| (run.asked.largest_block(), run.asked.depth * run.asked.jobs, run.asked.jobs));
     }
@@ -221,9 +220,9 @@ fn rounds(canvas: &mut Canvas, rounds: &[Round], all: bool) {
     table.draw(canvas, 2);
     rounds.iter().for_each(|round| remarks(canvas, round));
     if all {
-        rounds.iter().for_each(|round| round.ledgers.iter().for_each(|ledger| books(canvas, &round.name, ledger)));
+        rounds.iter().for_each(|round| round.ledgers.iter().for_each(|ledger| accounting(canvas, &round.name, ledger)));
     } else if let Some(last) = rounds.last() {
-        last.ledgers.iter().for_each(|ledger| books(canvas, &last.name, ledger));
+        last.ledgers.iter().for_each(|ledger| accounting(canvas, &last.name, ledger));
     }
 }
 
@@ -245,7 +244,6 @@ fn flow_row(table: &mut Table, run: &Run, flow: &Flow, name: &str, first: bool) 
     ]);
 }
 
-/// What speaks against the numbers of a round.
 fn remarks(canvas: &mut Canvas, round: &Round) {
     if let Some(why) = &round.spoiled {
         flag(canvas, Ink::Yellow, "unreliable", &format!("{}: {why}", round.name));
@@ -280,7 +278,6 @@ fn flag(canvas: &mut Canvas, ink: Ink, word: &str, text: &str) {
     canvas.paragraph(2, 4, &[Piece::new(ink, word), plain(": "), plain(text)]);
 }
 
-/// Times in which nothing came back, in words.
 fn stalls(run: &Run) -> Option<String> {
     let stalls = run.series.stalls();
     let longest = stalls.iter().max_by_key(|(_, length)| *length)?;
@@ -290,8 +287,8 @@ fn stalls(run: &Run) -> Option<String> {
     Some(format!("no request completed {times}{worst} {}, from {} on", seconds(longest.1), seconds(longest.0)))
 }
 
-/// What was asked for, and what each layer saw.
-fn books(canvas: &mut Canvas, name: &str, ledger: &Ledger) {
+/// What was asked for, and what each layer counted.
+fn accounting(canvas: &mut Canvas, name: &str, ledger: &IoAccounting) {
     if ledger.layers.is_empty() && ledger.cache.is_none() {
         return;
     }

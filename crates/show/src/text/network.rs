@@ -1,4 +1,4 @@
-//! A benchmark of the network for a person.
+//! The text of a network benchmark.
 
 use super::heading;
 use super::table::{Table, remark};
@@ -6,18 +6,15 @@ use super::words::capital;
 use crate::canvas::{Canvas, Ink, Piece, bold, dim, plain};
 use crate::human;
 use whyslow_model::bench::{
-    Direction, Loaded, NetEnd, NetRound, NetRun, NetStream, Network, PathMtu, Sizes, StreamTime, Transport,
+    Direction, Loaded, NetEnd, NetRound, NetRun, NetStream, Network, PathMtu, Sizes, StreamTime, Transport, Work,
 };
 
-/// Draws what was measured.
 pub(super) fn network(canvas: &mut Canvas, network: &Network, all: bool) {
-    findings(canvas, network);
     for group in network.rounds.chunk_by(|a, b| a.group == b.group) {
         rounds(canvas, group, all);
     }
 }
 
-/// Who the other end is.
 pub(super) fn peer(canvas: &mut Canvas, network: &Network) {
     let peer = &network.peer;
     let facts = [
@@ -34,7 +31,8 @@ pub(super) fn peer(canvas: &mut Canvas, network: &Network) {
     canvas.paragraph(0, 2, &line);
 }
 
-fn findings(canvas: &mut Canvas, network: &Network) {
+/// One line for each result that several runs led to.
+pub(super) fn summary(network: &Network) -> Vec<Vec<Piece>> {
     let mtu = network.mtu.as_ref().map(mtu);
     let buffers = network.buffers.as_ref().and_then(|sizes| enough(sizes, "socket buffer"));
     let segments = network.segments.as_ref().and_then(|sizes| enough(sizes, "segment size"));
@@ -42,13 +40,15 @@ fn findings(canvas: &mut Canvas, network: &Network) {
         .udp_lossless
         .map(|rate| vec![plain("UDP without loss: "), bold(bits(rate)), plain(" received on one stream")]);
     let loaded = network.loaded.iter().map(loaded);
-    let lines: Vec<Vec<Piece>> =
-        [mtu].into_iter().flatten().chain(loaded).chain([buffers, segments, udp].into_iter().flatten()).collect();
-    if lines.is_empty() {
-        return;
-    }
-    heading(canvas, "Summary");
-    lines.iter().for_each(|line| canvas.paragraph(2, 4, line));
+    let streams = network.rounds.iter().flat_map(|round| &round.runs);
+    let fastest = |direction| {
+        let of_direction = streams.clone().filter(|run| run.asked.work == Work::Stream(direction));
+        let fastest = of_direction.filter(|run| run.asked.transport == Transport::Tcp).filter_map(|run| run.bandwidth);
+        let most = fastest.reduce(f64::max)?;
+        Some(vec![plain(format!("TCP {}: at most ", way(direction))), bold(bits(most))])
+    };
+    let tcp = [Direction::Up, Direction::Down].into_iter().filter_map(fastest);
+    mtu.into_iter().chain(tcp).chain(loaded).chain([buffers, segments, udp].into_iter().flatten()).collect()
 }
 
 fn mtu(mtu: &PathMtu) -> Vec<Piece> {
@@ -81,7 +81,6 @@ fn loaded(loaded: &Loaded) -> Vec<Piece> {
     ]
 }
 
-/// Which size is enough.
 fn enough(sizes: &Sizes, what: &str) -> Option<Vec<Piece>> {
     let least = if sizes.open { "at least " } else { "" };
     let Some(needed) = sizes.needed else {
@@ -155,18 +154,16 @@ fn row(table: &mut Table, name: String, run: &NetRun) {
     ]);
 }
 
-/// The sum over streams of what the kernel told.
 fn sum(end: &NetEnd, of: fn(&NetStream) -> Option<u64>) -> u64 {
     end.streams.iter().filter_map(of).sum()
 }
 
-/// Processors that the whole machine had busy.
+/// CPUs used by the whole machine.
 fn busy(end: &NetEnd) -> String {
     let used = end.machine_seconds.filter(|_| end.seconds > 0.0);
     used.map_or_else(String::new, |used| format!("{:.2}", used / end.seconds))
 }
 
-/// What speaks against the numbers of a run.
 fn remarks(canvas: &mut Canvas, name: &str, run: &NetRun) {
     let flag = |canvas: &mut Canvas, ink, word: &str, text: String| {
         canvas.paragraph(2, 4, &[Piece::new(ink, word), plain(": "), plain(text)]);
@@ -179,7 +176,6 @@ fn remarks(canvas: &mut Canvas, name: &str, run: &NetRun) {
     }
 }
 
-/// Whose processor was the limit.
 fn limit(run: &NetRun) -> &'static str {
     let there = run.there.as_ref().is_some_and(|end| end.generator.was_limit);
     match (run.here.generator.was_limit, there) {
@@ -190,7 +186,6 @@ fn limit(run: &NetRun) -> &'static str {
     }
 }
 
-/// Times in which nothing moved, in words.
 fn stalls(end: &NetEnd) -> Option<String> {
     let stalls = end.series.stalls();
     let longest = stalls.iter().max_by_key(|(_, length)| *length)?;
@@ -200,7 +195,7 @@ fn stalls(end: &NetEnd) -> Option<String> {
     Some(format!("nothing was received {times}{worst} {}, from {} on", seconds(longest.1), seconds(longest.0)))
 }
 
-/// Where TCP spent the time of each stream, as its sender has it.
+/// What limited each TCP stream.
 fn streams_of(canvas: &mut Canvas, name: &str, run: &NetRun) {
     let Some(sender) = run.sender().filter(|end| end.streams.iter().any(|stream| stream.time.is_some())) else {
         return;
@@ -231,7 +226,6 @@ fn parts(time: &StreamTime, seconds: f64) -> [String; 4] {
     [time.receive_window, time.send_buffer, time.congestion, time.application].map(|part| human::share(part / seconds))
 }
 
-/// Bytes a second as the network has it.
 fn bits(bytes: f64) -> String {
     human::quantity(bytes * 8.0, "bit/s")
 }

@@ -1,19 +1,16 @@
-//! Figures of memory and processors: a table for each study, with what it is measured by and what it comes to.
+//! Figures of memory and CPUs: a table for each study, and how they were measured.
 
 use super::table::{Table, remark};
 use super::{heading, words};
-use crate::canvas::{Canvas, plain};
+use crate::canvas::Canvas;
 use crate::human;
 use whyslow_model::bench::{Figure, Study};
 
-/// Less noise than this is not worth a word in a table.
+/// Less noise than this is not shown.
 const QUIET: f64 = 0.02;
 
 pub(super) fn study(canvas: &mut Canvas, study: &Study, all: bool) {
     heading(canvas, &words::capital(&study.name));
-    for finding in &study.findings {
-        canvas.paragraph(2, 4, &[plain(finding)]);
-    }
     if study.figures.iter().any(|figure| figure.spread.is_some()) {
         spreads(canvas, &study.figures);
     } else if all {
@@ -26,17 +23,16 @@ pub(super) fn study(canvas: &mut Canvas, study: &Study, all: bool) {
         remark(
             canvas,
             2,
-            &format!("disturbed figures (a thread waited for a CPU): {disturbed} of {}", study.figures.len()),
+            &format!("{disturbed} of {} figures were disturbed: a thread waited for its CPU", study.figures.len()),
         );
     }
     remark(canvas, 2, &study.method);
 }
 
-/// A row for each name, a column for each of the circumstances; as many columns beside each other as there is room for.
+/// A row for each name and a column for each condition, or the other way round if there are more conditions.
 fn side_by_side(canvas: &mut Canvas, figures: &[Figure]) {
     let names = each_once(figures.iter().map(|figure| &*figure.name));
     let unders = each_once(figures.iter().map(|figure| &*figure.under));
-    // Where there are more circumstances than things, each of them has a row.
     let turned = unders.len() > names.len();
     let (rows, columns) = if turned { (unders, names) } else { (names, unders) };
     let mut table = Table::with_headings([""].into_iter().chain(columns.iter().copied()));
@@ -51,7 +47,7 @@ fn side_by_side(canvas: &mut Canvas, figures: &[Figure]) {
     table.draw_in_parts(canvas, 2);
 }
 
-/// Each figure with all there is to tell of it.
+/// A row for each figure, with its interval.
 fn one_by_one(canvas: &mut Canvas, figures: &[Figure]) {
     let mut table = Table::new(["", "", "median", "from", "to", "waited"]);
     for figure in figures {
@@ -64,7 +60,7 @@ fn one_by_one(canvas: &mut Canvas, figures: &[Figure]) {
     table.draw(canvas, 2);
 }
 
-/// Figures of single times.
+/// Figures that are distributions of times.
 fn spreads(canvas: &mut Canvas, figures: &[Figure]) {
     let mut table = Table::new(["", "", "median", "p99", "max", "times"]);
     for figure in figures {
@@ -82,7 +78,7 @@ fn spreads(canvas: &mut Canvas, figures: &[Figure]) {
     table.draw(canvas, 2);
 }
 
-/// The median, and how much it may be off where that is worth telling.
+/// The median and its noise.
 fn value(figure: &Figure) -> String {
     let value = human::quantity(figure.value, &figure.unit);
     match figure.noise.filter(|&noise| noise >= QUIET) {

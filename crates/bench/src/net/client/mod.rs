@@ -1,26 +1,24 @@
 //! `bench net HOST`: measures against a server.
 
-mod far;
+mod benchmark;
 mod iperf3;
-mod link;
-mod plan;
-mod run;
-mod sizes;
-mod sweeps;
+mod remote_end;
+mod server_connection;
+mod size_sweep;
 
+use super::max_auto_buffer;
 use super::token::Token;
+use crate::bench_session::BenchSession;
 use crate::error::Result;
-use crate::round::Progress;
-use crate::session::Session;
-use crate::stop::Stop;
-use far::Far;
+use crate::progress::{Progress, Stop};
+use benchmark::NetBenchmark;
 use iperf3::Iperf3;
-use link::Link;
-use plan::Plan;
+use remote_end::RemoteEnd;
+use server_connection::ServerConnection;
 use std::net::SocketAddr;
 use whyslow_model::bench::{Direction, Kind, NetLoad, NetRun, Network, Report, Transport, Work};
 
-/// Settings of the machine that bear on what the network does.
+/// Settings that affect the network.
 const SETTINGS: [&str; 8] = [
     "core/rmem_max",
     "core/wmem_max",
@@ -32,107 +30,104 @@ const SETTINGS: [&str; 8] = [
     "ipv4/tcp_mtu_probing",
 ];
 
-/// What to measure.
+/// A part of the benchmark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Theme {
-    /// The largest packet that passes.
+pub enum NetPart {
+    /// The path MTU.
     Mtu,
-    /// How long an answer takes, and how many there are a second.
+    /// Response time and request rate.
     Latency,
-    /// TCP, one stream and many.
+    /// TCP bandwidth, of one stream and of many.
     Streams,
-    /// How long an answer takes while streams run.
+    /// Response time while streams run.
     Loaded,
-    /// Which socket buffer is needed.
+    /// The socket buffer needed.
     Buffers,
-    /// Which segment size is needed.
+    /// The segment size needed.
     Segments,
-    /// Datagrams: how many pass, and at which rate none is lost.
+    /// UDP: the highest rate without loss.
     Udp,
 }
 
-/// What answers.
+/// The program at the other end.
 #[derive(Clone, Debug)]
-pub enum Server {
-    /// `whyslow bench net serve`, which knows this token too.
+pub enum ServerKind {
+    /// `whyslow bench net serve` with this token.
     Whyslow(Token),
     /// `iperf3 -s`.
     Iperf3,
 }
 
-/// What is to be measured against whom.
+/// What to measure.
 #[derive(Clone, Debug)]
-pub struct Ask {
+pub struct NetOptions {
     /// `HOST` or `HOST:PORT`.
     pub host: String,
-    /// What answers there.
-    pub server: Server,
-    /// What to measure; of iperf3, streams only.
-    pub themes: Vec<Theme>,
-    /// Which ways.
+    /// The program there.
+    pub server: ServerKind,
+    /// The parts; of iperf3, streams only.
+    pub parts: Vec<NetPart>,
+    /// The directions.
     pub directions: Vec<Direction>,
-    /// How many streams many are.
+    /// Number of parallel streams.
     pub streams: u32,
-    /// What streams are like: block, buffer, segment, congestion control, how bytes are sent and received; a rate is that of
-    /// datagrams. The time measured of each run.
+    /// Options of streams (block, buffer, segment, congestion control, zero-copy, discard), UDP rate, and time of each run.
     pub like: NetLoad,
 }
 
-/// Measures. Ended before its time by `stop`, it reports what it has; where the connection ends, too.
+/// Runs the benchmark. Stopped early, or if the connection breaks, it reports what it has.
 ///
 /// # Errors
-/// Where there is no server, it knows another token, or nothing could be measured.
-pub fn measure(asked: &Ask, stop: &Stop, watch: &mut dyn FnMut(Progress)) -> Result<Report> {
-    let far = match &asked.server {
-        Server::Whyslow(token) => Far::Whyslow(Link::open(&asked.host, token)?),
-        Server::Iperf3 => Far::Iperf3(Iperf3::at(&asked.host)),
+/// No server, another token, or nothing could be measured.
+pub fn measure(options: &NetOptions, stop: &Stop, progress: &mut dyn FnMut(Progress)) -> Result<Report> {
+    let remote = match &options.server {
+        ServerKind::Whyslow(token) => RemoteEnd::Whyslow(ServerConnection::open(&options.host, token)?),
+        ServerKind::Iperf3 => RemoteEnd::Iperf3(Iperf3::at(&options.host)),
     };
-    let mut session = Session::begin(stop, watch);
-    let mut plan = Plan::new(asked, far, &mut session);
-    let worked = plan.work();
-    let network = plan.finish();
-    if let Err(e) = worked {
+    let mut session = BenchSession::begin(stop, progress);
+    let mut benchmark = NetBenchmark::new(options, remote, &mut session);
+    let outcome = benchmark.run();
+    let network = benchmark.finish();
+    if let Err(e) = outcome {
         if network.rounds.is_empty() {
             return Err(e);
         }
-        session.caveats.push(format!("it ended early: {e}"));
+        session.add_caveat(&format!("ended early: {e}"));
     }
     Ok(report(session, network))
 }
 
-/// Ends a server.
+/// Stops a server.
 ///
 /// # Errors
-/// Where there is none, or it knows another token.
-pub fn end_server(host: &str, token: &Token) -> Result<()> {
-    Link::open(host, token)?.quit()
+/// No server, or another token.
+pub fn stop_server(host: &str, token: &Token) -> Result<()> {
+    ServerConnection::open(host, token)?.stop_server()
 }
 
-fn report(mut session: Session, network: Network) -> Report {
+fn report(mut session: BenchSession, network: Network) -> Report {
     session.caveats.extend(caveats(&network));
-    let mut report = session.finish(Kind::Net, Vec::new());
+    let mut report = Report { network: Some(network), ..session.finish(Kind::Net) };
     let setting = |name: &str| {
         let path = format!("/proc/sys/net/{name}");
         let value = std::fs::read_to_string(&path).ok()?;
         Some((path, value.split_whitespace().collect::<Vec<_>>().join(" ")))
     };
     report.environment.settings.extend(SETTINGS.into_iter().filter_map(setting));
-    report.network = Some(network);
     report
 }
 
-/// What is to be borne in mind.
 fn caveats(network: &Network) -> Vec<String> {
     let mut caveats = Vec::new();
     let address = |text: &str| text.parse::<SocketAddr>().ok().map(|address| address.ip());
     if address(&network.peer.address).is_some_and(|peer| Some(peer) == address(&network.peer.local)) {
-        caveats.push("both ends are this machine: they share its processors, and no wire is measured".into());
+        caveats.push("both ends are this machine: they share its CPUs, and no network link is measured".into());
     }
     let mut runs = network.rounds.iter().flat_map(|round| &round.runs);
     if runs.any(|run| discards(run, &network.peer.program)) {
         caveats.push(
-            "the receivers of TCP had the kernel throw the bytes away (MSG_TRUNC), and were woken for many at a time: what \
-             a program takes that reads them comes on top (--copy measures it)"
+            "TCP receivers discarded the data in the kernel (MSG_TRUNC) and were woken in batches; a program that reads it \
+             needs more CPU time (--copy measures that)"
                 .into(),
         );
     }
@@ -140,43 +135,42 @@ fn caveats(network: &Network) -> Vec<String> {
         && let Some(kernel) = mtu.kernel.filter(|&kernel| mtu.bytes < kernel)
     {
         caveats.push(format!(
-            "packets of more than {} bytes vanish on the way, and the sender, which sends {kernel}, is not notified: set the MTU \
-             of the interface, or net.ipv4.tcp_mtu_probing",
+            "packets larger than {} bytes are lost silently, and the kernel sends up to {kernel}: lower the MTU of the \
+             interface, or set net.ipv4.tcp_mtu_probing=1",
             mtu.bytes
         ));
     }
     let others = network.rounds.iter().filter_map(|round| round.other_clients).max().unwrap_or(0);
     if others > 0 {
-        caveats.push(format!("the server worked for up to {others} other clients at the same time"));
+        caveats.push(format!("the server had up to {others} other clients at the same time"));
     }
     caveats.extend(small_buffers(network));
     caveats
 }
 
-/// Whether a run's receivers had the kernel throw bytes away. An iperf3 server reads them, whatever is asked for.
+/// Whether a run's receivers discarded data in the kernel. An iperf3 server always reads it.
 fn discards(run: &NetRun, server: &str) -> bool {
     let here = run.asked.work == Work::Stream(Direction::Down);
     let there = run.asked.work == Work::Stream(Direction::Up) && server != iperf3::PROGRAM;
     run.asked.discard && run.asked.transport == Transport::Tcp && (here || there)
 }
 
-/// Where what a socket's buffer grows to by itself is less than the path needs.
+/// Autotuning limits that are too low for the path.
 fn small_buffers(network: &Network) -> Vec<String> {
     let Some(product) = network.buffers.as_ref().and_then(|sizes| sizes.product) else { return Vec::new() };
-    let ends = [
-        ("here", "tcp_wmem", super::most_buffer("tcp_wmem")),
-        ("here", "tcp_rmem", super::most_buffer("tcp_rmem")),
+    let limits = [
+        ("here", "tcp_wmem", max_auto_buffer("tcp_wmem")),
+        ("here", "tcp_rmem", max_auto_buffer("tcp_rmem")),
         ("at the other end", "tcp_wmem", network.peer.send_most),
         ("at the other end", "tcp_rmem", network.peer.receive_most),
     ];
-    // About half of a buffer is the kernel's own bookkeeping (net.ipv4.tcp_rmem of ip-sysctl.rst, tcp_adv_win_scale).
-    let small = |most: u64| (most as f64) < 2.0 * product;
-    let told = |(place, name, most): (&str, &str, Option<u64>)| {
-        let most = most.filter(|&most| small(most))?;
+    // About half of a buffer is the kernel's own overhead (net.ipv4.tcp_rmem of ip-sysctl.rst, tcp_adv_win_scale).
+    let too_low = |(place, name, most): (&str, &str, Option<u64>)| {
+        let most = most.filter(|&most| (most as f64) < 2.0 * product)?;
         Some(format!(
-            "{place} net.ipv4.{name} lets a buffer grow to {most} bytes, which is less than twice the bandwidth-delay product, \
-             {product:.0} bytes"
+            "{place} net.ipv4.{name} limits a buffer to {most} bytes, less than twice the bandwidth-delay product of \
+             {product:.0} bytes: raise its third value"
         ))
     };
-    ends.into_iter().filter_map(told).collect()
+    limits.into_iter().filter_map(too_low).collect()
 }

@@ -1,22 +1,21 @@
-//! `bench net serve`: the end that others measure against.
+//! `bench net serve`: the end that clients measure against.
 //!
-//! Whoever knows the token may have a server send, receive and answer, within limits. A stranger gets no further than the
-//! challenge, and not much of the machine's time.
+//! A client that knows the token may have the server send, receive and answer, within limits. An unauthenticated connection
+//! gets a challenge and little of the machine's time.
 
-mod desk;
-mod session;
+mod client_session;
+mod session_registry;
 
-use super::door::{GREETING, PASS, Pass, Purpose};
-use super::line::Side;
-use super::message::{Admission, Challenge, MEDIUM, Response, SMALL, Welcome};
-use super::socket::{LULL, bound_udp};
-use super::token::{Role, Token, nonce};
-use super::wire::Channel;
+use super::handshake::{ConnectionPurpose, ConnectionToken, GREETING, TOKEN_BYTES};
+use super::message::{Admission, Challenge, MAX_REQUEST, MAX_UNAUTHENTICATED, Response, ServerInfo};
+use super::message_channel::MessageChannel;
+use super::socket::{POLL_INTERVAL, bound_udp};
+use super::token::{ProofKind, Token, nonce};
 use crate::error::{Error, Result};
-use crate::stop::Stop;
-use desk::{Arrival, Desk};
+use crate::progress::Stop;
+use client_session::ClientSession;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use session::Session;
+use session_registry::{IncomingStream, SessionRegistry};
 use socket2::Socket;
 use std::io;
 use std::mem::MaybeUninit;
@@ -26,149 +25,147 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Where a server listens unless told otherwise.
+/// The default port.
 pub const PORT: u16 = 5219;
 
-/// How long a stranger may take to say who it is.
-const INTRODUCTION: Duration = Duration::from_secs(5);
-/// How long whoever does not know the token waits for the answer: guessing shall take time.
-const REFUSAL: Duration = Duration::from_secs(1);
+/// Time to authenticate.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
+/// Delays the answer to a wrong token, so that guessing takes time.
+const REFUSAL_DELAY: Duration = Duration::from_secs(1);
 /// How long sessions may take to end when the server does.
-const FAREWELL: Duration = Duration::from_secs(15);
-/// How often it is looked whether the server is to end.
+const CLOSING: Duration = Duration::from_secs(15);
+/// How often to check whether to end.
 const TICK: Duration = Duration::from_millis(100);
 
 /// What to serve.
 #[derive(Clone, Debug)]
-pub struct Serve {
-    /// Where to listen, TCP and UDP; port 0 is any that is free.
+pub struct ServerOptions {
+    /// Address for TCP and UDP; port 0 is any free one.
     pub listen: SocketAddr,
-    /// What clients have to know.
+    /// The token clients must know.
     pub token: Token,
     /// When to end, seconds.
     pub seconds: f64,
 }
 
-/// Serves until the time is up, a client that knows the token ends it, or `stop` is asked for. `ready` is told where it
-/// listens.
+/// Serves until the time is up, a client asks the server to stop, or `stop`. Calls `ready` with the address it listens on.
 ///
 /// # Errors
-/// Where the address cannot be had.
-pub fn serve(asked: &Serve, stop: &Stop, ready: impl FnOnce(SocketAddr)) -> Result<()> {
-    let refused = |e: io::Error| Error::new(format!("{}: cannot listen there: {e}", asked.listen));
-    let listener = TcpListener::bind(asked.listen).map_err(refused)?;
-    listener.set_nonblocking(true).map_err(refused)?;
-    let at = listener.local_addr().map_err(refused)?;
-    let door = bound_udp(at).map_err(refused)?;
-    door.set_read_timeout(Some(LULL)).map_err(refused)?;
-    let desk = Arc::new(Desk::new(stop.clone()));
-    let datagrams = desk.clone();
-    let answers = thread::Builder::new().name("bench-door".into()).spawn(move || admit_datagrams(&door, &datagrams));
-    answers.map_err(refused)?;
+/// The address cannot be bound.
+pub fn serve(options: &ServerOptions, stop: &Stop, ready: impl FnOnce(SocketAddr)) -> Result<()> {
+    let failed = |e: io::Error| Error::new(format!("{}: cannot listen: {e}", options.listen));
+    let listener = TcpListener::bind(options.listen).map_err(failed)?;
+    listener.set_nonblocking(true).map_err(failed)?;
+    let at = listener.local_addr().map_err(failed)?;
+    let udp = bound_udp(at).map_err(failed)?;
+    udp.set_read_timeout(Some(POLL_INTERVAL)).map_err(failed)?;
+    let registry = Arc::new(SessionRegistry::new(stop.clone()));
+    let of_datagrams = registry.clone();
+    let receive = move || receive_datagrams(&udp, &of_datagrams);
+    thread::Builder::new().name("bench-udp".into()).spawn(receive).map_err(failed)?;
     ready(at);
-    let end = Instant::now() + Duration::try_from_secs_f64(asked.seconds).unwrap_or(Duration::MAX / 4);
-    while !desk.is_closing() && Instant::now() < end {
-        let _ = poll(&mut [PollFd::new(listener.as_fd(), PollFlags::POLLIN)], poll_time(TICK));
-        // All that wait, or strangers who keep coming fill the kernel's queue.
+    let end = Instant::now() + Duration::try_from_secs_f64(options.seconds).unwrap_or(Duration::MAX / 4);
+    while !registry.is_closing() && Instant::now() < end {
+        let timeout = PollTimeout::try_from(TICK).unwrap_or(PollTimeout::MAX);
+        let _ = poll(&mut [PollFd::new(listener.as_fd(), PollFlags::POLLIN)], timeout);
+        // Accept all that wait, or the kernel's queue fills up.
         while let Ok((stream, _)) = listener.accept() {
-            welcome(stream, &asked.token, &desk);
-            if desk.is_closing() {
+            handle_connection(stream, &options.token, &registry);
+            if registry.is_closing() {
                 break;
             }
         }
     }
-    desk.close(FAREWELL);
+    registry.close(CLOSING);
     Ok(())
 }
 
-fn poll_time(time: Duration) -> PollTimeout {
-    PollTimeout::try_from(time).unwrap_or(PollTimeout::MAX)
-}
-
-/// Hears whoever comes, in a thread of its own; there are not many at a time.
-fn welcome(stream: TcpStream, token: &Token, desk: &Arc<Desk>) {
-    // A connection that is gone already needs no answer.
-    let Ok(guest) = desk.seat_stranger(&stream) else { return };
-    let (token, desk) = (token.clone(), desk.clone());
-    // Where there is no thread to be had the connection is closed, which tells the client.
-    let _ = thread::Builder::new().name("bench-guest".into()).spawn(move || {
-        // What strangers do wrong is their own affair.
-        if let Ok(Some(session)) = introduce(stream, &token, &desk) {
-            drop(guest);
+/// Serves a connection in a thread of its own.
+fn handle_connection(stream: TcpStream, token: &Token, registry: &Arc<SessionRegistry>) {
+    // It may be closed already.
+    let Ok(pending) = registry.add_pending(&stream) else { return };
+    let (token, registry) = (token.clone(), registry.clone());
+    // If no thread can be started, the connection is closed, which tells the client.
+    let _ = thread::Builder::new().name("bench-client".into()).spawn(move || {
+        // Errors are the client's own affair.
+        if let Ok(Some(session)) = identify(stream, &token, &registry) {
+            drop(pending);
             session.serve();
         }
     });
 }
 
-/// Hears what a connection is for. A session, where it is for one and the client may have it.
-fn introduce(stream: TcpStream, token: &Token, desk: &Arc<Desk>) -> io::Result<Option<Session>> {
+/// Reads what a connection is for; opens a session if it is for one and the client authenticates.
+fn identify(stream: TcpStream, token: &Token, registry: &Arc<SessionRegistry>) -> io::Result<Option<ClientSession>> {
     stream.set_nonblocking(false)?;
-    let due = Instant::now() + INTRODUCTION;
-    let mut channel = Channel::new(stream)?;
+    let due = Instant::now() + HANDSHAKE_TIMEOUT;
+    let mut channel = MessageChannel::new(stream)?;
     let mut greeting = [0; GREETING];
     channel.fill(&mut greeting, due)?;
-    match Purpose::of(&greeting) {
-        Some(Purpose::Control) => admit(channel, token, desk, due),
-        Some(Purpose::Line) => {
-            let mut pass = [0; PASS];
-            channel.fill(&mut pass, due)?;
+    match ConnectionPurpose::of(&greeting) {
+        Some(ConnectionPurpose::Control) => authenticate(channel, token, registry, due),
+        Some(ConnectionPurpose::TestStream) => {
+            let mut bytes = [0; TOKEN_BYTES];
+            channel.fill(&mut bytes, due)?;
             let stream = channel.stream().try_clone()?;
             stream.set_read_timeout(None)?;
             stream.set_write_timeout(None)?;
-            desk.admit(&Pass::of(&pass), Arrival::Stream(Socket::from(stream)));
+            registry.deliver(&ConnectionToken::of(&bytes), IncomingStream::Tcp(Socket::from(stream)));
             Ok(None)
         }
         None => Ok(None),
     }
 }
 
-/// Lets a client in that knows the token, and shows it that this end does.
-fn admit(mut channel: Channel, token: &Token, desk: &Arc<Desk>, due: Instant) -> io::Result<Option<Session>> {
+/// Both ends prove that they know the token.
+fn authenticate(
+    mut channel: MessageChannel,
+    token: &Token,
+    registry: &Arc<SessionRegistry>,
+    due: Instant,
+) -> io::Result<Option<ClientSession>> {
     let challenge = Challenge { program: super::PROGRAM.into(), nonce: nonce()? };
     channel.send(&challenge)?;
-    let response: Response = channel.receive(SMALL, due)?;
-    if !token.is_proof(&response.proof, Role::Client, &challenge.nonce, &response.nonce) {
-        thread::sleep(REFUSAL);
-        channel.send(&Admission::Refused("the token is another one".into()))?;
+    let response: Response = channel.receive(MAX_UNAUTHENTICATED, due)?;
+    if !token.is_proof(&response.proof, ProofKind::Client, &challenge.nonce, &response.nonce) {
+        thread::sleep(REFUSAL_DELAY);
+        channel.send(&Admission::Refused("wrong token".into()))?;
         return Ok(None);
     }
-    let key = token.proof(Role::Session, &challenge.nonce, &response.nonce);
-    let Some((seat, arrivals)) = desk.open_session(key)? else {
-        channel.send(&Admission::Refused("the server has as many clients as it takes; try again later".into()))?;
+    let key = token.proof(ProofKind::Session, &challenge.nonce, &response.nonce);
+    let Some((guard, incoming)) = registry.open_session(key)? else {
+        channel.send(&Admission::Refused("the server has the maximum number of clients; try again later".into()))?;
         return Ok(None);
     };
-    let proof = token.proof(Role::Server, &challenge.nonce, &response.nonce);
-    channel.send(&Admission::Welcome(Box::new(introduction(proof, seat.id))))?;
-    Ok(Some(Session::new(channel, desk.clone(), seat, arrivals)))
+    let proof = token.proof(ProofKind::Server, &challenge.nonce, &response.nonce);
+    channel.send(&Admission::Welcome(Box::new(server_info(proof, guard.id))))?;
+    Ok(Some(ClientSession::new(channel, registry.clone(), guard, incoming)))
 }
 
-fn introduction(proof: [u8; 32], session: [u8; 16]) -> Welcome {
+fn server_info(proof: [u8; 32], session: [u8; 16]) -> ServerInfo {
     let name = nix::sys::utsname::uname().ok();
     let word = |text: &std::ffi::OsStr| text.to_str().map(str::to_owned);
-    Welcome {
+    ServerInfo {
         proof,
         session,
         host: name.as_ref().and_then(|name| word(name.nodename())),
         kernel: name.as_ref().and_then(|name| word(name.release())),
         cpus: thread::available_parallelism().ok().and_then(|n| u32::try_from(n.get()).ok()),
-        receive_most: super::most_buffer("tcp_rmem"),
-        send_most: super::most_buffer("tcp_wmem"),
+        receive_most: super::max_auto_buffer("tcp_rmem"),
+        send_most: super::max_auto_buffer("tcp_wmem"),
     }
 }
 
-/// Hears the first datagram of each line of UDP until the server ends.
-fn admit_datagrams(door: &Socket, desk: &Desk) {
-    let mut buffer = [MaybeUninit::uninit(); MEDIUM];
-    while !desk.is_closing() {
-        // A time-out, or what an earlier answer met on its way.
-        let Ok((length, from)) = door.recv_from(&mut buffer) else { continue };
+/// Receives the first datagram of each UDP stream until the server ends.
+fn receive_datagrams(udp: &Socket, registry: &SessionRegistry) {
+    let mut buffer = [MaybeUninit::uninit(); MAX_REQUEST];
+    while !registry.is_closing() {
+        // A timeout, or an ICMP error.
+        let Ok((length, from)) = udp.recv_from(&mut buffer) else { continue };
         // SAFETY: the kernel has written the first `length` bytes.
         let bytes: Vec<u8> = buffer[..length].iter().map(|byte| unsafe { byte.assume_init() }).collect();
-        if let Some((pass, from)) = Pass::of_datagram(&bytes).zip(from.as_socket()) {
-            desk.admit(&pass, Arrival::Datagrams(from));
+        if let Some((token, from)) = ConnectionToken::of_datagram(&bytes).zip(from.as_socket()) {
+            registry.deliver(&token, IncomingStream::Udp(from));
         }
     }
 }
-
-/// This end of every load.
-const SIDE: Side = Side::Server;

@@ -1,49 +1,48 @@
-//! What the numbers of several rounds on the network come to.
+//! Results of several rounds together.
 
 use super::Direction;
 use serde::{Deserialize, Serialize};
 
-/// The largest packet that passes.
+/// The path MTU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PathMtu {
-    /// Bytes of the largest IP packet that arrived, none of it in fragments.
+    /// The largest unfragmented IP packet that arrived, bytes.
     pub bytes: u32,
-    /// What the kernel goes by; none where it did not say. Where that is more, packets vanish without a word.
+    /// The kernel's own value; if it is larger, packets are lost silently.
     pub kernel: Option<u32>,
 }
 
-/// How long an answer takes while streams run, and while nothing does. Seconds.
+/// Response time while streams run and idle, seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Loaded {
-    /// Which way the streams go.
+    /// Direction of the streams.
     pub direction: Direction,
-    /// How many.
+    /// Number of streams.
     pub streams: u32,
-    /// Bytes a second they moved.
+    /// Their bandwidth, bytes per second.
     pub bandwidth: f64,
-    /// The median with nothing else under way.
+    /// Median while idle.
     pub alone: f64,
     /// The median while streams run.
     pub median: f64,
-    /// What one of a hundred exceeds while streams run; none where there were too few.
+    /// 99th percentile while streams run.
     pub p99: Option<f64>,
-    /// Bytes that wait in queues on the way: the bandwidth times what the median grew by (Little's law).
+    /// Bytes queued on the path: bandwidth times the increase of the median (Little's law).
     pub queued: f64,
 }
 
-/// A load at several sizes of something: which of them is enough.
+/// Bandwidth by size of socket buffers or segments.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sizes {
-    /// What was measured at each, in order of size.
+    /// In order of size.
     pub points: Vec<Size>,
-    /// Bytes a second where the kernel chose the size.
+    /// Bandwidth with the kernel's default, bytes per second.
     pub automatic: Option<f64>,
-    /// The smallest that brings 95 % of the most there was, bytes; none where none did.
+    /// The smallest size that reaches 95 % of the best; `None` if bandwidth does not depend on it.
     pub needed: Option<u32>,
-    /// The bandwidth-delay product: the most bytes a second there were, times the shortest time an answer took. None where
-    /// that has nothing to do with the size.
+    /// The bandwidth-delay product, bytes: best bandwidth times shortest response time.
     pub product: Option<f64>,
-    /// Whether larger ones than the largest measured might bring more: they still did, or the kernel grants no larger ones.
+    /// Whether a larger size than the largest measured might bring more.
     pub open: bool,
 }
 
@@ -52,10 +51,10 @@ pub struct Sizes {
 pub struct Size {
     /// As it was asked for, bytes.
     pub bytes: u32,
-    /// Bytes a second.
+    /// Bytes per second.
     pub bandwidth: f64,
-    /// Processor time of the sending threads for each byte, seconds.
+    /// CPU time of the sending threads per byte, seconds.
     pub send_cost: Option<f64>,
-    /// The same of the receiving threads.
+    /// CPU time of the receiving threads per byte, seconds.
     pub receive_cost: Option<f64>,
 }

@@ -1,9 +1,8 @@
-//! What is asked of iperf3, and what it tells: its JSON.
+//! iperf3's JSON: the parameters of a test, and its results.
 
 use serde::{Deserialize, Serialize};
 use whyslow_model::bench::{Cost, Direction, NetEnd, NetLoad, NetStream, Work};
 
-/// What is asked of the server.
 #[derive(Serialize)]
 pub(super) struct Parameters<'a> {
     tcp: bool,
@@ -22,13 +21,13 @@ pub(super) struct Parameters<'a> {
     client_version: &'static str,
 }
 
-/// What each end tells the other of a test.
+/// What each end sends to the other.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub(super) struct Results {
+pub(super) struct Iperf3Results {
     cpu_util_total: f64,
     cpu_util_user: f64,
     cpu_util_system: f64,
-    /// 1 where retransmits are told.
+    /// 1 if retransmits are counted.
     sender_has_retransmits: f64,
     streams: Vec<StreamResult>,
 }
@@ -37,7 +36,7 @@ pub(super) struct Results {
 struct StreamResult {
     id: u32,
     bytes: u64,
-    /// Less than nothing, or 2 to the 64th less 1, where it is not known: so are the next ones.
+    /// Negative or 2⁶⁴-1 if unknown; so are the next ones.
     retransmits: f64,
     jitter: f64,
     errors: f64,
@@ -48,12 +47,11 @@ struct StreamResult {
     end_time: f64,
 }
 
-/// What to ask for, so that it makes this load.
 pub(super) fn parameters(load: &NetLoad) -> Parameters<'_> {
     Parameters {
         tcp: true,
         omit: load.ramp_seconds as u32,
-        // Its server ends a test that lasts longer.
+        // The server aborts a test that lasts longer.
         time: load.seconds.ceil() as u32 + 1,
         parallel: load.streams,
         reverse: load.work == Work::Stream(Direction::Down),
@@ -65,13 +63,12 @@ pub(super) fn parameters(load: &NetLoad) -> Parameters<'_> {
     }
 }
 
-/// The number iperf3 gives a stream: there is no second.
+/// iperf3 numbers streams 1, 3, 4, 5 …
 fn number(place: usize) -> u32 {
     if place == 0 { 1 } else { place as u32 + 2 }
 }
 
-/// What this end counted, as it wants to be told.
-pub(super) fn results(here: &NetEnd) -> Results {
+pub(super) fn results(here: &NetEnd) -> Iperf3Results {
     let share = |seconds: f64| 100.0 * seconds / here.cost.thread_seconds.max(1e-9);
     let stream = |(place, stream): (usize, &NetStream)| StreamResult {
         id: number(place),
@@ -80,7 +77,7 @@ pub(super) fn results(here: &NetEnd) -> Results {
         end_time: here.seconds,
         ..StreamResult::default()
     };
-    Results {
+    Iperf3Results {
         cpu_util_total: share(here.cost.user_seconds + here.cost.system_seconds),
         cpu_util_user: share(here.cost.user_seconds),
         cpu_util_system: share(here.cost.system_seconds),
@@ -89,8 +86,8 @@ pub(super) fn results(here: &NetEnd) -> Results {
     }
 }
 
-/// The other end, as far as iperf3 tells of it.
-pub(super) fn end_of(load: &NetLoad, here: &NetEnd, theirs: &Results) -> NetEnd {
+/// The other end, as far as iperf3 reports it.
+pub(super) fn end_of(load: &NetLoad, here: &NetEnd, theirs: &Iperf3Results) -> NetEnd {
     let finite = |number: f64| if number.is_finite() { number.max(0.0) } else { 0.0 };
     let own = theirs.streams.iter().map(|s| finite(s.end_time - s.start_time)).fold(0.0, f64::max);
     let seconds = if own > 0.0 { own } else { here.seconds };
@@ -118,12 +115,12 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn streams_are_numbered_as_iperf3_does() {
+    fn streams_are_numbered_as_in_iperf3() {
         assert_eq!([0, 1, 2, 3].map(number), [1, 3, 4, 5]);
     }
 
     #[test]
-    fn what_is_not_asked_for_is_not_in_the_parameters() {
+    fn defaults_are_left_out_of_the_parameters() {
         let load = NetLoad::stream(Direction::Up, 1.5);
         let json = serde_json::to_string(&parameters(&load)).unwrap();
         assert_eq!(json, r#"{"tcp":true,"omit":0,"time":3,"parallel":1,"len":131072,"client_version":"3.12"}"#);
@@ -134,11 +131,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_results_make_it_panic(bytes: Vec<u64>, times: (f64, f64), cpu: f64) {
+        fn no_results_panic(bytes: Vec<u64>, times: (f64, f64), cpu: f64) {
             let (start_time, end_time) = times;
             let stream = |bytes: u64| StreamResult { bytes, start_time, end_time, retransmits: -1.0, ..StreamResult::default() };
             let streams = bytes.into_iter().map(stream).collect();
-            let results = Results { cpu_util_user: cpu, streams, ..Results::default() };
+            let results = Iperf3Results { cpu_util_user: cpu, streams, ..Iperf3Results::default() };
             let end = end_of(&NetLoad::stream(Direction::Up, 1.0), &NetEnd::default(), &results);
             prop_assert!(end.seconds >= 0.0 && end.cost.user_seconds >= 0.0);
         }

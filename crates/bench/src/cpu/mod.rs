@@ -1,0 +1,41 @@
+//! `bench cpu`: scaling, wake-up latency, context switches, and system calls.
+
+mod context_switch;
+mod scaling;
+mod system_calls;
+mod wakeup;
+mod work;
+
+use crate::error::Result;
+use crate::progress::Progress;
+use crate::progress::Stop;
+use crate::study::StudyContext;
+use whyslow_model::bench::{Kind, Report};
+
+/// What to measure.
+#[derive(Clone, Copy, Debug)]
+pub struct CpuOptions {
+    /// Measured time of each figure, seconds; wake-ups take ten times as long.
+    pub seconds: f64,
+}
+
+/// Runs all studies. Stopped early, it reports what it has.
+///
+/// # Errors
+/// A thread cannot start.
+pub fn measure(asked: &CpuOptions, stop: &Stop, progress: &mut dyn FnMut(Progress)) -> Result<Report> {
+    let mut context = StudyContext::begin(asked.seconds, stop, progress);
+    add_caveat(&mut context);
+    context.report(Kind::Cpu, &[&scaling::study, &wakeup::study, &context_switch::study, &system_calls::study])
+}
+
+fn add_caveat(context: &mut StudyContext) {
+    // std also considers the CPU quota of the cgroup.
+    let may = std::thread::available_parallelism().map_or(usize::MAX, usize::from);
+    let count = context.topology.count();
+    if may < count {
+        let text =
+            format!("a cgroup limits this program to {may} of {count} CPUs: with more threads, its quota is measured");
+        context.session.caveats.push(text);
+    }
+}

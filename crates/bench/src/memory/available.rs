@@ -1,0 +1,83 @@
+//! How much memory can be allocated without swapping.
+
+use crate::cgroup;
+use whyslow_sense::Root;
+
+/// Page cache of a cgroup, which is reclaimable; version 1 prefixes the count that includes its children with `total_`.
+const CACHED: [&str; 2] = ["total_inactive_file ", "inactive_file "];
+
+/// Bytes available without swapping, on the machine and within the limits of this process's cgroups; 0 if unknown.
+pub(crate) fn available(root: &Root) -> u64 {
+    let machine = root.maybe("proc/meminfo").and_then(|text| entry(&text, "MemAvailable:")).unwrap_or(0);
+    within_cgroups(root).fold(machine, u64::min)
+}
+
+/// Free bytes of a NUMA node; memory bound to a node is never taken from another.
+pub(crate) fn free_of_node(root: &Root, node: u32) -> u64 {
+    let text = root.maybe(&format!("sys/devices/system/node/node{node}/meminfo"));
+    // A kernel without NUMA has no such file.
+    text.and_then(|text| entry(&text, "MemFree:")).unwrap_or_else(|| available(root))
+}
+
+/// `MemFree:  123 kB`, possibly after `Node 0`, in bytes.
+fn entry(text: &str, name: &str) -> Option<u64> {
+    let rest = text.lines().find_map(|line| line.split_once(name))?.1;
+    rest.split_ascii_whitespace().next()?.parse::<u64>().ok()?.checked_mul(1024)
+}
+
+/// What is left of each limit from this process's cgroup up to the root.
+fn within_cgroups(root: &Root) -> impl Iterator<Item = u64> {
+    cgroup::own_memory_cgroups(root).into_iter().filter_map(|(hierarchy, path)| {
+        let path = path.trim_matches('/');
+        let ends = path.char_indices().filter(|(_, c)| *c == '/').map(|(at, _)| at).chain([path.len()]);
+        let left = |end: usize| {
+            let folder = format!("{}/{}", hierarchy.root, &path[..end]);
+            let stat = root.maybe(&format!("{folder}/memory.stat")).unwrap_or_default();
+            let count = |name: &str| stat.lines().find_map(|line| line.strip_prefix(name)?.parse::<u64>().ok());
+            let cached: u64 = CACHED.iter().filter_map(|name| count(name)).sum();
+            // A cgroup without a limit says `max`, which is not a number.
+            let limit = root.number(&format!("{folder}/{}", hierarchy.limit))?;
+            let usage = root.number(&format!("{folder}/{}", hierarchy.usage))?;
+            Some(limit.saturating_sub(usage.saturating_sub(cached)))
+        };
+        ends.filter_map(left).min()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cpu_topology::tests::machine;
+
+    const MEMINFO: (&str, &str) = ("proc/meminfo", "MemTotal: 4000 kB\nMemFree: 50 kB\nMemAvailable: 3000 kB\n");
+
+    #[test]
+    fn available_memory_is_read_from_meminfo() {
+        let (_folder, root) = machine(&[MEMINFO]);
+        assert_eq!(available(&root), 3000 << 10);
+        let (_folder, root) = machine(&[]);
+        assert_eq!(available(&root), 0);
+    }
+
+    #[test]
+    fn the_tightest_cgroup_limit_applies() {
+        let (_folder, root) = machine(&[
+            MEMINFO,
+            ("proc/self/cgroup", "4:cpu,memory:/a/b\n0::/x/y\n"),
+            ("sys/fs/cgroup/memory/a/memory.limit_in_bytes", "1048576\n"),
+            ("sys/fs/cgroup/memory/a/memory.usage_in_bytes", "48576\n"),
+            ("sys/fs/cgroup/memory/a/b/memory.limit_in_bytes", "9223372036854771712\n"),
+            ("sys/fs/cgroup/memory/a/b/memory.usage_in_bytes", "0\n"),
+            ("sys/fs/cgroup/x/memory.max", "max\n"),
+            ("sys/fs/cgroup/x/memory.current", "5\n"),
+        ]);
+        assert_eq!(available(&root), 1_000_000);
+    }
+
+    #[test]
+    fn a_node_reports_its_own_free_memory() {
+        let node = "sys/devices/system/node/node1/meminfo";
+        let (_folder, root) = machine(&[MEMINFO, (node, "Node 1 MemTotal: 9 kB\nNode 1 MemFree:  7 kB\n")]);
+        assert_eq!((free_of_node(&root, 1), free_of_node(&root, 0)), (7 << 10, 3000 << 10));
+    }
+}

@@ -1,0 +1,260 @@
+//! Loop devices and folders to measure, and running the program on them.
+
+use std::fs::{self, File};
+use std::io::Read;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Output, Stdio};
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+use whyslow_model::bench::{Report, Round, SCHEMA};
+
+pub(crate) const MIB: u64 = 1 << 20;
+
+/// Cleans up after this process when its standard input closes, however the process ends: what the tests made has its PID in
+/// its name.
+const REAPER: &str = r#"
+cat >/dev/null
+prefix=/var/tmp/wsl-bench-$1-
+ip netns list 2>/dev/null | grep -o "^wsl-net-$1-[^ ]*" | while read -r name; do
+  ip netns pids "$name" | xargs -r kill -9
+  ip netns del "$name"
+done
+dmsetup remove --retry "wsl-bench-$1" 2>/dev/null
+for pass in 1 2 3; do
+  grep -o " $prefix[^ ]*" /proc/self/mounts | tac | xargs -r -n 1 umount
+  losetup --noheadings --output NAME,BACK-FILE | while read -r device file rest; do
+    case $file in
+      $prefix*) echo "$device" ;;
+      /dev/loop*) losetup --noheadings --output BACK-FILE "$file" | grep -q "^$prefix" && echo "$device" ;;
+    esac
+  done | while read -r device; do
+    swapoff "$device" 2>/dev/null
+    delpart "$device" 1 2>/dev/null; delpart "$device" 2 2>/dev/null
+    losetup --detach "$device"
+  done
+done
+rm -rf --one-file-system "$prefix"*
+"#;
+
+fn start_reaper() {
+    static REAPER_INPUT: OnceLock<ChildStdin> = OnceLock::new();
+    REAPER_INPUT.get_or_init(|| {
+        let mut command = Command::new("sh");
+        let pid = std::process::id().to_string();
+        command.args(["-c", REAPER, "reaper", &pid]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        // A group of its own, which Ctrl-C does not reach.
+        command.process_group(0).spawn().unwrap().stdin.take().unwrap()
+    });
+}
+
+/// Whether the tests run as root; if not, they are skipped, which CI does not allow.
+pub(crate) fn is_root() -> bool {
+    // SAFETY: geteuid has no preconditions.
+    let root = unsafe { libc::geteuid() } == 0;
+    if !root {
+        assert!(std::env::var_os("CI").is_none_or(|ci| ci != "true"), "these tests must run, as root");
+        eprintln!("skipped: needs root");
+    } else {
+        start_reaper();
+    }
+    root
+}
+
+/// A folder on a disk, with the devices and mounts made in it; all removed when dropped.
+pub(crate) struct Fixture {
+    pub(crate) folder: tempfile::TempDir,
+    undo: Vec<Box<dyn FnOnce()>>,
+}
+
+impl Fixture {
+    /// `None` without root.
+    pub(crate) fn new() -> Option<Self> {
+        let prefix = format!("wsl-bench-{}-", std::process::id());
+        let folder = || tempfile::Builder::new().prefix(&prefix).tempdir_in("/var/tmp").unwrap();
+        is_root().then(|| Self { folder: folder(), undo: Vec::new() })
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub(crate) fn name(&self, name: &str) -> String {
+        self.path(name).to_string_lossy().into_owned()
+    }
+
+    /// A loop device on a file with this content.
+    pub(crate) fn device_of(&mut self, name: &str, content: &[u8]) -> String {
+        fs::write(self.path(name), content).unwrap();
+        self.attach(&[&self.name(name)])
+    }
+
+    /// A loop device of so many bytes 0x5a.
+    pub(crate) fn device(&mut self, name: &str, bytes: u64) -> String {
+        self.device_of(name, &vec![0x5a; bytes as usize])
+    }
+
+    /// A loop device on a sparse file.
+    pub(crate) fn sparse(&mut self, name: &str, bytes: u64) -> String {
+        File::create(self.path(name)).and_then(|file| file.set_len(bytes)).unwrap();
+        self.attach(&[&self.name(name)])
+    }
+
+    pub(crate) fn attach(&mut self, args: &[&str]) -> String {
+        let all = [&["--find", "--show", "--partscan"], args].concat();
+        // Another program may take the free device first.
+        let out = (0..20).map(|_| losetup(&all)).find(|out| out.status.success());
+        let node = String::from_utf8(out.expect("losetup(8)").stdout).unwrap().trim().to_owned();
+        let gone = node.clone();
+        self.undo(move || drop(losetup(&["--detach", &gone])));
+        node
+    }
+
+    pub(crate) fn undo(&mut self, how: impl FnOnce() + 'static) {
+        self.undo.push(Box::new(how));
+    }
+
+    /// Makes and mounts an ext4; returns the mount point.
+    pub(crate) fn mount(&mut self, device: &str) -> String {
+        // Lazy initialisation would write to the device while it is measured.
+        let whole = ["-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0"];
+        must(Command::new("mkfs.ext4").args(whole).arg(device));
+        self.mount_made(device)
+    }
+
+    /// Mounts the file system that a device has.
+    pub(crate) fn mount_made(&mut self, device: &str) -> String {
+        let point = self.name("mnt");
+        fs::create_dir_all(&point).unwrap();
+        must(Command::new("mount").args([device, &point]));
+        let gone = point.clone();
+        self.undo(move || drop(Command::new("umount").arg(gone).status()));
+        point
+    }
+}
+
+/// One losetup(8) at a time: a device that was detached is free for the next test before its last user has closed it.
+fn losetup(args: &[&str]) -> Output {
+    static ONE: Mutex<()> = Mutex::new(());
+    let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    Command::new("losetup").args(args).output().unwrap()
+}
+
+pub(crate) fn has(program: &str) -> bool {
+    let found = Command::new(program).arg("-V").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok();
+    if !found {
+        eprintln!("skipped: {program} is not installed: scripts/install-missing.sh lab");
+    }
+    found
+}
+
+impl Drop for Fixture {
+    fn drop(&mut self) {
+        while let Some(undo) = self.undo.pop() {
+            undo();
+        }
+    }
+}
+
+pub(crate) fn must(command: &mut Command) {
+    let out = command.output().unwrap();
+    assert!(out.status.success(), "{command:?}: {}", String::from_utf8_lossy(&out.stderr));
+}
+
+/// Waits for a condition.
+pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(120);
+    while !is_so() {
+        assert!(Instant::now() < deadline, "{what}: never");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+pub(crate) fn signal(child: &Child, signal: i32) {
+    let pid = libc::pid_t::try_from(child.id()).unwrap();
+    // SAFETY: kill has no preconditions; the child has not been waited for, so the PID is its own.
+    assert_eq!(unsafe { libc::kill(pid, signal) }, 0);
+}
+
+/// Has a program end with the thread that starts it.
+pub(crate) fn ends_with_test(command: &mut Command) -> &mut Command {
+    // SAFETY: prctl is async-signal-safe.
+    unsafe {
+        command.pre_exec(|| match libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) {
+            0 => Ok(()),
+            _ => Err(std::io::Error::last_os_error()),
+        })
+    }
+}
+
+/// `whyslow bench` with these arguments.
+pub(crate) fn whyslow(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_whyslow"));
+    ends_with_test(command.arg("bench").args(args).stdin(Stdio::null()));
+    command
+}
+
+pub(crate) fn bench(args: &[&str]) -> Command {
+    let mut command = whyslow(&[&["disk"], args].concat());
+    if !args.contains(&"--for") {
+        command.args(["--for", "20ms"]);
+    }
+    command
+}
+
+/// The report of any benchmark.
+pub(crate) fn report_of(args: &[&str]) -> Report {
+    let out = whyslow(args).arg("--json").output().unwrap();
+    assert_eq!(out.status.code(), Some(0), "{args:?}: {}", String::from_utf8_lossy(&out.stderr));
+    let report: Report = serde_json::from_slice(&out.stdout).expect("a report");
+    assert_eq!(report.schema, SCHEMA);
+    report
+}
+
+/// The same, run longer and longer until a condition holds: on a busy machine a short run may not complete a request.
+pub(crate) fn report_when(args: &[&str], condition: impl Fn(&Report) -> bool) -> Report {
+    let times = ["20ms", "200ms", "1s", "5s"];
+    let mut reports = times.into_iter().map(|time| report_of(&[args, &["--for", time]].concat()));
+    reports.find(condition).expect("the condition holds with 5 s")
+}
+
+/// The same, until every run has completed a request.
+pub(crate) fn complete_report_of(args: &[&str]) -> Report {
+    report_when(args, |report| report.rounds.iter().all(has_completions))
+}
+
+pub(crate) fn has_completions(round: &Round) -> bool {
+    round.runs.iter().all(|run| [&run.read, &run.write].into_iter().flatten().any(|flow| flow.operations > 0))
+}
+
+pub(crate) fn run(args: &[&str]) -> Output {
+    bench(args).output().unwrap()
+}
+
+/// The report of `bench disk`.
+pub(crate) fn report(args: &[&str]) -> Report {
+    let time: &[&str] = if args.contains(&"--for") { &[] } else { &["--for", "20ms"] };
+    report_of(&[&["disk"], args, time].concat())
+}
+
+/// Asserts that it is refused, in one line with these words.
+pub(crate) fn assert_refused(args: &[&str], words: &[&str]) {
+    let out = run(args);
+    let said = String::from_utf8(out.stderr).unwrap();
+    assert_eq!(out.status.code(), Some(2), "{args:?}: {said}");
+    assert_eq!(said.lines().count(), 1, "{said}");
+    assert!(words.iter().all(|word| said.contains(word)), "{args:?}: {words:?} in {said}");
+    assert!(out.stdout.is_empty());
+}
+
+/// Refused both for reading, and for writing with the right serial.
+pub(crate) fn assert_in_use(device: &str, serial: &str, words: &[&str]) {
+    assert_refused(&[device], &[&["is in use"], words].concat());
+    assert_refused(&[device, "--destroy", serial], &[&["is in use"], words].concat());
+}
+
+pub(crate) fn content(path: impl AsRef<Path>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    File::open(path).unwrap().read_to_end(&mut bytes).unwrap();
+    bytes
+}
