@@ -6,9 +6,7 @@
 mod block;
 mod bpf;
 mod cgroup;
-#[cfg(test)]
-mod hostile;
-mod kept;
+mod fd_cache;
 mod kernel;
 mod memory;
 mod miss;
@@ -19,9 +17,11 @@ pub mod profile;
 mod relay;
 mod root;
 mod sampler;
-mod seldom;
 mod source;
 mod task;
+#[cfg(test)]
+mod testing;
+mod ttl_cache;
 pub mod watch;
 
 /// Questions to the kernel over netlink, for whoever sets what is read here.

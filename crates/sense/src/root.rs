@@ -1,6 +1,6 @@
 //! The folder under which /proc and /sys are found: `/` on the live machine, a captured tree in tests.
 
-use crate::kept::{self, Kept};
+use crate::fd_cache::{self, Kept};
 use crate::miss::Miss;
 use std::fs;
 use std::io;
@@ -68,7 +68,7 @@ impl Root {
     /// # Errors
     /// Absent, not permitted or failed.
     pub fn text(&self, path: &str) -> Result<String, Miss> {
-        to_text(path, kept::read_once(&self.at(path)))
+        to_text(path, fd_cache::read_once(&self.at(path)))
     }
 
     /// The same for a file that is read at every sample: on the running machine it stays open in between.

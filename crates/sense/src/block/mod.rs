@@ -1,19 +1,19 @@
 //! Block devices, their queues and stacking, mounts, arrays.
 
-mod arrays;
-mod cache;
 pub(crate) mod device;
 mod diskstats;
 #[cfg(test)]
 pub(crate) mod fixture;
 mod layers;
+mod md;
 pub(crate) mod mount_watch;
 pub(crate) mod mountinfo;
 mod mounts;
-mod nfs;
+mod mountstats;
+mod page_cache;
 mod queue;
 mod requests;
-mod space;
+mod statvfs;
 
 use crate::source::Source;
 
@@ -22,11 +22,11 @@ pub(crate) fn sources() -> Vec<Box<dyn Source>> {
     vec![
         Box::new(diskstats::DiskStats),
         Box::new(requests::Requests::default()),
-        Box::new(cache::Cache::default()),
+        Box::new(page_cache::Cache::default()),
         Box::new(queue::Queues::default()),
         Box::new(layers::Layers::default()),
         Box::new(mounts::Mounts::default()),
-        Box::new(nfs::NfsMounts::default()),
-        Box::new(arrays::Arrays::default()),
+        Box::new(mountstats::NfsMounts::default()),
+        Box::new(md::Arrays::default()),
     ]
 }

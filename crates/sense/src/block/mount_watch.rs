@@ -1,7 +1,7 @@
 //! When the mounts change: /proc/self/mountinfo can be polled (proc_pid_mounts(5)), which costs a fiftieth of reading it.
 
 use super::mountinfo::{self, MountLine};
-use crate::{Miss, Root, kept};
+use crate::{Miss, Root, fd_cache};
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
@@ -36,7 +36,7 @@ impl MountWatch {
             Some((file, _)) => file,
             None => File::open(root.at(mountinfo::PATH)).map_err(miss)?,
         };
-        let bytes = kept::read_all(&file).map_err(miss)?;
+        let bytes = fd_cache::read_all(&file).map_err(miss)?;
         self.watched = Some((file, Instant::now()));
         if bytes == self.known {
             return Ok(None);

@@ -2,7 +2,7 @@
 
 use super::mount_watch::MountWatch;
 use super::mountinfo::MountLine;
-use super::space::{Space, Spaces};
+use super::statvfs::{Space, Spaces};
 use crate::{Miss, Root, Source};
 use std::collections::BTreeMap;
 use whyslow_model::catalogue::Mount;

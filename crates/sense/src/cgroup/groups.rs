@@ -8,10 +8,10 @@
 //! while, and a group in which nothing ran and nobody waited since the last sample keeps the row it had. That of the whole
 //! machine, which other families tell better, is seldom read either.
 
-use super::book::{Book, Devices};
-use super::folder::Folder;
+use super::files::Folder;
 use super::forest::Forest;
 use super::hierarchy::{Hierarchy, Version};
+use super::rows::{Book, Devices};
 use super::{v1, v2};
 use crate::{Miss, Root, Source};
 use std::collections::BTreeMap;

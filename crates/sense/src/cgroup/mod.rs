@@ -1,7 +1,6 @@
 //! Control groups, version 1, 2 and mixed.
 
-mod book;
-mod folder;
+mod files;
 mod forest;
 mod groups;
 mod hierarchy;
@@ -9,6 +8,7 @@ mod ids;
 #[cfg(test)]
 mod live_tests;
 mod parse;
+mod rows;
 #[cfg(test)]
 mod tree_tests;
 mod v1;

@@ -1,8 +1,8 @@
 //! The files of a group in the hierarchies of version 1 (Documentation/admin-guide/cgroup-v1/, scheduler/sched-bwc.rst).
 
-use super::book::{Book, Devices};
-use super::folder::Folder;
+use super::files::Folder;
 use super::parse::{self, Field, US};
+use super::rows::{Book, Devices};
 use whyslow_model::catalogue::{Family, Group};
 use whyslow_model::value::Gauge;
 

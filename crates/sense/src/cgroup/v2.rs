@@ -1,8 +1,8 @@
 //! The files of a group in the unified hierarchy (Documentation/admin-guide/cgroup-v2.rst).
 
-use super::book::{Book, Devices};
-use super::folder::Folder;
+use super::files::Folder;
 use super::parse::{self, Field, US};
+use super::rows::{Book, Devices};
 use whyslow_model::catalogue::Group;
 use whyslow_model::value::Gauge;
 

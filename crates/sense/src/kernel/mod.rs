@@ -1,12 +1,12 @@
 //! The machine, its limits and settings, the kernel's log, and the observer itself.
 
 mod hypervisor;
-mod ipc;
 mod kmsg;
 mod limits;
 mod machine;
 mod observer;
-mod settings;
+mod sysctl;
+mod sysvipc;
 
 use crate::source::Source;
 use whyslow_model::value::{Gauge, State};
@@ -16,8 +16,8 @@ pub(crate) fn sources() -> Vec<Box<dyn Source>> {
     vec![
         Box::new(machine::Machine),
         Box::new(limits::Limits),
-        Box::new(ipc::SysvIpc),
-        Box::new(settings::Settings),
+        Box::new(sysvipc::SysvIpc),
+        Box::new(sysctl::Settings),
         Box::new(kmsg::KernelLog::default()),
         Box::new(observer::SelfCost),
     ]

@@ -1,7 +1,7 @@
 //! No text makes a parser of this wing panic.
 
 use super::{meminfo, numa, slabinfo, swaps, vmstat};
-use crate::hostile::never_panics;
+use crate::testing::never_panics;
 use whyslow_model::catalogue::{Meminfo, Node, Vmstat};
 use whyslow_model::key::Machine;
 

@@ -1,6 +1,6 @@
 //! /sys/kernel/mm/hugepages: reserved huge pages by page size. Documentation/admin-guide/mm/hugetlbpage.rst.
 
-use crate::seldom::Seldom;
+use crate::ttl_cache::Seldom;
 use crate::{Miss, Root, Source};
 use whyslow_model::catalogue::Hugepages;
 use whyslow_model::snapshot::Snapshot;

@@ -3,9 +3,9 @@
 mod hugepages;
 mod meminfo;
 mod numa;
-mod sharing;
 mod slabinfo;
 mod swaps;
+mod sysfs_mm;
 mod vmstat;
 
 #[cfg(test)]
@@ -19,7 +19,7 @@ pub(crate) fn sources() -> Vec<Box<dyn Source>> {
         Box::new(meminfo::MeminfoFile),
         Box::new(vmstat::VmstatFile),
         Box::new(hugepages::HugepagePools::default()),
-        Box::new(sharing::PageSharing),
+        Box::new(sysfs_mm::PageSharing),
         Box::new(swaps::Swaps),
         Box::new(slabinfo::Slabinfo),
         Box::new(numa::NumaNodes::default()),

@@ -1,8 +1,8 @@
 //! /sys/devices/system/node: memory and allocations by NUMA node. Documentation/admin-guide/numastat.rst;
 //! Documentation/ABI/stable/sysfs-devices-node.
 
-use crate::seldom::Seldom;
 use crate::text::{number, numbered, word};
+use crate::ttl_cache::Seldom;
 use crate::{Miss, Root, Source};
 use whyslow_model::catalogue::{Family, Node};
 use whyslow_model::snapshot::Snapshot;

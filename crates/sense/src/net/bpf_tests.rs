@@ -1,9 +1,9 @@
 //! The network's BPF programs against this machine's kernel, in network namespaces made for the purpose.
 
-use super::drops::Drops;
-use super::ended::Ended;
+use super::ended_connections::Ended;
 use super::live_tests::{Pair, read, run, within};
-use super::packets::Packets;
+use super::packet_drops::Drops;
+use super::packet_sizes::Packets;
 use crate::Root;
 use crate::bpf::is_out_of_reach;
 use crate::source::Source;

@@ -1,7 +1,7 @@
 //! The sources against this machine's kernel, in network namespaces made for the purpose.
 
 use super::namespaces::{Namespaces, Visibility};
-use super::{driver_counters, links, protocols, qdiscs, sockets};
+use super::{driver_counters, links, qdiscs, snmp, sockets};
 use crate::Root;
 use crate::source::{Miss, Source};
 use std::fs::File;
@@ -213,7 +213,7 @@ fn a_receiver_that_does_not_read_loses_datagrams() {
     assert!(row.drops.get().unwrap() > 0, "{row:?}");
     assert!(row.receive_queue.get().unwrap() > row.receive_buffer.get().unwrap() / 2.0, "{row:?}");
     assert_eq!(row.pid.get(), Some(f64::from(std::process::id())));
-    let protocols = read(&mut protocols::Protocols::new(Arc::default()));
+    let protocols = read(&mut snmp::Protocols::new(Arc::default()));
     let counted = protocols.net.protocol.iter().find(|p| &*p.scope.ns == pair.b.as_str()).unwrap();
     assert_eq!(counted.udp_rcvbuf_errors.get(), row.drops.get());
     assert_eq!(counted.tcp_memory.get(), None);
@@ -354,7 +354,7 @@ fn an_interface_that_is_made_again_under_its_name_is_another() {
     let namespaces = Arc::new(Namespaces::default());
     let identity = || {
         let mut out = Snapshot::default();
-        super::interfaces::Interfaces(namespaces.clone()).read(&Root::live(), &mut out).unwrap();
+        super::net_dev::Interfaces(namespaces.clone()).read(&Root::live(), &mut out).unwrap();
         let made =
             |i: &&whyslow_model::catalogue::Interface| *i.interface.ns == *pair.a && *i.interface.name == *"veth0";
         out.net.interface.iter().find(made).unwrap().identity.get().unwrap().to_owned()

@@ -1,28 +1,28 @@
 //! Interfaces, protocols, connections, sockets, qdiscs, in every namespace that can be seen.
 
+mod bpf;
 #[cfg(test)]
 mod bpf_tests;
 mod conntrack;
 mod driver_counters;
-mod drops;
-mod ended;
+mod ended_connections;
 mod ethtool;
-mod few;
-mod in_kernel;
-mod interfaces;
 mod links;
 #[cfg(test)]
 mod live_tests;
 mod namespaces;
+mod net_dev;
 pub(crate) mod netlink;
 mod own;
-mod owners;
-mod packets;
-mod protocols;
+mod packet_drops;
+mod packet_sizes;
+mod process_namespaces;
 mod qdiscs;
-mod residents;
 mod rtnetlink;
+mod snmp;
 mod sock_diag;
+mod socket_cache;
+mod socket_owners;
 mod sockets;
 mod tcp_info;
 
@@ -38,15 +38,15 @@ pub(crate) fn sources() -> Vec<Box<dyn Source>> {
     let namespaces: Arc<namespaces::Namespaces> = Arc::default();
     vec![
         Box::new(namespaces::Visibility(namespaces.clone())),
-        Box::new(interfaces::Interfaces(namespaces.clone())),
+        Box::new(net_dev::Interfaces(namespaces.clone())),
         Box::new(links::Links(namespaces.clone())),
         Box::new(driver_counters::DriverCounters::new(namespaces.clone())),
-        Box::new(protocols::Protocols::new(namespaces.clone())),
+        Box::new(snmp::Protocols::new(namespaces.clone())),
         Box::new(sockets::Sockets::new(namespaces.clone())),
         Box::new(qdiscs::Qdiscs::new(namespaces.clone())),
-        Box::new(ended::Ended::new(namespaces.clone())),
-        Box::new(drops::Drops::new(namespaces.clone())),
-        Box::new(packets::Packets::new(namespaces)),
+        Box::new(ended_connections::Ended::new(namespaces.clone())),
+        Box::new(packet_drops::Drops::new(namespaces.clone())),
+        Box::new(packet_sizes::Packets::new(namespaces)),
         Box::new(conntrack::Connections),
     ]
 }

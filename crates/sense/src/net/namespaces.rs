@@ -4,7 +4,7 @@
 //! They are entered anew for each reading (setns(2) takes microseconds): a socket or file kept open in a namespace would
 //! keep the namespace and its interfaces alive after their owner has let go of them.
 
-use super::residents::{Home, Residents, SETTLED, YOUNG, inode_of, way_in};
+use super::process_namespaces::{Home, Residents, SETTLED, YOUNG, inode_of, way_in};
 use crate::Root;
 use crate::source::{Miss, Source, Tempo};
 use std::cell::Cell;

@@ -1,14 +1,14 @@
 //! TCP connections, listening sockets and UDP sockets, with the process behind each (sock_diag(7)).
 
-use super::few::{Few, Known};
 use super::namespaces::Namespaces;
 use super::net_text;
 use super::netlink::Netlink;
 use super::own::Own;
-use super::owners::Owners;
-use super::protocols::sockstat_value;
 use super::rtnetlink::{self, interface_name};
+use super::snmp::sockstat_value;
 use super::sock_diag::{self, ALL_STATES, CONNECTED_STATES, LISTEN, Socket};
+use super::socket_cache::{Few, Known};
+use super::socket_owners::Owners;
 use super::tcp_info;
 use crate::Root;
 use crate::source::{Miss, Source};

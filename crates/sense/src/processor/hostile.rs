@@ -1,7 +1,7 @@
 //! No text makes a parser of this wing panic.
 
 use super::{interrupts, pressure, softirqs, softnet, stat};
-use crate::hostile::never_panics;
+use crate::testing::never_panics;
 use whyslow_model::catalogue::{Pressure, System};
 use whyslow_model::key::Machine;
 

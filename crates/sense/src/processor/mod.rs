@@ -1,8 +1,8 @@
 //! Processors: time by mode, interrupts, frequency, pressure.
 
-mod frequency;
-mod interrupt_time;
+mod cpufreq;
 mod interrupts;
+mod irq_time;
 mod per_cpu;
 mod pressure;
 mod softirqs;
@@ -22,9 +22,9 @@ pub(crate) fn sources() -> Vec<Box<dyn Source>> {
         Box::new(pressure::PressureStall::default()),
         Box::new(interrupts::Interrupts),
         Box::new(softirqs::Softirqs),
-        Box::new(interrupt_time::InterruptTime::new()),
+        Box::new(irq_time::InterruptTime::new()),
         Box::new(softnet::SoftnetStat),
-        Box::new(frequency::CpuFrequency::default()),
+        Box::new(cpufreq::CpuFrequency::default()),
         Box::new(thermal::ThermalZones::default()),
     ]
 }

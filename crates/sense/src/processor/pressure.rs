@@ -3,7 +3,7 @@
 //!
 //! Only the totals are taken: the kernel's averages are over fixed times, and any average can be had from totals.
 
-use crate::seldom::Seldom;
+use crate::ttl_cache::Seldom;
 use crate::{Miss, Root, Source};
 use whyslow_model::catalogue::Pressure;
 use whyslow_model::key::Machine;

@@ -1,6 +1,6 @@
 //! /sys/class/thermal: temperature by thermal zone. Documentation/driver-api/thermal/sysfs-api.rst.
 
-use crate::seldom::Seldom;
+use crate::ttl_cache::Seldom;
 use crate::{Miss, Root, Source};
 use whyslow_model::catalogue::Thermal;
 use whyslow_model::snapshot::Snapshot;

@@ -1,8 +1,8 @@
 //! Counted stacks made a profile: frames instead of addresses, alike stacks merged, and what is missing counted.
 
 use super::Ask;
-use super::names::{Names, instructions};
 use super::recorder::{Counted, RawStack, USER_DEPTH};
+use super::symbolizer::{Names, instructions};
 use std::collections::HashMap;
 use std::time::Duration;
 use whyslow_model::profile::{Frame, Kind, Process, Profile, SCHEMA, Space, Stack, Totals};

@@ -1,7 +1,7 @@
 //! What a profile does not show, with the share of it that concerns.
 
 use super::Ask;
-use super::names::Names;
+use super::symbolizer::Names;
 use crate::os;
 use whyslow_model::diagnosis::BlindSpot;
 use whyslow_model::human;

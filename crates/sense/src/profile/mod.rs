@@ -4,32 +4,32 @@
 //! is told in the profile. Code is named by the very files it was mapped from, so that a container's program is named by the
 //! container's own files, and one that has ended by the files it had.
 
+mod address_space;
 mod assemble;
 mod binaries;
 mod blind_spots;
-mod clock;
-mod kernel;
+mod elf_symbols;
+mod kallsyms;
 mod mapping;
-mod names;
+mod perf_clock;
 mod perf_map;
-mod process;
 mod recorder;
 mod sleepers;
-mod space;
-mod symbols;
+mod symbolizer;
+mod target;
 
 use crate::os;
 use crate::root::Root;
 use crate::source::Miss;
+use address_space::Space;
 use assemble::Assembly;
 use binaries::Binaries;
-use names::Names;
-use process::Target;
 use recorder::{Recorder, SpaceId};
 use sleepers::Sleepers;
-use space::Space;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
+use symbolizer::Names;
+use target::Target;
 use whyslow_model::profile::{Kind, Profile};
 
 /// What to profile.
@@ -68,7 +68,7 @@ impl Profiler {
     /// # Errors
     /// There is no such process; this kernel or this user may not profile.
     pub fn start(ask: Ask, root: Root) -> Result<Self, Miss> {
-        process::require_own_numbers(&root)?;
+        target::require_own_numbers(&root)?;
         let target = ask.pid.map(|pid| Target::find(pid, &root)).transpose()?;
         let sleepers = ask.pid.filter(|_| ask.kind == Kind::OffCpu).map(|pid| Sleepers::of(pid, &root));
         let recorder = Recorder::start(&ask, &root)?;

@@ -58,7 +58,7 @@ impl PerfMap {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hostile::never_panics;
+    use crate::testing::never_panics;
 
     const MAP: &str = "7f0010 20 LazyCompile:~main /app/server.js:1\n7f0040 8 old\n7f0040 10 new\nnonsense\n";
 

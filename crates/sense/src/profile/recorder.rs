@@ -1,6 +1,6 @@
 //! Stacks as the kernel counted them: addresses and weights, by address space (bpf/profile.bpf.c, bpf/offcpu.bpf.c).
 
-use super::{Ask, clock};
+use super::{Ask, perf_clock};
 use crate::bpf::{Object, entries, include_object};
 use crate::os;
 use crate::root::Root;
@@ -126,7 +126,7 @@ impl Recorder {
             Kind::OffCpu => Object::load("offcpu", include_object!("offcpu"), root)?,
         };
         let cpus = match ask.kind {
-            Kind::OnCpu => Some(clock::start(&mut object, ask.hz, root)?),
+            Kind::OnCpu => Some(perf_clock::start(&mut object, ask.hz, root)?),
             Kind::OffCpu => None,
         };
         let wanted = Array::try_from(object.take_map("wanted")?).map_err(unreadable)?;

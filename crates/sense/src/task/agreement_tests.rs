@@ -2,8 +2,8 @@
 //! on the live machine.
 
 use super::crowd::{crowd, no_crowd};
-use super::files::Files;
 use super::iterator::TaskIterator;
+use super::proc_reader::Files;
 use crate::bpf;
 use crate::os::{page_size, tick_ns};
 use crate::root::Root;

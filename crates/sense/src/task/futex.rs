@@ -4,7 +4,7 @@
 //! cannot tell these apart. What the thread expects to find in the word it waits on can: a lock's word says that the lock
 //! is held and wanted, by a constant of its own in each run-time library. A thread that waits for work expects a count or 0.
 
-use super::columns::{signed, words};
+use super::pid_files::{signed, words};
 use libc::{FUTEX_CLOCK_REALTIME, FUTEX_LOCK_PI, FUTEX_LOCK_PI2, FUTEX_PRIVATE_FLAG, FUTEX_WAIT, FUTEX_WAIT_BITSET};
 
 /// 'Held and wanted' in glibc (nptl/lowlevellock.c), in Rust's std (sys/sync/mutex/futex.rs) and in Go (lock_futex.go).

@@ -1,6 +1,6 @@
 //! /proc/PID/io (proc_pid_io(5), Documentation/filesystems/proc.rst): sums over all threads, also those that ended.
 
-use super::columns::{number, pairs};
+use super::pid_files::{number, pairs};
 use whyslow_model::catalogue::ProcessRow;
 
 /// Puts what an io file says into the row.

@@ -7,13 +7,13 @@
 //! every processor's remainder: off by at most max(32, 2 x processors) pages for each of them.
 
 use super::exits::{self, Exits};
-use super::folder::Folder;
+use super::proc_dir::Folder;
 use super::process::{renew, renew_shared};
 use super::record::{CpuTime, ExitRecord, Io, Pages, Place, Places, ProcessRecord, ThreadRecord, Used};
 use super::records::{Part, Records};
 use super::stat::{KERNEL_THREAD, WORKER, policy};
-use super::tally::{Ledger, Tally};
 use super::thread::{counter, wait_channel, waits_for_lock};
+use super::thread_stats::{Ledger, Tally};
 use super::{cgroup, cputime};
 use crate::os::page_size;
 use crate::root::Root;

@@ -1,6 +1,6 @@
 //! /proc/PID/limits (proc_pid_limits(5)).
 
-use super::columns::{number, words};
+use super::pid_files::{number, words};
 
 /// The soft limits that run out in practice; `None` where there is none (`unlimited`).
 #[derive(Debug, Default, PartialEq, Eq)]

@@ -1,16 +1,16 @@
 //! Processes and threads.
 
 mod cgroup;
-mod columns;
 mod cputime;
 mod exits;
-mod files;
-mod folder;
 mod futex;
 mod io;
 mod iterator;
 mod kernel_locks;
 mod limits;
+mod pid_files;
+mod proc_dir;
+mod proc_reader;
 mod process;
 mod record;
 mod records;
@@ -20,8 +20,8 @@ mod sleep;
 mod source;
 mod stat;
 mod status;
-mod tally;
 mod thread;
+mod thread_stats;
 
 use crate::source::Source;
 

@@ -3,10 +3,10 @@
 //! Its stat and schedstat are read every time. The rest stands still while it does not run, and is then taken from the
 //! sample before: of a thousand processes few run in any one second.
 
-use super::folder::{Folder, Refusal};
+use super::proc_dir::{Folder, Refusal};
 use super::stat::Stat;
-use super::tally::{Ledger, Tally};
 use super::thread::{self, counter, gauge};
+use super::thread_stats::{Ledger, Tally};
 use super::{cgroup, io, limits, status};
 use crate::os::{page_size, ticks_to_ns};
 use std::collections::BTreeMap;

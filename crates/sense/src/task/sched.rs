@@ -1,6 +1,6 @@
 //! /proc/PID/sched and /proc/PID/task/TID/sched (kernel/sched/debug.c): kernels built with CONFIG_SCHED_DEBUG have them.
 
-use super::columns::{number, pairs, words};
+use super::pid_files::{number, pairs, words};
 
 /// How often the thread moved to another processor; `None` where the file does not say.
 ///

@@ -2,7 +2,7 @@
 //!
 //! Both speak of one thread: that of a process is its main thread's.
 
-use super::columns::{number, words};
+use super::pid_files::{number, words};
 
 /// What the scheduler keeps of one thread, nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! All processes and threads: by a BPF iterator, in one read, where it can be had; else by their files.
 
-use super::files::Files;
 use super::iterator::TaskIterator;
+use super::proc_reader::Files;
 use crate::root::Root;
 use crate::source::{Miss, Source};
 use whyslow_model::snapshot::Snapshot;

@@ -1,6 +1,6 @@
 //! /proc/PID/stat and /proc/PID/task/TID/stat (proc_pid_stat(5), fs/proc/array.c).
 
-use super::columns::{number, signed};
+use super::pid_files::{number, signed};
 use std::borrow::Cow;
 
 /// What is taken from one stat line, but for the name. Times are in clock ticks.

@@ -1,6 +1,6 @@
 //! /proc/PID/status and /proc/PID/task/TID/status (proc_pid_status(5)).
 
-use super::columns::{number, pairs, words};
+use super::pid_files::{number, pairs, words};
 
 /// What is taken from a status file. Memory is in bytes; a thread of the kernel has none.
 #[derive(Debug, Default, PartialEq, Eq)]

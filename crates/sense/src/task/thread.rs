@@ -1,9 +1,9 @@
 //! One thread's row and figures.
 
-use super::folder::Folder;
+use super::proc_dir::Folder;
 use super::stat::Stat;
 use super::status;
-use super::tally::{Ledger, Tally};
+use super::thread_stats::{Ledger, Tally};
 use super::{futex, sched, schedstat};
 use crate::os::ticks_to_ns;
 use std::fs::File;

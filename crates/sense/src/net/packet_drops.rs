@@ -1,6 +1,6 @@
 //! Packets that the kernel throws away, by reason and place (crates/sense/bpf/drops.bpf.c).
 
-use super::in_kernel::{Names, PlaceInNet, text};
+use super::bpf::{Names, PlaceInNet, text};
 use super::namespaces::Namespaces;
 use crate::Root;
 use crate::bpf::{Held, enums, include_object};

@@ -1,7 +1,7 @@
 //! /proc/self/mountstats: operations of NFS mounts, how long they waited here and how long the server took.
 
-use crate::seldom::Seldom;
 use crate::text::{octal, unescape};
+use crate::ttl_cache::Seldom;
 use crate::{Miss, Root, Source};
 use whyslow_model::catalogue::NfsMount;
 use whyslow_model::snapshot::Snapshot;

@@ -62,7 +62,7 @@ impl Function {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hostile::never_panics;
+    use crate::testing::never_panics;
 
     const SYMBOLS: &str = "\
 ffffffff81000000 T _text

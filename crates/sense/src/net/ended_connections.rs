@@ -1,6 +1,6 @@
 //! What TCP connections came to that have ended, by peer (crates/sense/bpf/tcp.bpf.c).
 
-use super::in_kernel::{Names, text};
+use super::bpf::{Names, text};
 use super::namespaces::Namespaces;
 use crate::Root;
 use crate::bpf::{Held, include_object};

@@ -54,7 +54,7 @@ impl Space {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hostile::never_panics;
+    use crate::testing::never_panics;
 
     const MAPS: &str = "\
 55d0a000-55d0c000 r--p 00000000 fd:00 1311                       /opt/my app/toy

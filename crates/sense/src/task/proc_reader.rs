@@ -1,6 +1,6 @@
 //! All processes and threads by their files (proc(5)): what every kernel and every user has.
 
-use super::folder::{Folder, Refusal};
+use super::proc_dir::{Folder, Refusal};
 use super::process::{Known, Round};
 use crate::os::{is_root, open_files_limit};
 use crate::root::Root;

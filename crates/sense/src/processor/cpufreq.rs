@@ -1,8 +1,8 @@
 //! Clock frequency and its limits by processor: cpufreq and thermal_throttle under /sys/devices/system/cpu.
 //! Documentation/admin-guide/pm/cpufreq.rst; Documentation/ABI/testing/sysfs-devices-system-cpu.
 
-use crate::seldom::Seldom;
 use crate::text::numbered;
+use crate::ttl_cache::Seldom;
 use crate::{Miss, Root, Source};
 use std::time::{Duration, Instant};
 use whyslow_model::catalogue::Frequency;

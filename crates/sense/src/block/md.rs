@@ -1,7 +1,7 @@
 //! /sys/block/md*/md: software RAID (Documentation/admin-guide/md.rst).
 
 use super::device;
-use crate::seldom::Seldom;
+use crate::ttl_cache::Seldom;
 use crate::{Miss, Root, Source};
 use whyslow_model::catalogue::Array;
 use whyslow_model::snapshot::Snapshot;

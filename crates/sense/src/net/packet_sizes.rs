@@ -1,6 +1,6 @@
 //! Sizes of packets by interface (crates/sense/bpf/packets.bpf.c).
 
-use super::in_kernel::{Names, PlaceInNet};
+use super::bpf::{Names, PlaceInNet};
 use super::namespaces::Namespaces;
 use crate::Root;
 use crate::bpf::{Held, include_object};

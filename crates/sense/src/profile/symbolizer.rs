@@ -1,12 +1,12 @@
 //! Addresses made frames. Each address of a file is looked up once, whichever processes and stacks it stands in.
 
+use super::address_space::Space;
 use super::binaries::Binaries;
-use super::kernel::KernelSymbols;
+use super::elf_symbols::{self, Function};
+use super::kallsyms::KernelSymbols;
 use super::mapping::Mapping;
 use super::perf_map::PerfMap;
 use super::recorder::{RawStack, SpaceId};
-use super::space::Space;
-use super::symbols::{self, Function};
 use crate::root::Root;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::{Duration, Instant};
@@ -53,7 +53,7 @@ impl Names {
         for (binary, offsets) in wanted {
             let offsets: Vec<u64> = offsets.into_iter().collect();
             let left = end.saturating_duration_since(Instant::now());
-            match binaries.file(binary).and_then(|file| symbols::of_file(file, &offsets, left)) {
+            match binaries.file(binary).and_then(|file| elf_symbols::of_file(file, &offsets, left)) {
                 Some(functions) => {
                     let places = offsets.into_iter().map(|offset| (binary, offset));
                     self.programs.extend(places.zip(functions));
