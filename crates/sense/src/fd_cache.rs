@@ -1,9 +1,9 @@
-//! Files that are read at every sample stay open in between: to open and close a file under /proc or /sys costs five
-//! times what it costs to read it.
+//! Keeps files that are read at every sample open: opening and closing a file under /proc or /sys costs five times what
+//! reading it does.
 //!
-//! An open file outlives what it speaks of: reading that of a device or control group that is gone fails, and then it is
-//! opened anew. It keeps no control group alive. What belongs to a network namespace would keep that alive, so only the
-//! observer's own is kept open.
+//! An open file outlives what it describes: once the device or cgroup is gone, reading fails and the path is opened again.
+//! An open file keeps no cgroup alive, but it does keep a network namespace alive, so only files of the observer's own
+//! namespace are kept.
 
 use crate::os;
 use std::cell::RefCell;
@@ -11,154 +11,143 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use whyslow_model::value::Name;
 
-/// The most files kept open: the kernel holds some five kilobytes for each.
-const MOST: usize = 2048;
-/// A file not read for so long is closed, once room is looked for.
-const UNUSED: Duration = Duration::from_secs(30);
-/// How long a setting is taken to stand.
-const SETTING_STANDS: Duration = Duration::from_secs(10);
-/// What most files fit in, several pages: the kernel gives no more than a page of most at a time, and gathers all of
-/// /proc/vmstat anew each time it is asked for more.
-const USUAL: usize = 16 * 1024;
-/// A reading shorter than this, with room for more, has reached the end. The kernel gives whole records out of a buffer of at
-/// least a page (fs/seq_file.c), and stops early only where the next one does not fit: no record is as long as the rest of
-/// that page.
-const CERTAINLY_ALL: usize = 1024;
+/// The kernel needs about 5 KB for each open file.
+const MAX_FILES: usize = 2048;
+/// Files unused for this long are closed.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
+const SETTING_TTL: Duration = Duration::from_secs(10);
+/// Most files fit into this many bytes. The kernel returns at most a page of most files per read, but formats all of
+/// /proc/vmstat again for each read of it.
+const INITIAL_SIZE: usize = 16 * 1024;
+/// A read shorter than this, with room for more, has reached the end of the file. seq_file (fs/seq_file.c) fills a buffer of at
+/// least a page with whole records and stops early only if the next one does not fit; no record is longer than the rest of a page.
+const SHORT_READ: usize = 1024;
 
 thread_local! {
-    /// What is read into before it is known how long it is: to make room anew for each of sixty files, and to clear it, takes
-    /// longer than to copy what was read.
-    static ROOM: RefCell<Vec<u8>> = RefCell::new(vec![0; USUAL]);
+    /// Allocating and clearing a buffer for each of sixty files takes longer than copying what was read.
+    static BUFFER: RefCell<Vec<u8>> = RefCell::new(vec![0; INITIAL_SIZE]);
 }
 
-/// The open files, by path.
+/// Open files and settings, by path.
 #[derive(Debug, Default)]
-pub(crate) struct Kept {
-    open: Mutex<Open>,
+pub(crate) struct FdCache {
+    state: Mutex<State>,
 }
 
 #[derive(Debug, Default)]
-struct Open {
+struct State {
     files: HashMap<Box<str>, Entry>,
-    /// Settings, and when each was read; `None` for one that cannot be.
+    /// `None` for a setting that cannot be read.
     settings: HashMap<Box<str>, (Instant, Option<Name>)>,
-    /// When those not used were last closed.
-    swept: Option<Instant>,
+    last_sweep: Option<Instant>,
 }
 
 #[derive(Debug)]
 struct Entry {
-    file: Arc<KeptFile>,
-    used: Instant,
+    file: Arc<CachedFile>,
+    last_used: Instant,
 }
 
 #[derive(Debug)]
-struct KeptFile {
+struct CachedFile {
     file: File,
-    /// How long it was last.
-    length: AtomicUsize,
+    last_length: AtomicUsize,
 }
 
-impl KeptFile {
-    /// Its text, and the file to be kept.
+impl CachedFile {
     fn open(path: &Path) -> io::Result<(Vec<u8>, Self)> {
         let file = File::open(path)?;
         let bytes = read_all(&file)?;
-        let length = AtomicUsize::new(bytes.len());
-        Ok((bytes, Self { file, length }))
+        let last_length = AtomicUsize::new(bytes.len());
+        Ok((bytes, Self { file, last_length }))
     }
 
-    /// It is offered room for little more than it needed last time: of a file under /proc/sys the kernel makes and clears as
-    /// much of its own as is offered (fs/proc/proc_sysctl.c), and that takes the caches from everything after it.
+    /// Offers a buffer little larger than last time's content: for a file under /proc/sys the kernel allocates and clears as
+    /// much memory as the reader offers (fs/proc/proc_sysctl.c), which evicts the caches of all that follows.
     fn read(&self) -> io::Result<Vec<u8>> {
-        let bytes = read_into(&self.file, self.length.load(Ordering::Relaxed) + CERTAINLY_ALL + 1)?;
-        self.length.store(bytes.len(), Ordering::Relaxed);
+        let bytes = read_into(&self.file, self.last_length.load(Ordering::Relaxed) + SHORT_READ + 1)?;
+        self.last_length.store(bytes.len(), Ordering::Relaxed);
         Ok(bytes)
     }
 }
 
-impl Kept {
-    /// What the file called `name` at `path` holds now.
-    ///
-    /// # Errors
-    /// Those of opening and reading it.
-    pub(crate) fn read(&self, name: &str, path: impl FnOnce() -> std::path::PathBuf) -> io::Result<Vec<u8>> {
-        let known = self.lock().file(name);
-        // Read unlocked: one that hangs must not hold up the others.
-        if let Some(file) = known {
+impl FdCache {
+    /// The current content of the file `name`, which is at `path`.
+    pub(crate) fn read(&self, name: &str, path: impl FnOnce() -> PathBuf) -> io::Result<Vec<u8>> {
+        let cached = self.lock().file(name);
+        // Read without the lock: a file that hangs must not hold up the others.
+        if let Some(file) = cached {
             match file.read() {
                 Ok(bytes) => return Ok(bytes),
                 Err(_) => drop(self.lock().files.remove(name)),
             }
         }
-        let (bytes, file) = KeptFile::open(&path())?;
-        self.lock().keep(name, file);
+        let (bytes, file) = CachedFile::open(&path())?;
+        self.lock().insert(name, file);
         Ok(bytes)
     }
 
-    /// The words of a setting, which `read` has read within the last ten seconds.
+    /// A setting, which `read` reads once in ten seconds.
     pub(crate) fn setting(&self, name: &str, read: impl FnOnce() -> Option<String>) -> Option<Name> {
-        if let Some((at, words)) = self.lock().settings.get(name)
-            && at.elapsed() < SETTING_STANDS
+        if let Some((at, value)) = self.lock().settings.get(name)
+            && at.elapsed() < SETTING_TTL
         {
-            return words.clone();
+            return value.clone();
         }
-        let words = read().map(Name::from);
-        self.lock().settings.insert(name.into(), (Instant::now(), words.clone()));
-        words
+        let value = read().map(Name::from);
+        self.lock().settings.insert(name.into(), (Instant::now(), value.clone()));
+        value
     }
 
-    fn lock(&self) -> MutexGuard<'_, Open> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Open {
-    fn file(&mut self, name: &str) -> Option<Arc<KeptFile>> {
+impl State {
+    fn file(&mut self, name: &str) -> Option<Arc<CachedFile>> {
         let entry = self.files.get_mut(name)?;
-        entry.used = Instant::now();
+        entry.last_used = Instant::now();
         Some(entry.file.clone())
     }
 
-    /// Keeps a file where there is room; half of the files this process may open are left for other uses.
-    fn keep(&mut self, name: &str, file: KeptFile) {
+    /// Uses at most half of the files this process may open.
+    fn insert(&mut self, name: &str, file: CachedFile) {
         let now = Instant::now();
-        if self.swept.is_none_or(|at| now - at > UNUSED) {
-            self.files.retain(|_, entry| now - entry.used < UNUSED);
-            self.swept = Some(now);
+        if self.last_sweep.is_none_or(|at| now - at > IDLE_TIMEOUT) {
+            self.files.retain(|_, entry| now - entry.last_used < IDLE_TIMEOUT);
+            self.last_sweep = Some(now);
         }
-        if self.files.len() < MOST.min(os::open_files_limit() as usize / 2) {
-            self.files.insert(name.into(), Entry { file: Arc::new(file), used: now });
+        if self.files.len() < MAX_FILES.min(os::open_files_limit() as usize / 2) {
+            self.files.insert(name.into(), Entry { file: Arc::new(file), last_used: now });
         }
     }
 }
 
-/// The whole of a file at `path`, which is not kept open.
+/// Reads a whole file and closes it.
 pub(crate) fn read_once(path: &Path) -> io::Result<Vec<u8>> {
     read_all(&File::open(path)?)
 }
 
-/// The whole of a file, from its start. Files under /proc say size 0, so the room grows; a short reading is not the end,
-/// unless it is very short.
+/// Reads a whole file from its start. Files under /proc have size 0, so the buffer grows until a read is short.
 pub(crate) fn read_all(file: &File) -> io::Result<Vec<u8>> {
-    read_into(file, USUAL)
+    read_into(file, INITIAL_SIZE)
 }
 
-/// The same, offering so much room at first.
 fn read_into(file: &File, mut offered: usize) -> io::Result<Vec<u8>> {
-    ROOM.with_borrow_mut(|room| {
+    BUFFER.with_borrow_mut(|buffer| {
         let mut length = 0;
         loop {
-            if room.len() < offered {
-                room.resize(offered, 0);
+            if buffer.len() < offered {
+                buffer.resize(offered, 0);
             }
-            let read = match file.read_at(&mut room[length..offered], length as u64) {
+            let read = match file.read_at(&mut buffer[length..offered], length as u64) {
                 Ok(read) => read,
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
                 Err(e) => return Err(e),
@@ -166,8 +155,8 @@ fn read_into(file: &File, mut offered: usize) -> io::Result<Vec<u8>> {
             length += read;
             if length == offered {
                 offered *= 2;
-            } else if read < CERTAINLY_ALL {
-                return Ok(room[..length].to_vec());
+            } else if read < SHORT_READ {
+                return Ok(buffer[..length].to_vec());
             }
         }
     })
@@ -179,46 +168,47 @@ mod tests {
     use std::fs;
 
     #[test]
-    fn a_kept_file_is_read_anew_each_time() {
+    fn an_open_file_returns_its_current_content() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("level");
-        let long = "x".repeat(3 * USUAL);
-        let kept = Kept::default();
-        // Longer than there was room for, by little and by much, and shorter again.
-        let longer = "y".repeat(2 * CERTAINLY_ALL);
+        let cache = FdCache::default();
+        // Longer than the buffer, by much and by little, and shorter again.
+        let (long, longer) = ("x".repeat(3 * INITIAL_SIZE), "y".repeat(2 * SHORT_READ));
         for text in ["12\n", longer.as_str(), "12\n", long.as_str(), ""] {
             fs::write(&path, text).unwrap();
-            assert_eq!(kept.read("level", || path.clone()).unwrap(), text.as_bytes());
+            assert_eq!(cache.read("level", || path.clone()).unwrap(), text.as_bytes());
         }
-        assert_eq!(kept.lock().files.len(), 1);
+        assert_eq!(cache.lock().files.len(), 1);
     }
 
     #[test]
-    fn what_cannot_be_read_any_more_is_opened_anew() {
-        let kept = Kept::default();
-        // To read a folder fails, as it does for the file of a device that is gone.
-        let folder = KeptFile { file: File::open("/proc").unwrap(), length: AtomicUsize::new(0) };
-        kept.lock().keep("proc/uptime", folder);
-        assert!(!kept.read("proc/uptime", || "/proc/uptime".into()).unwrap().is_empty());
-        assert!(!kept.read("proc/uptime", || unreachable!("it is open")).unwrap().is_empty());
-        assert!(kept.read("nowhere", || "/proc/no such file".into()).is_err());
+    fn a_file_that_fails_to_read_is_opened_again() {
+        let cache = FdCache::default();
+        // Reading a directory fails, as reading the file of a removed device does.
+        let directory = CachedFile { file: File::open("/proc").unwrap(), last_length: AtomicUsize::new(0) };
+        cache.lock().insert("proc/uptime", directory);
+        assert!(!cache.read("proc/uptime", || "/proc/uptime".into()).unwrap().is_empty());
+        assert!(!cache.read("proc/uptime", || unreachable!("it is open")).unwrap().is_empty());
+        let missing = cache.read("nowhere", || "/proc/no such file".into());
+        assert_eq!(missing.unwrap_err().kind(), io::ErrorKind::NotFound);
     }
 
     #[test]
     fn a_setting_is_read_once_in_ten_seconds() {
-        let kept = Kept::default();
-        let read = |words: Option<&str>| kept.setting("limit", || words.map(str::to_owned));
+        let cache = FdCache::default();
+        let read = |value: Option<&str>| cache.setting("limit", || value.map(str::to_owned));
         assert_eq!((read(Some("1")), read(Some("2"))), (Some("1".into()), Some("1".into())));
-        kept.lock().settings.get_mut("limit").unwrap().0 -= SETTING_STANDS;
+        cache.lock().settings.get_mut("limit").unwrap().0 -= SETTING_TTL;
         assert_eq!((read(None), read(Some("3"))), (None, None));
     }
 
     #[test]
-    fn there_is_an_end_to_keeping() {
-        let kept = Kept::default();
-        for i in 0..MOST + 10 {
-            kept.lock().keep(&i.to_string(), KeptFile::open(Path::new("/proc/uptime")).unwrap().1);
+    fn the_number_of_open_files_is_bounded() {
+        let cache = FdCache::default();
+        for i in 0..MAX_FILES + 10 {
+            cache.lock().insert(&i.to_string(), CachedFile::open(Path::new("/proc/uptime")).unwrap().1);
         }
-        assert!(kept.lock().files.len() <= MOST);
+        let expected = MAX_FILES.min(os::open_files_limit() as usize / 2);
+        assert_eq!(cache.lock().files.len(), expected);
     }
 }

@@ -1,30 +1,28 @@
-//! What hardly changes and is dear to find out: which processors, nodes and pools there are.
+//! A value that hardly changes and is expensive to find out: which CPUs, NUMA nodes or huge page pools there are.
 
 use std::time::{Duration, Instant};
 
-/// How long it is taken to stand.
-const STANDS: Duration = Duration::from_secs(10);
+const TTL: Duration = Duration::from_secs(10);
 
-/// Something that is found out anew every ten seconds.
+/// A value that is computed again once it is ten seconds old.
 #[derive(Debug)]
-pub(crate) struct Seldom<T> {
-    known: Option<(Instant, T)>,
+pub(crate) struct TtlCache<T> {
+    cached: Option<(Instant, T)>,
 }
 
-impl<T> Default for Seldom<T> {
+impl<T> Default for TtlCache<T> {
     fn default() -> Self {
-        Self { known: None }
+        Self { cached: None }
     }
 }
 
-impl<T> Seldom<T> {
-    /// What `find` found at most ten seconds ago.
-    pub(crate) fn get(&mut self, find: impl FnOnce() -> T) -> &T {
-        let known = match self.known.take() {
-            Some(known) if known.0.elapsed() < STANDS => known,
-            _ => (Instant::now(), find()),
+impl<T> TtlCache<T> {
+    pub(crate) fn get(&mut self, compute: impl FnOnce() -> T) -> &T {
+        let cached = match self.cached.take() {
+            Some(cached) if cached.0.elapsed() < TTL => cached,
+            _ => (Instant::now(), compute()),
         };
-        &self.known.insert(known).1
+        &self.cached.insert(cached).1
     }
 }
 
@@ -33,11 +31,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_found_once_and_again_when_it_is_old() {
-        let mut seldom = Seldom::default();
-        assert_eq!(*seldom.get(|| 1), 1);
-        assert_eq!(*seldom.get(|| 2), 1);
-        seldom.known = seldom.known.map(|(at, value)| (at - STANDS, value));
-        assert_eq!(*seldom.get(|| 3), 3);
+    fn a_value_is_computed_once_and_again_when_it_has_expired() {
+        let mut cache = TtlCache::default();
+        assert_eq!(*cache.get(|| 1), 1);
+        assert_eq!(*cache.get(|| 2), 1);
+        cache.cached = cache.cached.map(|(at, value)| (at - TTL, value));
+        assert_eq!(*cache.get(|| 3), 3);
     }
 }

@@ -1,12 +1,9 @@
-//! Block devices, their queues and stacking, mounts, arrays.
+//! Block devices, their queues and stacking, mounts, software RAID.
 
 pub(crate) mod device;
 mod diskstats;
-#[cfg(test)]
-pub(crate) mod fixture;
 mod layers;
 mod md;
-pub(crate) mod mount_watch;
 pub(crate) mod mountinfo;
 mod mounts;
 mod mountstats;
@@ -15,14 +12,13 @@ mod queue;
 mod requests;
 mod statvfs;
 
-use crate::source::Source;
+use crate::source::{Source, stateless};
 
-/// The sources of this wing.
 pub(crate) fn sources() -> Vec<Box<dyn Source>> {
     vec![
-        Box::new(diskstats::DiskStats),
+        stateless(diskstats::INFO, diskstats::read),
         Box::new(requests::Requests::default()),
-        Box::new(page_cache::Cache::default()),
+        Box::new(page_cache::PageCacheUse::default()),
         Box::new(queue::Queues::default()),
         Box::new(layers::Layers::default()),
         Box::new(mounts::Mounts::default()),

@@ -1,67 +1,48 @@
-//! The page cache: crates/sense/bpf/cache.bpf.c. Every read call comes by there, so it is read only where it is asked for.
+//! Page cache use by process (crates/sense/bpf/cache.bpf.c). Every read call passes there, so it is on demand.
 
-use super::requests::command;
-use crate::bpf::{Object, entries, include_object};
+use crate::bpf::{LazyObject, c_string, c_struct, include_object};
 use crate::os::{ns_to_ticks, page_size};
-use crate::{Miss, Root, Source, Tempo};
-use aya::maps::{HashMap, MapError};
+use crate::{Root, Source, SourceError, SourceInfo};
 use std::collections::BTreeMap;
 use whyslow_model::catalogue::PageCache;
 use whyslow_model::key::TaskKey;
 use whyslow_model::snapshot::Snapshot;
 
-const NAME: &str = "cache";
-
-/// The source of family `page_cache`.
-#[derive(Default)]
-pub(super) struct Cache {
-    object: Option<Result<Object, Miss>>,
-}
-
-/// A process, as the program keys it.
-#[derive(Clone, Copy)]
-#[repr(C)]
-struct User {
-    start: u64,
-    pid: u64,
-}
-
-/// What it did.
-#[derive(Clone, Copy)]
-#[repr(C)]
-struct Use {
-    lookups: u64,
-    misses: u64,
-    read_ahead_hits: u64,
-    faults: u64,
-    faults_cached: u64,
-    pages_written_back: u64,
-    command: [u8; 16],
-}
-
-// SAFETY: whole numbers without gaps between them, for which all bytes make a value.
-unsafe impl aya::Pod for User {}
-// SAFETY: as above.
-unsafe impl aya::Pod for Use {}
-
-impl Source for Cache {
-    fn name(&self) -> &'static str {
-        "bpf/cache"
+c_struct! {
+    /// `struct user`.
+    struct User {
+        start: u64,
+        pid: u64,
     }
 
-    fn tells(&self) -> &'static str {
-        "who finds what in the page cache, who waits for it to be read, and whose writing is written back"
+    /// `struct use`.
+    struct Use {
+        lookups: u64,
+        misses: u64,
+        read_ahead_hits: u64,
+        faults: u64,
+        faults_cached: u64,
+        pages_written_back: u64,
+        command: [u8; 16],
+    }
+}
+
+pub(super) struct PageCacheUse(LazyObject);
+
+impl Default for PageCacheUse {
+    fn default() -> Self {
+        Self(LazyObject::new("cache", include_object!("cache")))
+    }
+}
+
+impl Source for PageCacheUse {
+    fn info(&self) -> SourceInfo {
+        let description = "page cache hits, misses and waits by process, and whose writes are written back";
+        SourceInfo::new("bpf/cache", description).on_demand()
     }
 
-    fn tempo(&self) -> Tempo {
-        Tempo::Asked
-    }
-
-    fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), Miss> {
-        let object = self.object.get_or_insert_with(|| Object::load(NAME, include_object!("cache"), root));
-        let object = object.as_ref().map_err(Miss::clone)?;
-        let users: HashMap<_, User, Use> = HashMap::try_from(object.map("users")?).map_err(failed)?;
-        let users = entries(&users).map_err(failed)?;
+    fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
+        let users = self.0.get(root)?.entries("users")?;
         let rows: BTreeMap<TaskKey, PageCache> = users.into_iter().map(row).collect();
         out.block.page_cache.extend(rows.into_values());
         Ok(())
@@ -72,7 +53,7 @@ fn row((user, used): (User, Use)) -> (TaskKey, PageCache) {
     let pid = user.pid as u32;
     let task = TaskKey { pid, tid: pid, start: ns_to_ticks(user.start) };
     let row = PageCache {
-        command: command(&used.command),
+        command: c_string(&used.command).into(),
         lookups: used.lookups.into(),
         misses: used.misses.into(),
         read_ahead_hits: used.read_ahead_hits.into(),
@@ -84,52 +65,43 @@ fn row((user, used): (User, Use)) -> (TaskKey, PageCache) {
     (task, row)
 }
 
-fn failed(error: MapError) -> Miss {
-    Miss::Failed(format!("BPF {NAME}: {error}"))
-}
-
 #[cfg(test)]
 mod live_tests {
     use super::*;
-    use crate::bpf::is_out_of_reach;
+    use crate::testing::{has_bpf, read};
     use std::io::Write;
     use std::os::fd::AsRawFd;
-    use std::path::Path;
     use std::process::{Command, Stdio};
 
     const PAGE: usize = 4096;
     const PAGES: usize = 512;
 
-    /// What a process that reads all of a file, a page a call, did.
-    fn read_through(source: &mut Cache, path: &Path) -> PageCache {
-        let input = format!("if={}", path.display());
-        let mut dd = Command::new("dd");
-        let mut dd = dd.args([&*input, "of=/dev/null", "bs=4k"]).stderr(Stdio::null()).spawn().expect("dd runs");
+    /// The row of a dd with these arguments.
+    fn dd(source: &mut PageCacheUse, arguments: &[&str]) -> PageCache {
+        let mut dd = Command::new("dd").args(arguments).stderr(Stdio::null()).spawn().expect("dd runs");
         assert!(dd.wait().unwrap().success());
-        rows(source).into_iter().find(|row| row.task.pid == dd.id()).expect("dd was seen")
+        row_of(source, dd.id())
     }
 
-    fn rows(source: &mut Cache) -> Vec<PageCache> {
-        let mut s = Snapshot::default();
-        source.read(&Root::live(), &mut s).unwrap();
-        s.block.page_cache
+    fn row_of(source: &mut PageCacheUse, pid: u32) -> PageCache {
+        read(source).block.page_cache.into_iter().find(|row| row.task.pid == pid).expect("dd has a row")
     }
 
     #[test]
-    fn what_is_read_for_the_first_time_is_missed_and_then_found() {
-        if is_out_of_reach() {
+    fn the_first_read_misses_and_the_second_hits() {
+        if !has_bpf() {
             return;
         }
-        let mut source = Cache::default();
-        rows(&mut source);
-        // On a disk: a file in memory is never read ahead.
+        let mut source = PageCacheUse::default();
+        read(&mut source);
+        // On a disk: tmpfs has no read-ahead.
         let mut file = tempfile::NamedTempFile::with_prefix_in("wsl-block-", env!("CARGO_MANIFEST_DIR")).unwrap();
         file.write_all(&vec![1; PAGES * PAGE]).unwrap();
         file.as_file().sync_all().unwrap();
         // SAFETY: advice on an open file; no memory of ours is touched.
         unsafe { libc::posix_fadvise(file.as_file().as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
-        let cold = read_through(&mut source, file.path());
-        let warm = read_through(&mut source, file.path());
+        let input = format!("if={}", file.path().display());
+        let [cold, warm] = [(), ()].map(|()| dd(&mut source, &[&input, "of=/dev/null", "bs=4k"]));
         assert_eq!(cold.command.get(), Some("dd"));
         assert!(cold.lookups.get().unwrap() >= PAGES as u64 && warm.lookups.get().unwrap() >= PAGES as u64);
         assert!(cold.misses.get().unwrap() > warm.misses.get().unwrap(), "{cold:?} {warm:?}");
@@ -137,21 +109,18 @@ mod live_tests {
     }
 
     #[test]
-    fn what_the_kernel_writes_back_is_charged_to_who_wrote_it() {
-        if is_out_of_reach() {
+    fn writeback_is_attributed_to_the_process_that_wrote() {
+        if !has_bpf() {
             return;
         }
-        let mut source = Cache::default();
-        rows(&mut source);
+        let mut source = PageCacheUse::default();
+        read(&mut source);
         let file = tempfile::NamedTempFile::with_prefix_in("wsl-block-", env!("CARGO_MANIFEST_DIR")).unwrap();
         let output = format!("of={}", file.path().display());
-        let mut dd = Command::new("dd");
-        let dd = dd.args(["if=/dev/zero", &output, "bs=64k", "count=32", "conv=notrunc"]).stderr(Stdio::null());
-        let mut dd = dd.spawn().expect("dd runs");
-        assert!(dd.wait().unwrap().success());
+        let pid = dd(&mut source, &["if=/dev/zero", &output, "bs=64k", "count=32", "conv=notrunc"]).task.pid;
         // SAFETY: the descriptor is open; no memory of ours is touched.
         assert_eq!(unsafe { libc::syncfs(file.as_file().as_raw_fd()) }, 0);
-        let row = rows(&mut source).into_iter().find(|row| row.task.pid == dd.id()).expect("dd was seen");
+        let row = row_of(&mut source, pid);
         assert_eq!(row.written_back.get(), Some(32 * 65536), "{row:?}");
     }
 }

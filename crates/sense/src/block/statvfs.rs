@@ -1,4 +1,4 @@
-//! statvfs(3), guarded: a server that does not answer must not take the other mounts with it.
+//! statvfs(3) with a timeout: a server that does not answer must not hold up the other mounts.
 
 use super::mountinfo::MountLine;
 use std::collections::BTreeMap;
@@ -8,13 +8,13 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
 
-/// How long to wait for the answer of a server or FUSE program.
-const PATIENCE: Duration = Duration::from_millis(100);
+/// For servers and FUSE programs.
+const TIMEOUT: Duration = Duration::from_millis(100);
 
-/// File systems without a block device of their own whose numbers this kernel knows itself.
+/// File systems without a block device whose numbers are in this kernel's memory.
 const LOCAL: &[&str] = &["bcachefs", "btrfs", "devtmpfs", "overlay", "ramfs", "squashfs", "tmpfs", "zfs"];
 
-/// Space and inodes of a file system: bytes, and counts.
+/// In bytes, and counts of inodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Space {
     pub(super) size: u64,
@@ -24,34 +24,34 @@ pub(super) struct Space {
     pub(super) inodes_free: u64,
 }
 
-/// Asks for the space of mounts; remembers which did not answer yet.
 #[derive(Default)]
-pub(super) struct Spaces {
-    waiting: BTreeMap<String, Receiver<Option<Space>>>,
+pub(super) struct StatvfsCalls {
+    /// Calls that have not returned, by mount point.
+    pending: BTreeMap<String, Receiver<Option<Space>>>,
 }
 
-impl Spaces {
-    /// The space of a mount; `None` where it cannot be asked or does not answer in time.
-    pub(super) fn of(&mut self, mount: &MountLine) -> Option<Space> {
-        if answers_at_once(mount) { statvfs(&mount.point) } else { self.guarded(&mount.point, statvfs) }
+impl StatvfsCalls {
+    /// `None` if the call fails or times out.
+    pub(super) fn space(&mut self, mount: &MountLine) -> Option<Space> {
+        if is_local(mount) { statvfs(&mount.point) } else { self.with_timeout(&mount.point, statvfs) }
     }
 
-    /// Forgets questions to mounts that are gone.
-    pub(super) fn forget_all_but(&mut self, mounted: impl Fn(&str) -> bool) {
-        self.waiting.retain(|point, _| mounted(point));
+    /// Drops calls to mounts that are gone.
+    pub(super) fn retain(&mut self, mounted: impl Fn(&str) -> bool) {
+        self.pending.retain(|point, _| mounted(point));
     }
 
-    /// Asks in a thread of its own. While a mount owes an answer it is not asked again, nor waited for: it costs one
-    /// sleeping thread, and one delay.
-    fn guarded(&mut self, point: &str, ask: fn(&str) -> Option<Space>) -> Option<Space> {
-        let (answer, patience) = match self.waiting.remove(point) {
+    /// Calls in a thread of its own. While a call is pending, its mount is neither asked again nor waited for: a hung mount costs
+    /// one sleeping thread and one delay.
+    fn with_timeout(&mut self, point: &str, call: fn(&str) -> Option<Space>) -> Option<Space> {
+        let (answer, timeout) = match self.pending.remove(point) {
             Some(pending) => (pending, Duration::ZERO),
-            None => (asked(point.to_owned(), ask)?, PATIENCE),
+            None => (spawn(point.to_owned(), call)?, TIMEOUT),
         };
-        match answer.recv_timeout(patience) {
+        match answer.recv_timeout(timeout) {
             Ok(space) => space,
             Err(RecvTimeoutError::Timeout) => {
-                self.waiting.insert(point.to_owned(), answer);
+                self.pending.insert(point.to_owned(), answer);
                 None
             }
             Err(RecvTimeoutError::Disconnected) => None,
@@ -59,21 +59,21 @@ impl Spaces {
     }
 }
 
-/// Starts a thread that asks; `None` where there can be no more threads.
-fn asked(point: String, ask: fn(&str) -> Option<Space>) -> Option<Receiver<Option<Space>>> {
+/// `None` if no thread can be started.
+fn spawn(point: String, call: fn(&str) -> Option<Space>) -> Option<Receiver<Option<Space>>> {
     let (answer, receiver) = channel();
-    // Where nobody waits for the answer any more, it goes nowhere.
-    let question = move || drop(answer.send(ask(&point)));
-    thread::Builder::new().name("statvfs".into()).spawn(question).ok()?;
+    // Sending fails if nobody waits any more.
+    let run = move || drop(answer.send(call(&point)));
+    thread::Builder::new().name("statvfs".into()).spawn(run).ok()?;
     Some(receiver)
 }
 
-/// Whether statvfs is answered by this kernel from memory. A FUSE program can also sit on a block device (fuseblk).
-fn answers_at_once(mount: &MountLine) -> bool {
+/// Whether the kernel answers from memory. A FUSE program can also have a block device (fuseblk).
+fn is_local(mount: &MountLine) -> bool {
     !mount.kind.starts_with("fuse") && (!mount.number.starts_with("0:") || LOCAL.contains(&mount.kind.as_str()))
 }
 
-/// `None` where the call fails: no permission, or the mount is gone.
+/// `None` without permission, or if the mount is gone.
 fn statvfs(point: &str) -> Option<Space> {
     let path = CString::new(point).ok()?;
     let mut answer = MaybeUninit::<libc::statvfs>::uninit();
@@ -97,37 +97,42 @@ fn statvfs(point: &str) -> Option<Space> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::block::mountinfo::parse;
+    use crate::testing::wait_for;
+    use std::sync::Mutex;
     use std::time::Instant;
 
     const SOME: Space = Space { size: 1, free: 1, available: 1, inodes: 1, inodes_free: 1 };
 
     #[test]
-    fn a_mount_that_hangs_costs_one_delay_and_answers_later() {
+    fn a_hung_mount_costs_one_delay_and_answers_later() {
+        static HANGS: Mutex<()> = Mutex::new(());
         fn late(_: &str) -> Option<Space> {
-            thread::sleep(3 * PATIENCE);
+            drop(HANGS.lock().unwrap());
             Some(SOME)
         }
-        let mut spaces = Spaces::default();
-        assert_eq!(spaces.guarded("/dead", late), None);
+        let hangs = HANGS.lock().unwrap();
+        let mut calls = StatvfsCalls::default();
+        assert_eq!(calls.with_timeout("/dead", late), None);
         let start = Instant::now();
-        assert_eq!(spaces.guarded("/dead", late), None);
-        assert!(start.elapsed() < PATIENCE);
-        thread::sleep(4 * PATIENCE);
-        assert_eq!(spaces.guarded("/dead", late), Some(SOME));
+        assert_eq!(calls.with_timeout("/dead", late), None);
+        assert!(start.elapsed() < TIMEOUT);
+        drop(hangs);
+        assert_eq!(wait_for("it answers", || calls.with_timeout("/dead", late)), SOME);
     }
 
     #[test]
-    fn servers_and_fuse_programs_are_guarded() {
-        let guarded = |number: &str, kind: &str| {
+    fn servers_and_fuse_programs_have_a_timeout() {
+        let timed = |number: &str, kind: &str| {
             let line = format!("1 0 {number} / /m rw - {kind} x rw");
-            !answers_at_once(&super::super::mountinfo::parse(&line)[0])
+            !is_local(&parse(&line)[0])
         };
-        assert!(guarded("0:40", "nfs4") && guarded("0:41", "fuse.sshfs") && guarded("8:1", "fuseblk"));
-        assert!(!guarded("8:1", "ext4") && !guarded("0:42", "tmpfs"));
+        assert!(timed("0:40", "nfs4") && timed("0:41", "fuse.sshfs") && timed("8:1", "fuseblk"));
+        assert!(!timed("8:1", "ext4") && !timed("0:42", "tmpfs"));
     }
 
     #[test]
-    fn no_such_mount_has_no_space() {
+    fn a_missing_mount_has_no_space() {
         assert_eq!(statvfs("/no/such/wsl-block-mount"), None);
         assert_eq!(statvfs("nul\0byte"), None);
     }

@@ -3,7 +3,7 @@
 
 use super::gate::TYPES;
 use crate::root::Root;
-use crate::source::Miss;
+use crate::source::SourceError;
 use std::collections::HashMap;
 use std::fs;
 
@@ -16,9 +16,9 @@ const ENUM: u32 = 6;
 ///
 /// # Errors
 /// The file cannot be read or makes no sense.
-pub(crate) fn names(root: &Root, name: &str) -> Result<HashMap<u32, String>, Miss> {
-    let bytes = fs::read(root.at(TYPES)).map_err(|e| Miss::from_io(TYPES, &e))?;
-    let types = Types::of(&bytes).ok_or_else(|| Miss::malformed(TYPES, "its header"))?;
+pub(crate) fn names(root: &Root, name: &str) -> Result<HashMap<u32, String>, SourceError> {
+    let bytes = fs::read(root.at(TYPES)).map_err(|e| SourceError::from_io(TYPES, &e))?;
+    let types = Types::of(&bytes).ok_or_else(|| SourceError::malformed(TYPES, "its header"))?;
     Ok(types.values(name).unwrap_or_default())
 }
 

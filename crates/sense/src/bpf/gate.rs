@@ -1,7 +1,7 @@
 //! Whether the kernel lets us use BPF, and why not (capabilities(7), kernel_lockdown(7)).
 
 use crate::root::Root;
-use crate::source::Miss;
+use crate::source::SourceError;
 
 /// CAP_PERFMON, CAP_BPF and CAP_SYS_ADMIN, which holds both, of include/uapi/linux/capability.h.
 const SYS_ADMIN: u64 = 1 << 21;
@@ -15,10 +15,10 @@ pub(super) const TYPES: &str = "sys/kernel/btf/vmlinux";
 ///
 /// # Errors
 /// The first thing that is missing, and what would mend it.
-pub(super) fn check(root: &Root) -> Result<(), Miss> {
+pub(crate) fn check(root: &Root) -> Result<(), SourceError> {
     root.require_bpf()?;
     if !root.at(TYPES).exists() {
-        return Err(Miss::Absent(format!(
+        return Err(SourceError::Absent(format!(
             "BPF: this kernel carries no type information (no /{TYPES}, CONFIG_DEBUG_INFO_BTF)"
         )));
     }
@@ -27,27 +27,27 @@ pub(super) fn check(root: &Root) -> Result<(), Miss> {
 }
 
 /// Whether the process of this status file may load and attach programs that trace.
-fn privileged(status: &str) -> Result<(), Miss> {
+fn privileged(status: &str) -> Result<(), SourceError> {
     let held = status
         .lines()
         .find_map(|line| line.strip_prefix("CapEff:"))
         .and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok())
-        .ok_or_else(|| Miss::malformed("proc/self/status", "CapEff"))?;
+        .ok_or_else(|| SourceError::malformed("proc/self/status", "CapEff"))?;
     if held & SYS_ADMIN != 0 || held & (BPF | PERFMON) == BPF | PERFMON {
         return Ok(());
     }
-    Err(Miss::NotPermitted {
+    Err(SourceError::NotPermitted {
         why: "BPF needs CAP_BPF and CAP_PERFMON".into(),
         remedy: "run as root, or once: setcap cap_bpf,cap_perfmon=ep on the program".into(),
     })
 }
 
 /// Whether the kernel lets programs read its memory: it does not when locked down for confidentiality.
-fn unlocked(lockdown: &str) -> Result<(), Miss> {
+fn unlocked(lockdown: &str) -> Result<(), SourceError> {
     if !lockdown.contains("[confidentiality]") {
         return Ok(());
     }
-    Err(Miss::NotPermitted {
+    Err(SourceError::NotPermitted {
         why: "BPF: the kernel is locked down, and lets nobody read its memory".into(),
         remedy: "boot without lockdown=confidentiality".into(),
     })
@@ -57,9 +57,9 @@ fn unlocked(lockdown: &str) -> Result<(), Miss> {
 mod tests {
     use super::*;
 
-    fn why(miss: Result<(), Miss>) -> String {
+    fn why(miss: Result<(), SourceError>) -> String {
         match miss {
-            Err(Miss::NotPermitted { why, .. }) => why,
+            Err(SourceError::NotPermitted { why, .. }) => why,
             other => panic!("{other:?}"),
         }
     }
@@ -71,7 +71,7 @@ mod tests {
         assert_eq!(privileged(&status(BPF | PERFMON)), Ok(()));
         assert_eq!(why(privileged(&status(BPF))), "BPF needs CAP_BPF and CAP_PERFMON");
         assert_eq!(why(privileged(&status(0))), "BPF needs CAP_BPF and CAP_PERFMON");
-        assert!(matches!(privileged("CapEff:\tnonsense\n"), Err(Miss::Failed(_))));
+        assert!(matches!(privileged("CapEff:\tnonsense\n"), Err(SourceError::Failed(_))));
     }
 
     #[test]
@@ -85,7 +85,7 @@ mod tests {
     fn a_kernel_without_types_is_told_apart() {
         let tree = tempfile::tempdir().unwrap();
         let captured = Root::captured(tree.path());
-        assert!(matches!(check(&captured), Err(Miss::Absent(_))), "a captured tree has no kernel to ask");
+        assert!(matches!(check(&captured), Err(SourceError::Absent(_))), "a captured tree has no kernel to ask");
         let off = Root::live().without_bpf();
         assert_eq!(why(check(&off)), "BPF is switched off (--no-bpf)");
     }

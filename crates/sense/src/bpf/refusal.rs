@@ -1,32 +1,32 @@
 //! What the kernel or aya said against a BPF object, as a blind spot tells it.
 
-use crate::source::Miss;
+use crate::source::SourceError;
 use std::error::Error;
 use std::io;
 
 /// What an object was asked for and does not hold.
-pub(super) fn missing(object: &str, what: &str) -> Miss {
-    Miss::Failed(format!("BPF {object}: holds no {what}"))
+pub(super) fn missing(object: &str, what: &str) -> SourceError {
+    SourceError::Failed(format!("BPF {object}: holds no {what}"))
 }
 
 /// What went wrong after loading.
-pub(super) fn failed(object: &str, error: &(dyn Error + 'static)) -> Miss {
-    Miss::Failed(format!("BPF {object}: {}", causes(error)))
+pub(super) fn failed(object: &str, error: &(dyn Error + 'static)) -> SourceError {
+    SourceError::Failed(format!("BPF {object}: {}", causes(error)))
 }
 
 /// Why an object was refused, as its blind spot says it.
-pub(super) fn refused(object: &str, error: &(dyn Error + 'static)) -> Miss {
+pub(super) fn refused(object: &str, error: &(dyn Error + 'static)) -> SourceError {
     let why = causes(error);
     if system_error(error) == Some(libc::EPERM) {
         let why =
             format!("BPF {object}: refused though the capabilities are held, as by a container's seccomp profile");
-        return Miss::NotPermitted { why, remedy: "run on the host, outside of any container".into() };
+        return SourceError::NotPermitted { why, remedy: "run on the host, outside of any container".into() };
     }
     // What the object asks for by name and this kernel does not have: a tracepoint, a structure, a field.
     if ["unknown type", "no BTF type", "relocation", "relocating"].iter().any(|sign| why.contains(sign)) {
-        return Miss::Absent(format!("BPF {object}: this kernel lacks what it looks at ({why})"));
+        return SourceError::Absent(format!("BPF {object}: this kernel lacks what it looks at ({why})"));
     }
-    Miss::Failed(format!("BPF {object}: {why}"))
+    SourceError::Failed(format!("BPF {object}: {why}"))
 }
 
 /// The number of the system's error at the bottom of an error, where that is one.

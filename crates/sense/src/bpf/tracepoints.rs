@@ -2,7 +2,7 @@
 
 use super::calls::attach_tracepoint;
 use super::refusal::failed;
-use crate::source::Miss;
+use crate::source::SourceError;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -37,7 +37,7 @@ impl Tracepoints {
     ///
     /// # Errors
     /// The kernel does not attach one.
-    pub(crate) fn attach(&self) -> Result<Attached, Miss> {
+    pub(crate) fn attach(&self) -> Result<Attached, SourceError> {
         let links: io::Result<_> = self.programs.iter().map(|program| attach_tracepoint(program.as_fd())).collect();
         links.map(Attached::of).map_err(|e| failed(self.object, &e))
     }

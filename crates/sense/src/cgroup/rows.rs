@@ -1,4 +1,4 @@
-//! The rows of one group, while they are put together from several hierarchies.
+//! The rows of one cgroup, while they are collected from several hierarchies.
 
 use crate::Root;
 use crate::block::device;
@@ -8,21 +8,17 @@ use whyslow_model::key::Pair;
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::value::Name;
 
-/// The row of a group, and one for each device.
 #[derive(Clone, Default)]
-pub(super) struct Book {
-    /// The group's row.
+pub(super) struct GroupRows {
     pub(super) group: Group,
     io: BTreeMap<Name, GroupIo>,
 }
 
-impl Book {
-    /// The book of the group with this path, with nothing in it.
+impl GroupRows {
     pub(super) fn new(path: &str) -> Self {
         Self { group: Group::new(path.into()), io: BTreeMap::new() }
     }
 
-    /// The row of a device.
     pub(super) fn io(&mut self, device: Name) -> &mut GroupIo {
         let path = &self.group.path;
         self.io
@@ -30,7 +26,7 @@ impl Book {
             .or_insert_with_key(|device| GroupIo::new(Pair { upper: path.clone(), lower: device.clone() }))
     }
 
-    /// Notes that a hierarchy of this version knows something of the group.
+    /// Notes that a hierarchy of this version has the cgroup.
     pub(super) fn note_version(&mut self, version: &str) {
         match self.group.version.get() {
             Some(noted) if noted.contains(version) => {}
@@ -39,14 +35,13 @@ impl Book {
         }
     }
 
-    /// Whether anything is known of the group.
-    pub(super) fn tells(&self) -> bool {
+    /// Whether any hierarchy has the cgroup.
+    pub(super) fn exist(&self) -> bool {
         self.group.version.get().is_some()
     }
 
-    /// Hands copies of the rows over; a group of which nothing is known has none.
     pub(super) fn copy_to(&self, out: &mut Snapshot) {
-        if self.tells() {
+        if self.exist() {
             out.cgroup.group.push(self.group.clone());
             let identity = &self.group.identity;
             let io = self.io.values().map(|io| GroupIo { identity: identity.clone(), ..io.clone() });
@@ -55,20 +50,19 @@ impl Book {
     }
 }
 
-/// Names of devices by number; valid for one reading, as numbers are given out anew.
-pub(super) struct Devices<'r> {
+/// Device names by number, valid for one sample: numbers are reused.
+pub(super) struct DeviceNames<'r> {
     root: &'r Root,
     names: BTreeMap<String, Name>,
 }
 
-impl<'r> Devices<'r> {
-    /// None looked up yet.
+impl<'r> DeviceNames<'r> {
     pub(super) fn new(root: &'r Root) -> Self {
         Self { root, names: BTreeMap::new() }
     }
 
-    /// The name of the device with this `major:minor`, which stands for the name of a device that is gone.
-    pub(super) fn name(&mut self, number: &str) -> Name {
+    /// The name of the device with this `major:minor`; the number itself if the device is gone.
+    pub(super) fn get(&mut self, number: &str) -> Name {
         if let Some(name) = self.names.get(number) {
             return name.clone();
         }

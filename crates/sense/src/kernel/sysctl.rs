@@ -1,13 +1,13 @@
-//! Settings that bear on a diagnosis (Documentation/admin-guide/sysctl, Documentation/networking/ip-sysctl.rst).
+//! Settings that matter for a diagnosis (Documentation/admin-guide/sysctl, Documentation/networking/ip-sysctl.rst).
 
 use crate::root::Root;
-use crate::source::{Miss, Source, Tempo};
+use crate::source::{SourceError, SourceInfo};
 use whyslow_model::catalogue::Setting;
 use whyslow_model::snapshot::Snapshot;
 
-/// The settings read, by their sysctl names. One that this kernel lacks has no row.
+/// A setting that this kernel lacks has no row.
 const NAMES: &[&str] = &[
-    // What is reclaimed first, and when writers are held back.
+    // Reclaim, and throttling of writers.
     "vm.swappiness",
     "vm.vfs_cache_pressure",
     "vm.min_free_kbytes",
@@ -18,14 +18,14 @@ const NAMES: &[&str] = &[
     "vm.dirty_ratio",
     "vm.dirty_expire_centisecs",
     "vm.dirty_writeback_centisecs",
-    // How much may be promised.
+    // Overcommit and huge pages.
     "vm.overcommit_memory",
     "vm.overcommit_ratio",
     "vm.overcommit_kbytes",
     "vm.nr_hugepages",
     "vm.nr_overcommit_hugepages",
     "vm.zone_reclaim_mode",
-    // Socket buffers, and queues between card and socket.
+    // Socket buffers, and queues between NIC and socket.
     "net.core.somaxconn",
     "net.core.rmem_default",
     "net.core.rmem_max",
@@ -42,13 +42,13 @@ const NAMES: &[&str] = &[
     "net.ipv4.tcp_moderate_rcvbuf",
     "net.ipv4.tcp_window_scaling",
     "net.ipv4.tcp_congestion_control",
-    // How connections are made, and what runs out.
+    // Connection establishment, and limits that run out.
     "net.ipv4.tcp_max_syn_backlog",
     "net.ipv4.tcp_abort_on_overflow",
     "net.ipv4.tcp_syncookies",
     "net.ipv4.tcp_tw_reuse",
     "net.ipv4.ip_local_port_range",
-    // Who runs where, and what is accounted.
+    // Scheduling and accounting.
     "kernel.numa_balancing",
     "kernel.sched_autogroup_enabled",
     "kernel.task_delayacct",
@@ -64,34 +64,19 @@ const NAMES: &[&str] = &[
     "fs.aio-max-nr",
 ];
 
-/// Reads the settings.
-pub(super) struct Settings;
+pub(super) const INFO: SourceInfo = SourceInfo::new("proc/sys", "kernel settings").slow();
 
-impl Source for Settings {
-    fn name(&self) -> &'static str {
-        "proc/sys"
-    }
-
-    fn tells(&self) -> &'static str {
-        "settings of the kernel"
-    }
-
-    fn tempo(&self) -> Tempo {
-        Tempo::Slow
-    }
-
-    fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), Miss> {
-        out.kernel.setting.extend(NAMES.iter().filter_map(|name| {
-            let text = root.maybe(&format!("proc/sys/{}", name.replace('.', "/")))?;
-            let mut row = Setting::new((*name).into());
-            row.value = one_line(&text).into();
-            Some(row)
-        }));
-        if out.kernel.setting.is_empty() { Err(Miss::Absent("/proc/sys holds none of them".into())) } else { Ok(()) }
-    }
+pub(super) fn read(root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
+    out.kernel.setting.extend(NAMES.iter().filter_map(|name| {
+        let text = root.maybe(&format!("proc/sys/{}", name.replace('.', "/")))?;
+        let mut row = Setting::new((*name).into());
+        row.value = one_line(&text).into();
+        Some(row)
+    }));
+    if out.kernel.setting.is_empty() { Err(SourceError::Absent("/proc/sys holds none of them".into())) } else { Ok(()) }
 }
 
-/// Several numbers stand between tabs; as sysctl.conf(5) takes them, between blanks.
+/// Replaces the tabs between numbers by the spaces of sysctl.conf(5).
 fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -99,26 +84,25 @@ fn one_line(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::Tree;
 
     #[test]
     fn a_setting_is_read_and_a_missing_one_has_no_row() {
-        let folder = tempfile::tempdir().unwrap();
-        let ipv4 = folder.path().join("proc/sys/net/ipv4");
-        std::fs::create_dir_all(&ipv4).unwrap();
-        std::fs::write(ipv4.join("tcp_rmem"), "4096\t131072\t6291456\n").unwrap();
         let mut out = Snapshot::default();
-        Settings.read(&Root::captured(folder.path()), &mut out).unwrap();
+        let tree = Tree::of(&[("proc/sys/net/ipv4/tcp_rmem", "4096\t131072\t6291456\n")]);
+        assert_eq!(read(&tree.root(), &mut out), Ok(()));
         assert_eq!(out.kernel.setting.len(), 1);
         let row = out.row::<Setting>(&"net.ipv4.tcp_rmem".into()).unwrap();
         assert_eq!(row.value.get(), Some("4096 131072 6291456"));
     }
 
     #[test]
-    fn the_live_machine_has_most_of_them() {
+    fn the_live_machine_has_most_settings() {
         let mut out = Snapshot::default();
-        Settings.read(&Root::live(), &mut out).unwrap();
+        assert_eq!(read(&Root::live(), &mut out), Ok(()));
         out.sort();
-        assert!(out.row::<Setting>(&"vm.swappiness".into()).unwrap().value.get().unwrap().parse::<u32>().is_ok());
+        let swappiness = out.row::<Setting>(&"vm.swappiness".into()).unwrap().value.get().unwrap();
+        assert!((0..=200).contains(&swappiness.parse::<u32>().unwrap()), "{swappiness}");
         assert!(out.kernel.setting.len() > NAMES.len() / 2);
     }
 }

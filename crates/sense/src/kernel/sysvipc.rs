@@ -1,66 +1,53 @@
 //! System V shared memory, semaphores and message queues against their limits (sysvipc(7), proc_sysvipc(5),
-//! Documentation/admin-guide/sysctl/kernel.rst). Those of the observer's own IPC namespace.
+//! Documentation/admin-guide/sysctl/kernel.rst). Of the observer's own IPC namespace.
 
-use super::gauge;
 use crate::os::page_size;
 use crate::root::Root;
-use crate::source::{Miss, Source};
+use crate::source::{SourceError, SourceInfo};
 use std::collections::BTreeMap;
 use whyslow_model::catalogue::Ipc;
 use whyslow_model::key;
 use whyslow_model::snapshot::Snapshot;
 
-/// Reads /proc/sysvipc.
-pub(super) struct SysvIpc;
+pub(super) const INFO: SourceInfo =
+    SourceInfo::new("proc/sysvipc", "System V shared memory, semaphores and message queues against their limits");
 
-impl Source for SysvIpc {
-    fn name(&self) -> &'static str {
-        "proc/sysvipc"
-    }
-
-    fn tells(&self) -> &'static str {
-        "System V shared memory, semaphores and message queues against their limits"
-    }
-
-    fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), Miss> {
-        let shm = Shm::parse(&root.kept_text("proc/sysvipc/shm")?, page_size());
-        let arrays = root.kept_text("proc/sysvipc/sem").ok().map(|t| column(&t, "nsems"));
-        let queues = root.kept_text("proc/sysvipc/msg").ok().map(|t| column(&t, "msqid").len() as u64);
-        let shm_pages = root.setting_number("proc/sys/kernel/shmall");
-        let sem = root.setting("proc/sys/kernel/sem").unwrap_or_default();
-        // SEMMSL SEMMNS SEMOPM SEMMNI
-        let sem_limit = |field: usize| sem.split_ascii_whitespace().nth(field).and_then(|v| v.parse().ok());
-        out.kernel.ipc.push(Ipc {
-            host: key::Machine,
-            shm_segments: shm.segments.into(),
-            shm_segments_max: gauge(root.setting_number("proc/sys/kernel/shmmni")),
-            shm_bytes: shm.bytes.into(),
-            // Unlimited is spelt as nearly 2^64 pages: their bytes fit a float, not an integer.
-            shm_bytes_max: shm_pages
-                .map(|pages| pages as f64 * page_size() as f64)
-                .map_or_else(Default::default, Into::into),
-            shm_segment_max: gauge(root.setting_number("proc/sys/kernel/shmmax")),
-            shm_largest: shm.largest.into(),
-            shm_creator: gauge(shm.creator),
-            sem_arrays: gauge(arrays.as_ref().map(|a| a.len() as u64)),
-            sem_arrays_max: gauge(sem_limit(3)),
-            semaphores: gauge(arrays.map(|a| a.into_iter().fold(0, u64::saturating_add))),
-            semaphores_max: gauge(sem_limit(1)),
-            msg_queues: gauge(queues),
-            msg_queues_max: gauge(root.setting_number("proc/sys/kernel/msgmni")),
-        });
-        Ok(())
-    }
+pub(super) fn read(root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
+    let shm = Shm::parse(&root.polled_text("proc/sysvipc/shm")?, page_size());
+    let arrays = root.polled_text("proc/sysvipc/sem").ok().map(|t| column(&t, "nsems"));
+    let queues = root.polled_text("proc/sysvipc/msg").ok().map(|t| column(&t, "msqid").len() as u64);
+    let shm_pages = root.setting_number("proc/sys/kernel/shmall");
+    let sem = root.setting("proc/sys/kernel/sem").unwrap_or_default();
+    // SEMMSL SEMMNS SEMOPM SEMMNI
+    let sem_limit = |field: usize| sem.split_ascii_whitespace().nth(field).and_then(|v| v.parse::<u64>().ok());
+    out.kernel.ipc.push(Ipc {
+        host: key::Machine,
+        shm_segments: shm.segments.into(),
+        shm_segments_max: root.setting_number("proc/sys/kernel/shmmni").into(),
+        shm_bytes: shm.bytes.into(),
+        // Unlimited is almost 2^64 pages, whose bytes fit a float but not an integer.
+        shm_bytes_max: shm_pages.map(|pages| pages as f64 * page_size() as f64).into(),
+        shm_segment_max: root.setting_number("proc/sys/kernel/shmmax").into(),
+        shm_largest: shm.largest.into(),
+        shm_creator: shm.creator.into(),
+        sem_arrays: arrays.as_ref().map(|a| a.len() as u64).into(),
+        sem_arrays_max: sem_limit(3).into(),
+        semaphores: arrays.map(|a| a.into_iter().fold(0, u64::saturating_add)).into(),
+        semaphores_max: sem_limit(1).into(),
+        msg_queues: queues.into(),
+        msg_queues_max: root.setting_number("proc/sys/kernel/msgmni").into(),
+    });
+    Ok(())
 }
 
 /// Sums over the shared memory segments.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Shm {
     segments: u64,
-    /// All segments, each rounded up to pages, as the kernel counts them against kernel.shmall.
+    /// Each segment is rounded up to pages, as the kernel does against kernel.shmall.
     bytes: u64,
     largest: u64,
-    /// The process that made the most bytes; `None` where there are no segments.
+    /// The process that created the most bytes.
     creator: Option<u64>,
 }
 
@@ -81,7 +68,7 @@ impl Shm {
     }
 }
 
-/// The numbers in the column that the heading calls `name`; lines that have none there are left out.
+/// The numbers in the column named `name`; lines without one are skipped.
 fn column(text: &str, name: &str) -> Vec<u64> {
     let mut lines = text.lines();
     let heading = lines.next().unwrap_or_default();
@@ -92,7 +79,7 @@ fn column(text: &str, name: &str) -> Vec<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
+    use crate::testing::{Tree, never_panics};
 
     const SHM: &str = "       key      shmid perms                  size  cpid  lpid nattch   uid\n\
                 0          0  1600                  4097  100   101      2     0\n\
@@ -106,25 +93,21 @@ mod tests {
     }
 
     #[test]
-    fn nothing_made_has_no_maker() {
+    fn without_segments_there_is_no_creator() {
         assert_eq!(Shm::parse("key shmid perms size cpid\n", 4096), Shm::default());
         assert_eq!(Shm::parse("", 4096), Shm::default());
     }
 
     #[test]
-    fn unlimited_is_huge_and_does_not_wrap() {
-        let folder = tempfile::tempdir().unwrap();
-        let write = |path: &str, text: &str| {
-            let path = folder.path().join(path);
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(path, text).unwrap();
-        };
-        write("proc/sysvipc/shm", SHM);
-        write("proc/sysvipc/sem", "key semid perms nsems uid\n 0 1 600 250 0\n 0 2 600 5 0\n");
-        write("proc/sys/kernel/shmall", "18446744073692774399\n");
-        write("proc/sys/kernel/sem", "32000\t1024000000\t500\t32000\n");
+    fn an_unlimited_total_does_not_overflow() {
+        let tree = Tree::of(&[
+            ("proc/sysvipc/shm", SHM),
+            ("proc/sysvipc/sem", "key semid perms nsems uid\n 0 1 600 250 0\n 0 2 600 5 0\n"),
+            ("proc/sys/kernel/shmall", "18446744073692774399\n"),
+            ("proc/sys/kernel/sem", "32000\t1024000000\t500\t32000\n"),
+        ]);
         let mut out = Snapshot::default();
-        SysvIpc.read(&Root::captured(folder.path()), &mut out).unwrap();
+        assert_eq!(read(&tree.root(), &mut out), Ok(()));
         let ipc = &out.kernel.ipc[0];
         assert!(ipc.shm_bytes_max.get().unwrap() > 7.0e22);
         assert_eq!((ipc.sem_arrays.get(), ipc.semaphores.get()), (Some(2.0), Some(255.0)));
@@ -133,26 +116,27 @@ mod tests {
     }
 
     #[test]
-    fn a_segment_made_on_the_live_machine_is_counted() {
+    fn a_segment_created_on_the_live_machine_is_counted() {
         let size = 123_457;
-        // SAFETY: shmget only makes a segment; it is not mapped.
+        // SAFETY: shmget only creates a segment; it is not mapped.
         let id = unsafe { libc::shmget(libc::IPC_PRIVATE, size, libc::IPC_CREAT | 0o600) };
         assert!(id >= 0);
         let mut out = Snapshot::default();
-        let result = SysvIpc.read(&Root::live(), &mut out);
-        // SAFETY: removes the segment made above; the null pointer is not used by IPC_RMID.
+        let outcome = read(&Root::live(), &mut out);
+        // SAFETY: removes the segment created above; the null pointer is not used by IPC_RMID.
         unsafe { libc::shmctl(id, libc::IPC_RMID, std::ptr::null_mut()) };
-        result.unwrap();
+        assert_eq!(outcome, Ok(()));
         let ipc = &out.kernel.ipc[0];
         assert!(ipc.shm_segments.get().unwrap() >= 1.0);
         assert!(ipc.shm_largest.get().unwrap() >= size as f64);
     }
 
-    proptest! {
-        #[test]
-        fn no_text_makes_it_panic(text: String, numbers in "size cpid\n([0-9]{0,25} [0-9]{0,25}\n){0,5}", page in 1u64..) {
-            let _ = Shm::parse(&text, page);
-            let _ = Shm::parse(&numbers, page);
-        }
+    #[test]
+    fn no_text_makes_it_panic() {
+        never_panics("key shmid perms size cpid\n 0 1 1600 18446744073709551615 100\n", |text| {
+            for page in [1, 4096, u64::MAX] {
+                let _ = Shm::parse(text, page);
+            }
+        });
     }
 }

@@ -1,12 +1,10 @@
-//! Sizes of packets by interface (crates/sense/bpf/packets.bpf.c).
+//! Packet sizes by interface (crates/sense/bpf/packets.bpf.c).
 
-use super::bpf::{Names, PlaceInNet};
+use super::bpf::{NamespaceNames, NetLocation};
 use super::namespaces::Namespaces;
 use crate::Root;
-use crate::bpf::{Held, include_object};
-use crate::source::{Miss, Source, Tempo};
-use aya::Pod;
-use aya::maps::PerCpuHashMap;
+use crate::bpf::{LazyObject, c_struct, include_object};
+use crate::source::{Source, SourceError, SourceInfo};
 use std::collections::HashMap;
 use std::sync::Arc;
 use whyslow_model::catalogue::PacketSize;
@@ -14,62 +12,46 @@ use whyslow_model::histogram::Histogram;
 use whyslow_model::key::NetKey;
 use whyslow_model::snapshot::Snapshot;
 
-/// Set in a bucket's number where the packets were sent.
+/// Set in a bucket's number if the packets were sent.
 const SENT: u32 = 1 << 31;
 
-/// `struct size_key`.
-#[derive(Clone, Copy)]
-#[repr(C)]
-struct Key {
-    place: PlaceInNet,
-    bucket: u32,
+c_struct! {
+    /// `struct size_key`.
+    struct Key {
+        location: NetLocation,
+        bucket: u32,
+    }
 }
 
-// SAFETY: numbers and bytes only, without padding; any bytes are a valid value.
-unsafe impl Pod for Key {}
-
-/// Reads the sizes at every interface.
-pub(crate) struct Packets {
+pub(super) struct PacketSizes {
     namespaces: Arc<Namespaces>,
-    object: Held,
+    object: LazyObject,
 }
 
-impl Packets {
-    /// Over these namespaces.
-    pub fn new(namespaces: Arc<Namespaces>) -> Self {
-        Self { namespaces, object: Held::new("packets", include_object!("packets")) }
+impl PacketSizes {
+    pub(super) fn new(namespaces: Arc<Namespaces>) -> Self {
+        Self { namespaces, object: LazyObject::new("packets", include_object!("packets")) }
     }
 }
 
 /// Packets by bucket, sent and received.
-type Ways = [Vec<(u32, u64)>; 2];
+type Directions = [Vec<(u32, u64)>; 2];
 
-impl Source for Packets {
-    fn name(&self) -> &'static str {
-        "bpf/packets"
+impl Source for PacketSizes {
+    fn info(&self) -> SourceInfo {
+        SourceInfo::new("bpf/packets", "packet sizes by interface").on_demand()
     }
 
-    fn tells(&self) -> &'static str {
-        "sizes of packets by interface"
-    }
-
-    fn tempo(&self) -> Tempo {
-        Tempo::Asked
-    }
-
-    fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), Miss> {
-        let object = self.object.get(root)?;
-        let failed = |e| Miss::Failed(format!("BPF packets: {e}"));
-        let sizes = PerCpuHashMap::<_, Key, u64>::try_from(object.map("sizes")?).map_err(failed)?;
-        let mut by_place: HashMap<PlaceInNet, Ways> = HashMap::new();
-        for entry in sizes.iter() {
-            let (key, counts) = entry.map_err(failed)?;
-            let way = usize::from(key.bucket & SENT == 0);
-            by_place.entry(key.place).or_default()[way].push((key.bucket & !SENT, counts.iter().sum()));
+    fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
+        let mut by_location: HashMap<NetLocation, Directions> = HashMap::new();
+        for (key, counts) in self.object.get(root)?.per_cpu_entries::<Key, u64>("sizes")? {
+            let direction = usize::from(key.bucket & SENT == 0);
+            let counted = (key.bucket & !SENT, counts.iter().sum());
+            by_location.entry(key.location).or_default()[direction].push(counted);
         }
-        let mut names = Names::new(&self.namespaces, root);
-        out.net.packet_size.extend(by_place.into_iter().filter_map(|(place, [sent, received])| {
-            let key = NetKey { ns: names.of(place.namespace), name: place.interface()?.into() };
+        let mut names = NamespaceNames::new(&self.namespaces, root);
+        out.net.packet_size.extend(by_location.into_iter().filter_map(|(location, [sent, received])| {
+            let key = NetKey { ns: names.get(location.namespace), name: location.interface()?.into() };
             let (sent, received) = (Histogram::from_counts(sent), Histogram::from_counts(received));
             Some(PacketSize { sent, received, ..PacketSize::new(key) })
         }));

@@ -5,7 +5,7 @@ use super::namespaces::Namespaces;
 use super::net_text;
 use crate::Root;
 use crate::os::page_size;
-use crate::source::{Miss, Source};
+use crate::source::{Source, SourceError, SourceInfo};
 use std::collections::HashMap;
 use std::sync::Arc;
 use whyslow_model::catalogue::{Family, Protocol};
@@ -14,16 +14,14 @@ use whyslow_model::snapshot::Snapshot;
 use whyslow_model::value::Name;
 use whyslow_proc::snmp::Names;
 
-/// Reads the protocol counters of every namespace.
-pub(crate) struct Protocols {
+pub(super) struct Protocols {
     namespaces: Arc<Namespaces>,
-    /// Metrics by the kernel's names.
     names: Names,
-    /// What the columns of each protocol are, as last seen.
+    /// By protocol, as last seen.
     columns: HashMap<String, Columns>,
 }
 
-/// A line of names, and the metric of each.
+/// A header line, and the metric of each name in it.
 #[derive(Default)]
 struct Columns {
     names: String,
@@ -31,29 +29,28 @@ struct Columns {
 }
 
 impl Protocols {
-    /// Over these namespaces.
-    pub fn new(namespaces: Arc<Namespaces>) -> Self {
+    pub(super) fn new(namespaces: Arc<Namespaces>) -> Self {
         Self { namespaces, names: Names::default(), columns: HashMap::new() }
     }
 
-    fn read_namespace(&mut self, root: &Root, namespace: &Name) -> Result<Protocol, Miss> {
+    fn read_namespace(&mut self, root: &Root, namespace: &Name) -> Result<Protocol, SourceError> {
         let mut row = Protocol::new(NetKey { ns: namespace.clone(), name: "ip".into() });
-        self.take_counters(&net_text(root, namespace, "snmp")?, &mut row);
+        self.parse_counters(&net_text(root, namespace, "snmp")?, &mut row);
         if let Ok(netstat) = net_text(root, namespace, "netstat") {
-            self.take_counters(&netstat, &mut row);
+            self.parse_counters(&netstat, &mut row);
         }
         let sockets4 = net_text(root, namespace, "sockstat").unwrap_or_default();
         let sockets6 = net_text(root, namespace, "sockstat6").unwrap_or_default();
-        take_sockets(&sockets4, &sockets6, &mut row);
-        // These are the machine's, whichever namespace they are read in.
+        parse_sockets(&sockets4, &sockets6, &mut row);
+        // These are machine-wide in every namespace.
         if namespace.is_empty() {
-            self.take_machine_wide(&sockets4, &mut row);
+            self.parse_machine_wide(&sockets4, &mut row);
         }
         Ok(row)
     }
 
-    /// Takes `snmp` or `netstat`: a line of names, then a line of values, both led by the protocol's name.
-    fn take_counters(&mut self, text: &str, row: &mut Protocol) {
+    /// Parses `snmp` or `netstat`: a line of names, then a line of values, both starting with the protocol's name.
+    fn parse_counters(&mut self, text: &str, row: &mut Protocol) {
         let mut lines = text.lines();
         while let (Some(names), Some(values)) = (lines.next(), lines.next()) {
             let (Some((protocol, names)), Some((_, values))) = (names.split_once(':'), values.split_once(':')) else {
@@ -67,33 +64,29 @@ impl Protocols {
         }
     }
 
-    /// The metrics of a line of names, which is nearly always the line of last time.
+    /// The metrics of a header line, which hardly ever changes.
     fn columns_of(&mut self, protocol: &str, names: &str) -> &[Option<&'static str>] {
-        if self.columns.get(protocol).is_none_or(|known| known.names != names) {
+        if self.columns.get(protocol).is_none_or(|columns| columns.names != names) {
             let metrics = names.split_ascii_whitespace().map(|name| self.names.metric(protocol, name)).collect();
             self.columns.insert(protocol.to_owned(), Columns { names: names.to_owned(), metrics });
         }
         &self.columns[protocol].metrics
     }
 
-    fn take_machine_wide(&self, sockstat: &str, row: &mut Protocol) {
+    fn parse_machine_wide(&self, sockstat: &str, row: &mut Protocol) {
         let pages = |protocol| Some(sockstat_value(sockstat, protocol, "mem")?.saturating_mul(page_size()));
-        row.tcp_orphans = sockstat_value(sockstat, "TCP", "orphan").map(Into::into).unwrap_or_default();
-        row.tcp_memory = pages("TCP").map(Into::into).unwrap_or_default();
-        row.udp_memory = pages("UDP").map(Into::into).unwrap_or_default();
+        row.tcp_orphans = sockstat_value(sockstat, "TCP", "orphan").into();
+        row.tcp_memory = pages("TCP").into();
+        row.udp_memory = pages("UDP").into();
     }
 }
 
 impl Source for Protocols {
-    fn name(&self) -> &'static str {
-        "proc/net/snmp"
+    fn info(&self) -> SourceInfo {
+        SourceInfo::new("proc/net/snmp", "protocol counters: retransmissions, overflows, sockets in use")
     }
 
-    fn tells(&self) -> &'static str {
-        "protocol counters: retransmissions, overflows, sockets in use"
-    }
-
-    fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), Miss> {
+    fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
         let namespaces = self.namespaces.clone();
         namespaces.each(root, |namespace| {
             out.net.protocol.push(self.read_namespace(root, namespace)?);
@@ -102,15 +95,15 @@ impl Source for Protocols {
     }
 }
 
-fn take_sockets(sockets4: &str, sockets6: &str, row: &mut Protocol) {
+fn parse_sockets(sockets4: &str, sockets6: &str, row: &mut Protocol) {
     let in_use = |four, six| {
-        // A kernel without IPv6 has no second figure.
+        // A kernel without IPv6 has no sockstat6.
         let six = sockstat_value(sockets6, six, "inuse").unwrap_or(0);
         Some(sockstat_value(sockets4, four, "inuse")?.saturating_add(six))
     };
-    row.tcp_in_use = in_use("TCP", "TCP6").map(Into::into).unwrap_or_default();
-    row.udp_in_use = in_use("UDP", "UDP6").map(Into::into).unwrap_or_default();
-    row.tcp_time_wait = sockstat_value(sockets4, "TCP", "tw").map(Into::into).unwrap_or_default();
+    row.tcp_in_use = in_use("TCP", "TCP6").into();
+    row.udp_in_use = in_use("UDP", "UDP6").into();
+    row.tcp_time_wait = sockstat_value(sockets4, "TCP", "tw").into();
 }
 
 /// A value of `sockstat`: `TCP: inuse 5 orphan 0 tw 0 alloc 8 mem 2`.
@@ -124,7 +117,7 @@ pub(super) fn sockstat_value(text: &str, protocol: &str, name: &str) -> Option<u
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::net::tests::captured;
+    use crate::testing::Tree;
     use whyslow_model::value::Value;
 
     const OLD_SNMP: &str = include_str!("../../tests/fixtures/net/snmp-2.6.32");
@@ -135,11 +128,9 @@ mod tests {
         UDPLITE: inuse 9\nRAW: inuse 0\nFRAG: inuse 0 memory 0\n";
     const SOCKSTAT6: &str = "TCP6: inuse 4\nUDP6: inuse 1\nUDPLITE6: inuse 0\n";
 
-    fn read(files: &[(&str, &str)]) -> Result<Protocol, Miss> {
-        let tree = captured(files);
-        let mut out = Snapshot::default();
-        Protocols::new(Arc::default()).read(&Root::captured(tree.path()), &mut out)?;
-        Ok(out.net.protocol.remove(0))
+    fn read(files: &[(&str, &str)]) -> Result<Protocol, SourceError> {
+        let (outcome, mut out) = Tree::of(files).read(&mut Protocols::new(Arc::default()));
+        outcome.map(|()| out.net.protocol.remove(0))
     }
 
     fn is_absent(row: &Protocol, column: usize) -> bool {
@@ -151,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn every_metric_has_its_counter_on_a_new_kernel() {
+    fn a_new_kernel_has_every_metric() {
         let files = [
             ("proc/net/snmp", NEW_SNMP),
             ("proc/net/netstat", NEW_NETSTAT),
@@ -169,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn an_old_kernel_lacks_some() {
+    fn counters_missing_on_an_old_kernel_are_absent() {
         let row = read(&[("proc/net/snmp", OLD_SNMP), ("proc/net/netstat", OLD_NETSTAT)]).unwrap();
         assert_eq!(row.tcp_retrans_segs.get(), Some(321));
         assert_eq!(row.tcp_ext_listen_overflows.get(), Some(17));
@@ -178,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn gibberish_sets_nothing() {
+    fn malformed_lines_set_nothing() {
         let row = read(&[("proc/net/snmp", "Tcp\nTcp: 3\nTcp: RetransSegs\nTcp: -1\n")]).unwrap();
         assert!((0..Protocol::INFO.metrics.len()).all(|i| is_absent(&row, i)), "{row:?}");
     }

@@ -1,10 +1,9 @@
 //! Time in softirqs and in interrupt handlers (crates/sense/bpf/softirq.bpf.c).
 
 use crate::Root;
-use crate::bpf::{Held, include_object};
-use crate::source::{Miss, Source, Tempo};
-use aya::Pod;
-use aya::maps::{PerCpuArray, PerCpuHashMap, PerCpuValues};
+use crate::bpf::{LazyObject, c_struct, include_object};
+use crate::source::{Source, SourceError, SourceInfo};
+use aya::maps::PerCpuValues;
 use whyslow_model::catalogue::{IrqTime, SoftirqTime};
 use whyslow_model::key::PerCpu;
 use whyslow_model::snapshot::Snapshot;
@@ -13,56 +12,39 @@ use whyslow_model::snapshot::Snapshot;
 const VECTORS: [&str; 10] =
     ["HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU"];
 
-/// `struct spent`, of one processor.
-#[derive(Clone, Copy)]
-#[repr(C)]
-struct Spent {
-    count: u64,
-    time: u64,
-}
-
-// SAFETY: numbers only, without padding; any bytes are a valid value.
-unsafe impl Pod for Spent {}
-
-/// Reads the time in softirqs and handlers.
-pub(super) struct InterruptTime(Held);
-
-impl InterruptTime {
-    /// Nothing is loaded before the first reading.
-    pub(super) fn new() -> Self {
-        Self(Held::new("softirq", include_object!("softirq")))
+c_struct! {
+    /// `struct spent`.
+    struct Spent {
+        count: u64,
+        time: u64,
     }
 }
 
-impl Source for InterruptTime {
-    fn name(&self) -> &'static str {
-        "bpf/softirq"
+pub(super) struct IrqTimes(LazyObject);
+
+impl Default for IrqTimes {
+    fn default() -> Self {
+        Self(LazyObject::new("softirq", include_object!("softirq")))
+    }
+}
+
+impl Source for IrqTimes {
+    fn info(&self) -> SourceInfo {
+        SourceInfo::new("bpf/softirq", "time in softirqs and interrupt handlers").on_demand()
     }
 
-    fn tells(&self) -> &'static str {
-        "time in softirqs and interrupt handlers"
-    }
-
-    fn tempo(&self) -> Tempo {
-        Tempo::Asked
-    }
-
-    fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), Miss> {
+    fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
         let object = self.0.get(root)?;
-        let failed = |e| Miss::Failed(format!("BPF softirq: {e}"));
-        let vectors = PerCpuArray::<_, Spent>::try_from(object.map("vectors")?).map_err(failed)?;
         for (vector, name) in (0..).zip(VECTORS) {
-            let spent = vectors.get(&vector, 0).map_err(failed)?;
-            out.processor.softirq_time.extend(by_processor(name, &spent).map(|(vector, spent)| SoftirqTime {
+            let spent = object.per_cpu_element("vectors", vector)?;
+            out.processor.softirq_time.extend(by_cpu(name, &spent).map(|(vector, spent)| SoftirqTime {
                 count: spent.count.into(),
                 time: spent.time.into(),
                 ..SoftirqTime::new(vector)
             }));
         }
-        let lines = PerCpuHashMap::<_, u32, Spent>::try_from(object.map("lines")?).map_err(failed)?;
-        for entry in lines.iter() {
-            let (line, spent) = entry.map_err(failed)?;
-            out.processor.irq_time.extend(by_processor(&line.to_string(), &spent).map(|(line, spent)| IrqTime {
+        for (line, spent) in object.per_cpu_entries::<u32, Spent>("lines")? {
+            out.processor.irq_time.extend(by_cpu(&line.to_string(), &spent).map(|(line, spent)| IrqTime {
                 count: spent.count.into(),
                 time: spent.time.into(),
                 ..IrqTime::new(line)
@@ -72,50 +54,46 @@ impl Source for InterruptTime {
     }
 }
 
-/// What each processor spent on it.
-fn by_processor<'s>(name: &str, spent: &'s PerCpuValues<Spent>) -> impl Iterator<Item = (PerCpu, &'s Spent)> {
-    let name = name.into();
-    (0..).zip(spent.iter()).map(move |(cpu, spent)| (PerCpu { name: Clone::clone(&name), cpu }, spent))
+fn by_cpu<'s>(name: &str, spent: &'s PerCpuValues<Spent>) -> impl Iterator<Item = (PerCpu, &'s Spent)> {
+    let name = whyslow_model::value::Name::from(name);
+    (0..).zip(spent.iter()).map(move |(cpu, spent)| (PerCpu { name: name.clone(), cpu }, spent))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bpf::is_out_of_reach;
-    use crate::processor::softirqs;
+    use crate::processor::interrupts::read_softirqs;
+    use crate::testing::{has_bpf, read};
     use std::net::UdpSocket;
 
-    fn receiving(rows: &[SoftirqTime]) -> (u64, u64) {
-        let all = rows.iter().filter(|r| &*r.vector.name == "NET_RX");
-        all.fold((0, 0), |(n, ns), r| (n + r.count.get().unwrap_or(0), ns + r.time.get().unwrap_or(0)))
+    fn net_rx(out: &Snapshot) -> (u64, u64) {
+        let rows = out.processor.softirq_time.iter().filter(|r| &*r.vector.name == "NET_RX");
+        rows.fold((0, 0), |(n, ns), r| (n + r.count.get().unwrap_or(0), ns + r.time.get().unwrap_or(0)))
     }
 
-    fn counted() -> u64 {
+    fn counted_by_proc() -> u64 {
         let mut out = Snapshot::default();
-        softirqs::Softirqs.read(&Root::live(), &mut out).unwrap();
+        assert_eq!(read_softirqs(&Root::live(), &mut out), Ok(()));
         let rows = out.processor.softirq.iter().filter(|r| &*r.vector.name == "NET_RX");
         rows.filter_map(|r| r.count.get()).sum()
     }
 
     #[test]
-    fn softirqs_are_counted_as_the_kernel_counts_them_and_take_time() {
-        if is_out_of_reach() {
+    fn softirqs_are_counted_as_proc_counts_them_and_take_time() {
+        if !has_bpf() {
             return;
         }
-        let (mut source, mut before) = (InterruptTime::new(), Snapshot::default());
-        source.read(&Root::live(), &mut before).unwrap();
-        let (own_before, kernel_before) = (receiving(&before.processor.softirq_time), counted());
+        let mut source = IrqTimes::default();
+        let (before, proc_before) = (net_rx(&read(&mut source)), counted_by_proc());
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         for _ in 0..500 {
             socket.send_to(&[0], socket.local_addr().unwrap()).unwrap();
         }
-        let mut after = Snapshot::default();
-        source.read(&Root::live(), &mut after).unwrap();
-        let (own, kernel) = (receiving(&after.processor.softirq_time), counted() - kernel_before);
-        let runs = own.0 - own_before.0;
-        // Others use the network meanwhile, between this reading and that.
-        assert!(runs >= 400 && runs.abs_diff(kernel) <= 20 + kernel / 10, "{runs} against {kernel}");
-        let each = (own.1 - own_before.1) / runs;
+        let after = net_rx(&read(&mut source));
+        let (runs, proc) = (after.0 - before.0, counted_by_proc() - proc_before);
+        // Others use the network between the two readings.
+        assert!(runs >= 400 && runs.abs_diff(proc) <= 20 + proc / 10, "{runs} against {proc}");
+        let each = (after.1 - before.1) / runs;
         assert!((100..1_000_000).contains(&each), "{each} ns each");
     }
 }

@@ -1,5 +1,5 @@
-//! Functions of programs by where in the file their code is: from debug information, which also knows what the compiler
-//! inlined, else from the symbol table. blazesym reads both.
+//! Functions in ELF files by file offset: from debug information, which includes inlined functions, otherwise from the symbol
+//! table. blazesym reads both.
 
 use blazesym::symbolize::source::{Elf, Source};
 use blazesym::symbolize::{Input, Sym, Symbolized, Symbolizer};
@@ -10,39 +10,38 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-/// A function at an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Function {
-    /// Its name, demangled.
+    /// Demangled.
     pub(super) name: String,
-    /// Whether it was put into the one before it.
+    /// Whether it was inlined into the one before it.
     pub(super) inlined: bool,
 }
 
-/// The functions at each of the offsets of a file, the outermost first; none where it has no symbol there.
+/// The functions at each of the offsets of a file, outermost first; `None` on a timeout.
 ///
-/// The file is somebody else's and may hold anything. It is read in a thread of its own, so that a debug file that never ends
-/// does not take the profile with it: `None` where patience ran out.
-pub(super) fn of_file(file: &File, offsets: &[u64], patience: Duration) -> Option<Vec<Vec<Function>>> {
+/// The file is untrusted and may hold anything. It is read in a thread of its own, so that a debug file that takes forever does not
+/// block the profile.
+pub(super) fn of_file(file: &File, offsets: &[u64], timeout: Duration) -> Option<Vec<Vec<Function>>> {
     let file = file.try_clone().ok()?;
     let offsets = offsets.to_vec();
     let (answer, answered) = mpsc::sync_channel(1);
     let read = move || {
-        // Whoever asked may have lost patience.
+        // Fails after the timeout.
         let _ = answer.send(read(&file, &offsets));
     };
     thread::Builder::new().name("symbols".into()).spawn(read).ok()?;
-    answered.recv_timeout(patience).ok()
+    answered.recv_timeout(timeout).ok()
 }
 
 fn read(file: &File, offsets: &[u64]) -> Vec<Vec<Function>> {
-    // Damaged debug information makes blazesym panic here and there; the symbol table may be sound all the same.
+    // Damaged debug information can make blazesym panic; the symbol table may still be readable.
     let attempt = |debug| catch_unwind(AssertUnwindSafe(|| lookup(file, offsets, debug))).ok().flatten();
     attempt(true).or_else(|| attempt(false)).unwrap_or_else(|| vec![Vec::new(); offsets.len()])
 }
 
 fn lookup(file: &File, offsets: &[u64], debug_information: bool) -> Option<Vec<Vec<Function>>> {
-    // Opened again by its number: the file may have no name any more, or none that we could follow.
+    // By its descriptor: the file may be deleted, or its path not reachable for us.
     let mut elf = Elf::new(format!("/proc/self/fd/{}", file.as_raw_fd()));
     elf.debug_syms = debug_information;
     let symbolizer = Symbolizer::builder().enable_auto_reload(false).build();
@@ -63,20 +62,20 @@ mod tests {
     use std::io::Write;
     use std::time::Instant;
 
-    const PATIENCE: Duration = Duration::from_secs(60);
+    const TIMEOUT: Duration = Duration::from_secs(60);
 
     #[test]
-    fn a_file_that_is_no_program_has_no_functions() {
+    fn a_file_other_than_elf_has_no_functions() {
         let mut file = tempfile::tempfile().unwrap();
         for bytes in [&b""[..], b"\x7fELF", b"#!/bin/sh\n"] {
             file.set_len(0).unwrap();
             file.write_all(bytes).unwrap();
-            assert_eq!(of_file(&file, &[0, 4096], PATIENCE), Some(vec![Vec::new(), Vec::new()]));
+            assert_eq!(of_file(&file, &[0, 4096], TIMEOUT), Some(vec![Vec::new(), Vec::new()]));
         }
     }
 
     #[test]
-    fn damaged_programs_are_read_without_harm() {
+    fn a_damaged_file_neither_panics_nor_hangs() {
         let whole = std::fs::read("/bin/true").unwrap();
         for step in 1..40 {
             let mut bytes = whole[..whole.len() * step / 40].to_vec();
@@ -85,13 +84,13 @@ mod tests {
             }
             let mut file = tempfile::tempfile().unwrap();
             file.write_all(&bytes).unwrap();
-            let functions = of_file(&file, &[0, 0x1000, 0x2345, u64::MAX], PATIENCE).expect("neither panic nor hang");
+            let functions = of_file(&file, &[0, 0x1000, 0x2345, u64::MAX], TIMEOUT).expect("neither panic nor hang");
             assert_eq!(functions.len(), 4);
         }
     }
 
     #[test]
-    fn patience_ends() {
+    fn a_timeout_ends_the_lookup() {
         let file = File::open("/proc/self/exe").unwrap();
         let started = Instant::now();
         assert_eq!(of_file(&file, &[0x1000], Duration::ZERO), None);

@@ -1,34 +1,30 @@
-//! The process that is profiled: that it is there, what it is called, and when it has gone.
+//! The process to profile: its name, and whether it still exists.
 
 use crate::root::Root;
-use crate::source::Miss;
+use crate::source::SourceError;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use whyslow_model::profile::Process;
 
-/// Number of the first pid namespace (PROC_PID_INIT_INO, include/linux/proc_ns.h).
+/// PROC_PID_INIT_INO, include/linux/proc_ns.h.
 const FIRST_NAMESPACE: &str = "pid:[4026531836]";
 
-/// A process, however its number may be used again.
+/// A process, whose number may be reused.
 #[derive(Debug)]
 pub(super) struct Target {
     process: Process,
-    /// Stays that process': reading it fails when the process has ended.
+    /// Reading it fails once the process has ended.
     stat: File,
 }
 
 impl Target {
-    /// The process of a number.
-    ///
-    /// # Errors
-    /// There is none; or it is a thread's.
-    pub(super) fn find(pid: u32, root: &Root) -> Result<Self, Miss> {
-        let gone = || Miss::Absent(format!("there is no process {pid}"));
+    pub(super) fn find(pid: u32, root: &Root) -> Result<Self, SourceError> {
+        let gone = || SourceError::Absent(format!("there is no process {pid}"));
         let status = root.maybe(&format!("proc/{pid}/status")).ok_or_else(gone)?;
         let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
         match field("Tgid:").and_then(|tgid| tgid.parse::<u32>().ok()) {
             Some(tgid) if tgid != pid => {
-                return Err(Miss::Absent(format!("{pid} is a thread of process {tgid}: take --pid {tgid}")));
+                return Err(SourceError::Absent(format!("{pid} is a thread of process {tgid}: use --pid {tgid}")));
             }
             _ => {}
         }
@@ -38,8 +34,8 @@ impl Target {
         Ok(Self { process: Process { pid, name }, stat })
     }
 
-    /// Whether it has not ended, or is at least not waited for.
-    pub(super) fn is_there(&self) -> bool {
+    /// True also for a zombie.
+    pub(super) fn exists(&self) -> bool {
         self.stat.read_at(&mut [0], 0).is_ok()
     }
 
@@ -48,15 +44,12 @@ impl Target {
     }
 }
 
-/// Programs in the kernel know processes by the numbers of the first pid namespace only.
-///
-/// # Errors
-/// We are in another one, in which the same numbers are others.
-pub(super) fn require_own_numbers(root: &Root) -> Result<(), Miss> {
+/// BPF programs know processes by their numbers in the first pid namespace only. Fails if we are in another one.
+pub(super) fn require_own_numbers(root: &Root) -> Result<(), SourceError> {
     match root.link("proc/self/ns/pid") {
-        Some(namespace) if namespace != FIRST_NAMESPACE => Err(Miss::NotPermitted {
-            why: "a container's own process numbers are not those the kernel counts by".into(),
-            remedy: "run on the host, or in a container with the host's (--pid=host)".into(),
+        Some(namespace) if namespace != FIRST_NAMESPACE => Err(SourceError::NotPermitted {
+            why: "inside a pid namespace, process numbers differ from the kernel's".into(),
+            remedy: "run on the host, or in a container with --pid=host".into(),
         }),
         _ => Ok(()),
     }
@@ -68,19 +61,19 @@ mod tests {
     use std::process::Command;
 
     #[test]
-    fn a_process_is_found_and_seen_to_go() {
+    fn a_process_exists_until_it_has_been_waited_for() {
         let mut child = Command::new("sleep").arg("60").spawn().unwrap();
         let target = Target::find(child.id(), &Root::live()).unwrap();
-        assert!(target.is_there());
+        assert!(target.exists());
         child.kill().unwrap();
         child.wait().unwrap();
-        assert!(!target.is_there());
+        assert!(!target.exists());
         assert_eq!(target.into_process().pid, child.id());
-        assert!(matches!(Target::find(child.id(), &Root::live()), Err(Miss::Absent(_))));
+        assert!(matches!(Target::find(child.id(), &Root::live()), Err(SourceError::Absent(_))));
     }
 
     #[test]
-    fn a_thread_is_no_process() {
+    fn a_thread_is_refused() {
         let (told, tell) = std::sync::mpsc::channel();
         let (end, ended) = std::sync::mpsc::channel::<()>();
         let thread = std::thread::spawn(move || {
@@ -91,7 +84,7 @@ mod tests {
         let tid = u32::try_from(tell.recv().unwrap()).unwrap();
         let found = Target::find(tid, &Root::live());
         let of = std::process::id();
-        assert!(matches!(&found, Err(Miss::Absent(why)) if why.ends_with(&format!("--pid {of}"))), "{found:?}");
+        assert!(matches!(&found, Err(SourceError::Absent(why)) if why.ends_with(&format!("--pid {of}"))), "{found:?}");
         drop(end);
         thread.join().unwrap();
     }

@@ -5,7 +5,7 @@ use super::cputime;
 use super::record::{ExitRecord, FinalRecord};
 use crate::bpf::{Object, include_object};
 use crate::root::Root;
-use crate::source::Miss;
+use crate::source::SourceError;
 use aya::maps::{Array, MapData, RingBuf};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Display;
@@ -32,7 +32,7 @@ impl Exits {
     ///
     /// # Errors
     /// Why BPF cannot be used here.
-    pub(super) fn load(root: &Root) -> Result<Self, Miss> {
+    pub(super) fn load(root: &Root) -> Result<Self, SourceError> {
         let mut object = Object::load("exit", include_object!("exit"), root)?;
         let level = Array::try_from(object.take_map("level")?).map_err(failed)?;
         Ok(Self { ring: None, pending: BTreeMap::new(), lost_before: 0, level, object })
@@ -42,7 +42,7 @@ impl Exits {
     ///
     /// # Errors
     /// They cannot be noted.
-    pub(super) fn begin(&mut self, level: u64) -> Result<(), Miss> {
+    pub(super) fn begin(&mut self, level: u64) -> Result<(), SourceError> {
         self.level.set(0, u32::try_from(level).unwrap_or(0), 0).map_err(failed)?;
         self.ring = Some(RingBuf::try_from(self.object.take_map("exits")?).map_err(failed)?);
         self.take(|_| true);
@@ -82,15 +82,15 @@ impl Exits {
     }
 
     /// How many found no room since it was asked last.
-    pub(super) fn lost(&mut self) -> Result<u64, Miss> {
+    pub(super) fn lost(&mut self) -> Result<u64, SourceError> {
         let lost = Array::<_, u64>::try_from(self.object.map("lost")?).map_err(failed)?;
         let now = lost.get(&0, 0).map_err(failed)?;
         Ok(now.saturating_sub(std::mem::replace(&mut self.lost_before, now)))
     }
 }
 
-fn failed(error: impl Display) -> Miss {
-    Miss::Failed(format!("BPF exit: {error}"))
+fn failed(error: impl Display) -> SourceError {
+    SourceError::Failed(format!("BPF exit: {error}"))
 }
 
 /// The last row of a process that was seen alive: what it had used when it ended.

@@ -7,17 +7,17 @@
 //! every processor's remainder: off by at most max(32, 2 x processors) pages for each of them.
 
 use super::exits::{self, Exits};
-use super::proc_dir::Folder;
+use super::proc_dir::ProcDir;
 use super::process::{renew, renew_shared};
 use super::record::{CpuTime, ExitRecord, Io, Pages, Place, Places, ProcessRecord, ThreadRecord, Used};
 use super::records::{Part, Records};
 use super::stat::{KERNEL_THREAD, WORKER, policy};
-use super::thread::{counter, wait_channel, waits_for_lock};
-use super::thread_stats::{Ledger, Tally};
-use super::{cgroup, cputime};
+use super::thread::{wait_channel, waits_for_lock};
+use super::thread_stats::{ProcessThreads, ThreadStats};
+use super::{cputime, pid_files};
 use crate::os::page_size;
 use crate::root::Root;
-use crate::source::Miss;
+use crate::source::SourceError;
 use std::collections::HashMap;
 use whyslow_model::catalogue::{Process, ProcessRow, Thread};
 use whyslow_model::key::TaskKey;
@@ -36,10 +36,10 @@ pub(super) struct TaskIterator {
     samples: u64,
     /// By number, in which order they are read: what is looked at next lies beside what was looked at last.
     known: Vec<Known>,
-    /// Control groups by set, as [`cgroup::paths`] writes them.
+    /// Control groups by set, as [`pid_files::cgroups`] writes them.
     groups: HashMap<(u64, u64), State>,
     /// The ends of processes, from the first sample on.
-    exits: Result<Exits, Miss>,
+    exits: Result<Exits, SourceError>,
 }
 
 /// A process as it was at the last sample.
@@ -47,7 +47,7 @@ struct Known {
     /// As in the row, which lies elsewhere: of most processes no more than that is looked at.
     pid: u32,
     row: Process,
-    ledger: Ledger,
+    thread_stats: ProcessThreads,
     /// The sample it was seen in last.
     seen: u64,
     /// The one in which it was asked for its name, and how long it had run by then.
@@ -57,7 +57,7 @@ struct Known {
 /// What holds for all processes of one sample.
 struct Round<'s> {
     sample: u64,
-    folder: Folder,
+    folder: ProcDir,
     groups: &'s mut HashMap<(u64, u64), State>,
     threads: &'s mut Vec<Thread>,
     processes: &'s mut Vec<Process>,
@@ -120,7 +120,7 @@ impl TaskIterator {
     ///
     /// # Errors
     /// Why BPF cannot be used here.
-    pub(super) fn load(root: &Root) -> Result<Self, Miss> {
+    pub(super) fn load(root: &Root) -> Result<Self, SourceError> {
         Ok(Self {
             records: Records::load(root)?,
             places: Vec::new(),
@@ -135,7 +135,7 @@ impl TaskIterator {
     ///
     /// # Errors
     /// The iterator cannot be run.
-    pub(super) fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), Miss> {
+    pub(super) fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
         let sample = self.samples + 1;
         if sample.is_multiple_of(NAMES_EVERY) {
             self.groups.clear();
@@ -144,7 +144,7 @@ impl TaskIterator {
         tables.process.reserve(self.known.len());
         let mut round = Round {
             sample,
-            folder: Folder::new(root),
+            folder: ProcDir::new(root),
             groups: &mut self.groups,
             threads: &mut tables.thread,
             processes: &mut tables.process,
@@ -194,7 +194,7 @@ impl TaskIterator {
     ///
     /// # Errors
     /// They cannot be noted, or not all of them were.
-    fn watch_exits(&mut self, level: u64) -> Result<(), Miss> {
+    fn watch_exits(&mut self, level: u64) -> Result<(), SourceError> {
         let exits = self.exits.as_mut().map_err(|miss| miss.clone())?;
         if self.samples == 1
             && let Err(miss) = exits.begin(level)
@@ -204,7 +204,7 @@ impl TaskIterator {
         }
         match exits.lost()? {
             0 => Ok(()),
-            lost => Err(Miss::Failed(format!("{lost} processes ended too fast to be noted"))),
+            lost => Err(SourceError::Failed(format!("{lost} processes ended too fast to be noted"))),
         }
     }
 }
@@ -214,7 +214,7 @@ type Family = [(ThreadRecord, Option<ProcessRecord>)];
 
 impl Known {
     fn new(key: TaskKey) -> Self {
-        Self { pid: key.pid, row: Process::new(key), ledger: Ledger::default(), seen: 0, named: None }
+        Self { pid: key.pid, row: Process::new(key), thread_stats: ProcessThreads::default(), seen: 0, named: None }
     }
 
     /// The process with this main thread: another one may have had its number.
@@ -254,7 +254,7 @@ impl Known {
         renew_shared(&mut row.policy, policy(main.policy));
     }
 
-    fn put_process(&mut self, main: &ThreadRecord, process: &ProcessRecord, folder: &mut Folder) {
+    fn put_process(&mut self, main: &ThreadRecord, process: &ProcessRecord, folder: &mut ProcDir) {
         let row = &mut *self.row;
         row.parent = process.parent.into();
         row.threads = process.threads.into();
@@ -273,7 +273,7 @@ impl Known {
             if main.state() != "Z" {
                 // The program does not count a large table; the folder's size does.
                 let files = process.open_files.or_else(|| folder.open_files().ok());
-                row.open_files = files.map_or(Gauge::ABSENT, Gauge::from);
+                row.open_files = files.into();
             }
         }
     }
@@ -306,7 +306,7 @@ impl Known {
             let key = thread.key();
             let mut tally = tally(thread);
             if several {
-                let before = self.ledger.of(&key);
+                let before = self.thread_stats.get(&key);
                 let ran = before.map(|b| tally.may_have_run_since(b));
                 round.folder.enter_thread(key.pid, key.tid);
                 tally.waits_for_lock = match ran {
@@ -317,14 +317,14 @@ impl Known {
             }
             tallies.push((key, tally));
         }
-        self.ledger.turn(tallies);
-        let total = self.ledger.total();
+        self.thread_stats.update(tallies);
+        let total = self.thread_stats.total();
         let row = &mut *self.row;
-        row.run_delay = counter(total.run_delay);
-        row.block_delay = counter(total.block_delay);
-        row.swap_delay = counter(total.swap_delay);
-        row.reclaim_delay = counter(total.reclaim_delay);
-        row.migrations = counter(total.migrations);
+        row.run_delay = total.run_delay.into();
+        row.block_delay = total.block_delay.into();
+        row.swap_delay = total.swap_delay.into();
+        row.reclaim_delay = total.reclaim_delay.into();
+        row.migrations = total.migrations.into();
     }
 }
 
@@ -335,8 +335,8 @@ fn who_ended<'k>(known: &'k [Known], exit: &ExitRecord) -> Option<&'k Known> {
 }
 
 /// The control groups of the process entered.
-fn groups_of(folder: &mut Folder) -> State {
-    folder.read("cgroup").ok().and_then(cgroup::paths).map_or_else(State::default, State::from)
+fn groups_of(folder: &mut ProcDir) -> State {
+    folder.read("cgroup").ok().and_then(pid_files::cgroups).into()
 }
 
 fn is_kernel_thread(thread: &ThreadRecord) -> bool {
@@ -362,34 +362,34 @@ fn limit(value: u64) -> Gauge {
     if value == u64::MAX { Gauge::ABSENT } else { value.into() }
 }
 
-fn tally(thread: &ThreadRecord) -> Tally {
-    Tally {
+fn tally(thread: &ThreadRecord) -> ThreadStats {
+    ThreadStats {
         run: Some(thread.used.cpu.runtime),
         run_delay: thread.run_delay,
         block_delay: thread.block_delay,
         swap_delay: thread.swap_delay,
         reclaim_delay: thread.reclaim_delay,
         migrations: Some(thread.migrations),
-        ..Tally::default()
+        ..ThreadStats::default()
     }
 }
 
-fn row(thread: &ThreadRecord, tally: &Tally, folder: &mut Folder) -> Thread {
+fn row(thread: &ThreadRecord, tally: &ThreadStats, folder: &mut ProcDir) -> Thread {
     let mut row = Thread::new(thread.key());
     let (user, system) = cputime::adjusted(&thread.used.cpu, None, None);
     row.command = String::from_utf8_lossy(thread.name()).as_ref().into();
     row.state = thread.state().into();
     row.user = user.into();
     row.system = system.into();
-    row.run_delay = counter(tally.run_delay);
-    row.block_delay = counter(tally.block_delay);
-    row.swap_delay = counter(tally.swap_delay);
-    row.reclaim_delay = counter(tally.reclaim_delay);
+    row.run_delay = tally.run_delay.into();
+    row.block_delay = tally.block_delay.into();
+    row.swap_delay = tally.swap_delay.into();
+    row.reclaim_delay = tally.reclaim_delay.into();
     row.major_faults = thread.used.major_faults.into();
     row.voluntary_switches = thread.used.voluntary_switches.into();
     row.involuntary_switches = thread.used.involuntary_switches.into();
-    row.migrations = counter(tally.migrations);
-    row.lock_wait = tally.waits_for_lock.map_or(Gauge::ABSENT, |waits| u64::from(waits).into());
+    row.migrations = tally.migrations.into();
+    row.lock_wait = tally.waits_for_lock.map(u64::from).into();
     row.processor = thread.processor.into();
     row.nice = thread.nice().into();
     row.wait_channel = wait_channel(folder, thread.state() == "D");

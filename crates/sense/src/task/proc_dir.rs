@@ -1,9 +1,9 @@
-//! The folder of a process or thread under /proc, read a file at a time into one buffer.
+//! The directory of a process or thread under /proc, read a file at a time into one buffer.
 //!
-//! Thousands of small files are read every second: path and bytes live in buffers that are used over and over.
+//! Thousands of small files are read every second, so the buffers for path and content are reused.
 
 use crate::root::Root;
-use crate::source::Miss;
+use crate::source::SourceError;
 use std::ffi::OsStr;
 use std::fs::{self, File, ReadDir};
 use std::io::{self, ErrorKind, Write};
@@ -11,114 +11,93 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// Large enough for any of these files, so that one read brings it whole.
+/// Large enough to read any of these files at once.
 const BUFFER: usize = 16 * 1024;
-/// No file is read further than this.
-const LONGEST: usize = 1024 * 1024;
+const MAX_SIZE: usize = 1024 * 1024;
 
 /// Why a file could not be read.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Refusal {
-    /// The process is gone, or this kernel has no such file.
+pub(super) enum FileError {
+    /// The process is gone, or this kernel lacks the file.
     Gone,
-    /// We may not read it.
     Denied,
-    /// Anything else.
     Failed(String),
 }
 
-impl From<io::Error> for Refusal {
+impl From<io::Error> for FileError {
     fn from(error: io::Error) -> Self {
         match error.kind() {
             ErrorKind::NotFound | ErrorKind::NotADirectory => Self::Gone,
             ErrorKind::PermissionDenied => Self::Denied,
-            // What reading an open file says once its process has ended.
+            // From an open file of a process that has ended.
             _ if error.raw_os_error() == Some(libc::ESRCH) => Self::Gone,
             _ => Self::Failed(error.to_string()),
         }
     }
 }
 
-/// The folders of /proc, one of which is entered at a time.
-pub(super) struct Folder {
+/// One directory under /proc is entered at a time.
+pub(super) struct ProcDir {
     path: Vec<u8>,
-    /// The part of `path` that names /proc.
+    /// Length of the path of /proc.
     proc: usize,
-    /// The part of `path` that names the folder entered.
+    /// Length of the path of the directory entered.
     entered: usize,
-    bytes: Vec<u8>,
+    buffer: Vec<u8>,
     size_counts_files: bool,
 }
 
-impl Folder {
-    /// The folder `proc` under `root`.
+impl ProcDir {
     pub(super) fn new(root: &Root) -> Self {
         let path = root.at("proc").into_os_string().into_vec();
-        // Since Linux 6.2 the size of /proc/PID/fd is the number of files open (fs/proc/fd.c); before it was 0.
+        // Since Linux 6.2 the size of /proc/PID/fd is the number of open files (fs/proc/fd.c).
         let size_counts_files = root.is_live() && fs::metadata(root.at("proc/self/fd")).is_ok_and(|m| m.len() > 0);
-        Self { proc: path.len(), entered: path.len(), path, bytes: vec![0; BUFFER], size_counts_files }
+        Self { proc: path.len(), entered: path.len(), path, buffer: vec![0; BUFFER], size_counts_files }
     }
 
-    /// The numbers of all processes.
-    ///
-    /// # Errors
-    /// /proc cannot be listed.
-    pub(super) fn processes(&mut self) -> Result<Vec<u32>, Miss> {
+    pub(super) fn processes(&mut self) -> Result<Vec<u32>, SourceError> {
         self.path.truncate(self.proc);
-        numbers(&self.path).map_err(|e| Miss::from_io("proc", &e))
+        numbers(&self.path).map_err(|e| SourceError::from_io("proc", &e))
     }
 
-    /// The numbers of all threads of a process; none where it is gone.
+    /// Empty if the process is gone.
     pub(super) fn threads(&mut self, pid: u32) -> Vec<u32> {
         self.enter(format_args!("{pid}"));
         numbers(self.file("task")).unwrap_or_default()
     }
 
-    /// Turns to a process.
     pub(super) fn enter_process(&mut self, pid: u32) {
         self.enter(format_args!("{pid}"));
     }
 
-    /// Turns to a thread.
     pub(super) fn enter_thread(&mut self, pid: u32, tid: u32) {
         self.enter(format_args!("{pid}/task/{tid}"));
     }
 
-    /// The bytes of a file of the folder entered.
-    ///
-    /// # Errors
-    /// Why it could not be read.
-    pub(super) fn read(&mut self, name: &str) -> Result<&[u8], Refusal> {
-        self.read_kept(name, &mut None)
+    /// A file of the directory entered.
+    pub(super) fn read(&mut self, name: &str) -> Result<&[u8], FileError> {
+        self.read_open(name, &mut None)
     }
 
-    /// The same of a file that stays open in `kept`, so that it need not be looked up again: for 1,300 processes with
-    /// two such files each that made 24 ms of 34 ms.
-    ///
-    /// # Errors
-    /// Why it could not be read.
-    pub(super) fn read_kept(&mut self, name: &str, kept: &mut Option<File>) -> Result<&[u8], Refusal> {
-        if let Some(file) = kept
-            && let Ok(length) = fill(&mut self.bytes, file)
+    /// A file that stays open in `open` until the next sample: for 1,300 processes with two such files, opening them takes 24 ms of
+    /// 34 ms.
+    pub(super) fn read_open(&mut self, name: &str, open: &mut Option<File>) -> Result<&[u8], FileError> {
+        if let Some(file) = open
+            && let Ok(length) = fill(&mut self.buffer, file)
         {
-            return Ok(&self.bytes[..length]);
+            return Ok(&self.buffer[..length]);
         }
-        // A kept file belongs to the process that had the number then, not to one that has it now.
-        let file = kept.insert(File::open(as_path(self.file(name)))?);
-        let length = fill(&mut self.bytes, file)?;
-        Ok(&self.bytes[..length])
+        // An open file belongs to the process that had the number then, not to the one that has it now.
+        let file = open.insert(File::open(as_path(self.file(name)))?);
+        let length = fill(&mut self.buffer, file)?;
+        Ok(&self.buffer[..length])
     }
 
-    /// Whether counting open files costs next to nothing.
     pub(super) fn counts_files_cheaply(&self) -> bool {
         self.size_counts_files
     }
 
-    /// How many files the process entered has open.
-    ///
-    /// # Errors
-    /// Why they could not be counted.
-    pub(super) fn open_files(&mut self) -> Result<u64, Refusal> {
+    pub(super) fn open_files(&mut self) -> Result<u64, FileError> {
         let sized = self.size_counts_files;
         let fd = as_path(self.file("fd"));
         Ok(if sized { fs::metadata(fd)?.len() } else { fs::read_dir(fd)?.count() as u64 })
@@ -140,15 +119,15 @@ impl Folder {
     }
 }
 
-/// Reads a file from its start into `bytes`, and says how much it was.
+/// Reads a file from its start and returns its length.
 fn fill(bytes: &mut Vec<u8>, file: &File) -> io::Result<usize> {
     let mut length = 0;
     loop {
-        let room = bytes.len() - length;
+        let free = bytes.len() - length;
         let got = file.read_at(&mut bytes[length..], length as u64)?;
         length += got;
-        // The kernel fills the buffer as long as there is more: a short read was the last, and saves asking again.
-        if got < room || bytes.len() >= LONGEST {
+        // The kernel fills the buffer as long as there is more, so a short read is the last.
+        if got < free || bytes.len() >= MAX_SIZE {
             return Ok(length);
         }
         bytes.resize(bytes.len() * 2, 0);
@@ -159,7 +138,7 @@ fn as_path(bytes: &[u8]) -> &Path {
     Path::new(OsStr::from_bytes(bytes))
 }
 
-/// The entries of a folder that are numbers, in order.
+/// The numeric entries of a directory, sorted.
 fn numbers(path: &[u8]) -> io::Result<Vec<u32>> {
     let entries: ReadDir = fs::read_dir(as_path(path))?;
     let mut numbers: Vec<u32> = entries.filter_map(|e| e.ok()?.file_name().to_str()?.parse().ok()).collect();

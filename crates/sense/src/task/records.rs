@@ -3,7 +3,7 @@
 
 use crate::bpf::{Object, include_object};
 use crate::root::Root;
-use crate::source::Miss;
+use crate::source::SourceError;
 use aya::Pod;
 use aya::maps::{Array, MapData};
 use std::fmt::Display;
@@ -59,7 +59,7 @@ impl Records {
     ///
     /// # Errors
     /// Why BPF cannot be used here.
-    pub(super) fn load(root: &Root) -> Result<Self, Miss> {
+    pub(super) fn load(root: &Root) -> Result<Self, SourceError> {
         let mut object = Object::load("task", include_object!("task"), root)?;
         let walks_from = object.load_once(WALK, root).then_some(0);
         let span = Array::try_from(object.take_map("span")?).map_err(failed)?;
@@ -72,7 +72,7 @@ impl Records {
     ///
     /// # Errors
     /// The kernel does not take it.
-    pub(super) fn set_span(&mut self, processes: u32) -> Result<(), Miss> {
+    pub(super) fn set_span(&mut self, processes: u32) -> Result<(), SourceError> {
         self.span.set(0, processes, 0).map_err(failed)
     }
 
@@ -80,7 +80,7 @@ impl Records {
     ///
     /// # Errors
     /// The programs cannot be run.
-    pub(super) fn read(&mut self, mut each: impl FnMut(Part<'_>)) -> Result<(), Miss> {
+    pub(super) fn read(&mut self, mut each: impl FnMut(Part<'_>)) -> Result<(), SourceError> {
         self.readings += 1;
         if self.walks_from.is_some_and(|from| from <= self.readings) {
             self.walks_from = match self.walk(&mut each) {
@@ -97,7 +97,7 @@ impl Records {
 
     /// Has a program go through the tasks, some thousand at a time: of ten thousand the records are megabytes. False where it
     /// lost its way, or a process has too many threads.
-    fn walk(&mut self, each: &mut impl FnMut(Part<'_>)) -> Result<bool, Miss> {
+    fn walk(&mut self, each: &mut impl FnMut(Part<'_>)) -> Result<bool, SourceError> {
         loop {
             let (chunks, more) = self.run()?;
             let map: Array<_, Chunk> = Array::try_from(self.object.map("chunks")?).map_err(failed)?;
@@ -119,7 +119,7 @@ impl Records {
     }
 
     /// `struct run`: how many chunks a run of the walk wrote, and whether another is to follow.
-    fn run(&mut self) -> Result<(u32, bool), Miss> {
+    fn run(&mut self) -> Result<(u32, bool), SourceError> {
         let mut run = [0; 8];
         self.object.iterate(WALK)?.read_exact(&mut run).map_err(failed)?;
         let [a, b, c, d, more, ..] = run;
@@ -127,7 +127,7 @@ impl Records {
     }
 
     /// Has a program called for each task. How many bytes it wrote.
-    fn each(&mut self) -> Result<usize, Miss> {
+    fn each(&mut self) -> Result<usize, SourceError> {
         let mut file = self.object.iterate(EACH)?;
         let mut length = 0;
         loop {
@@ -163,6 +163,6 @@ fn room(bytes: &mut Vec<u8>, from: usize, count: usize) -> &mut [u8] {
     &mut bytes[from..from + count]
 }
 
-fn failed(error: impl Display) -> Miss {
-    Miss::Failed(format!("BPF task: {error}"))
+fn failed(error: impl Display) -> SourceError {
+    SourceError::Failed(format!("BPF task: {error}"))
 }

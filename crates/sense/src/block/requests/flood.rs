@@ -8,7 +8,7 @@
 
 use super::failed;
 use super::layout::Choice;
-use crate::Miss;
+use crate::SourceError;
 use crate::bpf::{Attached, Object, Tracepoints};
 use crate::os::monotonic_ns;
 use aya::maps::{Array, MapData};
@@ -38,7 +38,7 @@ pub(super) struct Watch {
     /// Outside of floods all programs are attached all the time.
     attached: Option<[Attached; 2]>,
     /// In a flood a thread attaches them for a span, and ends.
-    span: Option<JoinHandle<Result<(), Miss>>>,
+    span: Option<JoinHandle<Result<(), SourceError>>>,
 }
 
 #[derive(Clone)]
@@ -56,7 +56,7 @@ impl Watch {
     ///
     /// # Errors
     /// The object has not the programs and the map that it should have.
-    pub(super) fn over(object: &mut Object) -> Result<Self, Miss> {
+    pub(super) fn over(object: &mut Object) -> Result<Self, SourceError> {
         let (end, seeing_the_end) = object.take_tracepoints(&["block_rq_complete"])?;
         let (beginning, seeing_the_beginning) = object.take_tracepoints(&["block_rq_insert", "block_rq_issue"])?;
         let choice = Array::try_from(object.take_map("choice")?).map_err(failed)?;
@@ -70,9 +70,9 @@ impl Watch {
     ///
     /// # Errors
     /// The kernel no longer attaches the programs.
-    pub(super) fn adapt(&mut self, rate: f64, until: Duration) -> Result<(), Miss> {
+    pub(super) fn adapt(&mut self, rate: f64, until: Duration) -> Result<(), SourceError> {
         if let Some(span) = self.span.take_if(|span| span.is_finished()) {
-            span.join().map_err(|_| Miss::Failed("BPF block: the thread of a span panicked".into()))??;
+            span.join().map_err(|_| SourceError::Failed("BPF block: the thread of a span panicked".into()))??;
         }
         if self.span.is_some() {
             // A sample that came early: what is looked at is still as it should be.
@@ -84,7 +84,7 @@ impl Watch {
             let (delay, chosen) = (delay(until), for_a_span(rate, until));
             let thread = thread::Builder::new().name("requests".into());
             let span = thread.spawn(move || programs.look_for(until / PART, delay, &choice, chosen));
-            self.span = Some(span.map_err(|e| Miss::Failed(format!("BPF block: {e}")))?);
+            self.span = Some(span.map_err(|e| SourceError::Failed(format!("BPF block: {e}")))?);
             return Ok(());
         }
         let idle = rate == 0.0;
@@ -114,11 +114,11 @@ impl Watch {
 
 impl Programs {
     /// Those that see the end come first, so that none begins unseen to end.
-    fn attach(&self) -> Result<[Attached; 2], Miss> {
+    fn attach(&self) -> Result<[Attached; 2], SourceError> {
         Ok([self.end.attach()?, self.beginning.attach()?])
     }
 
-    fn look_for(&self, span: Duration, delay: Duration, choice: &Chosen, chosen: Choice) -> Result<(), Miss> {
+    fn look_for(&self, span: Duration, delay: Duration, choice: &Chosen, chosen: Choice) -> Result<(), SourceError> {
         thread::sleep(delay);
         choice.set(Choice { length: 0, ..chosen })?;
         let [end, beginning] = self.attach()?;
@@ -133,7 +133,7 @@ impl Programs {
 }
 
 impl Chosen {
-    fn set(&self, choice: Choice) -> Result<(), Miss> {
+    fn set(&self, choice: Choice) -> Result<(), SourceError> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).set(0, choice, 0).map_err(failed)
     }
 }

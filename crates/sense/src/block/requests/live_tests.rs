@@ -1,12 +1,9 @@
 //! Against the running kernel: a loop device of our own, a load that is known, and /proc/diskstats beside it.
 
 use super::*;
-use crate::block::diskstats::DiskStats;
-use crate::bpf::is_out_of_reach;
-use std::fs::{File, OpenOptions};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
-use std::path::Path;
-use std::process::Command;
+use crate::block::diskstats;
+use crate::testing::{LoopDevice, has_bpf};
+use std::os::unix::fs::FileExt;
 use std::time::Duration;
 use whyslow_model::catalogue::Disk;
 
@@ -14,38 +11,6 @@ const BLOCK: usize = 4096;
 const READS: u64 = 500;
 const WRITES: u64 = 200;
 const FLUSHES: u64 = 20;
-
-/// A loop device, gone when dropped.
-struct Loop {
-    node: String,
-    _file: tempfile::NamedTempFile,
-}
-
-impl Loop {
-    fn new() -> Self {
-        let file = tempfile::NamedTempFile::with_prefix("wsl-block-").unwrap();
-        file.as_file().set_len(64 << 20).unwrap();
-        let path = file.path().to_str().unwrap();
-        let made = Command::new("losetup").args(["--find", "--show", path]).output().expect("losetup runs");
-        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-        Self { node: String::from_utf8(made.stdout).unwrap().trim().to_owned(), _file: file }
-    }
-
-    fn name(&self) -> &str {
-        Path::new(&self.node).file_name().unwrap().to_str().unwrap()
-    }
-
-    /// Past the page cache, so that a call is a request.
-    fn open(&self) -> File {
-        OpenOptions::new().read(true).write(true).custom_flags(libc::O_DIRECT).open(&self.node).unwrap()
-    }
-}
-
-impl Drop for Loop {
-    fn drop(&mut self) {
-        let _ = Command::new("losetup").args(["-d", &self.node]).status();
-    }
-}
 
 /// A block that O_DIRECT accepts.
 #[repr(align(4096))]
@@ -58,7 +23,7 @@ fn sample(source: &mut Requests) -> Snapshot {
     std::thread::sleep(Duration::from_millis(20));
     source.read(&Root::live(), &mut s).unwrap();
     look_at_all(probe(source));
-    DiskStats.read(&Root::live(), &mut s).unwrap();
+    diskstats::read(&Root::live(), &mut s).unwrap();
     s
 }
 
@@ -109,14 +74,14 @@ fn ours(s: &Snapshot, name: &str, operation: &str) -> (u64, u64) {
 
 #[test]
 fn requests_are_counted_as_diskstats_counts_them_and_timed_and_blamed_on_us() {
-    if is_out_of_reach() {
+    if !has_bpf() {
         return;
     }
-    let device = Loop::new();
+    let Some(device) = LoopDevice::new("/tmp", 64 << 20) else { return };
     let name = device.name().to_owned();
     let mut source = Requests::default();
     sample(&mut source);
-    let file = device.open();
+    let file = device.open_direct();
     let before = sample(&mut source);
     let mut block = Aligned([7; BLOCK]);
     for n in 0..READS {
@@ -157,18 +122,18 @@ fn requests_are_counted_as_diskstats_counts_them_and_timed_and_blamed_on_us() {
 /// What is seen in a span stands for the whole of the time; after a flood every request is seen again.
 #[test]
 fn in_a_flood_a_span_stands_for_the_rest() {
-    if is_out_of_reach() {
+    if !has_bpf() {
         return;
     }
     // A part of it that is long enough to get over a moment in which another test has the processor.
     const BETWEEN: Duration = Duration::from_millis(2400);
     const PACE: Duration = Duration::from_micros(250);
-    let device = Loop::new();
+    let Some(device) = LoopDevice::new("/tmp", 64 << 20) else { return };
     let name = device.name().to_owned();
     let mut source = Requests::default();
     let before = sample(&mut source);
     probe(&mut source).watch.adapt(20_001.0, BETWEEN).unwrap();
-    let file = device.open();
+    let file = device.open_direct();
     let mut block = Aligned([0; BLOCK]);
     let mut read = |go_on: &mut dyn FnMut() -> bool| {
         while go_on() {

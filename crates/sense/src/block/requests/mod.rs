@@ -10,7 +10,7 @@ use super::device;
 use crate::bpf::{Object, entries, include_object};
 use crate::cgroup::block_groups;
 use crate::os::ns_to_ticks;
-use crate::{Miss, Root, Source};
+use crate::{Root, Source, SourceError, SourceInfo};
 use aya::maps::{Array, HashMap, MapData, MapError};
 use flood::Watch;
 use layout::{Known, Slot, Slots, Use, User};
@@ -28,23 +28,22 @@ const NAME: &str = "block";
 /// The source of families `request` and `requester`.
 #[derive(Default)]
 pub(super) struct Requests {
-    probe: Option<Result<Probe, Miss>>,
+    probe: Option<Result<Probe, SourceError>>,
 }
 
 impl Source for Requests {
-    fn name(&self) -> &'static str {
-        "bpf/block"
-    }
-
-    fn tells(&self) -> &'static str {
-        "who asks block devices for what, and how long requests wait in the queue and in the device"
+    fn info(&self) -> SourceInfo {
+        SourceInfo::new(
+            "bpf/block",
+            "who asks block devices for what, and how long requests wait in the queue and in the device",
+        )
     }
 
     fn prepare(&mut self, root: &Root) {
         self.probe.get_or_insert_with(|| Probe::load(root));
     }
 
-    fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), Miss> {
+    fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
         match self.probe.get_or_insert_with(|| Probe::load(root)) {
             Ok(probe) => probe.read(root, out),
             Err(miss) => Err(miss.clone()),
@@ -67,7 +66,7 @@ struct Probe {
 }
 
 impl Probe {
-    fn load(root: &Root) -> Result<Self, Miss> {
+    fn load(root: &Root) -> Result<Self, SourceError> {
         let mut object = Object::load(NAME, include_object!("block"), root)?;
         let watch = Watch::over(&mut object)?;
         let users = HashMap::try_from(object.take_map("users")?).map_err(failed)?;
@@ -82,7 +81,7 @@ impl Probe {
         })
     }
 
-    fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), Miss> {
+    fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
         let slots: Array<_, Slots> = Array::try_from(self.object.map("slots")?).map_err(failed)?;
         let taken: Vec<Slot> = slots.get(&0, 0).map_err(failed)?.taken().collect();
         let mut names = BTreeMap::new();
@@ -100,7 +99,7 @@ impl Probe {
     }
 
     /// A slot's row, as it was where nothing has changed. The device behind the number may have another name by now.
-    fn row(&mut self, slot: &Slot, key: &OperationKey) -> Result<Request, Miss> {
+    fn row(&mut self, slot: &Slot, key: &OperationKey) -> Result<Request, SourceError> {
         if let Some((changes, row)) = self.rows.get(&slot.index)
             && (*changes, row.key()) == (slot.changes, key)
         {
@@ -111,7 +110,7 @@ impl Probe {
         Ok(row)
     }
 
-    fn request(&self, slot: u32, key: OperationKey) -> Result<Request, Miss> {
+    fn request(&self, slot: u32, key: OperationKey) -> Result<Request, SourceError> {
         let known: Array<_, Known> = Array::try_from(self.object.map("known")?).map_err(failed)?;
         let known = known.get(&slot, 0).map_err(failed)?;
         let histogram = |buckets: &[u64]| Histogram::from_counts((0..).zip(buckets.iter().copied()));
@@ -129,7 +128,12 @@ impl Probe {
         })
     }
 
-    fn requesters(&mut self, root: &Root, names: &BTreeMap<u64, OperationKey>, out: &mut Snapshot) -> Result<(), Miss> {
+    fn requesters(
+        &mut self,
+        root: &Root,
+        names: &BTreeMap<u64, OperationKey>,
+        out: &mut Snapshot,
+    ) -> Result<(), SourceError> {
         let users = entries(&self.users).map_err(failed)?;
         for user in self.silence.judge(users.iter().map(|(user, used)| (*user, used.requests)), Instant::now()) {
             // Where it cannot go now it is tried again; it may have been evicted, too.
@@ -149,7 +153,7 @@ impl Probe {
     }
 
     /// What is looked at goes by the rate of the last step; the next is thought to be as long.
-    fn adapt(&mut self, rows: &[Request]) -> Result<(), Miss> {
+    fn adapt(&mut self, rows: &[Request]) -> Result<(), SourceError> {
         let now = Instant::now();
         let requests = rows.iter().filter_map(|r| r.requests.get()).sum();
         let Some((before, then)) = self.counted.replace((requests, now)) else { return Ok(()) };
@@ -158,11 +162,13 @@ impl Probe {
     }
 
     /// Says so where there were more devices than slots.
-    fn complete(&self) -> Result<(), Miss> {
+    fn complete(&self) -> Result<(), SourceError> {
         let uncounted: Array<_, u64> = Array::try_from(self.object.map("uncounted")?).map_err(failed)?;
         match uncounted.get(&0, 0).map_err(failed)? {
             0 => Ok(()),
-            missed => Err(Miss::Failed(format!("BPF {NAME}: {missed} requests went uncounted: too many devices"))),
+            missed => {
+                Err(SourceError::Failed(format!("BPF {NAME}: {missed} requests went uncounted: too many devices")))
+            }
         }
     }
 }
@@ -181,11 +187,11 @@ fn requester(on: OperationKey, user: &User, used: &Use, cgroup: Name) -> Request
 }
 
 /// The name of a process as the kernel keeps it: up to the first zero.
-pub(super) fn command(bytes: &[u8]) -> State {
+fn command(bytes: &[u8]) -> State {
     let name = bytes.split(|b| *b == 0).next().unwrap_or_default();
     String::from_utf8_lossy(name).as_ref().into()
 }
 
-fn failed(error: MapError) -> Miss {
-    Miss::Failed(format!("BPF {NAME}: {error}"))
+fn failed(error: MapError) -> SourceError {
+    SourceError::Failed(format!("BPF {NAME}: {error}"))
 }
