@@ -37,19 +37,19 @@ thread_local! {
 /// Open files and settings, by path.
 #[derive(Debug, Default)]
 pub(crate) struct FdCache {
-    state: Mutex<State>,
+    state: Mutex<CacheState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    files: HashMap<Box<str>, Entry>,
+struct CacheState {
+    files: HashMap<Box<str>, CacheEntry>,
     /// `None` for a setting that cannot be read.
     settings: HashMap<Box<str>, (Instant, Option<Name>)>,
     last_sweep: Option<Instant>,
 }
 
 #[derive(Debug)]
-struct Entry {
+struct CacheEntry {
     file: Arc<CachedFile>,
     last_used: Instant,
 }
@@ -105,12 +105,12 @@ impl FdCache {
         value
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, CacheState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl CacheState {
     fn file(&mut self, name: &str) -> Option<Arc<CachedFile>> {
         let entry = self.files.get_mut(name)?;
         entry.last_used = Instant::now();
@@ -125,7 +125,7 @@ impl State {
             self.last_sweep = Some(now);
         }
         if self.files.len() < MAX_FILES.min(os::open_files_limit() as usize / 2) {
-            self.files.insert(name.into(), Entry { file: Arc::new(file), last_used: now });
+            self.files.insert(name.into(), CacheEntry { file: Arc::new(file), last_used: now });
         }
     }
 }

@@ -25,7 +25,7 @@ const SLOW: Duration = Duration::from_secs(60);
 /// All sources of a machine.
 pub struct Sampler {
     root: Root,
-    slots: Vec<Slot>,
+    slots: Vec<SourceSlot>,
     patience: Duration,
     slow: Duration,
     /// Held until the sources have loaded their BPF objects, which they do when they are prepared or first read.
@@ -72,7 +72,7 @@ impl Sampler {
     /// These sources.
     pub fn with_sources(root: Root, sources: Vec<Box<dyn Source>>) -> Self {
         let btf = KernelBtf::of(&root).ok();
-        Self { root, slots: sources.into_iter().map(Slot::new).collect(), patience: PATIENCE, slow: SLOW, btf }
+        Self { root, slots: sources.into_iter().map(SourceSlot::new).collect(), patience: PATIENCE, slow: SLOW, btf }
     }
 
     /// Sets how long to wait for one source before it counts as hung; three seconds unless set.
@@ -105,15 +105,15 @@ impl Sampler {
     /// `None` if it returns false, as nobody waits for the sample any more.
     pub fn sample_here(&mut self, goes_on: impl Fn() -> bool) -> Option<Snapshot> {
         let mut snapshot = Snapshot { wall_ns: os::wall_ns(), boot_ns: os::boot_ns(), ..Snapshot::default() };
-        let mut meter = Meter::start();
+        let mut meter = CostMeter::start();
         for slot in &mut self.slots {
             if !goes_on() {
                 return None;
             }
             match slot.status(self.slow) {
-                Status::Due => read(&self.root, &slot.source, &mut meter, &mut snapshot),
-                Status::Hung => snapshot.sources.push(slot.hung()),
-                Status::NotDue => {}
+                SlotStatus::Due => read(&self.root, &slot.source, &mut meter, &mut snapshot),
+                SlotStatus::Hung => snapshot.sources.push(slot.hung()),
+                SlotStatus::NotDue => {}
             }
         }
         self.btf = None;
@@ -127,9 +127,9 @@ impl Sampler {
         let mut due = Vec::with_capacity(self.slots.len());
         for slot in &mut self.slots {
             match slot.status(self.slow) {
-                Status::Due => due.push(slot),
-                Status::Hung => snapshot.sources.push(slot.hung()),
-                Status::NotDue => {}
+                SlotStatus::Due => due.push(slot),
+                SlotStatus::Hung => snapshot.sources.push(slot.hung()),
+                SlotStatus::NotDue => {}
             }
         }
         let mut waiting = due.as_mut_slice();
@@ -176,20 +176,20 @@ impl SharedSource {
 }
 
 #[derive(Clone)]
-struct Slot {
+struct SourceSlot {
     info: SourceInfo,
     source: Arc<SharedSource>,
     enabled: bool,
     hangs: bool,
 }
 
-enum Status {
+enum SlotStatus {
     Due,
     NotDue,
     Hung,
 }
 
-impl Slot {
+impl SourceSlot {
     fn new(source: Box<dyn Source>) -> Self {
         let info = source.info();
         let source = Arc::new(SharedSource { source: Mutex::new(source), started: Mutex::default() });
@@ -197,19 +197,19 @@ impl Slot {
     }
 
     /// A source that hung and has returned is due at once: what it read meanwhile is lost.
-    fn status(&mut self, slow: Duration) -> Status {
+    fn status(&mut self, slow: Duration) -> SlotStatus {
         // A sampler that took over from a stuck thread has not seen the source hang.
         if self.source.is_being_read() {
             self.hangs = true;
-            return Status::Hung;
+            return SlotStatus::Hung;
         }
         if std::mem::take(&mut self.hangs) {
-            return Status::Due;
+            return SlotStatus::Due;
         }
         match (self.info.schedule, self.source.age()) {
-            _ if !self.enabled => Status::NotDue,
-            (Schedule::Slow, Some(age)) if age < slow => Status::NotDue,
-            _ => Status::Due,
+            _ if !self.enabled => SlotStatus::NotDue,
+            (Schedule::Slow, Some(age)) if age < slow => SlotStatus::NotDue,
+            _ => SlotStatus::Due,
         }
     }
 
@@ -240,7 +240,7 @@ fn start_reading(root: Root, sources: Vec<Arc<SharedSource>>) -> Arc<Collector> 
     let run = {
         let collector = collector.clone();
         Arc::new(move || {
-            let mut meter = Meter::start();
+            let mut meter = CostMeter::start();
             let all = sources.iter().all(|source| {
                 let mut part = Snapshot::default();
                 read(&root, source, &mut meter, &mut part);
@@ -311,7 +311,7 @@ impl Collector {
 }
 
 /// Reads one source and reports its outcome and cost. A panic fails this source alone.
-fn read(root: &Root, shared: &SharedSource, meter: &mut Meter, out: &mut Snapshot) {
+fn read(root: &Root, shared: &SharedSource, meter: &mut CostMeter, out: &mut Snapshot) {
     let mut source = shared.lock();
     *lock(&shared.started) = Some(meter.at);
     let outcome = match catch_unwind(AssertUnwindSafe(|| source.read(root, out))) {
@@ -324,12 +324,12 @@ fn read(root: &Root, shared: &SharedSource, meter: &mut Meter, out: &mut Snapsho
 }
 
 /// Measures the cost of one source after the other: the end of one is the start of the next.
-struct Meter {
+struct CostMeter {
     at: Instant,
     cpu_ns: u64,
 }
 
-impl Meter {
+impl CostMeter {
     fn start() -> Self {
         Self { at: Instant::now(), cpu_ns: os::process_cpu_ns() }
     }

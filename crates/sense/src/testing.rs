@@ -72,7 +72,7 @@ pub(crate) fn wait_for<T>(what: &str, mut condition: impl FnMut() -> Option<T>) 
         if let Some(value) = condition() {
             return value;
         }
-        assert!(start.elapsed() < Duration::from_secs(30), "waited in vain until {what}");
+        assert!(start.elapsed() < Duration::from_secs(30), "timed out waiting until {what}");
         thread::sleep(Duration::from_millis(10));
     }
 }
@@ -126,9 +126,9 @@ pub(crate) fn never_panics_on_bytes(sample: &[u8], parse: impl Fn(&[u8])) {
 }
 
 /// A captured tree, removed when dropped.
-pub(crate) struct Tree(TempDir);
+pub(crate) struct CapturedTree(TempDir);
 
-impl Tree {
+impl CapturedTree {
     /// A tree of these files: path relative to the root, and content.
     pub(crate) fn of(files: &[(&str, &str)]) -> Self {
         let tree = Self(tempfile::tempdir().unwrap());

@@ -44,11 +44,11 @@ fn last(path: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Tree;
+    use crate::testing::CapturedTree;
 
     #[test]
     fn a_device_is_named_by_number_and_by_path() {
-        let tree = Tree::of(&[("sys/class/block/dm-0/size", "8\n"), ("sys/class/block/sda1/size", "8\n")]);
+        let tree = CapturedTree::of(&[("sys/class/block/dm-0/size", "8\n"), ("sys/class/block/sda1/size", "8\n")]);
         tree.link("sys/dev/block/253:0", "../../devices/virtual/block/dm-0");
         tree.link("sys/dev/block/104:0", "../../devices/pci/block/cciss!c0d0");
         tree.link("dev/mapper/root", "../dm-0");

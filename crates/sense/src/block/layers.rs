@@ -102,7 +102,7 @@ fn layer(upper: &str, lower: impl Into<Name>, kind: &str) -> Layer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{LoopDevice, Tree, read};
+    use crate::testing::{CapturedTree, LoopDevice, read};
     use whyslow_model::topology::Topology;
     use whyslow_model::window::Window;
 
@@ -113,8 +113,8 @@ mod tests {
         rows
     }
 
-    fn stacked() -> Tree {
-        let tree = Tree::of(&[
+    fn stacked() -> CapturedTree {
+        let tree = CapturedTree::of(&[
             ("sys/block/sda/sda1/partition", "1\n"),
             ("sys/block/sda/sda2/partition", "2\n"),
             ("sys/block/sda/queue/scheduler", "none\n"),
@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn without_sysfs_it_is_absent() {
-        assert!(matches!(layers(&Tree::of(&[]).root()), Err(SourceError::Absent(_))));
+        assert!(matches!(layers(&CapturedTree::of(&[]).root()), Err(SourceError::Absent(_))));
     }
 
     #[test]

@@ -7,11 +7,11 @@ use whyslow_model::catalogue::Array;
 use whyslow_model::snapshot::Snapshot;
 
 #[derive(Default)]
-pub(super) struct Arrays {
+pub(super) struct MdArrays {
     names: TtlCache<Vec<String>>,
 }
 
-impl Source for Arrays {
+impl Source for MdArrays {
     fn info(&self) -> SourceInfo {
         SourceInfo::new("sys/block/md", "software RAID arrays and their rebuilds")
     }
@@ -55,11 +55,11 @@ fn ratio(text: &str) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Tree, never_panics};
+    use crate::testing::{CapturedTree, never_panics};
 
     #[test]
     fn a_rebuilding_array_shows_its_progress() {
-        let tree = Tree::of(&[
+        let tree = CapturedTree::of(&[
             ("sys/block/md0/md/level", "raid5\n"),
             ("sys/block/md0/md/array_state", "active\n"),
             ("sys/block/md0/md/degraded", "1\n"),
@@ -72,7 +72,7 @@ mod tests {
             ("sys/block/md1/md/sync_speed", "none\n"),
             ("sys/block/sda/size", "1\n"),
         ]);
-        let (outcome, s) = tree.read(&mut Arrays::default());
+        let (outcome, s) = tree.read(&mut MdArrays::default());
         assert_eq!(outcome, Ok(()));
         let [rebuilding, clean] = &s.block.array[..] else { panic!("{:?}", s.block.array) };
         assert_eq!((rebuilding.level.get(), rebuilding.action.get()), (Some("raid5"), Some("recover")));

@@ -19,10 +19,10 @@ pub(crate) fn sources() -> Vec<Box<dyn Source>> {
         stateless(diskstats::INFO, diskstats::read),
         Box::new(requests::Requests::default()),
         Box::new(page_cache::PageCacheUse::default()),
-        Box::new(queue::Queues::default()),
+        Box::new(queue::DiskQueues::default()),
         Box::new(layers::Layers::default()),
-        Box::new(mounts::Mounts::default()),
+        Box::new(mounts::MountTable::default()),
         Box::new(mountstats::NfsMounts::default()),
-        Box::new(md::Arrays::default()),
+        Box::new(md::MdArrays::default()),
     ]
 }

@@ -1,7 +1,7 @@
 //! /proc/self/mountinfo and statvfs(3): mounted file systems, their space and inodes.
 
 use super::mountinfo::{MountLine, MountWatch};
-use super::statvfs::{Space, StatvfsCalls};
+use super::statvfs::{FsSpace, StatvfsCalls};
 use crate::{Root, Source, SourceError, SourceInfo};
 use std::collections::BTreeMap;
 use whyslow_model::catalogue::Mount;
@@ -35,14 +35,14 @@ const PSEUDO: &[&str] = &[
 ];
 
 #[derive(Default)]
-pub(super) struct Mounts {
+pub(super) struct MountTable {
     watch: MountWatch,
     /// The rows without the space.
     mounted: Vec<(Mount, MountLine)>,
     statvfs: StatvfsCalls,
 }
 
-impl Source for Mounts {
+impl Source for MountTable {
     fn info(&self) -> SourceInfo {
         SourceInfo::new("proc/self/mountinfo", "mounted file systems, their space and inodes")
     }
@@ -81,7 +81,7 @@ fn row(root: &Root, line: &MountLine) -> Mount {
     }
 }
 
-fn fill(row: &mut Mount, space: &Space) {
+fn fill(row: &mut Mount, space: &FsSpace) {
     row.size = space.size.into();
     row.free = space.free.into();
     row.available = space.available.into();
@@ -92,11 +92,11 @@ fn fill(row: &mut Mount, space: &Space) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Tree, read};
+    use crate::testing::{CapturedTree, read};
 
     #[test]
     fn a_mount_is_known_by_the_kernels_device_name() {
-        let tree = Tree::of(&[(
+        let tree = CapturedTree::of(&[(
             "proc/self/mountinfo",
             "1 0 253:0 / / rw,relatime - ext4 /dev/mapper/root ro,errors=remount-ro\n\
              2 1 0:30 / /run rw - tmpfs tmpfs rw\n\
@@ -107,7 +107,7 @@ mod tests {
         )]);
         tree.link("sys/dev/block/253:0", "../../devices/virtual/block/dm-0");
         tree.write("sys/class/block/sdb/size", "1\n");
-        let (outcome, s) = tree.read(&mut Mounts::default());
+        let (outcome, s) = tree.read(&mut MountTable::default());
         let rows = s.block.mount;
         assert_eq!(outcome, Ok(()));
         let seen: Vec<_> = rows.iter().map(|m| (&*m.point, m.device.get().unwrap())).collect();
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn the_root_of_the_live_machine_has_space() {
-        let rows = read(&mut Mounts::default()).block.mount;
+        let rows = read(&mut MountTable::default()).block.mount;
         let top = rows.iter().find(|m| &*m.point == "/").unwrap();
         assert!(top.size.get() > Some(0.0) && top.size.get() >= top.free.get());
         assert!(top.free.get() >= top.available.get());

@@ -10,13 +10,13 @@ use whyslow_model::snapshot::Snapshot;
 
 c_struct! {
     /// `struct user`.
-    struct User {
+    struct CacheUser {
         start: u64,
         pid: u64,
     }
 
     /// `struct use`.
-    struct Use {
+    struct CacheCounts {
         lookups: u64,
         misses: u64,
         read_ahead_hits: u64,
@@ -49,7 +49,7 @@ impl Source for PageCacheUse {
     }
 }
 
-fn row((user, used): (User, Use)) -> (TaskKey, PageCache) {
+fn row((user, used): (CacheUser, CacheCounts)) -> (TaskKey, PageCache) {
     let pid = user.pid as u32;
     let task = TaskKey { pid, tid: pid, start: ns_to_ticks(user.start) };
     let row = PageCache {

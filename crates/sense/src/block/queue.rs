@@ -14,7 +14,7 @@ const KIB: u64 = 1024;
 const NS_PER_US: u64 = 1000;
 
 #[derive(Default)]
-pub(super) struct Queues {
+pub(super) struct DiskQueues {
     /// By name of the disk.
     serials: HashMap<String, Serial>,
 }
@@ -26,7 +26,7 @@ struct Serial {
     number: Option<String>,
 }
 
-impl Source for Queues {
+impl Source for DiskQueues {
     fn info(&self) -> SourceInfo {
         SourceInfo::new("sys/block/queue", "queue settings, geometry and model of disks").slow()
     }
@@ -144,11 +144,11 @@ fn word(root: &Root, folder: &str, file: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Tree, never_panics, read};
+    use crate::testing::{CapturedTree, never_panics, read};
 
     #[test]
     fn a_scsi_disk_and_its_partition_are_read_in_full() {
-        let tree = Tree::of(&[
+        let tree = CapturedTree::of(&[
             ("sys/block/sda/size", "2048\n"),
             ("sys/block/sda/alignment_offset", "0\n"),
             ("sys/block/sda/queue/scheduler", "none [mq-deadline] kyber\n"),
@@ -168,7 +168,7 @@ mod tests {
             ("sys/block/sda/sda1/alignment_offset", "3584\n"),
         ]);
         tree.link("sys/block/sda/device", "../../devices/0:0:1:0");
-        let (outcome, s) = tree.read(&mut Queues::default());
+        let (outcome, s) = tree.read(&mut DiskQueues::default());
         assert_eq!(outcome, Ok(()));
         let rows = s.block.queue;
         let (disk, partition) = (&rows[0], &rows[1]);
@@ -192,8 +192,8 @@ mod tests {
 
     #[test]
     fn a_serial_number_is_read_once_for_each_disk() {
-        let tree = Tree::of(&[("sys/block/vda/size", "2048\n")]);
-        let mut queues = Queues::default();
+        let tree = CapturedTree::of(&[("sys/block/vda/size", "2048\n")]);
+        let mut queues = DiskQueues::default();
         let mut serial = |disk: Option<&str>, number: &str| {
             disk.into_iter().for_each(|disk| tree.write("sys/block/vda/diskseq", disk));
             tree.write("sys/block/vda/serial", number);
@@ -219,7 +219,7 @@ mod tests {
 
     #[test]
     fn the_disks_of_the_live_machine_have_block_sizes() {
-        let rows = read(&mut Queues::default()).block.queue;
+        let rows = read(&mut DiskQueues::default()).block.queue;
         assert!(rows.iter().any(|q| q.logical_block.get().is_some_and(|b| b >= 512.0) && q.scheduler.get().is_some()));
     }
 

@@ -16,7 +16,7 @@ const LOCAL: &[&str] = &["bcachefs", "btrfs", "devtmpfs", "overlay", "ramfs", "s
 
 /// In bytes, and counts of inodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Space {
+pub(super) struct FsSpace {
     pub(super) size: u64,
     pub(super) free: u64,
     pub(super) available: u64,
@@ -27,12 +27,12 @@ pub(super) struct Space {
 #[derive(Default)]
 pub(super) struct StatvfsCalls {
     /// Calls that have not returned, by mount point.
-    pending: BTreeMap<String, Receiver<Option<Space>>>,
+    pending: BTreeMap<String, Receiver<Option<FsSpace>>>,
 }
 
 impl StatvfsCalls {
     /// `None` if the call fails or times out.
-    pub(super) fn space(&mut self, mount: &MountLine) -> Option<Space> {
+    pub(super) fn space(&mut self, mount: &MountLine) -> Option<FsSpace> {
         if is_local(mount) { statvfs(&mount.point) } else { self.with_timeout(&mount.point, statvfs) }
     }
 
@@ -43,7 +43,7 @@ impl StatvfsCalls {
 
     /// Calls in a thread of its own. While a call is pending, its mount is neither asked again nor waited for: a hung mount costs
     /// one sleeping thread and one delay.
-    fn with_timeout(&mut self, point: &str, call: fn(&str) -> Option<Space>) -> Option<Space> {
+    fn with_timeout(&mut self, point: &str, call: fn(&str) -> Option<FsSpace>) -> Option<FsSpace> {
         let (answer, timeout) = match self.pending.remove(point) {
             Some(pending) => (pending, Duration::ZERO),
             None => (spawn(point.to_owned(), call)?, TIMEOUT),
@@ -60,7 +60,7 @@ impl StatvfsCalls {
 }
 
 /// `None` if no thread can be started.
-fn spawn(point: String, call: fn(&str) -> Option<Space>) -> Option<Receiver<Option<Space>>> {
+fn spawn(point: String, call: fn(&str) -> Option<FsSpace>) -> Option<Receiver<Option<FsSpace>>> {
     let (answer, receiver) = channel();
     // Sending fails if nobody waits any more.
     let run = move || drop(answer.send(call(&point)));
@@ -74,7 +74,7 @@ fn is_local(mount: &MountLine) -> bool {
 }
 
 /// `None` without permission, or if the mount is gone.
-fn statvfs(point: &str) -> Option<Space> {
+fn statvfs(point: &str) -> Option<FsSpace> {
     let path = CString::new(point).ok()?;
     let mut answer = MaybeUninit::<libc::statvfs>::uninit();
     // SAFETY: `path` is a C string and `answer` has room for one statvfs; both outlive the call.
@@ -85,7 +85,7 @@ fn statvfs(point: &str) -> Option<Space> {
     // SAFETY: the call succeeded, and then it has filled `answer`.
     let answer = unsafe { answer.assume_init() };
     let bytes = |blocks: libc::fsblkcnt_t| blocks.saturating_mul(answer.f_frsize);
-    Some(Space {
+    Some(FsSpace {
         size: bytes(answer.f_blocks),
         free: bytes(answer.f_bfree),
         available: bytes(answer.f_bavail),
@@ -102,12 +102,12 @@ mod tests {
     use std::sync::Mutex;
     use std::time::Instant;
 
-    const SOME: Space = Space { size: 1, free: 1, available: 1, inodes: 1, inodes_free: 1 };
+    const SOME: FsSpace = FsSpace { size: 1, free: 1, available: 1, inodes: 1, inodes_free: 1 };
 
     #[test]
     fn a_hung_mount_costs_one_delay_and_answers_later() {
         static HANGS: Mutex<()> = Mutex::new(());
-        fn late(_: &str) -> Option<Space> {
+        fn late(_: &str) -> Option<FsSpace> {
             drop(HANGS.lock().unwrap());
             Some(SOME)
         }

@@ -1,32 +1,30 @@
-//! Whether the kernel lets us use BPF, and why not (capabilities(7), kernel_lockdown(7)).
+//! Whether we may use BPF, and if not why (capabilities(7), kernel_lockdown(7)).
 
 use crate::root::Root;
 use crate::source::SourceError;
 
-/// CAP_PERFMON, CAP_BPF and CAP_SYS_ADMIN, which holds both, of include/uapi/linux/capability.h.
+/// CAP_SYS_ADMIN, which includes the other two, CAP_PERFMON and CAP_BPF of include/uapi/linux/capability.h.
 const SYS_ADMIN: u64 = 1 << 21;
 const PERFMON: u64 = 1 << 38;
 const BPF: u64 = 1 << 39;
 
-/// Type information of the running kernel (Documentation/bpf/btf.rst).
+/// BTF of the running kernel (Documentation/bpf/btf.rst).
 pub(super) const TYPES: &str = "sys/kernel/btf/vmlinux";
 
-/// What it takes is asked before anything is loaded: without type information, programs would load and read nonsense.
-///
-/// # Errors
-/// The first thing that is missing, and what would mend it.
+/// Checked before anything is loaded: without BTF, programs would load and read nonsense. Returns the first thing that is missing,
+/// with its remedy.
 pub(crate) fn check(root: &Root) -> Result<(), SourceError> {
     root.require_bpf()?;
     if !root.at(TYPES).exists() {
         return Err(SourceError::Absent(format!(
-            "BPF: this kernel carries no type information (no /{TYPES}, CONFIG_DEBUG_INFO_BTF)"
+            "BPF: this kernel has no BTF (no /{TYPES}; needs CONFIG_DEBUG_INFO_BTF=y)"
         )));
     }
     privileged(&root.text("proc/self/status")?)?;
     unlocked(&root.maybe("sys/kernel/security/lockdown").unwrap_or_default())
 }
 
-/// Whether the process of this status file may load and attach programs that trace.
+/// Whether the process of this status file may load and attach tracing programs.
 fn privileged(status: &str) -> Result<(), SourceError> {
     let held = status
         .lines()
@@ -42,13 +40,13 @@ fn privileged(status: &str) -> Result<(), SourceError> {
     })
 }
 
-/// Whether the kernel lets programs read its memory: it does not when locked down for confidentiality.
+/// Whether programs may read kernel memory, which lockdown for confidentiality forbids.
 fn unlocked(lockdown: &str) -> Result<(), SourceError> {
     if !lockdown.contains("[confidentiality]") {
         return Ok(());
     }
     Err(SourceError::NotPermitted {
-        why: "BPF: the kernel is locked down, and lets nobody read its memory".into(),
+        why: "BPF: the kernel is locked down and does not allow reading its memory".into(),
         remedy: "boot without lockdown=confidentiality".into(),
     })
 }
@@ -65,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn root_or_the_two_capabilities_will_do() {
+    fn root_or_the_two_capabilities_suffice() {
         let status = |held: u64| format!("Name:\tx\nCapEff:\t{held:016x}\n");
         assert_eq!(privileged(&status(u64::MAX >> 24)), Ok(()));
         assert_eq!(privileged(&status(BPF | PERFMON)), Ok(()));
@@ -75,17 +73,17 @@ mod tests {
     }
 
     #[test]
-    fn lockdown_for_integrity_leaves_reading_alone() {
+    fn lockdown_for_integrity_allows_reading() {
         assert_eq!(unlocked(""), Ok(()));
         assert_eq!(unlocked("none [integrity] confidentiality\n"), Ok(()));
         assert!(why(unlocked("none integrity [confidentiality]\n")).contains("locked down"));
     }
 
     #[test]
-    fn a_kernel_without_types_is_told_apart() {
+    fn a_captured_tree_is_absent_and_no_bpf_not_permitted() {
         let tree = tempfile::tempdir().unwrap();
         let captured = Root::captured(tree.path());
-        assert!(matches!(check(&captured), Err(SourceError::Absent(_))), "a captured tree has no kernel to ask");
+        assert!(matches!(check(&captured), Err(SourceError::Absent(_))), "a captured tree has no kernel");
         let off = Root::live().without_bpf();
         assert_eq!(why(check(&off)), "BPF is switched off (--no-bpf)");
     }

@@ -1,4 +1,4 @@
-//! One compiled BPF object: loaded, attached, read, and gone when dropped.
+//! A compiled BPF object: loaded, attached and read.
 
 use super::calls::{attach_iterator, attach_tracepoint, entries, run_iterator};
 use super::refusal::{causes, failed, missing, refused};
@@ -26,7 +26,7 @@ pub(crate) use include_object;
 /// The kernel's type information (BTF), parsed, and the loader that uses it: about 13 MB and 60 ms. Code that loads several
 /// objects holds one of these until all are loaded; the last one dropped frees the memory.
 #[derive(Clone)]
-pub(crate) struct KernelBtf(Arc<Mutex<Loader>>);
+pub(crate) struct KernelBtf(Arc<Mutex<BtfLoader>>);
 
 impl KernelBtf {
     /// Parses the BTF unless it is held already.
@@ -34,13 +34,13 @@ impl KernelBtf {
     /// # Errors
     /// This kernel or this process may not use BPF; the BTF is malformed.
     pub(crate) fn of(root: &Root) -> Result<Self, SourceError> {
-        static HELD: Mutex<Weak<Mutex<Loader>>> = Mutex::new(Weak::new());
+        static HELD: Mutex<Weak<Mutex<BtfLoader>>> = Mutex::new(Weak::new());
         gate::check(root)?;
         let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(loader) = held.upgrade() {
             return Ok(Self(loader));
         }
-        let loader = Loader::new().map_err(|e| SourceError::Failed(format!("/{}: {}", gate::TYPES, causes(&e))))?;
+        let loader = BtfLoader::new().map_err(|e| SourceError::Failed(format!("/{}: {}", gate::TYPES, causes(&e))))?;
         let loader = Arc::new(Mutex::new(loader));
         *held = Arc::downgrade(&loader);
         Ok(Self(loader))
@@ -48,20 +48,20 @@ impl KernelBtf {
 }
 
 /// One loader for all objects: aya parses the BTF again for each loader.
-struct Loader {
+struct BtfLoader {
     /// Borrows `btf`, whatever its lifetime says. Declared first, so it is dropped first.
     loader: EbpfLoader<'static>,
     btf: Box<Btf>,
 }
 
-impl Loader {
+impl BtfLoader {
     fn new() -> Result<Self, BtfError> {
         let mut loader = EbpfLoader::new();
         // Frees the BTF it has parsed itself before ours is parsed: one copy in memory is enough.
         loader.btf(None);
         let btf = Box::new(Btf::from_sys_fs()?);
-        // SAFETY: the BTF is on the heap, where it stays when the Loader moves, and is only borrowed as shared; the
-        // EbpfLoader, which holds this reference, never leaves the Loader and is dropped first.
+        // SAFETY: the BTF is on the heap, where it stays when the BtfLoader moves, and is only borrowed as shared; the
+        // EbpfLoader, which holds this reference, never leaves the BtfLoader and is dropped first.
         let borrowed: &'static Btf = unsafe { &*std::ptr::from_ref(&*btf) };
         loader.btf(Some(borrowed));
         Ok(Self { loader, btf })
@@ -81,7 +81,7 @@ impl Loader {
     }
 }
 
-/// How the names of iterators begin that are called once.
+/// The prefix of iterators that are called once.
 const ONCE: &str = "once_";
 
 /// A loaded object. Dropping it detaches its programs and frees its maps.
@@ -89,19 +89,18 @@ const ONCE: &str = "once_";
 pub(crate) struct Object {
     name: &'static str,
     ebpf: Ebpf,
-    /// Its tracepoint programs at work, by name.
+    /// Links of attached tracepoint programs, by name.
     attached: BTreeMap<String, OwnedFd>,
-    /// The iterator that was run last, attached: to attach it takes longer than to begin it.
+    /// The link of the iterator that was run last: attaching takes longer than running.
     iterator: Option<(String, OwnedFd)>,
 }
 
 impl Object {
-    /// Loads the object and attaches its tracepoint programs (`SEC("tp_btf/NAME") int NAME(...)`: a program has the name of
-    /// the tracepoint it belongs to). Iterators are loaded, and run when read; programs of other kinds are left to the
-    /// caller ([`programs`](Self::programs)).
+    /// Loads the object and attaches its tracepoint programs (`SEC("tp_btf/NAME") int NAME(...)`, named after their tracepoints).
+    /// Iterators are loaded and run when read; programs of other kinds are left to the caller ([`programs`](Self::programs)).
     ///
     /// # Errors
-    /// BPF cannot be used here; this kernel lacks a tracepoint or a field; its verifier refuses a program.
+    /// BPF cannot be used here, this kernel lacks a tracepoint or field, or the verifier rejects a program.
     pub(crate) fn load(name: &'static str, bytes: &[u8], root: &Root) -> Result<Self, SourceError> {
         let btf = KernelBtf::of(root)?;
         let mut loader = btf.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -117,10 +116,7 @@ impl Object {
         Ok(Self { name, ebpf, attached, iterator: None })
     }
 
-    /// Some of its tracepoint programs, and that they are attached, to be dropped and attached anew as their owner wants it.
-    ///
-    /// # Errors
-    /// There is none of such a name.
+    /// Some of its tracepoint programs with their links, for an owner that detaches and attaches them.
     pub(crate) fn take_tracepoints(&mut self, names: &[&str]) -> Result<(Tracepoints, Attached), SourceError> {
         let descriptor = |tracepoint: &&str| {
             let program = self.ebpf.program(tracepoint).ok_or_else(|| missing(self.name, tracepoint))?;
@@ -132,10 +128,7 @@ impl Object {
         Ok((Tracepoints::new(self.name, programs), Attached::of(attached)))
     }
 
-    /// Runs an iterator (`SEC("iter/NAME") int NAME(...)`): the file holds what it writes.
-    ///
-    /// # Errors
-    /// There is none of that name, or the kernel does not run it.
+    /// Runs an iterator (`SEC("iter/NAME") int NAME(...)`) and returns the file with its output.
     pub(crate) fn iterate(&mut self, iterator: &str) -> Result<File, SourceError> {
         let name = self.name;
         let link = match self.iterator.take() {
@@ -151,8 +144,8 @@ impl Object {
         file
     }
 
-    /// Loads an iterator that is to be called once (`SEC("iter/NAME") int once_NAME(...)`), which may call functions that not
-    /// every kernel has. Whether this one does.
+    /// Loads an iterator that is called once (`SEC("iter/NAME") int once_NAME(...)`) and may use kfuncs that not every kernel has.
+    /// Returns whether this one does.
     pub(crate) fn load_once(&mut self, iterator: &str, root: &Root) -> bool {
         let Ok(btf) = KernelBtf::of(root) else { return false };
         let loader = btf.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -162,40 +155,32 @@ impl Object {
         }
     }
 
-    /// A map, to be wrapped as what it is: `aya::maps::HashMap::try_from(object.map("requests")?)`.
-    ///
-    /// # Errors
-    /// There is none of that name.
+    /// A map, to be wrapped in its type: `aya::maps::HashMap::try_from(object.map("requests")?)`.
     pub(crate) fn map(&self, map: &str) -> Result<&Map, SourceError> {
         self.ebpf.map(map).ok_or_else(|| missing(self.name, map))
     }
 
-    /// All entries of a hash map.
     pub(crate) fn entries<K: Pod, V: Pod>(&self, map: &str) -> Result<Vec<(K, V)>, SourceError> {
         let map: HashMap<&MapData, K, V> = HashMap::try_from(self.map(map)?).map_err(|e| self.failed(&e))?;
         entries(&map).map_err(|e| self.failed(&e))
     }
 
-    /// All entries of a per-CPU hash map.
     pub(crate) fn per_cpu_entries<K: Pod, V: Pod>(&self, map: &str) -> Result<Vec<(K, PerCpuValues<V>)>, SourceError> {
         let map: PerCpuHashMap<&MapData, K, V> =
             PerCpuHashMap::try_from(self.map(map)?).map_err(|e| self.failed(&e))?;
         map.iter().collect::<Result<_, MapError>>().map_err(|e| self.failed(&e))
     }
 
-    /// One element of an array.
     pub(crate) fn element<V: Pod>(&self, map: &str, index: u32) -> Result<V, SourceError> {
         let map: Array<&MapData, V> = Array::try_from(self.map(map)?).map_err(|e| self.failed(&e))?;
         map.get(&index, 0).map_err(|e| self.failed(&e))
     }
 
-    /// One element of a per-CPU array.
     pub(crate) fn per_cpu_element<V: Pod>(&self, map: &str, index: u32) -> Result<PerCpuValues<V>, SourceError> {
         let map: PerCpuArray<&MapData, V> = PerCpuArray::try_from(self.map(map)?).map_err(|e| self.failed(&e))?;
         map.get(&index, 0).map_err(|e| self.failed(&e))
     }
 
-    /// Sets one element of an array.
     pub(crate) fn set_element<V: Pod>(&mut self, map: &str, index: u32, value: V) -> Result<(), SourceError> {
         let name = self.name;
         let data = self.ebpf.map_mut(map).ok_or_else(|| missing(name, map))?;
@@ -208,21 +193,17 @@ impl Object {
         failed(self.name, error)
     }
 
-    /// The same, to be owned by the caller, as a ring buffer must be.
-    ///
-    /// # Errors
-    /// There is none of that name.
+    /// A map to be owned by the caller, as a ring buffer must be.
     pub(crate) fn take_map(&mut self, map: &str) -> Result<Map, SourceError> {
         self.ebpf.take_map(map).ok_or_else(|| missing(self.name, map))
     }
 
-    /// Its programs, for those that are not attached by [`load`](Self::load).
     pub(crate) fn programs(&mut self) -> impl Iterator<Item = (&str, &mut Program)> {
         self.ebpf.programs_mut()
     }
 }
 
-/// What an iterator goes over.
+/// What an iterator iterates over.
 fn over(iterator: &str) -> &str {
     iterator.strip_prefix(ONCE).unwrap_or(iterator)
 }

@@ -5,7 +5,7 @@ use whyslow_model::catalogue::Family;
 use whyslow_model::value::Gauge;
 
 /// The key in a kernel file, the metric it fills, and the factor to the metric's unit.
-pub(super) type Field = (&'static str, &'static str, u64);
+pub(super) type KeyMetric = (&'static str, &'static str, u64);
 
 /// Nanoseconds per microsecond.
 pub(super) const US: u64 = 1000;
@@ -59,7 +59,7 @@ impl<'r> CgroupDir<'r> {
     }
 
     /// Fills a row from a flat keyed file.
-    pub(super) fn fill<F: Family>(&mut self, row: &mut F, file: &str, fields: &[Field]) {
+    pub(super) fn fill<F: Family>(&mut self, row: &mut F, file: &str, fields: &[KeyMetric]) {
         if let Some(text) = self.text(file) {
             fill(row, flat_keyed(&text), fields);
         }
@@ -67,7 +67,7 @@ impl<'r> CgroupDir<'r> {
 }
 
 /// Fills the metrics of `row` that `fields` names.
-pub(super) fn fill<'t, F: Family>(row: &mut F, values: impl Iterator<Item = (&'t str, u64)>, fields: &[Field]) {
+pub(super) fn fill<'t, F: Family>(row: &mut F, values: impl Iterator<Item = (&'t str, u64)>, fields: &[KeyMetric]) {
     for (key, value) in values {
         if let Some((_, metric, scale)) = fields.iter().find(|field| field.0 == key) {
             row.set(metric, value.saturating_mul(*scale));

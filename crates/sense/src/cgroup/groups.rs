@@ -9,7 +9,7 @@
 //! describe better.
 
 use super::files::CgroupDir;
-use super::hierarchy::{Hierarchies, Hierarchy, Version};
+use super::hierarchy::{CgroupHierarchy, Hierarchies, Version};
 use super::rows::{DeviceNames, GroupRows};
 use super::{v1, v2};
 use crate::{Root, Source, SourceError, SourceInfo};
@@ -25,12 +25,12 @@ const LIMITS_TTL: Duration = Duration::from_secs(30);
 const IDLE_TTL: Duration = Duration::from_secs(10);
 
 #[derive(Default)]
-pub(super) struct Groups {
+pub(super) struct Cgroups {
     hierarchies: Hierarchies,
     groups: BTreeMap<String, TrackedGroup>,
 }
 
-impl Source for Groups {
+impl Source for Cgroups {
     fn info(&self) -> SourceInfo {
         SourceInfo::new("sys/fs/cgroup", "usage and limits of cgroups")
     }
@@ -54,8 +54,8 @@ impl Source for Groups {
     }
 }
 
-impl Groups {
-    /// Groups the directories by cgroup path; cgroups that stay keep their state.
+impl Cgroups {
+    /// Collects the directories by cgroup path; cgroups that stay keep their state.
     fn update_groups(&mut self) {
         let mut before = std::mem::take(&mut self.groups);
         for listed in &self.hierarchies.all {
@@ -83,7 +83,7 @@ struct Directory {
 }
 
 impl Directory {
-    fn new(hierarchy: &Hierarchy, below: &str) -> Self {
+    fn new(hierarchy: &CgroupHierarchy, below: &str) -> Self {
         let (path, version) = (hierarchy.directory(below), hierarchy.version.clone());
         Self { path, version, enabled: v2::Controllers::default() }
     }

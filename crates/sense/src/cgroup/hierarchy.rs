@@ -22,7 +22,7 @@ pub(super) struct Hierarchies {
 }
 
 pub(super) struct ListedHierarchy {
-    pub(super) hierarchy: Hierarchy,
+    pub(super) hierarchy: CgroupHierarchy,
     /// Paths of its cgroups below the mount point.
     pub(super) groups: Vec<String>,
     /// The kernel's count when they were listed, and when; `None` if they have to be listed again.
@@ -82,7 +82,7 @@ impl ListedHierarchy {
 
 /// A mounted hierarchy.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Hierarchy {
+pub(super) struct CgroupHierarchy {
     /// Relative to the root.
     mount_point: String,
     /// The path of the cgroup at the mount point: `/`, except in a container that shares the host's cgroup namespace.
@@ -110,7 +110,7 @@ impl Version {
 }
 
 /// The hierarchies with something to read, version 2 first.
-fn of_mounts(mut mounts: Vec<MountLine>) -> Vec<Hierarchy> {
+fn of_mounts(mut mounts: Vec<MountLine>) -> Vec<CgroupHierarchy> {
     mounts.retain(|m| version(m).is_some());
     // Of several mounts of one hierarchy, the one that shows most of it is read.
     mounts.sort_by_key(|m| m.root.len());
@@ -120,14 +120,14 @@ fn of_mounts(mut mounts: Vec<MountLine>) -> Vec<Hierarchy> {
         numbers.push(m.number.clone());
         first
     });
-    let mut found: Vec<Hierarchy> = mounts.iter().filter_map(hierarchy).collect();
+    let mut found: Vec<CgroupHierarchy> = mounts.iter().filter_map(hierarchy).collect();
     found.sort_by_key(|h| h.version != Version::V2);
     found
 }
 
-fn hierarchy(mount: &MountLine) -> Option<Hierarchy> {
+fn hierarchy(mount: &MountLine) -> Option<CgroupHierarchy> {
     let relative = |path: &str| path.trim_matches('/').to_owned();
-    Some(Hierarchy { mount_point: relative(&mount.point), top: relative(&mount.root), version: version(mount)? })
+    Some(CgroupHierarchy { mount_point: relative(&mount.point), top: relative(&mount.root), version: version(mount)? })
 }
 
 /// `None` for a hierarchy without a controller that is read (`name=systemd`, freezer), and for other file systems.
@@ -142,7 +142,7 @@ fn version(mount: &MountLine) -> Option<Version> {
     }
 }
 
-impl Hierarchy {
+impl CgroupHierarchy {
     /// Paths of all cgroups below the mount point, depth-first, each with a leading `/`; that of the top one is empty.
     /// Skips names that are not UTF-8.
     fn walk(&self, root: &Root) -> Vec<String> {
@@ -220,7 +220,7 @@ pub(crate) fn block_groups(root: &Root) -> Result<Vec<(u64, Name)>, SourceError>
 mod tests {
     use super::*;
 
-    fn found(mountinfo: &str) -> Vec<Hierarchy> {
+    fn found(mountinfo: &str) -> Vec<CgroupHierarchy> {
         of_mounts(mountinfo::parse(mountinfo))
     }
 

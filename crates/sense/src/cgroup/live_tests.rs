@@ -1,6 +1,6 @@
 //! Cgroups created on this machine, if it has version 1.
 
-use super::groups::Groups;
+use super::groups::Cgroups;
 use crate::testing::{Reaped, is_root, read, skip, wait_for, wait_until};
 use std::fs;
 use std::path::PathBuf;
@@ -58,7 +58,7 @@ fn row(snapshot: &Snapshot, name: &str) -> Option<Group> {
 
 /// Samples until the row of this cgroup satisfies `condition`.
 fn sample_until(what: &str, name: &str, condition: impl Fn(&Group) -> bool) -> Group {
-    wait_for(what, || row(&read(&mut Groups::default()), name).filter(&condition))
+    wait_for(what, || row(&read(&mut Cgroups::default()), name).filter(&condition))
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn a_group_that_writes_has_a_row_for_the_device_with_its_limit() {
     let file = tempfile::Builder::new().prefix("wsl-block-").tempfile_in("/var/tmp").unwrap();
     made.run(&format!("exec dd if=/dev/zero of={} bs=64k count=16 oflag=direct", file.path().display()));
     let row = wait_for("the group has written", || {
-        let s = read(&mut Groups::default());
+        let s = read(&mut Cgroups::default());
         let row = s.cgroup.group_io.iter().find(|io| *io.link.upper == format!("/{name}")).cloned();
         row.filter(|row| row.write_bytes.get() >= Some(1 << 20))
     });
@@ -109,7 +109,7 @@ fn a_group_that_writes_has_a_row_for_the_device_with_its_limit() {
 fn groups_that_come_and_go_between_samples_are_noticed() {
     let name = |n: u32| name(&format!("come-{n}"));
     let Some(first) = TestGroup::new("pids", &name(1)) else { return };
-    let mut source = Groups::default();
+    let mut source = Cgroups::default();
     let mut paths = || read(&mut source).cgroup.group.iter().map(|g| g.path.to_string()).collect::<Vec<_>>();
     let path = |n| format!("/{}", name(n));
     assert!(paths().contains(&path(1)));
@@ -129,7 +129,7 @@ fn groups_that_come_and_go_between_samples_are_noticed() {
 fn an_idle_group_is_read_as_soon_as_it_works() {
     let name = name("wakes");
     let Some(mut made) = TestGroup::new("cpuacct", &name) else { return };
-    let mut source = Groups::default();
+    let mut source = Cgroups::default();
     let mut used = || row(&read(&mut source), &name).unwrap().cpu_usage.get();
     assert_eq!((used(), used()), (Some(0), Some(0)));
     made.run("while :; do :; done");
@@ -139,7 +139,7 @@ fn an_idle_group_is_read_as_soon_as_it_works() {
 #[test]
 fn a_group_created_again_under_its_name_is_another() {
     let name = name("again");
-    let mut groups = Groups::default();
+    let mut groups = Cgroups::default();
     let mut identity = || row(&read(&mut groups), &name).map(|group| group.identity.get().unwrap().to_owned());
     let Some(first) = TestGroup::new("cpu", &name) else { return };
     let before = identity().unwrap();

@@ -16,5 +16,5 @@ pub(crate) use hierarchy::block_groups;
 use crate::source::Source;
 
 pub(crate) fn sources() -> Vec<Box<dyn Source>> {
-    vec![Box::<groups::Groups>::default()]
+    vec![Box::<groups::Cgroups>::default()]
 }

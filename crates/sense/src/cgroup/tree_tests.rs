@@ -1,8 +1,8 @@
 //! Captured trees of version 1, version 2 and both.
 
-use super::groups::Groups;
+use super::groups::Cgroups;
 use crate::SourceError;
-use crate::testing::Tree;
+use crate::testing::CapturedTree;
 use whyslow_model::catalogue::{Group, GroupIo};
 use whyslow_model::key::Pair;
 use whyslow_model::snapshot::Snapshot;
@@ -10,8 +10,8 @@ use whyslow_model::snapshot::Snapshot;
 const MOUNTINFO: &str = "proc/self/mountinfo";
 const V2: &str = "31 23 0:28 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n";
 
-fn read(tree: &Tree) -> Snapshot {
-    let (outcome, s) = tree.read(&mut Groups::default());
+fn read(tree: &CapturedTree) -> Snapshot {
+    let (outcome, s) = tree.read(&mut Cgroups::default());
     assert_eq!(outcome, Ok(()));
     s
 }
@@ -25,8 +25,8 @@ fn io<'s>(s: &'s Snapshot, path: &str, device: &str) -> &'s GroupIo {
 }
 
 /// A tree with these files in one cgroup's directory.
-fn tree_of(mountinfo: &str, folder: &str, files: &[(&str, &str)]) -> Tree {
-    let tree = Tree::of(&[(MOUNTINFO, mountinfo)]);
+fn tree_of(mountinfo: &str, folder: &str, files: &[(&str, &str)]) -> CapturedTree {
+    let tree = CapturedTree::of(&[(MOUNTINFO, mountinfo)]);
     for (file, text) in files {
         tree.write(&format!("sys/fs/cgroup/{folder}/{file}"), text);
     }
@@ -95,7 +95,7 @@ const V1: &str = "32 31 0:29 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,
                   34 31 0:31 / /sys/fs/cgroup/blkio rw - cgroup cgroup rw,blkio\n\
                   35 31 0:32 / /sys/fs/cgroup/pids rw - cgroup cgroup rw,pids\n";
 
-fn version_1_tree(mountinfo: &str) -> Tree {
+fn version_1_tree(mountinfo: &str) -> CapturedTree {
     let files = [
         ("cpu,cpuacct/app/cpu.stat", "nr_periods 10\nnr_throttled 4\nthrottled_time 123456789\n"),
         ("cpu,cpuacct/app/cpu.cfs_quota_us", "-1\n"),
@@ -156,7 +156,7 @@ fn a_group_of_both_versions_has_one_row() {
 
 #[test]
 fn without_hierarchies_it_is_absent() {
-    let tree = Tree::of(&[(MOUNTINFO, "1 0 8:1 / / rw - ext4 /dev/sda1 rw\n")]);
-    let (outcome, _) = tree.read(&mut Groups::default());
+    let tree = CapturedTree::of(&[(MOUNTINFO, "1 0 8:1 / / rw - ext4 /dev/sda1 rw\n")]);
+    let (outcome, _) = tree.read(&mut Cgroups::default());
     assert!(matches!(outcome, Err(SourceError::Absent(_))), "{outcome:?}");
 }

@@ -1,6 +1,6 @@
 //! The files of a cgroup in hierarchies of version 1 (Documentation/admin-guide/cgroup-v1/, scheduler/sched-bwc.rst).
 
-use super::files::{self, CgroupDir, Field, US};
+use super::files::{self, CgroupDir, KeyMetric, US};
 use super::rows::{DeviceNames, GroupRows};
 use whyslow_model::catalogue::{Family, Group};
 
@@ -10,13 +10,13 @@ const TICK: u64 = 10_000_000;
 /// Limits at or above this mean no limit: the kernel's largest is 2^63 less a page.
 const UNLIMITED: u64 = 1 << 62;
 
-const CPU_STAT: &[Field] =
+const CPU_STAT: &[KeyMetric] =
     &[("nr_periods", "periods", 1), ("nr_throttled", "throttled_periods", 1), ("throttled_time", "throttled_time", 1)];
 
-const CPUACCT_STAT: &[Field] = &[("user", "cpu_user", TICK), ("system", "cpu_system", TICK)];
+const CPUACCT_STAT: &[KeyMetric] = &[("user", "cpu_user", TICK), ("system", "cpu_system", TICK)];
 
 /// The values that include descendants, as those of version 2 do.
-const MEMORY_STAT: &[Field] = &[
+const MEMORY_STAT: &[KeyMetric] = &[
     ("total_rss", "anon", 1),
     ("total_cache", "file", 1),
     ("total_dirty", "dirty", 1),
@@ -33,12 +33,12 @@ const MEMORY_STAT: &[Field] = &[
     ("total_pswpout", "swap_out", 1),
 ];
 
-const OOM_CONTROL: &[Field] = &[("oom_kill", "oom_kills", 1)];
+const OOM_CONTROL: &[KeyMetric] = &[("oom_kill", "oom_kills", 1)];
 
-const PIDS_EVENTS: &[Field] = &[("max", "pids_events", 1)];
+const PIDS_EVENTS: &[KeyMetric] = &[("max", "pids_events", 1)];
 
 /// The file, its older form without descendants, and its fields.
-const IO_USAGE: &[(&str, &str, &[Field])] = &[
+const IO_USAGE: &[(&str, &str, &[KeyMetric])] = &[
     (
         "blkio.throttle.io_service_bytes_recursive",
         "blkio.throttle.io_service_bytes",

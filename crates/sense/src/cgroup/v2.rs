@@ -1,10 +1,10 @@
 //! The files of a cgroup in the unified hierarchy (Documentation/admin-guide/cgroup-v2.rst).
 
-use super::files::{self, CgroupDir, Field, US};
+use super::files::{self, CgroupDir, KeyMetric, US};
 use super::rows::{DeviceNames, GroupRows};
 use whyslow_model::catalogue::Group;
 
-const CPU_STAT: &[Field] = &[
+const CPU_STAT: &[KeyMetric] = &[
     ("usage_usec", "cpu_usage", US),
     ("user_usec", "cpu_user", US),
     ("system_usec", "cpu_system", US),
@@ -14,7 +14,7 @@ const CPU_STAT: &[Field] = &[
 ];
 
 /// Before 5.9 `workingset_refault` counted only file pages.
-const MEMORY_STAT: &[Field] = &[
+const MEMORY_STAT: &[KeyMetric] = &[
     ("anon", "anon", 1),
     ("file", "file", 1),
     ("file_dirty", "dirty", 1),
@@ -30,21 +30,21 @@ const MEMORY_STAT: &[Field] = &[
     ("pswpout", "swap_out", 1),
 ];
 
-const MEMORY_EVENTS: &[Field] =
+const MEMORY_EVENTS: &[KeyMetric] =
     &[("high", "high_events", 1), ("max", "limit_events", 1), ("oom", "oom_events", 1), ("oom_kill", "oom_kills", 1)];
 
-const PIDS_EVENTS: &[Field] = &[("max", "pids_events", 1)];
+const PIDS_EVENTS: &[KeyMetric] = &[("max", "pids_events", 1)];
 
-const PRESSURE: &[(&str, &[Field])] = &[
+const PRESSURE: &[(&str, &[KeyMetric])] = &[
     ("cpu.pressure", &[("some", "psi_cpu_some", US), ("full", "psi_cpu_full", US)]),
     ("memory.pressure", &[("some", "psi_memory_some", US), ("full", "psi_memory_full", US)]),
     ("io.pressure", &[("some", "psi_io_some", US), ("full", "psi_io_full", US)]),
 ];
 
-const IO_STAT: &[Field] =
+const IO_STAT: &[KeyMetric] =
     &[("rbytes", "read_bytes", 1), ("wbytes", "write_bytes", 1), ("rios", "reads", 1), ("wios", "writes", 1)];
 
-const IO_MAX: &[Field] = &[
+const IO_MAX: &[KeyMetric] = &[
     ("rbps", "read_bytes_limit", 1),
     ("wbps", "write_bytes_limit", 1),
     ("riops", "reads_limit", 1),
@@ -121,7 +121,7 @@ fn cpu_limits(group: &mut Group, dir: &mut CgroupDir<'_>) {
     group.weight = dir.gauge("cpu.weight", 1);
 }
 
-fn io(file: &str, fields: &[Field], dir: &mut CgroupDir<'_>, rows: &mut GroupRows, devices: &mut DeviceNames<'_>) {
+fn io(file: &str, fields: &[KeyMetric], dir: &mut CgroupDir<'_>, rows: &mut GroupRows, devices: &mut DeviceNames<'_>) {
     let Some(text) = dir.text(file) else { return };
     for (number, figures) in files::by_device(&text) {
         files::fill(rows.io(devices.get(number)), files::nested_keyed(figures), fields);

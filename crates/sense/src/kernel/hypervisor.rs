@@ -49,7 +49,7 @@ fn named_by_dmi(root: &Root) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Tree;
+    use crate::testing::CapturedTree;
 
     const GUEST: (&str, &str) = ("proc/cpuinfo", "processor\t: 0\nflags\t\t: fpu vme hypervisor lahf_lm\n");
     const METAL: (&str, &str) = ("proc/cpuinfo", "processor\t: 0\nflags\t\t: fpu vme lahf_lm\n");
@@ -59,7 +59,7 @@ mod tests {
 
     #[test]
     fn the_cpu_decides_and_dmi_names() {
-        let machine = |files: &[(&str, &str)]| find(&Tree::of(files).root());
+        let machine = |files: &[(&str, &str)]| find(&CapturedTree::of(files).root());
         assert_eq!(machine(&[GUEST, EC2]), Some("amazon"));
         assert_eq!(machine(&[METAL, EC2]), Some("none"));
         assert_eq!(machine(&[GUEST]), Some("vm"));

@@ -38,7 +38,7 @@ fn in_use(text: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Tree;
+    use crate::testing::CapturedTree;
 
     #[test]
     fn free_entries_are_not_in_use() {
@@ -59,6 +59,6 @@ mod tests {
 
     #[test]
     fn a_tree_without_proc_is_absent() {
-        assert!(matches!(read(&Tree::of(&[]).root(), &mut Snapshot::default()), Err(SourceError::Absent(_))));
+        assert!(matches!(read(&CapturedTree::of(&[]).root(), &mut Snapshot::default()), Err(SourceError::Absent(_))));
     }
 }

@@ -59,7 +59,7 @@ fn range_length(range: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Tree, never_panics};
+    use crate::testing::{CapturedTree, never_panics};
 
     #[test]
     fn cpus_are_counted_in_ranges() {
@@ -84,7 +84,7 @@ mod tests {
     #[test]
     fn an_empty_tree_leaves_everything_absent() {
         let mut out = Snapshot::default();
-        assert_eq!(read(&Tree::of(&[]).root(), &mut out), Ok(()));
+        assert_eq!(read(&CapturedTree::of(&[]).root(), &mut out), Ok(()));
         let machine = &out.kernel.machine[0];
         assert_eq!((machine.name.get(), machine.processors.get(), machine.virtualization.get()), (None, None, None));
     }

@@ -84,12 +84,12 @@ fn one_line(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Tree;
+    use crate::testing::CapturedTree;
 
     #[test]
     fn a_setting_is_read_and_a_missing_one_has_no_row() {
         let mut out = Snapshot::default();
-        let tree = Tree::of(&[("proc/sys/net/ipv4/tcp_rmem", "4096\t131072\t6291456\n")]);
+        let tree = CapturedTree::of(&[("proc/sys/net/ipv4/tcp_rmem", "4096\t131072\t6291456\n")]);
         assert_eq!(read(&tree.root(), &mut out), Ok(()));
         assert_eq!(out.kernel.setting.len(), 1);
         let row = out.row::<Setting>(&"net.ipv4.tcp_rmem".into()).unwrap();

@@ -13,7 +13,7 @@ pub(super) const INFO: SourceInfo =
     SourceInfo::new("proc/sysvipc", "System V shared memory, semaphores and message queues against their limits");
 
 pub(super) fn read(root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
-    let shm = Shm::parse(&root.polled_text("proc/sysvipc/shm")?, page_size());
+    let shm = ShmTotals::parse(&root.polled_text("proc/sysvipc/shm")?, page_size());
     let arrays = root.polled_text("proc/sysvipc/sem").ok().map(|t| column(&t, "nsems"));
     let queues = root.polled_text("proc/sysvipc/msg").ok().map(|t| column(&t, "msqid").len() as u64);
     let shm_pages = root.setting_number("proc/sys/kernel/shmall");
@@ -42,7 +42,7 @@ pub(super) fn read(root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
 
 /// Sums over the shared memory segments.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Shm {
+struct ShmTotals {
     segments: u64,
     /// Each segment is rounded up to pages, as the kernel does against kernel.shmall.
     bytes: u64,
@@ -51,7 +51,7 @@ struct Shm {
     creator: Option<u64>,
 }
 
-impl Shm {
+impl ShmTotals {
     fn parse(text: &str, page: u64) -> Self {
         let mut shm = Self::default();
         let mut made = BTreeMap::<u64, u64>::new();
@@ -79,7 +79,7 @@ fn column(text: &str, name: &str) -> Vec<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Tree, never_panics};
+    use crate::testing::{CapturedTree, never_panics};
 
     const SHM: &str = "       key      shmid perms                  size  cpid  lpid nattch   uid\n\
                 0          0  1600                  4097  100   101      2     0\n\
@@ -88,19 +88,19 @@ mod tests {
 
     #[test]
     fn segments_are_rounded_up_to_pages() {
-        let expected = Shm { segments: 3, bytes: 8192 + 4096 + 12_288, largest: 9000, creator: Some(200) };
-        assert_eq!(Shm::parse(SHM, 4096), expected);
+        let expected = ShmTotals { segments: 3, bytes: 8192 + 4096 + 12_288, largest: 9000, creator: Some(200) };
+        assert_eq!(ShmTotals::parse(SHM, 4096), expected);
     }
 
     #[test]
     fn without_segments_there_is_no_creator() {
-        assert_eq!(Shm::parse("key shmid perms size cpid\n", 4096), Shm::default());
-        assert_eq!(Shm::parse("", 4096), Shm::default());
+        assert_eq!(ShmTotals::parse("key shmid perms size cpid\n", 4096), ShmTotals::default());
+        assert_eq!(ShmTotals::parse("", 4096), ShmTotals::default());
     }
 
     #[test]
     fn an_unlimited_total_does_not_overflow() {
-        let tree = Tree::of(&[
+        let tree = CapturedTree::of(&[
             ("proc/sysvipc/shm", SHM),
             ("proc/sysvipc/sem", "key semid perms nsems uid\n 0 1 600 250 0\n 0 2 600 5 0\n"),
             ("proc/sys/kernel/shmall", "18446744073692774399\n"),
@@ -135,7 +135,7 @@ mod tests {
     fn no_text_makes_it_panic() {
         never_panics("key shmid perms size cpid\n 0 1 1600 18446744073709551615 100\n", |text| {
             for page in [1, 4096, u64::MAX] {
-                let _ = Shm::parse(text, page);
+                let _ = ShmTotals::parse(text, page);
             }
         });
     }

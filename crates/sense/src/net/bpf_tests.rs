@@ -1,7 +1,7 @@
 //! The network's BPF programs against this machine's kernel, in network namespaces made for the purpose.
 
 use super::ended_connections::EndedTcp;
-use super::live_tests::{Pair, run, within};
+use super::live_tests::{NetnsPair, run, within};
 use super::packet_drops::PacketDrops;
 use super::packet_sizes::PacketSizes;
 use crate::Root;
@@ -15,17 +15,17 @@ use whyslow_model::histogram::bucket_of;
 use whyslow_model::snapshot::Snapshot;
 
 /// Two namespaces, and a source that has been read once so that its programs are attached; `None` if the test is skipped.
-fn attached(source: &mut dyn Source) -> Option<Pair> {
+fn attached(source: &mut dyn Source) -> Option<NetnsPair> {
     if !has_bpf() {
         return None;
     }
-    let pair = Pair::new()?;
+    let pair = NetnsPair::new()?;
     assert_eq!(source.read(&Root::live(), &mut Snapshot::default()), Ok(()));
     Some(pair)
 }
 
 /// Sends `count` datagrams of `size` bytes from `a` to a port of `b`.
-fn send(pair: &Pair, count: usize, size: usize, port: u16) {
+fn send(pair: &NetnsPair, count: usize, size: usize, port: u16) {
     let sender = within(&pair.a, || UdpSocket::bind("10.203.0.1:0").unwrap());
     for _ in 0..count {
         sender.send_to(&vec![0; size], ("10.203.0.2", port)).unwrap();
@@ -33,7 +33,7 @@ fn send(pair: &Pair, count: usize, size: usize, port: u16) {
 }
 
 /// What was dropped in `b` for this reason.
-fn dropped(snapshot: &Snapshot, pair: &Pair, reason: &str) -> Option<PacketDrop> {
+fn dropped(snapshot: &Snapshot, pair: &NetnsPair, reason: &str) -> Option<PacketDrop> {
     let drops = snapshot.net.packet_drop.iter();
     drops.filter(|d| *d.drop.ns == *pair.b).find(|d| d.reason.get() == Some(reason)).cloned()
 }

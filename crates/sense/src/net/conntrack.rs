@@ -39,11 +39,11 @@ fn sum(text: &str, column: &str) -> Counter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Tree;
+    use crate::testing::CapturedTree;
 
     fn row(files: &[(&str, &str)]) -> Result<Conntrack, SourceError> {
         let mut out = Snapshot::default();
-        read(&Tree::of(files).root(), &mut out)?;
+        read(&CapturedTree::of(files).root(), &mut out)?;
         Ok(out.net.conntrack.remove(0))
     }
 

@@ -28,12 +28,12 @@ const ERROR_COUNTERS: [&str; 12] =
 /// Of every device with its own driver, in every namespace.
 pub(super) struct DriverCounters {
     namespaces: Arc<Namespaces>,
-    devices: HashMap<Name, (Instant, Vec<Device>)>,
+    devices: HashMap<Name, (Instant, Vec<CountedDevice>)>,
     ethtool: HomeSocket<Ethtool>,
     buffer: Vec<u8>,
 }
 
-struct Device {
+struct CountedDevice {
     name: String,
     counters: Vec<DriverCounter>,
     due: Instant,
@@ -71,17 +71,17 @@ impl Source for DriverCounters {
 }
 
 /// The devices of the thread's namespace that have hardware, unlike a veth or a bridge.
-fn list(ethtool: &Ethtool, namespace: &Name) -> Result<Vec<Device>, SourceError> {
+fn list(ethtool: &Ethtool, namespace: &Name) -> Result<Vec<CountedDevice>, SourceError> {
     let links = rtnetlink::links(&mut Netlink::open(libc::NETLINK_ROUTE)?)?;
     let devices = links.into_iter().filter(|l| l.kind.is_none()).map(|link| {
         let key = |counter| NetKey { ns: namespace.clone(), name: format!("{}/{counter}", link.name).into() };
         let counters = ethtool.counter_names(&link.name).into_iter().map(|c| DriverCounter::new(key(c))).collect();
-        Device { name: link.name, counters, due: Instant::now() }
+        CountedDevice { name: link.name, counters, due: Instant::now() }
     });
     Ok(devices.filter(|d| !d.counters.is_empty()).collect())
 }
 
-impl Device {
+impl CountedDevice {
     fn read(&mut self, ethtool: &Ethtool, buffer: &mut Vec<u8>, out: &mut Vec<DriverCounter>) {
         let start = Instant::now();
         let Some(values) = ethtool.counter_values(&self.name, self.counters.len(), buffer) else { return };

@@ -14,14 +14,14 @@ use whyslow_model::value::Counter;
 
 c_struct! {
     /// `struct peer`.
-    struct Peer {
+    struct TcpPeer {
         namespace: u32,
         family: u32,
         address: [u8; 16],
     }
 
     /// `struct came_to`, of one CPU.
-    struct Totals {
+    struct EndedTotals {
         connections: u64,
         segments: u64,
         retransmits: u64,
@@ -35,7 +35,7 @@ c_struct! {
     }
 }
 
-impl Peer {
+impl TcpPeer {
     fn address(&self) -> IpAddr {
         let [a, b, c, d, ..] = self.address;
         if self.family == libc::AF_INET6 as u32 {
@@ -68,7 +68,7 @@ impl Source for EndedTcp {
     }
 
     fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
-        let peers = self.object.get(root)?.per_cpu_entries::<Peer, Totals>("peers")?;
+        let peers = self.object.get(root)?.per_cpu_entries::<TcpPeer, EndedTotals>("peers")?;
         let mut names = NamespaceNames::new(&self.namespaces, root);
         for (peer, totals) in peers {
             let key = NetKey { ns: names.get(peer.namespace), name: peer.address().to_string().into() };
@@ -78,8 +78,8 @@ impl Source for EndedTcp {
     }
 }
 
-fn row(key: NetKey, totals: &[Totals]) -> EndedConnections {
-    let sum = |of: fn(&Totals) -> u64| Counter::from(totals.iter().map(of).sum::<u64>());
+fn row(key: NetKey, totals: &[EndedTotals]) -> EndedConnections {
+    let sum = |of: fn(&EndedTotals) -> u64| Counter::from(totals.iter().map(of).sum::<u64>());
     // A kernel that does not count timeouts has not counted zero.
     let if_timed = |count: Counter| if totals.iter().any(|t| t.timed > 0) { count } else { Counter::ABSENT };
     // Of several owners, the last one on the CPU with the most connections.

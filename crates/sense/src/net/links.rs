@@ -17,9 +17,9 @@ use whyslow_model::value::Name;
 /// Kinds without a real speed; some of their drivers report one all the same (veth 10 Gbit/s, tun 10 Mbit/s).
 const WITHOUT_SPEED: [&str; 6] = ["bridge", "dummy", "ifb", "loopback", "tun", "veth"];
 
-pub(super) struct Links(pub(super) Arc<Namespaces>);
+pub(super) struct LinkSettings(pub(super) Arc<Namespaces>);
 
-impl Source for Links {
+impl Source for LinkSettings {
     fn info(&self) -> SourceInfo {
         SourceInfo::new("rtnetlink links", "speed, MTU, rings and coalescing of interfaces").slow()
     }

@@ -24,12 +24,12 @@ pub(super) fn run(command: &str) -> bool {
 }
 
 /// Two namespaces joined by a veth pair, `a` at 10.203.0.1 and `b` at 10.203.0.2; gone when dropped.
-pub(super) struct Pair {
+pub(super) struct NetnsPair {
     pub(super) a: String,
     pub(super) b: String,
 }
 
-impl Pair {
+impl NetnsPair {
     /// `None`, with the test skipped, if not root.
     pub(super) fn new() -> Option<Self> {
         if !is_root() {
@@ -55,7 +55,7 @@ impl Pair {
     }
 }
 
-impl Drop for Pair {
+impl Drop for NetnsPair {
     fn drop(&mut self) {
         run(&format!("ip netns del {}", self.a));
         run(&format!("ip netns del {}", self.b));
@@ -85,7 +85,7 @@ fn connection_to(snapshot: &Snapshot, namespace: &str, remote: SocketAddr) -> Co
 
 #[test]
 fn a_transfer_between_namespaces_is_counted_at_both_ends() {
-    let Some(pair) = Pair::new() else { return };
+    let Some(pair) = NetnsPair::new() else { return };
     let listener = within(&pair.b, || TcpListener::bind("10.203.0.2:0").unwrap());
     let server = listener.local_addr().unwrap();
     let mut client = within(&pair.a, || TcpStream::connect(server).unwrap());
@@ -106,7 +106,7 @@ fn a_transfer_between_namespaces_is_counted_at_both_ends() {
 
 #[test]
 fn the_process_of_an_active_connection_is_found_within_a_few_samples() {
-    let Some(pair) = Pair::new() else { return };
+    let Some(pair) = NetnsPair::new() else { return };
     let listener = within(&pair.b, || TcpListener::bind("10.203.0.2:0").unwrap());
     let server = listener.local_addr().unwrap();
     let mut client = within(&pair.a, || TcpStream::connect(server).unwrap());
@@ -122,7 +122,7 @@ fn the_process_of_an_active_connection_is_found_within_a_few_samples() {
 
 #[test]
 fn of_few_connections_none_is_missed() {
-    let Some(pair) = Pair::new() else { return };
+    let Some(pair) = NetnsPair::new() else { return };
     let listener = within(&pair.b, || TcpListener::bind("10.203.0.2:0").unwrap());
     let server = listener.local_addr().unwrap();
     let connect = || (within(&pair.a, || TcpStream::connect(server).unwrap()), listener.accept().unwrap().0);
@@ -155,7 +155,7 @@ fn of_few_connections_none_is_missed() {
 
 #[test]
 fn a_backlog_is_seen_with_the_process_that_does_not_accept() {
-    let Some(pair) = Pair::new() else { return };
+    let Some(pair) = NetnsPair::new() else { return };
     let (listener, clients) = within(&pair.a, || {
         let listener = TcpListener::bind("10.203.0.1:0").unwrap();
         let to = listener.local_addr().unwrap();
@@ -176,7 +176,7 @@ fn a_backlog_is_seen_with_the_process_that_does_not_accept() {
 
 #[test]
 fn a_receiver_that_does_not_read_drops_datagrams() {
-    let Some(pair) = Pair::new() else { return };
+    let Some(pair) = NetnsPair::new() else { return };
     let receiver = within(&pair.b, || UdpSocket::bind("10.203.0.2:0").unwrap());
     let address = receiver.local_addr().unwrap();
     let sender = within(&pair.a, || UdpSocket::bind("10.203.0.1:0").unwrap());
@@ -200,7 +200,7 @@ fn a_receiver_that_does_not_read_drops_datagrams() {
 
 #[test]
 fn the_rate_of_a_shaper_is_read() {
-    let Some(pair) = Pair::new() else { return };
+    let Some(pair) = NetnsPair::new() else { return };
     let a = &pair.a;
     assert!(run(&format!("tc -n {a} qdisc add dev veth0 root handle 1: tbf rate 50mbit burst 32k latency 100ms")));
     let snapshot = read(&mut qdiscs::Qdiscs::new(Arc::default()));
@@ -212,7 +212,7 @@ fn the_rate_of_a_shaper_is_read() {
 
 #[test]
 fn the_ceiling_of_a_class_is_read() {
-    let Some(pair) = Pair::new() else { return };
+    let Some(pair) = NetnsPair::new() else { return };
     let a = &pair.a;
     if !run(&format!("tc -n {a} qdisc add dev veth0 root handle 1: htb default 10")) {
         return skip("this kernel has no htb");
@@ -225,8 +225,8 @@ fn the_ceiling_of_a_class_is_read() {
 
 #[test]
 fn a_veth_has_a_peer_and_no_speed() {
-    let Some(pair) = Pair::new() else { return };
-    let snapshot = read(&mut links::Links(Arc::default()));
+    let Some(pair) = NetnsPair::new() else { return };
+    let snapshot = read(&mut links::LinkSettings(Arc::default()));
     let row = |ns: &str, name: &str| {
         snapshot.net.link.iter().find(|l| &*l.interface.ns == ns && &*l.interface.name == name).unwrap()
     };
@@ -239,7 +239,7 @@ fn a_veth_has_a_peer_and_no_speed() {
 
 #[test]
 fn a_namespace_is_not_kept_alive_by_being_read() {
-    let Some(pair) = Pair::new() else { return };
+    let Some(pair) = NetnsPair::new() else { return };
     let namespaces: Arc<Namespaces> = Arc::default();
     let mut all = super::sources();
     let mut shared: Vec<Box<dyn Source>> = vec![
@@ -263,7 +263,7 @@ fn a_namespace_is_not_kept_alive_by_being_read() {
 
 #[test]
 fn a_thread_returns_home_even_from_a_read_that_panics() {
-    let Some(_pair) = Pair::new() else { return };
+    let Some(_pair) = NetnsPair::new() else { return };
     let own = || std::fs::read_link("/proc/thread-self/ns/net").unwrap();
     let home = own();
     let namespaces = Namespaces::default();
@@ -298,7 +298,7 @@ fn our_own_namespace_is_read_with_or_without_privilege() {
 #[test]
 #[ignore = "a measurement"]
 fn cost_of_a_sample() {
-    let Some(pair) = Pair::new() else { return };
+    let Some(pair) = NetnsPair::new() else { return };
     let listener = within(&pair.b, || TcpListener::bind("10.203.0.2:0").unwrap());
     let to = listener.local_addr().unwrap();
     let _held: Vec<_> =
@@ -319,7 +319,7 @@ fn cost_of_a_sample() {
 
 #[test]
 fn an_interface_created_again_under_its_name_is_another() {
-    let Some(pair) = Pair::new() else { return };
+    let Some(pair) = NetnsPair::new() else { return };
     let namespaces = Arc::new(Namespaces::default());
     let identity = || {
         let mut out = Snapshot::default();

@@ -37,7 +37,7 @@ pub(crate) fn sources() -> Vec<Box<dyn Source>> {
     vec![
         Box::new(namespaces::Visibility(namespaces.clone())),
         Box::new(net_dev::Interfaces(namespaces.clone())),
-        Box::new(links::Links(namespaces.clone())),
+        Box::new(links::LinkSettings(namespaces.clone())),
         Box::new(driver_counters::DriverCounters::new(namespaces.clone())),
         Box::new(snmp::Protocols::new(namespaces.clone())),
         Box::new(sockets::Sockets::new(namespaces.clone())),

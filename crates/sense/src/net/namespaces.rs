@@ -33,14 +33,14 @@ const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// A network namespace other than the observer's own.
 #[derive(Clone, Debug)]
-pub(super) struct Namespace {
+pub(super) struct NetNamespace {
     /// Its name under /run/netns, or `net:[inode]`.
     pub(super) name: Name,
     inode: u64,
     file: PathBuf,
 }
 
-impl Namespace {
+impl NetNamespace {
     /// Fails if it is gone, or the path leads to another namespace now.
     pub(super) fn open(&self) -> io::Result<File> {
         let file = File::open(&self.file)?;
@@ -65,9 +65,9 @@ thread_local! {
 
 /// The result of a scan.
 #[derive(Clone, Default)]
-struct Found {
+struct NamespaceScan {
     /// Those that can be entered.
-    others: Arc<[Namespace]>,
+    others: Arc<[NetNamespace]>,
     /// Namespaces that may not be entered.
     refused: usize,
     /// Processes whose namespace may not be read.
@@ -81,13 +81,13 @@ struct Found {
 /// Shared by all sources of this wing.
 #[derive(Default)]
 pub(super) struct Namespaces {
-    state: Mutex<State>,
+    state: Mutex<ScanState>,
 }
 
 #[derive(Default)]
-struct State {
+struct ScanState {
     processes: ProcessNamespaces,
-    found: Found,
+    found: NamespaceScan,
     scanned: Option<Instant>,
     events: Option<u64>,
     events_checked: Option<Instant>,
@@ -95,7 +95,7 @@ struct State {
     last_event: Option<Instant>,
 }
 
-impl State {
+impl ScanState {
     fn is_scan_due(&mut self, root: &Root) -> bool {
         if self.events_checked.is_some_and(|at| at.elapsed() < CHECK_INTERVAL) {
             return false;
@@ -124,9 +124,9 @@ impl Namespaces {
             return Err(SourceError::Failed("this thread could not return from another network namespace".into()));
         }
         let own = read(&Name::default());
-        let Found { others, home, .. } = self.found(root);
+        let NamespaceScan { others, home, .. } = self.found(root);
         let mut entered = 0;
-        let read = |namespace: &Namespace| {
+        let read = |namespace: &NetNamespace| {
             entered += 1;
             read(&namespace.name)
         };
@@ -142,7 +142,7 @@ impl Namespaces {
     }
 
     /// The namespaces other than our own that can be entered.
-    pub(super) fn others(&self, root: &Root) -> Arc<[Namespace]> {
+    pub(super) fn others(&self, root: &Root) -> Arc<[NetNamespace]> {
         self.found(root).others
     }
 
@@ -155,9 +155,9 @@ impl Namespaces {
         name.unwrap_or_else(|| format!("net:[{inode}]").into())
     }
 
-    fn found(&self, root: &Root) -> Found {
+    fn found(&self, root: &Root) -> NamespaceScan {
         if !root.is_live() {
-            return Found::default();
+            return NamespaceScan::default();
         }
         let mut state = self.lock();
         if state.is_scan_due(root) {
@@ -169,15 +169,15 @@ impl Namespaces {
         state.found.clone()
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, ScanState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Calls `read` within each of `namespaces`. The calling thread ends in the last of them.
 fn visit(
-    namespaces: &[Namespace],
-    mut read: impl FnMut(&Namespace) -> Result<(), SourceError>,
+    namespaces: &[NetNamespace],
+    mut read: impl FnMut(&NetNamespace) -> Result<(), SourceError>,
 ) -> Result<(), SourceError> {
     let mut outcome = Ok(());
     for namespace in namespaces {
@@ -189,9 +189,9 @@ fn visit(
 }
 
 fn visit_and_return(
-    namespaces: &[Namespace],
+    namespaces: &[NetNamespace],
     home: &File,
-    read: impl FnMut(&Namespace) -> Result<(), SourceError>,
+    read: impl FnMut(&NetNamespace) -> Result<(), SourceError>,
 ) -> Result<(), SourceError> {
     if namespaces.is_empty() {
         return Ok(());
@@ -211,8 +211,8 @@ impl Drop for Return<'_> {
 
 /// Uses another thread if this one could not return, which costs a tenth of a millisecond more.
 fn visit_by_thread(
-    namespaces: &[Namespace],
-    read: impl FnMut(&Namespace) -> Result<(), SourceError> + Send,
+    namespaces: &[NetNamespace],
+    read: impl FnMut(&NetNamespace) -> Result<(), SourceError> + Send,
 ) -> Result<(), SourceError> {
     if namespaces.is_empty() {
         return Ok(());
@@ -221,7 +221,7 @@ fn visit_by_thread(
 }
 
 /// Finds every namespace, which of them can be entered, and whether a thread can return.
-fn scan(processes: &ProcessNamespaces) -> Found {
+fn scan(processes: &ProcessNamespaces) -> NamespaceScan {
     let (namespaces, unknown) = discover(processes, Path::new("/proc"), Path::new("/run/netns"));
     let beyond = namespaces.len().saturating_sub(LIMIT);
     let tried = namespaces.len() - beyond;
@@ -235,13 +235,19 @@ fn scan(processes: &ProcessNamespaces) -> Found {
     });
     // Root is refused only by processes with capabilities it lacks itself, such as the init of a sandbox.
     let unknown = if is_root() { 0 } else { unknown };
-    let others: Arc<[Namespace]> = namespaces.into_iter().take(tried).filter(|n| open.contains(&n.inode)).collect();
-    Found { refused: tried - others.len(), others, unknown, beyond, home: home.filter(|_| returned).map(Arc::new) }
+    let others: Arc<[NetNamespace]> = namespaces.into_iter().take(tried).filter(|n| open.contains(&n.inode)).collect();
+    NamespaceScan {
+        refused: tried - others.len(),
+        others,
+        unknown,
+        beyond,
+        home: home.filter(|_| returned).map(Arc::new),
+    }
 }
 
 /// Every namespace but our own, by name, and the number of processes whose namespace may not be read. A namespace is identified by
 /// its inode; several processes and names can lead to it.
-fn discover(processes: &ProcessNamespaces, proc: &Path, named: &Path) -> (Vec<Namespace>, usize) {
+fn discover(processes: &ProcessNamespaces, proc: &Path, named: &Path) -> (Vec<NetNamespace>, usize) {
     let Some(own) = inode_behind(&proc.join("self/ns/net")) else { return (Vec::new(), 0) };
     let mut found = BTreeMap::new();
     // The name of an unmounted namespace is a plain file, of another file system.
@@ -252,14 +258,14 @@ fn discover(processes: &ProcessNamespaces, proc: &Path, named: &Path) -> (Vec<Na
             && let Some(name) = entry.file_name()
         {
             let name = Name::from(name.to_string_lossy().into_owned());
-            found.insert(file.ino(), Namespace { name, inode: file.ino(), file: entry });
+            found.insert(file.ino(), NetNamespace { name, inode: file.ino(), file: entry });
         }
     }
     let mut unknown = 0;
     for (pid, process) in &processes.by_pid {
         match process.namespace {
             ProcessNamespace::Inode(inode) => {
-                found.entry(inode).or_insert_with(|| Namespace {
+                found.entry(inode).or_insert_with(|| NetNamespace {
                     name: format!("net:[{inode}]").into(),
                     inode,
                     file: ns_file(proc, *pid),
@@ -270,7 +276,7 @@ fn discover(processes: &ProcessNamespaces, proc: &Path, named: &Path) -> (Vec<Na
         }
     }
     found.remove(&own);
-    let mut namespaces: Vec<Namespace> = found.into_values().collect();
+    let mut namespaces: Vec<NetNamespace> = found.into_values().collect();
     namespaces.sort_by(|a, b| a.name.cmp(&b.name));
     (namespaces, unknown)
 }
@@ -309,11 +315,11 @@ impl Source for Visibility {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Tree;
+    use crate::testing::CapturedTree;
 
     #[test]
     fn each_other_namespace_is_found_once() {
-        let tree = Tree::of(&[]);
+        let tree = CapturedTree::of(&[]);
         let namespaces =
             [("self", "net:[1]"), ("10", "net:[1]"), ("11", "net:[7]"), ("12", "net:[7]"), ("13", "malformed")];
         namespaces.iter().for_each(|(pid, link)| tree.link(&format!("{pid}/ns/net"), link));

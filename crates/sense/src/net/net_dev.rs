@@ -36,7 +36,7 @@ impl Source for Interfaces {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Tree;
+    use crate::testing::CapturedTree;
     use whyslow_model::catalogue::Interface;
     use whyslow_model::key::NetKey;
     use whyslow_model::value::Counter;
@@ -44,7 +44,7 @@ mod tests {
     const HEAD: &str = "Inter-|   Receive                    |  Transmit\n face |bytes    packets ...\n";
 
     fn read(text: &str) -> (Result<(), SourceError>, Vec<Interface>) {
-        let (outcome, out) = Tree::of(&[("proc/net/dev", text)]).read(&mut Interfaces(Arc::default()));
+        let (outcome, out) = CapturedTree::of(&[("proc/net/dev", text)]).read(&mut Interfaces(Arc::default()));
         (outcome, out.net.interface)
     }
 
@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn a_kernel_without_networking_is_absent() {
-        let (outcome, _) = Tree::of(&[]).read(&mut Interfaces(Arc::default()));
+        let (outcome, _) = CapturedTree::of(&[]).read(&mut Interfaces(Arc::default()));
         assert!(matches!(outcome, Err(SourceError::Absent(_))), "{outcome:?}");
     }
 }

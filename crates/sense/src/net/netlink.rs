@@ -207,7 +207,7 @@ pub fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Message<'a> {
+pub(crate) struct NetlinkMessage<'a> {
     /// `NLMSG_DONE`, `RTM_NEWLINK` ...
     pub kind: u16,
     /// That of the request it answers.
@@ -215,11 +215,11 @@ pub(crate) struct Message<'a> {
     pub payload: &'a [u8],
 }
 
-pub(crate) fn messages(mut bytes: &[u8]) -> impl Iterator<Item = Message<'_>> {
+pub(crate) fn messages(mut bytes: &[u8]) -> impl Iterator<Item = NetlinkMessage<'_>> {
     std::iter::from_fn(move || {
         let length = u32_at(bytes, 0)? as usize;
         let payload = bytes.get(HEADER..length)?;
-        let message = Message { kind: u16_at(bytes, 4)?, sequence: u32_at(bytes, 8)?, payload };
+        let message = NetlinkMessage { kind: u16_at(bytes, 4)?, sequence: u32_at(bytes, 8)?, payload };
         bytes = bytes.get(length.next_multiple_of(4)..).unwrap_or_default();
         Some(message)
     })

@@ -13,7 +13,7 @@ use whyslow_model::snapshot::Snapshot;
 
 c_struct! {
     /// `struct drop_key`.
-    struct Key {
+    struct DropKey {
         /// The instruction, of which a function can have several.
         _address: u64,
         reason: u32,
@@ -23,7 +23,7 @@ c_struct! {
     }
 
     /// `struct drop_count`, of one CPU. Only that of the first drop has the function's name.
-    struct Count {
+    struct DropCount {
         packets: u64,
         bytes: u64,
         function: [u8; 48],
@@ -60,7 +60,7 @@ impl Source for PacketDrops {
         };
         let mut names = NamespaceNames::new(&self.namespaces, root);
         let mut rows = BTreeMap::new();
-        for (key, counts) in object.per_cpu_entries::<Key, Count>("drops")? {
+        for (key, counts) in object.per_cpu_entries::<DropKey, DropCount>("drops")? {
             if key.location.is_valid() {
                 add(&mut rows, row(&key, &counts, reasons, &mut names), &counts);
             }
@@ -71,14 +71,19 @@ impl Source for PacketDrops {
 }
 
 /// Several instructions of one function make one row.
-fn add(rows: &mut BTreeMap<NetKey, PacketDrop>, row: PacketDrop, counts: &[Count]) {
+fn add(rows: &mut BTreeMap<NetKey, PacketDrop>, row: PacketDrop, counts: &[DropCount]) {
     let row = rows.entry(row.drop.clone()).or_insert(row);
-    let sum = |so_far: Option<u64>, of: fn(&Count) -> u64| so_far.unwrap_or(0) + counts.iter().map(of).sum::<u64>();
+    let sum = |so_far: Option<u64>, of: fn(&DropCount) -> u64| so_far.unwrap_or(0) + counts.iter().map(of).sum::<u64>();
     row.packets = sum(row.packets.get(), |c| c.packets).into();
     row.bytes = sum(row.bytes.get(), |c| c.bytes).into();
 }
 
-fn row(key: &Key, counts: &[Count], reasons: &HashMap<u32, String>, names: &mut NamespaceNames<'_>) -> PacketDrop {
+fn row(
+    key: &DropKey,
+    counts: &[DropCount],
+    reasons: &HashMap<u32, String>,
+    names: &mut NamespaceNames<'_>,
+) -> PacketDrop {
     let function = counts.iter().find_map(|c| c_string(&c.function)).unwrap_or_else(|| "an unnamed function".into());
     let reason = reasons.get(&key.reason).map_or_else(
         // Reasons of other subsystems, such as mac80211, are not in this enum.

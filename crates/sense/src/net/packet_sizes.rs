@@ -17,7 +17,7 @@ const SENT: u32 = 1 << 31;
 
 c_struct! {
     /// `struct size_key`.
-    struct Key {
+    struct SizeKey {
         location: NetLocation,
         bucket: u32,
     }
@@ -44,7 +44,7 @@ impl Source for PacketSizes {
 
     fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
         let mut by_location: HashMap<NetLocation, Directions> = HashMap::new();
-        for (key, counts) in self.object.get(root)?.per_cpu_entries::<Key, u64>("sizes")? {
+        for (key, counts) in self.object.get(root)?.per_cpu_entries::<SizeKey, u64>("sizes")? {
             let direction = usize::from(key.bucket & SENT == 0);
             let counted = (key.bucket & !SENT, counts.iter().sum());
             by_location.entry(key.location).or_default()[direction].push(counted);

@@ -91,11 +91,11 @@ pub(super) fn inode_of(link: &Path) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Tree;
+    use crate::testing::CapturedTree;
 
     #[test]
     fn a_settled_process_is_not_read_again_but_another_with_its_number_is() {
-        let tree = Tree::of(&[]);
+        let tree = CapturedTree::of(&[]);
         let moves_to = |inode: u64| tree.link("10/ns/net", &format!("net:[{inode}]"));
         moves_to(1);
         let mut processes = ProcessNamespaces::default();

@@ -18,12 +18,12 @@ pub(super) struct Protocols {
     namespaces: Arc<Namespaces>,
     names: Names,
     /// By protocol, as last seen.
-    columns: HashMap<String, Columns>,
+    columns: HashMap<String, HeaderColumns>,
 }
 
 /// A header line, and the metric of each name in it.
 #[derive(Default)]
-struct Columns {
+struct HeaderColumns {
     names: String,
     metrics: Vec<Option<&'static str>>,
 }
@@ -68,7 +68,7 @@ impl Protocols {
     fn columns_of(&mut self, protocol: &str, names: &str) -> &[Option<&'static str>] {
         if self.columns.get(protocol).is_none_or(|columns| columns.names != names) {
             let metrics = names.split_ascii_whitespace().map(|name| self.names.metric(protocol, name)).collect();
-            self.columns.insert(protocol.to_owned(), Columns { names: names.to_owned(), metrics });
+            self.columns.insert(protocol.to_owned(), HeaderColumns { names: names.to_owned(), metrics });
         }
         &self.columns[protocol].metrics
     }
@@ -117,7 +117,7 @@ pub(super) fn sockstat_value(text: &str, protocol: &str, name: &str) -> Option<u
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Tree;
+    use crate::testing::CapturedTree;
     use whyslow_model::value::Value;
 
     const OLD_SNMP: &str = include_str!("../../tests/fixtures/net/snmp-2.6.32");
@@ -129,7 +129,7 @@ mod tests {
     const SOCKSTAT6: &str = "TCP6: inuse 4\nUDP6: inuse 1\nUDPLITE6: inuse 0\n";
 
     fn read(files: &[(&str, &str)]) -> Result<Protocol, SourceError> {
-        let (outcome, mut out) = Tree::of(files).read(&mut Protocols::new(Arc::default()));
+        let (outcome, mut out) = CapturedTree::of(files).read(&mut Protocols::new(Arc::default()));
         outcome.map(|()| out.net.protocol.remove(0))
     }
 

@@ -31,7 +31,7 @@ pub(crate) struct SocketId {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Socket<'a> {
+pub(crate) struct DiagSocket<'a> {
     pub id: SocketId,
     /// include/net/tcp_states.h.
     pub state: u8,
@@ -52,7 +52,7 @@ pub(crate) struct Socket<'a> {
     memory: &'a [u8],
 }
 
-impl Socket<'_> {
+impl DiagSocket<'_> {
     pub fn receive_buffer(&self) -> Option<u32> {
         u32_at(self.memory, 4 * RECEIVE_BUFFER)
     }
@@ -71,7 +71,7 @@ pub(crate) fn dump(
     netlink: &mut Netlink,
     (family, protocol): (i32, i32),
     states: u32,
-    mut each: impl FnMut(&Socket<'_>),
+    mut each: impl FnMut(&DiagSocket<'_>),
 ) -> Result<(), SourceError> {
     let all = SocketId { family: family as u8, sockid: [0; 48] };
     netlink.dump(BY_FAMILY, &request(&all, protocol, states), |payload| {
@@ -86,7 +86,7 @@ pub(crate) fn one(
     netlink: &mut Netlink,
     protocol: i32,
     id: &SocketId,
-    mut take: impl FnMut(&Socket<'_>) -> bool,
+    mut take: impl FnMut(&DiagSocket<'_>) -> bool,
 ) -> Result<bool, SourceError> {
     let mut taken = false;
     netlink.ask(BY_FAMILY, &request(id, protocol, ALL_STATES), |payload| {
@@ -106,11 +106,11 @@ fn request(id: &SocketId, protocol: i32, states: u32) -> [u8; 56] {
     bytes
 }
 
-fn decode(payload: &[u8]) -> Option<Socket<'_>> {
+fn decode(payload: &[u8]) -> Option<DiagSocket<'_>> {
     let head = payload.get(..HEAD)?;
     let family = i32::from(head[0]);
     let word = |offset| u32_at(head, offset);
-    let mut socket = Socket {
+    let mut socket = DiagSocket {
         id: SocketId { family: head[0], sockid: *head[4..].first_chunk()? },
         state: head[1],
         local: SocketAddr::new(address(family, &head[8..24])?, port(&head[4..6])),

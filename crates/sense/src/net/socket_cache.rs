@@ -4,7 +4,7 @@
 //! None is missed: if the kernel counts as many sockets as are cached, and each of those still exists, there are no others.
 
 use super::netlink::Netlink;
-use super::sock_diag::{self, Socket, SocketId};
+use super::sock_diag::{self, DiagSocket, SocketId};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 use whyslow_model::value::{Name, State};
@@ -57,7 +57,7 @@ impl SocketCache {
         netlink: &mut Netlink,
         namespace: &Name,
         count: u64,
-        mut each: impl FnMut(&Socket<'_>, &State) -> bool,
+        mut each: impl FnMut(&DiagSocket<'_>, &State) -> bool,
     ) -> bool {
         let Some(cached) = self.last_sample.remove(namespace).filter(|cached| cached.is_valid(count)) else {
             return false;
@@ -81,19 +81,19 @@ impl SocketCache {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::net::live_tests::{Pair, within};
+    use crate::net::live_tests::{NetnsPair, within};
     use crate::net::sock_diag::{CONNECTED_STATES, LISTEN};
     use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 
     /// A listening socket and both ends of a connection to it, all of them cached.
-    struct Sockets {
+    struct TestSockets {
         listener: TcpListener,
         ends: [TcpStream; 2],
         netlink: Netlink,
         cache: SocketCache,
     }
 
-    impl Sockets {
+    impl TestSockets {
         fn new() -> Self {
             let listener = TcpListener::bind("127.0.0.1:0").unwrap();
             let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
@@ -122,9 +122,9 @@ mod tests {
 
     #[test]
     fn few_sockets_are_read_one_by_one() {
-        let Some(pair) = Pair::new() else { return };
+        let Some(pair) = NetnsPair::new() else { return };
         within(&pair.a, || {
-            let mut sockets = Sockets::new();
+            let mut sockets = TestSockets::new();
             let (near, far) = (sockets.ends[0].local_addr().unwrap(), sockets.listener.local_addr().unwrap());
             let mut expected = vec![(near, far.port()), (far, near.port()), (far, 0)];
             expected.sort();
@@ -138,9 +138,9 @@ mod tests {
 
     #[test]
     fn a_closed_socket_is_noticed_whatever_the_kernel_counts() {
-        let Some(pair) = Pair::new() else { return };
+        let Some(pair) = NetnsPair::new() else { return };
         within(&pair.a, || {
-            let mut sockets = Sockets::new();
+            let mut sockets = TestSockets::new();
             assert!(sockets.read(3).is_some());
             sockets.ends.iter().for_each(|end| end.shutdown(Shutdown::Both).unwrap());
             assert_eq!(sockets.read(3), None);

@@ -119,10 +119,10 @@ fn socket_inode(link: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Tree;
+    use crate::testing::CapturedTree;
 
-    fn tree(descriptors: &[(u32, &str)]) -> Tree {
-        let tree = Tree::of(&[]);
+    fn tree(descriptors: &[(u32, &str)]) -> CapturedTree {
+        let tree = CapturedTree::of(&[]);
         for (fd, (pid, link)) in descriptors.iter().enumerate() {
             tree.link(&format!("proc/{pid}/fd/{fd}"), link);
         }

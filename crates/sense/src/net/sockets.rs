@@ -5,7 +5,7 @@ use super::net_text;
 use super::netlink::{HomeSocket, Netlink};
 use super::rtnetlink::{self, interface_name};
 use super::snmp::sockstat_value;
-use super::sock_diag::{self, ALL_STATES, CONNECTED_STATES, LISTEN, Socket};
+use super::sock_diag::{self, ALL_STATES, CONNECTED_STATES, DiagSocket, LISTEN};
 use super::socket_cache::{CachedSockets, SocketCache};
 use super::socket_owners::SocketOwners;
 use super::tcp_info;
@@ -53,7 +53,7 @@ impl Source for Sockets {
         self.activity.begin_sample();
         self.cache.begin_sample();
         let outcome = self.namespaces.each(root, |namespace| {
-            let families = Families::in_use(root, namespace);
+            let families = SocketFamilies::in_use(root, namespace);
             self.netlink.with(
                 namespace,
                 || Netlink::open(libc::NETLINK_SOCK_DIAG),
@@ -121,12 +121,12 @@ impl Activity {
 /// The address families with sockets in the thread's namespace, and how many. The kernel has one table for all namespaces and
 /// walks all of it for each dump (0.3 ms for 262,144 empty buckets), so only these families are dumped, and a few sockets are
 /// read one by one.
-struct Families {
+struct SocketFamilies {
     tcp: Vec<(i32, u64)>,
     udp: Vec<(i32, u64)>,
 }
 
-impl Families {
+impl SocketFamilies {
     fn in_use(root: &Root, namespace: &Name) -> Self {
         let four = net_text(root, namespace, "sockstat").unwrap_or_default();
         let six = net_text(root, namespace, "sockstat6").unwrap_or_default();
@@ -141,18 +141,18 @@ impl Families {
 
 fn read_tcp(
     netlink: &mut Netlink,
-    families: &Families,
+    families: &SocketFamilies,
     namespace: &Name,
     activity: &mut Activity,
     cache: &mut SocketCache,
     out: &mut Snapshot,
 ) -> Result<(), SourceError> {
-    let mut tcp = Tcp { namespace, activity, listeners: Vec::new(), connections: Busiest::new() };
+    let mut tcp = Tcp { namespace, activity, listeners: Vec::new(), connections: BusiestRows::new() };
     let count = families.tcp.iter().map(|(_, sockets)| sockets).sum();
     let outcome = if cache.read(netlink, namespace, count, |socket, interface| tcp.add(socket, interface)) {
         Ok(())
     } else {
-        (tcp.listeners, tcp.connections) = (Vec::new(), Busiest::new());
+        (tcp.listeners, tcp.connections) = (Vec::new(), BusiestRows::new());
         let mut found = CachedSockets::default();
         let walked = walk_tcp(netlink, families, |socket, interface| {
             if tcp.add(socket, &interface) {
@@ -171,12 +171,12 @@ struct Tcp<'a> {
     namespace: &'a Name,
     activity: &'a mut Activity,
     listeners: Vec<Listener>,
-    connections: Busiest<Connection>,
+    connections: BusiestRows<Connection>,
 }
 
 impl Tcp<'_> {
     /// False if the kernel no longer has a tcp_info for it.
-    fn add(&mut self, socket: &Socket<'_>, interface: &State) -> bool {
+    fn add(&mut self, socket: &DiagSocket<'_>, interface: &State) -> bool {
         if socket.state == LISTEN {
             let waiting = u64::from(socket.receive_queue) + u64::from(socket.drops().unwrap_or(0));
             self.activity.add_queued(socket.inode, waiting);
@@ -195,8 +195,8 @@ impl Tcp<'_> {
 /// Calls `each` with every TCP socket and its interface.
 fn walk_tcp(
     netlink: &mut Netlink,
-    families: &Families,
-    mut each: impl FnMut(&Socket<'_>, State),
+    families: &SocketFamilies,
+    mut each: impl FnMut(&DiagSocket<'_>, State),
 ) -> Result<(), SourceError> {
     let mut connected = Vec::new();
     for &(family, sockets) in &families.tcp {
@@ -213,7 +213,7 @@ fn walk_tcp(
     if connected.is_empty() {
         return Ok(());
     }
-    let interfaces = Interfaces::read()?;
+    let interfaces = InterfaceAddresses::read()?;
     connected.into_iter().try_for_each(|family| {
         sock_diag::dump(netlink, (family, libc::IPPROTO_TCP), CONNECTED_STATES, |socket| {
             each(socket, interfaces.of(socket).into());
@@ -223,13 +223,13 @@ fn walk_tcp(
 
 fn read_udp(
     netlink: &mut Netlink,
-    families: &Families,
+    families: &SocketFamilies,
     namespace: &Name,
     activity: &mut Activity,
     out: &mut Snapshot,
 ) -> Result<(), SourceError> {
-    let mut datagrams = Busiest::new();
-    let mut take = |socket: &Socket<'_>| {
+    let mut datagrams = BusiestRows::new();
+    let mut take = |socket: &DiagSocket<'_>| {
         if socket.local.port() != 0 {
             let work = u64::from(socket.drops().unwrap_or(0)) + u64::from(socket.receive_queue);
             datagrams.push(activity.add_queued(socket.inode, work), datagram(namespace, socket));
@@ -242,7 +242,7 @@ fn read_udp(
 }
 
 /// `None` without a tcp_info.
-fn connection(namespace: &Name, socket: &Socket<'_>, interface: &State) -> Option<Connection> {
+fn connection(namespace: &Name, socket: &DiagSocket<'_>, interface: &State) -> Option<Connection> {
     let mut row = Connection::new(key(namespace, socket));
     tcp_info::fill(socket.tcp_info?, &mut row);
     row.state = state(socket.state).into();
@@ -255,7 +255,7 @@ fn connection(namespace: &Name, socket: &Socket<'_>, interface: &State) -> Optio
     Some(row)
 }
 
-fn listener(namespace: &Name, socket: &Socket<'_>) -> Listener {
+fn listener(namespace: &Name, socket: &DiagSocket<'_>) -> Listener {
     let mut row = Listener::new(key(namespace, socket));
     row.backlog = u64::from(socket.receive_queue).into();
     row.backlog_limit = u64::from(socket.send_queue).into();
@@ -263,7 +263,7 @@ fn listener(namespace: &Name, socket: &Socket<'_>) -> Listener {
     row
 }
 
-fn datagram(namespace: &Name, socket: &Socket<'_>) -> Datagram {
+fn datagram(namespace: &Name, socket: &DiagSocket<'_>) -> Datagram {
     let mut row = Datagram::new(key(namespace, socket));
     row.receive_queue = u64::from(socket.receive_queue).into();
     row.receive_buffer = socket.receive_buffer().map(u64::from).into();
@@ -271,7 +271,7 @@ fn datagram(namespace: &Name, socket: &Socket<'_>) -> Datagram {
     row
 }
 
-fn key(namespace: &Name, socket: &Socket<'_>) -> SocketKey {
+fn key(namespace: &Name, socket: &DiagSocket<'_>) -> SocketKey {
     SocketKey { ns: namespace.clone(), local: socket.local, remote: socket.remote, inode: socket.inode.into() }
 }
 
@@ -291,11 +291,11 @@ fn state(number: u8) -> &'static str {
 }
 
 /// Collects the busiest rows. Holds at most twice the limit.
-struct Busiest<Row> {
+struct BusiestRows<Row> {
     rows: Vec<(u64, Row)>,
 }
 
-impl<Row> Busiest<Row> {
+impl<Row> BusiestRows<Row> {
     fn new() -> Self {
         Self { rows: Vec::new() }
     }
@@ -320,12 +320,12 @@ impl<Row> Busiest<Row> {
     }
 }
 
-struct Interfaces {
+struct InterfaceAddresses {
     by_address: HashMap<IpAddr, Name>,
     netlink: Netlink,
 }
 
-impl Interfaces {
+impl InterfaceAddresses {
     fn read() -> Result<Self, SourceError> {
         let mut netlink = Netlink::open(libc::NETLINK_ROUTE)?;
         let mut names: HashMap<u32, Option<Name>> = HashMap::new();
@@ -340,7 +340,7 @@ impl Interfaces {
 
     /// The interface a connection uses: the one it is bound to, the loopback if both ends are local, or the one with its local
     /// address, which is that of the route except with policy routing.
-    fn of(&self, socket: &Socket<'_>) -> Option<Name> {
+    fn of(&self, socket: &DiagSocket<'_>) -> Option<Name> {
         if socket.interface != 0 {
             return interface_name(&self.netlink, socket.interface);
         }
@@ -358,7 +358,7 @@ mod tests {
 
     #[test]
     fn the_busiest_rows_are_kept() {
-        let mut busiest = Busiest::new();
+        let mut busiest = BusiestRows::new();
         for activity in 0..5 * LIMIT as u64 {
             busiest.push(activity, activity);
         }
@@ -368,7 +368,7 @@ mod tests {
 
     #[test]
     fn few_rows_are_all_kept() {
-        let mut busiest = Busiest::new();
+        let mut busiest = BusiestRows::new();
         busiest.push(0, "idle");
         assert_eq!(busiest.rows().collect::<Vec<_>>(), ["idle"]);
     }

@@ -19,7 +19,7 @@ pub fn connection(info: &[u8]) -> Connection {
 }
 
 pub(super) fn fill(info: &[u8], row: &mut Connection) {
-    let info = Info(info);
+    let info = TcpInfo(info);
     row.recovering = info.0.get(1).map(|state| u64::from(RECOVERY_AND_LOSS.contains(state))).into();
     row.app_limited = info.0.get(7).map(|flags| u64::from(flags & 1)).into();
     row.retransmission_timeout = info.microseconds(8, 0);
@@ -54,9 +54,9 @@ pub(super) fn fill(info: &[u8], row: &mut Connection) {
     row.timeouts = info.short_counter(240);
 }
 
-struct Info<'a>(&'a [u8]);
+struct TcpInfo<'a>(&'a [u8]);
 
-impl Info<'_> {
+impl TcpInfo<'_> {
     fn word(&self, offset: usize) -> Option<u32> {
         u32_at(self.0, offset)
     }

@@ -79,11 +79,11 @@ fn cpufreq(cpu: u32, file: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Tree;
+    use crate::testing::CapturedTree;
 
     #[test]
     fn frequencies_are_in_hertz_and_cpus_without_files_have_no_row() {
-        let tree = Tree::of(&[
+        let tree = CapturedTree::of(&[
             ("sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq", "800000\n"),
             ("sys/devices/system/cpu/cpu0/cpufreq/scaling_max_freq", "3600000\n"),
             ("sys/devices/system/cpu/cpu0/thermal_throttle/core_throttle_count", "7\n"),

@@ -41,13 +41,13 @@ fn parse(text: &str, path: &str, mut row: impl FnMut(&str, &[(u32, u64)], &str))
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Tree, never_panics};
+    use crate::testing::{CapturedTree, never_panics};
     use whyslow_model::catalogue::Irq;
     use whyslow_model::key::PerCpu;
 
     fn irqs(text: &str) -> Vec<Irq> {
         let mut out = Snapshot::default();
-        assert_eq!(read_irqs(&Tree::of(&[(IRQS.name, text)]).root(), &mut out), Ok(()));
+        assert_eq!(read_irqs(&CapturedTree::of(&[(IRQS.name, text)]).root(), &mut out), Ok(()));
         out.processor.irq
     }
 
@@ -82,7 +82,7 @@ mod tests {
         let text =
             "          CPU0       CPU1       \n    HI:          0          0\n    NET_RX:       1616       1723\n";
         let mut out = Snapshot::default();
-        assert_eq!(read_softirqs(&Tree::of(&[(SOFTIRQS.name, text)]).root(), &mut out), Ok(()));
+        assert_eq!(read_softirqs(&CapturedTree::of(&[(SOFTIRQS.name, text)]).root(), &mut out), Ok(()));
         let rows = out.processor.softirq;
         assert_eq!(rows.len(), 2);
         assert_eq!(rows[1].vector, PerCpu { name: "NET_RX".into(), cpu: 1 });

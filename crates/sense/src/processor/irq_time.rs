@@ -14,7 +14,7 @@ const VECTORS: [&str; 10] =
 
 c_struct! {
     /// `struct spent`.
-    struct Spent {
+    struct HandlerTime {
         count: u64,
         time: u64,
     }
@@ -43,7 +43,7 @@ impl Source for IrqTimes {
                 ..SoftirqTime::new(vector)
             }));
         }
-        for (line, spent) in object.per_cpu_entries::<u32, Spent>("lines")? {
+        for (line, spent) in object.per_cpu_entries::<u32, HandlerTime>("lines")? {
             out.processor.irq_time.extend(by_cpu(&line.to_string(), &spent).map(|(line, spent)| IrqTime {
                 count: spent.count.into(),
                 time: spent.time.into(),
@@ -54,7 +54,7 @@ impl Source for IrqTimes {
     }
 }
 
-fn by_cpu<'s>(name: &str, spent: &'s PerCpuValues<Spent>) -> impl Iterator<Item = (PerCpu, &'s Spent)> {
+fn by_cpu<'s>(name: &str, spent: &'s PerCpuValues<HandlerTime>) -> impl Iterator<Item = (PerCpu, &'s HandlerTime)> {
     let name = whyslow_model::value::Name::from(name);
     (0..).zip(spent.iter()).map(move |(cpu, spent)| (PerCpu { name: name.clone(), cpu }, spent))
 }

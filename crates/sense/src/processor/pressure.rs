@@ -71,24 +71,24 @@ fn total(line: &str) -> Option<(&str, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Tree, never_panics};
+    use crate::testing::{CapturedTree, never_panics};
 
     const CPU: &str =
         "some avg10=0.40 avg60=0.71 avg300=0.34 total=6413953\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=0\n";
 
     #[test]
     fn totals_become_nanoseconds() {
-        let (outcome, out) = Tree::of(&[("proc/pressure/cpu", CPU)]).read(&mut PressureStall::default());
+        let (outcome, out) = CapturedTree::of(&[("proc/pressure/cpu", CPU)]).read(&mut PressureStall::default());
         let row = &out.processor.pressure[0];
         assert_eq!((outcome, row.cpu_some.get(), row.io_full.get()), (Ok(()), Some(6_413_953_000), None));
     }
 
     #[test]
     fn a_kernel_without_psi_is_absent_and_a_line_without_a_total_a_failure() {
-        let none = Tree::of(&[]).read(&mut PressureStall::default()).0;
+        let none = CapturedTree::of(&[]).read(&mut PressureStall::default()).0;
         assert!(matches!(none, Err(SourceError::Absent(_))), "{none:?}");
         let line = "some avg10=0.40 avg60=0.7";
-        let (outcome, out) = Tree::of(&[("proc/pressure/io", line)]).read(&mut PressureStall::default());
+        let (outcome, out) = CapturedTree::of(&[("proc/pressure/io", line)]).read(&mut PressureStall::default());
         assert_eq!(outcome, Err(SourceError::malformed("proc/pressure/io", line)));
         assert!(out.processor.pressure.is_empty());
     }

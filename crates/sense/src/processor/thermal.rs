@@ -37,11 +37,11 @@ fn row(root: &Root, zone: &str) -> Thermal {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Tree;
+    use crate::testing::CapturedTree;
 
     #[test]
     fn a_sleeping_sensor_has_no_temperature() {
-        let tree = Tree::of(&[
+        let tree = CapturedTree::of(&[
             ("sys/class/thermal/thermal_zone0/temp", "-5500\n"),
             ("sys/class/thermal/thermal_zone0/type", "acpitz\n"),
             ("sys/class/thermal/thermal_zone1/type", "x86_pkg_temp\n"),

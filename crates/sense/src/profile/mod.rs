@@ -20,8 +20,8 @@ use crate::root::Root;
 use crate::source::SourceError;
 use address_space::{AddressSpace, MappedFiles};
 use assemble::Assembly;
-use recorder::{AddressSpaceId, Recorder};
-use sleepers::Sleepers;
+use recorder::{AddressSpaceId, StackRecorder};
+use sleepers::SleepingThreads;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 use symbolizer::Symbolizer;
@@ -48,8 +48,8 @@ pub struct Profiler {
     options: ProfileOptions,
     root: Root,
     target: Option<Target>,
-    sleepers: Option<Sleepers>,
-    recorder: Recorder,
+    sleepers: Option<SleepingThreads>,
+    recorder: StackRecorder,
     started: Instant,
     spaces: HashMap<AddressSpaceId, AddressSpace>,
     files: MappedFiles,
@@ -66,8 +66,8 @@ impl Profiler {
     pub fn start(options: ProfileOptions, root: Root) -> Result<Self, SourceError> {
         target::require_own_numbers(&root)?;
         let target = options.pid.map(|pid| Target::find(pid, &root)).transpose()?;
-        let sleepers = options.pid.filter(|_| options.kind == Kind::OffCpu).map(|pid| Sleepers::of(pid, &root));
-        let recorder = Recorder::start(&options, &root)?;
+        let sleepers = options.pid.filter(|_| options.kind == Kind::OffCpu).map(|pid| SleepingThreads::of(pid, &root));
+        let recorder = StackRecorder::start(&options, &root)?;
         let (spaces, files) = (HashMap::new(), MappedFiles::default());
         Ok(Self { options, root, target, sleepers, recorder, started: Instant::now(), spaces, files })
     }

@@ -25,13 +25,13 @@ c_struct! {
     }
 
     /// `struct wanted` of bpf/stacks.h.
-    struct Wanted {
+    struct RecordingFilter {
         halves: u32,
         tgid: u32,
     }
 
     /// `struct stack` of bpf/stacks.h.
-    struct Record {
+    struct StackRecord {
         weight: u64,
         mm: u64,
         tgid: u32,
@@ -44,7 +44,7 @@ c_struct! {
     }
 
     /// `struct wait` of bpf/offcpu.bpf.c.
-    struct Wait {
+    struct OpenWait {
         since: u64,
         stack: u64,
     }
@@ -83,13 +83,13 @@ pub(super) struct RawStack {
 }
 
 /// Dropping it stops the recording.
-pub(super) struct Recorder {
+pub(super) struct StackRecorder {
     object: Object,
     /// CPUs sampled; `None` if waits are recorded.
     pub(super) cpus: Option<u32>,
 }
 
-impl Recorder {
+impl StackRecorder {
     pub(super) fn start(options: &ProfileOptions, root: &Root) -> Result<Self, SourceError> {
         let mut object = match options.kind {
             Kind::OnCpu => Object::load("profile", include_object!("profile"), root)?,
@@ -100,7 +100,7 @@ impl Recorder {
             Kind::OffCpu => None,
         };
         let halves = if options.kernel { KERNEL } else { 0 } | if options.user { USER } else { 0 };
-        object.set_element("wanted", 0, Wanted { halves, tgid: options.pid.unwrap_or(0) })?;
+        object.set_element("wanted", 0, RecordingFilter { halves, tgid: options.pid.unwrap_or(0) })?;
         Ok(Self { object, cpus })
     }
 
@@ -114,9 +114,9 @@ impl Recorder {
 
     /// Stops the recording and returns what was counted.
     pub(super) fn finish(mut self) -> Result<(Vec<RawStack>, Counted), SourceError> {
-        self.object.set_element("wanted", 0, Wanted { halves: 0, tgid: 0 })?;
+        self.object.set_element("wanted", 0, RecordingFilter { halves: 0, tgid: 0 })?;
         let mut unfinished = self.unfinished_waits()?;
-        let mut stacks: Vec<(u64, Record)> = self.object.entries("stacks")?;
+        let mut stacks: Vec<(u64, StackRecord)> = self.object.entries("stacks")?;
         for (key, record) in &mut stacks {
             record.weight = record.weight.saturating_add(unfinished.remove(key).unwrap_or(0));
         }
@@ -130,7 +130,7 @@ impl Recorder {
             return Ok(sums);
         }
         let now = os::monotonic_ns();
-        for (_, wait) in self.object.entries::<u32, Wait>("waits")? {
+        for (_, wait) in self.object.entries::<u32, OpenWait>("waits")? {
             let sum = sums.entry(wait.stack).or_default();
             *sum = sum.saturating_add(now.saturating_sub(wait.since));
         }
@@ -138,8 +138,8 @@ impl Recorder {
     }
 }
 
-impl From<&Record> for RawStack {
-    fn from(record: &Record) -> Self {
+impl From<&StackRecord> for RawStack {
+    fn from(record: &StackRecord) -> Self {
         let half = |half: &[u64], length: u32| half[..half.len().min(length as usize)].to_vec();
         Self {
             space: AddressSpaceId { mm: record.mm, tgid: record.tgid.into() },

@@ -74,14 +74,14 @@ mod tests {
 
     #[test]
     fn a_thread_is_refused() {
-        let (told, tell) = std::sync::mpsc::channel();
+        let (sender, receiver) = std::sync::mpsc::channel();
         let (end, ended) = std::sync::mpsc::channel::<()>();
         let thread = std::thread::spawn(move || {
             // SAFETY: gettid takes nothing and cannot fail.
-            told.send(unsafe { libc::gettid() }).unwrap();
+            sender.send(unsafe { libc::gettid() }).unwrap();
             let _ = ended.recv();
         });
-        let tid = u32::try_from(tell.recv().unwrap()).unwrap();
+        let tid = u32::try_from(receiver.recv().unwrap()).unwrap();
         let found = Target::find(tid, &Root::live());
         let of = std::process::id();
         assert!(matches!(&found, Err(SourceError::Absent(why)) if why.ends_with(&format!("--pid {of}"))), "{found:?}");

@@ -34,7 +34,7 @@ fn rows<F: Family<Key = TaskKey>>(rows: &[F]) -> BTreeMap<TaskKey, &F> {
 /// The program that walks the tasks, in one run and in many, and the iterator.
 fn readers() -> [TaskIterator; 3] {
     let mut iterator = TaskIterator::load(&Root::live()).unwrap();
-    iterator.records.keep_from_walking();
+    iterator.records.disable_walks();
     [walking(None), walking(Some(7)), iterator]
 }
 

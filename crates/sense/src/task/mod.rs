@@ -39,15 +39,15 @@ pub(crate) fn sources() -> Vec<Box<dyn Source>> {
 /// Only the cost depends on which, and the few metrics that say so in the catalogue, so falling back is no blind spot.
 #[derive(Default)]
 struct Tasks {
-    reader: Option<Reader>,
+    reader: Option<TaskReader>,
 }
 
-enum Reader {
+enum TaskReader {
     Iterator(Box<TaskIterator>),
     Proc(ProcReader),
 }
 
-impl Reader {
+impl TaskReader {
     fn choose(root: &Root) -> Self {
         match TaskIterator::load(root) {
             Ok(iterator) => Self::Iterator(Box::new(iterator)),
@@ -62,13 +62,13 @@ impl Source for Tasks {
     }
 
     fn prepare(&mut self, root: &Root) {
-        self.reader.get_or_insert_with(|| Reader::choose(root));
+        self.reader.get_or_insert_with(|| TaskReader::choose(root));
     }
 
     fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
-        match self.reader.get_or_insert_with(|| Reader::choose(root)) {
-            Reader::Iterator(iterator) => iterator.read(root, out),
-            Reader::Proc(reader) => reader.read(root, out),
+        match self.reader.get_or_insert_with(|| TaskReader::choose(root)) {
+            TaskReader::Iterator(iterator) => iterator.read(root, out),
+            TaskReader::Proc(reader) => reader.read(root, out),
         }
     }
 }

@@ -63,13 +63,13 @@ pub(super) fn cgroups(text: &[u8]) -> Option<String> {
 
 /// Soft limits (proc_pid_limits(5)); `None` if unlimited.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Limits {
+pub(super) struct ProcessLimits {
     pub(super) open_files: Option<u64>,
     pub(super) processes: Option<u64>,
 }
 
-pub(super) fn limits(text: &[u8]) -> Limits {
-    let mut limits = Limits::default();
+pub(super) fn limits(text: &[u8]) -> ProcessLimits {
+    let mut limits = ProcessLimits::default();
     for line in text.split(|b| *b == b'\n') {
         if let Some(values) = line.strip_prefix(b"Max open files") {
             limits.open_files = words(values).next().and_then(number);
@@ -106,7 +106,7 @@ pub(super) fn schedstat(line: &[u8]) -> Option<SchedStat> {
 
 /// From status (proc_pid_status(5)). Memory is in bytes; a kernel thread has none.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Status {
+pub(super) struct ProcessStatus {
     /// Effective.
     pub(super) user_id: Option<u64>,
     pub(super) rss_anon: Option<u64>,
@@ -118,9 +118,9 @@ pub(super) struct Status {
     pub(super) involuntary_switches: Option<u64>,
 }
 
-pub(super) fn status(text: &[u8]) -> Status {
+pub(super) fn status(text: &[u8]) -> ProcessStatus {
     let kilobytes = |value: &[u8]| number(words(value).next()?)?.checked_mul(1024);
-    let mut status = Status::default();
+    let mut status = ProcessStatus::default();
     for (name, value) in pairs(text) {
         match name {
             b"Uid" => status.user_id = words(value).nth(1).and_then(number),
@@ -173,7 +173,7 @@ mod tests {
         let text = b"Limit                     Soft Limit           Hard Limit           Units     \n\
             Max processes             unlimited            unlimited            processes \n\
             Max open files            1024                 20000                files     \n";
-        assert_eq!(limits(text), Limits { open_files: Some(1024), processes: None });
+        assert_eq!(limits(text), ProcessLimits { open_files: Some(1024), processes: None });
     }
 
     #[test]
@@ -196,7 +196,7 @@ mod tests {
         let text = b"Name:\tUid:\t9\nState:\tS (sleeping)\nUid:\t1000\t33\t33\t33\nVmSwap:\t       4 kB\n\
             RssAnon:\t     100 kB\nRssFile:\t      50 kB\nRssShmem:\t       0 kB\n\
             voluntary_ctxt_switches:\t150\nnonvoluntary_ctxt_switches:\t545\n";
-        let expected = Status {
+        let expected = ProcessStatus {
             user_id: Some(33),
             rss_anon: Some(102_400),
             rss_file: Some(51_200),

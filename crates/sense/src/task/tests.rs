@@ -4,24 +4,24 @@ use super::Tasks;
 use crate::os::open_files_limit;
 use crate::root::Root;
 use crate::source::{Source, SourceError};
-use crate::testing::{Reaped, Tree, wait_for, wait_until};
+use crate::testing::{CapturedTree, Reaped, wait_for, wait_until};
 use std::fs::File;
 use whyslow_model::catalogue::{Process, Thread};
 use whyslow_model::snapshot::Snapshot;
 
-fn tree() -> Tree {
-    Tree::of(&[("proc/sys/kernel/task_delayacct", "1\n")])
+fn tree() -> CapturedTree {
+    CapturedTree::of(&[("proc/sys/kernel/task_delayacct", "1\n")])
 }
 
 /// Writes the files of a process or thread.
-fn write_task(tree: &Tree, task: &str, stat: Line<'_>, run: u64, delay: u64) {
+fn write_task(tree: &CapturedTree, task: &str, stat: StatLine<'_>, run: u64, delay: u64) {
     tree.write(&format!("proc/{task}/stat"), &stat.text());
     tree.write(&format!("proc/{task}/schedstat"), &format!("{run} {delay} 7\n"));
     let status = "Uid:\t0\t33\t0\t0\nvoluntary_ctxt_switches:\t5\nnonvoluntary_ctxt_switches:\t6\n";
     tree.write(&format!("proc/{task}/status"), status);
 }
 
-fn read(tree: &Tree, source: &mut Tasks) -> Snapshot {
+fn read(tree: &CapturedTree, source: &mut Tasks) -> Snapshot {
     let (outcome, out) = tree.read(source);
     assert_eq!(outcome, Ok(()));
     out
@@ -29,18 +29,18 @@ fn read(tree: &Tree, source: &mut Tasks) -> Snapshot {
 
 /// What varies in a stat line.
 #[derive(Clone, Copy)]
-struct Line<'a> {
+struct StatLine<'a> {
     name: &'a str,
     state: char,
     threads: u64,
     start: u64,
 }
 
-const SLEEPER: Line<'_> = Line { name: "sleeper", state: 'S', threads: 1, start: 900 };
+const SLEEPER: StatLine<'_> = StatLine { name: "sleeper", state: 'S', threads: 1, start: 900 };
 
-impl Line<'_> {
+impl StatLine<'_> {
     fn text(self) -> String {
-        let Line { name, state, threads, start } = self;
+        let StatLine { name, state, threads, start } = self;
         format!(
             "7 ({name}) {state} 1 7 7 0 -1 4194304 11 0 3 0 150 50 1 2 20 0 {threads} 0 {start} 8192 2 \
              0 0 0 0 0 0 0 0 0 0 0 0 0 17 1 0 0 4 0 0\n"
@@ -51,7 +51,7 @@ impl Line<'_> {
 #[test]
 fn a_process_is_read_in_full() {
     let tree = tree();
-    write_task(&tree, "7", Line { name: "a) R 1 (b", state: 'D', ..SLEEPER }, 100, 40);
+    write_task(&tree, "7", StatLine { name: "a) R 1 (b", state: 'D', ..SLEEPER }, 100, 40);
     tree.write("proc/7/io", "rchar: 1\nread_bytes: 4096\n");
     tree.write(
         "proc/7/limits",
@@ -94,7 +94,7 @@ fn a_process_is_read_in_full_again_only_after_it_ran() {
     write_task(&tree, "1", SLEEPER, 101, 40);
     assert_eq!(calls(&read(&tree, &mut source)), Some(2));
     tree.write("proc/1/io", "rchar: 3\n");
-    write_task(&tree, "1", Line { state: 'R', ..SLEEPER }, 101, 40);
+    write_task(&tree, "1", StatLine { state: 'R', ..SLEEPER }, 101, 40);
     assert_eq!(calls(&read(&tree, &mut source)), Some(3));
 }
 
@@ -144,7 +144,7 @@ fn a_reused_number_is_another_process() {
     write_task(&tree, "7", SLEEPER, 100, 40);
     tree.write("proc/7/io", "rchar: 1\n");
     read(&tree, &mut source);
-    write_task(&tree, "7", Line { start: 5000, ..SLEEPER }, 100, 3);
+    write_task(&tree, "7", StatLine { start: 5000, ..SLEEPER }, 100, 3);
     tree.remove("proc/7/io");
     let out = read(&tree, &mut source);
     assert_eq!((out.task.process[0].task.start, out.task.process[0].run_delay.get()), (5000, Some(3)));
@@ -155,7 +155,7 @@ fn a_reused_number_is_another_process() {
 fn a_process_waits_as_long_as_all_its_threads_together() {
     let tree = tree();
     let mut source = Tasks::default();
-    let three = Line { threads: 3, ..SLEEPER };
+    let three = StatLine { threads: 3, ..SLEEPER };
     write_task(&tree, "7", three, 10, 1);
     for (tid, delay) in [(7, 1), (70, 20), (71, 300)] {
         write_task(&tree, &format!("7/task/{tid}"), three, 10, delay);
@@ -167,7 +167,7 @@ fn a_process_waits_as_long_as_all_its_threads_together() {
     assert_eq!(out.task.thread[2].run_delay.get(), Some(300));
 
     tree.remove("proc/7/task/71");
-    write_task(&tree, "7", Line { threads: 2, ..SLEEPER }, 10, 1);
+    write_task(&tree, "7", StatLine { threads: 2, ..SLEEPER }, 10, 1);
     assert_eq!(read(&tree, &mut source).task.process[0].run_delay.get(), Some(321));
     tree.remove("proc/7/task");
     write_task(&tree, "7", SLEEPER, 12, 2);
@@ -179,8 +179,8 @@ fn a_process_waits_as_long_as_all_its_threads_together() {
 fn lock_waits_of_a_thread_are_read_once_it_has_run() {
     let tree = tree();
     let mut source = Tasks::default();
-    let two = Line { threads: 2, ..SLEEPER };
-    let tell = |run: u64, moves: u64, expected: u64| {
+    let two = StatLine { threads: 2, ..SLEEPER };
+    let write = |run: u64, moves: u64, expected: u64| {
         for task in ["7", "7/task/7", "7/task/70"] {
             write_task(&tree, task, two, run, 0);
             tree.write(&format!("proc/{task}/sched"), &format!("se.nr_migrations   :   {moves}\n"));
@@ -192,20 +192,20 @@ fn lock_waits_of_a_thread_are_read_once_it_has_run() {
         }
     };
     let waits = |out: &Snapshot| out.task.thread.iter().map(|t| t.lock_wait.get()).collect::<Vec<_>>();
-    tell(100, 3, 2);
+    write(100, 3, 2);
     let out = read(&tree, &mut source);
     assert_eq!((waits(&out), out.task.process[0].migrations.get()), (vec![None, None], Some(6)));
-    tell(101, 4, 2);
+    write(101, 4, 2);
     let out = read(&tree, &mut source);
     assert_eq!((waits(&out), out.task.process[0].migrations.get()), (vec![Some(1.0), Some(1.0)], Some(8)));
-    tell(102, 4, 7);
+    write(102, 4, 7);
     assert_eq!(waits(&read(&tree, &mut source)), [Some(0.0), Some(0.0)]);
 }
 
 #[test]
 fn too_many_threads_are_left_out_and_reported() {
     let tree = tree();
-    write_task(&tree, "7", Line { threads: 1_000_000, ..SLEEPER }, 10, 1);
+    write_task(&tree, "7", StatLine { threads: 1_000_000, ..SLEEPER }, 10, 1);
     write_task(&tree, "8", SLEEPER, 10, 1);
     let (outcome, out) = tree.read(&mut Tasks::default());
     assert!(matches!(outcome, Err(SourceError::Failed(why)) if why.contains("threads of 1 process:")));
@@ -214,7 +214,7 @@ fn too_many_threads_are_left_out_and_reported() {
 
 #[test]
 fn a_tree_without_proc_is_absent() {
-    let (outcome, _) = Tree::of(&[]).read(&mut Tasks::default());
+    let (outcome, _) = CapturedTree::of(&[]).read(&mut Tasks::default());
     assert!(matches!(outcome, Err(SourceError::Absent(_))), "{outcome:?}");
 }
 

@@ -1,6 +1,6 @@
 //! What the kernel counts per thread only: the value of a process is the sum over its threads.
 
-use super::pid_files::Status;
+use super::pid_files::ProcessStatus;
 use whyslow_model::key::TaskKey;
 
 /// The values of one thread, or a sum over several.
@@ -38,7 +38,7 @@ impl ThreadStats {
         }
     }
 
-    pub(super) fn put_switches(&mut self, status: &Status) {
+    pub(super) fn put_switches(&mut self, status: &ProcessStatus) {
         self.voluntary_switches = status.voluntary_switches;
         self.involuntary_switches = status.involuntary_switches;
     }

@@ -12,7 +12,7 @@ use crate::os::ns_to_ticks;
 use crate::root::Root;
 use crate::source::{Source, SourceError, SourceInfo};
 use aya::maps::StackTraceMap;
-use reason::{Functions, Reason};
+use reason::{WaitFunctions, WaitReason};
 use std::collections::BTreeMap;
 use whyslow_model::catalogue::{LockHolder, RunQueue, Sleep};
 use whyslow_model::histogram::Histogram;
@@ -62,7 +62,7 @@ c_struct! {
     }
 
     /// `struct latency`: of one CPU.
-    struct Latency {
+    struct LatencyBuckets {
         count: [u64; LATENCIES],
     }
 }
@@ -93,19 +93,19 @@ impl Source for Sleeps {
 
 struct Tracer {
     object: Object,
-    functions: Functions,
+    functions: WaitFunctions,
     /// By stack.
-    reasons: BTreeMap<i32, Option<Reason>>,
+    reasons: BTreeMap<i32, Option<WaitReason>>,
 }
 
 impl Tracer {
     fn load(root: &Root) -> Result<Self, SourceError> {
         let object = Object::load("sched", include_object!("sched"), root)?;
-        Ok(Self { object, functions: Functions::read(root)?, reasons: BTreeMap::new() })
+        Ok(Self { object, functions: WaitFunctions::read(root)?, reasons: BTreeMap::new() })
     }
 
     fn read(&mut self, out: &mut Snapshot) -> Result<(), SourceError> {
-        for (cpu, latency) in (0..).zip(self.object.per_cpu_element::<Latency>("latency", 0)?.iter()) {
+        for (cpu, latency) in (0..).zip(self.object.per_cpu_element::<LatencyBuckets>("latency", 0)?.iter()) {
             let latency = Histogram::from_counts((0..).zip(latency.count));
             out.processor.run_queue.push(RunQueue { latency, ..RunQueue::new(cpu) });
         }
@@ -154,7 +154,7 @@ impl Tracer {
     }
 
     /// Why threads wait there; `None` if the stack is missing or matches no reason.
-    fn reason(&mut self, site: &WaitSite) -> Result<Option<Reason>, SourceError> {
+    fn reason(&mut self, site: &WaitSite) -> Result<Option<WaitReason>, SourceError> {
         let reason = match self.reasons.get(&site.stack) {
             Some(reason) => *reason,
             None => {
@@ -165,8 +165,8 @@ impl Tracer {
                 reason
             }
         };
-        let lock = reason == Some(Reason::Futex) && site.lock != 0;
-        Ok(if lock { Some(Reason::Lock) } else { reason })
+        let lock = reason == Some(WaitReason::Futex) && site.lock != 0;
+        Ok(if lock { Some(WaitReason::Lock) } else { reason })
     }
 }
 
@@ -197,21 +197,21 @@ fn row_of(rows: &mut BTreeMap<TaskKey, Sleep>, process: TaskId) -> &mut Sleep {
     })
 }
 
-fn add_wait(row: &mut Sleep, reason: Option<Reason>, waited: &Waited) {
+fn add_wait(row: &mut Sleep, reason: Option<WaitReason>, waited: &Waited) {
     let add = |counter: &mut Counter, more: u64| *counter = counter.get().unwrap_or(0).saturating_add(more).into();
-    if reason == Some(Reason::Lock) {
+    if reason == Some(WaitReason::Lock) {
         add(&mut row.lock_waits, waited.times);
     }
     let slot = match reason {
-        Some(Reason::Lock) => &mut row.lock,
-        Some(Reason::Futex) => &mut row.futex,
-        Some(Reason::Memory) => &mut row.memory,
-        Some(Reason::BlockIo) => &mut row.block_io,
-        Some(Reason::Network) => &mut row.network,
-        Some(Reason::Pipe) => &mut row.pipe,
-        Some(Reason::Poll) => &mut row.poll,
-        Some(Reason::Timer) => &mut row.timer,
-        Some(Reason::KernelLock) => &mut row.kernel_lock,
+        Some(WaitReason::Lock) => &mut row.lock,
+        Some(WaitReason::Futex) => &mut row.futex,
+        Some(WaitReason::Memory) => &mut row.memory,
+        Some(WaitReason::BlockIo) => &mut row.block_io,
+        Some(WaitReason::Network) => &mut row.network,
+        Some(WaitReason::Pipe) => &mut row.pipe,
+        Some(WaitReason::Poll) => &mut row.poll,
+        Some(WaitReason::Timer) => &mut row.timer,
+        Some(WaitReason::KernelLock) => &mut row.kernel_lock,
         None => &mut row.other,
     };
     add(slot, waited.ns);

@@ -6,7 +6,7 @@ use crate::source::SourceError;
 
 /// What a thread waits for off the CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Reason {
+pub(super) enum WaitReason {
     /// A user-space lock held by another thread.
     Lock,
     /// Anything else in futex(2): work, a condition, the end of another thread.
@@ -26,14 +26,14 @@ pub(super) enum Reason {
 
 /// Prefixes of function names, as compilers add suffixes. The first line that matches any function of a stack decides: a page fault
 /// that reads from a disk is memory, a lock taken during I/O is I/O.
-const PATTERNS: [(Reason, &[&str]); 8] = [
-    (Reason::Futex, &["futex_wait", "futex_do_wait", "futex_lock_pi", "do_futex"]),
+const PATTERNS: [(WaitReason, &[&str]); 8] = [
+    (WaitReason::Futex, &["futex_wait", "futex_do_wait", "futex_lock_pi", "do_futex"]),
     (
-        Reason::Memory,
+        WaitReason::Memory,
         &["handle_mm_fault", "do_swap_page", "try_to_free", "shrink_", "balance_dirty_pages", "mem_cgroup_handle_over"],
     ),
     (
-        Reason::BlockIo,
+        WaitReason::BlockIo,
         &[
             "io_schedule",
             "blk_",
@@ -47,7 +47,7 @@ const PATTERNS: [(Reason, &[&str]); 8] = [
         ],
     ),
     (
-        Reason::Network,
+        WaitReason::Network,
         &[
             "sk_wait_data",
             "rpc_wait",
@@ -60,23 +60,26 @@ const PATTERNS: [(Reason, &[&str]); 8] = [
             "unix_dgram_",
         ],
     ),
-    (Reason::Pipe, &["pipe_read", "anon_pipe_read", "pipe_write", "anon_pipe_write", "fifo_open", "wait_for_partner"]),
-    (Reason::Poll, &["ep_poll", "do_epoll_wait", "do_sys_poll", "do_select", "io_cqring_wait"]),
-    (Reason::Timer, &["hrtimer_nanosleep", "do_nanosleep", "common_nsleep", "do_sigtimedwait", "timerfd_read"]),
     (
-        Reason::KernelLock,
+        WaitReason::Pipe,
+        &["pipe_read", "anon_pipe_read", "pipe_write", "anon_pipe_write", "fifo_open", "wait_for_partner"],
+    ),
+    (WaitReason::Poll, &["ep_poll", "do_epoll_wait", "do_sys_poll", "do_select", "io_cqring_wait"]),
+    (WaitReason::Timer, &["hrtimer_nanosleep", "do_nanosleep", "common_nsleep", "do_sigtimedwait", "timerfd_read"]),
+    (
+        WaitReason::KernelLock,
         &["__mutex_lock", "mutex_lock", "rwsem_down", "down_read", "down_write", "__down", "percpu_rwsem"],
     ),
 ];
 
 /// The kernel's functions.
 #[derive(Debug)]
-pub(super) struct Functions {
+pub(super) struct WaitFunctions {
     /// By address, with the line of [`PATTERNS`] that the function matches.
     functions: Vec<(u64, Option<usize>)>,
 }
 
-impl Functions {
+impl WaitFunctions {
     pub(super) fn read(root: &Root) -> Result<Self, SourceError> {
         let functions = Self::parse(&root.text("proc/kallsyms")?);
         if functions.functions.is_empty() {
@@ -96,7 +99,7 @@ impl Functions {
     }
 
     /// What a thread with this stack waits for.
-    pub(super) fn reason(&self, stack: impl IntoIterator<Item = u64>) -> Option<Reason> {
+    pub(super) fn reason(&self, stack: impl IntoIterator<Item = u64>) -> Option<WaitReason> {
         stack.into_iter().filter_map(|address| self.pattern_at(address)).min().map(|line| PATTERNS[line].0)
     }
 
@@ -126,12 +129,12 @@ mod tests {
 
     #[test]
     fn the_first_pattern_that_matches_decides() {
-        let functions = Functions::parse(SYMBOLS);
+        let functions = WaitFunctions::parse(SYMBOLS);
         let reason = |stack: &[u64]| functions.reason(stack.iter().map(|low| 0xffff_ffff_8100_0000 + low));
-        assert_eq!(reason(&[0x20, 0x1ff]), Some(Reason::Futex));
-        assert_eq!(reason(&[0x20, 0x310, 0x210]), Some(Reason::Memory));
-        assert_eq!(reason(&[0x20, 0x310]), Some(Reason::BlockIo));
-        assert_eq!(reason(&[0x20, 0x4ff]), Some(Reason::Timer));
+        assert_eq!(reason(&[0x20, 0x1ff]), Some(WaitReason::Futex));
+        assert_eq!(reason(&[0x20, 0x310, 0x210]), Some(WaitReason::Memory));
+        assert_eq!(reason(&[0x20, 0x310]), Some(WaitReason::BlockIo));
+        assert_eq!(reason(&[0x20, 0x4ff]), Some(WaitReason::Timer));
         assert_eq!(reason(&[0x20, 0x650]), None);
         assert_eq!(reason(&[]), None);
         assert_eq!(functions.reason([0x1000]), None);
@@ -139,13 +142,13 @@ mod tests {
 
     #[test]
     fn hidden_addresses_are_left_out() {
-        assert!(Functions::parse("0000000000000000 T schedule\n").functions.is_empty());
+        assert!(WaitFunctions::parse("0000000000000000 T schedule\n").functions.is_empty());
     }
 
     #[test]
     fn no_text_makes_it_panic() {
         never_panics(SYMBOLS, |text| {
-            let _ = Functions::parse(text).reason([1 << 40]);
+            let _ = WaitFunctions::parse(text).reason([1 << 40]);
         });
     }
 }
