@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use whyslow_model::diagnosis::{Diagnosis, Finding};
 use whyslow_model::profile::{Kind, Profile};
 use whyslow_sense::profile::{ProfileOptions, Profiler};
-use whyslow_sense::{SourceError, Root};
+use whyslow_sense::{Root, SourceError};
 use whyslow_show::text::TextStyle;
 use whyslow_show::{flame, json, text};
 
@@ -181,7 +181,9 @@ fn record(args: &ProfileArgs, blamed: Option<u32>) -> Result<Profile, Failure> {
 fn cannot(miss: SourceError) -> Failure {
     Failure::usage(match miss {
         SourceError::NotPermitted { why, remedy } if !remedy.is_empty() => format!("cannot profile: {why}: {remedy}"),
-        SourceError::Absent(why) | SourceError::Failed(why) | SourceError::NotPermitted { why, .. } => format!("cannot profile: {why}"),
+        SourceError::Absent(why) | SourceError::Failed(why) | SourceError::NotPermitted { why, .. } => {
+            format!("cannot profile: {why}")
+        }
     })
 }
 

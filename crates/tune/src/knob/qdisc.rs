@@ -58,7 +58,9 @@ impl Root {
         let what = format!("queueing discipline of {}", self.interface);
         match miss {
             SourceError::Absent(why) => Unavailable::Unsupported(format!("{what}: {why}")),
-            SourceError::NotPermitted { why, remedy } => Unavailable::NotPermitted { why: format!("{what}: {why}"), remedy },
+            SourceError::NotPermitted { why, remedy } => {
+                Unavailable::NotPermitted { why: format!("{what}: {why}"), remedy }
+            }
             SourceError::Failed(why) => Unavailable::Failed(format!("{what}: {why}")),
         }
     }
