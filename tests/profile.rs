@@ -53,6 +53,13 @@ impl Running {
     fn pid(&self) -> String {
         self.0.id().to_string()
     }
+
+    fn cpu_seconds(&self) -> f64 {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.0.id())).unwrap();
+        let mut fields = stat.rsplit(')').next().unwrap().split_ascii_whitespace().skip(11);
+        let mut ticks = || fields.next().unwrap().parse::<f64>().unwrap();
+        (ticks() + ticks()) / 100.0
+    }
 }
 
 impl Drop for Running {
@@ -60,6 +67,16 @@ impl Drop for Running {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
+}
+
+fn wait_until(what: &str, condition: impl Fn() -> bool) {
+    for _ in 0..3000 {
+        if condition() {
+            return;
+        }
+        sleep(Duration::from_millis(10));
+    }
+    panic!("timed out waiting until {what}");
 }
 
 fn run(args: &[&str]) -> Output {
@@ -77,11 +94,22 @@ fn functions<'a>(profile: &'a Profile, stack: &'a Stack) -> Vec<&'a str> {
     profile.frames_of(stack).map(|frame| frame.function.as_deref().unwrap_or("?")).collect()
 }
 
-/// The share of the weight whose stacks call these functions in this order, right after each other.
+/// The share of the weight whose stacks call these functions in this order, right after each other. Samples in which the program
+/// reads the clock are left out: it does so in each round, and a few of them are a large share of few samples.
 fn share(profile: &Profile, way: &[&str]) -> f64 {
     let calls = |stack: &&Stack| functions(profile, stack).windows(way.len()).any(|window| window == way);
-    let weight: u64 = profile.stacks.iter().filter(calls).map(|stack| stack.weight).sum();
-    weight as f64 / profile.weight().max(1) as f64
+    let weight = |keep: &dyn Fn(&&Stack) -> bool| -> u64 {
+        let working = profile.stacks.iter().filter(|stack| !reads_clock(profile, stack));
+        working.filter(keep).map(|stack| stack.weight).sum()
+    };
+    weight(&calls) as f64 / weight(&|_| true).max(1) as f64
+}
+
+fn reads_clock(profile: &Profile, stack: &Stack) -> bool {
+    profile.frames_of(stack).any(|frame| {
+        let function = frame.function.as_deref().unwrap_or_default();
+        function == "now" || function.contains("clock_gettime") || frame.module.as_deref() == Some("[vdso]")
+    })
 }
 
 fn frame<'a>(profile: &'a Profile, function: &str) -> &'a Frame {
@@ -93,10 +121,14 @@ fn callers_are_found_and_so_is_what_was_inlined() {
     let Some(bench) = Bench::new() else { return };
     let toy = bench.build("wsl-prof-inline", &[]);
     let toy = Running::start(&mut Command::new(toy));
+    let before = toy.cpu_seconds();
     let p = profile(&["--for", "2s", "--pid", &toy.pid()]);
+    let used = toy.cpu_seconds() - before;
     assert_eq!((&*p.schema, p.kind, p.hz), (SCHEMA, Kind::OnCpu, Some(99)));
     assert_eq!(p.process.as_ref().map(|process| &*process.name), Some("wsl-prof-inline"));
-    assert!((20..=210).contains(&p.weight()), "{} samples of a busy program in two seconds", p.weight());
+    // It also runs before and after the profile, and on a busy machine for a part of the time only.
+    let most = 99.0 * used.min(p.seconds + 0.1) * 1.1 + 5.0;
+    assert!(p.weight() > 0 && p.weight() as f64 <= most, "{} samples in {used} s of CPU time", p.weight());
     assert!(share(&p, &["main", "burn", "outer", "middle", "inner"]) > 0.9, "{:?}", p.stacks);
     assert!(frame(&p, "inner").inlined && !frame(&p, "middle").inlined);
     assert!(p.totals.cut_short * 10 < p.weight(), "{:?}", p.totals);
@@ -117,7 +149,7 @@ fn without_frame_pointers_the_missing_callers_are_told() {
     let Some(bench) = Bench::new() else { return };
     let toy = bench.build("wsl-prof-nofp", &["-fomit-frame-pointer"]);
     let toy = Running::start(&mut Command::new(toy));
-    let p = profile(&["--for", "1s", "--pid", &toy.pid()]);
+    let p = profile(&["--for", "1s", "--hz", "499", "--pid", &toy.pid()]);
     assert!(share(&p, &["inner"]) > 0.9, "{:?}", p.stacks);
     assert!(p.totals.cut_short as f64 / p.weight() as f64 > 0.5, "{:?}", p.totals);
     assert!(p.blind_spots.iter().any(|spot| spot.remedy.contains("-fno-omit-frame-pointer")), "{:?}", p.blind_spots);
@@ -138,7 +170,7 @@ fn a_program_is_named_by_its_own_root() {
     );
     let caged = Running::start(Command::new("unshare").args(["-m", "sh", "-c", &script]));
     sleep(Duration::from_millis(300));
-    let p = profile(&["--for", "1s", "--pid", &caged.pid()]);
+    let p = profile(&["--for", "1s", "--hz", "499", "--pid", &caged.pid()]);
     assert!(share(&p, &["burn", "outer", "middle", "inner"]) > 0.9, "{:?} {:?}", p.frames, p.stacks);
     assert!(frame(&p, "middle").module.as_deref().is_some_and(|path| path.ends_with("/toy")), "{:?}", p.frames);
 }
@@ -219,7 +251,7 @@ fn code_made_at_run_time_has_the_name_its_maker_gives_it() {
     let toy = bench.build("wsl-prof-jit", &[]);
     let toy = Running::start(Command::new(toy).arg("jit"));
     let map = format!("/tmp/perf-{}.map", toy.pid());
-    let p = profile(&["--for", "1s", "--pid", &toy.pid()]);
+    let p = profile(&["--for", "1s", "--hz", "499", "--pid", &toy.pid()]);
     fs::remove_file(map).unwrap();
     assert!(share(&p, &["made_at_run_time"]) > 0.9, "{:?}", p.frames);
 }
@@ -232,7 +264,14 @@ fn ctrl_c_gives_what_there_is() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_whyslow"));
     let args = ["profile", "--for", "60s", "--json", "--pid", &toy.pid()];
     let child = command.args(args).stdout(Stdio::piped()).spawn().unwrap();
-    sleep(Duration::from_millis(2000));
+    let records = || {
+        let files = fs::read_dir(format!("/proc/{}/fd", child.id())).unwrap().flatten();
+        let mut links = files.filter_map(|file| fs::read_link(file.path()).ok());
+        links.any(|link| ["perf_event", "bpf_link"].iter().any(|kind| link.to_string_lossy().contains(kind)))
+    };
+    wait_until("it records", records);
+    let started = toy.cpu_seconds();
+    wait_until("the program has run for a while", || toy.cpu_seconds() > started + 0.2);
     let pid = libc::pid_t::try_from(child.id()).unwrap();
     // SAFETY: kill takes two numbers and touches no memory; the child has not been waited for, so the number is its own.
     assert_eq!(unsafe { libc::kill(pid, libc::SIGINT) }, 0);

@@ -64,10 +64,10 @@ fn compile(tools: &Clang, source: &Path, object: &Path) {
     let flags = ["-target", "bpf", "-mcpu=v3", "-O2", "-g", "-Wall", "-Werror"];
     // Helpers and constants of kernel.h that one program does not use.
     let lenient = ["-Wno-unused-variable", "-Wno-unused-const-variable", "-Wno-unused-function"];
-    // The same object wherever the tree stands.
-    let placeless = ["-ffile-prefix-map=./=", "-fdebug-compilation-dir=."];
+    // Reproducible, wherever the tree is.
+    let reproducible = ["-ffile-prefix-map=./=", "-fdebug-compilation-dir=."];
     let target = [OsStr::new("-c"), source.as_os_str(), OsStr::new("-o"), object.as_os_str()];
-    let all = flags.into_iter().chain(lenient).chain(placeless).map(OsStr::new).chain(target);
+    let all = flags.into_iter().chain(lenient).chain(reproducible).map(OsStr::new).chain(target);
     run(Command::new(&tools.clang).args(all));
     // Of what -g adds only the type information (.BTF, .BTF.ext) is needed.
     run(Command::new(&tools.strip).arg("-g").arg(object));

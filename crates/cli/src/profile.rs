@@ -14,8 +14,8 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use whyslow_model::diagnosis::{Diagnosis, Finding};
 use whyslow_model::profile::{Kind, Profile};
-use whyslow_sense::profile::{Ask, Profiler};
-use whyslow_sense::{Miss, Root};
+use whyslow_sense::profile::{ProfileOptions, Profiler};
+use whyslow_sense::{Root, SourceError};
 use whyslow_show::text::TextStyle;
 use whyslow_show::{flame, json, text};
 
@@ -110,8 +110,8 @@ impl ProfileArgs {
         Ok(format)
     }
 
-    fn ask(&self, pid: Option<u32>) -> Ask {
-        Ask {
+    fn options(&self, pid: Option<u32>) -> ProfileOptions {
+        ProfileOptions {
             kind: if self.off_cpu { Kind::OffCpu } else { Kind::OnCpu },
             hz: self.hz,
             pid,
@@ -172,9 +172,9 @@ fn process(finding: &Finding) -> Option<u32> {
 fn record(args: &ProfileArgs, blamed: Option<u32>) -> Result<Profile, Failure> {
     let mut interrupt = Interrupt::listen().map_err(|e| Failure::usage(format!("cannot listen for Ctrl-C: {e}")))?;
     let progress = Progress::new("profiling", "show what there is");
-    let mut profiler = Profiler::start(args.ask(blamed.or(args.pid)), Root::live()).map_err(cannot)?;
+    let mut profiler = Profiler::start(args.options(blamed.or(args.pid)), Root::live()).map_err(cannot)?;
     let end = Instant::now() + args.time;
-    while profiler.look().map_err(cannot)? && Instant::now() < end {
+    while profiler.poll().map_err(cannot)? && Instant::now() < end {
         let now = Instant::now();
         progress.show(end.saturating_duration_since(now));
         if interrupt.ends_sleep_until(end.min(now + Profiler::PACE)) {
@@ -185,10 +185,12 @@ fn record(args: &ProfileArgs, blamed: Option<u32>) -> Result<Profile, Failure> {
     profiler.finish().map_err(cannot)
 }
 
-fn cannot(miss: Miss) -> Failure {
+fn cannot(miss: SourceError) -> Failure {
     Failure::usage(match miss {
-        Miss::NotPermitted { why, remedy } if !remedy.is_empty() => format!("cannot profile: {why}: {remedy}"),
-        Miss::Absent(why) | Miss::Failed(why) | Miss::NotPermitted { why, .. } => format!("cannot profile: {why}"),
+        SourceError::NotPermitted { why, remedy } if !remedy.is_empty() => format!("cannot profile: {why}: {remedy}"),
+        SourceError::Absent(why) | SourceError::Failed(why) | SourceError::NotPermitted { why, .. } => {
+            format!("cannot profile: {why}")
+        }
     })
 }
 

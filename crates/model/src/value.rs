@@ -37,6 +37,13 @@ impl From<u64> for Counter {
     }
 }
 
+impl From<Option<u64>> for Counter {
+    /// `None` is absent.
+    fn from(value: Option<u64>) -> Self {
+        value.map_or(Self::ABSENT, Self)
+    }
+}
+
 impl fmt::Debug for Counter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.get() {
@@ -99,6 +106,13 @@ impl From<u64> for Gauge {
     }
 }
 
+impl From<Option<u64>> for Gauge {
+    /// `None` is absent.
+    fn from(value: Option<u64>) -> Self {
+        value.map_or(Self::ABSENT, Self::from)
+    }
+}
+
 impl fmt::Debug for Gauge {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.get() {
@@ -127,6 +141,13 @@ impl State {
 impl<T: Into<Name>> From<T> for State {
     fn from(value: T) -> Self {
         Self(Some(value.into()))
+    }
+}
+
+impl<T: Into<Name>> From<Option<T>> for State {
+    /// `None` is absent.
+    fn from(value: Option<T>) -> Self {
+        Self(value.map(Into::into))
     }
 }
 

@@ -1,10 +1,9 @@
-/* Requests to block devices: how large, how long in the queue and how long in the device, and whose.
+/* Requests to block devices: size, time in the queue and in the device, and the process.
  *
- * /proc/diskstats counts every request for nothing. Here only as many are looked at as cost nothing to speak of, and each
- * stands for more: those made in some of the milliseconds of a span of time. User space chooses by the rate which, and for how
- * many each stands; in a flood it also detaches the programs between spans (crates/sense/src/block/requests/flood.rs). What is
- * looked at is counted as diskstats counts it (block/blk-mq.c: blk_account_io_done), so that the two are equal while all
- * are. */
+ * /proc/diskstats counts every request at no cost. Here a sample of the requests is traced, those allocated in some of the
+ * milliseconds of a span of time, and each counts for several. User space chooses the sample by the request rate; in a flood it
+ * also detaches the programs between spans (crates/sense/src/block/requests/flood.rs). Requests are counted as diskstats counts
+ * them (block/blk-mq.c: blk_account_io_done), so that both agree while all are sampled. */
 #include "kernel.h"
 
 struct gendisk { int major; int first_minor; } CORE;
@@ -27,7 +26,7 @@ struct request {
 	u64 start_time_ns;
 } CORE;
 
-/* Bits whose place differs from kernel to kernel. */
+/* Bits whose position depends on the kernel. */
 enum req_flag_bits { __REQ_FUA = 17, __REQ_RAHEAD = 19 };
 enum rqf_flags { __RQF_FLUSH_SEQ = 1, __RQF_IO_STAT = 8 };
 #define FLAG(type, bit) (1U << __builtin_preserve_enum_value(*(enum type *)bit, 1))
@@ -39,7 +38,7 @@ enum { READ, WRITE, FLUSH, DISCARD };
 
 /* A slot is a device and an operation. */
 #define SLOTS 256
-#define PROBES 8                    /* slots looked at before a request goes uncounted */
+#define PROBES 8                    /* slots tried before a request is not counted */
 #define TAKEN (1ULL << 63)
 #define GOLDEN 0x9e3779b97f4a7c15ULL
 #define STREAMS 256                 /* ends of recent requests that are remembered */
@@ -51,11 +50,11 @@ enum { READ, WRITE, FLUSH, DISCARD };
 #define TIMES BUCKETS(37)           /* up to 137 s, in nanoseconds */
 #define SIZES BUCKETS(26)           /* up to 64 MiB, in bytes */
 
-/* Which requests are looked at: those made within `length` nanoseconds of `from`, in a moment whose hash has none of the bits
- * of `mask`. Each stands for `weight`. Of these `seen` were looked at; at `most` only every other goes on to be. */
+/* Which requests are sampled: those allocated within `length` nanoseconds of `from`, in a moment whose hash has none of the bits
+ * of `mask`. Each counts for `weight`. When `seen` reaches `most`, only every other one is sampled from then on. */
 struct choice { u64 from, length, mask, weight, seen, most; };
 
-/* Which device and operation each slot is of, and how often what is known of it has changed. */
+/* The device and operation of each slot, and how often its counters changed. */
 struct slots { u64 of[SLOTS]; u64 changes[SLOTS]; };
 
 /* The requests that a device has in flight, of those made at `since` or later; `last` is when one was issued or completed. */
@@ -82,15 +81,15 @@ struct known {
 	u64 size[SIZES];
 };
 
-/* Who asked for a request. */
+/* The process that issued a request. */
 struct user {
 	u64 slot;
 	u64 start;                  /* of the process, nanoseconds since boot */
-	u64 cgroup;                 /* of the bio, where block control groups are built in */
+	u64 cgroup;                 /* of the bio, if this kernel has CONFIG_BLK_CGROUP */
 	u64 pid;
 };
 
-/* What of it was looked at. */
+/* Its sampled requests. */
 struct use {
 	u64 requests;
 	u64 bytes;
@@ -99,7 +98,7 @@ struct use {
 	char comm[16];
 };
 
-/* A request on its way. */
+/* A request in flight. */
 struct flight {
 	u64 weight;
 	u64 allocated;
@@ -128,7 +127,7 @@ INLINE u64 operation(u32 flags)
 	return op & 1 ? WRITE : READ;
 }
 
-/* The slot of a device and an operation; SLOTS where all that it may have are taken. */
+/* The slot of a device and an operation; SLOTS if there is none left for it. */
 INLINE u32 slot_of_disk(struct gendisk *disk, u32 flags)
 {
 	u32 zero = 0;
@@ -156,7 +155,7 @@ INLINE u32 slot_of_disk(struct gendisk *disk, u32 flags)
 	return SLOTS;
 }
 
-/* What is known of the slot has changed: the reader takes no copy of one of which nothing has. Comes after the change. */
+/* Called after a change: the reader copies only slots that changed. */
 INLINE void note_change(u32 slot)
 {
 	u32 zero = 0;
@@ -296,7 +295,7 @@ INLINE void leave(struct request *rq, struct choice *of)
 		ADD(depth->count, -1);
 }
 
-/* With a scheduler a request waits in it; this is the last event in the context of who asked for it. */
+/* With an I/O scheduler, the last event in the context of the process. */
 SEC("tp_btf/block_rq_insert") int block_rq_insert(u64 *ctx)
 {
 	struct request *rq = (struct request *)ctx[0];
@@ -353,7 +352,7 @@ SEC("tp_btf/block_rq_requeue") int block_rq_requeue(u64 *ctx)
 	return 0;
 }
 
-/* A request that is larger than the device takes, or reaches over the end of a stripe, is cut. */
+/* A request larger than the device allows, or across the end of a stripe, is split. */
 SEC("tp_btf/block_split") int block_split(u64 *ctx)
 {
 	struct bio *bio = (struct bio *)ctx[0];
@@ -392,7 +391,7 @@ INLINE void land(struct flight *flight, struct known *of, u64 bytes)
 		use = bpf_map_lookup_elem(&users, &flight->user);
 	}
 	if (use) {
-		/* Anew each time: a process gets another name when it becomes another program. */
+		/* Each time, as execve changes the name. */
 		__builtin_memcpy(use->comm, flight->comm, sizeof(use->comm));
 		ADD(use->requests, weight);
 		ADD(use->bytes, weight * bytes);

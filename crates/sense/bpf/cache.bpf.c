@@ -1,8 +1,7 @@
-/* The page cache: who looks for pages and finds them, who waits for them to be read, and whose writing the kernel writes
- * back. Every read call of every process comes by here, so this is turned on only where it is asked for.
+/* Page cache use by process: lookups, misses, and pages written back. Every read call passes here, so this is on demand.
  *
- * Not to be had from the kernel's tracepoints: the first use of a page that was read ahead (it only sets a flag), so what
- * was read ahead for nothing cannot be counted while it is still in the cache. */
+ * No tracepoint reports the first use of a page that was read ahead (it only sets a flag), so useless read-ahead cannot be counted
+ * while the pages are still cached. */
 #include "kernel.h"
 
 struct super_block { u32 s_dev; } CORE;
@@ -29,7 +28,7 @@ struct use {
 struct file { u64 device; u64 inode; };
 
 struct { __uint(type, MAP_LRU_HASH); __uint(max_entries, 8192); __type(key, struct user); __type(value, struct use); } users SEC(".maps");
-/* Who made pages of a file dirty last. */
+/* The process that last dirtied pages of a file. */
 struct { __uint(type, MAP_LRU_HASH); __uint(max_entries, 8192); __type(key, struct file); __type(value, struct user); } writers SEC(".maps");
 
 INLINE struct task_struct *current_process(struct user *user)
@@ -41,19 +40,23 @@ INLINE struct task_struct *current_process(struct user *user)
 	return leader;
 }
 
+INLINE struct use *use_of(struct user *user)
+{
+	struct use *use = bpf_map_lookup_elem(&users, user), none = {};
+
+	if (use)
+		return use;
+	bpf_map_update_elem(&users, user, &none, NOEXIST);
+	return bpf_map_lookup_elem(&users, user);
+}
+
 INLINE struct use *use_of_current(void)
 {
 	struct user user = {};
 	struct task_struct *leader = current_process(&user);
-	struct use *use = bpf_map_lookup_elem(&users, &user);
+	struct use *use = use_of(&user);
 
-	if (!use) {
-		struct use none = {};
-
-		bpf_map_update_elem(&users, &user, &none, NOEXIST);
-		use = bpf_map_lookup_elem(&users, &user);
-	}
-	/* Anew each time: a process gets another name when it becomes another program. */
+	/* Each time, as execve changes the name. */
 	if (use)
 		bpf_probe_read_kernel(use->comm, sizeof(use->comm), &leader->comm);
 	return use;
@@ -66,7 +69,7 @@ INLINE struct file file_of(struct inode *inode)
 	return file;
 }
 
-/* A read call has its next pages in hand. */
+/* A read call found pages. */
 SEC("tp_btf/mm_filemap_get_pages") int mm_filemap_get_pages(u64 *ctx)
 {
 	struct use *use = use_of_current();
@@ -76,7 +79,7 @@ SEC("tp_btf/mm_filemap_get_pages") int mm_filemap_get_pages(u64 *ctx)
 	return 0;
 }
 
-/* A read call or a page fault found nothing, and has it read. */
+/* A read call or a page fault missed. */
 SEC("tp_btf/page_cache_sync_ra") int page_cache_sync_ra(u64 *ctx)
 {
 	struct use *use = use_of_current();
@@ -86,7 +89,7 @@ SEC("tp_btf/page_cache_sync_ra") int page_cache_sync_ra(u64 *ctx)
 	return 0;
 }
 
-/* A reader came to the page that was marked when it was read ahead: it is time to read on. */
+/* A reader reached the page marked by read-ahead, which triggers the next one. */
 SEC("tp_btf/page_cache_async_ra") int page_cache_async_ra(u64 *ctx)
 {
 	struct use *use = use_of_current();
@@ -96,7 +99,7 @@ SEC("tp_btf/page_cache_async_ra") int page_cache_async_ra(u64 *ctx)
 	return 0;
 }
 
-/* A page fault that the cache could not answer at once. */
+/* A page fault that the cache could not satisfy at once. */
 SEC("tp_btf/mm_filemap_fault") int mm_filemap_fault(u64 *ctx)
 {
 	struct use *use = use_of_current();
@@ -106,7 +109,7 @@ SEC("tp_btf/mm_filemap_fault") int mm_filemap_fault(u64 *ctx)
 	return 0;
 }
 
-/* A page fault for which pages in the cache were mapped. */
+/* A page fault that mapped cached pages. */
 SEC("tp_btf/mm_filemap_map_pages") int mm_filemap_map_pages(u64 *ctx)
 {
 	struct use *use = use_of_current();
@@ -131,7 +134,7 @@ SEC("tp_btf/writeback_dirty_folio") int writeback_dirty_folio(u64 *ctx)
 	return 0;
 }
 
-/* The kernel wrote back so many pages of a file; the process that calls fsync writes its own, and is not here. */
+/* Background writeback of a file. A process that calls fsync writes its own pages and does not pass here. */
 SEC("tp_btf/writeback_single_inode") int writeback_single_inode(u64 *ctx)
 {
 	struct writeback_control *control = (struct writeback_control *)ctx[1];
@@ -142,14 +145,8 @@ SEC("tp_btf/writeback_single_inode") int writeback_single_inode(u64 *ctx)
 	if (!writer || pages <= 0)
 		return 0;
 	struct user user = *writer;
-	struct use *use = bpf_map_lookup_elem(&users, &user);
+	struct use *use = use_of(&user);
 
-	if (!use) {
-		struct use none = {};
-
-		bpf_map_update_elem(&users, &user, &none, NOEXIST);
-		use = bpf_map_lookup_elem(&users, &user);
-	}
 	if (use)
 		ADD(use->pages_written_back, pages);
 	return 0;

@@ -1,6 +1,5 @@
-/* Packets that the kernel throws away, by reason and by the function that does it (include/trace/events/skb.h,
- * include/net/dropreason-core.h). Packets that have served their purpose are consumed, not dropped, and do not come here.
- * The reader is crates/sense/src/net/drops.rs. */
+/* Dropped packets by reason and dropping function (include/trace/events/skb.h, include/net/dropreason-core.h). Packets that were
+ * delivered are consumed, not dropped, and do not pass here. The reader is crates/sense/src/net/packet_drops.rs. */
 #include "net.h"
 #include "flood.h"
 
@@ -31,7 +30,7 @@ struct {
 
 static const char symbol[] = "%ps";
 
-/* The protocol in an IP packet's header; 0 for others. */
+/* The protocol of an IP packet; 0 for others. */
 INLINE u32 protocol(struct sk_buff *skb)
 {
 	u8 *header = skb->head + skb->network_header, number = 0;

@@ -1,15 +1,14 @@
-/* Processes as they end, with what they used: those that live shorter than a sample are seen by nobody else.
+/* Processes that end, with what they used: no sample sees those that live shorter than an interval.
  *
- * Tracepoint sched_process_exit (kernel/exit.c) is passed by every thread; the last one speaks for the process. Since Linux
- * 6.16 that is before its memory is freed, which can take it a tenth of a second: it speaks again as it tells its parent,
- * and that counts, unless the parent does not want to know. The scheduler adds to what a thread has run only at its next
- * tick or switch, which for one that lives a millisecond is most of it: the sum is told when the last trace of it goes
- * (sched_process_free), after it has left its processor for good. The records lie in a ring buffer until the next sample, and
- * wake nobody. The reader is crates/sense/src/task/exits.rs. */
+ * Every thread passes tracepoint sched_process_exit (kernel/exit.c); the last one reports the process. Since Linux 6.16 that is
+ * before its memory is freed, which can take a tenth of a second, so it reports again when it signals its parent, and the later
+ * record wins, unless the parent ignores the signal. The scheduler updates the run time of a thread only at the next tick or
+ * switch, which for a thread that lives a millisecond is most of it: sched_process_free, after the last switch, reports the total.
+ * The records stay in a ring buffer until the next sample, without waking the reader, crates/sense/src/task/exits.rs. */
 #include "used.h"
 
 struct exit_record {
-	/* The number in the first pid namespace names it in the final record. */
+	/* The number in the first pid namespace identifies it in the final record. */
 	u64 tgid, pid, start, parent, parent_start;
 	struct used used;
 	u64 run_delay, cutime, cstime;
@@ -23,7 +22,7 @@ struct {
 	__uint(max_entries, 2 * 1024 * 1024);
 } exits SEC(".maps");
 
-/* Records that found no room. */
+/* Records lost because the ring buffer was full. */
 struct {
 	__uint(type, MAP_ARRAY);
 	__uint(max_entries, 1);
@@ -31,7 +30,7 @@ struct {
 	__type(value, u64);
 } lost SEC(".maps");
 
-/* The depth of the observer's pid namespace, told by the observer. */
+/* The depth of the observer's pid namespace, set by the observer. */
 struct {
 	__uint(type, MAP_ARRAY);
 	__uint(max_entries, 1);
@@ -39,7 +38,7 @@ struct {
 	__type(value, u32);
 } level SEC(".maps");
 
-/* Threads looked at of those that end together; more at once are left out. */
+/* Threads that end together, at most; the rest is left out. */
 #define MOST_THREADS 256
 
 #define SIGCHLD 17
@@ -67,7 +66,7 @@ INLINE void add(struct exit_record *to, struct task_struct *thread)
 		to->run_delay += READ(thread, sched_info.run_delay);
 }
 
-/* Threads that end together are all here yet: each is added to the sums of the process only as it is released. */
+/* Threads that end together all still exist: each is added to the sums of the process only when it is released. */
 INLINE void add_threads(struct exit_record *to, struct signal_struct *signal)
 {
 	struct task_struct *task = 0;
@@ -89,7 +88,7 @@ INLINE void count_lost(void)
 		ADD(*count, 1);
 }
 
-/* The record of a process, if this thread is its last. */
+/* Reports a process if this is its last thread. */
 INLINE int put_record(struct task_struct *task)
 {
 	struct signal_struct *signal = task->signal;

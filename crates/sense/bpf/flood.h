@@ -1,5 +1,5 @@
-/* Thins out events that can come in floods: so many a tick of the clock are looked at one by one, on each processor; of those
- * beyond, one in so many, by chance, stands for the rest. Counts are exact while events are few, and right on average. */
+/* Samples events that can come in floods: on each CPU, the first ones of a clock tick are all counted; of the others one in 16, at
+ * random, counts for 16. Counts are exact while events are few, otherwise right on average. */
 #pragma once
 #include "kernel.h"
 
@@ -17,7 +17,7 @@ struct {
 	__type(value, struct flood);
 } floods SEC(".maps");
 
-/* For how many events this one counts; 0 where another counts for it. */
+/* For how many events this one counts; 0 if it is not sampled. */
 INLINE u64 weight(void)
 {
 	u32 zero = 0;

@@ -1,7 +1,7 @@
-/* What every program here needs of the kernel: types, helpers, map declarations. No vmlinux.h: each program declares the
- * few fields that it reads, and they are found in the running kernel by name (CO-RE).
+/* Types, helpers and map declarations for all programs. Instead of vmlinux.h, each program declares the few fields that it reads,
+ * which are found in the running kernel by name (CO-RE).
  *
- * The programs are licensed GPL-2.0 OR MIT OR Apache-2.0: the kernel gives the helpers below to GPL programs only. */
+ * The programs are licensed GPL-2.0 OR MIT OR Apache-2.0: the kernel allows the helpers below to GPL programs only. */
 #pragma once
 
 typedef unsigned char u8;
@@ -13,13 +13,13 @@ typedef signed long long s64;
 
 #define SEC(name) __attribute__((section(name), used))
 #define INLINE static inline __attribute__((always_inline))
-/* Verified by itself, whoever calls it: a loop within a loop is more than the verifier follows. */
+/* Verified separately from its callers, as the verifier gives up on nested loops. */
 #define APART __attribute__((noinline))
-/* Fields of such a struct are looked for by name in the running kernel's type information. */
+/* Fields of such a struct are looked up by name in the BTF of the running kernel. */
 #define CORE __attribute__((preserve_access_index))
-/* Where it has the field within its structure. */
+/* The offset of the field in the running kernel. */
 #define OFFSET(field) __builtin_preserve_field_info(field, 0)
-/* A field behind a pointer that the verifier does not know, such as one made of a list's link. */
+/* A field behind a pointer that the verifier does not trust, such as one computed from a list entry. */
 #define READ(pointer, field) ({ typeof((pointer)->field) value; \
 	bpf_probe_read_kernel(&value, sizeof value, __builtin_preserve_access_index(&(pointer)->field)); value; })
 /* Whether the running kernel has this field. */
@@ -64,11 +64,10 @@ static void *(*bpf_get_current_task_btf)(void) = (void *)158;
 
 #define USER_STACK (1ULL << 8)      /* flags of bpf_get_stackid */
 
-/* Functions of the kernel itself have no fixed numbers: crates/sense/src/bpf/functions.rs puts those of the running kernel in
- * place of these, where it has them. */
+/* kfuncs have no fixed numbers: crates/sense/src/bpf/functions.rs replaces these by those of the running kernel, if it has them. */
 #define KERNEL_FUNCTION(number) ((void *)(0x4b460000L + (number)))
 
-/* A loop of so many rounds, whatever is done in one (kernel/bpf/bpf_iter.c, from Linux 6.4 on). */
+/* An open-coded iterator for loops (kernel/bpf/bpf_iter.c, from Linux 6.4 on). */
 struct bpf_iter_num { u64 opaque[1]; } __attribute__((aligned(8)));
 static int (*bpf_iter_num_new)(struct bpf_iter_num *it, int from, int to) = KERNEL_FUNCTION(0);
 static int *(*bpf_iter_num_next)(struct bpf_iter_num *it) = KERNEL_FUNCTION(1);
@@ -78,8 +77,8 @@ struct task_struct;
 static struct task_struct *(*bpf_task_from_pid)(int pid) = KERNEL_FUNCTION(3);
 static void (*bpf_task_release)(struct task_struct *task) = KERNEL_FUNCTION(4);
 static void *(*bpf_rdonly_cast)(const void *object, u32 type) = KERNEL_FUNCTION(5);
-/* The same task as one that the kernel vouches for no longer: of each pointer that is read from one it does, the verifier looks
- * through all types of the kernel for whether it vouches for that, too, which made up most of what starting took. */
+/* The task as an untrusted pointer: for each pointer read from a trusted one, the verifier searches all types of the kernel to see
+ * whether that is trusted too, which took most of the start-up time. */
 #define PLAIN(task) bpf_rdonly_cast(task, __builtin_btf_type_id(*(struct task_struct *)0, 1))
 
 #define ADD(slot, amount) __sync_fetch_and_add(&(slot), amount)

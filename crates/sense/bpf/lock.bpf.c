@@ -1,5 +1,5 @@
-/* The kernel's own locks: who waits for one, of what kind, how long. Only waiting fires these tracepoints: taking a lock
- * that is free costs nothing here. The reader is crates/sense/src/task/kernel_locks.rs. */
+/* Contention on the kernel's own locks by process and kind. Only waiting fires these tracepoints, so taking a free lock costs
+ * nothing. The reader is crates/sense/src/task/kernel_locks.rs. */
 #include "kernel.h"
 
 struct task_struct {
@@ -16,7 +16,7 @@ enum { SPINNING, MUTEXES, READERS, WRITERS, OTHERS, KINDS };
 #define WAITS 16384
 #define PROCESSES 8192
 
-/* A processor can wait for a spinlock within an interrupt that came while it waited for another. */
+/* By lock too: a CPU can wait for a spinlock in an interrupt while it waits for another. */
 struct wait { u64 lock; u64 tid; };
 struct owner { u64 start; u64 pid; };
 struct waited { u64 ns[KINDS]; u64 times; };
@@ -42,7 +42,7 @@ int contention_begin(u64 *ctx)
 	struct wait wait = { .lock = ctx[0], .tid = (u32)bpf_get_current_pid_tgid() };
 	struct began began = { .at = bpf_ktime_get_ns(), .flags = ctx[1] };
 
-	/* A mutex that stops spinning and sleeps begins a second time: the first beginning counts. */
+	/* A mutex that stops spinning and sleeps begins a second time: the first time counts. */
 	bpf_map_update_elem(&waits, &wait, &began, NOEXIST);
 	return 0;
 }

@@ -1,18 +1,18 @@
-/* Who has not run since the last reading: most do not, and what they are need not be put together again.
+/* Recognizes processes that have not run since the last sample, which most have not, so that they need no new record.
  *
- * Processes come in the same order as at the last reading: the two are walked side by side. That order is of their numbers, or
- * of their age; then those that are new come last. */
+ * Processes come in the same order as in the last sample, so both are walked in parallel. The order is by number, or by age, and
+ * then new processes come last. */
 #pragma once
 #include "task.h"
 
-/* What a process of one thread had run when it was read; one of several threads is marked as running. Another one with its
- * number has not run just as long. */
+/* The run time of a process with one thread at the last sample; one with several threads is marked as running. Another process with
+ * the same number has another run time. */
 struct mark { u64 runtime; u32 tid, state; };
 
-/* As many are marked; who comes after them is always read whole. */
+/* Processes beyond these always get a full record. */
 #define MARKS 32768
 
-/* Half of it is of this reading, half of the last. */
+/* One half is for this sample, one for the last. */
 struct {
 	__uint(type, MAP_ARRAY);
 	__uint(max_entries, 2 * MARKS);
@@ -20,7 +20,7 @@ struct {
 	__type(value, struct mark);
 } marks SEC(".maps");
 
-/* Readings begun; marks written in this one and in the last; where the last one's stand that are still to come. */
+/* Samples begun; marks written in this one and in the last; the next mark of the last one. */
 u32 reading, written, kept, next;
 
 INLINE struct mark *mark_at(u32 of_reading, u32 at)
@@ -30,7 +30,7 @@ INLINE struct mark *mark_at(u32 of_reading, u32 at)
 	return bpf_map_lookup_elem(&marks, &key);
 }
 
-/* Whether the last reading has this mark. A gap longer than the loop is made up for at the next tasks. */
+/* Whether the last sample has this mark. A gap longer than the loop is caught up with at the next tasks. */
 APART int is_marked(u64 runtime, u32 tid, u32 state, u32 by_number)
 {
 	for (u32 i = 0; i < 64 && next < kept; i++) {
@@ -45,8 +45,8 @@ APART int is_marked(u64 runtime, u32 tid, u32 state, u32 by_number)
 	return 0;
 }
 
-/* In one reading of so many even who stands still is read: others can take its memory, or move it to another group. A power of
- * two; more where there are many, so that no reading has far more than this number of them. */
+/* Even an unchanged process gets a full record once in this many samples: others can reclaim its memory or move it to another cgroup.
+ * A power of two; larger if there are many processes, so that no sample has far more than WHOLE such records. */
 u32 whole_every;
 #define WHOLE 512
 
@@ -67,8 +67,8 @@ INLINE void begin_reading(void)
 	whole_every = whole_every_for(kept);
 }
 
-/* Whether a process of one thread has neither run nor been woken since the last reading, and so has made no second one:
- * its signal_struct, far from what was read so far, is left alone. */
+/* Whether a process with one thread has neither run nor been woken since the last sample, so that it cannot have created a second
+ * thread: its signal_struct, in another cache line, is not read. */
 INLINE int stands_still(struct task_struct *task, u32 tid, int by_number)
 {
 	struct mark now = { task->se.sum_exec_runtime, tid, task->__state };

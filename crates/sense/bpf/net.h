@@ -1,4 +1,4 @@
-/* What the network's programs read of the kernel (include/linux/skbuff.h, netdevice.h, net/net_namespace.h, net/sock.h). */
+/* The kernel structures of the network programs (include/linux/skbuff.h, netdevice.h, net/net_namespace.h, net/sock.h). */
 #pragma once
 #include "kernel.h"
 
@@ -27,7 +27,7 @@ struct sk_buff {
 
 enum { INTERFACE_NAME = 16 };
 
-/* An interface of a network namespace; zeroes where a packet has none. */
+/* An interface in a network namespace; zeros if the packet has none. */
 struct place_in_net {
 	u32 namespace;
 	char interface[INTERFACE_NAME];

@@ -1,12 +1,12 @@
-/* What waits: when a task leaves its processor because it has to wait, its stack; when it is back on one, how long that was.
- * A task that is preempted does not wait for anything but the processor, and is not counted. A kernel thread waits for work
- * most of its life: of it counts what counts in the load average, unless it is asked for. */
+/* Off-CPU time: the stack when a task blocks, and how long until it runs again. A preempted task waits only for a CPU and is not
+ * counted. A kernel thread waits for work most of the time: unless it is the profiled process, only waits that count in the load
+ * average are recorded. */
 #include "stacks.h"
 
 #define TASKS 65536
 /* include/linux/sched.h */
 #define TASK_UNINTERRUPTIBLE 0x2
-#define TASK_DEAD 0x80      /* it never comes back */
+#define TASK_DEAD 0x80      /* it never runs again */
 #define TASK_NOLOAD 0x400
 
 struct wait { u64 since, stack; };

@@ -1,6 +1,6 @@
-/* Sizes of the packets that are given to interfaces and that come from them, as the kernel handles them: segments that the
- * card cuts or joins (TSO, GRO) are one packet here, as they are one packet's work (include/trace/events/net.h).
- * The reader is crates/sense/src/net/packets.rs. */
+/* Sizes of packets sent to and received from interfaces, as the kernel handles them: segments that the NIC splits or joins (TSO,
+ * GRO) are one packet, as they are the work of one (include/trace/events/net.h). The reader is
+ * crates/sense/src/net/packet_sizes.rs. */
 #include "net.h"
 
 enum { MOST = 8192, SENT = 1u << 31 };

@@ -1,4 +1,4 @@
-/* What runs: at each tick of a clock on each processor, the stack of the task it interrupts. */
+/* On-CPU profile: at each clock tick on each CPU, the stack of the interrupted task. */
 #include "stacks.h"
 
 SEC("perf_event")
@@ -9,7 +9,7 @@ int tick(void *ctx)
 
 	if (!w)
 		return 0;
-	/* The idle task of each processor has the number 0. */
+	/* The idle task of each CPU has the number 0. */
 	if (!(u32)id)
 		count_idle();
 	else

@@ -1,5 +1,5 @@
-/* A record of a task: it begins with what every thread has; the main thread's has its process' part behind it. Of a process that
- * stands still there is its number alone. The reader is crates/sense/src/task/record.rs. */
+/* The record of a thread; that of a main thread is followed by the record of its process. An unchanged process has only its number.
+ * The reader is crates/sense/src/task/record.rs. */
 #pragma once
 #include "used.h"
 
@@ -19,7 +19,7 @@ struct thread_record {
 
 struct process_record {
 	u64 parent, threads, euid, css_set, cgroup;
-	/* What the threads that have ended left behind. */
+	/* Used by threads that have ended. */
 	struct used ended;
 	u64 cutime, cstime;
 	u64 pages, rss_file, rss_anon, swap, rss_shmem;
@@ -28,7 +28,7 @@ struct process_record {
 
 struct record { struct thread_record thread; struct process_record process; };
 
-/* Bits set in so many words at this address. */
+/* The number of bits set in `words` words. */
 APART u64 bits_set(u64 address, u32 words)
 {
 	u64 count = 0;
@@ -44,7 +44,7 @@ APART u64 bits_set(u64 address, u32 words)
 	return count;
 }
 
-/* Open files: bits set in the table. A table of more than 64 words is left to the reader. */
+/* Open files: the bits set in the table. The reader counts tables of more than 64 words. */
 INLINE u64 open_files(struct task_struct *task)
 {
 	struct files_struct *files = task->files;
@@ -52,7 +52,7 @@ INLINE u64 open_files(struct task_struct *task)
 
 	if (!table || table->max_fds > 64 * 64)
 		return UNKNOWN;
-	/* Read so, it is a number and no pointer, which is what the verifier lets pass. */
+	/* Read as a number instead of a pointer, which the verifier accepts. */
 	return bits_set((u64)READ(table, open_fds), table->max_fds / 64);
 }
 

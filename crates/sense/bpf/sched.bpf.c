@@ -1,8 +1,8 @@
-/* Who waits: for a processor, and off the processor for what; and who moves from one processor to another, and why.
+/* What threads wait for, on run queues and off the CPU, and why they migrate.
  *
- * A thread leaves its processor to wait (sched_switch), is woken by somebody (sched_waking), waits on a run queue, and is
- * given a processor (sched_switch). What it waited for is told in user space by the kernel's functions it left from, and
- * for futex(2) by the system call's arguments. The reader is crates/sense/src/task/sleep/. */
+ * A thread blocks (sched_switch), is woken by another (sched_waking), waits on a run queue, and runs again (sched_switch). User
+ * space derives the reason from the kernel functions on its stack, and for futex(2) from the arguments of the system call.
+ * The reader is crates/sense/src/task/sleep/. */
 #include "kernel.h"
 
 static void *(*bpf_task_pt_regs)(void *task) = (void *)175;
@@ -26,7 +26,7 @@ struct task_struct {
 #define DEPTH 32
 #define NO_CALL (~0ULL)
 
-/* Threads followed at a time; processes, places and lock holders seen while this is loaded. */
+/* Threads tracked at a time; processes, places and lock holders seen while this is loaded. */
 #define THREADS 32768
 #define PROCESSES 8192
 #define PLACES 16384
@@ -38,14 +38,14 @@ struct owner {
 	u32 pid, tid;               /* tid is pid for a process */
 };
 
-/* A process, the place in the kernel where its threads wait, and whether for a lock. */
+/* A process, the stack with which its threads wait, and whether they wait for a lock. */
 struct place {
 	struct owner owner;
 	s32 stack;
 	u32 lock;
 };
 
-/* Waits of a process' threads for a processor, of about the same length: see bucket_of. */
+/* Run queue waits of the threads of a process of about the same length: see bucket_of. */
 struct wait_of { struct owner owner; u64 bucket; };
 
 struct waited { u64 ns, times; };
@@ -55,8 +55,8 @@ struct moves { u64 waking, running, queued; };
 struct call { u64 number, from, first, second, third; };
 
 struct thread {
-	u64 left;                   /* since when it waits off the processor, 0 if it does not */
-	u64 queued;                 /* since when it waits for a processor, 0 if it does not */
+	u64 left;                   /* since when it is blocked, or 0 */
+	u64 queued;                 /* since when it waits on a run queue, or 0 */
 	struct place place;
 	struct call call;           /* the one that led to this place */
 };
@@ -74,7 +74,7 @@ struct {
 	__uint(value_size, DEPTH * sizeof(u64));
 } stacks SEC(".maps");
 
-/* Waits and moves for which there was no room. */
+/* Waits and migrations that did not fit into the maps. */
 struct { __uint(type, MAP_ARRAY); __uint(max_entries, 1); __type(key, u32); __type(value, u64); } lost SEC(".maps");
 
 struct latency { u64 count[BUCKETS(37)]; };
@@ -130,7 +130,7 @@ INLINE void add_latency(struct owner owner, u32 bucket)
 		count_lost();
 }
 
-/* The record of a thread, made where there is none. */
+/* The record of a thread, created if there is none. */
 INLINE struct thread *thread_of(u32 tid)
 {
 	struct thread none = {};
@@ -145,7 +145,7 @@ INLINE struct thread *thread_of(u32 tid)
 	return thread;
 }
 
-/* Whether futex(2) is called so for a lock that is held and wanted: as crates/sense/src/task/futex.rs tells it. */
+/* Whether these arguments of futex(2) are those of a contended lock, as in crates/sense/src/task/futex.rs. */
 INLINE u32 is_lock(u32 operation, u32 expected)
 {
 	enum { WAIT = 0, LOCK_PI = 6, WAIT_BITSET = 9, LOCK_PI2 = 13 };
@@ -156,7 +156,7 @@ INLINE u32 is_lock(u32 operation, u32 expected)
 	return command == LOCK_PI || command == LOCK_PI2;
 }
 
-/* The system call that a thread, the current one, is in. */
+/* The system call that the current thread is in. */
 INLINE struct call call_of(struct task_struct *task)
 {
 	struct call call = { .number = NO_CALL };
@@ -191,9 +191,9 @@ INLINE u32 wants_lock(struct call *call)
 	return call->number == futex && is_lock(call->second, call->third);
 }
 
-/* Where the thread stands. Walking the stack is what costs here: a thread that waits in the same call as the last time,
- * on the same file or word, from the same place, is taken to stand where it stood. Not so one that waits for I/O, which
- * the same call can do for several reasons. */
+/* The stack of the thread. Walking it is what costs here, so a thread that waits in the same call as the last time, on the same file
+ * or futex word and from the same instruction, is assumed to have the same stack. Not in uninterruptible sleep, which the same call
+ * can enter for several reasons. */
 INLINE s32 stack_of(u64 *ctx, struct task_struct *task, struct thread *thread, struct call *call)
 {
 	struct call *last = &thread->call;
@@ -204,7 +204,7 @@ INLINE s32 stack_of(u64 *ctx, struct task_struct *task, struct thread *thread, s
 	return bpf_get_stackid(ctx, &stacks, FAST_COMPARE);
 }
 
-/* The thread leaves its processor, to wait or because another is given it. */
+/* The thread blocks or is preempted. */
 INLINE void leaves(u64 *ctx, struct task_struct *task, u64 now)
 {
 	u32 tid = task->pid, preempted = ctx[0] & 1;
@@ -233,7 +233,7 @@ INLINE void leaves(u64 *ctx, struct task_struct *task, u64 now)
 	thread->call = call;
 }
 
-/* The thread is given a processor. */
+/* The thread runs again. */
 INLINE void is_back(struct task_struct *task, u64 now)
 {
 	u32 tid = task->pid, zero = 0;
@@ -263,7 +263,7 @@ int sched_switch(u64 *ctx)
 	return 0;
 }
 
-/* Who gives a lock up wakes the one that gets it: the current thread held it. */
+/* A thread that releases a lock wakes the next one: the current thread held it. */
 INLINE void blame(struct task_struct *woken, u64 ns)
 {
 	struct task_struct *holder = bpf_get_current_task_btf();
@@ -273,7 +273,7 @@ INLINE void blame(struct task_struct *woken, u64 ns)
 		add_wait(&holders, &owner, ns);
 }
 
-/* In the context of who wakes it, unlike sched_wakeup. */
+/* Unlike sched_wakeup, in the context of the waking thread. */
 SEC("tp_btf/sched_waking")
 int sched_waking(u64 *ctx)
 {
@@ -305,7 +305,7 @@ int sched_wakeup_new(u64 *ctx)
 	return 0;
 }
 
-/* Whether the current task is the kernel's migration/N, which moves what runs. */
+/* Whether the current task is the kernel's migration/N, which migrates running threads. */
 INLINE u32 by_stopper(void)
 {
 	struct task_struct *mover = bpf_get_current_task_btf();

@@ -1,5 +1,5 @@
-/* Time in softirqs by vector, and in interrupt handlers by line, on each processor (include/trace/events/irq.h).
- * The reader is crates/sense/src/processor/interrupt_time.rs. */
+/* Time in softirqs by vector, and in interrupt handlers by line, on each CPU (include/trace/events/irq.h).
+ * The reader is crates/sense/src/processor/irq_time.rs. */
 #include "kernel.h"
 
 enum { VECTORS = 10, MOST_LINES = 1024 };
@@ -20,7 +20,7 @@ struct {
 	__type(value, struct spent);
 } lines SEC(".maps");
 
-/* What a processor is at. A softirq may be interrupted; the handler's time is not its own. */
+/* What a CPU is doing. The time of a handler that interrupts a softirq does not count for the softirq. */
 struct at { u64 softirq_began, handler_began, handlers; };
 
 struct {
@@ -56,7 +56,7 @@ int softirq_exit(u64 *ctx)
 	struct at *at = here();
 	struct spent *spent = bpf_map_lookup_elem(&vectors, &vector);
 
-	/* The first that is seen to end may have begun before we came. */
+	/* The first one that ends may have begun before this was attached. */
 	if (at && spent && at->softirq_began) {
 		spent->count++;
 		spent->time += bpf_ktime_get_ns() - at->softirq_began - at->handlers;

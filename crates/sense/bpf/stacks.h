@@ -1,18 +1,17 @@
-/* Stacks counted in the kernel: each distinct stack of an address space once, with its weight. What profile.bpf.c and
- * offcpu.bpf.c have in common; the reader is crates/sense/src/profile/recorder.rs. */
+/* Counts each distinct stack of an address space, for profile.bpf.c and offcpu.bpf.c. The reader is
+ * crates/sense/src/profile/recorder.rs. */
 #pragma once
 #include "kernel.h"
 
 static long (*bpf_get_stack)(void *ctx, void *to, u32 size, u64 flags) = (void *)67;
 
-/* The program's: kernel.perf_event_max_stack, unless an administrator changed it (Documentation/admin-guide/sysctl/kernel.rst).
- * The kernel's own stacks hardly get that deep. */
+/* The default of kernel.perf_event_max_stack (Documentation/admin-guide/sysctl/kernel.rst); kernel stacks hardly get that deep. */
 #define USER_DEPTH 127
 #define KERNEL_DEPTH 64
 #define STACKS 16384
 #define SPACES 8192
 
-enum { KERNEL = 1, USER = 2 };      /* which halves of a stack are wanted */
+enum { KERNEL = 1, USER = 2 };      /* which parts of a stack to record */
 
 struct mm_struct;
 struct task_struct {
@@ -23,7 +22,7 @@ struct task_struct {
 	char comm[16];
 } CORE;
 
-/* Written by the reader before it starts. All zero: nothing is recorded. */
+/* Set by the reader. All zero: nothing is recorded. */
 struct wanted { u32 halves, tgid; };
 struct {
 	__uint(type, MAP_ARRAY);
@@ -34,8 +33,8 @@ struct {
 
 struct stack {
 	u64 weight;
-	u64 mm;                     /* names the address space; 0 is a kernel thread's */
-	u32 tgid, kernel, user;     /* the last two: how many addresses */
+	u64 mm;                     /* identifies the address space; 0 for kernel threads */
+	u32 tgid, kernel, user;     /* the last two: number of addresses */
 	char comm[16];              /* the main thread's */
 	u32 pad;
 	/* Innermost first. */
@@ -49,7 +48,7 @@ struct {
 	__type(value, struct stack);
 } stacks SEC(".maps");
 
-/* A stack in the making is too large for the stack. */
+/* Too large for the BPF stack. */
 struct {
 	__uint(type, MAP_PERCPU_ARRAY);
 	__uint(max_entries, 1);
@@ -57,7 +56,7 @@ struct {
 	__type(value, struct stack);
 } scratch SEC(".maps");
 
-/* Address spaces met, and when first, so that their mappings can be read before they end. */
+/* Address spaces seen, and when first, so that their mappings can be read before they end. */
 struct space { u64 mm; u64 tgid; };
 struct {
 	__uint(type, MAP_HASH);
@@ -135,14 +134,13 @@ INLINE u64 hash_of(struct stack *s)
 	return hash ? hash : 1;
 }
 
-/* How many addresses a call of bpf_get_stack left. */
+/* The number of addresses that bpf_get_stack returned. */
 INLINE u32 addresses(long bytes)
 {
 	return bytes > 0 ? (u32)bytes / 8 : 0;
 }
 
-/* The key of the stack the current task stands at, with which its weight is found; 0 where there is no room for it.
- * `task` is the current task. */
+/* The key of the current stack in the map; 0 if the map is full. `task` is the current task. */
 INLINE u64 stack_of(void *ctx, struct task_struct *task, struct wanted *w)
 {
 	u32 zero = 0;
@@ -155,7 +153,7 @@ INLINE u64 stack_of(void *ctx, struct task_struct *task, struct wanted *w)
 	bpf_probe_read_kernel(&s->mm, sizeof s->mm, &task->mm);
 	s->tgid = bpf_get_current_pid_tgid() >> 32;
 	s->kernel = w->halves & KERNEL ? addresses(bpf_get_stack(ctx, s->kernel_at, sizeof s->kernel_at, 0)) : 0;
-	/* A kernel thread borrows an address space, in which it has no stack. */
+	/* A kernel thread may borrow an address space, in which it has no stack. */
 	s->user = w->halves & USER && s->mm ?
 		addresses(bpf_get_stack(ctx, s->user_at, sizeof s->user_at, USER_STACK)) : 0;
 	u64 key = hash_of(s);

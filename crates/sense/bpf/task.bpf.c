@@ -1,5 +1,5 @@
-/* Every task of the reader's pid namespace, one record each, in one read (BPF iterator `task`), or in some runs of
- * a program that goes through them itself, which takes half the time. */
+/* One record for each task of the reader's pid namespace, in one read (BPF iterator `task`), or in several runs of a program that
+ * walks the tasks itself, which takes half the time. */
 #include "marks.h"
 #include "record.h"
 
@@ -15,7 +15,7 @@ INLINE u32 readers_level(void)
 	return pid ? pid->level : 0;
 }
 
-/* A record is too large for the stack. */
+/* Too large for the BPF stack. */
 struct {
 	__uint(type, MAP_PERCPU_ARRAY);
 	__uint(max_entries, 1);
@@ -35,11 +35,11 @@ int task(struct bpf_iter__task *ctx)
 		begin_reading();
 	if (!task || !record)
 		return 0;
-	/* In the first namespace the task itself knows its numbers: two cache lines less. */
+	/* In the first namespace the numbers are in the task itself: two cache lines less. */
 	u64 pid = level ? number(task->signal->pids[PIDTYPE_TGID], level) : (u32)task->tgid;
 	u64 tid = level ? number(task->thread_pid, level) : (u32)task->pid;
 
-	/* One that has just lost its numbers has gone. */
+	/* Without a number it has just been released. */
 	if (!pid || !tid)
 		return 0;
 	if (pid == tid && stands_still(task, tid, 1)) {
@@ -60,7 +60,7 @@ int task(struct bpf_iter__task *ctx)
 	return 0;
 }
 
-/* What a walk writes; so many bytes of each are written. */
+/* Output of a walk; `length` bytes are used. */
 struct chunk { u64 length; u8 bytes[16 * 1024 - 8]; };
 #define CHUNKS 128
 struct {
@@ -69,7 +69,7 @@ struct {
 	__type(key, u32);
 	__type(value, struct chunk);
 } chunks SEC(".maps");
-/* How many processes are walked through in one run; the next goes on. */
+/* Processes per run; the next run continues. */
 struct {
 	__uint(type, MAP_ARRAY);
 	__uint(max_entries, 1);
@@ -77,10 +77,10 @@ struct {
 	__type(value, u32);
 } span SEC(".maps");
 
-/* The chunk that is written now. In memory: the verifier goes round a loop until what stands in registers is as it was. */
+/* The chunk being filled. In memory, as the verifier repeats a loop until the registers no longer change. */
 u32 filling;
 
-/* Processes walked through in this reading, and the last of them: the next run goes on behind the newest that is still there. */
+/* Processes walked in this sample, and the last of them: the next run continues after the newest one that still exists. */
 #define TRACES 16
 u32 passed;
 struct trace { u64 at; u32 pid; } traces[TRACES];
@@ -107,7 +107,7 @@ INLINE void *room_for(u32 size)
 	return chunk->bytes + length;
 }
 
-/* Whether there is room for a process and all its threads: a chunk lacks less than the longest record at its end. */
+/* Whether there is room for a process and all its threads: at the end of a chunk, less than the longest record is unused. */
 INLINE int has_room(struct task_struct *process)
 {
 	u64 left = CHUNKS - 1 - filling, each = sizeof(struct chunk) - 2 * sizeof(struct record);
@@ -115,10 +115,10 @@ INLINE int has_room(struct task_struct *process)
 	return left * each >= sizeof(struct record) + (u64)(u32)process->signal->nr_threads * sizeof(struct thread_record);
 }
 
-/* What became of a process. */
+/* The outcome for a process. */
 enum { WALKED, NO_ROOM, LOST };
 
-/* The threads of a process but the main one. */
+/* The threads of a process except the main one. */
 INLINE int walk_threads(struct task_struct *process, u32 pid)
 {
 	u64 head = (u64)process->signal + OFFSET(process->signal->thread_head);
@@ -132,13 +132,13 @@ INLINE int walk_threads(struct task_struct *process, u32 pid)
 		u32 tid = task->pid;
 
 		link = (u64)task->thread_node.next;
-		/* One that has just lost its numbers has gone. */
+		/* Without a number it has just been released. */
 		if (tid == pid || !task->thread_pid)
 			continue;
 
 		struct thread_record *record = room_for(sizeof *record);
 
-		/* More of them than there were a moment ago. */
+		/* More threads than a moment ago. */
 		if (!record) {
 			walked = LOST;
 			break;
@@ -177,7 +177,7 @@ INLINE int walk_process(struct task_struct *process, u32 pid)
 	return process->signal->nr_threads == 1 ? WALKED : walk_threads(process, pid);
 }
 
-/* Where a reading goes on: at the process behind this one in the kernel's list. */
+/* The next process in the kernel's list. */
 INLINE u64 behind(struct task_struct *process)
 {
 	struct task_struct *plain = PLAIN(process);
@@ -185,8 +185,8 @@ INLINE u64 behind(struct task_struct *process)
 	return (u64)plain->tasks.next - OFFSET(process->tasks);
 }
 
-/* Where a reading begins: behind the idle task, which heads the list and is the forefather of all; 0 where the reader has too
- * many others. */
+/* The first process: the one after the idle task, which heads the list and is the ancestor of all; 0 if the reader has too many
+ * ancestors. */
 INLINE u64 beginning(void)
 {
 	struct task_struct *process = bpf_get_current_task_btf();
@@ -196,8 +196,8 @@ INLINE u64 beginning(void)
 	return READ(process, pid) ? 0 : behind(process);
 }
 
-/* Where a run goes on; 0 where all that the last one met at its end have ended. Behind one that ends just now the list stays as
- * it was for as long as a program runs (RCU). */
+/* Where a run continues; 0 if all of the last processes have ended. While a program runs (under RCU), the list after a process that
+ * ends stays as it was. */
 INLINE u64 continuation(void)
 {
 	u64 next = 0;
@@ -208,7 +208,7 @@ INLINE u64 continuation(void)
 
 		if (!process)
 			continue;
-		/* Another one can have got its number. */
+		/* Another process may have its number now. */
 		if ((u64)PLAIN(process) == trace->at)
 			next = behind(process);
 		bpf_task_release(process);
@@ -216,8 +216,8 @@ INLINE u64 continuation(void)
 	return next;
 }
 
-/* How a run ended: chunks written, none where this reading cannot go on, and whether another run is to follow. Where it cannot
- * all are read whole after that. */
+/* The outcome of a run: chunks written, 0 if the walk failed, and whether another run follows. After a failed walk all processes get
+ * full records. */
 struct run { u32 chunks, more; };
 
 INLINE struct run walk(void)
@@ -232,7 +232,7 @@ INLINE struct run walk(void)
 
 	if (!passed)
 		begin_reading();
-	/* The numbers in another namespace than the first are not so near. */
+	/* In other namespaces than the first, the numbers are not in the task. */
 	if (!first || !most || !next || readers_level())
 		goto lost;
 	filling = first->length = 0;
@@ -242,7 +242,7 @@ INLINE struct run walk(void)
 		struct task_struct *process = PLAIN((void *)next);
 		u32 pid = process->pid;
 
-		/* The idle task: round the list. */
+		/* Back at the idle task. */
 		if (!pid) {
 			run.more = 0;
 			break;
@@ -258,7 +258,7 @@ INLINE struct run walk(void)
 		next = behind(process);
 	}
 	bpf_iter_num_destroy(&processes);
-	/* One process alone can have more threads than there is room. */
+	/* A single process can have more threads than there is room for. */
 	if (walked == LOST || (walked == NO_ROOM && met == passed))
 		goto lost;
 	if (!run.more)
@@ -271,7 +271,7 @@ lost:
 	return run;
 }
 
-/* Called for one task, whichever. */
+/* Called for one arbitrary task. */
 SEC("iter/task")
 int once_task(struct bpf_iter__task *ctx)
 {

@@ -1,4 +1,4 @@
-/* Tasks as the kernel keeps them (include/linux/sched.h, include/linux/sched/signal.h): the fields that are read here. */
+/* The fields of tasks that are read (include/linux/sched.h, include/linux/sched/signal.h). */
 #pragma once
 #include "kernel.h"
 
@@ -24,7 +24,7 @@ struct signal_struct {
 } CORE;
 struct percpu_counter { s64 count; } CORE;
 struct mm_struct { u64 total_vm; struct percpu_counter rss_stat[4]; } CORE;
-/* Until Linux 6.2 the counters were no percpu_counter. */
+/* Until Linux 6.2 the counters were atomic_long. */
 struct atomic_long { s64 counter; } CORE;
 struct mm_rss_stat { struct atomic_long count[4]; } CORE;
 struct mm_struct___until_6_2 { struct mm_rss_stat rss_stat; } CORE;
@@ -61,7 +61,7 @@ struct task_struct {
 enum { PIDTYPE_TGID = 1, RLIMIT_NPROC = 6, RLIMIT_NOFILE = 7 };
 enum { MM_FILEPAGES, MM_ANONPAGES, MM_SWAPENTS, MM_SHMEMPAGES };
 
-/* The number by which the namespace at this depth knows a pid; 0 where it does not. */
+/* The number of a pid in the namespace at this depth; 0 if it has none. */
 INLINE u64 number(struct pid *pid, u32 level)
 {
 	struct upid upid = {};

@@ -1,7 +1,6 @@
-/* What TCP connections came to that have ended, by the peer's address: many are over before a sample sees them
- * (include/trace/events/tcp.h, sock.h; struct tcp_sock of include/linux/tcp.h). Counted are those whose beginning was
- * seen, and segments as TCP counts them: a retransmission event can be of many.
- * The reader is crates/sense/src/net/ended.rs. */
+/* Ended TCP connections by peer address: many end before a sample sees them (include/trace/events/tcp.h, sock.h; struct tcp_sock of
+ * include/linux/tcp.h). Counts connections whose start was seen, and segments as TCP counts them: one retransmission event can be
+ * of several. The reader is crates/sense/src/net/ended_connections.rs. */
 #include "net.h"
 #include "flood.h"
 
@@ -9,7 +8,7 @@ enum { MAP_LRU_PERCPU_HASH = 10, MOST_PEERS = 1024, MOST_CONNECTIONS = 16384 };
 enum { AF_INET = 2, AF_INET6 = 10, COMMAND = 16 };
 /* include/net/tcp_states.h */
 enum { ESTABLISHED = 1, SYN_SENT = 2, FIN_WAIT1 = 4, LAST_ACK = 9 };
-/* Until a round trip was measured the timer stands at a second (include/net/tcp.h: TCP_TIMEOUT_INIT). */
+/* The timer until a round trip has been measured (include/net/tcp.h: TCP_TIMEOUT_INIT). */
 enum { FIRST_TIMEOUT_US = 1000000 };
 
 struct tcp_sock {
@@ -22,14 +21,13 @@ struct peer { u32 namespace, family; u8 address[16]; };
 /* Times in nanoseconds, counts in segments. */
 struct came_to {
 	u64 connections, segments, retransmits, spurious, timeouts, waited, lived;
-	/* Connections of which the kernel kept count of timers (since Linux 6.7). */
+	/* Connections whose timeouts the kernel counts (since Linux 6.7). */
 	u64 timed;
 	u64 process;
 	char command[COMMAND];
 };
 
-/* A connection that goes on: when it began, for how many it stands, whether the peer answered, and whose it is, where that
- * is known. */
+/* An open connection: when it began, for how many it counts, whether the peer answered, and its process, if known. */
 struct begun { u64 at, weight, answered, process; char command[COMMAND]; };
 
 struct {
@@ -46,7 +44,7 @@ struct {
 	__type(value, struct begun);
 } connections SEC(".maps");
 
-/* In a system call of the process that opens or closes the connection: elsewhere the current task is anybody's. */
+/* Called within a system call of the process that opens or closes the connection: elsewhere the current task is arbitrary. */
 INLINE void put_owner(struct begun *begun)
 {
 	begun->process = bpf_get_current_pid_tgid() >> 32;
@@ -135,7 +133,7 @@ int tcp_destroy_sock(u64 *ctx)
 
 	if (!begun || !tcp)
 		return 0;
-	/* A peer that is not there loses nothing. */
+	/* A peer that never answered loses nothing. */
 	if (!begun->answered)
 		goto forget;
 	put_peer(&peer, socket);

@@ -1,4 +1,4 @@
-/* What tasks have used: part of the records of those that live and of those that end. */
+/* What tasks have used: part of the records of running and of ended tasks. */
 #pragma once
 #include "task.h"
 

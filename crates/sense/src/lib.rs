@@ -1,38 +1,37 @@
 //! Reads the live kernel into Snapshots.
 //!
-//! One file per kernel source; each names the kernel document it follows, can be pointed at another root folder, and
-//! tells absent from failed from not permitted. [`Sampler`] runs them all; one that hangs is left behind, not waited for.
+//! One file per kernel source; each names the kernel document it follows, can be pointed at another root directory, and
+//! distinguishes absent, not permitted and failed. [`Sampler`] reads them all and leaves behind one that hangs.
 
 mod block;
 mod bpf;
 mod cgroup;
-#[cfg(test)]
-mod hostile;
-mod kept;
+mod fd_cache;
+mod kallsyms;
 mod kernel;
 mod memory;
-mod miss;
 mod net;
 mod os;
 mod processor;
 pub mod profile;
-mod relay;
 mod root;
 mod sampler;
-mod seldom;
 mod source;
 mod task;
+#[cfg(test)]
+mod testing;
+mod ttl_cache;
 pub mod watch;
 
-/// Questions to the kernel over netlink, for whoever sets what is read here.
+/// Netlink requests, for code that sets what is read here.
 pub mod netlink {
     pub use crate::net::netlink::{Netlink, attribute, attributes_after, text, u32_at};
 }
 
 pub use net::tcp_info;
 pub use root::Root;
-pub use sampler::{Sampler, SourceInfo};
-pub use source::{Miss, Source, Tempo};
+pub use sampler::Sampler;
+pub use source::{Schedule, Source, SourceError, SourceInfo};
 pub use task::command_line;
 
 pub(crate) use whyslow_proc::text;

@@ -1,27 +1,23 @@
-//! What the C library tells of the running kernel: its clocks, its tick, its page size, and what it allows us.
+//! What the C library reports about the running kernel: clocks, tick length, page size, limits.
 
 use std::sync::LazyLock;
 use std::time::Duration;
 
-/// Nanoseconds of one clock tick of user space (USER_HZ, proc(5)), in which /proc counts processor time.
+/// Nanoseconds per clock tick of user space (USER_HZ, proc(5)), the unit of CPU times in /proc.
 pub(crate) fn tick_ns() -> u64 {
     static TICK_NS: LazyLock<u64> =
         LazyLock::new(|| 1_000_000_000 / sysconf(libc::_SC_CLK_TCK).unwrap_or(100).clamp(1, 1_000_000_000));
     *TICK_NS
 }
 
-/// Clock ticks as nanoseconds.
 pub(crate) fn ticks_to_ns(ticks: u64) -> u64 {
     ticks.saturating_mul(tick_ns())
 }
 
-/// Nanoseconds as whole clock ticks.
 pub(crate) fn ns_to_ticks(ns: u64) -> u64 {
-    static TICK_NS: LazyLock<u64> = LazyLock::new(tick_ns);
-    ns / *TICK_NS
+    ns / tick_ns()
 }
 
-/// Bytes of one page of memory.
 pub(crate) fn page_size() -> u64 {
     static PAGE_SIZE: LazyLock<u64> = LazyLock::new(|| sysconf(libc::_SC_PAGESIZE).unwrap_or(4096));
     *PAGE_SIZE
@@ -30,51 +26,49 @@ pub(crate) fn page_size() -> u64 {
 /// How many files this process may have open (getrlimit(2)).
 pub(crate) fn open_files_limit() -> u64 {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: `limit` is a valid rlimit to be written to; on failure it stays zero.
+    // SAFETY: `limit` is a valid rlimit for the call to fill; on failure it stays zero.
     unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) };
     limit.rlim_cur
 }
 
-/// Whether this process acts as root.
 pub(crate) fn is_root() -> bool {
     // SAFETY: geteuid takes nothing and cannot fail.
     unsafe { libc::geteuid() == 0 }
 }
 
-/// Wall clock, nanoseconds since 1970.
+/// Nanoseconds since 1970.
 pub(crate) fn wall_ns() -> i64 {
     i64::try_from(clock(libc::CLOCK_REALTIME).as_nanos()).unwrap_or(i64::MAX)
 }
 
-/// Time since boot, suspend included, nanoseconds.
+/// Nanoseconds since boot, including suspend.
 pub(crate) fn boot_ns() -> u64 {
     nanoseconds(clock(libc::CLOCK_BOOTTIME))
 }
 
-/// Time since boot, suspend not included, nanoseconds: the clock of BPF programs.
+/// Nanoseconds since boot, excluding suspend: the clock of BPF programs.
 pub(crate) fn monotonic_ns() -> u64 {
     nanoseconds(clock(libc::CLOCK_MONOTONIC))
 }
 
-/// Processor time this process has used, nanoseconds. Of all threads: a source may read in threads of its own, and while
-/// it does the rest of the process waits for it.
+/// CPU time of this process, all threads: a source may read in threads of its own, and the rest of the process waits for it.
 pub(crate) fn process_cpu_ns() -> u64 {
     nanoseconds(clock(libc::CLOCK_PROCESS_CPUTIME_ID))
 }
 
-/// A duration in whole nanoseconds; 584 years are the most there is room for.
+/// Saturates after 584 years.
 pub(crate) fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// A system value; `None` where the C library does not know it, or it is not positive.
+/// `None` if the C library does not know the value, or it is not positive.
 fn sysconf(name: libc::c_int) -> Option<u64> {
     // SAFETY: sysconf takes a number and touches no memory of ours.
     let value = unsafe { libc::sysconf(name) };
     u64::try_from(value).ok().filter(|&v| v > 0)
 }
 
-/// Reads one of the clocks that every Linux has; a clock before its epoch reads as zero.
+/// A clock before its epoch reads as zero.
 fn clock(id: libc::clockid_t) -> Duration {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is a valid timespec for the call to fill; on failure it stays zero.

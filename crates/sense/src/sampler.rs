@@ -1,49 +1,46 @@
-//! Runs every source and puts what they read together.
+//! Reads every source and merges what they read into a Snapshot.
 //!
-//! Sources are read in turn by a thread that lives as long as one sample. Where one of them hangs (a file of a dead
-//! network mount, a driver that does not answer), its thread is abandoned and another goes on with the rest; while the
-//! abandoned thread holds the source, the source is reported as hung and not asked again. Between samples no thread of
-//! ours is awake, or exists.
+//! A thread that lives as long as one sample reads the sources in turn. If one hangs (a file of a dead network mount, a driver
+//! that does not answer), its thread is abandoned and another reads the rest; for as long as the abandoned thread holds the
+//! source, the source is reported as hung and not read. No thread exists between samples.
 //!
-//! Who samples for days reads in his own thread instead ([`Sampler::sample_here`]), under a [`watch`](crate::watch): to begin
-//! a thread for each sample, and to wait for it, costs two wake-ups and a tenth of a millisecond.
+//! A recorder, which samples for days, reads in its own thread instead ([`Sampler::sample_here`]) under a
+//! [`watch`](crate::watch): starting a thread for each sample and waiting for it costs two wake-ups and a tenth of a millisecond.
 
-use crate::bpf::Types;
-use crate::relay::{Relay, Relayed};
-use crate::source::Tempo;
+use crate::bpf::KernelBtf;
+use crate::source::{Schedule, SourceInfo};
 use crate::{Root, Source, os};
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread;
 use std::time::{Duration, Instant};
 use whyslow_model::snapshot::{Outcome, Snapshot, SourceReport};
 
-/// How long to wait for one source before it counts as hung.
+/// A source that takes longer counts as hung.
 const PATIENCE: Duration = Duration::from_secs(3);
-
-/// How often to read sources of [`Tempo::Slow`].
+/// How often sources of [`Schedule::Slow`] are read.
 const SLOW: Duration = Duration::from_secs(60);
 
 /// All sources of a machine.
 pub struct Sampler {
     root: Root,
-    slots: Vec<Slot>,
+    slots: Vec<SourceSlot>,
     patience: Duration,
     slow: Duration,
-    /// Held while the sources load their BPF objects, which they do when they are prepared or first read.
-    types: Option<Types>,
+    /// Held until the sources have loaded their BPF objects, which they do when they are prepared or first read.
+    btf: Option<KernelBtf>,
 }
 
-/// Another of the same sources, for who goes on where the thread of the first is stuck in one of them.
+/// A second sampler for the same sources; takes over when the first sampler's thread hangs in a read.
 impl Clone for Sampler {
     fn clone(&self) -> Self {
-        Self { root: self.root.clone(), slots: self.slots.clone(), types: None, ..*self }
+        Self { root: self.root.clone(), slots: self.slots.clone(), btf: None, ..*self }
     }
 }
 
 impl Sampler {
-    /// Every source there is, read from `root`, and prepared, which takes a quarter of a second where BPF is used.
+    /// Every source, prepared, which takes a quarter of a second if BPF is used.
     pub fn new(root: Root) -> Self {
         let wings = [
             crate::processor::sources(),
@@ -54,288 +51,304 @@ impl Sampler {
             crate::task::sources(),
             crate::kernel::sources(),
         ];
-        let mut sampler = Self::with_sources(root, wings.into_iter().flatten().collect());
-        sampler.prepare();
-        sampler
+        let sampler = Self::with_sources(root, wings.into_iter().flatten().collect());
+        for slot in sampler.slots.iter().filter(|slot| slot.enabled) {
+            slot.source.lock().prepare(&sampler.root);
+        }
+        Self { btf: None, ..sampler }
     }
 
-    /// What tells of processors, memory and storage: for a benchmark, whose load a reading of all there is would disturb.
-    /// No BPF program is loaded.
+    /// CPUs, memory and storage, without BPF: for a benchmark whose load a full sample would disturb.
     pub fn of_storage(root: Root) -> Self {
         let wings = [crate::processor::sources(), crate::memory::sources(), crate::block::sources()];
         Self::with_sources(root.without_bpf(), wings.into_iter().flatten().collect())
     }
 
-    /// What tells of processors only: for a benchmark that takes readings while its load runs. No BPF program is loaded.
+    /// CPUs only, without BPF: for a benchmark that samples while its load runs.
     pub fn of_processors(root: Root) -> Self {
         Self::with_sources(root.without_bpf(), crate::processor::sources())
     }
 
-    /// These sources, read from `root`.
+    /// These sources.
     pub fn with_sources(root: Root, sources: Vec<Box<dyn Source>>) -> Self {
-        let types = Types::of(&root).ok();
-        Self { root, slots: sources.into_iter().map(Slot::new).collect(), patience: PATIENCE, slow: SLOW, types }
+        let btf = KernelBtf::of(&root).ok();
+        Self { root, slots: sources.into_iter().map(SourceSlot::new).collect(), patience: PATIENCE, slow: SLOW, btf }
     }
 
-    /// Sets how long to wait for one source before it counts as hung; one second unless set.
+    /// Sets how long to wait for one source before it counts as hung; three seconds unless set.
     pub fn patience(self, patience: Duration) -> Self {
         Self { patience, ..self }
     }
 
-    /// Sets how often sources of [`Tempo::Slow`] are read; once a minute unless set.
+    /// Sets how often sources of [`Schedule::Slow`] are read; once a minute unless set.
     pub fn slow(self, slow: Duration) -> Self {
         Self { slow, ..self }
     }
 
-    /// Turns a source of [`Tempo::Asked`] on, from the next sample; any other is on already. False where there is none of
-    /// that name.
+    /// Enables a source of [`Schedule::OnDemand`] from the next sample on. False if no source has this name.
     pub fn ask(&mut self, source: &str) -> bool {
         let slot = self.slots.iter_mut().find(|slot| slot.info.name == source);
-        slot.map(|slot| slot.wanted = true).is_some()
+        slot.map(|slot| slot.enabled = true).is_some()
     }
 
-    /// What the sources are, in the order in which they are read.
+    /// The sources in the order in which they are read.
     pub fn sources(&self) -> impl Iterator<Item = SourceInfo> {
         self.slots.iter().map(|slot| slot.info)
     }
 
-    /// Reads every source that is due, now. Takes at most the patience for each source that newly hangs.
+    /// Reads every source that is due. Takes at most the patience for each source that newly hangs.
     pub fn sample(&mut self) -> Snapshot {
         self.sample_at(os::wall_ns(), os::boot_ns())
     }
 
-    fn prepare(&mut self) {
-        for slot in self.slots.iter().filter(|slot| slot.wanted) {
-            slot.desk.lock().prepare(&self.root);
-        }
-        self.types = None;
-    }
-
-    /// Reads every source that is due, now and in this thread, which a source that hangs then holds up. `goes_on` is asked
-    /// before each; `None` where it says no, for nobody waits for the sample any more.
+    /// Reads every source that is due in this thread, which a source that hangs holds up. Calls `goes_on` before each source;
+    /// `None` if it returns false, as nobody waits for the sample any more.
     pub fn sample_here(&mut self, goes_on: impl Fn() -> bool) -> Option<Snapshot> {
         let mut snapshot = Snapshot { wall_ns: os::wall_ns(), boot_ns: os::boot_ns(), ..Snapshot::default() };
-        let mut meter = Meter::start();
+        let mut meter = CostMeter::start();
         for slot in &mut self.slots {
             if !goes_on() {
                 return None;
             }
-            match slot.turn(self.slow) {
-                Turn::Due => read(&self.root, &slot.desk, &mut meter, &mut snapshot),
-                Turn::Hung => snapshot.sources.push(slot.hung()),
-                Turn::Rests => {}
+            match slot.status(self.slow) {
+                SlotStatus::Due => read(&self.root, &slot.source, &mut meter, &mut snapshot),
+                SlotStatus::Hung => snapshot.sources.push(slot.hung()),
+                SlotStatus::NotDue => {}
             }
         }
-        self.types = None;
+        self.btf = None;
         snapshot.sort();
         Some(snapshot)
     }
 
-    /// The same with the times given, for captured trees, which have clocks of their own: nanoseconds since 1970 and
-    /// since boot.
+    /// Like [`sample`](Self::sample) with the times given, for captured trees: nanoseconds since 1970 and since boot.
     pub fn sample_at(&mut self, wall_ns: i64, boot_ns: u64) -> Snapshot {
         let mut snapshot = Snapshot { wall_ns, boot_ns, ..Snapshot::default() };
         let mut due = Vec::with_capacity(self.slots.len());
         for slot in &mut self.slots {
-            match slot.turn(self.slow) {
-                Turn::Due => due.push(slot),
-                Turn::Hung => snapshot.sources.push(slot.hung()),
-                Turn::Rests => {}
+            match slot.status(self.slow) {
+                SlotStatus::Due => due.push(slot),
+                SlotStatus::Hung => snapshot.sources.push(slot.hung()),
+                SlotStatus::NotDue => {}
             }
         }
         let mut waiting = due.as_mut_slice();
         while !waiting.is_empty() {
-            let reader = Reader { root: self.root.clone(), desks: waiting.iter().map(|s| s.desk.clone()).collect() };
-            let done = collect(&reader.start(), waiting, self.patience, &mut snapshot);
-            waiting = &mut waiting[done..];
+            let sources = waiting.iter().map(|s| s.source.clone()).collect();
+            let (parts, count) = start_reading(self.root.clone(), sources).wait(self.patience);
+            snapshot.absorb(parts);
+            let settled = match waiting.get_mut(count) {
+                Some(slot) => {
+                    slot.hangs = true;
+                    snapshot.sources.push(slot.hung());
+                    count + 1
+                }
+                None => count,
+            };
+            waiting = &mut waiting[settled..];
         }
-        self.types = None;
+        self.btf = None;
         snapshot.sort();
         snapshot
     }
 }
 
-/// Takes over what a reader read until it has read all or hangs. Returns how many sources that settled, hung included.
-fn collect(relay: &Relay, slots: &mut [&mut Slot], patience: Duration, into: &mut Snapshot) -> usize {
-    let Relayed { gathered, count } = relay.wait(patience);
-    into.absorb(gathered);
-    let Some(slot) = slots.get_mut(count) else { return count };
-    slot.hangs = true;
-    into.sources.push(slot.hung());
-    count + 1
-}
-
-/// What a source is, as the documentation lists it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SourceInfo {
-    /// Its name, such as `proc/stat`.
-    pub name: &'static str,
-    /// What it tells, in a few words.
-    pub tells: &'static str,
-    /// How often it is read.
-    pub tempo: Tempo,
-}
-
-/// A source, and since when it is read, or was.
-struct Desk {
-    /// Locked by the thread that reads it.
+/// A source, locked by the thread that reads it.
+struct SharedSource {
     source: Mutex<Box<dyn Source>>,
-    asked: Mutex<Option<Instant>>,
+    /// When the last reading began.
+    started: Mutex<Option<Instant>>,
 }
 
-impl Desk {
+impl SharedSource {
     fn lock(&self) -> MutexGuard<'_, Box<dyn Source>> {
-        self.source.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.source)
     }
 
-    fn is_taken(&self) -> bool {
+    fn is_being_read(&self) -> bool {
         matches!(self.source.try_lock(), Err(TryLockError::WouldBlock))
     }
 
-    /// How long ago the last reading of it began; `None` where there was none.
-    fn asked(&self) -> Option<Duration> {
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner).map(|asked| asked.elapsed())
+    /// How long ago the last reading began.
+    fn age(&self) -> Option<Duration> {
+        lock(&self.started).map(|started| started.elapsed())
     }
 }
 
-/// A source and how it stands.
 #[derive(Clone)]
-struct Slot {
+struct SourceSlot {
     info: SourceInfo,
-    desk: Arc<Desk>,
-    /// Whether it is to be read at all.
-    wanted: bool,
-    /// Whether it has not answered since.
+    source: Arc<SharedSource>,
+    enabled: bool,
     hangs: bool,
 }
 
-/// Whether to read a source in this sample.
-enum Turn {
+enum SlotStatus {
     Due,
-    Rests,
+    NotDue,
     Hung,
 }
 
-impl Slot {
+impl SourceSlot {
     fn new(source: Box<dyn Source>) -> Self {
-        let info = SourceInfo { name: source.name(), tells: source.tells(), tempo: source.tempo() };
-        Self {
-            info,
-            desk: Arc::new(Desk { source: Mutex::new(source), asked: Mutex::default() }),
-            wanted: info.tempo != Tempo::Asked,
-            hangs: false,
-        }
+        let info = source.info();
+        let source = Arc::new(SharedSource { source: Mutex::new(source), started: Mutex::default() });
+        Self { info, source, enabled: info.schedule != Schedule::OnDemand, hangs: false }
     }
 
-    /// A source that hung and has come back is due at once: what it read meanwhile is lost.
-    fn turn(&mut self, slow: Duration) -> Turn {
-        // Whoever took this over from a thread that is stuck knows nothing of it yet.
-        if self.desk.is_taken() {
+    /// A source that hung and has returned is due at once: what it read meanwhile is lost.
+    fn status(&mut self, slow: Duration) -> SlotStatus {
+        // A sampler that took over from a stuck thread has not seen the source hang.
+        if self.source.is_being_read() {
             self.hangs = true;
-            return Turn::Hung;
+            return SlotStatus::Hung;
         }
         if std::mem::take(&mut self.hangs) {
-            return Turn::Due;
+            return SlotStatus::Due;
         }
-        match (self.info.tempo, self.desk.asked()) {
-            _ if !self.wanted => Turn::Rests,
-            (Tempo::Slow, Some(ago)) if ago < slow => Turn::Rests,
-            _ => Turn::Due,
+        match (self.info.schedule, self.source.age()) {
+            _ if !self.enabled => SlotStatus::NotDue,
+            (Schedule::Slow, Some(age)) if age < slow => SlotStatus::NotDue,
+            _ => SlotStatus::Due,
         }
     }
 
-    /// The report of a source that has not answered since it was asked.
     fn hung(&self) -> SourceReport {
-        let waited = self.desk.asked().unwrap_or_default();
-        SourceReport {
-            source: self.info.name.into(),
-            tells: self.info.tells.into(),
-            outcome: Outcome::Hung(format!("no response for {:.1} s", waited.as_secs_f64())),
-            asked: self.info.tempo == Tempo::Asked,
-            cpu_ns: 0,
-            wall_ns: os::nanoseconds(waited),
-        }
+        let waited = self.source.age().unwrap_or_default();
+        let outcome = Outcome::Hung(format!("has not answered for {:.1} s", waited.as_secs_f64()));
+        report(self.info, outcome, 0, os::nanoseconds(waited))
     }
 }
 
-/// Reads sources in turn.
-#[derive(Clone)]
-struct Reader {
-    root: Root,
-    desks: Vec<Arc<Desk>>,
-}
-
-impl Reader {
-    /// Reads in a thread of its own, which adds a part for each source, in order.
-    ///
-    /// Where no thread can be had (a limit on processes, which may be the very thing to find) it reads before it
-    /// returns: better to risk a hang than to see nothing.
-    fn start(self) -> Arc<Relay> {
-        let relay = Arc::new(Relay::new());
-        let (here, there) = (self.clone(), relay.clone());
-        if thread::Builder::new().name("sources".into()).spawn(move || self.run(&there)).is_err() {
-            here.run(&relay);
-        }
-        relay
-    }
-
-    /// Reads until all are read or nobody waits any more.
-    fn run(&self, relay: &Relay) {
-        let mut meter = Meter::start();
-        let all = self.desks.iter().all(|desk| {
-            let mut part = Snapshot::default();
-            read(&self.root, desk, &mut meter, &mut part);
-            relay.add(part)
-        });
-        if all {
-            relay.end();
-        }
-    }
-}
-
-/// Reads one source, and reports how it fared and what it cost. A panic is a failure of this source alone.
-fn read(root: &Root, desk: &Desk, meter: &mut Meter, out: &mut Snapshot) {
-    let mut source = desk.lock();
-    *desk.asked.lock().unwrap_or_else(PoisonError::into_inner) = Some(meter.at);
-    let outcome = match catch_unwind(AssertUnwindSafe(|| source.read(root, out))) {
-        Ok(Ok(())) => Outcome::Read,
-        Ok(Err(miss)) => miss.into(),
-        Err(panic) => Outcome::Failed(format!("panicked: {}", message(&*panic))),
-    };
-    let (cpu_ns, wall_ns) = meter.lap();
-    out.sources.push(SourceReport {
-        source: source.name().into(),
-        tells: source.tells().into(),
+fn report(info: SourceInfo, outcome: Outcome, cpu_ns: u64, wall_ns: u64) -> SourceReport {
+    SourceReport {
+        source: info.name.into(),
+        tells: info.description.into(),
         outcome,
-        asked: source.tempo() == Tempo::Asked,
+        asked: info.schedule == Schedule::OnDemand,
         cpu_ns,
         wall_ns,
-    });
+    }
 }
 
-/// Measures what one source after the other costs: the end of one is the beginning of the next.
-struct Meter {
+/// Reads the sources in turn in a thread of their own.
+///
+/// If no thread can be started (a limit on processes, which may be the very thing to find) it reads before it returns: better
+/// to risk a hang than to see nothing.
+fn start_reading(root: Root, sources: Vec<Arc<SharedSource>>) -> Arc<Collector> {
+    let collector = Arc::new(Collector::new());
+    let run = {
+        let collector = collector.clone();
+        Arc::new(move || {
+            let mut meter = CostMeter::start();
+            let all = sources.iter().all(|source| {
+                let mut part = Snapshot::default();
+                read(&root, source, &mut meter, &mut part);
+                collector.add(part)
+            });
+            if all {
+                collector.finish();
+            }
+        })
+    };
+    let there = run.clone();
+    if thread::Builder::new().name("sources".into()).spawn(move || there()).is_err() {
+        run();
+    }
+    collector
+}
+
+/// Collects what the reading thread read. Wakes the sampler once, when all is read: waking it for each source would cost more
+/// than most sources do.
+struct Collector {
+    state: Mutex<Collected>,
+    finished: Condvar,
+}
+
+struct Collected {
+    parts: Snapshot,
+    count: usize,
+    /// When the last part was added, or the reading began.
+    last: Instant,
+    finished: bool,
+    abandoned: bool,
+}
+
+impl Collector {
+    fn new() -> Self {
+        let (parts, last) = (Snapshot::default(), Instant::now());
+        let state = Collected { parts, count: 0, last, finished: false, abandoned: false };
+        Self { state: Mutex::new(state), finished: Condvar::new() }
+    }
+
+    /// False if nobody waits for it any more.
+    fn add(&self, part: Snapshot) -> bool {
+        let mut state = lock(&self.state);
+        if !state.abandoned {
+            state.parts.absorb(part);
+            state.count += 1;
+            state.last = Instant::now();
+        }
+        !state.abandoned
+    }
+
+    fn finish(&self) {
+        lock(&self.state).finished = true;
+        self.finished.notify_one();
+    }
+
+    /// Waits until the reading has finished, or no part arrived within `patience`. Returns the parts and their number; if some
+    /// are missing, the next one hangs. Parts added later are lost.
+    fn wait(&self, patience: Duration) -> (Snapshot, usize) {
+        let mut state = lock(&self.state);
+        while !state.finished && state.last.elapsed() < patience {
+            let left = patience.saturating_sub(state.last.elapsed());
+            state = self.finished.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        state.abandoned = true;
+        (std::mem::take(&mut state.parts), state.count)
+    }
+}
+
+/// Reads one source and reports its outcome and cost. A panic fails this source alone.
+fn read(root: &Root, shared: &SharedSource, meter: &mut CostMeter, out: &mut Snapshot) {
+    let mut source = shared.lock();
+    *lock(&shared.started) = Some(meter.at);
+    let outcome = match catch_unwind(AssertUnwindSafe(|| source.read(root, out))) {
+        Ok(Ok(())) => Outcome::Read,
+        Ok(Err(error)) => error.into(),
+        Err(panic) => Outcome::Failed(format!("panicked: {}", panic_message(&*panic))),
+    };
+    let (cpu_ns, wall_ns) = meter.lap();
+    out.sources.push(report(source.info(), outcome, cpu_ns, wall_ns));
+}
+
+/// Measures the cost of one source after the other: the end of one is the start of the next.
+struct CostMeter {
     at: Instant,
     cpu_ns: u64,
 }
 
-impl Meter {
+impl CostMeter {
     fn start() -> Self {
         Self { at: Instant::now(), cpu_ns: os::process_cpu_ns() }
     }
 
-    /// Processor time and wall time since the last lap, nanoseconds.
+    /// CPU time and wall time since the last lap, nanoseconds.
     fn lap(&mut self) -> (u64, u64) {
         let before = std::mem::replace(self, Self::start());
         (self.cpu_ns.saturating_sub(before.cpu_ns), os::nanoseconds(self.at.duration_since(before.at)))
     }
 }
 
-/// What a panic says.
-fn message(panic: &(dyn Any + Send)) -> &str {
+fn panic_message(panic: &(dyn Any + Send)) -> &str {
     match (panic.downcast_ref::<&str>(), panic.downcast_ref::<String>()) {
         (Some(text), _) => text,
         (_, Some(text)) => text,
         _ => "without a message",
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,40 +1,130 @@
-//! What every source has in common.
+//! What every source has in common, and why one could not be read.
 
-pub use crate::miss::Miss;
 use crate::root::Root;
-use whyslow_model::snapshot::Snapshot;
+use whyslow_model::snapshot::{Outcome, Snapshot};
 
-/// How often a source is worth reading.
+/// How often a source is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tempo {
+pub enum Schedule {
     /// Counters and levels: at every sample.
-    Sample,
-    /// Settings and inventory, which hardly change: at the first sample, and once a minute after that.
+    EverySample,
+    /// Settings and inventory, which hardly change: at the first sample, then once a minute.
     Slow,
-    /// What costs too much to be always on: at every sample from when it is asked for ([`Sampler::ask`](crate::Sampler::ask)).
-    Asked,
+    /// Too expensive to be always on: at every sample after [`Sampler::ask`](crate::Sampler::ask).
+    OnDemand,
+}
+
+/// What a source is, as the documentation lists it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SourceInfo {
+    /// The kernel source it reads, such as `proc/stat`.
+    pub name: &'static str,
+    /// What it reports, in the words a blind spot uses: `CPU time by mode`.
+    pub description: &'static str,
+    /// How often it is read.
+    pub schedule: Schedule,
+}
+
+impl SourceInfo {
+    /// A source that is read at every sample.
+    pub const fn new(name: &'static str, description: &'static str) -> Self {
+        Self { name, description, schedule: Schedule::EverySample }
+    }
+
+    /// The same source, read once a minute.
+    pub const fn slow(self) -> Self {
+        Self { schedule: Schedule::Slow, ..self }
+    }
+
+    /// The same source, read only after it was asked for.
+    pub const fn on_demand(self) -> Self {
+        Self { schedule: Schedule::OnDemand, ..self }
+    }
 }
 
 /// One kernel source.
 pub trait Source: Send {
-    /// Its name, such as `proc/stat`.
-    fn name(&self) -> &'static str;
+    /// What it is.
+    fn info(&self) -> SourceInfo;
 
-    /// What it tells, in a few words, for a blind spot: `processor time by mode`.
-    fn tells(&self) -> &'static str;
-
-    /// How often to read it.
-    fn tempo(&self) -> Tempo {
-        Tempo::Sample
-    }
-
-    /// Does beforehand what takes long, such as loading programs into the kernel: the sources of the first sample are then read
-    /// as close together as those of the later ones. What goes wrong is said when it is read.
+    /// Does slow setup, such as loading BPF programs, ahead of the first sample, so that the sources of that sample are read
+    /// as close together as those of later ones. [`read`](Self::read) reports what failed.
     fn prepare(&mut self, _: &Root) {}
 
-    /// Reads it into `out`, whose tables that this source fills are empty.
+    /// Reads into `out`, in which the tables of this source are empty.
     ///
     /// # Errors
-    /// What was missed and why. Rows written before the error are kept: a partial reading is a reading.
-    fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), Miss>;
+    /// What could not be read, and why. Rows written before the error are kept.
+    fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), SourceError>;
+}
+
+/// A source that keeps nothing from sample to sample.
+struct Stateless {
+    info: SourceInfo,
+    read: fn(&Root, &mut Snapshot) -> Result<(), SourceError>,
+}
+
+impl Source for Stateless {
+    fn info(&self) -> SourceInfo {
+        self.info
+    }
+
+    fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
+        (self.read)(root, out)
+    }
+}
+
+pub(crate) fn stateless(
+    info: SourceInfo,
+    read: fn(&Root, &mut Snapshot) -> Result<(), SourceError>,
+) -> Box<dyn Source> {
+    Box::new(Stateless { info, read })
+}
+
+/// Why a source, or a part of it, could not be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SourceError {
+    /// This kernel or machine does not have it.
+    Absent(String),
+    /// We may not read it.
+    NotPermitted {
+        /// What was refused.
+        why: String,
+        /// What would allow it.
+        remedy: String,
+    },
+    /// Reading failed, or the content was malformed.
+    Failed(String),
+}
+
+impl SourceError {
+    /// Sorts an error of reading `/path` by its errno.
+    pub fn from_io(path: &str, error: &std::io::Error) -> Self {
+        use std::io::ErrorKind::{NotADirectory, NotFound, PermissionDenied};
+        match error.kind() {
+            NotFound | NotADirectory => Self::Absent(format!("/{path} does not exist")),
+            PermissionDenied => {
+                Self::NotPermitted { why: format!("/{path}: permission denied"), remedy: "run as root".into() }
+            }
+            _ if matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::ENODEV)) => {
+                Self::Absent(format!("/{path}: {error}"))
+            }
+            _ => Self::Failed(format!("/{path}: {error}")),
+        }
+    }
+
+    /// A line of `/path` that does not follow the kernel's documentation.
+    pub fn malformed(path: &str, line: &str) -> Self {
+        Self::Failed(format!("/{path}: unexpected content {line:?}"))
+    }
+}
+
+impl From<SourceError> for Outcome {
+    fn from(error: SourceError) -> Self {
+        match error {
+            SourceError::Absent(why) => Self::Absent(why),
+            SourceError::NotPermitted { why, remedy } => Self::NotPermitted { why, remedy },
+            SourceError::Failed(why) => Self::Failed(why),
+        }
+    }
 }

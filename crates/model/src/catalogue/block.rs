@@ -46,7 +46,7 @@ family_group! {
         read_ahead: counter count "system.disk.read_ahead_operations" "requests made by read-ahead";
         forced: counter count "system.disk.fua" "writes that must reach the medium, not only the device's cache (FUA)";
         splits: counter count "system.disk.splits" "times a request was cut because the device takes none as large, or for a stripe's end";
-        depth_requests: counter count "system.disk.depth.operations" "requests of which it is known how many were in flight when the device got them";
+        depth_requests: counter count "system.disk.depth.operations" "requests for which the number in flight on arrival at the device is known";
         depth: counter count "system.disk.depth.in_flight" "those in flight then, the request itself included, summed over them";
         depth_squared: counter count "system.disk.depth.in_flight_squared" "the squares of that, summed";
         depth_device_time: counter ns "system.disk.depth.device_time" "time the device took for them, summed";
@@ -123,12 +123,11 @@ family_group! {
         read_only: gauge count "system.filesystem.read_only" "1 where mounted read-only";
     }
 
-    /// Processes with files on a full file system that they have open for writing, or that are deleted, while somebody asked
-    /// for it.
+    /// Processes that have files on a full file system open for writing, or deleted files open; read on demand.
     writer: Writer by on: MountTask, from "/proc/PID/fd, /proc/PID/fdinfo" {
-        files: gauge count "process.open_files.count" "how many such files";
-        bytes: gauge bytes "process.open_files.usage" "space that they take";
-        deleted_bytes: gauge bytes "process.open_files.deleted_usage" "of that, space of deleted files, which is freed once nobody has them open";
+        files: gauge count "process.open_files.count" "number of such files";
+        bytes: gauge bytes "process.open_files.usage" "space they take up";
+        deleted_bytes: gauge bytes "process.open_files.deleted_usage" "of that, space of deleted files, which is freed when the last process closes them";
         largest: state text "process.open_files.largest" "path of the largest";
     }
 

@@ -1,33 +1,33 @@
-//! Names of block devices, as every family of this wing spells them: the kernel's name in /proc/diskstats.
+//! Names of block devices, as in /proc/diskstats.
 
 use crate::Root;
 
-/// Bytes of a sector: the unit of the kernel's books, whatever the device's own block size.
+/// Bytes per sector, the kernel's unit whatever the device's own block size.
 pub(crate) const SECTOR: u64 = 512;
 
-/// The whole disks, by their name in sysfs; empty where there is no sysfs.
+/// The whole disks, by their names in sysfs.
 pub(crate) fn disks(root: &Root) -> Vec<String> {
     root.list("sys/block")
 }
 
-/// The partitions of a disk, by their name in sysfs: the folders in it that bear its name and have a partition number.
+/// The partitions of a disk, by their names in sysfs.
 pub(crate) fn partitions(root: &Root, disk: &str) -> Vec<String> {
     let mut names = root.list(&format!("sys/block/{disk}"));
     names.retain(|n| n.starts_with(disk) && root.at(format!("sys/block/{disk}/{n}/partition")).exists());
     names
 }
 
-/// The kernel's name of a device that sysfs calls `entry`: sysfs writes `!` where the name has a `/` (`cciss!c0d0`).
+/// The kernel's name of a sysfs entry: sysfs writes `!` for `/` (`cciss!c0d0`).
 pub(crate) fn kernel_name(entry: &str) -> String {
     entry.replace('!', "/")
 }
 
-/// The kernel's name of the device with this `major:minor`, `None` where there is no such device.
+/// The kernel's name of the device with this `major:minor`.
 pub(crate) fn by_number(root: &Root, number: &str) -> Option<String> {
-    root.kept_link(&format!("sys/dev/block/{number}")).map(|target| kernel_name(last(&target)))
+    root.setting_link(&format!("sys/dev/block/{number}")).map(|target| kernel_name(last(&target)))
 }
 
-/// The kernel's name of the device behind a path such as `/dev/mapper/root` or `/dev/sda1`, `None` where it is none.
+/// The kernel's name of the device behind a path such as `/dev/mapper/root` or `/dev/sda1`.
 pub(crate) fn by_path(root: &Root, path: &str) -> Option<String> {
     let node = path.strip_prefix("/dev/")?;
     let entry = match root.link(&format!("dev/{node}")) {
@@ -37,7 +37,6 @@ pub(crate) fn by_path(root: &Root, path: &str) -> Option<String> {
     root.at(format!("sys/class/block/{entry}")).exists().then(|| kernel_name(&entry))
 }
 
-/// The last part of a path.
 fn last(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
@@ -45,11 +44,11 @@ fn last(path: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::block::fixture::Tree;
+    use crate::testing::CapturedTree;
 
     #[test]
     fn a_device_is_named_by_number_and_by_path() {
-        let tree = Tree::of(&[("sys/class/block/dm-0/size", "8\n"), ("sys/class/block/sda1/size", "8\n")]);
+        let tree = CapturedTree::of(&[("sys/class/block/dm-0/size", "8\n"), ("sys/class/block/sda1/size", "8\n")]);
         tree.link("sys/dev/block/253:0", "../../devices/virtual/block/dm-0");
         tree.link("sys/dev/block/104:0", "../../devices/pci/block/cciss!c0d0");
         tree.link("dev/mapper/root", "../dm-0");

@@ -2,14 +2,14 @@
 
 use super::mountinfo::{self, MountLine};
 use super::mounts::visible;
-use super::space::{Space, Spaces};
-use crate::{Miss, Root};
+use super::statvfs::{FsSpace, StatvfsCalls};
+use crate::{Root, SourceError};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use whyslow_model::value::Name;
 
-/// One in so many bytes left, or fewer, is full.
-const LEFT: u64 = 50;
+/// A file system is full if at most one byte in this many is available.
+const FULL_BELOW: u64 = 50;
 
 /// A mount of a full file system, and the device number of its files (st_dev), which with btrfs is not that of mountinfo.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,19 +18,19 @@ pub(crate) struct FullMount {
     pub(crate) device: u64,
 }
 
-/// Finds full file systems; remembers which mounts do not answer.
+/// Finds full file systems; remembers which mounts do not respond.
 #[derive(Default)]
 pub(crate) struct FullMounts {
-    spaces: Spaces,
+    calls: StatvfsCalls,
 }
 
 impl FullMounts {
     /// The mounts of full file systems that can be written to.
-    pub(crate) fn read(&mut self, root: &Root) -> Result<Vec<FullMount>, Miss> {
+    pub(crate) fn read(&mut self, root: &Root) -> Result<Vec<FullMount>, SourceError> {
         root.require_live()?;
         let lines: Vec<MountLine> = visible(mountinfo::read(root)?).filter(|line| !line.has("ro")).collect();
-        self.spaces.forget_all_but(|point| lines.iter().any(|line| line.point == point));
-        let full = lines.iter().filter(|line| self.spaces.of(line).is_some_and(|space| is_full(&space)));
+        self.calls.retain(|point| lines.iter().any(|line| line.point == point));
+        let full = lines.iter().filter(|line| self.calls.space(line).is_some_and(|space| is_full(&space)));
         let device = |line: &MountLine| Some(fs::metadata(&line.point).ok()?.dev());
         Ok(full
             .filter_map(|line| Some(FullMount { point: line.point.as_str().into(), device: device(line)? }))
@@ -39,9 +39,9 @@ impl FullMounts {
 }
 
 /// By what df calls used and available.
-fn is_full(space: &Space) -> bool {
+fn is_full(space: &FsSpace) -> bool {
     let used = space.size.saturating_sub(space.free);
-    space.size > 0 && space.available < used.saturating_add(space.available) / LEFT
+    space.size > 0 && space.available < used.saturating_add(space.available) / FULL_BELOW
 }
 
 #[cfg(test)]
@@ -50,9 +50,9 @@ mod tests {
 
     #[test]
     fn a_reserve_for_root_is_no_space() {
-        let space = |free, available| Space { size: 1000, free, available, inodes: 0, inodes_free: 0 };
+        let space = |free, available| FsSpace { size: 1000, free, available, inodes: 0, inodes_free: 0 };
         assert!(is_full(&space(50, 0)) && is_full(&space(60, 10)));
         assert!(!is_full(&space(100, 50)));
-        assert!(!is_full(&Space { size: 0, ..space(0, 0) }), "proc and the like have no size");
+        assert!(!is_full(&FsSpace { size: 0, ..space(0, 0) }), "proc and the like have no size");
     }
 }

@@ -1,65 +1,59 @@
-//! /sys/block: what lies on what (Documentation/ABI/testing/sysfs-block, sysfs-block-loop, sysfs-block-zram).
+//! /sys/block: how block devices are stacked (Documentation/ABI/testing/sysfs-block, sysfs-block-loop, sysfs-block-zram).
 //!
-//! A partition lies on its disk, a loop device on the device of the file system that holds its file, dm and md on
-//! their `slaves`, zram on its backing device where it has one.
+//! A partition is on its disk, a loop device on the device of the file system that holds its file, dm and md on their `slaves`,
+//! zram on its backing device, if any.
 //!
-//! A file on a file system without a block device (tmpfs, FUSE, NFS, overlay) makes the loop device lie on what the
-//! mount's `device` says: the name of the FUSE program, the server, `tmpfs`. That is where its requests end as far as
-//! this kernel can see. The file's path is looked up among the mounts, not opened, for that could hang on a dead
-//! server; a file in another mount namespace is thus ascribed to the mount that its path leads to in ours.
+//! A loop device whose file is on a file system without a block device (tmpfs, FUSE, NFS, overlay) is on what the mount's
+//! `device` says: the name of the FUSE program, the server, `tmpfs`. The file's path is looked up among the mounts, not opened,
+//! as that could hang on a dead server; a file in another mount namespace is thus attributed to the mount that its path leads to
+//! in ours.
 
 use super::device;
 use super::mountinfo;
-use crate::{Miss, Root, Source};
+use crate::{Root, Source, SourceError, SourceInfo};
 use std::time::{Duration, Instant};
 use whyslow_model::catalogue::Layer;
 use whyslow_model::key::Pair;
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::value::{Name, State};
 
-/// How long what was read is believed when no device event says otherwise: not every change has an event.
-const BELIEVED: Duration = Duration::from_secs(60);
+/// The layers are read again after this even without a device event: not every change has one.
+const TTL: Duration = Duration::from_secs(60);
 
-/// The source of family `layer`.
 #[derive(Default)]
 pub(super) struct Layers {
-    known: Option<Known>,
+    cached: Option<CachedLayers>,
 }
 
-/// The layers as they were last read. Every sample has them, so that a window of any samples knows its topology.
-struct Known {
+/// Every sample has all layers, so that a window of any samples knows its topology.
+struct CachedLayers {
     rows: Vec<Layer>,
     events: Option<u64>,
     read_at: Instant,
 }
 
 impl Source for Layers {
-    fn name(&self) -> &'static str {
-        "sys/block"
+    fn info(&self) -> SourceInfo {
+        SourceInfo::new("sys/block", "how block devices are stacked")
     }
 
-    fn tells(&self) -> &'static str {
-        "how block devices are stacked"
-    }
-
-    fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), Miss> {
-        // The kernel announces each device that comes, goes, is set up or changes with an event, and counts them.
-        let events = root.kept_number("sys/kernel/uevent_seqnum");
-        let known = match self.known.take() {
-            Some(known) if events.is_some() && known.events == events && known.read_at.elapsed() < BELIEVED => known,
-            _ => Known { rows: layers(root)?, events, read_at: Instant::now() },
+    fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
+        // The kernel counts its events of devices that come, go, are set up or change.
+        let events = root.polled_number("sys/kernel/uevent_seqnum");
+        let cached = match self.cached.take() {
+            Some(cached) if events.is_some() && cached.events == events && cached.read_at.elapsed() < TTL => cached,
+            _ => CachedLayers { rows: layers(root)?, events, read_at: Instant::now() },
         };
-        out.block.layer.clone_from(&known.rows);
-        self.known = Some(known);
+        out.block.layer.clone_from(&cached.rows);
+        self.cached = Some(cached);
         Ok(())
     }
 }
 
-/// Reads all layers.
-fn layers(root: &Root) -> Result<Vec<Layer>, Miss> {
+fn layers(root: &Root) -> Result<Vec<Layer>, SourceError> {
     let disks = device::disks(root);
     if disks.is_empty() {
-        return Err(Miss::Absent("/sys/block has no devices".into()));
+        return Err(SourceError::Absent("/sys/block has no devices".into()));
     }
     let mut rows = Vec::new();
     for disk in &disks {
@@ -73,20 +67,20 @@ fn layers(root: &Root) -> Result<Vec<Layer>, Miss> {
     Ok(rows)
 }
 
-/// The members of a dm or md device, or of another stacking driver (bcache): its `slaves`.
+/// The `slaves` of a dm or md device, or of another stacking driver (bcache).
 fn members(root: &Root, disk: &str) -> Vec<Layer> {
     let driver = disk.trim_end_matches(|c: char| c.is_ascii_digit() || c == '-');
     let slaves = root.list(&format!("sys/block/{disk}/slaves"));
     slaves.iter().map(|member| layer(disk, device::kernel_name(member), driver)).collect()
 }
 
-/// A loop device that is set up, on what holds its file.
+/// A loop device, on what holds its file.
 fn on_file(root: &Root, disk: &str) -> Option<Layer> {
     let path = root.maybe(&format!("sys/block/{disk}/loop/backing_file"))?;
     let path = path.trim_end_matches('\n');
     let file = path.strip_suffix(" (deleted)").unwrap_or(path);
     let mounts = mountinfo::read(root).ok()?;
-    // A loop device can also be set up on a block device, whose node is the file.
+    // The file can also be the node of a block device.
     let lower = match device::by_path(root, file) {
         Some(device) => device.into(),
         None => mountinfo::holder(&mounts, file)?.device(root),
@@ -94,7 +88,7 @@ fn on_file(root: &Root, disk: &str) -> Option<Layer> {
     Some(Layer { file: State::from(path), ..layer(disk, lower, "loop") })
 }
 
-/// zram writes what does not compress, or is idle, to its backing device.
+/// zram writes incompressible and idle pages to its backing device.
 fn zram_backing(root: &Root, disk: &str) -> Option<Layer> {
     let path = root.word(&format!("sys/block/{disk}/backing_dev"))?;
     device::by_path(root, &path).map(|lower| layer(disk, lower, "zram"))
@@ -108,8 +102,7 @@ fn layer(upper: &str, lower: impl Into<Name>, kind: &str) -> Layer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::block::fixture::Tree;
-    use std::process::Command;
+    use crate::testing::{CapturedTree, LoopDevice, read};
     use whyslow_model::topology::Topology;
     use whyslow_model::window::Window;
 
@@ -120,8 +113,8 @@ mod tests {
         rows
     }
 
-    fn stacked() -> Tree {
-        let tree = Tree::of(&[
+    fn stacked() -> CapturedTree {
+        let tree = CapturedTree::of(&[
             ("sys/block/sda/sda1/partition", "1\n"),
             ("sys/block/sda/sda2/partition", "2\n"),
             ("sys/block/sda/queue/scheduler", "none\n"),
@@ -160,13 +153,13 @@ mod tests {
     }
 
     #[test]
-    fn layers_are_read_anew_after_a_device_event() {
+    fn layers_are_read_again_after_a_device_event() {
         let tree = stacked();
         tree.write("sys/kernel/uevent_seqnum", "7\n");
         let mut source = Layers::default();
         let mut count = || {
-            let mut s = Snapshot::default();
-            source.read(&tree.root(), &mut s).unwrap();
+            let (outcome, s) = tree.read(&mut source);
+            assert_eq!(outcome, Ok(()));
             s.block.layer.len()
         };
         assert_eq!(count(), 8);
@@ -178,43 +171,18 @@ mod tests {
 
     #[test]
     fn without_sysfs_it_is_absent() {
-        assert!(matches!(layers(&Tree::of(&[]).root()), Err(Miss::Absent(_))));
-    }
-
-    /// A loop device on a file, detached when dropped.
-    struct Loop {
-        node: String,
-        _file: tempfile::NamedTempFile,
-    }
-
-    impl Loop {
-        /// `None` without the privilege.
-        fn new() -> Option<Self> {
-            let file = tempfile::Builder::new().prefix("wsl-block-").tempfile_in("/var/tmp").unwrap();
-            file.as_file().set_len(1 << 20).unwrap();
-            let out = Command::new("losetup").args(["--find", "--show"]).arg(file.path()).output().ok()?;
-            let node = String::from_utf8(out.stdout).ok()?.trim().to_owned();
-            out.status.success().then_some(Self { node, _file: file })
-        }
-    }
-
-    impl Drop for Loop {
-        fn drop(&mut self) {
-            let _ = Command::new("losetup").args(["--detach", &self.node]).status();
-        }
+        assert!(matches!(layers(&CapturedTree::of(&[]).root()), Err(SourceError::Absent(_))));
     }
 
     #[test]
-    fn a_loop_device_of_this_machine_rests_on_the_disk_of_its_file() {
+    fn a_loop_device_is_on_the_disk_of_its_file() {
         let mut source = Layers::default();
+        read(&mut source);
+        let Some(device) = LoopDevice::new("/var/tmp", 1 << 20) else { return };
+        let s = Snapshot { boot_ns: 1, ..read(&mut source) };
         let root = Root::live();
-        source.read(&root, &mut Snapshot::default()).unwrap();
-        let Some(device) = Loop::new() else { return };
-        let mut s = Snapshot { boot_ns: 1, ..Snapshot::default() };
-        source.read(&root, &mut s).unwrap();
-        let mounts = mountinfo::read(&root).unwrap();
-        let below = mountinfo::holder(&mounts, "/var/tmp/x").unwrap().device(&root);
+        let below = mountinfo::holder(&mountinfo::read(&root).unwrap(), "/var/tmp/x").unwrap().device(&root);
         let topology = Topology::of(&Window::new(vec![s]));
-        assert!(topology.rests_on(device.node.trim_start_matches("/dev/"), &below), "{} on {below}", device.node);
+        assert!(topology.rests_on(device.name(), &below), "{} on {below}", device.node);
     }
 }

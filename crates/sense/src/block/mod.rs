@@ -1,35 +1,31 @@
-//! Block devices, their queues and stacking, mounts, arrays.
+//! Block devices, their queues and stacking, mounts, software RAID.
 
-mod arrays;
-mod cache;
 pub(crate) mod device;
 mod diskstats;
-#[cfg(test)]
-pub(crate) mod fixture;
 mod full_mounts;
 mod layers;
-pub(crate) mod mount_watch;
+mod md;
 pub(crate) mod mountinfo;
 mod mounts;
-mod nfs;
+mod mountstats;
+mod page_cache;
 mod queue;
 mod requests;
-mod space;
+mod statvfs;
 
 pub(crate) use full_mounts::{FullMount, FullMounts};
 
-use crate::source::Source;
+use crate::source::{Source, stateless};
 
-/// The sources of this wing.
 pub(crate) fn sources() -> Vec<Box<dyn Source>> {
     vec![
-        Box::new(diskstats::DiskStats),
+        stateless(diskstats::INFO, diskstats::read),
         Box::new(requests::Requests::default()),
-        Box::new(cache::Cache::default()),
-        Box::new(queue::Queues::default()),
+        Box::new(page_cache::PageCacheUse::default()),
+        Box::new(queue::DiskQueues::default()),
         Box::new(layers::Layers::default()),
-        Box::new(mounts::Mounts::default()),
-        Box::new(nfs::NfsMounts::default()),
-        Box::new(arrays::Arrays::default()),
+        Box::new(mounts::MountTable::default()),
+        Box::new(mountstats::NfsMounts::default()),
+        Box::new(md::MdArrays::default()),
     ]
 }

@@ -2,34 +2,33 @@
 
 use super::device;
 use crate::text::{octal, unescape};
-use crate::{Miss, Root};
+use crate::{Root, SourceError, fd_cache};
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::time::{Duration, Instant};
 use whyslow_model::value::Name;
 
-/// Where they stand.
-pub(super) const PATH: &str = "proc/self/mountinfo";
+const PATH: &str = "proc/self/mountinfo";
+/// The mounts are read again after this even if no change was signalled: a file system that turns read-only on an error does
+/// so silently.
+const WATCH_TTL: Duration = Duration::from_secs(5);
 
-/// One mount, as this process sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct MountLine {
-    /// `major:minor` of the file system, st_dev of its files; major 0 where no block device is behind it.
+    /// `major:minor` of the file system (st_dev of its files); major 0 without a block device.
     pub(crate) number: String,
-    /// The folder of the file system that is mounted; `/` unless it is a bind mount or a part of it.
+    /// The directory of the file system that is mounted; `/` except for bind mounts and subvolumes.
     pub(crate) root: String,
-    /// Where it is mounted.
     pub(crate) point: String,
-    /// Options of this mount.
     pub(crate) options: String,
-    /// File system type.
     pub(crate) kind: String,
-    /// What is mounted, as whoever mounted it wrote it.
     pub(crate) source: String,
-    /// Options of the file system.
     pub(crate) super_options: String,
 }
 
 impl MountLine {
-    /// What is mounted: the kernel's name of the block device where there is one; else the source as written
-    /// (`server:/export`, the name a FUSE program gave), or the file system's type where that is empty or `none`.
+    /// The kernel's name of the block device, if any; otherwise the source (`server:/export`, the name a FUSE program gave), or
+    /// the file system's type if that is empty or `none`.
     pub(crate) fn device(&self, root: &Root) -> Name {
         device::by_number(root, &self.number)
             .or_else(|| device::by_path(root, &self.source))
@@ -40,21 +39,17 @@ impl MountLine {
             .into()
     }
 
-    /// Whether this option is set, for the mount or for the file system as a whole.
+    /// Whether this option is set, for the mount or for the file system.
     pub(crate) fn has(&self, option: &str) -> bool {
         self.options.split(',').chain(self.super_options.split(',')).any(|o| o == option)
     }
 }
 
-/// All mounts, in the kernel's order.
-///
-/// # Errors
-/// Where the file cannot be read.
-pub(crate) fn read(root: &Root) -> Result<Vec<MountLine>, Miss> {
+pub(crate) fn read(root: &Root) -> Result<Vec<MountLine>, SourceError> {
     root.text(PATH).map(|text| parse(&text))
 }
 
-/// The mount that holds the file at `path`: the one with the longest mount point that leads to it.
+/// The mount that holds the file at `path`: the one with the longest matching mount point.
 pub(crate) fn holder<'m>(mounts: &'m [MountLine], path: &str) -> Option<&'m MountLine> {
     mounts.iter().filter(|m| leads_to(&m.point, path)).max_by_key(|m| m.point.len())
 }
@@ -63,13 +58,13 @@ fn leads_to(point: &str, path: &str) -> bool {
     path.strip_prefix(point.trim_end_matches('/')).is_some_and(|rest| rest.starts_with('/'))
 }
 
-/// Lines that make no sense are left out.
+/// Skips malformed lines.
 pub(crate) fn parse(text: &str) -> Vec<MountLine> {
     text.lines().filter_map(parse_line).collect()
 }
 
 /// `36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue`: the number of optional fields
-/// before the `-` varies. A source can be empty, which leaves two blanks in a row.
+/// before the `-` varies. A source can be empty, which leaves two spaces in a row.
 fn parse_line(line: &str) -> Option<MountLine> {
     let (mount, file_system) = line.split_once(" - ")?;
     let mut mount = mount.split(' ').skip(2);
@@ -87,15 +82,56 @@ fn parse_line(line: &str) -> Option<MountLine> {
     })
 }
 
-/// A name as it is, escapes undone.
 fn path(word: &str) -> String {
     unescape(word, octal)
+}
+
+/// Watches the mounts of the live machine by polling the file (proc_pid_mounts(5)), which costs a fiftieth of reading it.
+#[derive(Default)]
+pub(crate) struct MountWatch {
+    watched: Option<(File, Instant)>,
+    last: Vec<u8>,
+}
+
+impl MountWatch {
+    /// The mounts, if they changed since the last call.
+    pub(crate) fn changed(&mut self, root: &Root) -> Result<Option<Vec<MountLine>>, SourceError> {
+        if !root.is_live() {
+            return read(root).map(Some);
+        }
+        let failed = |e| SourceError::from_io(PATH, &e);
+        let file = match self.watched.take() {
+            Some((file, at)) if !has_event(&file) && at.elapsed() < WATCH_TTL => {
+                self.watched = Some((file, at));
+                return Ok(None);
+            }
+            Some((file, _)) => file,
+            None => File::open(root.at(PATH)).map_err(failed)?,
+        };
+        let bytes = fd_cache::read_all(&file).map_err(failed)?;
+        self.watched = Some((file, Instant::now()));
+        if bytes == self.last {
+            return Ok(None);
+        }
+        let mounts = parse(&String::from_utf8_lossy(&bytes));
+        self.last = bytes;
+        Ok(Some(mounts))
+    }
+}
+
+/// Whether a change was signalled since the last call, or since the file was opened.
+fn has_event(mounts: &File) -> bool {
+    let mut poll = libc::pollfd { fd: mounts.as_raw_fd(), events: libc::POLLPRI, revents: 0 };
+    // SAFETY: the pointer is to one pollfd, as the count says, and the call does not wait.
+    unsafe { libc::poll(&raw mut poll, 1, 0) != 0 }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
+    use crate::testing::{is_root, never_panics, wait_until};
+    use std::path::Path;
+    use std::process::Command;
 
     #[test]
     fn optional_fields_and_escapes_are_read() {
@@ -119,11 +155,31 @@ mod tests {
         assert_eq!(holds("not a path"), None);
     }
 
-    proptest! {
-        #[test]
-        fn any_text_is_survived(text in "([ -~]{0,20}[ \\\\-]){0,20}|.*") {
-            let _ = parse(&text);
-            let _ = path(&text);
+    #[test]
+    fn a_mount_is_signalled_once() {
+        let root = Root::live();
+        let mut watch = MountWatch::default();
+        let all = watch.changed(&root).unwrap().expect("the first call returns them");
+        assert!(all.iter().any(|m| m.point == "/"));
+        // Other tests may mount something meanwhile.
+        wait_until("the mounts are unchanged", || watch.changed(&root).unwrap().is_none());
+        if !is_root() {
+            return;
         }
+        let point = tempfile::Builder::new().prefix("wsl-bench-").tempdir().unwrap();
+        let run = |command: &str, arguments: &[&str]| {
+            Command::new(command).arg("-n").args(arguments).arg(point.path()).status().unwrap().success()
+        };
+        assert!(run("mount", &["-t", "tmpfs", "none"]));
+        let seen = watch.changed(&root);
+        assert!(run("umount", &[]));
+        assert!(seen.unwrap().unwrap().iter().any(|m| point.path() == Path::new(&m.point)));
+    }
+
+    #[test]
+    fn no_text_makes_it_panic() {
+        never_panics("36 35 98:0 /mnt1 /mnt\\0402 rw master:1 - ext3 /dev/root rw\n", |text| {
+            let _ = (parse(text), path(text));
+        });
     }
 }

@@ -1,14 +1,13 @@
 //! /proc/self/mountinfo and statvfs(3): mounted file systems, their space and inodes.
 
-use super::mount_watch::MountWatch;
-use super::mountinfo::MountLine;
-use super::space::{Space, Spaces};
-use crate::{Miss, Root, Source};
+use super::mountinfo::{MountLine, MountWatch};
+use super::statvfs::{FsSpace, StatvfsCalls};
+use crate::{Root, Source, SourceError, SourceInfo};
 use std::collections::BTreeMap;
 use whyslow_model::catalogue::Mount;
 use whyslow_model::snapshot::Snapshot;
 
-/// File systems that hold no files of anybody's: windows on the kernel.
+/// File systems that hold no files of users.
 const PSEUDO: &[&str] = &[
     "autofs",
     "binfmt_misc",
@@ -35,33 +34,28 @@ const PSEUDO: &[&str] = &[
     "tracefs",
 ];
 
-/// The source of family `mount`.
 #[derive(Default)]
-pub(super) struct Mounts {
+pub(super) struct MountTable {
     watch: MountWatch,
-    /// The mounts as they stand: all of their rows but the space.
+    /// The rows without the space.
     mounted: Vec<(Mount, MountLine)>,
-    spaces: Spaces,
+    statvfs: StatvfsCalls,
 }
 
-impl Source for Mounts {
-    fn name(&self) -> &'static str {
-        "proc/self/mountinfo"
+impl Source for MountTable {
+    fn info(&self) -> SourceInfo {
+        SourceInfo::new("proc/self/mountinfo", "mounted file systems, their space and inodes")
     }
 
-    fn tells(&self) -> &'static str {
-        "mounted file systems, their space and inodes"
-    }
-
-    fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), Miss> {
+    fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
         if let Some(lines) = self.watch.changed(root)? {
             self.mounted = visible(lines).map(|line| (row(root, &line), line)).collect();
-            self.spaces.forget_all_but(|point| self.mounted.iter().any(|(_, line)| line.point == point));
+            self.statvfs.retain(|point| self.mounted.iter().any(|(_, line)| line.point == point));
         }
         for (row, line) in &self.mounted {
             let mut row = row.clone();
-            // The space of a captured machine's mounts is not in its files.
-            if let Some(space) = root.is_live().then(|| self.spaces.of(line)).flatten() {
+            // A captured tree does not hold the space.
+            if let Some(space) = root.is_live().then(|| self.statvfs.space(line)).flatten() {
                 fill(&mut row, &space);
             }
             out.block.mount.push(row);
@@ -70,7 +64,7 @@ impl Source for Mounts {
     }
 }
 
-/// The mounts that hold files. Where several are mounted on one point, the last one covers the others.
+/// The mounts that hold files. Of several on one mount point, the last covers the others.
 pub(super) fn visible(lines: Vec<MountLine>) -> impl Iterator<Item = MountLine> {
     let files = lines.into_iter().filter(|m| !PSEUDO.contains(&m.kind.as_str()));
     files.map(|m| (m.point.clone(), m)).collect::<BTreeMap<_, _>>().into_values()
@@ -87,7 +81,7 @@ fn row(root: &Root, line: &MountLine) -> Mount {
     }
 }
 
-fn fill(row: &mut Mount, space: &Space) {
+fn fill(row: &mut Mount, space: &FsSpace) {
     row.size = space.size.into();
     row.free = space.free.into();
     row.available = space.available.into();
@@ -98,17 +92,11 @@ fn fill(row: &mut Mount, space: &Space) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::block::fixture::Tree;
-
-    fn read(root: &Root) -> Vec<Mount> {
-        let mut s = Snapshot::default();
-        Mounts::default().read(root, &mut s).unwrap();
-        s.block.mount
-    }
+    use crate::testing::{CapturedTree, read};
 
     #[test]
     fn a_mount_is_known_by_the_kernels_device_name() {
-        let tree = Tree::of(&[(
+        let tree = CapturedTree::of(&[(
             "proc/self/mountinfo",
             "1 0 253:0 / / rw,relatime - ext4 /dev/mapper/root ro,errors=remount-ro\n\
              2 1 0:30 / /run rw - tmpfs tmpfs rw\n\
@@ -119,7 +107,9 @@ mod tests {
         )]);
         tree.link("sys/dev/block/253:0", "../../devices/virtual/block/dm-0");
         tree.write("sys/class/block/sdb/size", "1\n");
-        let rows = read(&tree.root());
+        let (outcome, s) = tree.read(&mut MountTable::default());
+        let rows = s.block.mount;
+        assert_eq!(outcome, Ok(()));
         let seen: Vec<_> = rows.iter().map(|m| (&*m.point, m.device.get().unwrap())).collect();
         assert_eq!(seen, [("/", "dm-0"), ("/data", "sdb"), ("/nfs", "server:/export"), ("/run", "tmpfs")]);
         assert_eq!(rows[0].options.get(), Some("rw,relatime,ro,errors=remount-ro"));
@@ -129,8 +119,8 @@ mod tests {
     }
 
     #[test]
-    fn the_root_of_this_machine_has_space() {
-        let rows = read(&Root::live());
+    fn the_root_of_the_live_machine_has_space() {
+        let rows = read(&mut MountTable::default()).block.mount;
         let top = rows.iter().find(|m| &*m.point == "/").unwrap();
         assert!(top.size.get() > Some(0.0) && top.size.get() >= top.free.get());
         assert!(top.free.get() >= top.available.get());

@@ -1,57 +1,47 @@
-//! /sys/block/*/queue and device: a device's queue, geometry and identity (Documentation/ABI/stable/sysfs-block,
+//! /sys/block/*/queue and device: queue, geometry and identity of a disk (Documentation/ABI/stable/sysfs-block,
 //! Documentation/block/queue-sysfs.rst; sysfs-devices of SCSI in Documentation/scsi).
 
 use super::device::{self, SECTOR};
-use crate::source::Tempo;
+use crate::source::SourceInfo;
 use crate::text::chosen;
-use crate::{Miss, Root, Source};
+use crate::{Root, Source, SourceError};
 use std::collections::HashMap;
 use whyslow_model::catalogue::Queue;
 use whyslow_model::snapshot::Snapshot;
-use whyslow_model::value::{Gauge, State};
+use whyslow_model::value::Gauge;
 
 const KIB: u64 = 1024;
 const NS_PER_US: u64 = 1000;
 
-/// The source of family `queue`.
 #[derive(Default)]
-pub(super) struct Queues {
-    /// The serial numbers, by name of the disk.
+pub(super) struct DiskQueues {
+    /// By name of the disk.
     serials: HashMap<String, Serial>,
 }
 
-/// What a disk answered when it was asked for its serial number. To ask may be a request to the device (virtio), for which one
-/// that hangs lets us wait: each is asked once.
+/// A disk's serial number, read once: reading it can be a request to the device (virtio), which hangs if the device does.
 struct Serial {
-    /// The kernel's number of the disk, which no other one has had since boot (from Linux 5.15).
-    disk: String,
+    /// Unique since boot (from Linux 5.15).
+    diskseq: String,
     number: Option<String>,
 }
 
-impl Source for Queues {
-    fn name(&self) -> &'static str {
-        "sys/block/queue"
+impl Source for DiskQueues {
+    fn info(&self) -> SourceInfo {
+        SourceInfo::new("sys/block/queue", "queue settings, geometry and model of disks").slow()
     }
 
-    fn tells(&self) -> &'static str {
-        "queue settings, geometry and model of disks"
-    }
-
-    fn tempo(&self) -> Tempo {
-        Tempo::Slow
-    }
-
-    fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), Miss> {
+    fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
         let disks = device::disks(root);
         if disks.is_empty() {
-            return Err(Miss::Absent("/sys/block has no devices".into()));
+            return Err(SourceError::Absent("/sys/block has no devices".into()));
         }
-        let mut asked = std::mem::take(&mut self.serials);
+        let mut before = std::mem::take(&mut self.serials);
         for disk in disks {
             let folder = format!("sys/block/{disk}");
-            let serial = Serial::of(root, &folder, asked.remove(&disk));
+            let serial = Serial::of(root, &folder, before.remove(&disk));
             let queue = of_disk(root, &folder, &disk);
-            out.block.queue.push(Queue { serial: state(serial.number.as_deref()), ..queue });
+            out.block.queue.push(Queue { serial: serial.number.as_deref().into(), ..queue });
             for partition in device::partitions(root, &disk) {
                 out.block.queue.push(of_partition(root, &format!("{folder}/{partition}"), &partition));
             }
@@ -62,17 +52,17 @@ impl Source for Queues {
 }
 
 impl Serial {
-    /// What was answered before, where it was the same disk that answered.
+    /// The number read before, if it was from the same disk.
     fn of(root: &Root, folder: &str, before: Option<Self>) -> Self {
-        let disk = word(root, folder, "diskseq").unwrap_or_default();
+        let diskseq = word(root, folder, "diskseq").unwrap_or_default();
         match before {
-            Some(before) if before.disk == disk && !disk.is_empty() => before,
-            _ => Self { disk, number: serial(root, folder) },
+            Some(before) if before.diskseq == diskseq && !diskseq.is_empty() => before,
+            _ => Self { diskseq, number: serial(root, folder) },
         }
     }
 }
 
-/// What a partition has of its own; its queue is the disk's.
+/// A partition uses the queue of its disk.
 fn of_partition(root: &Root, folder: &str, name: &str) -> Queue {
     Queue {
         alignment_offset: gauge(root, folder, "alignment_offset", 1),
@@ -84,7 +74,7 @@ fn of_partition(root: &Root, folder: &str, name: &str) -> Queue {
 fn of_disk(root: &Root, folder: &str, name: &str) -> Queue {
     let number = |file: &str, scale| gauge(root, folder, file, scale);
     Queue {
-        scheduler: state(word(root, folder, "queue/scheduler").as_deref().map(|s| chosen(s).unwrap_or(s))),
+        scheduler: word(root, folder, "queue/scheduler").as_deref().map(|s| chosen(s).unwrap_or(s)).into(),
         rotational: number("queue/rotational", 1),
         nr_requests: number("queue/nr_requests", 1),
         max_request: number("queue/max_sectors_kb", KIB),
@@ -94,28 +84,24 @@ fn of_disk(root: &Root, folder: &str, name: &str) -> Queue {
         physical_block: number("queue/physical_block_size", 1),
         minimum_io: number("queue/minimum_io_size", 1),
         optimal_io: number("queue/optimal_io_size", 1),
-        write_cache: state(word(root, folder, "queue/write_cache").as_deref()),
+        write_cache: word(root, folder, "queue/write_cache").into(),
         wbt_latency: number("queue/wbt_lat_usec", NS_PER_US),
         hardware_queues: hardware_queues(root, folder),
         device_depth: number("device/queue_depth", 1),
-        model: state(model(root, folder).as_deref()),
-        firmware: state(firmware(root, folder).as_deref()),
-        state: state(word(root, folder, "device/state").as_deref()),
-        address: state(root.link(&format!("{folder}/device")).as_deref().and_then(scsi_address)),
+        model: model(root, folder).into(),
+        firmware: firmware(root, folder).into(),
+        state: word(root, folder, "device/state").into(),
+        address: root.link(&format!("{folder}/device")).as_deref().and_then(scsi_address).into(),
         ..of_partition(root, folder, name)
     }
 }
 
-/// A device that is driven by bios alone (dm, md, zram) has no folder `mq`, and no hardware queues to count.
+/// A bio-based device (dm, md, zram) has no directory `mq` and no hardware queues.
 fn hardware_queues(root: &Root, folder: &str) -> Gauge {
-    match root.list(&format!("{folder}/mq")).len() {
-        0 => Gauge::ABSENT,
-        queues => (queues as u64).into(),
-    }
+    Some(root.list(&format!("{folder}/mq")).len() as u64).filter(|queues| *queues > 0).into()
 }
 
-/// Vendor and model as SCSI has them, or the model alone (NVMe). The vendor of a virtio disk is a PCI number, and no
-/// model follows it: that is no name.
+/// Vendor and model (SCSI), or the model alone (NVMe). A virtio disk has a PCI number as vendor and no model: that is no name.
 fn model(root: &Root, folder: &str) -> Option<String> {
     let model = word(root, folder, "device/model")?;
     Some(match word(root, folder, "device/vendor") {
@@ -124,8 +110,7 @@ fn model(root: &Root, folder: &str) -> Option<String> {
     })
 }
 
-/// The serial number: as virtio and NVMe have it, or the unit serial number page of a SCSI disk, four bytes of header, then
-/// text (SPC-4, 7.8.15).
+/// From virtio or NVMe, or the unit serial number page of a SCSI disk: a header of four bytes, then text (SPC-4, 7.8.15).
 fn serial(root: &Root, folder: &str) -> Option<String> {
     let page = || {
         let page = std::fs::read(root.at(format!("{folder}/device/vpd_pg80"))).ok()?;
@@ -135,47 +120,35 @@ fn serial(root: &Root, folder: &str) -> Option<String> {
     word(root, folder, "serial").or_else(|| word(root, folder, "device/serial")).or_else(page)
 }
 
-/// Where NVMe and SCSI have it.
+/// From NVMe or SCSI.
 fn firmware(root: &Root, folder: &str) -> Option<String> {
     word(root, folder, "device/firmware_rev").or_else(|| word(root, folder, "device/rev"))
 }
 
-/// `host:channel:target:lun`, the last part of where a SCSI disk's `device` points; `None` for other devices.
+/// `host:channel:target:lun`, the last part of the target of a SCSI disk's `device` link.
 fn scsi_address(target: &str) -> Option<&str> {
     let last = target.rsplit('/').next()?;
     let numbers = last.split(':').filter(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit())).count();
     (numbers == 4 && last.matches(':').count() == 3).then_some(last)
 }
 
-/// The number in a file of a device, scaled to the base unit.
 fn gauge(root: &Root, folder: &str, file: &str, scale: u64) -> Gauge {
-    root.number(&format!("{folder}/{file}")).map_or(Gauge::ABSENT, |n| n.saturating_mul(scale).into())
+    root.number(&format!("{folder}/{file}")).map(|n| n.saturating_mul(scale)).into()
 }
 
-/// The words in a file of a device; `None` where they are none.
+/// `None` if the file is missing or empty.
 fn word(root: &Root, folder: &str, file: &str) -> Option<String> {
     root.word(&format!("{folder}/{file}")).filter(|w| !w.is_empty())
-}
-
-fn state(words: Option<&str>) -> State {
-    words.map_or_else(State::default, State::from)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::block::fixture::Tree;
-    use proptest::prelude::*;
-
-    fn read(root: &Root) -> Vec<Queue> {
-        let mut s = Snapshot::default();
-        Queues::default().read(root, &mut s).unwrap();
-        s.block.queue
-    }
+    use crate::testing::{CapturedTree, never_panics, read};
 
     #[test]
-    fn a_scsi_disk_and_its_partition() {
-        let tree = Tree::of(&[
+    fn a_scsi_disk_and_its_partition_are_read_in_full() {
+        let tree = CapturedTree::of(&[
             ("sys/block/sda/size", "2048\n"),
             ("sys/block/sda/alignment_offset", "0\n"),
             ("sys/block/sda/queue/scheduler", "none [mq-deadline] kyber\n"),
@@ -195,7 +168,9 @@ mod tests {
             ("sys/block/sda/sda1/alignment_offset", "3584\n"),
         ]);
         tree.link("sys/block/sda/device", "../../devices/0:0:1:0");
-        let rows = read(&tree.root());
+        let (outcome, s) = tree.read(&mut DiskQueues::default());
+        assert_eq!(outcome, Ok(()));
+        let rows = s.block.queue;
         let (disk, partition) = (&rows[0], &rows[1]);
         assert_eq!(disk.scheduler.get(), Some("mq-deadline"));
         assert_eq!(disk.rotational.get(), Some(1.0));
@@ -216,17 +191,16 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_is_asked_once_for_its_serial_number_and_another_of_that_name_again() {
-        let tree = Tree::of(&[("sys/block/vda/size", "2048\n")]);
-        let mut queues = Queues::default();
+    fn a_serial_number_is_read_once_for_each_disk() {
+        let tree = CapturedTree::of(&[("sys/block/vda/size", "2048\n")]);
+        let mut queues = DiskQueues::default();
         let mut serial = |disk: Option<&str>, number: &str| {
             disk.into_iter().for_each(|disk| tree.write("sys/block/vda/diskseq", disk));
             tree.write("sys/block/vda/serial", number);
-            let mut out = Snapshot::default();
-            queues.read(&tree.root(), &mut out).unwrap();
+            let (_, out) = tree.read(&mut queues);
             out.block.queue[0].serial.get().map(str::to_owned)
         };
-        // Before Linux 5.15 disks have no number.
+        // Before Linux 5.15 there is no diskseq.
         assert_eq!(serial(None, "A\n").as_deref(), Some("A"));
         assert_eq!(serial(None, "B\n").as_deref(), Some("B"));
         assert_eq!(serial(Some("7\n"), "C\n").as_deref(), Some("C"));
@@ -244,16 +218,15 @@ mod tests {
     }
 
     #[test]
-    fn the_disks_of_this_machine_have_block_sizes() {
-        let rows = read(&Root::live());
+    fn the_disks_of_the_live_machine_have_block_sizes() {
+        let rows = read(&mut DiskQueues::default()).block.queue;
         assert!(rows.iter().any(|q| q.logical_block.get().is_some_and(|b| b >= 512.0) && q.scheduler.get().is_some()));
     }
 
-    proptest! {
-        #[test]
-        fn any_word_is_survived(text in "[\\[\\]a-z0-9:/ ]{0,30}|.*") {
-            let _ = chosen(&text).unwrap_or(&text);
-            let _ = scsi_address(&text);
-        }
+    #[test]
+    fn no_text_makes_it_panic() {
+        never_panics("none [mq-deadline] ../../../2:0:0:1", |text| {
+            let _ = (chosen(text), scsi_address(text));
+        });
     }
 }

@@ -1,24 +1,20 @@
-//! Names of an enum's values in the running kernel, by its type information (Documentation/bpf/btf.rst): they differ from
-//! version to version, numbers and all.
+//! Names of enum values in the running kernel, from its BTF (Documentation/bpf/btf.rst): names and numbers differ between versions.
 
 use super::gate::TYPES;
 use crate::root::Root;
-use crate::source::Miss;
+use crate::source::SourceError;
 use std::collections::HashMap;
 use std::fs;
 
-/// `struct btf_header`: magic, and where the types and the strings are.
+/// Of `struct btf_header`.
 const MAGIC: u16 = 0xeb9f;
-/// BTF_KIND_ENUM; one value of it is a name and a number.
+/// BTF_KIND_ENUM.
 const ENUM: u32 = 6;
 
-/// The values of the enum `name`, each with its name; none where the kernel has no such enum.
-///
-/// # Errors
-/// The file cannot be read or makes no sense.
-pub(crate) fn names(root: &Root, name: &str) -> Result<HashMap<u32, String>, Miss> {
-    let bytes = fs::read(root.at(TYPES)).map_err(|e| Miss::from_io(TYPES, &e))?;
-    let types = Types::of(&bytes).ok_or_else(|| Miss::malformed(TYPES, "its header"))?;
+/// The names of the enum `name` by value; empty if the kernel has no such enum.
+pub(crate) fn names(root: &Root, name: &str) -> Result<HashMap<u32, String>, SourceError> {
+    let bytes = fs::read(root.at(TYPES)).map_err(|e| SourceError::from_io(TYPES, &e))?;
+    let types = Types::of(&bytes).ok_or_else(|| SourceError::malformed(TYPES, "BTF header"))?;
     Ok(types.values(name).unwrap_or_default())
 }
 
@@ -36,7 +32,6 @@ impl<'b> Types<'b> {
         Some(Self { types: part(header(8)?, header(12)?)?, strings: part(header(16)?, header(20)?)? })
     }
 
-    /// Walks through the types until the enum is found.
     fn values(&self, name: &str) -> Option<HashMap<u32, String>> {
         let mut at = 0;
         loop {
@@ -64,18 +59,18 @@ fn word(bytes: &[u8], at: usize) -> Option<u32> {
     bytes.get(at..)?.first_chunk().map(|w| u32::from_ne_bytes(*w))
 }
 
-/// Bytes that follow a type's common part; `None` for a kind that is not known.
+/// Bytes after the common part of a type; `None` for an unknown kind.
 fn extra(kind: u32, members: usize) -> Option<usize> {
     Some(match kind {
-        // Integers, variables and tags of declarations.
+        // Integers, variables and declaration tags.
         1 | 14 | 17 => 4,
         // Arrays.
         3 => 12,
-        // Structures, unions, sections and enums of 64 bits.
+        // Structures, unions, sections and 64-bit enums.
         4 | 5 | 15 | 19 => members * 12,
-        // Enums and prototypes of functions.
+        // Enums and function prototypes.
         6 | 13 => members * 8,
-        // Pointers, forward declarations, qualifiers, functions, floats, tags of types.
+        // Pointers, forward declarations, qualifiers, functions, floats, type tags.
         2 | 7..=12 | 16 | 18 => 0,
         _ => return None,
     })
@@ -110,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn the_values_of_an_enum_are_found_behind_other_types() {
+    fn the_values_of_an_enum_are_found_after_other_types() {
         let bytes = small();
         let found = Types::of(&bytes).unwrap().values("reason").unwrap();
         assert_eq!(found, HashMap::from([(0, "none".to_owned()), (5, "late".to_owned())]));
@@ -119,10 +114,9 @@ mod tests {
     }
 
     #[test]
-    fn this_kernels_reasons_have_names() {
+    fn drop_reasons_of_the_live_kernel_have_names() {
         let Ok(names) = names(&Root::live(), "skb_drop_reason") else {
-            eprintln!("skipped: this kernel carries no type information");
-            return;
+            return crate::testing::skip("this kernel has no BTF");
         };
         assert!(names.values().any(|name| name == "SKB_DROP_REASON_NO_SOCKET"), "{names:?}");
     }

@@ -1,11 +1,10 @@
-//! Functions of the kernel that programs may call by name, without a number fixed for all time
-//! (Documentation/bpf/kfuncs.rst), for which aya has no words.
+//! kfuncs: kernel functions without a fixed number (Documentation/bpf/kfuncs.rst), which aya does not support.
 
 use aya::Btf;
 use aya_obj::btf::BtfKind;
 use std::borrow::Cow;
 
-/// Those that are called, in the order of their numbers in crates/sense/bpf/kernel.h (`KERNEL_FUNCTION`).
+/// In the order of their placeholders in crates/sense/bpf/kernel.h (`KERNEL_FUNCTION`).
 const NAMES: [&str; 6] = [
     "bpf_iter_num_new",
     "bpf_iter_num_next",
@@ -14,10 +13,10 @@ const NAMES: [&str; 6] = [
     "bpf_task_release",
     "bpf_rdonly_cast",
 ];
-/// What stands for the first.
+/// The placeholder of the first.
 const FIRST: u32 = 0x4b46_0000;
 
-/// An instruction that calls what has this number: a helper, or with [`BY_NAME`] a function of the kernel
+/// An instruction that calls a helper, or with [`BY_NAME`] a kfunc
 /// (include/uapi/linux/bpf.h: BPF_JMP | BPF_CALL, BPF_PSEUDO_KFUNC_CALL).
 const fn call(source: u8, number: u32) -> [u8; 8] {
     let [a, b, c, d] = number.to_ne_bytes();
@@ -26,8 +25,8 @@ const fn call(source: u8, number: u32) -> [u8; 8] {
 const HELPER: u8 = 0;
 const BY_NAME: u8 = 2;
 
-/// An object with the running kernel's numbers in its calls; as it is where it calls none, or where the kernel lacks one: then
-/// the program that calls it will not load.
+/// The object with the running kernel's numbers in its calls; unchanged if it calls no kfunc, or if the kernel lacks one: then the
+/// program that calls it does not load.
 pub(super) fn resolved<'o>(object: &'o [u8], types: &Btf) -> Cow<'o, [u8]> {
     let calls = calls(object);
     if calls.is_empty() {
@@ -38,7 +37,7 @@ pub(super) fn resolved<'o>(object: &'o [u8], types: &Btf) -> Cow<'o, [u8]> {
     numbers.map_or(object.into(), |numbers| with_numbers(object, &calls, &numbers).into())
 }
 
-/// Where an object calls such a function, and which of [`NAMES`].
+/// Where an object calls a kfunc, and the index of its name.
 fn calls(object: &[u8]) -> Vec<(usize, usize)> {
     let name = |bytes: &[u8]| (0..NAMES.len()).find(|name| bytes == call(HELPER, FIRST + *name as u32));
     object.windows(8).enumerate().filter_map(|(at, bytes)| Some((at, name(bytes)?))).collect()
@@ -57,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_calls_of_these_functions_are_changed() {
+    fn only_calls_of_kfuncs_are_changed() {
         let object =
             [&[1, 2, 3][..], &call(HELPER, 6), &call(HELPER, FIRST), &call(HELPER, FIRST + 1), &[0x85]].concat();
         let changed = with_numbers(&object, &calls(&object), &[77, 88]);

@@ -1,54 +1,52 @@
-//! Whether the kernel lets us use BPF, and why not (capabilities(7), kernel_lockdown(7)).
+//! Whether we may use BPF, and if not why (capabilities(7), kernel_lockdown(7)).
 
 use crate::root::Root;
-use crate::source::Miss;
+use crate::source::SourceError;
 
-/// CAP_PERFMON, CAP_BPF and CAP_SYS_ADMIN, which holds both, of include/uapi/linux/capability.h.
+/// CAP_SYS_ADMIN, which includes the other two, CAP_PERFMON and CAP_BPF of include/uapi/linux/capability.h.
 const SYS_ADMIN: u64 = 1 << 21;
 const PERFMON: u64 = 1 << 38;
 const BPF: u64 = 1 << 39;
 
-/// Type information of the running kernel (Documentation/bpf/btf.rst).
+/// BTF of the running kernel (Documentation/bpf/btf.rst).
 pub(super) const TYPES: &str = "sys/kernel/btf/vmlinux";
 
-/// What it takes is asked before anything is loaded: without type information, programs would load and read nonsense.
-///
-/// # Errors
-/// The first thing that is missing, and what would mend it.
-pub(super) fn check(root: &Root) -> Result<(), Miss> {
+/// Checked before anything is loaded: without BTF, programs would load and read nonsense. Returns the first thing that is missing,
+/// with its remedy.
+pub(crate) fn check(root: &Root) -> Result<(), SourceError> {
     root.require_bpf()?;
     if !root.at(TYPES).exists() {
-        return Err(Miss::Absent(format!(
-            "BPF: this kernel carries no type information (no /{TYPES}, CONFIG_DEBUG_INFO_BTF)"
+        return Err(SourceError::Absent(format!(
+            "BPF: this kernel has no BTF (no /{TYPES}; needs CONFIG_DEBUG_INFO_BTF=y)"
         )));
     }
     privileged(&root.text("proc/self/status")?)?;
     unlocked(&root.maybe("sys/kernel/security/lockdown").unwrap_or_default())
 }
 
-/// Whether the process of this status file may load and attach programs that trace.
-fn privileged(status: &str) -> Result<(), Miss> {
+/// Whether the process of this status file may load and attach tracing programs.
+fn privileged(status: &str) -> Result<(), SourceError> {
     let held = status
         .lines()
         .find_map(|line| line.strip_prefix("CapEff:"))
         .and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok())
-        .ok_or_else(|| Miss::malformed("proc/self/status", "CapEff"))?;
+        .ok_or_else(|| SourceError::malformed("proc/self/status", "CapEff"))?;
     if held & SYS_ADMIN != 0 || held & (BPF | PERFMON) == BPF | PERFMON {
         return Ok(());
     }
-    Err(Miss::NotPermitted {
+    Err(SourceError::NotPermitted {
         why: "BPF needs CAP_BPF and CAP_PERFMON".into(),
         remedy: "run as root, or run once: setcap cap_bpf,cap_perfmon=ep on the program".into(),
     })
 }
 
-/// Whether the kernel lets programs read its memory: it does not when locked down for confidentiality.
-fn unlocked(lockdown: &str) -> Result<(), Miss> {
+/// Whether programs may read kernel memory, which lockdown for confidentiality forbids.
+fn unlocked(lockdown: &str) -> Result<(), SourceError> {
     if !lockdown.contains("[confidentiality]") {
         return Ok(());
     }
-    Err(Miss::NotPermitted {
-        why: "BPF: the kernel is locked down (confidentiality), which forbids reading its memory".into(),
+    Err(SourceError::NotPermitted {
+        why: "BPF: the kernel is locked down and does not allow reading its memory".into(),
         remedy: "boot without lockdown=confidentiality".into(),
     })
 }
@@ -57,35 +55,35 @@ fn unlocked(lockdown: &str) -> Result<(), Miss> {
 mod tests {
     use super::*;
 
-    fn why(miss: Result<(), Miss>) -> String {
+    fn why(miss: Result<(), SourceError>) -> String {
         match miss {
-            Err(Miss::NotPermitted { why, .. }) => why,
+            Err(SourceError::NotPermitted { why, .. }) => why,
             other => panic!("{other:?}"),
         }
     }
 
     #[test]
-    fn root_or_the_two_capabilities_will_do() {
+    fn root_or_the_two_capabilities_suffice() {
         let status = |held: u64| format!("Name:\tx\nCapEff:\t{held:016x}\n");
         assert_eq!(privileged(&status(u64::MAX >> 24)), Ok(()));
         assert_eq!(privileged(&status(BPF | PERFMON)), Ok(()));
         assert_eq!(why(privileged(&status(BPF))), "BPF needs CAP_BPF and CAP_PERFMON");
         assert_eq!(why(privileged(&status(0))), "BPF needs CAP_BPF and CAP_PERFMON");
-        assert!(matches!(privileged("CapEff:\tnonsense\n"), Err(Miss::Failed(_))));
+        assert!(matches!(privileged("CapEff:\tnonsense\n"), Err(SourceError::Failed(_))));
     }
 
     #[test]
-    fn lockdown_for_integrity_leaves_reading_alone() {
+    fn lockdown_for_integrity_allows_reading() {
         assert_eq!(unlocked(""), Ok(()));
         assert_eq!(unlocked("none [integrity] confidentiality\n"), Ok(()));
         assert!(why(unlocked("none integrity [confidentiality]\n")).contains("locked down"));
     }
 
     #[test]
-    fn a_kernel_without_types_is_told_apart() {
+    fn a_captured_tree_is_absent_and_no_bpf_not_permitted() {
         let tree = tempfile::tempdir().unwrap();
         let captured = Root::captured(tree.path());
-        assert!(matches!(check(&captured), Err(Miss::Absent(_))), "a captured tree has no kernel to ask");
+        assert!(matches!(check(&captured), Err(SourceError::Absent(_))), "a captured tree has no kernel");
         let off = Root::live().without_bpf();
         assert_eq!(why(check(&off)), "BPF is switched off (--no-bpf)");
     }

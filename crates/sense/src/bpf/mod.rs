@@ -1,28 +1,46 @@
-//! BPF: seeing inside the kernel where it allows that.
+//! BPF: observing what /proc does not show.
 //!
-//! One object a concern, each loaded, attached and detached by itself. A concern is an ordinary [`Source`](crate::Source) in
-//! its wing, that loads its [`Object`] at its first reading and is a blind spot, with reason and remedy, where it cannot.
-//! Nothing is pinned: what is attached hangs on file descriptors, which end with the process however it ends.
+//! One object per concern, loaded, attached and detached on its own. A concern is an ordinary [`Source`](crate::Source) that
+//! holds a [`LazyObject`]; if the object cannot be loaded, the source is a blind spot with reason and remedy. Nothing is pinned:
+//! programs are attached through file descriptors, which close with the process however it ends.
 
 mod calls;
 pub(crate) mod enums;
 mod functions;
 mod gate;
-mod held;
 mod object;
 mod refusal;
 mod tracepoints;
 
 pub(crate) use calls::entries;
-pub(crate) use held::Held;
-pub(crate) use object::{Object, Types, include_object};
+#[cfg(test)]
+pub(crate) use gate::check;
+pub(crate) use object::{KernelBtf, LazyObject, Object, include_object};
 pub(crate) use tracepoints::{Attached, Tracepoints};
 
-/// For tests of the live kernel: whether they cannot run here, which is said, and must not be so under CI=true.
-#[cfg(test)]
-pub(crate) fn is_out_of_reach() -> bool {
-    let Err(miss) = gate::check(&crate::Root::live()) else { return false };
-    assert!(std::env::var_os("CI").is_none_or(|ci| ci != "true"), "under CI=true BPF must be there: {miss:?}");
-    eprintln!("skipped: {miss:?}");
-    true
+/// Declares structures that a BPF program and its reader share, field by field.
+macro_rules! c_struct {
+    ($($(#[$meta:meta])* $vis:vis struct $name:ident {
+        $($(#[$field_meta:meta])* $field_vis:vis $field:ident: $type:ty,)*
+    })*) => {$(
+        $(#[$meta])*
+        #[derive(Clone, Copy)]
+        #[repr(C)]
+        $vis struct $name { $($(#[$field_meta])* $field_vis $field: $type,)* }
+
+        const _: () = {
+            const fn is_pod<T: aya::Pod>() {}
+            $(is_pod::<$type>();)*
+            assert!(size_of::<$name>() == 0 $(+ size_of::<$type>())*, "there is padding between the fields");
+        };
+        // SAFETY: `repr(C)`; the assertions above hold that all fields are Pod and that there is no padding.
+        unsafe impl aya::Pod for $name {}
+    )*};
+}
+pub(crate) use c_struct;
+
+/// A C string in a fixed array, up to its first zero byte; `None` if it is empty.
+pub(crate) fn c_string(bytes: &[u8]) -> Option<String> {
+    let text = bytes.split(|b| *b == 0).next().unwrap_or_default();
+    (!text.is_empty()).then(|| String::from_utf8_lossy(text).into_owned())
 }

@@ -1,20 +1,21 @@
-//! One compiled BPF object: loaded, attached, read, and gone when dropped.
+//! A compiled BPF object: loaded, attached and read.
 
-use super::calls::{attach_iterator, attach_tracepoint, run_iterator};
+use super::calls::{attach_iterator, attach_tracepoint, entries, run_iterator};
 use super::refusal::{causes, failed, missing, refused};
 use super::tracepoints::{Attached, Tracepoints};
 use super::{functions, gate};
 use crate::root::Root;
-use crate::source::Miss;
-use aya::maps::Map;
+use crate::source::SourceError;
+use aya::maps::{Array, HashMap, Map, MapData, MapError, PerCpuArray, PerCpuHashMap, PerCpuValues};
 use aya::programs::Program;
-use aya::{Btf, BtfError, Ebpf, EbpfError, EbpfLoader};
+use aya::{Btf, BtfError, Ebpf, EbpfError, EbpfLoader, Pod};
 use std::collections::BTreeMap;
+use std::error::Error;
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-/// The bytes of crates/sense/bpf/NAME.bpf.c, compiled.
+/// The compiled crates/sense/bpf/NAME.bpf.c.
 macro_rules! include_object {
     ($name:literal) => {
         aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/", $name, ".bpf.o"))
@@ -22,58 +23,57 @@ macro_rules! include_object {
 }
 pub(crate) use include_object;
 
-/// The kernel's type information, parsed, and the loader that works with it: some 13 MB, and 60 ms to make. Whoever loads
-/// several objects keeps one of these until all are loaded; the last one dropped gives the memory back.
+/// The kernel's type information (BTF), parsed, and the loader that uses it: about 13 MB and 60 ms. Code that loads several
+/// objects holds one of these until all are loaded; the last one dropped frees the memory.
 #[derive(Clone)]
-pub(crate) struct Types(Arc<Mutex<Kit>>);
+pub(crate) struct KernelBtf(Arc<Mutex<BtfLoader>>);
 
-impl Types {
-    /// Reads it, unless somebody holds it already.
+impl KernelBtf {
+    /// Parses the BTF unless it is held already.
     ///
     /// # Errors
-    /// This kernel or this process may not use BPF; the type information makes no sense.
-    pub(crate) fn of(root: &Root) -> Result<Self, Miss> {
-        static HELD: Mutex<Weak<Mutex<Kit>>> = Mutex::new(Weak::new());
+    /// This kernel or this process may not use BPF; the BTF is malformed.
+    pub(crate) fn of(root: &Root) -> Result<Self, SourceError> {
+        static HELD: Mutex<Weak<Mutex<BtfLoader>>> = Mutex::new(Weak::new());
         gate::check(root)?;
         let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(kit) = held.upgrade() {
-            return Ok(Self(kit));
+        if let Some(loader) = held.upgrade() {
+            return Ok(Self(loader));
         }
-        let kit = Kit::new().map_err(|e| Miss::Failed(format!("/{}: {}", gate::TYPES, causes(&e))))?;
-        let kit = Arc::new(Mutex::new(kit));
-        *held = Arc::downgrade(&kit);
-        Ok(Self(kit))
+        let loader = BtfLoader::new().map_err(|e| SourceError::Failed(format!("/{}: {}", gate::TYPES, causes(&e))))?;
+        let loader = Arc::new(Mutex::new(loader));
+        *held = Arc::downgrade(&loader);
+        Ok(Self(loader))
     }
 }
 
-/// One loader for all objects: aya's parses the type information anew for each loader made.
-struct Kit {
-    /// Borrows `types`, whatever its lifetime says. It stands before them, and so is dropped first.
+/// One loader for all objects: aya parses the BTF again for each loader.
+struct BtfLoader {
+    /// Borrows `btf`, whatever its lifetime says. Declared first, so it is dropped first.
     loader: EbpfLoader<'static>,
-    types: Box<Btf>,
+    btf: Box<Btf>,
 }
 
-impl Kit {
+impl BtfLoader {
     fn new() -> Result<Self, BtfError> {
         let mut loader = EbpfLoader::new();
-        // What it has parsed for itself goes before ours is parsed: one in memory is enough.
+        // Frees the BTF it has parsed itself before ours is parsed: one copy in memory is enough.
         loader.btf(None);
-        let types = Box::new(Btf::from_sys_fs()?);
-        // SAFETY: the types are on the heap, where they stay when the Kit moves, and are only ever borrowed as shared; the
-        // loader, which holds this reference, never leaves the Kit and is dropped before them.
-        let borrowed: &'static Btf = unsafe { &*std::ptr::from_ref(&*types) };
+        let btf = Box::new(Btf::from_sys_fs()?);
+        // SAFETY: the BTF is on the heap, where it stays when the BtfLoader moves, and is only borrowed as shared; the
+        // EbpfLoader, which holds this reference, never leaves the BtfLoader and is dropped first.
+        let borrowed: &'static Btf = unsafe { &*std::ptr::from_ref(&*btf) };
         loader.btf(Some(borrowed));
-        Ok(Self { loader, types })
+        Ok(Self { loader, btf })
     }
 
-    /// Without the kernel's types the fields would not be relocated and the programs read nonsense, in silence: this loader
-    /// always has them.
+    /// Without BTF the fields would not be relocated and the programs would silently read nonsense; this loader always has it.
     fn load(&mut self, bytes: &[u8]) -> Result<Ebpf, EbpfError> {
-        let mut ebpf = self.loader.load(&functions::resolved(bytes, &self.types))?;
+        let mut ebpf = self.loader.load(&functions::resolved(bytes, &self.btf))?;
         for (name, program) in ebpf.programs_mut() {
             match program {
-                Program::BtfTracePoint(program) => program.load(name, &self.types)?,
-                Program::Iter(program) if !name.starts_with(ONCE) => program.load(name, &self.types)?,
+                Program::BtfTracePoint(program) => program.load(name, &self.btf)?,
+                Program::Iter(program) if !name.starts_with(ONCE) => program.load(name, &self.btf)?,
                 _ => {}
             }
         }
@@ -81,7 +81,7 @@ impl Kit {
     }
 }
 
-/// How the names of iterators begin that are called once.
+/// The prefix of iterators that are called once.
 const ONCE: &str = "once_";
 
 /// A loaded object. Dropping it detaches its programs and frees its maps.
@@ -89,23 +89,22 @@ const ONCE: &str = "once_";
 pub(crate) struct Object {
     name: &'static str,
     ebpf: Ebpf,
-    /// Its tracepoint programs at work, by name.
+    /// Links of attached tracepoint programs, by name.
     attached: BTreeMap<String, OwnedFd>,
-    /// The iterator that was run last, attached: to attach it takes longer than to begin it.
+    /// The link of the iterator that was run last: attaching takes longer than running.
     iterator: Option<(String, OwnedFd)>,
 }
 
 impl Object {
-    /// Loads the object and attaches its tracepoint programs (`SEC("tp_btf/NAME") int NAME(...)`: a program has the name of
-    /// the tracepoint it belongs to). Iterators are loaded, and run when read; programs of other kinds are left to the
-    /// caller ([`programs`](Self::programs)).
+    /// Loads the object and attaches its tracepoint programs (`SEC("tp_btf/NAME") int NAME(...)`, named after their tracepoints).
+    /// Iterators are loaded and run when read; programs of other kinds are left to the caller ([`programs`](Self::programs)).
     ///
     /// # Errors
-    /// BPF cannot be used here; this kernel lacks a tracepoint or a field; its verifier refuses a program.
-    pub(crate) fn load(name: &'static str, bytes: &[u8], root: &Root) -> Result<Self, Miss> {
-        let types = Types::of(root)?;
-        let mut kit = types.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let ebpf = kit.load(bytes).map_err(|e| refused(name, &e))?;
+    /// BPF cannot be used here, this kernel lacks a tracepoint or field, or the verifier rejects a program.
+    pub(crate) fn load(name: &'static str, bytes: &[u8], root: &Root) -> Result<Self, SourceError> {
+        let btf = KernelBtf::of(root)?;
+        let mut loader = btf.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let ebpf = loader.load(bytes).map_err(|e| refused(name, &e))?;
         let mut attached = BTreeMap::new();
         for (tracepoint, program) in ebpf.programs() {
             if let Program::BtfTracePoint(program) = program {
@@ -117,26 +116,20 @@ impl Object {
         Ok(Self { name, ebpf, attached, iterator: None })
     }
 
-    /// Some of its tracepoint programs, and that they are attached, to be dropped and attached anew as their owner wants it.
-    ///
-    /// # Errors
-    /// There is none of such a name.
-    pub(crate) fn take_tracepoints(&mut self, names: &[&str]) -> Result<(Tracepoints, Attached), Miss> {
+    /// Some of its tracepoint programs with their links, for an owner that detaches and attaches them.
+    pub(crate) fn take_tracepoints(&mut self, names: &[&str]) -> Result<(Tracepoints, Attached), SourceError> {
         let descriptor = |tracepoint: &&str| {
             let program = self.ebpf.program(tracepoint).ok_or_else(|| missing(self.name, tracepoint))?;
             let program = program.fd().map_err(|e| failed(self.name, &e))?;
             program.as_fd().try_clone_to_owned().map_err(|e| failed(self.name, &e))
         };
-        let programs = names.iter().map(descriptor).collect::<Result<Vec<_>, Miss>>()?;
+        let programs = names.iter().map(descriptor).collect::<Result<Vec<_>, SourceError>>()?;
         let attached = names.iter().filter_map(|tracepoint| self.attached.remove(*tracepoint)).collect();
         Ok((Tracepoints::new(self.name, programs), Attached::of(attached)))
     }
 
-    /// Runs an iterator (`SEC("iter/NAME") int NAME(...)`): the file holds what it writes.
-    ///
-    /// # Errors
-    /// There is none of that name, or the kernel does not run it.
-    pub(crate) fn iterate(&mut self, iterator: &str) -> Result<File, Miss> {
+    /// Runs an iterator (`SEC("iter/NAME") int NAME(...)`) and returns the file with its output.
+    pub(crate) fn iterate(&mut self, iterator: &str) -> Result<File, SourceError> {
         let name = self.name;
         let link = match self.iterator.take() {
             Some((of, link)) if of == iterator => link,
@@ -151,40 +144,89 @@ impl Object {
         file
     }
 
-    /// Loads an iterator that is to be called once (`SEC("iter/NAME") int once_NAME(...)`), which may call functions that not
-    /// every kernel has. Whether this one does.
+    /// Loads an iterator that is called once (`SEC("iter/NAME") int once_NAME(...)`) and may use kfuncs that not every kernel has.
+    /// Returns whether this one does.
     pub(crate) fn load_once(&mut self, iterator: &str, root: &Root) -> bool {
-        let Ok(types) = Types::of(root) else { return false };
-        let kit = types.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Ok(btf) = KernelBtf::of(root) else { return false };
+        let loader = btf.0.lock().unwrap_or_else(PoisonError::into_inner);
         match self.ebpf.program_mut(iterator) {
-            Some(Program::Iter(program)) => program.load(over(iterator), &kit.types).is_ok(),
+            Some(Program::Iter(program)) => program.load(over(iterator), &loader.btf).is_ok(),
             _ => false,
         }
     }
 
-    /// A map, to be wrapped as what it is: `aya::maps::HashMap::try_from(object.map("requests")?)`.
-    ///
-    /// # Errors
-    /// There is none of that name.
-    pub(crate) fn map(&self, map: &str) -> Result<&Map, Miss> {
+    /// A map, to be wrapped in its type: `aya::maps::HashMap::try_from(object.map("requests")?)`.
+    pub(crate) fn map(&self, map: &str) -> Result<&Map, SourceError> {
         self.ebpf.map(map).ok_or_else(|| missing(self.name, map))
     }
 
-    /// The same, to be owned by the caller, as a ring buffer must be.
-    ///
-    /// # Errors
-    /// There is none of that name.
-    pub(crate) fn take_map(&mut self, map: &str) -> Result<Map, Miss> {
+    pub(crate) fn entries<K: Pod, V: Pod>(&self, map: &str) -> Result<Vec<(K, V)>, SourceError> {
+        let map: HashMap<&MapData, K, V> = HashMap::try_from(self.map(map)?).map_err(|e| self.failed(&e))?;
+        entries(&map).map_err(|e| self.failed(&e))
+    }
+
+    pub(crate) fn per_cpu_entries<K: Pod, V: Pod>(&self, map: &str) -> Result<Vec<(K, PerCpuValues<V>)>, SourceError> {
+        let map: PerCpuHashMap<&MapData, K, V> =
+            PerCpuHashMap::try_from(self.map(map)?).map_err(|e| self.failed(&e))?;
+        map.iter().collect::<Result<_, MapError>>().map_err(|e| self.failed(&e))
+    }
+
+    pub(crate) fn element<V: Pod>(&self, map: &str, index: u32) -> Result<V, SourceError> {
+        let map: Array<&MapData, V> = Array::try_from(self.map(map)?).map_err(|e| self.failed(&e))?;
+        map.get(&index, 0).map_err(|e| self.failed(&e))
+    }
+
+    pub(crate) fn per_cpu_element<V: Pod>(&self, map: &str, index: u32) -> Result<PerCpuValues<V>, SourceError> {
+        let map: PerCpuArray<&MapData, V> = PerCpuArray::try_from(self.map(map)?).map_err(|e| self.failed(&e))?;
+        map.get(&index, 0).map_err(|e| self.failed(&e))
+    }
+
+    pub(crate) fn set_element<V: Pod>(&mut self, map: &str, index: u32, value: V) -> Result<(), SourceError> {
+        let name = self.name;
+        let data = self.ebpf.map_mut(map).ok_or_else(|| missing(name, map))?;
+        let mut map: Array<&mut MapData, V> = Array::try_from(data).map_err(|e| failed(name, &e))?;
+        map.set(index, value, 0).map_err(|e| failed(name, &e))
+    }
+
+    /// Reports an error of one of its maps.
+    pub(crate) fn failed(&self, error: &(dyn Error + 'static)) -> SourceError {
+        failed(self.name, error)
+    }
+
+    /// A map to be owned by the caller, as a ring buffer must be.
+    pub(crate) fn take_map(&mut self, map: &str) -> Result<Map, SourceError> {
         self.ebpf.take_map(map).ok_or_else(|| missing(self.name, map))
     }
 
-    /// Its programs, for those that are not attached by [`load`](Self::load).
     pub(crate) fn programs(&mut self) -> impl Iterator<Item = (&str, &mut Program)> {
         self.ebpf.programs_mut()
     }
 }
 
-/// What an iterator goes over.
+/// What an iterator iterates over.
 fn over(iterator: &str) -> &str {
     iterator.strip_prefix(ONCE).unwrap_or(iterator)
+}
+
+/// An object that its source loads at the first reading. It is tried once: what prevents loading does not go away by itself.
+#[derive(Debug)]
+pub(crate) struct LazyObject {
+    name: &'static str,
+    bytes: &'static [u8],
+    loaded: Option<Result<Object, SourceError>>,
+}
+
+impl LazyObject {
+    pub(crate) const fn new(name: &'static str, bytes: &'static [u8]) -> Self {
+        Self { name, bytes, loaded: None }
+    }
+
+    /// The object, loaded at the first call.
+    ///
+    /// # Errors
+    /// Those of [`Object::load`].
+    pub(crate) fn get(&mut self, root: &Root) -> Result<&Object, SourceError> {
+        let loaded = self.loaded.get_or_insert_with(|| Object::load(self.name, self.bytes, root));
+        loaded.as_ref().map_err(Clone::clone)
+    }
 }

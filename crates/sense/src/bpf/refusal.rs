@@ -1,40 +1,38 @@
-//! What the kernel or aya said against a BPF object, as a blind spot tells it.
+//! Errors of BPF objects, as a blind spot reports them.
 
-use crate::source::Miss;
+use crate::source::SourceError;
 use std::error::Error;
 use std::io;
 
-/// What an object was asked for and does not hold.
-pub(super) fn missing(object: &str, what: &str) -> Miss {
-    Miss::Failed(format!("BPF {object}: holds no {what}"))
+pub(super) fn missing(object: &str, what: &str) -> SourceError {
+    SourceError::Failed(format!("BPF {object}: has no {what}"))
 }
 
-/// What went wrong after loading.
-pub(super) fn failed(object: &str, error: &(dyn Error + 'static)) -> Miss {
-    Miss::Failed(format!("BPF {object}: {}", causes(error)))
+pub(super) fn failed(object: &str, error: &(dyn Error + 'static)) -> SourceError {
+    SourceError::Failed(format!("BPF {object}: {}", causes(error)))
 }
 
-/// Why an object was refused, as its blind spot says it.
-pub(super) fn refused(object: &str, error: &(dyn Error + 'static)) -> Miss {
+/// Why an object could not be loaded.
+pub(super) fn refused(object: &str, error: &(dyn Error + 'static)) -> SourceError {
     let why = causes(error);
     if system_error(error) == Some(libc::EPERM) {
         let why =
             format!("BPF {object}: refused despite the capabilities, for example by a container's seccomp profile");
-        return Miss::NotPermitted { why, remedy: "run on the host, outside any container".into() };
+        return SourceError::NotPermitted { why, remedy: "run on the host, outside of any container".into() };
     }
-    // What the object asks for by name and this kernel does not have: a tracepoint, a structure, a field.
+    // This kernel lacks a tracepoint, structure or field that the object uses.
     if ["unknown type", "no BTF type", "relocation", "relocating"].iter().any(|sign| why.contains(sign)) {
-        return Miss::Absent(format!("BPF {object}: this kernel lacks what the program reads ({why})"));
+        return SourceError::Absent(format!("BPF {object}: not supported by this kernel ({why})"));
     }
-    Miss::Failed(format!("BPF {object}: {why}"))
+    SourceError::Failed(format!("BPF {object}: {why}"))
 }
 
-/// The number of the system's error at the bottom of an error, where that is one.
+/// The errno at the root of an error.
 fn system_error(error: &(dyn Error + 'static)) -> Option<i32> {
     chain(error).find_map(|e| e.downcast_ref::<io::Error>()?.raw_os_error())
 }
 
-/// An error and what caused it, in one line. A verifier's log is long: its last line says what it is about.
+/// An error and its causes in one line; of a verifier log, the first and the last line.
 pub(super) fn causes(error: &(dyn Error + 'static)) -> String {
     const LONGEST: usize = 300;
     let mut words: Vec<String> = Vec::new();

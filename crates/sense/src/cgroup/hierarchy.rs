@@ -1,43 +1,101 @@
-//! Where the hierarchies of control groups are mounted, and the groups in them (cgroups(7)).
+//! Where the cgroup hierarchies are mounted, and the cgroups in them (cgroups(7)).
 
-use crate::Root;
-use crate::block::mountinfo::MountLine;
+use super::files::flat_keyed;
+use crate::block::mountinfo::{self, MountLine, MountWatch};
+use crate::{Root, SourceError};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
+use std::time::{Duration, Instant};
+use whyslow_model::value::Name;
 
-/// The controllers of version 1 that we read.
+/// The controllers of version 1 that are read.
 const CONTROLLERS: &[&str] = &["cpu", "cpuacct", "memory", "blkio", "pids"];
+/// How long a list is valid while the kernel's count is unchanged: one cgroup can come as another goes.
+const LIST_TTL: Duration = Duration::from_secs(5);
 
-/// A mounted hierarchy.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Hierarchy {
-    /// Where it is mounted, relative to the root.
-    point: String,
-    /// The path of the group at the mount point: `/`, except in a container that shares the host's cgroup namespace.
-    top: String,
-    /// Which version it is.
-    pub(super) version: Version,
+/// All hierarchies and their cgroups, which are listed again only when the kernel's count of them changes.
+#[derive(Default)]
+pub(super) struct Hierarchies {
+    watch: MountWatch,
+    /// Version 2 first.
+    pub(super) all: Vec<ListedHierarchy>,
 }
 
-/// How many groups each controller of version 1 has: `subsys_name hierarchy num_cgroups enabled` (cgroups(7)).
-pub(super) struct Counts(String);
+pub(super) struct ListedHierarchy {
+    pub(super) hierarchy: CgroupHierarchy,
+    /// Paths of its cgroups below the mount point.
+    pub(super) groups: Vec<String>,
+    /// The kernel's count when they were listed, and when; `None` if they have to be listed again.
+    listed: Option<(Option<u64>, Instant)>,
+}
 
-impl Counts {
-    /// As they are now; none where the kernel does not tell.
-    pub(super) fn read(root: &Root) -> Self {
-        Self(root.kept_text("proc/cgroups").unwrap_or_default())
+impl Hierarchies {
+    /// Lists what may have changed. Returns whether any list did.
+    ///
+    /// # Errors
+    /// The mounts cannot be read, or there is no hierarchy.
+    pub(super) fn refresh(&mut self, root: &Root) -> Result<bool, SourceError> {
+        let mut changed = false;
+        if let Some(mounts) = self.watch.changed(root)? {
+            let hierarchies = of_mounts(mounts);
+            if !self.all.iter().map(|listed| &listed.hierarchy).eq(&hierarchies) {
+                let unlisted = |hierarchy| ListedHierarchy { hierarchy, groups: Vec::new(), listed: None };
+                self.all = hierarchies.into_iter().map(unlisted).collect();
+                changed = true;
+            }
+        }
+        if self.all.is_empty() {
+            return Err(SourceError::Absent("no cgroup hierarchy with a controller is mounted".into()));
+        }
+        let counts = root.polled_text("proc/cgroups").unwrap_or_default();
+        for listed in &mut self.all {
+            changed |= listed.refresh(root, &counts);
+        }
+        Ok(changed)
+    }
+
+    /// Lists everything again at the next refresh: a listed cgroup is gone.
+    pub(super) fn invalidate(&mut self) {
+        for listed in &mut self.all {
+            listed.listed = None;
+        }
     }
 }
 
-/// The two generations of control groups.
+impl ListedHierarchy {
+    fn refresh(&mut self, root: &Root, counts: &str) -> bool {
+        let count = self.hierarchy.count(root, counts);
+        if let Some((count_then, at)) = self.listed
+            && count.is_some()
+            && count == count_then
+            && at.elapsed() < LIST_TTL
+        {
+            return false;
+        }
+        let groups = self.hierarchy.walk(root);
+        self.listed = Some((count, Instant::now()));
+        let changed = groups != self.groups;
+        self.groups = groups;
+        changed
+    }
+}
+
+/// A mounted hierarchy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct CgroupHierarchy {
+    /// Relative to the root.
+    mount_point: String,
+    /// The path of the cgroup at the mount point: `/`, except in a container that shares the host's cgroup namespace.
+    top: String,
+    pub(super) version: Version,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Version {
-    /// A hierarchy of version 1.
+    /// With those of its controllers that are read.
     V1 {
-        /// Those of its controllers that we read.
         controllers: Vec<&'static str>,
     },
-    /// The unified hierarchy.
     V2,
 }
 
@@ -52,9 +110,9 @@ impl Version {
 }
 
 /// The hierarchies with something to read, version 2 first.
-pub(super) fn of_mounts(mut mounts: Vec<MountLine>) -> Vec<Hierarchy> {
+fn of_mounts(mut mounts: Vec<MountLine>) -> Vec<CgroupHierarchy> {
     mounts.retain(|m| version(m).is_some());
-    // A hierarchy can be mounted more than once, in whole or in part; the mount that shows most of it is read.
+    // Of several mounts of one hierarchy, the one that shows most of it is read.
     mounts.sort_by_key(|m| m.root.len());
     let mut numbers = Vec::new();
     mounts.retain(|m| {
@@ -62,60 +120,62 @@ pub(super) fn of_mounts(mut mounts: Vec<MountLine>) -> Vec<Hierarchy> {
         numbers.push(m.number.clone());
         first
     });
-    let mut found: Vec<Hierarchy> = mounts.iter().filter_map(hierarchy).collect();
+    let mut found: Vec<CgroupHierarchy> = mounts.iter().filter_map(hierarchy).collect();
     found.sort_by_key(|h| h.version != Version::V2);
     found
 }
 
-fn hierarchy(mount: &MountLine) -> Option<Hierarchy> {
+fn hierarchy(mount: &MountLine) -> Option<CgroupHierarchy> {
     let relative = |path: &str| path.trim_matches('/').to_owned();
-    Some(Hierarchy { point: relative(&mount.point), top: relative(&mount.root), version: version(mount)? })
+    Some(CgroupHierarchy { mount_point: relative(&mount.point), top: relative(&mount.root), version: version(mount)? })
 }
 
-/// `None` for a hierarchy without a controller that we read (`name=systemd`, freezer), and for other file systems.
+/// `None` for a hierarchy without a controller that is read (`name=systemd`, freezer), and for other file systems.
 fn version(mount: &MountLine) -> Option<Version> {
-    let controllers = || CONTROLLERS.iter().copied().filter(|c| mount.has(c)).collect::<Vec<_>>();
     match mount.kind.as_str() {
         "cgroup2" => Some(Version::V2),
-        "cgroup" => Some(Version::V1 { controllers: controllers() }).filter(|_| !controllers().is_empty()),
+        "cgroup" => {
+            let controllers: Vec<_> = CONTROLLERS.iter().copied().filter(|c| mount.has(c)).collect();
+            (!controllers.is_empty()).then_some(Version::V1 { controllers })
+        }
         _ => None,
     }
 }
 
-impl Hierarchy {
-    /// All groups, the top one included, depth-first: their paths below the mount point, each with a leading `/` but
-    /// the top, which is empty. Names that are not UTF-8 are passed over.
-    pub(super) fn walk(&self, root: &Root) -> Vec<String> {
+impl CgroupHierarchy {
+    /// Paths of all cgroups below the mount point, depth-first, each with a leading `/`; that of the top one is empty.
+    /// Skips names that are not UTF-8.
+    fn walk(&self, root: &Root) -> Vec<String> {
         let mut groups = Vec::new();
         let mut next = vec![String::new()];
         while let Some(below) = next.pop() {
-            next.extend(children(root, &self.folder(&below)).into_iter().map(|name| format!("{below}/{name}")));
+            next.extend(children(root, &self.directory(&below)).into_iter().map(|name| format!("{below}/{name}")));
             groups.push(below);
         }
         groups
     }
 
-    /// How many groups there are, which changes as they come and go; `None` where the kernel does not tell.
-    pub(super) fn count(&self, root: &Root, counts: &Counts) -> Option<u64> {
+    /// The kernel's count of cgroups: in /proc/cgroups (`subsys_name hierarchy num_cgroups enabled`), or in cgroup.stat.
+    fn count(&self, root: &Root, proc_cgroups: &str) -> Option<u64> {
         match &self.version {
             Version::V1 { controllers } => {
-                let mut lines = counts.0.lines().map(|line| line.split_ascii_whitespace());
+                let mut lines = proc_cgroups.lines().map(|line| line.split_ascii_whitespace());
                 let mut words = lines.find(|words| words.clone().next() == controllers.first().copied())?;
                 words.nth(2)?.parse().ok()
             }
             Version::V2 => {
-                let text = root.kept_text(&format!("{}/cgroup.stat", self.point)).ok()?;
-                super::parse::keyed(&text).find(|(name, _)| *name == "nr_descendants").map(|(_, count)| count)
+                let text = root.polled_text(&format!("{}/cgroup.stat", self.mount_point)).ok()?;
+                flat_keyed(&text).find(|(key, _)| *key == "nr_descendants").map(|(_, count)| count)
             }
         }
     }
 
-    /// The folder of a group, relative to the root.
-    pub(super) fn folder(&self, below: &str) -> String {
-        format!("{}{below}", self.point)
+    /// The directory of a cgroup, relative to the root.
+    pub(super) fn directory(&self, below: &str) -> String {
+        format!("{}{below}", self.mount_point)
     }
 
-    /// The path of a group as /proc/PID/cgroup has it.
+    /// The path of a cgroup as in /proc/PID/cgroup.
     pub(super) fn group(&self, below: &str) -> String {
         match (self.top.as_str(), below) {
             ("", "") => "/".into(),
@@ -125,25 +185,42 @@ impl Hierarchy {
     }
 }
 
-/// The folders in a folder.
-fn children(root: &Root, folder: &str) -> Vec<String> {
-    let path = root.at(folder);
-    // The links to a folder are its name, its `.` and the `..` of each folder in it, where a file system counts them
-    // at all: most groups have none below, and are spared the listing of their forty files.
+fn children(root: &Root, directory: &str) -> Vec<String> {
+    let path = root.at(directory);
+    // A directory has a link for its name, its `.` and the `..` of each subdirectory, on file systems that count them: with two
+    // links there are no subdirectories, and listing the forty files is spared.
     if fs::metadata(&path).is_ok_and(|m| m.nlink() == 2) {
         return Vec::new();
     }
     let entries = fs::read_dir(&path).into_iter().flatten().flatten();
-    let folders = entries.filter(|e| e.file_type().is_ok_and(|kind| kind.is_dir()));
-    folders.filter_map(|e| e.file_name().into_string().ok()).collect()
+    let directories = entries.filter(|e| e.file_type().is_ok_and(|kind| kind.is_dir()));
+    directories.filter_map(|e| e.file_name().into_string().ok()).collect()
+}
+
+/// The cgroups that block requests are charged to, by the kernel's number (the inode of the directory): those of the hierarchy
+/// with the blkio controller, otherwise those of version 2.
+///
+/// # Errors
+/// The mounts cannot be read.
+pub(crate) fn block_groups(root: &Root) -> Result<Vec<(u64, Name)>, SourceError> {
+    let hierarchies = of_mounts(mountinfo::read(root)?);
+    let has_blkio =
+        |version: &Version| matches!(version, Version::V1 { controllers } if controllers.contains(&"blkio"));
+    let charged = hierarchies
+        .iter()
+        .find(|h| has_blkio(&h.version))
+        .or_else(|| hierarchies.iter().find(|h| h.version == Version::V2));
+    let Some(charged) = charged else { return Ok(Vec::new()) };
+    let number = |below: &str| Some(fs::metadata(root.at(charged.directory(below))).ok()?.ino());
+    let walk = charged.walk(root);
+    Ok(walk.iter().filter_map(|below| Some((number(below)?, charged.group(below).as_str().into()))).collect())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::block::mountinfo;
 
-    fn found(mountinfo: &str) -> Vec<Hierarchy> {
+    fn found(mountinfo: &str) -> Vec<CgroupHierarchy> {
         of_mounts(mountinfo::parse(mountinfo))
     }
 
@@ -156,7 +233,7 @@ mod tests {
              34 31 0:31 / /sys/fs/cgroup/freezer rw - cgroup cgroup rw,freezer\n\
              35 31 0:32 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n",
         );
-        let seen: Vec<_> = h.iter().map(|h| (h.point.as_str(), h.version.name())).collect();
+        let seen: Vec<_> = h.iter().map(|h| (h.mount_point.as_str(), h.version.name())).collect();
         assert_eq!(seen, [("sys/fs/cgroup/unified", "v2"), ("sys/fs/cgroup/cpu,cpuacct", "v1")]);
         assert_eq!(h[1].version, Version::V1 { controllers: vec!["cpu", "cpuacct"] });
     }
@@ -169,13 +246,13 @@ mod tests {
         );
         assert_eq!(h.len(), 1);
         assert_eq!(
-            (h[0].folder("/a"), h[0].group("/a"), h[0].group("")),
+            (h[0].directory("/a"), h[0].group("/a"), h[0].group("")),
             ("sys/fs/cgroup/a".into(), "/a".into(), "/".into())
         );
     }
 
     #[test]
-    fn a_part_of_a_hierarchy_keeps_the_full_paths() {
+    fn a_partly_mounted_hierarchy_keeps_the_full_paths() {
         let h = found("1 0 0:30 /docker/x /sys/fs/cgroup ro - cgroup2 cgroup rw\n");
         assert_eq!((h[0].group(""), h[0].group("/app")), ("/docker/x".into(), "/docker/x/app".into()));
     }

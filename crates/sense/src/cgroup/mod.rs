@@ -1,24 +1,20 @@
 //! Control groups, version 1, 2 and mixed.
 
-mod book;
-mod folder;
-mod forest;
+mod files;
 mod groups;
 mod hierarchy;
-mod ids;
 #[cfg(test)]
 mod live_tests;
-mod parse;
+mod rows;
 #[cfg(test)]
 mod tree_tests;
 mod v1;
 mod v2;
 
-pub(crate) use ids::block_groups;
+pub(crate) use hierarchy::block_groups;
 
 use crate::source::Source;
 
-/// The sources of this wing.
 pub(crate) fn sources() -> Vec<Box<dyn Source>> {
-    vec![Box::<groups::Groups>::default()]
+    vec![Box::<groups::Cgroups>::default()]
 }

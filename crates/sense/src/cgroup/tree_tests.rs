@@ -1,8 +1,8 @@
 //! Captured trees of version 1, version 2 and both.
 
-use super::groups::Groups;
-use crate::block::fixture::Tree;
-use crate::{Miss, Source};
+use super::groups::Cgroups;
+use crate::SourceError;
+use crate::testing::CapturedTree;
 use whyslow_model::catalogue::{Group, GroupIo};
 use whyslow_model::key::Pair;
 use whyslow_model::snapshot::Snapshot;
@@ -10,10 +10,9 @@ use whyslow_model::snapshot::Snapshot;
 const MOUNTINFO: &str = "proc/self/mountinfo";
 const V2: &str = "31 23 0:28 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n";
 
-fn read(tree: &Tree) -> Snapshot {
-    let mut s = Snapshot::default();
-    Groups::default().read(&tree.root(), &mut s).unwrap();
-    s.sort();
+fn read(tree: &CapturedTree) -> Snapshot {
+    let (outcome, s) = tree.read(&mut Cgroups::default());
+    assert_eq!(outcome, Ok(()));
     s
 }
 
@@ -25,9 +24,9 @@ fn io<'s>(s: &'s Snapshot, path: &str, device: &str) -> &'s GroupIo {
     s.row(&Pair { upper: path.into(), lower: device.into() }).unwrap_or_else(|| panic!("no row {path} on {device}"))
 }
 
-/// A tree with these files in one group's folder.
-fn tree_of(mountinfo: &str, folder: &str, files: &[(&str, &str)]) -> Tree {
-    let tree = Tree::of(&[(MOUNTINFO, mountinfo)]);
+/// A tree with these files in one cgroup's directory.
+fn tree_of(mountinfo: &str, folder: &str, files: &[(&str, &str)]) -> CapturedTree {
+    let tree = CapturedTree::of(&[(MOUNTINFO, mountinfo)]);
     for (file, text) in files {
         tree.write(&format!("sys/fs/cgroup/{folder}/{file}"), text);
     }
@@ -36,7 +35,7 @@ fn tree_of(mountinfo: &str, folder: &str, files: &[(&str, &str)]) -> Tree {
 }
 
 #[test]
-fn version_2() {
+fn version_2_is_read_in_full() {
     let tree = tree_of(
         V2,
         "system.slice/db.service",
@@ -88,7 +87,7 @@ fn version_2() {
     assert_eq!(sda.writes_limit.get(), Some(120.0));
     assert_eq!(io(&s, "/system.slice/db.service", "9:9").reads.get(), Some(1));
     let paths: Vec<&str> = s.cgroup.group.iter().map(|g| &*g.path).collect();
-    assert_eq!(paths, ["/", "/system.slice/db.service"], "a group that tells nothing has no row");
+    assert_eq!(paths, ["/", "/system.slice/db.service"], "a cgroup without files has no row");
 }
 
 /// As the kernel writes it for a group with `memory.high` set and passed (Documentation/admin-guide/cgroup-v2.rst).
@@ -121,7 +120,7 @@ const V1: &str = "32 31 0:29 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,
                   34 31 0:31 / /sys/fs/cgroup/blkio rw - cgroup cgroup rw,blkio\n\
                   35 31 0:32 / /sys/fs/cgroup/pids rw - cgroup cgroup rw,pids\n";
 
-fn version_1_tree(mountinfo: &str) -> Tree {
+fn version_1_tree(mountinfo: &str) -> CapturedTree {
     let files = [
         ("cpu,cpuacct/app/cpu.stat", "nr_periods 10\nnr_throttled 4\nthrottled_time 123456789\n"),
         ("cpu,cpuacct/app/cpu.cfs_quota_us", "-1\n"),
@@ -149,7 +148,7 @@ fn version_1_tree(mountinfo: &str) -> Tree {
 }
 
 #[test]
-fn version_1_is_one_row_of_many_hierarchies() {
+fn the_hierarchies_of_version_1_make_one_row() {
     let s = read(&version_1_tree(V1));
     let app = group(&s, "/app");
     assert_eq!((app.cpu_usage.get(), app.cpu_user.get()), (Some(987_654_321), Some(70_000_000)));
@@ -168,7 +167,7 @@ fn version_1_is_one_row_of_many_hierarchies() {
 }
 
 #[test]
-fn a_group_of_both_versions_is_one_row() {
+fn a_group_of_both_versions_has_one_row() {
     let tree = version_1_tree(&format!("{V1}36 31 0:33 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n"));
     tree.write("sys/fs/cgroup/unified/app/cpu.stat", "usage_usec 1\n");
     tree.write("sys/fs/cgroup/unified/app/io.pressure", "some avg10=0.00 total=5\n");
@@ -176,13 +175,13 @@ fn a_group_of_both_versions_is_one_row() {
     let s = read(&tree);
     let app = group(&s, "/app");
     assert_eq!((app.version.get(), app.psi_io_some.get()), (Some("v1+v2"), Some(5_000)));
-    assert_eq!(app.cpu_usage.get(), Some(987_654_321), "the controller is version 1's");
+    assert_eq!(app.cpu_usage.get(), Some(987_654_321), "version 1 has the controller");
     assert_eq!(group(&s, "/other").version.get(), Some("v2"));
 }
 
 #[test]
 fn without_hierarchies_it_is_absent() {
-    let tree = Tree::of(&[(MOUNTINFO, "1 0 8:1 / / rw - ext4 /dev/sda1 rw\n")]);
-    let missed = Groups::default().read(&tree.root(), &mut Snapshot::default());
-    assert!(matches!(missed, Err(Miss::Absent(_))));
+    let tree = CapturedTree::of(&[(MOUNTINFO, "1 0 8:1 / / rw - ext4 /dev/sda1 rw\n")]);
+    let (outcome, _) = tree.read(&mut Cgroups::default());
+    assert!(matches!(outcome, Err(SourceError::Absent(_))), "{outcome:?}");
 }

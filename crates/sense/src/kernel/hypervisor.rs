@@ -1,11 +1,11 @@
-//! Whether the machine is a guest, and whose.
+//! Whether the machine is a guest, and of which hypervisor.
 //!
-//! Documentation/ABI/stable/sysfs-hypervisor-xen and Documentation/ABI/testing/sysfs-firmware-dmi-tables. A processor of the
-//! x86 line says in its flags that it is a guest's; DMI strings alone do not, as clouds put theirs on bare metal too.
+//! Documentation/ABI/stable/sysfs-hypervisor-xen and Documentation/ABI/testing/sysfs-firmware-dmi-tables. On x86 a CPU flag
+//! says so; DMI strings alone do not, as clouds set theirs on bare metal too.
 
 use crate::root::Root;
 
-/// What the DMI strings of each hypervisor's guests hold; the more telling first.
+/// Substrings of the DMI strings of each hypervisor's guests; the more specific first.
 const DMI: [(&str, &str); 12] = [
     ("VMware", "vmware"),
     ("VirtualBox", "virtualbox"),
@@ -21,46 +21,35 @@ const DMI: [(&str, &str); 12] = [
     ("Microsoft Corporation", "hyper-v"),
 ];
 
-/// The hypervisor's name, `vm` for one that does not give it, `none` on bare metal; `None` where nothing tells.
+/// The hypervisor's name, `vm` if it does not give it, `none` on bare metal; `None` if unknown.
 pub(super) fn find(root: &Root) -> Option<&'static str> {
-    // Xen says so itself, also in its first domain, whose processors do not.
+    // Xen says so itself, also in its first domain, whose CPUs do not.
     if root.word("sys/hypervisor/type").as_deref() == Some("xen") {
         return Some("xen");
     }
-    match root.maybe("proc/cpuinfo").and_then(|text| flagged(&text)) {
+    match root.maybe("proc/cpuinfo").and_then(|text| has_hypervisor_flag(&text)) {
         Some(false) => Some("none"),
-        Some(true) => Some(named(root).unwrap_or("vm")),
-        None => named(root),
+        Some(true) => Some(named_by_dmi(root).unwrap_or("vm")),
+        None => named_by_dmi(root),
     }
 }
 
-/// Whether the processor says that it is a guest's; `None` where it has no such flags (other than x86).
-fn flagged(cpuinfo: &str) -> Option<bool> {
+/// `None` on CPUs without such flags (other than x86).
+fn has_hypervisor_flag(cpuinfo: &str) -> Option<bool> {
     let flags = cpuinfo.lines().find_map(|l| l.strip_prefix("flags")?.trim_start().strip_prefix(':'))?;
     Some(flags.split_ascii_whitespace().any(|f| f == "hypervisor"))
 }
 
-fn named(root: &Root) -> Option<&'static str> {
+fn named_by_dmi(root: &Root) -> Option<&'static str> {
     let strings =
         ["product_name", "sys_vendor"].map(|f| root.word(&format!("sys/class/dmi/id/{f}")).unwrap_or_default());
-    DMI.iter().find(|(mark, _)| strings.iter().any(|s| s.contains(mark))).map(|(_, name)| *name)
+    DMI.iter().find(|(part, _)| strings.iter().any(|s| s.contains(part))).map(|(_, name)| *name)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs;
-    use std::path::Path;
-
-    fn machine(files: &[(&str, &str)]) -> Option<&'static str> {
-        let folder = tempfile::tempdir().unwrap();
-        for (path, text) in files {
-            let path: &Path = &folder.path().join(path);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, text).unwrap();
-        }
-        find(&Root::captured(folder.path()))
-    }
+    use crate::testing::CapturedTree;
 
     const GUEST: (&str, &str) = ("proc/cpuinfo", "processor\t: 0\nflags\t\t: fpu vme hypervisor lahf_lm\n");
     const METAL: (&str, &str) = ("proc/cpuinfo", "processor\t: 0\nflags\t\t: fpu vme lahf_lm\n");
@@ -69,17 +58,13 @@ mod tests {
     const QEMU: (&str, &str) = ("sys/class/dmi/id/sys_vendor", "QEMU\n");
 
     #[test]
-    fn the_processor_decides_and_dmi_names() {
+    fn the_cpu_decides_and_dmi_names() {
+        let machine = |files: &[(&str, &str)]| find(&CapturedTree::of(files).root());
         assert_eq!(machine(&[GUEST, EC2]), Some("amazon"));
         assert_eq!(machine(&[METAL, EC2]), Some("none"));
         assert_eq!(machine(&[GUEST]), Some("vm"));
         assert_eq!(machine(&[ARM, QEMU]), Some("qemu"));
         assert_eq!(machine(&[METAL, ("sys/hypervisor/type", "xen\n")]), Some("xen"));
-    }
-
-    #[test]
-    fn where_nothing_tells_it_is_unknown() {
-        assert_eq!(machine(&[ARM]), None);
-        assert_eq!(machine(&[]), None);
+        assert_eq!((machine(&[ARM]), machine(&[])), (None, None));
     }
 }

@@ -1,34 +1,22 @@
-//! The machine, its limits and settings, the kernel's log, and the observer itself.
+//! The machine, its limits and settings, the kernel's log, and whyslow itself.
 
 mod hypervisor;
-mod ipc;
 mod kmsg;
 mod limits;
 mod machine;
 mod observer;
-mod settings;
+mod sysctl;
+mod sysvipc;
 
-use crate::source::Source;
-use whyslow_model::value::{Gauge, State};
+use crate::source::{Source, stateless};
 
-/// The sources of this wing.
 pub(crate) fn sources() -> Vec<Box<dyn Source>> {
     vec![
-        Box::new(machine::Machine),
-        Box::new(limits::Limits),
-        Box::new(ipc::SysvIpc),
-        Box::new(settings::Settings),
+        stateless(machine::INFO, machine::read),
+        stateless(limits::INFO, limits::read),
+        stateless(sysvipc::INFO, sysvipc::read),
+        stateless(sysctl::INFO, sysctl::read),
         Box::new(kmsg::KernelLog::default()),
-        Box::new(observer::SelfCost),
+        stateless(observer::INFO, observer::read),
     ]
-}
-
-/// A gauge that is absent where there is no reading.
-fn gauge(reading: Option<u64>) -> Gauge {
-    reading.map_or(Gauge::ABSENT, Gauge::from)
-}
-
-/// A state that is absent where there is no reading.
-fn state(reading: Option<String>) -> State {
-    reading.map_or_else(State::default, State::from)
 }

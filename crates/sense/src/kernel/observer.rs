@@ -1,43 +1,31 @@
-//! What observing costs (getrusage(2), proc_pid_statm(5)).
+//! The cost of observing: whyslow's own CPU time and memory (getrusage(2), proc_pid_statm(5)).
 
-use super::gauge;
 use crate::os::page_size;
 use crate::root::Root;
-use crate::source::{Miss, Source};
+use crate::source::{SourceError, SourceInfo};
 use whyslow_model::catalogue::Observer;
 use whyslow_model::key;
 use whyslow_model::snapshot::Snapshot;
 
-/// Reads whyslow's own processor time and memory.
-pub(super) struct SelfCost;
+pub(super) const INFO: SourceInfo = SourceInfo::new("getrusage", "the cost of observing");
 
-impl Source for SelfCost {
-    fn name(&self) -> &'static str {
-        "getrusage"
-    }
-
-    fn tells(&self) -> &'static str {
-        "whyslow's own overhead"
-    }
-
-    fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), Miss> {
-        root.require_live()?;
-        let mut row = Observer::new(key::Machine);
-        row.cpu_time = processor_time()?.into();
-        row.rss = gauge(root.kept_word("proc/self/statm").as_deref().and_then(resident));
-        row.pid = u64::from(std::process::id()).into();
-        out.kernel.observer.push(row);
-        Ok(())
-    }
+pub(super) fn read(root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
+    root.require_live()?;
+    let mut row = Observer::new(key::Machine);
+    row.cpu_time = cpu_time()?.into();
+    row.rss = root.polled_word("proc/self/statm").as_deref().and_then(resident).into();
+    row.pid = u64::from(std::process::id()).into();
+    out.kernel.observer.push(row);
+    Ok(())
 }
 
-/// Nanoseconds of user and system time of this process, all its threads.
-fn processor_time() -> Result<u64, Miss> {
+/// User and system time of all threads, nanoseconds.
+fn cpu_time() -> Result<u64, SourceError> {
     // SAFETY: rusage is plain numbers, for which zero is a value.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
     // SAFETY: `usage` is a valid rusage to be written to.
     if unsafe { libc::getrusage(libc::RUSAGE_SELF, &raw mut usage) } != 0 {
-        return Err(Miss::Failed(format!("getrusage: {}", std::io::Error::last_os_error())));
+        return Err(SourceError::Failed(format!("getrusage: {}", std::io::Error::last_os_error())));
     }
     Ok(nanoseconds(usage.ru_utime) + nanoseconds(usage.ru_stime))
 }
@@ -48,7 +36,7 @@ fn nanoseconds(time: libc::timeval) -> u64 {
     part(time.tv_sec.into(), 1_000_000_000).saturating_add(part(time.tv_usec.into(), 1000))
 }
 
-/// Bytes resident, of `size resident shared ...` in pages.
+/// `size resident shared ...` in pages: the resident bytes.
 fn resident(statm: &str) -> Option<u64> {
     statm.split_ascii_whitespace().nth(1)?.parse::<u64>().ok()?.checked_mul(page_size())
 }
@@ -56,28 +44,24 @@ fn resident(statm: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::wait_until;
 
     #[test]
-    fn work_costs_processor_time() {
+    fn work_costs_cpu_time() {
         let cost = || {
             let mut out = Snapshot::default();
-            SelfCost.read(&Root::live(), &mut out).unwrap();
+            assert_eq!(read(&Root::live(), &mut out), Ok(()));
             out.kernel.observer.remove(0)
         };
         let before = cost();
-        let start = std::time::Instant::now();
-        while start.elapsed().as_millis() < 60 {
-            std::hint::spin_loop();
-        }
-        let after = cost();
-        assert!(after.cpu_time.get().unwrap() > before.cpu_time.get().unwrap());
-        assert!(after.rss.get().unwrap() > 100_000.0);
-        assert_eq!(after.pid.get(), Some(f64::from(std::process::id())));
+        wait_until("the CPU time grows", || cost().cpu_time.get() > before.cpu_time.get());
+        assert!(before.rss.get().unwrap() > 100_000.0);
+        assert_eq!(before.pid.get(), Some(f64::from(std::process::id())));
     }
 
     #[test]
     fn a_captured_tree_has_no_observer() {
-        let miss = SelfCost.read(&Root::captured("/nowhere"), &mut Snapshot::default());
-        assert!(matches!(miss, Err(Miss::Absent(_))));
+        let outcome = read(&Root::captured("/nowhere"), &mut Snapshot::default());
+        assert!(matches!(outcome, Err(SourceError::Absent(_))), "{outcome:?}");
     }
 }

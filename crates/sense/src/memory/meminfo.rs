@@ -1,38 +1,26 @@
 //! /proc/meminfo: memory by use. Documentation/filesystems/proc.rst, section 1.2.
 
-use crate::{Miss, Root, Source};
+use crate::Root;
+use crate::source::{SourceError, SourceInfo};
 use whyslow_model::catalogue::Meminfo;
 use whyslow_model::key::Machine;
 use whyslow_model::snapshot::Snapshot;
 use whyslow_proc::meminfo::take;
 
-const PATH: &str = "proc/meminfo";
+pub(super) const INFO: SourceInfo = SourceInfo::new("proc/meminfo", "what holds memory");
 
-/// Reads /proc/meminfo.
-pub(super) struct MeminfoFile;
-
-impl Source for MeminfoFile {
-    fn name(&self) -> &'static str {
-        PATH
-    }
-
-    fn tells(&self) -> &'static str {
-        "memory use by kind"
-    }
-
-    fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), Miss> {
-        let mut row = Meminfo::new(Machine);
-        let result = parse(&root.kept_text(PATH)?, &mut row);
-        out.memory.meminfo.push(row);
-        result
-    }
+pub(super) fn read(root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
+    let mut row = Meminfo::new(Machine);
+    let result = parse(&root.polled_text(INFO.name)?, &mut row);
+    out.memory.meminfo.push(row);
+    result
 }
 
-/// Parses /proc/meminfo. Lines the catalogue does not have are passed over; those the kernel does not have stay absent.
-pub(super) fn parse(text: &str, row: &mut Meminfo) -> Result<(), Miss> {
+/// Skips lines that are not in the catalogue.
+fn parse(text: &str, row: &mut Meminfo) -> Result<(), SourceError> {
     let mut metric = String::with_capacity(32);
     for line in text.lines() {
-        take(line, row, &mut metric).ok_or_else(|| Miss::malformed(PATH, line))?;
+        take(line, row, &mut metric).ok_or_else(|| SourceError::malformed(INFO.name, line))?;
     }
     Ok(())
 }
@@ -40,6 +28,7 @@ pub(super) fn parse(text: &str, row: &mut Meminfo) -> Result<(), Miss> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::never_panics;
     use whyslow_model::catalogue::Family;
 
     #[test]
@@ -58,11 +47,18 @@ mod tests {
     }
 
     #[test]
-    fn what_the_kernel_lacks_is_absent_and_what_is_cut_short_an_error() {
+    fn missing_lines_are_absent_and_a_truncated_line_an_error() {
         let mut row = Meminfo::new(Machine);
         assert_eq!(parse("MemTotal: 4 kB\nHugePages_Total:       5\n", &mut row), Ok(()));
         assert_eq!(row.mem_available.get(), None);
-        assert_eq!(parse("MemFree: 4 kB\nCach", &mut row), Err(Miss::malformed(PATH, "Cach")));
+        assert_eq!(parse("MemFree: 4 kB\nCach", &mut row), Err(SourceError::malformed(INFO.name, "Cach")));
         assert_eq!(row.mem_free.get(), Some(4096.0));
+    }
+
+    #[test]
+    fn no_text_makes_it_panic() {
+        never_panics("MemTotal:  24684096 kB\nActive(anon):  18446744073709551615 kB\nHugePages_Total:  0\n", |text| {
+            drop(parse(text, &mut Meminfo::new(Machine)));
+        });
     }
 }

@@ -1,27 +1,22 @@
-//! Memory: what holds it, what reclaim does, huge pages, swap, slab, nodes.
+//! Memory: what holds it, reclaim, huge pages, swap, slab, NUMA nodes.
 
-mod hugepages;
 mod meminfo;
 mod numa;
-mod sharing;
 mod slabinfo;
 mod swaps;
+mod sysfs_mm;
 mod vmstat;
 
-#[cfg(test)]
-mod hostile;
+use crate::source::{Source, stateless};
 
-use crate::source::Source;
-
-/// The sources of this wing.
 pub(crate) fn sources() -> Vec<Box<dyn Source>> {
     vec![
-        Box::new(meminfo::MeminfoFile),
-        Box::new(vmstat::VmstatFile),
-        Box::new(hugepages::HugepagePools::default()),
-        Box::new(sharing::PageSharing),
-        Box::new(swaps::Swaps),
-        Box::new(slabinfo::Slabinfo),
+        stateless(meminfo::INFO, meminfo::read),
+        stateless(vmstat::INFO, vmstat::read),
+        Box::new(sysfs_mm::HugepagePools::default()),
+        stateless(sysfs_mm::SHARING, sysfs_mm::read_sharing),
+        stateless(swaps::INFO, swaps::read),
+        stateless(slabinfo::INFO, slabinfo::read),
         Box::new(numa::NumaNodes::default()),
     ]
 }

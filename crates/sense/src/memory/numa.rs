@@ -1,50 +1,48 @@
 //! /sys/devices/system/node: memory and allocations by NUMA node. Documentation/admin-guide/numastat.rst;
 //! Documentation/ABI/stable/sysfs-devices-node.
 
-use crate::seldom::Seldom;
 use crate::text::{number, numbered, word};
-use crate::{Miss, Root, Source};
+use crate::ttl_cache::TtlCache;
+use crate::{Root, Source, SourceError, SourceInfo};
 use whyslow_model::catalogue::{Family, Node};
 use whyslow_model::snapshot::Snapshot;
-use whyslow_model::value::State;
 use whyslow_proc::meminfo::entry;
 
 const PATH: &str = "sys/devices/system/node";
 
-/// Reads every NUMA node.
 #[derive(Default)]
 pub(super) struct NumaNodes {
-    nodes: Seldom<Vec<u32>>,
+    nodes: TtlCache<Vec<u32>>,
 }
 
 impl Source for NumaNodes {
-    fn name(&self) -> &'static str {
-        PATH
+    fn info(&self) -> SourceInfo {
+        SourceInfo::new(PATH, "memory and allocations by NUMA node")
     }
 
-    fn tells(&self) -> &'static str {
-        "memory and allocations by NUMA node"
-    }
-
-    fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), Miss> {
+    fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
         let list = || root.list(PATH).iter().filter_map(|name| numbered(name, "node")).collect();
         for &number in self.nodes.get(list) {
             let dir = format!("{PATH}/node{number}");
             let mut row = Node::new(number);
-            row.cpus = root.setting(&format!("{dir}/cpulist")).map(State::from).unwrap_or_default();
-            let meminfo = root.kept_text(&format!("{dir}/meminfo")).and_then(|t| parse_meminfo(&t, &mut row));
-            let numastat = root.kept_text(&format!("{dir}/numastat")).and_then(|t| parse_numastat(&t, &mut row));
+            row.cpus = root.setting(&format!("{dir}/cpulist")).into();
+            let meminfo = root.polled_text(&format!("{dir}/meminfo")).and_then(|t| parse_meminfo(&t, &mut row));
+            let numastat = root.polled_text(&format!("{dir}/numastat")).and_then(|t| parse_numastat(&t, &mut row));
             out.memory.node.push(row);
             meminfo.and(numastat)?;
         }
-        if out.memory.node.is_empty() { Err(Miss::Absent("kernel without NUMA".into())) } else { Ok(()) }
+        if out.memory.node.is_empty() {
+            return Err(SourceError::Absent("this kernel reports no NUMA nodes (needs CONFIG_NUMA=y)".into()));
+        }
+        Ok(())
     }
 }
 
-/// Parses a node's meminfo: `Node 0 MemTotal:  4417752 kB`.
-pub(super) fn parse_meminfo(text: &str, row: &mut Node) -> Result<(), Miss> {
+/// `Node 0 MemTotal:  4417752 kB`.
+fn parse_meminfo(text: &str, row: &mut Node) -> Result<(), SourceError> {
     for line in text.lines() {
-        let (name, value) = entry(line).ok_or_else(|| Miss::malformed("sys/devices/system/node/meminfo", line))?;
+        let (name, value) =
+            entry(line).ok_or_else(|| SourceError::malformed("sys/devices/system/node/meminfo", line))?;
         if name.ends_with(" MemTotal") {
             row.mem_total = value.into();
         } else if name.ends_with(" MemFree") {
@@ -54,12 +52,12 @@ pub(super) fn parse_meminfo(text: &str, row: &mut Node) -> Result<(), Miss> {
     Ok(())
 }
 
-/// Parses a node's numastat, the names of which are the catalogue's.
-pub(super) fn parse_numastat(text: &str, row: &mut Node) -> Result<(), Miss> {
+fn parse_numastat(text: &str, row: &mut Node) -> Result<(), SourceError> {
     for line in text.lines() {
         let mut rest = line;
         let name = word(&mut rest).unwrap_or_default();
-        let pages = number(&mut rest).ok_or_else(|| Miss::malformed("sys/devices/system/node/numastat", line))?;
+        let pages =
+            number(&mut rest).ok_or_else(|| SourceError::malformed("sys/devices/system/node/numastat", line))?;
         row.set(name, pages);
     }
     Ok(())
@@ -68,9 +66,10 @@ pub(super) fn parse_numastat(text: &str, row: &mut Node) -> Result<(), Miss> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::never_panics;
 
     #[test]
-    fn memory_in_bytes_and_allocations_in_pages() {
+    fn memory_is_in_bytes_and_allocations_in_pages() {
         let mut row = Node::new(0);
         parse_meminfo(
             "Node 0 MemTotal:        4417752 kB\nNode 0 MemFree:  8 kB\nNode 0 HugePages_Total:     0\n",
@@ -83,5 +82,13 @@ mod tests {
         assert_eq!(row.numa_hit.get(), Some(2_249_040));
         assert_eq!(row.other_node.get(), Some(0));
         assert_eq!(row.numa_miss.get(), None);
+    }
+
+    #[test]
+    fn no_text_makes_it_panic() {
+        never_panics("Node 0 MemTotal:  4417752 kB\nnuma_hit 18446744073709551615\n", |text| {
+            let _ = parse_meminfo(text, &mut Node::new(0));
+            let _ = parse_numastat(text, &mut Node::new(0));
+        });
     }
 }

@@ -1,40 +1,22 @@
 //! /proc/slabinfo: kernel object caches. slabinfo(5); `cache_show` in mm/slab_common.c.
 
-use crate::os;
-use crate::source::Tempo;
+use crate::source::{SourceError, SourceInfo};
 use crate::text::{number, word};
-use crate::{Miss, Root, Source};
+use crate::{Root, os};
 use whyslow_model::catalogue::Slab;
 use whyslow_model::snapshot::Snapshot;
 
-const PATH: &str = "proc/slabinfo";
+/// Slow, because the kernel walks the lists of every cache under its lock.
+pub(super) const INFO: SourceInfo = SourceInfo::new("proc/slabinfo", "kernel memory by object cache").slow();
 
-/// Reads /proc/slabinfo.
-pub(super) struct Slabinfo;
-
-impl Source for Slabinfo {
-    fn name(&self) -> &'static str {
-        PATH
-    }
-
-    fn tells(&self) -> &'static str {
-        "kernel memory by object cache"
-    }
-
-    /// The kernel walks the lists of every cache under its lock to answer.
-    fn tempo(&self) -> Tempo {
-        Tempo::Slow
-    }
-
-    fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), Miss> {
-        parse(&root.text(PATH)?, os::page_size(), &mut out.memory.slab)
-    }
+pub(super) fn read(root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
+    parse(&root.text(INFO.name)?, os::page_size(), &mut out.memory.slab)
 }
 
-/// Parses /proc/slabinfo, version 2.1, below its two header lines.
-pub(super) fn parse(text: &str, page_size: u64, rows: &mut Vec<Slab>) -> Result<(), Miss> {
+/// Version 2.1, after its two header lines.
+fn parse(text: &str, page_size: u64, rows: &mut Vec<Slab>) -> Result<(), SourceError> {
     for line in text.lines().filter(|line| !line.starts_with("slabinfo") && !line.starts_with('#')) {
-        rows.push(row(line, page_size).ok_or_else(|| Miss::malformed(PATH, line))?);
+        rows.push(row(line, page_size).ok_or_else(|| SourceError::malformed(INFO.name, line))?);
     }
     Ok(())
 }
@@ -59,9 +41,10 @@ fn row(line: &str, page_size: u64) -> Option<Slab> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::never_panics;
 
     #[test]
-    fn a_cache_holds_its_slabs_times_their_pages() {
+    fn the_size_of_a_cache_is_its_slabs_times_their_pages() {
         let mut rows = Vec::new();
         let text = "slabinfo - version: 2.1\n# name            <active_objs> ...\n\
                     dentry   17325  17346    192   21    2 : tunables    0    0    0 : slabdata    826    827      0\n";
@@ -69,6 +52,14 @@ mod tests {
         assert_eq!(&*rows[0].cache, "dentry");
         assert_eq!(rows[0].active_objects.get(), Some(17325.0));
         assert_eq!(rows[0].bytes.get(), Some(827.0 * 2.0 * 4096.0));
-        assert!(parse("dentry   17325  17346    192   21", 4096, &mut rows).is_err());
+        let line = "dentry   17325  17346    192   21";
+        assert_eq!(parse(line, 4096, &mut rows), Err(SourceError::malformed(INFO.name, line)));
+    }
+
+    #[test]
+    fn no_text_makes_it_panic() {
+        never_panics("dentry 1 2 192 21 2 : tunables 0 0 0 : slabdata 826 18446744073709551615 0\n", |text| {
+            drop(parse(text, 4096, &mut Vec::new()));
+        });
     }
 }

@@ -1,34 +1,22 @@
 //! /proc/swaps: swap areas. proc(5); `swap_show` in mm/swapfile.c.
 
+use crate::Root;
+use crate::source::{SourceError, SourceInfo};
 use crate::text::{decimal, number, octal, unescape, word};
-use crate::{Miss, Root, Source};
 use whyslow_model::catalogue::Swap;
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::value::Gauge;
 
-const PATH: &str = "proc/swaps";
+pub(super) const INFO: SourceInfo = SourceInfo::new("proc/swaps", "swap areas");
 
-/// Reads /proc/swaps.
-pub(super) struct Swaps;
-
-impl Source for Swaps {
-    fn name(&self) -> &'static str {
-        PATH
-    }
-
-    fn tells(&self) -> &'static str {
-        "swap areas"
-    }
-
-    fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), Miss> {
-        parse(&root.kept_text(PATH)?, &mut out.memory.swap)
-    }
+pub(super) fn read(root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
+    parse(&root.polled_text(INFO.name)?, &mut out.memory.swap)
 }
 
-/// Parses /proc/swaps: a header, then a line for each area, sizes in KiB. No area is an answer too.
-pub(super) fn parse(text: &str, rows: &mut Vec<Swap>) -> Result<(), Miss> {
+/// A header, then one line for each area, sizes in KiB.
+fn parse(text: &str, rows: &mut Vec<Swap>) -> Result<(), SourceError> {
     for line in text.lines().skip(1) {
-        rows.push(row(line).ok_or_else(|| Miss::malformed(PATH, line))?);
+        rows.push(row(line).ok_or_else(|| SourceError::malformed(INFO.name, line))?);
     }
     Ok(())
 }
@@ -51,11 +39,12 @@ fn kib(value: u64) -> Gauge {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::never_panics;
 
     const HEADER: &str = "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n";
 
     #[test]
-    fn areas_in_bytes_with_their_priority() {
+    fn areas_are_in_bytes_with_their_priority() {
         let mut rows = Vec::new();
         let text =
             format!("{HEADER}/dev/zram0 partition\t1048572\t\t4\t\t-2\n/swap\\040file\\040(deleted) file 8 0 5\n");
@@ -68,15 +57,24 @@ mod tests {
     }
 
     #[test]
-    fn no_area_is_read_and_half_an_area_is_not() {
+    fn no_area_is_fine_and_half_an_area_an_error() {
         let mut rows = Vec::new();
         assert_eq!(parse(HEADER, &mut rows), Ok(()));
-        assert!(parse(&format!("{HEADER}/dev/sda2 partition 10"), &mut rows).is_err());
+        let line = "/dev/sda2 partition 10";
+        let outcome = parse(&format!("{HEADER}{line}"), &mut rows);
+        assert_eq!(outcome, Err(SourceError::malformed(INFO.name, line)));
         assert!(rows.is_empty());
     }
 
     #[test]
-    fn what_is_not_octal_stays_as_it_is() {
+    fn only_octal_escapes_are_decoded() {
         assert_eq!(unescape(r"/a\0é\134b\", octal), r"/a\0é\b\");
+    }
+
+    #[test]
+    fn no_text_makes_it_panic() {
+        never_panics("Filename Type Size Used Priority\n/a\\040b\\x partition 1048572 4 -2\n", |text| {
+            drop(parse(text, &mut Vec::new()));
+        });
     }
 }

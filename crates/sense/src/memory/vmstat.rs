@@ -1,53 +1,41 @@
 //! /proc/vmstat: events of the virtual memory system. `vmstat_text` in mm/vmstat.c; Documentation/filesystems/proc.rst.
 //!
-//! Names are the kernel's own and map to the catalogue one to one, but for those that changed over time.
+//! The catalogue uses the kernel's names, except where they changed over time.
 
+use crate::Root;
+use crate::source::{SourceError, SourceInfo};
 use crate::text::{number, word};
-use crate::{Miss, Root, Source};
 use whyslow_model::catalogue::{Family, Vmstat};
 use whyslow_model::key::Machine;
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::value::Counter;
 
-const PATH: &str = "proc/vmstat";
+pub(super) const INFO: SourceInfo = SourceInfo::new("proc/vmstat", "paging, reclaim, refaults, compaction, OOM kills");
 
-/// Suffixes of counters that are kept by memory zone.
+/// Suffixes of counters that are kept per memory zone.
 const ZONES: [&str; 6] = ["dma", "dma32", "normal", "high", "movable", "device"];
 
-/// Reads /proc/vmstat.
-pub(super) struct VmstatFile;
-
-impl Source for VmstatFile {
-    fn name(&self) -> &'static str {
-        PATH
-    }
-
-    fn tells(&self) -> &'static str {
-        "paging, reclaim, refaults, compaction, OOM kills"
-    }
-
-    fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), Miss> {
-        let mut row = Vmstat::new(Machine);
-        let result = parse(&root.kept_text(PATH)?, &mut row);
-        out.memory.vmstat.push(row);
-        result
-    }
+pub(super) fn read(root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
+    let mut row = Vmstat::new(Machine);
+    let result = parse(&root.polled_text(INFO.name)?, &mut row);
+    out.memory.vmstat.push(row);
+    result
 }
 
-/// Parses /proc/vmstat. Lines the catalogue does not have are passed over.
-pub(super) fn parse(text: &str, row: &mut Vmstat) -> Result<(), Miss> {
+/// Skips lines that are not in the catalogue.
+fn parse(text: &str, row: &mut Vmstat) -> Result<(), SourceError> {
     for line in text.lines() {
         let mut rest = line;
         let name = word(&mut rest).unwrap_or_default();
-        let value = number(&mut rest).ok_or_else(|| Miss::malformed(PATH, line))?;
+        let value = number(&mut rest).ok_or_else(|| SourceError::malformed(INFO.name, line))?;
         if let Some(sum) = sum_of_zones(row, name) {
             *sum = sum.get().unwrap_or(0).saturating_add(value).into();
             continue;
         }
         match name {
-            // The kernel shows sectors halved, so KiB.
+            // In KiB.
             "pgpgin" | "pgpgout" => row.set(name, value.saturating_mul(1024)),
-            // Before 5.9 only file pages were counted, and the names did not say so.
+            // Before 5.9 these counted only file pages.
             "workingset_refault" => row.set("workingset_refault_file", value),
             "workingset_activate" => row.set("workingset_activate_file", value),
             "workingset_restore" => row.set("workingset_restore_file", value),
@@ -57,7 +45,7 @@ pub(super) fn parse(text: &str, row: &mut Vmstat) -> Result<(), Miss> {
     Ok(())
 }
 
-/// The metric of which `name` is the part of one zone: `allocstall` since 4.10, scans and steals before 4.8.
+/// The metric that `name` counts for one zone: `allocstall` since 4.10, scans and steals before 4.8.
 fn sum_of_zones<'r>(row: &'r mut Vmstat, name: &str) -> Option<&'r mut Counter> {
     let (total, zone) = name.rsplit_once('_')?;
     let sum = match total {
@@ -74,6 +62,7 @@ fn sum_of_zones<'r>(row: &'r mut Vmstat, name: &str) -> Option<&'r mut Counter> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::never_panics;
 
     fn row(text: &str) -> Vmstat {
         let mut row = Vmstat::new(Machine);
@@ -82,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_today() {
+    fn names_of_current_kernels_are_read() {
         let row = row("pgpgin 2\npgscan_direct 7\npgscan_direct_throttle 1\nallocstall_dma 1\nallocstall_normal 2\n\
                        pgalloc_dma 4\npgalloc_normal 5\nworkingset_refault_anon 8\nworkingset_refault_file 9\nnr_dirty 3\n");
         assert_eq!(row.pgpgin.get(), Some(2048));
@@ -97,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_older_kernels() {
+    fn names_of_older_kernels_are_read() {
         let row =
             row("pgscan_direct_dma 1\npgscan_direct_normal 2\npgscan_direct_movable 4\npgscan_direct_throttle 8\n\
                        pgsteal_kswapd_dma32 3\npgsteal_kswapd_normal 4\nallocstall 6\nworkingset_refault 5\n");
@@ -110,7 +99,18 @@ mod tests {
     }
 
     #[test]
-    fn a_line_cut_short_is_an_error() {
-        assert!(parse("pgfault 1\npgmajf", &mut Vmstat::new(Machine)).is_err());
+    fn a_truncated_line_is_an_error() {
+        let outcome = parse("pgfault 1\npgmajf", &mut Vmstat::new(Machine));
+        assert_eq!(outcome, Err(SourceError::malformed(INFO.name, "pgmajf")));
+    }
+
+    #[test]
+    fn no_text_makes_it_panic() {
+        never_panics(
+            "pgpgin 18446744073709551615\nallocstall_dma 18446744073709551614\nallocstall_normal 9\n",
+            |text| {
+                drop(parse(text, &mut Vmstat::new(Machine)));
+            },
+        );
     }
 }

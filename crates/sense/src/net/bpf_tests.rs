@@ -1,79 +1,75 @@
 //! The network's BPF programs against this machine's kernel, in network namespaces made for the purpose.
 
-use super::drops::Drops;
-use super::ended::Ended;
-use super::live_tests::{Pair, read, run, within};
-use super::packets::Packets;
+use super::ended_connections::EndedTcp;
+use super::live_tests::{NetnsPair, run, within};
+use super::packet_drops::PacketDrops;
+use super::packet_sizes::PacketSizes;
 use crate::Root;
-use crate::bpf::is_out_of_reach;
 use crate::source::Source;
+use crate::testing::{has_bpf, has_program, read, wait_for};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
-use std::process::Command;
 use std::sync::Arc;
 use whyslow_model::catalogue::{PacketDrop, PacketSize};
 use whyslow_model::histogram::bucket_of;
 use whyslow_model::snapshot::Snapshot;
 
-/// Two namespaces, and a source that has been read once so that its programs are attached; `None` where this machine does
-/// not allow that.
-fn attached(source: &mut dyn Source) -> Option<Pair> {
-    if is_out_of_reach() {
+/// Two namespaces, and a source that has been read once so that its programs are attached; `None` if the test is skipped.
+fn attached(source: &mut dyn Source) -> Option<NetnsPair> {
+    if !has_bpf() {
         return None;
     }
-    let pair = Pair::new()?;
+    let pair = NetnsPair::new()?;
     assert_eq!(source.read(&Root::live(), &mut Snapshot::default()), Ok(()));
     Some(pair)
 }
 
 /// Sends `count` datagrams of `size` bytes from `a` to a port of `b`.
-fn send(pair: &Pair, count: usize, size: usize, port: u16) {
+fn send(pair: &NetnsPair, count: usize, size: usize, port: u16) {
     let sender = within(&pair.a, || UdpSocket::bind("10.203.0.1:0").unwrap());
     for _ in 0..count {
         sender.send_to(&vec![0; size], ("10.203.0.2", port)).unwrap();
     }
 }
 
-/// What was thrown away in `b` for this reason.
-fn dropped(snapshot: &Snapshot, pair: &Pair, reason: &str) -> Option<PacketDrop> {
+/// What was dropped in `b` for this reason.
+fn dropped(snapshot: &Snapshot, pair: &NetnsPair, reason: &str) -> Option<PacketDrop> {
     let drops = snapshot.net.packet_drop.iter();
     drops.filter(|d| *d.drop.ns == *pair.b).find(|d| d.reason.get() == Some(reason)).cloned()
 }
 
 #[test]
-fn packets_for_nobody_are_dropped_with_reason_place_and_interface() {
-    let mut source = Drops::new(Arc::default());
+fn packets_without_a_receiver_are_dropped_with_reason_function_and_interface() {
+    let mut source = PacketDrops::new(Arc::default());
     let Some(pair) = attached(&mut source) else { return };
     send(&pair, 3, 100, 9);
     let snapshot = read(&mut source);
     let found = dropped(&snapshot, &pair, "no_socket");
     let row = found.unwrap_or_else(|| panic!("{:?}", snapshot.net.packet_drop));
     assert_eq!(row.packets.get(), Some(3));
-    // Behind the IP header: 100 bytes and the UDP header's 8.
+    // After the IP header: 100 bytes and the 8 of the UDP header.
     assert_eq!(row.bytes.get(), Some(3 * 108));
     assert_eq!((row.interface.get(), row.protocol.get()), (Some("veth0"), Some("udp")));
     assert!(row.place.get().unwrap().contains("udp"), "{row:?}");
 }
 
 #[test]
-fn of_a_flood_some_stand_for_the_rest() {
-    let mut source = Drops::new(Arc::default());
+fn in_a_flood_a_sample_of_the_drops_is_counted() {
+    let mut source = PacketDrops::new(Arc::default());
     let Some(pair) = attached(&mut source) else { return };
     send(&pair, 40_000, 10, 9);
     let snapshot = read(&mut source);
     let packets = dropped(&snapshot, &pair, "no_socket").unwrap().packets.get().unwrap();
-    // Of one in sixteen of 40,000 the standard deviation is 2 %.
+    // Sampling one in sixteen of 40,000 has a standard deviation of 2 %.
     assert!((36_000..44_000).contains(&packets), "{packets}");
 }
 
 #[test]
-fn what_a_filter_rejects_is_dropped_by_the_filter() {
-    if Command::new("nft").arg("--version").output().is_err() {
-        assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "this test needs nft");
-        eprintln!("skipped: no nft (Debian: nftables)");
+fn packets_rejected_by_netfilter_are_its_drops() {
+    if !has_program("nft") {
         return;
     }
-    let mut source = Drops::new(Arc::default());
+    let mut source = PacketDrops::new(Arc::default());
     let Some(pair) = attached(&mut source) else { return };
     let b = &pair.b;
     for command in [
@@ -91,8 +87,8 @@ fn what_a_filter_rejects_is_dropped_by_the_filter() {
 }
 
 #[test]
-fn packets_are_counted_by_size_and_way_at_both_ends() {
-    let mut source = Packets::new(Arc::default());
+fn packets_are_counted_by_size_and_direction_at_both_ends() {
+    let mut source = PacketSizes::new(Arc::default());
     let Some(pair) = attached(&mut source) else { return };
     send(&pair, 30, 100, 9);
     send(&pair, 20, 1200, 9);
@@ -105,7 +101,7 @@ fn packets_are_counted_by_size_and_way_at_both_ends() {
         let buckets = sizes.buckets().unwrap_or_default();
         buckets.iter().find(|(bucket, _)| *bucket == bucket_of(size)).map_or(0, |(_, count)| *count)
     };
-    // Sent with UDP's 8, IP's 20 and Ethernet's 14 bytes; received without Ethernet's.
+    // Sent with the headers of UDP (8 bytes), IP (20) and Ethernet (14); received without that of Ethernet.
     let (sent, received) = (at(&pair.a).sent, at(&pair.b).received);
     assert_eq!((count(&sent, 142), count(&sent, 1242)), (30, 20), "{sent:?}");
     assert_eq!((count(&received, 128), count(&received, 1228)), (30, 20), "{received:?}");
@@ -113,7 +109,7 @@ fn packets_are_counted_by_size_and_way_at_both_ends() {
 
 #[test]
 fn connections_too_short_for_a_sample_are_counted_at_both_ends() {
-    let mut source = Ended::new(Arc::default());
+    let mut source = EndedTcp::new(Arc::default());
     let Some(pair) = attached(&mut source) else { return };
     let listener = within(&pair.b, || TcpListener::bind("10.203.0.2:0").unwrap());
     let server = listener.local_addr().unwrap();
@@ -125,14 +121,14 @@ fn connections_too_short_for_a_sample_are_counted_at_both_ends() {
         drop(accepted);
         drop(client);
     }
-    std::thread::sleep(std::time::Duration::from_millis(100));
-    let snapshot = read(&mut source);
-    let with = |ns: &str, peer: &str| {
-        let found = snapshot.net.ended_connections.iter().find(|e| *e.peer.ns == *ns && &*e.peer.name == peer);
-        found.unwrap_or_else(|| panic!("{:?}", snapshot.net.ended_connections)).clone()
+    let mut ended = |ns: &str, peer: &str| {
+        wait_for("both connections have ended", || {
+            let rows = read(&mut source).net.ended_connections;
+            let row = rows.into_iter().find(|e| *e.peer.ns == *ns && &*e.peer.name == peer);
+            row.filter(|row| row.connections.get() == Some(2))
+        })
     };
-    let (client, server) = (with(&pair.a, "10.203.0.2"), with(&pair.b, "10.203.0.1"));
-    assert_eq!((client.connections.get(), server.connections.get()), (Some(2), Some(2)));
+    let (client, server) = (ended(&pair.a, "10.203.0.2"), ended(&pair.b, "10.203.0.1"));
     assert_eq!((client.data_segments_out.get(), server.data_segments_out.get()), (Some(2), Some(0)));
     assert_eq!((client.retransmits.get(), client.timeouts.get()), (Some(0), Some(0)));
     let own = Some(f64::from(std::process::id()));

@@ -1,39 +1,30 @@
-//! How interfaces are set up: rtnetlink(7) and the ethtool ioctl.
+//! Configuration of interfaces: rtnetlink(7) and the ethtool ioctl.
 
 use super::ethtool::Ethtool;
 use super::namespaces::Namespaces;
 use super::netlink::Netlink;
 use super::rtnetlink::{self, Address, LinkInfo};
 use crate::Root;
-use crate::source::{Miss, Source, Tempo};
+use crate::source::{Source, SourceError, SourceInfo};
 use std::collections::HashMap;
 use std::fs::File;
 use std::sync::Arc;
 use whyslow_model::catalogue::Link;
 use whyslow_model::key::NetKey;
 use whyslow_model::snapshot::Snapshot;
-use whyslow_model::value::{Gauge, Name, State};
+use whyslow_model::value::Name;
 
-/// Kinds that are not bound by a speed; some of their drivers give one all the same (veth 10 Gbit/s, tun 10 Mbit/s).
+/// Kinds without a real speed; some of their drivers report one all the same (veth 10 Gbit/s, tun 10 Mbit/s).
 const WITHOUT_SPEED: [&str; 6] = ["bridge", "dummy", "ifb", "loopback", "tun", "veth"];
 
-/// Reads the interfaces of every namespace.
-pub(crate) struct Links(pub Arc<Namespaces>);
+pub(super) struct LinkSettings(pub(super) Arc<Namespaces>);
 
-impl Source for Links {
-    fn name(&self) -> &'static str {
-        "rtnetlink links"
+impl Source for LinkSettings {
+    fn info(&self) -> SourceInfo {
+        SourceInfo::new("rtnetlink links", "speed, MTU, rings and coalescing of interfaces").slow()
     }
 
-    fn tells(&self) -> &'static str {
-        "speed, MTU, rings and coalescing of interfaces"
-    }
-
-    fn tempo(&self) -> Tempo {
-        Tempo::Slow
-    }
-
-    fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), Miss> {
+    fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
         root.require_live()?;
         let all = open_all(&self.0, root);
         self.0.each(root, |namespace| {
@@ -47,10 +38,9 @@ impl Source for Links {
                 HashMap::new()
             };
             for link in links {
-                let mut row = described(namespace, &link, &addresses);
-                row.peer_ns =
-                    link.peer_namespace.and_then(|id| peers.get(&id).cloned()).map(Into::into).unwrap_or_default();
-                ask_driver(&ethtool, &link, &mut row);
+                let mut row = row_of(namespace, &link, &addresses);
+                row.peer_ns = link.peer_namespace.and_then(|id| peers.get(&id).cloned()).into();
+                add_driver_settings(&ethtool, &link, &mut row);
                 out.net.link.push(row);
             }
             Ok(())
@@ -58,38 +48,38 @@ impl Source for Links {
     }
 }
 
-/// Every namespace that can be entered, the own included, held open for the time of one reading.
+/// Opens every namespace that can be entered, including our own.
 fn open_all(namespaces: &Namespaces, root: &Root) -> Vec<(Name, File)> {
     let own = File::open("/proc/self/ns/net").map(|file| (Name::default(), file));
     let others = namespaces.others(root);
     own.into_iter().chain(others.iter().filter_map(|n| Some((n.name.clone(), n.open().ok()?)))).collect()
 }
 
-/// The namespaces by the number the socket's namespace knows them by.
+/// The namespaces by their ids within the socket's namespace.
 fn by_id(netlink: &mut Netlink, all: &[(Name, File)]) -> HashMap<u32, Name> {
     all.iter().filter_map(|(name, file)| Some((rtnetlink::namespace_id(netlink, file)?, name.clone()))).collect()
 }
 
-fn described(namespace: &Name, link: &LinkInfo, addresses: &[Address]) -> Link {
+fn row_of(namespace: &Name, link: &LinkInfo, addresses: &[Address]) -> Link {
     let mut row = Link::new(NetKey { ns: namespace.clone(), name: link.name.as_str().into() });
-    row.mtu = gauge(link.mtu);
-    row.operstate = link.operstate.map(operstate).map(Into::into).unwrap_or_default();
-    row.kind = link.kind.as_deref().map(Into::into).unwrap_or_default();
-    row.tx_queue_length = gauge(link.tx_queue_length);
-    row.carrier_changes = link.carrier_changes.map(|n| u64::from(n).into()).unwrap_or_default();
+    row.mtu = link.mtu.map(u64::from).into();
+    row.operstate = link.operstate.map(operstate).into();
+    row.kind = link.kind.as_deref().into();
+    row.tx_queue_length = link.tx_queue_length.map(u64::from).into();
+    row.carrier_changes = link.carrier_changes.map(u64::from).into();
     let own: Vec<String> =
         addresses.iter().filter(|a| a.index == link.index).map(|a| format!("{}/{}", a.address, a.prefix)).collect();
-    row.addresses = if own.is_empty() { State::default() } else { own.join(" ").into() };
+    row.addresses = (!own.is_empty()).then(|| own.join(" ")).into();
     row
 }
 
-fn ask_driver(ethtool: &Ethtool, link: &LinkInfo, row: &mut Link) {
-    row.driver = ethtool.driver(&link.name).map(Into::into).unwrap_or_default();
+fn add_driver_settings(ethtool: &Ethtool, link: &LinkInfo, row: &mut Link) {
+    row.driver = ethtool.driver(&link.name).into();
     if !link.kind.as_deref().is_some_and(|kind| WITHOUT_SPEED.contains(&kind))
         && let Some(mode) = ethtool.link_mode(&link.name)
     {
-        row.speed = mode.speed.map(|megabits| (u64::from(megabits) * 1_000_000).into()).unwrap_or_default();
-        row.duplex = mode.duplex.map(Into::into).unwrap_or_default();
+        row.speed = mode.speed.map(|megabits| u64::from(megabits) * 1_000_000).into();
+        row.duplex = mode.duplex.into();
     }
     if let Some(rings) = ethtool.rings(&link.name) {
         row.ring_rx = u64::from(rings.rx).into();
@@ -105,11 +95,7 @@ fn ask_driver(ethtool: &Ethtool, link: &LinkInfo, row: &mut Link) {
     }
 }
 
-fn gauge(value: Option<u32>) -> Gauge {
-    value.map(|v| u64::from(v).into()).unwrap_or_default()
-}
-
-/// The name of an RFC 2863 state (IF_OPER_* of include/uapi/linux/if.h), as ip-link(8) gives it.
+/// The name ip-link(8) has for an RFC 2863 state (IF_OPER_* of include/uapi/linux/if.h).
 fn operstate(number: u8) -> &'static str {
     match number {
         1 => "notpresent",
@@ -128,10 +114,10 @@ mod tests {
     use std::net::IpAddr;
 
     #[test]
-    fn an_interface_has_its_own_addresses_and_no_others() {
+    fn an_interface_has_only_its_own_addresses() {
         let link = LinkInfo { index: 2, name: "eth0".into(), mtu: Some(9000), ..LinkInfo::default() };
         let address = |index, last| Address { index, address: IpAddr::from([10, 0, 0, last]), prefix: 24 };
-        let row = described(&Name::default(), &link, &[address(2, 1), address(3, 2), address(2, 3)]);
+        let row = row_of(&Name::default(), &link, &[address(2, 1), address(3, 2), address(2, 3)]);
         assert_eq!(row.addresses.get(), Some("10.0.0.1/24 10.0.0.3/24"));
         assert_eq!((row.mtu.get(), row.kind.get(), row.speed.get()), (Some(9000.0), None, None));
     }

@@ -1,9 +1,11 @@
-//! The sources against this machine's kernel, in network namespaces made for the purpose.
+//! On this machine's kernel, in network namespaces created for the purpose.
 
 use super::namespaces::{Namespaces, Visibility};
-use super::{driver_counters, links, protocols, qdiscs, sockets};
+use super::{driver_counters, links, qdiscs, snmp, sockets};
 use crate::Root;
-use crate::source::{Miss, Source};
+use crate::os::process_cpu_ns;
+use crate::source::{Source, SourceError};
+use crate::testing::{is_root, read, skip, wait_for, wait_until};
 use std::fs::File;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -12,29 +14,25 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
-use std::time::Duration;
 use whyslow_model::catalogue::{Connection, Datagram, Listener};
 use whyslow_model::snapshot::Snapshot;
 
-/// Runs ip(8) or tc(8); whether it succeeded.
+/// Runs a command and returns whether it succeeded.
 pub(super) fn run(command: &str) -> bool {
     let mut words = command.split(' ');
     Command::new(words.next().unwrap()).args(words).output().is_ok_and(|output| output.status.success())
 }
 
 /// Two namespaces joined by a veth pair, `a` at 10.203.0.1 and `b` at 10.203.0.2; gone when dropped.
-pub(super) struct Pair {
-    pub a: String,
-    pub b: String,
+pub(super) struct NetnsPair {
+    pub(super) a: String,
+    pub(super) b: String,
 }
 
-impl Pair {
-    /// `None`, with a word why, without the privilege to make one.
-    pub fn new() -> Option<Self> {
-        // SAFETY: a system call without arguments.
-        if unsafe { libc::geteuid() } != 0 {
-            assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "these tests need root");
-            eprintln!("skipped: making network namespaces needs root");
+impl NetnsPair {
+    /// `None`, with the test skipped, if not root.
+    pub(super) fn new() -> Option<Self> {
+        if !is_root() {
             return None;
         }
         static MADE: AtomicU32 = AtomicU32::new(0);
@@ -57,7 +55,7 @@ impl Pair {
     }
 }
 
-impl Drop for Pair {
+impl Drop for NetnsPair {
     fn drop(&mut self) {
         run(&format!("ip netns del {}", self.a));
         run(&format!("ip netns del {}", self.b));
@@ -75,25 +73,9 @@ pub(super) fn within<T: Send>(namespace: &str, work: impl FnOnce() -> T + Send) 
     thread::scope(|scope| scope.spawn(enter).join().unwrap())
 }
 
-pub(super) fn read(source: &mut dyn Source) -> Snapshot {
-    let mut out = Snapshot::default();
-    assert_eq!(source.read(&Root::live(), &mut out), Ok(()), "{}", source.name());
-    out.sort();
-    out
-}
-
-/// Reads until `tells`: whose a socket is may take more than one sample to find out on a machine that is busy with other
-/// tests.
-fn read_until(source: &mut dyn Source, tells: impl Fn(&Snapshot) -> bool) -> Snapshot {
-    let mut snapshot = read(source);
-    for _ in 0..50 {
-        if tells(&snapshot) {
-            break;
-        }
-        thread::sleep(Duration::from_millis(100));
-        snapshot = read(source);
-    }
-    snapshot
+/// Samples until a condition holds: finding the owner of a socket may take more than one sample.
+fn read_until(what: &str, source: &mut dyn Source, condition: impl Fn(&Snapshot) -> bool) -> Snapshot {
+    wait_for(what, || Some(read(source)).filter(&condition))
 }
 
 fn connection_to(snapshot: &Snapshot, namespace: &str, remote: SocketAddr) -> Connection {
@@ -102,8 +84,8 @@ fn connection_to(snapshot: &Snapshot, namespace: &str, remote: SocketAddr) -> Co
 }
 
 #[test]
-fn a_transfer_between_namespaces_is_seen_at_its_sender() {
-    let Some(pair) = Pair::new() else { return };
+fn a_transfer_between_namespaces_is_counted_at_both_ends() {
+    let Some(pair) = NetnsPair::new() else { return };
     let listener = within(&pair.b, || TcpListener::bind("10.203.0.2:0").unwrap());
     let server = listener.local_addr().unwrap();
     let mut client = within(&pair.a, || TcpStream::connect(server).unwrap());
@@ -123,25 +105,24 @@ fn a_transfer_between_namespaces_is_seen_at_its_sender() {
 }
 
 #[test]
-fn a_connection_at_work_is_told_with_its_process_within_a_few_samples() {
-    let Some(pair) = Pair::new() else { return };
+fn the_process_of_an_active_connection_is_found_within_a_few_samples() {
+    let Some(pair) = NetnsPair::new() else { return };
     let listener = within(&pair.b, || TcpListener::bind("10.203.0.2:0").unwrap());
     let server = listener.local_addr().unwrap();
     let mut client = within(&pair.a, || TcpStream::connect(server).unwrap());
     let (mut accepted, _) = listener.accept().unwrap();
     let mut source = sockets::Sockets::new(Arc::default());
-    let found = (0..50).find_map(|_| {
+    let found = wait_for("the process is found", || {
         client.write_all(&[7; 1000]).unwrap();
         accepted.read_exact(&mut [0; 1000]).unwrap();
-        thread::sleep(Duration::from_millis(100));
         connection_to(&read(&mut source), &pair.a, server).pid.get()
     });
-    assert_eq!(found, Some(f64::from(std::process::id())));
+    assert_eq!(found, f64::from(std::process::id()));
 }
 
 #[test]
 fn of_few_connections_none_is_missed() {
-    let Some(pair) = Pair::new() else { return };
+    let Some(pair) = NetnsPair::new() else { return };
     let listener = within(&pair.b, || TcpListener::bind("10.203.0.2:0").unwrap());
     let server = listener.local_addr().unwrap();
     let connect = || (within(&pair.a, || TcpStream::connect(server).unwrap()), listener.accept().unwrap().0);
@@ -164,7 +145,7 @@ fn of_few_connections_none_is_missed() {
     held.push(connect());
     assert_eq!(seen(), ends_of(&held), "one more");
     assert_eq!(seen(), ends_of(&held));
-    // The kernel counts as many as before. The server's end is closed first: what waits for its last packets is there.
+    // The kernel's count is unchanged. The server's end is closed first, so that the one in TIME_WAIT is there.
     let (client, accepted) = held.remove(0);
     drop(accepted);
     drop(client);
@@ -174,7 +155,7 @@ fn of_few_connections_none_is_missed() {
 
 #[test]
 fn a_backlog_is_seen_with_the_process_that_does_not_accept() {
-    let Some(pair) = Pair::new() else { return };
+    let Some(pair) = NetnsPair::new() else { return };
     let (listener, clients) = within(&pair.a, || {
         let listener = TcpListener::bind("10.203.0.1:0").unwrap();
         let to = listener.local_addr().unwrap();
@@ -182,38 +163,36 @@ fn a_backlog_is_seen_with_the_process_that_does_not_accept() {
     });
     let address = listener.local_addr().unwrap();
     let is_it = |row: &&Listener| &*row.socket.ns == pair.a.as_str() && row.socket.local == address;
-    let tells = |s: &Snapshot| s.net.listener.iter().find(is_it).is_some_and(|row| row.pid.get().is_some());
-    let snapshot = read_until(&mut sockets::Sockets::new(Arc::default()), tells);
+    let has_pid = |s: &Snapshot| s.net.listener.iter().find(is_it).is_some_and(|row| row.pid.get().is_some());
+    let snapshot = read_until("the listener has an owner", &mut sockets::Sockets::new(Arc::default()), has_pid);
     let row = snapshot.net.listener.iter().find(is_it).unwrap();
     assert_eq!(row.backlog.get(), Some(clients.len() as f64));
     assert!(row.backlog_limit.get().unwrap() >= 1.0);
     assert_eq!(row.drops.get(), Some(0));
     assert_eq!(row.pid.get(), Some(f64::from(std::process::id())));
-    // Both ends are here, whatever interface the address belongs to.
+    // Both ends are local, whatever interface the address belongs to.
     assert_eq!(connection_to(&snapshot, &pair.a, address).interface.get(), Some("lo"));
 }
 
 #[test]
-fn a_receiver_that_does_not_read_loses_datagrams() {
-    let Some(pair) = Pair::new() else { return };
+fn a_receiver_that_does_not_read_drops_datagrams() {
+    let Some(pair) = NetnsPair::new() else { return };
     let receiver = within(&pair.b, || UdpSocket::bind("10.203.0.2:0").unwrap());
     let address = receiver.local_addr().unwrap();
     let sender = within(&pair.a, || UdpSocket::bind("10.203.0.1:0").unwrap());
     for _ in 0..2000 {
         sender.send_to(&[0; 1200], address).unwrap();
     }
-    thread::sleep(Duration::from_millis(50));
     let is_it = |row: &&Datagram| &*row.socket.ns == pair.b.as_str() && row.socket.local == address;
-    // On a busy machine the kernel may not have got through them all yet.
-    let lost = |row: &Datagram| row.drops.get().is_some_and(|drops| drops > 0);
-    let tells =
-        |s: &Snapshot| s.net.datagram.iter().find(is_it).is_some_and(|row| row.pid.get().is_some() && lost(row));
-    let snapshot = read_until(&mut sockets::Sockets::new(Arc::default()), tells);
+    let dropped = |row: &Datagram| row.drops.get().is_some_and(|drops| drops > 0);
+    let complete =
+        |s: &Snapshot| s.net.datagram.iter().find(is_it).is_some_and(|row| row.pid.get().is_some() && dropped(row));
+    let snapshot = read_until("datagrams are dropped", &mut sockets::Sockets::new(Arc::default()), complete);
     let row = snapshot.net.datagram.iter().find(is_it).unwrap();
     assert!(row.drops.get().unwrap() > 0, "{row:?}");
     assert!(row.receive_queue.get().unwrap() > row.receive_buffer.get().unwrap() / 2.0, "{row:?}");
     assert_eq!(row.pid.get(), Some(f64::from(std::process::id())));
-    let protocols = read(&mut protocols::Protocols::new(Arc::default()));
+    let protocols = read(&mut snmp::Protocols::new(Arc::default()));
     let counted = protocols.net.protocol.iter().find(|p| &*p.scope.ns == pair.b.as_str()).unwrap();
     assert_eq!(counted.udp_rcvbuf_errors.get(), row.drops.get());
     assert_eq!(counted.tcp_memory.get(), None);
@@ -221,7 +200,7 @@ fn a_receiver_that_does_not_read_loses_datagrams() {
 
 #[test]
 fn the_rate_of_a_shaper_is_read() {
-    let Some(pair) = Pair::new() else { return };
+    let Some(pair) = NetnsPair::new() else { return };
     let a = &pair.a;
     assert!(run(&format!("tc -n {a} qdisc add dev veth0 root handle 1: tbf rate 50mbit burst 32k latency 100ms")));
     let snapshot = read(&mut qdiscs::Qdiscs::new(Arc::default()));
@@ -233,11 +212,10 @@ fn the_rate_of_a_shaper_is_read() {
 
 #[test]
 fn the_ceiling_of_a_class_is_read() {
-    let Some(pair) = Pair::new() else { return };
+    let Some(pair) = NetnsPair::new() else { return };
     let a = &pair.a;
     if !run(&format!("tc -n {a} qdisc add dev veth0 root handle 1: htb default 10")) {
-        eprintln!("skipped: this kernel has no htb");
-        return;
+        return skip("this kernel has no htb");
     }
     assert!(run(&format!("tc -n {a} class add dev veth0 parent 1: classid 1:10 htb rate 10mbit ceil 80gbit")));
     let snapshot = read(&mut qdiscs::Qdiscs::new(Arc::default()));
@@ -247,8 +225,8 @@ fn the_ceiling_of_a_class_is_read() {
 
 #[test]
 fn a_veth_has_a_peer_and_no_speed() {
-    let Some(pair) = Pair::new() else { return };
-    let snapshot = read(&mut links::Links(Arc::default()));
+    let Some(pair) = NetnsPair::new() else { return };
+    let snapshot = read(&mut links::LinkSettings(Arc::default()));
     let row = |ns: &str, name: &str| {
         snapshot.net.link.iter().find(|l| &*l.interface.ns == ns && &*l.interface.name == name).unwrap()
     };
@@ -261,7 +239,7 @@ fn a_veth_has_a_peer_and_no_speed() {
 
 #[test]
 fn a_namespace_is_not_kept_alive_by_being_read() {
-    let Some(pair) = Pair::new() else { return };
+    let Some(pair) = NetnsPair::new() else { return };
     let namespaces: Arc<Namespaces> = Arc::default();
     let mut all = super::sources();
     let mut shared: Vec<Box<dyn Source>> = vec![
@@ -270,23 +248,22 @@ fn a_namespace_is_not_kept_alive_by_being_read() {
     ];
     for source in all.iter_mut().chain(&mut shared) {
         let outcome = source.read(&Root::live(), &mut Snapshot::default());
-        assert!(matches!(outcome, Ok(()) | Err(Miss::Absent(_))), "{}: {outcome:?}", source.name());
+        assert!(matches!(outcome, Ok(()) | Err(SourceError::Absent(_))), "{}: {outcome:?}", source.info().name);
     }
     let a = pair.a.clone();
     assert!(namespaces.others(&Root::live()).iter().any(|n| *n.name == a));
-    // The other end goes with the namespace, and the namespace with its name, since nobody else is in it.
+    // The namespace goes with its name, since no process is in it, and the other end of the pair with the namespace.
     assert!(run(&format!("ip netns del {a}")));
-    let gone = (0..50).any(|_| {
-        thread::sleep(Duration::from_millis(20));
+    wait_until("the namespace is gone", || {
         within(&pair.b, || !std::path::Path::new("/proc/thread-self/net/dev_snmp6/veth0").exists())
     });
-    assert!(gone);
-    assert!(shared[0].read(&Root::live(), &mut Snapshot::default()).is_ok(), "a namespace that is gone is passed over");
+    // A namespace that is gone is skipped.
+    assert_eq!(shared[0].read(&Root::live(), &mut Snapshot::default()), Ok(()));
 }
 
 #[test]
-fn a_thread_comes_home_even_from_a_reading_that_panics() {
-    let Some(_pair) = Pair::new() else { return };
+fn a_thread_returns_home_even_from_a_read_that_panics() {
+    let Some(_pair) = NetnsPair::new() else { return };
     let own = || std::fs::read_link("/proc/thread-self/ns/net").unwrap();
     let home = own();
     let namespaces = Namespaces::default();
@@ -303,26 +280,25 @@ fn a_thread_comes_home_even_from_a_reading_that_panics() {
 }
 
 #[test]
-fn the_own_namespace_is_read_with_or_without_privilege() {
+fn our_own_namespace_is_read_with_or_without_privilege() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    // One that waits to be accepted, for of an idle socket nobody asks whose it is.
+    // A pending connection, as the owner of an idle socket is not looked for.
     let _client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     let address = listener.local_addr().unwrap();
     let is_it = |row: &&Listener| row.socket.ns.is_empty() && row.socket.local == address;
-    let tells = |s: &Snapshot| s.net.listener.iter().find(is_it).is_some_and(|row| row.pid.get().is_some());
-    let snapshot = read_until(&mut sockets::Sockets::new(Arc::default()), tells);
+    let has_pid = |s: &Snapshot| s.net.listener.iter().find(is_it).is_some_and(|row| row.pid.get().is_some());
+    let snapshot = read_until("the listener has an owner", &mut sockets::Sockets::new(Arc::default()), has_pid);
     assert_eq!(snapshot.net.listener.iter().find(is_it).unwrap().pid.get(), Some(f64::from(std::process::id())));
     let visibility = Visibility(Arc::default()).read(&Root::live(), &mut Snapshot::default());
-    // SAFETY: a system call without arguments.
-    let is_root = unsafe { libc::geteuid() == 0 };
-    assert_eq!(matches!(visibility, Err(Miss::NotPermitted { .. })), !is_root, "{visibility:?}");
+    let refused = matches!(visibility, Err(SourceError::NotPermitted { .. }));
+    assert_eq!(refused, !crate::os::is_root(), "{visibility:?}");
 }
 
-/// What a sample costs, printed; run by hand with `--ignored --nocapture`.
+/// Prints the cost of a sample; run by hand with `--ignored --nocapture`.
 #[test]
 #[ignore = "a measurement"]
 fn cost_of_a_sample() {
-    let Some(pair) = Pair::new() else { return };
+    let Some(pair) = NetnsPair::new() else { return };
     let listener = within(&pair.b, || TcpListener::bind("10.203.0.2:0").unwrap());
     let to = listener.local_addr().unwrap();
     let _held: Vec<_> =
@@ -331,30 +307,23 @@ fn cost_of_a_sample() {
     for mut source in super::sources() {
         let mut out = Snapshot::default();
         let _ = source.read(&root, &mut out);
-        let (samples, before) = (20, processor_time());
+        let (samples, before) = (20, process_cpu_ns());
         for _ in 0..samples {
             let _ = source.read(&root, &mut Snapshot::default());
         }
         let rows = out.net.connection.len();
-        eprintln!("{}: {:?} a sample, {rows} connections", source.name(), (processor_time() - before) / samples);
+        let cost = (process_cpu_ns() - before) / samples;
+        eprintln!("{}: {cost} ns per sample, {rows} connections", source.info().name);
     }
 }
 
-/// Processor time of this process, all threads.
-fn processor_time() -> Duration {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is a timespec to be written.
-    unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &raw mut time) };
-    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
-}
-
 #[test]
-fn an_interface_that_is_made_again_under_its_name_is_another() {
-    let Some(pair) = Pair::new() else { return };
+fn an_interface_created_again_under_its_name_is_another() {
+    let Some(pair) = NetnsPair::new() else { return };
     let namespaces = Arc::new(Namespaces::default());
     let identity = || {
         let mut out = Snapshot::default();
-        super::interfaces::Interfaces(namespaces.clone()).read(&Root::live(), &mut out).unwrap();
+        super::net_dev::Interfaces(namespaces.clone()).read(&Root::live(), &mut out).unwrap();
         let made =
             |i: &&whyslow_model::catalogue::Interface| *i.interface.ns == *pair.a && *i.interface.name == *"veth0";
         out.net.interface.iter().find(made).unwrap().identity.get().unwrap().to_owned()
@@ -362,7 +331,6 @@ fn an_interface_that_is_made_again_under_its_name_is_another() {
     let before = identity();
     assert_eq!(identity(), before);
     assert!(run(&format!("ip -n {} link del veth0", pair.a)));
-    // The number is given out anew in a namespace of its own, unless somebody has one in between.
     assert!(run(&format!("ip -n {} link add veth0 type veth peer name veth1", pair.a)));
     assert_ne!(identity(), before);
 }

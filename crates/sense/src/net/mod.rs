@@ -1,81 +1,61 @@
-//! Interfaces, protocols, connections, sockets, qdiscs, in every namespace that can be seen.
+//! Interfaces, protocols, connections, sockets and qdiscs, in every network namespace that can be entered.
 
+mod bpf;
 #[cfg(test)]
 mod bpf_tests;
 mod conntrack;
 mod driver_counters;
-mod drops;
-mod ended;
+mod ended_connections;
 mod ethtool;
-mod few;
-mod in_kernel;
-mod interfaces;
 mod links;
 #[cfg(test)]
 mod live_tests;
 mod namespaces;
+mod net_dev;
 pub(crate) mod netlink;
-mod own;
-mod owners;
-mod packets;
-mod protocols;
+mod packet_drops;
+mod packet_sizes;
+mod process_namespaces;
 mod qdiscs;
-mod residents;
 mod rtnetlink;
+mod snmp;
 mod sock_diag;
+mod socket_cache;
+mod socket_owners;
 mod sockets;
 mod tcp_info;
 
 pub use tcp_info::connection as tcp_info;
 
 use crate::root::Root;
-use crate::source::{Miss, Source};
+use crate::source::{Source, SourceError, stateless};
 use std::sync::Arc;
 use whyslow_model::value::Name;
 
-/// The sources of this wing.
 pub(crate) fn sources() -> Vec<Box<dyn Source>> {
     let namespaces: Arc<namespaces::Namespaces> = Arc::default();
     vec![
         Box::new(namespaces::Visibility(namespaces.clone())),
-        Box::new(interfaces::Interfaces(namespaces.clone())),
-        Box::new(links::Links(namespaces.clone())),
+        Box::new(net_dev::Interfaces(namespaces.clone())),
+        Box::new(links::LinkSettings(namespaces.clone())),
         Box::new(driver_counters::DriverCounters::new(namespaces.clone())),
-        Box::new(protocols::Protocols::new(namespaces.clone())),
+        Box::new(snmp::Protocols::new(namespaces.clone())),
         Box::new(sockets::Sockets::new(namespaces.clone())),
         Box::new(qdiscs::Qdiscs::new(namespaces.clone())),
-        Box::new(ended::Ended::new(namespaces.clone())),
-        Box::new(drops::Drops::new(namespaces.clone())),
-        Box::new(packets::Packets::new(namespaces)),
-        Box::new(conntrack::Connections),
+        Box::new(ended_connections::EndedTcp::new(namespaces.clone())),
+        Box::new(packet_drops::PacketDrops::new(namespaces.clone())),
+        Box::new(packet_sizes::PacketSizes::new(namespaces)),
+        stateless(conntrack::INFO, conntrack::read),
     ]
 }
 
-/// The text of a file under /proc/net. Only that of the observer's own namespace stays open: an open file would keep
-/// another one alive.
-fn net_text(root: &Root, namespace: &Name, file: &str) -> Result<String, Miss> {
+/// A file under /proc/net. Only files of the observer's own namespace stay open: an open file keeps its namespace alive.
+fn net_text(root: &Root, namespace: &Name, file: &str) -> Result<String, SourceError> {
     let path = net_file(root, file);
-    if namespace.is_empty() { root.kept_text(&path) } else { root.text(&path) }
+    if namespace.is_empty() { root.polled_text(&path) } else { root.text(&path) }
 }
 
-/// The path of a file under /proc/net. That of the thread, not of the process: only it is in the namespace being read.
+/// The path of the thread's file, not the process's: only the thread is in the namespace being read.
 fn net_file(root: &Root, file: &str) -> String {
     if root.is_live() { format!("proc/thread-self/net/{file}") } else { format!("proc/net/{file}") }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::fs;
-    use tempfile::TempDir;
-
-    /// A captured tree that holds these files.
-    pub(super) fn captured(files: &[(&str, &str)]) -> TempDir {
-        let tree = tempfile::tempdir().unwrap();
-        for (path, text) in files {
-            let path = tree.path().join(path);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, text).unwrap();
-        }
-        tree
-    }
 }

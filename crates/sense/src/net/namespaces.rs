@@ -1,12 +1,13 @@
 //! The network namespaces of the machine (network_namespaces(7)): containers and `ip netns` have their own interfaces,
 //! sockets and counters, which only a thread within the namespace can read.
 //!
-//! They are entered anew for each reading (setns(2) takes microseconds): a socket or file kept open in a namespace would
-//! keep the namespace and its interfaces alive after their owner has let go of them.
+//! They are entered again for each sample (setns(2) takes microseconds): an open socket or file would keep the namespace and its
+//! interfaces alive after their owner has removed them.
 
-use super::residents::{Home, Residents, SETTLED, YOUNG, inode_of, way_in};
+use super::process_namespaces::{ProcessNamespace, ProcessNamespaces, SETTLED_TTL, YOUNG, inode_of, ns_file};
 use crate::Root;
-use crate::source::{Miss, Source, Tempo};
+use crate::os::is_root;
+use crate::source::{Source, SourceError, SourceInfo};
 use std::cell::Cell;
 use std::collections::{BTreeMap, HashSet};
 use std::fs::{self, File};
@@ -21,36 +22,29 @@ use std::time::{Duration, Instant};
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::value::Name;
 
-/// How many namespaces other than the own are read at most.
+/// Namespaces read at most, in addition to our own.
 const LIMIT: usize = 64;
-/// Time between two scans while namespaces may come and go: even where no process is new, all have to be listed.
+/// Between two scans while namespaces may come and go: even if no process is new, all have to be listed.
 const RESCAN: Duration = Duration::from_secs(2);
-/// The kernel's count of device events. A new namespace makes some, for it has a loopback device of its own.
+/// The kernel's count of device events. A new namespace causes some, for its loopback device.
 const EVENTS: &str = "sys/kernel/uevent_seqnum";
-/// The sources of one sample, which follow one another within milliseconds, look at it once.
-const LOOK_AGAIN: Duration = Duration::from_millis(50);
+/// The sources of one sample, which follow one another within milliseconds, check it once.
+const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
-/// A network namespace that is not the observer's own.
+/// A network namespace other than the observer's own.
 #[derive(Clone, Debug)]
-pub(crate) struct Namespace {
+pub(super) struct NetNamespace {
     /// Its name under /run/netns, or `net:[inode]`.
-    pub name: Name,
+    pub(super) name: Name,
     inode: u64,
-    way_in: PathBuf,
+    file: PathBuf,
 }
 
-impl Namespace {
-    /// Opens it.
-    ///
-    /// # Errors
-    /// Where it is gone, or a process of another namespace goes by that number now.
-    pub fn open(&self) -> io::Result<File> {
-        let file = File::open(&self.way_in)?;
+impl NetNamespace {
+    /// Fails if it is gone, or the path leads to another namespace now.
+    pub(super) fn open(&self) -> io::Result<File> {
+        let file = File::open(&self.file)?;
         if file.metadata()?.ino() == self.inode { Ok(file) } else { Err(io::ErrorKind::NotFound.into()) }
-    }
-
-    fn enter(&self) -> io::Result<()> {
-        enter(&self.open()?)
     }
 }
 
@@ -65,75 +59,74 @@ fn enter(namespace: &File) -> io::Result<()> {
 }
 
 thread_local! {
-    /// Whether this thread went into another namespace and could not come back.
+    /// Whether this thread entered another namespace and could not return.
     static ASTRAY: Cell<bool> = const { Cell::new(false) };
 }
 
-/// What is known of the machine's namespaces.
+/// The result of a scan.
 #[derive(Clone, Default)]
-struct Found {
+struct NamespaceScan {
     /// Those that can be entered.
-    others: Arc<[Namespace]>,
-    /// How many there are that may not be entered.
+    others: Arc<[NetNamespace]>,
+    /// Namespaces that may not be entered.
     refused: usize,
-    /// How many processes there are whose namespace may not even be known.
+    /// Processes whose namespace may not be read.
     unknown: usize,
-    /// How many there are beyond the limit.
+    /// Namespaces beyond the limit.
     beyond: usize,
-    /// The own one, where a thread that went into the others can come back. It cannot where the own belongs to a user
-    /// namespace above ours.
+    /// Our own, if a thread that entered another one can return. It cannot if our own belongs to a parent user namespace.
     home: Option<Arc<File>>,
 }
 
-/// The network namespaces, shared by all sources of this wing.
+/// Shared by all sources of this wing.
 #[derive(Default)]
-pub(crate) struct Namespaces {
-    known: Mutex<Known>,
+pub(super) struct Namespaces {
+    state: Mutex<ScanState>,
 }
 
 #[derive(Default)]
-struct Known {
-    residents: Residents,
-    found: Found,
+struct ScanState {
+    processes: ProcessNamespaces,
+    found: NamespaceScan,
     scanned: Option<Instant>,
     events: Option<u64>,
-    /// When that was looked at.
-    looked: Option<Instant>,
-    /// When namespaces last may have come or gone.
-    stirred: Option<Instant>,
+    events_checked: Option<Instant>,
+    /// When namespaces may last have come or gone.
+    last_event: Option<Instant>,
 }
 
-impl Known {
-    fn is_due(&mut self, root: &Root) -> bool {
-        if self.looked.is_some_and(|at| at.elapsed() < LOOK_AGAIN) {
+impl ScanState {
+    fn is_scan_due(&mut self, root: &Root) -> bool {
+        if self.events_checked.is_some_and(|at| at.elapsed() < CHECK_INTERVAL) {
             return false;
         }
-        self.looked = Some(Instant::now());
-        let events = root.kept_number(EVENTS);
-        // At the first look there is nothing to compare with, and everything is looked at anyhow.
+        self.events_checked = Some(Instant::now());
+        let events = root.polled_number(EVENTS);
+        // The first time there is nothing to compare with, and everything is scanned anyhow.
         if events.is_none() || (self.events.is_some() && events != self.events) {
-            self.stirred = Some(Instant::now());
+            self.last_event = Some(Instant::now());
         }
         self.events = events;
-        let pause = if self.stirred.is_some_and(|at| at.elapsed() < YOUNG) { RESCAN } else { SETTLED };
+        let pause = if self.last_event.is_some_and(|at| at.elapsed() < YOUNG) { RESCAN } else { SETTLED_TTL };
         self.scanned.is_none_or(|at| at.elapsed() >= pause)
     }
 }
 
 impl Namespaces {
-    /// Calls `read` within each namespace, the own (named "") first. Sockets that `read` opens belong to the namespace,
-    /// and so do the files under /proc/thread-self/net.
-    ///
-    /// # Errors
-    /// The first that `read` gives. A namespace that has just gone is passed over.
-    pub fn each(&self, root: &Root, mut read: impl FnMut(&Name) -> Result<(), Miss> + Send) -> Result<(), Miss> {
+    /// Calls `read` within each namespace, our own (named "") first. Sockets that `read` opens belong to the namespace, and so do
+    /// the files under /proc/thread-self/net. Returns the first error of `read`; skips namespaces that are gone.
+    pub(super) fn each(
+        &self,
+        root: &Root,
+        mut read: impl FnMut(&Name) -> Result<(), SourceError> + Send,
+    ) -> Result<(), SourceError> {
         if ASTRAY.get() {
-            return Err(Miss::Failed("this thread could not return from another network namespace".into()));
+            return Err(SourceError::Failed("this thread could not return from another network namespace".into()));
         }
         let own = read(&Name::default());
-        let Found { others, home, .. } = self.found(root);
+        let NamespaceScan { others, home, .. } = self.found(root);
         let mut entered = 0;
-        let read = |namespace: &Namespace| {
+        let read = |namespace: &NetNamespace| {
             entered += 1;
             read(&namespace.name)
         };
@@ -142,50 +135,53 @@ impl Namespaces {
             None => visit_by_thread(&others, read),
         };
         if entered < others.len() {
-            // It is gone, or only the process that led into it is.
-            self.lock().stirred = Some(Instant::now());
+            // One is gone, or only the process through which it was entered.
+            self.lock().last_event = Some(Instant::now());
         }
         own.and(outcome)
     }
 
-    /// The namespaces other than the own that can be entered.
-    pub fn others(&self, root: &Root) -> Arc<[Namespace]> {
+    /// The namespaces other than our own that can be entered.
+    pub(super) fn others(&self, root: &Root) -> Arc<[NetNamespace]> {
         self.found(root).others
     }
 
-    /// What a namespace is called that is known by its inode: empty for the own.
-    pub fn name_of(&self, root: &Root, inode: u64) -> Name {
+    /// The name of the namespace with this inode: empty for our own.
+    pub(super) fn name_of(&self, root: &Root, inode: u64) -> Name {
         if inode_behind(&root.at("proc/self/ns/net")) == Some(inode) {
             return Name::default();
         }
-        let known = self.others(root).iter().find(|n| n.inode == inode).map(|n| n.name.clone());
-        known.unwrap_or_else(|| format!("net:[{inode}]").into())
+        let name = self.others(root).iter().find(|n| n.inode == inode).map(|n| n.name.clone());
+        name.unwrap_or_else(|| format!("net:[{inode}]").into())
     }
 
-    fn found(&self, root: &Root) -> Found {
+    fn found(&self, root: &Root) -> NamespaceScan {
         if !root.is_live() {
-            return Found::default();
+            return NamespaceScan::default();
         }
-        let mut known = self.lock();
-        if known.is_due(root) {
-            let stirred = known.stirred;
-            known.residents.refresh(Path::new("/proc"), stirred);
-            known.found = scan(&known.residents);
-            known.scanned = Some(Instant::now());
+        let mut state = self.lock();
+        if state.is_scan_due(root) {
+            let last_event = state.last_event;
+            state.processes.refresh(Path::new("/proc"), last_event);
+            state.found = scan(&state.processes);
+            state.scanned = Some(Instant::now());
         }
-        known.found.clone()
+        state.found.clone()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, ScanState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Calls `read` within each of `namespaces`. The calling thread ends in the last of them.
-fn visit(namespaces: &[Namespace], mut read: impl FnMut(&Namespace) -> Result<(), Miss>) -> Result<(), Miss> {
+fn visit(
+    namespaces: &[NetNamespace],
+    mut read: impl FnMut(&NetNamespace) -> Result<(), SourceError>,
+) -> Result<(), SourceError> {
     let mut outcome = Ok(());
     for namespace in namespaces {
-        if namespace.enter().is_ok() {
+        if namespace.open().and_then(|file| enter(&file)).is_ok() {
             outcome = outcome.and(read(namespace));
         }
     }
@@ -193,10 +189,10 @@ fn visit(namespaces: &[Namespace], mut read: impl FnMut(&Namespace) -> Result<()
 }
 
 fn visit_and_return(
-    namespaces: &[Namespace],
+    namespaces: &[NetNamespace],
     home: &File,
-    read: impl FnMut(&Namespace) -> Result<(), Miss>,
-) -> Result<(), Miss> {
+    read: impl FnMut(&NetNamespace) -> Result<(), SourceError>,
+) -> Result<(), SourceError> {
     if namespaces.is_empty() {
         return Ok(());
     }
@@ -204,7 +200,7 @@ fn visit_and_return(
     visit(namespaces, read)
 }
 
-/// Brings the calling thread home when dropped, so also after a panic.
+/// Returns the calling thread home when dropped, also after a panic.
 struct Return<'h>(&'h File);
 
 impl Drop for Return<'_> {
@@ -213,47 +209,48 @@ impl Drop for Return<'_> {
     }
 }
 
-/// The same for a thread that could not return; it costs a tenth of a millisecond more.
+/// Uses another thread if this one could not return, which costs a tenth of a millisecond more.
 fn visit_by_thread(
-    namespaces: &[Namespace],
-    read: impl FnMut(&Namespace) -> Result<(), Miss> + Send,
-) -> Result<(), Miss> {
+    namespaces: &[NetNamespace],
+    read: impl FnMut(&NetNamespace) -> Result<(), SourceError> + Send,
+) -> Result<(), SourceError> {
     if namespaces.is_empty() {
         return Ok(());
     }
     thread::scope(|scope| scope.spawn(|| visit(namespaces, read)).join()).unwrap_or_else(|panic| resume_unwind(panic))
 }
 
-/// Looks for every namespace and finds out which can be entered, and whether there is a way back.
-fn scan(residents: &Residents) -> Found {
-    let (namespaces, unknown) = discover(residents, Path::new("/proc"), Path::new("/run/netns"));
+/// Finds every namespace, which of them can be entered, and whether a thread can return.
+fn scan(processes: &ProcessNamespaces) -> NamespaceScan {
+    let (namespaces, unknown) = discover(processes, Path::new("/proc"), Path::new("/run/netns"));
     let beyond = namespaces.len().saturating_sub(LIMIT);
     let tried = namespaces.len() - beyond;
     let home = File::open("/proc/self/ns/net").ok();
     let (mut open, mut returned) = (HashSet::new(), false);
-    // A visit that reads nothing; it gives no error.
+    // A visit that reads nothing; it returns no error.
     let _ = visit_by_thread(&namespaces[..tried], |namespace| {
         open.insert(namespace.inode);
         returned = home.as_ref().is_some_and(|home| enter(home).is_ok());
         Ok(())
     });
-    // Root is refused only by a process that has capabilities which it lacks itself, such as the init of a sandbox.
+    // Root is refused only by processes with capabilities it lacks itself, such as the init of a sandbox.
     let unknown = if is_root() { 0 } else { unknown };
-    let others: Arc<[Namespace]> = namespaces.into_iter().take(tried).filter(|n| open.contains(&n.inode)).collect();
-    Found { refused: tried - others.len(), others, unknown, beyond, home: home.filter(|_| returned).map(Arc::new) }
+    let others: Arc<[NetNamespace]> = namespaces.into_iter().take(tried).filter(|n| open.contains(&n.inode)).collect();
+    NamespaceScan {
+        refused: tried - others.len(),
+        others,
+        unknown,
+        beyond,
+        home: home.filter(|_| returned).map(Arc::new),
+    }
 }
 
-fn is_root() -> bool {
-    // SAFETY: a system call without arguments.
-    unsafe { libc::geteuid() == 0 }
-}
-
-/// Every namespace but the own, by name, with the number of processes whose namespace may not be known. A namespace is
-/// known by its inode; several processes and names can lead to one.
-fn discover(residents: &Residents, proc: &Path, named: &Path) -> (Vec<Namespace>, usize) {
+/// Every namespace but our own, by name, and the number of processes whose namespace may not be read. A namespace is identified by
+/// its inode; several processes and names can lead to it.
+fn discover(processes: &ProcessNamespaces, proc: &Path, named: &Path) -> (Vec<NetNamespace>, usize) {
     let Some(own) = inode_behind(&proc.join("self/ns/net")) else { return (Vec::new(), 0) };
     let mut found = BTreeMap::new();
-    // A name whose namespace has been unmounted is a plain file, of another file system.
+    // The name of an unmounted namespace is a plain file, of another file system.
     let device = fs::metadata(proc.join("self/ns/net")).map(|m| m.dev()).ok();
     for entry in entries(named) {
         if let Ok(file) = fs::metadata(&entry)
@@ -261,89 +258,74 @@ fn discover(residents: &Residents, proc: &Path, named: &Path) -> (Vec<Namespace>
             && let Some(name) = entry.file_name()
         {
             let name = Name::from(name.to_string_lossy().into_owned());
-            found.insert(file.ino(), Namespace { name, inode: file.ino(), way_in: entry });
+            found.insert(file.ino(), NetNamespace { name, inode: file.ino(), file: entry });
         }
     }
     let mut unknown = 0;
-    for (pid, resident) in &residents.by_pid {
-        match resident.home {
-            Home::Namespace(inode) => {
-                found.entry(inode).or_insert_with(|| Namespace {
+    for (pid, process) in &processes.by_pid {
+        match process.namespace {
+            ProcessNamespace::Inode(inode) => {
+                found.entry(inode).or_insert_with(|| NetNamespace {
                     name: format!("net:[{inode}]").into(),
                     inode,
-                    way_in: way_in(proc, *pid),
+                    file: ns_file(proc, *pid),
                 });
             }
-            Home::Refused => unknown += 1,
-            Home::Nowhere => {}
+            ProcessNamespace::Refused => unknown += 1,
+            ProcessNamespace::Unknown => {}
         }
     }
     found.remove(&own);
-    let mut namespaces: Vec<Namespace> = found.into_values().collect();
+    let mut namespaces: Vec<NetNamespace> = found.into_values().collect();
     namespaces.sort_by(|a, b| a.name.cmp(&b.name));
     (namespaces, unknown)
 }
 
-fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> {
-    fs::read_dir(folder).into_iter().flatten().filter_map(|e| Some(e.ok()?.path()))
+fn entries(directory: &Path) -> impl Iterator<Item = PathBuf> {
+    fs::read_dir(directory).into_iter().flatten().filter_map(|e| Some(e.ok()?.path()))
 }
 
 fn inode_behind(link: &Path) -> Option<u64> {
     inode_of(&fs::read_link(link).ok()?)
 }
 
-/// Tells which namespaces are not seen. It reads no rows; the other sources of this wing do, in all that are.
-pub(crate) struct Visibility(pub Arc<Namespaces>);
+/// Reports which namespaces are not read. It has no rows of its own.
+pub(super) struct Visibility(pub(super) Arc<Namespaces>);
 
 impl Source for Visibility {
-    fn name(&self) -> &'static str {
-        "network namespaces"
+    fn info(&self) -> SourceInfo {
+        SourceInfo::new("network namespaces", "the network of containers").slow()
     }
 
-    fn tells(&self) -> &'static str {
-        "the network namespaces of containers"
-    }
-
-    fn tempo(&self) -> Tempo {
-        Tempo::Slow
-    }
-
-    fn read(&mut self, root: &Root, _out: &mut Snapshot) -> Result<(), Miss> {
+    fn read(&mut self, root: &Root, _out: &mut Snapshot) -> Result<(), SourceError> {
         let found = self.0.found(root);
         let why = match (found.refused, found.unknown) {
             (0, 0) if found.beyond == 0 => return Ok(()),
             (0, 0) => {
                 let why = format!("{} network namespaces beyond the first {LIMIT} are not read", found.beyond);
-                return Err(Miss::Failed(why));
+                return Err(SourceError::Failed(why));
             }
             (0, unknown) => format!("the network namespaces of {unknown} processes"),
             (refused, _) => format!("{refused} other network namespaces"),
         };
-        Err(Miss::NotPermitted { why, remedy: "run as root (CAP_SYS_ADMIN)".into() })
+        Err(SourceError::NotPermitted { why, remedy: "run as root (CAP_SYS_ADMIN)".into() })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::symlink;
-
-    fn process(proc: &Path, pid: &str, link: &str) {
-        fs::create_dir_all(proc.join(pid).join("ns")).unwrap();
-        symlink(link, proc.join(pid).join("ns/net")).unwrap();
-    }
+    use crate::testing::CapturedTree;
 
     #[test]
-    fn each_namespace_is_found_once_and_the_own_is_not_another() {
-        let tree = tempfile::tempdir().unwrap();
-        process(tree.path(), "self", "net:[1]");
-        process(tree.path(), "10", "net:[1]");
-        process(tree.path(), "11", "net:[7]");
-        process(tree.path(), "12", "net:[7]");
-        process(tree.path(), "13", "gibberish");
-        let mut residents = Residents::default();
-        residents.refresh(tree.path(), None);
-        let (found, unknown) = discover(&residents, tree.path(), &tree.path().join("no such folder"));
+    fn each_other_namespace_is_found_once() {
+        let tree = CapturedTree::of(&[]);
+        let namespaces =
+            [("self", "net:[1]"), ("10", "net:[1]"), ("11", "net:[7]"), ("12", "net:[7]"), ("13", "malformed")];
+        namespaces.iter().for_each(|(pid, link)| tree.link(&format!("{pid}/ns/net"), link));
+        let mut processes = ProcessNamespaces::default();
+        processes.refresh(tree.path(), None);
+        let (found, unknown) = discover(&processes, tree.path(), &tree.path().join("no such directory"));
         assert_eq!(found.iter().map(|n| n.name.to_string()).collect::<Vec<_>>(), ["net:[7]"]);
         assert_eq!(unknown, 0);
     }
@@ -351,8 +333,7 @@ mod tests {
     #[test]
     fn a_captured_tree_has_only_its_own() {
         let mut seen = Vec::new();
-        let namespaces = Namespaces::default();
-        let read = namespaces.each(&Root::captured("/nowhere"), |name| {
+        let read = Namespaces::default().each(&Root::captured("/nowhere"), |name| {
             seen.push(name.to_string());
             Ok(())
         });

@@ -1,11 +1,11 @@
-//! A netlink client, as small as what is asked of it here: dumps and single questions (netlink(7), rtnetlink(7)).
+//! A minimal netlink client: dumps and single requests (netlink(7), rtnetlink(7)).
 //!
-//! What is received is taken apart by [`messages`] and [`attributes`], which look at nothing but the bytes given and stop
-//! at the first that makes no sense.
+//! [`messages`] and [`attributes`] parse what is received; they look only at the bytes given and stop at the first malformed one.
 
-use crate::source::Miss;
+use crate::source::SourceError;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use whyslow_model::value::Name;
 
 /// A message's header: length, type, flags, sequence number, port.
 const HEADER: usize = 16;
@@ -13,9 +13,9 @@ const HEADER: usize = 16;
 const ATTRIBUTE_HEADER: usize = 4;
 /// The kernel makes a dump's messages as large as the reader's buffer, up to 32 KiB.
 const BUFFER: usize = 64 * 1024;
-/// How long the kernel may take to answer before it is given up.
-static PATIENCE: libc::timeval = libc::timeval { tv_sec: 2, tv_usec: 0 };
-/// Bits of an attribute's type that are the type (NLA_TYPE_MASK); the others are flags.
+/// For an answer of the kernel.
+static TIMEOUT: libc::timeval = libc::timeval { tv_sec: 2, tv_usec: 0 };
+/// NLA_TYPE_MASK: the other bits of an attribute's type are flags.
 const TYPE_MASK: u16 = 0x3fff;
 
 /// A netlink socket. It belongs to the network namespace of the thread that opened it.
@@ -30,71 +30,70 @@ impl Netlink {
     ///
     /// # Errors
     /// Absent where the kernel lacks the protocol.
-    pub fn open(protocol: libc::c_int) -> Result<Self, Miss> {
+    pub fn open(protocol: libc::c_int) -> Result<Self, SourceError> {
         // SAFETY: a system call that takes no pointer.
         let fd = unsafe { libc::socket(libc::AF_NETLINK, libc::SOCK_RAW | libc::SOCK_CLOEXEC, protocol) };
         if fd < 0 {
-            return Err(miss(&io::Error::last_os_error()));
+            return Err(socket_error(&io::Error::last_os_error()));
         }
         // SAFETY: `fd` was just opened and belongs to nobody else.
         let fd = unsafe { OwnedFd::from_raw_fd(fd) };
-        let length = size_of_val(&PATIENCE) as libc::socklen_t;
-        // SAFETY: the pointer and the length describe PATIENCE, which the kernel only reads.
+        let length = size_of_val(&TIMEOUT) as libc::socklen_t;
+        // SAFETY: the pointer and the length describe TIMEOUT, which the kernel only reads.
         let set = unsafe {
-            libc::setsockopt(fd.as_raw_fd(), libc::SOL_SOCKET, libc::SO_RCVTIMEO, (&raw const PATIENCE).cast(), length)
+            libc::setsockopt(fd.as_raw_fd(), libc::SOL_SOCKET, libc::SO_RCVTIMEO, (&raw const TIMEOUT).cast(), length)
         };
         if set < 0 {
-            return Err(miss(&io::Error::last_os_error()));
+            return Err(socket_error(&io::Error::last_os_error()));
         }
         Ok(Self { fd, sequence: 0, buffer: Vec::with_capacity(BUFFER) })
     }
 
-    /// Asks for every object of a kind and calls `each` with the payload of each answer. A dump that was changed under
-    /// the reader (NLM_F_DUMP_INTR) is taken as it comes: it lacks or repeats an object at worst.
+    /// Requests every object of a kind and calls `each` with the payload of each answer. A dump that changed meanwhile
+    /// (NLM_F_DUMP_INTR) is accepted: at worst it lacks or repeats an object.
     ///
     /// # Errors
-    /// Absent, not permitted or failed; what came before the error has been handed to `each`.
-    pub fn dump(&mut self, kind: u16, request: &[u8], each: impl FnMut(&[u8])) -> Result<(), Miss> {
+    /// Absent, not permitted or failed; `each` has been called with what came before.
+    pub fn dump(&mut self, kind: u16, request: &[u8], each: impl FnMut(&[u8])) -> Result<(), SourceError> {
         self.send(kind, libc::NLM_F_DUMP as u16, request)?;
         self.receive(usize::MAX, each)
     }
 
-    /// Asks one question and calls `take` with the payload of the answer. The question has to be of a kind that the kernel
-    /// answers with one message or an error.
+    /// Sends a request that the kernel answers with one message or an error, and calls `take` with the payload.
     ///
     /// # Errors
     /// As [`dump`](Self::dump).
-    pub fn ask(&mut self, kind: u16, request: &[u8], take: impl FnMut(&[u8])) -> Result<(), Miss> {
+    pub fn ask(&mut self, kind: u16, request: &[u8], take: impl FnMut(&[u8])) -> Result<(), SourceError> {
         self.send(kind, 0, request)?;
         self.receive(1, take)
     }
 
-    /// Tells the kernel to do something, with flags beside that of a request: NLM_F_CREATE, NLM_F_REPLACE.
+    /// Changes something, with flags in addition to NLM_F_REQUEST: NLM_F_CREATE, NLM_F_REPLACE.
     ///
     /// # Errors
     /// As [`dump`](Self::dump).
-    pub fn tell(&mut self, kind: u16, flags: u16, request: &[u8]) -> Result<(), Miss> {
+    pub fn tell(&mut self, kind: u16, flags: u16, request: &[u8]) -> Result<(), SourceError> {
         self.send(kind, libc::NLM_F_ACK as u16 | flags, request)?;
         self.receive(usize::MAX, |_| ())
     }
 
-    fn send(&mut self, kind: u16, flags: u16, payload: &[u8]) -> Result<(), Miss> {
+    fn send(&mut self, kind: u16, flags: u16, payload: &[u8]) -> Result<(), SourceError> {
         self.sequence = self.sequence.wrapping_add(1);
         let bytes = request(kind, flags | libc::NLM_F_REQUEST as u16, self.sequence, payload);
         // SAFETY: the pointer and the length describe `bytes`, which the kernel only reads. A netlink socket that is
         // not connected sends to the kernel.
         let sent = unsafe { libc::send(self.fd.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), 0) };
-        if sent < 0 { Err(miss(&io::Error::last_os_error())) } else { Ok(()) }
+        if sent < 0 { Err(socket_error(&io::Error::last_os_error())) } else { Ok(()) }
     }
 
-    /// Receives up to so many answers, or to the message that ends them.
-    fn receive(&mut self, most: usize, mut each: impl FnMut(&[u8])) -> Result<(), Miss> {
+    /// Receives up to `max` answers, or to the message that ends them.
+    fn receive(&mut self, max: usize, mut each: impl FnMut(&[u8])) -> Result<(), SourceError> {
         let mut answers = 0;
-        while answers < most {
+        while answers < max {
             self.fill()?;
             for message in messages(&self.buffer).filter(|m| m.sequence == self.sequence) {
                 match i32::from(message.kind) {
-                    libc::NLMSG_DONE | libc::NLMSG_ERROR => return verdict(message.payload),
+                    libc::NLMSG_DONE | libc::NLMSG_ERROR => return status(message.payload),
                     libc::NLMSG_NOOP => {}
                     _ => {
                         each(message.payload);
@@ -106,17 +105,17 @@ impl Netlink {
         Ok(())
     }
 
-    fn fill(&mut self) -> Result<(), Miss> {
+    fn fill(&mut self) -> Result<(), SourceError> {
         self.buffer.clear();
         loop {
-            let room = self.buffer.spare_capacity_mut();
-            // SAFETY: the pointer and the length describe `room`, which nobody else uses during the call.
-            let got = unsafe { libc::recv(self.fd.as_raw_fd(), room.as_mut_ptr().cast(), room.len(), 0) };
+            let spare = self.buffer.spare_capacity_mut();
+            // SAFETY: the pointer and the length describe `spare`, which nobody else uses during the call.
+            let got = unsafe { libc::recv(self.fd.as_raw_fd(), spare.as_mut_ptr().cast(), spare.len(), 0) };
             if let Ok(got) = usize::try_from(got) {
-                // SAFETY: so many bytes of the room were filled: without MSG_TRUNC it is never more than there are.
+                // SAFETY: `got` bytes were filled: without MSG_TRUNC it is never more than the buffer has.
                 unsafe { self.buffer.set_len(got) };
                 return if got == 0 {
-                    Err(Miss::Failed("netlink: the kernel closed the connection".into()))
+                    Err(SourceError::Failed("netlink: the kernel closed the socket".into()))
                 } else {
                     Ok(())
                 };
@@ -124,10 +123,39 @@ impl Netlink {
             let error = io::Error::last_os_error();
             match error.kind() {
                 io::ErrorKind::Interrupted => {}
-                io::ErrorKind::WouldBlock => return Err(Miss::Failed("netlink: no answer in time".into())),
-                _ => return Err(miss(&error)),
+                io::ErrorKind::WouldBlock => return Err(SourceError::Failed("netlink: no answer in time".into())),
+                _ => return Err(socket_error(&error)),
             }
         }
+    }
+}
+
+/// A socket that stays open from sample to sample in the observer's own namespace: opening and closing one costs more than a
+/// request. In another namespace it would keep that alive, so there a new one is opened each time.
+pub(super) struct HomeSocket<S>(Option<S>);
+
+impl<S> Default for HomeSocket<S> {
+    fn default() -> Self {
+        Self(None)
+    }
+}
+
+impl<S> HomeSocket<S> {
+    /// Calls `request` with a socket of the thread's namespace, which is called `namespace`. A socket is dropped if its request
+    /// fails.
+    pub(super) fn with<R>(
+        &mut self,
+        namespace: &Name,
+        open: impl FnOnce() -> Result<S, SourceError>,
+        request: impl FnOnce(&mut S) -> Result<R, SourceError>,
+    ) -> Result<R, SourceError> {
+        let kept = if namespace.is_empty() { self.0.take() } else { None };
+        let mut socket = kept.map_or_else(open, Ok)?;
+        let answer = request(&mut socket)?;
+        if namespace.is_empty() {
+            self.0 = Some(socket);
+        }
+        Ok(answer)
     }
 }
 
@@ -137,28 +165,26 @@ impl AsRawFd for Netlink {
     }
 }
 
-/// How a request fared: the last message of a dump and an acknowledgement both begin with 0 or a negated error number.
-fn verdict(payload: &[u8]) -> Result<(), Miss> {
+/// The last message of a dump and an acknowledgement both begin with 0 or a negated errno.
+fn status(payload: &[u8]) -> Result<(), SourceError> {
     match u32_at(payload, 0).unwrap_or(0) as i32 {
-        error if error < 0 => Err(miss(&io::Error::from_raw_os_error(error.saturating_neg()))),
+        error if error < 0 => Err(socket_error(&io::Error::from_raw_os_error(error.saturating_neg()))),
         _ => Ok(()),
     }
 }
 
-/// Sorts an error of a socket call or a netlink answer.
-pub(super) fn miss(error: &io::Error) -> Miss {
+pub(super) fn socket_error(error: &io::Error) -> SourceError {
     match error.raw_os_error() {
         Some(libc::EPERM | libc::EACCES) => {
-            Miss::NotPermitted { why: format!("netlink: {error}"), remedy: "run as root".into() }
+            SourceError::NotPermitted { why: format!("netlink: {error}"), remedy: "run as root".into() }
         }
         Some(libc::ENOENT | libc::EOPNOTSUPP | libc::EPROTONOSUPPORT | libc::EAFNOSUPPORT) => {
-            Miss::Absent(format!("this kernel does not answer ({error})"))
+            SourceError::Absent(format!("not supported by this kernel ({error})"))
         }
-        _ => Miss::Failed(format!("netlink: {error}")),
+        _ => SourceError::Failed(format!("netlink: {error}")),
     }
 }
 
-/// A request as the kernel wants it.
 fn request(kind: u16, flags: u16, sequence: u32, payload: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(HEADER + payload.len());
     bytes.extend(((HEADER + payload.len()) as u32).to_ne_bytes());
@@ -170,7 +196,7 @@ fn request(kind: u16, flags: u16, sequence: u32, payload: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// An attribute as the kernel wants it, padded.
+/// Encodes an attribute, padded.
 pub fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(ATTRIBUTE_HEADER + value.len() + 3);
     bytes.extend(((ATTRIBUTE_HEADER + value.len()) as u16).to_ne_bytes());
@@ -180,23 +206,20 @@ pub fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// One netlink message.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Message<'a> {
-    /// What it is: `NLMSG_DONE`, `RTM_NEWLINK` ...
+pub(crate) struct NetlinkMessage<'a> {
+    /// `NLMSG_DONE`, `RTM_NEWLINK` ...
     pub kind: u16,
-    /// The number of the request it answers.
+    /// That of the request it answers.
     pub sequence: u32,
-    /// What follows the header.
     pub payload: &'a [u8],
 }
 
-/// The messages in what was received.
-pub(crate) fn messages(mut bytes: &[u8]) -> impl Iterator<Item = Message<'_>> {
+pub(crate) fn messages(mut bytes: &[u8]) -> impl Iterator<Item = NetlinkMessage<'_>> {
     std::iter::from_fn(move || {
         let length = u32_at(bytes, 0)? as usize;
         let payload = bytes.get(HEADER..length)?;
-        let message = Message { kind: u16_at(bytes, 4)?, sequence: u32_at(bytes, 8)?, payload };
+        let message = NetlinkMessage { kind: u16_at(bytes, 4)?, sequence: u32_at(bytes, 8)?, payload };
         bytes = bytes.get(length.next_multiple_of(4)..).unwrap_or_default();
         Some(message)
     })
@@ -222,17 +245,15 @@ fn array_at<const N: usize>(bytes: &[u8], offset: usize) -> Option<[u8; N]> {
     bytes.get(offset..)?.first_chunk().copied()
 }
 
-/// The 16-bit number at an offset, `None` past the end.
 pub(crate) fn u16_at(bytes: &[u8], offset: usize) -> Option<u16> {
     array_at(bytes, offset).map(u16::from_ne_bytes)
 }
 
-/// The 32-bit number at an offset, `None` past the end.
+/// The 32-bit number at an offset.
 pub fn u32_at(bytes: &[u8], offset: usize) -> Option<u32> {
     array_at(bytes, offset).map(u32::from_ne_bytes)
 }
 
-/// The 64-bit number at an offset, `None` past the end.
 pub(crate) fn u64_at(bytes: &[u8], offset: usize) -> Option<u64> {
     array_at(bytes, offset).map(u64::from_ne_bytes)
 }
@@ -247,20 +268,21 @@ pub fn text(bytes: &[u8]) -> String {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use std::cell::Cell;
 
     proptest! {
         #[test]
         fn no_bytes_make_it_panic(bytes: Vec<u8>) {
             for message in messages(&bytes) {
                 let _ = attributes(message.payload).count();
-                let _ = verdict(message.payload);
+                let _ = status(message.payload);
             }
             let _ = attributes(&bytes).count();
             let _ = text(&bytes);
         }
 
         #[test]
-        fn what_is_put_together_comes_apart(kind in 0u16..0x4000, value in prop::collection::vec(any::<u8>(), 0..300)) {
+        fn an_encoded_request_is_parsed_back(kind in 0u16..0x4000, value in prop::collection::vec(any::<u8>(), 0..300)) {
             let mut payload = attribute(kind, &value);
             payload.extend(attribute(7, b"end"));
             let bytes = request(20, 3, 9, &payload);
@@ -273,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_cut_short_is_left_out() {
+    fn a_truncated_message_is_skipped() {
         let mut bytes = request(1, 0, 1, b"whole...");
         bytes.extend(request(2, 0, 1, b"cut"));
         bytes.truncate(bytes.len() - 1);
@@ -281,16 +303,34 @@ mod tests {
     }
 
     #[test]
-    fn a_length_of_nothing_does_not_turn_in_circles() {
+    fn a_length_of_zero_does_not_loop() {
         assert_eq!(attributes(&[0, 0, 1, 0, 4, 0, 1, 0]).count(), 0);
         assert_eq!(messages(&[0; 64]).count(), 0);
     }
 
     #[test]
-    fn an_error_is_sorted() {
-        assert_eq!(verdict(&0i32.to_ne_bytes()), Ok(()));
-        assert!(matches!(verdict(&(-libc::EPERM).to_ne_bytes()), Err(Miss::NotPermitted { .. })));
-        assert!(matches!(verdict(&(-libc::ENOENT).to_ne_bytes()), Err(Miss::Absent(_))));
-        assert!(matches!(verdict(&i32::MIN.to_ne_bytes()), Err(Miss::Failed(_))));
+    fn an_error_is_classified_by_its_errno() {
+        assert_eq!(status(&0i32.to_ne_bytes()), Ok(()));
+        assert!(matches!(status(&(-libc::EPERM).to_ne_bytes()), Err(SourceError::NotPermitted { .. })));
+        assert!(matches!(status(&(-libc::ENOENT).to_ne_bytes()), Err(SourceError::Absent(_))));
+        assert!(matches!(status(&i32::MIN.to_ne_bytes()), Err(SourceError::Failed(_))));
+    }
+
+    #[test]
+    fn only_the_home_socket_is_kept_and_only_while_it_answers() {
+        let opened = Cell::new(0);
+        let open = || {
+            opened.set(opened.get() + 1);
+            Ok(opened.get())
+        };
+        let mut home = HomeSocket::default();
+        let mut socket = |namespace: &str, fails: bool| {
+            let refusal = SourceError::Failed("refused".into());
+            home.with(&namespace.into(), open, |socket| if fails { Err(refusal) } else { Ok(*socket) })
+        };
+        assert_eq!((socket("", false), socket("", false)), (Ok(1), Ok(1)));
+        assert_eq!((socket("other", false), socket("other", false)), (Ok(2), Ok(3)));
+        assert_eq!(socket("", true), Err(SourceError::Failed("refused".into())));
+        assert_eq!(socket("", false), Ok(4));
     }
 }

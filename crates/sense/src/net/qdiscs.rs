@@ -1,24 +1,23 @@
-//! Queueing disciplines and classes (rtnetlink(7), tc(8), include/uapi/linux/pkt_sched.h, gen_stats.h).
+//! Qdiscs and classes (rtnetlink(7), tc(8), include/uapi/linux/pkt_sched.h, gen_stats.h).
 
 use super::namespaces::Namespaces;
-use super::netlink::{Netlink, attributes, attributes_after, text, u32_at, u64_at};
-use super::own::Own;
+use super::netlink::{HomeSocket, Netlink, attributes, attributes_after, text, u32_at, u64_at};
 use super::rtnetlink::interface_name;
 use crate::Root;
-use crate::source::{Miss, Source};
+use crate::source::{Source, SourceError, SourceInfo};
 use std::collections::HashMap;
 use std::sync::Arc;
 use whyslow_model::catalogue::Qdisc;
 use whyslow_model::key::NetKey;
 use whyslow_model::snapshot::Snapshot;
-use whyslow_model::value::{Gauge, Name};
+use whyslow_model::value::Name;
 
 /// struct tcmsg.
 const HEAD: usize = 20;
-/// Disciplines whose classes have queues and rates that an administrator set. Others make a class per transmit queue (mq)
-/// or per flow (fq_codel), which tells no more than the discipline itself.
-const SHAPED_BY_CLASS: [&str; 2] = ["htb", "hfsc"];
-/// Set by nobody and holding nothing.
+/// Qdiscs whose classes have queues and rates set by an administrator. Others create a class per transmit queue (mq) or per flow
+/// (fq_codel), which adds nothing to the qdisc itself.
+const CLASSFUL: [&str; 2] = ["htb", "hfsc"];
+/// The default of virtual interfaces; has no queue.
 const NO_QUEUE: &str = "noqueue";
 
 // TCA_* of include/uapi/linux/rtnetlink.h.
@@ -26,29 +25,23 @@ const KIND: u16 = 1;
 const OPTIONS: u16 = 2;
 const STATISTICS: u16 = 7;
 
-/// Reads the disciplines and classes of every namespace.
 pub(crate) struct Qdiscs {
     namespaces: Arc<Namespaces>,
-    netlink: Own<Netlink>,
+    netlink: HomeSocket<Netlink>,
 }
 
 impl Qdiscs {
-    /// Over these namespaces.
-    pub fn new(namespaces: Arc<Namespaces>) -> Self {
-        Self { namespaces, netlink: Own::default() }
+    pub(super) fn new(namespaces: Arc<Namespaces>) -> Self {
+        Self { namespaces, netlink: HomeSocket::default() }
     }
 }
 
 impl Source for Qdiscs {
-    fn name(&self) -> &'static str {
-        "rtnetlink qdiscs"
+    fn info(&self) -> SourceInfo {
+        SourceInfo::new("rtnetlink qdiscs", "traffic shaping and queues")
     }
 
-    fn tells(&self) -> &'static str {
-        "traffic shaping and queues"
-    }
-
-    fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), Miss> {
+    fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
         root.require_live()?;
         self.namespaces.each(root, |namespace| {
             let all = self.netlink.with(namespace, || Netlink::open(libc::NETLINK_ROUTE), dump)?;
@@ -60,33 +53,33 @@ impl Source for Qdiscs {
     }
 }
 
-/// Everything in the thread's namespace, by interface.
-fn dump(netlink: &mut Netlink) -> Result<Vec<(Name, Vec<Discipline>)>, Miss> {
-    let mut found: HashMap<u32, Vec<Discipline>> = HashMap::new();
+/// All qdiscs and classes of the thread's namespace, by interface.
+fn dump(netlink: &mut Netlink) -> Result<Vec<(Name, Vec<TrafficQueue>)>, SourceError> {
+    let mut found: HashMap<u32, Vec<TrafficQueue>> = HashMap::new();
     netlink.dump(libc::RTM_GETQDISC, &[0; HEAD], |payload| {
-        if let Some((interface, discipline)) = decode(payload)
-            && discipline.kind != NO_QUEUE
+        if let Some((interface, queue)) = decode(payload)
+            && queue.kind != NO_QUEUE
         {
-            found.entry(interface).or_default().push(discipline);
+            found.entry(interface).or_default().push(queue);
         }
     })?;
-    for (interface, disciplines) in &mut found {
-        if disciplines.iter().any(|d| SHAPED_BY_CLASS.contains(&&*d.kind)) {
+    for (interface, queues) in &mut found {
+        if queues.iter().any(|d| CLASSFUL.contains(&&*d.kind)) {
             let mut request = [0; HEAD];
             request[4..8].copy_from_slice(&interface.to_ne_bytes());
             netlink.dump(libc::RTM_GETTCLASS, &request, |payload| {
                 let class = decode(payload).map(|(_, class)| class);
-                disciplines.extend(class.filter(|c| SHAPED_BY_CLASS.contains(&&*c.kind)));
+                queues.extend(class.filter(|c| CLASSFUL.contains(&&*c.kind)));
             })?;
         }
     }
-    // An interface that has just gone has no name.
+    // An interface that was just removed has no name.
     Ok(found.into_iter().filter_map(|(number, all)| Some((interface_name(netlink, number)?, all))).collect())
 }
 
-/// A queueing discipline, or a class of one.
+/// A qdisc, or a class of one.
 #[derive(Clone, Debug, Default, PartialEq)]
-struct Discipline {
+struct TrafficQueue {
     kind: String,
     handle: u32,
     parent: u32,
@@ -94,12 +87,12 @@ struct Discipline {
     rate: Option<u64>,
     bytes: Option<u64>,
     packets: Option<u64>,
-    queue: Option<Queue>,
+    stats: Option<QueueStats>,
 }
 
 /// struct gnet_stats_queue.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Queue {
+struct QueueStats {
     packets: u32,
     bytes: u32,
     drops: u32,
@@ -107,27 +100,27 @@ struct Queue {
     overlimits: u32,
 }
 
-impl Discipline {
+impl TrafficQueue {
     fn row(&self, namespace: &Name, interface: &Name) -> Qdisc {
-        let name = format!("{interface} {} {}", self.kind, self.place());
+        let name = format!("{interface} {} {}", self.kind, self.handle_name());
         let mut row = Qdisc::new(NetKey { ns: namespace.clone(), name: name.into() });
         row.interface = interface.clone().into();
         row.kind = self.kind.as_str().into();
-        row.bytes = self.bytes.map(Into::into).unwrap_or_default();
-        row.packets = self.packets.map(Into::into).unwrap_or_default();
-        if let Some(queue) = self.queue {
-            row.drops = u64::from(queue.drops).into();
-            row.overlimits = u64::from(queue.overlimits).into();
-            row.requeues = u64::from(queue.requeues).into();
-            row.backlog = u64::from(queue.bytes).into();
-            row.queue_length = u64::from(queue.packets).into();
+        row.bytes = self.bytes.into();
+        row.packets = self.packets.into();
+        if let Some(stats) = self.stats {
+            row.drops = u64::from(stats.drops).into();
+            row.overlimits = u64::from(stats.overlimits).into();
+            row.requeues = u64::from(stats.requeues).into();
+            row.backlog = u64::from(stats.bytes).into();
+            row.queue_length = u64::from(stats.packets).into();
         }
-        row.rate = self.rate.map_or(Gauge::ABSENT, |bytes| (bytes as f64 * 8.0).into());
+        row.rate = self.rate.map(|bytes| bytes as f64 * 8.0).into();
         row
     }
 
-    /// Its handle as tc(8) writes it. Those the kernel made itself have none and go by their parent.
-    fn place(&self) -> String {
+    /// The handle as tc(8) writes it. Qdiscs the kernel created have none and are identified by their parent.
+    fn handle_name(&self) -> String {
         match (self.handle >> 16, self.handle & 0xffff) {
             (0, _) => format!("0: parent {:x}:{:x}", self.parent >> 16, self.parent & 0xffff),
             (major, 0) => format!("{major:x}:"),
@@ -136,15 +129,16 @@ impl Discipline {
     }
 }
 
-/// The interface number and what stands there.
-fn decode(payload: &[u8]) -> Option<(u32, Discipline)> {
-    let mut found = Discipline { handle: u32_at(payload, 8)?, parent: u32_at(payload, 12)?, ..Discipline::default() };
+/// The interface index, and the qdisc or class.
+fn decode(payload: &[u8]) -> Option<(u32, TrafficQueue)> {
+    let mut found =
+        TrafficQueue { handle: u32_at(payload, 8)?, parent: u32_at(payload, 12)?, ..TrafficQueue::default() };
     let mut options = None;
     for (kind, value) in attributes_after(payload, HEAD) {
         match kind {
             KIND => found.kind = text(value),
             OPTIONS => options = Some(value),
-            STATISTICS => take_statistics(value, &mut found),
+            STATISTICS => parse_statistics(value, &mut found),
             _ => {}
         }
     }
@@ -153,7 +147,7 @@ fn decode(payload: &[u8]) -> Option<(u32, Discipline)> {
 }
 
 /// TCA_STATS_* of include/uapi/linux/gen_stats.h.
-fn take_statistics(value: &[u8], found: &mut Discipline) {
+fn parse_statistics(value: &[u8], found: &mut TrafficQueue) {
     const BASIC: u16 = 1;
     const QUEUE: u16 = 3;
     const PACKETS_64: u16 = 8;
@@ -163,23 +157,23 @@ fn take_statistics(value: &[u8], found: &mut Discipline) {
                 found.bytes = u64_at(value, 0);
                 found.packets = u32_at(value, 8).map(u64::from);
             }
-            QUEUE => found.queue = queue(value),
-            // Comes after BASIC, once the count has outgrown 32 bits.
+            QUEUE => found.stats = queue_stats(value),
+            // Follows BASIC once the count exceeds 32 bits.
             PACKETS_64 => found.packets = u64_at(value, 0),
             _ => {}
         }
     }
 }
 
-fn queue(value: &[u8]) -> Option<Queue> {
+fn queue_stats(value: &[u8]) -> Option<QueueStats> {
     let word = |at: usize| u32_at(value, 4 * at);
-    Some(Queue { packets: word(0)?, bytes: word(1)?, drops: word(2)?, requeues: word(3)?, overlimits: word(4)? })
+    Some(QueueStats { packets: word(0)?, bytes: word(1)?, drops: word(2)?, requeues: word(3)?, overlimits: word(4)? })
 }
 
-/// The rate a shaper is set to, in bytes per second: what it lets through at most, so the ceiling of an HTB class.
-/// Rates above 32 bits come in an attribute of their own, beside a struct tc_ratespec that is cut short.
+/// The maximum rate of a shaper in bytes per second: of an HTB class, its ceiling. Rates above 32 bits have an attribute of their
+/// own, in addition to a truncated struct tc_ratespec.
 fn rate(kind: &str, options: &[u8]) -> Option<u64> {
-    /// Where struct tc_ratespec has the rate.
+    /// Offset of the rate in struct tc_ratespec.
     const RATE: usize = 8;
     /// Length of struct tc_ratespec.
     const SPEC: usize = 12;
@@ -228,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn statistics_and_rate_of_a_tbf() {
+    fn statistics_and_rate_of_a_tbf_are_parsed() {
         let basic = [1000u64.to_ne_bytes().to_vec(), words(&[10])].concat();
         let statistics = [attribute(1, &basic), attribute(3, &words(&[1, 2, 3, 4, 5]))].concat();
         let options = attribute(1, &words(&[0, 0, 6_250_000]));
@@ -248,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_above_32_bits_is_taken_from_its_own_attribute() {
+    fn a_rate_above_32_bits_has_its_own_attribute() {
         let options = [attribute(1, &words(&[0, 0, u32::MAX])), attribute(4, &5_000_000_000u64.to_ne_bytes())].concat();
         assert_eq!(rate("tbf", &options), Some(5_000_000_000));
     }
@@ -259,9 +253,9 @@ mod tests {
     }
 
     #[test]
-    fn children_the_kernel_made_are_told_apart_by_their_parent() {
-        let places: Vec<String> =
-            [1, 2].map(|queue| decode(&message(b"pfifo_fast\0", 0, queue, &[])).unwrap().1.place()).into();
-        assert_eq!(places, ["0: parent 0:1", "0: parent 0:2"]);
+    fn qdiscs_the_kernel_created_are_identified_by_their_parent() {
+        let handles: Vec<String> =
+            [1, 2].map(|queue| decode(&message(b"pfifo_fast\0", 0, queue, &[])).unwrap().1.handle_name()).into();
+        assert_eq!(handles, ["0: parent 0:1", "0: parent 0:2"]);
     }
 }

@@ -1,7 +1,7 @@
-//! What rtnetlink(7) tells of interfaces, addresses and namespaces, taken apart.
+//! Interfaces, addresses and namespaces from rtnetlink(7).
 
 use super::netlink::{Netlink, attribute, attributes, attributes_after, text, u16_at, u32_at};
-use crate::source::Miss;
+use crate::source::SourceError;
 use std::ffi::CStr;
 use std::fs::File;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -14,49 +14,36 @@ const LINK_HEAD: usize = 16;
 const ADDRESS_HEAD: usize = 8;
 /// struct rtgenmsg, padded.
 const NAMESPACE_HEAD: usize = 4;
-/// Leaves out the counters of each interface (RTEXT_FILTER_SKIP_STATS).
+/// RTEXT_FILTER_SKIP_STATS: without the counters of each interface.
 const SKIP_STATISTICS: u32 = 1 << 3;
-/// NETNSA_NSID and NETNSA_FD of include/uapi/linux/net_namespace.h.
+// NETNSA_NSID and NETNSA_FD of include/uapi/linux/net_namespace.h.
 const NAMESPACE_ID: u16 = 1;
 const NAMESPACE_FD: u16 = 3;
 
-/// An interface as RTM_GETLINK tells it.
+/// An interface as of RTM_GETLINK.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LinkInfo {
-    /// Its number within the namespace.
     pub index: u32,
-    /// Its name.
     pub name: String,
-    /// `veth`, `bridge` ...; `loopback`; `None` for a device with a driver of its own.
+    /// `veth`, `bridge` ...; `loopback`; `None` for a device with its own driver.
     pub kind: Option<String>,
-    /// Largest packet, in bytes.
     pub mtu: Option<u32>,
-    /// RFC 2863 state, by number.
+    /// RFC 2863 state.
     pub operstate: Option<u8>,
-    /// Length of the default queue, in packets.
     pub tx_queue_length: Option<u32>,
-    /// Times the carrier came or went.
     pub carrier_changes: Option<u32>,
-    /// The number by which this namespace knows the one of the other end, where that is another.
+    /// The namespace id of the other end, if that is in another namespace.
     pub peer_namespace: Option<u32>,
 }
 
-/// An address of an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Address {
-    /// The interface's number.
     pub index: u32,
-    /// The address.
     pub address: IpAddr,
-    /// Bits of it that name the network.
     pub prefix: u8,
 }
 
-/// Every interface of the socket's namespace.
-///
-/// # Errors
-/// As [`Netlink::dump`].
-pub(crate) fn links(netlink: &mut Netlink) -> Result<Vec<LinkInfo>, Miss> {
+pub(crate) fn links(netlink: &mut Netlink) -> Result<Vec<LinkInfo>, SourceError> {
     let mut request = vec![0; LINK_HEAD];
     request.extend(attribute(libc::IFLA_EXT_MASK, &SKIP_STATISTICS.to_ne_bytes()));
     let mut found = Vec::new();
@@ -64,29 +51,25 @@ pub(crate) fn links(netlink: &mut Netlink) -> Result<Vec<LinkInfo>, Miss> {
     Ok(found)
 }
 
-/// Every address of the socket's namespace.
-///
-/// # Errors
-/// As [`Netlink::dump`].
-pub(crate) fn addresses(netlink: &mut Netlink) -> Result<Vec<Address>, Miss> {
+pub(crate) fn addresses(netlink: &mut Netlink) -> Result<Vec<Address>, SourceError> {
     let mut found = Vec::new();
     netlink.dump(libc::RTM_GETADDR, &[0; ADDRESS_HEAD], |payload| found.extend(address(payload)))?;
     Ok(found)
 }
 
-/// The number by which the socket's namespace knows another; `None` where it knows it by none.
+/// The id of another namespace within the socket's, if it has one.
 pub(crate) fn namespace_id(netlink: &mut Netlink, other: &File) -> Option<u32> {
     let mut request = vec![0; NAMESPACE_HEAD];
     request.extend(attribute(NAMESPACE_FD, &other.as_raw_fd().to_ne_bytes()));
     let mut found = None;
-    netlink.ask(libc::RTM_GETNSID, &request, |payload| found = id_of(payload)).ok()?;
+    netlink.ask(libc::RTM_GETNSID, &request, |payload| found = nsid(payload)).ok()?;
     found
 }
 
-/// The name of the interface with this number in the socket's namespace (netdevice(7), SIOCGIFNAME). The kernel is asked by a
-/// socket that is there already: if_indextoname(3) opens one of its own each time, which costs more than the question.
+/// The name of an interface in the socket's namespace (netdevice(7), SIOCGIFNAME). if_indextoname(3) would open a socket of its
+/// own each time, which costs more than the call.
 pub(crate) fn interface_name(netlink: &Netlink, index: u32) -> Option<Name> {
-    // SAFETY: all zeros are a name of no length and an interface of no number.
+    // SAFETY: all zeros are a valid ifreq.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     request.ifr_ifru.ifru_ifindex = libc::c_int::try_from(index).ok()?;
     // SAFETY: the descriptor is open, and `request` is what SIOCGIFNAME reads and writes, for the time of the call.
@@ -97,9 +80,9 @@ pub(crate) fn interface_name(netlink: &Netlink, index: u32) -> Option<Name> {
     Some(CStr::from_bytes_until_nul(&name).ok()?.to_string_lossy().as_ref().into())
 }
 
-/// The number of the interface with this name in the socket's namespace (netdevice(7), SIOCGIFINDEX).
+/// The index of an interface in the socket's namespace (netdevice(7), SIOCGIFINDEX).
 pub(crate) fn interface_index(netlink: &Netlink, name: &str) -> Option<u32> {
-    // SAFETY: all zeros are a name of no length and an interface of no number.
+    // SAFETY: all zeros are a valid ifreq.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     // The last byte stays zero.
     if name.len() >= request.ifr_name.len() {
@@ -145,7 +128,7 @@ fn address(payload: &[u8]) -> Option<Address> {
             _ => {}
         }
     }
-    // On a point-to-point link IFA_ADDRESS is the far end; IPv6 gives IFA_LOCAL only there.
+    // On a point-to-point link IFA_ADDRESS is the far end; IPv6 has IFA_LOCAL only there.
     Some(Address { index: u32_at(payload, 4)?, address: local.or(other)?, prefix: *payload.get(1)? })
 }
 
@@ -157,9 +140,9 @@ fn ip(bytes: &[u8]) -> Option<IpAddr> {
     }
 }
 
-fn id_of(payload: &[u8]) -> Option<u32> {
+fn nsid(payload: &[u8]) -> Option<u32> {
     let (_, value) = attributes_after(payload, NAMESPACE_HEAD).find(|(kind, _)| *kind == NAMESPACE_ID)?;
-    // -1 (NETNSA_NSID_NOT_ASSIGNED): it has none.
+    // NETNSA_NSID_NOT_ASSIGNED is -1.
     u32_at(value, 0).filter(|id| *id != u32::MAX)
 }
 
@@ -171,12 +154,12 @@ mod tests {
     proptest! {
         #[test]
         fn no_bytes_make_it_panic(bytes: Vec<u8>) {
-            let _ = (link(&bytes), address(&bytes), id_of(&bytes));
+            let _ = (link(&bytes), address(&bytes), nsid(&bytes));
         }
     }
 
     #[test]
-    fn a_veth_is_understood() {
+    fn a_veth_is_parsed() {
         let mut bytes = vec![0; LINK_HEAD];
         bytes[4..8].copy_from_slice(&7u32.to_ne_bytes());
         bytes.extend(attribute(libc::IFLA_IFNAME, b"veth0\0"));
@@ -198,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn the_near_end_of_a_point_to_point_link_is_its_address() {
+    fn a_point_to_point_link_has_the_address_of_its_near_end() {
         let mut bytes = vec![2, 32, 0, 0, 3, 0, 0, 0];
         bytes.extend(attribute(libc::IFA_ADDRESS, &[10, 0, 0, 2]));
         bytes.extend(attribute(libc::IFA_LOCAL, &[10, 0, 0, 1]));

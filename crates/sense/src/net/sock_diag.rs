@@ -1,14 +1,14 @@
-//! What sock_diag(7) tells of a socket, taken apart (include/uapi/linux/inet_diag.h, sock_diag.h).
+//! Sockets from sock_diag(7) (include/uapi/linux/inet_diag.h, sock_diag.h).
 
 use super::netlink::{Netlink, attributes_after, text, u32_at};
-use crate::source::Miss;
+use crate::source::SourceError;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// SOCK_DIAG_BY_FAMILY.
 const BY_FAMILY: u16 = 20;
 /// struct inet_diag_msg.
 const HEAD: usize = 72;
-// INET_DIAG_* attributes; the same numbers, less one, are the bits by which they are asked for.
+// INET_DIAG_* attributes; a request selects them by the bits of these numbers less one.
 const INFO: u16 = 2;
 const CONGESTION: u16 = 4;
 const MEMORY: u16 = 7;
@@ -17,77 +17,63 @@ const RECEIVE_BUFFER: usize = 1;
 const SEND_BUFFER: usize = 3;
 const DROPS: usize = 8;
 
-/// State of a listening socket (TCP_LISTEN of include/net/tcp_states.h).
+/// TCP_LISTEN of include/net/tcp_states.h.
 pub(crate) const LISTEN: u8 = 10;
-/// TCP states of connections that have something to tell: neither TIME_WAIT (6), CLOSE (7) nor requests yet to be accepted
-/// (12), of which there can be very many and which carry no data.
+/// TCP states of connections that carry data: not TIME_WAIT (6), CLOSE (7) nor NEW_SYN_RECV (12), of which there can be very many.
 pub(crate) const CONNECTED_STATES: u32 = 0xfff & !(1 | 1 << 6 | 1 << 7 | 1 << LISTEN);
-/// Every state.
 pub(crate) const ALL_STATES: u32 = u32::MAX;
 
-/// By what the kernel finds a socket again: its family, and struct inet_diag_sockid, in which there is a number that no
-/// other ever has.
+/// Identifies a socket to the kernel: its family, and struct inet_diag_sockid, which includes a unique cookie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SocketId {
     family: u8,
-    place: [u8; 48],
+    sockid: [u8; 48],
 }
 
-/// One socket.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Socket<'a> {
-    /// By what it is found again.
+pub(crate) struct DiagSocket<'a> {
     pub id: SocketId,
-    /// State, by number.
+    /// include/net/tcp_states.h.
     pub state: u8,
-    /// Its own address.
     pub local: SocketAddr,
-    /// The other end; port 0 where there is none.
+    /// Port 0 if there is no other end.
     pub remote: SocketAddr,
-    /// Number of the interface it is bound to; 0 for none.
+    /// Index of the interface it is bound to, or 0.
     pub interface: u32,
     /// Bytes not read; for a listening socket, connections not accepted.
     pub receive_queue: u32,
-    /// Bytes not confirmed; for a listening socket, connections that may wait.
+    /// Bytes not acknowledged; for a listening socket, the limit of its accept queue.
     pub send_queue: u32,
-    /// Its inode; 0 for one that no process holds.
+    /// 0 if no process holds the socket.
     pub inode: u32,
-    /// struct tcp_info, as much of it as the kernel knows.
+    /// struct tcp_info, as far as this kernel has it.
     pub tcp_info: Option<&'a [u8]>,
-    /// The congestion control's name.
     pub congestion_control: Option<String>,
     memory: &'a [u8],
 }
 
-impl Socket<'_> {
-    /// Size of the receive buffer, in bytes.
+impl DiagSocket<'_> {
     pub fn receive_buffer(&self) -> Option<u32> {
         u32_at(self.memory, 4 * RECEIVE_BUFFER)
     }
 
-    /// Size of the send buffer, in bytes.
     pub fn send_buffer(&self) -> Option<u32> {
         u32_at(self.memory, 4 * SEND_BUFFER)
     }
 
-    /// What was dropped at this socket.
     pub fn drops(&self) -> Option<u32> {
         u32_at(self.memory, 4 * DROPS)
     }
 }
 
-/// Calls `each` for every socket of a family and a protocol that is in one of `states`, a bit mask.
-///
-/// # Errors
-/// As [`Netlink::dump`].
+/// Calls `each` for every socket of a family and protocol that is in one of `states`, a bit mask.
 pub(crate) fn dump(
     netlink: &mut Netlink,
     (family, protocol): (i32, i32),
     states: u32,
-    mut each: impl FnMut(&Socket<'_>),
-) -> Result<(), Miss> {
-    // No socket in particular.
-    let all = SocketId { family: family as u8, place: [0; 48] };
+    mut each: impl FnMut(&DiagSocket<'_>),
+) -> Result<(), SourceError> {
+    let all = SocketId { family: family as u8, sockid: [0; 48] };
     netlink.dump(BY_FAMILY, &request(&all, protocol, states), |payload| {
         if let Some(socket) = decode(payload) {
             each(&socket);
@@ -95,16 +81,13 @@ pub(crate) fn dump(
     })
 }
 
-/// Asks for the socket of a protocol that has this identity, in whatever state it is now; what `take` says of it, or false.
-///
-/// # Errors
-/// Where it is gone, and as [`Netlink::ask`].
+/// Calls `take` with one socket, whatever its state, and returns its result. Fails if the socket is gone.
 pub(crate) fn one(
     netlink: &mut Netlink,
     protocol: i32,
     id: &SocketId,
-    mut take: impl FnMut(&Socket<'_>) -> bool,
-) -> Result<bool, Miss> {
+    mut take: impl FnMut(&DiagSocket<'_>) -> bool,
+) -> Result<bool, SourceError> {
     let mut taken = false;
     netlink.ask(BY_FAMILY, &request(id, protocol, ALL_STATES), |payload| {
         taken = decode(payload).is_some_and(|socket| take(&socket));
@@ -119,16 +102,16 @@ fn request(id: &SocketId, protocol: i32, states: u32) -> [u8; 56] {
     bytes[1] = protocol as u8;
     bytes[2] = [INFO, CONGESTION, MEMORY].iter().fold(0, |bits, attribute| bits | 1 << (attribute - 1));
     bytes[4..8].copy_from_slice(&states.to_ne_bytes());
-    bytes[8..].copy_from_slice(&id.place);
+    bytes[8..].copy_from_slice(&id.sockid);
     bytes
 }
 
-fn decode(payload: &[u8]) -> Option<Socket<'_>> {
+fn decode(payload: &[u8]) -> Option<DiagSocket<'_>> {
     let head = payload.get(..HEAD)?;
     let family = i32::from(head[0]);
     let word = |offset| u32_at(head, offset);
-    let mut socket = Socket {
-        id: SocketId { family: head[0], place: *head[4..].first_chunk()? },
+    let mut socket = DiagSocket {
+        id: SocketId { family: head[0], sockid: *head[4..].first_chunk()? },
         state: head[1],
         local: SocketAddr::new(address(family, &head[8..24])?, port(&head[4..6])),
         remote: SocketAddr::new(address(family, &head[24..40])?, port(&head[6..8])),
@@ -151,7 +134,7 @@ fn decode(payload: &[u8]) -> Option<Socket<'_>> {
     Some(socket)
 }
 
-/// An address, in network byte order. An IPv4 peer of an IPv6 socket is given as what it is.
+/// An address in network byte order. The IPv4 peer of an IPv6 socket becomes an IPv4 address.
 fn address(family: i32, bytes: &[u8]) -> Option<IpAddr> {
     match family {
         libc::AF_INET => Some(Ipv4Addr::from(*bytes.first_chunk::<4>()?).into()),
@@ -189,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_and_ports_are_in_network_order() {
+    fn addresses_and_ports_are_in_network_byte_order() {
         let mut bytes = message(libc::AF_INET);
         bytes[8..12].copy_from_slice(&[10, 0, 0, 1]);
         bytes.extend(attribute(MEMORY, &[[0; 4], 212_992u32.to_ne_bytes()].concat()));
@@ -198,7 +181,7 @@ mod tests {
         assert_eq!(socket.local, "10.0.0.1:80".parse().unwrap());
         assert_eq!((socket.remote.port(), socket.receive_queue, socket.inode), (256, 5, 4242));
         assert_eq!(socket.congestion_control.as_deref(), Some("cubic"));
-        // An old kernel's list is shorter.
+        // Old kernels have fewer values.
         assert_eq!((socket.receive_buffer(), socket.send_buffer(), socket.drops()), (Some(212_992), None, None));
     }
 

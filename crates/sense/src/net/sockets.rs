@@ -1,17 +1,16 @@
 //! TCP connections, listening sockets and UDP sockets, with the process behind each (sock_diag(7)).
 
-use super::few::{Few, Known};
 use super::namespaces::Namespaces;
 use super::net_text;
-use super::netlink::Netlink;
-use super::own::Own;
-use super::owners::Owners;
-use super::protocols::sockstat_value;
+use super::netlink::{HomeSocket, Netlink};
 use super::rtnetlink::{self, interface_name};
-use super::sock_diag::{self, ALL_STATES, CONNECTED_STATES, LISTEN, Socket};
+use super::snmp::sockstat_value;
+use super::sock_diag::{self, ALL_STATES, CONNECTED_STATES, DiagSocket, LISTEN};
+use super::socket_cache::{CachedSockets, SocketCache};
+use super::socket_owners::SocketOwners;
 use super::tcp_info;
 use crate::Root;
-use crate::source::{Miss, Source};
+use crate::source::{Source, SourceError, SourceInfo};
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
@@ -19,123 +18,115 @@ use std::sync::Arc;
 use whyslow_model::catalogue::{Connection, Datagram, Listener};
 use whyslow_model::key::SocketKey;
 use whyslow_model::snapshot::Snapshot;
-use whyslow_model::value::{Counter, Gauge, Name, State};
+use whyslow_model::value::{Name, State};
 
-/// Rows of a kind kept per namespace: the busiest. A server can have a million connections, most of them idle.
+/// Rows of each kind kept per namespace, the busiest: a server can have a million connections, most of them idle.
 const LIMIT: usize = 2000;
 
-/// Reads the sockets of every namespace.
-pub(crate) struct Sockets {
+pub(super) struct Sockets {
     namespaces: Arc<Namespaces>,
-    netlink: Own<Netlink>,
-    owners: Owners,
+    netlink: HomeSocket<Netlink>,
+    owners: SocketOwners,
     activity: Activity,
-    few: Few,
+    cache: SocketCache,
 }
 
 impl Sockets {
-    /// Over these namespaces.
-    pub fn new(namespaces: Arc<Namespaces>) -> Self {
+    pub(super) fn new(namespaces: Arc<Namespaces>) -> Self {
         Self {
             namespaces,
-            netlink: Own::default(),
-            owners: Owners::default(),
+            netlink: HomeSocket::default(),
+            owners: SocketOwners::default(),
             activity: Activity::default(),
-            few: Few::default(),
+            cache: SocketCache::default(),
         }
     }
 }
 
 impl Source for Sockets {
-    fn name(&self) -> &'static str {
-        "sock_diag"
+    fn info(&self) -> SourceInfo {
+        SourceInfo::new("sock_diag", "TCP connections, listening and UDP sockets")
     }
 
-    fn tells(&self) -> &'static str {
-        "TCP connections, listening and UDP sockets"
-    }
-
-    fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), Miss> {
+    fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
         root.require_live()?;
-        self.activity.next();
-        self.few.next();
+        self.activity.begin_sample();
+        self.cache.begin_sample();
         let outcome = self.namespaces.each(root, |namespace| {
-            let tables = Tables::in_use(root, namespace);
+            let families = SocketFamilies::in_use(root, namespace);
             self.netlink.with(
                 namespace,
                 || Netlink::open(libc::NETLINK_SOCK_DIAG),
                 |netlink| {
-                    let tcp = read_tcp(netlink, &tables, namespace, &mut self.activity, &mut self.few, out);
-                    tcp.and(read_udp(netlink, &tables, namespace, &mut self.activity, out))
+                    let tcp = read_tcp(netlink, &families, namespace, &mut self.activity, &mut self.cache, out);
+                    tcp.and(read_udp(netlink, &families, namespace, &mut self.activity, out))
                 },
             )
         });
-        self.name_owners(root, out);
+        self.add_owners(root, out);
         outcome
     }
 }
 
 impl Sockets {
-    fn name_owners(&mut self, root: &Root, out: &mut Snapshot) {
+    fn add_owners(&mut self, root: &Root, out: &mut Snapshot) {
         let net = &mut out.net;
         let keys = net.connection.iter().map(|r| &r.socket);
         let keys = keys.chain(net.listener.iter().map(|r| &r.socket)).chain(net.datagram.iter().map(|r| &r.socket));
         let inodes: HashSet<u64> = keys.map(|key| key.inode).filter(|inode| *inode != 0).collect();
-        self.owners.update(root, &inodes, &self.activity.busy);
-        let pid = |key: &SocketKey| gauge(self.owners.get(key.inode));
+        self.owners.update(root, &inodes, &self.activity.active);
+        let pid = |key: &SocketKey| self.owners.get(key.inode).map(u64::from).into();
         net.connection.iter_mut().for_each(|row| row.pid = pid(&row.socket));
         net.listener.iter_mut().for_each(|row| row.pid = pid(&row.socket));
         net.datagram.iter_mut().for_each(|row| row.pid = pid(&row.socket));
     }
 }
 
-/// Which sockets are at work. Only of those is it worth finding out whose they are.
+/// Which sockets are active: only for those is it worth finding the owner.
 #[derive(Default)]
 struct Activity {
-    /// Bytes each connection had carried at the last sample, by inode.
+    /// Bytes carried by each connection until the last sample, by inode.
     before: HashMap<u32, u64>,
-    /// The same at this sample.
     carried: HashMap<u32, u64>,
-    /// Inodes of sockets that carried data since the last sample, hold some, or have lost some.
-    busy: HashSet<u64>,
+    /// Inodes of sockets that carried data since the last sample, hold some, or have dropped some.
+    active: HashSet<u64>,
 }
 
 impl Activity {
-    /// A new sample begins.
-    fn next(&mut self) {
+    fn begin_sample(&mut self) {
         self.before = std::mem::take(&mut self.carried);
-        self.busy.clear();
+        self.active.clear();
     }
 
-    /// Notes what a connection has carried; gives how much of it since the last sample.
-    fn carried(&mut self, inode: u32, bytes: u64) -> u64 {
+    /// Returns how much a connection carried since the last sample.
+    fn add_carried(&mut self, inode: u32, bytes: u64) -> u64 {
         self.carried.insert(inode, bytes);
         let before = self.before.get(&inode).copied();
-        // One that is new may be gone before it could be told whose it was.
+        // A new connection may be gone before its owner is found.
         if before.is_some_and(|before| before < bytes) {
-            self.busy.insert(inode.into());
+            self.active.insert(inode.into());
         }
         bytes.saturating_sub(before.unwrap_or(0))
     }
 
-    /// Notes what waits at a socket, or was lost there; gives it back.
-    fn holds(&mut self, inode: u32, waiting: u64) -> u64 {
+    /// Notes what is queued at a socket or was dropped there, and returns it.
+    fn add_queued(&mut self, inode: u32, waiting: u64) -> u64 {
         if waiting > 0 {
-            self.busy.insert(inode.into());
+            self.active.insert(inode.into());
         }
         waiting
     }
 }
 
-/// The families of address that have sockets in the thread's namespace, and how many. The kernel keeps one table for all
-/// namespaces and walks through the whole of it for each dump (0.3 ms of nothing for 262,144 buckets), so only those are
-/// asked for; and where they are few, those that are known are asked for one by one.
-struct Tables {
+/// The address families with sockets in the thread's namespace, and how many. The kernel has one table for all namespaces and
+/// walks all of it for each dump (0.3 ms for 262,144 empty buckets), so only these families are dumped, and a few sockets are
+/// read one by one.
+struct SocketFamilies {
     tcp: Vec<(i32, u64)>,
     udp: Vec<(i32, u64)>,
 }
 
-impl Tables {
+impl SocketFamilies {
     fn in_use(root: &Root, namespace: &Name) -> Self {
         let four = net_text(root, namespace, "sockstat").unwrap_or_default();
         let six = net_text(root, namespace, "sockstat6").unwrap_or_default();
@@ -150,25 +141,25 @@ impl Tables {
 
 fn read_tcp(
     netlink: &mut Netlink,
-    tables: &Tables,
+    families: &SocketFamilies,
     namespace: &Name,
     activity: &mut Activity,
-    few: &mut Few,
+    cache: &mut SocketCache,
     out: &mut Snapshot,
-) -> Result<(), Miss> {
-    let mut tcp = Tcp { namespace, activity, listeners: Vec::new(), connections: Busiest::new() };
-    let count = tables.tcp.iter().map(|(_, sockets)| sockets).sum();
-    let outcome = if few.ask(netlink, namespace, count, |socket, interface| tcp.add(socket, interface)) {
+) -> Result<(), SourceError> {
+    let mut tcp = Tcp { namespace, activity, listeners: Vec::new(), connections: BusiestRows::new() };
+    let count = families.tcp.iter().map(|(_, sockets)| sockets).sum();
+    let outcome = if cache.read(netlink, namespace, count, |socket, interface| tcp.add(socket, interface)) {
         Ok(())
     } else {
-        (tcp.listeners, tcp.connections) = (Vec::new(), Busiest::new());
-        let mut found = Known::default();
-        let walked = walk_tcp(netlink, tables, |socket, interface| {
+        (tcp.listeners, tcp.connections) = (Vec::new(), BusiestRows::new());
+        let mut found = CachedSockets::default();
+        let walked = walk_tcp(netlink, families, |socket, interface| {
             if tcp.add(socket, &interface) {
                 found.add(socket.id, interface);
             }
         });
-        few.keep(namespace, found);
+        cache.insert(namespace, found);
         walked
     };
     out.net.listener.append(&mut tcp.listeners);
@@ -176,42 +167,45 @@ fn read_tcp(
     outcome
 }
 
-/// The TCP sockets of a namespace.
 struct Tcp<'a> {
     namespace: &'a Name,
     activity: &'a mut Activity,
     listeners: Vec<Listener>,
-    connections: Busiest<Connection>,
+    connections: BusiestRows<Connection>,
 }
 
 impl Tcp<'_> {
-    /// Adds one; false where the kernel has nothing to tell of it any more.
-    fn add(&mut self, socket: &Socket<'_>, interface: &State) -> bool {
+    /// False if the kernel no longer has a tcp_info for it.
+    fn add(&mut self, socket: &DiagSocket<'_>, interface: &State) -> bool {
         if socket.state == LISTEN {
             let waiting = u64::from(socket.receive_queue) + u64::from(socket.drops().unwrap_or(0));
-            self.activity.holds(socket.inode, waiting);
+            self.activity.add_queued(socket.inode, waiting);
             self.listeners.push(listener(self.namespace, socket));
             return true;
         }
         let Some(row) = connection(self.namespace, socket, interface) else { return false };
         let total = row.bytes_acked.get().unwrap_or(0).saturating_add(row.bytes_received.get().unwrap_or(0));
         let queued = u64::from(socket.receive_queue) + u64::from(socket.send_queue);
-        let carried = self.activity.carried(socket.inode, total);
-        self.connections.push(carried.saturating_add(self.activity.holds(socket.inode, queued)), row);
+        let carried = self.activity.add_carried(socket.inode, total);
+        self.connections.push(carried.saturating_add(self.activity.add_queued(socket.inode, queued)), row);
         true
     }
 }
 
-/// Shows each TCP socket, and the interface that it leaves by.
-fn walk_tcp(netlink: &mut Netlink, tables: &Tables, mut each: impl FnMut(&Socket<'_>, State)) -> Result<(), Miss> {
+/// Calls `each` with every TCP socket and its interface.
+fn walk_tcp(
+    netlink: &mut Netlink,
+    families: &SocketFamilies,
+    mut each: impl FnMut(&DiagSocket<'_>, State),
+) -> Result<(), SourceError> {
     let mut connected = Vec::new();
-    for &(family, sockets) in &tables.tcp {
+    for &(family, sockets) in &families.tcp {
         let mut listening = 0;
         sock_diag::dump(netlink, (family, libc::IPPROTO_TCP), 1 << LISTEN, |socket| {
             listening += 1;
             each(socket, State::default());
         })?;
-        // Those that listen have a small table of their own; where there are no others, the large one is spared.
+        // Listening sockets have a small table of their own; if there are no others, walking the large one is spared.
         if sockets > listening {
             connected.push(family);
         }
@@ -219,77 +213,69 @@ fn walk_tcp(netlink: &mut Netlink, tables: &Tables, mut each: impl FnMut(&Socket
     if connected.is_empty() {
         return Ok(());
     }
-    let interfaces = Interfaces::read()?;
+    let interfaces = InterfaceAddresses::read()?;
     connected.into_iter().try_for_each(|family| {
         sock_diag::dump(netlink, (family, libc::IPPROTO_TCP), CONNECTED_STATES, |socket| {
-            each(socket, interfaces.of(socket).map(State::from).unwrap_or_default());
+            each(socket, interfaces.of(socket).into());
         })
     })
 }
 
 fn read_udp(
     netlink: &mut Netlink,
-    tables: &Tables,
+    families: &SocketFamilies,
     namespace: &Name,
     activity: &mut Activity,
     out: &mut Snapshot,
-) -> Result<(), Miss> {
-    let mut datagrams = Busiest::new();
-    let mut take = |socket: &Socket<'_>| {
+) -> Result<(), SourceError> {
+    let mut datagrams = BusiestRows::new();
+    let mut take = |socket: &DiagSocket<'_>| {
         if socket.local.port() != 0 {
             let work = u64::from(socket.drops().unwrap_or(0)) + u64::from(socket.receive_queue);
-            datagrams.push(activity.holds(socket.inode, work), datagram(namespace, socket));
+            datagrams.push(activity.add_queued(socket.inode, work), datagram(namespace, socket));
         }
     };
     let mut dump = |family: i32| sock_diag::dump(netlink, (family, libc::IPPROTO_UDP), ALL_STATES, &mut take);
-    let outcome = tables.udp.iter().try_for_each(|(family, _)| dump(*family));
+    let outcome = families.udp.iter().try_for_each(|(family, _)| dump(*family));
     out.net.datagram.extend(datagrams.rows());
     outcome
 }
 
-/// A connection; `None` for one the kernel has nothing to tell of.
-fn connection(namespace: &Name, socket: &Socket<'_>, interface: &State) -> Option<Connection> {
+/// `None` without a tcp_info.
+fn connection(namespace: &Name, socket: &DiagSocket<'_>, interface: &State) -> Option<Connection> {
     let mut row = Connection::new(key(namespace, socket));
-    tcp_info::take(socket.tcp_info?, &mut row);
+    tcp_info::fill(socket.tcp_info?, &mut row);
     row.state = state(socket.state).into();
     row.interface = interface.clone();
-    row.receive_queue = gauge(Some(socket.receive_queue));
-    row.send_queue = gauge(Some(socket.send_queue));
-    row.receive_buffer = gauge(socket.receive_buffer());
-    row.send_buffer = gauge(socket.send_buffer());
-    row.congestion_control = socket.congestion_control.as_deref().map(Into::into).unwrap_or_default();
+    row.receive_queue = u64::from(socket.receive_queue).into();
+    row.send_queue = u64::from(socket.send_queue).into();
+    row.receive_buffer = socket.receive_buffer().map(u64::from).into();
+    row.send_buffer = socket.send_buffer().map(u64::from).into();
+    row.congestion_control = socket.congestion_control.as_deref().into();
     Some(row)
 }
 
-fn listener(namespace: &Name, socket: &Socket<'_>) -> Listener {
+fn listener(namespace: &Name, socket: &DiagSocket<'_>) -> Listener {
     let mut row = Listener::new(key(namespace, socket));
-    row.backlog = gauge(Some(socket.receive_queue));
-    row.backlog_limit = gauge(Some(socket.send_queue));
-    row.drops = counter(socket.drops());
+    row.backlog = u64::from(socket.receive_queue).into();
+    row.backlog_limit = u64::from(socket.send_queue).into();
+    row.drops = socket.drops().map(u64::from).into();
     row
 }
 
-fn datagram(namespace: &Name, socket: &Socket<'_>) -> Datagram {
+fn datagram(namespace: &Name, socket: &DiagSocket<'_>) -> Datagram {
     let mut row = Datagram::new(key(namespace, socket));
-    row.receive_queue = gauge(Some(socket.receive_queue));
-    row.receive_buffer = gauge(socket.receive_buffer());
-    row.drops = counter(socket.drops());
+    row.receive_queue = u64::from(socket.receive_queue).into();
+    row.receive_buffer = socket.receive_buffer().map(u64::from).into();
+    row.drops = socket.drops().map(u64::from).into();
     row
 }
 
-fn key(namespace: &Name, socket: &Socket<'_>) -> SocketKey {
+fn key(namespace: &Name, socket: &DiagSocket<'_>) -> SocketKey {
     SocketKey { ns: namespace.clone(), local: socket.local, remote: socket.remote, inode: socket.inode.into() }
 }
 
-fn gauge(value: Option<u32>) -> Gauge {
-    value.map(|v| u64::from(v).into()).unwrap_or_default()
-}
-
-fn counter(value: Option<u32>) -> Counter {
-    value.map(|v| u64::from(v).into()).unwrap_or_default()
-}
-
-/// A TCP state (include/net/tcp_states.h) by the name OpenTelemetry's `network.connection.state` has for it.
+/// The name of a TCP state (include/net/tcp_states.h) in OpenTelemetry's `network.connection.state`.
 fn state(number: u8) -> &'static str {
     match number {
         1 => "established",
@@ -304,12 +290,12 @@ fn state(number: u8) -> &'static str {
     }
 }
 
-/// The busiest rows of a kind. Holds at most twice as many as it gives.
-struct Busiest<Row> {
+/// Collects the busiest rows. Holds at most twice the limit.
+struct BusiestRows<Row> {
     rows: Vec<(u64, Row)>,
 }
 
-impl<Row> Busiest<Row> {
+impl<Row> BusiestRows<Row> {
     fn new() -> Self {
         Self { rows: Vec::new() }
     }
@@ -334,15 +320,13 @@ impl<Row> Busiest<Row> {
     }
 }
 
-/// The interfaces of a namespace.
-struct Interfaces {
+struct InterfaceAddresses {
     by_address: HashMap<IpAddr, Name>,
-    /// Whom to ask for the name of one.
     netlink: Netlink,
 }
 
-impl Interfaces {
-    fn read() -> Result<Self, Miss> {
+impl InterfaceAddresses {
+    fn read() -> Result<Self, SourceError> {
         let mut netlink = Netlink::open(libc::NETLINK_ROUTE)?;
         let mut names: HashMap<u32, Option<Name>> = HashMap::new();
         let mut by_address = HashMap::new();
@@ -354,9 +338,9 @@ impl Interfaces {
         Ok(Self { by_address, netlink })
     }
 
-    /// The interface a connection leaves by: the one it is bound to, the loopback if both ends are here, or the one that
-    /// has its own address, which is the same as the route's unless routing is by policy.
-    fn of(&self, socket: &Socket<'_>) -> Option<Name> {
+    /// The interface a connection uses: the one it is bound to, the loopback if both ends are local, or the one with its local
+    /// address, which is that of the route except with policy routing.
+    fn of(&self, socket: &DiagSocket<'_>) -> Option<Name> {
         if socket.interface != 0 {
             return interface_name(&self.netlink, socket.interface);
         }
@@ -373,8 +357,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_busiest_are_kept() {
-        let mut busiest = Busiest::new();
+    fn the_busiest_rows_are_kept() {
+        let mut busiest = BusiestRows::new();
         for activity in 0..5 * LIMIT as u64 {
             busiest.push(activity, activity);
         }
@@ -383,8 +367,8 @@ mod tests {
     }
 
     #[test]
-    fn few_are_all_kept() {
-        let mut busiest = Busiest::new();
+    fn few_rows_are_all_kept() {
+        let mut busiest = BusiestRows::new();
         busiest.push(0, "idle");
         assert_eq!(busiest.rows().collect::<Vec<_>>(), ["idle"]);
     }

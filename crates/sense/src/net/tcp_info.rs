@@ -1,36 +1,35 @@
-//! struct tcp_info of include/uapi/linux/tcp.h, by offset. Each kernel gives as much of it as it knows, so what lies past
-//! the end is absent.
+//! struct tcp_info of include/uapi/linux/tcp.h, by offset. Older kernels return a shorter structure; fields beyond its end are
+//! absent.
 
 use super::netlink::{u32_at, u64_at};
 use whyslow_model::catalogue::Connection;
 use whyslow_model::value::{Counter, Gauge};
 
-/// A slow start threshold that has not been set (TCP_INFINITE_SSTHRESH).
+/// TCP_INFINITE_SSTHRESH: not set.
 const NO_THRESHOLD: u32 = 0x7fff_ffff;
 
-/// The congestion states in which lost segments are sent again (enum tcp_ca_state of include/uapi/linux/tcp.h).
+/// The congestion states with retransmissions (enum tcp_ca_state of include/uapi/linux/tcp.h).
 const RECOVERY_AND_LOSS: [u8; 2] = [3, 4];
 
-/// What the structure says, as getsockopt(2) gives it for TCP_INFO. Times in nanoseconds.
+/// The metrics in a structure returned by getsockopt(2) for TCP_INFO. Times are in nanoseconds.
 pub fn connection(info: &[u8]) -> Connection {
     let mut row = Connection::default();
-    take(info, &mut row);
+    fill(info, &mut row);
     row
 }
 
-/// Takes over what the structure says.
-pub(super) fn take(info: &[u8], row: &mut Connection) {
-    let info = Info(info);
-    row.recovering = gauge(info.0.get(1).map(|state| RECOVERY_AND_LOSS.contains(state).into()));
-    row.app_limited = gauge(info.0.get(7).map(|flags| u64::from(flags & 1)));
+pub(super) fn fill(info: &[u8], row: &mut Connection) {
+    let info = TcpInfo(info);
+    row.recovering = info.0.get(1).map(|state| u64::from(RECOVERY_AND_LOSS.contains(state))).into();
+    row.app_limited = info.0.get(7).map(|flags| u64::from(flags & 1)).into();
     row.retransmission_timeout = info.microseconds(8, 0);
     row.mss = info.gauge(16);
     row.unacked = info.gauge(24);
     row.lost = info.gauge(32);
-    // A round trip of nought is one that was never measured.
+    // A round trip of zero was never measured.
     row.rtt = info.microseconds(68, 0);
     row.rtt_var = info.microseconds(72, 0);
-    row.slow_start_threshold = gauge(info.word(76).filter(|v| *v != NO_THRESHOLD).map(u64::from));
+    row.slow_start_threshold = info.word(76).filter(|v| *v != NO_THRESHOLD).map(u64::from).into();
     row.congestion_window = info.gauge(80);
     row.receive_rtt = info.microseconds(92, 0);
     row.receive_space = info.gauge(96);
@@ -55,43 +54,39 @@ pub(super) fn take(info: &[u8], row: &mut Connection) {
     row.timeouts = info.short_counter(240);
 }
 
-struct Info<'a>(&'a [u8]);
+struct TcpInfo<'a>(&'a [u8]);
 
-impl Info<'_> {
+impl TcpInfo<'_> {
     fn word(&self, offset: usize) -> Option<u32> {
         u32_at(self.0, offset)
     }
 
     fn gauge(&self, offset: usize) -> Gauge {
-        gauge(self.word(offset).map(u64::from))
+        self.word(offset).map(u64::from).into()
     }
 
     fn counter(&self, offset: usize) -> Counter {
-        self.word(offset).map(|v| u64::from(v).into()).unwrap_or_default()
+        self.word(offset).map(u64::from).into()
     }
 
     fn long_counter(&self, offset: usize, factor: u64) -> Counter {
-        u64_at(self.0, offset).map(|v| v.saturating_mul(factor).into()).unwrap_or_default()
+        u64_at(self.0, offset).map(|v| v.saturating_mul(factor)).into()
     }
 
     fn short_counter(&self, offset: usize) -> Counter {
         let bytes = self.0.get(offset..).and_then(<[u8]>::first_chunk);
-        bytes.map(|bytes| u64::from(u16::from_ne_bytes(*bytes)).into()).unwrap_or_default()
+        bytes.map(|bytes| u64::from(u16::from_ne_bytes(*bytes))).into()
     }
 
-    /// A time given in microseconds; `unknown` stands for one not measured.
+    /// A time in microseconds; `unknown` means not measured.
     fn microseconds(&self, offset: usize, unknown: u32) -> Gauge {
-        gauge(self.word(offset).filter(|v| *v != unknown).map(|v| u64::from(v) * 1_000))
+        self.word(offset).filter(|v| *v != unknown).map(|v| u64::from(v) * 1_000).into()
     }
 
-    /// A rate given in bytes per second, all ones where there is no limit.
+    /// A rate in bytes per second; all ones means no limit.
     fn bits(&self, offset: usize) -> Gauge {
-        gauge(u64_at(self.0, offset).filter(|v| *v != u64::MAX).map(|v| v.saturating_mul(8)))
+        u64_at(self.0, offset).filter(|v| *v != u64::MAX).map(|v| v.saturating_mul(8)).into()
     }
-}
-
-fn gauge(value: Option<u64>) -> Gauge {
-    value.map_or(Gauge::ABSENT, Into::into)
 }
 
 #[cfg(test)]
@@ -121,14 +116,14 @@ mod tests {
     }
 
     #[test]
-    fn only_two_congestion_states_send_again_what_was_lost() {
+    fn only_two_congestion_states_are_recovering() {
         // Open, Disorder, CWR, Recovery, Loss.
         let recovering = [0, 1, 2, 3, 4].map(|state| connection(&[1, state]).recovering.get());
         assert_eq!(recovering, [0.0, 0.0, 0.0, 1.0, 1.0].map(Some));
     }
 
     #[test]
-    fn what_the_kernel_does_not_know_is_absent() {
+    fn unknown_values_are_absent() {
         let mut info = [0; 248];
         info[76..80].copy_from_slice(&NO_THRESHOLD.to_ne_bytes());
         info[104..112].copy_from_slice(&u64::MAX.to_ne_bytes());
@@ -139,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn an_old_kernel_gives_a_shorter_structure() {
+    fn fields_missing_on_an_old_kernel_are_absent() {
         // 2.6.32 ends with tcpi_total_retrans.
         let row = connection(&[0; 104]);
         assert_eq!(row.retransmits.get(), Some(0));

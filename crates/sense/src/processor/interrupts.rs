@@ -1,49 +1,59 @@
-//! /proc/interrupts: interrupts by line and processor, and the devices behind each line.
+//! /proc/interrupts and /proc/softirqs, which have the same format: a column for each CPU.
 //! Documentation/filesystems/proc.rst, section 1.2.
 
-use super::per_cpu;
-use crate::{Miss, Root, Source};
-use whyslow_model::catalogue::Irq;
+use crate::Root;
+use crate::source::{SourceError, SourceInfo};
 use whyslow_model::snapshot::Snapshot;
-use whyslow_proc::interrupts;
+use whyslow_proc::per_cpu::{processors, split};
+use whyslow_proc::{interrupts, softirqs};
 
-const PATH: &str = "proc/interrupts";
+pub(super) const IRQS: SourceInfo = SourceInfo::new("proc/interrupts", "interrupts by line, device and CPU");
+pub(super) const SOFTIRQS: SourceInfo = SourceInfo::new("proc/softirqs", "softirqs by vector and CPU");
 
-/// Reads /proc/interrupts.
-pub(super) struct Interrupts;
-
-impl Source for Interrupts {
-    fn name(&self) -> &'static str {
-        PATH
-    }
-
-    fn tells(&self) -> &'static str {
-        "interrupts by line, device and CPU"
-    }
-
-    fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), Miss> {
-        parse(&root.kept_text(PATH)?, &mut out.processor.irq)
-    }
+pub(super) fn read_irqs(root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
+    let rows = &mut out.processor.irq;
+    parse(&root.polled_text(IRQS.name)?, IRQS.name, |line, counts, description| {
+        interrupts::take(line, counts, description, rows);
+    })
 }
 
-/// Parses /proc/interrupts.
-pub(super) fn parse(text: &str, rows: &mut Vec<Irq>) -> Result<(), Miss> {
-    per_cpu::parse(text, PATH, |line, counts, description| interrupts::take(line, counts, description, rows))
+pub(super) fn read_softirqs(root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
+    let rows = &mut out.processor.softirq;
+    parse(&root.polled_text(SOFTIRQS.name)?, SOFTIRQS.name, |vector, counts, _| softirqs::take(vector, counts, rows))
+}
+
+/// Calls `row` with the name, the counts by CPU and the trailing text of each line that has a column for every CPU. Lines with
+/// fewer columns (`ERR:`, `MIS:`) count for the whole machine and are left out.
+fn parse(text: &str, path: &str, mut row: impl FnMut(&str, &[(u32, u64)], &str)) -> Result<(), SourceError> {
+    let mut lines = text.lines();
+    let header = lines.next().unwrap_or_default();
+    let cpus = processors(header).ok_or_else(|| SourceError::malformed(path, header))?;
+    let mut counts = Vec::with_capacity(cpus.len());
+    for line in lines {
+        let (name, rest) = split(line, &cpus, &mut counts).ok_or_else(|| SourceError::malformed(path, line))?;
+        if counts.len() == cpus.len() {
+            row(name, &counts, rest);
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::{CapturedTree, never_panics};
+    use whyslow_model::catalogue::Irq;
+    use whyslow_model::key::PerCpu;
 
-    fn rows(text: &str) -> Vec<Irq> {
-        let mut rows = Vec::new();
-        parse(text, &mut rows).unwrap();
-        rows
+    fn irqs(text: &str) -> Vec<Irq> {
+        let mut out = Snapshot::default();
+        assert_eq!(read_irqs(&CapturedTree::of(&[(IRQS.name, text)]).root(), &mut out), Ok(()));
+        out.processor.irq
     }
 
     #[test]
-    fn columns_belong_to_the_processors_the_header_names() {
-        let rows = rows(
+    fn columns_belong_to_the_cpus_the_header_names() {
+        let rows = irqs(
             "           CPU0       CPU2       \n\
              \u{20}24:          1          0  IO-APIC   5-edge      ACPI:Ged\n\
              \u{20}36:          3      33213 PCI-MSIX-0000:00:02.0   1-edge      virtio1-req.0\n\
@@ -63,7 +73,29 @@ mod tests {
     }
 
     #[test]
-    fn with_one_processor_a_count_without_description_is_not_its_own() {
-        assert!(rows("           CPU0       \nERR:          9\nMIS:          1\n").is_empty());
+    fn on_one_cpu_a_count_without_a_description_is_the_machines() {
+        assert!(irqs("           CPU0       \nERR:          9\nMIS:          1\n").is_empty());
+    }
+
+    #[test]
+    fn softirqs_have_a_row_for_each_vector_and_cpu_that_counted() {
+        let text =
+            "          CPU0       CPU1       \n    HI:          0          0\n    NET_RX:       1616       1723\n";
+        let mut out = Snapshot::default();
+        assert_eq!(read_softirqs(&CapturedTree::of(&[(SOFTIRQS.name, text)]).root(), &mut out), Ok(()));
+        let rows = out.processor.softirq;
+        assert_eq!(rows.len(), 2);
+        assert_eq!(rows[1].vector, PerCpu { name: "NET_RX".into(), cpu: 1 });
+        assert_eq!(rows[1].count.get(), Some(1723));
+    }
+
+    #[test]
+    fn no_text_makes_it_panic() {
+        never_panics("   CPU0   CPU1\n 24:   1   0  IO-APIC   5-edge   ACPI:Ged\nERR:   0\n", |text| {
+            let _ = parse(text, "", |line, counts, rest| {
+                interrupts::take(line, counts, rest, &mut Vec::new());
+                softirqs::take(line, counts, &mut Vec::new());
+            });
+        });
     }
 }

@@ -1,30 +1,24 @@
-//! Processors: time by mode, interrupts, frequency, pressure.
+//! CPUs: time by mode, interrupts, clock frequency, pressure.
 
-mod frequency;
-mod interrupt_time;
+mod cpufreq;
 mod interrupts;
-mod per_cpu;
+mod irq_time;
 mod pressure;
-mod softirqs;
 mod softnet;
 mod stat;
 mod thermal;
 
-#[cfg(test)]
-mod hostile;
+use crate::source::{Source, stateless};
 
-use crate::source::Source;
-
-/// The sources of this wing.
 pub(crate) fn sources() -> Vec<Box<dyn Source>> {
     vec![
-        Box::new(stat::Stat),
+        stateless(stat::INFO, stat::read),
         Box::new(pressure::PressureStall::default()),
-        Box::new(interrupts::Interrupts),
-        Box::new(softirqs::Softirqs),
-        Box::new(interrupt_time::InterruptTime::new()),
-        Box::new(softnet::SoftnetStat),
-        Box::new(frequency::CpuFrequency::default()),
+        stateless(interrupts::IRQS, interrupts::read_irqs),
+        stateless(interrupts::SOFTIRQS, interrupts::read_softirqs),
+        Box::new(irq_time::IrqTimes::default()),
+        stateless(softnet::INFO, softnet::read),
+        Box::new(cpufreq::CpuFrequency::default()),
         Box::new(thermal::ThermalZones::default()),
     ]
 }

@@ -1,57 +1,52 @@
-//! /proc/pressure: time tasks of the whole machine stood still for want of a resource.
-//! Documentation/accounting/psi.rst.
+//! /proc/pressure: time in which tasks of the whole machine stalled on a resource. Documentation/accounting/psi.rst.
 //!
-//! Shares of the window come from the totals. The averages over one and five minutes tell what was before it.
+//! Shares of the window follow from the totals; the averages over one and five minutes show what was before it.
 
-use crate::seldom::Seldom;
-use crate::{Miss, Root, Source};
+use crate::ttl_cache::TtlCache;
+use crate::{Root, Source, SourceError, SourceInfo};
 use whyslow_model::catalogue::Pressure;
 use whyslow_model::key::Machine;
 use whyslow_model::snapshot::Snapshot;
 
-/// Reads /proc/pressure/{cpu,memory,io,irq}.
 #[derive(Default)]
 pub(super) struct PressureStall {
-    resources: Seldom<Vec<&'static str>>,
+    resources: TtlCache<Vec<&'static str>>,
 }
 
 impl Source for PressureStall {
-    fn name(&self) -> &'static str {
-        "proc/pressure"
+    fn info(&self) -> SourceInfo {
+        SourceInfo::new("proc/pressure", "time tasks waited for CPU, memory and I/O (pressure stall information)")
     }
 
-    fn tells(&self) -> &'static str {
-        "time tasks waited for CPU, memory and I/O (pressure stall information)"
-    }
-
-    fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), Miss> {
+    fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
         let mut row = Pressure::new(Machine);
         let mut any = false;
         let mut result = Ok(());
         // Kernels before 6.1, or without interrupt time accounting, have no irq.
-        let there = |resource: &&str| root.at(format!("proc/pressure/{resource}")).exists();
-        for resource in self.resources.get(|| ["cpu", "memory", "io", "irq"].into_iter().filter(there).collect()) {
+        let exists = |resource: &&str| root.at(format!("proc/pressure/{resource}")).exists();
+        for resource in self.resources.get(|| ["cpu", "memory", "io", "irq"].into_iter().filter(exists).collect()) {
             let path = format!("proc/pressure/{resource}");
-            match root.kept_text(&path).and_then(|text| parse(&text, &path, resource, &mut row)) {
+            match root.polled_text(&path).and_then(|text| parse(&text, &path, resource, &mut row)) {
                 Ok(()) => any = true,
-                Err(Miss::Absent(_)) => {}
-                Err(miss) => result = Err(miss),
+                Err(SourceError::Absent(_)) => {}
+                Err(error) => result = Err(error),
             }
         }
         if any {
             out.processor.pressure.push(row);
         } else if result.is_ok() {
-            return Err(Miss::Absent("kernel without PSI, or booted with psi=0".into()));
+            return Err(SourceError::Absent(
+                "pressure stall information is off (needs CONFIG_PSI=y, and psi=1 if it is disabled by default)".into(),
+            ));
         }
         result
     }
 }
 
-/// Parses one file, of which `resource` is the name. `cpu` has a `full` line too, which means nothing for the machine as
-/// a whole and is always zero.
-pub(super) fn parse(text: &str, path: &str, resource: &str, row: &mut Pressure) -> Result<(), Miss> {
+/// Parses the file of one resource. The `full` line of `cpu` is undefined for the whole machine and always zero.
+fn parse(text: &str, path: &str, resource: &str, row: &mut Pressure) -> Result<(), SourceError> {
     for line in text.lines() {
-        let (kind, ns) = total(line).ok_or_else(|| Miss::malformed(path, line))?;
+        let (kind, ns) = total(line).ok_or_else(|| SourceError::malformed(path, line))?;
         let averages = match (resource, kind) {
             ("cpu", "some") => Some((&mut row.cpu_avg60, &mut row.cpu_avg300)),
             ("memory", "some") => Some((&mut row.memory_avg60, &mut row.memory_avg300)),
@@ -76,15 +71,14 @@ pub(super) fn parse(text: &str, path: &str, resource: &str, row: &mut Pressure) 
     Ok(())
 }
 
-/// The kind (`some`, `full`) and the total in nanoseconds of a line such as
-/// `some avg10=0.40 avg60=0.71 avg300=0.34 total=6413953`, which counts microseconds.
+/// `some avg10=0.40 avg60=0.71 avg300=0.34 total=6413953`: the kind, and the total (microseconds) in nanoseconds.
 fn total(line: &str) -> Option<(&str, u64)> {
     let (kind, _) = line.split_once(' ')?;
     let (_, us) = line.rsplit_once(" total=")?;
     Some((kind, us.trim_ascii_end().parse::<u64>().ok()?.saturating_mul(1000)))
 }
 
-/// One of the averages of such a line, of which the kernel prints per cent, as a ratio.
+/// One of the averages of such a line as a ratio; the kernel prints per cent.
 fn average(line: &str, name: &str) -> Option<f64> {
     let (_, rest) = line.split_once(name)?;
     let (percent, _) = rest.split_once(' ')?;
@@ -94,16 +88,16 @@ fn average(line: &str, name: &str) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::{CapturedTree, never_panics};
 
     const CPU: &str =
         "some avg10=0.40 avg60=0.71 avg300=0.34 total=6413953\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=0\n";
 
     #[test]
     fn totals_become_nanoseconds() {
-        let mut row = Pressure::new(Machine);
-        assert_eq!(parse(CPU, "proc/pressure/cpu", "cpu", &mut row), Ok(()));
-        assert_eq!(row.cpu_some.get(), Some(6_413_953_000));
-        assert_eq!(row.io_full.get(), None);
+        let (outcome, out) = CapturedTree::of(&[("proc/pressure/cpu", CPU)]).read(&mut PressureStall::default());
+        let row = &out.processor.pressure[0];
+        assert_eq!((outcome, row.cpu_some.get(), row.io_full.get()), (Ok(()), Some(6_413_953_000), None));
     }
 
     #[test]
@@ -116,9 +110,17 @@ mod tests {
     }
 
     #[test]
-    fn a_line_without_a_total_is_an_error() {
-        let mut row = Pressure::new(Machine);
-        assert!(parse("some avg10=0.40 avg60=0.7", "proc/pressure/io", "io", &mut row).is_err());
-        assert_eq!(row.io_some.get(), None);
+    fn a_kernel_without_psi_is_absent_and_a_line_without_a_total_a_failure() {
+        let none = CapturedTree::of(&[]).read(&mut PressureStall::default()).0;
+        assert!(matches!(none, Err(SourceError::Absent(_))), "{none:?}");
+        let line = "some avg10=0.40 avg60=0.7";
+        let (outcome, out) = CapturedTree::of(&[("proc/pressure/io", line)]).read(&mut PressureStall::default());
+        assert_eq!(outcome, Err(SourceError::malformed("proc/pressure/io", line)));
+        assert!(out.processor.pressure.is_empty());
+    }
+
+    #[test]
+    fn no_text_makes_it_panic() {
+        never_panics(CPU, |text| drop(parse(text, "", "cpu", &mut Pressure::new(Machine))));
     }
 }

@@ -1,33 +1,22 @@
-//! /proc/net/softnet_stat: packet backlog work by processor.
+//! /proc/net/softnet_stat: packet backlog by CPU.
 
-use crate::{Miss, Root, Source};
+use crate::Root;
+use crate::source::{SourceError, SourceInfo};
 use whyslow_model::catalogue::Softnet;
 use whyslow_model::snapshot::Snapshot;
 use whyslow_proc::softnet;
 
-const PATH: &str = "proc/net/softnet_stat";
+pub(super) const INFO: SourceInfo =
+    SourceInfo::new("proc/net/softnet_stat", "packets dropped by the backlog, and work left undone");
 
-/// Reads /proc/net/softnet_stat.
-pub(super) struct SoftnetStat;
-
-impl Source for SoftnetStat {
-    fn name(&self) -> &'static str {
-        PATH
-    }
-
-    fn tells(&self) -> &'static str {
-        "packets dropped from the backlog, and exhausted softirq budgets"
-    }
-
-    fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), Miss> {
-        parse(&root.kept_text(PATH)?, &mut out.processor.softnet)
-    }
+pub(super) fn read(root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
+    parse(&root.polled_text(INFO.name)?, &mut out.processor.softnet)
 }
 
-/// Parses /proc/net/softnet_stat: one line for each online processor.
-pub(super) fn parse(text: &str, rows: &mut Vec<Softnet>) -> Result<(), Miss> {
+/// One line for each online CPU.
+fn parse(text: &str, rows: &mut Vec<Softnet>) -> Result<(), SourceError> {
     for (line_number, line) in (0..).zip(text.lines()) {
-        rows.push(softnet::row(line, line_number).ok_or_else(|| Miss::malformed(PATH, line))?);
+        rows.push(softnet::row(line, line_number).ok_or_else(|| SourceError::malformed(INFO.name, line))?);
     }
     Ok(())
 }
@@ -35,13 +24,20 @@ pub(super) fn parse(text: &str, rows: &mut Vec<Softnet>) -> Result<(), Miss> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::never_panics;
+
+    const LINE: &str = "00000001 0 0 0 0 0 0 0 0 00000003\n";
 
     #[test]
-    fn a_line_for_each_processor() {
+    fn each_cpu_has_a_line() {
         let mut rows = Vec::new();
-        let line = "00000001 0 0 0 0 0 0 0 0 00000003\n";
-        parse(&[line, line].concat(), &mut rows).unwrap();
+        assert_eq!(parse(&[LINE, LINE].concat(), &mut rows), Ok(()));
         assert_eq!((rows.len(), rows[1].cpu), (2, 1));
-        assert!(parse("00000001 xyz\n", &mut Vec::new()).is_err());
+        assert_eq!(parse("00000001 xyz\n", &mut rows), Err(SourceError::malformed(INFO.name, "00000001 xyz")));
+    }
+
+    #[test]
+    fn no_text_makes_it_panic() {
+        never_panics(LINE, |text| drop(parse(text, &mut Vec::new())));
     }
 }

@@ -1,11 +1,11 @@
-//! /proc/stat, /proc/loadavg and /proc/uptime: processor time by mode, and the counters and load of the whole machine.
+//! /proc/stat, /proc/loadavg and /proc/uptime: CPU time by mode, and the counters and load of the whole machine.
 //! Documentation/filesystems/proc.rst, sections 1.7 and 1.8.
 //!
-//! One source reads all three, because together they fill one row.
+//! One source reads all three because together they fill one row.
 
-use crate::os;
+use crate::source::{SourceError, SourceInfo};
 use crate::text::{decimal, number, numbered, word};
-use crate::{Miss, Root, Source};
+use crate::{Root, os};
 use whyslow_model::catalogue::{Cpu, System};
 use whyslow_model::key::Machine;
 use whyslow_model::snapshot::Snapshot;
@@ -14,38 +14,27 @@ const STAT: &str = "proc/stat";
 const LOADAVG: &str = "proc/loadavg";
 const UPTIME: &str = "proc/uptime";
 
-/// Reads /proc/stat, /proc/loadavg and /proc/uptime.
-pub(super) struct Stat;
+pub(super) const INFO: SourceInfo = SourceInfo::new(STAT, "CPU time by mode, context switches, forks, load");
 
-impl Source for Stat {
-    fn name(&self) -> &'static str {
-        STAT
+pub(super) fn read(root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
+    let mut system = System::new(Machine);
+    let results = [
+        root.polled_text(STAT).and_then(|t| parse_stat(&t, os::tick_ns(), &mut out.processor.cpu, &mut system)),
+        root.polled_text(LOADAVG).and_then(|t| parse_loadavg(&t, &mut system)),
+        root.polled_text(UPTIME).and_then(|t| parse_uptime(&t, &mut system)),
+    ];
+    if results.iter().any(Result::is_ok) {
+        out.processor.system.push(system);
     }
-
-    fn tells(&self) -> &'static str {
-        "CPU time by mode, context switches, forks, load"
-    }
-
-    fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), Miss> {
-        let mut system = System::new(Machine);
-        let results = [
-            root.kept_text(STAT).and_then(|t| parse_stat(&t, os::tick_ns(), &mut out.processor.cpu, &mut system)),
-            root.kept_text(LOADAVG).and_then(|t| parse_loadavg(&t, &mut system)),
-            root.kept_text(UPTIME).and_then(|t| parse_uptime(&t, &mut system)),
-        ];
-        if results.iter().any(Result::is_ok) {
-            out.processor.system.push(system);
-        }
-        results.into_iter().collect()
-    }
+    results.into_iter().collect()
 }
 
-/// Parses /proc/stat: a row for each online processor, and the counters of the machine.
-pub(super) fn parse_stat(text: &str, tick_ns: u64, cpus: &mut Vec<Cpu>, system: &mut System) -> Result<(), Miss> {
+/// A row for each online CPU, and the counters of the machine.
+fn parse_stat(text: &str, tick_ns: u64, cpus: &mut Vec<Cpu>, system: &mut System) -> Result<(), SourceError> {
     for line in text.lines() {
         let mut rest = line;
         let name = word(&mut rest).unwrap_or_default();
-        let mut value = || number(&mut rest).ok_or_else(|| Miss::malformed(STAT, line));
+        let mut value = || number(&mut rest).ok_or_else(|| SourceError::malformed(STAT, line));
         match name {
             "intr" => system.interrupts = value()?.into(),
             "ctxt" => system.context_switches = value()?.into(),
@@ -54,16 +43,16 @@ pub(super) fn parse_stat(text: &str, tick_ns: u64, cpus: &mut Vec<Cpu>, system: 
             "procs_blocked" => system.blocked = value()?.into(),
             _ => {
                 if let Some(cpu) = numbered(name, "cpu") {
-                    cpus.push(cpu_row(cpu, rest, tick_ns).ok_or_else(|| Miss::malformed(STAT, line))?);
+                    cpus.push(cpu_row(cpu, rest, tick_ns).ok_or_else(|| SourceError::malformed(STAT, line))?);
                 }
             }
         }
     }
-    if cpus.is_empty() { Err(Miss::Failed(format!("/{STAT} lists no CPU"))) } else { Ok(()) }
+    if cpus.is_empty() { Err(SourceError::Failed(format!("/{STAT} names no CPU"))) } else { Ok(()) }
 }
 
-/// The modes of one processor. Columns were added over time, so that old kernels lack the later ones (iowait, irq and
-/// softirq came with 2.6, steal with 2.6.11, guest with 2.6.24, guest_nice with 2.6.33).
+/// The modes of one CPU. Old kernels lack the later columns (iowait, irq and softirq came with 2.6, steal with 2.6.11, guest with
+/// 2.6.24, guest_nice with 2.6.33).
 fn cpu_row(cpu: u32, mut columns: &str, tick_ns: u64) -> Option<Cpu> {
     let mut row = Cpu::new(cpu);
     for mode in [
@@ -87,21 +76,21 @@ fn cpu_row(cpu: u32, mut columns: &str, tick_ns: u64) -> Option<Cpu> {
     row.idle.get().is_some().then_some(row)
 }
 
-/// Parses /proc/loadavg: `0.07 0.07 0.03 1/91 6057`; behind the slash stands the number of tasks.
-pub(super) fn parse_loadavg(text: &str, system: &mut System) -> Result<(), Miss> {
+/// `0.07 0.07 0.03 1/91 6057`; the number after the slash counts tasks.
+fn parse_loadavg(text: &str, system: &mut System) -> Result<(), SourceError> {
     let mut fields = text;
     for load in [&mut system.load_1m, &mut system.load_5m, &mut system.load_15m] {
-        *load = decimal(&mut fields).ok_or_else(|| Miss::malformed(LOADAVG, text))?.into();
+        *load = decimal(&mut fields).ok_or_else(|| SourceError::malformed(LOADAVG, text))?.into();
     }
     let tasks = word(&mut fields).and_then(|f| f.split_once('/')?.1.parse::<u64>().ok());
-    system.tasks = tasks.ok_or_else(|| Miss::malformed(LOADAVG, text))?.into();
+    system.tasks = tasks.ok_or_else(|| SourceError::malformed(LOADAVG, text))?.into();
     Ok(())
 }
 
-/// Parses /proc/uptime: seconds since boot, then the idle time of all processors.
-pub(super) fn parse_uptime(text: &str, system: &mut System) -> Result<(), Miss> {
+/// Seconds since boot, then the idle time of all CPUs.
+fn parse_uptime(text: &str, system: &mut System) -> Result<(), SourceError> {
     let mut fields = text;
-    let seconds = decimal(&mut fields).filter(|&s| s >= 0.0).ok_or_else(|| Miss::malformed(UPTIME, text))?;
+    let seconds = decimal(&mut fields).filter(|&s| s >= 0.0).ok_or_else(|| SourceError::malformed(UPTIME, text))?;
     system.uptime = ((seconds * 1e9) as u64).into();
     Ok(())
 }
@@ -109,17 +98,18 @@ pub(super) fn parse_uptime(text: &str, system: &mut System) -> Result<(), Miss> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::never_panics;
 
     const TICK: u64 = 10_000_000;
 
-    fn parse(text: &str) -> (Result<(), Miss>, Vec<Cpu>, System) {
+    fn parse(text: &str) -> (Result<(), SourceError>, Vec<Cpu>, System) {
         let (mut cpus, mut system) = (Vec::new(), System::new(Machine));
         let result = parse_stat(text, TICK, &mut cpus, &mut system);
         (result, cpus, system)
     }
 
     #[test]
-    fn ticks_become_nanoseconds_and_offline_processors_have_no_row() {
+    fn ticks_become_nanoseconds_and_offline_cpus_have_no_row() {
         let (result, cpus, system) = parse(
             "cpu  3 0 4 9 1 0 0 0 0 0\ncpu0 1 0 2 5 1 0 0 0 0 0\ncpu3 2 0 2 4 0 0 0 7 0 0\nintr 158306 0 1 2\n\
              ctxt 300698\nbtime 1795256256\nprocesses 6057\nprocs_running 3\nprocs_blocked 0\nsoftirq 1 2 3\n",
@@ -136,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn modes_an_old_kernel_lacks_are_absent() {
+    fn modes_missing_on_an_old_kernel_are_absent() {
         let (result, cpus, _) = parse("cpu0 1 2 3 4 5 6 7\n");
         assert_eq!(result, Ok(()));
         assert_eq!(cpus[0].softirq.get(), Some(7 * TICK));
@@ -144,12 +134,12 @@ mod tests {
     }
 
     #[test]
-    fn a_line_cut_short_is_an_error_and_the_rows_before_it_are_kept() {
+    fn a_truncated_line_is_an_error_and_the_rows_before_it_are_kept() {
         let (result, cpus, _) = parse("cpu0 1 2 3 4 5\ncpu1 1 2\n");
-        assert_eq!(result, Err(Miss::malformed(STAT, "cpu1 1 2")));
+        assert_eq!(result, Err(SourceError::malformed(STAT, "cpu1 1 2")));
         assert_eq!(cpus.len(), 1);
-        assert!(matches!(parse("").0, Err(Miss::Failed(_))));
-        assert!(parse("cpu0 1 2 x 4\n").0.is_err());
+        assert!(matches!(parse("").0, Err(SourceError::Failed(_))));
+        assert_eq!(parse("cpu0 1 2 x 4\n").0, Err(SourceError::malformed(STAT, "cpu0 1 2 x 4")));
     }
 
     #[test]
@@ -160,7 +150,18 @@ mod tests {
         assert_eq!(system.load_5m.get(), Some(1.5));
         assert_eq!(system.tasks.get(), Some(91.0));
         assert_eq!(system.uptime.get(), Some(2_208_330_000_000));
-        assert!(parse_loadavg("0.07 1.50", &mut system).is_err());
-        assert!(parse_uptime("-1", &mut system).is_err());
+        assert_eq!(parse_loadavg("0.07 1.50", &mut system), Err(SourceError::malformed(LOADAVG, "0.07 1.50")));
+        assert_eq!(parse_uptime("-1", &mut system), Err(SourceError::malformed(UPTIME, "-1")));
+    }
+
+    #[test]
+    fn no_text_makes_it_panic() {
+        never_panics("cpu  3 0 4 9\ncpu0 1 0 2 5 1 0 0 0 0 0\nintr 15 0\nctxt 18446744073709551615\n", |text| {
+            drop(parse(text));
+        });
+        never_panics("0.07 0.07 0.03 1/91 6057\n", |text| {
+            let _ = parse_loadavg(text, &mut System::new(Machine));
+            let _ = parse_uptime(text, &mut System::new(Machine));
+        });
     }
 }

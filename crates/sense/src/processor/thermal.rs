@@ -1,41 +1,54 @@
 //! /sys/class/thermal: temperature by thermal zone. Documentation/driver-api/thermal/sysfs-api.rst.
 
-use crate::seldom::Seldom;
-use crate::{Miss, Root, Source};
+use crate::ttl_cache::TtlCache;
+use crate::{Root, Source, SourceError, SourceInfo};
 use whyslow_model::catalogue::Thermal;
 use whyslow_model::snapshot::Snapshot;
-use whyslow_model::value::{Gauge, State};
 
 const PATH: &str = "sys/class/thermal";
 
-/// Reads every thermal zone.
 #[derive(Default)]
 pub(super) struct ThermalZones {
-    zones: Seldom<Vec<String>>,
+    zones: TtlCache<Vec<String>>,
 }
 
 impl Source for ThermalZones {
-    fn name(&self) -> &'static str {
-        PATH
+    fn info(&self) -> SourceInfo {
+        SourceInfo::new(PATH, "temperatures")
     }
 
-    fn tells(&self) -> &'static str {
-        "temperatures"
-    }
-
-    fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), Miss> {
+    fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
         let list = || root.list(PATH).into_iter().filter(|name| name.starts_with("thermal_zone")).collect();
         out.processor.thermal.extend(self.zones.get(list).iter().map(|zone| row(root, zone)));
-        if out.processor.thermal.is_empty() { Err(Miss::Absent("no thermal zones".into())) } else { Ok(()) }
+        if out.processor.thermal.is_empty() { Err(SourceError::Absent("no thermal zones".into())) } else { Ok(()) }
     }
 }
 
-/// One zone. Its temperature is in thousandths of a degree, and absent while the sensor sleeps.
+/// The temperature is in thousandths of a degree, and absent while the sensor sleeps.
 fn row(root: &Root, zone: &str) -> Thermal {
-    let millidegrees = root.kept_word(&format!("{PATH}/{zone}/temp")).and_then(|t| t.parse::<i32>().ok());
+    let millidegrees = root.polled_word(&format!("{PATH}/{zone}/temp")).and_then(|t| t.parse::<i32>().ok());
     Thermal {
-        temperature: millidegrees.map(|t| Gauge::from(f64::from(t) / 1000.0)).unwrap_or_default(),
-        kind: root.kept_word(&format!("{PATH}/{zone}/type")).map(State::from).unwrap_or_default(),
+        temperature: millidegrees.map(|t| f64::from(t) / 1000.0).into(),
+        kind: root.polled_word(&format!("{PATH}/{zone}/type")).into(),
         zone: zone.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::CapturedTree;
+
+    #[test]
+    fn a_sleeping_sensor_has_no_temperature() {
+        let tree = CapturedTree::of(&[
+            ("sys/class/thermal/thermal_zone0/temp", "-5500\n"),
+            ("sys/class/thermal/thermal_zone0/type", "acpitz\n"),
+            ("sys/class/thermal/thermal_zone1/type", "x86_pkg_temp\n"),
+            ("sys/class/thermal/cooling_device0/type", "Fan\n"),
+        ]);
+        let (outcome, out) = tree.read(&mut ThermalZones::default());
+        let seen: Vec<_> = out.processor.thermal.iter().map(|t| (t.temperature.get(), t.kind.get())).collect();
+        assert_eq!((outcome, seen), (Ok(()), vec![(Some(-5.5), Some("acpitz")), (None, Some("x86_pkg_temp"))]));
     }
 }

@@ -1,14 +1,14 @@
-//! Counted stacks made a profile: frames instead of addresses, alike stacks merged, and what is missing counted.
+//! Turns counted stacks into a profile: frames instead of addresses, equal stacks merged, incomplete stacks counted.
 
-use super::Ask;
-use super::names::{Names, instructions};
+use super::ProfileOptions;
 use super::recorder::{Counted, RawStack, USER_DEPTH};
+use super::symbolizer::{Symbolizer, instructions};
 use std::collections::HashMap;
 use std::time::Duration;
 use whyslow_model::profile::{Frame, Kind, Process, Profile, SCHEMA, Space, Stack, Totals};
 
-/// Where threads of programs begin: the C libraries' and the kernel's entries, Go's, and musl's.
-const BEGINNINGS: [&str; 12] = [
+/// Outermost functions of threads: those of glibc, the kernel's clone, musl and Go.
+const ENTRY_POINTS: [&str; 12] = [
     "_start",
     "__libc_start_main",
     "__libc_start_main_impl",
@@ -23,16 +23,15 @@ const BEGINNINGS: [&str; 12] = [
     "runtime.goexit.abi0",
 ];
 
-/// What lies between a tracepoint and the BPF program that asks for the stack (kernel/trace/bpf_trace.c,
-/// include/trace/bpf_probe.h, kernel/bpf/trampoline.c). What it calls has no names where net.core.bpf_jit_kallsyms is 0.
+/// Functions between a tracepoint and the BPF program that records the stack (kernel/trace/bpf_trace.c,
+/// include/trace/bpf_probe.h, kernel/bpf/trampoline.c). The functions they call have no names if net.core.bpf_jit_kallsyms is 0.
 const TRACING: [&str; 4] = ["bpf_trace_run", "__bpf_trace_", "__traceiter_", "bpf_trampoline_"];
-/// How one gets to the scheduler (kernel/sched/core.c, kernel/time/sleep_timeout.c).
+/// The scheduler (kernel/sched/core.c, kernel/time/sleep_timeout.c).
 const SCHEDULER: [&str; 3] = ["__schedule", "schedule", "io_schedule"];
 
-/// A profile in the making.
 pub(super) struct Assembly<'a> {
-    ask: &'a Ask,
-    names: &'a Names,
+    options: &'a ProfileOptions,
+    symbolizer: &'a Symbolizer,
     frames: Vec<Frame>,
     indices: HashMap<Frame, u32>,
     stacks: HashMap<(Process, Vec<u32>), u64>,
@@ -40,53 +39,52 @@ pub(super) struct Assembly<'a> {
 }
 
 impl<'a> Assembly<'a> {
-    pub(super) fn new(ask: &'a Ask, names: &'a Names) -> Self {
+    pub(super) fn new(options: &'a ProfileOptions, symbolizer: &'a Symbolizer) -> Self {
         let (frames, indices) = (Vec::new(), HashMap::new());
-        Self { ask, names, frames, indices, stacks: HashMap::new(), totals: Totals::default() }
+        Self { options, symbolizer, frames, indices, stacks: HashMap::new(), totals: Totals::default() }
     }
 
-    /// Adds a stack as the kernel counted it.
     pub(super) fn add(&mut self, raw: &RawStack) {
-        let weight = match self.ask.kind {
+        let weight = match self.options.kind {
             Kind::OnCpu => raw.weight,
             Kind::OffCpu => microseconds(raw.weight),
         };
         if weight == 0 {
             return;
         }
-        let user = user_half(raw, self.names);
-        if self.ask.user && !raw.space.is_kernel_thread() {
-            self.judge(raw, &user, weight);
+        let user = user_frames(raw, self.symbolizer);
+        if self.options.user && !raw.space.is_kernel_thread() {
+            self.note_completeness(raw, &user, weight);
         }
-        let frames = user.into_iter().chain(kernel_half(self.ask.kind, raw, self.names));
+        let frames = user.into_iter().chain(kernel_frames(self.options.kind, raw, self.symbolizer));
         let process = Process { pid: raw.space.pid(), name: raw.name.clone() };
-        self.put(process, frames, weight);
+        self.add_frames(process, frames, weight);
     }
 
-    /// Adds a thread that waited from the beginning to the end, in these functions of the kernel, innermost first.
+    /// Adds a thread that waited all the time in these kernel functions, innermost first.
     pub(super) fn add_sleeper(&mut self, process: &Process, functions: Vec<String>, nanoseconds: u64) {
         let weight = microseconds(nanoseconds);
         self.totals.programs = self.totals.programs.saturating_add(weight);
         self.totals.without_user_stack = self.totals.without_user_stack.saturating_add(weight);
         let frame = |name| Frame { function: Some(name), module: None, space: Space::Kernel, inlined: false };
-        let frames = functions.into_iter().rev().map(frame).filter(|_| self.ask.kernel).collect::<Vec<_>>();
-        self.put(process.clone(), frames.into_iter(), weight);
+        let frames = functions.into_iter().rev().map(frame).filter(|_| self.options.kernel).collect::<Vec<_>>();
+        self.add_frames(process.clone(), frames.into_iter(), weight);
     }
 
-    fn put(&mut self, process: Process, frames: impl Iterator<Item = Frame>, weight: u64) {
+    fn add_frames(&mut self, process: Process, frames: impl Iterator<Item = Frame>, weight: u64) {
         let frames: Vec<u32> = frames.map(|frame| self.index(frame)).collect();
         let sum = self.stacks.entry((process, frames)).or_default();
         *sum = sum.saturating_add(weight);
     }
 
-    /// Counts how whole a program's stack is.
-    fn judge(&mut self, raw: &RawStack, user: &[Frame], weight: u64) {
+    /// Counts user stacks that are incomplete.
+    fn note_completeness(&mut self, raw: &RawStack, user: &[Frame], weight: u64) {
         self.totals.programs = self.totals.programs.saturating_add(weight);
         let missing = if raw.user.is_empty() {
             &mut self.totals.without_user_stack
-        } else if !self.names.knows(raw.space) {
+        } else if !self.symbolizer.has_mappings(raw.space) {
             &mut self.totals.unplaced
-        } else if raw.user.len() >= USER_DEPTH || !reaches_its_beginning(user) {
+        } else if raw.user.len() >= USER_DEPTH || !reaches_entry_point(user) {
             &mut self.totals.cut_short
         } else {
             return;
@@ -104,7 +102,7 @@ impl<'a> Assembly<'a> {
         index
     }
 
-    /// The profile, its blind spots left to be told. `cpus` are the processors looked at, where samples were taken.
+    /// The profile without its blind spots. `cpus` is the number of CPUs sampled.
     pub(super) fn finish(
         mut self,
         counted: Counted,
@@ -113,15 +111,15 @@ impl<'a> Assembly<'a> {
         cpus: Option<u32>,
     ) -> Profile {
         self.totals.lost = counted.lost;
-        // Of one process it would not be known when a processor was idle for it.
+        // For one process it is unknown when a CPU was idle because of it.
         self.totals.idle = (cpus.is_some() && process.is_none()).then_some(counted.idle);
         Profile {
             schema: SCHEMA.into(),
-            kind: self.ask.kind,
+            kind: self.options.kind,
             process,
             finding: None,
             seconds: watched.as_secs_f64(),
-            hz: cpus.map(|_| self.ask.hz),
+            hz: cpus.map(|_| self.options.hz),
             cpus,
             totals: self.totals,
             frames: self.frames,
@@ -138,46 +136,45 @@ fn heaviest_first(stacks: HashMap<(Process, Vec<u32>), u64>) -> Vec<Stack> {
     stacks
 }
 
-/// What folded stacks count waits in.
+/// The unit of waits in folded stacks.
 fn microseconds(nanoseconds: u64) -> u64 {
     nanoseconds.saturating_add(500) / 1000
 }
 
-/// The program's frames, the outermost first.
-fn user_half(raw: &RawStack, names: &Names) -> Vec<Frame> {
-    let placed = instructions(&raw.user).map(|address| names.program(raw.space, address));
+/// Outermost first.
+fn user_frames(raw: &RawStack, symbolizer: &Symbolizer) -> Vec<Frame> {
+    let placed = instructions(&raw.user).map(|address| symbolizer.user(raw.space, address));
     let mut placed: Vec<Option<Vec<Frame>>> = placed.collect();
-    // Beyond the last caller with a frame pointer the kernel takes whatever lies there for one more.
+    // Beyond the last caller with a frame pointer the kernel takes whatever is there for another one.
     let end = placed.iter().rposition(Option::is_some).map_or(1, |last| last + 1);
     placed.truncate(end);
     let unknown = Frame { function: None, module: None, space: Space::User, inlined: false };
     let mut frames: Vec<Frame> =
         placed.into_iter().rev().flat_map(|functions| functions.unwrap_or_else(|| vec![unknown.clone()])).collect();
-    frames.drain(..beyond_the_beginning(&frames));
+    frames.drain(..frames_before_entry_point(&frames));
     frames
 }
 
-/// How many frames stand outside of where the thread began, where that is known: left-overs, as nothing calls a beginning but
-/// another one.
-fn beyond_the_beginning(frames: &[Frame]) -> usize {
-    let Some(mut outermost) = frames.iter().rposition(is_beginning) else { return 0 };
-    while outermost > 0 && is_beginning(&frames[outermost - 1]) {
+/// How many frames are outside of the entry point, if that is known: garbage, as only entry points call one another.
+fn frames_before_entry_point(frames: &[Frame]) -> usize {
+    let Some(mut outermost) = frames.iter().rposition(is_entry_point) else { return 0 };
+    while outermost > 0 && is_entry_point(&frames[outermost - 1]) {
         outermost -= 1;
     }
     outermost
 }
 
-fn is_beginning(frame: &Frame) -> bool {
-    frame.function.as_deref().is_some_and(|name| BEGINNINGS.contains(&name))
+fn is_entry_point(frame: &Frame) -> bool {
+    frame.function.as_deref().is_some_and(|name| ENTRY_POINTS.contains(&name))
 }
 
-/// The kernel's frames, the outermost first. Of a wait, up to what is waited in: the scheduler is where every wait ends.
-fn kernel_half(kind: Kind, raw: &RawStack, names: &Names) -> Vec<Frame> {
-    let mut frames: Vec<Frame> = instructions(&raw.kernel).rev().map(|address| names.kernel(address)).collect();
+/// Outermost first. For waits without the scheduler, in which every wait ends.
+fn kernel_frames(kind: Kind, raw: &RawStack, symbolizer: &Symbolizer) -> Vec<Frame> {
+    let mut frames: Vec<Frame> = instructions(&raw.kernel).rev().map(|address| symbolizer.kernel(address)).collect();
     if kind == Kind::OffCpu {
-        let named = |frame: &Frame, beginnings: &[&str]| {
+        let named = |frame: &Frame, prefixes: &[&str]| {
             let name = frame.function.as_deref().unwrap_or_default();
-            beginnings.iter().any(|beginning| name.starts_with(beginning))
+            prefixes.iter().any(|prefix| name.starts_with(prefix))
         };
         let recorded = frames.iter().position(|frame| named(frame, &TRACING));
         frames.truncate(recorded.unwrap_or(frames.len()));
@@ -188,16 +185,17 @@ fn kernel_half(kind: Kind, raw: &RawStack, names: &Names) -> Vec<Frame> {
     frames
 }
 
-/// Whether a stack goes back to where its thread began. A C library without symbols is known by its file: it calls the
-/// program, so that of a whole stack its frame is the outermost, with the program inside.
-fn reaches_its_beginning(user: &[Frame]) -> bool {
+/// Whether a stack is complete. A C library without symbols is recognized by its file: it calls the program, so that in a complete
+/// stack its frame is the outermost, with the program inside.
+fn reaches_entry_point(user: &[Frame]) -> bool {
     let nameless_libc = |frame: &Frame| frame.function.is_none() && is_libc(frame);
-    user.iter().any(is_beginning) || user.first().is_some_and(nameless_libc) && user.iter().any(|frame| !is_libc(frame))
+    user.iter().any(is_entry_point)
+        || user.first().is_some_and(nameless_libc) && user.iter().any(|frame| !is_libc(frame))
 }
 
 fn is_libc(frame: &Frame) -> bool {
     let name = frame.module.as_deref().and_then(|path| path.rsplit('/').next()).unwrap_or_default();
-    ["libc.so", "libc-2", "libpthread", "ld-musl", "ld-linux"].iter().any(|beginning| name.starts_with(beginning))
+    ["libc.so", "libc-2", "libpthread", "ld-musl", "ld-linux"].iter().any(|prefix| name.starts_with(prefix))
 }
 
 #[cfg(test)]
@@ -214,22 +212,22 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_beyond_the_beginning_is_none_of_it() {
-        let beyond = |names: &[&str]| beyond_the_beginning(&frames(names));
-        assert_eq!(beyond(&["_start", "__libc_start_main", "main"]), 0);
-        assert_eq!(beyond(&["register_tm_clones", "__libc_start_call_main", "main"]), 1);
-        assert_eq!(beyond(&["clone3", "main", "start_thread", "work"]), 2);
-        assert_eq!((beyond(&["main", "work"]), beyond(&[])), (0, 0));
+    fn frames_outside_of_the_entry_point_are_dropped() {
+        let outside = |names: &[&str]| frames_before_entry_point(&frames(names));
+        assert_eq!(outside(&["_start", "__libc_start_main", "main"]), 0);
+        assert_eq!(outside(&["register_tm_clones", "__libc_start_call_main", "main"]), 1);
+        assert_eq!(outside(&["clone3", "main", "start_thread", "work"]), 2);
+        assert_eq!((outside(&["main", "work"]), outside(&[])), (0, 0));
     }
 
     #[test]
-    fn a_stack_is_whole_where_it_reaches_its_beginning() {
-        let whole = |names: &[&str]| reaches_its_beginning(&frames(names));
-        assert!(whole(&["_start", "main"]));
-        assert!(whole(&["/lib/libc.so.6!", "main", "/lib/libc.so.6!read"]), "a C library without symbols");
-        assert!(!whole(&["/lib/libc.so.6!", "/lib/libc.so.6!read"]), "nothing but the C library");
-        assert!(!whole(&["/lib/libc.so.6!qsort", "compare"]));
-        assert!(!whole(&["work"]));
-        assert!(!whole(&[]));
+    fn a_stack_is_complete_if_it_reaches_the_entry_point() {
+        let complete = |names: &[&str]| reaches_entry_point(&frames(names));
+        assert!(complete(&["_start", "main"]));
+        assert!(complete(&["/lib/libc.so.6!", "main", "/lib/libc.so.6!read"]), "a C library without symbols");
+        assert!(!complete(&["/lib/libc.so.6!", "/lib/libc.so.6!read"]), "nothing but the C library");
+        assert!(!complete(&["/lib/libc.so.6!qsort", "compare"]));
+        assert!(!complete(&["work"]));
+        assert!(!complete(&[]));
     }
 }

@@ -1,28 +1,27 @@
-//! What a profile does not show, with the share of it that concerns.
+//! What a profile does not show, and the affected share.
 
-use super::Ask;
-use super::names::Names;
+use super::ProfileOptions;
+use super::symbolizer::Symbolizer;
 use crate::os;
 use whyslow_model::diagnosis::BlindSpot;
 use whyslow_model::human;
 use whyslow_model::profile::{Kind, Profile};
 
-/// Shares below this are not worth a line.
-const LITTLE: f64 = 0.01;
-/// Files without symbols named at most.
-const FILES: usize = 4;
+/// Smaller shares are not reported.
+const MIN_SHARE: f64 = 0.01;
+/// Files without symbols listed at most.
+const MAX_FILES: usize = 4;
 
-/// The blind spots of a profile, whose totals are those of its stacks.
-pub(super) fn of(profile: &Profile, names: &Names, ask: &Ask) -> Vec<BlindSpot> {
+pub(super) fn of(profile: &Profile, symbolizer: &Symbolizer, options: &ProfileOptions) -> Vec<BlindSpot> {
     let totals = &profile.totals;
     let spots = [
         callers(profile, totals.cut_short),
         stacks(profile, totals.without_user_stack),
         ended(profile, totals.unplaced),
         names_of_functions(profile),
-        kernel(names, ask),
+        kernel(symbolizer, options),
         lost(profile, totals.lost),
-        unread(names.unread()),
+        unread(symbolizer.unread()),
     ];
     spots.into_iter().flatten().collect()
 }
@@ -31,55 +30,55 @@ fn spot(what: String, why: &str, remedy: &str) -> BlindSpot {
     BlindSpot { what, why: why.into(), remedy: remedy.into() }
 }
 
-/// `37 % of the samples`, where that is worth a line.
+/// `37 % of the samples`; `None` if the share is small.
 fn part(profile: &Profile, weight: u64) -> Option<String> {
     let share = weight as f64 / profile.weight().max(1) as f64;
     let of = match profile.kind {
         Kind::OnCpu => "of the samples",
         Kind::OffCpu => "of the time waited",
     };
-    (share >= LITTLE).then(|| format!("{} {of}", human::share(share)))
+    (share >= MIN_SHARE).then(|| format!("{} {of}", human::share(share)))
 }
 
 fn callers(profile: &Profile, weight: u64) -> Option<BlindSpot> {
     let part = part(profile, weight)?;
-    let why = "the stack is incomplete: it contains code built without frame pointers";
+    let why = "the stack ends before the thread's entry point: some of its code has no frame pointers";
     let remedy = "build it, and its libraries, with -fno-omit-frame-pointer";
     Some(spot(format!("all callers, in {part}"), why, remedy))
 }
 
 fn stacks(profile: &Profile, weight: u64) -> Option<BlindSpot> {
     let part = part(profile, weight)?;
-    let why = "the stack was paged out, or the thread has been waiting since before the profile started";
-    Some(spot(format!("the program's stack, in {part}"), why, ""))
+    let why = "the stack was not in memory, or the wait began before the profile";
+    Some(spot(format!("the user stack, in {part}"), why, ""))
 }
 
 fn ended(profile: &Profile, weight: u64) -> Option<BlindSpot> {
     let part = part(profile, weight)?;
-    let why = "the process ended before it could be read, or may not be read";
+    let why = "the process ended before its mappings could be read, or we may not read them";
     Some(spot(format!("which program, in {part}"), why, ""))
 }
 
-/// Which files have no symbols where it counts: where the stacks end.
+/// Which files have no symbols at the innermost frames.
 fn names_of_functions(profile: &Profile) -> Option<BlindSpot> {
     let mut nameless: Vec<(u64, &str)> = Vec::new();
     for share in profile.functions() {
         let Some(frame) = profile.frame(share.frame).filter(|frame| frame.function.is_none()) else { continue };
-        let file = frame.module.as_deref().unwrap_or("code that belongs to no known file");
-        // What the kernel maps itself ([vdso]) is no file to get symbols for.
+        let file = frame.module.as_deref().unwrap_or("code of no known file");
+        // What the kernel maps itself ([vdso]) is not a file.
         if !file.starts_with('[') {
             nameless.push((share.own, file));
         }
     }
     let part = part(profile, nameless.iter().fold(0, |sum, (own, _)| sum.saturating_add(*own)))?;
-    let files: Vec<&str> = nameless.iter().filter(|(own, _)| *own > 0).take(FILES).map(|(_, file)| *file).collect();
-    let why = format!("no symbols: {}", files.join(", "));
+    let files: Vec<&str> = nameless.iter().filter(|(own, _)| *own > 0).take(MAX_FILES).map(|(_, file)| *file).collect();
+    let why = format!("no symbols in {}", files.join(", "));
     let remedy = if os::is_root() { "install the debug packages of these files (-dbgsym)" } else { "run as root" };
     Some(spot(format!("the function, in {part}"), &why, remedy))
 }
 
-fn kernel(names: &Names, ask: &Ask) -> Option<BlindSpot> {
-    let hidden = ask.kernel && !names.has_kernel();
+fn kernel(symbolizer: &Symbolizer, options: &ProfileOptions) -> Option<BlindSpot> {
+    let hidden = options.kernel && !symbolizer.has_kernel();
     let why = "/proc/kallsyms hides the addresses (kernel.kptr_restrict)";
     hidden.then(|| spot("the kernel's functions".into(), why, "run as root, with kernel.kptr_restrict at 0 or 1"))
 }
@@ -89,11 +88,11 @@ fn lost(profile: &Profile, lost: u64) -> Option<BlindSpot> {
         Kind::OnCpu => "samples",
         Kind::OffCpu => "waits",
     };
-    let why = "too many different stacks";
-    (lost > 0).then(|| spot(format!("{lost} {events}"), why, "watch one process (--pid), or for a shorter time"))
+    let why = "more distinct stacks than the map holds";
+    (lost > 0).then(|| spot(format!("{lost} {events}"), why, "profile one process (--pid), or for a shorter time"))
 }
 
 fn unread(files: usize) -> Option<BlindSpot> {
-    let why = "reading their symbols took too long, or failed";
+    let why = "reading their symbols timed out or failed";
     (files > 0).then(|| spot(format!("the functions of {files} files"), why, ""))
 }

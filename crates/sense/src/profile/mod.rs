@@ -1,127 +1,123 @@
-//! Where the time goes: stacks of what runs on the processors, or of what waits, counted in the kernel and named here.
+//! Profiles: stacks of what runs on the CPUs, or of what waits, counted in the kernel and symbolized here.
 //!
-//! A program's callers are found by its frame pointers, as the kernel walks them; how much of what was seen has a whole stack
-//! is told in the profile. Code is named by the very files it was mapped from, so that a container's program is named by the
-//! container's own files, and one that has ended by the files it had.
+//! The kernel walks user stacks by frame pointers; the profile reports what share of it has complete stacks. Code is symbolized
+//! from the files it was mapped from, so a container's program from the container's files, and a program that has ended from the
+//! files it had.
 
+mod address_space;
 mod assemble;
-mod binaries;
 mod blind_spots;
-mod clock;
-mod kernel;
-mod mapping;
-mod names;
+mod elf_symbols;
+mod perf_clock;
 mod perf_map;
-mod process;
 mod recorder;
 mod sleepers;
-mod space;
-mod symbols;
+mod symbolizer;
+mod target;
 
 use crate::os;
 use crate::root::Root;
-use crate::source::Miss;
+use crate::source::SourceError;
+use address_space::{AddressSpace, MappedFiles};
 use assemble::Assembly;
-use binaries::Binaries;
-use names::Names;
-use process::Target;
-use recorder::{Recorder, SpaceId};
-use sleepers::Sleepers;
-use space::Space;
+use recorder::{AddressSpaceId, StackRecorder};
+use sleepers::SleepingThreads;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
+use symbolizer::Symbolizer;
+use target::Target;
 use whyslow_model::profile::{Kind, Profile};
 
 /// What to profile.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ask {
-    /// What runs, or what waits.
+pub struct ProfileOptions {
+    /// On-CPU or off-CPU.
     pub kind: Kind,
-    /// How often each processor is looked at, per second; of no account for waits.
+    /// Samples per second on each CPU; ignored for off-CPU profiles.
     pub hz: u32,
-    /// The process; none is the whole machine.
+    /// The process; `None` for the whole machine.
     pub pid: Option<u32>,
-    /// Whether to walk the kernel's half of stacks.
+    /// Whether to record kernel stacks.
     pub kernel: bool,
-    /// Whether to walk the program's half of stacks.
+    /// Whether to record user stacks.
     pub user: bool,
 }
 
-/// A profile in the making. Dropping it ends the recording.
+/// A profile being recorded. Dropping it stops the recording.
 pub struct Profiler {
-    ask: Ask,
+    options: ProfileOptions,
     root: Root,
     target: Option<Target>,
-    sleepers: Option<Sleepers>,
-    recorder: Recorder,
+    sleepers: Option<SleepingThreads>,
+    recorder: StackRecorder,
     started: Instant,
-    spaces: HashMap<SpaceId, Space>,
-    binaries: Binaries,
+    spaces: HashMap<AddressSpaceId, AddressSpace>,
+    files: MappedFiles,
 }
 
 impl Profiler {
-    /// How often [`look`](Self::look) is worth calling: a process that lives shorter may leave no names.
+    /// How often to call [`poll`](Self::poll): a process with a shorter life may go without symbols.
     pub const PACE: Duration = Duration::from_millis(100);
 
-    /// Starts to record.
+    /// Starts recording.
     ///
     /// # Errors
-    /// There is no such process; this kernel or this user may not profile.
-    pub fn start(ask: Ask, root: Root) -> Result<Self, Miss> {
-        process::require_own_numbers(&root)?;
-        let target = ask.pid.map(|pid| Target::find(pid, &root)).transpose()?;
-        let sleepers = ask.pid.filter(|_| ask.kind == Kind::OffCpu).map(|pid| Sleepers::of(pid, &root));
-        let recorder = Recorder::start(&ask, &root)?;
-        let (spaces, binaries) = (HashMap::new(), Binaries::default());
-        Ok(Self { ask, root, target, sleepers, recorder, started: Instant::now(), spaces, binaries })
+    /// There is no such process, or this kernel does not allow profiling.
+    pub fn start(options: ProfileOptions, root: Root) -> Result<Self, SourceError> {
+        target::require_own_numbers(&root)?;
+        let target = options.pid.map(|pid| Target::find(pid, &root)).transpose()?;
+        let sleepers = options.pid.filter(|_| options.kind == Kind::OffCpu).map(|pid| SleepingThreads::of(pid, &root));
+        let recorder = StackRecorder::start(&options, &root)?;
+        let (spaces, files) = (HashMap::new(), MappedFiles::default());
+        Ok(Self { options, root, target, sleepers, recorder, started: Instant::now(), spaces, files })
     }
 
-    /// Looks at the processes that have been met since the last time, so that they can be named when they have ended. False
-    /// where the process that is profiled has ended itself, and there is no more to come.
+    /// Reads the mappings of processes recorded since the last call, so that they can be symbolized after they have ended. False if
+    /// the profiled process itself has ended.
     ///
     /// # Errors
-    /// The kernel does not tell whom it met.
-    pub fn look(&mut self) -> Result<bool, Miss> {
+    /// The BPF map cannot be read.
+    pub fn poll(&mut self) -> Result<bool, SourceError> {
         for id in self.recorder.spaces()? {
             if !self.spaces.contains_key(&id) {
-                let space = Space::read(id.pid(), &mut self.binaries, &self.root);
-                // One that is gone already is remembered too: it will not come back.
+                let space = AddressSpace::read(id.pid(), &mut self.files, &self.root);
+                // One that is gone already is inserted too: it does not come back.
                 self.spaces.insert(id, space.unwrap_or_default());
             }
         }
-        Ok(self.target.as_ref().is_none_or(Target::is_there))
+        Ok(self.target.as_ref().is_none_or(Target::exists))
     }
 
-    /// Ends the recording and names what was recorded.
+    /// Stops the recording and symbolizes what was recorded.
     ///
     /// # Errors
-    /// The kernel does not give what it counted.
-    pub fn finish(mut self) -> Result<Profile, Miss> {
-        self.look()?;
-        self.renew_spaces()?;
+    /// The BPF maps cannot be read.
+    pub fn finish(mut self) -> Result<Profile, SourceError> {
+        self.poll()?;
+        self.update_spaces()?;
         let asleep = self.sleepers.map(|sleepers| sleepers.still_asleep(&self.root)).unwrap_or_default();
         let cpus = self.recorder.cpus;
         let watched = self.started.elapsed();
         let (raw, counted) = self.recorder.finish()?;
         self.spaces.retain(|_, space| !space.is_empty());
-        let names = Names::of(&raw, self.spaces, &self.binaries, &self.root);
+        let symbolizer = Symbolizer::new(&raw, self.spaces, &self.files, &self.root);
         let process = self.target.map(Target::into_process);
-        let mut assembly = Assembly::new(&self.ask, &names);
+        let mut assembly = Assembly::new(&self.options, &symbolizer);
         raw.iter().for_each(|stack| assembly.add(stack));
         if let Some(process) = &process {
             asleep.into_iter().for_each(|functions| assembly.add_sleeper(process, functions, os::nanoseconds(watched)));
         }
         let mut profile = assembly.finish(counted, process, watched, cpus);
-        profile.blind_spots = blind_spots::of(&profile, &names, &self.ask);
+        profile.blind_spots = blind_spots::of(&profile, &symbolizer, &self.options);
         Ok(profile)
     }
 
-    /// Programs load libraries and make code as they go: what is mapped by now adds to what was.
-    fn renew_spaces(&mut self) -> Result<(), Miss> {
+    /// Programs load libraries and generate code as they run: adds what is mapped now.
+    fn update_spaces(&mut self) -> Result<(), SourceError> {
         for id in self.recorder.spaces()? {
-            if let Some(now) = Space::read(id.pid(), &mut self.binaries, &self.root) {
+            if let Some(now) = AddressSpace::read(id.pid(), &mut self.files, &self.root) {
                 let before = self.spaces.remove(&id).unwrap_or_default();
-                self.spaces.insert(id, before.renewed(now));
+                self.spaces.insert(id, before.updated(now));
             }
         }
         Ok(())

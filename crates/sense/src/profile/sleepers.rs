@@ -1,45 +1,43 @@
-//! Threads that wait from before the beginning to after the end, of which no switch of tasks tells: a hung one among them.
-//! What the kernel says of them in /proc/PID/task/TID (proc_pid_status(5), proc_pid_stack(5)) has to do.
+//! Threads that wait all the time, hung ones among them, which cause no context switch to record. They are read from
+//! /proc/PID/task/TID (proc_pid_status(5), proc_pid_stack(5)).
 
 use crate::root::Root;
 
-/// A thread, and how often it has left a processor.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Thread {
+struct ThreadState {
     tid: u32,
     switches: u64,
     waits: bool,
 }
 
-/// The threads of a process that wait as the watching begins.
+/// The threads of a process that wait as the profile begins.
 #[derive(Debug)]
-pub(super) struct Sleepers {
+pub(super) struct SleepingThreads {
     pid: u32,
-    threads: Vec<Thread>,
+    threads: Vec<ThreadState>,
 }
 
-impl Sleepers {
+impl SleepingThreads {
     pub(super) fn of(pid: u32, root: &Root) -> Self {
         let tids = root.list(&format!("proc/{pid}/task"));
         let threads = tids.iter().filter_map(|tid| thread(pid, tid.parse().ok()?, root)).filter(|t| t.waits);
         Self { pid, threads: threads.collect() }
     }
 
-    /// For each thread that has waited ever since: the kernel's functions it is in, innermost first. None where they may not
-    /// be read.
+    /// For each thread that has waited ever since, the kernel functions it is in, innermost first; empty if we may not read them.
     pub(super) fn still_asleep(&self, root: &Root) -> Vec<Vec<String>> {
         let unmoved = self.threads.iter().filter(|before| thread(self.pid, before.tid, root).as_ref() == Some(before));
         unmoved.map(|thread| functions(self.pid, thread.tid, root)).collect()
     }
 }
 
-fn thread(pid: u32, tid: u32, root: &Root) -> Option<Thread> {
+fn thread(pid: u32, tid: u32, root: &Root) -> Option<ThreadState> {
     let status = root.maybe(&format!("proc/{pid}/task/{tid}/status"))?;
     let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
     let count = |name: &str| field(name)?.parse::<u64>().ok();
     let switches = count("voluntary_ctxt_switches:")?.wrapping_add(count("nonvoluntary_ctxt_switches:")?);
     let waits = field("State:")?.starts_with(['S', 'D']);
-    Some(Thread { tid, switches, waits })
+    Some(ThreadState { tid, switches, waits })
 }
 
 fn functions(pid: u32, tid: u32, root: &Root) -> Vec<String> {
@@ -55,29 +53,27 @@ fn function(line: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::process::Command;
-    use std::time::Duration;
+    use crate::testing::{Reaped, wait_for, wait_until};
 
     #[test]
-    fn a_line_of_a_stack_names_a_function() {
+    fn a_stack_line_names_a_function() {
         assert_eq!(function("[<0>] do_nanosleep+0x67/0x1a0"), Some("do_nanosleep"));
         assert_eq!(function("[<0>] ext4_sync_file+0x10/0x20 [ext4]"), Some("ext4_sync_file"));
         assert_eq!((function(""), function("[<0>] "), function("garbage")), (None, None, None));
     }
 
     #[test]
-    fn one_that_sleeps_on_is_told_from_one_that_wakes() {
+    fn only_a_thread_that_never_wakes_is_still_asleep() {
         let root = Root::live();
-        let mut asleep = Command::new("sleep").arg("60").spawn().unwrap();
-        let mut awake = Command::new("sh").args(["-c", "while :; do sleep 0.02; done"]).spawn().unwrap();
-        std::thread::sleep(Duration::from_millis(300));
-        let before = [&asleep, &awake].map(|child| Sleepers::of(child.id(), &root));
-        std::thread::sleep(Duration::from_millis(300));
-        let after = before.map(|sleepers| sleepers.still_asleep(&root).len());
-        asleep.kill().unwrap();
-        awake.kill().unwrap();
-        asleep.wait().unwrap();
-        awake.wait().unwrap();
-        assert_eq!(after, [1, 0]);
+        let asleep = Reaped::shell("exec sleep 60");
+        let awake = Reaped::shell("while :; do sleep 0.02; done");
+        [&asleep, &awake].iter().for_each(|child| child.wait_for_state('S'));
+        let of_awake =
+            wait_for("it waits", || Some(SleepingThreads::of(awake.pid(), &root)).filter(|s| s.threads.len() == 1));
+        let of_asleep =
+            wait_for("it sleeps", || Some(SleepingThreads::of(asleep.pid(), &root)).filter(|s| s.threads.len() == 1));
+        wait_until("it has woken up", || of_awake.still_asleep(&root).is_empty());
+        wait_until("it has run sleep", || SleepingThreads::of(asleep.pid(), &root).threads == of_asleep.threads);
+        assert_eq!(of_asleep.still_asleep(&root).len(), 1);
     }
 }

@@ -1,86 +1,68 @@
-//! The BPF programs, both ways of having them go through the tasks, and the files under /proc tell the same, field by field,
-//! on the live machine.
+//! On the live machine, the BPF programs, both the one that walks the tasks and the iterator, agree with the files under /proc
+//! field by field.
 
-use super::crowd::{crowd, no_crowd};
-use super::files::Files;
 use super::iterator::TaskIterator;
-use crate::bpf;
+use super::proc_reader::ProcReader;
 use crate::os::{page_size, tick_ns};
 use crate::root::Root;
+use crate::testing::{Reaped, crowd, has_bpf, no_crowd, wait_until};
 use std::collections::BTreeMap;
 use std::io::Read;
-use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::process::{Command, Stdio};
 use whyslow_model::catalogue::{Family, Metric, Process, Thread, Unit};
 use whyslow_model::key::TaskKey;
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::value::Value;
 
-/// Metrics that no file tells, and what a reading of the files tells later than the first.
-const OF_ONE_WAY_ONLY: [&str; 3] = ["swap_delay", "reclaim_delay", "lock_wait"];
+/// Metrics that are in no file, or not in the first reading of the files.
+const NOT_COMPARED: [&str; 3] = ["swap_delay", "reclaim_delay", "lock_wait"];
 
-/// A process that is stopped, so that its figures stand still while they are read twice.
-struct Still(Child);
-
-impl Still {
-    fn new(script: &str) -> Self {
-        let child = Command::new("sh").args(["-c", script]).stdout(Stdio::null()).spawn().unwrap();
-        std::thread::sleep(Duration::from_millis(400));
-        signal(&child, libc::SIGSTOP);
-        std::thread::sleep(Duration::from_millis(100));
-        Self(child)
-    }
-}
-
-impl Drop for Still {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-fn signal(child: &Child, number: i32) {
-    // SAFETY: kill(2) touches no memory of ours; the child is ours and has not been waited for.
-    assert_eq!(unsafe { libc::kill(child.id() as i32, number) }, 0);
+/// Starts a script, waits until it prints `ready`, and stops it, so that its values do not change between two readings.
+fn stopped(script: &str) -> Reaped {
+    let mut command = Command::new("sh");
+    let mut child = Reaped(command.args(["-c", script]).stdout(Stdio::piped()).spawn().unwrap());
+    child.0.stdout.as_mut().unwrap().read_exact(&mut [0; 6]).unwrap();
+    child.signal(libc::SIGSTOP);
+    child.wait_for_state('T');
+    child
 }
 
 fn rows<F: Family<Key = TaskKey>>(rows: &[F]) -> BTreeMap<TaskKey, &F> {
     rows.iter().map(|row| (*row.key(), row)).collect()
 }
 
-/// The program that goes through the tasks itself, in one run and in many, and the one that is called for each.
-fn ways() -> [TaskIterator; 3] {
-    let mut called = TaskIterator::load(&Root::live()).unwrap();
-    called.records.keep_from_walking();
-    [walking(None), walking(Some(7)), called]
+/// The program that walks the tasks, in one run and in many, and the iterator.
+fn readers() -> [TaskIterator; 3] {
+    let mut iterator = TaskIterator::load(&Root::live()).unwrap();
+    iterator.records.disable_walks();
+    [walking(None), walking(Some(7)), iterator]
 }
 
-/// One that goes through the tasks itself, where the kernel lets it.
+/// The program that walks the tasks, if the kernel supports it.
 fn walking(span: Option<u32>) -> TaskIterator {
     let types = std::fs::read("/sys/kernel/btf/vmlinux").unwrap();
     let name = b"bpf_iter_num_new\0";
-    let walks = types.windows(name.len()).any(|bytes| bytes == name);
+    let supported = types.windows(name.len()).any(|bytes| bytes == name);
     let mut iterator = TaskIterator::load(&Root::live()).unwrap();
     if let Some(span) = span {
         iterator.records.set_span(span).unwrap();
     }
     iterator.read(&Root::live(), &mut Snapshot::default()).unwrap();
-    assert_eq!(iterator.records.walks(), walks, "it walks where the kernel lets it");
+    assert_eq!(iterator.records.walks(), supported);
     iterator
 }
 
-/// Both readings, close to one another.
+/// Both readings, one right after the other.
 fn both(mut iterator: TaskIterator) -> (Snapshot, Snapshot) {
     let (mut iterated, mut read) = (Snapshot::default(), Snapshot::default());
     iterator.read(&Root::live(), &mut iterated).unwrap();
-    // What some guarded process hides is of no interest here.
-    let _ = Files::default().read(&Root::live(), &mut read);
+    // Some processes may not be read.
+    let _ = ProcReader::default().read(&Root::live(), &mut read);
     (iterated, read)
 }
 
-/// The metrics in which two rows of one task differ.
 fn differences<F: Family<Key = TaskKey>>(a: &F, b: &F) -> Vec<String> {
-    let metrics = F::INFO.metrics.iter().enumerate().filter(|(_, m)| !OF_ONE_WAY_ONLY.contains(&m.name));
+    let metrics = F::INFO.metrics.iter().enumerate().filter(|(_, m)| !NOT_COMPARED.contains(&m.name));
     metrics
         .filter_map(|(column, metric)| {
             let (x, y) = (a.value(column)?, b.value(column)?);
@@ -89,8 +71,8 @@ fn differences<F: Family<Key = TaskKey>>(a: &F, b: &F) -> Vec<String> {
         .collect()
 }
 
-/// Whether two readings are as close as can be. The files count processor time in whole ticks. The parts of resident
-/// memory are kept per processor, up to a batch (lib/percpu_counter.c), and only the files add these remainders up.
+/// The files count CPU time in whole ticks. The kernel keeps the parts of resident memory per CPU, up to a batch
+/// (lib/percpu_counter.c), and only the files add these remainders up.
 fn agree(metric: &Metric, a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Counter(a), Value::Counter(b)) if metric.unit == Unit::Nanoseconds => {
@@ -106,17 +88,16 @@ fn agree(metric: &Metric, a: &Value, b: &Value) -> bool {
 }
 
 #[test]
-fn a_process_that_stands_still_is_the_same_both_ways() {
-    if bpf::is_out_of_reach() {
+fn a_stopped_process_reads_the_same_both_ways() {
+    if !has_bpf() {
         return;
     }
     let _uncrowded = no_crowd();
-    let busy =
-        "i=0; while [ $i -lt 30000 ]; do i=$((i+1)); done; cat /proc/self/stat /etc/passwd; : > /dev/null; sleep 60";
-    let still = Still::new(busy);
-    for iterator in ways() {
+    let busy = "i=0; while [ $i -lt 30000 ]; do i=$((i+1)); done; read line < /etc/passwd; echo ready; exec sleep 60";
+    let still = stopped(busy);
+    for iterator in readers() {
         let (iterated, read) = both(iterator);
-        let of = |s: &Snapshot| s.task.process.iter().find(|p| p.task.pid == still.0.id()).cloned().unwrap();
+        let of = |s: &Snapshot| s.task.process.iter().find(|p| p.task.pid == still.pid()).cloned().unwrap();
         let (a, b) = (of(&iterated), of(&read));
         assert_eq!(a.task, b.task);
         assert_eq!(differences::<Process>(&a, &b), Vec::<String>::new());
@@ -127,20 +108,20 @@ fn a_process_that_stands_still_is_the_same_both_ways() {
 
 #[test]
 fn every_process_and_thread_is_found_both_ways() {
-    if bpf::is_out_of_reach() {
+    if !has_bpf() {
         return;
     }
     let _uncrowded = no_crowd();
-    ways().into_iter().for_each(every_one_is_found);
+    readers().into_iter().for_each(all_are_found);
 }
 
-fn every_one_is_found(iterator: TaskIterator) {
+fn all_are_found(iterator: TaskIterator) {
     let (iterated, read) = both(iterator);
     let (a, b) = (rows(&iterated.task.process), rows(&read.task.process));
     let common = a.keys().filter(|key| b.contains_key(key)).count();
     // Processes come and go between the readings.
     assert!(common + 20 >= a.len() && common + 20 >= b.len(), "{} and {}, {common} of them common", a.len(), b.len());
-    // What the machine does meanwhile changes counters; what a process is does not.
+    // Counters change meanwhile; these properties do not.
     let fixed = |p: &Process| {
         let names = (p.cgroup.get().map(str::to_owned), p.policy.get().map(str::to_owned));
         (names, p.parent, p.nice, p.user_id, p.kernel_thread, p.open_files_limit, p.processes_limit)
@@ -154,16 +135,21 @@ fn every_one_is_found(iterator: TaskIterator) {
 }
 
 #[test]
-fn threads_of_a_parked_process_are_the_same_both_ways() {
-    if bpf::is_out_of_reach() {
+fn a_parked_thread_reads_the_same_both_ways() {
+    if !has_bpf() {
         return;
     }
     let _uncrowded = no_crowd();
     let (send, wait) = std::sync::mpsc::channel::<()>();
     let parked = std::thread::Builder::new().name("wsl-parked".into()).spawn(move || wait.recv()).unwrap();
-    std::thread::sleep(Duration::from_millis(50));
+    wait_until("the thread is parked", || {
+        let tasks = std::fs::read_dir("/proc/self/task").unwrap().flatten();
+        let mut parked = tasks.filter(|t| std::fs::read(t.path().join("comm")).is_ok_and(|c| c == b"wsl-parked\n"));
+        let stat = parked.next().and_then(|t| std::fs::read_to_string(t.path().join("stat")).ok());
+        stat.is_some_and(|stat| stat.contains(") S "))
+    });
     let of = |s: &Snapshot| s.task.thread.iter().find(|t| t.command.get() == Some("wsl-parked")).cloned().unwrap();
-    let found = ways().map(both).map(|(iterated, read)| (of(&iterated), of(&read)));
+    let found = readers().map(both).map(|(iterated, read)| (of(&iterated), of(&read)));
     drop(send);
     let _ = parked.join();
     for (a, b) in found {
@@ -171,10 +157,10 @@ fn threads_of_a_parked_process_are_the_same_both_ways() {
     }
 }
 
-/// More threads than a walk has room for, so that they are read the other way, and all of them: none counts as known.
+/// More threads than a walk has room for are read by the iterator, completely.
 #[test]
-fn none_is_missed_where_there_are_too_many() {
-    if bpf::is_out_of_reach() {
+fn all_threads_are_read_even_if_a_walk_has_no_room_for_them() {
+    if !has_bpf() {
         return;
     }
     let _alone = crowd();
@@ -187,8 +173,8 @@ fn none_is_missed_where_there_are_too_many() {
                   threading.Event().wait()";
     let mut command = Command::new("python3");
     command.args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped());
-    let mut child = Still(command.spawn().unwrap());
-    let still = Still::new("sleep 60");
+    let mut child = Reaped(command.spawn().unwrap());
+    let still = stopped("echo ready; exec sleep 60");
     let mut read = || {
         let mut s = Snapshot::default();
         walks.read(&Root::live(), &mut s).unwrap();
@@ -199,25 +185,25 @@ fn none_is_missed_where_there_are_too_many() {
     child.0.stdout.as_mut().unwrap().read_exact(&mut line).unwrap();
     for _ in 0..2 {
         let all = read();
-        let of_child = all.thread.iter().filter(|thread| thread.task.pid == child.0.id()).count();
+        let of_child = all.thread.iter().filter(|thread| thread.task.pid == child.pid()).count();
         assert_eq!(of_child, MANY + 1);
-        let row = |rows: &[Process]| rows.iter().find(|row| row.task.pid == still.0.id()).cloned();
+        let row = |rows: &[Process]| rows.iter().find(|row| row.task.pid == still.pid()).cloned();
         assert!(row(&all.process).is_some() && row(&all.process) == row(&few.process));
     }
 }
 
 #[test]
-fn readings_follow_who_stands_still_who_goes_on_and_what_others_do_to_him() {
-    if bpf::is_out_of_reach() {
+fn a_process_is_followed_as_it_stops_continues_and_is_changed_by_others() {
+    if !has_bpf() {
         return;
     }
     let _uncrowded = no_crowd();
-    ways().into_iter().for_each(who_stands_still_is_followed);
+    readers().into_iter().for_each(a_stopped_process_is_followed);
 }
 
-fn who_stands_still_is_followed(mut iterator: TaskIterator) {
-    let still = Still::new("while :; do :; done");
-    let pid = still.0.id();
+fn a_stopped_process_is_followed(mut iterator: TaskIterator) {
+    let still = stopped("echo ready; while :; do :; done");
+    let pid = still.pid();
     let mut rows_now = || {
         let mut s = Snapshot::default();
         iterator.read(&Root::live(), &mut s).unwrap();
@@ -232,10 +218,8 @@ fn who_stands_still_is_followed(mut iterator: TaskIterator) {
     let nice: Vec<_> = (0..8).filter_map(|_| rows_now()[0].nice.get()).collect();
     assert!(nice.contains(&7.0) && nice.len() == 8, "{nice:?}");
 
-    signal(&still.0, libc::SIGCONT);
-    std::thread::sleep(Duration::from_millis(100));
-    assert!(rows_now()[0].user.get() > first[0].user.get());
-    signal(&still.0, libc::SIGKILL);
-    std::thread::sleep(Duration::from_millis(100));
-    assert_eq!(rows_now()[0].state.get(), Some("Z"));
+    still.signal(libc::SIGCONT);
+    wait_until("it has run", || rows_now()[0].user.get() > first[0].user.get());
+    still.signal(libc::SIGKILL);
+    wait_until("it is a zombie", || rows_now()[0].state.get() == Some("Z"));
 }

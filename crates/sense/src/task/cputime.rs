@@ -1,11 +1,11 @@
-//! User and system time as /proc tells them (`cputime_adjust` of kernel/sched/cputime.c).
+//! User and system time as /proc shows them (`cputime_adjust` of kernel/sched/cputime.c).
 //!
-//! The tick samples whether a task runs in user or in kernel mode; the scheduler measures how long it ran. What is shown is
-//! the measured time, split in the sampled proportion, and never less than was shown before.
+//! The tick samples whether a task runs in user or kernel mode; the scheduler measures how long it ran. /proc shows the measured
+//! time, split in the sampled proportion, and never less than before.
 
 use super::record::CpuTime;
 
-/// User and system time in nanoseconds. `user` and `system` are what we told last.
+/// User and system time in nanoseconds. `user` and `system` are the values last returned.
 pub(super) fn adjusted(cpu: &CpuTime, user: Option<u64>, system: Option<u64>) -> (u64, u64) {
     let shown_user = cpu.shown_user.max(user.unwrap_or(0));
     let shown_system = cpu.shown_system.max(system.unwrap_or(0));
@@ -20,13 +20,13 @@ pub(super) fn adjusted(cpu: &CpuTime, user: Option<u64>, system: Option<u64>) ->
     (user, system)
 }
 
-/// The part of the measured time that the samples give to the kernel.
+/// The system time, as a share of the measured time.
 fn split(cpu: &CpuTime) -> u64 {
     let sampled = u128::from(cpu.user) + u128::from(cpu.system);
     match (cpu.user, cpu.system) {
         (_, 0) => 0,
         (0, _) => cpu.runtime,
-        // No more than `runtime`, as the system's part of the samples is no more than all of them.
+        // At most `runtime`, as the system's share is at most 1.
         _ => (u128::from(cpu.system) * u128::from(cpu.runtime) / sampled) as u64,
     }
 }
@@ -46,7 +46,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_shown_does_not_shrink() {
+    fn the_times_do_not_shrink() {
         assert_eq!(adjusted(&CpuTime { shown_system: 35, ..SAMPLED }, None, None), (45, 35));
         assert_eq!(adjusted(&SAMPLED, Some(70), None), (70, 10));
         assert_eq!(adjusted(&SAMPLED, Some(70), Some(30)), (70, 30));

@@ -1,11 +1,11 @@
-//! Processes that have ended since the last sample, with what they used (BPF tracepoints `sched_process_exit`,
-//! `signal_generate` and `sched_process_free`).
+//! Processes that ended since the last sample, and what they used (tracepoints `sched_process_exit`, `signal_generate` and
+//! `sched_process_free`).
 
 use super::cputime;
 use super::record::{ExitRecord, FinalRecord};
 use crate::bpf::{Object, include_object};
 use crate::root::Root;
-use crate::source::Miss;
+use crate::source::SourceError;
 use aya::maps::{Array, MapData, RingBuf};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Display;
@@ -13,36 +13,28 @@ use whyslow_model::catalogue::{Brief, Process};
 use whyslow_model::key::{Offspring, TaskKey};
 use whyslow_model::value::Gauge;
 
-/// The ends of processes, as they happen.
 pub(super) struct Exits {
-    /// None until they are noted: mapped, it is four megabytes, and the kernel's types are in memory while programs are loaded.
+    /// `None` until recording starts: mapped, it is four megabytes, and while programs are loaded the BTF is in memory too.
     ring: Option<RingBuf<MapData>>,
-    /// Those that have ended, by number in the first pid namespace and start, until the last trace of them has gone, or a
-    /// sample later: nobody may wait for them.
+    /// Ended processes, by number in the first pid namespace and start, until their task_struct is freed or for one sample: their
+    /// parent may not wait for them.
     pending: BTreeMap<(u32, u64), ExitRecord>,
     lost_before: u64,
     /// The depth of our own pid namespace.
     level: Array<MapData, u32>,
-    /// Holds the program attached.
+    /// Keeps the programs attached.
     object: Object,
 }
 
 impl Exits {
-    /// Loads the program.
-    ///
-    /// # Errors
-    /// Why BPF cannot be used here.
-    pub(super) fn load(root: &Root) -> Result<Self, Miss> {
+    pub(super) fn load(root: &Root) -> Result<Self, SourceError> {
         let mut object = Object::load("exit", include_object!("exit"), root)?;
         let level = Array::try_from(object.take_map("level")?).map_err(failed)?;
         Ok(Self { ring: None, pending: BTreeMap::new(), lost_before: 0, level, object })
     }
 
-    /// Begins to note them; what ended until now is of no interest. `level` is the depth of our own pid namespace.
-    ///
-    /// # Errors
-    /// They cannot be noted.
-    pub(super) fn begin(&mut self, level: u64) -> Result<(), Miss> {
+    /// Starts recording. `level` is the depth of our own pid namespace.
+    pub(super) fn begin(&mut self, level: u64) -> Result<(), SourceError> {
         self.level.set(0, u32::try_from(level).unwrap_or(0), 0).map_err(failed)?;
         self.ring = Some(RingBuf::try_from(self.object.take_map("exits")?).map_err(failed)?);
         self.take(|_| true);
@@ -50,8 +42,8 @@ impl Exits {
         self.lost().map(drop)
     }
 
-    /// Those that have ended. Of two records of one process the later one counts. Those that were seen alive need not wait
-    /// for the last trace of them to go: what a tick adds is little of what they used.
+    /// The processes that have ended. The later of two records of a process wins. Those that were seen alive do not wait until their
+    /// task_struct is freed: the last tick is a small part of what they used.
     pub(super) fn take(&mut self, seen_alive: impl Fn(&ExitRecord) -> bool) -> Vec<ExitRecord> {
         let Some(ring) = &mut self.ring else { return Vec::new() };
         let mut late = std::mem::take(&mut self.pending);
@@ -71,29 +63,29 @@ impl Exits {
         }
         ended.extend(late.into_values());
         ended.extend(self.pending.extract_if(.., |_, exit| seen_alive(exit)).map(|(_, exit)| exit));
-        // A process that our pid namespace does not know has the number 0.
+        // A process outside of our pid namespace has the number 0.
         ended.retain(|exit| exit.pid != 0);
         ended
     }
 
-    /// The parents of those that have ended and are not told yet.
+    /// The parents of processes that have ended but are not reported yet.
     pub(super) fn pending_parents(&self) -> impl Iterator<Item = (TaskKey, TaskKey)> {
         self.pending.values().map(|exit| (exit.key(), exit.parent_key()))
     }
 
-    /// How many found no room since it was asked last.
-    pub(super) fn lost(&mut self) -> Result<u64, Miss> {
+    /// How many records were lost since the last call.
+    pub(super) fn lost(&mut self) -> Result<u64, SourceError> {
         let lost = Array::<_, u64>::try_from(self.object.map("lost")?).map_err(failed)?;
         let now = lost.get(&0, 0).map_err(failed)?;
         Ok(now.saturating_sub(std::mem::replace(&mut self.lost_before, now)))
     }
 }
 
-fn failed(error: impl Display) -> Miss {
-    Miss::Failed(format!("BPF exit: {error}"))
+fn failed(error: impl Display) -> SourceError {
+    SourceError::Failed(format!("BPF exit: {error}"))
 }
 
-/// The last row of a process that was seen alive: what it had used when it ended.
+/// The last row of a process that was seen alive.
 pub(super) fn last_row(before: &Process, exit: &ExitRecord) -> Process {
     let mut last = before.clone();
     let row = &mut *last;
@@ -114,7 +106,7 @@ pub(super) fn last_row(before: &Process, exit: &ExitRecord) -> Process {
     row.read_bytes = io.read_bytes.into();
     row.write_bytes = io.write_bytes.into();
     row.cancelled_write_bytes = io.cancelled_write_bytes.into();
-    // Of the kernel's sums over threads only that of a process with one thread is whole at its end.
+    // Complete only for a process with one thread.
     if row.threads.get() == Some(1.0) {
         row.run_delay = exit.run_delay.max(row.run_delay.get().unwrap_or(0)).into();
     }
@@ -123,9 +115,9 @@ pub(super) fn last_row(before: &Process, exit: &ExitRecord) -> Process {
     last
 }
 
-/// Rows for those that no sample saw, by the nearest ancestor that has not ended as well; `pending` are parents of others
-/// that have.
-pub(super) fn briefs(unseen: &[ExitRecord], pending: impl Iterator<Item = (TaskKey, TaskKey)>) -> Vec<Brief> {
+/// Rows for processes that no sample saw, by the nearest ancestor that has not ended; `pending` are the parents of others that
+/// have.
+pub(super) fn exited_children(unseen: &[ExitRecord], pending: impl Iterator<Item = (TaskKey, TaskKey)>) -> Vec<Brief> {
     let unseen_parents = unseen.iter().map(|exit| (exit.key(), exit.parent_key()));
     let parents: HashMap<TaskKey, TaskKey> = unseen_parents.chain(pending).collect();
     let mut rows: BTreeMap<Offspring, Brief> = BTreeMap::new();
@@ -149,9 +141,9 @@ pub(super) fn briefs(unseen: &[ExitRecord], pending: impl Iterator<Item = (TaskK
     rows.into_values().collect()
 }
 
-/// The first of a line of ancestors that is not among those that ended.
+/// The first ancestor that has not ended.
 fn survivor(mut parent: TaskKey, parents: &HashMap<TaskKey, TaskKey>) -> TaskKey {
-    // Ancestors are older than their children: the line has no circle; the bound is for a kernel that says otherwise.
+    // Ancestors are older than their children, so there is no cycle; the bound is for malformed records.
     for _ in 0..parents.len() {
         match parents.get(&parent) {
             Some(next) => parent = *next,
@@ -175,21 +167,21 @@ mod tests {
     }
 
     #[test]
-    fn children_of_children_are_their_surviving_ancestors() {
-        let rows = briefs(&[exit(12, 11, 5), exit(11, 10, 7), exit(13, 10, 1)], [].into_iter());
-        let told: Vec<_> = rows.iter().map(|r| (r.offspring.parent.pid, r.ended.get(), r.user.get())).collect();
-        assert_eq!(told, [(10, Some(3.0), Some(13.0))]);
+    fn grandchildren_are_counted_for_their_surviving_ancestor() {
+        let rows = exited_children(&[exit(12, 11, 5), exit(11, 10, 7), exit(13, 10, 1)], [].into_iter());
+        let reported: Vec<_> = rows.iter().map(|r| (r.offspring.parent.pid, r.ended.get(), r.user.get())).collect();
+        assert_eq!(reported, [(10, Some(3.0), Some(13.0))]);
     }
 
     #[test]
-    fn who_has_ended_and_is_not_told_yet_is_no_surviving_ancestor() {
+    fn a_process_that_has_ended_but_is_not_reported_yet_is_no_surviving_ancestor() {
         let parent = exit(11, 10, 7);
-        let rows = briefs(&[exit(12, 11, 5)], [(parent.key(), parent.parent_key())].into_iter());
+        let rows = exited_children(&[exit(12, 11, 5)], [(parent.key(), parent.parent_key())].into_iter());
         assert_eq!(rows[0].offspring.parent.pid, 10);
     }
 
     #[test]
-    fn a_line_in_a_circle_ends() {
-        assert_eq!(briefs(&[exit(1, 2, 5), exit(2, 1, 7)], [].into_iter()).len(), 2);
+    fn a_cycle_of_parents_ends() {
+        assert_eq!(exited_children(&[exit(1, 2, 5), exit(2, 1, 7)], [].into_iter()).len(), 2);
     }
 }

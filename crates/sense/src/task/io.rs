@@ -1,9 +1,8 @@
 //! /proc/PID/io (proc_pid_io(5), Documentation/filesystems/proc.rst): sums over all threads, also those that ended.
 
-use super::columns::{number, pairs};
+use super::pid_files::{number, pairs};
 use whyslow_model::catalogue::ProcessRow;
 
-/// Puts what an io file says into the row.
 pub(super) fn fill(row: &mut ProcessRow, text: &[u8]) {
     for (name, value) in pairs(text) {
         let Some(value) = number(value) else { continue };
@@ -27,7 +26,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn each_line_has_its_column() {
+    fn each_line_has_its_metric() {
         let mut row = ProcessRow::default();
         fill(
             &mut row,

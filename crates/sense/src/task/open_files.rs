@@ -1,13 +1,13 @@
 //! Which processes have files of a full file system open for writing (proc_pid_fd(5), proc_pid_fdinfo(5)), and how much space
 //! these take. Deleted files count too: their space is freed only when the last process closes them.
 //!
-//! Every descriptor of every process has to be looked at, so this is read only where a rule suspects a file system to be full.
+//! Reads every descriptor of every process, so only on demand: when a rule suspects that a file system is full.
 
+use super::proc_reader::{others, remedy};
 use super::stat::Stat;
 use crate::block::{FullMount, FullMounts};
-use crate::os::is_root;
 use crate::root::Root;
-use crate::source::{Miss, Source, Tempo};
+use crate::source::{Source, SourceError, SourceInfo};
 use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::fs;
@@ -27,19 +27,11 @@ pub(super) struct OpenFiles {
 }
 
 impl Source for OpenFiles {
-    fn name(&self) -> &'static str {
-        "proc/fd"
+    fn info(&self) -> SourceInfo {
+        SourceInfo::new("proc/fd", "which processes have files of full file systems open for writing").on_demand()
     }
 
-    fn tells(&self) -> &'static str {
-        "who has files of full file systems open for writing"
-    }
-
-    fn tempo(&self) -> Tempo {
-        Tempo::Asked
-    }
-
-    fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), Miss> {
+    fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
         let full = self.mounts.read(root)?;
         if full.is_empty() {
             return Ok(());
@@ -56,9 +48,8 @@ impl Source for OpenFiles {
         if refused == 0 {
             return Ok(());
         }
-        let whose = if is_root() { "that even root may not trace" } else { "of other users" };
-        let why = format!("open files of {refused} processes {whose}");
-        Err(Miss::NotPermitted { why, remedy: "run as root (or with CAP_SYS_PTRACE)".into() })
+        let why = format!("open files of {}", others(refused));
+        Err(SourceError::NotPermitted { why, remedy: remedy().into() })
     }
 }
 

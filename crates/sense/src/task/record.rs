@@ -1,17 +1,16 @@
-//! What the task iterator writes: one record a thread, the main thread's with its process' part behind it; of a process
-//! that stands still its number alone
-//! (crates/sense/bpf/record.h and used.h, whose structures these are, field by field).
+//! The records of the task iterator: one per thread, the main thread's followed by that of its process; for an unchanged process
+//! only its number (crates/sense/bpf/record.h and used.h).
 
 use crate::os::tick_ns;
 use whyslow_model::key::TaskKey;
 
-/// What stands where the kernel does not tell.
+/// In place of a value that the kernel does not have.
 const UNKNOWN: u64 = u64::MAX;
 
-/// Bytes of `comm` (TASK_COMM_LEN, include/linux/sched.h).
+/// TASK_COMM_LEN, include/linux/sched.h.
 const NAME: usize = 16;
 
-/// Figures of one thread, or of all ended threads of a process together, in the kernel's own units.
+/// `struct used`: of one thread, or of all ended threads of a process, in the kernel's units.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Used {
     pub(super) cpu: CpuTime,
@@ -22,18 +21,18 @@ pub(super) struct Used {
     pub(super) io: Io,
 }
 
-/// Processor time in nanoseconds: as the tick sampled it by mode, and as the scheduler measured it in sum.
+/// CPU time in nanoseconds: by mode as sampled by the tick, and in total as measured by the scheduler.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct CpuTime {
     pub(super) user: u64,
     pub(super) system: u64,
     pub(super) runtime: u64,
-    /// What /proc showed last.
+    /// The values /proc showed last.
     pub(super) shown_user: u64,
     pub(super) shown_system: u64,
 }
 
-/// Input and output (struct task_io_accounting).
+/// struct task_io_accounting.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Io {
     pub(super) read_chars: u64,
@@ -45,7 +44,6 @@ pub(super) struct Io {
     pub(super) cancelled_write_bytes: u64,
 }
 
-/// A thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ThreadRecord {
     pub(super) pid: u32,
@@ -69,32 +67,30 @@ pub(super) struct ThreadRecord {
     pub(super) name: [u8; NAME],
 }
 
-/// What a process has as a whole.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ProcessRecord {
     pub(super) parent: u64,
     pub(super) threads: u64,
     pub(super) user_id: u64,
-    /// Which set of control groups: an address, that stands for the set as long as somebody is in it, and the unified
-    /// hierarchy's group.
+    /// The set of cgroups: an address, which identifies the set as long as a process is in it, and the cgroup of the unified
+    /// hierarchy.
     pub(super) groups: (u64, u64),
-    /// What its ended threads used.
+    /// Used by its ended threads.
     pub(super) ended: Used,
     pub(super) children_user: u64,
     pub(super) children_system: u64,
-    pub(super) memory: Option<Pages>,
+    pub(super) memory: Option<MemoryPages>,
     pub(super) open_files: Option<u64>,
     pub(super) open_files_limit: u64,
     pub(super) processes_limit: u64,
 }
 
-/// A process that has ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ExitRecord {
     /// Its number in the first pid namespace.
     pub(super) global_pid: u32,
     pub(super) pid: u32,
-    /// Nanoseconds since boot, like the next but one.
+    /// Nanoseconds since boot, as is `parent_start`.
     pub(super) start: u64,
     pub(super) parent: u32,
     pub(super) parent_start: u64,
@@ -107,7 +103,7 @@ pub(super) struct ExitRecord {
 
 /// Memory in pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Pages {
+pub(super) struct MemoryPages {
     pub(super) size: u64,
     pub(super) file: u64,
     pub(super) anon: u64,
@@ -115,72 +111,69 @@ pub(super) struct Pages {
     pub(super) shmem: u64,
 }
 
-/// Bytes of what stands for a process that stands still, of a thread's record, and of the process' part that a main thread's
-/// has behind it.
-const STILL: usize = 2 * 8;
+/// Sizes of the record of an unchanged process, of a thread, and of a process.
+const UNCHANGED: usize = 2 * 8;
 const THREAD: usize = 31 * 8 + NAME;
 const PROCESS: usize = 31 * 8;
 
-/// Where a record stands; in order of process, and of thread within it.
+/// Where a record is; ordered by process, then by thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Place {
+pub(super) struct RecordSpan {
     pub(super) pid: u32,
-    /// 0 for a process that stands still.
+    /// 0 for an unchanged process.
     tid: u32,
     at: usize,
 }
 
-impl Place {
+impl RecordSpan {
     fn length(self) -> usize {
         match self.tid {
-            0 => STILL,
+            0 => UNCHANGED,
             tid if tid == self.pid => THREAD + PROCESS,
             _ => THREAD,
         }
     }
 
-    /// Whether it stands for a process that is as it was at the last reading.
-    pub(super) fn stands_still(self) -> bool {
+    /// Whether the process is unchanged since the last sample.
+    pub(super) fn is_unchanged(self) -> bool {
         self.tid == 0
     }
 
-    /// The record that stands there.
     pub(super) fn read(self, bytes: &[u8]) -> Option<(ThreadRecord, Option<ProcessRecord>)> {
-        let mut fields = Fields(bytes.get(self.at..)?);
+        let mut fields = RecordFields(bytes.get(self.at..)?);
         let thread = fields.thread()?;
         let process = if self.pid == self.tid { Some(fields.process()?) } else { None };
         Some((thread, process))
     }
 }
 
-/// Finds the records in what was read.
-pub(super) struct Places<'b> {
+pub(super) struct RecordSpans<'b> {
     bytes: &'b [u8],
     at: usize,
 }
 
-impl<'b> Places<'b> {
+impl<'b> RecordSpans<'b> {
     pub(super) fn new(bytes: &'b [u8]) -> Self {
         Self { bytes, at: 0 }
     }
 }
 
-impl Iterator for Places<'_> {
-    type Item = Place;
+impl Iterator for RecordSpans<'_> {
+    type Item = RecordSpan;
 
-    /// The next record; ends where the bytes do, one cut short left out.
-    fn next(&mut self) -> Option<Place> {
-        let mut fields = Fields(self.bytes.get(self.at..)?);
-        let place = Place { pid: fields.id()?, tid: fields.id()?, at: self.at };
-        self.at += place.length();
-        (self.at <= self.bytes.len()).then_some(place)
+    /// Skips a truncated record at the end.
+    fn next(&mut self) -> Option<RecordSpan> {
+        let mut fields = RecordFields(self.bytes.get(self.at..)?);
+        let span = RecordSpan { pid: fields.id()?, tid: fields.id()?, at: self.at };
+        self.at += span.length();
+        (self.at <= self.bytes.len()).then_some(span)
     }
 }
 
 /// Takes fields off the front of a record.
-struct Fields<'b>(&'b [u8]);
+struct RecordFields<'b>(&'b [u8]);
 
-impl Fields<'_> {
+impl RecordFields<'_> {
     fn bytes<const N: usize>(&mut self) -> Option<[u8; N]> {
         let (first, rest) = self.0.split_first_chunk()?;
         self.0 = rest;
@@ -191,7 +184,7 @@ impl Fields<'_> {
         self.bytes().map(u64::from_ne_bytes)
     }
 
-    /// The number of a process or thread.
+    /// A pid or tid.
     fn id(&mut self) -> Option<u32> {
         self.number()?.try_into().ok()
     }
@@ -263,9 +256,8 @@ impl Fields<'_> {
         })
     }
 
-    /// `None` within where the process has no memory of its own.
-    fn pages(&mut self) -> Option<Option<Pages>> {
-        let pages = Pages {
+    fn pages(&mut self) -> Option<Option<MemoryPages>> {
+        let pages = MemoryPages {
             size: self.number()?,
             file: self.number()?,
             anon: self.number()?,
@@ -276,38 +268,35 @@ impl Fields<'_> {
     }
 }
 
-/// What a process ran in all, told when the last trace of it has gone.
+/// The total run time of a process, when its task_struct is freed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FinalRecord {
     pub(super) global_pid: u32,
     pub(super) start: u64,
-    /// Nanoseconds.
     pub(super) runtime: u64,
 }
 
 impl FinalRecord {
-    /// Reads what crates/sense/bpf/exit.bpf.c wrote; `None` for records of another length.
+    /// A record of crates/sense/bpf/exit.bpf.c; `None` for records of another length.
     pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
-        let mut fields = Fields(bytes);
+        let mut fields = RecordFields(bytes);
         let record = Self { global_pid: fields.id()?, start: fields.number()?, runtime: fields.number()? };
         fields.0.is_empty().then_some(record)
     }
 }
 
 impl ExitRecord {
-    /// What tells the process from all others.
     pub(super) fn key(&self) -> TaskKey {
         key(self.pid, self.pid, self.start)
     }
 
-    /// The key of its parent.
     pub(super) fn parent_key(&self) -> TaskKey {
         key(self.parent, self.parent, self.parent_start)
     }
 
-    /// Reads what crates/sense/bpf/exit.bpf.c wrote; `None` where it is too short.
+    /// A record of crates/sense/bpf/exit.bpf.c.
     pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
-        let mut fields = Fields(bytes);
+        let mut fields = RecordFields(bytes);
         Some(Self {
             global_pid: fields.id()?,
             pid: fields.id()?,
@@ -322,19 +311,16 @@ impl ExitRecord {
         })
     }
 
-    /// Its name, up to the first zero.
     pub(super) fn name(&self) -> &[u8] {
         until_zero(&self.name)
     }
 }
 
 impl ThreadRecord {
-    /// What tells it from all others.
     pub(super) fn key(&self) -> TaskKey {
         key(self.pid, self.tid, self.start)
     }
 
-    /// Its name, up to the first zero.
     pub(super) fn name(&self) -> &[u8] {
         until_zero(&self.name)
     }
@@ -369,7 +355,7 @@ fn until_zero(name: &[u8; NAME]) -> &[u8] {
     &name[..end]
 }
 
-/// The key of a task that began so many nanoseconds after boot.
+/// `start` is in nanoseconds since boot.
 fn key(pid: u32, tid: u32, start: u64) -> TaskKey {
     TaskKey { pid, tid, start: start / tick_ns() }
 }
@@ -384,21 +370,21 @@ mod tests {
     }
 
     #[test]
-    fn states_are_those_of_proc() {
+    fn states_are_named_as_in_proc() {
         assert_eq!([state(0, 0), state(1, 0), state(2, 0), state(4, 0), state(8, 0)], ["R", "S", "D", "T", "t"]);
         assert_eq!([state(0x80, 0x20), state(0x80, 0x10), state(0x40, 0)], ["Z", "X", "P"]);
         assert_eq!([state(0x402, 0), state(0x1000, 0), state(0x8000, 0)], ["I", "D", "D"]);
     }
 
     #[test]
-    fn a_record_cut_short_is_left_out() {
+    fn a_truncated_record_is_skipped() {
         let words = |bytes: usize, first: &[u64]| -> Vec<u8> {
             (0..bytes / 8).flat_map(|i| first.get(i).copied().unwrap_or(0).to_ne_bytes()).collect()
         };
         let main = [words(THREAD, &[7, 7]), words(PROCESS, &[1, 2])].concat();
         let all = [words(THREAD, &[7, 8]), main].concat();
         let read = |bytes: &[u8]| -> Vec<_> {
-            let records = Places::new(bytes).filter_map(|place| place.read(bytes));
+            let records = RecordSpans::new(bytes).filter_map(|span| span.read(bytes));
             records.map(|(t, p)| (t.tid, p.map(|p| (p.parent, p.threads)))).collect()
         };
         assert_eq!(read(&all), [(8, None), (7, Some((1, 2)))]);
@@ -410,7 +396,7 @@ mod tests {
         #[test]
         fn no_bytes_make_it_panic(bytes: Vec<u8>) {
             let _ = (ExitRecord::parse(&bytes).map(|exit| exit.name().len()), FinalRecord::parse(&bytes));
-            for (thread, _) in Places::new(&bytes).filter_map(|place| place.read(&bytes)) {
+            for (thread, _) in RecordSpans::new(&bytes).filter_map(|span| span.read(&bytes)) {
                 let _ = (thread.name(), thread.state(), thread.nice());
             }
         }

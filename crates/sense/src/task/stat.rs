@@ -1,9 +1,9 @@
 //! /proc/PID/stat and /proc/PID/task/TID/stat (proc_pid_stat(5), fs/proc/array.c).
 
-use super::columns::{number, signed};
+use super::pid_files::{number, signed};
 use std::borrow::Cow;
 
-/// What is taken from one stat line, but for the name. Times are in clock ticks.
+/// A stat line without the name. Times are in clock ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stat {
     state: u8,
@@ -20,27 +20,26 @@ pub(super) struct Stat {
     pub(super) start: u64,
     pub(super) virtual_size: u64,
     pub(super) rss_pages: u64,
-    /// The processor it ran on last.
     pub(super) processor: Option<u64>,
     policy: Option<u64>,
-    /// Delay by block I/O, zero where delay accounting is off.
+    /// Zero without delay accounting.
     pub(super) block_delay: Option<u64>,
 }
 
-/// The mark of a thread of the kernel itself in `flags` (PF_KTHREAD, include/linux/sched.h).
+/// PF_KTHREAD of `flags`, include/linux/sched.h.
 pub(super) const KERNEL_THREAD: u64 = 0x0020_0000;
-/// The same of a worker of the kernel, which is named after what it works on (PF_WQ_WORKER).
+/// PF_WQ_WORKER: a kernel worker, which is named after what it works on.
 pub(super) const WORKER: u64 = 0x20;
 
 impl Stat {
-    /// Reads a stat line into its numbers and the name, in which what is not UTF-8 is replaced; `None` where it is none.
+    /// The numbers and the name, in which bytes that are not UTF-8 are replaced.
     pub(super) fn parse(line: &[u8]) -> Option<(Self, Cow<'_, str>)> {
-        // The name can hold anything, brackets too, but nothing after it can.
+        // The name can contain anything, including parentheses, but what follows cannot.
         let open = line.iter().position(|b| *b == b'(')?;
         let close = line.iter().rposition(|b| *b == b')')?;
         let comm = line.get(open + 1..close)?;
         let mut fields = line[close + 1..].trim_ascii().split(|b| *b == b' ');
-        // Each call skips that many fields and takes the next; the numbers behind are the manual page's.
+        // Each call skips that many fields and takes the next; the numbers in the comments are those of the manual page.
         let state = *fields.next()?.first()?; // 3
         let mut next = |skip: usize| fields.nth(skip);
         let stat = Self {
@@ -65,7 +64,6 @@ impl Stat {
         Some((stat, String::from_utf8_lossy(comm)))
     }
 
-    /// The state as a letter: `R`, `S`, `D` ...
     pub(super) fn state(&self) -> &'static str {
         match self.state {
             b'R' => "R",
@@ -83,39 +81,35 @@ impl Stat {
         }
     }
 
-    /// Whether it is in a sleep that no signal ends.
+    /// In uninterruptible sleep.
     pub(super) fn is_blocked(&self) -> bool {
         self.state == b'D'
     }
 
-    /// Whether it is in a sleep that a signal ends.
+    /// In interruptible sleep.
     pub(super) fn is_asleep(&self) -> bool {
         self.state == b'S'
     }
 
-    /// Whether it runs or waits for a processor.
     pub(super) fn is_runnable(&self) -> bool {
         self.state == b'R'
     }
 
-    /// Whether it has ended and waits for its parent to take notice.
     pub(super) fn is_zombie(&self) -> bool {
         matches!(self.state, b'Z' | b'X' | b'x')
     }
 
-    /// Whether it is a thread of the kernel itself. Being a child of process 2 would not tell: within a container that
-    /// is a process like any other.
+    /// By its flag: in a container, process 2 is not the parent of kernel threads but a process like any other.
     pub(super) fn is_kernel_thread(&self) -> bool {
         self.flags & KERNEL_THREAD != 0
     }
 
-    /// The scheduling policy (sched(7)).
     pub(super) fn policy(&self) -> Option<&'static str> {
         policy(self.policy?)
     }
 }
 
-/// The name of a scheduling policy (sched(7)).
+/// sched(7).
 pub(super) fn policy(number: u64) -> Option<&'static str> {
     Some(match number {
         0 => "NORMAL",
@@ -154,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_may_look_like_the_rest_of_the_line() {
+    fn a_name_can_imitate_the_rest_of_the_line() {
         for name in ["a) R 1 (b", ")", "(", "", "a\nb) S 9", "kworker/u8:2-events"] {
             let text = line(name);
             let (stat, command) = Stat::parse(text.as_bytes()).unwrap();
@@ -163,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn an_old_kernel_has_fewer_fields() {
+    fn fields_missing_on_an_old_kernel_are_none() {
         let text = "1 (init) S 0 1 1 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 9 4096 2 4294967295";
         let (stat, _) = Stat::parse(text.as_bytes()).unwrap();
         assert_eq!((stat.processor, stat.policy(), stat.block_delay), (None, None, None));
@@ -177,7 +171,7 @@ mod tests {
         }
 
         #[test]
-        fn any_name_is_given_back(name in "[^\0]{0,15}") {
+        fn any_name_is_returned_unchanged(name in "[^\0]{0,15}") {
             let text = line(&name);
             let (_, command) = Stat::parse(text.as_bytes()).unwrap();
             prop_assert_eq!(command, name);

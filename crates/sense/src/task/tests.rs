@@ -1,67 +1,46 @@
-//! The whole wing, on trees built for the purpose and on the live machine.
+//! The whole wing, on captured trees and on the live machine.
 
-use super::source::Tasks;
+use super::Tasks;
 use crate::os::open_files_limit;
 use crate::root::Root;
-use crate::source::{Miss, Source};
-use std::fs::{self, File};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use crate::source::{Source, SourceError};
+use crate::testing::{CapturedTree, Reaped, wait_for, wait_until};
+use std::fs::File;
 use whyslow_model::catalogue::{Process, Thread};
 use whyslow_model::snapshot::Snapshot;
 
-/// A captured tree that is written as a test goes.
-struct Tree(tempfile::TempDir);
+fn tree() -> CapturedTree {
+    CapturedTree::of(&[("proc/sys/kernel/task_delayacct", "1\n")])
+}
 
-impl Tree {
-    fn new() -> Self {
-        let tree = Self(tempfile::tempdir().unwrap());
-        tree.write("sys/kernel/task_delayacct", "1\n");
-        tree
-    }
+/// Writes the files of a process or thread.
+fn write_task(tree: &CapturedTree, task: &str, stat: StatLine<'_>, run: u64, delay: u64) {
+    tree.write(&format!("proc/{task}/stat"), &stat.text());
+    tree.write(&format!("proc/{task}/schedstat"), &format!("{run} {delay} 7\n"));
+    let status = "Uid:\t0\t33\t0\t0\nvoluntary_ctxt_switches:\t5\nnonvoluntary_ctxt_switches:\t6\n";
+    tree.write(&format!("proc/{task}/status"), status);
+}
 
-    fn write(&self, path: &str, text: &str) {
-        let path = self.0.path().join("proc").join(path);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, text).unwrap();
-    }
-
-    fn remove(&self, path: &str) {
-        let path = self.0.path().join("proc").join(path);
-        if path.is_dir() { fs::remove_dir_all(path).unwrap() } else { fs::remove_file(path).unwrap() }
-    }
-
-    /// A thread's files, or those of a process.
-    fn task(&self, folder: &str, stat: Line<'_>, run: u64, delay: u64) {
-        self.write(&format!("{folder}/stat"), &stat.text());
-        self.write(&format!("{folder}/schedstat"), &format!("{run} {delay} 7\n"));
-        self.write(
-            &format!("{folder}/status"),
-            "Uid:\t0\t33\t0\t0\nvoluntary_ctxt_switches:\t5\nnonvoluntary_ctxt_switches:\t6\n",
-        );
-    }
-
-    fn read(&self, source: &mut Tasks) -> Snapshot {
-        let mut out = Snapshot::default();
-        source.read(&Root::captured(self.0.path()), &mut out).unwrap();
-        out
-    }
+fn read(tree: &CapturedTree, source: &mut Tasks) -> Snapshot {
+    let (outcome, out) = tree.read(source);
+    assert_eq!(outcome, Ok(()));
+    out
 }
 
 /// What varies in a stat line.
 #[derive(Clone, Copy)]
-struct Line<'a> {
+struct StatLine<'a> {
     name: &'a str,
     state: char,
     threads: u64,
     start: u64,
 }
 
-const SLEEPER: Line<'_> = Line { name: "sleeper", state: 'S', threads: 1, start: 900 };
+const SLEEPER: StatLine<'_> = StatLine { name: "sleeper", state: 'S', threads: 1, start: 900 };
 
-impl Line<'_> {
+impl StatLine<'_> {
     fn text(self) -> String {
-        let Line { name, state, threads, start } = self;
+        let StatLine { name, state, threads, start } = self;
         format!(
             "7 ({name}) {state} 1 7 7 0 -1 4194304 11 0 3 0 150 50 1 2 20 0 {threads} 0 {start} 8192 2 \
              0 0 0 0 0 0 0 0 0 0 0 0 0 17 1 0 0 4 0 0\n"
@@ -71,18 +50,18 @@ impl Line<'_> {
 
 #[test]
 fn a_process_is_read_in_full() {
-    let tree = Tree::new();
-    tree.task("7", Line { name: "a) R 1 (b", state: 'D', ..SLEEPER }, 100, 40);
-    tree.write("7/io", "rchar: 1\nread_bytes: 4096\n");
+    let tree = tree();
+    write_task(&tree, "7", StatLine { name: "a) R 1 (b", state: 'D', ..SLEEPER }, 100, 40);
+    tree.write("proc/7/io", "rchar: 1\nread_bytes: 4096\n");
     tree.write(
-        "7/limits",
+        "proc/7/limits",
         "Max processes             unlimited            unlimited\nMax open files  1024 4096 files\n",
     );
-    tree.write("7/cgroup", "4:memory:/m\n0::/web\n");
-    tree.write("7/wchan", "io_schedule");
-    tree.write("7/fd/0", "");
-    tree.write("7/fd/1", "");
-    let out = tree.read(&mut Tasks::default());
+    tree.write("proc/7/cgroup", "4:memory:/m\n0::/web\n");
+    tree.write("proc/7/wchan", "io_schedule");
+    tree.write("proc/7/fd/0", "");
+    tree.write("proc/7/fd/1", "");
+    let out = read(&tree, &mut Tasks::default());
     let row = &out.task.process[0];
     assert_eq!((row.command.get(), row.state.get(), row.policy.get()), (Some("a) R 1 (b"), Some("D"), Some("NORMAL")));
     assert_eq!((row.task.pid, row.task.tid, row.task.start), (7, 7, 900));
@@ -102,35 +81,35 @@ fn a_process_is_read_in_full() {
 }
 
 #[test]
-fn what_stands_still_is_read_again_only_when_it_ran() {
-    let tree = Tree::new();
-    // Number 1, so that none of these four samples is a full one.
+fn a_process_is_read_in_full_again_only_after_it_ran() {
+    let tree = tree();
+    // With number 1 none of these four samples is a full one.
     let mut source = Tasks::default();
-    tree.task("1", SLEEPER, 100, 40);
-    tree.write("1/io", "rchar: 1\n");
+    write_task(&tree, "1", SLEEPER, 100, 40);
+    tree.write("proc/1/io", "rchar: 1\n");
     let calls = |out: &Snapshot| out.task.process[0].read_chars.get();
-    assert_eq!(calls(&tree.read(&mut source)), Some(1));
-    tree.write("1/io", "rchar: 2\n");
-    assert_eq!(calls(&tree.read(&mut source)), Some(1));
-    tree.task("1", SLEEPER, 101, 40);
-    assert_eq!(calls(&tree.read(&mut source)), Some(2));
-    tree.write("1/io", "rchar: 3\n");
-    tree.task("1", Line { state: 'R', ..SLEEPER }, 101, 40);
-    assert_eq!(calls(&tree.read(&mut source)), Some(3));
+    assert_eq!(calls(&read(&tree, &mut source)), Some(1));
+    tree.write("proc/1/io", "rchar: 2\n");
+    assert_eq!(calls(&read(&tree, &mut source)), Some(1));
+    write_task(&tree, "1", SLEEPER, 101, 40);
+    assert_eq!(calls(&read(&tree, &mut source)), Some(2));
+    tree.write("proc/1/io", "rchar: 3\n");
+    write_task(&tree, "1", StatLine { state: 'R', ..SLEEPER }, 101, 40);
+    assert_eq!(calls(&read(&tree, &mut source)), Some(3));
 }
 
 #[test]
-fn without_schedstat_everything_is_read_every_time() {
-    let tree = Tree::new();
+fn without_schedstat_everything_is_read_at_every_sample() {
+    let tree = tree();
     let mut source = Tasks::default();
     for (round, schedstat) in [None, None, Some("0 0 0\n"), Some("0 0 0\n")].into_iter().enumerate() {
-        tree.task("7", SLEEPER, 0, 0);
+        write_task(&tree, "7", SLEEPER, 0, 0);
         match schedstat {
-            Some(text) => tree.write("7/schedstat", text),
-            None => tree.remove("7/schedstat"),
+            Some(text) => tree.write("proc/7/schedstat", text),
+            None => tree.remove("proc/7/schedstat"),
         }
-        tree.write("7/io", &format!("rchar: {round}\n"));
-        let out = tree.read(&mut source);
+        tree.write("proc/7/io", &format!("rchar: {round}\n"));
+        let out = read(&tree, &mut source);
         assert_eq!(out.task.process[0].run_delay.get(), None);
         assert_eq!(out.task.process[0].read_chars.get(), Some(round as u64));
     }
@@ -138,129 +117,111 @@ fn without_schedstat_everything_is_read_every_time() {
 
 #[test]
 fn without_delay_accounting_block_delay_is_absent() {
-    let tree = Tree::new();
-    tree.task("7", SLEEPER, 100, 40);
+    let tree = tree();
+    write_task(&tree, "7", SLEEPER, 100, 40);
     for setting in ["0\n", ""] {
-        tree.write("sys/kernel/task_delayacct", setting);
-        assert_eq!(tree.read(&mut Tasks::default()).task.process[0].block_delay.get(), None);
+        tree.write("proc/sys/kernel/task_delayacct", setting);
+        assert_eq!(read(&tree, &mut Tasks::default()).task.process[0].block_delay.get(), None);
     }
 }
 
 #[test]
-fn a_process_that_vanishes_is_not_there() {
-    let tree = Tree::new();
-    tree.task("7", SLEEPER, 100, 40);
-    tree.task("8", SLEEPER, 100, 40);
-    tree.task("9", SLEEPER, 100, 40);
-    tree.remove("8/stat");
-    tree.remove("9/status");
-    let out = tree.read(&mut Tasks::default());
+fn a_process_that_ends_while_it_is_read_has_no_row() {
+    let tree = tree();
+    write_task(&tree, "7", SLEEPER, 100, 40);
+    write_task(&tree, "8", SLEEPER, 100, 40);
+    write_task(&tree, "9", SLEEPER, 100, 40);
+    tree.remove("proc/8/stat");
+    tree.remove("proc/9/status");
+    let out = read(&tree, &mut Tasks::default());
     assert_eq!(out.task.process.iter().map(|p| p.task.pid).collect::<Vec<_>>(), [7]);
 }
 
 #[test]
 fn a_reused_number_is_another_process() {
-    let tree = Tree::new();
+    let tree = tree();
     let mut source = Tasks::default();
-    tree.task("7", SLEEPER, 100, 40);
-    tree.write("7/io", "rchar: 1\n");
-    tree.read(&mut source);
-    tree.task("7", Line { start: 5000, ..SLEEPER }, 100, 3);
-    tree.remove("7/io");
-    let out = tree.read(&mut source);
+    write_task(&tree, "7", SLEEPER, 100, 40);
+    tree.write("proc/7/io", "rchar: 1\n");
+    read(&tree, &mut source);
+    write_task(&tree, "7", StatLine { start: 5000, ..SLEEPER }, 100, 3);
+    tree.remove("proc/7/io");
+    let out = read(&tree, &mut source);
     assert_eq!((out.task.process[0].task.start, out.task.process[0].run_delay.get()), (5000, Some(3)));
     assert_eq!(out.task.process[0].read_chars.get(), None);
 }
 
 #[test]
-fn a_process_waits_as_long_as_all_its_threads() {
-    let tree = Tree::new();
+fn a_process_waits_as_long_as_all_its_threads_together() {
+    let tree = tree();
     let mut source = Tasks::default();
-    let three = Line { threads: 3, ..SLEEPER };
-    tree.task("7", three, 10, 1);
+    let three = StatLine { threads: 3, ..SLEEPER };
+    write_task(&tree, "7", three, 10, 1);
     for (tid, delay) in [(7, 1), (70, 20), (71, 300)] {
-        tree.task(&format!("7/task/{tid}"), three, 10, delay);
+        write_task(&tree, &format!("7/task/{tid}"), three, 10, delay);
     }
-    let out = tree.read(&mut source);
+    let out = read(&tree, &mut source);
     let row = &out.task.process[0];
     assert_eq!((row.run_delay.get(), row.voluntary_switches.get()), (Some(321), Some(15)));
     assert_eq!(out.task.thread.iter().map(|t| t.task.tid).collect::<Vec<_>>(), [7, 70, 71]);
     assert_eq!(out.task.thread[2].run_delay.get(), Some(300));
 
-    tree.remove("7/task/71");
-    tree.task("7", Line { threads: 2, ..SLEEPER }, 10, 1);
-    assert_eq!(tree.read(&mut source).task.process[0].run_delay.get(), Some(321));
-    tree.remove("7/task");
-    tree.task("7", SLEEPER, 12, 2);
-    let out = tree.read(&mut source);
+    tree.remove("proc/7/task/71");
+    write_task(&tree, "7", StatLine { threads: 2, ..SLEEPER }, 10, 1);
+    assert_eq!(read(&tree, &mut source).task.process[0].run_delay.get(), Some(321));
+    tree.remove("proc/7/task");
+    write_task(&tree, "7", SLEEPER, 12, 2);
+    let out = read(&tree, &mut source);
     assert_eq!((out.task.process[0].run_delay.get(), out.task.thread.len()), (Some(322), 0));
 }
 
 #[test]
-fn a_thread_is_asked_for_its_lock_once_it_has_run() {
-    let tree = Tree::new();
+fn lock_waits_of_a_thread_are_read_once_it_has_run() {
+    let tree = tree();
     let mut source = Tasks::default();
-    let two = Line { threads: 2, ..SLEEPER };
-    let tell = |run: u64, moves: u64, expected: u64| {
-        for folder in ["7", "7/task/7", "7/task/70"] {
-            tree.task(folder, two, run, 0);
-            tree.write(&format!("{folder}/sched"), &format!("se.nr_migrations   :   {moves}\n"));
+    let two = StatLine { threads: 2, ..SLEEPER };
+    let write = |run: u64, moves: u64, expected: u64| {
+        for task in ["7", "7/task/7", "7/task/70"] {
+            write_task(&tree, task, two, run, 0);
+            tree.write(&format!("proc/{task}/sched"), &format!("se.nr_migrations   :   {moves}\n"));
             let call = libc::SYS_futex;
             tree.write(
-                &format!("{folder}/syscall"),
+                &format!("proc/{task}/syscall"),
                 &format!("{call} 0x7f10 0x80 {expected:#x} 0x0 0x0 0x0 0x0 0x0\n"),
             );
         }
     };
     let waits = |out: &Snapshot| out.task.thread.iter().map(|t| t.lock_wait.get()).collect::<Vec<_>>();
-    tell(100, 3, 2);
-    let out = tree.read(&mut source);
+    write(100, 3, 2);
+    let out = read(&tree, &mut source);
     assert_eq!((waits(&out), out.task.process[0].migrations.get()), (vec![None, None], Some(6)));
-    tell(101, 4, 2);
-    let out = tree.read(&mut source);
+    write(101, 4, 2);
+    let out = read(&tree, &mut source);
     assert_eq!((waits(&out), out.task.process[0].migrations.get()), (vec![Some(1.0), Some(1.0)], Some(8)));
-    tell(102, 4, 7);
-    assert_eq!(waits(&tree.read(&mut source)), [Some(0.0), Some(0.0)]);
+    write(102, 4, 7);
+    assert_eq!(waits(&read(&tree, &mut source)), [Some(0.0), Some(0.0)]);
 }
 
 #[test]
-fn too_many_threads_are_left_out_and_said() {
-    let tree = Tree::new();
-    tree.task("7", Line { threads: 1_000_000, ..SLEEPER }, 10, 1);
-    tree.task("8", SLEEPER, 10, 1);
-    let mut out = Snapshot::default();
-    let miss = Tasks::default().read(&Root::captured(tree.0.path()), &mut out);
-    assert!(matches!(miss, Err(Miss::Failed(why)) if why.contains("threads of 1 process:")));
+fn too_many_threads_are_left_out_and_reported() {
+    let tree = tree();
+    write_task(&tree, "7", StatLine { threads: 1_000_000, ..SLEEPER }, 10, 1);
+    write_task(&tree, "8", SLEEPER, 10, 1);
+    let (outcome, out) = tree.read(&mut Tasks::default());
+    assert!(matches!(outcome, Err(SourceError::Failed(why)) if why.contains("threads of 1 process:")));
     assert_eq!(out.task.process.iter().map(|p| p.run_delay.get()).collect::<Vec<_>>(), [None, Some(1)]);
 }
 
 #[test]
 fn a_tree_without_proc_is_absent() {
-    let folder = tempfile::tempdir().unwrap();
-    let miss = Tasks::default().read(&Root::captured(folder.path()), &mut Snapshot::default());
-    assert!(matches!(miss, Err(Miss::Absent(_))));
-}
-
-/// A child that is ended and waited for, whatever happens.
-struct Reaped(Child);
-
-impl Reaped {
-    fn shell(script: &str) -> Self {
-        Self(Command::new("sh").args(["-c", script]).stdout(Stdio::null()).spawn().unwrap())
-    }
-}
-
-impl Drop for Reaped {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+    let (outcome, _) = CapturedTree::of(&[]).read(&mut Tasks::default());
+    assert!(matches!(outcome, Err(SourceError::Absent(_))), "{outcome:?}");
 }
 
 fn live(source: &mut Tasks) -> Snapshot {
     let mut out = Snapshot::default();
     match source.read(&Root::live(), &mut out) {
-        Ok(()) | Err(Miss::NotPermitted { .. }) => out,
+        Ok(()) | Err(SourceError::NotPermitted { .. }) => out,
         Err(miss) => panic!("{miss:?}"),
     }
 }
@@ -291,37 +252,23 @@ fn this_process_is_seen_as_it_is() {
 }
 
 #[test]
-fn a_child_that_burns_has_rising_user_time() {
+fn the_user_time_of_a_busy_child_grows() {
     let child = Reaped::shell("while :; do :; done");
     let mut source = Tasks::default();
-    let before = live(&mut source);
-    let user = |snapshot: &Snapshot| process(snapshot, child.0.id()).user.get().unwrap();
-    let start = Instant::now();
-    while start.elapsed() < Duration::from_secs(10) {
-        std::thread::sleep(Duration::from_millis(100));
-        if user(&live(&mut source)) > user(&before) {
-            return;
-        }
-    }
-    panic!("user time stands still");
+    let mut user = || process(&live(&mut source), child.pid()).user.get().unwrap();
+    let before = user();
+    wait_until("its user time grows", || user() > before);
 }
 
 #[test]
 fn a_dead_child_is_a_zombie_until_waited_for() {
     let child = Reaped::shell("exit 0");
     let mut source = Tasks::default();
-    let start = Instant::now();
-    while start.elapsed() < Duration::from_secs(10) {
-        let out = live(&mut source);
-        let row = process(&out, child.0.id());
-        if row.state.get() == Some("Z") {
-            assert_eq!((row.rss.get(), row.open_files.get()), (Some(0.0), None));
-            let pid = child.0.id();
-            drop(child);
-            assert!(live(&mut source).task.process.iter().all(|p| p.task.pid != pid));
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    panic!("the child did not end");
+    let row = wait_for("the child has ended", || {
+        Some(process(&live(&mut source), child.pid()).clone()).filter(|row| row.state.get() == Some("Z"))
+    });
+    assert_eq!((row.rss.get(), row.open_files.get()), (Some(0.0), None));
+    let pid = child.pid();
+    drop(child);
+    assert!(live(&mut source).task.process.iter().all(|p| p.task.pid != pid));
 }

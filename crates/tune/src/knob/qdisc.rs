@@ -6,7 +6,7 @@
 use super::Handle;
 use crate::machine::Machine;
 use whyslow_model::tune::Unavailable;
-use whyslow_sense::Miss;
+use whyslow_sense::SourceError;
 use whyslow_sense::netlink::{Netlink, attribute, attributes_after, text, u32_at};
 
 /// struct tcmsg: family, interface, handle, parent, info.
@@ -54,12 +54,14 @@ impl Root {
         Ok(found)
     }
 
-    fn sorted(&self, miss: Miss) -> Unavailable {
+    fn sorted(&self, miss: SourceError) -> Unavailable {
         let what = format!("queueing discipline of {}", self.interface);
         match miss {
-            Miss::Absent(why) => Unavailable::Unsupported(format!("{what}: {why}")),
-            Miss::NotPermitted { why, remedy } => Unavailable::NotPermitted { why: format!("{what}: {why}"), remedy },
-            Miss::Failed(why) => Unavailable::Failed(format!("{what}: {why}")),
+            SourceError::Absent(why) => Unavailable::Unsupported(format!("{what}: {why}")),
+            SourceError::NotPermitted { why, remedy } => {
+                Unavailable::NotPermitted { why: format!("{what}: {why}"), remedy }
+            }
+            SourceError::Failed(why) => Unavailable::Failed(format!("{what}: {why}")),
         }
     }
 }
@@ -88,7 +90,7 @@ impl Handle for Root {
         let kind = attribute(KIND, &[value.as_bytes(), b"\0"].concat());
         let flags = (libc::NLM_F_CREATE | libc::NLM_F_REPLACE) as u16;
         netlink.tell(libc::RTM_NEWQDISC, flags, &[self.message(OURS), kind].concat()).map_err(|miss| match miss {
-            Miss::Absent(_) => Unavailable::Failed(format!("this kernel has no queueing discipline '{value}'")),
+            SourceError::Absent(_) => Unavailable::Failed(format!("this kernel has no queueing discipline '{value}'")),
             other => self.sorted(other),
         })
     }

@@ -1,12 +1,9 @@
-//! Against the running kernel: a loop device of our own, a load that is known, and /proc/diskstats beside it.
+//! On the live kernel: a known load on a loop device, compared with /proc/diskstats.
 
 use super::*;
-use crate::block::diskstats::DiskStats;
-use crate::bpf::is_out_of_reach;
-use std::fs::{File, OpenOptions};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
-use std::path::Path;
-use std::process::Command;
+use crate::block::diskstats;
+use crate::testing::{LoopDevice, has_bpf, wait_until};
+use std::os::unix::fs::FileExt;
 use std::time::Duration;
 use whyslow_model::catalogue::Disk;
 
@@ -15,68 +12,37 @@ const READS: u64 = 500;
 const WRITES: u64 = 200;
 const FLUSHES: u64 = 20;
 
-/// A loop device, gone when dropped.
-struct Loop {
-    node: String,
-    _file: tempfile::NamedTempFile,
-}
-
-impl Loop {
-    fn new() -> Self {
-        let file = tempfile::NamedTempFile::with_prefix("wsl-block-").unwrap();
-        file.as_file().set_len(64 << 20).unwrap();
-        let path = file.path().to_str().unwrap();
-        let made = Command::new("losetup").args(["--find", "--show", path]).output().expect("losetup runs");
-        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-        Self { node: String::from_utf8(made.stdout).unwrap().trim().to_owned(), _file: file }
-    }
-
-    fn name(&self) -> &str {
-        Path::new(&self.node).file_name().unwrap().to_str().unwrap()
-    }
-
-    /// Past the page cache, so that a call is a request.
-    fn open(&self) -> File {
-        OpenOptions::new().read(true).write(true).custom_flags(libc::O_DIRECT).open(&self.node).unwrap()
-    }
-}
-
-impl Drop for Loop {
-    fn drop(&mut self) {
-        let _ = Command::new("losetup").args(["-d", &self.node]).status();
-    }
-}
-
 /// A block that O_DIRECT accepts.
 #[repr(align(4096))]
 struct Aligned([u8; BLOCK]);
 
-/// A reading, after which every request is looked at, however busy the machine is.
-fn sample(source: &mut Requests) -> Snapshot {
+/// Samples, and has every request sampled from then on, however busy the machine is.
+fn sample(source: &mut Requests, device: &LoopDevice) -> Snapshot {
     let mut s = Snapshot::default();
-    // Who asked for a request may go on before diskstats has counted it.
-    std::thread::sleep(Duration::from_millis(20));
+    // The process may continue before diskstats has counted its last request.
+    wait_until("no request is in flight", || {
+        let inflight = std::fs::read_to_string(format!("/sys/block/{}/inflight", device.name())).unwrap();
+        inflight.split_ascii_whitespace().all(|count| count == "0")
+    });
     source.read(&Root::live(), &mut s).unwrap();
-    look_at_all(probe(source));
-    DiskStats.read(&Root::live(), &mut s).unwrap();
+    sample_all(probe(source));
+    diskstats::read(&Root::live(), &mut s).unwrap();
     s
 }
 
-fn probe(source: &mut Requests) -> &mut Probe {
+fn probe(source: &mut Requests) -> &mut BlockTracer {
     source.probe.as_mut().unwrap().as_mut().unwrap()
 }
 
-fn look_at_all(probe: &mut Probe) {
-    while !probe.watch.looks_at_all() {
-        std::thread::sleep(Duration::from_millis(20));
-    }
+fn sample_all(tracer: &mut BlockTracer) {
+    wait_until("the span has ended", || tracer.sampler.sample_all());
 }
 
 fn disk(s: &Snapshot, name: &str) -> Disk {
     s.block.disk.iter().find(|d| &*d.device == name).unwrap().clone()
 }
 
-/// What was counted and timed of an operation; an empty row where none was seen yet.
+/// The row of an operation; an empty row if there is none yet.
 fn request(s: &Snapshot, name: &str, operation: &str) -> Request {
     let row = s.block.request.iter().find(|r| &*r.operation.device == name && &*r.operation.operation == operation);
     let nothing = || Histogram::from_counts([]);
@@ -98,7 +64,7 @@ fn grown(after: Counter, before: Counter) -> u64 {
     after.get().unwrap() - before.get().unwrap()
 }
 
-/// What our process asked for, summed over control groups.
+/// Requests and bytes of our process, over all cgroups.
 fn ours(s: &Snapshot, name: &str, operation: &str) -> (u64, u64) {
     let mine = |r: &&Requester| {
         (&*r.user.on.device, &*r.user.on.operation, r.user.task.pid) == (name, operation, std::process::id())
@@ -111,39 +77,39 @@ fn ours(s: &Snapshot, name: &str, operation: &str) -> (u64, u64) {
 }
 
 #[test]
-fn requests_are_counted_as_diskstats_counts_them_and_timed_and_blamed_on_us() {
-    if is_out_of_reach() {
+fn requests_are_counted_as_in_diskstats_timed_and_attributed_to_us() {
+    if !has_bpf() {
         return;
     }
-    let device = Loop::new();
+    let Some(device) = LoopDevice::new("/tmp", 64 << 20) else { return };
     let name = device.name().to_owned();
     let mut source = Requests::default();
-    sample(&mut source);
-    let file = device.open();
-    let before = sample(&mut source);
+    sample(&mut source, &device);
+    let file = device.open_direct();
+    let before = sample(&mut source, &device);
     let mut block = Aligned([7; BLOCK]);
     for n in 0..READS {
         file.read_exact_at(&mut block.0, n * BLOCK as u64).unwrap();
     }
     for n in 0..WRITES {
-        // Every second block, from the end: nothing in turn, nothing to merge.
+        // Every second block, backwards: not sequential, not mergeable.
         file.write_all_at(&block.0, (8000 - 2 * n) * BLOCK as u64).unwrap();
         if n % (WRITES / FLUSHES) == 0 {
             file.sync_all().unwrap();
         }
     }
-    let after = sample(&mut source);
+    let after = sample(&mut source, &device);
 
-    let (books, then) = (disk(&after, &name), disk(&before, &name));
+    let (stats, then) = (disk(&after, &name), disk(&before, &name));
     let step = |operation| (request(&after, &name, operation), request(&before, &name, operation));
     let ((reads, reads_then), (writes, writes_then), (flushes, flushes_then)) =
         (step("read"), step("write"), step("flush"));
-    assert_eq!(grown(reads.requests, reads_then.requests), grown(books.reads, then.reads));
-    assert_eq!(grown(reads.bytes, reads_then.bytes), grown(books.read_bytes, then.read_bytes));
-    assert_eq!(grown(writes.requests, writes_then.requests), grown(books.writes, then.writes));
-    assert_eq!(grown(writes.bytes, writes_then.bytes), grown(books.write_bytes, then.write_bytes));
-    assert_eq!(grown(flushes.requests, flushes_then.requests), grown(books.flushes, then.flushes));
-    assert!(grown(books.reads, then.reads) >= READS && grown(books.flushes, then.flushes) >= FLUSHES);
+    assert_eq!(grown(reads.requests, reads_then.requests), grown(stats.reads, then.reads));
+    assert_eq!(grown(reads.bytes, reads_then.bytes), grown(stats.read_bytes, then.read_bytes));
+    assert_eq!(grown(writes.requests, writes_then.requests), grown(stats.writes, then.writes));
+    assert_eq!(grown(writes.bytes, writes_then.bytes), grown(stats.write_bytes, then.write_bytes));
+    assert_eq!(grown(flushes.requests, flushes_then.requests), grown(stats.flushes, then.flushes));
+    assert!(grown(stats.reads, then.reads) >= READS && grown(stats.flushes, then.flushes) >= FLUSHES);
 
     assert!(grown(reads.sequential, reads_then.sequential) >= READS - 1);
     assert!(grown(writes.sequential, writes_then.sequential) < WRITES / 10);
@@ -157,21 +123,21 @@ fn requests_are_counted_as_diskstats_counts_them_and_timed_and_blamed_on_us() {
     assert_eq!((reads_of_ours, bytes_of_ours), (READS, READS * BLOCK as u64));
 }
 
-/// What is seen in a span stands for the whole of the time; after a flood every request is seen again.
+/// After a flood every request is counted again.
 #[test]
-fn in_a_flood_a_span_stands_for_the_rest() {
-    if is_out_of_reach() {
+fn in_a_flood_the_requests_of_a_span_stand_for_all() {
+    if !has_bpf() {
         return;
     }
-    // A part of it that is long enough to get over a moment in which another test has the processor.
+    // Long enough to get over a moment in which another test has the CPU.
     const BETWEEN: Duration = Duration::from_millis(2400);
     const PACE: Duration = Duration::from_micros(250);
-    let device = Loop::new();
+    let Some(device) = LoopDevice::new("/tmp", 64 << 20) else { return };
     let name = device.name().to_owned();
     let mut source = Requests::default();
-    let before = sample(&mut source);
-    probe(&mut source).watch.adapt(20_001.0, BETWEEN).unwrap();
-    let file = device.open();
+    let before = sample(&mut source, &device);
+    probe(&mut source).sampler.adapt(20_001.0, BETWEEN).unwrap();
+    let file = device.open_direct();
     let mut block = Aligned([0; BLOCK]);
     let mut read = |go_on: &mut dyn FnMut() -> bool| {
         while go_on() {
@@ -179,7 +145,7 @@ fn in_a_flood_a_span_stands_for_the_rest() {
         }
     };
     let (start, mut last) = (Instant::now(), Instant::now());
-    // As steady as can be, without making up for what was missed: what a span sees is to be like the rest.
+    // A steady rate, without catching up: a span must see the same rate as the rest.
     read(&mut || {
         while last.elapsed() < PACE {
             std::thread::yield_now();
@@ -187,7 +153,7 @@ fn in_a_flood_a_span_stands_for_the_rest() {
         last = Instant::now();
         start.elapsed() < BETWEEN
     });
-    let flooded = sample(&mut source);
+    let flooded = sample(&mut source, &device);
     let reads = |after: &Snapshot, before: &Snapshot| {
         let seen = grown(request(after, &name, "read").requests, request(before, &name, "read").requests);
         (seen, grown(disk(after, &name).reads, disk(before, &name).reads))
@@ -201,30 +167,30 @@ fn in_a_flood_a_span_stands_for_the_rest() {
         left -= 1;
         left > 0
     });
-    let (seen, made) = reads(&sample(&mut source), &flooded);
+    let (seen, made) = reads(&sample(&mut source, &device), &flooded);
     assert_eq!(seen, made);
 }
 
 /// Reads for a while, one request at a time, with only one in four moments looked at; what was counted of that.
-fn read_thinned_out(source: &mut Requests, device: &Loop) -> (Request, Request) {
-    let file = device.open();
-    let before = sample(source);
-    probe(source).watch.look_at_one_in(4);
+fn read_thinned_out(source: &mut Requests, device: &LoopDevice) -> (Request, Request) {
+    let file = device.open_direct();
+    let before = sample(source, device);
+    probe(source).sampler.look_at_one_in(4);
     let mut block = Aligned([0; BLOCK]);
     let start = Instant::now();
     while start.elapsed() < Duration::from_millis(2500) {
         file.read_exact_at(&mut block.0, 0).unwrap();
     }
-    let after = sample(source);
+    let after = sample(source, device);
     (request(&before, device.name(), "read"), request(&after, device.name(), "read"))
 }
 
 #[test]
 fn histograms_weigh_each_request_as_the_counters_do() {
-    if is_out_of_reach() {
+    if !has_bpf() {
         return;
     }
-    let device = Loop::new();
+    let Some(device) = LoopDevice::new("/tmp", 64 << 20) else { return };
     let (before, after) = read_thinned_out(&mut Requests::default(), &device);
     let counted = grown(after.requests, before.requests);
     assert!(counted > 0 && counted.is_multiple_of(4), "{counted}");
@@ -236,10 +202,10 @@ fn histograms_weigh_each_request_as_the_counters_do() {
 
 #[test]
 fn a_request_that_has_the_device_to_itself_is_known_to_though_not_every_one_is_looked_at() {
-    if is_out_of_reach() {
+    if !has_bpf() {
         return;
     }
-    let device = Loop::new();
+    let Some(device) = LoopDevice::new("/tmp", 64 << 20) else { return };
     let (before, after) = read_thinned_out(&mut Requests::default(), &device);
     let known = grown(after.depth_requests, before.depth_requests);
     assert!(known > 0 && known <= grown(after.requests, before.requests));

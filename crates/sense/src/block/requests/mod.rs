@@ -1,4 +1,4 @@
-//! Requests to block devices, one by one: crates/sense/bpf/block.bpf.c.
+//! Requests to block devices: crates/sense/bpf/block.bpf.c.
 
 mod flood;
 mod layout;
@@ -7,87 +7,85 @@ mod live_tests;
 mod silence;
 
 use super::device;
-use crate::bpf::{Object, entries, include_object};
+use crate::bpf::{Object, c_string, entries, include_object};
 use crate::cgroup::block_groups;
 use crate::os::ns_to_ticks;
-use crate::{Miss, Root, Source};
+use crate::{Root, Source, SourceError, SourceInfo};
 use aya::maps::{Array, HashMap, MapData, MapError};
-use flood::Watch;
-use layout::{Known, Slot, Slots, Use, User};
-use silence::Silence;
+use flood::RequestSampler;
+use layout::{Slot, SlotCounters, SlotTable, Use, User};
+use silence::IdleUsers;
 use std::collections::BTreeMap;
 use std::time::Instant;
 use whyslow_model::catalogue::{Family, Request, Requester};
 use whyslow_model::histogram::Histogram;
 use whyslow_model::key::{OperationKey, RequesterKey, TaskKey};
 use whyslow_model::snapshot::Snapshot;
-use whyslow_model::value::{Counter, Name, State};
+use whyslow_model::value::{Counter, Name};
 
 const NAME: &str = "block";
 
-/// The source of families `request` and `requester`.
 #[derive(Default)]
 pub(super) struct Requests {
-    probe: Option<Result<Probe, Miss>>,
+    probe: Option<Result<BlockTracer, SourceError>>,
 }
 
 impl Source for Requests {
-    fn name(&self) -> &'static str {
-        "bpf/block"
-    }
-
-    fn tells(&self) -> &'static str {
-        "who asks block devices for what, and how long requests wait in the queue and in the device"
+    fn info(&self) -> SourceInfo {
+        SourceInfo::new(
+            "bpf/block",
+            "which processes issue block requests, and how long the requests wait in the queue and in the device",
+        )
     }
 
     fn prepare(&mut self, root: &Root) {
-        self.probe.get_or_insert_with(|| Probe::load(root));
+        self.probe.get_or_insert_with(|| BlockTracer::load(root));
     }
 
-    fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), Miss> {
-        match self.probe.get_or_insert_with(|| Probe::load(root)) {
+    fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
+        match self.probe.get_or_insert_with(|| BlockTracer::load(root)) {
             Ok(probe) => probe.read(root, out),
             Err(miss) => Err(miss.clone()),
         }
     }
 }
 
-/// The programs, attached.
-struct Probe {
+/// The attached programs and what was read from them.
+struct BlockTracer {
     object: Object,
-    watch: Watch,
+    sampler: RequestSampler,
     users: HashMap<MapData, User, Use>,
-    /// Rows by slot, and the changes there had been: most devices stand idle, and a slot is large.
+    /// Rows by slot, with the change count at which they were read: most devices are idle, and a slot is large.
     rows: BTreeMap<u32, (u64, Request)>,
-    silence: Silence,
-    /// Requests counted so far, and when.
+    idle_users: IdleUsers,
+    /// Requests at the last sample, and its time.
     counted: Option<(u64, Instant)>,
-    /// Control groups by number, those that are gone included.
+    /// Cgroups by number, including removed ones.
     groups: BTreeMap<u64, Name>,
 }
 
-impl Probe {
-    fn load(root: &Root) -> Result<Self, Miss> {
+impl BlockTracer {
+    fn load(root: &Root) -> Result<Self, SourceError> {
         let mut object = Object::load(NAME, include_object!("block"), root)?;
-        let watch = Watch::over(&mut object)?;
+        let sampler = RequestSampler::attach(&mut object)?;
         let users = HashMap::try_from(object.take_map("users")?).map_err(failed)?;
         Ok(Self {
             object,
-            watch,
+            sampler,
             users,
             rows: BTreeMap::new(),
-            silence: Silence::default(),
+            idle_users: IdleUsers::default(),
             counted: None,
             groups: BTreeMap::new(),
         })
     }
 
-    fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), Miss> {
-        let slots: Array<_, Slots> = Array::try_from(self.object.map("slots")?).map_err(failed)?;
+    fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
+        let slots: Array<_, SlotTable> = Array::try_from(self.object.map("slots")?).map_err(failed)?;
         let taken: Vec<Slot> = slots.get(&0, 0).map_err(failed)?.taken().collect();
         let mut names = BTreeMap::new();
         for slot in &taken {
-            // A device that was taken away has no name any more.
+            // A removed device has no name.
             if let Some(device) = device::by_number(root, &slot.number) {
                 let key = OperationKey { device: device.as_str().into(), operation: slot.operation.into() };
                 out.block.request.push(self.row(slot, &key)?);
@@ -99,8 +97,8 @@ impl Probe {
         self.complete()
     }
 
-    /// A slot's row, as it was where nothing has changed. The device behind the number may have another name by now.
-    fn row(&mut self, slot: &Slot, key: &OperationKey) -> Result<Request, Miss> {
+    /// A slot's row, read again if its counters changed or another device has its number now.
+    fn row(&mut self, slot: &Slot, key: &OperationKey) -> Result<Request, SourceError> {
         if let Some((changes, row)) = self.rows.get(&slot.index)
             && (*changes, row.key()) == (slot.changes, key)
         {
@@ -111,40 +109,45 @@ impl Probe {
         Ok(row)
     }
 
-    fn request(&self, slot: u32, key: OperationKey) -> Result<Request, Miss> {
-        let known: Array<_, Known> = Array::try_from(self.object.map("known")?).map_err(failed)?;
-        let known = known.get(&slot, 0).map_err(failed)?;
+    fn request(&self, slot: u32, key: OperationKey) -> Result<Request, SourceError> {
+        let counters: Array<_, SlotCounters> = Array::try_from(self.object.map("known")?).map_err(failed)?;
+        let counters = counters.get(&slot, 0).map_err(failed)?;
         let histogram = |buckets: &[u64]| Histogram::from_counts((0..).zip(buckets.iter().copied()));
         Ok(Request {
-            requests: known.requests.into(),
-            bytes: known.bytes.into(),
-            queue_time: histogram(&known.queue),
-            device_time: histogram(&known.device),
-            size: histogram(&known.size),
-            sequential: known.sequential.into(),
-            read_ahead: known.ahead.into(),
-            forced: known.forced.into(),
-            splits: known.splits.into(),
-            depth_requests: known.depth_requests.into(),
-            depth: known.depth.into(),
-            depth_squared: known.depth_squared.into(),
-            depth_device_time: known.depth_ns.into(),
-            depth_x_device_time: known.depth_us.into(),
+            requests: counters.requests.into(),
+            bytes: counters.bytes.into(),
+            queue_time: histogram(&counters.queue),
+            device_time: histogram(&counters.device),
+            size: histogram(&counters.size),
+            sequential: counters.sequential.into(),
+            read_ahead: counters.ahead.into(),
+            forced: counters.forced.into(),
+            splits: counters.splits.into(),
+            depth_requests: counters.depth_requests.into(),
+            depth: counters.depth.into(),
+            depth_squared: counters.depth_squared.into(),
+            depth_device_time: counters.depth_ns.into(),
+            depth_x_device_time: counters.depth_us.into(),
             ..Request::new(key)
         })
     }
 
-    fn requesters(&mut self, root: &Root, names: &BTreeMap<u64, OperationKey>, out: &mut Snapshot) -> Result<(), Miss> {
+    fn requesters(
+        &mut self,
+        root: &Root,
+        names: &BTreeMap<u64, OperationKey>,
+        out: &mut Snapshot,
+    ) -> Result<(), SourceError> {
         let users = entries(&self.users).map_err(failed)?;
-        for user in self.silence.judge(users.iter().map(|(user, used)| (*user, used.requests)), Instant::now()) {
-            // Where it cannot go now it is tried again; it may have been evicted, too.
+        for user in self.idle_users.update(users.iter().map(|(user, used)| (*user, used.requests)), Instant::now()) {
+            // On failure it is tried again; the kernel may also have evicted it.
             let _ = self.users.remove(&user);
         }
         if users.iter().any(|(user, _)| !self.groups.contains_key(&user.cgroup)) {
             self.groups.extend(block_groups(root)?);
         }
         for (user, used) in users {
-            // A group that came and went between two samples stays without a name.
+            // A cgroup that existed only between two samples has no name.
             let cgroup = self.groups.entry(user.cgroup).or_default().clone();
             if let Some(on) = names.get(&user.slot) {
                 out.block.requester.push(requester(on.clone(), &user, &used, cgroup));
@@ -153,21 +156,23 @@ impl Probe {
         Ok(())
     }
 
-    /// What is looked at goes by the rate of the last step; the next is thought to be as long.
-    fn adapt(&mut self, rows: &[Request]) -> Result<(), Miss> {
+    /// Adapts the sampling to the request rate since the last sample, assuming that the next interval is as long.
+    fn adapt(&mut self, rows: &[Request]) -> Result<(), SourceError> {
         let now = Instant::now();
         let requests = rows.iter().filter_map(|r| r.requests.get()).sum();
         let Some((before, then)) = self.counted.replace((requests, now)) else { return Ok(()) };
         let between = now.duration_since(then);
-        self.watch.adapt(requests.saturating_sub(before) as f64 / between.as_secs_f64(), between)
+        self.sampler.adapt(requests.saturating_sub(before) as f64 / between.as_secs_f64(), between)
     }
 
-    /// Says so where there were more devices than slots.
-    fn complete(&self) -> Result<(), Miss> {
+    /// Fails if there were more devices than slots.
+    fn complete(&self) -> Result<(), SourceError> {
         let uncounted: Array<_, u64> = Array::try_from(self.object.map("uncounted")?).map_err(failed)?;
         match uncounted.get(&0, 0).map_err(failed)? {
             0 => Ok(()),
-            missed => Err(Miss::Failed(format!("BPF {NAME}: {missed} requests went uncounted: too many devices"))),
+            missed => {
+                Err(SourceError::Failed(format!("BPF {NAME}: {missed} requests were not counted: too many devices")))
+            }
         }
     }
 }
@@ -176,7 +181,7 @@ fn requester(on: OperationKey, user: &User, used: &Use, cgroup: Name) -> Request
     let pid = user.pid as u32;
     let task = TaskKey { pid, tid: pid, start: ns_to_ticks(user.start) };
     Requester {
-        command: command(&used.command),
+        command: c_string(&used.command).into(),
         requests: Counter::from(used.requests),
         bytes: used.bytes.into(),
         queue_time: used.queue_ns.into(),
@@ -185,12 +190,6 @@ fn requester(on: OperationKey, user: &User, used: &Use, cgroup: Name) -> Request
     }
 }
 
-/// The name of a process as the kernel keeps it: up to the first zero.
-pub(super) fn command(bytes: &[u8]) -> State {
-    let name = bytes.split(|b| *b == 0).next().unwrap_or_default();
-    String::from_utf8_lossy(name).as_ref().into()
-}
-
-fn failed(error: MapError) -> Miss {
-    Miss::Failed(format!("BPF {NAME}: {error}"))
+fn failed(error: MapError) -> SourceError {
+    SourceError::Failed(format!("BPF {NAME}: {error}"))
 }

@@ -1,0 +1,126 @@
+//! Page cache use by process (crates/sense/bpf/cache.bpf.c). Every read call passes there, so it is on demand.
+
+use crate::bpf::{LazyObject, c_string, c_struct, include_object};
+use crate::os::{ns_to_ticks, page_size};
+use crate::{Root, Source, SourceError, SourceInfo};
+use std::collections::BTreeMap;
+use whyslow_model::catalogue::PageCache;
+use whyslow_model::key::TaskKey;
+use whyslow_model::snapshot::Snapshot;
+
+c_struct! {
+    /// `struct user`.
+    struct CacheUser {
+        start: u64,
+        pid: u64,
+    }
+
+    /// `struct use`.
+    struct CacheCounts {
+        lookups: u64,
+        misses: u64,
+        read_ahead_hits: u64,
+        faults: u64,
+        faults_cached: u64,
+        pages_written_back: u64,
+        command: [u8; 16],
+    }
+}
+
+pub(super) struct PageCacheUse(LazyObject);
+
+impl Default for PageCacheUse {
+    fn default() -> Self {
+        Self(LazyObject::new("cache", include_object!("cache")))
+    }
+}
+
+impl Source for PageCacheUse {
+    fn info(&self) -> SourceInfo {
+        let description = "page cache hits, misses and waits by process, and whose writes are written back";
+        SourceInfo::new("bpf/cache", description).on_demand()
+    }
+
+    fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
+        let users = self.0.get(root)?.entries("users")?;
+        let rows: BTreeMap<TaskKey, PageCache> = users.into_iter().map(row).collect();
+        out.block.page_cache.extend(rows.into_values());
+        Ok(())
+    }
+}
+
+fn row((user, used): (CacheUser, CacheCounts)) -> (TaskKey, PageCache) {
+    let pid = user.pid as u32;
+    let task = TaskKey { pid, tid: pid, start: ns_to_ticks(user.start) };
+    let row = PageCache {
+        command: c_string(&used.command).into(),
+        lookups: used.lookups.into(),
+        misses: used.misses.into(),
+        read_ahead_hits: used.read_ahead_hits.into(),
+        faults: used.faults.into(),
+        faults_cached: used.faults_cached.into(),
+        written_back: (used.pages_written_back * page_size()).into(),
+        ..PageCache::new(task)
+    };
+    (task, row)
+}
+
+#[cfg(test)]
+mod live_tests {
+    use super::*;
+    use crate::testing::{has_bpf, read};
+    use std::io::Write;
+    use std::os::fd::AsRawFd;
+    use std::process::{Command, Stdio};
+
+    const PAGE: usize = 4096;
+    const PAGES: usize = 512;
+
+    /// The row of a dd with these arguments.
+    fn dd(source: &mut PageCacheUse, arguments: &[&str]) -> PageCache {
+        let mut dd = Command::new("dd").args(arguments).stderr(Stdio::null()).spawn().expect("dd runs");
+        assert!(dd.wait().unwrap().success());
+        row_of(source, dd.id())
+    }
+
+    fn row_of(source: &mut PageCacheUse, pid: u32) -> PageCache {
+        read(source).block.page_cache.into_iter().find(|row| row.task.pid == pid).expect("dd has a row")
+    }
+
+    #[test]
+    fn the_first_read_misses_and_the_second_hits() {
+        if !has_bpf() {
+            return;
+        }
+        let mut source = PageCacheUse::default();
+        read(&mut source);
+        // On a disk: tmpfs has no read-ahead.
+        let mut file = tempfile::NamedTempFile::with_prefix_in("wsl-block-", env!("CARGO_MANIFEST_DIR")).unwrap();
+        file.write_all(&vec![1; PAGES * PAGE]).unwrap();
+        file.as_file().sync_all().unwrap();
+        // SAFETY: advice on an open file; no memory of ours is touched.
+        unsafe { libc::posix_fadvise(file.as_file().as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
+        let input = format!("if={}", file.path().display());
+        let [cold, warm] = [(), ()].map(|()| dd(&mut source, &[&input, "of=/dev/null", "bs=4k"]));
+        assert_eq!(cold.command.get(), Some("dd"));
+        assert!(cold.lookups.get().unwrap() >= PAGES as u64 && warm.lookups.get().unwrap() >= PAGES as u64);
+        assert!(cold.misses.get().unwrap() > warm.misses.get().unwrap(), "{cold:?} {warm:?}");
+        assert!(cold.read_ahead_hits.get().unwrap() > 0, "{cold:?}");
+    }
+
+    #[test]
+    fn writeback_is_attributed_to_the_process_that_wrote() {
+        if !has_bpf() {
+            return;
+        }
+        let mut source = PageCacheUse::default();
+        read(&mut source);
+        let file = tempfile::NamedTempFile::with_prefix_in("wsl-block-", env!("CARGO_MANIFEST_DIR")).unwrap();
+        let output = format!("of={}", file.path().display());
+        let pid = dd(&mut source, &["if=/dev/zero", &output, "bs=64k", "count=32", "conv=notrunc"]).task.pid;
+        // SAFETY: the descriptor is open; no memory of ours is touched.
+        assert_eq!(unsafe { libc::syncfs(file.as_file().as_raw_fd()) }, 0);
+        let row = row_of(&mut source, pid);
+        assert_eq!(row.written_back.get(), Some(32 * 65536), "{row:?}");
+    }
+}

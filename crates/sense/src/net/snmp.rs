@@ -1,0 +1,176 @@
+//! Protocol counters: /proc/net/snmp, netstat, sockstat and sockstat6 (Documentation/networking/snmp_counter.rst,
+//! net/ipv4/proc.c).
+
+use super::namespaces::Namespaces;
+use super::net_text;
+use crate::Root;
+use crate::os::page_size;
+use crate::source::{Source, SourceError, SourceInfo};
+use std::collections::HashMap;
+use std::sync::Arc;
+use whyslow_model::catalogue::{Family, Protocol};
+use whyslow_model::key::NetKey;
+use whyslow_model::snapshot::Snapshot;
+use whyslow_model::value::Name;
+use whyslow_proc::snmp::Names;
+
+pub(super) struct Protocols {
+    namespaces: Arc<Namespaces>,
+    names: Names,
+    /// By protocol, as last seen.
+    columns: HashMap<String, HeaderColumns>,
+}
+
+/// A header line, and the metric of each name in it.
+#[derive(Default)]
+struct HeaderColumns {
+    names: String,
+    metrics: Vec<Option<&'static str>>,
+}
+
+impl Protocols {
+    pub(super) fn new(namespaces: Arc<Namespaces>) -> Self {
+        Self { namespaces, names: Names::default(), columns: HashMap::new() }
+    }
+
+    fn read_namespace(&mut self, root: &Root, namespace: &Name) -> Result<Protocol, SourceError> {
+        let mut row = Protocol::new(NetKey { ns: namespace.clone(), name: "ip".into() });
+        self.parse_counters(&net_text(root, namespace, "snmp")?, &mut row);
+        if let Ok(netstat) = net_text(root, namespace, "netstat") {
+            self.parse_counters(&netstat, &mut row);
+        }
+        let sockets4 = net_text(root, namespace, "sockstat").unwrap_or_default();
+        let sockets6 = net_text(root, namespace, "sockstat6").unwrap_or_default();
+        parse_sockets(&sockets4, &sockets6, &mut row);
+        // These are machine-wide in every namespace.
+        if namespace.is_empty() {
+            self.parse_machine_wide(&sockets4, &mut row);
+        }
+        Ok(row)
+    }
+
+    /// Parses `snmp` or `netstat`: a line of names, then a line of values, both starting with the protocol's name.
+    fn parse_counters(&mut self, text: &str, row: &mut Protocol) {
+        let mut lines = text.lines();
+        while let (Some(names), Some(values)) = (lines.next(), lines.next()) {
+            let (Some((protocol, names)), Some((_, values))) = (names.split_once(':'), values.split_once(':')) else {
+                return;
+            };
+            for (metric, value) in self.columns_of(protocol, names).iter().zip(values.split_ascii_whitespace()) {
+                if let (Some(metric), Ok(value)) = (metric, value.parse()) {
+                    row.set(metric, value);
+                }
+            }
+        }
+    }
+
+    /// The metrics of a header line, which hardly ever changes.
+    fn columns_of(&mut self, protocol: &str, names: &str) -> &[Option<&'static str>] {
+        if self.columns.get(protocol).is_none_or(|columns| columns.names != names) {
+            let metrics = names.split_ascii_whitespace().map(|name| self.names.metric(protocol, name)).collect();
+            self.columns.insert(protocol.to_owned(), HeaderColumns { names: names.to_owned(), metrics });
+        }
+        &self.columns[protocol].metrics
+    }
+
+    fn parse_machine_wide(&self, sockstat: &str, row: &mut Protocol) {
+        let pages = |protocol| Some(sockstat_value(sockstat, protocol, "mem")?.saturating_mul(page_size()));
+        row.tcp_orphans = sockstat_value(sockstat, "TCP", "orphan").into();
+        row.tcp_memory = pages("TCP").into();
+        row.udp_memory = pages("UDP").into();
+    }
+}
+
+impl Source for Protocols {
+    fn info(&self) -> SourceInfo {
+        SourceInfo::new("proc/net/snmp", "protocol counters: retransmissions, overflows, sockets in use")
+    }
+
+    fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
+        let namespaces = self.namespaces.clone();
+        namespaces.each(root, |namespace| {
+            out.net.protocol.push(self.read_namespace(root, namespace)?);
+            Ok(())
+        })
+    }
+}
+
+fn parse_sockets(sockets4: &str, sockets6: &str, row: &mut Protocol) {
+    let in_use = |four, six| {
+        // A kernel without IPv6 has no sockstat6.
+        let six = sockstat_value(sockets6, six, "inuse").unwrap_or(0);
+        Some(sockstat_value(sockets4, four, "inuse")?.saturating_add(six))
+    };
+    row.tcp_in_use = in_use("TCP", "TCP6").into();
+    row.udp_in_use = in_use("UDP", "UDP6").into();
+    row.tcp_time_wait = sockstat_value(sockets4, "TCP", "tw").into();
+}
+
+/// A value of `sockstat`: `TCP: inuse 5 orphan 0 tw 0 alloc 8 mem 2`.
+pub(super) fn sockstat_value(text: &str, protocol: &str, name: &str) -> Option<u64> {
+    let line = text.lines().find_map(|l| l.strip_prefix(protocol)?.strip_prefix(':'))?;
+    let mut words = line.split_ascii_whitespace();
+    words.find(|w| *w == name)?;
+    words.next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::CapturedTree;
+    use whyslow_model::value::Value;
+
+    const OLD_SNMP: &str = include_str!("../../tests/fixtures/net/snmp-2.6.32");
+    const OLD_NETSTAT: &str = include_str!("../../tests/fixtures/net/netstat-2.6.32");
+    const NEW_SNMP: &str = include_str!("../../tests/fixtures/net/snmp-6.18");
+    const NEW_NETSTAT: &str = include_str!("../../tests/fixtures/net/netstat-6.18");
+    const SOCKSTAT: &str = "sockets: used 111\nTCP: inuse 5 orphan 1 tw 2 alloc 8 mem 3\nUDP: inuse 3 mem 1\n\
+        UDPLITE: inuse 9\nRAW: inuse 0\nFRAG: inuse 0 memory 0\n";
+    const SOCKSTAT6: &str = "TCP6: inuse 4\nUDP6: inuse 1\nUDPLITE6: inuse 0\n";
+
+    fn read(files: &[(&str, &str)]) -> Result<Protocol, SourceError> {
+        let (outcome, mut out) = CapturedTree::of(files).read(&mut Protocols::new(Arc::default()));
+        outcome.map(|()| out.net.protocol.remove(0))
+    }
+
+    fn is_absent(row: &Protocol, column: usize) -> bool {
+        match row.value(column) {
+            Some(Value::Counter(counter)) => counter.get().is_none(),
+            Some(Value::Gauge(gauge)) => gauge.get().is_none(),
+            Some(Value::State(_) | Value::Histogram(_)) | None => panic!("no number at {column}"),
+        }
+    }
+
+    #[test]
+    fn a_new_kernel_has_every_metric() {
+        let files = [
+            ("proc/net/snmp", NEW_SNMP),
+            ("proc/net/netstat", NEW_NETSTAT),
+            ("proc/net/sockstat", SOCKSTAT),
+            ("proc/net/sockstat6", SOCKSTAT6),
+        ];
+        let row = read(&files).unwrap();
+        let absent: Vec<&str> = (0..Protocol::INFO.metrics.len())
+            .filter(|i| is_absent(&row, *i))
+            .map(|i| Protocol::INFO.metrics[i].name)
+            .collect();
+        assert_eq!(absent, Vec::<&str>::new());
+        assert_eq!(row.tcp_in_use.get(), Some(9.0));
+        assert_eq!(row.tcp_memory.get(), Some(3.0 * page_size() as f64));
+    }
+
+    #[test]
+    fn counters_missing_on_an_old_kernel_are_absent() {
+        let row = read(&[("proc/net/snmp", OLD_SNMP), ("proc/net/netstat", OLD_NETSTAT)]).unwrap();
+        assert_eq!(row.tcp_retrans_segs.get(), Some(321));
+        assert_eq!(row.tcp_ext_listen_overflows.get(), Some(17));
+        assert_eq!(row.tcp_ext_tcp_req_q_full_drop.get(), None);
+        assert_eq!(row.tcp_in_use.get(), None);
+    }
+
+    #[test]
+    fn malformed_lines_set_nothing() {
+        let row = read(&[("proc/net/snmp", "Tcp\nTcp: 3\nTcp: RetransSegs\nTcp: -1\n")]).unwrap();
+        assert!((0..Protocol::INFO.metrics.len()).all(|i| is_absent(&row, i)), "{row:?}");
+    }
+}

@@ -1,0 +1,99 @@
+//! Functions in ELF files by file offset: from debug information, which includes inlined functions, otherwise from the symbol
+//! table. blazesym reads both.
+
+use blazesym::symbolize::source::{Elf, Source};
+use blazesym::symbolize::{Input, Sym, Symbolized, Symbolizer};
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Function {
+    /// Demangled.
+    pub(super) name: String,
+    /// Whether it was inlined into the one before it.
+    pub(super) inlined: bool,
+}
+
+/// The functions at each of the offsets of a file, outermost first; `None` on a timeout.
+///
+/// The file is untrusted and may hold anything. It is read in a thread of its own, so that a debug file that takes forever does not
+/// block the profile.
+pub(super) fn of_file(file: &File, offsets: &[u64], timeout: Duration) -> Option<Vec<Vec<Function>>> {
+    let file = file.try_clone().ok()?;
+    let offsets = offsets.to_vec();
+    let (answer, answered) = mpsc::sync_channel(1);
+    let read = move || {
+        // Fails after the timeout.
+        let _ = answer.send(read(&file, &offsets));
+    };
+    thread::Builder::new().name("symbols".into()).spawn(read).ok()?;
+    answered.recv_timeout(timeout).ok()
+}
+
+fn read(file: &File, offsets: &[u64]) -> Vec<Vec<Function>> {
+    // Damaged debug information can make blazesym panic; the symbol table may still be readable.
+    let attempt = |debug| catch_unwind(AssertUnwindSafe(|| lookup(file, offsets, debug))).ok().flatten();
+    attempt(true).or_else(|| attempt(false)).unwrap_or_else(|| vec![Vec::new(); offsets.len()])
+}
+
+fn lookup(file: &File, offsets: &[u64], debug_information: bool) -> Option<Vec<Vec<Function>>> {
+    // By its descriptor: the file may be deleted, or its path not reachable for us.
+    let mut elf = Elf::new(format!("/proc/self/fd/{}", file.as_raw_fd()));
+    elf.debug_syms = debug_information;
+    let symbolizer = Symbolizer::builder().enable_auto_reload(false).build();
+    let found = symbolizer.symbolize(&Source::Elf(elf), Input::FileOffset(offsets)).ok()?;
+    Some(found.iter().map(functions).collect())
+}
+
+fn functions(found: &Symbolized<'_>) -> Vec<Function> {
+    let Symbolized::Sym(Sym { name, inlined, .. }) = found else { return Vec::new() };
+    let outer = Function { name: name.to_string(), inlined: false };
+    let inner = inlined.iter().map(|function| Function { name: function.name.to_string(), inlined: true });
+    std::iter::once(outer).chain(inner).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+    use std::time::Instant;
+
+    const TIMEOUT: Duration = Duration::from_secs(60);
+
+    #[test]
+    fn a_file_other_than_elf_has_no_functions() {
+        let mut file = tempfile::tempfile().unwrap();
+        for bytes in [&b""[..], b"\x7fELF", b"#!/bin/sh\n"] {
+            file.set_len(0).unwrap();
+            file.write_all(bytes).unwrap();
+            assert_eq!(of_file(&file, &[0, 4096], TIMEOUT), Some(vec![Vec::new(), Vec::new()]));
+        }
+    }
+
+    #[test]
+    fn a_damaged_file_neither_panics_nor_hangs() {
+        let whole = std::fs::read("/bin/true").unwrap();
+        for step in 1..40 {
+            let mut bytes = whole[..whole.len() * step / 40].to_vec();
+            for place in (step * 8..bytes.len()).step_by(97 * step) {
+                bytes[place] ^= 0x55;
+            }
+            let mut file = tempfile::tempfile().unwrap();
+            file.write_all(&bytes).unwrap();
+            let functions = of_file(&file, &[0, 0x1000, 0x2345, u64::MAX], TIMEOUT).expect("neither panic nor hang");
+            assert_eq!(functions.len(), 4);
+        }
+    }
+
+    #[test]
+    fn a_timeout_ends_the_lookup() {
+        let file = File::open("/proc/self/exe").unwrap();
+        let started = Instant::now();
+        assert_eq!(of_file(&file, &[0x1000], Duration::ZERO), None);
+        assert!(started.elapsed() < Duration::from_secs(5));
+    }
+}

@@ -1,0 +1,222 @@
+//! The smaller text files of a process or thread: /proc/PID/{cgroup,limits,sched,schedstat,status}, and /proc/PID/task/TID/*.
+//!
+//! Names in them can be any bytes, so they are parsed as bytes.
+
+/// The decimal number that makes up all of `bytes`.
+pub(super) fn number(bytes: &[u8]) -> Option<u64> {
+    if bytes.is_empty() {
+        return None;
+    }
+    bytes.iter().try_fold(0u64, |n, b| {
+        let digit = b.is_ascii_digit().then(|| u64::from(b - b'0'))?;
+        n.checked_mul(10)?.checked_add(digit)
+    })
+}
+
+pub(super) fn signed(bytes: &[u8]) -> Option<i64> {
+    match bytes.strip_prefix(b"-") {
+        Some(digits) => number(digits).and_then(|n| 0i64.checked_sub_unsigned(n)),
+        None => number(bytes).and_then(|n| n.try_into().ok()),
+    }
+}
+
+/// The words between spaces and tabs.
+pub(super) fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
+    line.split(u8::is_ascii_whitespace).filter(|w| !w.is_empty())
+}
+
+/// The `name: value` lines of a file, values trimmed.
+pub(super) fn pairs(text: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
+    text.split(|b| *b == b'\n').filter_map(|line| {
+        let colon = line.iter().position(|b| *b == b':')?;
+        Some((&line[..colon], line[colon + 1..].trim_ascii()))
+    })
+}
+
+/// The controllers of version 1 that can limit a process.
+const CONTROLLERS: [&[u8]; 3] = [b"cpu", b"memory", b"blkio"];
+
+/// The cgroups of a process (cgroups(7)), one per line, the deepest first: those with a controller of [`CONTROLLERS`], and that of
+/// the unified hierarchy. The root, which limits nothing, only if there is no other.
+pub(super) fn cgroups(text: &[u8]) -> Option<String> {
+    let mut groups: Vec<&[u8]> = Vec::new();
+    for line in text.split(|b| *b == b'\n') {
+        // A path may contain colons; the number and the controllers before it contain none.
+        let mut parts = line.splitn(3, |b| *b == b':');
+        let (Some(hierarchy), Some(controllers), Some(path)) = (parts.next(), parts.next(), parts.next()) else {
+            continue;
+        };
+        let unified = hierarchy == b"0" && controllers.is_empty();
+        let limits = controllers.split(|b| *b == b',').any(|c| CONTROLLERS.contains(&c));
+        if (unified || limits) && !groups.contains(&path) {
+            groups.push(path);
+        }
+    }
+    let depth = |path: &[u8]| path.split(|b| *b == b'/').filter(|part| !part.is_empty()).count();
+    groups.sort_by_key(|path| std::cmp::Reverse(depth(path)));
+    if groups.len() > 1 {
+        groups.retain(|path| *path != b"/");
+    }
+    let lines: Vec<_> = groups.iter().map(|path| String::from_utf8_lossy(path)).collect();
+    (!lines.is_empty()).then(|| lines.join("\n"))
+}
+
+/// Soft limits (proc_pid_limits(5)); `None` if unlimited.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct ProcessLimits {
+    pub(super) open_files: Option<u64>,
+    pub(super) processes: Option<u64>,
+}
+
+pub(super) fn limits(text: &[u8]) -> ProcessLimits {
+    let mut limits = ProcessLimits::default();
+    for line in text.split(|b| *b == b'\n') {
+        if let Some(values) = line.strip_prefix(b"Max open files") {
+            limits.open_files = words(values).next().and_then(number);
+        } else if let Some(values) = line.strip_prefix(b"Max processes") {
+            limits.processes = words(values).next().and_then(number);
+        }
+    }
+    limits
+}
+
+/// How often the thread migrated, from sched (kernel/sched/debug.c), which kernels with CONFIG_SCHED_DEBUG have.
+///
+/// The first line holds the thread's name; with at most 15 bytes no name can imitate the line looked for.
+pub(super) fn migrations(text: &[u8]) -> Option<u64> {
+    let (_, value) = pairs(text).find(|(name, _)| name.trim_ascii() == b"se.nr_migrations")?;
+    number(words(value).next()?)
+}
+
+/// A thread's schedstat (Documentation/scheduler/sched-stats.rst), nanoseconds. That of a process is its main thread's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct SchedStat {
+    pub(super) run: u64,
+    /// Waiting on a run queue.
+    pub(super) delay: u64,
+}
+
+/// A kernel without this accounting reports `0 0 0` for every thread, otherwise only a thread that has never run does; `None` for
+/// both.
+pub(super) fn schedstat(line: &[u8]) -> Option<SchedStat> {
+    let mut fields = words(line).map(number);
+    let (run, delay, slices) = (fields.next()??, fields.next()??, fields.next()??);
+    (run, delay, slices).ne(&(0, 0, 0)).then_some(SchedStat { run, delay })
+}
+
+/// From status (proc_pid_status(5)). Memory is in bytes; a kernel thread has none.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct ProcessStatus {
+    /// Effective.
+    pub(super) user_id: Option<u64>,
+    pub(super) rss_anon: Option<u64>,
+    pub(super) rss_file: Option<u64>,
+    pub(super) rss_shmem: Option<u64>,
+    pub(super) swap: Option<u64>,
+    /// Of this thread only, as the next.
+    pub(super) voluntary_switches: Option<u64>,
+    pub(super) involuntary_switches: Option<u64>,
+}
+
+pub(super) fn status(text: &[u8]) -> ProcessStatus {
+    let kilobytes = |value: &[u8]| number(words(value).next()?)?.checked_mul(1024);
+    let mut status = ProcessStatus::default();
+    for (name, value) in pairs(text) {
+        match name {
+            b"Uid" => status.user_id = words(value).nth(1).and_then(number),
+            b"RssAnon" => status.rss_anon = kilobytes(value),
+            b"RssFile" => status.rss_file = kilobytes(value),
+            b"RssShmem" => status.rss_shmem = kilobytes(value),
+            b"VmSwap" => status.swap = kilobytes(value),
+            b"voluntary_ctxt_switches" => status.voluntary_switches = number(value),
+            b"nonvoluntary_ctxt_switches" => status.involuntary_switches = number(value),
+            _ => {}
+        }
+    }
+    status
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::never_panics_on_bytes;
+
+    #[test]
+    fn numbers_are_parsed_completely_or_not_at_all() {
+        assert_eq!(number(b"18446744073709551615"), Some(u64::MAX));
+        assert_eq!([number(b"18446744073709551616"), number(b""), number(b"-1"), number(b"1x")], [None; 4]);
+        assert_eq!((signed(b"-20"), signed(b"19"), signed(b"-")), (Some(-20), Some(19), None));
+        assert_eq!(signed(b"-9223372036854775808"), Some(i64::MIN));
+    }
+
+    #[test]
+    fn pairs_are_split_at_the_first_colon() {
+        let found: Vec<_> = pairs(b"Name:\ta:b\nnothing\nUid:\t1\t2\n").collect();
+        assert_eq!(found, [(&b"Name"[..], &b"a:b"[..]), (b"Uid", b"1\t2")]);
+    }
+
+    #[test]
+    fn all_cgroups_are_listed_the_deepest_first() {
+        assert_eq!(cgroups(b"0::/user.slice/a:b\n").as_deref(), Some("/user.slice/a:b"));
+        assert_eq!(cgroups(b"4:memory:/old/x\n0::/new\n").as_deref(), Some("/old/x\n/new"));
+        assert_eq!(
+            cgroups(b"5:devices:/x/y/z\n4:memory:/api/72cf\n1:cpu,cpuacct:/api\n0::/\n").as_deref(),
+            Some("/api/72cf\n/api")
+        );
+        assert_eq!(cgroups(b"4:memory:/m\n1:cpu,cpuacct:/m\n").as_deref(), Some("/m"));
+        assert_eq!(cgroups(b"9:name=systemd:/s\n0::/\n").as_deref(), Some("/"));
+        assert_eq!(cgroups(b"9:name=systemd:/s\n"), None);
+    }
+
+    #[test]
+    fn an_unlimited_soft_limit_is_none() {
+        let text = b"Limit                     Soft Limit           Hard Limit           Units     \n\
+            Max processes             unlimited            unlimited            processes \n\
+            Max open files            1024                 20000                files     \n";
+        assert_eq!(limits(text), ProcessLimits { open_files: Some(1024), processes: None });
+    }
+
+    #[test]
+    fn migrations_are_found_among_the_scheduler_statistics() {
+        let text = b"cat (1192, #threads: 1)\n---------------------\n\
+            se.exec_start                                :      16223641.652630\n\
+            se.nr_migrations                             :                   17\n\
+            nr_switches                                  :                    1\n";
+        assert_eq!((migrations(text), migrations(b"nr_switches : 1\n")), (Some(17), None));
+    }
+
+    #[test]
+    fn a_schedstat_of_zeros_is_none() {
+        assert_eq!(schedstat(b"492790 12 1\n"), Some(SchedStat { run: 492_790, delay: 12 }));
+        assert_eq!([schedstat(b"0 0 0\n"), schedstat(b"1 2\n"), schedstat(b"")], [None; 3]);
+    }
+
+    #[test]
+    fn the_status_of_a_process_has_memory_and_that_of_a_kernel_thread_none() {
+        let text = b"Name:\tUid:\t9\nState:\tS (sleeping)\nUid:\t1000\t33\t33\t33\nVmSwap:\t       4 kB\n\
+            RssAnon:\t     100 kB\nRssFile:\t      50 kB\nRssShmem:\t       0 kB\n\
+            voluntary_ctxt_switches:\t150\nnonvoluntary_ctxt_switches:\t545\n";
+        let expected = ProcessStatus {
+            user_id: Some(33),
+            rss_anon: Some(102_400),
+            rss_file: Some(51_200),
+            rss_shmem: Some(0),
+            swap: Some(4096),
+            voluntary_switches: Some(150),
+            involuntary_switches: Some(545),
+        };
+        assert_eq!(status(text), expected);
+        let kernel = status(b"Name:\tkswapd0\nUid:\t0\t0\t0\t0\nvoluntary_ctxt_switches:\t1\n");
+        assert_eq!((kernel.swap, kernel.rss_anon, kernel.user_id), (None, None, Some(0)));
+    }
+
+    #[test]
+    fn no_bytes_make_it_panic() {
+        never_panics_on_bytes(
+            b"4:memory:/m\nMax processes 1\nse.nr_migrations : 1\nVmSwap:\t18446744073709551615 kB\n",
+            |text| {
+                let _ = (cgroups(text), limits(text), migrations(text), schedstat(text), status(text));
+            },
+        );
+    }
+}

@@ -1,0 +1,267 @@
+//! What the tests of this crate share.
+//!
+//! A test that cannot run here calls [`skip`] and returns; the line it prints is not captured, so that
+//! `cargo test 2>&1 | grep -c '^skipped'` counts them.
+
+use crate::source::{Source, SourceError};
+use crate::{Root, os};
+use proptest::prelude::*;
+use proptest::test_runner::{TestCaseError, TestRunner};
+use std::fs::{self, File};
+use std::io::Write;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::thread;
+use std::time::{Duration, Instant};
+use tempfile::{NamedTempFile, TempDir};
+use whyslow_model::snapshot::Snapshot;
+
+/// Skips a test because this kernel lacks what it tests.
+pub(crate) fn skip(reason: &str) {
+    let test = thread::current().name().unwrap_or("test").to_owned();
+    // Past libtest's capture of stderr.
+    if let Ok(mut stderr) = fs::OpenOptions::new().append(true).open("/dev/stderr") {
+        let _ = writeln!(stderr, "skipped {test}: {reason}");
+    }
+}
+
+/// Skips a test because of how it was started, which CI has to set right.
+pub(crate) fn skip_unless_ci(reason: &str) {
+    assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "must not be skipped under CI=true: {reason}");
+    skip(reason);
+}
+
+/// Whether the tests run as root; skips if not.
+pub(crate) fn is_root() -> bool {
+    if !os::is_root() {
+        skip_unless_ci("needs root");
+    }
+    os::is_root()
+}
+
+/// Whether BPF can be used here; skips if not.
+pub(crate) fn has_bpf() -> bool {
+    match crate::bpf::check(&Root::live()) {
+        Ok(()) => true,
+        Err(SourceError::Absent(why)) => {
+            skip(&why);
+            false
+        }
+        Err(error) => {
+            skip_unless_ci(&format!("{error:?}"));
+            false
+        }
+    }
+}
+
+/// Whether this program is installed; skips if not.
+pub(crate) fn has_program(program: &str) -> bool {
+    let found = Command::new(program).arg("--version").output().is_ok();
+    if !found {
+        skip_unless_ci(&format!("needs {program}"));
+    }
+    found
+}
+
+/// Polls until `condition` returns a value, for at most 30 s.
+pub(crate) fn wait_for<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
+    let start = Instant::now();
+    loop {
+        if let Some(value) = condition() {
+            return value;
+        }
+        assert!(start.elapsed() < Duration::from_secs(30), "timed out waiting until {what}");
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Like [`wait_for`], for a condition without a value.
+pub(crate) fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
+    wait_for(what, || condition().then_some(()));
+}
+
+/// Reads a source of the live machine.
+pub(crate) fn read(source: &mut dyn Source) -> Snapshot {
+    let mut out = Snapshot::default();
+    assert_eq!(source.read(&Root::live(), &mut out), Ok(()), "{}", source.info().name);
+    out.sort();
+    out
+}
+
+/// Checks that `parse` returns for any text, and for `sample` (what the kernel writes) truncated and partly overwritten.
+pub(crate) fn never_panics(sample: &str, parse: impl Fn(&str)) {
+    let damaged =
+        (any::<prop::sample::Index>(), any::<prop::sample::Index>(), "\\PC{0,4}").prop_map(|(cut, at, piece)| {
+            let mut bytes = sample.as_bytes()[..cut.index(sample.len() + 1)].to_vec();
+            let at = at.index(bytes.len() + 1);
+            bytes.splice(at..(at + piece.len()).min(bytes.len()), piece.into_bytes());
+            String::from_utf8_lossy(&bytes).into_owned()
+        });
+    let text = prop_oneof![".*", "([ -~]{0,20}[ :\\n\\t]?){0,40}", damaged];
+    let outcome = TestRunner::default().run(&text, |text| {
+        parse(&text);
+        Ok::<(), TestCaseError>(())
+    });
+    assert_eq!(outcome, Ok(()));
+}
+
+/// Like [`never_panics`], for binary formats and files that need not be UTF-8.
+pub(crate) fn never_panics_on_bytes(sample: &[u8], parse: impl Fn(&[u8])) {
+    let byte = (any::<prop::sample::Index>(), any::<prop::sample::Index>(), any::<u8>());
+    let damaged = byte.prop_map(|(cut, at, byte)| {
+        let mut bytes = sample[..cut.index(sample.len() + 1)].to_vec();
+        if !bytes.is_empty() {
+            let at = at.index(bytes.len());
+            bytes[at] = byte;
+        }
+        bytes
+    });
+    let outcome = TestRunner::default().run(&prop_oneof![any::<Vec<u8>>(), damaged], |bytes| {
+        parse(&bytes);
+        Ok::<(), TestCaseError>(())
+    });
+    assert_eq!(outcome, Ok(()));
+}
+
+/// A captured tree, removed when dropped.
+pub(crate) struct CapturedTree(TempDir);
+
+impl CapturedTree {
+    /// A tree of these files: path relative to the root, and content.
+    pub(crate) fn of(files: &[(&str, &str)]) -> Self {
+        let tree = Self(tempfile::tempdir().unwrap());
+        for (path, text) in files {
+            tree.write(path, text);
+        }
+        tree
+    }
+
+    pub(crate) fn write(&self, path: &str, text: &str) {
+        fs::write(self.with_parents(path), text).unwrap();
+    }
+
+    /// Makes a symbolic link, in place of an older one; its target need not exist.
+    pub(crate) fn link(&self, path: &str, to: &str) {
+        let path = self.with_parents(path);
+        let _ = fs::remove_file(&path);
+        symlink(to, path).unwrap();
+    }
+
+    pub(crate) fn remove(&self, path: &str) {
+        let path = self.path().join(path);
+        if path.is_dir() { fs::remove_dir_all(path).unwrap() } else { fs::remove_file(path).unwrap() }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    pub(crate) fn root(&self) -> Root {
+        Root::captured(self.path())
+    }
+
+    /// What `source` reads from it.
+    pub(crate) fn read(&self, source: &mut dyn Source) -> (Result<(), SourceError>, Snapshot) {
+        let mut out = Snapshot::default();
+        let outcome = source.read(&self.root(), &mut out);
+        out.sort();
+        (outcome, out)
+    }
+
+    fn with_parents(&self, path: &str) -> PathBuf {
+        let path = self.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        path
+    }
+}
+
+/// A child process, killed and waited for when dropped.
+pub(crate) struct Reaped(pub(crate) Child);
+
+impl Reaped {
+    pub(crate) fn shell(script: &str) -> Self {
+        Self(Command::new("sh").args(["-c", script]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.0.id()
+    }
+
+    pub(crate) fn signal(&self, number: i32) {
+        // SAFETY: kill(2) touches no memory of ours; the child is ours and has not been waited for.
+        assert_eq!(unsafe { libc::kill(self.pid() as i32, number) }, 0);
+    }
+
+    /// Waits until /proc/PID/stat shows this state.
+    pub(crate) fn wait_for_state(&self, state: char) {
+        wait_until_state(&format!("/proc/{}", self.pid()), state);
+    }
+}
+
+impl Drop for Reaped {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Waits until the stat file in this directory of a process or thread shows this state.
+pub(crate) fn wait_until_state(directory: &str, state: char) {
+    wait_until(&format!("{directory} is in state {state}"), || {
+        let stat = fs::read_to_string(format!("{directory}/stat")).unwrap_or_default();
+        stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with(state))
+    });
+}
+
+/// A loop device on a file in `directory`, detached when dropped.
+pub(crate) struct LoopDevice {
+    pub(crate) node: String,
+    _file: NamedTempFile,
+}
+
+impl LoopDevice {
+    /// `None` if there are no loop devices or they may not be set up.
+    pub(crate) fn new(directory: &str, size: u64) -> Option<Self> {
+        if !is_root() {
+            return None;
+        }
+        let file = NamedTempFile::with_prefix_in("wsl-block-", directory).unwrap();
+        file.as_file().set_len(size).unwrap();
+        let out = Command::new("losetup").args(["--find", "--show"]).arg(file.path()).output().expect("losetup runs");
+        if !out.status.success() {
+            skip(&format!("losetup: {}", String::from_utf8_lossy(&out.stderr).trim()));
+            return None;
+        }
+        Some(Self { node: String::from_utf8(out.stdout).unwrap().trim().to_owned(), _file: file })
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        self.node.trim_start_matches("/dev/")
+    }
+
+    /// Bypasses the page cache, so that each call is a request.
+    pub(crate) fn open_direct(&self) -> File {
+        use std::os::unix::fs::OpenOptionsExt;
+        fs::OpenOptions::new().read(true).write(true).custom_flags(libc::O_DIRECT).open(&self.node).unwrap()
+    }
+}
+
+impl Drop for LoopDevice {
+    fn drop(&mut self) {
+        let _ = Command::new("losetup").args(["--detach", &self.node]).status();
+    }
+}
+
+static CROWD: RwLock<()> = RwLock::new(());
+
+/// For the test that starts thousands of threads, which overflow the maps of BPF programs that follow threads.
+pub(crate) fn crowd() -> RwLockWriteGuard<'static, ()> {
+    CROWD.write().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// For the tests that such a crowd would disturb.
+pub(crate) fn no_crowd() -> RwLockReadGuard<'static, ()> {
+    CROWD.read().unwrap_or_else(PoisonError::into_inner)
+}
