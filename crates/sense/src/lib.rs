@@ -21,8 +21,8 @@ mod root;
 mod sampler;
 mod seldom;
 mod source;
+pub mod supervisor;
 mod task;
-pub mod watch;
 
 /// Questions to the kernel over netlink, for whoever sets what is read here.
 pub mod netlink {

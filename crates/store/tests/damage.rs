@@ -81,14 +81,15 @@ fn what_is_damaged_beyond_repair_is_said_and_what_came_before_is_kept() {
     let dir = folder();
     fs::write(dir.path().join(&name), &tail).unwrap();
     let samples: Vec<Snapshot> = (0..SAMPLES).map(made).collect();
-    let (there, said) = read_telling(dir.path());
+    let (there, said) = read_with_log(dir.path());
     assert!(there == samples[..10]);
     assert!(said.len() == 1 && said[0].contains("20 samples are damaged beyond repair"), "{said:?}");
 
     let lines: Arc<Mutex<Vec<String>>> = Arc::default();
     let log = lines.clone();
     let log = Arc::new(move |line: &str| log.lock().unwrap().push(line.to_owned()));
-    let recorder = whyslow_store::Recorder::begin(dir.path(), std::time::Duration::from_secs(1), common::KEEP, log);
+    let recorder =
+        whyslow_store::Recorder::begin(dir.path(), std::time::Duration::from_secs(1), common::RETENTION, log);
     let counts = recorder.unwrap().finish().unwrap();
     assert_eq!((counts.samples, counts.lost), (0, 20));
     let said = lines.lock().unwrap().clone();
@@ -144,11 +145,11 @@ fn closed() -> (tempfile::TempDir, Vec<Snapshot>) {
     (dir, (0..SAMPLES).map(made).collect())
 }
 
-fn read_telling(dir: &Path) -> (Vec<Snapshot>, Vec<String>) {
+fn read_with_log(dir: &Path) -> (Vec<Snapshot>, Vec<String>) {
     let said: Arc<Mutex<Vec<String>>> = Arc::default();
     let lines = said.clone();
     let log = Arc::new(move |line: &str| lines.lock().unwrap().push(line.to_owned()));
-    let recording = Recording::open_telling(dir, log).expect("a recording");
+    let recording = Recording::open_with_log(dir, log).expect("a recording");
     let read = recording.snapshots(&recording.span(), &common::EVERY).expect("the others are readable");
     let said = said.lock().unwrap().clone();
     (read.into_iter().map(plain).collect(), said)
@@ -161,7 +162,7 @@ fn a_cut_file_costs_its_table_and_is_named() {
         let file = dir.path().join(table).join("day=2026-11-21/16.parquet");
         let bytes = fs::read(&file).unwrap();
         fs::write(&file, &bytes[..bytes.len() / 2]).unwrap();
-        let (read, said) = read_telling(dir.path());
+        let (read, said) = read_with_log(dir.path());
         if table == "disk" {
             samples.iter_mut().for_each(|sample| sample.block.disk.clear());
         }
@@ -174,7 +175,7 @@ fn a_cut_file_costs_its_table_and_is_named() {
         // What is recorded next goes beside it.
         common::record(dir.path(), SAMPLES..SAMPLES + 5);
         assert_eq!(tails(dir.path()).len(), 0, "{table}");
-        assert_eq!(read_telling(dir.path()).0.len() as u64, SAMPLES + 5, "{table}");
+        assert_eq!(read_with_log(dir.path()).0.len() as u64, SAMPLES + 5, "{table}");
     }
 }
 
@@ -190,7 +191,7 @@ fn a_flipped_bit_in_a_page_is_found() {
         let mut damaged = bytes.clone();
         damaged[at] ^= 1 << (at % 8);
         fs::write(&file, damaged).unwrap();
-        let (read, said) = read_telling(dir.path());
+        let (read, said) = read_with_log(dir.path());
         let as_made = |(read, made): (&Snapshot, &Snapshot)| read.block.disk.is_empty() || read.block == made.block;
         assert!(read.iter().zip(&samples).all(as_made), "flipped at {at}: {said:?}");
         assert!(said.len() == 1 || read == samples, "flipped at {at}: {said:?}");

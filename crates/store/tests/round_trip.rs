@@ -48,7 +48,7 @@ fn segments_are_cut_at_ten_minutes_and_gathered_by_the_hour() {
     }
     recorder.finish().unwrap();
     let recording = Recording::open(dir.path()).unwrap();
-    assert_eq!(recording.stretches().len(), 3);
+    assert_eq!(recording.segments().len(), 3);
     let hours = std::fs::read_dir(dir.path().join("cpu/day=2026-11-21")).unwrap();
     let mut hours: Vec<_> = hours.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     hours.sort();

@@ -52,7 +52,7 @@ impl Rig {
         let lines = log.clone();
         let write = Arc::new(move |line: &str| lines.lock().unwrap().push(line.to_owned()));
         let interval = Duration::from_millis(10);
-        Self { recorder: Recorder::begin(dir, interval, common::KEEP, write).unwrap(), log, second: 0 }
+        Self { recorder: Recorder::begin(dir, interval, common::RETENTION, write).unwrap(), log, second: 0 }
     }
 
     /// Records until the log says this, or for far too long.

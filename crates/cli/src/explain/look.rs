@@ -3,11 +3,11 @@
 use crate::progress::Progress;
 use crate::recordings::to_the_millisecond;
 use std::time::Duration;
-use whyslow_diagnose::{LOOKOUTS, Lasting, RuleBook, Standout, Timeline, diagnose, nothing_is_felt};
+use whyslow_diagnose::{Lasting, Prefilter, RuleBook, TRIGGERS, Timeline, diagnose, nothing_is_felt};
 use whyslow_model::catalogue::{Family, Process, Sample, Thread};
 use whyslow_model::diagnosis::Origin;
 use whyslow_model::window::Window;
-use whyslow_store::{Lookout, Recording, Span, StoreError, Stretch};
+use whyslow_store::{FamilyColumns, Recording, SegmentRef, Span, StoreError};
 
 /// The length of the windows that are judged: as long as a live look.
 const WINDOW: Duration = Duration::from_secs(10);
@@ -56,8 +56,8 @@ fn worth_a_look(
     progress: &Progress,
 ) -> Result<Vec<Span>, StoreError> {
     let mut parts: Vec<Span> = Vec::new();
-    for batch in recording.stretches().chunks(threads()) {
-        for found in in_parallel(batch, |stretch| standing_out(recording, stretch, span, book)) {
+    for batch in recording.segments().chunks(threads()) {
+        for found in in_parallel(batch, |segment| suspicious_parts(recording, segment, span, book)) {
             for part in found? {
                 progress.say(&format!("looking through {} (Ctrl-C: end)", to_the_millisecond(*part.start())));
                 match parts.last_mut() {
@@ -70,34 +70,34 @@ fn worth_a_look(
     Ok(parts.iter().flat_map(cut).collect())
 }
 
-/// Where something stands out in a stretch; all of the first of an hour where even its beginning is not as it should be: a rule
-/// may hold of what nobody looks out for.
-fn standing_out(
+/// The parts of a segment that the prefilter selects. If the machine as a whole is not well at the start of an hour, all of its first segment: a rule
+/// may fire on what no trigger covers.
+fn suspicious_parts(
     recording: &Recording,
-    stretch: &Stretch,
+    segment: &SegmentRef,
     span: &Span,
     book: &RuleBook,
 ) -> Result<Vec<Span>, StoreError> {
-    let part = (*stretch.span.start()).max(*span.start())..=(*stretch.span.end()).min(*span.end());
+    let part = (*segment.span.start()).max(*span.start())..=(*segment.span.end()).min(*span.end());
     if part.is_empty() {
         return Ok(Vec::new());
     }
-    if begins_an_hour(recording, stretch) && !begins_well(recording, &part, book)? {
+    if begins_an_hour(recording, segment) && !begins_well(recording, &part, book)? {
         return Ok(vec![part]);
     }
-    let mut standout = Standout::new(interval(recording, stretch)?);
-    let lookouts: Vec<Lookout<'_>> = LOOKOUTS.iter().map(|lookout| (lookout.family, lookout.columns)).collect();
-    recording.scan(stretch, &part, &lookouts, &mut |number, course| standout.look(number, course))?;
+    let mut prefilter = Prefilter::new(interval(recording, segment)?);
+    let columns: Vec<FamilyColumns<'_>> = TRIGGERS.iter().map(|trigger| (trigger.family, trigger.columns)).collect();
+    recording.scan(segment, &part, &columns, &mut |number, series| prefilter.check(number, series))?;
     let around =
         |found: Span| (*found.start() - AROUND_NS).max(*part.start())..=(*found.end() + AROUND_NS).min(*part.end());
-    Ok(standout.finish().into_iter().map(around).filter(|found| !found.is_empty()).collect())
+    Ok(prefilter.finish().into_iter().map(around).filter(|found| !found.is_empty()).collect())
 }
 
-/// Whether no stretch before this one began in the same hour.
-fn begins_an_hour(recording: &Recording, stretch: &Stretch) -> bool {
-    let hour = |stretch: &Stretch| stretch.span.start().div_euclid(HOUR_NS);
-    let earlier = |other: &&Stretch| hour(other) == hour(stretch) && other.span.start() < stretch.span.start();
-    !recording.stretches().iter().any(|other| earlier(&other))
+/// Whether this is the first segment of an hour.
+fn begins_an_hour(recording: &Recording, segment: &SegmentRef) -> bool {
+    let hour = |segment: &SegmentRef| segment.span.start().div_euclid(HOUR_NS);
+    let earlier = |other: &&SegmentRef| hour(other) == hour(segment) && other.span.start() < segment.span.start();
+    !recording.segments().iter().any(|other| earlier(&other))
 }
 
 /// Whether the machine as a whole is well in the first window of a span.
@@ -110,11 +110,11 @@ fn begins_well(recording: &Recording, span: &Span, book: &RuleBook) -> Result<bo
     Ok(is_well)
 }
 
-/// Seconds from a sample to the next, at the beginning of a stretch.
-fn interval(recording: &Recording, stretch: &Stretch) -> Result<f64, StoreError> {
+/// Seconds between the first two samples of a segment.
+fn interval(recording: &Recording, segment: &SegmentRef) -> Result<f64, StoreError> {
     let mut first = None;
     let mut interval = 1.0;
-    recording.each_row(&stretch.span, Sample::INFO.name, |row| match first.replace(row.at) {
+    recording.each_row(&segment.span, Sample::INFO.name, |row| match first.replace(row.at) {
         None => true,
         Some(before) => {
             interval = (row.at - before) as f64 / 1e9;

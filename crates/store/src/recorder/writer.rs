@@ -1,14 +1,14 @@
-//! Appending to the tail, and keeping the folder within its bounds.
+//! Appends to the tail, and keeps the folder within its limits.
 
 use super::clocks::Clocks;
-use super::keep::{Keep, Keeper};
-use super::memory::give_back_memory;
-use super::space::Space;
-use super::{Log, Shared, lock};
+use super::closer::return_freed_memory;
+use super::flusher::{FlushRequest, Flusher};
+use super::free_space::FreeSpace;
+use super::retention::{Retention, RetentionEnforcer};
+use super::{LogFn, SharedState, lock};
 use crate::error::StoreError;
-use crate::flush::Flusher;
 use crate::folder::{Folder, sync_folder};
-use crate::tail::{Header, TailWriter};
+use crate::tail::{TailHeader, TailWriter};
 use std::fs;
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
@@ -18,117 +18,106 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant, SystemTime};
 
-/// What the writer is told.
-pub(super) enum Message {
-    /// A new segment begins.
-    Begin { start: i64, boot: String },
-    /// The next frame of it, and the clocks at its sample.
-    Frame(Vec<u8>, Clocks),
-    /// Nothing to write; look what the device has got, and how much space there is.
-    Look,
+/// What the writer is asked to do.
+pub(super) enum WriterCommand {
+    BeginSegment {
+        start: i64,
+        boot: String,
+    },
+    /// Append the segment's next frame; the clocks are those at its sample.
+    Append(Vec<u8>, Clocks),
+    /// Only check for errors and free space.
+    Check,
 }
 
-/// Samples on their way to the device: how many, and the clocks at the last.
-type Batch = (usize, Clocks);
+struct OpenTail {
+    path: PathBuf,
+    writer: TailWriter,
+    /// See [`FlushRequest::attempt`].
+    attempt: u64,
+}
 
-/// The writer and what it holds.
+/// Writes the tail.
 pub(super) struct Writer {
     folder: Folder,
-    shared: Arc<Shared>,
-    /// `None` once it has ended.
+    shared: Arc<SharedState>,
+    /// `None` once the recording has ended.
     to_closer: Option<Sender<PathBuf>>,
-    log: Log,
-    /// How long between two looks at the space there is, and between two tries of a disk that refuses.
+    flusher: Option<Flusher>,
+    log: LogFn,
+    /// How often free space is checked, and a disk that refuses writes is tried again.
     pause: Duration,
-    keeper: Keeper,
-    tail: Option<(PathBuf, TailWriter)>,
+    retention: RetentionEnforcer,
+    tail: Option<OpenTail>,
     /// Device and inode of the folder.
     identity: (u64, u64),
-    flusher: Flusher,
-    /// What is being flushed.
-    flushing: Option<Batch>,
-    /// What was appended since that began.
-    appended: Option<Batch>,
-    /// Bytes of tails that wait to be closed.
+    /// Bytes of tails that are to be closed.
     unclosed: u64,
-    looked: Option<Instant>,
-    space: Space,
-    /// Whether the last write failed.
-    failing: bool,
+    checked: Option<Instant>,
+    space: FreeSpace,
 }
 
 impl Writer {
     pub(super) fn new(
         folder: Folder,
-        keep: Keep,
+        retention: Retention,
         pause: Duration,
-        shared: Arc<Shared>,
+        shared: Arc<SharedState>,
         to_closer: Sender<PathBuf>,
-        log: Log,
+        log: LogFn,
     ) -> Result<Self, StoreError> {
-        let keeper = Keeper::new(&folder, keep)?;
+        let retention = RetentionEnforcer::new(&folder, retention)?;
         let metadata = fs::metadata(folder.path()).map_err(StoreError::io(folder.path()))?;
+        let flusher = Flusher::start(shared.clone(), log.clone()).map_err(StoreError::io(folder.path()))?;
         Ok(Self {
             identity: (metadata.dev(), metadata.ino()),
             folder,
             shared,
             to_closer: Some(to_closer),
+            flusher: Some(flusher),
             log,
             pause,
-            keeper,
+            retention,
             tail: None,
-            flusher: Flusher::new(),
-            flushing: None,
-            appended: None,
             unclosed: 0,
-            looked: None,
-            space: Space::Enough,
-            failing: false,
+            checked: None,
+            space: FreeSpace::Enough,
         })
     }
 
-    /// Does what it is told.
-    pub(super) fn take(&mut self, message: Message) {
+    pub(super) fn execute(&mut self, command: WriterCommand) {
         if self.is_gone() {
             return;
         }
-        let done = match message {
-            Message::Begin { start, boot } => self.begin(start, &boot),
-            Message::Frame(frame, clocks) => self.append(&frame, clocks),
-            Message::Look => self.flush(),
+        self.handle_flush_error();
+        let done = match command {
+            WriterCommand::BeginSegment { start, boot } => self.begin_segment(start, &boot),
+            WriterCommand::Append(frame, clocks) => self.append(&frame, clocks),
+            WriterCommand::Check => Ok(()),
         };
-        if let Err(error) = done.and_then(|()| self.keep_within_bounds()) {
+        if let Err(error) = done.and_then(|()| self.stay_within_limits()) {
             self.fail(&error);
         }
     }
 
-    /// Takes word of what the device has got, and has it get the rest.
-    pub(super) fn settle(&mut self) {
-        if let Err(error) = self.flush() {
-            self.fail(&error);
-        }
-    }
-
-    /// Waits until the device has all. There is nothing more to come, for the closer neither; the last tail, to be closed.
+    /// Waits until everything is on the device, and closes the channel to the closer. Returns the last tail, to be closed.
     pub(super) fn end(&mut self) -> Option<PathBuf> {
-        if self.is_gone() {
-            self.to_closer = None;
-            return None;
+        if let Some(flusher) = self.flusher.take() {
+            flusher.finish();
         }
-        if let Err(error) = self.wait() {
-            self.fail(&error);
+        if !self.is_gone() {
+            self.handle_flush_error();
         }
         self.to_closer = None;
-        self.tail.take().map(|(path, _)| path)
+        self.tail.take().map(|tail| tail.path)
     }
 
-    /// Whether the folder is not there any more, or the tail is not in it. What is written then is lost with the last who
-    /// holds it open.
+    /// Whether the folder was removed, or the tail was removed from it: whatever is written then is lost.
     fn is_gone(&mut self) -> bool {
         if self.shared.gone.load(Ordering::Relaxed) {
             return true;
         }
-        let unlinked = |(_, tail): &(PathBuf, TailWriter)| tail.file().metadata().is_ok_and(|m| m.nlink() == 0);
+        let unlinked = |tail: &OpenTail| tail.writer.file().metadata().is_ok_and(|m| m.nlink() == 0);
         let replaced = match fs::metadata(self.folder.path()) {
             Ok(metadata) => (metadata.dev(), metadata.ino()) != self.identity,
             Err(error) => error.kind() == ErrorKind::NotFound,
@@ -136,117 +125,94 @@ impl Writer {
         if !replaced && !self.tail.as_ref().is_some_and(unlinked) {
             return false;
         }
-        // Nobody closes what is not there.
+        // There is nothing left to be closed.
         self.tail = None;
-        (self.flushing, self.appended) = (None, None);
-        self.shared.unflushed.store(0, Ordering::Relaxed);
+        lock(&self.shared.flush).give_up();
         let folder = self.folder.path().display();
-        self.shared
-            .set_trouble(Some(format!("{folder}: removed while it was recorded into; nothing more is recorded")));
+        self.shared.set_trouble(Some(format!("{folder}: removed while recording; nothing more is recorded")));
         self.shared.gone.store(true, Ordering::Relaxed);
         true
     }
 
-    fn begin(&mut self, start: i64, boot: &str) -> Result<(), StoreError> {
-        self.wait()?;
-        self.hand_over();
+    fn begin_segment(&mut self, start: i64, boot: &str) -> Result<(), StoreError> {
+        self.hand_over_tail();
         let path = self.folder.tail(start);
-        let tail = TailWriter::create(&path, &Header::new(boot)).map_err(|error| {
+        let writer = TailWriter::create(&path, &TailHeader::new(boot)).map_err(|error| {
             if error.kind() != ErrorKind::AlreadyExists {
-                // Nothing is in it but a part of its header; where it cannot go, the next recorder finds it empty.
+                // There is at most part of a header in it. If it cannot be removed, the next recorder finds it empty.
                 let _ = fs::remove_file(&path);
             }
             StoreError::io(&path)(error)
         })?;
         sync_folder(self.folder.path())?;
-        give_back_memory();
-        self.tail = Some((path, tail));
+        return_freed_memory();
+        self.tail = Some(OpenTail { path, writer, attempt: lock(&self.shared.flush).attempt });
         Ok(())
     }
 
     fn append(&mut self, frame: &[u8], clocks: Clocks) -> Result<(), StoreError> {
-        // What belongs to a tail that was refused has nowhere to go.
-        let Some((path, tail)) = &mut self.tail else { return Ok(()) };
-        tail.append(frame).map_err(StoreError::io(path))?;
-        self.appended = Some((self.appended.map_or(1, |(samples, _)| samples + 1), clocks));
-        self.shared.unflushed.fetch_add(1, Ordering::Relaxed);
-        self.flush()
-    }
-
-    /// Begins to flush what was appended, where the device has got what was flushed before.
-    fn flush(&mut self) -> Result<(), StoreError> {
-        let Some((path, tail)) = &self.tail else { return Ok(()) };
-        if self.flusher.is_under_way().map_err(StoreError::io(path))? {
-            return Ok(());
-        }
-        if let Some(batch) = self.appended {
-            self.flusher.begin(tail.file()).map_err(StoreError::io(path))?;
-            self.note_flushed();
-            (self.flushing, self.appended) = (Some(batch), None);
-        } else {
-            self.note_flushed();
+        // The rest of a segment that failed has nowhere to go.
+        let Some(OpenTail { path, writer, attempt }) = &mut self.tail else { return Ok(()) };
+        writer.append(frame).map_err(StoreError::io(path))?;
+        let sample = {
+            let mut state = lock(&self.shared.flush);
+            state.appended += 1;
+            state.appended
+        };
+        if let Some(flusher) = &self.flusher {
+            let (path, file) = (path.clone(), writer.file().clone());
+            flusher.request(FlushRequest { path, file, sample, clocks, attempt: *attempt });
         }
         Ok(())
     }
 
-    fn wait(&mut self) -> Result<(), StoreError> {
-        while self.flushing.is_some() || self.appended.is_some() {
-            let Some((path, _)) = &self.tail else { return Ok(()) };
-            self.flusher.wait().map_err(StoreError::io(path))?;
-            self.flush()?;
-        }
-        Ok(())
-    }
-
-    /// The device has what was being flushed.
-    fn note_flushed(&mut self) {
-        let Some((samples, clocks)) = self.flushing.take() else { return };
-        self.shared.unflushed.fetch_sub(samples, Ordering::Relaxed);
-        *lock(&self.shared.written) = Some(clocks);
-        if std::mem::take(&mut self.failing) {
-            self.shared.set_trouble(None);
-            (self.log)("recording again");
-        }
-    }
-
-    /// Gives the tail to the closer. Where there is none any more it stays for the next recorder.
-    fn hand_over(&mut self) {
-        if let Some((path, tail)) = self.tail.take() {
-            self.unclosed += tail.length();
+    /// Gives the tail to the closer; after the end, it stays for the next recorder.
+    fn hand_over_tail(&mut self) {
+        if let Some(tail) = self.tail.take() {
+            self.unclosed += tail.writer.length();
             if let Some(to_closer) = &self.to_closer {
-                let _ = to_closer.send(path);
+                let _ = to_closer.send(tail.path);
             }
         }
     }
 
-    /// Nothing can be added to a tail after an error, so it is closed, and the caller's thread begins another.
+    fn handle_flush_error(&mut self) {
+        let error = lock(&self.shared.flush).error.take();
+        if let Some(error) = error {
+            self.fail(&error);
+        }
+    }
+
+    /// After an error nothing can be appended to the tail, so it is closed, and another one is begun.
     fn fail(&mut self, error: &StoreError) {
-        self.hand_over();
-        (self.flushing, self.appended) = (None, None);
-        self.shared.unflushed.store(0, Ordering::Relaxed);
+        self.hand_over_tail();
+        let was_failing = {
+            let mut state = lock(&self.shared.flush);
+            state.give_up();
+            std::mem::replace(&mut state.failing, true)
+        };
         self.shared.refused.store(true, Ordering::Relaxed);
-        if !std::mem::replace(&mut self.failing, true) {
-            let what = format!("cannot record: {error}; trying again every {:?}", self.pause);
-            (self.log)(&what);
+        if !was_failing {
+            (self.log)(&format!("cannot record: {error}; trying again every {:?}", self.pause));
             self.shared.set_trouble(Some(format!("cannot record: {error}")));
         }
     }
 
-    fn keep_within_bounds(&mut self) -> Result<(), StoreError> {
+    fn stay_within_limits(&mut self) -> Result<(), StoreError> {
         if self.shared.closed.swap(false, Ordering::Relaxed) {
-            self.keeper.recount(&self.folder)?;
+            self.retention.recount(&self.folder)?;
         }
-        let tails = self.unclosed + self.tail.as_ref().map_or(0, |(_, tail)| tail.length());
-        self.keeper.enforce(now_ns(), tails)?;
-        if self.looked.is_some_and(|looked| looked.elapsed() < self.pause) {
+        let tails = self.unclosed + self.tail.as_ref().map_or(0, |tail| tail.writer.length());
+        self.retention.enforce(now_ns(), tails)?;
+        if self.checked.is_some_and(|checked| checked.elapsed() < self.pause) {
             return Ok(());
         }
-        self.looked = Some(Instant::now());
+        self.checked = Some(Instant::now());
         let tails = self.folder.tails()?;
-        let open = self.tail.as_ref().map(|(path, _)| path);
+        let open = self.tail.as_ref().map(|tail| &tail.path);
         let unclosed = tails.iter().filter(|tail| Some(*tail) != open);
         self.unclosed = unclosed.filter_map(|tail| fs::metadata(tail).ok()).map(|m| m.len()).sum();
-        let space = Space::at(self.folder.path()).map_err(StoreError::io(self.folder.path()))?;
+        let space = FreeSpace::at(self.folder.path()).map_err(StoreError::io(self.folder.path()))?;
         if std::mem::replace(&mut self.space, space) != space {
             self.shared.set_space(space);
             (self.log)(&format!("{}: {}", self.folder.path().display(), space.in_words()));

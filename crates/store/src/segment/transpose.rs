@@ -1,61 +1,58 @@
-//! A tail turned on its side: by entity instead of by time.
+//! Transposes a tail: from samples, each with all entities, to entities, each over time, as Parquet files have them.
 //!
-//! Files are sorted by entity and time, and a tail by time. What changed is kept as the tail spells it, so that ten
-//! minutes take no more memory than the tail does when it is expanded.
+//! Changes are kept as the tail encodes them, so that this takes no more memory than the tail, decompressed.
 
 use crate::bytes::{Cursor, Damaged, put_number};
-use crate::frame::{Change, Edit, Frame, Row, TableEdits, Texts};
+use crate::frame::{DecodedFrame, Edit, EncodedChange, Row, TableEdits, Texts};
 use crate::schema::Table;
 use crate::tail::TailReader;
 use std::ops::Range;
 use whyslow_model::key::Part;
 use whyslow_model::value::Value;
 
-/// All of a tail.
-pub(super) struct Gathered {
-    /// When each sample was begun.
+/// A whole tail.
+pub(super) struct TailByEntity {
+    /// When each sample was taken.
     pub(super) times: Vec<i64>,
-    /// Time since boot at the first.
+    /// Time since boot at the first sample.
     pub(super) clock: u64,
-    /// One for each table of the tail's header.
-    pub(super) tables: Vec<TableLog>,
+    /// One for each table in the tail's header.
+    pub(super) tables: Vec<TableHistory>,
     pub(super) texts: Texts,
-    /// Samples that were damaged beyond repair.
+    /// Samples damaged beyond repair.
     pub(super) lost: usize,
 }
 
-/// What became of a table's entities.
 #[derive(Default)]
-pub(super) struct TableLog {
-    /// Which samples have rows of the table.
+pub(super) struct TableHistory {
+    /// The samples in which the table was read. A reading is numbered by its position here.
     read_at: Vec<usize>,
-    entities: Vec<Entity>,
-    /// The entities there were last, in the tail's order.
-    now: Vec<usize>,
+    entities: Vec<EntityHistory>,
+    /// The entities in the newest reading, in the tail's order.
+    current: Vec<usize>,
 }
 
-/// What became of one entity.
-struct Entity {
+struct EntityHistory {
     key: Vec<Part>,
-    /// For each event: readings of the table since the event before, what happened, and what changed; the first tells the whole row.
+    /// For each event: readings since the last event, what happened, and what changed. The first event has the whole row.
     log: Vec<u8>,
     /// The reading of the last event.
     last: usize,
 }
 
-/// What happened to an entity: it is gone for good, or there is a change.
+/// An entity's events: it disappeared for good, or changed.
 const GONE: u8 = 0;
 const CHANGED: u8 = 1;
 
-impl Gathered {
-    /// Everything in a tail, as far as it is whole.
-    pub(super) fn of(mut tail: TailReader) -> Self {
+impl TailByEntity {
+    /// Reads a tail up to its end, or up to damage.
+    pub(super) fn read(mut tail: TailReader) -> Self {
         let header = tail.header().clone();
-        let tables = header.tables.iter().map(|_| TableLog::default()).collect();
+        let tables = header.tables.iter().map(|_| TableHistory::default()).collect();
         let mut all = Self { times: Vec::new(), clock: 0, tables, texts: Texts::default(), lost: 0 };
         let mut before = (0, 0);
         while let Some(bytes) = tail.next_frame() {
-            let Ok(frame) = Frame::parse(&bytes, before, &header.tables, &mut all.texts) else {
+            let Ok(frame) = DecodedFrame::parse(&bytes, before, &header.tables, &mut all.texts) else {
                 tail.give_up();
                 break;
             };
@@ -73,26 +70,26 @@ impl Gathered {
         let samples = all.times.len();
         for table in &mut all.tables {
             table.read_at.retain(|sample| *sample < samples);
-            // Room to grow is a third of what they hold.
+            // A third of the memory would be spare capacity.
             table.entities.iter_mut().for_each(|entity| entity.log.shrink_to_fit());
         }
         all
     }
 
-    fn add(&mut self, frame: &Frame) -> Result<(), Damaged> {
+    fn add(&mut self, frame: &DecodedFrame) -> Result<(), Damaged> {
         let sample = self.times.len();
         frame.tables.iter().try_for_each(|edits| self.tables[edits.table].add(sample, edits))
     }
 }
 
-impl TableLog {
+impl TableHistory {
     fn add(&mut self, sample: usize, edits: &TableEdits) -> Result<(), Damaged> {
         let reading = self.read_at.len();
         self.read_at.push(sample);
-        let mut old = std::mem::take(&mut self.now).into_iter();
+        let mut old = std::mem::take(&mut self.current).into_iter();
         for edit in &edits.edits {
             match edit {
-                Edit::Keep(count) if *count <= old.len() => self.now.extend(old.by_ref().take(*count)),
+                Edit::Keep(count) if *count <= old.len() => self.current.extend(old.by_ref().take(*count)),
                 Edit::Drop(count) if *count <= old.len() => {
                     old.by_ref().take(*count).for_each(|entity| self.entities[entity].note(reading, GONE));
                 }
@@ -100,13 +97,13 @@ impl TableLog {
                     let entity = old.next().ok_or(Damaged)?;
                     self.entities[entity].note(reading, CHANGED);
                     change.put(&mut self.entities[entity].log);
-                    self.now.push(entity);
+                    self.current.push(entity);
                 }
                 Edit::Insert(key, change) => {
-                    let mut entity = Entity { key: key.clone(), log: Vec::new(), last: 0 };
+                    let mut entity = EntityHistory { key: key.clone(), log: Vec::new(), last: 0 };
                     entity.note(reading, CHANGED);
                     change.put(&mut entity.log);
-                    self.now.push(self.entities.len());
+                    self.current.push(self.entities.len());
                     self.entities.push(entity);
                 }
                 Edit::Keep(_) | Edit::Drop(_) => return Err(Damaged),
@@ -115,12 +112,12 @@ impl TableLog {
         if old.len() == 0 { Ok(()) } else { Err(Damaged) }
     }
 
-    /// Whether the table was ever read.
+    /// Whether the table was never read.
     pub(super) fn is_empty(&self) -> bool {
         self.read_at.is_empty()
     }
 
-    /// Shows every row, sorted by entity and time: when, of what, and its values; as many in a row as are the same.
+    /// Passes on all rows, sorted by entity and time: the times of consecutive equal rows, their key and their values.
     pub(super) fn each_row<E>(
         &self,
         table: &Table,
@@ -129,24 +126,24 @@ impl TableLog {
         mut each: impl FnMut(&[i64], &[Part], &[Value]) -> Result<(), E>,
     ) -> Result<(), E> {
         let at: Vec<i64> = self.read_at.iter().filter_map(|sample| times.get(*sample).copied()).collect();
-        let mut entities: Vec<&Entity> = self.entities.iter().collect();
+        let mut entities: Vec<&EntityHistory> = self.entities.iter().collect();
         entities.sort_by(|a, b| a.key.cmp(&b.key));
         for entity in entities {
-            entity.each_stretch(at.len(), table, texts, |stretch, values| each(&at[stretch], &entity.key, values))?;
+            entity.each_run(at.len(), table, texts, |readings, values| each(&at[readings], &entity.key, values))?;
         }
         Ok(())
     }
 }
 
-impl Entity {
+impl EntityHistory {
     fn note(&mut self, reading: usize, what: u8) {
         put_number(&mut self.log, (reading - self.last) as u64);
         self.log.push(what);
         self.last = reading;
     }
 
-    /// Shows the readings over which nothing changed, and the values they had.
-    fn each_stretch<E>(
+    /// Passes on consecutive readings with equal values.
+    fn each_run<E>(
         &self,
         readings: usize,
         table: &Table,
@@ -154,23 +151,23 @@ impl Entity {
         mut each: impl FnMut(Range<usize>, &[Value]) -> Result<(), E>,
     ) -> Result<(), E> {
         let mut row = Row::absent(Vec::new(), table);
-        let (mut since, mut there) = (0, false);
+        let (mut since, mut exists) = (0, false);
         let mut log = Cursor::new(&self.log);
-        // It was taken apart once before it got here, so it ends where it should.
+        // The log was parsed when it was written, so it ends cleanly.
         while let Ok(step) = log.number() {
             let until = since + step as usize;
-            if there && since < until.min(readings) {
+            if exists && since < until.min(readings) {
                 each(since..until.min(readings), &row.values)?;
             }
             since = until;
-            there = log.byte() != Ok(GONE);
-            if there {
-                let Ok(change) = Change::of(&mut log, table) else { return Ok(()) };
+            exists = log.byte() != Ok(GONE);
+            if exists {
+                let Ok(change) = EncodedChange::parse(&mut log, table) else { return Ok(()) };
                 if change.apply(&mut row.values, texts).is_err() {
                     return Ok(());
                 }
             }
         }
-        if there && since < readings { each(since..readings, &row.values) } else { Ok(()) }
+        if exists && since < readings { each(since..readings, &row.values) } else { Ok(()) }
     }
 }
