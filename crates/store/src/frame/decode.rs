@@ -11,14 +11,6 @@ use whyslow_model::value::{Name, Value};
 #[derive(Debug, Default)]
 pub(crate) struct Texts(Vec<Name>);
 
-/// A row of any family.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Row {
-    pub(crate) key: Vec<Part>,
-    /// Its metrics, in the table's order.
-    pub(crate) values: Vec<Value>,
-}
-
 #[derive(Debug)]
 pub(crate) struct DecodedFrame<'a> {
     /// Nanoseconds since 1970.
@@ -148,33 +140,7 @@ fn set_bits(bitmap: &[u8]) -> impl Iterator<Item = usize> {
     bitmap.iter().enumerate().flat_map(bits)
 }
 
-impl Row {
-    /// A row in which everything is absent.
-    pub(crate) fn absent(key: Vec<Part>, table: &Table) -> Self {
-        Self { key, values: table.metrics.iter().map(|field| absent(field.kind)).collect() }
-    }
-}
-
-impl TableEdits<'_> {
-    pub(crate) fn apply(&self, rows: &mut Vec<Row>, table: &Table, texts: &Texts) -> Result<()> {
-        let mut old = std::mem::take(rows).into_iter();
-        for edit in &self.edits {
-            match edit {
-                Edit::Keep(count) if *count <= old.len() => rows.extend(old.by_ref().take(*count)),
-                Edit::Drop(count) if *count <= old.len() => old.by_ref().take(*count).for_each(drop),
-                Edit::Change(change) => {
-                    let mut row = old.next().ok_or(Damaged)?;
-                    change.apply(&mut row.values, texts)?;
-                    rows.push(row);
-                }
-                Edit::Insert(key, change) => {
-                    let mut row = Row::absent(key.clone(), table);
-                    change.apply(&mut row.values, texts)?;
-                    rows.push(row);
-                }
-                Edit::Keep(_) | Edit::Drop(_) => return Err(Damaged),
-            }
-        }
-        if old.len() == 0 { Ok(()) } else { Err(Damaged) }
-    }
+/// The values of a row in which everything is absent.
+pub(crate) fn absent_row(table: &Table) -> Vec<Value> {
+    table.metrics.iter().map(|field| absent(field.kind)).collect()
 }

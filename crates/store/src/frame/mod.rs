@@ -17,7 +17,7 @@ mod decode;
 mod encode;
 mod value;
 
-pub(crate) use decode::{DecodedFrame, Edit, EncodedChange, Row, TableEdits, Texts};
+pub(crate) use decode::{DecodedFrame, Edit, EncodedChange, TableEdits, Texts, absent_row};
 pub(crate) use encode::FrameEncoder;
 
 use crate::bytes::Damaged;

@@ -1,12 +1,10 @@
 //! Records samples into files.
 //!
-//! The thread that adds a sample encodes it and appends it to the tail, unless another thread is stuck doing that: then the sample
-//! waits in a queue until that thread or the next writes it, so that a slow disk delays no sample. One thread flushes the tail
-//! to the device, and one of low priority turns it into Parquet every ten minutes. Nothing here wakes up on its own.
+//! The thread that adds a sample encodes it; a second one appends it to the tail and flushes it to the device, so that a slow disk
+//! delays no sample. A third, of low priority, turns the tail into Parquet every ten minutes. Nothing here wakes up on its own.
 
 mod clocks;
 mod closer;
-mod flusher;
 mod free_space;
 mod retention;
 mod writer;
@@ -18,14 +16,12 @@ use crate::folder::Folder;
 use crate::frame::FrameEncoder;
 use clocks::{ClockGap, Clocks};
 use closer::TailCloser;
-use flusher::FlushState;
 use free_space::{FreeSpace, KEEP_ONE_IN};
-use std::collections::VecDeque;
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
-use std::sync::mpsc::channel;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use whyslow_model::catalogue::{MachineInfo, Sample};
@@ -56,13 +52,16 @@ pub type LogFn = Arc<dyn Fn(&str) + Send + Sync>;
 /// Records Snapshots into a folder.
 pub struct Recorder {
     intake: Mutex<SampleIntake>,
-    /// What the writer has yet to do, oldest first.
-    queue: Mutex<VecDeque<WriterCommand>>,
-    writer: Mutex<Writer>,
     shared: Arc<SharedState>,
-    closing: Mutex<Option<JoinHandle<TailCloser>>>,
+    threads: Mutex<Option<Threads>>,
     /// Keeps other recorders out.
     _lock: File,
+}
+
+struct Threads {
+    /// Returns the last tail.
+    writing: JoinHandle<Option<PathBuf>>,
+    closing: JoinHandle<TailCloser>,
 }
 
 /// Decides what to do with a sample, and encodes it.
@@ -80,7 +79,8 @@ struct SampleIntake {
     counts: SampleCounts,
     /// For the next sample to report.
     events: Vec<String>,
-    ended: bool,
+    /// `None` once the recording has ended.
+    to_writer: Option<Sender<WriterCommand>>,
     shared: Arc<SharedState>,
 }
 
@@ -103,10 +103,13 @@ struct OpenSegment {
     begun: Instant,
 }
 
-/// How intake, writer, flusher and closer inform each other.
+/// How intake, writer and closer inform each other.
 #[derive(Default)]
 struct SharedState {
-    flush: Mutex<FlushState>,
+    /// Samples given to the writer that are not on the device yet.
+    pending: AtomicUsize,
+    /// The clocks at the last sample on the device.
+    written: Mutex<Option<Clocks>>,
     /// The disk refused a write.
     refused: AtomicBool,
     /// An hour's files were replaced.
@@ -157,58 +160,35 @@ impl Recorder {
         for tail in folder.tails()? {
             let _ = to_closer.send(tail);
         }
+        let (to_writer, commands) = channel();
         let closer = TailCloser { folder: folder.clone(), log: log.clone(), shared: shared.clone() };
-        let writer = Writer::new(folder.clone(), retention, interval * PAUSE, shared.clone(), to_closer, log)?;
-        let closing = std::thread::Builder::new().name("closing".into()).spawn(move || closer.run(&tails));
-        let closing = closing.map_err(StoreError::io(folder.path()))?;
+        let path = folder.path().to_owned();
+        let writer = Writer::new(folder, retention, interval * PAUSE, shared.clone(), to_closer, log)?;
+        let thread = |name: &str| std::thread::Builder::new().name(name.into());
+        let closing = thread("closing").spawn(move || closer.run(&tails)).map_err(StoreError::io(&path))?;
+        let writing = thread("writing").spawn(move || writer.run(&commands)).map_err(StoreError::io(&path))?;
         Ok(Self {
-            intake: Mutex::new(SampleIntake::new(interval, shared.clone())),
-            queue: Mutex::default(),
-            writer: Mutex::new(writer),
+            intake: Mutex::new(SampleIntake::new(interval, to_writer, shared.clone())),
             shared,
-            closing: Mutex::new(Some(closing)),
+            threads: Mutex::new(Some(Threads { writing, closing })),
             _lock: lock,
         })
     }
 
-    /// Records a sample that was started at `begun`. May wait for the disk, unless another thread already does; meanwhile another
-    /// thread can add the next sample. If the disk is too slow, full or gone, the sample is missed, and the next one that is
-    /// recorded reports it.
+    /// Records a sample that was started at `begun`. Does not wait for the disk: if that is too slow, full or gone, the sample is
+    /// missed, and the next one that is recorded reports it.
     pub fn add(&self, snapshot: Snapshot, begun: Instant) {
-        let queued = lock(&self.queue).len();
-        let commands = lock(&self.intake).take(snapshot, begun, queued);
-        lock(&self.queue).extend(commands);
-        self.write();
+        lock(&self.intake).add(snapshot, begun);
     }
 
     /// How many samples may not be on the device yet. From sixty on, further ones are missed.
     pub fn waiting(&self) -> usize {
-        lock(&self.queue).len() + lock(&self.shared.flush).unflushed()
+        self.shared.pending.load(Ordering::Relaxed)
     }
 
     /// Whether the folder was removed: further samples are lost, and [`finish`](Self::finish) returns an error.
     pub fn is_gone(&self) -> bool {
         self.shared.gone.load(Ordering::Relaxed)
-    }
-
-    /// Writes what is queued, unless another thread is at it.
-    fn write(&self) {
-        match self.writer.try_lock() {
-            Ok(mut writer) => self.write_with(&mut writer),
-            Err(TryLockError::Poisoned(poisoned)) => self.write_with(&mut poisoned.into_inner()),
-            Err(TryLockError::WouldBlock) => {}
-        }
-    }
-
-    fn write_with(&self, writer: &mut Writer) {
-        loop {
-            // The queue must not stay locked while writing.
-            let next = lock(&self.queue).pop_front();
-            match next {
-                Some(command) => writer.execute(command),
-                None => return,
-            }
-        }
     }
 
     /// Ends the recording: waits until everything is written and closed. Later samples are not recorded.
@@ -217,11 +197,8 @@ impl Recorder {
     /// What could not be written. Everything written before stays readable.
     pub fn finish(&self) -> Result<SampleCounts, String> {
         let counts = lock(&self.intake).end();
-        let mut writer = lock(&self.writer);
-        self.write_with(&mut writer);
-        let last = writer.end();
-        drop(writer);
-        if let Some(closing) = lock(&self.closing).take() {
+        if let Some(Threads { writing, closing }) = lock(&self.threads).take() {
+            let last = writing.join().map_err(|_| "the writing of samples panicked")?;
             let closer = closing.join().map_err(|_| "the closing of a segment panicked")?;
             // In this thread, whose priority is not lowered: the caller waits for it.
             last.into_iter().for_each(|tail| closer.close(tail));
@@ -232,7 +209,7 @@ impl Recorder {
 }
 
 impl SampleIntake {
-    fn new(interval: Duration, shared: Arc<SharedState>) -> Self {
+    fn new(interval: Duration, to_writer: Sender<WriterCommand>, shared: Arc<SharedState>) -> Self {
         Self {
             interval,
             epoch: Instant::now(),
@@ -243,41 +220,42 @@ impl SampleIntake {
             samples: 0,
             counts: SampleCounts::default(),
             events: vec!["recording began".into()],
-            ended: false,
+            to_writer: Some(to_writer),
             shared,
         }
     }
 
-    /// What the writer is to do about a sample; `queued` commands already wait for it.
-    fn take(&mut self, mut snapshot: Snapshot, begun: Instant, queued: usize) -> Vec<WriterCommand> {
-        if self.ended {
-            return Vec::new();
-        }
+    fn add(&mut self, mut snapshot: Snapshot, begun: Instant) {
+        let Some(to_writer) = self.to_writer.clone() else { return };
+        // The writer's thread ends only after the sender is dropped.
+        let send = |command| drop(to_writer.send(command));
         self.samples += 1;
         drop_noise(&mut snapshot);
         if let Some(boot) = snapshot.the::<MachineInfo>().and_then(|machine| machine.boot.get()) {
             boot.clone_into(&mut self.boot);
         }
-        if let Some(why) = self.refusal(queued + lock(&self.shared.flush).unflushed()) {
+        if let Some(why) = self.refusal(self.shared.pending.load(Ordering::Relaxed)) {
             if self.events.last().is_none_or(|last| last != why) {
                 self.events.push(why.into());
             }
-            // The writer finds out whether the obstacle is gone.
-            return if queued == 0 { vec![WriterCommand::Check] } else { Vec::new() };
+            if self.shared.pending.load(Ordering::Relaxed) == 0 {
+                // The writer finds out whether the obstacle is gone.
+                send(WriterCommand::Check);
+            }
+            return;
         }
         let running = u64::try_from(begun.saturating_duration_since(self.epoch).as_nanos()).unwrap_or(u64::MAX);
         let clocks = Clocks { wall: snapshot.wall_ns, boot: snapshot.boot_ns, running };
         let refused = self.shared.refused.swap(false, Ordering::Relaxed);
         if refused {
-            self.last = lock(&self.shared.flush).last;
+            self.last = *lock(&self.shared.written);
         }
         let gap = self.last.map_or_else(|| clocks.since_start(self.interval), |last| clocks.since(last, self.interval));
         self.last = Some(clocks);
-        let mut commands = Vec::new();
         if refused || self.segment_ends(clocks, gap) {
             self.encoder = FrameEncoder::default();
             self.segment = Some(OpenSegment { start: clocks.wall, bytes: 0, first: 0, begun });
-            commands.push(WriterCommand::BeginSegment { start: clocks.wall, boot: self.boot.clone() });
+            send(WriterCommand::BeginSegment { start: clocks.wall, boot: self.boot.clone() });
         }
         snapshot.kernel.sample = vec![self.sample_row(clocks, gap)];
         self.counts.samples += 1;
@@ -287,8 +265,8 @@ impl SampleIntake {
             segment.bytes += frame.len();
             segment.first = if segment.first == 0 { frame.len() } else { segment.first };
         }
-        commands.push(WriterCommand::Append(frame, clocks));
-        commands
+        self.shared.pending.fetch_add(1, Ordering::Relaxed);
+        send(WriterCommand::Append(frame, clocks));
     }
 
     /// Why a sample cannot be recorded, if it cannot.
@@ -325,7 +303,7 @@ impl SampleIntake {
     }
 
     fn end(&mut self) -> SampleCounts {
-        self.ended = true;
+        self.to_writer = None;
         self.counts
     }
 }

@@ -1,8 +1,7 @@
-//! Appends to the tail, and keeps the folder within its limits.
+//! The thread that appends to the tail, flushes it, and keeps the folder within its limits.
 
 use super::clocks::Clocks;
 use super::closer::return_freed_memory;
-use super::flusher::{FlushRequest, Flusher};
 use super::free_space::FreeSpace;
 use super::retention::{Retention, RetentionEnforcer};
 use super::{LogFn, SharedState, lock};
@@ -15,7 +14,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::Sender;
+use std::sync::mpsc::{Receiver, Sender};
 use std::time::{Duration, Instant, SystemTime};
 
 /// What the writer is asked to do.
@@ -30,31 +29,27 @@ pub(super) enum WriterCommand {
     Check,
 }
 
-struct OpenTail {
-    path: PathBuf,
-    writer: TailWriter,
-    /// See [`FlushRequest::attempt`].
-    attempt: u64,
-}
-
 /// Writes the tail.
 pub(super) struct Writer {
     folder: Folder,
     shared: Arc<SharedState>,
-    /// `None` once the recording has ended.
-    to_closer: Option<Sender<PathBuf>>,
-    flusher: Option<Flusher>,
+    to_closer: Sender<PathBuf>,
     log: LogFn,
     /// How often free space is checked, and a disk that refuses writes is tried again.
     pause: Duration,
     retention: RetentionEnforcer,
-    tail: Option<OpenTail>,
+    tail: Option<(PathBuf, TailWriter)>,
+    /// Samples appended since the last flush, and the clocks at the last of them.
+    unflushed: usize,
+    appended: Option<Clocks>,
     /// Device and inode of the folder.
     identity: (u64, u64),
     /// Bytes of tails that are to be closed.
     unclosed: u64,
     checked: Option<Instant>,
     space: FreeSpace,
+    /// Recording is interrupted by an error.
+    failing: bool,
 }
 
 impl Writer {
@@ -68,48 +63,47 @@ impl Writer {
     ) -> Result<Self, StoreError> {
         let retention = RetentionEnforcer::new(&folder, retention)?;
         let metadata = fs::metadata(folder.path()).map_err(StoreError::io(folder.path()))?;
-        let flusher = Flusher::start(shared.clone(), log.clone()).map_err(StoreError::io(folder.path()))?;
         Ok(Self {
             identity: (metadata.dev(), metadata.ino()),
             folder,
             shared,
-            to_closer: Some(to_closer),
-            flusher: Some(flusher),
+            to_closer,
             log,
             pause,
             retention,
             tail: None,
+            unflushed: 0,
+            appended: None,
             unclosed: 0,
             checked: None,
             space: FreeSpace::Enough,
+            failing: false,
         })
     }
 
-    pub(super) fn execute(&mut self, command: WriterCommand) {
-        if self.is_gone() {
-            return;
+    /// Executes commands until the channel is closed; then returns the last tail, to be closed.
+    pub(super) fn run(mut self, commands: &Receiver<WriterCommand>) -> Option<PathBuf> {
+        while let Ok(first) = commands.recv() {
+            for command in std::iter::once(first).chain(commands.try_iter()) {
+                if let Err(error) = self.execute(command) {
+                    self.fail(&error);
+                }
+            }
+            if let Err(error) = self.flush() {
+                self.fail(&error);
+            }
         }
-        self.handle_flush_error();
-        let done = match command {
-            WriterCommand::BeginSegment { start, boot } => self.begin_segment(start, &boot),
-            WriterCommand::Append(frame, clocks) => self.append(&frame, clocks),
-            WriterCommand::Check => Ok(()),
-        };
-        if let Err(error) = done.and_then(|()| self.stay_within_limits()) {
-            self.fail(&error);
-        }
+        if self.is_gone() { None } else { self.tail.map(|(path, _)| path) }
     }
 
-    /// Waits until everything is on the device, and closes the channel to the closer. Returns the last tail, to be closed.
-    pub(super) fn end(&mut self) -> Option<PathBuf> {
-        if let Some(flusher) = self.flusher.take() {
-            flusher.finish();
+    fn execute(&mut self, command: WriterCommand) -> Result<(), StoreError> {
+        let gone = self.is_gone();
+        match command {
+            WriterCommand::Append(frame, clocks) => self.append(&frame, clocks)?,
+            WriterCommand::BeginSegment { start, boot } if !gone => self.begin_segment(start, &boot)?,
+            WriterCommand::BeginSegment { .. } | WriterCommand::Check => {}
         }
-        if !self.is_gone() {
-            self.handle_flush_error();
-        }
-        self.to_closer = None;
-        self.tail.take().map(|tail| tail.path)
+        if gone { Ok(()) } else { self.stay_within_limits() }
     }
 
     /// Whether the folder was removed, or the tail was removed from it: whatever is written then is lost.
@@ -117,7 +111,7 @@ impl Writer {
         if self.shared.gone.load(Ordering::Relaxed) {
             return true;
         }
-        let unlinked = |tail: &OpenTail| tail.writer.file().metadata().is_ok_and(|m| m.nlink() == 0);
+        let unlinked = |(_, tail): &(PathBuf, TailWriter)| tail.file().metadata().is_ok_and(|m| m.nlink() == 0);
         let replaced = match fs::metadata(self.folder.path()) {
             Ok(metadata) => (metadata.dev(), metadata.ino()) != self.identity,
             Err(error) => error.kind() == ErrorKind::NotFound,
@@ -127,7 +121,7 @@ impl Writer {
         }
         // There is nothing left to be closed.
         self.tail = None;
-        lock(&self.shared.flush).give_up();
+        self.settle();
         let folder = self.folder.path().display();
         self.shared.set_trouble(Some(format!("{folder}: removed while recording; nothing more is recorded")));
         self.shared.gone.store(true, Ordering::Relaxed);
@@ -135,6 +129,7 @@ impl Writer {
     }
 
     fn begin_segment(&mut self, start: i64, boot: &str) -> Result<(), StoreError> {
+        self.flush()?;
         self.hand_over_tail();
         let path = self.folder.tail(start);
         let writer = TailWriter::create(&path, &TailHeader::new(boot)).map_err(|error| {
@@ -146,53 +141,54 @@ impl Writer {
         })?;
         sync_folder(self.folder.path())?;
         return_freed_memory();
-        self.tail = Some(OpenTail { path, writer, attempt: lock(&self.shared.flush).attempt });
+        self.tail = Some((path, writer));
         Ok(())
     }
 
     fn append(&mut self, frame: &[u8], clocks: Clocks) -> Result<(), StoreError> {
-        // The rest of a segment that failed has nowhere to go.
-        let Some(OpenTail { path, writer, attempt }) = &mut self.tail else { return Ok(()) };
-        writer.append(frame).map_err(StoreError::io(path))?;
-        let sample = {
-            let mut state = lock(&self.shared.flush);
-            state.appended += 1;
-            state.appended
+        self.unflushed += 1;
+        let Some((path, tail)) = &mut self.tail else {
+            // After a failure, or once the folder is gone, the rest of a segment has nowhere to go.
+            self.settle();
+            return Ok(());
         };
-        if let Some(flusher) = &self.flusher {
-            let (path, file) = (path.clone(), writer.file().clone());
-            flusher.request(FlushRequest { path, file, sample, clocks, attempt: *attempt });
+        tail.append(frame).map_err(StoreError::io(path))?;
+        self.appended = Some(clocks);
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), StoreError> {
+        let (Some((path, tail)), Some(clocks)) = (&self.tail, self.appended) else { return Ok(()) };
+        tail.file().sync_data().map_err(StoreError::io(path))?;
+        *lock(&self.shared.written) = Some(clocks);
+        self.settle();
+        if std::mem::take(&mut self.failing) {
+            self.shared.set_trouble(None);
+            (self.log)("recording again");
         }
         Ok(())
     }
 
-    /// Gives the tail to the closer; after the end, it stays for the next recorder.
-    fn hand_over_tail(&mut self) {
-        if let Some(tail) = self.tail.take() {
-            self.unclosed += tail.writer.length();
-            if let Some(to_closer) = &self.to_closer {
-                let _ = to_closer.send(tail.path);
-            }
-        }
+    /// No appended sample is waited for any more: each is on the device, or lost.
+    fn settle(&mut self) {
+        self.shared.pending.fetch_sub(std::mem::take(&mut self.unflushed), Ordering::Relaxed);
+        self.appended = None;
     }
 
-    fn handle_flush_error(&mut self) {
-        let error = lock(&self.shared.flush).error.take();
-        if let Some(error) = error {
-            self.fail(&error);
+    fn hand_over_tail(&mut self) {
+        if let Some((path, tail)) = self.tail.take() {
+            self.unclosed += tail.length();
+            // Without a closer it stays for the next recorder.
+            let _ = self.to_closer.send(path);
         }
     }
 
     /// After an error nothing can be appended to the tail, so it is closed, and another one is begun.
     fn fail(&mut self, error: &StoreError) {
         self.hand_over_tail();
-        let was_failing = {
-            let mut state = lock(&self.shared.flush);
-            state.give_up();
-            std::mem::replace(&mut state.failing, true)
-        };
+        self.settle();
         self.shared.refused.store(true, Ordering::Relaxed);
-        if !was_failing {
+        if !std::mem::replace(&mut self.failing, true) {
             (self.log)(&format!("cannot record: {error}; trying again every {:?}", self.pause));
             self.shared.set_trouble(Some(format!("cannot record: {error}")));
         }
@@ -202,14 +198,14 @@ impl Writer {
         if self.shared.closed.swap(false, Ordering::Relaxed) {
             self.retention.recount(&self.folder)?;
         }
-        let tails = self.unclosed + self.tail.as_ref().map_or(0, |tail| tail.writer.length());
+        let tails = self.unclosed + self.tail.as_ref().map_or(0, |(_, tail)| tail.length());
         self.retention.enforce(now_ns(), tails)?;
         if self.checked.is_some_and(|checked| checked.elapsed() < self.pause) {
             return Ok(());
         }
         self.checked = Some(Instant::now());
         let tails = self.folder.tails()?;
-        let open = self.tail.as_ref().map(|tail| &tail.path);
+        let open = self.tail.as_ref().map(|(path, _)| path);
         let unclosed = tails.iter().filter(|tail| Some(*tail) != open);
         self.unclosed = unclosed.filter_map(|tail| fs::metadata(tail).ok()).map(|m| m.len()).sum();
         let space = FreeSpace::at(self.folder.path()).map_err(StoreError::io(self.folder.path()))?;

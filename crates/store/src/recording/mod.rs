@@ -12,7 +12,7 @@ pub use scan::FamilyColumns;
 use crate::error::StoreError;
 use crate::folder::{Folder, Hour};
 use crate::recorder::LogFn;
-use crate::segment::{Segment, hour_files};
+use crate::segment::{Segment, TailByEntity, hour_files};
 use crate::tail::TailReader;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
@@ -243,13 +243,17 @@ fn tail_segment(path: &Path, damage: &DamageLog) -> Result<Option<SegmentRef>, S
         Err(error) if error.kind() == Some(ErrorKind::NotFound) => return Ok(None),
         other => other?,
     };
-    let Some(mut reader) = reader else { return Ok(None) };
+    let Some(reader) = reader else { return Ok(None) };
     let boot = reader.header().boot.clone();
-    let extent = tail::extent(&mut reader);
-    if let lost @ 1.. = reader.lost() {
+    let tail = TailByEntity::read(reader);
+    if let lost @ 1.. = tail.lost {
         damage.report(format!("{}: {lost} samples are damaged beyond repair and left out", path.display()));
     }
-    Ok(extent.map(|(span, clock)| SegmentRef { span, boot, clock, location: SegmentLocation::Tail(path.to_owned()) }))
+    let (Some(&start), Some(&end), Some(&clock)) = (tail.times.first(), tail.times.last(), tail.clocks.first()) else {
+        return Ok(None);
+    };
+    let location = SegmentLocation::Tail(path.to_owned());
+    Ok(Some(SegmentRef { span: start..=end, boot, clock, location }))
 }
 
 #[cfg(test)]

@@ -1,113 +1,62 @@
 //! Samples from a tail.
 
-use super::rows::{SortByKey, column_map, typed_row};
+use super::rows::{column_map, typed_row};
 use super::{Families, Span};
 use crate::error::StoreError;
-use crate::frame::{DecodedFrame, Row, Texts};
 use crate::schema::Table;
+use crate::segment::TailByEntity;
 use crate::tail::TailReader;
+use std::convert::Infallible;
 use std::path::Path;
 use whyslow_model::catalogue::{EachFamily, Family};
 use whyslow_model::snapshot::Snapshot;
 
-/// The rows of each table after the last frame.
-struct TailState {
-    tables: Vec<Table>,
-    rows: Vec<Vec<Row>>,
-    /// The tables that the last frame had.
-    read: Vec<bool>,
-    texts: Texts,
-    /// Wall clock and time since boot at the last frame.
-    time: (i64, u64),
-}
-
-impl TailState {
-    fn new(reader: &TailReader) -> Self {
-        let tables = reader.header().tables.clone();
-        let (rows, read) = (vec![Vec::new(); tables.len()], vec![false; tables.len()]);
-        Self { tables, rows, read, texts: Texts::default(), time: (0, 0) }
-    }
-
-    /// Applies the next frame; false at the end, or at damage.
-    fn advance(&mut self, reader: &mut TailReader) -> bool {
-        let Some(bytes) = reader.next_frame() else { return false };
-        let Ok(frame) = DecodedFrame::parse(&bytes, self.time, &self.tables, &mut self.texts) else {
-            reader.give_up();
-            return false;
-        };
-        self.time = (frame.wall_ns, frame.boot_ns);
-        self.read.fill(false);
-        let valid = frame.tables.iter().all(|edits| {
-            self.read[edits.table] = true;
-            edits.apply(&mut self.rows[edits.table], &self.tables[edits.table], &self.texts).is_ok()
-        });
-        if !valid {
-            reader.give_up();
-        }
-        valid
-    }
-}
-
-/// The times of the first and last samples of a tail, and the time since boot at the first; `None` if there are none.
-pub(super) fn extent(reader: &mut TailReader) -> Option<(Span, u64)> {
-    let mut state = TailState::new(reader);
-    let mut extent: Option<(Span, u64)> = None;
-    while state.advance(reader) {
-        let (at, clock) = state.time;
-        extent = Some(extent.map_or((at..=at, clock), |(span, clock)| (*span.start()..=at, clock)));
-    }
-    extent
-}
-
 /// The samples of a span.
 pub(super) fn read(path: &Path, span: &Span, families: &dyn Families) -> Result<Vec<Snapshot>, StoreError> {
-    let Some(mut reader) = TailReader::open(path)? else { return Ok(Vec::new()) };
-    let mut state = TailState::new(&reader);
-    let mut sources = Vec::new();
-    let mut snapshots = Vec::new();
-    while state.advance(&mut reader) {
-        if span.contains(&state.time.0) {
-            let (wall_ns, boot_ns) = state.time;
-            let mut snapshot = Snapshot { wall_ns, boot_ns, ..Snapshot::default() };
-            snapshot.each_family(&mut SnapshotFiller { state: &state, sources: &mut sources, next: 0, families });
-            snapshot.each_family(&mut SortByKey);
-            snapshots.push(snapshot);
-        }
+    let Some(reader) = TailReader::open(path)? else { return Ok(Vec::new()) };
+    let tables = reader.header().tables.clone();
+    let tail = TailByEntity::read(reader);
+    let times = tail.times.iter().zip(&tail.clocks);
+    let wanted = times.enumerate().filter(|(_, (at, _))| span.contains(at));
+    let (mut snapshots, mut numbers) = (Vec::new(), vec![None; tail.times.len()]);
+    for (sample, (&wall_ns, &boot_ns)) in wanted {
+        numbers[sample] = Some(snapshots.len());
+        snapshots.push(Snapshot { wall_ns, boot_ns, ..Snapshot::default() });
     }
-    Ok(snapshots)
+    let mut filler = SnapshotFiller { tail: &tail, tables: &tables, numbers, families, snapshots };
+    Snapshot::default().each_family(&mut filler);
+    Ok(filler.snapshots)
 }
 
-/// Where a family's rows come from: its table, and the column of each metric.
-type FamilySource = Option<(usize, Vec<Option<usize>>)>;
-
+/// Adds each family's rows to the snapshots.
 struct SnapshotFiller<'a> {
-    state: &'a TailState,
-    /// For each family, in order; determined in the first snapshot.
-    sources: &'a mut Vec<FamilySource>,
-    next: usize,
+    tail: &'a TailByEntity,
+    tables: &'a [Table],
+    /// For each sample of the tail its number among the snapshots.
+    numbers: Vec<Option<usize>>,
     families: &'a dyn Families,
+    snapshots: Vec<Snapshot>,
 }
 
 impl EachFamily for SnapshotFiller<'_> {
-    fn family<F: Family>(&mut self, rows: &mut Vec<F>) {
-        if self.next == self.sources.len() {
-            let tables = &self.state.tables;
-            let table = tables.iter().position(|table| table.name == F::INFO.name);
-            self.sources.push(table.map(|table| (table, column_map::<F>(&tables[table]))));
-        }
-        self.next += 1;
-        let Some((table, columns)) = &self.sources[self.next - 1] else { return };
-        if !self.state.read[*table] || !self.families.wants(F::INFO.name) {
-            return;
-        }
-        for row in &self.state.rows[*table] {
-            let Some(mut typed) = typed_row::<F>(row.key.iter().cloned()) else { continue };
+    fn family<F: Family>(&mut self, _: &mut Vec<F>) {
+        let table = self.tables.iter().position(|table| table.name == F::INFO.name);
+        let Some(table) = table.filter(|_| self.families.wants(F::INFO.name)) else { return };
+        let (history, table) = (&self.tail.tables[table], &self.tables[table]);
+        let columns = column_map::<F>(table);
+        let snapshots = &mut self.snapshots;
+        let Ok(()) = history.each_row(table, &self.numbers, &self.tail.texts, |numbers, key, values| {
+            let Some(mut row) = typed_row::<F>(key.iter().cloned()) else { return Ok::<(), Infallible>(()) };
             for (metric, column) in columns.iter().enumerate() {
-                if let Some(value) = column.and_then(|column| row.values.get(column)) {
-                    typed.put(metric, value.clone());
+                if let Some(value) = column.and_then(|column| values.get(column)) {
+                    row.put(metric, value.clone());
                 }
             }
-            rows.push(typed);
-        }
+            for number in numbers.iter().flatten() {
+                F::rows_mut(&mut snapshots[*number]).push(row.clone());
+            }
+            Ok(())
+        });
+        snapshots.iter_mut().for_each(|snapshot| F::rows_mut(snapshot).sort_by(|a, b| a.key().cmp(b.key())));
     }
 }

@@ -2,7 +2,6 @@
 
 use super::{Families, Recording, SLICE_NS, SegmentRef, Span};
 use crate::error::StoreError;
-use std::collections::BTreeSet;
 use std::time::Duration;
 use whyslow_model::catalogue::{Brief, EachFamily, Family, LogLine, Process, Sample, Thread};
 use whyslow_model::snapshot::Snapshot;
@@ -104,7 +103,7 @@ impl<E: FnMut(Window) -> bool> WindowCutter<E> {
             self.step_ns = step;
         }
         match self.samples.last_mut() {
-            Some(last) => keep_missing(last, &mut sample, &mut self.carried),
+            Some(last) => keep_missing(last, &sample, &mut self.carried),
             None => carry_over(&mut self.carried.clone(), &mut sample, Replace::Missing),
         }
         let first = self.samples.first().map_or(sample.boot_ns, |first| first.boot_ns);
@@ -159,26 +158,16 @@ fn carry_over(from: &mut Snapshot, to: &mut Snapshot, replace: Replace) {
 }
 
 /// Keeps the rows of families that `next` lacks.
-fn keep_missing(last: &mut Snapshot, next: &mut Snapshot, carried: &mut Snapshot) {
-    struct Present(BTreeSet<&'static str>);
-    impl EachFamily for Present {
-        fn family<F: Family>(&mut self, rows: &mut Vec<F>) {
-            if !rows.is_empty() {
-                self.0.insert(F::INFO.name);
-            }
-        }
-    }
-    struct KeepMissing<'a>(&'a mut Snapshot, Present);
+fn keep_missing(last: &mut Snapshot, next: &Snapshot, carried: &mut Snapshot) {
+    struct KeepMissing<'a>(&'a mut Snapshot, &'a Snapshot);
     impl EachFamily for KeepMissing<'_> {
         fn family<F: Family>(&mut self, rows: &mut Vec<F>) {
-            if persists::<F>() && !rows.is_empty() && !self.1.0.contains(F::INFO.name) {
+            if persists::<F>() && !rows.is_empty() && F::rows(self.1).is_empty() {
                 F::rows_mut(self.0).clone_from(rows);
             }
         }
     }
-    let mut present = Present(BTreeSet::new());
-    next.each_family(&mut present);
-    last.each_family(&mut KeepMissing(carried, present));
+    last.each_family(&mut KeepMissing(carried, next));
 }
 
 /// Whether rows stay valid until they are read again; log lines and exited processes are events.

@@ -26,7 +26,7 @@ pub(crate) fn close(folder: &Folder, tail: &Path) -> Result<(usize, usize), Stor
         let mut transposed = TailByEntity::read(reader);
         count = (transposed.times.len(), transposed.lost);
         if let (Some(&start), Some(&end)) = (transposed.times.first(), transposed.times.last()) {
-            let segment = Segment { start, end, boot: header.boot, clock: transposed.clock, row_groups: 0 };
+            let segment = Segment { start, end, boot: header.boot, clock: transposed.clocks[0], row_groups: 0 };
             let tables = std::mem::take(&mut transposed.tables);
             let drafts = Drafts::default();
             let mut writer = SegmentWriter { folder, hour: Hour::of(start), segment, transposed, drafts };

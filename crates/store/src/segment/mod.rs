@@ -33,3 +33,4 @@ pub(crate) use hour::{HourFile, SEGMENTS, Segment, hour_files};
 pub(crate) use layout::{AT_LEAST, COUNT, buckets_name};
 pub(crate) use read::{Selection, read_rows};
 pub(crate) use scan::scan_columns;
+pub(crate) use transpose::TailByEntity;

@@ -3,7 +3,7 @@
 //! Changes are kept as the tail encodes them, so that this takes no more memory than the tail, decompressed.
 
 use crate::bytes::{Cursor, Damaged, put_number};
-use crate::frame::{DecodedFrame, Edit, EncodedChange, Row, TableEdits, Texts};
+use crate::frame::{DecodedFrame, Edit, EncodedChange, TableEdits, Texts, absent_row};
 use crate::schema::Table;
 use crate::tail::TailReader;
 use std::ops::Range;
@@ -11,20 +11,20 @@ use whyslow_model::key::Part;
 use whyslow_model::value::Value;
 
 /// A whole tail.
-pub(super) struct TailByEntity {
+pub(crate) struct TailByEntity {
     /// When each sample was taken.
-    pub(super) times: Vec<i64>,
-    /// Time since boot at the first sample.
-    pub(super) clock: u64,
+    pub(crate) times: Vec<i64>,
+    /// Time since boot at each sample.
+    pub(crate) clocks: Vec<u64>,
     /// One for each table in the tail's header.
-    pub(super) tables: Vec<TableHistory>,
-    pub(super) texts: Texts,
+    pub(crate) tables: Vec<TableHistory>,
+    pub(crate) texts: Texts,
     /// Samples damaged beyond repair.
-    pub(super) lost: usize,
+    pub(crate) lost: usize,
 }
 
 #[derive(Default)]
-pub(super) struct TableHistory {
+pub(crate) struct TableHistory {
     /// The samples in which the table was read. A reading is numbered by its position here.
     read_at: Vec<usize>,
     entities: Vec<EntityHistory>,
@@ -46,10 +46,10 @@ const CHANGED: u8 = 1;
 
 impl TailByEntity {
     /// Reads a tail up to its end, or up to damage.
-    pub(super) fn read(mut tail: TailReader) -> Self {
+    pub(crate) fn read(mut tail: TailReader) -> Self {
         let header = tail.header().clone();
         let tables = header.tables.iter().map(|_| TableHistory::default()).collect();
-        let mut all = Self { times: Vec::new(), clock: 0, tables, texts: Texts::default(), lost: 0 };
+        let mut all = Self { times: Vec::new(), clocks: Vec::new(), tables, texts: Texts::default(), lost: 0 };
         let mut before = (0, 0);
         while let Some(bytes) = tail.next_frame() {
             let Ok(frame) = DecodedFrame::parse(&bytes, before, &header.tables, &mut all.texts) else {
@@ -61,10 +61,8 @@ impl TailByEntity {
                 tail.give_up();
                 break;
             }
-            if all.times.is_empty() {
-                all.clock = frame.boot_ns;
-            }
             all.times.push(frame.wall_ns);
+            all.clocks.push(frame.boot_ns);
         }
         all.lost = tail.lost();
         let samples = all.times.len();
@@ -117,15 +115,16 @@ impl TableHistory {
         self.read_at.is_empty()
     }
 
-    /// Passes on all rows, sorted by entity and time: the times of consecutive equal rows, their key and their values.
-    pub(super) fn each_row<E>(
+    /// Passes on all rows, sorted by entity and time: the times of consecutive equal rows, their key and their values. `times` has
+    /// one entry for each sample.
+    pub(crate) fn each_row<T: Copy, E>(
         &self,
         table: &Table,
-        times: &[i64],
+        times: &[T],
         texts: &Texts,
-        mut each: impl FnMut(&[i64], &[Part], &[Value]) -> Result<(), E>,
+        mut each: impl FnMut(&[T], &[Part], &[Value]) -> Result<(), E>,
     ) -> Result<(), E> {
-        let at: Vec<i64> = self.read_at.iter().filter_map(|sample| times.get(*sample).copied()).collect();
+        let at: Vec<T> = self.read_at.iter().filter_map(|sample| times.get(*sample).copied()).collect();
         let mut entities: Vec<&EntityHistory> = self.entities.iter().collect();
         entities.sort_by(|a, b| a.key.cmp(&b.key));
         for entity in entities {
@@ -150,24 +149,24 @@ impl EntityHistory {
         texts: &Texts,
         mut each: impl FnMut(Range<usize>, &[Value]) -> Result<(), E>,
     ) -> Result<(), E> {
-        let mut row = Row::absent(Vec::new(), table);
+        let mut row = absent_row(table);
         let (mut since, mut exists) = (0, false);
         let mut log = Cursor::new(&self.log);
         // The log was parsed when it was written, so it ends cleanly.
         while let Ok(step) = log.number() {
             let until = since + step as usize;
             if exists && since < until.min(readings) {
-                each(since..until.min(readings), &row.values)?;
+                each(since..until.min(readings), &row)?;
             }
             since = until;
             exists = log.byte() != Ok(GONE);
             if exists {
                 let Ok(change) = EncodedChange::parse(&mut log, table) else { return Ok(()) };
-                if change.apply(&mut row.values, texts).is_err() {
+                if change.apply(&mut row, texts).is_err() {
                     return Ok(());
                 }
             }
         }
-        if exists && since < readings { each(since..readings, &row.values) } else { Ok(()) }
+        if exists && since < readings { each(since..readings, &row) } else { Ok(()) }
     }
 }

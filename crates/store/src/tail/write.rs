@@ -5,7 +5,6 @@ use super::{MAGIC, TailHeader};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::Path;
-use std::sync::Arc;
 use zstd::stream::write::Encoder;
 use zstd::zstd_safe::CParameter;
 
@@ -18,7 +17,7 @@ const HASH_LOG: u32 = 14;
 
 /// Writes a tail.
 pub(crate) struct TailWriter {
-    file: Arc<File>,
+    file: File,
     compressor: Encoder<'static, Vec<u8>>,
     parity: GroupParity,
     length: u64,
@@ -27,13 +26,12 @@ pub(crate) struct TailWriter {
 impl TailWriter {
     /// Creates a tail; the file must not exist yet.
     pub(crate) fn create(path: &Path, header: &TailHeader) -> io::Result<Self> {
-        let file = OpenOptions::new().write(true).create_new(true).open(path)?;
-        (&file).write_all(MAGIC)?;
+        let mut file = OpenOptions::new().write(true).create_new(true).open(path)?;
+        file.write_all(MAGIC)?;
         let mut compressor = Encoder::new(Vec::new(), ZSTD_LEVEL)?;
         compressor.set_parameter(CParameter::WindowLog(WINDOW_LOG))?;
         compressor.set_parameter(CParameter::HashLog(HASH_LOG))?;
-        let mut tail =
-            Self { file: Arc::new(file), compressor, parity: GroupParity::default(), length: MAGIC.len() as u64 };
+        let mut tail = Self { file: file, compressor, parity: GroupParity::default(), length: MAGIC.len() as u64 };
         tail.append(&serde_json::to_vec(header)?)?;
         Ok(tail)
     }
@@ -52,12 +50,12 @@ impl TailWriter {
         chunk.extend_from_slice(&length.to_le_bytes());
         chunk.extend_from_slice(&crc.to_le_bytes());
         chunk.extend_from_slice(&data);
-        (&*self.file).write_all(&chunk)?;
+        self.file.write_all(&chunk)?;
         self.length += chunk.len() as u64;
         Ok(())
     }
 
-    pub(crate) fn file(&self) -> &Arc<File> {
+    pub(crate) fn file(&self) -> &File {
         &self.file
     }
 
