@@ -31,7 +31,7 @@ impl TailWriter {
         let mut compressor = Encoder::new(Vec::new(), ZSTD_LEVEL)?;
         compressor.set_parameter(CParameter::WindowLog(WINDOW_LOG))?;
         compressor.set_parameter(CParameter::HashLog(HASH_LOG))?;
-        let mut tail = Self { file: file, compressor, parity: GroupParity::default(), length: MAGIC.len() as u64 };
+        let mut tail = Self { file, compressor, parity: GroupParity::default(), length: MAGIC.len() as u64 };
         tail.append(&serde_json::to_vec(header)?)?;
         Ok(tail)
     }
