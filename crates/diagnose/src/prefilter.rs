@@ -16,7 +16,8 @@ const S: f64 = 1e9;
 const BUCKET_NS: i64 = 10 * 1_000_000_000;
 /// A growth over a shorter time is treated as if it had taken this long, seconds.
 const SHORTEST: f64 = 5.0;
-/// Readings this many intervals apart belong to different entities, or to different recorders.
+/// Readings this many intervals apart belong to different entities or recorders, unless they are within the length of a bucket: a
+/// machine too busy to sample regularly is just what the prefilter looks for.
 const GAP: f64 = 3.5;
 
 /// Some columns of a family, and what about them makes a bucket worth judging.
@@ -152,7 +153,8 @@ impl Prefilter {
         for (row, at) in series.at.iter().enumerate() {
             let now = value(row);
             let step = last.map(|(before, value)| ((at - before) as f64 / S, now - value));
-            let step = step.filter(|(seconds, _)| *seconds > 0.0 && *seconds < GAP * self.interval);
+            let longest = (GAP * self.interval).max(BUCKET_NS as f64 / S);
+            let step = step.filter(|(seconds, _)| *seconds > 0.0 && *seconds < longest);
             if current.bucket != bucket(*at) || step.is_none() {
                 self.check_bucket(number, condition, &current);
                 current = EntityBucket { bucket: bucket(*at), ..EntityBucket::default() };
@@ -275,6 +277,18 @@ mod tests {
         gap.columns[0].extend([1e12; 5]);
         assert_eq!(found(pressure, &[gap]), []);
         assert_eq!(found(pressure, &[series(0, &[f64::NAN; 20])]), [], "absent is not zero");
+    }
+
+    #[test]
+    fn a_stall_during_which_the_recorder_hardly_samples_triggers() {
+        let pressure = number("pressure", Number("cpu_some"));
+        let at: Vec<i64> = (0..31).chain([36, 41, 46, 51, 56]).chain(57..80).collect();
+        let stalled = |t: i64| (t.clamp(31, 56) - 31) as f64 * S;
+        let starved = TimeSeries {
+            columns: vec![at.iter().map(|t| stalled(*t)).collect()],
+            at: at.iter().map(|t| t * SECOND).collect(),
+        };
+        assert_eq!(found(pressure, &[starved]), [(30, 60)]);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Where to look, and how closely.
+//! Which parts of a recording to judge, and the judging.
 
 use crate::progress::Progress;
 use crate::recordings::to_the_millisecond;
@@ -9,18 +9,17 @@ use whyslow_model::diagnosis::Origin;
 use whyslow_model::window::Window;
 use whyslow_store::{FamilyColumns, Recording, SegmentRef, Span, StoreError};
 
-/// The length of the windows that are judged: as long as a live look.
+/// As long as the window of a live diagnosis.
 const WINDOW: Duration = Duration::from_secs(10);
-/// As much before and after what stands out is judged, nanoseconds.
+/// How much is judged before and after what the prefilter selects, nanoseconds.
 const AROUND_NS: i64 = 5 * 1_000_000_000;
-/// The longest piece that is judged at once, nanoseconds.
+/// The longest part that one thread judges at once, nanoseconds.
 const PIECE_NS: i64 = 120 * 1_000_000_000;
-/// An hour, nanoseconds.
 const HOUR_NS: i64 = 3600 * 1_000_000_000;
-/// How much is done at the same time, at most.
+/// The machine has its own work to do.
 const MOST_THREADS: usize = 4;
 
-/// What lasted over a span. A few columns are looked through throughout; where something stands out in them, all is judged.
+/// The episodes of a span. Only the parts that the prefilter selects are judged.
 pub fn over(
     recording: &Recording,
     span: &Span,
@@ -29,7 +28,7 @@ pub fn over(
 ) -> Result<Vec<Lasting>, StoreError> {
     let mut timeline = Timeline::default();
     let parts = worth_a_look(recording, span, book, progress)?;
-    // A batch at a time, so that no more diagnoses are held than are at work.
+    // One batch at a time, to limit the diagnoses in memory.
     for batch in parts.chunks(threads()) {
         let judged = in_parallel(batch, |part| {
             let mut judged = Vec::new();
@@ -48,7 +47,7 @@ pub fn over(
     Ok(timeline.finish())
 }
 
-/// The parts of a span in which something stands out, in order, none longer than what is judged at once.
+/// The parts of a span to be judged, in order.
 fn worth_a_look(
     recording: &Recording,
     span: &Span,
@@ -70,8 +69,8 @@ fn worth_a_look(
     Ok(parts.iter().flat_map(cut).collect())
 }
 
-/// The parts of a segment that the prefilter selects. If the machine as a whole is not well at the start of an hour, all of its first segment: a rule
-/// may fire on what no trigger covers.
+/// The parts of a segment that the prefilter selects. If the machine as a whole is not well at the start of an hour, the whole
+/// segment: a rule may fire on what no trigger covers.
 fn suspicious_parts(
     recording: &Recording,
     segment: &SegmentRef,
@@ -128,23 +127,22 @@ fn without_tasks(family: &str) -> bool {
     family != Process::INFO.name && family != Thread::INFO.name
 }
 
-/// A long part in pieces that are judged one by one, each beginning where the one before ended.
+/// Splits a long part into consecutive pieces.
 fn cut(part: &Span) -> Vec<Span> {
     let (start, end) = (*part.start(), *part.end());
     let starts = std::iter::successors(Some(start), |from| from.checked_add(PIECE_NS)).take_while(|from| *from < end);
     starts.map(|from| from..=end.min(from.saturating_add(PIECE_NS))).collect()
 }
 
-/// Does the same with each, at the same time; what came of them, in order.
+/// Processes all items in parallel, and returns the results in order.
 pub fn in_parallel<T: Sync, R: Send>(all: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     std::thread::scope(|scope| {
         let running: Vec<_> = all.iter().map(|one| scope.spawn(|| work(one))).collect();
-        // A panic is the program's own, and goes on here.
+        // A panic is a bug: propagate it.
         running.into_iter().map(|one| one.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
     })
 }
 
-/// How much is done at the same time: the machine has its own work to do.
 pub fn threads() -> usize {
     std::thread::available_parallelism().map_or(1, |cpus| cpus.get().min(MOST_THREADS))
 }
@@ -156,7 +154,7 @@ fn each(recording: &Recording, span: &Span, length: Duration, mut each: impl FnM
     })
 }
 
-/// From the first sample to the last, nanoseconds since 1970.
+/// The times of the first and last samples, nanoseconds since 1970.
 pub fn times(window: &Window) -> (i64, i64) {
     let first = window.snapshots().first().map_or(0, |sample| sample.wall_ns);
     (first, window.last().map_or(first, |sample| sample.wall_ns))
