@@ -35,4 +35,4 @@ pub use quiet::nothing_is_felt;
 pub use rule::RuleError;
 pub use rulebook::RuleBook;
 pub use side_by_side::side_by_side;
-pub use timeline::{Lasting, Timeline};
+pub use timeline::{FoundEpisode, Timeline};

@@ -3,7 +3,7 @@
 use crate::progress::Progress;
 use crate::recordings::to_the_millisecond;
 use std::time::Duration;
-use whyslow_diagnose::{Lasting, Prefilter, RuleBook, TRIGGERS, Timeline, diagnose, nothing_is_felt};
+use whyslow_diagnose::{FoundEpisode, Prefilter, RuleBook, TRIGGERS, Timeline, diagnose, nothing_is_felt};
 use whyslow_model::catalogue::{Family, Process, Sample, Thread};
 use whyslow_model::diagnosis::Origin;
 use whyslow_model::window::Window;
@@ -25,7 +25,7 @@ pub fn over(
     span: &Span,
     book: &RuleBook,
     progress: &Progress,
-) -> Result<Vec<Lasting>, StoreError> {
+) -> Result<Vec<FoundEpisode>, StoreError> {
     let mut timeline = Timeline::default();
     let parts = worth_a_look(recording, span, book, progress)?;
     // One batch at a time, to limit the diagnoses in memory.
