@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use whyslow_model::snapshot::Snapshot;
-use whyslow_store::{Counts, Keep, Recorder};
+use whyslow_store::{Recorder, Retention, SampleCounts};
 
 /// Where to record: in memory where that can be had.
 pub fn folder() -> tempfile::TempDir {
@@ -12,11 +12,11 @@ pub fn folder() -> tempfile::TempDir {
 }
 
 /// Records so many samples, one for each second.
-pub fn record(dir: &Path, length: u64, sample: impl Fn(u64) -> Snapshot) -> Counts {
+pub fn record(dir: &Path, length: u64, sample: impl Fn(u64) -> Snapshot) -> SampleCounts {
     let log = Arc::new(|line: &str| panic!("{line}"));
     // They are of one day, and kept however long ago that is.
-    let keep = Keep { time: Duration::MAX, ..Keep::default() };
-    let recorder = Recorder::begin(dir, Duration::from_secs(1), keep, log).unwrap();
+    let retention = Retention { time: Duration::MAX, ..Retention::default() };
+    let recorder = Recorder::begin(dir, Duration::from_secs(1), retention, log).unwrap();
     let begun = Instant::now();
     for t in 0..length {
         while recorder.waiting() > 30 {

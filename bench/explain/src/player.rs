@@ -8,7 +8,7 @@ use whyslow_model::catalogue::{EachFamily, Family, LogLine, MachineInfo};
 use whyslow_model::key::{Key, Part};
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::value::{State, Value};
-use whyslow_store::{Keep, Recorder, StoreError};
+use whyslow_store::{Recorder, Retention, StoreError};
 
 const SECOND_NS: u64 = 1_000_000_000;
 /// Clock ticks of a process' start (USER_HZ, which is 100 wherever Linux runs today).
@@ -35,9 +35,9 @@ impl Player {
     /// Begins a recording in a folder, at this time of the wall clock, on a machine that has been up for so long: longer than
     /// when any of the clips was made.
     pub fn begin(folder: &Path, wall_ns: i64, boot_ns: u64) -> Result<Self, StoreError> {
-        let keep = Keep { time: Duration::from_secs(365 * 86_400), bytes: u64::MAX };
+        let retention = Retention { time: Duration::from_secs(365 * 86_400), bytes: u64::MAX };
         let log = Arc::new(|line: &str| eprintln!("recorder: {line}"));
-        let recorder = Recorder::begin(folder, Duration::from_secs(1), keep, log)?;
+        let recorder = Recorder::begin(folder, Duration::from_secs(1), retention, log)?;
         let (epoch, known) = (Instant::now(), Snapshot::default());
         Ok(Self { recorder, epoch, seconds: 0, wall_ns, boot_ns, known, lines: 0 })
     }

@@ -1,4 +1,4 @@
-//! `whyslow record`: samples to disk, until it is told to stop.
+//! `whyslow record`: records samples until it is stopped.
 
 use crate::interrupt::Interrupt;
 use crate::memory;
@@ -15,13 +15,13 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use whyslow_model::recording::Recorded;
-use whyslow_sense::watch::{Pulse, keep_at_work};
+use whyslow_sense::supervisor::{Heartbeat, run_supervised};
 use whyslow_sense::{Root, Sampler};
 use whyslow_show::{json, text};
-use whyslow_store::{Counts, Keep, Recorder};
+use whyslow_store::{Recorder, Retention, SampleCounts};
 
-/// A source that does not answer is left behind after so long, with the sample it was read for.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// A source that does not answer for this long is abandoned, with the sample it was read for.
+const TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Where to record to, how often, and how much to keep.
 #[derive(Debug, Args)]
@@ -47,9 +47,9 @@ pub struct RecordArgs {
 }
 
 impl RecordArgs {
-    /// All of a short time, wherever it is recorded to.
+    /// Everything for a limited time, into any folder.
     pub fn for_a_while(time: Duration, interval: Duration, no_bpf: bool) -> Self {
-        let Keep { time: keep, bytes: keep_size } = Keep::default();
+        let Retention { time: keep, bytes: keep_size } = Retention::default();
         Self { dir: None, interval, time: Some(time), keep, keep_size, no_bpf }
     }
 
@@ -73,7 +73,7 @@ impl RecordArgs {
 /// Records.
 ///
 /// # Errors
-/// Wrong usage; the folder cannot be written, or is recorded into by another.
+/// Wrong usage, or the folder cannot be written or is used by another recorder.
 pub fn run(args: &RecordArgs, look: &Look) -> Result<ExitCode, Failure> {
     let folder = recordings::folder(args.dir.as_deref())?;
     let (counts, _) = record(args, &folder)?;
@@ -87,22 +87,23 @@ pub fn run(args: &RecordArgs, look: &Look) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Records into a folder until it is to end. What tells whether a signal ended it listens on, until it is dropped.
+/// Records into a folder until the time is up or a signal arrives. The returned `Interrupt` tells which, and keeps catching
+/// signals until it is dropped.
 ///
 /// # Errors
 /// As for [`run`].
-pub fn record(args: &RecordArgs, folder: &Path) -> Result<(Counts, Interrupt), Failure> {
+pub fn record(args: &RecordArgs, folder: &Path) -> Result<(SampleCounts, Interrupt), Failure> {
     args.check()?;
     let interrupt = Interrupt::listen_for(&[SIGINT, SIGTERM]);
     let interrupt = interrupt.map_err(|e| Failure::usage(format!("cannot listen for Ctrl-C: {e}")))?;
-    let keep = Keep { time: args.keep, bytes: args.keep_size };
-    // Loads what it needs, before the recording begins.
+    let retention = Retention { time: args.keep, bytes: args.keep_size };
+    // Loads the BPF programs before the recording begins.
     let sampler = Sampler::new(if args.no_bpf { Root::live().without_bpf() } else { Root::live() });
-    // Each sample needs as much as the one before.
+    // Each sample needs as much memory as the previous one.
     memory::keep();
-    let recorder = Recorder::begin(folder, args.interval, keep, Arc::new(complain));
+    let recorder = Recorder::begin(folder, args.interval, retention, Arc::new(complain));
     let recorder = Arc::new(recorder.map_err(|e| Failure::usage(e.to_string()))?);
-    let recording = Recording {
+    let sampling = SamplingLoop {
         sampler: Mutex::new(sampler),
         recorder: recorder.clone(),
         progress: Progress::new("recording", "end"),
@@ -111,14 +112,14 @@ pub fn record(args: &RecordArgs, folder: &Path) -> Result<(Counts, Interrupt), F
         start: Instant::now(),
         time: args.time,
     };
-    keep_at_work(PATIENCE, interrupt.as_fd(), move |pulse| recording.go_on(pulse))
+    run_supervised(TIMEOUT, interrupt.as_fd(), move |heartbeat| sampling.run(heartbeat))
         .map_err(|e| Failure::usage(format!("cannot start sampling: {e}")))?;
     let counts = recorder.finish().map_err(Failure::usage)?;
     Ok((counts, interrupt))
 }
 
-/// A recording under way, which another thread goes on with where the one at work is stuck.
-struct Recording {
+/// Takes samples in one thread, and continues in another if that one hangs.
+struct SamplingLoop {
     /// Each thread takes it, and leaves a copy for the next.
     sampler: Mutex<Sampler>,
     recorder: Arc<Recorder>,
@@ -129,9 +130,9 @@ struct Recording {
     time: Option<Duration>,
 }
 
-impl Recording {
-    /// Takes samples until it is time to end, or this thread is relieved.
-    fn go_on(&self, pulse: &Pulse) {
+impl SamplingLoop {
+    /// Takes samples until the time is up, or another thread has taken over.
+    fn run(&self, heartbeat: &Heartbeat) {
         let mut sampler = {
             let mut left = self.sampler.lock().unwrap_or_else(PoisonError::into_inner);
             let copy = left.clone();
@@ -139,9 +140,9 @@ impl Recording {
         };
         let end = self.time.map(|time| self.start + time);
         let mut due = self.start;
-        while pulse.rest_until(due) {
+        while heartbeat.sleep_until(due) {
             let begun = Instant::now();
-            let Some(sample) = sampler.sample_here(|| pulse.beat()) else { return };
+            let Some(sample) = sampler.sample_here(|| heartbeat.beat()) else { return };
             self.recorder.add(sample, begun);
             if self.recorder.is_gone() || end.is_some_and(|end| due >= end) {
                 return;

@@ -40,7 +40,7 @@ impl Part {
     /// # Errors
     /// Where it cannot be read.
     pub fn open(&self) -> Result<Recording, Failure> {
-        Recording::open_telling(&folder(self.dir.as_deref())?, Arc::new(complain))
+        Recording::open_with_log(&folder(self.dir.as_deref())?, Arc::new(complain))
             .map_err(|e| Failure::usage(e.to_string()))
     }
 

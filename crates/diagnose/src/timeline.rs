@@ -1,20 +1,20 @@
-//! Diagnoses of consecutive windows into episodes: a cause begins, lasts and ends.
+//! Turns diagnoses of consecutive windows into episodes: a cause begins, lasts and ends.
 
 use crate::document::is_felt;
 use std::collections::BTreeSet;
 use whyslow_model::diagnosis::{Diagnosis, Finding};
 
-/// A cause that is not found for so long has ended, nanoseconds; less is a lull.
+/// A cause that is not found for this long has ended, nanoseconds.
 const LULL_NS: i64 = 15 * 1_000_000_000;
 
-/// A cause over the time it lasted.
+/// A cause over the time it lasted. The document's `Episode` is made of it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Lasting {
+pub struct FoundEpisode {
     /// The key of the finding where it was worst.
     pub key: String,
-    /// The keys of all its findings: processes of one name can be hit one after the other.
+    /// The keys of all its findings: processes with the same name can be affected one after the other.
     keys: BTreeSet<String>,
-    /// When the first window with it began and the last ended, nanoseconds since 1970.
+    /// From the start of its first window to the end of its last, nanoseconds since 1970.
     pub span: (i64, i64),
     /// The window in which it was worst.
     pub worst_span: (i64, i64),
@@ -26,13 +26,13 @@ pub struct Lasting {
     pub diagnosis: Diagnosis,
 }
 
-impl Lasting {
-    /// Whether this is a finding of it.
+impl FoundEpisode {
+    /// Whether the finding is part of this episode.
     pub fn has(&self, finding: &Finding) -> bool {
         self.keys.contains(&finding.key())
     }
 
-    /// Whether this is the same of another process of that name.
+    /// Whether the finding is the same for another process with the same name.
     pub fn has_namesake(&self, finding: &Finding) -> bool {
         let worst = self.diagnosis.findings.iter().find(|worst| worst.key() == self.key);
         worst.is_some_and(|worst| worst.id == finding.id && worst.subject.is_namesake_of(&finding.subject))
@@ -42,22 +42,21 @@ impl Lasting {
 /// Puts diagnoses of consecutive windows together.
 #[derive(Debug, Default)]
 pub struct Timeline {
-    lasting: Vec<Lasting>,
-    ended: Vec<Lasting>,
+    ongoing: Vec<FoundEpisode>,
+    ended: Vec<FoundEpisode>,
 }
 
 impl Timeline {
-    /// Adds the diagnosis of the window from the one time to the other, nanoseconds since 1970; each later than those
-    /// before.
+    /// Adds the diagnosis of a window, given its start and end in nanoseconds since 1970. Windows must be added in order.
     pub fn add(&mut self, span: (i64, i64), diagnosis: &Diagnosis) {
         self.end_before(span.0.saturating_sub(LULL_NS));
         let felt = felt_causes(&diagnosis.findings);
         let seconds = (span.1 - span.0) as f64 / 1e9;
         for finding in &felt {
             let key = finding.key();
-            let lasting = match self.gone_on(finding, &felt) {
-                Some(at) => &mut self.lasting[at],
-                None => self.lasting.push_mut(Lasting {
+            let episode = match self.gone_on(finding, &felt) {
+                Some(at) => &mut self.ongoing[at],
+                None => self.ongoing.push_mut(FoundEpisode {
                     key: key.clone(),
                     keys: BTreeSet::new(),
                     span,
@@ -67,39 +66,39 @@ impl Timeline {
                     diagnosis: diagnosis.clone(),
                 }),
             };
-            // Seconds lost, until the episode has ended.
-            lasting.mean_impact += finding.impact * seconds;
-            lasting.span.1 = span.1;
-            if finding.impact > lasting.impact {
-                lasting.impact = finding.impact;
-                lasting.worst_span = span;
-                lasting.key.clone_from(&key);
-                lasting.diagnosis = diagnosis.clone();
+            // A sum of lost seconds until the episode has ended.
+            episode.mean_impact += finding.impact * seconds;
+            episode.span.1 = span.1;
+            if finding.impact > episode.impact {
+                episode.impact = finding.impact;
+                episode.worst_span = span;
+                episode.key.clone_from(&key);
+                episode.diagnosis = diagnosis.clone();
             }
-            lasting.keys.insert(key);
+            episode.keys.insert(key);
         }
     }
 
-    /// The cause that goes on with this finding: its own, or that of a process of the same name that is not felt any more.
+    /// The episode that continues with this finding: its own, or that of a process with the same name that is no longer felt.
     fn gone_on(&self, finding: &Finding, felt: &[&Finding]) -> Option<usize> {
-        let own = self.lasting.iter().position(|lasting| lasting.has(finding));
+        let own = self.ongoing.iter().position(|episode| episode.has(finding));
         own.or_else(|| {
-            let is_over = |lasting: &Lasting| !felt.iter().any(|other| lasting.has(other));
-            self.lasting.iter().position(|lasting| lasting.has_namesake(finding) && is_over(lasting))
+            let is_over = |episode: &FoundEpisode| !felt.iter().any(|other| episode.has(other));
+            self.ongoing.iter().position(|episode| episode.has_namesake(finding) && is_over(episode))
         })
     }
 
-    /// Every cause, by the time it began.
-    pub fn finish(mut self) -> Vec<Lasting> {
+    /// All episodes, by their start.
+    pub fn finish(mut self) -> Vec<FoundEpisode> {
         self.end_before(i64::MAX);
         self.ended.sort_by(|a, b| (a.span, &a.key).cmp(&(b.span, &b.key)));
         self.ended
     }
 
     fn end_before(&mut self, time: i64) {
-        for mut lasting in self.lasting.extract_if(.., |lasting| lasting.span.1 < time) {
-            lasting.mean_impact /= (lasting.span.1 - lasting.span.0).max(1) as f64 / 1e9;
-            self.ended.push(lasting);
+        for mut episode in self.ongoing.extract_if(.., |episode| episode.span.1 < time) {
+            episode.mean_impact /= (episode.span.1 - episode.span.0).max(1) as f64 / 1e9;
+            self.ended.push(episode);
         }
     }
 }
@@ -147,7 +146,7 @@ mod tests {
         }
     }
 
-    fn timeline(windows: &[(i64, &[(&str, f64)])]) -> Vec<Lasting> {
+    fn timeline(windows: &[(i64, &[(&str, f64)])]) -> Vec<FoundEpisode> {
         let nothing = diagnose(&Window::default(), Origin::Recording, &RuleBook::built_in());
         let mut timeline = Timeline::default();
         for (start, findings) in windows {
@@ -175,14 +174,14 @@ mod tests {
     }
 
     #[test]
-    fn a_lull_is_not_an_end() {
+    fn a_short_interruption_does_not_end_an_episode() {
         let all = timeline(&[(0, &[("a", 0.5)]), (10, &[]), (20, &[("a", 0.5)])]);
         assert_eq!(all.len(), 1);
         assert_eq!((all[0].span.1, all[0].mean_impact), (30 * S, 10.0 / 30.0));
     }
 
     #[test]
-    fn processes_of_one_name_that_are_hit_one_after_the_other_are_one_episode() {
+    fn processes_with_one_name_affected_in_turn_are_one_episode() {
         let nothing = diagnose(&Window::default(), Origin::Recording, &RuleBook::built_in());
         let mut timeline = Timeline::default();
         // Two at once are two.

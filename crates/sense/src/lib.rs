@@ -17,11 +17,11 @@ pub mod profile;
 mod root;
 mod sampler;
 mod source;
+pub mod supervisor;
 mod task;
 #[cfg(test)]
 mod testing;
 mod ttl_cache;
-pub mod watch;
 
 /// Netlink requests, for code that sets what is read here.
 pub mod netlink {

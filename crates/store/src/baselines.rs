@@ -11,36 +11,35 @@ use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 use whyslow_model::baseline::{Baseline, SCHEMA};
 
-/// The folder they are in, beside a recording's files.
+/// The subfolder of a recording's folder.
 const FOLDER: &str = "baselines";
 const EXTENSION: &str = "json";
-/// No baseline is larger: a day of a large machine takes a few.
+/// A day of a large machine takes a few megabytes.
 const LARGEST: u64 = 256 << 20;
 
-/// The baselines that are kept in a place.
+/// The baselines in a state folder.
 #[derive(Clone, Debug)]
 pub struct Baselines {
     folder: PathBuf,
 }
 
 impl Baselines {
-    /// The one that a live diagnosis looks at.
+    /// The baseline that a live diagnosis uses.
     pub const DEFAULT: &str = "default";
 
-    /// Those of a state folder, such as /var/lib/whyslow. It need not be there.
+    /// The baselines of a state folder, such as /var/lib/whyslow, which need not exist.
     pub fn of(state: &Path) -> Self {
         Self { folder: state.join(FOLDER) }
     }
 
-    /// Keeps a baseline under its name; in place of one that is there only where `replace` says so. Returns its file, which
-    /// is there as a whole or not at all.
+    /// Saves a baseline under its name, atomically, and returns its file. Overwrites an existing one only with `replace`.
     ///
     /// # Errors
-    /// A name that cannot be a file's, one that is taken, or a folder that cannot be written.
+    /// The name is invalid or taken, or the folder cannot be written.
     pub fn save(&self, baseline: &Baseline, replace: bool) -> Result<PathBuf, StoreError> {
         let path = self.path(&baseline.name)?;
         if !replace && path.exists() {
-            return Err(StoreError::senseless(&path, "there is one of this name already; --replace takes its place"));
+            return Err(StoreError::invalid(&path, "a baseline of this name exists; overwrite it with --replace"));
         }
         fs::create_dir_all(&self.folder).map_err(StoreError::io(&self.folder))?;
         let draft = path.with_extension("new");
@@ -48,16 +47,16 @@ impl Baselines {
         let written = File::create(&draft).and_then(|mut file| file.write_all(&json).and_then(|()| file.sync_all()));
         let placed = written.and_then(|()| fs::rename(&draft, &path)).map_err(StoreError::io(&path));
         if placed.is_err() {
-            // A full disk is the usual reason; what was written of it serves nobody.
+            // A full disk is the usual reason.
             let _ = fs::remove_file(&draft);
         }
         placed.and_then(|()| sync_folder(&self.folder)).map(|()| path)
     }
 
-    /// The baseline of this name; `None` where there is none.
+    /// Loads a baseline; `None` if there is none of this name.
     ///
     /// # Errors
-    /// A name that cannot be a file's; a file that cannot be read or is no baseline.
+    /// The name is invalid, or the file cannot be read or is not a baseline.
     pub fn load(&self, name: &str) -> Result<Option<Baseline>, StoreError> {
         let path = self.path(name)?;
         match read(&path) {
@@ -66,10 +65,10 @@ impl Baselines {
         }
     }
 
-    /// The names there are, in order.
+    /// All names, sorted.
     ///
     /// # Errors
-    /// Where the folder is there and cannot be read.
+    /// The folder exists and cannot be read.
     pub fn names(&self) -> Result<Vec<String>, StoreError> {
         let entries = match fs::read_dir(&self.folder) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
@@ -87,10 +86,10 @@ impl Baselines {
         Ok(names)
     }
 
-    /// Deletes one. False where there was none.
+    /// Deletes a baseline; false if there was none of this name.
     ///
     /// # Errors
-    /// Where it cannot be deleted.
+    /// It cannot be deleted.
     pub fn delete(&self, name: &str) -> Result<bool, StoreError> {
         let path = self.path(name)?;
         match fs::remove_file(&path) {
@@ -105,30 +104,30 @@ impl Baselines {
             return Ok(path);
         }
         let what = format!(
-            "'{name}' is no name for a baseline: letters, digits, '-', '_' and '.', at most 64, and no '.' first"
+            "'{name}' is not a valid name for a baseline: use up to 64 letters, digits, '-', '_' and '.', not starting with '.'"
         );
-        Err(StoreError::senseless(&self.folder, what))
+        Err(StoreError::invalid(&self.folder, what))
     }
 }
 
-/// Reads a baseline from a file anywhere.
+/// Reads a baseline from any file.
 ///
 /// # Errors
-/// Where it cannot be read, or is none.
+/// The file cannot be read, or is not a baseline.
 pub fn read(path: &Path) -> Result<Baseline, StoreError> {
     let file = File::open(path).map_err(StoreError::io(path))?;
     let mut json = Vec::new();
     file.take(LARGEST).read_to_end(&mut json).map_err(StoreError::io(path))?;
     let baseline: Baseline =
-        serde_json::from_slice(&json).map_err(|e| StoreError::senseless(path, format!("not a baseline: {e}")))?;
+        serde_json::from_slice(&json).map_err(|e| StoreError::invalid(path, format!("not a baseline: {e}")))?;
     if baseline.schema != SCHEMA {
-        let what = format!("a baseline of another kind, '{}': this whyslow knows {SCHEMA}", baseline.schema);
-        return Err(StoreError::senseless(path, what));
+        let what = format!("a baseline with schema '{}', but this version reads {SCHEMA}", baseline.schema);
+        return Err(StoreError::invalid(path, what));
     }
     Ok(baseline)
 }
 
-/// Whether it can be a file's name anywhere, and no path.
+/// Whether it is a valid file name everywhere, and not a path.
 fn is_name(name: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     (1..=64).contains(&name.len()) && name.chars().all(plain) && !name.starts_with('.')
@@ -148,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_saved_is_there_until_it_is_deleted() {
+    fn a_saved_baseline_exists_until_it_is_deleted() {
         let dir = tempfile::tempdir().unwrap();
         let baselines = Baselines::of(dir.path());
         assert_eq!((baselines.names().unwrap(), baselines.load("may").unwrap()), (vec![], None));
@@ -170,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_no_path() {
+    fn a_name_cannot_be_a_path() {
         let dir = tempfile::tempdir().unwrap();
         let baselines = Baselines::of(&dir.path().join("state"));
         for name in ["", ".", "..", "../may", "a/b", "a b", "ä", "\u{1b}[2J", &"x".repeat(65)] {
@@ -181,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_baseline_is_refused_by_name() {
+    fn a_file_that_is_not_a_baseline_is_refused_with_its_name() {
         let dir = tempfile::tempdir().unwrap();
         let baselines = Baselines::of(dir.path());
         let path = baselines.save(&made("one", vec![1.0]), false).unwrap();

@@ -1,10 +1,10 @@
-//! Whole numbers in as few bytes as they need, and text: how the tail's frames spell them.
+//! Variable-length integers and text, as the tail's frames encode them.
 
-/// What was read makes no sense: it was damaged, or written by somebody else.
+/// The bytes are no valid encoding: damaged, or written by another program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Damaged;
 
-/// Adds a number, seven bits a byte, the lowest first; all but the last byte have the top bit set.
+/// Appends a varint (LEB128).
 pub(crate) fn put_number(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         out.push(value as u8 | 0x80);
@@ -13,28 +13,28 @@ pub(crate) fn put_number(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
-/// Adds the difference of two numbers, so that small ones of either sign are short. It wraps, so none is too large.
+/// Appends a wrapping difference, zigzag-encoded so that small ones of either sign are short.
 pub(crate) fn put_step(out: &mut Vec<u8>, from: u64, to: u64) {
-    put_number(out, folded(to.wrapping_sub(from) as i64));
+    put_number(out, zigzag(to.wrapping_sub(from) as i64));
 }
 
-/// Adds text: its length, and its bytes.
+/// Appends the length and the bytes.
 pub(crate) fn put_text(out: &mut Vec<u8>, text: &str) {
     put_number(out, text.len() as u64);
     out.extend_from_slice(text.as_bytes());
 }
 
-/// 0, -1, 1, -2, ... as 0, 1, 2, 3, ...
-pub(crate) fn folded(value: i64) -> u64 {
+/// Maps 0, -1, 1, -2, ... to 0, 1, 2, 3, ...
+pub(crate) fn zigzag(value: i64) -> u64 {
     ((value << 1) ^ (value >> 63)) as u64
 }
 
-/// The reverse of [`folded`].
-pub(crate) fn unfolded(value: u64) -> i64 {
+/// The reverse of [`zigzag`].
+pub(crate) fn unzigzag(value: u64) -> i64 {
     (value >> 1) as i64 ^ -((value & 1) as i64)
 }
 
-/// Reads what was put, and never past the end.
+/// Reads these encodings, and never past the end.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cursor<'a> {
     rest: &'a [u8],
@@ -49,7 +49,7 @@ impl<'a> Cursor<'a> {
         self.rest.is_empty()
     }
 
-    /// What has not been read yet.
+    /// The bytes not read yet.
     pub(crate) fn rest(&self) -> &'a [u8] {
         self.rest
     }
@@ -79,9 +79,9 @@ impl<'a> Cursor<'a> {
         Err(Damaged)
     }
 
-    /// The number that lies a step from `from`.
+    /// The number that [`put_step`] encoded relative to `from`.
     pub(crate) fn step(&mut self, from: u64) -> Result<u64, Damaged> {
-        Ok(from.wrapping_add(unfolded(self.number()?) as u64))
+        Ok(from.wrapping_add(unzigzag(self.number()?) as u64))
     }
 
     pub(crate) fn text(&mut self) -> Result<&'a str, Damaged> {
@@ -97,7 +97,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn numbers_come_back(values: Vec<u64>) {
+        fn numbers_read_back(values: Vec<u64>) {
             let mut out = Vec::new();
             values.iter().for_each(|v| put_number(&mut out, *v));
             let mut cursor = Cursor::new(&out);
@@ -108,7 +108,7 @@ mod tests {
         }
 
         #[test]
-        fn steps_come_back(from: u64, to: u64, text: String) {
+        fn steps_and_text_read_back(from: u64, to: u64, text: String) {
             let mut out = Vec::new();
             put_step(&mut out, from, to);
             put_text(&mut out, &text);
@@ -118,7 +118,7 @@ mod tests {
         }
 
         #[test]
-        fn nonsense_is_refused_not_followed(bytes: Vec<u8>) {
+        fn arbitrary_bytes_end_in_an_error(bytes: Vec<u8>) {
             let mut cursor = Cursor::new(&bytes);
             while cursor.text().is_ok() {}
             let mut cursor = Cursor::new(&bytes);

@@ -1,14 +1,14 @@
-//! Where a recording's files are.
+//! Where a recording's files are, and which of them are ours.
 //!
 //! ```text
 //! DIR/lock                               held by the recorder
-//! DIR/1763742000123456789.tail           the running end, named by its first sample
+//! DIR/1763742000123456789.tail           the newest samples, named by the time of the first
 //! DIR/TABLE/day=2026-11-21/16.parquet    closed hours
 //! ```
 
 use crate::error::StoreError;
 use crate::segment::SEGMENTS;
-use crate::tail::MAGIC_WORDS;
+use crate::tail::MAGIC_PREFIX;
 use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
@@ -20,42 +20,41 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-const TAIL: &str = "tail";
-const DAY: &str = "day=";
-const LOCK: &str = "lock";
-/// What the lock file says, so that a folder whose rows have all expired is still known to be a recording.
-const LOCK_WORDS: &[u8] = b"whyslow recording\n";
-/// What else may stand in a state folder before anything was recorded there: baselines, the journal of `tune`, and what
-/// mkfs(8) leaves.
-const BESIDE: [&str; 3] = ["baselines", "tune", "lost+found"];
+const TAIL_EXTENSION: &str = "tail";
+const DAY_PREFIX: &str = "day=";
+const LOCK_NAME: &str = "lock";
+/// The lock file's content: it shows that a folder is a recording even if all its rows have expired.
+const LOCK_CONTENT: &[u8] = b"whyslow recording\n";
+/// What else a state folder may contain before the first recording: baselines, the journal of `tune`, and what mkfs(8) creates.
+const NEIGHBOURS: [&str; 3] = ["baselines", "tune", "lost+found"];
 
-/// The folder of a recording.
+/// A recording's folder.
 #[derive(Clone, Debug)]
 pub(crate) struct Folder {
     path: PathBuf,
 }
 
-/// An hour, as files are named by it. UTC.
+/// An hour, UTC, after which files are named.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Hour {
-    /// The day: `2026-11-21`.
+    /// `2026-11-21`.
     pub(crate) day: String,
-    /// The hour, 0..24.
+    /// 0..24.
     pub(crate) hour: u8,
 }
 
-/// What closed files there are: all files of an hour, and their bytes.
+/// All closed files by hour, with their total size.
 pub(crate) type Hours = BTreeMap<Hour, (Vec<PathBuf>, u64)>;
 
 impl Hour {
-    /// The hour of a time in nanoseconds since 1970. A time no calendar has is taken for 1970.
+    /// The hour of a time in nanoseconds since 1970; a time beyond the calendar counts as 1970.
     pub(crate) fn of(wall_ns: i64) -> Self {
         let time = Timestamp::from_nanosecond(wall_ns.into()).unwrap_or(Timestamp::UNIX_EPOCH);
         let time = time.to_zoned(TimeZone::UTC);
         Self { day: time.date().to_string(), hour: time.hour().unsigned_abs() }
     }
 
-    /// When it ends, in nanoseconds since 1970.
+    /// When the hour ends, nanoseconds since 1970.
     pub(crate) fn end(&self) -> i64 {
         let start = self
             .day
@@ -68,36 +67,36 @@ impl Hour {
 }
 
 impl Folder {
-    /// The folder of this path, made where there is none.
+    /// Opens a folder to record into, and creates it if necessary.
     ///
     /// # Errors
-    /// Where it cannot be made, or other people's files are in it and no recording.
-    pub(crate) fn make(path: &Path) -> Result<Self, StoreError> {
+    /// It cannot be created, or contains other people's files and no recording.
+    pub(crate) fn create(path: &Path) -> Result<Self, StoreError> {
         fs::create_dir_all(path).map_err(StoreError::io(path))?;
         let folder = Self { path: path.to_owned() };
         if folder.may_be_recorded_into()? {
             return Ok(folder);
         }
-        Err(StoreError::senseless(path, "not a recording, and not empty: name an empty or a new folder to record into"))
+        Err(StoreError::invalid(path, "not a recording, and not empty: name an empty or a new folder to record into"))
     }
 
-    /// Whether nothing is in it but what belongs to whyslow, or a recording is in it already.
+    /// Whether it contains only what belongs to whyslow, or has a recording already.
     fn may_be_recorded_into(&self) -> Result<bool, StoreError> {
-        if is_lock(&self.path.join(LOCK)) {
+        if is_lock(&self.path.join(LOCK_NAME)) {
             return Ok(true);
         }
-        let mut strangers = false;
+        let mut has_foreign_files = false;
         for (path, kind) in entries(&self.path)? {
             let name = path.file_name().unwrap_or_default();
-            // An older whyslow left its lock empty.
-            let is_beside = kind.is_dir() && BESIDE.iter().any(|known| name == *known);
-            let is_old_lock = name == LOCK && kind.is_file() && fs::metadata(&path).is_ok_and(|m| m.len() == 0);
-            strangers |= !is_beside && !is_old_lock;
+            // An older whyslow left its lock file empty.
+            let is_neighbour = kind.is_dir() && NEIGHBOURS.iter().any(|neighbour| name == *neighbour);
+            let is_old_lock = name == LOCK_NAME && kind.is_file() && fs::metadata(&path).is_ok_and(|m| m.len() == 0);
+            has_foreign_files |= !is_neighbour && !is_old_lock;
         }
-        Ok(!strangers || self.holds_a_recording()?)
+        Ok(!has_foreign_files || self.holds_a_recording()?)
     }
 
-    /// Whether a file in it is proven to be a recording's by its content.
+    /// Whether the content of any file shows that it belongs to a recording.
     fn holds_a_recording(&self) -> Result<bool, StoreError> {
         if self.tails()?.iter().any(|tail| is_tail(tail)) {
             return Ok(true);
@@ -105,10 +104,10 @@ impl Folder {
         Ok(self.hours()?.values().flat_map(|(files, _)| files).any(|file| is_closed_hour(file)))
     }
 
-    /// The folder of this path, which must be there.
+    /// Opens an existing folder.
     ///
     /// # Errors
-    /// Where it is not, or is not a folder.
+    /// There is no such folder.
     pub(crate) fn open(path: &Path) -> Result<Self, StoreError> {
         fs::read_dir(path).map_err(StoreError::io(path))?;
         Ok(Self { path: path.to_owned() })
@@ -118,44 +117,44 @@ impl Folder {
         &self.path
     }
 
-    /// Keeps any other recorder out for as long as the file lives.
+    /// Keeps other recorders out as long as the file is open.
     ///
     /// # Errors
-    /// Where another one records here.
+    /// Another recorder uses the folder.
     pub(crate) fn lock(&self) -> Result<File, StoreError> {
-        let path = self.path.join(LOCK);
+        let path = self.path.join(LOCK_NAME);
         let mut options = File::options();
         let file = options.write(true).create(true).truncate(false).custom_flags(libc::O_NOFOLLOW).open(&path);
         let mut file = file.map_err(StoreError::io(&path))?;
         // SAFETY: flock takes a descriptor, which `file` keeps open, and touches no memory of ours.
         if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } == 0 {
             if file.metadata().is_ok_and(|metadata| metadata.len() == 0) {
-                // On a full disk it stays empty, and the recording's files tell what the folder is.
-                let _ = file.write_all(LOCK_WORDS);
+                // On a full disk it stays empty; the recording's files still show what the folder is.
+                let _ = file.write_all(LOCK_CONTENT);
             }
             return Ok(file);
         }
         let error = std::io::Error::last_os_error();
         Err(match error.kind() {
-            ErrorKind::WouldBlock => StoreError::senseless(&self.path, "another whyslow records here already"),
+            ErrorKind::WouldBlock => StoreError::invalid(&self.path, "another whyslow records here already"),
             _ => StoreError::io(&path)(error),
         })
     }
 
-    /// The tail that begins at this time.
+    /// The path of a tail that starts at this time.
     pub(crate) fn tail(&self, start_ns: i64) -> PathBuf {
-        self.path.join(format!("{start_ns}.{TAIL}"))
+        self.path.join(format!("{start_ns}.{TAIL_EXTENSION}"))
     }
 
-    /// The tails there are, oldest first.
+    /// All tails, oldest first.
     ///
     /// # Errors
-    /// Where the folder cannot be read.
+    /// The folder cannot be read.
     pub(crate) fn tails(&self) -> Result<Vec<PathBuf>, StoreError> {
         let mut tails: Vec<(i64, PathBuf)> = Vec::new();
         for (path, _) in entries(&self.path)?.into_iter().filter(|(_, kind)| kind.is_file()) {
             let start = path.file_stem().and_then(|stem| stem.to_str()).and_then(|stem| stem.parse().ok());
-            if let (Some(start), true) = (start, path.extension().is_some_and(|e| e == TAIL)) {
+            if let (Some(start), true) = (start, path.extension().is_some_and(|e| e == TAIL_EXTENSION)) {
                 tails.push((start, path));
             }
         }
@@ -163,15 +162,15 @@ impl Folder {
         Ok(tails.into_iter().map(|(_, path)| path).collect())
     }
 
-    /// Where a table's files of a day are.
+    /// The folder of a table's files of a day.
     pub(crate) fn day(&self, table: &str, day: &str) -> PathBuf {
-        self.path.join(table).join(format!("{DAY}{day}"))
+        self.path.join(table).join(format!("{DAY_PREFIX}{day}"))
     }
 
-    /// Every file that is named as a closed one, by its hour. Links are not followed.
+    /// All files named like closed hours. Links are not followed.
     ///
     /// # Errors
-    /// Where a folder cannot be read.
+    /// A folder cannot be read.
     pub(crate) fn hours(&self) -> Result<Hours, StoreError> {
         let mut hours = Hours::new();
         for table in folders(&self.path)? {
@@ -189,9 +188,9 @@ impl Folder {
     }
 }
 
-/// The hour whose rows are in a file, `16.parquet` or `16-1.parquet`; `None` where it has another name.
+/// The hour of a file named `16.parquet` or `16-1.parquet`; `None` for any other name.
 fn hour_of(day: &Path, file: &Path) -> Option<Hour> {
-    let day = day.file_name()?.to_str()?.strip_prefix(DAY)?;
+    let day = day.file_name()?.to_str()?.strip_prefix(DAY_PREFIX)?;
     let name = file.file_name()?.to_str()?.strip_suffix(".parquet")?;
     let (hour, part) = name.split_once('-').map_or((name, None), |(hour, part)| (hour, Some(part)));
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
@@ -202,10 +201,10 @@ fn hour_of(day: &Path, file: &Path) -> Option<Hour> {
 
 fn is_day(folder: &Path) -> bool {
     let name = folder.file_name().and_then(OsStr::to_str);
-    name.and_then(|name| name.strip_prefix(DAY)).is_some_and(|day| day.parse::<Date>().is_ok())
+    name.and_then(|name| name.strip_prefix(DAY_PREFIX)).is_some_and(|day| day.parse::<Date>().is_ok())
 }
 
-/// Opens a regular file that is not a link. A pipe of that name would wait for a writer.
+/// Opens a regular file, but not a link or pipe: opening a pipe would wait for a writer.
 fn open_plain(path: &Path) -> Option<File> {
     let file = File::options().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path).ok()?;
     file.metadata().ok()?.is_file().then_some(file)
@@ -213,25 +212,25 @@ fn open_plain(path: &Path) -> Option<File> {
 
 fn is_lock(path: &Path) -> bool {
     let mut words = Vec::new();
-    let read = open_plain(path).map(|file| file.take(LOCK_WORDS.len() as u64 + 1).read_to_end(&mut words));
-    matches!(read, Some(Ok(_))) && words == LOCK_WORDS
+    let read = open_plain(path).map(|file| file.take(LOCK_CONTENT.len() as u64 + 1).read_to_end(&mut words));
+    matches!(read, Some(Ok(_))) && words == LOCK_CONTENT
 }
 
-/// Whether a file is a tail by its content: begun by a whyslow of any version, or cut before it said so.
+/// Whether the content shows a tail: written by any version, or truncated within its magic.
 pub(crate) fn is_tail(path: &Path) -> bool {
     let mut magic = Vec::new();
-    let read = open_plain(path).map(|file| file.take(MAGIC_WORDS.len() as u64).read_to_end(&mut magic));
-    matches!(read, Some(Ok(_))) && MAGIC_WORDS.starts_with(&magic)
+    let read = open_plain(path).map(|file| file.take(MAGIC_PREFIX.len() as u64).read_to_end(&mut magic));
+    matches!(read, Some(Ok(_))) && MAGIC_PREFIX.starts_with(&magic)
 }
 
-/// Whether a file is a closed hour by its content: Parquet whose footer names segments of a recording.
+/// Whether the content shows a closed hour: Parquet whose footer lists segments.
 pub(crate) fn is_closed_hour(path: &Path) -> bool {
-    open_plain(path).and_then(names_segments).unwrap_or(false)
+    open_plain(path).and_then(lists_segments).unwrap_or(false)
 }
 
 /// The footer ends with its length and `PAR1` (parquet-format, README.md).
-fn names_segments(mut file: File) -> Option<bool> {
-    const MOST: u64 = 64 << 20;
+fn lists_segments(mut file: File) -> Option<bool> {
+    const LARGEST_FOOTER: u64 = 64 << 20;
     let length = file.metadata().ok()?.len();
     let mut end = [0; 8];
     file.seek(SeekFrom::Start(length.checked_sub(8)?)).ok()?;
@@ -240,12 +239,12 @@ fn names_segments(mut file: File) -> Option<bool> {
     let footer = u64::from(u32::from_le_bytes([a, b, c, d]));
     file.seek(SeekFrom::Start(length.checked_sub(8)?.checked_sub(footer)?)).ok()?;
     let mut bytes = Vec::new();
-    file.take(footer.min(MOST)).read_to_end(&mut bytes).ok()?;
+    file.take(footer.min(LARGEST_FOOTER)).read_to_end(&mut bytes).ok()?;
     let key = SEGMENTS.as_bytes();
     Some(&magic == b"PAR1" && bytes.windows(key.len()).any(|window| window == key))
 }
 
-/// Whether a half-written file is ours: our drafts begin as Parquet does.
+/// Whether an unfinished file is ours: our drafts start like Parquet files.
 pub(crate) fn is_draft(path: &Path) -> bool {
     let mut magic = Vec::new();
     let read = open_plain(path).map(|file| file.take(4).read_to_end(&mut magic));
@@ -254,24 +253,25 @@ pub(crate) fn is_draft(path: &Path) -> bool {
 
 fn entries(folder: &Path) -> Result<Vec<(PathBuf, fs::FileType)>, StoreError> {
     let entries = fs::read_dir(folder).map_err(StoreError::io(folder))?;
-    let known = |entry: std::io::Result<fs::DirEntry>| entry.and_then(|entry| Ok((entry.path(), entry.file_type()?)));
-    // One that is gone meanwhile is none.
-    let there = |entry: &std::io::Result<_>| !matches!(entry, Err(e) if e.kind() == ErrorKind::NotFound);
-    entries.map(known).filter(there).map(|entry| entry.map_err(StoreError::io(folder))).collect()
+    let with_type =
+        |entry: std::io::Result<fs::DirEntry>| entry.and_then(|entry| Ok((entry.path(), entry.file_type()?)));
+    // An entry may disappear meanwhile.
+    let exists = |entry: &std::io::Result<_>| !matches!(entry, Err(e) if e.kind() == ErrorKind::NotFound);
+    entries.map(with_type).filter(exists).map(|entry| entry.map_err(StoreError::io(folder))).collect()
 }
 
-/// The folders in a folder, but not links to some; those that may not be looked into are not ours.
+/// The subfolders that may be tables or days. Links are not followed.
 fn folders(folder: &Path) -> Result<Vec<PathBuf>, StoreError> {
     let is_ours = |(path, kind): &(PathBuf, fs::FileType)| {
-        kind.is_dir() && !BESIDE.iter().any(|known| path.file_name() == Some(OsStr::new(known)))
+        kind.is_dir() && !NEIGHBOURS.iter().any(|neighbour| path.file_name() == Some(OsStr::new(neighbour)))
     };
     Ok(entries(folder)?.into_iter().filter(is_ours).map(|(path, _)| path).collect())
 }
 
-/// Makes sure that a file's new name survives a power cut.
+/// Flushes a folder, so that new names in it survive a power cut.
 ///
 /// # Errors
-/// Where the folder cannot be opened or written.
+/// The folder cannot be opened or flushed.
 pub(crate) fn sync_folder(path: &Path) -> Result<(), StoreError> {
     File::open(path).and_then(|folder| folder.sync_all()).map_err(StoreError::io(path))
 }
@@ -281,18 +281,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_hour_is_named_in_utc_and_knows_its_end() {
+    fn an_hour_is_in_utc_and_knows_its_end() {
         let hour = Hour::of(1_763_742_000_123_456_789);
         assert_eq!((hour.day.as_str(), hour.hour), ("2025-11-21", 16));
         assert_eq!(hour.end(), 1_763_744_400_000_000_000);
         assert_eq!(Hour::of(hour.end()).hour, 17);
-        assert_eq!(Hour::of(i64::MIN).hour, Hour::of(i64::MIN).hour, "no time makes it panic");
+        assert_eq!(Hour::of(i64::MIN).hour, Hour::of(i64::MIN).hour, "an extreme time does not panic");
     }
 
     #[test]
-    fn one_recorder_to_a_folder() {
+    fn a_folder_takes_one_recorder() {
         let dir = tempfile::tempdir().unwrap();
-        let folder = Folder::make(dir.path()).unwrap();
+        let folder = Folder::create(dir.path()).unwrap();
         let held = folder.lock().unwrap();
         assert!(folder.lock().unwrap_err().to_string().ends_with("another whyslow records here already"));
         drop(held);

@@ -1,13 +1,12 @@
 //! Recordings on disk: append, close into Parquet, read back, expire; and baselines.
 //!
-//! The running end is an append-only log of what changed (`tail`), flushed every second; every ten minutes it is closed
-//! into Parquet (`segment`), which any engine reads. Tables and columns are those of the catalogue (`schema`). Baselines are
-//! kept beside (`baselines`).
+//! New samples go to an append-only log of changes (`tail`), flushed every second. Every ten minutes it is turned into Parquet
+//! (`segment`), which any engine reads. Tables and columns are those of the catalogue (`schema`). Baselines are in the same
+//! folder (`baselines`).
 
 mod baselines;
 mod bytes;
 mod error;
-mod flush;
 mod folder;
 mod frame;
 mod recorder;
@@ -18,7 +17,7 @@ mod tail;
 
 pub use baselines::{Baselines, read as read_baseline};
 pub use error::StoreError;
-pub use recorder::{Counts, Keep, Log, Recorder};
-pub use recording::{AnyRow, Families, Lookout, Recording, Span, Stretch, families};
-pub use schema::{Field, KeyField, Table, tables};
+pub use recorder::{LogFn, Recorder, Retention, SampleCounts};
+pub use recording::{AnyRow, Families, FamilyColumns, Recording, SegmentRef, Span, families};
+pub use schema::{KeyField, MetricField, Table, tables};
 pub use segment::ParquetExport;

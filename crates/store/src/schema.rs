@@ -1,8 +1,7 @@
-//! What is in a recording: tables and their columns, as the catalogue has them today and as a file describes them.
+//! The tables of a recording and their columns, as the catalogue has them today and as a file describes them.
 //!
-//! A file names its tables and columns, and a reader finds them by name. So a program of today reads the fields it knows
-//! of a recording of tomorrow, and finds those absent that a recording of yesterday lacks. A name never changes its
-//! kind, its unit or its meaning.
+//! Readers find tables and columns by name: they ignore those of a newer version, and treat those that an older version lacked
+//! as absent. A name never changes its kind, unit or meaning.
 
 use serde::{Deserialize, Serialize};
 use whyslow_model::catalogue::{EachFamily, Family, FamilyInfo, Kind, Metric, Unit};
@@ -10,34 +9,34 @@ use whyslow_model::key::PartKind;
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::value::Value;
 
-/// A table: what one family's rows look like on disk.
+/// One family's rows on disk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Table {
     /// The family's name.
     pub name: String,
-    /// The columns that tell its rows apart.
+    /// The columns that identify a row.
     pub keys: Vec<KeyField>,
-    /// Its metrics.
-    pub metrics: Vec<Field>,
+    /// The metrics.
+    pub metrics: Vec<MetricField>,
 }
 
-/// A column of a key.
+/// A key column.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeyField {
-    /// Its name.
+    /// The column's name.
     pub name: String,
-    /// What is in it.
+    /// Number or text.
     pub kind: PartKind,
 }
 
 /// A metric's column.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Field {
+pub struct MetricField {
     /// The metric's name within its family.
     pub name: String,
     /// Counter, gauge, state or histogram.
     pub kind: Kind,
-    /// What it is counted in.
+    /// The unit.
     pub unit: Unit,
 }
 
@@ -47,10 +46,10 @@ impl Table {
         Self::described(&F::INFO)
     }
 
-    /// The table of the family that is described so.
+    /// The table of a family's description.
     pub fn described(family: &FamilyInfo) -> Self {
         let key = |(name, kind): (&str, PartKind)| KeyField { name: name.to_owned(), kind };
-        let metric = |m: &Metric| Field { name: m.name.to_owned(), kind: m.kind, unit: m.unit };
+        let metric = |m: &Metric| MetricField { name: m.name.to_owned(), kind: m.kind, unit: m.unit };
         Self {
             name: family.name.to_owned(),
             keys: family.key_columns().map(key).collect(),
@@ -59,15 +58,15 @@ impl Table {
     }
 }
 
-/// Every table the catalogue has, in its order, and last how the sources fared.
+/// All tables of the catalogue, in its order, and last the table of sources.
 pub fn tables() -> Vec<Table> {
-    struct Tables(Vec<Table>);
-    impl EachFamily for Tables {
+    struct AllTables(Vec<Table>);
+    impl EachFamily for AllTables {
         fn family<F: Family>(&mut self, _: &mut Vec<F>) {
             self.0.push(Table::of::<F>());
         }
     }
-    let mut tables = Tables(Vec::new());
+    let mut tables = AllTables(Vec::new());
     Snapshot::default().each_family(&mut tables);
     tables.0
 }

@@ -1,4 +1,4 @@
-//! A recording that was cut short or damaged opens, and loses only what the damage touched.
+//! A truncated or damaged recording opens, and loses only what the damage hit.
 
 mod common;
 
@@ -12,7 +12,7 @@ use whyslow_store::Recording;
 
 const SAMPLES: u64 = 30;
 
-/// A tail as a killed recorder leaves it.
+/// A tail as left by a killed recorder.
 fn tail() -> (String, Vec<u8>) {
     let dir = folder();
     let mut recorder = recorder(dir.path());
@@ -26,7 +26,7 @@ fn tail() -> (String, Vec<u8>) {
     (tail.file_name().unwrap().to_str().unwrap().to_owned(), fs::read(tail).unwrap())
 }
 
-/// Where each chunk of a tail ends; the first holds the header.
+/// Where each chunk of a tail ends; the first is the header.
 fn chunk_ends(tail: &[u8]) -> Vec<usize> {
     let mut at = b"whyslow tail 1\n".len();
     let mut ends = Vec::new();
@@ -42,13 +42,13 @@ fn read(dir: &Path) -> Vec<Snapshot> {
 }
 
 #[test]
-fn wherever_it_is_cut_all_samples_before_the_cut_are_there() {
+fn a_truncated_tail_has_all_complete_samples() {
     let (name, tail) = tail();
     let ends = chunk_ends(&tail);
     assert_eq!((ends.len() as u64, ends.last()), (1 + SAMPLES, Some(&tail.len())));
     let samples: Vec<Snapshot> = (0..SAMPLES).map(made).collect();
     let dir = folder();
-    // Every single byte is cut at in the tests of `tail`.
+    // The unit tests of `tail` truncate at every byte.
     for cut in (0..tail.len()).step_by(tail.len() / 20).chain(ends.iter().rev().take(2).map(|end| end - 1)) {
         fs::write(dir.path().join(&name), &tail[..cut]).unwrap();
         let whole = ends.iter().filter(|end| **end <= cut).count().saturating_sub(1);
@@ -59,7 +59,7 @@ fn wherever_it_is_cut_all_samples_before_the_cut_are_there() {
 }
 
 #[test]
-fn a_flipped_bit_costs_nothing() {
+fn a_flipped_bit_loses_nothing() {
     let (name, tail) = tail();
     let ends = chunk_ends(&tail);
     let samples: Vec<Snapshot> = (0..SAMPLES).map(made).collect();
@@ -73,22 +73,23 @@ fn a_flipped_bit_costs_nothing() {
 }
 
 #[test]
-fn what_is_damaged_beyond_repair_is_said_and_what_came_before_is_kept() {
+fn damage_beyond_repair_is_reported_and_earlier_samples_are_kept() {
     let (name, mut tail) = tail();
-    // There is no parity yet of what was written last.
+    // The last group has no parity yet.
     let ends = chunk_ends(&tail);
     tail[ends[10] + 8..ends[11]].fill(0);
     let dir = folder();
     fs::write(dir.path().join(&name), &tail).unwrap();
     let samples: Vec<Snapshot> = (0..SAMPLES).map(made).collect();
-    let (there, said) = read_telling(dir.path());
+    let (there, said) = read_with_log(dir.path());
     assert!(there == samples[..10]);
     assert!(said.len() == 1 && said[0].contains("20 samples are damaged beyond repair"), "{said:?}");
 
     let lines: Arc<Mutex<Vec<String>>> = Arc::default();
     let log = lines.clone();
     let log = Arc::new(move |line: &str| log.lock().unwrap().push(line.to_owned()));
-    let recorder = whyslow_store::Recorder::begin(dir.path(), std::time::Duration::from_secs(1), common::KEEP, log);
+    let recorder =
+        whyslow_store::Recorder::begin(dir.path(), std::time::Duration::from_secs(1), common::RETENTION, log);
     let counts = recorder.unwrap().finish().unwrap();
     assert_eq!((counts.samples, counts.lost), (0, 20));
     let said = lines.lock().unwrap().clone();
@@ -97,7 +98,7 @@ fn what_is_damaged_beyond_repair_is_said_and_what_came_before_is_kept() {
 }
 
 #[test]
-fn the_next_recorder_closes_what_a_killed_one_left() {
+fn the_next_recorder_closes_the_tail_of_a_killed_one() {
     let (name, tail) = tail();
     for cut in [0, 20, chunk_ends(&tail)[0], tail.len() / 2, tail.len() - 1] {
         let dir = folder();
@@ -110,12 +111,12 @@ fn the_next_recorder_closes_what_a_killed_one_left() {
 }
 
 #[test]
-fn a_closing_that_was_cut_short_is_done_again_and_nothing_is_there_twice() {
+fn an_interrupted_closing_is_repeated_without_duplicates() {
     let (name, tail) = tail();
     let dir = folder();
     fs::write(dir.path().join(&name), &tail).unwrap();
     recorder(dir.path()).finish().unwrap();
-    // As if it had been killed after some of the tables, and in the middle of another.
+    // As if killed after some of the tables, in the middle of another.
     let cpu = dir.path().join("cpu/day=2026-11-21/16.parquet");
     let half = fs::read(&cpu).unwrap();
     fs::write(cpu.with_extension("new"), &half[..half.len() / 2]).unwrap();
@@ -127,7 +128,7 @@ fn a_closing_that_was_cut_short_is_done_again_and_nothing_is_there_twice() {
 }
 
 #[test]
-fn other_peoples_files_are_told_by_name() {
+fn foreign_files_are_reported_by_name() {
     let dir = folder();
     let complaint = |bytes: &[u8]| {
         fs::write(dir.path().join("1.tail"), bytes).unwrap();
@@ -144,24 +145,24 @@ fn closed() -> (tempfile::TempDir, Vec<Snapshot>) {
     (dir, (0..SAMPLES).map(made).collect())
 }
 
-fn read_telling(dir: &Path) -> (Vec<Snapshot>, Vec<String>) {
+fn read_with_log(dir: &Path) -> (Vec<Snapshot>, Vec<String>) {
     let said: Arc<Mutex<Vec<String>>> = Arc::default();
     let lines = said.clone();
     let log = Arc::new(move |line: &str| lines.lock().unwrap().push(line.to_owned()));
-    let recording = Recording::open_telling(dir, log).expect("a recording");
+    let recording = Recording::open_with_log(dir, log).expect("a recording");
     let read = recording.snapshots(&recording.span(), &common::EVERY).expect("the others are readable");
     let said = said.lock().unwrap().clone();
     (read.into_iter().map(plain).collect(), said)
 }
 
 #[test]
-fn a_cut_file_costs_its_table_and_is_named() {
+fn a_truncated_file_loses_its_table_and_is_reported() {
     for table in ["disk", "sample"] {
         let (dir, mut samples) = closed();
         let file = dir.path().join(table).join("day=2026-11-21/16.parquet");
         let bytes = fs::read(&file).unwrap();
         fs::write(&file, &bytes[..bytes.len() / 2]).unwrap();
-        let (read, said) = read_telling(dir.path());
+        let (read, said) = read_with_log(dir.path());
         if table == "disk" {
             samples.iter_mut().for_each(|sample| sample.block.disk.clear());
         }
@@ -174,12 +175,12 @@ fn a_cut_file_costs_its_table_and_is_named() {
         // What is recorded next goes beside it.
         common::record(dir.path(), SAMPLES..SAMPLES + 5);
         assert_eq!(tails(dir.path()).len(), 0, "{table}");
-        assert_eq!(read_telling(dir.path()).0.len() as u64, SAMPLES + 5, "{table}");
+        assert_eq!(read_with_log(dir.path()).0.len() as u64, SAMPLES + 5, "{table}");
     }
 }
 
 #[test]
-fn a_flipped_bit_in_a_page_is_found() {
+fn a_flipped_bit_in_a_page_is_detected() {
     let (dir, samples) = closed();
     let file = dir.path().join("disk/day=2026-11-21/16.parquet");
     let bytes = fs::read(&file).unwrap();
@@ -190,7 +191,7 @@ fn a_flipped_bit_in_a_page_is_found() {
         let mut damaged = bytes.clone();
         damaged[at] ^= 1 << (at % 8);
         fs::write(&file, damaged).unwrap();
-        let (read, said) = read_telling(dir.path());
+        let (read, said) = read_with_log(dir.path());
         let as_made = |(read, made): (&Snapshot, &Snapshot)| read.block.disk.is_empty() || read.block == made.block;
         assert!(read.iter().zip(&samples).all(as_made), "flipped at {at}: {said:?}");
         assert!(said.len() == 1 || read == samples, "flipped at {at}: {said:?}");

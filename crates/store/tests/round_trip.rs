@@ -21,7 +21,7 @@ fn a_closed_recording_equals_what_was_recorded() {
 }
 
 #[test]
-fn a_recording_that_goes_on_equals_what_was_recorded() {
+fn an_unfinished_recording_equals_what_was_recorded() {
     let dir = common::folder();
     let mut recorder = recorder(dir.path());
     for second in 0..50 {
@@ -37,7 +37,7 @@ fn a_recording_that_goes_on_equals_what_was_recorded() {
 }
 
 #[test]
-fn segments_are_cut_at_ten_minutes_and_gathered_by_the_hour() {
+fn segments_end_at_ten_minutes_and_share_the_hours_file() {
     let dir = common::folder();
     // 16:43:20 to 17:01:40: three segments, the last in another hour.
     let mut recorder = recorder(dir.path());
@@ -48,7 +48,7 @@ fn segments_are_cut_at_ten_minutes_and_gathered_by_the_hour() {
     }
     recorder.finish().unwrap();
     let recording = Recording::open(dir.path()).unwrap();
-    assert_eq!(recording.stretches().len(), 3);
+    assert_eq!(recording.segments().len(), 3);
     let hours = std::fs::read_dir(dir.path().join("cpu/day=2026-11-21")).unwrap();
     let mut hours: Vec<_> = hours.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     hours.sort();
@@ -58,7 +58,7 @@ fn segments_are_cut_at_ten_minutes_and_gathered_by_the_hour() {
 }
 
 #[test]
-fn a_span_is_read_and_what_stood_before_it_stands_in_its_first_sample() {
+fn the_first_sample_of_a_span_has_the_rows_that_are_read_rarely() {
     let dir = common::folder();
     record(dir.path(), 0..60);
     let recording = Recording::open(dir.path()).unwrap();
@@ -88,7 +88,7 @@ fn a_span_is_read_and_what_stood_before_it_stands_in_its_first_sample() {
 }
 
 #[test]
-fn what_is_logged_where_windows_meet_is_told_once() {
+fn a_log_line_where_windows_meet_appears_once() {
     let dir = common::folder();
     record(dir.path(), 0..60);
     let recording = Recording::open(dir.path()).unwrap();
@@ -123,7 +123,7 @@ fn a_gap_ends_a_window_and_a_long_interval_does_not() {
 }
 
 #[test]
-fn only_what_is_wanted_is_read() {
+fn only_the_wanted_families_are_read() {
     let dir = common::folder();
     record(dir.path(), 0..10);
     let recording = Recording::open(dir.path()).unwrap();
@@ -139,7 +139,7 @@ fn only_what_is_wanted_is_read() {
 }
 
 #[test]
-fn what_was_missed_is_recorded_as_missed() {
+fn missed_samples_and_clock_changes_are_recorded() {
     let dir = common::folder();
     let mut recorder = recorder(dir.path());
     let begun = Instant::now();
@@ -177,7 +177,7 @@ fn what_was_missed_is_recorded_as_missed() {
 }
 
 #[test]
-fn a_clock_that_is_set_forward_and_back_again_loses_no_sample() {
+fn setting_the_clock_forward_and_back_loses_no_sample() {
     const HOUR: i64 = 3600 * common::SECOND as i64;
     let dir = common::folder();
     let mut recorder = recorder(dir.path());
@@ -212,7 +212,7 @@ fn two_recordings_of_one_folder_follow_one_another() {
 }
 
 #[test]
-fn an_empty_folder_is_no_recording() {
+fn an_empty_folder_is_not_a_recording() {
     let dir = common::folder();
     let complaint = Recording::open(dir.path()).err().unwrap().to_string();
     assert!(complaint.ends_with("nothing was recorded here; 'whyslow record' does"), "{complaint}");

@@ -20,7 +20,7 @@ fn recordings() -> PathBuf {
 }
 
 #[test]
-fn recordings_of_every_version_read_as_they_were() {
+fn recordings_of_every_version_read_as_they_were_recorded() {
     let mut count = 0;
     for entry in fs::read_dir(recordings()).unwrap() {
         let path = entry.unwrap().path();

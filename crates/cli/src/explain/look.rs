@@ -1,35 +1,34 @@
-//! Where to look, and how closely.
+//! Which parts of a recording to judge, and the judging.
 
 use crate::progress::Progress;
 use crate::recordings::to_the_millisecond;
 use std::time::Duration;
-use whyslow_diagnose::{LOOKOUTS, Lasting, RuleBook, Standout, Timeline, diagnose, nothing_is_felt};
+use whyslow_diagnose::{FoundEpisode, Prefilter, RuleBook, TRIGGERS, Timeline, diagnose, nothing_is_felt};
 use whyslow_model::catalogue::{Family, Process, Sample, Thread};
 use whyslow_model::diagnosis::Origin;
 use whyslow_model::window::Window;
-use whyslow_store::{Lookout, Recording, Span, StoreError, Stretch};
+use whyslow_store::{FamilyColumns, Recording, SegmentRef, Span, StoreError};
 
-/// The length of the windows that are judged: as long as a live look.
+/// As long as the window of a live diagnosis.
 const WINDOW: Duration = Duration::from_secs(10);
-/// As much before and after what stands out is judged, nanoseconds.
+/// How much is judged before and after what the prefilter selects, nanoseconds.
 const AROUND_NS: i64 = 5 * 1_000_000_000;
-/// The longest piece that is judged at once, nanoseconds.
+/// The longest part that one thread judges at once, nanoseconds.
 const PIECE_NS: i64 = 120 * 1_000_000_000;
-/// An hour, nanoseconds.
 const HOUR_NS: i64 = 3600 * 1_000_000_000;
-/// How much is done at the same time, at most.
+/// The machine has its own work to do.
 const MOST_THREADS: usize = 4;
 
-/// What lasted over a span. A few columns are looked through throughout; where something stands out in them, all is judged.
+/// The episodes of a span. Only the parts that the prefilter selects are judged.
 pub fn over(
     recording: &Recording,
     span: &Span,
     book: &RuleBook,
     progress: &Progress,
-) -> Result<Vec<Lasting>, StoreError> {
+) -> Result<Vec<FoundEpisode>, StoreError> {
     let mut timeline = Timeline::default();
     let parts = worth_a_look(recording, span, book, progress)?;
-    // A batch at a time, so that no more diagnoses are held than are at work.
+    // One batch at a time, to limit the diagnoses in memory.
     for batch in parts.chunks(threads()) {
         let judged = in_parallel(batch, |part| {
             let mut judged = Vec::new();
@@ -48,7 +47,7 @@ pub fn over(
     Ok(timeline.finish())
 }
 
-/// The parts of a span in which something stands out, in order, none longer than what is judged at once.
+/// The parts of a span to be judged, in order.
 fn worth_a_look(
     recording: &Recording,
     span: &Span,
@@ -56,8 +55,8 @@ fn worth_a_look(
     progress: &Progress,
 ) -> Result<Vec<Span>, StoreError> {
     let mut parts: Vec<Span> = Vec::new();
-    for batch in recording.stretches().chunks(threads()) {
-        for found in in_parallel(batch, |stretch| standing_out(recording, stretch, span, book)) {
+    for batch in recording.segments().chunks(threads()) {
+        for found in in_parallel(batch, |segment| suspicious_parts(recording, segment, span, book)) {
             for part in found? {
                 progress.say(&format!("looking through {} (Ctrl-C: end)", to_the_millisecond(*part.start())));
                 match parts.last_mut() {
@@ -70,34 +69,34 @@ fn worth_a_look(
     Ok(parts.iter().flat_map(cut).collect())
 }
 
-/// Where something stands out in a stretch; all of the first of an hour where even its beginning is not as it should be: a rule
-/// may hold of what nobody looks out for.
-fn standing_out(
+/// The parts of a segment that the prefilter selects. If the machine as a whole is not well at the start of an hour, the whole
+/// segment: a rule may fire on what no trigger covers.
+fn suspicious_parts(
     recording: &Recording,
-    stretch: &Stretch,
+    segment: &SegmentRef,
     span: &Span,
     book: &RuleBook,
 ) -> Result<Vec<Span>, StoreError> {
-    let part = (*stretch.span.start()).max(*span.start())..=(*stretch.span.end()).min(*span.end());
+    let part = (*segment.span.start()).max(*span.start())..=(*segment.span.end()).min(*span.end());
     if part.is_empty() {
         return Ok(Vec::new());
     }
-    if begins_an_hour(recording, stretch) && !begins_well(recording, &part, book)? {
+    if begins_an_hour(recording, segment) && !begins_well(recording, &part, book)? {
         return Ok(vec![part]);
     }
-    let mut standout = Standout::new(interval(recording, stretch)?);
-    let lookouts: Vec<Lookout<'_>> = LOOKOUTS.iter().map(|lookout| (lookout.family, lookout.columns)).collect();
-    recording.scan(stretch, &part, &lookouts, &mut |number, course| standout.look(number, course))?;
+    let mut prefilter = Prefilter::new(interval(recording, segment)?);
+    let columns: Vec<FamilyColumns<'_>> = TRIGGERS.iter().map(|trigger| (trigger.family, trigger.columns)).collect();
+    recording.scan(segment, &part, &columns, &mut |number, series| prefilter.check(number, series))?;
     let around =
         |found: Span| (*found.start() - AROUND_NS).max(*part.start())..=(*found.end() + AROUND_NS).min(*part.end());
-    Ok(standout.finish().into_iter().map(around).filter(|found| !found.is_empty()).collect())
+    Ok(prefilter.finish().into_iter().map(around).filter(|found| !found.is_empty()).collect())
 }
 
-/// Whether no stretch before this one began in the same hour.
-fn begins_an_hour(recording: &Recording, stretch: &Stretch) -> bool {
-    let hour = |stretch: &Stretch| stretch.span.start().div_euclid(HOUR_NS);
-    let earlier = |other: &&Stretch| hour(other) == hour(stretch) && other.span.start() < stretch.span.start();
-    !recording.stretches().iter().any(|other| earlier(&other))
+/// Whether this is the first segment of an hour.
+fn begins_an_hour(recording: &Recording, segment: &SegmentRef) -> bool {
+    let hour = |segment: &SegmentRef| segment.span.start().div_euclid(HOUR_NS);
+    let earlier = |other: &&SegmentRef| hour(other) == hour(segment) && other.span.start() < segment.span.start();
+    !recording.segments().iter().any(|other| earlier(&other))
 }
 
 /// Whether the machine as a whole is well in the first window of a span.
@@ -110,11 +109,11 @@ fn begins_well(recording: &Recording, span: &Span, book: &RuleBook) -> Result<bo
     Ok(is_well)
 }
 
-/// Seconds from a sample to the next, at the beginning of a stretch.
-fn interval(recording: &Recording, stretch: &Stretch) -> Result<f64, StoreError> {
+/// Seconds between the first two samples of a segment.
+fn interval(recording: &Recording, segment: &SegmentRef) -> Result<f64, StoreError> {
     let mut first = None;
     let mut interval = 1.0;
-    recording.each_row(&stretch.span, Sample::INFO.name, |row| match first.replace(row.at) {
+    recording.each_row(&segment.span, Sample::INFO.name, |row| match first.replace(row.at) {
         None => true,
         Some(before) => {
             interval = (row.at - before) as f64 / 1e9;
@@ -128,23 +127,22 @@ fn without_tasks(family: &str) -> bool {
     family != Process::INFO.name && family != Thread::INFO.name
 }
 
-/// A long part in pieces that are judged one by one, each beginning where the one before ended.
+/// Splits a long part into consecutive pieces.
 fn cut(part: &Span) -> Vec<Span> {
     let (start, end) = (*part.start(), *part.end());
     let starts = std::iter::successors(Some(start), |from| from.checked_add(PIECE_NS)).take_while(|from| *from < end);
     starts.map(|from| from..=end.min(from.saturating_add(PIECE_NS))).collect()
 }
 
-/// Does the same with each, at the same time; what came of them, in order.
+/// Processes all items in parallel, and returns the results in order.
 pub fn in_parallel<T: Sync, R: Send>(all: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     std::thread::scope(|scope| {
         let running: Vec<_> = all.iter().map(|one| scope.spawn(|| work(one))).collect();
-        // A panic is the program's own, and goes on here.
+        // A panic is a bug: propagate it.
         running.into_iter().map(|one| one.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
     })
 }
 
-/// How much is done at the same time: the machine has its own work to do.
 pub fn threads() -> usize {
     std::thread::available_parallelism().map_or(1, |cpus| cpus.get().min(MOST_THREADS))
 }
@@ -156,7 +154,7 @@ fn each(recording: &Recording, span: &Span, length: Duration, mut each: impl FnM
     })
 }
 
-/// From the first sample to the last, nanoseconds since 1970.
+/// The times of the first and last samples, nanoseconds since 1970.
 pub fn times(window: &Window) -> (i64, i64) {
     let first = window.snapshots().first().map_or(0, |sample| sample.wall_ns);
     (first, window.last().map_or(first, |sample| sample.wall_ns))

@@ -13,7 +13,7 @@ use crate::user_rules;
 use clap::Args;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use whyslow_diagnose::{Lasting, RuleBook};
+use whyslow_diagnose::{FoundEpisode, RuleBook};
 use whyslow_model::catalogue::{Family, Sample};
 use whyslow_model::explanation::{Episode, Event, Explanation, SCHEMA};
 use whyslow_show::{json, text};
@@ -70,7 +70,7 @@ fn explain(recording: &Recording, span: &Span, folder: String) -> Result<Explana
     };
     befell(recording, span, &mut explanation)?;
     for batch in found.chunks(look::threads()) {
-        for episode in look::in_parallel(batch, |lasting| episode(recording, lasting, &found, &rules.book)) {
+        for episode in look::in_parallel(batch, |episode| documented(recording, episode, &found, &rules.book)) {
             explanation.episodes.push(episode?);
         }
     }
@@ -99,20 +99,24 @@ fn befell(recording: &Recording, span: &Span, explanation: &mut Explanation) -> 
     })
 }
 
-fn episode(recording: &Recording, lasting: &Lasting, all: &[Lasting], book: &RuleBook) -> Result<Episode, StoreError> {
-    let (start, end) = edge::refined(recording, lasting, all, book)?;
-    let overlaps = all
-        .iter()
-        .filter(|other| other.key != lasting.key && other.span.0 < lasting.span.1 && lasting.span.0 < other.span.1);
+fn documented(
+    recording: &Recording,
+    found: &FoundEpisode,
+    all: &[FoundEpisode],
+    book: &RuleBook,
+) -> Result<Episode, StoreError> {
+    let (start, end) = edge::refined(recording, found, all, book)?;
+    let overlaps =
+        all.iter().filter(|other| other.key != found.key && other.span.0 < found.span.1 && found.span.0 < other.span.1);
     Ok(Episode {
         start: to_the_millisecond(start),
         end: to_the_millisecond(end),
         seconds: (end - start) as f64 / 1e9,
-        impact: lasting.impact,
-        mean_impact: lasting.mean_impact,
-        key: lasting.key.clone(),
+        impact: found.impact,
+        mean_impact: found.mean_impact,
+        key: found.key.clone(),
         overlaps: overlaps.map(|other| other.key.clone()).collect(),
-        before: before::changes(recording, start, &lasting.diagnosis, &lasting.key)?,
-        diagnosis: lasting.diagnosis.clone(),
+        before: before::changes(recording, start, &found.diagnosis, &found.key)?,
+        diagnosis: found.diagnosis.clone(),
     })
 }

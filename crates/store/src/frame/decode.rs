@@ -7,64 +7,53 @@ use crate::schema::{Table, absent};
 use whyslow_model::key::{Part, PartKind};
 use whyslow_model::value::{Name, Value};
 
-/// Every text that frames have named so far, by its place.
+/// All texts so far, by index.
 #[derive(Debug, Default)]
 pub(crate) struct Texts(Vec<Name>);
 
-/// A row of any family.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Row {
-    /// What tells it from the others.
-    pub(crate) key: Vec<Part>,
-    /// Its metrics, in the table's order.
-    pub(crate) values: Vec<Value>,
-}
-
-/// A frame taken apart.
 #[derive(Debug)]
-pub(crate) struct Frame<'a> {
-    /// Wall clock, nanoseconds since 1970.
+pub(crate) struct DecodedFrame<'a> {
+    /// Nanoseconds since 1970.
     pub(crate) wall_ns: i64,
-    /// Time since boot, nanoseconds.
+    /// Nanoseconds since boot.
     pub(crate) boot_ns: u64,
-    /// What became of each table that was read.
+    /// The tables that were read.
     pub(crate) tables: Vec<TableEdits<'a>>,
 }
 
-/// What became of one table.
+/// How one table changed.
 #[derive(Debug)]
 pub(crate) struct TableEdits<'a> {
-    /// Its place in the header.
+    /// Its index in the header.
     pub(crate) table: usize,
-    /// What became of its rows, in their order; together they use every row up.
+    /// In the order of the rows; together they cover every row.
     pub(crate) edits: Vec<Edit<'a>>,
 }
 
-/// What became of one row or several.
 #[derive(Debug)]
 pub(crate) enum Edit<'a> {
-    /// So many rows are as they were.
+    /// This many rows are unchanged.
     Keep(usize),
-    /// So many rows are gone.
+    /// This many rows are gone.
     Drop(usize),
     /// The next row changed.
-    Change(Change<'a>),
-    /// A new row, told by one in which all is absent.
-    Insert(Vec<Part>, Change<'a>),
+    Change(EncodedChange<'a>),
+    /// A new row, as a change of one in which everything is absent.
+    Insert(Vec<Part>, EncodedChange<'a>),
 }
 
-/// The values of a row that changed, still as the frame spells them.
+/// The values of a row that changed, still encoded.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Change<'a> {
+pub(crate) struct EncodedChange<'a> {
     bitmap: &'a [u8],
     values: &'a [u8],
 }
 
-impl<'a> Frame<'a> {
-    /// Takes a frame apart. `before` is the time of the one before: wall clock and since boot, zero at the first.
+impl<'a> DecodedFrame<'a> {
+    /// Decodes a frame. `before` is the previous frame's time, by the wall clock and since boot; zero for the first.
     ///
     /// # Errors
-    /// [`Damaged`] where it makes no sense; the texts may then have grown.
+    /// [`Damaged`] if it is invalid; `texts` may have grown even so.
     pub(crate) fn parse(bytes: &'a [u8], before: (i64, u64), tables: &[Table], texts: &mut Texts) -> Result<Self> {
         let mut cursor = Cursor::new(bytes);
         let wall_ns = cursor.step(before.0 as u64)? as i64;
@@ -97,8 +86,8 @@ fn edits<'a>(cursor: &mut Cursor<'a>, table: &Table, texts: &[Name]) -> Result<V
             edits.push(Edit::Keep(count));
         }
         match kind {
-            CHANGE => edits.push(Edit::Change(Change::parse(cursor, table)?)),
-            INSERT => edits.push(Edit::Insert(key(cursor, table, texts)?, Change::parse(cursor, table)?)),
+            CHANGE => edits.push(Edit::Change(EncodedChange::parse(cursor, table)?)),
+            INSERT => edits.push(Edit::Insert(key(cursor, table, texts)?, EncodedChange::parse(cursor, table)?)),
             _ => {}
         }
     }
@@ -115,8 +104,9 @@ fn key(cursor: &mut Cursor, table: &Table, texts: &[Name]) -> Result<Vec<Part>> 
     table.keys.iter().map(part).collect()
 }
 
-impl<'a> Change<'a> {
-    fn parse(cursor: &mut Cursor<'a>, table: &Table) -> Result<Self> {
+impl<'a> EncodedChange<'a> {
+    /// Reads the change at the cursor.
+    pub(crate) fn parse(cursor: &mut Cursor<'a>, table: &Table) -> Result<Self> {
         let bitmap = cursor.bytes(bitmap_length(table.metrics.len()) as u64)?;
         let values = cursor.rest();
         for column in set_bits(bitmap) {
@@ -126,18 +116,12 @@ impl<'a> Change<'a> {
         Ok(Self { bitmap, values: &values[..length] })
     }
 
-    /// The change as bytes, which [`Change::of`] reads again.
+    /// Appends the change, so that [`parse`](Self::parse) can read it again.
     pub(crate) fn put(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(self.bitmap);
         out.extend_from_slice(self.values);
     }
 
-    /// The change that stands at the cursor, which goes past it.
-    pub(crate) fn of(cursor: &mut Cursor<'a>, table: &Table) -> Result<Self> {
-        Self::parse(cursor, table)
-    }
-
-    /// Makes the change.
     pub(crate) fn apply(&self, values: &mut [Value], texts: &Texts) -> Result<()> {
         let mut cursor = Cursor::new(self.values);
         for column in set_bits(self.bitmap) {
@@ -156,34 +140,7 @@ fn set_bits(bitmap: &[u8]) -> impl Iterator<Item = usize> {
     bitmap.iter().enumerate().flat_map(bits)
 }
 
-impl Row {
-    /// A row in which all is absent.
-    pub(crate) fn absent(key: Vec<Part>, table: &Table) -> Self {
-        Self { key, values: table.metrics.iter().map(|field| absent(field.kind)).collect() }
-    }
-}
-
-impl TableEdits<'_> {
-    /// Makes the edits.
-    pub(crate) fn apply(&self, rows: &mut Vec<Row>, table: &Table, texts: &Texts) -> Result<()> {
-        let mut old = std::mem::take(rows).into_iter();
-        for edit in &self.edits {
-            match edit {
-                Edit::Keep(count) if *count <= old.len() => rows.extend(old.by_ref().take(*count)),
-                Edit::Drop(count) if *count <= old.len() => old.by_ref().take(*count).for_each(drop),
-                Edit::Change(change) => {
-                    let mut row = old.next().ok_or(Damaged)?;
-                    change.apply(&mut row.values, texts)?;
-                    rows.push(row);
-                }
-                Edit::Insert(key, change) => {
-                    let mut row = Row::absent(key.clone(), table);
-                    change.apply(&mut row.values, texts)?;
-                    rows.push(row);
-                }
-                Edit::Keep(_) | Edit::Drop(_) => return Err(Damaged),
-            }
-        }
-        if old.len() == 0 { Ok(()) } else { Err(Damaged) }
-    }
+/// The values of a row in which everything is absent.
+pub(crate) fn absent_row(table: &Table) -> Vec<Value> {
+    table.metrics.iter().map(|field| absent(field.kind)).collect()
 }

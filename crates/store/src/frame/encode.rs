@@ -1,6 +1,6 @@
 //! Snapshots into frames.
 
-use super::value::{TextPlaces, put};
+use super::value::{TextTable, put};
 use super::{CHANGE, DROP, INSERT, KEEP, bitmap_length};
 use crate::bytes::{put_number, put_step, put_text};
 use crate::schema::absent;
@@ -10,16 +10,15 @@ use whyslow_model::key::{Key, Part};
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::value::Value;
 
-/// Tells each Snapshot by the one before. A new one begins with the whole.
+/// Encodes each Snapshot relative to the previous one; the first in full.
 #[derive(Debug, Default)]
-pub(crate) struct Encoder {
-    /// The rows that each table had last, and the time of the sample before.
+pub(crate) struct FrameEncoder {
+    /// Each table's last rows, and the time of the previous sample.
     last: Snapshot,
-    texts: TextPlaces,
+    texts: TextTable,
 }
 
-impl Encoder {
-    /// The next frame.
+impl FrameEncoder {
     pub(crate) fn encode(&mut self, mut snapshot: Snapshot) -> Vec<u8> {
         let mut frame = Vec::new();
         put_step(&mut frame, self.last.wall_ns as u64, snapshot.wall_ns as u64);
@@ -27,9 +26,9 @@ impl Encoder {
         (self.last.wall_ns, self.last.boot_ns) = (snapshot.wall_ns, snapshot.boot_ns);
         snapshot.sources.sort_by(|a, b| a.source.cmp(&b.source));
 
-        let mut pass = Pass { last: &mut self.last, texts: &mut self.texts, body: Vec::new(), table: 0 };
-        snapshot.each_family(&mut pass);
-        let body = pass.body;
+        let mut tables = TablesEncoder { last: &mut self.last, texts: &mut self.texts, body: Vec::new(), table: 0 };
+        snapshot.each_family(&mut tables);
+        let body = tables.body;
 
         put_number(&mut frame, self.texts.new.len() as u64);
         for text in self.texts.new.drain(..) {
@@ -41,15 +40,14 @@ impl Encoder {
     }
 }
 
-/// The writing of one frame's tables.
-struct Pass<'e> {
+struct TablesEncoder<'e> {
     last: &'e mut Snapshot,
-    texts: &'e mut TextPlaces,
+    texts: &'e mut TextTable,
     body: Vec<u8>,
     table: u64,
 }
 
-impl EachFamily for Pass<'_> {
+impl EachFamily for TablesEncoder<'_> {
     fn family<F: Family>(&mut self, rows: &mut Vec<F>) {
         self.table += 1;
         if rows.is_empty() {
@@ -62,13 +60,13 @@ impl EachFamily for Pass<'_> {
     }
 }
 
-impl Pass<'_> {
-    /// Walks both lists, which are sorted by key, side by side.
+impl TablesEncoder<'_> {
+    /// Merges both lists, which are sorted by key.
     fn edits<F: Family>(&mut self, before: &[F], now: &[F]) {
         let mut old = before.iter().peekable();
         let mut kept = 0;
         for row in now {
-            // Most rows are as they were, and many are shared: that is seen without a look at their keys.
+            // Most rows are unchanged, and many are shared: comparing them is cheaper than comparing keys.
             if old.next_if(|&o| o == row).is_some() {
                 kept += 1;
                 continue;
@@ -115,13 +113,13 @@ impl Pass<'_> {
         for part in parts {
             let number = match part {
                 Part::Number(number) => number,
-                Part::Text(text) => self.texts.place(&text),
+                Part::Text(text) => self.texts.index(&text),
             };
             put_number(&mut self.body, number);
         }
     }
 
-    /// The metrics that differ, told by a row that was there before, or by one in which all is absent.
+    /// The metrics that differ from the previous row, or are not absent in a new one.
     fn change<F: Family>(&mut self, before: Option<&F>, now: &F) {
         let bitmap = self.body.len();
         self.body.resize(bitmap + bitmap_length(F::INFO.metrics.len()), 0);
@@ -136,7 +134,7 @@ impl Pass<'_> {
     }
 }
 
-/// Goes past the rows that come before `key`, and counts them.
+/// Skips the rows that sort before `key`, and counts them.
 fn skip_below<'a, F: Family>(rows: &mut std::iter::Peekable<std::slice::Iter<'a, F>>, key: &F::Key) -> usize {
     let mut count = 0;
     while rows.next_if(|row| row.key().cmp(key) == Ordering::Less).is_some() {

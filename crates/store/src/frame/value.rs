@@ -1,62 +1,62 @@
-//! How one value is told by the one before.
+//! One value, encoded relative to the previous one.
 
 use super::Result;
-use crate::bytes::{Cursor, Damaged, folded, put_number, put_step, unfolded};
+use crate::bytes::{Cursor, Damaged, put_number, put_step, unzigzag, zigzag};
 use std::collections::HashMap;
 use whyslow_model::catalogue::Kind;
 use whyslow_model::histogram::Histogram;
 use whyslow_model::value::{Counter, Gauge, Name, State, Value};
 
-/// Whole numbers beyond this are not told apart by a gauge's 53 bits.
+/// A gauge holds integers exactly up to here.
 const EXACT: f64 = (1_u64 << 53) as f64;
 
-/// Texts by their place, as the writer has them.
+/// The writer's index of texts.
 #[derive(Debug, Default)]
-pub(super) struct TextPlaces {
-    places: HashMap<Name, u64>,
-    /// Those that the reader does not know yet.
+pub(super) struct TextTable {
+    indexes: HashMap<Name, u64>,
+    /// Texts to be written with the next frame.
     pub(super) new: Vec<Name>,
 }
 
-impl TextPlaces {
-    pub(super) fn place(&mut self, text: &str) -> u64 {
-        if let Some(place) = self.places.get(text) {
-            return *place;
+impl TextTable {
+    pub(super) fn index(&mut self, text: &str) -> u64 {
+        if let Some(index) = self.indexes.get(text) {
+            return *index;
         }
-        let place = self.places.len() as u64;
+        let index = self.indexes.len() as u64;
         let text = Name::from(text);
-        self.places.insert(text.clone(), place);
+        self.indexes.insert(text.clone(), index);
         self.new.push(text);
-        place
+        index
     }
 }
 
-/// Tells `now` by `before`, which is of the same kind.
-pub(super) fn put(out: &mut Vec<u8>, texts: &mut TextPlaces, before: &Value, now: &Value) {
+/// Appends `now` relative to `before`, which is of the same kind.
+pub(super) fn put(out: &mut Vec<u8>, texts: &mut TextTable, before: &Value, now: &Value) {
     match (before, now) {
         (Value::Counter(before), Value::Counter(now)) => put_step(out, bits(*before), bits(*now)),
         (Value::Gauge(before), Value::Gauge(now)) => put_gauge(out, *before, *now),
-        (_, Value::State(now)) => put_number(out, now.get().map_or(0, |text| 1 + texts.place(text))),
+        (_, Value::State(now)) => put_number(out, now.get().map_or(0, |text| 1 + texts.index(text))),
         (Value::Histogram(before), Value::Histogram(now)) => put_histogram(out, before, now),
         // A metric has one kind.
         _ => {}
     }
 }
 
-/// The value that [`put`] told by `before`.
+/// The value that [`put`] encoded relative to `before`.
 pub(super) fn take(cursor: &mut Cursor, texts: &[Name], before: &Value) -> Result<Value> {
     Ok(match before {
         Value::Counter(before) => Value::Counter(cursor.step(bits(*before))?.into()),
         Value::Gauge(before) => Value::Gauge(take_gauge(cursor, *before)?),
         Value::State(_) => Value::State(match cursor.number()?.checked_sub(1) {
-            Some(place) => text(texts, place)?.clone().into(),
+            Some(index) => text(texts, index)?.clone().into(),
             None => State::default(),
         }),
         Value::Histogram(before) => Value::Histogram(take_histogram(cursor, before)?),
     })
 }
 
-/// Goes past a value of this kind.
+/// Skips a value of this kind.
 pub(super) fn skip(cursor: &mut Cursor, kind: Kind) -> Result<()> {
     match kind {
         Kind::Counter | Kind::State => cursor.number().map(drop),
@@ -68,21 +68,19 @@ pub(super) fn skip(cursor: &mut Cursor, kind: Kind) -> Result<()> {
     }
 }
 
-/// The text at this place.
-pub(super) fn text(texts: &[Name], place: u64) -> Result<&Name> {
-    usize::try_from(place).ok().and_then(|place| texts.get(place)).ok_or(Damaged)
+pub(super) fn text(texts: &[Name], index: u64) -> Result<&Name> {
+    usize::try_from(index).ok().and_then(|index| texts.get(index)).ok_or(Damaged)
 }
 
-/// A counter's bits; absent is one below zero, so that a counter that appears at a small value is short.
+/// Absent is all ones, one below zero, so that the step to a small value is short.
 fn bits(counter: Counter) -> u64 {
     counter.get().unwrap_or(u64::MAX)
 }
 
-/// A whole number as twice its step from the one before, or from zero where that was none; any other level as one, and
-/// its eight bytes.
+/// An integer as twice its step from the previous integer, or from zero; any other level as 1 and its eight bytes.
 fn put_gauge(out: &mut Vec<u8>, before: Gauge, now: Gauge) {
     match whole(now) {
-        Some(to) => put_number(out, folded(to - whole(before).unwrap_or(0)) << 1),
+        Some(to) => put_number(out, zigzag(to - whole(before).unwrap_or(0)) << 1),
         None => {
             out.push(1);
             out.extend_from_slice(&now.get().unwrap_or(f64::NAN).to_le_bytes());
@@ -93,22 +91,22 @@ fn put_gauge(out: &mut Vec<u8>, before: Gauge, now: Gauge) {
 fn take_gauge(cursor: &mut Cursor, before: Gauge) -> Result<Gauge> {
     let step = cursor.number()?;
     if step & 1 == 0 {
-        let to = whole(before).unwrap_or(0).checked_add(unfolded(step >> 1)).ok_or(Damaged)?;
+        let to = whole(before).unwrap_or(0).checked_add(unzigzag(step >> 1)).ok_or(Damaged)?;
         return Ok(Gauge::from(to as f64));
     }
     let level = cursor.bytes(8)?.try_into().map_err(|_| Damaged)?;
     Ok(Gauge::from(f64::from_le_bytes(level)))
 }
 
-/// A gauge's level where it is a whole number that is held exactly; zero with a minus sign is another zero.
+/// A gauge's level if it is an exact integer. -0.0 is not: it would turn into 0.0.
 fn whole(gauge: Gauge) -> Option<i64> {
     let level = gauge.get()?;
     (level.abs() < EXACT && level.trunc() == level && !(level == 0.0 && level.is_sign_negative()))
         .then_some(level as i64)
 }
 
-/// Zero where it was not read. Else one more than the count of buckets that changed; each is how far it lies from the one
-/// before it, and the step of its count.
+/// Zero if absent; otherwise one more than the number of changed buckets, and for each its distance from the previous one and
+/// the step of its count.
 fn put_histogram(out: &mut Vec<u8>, before: &Histogram, now: &Histogram) {
     if now.buckets().is_none() {
         return put_number(out, 0);
@@ -146,9 +144,9 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn again(before: Value, now: Value) -> Value {
-        let (mut out, mut places) = (Vec::new(), TextPlaces::default());
-        put(&mut out, &mut places, &before, &now);
+    fn encoded_and_decoded(before: Value, now: Value) -> Value {
+        let (mut out, mut texts) = (Vec::new(), TextTable::default());
+        put(&mut out, &mut texts, &before, &now);
         let kind = match now {
             Value::Counter(_) => Kind::Counter,
             Value::Gauge(_) => Kind::Gauge,
@@ -158,35 +156,35 @@ mod tests {
         let mut skipped = Cursor::new(&out);
         skip(&mut skipped, kind).unwrap();
         assert!(skipped.is_at_end());
-        take(&mut Cursor::new(&out), &places.new, &before).unwrap()
+        take(&mut Cursor::new(&out), &texts.new, &before).unwrap()
     }
 
     proptest! {
         #[test]
-        fn values_come_back(a: u64, b: u64, x: f64, y: f64, text: Option<String>, p: Vec<u32>, q: Vec<u32>) {
+        fn values_read_back(a: u64, b: u64, x: f64, y: f64, text: Option<String>, p: Vec<u32>, q: Vec<u32>) {
             let counter = |v: u64| Value::Counter(v.into());
-            prop_assert_eq!(again(counter(a), counter(b)), counter(b));
+            prop_assert_eq!(encoded_and_decoded(counter(a), counter(b)), counter(b));
             let gauge = |v: f64| Value::Gauge(v.into());
-            prop_assert_eq!(again(gauge(x), gauge(y)), gauge(y));
+            prop_assert_eq!(encoded_and_decoded(gauge(x), gauge(y)), gauge(y));
             let whole = |v: u64| Value::Gauge(v.into());
-            prop_assert_eq!(again(whole(a), whole(b)), whole(b));
+            prop_assert_eq!(encoded_and_decoded(whole(a), whole(b)), whole(b));
             let state = Value::State(text.map_or_else(State::default, State::from));
-            prop_assert_eq!(again(Value::State(State::default()), state.clone()), state);
+            prop_assert_eq!(encoded_and_decoded(Value::State(State::default()), state.clone()), state);
             let histogram = |v: &[u32]| Value::Histogram(Histogram::from_values(v.iter().map(|v| u64::from(*v))));
-            prop_assert_eq!(again(histogram(&p), histogram(&q)), histogram(&q));
+            prop_assert_eq!(encoded_and_decoded(histogram(&p), histogram(&q)), histogram(&q));
         }
     }
 
     #[test]
-    fn absent_comes_back_as_absent_and_zero_as_zero() {
+    fn absent_reads_back_as_absent_and_zero_as_zero() {
         for (absent, zero) in [
             (Value::Counter(Counter::ABSENT), Value::Counter(0.into())),
             (Value::Gauge(Gauge::ABSENT), Value::Gauge(0_u64.into())),
             (Value::State(State::default()), Value::State("".into())),
             (Value::Histogram(Histogram::default()), Value::Histogram(Histogram::from_values([]))),
         ] {
-            assert_eq!(again(absent.clone(), zero.clone()), zero);
-            assert_eq!(again(zero, absent.clone()), absent);
+            assert_eq!(encoded_and_decoded(absent.clone(), zero.clone()), zero);
+            assert_eq!(encoded_and_decoded(zero, absent.clone()), absent);
         }
     }
 }

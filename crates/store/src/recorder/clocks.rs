@@ -1,9 +1,9 @@
-//! What befell the clocks between two samples.
+//! What happened to the clocks between two samples.
 
 use std::time::Duration;
 
-/// Differences below this are the clocks' own: adjtime(2) slews, and the three are not read at one instant.
-const NOTABLE: Duration = Duration::from_millis(500);
+/// Smaller differences are normal: adjtime(2) slews, and the clocks are not read at the same instant.
+const SIGNIFICANT: Duration = Duration::from_millis(500);
 
 /// The clocks at one sample, nanoseconds.
 #[derive(Clone, Copy, Debug)]
@@ -12,39 +12,39 @@ pub(super) struct Clocks {
     pub(super) wall: i64,
     /// CLOCK_BOOTTIME.
     pub(super) boot: u64,
-    /// CLOCK_MONOTONIC, which stands still while the machine is suspended; 0 where the recording began.
+    /// CLOCK_MONOTONIC, which stops during suspend, since the recording began.
     pub(super) running: u64,
 }
 
-/// What the time between two samples was.
+/// The time between two samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Between {
-    /// Samples that were due and were not kept.
+pub(super) struct ClockGap {
+    /// Samples that were due and not recorded.
     pub(super) missed: u64,
-    /// By how much somebody set the wall clock, nanoseconds; zero where nobody did.
+    /// By how much the wall clock was set, nanoseconds.
     pub(super) stepped: i64,
-    /// How long the machine was suspended, nanoseconds; zero where it was not.
+    /// How long the machine was suspended, nanoseconds.
     pub(super) suspended: u64,
 }
 
 impl Clocks {
-    /// What was between the beginning of the recording, when the first sample was due, and this, the first there is.
-    pub(super) fn since_the_beginning(self, interval: Duration) -> Between {
-        Between { missed: self.running / nanoseconds(interval), ..Between::default() }
+    /// From the start of the recording, when the first sample was due, to the first sample.
+    pub(super) fn since_start(self, interval: Duration) -> ClockGap {
+        ClockGap { missed: self.running / nanoseconds(interval), ..ClockGap::default() }
     }
 
-    /// What was between `before` and this, where a sample was due every `interval`.
-    pub(super) fn since(self, before: Self, interval: Duration) -> Between {
+    /// From `before` to this, with a sample due every `interval`.
+    pub(super) fn since(self, before: Self, interval: Duration) -> ClockGap {
         let elapsed = self.boot.saturating_sub(before.boot);
         let interval = nanoseconds(interval);
         let due = elapsed.saturating_add(interval / 2) / interval;
         let stepped = self.wall.saturating_sub(before.wall).saturating_sub_unsigned(elapsed);
         let suspended = elapsed.saturating_sub(self.running.saturating_sub(before.running));
-        let notable = |ns: u64| Duration::from_nanos(ns) >= NOTABLE;
-        Between {
+        let significant = |ns: u64| Duration::from_nanos(ns) >= SIGNIFICANT;
+        ClockGap {
             missed: due.saturating_sub(1),
-            stepped: if notable(stepped.unsigned_abs()) { stepped } else { 0 },
-            suspended: if notable(suspended) { suspended } else { 0 },
+            stepped: if significant(stepped.unsigned_abs()) { stepped } else { 0 },
+            suspended: if significant(suspended) { suspended } else { 0 },
         }
     }
 }
@@ -54,8 +54,8 @@ fn nanoseconds(interval: Duration) -> u64 {
     u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX).max(1)
 }
 
-impl Between {
-    /// The same in words; `None` where nothing befell them.
+impl ClockGap {
+    /// What happened to the clocks, if anything did.
     pub(super) fn in_words(self) -> Option<String> {
         let mut words = Vec::new();
         if self.stepped != 0 {
@@ -74,7 +74,7 @@ mod tests {
 
     const S: u64 = 1_000_000_000;
 
-    fn after(wall: i64, boot: u64, running: u64) -> Between {
+    fn after(wall: i64, boot: u64, running: u64) -> ClockGap {
         let start = Clocks { wall: 50_000 * S as i64, boot: 100 * S, running: 90 * S };
         let now = Clocks {
             wall: start.wall + wall * S as i64,
@@ -85,24 +85,24 @@ mod tests {
     }
 
     #[test]
-    fn a_second_is_a_second() {
-        assert_eq!(after(1, 1, 1), Between::default());
+    fn a_regular_second_is_nothing_special() {
+        assert_eq!(after(1, 1, 1), ClockGap::default());
         assert_eq!(after(1, 1, 1).in_words(), None);
     }
 
     #[test]
-    fn what_was_missed_before_the_first_is_counted() {
-        let first = |running| Clocks { wall: 0, boot: 0, running }.since_the_beginning(Duration::from_secs(1));
-        assert_eq!([first(0), first(S - 1), first(2 * S)].map(|between| between.missed), [0, 0, 2]);
+    fn samples_missed_before_the_first_are_counted() {
+        let first = |running| Clocks { wall: 0, boot: 0, running }.since_start(Duration::from_secs(1));
+        assert_eq!([first(0), first(S - 1), first(2 * S)].map(|gap| gap.missed), [0, 0, 2]);
     }
 
     #[test]
-    fn what_was_missed_is_counted() {
+    fn missed_samples_are_counted() {
         assert_eq!(after(5, 5, 5).missed, 4);
     }
 
     #[test]
-    fn steps_in_both_directions_are_told_from_suspends() {
+    fn clock_steps_and_suspends_are_distinguished() {
         assert_eq!(after(-3599, 1, 1).in_words().as_deref(), Some("the wall clock was set by -3600.0 s"));
         assert_eq!(after(3601, 1, 1).stepped, 3600 * S as i64);
         let slept = after(3600, 3600, 1);
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn no_clock_makes_it_panic() {
+    fn extreme_clocks_do_not_panic() {
         let odd = Clocks { wall: i64::MIN, boot: u64::MAX, running: 0 };
         let other = Clocks { wall: i64::MAX, boot: 0, running: u64::MAX };
         for (a, b) in [(odd, other), (other, odd)] {

@@ -1,7 +1,6 @@
-//! The thread that closes tails, when the machine has time for it.
+//! The low-priority thread that turns finished tails into Parquet.
 
-use super::memory::give_back_memory;
-use super::{Log, Shared, lock};
+use super::{LogFn, SharedState, lock};
 use crate::folder::Folder;
 use crate::segment::close;
 use std::path::PathBuf;
@@ -10,77 +9,86 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
-/// How long to wait before a tail that could not be closed is tried again.
-const AGAIN: Duration = Duration::from_secs(60);
+/// A tail that could not be closed is tried again after this time.
+const RETRY: Duration = Duration::from_secs(60);
 
-/// The closer and what it holds.
-pub(super) struct Closer {
+/// Closes tails.
+pub(super) struct TailCloser {
     pub(super) folder: Folder,
-    pub(super) log: Log,
-    pub(super) shared: Arc<Shared>,
+    pub(super) log: LogFn,
+    pub(super) shared: Arc<SharedState>,
 }
 
-/// A tail to be closed.
-struct Tail {
+struct FinishedTail {
     path: PathBuf,
-    /// Whether the log knows that it could not be.
-    said: bool,
+    /// The failure to close it was logged.
+    reported: bool,
 }
 
-impl Closer {
-    /// Closes every tail it is given, until nobody gives it any more. One that cannot be closed is tried again, and left
-    /// for the next recorder at the end.
+impl TailCloser {
+    /// Closes every tail received, until the channel is closed. Tails that could not be closed by then are left to the next
+    /// recorder.
     pub(super) fn run(self, tails: &Receiver<PathBuf>) -> Self {
-        give_way();
-        let mut left: Vec<Tail> = Vec::new();
+        lower_priority();
+        let mut left: Vec<FinishedTail> = Vec::new();
         loop {
             let next = if left.is_empty() {
                 tails.recv().map_err(|_| RecvTimeoutError::Disconnected)
             } else {
-                tails.recv_timeout(AGAIN)
+                tails.recv_timeout(RETRY)
             };
             match next {
-                Ok(path) => left.push(Tail { path, said: false }),
+                Ok(path) => left.push(FinishedTail { path, reported: false }),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return self,
             }
-            left.retain_mut(|tail| !self.closes(tail));
+            left.retain_mut(|tail| !self.try_close(tail));
         }
     }
 
-    /// Closes a tail; one that cannot be closed is left for the next recorder.
+    /// Closes a tail, or leaves it to the next recorder.
     pub(super) fn close(&self, path: PathBuf) {
-        self.closes(&mut Tail { path, said: false });
+        self.try_close(&mut FinishedTail { path, reported: false });
     }
 
-    fn closes(&self, tail: &mut Tail) -> bool {
+    fn try_close(&self, tail: &mut FinishedTail) -> bool {
         let closed = close(&self.folder, &tail.path);
-        if let (Err(error), false) = (&closed, tail.said) {
+        if let (Err(error), false) = (&closed, tail.reported) {
             (self.log)(&format!("cannot close {}: {error}; it stays readable", tail.path.display()));
-            tail.said = true;
+            tail.reported = true;
         }
         if let Ok((kept, lost @ 1..)) = closed {
             let what =
                 format!("{lost} samples recorded before were damaged on disk and are lost; {kept} of them are kept");
             (self.log)(&format!("{}: {what}", tail.path.display()));
             self.shared.lost.fetch_add(lost, Ordering::Relaxed);
-            lock(&self.shared.befell).push(what);
+            lock(&self.shared.events).push(what);
         }
-        give_back_memory();
+        return_freed_memory();
         self.shared.closed.store(true, Ordering::Relaxed);
         closed.is_ok()
     }
 }
 
-/// Lowers this thread's priority for processors and block devices: nobody waits for what it does.
-fn give_way() {
+/// Lowers this thread's CPU and I/O priority: nobody waits for it.
+fn lower_priority() {
     const LEAST_NICE: libc::c_int = 19;
     const WHO_PROCESS: libc::c_int = 1;
     const BEST_EFFORT_LAST: libc::c_int = (2 << 13) | 7;
-    // SAFETY: both calls take numbers only; 0 stands for the calling thread (setpriority(2), ioprio_set(2)). Where they
-    // are refused the thread goes on as it is.
+    // SAFETY: both calls take numbers only; 0 is the calling thread (setpriority(2), ioprio_set(2)). If they are refused, the
+    // thread keeps its priority.
     unsafe {
         libc::setpriority(libc::PRIO_PROCESS, 0, LEAST_NICE);
         libc::syscall(libc::SYS_ioprio_set, WHO_PROCESS, 0, BEST_EFFORT_LAST);
+    }
+}
+
+/// Returns freed memory to the kernel (malloc_trim(3)). Closing a segment, and loading BPF programs before the first sample,
+/// need some megabytes for a moment, which the C library would keep as long as the recorder runs.
+pub(super) fn return_freed_memory() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: malloc_trim takes a number and may be called at any time.
+    unsafe {
+        libc::malloc_trim(0);
     }
 }

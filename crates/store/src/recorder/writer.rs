@@ -1,129 +1,112 @@
-//! Appending to the tail, and keeping the folder within its bounds.
+//! The thread that appends to the tail, flushes it, and keeps the folder within its limits.
 
 use super::clocks::Clocks;
-use super::keep::{Keep, Keeper};
-use super::memory::give_back_memory;
-use super::space::Space;
-use super::{Log, Shared, lock};
+use super::closer::return_freed_memory;
+use super::free_space::FreeSpace;
+use super::retention::{Retention, RetentionEnforcer};
+use super::{LogFn, SharedState, lock};
 use crate::error::StoreError;
-use crate::flush::Flusher;
 use crate::folder::{Folder, sync_folder};
-use crate::tail::{Header, TailWriter};
+use crate::tail::{TailHeader, TailWriter};
 use std::fs;
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::Sender;
+use std::sync::mpsc::{Receiver, Sender};
 use std::time::{Duration, Instant, SystemTime};
 
-/// What the writer is told.
-pub(super) enum Message {
-    /// A new segment begins.
-    Begin { start: i64, boot: String },
-    /// The next frame of it, and the clocks at its sample.
-    Frame(Vec<u8>, Clocks),
-    /// Nothing to write; look what the device has got, and how much space there is.
-    Look,
+/// What the writer is asked to do.
+pub(super) enum WriterCommand {
+    BeginSegment {
+        start: i64,
+        boot: String,
+    },
+    /// Append the segment's next frame; the clocks are those at its sample.
+    Append(Vec<u8>, Clocks),
+    /// Only check for errors and free space.
+    Check,
 }
 
-/// Samples on their way to the device: how many, and the clocks at the last.
-type Batch = (usize, Clocks);
-
-/// The writer and what it holds.
+/// Writes the tail.
 pub(super) struct Writer {
     folder: Folder,
-    shared: Arc<Shared>,
-    /// `None` once it has ended.
-    to_closer: Option<Sender<PathBuf>>,
-    log: Log,
-    /// How long between two looks at the space there is, and between two tries of a disk that refuses.
+    shared: Arc<SharedState>,
+    to_closer: Sender<PathBuf>,
+    log: LogFn,
+    /// How often free space is checked, and a disk that refuses writes is tried again.
     pause: Duration,
-    keeper: Keeper,
+    retention: RetentionEnforcer,
     tail: Option<(PathBuf, TailWriter)>,
+    /// Samples appended since the last flush, and the clocks at the last of them.
+    unflushed: usize,
+    appended: Option<Clocks>,
     /// Device and inode of the folder.
     identity: (u64, u64),
-    flusher: Flusher,
-    /// What is being flushed.
-    flushing: Option<Batch>,
-    /// What was appended since that began.
-    appended: Option<Batch>,
-    /// Bytes of tails that wait to be closed.
+    /// Bytes of tails that are to be closed.
     unclosed: u64,
-    looked: Option<Instant>,
-    space: Space,
-    /// Whether the last write failed.
+    checked: Option<Instant>,
+    space: FreeSpace,
+    /// Recording is interrupted by an error.
     failing: bool,
 }
 
 impl Writer {
     pub(super) fn new(
         folder: Folder,
-        keep: Keep,
+        retention: Retention,
         pause: Duration,
-        shared: Arc<Shared>,
+        shared: Arc<SharedState>,
         to_closer: Sender<PathBuf>,
-        log: Log,
+        log: LogFn,
     ) -> Result<Self, StoreError> {
-        let keeper = Keeper::new(&folder, keep)?;
+        let retention = RetentionEnforcer::new(&folder, retention)?;
         let metadata = fs::metadata(folder.path()).map_err(StoreError::io(folder.path()))?;
         Ok(Self {
             identity: (metadata.dev(), metadata.ino()),
             folder,
             shared,
-            to_closer: Some(to_closer),
+            to_closer,
             log,
             pause,
-            keeper,
+            retention,
             tail: None,
-            flusher: Flusher::new(),
-            flushing: None,
+            unflushed: 0,
             appended: None,
             unclosed: 0,
-            looked: None,
-            space: Space::Enough,
+            checked: None,
+            space: FreeSpace::Enough,
             failing: false,
         })
     }
 
-    /// Does what it is told.
-    pub(super) fn take(&mut self, message: Message) {
-        if self.is_gone() {
-            return;
+    /// Executes commands until the channel is closed; then returns the last tail, to be closed.
+    pub(super) fn run(mut self, commands: &Receiver<WriterCommand>) -> Option<PathBuf> {
+        while let Ok(first) = commands.recv() {
+            for command in std::iter::once(first).chain(commands.try_iter()) {
+                if let Err(error) = self.execute(command) {
+                    self.fail(&error);
+                }
+            }
+            if let Err(error) = self.flush() {
+                self.fail(&error);
+            }
         }
-        let done = match message {
-            Message::Begin { start, boot } => self.begin(start, &boot),
-            Message::Frame(frame, clocks) => self.append(&frame, clocks),
-            Message::Look => self.flush(),
-        };
-        if let Err(error) = done.and_then(|()| self.keep_within_bounds()) {
-            self.fail(&error);
-        }
+        if self.is_gone() { None } else { self.tail.map(|(path, _)| path) }
     }
 
-    /// Takes word of what the device has got, and has it get the rest.
-    pub(super) fn settle(&mut self) {
-        if let Err(error) = self.flush() {
-            self.fail(&error);
+    fn execute(&mut self, command: WriterCommand) -> Result<(), StoreError> {
+        let gone = self.is_gone();
+        match command {
+            WriterCommand::Append(frame, clocks) => self.append(&frame, clocks)?,
+            WriterCommand::BeginSegment { start, boot } if !gone => self.begin_segment(start, &boot)?,
+            WriterCommand::BeginSegment { .. } | WriterCommand::Check => {}
         }
+        if gone { Ok(()) } else { self.stay_within_limits() }
     }
 
-    /// Waits until the device has all. There is nothing more to come, for the closer neither; the last tail, to be closed.
-    pub(super) fn end(&mut self) -> Option<PathBuf> {
-        if self.is_gone() {
-            self.to_closer = None;
-            return None;
-        }
-        if let Err(error) = self.wait() {
-            self.fail(&error);
-        }
-        self.to_closer = None;
-        self.tail.take().map(|(path, _)| path)
-    }
-
-    /// Whether the folder is not there any more, or the tail is not in it. What is written then is lost with the last who
-    /// holds it open.
+    /// Whether the folder was removed, or the tail was removed from it: whatever is written then is lost.
     fn is_gone(&mut self) -> bool {
         if self.shared.gone.load(Ordering::Relaxed) {
             return true;
@@ -136,117 +119,96 @@ impl Writer {
         if !replaced && !self.tail.as_ref().is_some_and(unlinked) {
             return false;
         }
-        // Nobody closes what is not there.
+        // There is nothing left to be closed.
         self.tail = None;
-        (self.flushing, self.appended) = (None, None);
-        self.shared.unflushed.store(0, Ordering::Relaxed);
+        self.settle();
         let folder = self.folder.path().display();
-        self.shared
-            .set_trouble(Some(format!("{folder}: removed while it was recorded into; nothing more is recorded")));
+        self.shared.set_trouble(Some(format!("{folder}: removed while recording; nothing more is recorded")));
         self.shared.gone.store(true, Ordering::Relaxed);
         true
     }
 
-    fn begin(&mut self, start: i64, boot: &str) -> Result<(), StoreError> {
-        self.wait()?;
-        self.hand_over();
+    fn begin_segment(&mut self, start: i64, boot: &str) -> Result<(), StoreError> {
+        self.flush()?;
+        self.hand_over_tail();
         let path = self.folder.tail(start);
-        let tail = TailWriter::create(&path, &Header::new(boot)).map_err(|error| {
+        let writer = TailWriter::create(&path, &TailHeader::new(boot)).map_err(|error| {
             if error.kind() != ErrorKind::AlreadyExists {
-                // Nothing is in it but a part of its header; where it cannot go, the next recorder finds it empty.
+                // There is at most part of a header in it. If it cannot be removed, the next recorder finds it empty.
                 let _ = fs::remove_file(&path);
             }
             StoreError::io(&path)(error)
         })?;
         sync_folder(self.folder.path())?;
-        give_back_memory();
-        self.tail = Some((path, tail));
+        return_freed_memory();
+        self.tail = Some((path, writer));
         Ok(())
     }
 
     fn append(&mut self, frame: &[u8], clocks: Clocks) -> Result<(), StoreError> {
-        // What belongs to a tail that was refused has nowhere to go.
-        let Some((path, tail)) = &mut self.tail else { return Ok(()) };
-        tail.append(frame).map_err(StoreError::io(path))?;
-        self.appended = Some((self.appended.map_or(1, |(samples, _)| samples + 1), clocks));
-        self.shared.unflushed.fetch_add(1, Ordering::Relaxed);
-        self.flush()
-    }
-
-    /// Begins to flush what was appended, where the device has got what was flushed before.
-    fn flush(&mut self) -> Result<(), StoreError> {
-        let Some((path, tail)) = &self.tail else { return Ok(()) };
-        if self.flusher.is_under_way().map_err(StoreError::io(path))? {
+        self.unflushed += 1;
+        let Some((path, tail)) = &mut self.tail else {
+            // After a failure, or once the folder is gone, the rest of a segment has nowhere to go.
+            self.settle();
             return Ok(());
-        }
-        if let Some(batch) = self.appended {
-            self.flusher.begin(tail.file()).map_err(StoreError::io(path))?;
-            self.note_flushed();
-            (self.flushing, self.appended) = (Some(batch), None);
-        } else {
-            self.note_flushed();
-        }
+        };
+        tail.append(frame).map_err(StoreError::io(path))?;
+        self.appended = Some(clocks);
         Ok(())
     }
 
-    fn wait(&mut self) -> Result<(), StoreError> {
-        while self.flushing.is_some() || self.appended.is_some() {
-            let Some((path, _)) = &self.tail else { return Ok(()) };
-            self.flusher.wait().map_err(StoreError::io(path))?;
-            self.flush()?;
-        }
-        Ok(())
-    }
-
-    /// The device has what was being flushed.
-    fn note_flushed(&mut self) {
-        let Some((samples, clocks)) = self.flushing.take() else { return };
-        self.shared.unflushed.fetch_sub(samples, Ordering::Relaxed);
+    fn flush(&mut self) -> Result<(), StoreError> {
+        let (Some((path, tail)), Some(clocks)) = (&self.tail, self.appended) else { return Ok(()) };
+        tail.file().sync_data().map_err(StoreError::io(path))?;
         *lock(&self.shared.written) = Some(clocks);
+        self.settle();
         if std::mem::take(&mut self.failing) {
             self.shared.set_trouble(None);
             (self.log)("recording again");
         }
+        Ok(())
     }
 
-    /// Gives the tail to the closer. Where there is none any more it stays for the next recorder.
-    fn hand_over(&mut self) {
+    /// No appended sample is waited for any more: each is on the device, or lost.
+    fn settle(&mut self) {
+        self.shared.pending.fetch_sub(std::mem::take(&mut self.unflushed), Ordering::Relaxed);
+        self.appended = None;
+    }
+
+    fn hand_over_tail(&mut self) {
         if let Some((path, tail)) = self.tail.take() {
             self.unclosed += tail.length();
-            if let Some(to_closer) = &self.to_closer {
-                let _ = to_closer.send(path);
-            }
+            // Without a closer it stays for the next recorder.
+            let _ = self.to_closer.send(path);
         }
     }
 
-    /// Nothing can be added to a tail after an error, so it is closed, and the caller's thread begins another.
+    /// After an error nothing can be appended to the tail, so it is closed, and another one is begun.
     fn fail(&mut self, error: &StoreError) {
-        self.hand_over();
-        (self.flushing, self.appended) = (None, None);
-        self.shared.unflushed.store(0, Ordering::Relaxed);
+        self.hand_over_tail();
+        self.settle();
         self.shared.refused.store(true, Ordering::Relaxed);
         if !std::mem::replace(&mut self.failing, true) {
-            let what = format!("cannot record: {error}; trying again every {:?}", self.pause);
-            (self.log)(&what);
+            (self.log)(&format!("cannot record: {error}; trying again every {:?}", self.pause));
             self.shared.set_trouble(Some(format!("cannot record: {error}")));
         }
     }
 
-    fn keep_within_bounds(&mut self) -> Result<(), StoreError> {
+    fn stay_within_limits(&mut self) -> Result<(), StoreError> {
         if self.shared.closed.swap(false, Ordering::Relaxed) {
-            self.keeper.recount(&self.folder)?;
+            self.retention.recount(&self.folder)?;
         }
         let tails = self.unclosed + self.tail.as_ref().map_or(0, |(_, tail)| tail.length());
-        self.keeper.enforce(now_ns(), tails)?;
-        if self.looked.is_some_and(|looked| looked.elapsed() < self.pause) {
+        self.retention.enforce(now_ns(), tails)?;
+        if self.checked.is_some_and(|checked| checked.elapsed() < self.pause) {
             return Ok(());
         }
-        self.looked = Some(Instant::now());
+        self.checked = Some(Instant::now());
         let tails = self.folder.tails()?;
         let open = self.tail.as_ref().map(|(path, _)| path);
         let unclosed = tails.iter().filter(|tail| Some(*tail) != open);
         self.unclosed = unclosed.filter_map(|tail| fs::metadata(tail).ok()).map(|m| m.len()).sum();
-        let space = Space::at(self.folder.path()).map_err(StoreError::io(self.folder.path()))?;
+        let space = FreeSpace::at(self.folder.path()).map_err(StoreError::io(self.folder.path()))?;
         if std::mem::replace(&mut self.space, space) != space {
             self.shared.set_space(space);
             (self.log)(&format!("{}: {}", self.folder.path().display(), space.in_words()));

@@ -1,15 +1,16 @@
-//! Samples out of closed segments.
+//! Samples from closed segments.
 
-use super::{Damage, Families, STAND_INS, Span, rows};
+use super::rows::{SortByKey, typed_row};
+use super::{DamageLog, FALLBACK_TABLES, Families, Span};
 use crate::error::StoreError;
 use crate::folder::{Folder, Hour};
-use crate::segment::{Cell, HourFile, Segment, Wanted, buckets_name, hour_files, read_rows};
+use crate::segment::{AT_LEAST, COUNT, Cell, HourFile, Segment, Selection, buckets_name, hour_files, read_rows};
 use std::collections::{BTreeMap, VecDeque};
 use whyslow_model::catalogue::{EachFamily, Family, Kind, Sample};
 use whyslow_model::histogram::{Histogram, bucket_of};
-use whyslow_model::key::{Key, Machine, Part};
+use whyslow_model::key::{Key, Machine};
 use whyslow_model::snapshot::Snapshot;
-use whyslow_model::value::{State, Value};
+use whyslow_model::value::Value;
 
 /// The samples of a span.
 pub(super) fn read(
@@ -18,9 +19,9 @@ pub(super) fn read(
     segment: &Segment,
     span: &Span,
     families: &dyn Families,
-    damage: &Damage,
+    damage: &DamageLog,
 ) -> Result<Vec<Snapshot>, StoreError> {
-    let mut pass = Pass {
+    let mut reader = SegmentReader {
         folder,
         hour,
         segment,
@@ -28,55 +29,54 @@ pub(super) fn read(
         families,
         damage,
         samples: BTreeMap::new(),
-        lacks_samples: false,
+        samples_incomplete: false,
         error: None,
     };
-    // Which samples there are; whatever else is read is put into them.
-    pass.family::<Sample>(&mut Vec::new());
-    if pass.samples.is_empty() || pass.lacks_samples {
-        STAND_INS.iter().try_for_each(|table| pass.samples_of(table))?;
+    // First the samples, which the rows of other tables are then added to.
+    reader.family::<Sample>(&mut Vec::new());
+    if reader.samples.is_empty() || reader.samples_incomplete {
+        FALLBACK_TABLES.iter().try_for_each(|table| reader.samples_of(table))?;
     }
-    Snapshot::default().each_family(&mut pass);
-    let samples = pass.samples.into_iter().filter_map(|(at, mut sample)| {
+    Snapshot::default().each_family(&mut reader);
+    let samples = reader.samples.into_iter().filter_map(|(at, mut sample)| {
         sample.wall_ns = at;
         sample.boot_ns = sample.the::<Sample>()?.clock.get()?;
-        sample.each_family(&mut rows::Sort);
+        sample.each_family(&mut SortByKey);
         Some(sample)
     });
-    match pass.error {
+    match reader.error {
         Some(error) => Err(error),
         None => Ok(samples.collect()),
     }
 }
 
-/// Reads each family's file.
-struct Pass<'a> {
+struct SegmentReader<'a> {
     folder: &'a Folder,
     hour: &'a Hour,
     segment: &'a Segment,
     span: &'a Span,
     families: &'a dyn Families,
-    damage: &'a Damage,
+    damage: &'a DamageLog,
     samples: BTreeMap<i64, Snapshot>,
-    /// Whether the table that names all of them is damaged.
-    lacks_samples: bool,
+    /// The table of samples is damaged.
+    samples_incomplete: bool,
     error: Option<StoreError>,
 }
 
-impl EachFamily for Pass<'_> {
+impl EachFamily for SegmentReader<'_> {
     fn family<F: Family>(&mut self, _: &mut Vec<F>) {
         let is_first = F::INFO.name == Sample::INFO.name && self.samples.is_empty();
         let wanted = is_first || F::INFO.name != Sample::INFO.name && self.families.wants(F::INFO.name);
         if wanted && self.error.is_none() {
-            let read = self.rows::<F>(is_first).and_then(|whole| self.histograms::<F>().map(|()| whole));
-            self.lacks_samples |= is_first && matches!(read, Ok(false));
+            let read = self.rows::<F>(is_first).and_then(|intact| self.histograms::<F>().map(|()| intact));
+            self.samples_incomplete |= is_first && matches!(read, Ok(false));
             self.error = read.err();
         }
     }
 }
 
-impl Pass<'_> {
-    /// The samples that a table has rows of, where the table of all samples is damaged. Within a segment nobody set the clock.
+impl SegmentReader<'_> {
+    /// Adds the samples in which a table has rows, when the table of samples is damaged. The clock is not set within a segment.
     fn samples_of(&mut self, table: &str) -> Result<(), StoreError> {
         let Self { samples, segment, .. } = self;
         each_row(self.folder, table, self.hour, segment, &[], self.span, self.damage, |at, _| {
@@ -89,7 +89,8 @@ impl Pass<'_> {
         .map(drop)
     }
 
-    /// The rows of a family; with `begin` they make samples, otherwise they belong to those there are. Whether no file is damaged.
+    /// Reads the rows of a family. With `begin` they create samples, otherwise they are added to existing ones. Returns whether all
+    /// files are intact.
     fn rows<F: Family>(&mut self, begin: bool) -> Result<bool, StoreError> {
         let keys = F::Key::COLUMNS.len();
         let metrics: Vec<Kind> = F::INFO.metrics.iter().map(|metric| metric.kind).collect();
@@ -99,10 +100,10 @@ impl Pass<'_> {
         each_row(self.folder, F::INFO.name, self.hour, self.segment, &names, self.span, self.damage, |at, cells| {
             let sample = if begin { Some(samples.entry(at).or_default()) } else { samples.get_mut(&at) };
             let Some(sample) = sample else { return };
-            let (key, values) = cells.split_at_mut(keys.min(cells.len()));
-            let Some(mut row) = rows::row::<F>(key.iter().filter_map(part)) else { return };
+            let (key, values) = cells.split_at(keys.min(cells.len()));
+            let Some(mut row) = typed_row::<F>(key.iter().filter_map(Cell::key_part)) else { return };
             for (column, (kind, cell)) in metrics.iter().zip(values).enumerate() {
-                if let Some(value) = value(*kind, cell) {
+                if let Some(value) = cell.metric(*kind) {
                     row.put(column, value);
                 }
             }
@@ -110,7 +111,7 @@ impl Pass<'_> {
         })
     }
 
-    /// The distributions of a family's histograms, whose rows have been read.
+    /// Reads the distributions of a family's histograms, after its rows.
     fn histograms<F: Family>(&mut self) -> Result<(), StoreError> {
         let histograms = F::INFO.metrics.iter().enumerate().filter(|(_, metric)| metric.kind == Kind::Histogram);
         for (column, metric) in histograms {
@@ -119,7 +120,7 @@ impl Pass<'_> {
                 for row in F::rows_mut(sample) {
                     let was_read = matches!(row.value(column), Some(Value::Histogram(h)) if h.buckets().is_some());
                     if let (true, Some(changes)) = (was_read, changes.get_mut(row.key())) {
-                        row.put(column, Value::Histogram(changes.until(*at)));
+                        row.put(column, Value::Histogram(changes.distribution_at(*at)));
                     }
                 }
             }
@@ -127,16 +128,16 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// What changed in the buckets of a histogram, from the beginning of the segment on: there all of them are told.
-    fn changes<F: Family>(&self, metric: &str) -> Result<BTreeMap<F::Key, Changes>, StoreError> {
+    /// The changes of a histogram's buckets since the start of the segment, where all of them are listed.
+    fn changes<F: Family>(&self, metric: &str) -> Result<BTreeMap<F::Key, BucketChanges>, StoreError> {
         let keys = F::INFO.key_columns().map(|(name, _)| name);
-        let names: Vec<&str> = keys.chain([crate::segment::AT_LEAST, crate::segment::COUNT]).collect();
+        let names: Vec<&str> = keys.chain([AT_LEAST, COUNT]).collect();
         let span = self.segment.start..=(*self.span.end()).max(self.segment.start);
-        let mut all = BTreeMap::<F::Key, Changes>::new();
+        let mut all = BTreeMap::<F::Key, BucketChanges>::new();
         let table = buckets_name(F::INFO.name, metric);
         each_row(self.folder, &table, self.hour, self.segment, &names, &span, self.damage, |at, cells| {
             if let [key @ .., Cell::Number(at_least), Cell::Number(count)] = cells
-                && let Some(key) = F::Key::put_together(&mut key.iter().filter_map(part))
+                && let Some(key) = F::Key::put_together(&mut key.iter().filter_map(Cell::key_part))
             {
                 let change = (at, bucket_of(*at_least as u64), *count as u64);
                 all.entry(key).or_default().changes.push_back(change);
@@ -146,16 +147,17 @@ impl Pass<'_> {
     }
 }
 
-/// How the buckets of one entity went on: when, which, and its count from then on; in the order of time.
+/// The bucket counts of one entity over time.
 #[derive(Default)]
-struct Changes {
+struct BucketChanges {
+    /// Time, bucket and new count, in order of time.
     changes: VecDeque<(i64, u32, u64)>,
     counts: BTreeMap<u32, u64>,
 }
 
-impl Changes {
-    /// The distribution at a time, which comes after those asked for before.
-    fn until(&mut self, at: i64) -> Histogram {
+impl BucketChanges {
+    /// The distribution at a time that is not earlier than in the previous call.
+    fn distribution_at(&mut self, at: i64) -> Histogram {
         while let Some((_, bucket, count)) = self.changes.pop_front_if(|(changed, _, _)| *changed <= at) {
             self.counts.insert(bucket, count);
         }
@@ -163,8 +165,9 @@ impl Changes {
     }
 }
 
-/// Shows the rows of a segment in a table's files of an hour, of a damaged file those before the damage; whether none is.
-#[expect(clippy::too_many_arguments, reason = "each is a part of one question")]
+/// Passes on the rows of a segment in a table's files; those of a damaged file up to the damage. Returns whether all files are
+/// intact.
+#[expect(clippy::too_many_arguments, reason = "all of them describe one query")]
 fn each_row(
     folder: &Folder,
     table: &str,
@@ -172,39 +175,19 @@ fn each_row(
     segment: &Segment,
     columns: &[&str],
     span: &Span,
-    damage: &Damage,
-    mut each: impl FnMut(i64, &mut [Cell]),
+    damage: &DamageLog,
+    mut each: impl FnMut(i64, &[Cell]),
 ) -> Result<bool, StoreError> {
-    let mut whole = true;
-    let wanted = Wanted { columns, span: span.clone() };
+    let mut intact = true;
+    let selection = Selection { columns, span: span.clone() };
     for file in hour_files(folder, table, hour) {
-        let Some(file): Option<HourFile> = damage.pass_over(file)? else {
-            whole = false;
+        let Some(file): Option<HourFile> = damage.skip(file)? else {
+            intact = false;
             continue;
         };
         if let Some(segment) = file.segments.iter().find(|s| s.start == segment.start) {
-            whole &= damage.pass_over(read_rows(&file, segment, &wanted, &mut each))?.is_some();
+            intact &= damage.skip(read_rows(&file, segment, &selection, &mut each))?.is_some();
         }
     }
-    Ok(whole)
-}
-
-/// A key's value; `None` for what no key has.
-fn part(cell: &Cell) -> Option<Part> {
-    match cell {
-        Cell::Number(number) => Some(Part::Number(*number as u64)),
-        Cell::Text(text) => Some(Part::Text(text.clone())),
-        Cell::Level(_) | Cell::Absent => None,
-    }
-}
-
-/// A metric's value; `None` where it is absent, or not of this kind. A histogram's buckets come later.
-fn value(kind: Kind, cell: &mut Cell) -> Option<Value> {
-    match (kind, cell) {
-        (Kind::Counter, Cell::Number(number)) => Some(Value::Counter((*number as u64).into())),
-        (Kind::Gauge, Cell::Level(level)) => Some(Value::Gauge((*level).into())),
-        (Kind::State, Cell::Text(text)) => Some(Value::State(State::from(text.clone()))),
-        (Kind::Histogram, Cell::Number(_)) => Some(Value::Histogram(Histogram::from_counts([]))),
-        _ => None,
-    }
+    Ok(intact)
 }

@@ -1,38 +1,108 @@
-//! Rows of any family into rows of one.
+//! Rows of any family, and how they become rows of one.
 
+use super::windows::slices;
+use super::{Recording, Span};
+use crate::error::StoreError;
 use crate::schema::Table;
-use whyslow_model::catalogue::{EachFamily, Family};
+use whyslow_model::catalogue::{EachFamily, Family, FamilyInfo, Metric};
 use whyslow_model::key::{Key, Part};
+use whyslow_model::snapshot::Snapshot;
 use whyslow_model::value::Value;
 
-/// Which column of a table each metric of a family is in; `None` for those it lacks, or has as another kind.
-pub(super) fn places<F: Family>(table: &Table) -> Vec<Option<usize>> {
-    let place = |metric: &whyslow_model::catalogue::Metric| {
-        table.metrics.iter().position(|field| field.name == metric.name && field.kind == metric.kind)
-    };
-    F::INFO.metrics.iter().map(place).collect()
+/// A row of any family.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AnyRow {
+    /// When its sample was taken, nanoseconds since 1970.
+    pub at: i64,
+    /// Time since boot at its sample, nanoseconds: for rates.
+    pub clock: u64,
+    /// The key, in the order of the family's key columns.
+    pub key: Vec<Part>,
+    /// The metrics, in the family's order.
+    pub values: Vec<Value>,
 }
 
-/// A row of the family. `None` where its key makes no sense.
-pub(super) fn row<F: Family>(key: impl IntoIterator<Item = Part>) -> Option<F> {
+/// All families a recording can have, in the catalogue's order, and last that of sources.
+pub fn families() -> Vec<FamilyInfo> {
+    struct Infos(Vec<FamilyInfo>);
+    impl EachFamily for Infos {
+        fn family<F: Family>(&mut self, _: &mut Vec<F>) {
+            self.0.push(F::INFO);
+        }
+    }
+    let mut infos = Infos(Vec::new());
+    Snapshot::default().each_family(&mut infos);
+    infos.0
+}
+
+impl Recording {
+    /// Passes on the rows of a family over a span of any length, in order of time, until `each` returns false.
+    ///
+    /// # Errors
+    /// A file cannot be read.
+    pub fn each_row(&self, span: &Span, family: &str, mut each: impl FnMut(AnyRow) -> bool) -> Result<(), StoreError> {
+        let wanted = |name: &str| name == family;
+        for segment in &self.segments {
+            for slice in slices(&segment.span, span) {
+                for mut sample in self.read(segment, &slice, &wanted)? {
+                    let mut rows = RowVisitor {
+                        family,
+                        at: sample.wall_ns,
+                        clock: sample.boot_ns,
+                        each: &mut each,
+                        goes_on: true,
+                    };
+                    sample.each_family(&mut rows);
+                    if !rows.goes_on {
+                        return Ok(());
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+struct RowVisitor<'a, E> {
+    family: &'a str,
+    at: i64,
+    clock: u64,
+    each: &'a mut E,
+    goes_on: bool,
+}
+
+impl<E: FnMut(AnyRow) -> bool> EachFamily for RowVisitor<'_, E> {
+    fn family<F: Family>(&mut self, rows: &mut Vec<F>) {
+        if F::INFO.name != self.family {
+            return;
+        }
+        for row in rows {
+            let mut key = Vec::new();
+            row.key().take_apart(&mut key);
+            let values = (0..F::INFO.metrics.len()).filter_map(|column| row.value(column)).collect();
+            self.goes_on = self.goes_on && (self.each)(AnyRow { at: self.at, clock: self.clock, key, values });
+        }
+    }
+}
+
+/// The table's column for each metric of a family; `None` if the table lacks it, or has another kind of that name.
+pub(super) fn column_map<F: Family>(table: &Table) -> Vec<Option<usize>> {
+    let column =
+        |metric: &Metric| table.metrics.iter().position(|field| field.name == metric.name && field.kind == metric.kind);
+    F::INFO.metrics.iter().map(column).collect()
+}
+
+/// A row with this key; `None` if it is no key of the family.
+pub(super) fn typed_row<F: Family>(key: impl IntoIterator<Item = Part>) -> Option<F> {
     let mut parts = key.into_iter();
     let key = F::Key::put_together(&mut parts)?;
     parts.next().is_none().then(|| F::keyed(key))
 }
 
-/// Sets the metrics of a row that its table has.
-pub(super) fn fill<F: Family>(row: &mut F, places: &[Option<usize>], values: &[Value]) {
-    for (column, place) in places.iter().enumerate() {
-        if let Some(value) = place.and_then(|place| values.get(place)) {
-            row.put(column, value.clone());
-        }
-    }
-}
+/// Sorts the rows of every family by key: another version may have sorted them differently.
+pub(super) struct SortByKey;
 
-/// Sorts the rows of every family by key: a recording may have them in another order.
-pub(super) struct Sort;
-
-impl EachFamily for Sort {
+impl EachFamily for SortByKey {
     fn family<F: Family>(&mut self, rows: &mut Vec<F>) {
         rows.sort_by(|a, b| a.key().cmp(b.key()));
     }

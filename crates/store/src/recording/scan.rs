@@ -1,102 +1,102 @@
 //! A few columns over a long time, as numbers.
 
-use super::{Place, Recording, Span, Stretch, windows::slices};
+use super::windows::slices;
+use super::{Recording, SegmentLocation, SegmentRef, Span};
 use crate::error::StoreError;
 use crate::segment::{hour_files, scan_columns};
 use std::collections::BTreeMap;
 use whyslow_model::catalogue::{EachFamily, Family};
-use whyslow_model::course::{Course, Sought};
 use whyslow_model::key::{Key, Part};
 use whyslow_model::snapshot::Snapshot;
+use whyslow_model::time_series::{ColumnSelector, TimeSeries};
 use whyslow_model::value::Value;
 
-/// What is looked for in one family.
-pub type Lookout<'l> = (&'l str, &'l [Sought]);
+/// A family, and columns of it.
+pub type FamilyColumns<'l> = (&'l str, &'l [ColumnSelector]);
 
 impl Recording {
-    /// Shows what is looked for over a stretch, as far as it lies in the span: which of the lookouts, and rows of it; more than
-    /// once where there are many. Rows outside the span may be among them.
+    /// Passes on columns of a segment, as far as it lies in the span: the number of the selection, and some of its rows. There
+    /// may be several calls for a selection, and rows outside of the span.
     ///
     /// # Errors
-    /// Where a file cannot be read.
+    /// A file cannot be read.
     pub fn scan(
         &self,
-        stretch: &Stretch,
+        segment: &SegmentRef,
         span: &Span,
-        lookouts: &[Lookout<'_>],
-        each: &mut dyn FnMut(usize, &Course),
+        selections: &[FamilyColumns<'_>],
+        each: &mut dyn FnMut(usize, &TimeSeries),
     ) -> Result<(), StoreError> {
-        let Place::Closed(hour, segment) = &stretch.place else {
-            return self.scan_samples(stretch, span, lookouts, each);
+        let SegmentLocation::Closed(hour, closed) = &segment.location else {
+            return self.scan_samples(segment, span, selections, each);
         };
-        for (first, of_family) in by_family(lookouts) {
+        for (first, of_family) in by_family(selections) {
             let (family, _) = of_family[0];
-            let sought: Vec<&[Sought]> = of_family.iter().map(|(_, sought)| *sought).collect();
+            let selectors: Vec<&[ColumnSelector]> = of_family.iter().map(|(_, selectors)| *selectors).collect();
             for file in hour_files(&self.folder, family, hour) {
-                let Some(file) = self.damage.pass_over(file)? else { continue };
-                if let Some(segment) = file.segments.iter().find(|s| s.start == segment.start) {
-                    let scanned =
-                        scan_columns(&file, segment, span, &sought, &mut |at, course| each(first + at, course));
-                    self.damage.pass_over(scanned)?;
+                let Some(file) = self.damage.skip(file)? else { continue };
+                if let Some(closed) = file.segments.iter().find(|s| s.start == closed.start) {
+                    let scanned = scan_columns(&file, closed, span, &selectors, &mut |number, series| {
+                        each(first + number, series)
+                    });
+                    self.damage.skip(scanned)?;
                 }
             }
         }
         Ok(())
     }
 
-    /// The same of a tail, which is told by time.
+    /// The same for a tail, which is sorted by time.
     fn scan_samples(
         &self,
-        stretch: &Stretch,
+        segment: &SegmentRef,
         span: &Span,
-        lookouts: &[Lookout<'_>],
-        each: &mut dyn FnMut(usize, &Course),
+        selections: &[FamilyColumns<'_>],
+        each: &mut dyn FnMut(usize, &TimeSeries),
     ) -> Result<(), StoreError> {
-        let wanted = |name: &str| lookouts.iter().any(|(family, _)| *family == name);
-        for slice in slices(&stretch.span, span) {
-            let samples = self.read(stretch, &slice, &wanted)?;
-            for (number, lookout) in lookouts.iter().enumerate() {
-                each(number, &course(&samples, *lookout));
+        let wanted = |name: &str| selections.iter().any(|(family, _)| *family == name);
+        for slice in slices(&segment.span, span) {
+            let samples = self.read(segment, &slice, &wanted)?;
+            for (number, selection) in selections.iter().enumerate() {
+                each(number, &time_series(&samples, *selection));
             }
         }
         Ok(())
     }
 }
 
-/// Lookouts that follow one another and are of one family, with the place of the first.
-fn by_family<'l, 'f>(lookouts: &'l [Lookout<'f>]) -> impl Iterator<Item = (usize, &'l [Lookout<'f>])> {
+/// Groups consecutive selections of the same family, with the number of the first.
+fn by_family<'l, 'f>(selections: &'l [FamilyColumns<'f>]) -> impl Iterator<Item = (usize, &'l [FamilyColumns<'f>])> {
     let mut first = 0;
-    lookouts.chunk_by(|a, b| a.0 == b.0).map(move |of_family| {
+    selections.chunk_by(|a, b| a.0 == b.0).map(move |of_family| {
         first += of_family.len();
         (first - of_family.len(), of_family)
     })
 }
 
-/// Rows by entity: when, and what was looked for.
-type Turned = BTreeMap<Vec<Part>, Vec<(i64, Vec<f64>)>>;
-
-fn course(samples: &[Snapshot], (family, sought): Lookout<'_>) -> Course {
-    let mut turned = Turned::new();
+fn time_series(samples: &[Snapshot], (family, selectors): FamilyColumns<'_>) -> TimeSeries {
+    let mut by_entity = ByEntity { at: 0, family, selectors, rows: BTreeMap::new() };
     for sample in samples {
-        let mut turn = Turn { at: sample.wall_ns, family, sought, turned: &mut turned };
-        sample.clone().each_family(&mut turn);
+        by_entity.at = sample.wall_ns;
+        sample.clone().each_family(&mut by_entity);
     }
-    let mut course = Course { at: Vec::new(), columns: vec![Vec::new(); sought.len()] };
-    for (at, values) in turned.into_values().flatten() {
-        course.at.push(at);
-        course.columns.iter_mut().zip(values).for_each(|(column, value)| column.push(value));
+    let mut series = TimeSeries { at: Vec::new(), columns: vec![Vec::new(); selectors.len()] };
+    for (at, values) in by_entity.rows.into_values().flatten() {
+        series.at.push(at);
+        series.columns.iter_mut().zip(values).for_each(|(column, value)| column.push(value));
     }
-    course
+    series
 }
 
-struct Turn<'t> {
+/// Collects times and selected values by key.
+struct ByEntity<'t> {
     at: i64,
     family: &'t str,
-    sought: &'t [Sought],
-    turned: &'t mut Turned,
+    selectors: &'t [ColumnSelector],
+    rows: BTreeMap<Vec<Part>, Vec<(i64, Vec<f64>)>>,
 }
 
-impl EachFamily for Turn<'_> {
+impl EachFamily for ByEntity<'_> {
     fn family<F: Family>(&mut self, rows: &mut Vec<F>) {
         if F::INFO.name != self.family {
             return;
@@ -104,19 +104,20 @@ impl EachFamily for Turn<'_> {
         for row in rows {
             let mut key = Vec::new();
             row.key().take_apart(&mut key);
-            let values = self.sought.iter().map(|sought| number(row, *sought)).collect();
-            self.turned.entry(key).or_default().push((self.at, values));
+            let values = self.selectors.iter().map(|selector| number(row, *selector)).collect();
+            self.rows.entry(key).or_default().push((self.at, values));
         }
     }
 }
 
-fn number<F: Family>(row: &F, sought: Sought) -> f64 {
-    let (Sought::Number(name) | Sought::Is(name, _)) = sought;
-    let column = F::INFO.metrics.iter().position(|metric| metric.name == name);
-    let number = match (column.and_then(|column| row.value(column)), sought) {
-        (Some(Value::Counter(counter)), Sought::Number(_)) => counter.get().map(|count| count as f64),
-        (Some(Value::Gauge(gauge)), Sought::Number(_)) => gauge.get(),
-        (Some(Value::State(state)), Sought::Is(_, word)) => state.get().map(|is| f64::from(u8::from(is == word))),
+fn number<F: Family>(row: &F, selector: ColumnSelector) -> f64 {
+    let column = F::INFO.metrics.iter().position(|metric| metric.name == selector.name());
+    let number = match (column.and_then(|column| row.value(column)), selector) {
+        (Some(Value::Counter(counter)), ColumnSelector::Number(_)) => counter.get().map(|count| count as f64),
+        (Some(Value::Gauge(gauge)), ColumnSelector::Number(_)) => gauge.get(),
+        (Some(Value::State(state)), ColumnSelector::Is(_, word)) => {
+            state.get().map(|is| f64::from(u8::from(is == word)))
+        }
         _ => None,
     };
     number.unwrap_or(f64::NAN)

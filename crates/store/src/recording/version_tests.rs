@@ -2,9 +2,9 @@
 
 use super::Recording;
 use crate::bytes::{put_number, put_step, put_text};
-use crate::recorder::{Keep, Recorder};
-use crate::schema::{Field, KeyField, Table};
-use crate::tail::{Header, TailWriter};
+use crate::recorder::{Recorder, Retention};
+use crate::schema::{KeyField, MetricField, Table};
+use crate::tail::{TailHeader, TailWriter};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,28 +12,28 @@ use whyslow_model::catalogue::{Cpu, Family, Kind, Sample, Unit};
 use whyslow_model::key::PartKind;
 use whyslow_model::snapshot::Snapshot;
 
-fn counter(name: &str) -> Field {
-    Field { name: name.into(), kind: Kind::Counter, unit: Unit::Count }
+fn counter(name: &str) -> MetricField {
+    MetricField { name: name.into(), kind: Kind::Counter, unit: Unit::Count }
 }
 
-/// A tail as a whyslow of another time might write it: columns in another order, some that nobody knows here, some of
-/// another kind, most missing, and a table that is unheard of.
-fn tail_of_another_time(path: &Path) {
+/// A tail as another version might write it: columns in another order, unknown ones, some of another kind, most missing, and
+/// an unknown table.
+fn tail_of_another_version(path: &Path) {
     let key = |name: &str, kind| KeyField { name: name.into(), kind };
-    let state = Field { name: "idle".into(), kind: Kind::State, unit: Unit::Text };
+    let state = MetricField { name: "idle".into(), kind: Kind::State, unit: Unit::Text };
     let cpu = vec![counter("qubits"), counter("system"), state, counter("user")];
     let tables = vec![
         Table { name: "qubit".into(), keys: vec![key("name", PartKind::Text)], metrics: vec![counter("flips")] },
         Table { name: "cpu".into(), keys: vec![key("cpu", PartKind::Number)], metrics: cpu },
         Table { name: "sample".into(), keys: vec![], metrics: vec![counter("clock")] },
     ];
-    let mut tail = TailWriter::create(path, &Header { boot: "b00t".into(), tables }).unwrap();
+    let mut tail = TailWriter::create(path, &TailHeader { boot: "b00t".into(), tables }).unwrap();
     let mut frame = Vec::new();
     put_step(&mut frame, 0, 1_795_279_400_000_000_000);
     put_step(&mut frame, 0, 77_000_000_000);
     put_number(&mut frame, 1);
     put_text(&mut frame, "q0");
-    // Each table: its place, one row inserted, its key, the columns that are not absent, their steps from absent, the end.
+    // Each table: 1 + index, one row inserted, its key, the columns that are present, their steps from absent, the end.
     let absent = u64::MAX;
     frame.extend([1, 3, 0, 0b1]);
     put_step(&mut frame, absent, 5);
@@ -48,7 +48,7 @@ fn tail_of_another_time(path: &Path) {
     tail.append(&frame).unwrap();
 }
 
-/// Whether the known fields were read, and nothing else.
+/// Checks that the known fields were read, and nothing else.
 fn assert_known_fields(dir: &Path) {
     let recording = Recording::open(dir).unwrap();
     let samples = recording.snapshots(&recording.span(), &|_: &str| true).unwrap();
@@ -63,11 +63,11 @@ fn assert_known_fields(dir: &Path) {
 #[test]
 fn known_fields_of_an_unknown_version_are_read_from_tail_and_segment() {
     let dir = tempfile::tempdir().unwrap();
-    tail_of_another_time(&dir.path().join("1795279400000000000.tail"));
+    tail_of_another_version(&dir.path().join("1795279400000000000.tail"));
     assert_known_fields(dir.path());
     let recorder =
-        Recorder::begin(dir.path(), Duration::from_secs(1), Keep::default(), Arc::new(|line| panic!("{line}")));
+        Recorder::begin(dir.path(), Duration::from_secs(1), Retention::default(), Arc::new(|line| panic!("{line}")));
     recorder.unwrap().finish().unwrap();
-    assert!(dir.path().join("qubit/day=2026-11-21/16.parquet").exists(), "what is not known here is kept for others");
+    assert!(dir.path().join("qubit/day=2026-11-21/16.parquet").exists(), "unknown tables are preserved");
     assert_known_fields(dir.path());
 }

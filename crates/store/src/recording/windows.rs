@@ -1,23 +1,22 @@
 //! A recording as consecutive windows.
 
-use super::{Families, Recording, SLICE_NS, Span, Stretch};
+use super::{Families, Recording, SLICE_NS, SegmentRef, Span};
 use crate::error::StoreError;
-use std::collections::BTreeSet;
 use std::time::Duration;
 use whyslow_model::catalogue::{Brief, EachFamily, Family, LogLine, Process, Sample, Thread};
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::window::Window;
 
-/// How long settings and inventory stand until they are read again, nanoseconds: a minute, and time to be late.
-const STANDS_NS: i64 = 75 * 1_000_000_000;
+/// Settings and inventory are read once a minute, and remain valid until then; with a margin, nanoseconds.
+const VALID_NS: i64 = 75 * 1_000_000_000;
 
 impl Recording {
-    /// Shows a span of any length as consecutive windows of this length, oldest first, each beginning with the sample the
-    /// one before ended with. A window is of one boot; what hardly changes, and was last read before, stands in its first
-    /// sample. No more than a minute is in memory at once. Ends where `each` does not want more.
+    /// Passes on a span of any length as consecutive windows of this length, oldest first, until `each` returns false. Each starts
+    /// with the last sample of the previous one, and lies within one boot. Its first sample also has the rows that are read rarely,
+    /// from when they were last read. At most a minute is in memory at once.
     ///
     /// # Errors
-    /// Where a file cannot be read.
+    /// A file cannot be read.
     pub fn each_window(
         &self,
         span: &Span,
@@ -26,15 +25,15 @@ impl Recording {
         each: impl FnMut(Window) -> bool,
     ) -> Result<(), StoreError> {
         let length_ns = u64::try_from(length.as_nanos()).unwrap_or(u64::MAX);
-        let mut cutter = Cutter::new(length_ns, each);
+        let mut cutter = WindowCutter::new(length_ns, each);
         let mut boot: Option<&str> = None;
-        for stretch in &self.stretches {
-            if boot.replace(&stretch.boot) != Some(&stretch.boot) {
-                cutter.begin_boot();
-                cutter.standing = self.standing_before(stretch, *span.start(), families)?;
+        for segment in &self.segments {
+            if boot.replace(&segment.boot) != Some(&segment.boot) {
+                cutter.end_boot();
+                cutter.carried = self.carried_before(segment, *span.start(), families)?;
             }
-            for slice in slices(&stretch.span, span) {
-                for sample in self.read(stretch, &slice, families)? {
+            for slice in slices(&segment.span, span) {
+                for sample in self.read(segment, &slice, families)? {
                     cutter.add(sample);
                 }
                 if !cutter.goes_on {
@@ -42,28 +41,28 @@ impl Recording {
                 }
             }
         }
-        cutter.begin_boot();
+        cutter.end_boot();
         Ok(())
     }
 
-    /// What stood at a time, where the recording of its boot began before. Tasks, which are most of a recording, are read at
+    /// The rows that were still valid at a time, from earlier samples of the same boot. Tasks, most of a recording, are read in
     /// every sample.
-    fn standing_before(&self, stretch: &Stretch, time: i64, families: &dyn Families) -> Result<Snapshot, StoreError> {
-        let mut standing = Snapshot::default();
+    fn carried_before(&self, segment: &SegmentRef, time: i64, families: &dyn Families) -> Result<Snapshot, StoreError> {
+        let mut carried = Snapshot::default();
         let families = &|name: &str| name != Process::INFO.name && name != Thread::INFO.name && families.wants(name);
-        let before = time.saturating_sub(STANDS_NS)..=time.saturating_sub(1);
-        for older in self.stretches.iter().filter(|s| s.boot == stretch.boot && overlap(&s.span, &before)) {
+        let before = time.saturating_sub(VALID_NS)..=time.saturating_sub(1);
+        for older in self.segments.iter().filter(|s| s.boot == segment.boot && overlap(&s.span, &before)) {
             for mut sample in self.read(older, &before, families)? {
-                hand_over(&mut sample, &mut standing, Which::All);
+                carry_over(&mut sample, &mut carried, Replace::All);
             }
         }
-        Ok(standing)
+        Ok(carried)
     }
 }
 
-/// The parts of a stretch that are in a span, each small enough to be held in memory.
-pub(super) fn slices(stretch: &Span, span: &Span) -> impl Iterator<Item = Span> + use<> {
-    let (start, end) = ((*stretch.start()).max(*span.start()), (*stretch.end()).min(*span.end()));
+/// The parts of a segment within a span, each small enough to be in memory.
+pub(super) fn slices(segment: &Span, span: &Span) -> impl Iterator<Item = Span> + use<> {
+    let (start, end) = ((*segment.start()).max(*span.start()), (*segment.end()).min(*span.end()));
     let next = move |from: &i64| from.checked_add(SLICE_NS);
     std::iter::successors(Some(start), next)
         .take_while(move |from| *from <= end)
@@ -75,23 +74,23 @@ pub(super) fn overlap(a: &Span, b: &Span) -> bool {
 }
 
 /// Cuts samples into windows.
-struct Cutter<E> {
+struct WindowCutter<E> {
     length_ns: u64,
     samples: Vec<Snapshot>,
-    /// Time from the last sample but one to the last.
+    /// The time between the last two samples.
     step_ns: u64,
-    /// The rows of each family that was read once, and not at every sample since.
-    standing: Snapshot,
+    /// Rows of families that the last sample lacks.
+    carried: Snapshot,
     each: E,
     goes_on: bool,
 }
 
-/// A step between samples that is so much longer than the one before is a gap: the recorder was not there.
+/// A step between samples that is this many times the previous one is a gap: nothing was recorded.
 const GAP: u64 = 3;
 
-impl<E: FnMut(Window) -> bool> Cutter<E> {
+impl<E: FnMut(Window) -> bool> WindowCutter<E> {
     fn new(length_ns: u64, each: E) -> Self {
-        Self { length_ns, samples: Vec::new(), step_ns: u64::MAX, standing: Snapshot::default(), each, goes_on: true }
+        Self { length_ns, samples: Vec::new(), step_ns: u64::MAX, carried: Snapshot::default(), each, goes_on: true }
     }
 
     fn add(&mut self, mut sample: Snapshot) {
@@ -104,8 +103,8 @@ impl<E: FnMut(Window) -> bool> Cutter<E> {
             self.step_ns = step;
         }
         match self.samples.last_mut() {
-            Some(last) => keep_standing(last, &mut sample, &mut self.standing),
-            None => hand_over(&mut self.standing.clone(), &mut sample, Which::Missing),
+            Some(last) => keep_missing(last, &sample, &mut self.carried),
+            None => carry_over(&mut self.carried.clone(), &mut sample, Replace::Missing),
         }
         let first = self.samples.first().map_or(sample.boot_ns, |first| first.boot_ns);
         let is_full = sample.boot_ns - first >= self.length_ns;
@@ -115,75 +114,63 @@ impl<E: FnMut(Window) -> bool> Cutter<E> {
         }
     }
 
-    /// Shows the window, and begins the next with its last sample.
+    /// Passes on the window, and starts the next with its last sample.
     fn cut(&mut self) {
         let samples = std::mem::take(&mut self.samples);
         if let (Some(last), true) = (samples.last(), samples.len() > 1) {
             let mut next = last.clone();
-            // Told in this window.
+            // Already in this window.
             next.kernel.log.clear();
-            hand_over(&mut self.standing.clone(), &mut next, Which::Missing);
+            carry_over(&mut self.carried.clone(), &mut next, Replace::Missing);
             self.goes_on = self.goes_on && (self.each)(Window::new(samples));
             self.samples.push(next);
         }
     }
 
-    /// Shows what there is; the next sample has nothing to do with it.
-    fn begin_boot(&mut self) {
+    /// Passes on the rest: the next sample is of another boot.
+    fn end_boot(&mut self) {
         self.cut();
         self.samples.clear();
         self.step_ns = u64::MAX;
-        self.standing = Snapshot::default();
+        self.carried = Snapshot::default();
     }
 }
 
-/// Which families to hand over.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Which {
-    /// All that there are rows of.
+enum Replace {
     All,
-    /// Those of which the other has none.
+    /// Only families of which there are no rows.
     Missing,
 }
 
-/// Moves rows of what stands from one sample to another. What happens once does not stand: a line of the log, a process
-/// that came and went.
-fn hand_over(from: &mut Snapshot, to: &mut Snapshot, which: Which) {
-    struct HandOver<'a>(&'a mut Snapshot, Which);
-    impl EachFamily for HandOver<'_> {
+/// Moves rows from one sample to another, except of families that report events.
+fn carry_over(from: &mut Snapshot, to: &mut Snapshot, replace: Replace) {
+    struct CarryOver<'a>(&'a mut Snapshot, Replace);
+    impl EachFamily for CarryOver<'_> {
         fn family<F: Family>(&mut self, rows: &mut Vec<F>) {
-            let wanted = self.1 == Which::All || F::rows(self.0).is_empty();
-            if stands::<F>() && wanted && !rows.is_empty() {
+            let wanted = self.1 == Replace::All || F::rows(self.0).is_empty();
+            if persists::<F>() && wanted && !rows.is_empty() {
                 *F::rows_mut(self.0) = std::mem::take(rows);
             }
         }
     }
-    from.each_family(&mut HandOver(to, which));
+    from.each_family(&mut CarryOver(to, replace));
 }
 
-/// Remembers the rows of families that `next` does not have.
-fn keep_standing(last: &mut Snapshot, next: &mut Snapshot, standing: &mut Snapshot) {
-    struct Present(BTreeSet<&'static str>);
-    impl EachFamily for Present {
+/// Keeps the rows of families that `next` lacks.
+fn keep_missing(last: &mut Snapshot, next: &Snapshot, carried: &mut Snapshot) {
+    struct KeepMissing<'a>(&'a mut Snapshot, &'a Snapshot);
+    impl EachFamily for KeepMissing<'_> {
         fn family<F: Family>(&mut self, rows: &mut Vec<F>) {
-            if !rows.is_empty() {
-                self.0.insert(F::INFO.name);
-            }
-        }
-    }
-    struct Keep<'a>(&'a mut Snapshot, Present);
-    impl EachFamily for Keep<'_> {
-        fn family<F: Family>(&mut self, rows: &mut Vec<F>) {
-            if stands::<F>() && !rows.is_empty() && !self.1.0.contains(F::INFO.name) {
+            if persists::<F>() && !rows.is_empty() && F::rows(self.1).is_empty() {
                 F::rows_mut(self.0).clone_from(rows);
             }
         }
     }
-    let mut present = Present(BTreeSet::new());
-    next.each_family(&mut present);
-    last.each_family(&mut Keep(standing, present));
+    last.each_family(&mut KeepMissing(carried, next));
 }
 
-fn stands<F: Family>() -> bool {
+/// Whether rows stay valid until they are read again; log lines and exited processes are events.
+fn persists<F: Family>() -> bool {
     ![LogLine::INFO.name, Brief::INFO.name, Sample::INFO.name].contains(&F::INFO.name)
 }

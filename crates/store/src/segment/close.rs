@@ -1,9 +1,8 @@
-//! Closing a tail: into Parquet, and away with it.
+//! Turns a tail into Parquet, then deletes it.
 
-use super::chunk::ChunkWriter;
-use super::gather::{Gathered, TableLog};
-use super::hour::{HourWriter, Segment, Written};
+use super::hour::{Drafts, HourWriter, Segment};
 use super::layout::Layout;
+use super::transpose::{TableHistory, TailByEntity};
 use crate::error::StoreError;
 use crate::folder::{Folder, Hour};
 use crate::schema::Table;
@@ -15,51 +14,48 @@ use whyslow_model::histogram::{Histogram, span};
 use whyslow_model::key::Part;
 use whyslow_model::value::{Counter, Value};
 
-/// Writes what is in a tail into the hours' files, then deletes it. May be done again after it was cut short: what is in
-/// a file already is not written twice. Returns how many samples and how many more of them were damaged beyond repair.
+/// Adds a tail to the hour's files, then deletes it. An interrupted attempt can be repeated: nothing is written twice. Returns
+/// how many samples there were, and how many more were damaged beyond repair.
 ///
 /// # Errors
-/// Where a file cannot be read or written. The tail is then left as it is.
+/// A file cannot be read or written. The tail is then left as it is.
 pub(crate) fn close(folder: &Folder, tail: &Path) -> Result<(usize, usize), StoreError> {
     let mut count = (0, 0);
     if let Some(reader) = TailReader::open(tail)? {
         let header = reader.header().clone();
-        let mut gathered = Gathered::of(reader);
-        count = (gathered.times.len(), gathered.lost);
-        if let (Some(&start), Some(&end)) = (gathered.times.first(), gathered.times.last()) {
-            let segment = Segment { start, end, boot: header.boot, clock: gathered.clock, row_groups: 0 };
-            let chunks = ChunkWriter::new().map_err(StoreError::io(tail))?;
-            // What is written is let go of.
-            let logs = std::mem::take(&mut gathered.tables);
-            let written = Written::default();
-            let mut closing = Closing { folder, hour: Hour::of(start), segment, gathered, chunks, written };
-            for (table, log) in header.tables.iter().zip(logs).filter(|(_, log)| !log.is_empty()) {
-                closing.write(table, &log)?;
+        let mut transposed = TailByEntity::read(reader);
+        count = (transposed.times.len(), transposed.lost);
+        if let (Some(&start), Some(&end)) = (transposed.times.first(), transposed.times.last()) {
+            let segment = Segment { start, end, boot: header.boot, clock: transposed.clocks[0], row_groups: 0 };
+            let tables = std::mem::take(&mut transposed.tables);
+            let drafts = Drafts::default();
+            let mut writer = SegmentWriter { folder, hour: Hour::of(start), segment, transposed, drafts };
+            // Each history is freed once it is written.
+            for (table, history) in header.tables.iter().zip(tables).filter(|(_, history)| !history.is_empty()) {
+                writer.write(table, &history)?;
             }
-            closing.written.put_in_place()?;
+            writer.drafts.put_in_place()?;
         }
     }
     fs::remove_file(tail).map_err(StoreError::io(tail)).map(|()| count)
 }
 
-/// A segment on its way into the hour's files.
-struct Closing<'f> {
+struct SegmentWriter<'f> {
     folder: &'f Folder,
     hour: Hour,
     segment: Segment,
-    /// What all tables have in common.
-    gathered: Gathered,
-    chunks: ChunkWriter,
-    written: Written,
+    /// What all tables share: times and texts.
+    transposed: TailByEntity,
+    drafts: Drafts,
 }
 
-impl Closing<'_> {
-    fn write(&mut self, table: &Table, log: &TableLog) -> Result<(), StoreError> {
-        self.write_as(&Layout::of(table), table, log, |file, at, key, values| file.push(at, key, values))?;
+impl SegmentWriter<'_> {
+    fn write(&mut self, table: &Table, history: &TableHistory) -> Result<(), StoreError> {
+        self.write_as(&Layout::of(table), table, history, |file, at, key, values| file.push(at, key, values))?;
         for (column, metric) in table.metrics.iter().enumerate().filter(|(_, metric)| metric.kind == Kind::Histogram) {
-            let mut buckets = Buckets::default();
+            let mut buckets = BucketRows::default();
             let layout = Layout::buckets(table, &metric.name);
-            self.write_as(&layout, table, log, |file, at, key, values| match (at, values.get(column)) {
+            self.write_as(&layout, table, history, |file, at, key, values| match (at, values.get(column)) {
                 ([at, ..], Some(Value::Histogram(histogram))) => buckets.push(file, *at, key, histogram),
                 _ => Ok(()),
             })?;
@@ -67,31 +63,31 @@ impl Closing<'_> {
         Ok(())
     }
 
-    /// Writes what `put` makes of the rows of a table, unless the file has it already.
+    /// Writes what `put` makes of a table's rows, unless the file has them already.
     fn write_as(
         &mut self,
         layout: &Layout,
         table: &Table,
-        log: &TableLog,
+        history: &TableHistory,
         mut put: impl FnMut(&mut HourWriter, &[i64], &[Part], &[Value]) -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
         let day = self.folder.day(&layout.name, &self.hour.day);
-        let file = HourWriter::begin(&day, self.hour.hour, layout, self.segment.clone(), &mut self.chunks)?;
+        let file = HourWriter::begin(&day, self.hour.hour, layout, self.segment.clone())?;
         let Some(mut file) = file else { return Ok(()) };
-        let Gathered { times, texts, .. } = &self.gathered;
-        log.each_row(table, times, texts, |at, key, values| put(&mut file, at, key, values))?;
-        file.finish(&mut self.written)
+        let TailByEntity { times, texts, .. } = &self.transposed;
+        history.each_row(table, times, texts, |at, key, values| put(&mut file, at, key, values))?;
+        file.finish(&mut self.drafts)
     }
 }
 
-/// The rows of a histogram's buckets: each bucket has one where its count changed, and at first.
+/// The rows of a histogram's buckets: one at the start, and one wherever a bucket's count changed.
 #[derive(Default)]
-struct Buckets {
+struct BucketRows {
     key: Vec<Part>,
     last: Histogram,
 }
 
-impl Buckets {
+impl BucketRows {
     fn push(&mut self, file: &mut HourWriter, at: i64, key: &[Part], now: &Histogram) -> Result<(), StoreError> {
         if self.key != key {
             *self = Self { key: key.to_vec(), last: Histogram::default() };

@@ -1,16 +1,13 @@
-//! One file: an hour of one table.
+//! One file: one hour of one table.
 
-use super::chunk::ChunkWriter;
-use super::columns::Columns;
 use super::layout::Layout;
+use super::row_group::{RowGroupBuffer, properties};
 use crate::error::StoreError;
-use crate::flush::flush_all;
-use crate::folder::{Folder, Hour, is_draft};
+use crate::folder::{Folder, Hour, is_draft, sync_folder};
 use bytes::Bytes;
 use parquet::column::writer::ColumnCloseResult;
 use parquet::errors::{ParquetError, Result as ParquetResult};
 use parquet::file::metadata::{KeyValue, RowGroupMetaData};
-use parquet::file::properties::WriterProperties;
 use parquet::file::reader::{ChunkReader, FileReader, SerializedFileReader};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::Type;
@@ -19,28 +16,30 @@ use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use whyslow_model::key::Part;
+use whyslow_model::value::Value;
 
-/// Key of the file's own words for what is in it.
+/// The key in a file's metadata under which it lists its segments.
 pub(crate) const SEGMENTS: &str = "whyslow.segments";
-/// Bytes up to which a file is copied at once: column by column takes five system calls each.
+/// Files up to this size are copied in one read; copying column by column takes five system calls for each column.
 const SMALL: u64 = 1 << 20;
 
-/// A segment, as each file that has rows of it names it.
+/// A segment, as listed in each file that has rows of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Segment {
-    /// When its first sample was begun, nanoseconds since 1970: its name.
+    /// When its first sample was taken, nanoseconds since 1970. Identifies the segment.
     pub(crate) start: i64,
-    /// When its last was.
+    /// When its last sample was taken.
     pub(crate) end: i64,
-    /// Which boot it is of.
+    /// The boot it belongs to.
     pub(crate) boot: String,
-    /// Time since that boot at its first sample, nanoseconds: the wall clock may have been set.
+    /// Time since boot at its first sample, nanoseconds: the wall clock may have been set.
     pub(crate) clock: u64,
-    /// How many row groups it has in this file; they follow those of the segments before it.
+    /// How many row groups it has in this file; they follow those of the segments listed before it.
     pub(crate) row_groups: usize,
 }
 
-/// A file that is open for reading.
+/// A file open for reading.
 pub(crate) struct HourFile {
     path: PathBuf,
     pub(super) reader: SerializedFileReader<File>,
@@ -48,25 +47,24 @@ pub(crate) struct HourFile {
 }
 
 impl HourFile {
-    /// Opens a file. `None` where there is none.
+    /// Opens a file; `None` if there is no such file.
     ///
     /// # Errors
-    /// Where it cannot be read, or is not a file of ours.
+    /// The file cannot be read, or does not belong to a recording.
     pub(crate) fn open(path: &Path) -> Result<Option<Self>, StoreError> {
         let file = match File::open(path) {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             other => other.map_err(StoreError::io(path))?,
         };
         let reader = SerializedFileReader::new(file).map_err(StoreError::parquet(path))?;
-        let words = reader.metadata().file_metadata().key_value_metadata();
-        let words = words.and_then(|all| all.iter().find(|w| w.key == SEGMENTS)).and_then(|w| w.value.as_deref());
-        let segments = words.and_then(|words| serde_json::from_str(words).ok());
-        let segments: Vec<Segment> =
-            segments.ok_or_else(|| StoreError::senseless(path, "not a recording of whyslow"))?;
+        let metadata = reader.metadata().file_metadata().key_value_metadata();
+        let listed = metadata.and_then(|all| all.iter().find(|w| w.key == SEGMENTS)).and_then(|w| w.value.as_deref());
+        let segments = listed.and_then(|listed| serde_json::from_str(listed).ok());
+        let segments: Vec<Segment> = segments.ok_or_else(|| StoreError::invalid(path, "not a recording of whyslow"))?;
         Ok(Some(Self { path: path.to_owned(), reader, segments }))
     }
 
-    /// What went wrong in reading it.
+    /// Adds the path to an error of the parquet crate.
     pub(super) fn error(&self) -> impl FnOnce(ParquetError) -> StoreError {
         StoreError::parquet(&self.path)
     }
@@ -83,7 +81,7 @@ impl HourFile {
     }
 }
 
-/// A file that is to take the place of an old one. What never does goes: a full disk is the usual reason.
+/// A new version of a file under a temporary name. Removed when dropped, unless it has replaced the old version.
 struct Draft {
     path: PathBuf,
     temporary: PathBuf,
@@ -91,102 +89,88 @@ struct Draft {
 
 impl Drop for Draft {
     fn drop(&mut self) {
-        // It is not there any more where it has taken its place.
         let _ = fs::remove_file(&self.temporary);
     }
 }
 
-/// Files that are written.
+/// Finished drafts that have yet to replace the old versions.
 #[derive(Default)]
-pub(super) struct Written {
+pub(super) struct Drafts {
     files: Vec<File>,
     drafts: Vec<Draft>,
 }
 
-impl Written {
-    /// Puts them in place of the old ones, for good.
+impl Drafts {
+    /// Replaces all old versions, durably.
     ///
     /// # Errors
-    /// Where they cannot be brought to the device. Each is then the old one or the new one.
+    /// A file cannot be flushed or renamed. Each file is then either the old or the new version.
     pub(super) fn put_in_place(self) -> Result<(), StoreError> {
-        let Some(any) = self.drafts.first().map(|draft| draft.path.clone()) else { return Ok(()) };
-        flush_all(&self.files).map_err(StoreError::io(&any))?;
+        for (file, draft) in self.files.iter().zip(&self.drafts) {
+            file.sync_all().map_err(StoreError::io(&draft.temporary))?;
+        }
         for Draft { path, temporary } in &self.drafts {
             fs::rename(temporary, path).map_err(StoreError::io(path))?;
         }
-        // A new file survives a power cut where its folder does, and those above it that are ours: the table's and the recording's.
+        // A new name survives a power cut only once its directory is flushed. The table's and the recording's directories may
+        // be new, too.
         let folders = self.drafts.iter().flat_map(|draft| draft.path.ancestors().skip(1).take(3));
-        let folders: BTreeSet<&Path> = folders.collect();
-        let folders = folders.into_iter().map(|folder| File::open(folder).map_err(StoreError::io(folder)));
-        flush_all(&folders.collect::<Result<Vec<_>, _>>()?).map_err(StoreError::io(&any))
+        folders.collect::<BTreeSet<&Path>>().into_iter().try_for_each(sync_folder)
     }
 }
 
-/// A file that is being written: all that was in it, and a segment more.
-pub(super) struct HourWriter<'c> {
+/// A file being written: everything it had before, and one more segment.
+pub(super) struct HourWriter {
     draft: Draft,
     writer: SerializedFileWriter<File>,
     segments: Vec<Segment>,
     segment: Segment,
-    columns: Columns,
-    chunks: &'c mut ChunkWriter,
+    rows: RowGroupBuffer,
 }
 
-impl<'c> HourWriter<'c> {
-    /// Begins to add a segment to the hour of a layout, in `folder`. `None` where the segment is in it already: an earlier
-    /// closing was cut short after this file.
+impl HourWriter {
+    /// Starts to add a segment to the hour's file in `folder`. `None` if the file has the segment already, because an earlier
+    /// attempt was interrupted after this file.
     pub(super) fn begin(
         folder: &Path,
         hour: u8,
         layout: &Layout,
         segment: Segment,
-        chunks: &'c mut ChunkWriter,
     ) -> Result<Option<Self>, StoreError> {
         fs::create_dir_all(folder).map_err(StoreError::io(folder))?;
         let schema = layout.schema().map_err(StoreError::parquet(folder))?;
+        let properties = properties(layout).map_err(StoreError::parquet(folder))?;
         let mut part = 0;
         let (path, old) = loop {
             let path = folder.join(file_name(hour, part));
             match HourFile::open(&path) {
                 Ok(Some(old)) if old.segments.iter().any(|s| s.start == segment.start) => return Ok(None),
-                // Written by a whyslow whose catalogue was another.
+                // Written by a version with another catalogue.
                 Ok(Some(old)) if !old.has_columns(&schema) => part += 1,
                 Ok(old) => break (path, old),
-                // A damaged file, or somebody else's, stays as it is; readers name it.
+                // Damaged, or not ours: left alone. Readers report it.
                 Err(error) if error.is_damage() => part += 1,
                 Err(error) => return Err(error),
             }
         };
         let temporary = path.with_extension("new");
-        let file = begin_draft(&temporary)?;
+        let file = create_draft(&temporary)?;
         let draft = Draft { path, temporary };
-        let writer = SerializedFileWriter::new(file, schema, Arc::new(properties()));
+        let writer = SerializedFileWriter::new(file, schema, Arc::new(properties));
         let mut writer = writer.map_err(StoreError::parquet(&draft.temporary))?;
         if let Some(old) = &old {
-            let groups = old.reader.metadata().row_groups();
-            let path = &draft.path;
-            let copied = if fs::metadata(path).is_ok_and(|metadata| metadata.len() <= SMALL) {
-                copy(&mut writer, &Bytes::from(fs::read(path).map_err(StoreError::io(path))?), groups)
-            } else {
-                copy(&mut writer, &File::open(path).map_err(StoreError::io(path))?, groups)
-            };
-            copied.map_err(StoreError::parquet(&draft.temporary))?;
+            copy_file(&mut writer, &draft, old.reader.metadata().row_groups())?;
         }
         let segments = old.map_or_else(Vec::new, |old| old.segments);
-        Ok(Some(Self { draft, writer, segments, segment, columns: Columns::new(layout), chunks }))
+        Ok(Some(Self { draft, writer, segments, segment, rows: RowGroupBuffer::new(layout) }))
     }
 
-    /// Adds rows, and writes a row group where there are enough.
-    pub(super) fn push(
-        &mut self,
-        at: &[i64],
-        key: &[whyslow_model::key::Part],
-        values: &[whyslow_model::value::Value],
-    ) -> Result<(), StoreError> {
+    /// Adds a row at each of these times, all with the same key and values.
+    pub(super) fn push(&mut self, at: &[i64], key: &[Part], values: &[Value]) -> Result<(), StoreError> {
         let mut left = at;
         while !left.is_empty() {
-            left = &left[self.columns.push(left, key, values)..];
-            if self.columns.are_full() {
+            left = &left[self.rows.push(left, key, values)..];
+            if self.rows.is_full() {
                 self.flush()?;
             }
         }
@@ -194,40 +178,53 @@ impl<'c> HourWriter<'c> {
     }
 
     fn flush(&mut self) -> Result<(), StoreError> {
-        if self.columns.is_empty() {
+        if self.rows.is_empty() {
             return Ok(());
         }
         self.segment.row_groups += 1;
-        self.columns.write(self.chunks, &mut self.writer).map_err(StoreError::parquet(&self.draft.temporary))
+        self.rows.write(&mut self.writer).map_err(StoreError::parquet(&self.draft.temporary))
     }
 
-    /// Ends the file, which is put in place with the others of its segment.
-    pub(super) fn finish(mut self, written: &mut Written) -> Result<(), StoreError> {
+    /// Completes the draft.
+    pub(super) fn finish(mut self, drafts: &mut Drafts) -> Result<(), StoreError> {
         self.flush()?;
         self.segments.push(self.segment.clone());
-        let words = serde_json::to_string(&self.segments).expect("plain data becomes JSON");
-        self.writer.append_key_value_metadata(KeyValue::new(SEGMENTS.to_owned(), words));
-        written.files.push(self.writer.into_inner().map_err(StoreError::parquet(&self.draft.temporary))?);
-        written.drafts.push(self.draft);
+        let listed = serde_json::to_string(&self.segments).expect("plain data becomes JSON");
+        self.writer.append_key_value_metadata(KeyValue::new(SEGMENTS.to_owned(), listed));
+        drafts.files.push(self.writer.into_inner().map_err(StoreError::parquet(&self.draft.temporary))?);
+        drafts.drafts.push(self.draft);
         Ok(())
     }
 }
 
-/// Makes a draft anew. One that a killed recorder left goes; what anybody else put there stays.
-fn begin_draft(path: &Path) -> Result<File, StoreError> {
+/// Creates a draft. One that a killed recorder left behind is replaced; anybody else's file of that name is not.
+fn create_draft(path: &Path) -> Result<File, StoreError> {
     if is_draft(path) {
         fs::remove_file(path).map_err(StoreError::io(path))?;
     }
     File::options().write(true).create_new(true).open(path).map_err(StoreError::io(path))
 }
 
-/// The name of an hour's file; parts beyond the first are for other columns.
+/// An hour has further parts if the catalogue changed within it.
 fn file_name(hour: u8, part: usize) -> String {
     if part == 0 { format!("{hour:02}.parquet") } else { format!("{hour:02}-{part}.parquet") }
 }
 
-/// Copies row groups as they are.
-fn copy<R: ChunkReader>(
+fn copy_file(
+    writer: &mut SerializedFileWriter<File>,
+    draft: &Draft,
+    groups: &[RowGroupMetaData],
+) -> Result<(), StoreError> {
+    let path = &draft.path;
+    let copied = if fs::metadata(path).is_ok_and(|metadata| metadata.len() <= SMALL) {
+        copy_row_groups(writer, &Bytes::from(fs::read(path).map_err(StoreError::io(path))?), groups)
+    } else {
+        copy_row_groups(writer, &File::open(path).map_err(StoreError::io(path))?, groups)
+    };
+    copied.map_err(StoreError::parquet(&draft.temporary))
+}
+
+fn copy_row_groups<R: ChunkReader>(
     writer: &mut SerializedFileWriter<File>,
     from: &R,
     groups: &[RowGroupMetaData],
@@ -235,7 +232,7 @@ fn copy<R: ChunkReader>(
     for group in groups {
         let mut copy = writer.next_row_group()?;
         for column in group.columns() {
-            let close = ColumnCloseResult {
+            let closed = ColumnCloseResult {
                 bytes_written: u64::try_from(column.compressed_size()).unwrap_or(0),
                 rows_written: u64::try_from(group.num_rows()).unwrap_or(0),
                 metadata: column.clone(),
@@ -243,19 +240,14 @@ fn copy<R: ChunkReader>(
                 column_index: None,
                 offset_index: None,
             };
-            copy.append_column(from, close)?;
+            copy.append_column(from, closed)?;
         }
         copy.close()?;
     }
     Ok(())
 }
 
-/// What a file says of itself; how its columns are written is ours.
-pub(super) fn properties() -> WriterProperties {
-    WriterProperties::builder().set_created_by(concat!("whyslow ", env!("CARGO_PKG_VERSION")).to_owned()).build()
-}
-
-/// The files of a table's hour: more than one where the catalogue changed meanwhile.
+/// The files of a table's hour.
 pub(crate) fn hour_files(
     folder: &Folder,
     table: &str,

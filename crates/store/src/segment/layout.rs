@@ -8,35 +8,31 @@ use std::sync::Arc;
 use whyslow_model::catalogue::Kind;
 use whyslow_model::key::PartKind;
 
-/// The column that says when a row's sample was begun.
+/// The column with the time of a row's sample.
 pub(crate) const AT: &str = "at";
-/// The columns of a histogram's table.
+/// The columns of a histogram's buckets.
 pub(crate) const AT_LEAST: &str = "at_least";
 pub(crate) const COUNT: &str = "count";
 
-/// What is in a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Holds {
     /// Nanoseconds since 1970, UTC.
     Time,
-    /// Whole numbers; beyond 2^63 they wrap, as the kernel's own do.
+    /// Unsigned integers; those beyond 2^63 read as negative.
     Number,
-    /// Levels.
     Level,
-    /// Words.
     Text,
 }
 
-/// One column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LayoutColumn {
     pub(crate) name: String,
     pub(crate) holds: Holds,
-    /// Whether every row has a value.
+    /// Every row has a value.
     pub(crate) required: bool,
 }
 
-/// A file's name and columns.
+/// The table's name and columns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
     pub(crate) name: String,
@@ -44,7 +40,7 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    /// The rows of a table.
+    /// The columns of a table.
     pub(crate) fn of(table: &Table) -> Self {
         let mut columns = Self::keys(table);
         columns.extend(table.metrics.iter().map(|field| LayoutColumn {
@@ -59,7 +55,7 @@ impl Layout {
         Self { name: table.name.clone(), columns }
     }
 
-    /// The buckets of a table's histogram.
+    /// The columns of a histogram's buckets.
     pub(crate) fn buckets(table: &Table, metric: &str) -> Self {
         let mut columns = Self::keys(table);
         columns.extend([AT_LEAST, COUNT].map(|name| LayoutColumn {
@@ -70,7 +66,7 @@ impl Layout {
         Self { name: buckets_name(&table.name, metric), columns }
     }
 
-    /// When, and of what: the columns that all files of a table have in common.
+    /// The columns that all files of a table start with.
     fn keys(table: &Table) -> Vec<LayoutColumn> {
         let at = LayoutColumn { name: AT.to_owned(), holds: Holds::Time, required: true };
         let keys = table.keys.iter().map(|key| LayoutColumn {
@@ -84,14 +80,13 @@ impl Layout {
         std::iter::once(at).chain(keys).collect()
     }
 
-    /// The same in Parquet's words.
     pub(crate) fn schema(&self) -> Result<TypePtr> {
         let columns = self.columns.iter().map(|column| column.schema().map(Arc::new)).collect::<Result<_>>()?;
         Ok(Arc::new(Type::group_type_builder(&self.name).with_fields(columns).build()?))
     }
 }
 
-/// The name of the table that has a histogram's buckets.
+/// The name of the table with a histogram's buckets.
 pub(crate) fn buckets_name(table: &str, metric: &str) -> String {
     format!("{table}_{metric}")
 }

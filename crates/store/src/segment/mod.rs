@@ -1,35 +1,36 @@
-//! Closed segments: Parquet that anybody reads.
+//! Closed segments: Parquet files that any engine reads.
 //!
 //! ```text
 //! TABLE/day=2026-11-21/16.parquet
 //! ```
 //!
-//! A file holds one hour (UTC, by the segment's first sample) of one table: a row group or more for each segment, sorted by
-//! entity and time. Columns are `at` (when the sample was begun), what tells the rows apart, and the metrics as the
-//! catalogue names them, in its units. A histogram's column holds how many values there were; their sizes are a table of
-//! their own, `TABLE_METRIC`, a row for each bucket at the segment's first sample and wherever its count changed: `at_least` is
-//! the smallest value it counts, `count` how many there were, until the bucket's next row. Both add up, so that a percentile is
-//! a sum in any engine.
+//! A file holds one hour (UTC, by each segment's first sample) of one table: one or more row groups for each segment, sorted by
+//! entity and time. Its columns are `at` (when the sample was taken), the key columns, and the metrics with the catalogue's
+//! names and units. A histogram's column holds the number of values. Their distribution is in a table of its own,
+//! `TABLE_METRIC`, with a row for each bucket at the segment's first sample and wherever its count changed: `at_least` is the
+//! bucket's smallest value, `count` its count until the bucket's next row. Counts only grow, so a percentile is a sum in any engine.
 //!
-//! A segment is added by writing the hour anew under another name and renaming that: a file is whole at every moment, and
-//! says itself which segments are in it.
+//! A segment is added by writing the whole file anew under a temporary name and renaming it: a file is complete at every moment,
+//! and lists the segments it contains.
 
-mod chunk;
+mod cell;
 mod close;
-mod columns;
 mod export;
-mod gather;
 mod hour;
 mod layout;
+mod pages;
 mod read;
-mod runs;
+mod row_group;
 mod scan;
-mod times;
-mod told;
+#[cfg(test)]
+mod tests;
+mod transpose;
 
+pub(crate) use cell::Cell;
 pub(crate) use close::close;
 pub use export::ParquetExport;
 pub(crate) use hour::{HourFile, SEGMENTS, Segment, hour_files};
 pub(crate) use layout::{AT_LEAST, COUNT, buckets_name};
-pub(crate) use read::{Cell, Wanted, read_rows};
+pub(crate) use read::{Selection, read_rows};
 pub(crate) use scan::scan_columns;
+pub(crate) use transpose::TailByEntity;

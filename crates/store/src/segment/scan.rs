@@ -1,4 +1,4 @@
-//! Columns of a closed segment as numbers, with no rows put together: for looking through a long time.
+//! Columns of a closed segment as plain numbers, without assembling rows: for scanning long recordings.
 
 use super::hour::{HourFile, Segment};
 use super::layout::AT;
@@ -9,52 +9,53 @@ use parquet::column::reader::{ColumnReader, get_typed_column_reader};
 use parquet::data_type::{ByteArrayType, DataType, DoubleType, Int64Type};
 use parquet::errors::Result;
 use parquet::file::reader::{FileReader, RowGroupReader};
-use whyslow_model::course::{Course, Sought};
+use whyslow_model::time_series::{ColumnSelector, TimeSeries};
 
-/// Shows these columns of every row group of a segment that may hold rows of the span: for each set of columns its place and
-/// what they hold. A column the file lacks is absent throughout.
+/// Passes on these columns of each row group that may have rows in the span: the number of the selection, and its columns. A
+/// column that the file lacks is absent throughout.
 pub(crate) fn scan_columns(
     file: &HourFile,
     segment: &Segment,
     span: &Span,
-    sought: &[&[Sought]],
-    each: &mut dyn FnMut(usize, &Course),
+    selections: &[&[ColumnSelector]],
+    each: &mut dyn FnMut(usize, &TimeSeries),
 ) -> std::result::Result<(), StoreError> {
-    scan(file, segment, span, sought, each).map_err(file.error())
+    scan(file, segment, span, selections, each).map_err(file.error())
 }
 
 fn scan(
     file: &HourFile,
     segment: &Segment,
     span: &Span,
-    sought: &[&[Sought]],
-    each: &mut dyn FnMut(usize, &Course),
+    selections: &[&[ColumnSelector]],
+    each: &mut dyn FnMut(usize, &TimeSeries),
 ) -> Result<()> {
-    for at in file.row_groups(segment) {
-        let group = file.reader.get_row_group(at)?;
+    for group in file.row_groups(segment) {
+        let group = file.reader.get_row_group(group)?;
         if may_hold(group.metadata(), span) {
-            let mut course = Course { at: numbers(&*group, AT)?, columns: Vec::new() };
-            for (place, sought) in sought.iter().enumerate() {
-                let rows = course.at.len();
-                course.columns = sought.iter().map(|sought| column(&*group, sought, rows)).collect::<Result<_>>()?;
-                each(place, &course);
+            let mut series = TimeSeries { at: numbers(&*group, AT)?, columns: Vec::new() };
+            for (number, selectors) in selections.iter().enumerate() {
+                let rows = series.at.len();
+                series.columns =
+                    selectors.iter().map(|selector| column(&*group, selector, rows)).collect::<Result<_>>()?;
+                each(number, &series);
             }
         }
     }
     Ok(())
 }
 
-/// A column's values; what is absent is no number.
-fn column(group: &dyn RowGroupReader, sought: &Sought, rows: usize) -> Result<Vec<f64>> {
-    let (Sought::Number(name) | Sought::Is(name, _)) = sought;
-    let Some(at) = find(group, name) else { return Ok(vec![f64::NAN; rows]) };
-    match (group.get_column_reader(at)?, sought) {
-        (reader @ ColumnReader::Int64ColumnReader(_), Sought::Number(_)) => {
+fn column(group: &dyn RowGroupReader, selector: &ColumnSelector, rows: usize) -> Result<Vec<f64>> {
+    let Some(column) = find(group, selector.name()) else { return Ok(vec![f64::NAN; rows]) };
+    match (group.get_column_reader(column)?, selector) {
+        (reader @ ColumnReader::Int64ColumnReader(_), ColumnSelector::Number(_)) => {
             values::<Int64Type>(reader, rows, |number| number as u64 as f64)
         }
-        (reader @ ColumnReader::DoubleColumnReader(_), Sought::Number(_)) => values::<DoubleType>(reader, rows, |n| n),
-        (reader @ ColumnReader::ByteArrayColumnReader(_), Sought::Is(_, word)) => {
-            values::<ByteArrayType>(reader, rows, |words| f64::from(u8::from(words.data() == word.as_bytes())))
+        (reader @ ColumnReader::DoubleColumnReader(_), ColumnSelector::Number(_)) => {
+            values::<DoubleType>(reader, rows, |n| n)
+        }
+        (reader @ ColumnReader::ByteArrayColumnReader(_), ColumnSelector::Is(_, word)) => {
+            values::<ByteArrayType>(reader, rows, |text| f64::from(u8::from(text.data() == word.as_bytes())))
         }
         _ => Ok(vec![f64::NAN; rows]),
     }

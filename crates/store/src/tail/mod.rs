@@ -5,9 +5,9 @@
 //! chunk = length (4 bytes, little-endian), CRC-32 of the data (4 bytes), data
 //! ```
 //!
-//! The data of all chunks is one zstd stream, flushed at the end of each chunk. The first chunk holds the header, as JSON;
-//! each of the others one frame. A file that was cut is good up to the first chunk that is not whole. Behind every 32 chunks stands
-//! what damaged ones are made whole with ([`parity`]); where that is not enough all behind them is lost, and counted.
+//! The data of all chunks is one zstd stream, flushed at the end of each chunk. The first chunk is the header, as JSON; each of
+//! the others is a frame. A truncated file is good up to its first incomplete chunk. After every 32 chunks there is a parity block
+//! that can restore damaged ones ([`parity`]); if that is not enough, everything after the damage is lost, and counted.
 
 mod chunks;
 mod parity;
@@ -20,26 +20,25 @@ pub(crate) use write::TailWriter;
 use crate::schema::{Table, tables};
 use serde::{Deserialize, Serialize};
 
-/// The first bytes of a tail. The number is that of the format: it changes only where an old program would be misled.
+/// The first bytes of a tail. The format's number changes only when an older version would misread it.
 const MAGIC: &[u8] = b"whyslow tail 2\n";
-/// Those of the tails before, which have no parity.
-const MAGIC_OF_OLD: &[u8] = b"whyslow tail 1\n";
-/// What all tails begin with, whatever their format.
-pub(crate) const MAGIC_WORDS: &[u8] = b"whyslow tail ";
-/// No sample is larger; a length beyond it is damage.
+/// The previous format, without parity.
+const OLD_MAGIC: &[u8] = b"whyslow tail 1\n";
+/// How a tail of any format begins.
+pub(crate) const MAGIC_PREFIX: &[u8] = b"whyslow tail ";
+/// A chunk cannot be longer, so a larger length is damage.
 const LARGEST_CHUNK: usize = 256 << 20;
 
-/// What a tail says of itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Header {
-    /// The kernel's name for this boot (/proc/sys/kernel/random/boot_id): the time since boot counts within it only.
+pub(crate) struct TailHeader {
+    /// /proc/sys/kernel/random/boot_id: times since boot compare only within a boot.
     pub(crate) boot: String,
-    /// The tables that frames number.
+    /// Frames refer to them by index.
     pub(crate) tables: Vec<Table>,
 }
 
-impl Header {
-    /// A tail of today's catalogue.
+impl TailHeader {
+    /// With the tables of this version's catalogue.
     pub(crate) fn new(boot: &str) -> Self {
         Self { boot: boot.to_owned(), tables: tables() }
     }
@@ -51,15 +50,15 @@ mod tests {
     use std::fs;
     use std::path::Path;
 
-    /// Frames that compress as real ones do: mostly what was there before.
+    /// Frames that compress like real ones: mostly repetitions.
     fn frames() -> Vec<Vec<u8>> {
         let frame = |n: u32| (0..300).map(|at: u32| if at % 7 == n % 7 { (at * n) as u8 } else { at as u8 }).collect();
         (0..100).map(frame).collect()
     }
 
-    /// Small, so that four thousand cuts are soon read.
-    fn header() -> Header {
-        Header { boot: "b00t".into(), tables: Vec::new() }
+    /// Small, so that four thousand truncated files are read quickly.
+    fn header() -> TailHeader {
+        TailHeader { boot: "b00t".into(), tables: Vec::new() }
     }
 
     fn read(path: &Path) -> Option<Vec<Vec<u8>>> {
@@ -78,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flipped_bit_costs_nothing_wherever_it_is() {
+    fn a_flipped_bit_anywhere_loses_nothing() {
         let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
         let (path, whole) = written(dir.path());
         for bit in (MAGIC.len() * 8..whole.len() * 8).step_by(61) {
@@ -90,10 +89,11 @@ mod tests {
     }
 
     #[test]
-    fn a_sector_that_is_lost_costs_nothing_where_its_parity_is_whole() {
+    fn a_lost_sector_is_restored_if_its_parity_is_intact() {
         let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
         let (path, whole) = written(dir.path());
-        let blocks: Vec<_> = (0..whole.len()).filter_map(|at| Some(parity::Block::at(&whole, at)?.place)).collect();
+        let blocks: Vec<_> =
+            (0..whole.len()).filter_map(|at| Some(parity::ParityBlock::at(&whole, at)?.range)).collect();
         assert_eq!(blocks.len(), 3);
         let last = blocks[2].end;
         for at in (MAGIC.len()..whole.len()).step_by(101) {
@@ -115,8 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn cut_at_any_byte_all_frames_before_the_cut_are_there() {
-        // In memory where there is such a file system: four thousand files are written.
+    fn a_truncated_tail_has_all_complete_frames() {
         let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
         let path = dir.path().join("1.tail");
         let mut writer = TailWriter::create(&path, &header()).unwrap();

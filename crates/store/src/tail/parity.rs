@@ -1,35 +1,34 @@
-//! What makes damaged chunks whole again.
+//! Parity blocks, which restore damaged chunks.
 //!
-//! All chunks of a tail are one stream, in which each is told by those before it: where one is lost, so is all that follows.
-//! Behind each group of chunks therefore stand their lengths and checksums, and the XOR of every eighth. Up to eight chunks in a
-//! row, some sectors of a disk, can be put together again, unless what stands behind them is damaged too. A single flipped bit can be found by the checksum alone.
+//! All chunks of a tail are one compressed stream: without one of them, none that follows can be decompressed. Each group of chunks
+//! is therefore followed by their lengths and checksums, and the XOR of every eighth. Up to eight chunks in a row, a few sectors of
+//! a disk, can be restored, unless the parity block is damaged too. A single flipped bit is found by the checksum alone.
 
 use std::ops::Range;
 
-/// What a block of parity begins with; as the length of a chunk it would be too large.
+/// How a parity block begins. Read as a chunk's length, it would be too large.
 pub(super) const MAGIC: &[u8; 8] = b"WSPARITY";
 /// Chunks in a group.
 pub(super) const GROUP: usize = 32;
-/// Chunks that stand so far apart share a parity.
+/// Chunks this far apart share a parity.
 const LANES: usize = 8;
-/// Bytes before the data: the magic, their length, and their checksum.
+/// Bytes before the data: magic, length, checksum.
 const HEAD: usize = 16;
 
-/// The parity of the group that is being written.
+/// The parity of the group being written.
 #[derive(Default)]
-pub(super) struct Parity {
+pub(super) struct GroupParity {
     chunks: Vec<(u32, u32)>,
     lanes: [Vec<u8>; LANES],
 }
 
-impl Parity {
-    /// Takes a chunk's data into account.
+impl GroupParity {
     pub(super) fn add(&mut self, data: &[u8], crc: u32) {
         xor(&mut self.lanes[self.chunks.len() % LANES], data);
         self.chunks.push((data.len() as u32, crc));
     }
 
-    /// The block that ends a group, where it has all its chunks.
+    /// The group's parity block, once it has all its chunks.
     pub(super) fn take_block(&mut self) -> Option<Vec<u8>> {
         if self.chunks.len() < GROUP {
             return None;
@@ -51,13 +50,13 @@ impl Parity {
     }
 }
 
-/// Bytes of the block behind a group whose chunks are so long.
+/// The length of the parity block of a group whose chunks have these lengths.
 pub(super) fn block_length(chunks: &[usize]) -> usize {
     let lane = |lane| chunks.iter().skip(lane).step_by(LANES).max().copied().unwrap_or(0);
     HEAD + chunks.len() * 8 + (0..LANES).map(|number| 4 + lane(number)).sum::<usize>()
 }
 
-/// Inverted, so that what is left of a block whose magic is damaged is no chunk.
+/// Inverted, so that a block whose magic is damaged does not look like a chunk.
 fn checksum(data: &[u8]) -> u32 {
     !crc32fast::hash(data)
 }
@@ -69,16 +68,16 @@ fn xor(into: &mut Vec<u8>, data: &[u8]) {
     into.iter_mut().zip(data).for_each(|(to, byte)| *to ^= byte);
 }
 
-/// A block of parity as it was read.
-pub(super) struct Block<'a> {
-    /// Where it stands, its head included.
-    pub(super) place: Range<usize>,
+/// A parity block that was read.
+pub(super) struct ParityBlock<'a> {
+    /// Its bytes in the file, head included.
+    pub(super) range: Range<usize>,
     chunks: Vec<(usize, u32)>,
     lanes: Vec<&'a [u8]>,
 }
 
-impl<'a> Block<'a> {
-    /// The block that begins here; `None` where there is none, or it is damaged.
+impl<'a> ParityBlock<'a> {
+    /// The block that starts here; `None` if there is none, or it is damaged.
     pub(super) fn at(bytes: &'a [u8], at: usize) -> Option<Self> {
         let head = bytes.get(at..at.checked_add(HEAD)?)?.strip_prefix(MAGIC)?;
         let length = number(head)? as usize;
@@ -95,22 +94,22 @@ impl<'a> Block<'a> {
             (lane, rest) = rest.get(4..)?.split_at_checked(number(rest)? as usize)?;
             lanes.push(lane);
         }
-        Some(Self { place: at..at + HEAD + length, chunks: chunks?, lanes })
+        Some(Self { range: at..at + HEAD + length, chunks: chunks?, lanes })
     }
 
-    /// Where its group begins; `None` where the tail does not go back so far.
+    /// Where its group starts; `None` if that is before the start of the file.
     pub(super) fn group_start(&self) -> Option<usize> {
         let bytes: usize = self.chunks.iter().map(|(length, _)| length + 8).sum();
-        self.place.start.checked_sub(bytes)
+        self.range.start.checked_sub(bytes)
     }
 
-    /// The data of its group's chunks; `None` for those that cannot be made whole.
+    /// The data of its group's chunks; `None` for those that cannot be restored.
     pub(super) fn chunks(&self, bytes: &[u8]) -> Vec<Option<Vec<u8>>> {
         let mut at = self.group_start().unwrap_or(0);
         let read = |(length, crc): &(usize, u32)| {
             at += length + 8;
             let mut data = bytes.get(at - length..at)?.to_vec();
-            (crc32fast::hash(&data) == *crc || mend_bit(&mut data, *crc)).then_some(data)
+            (crc32fast::hash(&data) == *crc || repair_bit(&mut data, *crc)).then_some(data)
         };
         let mut chunks: Vec<Option<Vec<u8>>> = self.chunks.iter().map(read).collect();
         for lane in 0..LANES {
@@ -134,15 +133,15 @@ fn number(bytes: &[u8]) -> Option<u32> {
     Some(u32::from_le_bytes(bytes.get(..4)?.try_into().ok()?))
 }
 
-/// Flips the one bit back without which the data do not fit their checksum. False where there is no such bit. CRC-32 is
-/// linear: what a flipped bit does to it depends on nothing but how far it stands from the end.
-pub(super) fn mend_bit(data: &mut [u8], crc: u32) -> bool {
+/// Flips back the one bit that makes the data fit their checksum; false if there is no such bit. CRC-32 is linear, so the effect of
+/// a flipped bit depends only on its distance from the end.
+pub(super) fn repair_bit(data: &mut [u8], crc: u32) -> bool {
     let difference = crc32fast::hash(data) ^ crc;
     if difference.count_ones() == 1 {
-        // It is the checksum that was damaged.
+        // The checksum itself was damaged.
         return true;
     }
-    let table = table();
+    let table = crc_table();
     let mut effects: [u32; 8] = std::array::from_fn(|bit| table[1 << bit]);
     for byte in data.iter_mut().rev() {
         if let Some(bit) = effects.iter().position(|effect| *effect == difference) {
@@ -154,8 +153,8 @@ pub(super) fn mend_bit(data: &mut [u8], crc: u32) -> bool {
     false
 }
 
-/// What a byte does to the checksum (CRC-32 of ISO 3309, reflected).
-fn table() -> [u32; 256] {
+/// The effect of each byte on the checksum (CRC-32 of ISO 3309, reflected).
+fn crc_table() -> [u32; 256] {
     std::array::from_fn(|byte| {
         (0..8).fold(byte as u32, |crc, _| if crc & 1 == 1 { (crc >> 1) ^ 0xedb8_8320 } else { crc >> 1 })
     })
@@ -172,11 +171,11 @@ mod tests {
         for bit in 0..whole.len() * 8 {
             let mut data = whole.clone();
             data[bit / 8] ^= 1 << (bit % 8);
-            assert!(mend_bit(&mut data, crc) && data == whole, "bit {bit}");
+            assert!(repair_bit(&mut data, crc) && data == whole, "bit {bit}");
         }
-        assert!(mend_bit(&mut whole.clone(), crc ^ 1 << 9));
+        assert!(repair_bit(&mut whole.clone(), crc ^ 1 << 9));
         let mut other = whole.clone();
         other[10..20].fill(0);
-        assert!(!mend_bit(&mut other, crc));
+        assert!(!repair_bit(&mut other, crc));
     }
 }

@@ -1,52 +1,50 @@
-//! Appending to a tail.
+//! Appends to a tail.
 
-use super::parity::Parity;
-use super::{Header, MAGIC};
+use super::parity::GroupParity;
+use super::{MAGIC, TailHeader};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::Path;
 use zstd::stream::write::Encoder;
 use zstd::zstd_safe::CParameter;
 
-/// The fastest: a tail stands for ten minutes, and level 3 is only a twentieth smaller.
-const LEVEL: i32 = 1;
-/// How far back a repetition is looked for (2^18 bytes): further back is no better at this level.
+/// The fastest: a tail lives for ten minutes, and level 3 makes it only a twentieth smaller.
+const ZSTD_LEVEL: i32 = 1;
+/// The window for repetitions, 2^18 bytes: a larger one gains nothing at this level.
 const WINDOW_LOG: u32 = 18;
-/// The table of what was there before (2^14 places, 64 KiB). Once a second it comes from memory, not from a cache: a larger one
-/// costs more than it finds.
+/// 2^14 entries, 64 KiB. Used once a second, the table is never in the CPU's cache: a larger one costs more than it gains.
 const HASH_LOG: u32 = 14;
 
-/// A tail that is being written.
+/// Writes a tail.
 pub(crate) struct TailWriter {
     file: File,
     compressor: Encoder<'static, Vec<u8>>,
-    parity: Parity,
-    /// Bytes in the file.
+    parity: GroupParity,
     length: u64,
 }
 
 impl TailWriter {
-    /// Begins a tail, which must not be there yet.
-    pub(crate) fn create(path: &Path, header: &Header) -> io::Result<Self> {
+    /// Creates a tail; the file must not exist yet.
+    pub(crate) fn create(path: &Path, header: &TailHeader) -> io::Result<Self> {
         let mut file = OpenOptions::new().write(true).create_new(true).open(path)?;
         file.write_all(MAGIC)?;
-        let mut compressor = Encoder::new(Vec::new(), LEVEL)?;
+        let mut compressor = Encoder::new(Vec::new(), ZSTD_LEVEL)?;
         compressor.set_parameter(CParameter::WindowLog(WINDOW_LOG))?;
         compressor.set_parameter(CParameter::HashLog(HASH_LOG))?;
-        let mut tail = Self { file, compressor, parity: Parity::default(), length: MAGIC.len() as u64 };
+        let mut tail = Self { file, compressor, parity: GroupParity::default(), length: MAGIC.len() as u64 };
         tail.append(&serde_json::to_vec(header)?)?;
         Ok(tail)
     }
 
-    /// Adds one chunk, which the device need not have yet. After an error the tail is good up to the chunk before, and
-    /// nothing can be added to it any more.
+    /// Appends one chunk, without waiting for the device. After an error the tail is good up to the previous chunk, and nothing
+    /// more can be appended.
     pub(crate) fn append(&mut self, frame: &[u8]) -> io::Result<()> {
         self.compressor.write_all(frame)?;
         self.compressor.flush()?;
         let data = std::mem::take(self.compressor.get_mut());
-        let length = u32::try_from(data.len()).map_err(|_| io::Error::other("a sample of 4 GiB"))?;
+        let length = u32::try_from(data.len()).map_err(|_| io::Error::other("the sample is larger than 4 GiB"))?;
         let crc = crc32fast::hash(&data);
-        // The parity of a group comes with the chunk behind it.
+        // A group's parity block is written with the next chunk.
         let mut chunk = self.parity.take_block().unwrap_or_default();
         self.parity.add(&data, crc);
         chunk.extend_from_slice(&length.to_le_bytes());
@@ -57,7 +55,6 @@ impl TailWriter {
         Ok(())
     }
 
-    /// The file, to be flushed.
     pub(crate) fn file(&self) -> &File {
         &self.file
     }

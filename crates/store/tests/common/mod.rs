@@ -1,6 +1,6 @@
-//! Snapshots in which every metric of the catalogue has a value, or is absent, by turns.
+//! Snapshots in which each metric of the catalogue has a value or is absent, in turn.
 
-// Each test program uses a part of this.
+// Each test program uses part of this.
 #![allow(dead_code)]
 
 use std::path::{Path, PathBuf};
@@ -11,13 +11,13 @@ use whyslow_model::histogram::Histogram;
 use whyslow_model::key::{Key, Part, PartKind};
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::value::{State, Value};
-use whyslow_store::{Families, Keep, Recorder, Recording};
+use whyslow_store::{Families, Recorder, Recording, Retention};
 
 pub const SECOND: u64 = 1_000_000_000;
 /// 2026-11-21 16:43:20 UTC.
 pub const START: i64 = 1_795_279_400 * SECOND as i64;
 
-/// The sample of a second: rows come, change, stay as they are and go.
+/// The sample of a second: rows appear, change, stay the same and disappear.
 pub fn made(second: u64) -> Snapshot {
     let mut snapshot = Snapshot {
         wall_ns: START + (second * SECOND) as i64 + 17_000_000,
@@ -26,7 +26,7 @@ pub fn made(second: u64) -> Snapshot {
     };
     snapshot.each_family(&mut Rows { second });
     snapshot.kernel.sample.clear();
-    // As exact as a recording has them.
+    // In the resolution of a recording.
     for source in &mut snapshot.sources {
         (source.cpu_ns, source.wall_ns) = (source.cpu_ns * 10_000, source.wall_ns * 10_000);
     }
@@ -42,16 +42,16 @@ struct Rows {
 
 impl EachFamily for Rows {
     fn family<F: Family>(&mut self, rows: &mut Vec<F>) {
-        // One family in three is read seldom, as settings are.
-        let seldom = F::INFO.name.len() % 3 == 0;
-        if seldom && !self.second.is_multiple_of(20) {
+        // One family in three is read rarely, like settings.
+        let rarely = F::INFO.name.len() % 3 == 0;
+        if rarely && !self.second.is_multiple_of(20) {
             return;
         }
         let entities = if F::Key::COLUMNS.is_empty() { 1 } else { 5 };
         for entity in 0..entities {
-            // The entity 2 comes and goes; 3 is born later.
-            let there = entity != 2 || self.second % 7 < 4;
-            if there && (entity != 3 || self.second >= 5) {
+            // Entity 2 comes and goes; 3 appears later.
+            let exists = entity != 2 || self.second % 7 < 4;
+            if exists && (entity != 3 || self.second >= 5) {
                 rows.push(row(entity, self.second));
             }
         }
@@ -68,7 +68,7 @@ fn row<F: Family>(entity: u64, second: u64) -> F {
     let mut row = F::keyed(F::Key::put_together(&mut parts).expect("a key of its parts"));
     for (column, metric) in F::INFO.metrics.iter().enumerate() {
         let turn = entity + column as u64;
-        // Of some entities nothing changes, and of all something is absent.
+        // Some entities never change, and each has absent metrics.
         let now = if entity == 1 { 0 } else { second };
         if turn % 5 != 4 {
             row.put(column, value(metric.kind, turn, now));
@@ -87,7 +87,7 @@ fn value(kind: Kind, turn: u64, now: u64) -> Value {
     }
 }
 
-/// A folder for a test; in memory where there is such a file system, for every sample is waited for.
+/// A folder for a test, in memory if possible: tests wait for every sample.
 pub fn folder() -> tempfile::TempDir {
     tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).expect("a folder")
 }
@@ -98,20 +98,20 @@ pub fn tails(dir: &Path) -> Vec<PathBuf> {
     files.filter(|path| path.extension().is_some_and(|extension| extension == "tail")).collect()
 }
 
-/// A sample as a recording has it: without what the recorder added.
+/// A sample without the row that the recorder added.
 pub fn plain(mut snapshot: Snapshot) -> Snapshot {
     snapshot.kernel.sample.clear();
     snapshot
 }
 
-/// What is made up is of one day, and is kept however long ago that is.
-pub const KEEP: Keep = Keep { time: Duration::MAX, bytes: 1 << 30 };
+/// The made-up samples are of one day, and never expire.
+pub const RETENTION: Retention = Retention { time: Duration::MAX, bytes: 1 << 30 };
 
 pub fn recorder(dir: &Path) -> Recorder {
-    Recorder::begin(dir, Duration::from_secs(1), KEEP, Arc::new(|_: &str| {})).expect("a recorder")
+    Recorder::begin(dir, Duration::from_secs(1), RETENTION, Arc::new(|_: &str| {})).expect("a recorder")
 }
 
-/// Records these seconds and ends the recording.
+/// Records these seconds, and ends the recording.
 pub fn record(dir: &Path, seconds: std::ops::Range<u64>) {
     let mut recorder = recorder(dir);
     let begun = Instant::now();
@@ -121,7 +121,7 @@ pub fn record(dir: &Path, seconds: std::ops::Range<u64>) {
     recorder.finish().expect("all was written");
 }
 
-/// Hands a sample over, without outrunning the disk.
+/// Adds a sample, without outrunning the disk.
 pub fn add(recorder: &mut Recorder, snapshot: Snapshot, begun: Instant) {
     while recorder.waiting() > 30 {
         std::thread::sleep(Duration::from_millis(1));

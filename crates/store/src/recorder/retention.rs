@@ -1,4 +1,4 @@
-//! What is kept and what goes: the oldest hour first.
+//! Deletes the oldest hours when the recording exceeds its limits.
 
 use crate::error::StoreError;
 use crate::folder::{Folder, Hour, Hours, is_closed_hour};
@@ -8,39 +8,38 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// What a file holds at most.
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// How much is kept.
+/// How much of a recording is kept.
 #[derive(Clone, Copy, Debug)]
-pub struct Keep {
-    /// How much recorded time: hours in which nothing was recorded do not count.
+pub struct Retention {
+    /// How much recorded time; hours without a recording do not count.
     pub time: Duration,
-    /// How many bytes, the running tail included.
+    /// How many bytes, including tails.
     pub bytes: u64,
 }
 
-impl Default for Keep {
+impl Default for Retention {
     /// 7 days or 1 GiB, whichever is less.
     fn default() -> Self {
         Self { time: Duration::from_secs(7 * 24 * 3600), bytes: 1 << 30 }
     }
 }
 
-/// The closed hours, and the bound on them.
-pub(super) struct Keeper {
-    keep: Keep,
+/// Enforces the limits.
+pub(super) struct RetentionEnforcer {
+    limits: Retention,
     hours: Hours,
-    /// Files whose content was looked at.
+    /// Files known by their content to belong to the recording.
     ours: HashSet<PathBuf>,
 }
 
-impl Keeper {
-    pub(super) fn new(folder: &Folder, keep: Keep) -> Result<Self, StoreError> {
-        Ok(Self { keep, hours: folder.hours()?, ours: HashSet::new() })
+impl RetentionEnforcer {
+    pub(super) fn new(folder: &Folder, limits: Retention) -> Result<Self, StoreError> {
+        Ok(Self { limits, hours: folder.hours()?, ours: HashSet::new() })
     }
 
-    /// Counts anew: an hour was written.
+    /// To be called after an hour's files were written.
     pub(super) fn recount(&mut self, folder: &Folder) -> Result<(), StoreError> {
         self.hours = folder.hours()?;
         let there: HashSet<&PathBuf> = self.hours.values().flat_map(|(files, _)| files).collect();
@@ -48,16 +47,15 @@ impl Keeper {
         Ok(())
     }
 
-    /// Deletes the oldest hours until what is left, with the tails' bytes, is within the bound. `now` is nanoseconds since
-    /// 1970.
+    /// Deletes the oldest hours until the rest, plus `tails` bytes, is within the limits. `now` is nanoseconds since 1970.
     pub(super) fn enforce(&mut self, now: i64, tails: u64) -> Result<(), StoreError> {
         let mut bytes = tails + self.bytes();
-        if bytes > self.keep.bytes {
-            self.forget_strangers();
+        if bytes > self.limits.bytes {
+            self.forget_foreign_files();
             bytes = tails + self.bytes();
         }
         while let Some((hour, _)) = self.hours.first_key_value() {
-            if !self.is_too_old(hour, now) && bytes <= self.keep.bytes {
+            if !self.is_too_old(hour, now) && bytes <= self.limits.bytes {
                 break;
             }
             let Some((_, (files, gone))) = self.hours.pop_first() else { break };
@@ -71,16 +69,16 @@ impl Keeper {
         self.hours.values().map(|(_, bytes)| bytes).sum()
     }
 
-    /// Whether the oldest hour is older than what is kept, by the clock and by what was recorded since. A clock that is set
-    /// forward makes everything old at once, but not one hour more of recording.
+    /// Whether the oldest hour exceeds the limit both by the clock and by the hours recorded since: setting the clock forward must
+    /// not delete anything.
     fn is_too_old(&self, oldest: &Hour, now: i64) -> bool {
         let age = Duration::from_nanos(now.saturating_sub(oldest.end()).max(0).unsigned_abs());
         let since = HOUR.saturating_mul(u32::try_from(self.hours.len() - 1).unwrap_or(u32::MAX));
-        age > self.keep.time && since >= self.keep.time
+        age > self.limits.time && since >= self.limits.time
     }
 
-    /// Leaves out files that are only named as ours: they count for nothing, or ours would have to go for them.
-    fn forget_strangers(&mut self) {
+    /// Leaves out files that only have names like ours. If they counted, ours would be deleted to make room for them.
+    fn forget_foreign_files(&mut self) {
         for (files, bytes) in self.hours.values_mut() {
             files.retain(|file| {
                 let ours = self.ours.contains(file) || is_closed_hour(file);
@@ -96,14 +94,13 @@ impl Keeper {
     }
 }
 
-/// Deletes a file, and its day where that is empty then.
+/// Deletes a file, and its day's directory if that is empty then.
 fn delete(file: &Path) -> Result<(), StoreError> {
     match fs::remove_file(file) {
         Err(e) if e.kind() != ErrorKind::NotFound => return Err(StoreError::io(file)(e)),
         _ => {}
     }
     if let Some(day) = file.parent() {
-        // It is not empty but at the end of the day.
         let _ = fs::remove_dir(day);
     }
     Ok(())
@@ -119,7 +116,7 @@ mod tests {
     /// A folder with an hour of 100 bytes for each of these, in two tables.
     fn folder(hours: std::ops::Range<i64>) -> (tempfile::TempDir, Folder) {
         let dir = tempfile::tempdir().unwrap();
-        let folder = Folder::make(dir.path()).unwrap();
+        let folder = Folder::create(dir.path()).unwrap();
         for hour in hours {
             let at = Hour::of(hour * HOUR);
             for (table, bytes) in [("cpu", 60), ("disk", 40)] {
@@ -131,7 +128,7 @@ mod tests {
         (dir, folder)
     }
 
-    /// So many bytes that end as the footer of a closed hour does.
+    /// This many bytes, ending like the footer of a closed hour.
     fn closed(bytes: usize) -> Vec<u8> {
         let mut file = vec![0; bytes - SEGMENTS.len() - 8];
         file.extend(SEGMENTS.as_bytes());
@@ -145,40 +142,40 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_goes_when_there_is_too_much() {
+    fn the_oldest_hour_is_deleted_when_there_is_too_much() {
         let (_dir, folder) = folder(20..26);
-        let mut keeper = Keeper::new(&folder, Keep { bytes: 350, ..Keep::default() }).unwrap();
-        keeper.enforce(26 * HOUR, 0).unwrap();
+        let mut enforcer = RetentionEnforcer::new(&folder, Retention { bytes: 350, ..Retention::default() }).unwrap();
+        enforcer.enforce(26 * HOUR, 0).unwrap();
         assert_eq!(left(&folder), [23, 0, 1]);
-        keeper.enforce(26 * HOUR, 51).unwrap();
+        enforcer.enforce(26 * HOUR, 51).unwrap();
         assert_eq!(left(&folder), [0, 1], "the tail counts too");
         assert!(!folder.day("cpu", "1970-01-01").exists(), "a day that is empty goes with its last hour");
     }
 
     #[test]
-    fn what_is_too_old_goes() {
+    fn hours_that_are_too_old_are_deleted() {
         let (_dir, folder) = folder(0..4);
-        let keep = Keep { time: Duration::from_secs(7200), ..Keep::default() };
-        let mut keeper = Keeper::new(&folder, keep).unwrap();
-        keeper.enforce(4 * HOUR, 0).unwrap();
+        let limits = Retention { time: Duration::from_secs(7200), ..Retention::default() };
+        let mut enforcer = RetentionEnforcer::new(&folder, limits).unwrap();
+        enforcer.enforce(4 * HOUR, 0).unwrap();
         assert_eq!(left(&folder), [1, 2, 3]);
-        keeper.enforce(4 * HOUR + 1, 0).unwrap();
+        enforcer.enforce(4 * HOUR + 1, 0).unwrap();
         assert_eq!(left(&folder), [2, 3]);
     }
 
     #[test]
-    fn a_clock_that_is_set_forward_takes_nothing() {
+    fn setting_the_clock_forward_deletes_nothing() {
         let (_dir, folder) = folder(0..4);
-        let keep = Keep { time: Duration::from_secs(7200), ..Keep::default() };
-        let mut keeper = Keeper::new(&folder, keep).unwrap();
+        let limits = Retention { time: Duration::from_secs(7200), ..Retention::default() };
+        let mut enforcer = RetentionEnforcer::new(&folder, limits).unwrap();
         // Two years on, and an hour recorded there.
         let later = 2 * 365 * 24;
-        keeper.enforce(later * HOUR, 0).unwrap();
+        enforcer.enforce(later * HOUR, 0).unwrap();
         assert_eq!(left(&folder), [2, 3], "two hours were recorded after those that go");
     }
 
     #[test]
-    fn other_peoples_files_neither_go_nor_count() {
+    fn other_peoples_files_are_neither_deleted_nor_counted() {
         let (dir, folder) = folder(20..26);
         // A dataset that is laid out as a recording is, in a folder and behind a link.
         let theirs = dir.path().join("events/day=1969-01-01");
@@ -199,12 +196,12 @@ mod tests {
         fs::write(linked.join("02.parquet"), closed(50)).unwrap();
         std::os::unix::fs::symlink(elsewhere.path(), dir.path().join("disk_link")).unwrap();
         std::os::unix::fs::symlink(&linked, dir.path().join("cpu/day=1970-01-05")).unwrap();
-        let mut keeper = Keeper::new(&folder, Keep { time: Duration::ZERO, bytes: 600 }).unwrap();
-        keeper.enforce(0, 0).unwrap();
-        let ours = |keeper: &Keeper| keeper.hours.keys().map(|hour| hour.hour).collect::<Vec<_>>();
-        assert_eq!(ours(&keeper), [20, 21, 22, 23, 0, 1], "600 bytes of ours, whatever others have");
-        keeper.enforce(i64::MAX, 0).unwrap();
-        assert!(keeper.hours.is_empty());
+        let mut enforcer = RetentionEnforcer::new(&folder, Retention { time: Duration::ZERO, bytes: 600 }).unwrap();
+        enforcer.enforce(0, 0).unwrap();
+        let ours = |enforcer: &RetentionEnforcer| enforcer.hours.keys().map(|hour| hour.hour).collect::<Vec<_>>();
+        assert_eq!(ours(&enforcer), [20, 21, 22, 23, 0, 1], "600 bytes of ours, whatever others have");
+        enforcer.enforce(i64::MAX, 0).unwrap();
+        assert!(enforcer.hours.is_empty());
         assert!(files.iter().all(|file| file.exists()) && linked.join("02.parquet").exists());
     }
 }

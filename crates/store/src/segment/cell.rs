@@ -1,0 +1,67 @@
+//! A value as Parquet has it.
+
+use whyslow_model::catalogue::Kind;
+use whyslow_model::histogram::Histogram;
+use whyslow_model::key::Part;
+use whyslow_model::value::{Name, State, Value};
+
+/// One column of one row.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Cell {
+    Absent,
+    Number(i64),
+    Level(f64),
+    Text(Name),
+}
+
+impl Cell {
+    /// Whether both are written alike: unlike `==`, this tells 0.0 from -0.0.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Level(a), Self::Level(b)) => a.to_bits() == b.to_bits(),
+            _ => self == other,
+        }
+    }
+
+    /// The cell as part of a key, if it can be one.
+    pub(crate) fn key_part(&self) -> Option<Part> {
+        match self {
+            Self::Number(number) => Some(Part::Number(*number as u64)),
+            Self::Text(text) => Some(Part::Text(text.clone())),
+            Self::Level(_) | Self::Absent => None,
+        }
+    }
+
+    /// The cell as a metric of this kind; `None` if it is absent or of another kind. A histogram's buckets are in a file of
+    /// their own.
+    pub(crate) fn metric(&self, kind: Kind) -> Option<Value> {
+        match (kind, self) {
+            (Kind::Counter, Self::Number(number)) => Some(Value::Counter((*number as u64).into())),
+            (Kind::Gauge, Self::Level(level)) => Some(Value::Gauge((*level).into())),
+            (Kind::State, Self::Text(text)) => Some(Value::State(State::from(text.clone()))),
+            (Kind::Histogram, Self::Number(_)) => Some(Value::Histogram(Histogram::from_counts([]))),
+            _ => None,
+        }
+    }
+}
+
+impl From<&Part> for Cell {
+    fn from(part: &Part) -> Self {
+        match part {
+            Part::Number(number) => Self::Number(*number as i64),
+            Part::Text(text) => Self::Text(text.clone()),
+        }
+    }
+}
+
+impl From<&Value> for Cell {
+    fn from(value: &Value) -> Self {
+        let number = |number: Option<u64>| number.map_or(Self::Absent, |number| Self::Number(number as i64));
+        match value {
+            Value::Counter(counter) => number(counter.get()),
+            Value::Gauge(gauge) => gauge.get().map_or(Self::Absent, Self::Level),
+            Value::State(state) => state.name().map_or(Self::Absent, |name| Self::Text(name.clone())),
+            Value::Histogram(histogram) => number(histogram.count()),
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! Rows on their way into a row group, column by column.
+//!
+//! Values are held as runs, because most of them stay the same from one second to the next: memory follows what changes, not
+//! the number of rows.
+
+use super::cell::Cell;
+use super::layout::{AT, Holds, Layout};
+use super::pages::ChecksummedPages;
+use bytes::Bytes;
+use parquet::basic::{Compression, Encoding, ZstdLevel};
+use parquet::column::writer::{ColumnCloseResult, ColumnWriter, ColumnWriterImpl, get_column_writer};
+use parquet::data_type::{ByteArray, DataType};
+use parquet::errors::{ParquetError, Result};
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::types::ColumnPath;
+use std::io::Write;
+use whyslow_model::key::Part;
+use whyslow_model::value::Value;
+
+/// The most rows in a row group; a reader holds two megabytes for each column it reads. Smaller groups cost more: a file's
+/// footer has half a kilobyte for each column of each group.
+const MOST_ROWS: usize = 1 << 18;
+/// The most runs in all columns together, some four megabytes.
+const MOST_RUNS: usize = 1 << 17;
+/// Values that are handed to the encoder at once.
+const BATCH: usize = 4096;
+/// Higher levels take twice the time for 3 %.
+const ZSTD_LEVEL: i32 = 3;
+
+/// Rows that will be written as one row group.
+pub(super) struct RowGroupBuffer {
+    at: Vec<i64>,
+    /// All columns but `at`.
+    columns: Vec<Vec<Run>>,
+}
+
+/// Consecutive rows with the same value.
+struct Run {
+    value: Cell,
+    rows: usize,
+}
+
+impl RowGroupBuffer {
+    pub(super) fn new(layout: &Layout) -> Self {
+        Self { at: Vec::new(), columns: layout.columns.iter().skip(1).map(|_| Vec::new()).collect() }
+    }
+
+    /// Adds a row at each of these times, all with the same key and values. Returns how many there was room for.
+    pub(super) fn push(&mut self, at: &[i64], key: &[Part], values: &[Value]) -> usize {
+        let at = &at[..at.len().min(MOST_ROWS - self.at.len())];
+        self.at.extend_from_slice(at);
+        let cells = key.iter().map(Cell::from).chain(values.iter().map(Cell::from));
+        for (column, value) in self.columns.iter_mut().zip(cells) {
+            match column.last_mut() {
+                Some(last) if last.value.is_same(&value) => last.rows += at.len(),
+                _ => column.push(Run { value, rows: at.len() }),
+            }
+        }
+        at.len()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.at.is_empty()
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.at.len() >= MOST_ROWS || self.columns.iter().map(Vec::len).sum::<usize>() >= MOST_RUNS
+    }
+
+    /// Writes all rows as one row group, and starts over.
+    pub(super) fn write<W: Write + Send>(&mut self, file: &mut SerializedFileWriter<W>) -> Result<()> {
+        let descriptions = file.schema_descr().columns().to_vec();
+        let properties = file.properties().clone();
+        let mut group = file.next_row_group()?;
+        for (column, description) in descriptions.into_iter().enumerate() {
+            let mut pages = Vec::new();
+            let sink = Box::new(ChecksummedPages(&mut pages));
+            let writer = get_column_writer(description, properties.clone(), sink);
+            let closed = match column.checked_sub(1) {
+                Some(column) => write_column(writer, &self.columns[column])?,
+                None => write_times(writer, &self.at)?,
+            };
+            group.append_column(&Bytes::from(pages), closed)?;
+        }
+        group.close()?;
+        self.at.clear();
+        self.columns.iter_mut().for_each(Vec::clear);
+        Ok(())
+    }
+}
+
+fn write_times(writer: ColumnWriter, at: &[i64]) -> Result<ColumnCloseResult> {
+    let ColumnWriter::Int64ColumnWriter(mut writer) = writer else { return Err(unexpected(AT)) };
+    writer.write_batch(at, None, None)?;
+    writer.close()
+}
+
+fn write_column(writer: ColumnWriter, runs: &[Run]) -> Result<ColumnCloseResult> {
+    match writer {
+        ColumnWriter::Int64ColumnWriter(writer) => write_runs(writer, runs, |cell| match cell {
+            Cell::Number(number) => Some(*number),
+            _ => None,
+        }),
+        ColumnWriter::DoubleColumnWriter(writer) => write_runs(writer, runs, |cell| match cell {
+            Cell::Level(level) => Some(*level),
+            _ => None,
+        }),
+        ColumnWriter::ByteArrayColumnWriter(writer) => write_runs(writer, runs, |cell| match cell {
+            Cell::Text(text) => Some(ByteArray::from(text.as_bytes().to_vec())),
+            _ => None,
+        }),
+        _ => Err(unexpected("a metric")),
+    }
+}
+
+fn unexpected(column: &str) -> ParquetError {
+    ParquetError::General(format!("no column of {column} has this type"))
+}
+
+fn write_runs<T: DataType>(
+    mut writer: ColumnWriterImpl<T>,
+    runs: &[Run],
+    value: impl Fn(&Cell) -> Option<T::T>,
+) -> Result<ColumnCloseResult> {
+    // For each row whether it has a value: Parquet's definition levels.
+    let (mut values, mut levels) = (Vec::with_capacity(BATCH), Vec::with_capacity(BATCH));
+    for run in runs {
+        let value = value(&run.value);
+        let mut left = run.rows;
+        while left > 0 {
+            let rows = left.min(BATCH - levels.len());
+            left -= rows;
+            levels.resize(levels.len() + rows, i16::from(value.is_some()));
+            if let Some(value) = &value {
+                values.resize(values.len() + rows, value.clone());
+            }
+            if levels.len() == BATCH {
+                writer.write_batch(&values, Some(&levels), None)?;
+                values.clear();
+                levels.clear();
+            }
+        }
+    }
+    writer.write_batch(&values, Some(&levels), None)?;
+    writer.close()
+}
+
+/// How the columns of a layout are written.
+pub(super) fn properties(layout: &Layout) -> Result<WriterProperties> {
+    let at = ColumnPath::from(AT);
+    let mut properties = WriterProperties::builder()
+        .set_created_by(concat!("whyslow ", env!("CARGO_PKG_VERSION")).to_owned())
+        .set_compression(Compression::ZSTD(ZstdLevel::try_new(ZSTD_LEVEL)?))
+        .set_data_page_row_count_limit(MOST_ROWS)
+        .set_offset_index_disabled(true)
+        .set_statistics_enabled(EnabledStatistics::None)
+        .set_column_statistics_enabled(at, EnabledStatistics::Chunk);
+    for column in &layout.columns {
+        // Counters and times grow steadily; everything else has few values.
+        if matches!(column.holds, Holds::Time | Holds::Number) {
+            let path = ColumnPath::from(column.name.as_str());
+            properties = properties
+                .set_column_dictionary_enabled(path.clone(), false)
+                .set_column_encoding(path, Encoding::DELTA_BINARY_PACKED);
+        }
+    }
+    Ok(properties.build())
+}
