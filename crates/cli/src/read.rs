@@ -19,7 +19,7 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 use whyslow_diagnose::{diagnose, side_by_side};
-use whyslow_import::{Capture, Gathered, Incident, ProcCopy, ProcTree, ReadMonitor, join};
+use whyslow_import::{Capture, IncidentContents, Incident, ProcCopy, ProcTree, ReadMonitor, join};
 use whyslow_model::diagnosis::Origin;
 use whyslow_sense::{Root, Sampler};
 
@@ -95,7 +95,7 @@ fn say_how_far(watch: &ReadMonitor, ends: &Receiver<()>) {
     }
 }
 
-fn gather(asked: &ReadArgs, watch: &Arc<ReadMonitor>) -> Result<Gathered, Failure> {
+fn gather(asked: &ReadArgs, watch: &Arc<ReadMonitor>) -> Result<IncidentContents, Failure> {
     let refused = |e: whyslow_import::Refusal| Failure::usage(e.to_string());
     let mut incident = Incident::new(asked.partial, Arc::clone(watch));
     if asked.files.is_empty() {

@@ -26,10 +26,6 @@ pub(crate) struct Captures {
 }
 
 impl Captures {
-    /// Reads another file.
-    ///
-    /// # Errors
-    /// As [`crate::read`].
     pub(crate) fn read(&mut self, input: Input<'_>, partial: bool) -> Result<(), Refusal> {
         let lines = Lines::new(input.name, input.reader).at(self.files).partly(partial);
         self.files = self.files.saturating_add(1);
@@ -80,8 +76,6 @@ impl Captures {
         self.rows = self.groups.runs().map(ToolRun::rows).sum();
     }
 
-    /// The captures.
-    ///
     /// # Errors
     /// If nothing was recognized at all.
     pub(crate) fn finish(self) -> Result<Vec<Capture>, Refusal> {

@@ -6,7 +6,6 @@ use jiff::civil::Date;
 pub const DAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
 pub const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
-/// A day in seconds.
 pub const DAY: f64 = 86_400.0;
 
 /// A time, as far as it was printed.

@@ -1,19 +1,16 @@
 //! The command line at a prompt: its interval and options decide how the output is read.
 
-/// A command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Command {
+pub struct CommandLine {
     words: Vec<String>,
 }
 
-/// What ends a prompt.
 const PROMPT_ENDS: [&str; 4] = ["# ", "$ ", "> ", "% "];
-/// The longest prompt.
 const LONGEST_PROMPT: usize = 70;
 /// The most words of a command without a prompt: longer lines are sentences.
 const MOST_WORDS: usize = 8;
 
-impl Command {
+impl CommandLine {
     /// The command on a line with a prompt: `$ vmstat 1`, `[root@x ~]# vmstat 1`, `x:~ # vmstat 1`; or in a shell trace,
     /// `+ vmstat 1`.
     pub fn at_prompt(line: &str) -> Option<Self> {
@@ -102,7 +99,7 @@ mod tests {
             "rlrevell@mindpipe:~$ /usr/bin/vmstat 2",
             "+ vmstat 2",
         ] {
-            let command = Command::at_prompt(line).unwrap_or_else(|| panic!("{line}"));
+            let command = CommandLine::at_prompt(line).unwrap_or_else(|| panic!("{line}"));
             assert_eq!((command.program(), command.interval()), ("vmstat", Some(2.0)), "{line}");
         }
     }
@@ -118,21 +115,22 @@ mod tests {
             "> quoted",
             "Dec 20 host kernel: x: a > b",
         ] {
-            assert_eq!(Command::at_prompt(line), None, "{line}");
+            assert_eq!(CommandLine::at_prompt(line), None, "{line}");
         }
     }
 
     #[test]
     fn a_report_writes_commands_into_names_of_files() {
-        let command = Command::in_file_name("sos/sos_commands/networking/ethtool_-S_em1", |p| p == "ethtool").unwrap();
+        let command =
+            CommandLine::in_file_name("sos/sos_commands/networking/ethtool_-S_em1", |p| p == "ethtool").unwrap();
         assert!(command.has('S') && command.arguments().any(|a| a == "em1"));
-        assert_eq!(Command::in_file_name("sos/ps_aux", |p| p == "ps"), None);
-        assert_eq!(Command::in_file_name("rm_-rf", |p| p == "ps"), None);
+        assert_eq!(CommandLine::in_file_name("sos/ps_aux", |p| p == "ps"), None);
+        assert_eq!(CommandLine::in_file_name("rm_-rf", |p| p == "ps"), None);
     }
 
     #[test]
     fn options_and_interval_end_at_a_pipe() {
-        let command = Command::at_prompt("x:~ # iostat -t -d -x 5 100|egrep \"sdj|sdk\" 7").unwrap();
+        let command = CommandLine::at_prompt("x:~ # iostat -t -d -x 5 100|egrep \"sdj|sdk\" 7").unwrap();
         assert_eq!(command.interval(), Some(5.0));
         assert!(command.has('x') && command.has('t') && !command.has('k'));
     }

@@ -30,7 +30,6 @@ const LONGEST_LINE: usize = 8192;
 /// A line of one or two words up to this length is not a row of a table.
 const SHORT: usize = 30;
 
-/// A file being read.
 pub(crate) struct FileReader<'r, 'a> {
     lines: Lines<'r>,
     file: Name,

@@ -3,7 +3,7 @@
 
 use crate::banner::Banner;
 use crate::clock::PrintedTime;
-use crate::command::Command;
+use crate::command::CommandLine;
 use crate::lines::Lines;
 use crate::refusal::Refusal;
 use crate::table::AnyColumns;
@@ -74,7 +74,7 @@ impl Format {
 #[derive(Clone, Debug, Default)]
 pub struct CaptureContext {
     /// The command at the last prompt.
-    pub command: Option<Command>,
+    pub command: Option<CommandLine>,
     /// The header line of sysstat's tools.
     pub banner: Option<Banner>,
     /// The time printed before the output.
@@ -88,7 +88,7 @@ impl CaptureContext {
     }
 
     /// The command, if it was this program.
-    pub fn command_of(&self, program: &str) -> Option<&Command> {
+    pub fn command_of(&self, program: &str) -> Option<&CommandLine> {
         self.command.as_ref().filter(|command| command.program() == program)
     }
 

@@ -8,7 +8,6 @@ use std::io::{self, Read};
 
 /// How many lines after its brace a document's first key may stand.
 const KEY_WITHIN: usize = 4;
-/// The largest document.
 const LARGEST: usize = 24 * 1024 * 1024;
 
 /// Whether a document whose first key is this one begins at the next line.

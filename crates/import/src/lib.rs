@@ -27,7 +27,7 @@ mod tool_run;
 
 pub use format::Format;
 pub use formats::{FORMATS, converted};
-pub use incident::{Gathered, Incident, ProcCopy, ProcTree, ProcTrees, ReadMonitor, join};
+pub use incident::{Incident, IncidentContents, ProcCopy, ProcTree, ProcTrees, ReadMonitor, join};
 pub use merge::Capture;
 pub use refusal::Refusal;
 

@@ -150,7 +150,6 @@ impl<'r> Lines<'r> {
         reached && self.peek(0).is_some()
     }
 
-    /// Takes the next line.
     pub fn take(&mut self) -> Option<TextLine> {
         self.peek(0)?;
         self.taken = self.taken.saturating_add(1);
@@ -169,7 +168,6 @@ impl<'r> Lines<'r> {
         self.take()
     }
 
-    /// Drops this many lines.
     pub fn skip(&mut self, count: usize) {
         for _ in 0..count {
             if let Some(line) = self.take() {
@@ -185,7 +183,6 @@ impl<'r> Lines<'r> {
         }
     }
 
-    /// Refuses the next line.
     pub fn refuse(&mut self, expected: impl Into<String>) -> Refusal {
         let found = self.peek(0).unwrap_or("the end of the file").to_owned();
         Refusal::new(&self.file, self.number(), expected, &found)

@@ -6,8 +6,8 @@ pub(crate) use crate::formats::{another_output_starts, is_command};
 pub(crate) use crate::lines::Lines;
 pub(crate) use crate::number::{GIB, KIB, MIB, NS_PER_MS, SECTOR, number, scaled};
 pub(crate) use crate::refusal::Refusal;
-pub(crate) use crate::table::{MetricColumns, TableRow, add, col};
-pub(crate) use crate::tool_run::{Interval, SECOND, ToolRun};
+pub(crate) use crate::table::{MetricColumns, TableRow, columns};
+pub(crate) use crate::tool_run::{ReportInterval, SECOND, ToolRun};
 pub(crate) use whyslow_model::catalogue::Family;
 pub(crate) use whyslow_model::key::{Machine, NetKey, TaskKey};
 

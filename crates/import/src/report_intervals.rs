@@ -2,7 +2,7 @@
 
 use crate::clock::{ElapsedTime, PrintedTime};
 use crate::format::CaptureContext;
-use crate::tool_run::{Interval, ToolRun};
+use crate::tool_run::{ReportInterval, ToolRun};
 
 /// Used when neither times nor the command line give the interval, in seconds. It affects how long a capture appears to
 /// be, but no rate.
@@ -34,7 +34,7 @@ impl<R> ReportIntervals<R> {
         when: Option<PrintedTime>,
         context: &CaptureContext,
         run: &mut ToolRun,
-    ) -> Option<(R, Interval)> {
+    ) -> Option<(R, ReportInterval)> {
         let time = when.and_then(|when| when.time);
         self.reports += 1;
         let Some(from) = self.end else {
@@ -49,18 +49,18 @@ impl<R> ReportIntervals<R> {
             None => from + context.interval().unwrap_or_else(|| assumed(run)),
         };
         self.end = Some(to);
-        Some((report, Interval { from, to })).filter(|(_, interval)| interval.seconds() > 0.0)
+        Some((report, ReportInterval { from, to })).filter(|(_, interval)| interval.seconds() > 0.0)
     }
 
     /// The only report, with an assumed interval; `None` if there were several.
-    pub fn only(self, context: &CaptureContext, run: &mut ToolRun) -> Option<(R, Interval)> {
+    pub fn only(self, context: &CaptureContext, run: &mut ToolRun) -> Option<(R, ReportInterval)> {
         let first = self.first.filter(|_| self.reports == 1)?;
         run.note(
             "the only report",
             "an average over an unknown time; if it is the tool's first report, since boot",
             "capture several: give an interval and a count",
         );
-        Some((first, Interval { from: 0.0, to: context.interval().unwrap_or(ASSUMED) }))
+        Some((first, ReportInterval { from: 0.0, to: context.interval().unwrap_or(ASSUMED) }))
     }
 }
 

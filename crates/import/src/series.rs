@@ -1,6 +1,6 @@
 //! The rows of one entity from one tool over time.
 
-use crate::tool_run::{Interval, nanoseconds};
+use crate::tool_run::{ReportInterval, nanoseconds};
 use std::any::Any;
 use std::collections::BTreeMap;
 use whyslow_model::catalogue::{Family, Kind};
@@ -67,7 +67,7 @@ impl<F: Family> EntitySeries<F> {
     }
 
     /// Lets counters grow over an interval by their rates per second; the number of new rows.
-    pub fn grow(&mut self, interval: Interval, key: &F::Key, rates: &[(usize, f64)]) -> usize {
+    pub fn grow(&mut self, interval: ReportInterval, key: &F::Key, rates: &[(usize, f64)]) -> usize {
         let totals: Vec<(usize, f64, f64)> = rates
             .iter()
             .map(|(column, rate)| {

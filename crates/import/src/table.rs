@@ -12,21 +12,30 @@ use whyslow_model::catalogue::{Family, Kind};
 /// A column of a table, by its header: the metric its numbers become, and the factor to that metric's base unit.
 #[derive(Clone, Copy)]
 pub struct TableColumn {
-    header: &'static str,
-    metric: &'static str,
-    unit: f64,
-    add: bool,
+    pub header: &'static str,
+    pub metric: &'static str,
+    pub unit: f64,
+    pub add: bool,
 }
 
-/// A column. Of several for one metric, the first that a table has is used.
-pub const fn col(header: &'static str, metric: &'static str, unit: f64) -> TableColumn {
-    TableColumn { header, metric, unit, add: false }
+/// Declares [`MetricColumns`]: `"rkB/s" => read_bytes * KIB` is a column, by its header, the metric it becomes, and the
+/// factor to the base unit. Of several columns for one metric, the first that a table has is used; one with `+=` is added
+/// to it.
+macro_rules! columns {
+    ($($header:tt $arrow:tt $metric:ident $(* $unit:expr)?),* $(,)?) => {
+        $crate::table::MetricColumns::new(&[$(
+            $crate::table::TableColumn {
+                header: $header,
+                metric: stringify!($metric),
+                unit: 1.0 $(* $unit)?,
+                add: $crate::table::columns!(@is_added $arrow),
+            }
+        ),*])
+    };
+    (@is_added =>) => { false };
+    (@is_added +=) => { true };
 }
-
-/// A column that is added to the metric's other column.
-pub const fn add(header: &'static str, metric: &'static str, unit: f64) -> TableColumn {
-    TableColumn { header, metric, unit, add: true }
-}
+pub(crate) use columns;
 
 /// The columns that become metrics of one family.
 pub struct MetricColumns<F> {
@@ -38,6 +47,11 @@ impl<F: Family> MetricColumns<F> {
     /// The columns of a format.
     pub const fn new(columns: &'static [TableColumn]) -> Self {
         Self { columns, family: PhantomData }
+    }
+
+    /// The same columns for a family with the same metrics.
+    pub const fn for_family<G: Family>(self) -> MetricColumns<G> {
+        MetricColumns::new(self.columns)
     }
 
     /// The metrics that a row has numbers for, by their position in the family, in base units.

@@ -13,7 +13,6 @@ use std::collections::btree_map::Entry;
 use whyslow_model::catalogue::{Family, Kind};
 use whyslow_model::value::{Name, Value};
 
-/// Nanoseconds in a second.
 pub const SECOND: f64 = 1e9;
 /// A series this short is not thinned.
 const FEWEST: usize = 3;
@@ -27,12 +26,12 @@ const MOST_NOTES: usize = 100;
 
 /// The time over which counters grew, in seconds since the run began.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Interval {
+pub struct ReportInterval {
     pub from: f64,
     pub to: f64,
 }
 
-impl Interval {
+impl ReportInterval {
     pub fn seconds(self) -> f64 {
         self.to - self.from
     }
@@ -51,10 +50,8 @@ pub type EntityKey = (&'static str, String);
 
 /// One run of a tool.
 pub struct ToolRun {
-    /// The format's name.
     pub tool: &'static str,
     pub file: Name,
-    /// When it began.
     pub start: PrintedTime,
     pub notes: Vec<Note>,
     pub(crate) series: BTreeMap<EntityKey, Box<dyn AnySeries>>,
@@ -220,7 +217,7 @@ impl ToolRun {
 
     /// The row of an entity this many seconds after the start, to be filled in; it stands on this line (0: on none).
     pub fn row<F: Family>(&mut self, at: f64, line: u32, key: F::Key) -> &mut F {
-        let Bounded { series, file, rows, .. } = self.series::<F>(&key);
+        let GrowingSeries { series, file, rows, .. } = self.series::<F>(&key);
         if line > 0 {
             series.located(file, line);
         }
@@ -240,7 +237,7 @@ impl ToolRun {
     /// row at the end of the interval, for its gauges and states.
     pub fn grow<F: Family>(
         &mut self,
-        interval: Interval,
+        interval: ReportInterval,
         line: u32,
         key: F::Key,
         rates: &[(&'static str, Option<f64>)],
@@ -256,12 +253,12 @@ impl ToolRun {
 
     fn grow_columns<F: Family>(
         &mut self,
-        interval: Interval,
+        interval: ReportInterval,
         line: u32,
         key: F::Key,
         rates: &[(usize, f64)],
     ) -> &mut F {
-        let Bounded { series, file, rows, long } = self.series::<F>(&key);
+        let GrowingSeries { series, file, rows, long } = self.series::<F>(&key);
         if line > 0 {
             series.located(file, line);
         }
@@ -273,7 +270,7 @@ impl ToolRun {
     /// Records a row of rates and levels, as its columns are declared.
     pub fn rates<F: Family>(
         &mut self,
-        interval: Interval,
+        interval: ReportInterval,
         key: F::Key,
         row: &TableRow,
         columns: &MetricColumns<F>,
@@ -304,7 +301,7 @@ impl ToolRun {
         to
     }
 
-    fn series<F: Family>(&mut self, key: &F::Key) -> Bounded<'_, F> {
+    fn series<F: Family>(&mut self, key: &F::Key) -> GrowingSeries<'_, F> {
         self.keep_in_bounds();
         let new = self.series.len() < MOST_ENTITIES;
         let series = match self.series.entry((F::INFO.name, key.to_string())) {
@@ -315,12 +312,12 @@ impl ToolRun {
         self.long |= series.length() > 2 * MOST_READINGS;
         let series: &mut dyn Any = &mut **series;
         let series = series.downcast_mut::<EntitySeries<F>>().expect("a family has one row type");
-        Bounded { series, file: &self.file, rows: &mut self.rows, long: &mut self.long }
+        GrowingSeries { series, file: &self.file, rows: &mut self.rows, long: &mut self.long }
     }
 }
 
 /// An entity's series, and what must be updated when it grows.
-struct Bounded<'r, F> {
+struct GrowingSeries<'r, F> {
     series: &'r mut EntitySeries<F>,
     file: &'r Name,
     rows: &'r mut usize,
@@ -346,7 +343,7 @@ mod tests {
         let mut run = ToolRun::new("test", &"x".into());
         let mut most = 0;
         for t in 0..100_000 {
-            let step = Interval { from: f64::from(t), to: f64::from(t + 1) };
+            let step = ReportInterval { from: f64::from(t), to: f64::from(t + 1) };
             for disk in ["sda", "sdb"] {
                 run.grow::<Disk>(step, t, disk.into(), &[("reads", Some(f64::from(t % 7)))]).in_flight = 1_u64.into();
             }
@@ -384,7 +381,7 @@ Mem:        507280     483332      23948          0       4312     181132
     fn rates_come_back_as_they_were_printed() {
         let mut run = ToolRun::new("test", &"x".into());
         for t in 0..50 {
-            let step = Interval { from: f64::from(t), to: f64::from(t + 1) };
+            let step = ReportInterval { from: f64::from(t), to: f64::from(t + 1) };
             run.grow::<Disk>(step, 3 + t, "sda".into(), &[("reads", Some(0.3)), ("writes", None)]);
         }
         let mut snapshots = BTreeMap::new();

@@ -155,7 +155,7 @@ word_lists! {
         | ": SerialNumber: " | ": usb-storage " | "SATA max" | "PATA max" | ": mmc";
 
     /// SCSI sense data and results, in the wording of all drivers.
-    SCSI_SENSE: "ense" | "Key=" | "sns = " | "ASC" | "return code" | "hostbyte" | "SCSI Error" | "SCSI disk error" | "ERROR on channel";
+    SCSI_SENSE: "ense" | "sns = " | "ASC" | "return code" | "hostbyte" | "SCSI Error" | "SCSI disk error" | "ERROR on channel";
     /// SCSI: a command was not completed in time.
     SCSI_TIMEOUTS: "TIMEOUT_ERROR" | "aborting command due to timeout" | "timing out command";
     /// SCSI: the kernel aborts a command.

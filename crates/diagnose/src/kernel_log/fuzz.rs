@@ -25,7 +25,7 @@ const PIECES: [&str; 64] = [
     "SenseData[",
     "12h]: ",
     "70 00 03 ",
-    "Key=",
+    "SCSI Error: Key=",
     "sns = f0 3",
     "hostbyte=",
     "DID_TIME_OUT",

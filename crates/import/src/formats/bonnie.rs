@@ -3,7 +3,6 @@
 use crate::prelude::*;
 use whyslow_model::catalogue::Transfer;
 
-/// See [`crate::format::Format`].
 pub const FORMAT: Format = Format {
     name: "bonnie++",
     versions: "1.03 to 2.00, text and CSV",

@@ -3,7 +3,6 @@
 use crate::prelude::*;
 use whyslow_model::catalogue::Transfer;
 
-/// See [`crate::format::Format`].
 pub const FORMAT: Format = Format {
     name: "dd",
     versions: "coreutils 5 on, with time(1) or its own summary; the block size from the command line",
@@ -52,7 +51,7 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
         last = at;
     }
     lines.skip(last + 1);
-    let is_dd = |c: &&crate::command::Command| c.arguments().any(|a| a.starts_with("if=") || a.starts_with("of="));
+    let is_dd = |c: &&crate::command::CommandLine| c.arguments().any(|a| a.starts_with("if=") || a.starts_with("of="));
     let command = context.command.as_ref().filter(is_dd);
     let argument = |name: &str| command.and_then(|c| c.arguments().find_map(|a| a.strip_prefix(name)));
     let block = argument("bs=").or(argument("ibs=")).and_then(block_size);

@@ -3,7 +3,6 @@
 use crate::prelude::*;
 use whyslow_model::catalogue::Mount;
 
-/// See [`crate::format::Format`].
 pub const FORMAT: Format = Format {
     name: "df",
     versions: "coreutils 5 on: plain, -k, -m, -h, -T, -i",

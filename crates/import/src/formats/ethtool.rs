@@ -3,7 +3,6 @@
 use crate::prelude::*;
 use whyslow_model::catalogue::{DriverCounter, Interface, Link};
 
-/// See [`crate::format::Format`].
 pub const FORMAT: Format = Format {
     name: "ethtool",
     versions: "plain, -c, -g, -i, -k, -S",
@@ -17,26 +16,21 @@ pub const FORMAT: Format = Format {
     ..Format::NEW
 };
 
-const COALESCE: MetricColumns<Link> = MetricColumns::new(&[
-    col("rx-usecs", "coalesce_rx", 1e3),
-    col("rx-frames", "coalesce_rx_frames", 1.0),
-    col("tx-usecs", "coalesce_tx", 1e3),
-]);
-const MAXIMUM_RINGS: MetricColumns<Link> =
-    MetricColumns::new(&[col("RX", "ring_rx_max", 1.0), col("TX", "ring_tx_max", 1.0)]);
-const CURRENT_RINGS: MetricColumns<Link> = MetricColumns::new(&[col("RX", "ring_rx", 1.0), col("TX", "ring_tx", 1.0)]);
+const COALESCE: MetricColumns<Link> = columns![
+    "rx-usecs" => coalesce_rx * 1e3, "rx-frames" => coalesce_rx_frames, "tx-usecs" => coalesce_tx * 1e3,
+];
+const MAXIMUM_RINGS: MetricColumns<Link> = columns![
+    "RX" => ring_rx_max, "TX" => ring_tx_max,
+];
+const CURRENT_RINGS: MetricColumns<Link> = columns![
+    "RX" => ring_rx, "TX" => ring_tx,
+];
 /// Counters that every driver spells alike, and those of damaged frames, which /proc/net/dev adds up.
-const TOTALS: MetricColumns<Interface> = MetricColumns::new(&[
-    col("rx_packets", "rx_packets", 1.0),
-    col("rx_ucast_packets", "rx_packets", 1.0),
-    col("tx_packets", "tx_packets", 1.0),
-    col("tx_ucast_packets", "tx_packets", 1.0),
-    col("rx_bytes", "rx_bytes", 1.0),
-    col("tx_bytes", "tx_bytes", 1.0),
-    col("rx_errors", "rx_errors", 1.0),
-    col("tx_errors", "tx_errors", 1.0),
-    col(DAMAGED, "rx_frame", 1.0),
-]);
+const TOTALS: MetricColumns<Interface> = columns![
+    "rx_packets" => rx_packets, "rx_ucast_packets" => rx_packets, "tx_packets" => tx_packets,
+    "tx_ucast_packets" => tx_packets, "rx_bytes" => rx_bytes, "tx_bytes" => tx_bytes, "rx_errors" => rx_errors,
+    "tx_errors" => tx_errors, DAMAGED => rx_frame,
+];
 /// The sum of [`DAMAGED_FRAMES`].
 const DAMAGED: &str = "damaged frames";
 const DAMAGED_FRAMES: [&str; 4] = ["rx_crc_errors", "rx_align_errors", "rx_frame_errors", "rx_fcs_errors"];

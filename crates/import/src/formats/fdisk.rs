@@ -3,7 +3,6 @@
 use crate::prelude::*;
 use whyslow_model::catalogue::Partition;
 
-/// See [`crate::format::Format`].
 pub const FORMAT: Format = Format {
     name: "fdisk",
     versions: "fdisk -l, in cylinders or sectors",

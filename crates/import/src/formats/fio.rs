@@ -6,7 +6,6 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use whyslow_model::catalogue::{Disk, Transfer};
 
-/// See [`crate::format::Format`].
 pub const FORMAT: Format = Format {
     name: "fio",
     versions: "fio 2.2 to 3, --output-format=json",
@@ -20,17 +19,12 @@ pub const FORMAT: Format = Format {
 };
 
 /// What a disk counted while the jobs ran, in the fields of `disk_util`.
-const DISK: MetricColumns<Disk> = MetricColumns::new(&[
-    col("read_ios", "reads", 1.0),
-    col("write_ios", "writes", 1.0),
-    col("read_merges", "reads_merged", 1.0),
-    col("write_merges", "writes_merged", 1.0),
-    col("read_sectors", "read_bytes", SECTOR),
-    col("write_sectors", "write_bytes", SECTOR),
-    col("read_ticks", "read_time", NS_PER_MS),
-    col("write_ticks", "write_time", NS_PER_MS),
-    col("in_queue", "weighted_time", NS_PER_MS),
-]);
+const DISK: MetricColumns<Disk> = columns![
+    "read_ios" => reads, "write_ios" => writes, "read_merges" => reads_merged, "write_merges" => writes_merged,
+    "read_sectors" => read_bytes * SECTOR, "write_sectors" => write_bytes * SECTOR,
+    "read_ticks" => read_time * NS_PER_MS, "write_ticks" => write_time * NS_PER_MS,
+    "in_queue" => weighted_time * NS_PER_MS,
+];
 
 #[derive(Deserialize)]
 struct FioDocument {
@@ -110,7 +104,7 @@ fn record_disk(lines: &Lines<'_>, run: &mut ToolRun, line: u32, disk: &FioDisk, 
         return Err(Refusal::new(lines.file(), line, expected, &value.to_string()));
     }
     let row = TableRow::of(line, &disk.name, counts.map(|(name, count)| (name, count / seconds)));
-    let interval = Interval { from: 0.0, to: seconds };
+    let interval = ReportInterval { from: 0.0, to: seconds };
     let busy = [("busy_time", Some(disk.util.0 / 100.0 * SECOND))];
     run.grow::<Disk>(interval, line, disk.name.as_str().into(), &busy);
     run.rates(interval, disk.name.as_str().into(), &row, &DISK);

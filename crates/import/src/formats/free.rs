@@ -4,7 +4,6 @@ use crate::prelude::*;
 use crate::table::is_header;
 use whyslow_model::catalogue::Meminfo;
 
-/// See [`crate::format::Format`].
 pub const FORMAT: Format = Format {
     name: "free",
     versions: "procps 2 to 4, -b, -k, -m, -g, -h, -w; the unit from the command line, from -h, or from the numbers if they fit only one",
@@ -19,20 +18,15 @@ pub const FORMAT: Format = Format {
 };
 
 const COLUMNS: &[&str] = &["total", "used", "free", "shared", "buffers", "cached", "buff/cache", "cache", "available"];
-const MEMORY: MetricColumns<Meminfo> = MetricColumns::new(&[
-    col("total", "mem_total", 1.0),
-    col("free", "mem_free", 1.0),
-    col("shared", "shmem", 1.0),
-    col("buffers", "buffers", 1.0),
-    col("cached", "cached", 1.0),
-    col("buff/cache", "cached", 1.0),
-    col("cache", "cached", 1.0),
-    col("available", "mem_available", 1.0),
-]);
+const MEMORY: MetricColumns<Meminfo> = columns![
+    "total" => mem_total, "free" => mem_free, "shared" => shmem, "buffers" => buffers, "cached" => cached,
+    "buff/cache" => cached, "cache" => cached, "available" => mem_available,
+];
 /// The old layout's estimate of available memory: what is left if all cache is given up. Its line begins at `used`.
-const WITHOUT_CACHE: MetricColumns<Meminfo> = MetricColumns::new(&[col("used", "mem_available", 1.0)]);
-const SWAP: MetricColumns<Meminfo> =
-    MetricColumns::new(&[col("total", "swap_total", 1.0), col("free", "swap_free", 1.0)]);
+const WITHOUT_CACHE: MetricColumns<Meminfo> = columns!["used" => mem_available];
+const SWAP: MetricColumns<Meminfo> = columns![
+    "total" => swap_total, "free" => swap_free,
+];
 
 /// The amounts on one line, each with its unit if that is printed.
 struct AmountLine {

@@ -3,7 +3,6 @@
 use crate::prelude::*;
 use whyslow_model::catalogue::{Interface, Link};
 
-/// See [`crate::format::Format`].
 pub const FORMAT: Format = Format {
     name: "ifconfig",
     versions: "net-tools 1 and 2",
@@ -17,21 +16,12 @@ pub const FORMAT: Format = Format {
     ..Format::NEW
 };
 
-const LINK: MetricColumns<Link> = MetricColumns::new(&[col("mtu", "mtu", 1.0)]);
-const INTERFACE: MetricColumns<Interface> = MetricColumns::new(&[
-    col("RX packets", "rx_packets", 1.0),
-    col("RX errors", "rx_errors", 1.0),
-    col("RX dropped", "rx_dropped", 1.0),
-    col("RX overruns", "rx_fifo", 1.0),
-    col("RX frame", "rx_frame", 1.0),
-    col("RX bytes", "rx_bytes", 1.0),
-    col("TX packets", "tx_packets", 1.0),
-    col("TX errors", "tx_errors", 1.0),
-    col("TX dropped", "tx_dropped", 1.0),
-    col("TX overruns", "tx_fifo", 1.0),
-    col("TX carrier", "tx_carrier", 1.0),
-    col("TX bytes", "tx_bytes", 1.0),
-]);
+const LINK: MetricColumns<Link> = columns!["mtu" => mtu];
+const INTERFACE: MetricColumns<Interface> = columns![
+    "RX packets" => rx_packets, "RX errors" => rx_errors, "RX dropped" => rx_dropped, "RX overruns" => rx_fifo,
+    "RX frame" => rx_frame, "RX bytes" => rx_bytes, "TX packets" => tx_packets, "TX errors" => tx_errors,
+    "TX dropped" => tx_dropped, "TX overruns" => tx_fifo, "TX carrier" => tx_carrier, "TX bytes" => tx_bytes,
+];
 
 /// `em1       Link encap:Ethernet ...`, `eth0: flags=4163<UP,...>  mtu 1500`
 fn title(line: &str) -> Option<&str> {

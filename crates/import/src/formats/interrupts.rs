@@ -4,7 +4,6 @@ use crate::prelude::*;
 use whyslow_model::catalogue::{Irq, Softirq};
 use whyslow_proc::{interrupts, per_cpu, softirqs};
 
-/// Interrupts.
 pub const INTERRUPTS: Format = Format {
     name: "/proc/interrupts",
     shows: "which device uses which interrupt line",
@@ -15,7 +14,6 @@ pub const INTERRUPTS: Format = Format {
     ..Format::NEW
 };
 
-/// Softirqs.
 pub const SOFTIRQS: Format = Format {
     name: "/proc/softirqs",
     shows: "which CPU does the kernel's deferred work",

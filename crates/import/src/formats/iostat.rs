@@ -9,7 +9,6 @@ use crate::report_intervals::ReportIntervals;
 use crate::table::{TableHeader, is_header, take_header, take_header_of, take_row};
 use std::collections::{BTreeSet, HashMap};
 
-/// See [`crate::format::Format`].
 pub const FORMAT: Format = Format {
     name: "iostat",
     versions: "sysstat 4 to 12; basic, -x, -k, -m, -t, -c, -d, -y, -z; old and new columns; two-part tables; rows of -x without header if their numbers agree in one layout only",
@@ -24,43 +23,13 @@ pub const FORMAT: Format = Format {
 };
 
 /// The columns of device tables that become no metric of their own.
-const OTHER_COLUMNS: &[&str] = &[
-    "Device:",
-    "Device",
-    "tps",
-    "Blk_dscd/s",
-    "Blk_read",
-    "Blk_wrtn",
-    "Blk_dscd",
-    "Blk_w+d",
-    "kB_dscd/s",
-    "kB_read",
-    "kB_wrtn",
-    "kB_dscd",
-    "kB_w+d",
-    "MB_dscd/s",
-    "MB_read",
-    "MB_wrtn",
-    "MB_dscd",
-    "MB_w+d",
-    "%rrqm",
-    "%wrqm",
-    "%drqm",
-    "avgrq-sz",
-    "areq-sz",
-    "rareq-sz",
-    "wareq-sz",
-    "dareq-sz",
-    "await",
-    "r_await",
-    "w_await",
-    "d_await",
-    "f_await",
-];
+const OTHER_COLUMNS: &str = "Device: Device tps Blk_dscd/s Blk_read Blk_wrtn Blk_dscd Blk_w+d kB_dscd/s kB_read kB_wrtn kB_dscd \
+    kB_w+d MB_dscd/s MB_read MB_wrtn MB_dscd MB_w+d %rrqm %wrqm %drqm avgrq-sz areq-sz rareq-sz wareq-sz \
+    dareq-sz await r_await w_await d_await f_await";
 const CPU_COLUMNS: &[&str] = &["avg-cpu:", "%user", "%nice", "%sys", "%system", "%iowait", "%steal", "%idle"];
 
 fn is_device_column(name: &str) -> bool {
-    DISK.has(name) || OTHER_COLUMNS.contains(&name)
+    DISK.has(name) || OTHER_COLUMNS.split(' ').any(|column| column == name)
 }
 
 /// The report of one interval.
@@ -91,7 +60,7 @@ impl IostatReport {
         }
     }
 
-    pub fn record(&self, run: &mut ToolRun, interval: Interval) {
+    pub fn record(&self, run: &mut ToolRun, interval: ReportInterval) {
         if let Some(row) = &self.cpus {
             run.rates(interval, Machine, row, &ALL_CPUS);
         }

@@ -3,7 +3,6 @@
 use crate::prelude::*;
 use whyslow_model::catalogue::Transfer;
 
-/// See [`crate::format::Format`].
 pub const FORMAT: Format = Format {
     name: "iozone",
     versions: "3, text, in kBytes/sec; the table of -a, -i, -s and -r",
@@ -78,7 +77,6 @@ fn table(lines: &mut Lines<'_>, run: &mut ToolRun, headings: &[usize]) -> ReadRe
     Ok(())
 }
 
-/// Where each word ends.
 fn ends(line: &str) -> Vec<usize> {
     let words = line.split_whitespace();
     words.map(|word| word.as_ptr() as usize - line.as_ptr() as usize + word.len()).collect()

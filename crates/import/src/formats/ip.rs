@@ -3,7 +3,6 @@
 use crate::prelude::*;
 use whyslow_model::catalogue::{Interface, Link};
 
-/// See [`crate::format::Format`].
 pub const FORMAT: Format = Format {
     name: "ip",
     versions: "iproute2 3 to 6: ip link, ip addr, with -s and -s -s",
@@ -18,23 +17,12 @@ pub const FORMAT: Format = Format {
 };
 
 /// The columns of /proc/net/dev, which adds some of these up (`dev_seq_printf_stats`, net/core/net-procfs.c).
-const INTERFACE: MetricColumns<Interface> = MetricColumns::new(&[
-    col("RX bytes", "rx_bytes", 1.0),
-    col("RX packets", "rx_packets", 1.0),
-    col("RX errors", "rx_errors", 1.0),
-    col("RX dropped", "rx_dropped", 1.0),
-    add("RX missed", "rx_dropped", 1.0),
-    col("RX fifo", "rx_fifo", 1.0),
-    col("RX damaged", "rx_frame", 1.0),
-    col("RX mcast", "rx_multicast", 1.0),
-    col("TX bytes", "tx_bytes", 1.0),
-    col("TX packets", "tx_packets", 1.0),
-    col("TX errors", "tx_errors", 1.0),
-    col("TX dropped", "tx_dropped", 1.0),
-    col("TX fifo", "tx_fifo", 1.0),
-    col("TX collsns", "tx_collisions", 1.0),
-    col("TX failed", "tx_carrier", 1.0),
-]);
+const INTERFACE: MetricColumns<Interface> = columns![
+    "RX bytes" => rx_bytes, "RX packets" => rx_packets, "RX errors" => rx_errors, "RX dropped" => rx_dropped,
+    "RX missed" += rx_dropped, "RX fifo" => rx_fifo, "RX damaged" => rx_frame, "RX mcast" => rx_multicast,
+    "TX bytes" => tx_bytes, "TX packets" => tx_packets, "TX errors" => tx_errors, "TX dropped" => tx_dropped,
+    "TX fifo" => tx_fifo, "TX collsns" => tx_collisions, "TX failed" => tx_carrier,
+];
 /// Sums that are known only if all their parts are.
 const SUMS: [(&str, [&str; 4]); 2] = [
     ("RX damaged", ["RX length", "RX crc", "RX frame", "RX overrun"]),

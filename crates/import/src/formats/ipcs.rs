@@ -3,7 +3,6 @@
 use crate::prelude::*;
 use whyslow_model::catalogue::Ipc;
 
-/// See [`crate::format::Format`].
 pub const FORMAT: Format = Format {
     name: "ipcs",
     versions: "util-linux, all tables",

@@ -3,7 +3,6 @@
 use crate::prelude::*;
 use whyslow_model::catalogue::Transfer;
 
-/// See [`crate::format::Format`].
 pub const FORMAT: Format = Format {
     name: "iperf",
     versions: "iperf 2, client and server, text",

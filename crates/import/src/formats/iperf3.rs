@@ -5,7 +5,6 @@ use crate::json::{self, NonNegative};
 use crate::prelude::*;
 use serde::Deserialize;
 
-/// See [`crate::format::Format`].
 pub const FORMAT: Format = Format {
     name: "iperf3",
     versions: "iperf 3, client and server, text and -J",

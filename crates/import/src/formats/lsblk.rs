@@ -8,7 +8,6 @@ use std::collections::BTreeMap;
 use whyslow_model::catalogue::{Layer, Mount, Queue};
 use whyslow_model::key::Pair;
 
-/// See [`crate::format::Format`].
 pub const FORMAT: Format = Format {
     name: "lsblk",
     versions: "util-linux 2.19 to 2.40, tree and -J, with any columns (-o, -f, -t, -S)",
@@ -23,15 +22,10 @@ pub const FORMAT: Format = Format {
 };
 
 const JSON_KEY: &str = "blockdevices";
-const QUEUE: MetricColumns<Queue> = MetricColumns::new(&[
-    col("ROTA", "rotational", 1.0),
-    col("MIN-IO", "minimum_io", 1.0),
-    col("OPT-IO", "optimal_io", 1.0),
-    col("PHY-SEC", "physical_block", 1.0),
-    col("LOG-SEC", "logical_block", 1.0),
-    col("RQ-SIZE", "nr_requests", 1.0),
-    col("RA", "read_ahead", KIB),
-]);
+const QUEUE: MetricColumns<Queue> = columns![
+    "ROTA" => rotational, "MIN-IO" => minimum_io, "OPT-IO" => optimal_io, "PHY-SEC" => physical_block,
+    "LOG-SEC" => logical_block, "RQ-SIZE" => nr_requests, "RA" => read_ahead * KIB,
+];
 const QUEUE_TEXTS: [&str; 4] = ["SCHED", "MODEL", "SERIAL", "HCTL"];
 /// Columns one of which a tree has besides NAME.
 const USUAL: [&str; 6] = ["MAJ:MIN", "FSTYPE", "TYPE", "SIZE", "ROTA", "HCTL"];

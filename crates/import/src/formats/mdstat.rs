@@ -5,7 +5,6 @@ use crate::prelude::*;
 use whyslow_model::catalogue::{Array, Layer};
 use whyslow_model::key::Pair;
 
-/// See [`crate::format::Format`].
 pub const FORMAT: Format = Format {
     name: "mdstat",
     versions: "/proc/mdstat since 2.4",

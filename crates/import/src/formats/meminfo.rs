@@ -4,7 +4,6 @@ use crate::prelude::*;
 use whyslow_model::catalogue::Meminfo;
 use whyslow_proc::meminfo;
 
-/// See [`crate::format::Format`].
 pub const FORMAT: Format = Format {
     name: "/proc/meminfo",
     versions: "all, whole or in part",

@@ -3,7 +3,6 @@
 use crate::prelude::*;
 use whyslow_model::catalogue::Setting;
 
-/// See [`crate::format::Format`].
 pub const FORMAT: Format = Format {
     name: "mkfs.xfs",
     versions: "mkfs.xfs and xfs_info, all",

@@ -58,7 +58,7 @@ pub use sadf::converted;
 
 use crate::banner::Banner;
 use crate::clock;
-use crate::command::Command;
+use crate::command::CommandLine;
 use crate::format::{Format, Recognized};
 use crate::lines::Lines;
 use std::collections::HashMap;
@@ -141,8 +141,8 @@ fn is_bare_command(program: &str) -> bool {
 }
 
 /// The command line that a line of text is.
-pub(crate) fn command_of(text: &str) -> Option<Command> {
-    Command::at_prompt(text).or_else(|| Command::bare(text, is_bare_command))
+pub(crate) fn command_of(text: &str) -> Option<CommandLine> {
+    CommandLine::at_prompt(text).or_else(|| CommandLine::bare(text, is_bare_command))
 }
 
 /// Whether a line of text is a command line.
@@ -151,8 +151,8 @@ pub(crate) fn is_command(text: &str) -> bool {
 }
 
 /// The command line in the name of a sosreport's file.
-pub(crate) fn command_in_file_name(file: &str) -> Option<Command> {
-    Command::in_file_name(file, is_bare_command)
+pub(crate) fn command_in_file_name(file: &str) -> Option<CommandLine> {
+    CommandLine::in_file_name(file, is_bare_command)
 }
 
 /// Whether the next line begins something other than the output of `own`: a prompt, or another tool's output.

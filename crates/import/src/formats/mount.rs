@@ -3,26 +3,25 @@
 use crate::prelude::*;
 use whyslow_model::catalogue::Mount;
 
-/// See [`crate::format::Format`].
 pub const FORMAT: Format = Format {
     name: "mount",
     versions: "util-linux, all; without arguments",
     shows: "file systems, their devices and options; which are mounted read-only",
     lacks: "rates",
     programs: &[word("mount")],
-    starts: |lines| lines.next_is(|line| Mounted::of(line).is_some()),
+    starts: |lines| lines.next_is(|line| MountEntry::of(line).is_some()),
     read,
     ..Format::NEW
 };
 
-struct Mounted<'t> {
+struct MountEntry<'t> {
     device: &'t str,
     point: &'t str,
     kind: &'t str,
     options: &'t str,
 }
 
-impl<'t> Mounted<'t> {
+impl<'t> MountEntry<'t> {
     /// `/dev/vda on / type ext4 (rw,relatime)`; a label may follow in brackets.
     fn of(line: &'t str) -> Option<Self> {
         let (device, rest) = line.split_once(" on /")?;
@@ -36,8 +35,8 @@ impl<'t> Mounted<'t> {
 }
 
 fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
-    while let Some(line) = lines.take_if(|text| Mounted::of(text).is_some()) {
-        let Some(mounted) = Mounted::of(&line.text) else { break };
+    while let Some(line) = lines.take_if(|text| MountEntry::of(text).is_some()) {
+        let Some(mounted) = MountEntry::of(&line.text) else { break };
         // Of two mounts on one point the later one is visible.
         let row = run.row::<Mount>(0.0, line.number, mounted.point.into());
         row.device = mounted.device.trim_start_matches("/dev/").into();

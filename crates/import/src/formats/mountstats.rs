@@ -4,7 +4,6 @@ use crate::prelude::*;
 use whyslow_model::catalogue::NfsMount;
 use whyslow_proc::mountstats::{counts, mount, operations};
 
-/// See [`crate::format::Format`].
 pub const FORMAT: Format = Format {
     name: "mountstats",
     versions: "nfs-utils 1 and 2; /proc/self/mountstats",

@@ -3,9 +3,8 @@
 use crate::prelude::*;
 use crate::table::{take_row, words};
 use whyslow_model::catalogue::{Interface, Link, Protocol};
-use whyslow_proc::snmp::Names;
+use whyslow_proc::snmp::CounterNames;
 
-/// Interfaces.
 pub const INTERFACES: Format = Format {
     name: "netstat -i",
     versions: "net-tools 1 and 2",
@@ -19,7 +18,6 @@ pub const INTERFACES: Format = Format {
     ..Format::NEW
 };
 
-/// Protocols.
 pub const PROTOCOLS: Format = Format {
     name: "netstat -s",
     versions: "net-tools 1 and 2",
@@ -30,17 +28,11 @@ pub const PROTOCOLS: Format = Format {
     ..Format::NEW
 };
 
-const LINK: MetricColumns<Link> = MetricColumns::new(&[col("MTU", "mtu", 1.0)]);
-const INTERFACE: MetricColumns<Interface> = MetricColumns::new(&[
-    col("RX-OK", "rx_packets", 1.0),
-    col("RX-ERR", "rx_errors", 1.0),
-    col("RX-DRP", "rx_dropped", 1.0),
-    col("RX-OVR", "rx_fifo", 1.0),
-    col("TX-OK", "tx_packets", 1.0),
-    col("TX-ERR", "tx_errors", 1.0),
-    col("TX-DRP", "tx_dropped", 1.0),
-    col("TX-OVR", "tx_fifo", 1.0),
-]);
+const LINK: MetricColumns<Link> = columns!["MTU" => mtu];
+const INTERFACE: MetricColumns<Interface> = columns![
+    "RX-OK" => rx_packets, "RX-ERR" => rx_errors, "RX-DRP" => rx_dropped, "RX-OVR" => rx_fifo,
+    "TX-OK" => tx_packets, "TX-ERR" => tx_errors, "TX-DRP" => tx_dropped, "TX-OVR" => tx_fifo,
+];
 
 fn is_title(line: &str) -> bool {
     line.starts_with("Kernel Interface table")
@@ -112,7 +104,7 @@ const PHRASES: &[(&str, &str, &str)] = &[
 ];
 
 fn statistics(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
-    let names = Names::default();
+    let names = CounterNames::default();
     let mut section = String::new();
     while let Some(text) = lines.peek(0) {
         if let Some(name) = section_title(text) {
@@ -138,7 +130,7 @@ fn section_title(text: &str) -> Option<&str> {
 }
 
 /// The metric and count of a line: `5955 segments retransmitted` or `TCPTimeouts: 4971`.
-fn counter(names: &Names, section: &str, text: &str) -> Option<(&'static str, u64)> {
+fn counter(names: &CounterNames, section: &str, text: &str) -> Option<(&'static str, u64)> {
     let whole = |word: &str| number(word).map(|n| n as u64);
     if let Some((name, value)) = text.split_once(": ") {
         return Some((names.metric(section, name)?, whole(value.trim())?));

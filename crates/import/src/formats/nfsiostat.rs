@@ -5,7 +5,6 @@ use crate::report_intervals::ReportIntervals;
 use std::collections::BTreeMap;
 use whyslow_model::catalogue::NfsMount;
 
-/// See [`crate::format::Format`].
 pub const FORMAT: Format = Format {
     name: "nfsiostat",
     versions: "nfs-utils 1.2 to 2",
@@ -72,7 +71,7 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
     Ok(())
 }
 
-fn record(run: &mut ToolRun, mounts: &MountReports, interval: Interval) {
+fn record(run: &mut ToolRun, mounts: &MountReports, interval: ReportInterval) {
     for (point, mount) in mounts {
         let rates = [
             ("operations", Some(mount.operations)),

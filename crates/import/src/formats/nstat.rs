@@ -5,9 +5,8 @@ use crate::prelude::*;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use whyslow_model::catalogue::Protocol;
-use whyslow_proc::snmp::Names;
+use whyslow_proc::snmp::CounterNames;
 
-/// See [`crate::format::Format`].
 pub const FORMAT: Format = Format {
     name: "nstat",
     versions: "iproute2, text and -j; -a counts since boot, without it since the last call",
@@ -47,7 +46,7 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
         run.note("nstat", why, "print them since boot: nstat -az");
         return Ok(());
     }
-    let names = Names::default();
+    let names = CounterNames::default();
     for (line, name, count) in counters {
         if let Some(metric) = names.metric("", &name) {
             run.row::<Protocol>(0.0, line, interface("ip")).set(metric, count);

@@ -3,7 +3,6 @@
 use crate::prelude::*;
 use whyslow_model::catalogue::Node;
 
-/// See [`crate::format::Format`].
 pub const FORMAT: Format = Format {
     name: "numactl",
     versions: "numactl -H",

@@ -3,7 +3,6 @@
 use crate::prelude::*;
 use whyslow_model::catalogue::{Partition, Queue};
 
-/// See [`crate::format::Format`].
 pub const FORMAT: Format = Format {
     name: "parted",
     versions: "parted 2 and 3, print and -l; starts with unit s or unit B",

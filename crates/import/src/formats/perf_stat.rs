@@ -4,7 +4,6 @@ use crate::number::ran_together;
 use crate::prelude::*;
 use whyslow_model::catalogue::{Process, System, Vmstat};
 
-/// See [`crate::format::Format`].
 pub const FORMAT: Format = Format {
     name: "perf stat",
     versions: "perf 3 to 6, text; -a, -p",
@@ -17,21 +16,16 @@ pub const FORMAT: Format = Format {
     ..Format::NEW
 };
 
-const SYSTEM: MetricColumns<System> =
-    MetricColumns::new(&[col("context-switches", "context_switches", 1.0), col("cs", "context_switches", 1.0)]);
-const FAULTS: MetricColumns<Vmstat> = MetricColumns::new(&[
-    col("page-faults", "pgfault", 1.0),
-    col("faults", "pgfault", 1.0),
-    col("major-faults", "pgmajfault", 1.0),
-]);
-const TASK: MetricColumns<Process> = MetricColumns::new(&[
-    col("task-clock", "cpu_time", NS_PER_MS),
-    col("cpu-clock", "cpu_time", NS_PER_MS),
-    col("cpu-migrations", "migrations", 1.0),
-    col("CPU-migrations", "migrations", 1.0),
-    col("migrations", "migrations", 1.0),
-    col("major-faults", "major_faults", 1.0),
-]);
+const SYSTEM: MetricColumns<System> = columns![
+    "context-switches" => context_switches, "cs" => context_switches,
+];
+const FAULTS: MetricColumns<Vmstat> = columns![
+    "page-faults" => pgfault, "faults" => pgfault, "major-faults" => pgmajfault,
+];
+const TASK: MetricColumns<Process> = columns![
+    "task-clock" => cpu_time * NS_PER_MS, "cpu-clock" => cpu_time * NS_PER_MS, "cpu-migrations" => migrations,
+    "CPU-migrations" => migrations, "migrations" => migrations, "major-faults" => major_faults,
+];
 /// Events in milliseconds; before perf 4 without their unit.
 const CLOCKS: [&str; 2] = ["task-clock", "cpu-clock"];
 
@@ -80,7 +74,7 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
         return Ok(());
     };
     let row = TableRow::of(begin, "", counts.into_iter().map(|(name, count)| (name, count / seconds)));
-    let interval = Interval { from: 0.0, to: seconds };
+    let interval = ReportInterval { from: 0.0, to: seconds };
     match scope {
         PerfScope::Machine => {
             run.rates(interval, Machine, &row, &SYSTEM);

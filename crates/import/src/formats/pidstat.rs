@@ -5,7 +5,6 @@ use crate::prelude::*;
 use std::collections::BTreeMap;
 use whyslow_model::catalogue::{Process, Thread};
 
-/// See [`crate::format::Format`].
 pub const FORMAT: Format = Format {
     name: "pidstat",
     versions: "sysstat 7 to 12: -u, -d, -r, -w, with threads (-t) or without",
@@ -20,32 +19,18 @@ pub const FORMAT: Format = Format {
 };
 
 const PERCENT: f64 = SECOND / 100.0;
-const TASK: MetricColumns<Process> = MetricColumns::new(&[
-    col("%usr", "user", PERCENT),
-    col("%user", "user", PERCENT),
-    add("%guest", "user", PERCENT),
-    col("%system", "system", PERCENT),
-    col("%wait", "run_delay", PERCENT),
-    col("majflt/s", "major_faults", 1.0),
-    col("cswch/s", "voluntary_switches", 1.0),
-    col("nvcswch/s", "involuntary_switches", 1.0),
-    col("kB_rd/s", "read_bytes", KIB),
-    col("kB_wr/s", "write_bytes", KIB),
-    col("kB_ccwr/s", "cancelled_write_bytes", KIB),
-    col("minflt/s", "minor_faults", 1.0),
-    col("RSS", "rss", KIB),
-    col("VSZ", "virtual_size", KIB),
-]);
-const THREAD: MetricColumns<Thread> = MetricColumns::new(&[
-    col("%usr", "user", PERCENT),
-    col("%user", "user", PERCENT),
-    add("%guest", "user", PERCENT),
-    col("%system", "system", PERCENT),
-    col("%wait", "run_delay", PERCENT),
-    col("majflt/s", "major_faults", 1.0),
-    col("cswch/s", "voluntary_switches", 1.0),
-    col("nvcswch/s", "involuntary_switches", 1.0),
-]);
+const TASK: MetricColumns<Process> = columns![
+    "%usr" => user * PERCENT, "%user" => user * PERCENT, "%guest" += user * PERCENT,
+    "%system" => system * PERCENT, "%wait" => run_delay * PERCENT, "majflt/s" => major_faults,
+    "cswch/s" => voluntary_switches, "nvcswch/s" => involuntary_switches, "kB_rd/s" => read_bytes * KIB,
+    "kB_wr/s" => write_bytes * KIB, "kB_ccwr/s" => cancelled_write_bytes * KIB, "minflt/s" => minor_faults,
+    "RSS" => rss * KIB, "VSZ" => virtual_size * KIB,
+];
+const THREAD: MetricColumns<Thread> = columns![
+    "%usr" => user * PERCENT, "%user" => user * PERCENT, "%guest" += user * PERCENT,
+    "%system" => system * PERCENT, "%wait" => run_delay * PERCENT, "majflt/s" => major_faults,
+    "cswch/s" => voluntary_switches, "nvcswch/s" => involuntary_switches,
+];
 /// Columns in which a process's row has only its first thread. If threads are listed, they are summed instead.
 const OF_FIRST_THREAD: [&str; 3] = ["%wait", "cswch/s", "nvcswch/s"];
 /// More kinds of table than there are options.
@@ -83,7 +68,7 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
             columns = names;
         } else if let Some((time, fields)) = row(&line.text) {
             let at = clock.read(time);
-            let interval = Interval { from: ends.get(&columns).copied().unwrap_or(0.0), to: at };
+            let interval = ReportInterval { from: ends.get(&columns).copied().unwrap_or(0.0), to: at };
             let recorded = if fields.len() < columns.len() {
                 let expected = format!("{} columns as in the header ({})", columns.len(), columns.join(" "));
                 Err(lines.refuse_at(&line, expected))
@@ -105,7 +90,7 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
 
 /// With -t a thread's row follows that of its process, whose number it does not repeat.
 struct OpenProcess {
-    interval: Interval,
+    interval: ReportInterval,
     pid: u32,
     command: String,
     row: TableRow,
@@ -136,7 +121,7 @@ fn close(run: &mut ToolRun, open: &mut Option<OpenProcess>) {
 
 fn record(
     run: &mut ToolRun,
-    interval: Interval,
+    interval: ReportInterval,
     open: &mut Option<OpenProcess>,
     line: u32,
     columns: &[String],

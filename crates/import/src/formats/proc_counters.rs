@@ -4,7 +4,6 @@ use crate::prelude::*;
 use std::collections::BTreeSet;
 use whyslow_proc::{diskstats, net_dev, softnet};
 
-/// /proc/diskstats.
 pub const DISKSTATS: Format = Format {
     name: "/proc/diskstats",
     versions: "2.6 on",
@@ -15,7 +14,6 @@ pub const DISKSTATS: Format = Format {
     ..Format::NEW
 };
 
-/// /proc/net/dev.
 pub const NET_DEV: Format = Format {
     name: "/proc/net/dev",
     shows: "packets and errors since boot, by interface; of two copies with times, rates",
@@ -29,7 +27,6 @@ pub const NET_DEV: Format = Format {
     ..Format::NEW
 };
 
-/// /proc/net/softnet_stat.
 pub const SOFTNET: Format = Format {
     name: "/proc/net/softnet_stat",
     shows: "packets dropped from the backlog since boot; of two copies with times, rates",

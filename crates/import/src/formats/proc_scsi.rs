@@ -3,7 +3,6 @@
 use crate::prelude::*;
 use whyslow_model::catalogue::Queue;
 
-/// See [`crate::format::Format`].
 pub const FORMAT: Format = Format {
     name: "/proc/scsi/scsi",
     shows: "vendor and model by host:channel:target:lun, to order the part",

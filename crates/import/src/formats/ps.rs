@@ -3,7 +3,6 @@
 use super::task_table::{TaskColumns, read_tasks};
 use crate::prelude::*;
 
-/// See [`crate::format::Format`].
 pub const FORMAT: Format = Format {
     name: "ps",
     versions: "procps 2 to 4: aux, -ef, -el, -elf, with threads by -m",
@@ -17,7 +16,7 @@ pub const FORMAT: Format = Format {
 };
 
 /// The assumed length of a lifetime: no rate depends on it.
-const LIFETIME: Interval = Interval { from: 0.0, to: 1.0 };
+const LIFETIME: ReportInterval = ReportInterval { from: 0.0, to: 1.0 };
 
 fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
     let Some(columns) = lines.peek(0).and_then(TaskColumns::of) else { return Ok(()) };

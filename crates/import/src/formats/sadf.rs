@@ -111,7 +111,6 @@ fn limited() -> io::Result<()> {
     Ok(())
 }
 
-/// The output of sadf.
 struct Sadf {
     child: Child,
     stdout: ChildStdout,

@@ -7,7 +7,6 @@ use crate::file_reader::is_remark;
 use crate::prelude::*;
 use crate::table::{TableHeader, take_row};
 
-/// See [`crate::format::Format`].
 pub const SAR: Format = Format {
     name: "sar",
     versions: "sysstat 5 to 12, every report; -d, -r and -u without header if the numbers leave no doubt; those on terminals, huge pages, sensors, ICMP and IPv6 are skipped",
@@ -117,7 +116,7 @@ struct SarTable {
     first: Option<f64>,
     held: Vec<TableRow>,
     /// The interval of the current rows.
-    interval: Option<Interval>,
+    interval: Option<ReportInterval>,
 }
 
 impl SarTable {
@@ -137,7 +136,7 @@ impl SarTable {
         }
         let Some(interval) = self.interval.as_mut() else { return };
         if interval.to != at {
-            *interval = Interval { from: interval.to, to: at };
+            *interval = ReportInterval { from: interval.to, to: at };
         }
         if interval.seconds() > 0.0 {
             (self.report.record)(run, *interval, &row);
@@ -155,7 +154,7 @@ impl SarTable {
             (None, usual) => first - usual.unwrap_or(1.0),
         };
         // A series without header begins before its first time.
-        let interval = Interval { from: from.max(0.0), to: first };
+        let interval = ReportInterval { from: from.max(0.0), to: first };
         self.interval = Some(interval);
         for row in self.held.drain(..).filter(|_| interval.seconds() > 0.0) {
             (self.report.record)(run, interval, &row);

@@ -12,13 +12,13 @@ use whyslow_model::key::PerCpu;
 pub struct SarReport {
     marks: &'static [&'static str],
     label: Option<&'static str>,
-    pub record: fn(&mut ToolRun, Interval, &TableRow),
+    pub record: fn(&mut ToolRun, ReportInterval, &TableRow),
 }
 
 const fn report(
     marks: &'static [&'static str],
     label: Option<&'static str>,
-    record: fn(&mut ToolRun, Interval, &TableRow),
+    record: fn(&mut ToolRun, ReportInterval, &TableRow),
 ) -> SarReport {
     SarReport { marks, label, record }
 }
@@ -59,37 +59,12 @@ pub const COLUMNS: &[&dyn AnyColumns] = &[
 
 /// Columns of reports that the diagnosis does not use, or that other reports cover better: file systems, total transfers,
 /// terminals, huge pages, total NFS, ICMP, IPv6, sensors, mpstat's nodes and single interrupts.
-const SKIPPED: &[&str] = &[
-    "FILESYSTEM",
-    "rtps",
-    "TTY",
-    "kbhugfree",
-    "frmpg/s",
-    "call/s",
-    "scall/s",
-    "imsg/s",
-    "ierr/s",
-    "tcp6sck",
-    "irec6/s",
-    "ihdrer6/s",
-    "imsg6/s",
-    "ierr6/s",
-    "idgm6/s",
-    "TEMP",
-    "FAN",
-    "IN",
-    "BAT",
-    "BUS",
-    "wghMHz",
-    "fch_rxf/s",
-    "NODE",
-    "LOC/s",
-    "NET_RX/s",
-];
+const SKIPPED: &str = "FILESYSTEM rtps TTY kbhugfree frmpg/s call/s scall/s imsg/s ierr/s tcp6sck irec6/s ihdrer6/s imsg6/s \
+    ierr6/s idgm6/s TEMP FAN IN BAT BUS wghMHz fch_rxf/s NODE LOC/s NET_RX/s";
 
 /// Whether this is the header of a report that is skipped.
 pub fn is_skipped(header: &[&str]) -> bool {
-    header.iter().all(|field| number(field).is_none()) && header.iter().any(|field| SKIPPED.contains(field))
+    header.iter().all(|field| number(field).is_none()) && SKIPPED.split(' ').any(|column| header.contains(&column))
 }
 
 impl SarReport {
@@ -153,138 +128,91 @@ fn shares(fields: &[&str]) -> Option<&'static [&'static str]> {
 }
 
 /// Bytes until sysstat 8, KiB since.
-const INTERFACE: MetricColumns<Interface> = MetricColumns::new(&[
-    col("rxpck/s", "rx_packets", 1.0),
-    col("txpck/s", "tx_packets", 1.0),
-    col("rxkB/s", "rx_bytes", KIB),
-    col("rxbyt/s", "rx_bytes", 1.0),
-    col("txkB/s", "tx_bytes", KIB),
-    col("txbyt/s", "tx_bytes", 1.0),
-    col("rxmcst/s", "rx_multicast", 1.0),
-    col("rxerr/s", "rx_errors", 1.0),
-    col("txerr/s", "tx_errors", 1.0),
-    col("coll/s", "tx_collisions", 1.0),
-    col("rxdrop/s", "rx_dropped", 1.0),
-    col("txdrop/s", "tx_dropped", 1.0),
-    col("txcarr/s", "tx_carrier", 1.0),
-    col("rxfram/s", "rx_frame", 1.0),
-    col("rxfifo/s", "rx_fifo", 1.0),
-    col("txfifo/s", "tx_fifo", 1.0),
-]);
+const INTERFACE: MetricColumns<Interface> = columns![
+    "rxpck/s" => rx_packets, "txpck/s" => tx_packets, "rxkB/s" => rx_bytes * KIB, "rxbyt/s" => rx_bytes,
+    "txkB/s" => tx_bytes * KIB, "txbyt/s" => tx_bytes, "rxmcst/s" => rx_multicast, "rxerr/s" => rx_errors,
+    "txerr/s" => tx_errors, "coll/s" => tx_collisions, "rxdrop/s" => rx_dropped, "txdrop/s" => tx_dropped,
+    "txcarr/s" => tx_carrier, "rxfram/s" => rx_frame, "rxfifo/s" => rx_fifo, "txfifo/s" => tx_fifo,
+];
 
-fn network_interface(run: &mut ToolRun, interval: Interval, row: &TableRow) {
+fn network_interface(run: &mut ToolRun, interval: ReportInterval, row: &TableRow) {
     run.rates(interval, interface(row.label()), row, &INTERFACE);
 }
 
-const PROTOCOLS: MetricColumns<Protocol> = MetricColumns::new(&[
-    col("active/s", "tcp_active_opens", 1.0),
-    col("passive/s", "tcp_passive_opens", 1.0),
-    col("iseg/s", "tcp_in_segs", 1.0),
-    col("oseg/s", "tcp_out_segs", 1.0),
-    col("atmptf/s", "tcp_attempt_fails", 1.0),
-    col("estres/s", "tcp_estab_resets", 1.0),
-    col("retrans/s", "tcp_retrans_segs", 1.0),
-    col("isegerr/s", "tcp_in_errs", 1.0),
-    col("orsts/s", "tcp_out_rsts", 1.0),
-    col("idgm/s", "udp_in_datagrams", 1.0),
-    col("odgm/s", "udp_out_datagrams", 1.0),
-    col("noport/s", "udp_no_ports", 1.0),
-    col("idgmerr/s", "udp_in_errors", 1.0),
-    col("irec/s", "ip_in_receives", 1.0),
-    col("idisc/s", "ip_in_discards", 1.0),
-    col("odisc/s", "ip_out_discards", 1.0),
-    col("asmf/s", "ip_reasm_fails", 1.0),
-    col("tcpsck", "tcp_in_use", 1.0),
-    col("tcp-tw", "tcp_time_wait", 1.0),
-    col("udpsck", "udp_in_use", 1.0),
-]);
+const PROTOCOLS: MetricColumns<Protocol> = columns![
+    "active/s" => tcp_active_opens, "passive/s" => tcp_passive_opens, "iseg/s" => tcp_in_segs,
+    "oseg/s" => tcp_out_segs, "atmptf/s" => tcp_attempt_fails, "estres/s" => tcp_estab_resets,
+    "retrans/s" => tcp_retrans_segs, "isegerr/s" => tcp_in_errs, "orsts/s" => tcp_out_rsts,
+    "idgm/s" => udp_in_datagrams, "odgm/s" => udp_out_datagrams, "noport/s" => udp_no_ports,
+    "idgmerr/s" => udp_in_errors, "irec/s" => ip_in_receives, "idisc/s" => ip_in_discards,
+    "odisc/s" => ip_out_discards, "asmf/s" => ip_reasm_fails, "tcpsck" => tcp_in_use, "tcp-tw" => tcp_time_wait,
+    "udpsck" => udp_in_use,
+];
 
-fn protocols(run: &mut ToolRun, interval: Interval, row: &TableRow) {
+fn protocols(run: &mut ToolRun, interval: ReportInterval, row: &TableRow) {
     run.rates(interval, interface("ip"), row, &PROTOCOLS);
 }
 
-const BACKLOG: MetricColumns<Softnet> = MetricColumns::new(&[
-    col("total/s", "processed", 1.0),
-    col("dropd/s", "dropped", 1.0),
-    col("squeezd/s", "squeezed", 1.0),
-    col("rx_rps/s", "received_rps", 1.0),
-    col("flw_lim/s", "flow_limited", 1.0),
-]);
+const BACKLOG: MetricColumns<Softnet> = columns![
+    "total/s" => processed, "dropd/s" => dropped, "squeezd/s" => squeezed, "rx_rps/s" => received_rps,
+    "flw_lim/s" => flow_limited,
+];
 
 /// The row `all` is the sum of the others.
-fn backlog(run: &mut ToolRun, interval: Interval, row: &TableRow) {
+fn backlog(run: &mut ToolRun, interval: ReportInterval, row: &TableRow) {
     if let Ok(cpu) = row.label().parse() {
         run.rates(interval, cpu, row, &BACKLOG);
     }
 }
 
-const FREQUENCY: MetricColumns<Frequency> = MetricColumns::new(&[col("MHz", "current", 1e6)]);
+const FREQUENCY: MetricColumns<Frequency> = columns!["MHz" => current * 1e6];
 
-fn frequency(run: &mut ToolRun, interval: Interval, row: &TableRow) {
+fn frequency(run: &mut ToolRun, interval: ReportInterval, row: &TableRow) {
     if let Ok(cpu) = row.label().parse() {
         run.rates(interval, cpu, row, &FREQUENCY);
     }
 }
 
-const MEMORY: MetricColumns<Meminfo> = MetricColumns::new(&[
-    col("kbmemfree", "mem_free", KIB),
-    col("kbavail", "mem_available", KIB),
-    col("kbbuffers", "buffers", KIB),
-    col("kbcached", "cached", KIB),
-    col("kbcommit", "committed_as", KIB),
-    col("kbdirty", "dirty", KIB),
-    col("kbactive", "active", KIB),
-    col("kbinact", "inactive", KIB),
-    col("kbanonpg", "anon_pages", KIB),
-    col("kbslab", "slab", KIB),
-    col("kbkstack", "kernel_stack", KIB),
-    col("kbpgtbl", "page_tables", KIB),
-    col("kbvmused", "vmalloc_used", KIB),
-    col("kbswpfree", "swap_free", KIB),
-    col("kbswpfree", "swap_total", KIB),
-    add("kbswpused", "swap_total", KIB),
-]);
-const PAGING: MetricColumns<Vmstat> = MetricColumns::new(&[
-    col("pswpin/s", "pswpin", 1.0),
-    col("pswpout/s", "pswpout", 1.0),
-    col("pgpgin/s", "pgpgin", KIB),
-    col("pgpgout/s", "pgpgout", KIB),
-    col("fault/s", "pgfault", 1.0),
-    col("majflt/s", "pgmajfault", 1.0),
-    col("pgfree/s", "pgfree", 1.0),
-    col("pgscank/s", "pgscan_kswapd", 1.0),
-    col("pgscand/s", "pgscan_direct", 1.0),
-]);
-const SYSTEM: MetricColumns<System> = MetricColumns::new(&[
-    col("runq-sz", "running", 1.0),
-    col("blocked", "blocked", 1.0),
-    col("ldavg-1", "load_1m", 1.0),
-    col("ldavg-5", "load_5m", 1.0),
-    col("ldavg-15", "load_15m", 1.0),
-    col("plist-sz", "tasks", 1.0),
-    col("cswch/s", "context_switches", 1.0),
-    col("proc/s", "forks", 1.0),
-    col("intr/s", "interrupts", 1.0),
-    col("all", "interrupts", 1.0),
-]);
+const MEMORY: MetricColumns<Meminfo> = columns![
+    "kbmemfree" => mem_free * KIB, "kbavail" => mem_available * KIB, "kbbuffers" => buffers * KIB,
+    "kbcached" => cached * KIB, "kbcommit" => committed_as * KIB, "kbdirty" => dirty * KIB,
+    "kbactive" => active * KIB, "kbinact" => inactive * KIB, "kbanonpg" => anon_pages * KIB,
+    "kbslab" => slab * KIB, "kbkstack" => kernel_stack * KIB, "kbpgtbl" => page_tables * KIB,
+    "kbvmused" => vmalloc_used * KIB, "kbswpfree" => swap_free * KIB, "kbswpfree" => swap_total * KIB,
+    "kbswpused" += swap_total * KIB,
+];
+const PAGING: MetricColumns<Vmstat> = columns![
+    "pswpin/s" => pswpin, "pswpout/s" => pswpout, "pgpgin/s" => pgpgin * KIB, "pgpgout/s" => pgpgout * KIB,
+    "fault/s" => pgfault, "majflt/s" => pgmajfault, "pgfree/s" => pgfree, "pgscank/s" => pgscan_kswapd,
+    "pgscand/s" => pgscan_direct,
+];
+const SYSTEM: MetricColumns<System> = columns![
+    "runq-sz" => running, "blocked" => blocked, "ldavg-1" => load_1m, "ldavg-5" => load_5m,
+    "ldavg-15" => load_15m, "plist-sz" => tasks, "cswch/s" => context_switches, "proc/s" => forks,
+    "intr/s" => interrupts, "all" => interrupts,
+];
 /// Entries of the kernel's tables.
-const TABLES: MetricColumns<Limits> =
-    MetricColumns::new(&[col("file-nr", "files", 1.0), col("inode-nr", "inodes", 1.0)]);
+const TABLES: MetricColumns<Limits> = columns![
+    "file-nr" => files, "inode-nr" => inodes,
+];
 /// Pressure over the interval, not over the last 10 s and more.
-const PRESSURE: MetricColumns<Pressure> = MetricColumns::new(&[
-    col("%scpu", "cpu_some", SECOND / 100.0),
-    col("%sio", "io_some", SECOND / 100.0),
-    col("%fio", "io_full", SECOND / 100.0),
-    col("%smem", "memory_some", SECOND / 100.0),
-    col("%fmem", "memory_full", SECOND / 100.0),
-]);
+const PRESSURE: MetricColumns<Pressure> = columns![
+    "%scpu" => cpu_some * SECOND / 100.0, "%sio" => io_some * SECOND / 100.0,
+    "%fio" => io_full * SECOND / 100.0, "%smem" => memory_some * SECOND / 100.0,
+    "%fmem" => memory_full * SECOND / 100.0,
+];
 
-fn host<F: Family<Key = Machine>>(run: &mut ToolRun, interval: Interval, row: &TableRow, columns: &MetricColumns<F>) {
+fn host<F: Family<Key = Machine>>(
+    run: &mut ToolRun,
+    interval: ReportInterval,
+    row: &TableRow,
+    columns: &MetricColumns<F>,
+) {
     run.rates(interval, Machine, row, columns);
 }
 
 /// mpstat shows a CPU's interrupts in the same row.
-fn cpus(run: &mut ToolRun, interval: Interval, row: &TableRow) {
+fn cpus(run: &mut ToolRun, interval: ReportInterval, row: &TableRow) {
     if row.label() == "all" {
         run.rates(interval, Machine, row, &ALL_CPUS);
         interrupts_of_cpu(run, interval, row);
@@ -293,10 +221,12 @@ fn cpus(run: &mut ToolRun, interval: Interval, row: &TableRow) {
     }
 }
 
-const IRQ: MetricColumns<Irq> = MetricColumns::new(&[col("intr/s", "count", 1.0), col("all", "count", 1.0)]);
+const IRQ: MetricColumns<Irq> = columns![
+    "intr/s" => count, "all" => count,
+];
 
 /// sar sums a line over the CPUs.
-fn interrupt_line(run: &mut ToolRun, interval: Interval, row: &TableRow) {
+fn interrupt_line(run: &mut ToolRun, interval: ReportInterval, row: &TableRow) {
     if row.label() == "sum" {
         host(run, interval, row, &SYSTEM);
     } else {
@@ -306,7 +236,7 @@ fn interrupt_line(run: &mut ToolRun, interval: Interval, row: &TableRow) {
 }
 
 /// The row `all` is the sum of the others.
-fn interrupts_of_cpu(run: &mut ToolRun, interval: Interval, row: &TableRow) {
+fn interrupts_of_cpu(run: &mut ToolRun, interval: ReportInterval, row: &TableRow) {
     if row.label() == "all" && row.get("intr/s").is_some() {
         run.grow::<System>(interval, row.line, Machine, &[("interrupts", row.get("intr/s"))]);
     }

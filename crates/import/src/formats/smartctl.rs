@@ -3,7 +3,6 @@
 use crate::prelude::*;
 use whyslow_model::catalogue::Queue;
 
-/// See [`crate::format::Format`].
 pub const FORMAT: Format = Format {
     name: "smartctl",
     versions: "smartmontools 5 to 7: -i, -a, -x of ATA, SCSI and NVMe devices, below the command line that names the device",

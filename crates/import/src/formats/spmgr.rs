@@ -4,7 +4,6 @@ use crate::prelude::*;
 use whyslow_model::catalogue::Path;
 use whyslow_model::key::Pair;
 
-/// See [`crate::format::Format`].
 pub const FORMAT: Format = Format {
     name: "spmgr",
     versions: "SecurePath 3 and 4: spmgr display",

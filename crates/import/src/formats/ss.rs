@@ -7,7 +7,6 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use whyslow_model::catalogue::{Connection, Datagram, Listener, Process};
 use whyslow_model::key::SocketKey;
 
-/// See [`crate::format::Format`].
 pub const FORMAT: Format = Format {
     name: "ss",
     versions: "iproute2 3 to 6: -t, -u, -l, -n, -i, -m, -p, -e in any mix; numeric addresses",

@@ -30,36 +30,18 @@ impl SocketMemory {
 }
 
 /// `rtt:20.25/0.5` and `retrans:1/7` are split into two values each.
-pub const INFO: MetricColumns<Connection> = MetricColumns::new(&[
-    col("rto", "retransmission_timeout", NS_PER_MS),
-    col("rtt", "rtt", NS_PER_MS),
-    col("rtt/2", "rtt_var", NS_PER_MS),
-    col("minrtt", "min_rtt", NS_PER_MS),
-    col("rcv_rtt", "receive_rtt", NS_PER_MS),
-    col("cwnd", "congestion_window", 1.0),
-    col("ssthresh", "slow_start_threshold", 1.0),
-    col("mss", "mss", 1.0),
-    col("rcv_space", "receive_space", 1.0),
-    col("snd_wnd", "peer_window", 1.0),
-    col("rcv_wnd", "own_window", 1.0),
-    col("notsent", "not_sent", 1.0),
-    col("unacked", "unacked", 1.0),
-    col("lost", "lost", 1.0),
-    col("retrans/2", "retransmits", 1.0),
-    col("segs_out", "segments_out", 1.0),
-    col("bytes_acked", "bytes_acked", 1.0),
-    col("bytes_received", "bytes_received", 1.0),
-    col("data_segs_out", "data_segments_out", 1.0),
-    col("bytes_retrans", "bytes_retransmitted", 1.0),
-    col("dsack_dups", "spurious", 1.0),
-    col("reord_seen", "reordered", 1.0),
-    col("segs_in", "segments_in", 1.0),
-    col("busy", "busy_time", NS_PER_MS),
-    col("rwnd_limited", "rwnd_limited", NS_PER_MS),
-    col("sndbuf_limited", "sndbuf_limited", NS_PER_MS),
-    col("delivery_rate", "delivery_rate", 1.0),
-    col("pacing_rate", "pacing_rate", 1.0),
-]);
+pub const INFO: MetricColumns<Connection> = columns![
+    "rto" => retransmission_timeout * NS_PER_MS, "rtt" => rtt * NS_PER_MS, "rtt/2" => rtt_var * NS_PER_MS,
+    "minrtt" => min_rtt * NS_PER_MS, "rcv_rtt" => receive_rtt * NS_PER_MS, "cwnd" => congestion_window,
+    "ssthresh" => slow_start_threshold, "mss" => mss, "rcv_space" => receive_space, "snd_wnd" => peer_window,
+    "rcv_wnd" => own_window, "notsent" => not_sent, "unacked" => unacked, "lost" => lost,
+    "retrans/2" => retransmits, "segs_out" => segments_out, "bytes_acked" => bytes_acked,
+    "bytes_received" => bytes_received, "data_segs_out" => data_segments_out,
+    "bytes_retrans" => bytes_retransmitted, "dsack_dups" => spurious, "reord_seen" => reordered,
+    "segs_in" => segments_in, "busy" => busy_time * NS_PER_MS, "rwnd_limited" => rwnd_limited * NS_PER_MS,
+    "sndbuf_limited" => sndbuf_limited * NS_PER_MS, "delivery_rate" => delivery_rate,
+    "pacing_rate" => pacing_rate,
+];
 /// Values that are omitted if zero, each with one that is present wherever kernel and ss support it.
 const OMITTED_IF_ZERO: [(&str, &str); 12] = [
     ("unacked", "rto"),

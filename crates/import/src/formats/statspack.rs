@@ -3,7 +3,6 @@
 use crate::prelude::*;
 use whyslow_model::catalogue::Database;
 
-/// See [`crate::format::Format`].
 pub const FORMAT: Format = Format {
     name: "statspack",
     versions: "Oracle statspack and AWR since 8.1.7, text",
@@ -16,15 +15,11 @@ pub const FORMAT: Format = Format {
 };
 
 /// Ratios and rates by the words before their colon, the latter since AWR 12.1 with a unit.
-const DATABASE: MetricColumns<Database> = MetricColumns::new(&[
-    col("Buffer Hit %", "buffer_hit", 0.01),
-    col("Latch Hit %", "latch_hit", 0.01),
-    col("Physical reads", "physical_reads", 1.0),
-    col("Physical read (blocks)", "physical_reads", 1.0),
-    col("Physical writes", "physical_writes", 1.0),
-    col("Physical write (blocks)", "physical_writes", 1.0),
-    col("Std Block Size", "block_size", KIB),
-]);
+const DATABASE: MetricColumns<Database> = columns![
+    "Buffer Hit %" => buffer_hit * 0.01, "Latch Hit %" => latch_hit * 0.01, "Physical reads" => physical_reads,
+    "Physical read (blocks)" => physical_reads, "Physical writes" => physical_writes,
+    "Physical write (blocks)" => physical_writes, "Std Block Size" => block_size * KIB,
+];
 const VALUES: [&str; 7] = [
     "Buffer Hit %",
     "Latch Hit %",

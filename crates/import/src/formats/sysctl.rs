@@ -3,7 +3,6 @@
 use crate::prelude::*;
 use whyslow_model::catalogue::{Conntrack, Ipc, Limits, Setting};
 
-/// See [`crate::format::Format`].
 pub const FORMAT: Format = Format {
     name: "sysctl",
     versions: "sysctl -a and single settings: name = value",
@@ -18,24 +17,18 @@ pub const FORMAT: Format = Format {
 };
 
 /// kernel.shmall counts pages (sysvipc(7)), nearly always of 4 KiB.
-const IPC: MetricColumns<Ipc> = MetricColumns::new(&[
-    col("kernel.shmall", "shm_bytes_max", 4096.0),
-    col("kernel.shmmax", "shm_segment_max", 1.0),
-    col("kernel.shmmni", "shm_segments_max", 1.0),
-    col("kernel.msgmni", "msg_queues_max", 1.0),
-    col("kernel.sem 2", "semaphores_max", 1.0),
-    col("kernel.sem 4", "sem_arrays_max", 1.0),
-]);
-const LIMITS: MetricColumns<Limits> = MetricColumns::new(&[
-    col("fs.file-max", "files_max", 1.0),
-    col("fs.file-nr", "files", 1.0),
-    col("kernel.pid_max", "pid_max", 1.0),
-    col("kernel.threads-max", "threads_max", 1.0),
-]);
-const CONNTRACK: MetricColumns<Conntrack> = MetricColumns::new(&[
-    col("net.netfilter.nf_conntrack_max", "max", 1.0),
-    col("net.netfilter.nf_conntrack_count", "count", 1.0),
-]);
+const IPC: MetricColumns<Ipc> = columns![
+    "kernel.shmall" => shm_bytes_max * 4096.0, "kernel.shmmax" => shm_segment_max,
+    "kernel.shmmni" => shm_segments_max, "kernel.msgmni" => msg_queues_max, "kernel.sem 2" => semaphores_max,
+    "kernel.sem 4" => sem_arrays_max,
+];
+const LIMITS: MetricColumns<Limits> = columns![
+    "fs.file-max" => files_max, "fs.file-nr" => files, "kernel.pid_max" => pid_max,
+    "kernel.threads-max" => threads_max,
+];
+const CONNTRACK: MetricColumns<Conntrack> = columns![
+    "net.netfilter.nf_conntrack_max" => max, "net.netfilter.nf_conntrack_count" => count,
+];
 const TREES: [&str; 10] = ["kernel.", "vm.", "net.", "fs.", "dev.", "user.", "abi.", "debug.", "crypto.", "sunrpc."];
 
 /// `kernel.shmall = 2097152`

@@ -8,29 +8,17 @@ use whyslow_model::value::Name;
 const PERCENT: f64 = SECOND / 100.0;
 
 /// A tool prints one name of each mode. It counts guests apart from user and nice, the kernel within them.
-const MODES: &[crate::table::TableColumn] = &[
-    col("%user", "user", PERCENT),
-    col("%usr", "user", PERCENT),
-    add("%guest", "user", PERCENT),
-    col("%nice", "nice", PERCENT),
-    add("%gnice", "nice", PERCENT),
-    col("%system", "system", PERCENT),
-    col("%sys", "system", PERCENT),
-    col("%iowait", "iowait", PERCENT),
-    col("%irq", "irq", PERCENT),
-    col("%soft", "softirq", PERCENT),
-    col("%steal", "steal", PERCENT),
-    col("%idle", "idle", PERCENT),
+pub const ALL_CPUS: MetricColumns<CpuMean> = columns![
+    "%user" => user * PERCENT, "%usr" => user * PERCENT, "%guest" += user * PERCENT, "%nice" => nice * PERCENT,
+    "%gnice" += nice * PERCENT, "%system" => system * PERCENT, "%sys" => system * PERCENT,
+    "%iowait" => iowait * PERCENT, "%irq" => irq * PERCENT, "%soft" => softirq * PERCENT,
+    "%steal" => steal * PERCENT, "%idle" => idle * PERCENT,
 ];
-pub const ALL_CPUS: MetricColumns<CpuMean> = MetricColumns::new(MODES);
-pub const ONE_CPU: MetricColumns<Cpu> = MetricColumns::new(MODES);
+pub const ONE_CPU: MetricColumns<Cpu> = ALL_CPUS.for_family();
 /// Rounded shares do not add up to 100 exactly.
 const ROUNDING: f64 = 1.5;
 
 /// Refuses CPU shares that do not add up to 100: they are not under their header.
-///
-/// # Errors
-/// If they do not.
 pub fn check_shares(file: &Name, header: u32, row: TableRow) -> Result<TableRow, Refusal> {
     let sum = ALL_CPUS.sum(&row) / PERCENT;
     if sum == 0.0 || (sum - 100.0).abs() <= ROUNDING {
@@ -41,36 +29,17 @@ pub fn check_shares(file: &Name, header: u32, row: TableRow) -> Result<TableRow,
 }
 
 /// Everything a device table has that needs no arithmetic.
-pub const DISK: MetricColumns<Disk> = MetricColumns::new(&[
-    col("r/s", "reads", 1.0),
-    col("rrqm/s", "reads_merged", 1.0),
-    col("rsec/s", "read_bytes", SECTOR),
-    col("rkB/s", "read_bytes", KIB),
-    col("rMB/s", "read_bytes", MIB),
-    col("Blk_read/s", "read_bytes", SECTOR),
-    col("kB_read/s", "read_bytes", KIB),
-    col("MB_read/s", "read_bytes", MIB),
-    col("rd_sec/s", "read_bytes", SECTOR),
-    col("w/s", "writes", 1.0),
-    col("wrqm/s", "writes_merged", 1.0),
-    col("wsec/s", "write_bytes", SECTOR),
-    col("wkB/s", "write_bytes", KIB),
-    col("wMB/s", "write_bytes", MIB),
-    col("Blk_wrtn/s", "write_bytes", SECTOR),
-    col("kB_wrtn/s", "write_bytes", KIB),
-    col("MB_wrtn/s", "write_bytes", MIB),
-    col("wr_sec/s", "write_bytes", SECTOR),
-    col("d/s", "discards", 1.0),
-    col("drqm/s", "discards_merged", 1.0),
-    col("dsec/s", "discard_bytes", SECTOR),
-    col("dkB/s", "discard_bytes", KIB),
-    col("dMB/s", "discard_bytes", MIB),
-    col("f/s", "flushes", 1.0),
-    col("avgqu-sz", "weighted_time", SECOND),
-    col("aqu-sz", "weighted_time", SECOND),
-    col("%util", "busy_time", PERCENT),
-    col("svctm", "service_time", NS_PER_MS),
-]);
+pub const DISK: MetricColumns<Disk> = columns![
+    "r/s" => reads, "rrqm/s" => reads_merged, "rsec/s" => read_bytes * SECTOR, "rkB/s" => read_bytes * KIB,
+    "rMB/s" => read_bytes * MIB, "Blk_read/s" => read_bytes * SECTOR, "kB_read/s" => read_bytes * KIB,
+    "MB_read/s" => read_bytes * MIB, "rd_sec/s" => read_bytes * SECTOR, "w/s" => writes,
+    "wrqm/s" => writes_merged, "wsec/s" => write_bytes * SECTOR, "wkB/s" => write_bytes * KIB,
+    "wMB/s" => write_bytes * MIB, "Blk_wrtn/s" => write_bytes * SECTOR, "kB_wrtn/s" => write_bytes * KIB,
+    "MB_wrtn/s" => write_bytes * MIB, "wr_sec/s" => write_bytes * SECTOR, "d/s" => discards,
+    "drqm/s" => discards_merged, "dsec/s" => discard_bytes * SECTOR, "dkB/s" => discard_bytes * KIB,
+    "dMB/s" => discard_bytes * MIB, "f/s" => flushes, "avgqu-sz" => weighted_time * SECOND,
+    "aqu-sz" => weighted_time * SECOND, "%util" => busy_time * PERCENT, "svctm" => service_time * NS_PER_MS,
+];
 /// The mean request.
 const REQUEST_SIZE: [(&str, f64); 2] = [("avgrq-sz", SECTOR), ("areq-sz", KIB)];
 /// How far it may be from bytes over requests before one of the two is wrong, and from how many requests per second on
@@ -79,7 +48,7 @@ const CONTRADICTION: f64 = 0.05;
 const ENOUGH: f64 = 10.0;
 
 /// Records a row of a device table.
-pub fn record_disk(run: &mut ToolRun, interval: Interval, row: &TableRow) {
+pub fn record_disk(run: &mut ToolRun, interval: ReportInterval, row: &TableRow) {
     let (name, number) = device_name(row.label());
     let (reads, writes) = (row.get("r/s"), row.get("w/s"));
     let both = reads.zip(writes).map(|(r, w)| r + w);

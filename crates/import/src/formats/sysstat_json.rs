@@ -14,7 +14,6 @@ use std::collections::BTreeMap;
 use whyslow_model::catalogue::MachineInfo;
 use whyslow_model::value::Name;
 
-/// See [`crate::format::Format`].
 pub const FORMAT: Format = Format {
     name: "sysstat JSON",
     versions: "sysstat 10 to 12: sadf -j, iostat -o JSON, mpstat -o JSON; binary sa files by this machine's own sadf",
@@ -261,7 +260,7 @@ fn sar_reports(
     for ((report, end), (_, interval)) in statistics.iter().zip(ends).zip(&times) {
         // A report without time comes one interval after the previous one.
         let to = end.map_or(from + first, |end| end + first);
-        let covered = Interval { from: interval.map_or(from, |interval| (to - interval).max(from)), to };
+        let covered = ReportInterval { from: interval.map_or(from, |interval| (to - interval).max(from)), to };
         from = to;
         if covered.seconds() > 0.0 {
             record_sections(start, report, covered, run)?;
@@ -270,7 +269,12 @@ fn sar_reports(
     Ok(())
 }
 
-fn record_sections(start: &DocumentStart, report: &Statistics, interval: Interval, run: &mut ToolRun) -> ReadResult {
+fn record_sections(
+    start: &DocumentStart,
+    report: &Statistics,
+    interval: ReportInterval,
+    run: &mut ToolRun,
+) -> ReadResult {
     for section in SECTIONS {
         let Some(sar_report) = SarReport::of(section.1) else { continue };
         for row in section.rows(report) {

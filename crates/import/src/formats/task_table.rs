@@ -40,7 +40,12 @@ impl TaskColumns {
 ///
 /// # Errors
 /// A row with fewer fields than the header has columns.
-pub fn read_tasks(lines: &mut Lines<'_>, run: &mut ToolRun, interval: Interval, columns: &TaskColumns) -> ReadResult {
+pub fn read_tasks(
+    lines: &mut Lines<'_>,
+    run: &mut ToolRun,
+    interval: ReportInterval,
+    columns: &TaskColumns,
+) -> ReadResult {
     let mut process: Option<(u32, String)> = None;
     let mut started = false;
     while let Some(text) = lines.peek(0).map(str::to_owned) {
@@ -104,7 +109,7 @@ fn cpu_time(columns: &TaskColumns, fields: &[String]) -> (&'static str, Option<f
 
 fn record_process(
     run: &mut ToolRun,
-    interval: Interval,
+    interval: ReportInterval,
     line: u32,
     pid: u32,
     name: &str,
@@ -128,7 +133,7 @@ fn record_process(
 /// The thread's number is not printed: its line identifies it.
 fn record_thread(
     run: &mut ToolRun,
-    interval: Interval,
+    interval: ReportInterval,
     line: u32,
     pid: u32,
     name: &str,

@@ -3,7 +3,6 @@
 use crate::prelude::*;
 use whyslow_model::catalogue::Qdisc;
 
-/// See [`crate::format::Format`].
 pub const FORMAT: Format = Format {
     name: "tc",
     versions: "iproute2: tc -s qdisc, tc -s class",

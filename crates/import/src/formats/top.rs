@@ -6,7 +6,6 @@ use crate::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use whyslow_model::catalogue::{Cpu, CpuMean, Meminfo, System};
 
-/// See [`crate::format::Format`].
 pub const FORMAT: Format = Format {
     name: "top",
     versions: "procps 2 to 4, one screen or several, with or without a line per CPU; CPU lines cut out of screens",
@@ -33,20 +32,13 @@ const MODES: [(&str, &str); 8] = [
     ("si", "softirq"),
     ("st", "steal"),
 ];
-const MEMORY: MetricColumns<Meminfo> = MetricColumns::new(&[
-    col("total", "mem_total", 1.0),
-    col("free", "mem_free", 1.0),
-    col("buffers", "buffers", 1.0),
-    col("buff/cache", "cached", 1.0),
-]);
+const MEMORY: MetricColumns<Meminfo> = columns![
+    "total" => mem_total, "free" => mem_free, "buffers" => buffers, "buff/cache" => cached,
+];
 /// Old screens show the page cache on the line of swap, new ones available memory.
-const SWAP: MetricColumns<Meminfo> = MetricColumns::new(&[
-    col("total", "swap_total", 1.0),
-    col("free", "swap_free", 1.0),
-    col("cached", "cached", 1.0),
-    col("cache", "cached", 1.0),
-    col("avail", "mem_available", 1.0),
-]);
+const SWAP: MetricColumns<Meminfo> = columns![
+    "total" => swap_total, "free" => swap_free, "cached" => cached, "cache" => cached, "avail" => mem_available,
+];
 
 fn is_title(line: &str) -> bool {
     line.starts_with("top - ") && line.contains("load average:")
@@ -61,13 +53,13 @@ fn is_cpu_line(line: &str) -> bool {
 
 /// CPU lines without their screens: one that comes again belongs to the next screen.
 fn cut_out(lines: &mut Lines<'_>, run: &mut ToolRun) -> ReadResult {
-    let mut interval = Interval { from: 0.0, to: DELAY };
+    let mut interval = ReportInterval { from: 0.0, to: DELAY };
     let mut seen = BTreeSet::new();
     while lines.next_is(is_cpu_line) {
         let name = lines.peek(0).and_then(|text| text.split_once(':')).map_or("", |(name, _)| name.trim()).to_owned();
         if !seen.insert(name.clone()) {
             seen = BTreeSet::from([name]);
-            interval = Interval { from: interval.to, to: interval.to + DELAY };
+            interval = ReportInterval { from: interval.to, to: interval.to + DELAY };
         }
         cpu(lines, run, interval)?;
     }
@@ -84,7 +76,7 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
         return cut_out(lines, run);
     }
     let mut screens = 0;
-    let mut interval = Interval { from: 0.0, to: DELAY };
+    let mut interval = ReportInterval { from: 0.0, to: DELAY };
     let mut clock = ElapsedTime::default();
     while let Some(title) = lines.take_past_blanks_if(is_title) {
         if let Some((time, _)) = timed_fields(title.text.trim_start_matches("top - ")) {
@@ -92,7 +84,7 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
             if screens == 0 {
                 run.start = PrintedTime { date: None, time: Some(time) };
             } else if at > interval.to - DELAY {
-                interval = Interval { from: interval.to, to: at + DELAY };
+                interval = ReportInterval { from: interval.to, to: at + DELAY };
             }
         }
         if let Some((_, loads)) = title.text.split_once("load average:") {
@@ -118,7 +110,7 @@ pub fn record_load(system: &mut System, loads: &str) -> usize {
     loads.iter().flatten().count()
 }
 
-fn screen(lines: &mut Lines<'_>, run: &mut ToolRun, interval: Interval) -> ReadResult {
+fn screen(lines: &mut Lines<'_>, run: &mut ToolRun, interval: ReportInterval) -> ReadResult {
     while let Some((blanks, text)) = lines.peek_past_blanks(0) {
         let text = text.trim_start().to_owned();
         lines.skip(blanks);
@@ -144,7 +136,7 @@ fn screen(lines: &mut Lines<'_>, run: &mut ToolRun, interval: Interval) -> ReadR
 }
 
 /// ` Cpu0 : 38.7%us,  4.2%sy, ...`, `%Cpu(s):  0,4 us,  0,4 sy, ...`, the latter sometimes wrapped.
-fn cpu(lines: &mut Lines<'_>, run: &mut ToolRun, interval: Interval) -> ReadResult {
+fn cpu(lines: &mut Lines<'_>, run: &mut ToolRun, interval: ReportInterval) -> ReadResult {
     let Some(line) = lines.take_if(|text| text.contains(':')) else {
         return Err(lines.refuse("a CPU, a colon and its shares"));
     };

@@ -3,7 +3,6 @@
 use crate::prelude::*;
 use whyslow_model::catalogue::Setting;
 
-/// See [`crate::format::Format`].
 pub const FORMAT: Format = Format {
     name: "ulimit",
     versions: "ulimit -a of bash and dash",

@@ -5,7 +5,6 @@ use crate::clock::timed_fields;
 use crate::prelude::*;
 use whyslow_model::catalogue::System;
 
-/// See [`crate::format::Format`].
 pub const FORMAT: Format = Format {
     name: "uptime",
     versions: "procps 2 to 4, uptime and the first line of w",

@@ -5,7 +5,6 @@ use crate::report_intervals::ReportIntervals;
 use crate::table::{TableHeader, is_header, take_header, take_row};
 use whyslow_model::catalogue::{CpuMean, Meminfo, System, Vmstat};
 
-/// See [`crate::format::Format`].
 pub const FORMAT: Format = Format {
     name: "vmstat",
     versions: "procps 2 to 4; all columns, -w, -t, -a, -S; rows without header if their shares leave no doubt",
@@ -24,29 +23,20 @@ const PERCENT: f64 = SECOND / 100.0;
 const PAGE: f64 = 4096.0;
 
 /// The kernel counts guests within user, this tool separately.
-const CPU: MetricColumns<CpuMean> = MetricColumns::new(&[
-    col("us", "user", PERCENT),
-    add("gu", "user", PERCENT),
-    col("sy", "system", PERCENT),
-    col("id", "idle", PERCENT),
-    col("wa", "iowait", PERCENT),
-    col("st", "steal", PERCENT),
-]);
-const SYSTEM: MetricColumns<System> = MetricColumns::new(&[
-    col("in", "interrupts", 1.0),
-    col("cs", "context_switches", 1.0),
-    col("r", "running", 1.0),
-    col("b", "blocked", 1.0),
-]);
+const CPU: MetricColumns<CpuMean> = columns![
+    "us" => user * PERCENT, "gu" += user * PERCENT, "sy" => system * PERCENT, "id" => idle * PERCENT,
+    "wa" => iowait * PERCENT, "st" => steal * PERCENT,
+];
+const SYSTEM: MetricColumns<System> = columns![
+    "in" => interrupts, "cs" => context_switches, "r" => running, "b" => blocked,
+];
 /// Swap and memory are in the unit of `-S`; a block is always 1024 bytes.
-const PAGING: MetricColumns<Vmstat> = MetricColumns::new(&[
-    col("si", "pswpin", 1.0 / PAGE),
-    col("so", "pswpout", 1.0 / PAGE),
-    col("bi", "pgpgin", KIB),
-    col("bo", "pgpgout", KIB),
-]);
-const MEMORY: MetricColumns<Meminfo> =
-    MetricColumns::new(&[col("free", "mem_free", 1.0), col("buff", "buffers", 1.0), col("cache", "cached", 1.0)]);
+const PAGING: MetricColumns<Vmstat> = columns![
+    "si" => pswpin * 1.0 / PAGE, "so" => pswpout * 1.0 / PAGE, "bi" => pgpgin * KIB, "bo" => pgpgout * KIB,
+];
+const MEMORY: MetricColumns<Meminfo> = columns![
+    "free" => mem_free, "buff" => buffers, "cache" => cached,
+];
 const IN_MEMORY_UNIT: [&str; 5] = ["si", "so", "free", "buff", "cache"];
 
 /// Every column there has been. `w` in 2.2, `st` since 2.6.11, `gu` since procps 4.0.5.
@@ -168,7 +158,7 @@ fn memory_unit(context: &CaptureContext) -> f64 {
     }
 }
 
-fn record(run: &mut ToolRun, row: &TableRow, interval: Interval) {
+fn record(run: &mut ToolRun, row: &TableRow, interval: ReportInterval) {
     run.rates(interval, Machine, row, &CPU);
     run.rates(interval, Machine, row, &SYSTEM);
     run.rates(interval, Machine, row, &PAGING);

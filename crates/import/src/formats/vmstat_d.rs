@@ -5,7 +5,6 @@ use crate::table::take_row;
 use std::collections::BTreeSet;
 use whyslow_model::catalogue::Disk;
 
-/// See [`crate::format::Format`].
 pub const FORMAT: Format = Format {
     name: "vmstat -d",
     versions: "procps 3 and 4",
@@ -22,17 +21,11 @@ pub const FORMAT: Format = Format {
 const COLUMNS: [&str; 10] =
     ["reads", "merged", "sectors", "ms", "writes", "merged 2", "sectors 2", "ms 2", "cur", "sec"];
 /// The last column is in whole seconds: too coarse for a share of an interval.
-const DISK: MetricColumns<Disk> = MetricColumns::new(&[
-    col("reads", "reads", 1.0),
-    col("merged", "reads_merged", 1.0),
-    col("sectors", "read_bytes", SECTOR),
-    col("ms", "read_time", NS_PER_MS),
-    col("writes", "writes", 1.0),
-    col("merged 2", "writes_merged", 1.0),
-    col("sectors 2", "write_bytes", SECTOR),
-    col("ms 2", "write_time", NS_PER_MS),
-    col("cur", "in_flight", 1.0),
-]);
+const DISK: MetricColumns<Disk> = columns![
+    "reads" => reads, "merged" => reads_merged, "sectors" => read_bytes * SECTOR, "ms" => read_time * NS_PER_MS,
+    "writes" => writes, "merged 2" => writes_merged, "sectors 2" => write_bytes * SECTOR,
+    "ms 2" => write_time * NS_PER_MS, "cur" => in_flight,
+];
 
 /// `disk- ------------reads------------ ------------writes----------- -----IO------`
 fn is_title(line: &str) -> bool {

@@ -3,7 +3,6 @@
 use crate::prelude::*;
 use whyslow_model::catalogue::{Meminfo, System, Vmstat};
 
-/// See [`crate::format::Format`].
 pub const FORMAT: Format = Format {
     name: "vmstat -s",
     versions: "procps 2 to 4, in K",
@@ -15,31 +14,20 @@ pub const FORMAT: Format = Format {
     ..Format::NEW
 };
 
-const MEMORY: MetricColumns<Meminfo> = MetricColumns::new(&[
-    col("total memory", "mem_total", KIB),
-    col("active memory", "active", KIB),
-    col("inactive memory", "inactive", KIB),
-    col("free memory", "mem_free", KIB),
-    col("buffer memory", "buffers", KIB),
+const MEMORY: MetricColumns<Meminfo> = columns![
+    "total memory" => mem_total * KIB, "active memory" => active * KIB, "inactive memory" => inactive * KIB,
+    "free memory" => mem_free * KIB, "buffer memory" => buffers * KIB,
     // The page cache, despite its name.
-    col("swap cache", "cached", KIB),
-    col("total swap", "swap_total", KIB),
-    col("free swap", "swap_free", KIB),
-]);
-const PAGING: MetricColumns<Vmstat> = MetricColumns::new(&[
-    col("paged in", "pgpgin", KIB),
-    col("paged out", "pgpgout", KIB),
-    col("pages paged in", "pgpgin", KIB),
-    col("pages paged out", "pgpgout", KIB),
-    col("pages swapped in", "pswpin", 1.0),
-    col("pages swapped out", "pswpout", 1.0),
-]);
+    "swap cache" => cached * KIB, "total swap" => swap_total * KIB, "free swap" => swap_free * KIB,
+];
+const PAGING: MetricColumns<Vmstat> = columns![
+    "paged in" => pgpgin * KIB, "paged out" => pgpgout * KIB, "pages paged in" => pgpgin * KIB,
+    "pages paged out" => pgpgout * KIB, "pages swapped in" => pswpin, "pages swapped out" => pswpout,
+];
 /// CPU ticks are sums over an unknown number of CPUs, and are not used.
-const SYSTEM: MetricColumns<System> = MetricColumns::new(&[
-    col("interrupts", "interrupts", 1.0),
-    col("CPU context switches", "context_switches", 1.0),
-    col("forks", "forks", 1.0),
-]);
+const SYSTEM: MetricColumns<System> = columns![
+    "interrupts" => interrupts, "CPU context switches" => context_switches, "forks" => forks,
+];
 
 /// `24684096 K total memory`
 fn entry(line: &str) -> Option<(f64, &str)> {

@@ -27,30 +27,8 @@ pub enum FileKind {
 
 /// Extensions of captures that people made themselves.
 const TEXT: [&str; 4] = [".txt", ".log", ".out", ".json"];
-/// Files directly in /proc.
-const PROC_FILES: [&str; 20] = [
-    "stat",
-    "meminfo",
-    "vmstat",
-    "diskstats",
-    "loadavg",
-    "uptime",
-    "interrupts",
-    "softirqs",
-    "mdstat",
-    "schedstat",
-    "swaps",
-    "slabinfo",
-    "zoneinfo",
-    "buddyinfo",
-    "cpuinfo",
-    "version",
-    "mounts",
-    "partitions",
-    "filesystems",
-    "cmdline",
-];
-/// Folders in /proc.
+const PROC_FILES: &str = "stat meminfo vmstat diskstats loadavg uptime interrupts softirqs mdstat schedstat swaps slabinfo \
+    zoneinfo buddyinfo cpuinfo version mounts partitions filesystems cmdline";
 const PROC_FOLDERS: [&str; 4] = ["net", "pressure", "scsi", "sys"];
 /// No path of a capture is deeper.
 const DEEPEST: usize = 24;
@@ -63,7 +41,7 @@ pub fn file_kind(path: &str) -> FileKind {
     if let Some(at) = folders.iter().position(|f| *f == "proc" || *f == "sys") {
         return FileKind::InProcTree { root: folders[..at].join("/"), path: owned(&parts[at..]) };
     }
-    if PROC_FILES.contains(name) {
+    if PROC_FILES.split(' ').any(|file| file == *name) {
         return FileKind::MayBeProc { root: folders.join("/"), path: owned(&[*name]) };
     }
     if let Some((folder, above)) = folders.split_last().filter(|(folder, _)| PROC_FOLDERS.contains(folder)) {

@@ -45,7 +45,7 @@ pub struct Incident {
 }
 
 /// What an incident contains.
-pub struct Gathered {
+pub struct IncidentContents {
     /// The output of other tools.
     pub captures: Vec<Capture>,
     /// Copies of /proc and /sys.
@@ -159,7 +159,7 @@ impl Incident {
     ///
     /// # Errors
     /// If nothing was recognized at all.
-    pub fn done(mut self) -> Result<Gathered, Refusal> {
+    pub fn done(mut self) -> Result<IncidentContents, Refusal> {
         for (name, path) in self.staging.settle() {
             if let Ok(file) = std::fs::File::open(path) {
                 self.captured(name, file)?;
@@ -171,7 +171,7 @@ impl Incident {
             Err(_) if !trees.is_empty() => Vec::new(),
             captures => captures?,
         };
-        Ok(Gathered { captures, trees })
+        Ok(IncidentContents { captures, trees })
     }
 }
 

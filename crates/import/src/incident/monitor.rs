@@ -93,8 +93,6 @@ impl ReadMonitor {
         Ok(())
     }
 
-    /// Counts decompressed bytes.
-    ///
     /// # Errors
     /// If there are too many.
     pub(crate) fn unpack(&self, bytes: u64) -> io::Result<()> {

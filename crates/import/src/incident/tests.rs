@@ -5,9 +5,9 @@ use std::io::Write;
 use std::path::PathBuf;
 
 /// A member of an archive: its path, the kind of entry, its contents.
-type Member<'m> = (&'m str, u8, &'m [u8]);
+type ArchiveMember<'m> = (&'m str, u8, &'m [u8]);
 
-fn tar_of(members: &[Member<'_>]) -> Vec<u8> {
+fn tar_of(members: &[ArchiveMember<'_>]) -> Vec<u8> {
     let mut all = Vec::new();
     for (name, kind, contents) in members {
         let mut block = [0_u8; tar::BLOCK];
@@ -32,13 +32,13 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
     out.finish().unwrap()
 }
 
-fn gathered(bytes: &[u8]) -> Result<Gathered, Refusal> {
+fn gathered(bytes: &[u8]) -> Result<IncidentContents, Refusal> {
     let mut incident = Incident::new(false, Arc::default());
     incident.add("x.tar", bytes)?;
     incident.done()
 }
 
-fn files(gathered: &Gathered) -> Vec<&str> {
+fn files(gathered: &IncidentContents) -> Vec<&str> {
     gathered.captures.iter().flat_map(|c| &c.files).map(String::as_str).collect()
 }
 
@@ -49,7 +49,7 @@ const STAT: &[u8] = b"cpu  1 2 3 4 5 6 7 8 9 10\n";
 fn the_known_files_of_an_archive_are_read_compressed_or_not() {
     let long = format!("sos/{}/dmesg", "folder/".repeat(15));
     let pax = format!("{} path={long}\n", long.len() + 10);
-    let members: [Member<'_>; 6] = [
+    let members: [ArchiveMember<'_>; 6] = [
         ("sos/", b'5', b""),
         ("sos/var/log/messages", b'0', LOG),
         ("sos/etc/passwd", b'0', b"root:x:0:0"),
@@ -82,7 +82,7 @@ fn a_copy_of_proc_is_known_by_what_stands_in_it() {
 
 #[test]
 fn hostile_archives_lead_nowhere() {
-    let hostile: [Member<'_>; 6] = [
+    let hostile: [ArchiveMember<'_>; 6] = [
         ("../../tmp/dmesg", b'0', LOG),
         ("a/proc/../../../stat", b'0', STAT),
         ("a/proc/link", b'2', b""),
@@ -184,7 +184,7 @@ fn what_unfolds_to_more_than_is_read_is_an_error_however_it_is_packed() {
 #[test]
 fn more_files_than_are_looked_at_are_an_error() {
     let files: Vec<(String, &[u8])> = (0..20).map(|n| (format!("sos/var/log/messages-{n}"), LOG)).collect();
-    let files: Vec<Member<'_>> = files.iter().map(|(name, text)| (name.as_str(), b'0', *text)).collect();
+    let files: Vec<ArchiveMember<'_>> = files.iter().map(|(name, text)| (name.as_str(), b'0', *text)).collect();
     let said = fails(&tar_of(&files), &little(1 << 20, 10));
     assert!(said.contains("more than 10 files"), "{said}");
     let folder = tempfile::tempdir().unwrap();
@@ -204,7 +204,7 @@ fn more_cpu_time_than_is_taken_is_an_error() {
 fn folders_that_are_made_count_as_files() {
     let deep = |n: usize| format!("sos/proc/net/{n}/a/b/c/d/e/f/g/h/i/j/k/l/m/n/o/p/q");
     let files: Vec<String> = (0..1500).map(deep).collect();
-    let files: Vec<Member<'_>> = files.iter().map(|name| (name.as_str(), b'0', b"x".as_slice())).collect();
+    let files: Vec<ArchiveMember<'_>> = files.iter().map(|name| (name.as_str(), b'0', b"x".as_slice())).collect();
     let said = fails(&tar_of(&files), &Arc::default());
     assert!(said.contains("more than 20000 files"), "{said}");
 }

@@ -12,13 +12,13 @@ use whyslow_model::catalogue::{Family, Protocol};
 use whyslow_model::key::NetKey;
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::value::Name;
-use whyslow_proc::snmp::Names;
+use whyslow_proc::snmp::CounterNames;
 
 /// Reads the protocol counters of every namespace.
 pub(crate) struct Protocols {
     namespaces: Arc<Namespaces>,
     /// Metrics by the kernel's names.
-    names: Names,
+    names: CounterNames,
     /// What the columns of each protocol are, as last seen.
     columns: HashMap<String, Columns>,
 }
@@ -33,7 +33,7 @@ struct Columns {
 impl Protocols {
     /// Over these namespaces.
     pub fn new(namespaces: Arc<Namespaces>) -> Self {
-        Self { namespaces, names: Names::default(), columns: HashMap::new() }
+        Self { namespaces, names: CounterNames::default(), columns: HashMap::new() }
     }
 
     fn read_namespace(&mut self, root: &Root, namespace: &Name) -> Result<Protocol, Miss> {

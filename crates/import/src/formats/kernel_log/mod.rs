@@ -17,7 +17,6 @@ use prefix::LogPrefix;
 use std::collections::HashSet;
 use thinned_log::{LogRecord, ThinnedLog, is_repetition, shape};
 
-/// See [`crate::format::Format`].
 pub const FORMAT: Format = Format {
     name: "kernel log",
     versions: "Linux 2.4 on: syslog files (RFC 3164, 5424, with years), dmesg (plain, -T, -x, -d, -e, -r, -J, iso, with callers), journalctl (short forms, json, json-pretty), /dev/kmsg; bare messages",

@@ -7,7 +7,6 @@ use crate::clock::{DAYS, MONTHS};
 pub struct LogPrefix<'l> {
     /// Its length in bytes.
     pub length: usize,
-    /// The time as printed.
     pub printed: Option<&'l str>,
     /// The time since boot.
     pub since_boot_ns: Option<u64>,

@@ -117,7 +117,6 @@ impl<'r> ThinnedLog<'r> {
         self.previous = None;
     }
 
-    /// Takes a line.
     pub fn take(&mut self, mut record: LogRecord<'_>) {
         if let Some(times) = repetitions(record.text) {
             self.repeat(times);
