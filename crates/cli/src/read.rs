@@ -19,7 +19,7 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 use whyslow_diagnose::{diagnose, side_by_side};
-use whyslow_import::{Capture, Gathered, Incident, ReadCopy, Tree, Watch, join};
+use whyslow_import::{Capture, Incident, IncidentContents, ProcCopy, ProcTree, ReadMonitor, join};
 use whyslow_model::diagnosis::Origin;
 use whyslow_sense::{Root, Sampler};
 
@@ -69,8 +69,8 @@ fn nothing_in(files: &[PathBuf]) -> String {
 }
 
 /// Reads while another thread says how far it has come; Ctrl-C and SIGTERM end the reading, and what it unpacked is removed.
-fn watched<T>(reads: impl FnOnce(&Arc<Watch>) -> Result<T, Failure>) -> Result<T, Failure> {
-    let watch = Arc::<Watch>::default();
+fn watched<T>(reads: impl FnOnce(&Arc<ReadMonitor>) -> Result<T, Failure>) -> Result<T, Failure> {
+    let watch = Arc::<ReadMonitor>::default();
     // The second Ctrl-C ends the program at once, as does the first if no handler can be set.
     for signal in [SIGINT, SIGTERM] {
         let _ = register_conditional_default(signal, Arc::clone(&watch.stop))
@@ -86,7 +86,7 @@ fn watched<T>(reads: impl FnOnce(&Arc<Watch>) -> Result<T, Failure>) -> Result<T
     })
 }
 
-fn say_how_far(watch: &Watch, ends: &Receiver<()>) {
+fn say_how_far(watch: &ReadMonitor, ends: &Receiver<()>) {
     let mut wait = QUIET;
     let progress = Progress::new("", "");
     while ends.recv_timeout(wait) == Err(RecvTimeoutError::Timeout) {
@@ -95,7 +95,7 @@ fn say_how_far(watch: &Watch, ends: &Receiver<()>) {
     }
 }
 
-fn gather(asked: &ReadArgs, watch: &Arc<Watch>) -> Result<Gathered, Failure> {
+fn gather(asked: &ReadArgs, watch: &Arc<ReadMonitor>) -> Result<IncidentContents, Failure> {
     let refused = |e: whyslow_import::Refusal| Failure::usage(e.to_string());
     let mut incident = Incident::new(asked.partial, Arc::clone(watch));
     if asked.files.is_empty() {
@@ -107,7 +107,7 @@ fn gather(asked: &ReadArgs, watch: &Arc<Watch>) -> Result<Gathered, Failure> {
     incident.done().map_err(refused)
 }
 
-fn add(incident: &mut Incident, path: &Path, watch: &Arc<Watch>) -> Result<(), Failure> {
+fn add(incident: &mut Incident, path: &Path, watch: &Arc<ReadMonitor>) -> Result<(), Failure> {
     let added = if path == Path::new("-") {
         incident.add("standard input", standard_input(watch)?)
     } else {
@@ -133,7 +133,7 @@ fn add(incident: &mut Incident, path: &Path, watch: &Arc<Watch>) -> Result<(), F
     added.map_err(|e| Failure::usage(e.to_string()))
 }
 
-fn standard_input(watch: &Arc<Watch>) -> Result<Patient, Failure> {
+fn standard_input(watch: &Arc<ReadMonitor>) -> Result<Patient, Failure> {
     let own = io::stdin().as_fd().try_clone_to_owned();
     let own = own.map_err(|e| Failure::usage(format!("standard input: cannot read it: {e}")))?;
     Ok(Patient::new(own.into(), watch))
@@ -142,11 +142,11 @@ fn standard_input(watch: &Arc<Watch>) -> Result<Patient, Failure> {
 /// A pipe or terminal, which may have nothing to give for as long as it likes: Ctrl-C ends the waiting.
 struct Patient {
     file: File,
-    watch: Arc<Watch>,
+    watch: Arc<ReadMonitor>,
 }
 
 impl Patient {
-    fn new(file: File, watch: &Arc<Watch>) -> Self {
+    fn new(file: File, watch: &Arc<ReadMonitor>) -> Self {
         Self { file, watch: Arc::clone(watch) }
     }
 }
@@ -193,10 +193,10 @@ impl Read for Device {
 }
 
 /// A copy of /proc and /sys, read as the live one is; by the clock in it.
-fn copy(tree: &Tree) -> ReadCopy {
+fn copy(tree: &ProcTree) -> ProcCopy {
     let root = Root::captured(&tree.path);
     let uptime = root.word("proc/uptime");
     let seconds = uptime.as_deref().and_then(|text| text.split(' ').next()?.parse::<f64>().ok()).unwrap_or(1.0);
     let snapshot = Sampler::new(root).sample_at(0, (seconds * 1e9) as u64);
-    ReadCopy { name: tree.name.clone(), snapshot }
+    ProcCopy { name: tree.name.clone(), snapshot }
 }

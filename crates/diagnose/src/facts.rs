@@ -13,7 +13,7 @@ use crate::sources::Sources;
 use std::collections::{BTreeMap, BTreeSet};
 use whyslow_model::catalogue::{self, FamilyInfo, Observer, Process};
 use whyslow_model::diagnosis::{Reading, Subject};
-use whyslow_model::origin::{Origins, Place};
+use whyslow_model::origin::{Origins, SourceLocation};
 use whyslow_model::topology::Topology;
 use whyslow_model::window::{Change, Window};
 
@@ -109,11 +109,11 @@ impl Facts {
         let wanted = paths(signal.source);
         let shared = |f: &FamilyInfo| paths(f.source).iter().any(|path| wanted.contains(path));
         let families = if self.origins.is_empty() { Vec::new() } else { catalogue::families() };
-        let places = |f: &FamilyInfo| -> BTreeSet<&Place> {
+        let places = |f: &FamilyInfo| -> BTreeSet<&SourceLocation> {
             let rows = entity.rows.iter().flat_map(|key| self.origins.of(f.name, key)).collect::<BTreeSet<_>>();
             if rows.is_empty() { self.origins.of(f.name, &entity.subject.name) } else { rows }
         };
-        let places: BTreeSet<&Place> = families.iter().filter(|f| shared(f)).flat_map(places).collect();
+        let places: BTreeSet<&SourceLocation> = families.iter().filter(|f| shared(f)).flat_map(places).collect();
         if places.is_empty() {
             return self.sources.origin(signal.source);
         }

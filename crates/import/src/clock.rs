@@ -1,29 +1,34 @@
-//! Times as tools print them: often a time of day without its date, never a zone.
+//! Times as tools print them: often a time of day without a date, never a time zone. They are taken as UTC.
 
 use jiff::civil::Date;
 
-/// Days, as the C locale has them.
-const DAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
-/// Months, as the C locale has them.
+/// Days and months of the C locale.
+pub const DAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
 pub const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
-/// A day in seconds.
 pub const DAY: f64 = 86_400.0;
 
-/// When a run of a tool began, as far as it was printed. The zone is never printed: times are taken for UTC.
+/// A time, as far as it was printed.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Moment {
-    /// The date.
+pub struct PrintedTime {
     pub date: Option<Date>,
     /// Seconds since midnight.
     pub time: Option<f64>,
 }
 
-impl Moment {
-    /// Seconds since 1970, where date and time are known.
+impl PrintedTime {
+    /// Seconds since 1970, if both date and time are known.
     pub fn since_1970(self) -> Option<f64> {
         let days = (self.date? - Date::constant(1970, 1, 1)).get_days();
         Some(f64::from(days) * DAY + self.time?)
+    }
+
+    /// Seconds from an earlier time to this one; without dates, both are taken to be of the same day.
+    pub fn since(self, earlier: Self) -> Option<f64> {
+        match (self.since_1970(), earlier.since_1970()) {
+            (Some(later), Some(earlier)) => Some(later - earlier),
+            _ => Some(self.time? - earlier.time?),
+        }
     }
 }
 
@@ -49,12 +54,20 @@ pub fn time_of_day(fields: &[&str]) -> Option<(f64, usize)> {
     Some((hours * 3600.0 + minutes * 60.0 + seconds, taken))
 }
 
-/// A date as `2010-06-05`, `01/14/2010`, `05/09/05` (month first, as in the C locale), or `14.01.2010`.
+/// The time of day at the start of a line, and the fields after it.
+pub fn timed_fields(line: &str) -> Option<(f64, Vec<&str>)> {
+    let mut fields: Vec<&str> = line.split_whitespace().collect();
+    let (time, taken) = time_of_day(&fields)?;
+    fields.drain(..taken);
+    Some((time, fields))
+}
+
+/// A date: `2010-06-05`, `01/14/2010`, `05/09/05` (month first, as in the C locale), or `14.01.2010`.
 pub fn date(field: &str) -> Option<Date> {
-    let mark = field.chars().find(|c| !c.is_ascii_digit())?;
-    let parts: Vec<i16> = field.split(mark).map(|p| p.parse().ok()).collect::<Option<_>>()?;
+    let separator = field.chars().find(|c| !c.is_ascii_digit())?;
+    let parts: Vec<i16> = field.split(separator).map(|p| p.parse().ok()).collect::<Option<_>>()?;
     let [a, b, c] = parts[..] else { return None };
-    let (year, month, day) = match mark {
+    let (year, month, day) = match separator {
         '-' if a > 31 => (a, b, c),
         '/' if a > 12 => (c, b, a),
         '/' => (c, a, b),
@@ -65,18 +78,15 @@ pub fn date(field: &str) -> Option<Date> {
     Date::new(year, i8::try_from(month).ok()?, i8::try_from(day).ok()?).ok()
 }
 
-/// What date(1) prints, alone on a line: `Sat Nov 21 16:54:34 UTC 2026`, `Sat 21 Nov 2026 04:54:34 PM UTC`,
-/// `2026-11-21T16:54:34+00:00`; after OSWatcher's `zzz ***`, too.
-pub fn moment(line: &str) -> Option<Moment> {
+/// A line with only a time, as date(1) prints it: `Sat Nov 21 16:54:34 UTC 2026`, `Sat 21 Nov 2026 04:54:34 PM UTC`,
+/// `2026-11-21T16:54:34+00:00`; also after OSWatcher's `zzz ***`.
+pub fn date_line(line: &str) -> Option<PrintedTime> {
     let line = line.trim().trim_start_matches("zzz").trim_start().trim_start_matches('*');
     let fields: Vec<&str> = line.split_whitespace().collect();
-    let iso = || {
+    if fields.len() <= 2 {
         let (day, time) = line.split_once(['T', ' '])?;
         let time = time.split(['+', 'Z', ' ']).next()?.split('.').next()?;
-        Some(Moment { date: Some(date(day)?), time: Some(time_of_day(&[time])?.0) })
-    };
-    if fields.len() <= 2 {
-        return iso();
+        return Some(PrintedTime { date: Some(date(day)?), time: Some(time_of_day(&[time])?.0) });
     }
     let weekday = DAYS.contains(fields.first()?);
     let at = fields.iter().position(|f| f.contains(':')).filter(|at| *at > 0)?;
@@ -87,20 +97,20 @@ pub fn moment(line: &str) -> Option<Moment> {
     let mut numbers = rest.iter().filter_map(|f| f.parse::<i16>().ok());
     let (day, year) = (numbers.next()?, numbers.next()?);
     let date = Date::new(year, i8::try_from(month + 1).ok()?, i8::try_from(day).ok()?).ok()?;
-    // A weekday, a month, a day, a year, and a zone.
+    // A weekday, a month, a day, a year and possibly a zone.
     (weekday && numbers.next().is_none() && (3..=4).contains(&rest.len()))
-        .then_some(Moment { date: Some(date), time: Some(time) })
+        .then_some(PrintedTime { date: Some(date), time: Some(time) })
 }
 
-/// Seconds since the first reading, from times of day that begin anew at midnight.
+/// Seconds since the first reading, from times of day that start over at midnight.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Clock {
+pub struct ElapsedTime {
     last: Option<f64>,
     elapsed: f64,
 }
 
-impl Clock {
-    /// Seconds from the first reading to this one. A time that goes back by less than half a day stands still.
+impl ElapsedTime {
+    /// Seconds from the first reading to this one. A time that goes back by less than half a day does not advance.
     pub fn read(&mut self, time: f64) -> f64 {
         if let Some(last) = self.last {
             let step = if time < last - DAY / 2.0 { time + DAY - last } else { time - last };
@@ -114,14 +124,14 @@ impl Clock {
     }
 }
 
-/// Seconds since the first reading of several tables, each of which goes over the same times again.
+/// Seconds since the first reading of several tables that each cover the same times.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Rewound {
+pub struct TableTime {
     first: Option<f64>,
 }
 
-impl Rewound {
-    /// Seconds from the first reading to this one; what lies before it is of the next day.
+impl TableTime {
+    /// Seconds from the first reading to this one; an earlier time of day is on the next day.
     pub fn read(&mut self, time: f64) -> f64 {
         let first = *self.first.get_or_insert(time);
         if time < first { time + DAY - first } else { time - first }
@@ -156,7 +166,7 @@ mod tests {
 
     #[test]
     fn moments_as_date_prints_them() {
-        let at = Some(Moment { date: Some(Date::constant(2026, 11, 21)), time: Some(60_874.0) });
+        let at = Some(PrintedTime { date: Some(Date::constant(2026, 11, 21)), time: Some(60_874.0) });
         for text in [
             "Sat Nov 21 16:54:34 UTC 2026",
             "Sat Nov 21 16:54:34 2026",
@@ -165,7 +175,7 @@ mod tests {
             "2026-11-21 16:54:34",
             "zzz ***Sat Nov 21 16:54:34 UTC 2026",
         ] {
-            assert_eq!(moment(text), at, "{text}");
+            assert_eq!(date_line(text), at, "{text}");
         }
         for wrong in [
             "Dec 20 10:33:23 host kernel: x",
@@ -174,13 +184,13 @@ mod tests {
             "",
             "Sat Nov 2026 16:54:34",
         ] {
-            assert_eq!(moment(wrong), None, "{wrong}");
+            assert_eq!(date_line(wrong), None, "{wrong}");
         }
     }
 
     #[test]
     fn midnight_is_no_step_back() {
-        let mut clock = Clock::default();
+        let mut clock = ElapsedTime::default();
         assert_eq!([86_390.0, 10.0, 9.0, 30.0].map(|t| clock.read(t)), [0.0, 20.0, 20.0, 40.0]);
     }
 }

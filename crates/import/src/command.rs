@@ -1,24 +1,24 @@
-//! The command a capture shows at a prompt: its interval and options tell how its output is to be read.
+//! The command line at a prompt: its interval and options decide how the output is read.
 
-/// A command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Command {
+pub struct CommandLine {
     words: Vec<String>,
 }
 
-/// What ends a prompt.
-const ENDS: [&str; 4] = ["# ", "$ ", "> ", "% "];
-/// Longer things before the sign are text, not a prompt.
+const PROMPT_ENDS: [&str; 4] = ["# ", "$ ", "> ", "% "];
 const LONGEST_PROMPT: usize = 70;
+/// The most words of a command without a prompt: longer lines are sentences.
+const MOST_WORDS: usize = 8;
 
-impl Command {
-    /// The command on this line, where the line is a prompt: `$ vmstat 1`, `[root@x ~]# vmstat 1`, `x:~ # vmstat 1`;
-    /// or a line of a shell's own trace, `+ vmstat 1`.
+impl CommandLine {
+    /// The command on a line with a prompt: `$ vmstat 1`, `[root@x ~]# vmstat 1`, `x:~ # vmstat 1`; or in a shell trace,
+    /// `+ vmstat 1`.
     pub fn at_prompt(line: &str) -> Option<Self> {
         if let Some(traced) = line.strip_prefix("+ ").or_else(|| line.strip_prefix("++ ")) {
             return Self::parse(traced);
         }
-        ENDS.iter()
+        PROMPT_ENDS
+            .iter()
             .filter_map(|end| Some((end, line.split_once(end)?)))
             .filter(|(end, (prompt, _))| is_prompt(prompt.trim(), end))
             .map(|(_, parts)| parts)
@@ -26,35 +26,38 @@ impl Command {
             .and_then(|(_, command)| Self::parse(command))
     }
 
-    /// A command written without a prompt, where its first word is one of `tools`.
-    pub fn bare(line: &str, tools: &[&str]) -> Option<Self> {
-        Self::parse(line).filter(|c| tools.contains(&c.tool()) && line.split_whitespace().count() <= 8)
+    /// A command without a prompt, if its first word is a program that `is_program` accepts.
+    pub fn bare(line: &str, is_program: impl Fn(&str) -> bool) -> Option<Self> {
+        // Checked first, since it is asked of every line.
+        let mut words = line.split_whitespace();
+        if !words.by_ref().take(3).any(|word| is_program(base_name(word))) || words.count() > MOST_WORDS {
+            return None;
+        }
+        Self::parse(line).filter(|c| is_program(c.program()) && c.words.len() <= MOST_WORDS)
     }
 
-    /// The command that a report such as sosreport's writes into a file's name: `ethtool_-S_eth0`.
-    pub fn in_file_name(file: &str, tools: &[&str]) -> Option<Self> {
+    /// The command that sosreport and similar tools encode in a file name: `ethtool_-S_eth0`.
+    pub fn in_file_name(file: &str, is_program: impl Fn(&str) -> bool) -> Option<Self> {
         let name = file.rsplit('/').next().unwrap_or(file).split(".txt").next()?;
-        name.contains("_-").then(|| Self::bare(&name.replace('_', " "), tools)).flatten()
+        name.contains("_-").then(|| Self::bare(&name.replace('_', " "), is_program)).flatten()
     }
 
     fn parse(text: &str) -> Option<Self> {
         let start = text.trim_start();
         let word = start.starts_with(|c: char| c.is_ascii_alphabetic() || c == '.' || c == '/');
-        let words: Vec<String> = start.split_whitespace().map(str::to_owned).collect();
-        word.then_some(Self { words })
+        word.then(|| Self { words: start.split_whitespace().map(str::to_owned).collect() })
     }
 
-    /// The program's name, without its folder.
-    pub fn tool(&self) -> &str {
+    /// The program's name, without its directory.
+    pub fn program(&self) -> &str {
         let wrapper = |w: &&String| matches!(w.as_str(), "sudo" | "time") || w.starts_with('-');
-        let first = self.words.iter().find(|w| !wrapper(w)).map_or("", |w| w);
-        first.rsplit('/').next().unwrap_or(first)
+        base_name(self.words.iter().find(|w| !wrapper(w)).map_or("", |w| w))
     }
 
     /// Its arguments, up to a pipe or redirection.
     pub fn arguments(&self) -> impl Iterator<Item = &str> {
-        let ours = |w: &&str| !w.starts_with(['|', '>', '<', ';', '&']);
-        self.words.iter().skip(1).map(|w| w.split('|').next().unwrap_or(w)).take_while(ours)
+        let own = |w: &&str| !w.starts_with(['|', '>', '<', ';', '&']);
+        self.words.iter().skip(1).map(|w| w.split('|').next().unwrap_or(w)).take_while(own)
     }
 
     /// Whether a one-letter option was given.
@@ -62,19 +65,23 @@ impl Command {
         self.arguments().any(|a| a.starts_with('-') && !a.starts_with("--") && a.contains(option))
     }
 
-    /// The interval in seconds: the first bare number, as vmstat, iostat, mpstat and sar have it.
+    /// The interval in seconds: the first plain number, as in vmstat, iostat, mpstat and sar.
     pub fn interval(&self) -> Option<f64> {
         self.arguments().filter_map(|a| a.parse::<f64>().ok()).find(|s| (0.05..=86_400.0).contains(s))
     }
 }
 
-/// A sign alone is a prompt where no text begins with it: `> ` quotes a mail, `% ` begins the words of a report.
+fn base_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+/// A sign alone is a prompt unless text begins with it: `> ` quotes a mail, `% ` begins a line of a report.
 fn is_prompt(text: &str, end: &str) -> bool {
     if text.is_empty() {
         return ["# ", "$ "].contains(&end);
     }
-    let plain = text.len() <= LONGEST_PROMPT && text.split_whitespace().count() <= 3;
-    plain && (text.starts_with('[') || text.contains('@') || text.contains(":~") || text.contains(":/"))
+    let short = text.len() <= LONGEST_PROMPT && text.split_whitespace().count() <= 3;
+    short && (text.starts_with('[') || text.contains('@') || text.contains(":~") || text.contains(":/"))
 }
 
 #[cfg(test)]
@@ -92,8 +99,8 @@ mod tests {
             "rlrevell@mindpipe:~$ /usr/bin/vmstat 2",
             "+ vmstat 2",
         ] {
-            let command = Command::at_prompt(line).unwrap_or_else(|| panic!("{line}"));
-            assert_eq!((command.tool(), command.interval()), ("vmstat", Some(2.0)), "{line}");
+            let command = CommandLine::at_prompt(line).unwrap_or_else(|| panic!("{line}"));
+            assert_eq!((command.program(), command.interval()), ("vmstat", Some(2.0)), "{line}");
         }
     }
 
@@ -108,21 +115,22 @@ mod tests {
             "> quoted",
             "Dec 20 host kernel: x: a > b",
         ] {
-            assert_eq!(Command::at_prompt(line), None, "{line}");
+            assert_eq!(CommandLine::at_prompt(line), None, "{line}");
         }
     }
 
     #[test]
     fn a_report_writes_commands_into_names_of_files() {
-        let command = Command::in_file_name("sos/sos_commands/networking/ethtool_-S_em1", &["ethtool"]).unwrap();
+        let command =
+            CommandLine::in_file_name("sos/sos_commands/networking/ethtool_-S_em1", |p| p == "ethtool").unwrap();
         assert!(command.has('S') && command.arguments().any(|a| a == "em1"));
-        assert_eq!(Command::in_file_name("sos/ps_aux", &["ps"]), None);
-        assert_eq!(Command::in_file_name("rm_-rf", &["ps"]), None);
+        assert_eq!(CommandLine::in_file_name("sos/ps_aux", |p| p == "ps"), None);
+        assert_eq!(CommandLine::in_file_name("rm_-rf", |p| p == "ps"), None);
     }
 
     #[test]
     fn options_and_interval_end_at_a_pipe() {
-        let command = Command::at_prompt("x:~ # iostat -t -d -x 5 100|egrep \"sdj|sdk\" 7").unwrap();
+        let command = CommandLine::at_prompt("x:~ # iostat -t -d -x 5 100|egrep \"sdj|sdk\" 7").unwrap();
         assert_eq!(command.interval(), Some(5.0));
         assert!(command.has('x') && command.has('t') && !command.has('k'));
     }

@@ -1,64 +1,137 @@
-//! What a format is to the recogniser.
+//! What a format declares. Everything else that depends on a format (which command lines and file names are recognized,
+//! `whyslow formats`, completion, the table in docs/import.md) is derived from this declaration.
 
 use crate::banner::Banner;
-use crate::clock::Moment;
-use crate::command::Command;
+use crate::clock::PrintedTime;
+use crate::command::CommandLine;
 use crate::lines::Lines;
 use crate::refusal::Refusal;
-use crate::run::Run;
+use crate::table::AnyColumns;
+use crate::tool_run::ToolRun;
 use whyslow_model::format::FormatInfo;
 
-/// A format: how to know it, and how to read it.
+/// The result of reading one output; the values themselves go into the [`ToolRun`].
+pub type ReadResult = Result<(), Refusal>;
+
+/// The output of a tool, or a file under /proc.
 pub struct Format {
-    /// The tool, or the file under /proc.
+    /// The tool, or the path of the file.
     pub name: &'static str,
-    /// The versions and variants that are read.
+    /// The supported versions and variants.
     pub versions: &'static str,
-    /// What can be concluded from it alone.
-    pub tells: &'static str,
-    /// Whether its output starts at the next line. Looks ahead, takes nothing.
+    /// What it shows by itself.
+    pub shows: &'static str,
+    /// What it does not show.
+    pub lacks: &'static str,
+    /// The programs that print it, as they stand on a command line.
+    pub programs: &'static [Program],
+    /// File names it has in sosreports and folders: a name that may be followed by options or an extension, or, with a
+    /// trailing `*`, by anything.
+    pub files: &'static [&'static str],
+    /// The columns whose numbers become metrics.
+    pub columns: &'static [&'static dyn AnyColumns],
+    /// Whether it is read report by report. Other formats are held in memory until they end, and bounded in length.
+    pub streamed: bool,
+    /// Whether its output starts at the next line. Only peeks.
     pub starts: fn(&mut Lines<'_>) -> bool,
-    /// Takes its output, up to the first line that is not its own. It takes at least one line.
-    pub read: fn(&mut Lines<'_>, &Asked, &mut Run) -> Result<(), Refusal>,
+    /// Takes its output, at least one line, up to the first line that belongs to something else.
+    pub read: fn(&mut Lines<'_>, &CaptureContext, &mut ToolRun) -> ReadResult,
 }
 
 impl Format {
-    /// As people see it.
+    /// The defaults of a declaration.
+    pub(crate) const NEW: Self = Self {
+        name: "",
+        versions: "all",
+        shows: "",
+        lacks: "",
+        programs: &[],
+        files: &[],
+        columns: &[],
+        streamed: false,
+        starts: |_| false,
+        read: |_, _, _| Ok(()),
+    };
+
+    /// The description that `whyslow formats` prints.
     pub fn info(&self) -> FormatInfo {
-        FormatInfo { name: self.name, versions: self.versions, tells: self.tells }
+        let metrics = self.columns.iter().flat_map(|columns| columns.metrics()).collect();
+        FormatInfo { name: self.name, versions: self.versions, shows: self.shows, lacks: self.lacks, metrics }
+    }
+
+    /// Whether a file of this name holds its output.
+    pub(crate) fn is_named(&self, file_name: &str) -> bool {
+        self.files.iter().any(|pattern| match pattern.strip_suffix('*') {
+            Some(beginning) => file_name.starts_with(beginning),
+            None => file_name
+                .strip_prefix(pattern)
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '_', '-', ' '])),
+        })
     }
 }
 
-/// What is known of a capture before its output begins.
+/// What is known before an output begins.
 #[derive(Clone, Debug, Default)]
-pub struct Asked {
-    /// The command at the last prompt, where there was one.
-    pub command: Option<Command>,
-    /// The line sysstat's tools begin with, where there was one.
+pub struct CaptureContext {
+    /// The command at the last prompt.
+    pub command: Option<CommandLine>,
+    /// The header line of sysstat's tools.
     pub banner: Option<Banner>,
-    /// The time that stands before it, where one was printed.
-    pub at: Moment,
+    /// The time printed before the output.
+    pub at: PrintedTime,
 }
 
-impl Asked {
-    /// The day the banner tells, for tools that print the time of each row.
-    pub fn day(&self) -> Moment {
-        Moment { date: self.banner.as_ref().and_then(|b| b.date), time: None }
+impl CaptureContext {
+    /// The date in the banner, for tools that print only the time of each row.
+    pub fn day(&self) -> PrintedTime {
+        PrintedTime { date: self.banner.as_ref().and_then(|b| b.date), time: None }
     }
 
-    /// The interval the command was given.
+    /// The command, if it was this program.
+    pub fn command_of(&self, program: &str) -> Option<&CommandLine> {
+        self.command.as_ref().filter(|command| command.program() == program)
+    }
+
+    /// The interval on the command line.
     pub fn interval(&self) -> Option<f64> {
         self.command.as_ref()?.interval()
     }
 
-    /// Whether the command was one whose output is none of ours: what it printed is passed over.
-    pub fn is_of_another_tool(&self) -> bool {
-        let known = |tool: &str| crate::TOOLS.contains(&tool) || crate::TOOLS_AT_PROMPTS.contains(&tool);
-        self.command.as_ref().is_some_and(|c| c.tool() == "cat" || !known(c.tool()))
+    /// Whether the command prints things that no format reads: those are skipped without a word.
+    pub fn is_of_unknown_program(&self) -> bool {
+        self.command.as_ref().is_some_and(|command| !crate::formats::is_fully_read(command.program()))
     }
+}
 
-    /// Whether the command was this tool with this option.
-    pub fn has(&self, tool: &str, option: char) -> bool {
-        self.command.as_ref().is_some_and(|c| c.tool() == tool && c.has(option))
-    }
+/// A program whose output a format reads.
+#[derive(Clone, Copy)]
+pub struct Program {
+    pub name: &'static str,
+    pub recognized: Recognized,
+}
+
+/// Where the name of a program marks a command line.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Recognized {
+    /// At the start of any line: `iostat -x 1`.
+    Anywhere,
+    /// Only after a prompt, since it is a word of other text too: `$ ip -s link`.
+    AtPrompt,
+    /// Only after a prompt; it also prints things that no format reads.
+    Partly,
+}
+
+/// A program that is recognized at the start of any line.
+pub const fn program(name: &'static str) -> Program {
+    Program { name, recognized: Recognized::Anywhere }
+}
+
+/// A program whose name is a word of other text too.
+pub const fn word(name: &'static str) -> Program {
+    Program { name, recognized: Recognized::AtPrompt }
+}
+
+/// A program that also prints things that no format reads.
+pub const fn partly_read(name: &'static str) -> Program {
+    Program { name, recognized: Recognized::Partly }
 }

@@ -1,56 +1,51 @@
-//! A file line by line, with a few lines in sight ahead, so that a log of any size is read in a stream.
+//! A file line by line, with a few lines of lookahead, so that a log of any size is read as a stream. Mail quotes, bold
+//! marks, carriage returns and byte order marks are removed here, for all formats.
 
 use crate::refusal::Refusal;
 use std::collections::VecDeque;
 use std::io::{BufRead, Read};
 use whyslow_model::value::Name;
 
-/// A longer line is cut: no tool prints one, and a file without line ends must not fill memory.
+/// Longer lines are cut: no tool prints one, and a file without line ends must not fill memory.
 const LONGEST: u64 = 64 * 1024;
-
-/// How many lines' memory is kept for others, and how much of one line.
+/// Buffers kept for reuse, and the largest of them.
 const MOST_SPARE: usize = 16;
 const LARGEST_SPARE: usize = 1024;
-
-/// How many places that were left out are remembered.
-const MOST_LEFT_OUT: usize = 100;
-/// The most blank lines that are looked past.
+/// The most skipped rows that are reported.
+const MOST_SKIPPED: usize = 100;
+/// The most blank lines to look past.
 const MOST_BLANKS: usize = 50;
 
-/// One line.
+/// One line, without line end and markup.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Line {
-    /// Its number, counted from 1.
+pub struct TextLine {
+    /// Counted from 1.
     pub number: u32,
-    /// Its text, without line end and mark-up.
     pub text: String,
 }
 
 /// The lines of a file from here on.
 pub struct Lines<'r> {
     file: Name,
-    /// The file's place among the files of an incident.
+    /// The file's position among the files of an incident.
     index: u32,
     reader: Box<dyn BufRead + 'r>,
     ahead: VecDeque<String>,
-    /// The bytes of the line that is being read, and lines that were dropped: a log of a gigabyte has ten million, and
-    /// each would be new memory.
+    /// The bytes of the current line, and buffers of earlier ones: a log of a gigabyte has ten million lines.
     bytes: Vec<u8>,
     spare: Vec<String>,
     taken: u32,
-    /// What ends a line.
-    end: Option<u8>,
+    line_end: Option<u8>,
     failure: Option<std::io::Error>,
     partial: bool,
-    left_out: Vec<Refusal>,
-    /// Whether a byte was met that no text holds.
+    skipped: Vec<Refusal>,
     binary: bool,
-    /// The line after which the text ends, for now.
+    /// The line after which the text ends for the format that is reading.
     until: u32,
 }
 
 impl<'r> Lines<'r> {
-    /// The lines that `reader` gives; `file` is the name errors and evidence call them by.
+    /// The lines from `reader`; `file` is the name used in errors and evidence.
     pub fn new(file: impl Into<Name>, reader: impl BufRead + 'r) -> Self {
         Self {
             file: file.into(),
@@ -60,29 +55,34 @@ impl<'r> Lines<'r> {
             bytes: Vec::new(),
             spare: Vec::new(),
             taken: 0,
-            end: None,
+            line_end: None,
             failure: None,
             partial: false,
-            left_out: Vec::new(),
+            skipped: Vec::new(),
             binary: false,
             until: u32::MAX,
         }
     }
 
-    /// The same, of which single rows may be left out.
+    /// With `partial`, single rows may be skipped.
     pub fn partly(self, partial: bool) -> Self {
         Self { partial, ..self }
     }
 
-    /// What was read; nothing, where it is refused and may be left out, which is remembered.
+    /// Sets the file's position among the files of an incident.
+    pub fn at(self, index: u32) -> Self {
+        Self { index, ..self }
+    }
+
+    /// Passes a result on; with `partial`, remembers the refusal and returns `None`.
     ///
     /// # Errors
-    /// The refusal, where nothing may be left out.
+    /// The refusal, without `partial`.
     pub fn keep<T>(&mut self, read: Result<T, Refusal>) -> Result<Option<T>, Refusal> {
         match read {
             Err(refusal) if self.partial => {
-                if self.left_out.len() < MOST_LEFT_OUT {
-                    self.left_out.push(refusal);
+                if self.skipped.len() < MOST_SKIPPED {
+                    self.skipped.push(refusal);
                 }
                 Ok(None)
             }
@@ -90,22 +90,16 @@ impl<'r> Lines<'r> {
         }
     }
 
-    /// What was left out since this was last asked.
-    pub fn left_out(&mut self) -> Vec<Refusal> {
-        std::mem::take(&mut self.left_out)
+    /// The rows skipped since the last call.
+    pub fn take_skipped(&mut self) -> Vec<Refusal> {
+        std::mem::take(&mut self.skipped)
     }
 
-    /// The same as the file of an incident that was given at this place.
-    pub fn at(self, index: u32) -> Self {
-        Self { index, ..self }
-    }
-
-    /// A number for the next line that no other line of any file has, in the order of files and lines.
+    /// A number for the next line that is unique and ascending over all files.
     pub fn sequence(&self) -> u64 {
         (u64::from(self.index) << 32) | u64::from(self.number())
     }
 
-    /// The file's name.
     pub fn file(&self) -> &Name {
         &self.file
     }
@@ -115,7 +109,7 @@ impl<'r> Lines<'r> {
         self.taken + 1
     }
 
-    /// The line `after` the next one; 0 is the next one itself.
+    /// The line `after` lines behind the next one; 0 is the next one itself.
     pub fn peek(&mut self, after: usize) -> Option<&str> {
         if after >= self.until.saturating_sub(self.taken) as usize {
             return None;
@@ -127,8 +121,12 @@ impl<'r> Lines<'r> {
         self.ahead.get(after).map(String::as_str)
     }
 
-    /// How many blank lines come next, and the first line that is not blank. Nothing that belongs together is further
-    /// apart than a few of them.
+    /// Whether the next line fulfils a condition.
+    pub fn next_is(&mut self, condition: impl FnOnce(&str) -> bool) -> bool {
+        self.peek(0).is_some_and(condition)
+    }
+
+    /// The position of the first line that is not blank, and the line.
     pub fn peek_past_blanks(&mut self, from: usize) -> Option<(usize, &str)> {
         let mut at = from;
         while self.peek(at)?.trim().is_empty() {
@@ -140,60 +138,74 @@ impl<'r> Lines<'r> {
         Some((at, self.peek(at)?))
     }
 
-    /// Lets the text end so many lines from here.
+    /// Limits the text to this many more lines.
     pub fn end_after(&mut self, count: u32) {
         self.until = self.taken.saturating_add(count);
     }
 
-    /// Lets the text go on again; whether it had ended before the file does.
-    pub fn go_on(&mut self) -> bool {
-        let ended = self.taken >= self.until;
+    /// Lifts that limit; whether it was reached before the end of the file.
+    pub fn lift_limit(&mut self) -> bool {
+        let reached = self.taken >= self.until;
         self.until = u32::MAX;
-        ended && self.peek(0).is_some()
+        reached && self.peek(0).is_some()
     }
 
-    /// Takes the next line.
-    pub fn take(&mut self) -> Option<Line> {
+    pub fn take(&mut self) -> Option<TextLine> {
         self.peek(0)?;
         self.taken = self.taken.saturating_add(1);
-        Some(Line { number: self.taken, text: self.ahead.pop_front()? })
+        Some(TextLine { number: self.taken, text: self.ahead.pop_front()? })
     }
 
-    /// Takes so many lines and drops them.
+    /// Takes the next line if it fulfils a condition.
+    pub fn take_if(&mut self, condition: impl FnOnce(&str) -> bool) -> Option<TextLine> {
+        if self.next_is(condition) { self.take() } else { None }
+    }
+
+    /// Takes the next line that is not blank, and the blank ones before it, if it fulfils a condition.
+    pub fn take_past_blanks_if(&mut self, condition: impl FnOnce(&str) -> bool) -> Option<TextLine> {
+        let blanks = self.peek_past_blanks(0).filter(|(_, text)| condition(text)).map(|(blanks, _)| blanks)?;
+        self.skip(blanks);
+        self.take()
+    }
+
     pub fn skip(&mut self, count: usize) {
         for _ in 0..count {
             if let Some(line) = self.take() {
-                self.give_back(line);
+                self.reuse(line);
             }
         }
     }
 
-    /// Gives a line back whose memory is of no more use.
-    pub fn give_back(&mut self, line: Line) {
+    /// Returns the buffer of a line that is no longer needed.
+    pub fn reuse(&mut self, line: TextLine) {
         if self.spare.len() < MOST_SPARE && line.text.capacity() <= LARGEST_SPARE {
             self.spare.push(line.text);
         }
     }
 
-    /// The next line is not what was expected.
     pub fn refuse(&mut self, expected: impl Into<String>) -> Refusal {
         let found = self.peek(0).unwrap_or("the end of the file").to_owned();
         Refusal::new(&self.file, self.number(), expected, &found)
     }
 
-    /// Whether what was read so far holds bytes that no text does.
+    /// Refuses a line that was taken.
+    pub fn refuse_at(&self, line: &TextLine, expected: impl Into<String>) -> Refusal {
+        Refusal::new(&self.file, line.number, expected, &line.text)
+    }
+
+    /// Whether the file contains bytes that no text has.
     pub fn is_binary(&self) -> bool {
         self.binary
     }
 
-    /// Why the file could not be read to its end, where it could not.
+    /// Why the file could not be read to its end.
     pub fn failure(&self) -> Option<&std::io::Error> {
         self.failure.as_ref()
     }
 
-    /// A carriage return where the file begins with nothing else, as some editors write it; else a new line.
-    fn end(&mut self) -> u8 {
-        *self.end.get_or_insert_with(|| {
+    /// A carriage return if the file begins with nothing else, as some editors write it; otherwise a newline.
+    fn line_end(&mut self) -> u8 {
+        *self.line_end.get_or_insert_with(|| {
             let begin = self.reader.fill_buf().unwrap_or_default();
             if begin.contains(&b'\r') && !begin.contains(&b'\n') { b'\r' } else { b'\n' }
         })
@@ -201,7 +213,7 @@ impl<'r> Lines<'r> {
 
     fn read_line(&mut self) -> Option<String> {
         self.bytes.clear();
-        let end = self.end();
+        let end = self.line_end();
         match self.reader.by_ref().take(LONGEST).read_until(end, &mut self.bytes) {
             Ok(0) => None,
             Ok(_) => {
@@ -219,8 +231,8 @@ impl<'r> Lines<'r> {
     }
 }
 
-/// Without line end, byte order mark, what a terminal wrote over, the signs that quote a mail, and the asterisks a forum
-/// marks bold text with.
+/// Removes the line end, a byte order mark, text that a terminal overwrote, mail quotes, and the asterisks with which
+/// forums mark bold text.
 fn clean(bytes: &[u8], into: &mut String) {
     let text = String::from_utf8_lossy(bytes);
     let line = text.trim_end_matches(['\n', '\r']).trim_start_matches('\u{feff}');
@@ -244,7 +256,7 @@ mod tests {
     fn lines_are_numbered_whatever_was_looked_at_before() {
         let mut lines = Lines::new("x", &b"\xef\xbb\xbfone\r\n\n\nfour\n"[..]);
         assert_eq!(lines.peek(3), Some("four"));
-        assert_eq!(lines.take(), Some(Line { number: 1, text: "one".into() }));
+        assert_eq!(lines.take(), Some(TextLine { number: 1, text: "one".into() }));
         assert_eq!(lines.peek_past_blanks(0), Some((2, "four")));
         lines.skip(2);
         assert_eq!(lines.number(), 4);

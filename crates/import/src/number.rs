@@ -1,17 +1,36 @@
-//! Numbers as tools print them, in any locale.
+//! Numbers and units as tools print them, in any locale.
 
-/// Bytes of what tools call a kilobyte.
 pub const KIB: f64 = 1024.0;
+pub const MIB: f64 = KIB * KIB;
+pub const GIB: f64 = MIB * KIB;
+/// The kernel counts in sectors of this size, whatever the device's block size.
+pub const SECTOR: f64 = 512.0;
+pub const NS_PER_MS: f64 = 1e6;
 
-/// A number without sign: `12`, `0.42`, or `0,42` as many locales have it. Nothing else is one: no `nan`, no exponent.
+/// A number without sign: `12`, `0.42`, or `0,42` as many locales print it. Rejects `nan` and exponents.
 pub fn number(text: &str) -> Option<f64> {
     let plain = |c: char| c.is_ascii_digit() || c == '.' || c == ',';
-    let marks = text.matches(['.', ',']).count();
-    if marks > 1 || !text.chars().all(plain) || !text.starts_with(|c: char| c.is_ascii_digit() || c == '.' || c == ',')
-    {
+    let marks = text.bytes().filter(|b| matches!(b, b'.' | b',')).count();
+    if marks > 1 || text.is_empty() || !text.chars().all(plain) {
         return None;
     }
-    text.replace(',', ".").parse().ok().filter(|n: &f64| n.is_finite())
+    let parsed = if text.contains(',') { text.replace(',', ".").parse() } else { text.parse() };
+    parsed.ok().filter(|n: &f64| n.is_finite())
+}
+
+/// A number followed by a prefix of its unit: `1.5G` is 1.5 × step³. Without a prefix it is multiplied by `plain`.
+pub fn scaled(text: &str, step: f64, plain: f64) -> Option<f64> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let power = match text[digits.len()..].to_ascii_lowercase().as_str() {
+        "" => return Some(number(digits)? * plain),
+        "k" => 1,
+        "m" => 2,
+        "g" => 3,
+        "t" => 4,
+        "p" => 5,
+        _ => return None,
+    };
+    Some(number(digits)? * step.powi(power))
 }
 
 /// Whether several numbers, or a name and numbers, stand here without a space: `0.0025.200.002.40`.

@@ -1,12 +1,12 @@
-//! What cannot be read with certainty is refused, and said with file and line.
+//! Input that cannot be read with certainty, as an error with file and line.
 
 use std::fmt;
 use whyslow_model::value::Name;
 
-/// The longest piece of a line that is shown.
+/// The longest part of a line that is shown.
 const SHOWN: usize = 120;
 
-/// A place whose meaning is not certain.
+/// Where the input stopped making sense.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     /// The file.
@@ -15,14 +15,14 @@ pub struct Refusal {
     pub line: u32,
     /// What was expected there.
     pub expected: String,
-    /// What stands there: the text of the line, or a description of it.
+    /// The text of the line, or a description of it.
     pub found: String,
-    /// Whether `found` describes what stands there. What is not recognised may be anything, also a secret, and is never quoted.
+    /// Whether `found` is a description. Unrecognized text may contain secrets and is never quoted.
     pub described: bool,
 }
 
 impl Refusal {
-    /// A place at which something else was expected.
+    /// Quotes the line.
     pub fn new(file: &Name, line: u32, expected: impl Into<String>, found: &str) -> Self {
         let mut shown: String = found.trim().chars().take(SHOWN).collect();
         if shown.len() < found.trim().len() {
@@ -31,17 +31,18 @@ impl Refusal {
         Self { file: file.clone(), line, expected: expected.into(), found: shown, described: false }
     }
 
-    /// The same for what must not be quoted: `found` says in our words what stands there.
+    /// Describes what was found without quoting it.
     pub fn described(file: &Name, line: u32, expected: impl Into<String>, found: impl Into<String>) -> Self {
         Self { file: file.clone(), line, expected: expected.into(), found: found.into(), described: true }
     }
 
-    /// What was expected and what stands there, without the place.
+    /// What was expected and found, without file and line.
     pub fn reason(&self) -> String {
+        let Self { expected, found, .. } = self;
         if self.described {
-            format!("expected {}, found {}", self.expected, self.found)
+            format!("expected {expected}, found {found}")
         } else {
-            format!("expected {}, found {:?}", self.expected, self.found)
+            format!("expected {expected}, found {found:?}")
         }
     }
 }

@@ -1,65 +1,99 @@
-//! The rows of one entity as one tool tells them, over time.
+//! The rows of one entity from one tool over time.
 
+use crate::tool_run::{ReportInterval, nanoseconds};
 use std::any::Any;
 use std::collections::BTreeMap;
 use whyslow_model::catalogue::{Family, Kind};
-use whyslow_model::origin::{Origins, Place};
+use whyslow_model::origin::{Origins, SourceLocation};
 use whyslow_model::snapshot::Snapshot;
-use whyslow_model::value::{Name, Value};
+use whyslow_model::value::{Counter, Name, Value};
 
-/// The most places of an entity in one file.
-const MOST_PLACES: usize = 16;
+/// The most locations of an entity in one file.
+const MOST_LOCATIONS: usize = 16;
 
-/// Rows by their time in nanoseconds.
-pub struct Series<F> {
+/// Rows by time in nanoseconds.
+pub struct EntitySeries<F> {
     rows: BTreeMap<u64, F>,
-    places: Vec<Place>,
+    /// What each counter has grown to, for those that a tool prints rates of.
+    totals: Vec<(usize, f64)>,
+    locations: Vec<SourceLocation>,
 }
 
-/// A [`Series`] of any family.
+/// An [`EntitySeries`] of any family.
 pub trait AnySeries: Any {
     /// The time of the first row.
     fn first(&self) -> Option<u64>;
     /// The time of the last row.
     fn last(&self) -> Option<u64>;
-    /// How many rows there are.
     fn length(&self) -> usize;
-    /// Of the rows within each so many nanoseconds keeps the last one, and the first of all: counters lose nothing by it.
+    /// Keeps the first row, and the last one of each `grid` nanoseconds: counters lose nothing by it.
     fn thin(&mut self, grid: u64);
-    /// Whether anything in it is counted, so that it matters when it was read.
+    /// Whether it has counters, so that it matters when it was read.
     fn has_counters(&self) -> bool;
-    /// Whether both tell something of the same: each at its own time, then.
-    fn repeats(&self, other: &dyn AnySeries) -> bool;
-    /// Moves every row by so many nanoseconds.
+    /// Whether both have values of the same metric.
+    fn overlaps(&self, other: &dyn AnySeries) -> bool;
+    /// Moves all rows by this many nanoseconds.
     fn shift(&mut self, by: u64);
-    /// Takes over the rows of another reading by the same tool, which counts from the same start.
-    fn append(&mut self, other: Box<dyn AnySeries>);
-    /// Takes over the rows of another tool's series of the same entity.
-    fn absorb(&mut self, other: Box<dyn AnySeries>);
-    /// Puts the rows into the Snapshots of their times.
-    fn place(self: Box<Self>, snapshots: &mut BTreeMap<u64, Snapshot>, origins: &mut Origins);
-    /// As what it is.
+    /// Adds the rows of a later reading by the same tool, whose counters go on from these.
+    fn append(&mut self, later: Box<dyn AnySeries>);
+    /// Adds the rows of another tool's series of the same entity.
+    fn merge_tool(&mut self, other: Box<dyn AnySeries>);
+    /// Moves the rows into the Snapshots of their times.
+    fn into_snapshots(self: Box<Self>, snapshots: &mut BTreeMap<u64, Snapshot>, origins: &mut Origins);
     fn into_any(self: Box<Self>) -> Box<dyn Any>;
 }
 
-impl<F: Family> Series<F> {
-    /// A series that begins with these lines of a file.
+impl<F: Family> EntitySeries<F> {
     pub fn new() -> Self {
-        Self { rows: BTreeMap::new(), places: Vec::new() }
+        Self { rows: BTreeMap::new(), totals: Vec::new(), locations: Vec::new() }
     }
 
-    /// The row of this time, which is made where there is none; it stands on this line.
-    pub fn row(&mut self, at: u64, file: &Name, line: u32, new: impl FnOnce() -> F) -> &mut F {
-        match self.places.last_mut() {
-            Some(place) if line != 0 => place.last = place.last.max(line),
-            None if line != 0 => self.places.push(Place { file: file.clone(), first: line, last: line }),
-            _ => {}
+    /// The row at a time, which is created if needed, and whether it was.
+    pub fn row(&mut self, at: u64, key: &F::Key) -> (&mut F, bool) {
+        let mut new = false;
+        let row = self.rows.entry(at).or_insert_with(|| {
+            new = true;
+            F::keyed(key.clone())
+        });
+        (row, new)
+    }
+
+    /// Notes that a row stands on this line.
+    pub fn located(&mut self, file: &Name, line: u32) {
+        match self.locations.last_mut() {
+            Some(location) => location.last = location.last.max(line),
+            None => self.locations.push(SourceLocation { file: file.clone(), first: line, last: line }),
         }
-        self.rows.entry(at).or_insert_with(new)
+    }
+
+    /// Lets counters grow over an interval by their rates per second; the number of new rows.
+    pub fn grow(&mut self, interval: ReportInterval, key: &F::Key, rates: &[(usize, f64)]) -> usize {
+        let totals: Vec<(usize, f64, f64)> = rates
+            .iter()
+            .map(|(column, rate)| {
+                let at = self.totals.iter().position(|(known, _)| known == column).unwrap_or_else(|| {
+                    self.totals.push((*column, 0.0));
+                    self.totals.len() - 1
+                });
+                let before = self.totals[at].1;
+                self.totals[at].1 += rate * interval.seconds();
+                (*column, before, self.totals[at].1)
+            })
+            .collect();
+        let (row, first_is_new) = self.row(nanoseconds(interval.from), key);
+        totals.iter().for_each(|(column, before, _)| put_counter(row, *column, before.round() as u64));
+        let (row, second_is_new) = self.row(nanoseconds(interval.to), key);
+        totals.iter().for_each(|(column, _, after)| put_counter(row, *column, after.round() as u64));
+        usize::from(first_is_new) + usize::from(second_is_new)
     }
 }
 
-impl<F: Family + Any> AnySeries for Series<F> {
+/// Sets the counter in a column.
+pub fn put_counter<F: Family>(row: &mut F, column: usize, value: u64) {
+    row.put(column, Value::Counter(value.into()));
+}
+
+impl<F: Family + Any> AnySeries for EntitySeries<F> {
     fn first(&self) -> Option<u64> {
         self.rows.keys().next().copied()
     }
@@ -74,11 +108,10 @@ impl<F: Family + Any> AnySeries for Series<F> {
 
     fn thin(&mut self, grid: u64) {
         let times: Vec<u64> = self.rows.keys().copied().collect();
-        let kept = |at: usize| at == 0 || times.get(at + 1).is_none_or(|next| next / grid != times[at] / grid);
         let mut at = 0;
-        self.rows.retain(|_, _| {
+        self.rows.retain(|time, _| {
             at += 1;
-            kept(at - 1)
+            at == 1 || times.get(at).is_none_or(|next| next / grid != time / grid)
         });
     }
 
@@ -86,69 +119,56 @@ impl<F: Family + Any> AnySeries for Series<F> {
         self.rows.values().any(|row| (0..F::INFO.metrics.len()).any(|column| count(row, column).is_some()))
     }
 
-    fn repeats(&self, other: &dyn AnySeries) -> bool {
+    fn overlaps(&self, other: &dyn AnySeries) -> bool {
         let other: &dyn Any = other;
         let Some(other) = other.downcast_ref::<Self>() else { return false };
-        let told = |rows: &BTreeMap<u64, F>, column| rows.values().rev().any(|row| is_known(row, column));
-        (0..F::INFO.metrics.len()).any(|column| told(&other.rows, column) && told(&self.rows, column))
+        let has = |rows: &BTreeMap<u64, F>, column| rows.values().rev().any(|row| is_known(row, column));
+        (0..F::INFO.metrics.len()).any(|column| has(&other.rows, column) && has(&self.rows, column))
     }
 
     fn shift(&mut self, by: u64) {
         self.rows = std::mem::take(&mut self.rows).into_iter().map(|(at, row)| (at.saturating_add(by), row)).collect();
     }
 
-    fn append(&mut self, other: Box<dyn AnySeries>) {
-        let Ok(other) = other.into_any().downcast::<Self>() else { return };
-        for (at, row) in other.rows {
-            match self.rows.get_mut(&at) {
-                Some(own) => own.fill(&row),
-                None => {
-                    self.rows.insert(at, row);
-                }
-            }
-        }
-        for place in other.places {
-            // Of very many places the last one goes on to the end.
-            let full = self.places.len() >= MOST_PLACES;
-            match self.places.last_mut().filter(|last| full && last.file == place.file) {
-                Some(last) => last.last = last.last.max(place.last),
-                None => self.places.push(place),
+    fn append(&mut self, later: Box<dyn AnySeries>) {
+        let Ok(later) = later.into_any().downcast::<Self>() else { return };
+        self.add_rows(later.rows);
+        for location in later.locations {
+            // The last of very many extends to the end.
+            let full = self.locations.len() >= MOST_LOCATIONS;
+            match self.locations.last_mut().filter(|last| full && last.file == location.file) {
+                Some(last) => last.last = last.last.max(location.last),
+                None => self.locations.push(location),
             }
         }
     }
 
-    /// Both count from a start of their own, so a counter is taken from one of them only: from this series, where it
-    /// has it. Between two readings of one tool its counters are filled in at the times of the other, in proportion to
-    /// the time, so that each tool's rates stay what they are.
-    fn absorb(&mut self, other: Box<dyn AnySeries>) {
+    /// Each tool's counters start from its own zero, so each counter is taken from one series only: from this one if it
+    /// has it. Between two readings of one tool its counters are interpolated at the other's times, which leaves the rates
+    /// of both unchanged.
+    fn merge_tool(&mut self, other: Box<dyn AnySeries>) {
         let Ok(other) = other.into_any().downcast::<Self>() else { return };
-        let other = *other;
+        let mut other = *other;
         let counters: Vec<usize> =
             (0..F::INFO.metrics.len()).filter(|c| F::INFO.metrics[*c].kind == Kind::Counter).collect();
-        let ours: Vec<usize> =
-            counters.iter().copied().filter(|c| self.rows.values().any(|r| count(r, *c).is_some())).collect();
-        for (at, mut row) in other.rows {
-            for column in &ours {
-                // All ones is how a counter says that it was not read.
-                row.set(F::INFO.metrics[*column].name, u64::MAX);
-            }
-            match self.rows.get_mut(&at) {
-                Some(own) => own.fill(&row),
-                None => {
-                    self.rows.insert(at, row);
+        for column in &counters {
+            if self.rows.values().any(|row| count(row, *column).is_some()) {
+                for row in other.rows.values_mut() {
+                    Family::put(row, *column, Value::Counter(Counter::default()));
                 }
             }
         }
-        self.places.extend(other.places);
+        self.add_rows(other.rows);
+        self.locations.extend(other.locations);
         for column in counters {
             interpolate(&mut self.rows, column);
         }
     }
 
-    fn place(self: Box<Self>, snapshots: &mut BTreeMap<u64, Snapshot>, origins: &mut Origins) {
+    fn into_snapshots(self: Box<Self>, snapshots: &mut BTreeMap<u64, Snapshot>, origins: &mut Origins) {
         if let Some(row) = self.rows.values().next() {
-            for place in self.places {
-                origins.note::<F>(row.key(), place);
+            for location in self.locations {
+                origins.note::<F>(row.key(), location);
             }
         }
         for (at, row) in self.rows {
@@ -158,6 +178,18 @@ impl<F: Family + Any> AnySeries for Series<F> {
 
     fn into_any(self: Box<Self>) -> Box<dyn Any> {
         self
+    }
+}
+
+impl<F: Family> EntitySeries<F> {
+    /// Adds rows; where there is a row at the same time, only what it lacks.
+    fn add_rows(&mut self, rows: BTreeMap<u64, F>) {
+        for (at, row) in rows {
+            match self.rows.get_mut(&at) {
+                Some(own) => own.fill(&row),
+                None => drop(self.rows.insert(at, row)),
+            }
+        }
     }
 }
 
@@ -177,7 +209,7 @@ fn is_known<F: Family>(row: &F, column: usize) -> bool {
     }
 }
 
-/// Fills a counter in where it is absent between two readings.
+/// Fills in a counter where it is absent between two readings.
 fn interpolate<F: Family>(rows: &mut BTreeMap<u64, F>, column: usize) {
     let known: Vec<(u64, u64)> = rows.iter().filter_map(|(at, row)| Some((*at, count(row, column)?))).collect();
     for pair in known.windows(2) {
@@ -185,7 +217,7 @@ fn interpolate<F: Family>(rows: &mut BTreeMap<u64, F>, column: usize) {
         for (at, row) in rows.range_mut(from + 1..to) {
             let part = (at - from) as f64 / (to - from) as f64;
             let value = low as f64 + (high as f64 - low as f64) * part;
-            row.set(F::INFO.metrics[column].name, value.round() as u64);
+            put_counter(row, column, value.round() as u64);
         }
     }
 }
@@ -197,10 +229,10 @@ mod tests {
     use whyslow_model::key::Machine;
     use whyslow_model::window::Window;
 
-    fn series(rows: &[(u64, System)]) -> Series<System> {
-        let mut series = Series::new();
+    fn series(rows: &[(u64, System)]) -> EntitySeries<System> {
+        let mut series = EntitySeries::new();
         for (at, row) in rows {
-            *series.row(at * 1_000_000_000, &"x".into(), 1, || row.clone()) = row.clone();
+            *series.row(at * 1_000_000_000, &Machine).0 = row.clone();
         }
         series
     }
@@ -214,9 +246,9 @@ mod tests {
         let other =
             [(1, 7), (3, 107)].map(|(t, forks)| (t, System { forks: forks.into(), interrupts: 9.into(), ..new() }));
         let mut all = series(&vmstat);
-        all.absorb(Box::new(series(&other)));
+        all.merge_tool(Box::new(series(&other)));
         let mut snapshots = BTreeMap::new();
-        Box::new(all).place(&mut snapshots, &mut Origins::default());
+        Box::new(all).into_snapshots(&mut snapshots, &mut Origins::default());
         let window = Window::new(snapshots.into_iter().map(|(at, s)| Snapshot { boot_ns: at + 1, ..s }).collect());
         let change = window.change::<System>().unwrap();
         let close = |a: Option<f64>, b: f64| assert!((a.unwrap() - b).abs() < 0.01, "{a:?} {b}");

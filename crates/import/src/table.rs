@@ -1,93 +1,237 @@
-//! Tables with a header: wrapped lines are put together, and a header that does not fit its rows is refused.
+//! The table reader that all formats share: it joins wrapped lines, refuses rows that do not fit their header, and maps
+//! columns to metrics by the formats' declarations.
 
 use crate::clock::date;
 use crate::lines::Lines;
 use crate::number::{number, ran_together};
 use crate::refusal::Refusal;
-use std::collections::BTreeMap;
+use std::marker::PhantomData;
+use std::rc::Rc;
+use whyslow_model::catalogue::{Family, Kind};
+
+/// A column of a table, by its header: the metric its numbers become, and the factor to that metric's base unit.
+#[derive(Clone, Copy)]
+pub struct TableColumn {
+    pub header: &'static str,
+    pub metric: &'static str,
+    pub unit: f64,
+    pub add: bool,
+}
+
+/// Declares [`MetricColumns`]: `"rkB/s" => read_bytes * KIB` is a column, by its header, the metric it becomes, and the
+/// factor to the base unit. Of several columns for one metric, the first that a table has is used; one with `+=` is added
+/// to it.
+macro_rules! columns {
+    ($($header:tt $arrow:tt $metric:ident $(* $unit:expr)?),* $(,)?) => {
+        $crate::table::MetricColumns::new(&[$(
+            $crate::table::TableColumn {
+                header: $header,
+                metric: stringify!($metric),
+                unit: 1.0 $(* $unit)?,
+                add: $crate::table::columns!(@is_added $arrow),
+            }
+        ),*])
+    };
+    (@is_added =>) => { false };
+    (@is_added +=) => { true };
+}
+pub(crate) use columns;
+
+/// The columns that become metrics of one family.
+pub struct MetricColumns<F> {
+    columns: &'static [TableColumn],
+    family: PhantomData<fn() -> F>,
+}
+
+impl<F: Family> MetricColumns<F> {
+    /// The columns of a format.
+    pub const fn new(columns: &'static [TableColumn]) -> Self {
+        Self { columns, family: PhantomData }
+    }
+
+    /// The same columns for a family with the same metrics.
+    pub const fn for_family<G: Family>(self) -> MetricColumns<G> {
+        MetricColumns::new(self.columns)
+    }
+
+    /// The metrics that a row has numbers for, by their position in the family, in base units.
+    pub fn values(&self, row: &TableRow) -> Vec<(usize, f64)> {
+        let mut values: Vec<(usize, f64)> = Vec::with_capacity(self.columns.len());
+        for column in self.columns {
+            let Some(value) = row.get(column.header).map(|n| n * column.unit) else { continue };
+            let Some(at) = F::INFO.metrics.iter().position(|m| m.name == column.metric) else { continue };
+            match values.iter_mut().find(|(metric, _)| *metric == at) {
+                Some((_, sum)) if column.add => *sum += value,
+                None if !column.add => values.push((at, value)),
+                _ => {}
+            }
+        }
+        values
+    }
+
+    /// The number a row has for a metric, in base units.
+    pub fn value(&self, row: &TableRow, metric: &str) -> Option<f64> {
+        self.values(row).into_iter().find(|(at, _)| F::INFO.metrics[*at].name == metric).map(|(_, value)| value)
+    }
+
+    /// Whether this is the header of one of the columns.
+    pub fn has(&self, header: &str) -> bool {
+        self.columns.iter().any(|column| column.header == header)
+    }
+
+    /// The sum of all columns, for shares that must add up to the whole.
+    pub fn sum(&self, row: &TableRow) -> f64 {
+        self.values(row).iter().map(|(_, value)| value).sum()
+    }
+}
+
+/// [`MetricColumns`] of any family.
+pub trait AnyColumns: Sync {
+    /// The metrics that the columns become, as `family.metric`.
+    fn metrics(&self) -> Vec<String>;
+    /// The metrics that the family does not have as a counter or gauge.
+    fn unknown(&self) -> Vec<&'static str>;
+}
+
+impl<F: Family> AnyColumns for MetricColumns<F> {
+    fn metrics(&self) -> Vec<String> {
+        let mut metrics: Vec<String> = self.columns.iter().map(|c| format!("{}.{}", F::INFO.name, c.metric)).collect();
+        metrics.dedup();
+        metrics
+    }
+
+    fn unknown(&self) -> Vec<&'static str> {
+        let known = |name: &str| {
+            F::INFO.metrics.iter().any(|m| m.name == name && matches!(m.kind, Kind::Counter | Kind::Gauge))
+        };
+        self.columns.iter().map(|c| c.metric).filter(|name| !known(name)).collect()
+    }
+}
 
 /// The names of a table's columns.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Header {
-    /// The columns in their order.
-    pub names: Vec<String>,
-    /// The line the header begins on.
+pub struct TableHeader {
+    pub names: Rc<[String]>,
+    /// The line it begins on.
     pub line: u32,
+}
+
+impl TableHeader {
+    /// A header of these columns.
+    pub fn new<S: ToString>(names: impl IntoIterator<Item = S>, line: u32) -> Self {
+        Self { names: names.into_iter().map(|name| name.to_string()).collect(), line }
+    }
 }
 
 /// One row of a table: first its labels, then its numbers.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Row {
-    /// The line it begins on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TableRow {
+    /// The first and the last line it stands on.
     pub line: u32,
-    /// The fields that are no numbers: a time, a device.
+    pub last_line: u32,
+    /// The leading fields of text: a time, a device.
     pub labels: Vec<String>,
-    /// The numbers by column.
-    pub numbers: BTreeMap<String, f64>,
-    /// What stands after the last column: a date and time, or a remark somebody added.
+    names: Rc<[String]>,
+    numbers: Vec<f64>,
+    /// What follows the last column: a time stamp, or a remark someone added.
     pub rest: Vec<String>,
 }
 
-impl Row {
-    /// The number of this column, where the table has it.
+impl TableRow {
+    /// A row that was not printed as a table.
+    pub fn of(line: u32, label: &str, numbers: impl IntoIterator<Item = (String, f64)>) -> Self {
+        let (names, numbers): (Vec<String>, Vec<f64>) = numbers.into_iter().unzip();
+        let labels = vec![label.to_owned()];
+        Self { line, last_line: line, labels, names: names.into(), numbers, rest: Vec::new() }
+    }
+
+    /// The same, extending to a later line.
+    pub fn until(self, last_line: u32) -> Self {
+        Self { last_line, ..self }
+    }
+
+    /// The number in a column.
     pub fn get(&self, column: &str) -> Option<f64> {
-        self.numbers.get(column).copied()
+        self.numbers.get(self.names.iter().position(|name| name == column)?).copied()
     }
 
-    /// What the row is of: its last label, empty where it has none.
-    pub fn label(&self) -> &str {
-        self.labels.last().map_or("", String::as_str)
-    }
-
-    /// The number of a column times a factor, for another unit.
+    /// The number in a column times a factor.
     pub fn times(&self, column: &str, factor: f64) -> Option<f64> {
         self.get(column).map(|n| n * factor)
     }
 
-    /// The first of these columns that the table has, each with the factor to the base unit: the finest unit first.
-    pub fn first(&self, columns: &[(&str, f64)]) -> Option<f64> {
-        columns.iter().find_map(|(column, factor)| self.times(column, *factor))
+    /// Multiplies the numbers in these columns.
+    pub fn scale(&mut self, columns: &[&str], factor: f64) {
+        for (name, number) in self.names.iter().zip(&mut self.numbers) {
+            if columns.contains(&name.as_str()) {
+                *number *= factor;
+            }
+        }
+    }
+
+    /// Adds to the number in a column, if there is one.
+    pub fn add(&mut self, column: &str, amount: f64) {
+        for (name, number) in self.names.iter().zip(&mut self.numbers) {
+            if name == column {
+                *number += amount;
+            }
+        }
+    }
+
+    /// Whether it has one of these columns.
+    pub fn has_any(&self, columns: &[String]) -> bool {
+        columns.iter().any(|column| self.names.contains(column))
+    }
+
+    /// The last label: the device, interface or CPU.
+    pub fn label(&self) -> &str {
+        self.labels.last().map_or("", String::as_str)
+    }
+
+    /// Adds the second part of a row that was printed in two tables.
+    pub fn extend(&mut self, second: Self) {
+        self.names = self.names.iter().chain(&*second.names).cloned().collect();
+        self.numbers.extend(second.numbers);
     }
 }
 
-/// Whether this line holds column names of `vocabulary` only, `least` of them or more.
+/// Whether a line consists of at least `least` column names, all from `vocabulary`.
 pub fn is_header(line: &str, vocabulary: &[&str], least: usize) -> bool {
-    let mut count = 0;
-    line.split_whitespace().all(|word| {
-        count += 1;
-        vocabulary.contains(&word)
-    }) && count >= least
+    line.split_whitespace().all(|word| vocabulary.contains(&word)) && line.split_whitespace().count() >= least
 }
 
-/// Takes the header that comes next, with what was wrapped to the lines after it.
-pub fn take_header(lines: &mut Lines<'_>, vocabulary: &[&str]) -> Header {
+/// Takes the header that comes next, including the parts wrapped to the following lines.
+pub fn take_header(lines: &mut Lines<'_>, vocabulary: &[&str]) -> TableHeader {
+    take_header_of(lines, |name| vocabulary.contains(&name))
+}
+
+/// The same for column names that fulfil a condition.
+pub fn take_header_of(lines: &mut Lines<'_>, is_column: impl Fn(&str) -> bool) -> TableHeader {
     let line = lines.number();
-    let mut names: Vec<String> = words(lines.take().map(|l| l.text).unwrap_or_default().as_str());
+    let mut names = words(lines.take().map(|l| l.text).unwrap_or_default().as_str());
     while let Some((blanks, rest)) = lines.peek_past_blanks(0) {
         let more = words(rest);
-        if !is_header(rest, vocabulary, 1) || more.iter().any(|name| names.contains(name)) {
+        if more.iter().any(|name| !is_column(name) || names.contains(name)) {
             break;
         }
         names.extend(more);
         lines.skip(blanks + 1);
     }
-    Header { names, line }
+    TableHeader::new(names, line)
 }
 
-/// Takes the row that comes next: `labels` fields of text, then a number for each column of the header, from this line
-/// and, where it was wrapped, from those after it. A remark after the last column is left out.
+/// Takes the row that comes next: `labels` text fields, then a number for each column, from this line and, if it was
+/// wrapped, the following ones. Drops a remark after the last column.
 ///
 /// # Errors
-/// Where the fields are more or fewer than the columns, or one that should be a number is none.
-pub fn take_row(lines: &mut Lines<'_>, header: &[String], labels: usize) -> Result<Row, Refusal> {
-    let line = lines.number();
-    let text = lines.take().map(|line| line.text).unwrap_or_default();
-    let refuse = |lines: &Lines<'_>, expected: String| Err(Refusal::new(lines.file(), line, expected, &text));
-    if let Some(field) = text.split_whitespace().find(|f| ran_together(f)) {
-        return refuse(lines, format!("columns apart from each other: they ran together at {field:?}"));
+/// If the number of fields does not match the header, or a field is not a number.
+pub fn take_row(lines: &mut Lines<'_>, header: &Rc<[String]>, labels: usize) -> Result<TableRow, Refusal> {
+    let Some(line) = lines.take() else { return Err(lines.refuse("a row of a table")) };
+    if let Some(field) = line.text.split_whitespace().find(|f| ran_together(f)) {
+        return Err(lines.refuse_at(&line, format!("separate columns: they ran together at {field:?}")));
     }
     let want = labels + header.len();
-    let mut fields = words(&text);
+    let mut fields = words(&line.text);
     while fields.len() < want {
         let rest = lines.peek_past_blanks(0).filter(|(_, rest)| continues(rest, want - fields.len()));
         let Some((blanks, rest)) = rest.map(|(blanks, rest)| (blanks, words(rest))) else { break };
@@ -97,23 +241,23 @@ pub fn take_row(lines: &mut Lines<'_>, header: &[String], labels: usize) -> Resu
     let rest = fields.split_off(want.min(fields.len()));
     let remark = |f: &String| f.starts_with(|c: char| c.is_alphabetic() || "#<(".contains(c)) || date(f).is_some();
     if fields.len() < want || rest.first().is_some_and(|f| !remark(f)) {
-        return refuse(lines, format!("{want} columns as in the header ({})", header.join(" ")));
+        let expected = format!("{want} columns as in the header ({})", header.join(" "));
+        return Err(lines.refuse_at(&line, expected));
     }
-    let numbers = header.iter().zip(&fields[labels..]).map(|(name, field)| Some((name.clone(), number(field)?)));
-    match numbers.collect() {
-        Some(numbers) => Ok(Row { line, labels: fields[..labels].to_vec(), numbers, rest }),
-        None => refuse(lines, format!("a number in each of the columns {}", header.join(" "))),
+    match fields[labels..].iter().map(|field| number(field)).collect() {
+        Some(numbers) => {
+            fields.truncate(labels);
+            let line = line.number;
+            Ok(TableRow { line, last_line: line, labels: fields, names: Rc::clone(header), numbers, rest })
+        }
+        None => Err(lines.refuse_at(&line, format!("a number in each of the columns {}", header.join(" ")))),
     }
 }
 
 /// Whether a line is the wrapped rest of a row that lacks `missing` fields.
 fn continues(line: &str, missing: usize) -> bool {
-    let mut count = 0;
-    line.split_whitespace().all(|field| {
-        count += 1;
-        number(field).is_some()
-    }) && count > 0
-        && count <= missing
+    let count = line.split_whitespace().count();
+    (1..=missing).contains(&count) && line.split_whitespace().all(|field| number(field).is_some())
 }
 
 /// The fields of a line.
@@ -125,8 +269,8 @@ pub fn words(line: &str) -> Vec<String> {
 mod tests {
     use super::*;
 
-    fn row(text: &str, columns: &str) -> Result<Row, Refusal> {
-        take_row(&mut Lines::new("x", text.as_bytes()), &words(columns), 1)
+    fn row(text: &str, columns: &str) -> Result<TableRow, Refusal> {
+        take_row(&mut Lines::new("x", text.as_bytes()), &words(columns).into(), 1)
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What tests of the formats share.
+//! Helpers for the tests of the formats.
 
 use crate::{Capture, Input, Refusal, read};
 use whyslow_model::window::Window;
@@ -23,7 +23,7 @@ pub fn refusal_of(text: &str) -> Refusal {
     }
 }
 
-/// A capture among the fixtures.
+/// A capture from the fixtures.
 pub fn fixture(name: &str) -> String {
     let path = format!("{}/tests/fixtures/{name}", env!("CARGO_MANIFEST_DIR"));
     std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{path}: {e}"))

@@ -1,14 +1,19 @@
-//! A format of other tools' output as it is described to people: what `whyslow formats` lists.
+//! The description of a format that `whyslow read` recognizes, as `whyslow formats` prints it.
 
 use serde::Serialize;
 
-/// A format's description. Reading it is the business of the room `import`.
+/// A format's description.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FormatInfo {
     /// The tool, or the file under /proc.
     pub name: &'static str,
-    /// The versions and variants that are read.
+    /// The supported versions and variants.
     pub versions: &'static str,
-    /// What can be concluded from it alone.
-    pub tells: &'static str,
+    /// What it shows by itself.
+    #[serde(rename = "tells")]
+    pub shows: &'static str,
+    /// What it does not show.
+    pub lacks: &'static str,
+    /// The metrics that the columns of its tables become.
+    pub metrics: Vec<String>,
 }

@@ -12,6 +12,7 @@ pub mod explanation;
 pub mod format;
 pub mod histogram;
 pub mod human;
+pub mod kernel_log;
 pub mod key;
 pub mod mask;
 pub mod origin;

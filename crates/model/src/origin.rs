@@ -7,7 +7,7 @@ use std::fmt;
 
 /// Consecutive lines of a file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct SourceLocation {
     /// The file, as it was named by whoever gave it.
     pub file: Name,
     /// Its first line, counted from 1.
@@ -16,7 +16,7 @@ pub struct Place {
     pub last: u32,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for SourceLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.file, self.first)?;
         if self.last > self.first { write!(f, "-{}", self.last) } else { Ok(()) }
@@ -28,18 +28,18 @@ const FIRST: usize = 8;
 
 /// The places each entity's rows were read from.
 #[derive(Clone, Debug, Default)]
-pub struct Origins(BTreeMap<&'static str, Places>);
+pub struct Origins(BTreeMap<&'static str, FamilyLocations>);
 
 /// The places of one family.
 #[derive(Clone, Debug, Default)]
-struct Places {
-    of_entity: BTreeMap<String, BTreeSet<Place>>,
-    first: BTreeSet<Place>,
+struct FamilyLocations {
+    of_entity: BTreeMap<String, BTreeSet<SourceLocation>>,
+    first: BTreeSet<SourceLocation>,
 }
 
 impl Origins {
     /// Notes that rows of this entity stand there.
-    pub fn note<F: Family>(&mut self, key: &F::Key, place: Place) {
+    pub fn note<F: Family>(&mut self, key: &F::Key, place: SourceLocation) {
         let places = self.0.entry(F::INFO.name).or_default();
         places.first.insert(place.clone());
         if places.first.len() > FIRST {
@@ -49,7 +49,7 @@ impl Origins {
     }
 
     /// Where the rows of a family stand that this key has; where none has it, where the first few of the family do.
-    pub fn of(&self, family: &str, key: &str) -> BTreeSet<&Place> {
+    pub fn of(&self, family: &str, key: &str) -> BTreeSet<&SourceLocation> {
         let Some(places) = self.0.get(family) else { return BTreeSet::new() };
         places.of_entity.get(key).unwrap_or(&places.first).iter().collect()
     }
@@ -68,7 +68,7 @@ mod tests {
     #[test]
     fn an_entity_is_found_where_it_stands_and_others_are_not() {
         let mut origins = Origins::default();
-        let place = |first, last| Place { file: "a.txt".into(), first, last };
+        let place = |first, last| SourceLocation { file: "a.txt".into(), first, last };
         origins.note::<Disk>(&"sda".into(), place(3, 9));
         origins.note::<Disk>(&"sdb".into(), place(4, 4));
         let drawn = |key| origins.of("disk", key).iter().map(ToString::to_string).collect::<Vec<_>>();

@@ -12,7 +12,7 @@ const SECTOR: u64 = 512;
 const NS_PER_MS: u64 = 1_000_000;
 
 /// One line.
-pub struct Row {
+pub struct DiskLine {
     /// What it says.
     pub disk: Disk,
     /// Whether the device never did anything.
@@ -20,7 +20,7 @@ pub struct Row {
 }
 
 /// Reads one line; `None` where it makes no sense.
-pub fn row(line: &str) -> Option<Row> {
+pub fn row(line: &str) -> Option<DiskLine> {
     let mut words = line.split_ascii_whitespace();
     let (major, minor, name) = (words.next()?, words.next()?, words.next()?);
     let n: Vec<u64> = words.map(|w| w.parse().ok()).collect::<Option<_>>()?;
@@ -36,7 +36,7 @@ pub fn row(line: &str) -> Option<Row> {
         _ if matches!(n.len(), 11 | 15 | 17..) => fill(&mut disk, &n),
         _ => return None,
     }
-    Some(Row { disk, idle: n.iter().all(|&v| v == 0) })
+    Some(DiskLine { disk, idle: n.iter().all(|&v| v == 0) })
 }
 
 /// Fills a row from the 11 or more numbers of a whole line. A number that the line lacks stays absent.

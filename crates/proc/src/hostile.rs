@@ -13,7 +13,7 @@ proptest! {
         let _ = net_dev::row(&"".into(), &line);
         let _ = softnet::row(&line, 0);
         let _ = meminfo::take(&line, &mut Meminfo::default(), &mut String::new());
-        let _ = snmp::Names::default().metric("Tcp", &line);
+        let _ = snmp::CounterNames::default().metric("Tcp", &line);
         let _ = per_cpu::processors(&line);
         if let Some(cpus) = per_cpu::processors(&columns) {
             let mut counts = Vec::new();

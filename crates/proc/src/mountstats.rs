@@ -3,7 +3,7 @@
 
 /// The line a mount begins with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Mount<'l> {
+pub struct MountLine<'l> {
     /// Server and path, or the device.
     pub device: &'l str,
     /// Where it is mounted.
@@ -13,10 +13,10 @@ pub struct Mount<'l> {
 }
 
 /// Reads `device server:/export mounted on /mnt with fstype nfs4 statvers=1.1`; `None` where a line is another.
-pub fn mount(line: &str) -> Option<Mount<'_>> {
+pub fn mount(line: &str) -> Option<MountLine<'_>> {
     let (device, rest) = line.strip_prefix("device ")?.split_once(" mounted on ")?;
     let (point, kind) = rest.rsplit_once(" with fstype ")?;
-    Some(Mount { device, point, kind: kind.split_whitespace().next()? })
+    Some(MountLine { device, point, kind: kind.split_whitespace().next()? })
 }
 
 /// What was counted of one kind of operation, or of all.
@@ -67,7 +67,7 @@ mod tests {
     #[test]
     fn a_mount_and_its_operations() {
         let line = "device filer:/export/data mounted on /mnt/data with fstype nfs4 statvers=1.1";
-        let expected = Mount { device: "filer:/export/data", point: "/mnt/data", kind: "nfs4" };
+        let expected = MountLine { device: "filer:/export/data", point: "/mnt/data", kind: "nfs4" };
         assert_eq!(mount(line), Some(expected));
         assert_eq!(mount("device proc mounted on /proc with fstype proc").map(|m| m.kind), Some("proc"));
         let read = operations(counts("\t        READ: 1000 1002 0 140000 4000000 100 500 600 0").unwrap()).unwrap();

@@ -5,15 +5,15 @@ use std::collections::HashMap;
 use whyslow_model::catalogue::{Family, Protocol};
 
 /// The catalogue's metrics by the kernel's names.
-pub struct Names(HashMap<String, &'static str>);
+pub struct CounterNames(HashMap<String, &'static str>);
 
-impl Default for Names {
+impl Default for CounterNames {
     fn default() -> Self {
         Self(Protocol::INFO.metrics.iter().map(|m| (squash(m.name), m.name)).collect())
     }
 }
 
-impl Names {
+impl CounterNames {
     /// The metric of a counter, `RetransSegs` of `Tcp`; `None` where the catalogue has none.
     pub fn metric(&self, protocol: &str, counter: &str) -> Option<&'static str> {
         self.0.get(&squash(&[protocol, counter].concat())).copied()
@@ -32,7 +32,7 @@ mod tests {
 
     #[test]
     fn the_kernels_names_are_found() {
-        let names = Names::default();
+        let names = CounterNames::default();
         assert_eq!(names.metric("Tcp", "RetransSegs"), Some("tcp_retrans_segs"));
         assert_eq!(names.metric("TcpExt", "TCPReqQFullDrop"), Some("tcp_ext_tcp_req_q_full_drop"));
         assert_eq!(names.metric("", "TcpExtTCPTimeouts"), Some("tcp_ext_tcp_timeouts"));

@@ -1,6 +1,6 @@
 //! Software RAID arrays in the kernel's log (drivers/md).
 
-use super::Said;
+use super::LogMessage;
 use super::words::{after, is_number, number_after, says, until};
 use std::collections::BTreeMap;
 
@@ -25,16 +25,16 @@ pub struct ArrayLog {
 const UNNAMED: &str = "md";
 
 /// Reads the arrays out of a log.
-pub fn parse<'a>(lines: impl Iterator<Item = Said<'a>>) -> BTreeMap<String, ArrayLog> {
+pub fn parse<'a>(lines: impl Iterator<Item = LogMessage<'a>>) -> BTreeMap<String, ArrayLog> {
     let mut arrays: BTreeMap<String, ArrayLog> = BTreeMap::new();
     let mut layout = false;
     let mut last = None;
-    for Said { sequence, text, .. } in lines {
+    for LogMessage { sequence, text, .. } in lines {
         layout |= text.contains("conf printout");
         last = named(text).or(last);
         let Some(event) = event(text, layout) else { continue };
         // What is said of a member follows the line that names the array.
-        let member = matches!(event, Event::Skipped(_)) || text.contains("kicking");
+        let member = matches!(event, ArrayEvent::Skipped(_)) || text.contains("kicking");
         let name = named(text).or_else(|| last.clone().filter(|_| member)).unwrap_or_else(|| UNNAMED.to_owned());
         let array = arrays.entry(name).or_default();
         array.lines.push(sequence);
@@ -44,7 +44,7 @@ pub fn parse<'a>(lines: impl Iterator<Item = Said<'a>>) -> BTreeMap<String, Arra
     arrays
 }
 
-enum Event<'a> {
+enum ArrayEvent<'a> {
     Failed(&'a str),
     Degraded,
     NoSpare,
@@ -54,63 +54,63 @@ enum Event<'a> {
     Rebuilt,
 }
 
-fn event(text: &str, layout: bool) -> Option<Event<'_>> {
+fn event(text: &str, layout: bool) -> Option<ArrayEvent<'_>> {
     let name = |word: &str| after(text, word).map(|rest| until(rest, |c| [' ', ',', ')'].contains(&c)));
     if let Some(member) = name("Disk failure on ").or_else(|| name("kicking non-fresh ")) {
-        return Some(Event::Failed(member));
+        return Some(ArrayEvent::Failed(member));
     }
     if let Some(member) = name("skipping faulty ") {
-        return Some(Event::Skipped(member));
+        return Some(ArrayEvent::Skipped(member));
     }
     if text.contains("no spare disk to reconstruct") {
-        return Some(Event::NoSpare);
+        return Some(ArrayEvent::NoSpare);
     }
     if says(
         text,
         &["continuing in degraded mode", "Operation continuing on", "start dirty degraded array", "is now DEGRADED"],
     ) {
-        return Some(Event::Degraded);
+        return Some(ArrayEvent::Degraded);
     }
     if text.contains("not enough operational devices") {
         let (failed, all) = after(text, "(")?.split_once('/')?;
         let all: u32 = until(all, |c| c == ' ').parse().ok()?;
-        return Some(Event::Members(all.saturating_sub(failed.parse().ok()?), all));
+        return Some(ArrayEvent::Members(all.saturating_sub(failed.parse().ok()?), all));
     }
     if text.contains("recovery done") {
-        return Some(Event::Rebuilt);
+        return Some(ArrayEvent::Rebuilt);
     }
     if text.contains("active with ") && text.contains(" out of ") {
-        return Some(Event::Members(number_after(text, "active with ")?, number_after(text, " out of ")?));
+        return Some(ArrayEvent::Members(number_after(text, "active with ")?, number_after(text, " out of ")?));
     }
     if layout && text.contains("wd:") && text.contains("rd:") {
-        return Some(Event::Members(number_after(text, "wd:")?, number_after(text, "rd:")?));
+        return Some(ArrayEvent::Members(number_after(text, "wd:")?, number_after(text, "rd:")?));
     }
     if layout && text.contains("wo:1") && text.contains("o:0") {
-        return Some(Event::MemberOut(after(text, "dev:")?.split_whitespace().next()?));
+        return Some(ArrayEvent::MemberOut(after(text, "dev:")?.split_whitespace().next()?));
     }
     None
 }
 
-fn apply(array: &mut ArrayLog, event: Event<'_>) {
+fn apply(array: &mut ArrayLog, event: ArrayEvent<'_>) {
     match event {
-        Event::Failed(member) | Event::MemberOut(member) | Event::Skipped(member) => {
+        ArrayEvent::Failed(member) | ArrayEvent::MemberOut(member) | ArrayEvent::Skipped(member) => {
             if array.failed.iter().all(|m| m != member) {
                 array.failed.push(member.to_owned());
             }
             array.degraded = true;
             array.rebuilt = false;
         }
-        Event::Degraded => array.degraded = true,
-        Event::NoSpare => {
+        ArrayEvent::Degraded => array.degraded = true,
+        ArrayEvent::NoSpare => {
             array.degraded = true;
             array.no_spare = true;
         }
-        Event::Members(work, all) => {
+        ArrayEvent::Members(work, all) => {
             array.members = Some((work, all));
             array.rebuilt |= array.degraded && work >= all;
             array.degraded = work < all;
         }
-        Event::Rebuilt => {
+        ArrayEvent::Rebuilt => {
             array.rebuilt |= array.degraded;
             array.degraded = false;
         }

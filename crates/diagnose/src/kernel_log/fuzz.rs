@@ -1,6 +1,6 @@
 //! No log makes the decoders panic, and none makes more of a log than is in it.
 
-use super::{Said, array, notice, oom, part};
+use super::{LogMessage, array, notice, oom, part};
 use proptest::prelude::*;
 
 /// Pieces of what the kernel says, so that the decoders get beyond their first word.
@@ -25,7 +25,7 @@ const PIECES: [&str; 64] = [
     "SenseData[",
     "12h]: ",
     "70 00 03 ",
-    "Key=",
+    "SCSI Error: Key=",
     "sns = f0 3",
     "hostbyte=",
     "DID_TIME_OUT",
@@ -84,7 +84,7 @@ fn line() -> impl Strategy<Value = String> {
 proptest! {
     #[test]
     fn no_log_makes_it_panic(lines in prop::collection::vec(line(), 0..24)) {
-        let log = || lines.iter().zip(0..).map(|(text, sequence)| Said { sequence, text, times: 1.0 });
+        let log = || lines.iter().zip(0..).map(|(text, sequence)| LogMessage { sequence, text, times: 1.0 });
         let errors = part::parse(log());
         // A line tells of an error at most, and of a link's besides.
         prop_assert!(errors.events.len() <= 2 * lines.len());

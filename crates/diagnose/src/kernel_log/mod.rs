@@ -1,5 +1,5 @@
-//! What the kernel's log says, live and in files alike: of parts that fail, arrays, kills for memory, and much else of
-//! which each line tells enough by itself.
+//! Parses the kernel's log, live and from files: failing storage, arrays, OOM kills, and messages that are complete in
+//! one line. The words of the messages are in [`whyslow_model::kernel_log`].
 
 pub mod array;
 #[cfg(test)]
@@ -13,18 +13,18 @@ use std::collections::BTreeMap;
 use whyslow_model::catalogue::LogLine;
 use whyslow_model::window::Window;
 
-/// A line of the log.
+/// A message in the log.
 #[derive(Clone, Copy, Debug)]
-pub struct Said<'a> {
-    /// Its place in the log.
+pub struct LogMessage<'a> {
+    /// Its position in the log.
     pub sequence: u64,
     /// Its text, without time and host.
     pub text: &'a str,
-    /// How many lines alike it stands for, itself included.
+    /// How many similar lines it represents, including itself.
     pub times: f64,
 }
 
-/// The disk of a partition: `sda3` lies on `sda`, `nvme0n1p2` on the controller `nvme0`, `mmcblk0p1` on `mmcblk0`.
+/// The disk of a partition: `sda` for `sda3`, the controller `nvme0` for `nvme0n1p2`, `mmcblk0` for `mmcblk0p1`.
 pub fn disk_of(device: &str) -> &str {
     if let Some(rest) = device.strip_prefix("nvme") {
         let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
@@ -38,31 +38,36 @@ pub fn disk_of(device: &str) -> &str {
     if ["sd", "hd", "vd", "xvd", "dasd"].iter().any(lettered) { disk } else { device }
 }
 
-/// The rows of the log in the window, by their place.
+/// The rows of the log in the window, by their position.
 pub fn rows(window: &Window) -> BTreeMap<u64, &LogLine> {
     window.snapshots().iter().flat_map(|s| &s.kernel.log).map(|line| (line.sequence, line)).collect()
 }
 
-/// The lines logged in the window, in their order.
-pub fn lines(window: &Window) -> Vec<Said<'_>> {
+/// The messages logged in the window, in order.
+pub fn lines(window: &Window) -> Vec<LogMessage<'_>> {
     rows(window)
         .into_iter()
         .filter_map(|(sequence, line)| {
-            Some(Said { sequence, text: line.text.get()?, times: 1.0 + line.repeated.get().unwrap_or(0.0) })
+            Some(LogMessage { sequence, text: line.text.get()?, times: 1.0 + line.repeated.get().unwrap_or(0.0) })
         })
         .collect()
 }
 
-/// The time of a line as a person reads it: as it was printed, else since boot.
+/// The time of a line for people: as printed, or since boot.
 pub fn time(line: &LogLine) -> Option<String> {
     let since_boot = || line.time.get().map(|ns| format!("{:.3} s after boot", ns as f64 / 1e9));
     line.printed.get().map(str::to_owned).or_else(since_boot)
 }
 
+/// Whether the prefilter for long logs keeps a line.
+fn passes_prefilter(text: &str) -> bool {
+    whyslow_model::kernel_log::prefilter().any(|words| text.contains(words))
+}
+
 /// A log of these lines, for tests.
 #[cfg(test)]
-pub fn log<'a>(lines: &[&'a str]) -> impl Iterator<Item = Said<'a>> {
-    let said = |(at, text): (usize, &&'a str)| Said { sequence: at as u64, text, times: 1.0 };
+pub fn log<'a>(lines: &[&'a str]) -> impl Iterator<Item = LogMessage<'a>> {
+    let said = |(at, text): (usize, &&'a str)| LogMessage { sequence: at as u64, text, times: 1.0 };
     lines.iter().enumerate().map(said).collect::<Vec<_>>().into_iter()
 }
 
@@ -71,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn partitions_lie_on_disks() {
+    fn partitions_belong_to_disks() {
         for (device, disk) in [
             ("sda3", "sda"),
             ("nvme0n1p2", "nvme0"),

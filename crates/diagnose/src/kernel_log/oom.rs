@@ -1,6 +1,6 @@
 //! Kills for memory and the report before them (mm/oom_kill.c, mm/memcontrol.c, mm/show_mem.c).
 
-use super::Said;
+use super::LogMessage;
 use super::words::{after, between, number_after, until};
 
 /// Bytes of a page: the kernel lists processes in pages, and does not say of which size.
@@ -8,7 +8,7 @@ const PAGE: f64 = 4096.0;
 
 /// One kill, put together from the lines the kernel logs about it.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Kill {
+pub struct OomKill {
     /// The process killed.
     pub pid: u32,
     /// Its name.
@@ -20,7 +20,7 @@ pub struct Kill {
     /// The control group whose limit it was.
     pub group: Option<String>,
     /// The state of memory as it was reported.
-    pub report: Report,
+    pub report: MemoryReport,
     /// The line of the kill.
     pub sequence: u64,
     /// How often the like was logged.
@@ -29,7 +29,7 @@ pub struct Kill {
 
 /// Memory at the time of a kill, in bytes: of the group, or of the machine.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Report {
+pub struct MemoryReport {
     /// Of the group's limit, how much is used.
     pub usage: Option<f64>,
     /// The group's limit.
@@ -50,12 +50,12 @@ pub struct Report {
 }
 
 /// Finds the kills in a log.
-pub fn kills<'a>(lines: impl Iterator<Item = Said<'a>>) -> Vec<Kill> {
+pub fn kills<'a>(lines: impl Iterator<Item = LogMessage<'a>>) -> Vec<OomKill> {
     let mut found = Vec::new();
-    let mut report = Report::default();
+    let mut report = MemoryReport::default();
     for said in lines {
         if said.text.contains("invoked oom-killer") {
-            report = Report::default();
+            report = MemoryReport::default();
         } else if let Some(mut kill) = killed(said.text) {
             kill.report = std::mem::take(&mut report);
             kill.group = kill.report.group.take();
@@ -71,10 +71,10 @@ pub fn kills<'a>(lines: impl Iterator<Item = Said<'a>>) -> Vec<Kill> {
 }
 
 /// Kills of the same program for the same limit are one, told of by the last whose group was logged.
-pub fn together(kills: Vec<Kill>) -> Vec<Kill> {
-    let mut all: Vec<Kill> = Vec::new();
+pub fn together(kills: Vec<OomKill>) -> Vec<OomKill> {
+    let mut all: Vec<OomKill> = Vec::new();
     for kill in kills {
-        let alike = |other: &&mut Kill| {
+        let alike = |other: &&mut OomKill| {
             let limit = other.group == kill.group || other.group.is_none() || kill.group.is_none();
             other.command == kill.command && other.in_group == kill.in_group && limit
         };
@@ -93,26 +93,26 @@ pub fn together(kills: Vec<Kill>) -> Vec<Kill> {
 }
 
 /// How often memory ran out with no process left to kill.
-pub fn without_victim<'a>(lines: impl Iterator<Item = Said<'a>>) -> f64 {
+pub fn without_victim<'a>(lines: impl Iterator<Item = LogMessage<'a>>) -> f64 {
     lines.filter(|said| said.text.contains("no killable processes")).map(|said| said.times).sum()
 }
 
 /// `Memory cgroup out of memory: Killed process 123 (name) total-vm:1kB, anon-rss:2kB, ...`; before 2.6.33 the line
 /// read `Out of memory: Killed process 123 (name).`; `Killed process 1792, UID 48, (httpd)` in between.
-fn killed(line: &str) -> Option<Kill> {
+fn killed(line: &str) -> Option<OomKill> {
     let rest = after(line, "Killed process ")?;
     let (_, named) = rest.split_once('(')?;
     let (command, numbers) = named.rsplit_once(')')?;
-    Some(Kill {
+    Some(OomKill {
         pid: until(rest, |c| !c.is_ascii_digit()).parse().ok()?,
         command: command.to_owned(),
         anon: number_after::<u64>(numbers, "anon-rss:").map(|kib| kib as f64 * 1024.0),
         in_group: line.contains("Memory cgroup out of memory"),
-        ..Kill::default()
+        ..OomKill::default()
     })
 }
 
-impl Report {
+impl MemoryReport {
     fn line(&mut self, text: &str) {
         if text.starts_with('[') {
             self.process(text);

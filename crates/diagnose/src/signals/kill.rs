@@ -6,7 +6,7 @@ use whyslow_model::diagnosis::Subject;
 use whyslow_model::human;
 use whyslow_model::window::Window;
 
-signals! { k: &oom::Kill;
+signals! { k: &oom::OomKill;
     "kill.name" "text" "the process killed", "'Killed process PID (NAME)'", "/dev/kmsg (mm/oom_kill.c)" => k.command.as_str();
     "kill.times" "count" "how often the kernel killed this program for the same limit", "lines", "/dev/kmsg" => k.times;
     "kill.anon" "bytes" "anonymous memory it had", "'anon-rss:'", "/dev/kmsg" => k.anon;
@@ -21,7 +21,7 @@ signals! { k: &oom::Kill;
     "kill.listed" "bytes" "resident memory of all processes listed", "Σ'rss' x 4 KiB", "/dev/kmsg" => k.report.listed;
 }
 
-fn largest(kill: &oom::Kill) -> Option<String> {
+fn largest(kill: &oom::OomKill) -> Option<String> {
     let (name, pid, bytes) = kill.report.largest.as_ref()?;
     Some(format!("{name}[{pid}], {}", human::quantity(*bytes, "bytes")))
 }

@@ -2,10 +2,8 @@
 
 use crate::kernel_log::{self, oom};
 use whyslow_model::catalogue::LogRead;
+use whyslow_model::kernel_log::ALARMS;
 use whyslow_model::window::Window;
-
-/// Words of messages that nobody writes for nothing, whatever they are about.
-const ALARMS: [&str; 6] = ["Call Trace", "BUG: ", "Oops", "anic", "WARNING: ", "timed out"];
 
 /// What is counted over the whole log.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

@@ -12,11 +12,11 @@ use whyslow_model::catalogue::{Family, Protocol};
 use whyslow_model::key::NetKey;
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::value::Name;
-use whyslow_proc::snmp::Names;
+use whyslow_proc::snmp::CounterNames;
 
 pub(super) struct Protocols {
     namespaces: Arc<Namespaces>,
-    names: Names,
+    names: CounterNames,
     /// By protocol, as last seen.
     columns: HashMap<String, HeaderColumns>,
 }
@@ -30,7 +30,7 @@ struct HeaderColumns {
 
 impl Protocols {
     pub(super) fn new(namespaces: Arc<Namespaces>) -> Self {
-        Self { namespaces, names: Names::default(), columns: HashMap::new() }
+        Self { namespaces, names: CounterNames::default(), columns: HashMap::new() }
     }
 
     fn read_namespace(&mut self, root: &Root, namespace: &Name) -> Result<Protocol, SourceError> {

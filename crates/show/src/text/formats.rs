@@ -4,11 +4,11 @@ use super::TextStyle;
 use crate::canvas::{bold, dim, plain};
 use whyslow_model::format::FormatInfo;
 
-/// Every format: its name, what can be concluded from it alone, its versions.
+/// Every format: its name, what it shows by itself, its versions.
 pub fn formats(formats: &[FormatInfo], style: &TextStyle) -> String {
     let mut canvas = style.canvas();
     for format in formats {
-        canvas.paragraph(0, 2, &[bold(format.name), plain(": "), plain(format.tells)]);
+        canvas.paragraph(0, 2, &[bold(format.name), plain(": "), plain(format.shows)]);
         canvas.paragraph(2, 2, &[dim(format.versions)]);
     }
     canvas.finish()

@@ -1,33 +1,32 @@
-//! Messages of which each line tells by itself what is wrong with what: tables that overflow, links that go down, file
-//! systems that meet errors, tasks that are stuck. They are counted by topic and subject.
+//! Messages that say in one line what is wrong with what: tables that overflow, links that go down, file systems with
+//! errors, tasks that are stuck. They are counted by topic and subject; the messages themselves are listed in
+//! [`whyslow_model::kernel_log`].
 
-mod about;
-mod sayings;
+mod subject;
 
-use super::Said;
+use super::LogMessage;
 use super::words::number_after;
-use about::About;
-use sayings::{SAYINGS, Says};
 use std::collections::BTreeMap;
+use subject::{MessageSubject, subject_of};
 use whyslow_model::diagnosis::Subject;
+use whyslow_model::kernel_log::{LOG_PATTERNS, LogPhase};
 
 /// How many different details of one notice are kept.
 const MOST_DETAILS: usize = 6;
 
-/// What the log says again and again of one thing.
+/// Messages of one topic about one subject.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Notice {
     /// The topic, a word that rules use.
     pub topic: &'static str,
-    /// What it is about.
     pub subject: Subject,
-    /// How often it was said, messages held back included.
+    /// How often it was logged, including suppressed messages.
     pub count: f64,
-    /// Whether the last word was not that it is over.
+    /// Whether the condition still holds as far as the log goes.
     pub stands: bool,
-    /// Whether it was ever said to be over.
+    /// Whether it was ever reported to be over.
     pub ended: bool,
-    /// What differs from line to line: which task, which processor.
+    /// What differs between the messages: which task, which CPU.
     pub details: Vec<String>,
     /// Other names of the subject.
     pub aliases: Vec<String>,
@@ -36,25 +35,25 @@ pub struct Notice {
 }
 
 /// Gathers the notices of a log.
-pub fn gather<'a>(lines: impl Iterator<Item = Said<'a>>) -> Vec<Notice> {
+pub fn gather<'a>(lines: impl Iterator<Item = LogMessage<'a>>) -> Vec<Notice> {
     let mut notices: BTreeMap<(&'static str, String), Notice> = BTreeMap::new();
-    // The kernel's rate limit says how many messages it held back before the next one of the kind.
+    // The kernel's rate limit reports how many messages it suppressed before the next one of the kind.
     let mut held_back = 0.0;
     for said in lines {
         if let Some(count) = suppressed(said.text) {
             held_back = count * said.times;
             continue;
         }
-        let Some(saying) = SAYINGS.iter().find(|s| s.fits(said.text)) else { continue };
-        let Some(about) = (saying.about)(said.text) else { continue };
-        let key = (saying.topic, about.subject.name.clone());
-        match saying.says {
-            Says::Begins => {
-                let notice = notices.entry(key).or_insert_with(|| begin(saying.topic, &about, said.sequence));
+        let Some(pattern) = LOG_PATTERNS.iter().find(|p| p.matches(said.text)) else { continue };
+        let Some(about) = subject_of(pattern.subject, said.text) else { continue };
+        let key = (pattern.topic, about.subject.name.clone());
+        match pattern.phase {
+            LogPhase::Begins => {
+                let notice = notices.entry(key).or_insert_with(|| begin(pattern.topic, &about, said.sequence));
                 notice.add(about, said, std::mem::take(&mut held_back));
             }
-            Says::Ends => {
-                let notice = notices.entry(key).or_insert_with(|| begin(saying.topic, &about, said.sequence));
+            LogPhase::Ends => {
+                let notice = notices.entry(key).or_insert_with(|| begin(pattern.topic, &about, said.sequence));
                 (notice.stands, notice.ended) = (false, true);
             }
         }
@@ -62,7 +61,7 @@ pub fn gather<'a>(lines: impl Iterator<Item = Said<'a>>) -> Vec<Notice> {
     notices.into_values().filter(|notice| notice.count > 0.0).collect()
 }
 
-fn begin(topic: &'static str, about: &About, line: u64) -> Notice {
+fn begin(topic: &'static str, about: &MessageSubject, line: u64) -> Notice {
     Notice {
         topic,
         subject: about.subject.clone(),
@@ -76,7 +75,7 @@ fn begin(topic: &'static str, about: &About, line: u64) -> Notice {
 }
 
 impl Notice {
-    fn add(&mut self, about: About, said: Said<'_>, held_back: f64) {
+    fn add(&mut self, about: MessageSubject, said: LogMessage<'_>, held_back: f64) {
         if self.count == 0.0 {
             self.lines.0 = said.sequence;
         }

@@ -4,29 +4,12 @@ use super::event::Kind;
 use super::parser::Parser;
 use super::sense::Sense;
 use crate::kernel_log::words::{after, after_part, leading_number, number_after, says, until, word_after};
-
-/// Faults of an adapter or its firmware.
-const FAULTS: [&str; 14] = [
-    "fault_state(",
-    "sending diag reset",
-    "SAS host is non-operational",
-    "FW in FAULT state",
-    "Fatal firmware error",
-    "Controller encountered a fatal error",
-    "Controller encountered an error and was reset",
-    "ontroller lockup detected",
-    "Host adapter reset request",
-    "Host bus reset request",
-    "Adapter kernel panic",
-    "ISP System Error",
-    "Dump Card State Begins",
-    "ontroller reset occurred",
-];
+use whyslow_model::kernel_log::ADAPTER_FAULTS;
 
 impl Parser {
     /// `mpt3sas_cm0: fault_state(0x2622)!`
     pub(super) fn adapter(&mut self, text: &str) -> bool {
-        let Some(fault) = FAULTS.iter().find(|words| text.contains(*words)) else { return false };
+        let Some(fault) = ADAPTER_FAULTS.iter().find(|words| text.contains(*words)) else { return false };
         let name = text.split(": ").next().unwrap_or(text);
         let detail = after(text, ": ").unwrap_or(fault).trim().to_owned();
         self.push(name.trim().to_owned(), Kind::Adapter).detail = Some(detail);

@@ -3,18 +3,12 @@
 use super::event::Kind;
 use super::parser::Parser;
 use crate::kernel_log::words::{after, between, number_after, says, until};
+use whyslow_model::kernel_log::{ATA_NO_ANSWER, ATA_OFFLINE, ATA_SLOWED};
 
 /// Bits of SError that tell of a link that garbles or loses what it carries.
 const LINK_BITS: [&str; 7] = ["BadCRC", "10B8B", "Dispar", "Handshk", "LinkSeq", "PHYRdyChg", "RecovData"];
 /// Bits of the error register that tell of the medium.
 const MEDIUM_BITS: [&str; 3] = ["UNC", "IDNF", "AMNF"];
-/// The device is given up.
-const OFFLINE: [&str; 3] = ["reset failed, giving up", ": disabled", "disable device"];
-/// It does not come back from a reset, or does not say what it is.
-const NO_ANSWER: [&str; 3] = ["COMRESET failed", "failed to IDENTIFY", "revalidation failed"];
-/// The kernel runs the link slower, since it garbled what it carried.
-const SLOWED: [&str; 2] = ["limiting SATA link speed", "interface fatal error"];
-
 /// Seconds after which the error handler gives up a command of its own, at the least.
 const SHORTEST: f64 = 5.0;
 
@@ -31,11 +25,11 @@ impl Parser {
             Some(Kind::Hardware)
         } else if text.contains("qc timeout") {
             Some(Kind::Timeout)
-        } else if says(text, &SLOWED) {
+        } else if says(text, ATA_SLOWED) {
             Some(Kind::Transport)
-        } else if says(text, &NO_ANSWER) {
+        } else if says(text, ATA_NO_ANSWER) {
             Some(Kind::NoAnswer)
-        } else if says(text, &OFFLINE) {
+        } else if says(text, ATA_OFFLINE) {
             Some(Kind::Offline)
         } else if text.contains("resetting link") {
             Some(Kind::Reset)

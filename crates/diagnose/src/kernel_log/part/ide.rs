@@ -3,6 +3,7 @@
 use super::event::Kind;
 use super::parser::Parser;
 use crate::kernel_log::words::{number_after, says};
+use whyslow_model::kernel_log::{IDE_MEDIUM, IDE_TIMEOUTS};
 
 impl Parser {
     /// `hda: dma_intr: error=0x40 { UncorrectableError }, LBAsect=1234, sector=1234`, `hda: lost interrupt`
@@ -14,11 +15,11 @@ impl Parser {
         }
         let kind = if rest.contains("BadCRC") {
             Kind::Transport
-        } else if says(rest, &["UncorrectableError", "SectorIdNotFound", "AddrMarkNotFound"]) {
+        } else if says(rest, IDE_MEDIUM) {
             Kind::Medium
         } else if rest.contains("DeviceFault") {
             Kind::Hardware
-        } else if says(rest, &["dma_timer_expiry", "lost interrupt", "irq timeout", "DMA timeout", "timeout waiting"]) {
+        } else if says(rest, IDE_TIMEOUTS) {
             Kind::Timeout
         } else if rest.contains("no response") {
             Kind::NoAnswer

@@ -3,6 +3,7 @@
 use super::event::Kind;
 use super::parser::Parser;
 use crate::kernel_log::words::{after, number_after, says, until};
+use whyslow_model::kernel_log::MMC_TIMEOUTS;
 
 impl Parser {
     /// `mmcblk0: error -110 transferring data, sector 4656, nr 8`, `mmc0: Timeout waiting for hardware interrupt.`
@@ -15,7 +16,7 @@ impl Parser {
             // ETIMEDOUT and EILSEQ, as the host drivers use them.
             Some("110") => Kind::Timeout,
             Some("84") => Kind::Transport,
-            _ if says(rest, &["imeout waiting", "timed out", "timeout for tag"]) => Kind::Timeout,
+            _ if says(rest, MMC_TIMEOUTS) => Kind::Timeout,
             Some(_) => Kind::Hardware,
             None => return false,
         };

@@ -7,7 +7,7 @@ mod ata;
 mod block;
 mod event;
 mod ide;
-mod known;
+mod known_devices;
 mod mmc;
 mod nvme;
 mod parser;
@@ -16,7 +16,7 @@ mod sense;
 mod target;
 
 pub use event::{Event, Kind};
-pub use known::Known;
+pub use known_devices::KnownDevices;
 pub use parser::parse;
 
 use std::collections::BTreeMap;
@@ -27,7 +27,7 @@ pub struct Errors {
     /// In the order they were logged.
     pub events: Vec<Event>,
     /// Names and models.
-    pub known: Known,
+    pub known: KnownDevices,
     /// Whether an ATA link was free of errors whenever its port failed (SErr 0x0), by target.
     pub clean_links: BTreeMap<String, bool>,
 }

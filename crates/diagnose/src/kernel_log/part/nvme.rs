@@ -3,6 +3,7 @@
 use super::event::Kind;
 use super::parser::Parser;
 use crate::kernel_log::words::{hex_after, number_after, says};
+use whyslow_model::kernel_log::NVME_OFFLINE;
 
 /// Media and data integrity errors (NVM Express Base Specification, status code types).
 const MEDIA: u32 = 2;
@@ -59,7 +60,7 @@ fn of_controller(text: &str) -> Option<(Kind, Option<&'static str>)> {
             _ => (Kind::Reset, None),
         });
     }
-    if says(text, &["Removing after", "Disabling device after reset failure", "Device not ready"]) {
+    if says(text, NVME_OFFLINE) {
         return Some((Kind::Offline, None));
     }
     if text.contains("frozen state error detected") {

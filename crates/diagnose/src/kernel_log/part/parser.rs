@@ -4,59 +4,62 @@ use super::Errors;
 use super::event::{Event, Kind};
 use super::sense::Sense;
 use super::target::{is_removable, target};
-use crate::kernel_log::Said;
 use crate::kernel_log::words::{number_after, says};
+use crate::kernel_log::{LogMessage, passes_prefilter};
+use whyslow_model::kernel_log::PATH_LOST;
 
-/// An ATA port's exception and the SCSI layer's account of the same failure stand no further apart than this.
+/// An ATA port's exception and the SCSI layer's report of the same failure are at most this many lines apart.
 const SAME_FAILURE: u64 = 8;
 
-/// The time after which a command is given up, where nobody set another: of SCSI disks, and of ATA disks by them
-/// (SD_TIMEOUT of drivers/scsi/sd.h), and of NVMe (nvme_io_timeout of drivers/nvme/host/core.c).
+/// The default command timeout of SCSI disks, which also applies to ATA disks (SD_TIMEOUT of drivers/scsi/sd.h), and of
+/// NVMe (nvme_io_timeout of drivers/nvme/host/core.c).
 const TIME_LIMIT: f64 = 30.0;
 
-/// An iSCSI session or a port of a fabric did not come back: its disks go with it, and are in order.
-const WAY_LOST: [&str; 2] = ["session recovery timed out", "blocked FC remote port time out"];
-/// Lines within which they do.
+/// How many lines later they may go.
 const WITH_IT: u64 = 1000;
 
-/// Reads the errors out of a log.
-pub fn parse<'a>(lines: impl Iterator<Item = Said<'a>>) -> Errors {
+/// Finds the errors in a log.
+pub fn parse<'a>(lines: impl Iterator<Item = LogMessage<'a>>) -> Errors {
     let mut parser = Parser::default();
-    for said in lines {
-        parser.line(said);
+    for message in lines {
+        let understood = parser.line(message);
+        if cfg!(test) && understood {
+            assert!(passes_prefilter(message.text), "add words of {:?} to model/src/kernel_log.rs", message.text);
+        }
     }
     parser.settle()
 }
 
-/// What is known while the log is read.
+/// The state while a log is read.
 #[derive(Default)]
 pub(super) struct Parser {
     pub(super) errors: Errors,
-    /// The target the lines before spoke of: several generations of drivers name it once for several lines.
+    /// The target of the previous lines: several generations of drivers name it once for several lines.
     pub(super) context: Option<String>,
-    /// The sense that is being told, line by line, and the event that was made of it.
+    /// The sense data that is being reported line by line, and the event it became.
     pub(super) sense: Option<Sense>,
-    pub(super) told: Option<usize>,
-    /// Failed requests of which only the number was logged, with the next one.
+    pub(super) described: Option<usize>,
+    /// The number of suppressed failed requests, which is added to the next one.
     pub(super) suppressed: f64,
-    /// How long ago the command was made whose failure is being told, of which target: `cmd_age=30s`.
+    /// The target and age of the command whose failure is being reported: `cmd_age=30s`.
     age: Option<(String, f64)>,
-    /// The line on which the way to the storage of a network was given up.
-    pub(super) way_lost: Option<u64>,
-    /// The port that failed last, and on which line.
+    /// The line on which the path to network storage was given up.
+    pub(super) path_lost: Option<u64>,
+    /// The port that failed last, and the line.
     port: Option<(String, u64)>,
     sequence: u64,
     times: f64,
 }
 
 impl Parser {
-    fn line(&mut self, said: Said<'_>) {
+    /// Reads a line, and returns whether a parser understood it.
+    fn line(&mut self, said: LogMessage<'_>) -> bool {
         (self.sequence, self.times) = (said.sequence, said.times);
         let text = said.text;
         self.errors.known.learn(text);
         if is_removable(text) {
             self.context = None;
-            return;
+            return false;
         }
         if let Some(target) = target(text) {
             self.same_failure(&target);
@@ -65,11 +68,11 @@ impl Parser {
         if let Some(age) = number_after::<u32>(text, "cmd_age=") {
             self.age = self.context.clone().map(|target| (target, age.into()));
         }
-        if says(text, &WAY_LOST) {
-            self.way_lost = Some(said.sequence);
+        if says(text, PATH_LOST) {
+            self.path_lost = Some(said.sequence);
         }
-        // Each line tells of one thing: the first that makes sense of it has it.
-        let _ = self.sense_bytes(text)
+        // Each line reports one thing: the first parser that understands it takes it.
+        self.sense_bytes(text)
             || self.sense_key(text)
             || self.additional_sense(text)
             || self.result(text)
@@ -81,10 +84,10 @@ impl Parser {
             || self.nvme(text)
             || self.mmc(text)
             || self.behind_controller(text)
-            || self.adapter(text);
+            || self.adapter(text)
     }
 
-    /// An ATA port's failure is told once more by the SCSI layer above, under the address of the device.
+    /// An ATA port's failure is reported again by the SCSI layer above, under the address of the device.
     fn same_failure(&mut self, target: &str) {
         if target.starts_with("ata") {
             let other = self.port.as_ref().is_some_and(|(port, _)| port != target);
@@ -113,18 +116,18 @@ impl Parser {
         self.errors.events.last_mut().expect("an event was just added")
     }
 
-    /// Adds an error of the target that the lines speak of; nothing where that is not known.
+    /// Adds an error of the current target, if it is known.
     pub(super) fn here(&mut self, kind: Kind) -> Option<&mut Event> {
         let target = self.context.clone()?;
         Some(self.push(target, kind))
     }
 
-    /// Whether the way to the disks that are now given up was lost shortly before.
-    pub(super) fn has_lost_its_way(&self) -> bool {
-        self.way_lost.is_some_and(|at| self.sequence.saturating_sub(at) <= WITH_IT)
+    /// Whether the path to the disks that are now given up was lost shortly before.
+    pub(super) fn has_lost_its_path(&self) -> bool {
+        self.path_lost.is_some_and(|at| self.sequence.saturating_sub(at) <= WITH_IT)
     }
 
-    /// Brings together what was told of one device under several names.
+    /// Unites what was reported about one device under several names.
     fn settle(mut self) -> Errors {
         let known = &self.errors.known;
         for event in &mut self.errors.events {
@@ -132,23 +135,23 @@ impl Parser {
         }
         let clean = std::mem::take(&mut self.errors.clean_links);
         self.errors.clean_links = clean.into_iter().map(|(t, clean)| (known.settled(&t), clean)).collect();
-        // What stands on disks fails with them.
+        // What is built on disks fails with them.
         let stacked = |e: &Event| ["dm-", "md", "drbd", "bcache"].iter().any(|family| e.target.starts_with(family));
         if self.errors.events.iter().any(|e| !stacked(e) && e.kind != Kind::Reset) {
             self.errors.events.retain(|e| !stacked(e));
         }
-        self.errors.events.dedup_by(|later, earlier| is_told_again(earlier, later));
+        self.errors.events.dedup_by(|later, earlier| is_repeated(earlier, later));
         self.errors
     }
 }
 
-/// Whether commands of this target's kind are given up after the usual time.
+/// Whether commands to this kind of target have the default timeout.
 fn has_usual_limit(target: &str) -> bool {
     target.contains(':') || ["ata", "nvme", "sd"].iter().any(|family| target.starts_with(family))
 }
 
-/// Whether the later event is the earlier one as the layer above tells it; what it adds is taken over.
-fn is_told_again(earlier: &mut Event, later: &Event) -> bool {
+/// Whether the later event is the earlier one as reported by the layer above, whose details are then taken over.
+fn is_repeated(earlier: &mut Event, later: &Event) -> bool {
     let near = later.sequence.saturating_sub(earlier.sequence) <= SAME_FAILURE;
     let again = earlier.kind == Kind::Medium
         && later.kind == earlier.kind

@@ -6,52 +6,24 @@ use super::parser::Parser;
 use super::sense::Sense;
 use super::target::old_device;
 use crate::kernel_log::words::{after, after_part, hex_after, hex_after_part, says, until};
-
-/// A command was not completed in time.
-const TIMEOUTS: [&str; 3] = ["TIMEOUT_ERROR", "aborting command due to timeout", "timing out command"];
-/// The kernel takes a command back.
-const ABORTS: [&str; 6] = [
-    "ttempting task abort",
-    "Attempting to queue an ABORT",
-    "Attempting to abort cmd",
-    "uas_eh_abort_handler",
-    "Abort command issued",
-    "ABORT operation started",
-];
-/// It is given up.
-const OFFLINE: [&str; 4] = [
-    "Device offlined",
-    "rejecting I/O to offline device",
-    "rejecting I/O to dead device",
-    "rejecting I/O as device removed",
-];
-/// It, or the bus, is reset; or it says that it was.
-const RESETS: [&str; 7] = [
-    "bus is being reset for host",
-    "device reset occurred",
-    "ttempting target reset",
-    "ttempting device reset",
-    "ttempting bus reset",
-    "uas_eh_device_reset_handler start",
-    "resetting logical",
-];
+use whyslow_model::kernel_log::{SCSI_ABORTS, SCSI_OFFLINE, SCSI_RESETS, SCSI_TIMEOUTS};
 
 impl Parser {
-    fn tell(&mut self, sense: Sense) {
+    fn report(&mut self, sense: Sense) {
         self.sense = Some(sense);
-        self.told = None;
+        self.described = None;
         if let Some(kind) = sense.kind()
             && let Some(event) = self.here(kind)
         {
             event.detail = Some(sense.describe());
-            self.told = Some(self.errors.events.len() - 1);
+            self.described = Some(self.errors.events.len() - 1);
         }
     }
 
     /// Puts a code that came on a line of its own into the event it belongs to.
     fn refine(&mut self, sense: Sense) {
-        let told = self.told.filter(|at| *at < self.errors.events.len());
-        let Some(at) = told else { return self.tell(sense) };
+        let described = self.described.filter(|at| *at < self.errors.events.len());
+        let Some(at) = described else { return self.report(sense) };
         self.sense = Some(sense);
         if let Some(kind) = sense.kind() {
             let event = &mut self.errors.events[at];
@@ -59,7 +31,7 @@ impl Parser {
             event.detail = Some(sense.describe());
         } else {
             self.errors.events.remove(at);
-            self.told = None;
+            self.described = None;
         }
     }
 
@@ -74,17 +46,17 @@ impl Parser {
         let byte = |word: &str| u8::from_str_radix(word.trim_start_matches("0x"), 16).ok();
         let bytes: Vec<u8> = bytes.split_whitespace().map_while(byte).collect();
         if let Some(sense) = Sense::decode(&bytes) {
-            self.refine_or_tell(sense);
+            self.refine_or_report(sense);
         }
         true
     }
 
     /// Raw bytes come before the lines that repeat them, or after.
-    fn refine_or_tell(&mut self, sense: Sense) {
+    fn refine_or_report(&mut self, sense: Sense) {
         if self.sense.is_some_and(|s| s.key == sense.key && s.additional.is_none()) {
             self.refine(sense);
         } else {
-            self.tell(sense);
+            self.report(sense);
         }
     }
 
@@ -94,7 +66,7 @@ impl Parser {
         if let Some(key) = hex_after_part(text, "Key=").and_then(|key| u8::try_from(key).ok()) {
             let told = |s: &Sense| s.additional.is_some() && s.key == key && text.contains("SenseKey=");
             if key < 16 && !self.sense.as_ref().is_some_and(told) {
-                self.tell(Sense { key, additional: None });
+                self.report(Sense { key, additional: None });
             }
             return true;
         }
@@ -112,7 +84,7 @@ impl Parser {
             self.context = Some(addressed.unwrap_or_else(|| self.errors.known.target_of(&disk)));
             self.name_context(&disk);
         }
-        self.tell(Sense { key, additional: codes(text) });
+        self.report(Sense { key, additional: codes(text) });
         true
     }
 
@@ -142,7 +114,7 @@ impl Parser {
     }
 
     fn add_words(&mut self, words: &str) {
-        if let Some(event) = self.told.and_then(|at| self.errors.events.get_mut(at)) {
+        if let Some(event) = self.described.and_then(|at| self.errors.events.get_mut(at)) {
             let before = event.detail.take().unwrap_or_default();
             event.detail = Some(format!("{before}: {words}"));
         }
@@ -154,9 +126,9 @@ impl Parser {
         // The host byte is the third from the right (include/scsi/scsi_status.h); 2.4 printed hex without 0x.
         let code = hex_after(text, "return code =");
         let byte = host.clone().or_else(|| code.map(|code| format!("{:#04x}", (code >> 16) & 0xff)));
-        let kind = if says(text, &TIMEOUTS) {
+        let kind = if says(text, SCSI_TIMEOUTS) {
             Kind::Timeout
-        } else if says(text, &ABORTS) {
+        } else if says(text, SCSI_ABORTS) {
             Kind::Abort
         } else if let Some(kind) = byte.as_deref().and_then(Kind::of_host_byte) {
             kind
@@ -172,14 +144,14 @@ impl Parser {
 
     /// Given up, or reset.
     pub(super) fn device_state(&mut self, text: &str) -> bool {
-        if says(text, &OFFLINE) {
-            if self.has_lost_its_way()
+        if says(text, SCSI_OFFLINE) {
+            if self.has_lost_its_path()
                 && let Some(event) = self.here(Kind::Transport)
             {
                 event.detail = Some("the session or remote port did not come back".into());
             }
             self.here(Kind::Offline);
-        } else if says(text, &RESETS) {
+        } else if says(text, SCSI_RESETS) {
             self.here(Kind::Reset);
         } else {
             return false;

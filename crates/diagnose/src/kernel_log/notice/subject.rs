@@ -1,0 +1,198 @@
+//! Finds what a message is about.
+
+use crate::kernel_log::disk_of;
+use crate::kernel_log::words::{after, between, is_number, number_after, says, until, word_after};
+use whyslow_model::device::by_number;
+use whyslow_model::diagnosis::Subject;
+use whyslow_model::kernel_log::LogSubject;
+
+#[derive(Clone, Debug)]
+pub struct MessageSubject {
+    pub subject: Subject,
+    /// What differs between the messages about it.
+    pub detail: Option<String>,
+    /// Other names of the subject.
+    pub aliases: Vec<String>,
+    /// How often it has happened in total, if the message contains a count.
+    pub total: Option<f64>,
+}
+
+impl MessageSubject {
+    fn of(kind: &str, name: impl Into<String>) -> Self {
+        Self { subject: Subject::new(kind, name.into()), detail: None, aliases: Vec::new(), total: None }
+    }
+
+    fn host() -> Self {
+        Self { subject: Subject::host(), detail: None, aliases: Vec::new(), total: None }
+    }
+
+    fn detail(self, detail: impl Into<String>) -> Self {
+        Self { detail: Some(detail.into()), ..self }
+    }
+}
+
+/// The subject of a message, found as its pattern says.
+pub fn subject_of(subject: LogSubject, text: &str) -> Option<MessageSubject> {
+    match subject {
+        LogSubject::Host => Some(MessageSubject::host()),
+        LogSubject::Limit(setting) => Some(MessageSubject::of("limit", setting)),
+        LogSubject::Task => task(text),
+        LogSubject::Cpu => Some(cpu(text)),
+        LogSubject::Message => Some(message(text)),
+        LogSubject::MemoryModule => Some(memory_module(text)),
+        LogSubject::Temperature => Some(temperature(text)),
+        LogSubject::ListeningSocket => listening_socket(text),
+        LogSubject::Interface => interface(text),
+        LogSubject::FileSystem => Some(file_system(text)),
+        LogSubject::Cgroup => Some(MessageSubject::of("cgroup", after(text, "controller in ")?.trim())),
+        LogSubject::NfsServer => Some(MessageSubject::of("mount", word_after(text, "server ")?)),
+        LogSubject::PageAllocation => Some(page_allocation(text)),
+        LogSubject::Volume => volume(text),
+        LogSubject::StoragePath => storage_path(text),
+        LogSubject::PcieDevice => pcie_device(text),
+        LogSubject::Interrupt => Some(MessageSubject::of("irq", number_after::<u32>(text, "IRQ #")?.to_string())),
+    }
+}
+
+/// `INFO: task jbd2/sda1-8:812 blocked for more than`: the machine, and which task; a journal's thread names its device.
+fn task(text: &str) -> Option<MessageSubject> {
+    let (name, pid) = until(after(text, "task ")?, char::is_whitespace).rsplit_once(':')?;
+    let device = name
+        .split_once('/')
+        .filter(|(thread, _)| says(thread, &["jbd2", "xfsaild", "xfs-"]))
+        .map(|(_, device)| device.split('-').next().unwrap_or(device));
+    let aliases = device.into_iter().flat_map(|d| [d.to_owned(), disk_of(d).to_owned()]).collect();
+    Some(MessageSubject { aliases, ..MessageSubject::host().detail(format!("{name}[{pid}]")) })
+}
+
+/// `BUG: soft lockup - CPU#1 stuck for 22s! [kworker/1:2:1234]`: the machine, and which processor and task.
+fn cpu(text: &str) -> MessageSubject {
+    let cpu = after(text, "CPU#").map(|rest| until(rest, |c| !c.is_ascii_digit()));
+    let task = text.rsplit_once('[').and_then(|(_, rest)| rest.strip_suffix(']'));
+    let detail = match (cpu, task) {
+        (Some(cpu), Some(task)) => format!("processor {cpu} in {task}"),
+        (Some(cpu), None) => format!("processor {cpu}"),
+        _ => until(after(text, "INFO: ").unwrap_or(text), |c| c == '{').trim().to_owned(),
+    };
+    MessageSubject::host().detail(detail)
+}
+
+/// `CPU3: Core temperature above threshold, cpu clock throttled (total events = 77)`
+fn temperature(text: &str) -> MessageSubject {
+    let subject = MessageSubject::host().detail(until(text, |c| c == ':'));
+    MessageSubject { total: number_after::<u32>(text, "total events = ").map(f64::from), ..subject }
+}
+
+/// The machine, with the message itself as the detail.
+fn message(text: &str) -> MessageSubject {
+    MessageSubject::host().detail(until(text, |c| c == '{').trim())
+}
+
+/// The memory module that an EDAC driver names, with the driver's own count.
+fn memory_module(text: &str) -> MessageSubject {
+    let label = after(text, "label \"").map(|rest| until(rest, |c| c == '"'));
+    let label = label.or_else(|| word_after(text, " error on ")).or_else(|| word_after(text, " on "));
+    let severity = if says(text, &[" UE ", "ncorrect"]) { "uncorrected" } else { "corrected" };
+    let count = after(text, "EDAC MC").and_then(|rest| number_after::<u32>(rest, ": "));
+    let subject = MessageSubject::of("device", label.unwrap_or("memory")).detail(severity);
+    MessageSubject { total: count.map(f64::from), ..subject }
+}
+
+/// `Possible SYN flooding on port 443.`, `... on port [::]:80.`
+fn listening_socket(text: &str) -> Option<MessageSubject> {
+    let port = word_after(text, "on port ")?;
+    Some(MessageSubject::of("socket", if is_number(port) { format!("*:{port}") } else { port.to_owned() }))
+}
+
+/// The interface of a driver's message.
+fn interface(text: &str) -> Option<MessageSubject> {
+    if let Some(name) = word_after(text, "for interface ") {
+        return Some(MessageSubject::of("interface", name));
+    }
+    let mut names = text.split([' ', ':', ',', '(', ')']).filter(|word| is_interface(word));
+    Some(MessageSubject::of("interface", names.next()?))
+}
+
+/// Network interfaces have a few families of names (systemd.net-naming-scheme(7)).
+fn is_interface(word: &str) -> bool {
+    const FAMILIES: [&str; 15] =
+        ["eth", "eno", "ens", "enp", "enP", "enx", "em", "wlan", "wlp", "ib", "bond", "team", "usb", "lan", "wan"];
+    let numbered =
+        |family: &&str| word.strip_prefix(*family).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+    let port = || {
+        let (slot, port) = word.strip_prefix('p')?.split_once('p')?;
+        (is_number(slot) && port.starts_with(|c: char| c.is_ascii_digit())).then_some(())
+    };
+    FAMILIES.iter().any(numbered) || port().is_some()
+}
+
+/// The device of a file system's message: `(sda1)`, `(device sda1)`, `(device sd(8,3))`, `Filesystem sda1:`.
+fn file_system(text: &str) -> MessageSubject {
+    let named = between(text, '(', ')').and_then(|inside| {
+        let device = inside.strip_prefix("device ").unwrap_or(inside);
+        match device.split_once('(').and_then(|(_, numbers)| numbers.split_once(',')) {
+            Some((major, minor)) => by_number(major.parse().ok()?, minor.parse().ok()?),
+            None => Some(until(device, char::is_whitespace).trim_end_matches(':').to_owned()),
+        }
+    });
+    let known = named.filter(|name| is_device(name));
+    let known = known.or_else(|| {
+        ["ilesystem \"", "ilesystem ", " device ", " on "].iter().find_map(|word| {
+            let name = after(text, word)?.split([' ', '"', ':', '-', '.', ',']).next()?;
+            Some(name.to_owned()).filter(|name| is_device(name))
+        })
+    });
+    let subject = match known {
+        Some(name) => {
+            let aliases = vec![disk_of(&name).to_owned()];
+            MessageSubject { aliases, ..MessageSubject::of("device", name) }
+        }
+        None => MessageSubject::host(),
+    };
+    subject.detail(until(text, |c| c == '(').trim())
+}
+
+fn is_device(name: &str) -> bool {
+    const FAMILIES: [&str; 14] =
+        ["sd", "hd", "vd", "xvd", "nvme", "mmcblk", "dm-", "md", "drbd", "dasd", "loop", "nbd", "rbd", "bcache"];
+    FAMILIES.iter().any(|family| name.strip_prefix(family).is_some_and(|rest| !rest.is_empty()))
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
+}
+
+/// `page allocation failure: order:4, mode:0x4020`
+fn page_allocation(text: &str) -> MessageSubject {
+    let order = number_after::<u32>(text, "order:");
+    MessageSubject::host().detail(order.map_or_else(|| text.trim().to_owned(), |order| format!("order {order}")))
+}
+
+/// `device-mapper: thin: 253:4: ...`: the volume, by its number.
+fn volume(text: &str) -> Option<MessageSubject> {
+    let number = text.split(": ").nth(2)?;
+    let (_, minor) = number.split_once(':').filter(|(a, b)| is_number(a) && is_number(b))?;
+    Some(MessageSubject::of("device", format!("dm-{minor}")))
+}
+
+/// `device-mapper: multipath: 253:3: Failing path 8:32.`; `mpatha: sdc - tur checker reports path is down`;
+/// `rport-1:0-2: blocked FC remote port time out`; `connection1:0: detected conn error (1020)`
+fn storage_path(text: &str) -> Option<MessageSubject> {
+    if let Some(subject) = volume(text) {
+        let numbers = word_after(text, " path ").and_then(|n| n.split_once(':'));
+        let disk = numbers.and_then(|(major, minor)| by_number(major.parse().ok()?, minor.parse().ok()?));
+        let detail = disk.clone().map(|disk| format!("path {disk}"));
+        return Some(MessageSubject { aliases: disk.into_iter().collect(), detail, ..subject });
+    }
+    let (name, rest) = text.trim_start().split_once(": ")?;
+    let disk = rest.split_once(" - ").map(|(disk, _)| disk.to_owned()).filter(|disk| is_device(disk));
+    Some(MessageSubject {
+        aliases: disk.into_iter().collect(),
+        ..MessageSubject::of("device", name).detail(rest.trim())
+    })
+}
+
+/// `nvme 0000:01:00.0: PCIe Bus Error: severity=Corrected, type=Physical Layer, ...`
+fn pcie_device(text: &str) -> Option<MessageSubject> {
+    let (device, rest) = text.split_once(": PCIe Bus Error: ")?;
+    let (driver, address) = device.rsplit_once(' ').unwrap_or(("", device));
+    let kinds: Vec<&str> = rest.split(", ").take(2).collect();
+    Some(MessageSubject::of("device", address).detail(format!("{driver} {}", kinds.join(", ")).trim()))
+}

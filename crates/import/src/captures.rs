@@ -1,0 +1,87 @@
+//! Collects the outputs of all files of an incident, within bounds.
+
+use crate::file_reader::FileReader;
+use crate::merge::{Capture, MOST_CAPTURES, RunGroups};
+use crate::refusal::Refusal;
+use crate::tool_run::{self, ToolRun};
+use crate::{Input, lines::Lines};
+use whyslow_model::value::Name;
+
+/// The most rows of all files together; above that, all runs are thinned.
+const MOST_ROWS: usize = 3 * tool_run::MOST_ROWS;
+/// The most notes about skipped input.
+const MOST_NOTES: usize = 1000;
+/// The tool of a run that only has a note about skipped input.
+const SKIPPED: &str = "left out";
+
+/// What the files of one incident contain.
+#[derive(Default)]
+pub(crate) struct Captures {
+    groups: RunGroups,
+    recognized: bool,
+    first_refusal: Option<Refusal>,
+    notes: usize,
+    rows: usize,
+    files: u32,
+}
+
+impl Captures {
+    pub(crate) fn read(&mut self, input: Input<'_>, partial: bool) -> Result<(), Refusal> {
+        let lines = Lines::new(input.name, input.reader).at(self.files).partly(partial);
+        self.files = self.files.saturating_add(1);
+        let skipped = FileReader::new(lines, partial, self).read()?;
+        self.first_refusal = self.first_refusal.take().or(skipped);
+        Ok(())
+    }
+
+    /// Notes which part of a file was skipped, and the remedy.
+    pub(crate) fn note(&mut self, file: &Name, what: &str, why: String, remedy: &str) {
+        self.notes += 1;
+        if self.notes <= MOST_NOTES {
+            let mut run = ToolRun::new(SKIPPED, file);
+            run.note(what, why, remedy);
+            // It has no entities, so it conflicts with no other run.
+            let _ = self.groups.add(run);
+        }
+    }
+
+    /// Adds the output that begins at this line.
+    pub(crate) fn add(&mut self, mut run: ToolRun, file: &Name, line: u32) -> Result<(), Refusal> {
+        run.note_thinning();
+        self.recognized = true;
+        self.rows += run.rows();
+        let Some(fits) = self.groups.add(run) else {
+            let expected = format!("at most {MOST_CAPTURES} captures of the same thing without times");
+            let found = "one more; print the time before each (date), or give fewer";
+            return Err(Refusal::described(file, line, expected, found));
+        };
+        if self.rows > MOST_ROWS {
+            self.thin();
+        }
+        if !fits || self.rows > MOST_ROWS {
+            let found = "more processes, sockets or messages; give the part around the incident, or fewer files";
+            return Err(Refusal::described(file, line, "no more entities than can be held", found));
+        }
+        Ok(())
+    }
+
+    /// Leaves each run an equal share of the rows.
+    fn thin(&mut self) {
+        let count = self.groups.runs().filter(|run| run.rows() > 0).count().max(1);
+        let share = MOST_ROWS / 2 / count;
+        self.groups.runs_mut().filter(|run| run.rows() > share).for_each(|run| {
+            run.thin(share, share.max(1));
+            run.note_thinning();
+        });
+        self.rows = self.groups.runs().map(ToolRun::rows).sum();
+    }
+
+    /// # Errors
+    /// If nothing was recognized at all.
+    pub(crate) fn finish(self) -> Result<Vec<Capture>, Refusal> {
+        match self.first_refusal {
+            Some(refusal) if !self.recognized => Err(refusal),
+            _ => Ok(self.groups.captures()),
+        }
+    }
+}

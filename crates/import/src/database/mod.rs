@@ -1,3 +1,0 @@
-//! What databases report on themselves.
-
-pub(crate) mod statspack;

@@ -1,0 +1,214 @@
+//! Reads one file: finds where each command's output starts, and passes it to its format.
+
+use crate::banner::Banner;
+use crate::captures::Captures;
+use crate::clock;
+use crate::format::{CaptureContext, Format};
+use crate::formats::{FORMATS, command_in_file_name, command_of, kernel_log};
+use crate::lines::Lines;
+use crate::merge::MACHINE;
+use crate::number::{number, ran_together};
+use crate::refusal::Refusal;
+use crate::tool_run::ToolRun;
+use whyslow_model::value::Name;
+
+/// Expected where no format recognizes a line.
+const KNOWN_OUTPUT: &str = "output of a tool that 'whyslow formats' lists";
+/// A line with this many numbers is a row of a table, or one whose columns ran together.
+const ROW: usize = 5;
+/// What was found instead, without quoting it.
+const UNKNOWN_ROW: &str = "a row of numbers under no known header; --partial leaves it out";
+const UNKNOWN_TEXT: &str = "text in no known format";
+/// The start of a script, which only mentions what tools print.
+const SCRIPT: &str = "#!";
+/// The most skipped places of one file that are reported.
+const MOST_SKIPPED: usize = 100;
+/// The most lines of a report that is not read as a stream.
+const MOST_LINES: u32 = 200_000;
+/// A longer line begins no report, unless it is JSON.
+const LONGEST_LINE: usize = 8192;
+/// A line of one or two words up to this length is not a row of a table.
+const SHORT: usize = 30;
+
+pub(crate) struct FileReader<'r, 'a> {
+    lines: Lines<'r>,
+    file: Name,
+    partial: bool,
+    captures: &'a mut Captures,
+    /// Whether anything was read, or noted as skipped.
+    any: bool,
+    /// Whether it is console output, with the kernel's messages among other lines.
+    console: bool,
+    skipped: usize,
+    first_skipped: Option<Refusal>,
+}
+
+impl<'r, 'a> FileReader<'r, 'a> {
+    pub(crate) fn new(lines: Lines<'r>, partial: bool, captures: &'a mut Captures) -> Self {
+        let file = lines.file().clone();
+        Self { lines, file, partial, captures, any: false, console: false, skipped: 0, first_skipped: None }
+    }
+
+    /// Reads the file, and returns the first place that was skipped.
+    ///
+    /// # Errors
+    /// The first place whose meaning is not certain; with `partial`, none.
+    pub(crate) fn read(mut self) -> Result<Option<Refusal>, Refusal> {
+        if self.lines.next_is(|text| text.starts_with(SCRIPT)) {
+            self.skip_unrecognized("a script; give what it prints");
+            return Ok(self.first_skipped);
+        }
+        if let Some(line) = without_spaces(&mut self.lines) {
+            self.lines.skip(line);
+            let expected = "separate columns: the spaces were lost, and the columns ran together";
+            let found = "lines without a space in them; paste it again, unchanged";
+            self.skip(Refusal::described(&self.file, self.lines.number(), expected, found))?;
+            while self.lines.take().is_some() {}
+        }
+        let mut context = CaptureContext { command: command_in_file_name(&self.file), ..CaptureContext::default() };
+        while let Some(text) = self.lines.peek(0).map(str::to_owned) {
+            self.next(&text, &mut context)?;
+        }
+        if let Some(failure) = self.lines.failure() {
+            let (line, found) = (self.lines.number(), failure.to_string());
+            self.skip(Refusal::described(&self.file, line, "a file that can be read to its end", found))?;
+        }
+        if !self.any {
+            let found = match (self.lines.number(), self.lines.is_binary()) {
+                (1, _) => "an empty file",
+                (_, true) => "binary data",
+                _ => "nothing of the kind in the whole file",
+            };
+            self.skip_text(Refusal::described(&self.file, 1, KNOWN_OUTPUT, found));
+        }
+        Ok(self.first_skipped)
+    }
+
+    /// Reads the output that begins at the next line, or takes that line.
+    fn next(&mut self, text: &str, context: &mut CaptureContext) -> Result<(), Refusal> {
+        if text.len() > LONGEST_LINE && !text.starts_with(['{', '[']) {
+            self.skip_unrecognized(UNKNOWN_TEXT);
+        } else if text.trim().is_empty() {
+        } else if let Some(command) = command_of(text) {
+            context.command = Some(command);
+            context.banner = None;
+        } else if let Some(banner) = Banner::read(text) {
+            let mut run = ToolRun::new(MACHINE, &self.file);
+            let line = self.lines.number();
+            banner.record(&mut run, line);
+            self.any = true;
+            self.captures.add(run, &self.file, line)?;
+            context.banner = Some(banner);
+        } else if let Some(format) = FORMATS.iter().find(|f| (f.starts)(&mut self.lines)) {
+            return self.output(format, context);
+        } else if let Some(at) = clock::date_line(text) {
+            context.at = at;
+        } else if is_remark(text) || context.is_of_unknown_program() || self.console {
+        } else if is_table_row(text) {
+            // Numbers in columns could be misread or missed; other text is merely unknown here.
+            self.skip(Refusal::described(&self.file, self.lines.number(), KNOWN_OUTPUT, UNKNOWN_ROW))?;
+        } else {
+            self.skip_unrecognized(UNKNOWN_TEXT);
+        }
+        self.lines.skip(1);
+        Ok(())
+    }
+
+    fn output(&mut self, format: &Format, context: &CaptureContext) -> Result<(), Refusal> {
+        let before = self.lines.number();
+        let mut run = ToolRun::new(format.name, &self.file);
+        run.start = context.at;
+        if !format.streamed {
+            self.lines.end_after(MOST_LINES);
+        }
+        let mut result = (format.read)(&mut self.lines, context, &mut run);
+        if self.lines.lift_limit() {
+            let expected = format!("at most {MOST_LINES} lines of {}", format.name);
+            let found = "more; give fewer reports at once";
+            result = result.and(Err(Refusal::described(&self.file, self.lines.number(), expected, found)));
+        }
+        if self.lines.number() == before {
+            self.lines.skip(1);
+        }
+        if !run.is_empty() {
+            self.any = true;
+            self.console |= format.name == kernel_log::FORMAT.name;
+            let added = self.captures.add(run, &self.file, before);
+            added.or_else(|refusal| self.skip(refusal))?;
+        }
+        for refusal in self.lines.take_skipped() {
+            self.skip(refusal)?;
+        }
+        result.or_else(|refusal| self.skip(refusal))
+    }
+
+    /// Skips a place with `--partial`; otherwise it ends the reading.
+    fn skip(&mut self, refusal: Refusal) -> Result<(), Refusal> {
+        if !self.partial {
+            return Err(refusal);
+        }
+        self.report_skipped(refusal);
+        Ok(())
+    }
+
+    /// Skips text in no known format, which is reported once per file. It is not quoted: it may be anything.
+    fn skip_unrecognized(&mut self, found: &str) {
+        self.skip_text(Refusal::described(&self.file, self.lines.number(), KNOWN_OUTPUT, found));
+    }
+
+    fn skip_text(&mut self, refusal: Refusal) {
+        if self.first_skipped.is_none() {
+            self.report_skipped(refusal);
+        }
+    }
+
+    fn report_skipped(&mut self, refusal: Refusal) {
+        self.skipped += 1;
+        if self.skipped <= MOST_SKIPPED {
+            self.any = true;
+            let what = format!("line {}, left out", refusal.line);
+            self.captures.note(&self.file, &what, refusal.reason(), "paste it again, unchanged");
+            self.first_skipped.get_or_insert(refusal);
+        }
+    }
+}
+
+fn count_numbers(text: &str) -> usize {
+    text.split_whitespace().filter(|w| number(w).is_some()).count()
+}
+
+fn is_table_row(text: &str) -> bool {
+    count_numbers(text) >= ROW || text.split_whitespace().any(ran_together)
+}
+
+/// Whether a line is text that people put between outputs: rulers, headings, sentences. Nothing that could be data.
+pub(crate) fn is_remark(text: &str) -> bool {
+    let letters = text.chars().filter(|c| c.is_alphabetic()).count();
+    let digits = text.chars().filter(|c| c.is_ascii_digit()).count();
+    let separate = !text.split_whitespace().any(ran_together);
+    let short = text.len() <= SHORT && text.split_whitespace().count() <= 2;
+    let sentence = || letters >= 2 * digits && count_numbers(text) <= 2;
+    (digits == 0 && letters == 0) || (separate && (short || sentence()))
+}
+
+/// The first long line of a file whose lines are all without a space.
+fn without_spaces(lines: &mut Lines<'_>) -> Option<usize> {
+    /// How many lines to look at, how many of them must be one word, and how long a word is no heading.
+    const SAMPLE: usize = 40;
+    const LEAST: usize = 5;
+    const LONG_WORD: usize = 20;
+    let mut first = None;
+    let mut count = 0;
+    for at in 0..SAMPLE {
+        let Some(text) = lines.peek(at) else { break };
+        match text.split_whitespace().count() {
+            0 => {}
+            1 => count += 1,
+            _ => return None,
+        }
+        if first.is_none() && text.len() >= LONG_WORD {
+            first = Some(at);
+        }
+    }
+    first.filter(|_| count >= LEAST && !lines.is_binary())
+}

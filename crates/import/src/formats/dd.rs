@@ -1,0 +1,142 @@
+//! dd(1), alone or under time(1): one transfer, its bytes, duration and block size.
+
+use crate::prelude::*;
+use whyslow_model::catalogue::Transfer;
+
+pub const FORMAT: Format = Format {
+    name: "dd",
+    versions: "coreutils 5 on, with time(1) or its own summary; the block size from the command line",
+    shows: "the rate of one transfer; of two with different block sizes, what small blocks cost",
+    lacks: "the limit, from one transfer alone",
+    programs: &[partly_read("dd")],
+    starts: |lines| lines.next_is(|line| records(line, "in").is_some() || summary(line).is_some()),
+    read,
+    ..Format::NEW
+};
+
+/// The most lines that blanks, dd and time(1) print for one transfer.
+const MOST_LINES: usize = 12;
+
+/// `1024+0 records in`
+fn records(line: &str, which: &str) -> Option<f64> {
+    let count = line.trim().strip_suffix(which)?.trim().strip_suffix("records")?;
+    let (full, _partial) = count.trim().split_once('+')?;
+    number(full)
+}
+
+fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+    let line = lines.number();
+    let mut records_out = None;
+    let mut summarized = None;
+    let mut elapsed = None;
+    let mut last = 0;
+    for at in 0..MOST_LINES {
+        let Some(text) = lines.peek(at) else { break };
+        if at == 0 && records(text, "in").is_some() {
+            continue;
+        }
+        let next = records(text, "in").is_some() || (summarized.is_some() && summary(text).is_some());
+        if next || is_command(text) {
+            break;
+        }
+        if let Some(count) = records(text, "out") {
+            records_out = Some(count);
+        } else if let Some(summary) = summary(text) {
+            summarized = Some(summary);
+        } else if let Some(seconds) = real(text) {
+            elapsed = Some(seconds);
+        } else if !["user", "sys"].iter().any(|word| text.trim_start().starts_with(word)) && !text.trim().is_empty() {
+            break;
+        }
+        last = at;
+    }
+    lines.skip(last + 1);
+    let is_dd = |c: &&crate::command::CommandLine| c.arguments().any(|a| a.starts_with("if=") || a.starts_with("of="));
+    let command = context.command.as_ref().filter(is_dd);
+    let argument = |name: &str| command.and_then(|c| c.arguments().find_map(|a| a.strip_prefix(name)));
+    let block = argument("bs=").or(argument("ibs=")).and_then(block_size);
+    let bytes = summarized.map(|(bytes, _)| bytes).or(records_out.zip(block).map(|(records, block)| records * block));
+    let seconds = summarized.and_then(|(_, seconds)| seconds).or(elapsed);
+    let Some((bytes, seconds)) = bytes.zip(seconds).filter(|(_, s)| *s > 0.0) else {
+        run.note(
+            &format!("dd on line {line}"),
+            "its bytes and duration are not printed",
+            "paste its command line and the output of time too",
+        );
+        return Ok(());
+    };
+    let from = argument("if=").unwrap_or("a file");
+    let name = match block {
+        Some(block) => format!("dd of {from} with bs={block:.0}"),
+        None => format!("dd of {from}, line {line}"),
+    };
+    let row = run.row::<Transfer>(0.0, line, name.into());
+    row.tool = "dd".into();
+    row.what = from.into();
+    row.bytes = bytes.into();
+    row.time = (seconds * SECOND).into();
+    row.rate = (bytes / seconds).into();
+    row.block = block.into();
+    Ok(())
+}
+
+/// `1073741824 bytes (1.1 GB, 1.0 GiB) copied, 6.77 s, 159 MB/s`
+fn summary(text: &str) -> Option<(f64, Option<f64>)> {
+    let (bytes, rest) = text.trim().split_once(" bytes ")?;
+    let (_, rest) = rest.split_once("copied, ")?;
+    Some((number(bytes)?, number(rest.split([' ', ',']).next()?)))
+}
+
+/// `real    0m6.770s` of a shell's time, or `real 6.77`.
+fn real(text: &str) -> Option<f64> {
+    let rest = text.trim().strip_prefix("real")?.trim();
+    match rest.split_once('m') {
+        Some((minutes, seconds)) => Some(number(minutes)? * 60.0 + number(seconds.strip_suffix('s')?)?),
+        None => number(rest),
+    }
+}
+
+/// `2k`, `1024k`, `1M`, `4096`: multiplicative suffixes of dd(1).
+fn block_size(text: &str) -> Option<f64> {
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (count, suffix) = text.split_at(digits);
+    let unit = match suffix {
+        "" | "c" => 1.0,
+        "w" => 2.0,
+        "b" => 512.0,
+        "k" | "K" | "KiB" => KIB,
+        "kB" | "KB" => 1e3,
+        "M" | "m" | "MiB" => MIB,
+        "MB" => 1e6,
+        "G" | "g" | "GiB" => GIB,
+        "GB" => 1e9,
+        _ => return None,
+    };
+    Some(number(count)? * unit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{fixture, window_of};
+
+    #[test]
+    fn the_block_and_the_time_of_the_shell() {
+        let rate = |file: &str| {
+            let window = window_of(&fixture(file));
+            let row = window.the::<Transfer>().unwrap().clone();
+            (row.rate.get().unwrap() / 1_048_576.0, row.block.get().unwrap())
+        };
+        let close = |(rate, block): (f64, f64), want: f64, size: f64| {
+            assert!((rate / want - 1.0).abs() < 0.02 && block == size, "{rate} {block}");
+        };
+        close(rate("san-dd-1024k.txt"), 151.25, 1_048_576.0);
+        close(rate("san-dd-2k.txt"), 10.67, 2048.0);
+    }
+
+    #[test]
+    fn dd_tells_by_itself_since_coreutils_5() {
+        let text = "8192+0 records in\n8192+0 records out\n8192 bytes (8.2 kB, 8.0 KiB) copied, 3.25 s, 2.5 kB/s\n";
+        assert_eq!(window_of(text).the::<Transfer>().unwrap().rate.get(), Some(8192.0 / 3.25));
+    }
+}

@@ -1,0 +1,237 @@
+//! free(1): the old layout with the line `-/+ buffers/cache`, and the new one with the column `available`.
+
+use crate::prelude::*;
+use crate::table::is_header;
+use whyslow_model::catalogue::Meminfo;
+
+pub const FORMAT: Format = Format {
+    name: "free",
+    versions: "procps 2 to 4, -b, -k, -m, -g, -h, -w; the unit from the command line, from -h, or from the numbers if they fit only one",
+    shows: "how much memory is still available; page cache does not count as used",
+    lacks: "whether tasks wait for memory",
+    programs: &[program("free")],
+    files: &["free"],
+    columns: &[&MEMORY, &WITHOUT_CACHE, &SWAP],
+    starts: |lines| lines.next_is(|line| is_header(line, COLUMNS, 4) && line.trim_start().starts_with("total")),
+    read,
+    ..Format::NEW
+};
+
+const COLUMNS: &[&str] = &["total", "used", "free", "shared", "buffers", "cached", "buff/cache", "cache", "available"];
+const MEMORY: MetricColumns<Meminfo> = columns![
+    "total" => mem_total, "free" => mem_free, "shared" => shmem, "buffers" => buffers, "cached" => cached,
+    "buff/cache" => cached, "cache" => cached, "available" => mem_available,
+];
+/// The old layout's estimate of available memory: what is left if all cache is given up. Its line begins at `used`.
+const WITHOUT_CACHE: MetricColumns<Meminfo> = columns!["used" => mem_available];
+const SWAP: MetricColumns<Meminfo> = columns![
+    "total" => swap_total, "free" => swap_free,
+];
+
+/// The amounts on one line, each with its unit if that is printed.
+struct AmountLine {
+    line: u32,
+    kind: String,
+    amounts: Vec<(f64, Option<f64>)>,
+}
+
+fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+    let header = lines.take().map(|line| line.text).unwrap_or_default();
+    let names: Vec<&str> = header.split_whitespace().collect();
+    let mut all: Vec<AmountLine> = Vec::new();
+    while let Some((blanks, text)) = lines.peek_past_blanks(0) {
+        let Some((kind, rest)) = text.split_once(':').map(|(kind, rest)| (kind.trim().to_owned(), rest)) else { break };
+        // A second line of a kind belongs to another report, whose header was cut off.
+        let again = all.iter().any(|line| line.kind == kind);
+        if !["Mem", "Swap", "-/+ buffers/cache", "Low", "High", "Total"].contains(&kind.as_str()) || again {
+            break;
+        }
+        let want = if kind == "Mem" { names.len() } else { 2 };
+        let amounts: Option<Vec<_>> = rest.split_whitespace().map(amount).collect();
+        lines.skip(blanks);
+        let Some(amounts) = amounts.filter(|amounts| amounts.len() >= want) else {
+            return Err(lines.refuse(format!("{want} amounts of memory under {}", names.join(" "))));
+        };
+        all.push(AmountLine { line: lines.number(), kind, amounts });
+        lines.skip(1);
+    }
+    let Some(unit) = unit(context, &lines.file().clone(), &all) else {
+        run.note(
+            "free",
+            "its unit is not printed, and the numbers fit more than one",
+            "paste the command line too (free -m), or give the output of free -h",
+        );
+        return Ok(());
+    };
+    for line in all {
+        let columns = match line.kind.as_str() {
+            "Mem" => &MEMORY,
+            "-/+ buffers/cache" => &WITHOUT_CACHE,
+            "Swap" => &SWAP,
+            _ => continue,
+        };
+        let mut bytes: Vec<f64> = line.amounts.iter().map(|(number, own)| number * own.unwrap_or(unit)).collect();
+        if line.kind == "Swap" && bytes.len() == 2 {
+            bytes.push(bytes[0] - bytes[1]);
+        }
+        let row = TableRow::of(line.line, "", names.iter().map(|name| (*name).to_owned()).zip(bytes));
+        run.counts(0.0, Machine, &row, columns);
+    }
+    Ok(())
+}
+
+/// The unit from the command line, else from a file name that contains it, else from the numbers. `None` if uncertain.
+fn unit(context: &CaptureContext, file: &str, lines: &[AmountLine]) -> Option<f64> {
+    if let Some(command) = context.command_of("free") {
+        return Some(command.arguments().filter_map(unit_of_option).last().unwrap_or(KIB));
+    }
+    let plain = lines.iter().flat_map(|line| &line.amounts).filter(|(_, unit)| unit.is_none());
+    let numbers: Vec<f64> = plain.map(|(number, _)| *number).filter(|n| *n > 0.0).collect();
+    if numbers.is_empty() {
+        // Every amount has its unit (-h).
+        return Some(KIB);
+    }
+    let total = |kind: &str| lines.iter().find(|line| line.kind == kind).and_then(|line| Some(line.amounts.first()?.0));
+    let fitting = by_numbers(&numbers, total("Mem").unwrap_or(0.0), total("Swap").unwrap_or(0.0));
+    match in_file_name(file) {
+        Some(named) => fitting.contains(&named).then_some(named),
+        None => <[f64; 1]>::try_from(fitting).ok().map(|[unit]| unit),
+    }
+}
+
+/// `-m`, `-hm`, `--mebi`, `--mega`
+fn unit_of_option(word: &str) -> Option<f64> {
+    const LONG: [(&str, f64); 9] = [
+        ("bytes", 1.0),
+        ("kilo", 1e3),
+        ("mega", 1e6),
+        ("giga", 1e9),
+        ("tera", 1e12),
+        ("kibi", KIB),
+        ("mebi", MIB),
+        ("gibi", GIB),
+        ("tebi", GIB * KIB),
+    ];
+    const SHORT: [(char, f64); 4] = [('b', 1.0), ('k', KIB), ('m', MIB), ('g', GIB)];
+    if let Some(name) = word.strip_prefix("--") {
+        return LONG.into_iter().find(|(option, _)| *option == name).map(|(_, unit)| unit);
+    }
+    let letters = word.strip_prefix('-')?;
+    letters.chars().find_map(|c| SHORT.iter().find(|(option, _)| *option == c)).map(|(_, unit)| *unit)
+}
+
+/// `net-free-m-before.txt`, `free_g`: files are often named after the command.
+fn in_file_name(file: &str) -> Option<f64> {
+    let name = file.rsplit('/').next()?;
+    let mut rest = name.split_once("free")?.1.trim_start_matches(['_', '-', ' ']).chars();
+    let option = rest.next()?;
+    let ends = rest.next().is_none_or(|c| !c.is_alphanumeric());
+    unit_of_option(&format!("-{option}")).filter(|_| ends)
+}
+
+/// No machine has this much memory, in GiB, or swap: 4 TiB and 256 GiB.
+const TOO_MUCH_MEMORY: f64 = 4096.0;
+const TOO_MUCH_SWAP: f64 = 256.0;
+/// The least and the most memory a machine has.
+const LEAST: f64 = 16.0 * MIB;
+const MOST: f64 = 64.0 * 1024.0 * GIB;
+/// This many numbers are whole pages in a finer unit by chance in at most one of 256 machines.
+const ENOUGH: usize = 4;
+
+/// The units that the numbers fit. The kernel counts in pages of 4 KiB, so that in bytes and in KiB every number is a
+/// multiple of a page, and in larger units almost never.
+fn by_numbers(numbers: &[f64], total: f64, swap: f64) -> Vec<f64> {
+    let is = |unit: f64| (LEAST..=MOST).contains(&(total * unit));
+    let multiples = |of: f64| numbers.iter().all(|n| n % of == 0.0);
+    let finer = if multiples(4096.0) && is(1.0) {
+        Some(1.0)
+    } else if multiples(4.0) && is(KIB) {
+        Some(KIB)
+    } else {
+        None
+    };
+    if let Some(unit) = finer.filter(|_| numbers.len() >= ENOUGH) {
+        return vec![unit];
+    }
+    let mut fitting: Vec<f64> = finer.into_iter().collect();
+    if is(MIB) {
+        fitting.push(MIB);
+    }
+    if is(GIB) && total < TOO_MUCH_MEMORY && swap < TOO_MUCH_SWAP {
+        fitting.push(GIB);
+    }
+    fitting
+}
+
+/// `226`, or `1.5Gi` and `512B` with `-h`.
+fn amount(field: &str) -> Option<(f64, Option<f64>)> {
+    let prefixed = field.trim_end_matches(['i', 'B']);
+    if field.ends_with(|c: char| c.is_ascii_digit()) {
+        return Some((number(field)?, None));
+    }
+    Some((scaled(prefixed, KIB, 1.0)?, Some(1.0)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{fixture, read_text, refusal_of, window_of};
+
+    /// What a machine prints in each unit, without the command line.
+    fn printed(unit: f64) -> String {
+        let kib = |n: f64| (n * KIB / unit).floor();
+        let mem = [8_009_876.0, 1_238_044.0, 4_820_912.0, 102_404.0, 1_950_920.0, 6_410_332.0].map(kib);
+        let words = |all: &[f64]| all.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
+        let swap = [524_284.0, 4.0, 524_280.0].map(kib);
+        format!("total used free shared buff/cache available\nMem: {}\nSwap: {}\n", words(&mem), words(&swap))
+    }
+
+    fn total(text: &str) -> Option<f64> {
+        read_text(text).ok()?.first()?.window.the::<Meminfo>()?.mem_total.get()
+    }
+
+    #[test]
+    fn the_unit_is_known_by_the_numbers_where_nothing_else_tells_it() {
+        for unit in [1.0, KIB, MIB] {
+            let read = total(&printed(unit)).unwrap_or_else(|| panic!("{}", printed(unit)));
+            assert!((read / (8_009_876.0 * KIB) - 1.0).abs() < 0.01, "{unit} {read}");
+        }
+        // 249 may be MiB or GiB, but 509 GiB of swap nobody has.
+        let old = fixture("net-free-m-before.txt");
+        assert_eq!(total(old.split_once('\n').unwrap().1), Some(249.0 * MIB));
+    }
+
+    #[test]
+    fn a_unit_that_is_not_certain_is_not_assumed() {
+        let text = "total used free shared buff/cache available\nMem: 991 405 111 3 475 437\nSwap: 0 0 0\n";
+        assert_eq!(total(text), None);
+        let captures = read_text(text).unwrap();
+        let why = format!("{:?}", captures[0].window.snapshots()[0].sources);
+        assert!(why.contains("unit") && why.contains("free -h"), "{why}");
+        for (name, want) in
+            [("web-free-m.txt", Some(991.0 * MIB)), ("free_-g", Some(991.0 * GIB)), ("freeman.txt", None)]
+        {
+            let input = crate::Input { name: name.into(), reader: Box::new(text.as_bytes()) };
+            let captures = crate::read(vec![input], false).unwrap();
+            assert_eq!(captures[0].window.the::<Meminfo>().and_then(|m| m.mem_total.get()), want, "{name}");
+        }
+        for (command, want) in [("free", 991.0 * KIB), ("free -hm", 991.0 * MIB), ("free --giga", 991.0 * 1e9)] {
+            assert_eq!(total(&format!("$ {command}\n{text}")), Some(want), "{command}");
+        }
+    }
+
+    #[test]
+    fn both_layouts() {
+        let old = window_of(&fixture("net-free-m-after-pin.txt"));
+        let memory = old.the::<Meminfo>().unwrap();
+        assert_eq!(memory.mem_available.get(), Some(226.0 * MIB));
+        assert_eq!((memory.cached.get(), memory.swap_free.get()), (Some(200.0 * MIB), Some(505.0 * MIB)));
+        let new = "               total        used        free      shared  buff/cache   available
+Mem:           7.6Gi       1.2Gi       4.5Gi       100Mi       2.0Gi       6.1Gi
+Swap:          100Mi          0B       100Mi
+";
+        let new = window_of(new);
+        assert_eq!(new.the::<Meminfo>().unwrap().mem_available.get(), Some(6.1 * 1024.0 * MIB));
+        assert_eq!(refusal_of("total used free shared buffers cached\nMem: 249 30 218\n").line, 2);
+    }
+}

@@ -1,0 +1,92 @@
+//! /proc/interrupts and /proc/softirqs: counts since boot by line or vector and CPU.
+
+use crate::prelude::*;
+use whyslow_model::catalogue::{Irq, Softirq};
+use whyslow_proc::{interrupts, per_cpu, softirqs};
+
+pub const INTERRUPTS: Format = Format {
+    name: "/proc/interrupts",
+    shows: "which device uses which interrupt line",
+    lacks: "rates, if read once",
+    files: &["interrupts"],
+    starts: |lines| is_header(lines) && !has_vectors(lines),
+    read: |lines, _, run| read::<Irq>(lines, run, interrupts::take),
+    ..Format::NEW
+};
+
+pub const SOFTIRQS: Format = Format {
+    name: "/proc/softirqs",
+    shows: "which CPU does the kernel's deferred work",
+    lacks: "rates, if read once",
+    starts: |lines| is_header(lines) && has_vectors(lines),
+    read: |lines, _, run| read::<Softirq>(lines, run, |name, counts, _, rows| softirqs::take(name, counts, rows)),
+    ..Format::NEW
+};
+
+/// Lines with one count for the whole machine.
+const SINGLE: [&str; 2] = ["ERR", "MIS"];
+/// The vectors of kernel/softirq.c.
+const VECTORS: [&str; 10] =
+    ["HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU"];
+
+fn is_header(lines: &mut Lines<'_>) -> bool {
+    lines.next_is(|line| per_cpu::processors(line).is_some())
+}
+
+fn has_vectors(lines: &mut Lines<'_>) -> bool {
+    let name = lines.peek(1).and_then(|line| line.split_once(':')).map(|(name, _)| name.trim());
+    name.is_some_and(|name| VECTORS.contains(&name))
+}
+
+/// `rows` gets a line's name, its counts by CPU, and the text after them.
+fn read<F: Family>(
+    lines: &mut Lines<'_>,
+    run: &mut ToolRun,
+    rows: impl Fn(&str, &[(u32, u64)], &str, &mut Vec<F>),
+) -> ReadResult {
+    let cpus = lines.take().and_then(|header| per_cpu::processors(&header.text)).unwrap_or_default();
+    let mut counts = Vec::with_capacity(cpus.len());
+    while let Some(line) = lines.take_if(is_line) {
+        let Some((name, rest)) = per_cpu::split(&line.text, &cpus, &mut counts) else { break };
+        if counts.len() == cpus.len() {
+            let mut read = Vec::new();
+            rows(name, &counts, rest, &mut read);
+            read.into_iter().for_each(|row| run.put(0.0, line.number, row));
+        } else if !SINGLE.contains(&name) {
+            return Err(lines.refuse_at(&line, format!("a count for each of {} CPUs", cpus.len())));
+        }
+    }
+    Ok(())
+}
+
+/// `  9:      14464          XT-PIC  acpi, eth2`
+fn is_line(text: &str) -> bool {
+    let Some((name, rest)) = text.trim_start().split_once(':') else { return false };
+    let plausible = !name.is_empty() && name.len() <= 8 && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+    plausible && rest.trim_start().starts_with(|c: char| c.is_ascii_digit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{fixture, refusal_of, window_of};
+    use whyslow_model::key::PerCpu;
+
+    #[test]
+    fn the_devices_behind_a_line() {
+        let window = window_of(&fixture("irq-proc-interrupts.txt"));
+        let rows = window.newest::<Irq>();
+        let row = &rows[&PerCpu { name: "9".into(), cpu: 0 }];
+        assert_eq!((row.count.get(), row.device.get()), (Some(14_464), Some("acpi, eth2")));
+        assert_eq!(refusal_of("           CPU0       CPU1\n  0:  5   timer\n").line, 2);
+    }
+
+    #[test]
+    fn softirqs_by_vector() {
+        let window = window_of(&fixture("proc-softirqs.txt"));
+        let rows = window.newest::<Softirq>();
+        let row = &rows[&PerCpu { name: "NET_RX".into(), cpu: 1 }];
+        assert!(row.count.get().is_some_and(|count| count > 0));
+        assert_eq!(refusal_of("      CPU0  CPU1\n  NET_RX:  5\n").line, 2);
+    }
+}

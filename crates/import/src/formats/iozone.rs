@@ -1,0 +1,117 @@
+//! iozone as text: rates by kind of work, file size and record size.
+
+use crate::prelude::*;
+use whyslow_model::catalogue::Transfer;
+
+pub const FORMAT: Format = Format {
+    name: "iozone",
+    versions: "3, text, in kBytes/sec; the table of -a, -i, -s and -r",
+    shows: "rates by kind of work and record size; what small records cost",
+    lacks: "which device is the limit",
+    programs: &[word("iozone")],
+    starts: |lines| lines.next_is(|line| line.contains("Iozone: Performance Test of File I/O") || is_header(line)),
+    read,
+    ..Format::NEW
+};
+
+/// The kinds of work in the order of the columns, after the sizes of file and record.
+const KINDS: [&str; 13] = [
+    "write",
+    "rewrite",
+    "read",
+    "reread",
+    "random read",
+    "random write",
+    "backward read",
+    "record rewrite",
+    "stride read",
+    "fwrite",
+    "frewrite",
+    "fread",
+    "freread",
+];
+/// How far the end of a number may be from the end of its heading.
+const SLACK: usize = 3;
+
+/// `     kB  reclen    write  rewrite ...`
+fn is_header(line: &str) -> bool {
+    let mut words = line.split_whitespace();
+    words.next().is_some_and(|w| w.eq_ignore_ascii_case("kb")) && words.next() == Some("reclen")
+}
+
+fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+    let mut has_unit = false;
+    // Everything above the table is indented.
+    while let Some(line) =
+        lines.take_past_blanks_if(|text| is_header(text) || (text.starts_with([' ', '\t']) && !is_command(text)))
+    {
+        if is_header(&line.text) && !has_unit {
+            let expected = "the line 'Output is in kBytes/sec' before it: the table could be in another unit";
+            return Err(lines.refuse_at(&line, expected));
+        } else if is_header(&line.text) {
+            return table(lines, run, &ends(&line.text));
+        }
+        has_unit |= line.text.trim().to_ascii_lowercase().starts_with("output is in kbytes/sec");
+    }
+    Ok(())
+}
+
+fn table(lines: &mut Lines<'_>, run: &mut ToolRun, headings: &[usize]) -> ReadResult {
+    while let Some(line) = lines.take_if(|text| text.starts_with([' ', '\t']) && !text.trim().is_empty()) {
+        let Some(values) = values(&line.text, headings) else {
+            return Err(lines.refuse_at(&line, "file and record size, and rates that end below their headings"));
+        };
+        let [Some(size), Some(record), ref rates @ ..] = values[..] else {
+            return Err(lines.refuse_at(&line, "the sizes of file and record in KiB"));
+        };
+        for (kind, rate) in KINDS.iter().zip(rates).filter_map(|(kind, rate)| Some((kind, (*rate)?))) {
+            let name = format!("{kind} of {size:.0} KiB by {record:.0} KiB");
+            let row = run.row::<Transfer>(0.0, line.number, name.into());
+            row.tool = "iozone".into();
+            row.what = format!("{kind} of {size:.0} KiB").into();
+            row.bytes = (size * KIB).into();
+            row.rate = (rate * KIB).into();
+            row.block = (record * KIB).into();
+        }
+    }
+    Ok(())
+}
+
+fn ends(line: &str) -> Vec<usize> {
+    let words = line.split_whitespace();
+    words.map(|word| word.as_ptr() as usize - line.as_ptr() as usize + word.len()).collect()
+}
+
+/// The numbers of a row by column. Columns of tests that were not run are blank, so that the position of a number decides
+/// its column.
+fn values(row: &str, headings: &[usize]) -> Option<Vec<Option<f64>>> {
+    let mut values = vec![None; KINDS.len() + 2];
+    let mut next = 0;
+    for (word, end) in row.split_whitespace().zip(ends(row)) {
+        let at = (next..headings.len().min(values.len())).find(|at| headings[*at].abs_diff(end) <= SLACK)?;
+        values[at] = Some(number(word)?);
+        next = at + 1;
+    }
+    Some(values)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{fixture, refusal_of, window_of};
+
+    #[test]
+    fn columns_by_where_they_stand() {
+        let text = fixture("layouts/iozone-i-0-i-2.txt");
+        let window = window_of(&text);
+        let rows = window.newest::<Transfer>();
+        let rate = |kind: &str| rows.values().find(|t| t.transfer.starts_with(kind)).and_then(|t| t.rate.get());
+        assert_eq!(
+            (rate("write of 102400 KiB by 4"), rate("random write of 102400 KiB by 4")),
+            (Some(54_363.0 * KIB), Some(49_303.0 * KIB))
+        );
+        assert_eq!(rate("read of"), None);
+        assert_eq!(refusal_of(&text.replace("kBytes/sec", "operations per second")).line, 17);
+        assert_eq!(refusal_of(&text.replace("    54363", "54363")).line, 18);
+    }
+}

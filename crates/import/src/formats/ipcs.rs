@@ -1,0 +1,91 @@
+//! ipcs(1): System V shared memory, semaphores and message queues in use.
+
+use crate::prelude::*;
+use whyslow_model::catalogue::Ipc;
+
+pub const FORMAT: Format = Format {
+    name: "ipcs",
+    versions: "util-linux, all tables",
+    shows: "shared memory segments and semaphores; with sysctl, whether the limits are reached",
+    lacks: "whose segments they are",
+    programs: &[program("ipcs")],
+    files: &["ipcs"],
+    starts: |lines| lines.next_is(|line| table(line).is_some()),
+    read,
+    ..Format::NEW
+};
+
+/// Segments are rounded up to pages (ipc/shm.c).
+const PAGE: f64 = 4096.0;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum IpcsTable {
+    Memory,
+    Semaphores,
+    Queues,
+}
+
+/// `------ Shared Memory Segments --------`
+fn table(line: &str) -> Option<IpcsTable> {
+    let title = line.trim();
+    match title.starts_with("---").then(|| title.trim_matches(['-', ' ']))? {
+        "Shared Memory Segments" => Some(IpcsTable::Memory),
+        "Semaphore Arrays" => Some(IpcsTable::Semaphores),
+        "Message Queues" => Some(IpcsTable::Queues),
+        _ => None,
+    }
+}
+
+fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+    while let Some(title) = lines.take_past_blanks_if(|text| table(text).is_some()) {
+        let Some(kind) = table(&title.text) else { break };
+        let amounts = amounts(lines, kind)?;
+        let row = run.row::<Ipc>(0.0, title.number, Machine);
+        let count = Some(amounts.len() as f64);
+        match kind {
+            IpcsTable::Memory => {
+                row.shm_bytes = amounts.iter().map(|bytes| (bytes / PAGE).ceil() * PAGE).sum::<f64>().into();
+                row.shm_largest = amounts.iter().copied().reduce(f64::max).into();
+                row.shm_segments = count.into();
+            }
+            IpcsTable::Semaphores => {
+                row.sem_arrays = count.into();
+                row.semaphores = amounts.iter().sum::<f64>().into();
+            }
+            IpcsTable::Queues => row.msg_queues = count.into(),
+        }
+    }
+    Ok(())
+}
+
+/// The bytes of each segment, the semaphores of each array.
+fn amounts(lines: &mut Lines<'_>, kind: IpcsTable) -> Result<Vec<f64>, Refusal> {
+    let column = if kind == IpcsTable::Queues { 5 } else { 4 };
+    let mut amounts = Vec::new();
+    while let Some(line) = lines
+        .take_past_blanks_if(|text| text.split_whitespace().next().is_some_and(|f| f == "key" || f.starts_with("0x")))
+    {
+        if line.text.trim_start().starts_with("0x") {
+            match line.text.split_whitespace().nth(column).and_then(number) {
+                Some(amount) => amounts.push(amount),
+                None => return Err(lines.refuse_at(&line, "key, id, owner, permissions and a number")),
+            }
+        }
+    }
+    Ok(amounts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{fixture, window_of};
+
+    #[test]
+    fn shared_memory_against_its_limit() {
+        let window = window_of(&fixture("shm-ipcs-sysctl-ulimit.txt"));
+        let row = window.the::<Ipc>().unwrap();
+        assert_eq!(row.shm_bytes_max.get(), Some(8.0 * 1_073_741_824.0));
+        let bytes = window.change::<Ipc>().unwrap().readings(|i| i.shm_bytes).last().unwrap();
+        assert!((bytes / (8_558_477_312.0 + 393_216.0) - 1.0).abs() < 1e-6);
+    }
+}

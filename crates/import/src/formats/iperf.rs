@@ -1,0 +1,124 @@
+//! iperf 2 as text: a stream, its rate, its socket buffer, its segment size.
+
+use crate::prelude::*;
+use whyslow_model::catalogue::Transfer;
+
+pub const FORMAT: Format = Format {
+    name: "iperf",
+    versions: "iperf 2, client and server, text",
+    shows: "the rate of a transfer, and whether the socket buffer could be the limit",
+    lacks: "the limit, from one transfer alone; intervals, of which the sum is used",
+    programs: &[word("iperf")],
+    starts,
+    read,
+    ..Format::NEW
+};
+
+const RULER: &str = "------------";
+
+fn starts(lines: &mut Lines<'_>) -> bool {
+    // iperf 3 says "Server listening on 5201".
+    const TITLES: [&str; 3] = ["Client connecting to ", "Server listening on TCP", "Server listening on UDP"];
+    let ruler = usize::from(lines.next_is(|line| line.starts_with(RULER)));
+    lines.peek(ruler).is_some_and(|line| TITLES.iter().any(|title| line.starts_with(title)))
+}
+
+fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+    let (mut peer, mut window, mut segment) = (String::from("a server"), None, None);
+    let mut results = Vec::new();
+    let begin = lines.number();
+    while let Some(line) = lines.take_if(|text| {
+        let starts = ["Client connecting to ", RULER, "[", "Server listening"].iter().any(|s| text.starts_with(s));
+        starts || text.contains("TCP window size:") || text.contains("MSS size ")
+    }) {
+        let text = &line.text;
+        if let Some(rest) = text.strip_prefix("Client connecting to ") {
+            peer = rest.split(',').next().unwrap_or(rest).to_owned();
+        } else if let Some((_, rest)) = text.split_once("TCP window size:") {
+            let words: Vec<&str> = rest.split_whitespace().collect();
+            window = amount(&words, KIB, "Byte").or(window);
+        } else if let Some((_, rest)) = text.split_once("MSS size ") {
+            segment = rest.split(' ').next().and_then(number);
+        } else if text.starts_with('[') && text.contains("sec ") {
+            let Some(result) = IperfResult::of(text) else {
+                let expected = "interval, transfer and bandwidth: 0.0-10.0 sec  900 MBytes  955 Mbits/sec";
+                return Err(lines.refuse_at(&line, expected));
+            };
+            results.push((line.number, result));
+        }
+    }
+    if results.is_empty() {
+        // A server without clients prints only its buffer size.
+        let row = run.row::<Transfer>(0.0, begin, format!("{peer}, line {begin}").into());
+        row.tool = "iperf".into();
+        row.window = window.into();
+    }
+    for (line, result) in results {
+        let row = result.record(run, line, "iperf", &peer);
+        row.window = window.into();
+        row.segment = segment.into();
+    }
+    Ok(())
+}
+
+/// `[  3]  0.0-10.0 sec  1.22 GBytes  1.05 Gbits/sec`
+#[derive(Clone, Copy)]
+pub struct IperfResult {
+    pub bytes: f64,
+    pub seconds: f64,
+    /// Bytes per second.
+    pub rate: f64,
+}
+
+impl IperfResult {
+    pub fn of(text: &str) -> Option<Self> {
+        let (span, rest) = text.split_once(']')?.1.split_once("sec")?;
+        let (from, to) = span.trim().split_once('-')?;
+        let words: Vec<&str> = rest.split_whitespace().collect();
+        let bytes = amount(&words, KIB, "Bytes")?;
+        let rate = amount(words.get(2..)?, 1e3, "bits/sec")? / 8.0;
+        let seconds = number(to.trim())? - number(from.trim())?;
+        // Bytes and rate must agree, or the line is something else.
+        let agrees = seconds > 0.0 && (bytes / seconds / rate - 1.0).abs() < 0.1;
+        agrees.then_some(Self { bytes, seconds, rate })
+    }
+
+    pub fn record<'r>(self, run: &'r mut ToolRun, line: u32, tool: &str, peer: &str) -> &'r mut Transfer {
+        let row = run.row::<Transfer>(0.0, line, format!("to {peer}, line {line}").into());
+        row.tool = tool.into();
+        row.what = peer.into();
+        row.bytes = self.bytes.into();
+        row.time = (self.seconds * SECOND).into();
+        row.rate = self.rate.into();
+        row
+    }
+}
+
+/// `900 MBytes`, `955 Mbits/sec`, `27.5 KByte`: an amount in this unit with a prefix.
+fn amount(words: &[&str], step: f64, unit: &str) -> Option<f64> {
+    let prefix = words.get(1)?.strip_suffix(unit)?;
+    scaled(&format!("{}{prefix}", words[0]), step, 1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{fixture, window_of};
+
+    #[test]
+    fn rate_buffer_and_segment() {
+        let window = window_of(&fixture("net-iperf-before-client.txt"));
+        let row = window.the::<Transfer>().unwrap();
+        assert!((row.rate.get().unwrap() * 8.0 / 390e6 - 1.0).abs() < 0.001);
+        assert_eq!((row.window.get(), row.segment.get()), (Some(27.5 * 1024.0), Some(8948.0)));
+        let after = window_of(&fixture("power5-iperf-after.txt"));
+        assert!((after.the::<Transfer>().unwrap().rate.get().unwrap() * 8.0 / 1.05e9 - 1.0).abs() < 0.001);
+    }
+
+    #[test]
+    fn two_directions_in_one_file() {
+        let window = window_of(&fixture("cases/035-nic-crc-errors-one-way-slow/iperf.txt"));
+        let rows = window.newest::<Transfer>();
+        assert_eq!(rows.values().filter(|t| t.rate.get().is_some()).count(), 2);
+    }
+}

@@ -1,0 +1,145 @@
+//! iperf 3, text and JSON (`-J`): the total over all streams of a test.
+
+use super::iperf::IperfResult;
+use crate::json::{self, NonNegative};
+use crate::prelude::*;
+use serde::Deserialize;
+
+pub const FORMAT: Format = Format {
+    name: "iperf3",
+    versions: "iperf 3, client and server, text and -J",
+    shows: "the rate of a transfer; with -w, whether the socket buffer could be the limit",
+    lacks: "the limit, from one transfer alone; intervals, of which the sum is used",
+    programs: &[word("iperf3")],
+    starts: |lines| lines.next_is(|line| peer_of(line).is_some()) || json::begins(lines, "start"),
+    read: |lines, _, run| if json::begins(lines, "start") { read_json(lines, run) } else { read_text(lines, run) },
+    ..Format::NEW
+};
+
+/// The peer in `Connecting to host 10.0.0.1, port 5201`; a server names it later.
+fn peer_of(line: &str) -> Option<&str> {
+    if let Some(rest) = line.strip_prefix("Connecting to host ") {
+        return rest.split_once(", port ").map(|(host, _)| host);
+    }
+    let port = line.strip_prefix("Server listening on ")?;
+    port.starts_with(|c: char| c.is_ascii_digit()).then_some("a client")
+}
+
+/// Whether a line after the first belongs to iperf3. The kernel's log has lines in brackets, too.
+fn is_own(text: &str) -> bool {
+    let stream = ["[ ID]", " local ", "SUM", "sec "].iter().any(|part| text.contains(part));
+    let own = text.starts_with(['[', '-']) || text.trim().is_empty() || text.starts_with("Accepted connection");
+    own && (stream || !text.starts_with("[ ") || !text.contains(']'))
+}
+
+fn read_text(lines: &mut Lines<'_>, run: &mut ToolRun) -> ReadResult {
+    let mut peer = lines.peek(0).and_then(peer_of).unwrap_or_default().to_owned();
+    let mut totals: Vec<(u32, &str, IperfResult)> = Vec::new();
+    lines.skip(1);
+    while let Some(line) = lines.take_if(is_own) {
+        let text = &line.text;
+        if let Some(rest) = text.strip_prefix("Accepted connection from ") {
+            peer = rest.split(',').next().unwrap_or(rest).to_owned();
+        }
+        if let Some(end) = ["sender", "receiver"].into_iter().find(|end| text.trim_end().ends_with(end)) {
+            let Some(result) = IperfResult::of(text) else {
+                let expected =
+                    "interval, transfer and bitrate: 0.00-9.00   sec  10.3 GBytes  9.79 Gbits/sec  7  sender";
+                return Err(lines.refuse_at(&line, expected));
+            };
+            // The sum replaces the single streams.
+            if text.starts_with("[SUM]") {
+                totals.retain(|(_, other, _)| *other != end);
+            }
+            totals.push((line.number, end, result));
+        }
+    }
+    // What arrived counts; a sender that was interrupted knows only what it sent.
+    let arrived = totals.iter().any(|(_, end, _)| *end == "receiver");
+    for (line, _, result) in totals.into_iter().filter(|(_, end, _)| !arrived || *end == "receiver") {
+        result.record(run, line, "iperf3", &peer);
+    }
+    Ok(())
+}
+
+#[derive(Deserialize)]
+struct Iperf3Document {
+    start: Iperf3Start,
+    #[serde(default)]
+    end: Iperf3End,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Iperf3Start {
+    connecting_to: Iperf3Peer,
+    accepted_connection: Iperf3Peer,
+    tcp_mss_default: Option<NonNegative>,
+    sock_bufsize: Option<NonNegative>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Iperf3Peer {
+    host: Option<String>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Iperf3End {
+    sum_sent: Option<Iperf3Sum>,
+    sum_received: Option<Iperf3Sum>,
+    /// UDP has only one sum.
+    sum: Option<Iperf3Sum>,
+}
+
+#[derive(Deserialize)]
+struct Iperf3Sum {
+    seconds: NonNegative,
+    bytes: NonNegative,
+    bits_per_second: NonNegative,
+}
+
+fn read_json(lines: &mut Lines<'_>, run: &mut ToolRun) -> ReadResult {
+    let line = lines.number();
+    let Iperf3Document { start, end } = json::take(lines, "the document that iperf3 -J prints")?;
+    let sums = [end.sum_received, end.sum_sent, end.sum];
+    let Some(sum) = sums.into_iter().flatten().find(|sum| sum.bytes.0 > 0.0) else {
+        run.note("iperf3", "the test transferred nothing", "run it again");
+        return Ok(());
+    };
+    let peer = start.connecting_to.host.or(start.accepted_connection.host).unwrap_or_else(|| "a client".into());
+    let result = IperfResult { bytes: sum.bytes.0, seconds: sum.seconds.0, rate: sum.bits_per_second.0 / 8.0 };
+    let row = result.record(run, line, "iperf3", &peer);
+    // 0 is a buffer that the kernel sizes by itself.
+    row.window = start.sock_bufsize.map(|size| size.0).filter(|size| *size > 0.0).into();
+    row.segment = start.tcp_mss_default.map(|size| size.0).filter(|size| *size > 0.0).into();
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{fixture, refusal_of, window_of};
+    use whyslow_model::catalogue::Transfer;
+
+    #[test]
+    fn text_tells_what_arrived() {
+        let text = fixture("iperf3-client.txt");
+        let window = window_of(&text);
+        let rows = window.newest::<Transfer>();
+        assert_eq!(rows.len(), 1);
+        let row = window.the::<Transfer>().unwrap();
+        assert!((row.rate.get().unwrap() * 8.0 / 9.78e9 - 1.0).abs() < 1e-6);
+        assert_eq!(row.what.get(), Some("10.99.1.2"));
+        let cut = text.replace("10.3 GBytes  9.78 Gbits/sec", "10.3 GBytes");
+        assert_eq!(refusal_of(&cut).line, 16);
+    }
+
+    #[test]
+    fn json_tells_the_segment_too() {
+        let window = window_of(&fixture("iperf3-client.json.txt"));
+        let row = window.the::<Transfer>().unwrap();
+        assert!(row.rate.get().is_some_and(|rate| rate > 1e8));
+        assert_eq!((row.segment.get(), row.window.get()), (Some(1448.0), None));
+    }
+}

@@ -1,0 +1,117 @@
+//! /proc/mdstat: software RAID arrays, their members, and a check or rebuild in progress
+//! (Documentation/admin-guide/md.rst).
+
+use crate::prelude::*;
+use whyslow_model::catalogue::{Array, Layer};
+use whyslow_model::key::Pair;
+
+pub const FORMAT: Format = Format {
+    name: "mdstat",
+    versions: "/proc/mdstat since 2.4",
+    shows: "degraded arrays; a check or rebuild; which disk is a member of which array",
+    lacks: "rates of the members",
+    files: &["mdstat"],
+    starts: |lines| lines.next_is(|line| line.starts_with("Personalities :") || array(line).is_some()),
+    read,
+    ..Format::NEW
+};
+
+/// `md0 : active raid1 sdc1[2] sda1[0]`
+fn array(line: &str) -> Option<(&str, &str)> {
+    let (name, rest) = line.split_once(" : ")?;
+    (name.starts_with("md") && (rest.starts_with("active") || rest.starts_with("inactive")))
+        .then_some((name.trim(), rest))
+}
+
+fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+    lines.take_if(|line| line.starts_with("Personalities :"));
+    while let Some(line) =
+        lines.take_past_blanks_if(|text| text.starts_with("unused devices:") || array(text).is_some())
+    {
+        let Some((name, rest)) = array(&line.text) else { break };
+        // The lines up to the next array belong to this one, however they are wrapped.
+        let mut text = rest.to_owned();
+        while let Some(next) = lines.take_if(|next| {
+            !next.trim().is_empty() && array(next).is_none() && !next.starts_with("unused") && !is_command(next)
+        }) {
+            text.push(' ');
+            text.push_str(next.text.trim());
+        }
+        record(run, line.number, name, &text);
+    }
+    Ok(())
+}
+
+fn record(run: &mut ToolRun, line: u32, name: &str, text: &str) {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    for member in words.iter().filter_map(|w| member(w)) {
+        let link = Pair { upper: name.into(), lower: member.into() };
+        run.row::<Layer>(0.0, line, link).kind = "md".into();
+        if let Some(disk) = disk_of(member) {
+            let link = Pair { upper: member.into(), lower: disk.into() };
+            run.row::<Layer>(0.0, line, link).kind = "partition".into();
+        }
+    }
+    let row = run.row::<Array>(0.0, line, name.into());
+    row.state = words.first().copied().unwrap_or_default().into();
+    if let Some(level) = words.iter().find(|w| w.starts_with("raid") || **w == "linear") {
+        row.level = (*level).into();
+    }
+    if let Some((all, working)) = words.iter().find_map(|w| member_counts(w)) {
+        row.members = all.into();
+        row.degraded = (all - working).max(0.0).into();
+    }
+    row.action = "idle".into();
+    for (at, word) in words.iter().enumerate() {
+        if ["check", "resync", "recovery", "repair", "reshape"].contains(word) && words.get(at + 1) == Some(&"=") {
+            row.action = (*word).into();
+            row.sync_done = words.get(at + 2).and_then(|w| number(w.strip_suffix('%')?)).map(|p| p / 100.0).into();
+        }
+        if let Some(speed) = word.strip_prefix("speed=").and_then(|s| number(s.strip_suffix("K/sec")?)) {
+            row.sync_speed = (speed * KIB).into();
+        }
+    }
+}
+
+/// The device of a member: `sdc1[2]`, `sdb[1](F)`.
+fn member(word: &str) -> Option<&str> {
+    let (device, rest) = word.split_once('[')?;
+    let numbered = rest.split(']').next().is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()));
+    (!device.is_empty() && numbered).then_some(device)
+}
+
+/// `sda1` is a partition of `sda`, if the names of its kind have the number right after the letters.
+fn disk_of(member: &str) -> Option<&str> {
+    let disk = member.trim_end_matches(|c: char| c.is_ascii_digit());
+    let lettered = ["sd", "hd", "vd", "xvd"].iter().any(|family| disk.starts_with(family));
+    (lettered && disk.len() < member.len()).then_some(disk)
+}
+
+/// `[3/2]`: members configured and working.
+fn member_counts(word: &str) -> Option<(f64, f64)> {
+    let (all, working) = word.strip_prefix('[')?.strip_suffix(']')?.split_once('/')?;
+    Some((number(all)?, number(working)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{fixture, window_of};
+
+    #[test]
+    fn a_check_over_wrapped_lines() {
+        let window = window_of(&fixture("cases/004-raid6-resync-4k-requests/mdstat.txt"));
+        let array = window.the::<Array>().unwrap();
+        assert_eq!((array.level.get(), array.action.get()), (Some("raid6"), Some("check")));
+        assert_eq!((array.members.get(), array.degraded.get()), (Some(36.0), Some(0.0)));
+        assert_eq!(array.sync_speed.get(), Some(38_329.0 * 1024.0));
+        // Each member is a partition of its own disk.
+        assert_eq!(window.newest::<Layer>().len(), 72);
+    }
+
+    #[test]
+    fn a_member_that_failed() {
+        let window = window_of("md0 : active raid1 sdb[2](F) sda[0]\n      31744 blocks super 1.2 [2/1] [U_]\n");
+        assert_eq!(window.the::<Array>().unwrap().degraded.get(), Some(1.0));
+    }
+}

@@ -1,0 +1,63 @@
+//! mkfs.xfs(8) and xfs_info(8): how a file system was made, and where its log is.
+
+use crate::prelude::*;
+use whyslow_model::catalogue::Setting;
+
+pub const FORMAT: Format = Format {
+    name: "mkfs.xfs",
+    versions: "mkfs.xfs and xfs_info, all",
+    shows: "how a file system was made: its stripe, and whether its log is on a device of its own; nothing by itself",
+    lacks: "rates",
+    programs: &[partly_read("mkfs.xfs"), partly_read("xfs_info")],
+    starts: |lines| lines.next_is(|line| line.starts_with("meta-data=")),
+    read,
+    ..Format::NEW
+};
+
+/// The sections, which are followed by `name=value` pairs.
+const SECTIONS: [&str; 5] = ["meta-data", "data", "naming", "log", "realtime"];
+/// The values that affect performance.
+const VALUES: [&str; 5] = ["sectsz", "bsize", "sunit", "swidth", "blocks"];
+
+fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+    let (mut system, mut section) = (String::new(), "");
+    let begins = |name: &str| SECTIONS.into_iter().find(|section| *section == name.trim());
+    while let Some(line) = lines
+        .take_if(|text| text.split_once('=').is_some_and(|(name, _)| name.trim().is_empty() || begins(name).is_some()))
+    {
+        let Some((name, rest)) = line.text.split_once('=') else { break };
+        let place = rest.split_whitespace().next().unwrap_or_default().trim_start_matches("/dev/");
+        let mut set = |what: &str, value: &str, system: &str| {
+            run.row::<Setting>(0.0, line.number, format!("xfs {system} {what}").into()).value = value.into();
+        };
+        if let Some(named) = begins(name) {
+            section = named;
+            match section {
+                "meta-data" => system = place.to_owned(),
+                "log" => set("log", place, &system),
+                _ => {}
+            }
+        }
+        for (key, value) in rest.split([' ', ',']).filter_map(|word| word.split_once('=')) {
+            if VALUES.contains(&key) {
+                set(&format!("{section}.{key}"), value, &system);
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{fixture, window_of};
+
+    #[test]
+    fn a_log_on_a_device_of_its_own() {
+        let window = window_of(&fixture("san-mkfs-xfs-extlog.txt"));
+        let rows = window.newest::<Setting>();
+        let value = |name: &str| rows.values().find(|s| &*s.name == name).and_then(|s| s.value.get());
+        assert_eq!((value("xfs sdj1 log"), value("xfs sdj1 log.blocks")), (Some("sdk1"), Some("10000")));
+        assert_eq!(value("xfs sdj1 data.sunit"), Some("0"));
+    }
+}

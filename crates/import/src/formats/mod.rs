@@ -1,0 +1,212 @@
+//! The formats, one file each. A format is declared in its own file, and listed here.
+
+mod bonnie;
+mod dd;
+mod df;
+mod ethtool;
+mod fdisk;
+mod fio;
+mod free;
+mod ifconfig;
+mod interrupts;
+mod iostat;
+mod iostat_headerless;
+mod iozone;
+mod ip;
+mod ipcs;
+mod iperf;
+mod iperf3;
+pub(crate) mod kernel_log;
+mod lsblk;
+mod mdstat;
+mod meminfo;
+mod mkfs_xfs;
+mod mount;
+mod mountstats;
+mod netstat;
+mod nfsiostat;
+mod nstat;
+mod numactl;
+mod numastat;
+mod parted;
+mod perf_stat;
+mod pidstat;
+mod proc_counters;
+mod proc_scsi;
+mod ps;
+mod sadf;
+mod sar;
+mod sar_reports;
+mod smartctl;
+mod spmgr;
+mod ss;
+mod ss_info;
+mod statspack;
+mod sysctl;
+mod sysstat;
+mod sysstat_json;
+mod task_table;
+mod tc;
+mod top;
+mod ulimit;
+mod uptime;
+mod vmstat;
+mod vmstat_d;
+mod vmstat_s;
+
+pub use sadf::converted;
+
+use crate::banner::Banner;
+use crate::clock;
+use crate::command::CommandLine;
+use crate::format::{Format, Recognized};
+use crate::lines::Lines;
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+/// Every format. If two have the same counter of the same thing, the first one is used: it is more exact.
+pub const FORMATS: &[Format] = &[
+    sar::SAR,
+    sar::MPSTAT,
+    sysstat_json::FORMAT,
+    pidstat::FORMAT,
+    iostat::FORMAT,
+    vmstat::FORMAT,
+    kernel_log::FORMAT,
+    meminfo::FORMAT,
+    free::FORMAT,
+    vmstat_s::FORMAT,
+    mdstat::FORMAT,
+    proc_scsi::FORMAT,
+    proc_counters::DISKSTATS,
+    vmstat_d::FORMAT,
+    interrupts::INTERRUPTS,
+    interrupts::SOFTIRQS,
+    proc_counters::SOFTNET,
+    proc_counters::NET_DEV,
+    ip::FORMAT,
+    netstat::INTERFACES,
+    ifconfig::FORMAT,
+    ethtool::FORMAT,
+    ss::FORMAT,
+    nstat::FORMAT,
+    netstat::PROTOCOLS,
+    tc::FORMAT,
+    top::FORMAT,
+    ps::FORMAT,
+    uptime::FORMAT,
+    dd::FORMAT,
+    iperf::FORMAT,
+    iperf3::FORMAT,
+    fio::FORMAT,
+    bonnie::FORMAT,
+    iozone::FORMAT,
+    perf_stat::FORMAT,
+    df::FORMAT,
+    smartctl::FORMAT,
+    lsblk::FORMAT,
+    mount::FORMAT,
+    fdisk::FORMAT,
+    parted::FORMAT,
+    spmgr::FORMAT,
+    mkfs_xfs::FORMAT,
+    nfsiostat::FORMAT,
+    mountstats::FORMAT,
+    numactl::FORMAT,
+    numastat::FORMAT,
+    ipcs::FORMAT,
+    sysctl::FORMAT,
+    ulimit::FORMAT,
+    statspack::FORMAT,
+];
+
+/// A program that prints files: the output may be in any format.
+const CAT: &str = "cat";
+
+static PROGRAMS: LazyLock<HashMap<&str, Recognized>> =
+    LazyLock::new(|| FORMATS.iter().flat_map(|format| format.programs).map(|p| (p.name, p.recognized)).collect());
+
+/// A format's position in the list.
+pub(crate) fn rank(name: &str) -> usize {
+    FORMATS.iter().position(|f| f.name == name).unwrap_or(FORMATS.len())
+}
+
+/// Whether all output of a program is in known formats, so that a line in none is suspicious.
+pub(crate) fn is_fully_read(program: &str) -> bool {
+    PROGRAMS.get(program).is_some_and(|recognized| *recognized != Recognized::Partly)
+}
+
+fn is_bare_command(program: &str) -> bool {
+    program == CAT || PROGRAMS.get(program) == Some(&Recognized::Anywhere)
+}
+
+/// The command line that a line of text is.
+pub(crate) fn command_of(text: &str) -> Option<CommandLine> {
+    CommandLine::at_prompt(text).or_else(|| CommandLine::bare(text, is_bare_command))
+}
+
+/// Whether a line of text is a command line.
+pub(crate) fn is_command(text: &str) -> bool {
+    command_of(text).is_some()
+}
+
+/// The command line in the name of a sosreport's file.
+pub(crate) fn command_in_file_name(file: &str) -> Option<CommandLine> {
+    CommandLine::in_file_name(file, is_bare_command)
+}
+
+/// Whether the next line begins something other than the output of `own`: a prompt, or another tool's output.
+pub(crate) fn another_output_starts(lines: &mut Lines<'_>, own: &str) -> bool {
+    let Some(text) = lines.peek(0) else { return true };
+    is_command(text)
+        || Banner::read(text).is_some()
+        || clock::date_line(text).is_some()
+        || FORMATS.iter().any(|f| f.name != own && (f.starts)(lines))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lines::Lines;
+    use std::collections::BTreeSet;
+    use std::path::Path;
+
+    /// The formats that some line of a text begins.
+    fn begun(text: &[u8]) -> BTreeSet<&'static str> {
+        let mut lines = Lines::new("x", text);
+        let mut found = BTreeSet::new();
+        while lines.peek(0).is_some() {
+            found.extend(FORMATS.iter().filter(|format| (format.starts)(&mut lines)).map(|format| format.name));
+            lines.skip(1);
+        }
+        found
+    }
+
+    fn collect(folder: &Path, found: &mut BTreeSet<&'static str>) {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                collect(&path, found);
+            } else if path.extension().is_some_and(|e| e == "txt") {
+                found.extend(begun(&std::fs::read(path).unwrap()));
+            }
+        }
+    }
+
+    #[test]
+    fn every_format_has_a_capture_that_is_fuzzed() {
+        let mut found = BTreeSet::new();
+        collect(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures"), &mut found);
+        let without: Vec<&str> = FORMATS.iter().map(|f| f.name).filter(|name| !found.contains(name)).collect();
+        assert_eq!(without, Vec::<&str>::new());
+    }
+
+    #[test]
+    fn every_declared_column_becomes_a_counter_or_gauge_of_the_catalogue() {
+        for format in FORMATS {
+            for columns in format.columns {
+                assert_eq!(columns.unknown(), Vec::<&str>::new(), "{}", format.name);
+            }
+        }
+    }
+}

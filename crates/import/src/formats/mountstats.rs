@@ -1,0 +1,134 @@
+//! mountstats(8), and /proc/self/mountstats from which it computes: counts since a file system was mounted.
+
+use crate::prelude::*;
+use whyslow_model::catalogue::NfsMount;
+use whyslow_proc::mountstats::{counts, mount, operations};
+
+pub const FORMAT: Format = Format {
+    name: "mountstats",
+    versions: "nfs-utils 1 and 2; /proc/self/mountstats",
+    shows: "how long operations waited and took since the mount; of two with times, in between",
+    lacks: "which process",
+    programs: &[program("mountstats")],
+    files: &["mountstats"],
+    starts: |lines| lines.next_is(|line| title(line).is_some()),
+    read,
+    ..Format::NEW
+};
+
+/// Server and mount point in `Stats for server:/export mounted on /mnt:`, or the file's `device ... mounted on ...`.
+fn title(line: &str) -> Option<(&str, &str)> {
+    let printed = || line.strip_prefix("Stats for ")?.trim_end().strip_suffix(':')?.split_once(" mounted on ");
+    printed().or_else(|| mount(line).map(|m| (m.device, m.point)))
+}
+
+/// The sums over all operations of a mount.
+#[derive(Default)]
+struct OperationTotals {
+    operations: f64,
+    retransmissions: f64,
+    queue_ms: f64,
+    round_trip_ms: f64,
+    execute_ms: f64,
+}
+
+fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+    let mut seen: Vec<String> = Vec::new();
+    // A mount again belongs to the next reading.
+    while let Some(line) =
+        lines.take_past_blanks_if(|text| title(text).is_some_and(|(_, point)| !seen.iter().any(|p| p == point)))
+    {
+        let Some((server, point)) = title(&line.text) else { break };
+        seen.push(point.to_owned());
+        if let Some(totals) = totals(lines)? {
+            let row = run.row::<NfsMount>(0.0, line.number, point.into());
+            row.server = server.into();
+            row.operations = (totals.operations as u64).into();
+            row.sent_again = (totals.retransmissions as u64).into();
+            row.queue_time = ((totals.queue_ms * NS_PER_MS) as u64).into();
+            row.round_trip_time = ((totals.round_trip_ms * NS_PER_MS) as u64).into();
+            row.execute_time = ((totals.execute_ms * NS_PER_MS) as u64).into();
+        }
+    }
+    Ok(())
+}
+
+/// The totals of a mount; none for a file system of another kind.
+fn totals(lines: &mut Lines<'_>) -> Result<Option<OperationTotals>, Refusal> {
+    let mut totals = None;
+    while let Some((blanks, text)) = lines.peek_past_blanks(0).map(|(blanks, text)| (blanks, text.to_owned())) {
+        if title(&text).is_some() || another_output_starts(lines, FORMAT.name) {
+            break;
+        }
+        lines.skip(blanks);
+        if let Some(counts) = counts(&text) {
+            let Some(kind) = operations(counts) else {
+                return Err(lines.refuse("an operation, then eight counts or nine"));
+            };
+            let totals = totals.get_or_insert_with(OperationTotals::default);
+            totals.operations += kind.done as f64;
+            totals.retransmissions += kind.sent_again as f64;
+            totals.queue_ms += kind.queue_ms as f64;
+            totals.round_trip_ms += kind.round_trip_ms as f64;
+            totals.execute_ms += kind.execute_ms as f64;
+        }
+        lines.skip(1);
+        if is_operation(&text) {
+            printed(lines, totals.get_or_insert_with(OperationTotals::default))?;
+        }
+    }
+    Ok(totals)
+}
+
+/// `READ:`
+fn is_operation(text: &str) -> bool {
+    let name = text.trim_end().strip_suffix(':').unwrap_or_default();
+    !name.is_empty() && name.bytes().all(|b| b.is_ascii_uppercase() || b == b'_')
+}
+
+/// The three lines below an operation's name: counts, bytes, and mean times in milliseconds.
+fn printed(lines: &mut Lines<'_>, totals: &mut OperationTotals) -> ReadResult {
+    let mut operations = None;
+    while let Some(line) = lines.take_if(|text| text.starts_with(['\t', ' '])) {
+        let before = |word: &str| line.text.split_once(word).and_then(|(b, _)| number(b.split_whitespace().last()?));
+        let after = |word: &str| line.text.split_once(word).and_then(|(_, a)| number(a.split_whitespace().next()?));
+        if line.text.contains(" ops (") {
+            let Some(count) = before(" ops (") else {
+                return Err(lines.refuse_at(&line, "a count: 1000 ops (10%)"));
+            };
+            operations = Some(count);
+            totals.operations += count;
+            totals.retransmissions += before(" retrans (").unwrap_or(0.0);
+        } else if line.text.contains("RTT:") {
+            let times = [after("backlog wait:"), after("RTT:"), after("total execute time:")];
+            let (Some(count), [Some(queue), Some(round_trip), Some(execute)]) = (operations, times) else {
+                let expected = "backlog wait, RTT and total execute time, below a count of operations";
+                return Err(lines.refuse_at(&line, expected));
+            };
+            totals.queue_ms += queue * count;
+            totals.round_trip_ms += round_trip * count;
+            totals.execute_ms += execute * count;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{fixture, refusal_of, window_of};
+
+    #[test]
+    fn the_tool_and_the_file_tell_the_same() {
+        for file in ["layouts/mountstats.txt", "layouts/proc-self-mountstats.txt"] {
+            let window = window_of(&fixture(file));
+            let row = window.the::<NfsMount>().unwrap_or_else(|| panic!("{file}"));
+            assert_eq!((&*row.point, row.server.get()), ("/mnt/data", Some("filer:/export/data")), "{file}");
+            assert_eq!((row.operations.get(), row.sent_again.get()), (Some(1500), Some(3)), "{file}");
+            assert_eq!(row.round_trip_time.get(), Some(20_500_000_000), "{file}");
+            assert_eq!(row.execute_time.get(), Some(30_600_000_000), "{file}");
+        }
+        let cut = fixture("layouts/proc-self-mountstats.txt").replace("4000000 100 500 600 0", "4000000");
+        assert_eq!(refusal_of(&cut).line, 14);
+    }
+}

@@ -1,0 +1,191 @@
+//! netstat(8) of net-tools: interfaces (`-i`) and protocol counters in words (`-s`).
+
+use crate::prelude::*;
+use crate::table::{take_row, words};
+use whyslow_model::catalogue::{Interface, Link, Protocol};
+use whyslow_proc::snmp::CounterNames;
+
+pub const INTERFACES: Format = Format {
+    name: "netstat -i",
+    versions: "net-tools 1 and 2",
+    shows: "packets and errors since boot, by interface",
+    lacks: "whether errors still occur, if read once",
+    programs: &[program("netstat")],
+    files: &["netstat"],
+    columns: &[&LINK, &INTERFACE],
+    starts: |lines| lines.next_is(|line| is_title(line) || is_header(line)),
+    read: interfaces,
+    ..Format::NEW
+};
+
+pub const PROTOCOLS: Format = Format {
+    name: "netstat -s",
+    versions: "net-tools 1 and 2",
+    shows: "retransmissions, overflows and errors since boot; of two with times, their rates",
+    lacks: "which connection",
+    starts: |lines| lines.next_is(|line| line == "Ip:") && lines.peek(1).is_some_and(|l| l.starts_with(' ')),
+    read: statistics,
+    ..Format::NEW
+};
+
+const LINK: MetricColumns<Link> = columns!["MTU" => mtu];
+const INTERFACE: MetricColumns<Interface> = columns![
+    "RX-OK" => rx_packets, "RX-ERR" => rx_errors, "RX-DRP" => rx_dropped, "RX-OVR" => rx_fifo,
+    "TX-OK" => tx_packets, "TX-ERR" => tx_errors, "TX-DRP" => tx_dropped, "TX-OVR" => tx_fifo,
+];
+
+fn is_title(line: &str) -> bool {
+    line.starts_with("Kernel Interface table")
+}
+
+fn is_header(line: &str) -> bool {
+    line.starts_with("Iface") && line.contains("RX-OK") && line.contains("TX-OK")
+}
+
+fn interfaces(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+    if lines.next_is(is_title) {
+        lines.skip(1);
+    }
+    let Some(header) = lines.take_if(is_header) else { return Ok(()) };
+    let columns = words(&header.text).into_iter().skip(1).filter(|name| name != "Flg").collect();
+    while lines.next_is(|text| !text.trim().is_empty()) && !another_output_starts(lines, INTERFACES.name) {
+        // An alias has no counts of its own.
+        if lines.next_is(|text| text.contains("no statistics available")) {
+            lines.skip(1);
+            continue;
+        }
+        let row = take_row(lines, &columns, 1);
+        if let Some(row) = lines.keep(row)? {
+            run.counts(0.0, interface(row.label()), &row, &LINK);
+            run.counts(0.0, interface(row.label()), &row, &INTERFACE);
+        }
+    }
+    Ok(())
+}
+
+/// What net-tools says in words instead of the kernel's names (statistics.c), by section; `#` is the number.
+const PHRASES: &[(&str, &str, &str)] = &[
+    ("Ip", "# total packets received", "ip_in_receives"),
+    ("Ip", "# incoming packets discarded", "ip_in_discards"),
+    ("Ip", "# outgoing packets dropped", "ip_out_discards"),
+    ("Ip", "# packet reassembles failed", "ip_reasm_fails"),
+    ("Ip", "# packet reassemblies failed", "ip_reasm_fails"),
+    ("Tcp", "# active connections openings", "tcp_active_opens"),
+    ("Tcp", "# active connection openings", "tcp_active_opens"),
+    ("Tcp", "# passive connection openings", "tcp_passive_opens"),
+    ("Tcp", "# failed connection attempts", "tcp_attempt_fails"),
+    ("Tcp", "# connection resets received", "tcp_estab_resets"),
+    ("Tcp", "# connections established", "tcp_curr_estab"),
+    ("Tcp", "# segments received", "tcp_in_segs"),
+    ("Tcp", "# segments send out", "tcp_out_segs"),
+    ("Tcp", "# segments sent out", "tcp_out_segs"),
+    ("Tcp", "# segments retransmited", "tcp_retrans_segs"),
+    ("Tcp", "# segments retransmitted", "tcp_retrans_segs"),
+    ("Tcp", "# bad segments received", "tcp_in_errs"),
+    ("Tcp", "# bad segments received.", "tcp_in_errs"),
+    ("Tcp", "# resets sent", "tcp_out_rsts"),
+    ("Udp", "# packets received", "udp_in_datagrams"),
+    ("Udp", "# packets to unknown port received", "udp_no_ports"),
+    ("Udp", "# packets to unknown port received.", "udp_no_ports"),
+    ("Udp", "# packet receive errors", "udp_in_errors"),
+    ("Udp", "# packets sent", "udp_out_datagrams"),
+    ("Udp", "# receive buffer errors", "udp_rcvbuf_errors"),
+    ("Udp", "# send buffer errors", "udp_sndbuf_errors"),
+    ("TcpExt", "# times the listen queue of a socket overflowed", "tcp_ext_listen_overflows"),
+    ("TcpExt", "# SYNs to LISTEN sockets ignored", "tcp_ext_listen_drops"),
+    ("TcpExt", "# SYNs to LISTEN sockets dropped", "tcp_ext_listen_drops"),
+    ("TcpExt", "# packets pruned from receive queue because of socket buffer overrun", "tcp_ext_prune_called"),
+    ("TcpExt", "# packets collapsed in receive queue due to low socket buffer", "tcp_ext_tcp_rcv_collapsed"),
+    ("TcpExt", "# TCP sockets finished time wait in fast timer", "tcp_ext_tw"),
+    ("TcpExt", "# other TCP timeouts", "tcp_ext_tcp_timeouts"),
+    ("TcpExt", "# retransmits lost", "tcp_ext_tcp_lost_retransmit"),
+    ("TcpExt", "TCP ran low on memory # times", "tcp_ext_tcp_memory_pressures"),
+    ("TcpExt", "# connections aborted due to memory pressure", "tcp_ext_tcp_abort_on_memory"),
+];
+
+fn statistics(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+    let names = CounterNames::default();
+    let mut section = String::new();
+    while let Some(text) = lines.peek(0) {
+        if let Some(name) = section_title(text) {
+            // The first section again belongs to the next reading.
+            if !section.is_empty() && name == "Ip" {
+                break;
+            }
+            section = name.to_owned();
+        } else if !text.starts_with([' ', '\t']) {
+            break;
+        } else if let Some((metric, count)) = counter(&names, &section, text.trim()) {
+            let line = lines.number();
+            run.row::<Protocol>(0.0, line, interface("ip")).set(metric, count);
+        }
+        lines.skip(1);
+    }
+    Ok(())
+}
+
+/// `TcpExt:`
+fn section_title(text: &str) -> Option<&str> {
+    text.trim_end().strip_suffix(':').filter(|name| !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric()))
+}
+
+/// The metric and count of a line: `5955 segments retransmitted` or `TCPTimeouts: 4971`.
+fn counter(names: &CounterNames, section: &str, text: &str) -> Option<(&'static str, u64)> {
+    let whole = |word: &str| number(word).map(|n| n as u64);
+    if let Some((name, value)) = text.split_once(": ") {
+        return Some((names.metric(section, name)?, whole(value.trim())?));
+    }
+    let count = text.split_whitespace().find_map(whole)?;
+    let phrase: Vec<&str> = text.split_whitespace().map(|w| if number(w).is_some() { "#" } else { w }).collect();
+    let phrase = phrase.join(" ");
+    PHRASES.iter().find(|(of, words, _)| *of == section && *words == phrase).map(|(.., metric)| (*metric, count))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{fixture, refusal_of, window_of};
+
+    #[test]
+    fn two_readings_with_their_times_are_rates() {
+        let text = fixture("netstat-s.txt");
+        let printed = |nth: usize| -> f64 {
+            let line = text.lines().filter(|l| l.ends_with("segments sent out")).nth(nth).unwrap();
+            number(line.split_whitespace().next().unwrap()).unwrap()
+        };
+        let window = window_of(&text);
+        let change = window.change::<Protocol>().unwrap();
+        assert_eq!(change.rate(|p| p.tcp_out_segs), Some((printed(1) - printed(0)) / 5.0));
+        assert_eq!(window.seconds(), 5.0);
+    }
+
+    #[test]
+    fn without_times_there_is_no_rate() {
+        let text: String =
+            fixture("netstat-s.txt").lines().filter(|l| !l.contains("UTC")).map(|l| format!("{l}\n")).collect();
+        let captures = crate::testing::read_text(&text).unwrap();
+        assert_eq!(captures.len(), 2);
+        assert!(captures.iter().all(|c| c.window.change::<Protocol>().unwrap().rate(|p| p.tcp_out_segs).is_none()));
+    }
+
+    #[test]
+    fn words_of_both_generations() {
+        let text = "Ip:\n    7 total packets received\nTcp:\n    18 segments send out\n    3 segments retransmited\n\
+            TcpExt:\n    5 times the listen queue of a socket overflowed\n    TCPTimeouts: 4\n    TCP ran low on memory 2 times\n";
+        let window = window_of(text);
+        let row = window.the::<Protocol>().unwrap();
+        assert_eq!((row.tcp_out_segs.get(), row.tcp_retrans_segs.get()), (Some(18), Some(3)));
+        assert_eq!((row.tcp_ext_listen_overflows.get(), row.tcp_ext_tcp_timeouts.get()), (Some(5), Some(4)));
+        assert_eq!(row.tcp_ext_tcp_memory_pressures.get(), Some(2));
+    }
+
+    #[test]
+    fn interfaces_with_their_mtu() {
+        let text = fixture("netstat-i.txt");
+        let window = window_of(&text);
+        let rows = window.newest::<Interface>();
+        let veth = rows.values().find(|row| &*row.interface.name == "veth0").unwrap();
+        assert_eq!((veth.rx_packets.get(), veth.tx_packets.get()), (Some(67_820), Some(288_419)));
+        assert_eq!(refusal_of(&text.replace("      0      0 0 ", "      0 0 ")).line, 4);
+    }
+}

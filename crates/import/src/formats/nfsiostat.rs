@@ -1,0 +1,152 @@
+//! nfsiostat(8): reads and writes of each NFS mount, a report per interval; the first covers the time since the mount.
+
+use crate::prelude::*;
+use crate::report_intervals::ReportIntervals;
+use std::collections::BTreeMap;
+use whyslow_model::catalogue::NfsMount;
+
+pub const FORMAT: Format = Format {
+    name: "nfsiostat",
+    versions: "nfs-utils 1.2 to 2",
+    shows: "reads and writes of each mount: how long they were queued, on the network and at the server; retransmissions",
+    lacks: "which process",
+    programs: &[program("nfsiostat")],
+    files: &["nfsiostat"],
+    streamed: true,
+    starts: |lines| {
+        lines.next_is(|line| title(line).is_some())
+            && lines
+                .peek_past_blanks(1)
+                .is_some_and(|(_, line)| line.contains("op") && line.contains("/s") && line.contains("rpc bklog"))
+    },
+    read,
+    ..Format::NEW
+};
+
+/// `filer:/export mounted on /mnt:`
+fn title(line: &str) -> Option<(&str, &str)> {
+    let (server, point) = line.trim_end().strip_suffix(':')?.split_once(" mounted on ")?;
+    (!server.contains(' ')).then_some((server, point))
+}
+
+/// A mount's reads and writes together, per second except for retransmissions.
+#[derive(Clone, Default)]
+struct MountReport {
+    line: u32,
+    server: String,
+    operations: f64,
+    queue: Option<f64>,
+    round_trip: f64,
+    execute: f64,
+    retransmissions: f64,
+}
+
+/// The mounts of one report by mount point.
+type MountReports = BTreeMap<String, MountReport>;
+
+fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+    let mut intervals = ReportIntervals::default();
+    let mut open = MountReports::new();
+    let mut next = |open: MountReports, run: &mut ToolRun| {
+        if let Some((mounts, interval)) = intervals.next(open, None, context, run) {
+            record(run, &mounts, interval);
+        }
+    };
+    while let Some(line) = lines.take_past_blanks_if(|text| title(text).is_some()) {
+        let Some((server, point)) = title(&line.text) else { break };
+        let mut report = MountReport { line: line.number, server: server.into(), ..MountReport::default() };
+        tables(lines, &mut report)?;
+        // A mount that comes again belongs to the next report.
+        if open.contains_key(point) {
+            next(std::mem::take(&mut open), run);
+        }
+        open.insert(point.to_owned(), report);
+    }
+    if !open.is_empty() {
+        next(open, run);
+    }
+    if let Some((mounts, interval)) = intervals.only(context, run) {
+        record(run, &mounts, interval);
+    }
+    Ok(())
+}
+
+fn record(run: &mut ToolRun, mounts: &MountReports, interval: ReportInterval) {
+    for (point, mount) in mounts {
+        let rates = [
+            ("operations", Some(mount.operations)),
+            ("sent_again", Some(mount.retransmissions / interval.seconds())),
+            ("queue_time", mount.queue.map(|ms| ms * NS_PER_MS)),
+            ("round_trip_time", Some(mount.round_trip * NS_PER_MS)),
+            ("execute_time", Some(mount.execute * NS_PER_MS)),
+        ];
+        run.grow::<NfsMount>(interval, mount.line, point.as_str().into(), &rates).server = mount.server.as_str().into();
+    }
+}
+
+/// Reads the two tables of a mount.
+fn tables(lines: &mut Lines<'_>, report: &mut MountReport) -> ReadResult {
+    let is_header = |text: &str| text.trim_start().starts_with("read:") || text.trim_start().starts_with("write:");
+    let is_row = |text: &str| text.split_whitespace().next().is_some_and(|w| number(w).is_some());
+    let mut columns: Option<Vec<String>> = None;
+    while let Some(line) = lines.take_past_blanks_if(|text| {
+        title(text).is_none() && (is_header(text) || is_row(text) || text.contains("rpc bklog"))
+    }) {
+        if is_header(&line.text) {
+            columns = Some(names(&line.text));
+        } else if let Some(columns) = columns.take().filter(|_| is_row(&line.text)) {
+            operation(lines, &columns, &line, report)?;
+        }
+    }
+    Ok(())
+}
+
+/// `read:  ops/s  kB/s  kB/op  retrans  avg RTT (ms)  avg exe (ms)`: some names have several words.
+fn names(text: &str) -> Vec<String> {
+    let text = text.replace("avg RTT (ms)", "rtt").replace("avg exe (ms)", "exe").replace("avg queue (ms)", "queue");
+    text.split_whitespace().skip(1).map(str::to_owned).collect()
+}
+
+/// `  10.000   160.000   16.000   2 (1.0%)   4.500   4.600   0.100   0 (0.0%)`: a count and its percentage are one column.
+fn operation(
+    lines: &Lines<'_>,
+    columns: &[String],
+    line: &crate::lines::TextLine,
+    report: &mut MountReport,
+) -> ReadResult {
+    let fields = line.text.split_whitespace().filter(|f| !(f.starts_with('(') && f.ends_with(')')));
+    let values: Option<Vec<f64>> = fields.map(number).collect();
+    let Some(values) = values.filter(|v| v.len() == columns.len()) else {
+        return Err(lines.refuse_at(line, format!("a number in each of the columns {}", columns.join(" "))));
+    };
+    let row = TableRow::of(line.number, "", columns.iter().cloned().zip(values));
+    let (Some(operations), Some(round_trip), Some(execute)) = (row.get("ops/s"), row.get("rtt"), row.get("exe")) else {
+        return Err(lines.refuse_at(line, "columns ops/s, avg RTT (ms) and avg exe (ms)"));
+    };
+    report.operations += operations;
+    report.round_trip += operations * round_trip;
+    report.execute += operations * execute;
+    report.retransmissions += row.get("retrans").unwrap_or(0.0);
+    if let Some(queue) = row.get("queue") {
+        *report.queue.get_or_insert(0.0) += operations * queue;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{fixture, refusal_of, window_of};
+
+    #[test]
+    fn the_first_report_is_since_the_mount() {
+        let text = fixture("layouts/nfsiostat-5.txt");
+        let window = window_of(&text);
+        let change = &window.changes::<NfsMount>()[0];
+        assert_eq!((window.seconds(), change.rate(|n| n.operations)), (5.0, Some(30.0)));
+        // Ten reads of 4.5 ms, twenty writes of 40 ms.
+        assert!((change.rate(|n| n.round_trip_time).unwrap() / 0.845e9 - 1.0).abs() < 1e-6);
+        assert_eq!(change.grown(|n| n.sent_again), Some(3.0));
+        assert_eq!(refusal_of(&text.replace("40.000          60.000", "40.000")).line, 22);
+    }
+}

@@ -1,0 +1,98 @@
+//! nstat(8) of iproute2: protocol counters by the kernel's names, as text and JSON.
+
+use crate::json::{self, NonNegative};
+use crate::prelude::*;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use whyslow_model::catalogue::Protocol;
+use whyslow_proc::snmp::CounterNames;
+
+pub const FORMAT: Format = Format {
+    name: "nstat",
+    versions: "iproute2, text and -j; -a counts since boot, without it since the last call",
+    shows: "retransmissions, overflows and errors; with -a, of two with times, their rates",
+    lacks: "which connection",
+    programs: &[program("nstat")],
+    files: &["nstat"],
+    starts: |lines| lines.next_is(is_title) || json::begins(lines, JSON_KEY),
+    read,
+    ..Format::NEW
+};
+
+const JSON_KEY: &str = "kernel";
+
+/// `#kernel`, or `#48394.1804289383 sampling_interval=1 time_const=60`
+fn is_title(line: &str) -> bool {
+    line == "#kernel" || (line.starts_with('#') && line.contains("sampling_interval="))
+}
+
+#[derive(Deserialize)]
+struct NstatDocument {
+    kernel: BTreeMap<String, NonNegative>,
+}
+
+fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+    let line = lines.number();
+    let counters = if json::begins(lines, JSON_KEY) {
+        let document: NstatDocument = json::take(lines, "the kernel's counters by name")?;
+        document.kernel.into_iter().map(|(name, count)| (line, name, count.0 as u64)).collect()
+    } else {
+        lines.skip(1);
+        table(lines)?
+    };
+    // Differences must not be mixed with counts since boot.
+    if context.command_of("nstat").is_some_and(|c| !c.has('a')) {
+        let why = "counts since its last call, whose time is unknown";
+        run.note("nstat", why, "print them since boot: nstat -az");
+        return Ok(());
+    }
+    let names = CounterNames::default();
+    for (line, name, count) in counters {
+        if let Some(metric) = names.metric("", &name) {
+            run.row::<Protocol>(0.0, line, interface("ip")).set(metric, count);
+        }
+    }
+    Ok(())
+}
+
+/// `TcpRetransSegs                  5955               0.0`: a name, a count, a rate that only its daemon knows.
+fn table(lines: &mut Lines<'_>) -> Result<Vec<(u32, String, u64)>, Refusal> {
+    let mut counters = Vec::new();
+    while let Some(line) = lines.take_if(|text| {
+        text.trim_start().starts_with(|c: char| c.is_ascii_uppercase()) && text.split_whitespace().count() <= 3
+    }) {
+        let fields: Vec<&str> = line.text.split_whitespace().collect();
+        let count = match fields[..] {
+            [_, count, rate] if number(rate).is_some() => count.parse::<u64>().ok(),
+            _ => None,
+        };
+        let Some(count) = count else {
+            return Err(lines.refuse_at(&line, "a counter's name, a whole number and a rate"));
+        };
+        counters.push((line.number, fields[0].to_owned(), count));
+    }
+    Ok(counters)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{fixture, refusal_of, window_of};
+
+    #[test]
+    fn text_and_json() {
+        let text = fixture("nstat-az.txt");
+        let out = window_of(&text).the::<Protocol>().unwrap().tcp_out_segs.get();
+        assert!(out.is_some_and(|segments| segments > 1000), "{out:?}");
+        let window = window_of("{\"kernel\":{\"TcpOutSegs\":18,\"IcmpInMsgs\":3,\"TcpExtListenOverflows\":5}}\n");
+        let row = window.the::<Protocol>().unwrap();
+        assert_eq!((row.tcp_out_segs.get(), row.tcp_ext_listen_overflows.get()), (Some(18), Some(5)));
+        assert_eq!(refusal_of("#kernel\nIpInReceives 7 0.0\nTcpOutSegs 18x 0.0\n").line, 3);
+    }
+
+    #[test]
+    fn differences_over_an_unknown_time_are_left_out() {
+        let window = window_of("$ nstat\n#kernel\nTcpOutSegs 18 0.0\n");
+        assert!(window.the::<Protocol>().is_none());
+    }
+}

@@ -1,0 +1,214 @@
+//! pidstat(1) of sysstat 7 to 12: what each process did, a table per interval; several kinds of table in turn.
+
+use crate::clock::{TableTime, timed_fields};
+use crate::prelude::*;
+use std::collections::BTreeMap;
+use whyslow_model::catalogue::{Process, Thread};
+
+pub const FORMAT: Format = Format {
+    name: "pidstat",
+    versions: "sysstat 7 to 12: -u, -d, -r, -w, with threads (-t) or without",
+    shows: "which process or thread uses CPUs and storage, waits for a CPU, switches, faults",
+    lacks: "why; without -t, waits and switches of other threads than a process's first",
+    programs: &[program("pidstat")],
+    files: &["pidstat"],
+    columns: &[&TASK, &THREAD],
+    streamed: true,
+    starts: |lines| lines.next_is(|line| header(line).is_some()),
+    read,
+};
+
+const PERCENT: f64 = SECOND / 100.0;
+const TASK: MetricColumns<Process> = columns![
+    "%usr" => user * PERCENT, "%user" => user * PERCENT, "%guest" += user * PERCENT,
+    "%system" => system * PERCENT, "%wait" => run_delay * PERCENT, "majflt/s" => major_faults,
+    "cswch/s" => voluntary_switches, "nvcswch/s" => involuntary_switches, "kB_rd/s" => read_bytes * KIB,
+    "kB_wr/s" => write_bytes * KIB, "kB_ccwr/s" => cancelled_write_bytes * KIB, "minflt/s" => minor_faults,
+    "RSS" => rss * KIB, "VSZ" => virtual_size * KIB,
+];
+const THREAD: MetricColumns<Thread> = columns![
+    "%usr" => user * PERCENT, "%user" => user * PERCENT, "%guest" += user * PERCENT,
+    "%system" => system * PERCENT, "%wait" => run_delay * PERCENT, "majflt/s" => major_faults,
+    "cswch/s" => voluntary_switches, "nvcswch/s" => involuntary_switches,
+];
+/// Columns in which a process's row has only its first thread. If threads are listed, they are summed instead.
+const OF_FIRST_THREAD: [&str; 3] = ["%wait", "cswch/s", "nvcswch/s"];
+/// More kinds of table than there are options.
+const MOST_KINDS: usize = 64;
+
+/// The time and the columns of a header: `02:03:50 AM   UID       PID    %usr ... Command`.
+fn header(line: &str) -> Option<(f64, Vec<String>)> {
+    let (time, names) = timed_fields(line.trim_start_matches('#'))?;
+    let pid = names.contains(&"PID") || names.contains(&"TGID");
+    (pid && names.last() == Some(&"Command")).then(|| (time, names.into_iter().map(str::to_owned).collect()))
+}
+
+/// The time and the fields of a row.
+fn row(line: &str) -> Option<(f64, Vec<&str>)> {
+    timed_fields(line).filter(|(_, fields)| fields.first().is_some_and(|f| number(f).is_some() || *f == "-"))
+}
+
+fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+    run.start = context.day();
+    let mut clock = TableTime::default();
+    let mut columns: Vec<String> = Vec::new();
+    let mut open: Option<OpenProcess> = None;
+    // The end of the previous interval, by kind of table.
+    let mut ends: BTreeMap<Vec<String>, f64> = BTreeMap::new();
+    while let Some(line) =
+        lines.take_past_blanks_if(|text| header(text).is_some() || text.starts_with("Average:") || row(text).is_some())
+    {
+        if let Some((time, names)) = header(&line.text) {
+            run.start.time.get_or_insert(time);
+            let at = clock.read(time);
+            if ends.len() >= MOST_KINDS && !ends.contains_key(&names) {
+                ends.clear();
+            }
+            ends.entry(names.clone()).or_insert(at);
+            columns = names;
+        } else if let Some((time, fields)) = row(&line.text) {
+            let at = clock.read(time);
+            let interval = ReportInterval { from: ends.get(&columns).copied().unwrap_or(0.0), to: at };
+            let recorded = if fields.len() < columns.len() {
+                let expected = format!("{} columns as in the header ({})", columns.len(), columns.join(" "));
+                Err(lines.refuse_at(&line, expected))
+            } else {
+                record(run, interval, &mut open, line.number, &columns, &fields);
+                Ok(())
+            };
+            lines.keep(recorded)?;
+            let next_time = lines.peek_past_blanks(0).and_then(|(_, next)| row(next)).map(|(time, _)| time);
+            if next_time != Some(time) {
+                close(run, &mut open);
+                ends.insert(columns.clone(), at);
+            }
+        }
+    }
+    close(run, &mut open);
+    Ok(())
+}
+
+/// With -t a thread's row follows that of its process, whose number it does not repeat.
+struct OpenProcess {
+    interval: ReportInterval,
+    pid: u32,
+    command: String,
+    row: TableRow,
+    /// The sums of its threads in [`OF_FIRST_THREAD`].
+    threads: Vec<(String, f64)>,
+}
+
+impl OpenProcess {
+    fn add_thread(&mut self, thread: &TableRow) {
+        for column in OF_FIRST_THREAD {
+            let Some(value) = thread.get(column) else { continue };
+            match self.threads.iter_mut().find(|(name, _)| name == column) {
+                Some((_, sum)) => *sum += value,
+                None => self.threads.push((column.to_owned(), value)),
+            }
+        }
+    }
+}
+
+/// Records a process whose threads have been read.
+fn close(run: &mut ToolRun, open: &mut Option<OpenProcess>) {
+    let Some(open) = open.take() else { return };
+    // The first column of a name counts.
+    let mut row = TableRow::of(open.row.line, "", open.threads);
+    row.extend(open.row);
+    run.rates(open.interval, process(open.pid), &row, &TASK).command = open.command.as_str().into();
+}
+
+fn record(
+    run: &mut ToolRun,
+    interval: ReportInterval,
+    open: &mut Option<OpenProcess>,
+    line: u32,
+    columns: &[String],
+    fields: &[&str],
+) {
+    // Two tables of the same second.
+    if interval.seconds() <= 0.0 {
+        return;
+    }
+    let id = |name: &str| fields.get(columns.iter().position(|c| c == name)?).and_then(|id| id.parse::<u32>().ok());
+    let numbers = columns.iter().zip(fields).filter_map(|(name, field)| Some((name.clone(), number(field)?)));
+    let row = TableRow::of(line, "", numbers);
+    let command = fields[columns.len() - 1].trim_start_matches("|__");
+    if let Some(pid) = id("PID").or_else(|| id("TGID")) {
+        close(run, open);
+        *open = Some(OpenProcess { interval, pid, command: command.to_owned(), row, threads: Vec::new() });
+    } else if let Some((process, tid)) = open.as_mut().zip(id("TID")) {
+        process.add_thread(&row);
+        let task = TaskKey { pid: process.pid, tid, start: 0 };
+        run.rates(interval, task, &row, &THREAD).command = command.into();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{fixture, refusal_of, window_of};
+
+    const TEXT: &str = "Linux 6.1.0 (web)  06/01/2024  _x86_64_  (4 CPU)
+
+10:00:00      UID       PID    %usr %system  %guest   %wait    %CPU   CPU  Command
+10:00:02        0       812   40.00   10.00    0.00   20.00   50.00     1  hog
+10:00:02        0       900    1.00    0.00    0.00    0.00    1.00     2  other
+
+10:00:00      UID       PID   kB_rd/s   kB_wr/s kB_ccwr/s iodelay  Command
+10:00:02        0       812   2048.00      0.00      0.00       3  hog
+
+10:00:02      UID       PID    %usr %system  %guest   %wait    %CPU   CPU  Command
+10:00:04        0       812   60.00   10.00    0.00   20.00   70.00     1  hog
+
+Average:        0       812   50.00   10.00    0.00   20.00   60.00     -  hog
+";
+
+    #[test]
+    fn two_kinds_of_table() {
+        let window = window_of(TEXT);
+        let changes = window.changes::<Process>();
+        let hog = changes.iter().find(|c| c.last().command.get() == Some("hog")).unwrap();
+        let close = |a: Option<f64>, b: f64| assert!((a.unwrap() / b - 1.0).abs() < 0.001, "{a:?} {b}");
+        close(hog.rate(|p| p.user), 0.5 * SECOND);
+        close(hog.rate(|p| p.run_delay), 0.2 * SECOND);
+        close(hog.rate(|p| p.read_bytes), 2048.0 * 1024.0);
+        assert_eq!(window.seconds(), 4.0);
+    }
+
+    #[test]
+    fn threads_belong_to_the_process_above_them() {
+        let window = window_of(&fixture("pidstat-t.txt"));
+        let threads = window.newest::<Thread>();
+        let processes = window.newest::<Process>();
+        assert!(threads.len() > 2);
+        for key in threads.keys() {
+            assert!(processes.contains_key(&TaskKey { pid: key.pid, tid: key.pid, start: 0 }), "{key}");
+        }
+    }
+
+    #[test]
+    fn what_a_process_waits_is_what_its_threads_wait() {
+        let text = "Linux 6.1.0 (web)  06/01/2024  _x86_64_  (4 CPU)
+
+10:00:00      UID      TGID       TID    %usr %system  %guest   %wait    %CPU   CPU  Command
+10:00:02        0       812         -   90.00   10.00    0.00    5.00  100.00     1  hog
+10:00:02        0         -       812   40.00   10.00    0.00    5.00   50.00     1  |__hog
+10:00:02        0         -       813   50.00    0.00    0.00   45.00   50.00     2  |__hog
+10:00:02        0       900         -    1.00    0.00    0.00    2.00    1.00     2  other
+";
+        let window = window_of(text);
+        let delay = |pid: u32| {
+            let changes = window.changes::<Process>();
+            changes.iter().find(|c| c.key().pid == pid).unwrap().rate(|p| p.run_delay).unwrap() / SECOND
+        };
+        assert!((delay(812) - 0.5).abs() < 1e-6 && (delay(900) - 0.02).abs() < 1e-6, "{} {}", delay(812), delay(900));
+        assert_eq!(window.changes::<Thread>().len(), 2);
+    }
+
+    #[test]
+    fn a_row_that_is_short_is_refused() {
+        assert_eq!(refusal_of(&TEXT.replace("20.00   70.00     1", "20.00   70.00")).line, 11);
+    }
+}

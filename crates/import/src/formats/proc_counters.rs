@@ -1,0 +1,152 @@
+//! Copies of /proc/diskstats, /proc/net/dev and /proc/net/softnet_stat: a row per line, counted since boot.
+
+use crate::prelude::*;
+use std::collections::BTreeSet;
+use whyslow_proc::{diskstats, net_dev, softnet};
+
+pub const DISKSTATS: Format = Format {
+    name: "/proc/diskstats",
+    versions: "2.6 on",
+    shows: "requests in flight; of two copies with times, requests, queue, wait and utilization of each device",
+    lacks: "rates, if read once",
+    starts: |lines| lines.next_is(is_disk),
+    read: |lines, _, run| copy(lines, run, is_disk, |text, _| Some(diskstats::row(text)?.disk), DISK_LINE),
+    ..Format::NEW
+};
+
+pub const NET_DEV: Format = Format {
+    name: "/proc/net/dev",
+    shows: "packets and errors since boot, by interface; of two copies with times, rates",
+    lacks: "rates, if read once",
+    starts: |lines| lines.next_is(|line| line.starts_with("Inter-|") && line.contains("Receive")),
+    read: |lines, _, run| {
+        lines.skip(1);
+        lines.take_if(|line| line.trim_start().starts_with("face |"));
+        copy(lines, run, is_interface, |text, _| interface_row(text), INTERFACE_LINE)
+    },
+    ..Format::NEW
+};
+
+pub const SOFTNET: Format = Format {
+    name: "/proc/net/softnet_stat",
+    shows: "packets dropped from the backlog since boot; of two copies with times, rates",
+    lacks: "rates, if read once",
+    starts: |lines| lines.next_is(is_softnet),
+    read: |lines, _, run| copy(lines, run, is_softnet, softnet::row, "columns of eight hexadecimal digits"),
+    ..Format::NEW
+};
+
+const DISK_LINE: &str = "a device's two numbers and its name, then 4, 11, 15 or 17 counts";
+const INTERFACE_LINE: &str = "an interface, a colon, then eight counts received and eight sent";
+/// The fewest columns of /proc/net/softnet_stat: Linux 2.6 has 9.
+const SOFTNET_COLUMNS: usize = 9;
+
+/// Reads one copy. `row` gets a line and its number in the file, from 0. An entity that comes again belongs to the next
+/// copy.
+fn copy<F: Family>(
+    lines: &mut Lines<'_>,
+    run: &mut ToolRun,
+    is_line: fn(&str) -> bool,
+    row: impl Fn(&str, u32) -> Option<F>,
+    expected: &str,
+) -> ReadResult {
+    let mut seen = BTreeSet::new();
+    for index in 0.. {
+        let Some(text) = lines.peek(0).filter(|text| is_line(text)).map(str::to_owned) else { break };
+        let read = row(&text, index).ok_or_else(|| lines.refuse(expected));
+        if read.as_ref().is_ok_and(|row| !seen.insert(row.key().clone())) {
+            break;
+        }
+        let line = lines.number();
+        lines.skip(1);
+        if let Some(row) = lines.keep(read)? {
+            run.put(0.0, line, row);
+        }
+    }
+    Ok(())
+}
+
+fn is_whole(word: &str) -> bool {
+    word.bytes().all(|b| b.is_ascii_digit())
+}
+
+/// `   8       0 sda 1 2 3 4 5 6 7 8 9 10 11`
+fn is_disk(text: &str) -> bool {
+    let mut words = text.split_whitespace();
+    let mut number = || words.next().is_some_and(|w| w.len() <= 7 && is_whole(w));
+    let device = number() && number();
+    let named = words.next().is_some_and(|w| w.starts_with(|c: char| c.is_ascii_alphabetic()));
+    device && named && words.next().is_some_and(is_whole)
+}
+
+/// `  eth0: 396797541   16425 ...`, or `eth0:396797541`.
+fn is_interface(text: &str) -> bool {
+    let Some((name, rest)) = text.trim_start().rsplit_once(':') else { return false };
+    !name.is_empty() && !name.contains(' ') && rest.trim_start().starts_with(|c: char| c.is_ascii_digit())
+}
+
+/// The row of a line with exactly sixteen counts.
+fn interface_row(text: &str) -> Option<whyslow_model::catalogue::Interface> {
+    let (_, counts) = text.rsplit_once(':')?;
+    let whole = counts.split_whitespace().all(is_whole) && counts.split_whitespace().count() == 16;
+    whole.then(|| net_dev::row(&"".into(), text))?
+}
+
+/// `00000a70 00000000 ...`
+fn is_softnet(text: &str) -> bool {
+    let column = |word: &str| word.len() == 8 && word.bytes().all(|b| b.is_ascii_hexdigit());
+    text.split_whitespace().count() >= SOFTNET_COLUMNS && text.split_whitespace().all(column)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{fixture, refusal_of, window_of};
+    use whyslow_model::catalogue::Disk;
+
+    #[test]
+    fn one_copy_is_no_rate_and_two_with_their_times_are() {
+        let one = fixture("proc-diskstats.txt");
+        assert_eq!(window_of(&one).changes::<Disk>().iter().filter_map(|c| c.rate(|d| d.reads)).count(), 0);
+        let two = "Sat Nov 21 16:54:34 UTC 2026\n   8  0 sda 10 0 80 5 1 0 8 1 0 5 6\nSat Nov 21 16:54:44 UTC 2026\n   8  0 sda 110 0 880 105 1 0 8 1 2 1005 2006\n";
+        let window = window_of(two);
+        let changes = window.changes::<Disk>();
+        assert_eq!(changes[0].rate(|d| d.reads), Some(10.0));
+        assert_eq!(changes[0].rate(|d| d.busy_time), Some(0.1 * 1e9));
+    }
+
+    #[test]
+    fn a_line_that_was_cut_is_refused() {
+        assert_eq!(refusal_of("   8  0 sda 10 0 80 5 1 0 8 1 0 5 6\n   8 16 sdb 10 0 80 5 1\n").line, 2);
+    }
+}
+
+#[cfg(test)]
+mod tests_net_dev {
+    use crate::testing::{fixture, refusal_of, window_of};
+    use whyslow_model::catalogue::Interface;
+
+    #[test]
+    fn a_row_for_each_interface() {
+        let text = fixture("proc-net-dev.txt");
+        let window = window_of(&text);
+        let rows = window.newest::<Interface>();
+        let eth0 = rows.values().find(|row| &*row.interface.name == "eth0").unwrap();
+        assert!(eth0.rx_bytes.get().is_some_and(|bytes| bytes > 1_000_000));
+        let cut = text.lines().take(3).map(|line| line.rsplit_once(' ').unwrap().0).collect::<Vec<_>>().join("\n");
+        assert_eq!(refusal_of(&cut).line, 3);
+    }
+}
+
+#[cfg(test)]
+mod tests_softnet {
+    use crate::testing::{fixture, window_of};
+    use whyslow_model::catalogue::Softnet;
+
+    #[test]
+    fn a_row_for_each_processor() {
+        let window = window_of(&fixture("proc-softnet_stat.txt"));
+        let rows = window.newest::<Softnet>();
+        assert_eq!(rows.len(), 2);
+        assert!(rows[&0].processed.get().is_some_and(|packets| packets > 0));
+    }
+}

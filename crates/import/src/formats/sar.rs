@@ -1,0 +1,302 @@
+//! sar(1) and mpstat(1) of sysstat 5 to 12: tables whose rows begin with the time at the end of their interval.
+
+use super::sar_reports::{COLUMNS, SarReport, headerless, is_skipped};
+use super::sysstat::{ALL_CPUS, ONE_CPU, check_shares};
+use crate::clock::{TableTime, timed_fields};
+use crate::file_reader::is_remark;
+use crate::prelude::*;
+use crate::table::{TableHeader, take_row};
+
+pub const SAR: Format = Format {
+    name: "sar",
+    versions: "sysstat 5 to 12, every report; -d, -r and -u without header if the numbers leave no doubt; those on terminals, huge pages, sensors, ICMP and IPv6 are skipped",
+    shows: "what its reports cover (CPUs, memory, devices, interfaces), with times; pressure and retransmissions with -q ALL and -n ETCP",
+    lacks: "processes",
+    programs: &[program("sar")],
+    files: &["sar"],
+    columns: COLUMNS,
+    streamed: true,
+    starts: |lines| starts(lines) && !is_mpstat(lines),
+    read: |lines, context, run| read(lines, context, run, SAR.name),
+};
+
+/// mpstat, which prints the same CPU tables.
+pub const MPSTAT: Format = Format {
+    name: "mpstat",
+    versions: "sysstat 5 to 12: -P, -A, -I, -u",
+    shows: "CPU time by mode, in total and of each CPU; all interrupts",
+    lacks: "processes",
+    programs: &[program("mpstat")],
+    files: &["mpstat"],
+    columns: &[&ALL_CPUS, &ONE_CPU],
+    streamed: true,
+    starts: |lines| starts(lines) && is_mpstat(lines),
+    read: |lines, context, run| read(lines, context, run, MPSTAT.name),
+};
+
+/// How much longer than the following ones the first interval may be: the rows after a header are often cut out.
+const GAP: f64 = 1.5;
+/// The most rows of one time that are held: more disks and CPUs than any machine has.
+const MOST_HELD: usize = 50_000;
+
+/// The time of a line, and the fields after it, of which there is at least one.
+fn timed(line: &str) -> Option<(f64, Vec<&str>)> {
+    timed_fields(line).filter(|(_, fields)| !fields.is_empty())
+}
+
+fn starts(lines: &mut Lines<'_>) -> bool {
+    let Some((_, fields)) = lines.peek(0).and_then(timed) else { return false };
+    SarReport::of(&fields).is_some() || is_skipped(&fields) || headerless(&fields).is_some()
+}
+
+/// Whether a header is mpstat's: it has interrupts beside CPU time, or their share before steal.
+fn is_mpstat(lines: &mut Lines<'_>) -> bool {
+    let Some((_, fields)) = lines.peek(0).and_then(timed) else { return false };
+    let at = |name: &str| fields.iter().position(|field| *field == name);
+    let before = at("%irq").zip(at("%steal")).is_some_and(|(irq, steal)| irq < steal);
+    fields.first() == Some(&"CPU") && (before || at("intr/s").is_some())
+}
+
+fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun, own: &str) -> ReadResult {
+    run.start = context.day();
+    let mut reader = SarReader { context, run, clock: TableTime::default(), table: None };
+    while let Some((blanks, text)) = lines.peek_past_blanks(0) {
+        let text = text.to_owned();
+        if text.contains("LINUX RESTART") {
+            lines.skip(blanks + 1);
+            // The first rows after a restart cover time in which the machine was down.
+            reader.close_table();
+        } else if let Some((time, fields)) = timed(&text) {
+            if let Some(report) = SarReport::of(&fields) {
+                lines.skip(blanks);
+                reader.header(lines, time, report, &fields);
+            } else if is_skipped(&fields) {
+                lines.skip(blanks);
+                reader.close_table();
+                skip_report(lines);
+            } else if reader.table.is_some() || headerless(&fields).is_some() {
+                lines.skip(blanks);
+                reader.row(lines, time, &fields)?;
+            } else {
+                break;
+            }
+        } else if ["Average:", "Summary:"].iter().any(|head| text.trim_start().starts_with(head)) {
+            lines.skip(blanks + 1);
+        } else {
+            lines.skip(blanks);
+            // Rows that were cut out: `....`
+            let cut = is_remark(&text) && lines.peek_past_blanks(1).is_some_and(|(_, next)| timed(next).is_some());
+            if !cut || another_output_starts(lines, own) {
+                break;
+            }
+            lines.skip(1);
+        }
+    }
+    reader.close_table();
+    Ok(())
+}
+
+/// Skips a report that is not used, and its rows.
+fn skip_report(lines: &mut Lines<'_>) {
+    lines.skip(1);
+    while lines.peek(0).and_then(timed).is_some_and(|(_, fields)| {
+        SarReport::of(&fields).is_none() && !is_skipped(&fields) && fields.iter().any(|f| number(f).is_some())
+    }) {
+        lines.skip(1);
+    }
+}
+
+/// A table that is being read.
+struct SarTable {
+    report: &'static SarReport,
+    header: TableHeader,
+    /// The end of the previous interval; `None` without a header.
+    from: Option<f64>,
+    /// The time of the first rows, which are held until the next time shows how long their interval may have been.
+    first: Option<f64>,
+    held: Vec<TableRow>,
+    /// The interval of the current rows.
+    interval: Option<ReportInterval>,
+}
+
+impl SarTable {
+    fn new(report: &'static SarReport, header: TableHeader, from: Option<f64>) -> Self {
+        Self { report, header, from, first: None, held: Vec::new(), interval: None }
+    }
+
+    /// Takes a row whose interval ends at this time.
+    fn add(&mut self, at: f64, row: TableRow, asked: Option<f64>, run: &mut ToolRun) {
+        let first = *self.first.get_or_insert(at);
+        if self.interval.is_none() {
+            if at == first && self.held.len() < MOST_HELD {
+                self.held.push(row);
+                return;
+            }
+            self.release(Some(at - first).filter(|spacing| *spacing > 0.0), asked, run);
+        }
+        let Some(interval) = self.interval.as_mut() else { return };
+        if interval.to != at {
+            *interval = ReportInterval { from: interval.to, to: at };
+        }
+        if interval.seconds() > 0.0 {
+            (self.report.record)(run, *interval, &row);
+        }
+    }
+
+    /// Records the first rows.
+    fn release(&mut self, spacing: Option<f64>, asked: Option<f64>, run: &mut ToolRun) {
+        let Some(first) = self.first.filter(|_| self.interval.is_none()) else { return };
+        let usual = asked.or(spacing);
+        let from = match (self.from.map(|from| first - from).filter(|gap| *gap > 0.0), usual) {
+            (Some(gap), Some(usual)) if gap > GAP * usual => first - usual,
+            (Some(gap), _) => first - gap,
+            // Without header and neighbour the length is unknown; no rate depends on it.
+            (None, usual) => first - usual.unwrap_or(1.0),
+        };
+        // A series without header begins before its first time.
+        let interval = ReportInterval { from: from.max(0.0), to: first };
+        self.interval = Some(interval);
+        for row in self.held.drain(..).filter(|_| interval.seconds() > 0.0) {
+            (self.report.record)(run, interval, &row);
+        }
+    }
+}
+
+struct SarReader<'a> {
+    context: &'a CaptureContext,
+    run: &'a mut ToolRun,
+    clock: TableTime,
+    table: Option<SarTable>,
+}
+
+impl SarReader<'_> {
+    fn elapsed(&mut self, time: f64) -> f64 {
+        self.run.start.time.get_or_insert(time);
+        self.clock.read(time)
+    }
+
+    fn header(&mut self, lines: &mut Lines<'_>, time: f64, report: &'static SarReport, fields: &[&str]) {
+        let at = self.elapsed(time);
+        let header = TableHeader::new(&fields[report.labels()..], lines.number());
+        lines.skip(1);
+        // Repeated for every screenful, and before each row if several reports were requested.
+        let same = |t: &&mut SarTable| std::ptr::eq(t.report, report) && t.header.names == header.names;
+        if let Some(table) = self.table.as_mut().filter(same) {
+            table.from.get_or_insert(at);
+            return;
+        }
+        self.close_table();
+        self.table = Some(SarTable::new(report, header, Some(at)));
+    }
+
+    fn row(&mut self, lines: &mut Lines<'_>, time: f64, fields: &[&str]) -> ReadResult {
+        let at = self.elapsed(time);
+        if self.table.is_none()
+            && let Some((report, names)) = headerless(fields)
+        {
+            self.table = Some(SarTable::new(report, TableHeader::new(names, lines.number()), None));
+        }
+        let Some(table) = self.table.as_mut() else { return Ok(()) };
+        let stamp = lines.peek(0).unwrap_or_default().split_whitespace().count() - fields.len();
+        let mut row = take_row(lines, &table.header.names, stamp + table.report.labels());
+        if table.report.is_cpu_shares() {
+            row = row.and_then(|row| check_shares(lines.file(), table.header.line, row));
+        }
+        let Some(row) = lines.keep(row)? else { return Ok(()) };
+        table.add(at, row, self.context.interval(), self.run);
+        Ok(())
+    }
+
+    fn close_table(&mut self) {
+        if let Some(mut table) = self.table.take() {
+            table.release(None, self.context.interval(), self.run);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{fixture, refusal_of, window_of};
+    use whyslow_model::catalogue::{CpuMean, Disk, Family, Interface, Meminfo, System};
+    use whyslow_model::value::Counter;
+    use whyslow_model::window::Window;
+
+    fn rate<F: Family<Key: std::fmt::Display>>(window: &Window, key: &str, f: impl Fn(&F) -> Counter) -> f64 {
+        let changes = window.changes::<F>();
+        let change = changes.iter().find(|c| c.key().to_string() == key).unwrap_or_else(|| panic!("no {key}"));
+        change.rate(f).unwrap()
+    }
+
+    fn close(a: f64, b: f64) {
+        assert!((a - b).abs() <= 0.02 * b.abs(), "{a} is not {b}");
+    }
+
+    #[test]
+    fn requests_of_half_a_mebibyte() {
+        let window = window_of(&fixture("san-sar-d-1024k.txt"));
+        let (bytes, requests) =
+            (rate::<Disk>(&window, "sdj", |d| d.read_bytes), rate::<Disk>(&window, "sdj", |d| d.transfers));
+        close(bytes / requests, 1024.0 * 512.0);
+        assert_eq!(window.newest::<Disk>().values().next().unwrap().number.get(), Some("8:144"));
+    }
+
+    #[test]
+    fn grepped_rows_without_a_header() {
+        let window = window_of(&fixture("san-sar-d-2k.txt"));
+        close(rate::<Disk>(&window, "sdj", |d| d.transfers), 5463.0);
+        close(rate::<Disk>(&window, "sdj", |d| d.read_bytes), 10.67 * 1_048_576.0);
+    }
+
+    #[test]
+    fn memory_without_a_header_is_known_by_its_sums() {
+        let window = window_of(&fixture("cases/016-nfsd-kernel-memory-leak-oom/sar-r.txt"));
+        assert_eq!(window.the::<Meminfo>().unwrap().mem_free.get(), Some(1_561_896.0 * 1024.0));
+        refusal_of("01:20:13 AM 390187300 388732764 3501864 77.89 4856 363952 390344 0.09 100680 358384 17148\n");
+    }
+
+    #[test]
+    fn processors_without_a_header_are_known_by_their_sums() {
+        let window = window_of(
+            "14:00:01  all  90.00  0.00  3.00  5.00  0.00  2.00\n14:00:02  all  92.00  0.00  1.00  5.00  0.00  2.00\n",
+        );
+        close(rate::<CpuMean>(&window, "host", |c| c.user) / 1e9, 0.91);
+        refusal_of("14:00:01     all    97.00    0.00    3.00    0.00    0.00    7.00\n");
+    }
+
+    #[test]
+    fn every_table_of_one_run() {
+        let window = window_of(&fixture("cases/026-raid5-build-bad-disk/sar.txt"));
+        close(rate::<Disk>(&window, "sdg", |d| d.busy_time) / 1e9, 1.0025);
+        close(rate::<Disk>(&window, "sdg", |d| d.write_bytes), 479.06 * 512.0);
+        close(rate::<CpuMean>(&window, "host", |c| c.idle) / 1e9, 0.9991);
+        assert_eq!(window.change::<System>().unwrap().last().load_1m.get(), Some(1.0));
+        assert_eq!(window.seconds(), 60.0);
+    }
+
+    #[test]
+    fn interrupts_of_mpstat() {
+        let window = window_of(&fixture("irq-mpstat-2.txt"));
+        assert_eq!(window.seconds(), 16.0);
+        close(rate::<System>(&window, "host", |s| s.interrupts), 1212.0);
+    }
+
+    #[test]
+    fn interfaces_and_a_restart() {
+        let window = window_of(
+            "Linux 6.1.0 (web) 	2024-06-01 	_x86_64_	(4 CPU)
+
+12:00:01 AM     IFACE   rxpck/s   txpck/s    rxkB/s    txkB/s   rxcmp/s   txcmp/s  rxmcst/s   %ifutil
+12:10:01 AM      eth0     10.00     20.00      1.00      2.00      0.00      0.00      0.00      0.00
+
+12:10:30 AM       LINUX RESTART	(4 CPU)
+
+12:20:01 AM     IFACE   rxpck/s   txpck/s    rxkB/s    txkB/s   rxcmp/s   txcmp/s  rxmcst/s   %ifutil
+12:30:01 AM      eth0     30.00     20.00      3.00      2.00      0.00      0.00      0.00      0.00
+Average:         eth0     99.00     20.00      1.00      2.00      0.00      0.00      0.00      0.00
+",
+        );
+        // Over the time in which the machine was down nothing was counted.
+        close(window.changes::<Interface>()[0].rate(|i| i.rx_bytes).unwrap(), 4.0 / 3.0 * 1024.0);
+        assert!(window.snapshots()[0].wall_ns > 0);
+    }
+}

@@ -1,0 +1,220 @@
+//! ss(8): TCP connections with their internal state, listening sockets, UDP sockets.
+
+use super::ss_info::{SocketMemory, record_tcp_info, value};
+use crate::prelude::*;
+use std::collections::BTreeSet;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use whyslow_model::catalogue::{Connection, Datagram, Listener, Process};
+use whyslow_model::key::SocketKey;
+
+pub const FORMAT: Format = Format {
+    name: "ss",
+    versions: "iproute2 3 to 6: -t, -u, -l, -n, -i, -m, -p, -e in any mix; numeric addresses",
+    shows: "accept queues that are full; each connection's round trip, windows and losses; of two with times, rates, and connections limited by a buffer",
+    lacks: "sockets printed with names instead of numbers",
+    programs: &[word("ss")],
+    files: &["ss"],
+    columns: &[&super::ss_info::INFO],
+    starts: |lines| lines.next_is(is_header),
+    read,
+    ..Format::NEW
+};
+
+/// States, as ss and the catalogue spell them.
+const STATES: [(&str, &str); 11] = [
+    ("ESTAB", "established"),
+    ("SYN-SENT", "syn_sent"),
+    ("SYN-RECV", "syn_received"),
+    ("FIN-WAIT-1", "fin_wait_1"),
+    ("FIN-WAIT-2", "fin_wait_2"),
+    ("TIME-WAIT", "time_wait"),
+    ("CLOSE-WAIT", "close_wait"),
+    ("LAST-ACK", "last_ack"),
+    ("CLOSING", "closing"),
+    ("LISTEN", "listen"),
+    ("UNCONN", "unconnected"),
+];
+
+/// `State  Recv-Q Send-Q Local Address:Port Peer Address:PortProcess`
+fn is_header(line: &str) -> bool {
+    line.contains("Recv-Q") && line.contains("Send-Q") && line.contains("Local Address:Port")
+}
+
+fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+    let header = lines.take().map(|line| line.text).unwrap_or_default();
+    let protocol = header.split_whitespace().next() == Some("Netid");
+    // With a filter for one state there is no column for it.
+    let has_state = header.contains("State");
+    let state_of = |line: &str| {
+        let field = line.split_whitespace().nth(usize::from(protocol));
+        field.and_then(|f| STATES.iter().find(|(s, _)| *s == f))
+    };
+    let mut seen = BTreeSet::new();
+    if lines.peek_past_blanks(0).is_none() {
+        run.note("sockets", "the table is empty", "list all of them: ss -tuanmi");
+    }
+    while let Some(text) = lines.peek(0).map(str::to_owned) {
+        let fields: Vec<&str> = text.split_whitespace().collect();
+        // An orphaned connection in FIN-WAIT-2 has an empty line of information.
+        if fields.is_empty() && lines.peek(1).is_some_and(|next| has_state && state_of(next).is_some()) {
+            lines.skip(1);
+            continue;
+        }
+        let state = state_of(&text);
+        if text.starts_with(char::is_whitespace) || (has_state && state.is_none()) || fields.len() < 4 {
+            break;
+        }
+        let wanted = !protocol || matches!(fields.first(), Some(&("tcp" | "udp")));
+        let begin = usize::from(protocol) + usize::from(has_state);
+        let line = lines.number();
+        let socket = SocketColumns::of(&fields[begin..])
+            .ok_or_else(|| lines.refuse("a state, two queues, an address and port, and those of the peer"));
+        lines.skip(1);
+        let mut info = fields.get(begin + 4..).unwrap_or_default().join(" ");
+        while let Some(rest) = lines.take_if(|l| l.starts_with(char::is_whitespace) && !l.trim().is_empty()) {
+            info.push(' ');
+            info.push_str(rest.text.trim());
+        }
+        let Some(socket) = lines.keep(socket)?.filter(|_| wanted) else { continue };
+        let Some(key) = socket.key(&info) else {
+            run.note("sockets by name", "ports or addresses are names, which do not identify them", "add -n to ss");
+            continue;
+        };
+        if !seen.insert(key.clone()) {
+            run.note("several sockets on one address", "only the first is used", "add -e to ss, which identifies them");
+            continue;
+        }
+        let state = state.map_or("established", |(_, name)| name);
+        let udp = fields.first() == Some(&"udp") || (!protocol && state == "unconnected");
+        socket.record(run, line, key, state, udp, &info);
+    }
+    Ok(())
+}
+
+struct SocketColumns<'t> {
+    receive_queue: f64,
+    send_queue: f64,
+    local: &'t str,
+    remote: &'t str,
+}
+
+impl<'t> SocketColumns<'t> {
+    fn of(fields: &[&'t str]) -> Option<Self> {
+        let &[receive, send, local, remote, ..] = fields else { return None };
+        let (receive_queue, send_queue) = (number(receive)?, number(send)?);
+        (local.contains(':') && remote.contains(':')).then_some(Self { receive_queue, send_queue, local, remote })
+    }
+
+    /// `None` if an address or port is a name.
+    fn key(&self, info: &str) -> Option<SocketKey> {
+        let inode = value(info, "ino").and_then(|inode| inode.parse().ok()).unwrap_or(0);
+        Some(SocketKey { ns: "".into(), local: address(self.local)?, remote: address(self.remote)?, inode })
+    }
+
+    fn record(&self, run: &mut ToolRun, line: u32, key: SocketKey, state: &str, udp: bool, info: &str) {
+        let pid = owner(info).map(|(name, pid)| {
+            run.row::<Process>(0.0, line, process(pid)).command = name.into();
+            f64::from(pid)
+        });
+        let memory = SocketMemory::of(info);
+        let drops = memory.drops.map(Into::into).unwrap_or_default();
+        if udp {
+            let row = run.row::<Datagram>(0.0, line, key);
+            row.pid = pid.into();
+            row.receive_queue = self.receive_queue.into();
+            row.receive_buffer = memory.receive_buffer.into();
+            row.drops = drops;
+        } else if state == "listen" {
+            let row = run.row::<Listener>(0.0, line, key);
+            row.pid = pid.into();
+            row.backlog = self.receive_queue.into();
+            row.backlog_limit = self.send_queue.into();
+            row.drops = drops;
+        } else {
+            record_tcp_info(run, line, key.clone(), info);
+            let row = run.row::<Connection>(0.0, line, key);
+            row.state = state.into();
+            row.pid = pid.into();
+            row.receive_queue = self.receive_queue.into();
+            row.send_queue = self.send_queue.into();
+            row.receive_buffer = memory.receive_buffer.into();
+            row.send_buffer = memory.send_buffer.into();
+        }
+    }
+}
+
+/// `10.0.0.1:22`, `[::1]:22`, `127.0.0.53%lo:53`, `*:22`; an unconnected socket has `*` for a port.
+fn address(text: &str) -> Option<SocketAddr> {
+    let (address, port) = text.rsplit_once(':')?;
+    let port = if port == "*" { 0 } else { port.parse().ok()? };
+    let address = address.trim_matches(['[', ']']);
+    let address = address.split('%').next()?.trim_end_matches(']');
+    let ip: IpAddr = if address == "*" { Ipv4Addr::UNSPECIFIED.into() } else { address.parse().ok()? };
+    Some(SocketAddr::new(ip, port))
+}
+
+/// The first of `users:(("sshd",pid=812,fd=3))`, or, before iproute2 4, `users:(("sshd",812,3))`.
+fn owner(text: &str) -> Option<(&str, u32)> {
+    let (_, rest) = text.split_once("users:((\"")?;
+    let (name, rest) = rest.split_once("\",")?;
+    let pid = rest.trim_start_matches("pid=").split([',', ')']).next()?;
+    Some((name, pid.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{fixture, refusal_of, window_of};
+
+    #[test]
+    fn a_connection_with_all_that_tcp_knows() {
+        let window = window_of(&fixture("ss-tinmp.txt"));
+        let changes = window.changes::<Connection>();
+        let change = changes.iter().find(|c| c.last().retransmits.get() > Some(0)).expect("one that sent again");
+        let sender = change.last();
+        assert_eq!((sender.congestion_control.get(), sender.state.get()), (Some("bbr"), Some("established")));
+        assert_eq!((sender.rtt.get(), sender.send_buffer.get()), (Some(539_000.0), Some(4_194_304.0)));
+        // Two readings five seconds apart.
+        assert_eq!(change.rate(|c| c.retransmits), Some((1366.0 - 1312.0) / 5.0));
+        let pid = sender.pid.get().expect("its owner is told") as u32;
+        let process = &window.newest::<Process>()[&TaskKey { pid, tid: pid, start: 0 }];
+        assert!(process.command.get().is_some());
+    }
+
+    #[test]
+    fn a_full_accept_queue() {
+        let text = "State  Recv-Q Send-Q Local Address:Port Peer Address:PortProcess
+LISTEN 129    128          0.0.0.0:80        0.0.0.0:*
+LISTEN 0      4096            [::]:22           [::]:*    users:((\"sshd\",pid=812,fd=3))
+";
+        let window = window_of(text);
+        let rows = window.newest::<Listener>();
+        let full = rows.values().find(|l| l.socket.local.port() == 80).unwrap();
+        assert_eq!((full.backlog.get(), full.backlog_limit.get()), (Some(129.0), Some(128.0)));
+        assert_eq!(rows.values().find_map(|l| l.pid.get()), Some(812.0));
+    }
+
+    #[test]
+    fn a_connection_with_nothing_to_tell_does_not_end_the_table() {
+        let window = window_of(
+            "State      Recv-Q Send-Q Local Address:Port  Peer Address:Port Process
+FIN-WAIT-2 0      0          127.0.0.1:23914    127.0.0.1:52534
+\t\x20\x20
+FIN-WAIT-2 0      0          127.0.0.1:23914    127.0.0.1:52536
+
+CLOSE-WAIT 1      0          127.0.0.1:23914    127.0.0.1:53078
+\t cubic rto:204
+",
+        );
+        assert_eq!(window.newest::<Connection>().len(), 3);
+    }
+
+    #[test]
+    fn names_are_left_out_and_cut_rows_refused() {
+        let head = "Netid State  Recv-Q Send-Q Local Address:Port Peer Address:Port\n";
+        let window = window_of(&format!("{head}tcp ESTAB 0 0 web:ssh client:5021\nudp UNCONN 7 0 *:53 *:*\n"));
+        assert_eq!((window.newest::<Connection>().len(), window.newest::<Datagram>().len()), (0, 1));
+        assert!(window.snapshots()[0].sources[0].tells.contains("by name"));
+        assert_eq!(refusal_of(&format!("{head}tcp ESTAB 0 10.0.0.1:80 10.0.0.2:99 x\n")).line, 2);
+    }
+}

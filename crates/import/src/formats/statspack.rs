@@ -1,0 +1,181 @@
+//! An Oracle statspack or AWR report as text.
+
+use crate::prelude::*;
+use whyslow_model::catalogue::Database;
+
+pub const FORMAT: Format = Format {
+    name: "statspack",
+    versions: "Oracle statspack and AWR since 8.1.7, text",
+    shows: "what the database waits for: reads, log, latches; the hit ratios of its caches",
+    lacks: "which device",
+    columns: &[&DATABASE],
+    starts: |lines| lines.next_is(|line| line.starts_with("DB Name ") && line.contains("DB Id")),
+    read,
+    ..Format::NEW
+};
+
+/// Ratios and rates by the words before their colon, the latter since AWR 12.1 with a unit.
+const DATABASE: MetricColumns<Database> = columns![
+    "Buffer Hit %" => buffer_hit * 0.01, "Latch Hit %" => latch_hit * 0.01, "Physical reads" => physical_reads,
+    "Physical read (blocks)" => physical_reads, "Physical writes" => physical_writes,
+    "Physical write (blocks)" => physical_writes, "Std Block Size" => block_size * KIB,
+];
+const VALUES: [&str; 7] = [
+    "Buffer Hit %",
+    "Latch Hit %",
+    "Physical reads",
+    "Physical read (blocks)",
+    "Physical writes",
+    "Physical write (blocks)",
+    "Std Block Size",
+];
+
+fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+    let line = lines.number();
+    // Since 12.1 the instance has a table of its own; the database's name is used instead.
+    let column = if lines.next_is(|header| header.contains("Instance")) { 2 } else { 0 };
+    lines.skip(2);
+    let Some(instance) = lines.peek(0).and_then(|l| l.split_whitespace().nth(column)).map(str::to_owned) else {
+        return Err(lines.refuse("the names of database and instance under their header"));
+    };
+    run.row::<Database>(0.0, line, instance.as_str().into());
+    let mut events = false;
+    while let Some(line) = lines.take_if(|text| !is_command(text)) {
+        let text = &line.text;
+        let plain = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let values = VALUES.iter().filter_map(|words| Some(((*words).to_owned(), value_of(&plain, words)?)));
+        let row = TableRow::of(line.number, "", values);
+        let database = run.counts(0.0, instance.as_str().into(), &row, &DATABASE);
+        // The first table of events is by share of the time; later ones repeat them in other units.
+        events |= text.starts_with("Top ") && (text.contains("Timed") || text.contains("Foreground Events"));
+        events &= !text.starts_with("-> ");
+        if events && let Some(event) = WaitEvent::of(text) {
+            event.record(database);
+        }
+    }
+    Ok(())
+}
+
+/// The first number after these words and a colon.
+fn value_of(plain: &str, words: &str) -> Option<f64> {
+    let (_, rest) = plain.split_once(&format!("{words}:"))?;
+    amount(rest.split_whitespace().next()?.trim_end_matches(['K', 'M']))
+}
+
+/// `1,735,573`, `51.88`
+fn amount(field: &str) -> Option<f64> {
+    number(&field.replace(',', ""))
+}
+
+struct WaitEvent {
+    name: String,
+    waits: f64,
+    seconds: f64,
+    share: f64,
+}
+
+/// The classes that AWR prints after an event's numbers.
+const CLASSES: [&str; 12] = [
+    "User I/O",
+    "System I/O",
+    "Commit",
+    "Concurrency",
+    "Configuration",
+    "Application",
+    "Administrative",
+    "Network",
+    "Scheduler",
+    "Scheduling",
+    "Cluster",
+    "Other",
+];
+
+impl WaitEvent {
+    /// `log file sync     664,956      8,315      24.38`: waits, seconds, share. Since Oracle 10 the mean wait precedes the
+    /// share, and AWR adds a class: `log file sync  664,956  8,315  13  24.4  Commit`.
+    fn of(text: &str) -> Option<Self> {
+        let text = text.trim_end();
+        let text = CLASSES.iter().find_map(|class| text.strip_suffix(class)).unwrap_or(text);
+        let fields: Vec<&str> = text.split_whitespace().collect();
+        let count = fields.iter().rev().take_while(|field| event_number(field).is_some()).count().min(4);
+        let (name, numbers) = fields.split_at_checked(fields.len() - count)?;
+        let numbers: Vec<f64> = numbers.iter().filter_map(|field| event_number(field)).collect();
+        let (waits, seconds, share) = match numbers[..] {
+            [waits, seconds, share] | [waits, seconds, _, share] => (waits, seconds, share / 100.0),
+            _ => return None,
+        };
+        (!name.is_empty()).then(|| Self { name: name.join(" "), waits, seconds, share })
+    }
+
+    fn record(&self, row: &mut Database) {
+        let mean = (self.waits > 0.0).then(|| self.seconds / self.waits * SECOND);
+        match self.name.as_str() {
+            "log file sync" => {
+                row.log_sync_share = self.share.into();
+                row.log_sync_wait = mean.into();
+            }
+            "db file sequential read" => {
+                row.read_share = self.share.into();
+                row.read_wait = mean.into();
+            }
+            name if name.starts_with("latch") => row.latch_share = self.share.into(),
+            _ => {}
+        }
+    }
+}
+
+/// A number in a table of events; since 12.2 large ones are in thousands or millions, and mean waits have units.
+fn event_number(field: &str) -> Option<f64> {
+    const SUFFIXES: [(&str, f64); 5] = [("K", 1e3), ("M", 1e6), ("us", 1e-6), ("ms", 1e-3), ("s", 1.0)];
+    let suffixed = SUFFIXES.iter().find_map(|(suffix, factor)| Some((field.strip_suffix(suffix)?, *factor)));
+    let (digits, factor) = suffixed.unwrap_or((field, 1.0));
+    amount(digits).map(|n| n * factor)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{fixture, window_of};
+
+    #[test]
+    fn awr_of_all_ages() {
+        let head = "DB Name         DB Id    Instance     Inst Num Startup Time    Release     RAC\n\
+            ------------ ----------- ------------ -------- --------------- ----------- ---\n\
+            ORCL          1797322438 orcl1               1 01-Jun-24 00:10 11.2.0.4.0  YES\n\n\
+            Physical reads:            2,878.69               2.80\n\
+            Buffer  Hit   %:   90.57    In-memory Sort %:  100.00\n";
+        let old = "Top 5 Timed Foreground Events\n~~~~~\nEvent   Waits     Time(s)   (ms)   time Wait Class\n\
+            log file sync                       664,956       8,315     13   24.4 Commit\n\
+            DB CPU                                            3,211          9.4\n\
+            db file sequential read             1,000,000     10,200     10   29.9 User I/O\n";
+        let new = "Top 10 Foreground Events by Total Wait Time\n~~~~~\n\
+            log file sync                       664.9K      8315.0    12.50ms   24.4 Commit\n\
+            db file sequential read             1000K       10.2K     10.20ms   29.9 User I/O\n";
+        for events in [old, new] {
+            let window = window_of(&format!("{head}{events}"));
+            let row = window.the::<Database>().unwrap();
+            let close = |a: whyslow_model::value::Gauge, b: f64| {
+                assert!((a.get().unwrap() / b - 1.0).abs() < 0.01, "{a:?} {b}")
+            };
+            assert_eq!(&*row.instance, "orcl1");
+            close(row.log_sync_wait, 12.5e6);
+            close(row.log_sync_share, 0.244);
+            close(row.read_wait, 10.2e6);
+            close(row.physical_reads, 2878.69);
+        }
+    }
+
+    #[test]
+    fn ratios_rates_and_waits() {
+        let window = window_of(&fixture("oracle-statspack.txt"));
+        let row = window.the::<Database>().unwrap();
+        let close =
+            |a: whyslow_model::value::Gauge, b: f64| assert!((a.get().unwrap() / b - 1.0).abs() < 0.02, "{a:?} {b}");
+        close(row.latch_hit, 0.9837);
+        close(row.buffer_hit, 0.9057);
+        close(row.physical_reads, 2878.69);
+        close(row.log_sync_share, 0.2438);
+        close(row.log_sync_wait, 12.5e6);
+        close(row.read_wait, 10.2e6);
+    }
+}

@@ -1,0 +1,142 @@
+//! Block devices and CPUs in the columns of sysstat 4 to 12, shared by iostat, sar and mpstat.
+
+use crate::prelude::*;
+use whyslow_model::catalogue::{Cpu, CpuMean, Disk};
+use whyslow_model::device::by_number;
+use whyslow_model::value::Name;
+
+const PERCENT: f64 = SECOND / 100.0;
+
+/// A tool prints one name of each mode. It counts guests apart from user and nice, the kernel within them.
+pub const ALL_CPUS: MetricColumns<CpuMean> = columns![
+    "%user" => user * PERCENT, "%usr" => user * PERCENT, "%guest" += user * PERCENT, "%nice" => nice * PERCENT,
+    "%gnice" += nice * PERCENT, "%system" => system * PERCENT, "%sys" => system * PERCENT,
+    "%iowait" => iowait * PERCENT, "%irq" => irq * PERCENT, "%soft" => softirq * PERCENT,
+    "%steal" => steal * PERCENT, "%idle" => idle * PERCENT,
+];
+pub const ONE_CPU: MetricColumns<Cpu> = ALL_CPUS.for_family();
+/// Rounded shares do not add up to 100 exactly.
+const ROUNDING: f64 = 1.5;
+
+/// Refuses CPU shares that do not add up to 100: they are not under their header.
+pub fn check_shares(file: &Name, header: u32, row: TableRow) -> Result<TableRow, Refusal> {
+    let sum = ALL_CPUS.sum(&row) / PERCENT;
+    if sum == 0.0 || (sum - 100.0).abs() <= ROUNDING {
+        return Ok(row);
+    }
+    let expected = format!("CPU shares that add up to 100, under the header of line {header}");
+    Err(Refusal::new(file, row.line, expected, &format!("a sum of {sum:.2}")))
+}
+
+/// Everything a device table has that needs no arithmetic.
+pub const DISK: MetricColumns<Disk> = columns![
+    "r/s" => reads, "rrqm/s" => reads_merged, "rsec/s" => read_bytes * SECTOR, "rkB/s" => read_bytes * KIB,
+    "rMB/s" => read_bytes * MIB, "Blk_read/s" => read_bytes * SECTOR, "kB_read/s" => read_bytes * KIB,
+    "MB_read/s" => read_bytes * MIB, "rd_sec/s" => read_bytes * SECTOR, "w/s" => writes,
+    "wrqm/s" => writes_merged, "wsec/s" => write_bytes * SECTOR, "wkB/s" => write_bytes * KIB,
+    "wMB/s" => write_bytes * MIB, "Blk_wrtn/s" => write_bytes * SECTOR, "kB_wrtn/s" => write_bytes * KIB,
+    "MB_wrtn/s" => write_bytes * MIB, "wr_sec/s" => write_bytes * SECTOR, "d/s" => discards,
+    "drqm/s" => discards_merged, "dsec/s" => discard_bytes * SECTOR, "dkB/s" => discard_bytes * KIB,
+    "dMB/s" => discard_bytes * MIB, "f/s" => flushes, "avgqu-sz" => weighted_time * SECOND,
+    "aqu-sz" => weighted_time * SECOND, "%util" => busy_time * PERCENT, "svctm" => service_time * NS_PER_MS,
+];
+/// The mean request.
+const REQUEST_SIZE: [(&str, f64); 2] = [("avgrq-sz", SECTOR), ("areq-sz", KIB)];
+/// How far it may be from bytes over requests before one of the two is wrong, and from how many requests per second on
+/// their rounding does not matter.
+const CONTRADICTION: f64 = 0.05;
+const ENOUGH: f64 = 10.0;
+
+/// Records a row of a device table.
+pub fn record_disk(run: &mut ToolRun, interval: ReportInterval, row: &TableRow) {
+    let (name, number) = device_name(row.label());
+    let (reads, writes) = (row.get("r/s"), row.get("w/s"));
+    let both = reads.zip(writes).map(|(r, w)| r + w);
+    let transfers = if both.is_none() { row.get("tps") } else { None };
+    // Waiting time is the mean wait times the requests.
+    let time = |wait: &str, count: Option<f64>| row.times(wait, NS_PER_MS).zip(count).map(|(wait, n)| wait * n);
+    let read_time = time("r_await", reads);
+    let write_time = time("w_await", writes);
+    let split = read_time.is_some() && write_time.is_some();
+    let computed = [
+        ("read_time", read_time),
+        ("write_time", write_time),
+        ("transfers", transfers),
+        ("transfer_time", time("await", both.or(transfers)).filter(|_| !split)),
+        ("discard_time", time("d_await", row.get("d/s"))),
+        ("flush_time", time("f_await", row.get("f/s"))),
+    ];
+    let mut row = row.clone();
+    if let Some(factor) = contradiction(&row, both.or(row.get("tps"))) {
+        let what = format!("{} on line {}", row.label(), row.line);
+        let why = "bytes over requests contradict the mean request size, which is used";
+        run.note(&what, why, "look at the original");
+        row.scale(BYTES, factor);
+    }
+    run.grow::<Disk>(interval, row.line, name.as_str().into(), &computed);
+    let disk = run.rates(interval, name.as_str().into(), &row, &DISK);
+    if let Some(number) = number {
+        disk.number = number.into();
+    }
+}
+
+/// The columns of bytes read and written.
+const BYTES: &[&str] = &[
+    "rsec/s",
+    "rkB/s",
+    "rMB/s",
+    "Blk_read/s",
+    "kB_read/s",
+    "MB_read/s",
+    "rd_sec/s",
+    "wsec/s",
+    "wkB/s",
+    "wMB/s",
+    "Blk_wrtn/s",
+    "kB_wrtn/s",
+    "MB_wrtn/s",
+    "wr_sec/s",
+];
+
+/// The factor by which bytes read and written must be scaled to agree with the mean request size.
+fn contradiction(row: &TableRow, count: Option<f64>) -> Option<f64> {
+    let count = count.filter(|n| *n >= ENOUGH)?;
+    let mean = REQUEST_SIZE.iter().find_map(|(column, unit)| row.times(column, *unit)).filter(|m| *m > 0.0)?;
+    let bytes = DISK.value(row, "read_bytes")? + DISK.value(row, "write_bytes")?;
+    let per_request = bytes / count;
+    ((per_request - mean).abs() > CONTRADICTION * mean && per_request > 0.0).then(|| mean / per_request)
+}
+
+/// A device's kernel name, and its number if that is what was printed: `/dev/sda` and `dev8-0` are `sda`
+/// (Documentation/admin-guide/devices.txt). Majors that are assigned at boot stay numbers.
+pub fn device_name(device: &str) -> (String, Option<String>) {
+    let device = device.strip_prefix("/dev/").unwrap_or(device);
+    let number = device.strip_prefix("dev").and_then(|n| n.split_once('-'));
+    match number.and_then(|(major, minor)| Some((major.parse().ok()?, minor.parse().ok()?))) {
+        Some((major, minor)) => {
+            (by_number(major, minor).unwrap_or_else(|| device.to_owned()), Some(format!("{major}:{minor}")))
+        }
+        None => (device.to_owned(), None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_become_names_where_they_are_fixed() {
+        for (printed, name) in [
+            ("dev8-144", "sdj"),
+            ("dev8-96", "sdg"),
+            ("dev8-3", "sda3"),
+            ("dev65-161", "sdaa1"),
+            ("dev9-1", "md1"),
+            ("dev252-2", "dev252-2"),
+            ("/dev/sdb1", "sdb1"),
+            ("devil-may-care", "devil-may-care"),
+        ] {
+            assert_eq!(device_name(printed).0, name);
+        }
+    }
+}

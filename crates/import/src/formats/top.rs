@@ -1,0 +1,269 @@
+//! top(1), batch mode or pasted: screens, with a line per CPU if that was requested.
+
+use super::task_table::{TaskColumns, read_tasks};
+use crate::clock::{ElapsedTime, timed_fields};
+use crate::prelude::*;
+use std::collections::{BTreeMap, BTreeSet};
+use whyslow_model::catalogue::{Cpu, CpuMean, Meminfo, System};
+
+pub const FORMAT: Format = Format {
+    name: "top",
+    versions: "procps 2 to 4, one screen or several, with or without a line per CPU; CPU lines cut out of screens",
+    shows: "CPU time by mode, steal, and the processes that use most",
+    lacks: "storage; one screen is an average over top's delay",
+    programs: &[program("top")],
+    files: &["top"],
+    columns: &[&MEMORY, &SWAP],
+    streamed: true,
+    starts: |lines| lines.next_is(|line| is_title(line) || is_cpu_line(line)),
+    read,
+};
+
+/// The interval of a screen if nothing else is known (top(1), -d).
+const DELAY: f64 = 3.0;
+/// The modes and their counters.
+const MODES: [(&str, &str); 8] = [
+    ("us", "user"),
+    ("sy", "system"),
+    ("ni", "nice"),
+    ("id", "idle"),
+    ("wa", "iowait"),
+    ("hi", "irq"),
+    ("si", "softirq"),
+    ("st", "steal"),
+];
+const MEMORY: MetricColumns<Meminfo> = columns![
+    "total" => mem_total, "free" => mem_free, "buffers" => buffers, "buff/cache" => cached,
+];
+/// Old screens show the page cache on the line of swap, new ones available memory.
+const SWAP: MetricColumns<Meminfo> = columns![
+    "total" => swap_total, "free" => swap_free, "cached" => cached, "cache" => cached, "avail" => mem_available,
+];
+
+fn is_title(line: &str) -> bool {
+    line.starts_with("top - ") && line.contains("load average:")
+}
+
+/// `%Cpu(s): 97.9 us,  2.1 sy, ...`
+fn is_cpu_line(line: &str) -> bool {
+    let begin = line.trim_start();
+    let named = begin.starts_with("Cpu") || begin.starts_with("%Cpu");
+    named && begin.split_once(':').is_some_and(|(_, shares)| shares_by_mode(shares).len() >= 4)
+}
+
+/// CPU lines without their screens: one that comes again belongs to the next screen.
+fn cut_out(lines: &mut Lines<'_>, run: &mut ToolRun) -> ReadResult {
+    let mut interval = ReportInterval { from: 0.0, to: DELAY };
+    let mut seen = BTreeSet::new();
+    while lines.next_is(is_cpu_line) {
+        let name = lines.peek(0).and_then(|text| text.split_once(':')).map_or("", |(name, _)| name.trim()).to_owned();
+        if !seen.insert(name.clone()) {
+            seen = BTreeSet::from([name]);
+            interval = ReportInterval { from: interval.to, to: interval.to + DELAY };
+        }
+        cpu(lines, run, interval)?;
+    }
+    run.note(
+        "the interval",
+        format!("not printed: assumed {DELAY} s (no rate depends on it)"),
+        "paste the whole screens",
+    );
+    Ok(())
+}
+
+fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+    if lines.next_is(is_cpu_line) {
+        return cut_out(lines, run);
+    }
+    let mut screens = 0;
+    let mut interval = ReportInterval { from: 0.0, to: DELAY };
+    let mut clock = ElapsedTime::default();
+    while let Some(title) = lines.take_past_blanks_if(is_title) {
+        if let Some((time, _)) = timed_fields(title.text.trim_start_matches("top - ")) {
+            let at = clock.read(time);
+            if screens == 0 {
+                run.start = PrintedTime { date: None, time: Some(time) };
+            } else if at > interval.to - DELAY {
+                interval = ReportInterval { from: interval.to, to: at + DELAY };
+            }
+        }
+        if let Some((_, loads)) = title.text.split_once("load average:") {
+            record_load(run.row(interval.to, title.number, Machine), loads);
+        }
+        screen(lines, run, interval)?;
+        screens += 1;
+    }
+    if screens == 1 {
+        let why = "an average over top's delay, or since boot if it is the first";
+        run.note("the only screen", why, "capture several: top -b -d 2 -n 5");
+    }
+    Ok(())
+}
+
+/// Records load averages, and returns how many there are: `5,02, 5,45, 5,17`.
+pub fn record_load(system: &mut System, loads: &str) -> usize {
+    let loads: Vec<Option<f64>> = loads.split_whitespace().map(|w| number(w.trim_end_matches(','))).collect();
+    let load = |nth: usize| loads.get(nth).copied().flatten();
+    system.load_1m = load(0).into();
+    system.load_5m = load(1).into();
+    system.load_15m = load(2).into();
+    loads.iter().flatten().count()
+}
+
+fn screen(lines: &mut Lines<'_>, run: &mut ToolRun, interval: ReportInterval) -> ReadResult {
+    while let Some((blanks, text)) = lines.peek_past_blanks(0) {
+        let text = text.trim_start().to_owned();
+        lines.skip(blanks);
+        let line = lines.number();
+        if text.starts_with("Tasks:") || text.starts_with("Threads:") {
+            let running = text.split_once(" running").and_then(|(b, _)| number(b.trim().rsplit([' ', ',']).next()?));
+            run.row::<System>(interval.to, line, Machine).running = running.into();
+        } else if text.starts_with("Cpu") || text.starts_with("%Cpu") {
+            cpu(lines, run, interval)?;
+            continue;
+        } else if let Some((name, row)) = memory(line, &text) {
+            let columns = if name.contains("Swap") { &SWAP } else { &MEMORY };
+            run.counts(interval.to, Machine, &row, columns);
+        } else if let Some(columns) = TaskColumns::of(&text) {
+            lines.skip(1);
+            return read_tasks(lines, run, interval, &columns);
+        } else {
+            break;
+        }
+        lines.skip(1);
+    }
+    Ok(())
+}
+
+/// ` Cpu0 : 38.7%us,  4.2%sy, ...`, `%Cpu(s):  0,4 us,  0,4 sy, ...`, the latter sometimes wrapped.
+fn cpu(lines: &mut Lines<'_>, run: &mut ToolRun, interval: ReportInterval) -> ReadResult {
+    let Some(line) = lines.take_if(|text| text.contains(':')) else {
+        return Err(lines.refuse("a CPU, a colon and its shares"));
+    };
+    let (name, shares) = line.text.split_once(':').unwrap_or_default();
+    let mut shares = shares.to_owned();
+    if shares.trim_end().ends_with(',')
+        && let Some(rest) = lines.take_if(|next| next.split_whitespace().count() <= 4)
+    {
+        shares.push_str(&rest.text);
+    }
+    let shares = shares_by_mode(&shares);
+    if shares.len() < 4 || !(90.0..=102.0).contains(&shares.values().sum()) {
+        return Err(lines.refuse_at(&line, "CPU shares that add up to 100"));
+    }
+    let rates: Vec<_> = shares.into_iter().map(|(mode, share)| (mode, Some(share / 100.0 * SECOND))).collect();
+    match name.trim().trim_start_matches(['%', 'C', 'p', 'u']).trim().parse::<u32>() {
+        Ok(cpu) => {
+            run.grow::<Cpu>(interval, line.number, cpu, &rates);
+        }
+        Err(_) => {
+            run.grow::<CpuMean>(interval, line.number, Machine, &rates);
+        }
+    }
+    Ok(())
+}
+
+/// The share of each mode. A last word cut off at the screen's edge is the one mode it can still be.
+fn shares_by_mode(shares: &str) -> BTreeMap<&'static str, f64> {
+    let mut plain = shares.replace('%', " ");
+    // A share of 100 fills its column: `0.0 us,100.0 sy`.
+    for (mode, _) in MODES {
+        plain = plain.replace(&format!("{mode},"), &format!("{mode} "));
+    }
+    let words: Vec<&str> = plain.split_whitespace().map(|w| w.trim_end_matches(',')).collect();
+    let mut found = BTreeMap::new();
+    for pair in words.chunks(2) {
+        let [share, word] = pair else { continue };
+        let Some(share) = number(share) else { continue };
+        let possible = MODES.iter().filter(|(short, counter)| short.starts_with(word) && !found.contains_key(counter));
+        if let [(_, counter)] = possible.collect::<Vec<_>>()[..] {
+            found.insert(*counter, share);
+        }
+    }
+    found
+}
+
+/// `Mem:   4142992k total, ...`, `MiB Mem :   7941,7 total, ...`: amounts before their names.
+fn memory(line: u32, text: &str) -> Option<(&str, TableRow)> {
+    let (name, amounts) = text.split_once(':')?;
+    let (unit, kind) = name.trim().split_once(' ').unwrap_or(("KiB", name.trim()));
+    if !["Mem", "Swap"].contains(&kind) {
+        return None;
+    }
+    let unit = match unit {
+        "KiB" => KIB,
+        "MiB" => MIB,
+        "GiB" => GIB,
+        _ => return None,
+    };
+    let words: Vec<&str> = amounts.split_whitespace().map(|w| w.trim_end_matches([',', '.'])).collect();
+    let pairs = words
+        .windows(2)
+        .filter_map(|pair| Some((pair[1].to_owned(), number(pair[0].trim_end_matches(['k', '+']))? * unit)));
+    Some((name, TableRow::of(line, "", pairs)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{fixture, refusal_of, window_of};
+    use whyslow_model::catalogue::Process;
+
+    #[test]
+    fn one_line_a_processor_and_a_word_cut_off() {
+        let window = window_of(&fixture("cases/037-zvm-steal-old-top/top.txt"));
+        let steal: Vec<f64> = window.changes::<Cpu>().iter().map(|c| c.rate(|c| c.steal).unwrap() / SECOND).collect();
+        assert_eq!(steal.len(), 6);
+        assert!((steal[4] - 0.455).abs() < 0.001);
+    }
+
+    #[test]
+    fn decimal_commas_and_wrapped_lines() {
+        let window = window_of(&fixture("cases/024-sdcard-small-random-writes/top.txt"));
+        let mean = window.change::<CpuMean>().unwrap();
+        assert!((mean.rate(|c| c.iowait).unwrap() / SECOND - 0.502).abs() < 0.001);
+        let processes = window.newest::<Process>();
+        assert!(processes.values().any(|p| p.command.get() == Some("lxterminal")), "{:?}", processes.len());
+        assert_eq!(window.the::<Meminfo>().unwrap().mem_available.get(), Some(7359.6 * 1_048_576.0));
+    }
+
+    #[test]
+    fn lines_cut_out_of_screens() {
+        let text = "%Cpu(s): 97.0 us,  3.0 sy,  0.0 ni,  0.0 id,  0.0 wa,  0.0 hi,  0.0 si,  0.0 st\n";
+        let window = window_of(&format!("{text}{}", text.replace("97.0 us", "87.0 us").replace("0.0 id", "10.0 id")));
+        assert!((window.change::<CpuMean>().unwrap().rate(|c| c.user).unwrap() / SECOND - 0.92).abs() < 0.001);
+        assert!(refusal_of(&text.replace("97.0", "67.0")).expected.contains("add up"));
+    }
+
+    #[test]
+    fn screens_of_batch_mode_follow_one_another() {
+        let screen = |time: &str, user: &str, idle: &str| {
+            format!(
+                "top - {time} up 12:02,  0 user,  load average: 1.14, 1.62, 3.05
+Tasks:   1 total,   1 running,   0 sleeping,   0 stopped,   0 zombie
+%Cpu(s): {user} us,  0.0 sy,  0.0 ni, {idle} id,  0.0 wa,  0.0 hi,  0.0 si,  0.0 st
+
+  PID USER      PR  NI    VIRT    RES    SHR S  %CPU  %MEM     TIME+ COMMAND
+    1 root      20   0   40424  10032   6312 S   0.0   0.0   4:13.87 init
+"
+            )
+        };
+        let (first, second) = (screen("22:20:25", " 0.0", "100.0"), screen("22:20:27", "50.0", " 50.0"));
+        let window = window_of(&format!("{first}\n{second}"));
+        // The first is of three seconds, which is assumed, the second of two.
+        assert!((window.change::<CpuMean>().unwrap().rate(|c| c.user).unwrap() / SECOND - 0.2).abs() < 0.001);
+    }
+
+    #[test]
+    fn a_share_of_a_hundred_touches_the_word_before() {
+        let text = "%Cpu(s):  0.0 us,100.0 sy,  0.0 ni,  0.0 id,  0.0 wa,  0.0 hi,  0.0 si,  0.0 st\n";
+        let window = window_of(&text.repeat(2));
+        assert!((window.change::<CpuMean>().unwrap().rate(|c| c.system).unwrap() / SECOND - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn shares_that_are_not_the_whole_are_refused() {
+        let text = fixture("cpu-top-threads-hidden.txt").replace("99.1% id", "9.1% id");
+        assert!(refusal_of(&text).expected.contains("add up"));
+    }
+}

@@ -1,0 +1,75 @@
+//! ulimit -a: the limits of the shell it was typed into, as bash and dash print them.
+
+use crate::prelude::*;
+use whyslow_model::catalogue::Setting;
+
+pub const FORMAT: Format = Format {
+    name: "ulimit",
+    versions: "ulimit -a of bash and dash",
+    shows: "the limits of one shell: nothing by themselves",
+    lacks: "the limits of other processes",
+    programs: &[program("ulimit")],
+    files: &["ulimit"],
+    // One line alone could be anything's.
+    starts: |lines| (0..2).all(|at| lines.peek(at).is_some_and(|line| limit(line).is_some())),
+    read,
+    ..Format::NEW
+};
+
+/// dash's names of limits, and the options that bash prints beside them.
+const NAMES: [(&str, &str); 12] = [
+    ("time(seconds)", "-t"),
+    ("file(blocks)", "-f"),
+    ("data(kbytes)", "-d"),
+    ("stack(kbytes)", "-s"),
+    ("coredump(blocks)", "-c"),
+    ("memory(kbytes)", "-m"),
+    ("locked memory(kbytes)", "-l"),
+    ("process", "-u"),
+    ("nofiles", "-n"),
+    ("vmemory(kbytes)", "-v"),
+    ("locks", "-x"),
+    ("rtprio", "-r"),
+];
+
+/// The option of a limit and its value: `open files  (-n) 20000`, `nofiles  20000`.
+fn limit(line: &str) -> Option<(&str, &str)> {
+    let (rest, value) = line.trim_end().rsplit_once(' ')?;
+    let known = value == "unlimited" || value.bytes().all(|b| b.is_ascii_digit());
+    if !known || value.is_empty() {
+        return None;
+    }
+    if let Some((_, inside)) = rest.trim_end().rsplit_once('(') {
+        let option = inside.trim_end().strip_suffix(')')?.rsplit([' ', ',']).next()?;
+        if option.len() == 2 && option.starts_with('-') {
+            return Some((option, value));
+        }
+    }
+    NAMES.iter().find(|(name, _)| *name == rest.trim_end()).map(|(_, option)| (*option, value))
+}
+
+fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
+    while let Some(line) = lines.take_if(|text| limit(text).is_some()) {
+        if let Some((option, value)) = limit(&line.text) {
+            let name = format!("ulimit {option}");
+            run.row::<Setting>(0.0, line.number, name.into()).value = value.into();
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{fixture, window_of};
+
+    #[test]
+    fn both_shells() {
+        for file in ["ulimit-bash.txt", "ulimit-dash.txt"] {
+            let window = window_of(&fixture(file));
+            let rows = window.newest::<Setting>();
+            let value = |name: &str| rows.values().find(|s| &*s.name == name).and_then(|s| s.value.get());
+            assert_eq!((value("ulimit -n"), value("ulimit -t")), (Some("20000"), Some("unlimited")), "{file}");
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! The files of a folder and its subfolders.
+
+use super::monitor::ReadMonitor;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The deepest nesting of folders.
+const DEEPEST: usize = 24;
+
+pub struct FolderFile {
+    pub path: PathBuf,
+    /// Its path inside the folder.
+    pub inside: String,
+}
+
+/// Every regular file whose path is wanted, sorted by path. Links are not followed: they may lead outside, or in circles.
+///
+/// # Errors
+/// If the folder itself cannot be read, or contains too much.
+pub fn files(folder: &Path, monitor: &ReadMonitor, wanted: fn(&str) -> bool) -> io::Result<Vec<FolderFile>> {
+    let mut found = Vec::new();
+    let first = fs::read_dir(folder)?;
+    let proc = ["stat", "meminfo"].iter().all(|sign| folder.join(sign).is_file());
+    walk(first, "", 0, &FolderWalk { monitor, wanted, proc }, &mut found)?;
+    found.sort_by(|a, b| a.inside.cmp(&b.inside));
+    Ok(found)
+}
+
+struct FolderWalk<'w> {
+    monitor: &'w ReadMonitor,
+    wanted: fn(&str) -> bool,
+    /// Whether the folder is /proc or a copy of it, whose folders of processes contain files of the same names.
+    proc: bool,
+}
+
+fn walk(
+    entries: fs::ReadDir,
+    above: &str,
+    depth: usize,
+    how: &FolderWalk<'_>,
+    found: &mut Vec<FolderFile>,
+) -> io::Result<()> {
+    for entry in entries.flatten() {
+        how.monitor.stopped()?;
+        how.monitor.member()?;
+        let (Ok(kind), Ok(name)) = (entry.file_type(), entry.file_name().into_string()) else { continue };
+        if how.proc && depth == 0 && name.bytes().all(|b| b.is_ascii_digit()) {
+            continue;
+        }
+        let inside = if above.is_empty() { name } else { format!("{above}/{name}") };
+        if kind.is_file() && (how.wanted)(&inside) {
+            found.push(FolderFile { path: entry.path(), inside });
+        } else if kind.is_dir()
+            && depth < DEEPEST
+            && let Ok(below) = fs::read_dir(entry.path())
+        {
+            walk(below, &inside, depth + 1, how, found)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,180 @@
+//! Files, folders and archives of one incident. Of a folder or archive the relevant files are read, and copies of /proc
+//! and /sys are staged for the readers of the live kernel.
+//!
+//! An archive may be hostile. Only relevant files are unpacked, under generated names and within limits; links, devices
+//! and paths that lead outside are skipped.
+
+mod compression;
+mod file_kind;
+mod folder;
+mod join;
+mod monitor;
+mod staging;
+mod tar;
+#[cfg(test)]
+mod tests;
+
+pub use join::{ProcCopy, join};
+pub use monitor::ReadMonitor;
+pub(crate) use monitor::{UnpackedReader, over_limit};
+pub use staging::{ProcTree, ProcTrees};
+
+use crate::Input;
+use crate::captures::Captures;
+use crate::merge::Capture;
+use crate::refusal::Refusal;
+use file_kind::{FileKind, file_kind};
+use monitor::MonitoredReader;
+use staging::StagingArea;
+use std::fs::OpenOptions;
+use std::io::{self, BufReader, Read};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::sync::Arc;
+use whyslow_model::value::Name;
+
+/// How much of a file is read at a time.
+const BUFFER: usize = 256 * 1024;
+
+/// The input of one incident.
+pub struct Incident {
+    captures: Captures,
+    staging: StagingArea,
+    monitor: Arc<ReadMonitor>,
+    partial: bool,
+}
+
+/// What an incident contains.
+pub struct IncidentContents {
+    /// The output of other tools.
+    pub captures: Vec<Capture>,
+    /// Copies of /proc and /sys.
+    pub trees: ProcTrees,
+}
+
+impl Incident {
+    /// Without input yet. With `partial`, uncertain input is skipped; in folders and archives it always is.
+    pub fn new(partial: bool, monitor: Arc<ReadMonitor>) -> Self {
+        Self { captures: Captures::default(), staging: StagingArea::default(), monitor, partial }
+    }
+
+    /// Adds a file: a capture, compressed or not, or an archive of many.
+    ///
+    /// # Errors
+    /// If its meaning is uncertain, or it cannot be read.
+    pub fn add(&mut self, name: &str, reader: impl Read) -> Result<(), Refusal> {
+        let reader = MonitoredReader::new(reader, Arc::clone(&self.monitor));
+        let unreadable = |e: io::Error| unreadable(name, &e);
+        let mut reader = compression::opened(reader, &self.monitor).map_err(unreadable)?;
+        if compression::is_tar(&mut reader).map_err(unreadable)? {
+            self.archive(name, reader)
+        } else {
+            self.captures.read(Input { name: name.to_owned(), reader: Box::new(reader) }, self.partial)
+        }
+    }
+
+    /// Adds the files of a folder.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn add_folder(&mut self, path: &Path) -> Result<(), Refusal> {
+        let shown = path.display().to_string();
+        let shown = shown.trim_end_matches('/');
+        let wanted = |path: &str| file_kind(path) != FileKind::Other;
+        let found = folder::files(path, &self.monitor, wanted).map_err(|e| unreadable(shown, &e))?;
+        for file in found {
+            self.monitor.stopped().map_err(|e| unreadable(shown, &e))?;
+            // It may have been replaced by a pipe meanwhile, or behave like one: /proc/kmsg.
+            let opened =
+                OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOFOLLOW).open(&file.path);
+            let Ok(opened) = opened else { continue };
+            if !opened.metadata().is_ok_and(|m| m.is_file()) {
+                continue;
+            }
+            let reader = MonitoredReader::new(opened, Arc::clone(&self.monitor));
+            self.member(shown, &file.inside, BufReader::with_capacity(BUFFER, reader))?;
+        }
+        Ok(())
+    }
+
+    /// Reads an archive; if it is damaged or truncated, up to that point.
+    fn archive(&mut self, name: &str, reader: impl Read) -> Result<(), Refusal> {
+        let mut tar = tar::Tar::new(reader);
+        let ends = loop {
+            match tar.next_file() {
+                Ok(Some(path)) => {
+                    if let Err(e) = self.monitor.member() {
+                        break Some(e);
+                    }
+                    self.member(name, &path, BufReader::with_capacity(BUFFER, tar.contents()))?;
+                }
+                Ok(None) => break None,
+                Err(e) => break Some(e),
+            }
+        };
+        self.monitor.stopped().map_err(|e| unreadable(name, &e))?;
+        if let Some(e) = ends {
+            if monitor::is_over_limit(&e) && !self.partial {
+                return Err(unreadable(name, &e));
+            }
+            self.captures.note(
+                &Name::from(name),
+                "the rest of the archive",
+                e.to_string(),
+                "give the files of it that matter",
+            );
+        }
+        Ok(())
+    }
+
+    /// Adds a file of a folder or archive if it is relevant.
+    fn member(&mut self, container: &str, inside: &str, reader: impl Read) -> Result<(), Refusal> {
+        match file_kind(inside) {
+            FileKind::Capture => self.captured(format!("{container}/{inside}"), reader),
+            FileKind::InProcTree { root, path } => self.staging.put(container, &root, &path, reader),
+            FileKind::MayBeProc { root, path } => self.staging.put_aside(container, &root, &path, reader),
+            FileKind::Other => Ok(()),
+        }
+    }
+
+    /// Adds one file among many: what cannot be read of it is skipped.
+    fn captured(&mut self, name: String, reader: impl Read) -> Result<(), Refusal> {
+        let reader = match compression::opened(reader, &self.monitor) {
+            Ok(reader) => reader,
+            Err(e) if monitor::is_over_limit(&e) && !self.partial => return Err(unreadable(&name, &e)),
+            Err(_) => {
+                let why = "it cannot be unpacked".into();
+                self.captures.note(&Name::from(name.as_str()), "the file", why, "unpack it by hand");
+                return Ok(());
+            }
+        };
+        self.monitor.stopped().map_err(|e| unreadable(&name, &e))?;
+        self.captures.read(Input { name: name.clone(), reader: Box::new(reader) }, true)?;
+        // A limit reached in this file ends the others, too.
+        let within = self.monitor.stopped().and_then(|()| self.monitor.unpack(0));
+        within.or_else(|e| if self.partial { Ok(()) } else { Err(unreadable(&name, &e)) })
+    }
+
+    /// Merges everything.
+    ///
+    /// # Errors
+    /// If nothing was recognized at all.
+    pub fn done(mut self) -> Result<IncidentContents, Refusal> {
+        for (name, path) in self.staging.settle() {
+            if let Ok(file) = std::fs::File::open(path) {
+                self.captured(name, file)?;
+            }
+        }
+        let trees = self.staging.trees();
+        let captures = match self.captures.finish() {
+            // Beside a copy of /proc, unrecognized files do not matter.
+            Err(_) if !trees.is_empty() => Vec::new(),
+            captures => captures?,
+        };
+        Ok(IncidentContents { captures, trees })
+    }
+}
+
+fn unreadable(name: &str, e: &io::Error) -> Refusal {
+    Refusal::described(&Name::from(name), 1, "a file, folder or archive that can be read", e.to_string())
+}

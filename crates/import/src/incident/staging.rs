@@ -1,0 +1,158 @@
+//! Copies of /proc and /sys, laid out as the readers of the live kernel expect them.
+
+use super::monitor::{ReadMonitor, is_over_limit, over_limit};
+use crate::refusal::Refusal;
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+
+/// No file of /proc that is read is larger.
+const LARGEST: u64 = 4 << 20;
+/// The most bytes of all copies.
+const MOST_BYTES: u64 = 128 << 20;
+/// The most files and folders of all copies.
+const MOST_INODES: usize = 20_000;
+/// The folder for files that may be from /proc.
+const ASIDE: &str = "aside";
+/// A folder with both of these is a copy of /proc.
+const SIGNS: [&str; 2] = ["stat", "meminfo"];
+
+fn too_many() -> io::Error {
+    over_limit(format!("more than {MOST_INODES} files of /proc and /sys; give the ones that matter"))
+}
+
+#[derive(Default)]
+pub struct StagingArea {
+    folder: Option<TempDir>,
+    /// The trees by the names that users know.
+    roots: BTreeMap<String, PathBuf>,
+    bytes: u64,
+    inodes: usize,
+}
+
+/// A copy of /proc and /sys.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProcTree {
+    /// The folder or archive it comes from.
+    pub name: String,
+    /// The folder that stands for `/`.
+    pub path: PathBuf,
+}
+
+/// The copies, which are removed when this is dropped.
+pub struct ProcTrees {
+    trees: Vec<ProcTree>,
+    _folder: Option<TempDir>,
+}
+
+impl ProcTrees {
+    /// Iterates over the copies.
+    pub fn iter(&self) -> impl Iterator<Item = &ProcTree> {
+        self.trees.iter()
+    }
+
+    /// Whether there are no copies.
+    pub fn is_empty(&self) -> bool {
+        self.trees.is_empty()
+    }
+}
+
+impl StagingArea {
+    /// Copies a file of /proc or /sys into its tree.
+    ///
+    /// # Errors
+    /// If a limit is reached, or it cannot be read.
+    pub fn put(&mut self, container: &str, root: &str, path: &[String], reader: impl Read) -> Result<(), Refusal> {
+        self.copy(container, root, path, reader).map_err(|e| super::unreadable(container, &e))
+    }
+
+    /// Sets aside a file that is from /proc if its folder is a copy of /proc.
+    ///
+    /// # Errors
+    /// As [`put`](Self::put).
+    pub fn put_aside(
+        &mut self,
+        container: &str,
+        root: &str,
+        path: &[String],
+        reader: impl Read,
+    ) -> Result<(), Refusal> {
+        let aside: Vec<String> = [ASIDE.to_owned()].into_iter().chain(path.iter().cloned()).collect();
+        self.put(container, root, &aside, reader)
+    }
+
+    fn copy(&mut self, container: &str, root: &str, path: &[String], reader: impl Read) -> io::Result<()> {
+        if self.bytes >= MOST_BYTES {
+            return Err(over_limit(format!(
+                "more than {} MiB of /proc and /sys; give the files that matter",
+                MOST_BYTES >> 20
+            )));
+        }
+        let name = if root.is_empty() { container.to_owned() } else { format!("{container}/{root}") };
+        let to = path.iter().fold(self.root(name)?, |folder, part| folder.join(part));
+        // Duplicates, and files in place of folders, are skipped.
+        let Some(Ok(())) = to.parent().map(|folder| self.make(folder)) else {
+            return if self.inodes >= MOST_INODES { Err(too_many()) } else { Ok(()) };
+        };
+        let Ok(mut file) = File::create_new(&to) else { return Ok(()) };
+        self.inodes += 1;
+        match io::copy(&mut reader.take(LARGEST), &mut file) {
+            Ok(count) => self.bytes += count,
+            Err(e) if is_over_limit(&e) || e.kind() == io::ErrorKind::StorageFull => return Err(e),
+            // Some files of /proc can be read only in part.
+            Err(_) => {}
+        }
+        Ok(())
+    }
+
+    /// Creates a folder and those above it, all of which count.
+    fn make(&mut self, folder: &Path) -> io::Result<()> {
+        if self.inodes >= MOST_INODES {
+            return Err(too_many());
+        }
+        match fs::create_dir(folder) {
+            Ok(()) => self.inodes += 1,
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists && folder.is_dir() => {}
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {
+                self.make(folder.parent().ok_or(e)?)?;
+                fs::create_dir(folder)?;
+                self.inodes += 1;
+            }
+            Err(e) => return Err(e),
+        }
+        Ok(())
+    }
+
+    fn root(&mut self, name: String) -> io::Result<PathBuf> {
+        if self.folder.is_none() {
+            self.folder = Some(tempfile::Builder::new().prefix("whyslow-read-").tempdir()?);
+        }
+        let folder = self.folder.as_ref().map_or(Path::new("/nonexistent"), TempDir::path);
+        let next = folder.join(self.roots.len().to_string());
+        Ok(self.roots.entry(name).or_insert(next).clone())
+    }
+
+    /// Decides about files that were set aside: copies of /proc become trees, other files are returned with their names.
+    pub fn settle(&mut self) -> Vec<(String, PathBuf)> {
+        let mut captures = Vec::new();
+        for (name, root) in &self.roots {
+            let aside = root.join(ASIDE);
+            let is_proc = SIGNS.iter().all(|sign| aside.join(sign).is_file());
+            if is_proc && fs::rename(&aside, root.join("proc")).is_ok() {
+                continue;
+            }
+            for found in super::folder::files(&aside, &ReadMonitor::default(), |_| true).unwrap_or_default() {
+                captures.push((format!("{name}/{}", found.inside), found.path));
+            }
+        }
+        captures
+    }
+
+    pub fn trees(self) -> ProcTrees {
+        let is_tree = |root: &Path| root.join("proc").is_dir() || root.join("sys").is_dir();
+        let trees = self.roots.into_iter().filter(|(_, root)| is_tree(root));
+        ProcTrees { trees: trees.map(|(name, path)| ProcTree { name, path }).collect(), _folder: self.folder }
+    }
+}

@@ -1,0 +1,202 @@
+//! Archives made by tar (POSIX.1 pax, and GNU tar's long names), read as a stream.
+//!
+//! The existing crates hold names and extended headers of any length in memory, which a hostile archive can exploit.
+
+use std::io::{self, Read};
+
+/// Bytes of a header; contents fill whole blocks.
+pub const BLOCK: usize = 512;
+/// The longest name, and the longest extended header that one may stand in.
+const LONGEST_NAME: u64 = 4096;
+const LONGEST_EXTENDED: u64 = 64 * 1024;
+
+#[derive(Debug, PartialEq, Eq)]
+pub struct TarHeader {
+    name: String,
+    size: u64,
+    kind: u8,
+}
+
+impl TarHeader {
+    /// Reads a block; `None` if the header checksum does not match.
+    pub fn read(block: &[u8]) -> Option<Self> {
+        let sum = octal(block.get(148..156)?)?;
+        let blank = |at: usize| (148..156).contains(&at);
+        let counted: u64 =
+            block[..BLOCK].iter().enumerate().map(|(at, b)| u64::from(if blank(at) { b' ' } else { *b })).sum();
+        if counted != sum {
+            return None;
+        }
+        let text = |range: std::ops::Range<usize>| {
+            let bytes = &block[range];
+            String::from_utf8_lossy(bytes.split(|b| *b == 0).next().unwrap_or_default()).into_owned()
+        };
+        let prefix = if &block[257..263] == b"ustar\0" { text(345..500) } else { String::new() };
+        let name = if prefix.is_empty() { text(0..100) } else { format!("{prefix}/{}", text(0..100)) };
+        Some(Self { name, size: number(&block[124..136])?, kind: block[156] })
+    }
+}
+
+/// A size: octal, or, if that is too short, binary with the first bit set (GNU).
+fn number(field: &[u8]) -> Option<u64> {
+    if field.first()? & 0x80 == 0 {
+        return octal(field);
+    }
+    field.iter().skip(1).try_fold(0_u64, |sum, byte| sum.checked_mul(256)?.checked_add(u64::from(*byte)))
+}
+
+fn octal(field: &[u8]) -> Option<u64> {
+    let text = std::str::from_utf8(field).ok()?.trim_matches(['\0', ' ']);
+    if text.is_empty() { Some(0) } else { u64::from_str_radix(text, 8).ok() }
+}
+
+pub struct Tar<R> {
+    reader: R,
+    /// Unread bytes of the current file, and of the padding after it.
+    left: u64,
+    padding: u64,
+}
+
+impl<R: Read> Tar<R> {
+    pub fn new(reader: R) -> Self {
+        Self { reader, left: 0, padding: 0 }
+    }
+
+    /// Advances to the next regular file and returns its path.
+    ///
+    /// # Errors
+    /// If the archive cannot be read, or is damaged.
+    pub fn next_file(&mut self) -> io::Result<Option<String>> {
+        let mut long_name = None;
+        let mut long_size = None;
+        loop {
+            self.skip()?;
+            let Some(header) = self.header()? else { return Ok(None) };
+            self.hold(header.size);
+            match header.kind {
+                b'0' | 0 | b'7' => {
+                    if let Some(size) = long_size {
+                        self.hold(size);
+                    }
+                    return Ok(Some(long_name.take().unwrap_or(header.name)));
+                }
+                b'L' if header.size <= LONGEST_NAME => long_name = Some(self.text()?.trim_end_matches('\0').to_owned()),
+                b'x' if header.size <= LONGEST_EXTENDED => {
+                    let text = self.text()?;
+                    long_name = extended(&text, "path").map(str::to_owned).or(long_name);
+                    long_size = extended(&text, "size").and_then(|size| size.parse().ok());
+                }
+                // Other extended headers change nothing; links, devices and folders end the extension.
+                b'L' | b'x' | b'g' | b'K' => {}
+                _ => (long_name, long_size) = (None, None),
+            }
+        }
+    }
+
+    /// The contents of the current file.
+    pub fn contents(&mut self) -> TarContents<'_, R> {
+        TarContents(self)
+    }
+
+    fn hold(&mut self, size: u64) {
+        self.left = size;
+        self.padding = (BLOCK as u64 - size % BLOCK as u64) % BLOCK as u64;
+    }
+
+    fn text(&mut self) -> io::Result<String> {
+        let mut bytes = Vec::new();
+        self.contents().read_to_end(&mut bytes)?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    /// The next header; `None` at the end of the archive (a block of zeros) or of the file.
+    fn header(&mut self) -> io::Result<Option<TarHeader>> {
+        let mut block = [0; BLOCK];
+        let mut filled = 0;
+        while filled < BLOCK {
+            match self.reader.read(&mut block[filled..])? {
+                0 if filled == 0 => return Ok(None),
+                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+                count => filled += count,
+            }
+        }
+        if block.iter().all(|b| *b == 0) {
+            return Ok(None);
+        }
+        TarHeader::read(&block).map(Some).ok_or_else(|| io::Error::other("the archive is damaged"))
+    }
+
+    fn skip(&mut self) -> io::Result<()> {
+        let all = self.left.saturating_add(self.padding);
+        (self.left, self.padding) = (0, 0);
+        io::copy(&mut self.reader.by_ref().take(all), &mut io::sink()).map(|_| ())
+    }
+}
+
+/// The contents of one file of the archive.
+pub struct TarContents<'t, R>(&'t mut Tar<R>);
+
+impl<R: Read> Read for TarContents<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.0.reader.by_ref().take(self.0.left).read(buffer)?;
+        self.0.left -= count as u64;
+        Ok(count)
+    }
+}
+
+/// `30 path=some/long/name`: a record per line, after its length.
+fn extended<'t>(text: &'t str, key: &str) -> Option<&'t str> {
+    text.lines()
+        .find_map(|record| record.split_once(' ')?.1.split_once('=').filter(|(name, _)| *name == key))
+        .map(|(_, v)| v)
+}
+
+#[cfg(test)]
+mod fuzz {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn read_all(bytes: &[u8]) -> Vec<(String, usize)> {
+        let mut tar = Tar::new(bytes);
+        let mut files = Vec::new();
+        while let Ok(Some(name)) = tar.next_file() {
+            let mut contents = Vec::new();
+            if tar.contents().read_to_end(&mut contents).is_err() {
+                break;
+            }
+            files.push((name, contents.len()));
+        }
+        files
+    }
+
+    /// Blocks of which some are headers with a right checksum.
+    fn blocks() -> impl Strategy<Value = Vec<u8>> {
+        let header = ("[a-z/.]{0,20}", "[0-7]{1,11}", prop::sample::select(b"0L xg5712".to_vec())).prop_map(
+            |(name, size, kind)| {
+                let mut block = vec![0; BLOCK];
+                block[..name.len()].copy_from_slice(name.as_bytes());
+                block[124..124 + size.len()].copy_from_slice(size.as_bytes());
+                block[156] = kind;
+                block[148..156].fill(b' ');
+                let sum: u64 = block.iter().map(|b| u64::from(*b)).sum();
+                block[148..155].copy_from_slice(format!("{sum:06o}\0").as_bytes());
+                block
+            },
+        );
+        let other = prop::collection::vec(any::<u8>(), BLOCK);
+        prop::collection::vec(prop_oneof![3 => header, 1 => other], 0..12).prop_map(|blocks| blocks.concat())
+    }
+
+    proptest! {
+        #[test]
+        fn no_archive_makes_it_panic_or_run_on(bytes in blocks()) {
+            let all: usize = read_all(&bytes).iter().map(|(_, length)| length).sum();
+            prop_assert!(all <= bytes.len());
+        }
+
+        #[test]
+        fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..2000)) {
+            read_all(&bytes);
+        }
+    }
+}

@@ -1,4 +1,0 @@
-//! Limits, and what is taken of them.
-
-pub(crate) mod sysv;
-pub(crate) mod ulimit;

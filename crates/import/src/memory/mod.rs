@@ -1,4 +1,0 @@
-//! Memory by node.
-
-pub(crate) mod numactl;
-pub(crate) mod numastat;

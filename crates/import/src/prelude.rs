@@ -1,0 +1,22 @@
+//! What nearly every format uses.
+
+pub(crate) use crate::clock::{self, PrintedTime};
+pub(crate) use crate::format::{CaptureContext, Format, ReadResult, partly_read, program, word};
+pub(crate) use crate::formats::{another_output_starts, is_command};
+pub(crate) use crate::lines::Lines;
+pub(crate) use crate::number::{GIB, KIB, MIB, NS_PER_MS, SECTOR, number, scaled};
+pub(crate) use crate::refusal::Refusal;
+pub(crate) use crate::table::{MetricColumns, TableRow, columns};
+pub(crate) use crate::tool_run::{ReportInterval, SECOND, ToolRun};
+pub(crate) use whyslow_model::catalogue::Family;
+pub(crate) use whyslow_model::key::{Machine, NetKey, TaskKey};
+
+/// The key of a network interface. No tool shows namespaces other than its own.
+pub(crate) fn interface(name: &str) -> NetKey {
+    NetKey { ns: "".into(), name: name.into() }
+}
+
+/// The key of a process.
+pub(crate) fn process(pid: u32) -> TaskKey {
+    TaskKey { pid, tid: pid, start: 0 }
+}

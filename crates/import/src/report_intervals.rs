@@ -1,0 +1,102 @@
+//! The interval of each report, from the times a tool prints, or the interval on its command line.
+
+use crate::clock::{ElapsedTime, PrintedTime};
+use crate::format::CaptureContext;
+use crate::tool_run::{ReportInterval, ToolRun};
+
+/// Used when neither times nor the command line give the interval, in seconds. It affects how long a capture appears to
+/// be, but no rate.
+const ASSUMED: f64 = 1.0;
+
+/// Intervals for a tool whose first report covers the time since boot. That report is not a rate, but begins the first
+/// interval; if it stays the only one, it is used as an average of unknown length.
+#[derive(Debug)]
+pub struct ReportIntervals<R> {
+    clock: ElapsedTime,
+    /// The end of the previous report.
+    end: Option<f64>,
+    first: Option<R>,
+    reports: usize,
+    timed: bool,
+}
+
+impl<R> Default for ReportIntervals<R> {
+    fn default() -> Self {
+        Self { clock: ElapsedTime::default(), end: None, first: None, reports: 0, timed: false }
+    }
+}
+
+impl<R> ReportIntervals<R> {
+    /// The report and its interval; `None` for the first report, and for two reports of the same second.
+    pub fn next(
+        &mut self,
+        report: R,
+        when: Option<PrintedTime>,
+        context: &CaptureContext,
+        run: &mut ToolRun,
+    ) -> Option<(R, ReportInterval)> {
+        let time = when.and_then(|when| when.time);
+        self.reports += 1;
+        let Some(from) = self.end else {
+            run.start = when.unwrap_or_default();
+            self.timed = time.is_some();
+            self.end = Some(time.map_or(0.0, |time| self.clock.read(time)));
+            self.first = Some(report);
+            return None;
+        };
+        let to = match time.filter(|_| self.timed) {
+            Some(time) => self.clock.read(time),
+            None => from + context.interval().unwrap_or_else(|| assumed(run)),
+        };
+        self.end = Some(to);
+        Some((report, ReportInterval { from, to })).filter(|(_, interval)| interval.seconds() > 0.0)
+    }
+
+    /// The only report, with an assumed interval; `None` if there were several.
+    pub fn only(self, context: &CaptureContext, run: &mut ToolRun) -> Option<(R, ReportInterval)> {
+        let first = self.first.filter(|_| self.reports == 1)?;
+        run.note(
+            "the only report",
+            "an average over an unknown time; if it is the tool's first report, since boot",
+            "capture several: give an interval and a count",
+        );
+        Some((first, ReportInterval { from: 0.0, to: context.interval().unwrap_or(ASSUMED) }))
+    }
+}
+
+fn assumed(run: &mut ToolRun) -> f64 {
+    run.note(
+        "the interval",
+        format!("neither printed nor on a command line: assumed {ASSUMED} s (no rate depends on it)"),
+        "paste the command line too",
+    );
+    ASSUMED
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn intervals(times: &[Option<f64>]) -> (Vec<Option<(f64, f64)>>, usize) {
+        let mut run = ToolRun::new("test", &"x".into());
+        let context = CaptureContext::default();
+        let mut reports = ReportIntervals::default();
+        let when = |t: &Option<f64>| t.map(|time| PrintedTime { date: None, time: Some(time) });
+        let mut all: Vec<_> = times.iter().map(|t| reports.next((), when(t), &context, &mut run)).collect();
+        if let Some(only) = reports.only(&context, &mut run) {
+            all = vec![Some(only)];
+        }
+        (all.into_iter().map(|report| report.map(|(_, i)| (i.from, i.to))).collect(), run.notes.len())
+    }
+
+    #[test]
+    fn the_first_report_of_several_is_not_a_rate() {
+        assert_eq!(intervals(&[Some(10.0), Some(12.0), Some(12.0)]), (vec![None, Some((0.0, 2.0)), None], 0));
+        assert_eq!(intervals(&[None, None]), (vec![None, Some((0.0, 1.0))], 1));
+    }
+
+    #[test]
+    fn the_only_report_is_a_rate_with_a_note() {
+        assert_eq!(intervals(&[None]), (vec![Some((0.0, 1.0))], 1));
+    }
+}

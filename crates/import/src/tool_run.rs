@@ -1,0 +1,407 @@
+//! One run of a tool, integrated into cumulative counters.
+//!
+//! Tools print rates and averages; the diagnosis works on counters read at instants. So the row of each interval becomes a
+//! reading in which every counter has grown by its rate times the interval, and the rate between two readings is the one
+//! that was printed.
+
+use crate::clock::PrintedTime;
+use crate::series::{AnySeries, EntitySeries};
+use crate::table::{MetricColumns, TableRow};
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use whyslow_model::catalogue::{Family, Kind};
+use whyslow_model::value::{Name, Value};
+
+pub const SECOND: f64 = 1e9;
+/// A series this short is not thinned.
+const FEWEST: usize = 3;
+/// The most readings of an entity: at twice as many, neighbouring readings are thinned out.
+const MOST_READINGS: usize = 3600;
+/// The most rows of a run after thinning.
+pub(crate) const MOST_ROWS: usize = 200_000;
+/// The most entities of a run: processes, sockets, lines of a log.
+const MOST_ENTITIES: usize = 100_000;
+const MOST_NOTES: usize = 100;
+
+/// The time over which counters grew, in seconds since the run began.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ReportInterval {
+    pub from: f64,
+    pub to: f64,
+}
+
+impl ReportInterval {
+    pub fn seconds(self) -> f64 {
+        self.to - self.from
+    }
+}
+
+/// Something uncertain or skipped that the user should know about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Note {
+    pub what: String,
+    pub why: String,
+    pub remedy: String,
+}
+
+/// A family's name, and the key of one of its entities.
+pub type EntityKey = (&'static str, String);
+
+/// One run of a tool.
+pub struct ToolRun {
+    pub tool: &'static str,
+    pub file: Name,
+    pub start: PrintedTime,
+    pub notes: Vec<Note>,
+    pub(crate) series: BTreeMap<EntityKey, Box<dyn AnySeries>>,
+    rows: usize,
+    /// The number of rows at which the next thinning is due.
+    thin_at: usize,
+    /// Whether an entity has too many readings.
+    long: bool,
+    /// One row is kept of each this many nanoseconds; 0 if every row is.
+    grid: u64,
+    /// Takes the rows of entities above the limit, and is never read.
+    surplus: Option<Box<dyn AnySeries>>,
+    /// If several readings of one instant each were appended: the time of the newest.
+    newest: Option<PrintedTime>,
+    /// Whether it was joined from several runs that are not of one instant.
+    joined: bool,
+    /// Seconds that untimed readings were placed after the first.
+    untimed: u64,
+}
+
+impl ToolRun {
+    pub fn new(tool: &'static str, file: &Name) -> Self {
+        Self {
+            tool,
+            file: file.clone(),
+            start: PrintedTime::default(),
+            notes: Vec::new(),
+            series: BTreeMap::new(),
+            rows: 0,
+            thin_at: 2 * MOST_ROWS,
+            long: false,
+            grid: 0,
+            surplus: None,
+            newest: None,
+            joined: false,
+            untimed: 0,
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.series.is_empty() && self.notes.is_empty()
+    }
+
+    /// Whether it is of one instant: levels and counts, but no rates.
+    pub fn is_instant(&self) -> bool {
+        self.newest.is_some() || (!self.joined && self.series.values().all(|series| series.length() == 1))
+    }
+
+    /// Adds a run of the same file and time with other entities.
+    pub(crate) fn join(&mut self, other: Self) {
+        for (entity, series) in other.series {
+            match self.series.len() < MOST_ENTITIES {
+                true => drop(self.series.insert(entity, series)),
+                false => self.surplus = Some(series),
+            }
+        }
+        self.joined = true;
+        self.added(other.rows, other.notes);
+    }
+
+    /// Adds a later reading of one instant.
+    pub(crate) fn append(&mut self, later: Self) {
+        let again =
+            later.series.iter().any(|(key, series)| self.series.get(key).is_some_and(|own| own.overlaps(&**series)));
+        self.untimed += u64::from(again && later.start.time.is_none());
+        let after = later.start.since(self.start).unwrap_or(0.0);
+        let shift = nanoseconds(after.max(0.0)) + self.untimed * SECOND as u64;
+        for (entity, mut series) in later.series {
+            series.shift(shift);
+            let new = self.series.len() < MOST_ENTITIES;
+            match self.series.entry(entity) {
+                Entry::Occupied(own) => {
+                    let own = own.into_mut();
+                    own.append(series);
+                    self.long |= own.length() > 2 * MOST_READINGS;
+                }
+                Entry::Vacant(place) if new => drop(place.insert(series)),
+                Entry::Vacant(_) => self.surplus = Some(series),
+            }
+        }
+        self.newest = Some(later.start);
+        self.added(later.rows, later.notes);
+    }
+
+    fn added(&mut self, rows: usize, notes: Vec<Note>) {
+        self.rows += rows;
+        for note in notes {
+            self.note(&note.what, note.why, &note.remedy);
+        }
+        self.keep_in_bounds();
+    }
+
+    /// Whether both have an entity in common.
+    pub(crate) fn shares_entities(&self, other: &Self) -> bool {
+        other.series.keys().any(|entity| self.series.contains_key(entity))
+    }
+
+    pub(crate) fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Whether it has more entities than can be held.
+    pub(crate) fn is_over_full(&self) -> bool {
+        self.surplus.is_some()
+    }
+
+    /// The time of the newest instant.
+    pub(crate) fn newest(&self) -> PrintedTime {
+        self.newest.unwrap_or(self.start)
+    }
+
+    fn keep_in_bounds(&mut self) {
+        if self.rows > self.thin_at || self.long {
+            self.thin(MOST_ROWS, MOST_READINGS);
+            self.long = false;
+            // With too many entities thinning does not help, and is not tried again soon.
+            self.thin_at = 2 * self.rows.max(MOST_ROWS);
+        }
+    }
+
+    /// Thins the readings until no more than these are left, in all and of each entity; whether that was possible.
+    pub(crate) fn thin(&mut self, rows: usize, readings: usize) -> bool {
+        // New rows are first thinned to the resolution of the earlier ones.
+        let mut grid = self.grid;
+        loop {
+            if grid > 0 {
+                self.grid = grid;
+                self.series.values_mut().for_each(|series| series.thin(grid));
+            }
+            self.rows = self.series.values().map(|series| series.length()).sum();
+            let longest = self.series.values().map(|series| series.length()).max().unwrap_or(0);
+            if self.rows <= rows && longest <= readings {
+                return true;
+            }
+            if longest <= FEWEST {
+                return false;
+            }
+            let first = self.series.values().filter_map(|series| series.first()).min().unwrap_or(0);
+            let last = self.series.values().filter_map(|series| series.last()).max().unwrap_or(0);
+            grid = grid.saturating_mul(2).max((last - first) / readings.max(1) as u64).max(1);
+        }
+    }
+
+    /// Notes how far the readings were thinned.
+    pub(crate) fn note_thinning(&mut self) {
+        if self.grid > 0 {
+            let seconds = (self.grid as f64 / SECOND).max(1.0);
+            self.note(
+                "every single reading",
+                format!("too many to hold: one of each {seconds:.0} s is kept, and rates are means over that time"),
+                "give the part around the incident",
+            );
+        }
+    }
+
+    /// Notes something the user should know.
+    pub fn note(&mut self, what: &str, why: impl Into<String>, remedy: &str) {
+        let note = Note { what: what.into(), why: why.into(), remedy: remedy.into() };
+        if self.notes.len() < MOST_NOTES && !self.notes.contains(&note) {
+            self.notes.push(note);
+        }
+    }
+
+    /// The row of an entity this many seconds after the start, to be filled in; it stands on this line (0: on none).
+    pub fn row<F: Family>(&mut self, at: f64, line: u32, key: F::Key) -> &mut F {
+        let GrowingSeries { series, file, rows, .. } = self.series::<F>(&key);
+        if line > 0 {
+            series.located(file, line);
+        }
+        let (row, new) = series.row(nanoseconds(at), &key);
+        *rows += usize::from(new);
+        row
+    }
+
+    /// Records a row that was read as a whole; what is already known of the entity stays.
+    pub fn put<F: Family>(&mut self, at: f64, line: u32, row: F) {
+        let slot = self.row::<F>(at, line, row.key().clone());
+        let known = std::mem::replace(slot, row);
+        slot.fill(&known);
+    }
+
+    /// Lets an entity's counters grow over an interval by their rates per second; unknown ones stay absent. Returns the
+    /// row at the end of the interval, for its gauges and states.
+    ///
+    /// # Panics
+    /// If the family has no counter of a name. The names are those of the formats' own code: dropping the figures of a misspelled
+    /// one would pass for "not measured".
+    pub fn grow<F: Family>(
+        &mut self,
+        interval: ReportInterval,
+        line: u32,
+        key: F::Key,
+        rates: &[(&'static str, Option<f64>)],
+    ) -> &mut F {
+        let known = |(name, rate): &(&'static str, Option<f64>)| {
+            let column = F::INFO.metrics.iter().position(|m| m.name == *name);
+            // Checked even if the rate is absent, so that a wrong name fails with any capture of the format.
+            Some((column.unwrap_or_else(|| panic!("{} has no counter {name}", F::INFO.name)), (*rate)?))
+        };
+        let rates: Vec<(usize, f64)> = rates.iter().filter_map(known).collect();
+        self.grow_columns(interval, line, key, &rates)
+    }
+
+    fn grow_columns<F: Family>(
+        &mut self,
+        interval: ReportInterval,
+        line: u32,
+        key: F::Key,
+        rates: &[(usize, f64)],
+    ) -> &mut F {
+        let GrowingSeries { series, file, rows, long } = self.series::<F>(&key);
+        if line > 0 {
+            series.located(file, line);
+        }
+        *rows += series.grow(interval, &key, rates);
+        *long |= series.length() > 2 * MOST_READINGS;
+        series.row(nanoseconds(interval.to), &key).0
+    }
+
+    /// Records a row of rates and levels, as its columns are declared.
+    pub fn rates<F: Family>(
+        &mut self,
+        interval: ReportInterval,
+        key: F::Key,
+        row: &TableRow,
+        columns: &MetricColumns<F>,
+    ) -> &mut F {
+        let is_counter = |(column, _): &(usize, f64)| F::INFO.metrics[*column].kind == Kind::Counter;
+        let (counters, gauges): (Vec<_>, Vec<_>) = columns.values(row).into_iter().partition(is_counter);
+        let to = match counters.is_empty() {
+            true => self.row::<F>(interval.to, row.line, key),
+            false => self.grow_columns::<F>(interval, row.line, key, &counters),
+        };
+        for (column, value) in gauges {
+            to.put(column, Value::Gauge(value.into()));
+        }
+        to
+    }
+
+    /// Records a row of levels and of counts since boot, as its columns are declared.
+    pub fn counts<F: Family>(&mut self, at: f64, key: F::Key, row: &TableRow, columns: &MetricColumns<F>) -> &mut F {
+        self.row::<F>(at, row.line, key.clone());
+        let to = self.row::<F>(at, row.last_line, key);
+        for (column, value) in columns.values(row) {
+            let value = match F::INFO.metrics[column].kind {
+                Kind::Counter => Value::Counter((value as u64).into()),
+                _ => Value::Gauge(value.into()),
+            };
+            to.put(column, value);
+        }
+        to
+    }
+
+    fn series<F: Family>(&mut self, key: &F::Key) -> GrowingSeries<'_, F> {
+        self.keep_in_bounds();
+        let new = self.series.len() < MOST_ENTITIES;
+        let series = match self.series.entry((F::INFO.name, key.to_string())) {
+            Entry::Occupied(own) => own.into_mut(),
+            Entry::Vacant(place) if new => place.insert(Box::new(EntitySeries::<F>::new())),
+            Entry::Vacant(_) => self.surplus.insert(Box::new(EntitySeries::<F>::new())),
+        };
+        self.long |= series.length() > 2 * MOST_READINGS;
+        let series: &mut dyn Any = &mut **series;
+        let series = series.downcast_mut::<EntitySeries<F>>().expect("a family has one row type");
+        GrowingSeries { series, file: &self.file, rows: &mut self.rows, long: &mut self.long }
+    }
+}
+
+/// An entity's series, and what must be updated when it grows.
+struct GrowingSeries<'r, F> {
+    series: &'r mut EntitySeries<F>,
+    file: &'r Name,
+    rows: &'r mut usize,
+    long: &'r mut bool,
+}
+
+/// Seconds as whole nanoseconds, clamped to what fits.
+pub(crate) fn nanoseconds(seconds: f64) -> u64 {
+    (seconds * SECOND).round() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::window_of;
+    use whyslow_model::catalogue::Disk;
+    use whyslow_model::origin::Origins;
+    use whyslow_model::snapshot::Snapshot;
+    use whyslow_model::window::Window;
+
+    #[test]
+    fn a_long_run_is_thinned_out_and_its_totals_stay() {
+        let mut run = ToolRun::new("test", &"x".into());
+        let mut most = 0;
+        for t in 0..100_000 {
+            let step = ReportInterval { from: f64::from(t), to: f64::from(t + 1) };
+            for disk in ["sda", "sdb"] {
+                run.grow::<Disk>(step, t, disk.into(), &[("reads", Some(f64::from(t % 7)))]).in_flight = 1_u64.into();
+            }
+            most = most.max(run.rows());
+        }
+        run.note_thinning();
+        assert!(most <= 2 * (2 * MOST_READINGS + 2) && run.rows() > MOST_READINGS, "{most} {}", run.rows());
+        assert!(run.notes.iter().any(|note| note.why.contains("of each")), "{:?}", run.notes);
+        let mut snapshots = BTreeMap::new();
+        run.series.into_values().for_each(|s| s.into_snapshots(&mut snapshots, &mut Origins::default()));
+        assert!(snapshots.values().all(|s| s.block.disk.len() == 2), "both are kept at the same times");
+        let window = Window::new(snapshots.into_iter().map(|(at, s)| Snapshot { boot_ns: at + 1, ..s }).collect());
+        let total: u32 = (0..100_000).map(|t| t % 7).sum();
+        for change in window.changes::<Disk>() {
+            assert_eq!(change.grown(|d| d.reads), Some(f64::from(total)));
+        }
+    }
+
+    #[test]
+    fn the_same_report_again_and_again_is_one_run() {
+        let one = "             total       used       free     shared    buffers     cached
+Mem:        507280     483332      23948          0       4312     181132
+";
+        let instants = |text: &str| window_of(&text.repeat(20_000)).snapshots().len();
+        assert!((2..=2 * MOST_READINGS).contains(&instants(one)));
+        let stamped: String = (0..20_000)
+            .map(|n| format!("Sat Nov 21 {:02}:{:02}:{:02} UTC 2026\n{one}", n / 3600, n / 60 % 60, n % 60))
+            .collect();
+        let window = window_of(&stamped);
+        assert!((2..=2 * MOST_READINGS).contains(&window.snapshots().len()));
+        assert_eq!(window.seconds(), 19_999.0);
+    }
+
+    #[test]
+    #[should_panic(expected = "disk has no counter raeds")]
+    fn a_misspelled_counter_fails_even_where_the_capture_does_not_report_it() {
+        let mut run = ToolRun::new("test", &"x".into());
+        run.grow::<Disk>(ReportInterval { from: 0.0, to: 1.0 }, 1, "sda".into(), &[("raeds", None)]);
+    }
+
+    #[test]
+    fn rates_come_back_as_they_were_printed() {
+        let mut run = ToolRun::new("test", &"x".into());
+        for t in 0..50 {
+            let step = ReportInterval { from: f64::from(t), to: f64::from(t + 1) };
+            run.grow::<Disk>(step, 3 + t, "sda".into(), &[("reads", Some(0.3)), ("writes", None)]);
+        }
+        let mut snapshots = BTreeMap::new();
+        let mut origins = Origins::default();
+        run.series.into_values().for_each(|s| s.into_snapshots(&mut snapshots, &mut origins));
+        let window = Window::new(snapshots.into_iter().map(|(at, s)| Snapshot { boot_ns: at + 1, ..s }).collect());
+        let change = window.change::<Disk>().unwrap();
+        assert_eq!(change.grown(|d| d.reads), Some(15.0));
+        assert_eq!(change.grown(|d| d.writes), None);
+        assert_eq!(origins.of("disk", "sda").first().unwrap().to_string(), "x:3-52");
+    }
+}

@@ -1,0 +1,306 @@
+//! The words of the kernel's log that the diagnosis understands.
+//!
+//! Two programs depend on them: the parsers of `diagnose`, and the prefilter with which `import` drops all other lines of
+//! a long log. Both use these tables, so a word stands in one place: [`prefilter`] is derived.
+
+/// Whether a message says that a condition begins or ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogPhase {
+    /// It begins, or continues.
+    Begins,
+    /// It is over.
+    Ends,
+}
+
+/// What a message is about, which decides how its subject is found in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogSubject {
+    /// The machine.
+    Host,
+    /// A task that is stuck.
+    Task,
+    /// A CPU that is stuck.
+    Cpu,
+    /// The machine, and the message itself as the detail.
+    Message,
+    /// A memory module.
+    MemoryModule,
+    /// The temperature or power limit of a CPU.
+    Temperature,
+    /// A kernel setting that limits a table.
+    Limit(&'static str),
+    /// A listening socket, by its port.
+    ListeningSocket,
+    /// A network interface.
+    Interface,
+    /// A file system, by its device.
+    FileSystem,
+    /// A control group.
+    Cgroup,
+    /// An NFS server.
+    NfsServer,
+    /// The order of a failed page allocation.
+    PageAllocation,
+    /// A device-mapper volume.
+    Volume,
+    /// A path to storage.
+    StoragePath,
+    /// A PCIe device, by its address.
+    PcieDevice,
+    /// An interrupt line.
+    Interrupt,
+}
+
+/// A message from which a single line tells what is wrong with what.
+pub struct LogPattern {
+    /// The topic, a word that rules use.
+    pub topic: &'static str,
+    /// Words that it contains, all of them. The first is the rarest: the prefilter looks for it alone.
+    pub words: &'static [&'static str],
+    /// Whether it says that the condition begins or ends.
+    pub phase: LogPhase,
+    /// What it is about.
+    pub subject: LogSubject,
+}
+
+impl LogPattern {
+    /// Whether a line is this message.
+    pub fn matches(&self, text: &str) -> bool {
+        self.words.iter().all(|words| text.contains(words))
+    }
+}
+
+/// Declares patterns: topic, subject, words; after `ends` those that say it is over. Of several that match a line, the
+/// first one counts.
+macro_rules! log_patterns {
+    ($($topic:literal $subject:expr => $($words:tt)|+ $(, ends $($end:tt)|+)? ;)*) => {
+        /// All patterns.
+        pub const LOG_PATTERNS: &[LogPattern] = &[ $(
+            $( LogPattern { topic: $topic, words: &$words, phase: LogPhase::Begins, subject: $subject }, )+
+            $( $( LogPattern { topic: $topic, words: &$end, phase: LogPhase::Ends, subject: $subject }, )+ )?
+        )* ];
+    };
+}
+
+use LogSubject::*;
+
+log_patterns! {
+    // kernel/hung_task.c, kernel/watchdog.c, kernel/rcu/tree_stall.h
+    "hung_task" Task => ["blocked for more than", "task "];
+    "lockup" Cpu => ["soft lockup", "stuck for"] | ["hard LOCKUP"] | ["self-detected stall"] | ["detected stall"]
+        | ["detected expedited stalls"] | ["kthread starved for"];
+    // arch/x86/kernel/cpu/mce, drivers/edac, drivers/acpi/apei
+    "memory_error" MemoryModule => ["EDAC", " CE "] | ["EDAC", " UE "] | ["EDAC", "memory", "error"]
+        | ["Memory failure: "] | ["[Hardware Error]", "memory error"];
+    "machine_check" Message => ["Machine check events logged"] | ["Machine Check Exception"] | ["Machine Check: "]
+        | ["Hardware error from APEI"] | ["[Hardware Error]", "ncorrected"];
+    "thermal" Temperature => ["emperature above threshold"] | ["ower limit notification"],
+        ends ["emperature/speed normal"] | ["ower limit normal"];
+    // net/netfilter, net/core/neighbour.c, net/ipv4
+    "conntrack_full" Host => ["conntrack", "table full"];
+    "neighbor_overflow" Limit("net.ipv4.neigh.default.gc_thresh3") =>
+        ["eighbour table overflow"] | ["eighbor table overflow"];
+    "route_overflow" Limit("net.ipv4.route.max_size") => ["dst cache overflow"] | ["oute cache is full"];
+    "syn_flood" ListeningSocket => ["SYN flooding on port"];
+    "tcp_memory" Limit("net.ipv4.tcp_mem") => ["TCP: out of memory"] | ["Out of socket memory"];
+    "tcp_orphans" Limit("net.ipv4.tcp_max_orphans") => ["orphaned sockets"];
+    // net/sched/sch_generic.c, drivers/net
+    "transmit_timeout" Interface => ["NETDEV WATCHDOG"] | ["ransmit timed out"] | ["x Unit Hang"]
+        | ["Hardware Unit Hang"] | ["x timeout detected"];
+    "half_duplex" Interface => ["ink is ", "alf "] | ["ink up", "alf"] | ["ink is up", "half"];
+    "link" Interface => ["Link is Down"] | ["Link is down"] | ["link is down"]
+        | [": link down"] | [" link down", "eth"] | [": Link Down"] | ["link status definitely down"],
+        ends ["Link is Up"] | ["Link is up"] | ["link is up"] | [": link up"] | [" link up"] | [": Link Up"]
+        | ["link status definitely up"];
+    // fs/ext4/super.c, fs/xfs, fs/btrfs, fs/jbd2
+    "fs_stopped" FileSystem => ["emounting filesystem read-only"] | ["emounting fs read-only"] | ["orced read"]
+        | ["hutting down filesystem"] | ["has been shut down"] | ["borting journal on device"];
+    "fs_error" FileSystem => ["-fs error"] | ["XFS", "orruption"] | ["XFS", "metadata I/O error"]
+        | ["XFS", "CRC error"] | ["XFS internal error"] | ["BTRFS error"] | ["BTRFS", "csum failed"]
+        | ["BTRFS", "checksum error"] | ["BTRFS", "transid verify failed"] | ["BTRFS", "corrupt leaf"]
+        | ["JBD2: Detected IO errors"] | ["REISERFS error"] | ["FAT-fs", "rror"];
+    // fs/file_table.c, kernel/cgroup/pids.c, net/sunrpc, kernel/time/clocksource.c, mm/page_alloc.c
+    "file_table" Limit("fs.file-max") => ["file-max limit"];
+    "pids" Cgroup => ["fork rejected by pids controller in "];
+    "nfs" NfsServer => ["nfs: server ", "not responding"], ends ["nfs: server ", " OK"];
+    "clocksource" Host => ["Marking clocksource", "unstable"] | ["Clocksource tsc unstable"];
+    "allocation" PageAllocation => ["page allocation failure"] | ["possible memory allocation deadlock"];
+    // drivers/md
+    "pool_full" Volume => ["out-of-data-space"] | ["out of data space", "thin"] | ["out of metadata space", "thin"];
+    "path" StoragePath => ["Failing path"] | ["path is down"] | ["remaining active paths: 0"]
+        | ["remote port time out"] | ["detected conn error"] | ["session recovery timed out"] | ["LOOP DOWN detected"]
+        | ["Link Down Event"],
+        ends ["einstating path"] | ["einstated path"] | ["path is up"] | ["LOOP UP detected"] | ["Link Up Event"];
+    // drivers/pci/pcie/aer.c, kernel/irq/spurious.c
+    "pcie" PcieDevice => ["PCIe Bus Error: "];
+    "irq_disabled" Interrupt => ["Disabling IRQ #"];
+}
+
+/// Declares lists of words, each for one parser, and [`WORD_LISTS`] of all of them.
+macro_rules! word_lists {
+    ($($(#[$doc:meta])* $name:ident: $($words:literal)|+;)*) => {
+        $( $(#[$doc])* pub const $name: &[&str] = &[$($words),+]; )*
+        const WORD_LISTS: &[&[&str]] = &[$($name),*];
+    };
+}
+
+word_lists! {
+    /// Messages that are never harmless, whatever they are about.
+    ALARMS: "Call Trace" | "BUG: " | "Oops" | "anic" | "WARNING: " | "timed out";
+    /// How many messages the rate limit held back.
+    SUPPRESSED: "callbacks suppressed" | "messages suppressed";
+
+    /// Devices: what gives a target a name, a model, a serial number, a port.
+    DEVICES: "Direct-Access" | ": ATA-" | "ATAPI: " | "ATA DISK drive" | "Attached scsi disk" | ": [sd" | "scsi host"
+        | ": SerialNumber: " | ": usb-storage " | "SATA max" | "PATA max" | ": mmc";
+
+    /// SCSI sense data and results, in the wording of all drivers.
+    SCSI_SENSE: "ense" | "sns = " | "ASC" | "return code" | "hostbyte" | "SCSI Error" | "SCSI disk error" | "ERROR on channel";
+    /// SCSI: a command was not completed in time.
+    SCSI_TIMEOUTS: "TIMEOUT_ERROR" | "aborting command due to timeout" | "timing out command";
+    /// SCSI: the kernel aborts a command.
+    SCSI_ABORTS: "ttempting task abort" | "Attempting to queue an ABORT" | "Attempting to abort cmd"
+        | "uas_eh_abort_handler" | "Abort command issued" | "ABORT operation started";
+    /// SCSI: the kernel gives up a device.
+    SCSI_OFFLINE: "Device offlined" | "rejecting I/O to offline device" | "rejecting I/O to dead device"
+        | "rejecting I/O as device removed";
+    /// SCSI: a device or bus is reset, or reports that it was.
+    SCSI_RESETS: "bus is being reset for host" | "device reset occurred" | "ttempting target reset"
+        | "ttempting device reset" | "ttempting bus reset" | "uas_eh_device_reset_handler start" | "resetting logical";
+    /// An iSCSI session or a port of a fabric did not come back: its disks go with it, and are in order.
+    PATH_LOST: "session recovery timed out" | "blocked FC remote port time out";
+
+    /// libata: results and registers.
+    ATA_REGISTERS: " Emask " | " SErr " | "SError: {" | "error: {" | "status: {" | "qc timeout" | "resetting link"
+        | "failed command: ";
+    /// libata: the device is given up.
+    ATA_OFFLINE: "reset failed, giving up" | ": disabled" | "disable device";
+    /// libata: the device does not come back from a reset, or does not identify itself.
+    ATA_NO_ANSWER: "COMRESET failed" | "failed to IDENTIFY" | "revalidation failed";
+    /// libata: the link runs slower because of errors.
+    ATA_SLOWED: "limiting SATA link speed" | "interface fatal error";
+
+    /// The old IDE drivers: the medium.
+    IDE_MEDIUM: "UncorrectableError" | "SectorIdNotFound" | "AddrMarkNotFound";
+    /// The old IDE drivers: timeouts.
+    IDE_TIMEOUTS: "dma_timer_expiry" | "lost interrupt" | "irq timeout" | "DMA timeout" | "timeout waiting";
+    /// The old IDE drivers: a garbled transfer, a device fault, no response.
+    IDE_OTHERS: "BadCRC" | "DeviceFault" | "no response";
+
+    /// NVMe.
+    NVME: "(sct " | "completion polled" | "timeout, " | "timeout. " | "CSTS=" | "frozen state error detected"
+        | "resetting controller";
+    /// NVMe: the controller is given up.
+    NVME_OFFLINE: "Removing after" | "Disabling device after reset failure" | "Device not ready";
+
+    /// Memory cards and eMMC: timeouts.
+    MMC_TIMEOUTS: "imeout waiting" | "timed out" | "timeout for tag";
+    /// Memory cards and eMMC: errors by number.
+    MMC_ERRORS: "error -";
+
+    /// The block layer.
+    BLOCK: "/O error" | "medium error" | "target error" | "timeout error" | "transport error" | "protection error"
+        | "offline error";
+
+    /// Faults of a host adapter or its firmware.
+    ADAPTER_FAULTS: "fault_state(" | "sending diag reset" | "SAS host is non-operational" | "FW in FAULT state"
+        | "Fatal firmware error" | "Controller encountered a fatal error"
+        | "Controller encountered an error and was reset" | "ontroller lockup detected" | "Host adapter reset request"
+        | "Host bus reset request" | "Adapter kernel panic" | "ISP System Error" | "Dump Card State Begins"
+        | "ontroller reset occurred";
+    /// What RAID controllers say of the disks behind them.
+    BEHIND_CONTROLLER: " PD " | "AEN: " | "3w-";
+
+    /// Software RAID (drivers/md).
+    ARRAYS: "Disk failure" | "non-fresh" | "not enough operational" | "degraded" | "DEGRADED" | "conf printout" | "wd:"
+        | "dev:sd" | "dev:hd" | "Operation continuing" | "recovery done" | " out of " | "no spare" | "skipping faulty"
+        | "md: updating";
+
+    /// Stems of messages that no parser looks for, but that would be mistaken for the rest of the message before them if
+    /// they were dropped from a log without times.
+    CONTEXT: "offline" | "imeout" | "time out" | "timing out" | " abort" | "ABORT" | "reset" | "RESET" | "Emask" | "SErr"
+        | "not ready" | "fault_state" | "firmware error" | "ontroller" | "kernel panic" | "robe failure"
+        | "limiting SATA link speed" | "ailing path" | "instat" | "path is " | "conn error" | "LOOP "
+        | "allocation failure" | "Memory failure" | "above threshold" | "ower limit" | "achine check"
+        | "Machine Check" | "Hardware Error" | "Hardware error" | "EDAC" | "unstable" | "Disabling IRQ" | "conntrack"
+        | "table overflow" | "SYN flooding" | "Unit Hang" | "ink is " | "link down" | "link up" | "Link Down"
+        | "Link Up" | "file-max" | "pids controller" | "nfs: server " | "emounting f" | "borting journal" | "XFS"
+        | "BTRFS" | "JBD2: " | "REISERFS" | "FAT-fs" | "of data space" | "of metadata space";
+
+    /// OOM kills.
+    OOM: "Killed process" | "oom-kill" | "ut of memory" | "no killable processes";
+}
+
+/// Messages that identify a line as the kernel's even without time and host before it.
+pub const UNMISTAKABLE: &[&str] = &[
+    "SCSI disk error",
+    "SCSI error :",
+    "SCSI Error",
+    "I/O error: dev",
+    "I/O error, dev ",
+    "rejecting I/O to",
+    "conf printout",
+    "ERROR on channel",
+    "ASC/ASCQ=",
+    "sense key ",
+    "Sense Key : ",
+    "hostbyte=",
+    "Add. Sense: ",
+    "Additional sense indicates",
+    "oom-killer:",
+    "oom-kill:",
+    "Killed process ",
+    "Out of Memory:",
+    "Out of memory:",
+    "nf_conntrack: table full",
+    "ip_conntrack: table full",
+    "eighbour table overflow",
+    "neighbor table overflow",
+    "write_disk_sb failed",
+    "end_request:",
+    "blk_update_request:",
+    "print_req_error:",
+    "Buffer I/O error",
+    "aborting command due to timeout",
+    ": dma_intr: ",
+    "Emask 0x",
+    "NETDEV WATCHDOG",
+    "blocked for more than 1",
+    "soft lockup - CPU",
+    "self-detected stall on CPU",
+    "cpu clock throttled",
+    "EXT3-fs error",
+    "EXT4-fs error",
+    "possible SYN flooding",
+    "Possible SYN flooding",
+];
+
+/// The words one of which a line must contain to matter: the first of each pattern, and all lists.
+pub fn prefilter() -> impl Iterator<Item = &'static str> {
+    LOG_PATTERNS
+        .iter()
+        .filter_map(|pattern| pattern.words.first().copied())
+        .chain(WORD_LISTS.iter().copied().flatten().copied())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_pattern_is_hidden_by_an_earlier_one() {
+        for (at, pattern) in LOG_PATTERNS.iter().enumerate() {
+            let line = pattern.words.join(" ");
+            let first = LOG_PATTERNS.iter().position(|p| p.matches(&line)).unwrap();
+            assert!(first == at || LOG_PATTERNS[first].topic == pattern.topic, "{line}");
+        }
+    }
+
+    #[test]
+    fn every_pattern_passes_the_prefilter() {
+        for pattern in LOG_PATTERNS {
+            let line = pattern.words.join(" ");
+            assert!(prefilter().any(|words| line.contains(words)), "{line}");
+        }
+    }
+}
