@@ -101,7 +101,7 @@ fn what_was_found_is_kept_under_its_name() {
     let series = baseline.series.iter().find(|series| series.metric == metric).expect("a series for each figure");
     assert_eq!((&series.samples, series.better, &series.unit), (&figure.samples, Some(Better::Lower), &figure.unit));
     // What is there is not lost, and that is told before anything is measured.
-    for (name, word) in [("may", "--replace"), ("../may", "no name")] {
+    for (name, word) in [("may", "--replace"), ("../may", "not a valid name")] {
         let (status, stdout, said) = save(name, &[]);
         assert!(status == Some(2) && stdout.is_empty() && said.contains(word), "{said}");
     }

@@ -45,6 +45,7 @@ enum { READ, WRITE, FLUSH, DISCARD };
 #define RECENT 64                   /* requests after which an end is no longer looked for: interleaved streams told apart */
 #define ALWAYS (~0ULL)              /* the length of a choice while the programs stay attached */
 #define SETTLED 1000000000ULL       /* after which the requests in flight that began unseen no longer matter */
+#define EPOCH 5000000000ULL         /* after which counting starts again, see depth_of() */
 #define QUIET 5000000000ULL         /* without any request, after which none can be in flight */
 #define MOMENT 20                   /* requests of 2^20 ns, about a millisecond, are looked at together */
 #define TIMES BUCKETS(37)           /* up to 137 s, in nanoseconds */
@@ -266,8 +267,10 @@ INLINE struct depth *depth_of(struct request *rq, struct choice *of, u64 now)
 	accounted(rq->rq_flags, &in_flush);
 	if (!depth || in_flush || operation(rq->cmd_flags) > WRITE)
 		return 0;
-	/* While the programs are detached requests begin and end unseen. */
-	if (!depth->since || of->length != ALWAYS || now - depth->last > QUIET) {
+	/* While the programs are detached, requests begin and end unnoticed. So does one whose event interrupts the program that
+	 * handles another on the same CPU: the kernel does not run it again (bpf_prog_inc_misses_counter), and the count is off until
+	 * the next epoch. */
+	if (!depth->since || of->length != ALWAYS || now - depth->last > QUIET || now - depth->since > EPOCH) {
 		depth->since = now;
 		depth->count = 0;
 	}

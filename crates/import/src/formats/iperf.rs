@@ -7,7 +7,7 @@ pub const FORMAT: Format = Format {
     name: "iperf",
     versions: "iperf 2, client and server, text",
     shows: "the rate of a transfer, and whether the socket buffer could be the limit",
-    lacks: "the limit, from one transfer alone; intervals, of which the sum is used",
+    lacks: "the limit, from one transfer alone; the single intervals: their total is used",
     programs: &[word("iperf")],
     starts,
     read,

@@ -9,7 +9,7 @@ pub const FORMAT: Format = Format {
     name: "iperf3",
     versions: "iperf 3, client and server, text and -J",
     shows: "the rate of a transfer; with -w, whether the socket buffer could be the limit",
-    lacks: "the limit, from one transfer alone; intervals, of which the sum is used",
+    lacks: "the limit, from one transfer alone; the single intervals: their total is used",
     programs: &[word("iperf3")],
     starts: |lines| lines.next_is(|line| peer_of(line).is_some()) || json::begins(lines, "start"),
     read: |lines, _, run| if json::begins(lines, "start") { read_json(lines, run) } else { read_text(lines, run) },

@@ -8,7 +8,7 @@ use whyslow_model::key::Pair;
 pub const FORMAT: Format = Format {
     name: "mdstat",
     versions: "/proc/mdstat since 2.4",
-    shows: "degraded arrays; a check or rebuild; which disk is a member of which array",
+    shows: "degraded arrays; a check or rebuild; the members of each array",
     lacks: "rates of the members",
     files: &["mdstat"],
     starts: |lines| lines.next_is(|line| line.starts_with("Personalities :") || array(line).is_some()),

@@ -171,7 +171,7 @@ fn in_a_flood_the_requests_of_a_span_stand_for_all() {
     assert_eq!(seen, made);
 }
 
-/// Reads for a while, one request at a time, with only one in four moments looked at; what was counted of that.
+/// Reads for a while, one request at a time, while only one in four moments is sampled; returns the counters before and after.
 fn read_thinned_out(source: &mut Requests, device: &LoopDevice) -> (Request, Request) {
     let file = device.open_direct();
     let before = sample(source, device);
@@ -201,14 +201,17 @@ fn histograms_weigh_each_request_as_the_counters_do() {
 }
 
 #[test]
-fn a_request_that_has_the_device_to_itself_is_known_to_though_not_every_one_is_looked_at() {
+fn a_request_alone_on_the_device_has_depth_one_even_if_not_every_request_is_sampled() {
     if !has_bpf() {
         return;
     }
     let Some(device) = LoopDevice::new("/tmp", 64 << 20) else { return };
-    let (before, after) = read_thinned_out(&mut Requests::default(), &device);
-    let known = grown(after.depth_requests, before.depth_requests);
-    assert!(known > 0 && known <= grown(after.requests, before.requests));
-    assert_eq!(grown(after.depth, before.depth), known, "one at a time");
-    assert_eq!(grown(after.depth_squared, before.depth_squared), known);
+    // On a busy machine an event can interrupt the program that handles another, which the kernel then does not run: one reading
+    // in a few has to be exact.
+    wait_until("every request is known to be alone on the device", || {
+        let (before, after) = read_thinned_out(&mut Requests::default(), &device);
+        let known = grown(after.depth_requests, before.depth_requests);
+        assert!(known > 0 && known <= grown(after.requests, before.requests));
+        grown(after.depth, before.depth) == known && grown(after.depth_squared, before.depth_squared) == known
+    });
 }
