@@ -230,6 +230,7 @@ mod tests {
             explained_by: None,
             unattributed: None,
             more: 0,
+            how_bad: None,
             since: None,
             actions: Vec::new(),
         }

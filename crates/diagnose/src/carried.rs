@@ -94,6 +94,7 @@ fn finding(carrier: &Device<'_>, carried: &[Device<'_>], sum: f64, parts: [&Diag
         explained_by: None,
         unattributed: None,
         more: 0,
+        how_bad: None,
         since: None,
         actions: vec![Action {
             kind: ActionKind::Advice,

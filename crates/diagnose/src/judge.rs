@@ -115,6 +115,7 @@ fn finding(rule: &Rule, entity: &Entity, stage: &mut Stage<'_>, facts: &Facts) -
         more: 0,
         impact,
         impact_is,
+        how_bad: rule.how_bad.as_ref().filter(|_| impact_is != Basis::NotMeasured).map(|text| text.prose(stage)),
         since: rule.pressure.and_then(|resource| facts.history.since(resource, impact)),
         confidence,
         summary: summary.prose(stage),

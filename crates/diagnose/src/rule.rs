@@ -43,6 +43,8 @@ pub struct Rule {
     pub(crate) impact: Option<Expr>,
     /// Whether that is the least that was lost.
     pub(crate) at_least: bool,
+    /// What the impact is, where that is not the share of the time in which a task waited.
+    pub(crate) how_bad: Option<Template>,
     /// How grave it is where no time was measured.
     pub(crate) severity: Option<Expr>,
     /// The pressure that shows how long it has lasted.
@@ -134,6 +136,7 @@ struct Written {
     impact: Option<Spanned<String>>,
     #[serde(default)]
     at_least: bool,
+    how_bad: Option<Spanned<String>>,
     severity: Option<Spanned<String>>,
     pressure: Option<Resource>,
     high: Option<Spanned<String>>,
@@ -312,6 +315,7 @@ impl Rule {
             when: reader.expr(&written.when, &sight)?,
             impact: reader.maybe(written.impact.as_ref(), &sight)?,
             at_least: written.at_least,
+            how_bad: written.how_bad.as_ref().map(|text| reader.template(text, &sight)).transpose()?,
             severity: reader.maybe(written.severity.as_ref(), &sight)?,
             pressure: written.pressure,
             high: reader.maybe(written.high.as_ref(), &sight)?,

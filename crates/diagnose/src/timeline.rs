@@ -141,6 +141,7 @@ mod tests {
             explained_by: explained_by.map(str::to_owned),
             unattributed: None,
             more: 0,
+            how_bad: None,
             since: None,
             actions: vec![],
         }

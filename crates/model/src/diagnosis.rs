@@ -186,6 +186,9 @@ pub struct Finding {
     /// What that number rests on.
     #[serde(default)]
     pub impact_is: Basis,
+    /// What the impact is, in words; absent where it is the share of the time in which a task waited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub how_bad: Option<String>,
     /// Since when it has lasted; absent where nothing shows that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<Since>,

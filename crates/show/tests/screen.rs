@@ -101,6 +101,46 @@ fn causes_alike_are_counted_with_those_that_are_not_listed() {
 }
 
 #[test]
+fn an_undetermined_verdict_shows_the_best_suspicion() {
+    let suspicion = fixture("saturated").findings[0].clone();
+    let d = Diagnosis { findings: vec![suspicion], ..fixture("undetermined") };
+    let drawn = text::diagnosis(&d, &PLAIN);
+    assert!(drawn.contains("\nPossibly: sdb cannot keep up"), "{drawn}");
+    assert!(drawn.contains("(whyslow -v)") && drawn.lines().count() <= 10, "{drawn}");
+}
+
+#[test]
+fn an_impact_that_is_no_waiting_is_said_in_the_words_of_its_rule() {
+    let mut d = fixture("saturated");
+    d.findings[0].how_bad = Some("uses 64 % of one CPU".into());
+    for all in [false, true] {
+        let drawn = text::diagnosis(&d, &TextStyle { all, ..PLAIN });
+        assert!(drawn.contains("How bad:  uses 64 % of one CPU, for 5 min or more (PSI average)"), "{drawn}");
+        assert!(!drawn.contains("requests waited 62 %"), "{drawn}");
+    }
+}
+
+#[test]
+fn another_cause_is_cut_at_the_end_of_a_clause_and_certain_ones_come_first() {
+    use whyslow_model::diagnosis::Confidence;
+    let mut d = fixture("saturated");
+    let other = |id: &str, confidence, summary: &str| {
+        let mut finding = fixture("saturated").findings[0].clone();
+        (finding.id, finding.confidence, finding.summary) = (id.into(), confidence, summary.into());
+        finding
+    };
+    let long = "There is more work than 2 CPUs can do; one program with a long name uses the most of all of them.";
+    d.findings.truncate(1);
+    d.findings.push(other("net.loss", Confidence::Low, "eth0 loses packets."));
+    d.findings.push(other("cpu.saturated", Confidence::High, long));
+    let drawn = text::diagnosis(&d, &PLAIN);
+    let first = drawn.lines().nth(1).expect("a second line");
+    assert!(first.starts_with("Also: There is more work than 2 CPUs can do"), "{drawn}");
+    assert!(!first.contains('…') && !first.contains("one program"), "{drawn}");
+    assert!(drawn.contains("Possibly: eth0") || first.ends_with(" and 1 more (whyslow -v)"), "{drawn}");
+}
+
+#[test]
 fn nobody_is_named_without_the_reason() {
     let mut d = fixture("saturated");
     d.findings[0].culprits.clear();

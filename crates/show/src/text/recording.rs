@@ -95,7 +95,7 @@ fn timeline(canvas: &mut Canvas, episodes: &[Episode], clock: &Clock) {
         canvas.at_most(1, 0, 2, &[dim(when), plain(screen::first_sentence(&finding.summary))]);
     }
     if episodes.len() > LINES {
-        canvas.paragraph(0, 2, &[dim(format!("(+{} more: add -v)", episodes.len() - LINES))]);
+        canvas.paragraph(0, 2, &[dim(format!("and {} more (add -v)", episodes.len() - LINES))]);
     }
     canvas.blank();
 }
@@ -110,9 +110,11 @@ fn draw_episode(canvas: &mut Canvas, episode: &Episode, clock: &Clock) {
     let when = format!("{}  ", clock.date_and_time(&episode.start));
     let how_long = format!(" for {}", duration(episode));
     let lost = match finding.impact_is {
+        _ if finding.how_bad.is_some() => format!(", at worst: {}", words::time_lost(finding)),
         Basis::NotMeasured => format!(", {}", words::time_lost(finding)),
         _ => format!(
-            ", tasks stalled {} of the time, {} at worst",
+            ", {} {} of the time, {} at worst",
+            words::waited(finding),
             human::share(episode.mean_impact),
             human::share(episode.impact)
         ),

@@ -5,7 +5,7 @@ use crate::canvas::{Canvas, Ink, Piece, bold, dim, plain};
 use crate::clock::Clock;
 use crate::human;
 use whyslow_model::diagnosis::{
-    Action, ActionKind, Basis, BlindSpot, Confidence, Diagnosis, Finding, Host, Origin, Span, Verdict,
+    Action, ActionKind, Basis, BlindSpot, Confidence, Diagnosis, Finding, Host, Origin, Since, Span, Verdict,
 };
 
 /// Lines of the first screen.
@@ -41,6 +41,9 @@ fn is_healthy(canvas: &mut Canvas) {
 fn is_undetermined(canvas: &mut Canvas, d: &Diagnosis) {
     let text = ": too little was visible to say what is slow.";
     canvas.paragraph(0, 2, &[Piece::new(Ink::Yellow, "Undetermined"), plain(text)]);
+    if let Some(finding) = d.findings.first() {
+        item(canvas, "Possibly: ", &sentence(finding), &format!(" ({})", hint(d.window.source)));
+    }
     if let Some(spot) = d.blind_spots.iter().find(|spot| !spot.remedy.is_empty()) {
         canvas.at_most(1, 0, 2, &[bold("To find out more: "), plain(&spot.remedy)]);
     }
@@ -108,7 +111,9 @@ fn bottleneck(canvas: &mut Canvas, d: &Diagnosis, style: &TextStyle, room: usize
 /// The causes but for the first, the first of each kind with how many of that kind there are.
 fn others(d: &Diagnosis) -> Vec<(&Finding, usize)> {
     let mut others: Vec<(&Finding, usize)> = Vec::new();
-    for finding in d.findings.iter().skip(1).filter(|finding| finding.explained_by.is_none()) {
+    let first = d.findings.first();
+    let causes = d.findings.iter().skip(1).filter(|finding| finding.explained_by.is_none());
+    for finding in causes.filter(|finding| !first.is_some_and(|first| is_same_of_program(first, finding))) {
         match others.iter_mut().find(|(other, _)| other.id == finding.id) {
             Some((_, count)) => *count += 1,
             None => others.push((finding, 1)),
@@ -117,7 +122,16 @@ fn others(d: &Diagnosis) -> Vec<(&Finding, usize)> {
     for (other, count) in &mut others {
         *count += d.findings.iter().filter(|finding| finding.id == other.id).map(|finding| finding.more).sum::<usize>();
     }
+    others.sort_by_key(|(other, _)| other.confidence == Confidence::Low);
     others
+}
+
+/// Whether the two are the same cause in tasks of one program.
+fn is_same_of_program(first: &Finding, other: &Finding) -> bool {
+    first.subject.pid.is_some()
+        && other.explained_by.is_none()
+        && (&first.id, &first.subject.kind, &first.subject.name)
+            == (&other.id, &other.subject.kind, &other.subject.name)
 }
 
 /// The other causes, a line each; those that do not fit are counted.
@@ -128,14 +142,38 @@ fn also(canvas: &mut Canvas, others: &[(&Finding, usize)], room: usize, source: 
     for (i, (other, count)) in others.iter().take(shown).enumerate() {
         let mut more = if *count > 1 { format!(" (×{count})") } else { String::new() };
         if left > 0 && i + 1 == shown {
-            more.push_str(&format!(" (+{left} more: {})", hint(source)));
+            more.push_str(&format!(" and {left} more ({})", hint(source)));
         }
-        let text = [dim("Also: "), plain(first_sentence(&other.summary))];
-        let more = [dim(more)];
-        let mut line = canvas.cut(1, canvas.width() - width(&more), &text);
-        line.extend(more);
-        canvas.paragraph(0, 2, &line);
+        let label = if other.confidence == Confidence::Low { "Possibly: " } else { "Also: " };
+        item(canvas, label, first_sentence(&other.summary), &more);
     }
+}
+
+/// One line: a label, a sentence shortened to what fits, and what stands behind it.
+fn item(canvas: &mut Canvas, label: &str, sentence: &str, more: &str) {
+    let more = [dim(more)];
+    let columns = canvas.width().saturating_sub(width(&more));
+    let text = [dim(label), plain(clause(sentence, columns.saturating_sub(label.len())))];
+    let mut line = canvas.cut(1, columns, &text);
+    line.extend(more);
+    canvas.paragraph(0, 2, &line);
+}
+
+/// Fewer words than this are no clause.
+const SHORTEST_CLAUSE: usize = 3;
+
+/// The sentence if it fits; else its longest part up to the end of a clause that does, if there is one.
+fn clause(sentence: &str, columns: usize) -> &str {
+    if plain(sentence).width() <= columns {
+        return sentence;
+    }
+    let is_open = |part: &str| part.matches('(').count() > part.matches(')').count();
+    let ends = sentence.match_indices([',', ':', ';']).filter(|(at, _)| sentence[at + 1..].starts_with(' '));
+    ends.map(|(at, _)| &sentence[..at])
+        .filter(|part| plain(part).width() <= columns && !is_open(part))
+        .filter(|part| part.split_whitespace().count() >= SHORTEST_CLAUSE)
+        .last()
+        .unwrap_or(sentence)
 }
 
 /// Where the rest is to be read.
@@ -154,7 +192,9 @@ pub(super) struct Answer<'d> {
 impl Answer<'_> {
     pub(super) fn draw(&self, canvas: &mut Canvas, finding: &Finding) {
         let ink = if finding.confidence == Confidence::Low { Ink::Bold } else { Ink::Red };
-        canvas.at_most(if self.cut == 0 { 3 } else { 2 }, 0, 2, &[Piece::new(ink, sentence(finding))]);
+        let alike = self.diagnosis.findings.iter().filter(|other| is_same_of_program(finding, other)).count();
+        let count = if alike > 1 { format!(" (×{alike})") } else { String::new() };
+        canvas.at_most(if self.cut == 0 { 3 } else { 2 }, 0, 2, &[Piece::new(ink, sentence(finding)), dim(count)]);
         self.who(canvas, finding);
         self.how_bad(canvas, finding);
         self.what_to_do(canvas, finding);
@@ -193,7 +233,7 @@ impl Answer<'_> {
             return;
         }
         let text = format!("{}{since}{sure}", words::time_lost(finding));
-        canvas.at_most(1, 2, 12, &[dim("How bad:  "), plain(text)]);
+        canvas.at_most(if self.cut == 0 { 2 } else { 1 }, 2, 12, &[dim("How bad:  "), plain(text)]);
     }
 
     /// Since when it has lasted, where that is now.
@@ -205,8 +245,17 @@ impl Answer<'_> {
         let seconds = human::seconds(since.seconds.round().max(1.0));
         match &since.start {
             Some(start) => format!(", since {}", Clock::new(self.style.utc).time(start)),
-            None if since.seconds > window.seconds => format!(", for {seconds} or more"),
+            None if since.seconds > window.seconds => format!(", for {seconds} or more{}", self.shown_by(since)),
             None => format!(", for at least the {seconds} watched"),
+        }
+    }
+
+    /// The average that shows how long it has lasted, where there is room for it.
+    fn shown_by(&self, since: &Since) -> &'static str {
+        match since.source.contains("loadavg") {
+            _ if self.cut > 0 => "",
+            true => " (load average)",
+            false => " (PSI average)",
         }
     }
 
@@ -238,7 +287,7 @@ impl Answer<'_> {
 fn expected(canvas: &mut Canvas, action: &Action, finding: &Finding) {
     let text = match (&action.expect, finding.impact_is) {
         (Some(text), _) => text.clone(),
-        (None, Basis::Measured) => "at best, these stalls end (upper bound)".to_owned(),
+        (None, Basis::Measured) if finding.how_bad.is_none() => "at best, these stalls end (upper bound)".to_owned(),
         (None, _) => return,
     };
     canvas.at_most(1, 2, 12, &[dim("Expected: "), plain(text)]);
@@ -327,7 +376,7 @@ fn not_seen(canvas: &mut Canvas, d: &Diagnosis, room: &mut usize) {
 
 fn undetermined(canvas: &mut Canvas, d: &Diagnosis, room: usize) {
     let remedy = d.blind_spots.iter().any(|spot| !spot.remedy.is_empty());
-    let mut room = room - 3 - usize::from(remedy);
+    let mut room = room - 3 - usize::from(remedy) - usize::from(!d.findings.is_empty());
     canvas.blank();
     for spot in d.blind_spots.iter().take(room) {
         canvas.at_most(1, 2, 4, &[dim("Not seen: "), plain(&spot.what), plain(": "), plain(&spot.why)]);

@@ -14,12 +14,32 @@ pub(super) fn headline(finding: &Finding) -> String {
 
 /// What a finding cost, as far as it is known.
 pub(super) fn time_lost(finding: &Finding) -> String {
+    if finding.impact_is == Basis::NotMeasured {
+        return "lost time not measured".into();
+    }
+    if let Some(text) = &finding.how_bad {
+        return text.clone();
+    }
     let share = if finding.impact >= 0.995 { "all".to_owned() } else { human::share(finding.impact) };
     match finding.impact_is {
-        Basis::AtLeast if share != "all" => format!("tasks stalled at least {share} of the time"),
-        Basis::Measured | Basis::AtLeast => format!("tasks stalled {share} of the time"),
-        Basis::NotMeasured => "lost time not measured".into(),
+        Basis::AtLeast if share != "all" => format!("{} at least {share} of the time", waited(finding)),
+        _ => format!("{} {share} of the time", waited(finding)),
     }
+}
+
+/// Who waited for what in the time a finding cost.
+pub(super) fn waited(finding: &Finding) -> String {
+    if finding.subject.kind == "device" {
+        return "requests waited".into();
+    }
+    let resource = match finding.id.split('.').next() {
+        Some("cpu") => "for a CPU",
+        Some("disk" | "fs") => "for I/O",
+        Some("mem") => "for memory",
+        Some("net") => "for the network",
+        _ => return "at least one task was delayed".into(),
+    };
+    format!("at least one task waited {resource}")
 }
 
 /// An id in words: `disk.depth_one` is 'Disk depth one'.
