@@ -172,7 +172,7 @@ fn clause(sentence: &str, columns: usize) -> &str {
     ends.map(|(at, _)| &sentence[..at])
         .filter(|part| plain(part).width() <= columns && !is_open(part))
         .filter(|part| part.split_whitespace().count() >= SHORTEST_CLAUSE)
-        .last()
+        .next_back()
         .unwrap_or(sentence)
 }
 
