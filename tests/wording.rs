@@ -242,7 +242,7 @@ fn numbers(line: &str) -> usize {
 fn numbers_are_counted_without_ids_and_times() {
     assert_eq!(numbers("loop0 cannot keep up: 16 requests queued, each waiting 13 ms."), 2);
     assert_eq!(numbers("  Who:      postgres (pid 4711) with 71 % of disk writes"), 1);
-    assert_eq!(numbers("  How bad:  tasks stalled 62 % of the time, since 10:00:00"), 1);
+    assert_eq!(numbers("  How bad:  requests waited 62 % of the time, since 10:00:00"), 1);
     assert_eq!(numbers("A thread of job (5970) uses 64 % of one CPU"), 1);
     assert_eq!(numbers("    renice -n 10 -p 3710"), 0);
 }

@@ -171,8 +171,7 @@ fn clause(sentence: &str, columns: usize) -> &str {
     let ends = sentence.match_indices([',', ':', ';']).filter(|(at, _)| sentence[at + 1..].starts_with(' '));
     ends.map(|(at, _)| &sentence[..at])
         .filter(|part| plain(part).width() <= columns && !is_open(part))
-        .filter(|part| part.split_whitespace().count() >= SHORTEST_CLAUSE)
-        .last()
+        .rfind(|part| part.split_whitespace().count() >= SHORTEST_CLAUSE)
         .unwrap_or(sentence)
 }
 
