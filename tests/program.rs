@@ -205,6 +205,7 @@ fn a_word_narrows_each_list() {
 fn a_slip_of_the_finger_is_met_with_a_suggestion() {
     for (args, meant) in [
         (&["bnech"][..], "bench"),
+        (&["raed"], "read"),
         (&["read", "--partail"], "--partial"),
         (&["rules", "disk.satured"], "disk.saturated"),
         (&["metrics", "diks"], "disk"),

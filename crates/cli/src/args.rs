@@ -207,11 +207,21 @@ fn one_line(error: &clap::Error) -> String {
 fn suggestion(error: &clap::Error) -> String {
     let kinds = [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg, ContextKind::SuggestedValue];
     let suggested = kinds.iter().find_map(|kind| match error.get(*kind)? {
-        ContextValue::String(name) => Some(name),
-        ContextValue::Strings(names) => names.first(),
+        ContextValue::String(name) => Some(name.clone()),
+        ContextValue::Strings(names) => closest_of(names, error),
         _ => None,
     });
-    suggested.map_or_else(String::new, |name| suggest::question(name))
+    suggested.map_or_else(String::new, |name| suggest::question(&name))
+}
+
+/// Of several suggestions, the one closest to what was typed.
+fn closest_of(names: &[String], error: &clap::Error) -> Option<String> {
+    let kinds = [ContextKind::InvalidSubcommand, ContextKind::InvalidArg, ContextKind::InvalidValue];
+    let typed = kinds.iter().find_map(|kind| match error.get(*kind)? {
+        ContextValue::String(typed) => Some(typed),
+        _ => None,
+    });
+    typed.and_then(|typed| suggest::closest(typed, names)).or_else(|| names.last().cloned())
 }
 
 #[cfg(test)]

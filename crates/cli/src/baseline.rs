@@ -33,8 +33,9 @@ pub struct BaselineArgs {
     /// Folder whose subfolder 'baselines' holds them [default: /var/lib/whyslow for root, else ~/.local/state/whyslow]
     #[arg(long, global = true)]
     dir: Option<PathBuf>,
+    /// The list where nothing else is asked for.
     #[command(subcommand)]
-    what: What,
+    what: Option<What>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -99,7 +100,7 @@ struct SaveArgs {
 /// Wrong usage; what cannot be read or written.
 pub fn run(args: &BaselineArgs, look: &Look) -> Result<ExitCode, Failure> {
     let baselines = Baselines::of(&recordings::folder(args.dir.as_deref())?);
-    match &args.what {
+    match args.what.as_ref().unwrap_or(&What::List) {
         What::Save(save) => {
             let baseline = Baseline { name: save.name.clone(), ..save.summed_up()? };
             baselines.save(&baseline, save.replace).map_err(unusable)?;

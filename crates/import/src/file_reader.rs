@@ -61,7 +61,7 @@ impl<'r, 'a> FileReader<'r, 'a> {
         if let Some(line) = without_spaces(&mut self.lines) {
             self.lines.skip(line);
             let expected = "separate columns: the spaces were lost, and the columns ran together";
-            let found = "lines without a space in them; paste it again, unchanged";
+            let found = "lines without a space in them; save the command's output again, unchanged";
             self.skip(Refusal::described(&self.file, self.lines.number(), expected, found))?;
             while self.lines.take().is_some() {}
         }
@@ -167,7 +167,7 @@ impl<'r, 'a> FileReader<'r, 'a> {
         if self.skipped <= MOST_SKIPPED {
             self.any = true;
             let what = format!("line {}, left out", refusal.line);
-            self.captures.note(&self.file, &what, refusal.reason(), "paste it again, unchanged");
+            self.captures.note(&self.file, &what, refusal.reason(), "save the command's whole output again, unchanged");
             self.first_skipped.get_or_insert(refusal);
         }
     }

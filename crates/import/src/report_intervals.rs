@@ -68,7 +68,7 @@ fn assumed(run: &mut ToolRun) -> f64 {
     run.note(
         "the interval",
         format!("neither printed nor on a command line: assumed {ASSUMED} s (no rate depends on it)"),
-        "paste the command line too",
+        "include the command line",
     );
     ASSUMED
 }

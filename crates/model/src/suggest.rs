@@ -2,6 +2,8 @@
 
 /// Names less alike than this (Jaro-Winkler, 0 to 1) are no suggestion.
 const ALIKE: f64 = 0.8;
+/// From so many typing errors on (a letter more, less, other, or two swapped), their number says nothing.
+const MANY_ERRORS: usize = 3;
 
 /// `no rule 'x'; 'whyslow rules' lists them; did you mean 'y'?`: the error for a name that does not exist, with the command
 /// that lists those that do.
@@ -19,15 +21,23 @@ pub fn question(known: &str) -> String {
     format!("; did you mean '{known}'?")
 }
 
-fn closest<N: AsRef<str>>(name: &str, known: impl IntoIterator<Item = N>) -> Option<String> {
+/// The known name that is closest to one that does not exist: few typing errors count more than a common beginning.
+pub fn closest<N: AsRef<str>>(name: &str, known: impl IntoIterator<Item = N>) -> Option<String> {
     let name = name.to_lowercase();
     let score = |known: &str| {
         // 'swappiness' for 'vm.swappiness'.
         let last = known.rsplit('.').next().unwrap_or(known);
         [known, last].map(|known| strsim::jaro_winkler(&name, known)).into_iter().fold(0.0, f64::max)
     };
+    let errors = |known: &str| {
+        let last = known.rsplit('.').next().unwrap_or(known);
+        strsim::osa_distance(&name, known).min(strsim::osa_distance(&name, last)).min(MANY_ERRORS)
+    };
     let scored = known.into_iter().map(|known| (score(known.as_ref()), known.as_ref().to_owned()));
-    scored.filter(|(score, _)| *score >= ALIKE).max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, known)| known)
+    let alike = scored.filter(|(score, _)| *score >= ALIKE);
+    alike
+        .min_by(|(a, x), (b, y)| errors(x).cmp(&errors(y)).then(b.total_cmp(a)).then(x.len().cmp(&y.len())))
+        .map(|(_, known)| known)
 }
 
 #[cfg(test)]
@@ -39,6 +49,9 @@ mod tests {
         let known = ["disk.saturated", "cpu.saturated", "vm.swappiness"];
         assert_eq!(did_you_mean("disk.satured", known), "; did you mean 'disk.saturated'?");
         assert_eq!(did_you_mean("Swapiness", known), "; did you mean 'vm.swappiness'?");
+        let groups_too = ["cgroup.memory.swappiness", "vm.swappiness", "cgroup.memory.swappiness"];
+        assert_eq!(did_you_mean("swapiness", groups_too), "; did you mean 'vm.swappiness'?");
+        assert_eq!(did_you_mean("raed", ["record", "read"]), "; did you mean 'read'?");
         assert_eq!(did_you_mean("frobnicate", known), "");
         assert_eq!(did_you_mean("x", Vec::<String>::new()), "");
     }

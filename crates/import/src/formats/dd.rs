@@ -61,7 +61,7 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
         run.note(
             &format!("dd on line {line}"),
             "its bytes and duration are not printed",
-            "paste its command line and the output of time too",
+            "include its command line and the output of time",
         );
         return Ok(());
     };

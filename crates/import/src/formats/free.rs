@@ -59,7 +59,7 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
         run.note(
             "free",
             "its unit is not printed, and the numbers fit more than one",
-            "paste the command line too (free -m), or give the output of free -h",
+            "include the command line (free -m), or give the output of free -h",
         );
         return Ok(());
     };

@@ -70,7 +70,7 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
         }
     }
     let Some(seconds) = elapsed.filter(|s| *s > 0.0) else {
-        run.note("perf stat", "its duration is missing, so there are no rates", "paste it to its end");
+        run.note("perf stat", "its duration is missing, so there are no rates", "include its output to the end");
         return Ok(());
     };
     let row = TableRow::of(begin, "", counts.into_iter().map(|(name, count)| (name, count / seconds)));

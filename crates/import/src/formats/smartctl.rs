@@ -50,7 +50,7 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
     let device = context.command.iter().flat_map(|c| c.arguments()).find_map(|a| a.strip_prefix("/dev/"));
     let Some(device) = device.filter(|name| !name.contains('/')) else {
         let what = format!("smartctl on line {start}");
-        run.note(&what, "it does not name its device", "paste its command line too");
+        run.note(&what, "it does not name its device", "include its command line");
         return Ok(());
     };
     let [vendor, model, firmware, serial] = values;

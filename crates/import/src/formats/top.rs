@@ -66,7 +66,7 @@ fn cut_out(lines: &mut Lines<'_>, run: &mut ToolRun) -> ReadResult {
     run.note(
         "the interval",
         format!("not printed: assumed {DELAY} s (no rate depends on it)"),
-        "paste the whole screens",
+        "include whole screens",
     );
     Ok(())
 }

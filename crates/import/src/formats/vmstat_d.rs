@@ -52,7 +52,7 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
         // A device that comes again belongs to the next report, whose time is known only if the interval is.
         if seen.contains(&device) {
             let Some(interval) = context.interval() else {
-                run.note("vmstat -d", "unknown interval: only the first report is used", "paste the command line too");
+                run.note("vmstat -d", "unknown interval: only the first report is used", "include the command line");
                 while !another_output_starts(lines, FORMAT.name) {
                     lines.skip(1);
                 }

@@ -148,7 +148,7 @@ fn draw(canvas: &mut Canvas, one: &Difference, all: bool) {
     ];
     canvas.paragraph(2, 4, &line);
     if all {
-        let interval = format!("between {} and {} at 95 %; p {:.4}", figure(one.low), figure(one.high), one.p);
+        let interval = format!("95 % interval {} to {}; p = {:.4}", figure(one.low), figure(one.high), one.p);
         let of = |spread: &Spread| match (spread.p5, spread.p95) {
             (Some(p5), Some(p95)) => {
                 format!("{} to {} ({} independent samples)", figure(p5), figure(p95), spread.pieces)

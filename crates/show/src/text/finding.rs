@@ -161,7 +161,7 @@ fn unattributed(canvas: &mut Canvas, finding: &Finding, column: usize) {
 pub(super) fn figures(canvas: &mut Canvas, figures: &[Figures]) {
     for of in figures {
         canvas.blank();
-        canvas.paragraph(0, 2, &[plain("Known about "), bold(words::subject(&of.subject))]);
+        canvas.paragraph(0, 2, &[plain("Measurements: "), bold(words::subject(&of.subject))]);
         evidence(canvas, &of.values, 2);
     }
 }

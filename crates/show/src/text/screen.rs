@@ -78,8 +78,8 @@ fn watched(window: &Span, clock: &Clock) -> String {
     let how = match window.source {
         Origin::Live => format!("watched {seconds}"),
         Origin::Recording => format!("recorded {seconds}"),
-        Origin::Import if window.seconds == 0.0 => "captured once".into(),
-        Origin::Import => format!("captures of {seconds}"),
+        Origin::Import if window.seconds == 0.0 => "one capture".into(),
+        Origin::Import => format!("captures, {seconds}"),
     };
     match (&window.start, &window.end) {
         (Some(start), Some(end)) => {
@@ -286,7 +286,7 @@ impl Answer<'_> {
 fn expected(canvas: &mut Canvas, action: &Action, finding: &Finding) {
     let text = match (&action.expect, finding.impact_is) {
         (Some(text), _) => text.clone(),
-        (None, Basis::Measured) if finding.how_bad.is_none() => "at best, these stalls end (upper bound)".to_owned(),
+        (None, Basis::Measured) if finding.how_bad.is_none() => "best case: the stalls end".to_owned(),
         (None, _) => return,
     };
     canvas.at_most(1, 2, 12, &[dim("Expected: "), plain(text)]);

@@ -88,36 +88,60 @@ fn words(metric: &str) -> [&'static str; 2] {
     }
 }
 
-/// An effect as people say it: `4.7 % slower`, or so many times as fast; 0 against something has no ratio, and counts as a
-/// thousandfold.
-fn of(ratio: f64, [more, less]: [&str; 2]) -> String {
+/// From so many times as fast or as slow, an effect is stated as a factor; below, in percent.
+const FACTOR: f64 = 10.0;
+
+/// How many times as much or as little; 0 against something has no ratio, and counts as a thousandfold.
+fn factor(ratio: f64) -> f64 {
     let times = ratio + 1.0;
-    let many = |times: f64| if times > 999.0 { "at least 1000 times".to_owned() } else { format!("{times:.0} times") };
-    if times >= 10.0 {
-        format!("{} {more}", many(times))
-    } else if times <= 0.1 {
-        format!("{} {less}", many(1.0 / times.max(1e-6)))
-    } else if ratio >= 0.0 {
-        format!("{:.1} % {more}", ratio * 100.0)
-    } else {
-        format!("{:.1} % {less}", -ratio * 100.0)
+    if times >= 1.0 { times } else { 1.0 / times.max(1e-6) }
+}
+
+/// The size of an effect without its direction: `4.7 %`, or `17×`.
+fn size(ratio: f64, as_factor: bool) -> String {
+    match factor(ratio) {
+        _ if !as_factor => format!("{:.1} %", ratio.abs() * 100.0),
+        times if times > 999.0 => "at least 1000×".to_owned(),
+        times if times >= FACTOR => format!("{times:.0}×"),
+        times => format!("{times:.1}×"),
     }
 }
 
-/// The effect with its interval.
+/// An effect with its direction: `4.7 % slower`.
+fn directed(ratio: f64, as_factor: bool, [more, less]: [&str; 2]) -> String {
+    format!("{} {}", size(ratio, as_factor), if ratio >= 0.0 { more } else { less })
+}
+
+/// An effect by itself, in the unit that suits it.
+fn of(ratio: f64, words: [&str; 2]) -> String {
+    directed(ratio, factor(ratio) >= FACTOR, words)
+}
+
+/// An effect with its interval, all in one unit, the smaller bound first.
+fn with_interval(effect: &TrialEffect, words: [&str; 2]) -> String {
+    let TrialEffect { better, low, high, .. } = *effect;
+    let as_factor = [better, low, high].into_iter().any(|ratio| factor(ratio) >= FACTOR);
+    let is_one_way =
+        [better, low, high].iter().all(|ratio| *ratio >= 0.0) || [better, low, high].iter().all(|ratio| *ratio < 0.0);
+    let bounds = if is_one_way {
+        let (small, large) = if factor(low) <= factor(high) { (low, high) } else { (high, low) };
+        format!("{} to {}", size(small, as_factor), size(large, as_factor))
+    } else {
+        format!("{} to {}", directed(low, as_factor, words), directed(high, as_factor, words))
+    };
+    let confidence = format!("{:.1}", (1.0 - effect.alpha) * 100.0);
+    let confidence = confidence.trim_end_matches(".0");
+    format!("{} ({confidence} % interval {bounds})", directed(better, as_factor, words))
+}
+
+/// What was measured, in words.
+fn measured(metric: &str) -> String {
+    metric.strip_prefix("s, of: ").map_or_else(|| metric.to_owned(), |command| format!("run time of `{command}`"))
+}
+
+/// The effect with its interval and p value.
 pub(super) fn better(effect: Option<&TrialEffect>, metric: &str) -> String {
-    effect.map_or(String::new(), |effect| {
-        let confidence = format!("{:.1}", (1.0 - effect.alpha) * 100.0);
-        let confidence = confidence.trim_end_matches(".0");
-        let words = words(metric);
-        format!(
-            " {}, between {} and {} at {confidence} %; p {:.3}",
-            of(effect.better, words),
-            of(effect.low, words),
-            of(effect.high, words),
-            effect.p
-        )
-    })
+    effect.map_or(String::new(), |effect| format!(" {}, p = {:.3}", with_interval(effect, words(metric)), effect.p))
 }
 
 /// What the pairs tell of one that was ended early: an estimate, and no interval, which would be one of fewer pairs than were asked for.
@@ -145,13 +169,14 @@ fn draw(canvas: &mut Canvas, trial: &Trial, all: bool) {
     if trial.interrupted {
         canvas.paragraph(2, 4, &[plain(so_far(trial)), dim(format!(" ({})", trial.metric))]);
     } else if let Some(effect) = &trial.effect {
-        let told = format!(
-            "{} over {}; smallest effect that counts: {:.1} %",
-            better(Some(effect), &trial.metric).trim_start(),
+        let result = format!(
+            "{}; {}, p = {:.3}; differences below {:.1} % count as noise.",
+            with_interval(effect, words(&trial.metric)),
             counted(trial),
+            effect.p,
             effect.threshold * 100.0
         );
-        canvas.paragraph(2, 4, &[plain(told), dim(format!(" ({})", trial.metric))]);
+        canvas.paragraph(2, 4, &[plain(result), dim(format!(" Measured: {}.", measured(&trial.metric)))]);
     }
     for guard in &trial.guards {
         watched(canvas, "guard", guard);
@@ -257,8 +282,20 @@ mod tests {
         assert_eq!(of(0.25, "disk.read_rate@vda in bytes/s"), "25.0 % faster");
         assert_eq!(of(-0.2, "cpu.iowait in ratio"), "20.0 % worse");
         assert_eq!(of(0.2, "as the command says, of: x in s"), "20.0 % better");
-        assert_eq!(of(11.0, "s, of: x"), "12 times faster");
-        assert_eq!(of(-0.95, "s, of: x"), "20 times slower");
-        assert_eq!(of(5000.0, "s, of: x"), "at least 1000 times faster");
+        assert_eq!(of(11.0, "s, of: x"), "12× faster");
+        assert_eq!(of(-0.95, "s, of: x"), "20× slower");
+        assert_eq!(of(5000.0, "s, of: x"), "at least 1000× faster");
+    }
+
+    #[test]
+    fn an_interval_has_one_unit_and_its_smaller_bound_first() {
+        let said = |better, low, high| {
+            let effect = TrialEffect { better, low, high, alpha: 0.05, p: 0.031, threshold: 0.2 };
+            with_interval(&effect, words("s, of: x"))
+        };
+        assert_eq!(said(-0.941, -0.952, -0.875), "17× slower (95 % interval 8.0× to 21×)");
+        assert_eq!(said(-0.3, -0.4, -0.2), "30.0 % slower (95 % interval 20.0 % to 40.0 %)");
+        assert_eq!(said(0.3, 0.2, 0.4), "30.0 % faster (95 % interval 20.0 % to 40.0 %)");
+        assert_eq!(said(0.05, -0.1, 0.2), "5.0 % faster (95 % interval 10.0 % slower to 20.0 % faster)");
     }
 }
