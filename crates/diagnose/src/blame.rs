@@ -159,7 +159,7 @@ fn reads(spec: &CulpritSpec, words: &[&str]) -> bool {
 /// What was refused of other users' processes, where the measure needs it and somebody is at work of whom it is missing. With
 /// hidepid not even their CPU time is seen.
 fn refused<'f>(spec: &CulpritSpec, facts: &'f Facts) -> Option<&'f Unseen> {
-    let is_needed = |unseen: &&Unseen| unseen.why.contains("hidepid") || facts.hides_io && reads(spec, &RESTRICTED);
+    let is_needed = |unseen: &&Unseen| unseen.is_hidden() || facts.hides_io && reads(spec, &RESTRICTED);
     facts.sources.processes_refused().filter(is_needed)
 }
 

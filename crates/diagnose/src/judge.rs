@@ -161,29 +161,40 @@ fn evidence(rule: &Rule, entity: &Entity, stage: &Stage<'_>, facts: &Facts) -> V
         .collect()
 }
 
-/// What to do. Where nobody is named and we know how to see who it is, that takes the place of what needs the name.
+/// What to do. Where nobody is named, how to see who it is takes the place of what needs the name.
 fn actions(rule: &Rule, stage: &Stage<'_>, culprits: &[Culprit], gap: Option<&Unattributed>) -> Vec<Action> {
-    let remedy = gap.map(|gap| gap.remedy.as_str()).filter(|remedy| culprits.is_empty() && !remedy.is_empty());
-    let identify = remedy.filter(|_| rule.actions.iter().any(ActionSpec::names_culprit)).map(|remedy| Action {
+    let holds = |spec: &&ActionSpec| spec.when.as_ref().is_none_or(|when| when.truth(stage) == Truth::True);
+    let (nameless, specs): (Vec<_>, Vec<_>) =
+        rule.actions.iter().filter(holds).partition(|spec| culprits.is_empty() && spec.names_culprit());
+    let remedy = gap.map(|gap| gap.remedy.as_str()).filter(|remedy| !remedy.is_empty());
+    let identify = (!nameless.is_empty()).then(|| Action {
         kind: ActionKind::Diagnostic,
-        text: format!("Identify the process: {remedy}"),
+        text: remedy
+            .map_or_else(|| how_to_find(&rule.id).to_owned(), |remedy| format!("Identify the process: {remedy}")),
         set: BTreeMap::new(),
         try_command: None,
         expect: None,
     });
-    let specs = rule.actions.iter().filter(|spec| identify.is_none() || !spec.names_culprit());
-    specs.filter_map(|spec| action(spec, stage)).chain(identify.clone()).collect()
+    specs.into_iter().map(|spec| action(spec, stage)).chain(identify).collect()
 }
 
-fn action(spec: &ActionSpec, stage: &Stage<'_>) -> Option<Action> {
-    if spec.when.as_ref().is_some_and(|when| when.truth(stage) != Truth::True) {
-        return None;
+/// How to see which process it is, by the resource that a rule's id begins with.
+fn how_to_find(id: &str) -> &'static str {
+    match id.split('.').next() {
+        Some("cpu") => "Find which process uses the CPU: pidstat -u 1",
+        Some("disk" | "fs") => "Find which process issues the I/O: pidstat -d 1 (or iotop -o)",
+        Some("mem") => "Find which process uses the memory: pidstat -r 1 (or top -o %MEM)",
+        Some("net") => "Find which process owns the socket: ss -tuanp",
+        _ => "Find which process it is: pidstat -u -d -r 1",
     }
-    Some(Action {
+}
+
+fn action(spec: &ActionSpec, stage: &Stage<'_>) -> Action {
+    Action {
         kind: spec.kind,
         text: spec.text.prose(stage),
         set: spec.set.iter().filter_map(|(name, value)| Some((name.clone(), value.command(stage)?))).collect(),
         try_command: spec.command.as_ref().and_then(|c| c.command(stage)),
         expect: spec.expect.as_ref().and_then(|text| text.known(stage)),
-    })
+    }
 }

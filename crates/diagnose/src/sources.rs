@@ -39,6 +39,13 @@ pub(crate) struct Unseen {
     pub(crate) remedy: String,
 }
 
+impl Unseen {
+    /// Whether it is for hidepid, with which not even the CPU time of processes is seen.
+    pub(crate) fn is_hidden(&self) -> bool {
+        self.why.contains("hidepid")
+    }
+}
+
 /// How the sources of a window fared.
 #[derive(Debug, Default)]
 pub(crate) struct Sources {
@@ -77,6 +84,11 @@ impl Sources {
     /// What of other users' processes was refused.
     pub(crate) fn processes_refused(&self) -> Option<&Unseen> {
         self.refused.get(TASKS)
+    }
+
+    /// Whether processes of other users are not even listed: sums over processes are of a part only.
+    pub(crate) fn hides_processes(&self) -> bool {
+        self.processes_refused().is_some_and(Unseen::is_hidden)
     }
 
     /// Why no BPF program could be loaded.

@@ -17,6 +17,7 @@ pub struct Template(Vec<Piece>);
 enum Piece {
     Text(String),
     Name(String),
+    Count { name: String, one: String, many: String },
     Formula(Expr),
 }
 
@@ -42,7 +43,11 @@ impl Template {
             pieces.push(Piece::Text(text.to_owned()));
             pieces.push(match inside.strip_prefix('=') {
                 Some(formula) => Piece::Formula(Expr::compile(formula)?),
-                None => Piece::Name(inside.trim().to_owned()),
+                None => match inside.split('|').map(|part| part.trim().to_owned()).collect::<Vec<_>>().as_slice() {
+                    [name] => Piece::Name(name.clone()),
+                    [name, one, many] => Piece::Count { name: name.clone(), one: one.clone(), many: many.clone() },
+                    _ => return Err(format!("{{{inside}}} is neither {{name}} nor {{name|one|many}}")),
+                },
             });
             rest = tail;
         }
@@ -56,14 +61,34 @@ impl Template {
             .iter()
             .flat_map(|p| match p {
                 Piece::Text(_) => BTreeSet::new(),
-                Piece::Name(name) => BTreeSet::from([name.clone()]),
+                Piece::Name(name) | Piece::Count { name, .. } => BTreeSet::from([name.clone()]),
                 Piece::Formula(formula) => formula.names(),
             })
             .collect()
     }
 
-    /// A sentence with everything filled in; what is not known is written so.
+    /// Sentences with everything filled in. A sentence in which something is not known is left out; where that leaves none,
+    /// the unknown is written so.
     pub fn prose(&self, stage: &Stage<'_>) -> String {
+        let mut sentences = vec![Some(String::new())];
+        for (piece, filled) in self.0.iter().zip(self.fill(stage, Style::Prose)) {
+            // Only the rule's own text ends a sentence, not a name that is filled in.
+            let parts: Vec<Option<&str>> = match (piece, &filled) {
+                (Piece::Text(text), _) => text.split_inclusive(". ").map(Some).collect(),
+                (_, filled) => vec![filled.as_deref()],
+            };
+            for part in parts {
+                let last = sentences.last_mut().expect("it begins with one");
+                *last = last.take().zip(part).map(|(sentence, part)| sentence + part);
+                if matches!(piece, Piece::Text(_)) && part.is_some_and(|part| part.ends_with(". ")) {
+                    sentences.push(Some(String::new()));
+                }
+            }
+        }
+        let known: String = sentences.into_iter().flatten().collect();
+        if !known.trim().is_empty() {
+            return known.trim_end().to_owned();
+        }
         self.fill(stage, Style::Prose).map(|piece| piece.unwrap_or_else(|| "unknown".into())).collect()
     }
 
@@ -81,6 +106,10 @@ impl Template {
         self.0.iter().map(move |piece| match piece {
             Piece::Text(text) => Some(text.clone()),
             Piece::Formula(formula) => formula.number(stage).map(|n| format!("{:.0}", n.round())),
+            Piece::Count { name, one, many } => stage.reading(name).map(|reading| {
+                let noun = if *reading == Reading::Number(1.0) { one } else { many };
+                format!("{} {noun}", write(reading, stage.unit(name), style))
+            }),
             Piece::Name(name) => stage.reading(name).map(|reading| write(reading, stage.unit(name), style)),
         })
     }
@@ -109,7 +138,8 @@ fn quoted(word: &str) -> String {
 mod tests {
     use super::*;
     use crate::RuleBook;
-    use crate::signal::Scope;
+    use crate::signal::{Entity, Scope};
+    use whyslow_model::diagnosis::Subject;
 
     #[test]
     fn hostile_names_stay_one_word_in_a_shell() {
@@ -127,7 +157,7 @@ mod tests {
             let signals = || sight.iter().flat_map(|scope| scope.signals());
             let is_number = |piece: &&Piece| match piece {
                 Piece::Text(_) => false,
-                Piece::Formula(_) => true,
+                Piece::Formula(_) | Piece::Count { .. } => true,
                 Piece::Name(name) => signals().find(|s| s.name == name).is_some_and(|s| s.unit != "text"),
             };
             let literal = |piece: &Piece| match piece {
@@ -143,9 +173,40 @@ mod tests {
     }
 
     #[test]
+    fn a_sentence_with_something_unknown_is_left_out() {
+        let entity = |name: &str| Entity::new(Subject { name: name.into(), ..Subject::host() }, Vec::new());
+        let (disk, host) = (entity("sd. a"), entity("host"));
+        let stage = Stage::new(Scope::Disk, &disk, &host);
+        let prose = |text: &str| Template::parse(text).unwrap().prose(&stage);
+        assert_eq!(
+            prose("{subject} is full. The busiest line is {irq.busiest} ({irq.busiest_devices})."),
+            "sd. a is full."
+        );
+        assert_eq!(prose("The line is {irq.busiest}. {subject} is full."), "sd. a is full.");
+        assert_eq!(prose("{this.within|disk is|disks are} missing."), "unknown missing.");
+        assert_eq!(prose("The line is {irq.busiest}."), "The line is unknown.");
+    }
+
+    #[test]
+    fn a_count_agrees_with_its_noun() {
+        let host = Entity::new(Subject::host(), Vec::new());
+        let at = Scope::Host.signals().iter().position(|s| s.name == "cpu.count").unwrap();
+        let with = |count: f64| {
+            let mut entity = host.clone();
+            entity.values = vec![None; Scope::Host.signals().len()];
+            entity.values[at] = Some(Reading::Number(count));
+            let template = Template::parse("{cpu.count|CPU is|CPUs are} busy.").unwrap();
+            template.prose(&Stage::new(Scope::Host, &entity, &host))
+        };
+        assert_eq!(with(1.0), "1 CPU is busy.");
+        assert_eq!(with(2.0), "2 CPUs are busy.");
+    }
+
+    #[test]
     fn an_open_brace_is_an_error() {
         assert!(Template::parse("a {b").is_err());
         assert!(Template::parse("a {= 1 + }").is_err());
+        assert!(Template::parse("a {b|c}").is_err());
         assert_eq!(Template::parse("{a.b} {= c.d * 2.0}").unwrap().names().len(), 2);
     }
 }

@@ -4,7 +4,7 @@ mod seconds;
 
 use seconds::{SECOND, machine};
 use whyslow_model::catalogue::*;
-use whyslow_model::diagnosis::{ActionKind, Diagnosis, Finding};
+use whyslow_model::diagnosis::{ActionKind, Confidence, Diagnosis, Finding};
 use whyslow_model::key::{Machine, MountTask, TaskKey};
 use whyslow_model::snapshot::{Outcome, Snapshot, SourceReport};
 
@@ -132,6 +132,31 @@ fn cpu_time_of_processes_that_are_hidden_is_not_spread_over_those_that_are_seen(
     assert!(saturated.unattributed.as_ref().is_some_and(|gap| gap.why.contains("hidepid")), "{saturated:?}");
     assert!(!saturated.summary.contains("uses the most"), "{}", saturated.summary);
     assert_eq!(shares(finding(&with(150), "cpu.saturated")), [("editor", 0.75)]);
+}
+
+#[test]
+fn processes_that_are_hidden_wait_for_a_cpu_too() {
+    let d = machine(|t, s| {
+        busy(t, s);
+        process(t, s, 8, "editor", 0, Some(0));
+        refused(s, "tasks", "all of 9 processes of other users (/proc is mounted with hidepid)");
+    });
+    let saturated = finding(&d, "cpu.saturated");
+    assert!(saturated.impact > 0.9 && saturated.confidence != Confidence::Low, "{saturated:?}");
+    assert!(!saturated.evidence.iter().any(|e| e.metric.starts_with("cpu.waiting")), "{:?}", saturated.evidence);
+}
+
+#[test]
+fn where_nobody_is_named_the_action_is_to_find_out_who_it_is() {
+    let d = machine(|t, s| {
+        full_disk(t, s);
+        busy(t, s);
+    });
+    for (id, tool) in [("disk.small_io", "pidstat -d 1"), ("cpu.saturated", "pidstat -u 1")] {
+        let actions = &finding(&d, id).actions;
+        assert!(actions.iter().any(|a| a.kind == ActionKind::Diagnostic && a.text.contains(tool)), "{id}: {actions:?}");
+        assert!(!actions.iter().any(|a| a.text.contains("unidentified")), "{id}: {actions:?}");
+    }
 }
 
 #[test]

@@ -6,6 +6,7 @@ use super::page_size;
 use super::shortage::Room;
 use super::task::{BACKGROUND_NICE, TaskUse};
 use crate::signal::{over, ratio, signals, sum};
+use crate::sources::Sources;
 use whyslow_model::catalogue::{
     Cpu, CpuMean, Disk, Family, Interface, Link, MachineInfo, Meminfo, Observer, Pressure, Process, Protocol, RunQueue,
     System, Transfer, Vmstat,
@@ -75,6 +76,7 @@ pub struct HostUse<'w> {
     interfaces: Vec<Change<'w, Interface>>,
     protocols: Vec<Change<'w, Protocol>>,
     tasks: &'w [TaskUse],
+    hides_processes: bool,
     log: Option<Logged>,
     room: Option<&'w Room>,
     busiest: Option<Busiest>,
@@ -94,6 +96,7 @@ impl<'w> HostUse<'w> {
             interfaces: window.changes(),
             protocols: window.changes(),
             tasks,
+            hides_processes: Sources::of(window).hides_processes(),
             busiest: irq::busiest(window),
             log: Logged::of(window),
             room,
@@ -169,7 +172,11 @@ impl<'w> HostUse<'w> {
     }
 
     /// Seconds of run-queue waiting per second, summed over the tasks that `pick` takes.
+    /// Unknown where not all tasks are seen.
     fn waiting(&self, pick: impl Fn(&TaskUse) -> bool) -> Option<f64> {
+        if self.hides_processes {
+            return None;
+        }
         self.tasks.iter().filter(|t| pick(t)).filter_map(|t| t.run_delay).reduce(|a, b| a + b)
     }
 
