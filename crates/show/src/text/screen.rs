@@ -286,7 +286,7 @@ impl Answer<'_> {
 fn expected(canvas: &mut Canvas, action: &Action, finding: &Finding) {
     let text = match (&action.expect, finding.impact_is) {
         (Some(text), _) => text.clone(),
-        (None, Basis::Measured) if finding.how_bad.is_none() => "best case: the stalls end".to_owned(),
+        (None, Basis::Measured) if finding.how_bad.is_none() => "at best, the stalls end".to_owned(),
         (None, _) => return,
     };
     canvas.at_most(1, 2, 12, &[dim("Expected: "), plain(text)]);
