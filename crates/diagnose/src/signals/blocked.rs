@@ -3,12 +3,12 @@
 //! Pressure (PSI) tells how long any task of the machine waited, but is a mean over the CPUs, weighted by how long each was not
 //! idle (Documentation/accounting/psi.rst): work on other CPUs dilutes it. A thread's own state is not diluted.
 
-use super::task::TaskUse;
+use super::task::{Columns, PROCESS, THREAD, TaskUse};
 use crate::signal::{in_group, over, ratio, sum};
 use std::collections::{BTreeMap, BTreeSet};
 use whyslow_model::catalogue::{Family, Process, Thread};
 use whyslow_model::key::TaskKey;
-use whyslow_model::value::{Counter, State};
+use whyslow_model::value::State;
 use whyslow_model::window::{Change, Window};
 
 /// Where tasks sleep uninterruptibly that wait for nothing but another process of their own making: a vfork parent.
@@ -31,34 +31,6 @@ struct ThreadWait {
     /// Share of the window in which it was blocked.
     share: f64,
 }
-
-/// The fields processes and threads have in common.
-struct Columns<F> {
-    state: fn(&F) -> &State,
-    wait_channel: fn(&F) -> &State,
-    user: fn(&F) -> Counter,
-    system: fn(&F) -> Counter,
-    run_delay: fn(&F) -> Counter,
-    block_delay: fn(&F) -> Counter,
-}
-
-const PROCESS: Columns<Process> = Columns {
-    state: |p| &p.state,
-    wait_channel: |p| &p.wait_channel,
-    user: |p| p.user,
-    system: |p| p.system,
-    run_delay: |p| p.run_delay,
-    block_delay: |p| p.block_delay,
-};
-
-const THREAD: Columns<Thread> = Columns {
-    state: |t| &t.state,
-    wait_channel: |t| &t.wait_channel,
-    user: |t| t.user,
-    system: |t| t.system,
-    run_delay: |t| t.run_delay,
-    block_delay: |t| t.block_delay,
-};
 
 fn is_blocked(state: &State, place: &State) -> bool {
     state.get() == Some("D") && place.get().is_none_or(|place| !HARMLESS_SLEEPS.contains(&place))

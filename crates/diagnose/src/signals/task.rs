@@ -69,21 +69,22 @@ pub struct TaskUse {
 }
 
 /// The fields processes and threads have in common.
-struct Columns<F> {
+pub(super) struct Columns<F> {
     command: fn(&F) -> &State,
-    state: fn(&F) -> &State,
-    wait_channel: fn(&F) -> &State,
-    user: fn(&F) -> Counter,
-    system: fn(&F) -> Counter,
+    pub(super) state: fn(&F) -> &State,
+    pub(super) wait_channel: fn(&F) -> &State,
+    pub(super) user: fn(&F) -> Counter,
+    pub(super) system: fn(&F) -> Counter,
     both: fn(&F) -> Counter,
-    run_delay: fn(&F) -> Counter,
+    pub(super) run_delay: fn(&F) -> Counter,
+    pub(super) block_delay: fn(&F) -> Counter,
     /// Voluntary, involuntary.
     switches: [fn(&F) -> Counter; 2],
     migrations: fn(&F) -> Counter,
     nice: fn(&F) -> Gauge,
 }
 
-const PROCESS: Columns<Process> = Columns {
+pub(super) const PROCESS: Columns<Process> = Columns {
     command: |p| &p.command,
     state: |p| &p.state,
     wait_channel: |p| &p.wait_channel,
@@ -91,12 +92,13 @@ const PROCESS: Columns<Process> = Columns {
     system: |p| p.system,
     both: |p| p.cpu_time,
     run_delay: |p| p.run_delay,
+    block_delay: |p| p.block_delay,
     switches: [|p| p.voluntary_switches, |p| p.involuntary_switches],
     migrations: |p| p.migrations,
     nice: |p| p.nice,
 };
 
-const THREAD: Columns<Thread> = Columns {
+pub(super) const THREAD: Columns<Thread> = Columns {
     command: |t| &t.command,
     state: |t| &t.state,
     wait_channel: |t| &t.wait_channel,
@@ -104,6 +106,7 @@ const THREAD: Columns<Thread> = Columns {
     system: |t| t.system,
     both: |t| t.cpu_time,
     run_delay: |t| t.run_delay,
+    block_delay: |t| t.block_delay,
     switches: [|t| t.voluntary_switches, |t| t.involuntary_switches],
     migrations: |t| t.migrations,
     nice: |t| t.nice,
