@@ -6,7 +6,7 @@ mod recorded;
 use recorded::{folder, record};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
-use whyslow_model::catalogue::{Brief, Cpu, MachineInfo, Pressure, Process, ProcessRow, Setting, System};
+use whyslow_model::catalogue::{Cpu, ExitedChildren, MachineInfo, Pressure, Process, ProcessRow, Setting, System};
 use whyslow_model::explanation::{Episode, Explanation};
 use whyslow_model::key::{Machine, Offspring, TaskKey};
 use whyslow_model::snapshot::Snapshot;
@@ -169,12 +169,12 @@ fn beside_a_loop_of_gzip(t: u64) -> Snapshot {
     s.processor.system.push(System { blocked: 0.0.into(), forks: forks.into(), ..System::new(Machine) });
     let shell = TaskKey { pid: 2, tid: 2, start: 1 };
     s.task.process.push(process(2, "cron-job", 1, 0));
-    s.task.brief.push(Brief {
+    s.task.exited_children.push(ExitedChildren {
         ended: 5.0.into(),
         user: (quarter as f64).into(),
         system: 0.0.into(),
         run_delay: 0.0.into(),
-        ..Brief::new(Offspring { parent: shell, name: "gzip".into() })
+        ..ExitedChildren::new(Offspring { parent: shell, name: "gzip".into() })
     });
     for start in STARTS.iter().filter(|start| (**start..=*start + SHORT).contains(&t)) {
         // Eight get two CPUs less what gzip gets.

@@ -59,7 +59,7 @@ struct Standing<'s>(&'s mut Snapshot);
 
 impl EachFamily for Standing<'_> {
     fn family<F: Family>(&mut self, rows: &mut Vec<F>) {
-        let once = ["log", "brief", "sample"].contains(&F::INFO.name);
+        let once = ["log", "exited_children", "sample"].contains(&F::INFO.name);
         if !once && F::rows(self.0).is_empty() {
             *F::rows_mut(self.0) = std::mem::take(rows);
         }

@@ -57,11 +57,11 @@ fn why_slow(cli: &Cli) -> Result<ExitCode, Failure> {
 fn metrics(filter: Option<&str>, look: &Look) -> Result<ExitCode, Failure> {
     let mut families = catalogue::families();
     if let Some(filter) = filter {
-        let is_name = families.iter().any(|family| family.name == filter);
+        let is_name = families.iter().any(|family| family.is_named(filter));
         let mentions = |family: &FamilyInfo| {
             contains(family.name, filter) || family.metrics.iter().any(|metric| contains(metric.name, filter))
         };
-        let wanted = |family: &FamilyInfo| if is_name { family.name == filter } else { mentions(family) };
+        let wanted = |family: &FamilyInfo| if is_name { family.is_named(filter) } else { mentions(family) };
         narrow("metric", &mut families, filter, |family| family.name, wanted)?;
     }
     print(if look.json { json::pretty(&families) } else { text::metrics(&families, &output::style(look)) })?;

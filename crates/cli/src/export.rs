@@ -55,7 +55,7 @@ pub fn run(args: &ExportArgs, look: &Look) -> Result<ExitCode, Failure> {
         let known = families.iter().map(|family| family.name);
         Failure::usage(unknown("metric family", &args.family, "whyslow metrics", known))
     };
-    let family = families.iter().find(|family| family.name == args.family).cloned();
+    let family = families.iter().find(|family| family.is_named(&args.family)).cloned();
     let family = family.ok_or_else(missing)?;
     let format = args.format(look)?;
     if format == Format::Parquet && args.output.is_none() {

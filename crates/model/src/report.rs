@@ -113,6 +113,7 @@ impl Family for SourceReport {
 
     const INFO: FamilyInfo = FamilyInfo {
         name: "source",
+        former_names: &[],
         key: "source",
         key_columns: Name::COLUMNS,
         source: "whyslow",

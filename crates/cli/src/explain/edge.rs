@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 use whyslow_diagnose::{FoundEpisode, RuleBook, diagnose};
-use whyslow_model::catalogue::{Brief, EachFamily, Family, LogLine, MachineInfo};
+use whyslow_model::catalogue::{EachFamily, ExitedChildren, Family, LogLine, MachineInfo};
 use whyslow_model::diagnosis::{Finding, Origin};
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::window::Window;
@@ -107,7 +107,7 @@ impl Edge<'_> {
 fn part(samples: &[Snapshot], from: usize, to: usize) -> Window {
     let mut window = samples[from..=to].to_vec();
     window[0].kernel.log.clear();
-    window[0].task.brief.clear();
+    window[0].task.exited_children.clear();
     // Rows that are read rarely are read together with the machine's; those from before the first sample are in that one.
     let earlier = &samples[..from];
     let newest = earlier.iter().rfind(|sample| sample.the::<MachineInfo>().is_some());
@@ -122,7 +122,7 @@ struct CarryOver<'s>(&'s mut Snapshot);
 
 impl EachFamily for CarryOver<'_> {
     fn family<F: Family>(&mut self, rows: &mut Vec<F>) {
-        let once = [LogLine::INFO.name, Brief::INFO.name].contains(&F::INFO.name);
+        let once = [LogLine::INFO.name, ExitedChildren::INFO.name].contains(&F::INFO.name);
         if !once && F::rows(self.0).is_empty() {
             *F::rows_mut(self.0) = std::mem::take(rows);
         }

@@ -29,14 +29,14 @@ pub fn by_parent(window: &Window) -> BTreeMap<u32, Unseen> {
 /// Whether the ends of processes were watched: if so, whoever ended has a row that says so.
 fn is_watched(window: &Window) -> bool {
     let ended = |p: &Process| p.state.get() == Some("X");
-    window.snapshots().iter().any(|s| !s.task.brief.is_empty() || s.task.process.iter().any(ended))
+    window.snapshots().iter().any(|s| !s.task.exited_children.is_empty() || s.task.process.iter().any(ended))
 }
 
 fn told(window: &Window) -> BTreeMap<u32, Unseen> {
     let seconds = window.seconds();
     let mut parents: BTreeMap<u32, (Unseen, f64)> = BTreeMap::new();
     // What the first snapshot tells was before the window.
-    for row in window.snapshots().iter().skip(1).flat_map(|s| &s.task.brief) {
+    for row in window.snapshots().iter().skip(1).flat_map(|s| &s.task.exited_children) {
         let cpu = (row.user.get().unwrap_or(0.0) + row.system.get().unwrap_or(0.0)) / 1e9 / seconds;
         let rate = row.ended.get().unwrap_or(0.0) / seconds;
         let (unseen, most) = parents.entry(row.offspring.parent.pid).or_default();
@@ -115,7 +115,7 @@ fn children(p: &Process) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use whyslow_model::catalogue::{Brief, ProcessRow};
+    use whyslow_model::catalogue::{ExitedChildren, ProcessRow};
     use whyslow_model::key::{Offspring, TaskKey};
 
     const SECOND: u64 = 1_000_000_000;
@@ -147,16 +147,16 @@ mod tests {
 
     #[test]
     fn the_ends_that_were_watched_are_told_not_inferred() {
-        let brief = |name: &str, ended: u64, ns: u64| Brief {
+        let exited = |name: &str, ended: u64, ns: u64| ExitedChildren {
             ended: ended.into(),
             user: ns.into(),
-            ..Brief::new(Offspring { parent: process(7, 1, 0, 0).task, name: name.into() })
+            ..ExitedChildren::new(Offspring { parent: process(7, 1, 0, 0).task, name: name.into() })
         };
         let mut w = vec![vec![process(7, 1, 0, 0)], vec![process(7, 1, 0, SECOND)], vec![process(7, 1, 0, 2 * SECOND)]];
         let snapshots = w.drain(..).enumerate().map(|(i, processes)| {
             let mut s = Snapshot { boot_ns: (i as u64 + 1) * SECOND, ..Snapshot::default() };
             s.task.process = processes;
-            s.task.brief = vec![brief("true", 100, SECOND / 4), brief("sed", 1, SECOND / 2)];
+            s.task.exited_children = vec![exited("true", 100, SECOND / 4), exited("sed", 1, SECOND / 2)];
             s
         });
         let unseen = by_parent(&Window::new(snapshots.collect()));

@@ -72,6 +72,9 @@ pub struct Metric {
 pub struct FamilyInfo {
     /// The family's name; also its table in a Snapshot and on disk.
     pub name: &'static str,
+    /// Names it had in earlier versions, which recordings and commands may still use.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    pub former_names: &'static [&'static str],
     /// What tells its rows apart.
     pub key: &'static str,
     /// The columns of that.
@@ -85,6 +88,11 @@ pub struct FamilyInfo {
 }
 
 impl FamilyInfo {
+    /// Whether this is its name, or was.
+    pub fn is_named(&self, name: &str) -> bool {
+        self.name == name || self.former_names.contains(&name)
+    }
+
     /// Names and kinds of the columns that tell its rows apart.
     pub fn key_columns(&self) -> impl Iterator<Item = (&'static str, PartKind)> {
         let key = self.key;

@@ -321,7 +321,7 @@ macro_rules! family_group {
         $(#[doc = $group_doc:literal])* $group_field:ident : $Group:ident
         $(
             $(#[doc = $doc:literal])+
-            $table:ident : $Row:ident $(shares $Fields:ident)? by $key:ident : $Key:ty, from $source:literal {
+            $table:ident $((once $former:literal))? : $Row:ident $(shares $Fields:ident)? by $key:ident : $Key:ty, from $source:literal {
                 $( $field:ident : $kind:ident $unit:ident $otel:literal $help:literal; )*
             }
         )*
@@ -330,7 +330,7 @@ macro_rules! family_group {
         #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
         #[serde(default)]
         pub struct $Group {
-            $( $(#[doc = $doc])+ pub $table: Vec<$Row>, )*
+            $( $(#[doc = $doc])+ $(#[serde(alias = $former)])? pub $table: Vec<$Row>, )*
         }
 
         impl $Group {
@@ -372,6 +372,7 @@ macro_rules! family_group {
                 type Key = $Key;
                 const INFO: $crate::catalogue::FamilyInfo = $crate::catalogue::FamilyInfo {
                     name: stringify!($table),
+                    former_names: &[ $( $former )? ],
                     key: stringify!($key),
                     key_columns: <$Key as $crate::key::Key>::COLUMNS,
                     source: $source,
@@ -464,7 +465,10 @@ mod tests {
     fn names_are_unique_and_described() {
         let mut families_seen = HashSet::new();
         for family in families() {
-            assert!(families_seen.insert(family.name), "family {} twice", family.name);
+            for name in family.former_names.iter().chain([&family.name]) {
+                assert!(families_seen.insert(*name), "family {name} twice");
+                assert!(family.is_named(name));
+            }
             assert!(!family.help.is_empty() && !family.source.is_empty());
             let mut seen: HashSet<_> = family.key_columns().map(|(name, _)| name).collect();
             assert_eq!(seen.len(), family.key_columns.len(), "{}", family.name);

@@ -52,7 +52,7 @@ family_group! {
     }
 
     /// Processes that began and ended between two samples, by parent and name: what they used since the sample before.
-    brief: Brief by offspring: Offspring, from "BPF sched_process_exit" {
+    exited_children (once "brief"): ExitedChildren by offspring: Offspring, from "BPF sched_process_exit" {
         ended: gauge count "process.brief.count" "how many ended since the sample before";
         user: gauge ns "process.brief.cpu.time" "time they used in user mode";
         system: gauge ns "process.brief.cpu.time" "time they used in kernel mode";

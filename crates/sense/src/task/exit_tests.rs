@@ -4,7 +4,7 @@ use super::iterator::TaskIterator;
 use crate::root::Root;
 use crate::testing::{Reaped, has_bpf, has_program, wait_for, wait_until};
 use std::process::{Child, Command, id};
-use whyslow_model::catalogue::Brief;
+use whyslow_model::catalogue::ExitedChildren;
 use whyslow_model::snapshot::Snapshot;
 
 fn read(iterator: &mut TaskIterator) -> Snapshot {
@@ -14,13 +14,13 @@ fn read(iterator: &mut TaskIterator) -> Snapshot {
 }
 
 /// Rows of this name over three samples: a process that has just ended may be reported a sample later; none is reported twice.
-fn ended_rows(iterator: &mut TaskIterator, name: &str) -> Vec<Brief> {
-    let rows = (0..3).flat_map(|_| read(iterator).task.brief);
+fn ended_rows(iterator: &mut TaskIterator, name: &str) -> Vec<ExitedChildren> {
+    let rows = (0..3).flat_map(|_| read(iterator).task.exited_children);
     rows.filter(|b| b.offspring.name.starts_with(name)).collect()
 }
 
 /// CPU time in nanoseconds.
-fn used(rows: &[Brief]) -> f64 {
+fn used(rows: &[ExitedChildren]) -> f64 {
     rows.iter().map(|b| b.user.get().unwrap() + b.system.get().unwrap()).sum()
 }
 
@@ -30,14 +30,14 @@ fn processes_that_no_sample_saw_are_counted_by_their_surviving_ancestor() {
         return;
     }
     let mut iterator = TaskIterator::load(&Root::live()).unwrap();
-    assert_eq!(read(&mut iterator).task.brief.len(), 0, "nothing is recorded before the first sample");
+    assert_eq!(read(&mut iterator).task.exited_children.len(), 0, "nothing is recorded before the first sample");
     // A name of its own: other tests have children too.
     let folder = tempfile::tempdir().unwrap();
-    let program = folder.path().join("wsl-brief");
+    let program = folder.path().join("wsl-exited");
     std::os::unix::fs::symlink("/bin/true", &program).unwrap();
     let script = format!("i=0; while [ $i -lt 40 ]; do {}; i=$((i+1)); done", program.display());
     assert!(Command::new("sh").args(["-c", &script]).status().unwrap().success());
-    let rows = ended_rows(&mut iterator, "wsl-brief");
+    let rows = ended_rows(&mut iterator, "wsl-exited");
     assert!(rows.iter().all(|b| b.offspring.parent.pid == id()), "the shell has ended as well: {rows:?}");
     assert_eq!(rows.iter().filter_map(|b| b.ended.get()).sum::<f64>(), 40.0, "each is counted once");
     assert!(used(&rows) > 40.0 * 200_000.0, "a process costs more than 200 us: {rows:?}");

@@ -9,7 +9,7 @@ use crate::source::SourceError;
 use aya::maps::{Array, MapData, RingBuf};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Display;
-use whyslow_model::catalogue::{Brief, Process};
+use whyslow_model::catalogue::{ExitedChildren, Process};
 use whyslow_model::key::{Offspring, TaskKey};
 use whyslow_model::value::Gauge;
 
@@ -117,14 +117,17 @@ pub(super) fn last_row(before: &Process, exit: &ExitRecord) -> Process {
 
 /// Rows for processes that no sample saw, by the nearest ancestor that has not ended; `pending` are the parents of others that
 /// have.
-pub(super) fn exited_children(unseen: &[ExitRecord], pending: impl Iterator<Item = (TaskKey, TaskKey)>) -> Vec<Brief> {
+pub(super) fn exited_children(
+    unseen: &[ExitRecord],
+    pending: impl Iterator<Item = (TaskKey, TaskKey)>,
+) -> Vec<ExitedChildren> {
     let unseen_parents = unseen.iter().map(|exit| (exit.key(), exit.parent_key()));
     let parents: HashMap<TaskKey, TaskKey> = unseen_parents.chain(pending).collect();
-    let mut rows: BTreeMap<Offspring, Brief> = BTreeMap::new();
+    let mut rows: BTreeMap<Offspring, ExitedChildren> = BTreeMap::new();
     for exit in unseen {
         let parent = survivor(exit.parent_key(), &parents);
         let offspring = Offspring { parent, name: String::from_utf8_lossy(exit.name()).as_ref().into() };
-        let row = rows.entry(offspring).or_insert_with_key(|key| Brief::new(key.clone()));
+        let row = rows.entry(offspring).or_insert_with_key(|key| ExitedChildren::new(key.clone()));
         let (user, system) = cputime::adjusted(&exit.used.cpu, None, None);
         let parts = [
             (&mut row.ended, 1),

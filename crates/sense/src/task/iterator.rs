@@ -175,7 +175,7 @@ impl TaskIterator {
                 None => unseen.push(exit),
             }
         }
-        out.task.brief = exits::exited_children(&unseen, exits.pending_parents());
+        out.task.exited_children = exits::exited_children(&unseen, exits.pending_parents());
     }
 
     /// Starts recording ends of processes after the first sample. Fails if that is not possible, or if some were lost.

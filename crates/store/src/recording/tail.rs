@@ -40,7 +40,7 @@ struct SnapshotFiller<'a> {
 
 impl EachFamily for SnapshotFiller<'_> {
     fn family<F: Family>(&mut self, _: &mut Vec<F>) {
-        let table = self.tables.iter().position(|table| table.name == F::INFO.name);
+        let table = self.tables.iter().position(|table| F::INFO.is_named(&table.name));
         let Some(table) = table.filter(|_| self.families.wants(F::INFO.name)) else { return };
         let (history, table) = (&self.tail.tables[table], &self.tables[table]);
         let columns = column_map::<F>(table);

@@ -3,7 +3,7 @@
 use super::{Families, Recording, SLICE_NS, SegmentRef, Span};
 use crate::error::StoreError;
 use std::time::Duration;
-use whyslow_model::catalogue::{Brief, EachFamily, Family, LogLine, Process, Sample, Thread};
+use whyslow_model::catalogue::{EachFamily, ExitedChildren, Family, LogLine, Process, Sample, Thread};
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::window::Window;
 
@@ -172,5 +172,5 @@ fn keep_missing(last: &mut Snapshot, next: &Snapshot, carried: &mut Snapshot) {
 
 /// Whether rows stay valid until they are read again; log lines and exited processes are events.
 fn persists<F: Family>() -> bool {
-    ![LogLine::INFO.name, Brief::INFO.name, Sample::INFO.name].contains(&F::INFO.name)
+    ![LogLine::INFO.name, ExitedChildren::INFO.name, Sample::INFO.name].contains(&F::INFO.name)
 }

@@ -16,6 +16,7 @@ use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use whyslow_model::catalogue::families;
 use whyslow_model::key::Part;
 use whyslow_model::value::Value;
 
@@ -247,13 +248,17 @@ fn copy_row_groups<R: ChunkReader>(
     Ok(())
 }
 
-/// The files of a table's hour.
+/// The files of a table's hour, those under former names of the table included.
 pub(crate) fn hour_files(
     folder: &Folder,
     table: &str,
     hour: &Hour,
 ) -> impl Iterator<Item = Result<HourFile, StoreError>> + use<> {
-    let day = folder.day(table, &hour.day);
+    let family = families().into_iter().find(|family| family.name == table);
+    let former_names = family.map_or_else(Default::default, |family| family.former_names);
+    let days: Vec<PathBuf> =
+        std::iter::once(table).chain(former_names.iter().copied()).map(|name| folder.day(name, &hour.day)).collect();
     let hour = hour.hour;
-    (0..).map_while(move |part| HourFile::open(&day.join(file_name(hour, part))).transpose())
+    days.into_iter()
+        .flat_map(move |day| (0..).map_while(move |part| HourFile::open(&day.join(file_name(hour, part))).transpose()))
 }
