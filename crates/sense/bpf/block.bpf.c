@@ -1,8 +1,8 @@
 /* Requests to block devices: size, time in the queue and in the device, and the process.
  *
  * /proc/diskstats counts every request at no cost. Here a sample of the requests is traced, those allocated in some of the
- * milliseconds of a span of time, and each counts for several. User space chooses the sample by the request rate; in a flood it
- * also detaches the programs between spans (crates/sense/src/block/requests/flood.rs). Requests are counted as diskstats counts
+ * milliseconds of a span of time, and each counts for several. User space chooses the sample by the request rate; at high rates it
+ * also detaches the programs between spans (crates/sense/src/block/requests/sampler.rs). Requests are counted as diskstats counts
  * them (block/blk-mq.c: blk_account_io_done), so that both agree while all are sampled. */
 #include "kernel.h"
 
@@ -39,51 +39,51 @@ enum { READ, WRITE, FLUSH, DISCARD };
 /* A slot is a device and an operation. */
 #define SLOTS 256
 #define PROBES 8                    /* slots tried before a request is not counted */
-#define TAKEN (1ULL << 63)
-#define GOLDEN 0x9e3779b97f4a7c15ULL
-#define STREAMS 256                 /* ends of recent requests that are remembered */
-#define RECENT 64                   /* requests after which an end is no longer looked for: interleaved streams told apart */
-#define ALWAYS (~0ULL)              /* the length of a choice while the programs stay attached */
-#define SETTLED 1000000000ULL       /* after which the requests in flight that began unseen no longer matter */
-#define EPOCH 5000000000ULL         /* after which counting starts again, see depth_of() */
-#define QUIET 5000000000ULL         /* without any request, after which none can be in flight */
-#define MOMENT 20                   /* requests of 2^20 ns, about a millisecond, are looked at together */
-#define TIMES BUCKETS(37)           /* up to 137 s, in nanoseconds */
-#define SIZES BUCKETS(26)           /* up to 64 MiB, in bytes */
+#define IN_USE (1ULL << 63)
+#define HASH_FACTOR 0x9e3779b97f4a7c15ULL
+#define STREAM_ENDS 256             /* ends of recent requests that are remembered */
+#define MAX_INTERLEAVED 64          /* requests after which an end is no longer looked for: interleaved streams told apart */
+#define ALWAYS (~0ULL)              /* the length of a filter while the programs stay attached */
+#define DEPTH_WARM_UP 1000000000ULL /* after which the requests in flight that began unseen no longer matter */
+#define DEPTH_EPOCH 5000000000ULL   /* after which counting starts again, see depth_of() */
+#define DEPTH_IDLE 5000000000ULL    /* without any request, after which none can be in flight */
+#define SLICE_SHIFT 20              /* requests of 2^20 ns, about a millisecond, are sampled together */
+#define TIME_BUCKETS BUCKETS(37)    /* up to 137 s, in nanoseconds */
+#define SIZE_BUCKETS BUCKETS(26)    /* up to 64 MiB, in bytes */
 
 /* Which requests are sampled: those allocated within `length` nanoseconds of `from`, in a moment whose hash has none of the bits
  * of `mask`. Each counts for `weight`. When `seen` reaches `most`, only every other one is sampled from then on. */
-struct choice { u64 from, length, mask, weight, seen, most; };
+struct sampling_filter { u64 from, length, mask, weight, seen, most; };
 
 /* The device and operation of each slot, and how often its counters changed. */
-struct slots { u64 of[SLOTS]; u64 changes[SLOTS]; };
+struct slots { u64 owner[SLOTS]; u64 changes[SLOTS]; };
 
 /* The requests that a device has in flight, of those made at `since` or later; `last` is when one was issued or completed. */
 struct depth { u64 count, since, last; };
 
 /* Where a request ended, plus one, and which request of its slot it was. */
-struct end { u64 sector, turn; };
+struct end { u64 sector, sequence; };
 
-/* What is known of a slot's requests. */
-struct known {
+/* The counters of a slot. */
+struct slot_counters {
 	u64 requests;
 	u64 bytes;
 	u64 sequential;
 	u64 ahead;
 	u64 forced;
 	u64 splits;
-	/* Sums over the requests of which it is known how many the device had when it got them, they themselves included: their
-	 * number, depth, depth squared, device time in ns, and depth x device time in us. */
+	/* Sums over the requests for which the depth at their issue is known: their number, depth, depth
+	 * squared, device time in ns, and depth x device time in us. */
 	u64 depth_requests, depth, depth_squared, depth_ns, depth_us;
-	u64 turn;
-	struct end ends[STREAMS];
-	u64 queue[TIMES];
-	u64 device[TIMES];
-	u64 size[SIZES];
+	u64 sequence;
+	struct end ends[STREAM_ENDS];
+	u64 queue[TIME_BUCKETS];
+	u64 device[TIME_BUCKETS];
+	u64 size[SIZE_BUCKETS];
 };
 
 /* The process that issued a request. */
-struct user {
+struct requester {
 	u64 slot;
 	u64 start;                  /* of the process, nanoseconds since boot */
 	u64 cgroup;                 /* of the bio, if this kernel has CONFIG_BLK_CGROUP */
@@ -91,7 +91,7 @@ struct user {
 };
 
 /* Its sampled requests. */
-struct use {
+struct requester_totals {
 	u64 requests;
 	u64 bytes;
 	u64 queue_ns;
@@ -100,22 +100,22 @@ struct use {
 };
 
 /* A request in flight. */
-struct flight {
+struct inflight {
 	u64 weight;
 	u64 allocated;
 	u64 issued;
 	u64 depth;                  /* in flight at its issue, itself included; 0 where that is not known */
-	struct user user;
+	struct requester requester;
 	char comm[16];
 };
 
 struct { __uint(type, MAP_ARRAY); __uint(max_entries, 1); __type(key, u32); __type(value, struct slots); } slots SEC(".maps");
-struct { __uint(type, MAP_ARRAY); __uint(max_entries, 1); __type(key, u32); __type(value, struct choice); } choice SEC(".maps");
+struct { __uint(type, MAP_ARRAY); __uint(max_entries, 1); __type(key, u32); __type(value, struct sampling_filter); } sampling_filter SEC(".maps");
 struct { __uint(type, MAP_ARRAY); __uint(max_entries, 1); __type(key, u32); __type(value, u64); } uncounted SEC(".maps");
-struct { __uint(type, MAP_ARRAY); __uint(max_entries, SLOTS); __type(key, u32); __type(value, struct known); } known SEC(".maps");
+struct { __uint(type, MAP_ARRAY); __uint(max_entries, SLOTS); __type(key, u32); __type(value, struct slot_counters); } slot_counters SEC(".maps");
 struct { __uint(type, MAP_ARRAY); __uint(max_entries, SLOTS); __type(key, u32); __type(value, struct depth); } depths SEC(".maps");
-struct { __uint(type, MAP_LRU_HASH); __uint(max_entries, 8192); __type(key, u64); __type(value, struct flight); } flights SEC(".maps");
-struct { __uint(type, MAP_LRU_HASH); __uint(max_entries, 4096); __type(key, struct user); __type(value, struct use); } users SEC(".maps");
+struct { __uint(type, MAP_LRU_HASH); __uint(max_entries, 8192); __type(key, u64); __type(value, struct inflight); } requests_in_flight SEC(".maps");
+struct { __uint(type, MAP_LRU_HASH); __uint(max_entries, 4096); __type(key, struct requester); __type(value, struct requester_totals); } requesters SEC(".maps");
 
 INLINE u64 operation(u32 flags)
 {
@@ -136,16 +136,16 @@ INLINE u32 slot_of_disk(struct gendisk *disk, u32 flags)
 
 	if (!disk || !all)
 		return SLOTS;
-	u64 own = TAKEN | (u64)(u32)disk->major << 40 | (u64)(u32)disk->first_minor << 8 | operation(flags);
-	u32 first = (own * GOLDEN) >> 56;
+	u64 own = IN_USE | (u64)(u32)disk->major << 40 | (u64)(u32)disk->first_minor << 8 | operation(flags);
+	u32 first = (own * HASH_FACTOR) >> 56;
 
 #pragma unroll
 	for (u32 i = 0; i < PROBES; i++) {
 		u32 at = (first + i) & (SLOTS - 1);
-		u64 owner = all->of[at];
+		u64 owner = all->owner[at];
 
 		if (!owner)
-			owner = __sync_val_compare_and_swap(&all->of[at], 0, own);
+			owner = __sync_val_compare_and_swap(&all->owner[at], 0, own);
 		if (!owner || owner == own)
 			return at;
 	}
@@ -171,65 +171,65 @@ INLINE u32 slot_of(struct request *rq)
 	return slot_of_disk(rq->q->disk, rq->cmd_flags);
 }
 
-/* How many requests this one stands for if it is to be looked at; 0 where it is not. The same at each of its events, so
- * that the others need no map. Those of one moment stay together, so that a stream is known for one. */
-INLINE u64 stands_for(struct request *rq, struct choice *of)
+/* How many requests this one stands for; 0 if it is not sampled. The result is the same at each of its events, so no map has to
+ * remember it. Requests of one moment are sampled together, so that streams are recognized. */
+INLINE u64 sample_weight(struct request *rq, struct sampling_filter *filter)
 {
 	u64 made = rq->start_time_ns;
 
-	if (!made || made - of->from >= of->length || (((made >> MOMENT) * GOLDEN) >> 40 & of->mask))
+	if (!made || made - filter->from >= filter->length || (((made >> SLICE_SHIFT) * HASH_FACTOR) >> 40 & filter->mask))
 		return 0;
-	return of->weight;
+	return filter->weight;
 }
 
-INLINE struct choice *chosen(void)
+INLINE struct sampling_filter *current_filter(void)
 {
 	u32 zero = 0;
 
-	return bpf_map_lookup_elem(&choice, &zero);
+	return bpf_map_lookup_elem(&sampling_filter, &zero);
 }
 
-/* One more was looked at: user space, which comes by once a second, may have been told of no flood yet. */
-INLINE void spare(struct choice *of)
+/* Counts a sampled request. User space adapts the filter only once a second, too late for a sudden burst. */
+INLINE void note_sampled(struct sampling_filter *filter)
 {
-	if (__sync_fetch_and_add(&of->seen, 1) != of->most)
+	if (__sync_fetch_and_add(&filter->seen, 1) != filter->most)
 		return;
-	of->mask = of->mask << 1 | 1;
-	of->weight <<= 1;
-	of->seen = 0;
+	filter->mask = filter->mask << 1 | 1;
+	filter->weight <<= 1;
+	filter->seen = 0;
 }
 
-/* A request that the current process asked for takes off. */
-INLINE void take_off(struct request *rq, u32 slot, u64 weight, u64 issued, u64 depth)
+/* Records a request as in flight, issued by the current process. */
+INLINE void begin_inflight(struct request *rq, u32 slot, u64 weight, u64 issued, u64 depth)
 {
 	struct task_struct *task = (struct task_struct *)bpf_get_current_task_btf();
 	struct task_struct *leader = task->group_leader;
-	struct flight flight = { .weight = weight, .allocated = rq->start_time_ns, .issued = issued, .depth = depth };
+	struct inflight inflight = { .weight = weight, .allocated = rq->start_time_ns, .issued = issued, .depth = depth };
 	u64 key = (u64)rq;
 
-	flight.user.slot = slot;
-	flight.user.pid = leader->tgid;
-	flight.user.start = leader->start_boottime;
+	inflight.requester.slot = slot;
+	inflight.requester.pid = leader->tgid;
+	inflight.requester.start = leader->start_boottime;
 	if (HAS(rq->bio->bi_blkg))
-		flight.user.cgroup = rq->bio->bi_blkg->blkcg->css.cgroup->kn->id;
-	bpf_probe_read_kernel(flight.comm, sizeof(flight.comm), &leader->comm);
-	bpf_map_update_elem(&flights, &key, &flight, ANY);
+		inflight.requester.cgroup = rq->bio->bi_blkg->blkcg->css.cgroup->kn->id;
+	bpf_probe_read_kernel(inflight.comm, sizeof(inflight.comm), &leader->comm);
+	bpf_map_update_elem(&requests_in_flight, &key, &inflight, ANY);
 }
 
-INLINE struct end *end_at(struct known *of, u64 sector)
+INLINE struct end *end_at(struct slot_counters *counters, u64 sector)
 {
-	return &of->ends[(sector * GOLDEN >> 56) & (STREAMS - 1)];
+	return &counters->ends[(sector * HASH_FACTOR >> 56) & (STREAM_ENDS - 1)];
 }
 
 /* Whether the request begins where a recent one ended. */
-INLINE int follows(struct known *of, u64 sector, u64 sectors)
+INLINE int follows(struct slot_counters *counters, u64 sector, u64 sectors)
 {
-	struct end *before = end_at(of, sector), *own = end_at(of, sector + sectors);
-	u64 turn = of->turn++;
-	int follows = before->sector == sector + 1 && turn - before->turn <= RECENT;
+	struct end *before = end_at(counters, sector), *own = end_at(counters, sector + sectors);
+	u64 sequence = counters->sequence++;
+	int follows = before->sector == sector + 1 && sequence - before->sequence <= MAX_INTERLEAVED;
 
 	own->sector = sector + sectors + 1;
-	own->turn = turn;
+	own->sequence = sequence;
 	return follows;
 }
 
@@ -242,8 +242,8 @@ INLINE void count(u64 *histogram, u32 buckets, u64 value, u64 weight)
 	ADD(histogram[bucket], weight);
 }
 
-/* Whether /proc/diskstats counts what is done here: bytes with every part of a request, the request itself once, after
- * the flushes it asked for, whose own requests are counted apart. */
+/* Whether /proc/diskstats counts this completion: bytes with every part of a request, the request itself once, after
+ * the flushes it needs, whose own requests are counted separately. */
 INLINE int accounted(u32 flags, u32 *in_flush)
 {
 	u32 io_stat = 1 << 13, flush_seq = 1 << 4;
@@ -256,12 +256,12 @@ INLINE int accounted(u32 flags, u32 *in_flush)
 	return flags & io_stat;
 }
 
-/* What the device has in flight, where this request is one of those counted. Every request counts, whether or not it is looked
- * at; parts of a flush do not: they are issued and completed more than once. */
-INLINE struct depth *depth_of(struct request *rq, struct choice *of, u64 now)
+/* The depth of the request's device, if the request counts. Every one does, sampled or not, except parts of a flush, which are
+ * issued and completed more than once. */
+INLINE struct depth *depth_of(struct request *rq, struct sampling_filter *filter, u64 now)
 {
 	struct gendisk *disk = rq->q->disk;
-	u32 at = ((u64)(u32)disk->major << 32 | (u32)disk->first_minor) * GOLDEN >> 56, in_flush;
+	u32 at = ((u64)(u32)disk->major << 32 | (u32)disk->first_minor) * HASH_FACTOR >> 56, in_flush;
 	struct depth *depth = bpf_map_lookup_elem(&depths, &at);
 
 	accounted(rq->rq_flags, &in_flush);
@@ -270,7 +270,7 @@ INLINE struct depth *depth_of(struct request *rq, struct choice *of, u64 now)
 	/* While the programs are detached, requests begin and end unnoticed. So does one whose event interrupts the program that
 	 * handles another on the same CPU: the kernel does not run it again (bpf_prog_inc_misses_counter), and the count is off until
 	 * the next epoch. */
-	if (!depth->since || of->length != ALWAYS || now - depth->last > QUIET || now - depth->since > EPOCH) {
+	if (!depth->since || filter->length != ALWAYS || now - depth->last > DEPTH_IDLE || now - depth->since > DEPTH_EPOCH) {
 		depth->since = now;
 		depth->count = 0;
 	}
@@ -278,21 +278,21 @@ INLINE struct depth *depth_of(struct request *rq, struct choice *of, u64 now)
 	return rq->start_time_ns >= depth->since ? depth : 0;
 }
 
-/* The device gets it: how many it has now, 0 where that is not known. */
-INLINE u64 enter(struct request *rq, struct choice *of, u64 now)
+/* The device gets it. Returns how many it has now; 0 if unknown. */
+INLINE u64 depth_at_issue(struct request *rq, struct sampling_filter *filter, u64 now)
 {
-	struct depth *depth = depth_of(rq, of, now);
+	struct depth *depth = depth_of(rq, filter, now);
 
 	if (!depth)
 		return 0;
 	u64 before = __sync_fetch_and_add(&depth->count, 1);
 
-	return now - depth->since > SETTLED ? before + 1 : 0;
+	return now - depth->since > DEPTH_WARM_UP ? before + 1 : 0;
 }
 
-INLINE void leave(struct request *rq, struct choice *of)
+INLINE void note_leaving(struct request *rq, struct sampling_filter *filter)
 {
-	struct depth *depth = depth_of(rq, of, bpf_ktime_get_ns());
+	struct depth *depth = depth_of(rq, filter, bpf_ktime_get_ns());
 
 	if (depth && depth->count)
 		ADD(depth->count, -1);
@@ -302,45 +302,45 @@ INLINE void leave(struct request *rq, struct choice *of)
 SEC("tp_btf/block_rq_insert") int block_rq_insert(u64 *ctx)
 {
 	struct request *rq = (struct request *)ctx[0];
-	struct choice *of = chosen();
-	u64 weight = of ? stands_for(rq, of) : 0;
+	struct sampling_filter *filter = current_filter();
+	u64 weight = filter ? sample_weight(rq, filter) : 0;
 
 	if (weight)
-		take_off(rq, slot_of(rq), weight, 0, 0);
+		begin_inflight(rq, slot_of(rq), weight, 0, 0);
 	return 0;
 }
 
 SEC("tp_btf/block_rq_issue") int block_rq_issue(u64 *ctx)
 {
 	struct request *rq = (struct request *)ctx[0];
-	struct choice *choice = chosen();
+	struct sampling_filter *filter = current_filter();
 	u64 key = (u64)rq, now = bpf_ktime_get_ns();
 
-	if (!choice)
+	if (!filter)
 		return 0;
-	u64 depth = enter(rq, choice, now), weight = stands_for(rq, choice);
+	u64 depth = depth_at_issue(rq, filter, now), weight = sample_weight(rq, filter);
 
 	if (!weight)
 		return 0;
 	u32 slot = slot_of(rq);
-	struct known *of = bpf_map_lookup_elem(&known, &slot);
+	struct slot_counters *counters = bpf_map_lookup_elem(&slot_counters, &slot);
 
-	if (!of)
+	if (!counters)
 		return 0;
-	spare(choice);
-	if (follows(of, rq->__sector, rq->__data_len >> 9))
-		ADD(of->sequential, weight);
+	note_sampled(filter);
+	if (follows(counters, rq->__sector, rq->__data_len >> 9))
+		ADD(counters->sequential, weight);
 	if (rq->cmd_flags & FLAG(req_flag_bits, __REQ_RAHEAD))
-		ADD(of->ahead, weight);
+		ADD(counters->ahead, weight);
 	if (rq->cmd_flags & FLAG(req_flag_bits, __REQ_FUA))
-		ADD(of->forced, weight);
-	struct flight *inserted = bpf_map_lookup_elem(&flights, &key);
+		ADD(counters->forced, weight);
+	struct inflight *inserted = bpf_map_lookup_elem(&requests_in_flight, &key);
 
 	if (inserted && inserted->allocated == rq->start_time_ns) {
 		inserted->issued = now;
 		inserted->depth = depth;
 	} else {
-		take_off(rq, slot, weight, now, depth);
+		begin_inflight(rq, slot, weight, now, depth);
 	}
 	return 0;
 }
@@ -348,10 +348,10 @@ SEC("tp_btf/block_rq_issue") int block_rq_issue(u64 *ctx)
 /* The device cannot take it now, and gets it again later. */
 SEC("tp_btf/block_rq_requeue") int block_rq_requeue(u64 *ctx)
 {
-	struct choice *of = chosen();
+	struct sampling_filter *filter = current_filter();
 
-	if (of)
-		leave((struct request *)ctx[0], of);
+	if (filter)
+		note_leaving((struct request *)ctx[0], filter);
 	return 0;
 }
 
@@ -360,50 +360,50 @@ SEC("tp_btf/block_split") int block_split(u64 *ctx)
 {
 	struct bio *bio = (struct bio *)ctx[0];
 	u32 slot = slot_of_disk(bio->bi_bdev->bd_disk, bio->bi_opf);
-	struct known *of = bpf_map_lookup_elem(&known, &slot);
+	struct slot_counters *counters = bpf_map_lookup_elem(&slot_counters, &slot);
 
-	if (!of)
+	if (!counters)
 		return 0;
-	ADD(of->splits, 1);
+	ADD(counters->splits, 1);
 	note_change(slot);
 	return 0;
 }
 
-INLINE void land(struct flight *flight, struct known *of, u64 bytes)
+INLINE void finish_inflight(struct inflight *inflight, struct slot_counters *counters, u64 bytes)
 {
-	u64 queue = flight->issued - flight->allocated;
-	u64 device = bpf_ktime_get_ns() - flight->issued;
-	u64 weight = flight->weight;
+	u64 queue = inflight->issued - inflight->allocated;
+	u64 device = bpf_ktime_get_ns() - inflight->issued;
+	u64 weight = inflight->weight;
 
-	count(of->queue, TIMES, queue, weight);
-	count(of->device, TIMES, device, weight);
-	count(of->size, SIZES, bytes, weight);
-	if (flight->depth) {
-		ADD(of->depth_requests, weight);
-		ADD(of->depth, weight * flight->depth);
-		ADD(of->depth_squared, weight * flight->depth * flight->depth);
-		ADD(of->depth_ns, weight * device);
-		ADD(of->depth_us, weight * flight->depth * (device / 1000));
+	count(counters->queue, TIME_BUCKETS, queue, weight);
+	count(counters->device, TIME_BUCKETS, device, weight);
+	count(counters->size, SIZE_BUCKETS, bytes, weight);
+	if (inflight->depth) {
+		ADD(counters->depth_requests, weight);
+		ADD(counters->depth, weight * inflight->depth);
+		ADD(counters->depth_squared, weight * inflight->depth * inflight->depth);
+		ADD(counters->depth_ns, weight * device);
+		ADD(counters->depth_us, weight * inflight->depth * (device / 1000));
 	}
-	struct use *use = bpf_map_lookup_elem(&users, &flight->user);
+	struct requester_totals *totals = bpf_map_lookup_elem(&requesters, &inflight->requester);
 
-	if (!use) {
-		struct use none = {};
+	if (!totals) {
+		struct requester_totals none = {};
 
-		bpf_map_update_elem(&users, &flight->user, &none, NOEXIST);
-		use = bpf_map_lookup_elem(&users, &flight->user);
+		bpf_map_update_elem(&requesters, &inflight->requester, &none, NOEXIST);
+		totals = bpf_map_lookup_elem(&requesters, &inflight->requester);
 	}
-	if (use) {
+	if (totals) {
 		/* Each time, as execve changes the name. */
-		__builtin_memcpy(use->comm, flight->comm, sizeof(use->comm));
-		ADD(use->requests, weight);
-		ADD(use->bytes, weight * bytes);
-		ADD(use->queue_ns, weight * queue);
-		ADD(use->device_ns, weight * device);
+		__builtin_memcpy(totals->comm, inflight->comm, sizeof(totals->comm));
+		ADD(totals->requests, weight);
+		ADD(totals->bytes, weight * bytes);
+		ADD(totals->queue_ns, weight * queue);
+		ADD(totals->device_ns, weight * device);
 	}
 }
 
-INLINE void complete(struct request *rq, struct known *of, u64 weight, u32 bytes)
+INLINE void complete(struct request *rq, struct slot_counters *counters, u64 weight, u32 bytes)
 {
 	u64 key = (u64)rq;
 	u32 in_flush;
@@ -411,39 +411,39 @@ INLINE void complete(struct request *rq, struct known *of, u64 weight, u32 bytes
 
 	if (!accounted(rq->rq_flags, &in_flush) && !flush)
 		return;
-	ADD(of->bytes, weight * bytes);
+	ADD(counters->bytes, weight * bytes);
 	if (bytes < rq->__data_len)
 		return;
 	if (!in_flush || flush)
-		ADD(of->requests, weight);
-	struct flight *flight = bpf_map_lookup_elem(&flights, &key);
+		ADD(counters->requests, weight);
+	struct inflight *inflight = bpf_map_lookup_elem(&requests_in_flight, &key);
 
-	if (!flight)
+	if (!inflight)
 		return;
-	if (flight->allocated == rq->start_time_ns && flight->issued)
-		land(flight, of, bytes);
-	bpf_map_delete_elem(&flights, &key);
+	if (inflight->allocated == rq->start_time_ns && inflight->issued)
+		finish_inflight(inflight, counters, bytes);
+	bpf_map_delete_elem(&requests_in_flight, &key);
 }
 
 SEC("tp_btf/block_rq_complete") int block_rq_complete(u64 *ctx)
 {
 	struct request *rq = (struct request *)ctx[0];
-	struct choice *choice = chosen();
+	struct sampling_filter *filter = current_filter();
 
-	if (!choice)
+	if (!filter)
 		return 0;
 	if ((u32)ctx[2] >= rq->__data_len)
-		leave(rq, choice);
-	u64 weight = stands_for(rq, choice);
+		note_leaving(rq, filter);
+	u64 weight = sample_weight(rq, filter);
 
 	if (!weight)
 		return 0;
 	u32 slot = slot_of(rq);
-	struct known *of = bpf_map_lookup_elem(&known, &slot);
+	struct slot_counters *counters = bpf_map_lookup_elem(&slot_counters, &slot);
 
-	if (!of)
+	if (!counters)
 		return 0;
-	complete(rq, of, weight, ctx[2]);
+	complete(rq, counters, weight, ctx[2]);
 	note_change(slot);
 	return 0;
 }

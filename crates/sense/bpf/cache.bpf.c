@@ -10,12 +10,12 @@ struct address_space { struct inode *host; } CORE;
 struct writeback_control { s64 nr_to_write; } CORE;
 struct task_struct { s32 tgid; struct task_struct *group_leader; u64 start_boottime; char comm[16]; } CORE;
 
-struct user {
+struct cache_user {
 	u64 start;                  /* of the process, nanoseconds since boot */
 	u64 pid;
 };
 
-struct use {
+struct cache_counts {
 	u64 lookups;
 	u64 misses;
 	u64 read_ahead_hits;
@@ -27,11 +27,11 @@ struct use {
 
 struct file { u64 device; u64 inode; };
 
-struct { __uint(type, MAP_LRU_HASH); __uint(max_entries, 8192); __type(key, struct user); __type(value, struct use); } users SEC(".maps");
+struct { __uint(type, MAP_LRU_HASH); __uint(max_entries, 8192); __type(key, struct cache_user); __type(value, struct cache_counts); } users SEC(".maps");
 /* The process that last dirtied pages of a file. */
-struct { __uint(type, MAP_LRU_HASH); __uint(max_entries, 8192); __type(key, struct file); __type(value, struct user); } writers SEC(".maps");
+struct { __uint(type, MAP_LRU_HASH); __uint(max_entries, 8192); __type(key, struct file); __type(value, struct cache_user); } writers SEC(".maps");
 
-INLINE struct task_struct *current_process(struct user *user)
+INLINE struct task_struct *current_process(struct cache_user *user)
 {
 	struct task_struct *leader = ((struct task_struct *)bpf_get_current_task_btf())->group_leader;
 
@@ -40,26 +40,26 @@ INLINE struct task_struct *current_process(struct user *user)
 	return leader;
 }
 
-INLINE struct use *use_of(struct user *user)
+INLINE struct cache_counts *counts_of(struct cache_user *user)
 {
-	struct use *use = bpf_map_lookup_elem(&users, user), none = {};
+	struct cache_counts *counts = bpf_map_lookup_elem(&users, user), none = {};
 
-	if (use)
-		return use;
+	if (counts)
+		return counts;
 	bpf_map_update_elem(&users, user, &none, NOEXIST);
 	return bpf_map_lookup_elem(&users, user);
 }
 
-INLINE struct use *use_of_current(void)
+INLINE struct cache_counts *counts_of_current(void)
 {
-	struct user user = {};
+	struct cache_user user = {};
 	struct task_struct *leader = current_process(&user);
-	struct use *use = use_of(&user);
+	struct cache_counts *counts = counts_of(&user);
 
 	/* Each time, as execve changes the name. */
-	if (use)
-		bpf_probe_read_kernel(use->comm, sizeof(use->comm), &leader->comm);
-	return use;
+	if (counts)
+		bpf_probe_read_kernel(counts->comm, sizeof(counts->comm), &leader->comm);
+	return counts;
 }
 
 INLINE struct file file_of(struct inode *inode)
@@ -72,50 +72,50 @@ INLINE struct file file_of(struct inode *inode)
 /* A read call found pages. */
 SEC("tp_btf/mm_filemap_get_pages") int mm_filemap_get_pages(u64 *ctx)
 {
-	struct use *use = use_of_current();
+	struct cache_counts *counts = counts_of_current();
 
-	if (use)
-		ADD(use->lookups, 1);
+	if (counts)
+		ADD(counts->lookups, 1);
 	return 0;
 }
 
 /* A read call or a page fault missed. */
 SEC("tp_btf/page_cache_sync_ra") int page_cache_sync_ra(u64 *ctx)
 {
-	struct use *use = use_of_current();
+	struct cache_counts *counts = counts_of_current();
 
-	if (use)
-		ADD(use->misses, 1);
+	if (counts)
+		ADD(counts->misses, 1);
 	return 0;
 }
 
 /* A reader reached the page marked by read-ahead, which triggers the next one. */
 SEC("tp_btf/page_cache_async_ra") int page_cache_async_ra(u64 *ctx)
 {
-	struct use *use = use_of_current();
+	struct cache_counts *counts = counts_of_current();
 
-	if (use)
-		ADD(use->read_ahead_hits, 1);
+	if (counts)
+		ADD(counts->read_ahead_hits, 1);
 	return 0;
 }
 
 /* A page fault that the cache could not satisfy at once. */
 SEC("tp_btf/mm_filemap_fault") int mm_filemap_fault(u64 *ctx)
 {
-	struct use *use = use_of_current();
+	struct cache_counts *counts = counts_of_current();
 
-	if (use)
-		ADD(use->faults, 1);
+	if (counts)
+		ADD(counts->faults, 1);
 	return 0;
 }
 
 /* A page fault that mapped cached pages. */
 SEC("tp_btf/mm_filemap_map_pages") int mm_filemap_map_pages(u64 *ctx)
 {
-	struct use *use = use_of_current();
+	struct cache_counts *counts = counts_of_current();
 
-	if (use)
-		ADD(use->faults_cached, 1);
+	if (counts)
+		ADD(counts->faults_cached, 1);
 	return 0;
 }
 
@@ -123,7 +123,7 @@ SEC("tp_btf/writeback_dirty_folio") int writeback_dirty_folio(u64 *ctx)
 {
 	struct address_space *mapping = (struct address_space *)ctx[1];
 	struct inode *inode = mapping ? mapping->host : 0;
-	struct user user = {};
+	struct cache_user user = {};
 
 	if (!inode)
 		return 0;
@@ -140,14 +140,14 @@ SEC("tp_btf/writeback_single_inode") int writeback_single_inode(u64 *ctx)
 	struct writeback_control *control = (struct writeback_control *)ctx[1];
 	struct file file = file_of((struct inode *)ctx[0]);
 	s64 pages = (s64)ctx[2] - control->nr_to_write;
-	struct user *writer = bpf_map_lookup_elem(&writers, &file);
+	struct cache_user *writer = bpf_map_lookup_elem(&writers, &file);
 
 	if (!writer || pages <= 0)
 		return 0;
-	struct user user = *writer;
-	struct use *use = use_of(&user);
+	struct cache_user user = *writer;
+	struct cache_counts *counts = counts_of(&user);
 
-	if (use)
-		ADD(use->pages_written_back, pages);
+	if (counts)
+		ADD(counts->pages_written_back, pages);
 	return 0;
 }

@@ -1,29 +1,29 @@
 /* Dropped packets by reason and dropping function (include/trace/events/skb.h, include/net/dropreason-core.h). Packets that were
  * delivered are consumed, not dropped, and do not pass here. The reader is crates/sense/src/net/packet_drops.rs. */
 #include "net.h"
-#include "flood.h"
+#include "event_sampling.h"
 
 static long (*bpf_snprintf)(char *to, u32 size, const char *format, const u64 *data, u32 data_size) = (void *)165;
 
-enum { PLACE_NAME = 48, MOST = 1024 };
+enum { FUNCTION_NAME = 48, MAX_DROPS = 1024 };
 enum { IPV4 = 0x0800, IPV6 = 0x86dd };      /* include/uapi/linux/if_ether.h */
 
 struct drop_key {
-	u64 place;
+	u64 location;
 	u32 reason;
 	u32 protocol;
-	struct place_in_net in;
-	u32 none;
+	struct netns_interface interface;
+	u32 pad;
 };
 
 struct drop_count {
 	u64 packets, bytes;
-	char place[PLACE_NAME];
+	char function[FUNCTION_NAME];
 };
 
 struct {
 	__uint(type, MAP_PERCPU_HASH);
-	__uint(max_entries, MOST);
+	__uint(max_entries, MAX_DROPS);
 	__type(key, struct drop_key);
 	__type(value, struct drop_count);
 } drops SEC(".maps");
@@ -43,12 +43,12 @@ INLINE u32 protocol(struct sk_buff *skb)
 	return number;
 }
 
-INLINE struct drop_count *begin(struct drop_key *key)
+INLINE struct drop_count *add_drop(struct drop_key *key)
 {
 	struct drop_count none = {};
-	u64 place = key->place;
+	u64 location = key->location;
 
-	bpf_snprintf(none.place, sizeof none.place, symbol, &place, sizeof place);
+	bpf_snprintf(none.function, sizeof none.function, symbol, &location, sizeof location);
 	bpf_map_update_elem(&drops, key, &none, NOEXIST);
 	return bpf_map_lookup_elem(&drops, key);
 }
@@ -56,23 +56,23 @@ INLINE struct drop_count *begin(struct drop_key *key)
 SEC("tp_btf/kfree_skb")
 int kfree_skb(u64 *ctx)
 {
-	u64 packets = weight();
+	u64 packets = sample_weight();
 
 	if (!packets)
 		return 0;
 	struct sk_buff *skb = (void *)ctx[0];
 	struct net_device *device = skb->dev;
 	struct sock *socket = skb->sk;
-	struct drop_key key = { .place = ctx[1], .reason = ctx[2], .protocol = protocol(skb) };
+	struct drop_key key = { .location = ctx[1], .reason = ctx[2], .protocol = protocol(skb) };
 
 	if (device)
-		put_interface(&key.in, device);
+		put_interface(&key.interface, device);
 	else if (socket)
-		key.in.namespace = socket->__sk_common.skc_net.net->ns.inum;
+		key.interface.namespace = socket->__sk_common.skc_net.net->ns.inum;
 	struct drop_count *count = bpf_map_lookup_elem(&drops, &key);
 
 	if (!count)
-		count = begin(&key);
+		count = add_drop(&key);
 	if (!count)
 		return 0;
 	count->packets += packets;

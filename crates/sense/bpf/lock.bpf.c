@@ -17,13 +17,13 @@ enum { SPINNING, MUTEXES, READERS, WRITERS, OTHERS, KINDS };
 #define PROCESSES 8192
 
 /* By lock too: a CPU can wait for a spinlock in an interrupt while it waits for another. */
-struct wait { u64 lock; u64 tid; };
-struct owner { u64 start; u64 pid; };
-struct waited { u64 ns[KINDS]; u64 times; };
-struct began { u64 at; u64 flags; };
+struct wait_key { u64 lock; u64 tid; };
+struct lock_waiter { u64 start; u64 pid; };
+struct lock_waits { u64 ns[KINDS]; u64 times; };
+struct wait_start { u64 ns; u64 flags; };
 
-struct { __uint(type, MAP_LRU_HASH); __uint(max_entries, WAITS); __type(key, struct wait); __type(value, struct began); } waits SEC(".maps");
-struct { __uint(type, MAP_HASH); __uint(max_entries, PROCESSES); __type(key, struct owner); __type(value, struct waited); } waited SEC(".maps");
+struct { __uint(type, MAP_LRU_HASH); __uint(max_entries, WAITS); __type(key, struct wait_key); __type(value, struct wait_start); } waits SEC(".maps");
+struct { __uint(type, MAP_HASH); __uint(max_entries, PROCESSES); __type(key, struct lock_waiter); __type(value, struct lock_waits); } lock_waits SEC(".maps");
 
 INLINE u32 kind_of(u32 flags)
 {
@@ -39,33 +39,33 @@ INLINE u32 kind_of(u32 flags)
 SEC("tp_btf/contention_begin")
 int contention_begin(u64 *ctx)
 {
-	struct wait wait = { .lock = ctx[0], .tid = (u32)bpf_get_current_pid_tgid() };
-	struct began began = { .at = bpf_ktime_get_ns(), .flags = ctx[1] };
+	struct wait_key key = { .lock = ctx[0], .tid = (u32)bpf_get_current_pid_tgid() };
+	struct wait_start start = { .ns = bpf_ktime_get_ns(), .flags = ctx[1] };
 
 	/* A mutex that stops spinning and sleeps begins a second time: the first time counts. */
-	bpf_map_update_elem(&waits, &wait, &began, NOEXIST);
+	bpf_map_update_elem(&waits, &key, &start, NOEXIST);
 	return 0;
 }
 
 SEC("tp_btf/contention_end")
 int contention_end(u64 *ctx)
 {
-	struct wait wait = { .lock = ctx[0], .tid = (u32)bpf_get_current_pid_tgid() };
-	struct began *began = bpf_map_lookup_elem(&waits, &wait);
+	struct wait_key key = { .lock = ctx[0], .tid = (u32)bpf_get_current_pid_tgid() };
+	struct wait_start *start = bpf_map_lookup_elem(&waits, &key);
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct waited none = {};
+	struct lock_waits none = {};
 
-	if (!began)
+	if (!start)
 		return 0;
-	u64 ns = bpf_ktime_get_ns() - began->at;
-	u32 kind = kind_of(began->flags);
-	struct owner owner = { .start = task->group_leader->start_boottime, .pid = task->tgid };
-	struct waited *all = bpf_map_lookup_elem(&waited, &owner);
+	u64 ns = bpf_ktime_get_ns() - start->ns;
+	u32 kind = kind_of(start->flags);
+	struct lock_waiter waiter = { .start = task->group_leader->start_boottime, .pid = task->tgid };
+	struct lock_waits *all = bpf_map_lookup_elem(&lock_waits, &waiter);
 
-	bpf_map_delete_elem(&waits, &wait);
+	bpf_map_delete_elem(&waits, &key);
 	if (!all) {
-		bpf_map_update_elem(&waited, &owner, &none, NOEXIST);
-		all = bpf_map_lookup_elem(&waited, &owner);
+		bpf_map_update_elem(&lock_waits, &waiter, &none, NOEXIST);
+		all = bpf_map_lookup_elem(&lock_waits, &waiter);
 	}
 	if (all && kind < KINDS) {
 		ADD(all->ns[kind], ns);

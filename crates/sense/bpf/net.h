@@ -28,12 +28,12 @@ struct sk_buff {
 enum { INTERFACE_NAME = 16 };
 
 /* An interface in a network namespace; zeros if the packet has none. */
-struct place_in_net {
+struct netns_interface {
 	u32 namespace;
 	char interface[INTERFACE_NAME];
 };
 
-INLINE void put_interface(struct place_in_net *to, struct net_device *device)
+INLINE void put_interface(struct netns_interface *to, struct net_device *device)
 {
 	to->namespace = device->nd_net.net->ns.inum;
 	bpf_probe_read_kernel(to->interface, sizeof to->interface, device->name);

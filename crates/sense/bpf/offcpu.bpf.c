@@ -9,12 +9,12 @@
 #define TASK_DEAD 0x80      /* it never runs again */
 #define TASK_NOLOAD 0x400
 
-struct wait { u64 since, stack; };
+struct open_wait { u64 since, stack; };
 struct {
 	__uint(type, MAP_HASH);
 	__uint(max_entries, TASKS);
 	__type(key, u32);
-	__type(value, struct wait);
+	__type(value, struct open_wait);
 } waits SEC(".maps");
 
 INLINE int waits_for_work(struct task_struct *task)
@@ -22,11 +22,11 @@ INLINE int waits_for_work(struct task_struct *task)
 	return !task->mm && (task->__state & (TASK_UNINTERRUPTIBLE | TASK_NOLOAD)) != TASK_UNINTERRUPTIBLE;
 }
 
-INLINE void leaves(u64 *ctx, struct task_struct *task, u64 now)
+INLINE void switch_out(u64 *ctx, struct task_struct *task, u64 now)
 {
-	struct wanted *w = wanted_of(task->tgid);
+	struct recording_filter *w = filter_for(task->tgid);
 	u32 tid = task->pid;
-	struct wait wait = { .since = now };
+	struct open_wait wait = { .since = now };
 
 	if (!tid || !w || !task->__state || task->__state & TASK_DEAD)
 		return;
@@ -37,10 +37,10 @@ INLINE void leaves(u64 *ctx, struct task_struct *task, u64 now)
 		count_lost();
 }
 
-INLINE void is_back(struct task_struct *task, u64 now)
+INLINE void switch_in(struct task_struct *task, u64 now)
 {
 	u32 tid = task->pid;
-	struct wait *wait = bpf_map_lookup_elem(&waits, &tid);
+	struct open_wait *wait = bpf_map_lookup_elem(&waits, &tid);
 
 	if (!wait)
 		return;
@@ -54,7 +54,7 @@ int sched_switch(u64 *ctx)
 	struct task_struct *before = (void *)ctx[1], *after = (void *)ctx[2];
 	u64 now = bpf_ktime_get_ns();
 
-	leaves(ctx, before, now);
-	is_back(after, now);
+	switch_out(ctx, before, now);
+	switch_in(after, now);
 	return 0;
 }

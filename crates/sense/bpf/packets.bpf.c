@@ -3,29 +3,29 @@
  * crates/sense/src/net/packet_sizes.rs. */
 #include "net.h"
 
-enum { MOST = 8192, SENT = 1u << 31 };
+enum { MAX_SIZES = 8192, SENT = 1u << 31 };
 
 struct size_key {
-	struct place_in_net in;
+	struct netns_interface interface;
 	/* The bucket of the size, and whether the packet was sent. */
 	u32 bucket;
 };
 
 struct {
 	__uint(type, MAP_PERCPU_HASH);
-	__uint(max_entries, MOST);
+	__uint(max_entries, MAX_SIZES);
 	__type(key, struct size_key);
 	__type(value, u64);
 } sizes SEC(".maps");
 
-INLINE int count(struct sk_buff *skb, u32 way)
+INLINE int count(struct sk_buff *skb, u32 direction)
 {
 	struct net_device *device = skb->dev;
-	struct size_key key = { .bucket = bucket_of(skb->len) | way };
+	struct size_key key = { .bucket = bucket_of(skb->len) | direction };
 
 	if (!device)
 		return 0;
-	put_interface(&key.in, device);
+	put_interface(&key.interface, device);
 	u64 *packets = bpf_map_lookup_elem(&sizes, &key), one = 1;
 
 	if (packets)

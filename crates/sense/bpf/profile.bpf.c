@@ -5,7 +5,7 @@ SEC("perf_event")
 int tick(void *ctx)
 {
 	u64 id = bpf_get_current_pid_tgid();
-	struct wanted *w = wanted_of(id >> 32);
+	struct recording_filter *w = filter_for(id >> 32);
 
 	if (!w)
 		return 0;

@@ -6,7 +6,7 @@
 #define UNKNOWN (~0ULL)
 
 /* In place of a record: tid is 0. */
-struct still_record { u64 pid, tid; };
+struct unchanged_record { u64 pid, tid; };
 
 struct thread_record {
 	u64 pid, tid, start, state, exit_state, flags, static_prio, policy, cpu;

@@ -24,52 +24,53 @@ struct task_struct {
 #define PF_KTHREAD 0x00200000       /* flags */
 #define FAST_COMPARE (1ULL << 9)    /* flags of bpf_get_stackid */
 #define DEPTH 32
-#define NO_CALL (~0ULL)
+#define NO_SYSCALL (~0ULL)
 
-/* Threads tracked at a time; processes, places and lock holders seen while this is loaded. */
+/* Threads tracked at a time; processes, wait sites and lock holders seen while this is loaded. */
 #define THREADS 32768
 #define PROCESSES 8192
-#define PLACES 16384
+#define WAIT_SITES 16384
 #define HOLDERS 4096
 #define LATENCIES 65536
 
-struct owner {
+struct task_id {
 	u64 start;                  /* of the process or thread, nanoseconds since boot */
 	u32 pid, tid;               /* tid is pid for a process */
 };
 
 /* A process, the stack with which its threads wait, and whether they wait for a lock. */
-struct place {
-	struct owner owner;
+struct wait_site {
+	struct task_id process;
 	s32 stack;
 	u32 lock;
 };
 
 /* Run queue waits of the threads of a process of about the same length: see bucket_of. */
-struct wait_of { struct owner owner; u64 bucket; };
+struct latency_key { struct task_id process; u64 bucket; };
 
 struct waited { u64 ns, times; };
-struct moves { u64 waking, running, queued; };
+struct migrations { u64 waking, running, queued; };
 
-/* The system call a thread is in: its number (-1 in a page fault and the like), from where, and its first arguments. */
-struct call { u64 number, from, first, second, third; };
+/* The system call a thread is in: its number (-1 in a page fault and the like), instruction
+ * pointer and first arguments. */
+struct syscall { u64 number, ip, first, second, third; };
 
 struct thread {
 	u64 left;                   /* since when it is blocked, or 0 */
 	u64 queued;                 /* since when it waits on a run queue, or 0 */
-	struct place place;
-	struct call call;           /* the one that led to this place */
+	struct wait_site site;
+	struct syscall call;           /* the one that led to this site */
 };
 
 struct { __uint(type, MAP_HASH); __uint(max_entries, THREADS); __type(key, u32); __type(value, struct thread); } threads SEC(".maps");
-struct { __uint(type, MAP_HASH); __uint(max_entries, PLACES); __type(key, struct place); __type(value, struct waited); } places SEC(".maps");
-struct { __uint(type, MAP_HASH); __uint(max_entries, HOLDERS); __type(key, struct owner); __type(value, struct waited); } holders SEC(".maps");
-struct { __uint(type, MAP_HASH); __uint(max_entries, PROCESSES); __type(key, struct owner); __type(value, struct waited); } queues SEC(".maps");
-struct { __uint(type, MAP_HASH); __uint(max_entries, PROCESSES); __type(key, struct owner); __type(value, struct moves); } moved SEC(".maps");
-struct { __uint(type, MAP_HASH); __uint(max_entries, LATENCIES); __type(key, struct wait_of); __type(value, u64); } latencies SEC(".maps");
+struct { __uint(type, MAP_HASH); __uint(max_entries, WAIT_SITES); __type(key, struct wait_site); __type(value, struct waited); } wait_sites SEC(".maps");
+struct { __uint(type, MAP_HASH); __uint(max_entries, HOLDERS); __type(key, struct task_id); __type(value, struct waited); } lock_holders SEC(".maps");
+struct { __uint(type, MAP_HASH); __uint(max_entries, PROCESSES); __type(key, struct task_id); __type(value, struct waited); } run_queue_waits SEC(".maps");
+struct { __uint(type, MAP_HASH); __uint(max_entries, PROCESSES); __type(key, struct task_id); __type(value, struct migrations); } migrations SEC(".maps");
+struct { __uint(type, MAP_HASH); __uint(max_entries, LATENCIES); __type(key, struct latency_key); __type(value, u64); } latencies SEC(".maps");
 struct {
 	__uint(type, MAP_STACK_TRACE);
-	__uint(max_entries, PLACES);
+	__uint(max_entries, WAIT_SITES);
 	__uint(key_size, sizeof(u32));
 	__uint(value_size, DEPTH * sizeof(u64));
 } stacks SEC(".maps");
@@ -80,11 +81,11 @@ struct { __uint(type, MAP_ARRAY); __uint(max_entries, 1); __type(key, u32); __ty
 struct latency { u64 count[BUCKETS(37)]; };
 struct { __uint(type, MAP_PERCPU_ARRAY); __uint(max_entries, 1); __type(key, u32); __type(value, struct latency); } latency SEC(".maps");
 
-INLINE struct owner process_of(struct task_struct *task)
+INLINE struct task_id process_of(struct task_struct *task)
 {
-	struct owner owner = { .start = task->group_leader->start_boottime, .pid = task->tgid, .tid = task->tgid };
+	struct task_id id = { .start = task->group_leader->start_boottime, .pid = task->tgid, .tid = task->tgid };
 
-	return owner;
+	return id;
 }
 
 INLINE void count_lost(void)
@@ -114,9 +115,9 @@ INLINE void add_wait(void *map, const void *key, u64 ns)
 	ADD(waited->times, 1);
 }
 
-INLINE void add_latency(struct owner owner, u32 bucket)
+INLINE void add_latency(struct task_id process, u32 bucket)
 {
-	struct wait_of key = { .owner = owner, .bucket = bucket };
+	struct latency_key key = { .process = process, .bucket = bucket };
 	u64 first = 1, *count = bpf_map_lookup_elem(&latencies, &key);
 
 	if (!count) {
@@ -157,9 +158,9 @@ INLINE u32 is_lock(u32 operation, u32 expected)
 }
 
 /* The system call that the current thread is in. */
-INLINE struct call call_of(struct task_struct *task)
+INLINE struct syscall current_syscall(struct task_struct *task)
 {
-	struct call call = { .number = NO_CALL };
+	struct syscall call = { .number = NO_SYSCALL };
 	struct pt_regs *regs;
 
 	if (task->flags & PF_KTHREAD)
@@ -169,13 +170,13 @@ INLINE struct call call_of(struct task_struct *task)
 
 	if (HAS(regs->orig_ax)) {
 		call.number = regs->orig_ax;
-		call.from = regs->ip;
+		call.ip = regs->ip;
 		call.first = regs->di;
 		call.second = regs->si;
 		call.third = regs->dx;
 	} else if (HAS(arm->syscallno)) {
 		call.number = (u64)(s64)arm->syscallno;
-		call.from = arm->pc;
+		call.ip = arm->pc;
 		call.first = arm->regs[0];
 		call.second = arm->regs[1];
 		call.third = arm->regs[2];
@@ -183,7 +184,7 @@ INLINE struct call call_of(struct task_struct *task)
 	return call;
 }
 
-INLINE u32 wants_lock(struct call *call)
+INLINE u32 wants_lock(struct syscall *call)
 {
 	struct pt_regs *regs = 0;
 	u64 futex = HAS(regs->orig_ax) ? 202 : 98;  /* its number on x86-64 and on arm64 */
@@ -194,22 +195,22 @@ INLINE u32 wants_lock(struct call *call)
 /* The stack of the thread. Walking it is what costs here, so a thread that waits in the same call as the last time, on the same file
  * or futex word and from the same instruction, is assumed to have the same stack. Not in uninterruptible sleep, which the same call
  * can enter for several reasons. */
-INLINE s32 stack_of(u64 *ctx, struct task_struct *task, struct thread *thread, struct call *call)
+INLINE s32 stack_of(u64 *ctx, struct task_struct *task, struct thread *thread, struct syscall *call)
 {
-	struct call *last = &thread->call;
+	struct syscall *last = &thread->call;
 
-	if (call->number != NO_CALL && call->number == last->number && call->from == last->from &&
+	if (call->number != NO_SYSCALL && call->number == last->number && call->ip == last->ip &&
 	    call->first == last->first && task->__state & TASK_INTERRUPTIBLE)
-		return thread->place.stack;
+		return thread->site.stack;
 	return bpf_get_stackid(ctx, &stacks, FAST_COMPARE);
 }
 
 /* The thread blocks or is preempted. */
-INLINE void leaves(u64 *ctx, struct task_struct *task, u64 now)
+INLINE void switch_out(u64 *ctx, struct task_struct *task, u64 now)
 {
 	u32 tid = task->pid, preempted = ctx[0] & 1;
 	struct thread *thread;
-	struct call call;
+	struct syscall call;
 
 	if (!tid)
 		return;
@@ -226,15 +227,15 @@ INLINE void leaves(u64 *ctx, struct task_struct *task, u64 now)
 	}
 	thread->queued = 0;
 	thread->left = now;
-	call = call_of(task);
-	thread->place.owner = process_of(task);
-	thread->place.lock = wants_lock(&call);
-	thread->place.stack = stack_of(ctx, task, thread, &call);
+	call = current_syscall(task);
+	thread->site.process = process_of(task);
+	thread->site.lock = wants_lock(&call);
+	thread->site.stack = stack_of(ctx, task, thread, &call);
 	thread->call = call;
 }
 
 /* The thread runs again. */
-INLINE void is_back(struct task_struct *task, u64 now)
+INLINE void switch_in(struct task_struct *task, u64 now)
 {
 	u32 tid = task->pid, zero = 0;
 	struct thread *thread = bpf_map_lookup_elem(&threads, &tid);
@@ -244,13 +245,13 @@ INLINE void is_back(struct task_struct *task, u64 now)
 		return;
 	u64 waited = now - thread->queued;
 	u32 bucket = bucket_of(waited);
-	struct owner owner = process_of(task);
+	struct task_id id = process_of(task);
 
 	thread->queued = 0;
 	if (bucket < BUCKETS(37))
 		all->count[bucket]++;
-	add_wait(&queues, &owner, waited);
-	add_latency(owner, bucket);
+	add_wait(&run_queue_waits, &id, waited);
+	add_latency(id, bucket);
 }
 
 SEC("tp_btf/sched_switch")
@@ -258,19 +259,19 @@ int sched_switch(u64 *ctx)
 {
 	u64 now = bpf_ktime_get_ns();
 
-	leaves(ctx, (void *)ctx[1], now);
-	is_back((void *)ctx[2], now);
+	switch_out(ctx, (void *)ctx[1], now);
+	switch_in((void *)ctx[2], now);
 	return 0;
 }
 
 /* A thread that releases a lock wakes the next one: the current thread held it. */
-INLINE void blame(struct task_struct *woken, u64 ns)
+INLINE void charge_holder(struct task_struct *woken, u64 ns)
 {
 	struct task_struct *holder = bpf_get_current_task_btf();
-	struct owner owner = { .start = holder->start_boottime, .pid = holder->tgid, .tid = holder->pid };
+	struct task_id id = { .start = holder->start_boottime, .pid = holder->tgid, .tid = holder->pid };
 
 	if (holder->tgid == woken->tgid && holder->pid != woken->pid)
-		add_wait(&holders, &owner, ns);
+		add_wait(&lock_holders, &id, ns);
 }
 
 /* Unlike sched_wakeup, in the context of the waking thread. */
@@ -285,9 +286,9 @@ int sched_waking(u64 *ctx)
 	if (!thread)
 		return 0;
 	if (thread->left && !(task->flags & PF_KTHREAD)) {
-		add_wait(&places, &thread->place, now - thread->left);
-		if (thread->place.lock)
-			blame(task, now - thread->left);
+		add_wait(&wait_sites, &thread->site, now - thread->left);
+		if (thread->site.lock)
+			charge_holder(task, now - thread->left);
 	}
 	thread->left = 0;
 	thread->queued = now;
@@ -306,7 +307,7 @@ int sched_wakeup_new(u64 *ctx)
 }
 
 /* Whether the current task is the kernel's migration/N, which migrates running threads. */
-INLINE u32 by_stopper(void)
+INLINE u32 current_is_stopper(void)
 {
 	struct task_struct *mover = bpf_get_current_task_btf();
 	char name[16] = {};
@@ -319,26 +320,26 @@ SEC("tp_btf/sched_migrate_task")
 int sched_migrate_task(u64 *ctx)
 {
 	struct task_struct *task = (void *)ctx[0];
-	struct owner owner = process_of(task);
-	struct moves none = {};
-	struct moves *moves = bpf_map_lookup_elem(&moved, &owner);
+	struct task_id id = process_of(task);
+	struct migrations none = {};
+	struct migrations *counts = bpf_map_lookup_elem(&migrations, &id);
 
 	if (task->flags & PF_KTHREAD)
 		return 0;
-	if (!moves) {
-		bpf_map_update_elem(&moved, &owner, &none, NOEXIST);
-		moves = bpf_map_lookup_elem(&moved, &owner);
+	if (!counts) {
+		bpf_map_update_elem(&migrations, &id, &none, NOEXIST);
+		counts = bpf_map_lookup_elem(&migrations, &id);
 	}
-	if (!moves) {
+	if (!counts) {
 		count_lost();
 		return 0;
 	}
 	/* A thread that changes its own affinity sleeps until the stopper wakes it on another processor. */
-	if (by_stopper())
-		ADD(moves->running, 1);
+	if (current_is_stopper())
+		ADD(counts->running, 1);
 	else if (task->__state == TASK_WAKING)
-		ADD(moves->waking, 1);
+		ADD(counts->waking, 1);
 	else
-		ADD(moves->queued, 1);
+		ADD(counts->queued, 1);
 	return 0;
 }

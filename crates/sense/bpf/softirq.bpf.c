@@ -2,49 +2,49 @@
  * The reader is crates/sense/src/processor/irq_time.rs. */
 #include "kernel.h"
 
-enum { VECTORS = 10, MOST_LINES = 1024 };
+enum { VECTORS = 10, MAX_LINES = 1024 };
 
-struct spent { u64 count, time; };
+struct handler_time { u64 count, time; };
 
 struct {
 	__uint(type, MAP_PERCPU_ARRAY);
 	__uint(max_entries, VECTORS);
 	__type(key, u32);
-	__type(value, struct spent);
+	__type(value, struct handler_time);
 } vectors SEC(".maps");
 
 struct {
 	__uint(type, MAP_PERCPU_HASH);
-	__uint(max_entries, MOST_LINES);
+	__uint(max_entries, MAX_LINES);
 	__type(key, u32);
-	__type(value, struct spent);
+	__type(value, struct handler_time);
 } lines SEC(".maps");
 
 /* What a CPU is doing. The time of a handler that interrupts a softirq does not count for the softirq. */
-struct at { u64 softirq_began, handler_began, handlers; };
+struct cpu_state { u64 softirq_began, handler_began, handlers; };
 
 struct {
 	__uint(type, MAP_PERCPU_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, u32);
-	__type(value, struct at);
-} now_at SEC(".maps");
+	__type(value, struct cpu_state);
+} cpu_state SEC(".maps");
 
-INLINE struct at *here(void)
+INLINE struct cpu_state *this_cpu(void)
 {
 	u32 zero = 0;
 
-	return bpf_map_lookup_elem(&now_at, &zero);
+	return bpf_map_lookup_elem(&cpu_state, &zero);
 }
 
 SEC("tp_btf/softirq_entry")
 int softirq_entry(u64 *ctx)
 {
-	struct at *at = here();
+	struct cpu_state *cpu = this_cpu();
 
-	if (at) {
-		at->softirq_began = bpf_ktime_get_ns();
-		at->handlers = 0;
+	if (cpu) {
+		cpu->softirq_began = bpf_ktime_get_ns();
+		cpu->handlers = 0;
 	}
 	return 0;
 }
@@ -53,14 +53,14 @@ SEC("tp_btf/softirq_exit")
 int softirq_exit(u64 *ctx)
 {
 	u32 vector = ctx[0];
-	struct at *at = here();
-	struct spent *spent = bpf_map_lookup_elem(&vectors, &vector);
+	struct cpu_state *cpu = this_cpu();
+	struct handler_time *spent = bpf_map_lookup_elem(&vectors, &vector);
 
 	/* The first one that ends may have begun before this was attached. */
-	if (at && spent && at->softirq_began) {
+	if (cpu && spent && cpu->softirq_began) {
 		spent->count++;
-		spent->time += bpf_ktime_get_ns() - at->softirq_began - at->handlers;
-		at->softirq_began = 0;
+		spent->time += bpf_ktime_get_ns() - cpu->softirq_began - cpu->handlers;
+		cpu->softirq_began = 0;
 	}
 	return 0;
 }
@@ -68,10 +68,10 @@ int softirq_exit(u64 *ctx)
 SEC("tp_btf/irq_handler_entry")
 int irq_handler_entry(u64 *ctx)
 {
-	struct at *at = here();
+	struct cpu_state *cpu = this_cpu();
 
-	if (at)
-		at->handler_began = bpf_ktime_get_ns();
+	if (cpu)
+		cpu->handler_began = bpf_ktime_get_ns();
 	return 0;
 }
 
@@ -79,17 +79,17 @@ SEC("tp_btf/irq_handler_exit")
 int irq_handler_exit(u64 *ctx)
 {
 	u32 line = ctx[0];
-	struct at *at = here();
+	struct cpu_state *cpu = this_cpu();
 
-	if (!at || !at->handler_began)
+	if (!cpu || !cpu->handler_began)
 		return 0;
-	u64 time = bpf_ktime_get_ns() - at->handler_began;
-	struct spent *spent = bpf_map_lookup_elem(&lines, &line);
+	u64 time = bpf_ktime_get_ns() - cpu->handler_began;
+	struct handler_time *spent = bpf_map_lookup_elem(&lines, &line);
 
-	at->handlers += time;
-	at->handler_began = 0;
+	cpu->handlers += time;
+	cpu->handler_began = 0;
 	if (!spent) {
-		struct spent first = { .count = 1, .time = time };
+		struct handler_time first = { .count = 1, .time = time };
 
 		bpf_map_update_elem(&lines, &line, &first, NOEXIST);
 	} else {

@@ -9,7 +9,7 @@ static long (*bpf_get_stack)(void *ctx, void *to, u32 size, u64 flags) = (void *
 #define USER_DEPTH 127
 #define KERNEL_DEPTH 64
 #define STACKS 16384
-#define SPACES 8192
+#define ADDRESS_SPACES 8192
 
 enum { KERNEL = 1, USER = 2 };      /* which parts of a stack to record */
 
@@ -23,13 +23,13 @@ struct task_struct {
 } CORE;
 
 /* Set by the reader. All zero: nothing is recorded. */
-struct wanted { u32 halves, tgid; };
+struct recording_filter { u32 parts, tgid; };
 struct {
 	__uint(type, MAP_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, u32);
-	__type(value, struct wanted);
-} wanted SEC(".maps");
+	__type(value, struct recording_filter);
+} filter SEC(".maps");
 
 struct stack {
 	u64 weight;
@@ -57,13 +57,13 @@ struct {
 } scratch SEC(".maps");
 
 /* Address spaces seen, and when first, so that their mappings can be read before they end. */
-struct space { u64 mm; u64 tgid; };
+struct address_space { u64 mm; u64 tgid; };
 struct {
 	__uint(type, MAP_HASH);
-	__uint(max_entries, SPACES);
-	__type(key, struct space);
+	__uint(max_entries, ADDRESS_SPACES);
+	__type(key, struct address_space);
 	__type(value, u64);
-} spaces SEC(".maps");
+} address_spaces SEC(".maps");
 
 struct totals { u64 idle, lost; };
 struct {
@@ -73,12 +73,12 @@ struct {
 	__type(value, struct totals);
 } totals SEC(".maps");
 
-INLINE struct wanted *wanted_of(u32 tgid)
+INLINE struct recording_filter *filter_for(u32 tgid)
 {
 	u32 zero = 0;
-	struct wanted *w = bpf_map_lookup_elem(&wanted, &zero);
+	struct recording_filter *w = bpf_map_lookup_elem(&filter, &zero);
 
-	return w && w->halves && (!w->tgid || w->tgid == tgid) ? w : 0;
+	return w && w->parts && (!w->tgid || w->tgid == tgid) ? w : 0;
 }
 
 INLINE void count_idle(void)
@@ -99,13 +99,13 @@ INLINE void count_lost(void)
 		ADD(t->lost, 1);
 }
 
-INLINE void meet(struct stack *s)
+INLINE void note_address_space(struct stack *s)
 {
-	struct space space = { .mm = s->mm, .tgid = s->tgid };
+	struct address_space space = { .mm = s->mm, .tgid = s->tgid };
 	u64 now = bpf_ktime_get_ns();
 
-	if (s->mm && !bpf_map_lookup_elem(&spaces, &space))
-		bpf_map_update_elem(&spaces, &space, &now, NOEXIST);
+	if (s->mm && !bpf_map_lookup_elem(&address_spaces, &space))
+		bpf_map_update_elem(&address_spaces, &space, &now, NOEXIST);
 }
 
 /* Multiplication and shifts, as in MurmurHash3's 64-bit finalizer. */
@@ -141,7 +141,7 @@ INLINE u32 addresses(long bytes)
 }
 
 /* The key of the current stack in the map; 0 if the map is full. `task` is the current task. */
-INLINE u64 stack_of(void *ctx, struct task_struct *task, struct wanted *w)
+INLINE u64 stack_of(void *ctx, struct task_struct *task, struct recording_filter *w)
 {
 	u32 zero = 0;
 	struct stack *s = bpf_map_lookup_elem(&scratch, &zero);
@@ -152,9 +152,9 @@ INLINE u64 stack_of(void *ctx, struct task_struct *task, struct wanted *w)
 	s->weight = 0;
 	bpf_probe_read_kernel(&s->mm, sizeof s->mm, &task->mm);
 	s->tgid = bpf_get_current_pid_tgid() >> 32;
-	s->kernel = w->halves & KERNEL ? addresses(bpf_get_stack(ctx, s->kernel_at, sizeof s->kernel_at, 0)) : 0;
+	s->kernel = w->parts & KERNEL ? addresses(bpf_get_stack(ctx, s->kernel_at, sizeof s->kernel_at, 0)) : 0;
 	/* A kernel thread may borrow an address space, in which it has no stack. */
-	s->user = w->halves & USER && s->mm ?
+	s->user = w->parts & USER && s->mm ?
 		addresses(bpf_get_stack(ctx, s->user_at, sizeof s->user_at, USER_STACK)) : 0;
 	u64 key = hash_of(s);
 
@@ -162,7 +162,7 @@ INLINE u64 stack_of(void *ctx, struct task_struct *task, struct wanted *w)
 		return key;
 	bpf_probe_read_kernel(&leader, sizeof leader, &task->group_leader);
 	bpf_probe_read_kernel(s->comm, sizeof s->comm, &leader->comm);
-	meet(s);
+	note_address_space(s);
 	bpf_map_update_elem(&stacks, &key, s, NOEXIST);
 	return bpf_map_lookup_elem(&stacks, &key) ? key : 0;
 }

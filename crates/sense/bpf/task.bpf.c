@@ -1,6 +1,6 @@
 /* One record for each task of the reader's pid namespace, in one read (BPF iterator `task`), or in several runs of a program that
  * walks the tasks itself, which takes half the time. */
-#include "marks.h"
+#include "unchanged.h"
 #include "record.h"
 
 struct seq_file;
@@ -32,7 +32,7 @@ int task(struct bpf_iter__task *ctx)
 	struct record *record = bpf_map_lookup_elem(&scratch, &zero);
 
 	if (!ctx->meta->seq_num)
-		begin_reading();
+		begin_sample();
 	if (!task || !record)
 		return 0;
 	/* In the first namespace the numbers are in the task itself: two cache lines less. */
@@ -42,10 +42,10 @@ int task(struct bpf_iter__task *ctx)
 	/* Without a number it has just been released. */
 	if (!pid || !tid)
 		return 0;
-	if (pid == tid && stands_still(task, tid, 1)) {
-		struct still_record still = { pid };
+	if (pid == tid && is_unchanged(task, tid, 1)) {
+		struct unchanged_record unchanged = { pid };
 
-		bpf_seq_write(seq, &still, sizeof still);
+		bpf_seq_write(seq, &unchanged, sizeof unchanged);
 		return 0;
 	}
 	record->thread.pid = pid;
@@ -75,15 +75,15 @@ struct {
 	__uint(max_entries, 1);
 	__type(key, u32);
 	__type(value, u32);
-} span SEC(".maps");
+} batch_size SEC(".maps");
 
 /* The chunk being filled. In memory, as the verifier repeats a loop until the registers no longer change. */
 u32 filling;
 
 /* Processes walked in this sample, and the last of them: the next run continues after the newest one that still exists. */
-#define TRACES 16
-u32 passed;
-struct trace { u64 at; u32 pid; } traces[TRACES];
+#define RESUME_POINTS 16
+u32 walked_processes;
+struct resume_point { u64 at; u32 pid; } resume_points[RESUME_POINTS];
 
 INLINE void *room_for(u32 size)
 {
@@ -153,13 +153,13 @@ INLINE int walk_threads(struct task_struct *process, u32 pid)
 
 INLINE int walk_process(struct task_struct *process, u32 pid)
 {
-	if (stands_still(process, pid, 0)) {
-		struct still_record *still = room_for(sizeof *still);
+	if (is_unchanged(process, pid, 0)) {
+		struct unchanged_record *unchanged = room_for(sizeof *unchanged);
 
-		if (!still)
+		if (!unchanged)
 			return NO_ROOM;
-		still->pid = pid;
-		still->tid = 0;
+		unchanged->pid = pid;
+		unchanged->tid = 0;
 		return WALKED;
 	}
 	if (!process->thread_pid)
@@ -202,14 +202,14 @@ INLINE u64 continuation(void)
 {
 	u64 next = 0;
 
-	for (u32 i = 1; i <= TRACES && i <= passed && !next; i++) {
-		struct trace *trace = &traces[(passed - i) % TRACES];
-		struct task_struct *process = bpf_task_from_pid(trace->pid);
+	for (u32 i = 1; i <= RESUME_POINTS && i <= walked_processes && !next; i++) {
+		struct resume_point *point = &resume_points[(walked_processes - i) % RESUME_POINTS];
+		struct task_struct *process = bpf_task_from_pid(point->pid);
 
 		if (!process)
 			continue;
 		/* Another process may have its number now. */
-		if ((u64)PLAIN(process) == trace->at)
+		if ((u64)PLAIN(process) == point->at)
 			next = behind(process);
 		bpf_task_release(process);
 	}
@@ -224,20 +224,20 @@ INLINE struct run walk(void)
 {
 	struct run run = {};
 	struct bpf_iter_num processes;
-	u64 next = passed ? continuation() : beginning();
-	u32 zero = 0, met = passed;
+	u64 next = walked_processes ? continuation() : beginning();
+	u32 zero = 0, met = walked_processes;
 	struct chunk *first = bpf_map_lookup_elem(&chunks, &zero);
-	u32 *most = bpf_map_lookup_elem(&span, &zero);
+	u32 *batch = bpf_map_lookup_elem(&batch_size, &zero);
 	int walked = WALKED;
 
-	if (!passed)
-		begin_reading();
+	if (!walked_processes)
+		begin_sample();
 	/* In other namespaces than the first, the numbers are not in the task. */
-	if (!first || !most || !next || readers_level())
+	if (!first || !batch || !next || readers_level())
 		goto lost;
 	filling = first->length = 0;
 	run.more = 1;
-	bpf_iter_num_new(&processes, 0, *most);
+	bpf_iter_num_new(&processes, 0, *batch);
 	while (bpf_iter_num_next(&processes)) {
 		struct task_struct *process = PLAIN((void *)next);
 		u32 pid = process->pid;
@@ -251,22 +251,22 @@ INLINE struct run walk(void)
 		if (walked != WALKED)
 			break;
 
-		struct trace *trace = &traces[passed++ % TRACES];
+		struct resume_point *point = &resume_points[walked_processes++ % RESUME_POINTS];
 
-		trace->pid = pid;
-		trace->at = next;
+		point->pid = pid;
+		point->at = next;
 		next = behind(process);
 	}
 	bpf_iter_num_destroy(&processes);
 	/* A single process can have more threads than there is room for. */
-	if (walked == LOST || (walked == NO_ROOM && met == passed))
+	if (walked == LOST || (walked == NO_ROOM && met == walked_processes))
 		goto lost;
 	if (!run.more)
-		passed = 0;
+		walked_processes = 0;
 	run.chunks = filling + 1;
 	return run;
 lost:
-	passed = written = 0;
+	walked_processes = written = 0;
 	run.chunks = run.more = 0;
 	return run;
 }

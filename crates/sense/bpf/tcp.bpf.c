@@ -2,9 +2,9 @@
  * include/linux/tcp.h). Counts connections whose start was seen, and segments as TCP counts them: one retransmission event can be
  * of several. The reader is crates/sense/src/net/ended_connections.rs. */
 #include "net.h"
-#include "flood.h"
+#include "event_sampling.h"
 
-enum { MAP_LRU_PERCPU_HASH = 10, MOST_PEERS = 1024, MOST_CONNECTIONS = 16384 };
+enum { MAP_LRU_PERCPU_HASH = 10, MAX_PEERS = 1024, MAX_CONNECTIONS = 16384 };
 enum { AF_INET = 2, AF_INET6 = 10, COMMAND = 16 };
 /* include/net/tcp_states.h */
 enum { ESTABLISHED = 1, SYN_SENT = 2, FIN_WAIT1 = 4, LAST_ACK = 9 };
@@ -19,7 +19,7 @@ struct tcp_sock {
 struct peer { u32 namespace, family; u8 address[16]; };
 
 /* Times in nanoseconds, counts in segments. */
-struct came_to {
+struct ended_totals {
 	u64 connections, segments, retransmits, spurious, timeouts, waited, lived;
 	/* Connections whose timeouts the kernel counts (since Linux 6.7). */
 	u64 timed;
@@ -27,52 +27,52 @@ struct came_to {
 	char command[COMMAND];
 };
 
-/* An open connection: when it began, for how many it counts, whether the peer answered, and its process, if known. */
-struct begun { u64 at, weight, answered, process; char command[COMMAND]; };
+/* An open connection: when it was opened, how many it stands for, whether the peer answered, and its process, if known. */
+struct connection { u64 opened, weight, answered, process; char command[COMMAND]; };
 
 struct {
 	__uint(type, MAP_LRU_PERCPU_HASH);
-	__uint(max_entries, MOST_PEERS);
+	__uint(max_entries, MAX_PEERS);
 	__type(key, struct peer);
-	__type(value, struct came_to);
+	__type(value, struct ended_totals);
 } peers SEC(".maps");
 
 struct {
 	__uint(type, MAP_LRU_HASH);
-	__uint(max_entries, MOST_CONNECTIONS);
+	__uint(max_entries, MAX_CONNECTIONS);
 	__type(key, u64);
-	__type(value, struct begun);
+	__type(value, struct connection);
 } connections SEC(".maps");
 
 /* Called within a system call of the process that opens or closes the connection: elsewhere the current task is arbitrary. */
-INLINE void put_owner(struct begun *begun)
+INLINE void set_owner(struct connection *connection)
 {
-	begun->process = bpf_get_current_pid_tgid() >> 32;
-	bpf_get_current_comm(begun->command, sizeof begun->command);
+	connection->process = bpf_get_current_pid_tgid() >> 32;
+	bpf_get_current_comm(connection->command, sizeof connection->command);
 }
 
-INLINE void begin(u64 socket, u64 answered)
+INLINE void track(u64 socket, u64 answered)
 {
-	struct begun begun = { .weight = weight(), .answered = answered };
+	struct connection connection = { .weight = sample_weight(), .answered = answered };
 
-	if (!begun.weight)
+	if (!connection.weight)
 		return;
-	begun.at = bpf_ktime_get_ns();
+	connection.opened = bpf_ktime_get_ns();
 	if (!answered)
-		put_owner(&begun);
-	bpf_map_update_elem(&connections, &socket, &begun, ANY);
+		set_owner(&connection);
+	bpf_map_update_elem(&connections, &socket, &connection, ANY);
 }
 
-INLINE void go_on(u64 socket, int state)
+INLINE void note_state(u64 socket, int state)
 {
-	struct begun *begun = bpf_map_lookup_elem(&connections, &socket);
+	struct connection *connection = bpf_map_lookup_elem(&connections, &socket);
 
-	if (!begun)
+	if (!connection)
 		return;
 	if (state == ESTABLISHED)
-		begun->answered = 1;
-	else if (!begun->process)
-		put_owner(begun);
+		connection->answered = 1;
+	else if (!connection->process)
+		set_owner(connection);
 }
 
 SEC("tp_btf/inet_sock_set_state")
@@ -82,15 +82,15 @@ int inet_sock_set_state(u64 *ctx)
 	int before = ctx[1], after = ctx[2];
 
 	if (after == SYN_SENT)
-		begin(socket, 0);
+		track(socket, 0);
 	else if (after == ESTABLISHED && before != SYN_SENT)
-		begin(socket, 1);
+		track(socket, 1);
 	else if (after == ESTABLISHED || after == FIN_WAIT1 || after == LAST_ACK)
-		go_on(socket, after);
+		note_state(socket, after);
 	return 0;
 }
 
-INLINE void put_peer(struct peer *to, struct sock *socket)
+INLINE void set_peer(struct peer *to, struct sock *socket)
 {
 	struct sock_common *common = &socket->__sk_common;
 
@@ -102,23 +102,23 @@ INLINE void put_peer(struct peer *to, struct sock *socket)
 		*(u32 *)to->address = common->skc_daddr;
 }
 
-INLINE void add(struct came_to *to, struct tcp_sock *tcp, struct begun *begun)
+INLINE void add(struct ended_totals *to, struct tcp_sock *tcp, struct connection *connection)
 {
 	u64 timed = HAS(tcp->total_rto), timeouts = timed ? tcp->total_rto : 0;
 	u64 timer_us = tcp->srtt_us ? (tcp->srtt_us >> 3) + tcp->rttvar_us : FIRST_TIMEOUT_US;
-	u64 many = begun->weight;
+	u64 weight = connection->weight;
 
-	to->connections += many;
-	to->segments += many * tcp->data_segs_out;
-	to->retransmits += many * tcp->total_retrans;
-	to->spurious += many * tcp->dsack_dups;
-	to->timed += many * timed;
-	to->timeouts += many * timeouts;
-	to->waited += many * timeouts * timer_us * 1000;
-	to->lived += many * (bpf_ktime_get_ns() - begun->at);
-	if (begun->process) {
-		to->process = begun->process;
-		__builtin_memcpy(to->command, begun->command, sizeof to->command);
+	to->connections += weight;
+	to->segments += weight * tcp->data_segs_out;
+	to->retransmits += weight * tcp->total_retrans;
+	to->spurious += weight * tcp->dsack_dups;
+	to->timed += weight * timed;
+	to->timeouts += weight * timeouts;
+	to->waited += weight * timeouts * timer_us * 1000;
+	to->lived += weight * (bpf_ktime_get_ns() - connection->opened);
+	if (connection->process) {
+		to->process = connection->process;
+		__builtin_memcpy(to->command, connection->command, sizeof to->command);
 	}
 }
 
@@ -127,26 +127,26 @@ int tcp_destroy_sock(u64 *ctx)
 {
 	struct sock *socket = (void *)ctx[0];
 	u64 address = ctx[0];
-	struct begun *begun = bpf_map_lookup_elem(&connections, &address);
+	struct connection *connection = bpf_map_lookup_elem(&connections, &address);
 	struct tcp_sock *tcp = bpf_skc_to_tcp_sock(socket);
 	struct peer peer = {};
 
-	if (!begun || !tcp)
+	if (!connection || !tcp)
 		return 0;
 	/* A peer that never answered loses nothing. */
-	if (!begun->answered)
+	if (!connection->answered)
 		goto forget;
-	put_peer(&peer, socket);
-	struct came_to *came_to = bpf_map_lookup_elem(&peers, &peer);
+	set_peer(&peer, socket);
+	struct ended_totals *totals = bpf_map_lookup_elem(&peers, &peer);
 
-	if (!came_to) {
-		struct came_to none = {};
+	if (!totals) {
+		struct ended_totals none = {};
 
 		bpf_map_update_elem(&peers, &peer, &none, NOEXIST);
-		came_to = bpf_map_lookup_elem(&peers, &peer);
+		totals = bpf_map_lookup_elem(&peers, &peer);
 	}
-	if (came_to)
-		add(came_to, tcp, begun);
+	if (totals)
+		add(totals, tcp, connection);
 forget:
 	bpf_map_delete_elem(&connections, &address);
 	return 0;

@@ -9,13 +9,13 @@ use whyslow_model::key::TaskKey;
 use whyslow_model::snapshot::Snapshot;
 
 c_struct! {
-    /// `struct user`.
+    /// `struct cache_user`.
     struct CacheUser {
         start: u64,
         pid: u64,
     }
 
-    /// `struct use`.
+    /// `struct cache_counts`.
     struct CacheCounts {
         lookups: u64,
         misses: u64,

@@ -168,7 +168,7 @@ mod tests {
             return;
         }
         let mut object = Object::load("profile", include_object!("profile"), &Root::live()).unwrap();
-        let mut map: HashMap<_, [u64; 2], u64> = HashMap::try_from(object.take_map("spaces").unwrap()).unwrap();
+        let mut map: HashMap<_, [u64; 2], u64> = HashMap::try_from(object.take_map("address_spaces").unwrap()).unwrap();
         assert_eq!(entries(&map).unwrap(), []);
         let all: Vec<([u64; 2], u64)> = (0..3 * BATCH_SIZE as u64 + 7).map(|n| ([n, 1], n * n)).collect();
         all.iter().for_each(|(key, value)| map.insert(key, value, 0).unwrap());

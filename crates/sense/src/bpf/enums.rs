@@ -1,6 +1,6 @@
 //! Names of enum values in the running kernel, from its BTF (Documentation/bpf/btf.rst): names and numbers differ between versions.
 
-use super::gate::TYPES;
+use super::prerequisites::TYPES;
 use crate::root::Root;
 use crate::source::SourceError;
 use std::collections::HashMap;

@@ -6,16 +6,16 @@
 
 mod calls;
 pub(crate) mod enums;
+mod errors;
 mod functions;
-mod gate;
 mod object;
-mod refusal;
+mod prerequisites;
 mod tracepoints;
 
 pub(crate) use calls::entries;
-#[cfg(test)]
-pub(crate) use gate::check;
 pub(crate) use object::{KernelBtf, LazyObject, Object, include_object};
+#[cfg(test)]
+pub(crate) use prerequisites::check;
 pub(crate) use tracepoints::{Attached, Tracepoints};
 
 /// Declares structures that a BPF program and its reader share, field by field.

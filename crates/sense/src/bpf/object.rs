@@ -1,9 +1,9 @@
 //! A compiled BPF object: loaded, attached and read.
 
 use super::calls::{attach_iterator, attach_tracepoint, entries, run_iterator};
-use super::refusal::{causes, failed, missing, refused};
+use super::errors::{causes, failed, missing, refused};
 use super::tracepoints::{Attached, Tracepoints};
-use super::{functions, gate};
+use super::{functions, prerequisites};
 use crate::root::Root;
 use crate::source::SourceError;
 use aya::maps::{Array, HashMap, Map, MapData, MapError, PerCpuArray, PerCpuHashMap, PerCpuValues};
@@ -35,12 +35,13 @@ impl KernelBtf {
     /// This kernel or this process may not use BPF; the BTF is malformed.
     pub(crate) fn of(root: &Root) -> Result<Self, SourceError> {
         static HELD: Mutex<Weak<Mutex<BtfLoader>>> = Mutex::new(Weak::new());
-        gate::check(root)?;
+        prerequisites::check(root)?;
         let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(loader) = held.upgrade() {
             return Ok(Self(loader));
         }
-        let loader = BtfLoader::new().map_err(|e| SourceError::Failed(format!("/{}: {}", gate::TYPES, causes(&e))))?;
+        let loader =
+            BtfLoader::new().map_err(|e| SourceError::Failed(format!("/{}: {}", prerequisites::TYPES, causes(&e))))?;
         let loader = Arc::new(Mutex::new(loader));
         *held = Arc::downgrade(&loader);
         Ok(Self(loader))

@@ -1,7 +1,7 @@
 //! Tracepoint programs that their owner attaches and detaches.
 
 use super::calls::attach_tracepoint;
-use super::refusal::failed;
+use super::errors::failed;
 use crate::source::SourceError;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};

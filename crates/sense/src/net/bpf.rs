@@ -11,7 +11,7 @@ use whyslow_model::value::Name;
 const FIRST_NAMESPACE: u32 = 0xefff_ff00;
 
 c_struct! {
-    /// `struct place_in_net`: an interface in a network namespace, zeros if the packet has none.
+    /// `struct netns_interface`: an interface in a network namespace, zeros if the packet has none.
     #[derive(Debug, PartialEq, Eq, Hash)]
     pub(super) struct NetLocation {
         /// The namespace's inode.

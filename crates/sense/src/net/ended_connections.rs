@@ -20,7 +20,7 @@ c_struct! {
         address: [u8; 16],
     }
 
-    /// `struct came_to`, of one CPU.
+    /// `struct ended_totals`, of one CPU.
     struct EndedTotals {
         connections: u64,
         segments: u64,

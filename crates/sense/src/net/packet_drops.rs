@@ -19,7 +19,7 @@ c_struct! {
         reason: u32,
         protocol: u32,
         location: NetLocation,
-        _none: u32,
+        _pad: u32,
     }
 
     /// `struct drop_count`, of one CPU. Only that of the first drop has the function's name.

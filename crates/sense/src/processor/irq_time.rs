@@ -13,7 +13,7 @@ const VECTORS: [&str; 10] =
     ["HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU"];
 
 c_struct! {
-    /// `struct spent`.
+    /// `struct handler_time`.
     struct HandlerTime {
         count: u64,
         time: u64,

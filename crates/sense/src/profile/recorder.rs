@@ -24,9 +24,9 @@ c_struct! {
         tgid: u64,
     }
 
-    /// `struct wanted` of bpf/stacks.h.
+    /// `struct recording_filter` of bpf/stacks.h.
     struct RecordingFilter {
-        halves: u32,
+        parts: u32,
         tgid: u32,
     }
 
@@ -43,7 +43,7 @@ c_struct! {
         user_at: [u64; USER_DEPTH],
     }
 
-    /// `struct wait` of bpf/offcpu.bpf.c.
+    /// `struct open_wait` of bpf/offcpu.bpf.c.
     struct OpenWait {
         since: u64,
         stack: u64,
@@ -99,14 +99,14 @@ impl StackRecorder {
             Kind::OnCpu => Some(perf_clock::start(&mut object, options.hz, root)?),
             Kind::OffCpu => None,
         };
-        let halves = if options.kernel { KERNEL } else { 0 } | if options.user { USER } else { 0 };
-        object.set_element("wanted", 0, RecordingFilter { halves, tgid: options.pid.unwrap_or(0) })?;
+        let parts = if options.kernel { KERNEL } else { 0 } | if options.user { USER } else { 0 };
+        object.set_element("filter", 0, RecordingFilter { parts, tgid: options.pid.unwrap_or(0) })?;
         Ok(Self { object, cpus })
     }
 
     /// The address space each process was last seen in: of two, the later one is that after an `execve`.
     pub(super) fn spaces(&self) -> Result<Vec<AddressSpaceId>, SourceError> {
-        let mut seen: Vec<(AddressSpaceId, u64)> = self.object.entries("spaces")?;
+        let mut seen: Vec<(AddressSpaceId, u64)> = self.object.entries("address_spaces")?;
         seen.sort_by_key(|&(space, since)| (space.tgid, Reverse(since)));
         seen.dedup_by_key(|(space, _)| space.tgid);
         Ok(seen.into_iter().map(|(space, _)| space).collect())
@@ -114,7 +114,7 @@ impl StackRecorder {
 
     /// Stops the recording and returns what was counted.
     pub(super) fn finish(mut self) -> Result<(Vec<RawStack>, Counted), SourceError> {
-        self.object.set_element("wanted", 0, RecordingFilter { halves: 0, tgid: 0 })?;
+        self.object.set_element("filter", 0, RecordingFilter { parts: 0, tgid: 0 })?;
         let mut unfinished = self.unfinished_waits()?;
         let mut stacks: Vec<(u64, StackRecord)> = self.object.entries("stacks")?;
         for (key, record) in &mut stacks {

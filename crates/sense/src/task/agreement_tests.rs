@@ -45,7 +45,7 @@ fn walking(span: Option<u32>) -> TaskIterator {
     let supported = types.windows(name.len()).any(|bytes| bytes == name);
     let mut iterator = TaskIterator::load(&Root::live()).unwrap();
     if let Some(span) = span {
-        iterator.records.set_span(span).unwrap();
+        iterator.records.set_batch_size(span).unwrap();
     }
     iterator.read(&Root::live(), &mut Snapshot::default()).unwrap();
     assert_eq!(iterator.records.walks(), supported);

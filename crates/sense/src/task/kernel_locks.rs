@@ -17,14 +17,14 @@ impl Default for KernelLocks {
 }
 
 c_struct! {
-    /// `struct owner`.
+    /// `struct lock_waiter`.
     struct LockWaiter {
         /// Nanoseconds since boot.
         start: u64,
         pid: u64,
     }
 
-    /// `struct waited`: nanoseconds by kind of lock, and the number of waits.
+    /// `struct lock_waits`: nanoseconds by kind of lock, and the number of waits.
     struct LockWaits {
         spinning: u64,
         mutexes: u64,
@@ -41,7 +41,7 @@ impl Source for KernelLocks {
     }
 
     fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
-        let waits: Vec<(LockWaiter, LockWaits)> = self.0.get(root)?.entries("waited")?;
+        let waits: Vec<(LockWaiter, LockWaits)> = self.0.get(root)?.entries("lock_waits")?;
         // Process 0 is the idle task.
         for (waiter, waits) in waits.into_iter().filter(|(waiter, _)| waiter.pid != 0) {
             let pid = waiter.pid as u32;

@@ -15,7 +15,7 @@ const WALK: &str = "once_task";
 const EACH: &str = "task";
 
 /// Processes per run, which takes less than a millisecond, during which nothing else runs on that CPU.
-const SPAN: u32 = 2048;
+const BATCH: u32 = 2048;
 /// A failed walk is tried again after this many samples.
 const RETRY_AFTER: u64 = 60;
 
@@ -42,7 +42,7 @@ pub(super) enum RecordPart<'r> {
 pub(super) struct Records {
     object: Object,
     /// Processes per run.
-    span: Array<MapData, u32>,
+    batch_size: Array<MapData, u32>,
     /// The sample from which on a walk is tried; `None` if the kernel does not support it.
     walks_from: Option<u64>,
     readings: u64,
@@ -54,14 +54,14 @@ impl Records {
     pub(super) fn load(root: &Root) -> Result<Self, SourceError> {
         let mut object = Object::load("task", include_object!("task"), root)?;
         let walks_from = object.load_once(WALK, root).then_some(0);
-        let span = Array::try_from(object.take_map("span")?).map_err(failed)?;
-        let mut records = Self { object, span, walks_from, readings: 0, bytes: Vec::new() };
-        records.set_span(SPAN)?;
+        let batch_size = Array::try_from(object.take_map("batch_size")?).map_err(failed)?;
+        let mut records = Self { object, batch_size, walks_from, readings: 0, bytes: Vec::new() };
+        records.set_batch_size(BATCH)?;
         Ok(records)
     }
 
-    pub(super) fn set_span(&mut self, processes: u32) -> Result<(), SourceError> {
-        self.span.set(0, processes, 0).map_err(failed)
+    pub(super) fn set_batch_size(&mut self, processes: u32) -> Result<(), SourceError> {
+        self.batch_size.set(0, processes, 0).map_err(failed)
     }
 
     /// Calls `each` with the current records of all tasks, those of a process and its threads together.

@@ -11,11 +11,11 @@ const TIMES: usize = (37 - 4) * 32;
 const SIZES: usize = (26 - 4) * 32;
 
 c_struct! {
-    /// `struct choice`: which requests are sampled: those allocated within `length` nanoseconds of `from` (`CLOCK_MONOTONIC`), in a
-    /// moment whose hash has none of the bits of `mask`. Each counts for `weight`. When `seen` reaches `most`, the program doubles
-    /// the weight and starts counting again.
+    /// `struct sampling_filter`: requests are sampled if they were allocated within `length` nanoseconds of `from`
+    /// (`CLOCK_MONOTONIC`), in a moment whose hash has none of the bits of `mask`. Each counts for `weight`. When `seen` reaches
+    /// `most`, the program doubles the weight and starts counting again.
     #[derive(Debug, PartialEq, Eq)]
-    pub(super) struct Choice {
+    pub(super) struct SamplingFilter {
         pub(super) from: u64,
         pub(super) length: u64,
         pub(super) mask: u64,
@@ -53,7 +53,7 @@ impl SlotTable {
 }
 
 c_struct! {
-    /// `struct known`: the counters of a slot.
+    /// `struct slot_counters`: the counters of a slot.
     pub(super) struct SlotCounters {
         pub(super) requests: u64,
         pub(super) bytes: u64,
@@ -73,9 +73,9 @@ c_struct! {
         pub(super) size: [u64; SIZES],
     }
 
-    /// `struct user`: which process issued requests of a slot.
+    /// `struct requester`: which process issued requests of a slot.
     #[derive(PartialEq, Eq, Hash)]
-    pub(super) struct User {
+    pub(super) struct RequesterId {
         pub(super) slot: u64,
         /// Start time of the process, nanoseconds since boot.
         pub(super) start: u64,
@@ -83,8 +83,8 @@ c_struct! {
         pub(super) pid: u64,
     }
 
-    /// `struct use`: its sampled requests.
-    pub(super) struct Use {
+    /// `struct requester_totals`: its sampled requests.
+    pub(super) struct RequesterTotals {
         pub(super) requests: u64,
         pub(super) bytes: u64,
         pub(super) queue_ns: u64,

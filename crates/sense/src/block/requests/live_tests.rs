@@ -123,9 +123,9 @@ fn requests_are_counted_as_in_diskstats_timed_and_attributed_to_us() {
     assert_eq!((reads_of_ours, bytes_of_ours), (READS, READS * BLOCK as u64));
 }
 
-/// After a flood every request is counted again.
+/// After a burst every request is counted again.
 #[test]
-fn in_a_flood_the_requests_of_a_span_stand_for_all() {
+fn at_high_rates_the_requests_of_a_span_stand_for_all() {
     if !has_bpf() {
         return;
     }
@@ -153,12 +153,12 @@ fn in_a_flood_the_requests_of_a_span_stand_for_all() {
         last = Instant::now();
         start.elapsed() < BETWEEN
     });
-    let flooded = sample(&mut source, &device);
+    let burst = sample(&mut source, &device);
     let reads = |after: &Snapshot, before: &Snapshot| {
         let seen = grown(request(after, &name, "read").requests, request(before, &name, "read").requests);
         (seen, grown(disk(after, &name).reads, disk(before, &name).reads))
     };
-    let (seen, made) = reads(&flooded, &before);
+    let (seen, made) = reads(&burst, &before);
     let ratio = seen as f64 / made as f64;
     assert!((0.2..5.0).contains(&ratio), "{seen} seen of {made}");
 
@@ -167,7 +167,7 @@ fn in_a_flood_the_requests_of_a_span_stand_for_all() {
         left -= 1;
         left > 0
     });
-    let (seen, made) = reads(&sample(&mut source, &device), &flooded);
+    let (seen, made) = reads(&sample(&mut source, &device), &burst);
     assert_eq!(seen, made);
 }
 
@@ -175,7 +175,7 @@ fn in_a_flood_the_requests_of_a_span_stand_for_all() {
 fn read_thinned_out(source: &mut Requests, device: &LoopDevice) -> (Request, Request) {
     let file = device.open_direct();
     let before = sample(source, device);
-    probe(source).sampler.look_at_one_in(4);
+    probe(source).sampler.sample_one_in(4);
     let mut block = Aligned([0; BLOCK]);
     let start = Instant::now();
     while start.elapsed() < Duration::from_millis(2500) {

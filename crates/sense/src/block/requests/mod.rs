@@ -1,10 +1,10 @@
 //! Requests to block devices: crates/sense/bpf/block.bpf.c.
 
-mod flood;
+mod idle_requesters;
 mod layout;
 #[cfg(test)]
 mod live_tests;
-mod silence;
+mod sampler;
 
 use super::device;
 use crate::bpf::{Object, c_string, entries, include_object};
@@ -12,9 +12,9 @@ use crate::cgroup::block_groups;
 use crate::os::ns_to_ticks;
 use crate::{Root, Source, SourceError, SourceInfo};
 use aya::maps::{Array, HashMap, MapData, MapError};
-use flood::RequestSampler;
-use layout::{Slot, SlotCounters, SlotTable, Use, User};
-use silence::IdleUsers;
+use idle_requesters::IdleRequesters;
+use layout::{RequesterId, RequesterTotals, Slot, SlotCounters, SlotTable};
+use sampler::RequestSampler;
 use std::collections::BTreeMap;
 use std::time::Instant;
 use whyslow_model::catalogue::{Family, Request, Requester};
@@ -54,10 +54,10 @@ impl Source for Requests {
 struct BlockTracer {
     object: Object,
     sampler: RequestSampler,
-    users: HashMap<MapData, User, Use>,
+    requesters: HashMap<MapData, RequesterId, RequesterTotals>,
     /// Rows by slot, with the change count at which they were read: most devices are idle, and a slot is large.
     rows: BTreeMap<u32, (u64, Request)>,
-    idle_users: IdleUsers,
+    idle_requesters: IdleRequesters,
     /// Requests at the last sample, and its time.
     counted: Option<(u64, Instant)>,
     /// Cgroups by number, including removed ones.
@@ -68,13 +68,13 @@ impl BlockTracer {
     fn load(root: &Root) -> Result<Self, SourceError> {
         let mut object = Object::load(NAME, include_object!("block"), root)?;
         let sampler = RequestSampler::attach(&mut object)?;
-        let users = HashMap::try_from(object.take_map("users")?).map_err(failed)?;
+        let requesters = HashMap::try_from(object.take_map("requesters")?).map_err(failed)?;
         Ok(Self {
             object,
             sampler,
-            users,
+            requesters,
             rows: BTreeMap::new(),
-            idle_users: IdleUsers::default(),
+            idle_requesters: IdleRequesters::default(),
             counted: None,
             groups: BTreeMap::new(),
         })
@@ -110,7 +110,7 @@ impl BlockTracer {
     }
 
     fn request(&self, slot: u32, key: OperationKey) -> Result<Request, SourceError> {
-        let counters: Array<_, SlotCounters> = Array::try_from(self.object.map("known")?).map_err(failed)?;
+        let counters: Array<_, SlotCounters> = Array::try_from(self.object.map("slot_counters")?).map_err(failed)?;
         let counters = counters.get(&slot, 0).map_err(failed)?;
         let histogram = |buckets: &[u64]| Histogram::from_counts((0..).zip(buckets.iter().copied()));
         Ok(Request {
@@ -138,19 +138,20 @@ impl BlockTracer {
         names: &BTreeMap<u64, OperationKey>,
         out: &mut Snapshot,
     ) -> Result<(), SourceError> {
-        let users = entries(&self.users).map_err(failed)?;
-        for user in self.idle_users.update(users.iter().map(|(user, used)| (*user, used.requests)), Instant::now()) {
+        let requesters = entries(&self.requesters).map_err(failed)?;
+        let counts = requesters.iter().map(|(id, totals)| (*id, totals.requests));
+        for id in self.idle_requesters.update(counts, Instant::now()) {
             // On failure it is tried again; the kernel may also have evicted it.
-            let _ = self.users.remove(&user);
+            let _ = self.requesters.remove(&id);
         }
-        if users.iter().any(|(user, _)| !self.groups.contains_key(&user.cgroup)) {
+        if requesters.iter().any(|(id, _)| !self.groups.contains_key(&id.cgroup)) {
             self.groups.extend(block_groups(root)?);
         }
-        for (user, used) in users {
+        for (id, totals) in requesters {
             // A cgroup that existed only between two samples has no name.
-            let cgroup = self.groups.entry(user.cgroup).or_default().clone();
-            if let Some(on) = names.get(&user.slot) {
-                out.block.requester.push(requester(on.clone(), &user, &used, cgroup));
+            let cgroup = self.groups.entry(id.cgroup).or_default().clone();
+            if let Some(on) = names.get(&id.slot) {
+                out.block.requester.push(requester(on.clone(), &id, &totals, cgroup));
             }
         }
         Ok(())
@@ -177,15 +178,15 @@ impl BlockTracer {
     }
 }
 
-fn requester(on: OperationKey, user: &User, used: &Use, cgroup: Name) -> Requester {
-    let pid = user.pid as u32;
-    let task = TaskKey { pid, tid: pid, start: ns_to_ticks(user.start) };
+fn requester(on: OperationKey, id: &RequesterId, totals: &RequesterTotals, cgroup: Name) -> Requester {
+    let pid = id.pid as u32;
+    let task = TaskKey { pid, tid: pid, start: ns_to_ticks(id.start) };
     Requester {
-        command: c_string(&used.command).into(),
-        requests: Counter::from(used.requests),
-        bytes: used.bytes.into(),
-        queue_time: used.queue_ns.into(),
-        device_time: used.device_ns.into(),
+        command: c_string(&totals.command).into(),
+        requests: Counter::from(totals.requests),
+        bytes: totals.bytes.into(),
+        queue_time: totals.queue_ns.into(),
+        device_time: totals.device_ns.into(),
         ..Requester::new(RequesterKey { on, task, cgroup })
     }
 }

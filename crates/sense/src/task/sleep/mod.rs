@@ -24,7 +24,7 @@ use whyslow_model::value::Counter;
 const LATENCIES: usize = (37 - 4) * 32;
 
 c_struct! {
-    /// `struct owner`: a process or thread.
+    /// `struct task_id`: a process or thread.
     #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
     struct TaskId {
         /// Nanoseconds since boot.
@@ -33,7 +33,7 @@ c_struct! {
         tid: u32,
     }
 
-    /// `struct place`: where threads of a process wait.
+    /// `struct wait_site`: where threads of a process wait.
     struct WaitSite {
         process: TaskId,
         /// Number of the stack; negative if it could not be stored.
@@ -42,7 +42,7 @@ c_struct! {
         lock: u32,
     }
 
-    /// `struct wait_of`: run queue waits of a process of about the same length.
+    /// `struct latency_key`: run queue waits of a process of about the same length.
     struct LatencyKey {
         process: TaskId,
         bucket: u64,
@@ -54,7 +54,7 @@ c_struct! {
         times: u64,
     }
 
-    /// `struct moves`: migrations between CPUs.
+    /// `struct migrations`: migrations between CPUs.
     struct Migrations {
         waking: u64,
         running: u64,
@@ -110,7 +110,7 @@ impl Tracer {
             out.processor.run_queue.push(RunQueue { latency, ..RunQueue::new(cpu) });
         }
         let mut rows: BTreeMap<TaskKey, Sleep> = BTreeMap::new();
-        for (process, waited) in self.object.entries::<TaskId, Waited>("queues")? {
+        for (process, waited) in self.object.entries::<TaskId, Waited>("run_queue_waits")? {
             let row = row_of(&mut rows, process);
             row.run_queue = waited.ns.into();
             row.run_queue_waits = waited.times.into();
@@ -118,18 +118,18 @@ impl Tracer {
         for (process, latency) in self.latencies_by_process()? {
             row_of(&mut rows, process).run_queue_latency = latency;
         }
-        for (site, waited) in self.object.entries::<WaitSite, Waited>("places")? {
+        for (site, waited) in self.object.entries::<WaitSite, Waited>("wait_sites")? {
             let reason = self.reason(&site)?;
             add_wait(row_of(&mut rows, site.process), reason, &waited);
         }
-        for (process, migrations) in self.object.entries::<TaskId, Migrations>("moved")? {
+        for (process, migrations) in self.object.entries::<TaskId, Migrations>("migrations")? {
             let row = row_of(&mut rows, process);
             row.moved_waking = migrations.waking.into();
             row.moved_running = migrations.running.into();
             row.moved_queued = migrations.queued.into();
         }
         out.task.sleep.extend(rows.into_values());
-        for (holder, waited) in self.object.entries::<TaskId, Waited>("holders")? {
+        for (holder, waited) in self.object.entries::<TaskId, Waited>("lock_holders")? {
             out.task.lock_holder.push(LockHolder {
                 kept_waiting: waited.ns.into(),
                 handed_on: waited.times.into(),

@@ -1,13 +1,13 @@
 //! Which share of the requests is sampled, and when.
 //!
-//! The request rate of the last interval determines the share of the next: most intervals are like the one before. When a flood
+//! The request rate of the last interval determines the share of the next: most intervals are like the one before. When a burst
 //! begins, the programs halve the share themselves.
 //!
-//! An attached program is called at every request, if only to skip it: in a flood that costs more than the sampling. The programs
+//! An attached program is called at every request, if only to skip it: at high rates that costs more than the sampling. The programs
 //! are then attached for a part of each interval only.
 
 use super::failed;
-use super::layout::Choice;
+use super::layout::SamplingFilter;
 use crate::SourceError;
 use crate::bpf::{Attached, Object, Tracepoints};
 use crate::os::monotonic_ns;
@@ -20,22 +20,22 @@ use std::time::Duration;
 /// Requests sampled per second, approximately, at one to two microseconds each.
 const SAMPLED: f64 = 1000.0;
 /// At most this many times as many are sampled in one interval.
-const MOST: f64 = 2.0;
+const HEADROOM: f64 = 2.0;
 /// At this rate, calling the programs for each request costs more than attaching and detaching them once a second.
-const FLOOD: f64 = 20_000.0;
-/// In a flood, requests are sampled for one part in 16 of the interval. The same time again is left for the last of them to complete.
-const PART: u32 = 16;
+const DETACH_ABOVE: f64 = 20_000.0;
+/// At high rates, requests are sampled for one part in 16 of the interval. The same time again is left for the last of them to complete.
+const DUTY: u32 = 16;
 /// The shortest interval for which attaching for a part pays off.
 const MIN_INTERVAL: Duration = Duration::from_millis(300);
 
 pub(super) struct RequestSampler {
     programs: Programs,
-    choice: Chosen,
-    /// Whether the choice is that for an idle machine and unused since.
+    filter: FilterMap,
+    /// Whether the filter is that of an idle machine and unused since.
     idle: bool,
-    /// Always, except in a flood.
+    /// While the rate is not high.
     attached: Option<[Attached; 2]>,
-    /// In a flood, a thread attaches them for a span.
+    /// At high rates, a thread attaches them for a span.
     span: Option<JoinHandle<Result<(), SourceError>>>,
 }
 
@@ -45,20 +45,20 @@ struct Programs {
     end: Tracepoints,
 }
 
-/// The map that holds the choice.
+/// The map that holds the filter.
 #[derive(Clone)]
-struct Chosen(Arc<Mutex<Array<MapData, Choice>>>);
+struct FilterMap(Arc<Mutex<Array<MapData, SamplingFilter>>>);
 
 impl RequestSampler {
     /// Samples every request at first.
     pub(super) fn attach(object: &mut Object) -> Result<Self, SourceError> {
         let (end, seeing_the_end) = object.take_tracepoints(&["block_rq_complete"])?;
         let (beginning, seeing_the_beginning) = object.take_tracepoints(&["block_rq_insert", "block_rq_issue"])?;
-        let choice = Array::try_from(object.take_map("choice")?).map_err(failed)?;
-        let choice = Chosen(Arc::new(Mutex::new(choice)));
-        choice.set(all_the_time(0.0, Duration::from_secs(1)))?;
+        let filter = Array::try_from(object.take_map("sampling_filter")?).map_err(failed)?;
+        let filter = FilterMap(Arc::new(Mutex::new(filter)));
+        filter.set(all_the_time(0.0, Duration::from_secs(1)))?;
         let attached = Some([seeing_the_end, seeing_the_beginning]);
-        Ok(Self { programs: Programs { beginning, end }, choice, idle: true, attached, span: None })
+        Ok(Self { programs: Programs { beginning, end }, filter, idle: true, attached, span: None })
     }
 
     /// Adapts to the rate of requests per second. The next sample is `until` away.
@@ -67,21 +67,21 @@ impl RequestSampler {
             span.join().map_err(|_| SourceError::Failed("BPF block: the thread of a span panicked".into()))??;
         }
         if self.span.is_some() {
-            // An early sample: the choice is still right.
+            // An early sample: the filter is still right.
             return Ok(());
         }
-        if rate > FLOOD && until >= MIN_INTERVAL {
+        if rate > DETACH_ABOVE && until >= MIN_INTERVAL {
             (self.attached, self.idle) = (None, false);
-            let (programs, choice) = (self.programs.clone(), self.choice.clone());
-            let (delay, chosen) = (delay(until), for_a_span(rate, until));
+            let (programs, filter) = (self.programs.clone(), self.filter.clone());
+            let (delay, settings) = (delay(until), for_a_span(rate, until));
             let thread = thread::Builder::new().name("requests".into());
-            let span = thread.spawn(move || programs.sample_for(until / PART, delay, &choice, chosen));
+            let span = thread.spawn(move || programs.sample_for(until / DUTY, delay, &filter, settings));
             self.span = Some(span.map_err(|e| SourceError::Failed(format!("BPF block: {e}")))?);
             return Ok(());
         }
         let idle = rate == 0.0;
         if !(idle && self.idle) {
-            self.choice.set(all_the_time(rate, until))?;
+            self.filter.set(all_the_time(rate, until))?;
             self.idle = idle;
         }
         if self.attached.is_none() {
@@ -99,14 +99,14 @@ impl RequestSampler {
         if self.span.is_some() {
             return false;
         }
-        self.choice.set(Choice { most: u64::MAX, ..all_the_time(0.0, Duration::ZERO) }).unwrap();
+        self.filter.set(SamplingFilter { most: u64::MAX, ..all_the_time(0.0, Duration::ZERO) }).unwrap();
         true
     }
 
-    /// Has those of one in `weight` moments looked at, however few or many there are.
-    pub(super) fn look_at_one_in(&mut self, weight: u64) {
+    /// Samples one moment in `weight`, whatever the rate.
+    pub(super) fn sample_one_in(&mut self, weight: u64) {
         let all = all_the_time(0.0, Duration::ZERO);
-        self.choice.set(Choice { most: u64::MAX, mask: weight - 1, weight, ..all }).unwrap();
+        self.filter.set(SamplingFilter { most: u64::MAX, mask: weight - 1, weight, ..all }).unwrap();
     }
 }
 
@@ -116,12 +116,18 @@ impl Programs {
         Ok([self.end.attach()?, self.beginning.attach()?])
     }
 
-    fn sample_for(&self, span: Duration, delay: Duration, choice: &Chosen, chosen: Choice) -> Result<(), SourceError> {
+    fn sample_for(
+        &self,
+        span: Duration,
+        delay: Duration,
+        filter: &FilterMap,
+        settings: SamplingFilter,
+    ) -> Result<(), SourceError> {
         thread::sleep(delay);
-        choice.set(Choice { length: 0, ..chosen })?;
+        filter.set(SamplingFilter { length: 0, ..settings })?;
         let [end, beginning] = self.attach()?;
         // The clock by which the kernel times requests (block/blk.h: blk_time_get_ns).
-        choice.set(Choice { from: monotonic_ns(), ..chosen })?;
+        filter.set(SamplingFilter { from: monotonic_ns(), ..settings })?;
         thread::sleep(span);
         drop(beginning);
         thread::sleep(span);
@@ -130,26 +136,26 @@ impl Programs {
     }
 }
 
-impl Chosen {
-    fn set(&self, choice: Choice) -> Result<(), SourceError> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).set(0, choice, 0).map_err(failed)
+impl FilterMap {
+    fn set(&self, settings: SamplingFilter) -> Result<(), SourceError> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).set(0, settings, 0).map_err(failed)
     }
 }
 
-fn all_the_time(rate: f64, until: Duration) -> Choice {
+fn all_the_time(rate: f64, until: Duration) -> SamplingFilter {
     let mask = mask(rate);
-    Choice { from: 0, length: u64::MAX, mask, weight: mask + 1, seen: 0, most: most(until) }
+    SamplingFilter { from: 0, length: u64::MAX, mask, weight: mask + 1, seen: 0, most: most(until) }
 }
 
 /// The requests of a span stand for those of the whole interval.
-fn for_a_span(rate: f64, until: Duration) -> Choice {
-    let mask = mask(rate / f64::from(PART));
-    let (length, weight) = ((until / PART).as_nanos() as u64, (mask + 1) * u64::from(PART));
-    Choice { from: 0, length, mask, weight, seen: 0, most: most(until) }
+fn for_a_span(rate: f64, until: Duration) -> SamplingFilter {
+    let mask = mask(rate / f64::from(DUTY));
+    let (length, weight) = ((until / DUTY).as_nanos() as u64, (mask + 1) * u64::from(DUTY));
+    SamplingFilter { from: 0, length, mask, weight, seen: 0, most: most(until) }
 }
 
 fn most(until: Duration) -> u64 {
-    (MOST * SAMPLED * until.as_secs_f64().max(1.0)) as u64
+    (HEADROOM * SAMPLED * until.as_secs_f64().max(1.0)) as u64
 }
 
 /// All bits below the power of two that brings `rate` down to [`SAMPLED`].
@@ -162,7 +168,7 @@ fn delay(until: Duration) -> Duration {
     // Each hasher has random keys.
     let chance = RandomState::new().hash_one(0) as f64 / u64::MAX as f64;
     // Leaves time for both halves of a span, and for late wake-ups.
-    until.mul_f64(chance * (1.0 - 3.0 / f64::from(PART)))
+    until.mul_f64(chance * (1.0 - 3.0 / f64::from(DUTY)))
 }
 
 #[cfg(test)]
@@ -182,7 +188,7 @@ mod tests {
     fn spans_begin_anywhere_between_two_samples() {
         let second = Duration::from_secs(1);
         let delays: Vec<Duration> = (0..1000).map(|_| delay(second)).collect();
-        assert!(delays.iter().all(|delay| *delay <= second - 3 * second / PART));
+        assert!(delays.iter().all(|delay| *delay <= second - 3 * second / DUTY));
         let tenths = delays.iter().map(|delay| (delay.as_millis() / 82).min(9)).fold([0; 10], |mut tenths, tenth| {
             tenths[tenth as usize] += 1;
             tenths

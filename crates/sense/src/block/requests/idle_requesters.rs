@@ -3,7 +3,7 @@
 //! The BPF map holds thousands of processes, most of them long gone on a machine that has run for days: reading and recording
 //! them at every sample would cost more than all the rest.
 
-use super::layout::User;
+use super::layout::RequesterId;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
@@ -11,25 +11,29 @@ use std::time::{Duration, Instant};
 const IDLE_TTL: Duration = Duration::from_secs(120);
 
 #[derive(Default)]
-pub(super) struct IdleUsers {
+pub(super) struct IdleRequesters {
     /// Number of requests, and since when it has been the same.
-    since: HashMap<User, (u64, Instant)>,
+    since: HashMap<RequesterId, (u64, Instant)>,
 }
 
-impl IdleUsers {
+impl IdleRequesters {
     /// Takes the number of requests of each process and returns those to drop.
-    pub(super) fn update(&mut self, users: impl Iterator<Item = (User, u64)>, now: Instant) -> Vec<User> {
+    pub(super) fn update(
+        &mut self,
+        requesters: impl Iterator<Item = (RequesterId, u64)>,
+        now: Instant,
+    ) -> Vec<RequesterId> {
         let before = std::mem::take(&mut self.since);
         let mut dropped = Vec::new();
-        for (user, requests) in users {
-            let since = match before.get(&user) {
+        for (id, requests) in requesters {
+            let since = match before.get(&id) {
                 Some((as_many, since)) if *as_many == requests => *since,
                 _ => now,
             };
             if now.duration_since(since) > IDLE_TTL {
-                dropped.push(user);
+                dropped.push(id);
             }
-            self.since.insert(user, (requests, since));
+            self.since.insert(id, (requests, since));
         }
         dropped
     }
@@ -39,16 +43,16 @@ impl IdleUsers {
 mod tests {
     use super::*;
 
-    fn user(pid: u64) -> User {
-        User { slot: 1, start: 7, cgroup: 0, pid }
+    fn id(pid: u64) -> RequesterId {
+        RequesterId { slot: 1, start: 7, cgroup: 0, pid }
     }
 
     #[test]
     fn idle_processes_are_dropped_and_active_ones_are_not() {
-        let (mut idle, start) = (IdleUsers::default(), Instant::now());
-        let mut update = |seconds: u64, users: &[(u64, u64)]| -> Vec<u64> {
-            let users = users.iter().map(|(pid, requests)| (user(*pid), *requests));
-            idle.update(users, start + Duration::from_secs(seconds)).into_iter().map(|user| user.pid).collect()
+        let (mut idle, start) = (IdleRequesters::default(), Instant::now());
+        let mut update = |seconds: u64, requesters: &[(u64, u64)]| -> Vec<u64> {
+            let requesters = requesters.iter().map(|(pid, requests)| (id(*pid), *requests));
+            idle.update(requesters, start + Duration::from_secs(seconds)).into_iter().map(|id| id.pid).collect()
         };
         assert!(update(0, &[(1, 10), (2, 10)]).is_empty());
         assert!(update(100, &[(1, 10), (2, 11), (3, 1)]).is_empty());
