@@ -1,74 +1,166 @@
-//! Control groups, version 1, with their twin in the unified hierarchy, as systemd lays them out on a hybrid machine.
+//! Control groups, each controller in whichever hierarchy the machine has it: version 2, or one of version 1.
 
-use crate::error::{During, Error, Result};
-use crate::stage::{PREFIX, Stage};
+use crate::disk::LoopDevice;
+use crate::error::{Context, Error, Result};
+use crate::testbed::{PREFIX, Testbed};
 use std::fs::{self, OpenOptions};
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
-/// Where the hierarchies are mounted.
-pub const ROOT: &str = "/sys/fs/cgroup";
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Controller {
+    Cpu,
+    Memory,
+    Io,
+}
+
+impl Controller {
+    /// Its names in version 1. What cpu consumes is accounted in a controller of its own there.
+    fn v1_names(self) -> &'static [&'static str] {
+        match self {
+            Self::Cpu => &["cpu", "cpuacct"],
+            Self::Memory => &["memory"],
+            Self::Io => &["blkio"],
+        }
+    }
+
+    fn v2_name(self) -> &'static str {
+        match self {
+            Self::Cpu => "cpu",
+            Self::Memory => "memory",
+            Self::Io => "io",
+        }
+    }
+}
+
+/// How much a group may read from a device per second.
+#[derive(Clone, Copy, Debug)]
+pub enum ReadLimit {
+    Bytes(u64),
+    Requests(u64),
+}
 
 /// A control group that is removed at the end of the trial.
 #[derive(Clone, Debug)]
 pub struct Cgroup {
     name: String,
+    /// Its directories: in the hierarchies of its controllers, and in version 2, which has the pressure files.
     dirs: Vec<PathBuf>,
 }
 
 impl Cgroup {
-    /// Makes `/wslab-NAME` in the given version 1 controllers and, for its pressure files, in the unified hierarchy.
+    /// Creates `/wslab-NAME` with the given controllers.
     ///
     /// # Errors
-    /// [`Error::Missing`] where a controller is not mounted as version 1.
-    pub fn new(stage: &mut Stage, name: &str, controllers: &[&str]) -> Result<Self> {
+    /// [`Error::Missing`] if no mounted hierarchy has one of the controllers.
+    pub fn new(bed: &mut Testbed, name: &str, controllers: &[Controller]) -> Result<Self> {
         let mut group = Self { name: format!("{PREFIX}{name}"), dirs: Vec::new() };
+        let hierarchies = hierarchies();
+        let v2 = hierarchies.iter().find(|hierarchy| hierarchy.v1_controllers.is_none());
         for controller in controllers {
-            let root = Path::new(ROOT).join(controller);
-            if !root.join("cgroup.procs").exists() {
-                return Err(Error::Missing(format!("version 1 cgroup controller {controller}")));
+            let v1 = hierarchies.iter().filter(|hierarchy| hierarchy.has_v1(*controller));
+            let mut v1 = v1.map(|hierarchy| hierarchy.root.as_path()).peekable();
+            if v1.peek().is_none() {
+                let missing = || Error::Missing(format!("cgroup controller {}", controller.v2_name()));
+                enable(bed, &v2.ok_or_else(missing)?.root, controller.v2_name())?;
             }
-            group.make(stage, &root)?;
+            for root in v1 {
+                group.create(bed, root)?;
+            }
         }
-        let unified = Path::new(ROOT).join("unified");
-        if unified.join("cgroup.procs").exists() {
-            group.make(stage, &unified)?;
+        if let Some(v2) = v2 {
+            group.create(bed, &v2.root)?;
         }
         Ok(group)
     }
 
-    fn make(&mut self, stage: &mut Stage, root: &Path) -> Result<()> {
+    fn create(&mut self, bed: &mut Testbed, root: &Path) -> Result<()> {
         let dir = root.join(&self.name);
-        fs::create_dir(&dir).during(dir.display())?;
+        if self.dirs.contains(&dir) {
+            return Ok(());
+        }
+        fs::create_dir(&dir).context(dir.display())?;
         self.dirs.push(dir.clone());
-        stage.undo(move || remove(&dir));
+        bed.defer(move || remove(&dir));
         Ok(())
     }
 
-    /// Its name as /proc/PID/cgroup spells it.
+    /// Its path as in /proc/PID/cgroup.
     pub fn path(&self) -> String {
         format!("/{}", self.name)
     }
 
-    /// Sets a limit, such as `memory.limit_in_bytes`.
+    /// Limits the CPU time in each period, both in microseconds.
     ///
     /// # Errors
-    /// Where the kernel refuses it.
-    pub fn set(&self, file: &str, value: impl ToString) -> Result<()> {
-        let path = self.dirs.iter().map(|d| d.join(file)).find(|p| p.exists());
-        let path = path.ok_or_else(|| Error::Missing(format!("cgroup file {file}")))?;
-        fs::write(&path, value.to_string()).during(path.display())
+    /// If the kernel refuses it.
+    pub fn set_cpu_quota(&self, quota: u64, period: u64) -> Result<()> {
+        if let Some(file) = self.file("cpu.max") {
+            return write(&file, format!("{quota} {period}"));
+        }
+        self.set("cpu.cfs_period_us", period)?;
+        self.set("cpu.cfs_quota_us", quota)
     }
 
-    /// Has a child begin in it.
+    /// Limits the memory; what does not fit is reclaimed, or swapped out.
     ///
     /// # Errors
-    /// Where it cannot be opened.
-    pub fn take_in(&self, command: &mut Command) -> Result<()> {
+    /// If the kernel refuses it.
+    pub fn set_memory_limit(&self, bytes: u64) -> Result<()> {
+        match self.file("memory.max") {
+            Some(file) => write(&file, bytes),
+            None => self.set("memory.limit_in_bytes", bytes),
+        }
+    }
+
+    /// Limits the memory, without swap.
+    ///
+    /// # Errors
+    /// If the kernel refuses it.
+    pub fn set_memory_limit_without_swap(&self, bytes: u64) -> Result<()> {
+        self.set_memory_limit(bytes)?;
+        match self.file("memory.swap.max") {
+            Some(file) => write(&file, 0),
+            // A version 2 kernel without swap accounting has neither file.
+            None => self.file("memory.swappiness").map_or(Ok(()), |file| write(&file, 0)),
+        }
+    }
+
+    /// Limits reads from a device.
+    ///
+    /// # Errors
+    /// If the kernel refuses it.
+    pub fn set_read_limit(&self, device: &LoopDevice, limit: ReadLimit) -> Result<()> {
+        let number = fs::read_to_string(format!("/sys/block/{}/dev", device.name))?;
+        let number = number.trim();
+        let (v1_file, v2_key, value) = match limit {
+            ReadLimit::Bytes(value) => ("blkio.throttle.read_bps_device", "rbps", value),
+            ReadLimit::Requests(value) => ("blkio.throttle.read_iops_device", "riops", value),
+        };
+        match self.file("io.max") {
+            Some(file) => write(&file, format!("{number} {v2_key}={value}")),
+            None => self.set(v1_file, format!("{number} {value}")),
+        }
+    }
+
+    fn set(&self, name: &str, value: impl ToString) -> Result<()> {
+        write(&self.file(name).ok_or_else(|| Error::Missing(format!("cgroup file {name}")))?, value)
+    }
+
+    fn file(&self, name: &str) -> Option<PathBuf> {
+        self.dirs.iter().map(|dir| dir.join(name)).find(|path| path.exists())
+    }
+
+    /// Makes a child start in it.
+    ///
+    /// # Errors
+    /// If cgroup.procs cannot be opened.
+    pub fn add_on_spawn(&self, command: &mut Command) -> Result<()> {
         for dir in &self.dirs {
-            let procs = OpenOptions::new().write(true).open(dir.join("cgroup.procs")).during(dir.display())?;
+            let procs = OpenOptions::new().write(true).open(dir.join("cgroup.procs")).context(dir.display())?;
             // SAFETY: one write(2) on an open file between fork and exec is async-signal-safe.
             unsafe { command.pre_exec(move || nix::unistd::write(&procs, b"0").map(drop).map_err(io::Error::from)) };
         }
@@ -76,13 +168,92 @@ impl Cgroup {
     }
 }
 
-/// Removes an empty group. A killed process leaves its group a moment after it has been waited for.
-pub fn remove(dir: &Path) {
+fn write(file: &Path, value: impl ToString) -> Result<()> {
+    fs::write(file, value.to_string()).context(file.display())
+}
+
+/// A mounted hierarchy.
+struct Hierarchy {
+    root: PathBuf,
+    /// The mount options, among them its controllers; `None` in version 2.
+    v1_controllers: Option<String>,
+}
+
+impl Hierarchy {
+    fn has_v1(&self, controller: Controller) -> bool {
+        let options = self.v1_controllers.as_deref().unwrap_or_default();
+        options.split(',').any(|option| controller.v1_names().contains(&option))
+    }
+
+    /// From a line of /proc/self/mounts.
+    fn parse(line: &str) -> Option<Self> {
+        let mut fields = line.split(' ').skip(1);
+        let (root, fs_type, options) = (fields.next()?, fields.next()?, fields.next()?);
+        let v1_controllers = match fs_type {
+            "cgroup2" => None,
+            "cgroup" => Some(options.to_owned()),
+            _ => return None,
+        };
+        Some(Self { root: root.into(), v1_controllers })
+    }
+}
+
+fn hierarchies() -> Vec<Hierarchy> {
+    let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+    mounts.lines().filter_map(Hierarchy::parse).collect()
+}
+
+/// Enables a controller for the children of the version 2 root until the end of the trial, if it is not enabled already.
+fn enable(bed: &mut Testbed, root: &Path, controller: &str) -> Result<()> {
+    let has =
+        |file: &str| fs::read_to_string(root.join(file)).map(|text| text.split_whitespace().any(|c| c == controller));
+    if !has("cgroup.controllers")? {
+        return Err(Error::Missing(format!("cgroup controller {controller}")));
+    }
+    let file = root.join("cgroup.subtree_control");
+    if !has("cgroup.subtree_control")? {
+        write(&file, format!("+{controller}"))?;
+        let disable = format!("-{controller}");
+        bed.defer(move || drop(fs::write(file, disable)));
+    }
+    Ok(())
+}
+
+/// Removes the groups that an earlier run left behind.
+pub fn remove_leftovers() {
+    for hierarchy in hierarchies() {
+        for name in crate::leftovers::entries(&hierarchy.root) {
+            remove(&hierarchy.root.join(name));
+        }
+    }
+}
+
+/// Removes a group. A killed process leaves its group only a moment after it has been reaped.
+fn remove(dir: &Path) {
     for _ in 0..100 {
         if fs::remove_dir(dir).is_ok() || !dir.exists() {
             return;
         }
-        std::thread::sleep(std::time::Duration::from_millis(20));
+        std::thread::sleep(Duration::from_millis(20));
     }
     eprintln!("whyslow-lab: cleaning up: {} is still in use", dir.display());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_controller_is_found_in_its_hierarchy() {
+        let controllers = [Controller::Cpu, Controller::Memory, Controller::Io];
+        let has = |line| {
+            let hierarchy = Hierarchy::parse(line).unwrap();
+            (hierarchy.v1_controllers.is_none(), controllers.map(|controller| hierarchy.has_v1(controller)))
+        };
+        assert_eq!(has("cgroup2 /sys/fs/cgroup cgroup2 rw,nosuid 0 0"), (true, [false; 3]));
+        assert_eq!(has("cgroup /c/cpu,cpuacct cgroup rw,cpu,cpuacct 0 0"), (false, [true, false, false]));
+        assert_eq!(has("cgroup /c/cpuset cgroup rw,cpuset 0 0"), (false, [false; 3]));
+        assert_eq!(has("cgroup /c/blkio cgroup rw,blkio 0 0"), (false, [false, false, true]));
+        assert!(Hierarchy::parse("tmpfs /sys/fs/cgroup tmpfs rw,mode=755 0 0").is_none());
+    }
 }

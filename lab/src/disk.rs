@@ -1,9 +1,9 @@
-//! A disk of known physics: a file of the load `disk` (see load/disk.rs) under a loop device with direct I/O.
+//! A simulated disk: a FUSE file with delays (load/disk.rs) under a loop device with direct I/O.
 
-use crate::error::{During, Error, Result};
-use crate::stage::Stage;
-use crate::tool;
-use crate::worker::{Launch, Worker};
+use crate::command;
+use crate::error::{Context, Error, Result};
+use crate::load_process::{LoadCommand, LoadProcess};
+use crate::testbed::Testbed;
 use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
 use nix::mount::{MntFlags, umount2};
 use std::fs::{self, File};
@@ -11,134 +11,137 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// What a disk can do. Its ceiling is `channels / latency` requests a second, and `rate` bytes a second.
+/// How fast a disk is: at most `channels / latency` requests and `bandwidth` bytes per second.
 #[derive(Clone, Copy, Debug)]
-pub struct Physics {
-    /// Time one request occupies a channel.
+pub struct DiskSpec {
+    /// Time for which a request occupies a channel.
     pub latency: Duration,
     /// Requests served at once.
     pub channels: u64,
-    /// Bytes a second over all channels; 0 for no limit.
-    pub rate: u64,
-    /// Time one flush takes.
+    /// Bytes per second over all channels; 0 for unlimited.
+    pub bandwidth: u64,
+    /// Time that a flush takes.
     pub flush: Duration,
 }
 
-impl Physics {
-    /// A disk limited by its request rate only, whose flush costs nothing.
+impl DiskSpec {
+    /// A disk that is limited by its request rate only.
     pub fn new(latency: Duration, channels: u64) -> Self {
-        Self { latency, channels, rate: 0, flush: Duration::ZERO }
+        Self { latency, channels, bandwidth: 0, flush: Duration::ZERO }
     }
 }
 
-/// A loop device.
 #[derive(Clone, Debug)]
-pub struct Loop {
-    /// Its node, `/dev/loopN`.
+pub struct LoopDevice {
+    /// `/dev/loopN`.
     pub node: PathBuf,
-    /// Its kernel name, `loopN`.
+    /// `loopN`.
     pub name: String,
 }
 
-impl Loop {
-    /// Puts a loop device with direct I/O over a file.
+impl LoopDevice {
+    /// Sets up a loop device with direct I/O over a file.
     ///
     /// # Errors
-    /// Where losetup(8) is missing or refuses.
-    pub fn over(stage: &mut Stage, file: &Path) -> Result<Self> {
-        let node = tool::run("losetup", &["--find", "--show", "--direct-io=on", &file.to_string_lossy()])?;
+    /// If losetup(8) is missing, or its own.
+    pub fn over(bed: &mut Testbed, file: &Path) -> Result<Self> {
+        let node = command::run("losetup", &["--find", "--show", "--direct-io=on", &file.to_string_lossy()])?;
         let name = node.trim_start_matches("/dev/").to_string();
-        let gone = node.clone();
-        stage.undo(move || tool::undo("losetup", &["-d", &gone]));
+        let attached = node.clone();
+        bed.defer(move || command::run_cleanup("losetup", &["-d", &attached]));
         Ok(Self { node: PathBuf::from(node), name })
     }
 
-    /// Sets how far the kernel reads ahead, in bytes, of what is opened from now on.
+    /// Sets the read-ahead, in bytes, for files opened from now on.
     ///
     /// # Errors
-    /// Where the setting is refused.
-    pub fn read_ahead(&self, stage: &mut Stage, bytes: u64) -> Result<()> {
-        self.set(stage, "read_ahead_kb", bytes >> 10)
+    /// If the kernel refuses.
+    pub fn set_read_ahead(&self, bed: &mut Testbed, bytes: u64) -> Result<()> {
+        self.set(bed, "read_ahead_kb", bytes >> 10)
     }
 
-    /// Sets the largest request that its queue takes, in bytes.
+    /// Sets the largest request that its queue accepts, in bytes.
     ///
     /// # Errors
-    /// Where the setting is refused.
-    pub fn largest_request(&self, stage: &mut Stage, bytes: u64) -> Result<()> {
-        self.set(stage, "max_sectors_kb", bytes >> 10)
+    /// If the kernel refuses.
+    pub fn set_max_request(&self, bed: &mut Testbed, bytes: u64) -> Result<()> {
+        self.set(bed, "max_sectors_kb", bytes >> 10)
     }
 
-    /// Changes a setting of its queue. The device keeps it when the file below it is taken away, so the old one is put back.
-    fn set(&self, stage: &mut Stage, name: &str, value: u64) -> Result<()> {
-        let setting = PathBuf::from(format!("/sys/block/{}/queue/{name}", self.name));
-        let before = fs::read_to_string(&setting).during(setting.display())?;
-        fs::write(&setting, value.to_string()).during(setting.display())?;
-        stage.undo(move || drop(fs::write(&setting, before.trim())));
+    /// Sets an attribute of its queue until the end of the trial: a loop device keeps it when its file is detached.
+    fn set(&self, bed: &mut Testbed, name: &str, value: u64) -> Result<()> {
+        let file = PathBuf::from(format!("/sys/block/{}/queue/{name}", self.name));
+        let before = fs::read_to_string(&file).context(file.display())?;
+        fs::write(&file, value.to_string()).context(file.display())?;
+        bed.defer(move || drop(fs::write(&file, before.trim())));
         Ok(())
     }
 
-    /// Makes ext4 on it and mounts that at `DIR/NAME`. `options` are mkfs.ext4's own.
+    /// A load that reads it in blocks of `size` bytes.
+    pub fn reader(&self, size: u64) -> LoadCommand {
+        LoadCommand::new("read").with("path", self.node.display()).with("size", size)
+    }
+
+    /// Creates ext4 on it and mounts that at NAME in the trial's directory. `options` are those of mkfs.ext4.
     ///
     /// # Errors
-    /// Where mkfs.ext4 or the mount fails.
-    pub fn ext4(&self, stage: &mut Stage, name: &str, options: &[&str]) -> Result<PathBuf> {
+    /// If mkfs.ext4 or the mount fails.
+    pub fn ext4(&self, bed: &mut Testbed, name: &str, options: &[&str]) -> Result<PathBuf> {
         let node = self.node.to_string_lossy();
-        // Nothing is left for the kernel to initialise in the background: it would be load of its own.
-        let whole = ["-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0,nodiscard"];
-        tool::run("mkfs.ext4", &[&whole[..], options, &[&*node]].concat())?;
-        let dir = stage.path(name);
+        // Leaves nothing for the kernel to initialise in the background, which would be load of its own.
+        let complete = ["-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0,nodiscard"];
+        command::run("mkfs.ext4", &[&complete[..], options, &[&*node]].concat())?;
+        let dir = bed.path(name);
         fs::create_dir_all(&dir)?;
         nix::mount::mount(Some(&self.node), &dir, Some("ext4"), nix::mount::MsFlags::empty(), None::<&str>)
-            .during(format!("mounting {node}"))?;
-        let gone = dir.clone();
-        stage.undo(move || unmount(&gone));
+            .context(format!("mounting {node}"))?;
+        let mounted = dir.clone();
+        bed.defer(move || unmount(&mounted));
         Ok(dir)
     }
 }
 
-/// A disk of known physics.
-pub struct Disk {
-    /// The block device.
-    pub device: Loop,
-    server: Worker,
+pub struct SimulatedDisk {
+    pub device: LoopDevice,
+    server: LoadProcess,
 }
 
-impl Disk {
-    /// Makes a disk of `bytes` bytes. It is as fast as memory until [`Disk::engage`], so that setting up costs no time.
+impl SimulatedDisk {
+    /// Sets up a disk of `bytes` bytes. It has no delays until [`enable_delays`](Self::enable_delays), so that its setup is
+    /// quick.
     ///
     /// # Errors
-    /// Where FUSE or loop devices are missing.
-    pub fn new(stage: &mut Stage, bytes: u64, physics: Physics) -> Result<Self> {
+    /// If FUSE or loop devices are missing.
+    pub fn new(bed: &mut Testbed, bytes: u64, spec: DiskSpec) -> Result<Self> {
         if !Path::new("/dev/fuse").exists() {
             return Err(Error::Missing("/dev/fuse".into()));
         }
-        let dir = stage.path("physics");
+        let dir = bed.path("disk");
         fs::create_dir_all(&dir)?;
-        let server = Launch::new("disk")
+        let server = LoadCommand::new("disk")
             .with("mount", dir.display())
             .with("bytes", bytes)
-            .with("latency-us", physics.latency.as_micros())
-            .with("channels", physics.channels)
-            .with("rate", physics.rate)
-            .with("flush-us", physics.flush.as_micros())
-            .start(stage)?;
+            .with("latency-us", spec.latency.as_micros())
+            .with("channels", spec.channels)
+            .with("bandwidth", spec.bandwidth)
+            .with("flush-us", spec.flush.as_micros())
+            .start(bed)?;
         let mounted = dir.clone();
-        stage.undo(move || unmount(&mounted));
-        let device = Loop::over(stage, &dir.join("disk"))?;
+        bed.defer(move || unmount(&mounted));
+        let device = LoopDevice::over(bed, &dir.join("disk"))?;
         Ok(Self { device, server })
     }
 
-    /// From here on the disk is as slow as its physics say.
+    /// Makes the disk as slow as its spec says.
     ///
     /// # Errors
-    /// Where its server has ended.
-    pub fn engage(&mut self) -> Result<()> {
-        self.server.tell("engage")
+    /// If its server has ended.
+    pub fn enable_delays(&mut self) -> Result<()> {
+        self.server.send("enable-delays")
     }
 }
 
-/// Unmounts, if need be as soon as nobody uses it any more.
+/// Unmounts, at the latest when the last user is gone.
 pub fn unmount(dir: &Path) {
     if umount2(dir, MntFlags::empty()).is_err()
         && let Err(e) = umount2(dir, MntFlags::MNT_DETACH)
@@ -147,16 +150,16 @@ pub fn unmount(dir: &Path) {
     }
 }
 
-/// Writes a file of `bytes` bytes that are really there, and leaves none of them in the page cache.
+/// Writes a file of `bytes` bytes to the disk and drops it from the page cache.
 ///
 /// # Errors
-/// The file's own.
-pub fn fill_file(path: &Path, bytes: u64) -> Result<()> {
+/// Those of the file.
+pub fn write_file(path: &Path, bytes: u64) -> Result<()> {
     let file = File::create(path)?;
     let chunk = vec![0x5a; 1 << 20];
     for at in (0..bytes).step_by(chunk.len()) {
         file.write_all_at(&chunk[..chunk.len().min((bytes - at) as usize)], at)?;
     }
     file.sync_all()?;
-    posix_fadvise(&file, 0, 0, PosixFadviseAdvice::POSIX_FADV_DONTNEED).during("posix_fadvise")
+    posix_fadvise(&file, 0, 0, PosixFadviseAdvice::POSIX_FADV_DONTNEED).context("posix_fadvise")
 }

@@ -1,19 +1,17 @@
-//! What can go wrong while a fault is made.
+//! Errors of a trial.
 
 use std::fmt;
 
-/// Why a trial gave no answer.
 #[derive(Debug)]
 pub enum Error {
-    /// The machine lacks what the fault needs: the trial is skipped.
+    /// The machine lacks what the trial needs: it is skipped.
     Missing(String),
-    /// SIGINT or SIGTERM came: everything is unwound.
+    /// SIGINT or SIGTERM: everything is torn down.
     Interrupted,
     /// Anything else: the trial failed.
     Failed(String),
 }
 
-/// The lab's results.
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl fmt::Display for Error {
@@ -27,7 +25,6 @@ impl fmt::Display for Error {
 }
 
 impl Error {
-    /// A failure in words.
     pub fn failed(why: impl Into<String>) -> Self {
         Self::Failed(why.into())
     }
@@ -51,14 +48,14 @@ impl From<serde_json::Error> for Error {
     }
 }
 
-/// Says what was being done when an error came.
-pub trait During<T> {
-    /// Puts `what` before the error's own words.
-    fn during(self, what: impl fmt::Display) -> Result<T>;
+/// Says what failed.
+pub trait Context<T> {
+    /// Puts `what` before the error's own message.
+    fn context(self, what: impl fmt::Display) -> Result<T>;
 }
 
-impl<T, E: Into<Error>> During<T> for std::result::Result<T, E> {
-    fn during(self, what: impl fmt::Display) -> Result<T> {
+impl<T, E: Into<Error>> Context<T> for std::result::Result<T, E> {
+    fn context(self, what: impl fmt::Display) -> Result<T> {
         self.map_err(|e| match e.into() {
             Error::Failed(why) => Error::Failed(format!("{what}: {why}")),
             other => other,

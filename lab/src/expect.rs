@@ -1,103 +1,67 @@
-//! What a trial's answer must say.
+//! What the first finding of a trial must name.
 
+use crate::cgroup::Cgroup;
 use std::fmt;
+use std::path::Path;
 use whyslow_model::diagnosis::{Culprit, Subject};
 
-/// What must be found, and what must not.
+/// Subject and culprit of the finding that must come first. If there are several, any of them will do.
 #[derive(Clone, Debug, Default)]
 pub struct Expect {
-    /// What must be named first; `None` where the machine is well.
-    pub first: Option<First>,
-    /// What must not be found with confidence high but as an effect of something else: the fault's look-alikes. On a
-    /// healthy control that is everything.
-    pub never: Vec<&'static str>,
-    /// Resources that must not be ruled out.
-    pub not_ruled_out: Vec<&'static str>,
-    /// On a healthy control: what may be found all the same, but with no more than [`SLIGHT`] impact.
-    pub slightly: Vec<&'static str>,
-}
-
-/// The impact up to which a finding is slight.
-pub const SLIGHT: f64 = 0.25;
-
-/// The finding that must come first. Where there are several subjects or culprits, any of them will do.
-#[derive(Clone, Debug)]
-pub struct First {
-    /// The finding's id.
-    pub id: &'static str,
-    /// What it is about.
-    pub subjects: Vec<Who>,
-    /// Who is to blame; empty where the subject itself is.
-    pub culprits: Vec<Who>,
+    pub subjects: Vec<EntityPattern>,
+    /// Empty if the subject itself is the culprit.
+    pub culprits: Vec<EntityPattern>,
 }
 
 impl Expect {
-    /// The machine is well, whatever it looks like.
+    /// No finding at all.
     pub fn healthy() -> Self {
         Self::default()
     }
 
-    /// `id` must come first, about any of `subjects`.
-    pub fn first(id: &'static str, subjects: impl Into<Vec<Who>>) -> Self {
-        Self { first: Some(First { id, subjects: subjects.into(), culprits: Vec::new() }), ..Self::default() }
+    /// The finding is about any of these.
+    pub fn subject(subjects: impl Into<Vec<EntityPattern>>) -> Self {
+        Self { subjects: subjects.into(), culprits: Vec::new() }
     }
 
-    /// Any of these must be the first culprit.
-    pub fn by(mut self, culprits: impl Into<Vec<Who>>) -> Self {
-        if let Some(first) = &mut self.first {
-            first.culprits = culprits.into();
-        }
-        self
-    }
-
-    /// None of these may be found with confidence high.
-    pub fn never(mut self, ids: &[&'static str]) -> Self {
-        self.never.extend(ids);
-        self
-    }
-
-    /// None of these resources may be ruled out.
-    pub fn not_ruled_out(mut self, resources: &[&'static str]) -> Self {
-        self.not_ruled_out.extend(resources);
-        self
-    }
-
-    /// These may be found with a slight impact.
-    pub fn slightly(mut self, ids: &[&'static str]) -> Self {
-        self.slightly.extend(ids);
-        self
+    /// The first culprit is any of these.
+    pub fn culprit(self, culprits: impl Into<Vec<EntityPattern>>) -> Self {
+        Self { culprits: culprits.into(), ..self }
     }
 }
 
-/// Somebody or something in a diagnosis.
+/// Recognises a subject or culprit in a diagnosis.
 #[derive(Clone, Debug)]
-pub enum Who {
-    /// The machine.
+pub enum EntityPattern {
     Host,
-    /// A process, by number.
     Process(u32),
-    /// A process, by name, whatever its number: it comes and goes.
+    /// A process by name, if its PID changes.
     Command(&'static str),
-    /// A thread.
     Thread(u32),
-    /// Something of a kind, by its full name.
+    /// Kind and full name.
     Named(&'static str, String),
-    /// A socket or connection one end of which has this port.
+    /// A socket or a connection with this port at either end.
     Port(u16),
 }
 
-impl Who {
-    /// A device.
+impl EntityPattern {
     pub fn device(name: &str) -> Self {
         Self::Named("device", name.into())
     }
 
-    /// A control group.
-    pub fn cgroup(path: impl Into<String>) -> Self {
-        Self::Named("cgroup", path.into())
+    pub fn mount(dir: &Path) -> Self {
+        Self::Named("mount", dir.display().to_string())
     }
 
-    /// Whether a finding's subject is the one meant.
+    pub fn interface(name: &str) -> Self {
+        Self::Named("interface", name.into())
+    }
+
+    pub fn cgroup(group: &Cgroup) -> Self {
+        Self::Named("cgroup", group.path())
+    }
+
+    /// Whether it is a finding's subject.
     pub fn is(&self, subject: &Subject) -> bool {
         match self {
             Self::Host => subject.kind == "host",
@@ -109,12 +73,12 @@ impl Who {
         }
     }
 
-    /// Whether a finding's subject is the one meant, or is a socket or the like that belongs to it.
+    /// Whether it is a finding's subject, or the process that owns it.
     pub fn has(&self, subject: &Subject) -> bool {
         self.is(subject) || matches!(self, Self::Process(pid) if subject.pid == Some(*pid))
     }
 
-    /// Whether a culprit is the one meant.
+    /// Whether it is a culprit.
     pub fn did(&self, culprit: &Culprit) -> bool {
         match self {
             Self::Process(pid) | Self::Thread(pid) => culprit.pid == Some(*pid),
@@ -124,7 +88,7 @@ impl Who {
     }
 }
 
-/// `lab-hog`, or `lab-hog` followed by something that is no part of a name: `lab-hog (4711)`, `lab-hog[4711]`.
+/// Whether `text` is `lab-hog`, `lab-hog (4711)` or `lab-hog[4711]`, but not `lab-hogs`.
 fn named(text: &str, name: &str) -> bool {
     text.strip_prefix(name).is_some_and(|rest| !rest.starts_with(|c: char| c.is_alphanumeric() || c == '-'))
 }
@@ -135,7 +99,7 @@ fn has_port(text: &str, port: u16) -> bool {
     text.match_indices(&end).any(|(at, _)| !text[at + end.len()..].starts_with(|c: char| c.is_ascii_digit()))
 }
 
-impl fmt::Display for Who {
+impl fmt::Display for EntityPattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Host => f.write_str("host"),
@@ -150,18 +114,17 @@ impl fmt::Display for Who {
 
 impl fmt::Display for Expect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Some(first) = &self.first else { return f.write_str("healthy") };
-        write!(f, "{}@{}", first.id, one_of(&first.subjects))?;
-        if !first.culprits.is_empty() {
-            write!(f, " by {}", one_of(&first.culprits))?;
+        f.write_str(&one_of(&self.subjects))?;
+        if !self.culprits.is_empty() {
+            write!(f, " by {}", one_of(&self.culprits))?;
         }
         Ok(())
     }
 }
 
-/// The first of several, and how many more.
-fn one_of(those: &[Who]) -> String {
-    match those {
+/// The first alternative, and how many more there are.
+fn one_of(patterns: &[EntityPattern]) -> String {
+    match patterns {
         [] => "anything".into(),
         [only] => only.to_string(),
         [first, rest @ ..] => format!("{first} (or {} more)", rest.len()),

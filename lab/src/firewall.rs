@@ -1,47 +1,47 @@
-//! Packet filters: one that is long, which makes the receipt of a packet dear, and one that loses packets.
+//! Packet filters that cost CPU time or drop packets, and the CPU that processes received packets.
 
-use crate::error::{During, Result};
+use crate::command;
+use crate::error::{Context, Result};
 use crate::netns::NetNs;
-use crate::stage::Stage;
-use crate::tool;
+use crate::testbed::Testbed;
 use std::fmt::Write;
 use std::fs;
 
-/// Has every packet that comes into a namespace compared with `rules` addresses none of which is its own.
+/// Compares every packet received in a namespace with `rules` source addresses, none of which matches.
 ///
 /// # Errors
-/// Where nft(8) is missing or refuses.
-pub fn long_chain(stage: &Stage, ns: &NetNs, rules: u64) -> Result<()> {
+/// If nft(8) is missing, or its own.
+pub fn add_long_chain(bed: &Testbed, ns: &NetNs, rules: u64) -> Result<()> {
     let mut text = String::new();
     for n in 0..rules {
         // Writing to a String cannot fail.
         let _ = writeln!(text, "ip saddr 198.18.{}.{} drop", n >> 8 & 0xff, n & 0xff);
     }
-    load(stage, ns, &text)
+    load(bed, ns, &text)
 }
 
-/// Has `loss` of ten thousand TCP packets that come into a namespace thrown away.
+/// Drops `loss` of ten thousand TCP packets received in a namespace.
 ///
 /// # Errors
-/// Where nft(8) is missing or refuses.
-pub fn lossy(stage: &Stage, ns: &NetNs, loss: u64) -> Result<()> {
-    load(stage, ns, &format!("meta l4proto tcp numgen random mod 10000 < {loss} drop\n"))
+/// If nft(8) is missing, or its own.
+pub fn drop_randomly(bed: &Testbed, ns: &NetNs, loss: u64) -> Result<()> {
+    load(bed, ns, &format!("meta l4proto tcp numgen random mod 10000 < {loss} drop\n"))
 }
 
-/// Loads a chain of these rules, through which all packets that come in must pass.
-fn load(stage: &Stage, ns: &NetNs, rules: &str) -> Result<()> {
-    tool::run("nft", &["--version"])?;
+/// Loads a chain of rules for all received packets.
+fn load(bed: &Testbed, ns: &NetNs, rules: &str) -> Result<()> {
+    command::run("nft", &["--version"])?;
     let text = format!("table ip lab {{\nchain in {{\ntype filter hook prerouting priority raw;\n{rules}}}\n}}\n");
-    let path = stage.path("rules.nft");
-    fs::write(&path, text).during(path.display())?;
+    let path = bed.path("rules.nft");
+    fs::write(&path, text).context(path.display())?;
     ns.exec("nft", &["-f", &path.to_string_lossy()])
 }
 
-/// Has all packets that come in at an interface handed to one processor (RPS, Documentation/networking/scaling.rst).
+/// Steers all packets received on an interface to one CPU (RPS, Documentation/networking/scaling.rst).
 ///
 /// # Errors
-/// Where the kernel lacks RPS.
-pub fn steer(ns: &NetNs, interface: &str, processor: u64) -> Result<()> {
-    let mask = 1u64 << processor;
+/// If the kernel lacks RPS.
+pub fn set_rps_cpu(ns: &NetNs, interface: &str, cpu: u64) -> Result<()> {
+    let mask = 1u64 << cpu;
     ns.exec("sh", &["-c", &format!("echo {mask:x} >/sys/class/net/{interface}/queues/rx-0/rps_cpus")])
 }

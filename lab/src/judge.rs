@@ -1,20 +1,24 @@
-//! Holds a diagnosis against what was expected.
+//! Compares a diagnosis with what a trial expects.
 
-use crate::expect::{Expect, First, SLIGHT, Who};
+use crate::expect::{EntityPattern, Expect};
+use crate::trial::Trial;
 use whyslow_model::diagnosis::{Confidence, Diagnosis, Finding, Verdict};
 
-/// What is wrong with an answer, a sentence each; nothing where it is right.
-pub fn faults_of(answer: &Diagnosis, expect: &Expect) -> Vec<String> {
-    let mut wrong = match &expect.first {
-        Some(first) => wrong_first(answer.findings.first(), first),
-        None => wrong_health(answer, expect),
+/// The impact up to which a finding on a healthy control is slight.
+pub const SLIGHT: f64 = 0.25;
+
+/// What is wrong with an answer, one sentence each.
+pub fn mismatches(answer: &Diagnosis, trial: &Trial, expect: &Expect) -> Vec<String> {
+    let mut wrong = match trial.finding {
+        Some(id) => wrong_first(answer.findings.first(), id, expect),
+        None => wrong_health(answer, trial),
     };
-    let ruled_out = answer.ruled_out.iter().filter(|cleared| expect.not_ruled_out.contains(&&*cleared.id));
+    let ruled_out = answer.ruled_out.iter().filter(|cleared| trial.not_ruled_out.contains(&&*cleared.id));
     wrong.extend(ruled_out.map(|cleared| format!("{} is ruled out: {}", cleared.id, cleared.because)));
     for finding in &answer.findings {
-        // What another finding explains is its effect, and rightly there.
+        // A finding that another one explains is its effect, and rightly there.
         let sure = finding.confidence == Confidence::High && finding.explained_by.is_none();
-        if sure && expect.never.contains(&&*finding.id) {
+        if sure && trial.never.contains(&&*finding.id) {
             wrong.push(format!("{} must not be found", finding.key()));
         }
         if !(0.0..=1.0).contains(&finding.impact) {
@@ -24,43 +28,44 @@ pub fn faults_of(answer: &Diagnosis, expect: &Expect) -> Vec<String> {
     wrong
 }
 
-/// Takes out of an answer what the hypervisor did, which was seen to take much; on a healthy control also what comes of that.
-pub fn set_aside_steal(answer: &mut Diagnosis, expect: &Expect) {
-    let came_of_it = |f: &Finding| f.explained_by.as_ref().is_some_and(|by| by.starts_with("cpu.steal@"));
-    answer.findings.retain(|f| f.id != "cpu.steal" && !(expect.first.is_none() && came_of_it(f)));
+/// Removes findings about steal time after the lab itself has seen the hypervisor steal CPU time; on a healthy control also
+/// the effects of that.
+pub fn remove_steal(answer: &mut Diagnosis, trial: &Trial) {
+    let effect = |f: &Finding| f.explained_by.as_ref().is_some_and(|by| by.starts_with("cpu.steal@"));
+    answer.findings.retain(|f| f.id != "cpu.steal" && !(trial.finding.is_none() && effect(f)));
     if answer.findings.is_empty() && answer.verdict == Verdict::Bottleneck {
         answer.verdict = Verdict::Healthy;
     }
 }
 
-/// What is wrong with the first cause alone, whoever is to blame: captures do not tell everything. What is the machine's
-/// may be told of the machine.
-pub fn first_cause(answer: &Diagnosis, expect: &Expect) -> Vec<String> {
-    let Some(first) = &expect.first else { return wrong_health(answer, expect) };
+/// What is wrong with the first finding from captures. They do not show every culprit, and may show for the whole machine
+/// what a live observation attributes to a part of it.
+pub fn wrong_from_captures(answer: &Diagnosis, trial: &Trial, expect: &Expect) -> Vec<String> {
+    let Some(id) = trial.finding else { return wrong_health(answer, trial) };
     let Some(found) = answer.findings.first() else { return vec!["nothing was found".into()] };
-    let subject = found.subject.kind == "host" || first.subjects.iter().any(|who| who.is(&found.subject));
-    if found.id == first.id && subject { Vec::new() } else { vec![format!("first is {}", found.key())] }
+    let subject = found.subject.kind == "host" || expect.subjects.iter().any(|pattern| pattern.is(&found.subject));
+    if found.id == id && subject { Vec::new() } else { vec![format!("first is {}", found.key())] }
 }
 
-fn wrong_first(found: Option<&Finding>, first: &First) -> Vec<String> {
+fn wrong_first(found: Option<&Finding>, id: &str, expect: &Expect) -> Vec<String> {
     let Some(found) = found else { return vec!["nothing was found".into()] };
-    if found.id != first.id {
+    if found.id != id {
         return vec![format!("first is {}", found.key())];
     }
     let mut wrong = Vec::new();
-    if !first.subjects.iter().any(|who| who.is(&found.subject)) {
+    if !expect.subjects.iter().any(|pattern| pattern.is(&found.subject)) {
         wrong.push(format!("the subject is {} {}", found.subject.kind, found.subject.name));
     }
-    let blamed = |who: &Who| found.culprits.first().is_some_and(|c| who.did(c)) || who.has(&found.subject);
-    if !first.culprits.is_empty() && !first.culprits.iter().any(blamed) {
-        let name = found.culprits.first().map_or("nobody", |c| &c.name);
-        wrong.push(format!("the culprit is {name}"));
+    let culprit = found.culprits.first();
+    let blamed = |pattern: &EntityPattern| culprit.is_some_and(|c| pattern.did(c)) || pattern.has(&found.subject);
+    if !expect.culprits.is_empty() && !expect.culprits.iter().any(blamed) {
+        wrong.push(format!("the culprit is {}", culprit.map_or("nobody", |c| &c.name)));
     }
     wrong
 }
 
-fn wrong_health(answer: &Diagnosis, expect: &Expect) -> Vec<String> {
-    let slight = |f: &Finding| expect.slightly.contains(&&*f.id) && f.impact <= SLIGHT;
+fn wrong_health(answer: &Diagnosis, trial: &Trial) -> Vec<String> {
+    let slight = |f: &Finding| trial.slightly.contains(&&*f.id) && f.impact <= SLIGHT;
     let (allowed, others): (Vec<_>, Vec<_>) = answer.findings.iter().partition(|f| slight(f));
     let mut wrong: Vec<String> = others
         .iter()
@@ -115,72 +120,82 @@ mod tests {
         }
     }
 
-    fn expect() -> Expect {
-        Expect::first("disk.saturated", [Who::device("loop3")]).by([Who::Process(7)]).never(&["disk.depth_one"])
+    const SATURATED: Trial = Trial { finding: Some("disk.saturated"), never: &["disk.depth_one"], ..Trial::IDLE };
+
+    fn saturated(answer: &Diagnosis) -> Vec<String> {
+        let expect = Expect::subject([EntityPattern::device("loop3")]).culprit([EntityPattern::Process(7)]);
+        mismatches(answer, &SATURATED, &expect)
+    }
+
+    fn healthy(answer: &Diagnosis) -> Vec<String> {
+        mismatches(answer, &Trial::IDLE, &Expect::healthy())
     }
 
     #[test]
-    fn right_is_the_right_id_subject_and_culprit() {
+    fn the_first_finding_must_have_the_right_id_subject_and_culprit() {
         let right = finding("disk.saturated", Subject::new("device", "loop3"), 7);
-        assert!(faults_of(&answer(Verdict::Bottleneck, vec![right]), &expect()).is_empty());
-        for wrong in [
-            finding("disk.small_io", Subject::new("device", "loop3"), 7),
-            finding("disk.saturated", Subject::new("device", "loop4"), 7),
-            finding("disk.saturated", Subject::new("device", "loop3"), 8),
+        assert!(saturated(&answer(Verdict::Bottleneck, vec![right])).is_empty());
+        for (wrong, why) in [
+            (finding("disk.small_io", Subject::new("device", "loop3"), 7), "first is disk.small_io@loop3"),
+            (finding("disk.saturated", Subject::new("device", "loop4"), 7), "the subject is device loop4"),
+            (finding("disk.saturated", Subject::new("device", "loop3"), 8), "the culprit is lab-x"),
         ] {
-            assert_eq!(faults_of(&answer(Verdict::Bottleneck, vec![wrong]), &expect()).len(), 1);
+            assert_eq!(saturated(&answer(Verdict::Bottleneck, vec![wrong])), [why]);
         }
-        assert_eq!(faults_of(&answer(Verdict::Healthy, vec![]), &expect()), ["nothing was found"]);
+        assert_eq!(saturated(&answer(Verdict::Healthy, vec![])), ["nothing was found"]);
     }
 
     #[test]
-    fn a_look_alike_spoils_the_answer() {
+    fn a_look_alike_must_not_be_found_unless_explained() {
         let right = finding("disk.saturated", Subject::new("device", "loop3"), 7);
         let mut alike = finding("disk.depth_one", Subject::new("device", "loop3"), 7);
         let both = |alike| answer(Verdict::Bottleneck, vec![right.clone(), alike]);
-        assert_eq!(faults_of(&both(alike.clone()), &expect()).len(), 1);
+        assert_eq!(saturated(&both(alike.clone())), ["disk.depth_one@loop3 must not be found"]);
         alike.explained_by = Some(right.key());
-        assert!(faults_of(&both(alike), &expect()).is_empty());
+        assert!(saturated(&both(alike)).is_empty());
     }
 
     #[test]
-    fn a_resource_that_is_ruled_out_wrongly_spoils_the_answer() {
+    fn the_resource_at_fault_must_not_be_ruled_out() {
+        const LEAK: Trial = Trial { not_ruled_out: &["cpu", "memory"], ..SATURATED };
         let right = finding("disk.saturated", Subject::new("device", "loop3"), 7);
         let cleared = RuledOut { id: "memory".into(), because: "8 GiB available".into() };
         let answer = Diagnosis { ruled_out: vec![cleared], ..answer(Verdict::Bottleneck, vec![right]) };
-        assert!(faults_of(&answer, &expect()).is_empty());
-        let wrong = faults_of(&answer, &expect().not_ruled_out(&["cpu", "memory"]));
-        assert_eq!(wrong, ["memory is ruled out: 8 GiB available"]);
+        assert!(saturated(&answer).is_empty());
+        let expect = Expect::subject([EntityPattern::device("loop3")]);
+        assert_eq!(mismatches(&answer, &LEAK, &expect), ["memory is ruled out: 8 GiB available"]);
     }
 
     #[test]
-    fn a_healthy_machine_has_no_sure_finding() {
+    fn a_healthy_machine_has_no_finding_of_high_confidence() {
+        const BUILD: Trial = Trial { slightly: &["cpu.saturated"], ..Trial::IDLE };
         let mut maybe = finding("cpu.saturated", Subject::host(), 7);
-        assert_eq!(faults_of(&answer(Verdict::Bottleneck, vec![maybe.clone()]), &Expect::healthy()).len(), 1);
+        let wrong = ["cpu.saturated@host on a healthy machine"];
+        assert_eq!(healthy(&answer(Verdict::Bottleneck, vec![maybe.clone()])), wrong);
         maybe.confidence = Confidence::Low;
-        assert!(faults_of(&answer(Verdict::Healthy, vec![maybe.clone()]), &Expect::healthy()).is_empty());
-        assert_eq!(faults_of(&answer(Verdict::Undetermined, vec![]), &Expect::healthy()).len(), 1);
+        assert!(healthy(&answer(Verdict::Healthy, vec![maybe.clone()])).is_empty());
+        assert_eq!(healthy(&answer(Verdict::Undetermined, vec![])), ["the verdict is undetermined"]);
         (maybe.confidence, maybe.impact) = (Confidence::High, 0.1);
-        let build = Expect::healthy().slightly(&["cpu.saturated"]);
-        assert!(faults_of(&answer(Verdict::Bottleneck, vec![maybe.clone()]), &build).is_empty());
+        let build = |finding| mismatches(&answer(Verdict::Bottleneck, vec![finding]), &BUILD, &Expect::healthy());
+        assert!(build(maybe.clone()).is_empty());
         maybe.impact = 0.9;
-        assert_eq!(faults_of(&answer(Verdict::Bottleneck, vec![maybe]), &build).len(), 1);
+        assert_eq!(build(maybe), wrong);
     }
 
     #[test]
-    fn what_the_hypervisor_does_is_set_aside() {
+    fn steal_time_is_removed() {
         let stolen = finding("cpu.steal", Subject::new("host", ""), 7);
         let effect =
             Finding { explained_by: Some(stolen.key()), ..finding("cpu.saturated", Subject::new("host", ""), 7) };
         let all = vec![stolen.clone(), effect.clone(), finding("disk.saturated", Subject::new("device", "loop3"), 7)];
-        let left = |expect: &Expect, findings: &[Finding]| {
+        let left = |trial: &Trial, findings: &[Finding]| {
             let mut answer = answer(Verdict::Bottleneck, findings.to_vec());
-            set_aside_steal(&mut answer, expect);
+            remove_steal(&mut answer, trial);
             (answer.verdict, answer.findings.iter().map(|f| f.id.to_string()).collect::<Vec<_>>())
         };
         let ids = |ids: &[&str]| ids.iter().map(|id| (*id).to_owned()).collect::<Vec<_>>();
-        assert_eq!(left(&expect(), &all), (Verdict::Bottleneck, ids(&["cpu.saturated", "disk.saturated"])));
-        assert_eq!(left(&Expect::healthy(), &all), (Verdict::Bottleneck, ids(&["disk.saturated"])));
-        assert_eq!(left(&Expect::healthy(), &[stolen, effect]), (Verdict::Healthy, ids(&[])));
+        assert_eq!(left(&SATURATED, &all), (Verdict::Bottleneck, ids(&["cpu.saturated", "disk.saturated"])));
+        assert_eq!(left(&Trial::IDLE, &all), (Verdict::Bottleneck, ids(&["disk.saturated"])));
+        assert_eq!(left(&Trial::IDLE, &[stolen, effect]), (Verdict::Healthy, ids(&[])));
     }
 }

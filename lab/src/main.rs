@@ -1,80 +1,78 @@
-//! Faults made on this machine's real kernel, and whyslow's answers to them judged. See README.md.
+//! Injects faults on this machine's real kernel, and judges what whyslow finds. See README.md.
 
+mod bench;
 mod capture;
 mod cgroup;
-mod controls;
-mod dice;
+mod child;
+mod command;
 mod disk;
 mod error;
 mod expect;
-mod faults;
-mod figures;
 mod firewall;
 mod fsfreeze;
+mod interrupt;
 mod judge;
-mod leash;
+mod leftovers;
+mod link;
 mod load;
+mod load_process;
 mod netns;
 mod observer;
 mod report;
-mod stage;
-mod stolen;
-mod stop;
+mod steal;
 mod swap;
-mod sweep;
-mod tool;
+mod testbed;
 mod trial;
-mod wire;
-mod worker;
+mod trials;
 mod zram;
 
+use bench::BenchTrial;
 use clap::{Parser, Subcommand};
 use error::{Error, Result};
-use figures::Figure;
 use observer::Observer;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 use trial::{Mark, Outcome, Trial};
 
-/// Makes faults on this machine's real kernel, runs whyslow against each, and judges the answer.
+/// Injects faults on this machine's real kernel, runs whyslow against each, and judges the answer
 #[derive(Parser)]
 #[command(name = "whyslow-lab", version)]
 struct Args {
     #[command(subcommand)]
     load: Option<Hidden>,
-    /// Only the quick subset.
+    /// Run only the quick subset
     #[arg(long)]
     quick: bool,
-    /// Only this trial; may be given more than once.
+    /// Run only this trial; may be repeated
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,
-    /// The seed of all sizes, rates and numbers; the time of day where it is not given.
+    /// Seed of all sizes, rates and counts [default: the time of day]
     #[arg(long)]
     seed: Option<u64>,
-    /// The whyslow program; the one beside this program where it is not given.
+    /// The whyslow program [default: the one beside this program]
     #[arg(long, value_name = "PATH")]
     whyslow: Option<PathBuf>,
-    /// For how many seconds whyslow observes: 10 where it is not given, or 6 with --quick.
+    /// How many seconds whyslow observes [default: 10, or 6 with --quick]
     #[arg(long = "for", value_name = "SECONDS")]
     seconds: Option<u64>,
-    /// Have whyslow do without BPF: every fault is to be found all the same.
+    /// Run whyslow without BPF: it must find every fault all the same
     #[arg(long)]
     no_bpf: bool,
-    /// Let `whyslow read` answer, too, to what vmstat, iostat, mpstat, pidstat, sar, ss and netstat print meanwhile.
+    /// Also run `whyslow read` on what vmstat, iostat, mpstat, pidstat, sar, ss and netstat print during the fault
     #[arg(long)]
     captures: bool,
-    /// Print the outcomes as one JSON array.
+    /// Print the outcomes as a JSON array
     #[arg(long)]
     json: bool,
-    /// List the trials and what each does, and run none.
+    /// List the trials and what each does
     #[arg(long)]
     list: bool,
 }
 
 #[derive(Subcommand)]
 enum Hidden {
-    /// One of the lab's own load programs.
+    /// One of the lab's load programs
     #[command(hide = true)]
     Load {
         #[command(subcommand)]
@@ -98,16 +96,16 @@ fn main() -> ExitCode {
     }
 }
 
-/// Whether nothing was wrong.
+/// Whether no trial went wrong.
 fn run(args: &Args) -> Result<bool> {
-    let (trials, figures) = chosen(args)?;
+    let (trials, bench_trials) = selected(args)?;
     if args.list {
-        trials.iter().for_each(|t| println!("{:<20} {}", t.name, t.what));
-        figures.iter().for_each(|f| println!("{:<20} {}", f.name, f.what));
+        trials.iter().for_each(|t| println!("{:<24} {}", t.name, t.what));
+        bench_trials.iter().for_each(|t| println!("{:<24} {}", t.name, t.what));
         return Ok(true);
     }
     if !nix::unistd::geteuid().is_root() {
-        return Err(Error::failed("making faults takes root: run it with sudo"));
+        return Err(Error::failed("injecting faults requires root: run it with sudo"));
     }
     let observer = Observer {
         whyslow: whyslow(args)?,
@@ -116,10 +114,10 @@ fn run(args: &Args) -> Result<bool> {
         captures: args.captures,
     };
     let seed = args.seed.unwrap_or_else(time_of_day);
-    let _lock = sweep::lock()?;
-    stop::catch()?;
-    sweep::leftovers();
-    let outcomes = carry_out(&trials, &figures, seed, &observer, args.json)?;
+    let _lock = leftovers::lock()?;
+    interrupt::install_handlers()?;
+    leftovers::remove_all();
+    let outcomes = run_all(&trials, &bench_trials, seed, &observer, args.json)?;
     if args.json {
         println!("{}", serde_json::to_string_pretty(&outcomes)?);
     } else {
@@ -128,9 +126,9 @@ fn run(args: &Args) -> Result<bool> {
     Ok(outcomes.iter().all(|o| o.mark != Mark::Wrong))
 }
 
-fn carry_out(
+fn run_all(
     trials: &[&Trial],
-    figures: &[&Figure],
+    bench_trials: &[&BenchTrial],
     seed: u64,
     observer: &Observer,
     quiet: bool,
@@ -140,7 +138,7 @@ fn carry_out(
     }
     let trials = trials.iter().map(|trial| trial.run(seed, observer));
     let mut outcomes = Vec::new();
-    for outcome in trials.chain(figures.iter().map(|figure| figure.run(seed, observer))) {
+    for outcome in trials.chain(bench_trials.iter().map(|trial| trial.run(seed, observer))) {
         let outcome = outcome?;
         if !quiet {
             println!("{}", report::row(&outcome));
@@ -150,16 +148,15 @@ fn carry_out(
     Ok(outcomes)
 }
 
-fn chosen(args: &Args) -> Result<(Vec<&'static Trial>, Vec<&'static Figure>)> {
-    let all = || faults::ALL.iter().chain(controls::ALL);
-    let known = |name: &str| all().any(|t| t.name == name) || figures::ALL.iter().any(|f| f.name == name);
-    if let Some(unknown) = args.only.iter().find(|name| !known(name)) {
+fn selected(args: &Args) -> Result<(Vec<&'static Trial>, Vec<&'static BenchTrial>)> {
+    let exists = |name: &str| trials::all().any(|t| t.name == name) || bench::TRIALS.iter().any(|t| t.name == name);
+    if let Some(unknown) = args.only.iter().find(|name| !exists(name)) {
         return Err(Error::failed(format!("no trial is called {unknown}: see whyslow-lab --list")));
     }
-    let named = |name: &str| args.only.is_empty() || args.only.iter().any(|n| n == name);
-    let trials = all().filter(|t| named(t.name) && (!args.quick || t.quick));
-    let figures = figures::ALL.iter().filter(|f| named(f.name) && !args.quick);
-    Ok((trials.collect(), figures.collect()))
+    let wanted = |name: &str| args.only.is_empty() || args.only.iter().any(|n| n == name);
+    let trials = trials::all().filter(|t| wanted(t.name) && (!args.quick || t.quick));
+    let bench_trials = bench::TRIALS.iter().filter(|t| wanted(t.name) && !args.quick);
+    Ok((trials.collect(), bench_trials.collect()))
 }
 
 fn whyslow(args: &Args) -> Result<PathBuf> {

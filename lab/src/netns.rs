@@ -1,28 +1,27 @@
 //! Network namespaces.
 
+use crate::command;
 use crate::error::Result;
-use crate::stage::{PREFIX, Stage};
-use crate::tool;
+use crate::testbed::{PREFIX, Testbed};
 use std::path::PathBuf;
 
 /// A named network namespace that is removed at the end of the trial.
 pub struct NetNs(String);
 
 impl NetNs {
-    /// Makes the namespace `wslab-NAME` with its loopback up.
+    /// Creates the namespace `wslab-NAME` with its loopback up.
     ///
     /// # Errors
-    /// Where ip(8) is missing or refuses.
-    pub fn new(stage: &mut Stage, name: &str) -> Result<Self> {
+    /// If ip(8) is missing, or its own.
+    pub fn new(bed: &mut Testbed, name: &str) -> Result<Self> {
         let ns = Self(format!("{PREFIX}{name}"));
-        tool::run("ip", &["netns", "add", &ns.0])?;
+        command::run("ip", &["netns", "add", &ns.0])?;
         let name = ns.0.clone();
-        stage.undo(move || tool::undo("ip", &["netns", "del", &name]));
+        bed.defer(move || command::run_cleanup("ip", &["netns", "del", &name]));
         ns.ip(&["link", "set", "lo", "up"])?;
         Ok(ns)
     }
 
-    /// Its name.
     pub fn name(&self) -> &str {
         &self.0
     }
@@ -32,36 +31,38 @@ impl NetNs {
         PathBuf::from("/run/netns").join(&self.0)
     }
 
-    /// Runs ip(8) within it.
+    /// Runs ip(8) in it.
     ///
     /// # Errors
-    /// What ip(8) says.
+    /// Those of ip(8).
     pub fn ip(&self, args: &[&str]) -> Result<()> {
-        tool::run("ip", &[&["-n", &self.0], args].concat()).map(drop)
+        command::run("ip", &[&["-n", &self.0], args].concat()).map(drop)
     }
 
-    /// Runs tc(8) within it.
+    /// Limits what an interface sends with a token bucket (tc-tbf(8)).
     ///
     /// # Errors
-    /// What tc(8) says.
-    pub fn tc(&self, args: &[&str]) -> Result<()> {
-        tool::run("tc", &[&["-n", &self.0], args].concat()).map(drop)
+    /// Those of tc(8).
+    pub fn shape(&self, interface: &str, megabits: u64, burst: &str) -> Result<()> {
+        let rate = format!("{megabits}mbit");
+        let args = ["qdisc", "add", "dev", interface, "root", "tbf", "rate", &rate, "burst", burst, "latency", "50ms"];
+        command::run("tc", &[&["-n", &self.0], &args[..]].concat()).map(drop)
     }
 
-    /// Runs a program within it, with a /sys that shows its interfaces (ip-netns(8)).
+    /// Runs a program in it, with a /sys that shows its interfaces (ip-netns(8)).
     ///
     /// # Errors
-    /// What the program says.
+    /// Those of the program.
     pub fn exec(&self, program: &str, args: &[&str]) -> Result<()> {
-        tool::run("ip", &[&["netns", "exec", &self.0, program], args].concat()).map(drop)
+        command::run("ip", &[&["netns", "exec", &self.0, program], args].concat()).map(drop)
     }
 
-    /// Gives an interface an address and brings it up.
+    /// Gives an interface an address in a /24 and brings it up.
     ///
     /// # Errors
-    /// What ip(8) says.
+    /// Those of ip(8).
     pub fn up(&self, interface: &str, address: &str) -> Result<()> {
-        self.ip(&["address", "add", address, "dev", interface])?;
+        self.ip(&["address", "add", &format!("{address}/24"), "dev", interface])?;
         self.ip(&["link", "set", interface, "up"])
     }
 }

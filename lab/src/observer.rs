@@ -1,10 +1,10 @@
-//! whyslow, as the lab runs it.
+//! Runs whyslow against a trial.
 
 use crate::cgroup::Cgroup;
-use crate::error::{During, Error, Result};
-use crate::leash::{Leash, die_with_us, enter};
-use crate::stage::Stage;
-use crate::stop;
+use crate::child::{ChildGuard, join_namespace, kill_with_parent};
+use crate::error::{Context, Error, Result};
+use crate::interrupt;
+use crate::testbed::Testbed;
 use nix::sched::CloneFlags;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -12,62 +12,53 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 use whyslow_model::diagnosis::Diagnosis;
 
-/// How long whyslow may take beyond the time it observes for.
+/// How long whyslow may take beyond its observation time.
 const GRACE: Duration = Duration::from_secs(30);
 
-/// How whyslow is run.
 pub struct Observer {
-    /// The program.
     pub whyslow: PathBuf,
-    /// For how long it observes.
+    /// How long it observes.
     pub seconds: u64,
-    /// Whether it may use BPF.
     pub bpf: bool,
-    /// Whether it then reads what other tools print, too.
+    /// Whether it must also diagnose what other tools print.
     pub captures: bool,
 }
 
 impl Observer {
-    /// Its diagnosis.
+    /// Its diagnosis of the running trial.
     ///
     /// # Errors
-    /// As [`answer`](Self::answer), and where it prints something else.
-    pub fn look(&self, stage: &mut Stage) -> Result<Diagnosis> {
+    /// Those of [`run`](Self::run), or if its output is not a diagnosis.
+    pub fn look(&self, bed: &mut Testbed) -> Result<Diagnosis> {
         let time = format!("{}s", self.seconds);
-        let patience = Duration::from_secs(self.seconds) + GRACE;
+        let timeout = Duration::from_secs(self.seconds) + GRACE;
         let mut args = vec!["--json", "--for", &time];
         args.extend((!self.bpf).then_some("--no-bpf"));
-        let answer = self.answer(stage, &args, None, patience)?;
-        serde_json::from_slice(&answer).during("whyslow's answer")
+        let answer = self.run(bed, &args, None, timeout)?;
+        serde_json::from_slice(&answer).context("whyslow's answer")
     }
 
-    /// Runs whyslow, in a control group where one is given, and returns what it printed.
+    /// Runs whyslow, optionally in a control group, and returns its output.
     ///
     /// # Errors
-    /// Where it fails, takes longer than `patience`, or the lab is interrupted.
-    pub fn answer(
-        &self,
-        stage: &mut Stage,
-        args: &[&str],
-        group: Option<&Cgroup>,
-        patience: Duration,
-    ) -> Result<Vec<u8>> {
-        let (out, err) = (stage.path("answer.json"), stage.path("answer.err"));
+    /// If it fails, exceeds the timeout, or the lab is interrupted.
+    pub fn run(&self, bed: &mut Testbed, args: &[&str], group: Option<&Cgroup>, timeout: Duration) -> Result<Vec<u8>> {
+        let (out, err) = (bed.path("answer.json"), bed.path("answer.err"));
         let mut command = Command::new(&self.whyslow);
         command.args(args);
         command.stdin(Stdio::null()).stdout(File::create(&out)?).stderr(File::create(&err)?);
-        die_with_us(&mut command);
-        if let Some(pid) = stage.ipc_of {
-            enter(&mut command, File::open(format!("/proc/{pid}/ns/ipc"))?, CloneFlags::CLONE_NEWIPC);
+        kill_with_parent(&mut command);
+        if let Some(pid) = bed.ipc_namespace_of {
+            join_namespace(&mut command, File::open(format!("/proc/{pid}/ns/ipc"))?, CloneFlags::CLONE_NEWIPC);
         }
-        if let Some(namespace) = &stage.netns {
-            enter(&mut command, File::open(namespace)?, CloneFlags::CLONE_NEWNET);
+        if let Some(namespace) = &bed.netns {
+            join_namespace(&mut command, File::open(namespace)?, CloneFlags::CLONE_NEWNET);
         }
         if let Some(group) = group {
-            group.take_in(&mut command)?;
+            group.add_on_spawn(&mut command)?;
         }
-        let mut child = Leash(command.spawn().during(self.whyslow.display())?);
-        let status = stop::until(patience, || Ok(child.0.try_wait()?))?
+        let mut child = ChildGuard(command.spawn().context(self.whyslow.display())?);
+        let status = interrupt::wait_for(timeout, || Ok(child.0.try_wait()?))?
             .ok_or_else(|| Error::failed("whyslow did not end in time"))?;
         if !status.success() {
             return Err(Error::failed(format!("whyslow: {status}: {}", first_line(&err))));

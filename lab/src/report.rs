@@ -1,10 +1,9 @@
-//! The table.
+//! The table of outcomes.
 
 use crate::trial::{Mark, Outcome};
 
-/// The heads of the columns.
 pub fn heading() -> String {
-    line("fault", "expected", "found first", "", 0.0).trim_end_matches(['0', '.', ' ']).to_string()
+    line("trial", "expected", "found first", "", 0.0).trim_end_matches(['0', '.', ' ']).to_string()
 }
 
 /// One trial's row, and below it what was wrong.
@@ -21,7 +20,6 @@ pub fn row(outcome: &Outcome) -> String {
     text
 }
 
-/// How many went how.
 pub fn summary(outcomes: &[Outcome]) -> String {
     let count = |mark| outcomes.iter().filter(|o| o.mark == mark).count();
     format!("{} passed, {} failed, {} skipped", count(Mark::Right), count(Mark::Wrong), count(Mark::Skipped))

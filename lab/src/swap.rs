@@ -1,26 +1,26 @@
-//! Swapping to a device of the lab's own.
+//! Swap on a device of the lab's own.
 
+use crate::command;
 use crate::error::Result;
-use crate::stage::Stage;
-use crate::tool;
+use crate::testbed::Testbed;
 use std::fs;
 
 /// Swaps to a block device until the end of the trial.
 ///
 /// # Errors
-/// What mkswap(8) or swapon(8) says.
-pub fn on(stage: &mut Stage, node: &str) -> Result<()> {
-    tool::run("mkswap", &[node])?;
-    tool::run("swapon", &[node])?;
-    let gone = node.to_string();
-    stage.undo(move || off(&gone));
+/// Those of mkswap(8) and swapon(8).
+pub fn on(bed: &mut Testbed, node: &str) -> Result<()> {
+    command::run("mkswap", &[node])?;
+    command::run("swapon", &[node])?;
+    let node = node.to_string();
+    bed.defer(move || off(&node));
     Ok(())
 }
 
-/// Ends swapping to a device, if it is used for that.
+/// Stops swapping to a device, if it is used as swap.
 pub fn off(node: &str) {
-    let used = fs::read_to_string("/proc/swaps").unwrap_or_default();
-    if used.lines().any(|line| line.split_whitespace().next() == Some(node)) {
-        tool::undo("swapoff", &[node]);
+    let swaps = fs::read_to_string("/proc/swaps").unwrap_or_default();
+    if swaps.lines().any(|line| line.split_whitespace().next() == Some(node)) {
+        command::run_cleanup("swapoff", &[node]);
     }
 }

@@ -1,25 +1,24 @@
-//! One fault or control, from an empty stage to a judgement.
+//! One fault or healthy control, from an empty testbed to a judgement.
 
 use crate::capture;
-use crate::dice::Dice;
 use crate::error::{Error, Result};
 use crate::expect::Expect;
+use crate::interrupt;
 use crate::judge;
 use crate::observer::Observer;
-use crate::stage::Stage;
-use crate::stolen::Ticks;
-use crate::stop;
+use crate::steal::CpuTicks;
+use crate::testbed::Testbed;
 use serde::Serialize;
 use std::time::{Duration, Instant};
 use whyslow_model::diagnosis::{Diagnosis, Finding};
 
-/// How long a fault stands before it is looked at: what is being set up must not be in the window.
+/// Time between setup and observation: the setup itself must not be in the window.
 const SETTLE: Duration = Duration::from_millis(1500);
 
-/// How often a fault is made at most whose load ends before it was looked at.
-const TRIES: usize = 3;
+/// How often a trial is set up at most if its load ends before whyslow has observed it.
+const ATTEMPTS: usize = 3;
 
-/// A fault, or a healthy control.
+/// One row of the tables in `trials/`: a fault, or a healthy control that resembles one.
 pub struct Trial {
     /// Its name on the command line.
     pub name: &'static str,
@@ -27,8 +26,17 @@ pub struct Trial {
     pub what: &'static str,
     /// Whether it belongs to the quick subset.
     pub quick: bool,
-    /// Puts it on the stage, running, and says what must be found.
-    pub make: fn(&mut Stage) -> Result<Expect>,
+    /// The id of the finding that must come first; `None` for a healthy control.
+    pub finding: Option<&'static str>,
+    /// Look-alikes of the fault: ids that must not be found with high confidence, unless another finding explains them.
+    /// On a healthy control this holds for every id.
+    pub never: &'static [&'static str],
+    /// Resources that must not be ruled out.
+    pub not_ruled_out: &'static [&'static str],
+    /// On a healthy control: ids that may be found, with an impact of at most [`judge::SLIGHT`].
+    pub slightly: &'static [&'static str],
+    /// Starts the fault or the control, with parameters from the testbed's seed.
+    pub setup: fn(&mut Testbed) -> Result<Expect>,
 }
 
 /// How a trial went.
@@ -40,28 +48,25 @@ pub struct Outcome {
     pub expected: String,
     /// What was found first, in words.
     pub found: String,
-    /// Right, wrong or skipped.
     pub mark: Mark,
-    /// What is wrong, or why it was skipped.
+    /// What is wrong, or why the trial was skipped.
     pub because: Vec<String>,
-    /// Wall time, setting up and cleaning up included.
+    /// Wall time, including setup and teardown.
     pub seconds: f64,
 }
 
-/// Right, wrong or skipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mark {
-    /// What was expected was found.
     Right,
-    /// It was not, or the trial could not be carried through.
+    /// The answer was wrong, or the trial failed.
     Wrong,
-    /// The machine lacks what the trial needs.
+    /// The machine lacks something that the trial needs.
     Skipped,
 }
 
 impl Outcome {
-    /// What comes of carrying something out, which fills in what was expected, found and wrong.
+    /// Runs `carry_out`, which fills in what was expected, found and wrong.
     ///
     /// # Errors
     /// Only [`Error::Interrupted`]: all others are outcomes.
@@ -88,59 +93,68 @@ impl Outcome {
 }
 
 impl Trial {
-    /// Makes the fault, looks, judges, cleans up.
+    /// A healthy control without any load; the other rows say how they differ.
+    pub const IDLE: Self = Self {
+        name: "idle",
+        what: "nothing runs",
+        quick: false,
+        finding: None,
+        never: &[],
+        not_ruled_out: &[],
+        slightly: &[],
+        setup: |_| Ok(Expect::healthy()),
+    };
+
+    /// Sets the trial up, observes, judges and tears down.
     ///
     /// # Errors
     /// Only [`Error::Interrupted`]: all others are outcomes.
     pub fn run(&self, seed: u64, observer: &Observer) -> Result<Outcome> {
-        Outcome::of(self.name, |outcome| self.carry_out(seed, observer, outcome))
-    }
-
-    fn carry_out(&self, seed: u64, observer: &Observer, outcome: &mut Outcome) -> Result<()> {
-        for _ in 1..TRIES {
-            match self.try_out(seed, observer, outcome)? {
-                None => return Ok(()),
-                Some(ended) => eprintln!("whyslow-lab: {}: {ended}; made again", self.name),
+        Outcome::of(self.name, |outcome| {
+            for _ in 1..ATTEMPTS {
+                match self.attempt(seed, observer, outcome)? {
+                    None => return Ok(()),
+                    Some(ended) => eprintln!("whyslow-lab: {}: {ended}; set up again", self.name),
+                }
             }
-        }
-        self.try_out(seed, observer, outcome)?.map_or(Ok(()), |ended| Err(Error::failed(ended)))
+            self.attempt(seed, observer, outcome)?.map_or(Ok(()), |ended| Err(Error::failed(ended)))
+        })
     }
 
-    /// Makes, looks and judges once; or what load ended meanwhile, so that there was not what is to be judged.
-    fn try_out(&self, seed: u64, observer: &Observer, outcome: &mut Outcome) -> Result<Option<String>> {
-        let mut stage = Stage::new(self.name, Dice::new(seed, self.name))?;
-        let expect = (self.make)(&mut stage)?;
-        outcome.expected = expect.to_string();
-        stop::pause(SETTLE)?;
-        let before = Ticks::now()?;
-        let mut answer = observer.look(&mut stage)?;
-        if let Some(ended) = stage.ended_load()? {
+    /// Sets up, observes and judges once. If a load ended meanwhile, there is nothing to judge: says which.
+    fn attempt(&self, seed: u64, observer: &Observer, outcome: &mut Outcome) -> Result<Option<String>> {
+        let mut bed = Testbed::new(self.name, seed)?;
+        let expect = (self.setup)(&mut bed)?;
+        outcome.expected = self.finding.map_or_else(|| "healthy".into(), |id| format!("{id}@{expect}"));
+        interrupt::sleep(SETTLE)?;
+        let before = CpuTicks::now()?;
+        let mut answer = observer.look(&mut bed)?;
+        if let Some(ended) = bed.exited_load()? {
             return Ok(Some(ended));
         }
-        if before.much_since()? {
-            judge::set_aside_steal(&mut answer, &expect);
+        if before.substantial_since()? {
+            judge::remove_steal(&mut answer, self);
         }
-        outcome.found = answer.findings.first().map_or_else(|| verdict(&answer), describe);
-        outcome.because = judge::faults_of(&answer, &expect);
+        outcome.found = found_first(&answer);
+        outcome.because = judge::mismatches(&answer, self, &expect);
         if observer.captures {
-            let (answer, wrong) = capture::judged(observer, &stage, &expect)?;
-            let found = answer.findings.first().map_or_else(|| verdict(&answer), describe);
-            outcome.found = format!("{}; read: {found}", outcome.found);
+            let (answer, wrong) = capture::judged(observer, &bed, self, &expect)?;
+            outcome.found = format!("{}; read: {}", outcome.found, found_first(&answer));
             outcome.because.extend(wrong);
         }
         Ok(None)
     }
 }
 
-fn verdict(answer: &Diagnosis) -> String {
-    format!("{:?}", answer.verdict).to_lowercase()
+fn found_first(answer: &Diagnosis) -> String {
+    answer.findings.first().map_or_else(|| format!("{:?}", answer.verdict).to_lowercase(), describe)
 }
 
-fn describe(found: &Finding) -> String {
-    let culprit = found.culprits.first().map_or(String::new(), |c| {
+fn describe(finding: &Finding) -> String {
+    let culprit = finding.culprits.first().map_or(String::new(), |c| {
         let pid = c.pid.map_or(String::new(), |pid| format!("[{pid}]"));
         format!(" by {}{pid}", c.name)
     });
-    let confidence = format!("{:?}", found.confidence).to_lowercase();
-    format!("{}{culprit} {confidence} {:.2}", found.key(), found.impact)
+    let confidence = format!("{:?}", finding.confidence).to_lowercase();
+    format!("{}{culprit} {confidence} {:.2}", finding.key(), finding.impact)
 }

@@ -1,8 +1,8 @@
-//! Swap in compressed memory, on a zram device of its own.
+//! Swap in compressed memory, on a zram device of the lab's own.
 
-use crate::error::{During, Error, Result};
-use crate::stage::{Stage, WORK};
+use crate::error::{Context, Error, Result};
 use crate::swap;
+use crate::testbed::{Testbed, WORK};
 use std::fs;
 use std::path::Path;
 
@@ -12,20 +12,20 @@ const CONTROL: &str = "/sys/class/zram-control";
 ///
 /// # Errors
 /// [`Error::Missing`] without zram.
-pub fn swap(stage: &mut Stage, bytes: u64) -> Result<()> {
+pub fn swap(bed: &mut Testbed, bytes: u64) -> Result<()> {
     let number = fs::read_to_string(format!("{CONTROL}/hot_add")).map_err(|_| Error::Missing("zram".into()))?;
     let number = number.trim().to_string();
-    // Written down first: a zram device bears no name of ours.
-    fs::write(record(&number), "").during("noting the zram device")?;
-    let gone = number.clone();
-    stage.undo(move || remove(&gone));
+    // Recorded first, because the device's name does not show that it is the lab's.
+    fs::write(record(&number), "").context("recording the zram device")?;
+    let added = number.clone();
+    bed.defer(move || remove(&added));
     let size = format!("/sys/block/zram{number}/disksize");
-    fs::write(&size, bytes.to_string()).during(&size)?;
-    swap::on(stage, &format!("/dev/zram{number}"))
+    fs::write(&size, bytes.to_string()).context(&size)?;
+    swap::on(bed, &format!("/dev/zram{number}"))
 }
 
-/// Removes the devices that an earlier run has written down.
-pub fn sweep() {
+/// Removes the devices that an earlier run recorded.
+pub fn remove_leftovers() {
     for entry in fs::read_dir(WORK).into_iter().flatten().flatten() {
         if let Some(number) = entry.file_name().to_string_lossy().strip_prefix("zram-") {
             remove(number);

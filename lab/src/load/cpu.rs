@@ -1,6 +1,6 @@
-//! Loads of the processor.
+//! CPU use.
 
-use super::{Endless, Pace, ready, rest};
+use super::{Endless, Pacer, ready, sleep_forever};
 use clap::{Args, ValueEnum};
 use nix::unistd::gettid;
 use std::fs::File;
@@ -10,45 +10,45 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Threads that compute, beside threads that sleep.
+/// Threads that compute, beside threads that sleep
 #[derive(Args)]
 pub struct Spin {
-    /// How many compute.
+    /// Threads that compute
     #[arg(long, default_value_t = 1)]
     threads: u64,
-    /// How many sleep.
+    /// Threads that sleep
     #[arg(long, default_value_t = 0)]
     idle: u64,
-    /// Priority, up to 19, the lowest.
+    /// Nice value
     #[arg(long, default_value_t = 0)]
     nice: i32,
 }
 
 impl Spin {
-    /// Says the number of one thread that computes.
+    /// Prints the id of a computing thread.
     pub fn run(self) -> Endless {
         set_nice(self.nice)?;
         for _ in 0..self.idle {
-            thread::spawn(|| rest());
+            thread::spawn(|| sleep_forever());
         }
-        let (say, heard) = mpsc::channel();
+        let (sender, tids) = mpsc::channel();
         for _ in 0..self.threads {
-            let say = say.clone();
+            let sender = sender.clone();
             thread::spawn(move || {
-                // The receiver lives until the end of the process.
-                let _ = say.send(gettid());
+                // The receiver exists until the process ends.
+                let _ = sender.send(gettid());
                 compute(Duration::MAX)
             });
         }
-        ready(heard.recv().map_or(0, |tid| tid.as_raw()))?;
-        rest()
+        ready(tids.recv().map_or(0, |tid| tid.as_raw()))?;
+        sleep_forever()
     }
 }
 
-/// Sets the priority of this process.
+/// Sets the nice value of this process.
 ///
 /// # Errors
-/// Where it may not be set.
+/// If that is not permitted.
 pub fn set_nice(nice: i32) -> std::io::Result<()> {
     // SAFETY: setpriority(2) takes three numbers.
     if unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice) } != 0 {
@@ -68,64 +68,62 @@ pub fn compute(time: Duration) {
     }
 }
 
-/// Many threads that compute and sleep in short turns.
+/// Many threads that compute in short bursts
 #[derive(Args)]
-pub struct Naps {
-    /// How many.
+pub struct Bursts {
+    /// Number of threads
     #[arg(long)]
     threads: u64,
-    /// Length of one turn at the processor.
+    /// Length of a burst
     #[arg(long)]
     busy_us: u64,
-    /// From the beginning of one turn to the next.
+    /// Time between the starts of two bursts
     #[arg(long)]
     every_us: u64,
 }
 
-impl Naps {
-    /// Never ends.
+impl Bursts {
     pub fn run(self) -> Endless {
         for i in 0..self.threads {
-            // Spread over the period, or they would all want the processor at the same time.
+            // Spread over the period, so that they do not all want the CPU at the same time.
             let shift = Duration::from_micros(self.every_us * i / self.threads);
             thread::spawn(move || {
                 thread::sleep(shift);
-                let mut pace = Pace::every(Duration::from_micros(self.every_us));
+                let mut pacer = Pacer::every(Duration::from_micros(self.every_us));
                 loop {
-                    pace.wait();
+                    pacer.wait();
                     compute(Duration::from_micros(self.busy_us));
                 }
             });
         }
         ready("")?;
-        rest()
+        sleep_forever()
     }
 }
 
-/// A system call that costs the kernel much and the caller little.
+/// A system call that costs the kernel much more than the caller
 #[derive(Clone, Copy, ValueEnum)]
 pub enum Call {
-    /// read(2) of /dev/zero.
+    /// read(2) of /dev/zero
     Zero,
-    /// read(2) of /dev/urandom.
+    /// read(2) of /dev/urandom
     Random,
-    /// mmap(2), touching every page, munmap(2).
+    /// mmap(2) with MAP_POPULATE, then munmap(2)
     Map,
 }
 
-/// Nothing but system calls.
+/// Nothing but system calls
 #[derive(Args)]
 pub struct Syscalls {
-    /// Which.
+    /// Which call
     #[arg(long, value_enum)]
     call: Call,
-    /// Bytes each is about.
+    /// Bytes per call
     #[arg(long)]
     bytes: usize,
 }
 
 impl Syscalls {
-    /// Never ends.
     pub fn run(self) -> Endless {
         ready("")?;
         match self.call {
@@ -145,7 +143,7 @@ impl Syscalls {
     fn map(&self) -> Endless {
         let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
         loop {
-            // SAFETY: a new private mapping, populated by the kernel, which nobody keeps a pointer into.
+            // SAFETY: a new private mapping, populated by the kernel, to which no pointer is kept.
             unsafe {
                 let flags = flags | libc::MAP_POPULATE;
                 let at = libc::mmap(std::ptr::null_mut(), self.bytes, protection, flags, -1, 0);

@@ -1,5 +1,5 @@
-//! The server behind the disk of known physics: a FUSE file system of one file, opened with direct I/O, so that every
-//! request of the loop device above it arrives here, and takes the time it is told to take.
+//! The server of a simulated disk: a FUSE file system with one file. It is opened with direct I/O, so every request of the
+//! loop device above it arrives here and is delayed.
 
 use super::{Endless, ready};
 use clap::Args;
@@ -23,93 +23,92 @@ use std::time::{Duration, Instant, SystemTime};
 const DISK: INodeNo = INodeNo(2);
 const FOREVER: Duration = Duration::from_secs(3600);
 
-/// Serves the disk of known physics.
+/// Serves a simulated disk
 #[derive(Args)]
 pub struct Serve {
-    /// The mount point.
+    /// Mount point
     #[arg(long)]
     mount: PathBuf,
-    /// The disk's size.
+    /// The disk's size
     #[arg(long)]
     bytes: u64,
-    /// Time one request occupies a channel.
+    /// Time for which a request occupies a channel
     #[arg(long)]
     latency_us: u64,
-    /// Requests served at once.
+    /// Requests served at once
     #[arg(long)]
     channels: usize,
-    /// Bytes a second over all channels; 0 for no limit.
+    /// Bytes per second over all channels; 0 for unlimited
     #[arg(long)]
-    rate: u64,
-    /// Time one flush takes.
+    bandwidth: u64,
+    /// Time that a flush takes
     #[arg(long)]
     flush_us: u64,
 }
 
 impl Serve {
-    /// Ready when it is mounted; as fast as memory until a line comes on standard input.
+    /// Ready when mounted; without delays until a line arrives on standard input.
     pub fn run(self) -> Endless {
-        // A disk does not wait for a processor: on a busy machine its physics must stay what they are.
-        // SAFETY: setpriority(2) takes three numbers. Where it is refused the disk is slower under load, no worse.
+        // A real disk does not wait for a CPU: the delays must stay the same on a busy machine.
+        // SAFETY: setpriority(2) takes three numbers. If it is refused, the disk is slower under load, no worse.
         unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, -20) };
-        let engaged = Arc::new(AtomicBool::new(false));
+        let enabled = Arc::new(AtomicBool::new(false));
         let data = File::from(memfd_create(c"lab-disk", MFdFlags::MFD_CLOEXEC)?);
         data.set_len(self.bytes)?;
         let mut config = Config::default();
         config.mount_options = vec![MountOption::FSName("wslab-disk".into())];
         // Each channel is a thread that holds one request at a time.
         config.n_threads = Some(self.channels);
-        let disk = Disk { data, bytes: self.bytes, physics: Physics::new(&self, engaged.clone()) };
+        let disk = DiskFile { data, bytes: self.bytes, delays: Delays::new(&self, enabled.clone()) };
         let session = Session::new(disk, &self.mount, &config)?;
         thread::spawn(move || {
             let mut line = String::new();
-            let told = io::stdin().read_line(&mut line).is_ok_and(|n| n > 0);
-            engaged.store(told, Ordering::Relaxed);
+            let received = io::stdin().read_line(&mut line).is_ok_and(|n| n > 0);
+            enabled.store(received, Ordering::Relaxed);
         });
         ready("")?;
         session.run()?;
-        // Unmounted: the trial is over.
+        // Unmounted: the trial has ended.
         std::process::exit(0)
     }
 }
 
-/// How long things take.
-struct Physics {
+struct Delays {
     latency: Duration,
     flush: Duration,
     seconds_per_byte: f64,
-    /// When the wire that all channels share is free again.
-    wire: Mutex<Instant>,
-    engaged: Arc<AtomicBool>,
+    /// When the bus that all channels share is free again.
+    bus_free: Mutex<Instant>,
+    enabled: Arc<AtomicBool>,
 }
 
-impl Physics {
-    fn new(serve: &Serve, engaged: Arc<AtomicBool>) -> Self {
+impl Delays {
+    fn new(serve: &Serve, enabled: Arc<AtomicBool>) -> Self {
         Self {
             latency: Duration::from_micros(serve.latency_us),
             flush: Duration::from_micros(serve.flush_us),
-            seconds_per_byte: if serve.rate == 0 { 0.0 } else { 1.0 / serve.rate as f64 },
-            wire: Mutex::new(Instant::now()),
-            engaged,
+            seconds_per_byte: if serve.bandwidth == 0 { 0.0 } else { 1.0 / serve.bandwidth as f64 },
+            bus_free: Mutex::new(Instant::now()),
+            enabled,
         }
     }
 
-    /// Takes the time that a request of `bytes` bytes takes: the latency, then its turn on the wire.
+    /// Sleeps for the time of a request of `bytes` bytes: the latency, then its turn on the bus.
     fn transfer(&self, bytes: usize) {
         let ready = Instant::now() + self.latency;
-        let mut wire = self.wire.lock().unwrap_or_else(PoisonError::into_inner);
-        let done = ready.max(*wire) + Duration::from_secs_f64(self.seconds_per_byte * bytes as f64);
-        if self.engaged.load(Ordering::Relaxed) {
+        let mut bus_free = self.bus_free.lock().unwrap_or_else(PoisonError::into_inner);
+        let done = ready.max(*bus_free) + Duration::from_secs_f64(self.seconds_per_byte * bytes as f64);
+        if self.enabled.load(Ordering::Relaxed) {
             if self.seconds_per_byte > 0.0 {
-                *wire = done;
+                *bus_free = done;
             }
-            drop(wire);
+            drop(bus_free);
             sleep_until(if self.seconds_per_byte > 0.0 { done } else { ready });
         }
     }
 
     fn flush(&self) {
-        if self.engaged.load(Ordering::Relaxed) {
+        if self.enabled.load(Ordering::Relaxed) {
             thread::sleep(self.flush);
         }
     }
@@ -119,26 +118,26 @@ fn sleep_until(due: Instant) {
     thread::sleep(due.saturating_duration_since(Instant::now()));
 }
 
-struct Disk {
+struct DiskFile {
     data: File,
     bytes: u64,
-    physics: Physics,
+    delays: Delays,
 }
 
-impl Disk {
+impl DiskFile {
     fn attributes(&self, inode: INodeNo) -> FileAttr {
-        let folder = inode == INodeNo::ROOT;
+        let directory = inode == INodeNo::ROOT;
         let now = SystemTime::UNIX_EPOCH;
         FileAttr {
             ino: inode,
-            size: if folder { 0 } else { self.bytes },
+            size: if directory { 0 } else { self.bytes },
             blocks: 0,
             atime: now,
             mtime: now,
             ctime: now,
             crtime: now,
-            kind: if folder { FileType::Directory } else { FileType::RegularFile },
-            perm: if folder { 0o700 } else { 0o600 },
+            kind: if directory { FileType::Directory } else { FileType::RegularFile },
+            perm: if directory { 0o700 } else { 0o600 },
             nlink: 1,
             uid: 0,
             gid: 0,
@@ -153,9 +152,9 @@ fn errno(e: &io::Error) -> Errno {
     Errno::from_i32(e.raw_os_error().unwrap_or(libc::EIO))
 }
 
-impl Filesystem for Disk {
+impl Filesystem for DiskFile {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
-        // Else the kernel waits for each request of an asynchronous caller, or holds back all but a few of them.
+        // Without these the kernel waits for each request of an asynchronous caller, or holds back all but a few.
         let _ = config.add_capabilities(InitFlags::FUSE_ASYNC_DIO);
         let _ = config.set_max_background(4096);
         let _ = config.set_congestion_threshold(4096);
@@ -191,7 +190,7 @@ impl Filesystem for Disk {
     ) {
         let mut buffer = vec![0; size as usize];
         let read = self.data.read_at(&mut buffer, offset);
-        self.physics.transfer(buffer.len());
+        self.delays.transfer(buffer.len());
         match read {
             Ok(n) => reply.data(&buffer[..n]),
             Err(e) => reply.error(errno(&e)),
@@ -211,7 +210,7 @@ impl Filesystem for Disk {
         reply: ReplyWrite,
     ) {
         let written = self.data.write_at(data, offset);
-        self.physics.transfer(data.len());
+        self.delays.transfer(data.len());
         match written {
             Ok(n) => reply.written(n as u32),
             Err(e) => reply.error(errno(&e)),
@@ -219,7 +218,7 @@ impl Filesystem for Disk {
     }
 
     fn fallocate(&self, _: &Request, _: INodeNo, _: FileHandle, offset: u64, length: u64, _: i32, reply: ReplyEmpty) {
-        // The loop device asks for this to discard or to write zeroes; a hole reads as zeroes.
+        // The loop device discards and writes zeroes with this; a hole reads as zeroes.
         let hole = FallocateFlags::FALLOC_FL_PUNCH_HOLE | FallocateFlags::FALLOC_FL_KEEP_SIZE;
         match fallocate(&self.data, hole, offset as i64, length as i64) {
             Ok(()) => reply.ok(),
@@ -228,7 +227,7 @@ impl Filesystem for Disk {
     }
 
     fn fsync(&self, _: &Request, _: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
-        self.physics.flush();
+        self.delays.flush();
         reply.ok();
     }
 }

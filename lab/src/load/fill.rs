@@ -1,34 +1,34 @@
-//! Filling file systems up.
+//! Fills file systems.
 
-use super::{Endless, Pace, ready};
+use super::{Endless, Pacer, ready};
 use clap::Args;
 use std::fs::{File, remove_file};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Fills a file system up and keeps trying.
+/// Fills a file system and keeps trying to write
 #[derive(Args)]
 pub struct Fill {
-    /// The file system's folder.
+    /// Directory in the file system
     #[arg(long)]
     dir: PathBuf,
-    /// Use up the inodes, not the space.
+    /// Use up the inodes instead of the space
     #[arg(long)]
     inodes: bool,
-    /// Keep the file open that fills it.
+    /// Keep the file that fills it open
     #[arg(long)]
     hold: bool,
-    /// Delete that file, which stays open.
+    /// Delete that file while it is open
     #[arg(long, requires = "hold")]
     deleted: bool,
-    /// The pause between two tries once it is full.
+    /// Interval between two attempts once it is full
     #[arg(long)]
     every_ms: u64,
 }
 
 impl Fill {
-    /// Ready when it is full; ends on any other error than that.
+    /// Ready when it is full; ends on any other error.
     pub fn run(self) -> Endless {
         let mut held = None;
         if self.inodes {
@@ -41,7 +41,7 @@ impl Fill {
             let path = self.dir.join("fill");
             let (mut file, chunk) = (File::create(&path)?, vec![1; 64 << 10]);
             while !full(file.write_all(&chunk))? {}
-            // What was only promised must be there, or the last blocks come back.
+            // Delayed allocation must be resolved, or the last blocks become free again.
             full(file.sync_all())?;
             if self.deleted {
                 remove_file(&path)?;
@@ -49,24 +49,24 @@ impl Fill {
             held = Some(file).filter(|_| self.hold);
         }
         ready("")?;
-        let mut pace = Pace::every(Duration::from_millis(self.every_ms));
+        let mut pacer = Pacer::every(Duration::from_millis(self.every_ms));
         loop {
-            pace.wait();
+            pacer.wait();
             full(match &mut held {
                 Some(file) => file.write_all(&[1; 4096]),
-                None => try_once(&self.dir.join("more")),
+                None => attempt(&self.dir.join("more")),
             })?;
         }
     }
 }
 
-fn try_once(path: &Path) -> io::Result<()> {
+fn attempt(path: &Path) -> io::Result<()> {
     File::options().append(true).create(true).open(path)?.write_all(&[1; 4096])
 }
 
-/// Whether the file system is full; any other error stays one.
-fn full(end: io::Result<()>) -> io::Result<bool> {
-    match end {
+/// Whether the file system is full; other errors are returned.
+fn full(result: io::Result<()>) -> io::Result<bool> {
+    match result {
         Ok(()) => Ok(false),
         Err(e) if e.kind() == ErrorKind::StorageFull => Ok(true),
         Err(e) => Err(e),

@@ -11,19 +11,18 @@ use std::process::Command;
 use std::thread::{self, sleep};
 use std::time::Duration;
 
-/// Starts one short-lived program after the other, and waits for each.
+/// Starts one short-lived program after another, and waits for each
 #[derive(Args)]
 pub struct Forks {
-    /// The program.
+    /// The program
     #[arg(long, default_value = "/bin/true")]
     program: String,
-    /// How many at a time.
+    /// Programs at a time
     #[arg(long, default_value_t = 1)]
     together: usize,
 }
 
 impl Forks {
-    /// Ends where the program cannot be started.
     pub fn run(self) -> Endless {
         ready("")?;
         loop {
@@ -36,19 +35,18 @@ impl Forks {
     }
 }
 
-/// Keeps a number of jobs running, each a process that computes for a while and ends, as make(1) does.
+/// Keeps a number of computing jobs running, as make(1) does
 #[derive(Args)]
 pub struct Build {
-    /// How many at a time.
+    /// Jobs at a time
     #[arg(long)]
     jobs: u64,
-    /// How long each computes.
+    /// CPU time of each job
     #[arg(long)]
     work_ms: u64,
 }
 
 impl Build {
-    /// Ends where a job cannot be started.
     pub fn run(self) -> Endless {
         ready("")?;
         for _ in 1..self.jobs {
@@ -62,43 +60,41 @@ impl Build {
 fn slot(work_ms: u64) -> Endless {
     let mut job = Command::new("/proc/self/exe");
     job.arg0("lab-job").args(["load", "job", "--work-ms", &work_ms.to_string()]);
-    crate::leash::die_with_us(&mut job);
+    crate::child::kill_with_parent(&mut job);
     loop {
         job.spawn()?.wait()?;
     }
 }
 
-/// Computes for a while and ends.
+/// Computes for a while and ends
 #[derive(Args)]
 pub struct Job {
-    /// How long.
+    /// CPU time
     #[arg(long)]
     work_ms: u64,
 }
 
 impl Job {
-    /// Ends when the work is done.
     pub fn run(self) -> Endless {
         super::cpu::compute(Duration::from_millis(self.work_ms));
         std::process::exit(0)
     }
 }
 
-/// Waits in vfork, in state D, for one child after the other.
+/// Waits in vfork, in state D, for one child after another
 #[derive(Args)]
 pub struct Vfork {
-    /// How long each child lives.
+    /// Lifetime of each child
     #[arg(long)]
     hold_ms: u64,
 }
 
 impl Vfork {
-    /// Ends where no child can be made.
     pub fn run(self) -> Endless {
         ready("")?;
         loop {
-            // SAFETY: without CLONE_VM this is fork(2) but that the parent waits, as in vfork(2), until the child ends;
-            // no other thread of this process exists that could hold a lock in the child's copy.
+            // SAFETY: without CLONE_VM this is fork(2), except that the parent waits until the child ends, as in vfork(2).
+            // This process has no other thread that could hold a lock in the child's copy.
             match unsafe { libc::syscall(libc::SYS_clone, libc::CLONE_VFORK | libc::SIGCHLD, 0, 0, 0, 0) } {
                 0 => self.child(),
                 -1 => return Err(io::Error::last_os_error()),
@@ -110,7 +106,7 @@ impl Vfork {
     fn child(&self) -> ! {
         let _ = prctl::set_pdeathsig(Signal::SIGKILL);
         sleep(Duration::from_millis(self.hold_ms));
-        // SAFETY: _exit(2) leaves the parent's buffers alone.
+        // SAFETY: _exit(2) does not touch the parent's buffers.
         unsafe { libc::_exit(0) }
     }
 }

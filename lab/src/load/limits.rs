@@ -1,6 +1,6 @@
-//! Running into limits.
+//! Processes that run into limits.
 
-use super::{Endless, Pace, ready, rest};
+use super::{Endless, Pacer, ready, sleep_forever};
 use clap::Args;
 use nix::sys::resource::{Resource, setrlimit};
 use nix::unistd::getppid;
@@ -8,16 +8,16 @@ use std::fs::{self, File};
 use std::io;
 use std::time::Duration;
 
-/// Opens files up to a limit of its own.
+/// Opens files up to its own limit
 #[derive(Args)]
 pub struct Files {
-    /// The limit, RLIMIT_NOFILE.
+    /// RLIMIT_NOFILE
     #[arg(long)]
     limit: u64,
-    /// How many to open; beyond the limit it keeps trying.
+    /// Files to open; beyond the limit it keeps trying
     #[arg(long)]
     open: u64,
-    /// The pause between two tries at the limit.
+    /// Interval between two attempts at the limit
     #[arg(long, default_value_t = 10)]
     every_ms: u64,
 }
@@ -34,24 +34,24 @@ impl Files {
         }
         ready("")?;
         if held.len() as u64 == self.open {
-            rest();
+            sleep_forever();
         }
-        let mut pace = Pace::every(Duration::from_millis(self.every_ms));
+        let mut pacer = Pacer::every(Duration::from_millis(self.every_ms));
         loop {
-            pace.wait();
-            // It fails with EMFILE; that is the point.
+            pacer.wait();
+            // Fails with EMFILE, as intended.
             drop(File::open("/dev/null"));
         }
     }
 }
 
-/// Makes shared memory segments up to a limit, in an IPC namespace of its own.
+/// Creates shared memory segments up to the limit of its own IPC namespace
 #[derive(Args)]
 pub struct Shm {
-    /// The limit, kernel.shmmni.
+    /// kernel.shmmni
     #[arg(long)]
     limit: u64,
-    /// Bytes a segment.
+    /// Bytes per segment
     #[arg(long)]
     size: usize,
 }
@@ -60,21 +60,21 @@ impl Shm {
     /// Ready when the limit is reached; keeps trying.
     pub fn run(self) -> Endless {
         if fs::read_link("/proc/self/ns/ipc")? == fs::read_link(format!("/proc/{}/ns/ipc", getppid()))? {
-            return Err(io::Error::other("the host's own IPC namespace is not ours to change"));
+            return Err(io::Error::other("refusing to change the limits of the host's IPC namespace"));
         }
         fs::write("/proc/sys/kernel/shmmni", self.limit.to_string())?;
-        while self.make() {}
+        while self.create() {}
         ready("")?;
-        let mut pace = Pace::every(Duration::from_millis(20));
+        let mut pacer = Pacer::every(Duration::from_millis(20));
         loop {
-            pace.wait();
-            // It fails with ENOSPC; that is the point.
-            self.make();
+            pacer.wait();
+            // Fails with ENOSPC, as intended.
+            self.create();
         }
     }
 
-    /// Whether there was room for one more. Segments end with their namespace.
-    fn make(&self) -> bool {
+    /// Whether one more could be created. Segments are destroyed with their namespace.
+    fn create(&self) -> bool {
         // SAFETY: shmget(2) takes three numbers.
         unsafe { libc::shmget(libc::IPC_PRIVATE, self.size, libc::IPC_CREAT | 0o600) >= 0 }
     }

@@ -1,68 +1,67 @@
-//! A server that is slow to accept, and its callers.
+//! A server that is slow to accept, and its clients.
 
 use super::tcp::listener;
-use super::{Endless, Pace, ready};
+use super::{Endless, Pacer, ready};
 use clap::Args;
 use std::net::{SocketAddr, SocketAddrV4, TcpStream};
 use std::thread;
 use std::time::Duration;
 
-/// Accepts connections slowly.
+/// Accepts connections slowly
 #[derive(Args)]
 pub struct Accept {
-    /// Where it listens.
+    /// Address to listen on
     #[arg(long)]
     at: SocketAddrV4,
-    /// How many connections may wait to be accepted.
+    /// Length of the accept queue
     #[arg(long)]
     backlog: i32,
-    /// From one connection to the next.
+    /// Time between two connections
     #[arg(long)]
     every_ms: u64,
 }
 
 impl Accept {
-    /// Ends on the first error.
     pub fn run(self) -> Endless {
         let listener = listener(self.at, 0, self.backlog)?;
-        let mut pace = Pace::every(Duration::from_millis(self.every_ms));
+        let mut pacer = Pacer::every(Duration::from_millis(self.every_ms));
         ready("")?;
         loop {
-            pace.wait();
+            pacer.wait();
             drop(listener.accept()?);
         }
     }
 }
 
-/// Connects again and again.
+/// Keeps connecting
 #[derive(Args)]
 pub struct Connect {
-    /// Where to.
+    /// Address to connect to
     #[arg(long)]
     to: SocketAddrV4,
-    /// How many callers at a time.
+    /// Number of clients
     #[arg(long)]
-    callers: u64,
-    /// How long a caller waits before it gives up.
+    clients: u64,
+    /// Connection timeout
     #[arg(long)]
-    patience_ms: u64,
+    timeout_ms: u64,
 }
 
 impl Connect {
-    /// Never ends: a caller that got through, or gave up, calls again.
+    /// A client that has connected, or timed out, connects again.
     pub fn run(self) -> Endless {
-        let (to, patience) = (SocketAddr::V4(self.to), Duration::from_millis(self.patience_ms));
-        let call = move || -> Endless {
+        let (to, timeout) = (SocketAddr::V4(self.to), Duration::from_millis(self.timeout_ms));
+        let client = move || -> Endless {
             loop {
-                let stream = TcpStream::connect_timeout(&to, patience);
+                let stream = TcpStream::connect_timeout(&to, timeout);
                 thread::sleep(Duration::from_millis(20));
                 drop(stream);
             }
         };
-        for _ in 1..self.callers {
-            thread::spawn(call);
+        for _ in 1..self.clients {
+            thread::spawn(client);
         }
         ready("")?;
-        call()
+        client()
     }
 }

@@ -1,31 +1,30 @@
-//! Loads whose threads wait for each other: for a lock, or for work.
+//! Threads that wait for each other: for a lock, or for work.
 
 use super::cpu::compute;
-use super::{Endless, Pace, ready, rest};
+use super::{Endless, Pacer, ready, sleep_forever};
 use clap::Args;
 use std::sync::{Arc, Barrier, Condvar, Mutex, PoisonError};
 use std::thread::{self, sleep};
 use std::time::Duration;
 
-/// Threads that want one lock.
+/// Threads that contend for one lock
 #[derive(Args)]
-pub struct Fight {
-    /// How many.
+pub struct Contend {
+    /// Number of threads
     #[arg(long)]
     threads: u64,
-    /// How long each holds it.
+    /// Time for which each holds it
     #[arg(long)]
     hold_us: u64,
-    /// How long each computes without it.
+    /// Time for which each computes without it
     #[arg(long)]
     outside_us: u64,
-    /// Whether the holder sleeps, as one that waits for somebody else does, and does not compute.
+    /// The holder sleeps instead of computing
     #[arg(long)]
     asleep: bool,
 }
 
-impl Fight {
-    /// Never ends.
+impl Contend {
     pub fn run(self) -> Endless {
         let lock = Arc::new(Mutex::new(()));
         let hold = if self.asleep { sleep } else { compute };
@@ -41,26 +40,25 @@ impl Fight {
             });
         }
         ready("")?;
-        rest()
+        sleep_forever()
     }
 }
 
-/// A pool of threads that wait for work, of which there is little.
+/// A pool of threads that wait for rare work
 #[derive(Args)]
 pub struct Pool {
-    /// How many.
+    /// Number of threads
     #[arg(long)]
     threads: u64,
-    /// Jobs a second.
+    /// Jobs per second
     #[arg(long)]
     rate: u64,
-    /// What each job takes.
+    /// CPU time of each job
     #[arg(long)]
     work_us: u64,
 }
 
 impl Pool {
-    /// Never ends.
     pub fn run(self) -> Endless {
         let jobs = Arc::new((Mutex::new(0_u64), Condvar::new()));
         let work = Duration::from_micros(self.work_us);
@@ -74,38 +72,37 @@ impl Pool {
             })?;
         }
         ready("")?;
-        let mut pace = Pace::rate(self.rate, 1);
+        let mut pacer = Pacer::rate(self.rate, 1);
         loop {
-            pace.wait();
+            pacer.wait();
             *jobs.0.lock().unwrap_or_else(PoisonError::into_inner) += 1;
             jobs.1.notify_one();
         }
     }
 }
 
-/// Takes a job, once there is one.
+/// Waits for a job and takes it.
 fn take((jobs, more): &(Mutex<u64>, Condvar)) {
     let left = jobs.lock().unwrap_or_else(PoisonError::into_inner);
     let mut left = more.wait_while(left, |left| *left == 0).unwrap_or_else(PoisonError::into_inner);
     *left -= 1;
 }
 
-/// A game's loop: at each frame threads do their part and wait for each other and for the next frame.
+/// A game loop: in each frame, threads do their part and wait for each other and for the next frame
 #[derive(Args)]
 pub struct Frames {
-    /// How many.
+    /// Number of threads
     #[arg(long)]
     threads: usize,
-    /// Frames a second.
+    /// Frames per second
     #[arg(long)]
     rate: u64,
-    /// What each thread computes for a frame.
+    /// CPU time of each thread per frame
     #[arg(long)]
     work_us: u64,
 }
 
 impl Frames {
-    /// Ends where no thread can be made.
     pub fn run(self) -> Endless {
         let frame = Arc::new(Barrier::new(self.threads + 1));
         for _ in 0..self.threads {
@@ -119,9 +116,9 @@ impl Frames {
             })?;
         }
         ready("")?;
-        let mut pace = Pace::rate(self.rate, 1);
+        let mut pacer = Pacer::rate(self.rate, 1);
         loop {
-            pace.wait();
+            pacer.wait();
             frame.wait();
             frame.wait();
         }

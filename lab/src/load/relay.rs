@@ -1,9 +1,10 @@
-//! A long wire: packets between two network namespaces, each some time later.
+//! A link that delays and loses packets.
 
 use super::{Endless, ready};
-use crate::dice::Dice;
 use clap::Args;
 use nix::sched::{CloneFlags, setns};
+use rand::rngs::SmallRng;
+use rand::{RngExt, SeedableRng};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
@@ -14,66 +15,66 @@ use std::time::{Duration, Instant};
 
 nix::ioctl_write_int!(tunsetiff, b'T', 202);
 
-/// Carries packets between the TUN devices `wire0` of two namespaces.
+/// Forwards packets between the TUN devices `tun0` of two namespaces
 #[derive(Args)]
 pub struct Relay {
-    /// One namespace's file.
+    /// File of one namespace
     #[arg(long)]
     near: PathBuf,
-    /// The other's.
+    /// File of the other namespace
     #[arg(long)]
     far: PathBuf,
-    /// How much later a packet arrives, each way.
+    /// Delay of a packet, each way
     #[arg(long)]
     delay_us: u64,
-    /// Of ten thousand packets, how many are lost on the way, each way.
+    /// How many of ten thousand packets are lost, each way
     #[arg(long, default_value_t = 0)]
     loss: u64,
 }
 
 impl Relay {
-    /// Ready when both devices are there; ends when one of them goes.
+    /// Ready when both devices exist; ends when one of them is removed.
     pub fn run(self) -> Endless {
         let (near, far) = (tun(&self.near)?, tun(&self.far)?);
         let delay = Duration::from_micros(self.delay_us);
-        let (near_again, far_again) = (near.try_clone()?, far.try_clone()?);
+        let (near_back, far_back) = (near.try_clone()?, far.try_clone()?);
         let loss = self.loss;
-        thread::spawn(move || carry(far_again, near_again, delay, Loss::new("back", loss)));
+        thread::spawn(move || forward(far_back, near_back, delay, Loss::new(1, loss)));
         ready("")?;
-        carry(near, far, delay, Loss::new("forth", loss))
+        forward(near, far, delay, Loss::new(2, loss))
     }
 }
 
-/// Which packets are lost: each with the same chance, whatever became of the one before.
+/// Loses each packet with the same probability, independently of the others.
 struct Loss {
-    dice: Dice,
+    rng: SmallRng,
     of_ten_thousand: u64,
 }
 
 impl Loss {
-    fn new(way: &str, of_ten_thousand: u64) -> Self {
-        Self { dice: Dice::new(1, way), of_ten_thousand }
+    fn new(seed: u64, of_ten_thousand: u64) -> Self {
+        Self { rng: SmallRng::seed_from_u64(seed), of_ten_thousand }
     }
 
-    fn takes_next(&mut self) -> bool {
-        self.dice.between(1, 10_000) <= self.of_ten_thousand
+    fn loses_next(&mut self) -> bool {
+        self.rng.random_range(0..10_000) < self.of_ten_thousand
     }
 }
 
-/// Packets are read at once and written when their time has come: what is on its way is held in the channel.
-fn carry(mut from: File, mut to: File, delay: Duration, mut loss: Loss) -> Endless {
+/// Packets in transit are held in the channel until they are due.
+fn forward(mut from: File, mut to: File, delay: Duration, mut loss: Loss) -> Endless {
     let (send, sent) = mpsc::channel::<(Instant, Vec<u8>)>();
     thread::spawn(move || {
         for (due, packet) in sent {
             thread::sleep(due.saturating_duration_since(Instant::now()));
-            // A device that is down loses packets, as a wire does.
+            // A device that is down loses packets.
             drop(to.write(&packet));
         }
     });
     let mut buffer = [0; 65536];
     loop {
         let length = from.read(&mut buffer)?;
-        if loss.takes_next() {
+        if loss.loses_next() {
             continue;
         }
         let packet = (Instant::now() + delay, buffer[..length].to_vec());
@@ -81,13 +82,13 @@ fn carry(mut from: File, mut to: File, delay: Duration, mut loss: Loss) -> Endle
     }
 }
 
-/// Makes the TUN device `wire0` in a namespace; it lives as long as its file is open.
+/// Creates the TUN device `tun0` in a namespace; it exists as long as its file is open.
 fn tun(namespace: &PathBuf) -> io::Result<File> {
     setns(File::open(namespace)?, CloneFlags::CLONE_NEWNET)?;
     let file = OpenOptions::new().read(true).write(true).open("/dev/net/tun")?;
     // SAFETY: an ifreq of zeroes is valid: no name, no flags.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-    for (to, from) in request.ifr_name.iter_mut().zip(b"wire0") {
+    for (to, from) in request.ifr_name.iter_mut().zip(b"tun0") {
         *to = *from as libc::c_char;
     }
     request.ifr_ifru.ifru_flags = (libc::IFF_TUN | libc::IFF_NO_PI) as libc::c_short;

@@ -1,7 +1,7 @@
-//! Loads that change task or processor, more often than is good for them or just as often as they must.
+//! Context switches and migrations, excessive or necessary.
 
 use super::cpu::{compute, set_nice};
-use super::{Endless, Pace, ready, rest};
+use super::{Endless, Pacer, ready, sleep_forever};
 use clap::Args;
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
@@ -11,16 +11,15 @@ use std::os::unix::net::UnixStream;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Threads that hand one byte round and round, and do nothing else.
+/// Threads that pass one byte around and do nothing else
 #[derive(Args)]
-pub struct Ring {
-    /// How many; with one alone there would be no switch.
+pub struct PipeRing {
+    /// Number of threads; a single one would never switch
     #[arg(long, value_parser = clap::value_parser!(u64).range(2..))]
     threads: u64,
 }
 
-impl Ring {
-    /// Ends where a pipe breaks.
+impl PipeRing {
     pub fn run(self) -> Endless {
         let (mut from, mut to_first) = io::pipe()?;
         to_first.write_all(b"x")?;
@@ -42,39 +41,38 @@ fn pass_on(from: &mut PipeReader, to: &mut PipeWriter) -> Endless {
     }
 }
 
-/// A thread that computes and binds itself to one processor after the other.
+/// A computing thread that binds itself to one CPU after another
 #[derive(Args)]
-pub struct Hop {
-    /// Priority, up to 19, the lowest.
+pub struct Migrate {
+    /// Nice value
     #[arg(long, default_value_t = 0)]
     nice: i32,
-    /// How long it stays.
+    /// Time on each CPU
     #[arg(long)]
     every_us: u64,
-    /// Memory it walks over, in bytes.
+    /// Bytes of memory that it touches
     #[arg(long)]
     bytes: usize,
 }
 
-impl Hop {
-    /// Ends where it may not bind itself.
+impl Migrate {
     pub fn run(self) -> Endless {
         set_nice(self.nice)?;
         let allowed = sched_getaffinity(Pid::from_raw(0))?;
-        let processors = (0..CpuSet::count()).filter(|cpu| allowed.is_set(*cpu).unwrap_or(false));
+        let cpus = (0..CpuSet::count()).filter(|cpu| allowed.is_set(*cpu).unwrap_or(false));
         let mut memory = vec![1_u8; self.bytes];
         ready("")?;
-        for cpu in processors.cycle() {
+        for cpu in cpus.cycle() {
             let mut here = CpuSet::new();
             here.set(cpu)?;
             sched_setaffinity(Pid::from_raw(0), &here)?;
             walk(&mut memory, Duration::from_micros(self.every_us));
         }
-        Err(io::Error::other("there is no processor to run on"))
+        Err(io::Error::other("no CPU is allowed"))
     }
 }
 
-/// Touches every cache line again and again for a time.
+/// Touches every cache line, repeatedly, for a time.
 fn walk(memory: &mut [u8], time: Duration) {
     const CACHE_LINE: usize = 64;
     let start = Instant::now();
@@ -83,22 +81,21 @@ fn walk(memory: &mut [u8], time: Duration) {
     }
 }
 
-/// A server and its clients: each request is a little work and a few switches.
+/// A server and its clients: each request is a little work and a few context switches
 #[derive(Args)]
 pub struct Serve {
-    /// How many clients, each served by a thread of its own.
+    /// Number of clients, each served by its own thread
     #[arg(long)]
     clients: u64,
-    /// Requests a second of each client.
+    /// Requests per second of each client
     #[arg(long)]
     rate: u64,
-    /// What each request takes.
+    /// CPU time of each request
     #[arg(long)]
     work_us: u64,
 }
 
 impl Serve {
-    /// Ends where a connection breaks.
     pub fn run(self) -> Endless {
         for _ in 0..self.clients {
             let (client, server) = UnixStream::pair()?;
@@ -107,7 +104,7 @@ impl Serve {
             thread::spawn(move || ask(client, rate));
         }
         ready("")?;
-        rest()
+        sleep_forever()
     }
 }
 
@@ -121,10 +118,10 @@ fn answer(mut client: UnixStream, work: Duration) -> Endless {
 }
 
 fn ask(mut server: UnixStream, rate: u64) -> Endless {
-    let mut pace = Pace::rate(rate, 1);
+    let mut pacer = Pacer::rate(rate, 1);
     let mut message = [0; 64];
     loop {
-        pace.wait();
+        pacer.wait();
         server.write_all(&message)?;
         server.read_exact(&mut message)?;
     }

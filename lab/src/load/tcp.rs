@@ -1,6 +1,6 @@
 //! TCP streams.
 
-use super::{Endless, Pace, ready};
+use super::{Endless, Pacer, ready};
 use clap::Args;
 use nix::sys::socket::{
     AddressFamily, Backlog, SockFlag, SockType, SockaddrIn, bind, listen, setsockopt, socket, sockopt,
@@ -11,19 +11,18 @@ use std::net::{Shutdown, SocketAddrV4, TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
 use std::thread;
 
-/// Receives TCP streams, each in a thread, as fast as they come.
+/// Receives TCP streams, each in its own thread, as fast as they arrive
 #[derive(Args)]
 pub struct Sink {
-    /// Where it listens.
+    /// Address to listen on
     #[arg(long)]
     at: SocketAddrV4,
-    /// The receive buffer, SO_RCVBUF; 0 leaves it to the kernel.
+    /// SO_RCVBUF; 0 leaves it to the kernel
     #[arg(long, default_value_t = 0)]
     buffer: usize,
 }
 
 impl Sink {
-    /// Ends on the first error of the listening socket.
     pub fn run(self) -> Endless {
         let listener = listener(self.at, self.buffer, 128)?;
         ready("")?;
@@ -37,10 +36,10 @@ impl Sink {
     }
 }
 
-/// A listening socket. Its buffer must be set before it listens, for the window scale is agreed on at the handshake.
+/// A listening socket. Its buffer must be set before it listens, because the window scale is negotiated in the handshake.
 ///
 /// # Errors
-/// The system's own.
+/// Those of the system calls.
 pub fn listener(at: SocketAddrV4, buffer: usize, backlog: i32) -> io::Result<TcpListener> {
     let fd = socket(AddressFamily::Inet, SockType::Stream, SockFlag::SOCK_CLOEXEC, None)?;
     setsockopt(&fd, sockopt::ReuseAddr, &true)?;
@@ -52,25 +51,24 @@ pub fn listener(at: SocketAddrV4, buffer: usize, backlog: i32) -> io::Result<Tcp
     Ok(fd.into())
 }
 
-/// Sends TCP streams.
+/// Sends TCP streams
 #[derive(Args)]
 pub struct Source {
-    /// Where to.
+    /// Address to connect to
     #[arg(long)]
     to: SocketAddrV4,
-    /// How many.
+    /// Number of streams
     #[arg(long, default_value_t = 1)]
     streams: u64,
-    /// Bytes a second of each; 0 for as many as possible.
+    /// Bytes per second of each stream; 0 for as many as possible
     #[arg(long, default_value_t = 0)]
     rate: u64,
-    /// Congestion control; the system's own where it is not given.
+    /// Congestion control [default: the system's]
     #[arg(long)]
     congestion: Option<OsString>,
 }
 
 impl Source {
-    /// Ends on the first error.
     pub fn run(self) -> Endless {
         let mut streams = (0..self.streams).map(|_| self.connect()).collect::<io::Result<Vec<_>>>()?;
         ready("")?;
@@ -90,34 +88,33 @@ impl Source {
     }
 }
 
-/// Makes one short connection after the other.
+/// Opens one short connection after another
 #[derive(Args)]
-pub struct Visits {
-    /// Where to.
+pub struct ShortConns {
+    /// Address to connect to
     #[arg(long)]
     to: SocketAddrV4,
-    /// Bytes sent over each.
+    /// Bytes sent over each connection
     #[arg(long)]
     bytes: usize,
-    /// How many at a time.
+    /// Connections at a time
     #[arg(long, default_value_t = 1)]
-    visitors: u64,
+    clients: u64,
 }
 
-impl Visits {
-    /// Ends on the first error.
+impl ShortConns {
     pub fn run(self) -> Endless {
         let (to, bytes) = (self.to, self.bytes);
         ready("")?;
-        for _ in 1..self.visitors {
-            thread::spawn(move || visit(to, bytes));
+        for _ in 1..self.clients {
+            thread::spawn(move || connect_repeatedly(to, bytes));
         }
-        visit(to, bytes)
+        connect_repeatedly(to, bytes)
     }
 }
 
-/// Sends, says that it is done, and waits until the other end has closed: only then has all arrived.
-fn visit(to: SocketAddrV4, bytes: usize) -> Endless {
+/// Sends, shuts down, and waits until the other end has closed: only then has everything arrived.
+fn connect_repeatedly(to: SocketAddrV4, bytes: usize) -> Endless {
     let request = vec![7; bytes];
     loop {
         let mut stream = TcpStream::connect(to)?;
@@ -129,9 +126,9 @@ fn visit(to: SocketAddrV4, bytes: usize) -> Endless {
 
 fn send(mut stream: TcpStream, rate: u64) -> Endless {
     let chunk = vec![7; 64 << 10];
-    let mut pace = Pace::rate(rate, chunk.len() as u64);
+    let mut pacer = Pacer::rate(rate, chunk.len() as u64);
     loop {
-        pace.wait();
+        pacer.wait();
         stream.write_all(&chunk)?;
     }
 }

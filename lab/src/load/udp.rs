@@ -1,63 +1,61 @@
-//! Datagrams.
+//! UDP datagrams.
 
-use super::{Endless, Pace, ready};
+use super::{Endless, Pacer, ready};
 use clap::Args;
 use nix::sys::socket::{setsockopt, sockopt};
 use std::net::{SocketAddrV4, UdpSocket};
 use std::time::Duration;
 
-/// Receives datagrams slowly.
+/// Receives datagrams slowly
 #[derive(Args)]
 pub struct UdpSink {
-    /// Where it listens.
+    /// Address to listen on
     #[arg(long)]
     at: SocketAddrV4,
-    /// The receive buffer, SO_RCVBUF.
+    /// SO_RCVBUF
     #[arg(long)]
     buffer: usize,
-    /// From one datagram to the next.
+    /// Time between two datagrams
     #[arg(long)]
     every_us: u64,
 }
 
 impl UdpSink {
-    /// Ends on the first error.
     pub fn run(self) -> Endless {
         let socket = UdpSocket::bind(self.at)?;
         setsockopt(&socket, sockopt::RcvBuf, &self.buffer)?;
-        let (mut pace, mut buffer) = (Pace::every(Duration::from_micros(self.every_us)), [0; 2048]);
+        let (mut pacer, mut buffer) = (Pacer::every(Duration::from_micros(self.every_us)), [0; 2048]);
         ready("")?;
         loop {
-            pace.wait();
+            pacer.wait();
             socket.recv(&mut buffer)?;
         }
     }
 }
 
-/// Sends datagrams.
+/// Sends datagrams
 #[derive(Args)]
 pub struct UdpSource {
-    /// Where to.
+    /// Destination
     #[arg(long)]
     to: SocketAddrV4,
-    /// Bytes a datagram.
+    /// Bytes per datagram
     #[arg(long)]
     size: usize,
-    /// Datagrams a second.
+    /// Datagrams per second; 0 for as many as possible
     #[arg(long)]
     rate: u64,
 }
 
 impl UdpSource {
-    /// Ends on the first error.
     pub fn run(self) -> Endless {
-        // Sent by tens: a sleep for each would cost more than the datagram.
+        // Sent in bursts of ten: a sleep per datagram would cost more than the datagram.
         const BURST: u64 = 10;
         let (socket, datagram) = (UdpSocket::bind("0.0.0.0:0")?, vec![0; self.size]);
-        let mut pace = Pace::rate(self.rate, BURST);
+        let mut pacer = Pacer::rate(self.rate, BURST);
         ready("")?;
         loop {
-            pace.wait();
+            pacer.wait();
             for _ in 0..BURST {
                 socket.send_to(&datagram, self.to)?;
             }

@@ -1,0 +1,111 @@
+//! Disks and links of known speed, measured with `whyslow bench`: its results must agree.
+
+mod disk;
+mod network;
+
+use crate::cgroup::Cgroup;
+use crate::error::{Context, Error, Result};
+use crate::observer::Observer;
+use crate::testbed::Testbed;
+use crate::trial::Outcome;
+use network::BenchServer;
+use std::time::Duration;
+use whyslow_model::bench::Report;
+
+pub const TRIALS: &[BenchTrial] =
+    &[disk::APART, disk::SHARED, disk::KNEE, disk::LATENCY, network::BUFFER, network::LINK_RATE, disk::RATE];
+
+/// How long a benchmark may take.
+const TIMEOUT: Duration = Duration::from_secs(180);
+
+pub struct BenchTrial {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// What it does, in one sentence.
+    pub what: &'static str,
+    /// Sets up a disk or link, with a speed from the testbed's seed.
+    setup: fn(&mut Testbed) -> Result<Benchmark>,
+}
+
+/// How the disk or link is measured, and what the result must be.
+struct Benchmark {
+    /// The arguments of `whyslow bench`.
+    args: Vec<String>,
+    /// The cgroup that whyslow runs in.
+    group: Option<Cgroup>,
+    /// The server that it measures against.
+    server: Option<BenchServer>,
+    /// The expected result, in words.
+    expected: String,
+    check: Box<dyn Fn(&Report) -> Checked>,
+}
+
+/// A result that was compared with the expected one.
+#[derive(Default)]
+struct Checked {
+    /// The result, in words.
+    found: String,
+    /// What is wrong with it.
+    because: Vec<String>,
+    /// What the machine lacks for this trial to be judged.
+    missing: Option<String>,
+}
+
+impl BenchTrial {
+    /// Sets up, measures, judges and tears down.
+    ///
+    /// # Errors
+    /// Only [`Error::Interrupted`]: all others are outcomes.
+    pub fn run(&self, seed: u64, observer: &Observer) -> Result<Outcome> {
+        Outcome::of(self.name, |outcome| {
+            let mut bed = Testbed::new(self.name, seed)?;
+            let benchmark = (self.setup)(&mut bed)?;
+            outcome.expected.clone_from(&benchmark.expected);
+            let mut args = vec!["bench", "--json"];
+            args.extend(benchmark.args.iter().map(String::as_str));
+            let options = match &benchmark.server {
+                Some(server) => server.start(&mut bed, observer)?,
+                None => Vec::new(),
+            };
+            args.extend(options.iter().map(String::as_str));
+            let output = observer.run(&mut bed, &args, benchmark.group.as_ref(), TIMEOUT)?;
+            let report: Report = serde_json::from_slice(&output).context("whyslow's report")?;
+            let checked = (benchmark.check)(&report);
+            if let Some(missing) = checked.missing {
+                return Err(Error::Missing(missing));
+            }
+            (outcome.found, outcome.because) = (checked.found, checked.because);
+            Ok(())
+        })
+    }
+}
+
+impl Benchmark {
+    fn new(args: &[&str], expected: impl Into<String>, check: impl Fn(&Report) -> Checked + 'static) -> Self {
+        let args = args.iter().map(|&arg| arg.to_owned()).collect();
+        Self { args, group: None, server: None, expected: expected.into(), check: Box::new(check) }
+    }
+}
+
+impl Checked {
+    /// A result in words, and which claims about it do not hold.
+    fn new(found: String, claims: &[(bool, &str)]) -> Self {
+        let because = claims.iter().filter(|(holds, _)| !holds).map(|(_, claim)| (*claim).to_owned()).collect();
+        Self { found, because, missing: None }
+    }
+
+    /// The report lacks the result.
+    fn no(what: &str) -> Self {
+        Self::new("nothing".into(), &[(false, &format!("no {what}"))])
+    }
+
+    /// The machine lacks what is needed for this trial to be judged.
+    fn missing(what: String) -> Self {
+        Self { missing: Some(what), ..Self::default() }
+    }
+}
+
+/// Whether a number differs from the expected one by no more than a share of it.
+fn near(found: f64, expected: f64, share: f64) -> bool {
+    (found / expected - 1.0).abs() <= share
+}

@@ -1,0 +1,54 @@
+//! Network links between two namespaces.
+
+use crate::error::Result;
+use crate::load_process::LoadCommand;
+use crate::netns::NetNs;
+use crate::testbed::Testbed;
+
+/// Two network namespaces and the link between them.
+pub struct Link {
+    pub near: NetNs,
+    pub far: NetNs,
+    /// Address of the far end.
+    pub far_ip: String,
+}
+
+impl Link {
+    /// Address and port at the far end.
+    pub fn address(&self, port: u16) -> String {
+        format!("{}:{port}", self.far_ip)
+    }
+
+    fn new(bed: &mut Testbed, second_octet: u8) -> Result<(Self, String)> {
+        let network = format!("10.{second_octet}.{}", bed.range(1..=250));
+        let (near, far) = (NetNs::new(bed, "near")?, NetNs::new(bed, "far")?);
+        Ok((Self { near, far, far_ip: format!("{network}.2") }, format!("{network}.1")))
+    }
+}
+
+/// A veth pair: `veth0` at the near and `veth1` at the far end.
+///
+/// # Errors
+/// Those of ip(8).
+pub fn veth_pair(bed: &mut Testbed) -> Result<Link> {
+    let (link, near_ip) = Link::new(bed, 213)?;
+    link.near.ip(&["link", "add", "veth0", "type", "veth", "peer", "name", "veth1", "netns", link.far.name()])?;
+    link.near.up("veth0", &near_ip)?;
+    link.far.up("veth1", &link.far_ip)?;
+    Ok(link)
+}
+
+/// A relay between two TUN devices, both `tun0`. It delays packets by `delay_us` and loses `loss` of ten thousand, each
+/// way.
+///
+/// # Errors
+/// If TUN is missing, or those of ip(8).
+pub fn tun_relay(bed: &mut Testbed, delay_us: u64, loss: u64) -> Result<Link> {
+    let (link, near_ip) = Link::new(bed, 214)?;
+    let relay =
+        LoadCommand::new("relay").with("near", link.near.path().display()).with("far", link.far.path().display());
+    relay.with("delay-us", delay_us).with("loss", loss).start(bed)?;
+    link.near.up("tun0", &near_ip)?;
+    link.far.up("tun0", &link.far_ip)?;
+    Ok(link)
+}

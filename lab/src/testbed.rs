@@ -1,0 +1,170 @@
+//! Everything that one trial sets up. It is torn down in reverse order, also on an error or a signal.
+
+use crate::child::ChildGuard;
+use crate::error::{Context, Result};
+use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
+use nix::unistd::Pid;
+use rand::distr::uniform::{SampleRange, SampleUniform};
+use rand::rngs::SmallRng;
+use rand::{RngExt, SeedableRng};
+use std::any::Any;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Every name that the lab gives begins with this, so that leftovers are recognised.
+pub const PREFIX: &str = "wslab-";
+
+/// Where the lab keeps mount points and results.
+pub const WORK: &str = "/run/wslab-work";
+
+pub struct Testbed {
+    /// The process whose IPC namespace whyslow must run in, if not the lab's own.
+    pub ipc_namespace_of: Option<u32>,
+    /// The file of the network namespace whyslow must run in, if not the lab's own.
+    pub netns: Option<PathBuf>,
+    rng: SmallRng,
+    guards: Vec<Box<dyn Any>>,
+    /// Name and process of each running load.
+    loads: Vec<(String, Pid)>,
+    dir: PathBuf,
+}
+
+impl Testbed {
+    /// An empty testbed with a directory of its own. All random parameters follow from the run's seed and the trial's
+    /// name, not from the trials that ran before.
+    ///
+    /// # Errors
+    /// If the directory cannot be created.
+    pub fn new(name: &str, seed: u64) -> Result<Self> {
+        let dir = Path::new(WORK).join(name);
+        fs::create_dir_all(&dir).context(dir.display())?;
+        let mut bed = Self::at(dir.clone(), name, seed);
+        bed.defer(move || drop(fs::remove_dir_all(&dir)));
+        Ok(bed)
+    }
+
+    fn at(dir: PathBuf, name: &str, seed: u64) -> Self {
+        let mut key = [0; 32];
+        key[..8].copy_from_slice(&seed.to_le_bytes());
+        // Names of equal length differ in some byte, so that no two trials share their numbers.
+        name.bytes().enumerate().for_each(|(n, byte)| key[8 + n % 24] ^= byte.rotate_left((n / 24) as u32));
+        let rng = SmallRng::from_seed(key);
+        Self { ipc_namespace_of: None, netns: None, rng, guards: Vec::new(), loads: Vec::new(), dir }
+    }
+
+    /// A random number from a range such as `2..=8`.
+    pub fn range<T: SampleUniform>(&mut self, range: impl SampleRange<T>) -> T {
+        self.rng.random_range(range)
+    }
+
+    /// One of several values.
+    pub fn choose<T: Copy>(&mut self, choices: &[T]) -> T {
+        choices[self.range(0..choices.len())]
+    }
+
+    /// Either answer.
+    pub fn coin(&mut self) -> bool {
+        self.rng.random()
+    }
+
+    /// A port that is probably free: above most registered ports, below the ephemeral ones.
+    pub fn port(&mut self) -> u16 {
+        self.range(20_000..=32_000)
+    }
+
+    /// A path in the trial's directory.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.dir.join(name)
+    }
+
+    /// Keeps a guard until the end of the trial.
+    pub fn keep<G: 'static>(&mut self, guard: G) {
+        self.guards.push(Box::new(guard));
+    }
+
+    /// Keeps a load that must run until the end of the trial.
+    pub fn keep_load(&mut self, name: &str, load: ChildGuard) {
+        self.loads.push((name.to_owned(), Pid::from_raw(load.0.id().cast_signed())));
+        self.keep(load);
+    }
+
+    /// How a load ended that should still be running, if one has.
+    ///
+    /// # Errors
+    /// Those of waitid(2).
+    pub fn exited_load(&self) -> Result<Option<String>> {
+        for (name, pid) in &self.loads {
+            // The child is not reaped, so that its PID cannot be reused.
+            let peek = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
+            match waitid(Id::Pid(*pid), peek)? {
+                WaitStatus::StillAlive => {}
+                WaitStatus::Signaled(_, signal, _) => {
+                    return Ok(Some(format!("the load {name} was killed by {signal}")));
+                }
+                _ => return Ok(Some(format!("the load {name} ended"))),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Runs `action` at the end of the trial.
+    pub fn defer(&mut self, action: impl FnOnce() + 'static) {
+        self.keep(Deferred(Some(Box::new(action))));
+    }
+}
+
+impl Drop for Testbed {
+    fn drop(&mut self) {
+        // A Vec drops its first element first, but what was set up last must go first.
+        while let Some(guard) = self.guards.pop() {
+            drop(guard);
+        }
+    }
+}
+
+struct Deferred(Option<Box<dyn FnOnce()>>);
+
+impl Drop for Deferred {
+    fn drop(&mut self) {
+        if let Some(action) = self.0.take() {
+            action();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::RefCell;
+    use std::rc::Rc;
+
+    fn bed(name: &str, seed: u64) -> Testbed {
+        Testbed::at(PathBuf::new(), name, seed)
+    }
+
+    #[test]
+    fn teardown_runs_in_reverse_order() {
+        let order = Rc::new(RefCell::new(Vec::new()));
+        let mut bed = bed("", 0);
+        for n in 0..3 {
+            let order = order.clone();
+            bed.defer(move || order.borrow_mut().push(n));
+        }
+        drop(bed);
+        assert_eq!(*order.borrow(), [2, 1, 0]);
+    }
+
+    #[test]
+    fn parameters_follow_from_seed_and_name() {
+        let numbers = |name, seed| {
+            let mut bed = bed(name, seed);
+            [bed.range(0..=u64::MAX), bed.range(0..=u64::MAX)]
+        };
+        assert_eq!(numbers("x", 7), numbers("x", 7));
+        assert_ne!(numbers("x", 7), numbers("y", 7));
+        assert_ne!(numbers("x", 7), numbers("x", 8));
+        let mut bed = bed("ends", 1);
+        let numbers: Vec<u64> = (0..200).map(|_| bed.range(3..=5)).collect();
+        assert!(numbers.contains(&3) && numbers.contains(&5) && numbers.iter().all(|n| (3..=5).contains(n)));
+    }
+}

@@ -1,0 +1,315 @@
+//! Disks: at their limit, limited by someone, or used badly.
+
+use crate::cgroup::{Cgroup, Controller, ReadLimit};
+use crate::disk::{DiskSpec, LoopDevice, SimulatedDisk, write_file};
+use crate::error::Result;
+use crate::expect::EntityPattern::{self, Process};
+use crate::expect::Expect;
+use crate::load_process::LoadCommand;
+use crate::testbed::Testbed;
+use crate::trial::Trial;
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+pub const TRIALS: &[Trial] = &[
+    Trial {
+        name: "disk.saturated",
+        what: "more readers than a disk has channels read large blocks at random",
+        quick: true,
+        finding: Some("disk.saturated"),
+        never: &["disk.depth_one", "disk.small_io", "disk.throttled", "disk.slow_device", "disk.readahead"],
+        setup: |bed| {
+            let channels = bed.range(2..=6);
+            let disk = slow_disk(bed, 4_000..=10_000, channels)?;
+            let jobs = channels * bed.range(4..=8);
+            let size = bed.choose(&[128, 256]) << 10;
+            let read = disk.device.reader(size).with("jobs", jobs).flag("random").flag("direct").start(bed)?;
+            Ok(Expect::subject([device(&disk)]).culprit([Process(read.pid)]))
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "disk.depth_one",
+        what: "one synchronous reader waits for each request in turn, on a disk with many channels",
+        quick: true,
+        finding: Some("disk.depth_one"),
+        never: &["disk.saturated", "disk.small_io", "disk.throttled", "disk.readahead"],
+        setup: |bed| {
+            let channels = bed.range(8..=32);
+            let disk = slow_disk(bed, 2_000..=6_000, channels)?;
+            let size = bed.choose(&[8, 16, 64]) << 10;
+            let mut read = disk.device.reader(size).flag("random");
+            if bed.coin() {
+                read = read.flag("direct");
+            } else {
+                // Through the page cache, with requests as large as the read-ahead, so that nothing is read ahead.
+                disk.device.set_read_ahead(bed, size)?;
+            }
+            let read = Process(read.start(bed)?.pid);
+            Ok(Expect::subject([device(&disk), read.clone()]).culprit([read]))
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "disk.two_in_flight",
+        what: "two threads wait for each request in turn, on a disk with a dozen channels or more",
+        finding: Some("disk.depth_one"),
+        never: &["disk.saturated", "disk.small_io", "disk.request_split", "disk.shared", "disk.slow_device"],
+        setup: |bed| {
+            let channels = bed.range(12..=32);
+            let disk = slow_disk(bed, 3_000..=8_000, channels)?;
+            let size = bed.choose(&[4, 32, 128]) << 10;
+            let read = disk.device.reader(size).with("jobs", 2).flag("random").flag("direct").start(bed)?;
+            Ok(Expect::subject([device(&disk), Process(read.pid)]).culprit([Process(read.pid)]))
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "disk.small_io",
+        what: "small requests reach a disk's request rate limit while throughput is low",
+        finding: Some("disk.small_io"),
+        never: &["disk.depth_one", "disk.throttled"],
+        setup: |bed| {
+            let channels = bed.range(2..=6);
+            let disk = slow_disk(bed, 2_000..=5_000, channels)?;
+            let jobs = channels * bed.range(4..=8);
+            let size = bed.choose(&[2, 4]) << 10;
+            let read = disk.device.reader(size).with("jobs", jobs).flag("direct").start(bed)?;
+            Ok(Expect::subject([device(&disk), Process(read.pid)]).culprit([Process(read.pid)]))
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "disk.throttled",
+        what: "a cgroup reads against a limit of requests or bytes, on a disk that could do more",
+        finding: Some("disk.throttled"),
+        never: &["disk.saturated", "disk.depth_one", "disk.slow_device"],
+        setup: |bed| {
+            let disk = slow_disk(bed, 300..=300, 32)?;
+            let group = Cgroup::new(bed, "iolimit", &[Controller::Io])?;
+            let limit = match bed.coin() {
+                true => ReadLimit::Bytes(bed.range(1..=4) << 20),
+                false => ReadLimit::Requests(bed.range(30..=100)),
+            };
+            group.set_read_limit(&disk.device, limit)?;
+            let jobs = bed.range(1..=4);
+            let read = disk.device.reader(64 << 10).with("jobs", jobs).flag("random").flag("direct");
+            let read = read.in_cgroup(&group)?.start(bed)?;
+            let group = EntityPattern::cgroup(&group);
+            Ok(Expect::subject([group.clone()]).culprit([Process(read.pid), group]))
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "disk.shared",
+        what: "two or three virtual disks, each with its own reader, are files on the same disk",
+        finding: Some("disk.shared"),
+        never: &["disk.depth_one"],
+        setup: |bed| {
+            let channels = bed.range(2..=4);
+            let latency = Duration::from_millis(bed.range(3..=8));
+            let mut disk = SimulatedDisk::new(bed, 1 << 30, DiskSpec::new(latency, channels))?;
+            let dir = disk.device.ext4(bed, "fs", &[])?;
+            let mut guests = Vec::new();
+            for guest in 0..bed.range(2..=3) {
+                let file = dir.join(format!("guest{guest}"));
+                write_file(&file, 128 << 20)?;
+                guests.push(LoopDevice::over(bed, &file)?);
+            }
+            disk.enable_delays()?;
+            let jobs = channels * bed.range(2..=3);
+            let mut users = Vec::new();
+            for guest in guests {
+                let read = guest.reader(64 << 10).with("jobs", jobs).flag("random").flag("direct").start(bed)?;
+                users.extend([EntityPattern::device(&guest.name), Process(read.pid)]);
+            }
+            Ok(Expect::subject([device(&disk)]).culprit(users))
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "disk.flush_bound",
+        what: "a program flushes each small record before it writes the next, on a disk that is slow to flush",
+        finding: Some("disk.flush_bound"),
+        never: &["disk.saturated", "disk.small_io", "disk.throttled"],
+        setup: |bed| flush_bound(bed, false),
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "disk.flush_bound.threads",
+        what: "worker threads flush records on a slow disk, while another program writes more to a fast one",
+        finding: Some("disk.flush_bound"),
+        never: &["disk.small_io", "disk.throttled"],
+        setup: |bed| flush_bound(bed, true),
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "disk.readahead",
+        what: "a file is read sequentially with little read-ahead, on a disk with high latency",
+        finding: Some("disk.readahead"),
+        never: &["disk.saturated", "disk.small_io", "disk.depth_one", "disk.throttled", "mem.cache_thrash"],
+        setup: |bed| {
+            let latency = Duration::from_micros(bed.range(2_000..=6_000));
+            let spec = DiskSpec::new(latency, bed.range(8..=32));
+            let mut disk = SimulatedDisk::new(bed, 64 << 30, spec)?;
+            let read_ahead = bed.choose(&[16, 32, 64]) << 10;
+            disk.device.set_read_ahead(bed, read_ahead)?;
+            disk.enable_delays()?;
+            let size = bed.choose(&[4, 8]) << 10;
+            let read = disk.device.reader(size).start(bed)?;
+            Ok(Expect::subject([device(&disk)]).culprit([Process(read.pid)]))
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "disk.readahead-large",
+        what: "small records are read at random, with read calls or through a mapping, with a large read-ahead",
+        finding: Some("disk.readahead"),
+        never: &["disk.saturated", "disk.small_io", "disk.depth_one", "mem.cache_thrash"],
+        setup: |bed| {
+            let latency = Duration::from_micros(bed.range(200..=800));
+            let spec = DiskSpec { bandwidth: bed.range(80..=150) << 20, ..DiskSpec::new(latency, 16) };
+            // So large that most pages are not cached, and so small that some are: the kernel stops reading ahead in a
+            // mapping of which it never finds anything in the page cache (mm/filemap.c: MMAP_LOTSAMISS).
+            let mut disk = SimulatedDisk::new(bed, 3 << 30, spec)?;
+            let read_ahead = bed.range(2..=8) << 20;
+            disk.device.set_read_ahead(bed, read_ahead)?;
+            disk.enable_delays()?;
+            let load = match bed.coin() {
+                true => LoadCommand::new("mmap-read").with("path", disk.device.node.display()),
+                false => disk.device.reader(4 << 10).flag("random").with("run", bed.range(4..=8)),
+            };
+            let read = Process(load.start(bed)?.pid);
+            Ok(Expect::subject([read.clone()]).culprit([read]))
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "disk.request_split",
+        what: "large blocks are read from a disk whose queue accepts only small requests",
+        finding: Some("disk.request_split"),
+        never: &["disk.saturated", "disk.small_io", "disk.throttled"],
+        setup: |bed| {
+            let disk = slow_disk(bed, 2_000..=5_000, 32)?;
+            let limit = bed.choose(&[32, 64]) << 10;
+            disk.device.set_max_request(bed, limit)?;
+            let size = limit * bed.choose(&[4, 8]);
+            disk.device.reader(size).flag("random").flag("direct").start(bed)?;
+            Ok(Expect::subject([device(&disk)]))
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "paced-read",
+        what: "a large file is read sequentially at less than half of its disk's throughput",
+        setup: |bed| {
+            let latency = Duration::from_micros(bed.range(300..=800));
+            let spec = DiskSpec { bandwidth: bed.range(60..=120) << 20, ..DiskSpec::new(latency, 8) };
+            let mut disk = SimulatedDisk::new(bed, 2 << 30, spec)?;
+            disk.enable_delays()?;
+            disk.device.reader(256 << 10).with("rate", spec.bandwidth * 4 / 10).start(bed)?;
+            Ok(Expect::healthy())
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "busy-parallel",
+        what: "a disk with many channels always has requests in flight; none queues, and no thread waits for them",
+        setup: |bed| {
+            let disk = slow_disk(bed, 1_500..=3_000, 64)?;
+            let read = LoadCommand::new("aio-read").with("path", disk.device.node.display()).with("size", 16 << 10);
+            read.with("rate", bed.range(2500..=4000)).start(bed)?;
+            Ok(Expect::healthy())
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "paced-parallel",
+        what: "many threads read blocks of one size at a steady rate, from a disk that serves all of them at once",
+        setup: |bed| {
+            let latency = bed.range(2_000..=5_000);
+            let disk = slow_disk(bed, latency..=latency, 48)?;
+            let jobs = bed.range(6..=16);
+            // The larger ones look as if a limit had split them.
+            let size = bed.choose(&[4, 8, 64, 128]) << 10;
+            // Each thread waits for the disk this share of the time.
+            let percent = bed.range(30..=50);
+            let rate = jobs * size * percent * 10_000 / latency;
+            let read = disk.device.reader(size).with("jobs", jobs).with("rate", rate);
+            read.flag("random").flag("direct").start(bed)?;
+            Ok(Expect::healthy())
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "slow-logger",
+        what: "a program flushes one record per second",
+        setup: |bed| {
+            let flush = Duration::from_millis(bed.range(5..=15));
+            let spec = DiskSpec { flush, ..DiskSpec::new(Duration::from_micros(300), 16) };
+            let mut disk = SimulatedDisk::new(bed, 256 << 20, spec)?;
+            let dir = disk.device.ext4(bed, "fs", &[])?;
+            disk.enable_delays()?;
+            let size = bed.range(100..=8000);
+            let append = LoadCommand::new("append").with("path", dir.join("log").display()).with("size", size);
+            append.with("every-ms", 1000).start(bed)?;
+            Ok(Expect::healthy())
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "small-read-ahead",
+        what: "a file is read sequentially with little read-ahead, slowly enough for its disk",
+        setup: |bed| {
+            let latency = Duration::from_micros(bed.range(500..=2000));
+            let mut disk = SimulatedDisk::new(bed, 2 << 30, DiskSpec::new(latency, 8))?;
+            let read_ahead = bed.choose(&[16, 32, 64]) << 10;
+            disk.device.set_read_ahead(bed, read_ahead)?;
+            disk.enable_delays()?;
+            // A quarter of what the read-ahead can deliver, so that it always arrives in time.
+            let rate = (read_ahead as f64 / latency.as_secs_f64() / 4.0) as u64;
+            disk.device.reader(4 << 10).with("rate", rate).start(bed)?;
+            Ok(Expect::healthy())
+        },
+        ..Trial::IDLE
+    },
+];
+
+/// A disk of 2 GiB with a latency from a range of microseconds, already slow.
+fn slow_disk(bed: &mut Testbed, latency_us: RangeInclusive<u64>, channels: u64) -> Result<SimulatedDisk> {
+    let latency = Duration::from_micros(bed.range(latency_us));
+    let mut disk = SimulatedDisk::new(bed, 2 << 30, DiskSpec::new(latency, channels))?;
+    disk.enable_delays()?;
+    Ok(disk)
+}
+
+fn device(disk: &SimulatedDisk) -> EntityPattern {
+    EntityPattern::device(&disk.device.name)
+}
+
+/// A log on a disk that is slow to flush: of one thread, or of worker threads beside a writer on a fast disk.
+fn flush_bound(bed: &mut Testbed, in_threads: bool) -> Result<Expect> {
+    let latency = Duration::from_micros(bed.range(100..=400));
+    let spec = DiskSpec { flush: Duration::from_millis(bed.range(10..=30)), ..DiskSpec::new(latency, 16) };
+    let mut disk = SimulatedDisk::new(bed, 256 << 20, spec)?;
+    let dir = disk.device.ext4(bed, "fs", &[])?;
+    disk.enable_delays()?;
+    let size = bed.range(100..=8000);
+    let mut append = LoadCommand::new("append").with("path", dir.join("log").display()).with("size", size);
+    if in_threads {
+        start_writer_elsewhere(bed)?;
+        append = append.with("threads", bed.range(1..=4));
+    }
+    let append = Process(append.start(bed)?.pid);
+    let subjects = [append.clone(), device(&disk), EntityPattern::mount(&dir)];
+    Ok(Expect::subject(subjects).culprit([append]))
+}
+
+/// A program that writes a lot to a file system of its own, on a fast disk.
+pub fn start_writer_elsewhere(bed: &mut Testbed) -> Result<()> {
+    let disk = SimulatedDisk::new(bed, 256 << 20, DiskSpec::new(Duration::ZERO, 4))?;
+    let dir = disk.device.ext4(bed, "other", &[])?;
+    let append = LoadCommand::new("append").with("path", dir.join("log").display()).with("size", 1 << 20);
+    append.with("every-ms", 20).flag("lazy").start(bed)?;
+    Ok(())
+}

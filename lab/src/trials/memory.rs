@@ -1,0 +1,176 @@
+//! Memory: too little of it for what runs, or a process that keeps growing.
+
+use crate::cgroup::{Cgroup, Controller};
+use crate::disk::{DiskSpec, SimulatedDisk, write_file};
+use crate::error::{Context, Error, Result};
+use crate::expect::EntityPattern::{self, Command, Host, Process};
+use crate::expect::Expect;
+use crate::interrupt;
+use crate::load_process::LoadCommand;
+use crate::trial::Trial;
+use crate::zram;
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+pub const TRIALS: &[Trial] = &[
+    Trial {
+        name: "mem.thrashing",
+        what: "a cgroup touches more memory than its limit at random, and swaps",
+        finding: Some("mem.thrashing"),
+        never: &["disk.saturated", "disk.small_io", "mem.cache_thrash"],
+        setup: |bed| {
+            let group = Cgroup::new(bed, "thrash", &[Controller::Memory])?;
+            let limit = bed.range(48..=96) << 20;
+            let working_set = limit * bed.range(140..=180) / 100;
+            // Faster, and every page looks used: reclaim finds none to take, and the kernel kills the process instead.
+            let rate = bed.range(40_000..=80_000);
+            // Not on a simulated disk, whose data lies in memory that could itself be swapped out to it.
+            zram::swap(bed, 8 * limit)?;
+            group.set_memory_limit(limit)?;
+            let touch = LoadCommand::new("touch").with("bytes", working_set).with("rate", rate);
+            let touch = touch.with("seed", bed.range(1..=1 << 30)).in_cgroup(&group)?.start(bed)?;
+            let group = EntityPattern::cgroup(&group);
+            Ok(Expect::subject([group.clone()]).culprit([Process(touch.pid), group]))
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "mem.cgroup_limit",
+        what: "a cgroup full of its own memory keeps rereading a file that a slightly higher limit would hold",
+        finding: Some("mem.cgroup_limit"),
+        never: &["mem.thrashing", "mem.oom_kill"],
+        setup: |bed| {
+            let group = Cgroup::new(bed, "limit", &[Controller::Memory])?;
+            let limit = bed.range(64..=128) << 20;
+            let latency = Duration::from_micros(bed.range(800..=1500));
+            let mut disk = SimulatedDisk::new(bed, 512 << 20, DiskSpec::new(latency, 32))?;
+            let file = disk.device.ext4(bed, "fs", &[])?.join("program");
+            // A third more than what is left: a limit half as high again would hold all of it.
+            let held = limit * bed.range(70..=80) / 100;
+            write_file(&file, (limit - held) * 4 / 3)?;
+            group.set_memory_limit_without_swap(limit)?;
+            disk.enable_delays()?;
+            let touch = LoadCommand::new("touch").with("bytes", held).with("rate", 50_000);
+            let touch = touch.in_cgroup(&group)?.start(bed)?;
+            let read = file_reader(&file).in_cgroup(&group)?.start(bed)?;
+            let group = EntityPattern::cgroup(&group);
+            Ok(Expect::subject([group.clone()]).culprit([Process(read.pid), Process(touch.pid), group]))
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "mem.cache_thrash",
+        what: "a cgroup keeps rereading files that do not fit into its page cache",
+        finding: Some("mem.cache_thrash"),
+        never: &["mem.thrashing", "disk.depth_one"],
+        setup: |bed| {
+            let group = Cgroup::new(bed, "cache", &[Controller::Memory])?;
+            let limit = bed.range(48..=80) << 20;
+            let working_set = limit * bed.range(3..=5);
+            let latency = Duration::from_micros(bed.range(500..=2000));
+            let mut disk = SimulatedDisk::new(bed, 1 << 30, DiskSpec::new(latency, 16))?;
+            let file = disk.device.ext4(bed, "fs", &[])?.join("working-set");
+            write_file(&file, working_set)?;
+            group.set_memory_limit_without_swap(limit)?;
+            disk.enable_delays()?;
+            let read = file_reader(&file).in_cgroup(&group)?.start(bed)?;
+            // There are no refaults until the cache has filled up.
+            interrupt::sleep(Duration::from_secs(3))?;
+            let group = EntityPattern::cgroup(&group);
+            Ok(Expect::subject([group.clone(), Host]).culprit([Process(read.pid), group]))
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "mem.oom_kill",
+        what: "a memory hog in a small cgroup without swap is killed every few seconds",
+        quick: true,
+        finding: Some("mem.oom_kill"),
+        never: &["mem.thrashing", "mem.leak"],
+        setup: |bed| {
+            let group = Cgroup::new(bed, "oom", &[Controller::Memory])?;
+            let limit = bed.range(24..=64) << 20;
+            group.set_memory_limit_without_swap(limit)?;
+            let pause = bed.range(500..=1500);
+            LoadCommand::new("oom-loop").with("rate", limit).with("pause-ms", pause).in_cgroup(&group)?.start(bed)?;
+            let hog = Command("lab-hog");
+            Ok(Expect::subject([hog.clone(), EntityPattern::cgroup(&group)]).culprit([hog]))
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "mem.leak.group",
+        what: "a process in a cgroup grows steadily and is observed before it reaches the cgroup's limit",
+        setup: |bed| {
+            let rate = bed.range(100..=300) << 20;
+            // Twice as long as it takes to settle and observe.
+            let limit = rate * bed.range(22..=30);
+            let available = mem_available()?;
+            if available / 2 < limit {
+                return Err(Error::Missing(format!("{} MiB of available memory", (2 * limit) >> 20)));
+            }
+            let group = Cgroup::new(bed, "leak", &[Controller::Memory])?;
+            group.set_memory_limit_without_swap(limit)?;
+            let hog = LoadCommand::new("hog").with("rate", rate).with("most", available / 2);
+            Ok(Expect::subject([Process(hog.in_cgroup(&group)?.start(bed)?.pid)]))
+        },
+        ..LEAK
+    },
+    Trial {
+        name: "mem.leak",
+        what: "a process would use up the machine's memory in a minute; it stops growing well before that",
+        setup: |bed| {
+            let available = mem_available()?;
+            let rate = (available / bed.range(50..=70)).min(1 << 30);
+            let hog = LoadCommand::new("hog").with("rate", rate).with("most", available / 2).start(bed)?;
+            Ok(Expect::subject([Process(hog.pid)]))
+        },
+        ..LEAK
+    },
+    Trial {
+        name: "page-cache",
+        what: "the page cache fills with a file that is read once, slowly enough for its disk",
+        setup: |bed| {
+            let mut disk = SimulatedDisk::new(bed, 2 << 30, DiskSpec::new(Duration::from_micros(200), 32))?;
+            disk.enable_delays()?;
+            let rate = bed.range(20..=60) << 20;
+            disk.device.reader(128 << 10).with("rate", rate).start(bed)?;
+            Ok(Expect::healthy())
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "still-swap",
+        what: "memory is swapped out and not needed",
+        setup: |bed| {
+            let group = Cgroup::new(bed, "still", &[Controller::Memory])?;
+            let limit = bed.range(32..=64) << 20;
+            zram::swap(bed, 4 * limit)?;
+            group.set_memory_limit(limit)?;
+            LoadCommand::new("touch").with("bytes", limit * 2).flag("still").in_cgroup(&group)?.start(bed)?;
+            Ok(Expect::healthy())
+        },
+        ..Trial::IDLE
+    },
+];
+
+/// The first touch of a page costs kernel time, and the OOM kill is still to come.
+const LEAK: Trial = Trial {
+    finding: Some("mem.leak"),
+    never: &["cpu.system_time", "mem.oom_kill", "mem.thrashing", "cpu.single_thread"],
+    not_ruled_out: &["memory"],
+    ..Trial::IDLE
+};
+
+fn file_reader(file: &Path) -> LoadCommand {
+    LoadCommand::new("read").with("path", file.display()).with("jobs", 4).with("size", 64 << 10).flag("random")
+}
+
+/// Bytes available without swapping.
+fn mem_available() -> Result<u64> {
+    let meminfo = fs::read_to_string("/proc/meminfo").context("/proc/meminfo")?;
+    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
+    let kib = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok());
+    kib.map(|kib| kib * 1024).ok_or_else(|| Error::Missing("MemAvailable in /proc/meminfo".into()))
+}

@@ -1,0 +1,212 @@
+//! Networks: links at their limit, loss, and buffers or queues that are too small.
+
+use crate::error::Result;
+use crate::expect::EntityPattern::{self, Host, Named, Port, Process};
+use crate::expect::Expect;
+use crate::firewall::drop_randomly;
+use crate::link::{Link, tun_relay, veth_pair};
+use crate::load_process::{LoadCommand, LoadProcess};
+use crate::testbed::Testbed;
+use crate::trial::Trial;
+
+pub const TRIALS: &[Trial] = &[
+    Trial {
+        name: "net.window_limited",
+        what: "the receive buffer of a TCP stream is far smaller than the bandwidth-delay product",
+        finding: Some("net.window_limited"),
+        never: &["net.loss", "net.link_saturated", "net.shaped"],
+        setup: |bed| {
+            let delay = bed.range(10_000..=30_000);
+            let link = tun_relay(bed, delay, 0)?;
+            let (port, buffer) = (bed.port(), bed.range(16..=48) << 10);
+            let to = link.address(port);
+            LoadCommand::new("sink").with("at", &to).with("buffer", buffer).in_netns(&link.far)?.start(bed)?;
+            // Every kernel has Reno, which, like most algorithms, leaves pacing to the window.
+            LoadCommand::new("source").with("to", &to).with("congestion", "reno").in_netns(&link.near)?.start(bed)?;
+            Ok(Expect::subject([Port(port)]))
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "net.loss",
+        what: "a TCP stream crosses a link that loses a few per cent of the packets, whatever its load",
+        setup: |bed| {
+            let (delay, loss) = (bed.range(1_000..=10_000), bed.range(100..=500));
+            let link = tun_relay(bed, delay, loss)?;
+            let (port, source) = start_stream(bed, &link)?;
+            Ok(Expect::subject([Port(port)]).culprit([Process(source.pid)]))
+        },
+        ..LOSS
+    },
+    Trial {
+        name: "net.loss.here",
+        what: "a packet filter of this machine drops a few of a TCP stream's packets",
+        setup: |bed| {
+            let (link, loss) = (veth_pair(bed)?, bed.range(100..=400));
+            drop_randomly(bed, &link.far, loss)?;
+            let (port, source) = start_stream(bed, &link)?;
+            Ok(Expect::subject([Port(port)]).culprit([Process(source.pid)]))
+        },
+        ..LOSS
+    },
+    Trial {
+        name: "net.loss.short",
+        what: "connections too short to be sampled cross a link that loses a few per cent of the packets",
+        finding: Some("net.loss"),
+        never: &["net.window_limited", "net.link_saturated", "net.listen_overflow"],
+        setup: |bed| {
+            let (delay, loss) = (bed.range(1_000..=4_000), bed.range(300..=600));
+            let link = tun_relay(bed, delay, loss)?;
+            let to = link.address(bed.port());
+            LoadCommand::new("sink").with("at", &to).in_netns(&link.far)?.start(bed)?;
+            let (bytes, clients) = (bed.range(4..=20) << 10, bed.range(2..=6));
+            let clients = LoadCommand::new("short-conns").with("to", &to).with("bytes", bytes).with("clients", clients);
+            let clients = clients.in_netns(&link.near)?.start(bed)?;
+            // Without BPF the peer is unknown.
+            let peer = Named("connection", format!("*->{}", link.far_ip));
+            Ok(Expect::subject([peer, Host]).culprit([Process(clients.pid), Host]))
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "net.link_saturated",
+        what: "TCP streams fill a link up to the rate of its shaper",
+        finding: Some("net.link_saturated"),
+        never: &["net.window_limited", "net.udp_overflow", "cpu.saturated"],
+        setup: |bed| {
+            let link = veth_pair(bed)?;
+            link.near.shape("veth0", bed.range(20..=80), "64kb")?;
+            let (port, streams) = (bed.port(), bed.range(1..=4));
+            let to = link.address(port);
+            LoadCommand::new("sink").with("at", &to).in_netns(&link.far)?.start(bed)?;
+            let source = LoadCommand::new("source").with("to", &to).with("streams", streams);
+            let source = source.in_netns(&link.near)?.start(bed)?;
+            let subject = EntityPattern::interface("veth0");
+            Ok(Expect::subject([subject]).culprit([Process(source.pid), Port(port)]))
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "net.small_packets",
+        what: "a program multicasts tiny datagrams as fast as it can",
+        finding: Some("net.small_packets"),
+        never: &["net.link_saturated", "net.udp_overflow", "cpu.irq_imbalance", "cpu.saturated"],
+        setup: |bed| {
+            let source = start_multicast(bed, 0)?;
+            Ok(Expect::subject(["veth0", "veth1"].map(EntityPattern::interface)).culprit([Process(source.pid)]))
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "net.listen_overflow",
+        what: "a server accepts connections more slowly than they arrive, and its queue is short",
+        quick: true,
+        finding: Some("net.listen_overflow"),
+        never: &["net.udp_overflow", "net.loss"],
+        setup: |bed| {
+            let (port, backlog, pause) = (bed.port(), bed.range(1..=8), bed.range(200..=500));
+            let at = format!("127.0.0.1:{port}");
+            let accept = LoadCommand::new("accept").with("at", &at).with("backlog", backlog).with("every-ms", pause);
+            let accept = accept.start(bed)?;
+            let connect = LoadCommand::new("connect").with("to", &at).with("clients", backlog + bed.range(10..=30));
+            connect.with("timeout-ms", 1500).start(bed)?;
+            Ok(Expect::subject([Port(port)]).culprit([Process(accept.pid)]))
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "net.udp_overflow",
+        what: "datagrams arrive faster than their reader takes them from a small buffer",
+        finding: Some("net.udp_overflow"),
+        never: &["net.listen_overflow", "net.softnet", "net.loss"],
+        setup: |bed| {
+            let (port, buffer, pause) = (bed.port(), bed.range(16..=128) << 10, bed.range(5_000..=20_000));
+            let at = format!("127.0.0.1:{port}");
+            let sink = LoadCommand::new("udp-sink").with("at", &at).with("buffer", buffer).with("every-us", pause);
+            let sink = sink.start(bed)?;
+            let (rate, size) = (bed.range(1000..=4000), bed.range(200..=1400));
+            LoadCommand::new("udp-source").with("to", &at).with("size", size).with("rate", rate).start(bed)?;
+            Ok(Expect::subject([Port(port)]).culprit([Process(sink.pid)]))
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "loopback",
+        what: "TCP streams run at a moderate rate over loopback",
+        quick: true,
+        setup: |bed| {
+            let at = format!("127.0.0.1:{}", bed.port());
+            LoadCommand::new("sink").with("at", &at).start(bed)?;
+            let (streams, rate) = (bed.range(1..=4), bed.range(20..=60) << 20);
+            LoadCommand::new("source").with("to", &at).with("streams", streams).with("rate", rate).start(bed)?;
+            Ok(Expect::healthy())
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "paced-stream",
+        what: "a TCP stream over a link with a long delay sends less than its window allows",
+        setup: |bed| {
+            let delay = bed.range(10_000..=30_000);
+            let link = tun_relay(bed, delay, 0)?;
+            let to = link.address(bed.port());
+            LoadCommand::new("sink").with("at", &to).in_netns(&link.far)?.start(bed)?;
+            let rate = bed.range(100..=400) << 10;
+            LoadCommand::new("source").with("to", &to).with("rate", rate).in_netns(&link.near)?.start(bed)?;
+            Ok(Expect::healthy())
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "slight-loss",
+        what: "TCP streams of a moderate rate cross a link that loses one packet in ten thousand",
+        setup: |bed| {
+            let delay = bed.range(500..=3_000);
+            let link = tun_relay(bed, delay, 1)?;
+            let to = link.address(bed.port());
+            LoadCommand::new("sink").with("at", &to).in_netns(&link.far)?.start(bed)?;
+            let (streams, rate) = (bed.range(1..=3), bed.range(500..=2_000) << 10);
+            let source = LoadCommand::new("source").with("to", &to).with("streams", streams).with("rate", rate);
+            let algorithm = bed.choose(&["reno", "cubic", "bbr"]);
+            source.with("congestion", algorithm).in_netns(&link.near)?.start(bed)?;
+            Ok(Expect::healthy())
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "small-packets",
+        what: "a program multicasts tens of thousands of tiny datagrams a second, far fewer than it could",
+        setup: |bed| {
+            let rate = bed.range(10_000..=40_000);
+            start_multicast(bed, rate)?;
+            Ok(Expect::healthy())
+        },
+        ..Trial::IDLE
+    },
+];
+
+const LOSS: Trial = Trial {
+    finding: Some("net.loss"),
+    never: &["net.window_limited", "net.link_saturated", "net.small_packets", "net.udp_overflow"],
+    ..Trial::IDLE
+};
+
+/// One TCP stream from the near to the far end; its port and its sender.
+fn start_stream(bed: &mut Testbed, link: &Link) -> Result<(u16, LoadProcess)> {
+    let port = bed.port();
+    let to = link.address(port);
+    LoadCommand::new("sink").with("at", &to).in_netns(&link.far)?.start(bed)?;
+    let algorithm = bed.choose(&["reno", "cubic"]);
+    let source = LoadCommand::new("source").with("to", &to).with("congestion", algorithm);
+    Ok((port, source.in_netns(&link.near)?.start(bed)?))
+}
+
+/// Tiny datagrams over a veth pair, `rate` per second or as many as possible (0). No one has joined the multicast group, so
+/// that only sending costs anything.
+fn start_multicast(bed: &mut Testbed, rate: u64) -> Result<LoadProcess> {
+    let link = veth_pair(bed)?;
+    link.near.ip(&["route", "add", "239.0.0.0/8", "dev", "veth0"])?;
+    let to = format!("239.{}.0.1:{}", bed.range(1..=250), bed.port());
+    let source = LoadCommand::new("udp-source").with("to", to).with("rate", rate).with("size", bed.range(16..=200));
+    source.in_netns(&link.near)?.start(bed)
+}
