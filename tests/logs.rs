@@ -68,7 +68,7 @@ fn a_disk_behind_ata_is_one_part_under_both_its_names() {
 [ 5000.300001] EXT4-fs (sdb1): Remounting filesystem read-only
 ";
     let part = first(log, "disk.errors@1:0:0:0");
-    assert_eq!(told(&part, "part.kinds"), "1 x medium errors");
+    assert_eq!(told(&part, "part.kinds"), "1 medium error");
     assert_eq!(
         told(&part, "part.sense"),
         "Medium Error, ASC/ASCQ 11h/04h unrecovered read error, auto reallocate failed"
@@ -127,8 +127,42 @@ fn a_bus_is_told_from_its_disks_and_bystanders_are_named() {
     );
     let d = diagnosis(&log);
     let adapter = d.findings.iter().find(|f| f.key() == "disk.errors@mpt3sas_cm0").expect("the adapter");
-    assert_eq!(told(adapter, "part.kinds"), "2 x adapter faults");
+    assert_eq!(told(adapter, "part.kinds"), "2 adapter faults");
     assert!(d.findings.iter().all(|f| f.summary.contains("the host adapter")), "{:?}", keys(&d));
+}
+
+/// Resets and that a device was taken offline are no errors: what is counted adds up.
+#[test]
+fn errors_resets_and_the_end_are_separate_figures() {
+    let line = |minute: u32, text: &str| format!("Dec 20 10:{minute}:00 nas kernel: sd 0:0:0:0: [sda] {text}\n");
+    let timeout = line(30, "tag#1 FAILED Result: hostbyte=DID_TIME_OUT driverbyte=DRIVER_OK");
+    let medium = line(31, "tag#1 Sense Key : Medium Error [current]");
+    let reset = line(32, "device reset occurred");
+    let offline = line(33, "Device offlined - not ready after error recovery");
+    let rejected = line(34, "rejecting I/O to offline device");
+    let summary = |log: &[&str]| {
+        let part = first(&log.concat(), "disk.errors@0:0:0:0");
+        let [errors, resets, offline] = ["part.errors", "part.resets", "part.offline"].map(|name| told(&part, name));
+        let sentence = part.summary.split(". ").next().unwrap_or_default().to_owned();
+        (sentence, format!("{errors} {resets} {offline}"))
+    };
+    for (log, sentence, figures) in [
+        (vec![&*timeout], "sda (0:0:0:0) had 1 timeout, at Dec 20 10:30:00", "1 0 0"),
+        (
+            vec![&timeout, &timeout, &reset],
+            "sda (0:0:0:0) had 2 timeouts, and was reset once, from Dec 20 10:30:00 to 10:32:00",
+            "2 1 0",
+        ),
+        (
+            vec![&timeout, &medium, &reset, &reset, &reset, &offline, &rejected],
+            "sda (0:0:0:0) had 1 medium error and 1 timeout, and was reset 3 times and taken offline, \
+             from Dec 20 10:30:00 to 10:34:00",
+            "2 3 2",
+        ),
+        (vec![&rejected, &rejected], "sda (0:0:0:0) was taken offline, at Dec 20 10:34:00", "0 0 2"),
+    ] {
+        assert_eq!(summary(&log), (sentence.to_owned(), figures.to_owned()));
+    }
 }
 
 #[test]
@@ -191,13 +225,18 @@ fn nvme_says_what_it_is_and_where() {
 [  990.000002] blk_update_request: I/O error, dev nvme0n1, sector 4656 op 0x1:(WRITE) flags 0x8800 phys_seg 1 prio class 0
 ";
     let part = first(log, "disk.errors@nvme0");
-    assert_eq!(told(&part, "part.kinds"), "2 x timeouts, 2 x offline");
+    assert_eq!(told(&part, "part.kinds"), "2 timeouts");
     assert_eq!(told(&part, "part.device"), "nvme0n1");
+    assert!(
+        part.summary.starts_with("nvme0 had 2 timeouts, and was taken offline, from 900.000 to 990.000 s after boot."),
+        "{}",
+        part.summary
+    );
     let log = "[    9.000000] nvme0n1: Read(0x2) @ LBA 4656, 8 blocks, Unrecovered Read Error (sct 0x2 / sc 0x81) DNR
 [    9.000001] blk_update_request: critical medium error, dev nvme0n1, sector 4656 op 0x0:(READ) flags 0x0 phys_seg 1 prio class 0
 ";
     let part = first(log, "disk.errors@nvme0");
-    assert_eq!(told(&part, "part.kinds"), "1 x medium errors");
+    assert_eq!(told(&part, "part.kinds"), "1 medium error");
     assert!(part.summary.contains("the disk itself"), "{}", part.summary);
 }
 
@@ -207,32 +246,32 @@ fn other_disks_of_every_age() {
         (
             "hda: dma_intr: status=0x51 { DriveReady SeekComplete Error }\nhda: dma_intr: error=0x40 { UncorrectableError }, LBAsect=1234, sector=1234\nend_request: I/O error, dev hda, sector 1234\n",
             "disk.errors@hda",
-            "1 x medium errors",
+            "1 medium error",
         ),
         (
             "[   10.000000] mmcblk0: error -110 transferring data, sector 4656, nr 8, cmd response 0x900, card status 0x0\n[   10.000001] blk_update_request: I/O error, dev mmcblk0, sector 4656\n",
             "disk.errors@mmcblk0",
-            "1 x timeouts",
+            "1 timeout",
         ),
         (
             "SCSI error : <0 0 1 0> return code = 0x8000002\nsdb: Current: sense key: Medium Error\n    Additional sense: Unrecovered read error\nend_request: I/O error, dev sdb, sector 1234\n",
             "disk.errors@0:0:1:0",
-            "1 x medium errors",
+            "1 medium error",
         ),
         (
             "[   10.000000] sd 0:0:0:0: [sda] Sense Key : 0x4 [current]\n[   10.000001] sd 0:0:0:0: [sda] ASC=0x44 ASCQ=0x0\n[   10.000002] print_req_error: I/O error, dev sda, sector 99\n",
             "disk.errors@0:0:0:0",
-            "1 x hardware errors",
+            "1 hardware error",
         ),
         (
             "[   10.000000] megaraid_sas 0000:03:00.0: 1234 (5s/0x0002/WARN) - Unexpected sense: PD 04(e0x08/s4) Path 4433, CDB: 28 00, Sense: 3/11/00\n",
             "disk.errors@PD 04(e0x08/s4)",
-            "1 x medium errors",
+            "1 medium error",
         ),
         (
             "[   10.000000] xvda: nothing\n[   11.000000] blk_update_request: I/O error, dev xvda, sector 99\n[   11.000001] blk_update_request: I/O error, dev xvda, sector 199\n[   12.000000] blk_update_request: 18 callbacks suppressed\n[   12.000001] blk_update_request: I/O error, dev xvda, sector 299\n",
             "disk.errors@xvda",
-            "21 x failed requests",
+            "21 failed requests",
         ),
     ] {
         let part = first(log, key);

@@ -1,7 +1,8 @@
 //! Sentences and commands with numbers filled in.
 //!
 //! `{disk.queue}` is a signal, made human; `{subject}` and `{culprit}` are names; `{= limit.max * 1.5}` is a formula,
-//! written as a whole number, for settings.
+//! written as a whole number, for settings. What stands in brackets is left out if something in it is unknown: `killed[ by
+//! {kill.invoked_by}]`.
 
 use crate::expr::Expr;
 use crate::scene::Stage;
@@ -19,6 +20,7 @@ enum Piece {
     Name(String),
     Count { name: String, one: String, many: String },
     Formula(Expr),
+    Optional(Template),
 }
 
 /// How names are written into the text.
@@ -34,21 +36,17 @@ impl Template {
     /// Parses `source`.
     ///
     /// # Errors
-    /// An open brace that is not closed, or a formula that does not compile.
+    /// An open brace or bracket that is not closed, or a formula that does not compile.
     pub fn parse(source: &str) -> Result<Self, String> {
         let mut pieces = Vec::new();
         let mut rest = source;
-        while let Some((text, tail)) = rest.split_once('{') {
-            let (inside, tail) = tail.split_once('}').ok_or_else(|| format!("'{{' without '}}' in {source:?}"))?;
-            pieces.push(Piece::Text(text.to_owned()));
-            pieces.push(match inside.strip_prefix('=') {
-                Some(formula) => Piece::Formula(Expr::compile(formula)?),
-                None => match inside.split('|').map(|part| part.trim().to_owned()).collect::<Vec<_>>().as_slice() {
-                    [name] => Piece::Name(name.clone()),
-                    [name, one, many] => Piece::Count { name: name.clone(), one: one.clone(), many: many.clone() },
-                    _ => return Err(format!("{{{inside}}} is neither {{name}} nor {{name|one|many}}")),
-                },
-            });
+        while let Some(at) = rest.find(['{', '[']) {
+            let (open, close) = if rest[at..].starts_with('{') { ('{', '}') } else { ('[', ']') };
+            let inside = &rest[at + 1..];
+            let (inside, tail) =
+                inside.split_once(close).ok_or_else(|| format!("'{open}' without '{close}' in {source:?}"))?;
+            pieces.push(Piece::Text(rest[..at].to_owned()));
+            pieces.push(if open == '[' { Piece::Optional(Self::parse(inside)?) } else { Piece::parse(inside)? });
             rest = tail;
         }
         pieces.push(Piece::Text(rest.to_owned()));
@@ -63,6 +61,7 @@ impl Template {
                 Piece::Text(_) => BTreeSet::new(),
                 Piece::Name(name) | Piece::Count { name, .. } => BTreeSet::from([name.clone()]),
                 Piece::Formula(formula) => formula.names(),
+                Piece::Optional(template) => template.names(),
             })
             .collect()
     }
@@ -103,15 +102,34 @@ impl Template {
     }
 
     fn fill(&self, stage: &Stage<'_>, style: Style) -> impl Iterator<Item = Option<String>> {
-        self.0.iter().map(move |piece| match piece {
-            Piece::Text(text) => Some(text.clone()),
-            Piece::Formula(formula) => formula.number(stage).map(|n| format!("{:.0}", n.round())),
-            Piece::Count { name, one, many } => stage.reading(name).map(|reading| {
+        self.0.iter().map(move |piece| piece.fill(stage, style))
+    }
+}
+
+impl Piece {
+    /// What stands in braces.
+    fn parse(inside: &str) -> Result<Self, String> {
+        if let Some(formula) = inside.strip_prefix('=') {
+            return Ok(Self::Formula(Expr::compile(formula)?));
+        }
+        match inside.split('|').map(|part| part.trim().to_owned()).collect::<Vec<_>>().as_slice() {
+            [name] => Ok(Self::Name(name.clone())),
+            [name, one, many] => Ok(Self::Count { name: name.clone(), one: one.clone(), many: many.clone() }),
+            _ => Err(format!("{{{inside}}} is neither {{name}} nor {{name|one|many}}")),
+        }
+    }
+
+    fn fill(&self, stage: &Stage<'_>, style: Style) -> Option<String> {
+        match self {
+            Self::Text(text) => Some(text.clone()),
+            Self::Formula(formula) => formula.number(stage).map(|n| format!("{:.0}", n.round())),
+            Self::Count { name, one, many } => stage.reading(name).map(|reading| {
                 let noun = if *reading == Reading::Number(1.0) { one } else { many };
                 format!("{} {noun}", write(reading, stage.unit(name), style))
             }),
-            Piece::Name(name) => stage.reading(name).map(|reading| write(reading, stage.unit(name), style)),
-        })
+            Self::Name(name) => stage.reading(name).map(|reading| write(reading, stage.unit(name), style)),
+            Self::Optional(template) => Some(template.fill(stage, style).collect::<Option<String>>().unwrap_or_default()),
+        }
     }
 }
 
@@ -149,25 +167,24 @@ mod tests {
         assert_eq!(quoted(""), "''");
     }
 
+    fn numbers(piece: &Piece, is_number: &impl Fn(&str) -> bool) -> usize {
+        match piece {
+            Piece::Text(text) => text.split(' ').filter(|word| word.starts_with(|c: char| c.is_ascii_digit())).count(),
+            Piece::Formula(_) | Piece::Count { .. } => 1,
+            Piece::Name(name) => usize::from(is_number(name)),
+            Piece::Optional(template) => template.0.iter().map(|piece| numbers(piece, is_number)).sum(),
+        }
+    }
+
     /// A sentence on the screen holds few numbers; the rest is evidence.
     #[test]
     fn a_summary_has_at_most_three_numbers() {
         for rule in RuleBook::built_in().all() {
             let sight = [rule.scope, Scope::Host];
             let signals = || sight.iter().flat_map(|scope| scope.signals());
-            let is_number = |piece: &&Piece| match piece {
-                Piece::Text(_) => false,
-                Piece::Formula(_) | Piece::Count { .. } => true,
-                Piece::Name(name) => signals().find(|s| s.name == name).is_some_and(|s| s.unit != "text"),
-            };
-            let literal = |piece: &Piece| match piece {
-                Piece::Text(text) => {
-                    text.split(' ').filter(|word| word.starts_with(|c: char| c.is_ascii_digit())).count()
-                }
-                _ => 0,
-            };
+            let is_number = |name: &str| signals().find(|s| s.name == name).is_some_and(|s| s.unit != "text");
             let pieces = &rule.summary.0;
-            let numbers = pieces.iter().filter(is_number).count() + pieces.iter().map(literal).sum::<usize>();
+            let numbers: usize = pieces.iter().map(|piece| numbers(piece, &is_number)).sum();
             assert!(numbers <= 3, "{} ({:?}): {numbers} numbers: {pieces:?}", rule.id, rule.scope);
         }
     }
@@ -185,6 +202,7 @@ mod tests {
         assert_eq!(prose("The line is {irq.busiest}. {subject} is full."), "sd. a is full.");
         assert_eq!(prose("{this.within|disk is|disks are} missing."), "unknown missing.");
         assert_eq!(prose("The line is {irq.busiest}."), "The line is unknown.");
+        assert_eq!(prose("{subject} is full[ of {irq.busiest}][, as is {subject}]."), "sd. a is full, as is sd. a.");
     }
 
     #[test]
@@ -205,6 +223,7 @@ mod tests {
     #[test]
     fn an_open_brace_is_an_error() {
         assert!(Template::parse("a {b").is_err());
+        assert!(Template::parse("a [b").is_err());
         assert!(Template::parse("a {= 1 + }").is_err());
         assert!(Template::parse("a {b|c}").is_err());
         assert_eq!(Template::parse("{a.b} {= c.d * 2.0}").unwrap().names().len(), 2);

@@ -35,22 +35,28 @@ impl Kind {
         !matches!(self, Self::Reset | Self::Request)
     }
 
-    /// As it is counted in a sentence.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Medium => "medium errors",
-            Self::Hardware => "hardware errors",
-            Self::Recovered => "recovered errors",
-            Self::Transport => "transport errors",
-            Self::NoAnswer => "no answer",
-            Self::NotReady => "not ready",
-            Self::Timeout => "timeouts",
-            Self::Abort => "aborts",
-            Self::Reset => "resets",
-            Self::Offline => "offline",
-            Self::Adapter => "adapter faults",
-            Self::Request => "failed requests",
-        }
+    /// Whether it is an error, and not what the kernel did about errors.
+    pub fn is_error(self) -> bool {
+        !matches!(self, Self::Reset | Self::Offline)
+    }
+
+    /// So many of them, as a sentence counts them.
+    pub fn counted(self, count: f64) -> String {
+        let (one, many) = match self {
+            Self::Medium => ("medium error", "medium errors"),
+            Self::Hardware => ("hardware error", "hardware errors"),
+            Self::Recovered => ("recovered error", "recovered errors"),
+            Self::Transport => ("transport error", "transport errors"),
+            Self::NoAnswer => ("unanswered command", "unanswered commands"),
+            Self::NotReady => ("not-ready response", "not-ready responses"),
+            Self::Timeout => ("timeout", "timeouts"),
+            Self::Abort => ("aborted command", "aborted commands"),
+            Self::Reset => ("reset", "resets"),
+            Self::Offline => ("offline report", "offline reports"),
+            Self::Adapter => ("adapter fault", "adapter faults"),
+            Self::Request => ("failed request", "failed requests"),
+        };
+        format!("{count} {}", if count == 1.0 { one } else { many })
     }
 
     /// What a sense key says (SPC-6, table of sense keys). Keys of ordinary life are no errors.

@@ -37,19 +37,58 @@ impl Part<'_> {
         self.events.iter().filter(|e| e.kind == kind).map(|e| e.times).sum()
     }
 
-    fn errors(&self) -> f64 {
-        self.events.iter().filter(|e| e.kind != Kind::Reset).map(|e| e.times).sum()
+    /// How many errors of each kind. What the kernel did about them, reset the device or give it up, is no error.
+    fn by_kind(&self) -> BTreeMap<Kind, f64> {
+        let mut counts: BTreeMap<Kind, f64> = BTreeMap::new();
+        self.events.iter().filter(|e| e.kind.is_error()).for_each(|e| *counts.entry(e.kind).or_default() += e.times);
+        counts
     }
 
-    fn kinds(&self) -> String {
-        let mut counts: BTreeMap<Kind, f64> = BTreeMap::new();
-        self.events.iter().for_each(|e| *counts.entry(e.kind).or_default() += e.times);
-        let words = counts.into_iter().map(|(kind, count)| format!("{count} x {}", kind.word()));
-        words.collect::<Vec<_>>().join(", ")
+    fn errors(&self) -> f64 {
+        self.by_kind().values().fold(0.0, |sum, count| sum + count)
+    }
+
+    fn kinds(&self) -> Option<String> {
+        let counts: Vec<String> = self.by_kind().into_iter().map(|(kind, count)| kind.counted(count)).collect();
+        (!counts.is_empty()).then(|| counts.join(", "))
+    }
+
+    /// Its errors and what the kernel did about them, as the end of a sentence that begins with its name.
+    fn history(&self) -> String {
+        let counts: Vec<(Kind, f64)> = self.by_kind().into_iter().collect();
+        let counted = |(kind, count): (Kind, f64)| kind.counted(count);
+        let errors = match counts[..] {
+            [] => None,
+            [one] => Some(format!("had {}", counted(one))),
+            [first, second] => Some(format!("had {} and {}", counted(first), counted(second))),
+            [first, ..] => Some(format!("had {} and {} other errors", counted(first), self.errors() - first.1)),
+        };
+        let reset = match self.count(Kind::Reset) {
+            0.0 => None,
+            1.0 => Some("reset once".to_owned()),
+            2.0 => Some("reset twice".to_owned()),
+            times => Some(format!("reset {times} times")),
+        };
+        let offline = (self.count(Kind::Offline) > 0.0).then_some("taken offline");
+        let measures: Vec<&str> = reset.as_deref().into_iter().chain(offline).collect();
+        let measures = (!measures.is_empty()).then(|| format!("was {}", measures.join(" and ")));
+        errors.into_iter().chain(measures).collect::<Vec<_>>().join(", and ")
     }
 
     fn time(&self, event: Option<&&Event>) -> Option<String> {
         kernel_log::time(self.log.get(&event?.sequence)?)
+    }
+
+    /// The time of its errors, without repeating what the first and the last have in common.
+    fn when(&self) -> Option<String> {
+        let (first, last) = (self.time(self.events.first())?, self.time(self.events.last())?);
+        if first == last {
+            return Some(format!("at {first}"));
+        }
+        let (first, last): (Vec<&str>, Vec<&str>) = (first.split(' ').collect(), last.split(' ').collect());
+        let alike = first.iter().zip(&last).take_while(|(a, b)| a == b).count();
+        let unit = first.iter().rev().zip(last.iter().rev()).take_while(|(a, b)| a == b).count();
+        Some(format!("from {} to {}", first[..first.len() - unit].join(" "), last[alike..].join(" ")))
     }
 
     fn details(&self) -> Option<String> {
@@ -67,10 +106,10 @@ impl Part<'_> {
         self.device.or_else(|| self.events.iter().find_map(|e| e.device.as_deref()).map(disk_of)).or_else(bare)
     }
 
-    /// Where it is, and the names it goes by.
+    /// The disk's name, and where it is.
     fn called(&self) -> String {
-        match self.devices().filter(|devices| devices != self.target) {
-            Some(devices) => format!("{} ({devices})", self.target),
+        match self.disk().filter(|disk| *disk != self.target) {
+            Some(disk) => format!("{disk} ({})", self.target),
             None => self.target.to_owned(),
         }
     }
@@ -109,12 +148,15 @@ fn some_of<'a>(texts: impl Iterator<Item = &'a str>) -> Option<String> {
 signals! { p: &Part<'_>;
     "part.target" "text" "host:channel:target:lun, or the port", "as the log has it", "/dev/kmsg" => p.target;
     "part.device" "text" "the disks and partitions whose requests failed", "as the log has them", "/dev/kmsg" => p.devices().as_deref();
-    "part.called" "text" "where it is, and the names it goes by", "as the log has them", "/dev/kmsg" => p.called().as_str();
+    "part.called" "text" "the disk, and where it is", "as the log has them", "/dev/kmsg" => p.called().as_str();
     "part.disk" "text" "the disk as the system names it", "as the log has it", "/dev/kmsg" => p.disk();
     "part.model" "text" "vendor, model and firmware, for the replacement", "device/model; the log's own words where that is all there is", "/proc/scsi/scsi, /sys/block/*/queue, /dev/kmsg" => p.model();
     "part.serial" "text" "serial number, to find the part in its slot", "device/vpd_pg80, serial; lsblk, smartctl; of USB devices the log", "/sys/block/*/queue, /dev/kmsg" => p.serial();
-    "part.errors" "count" "errors logged, resets not counted", "lines", "/dev/kmsg" => p.errors();
-    "part.kinds" "text" "the errors by kind", "lines by kind", "/dev/kmsg" => p.kinds().as_str();
+    "part.errors" "count" "errors logged; resets, and that it was taken offline, are no errors", "lines", "/dev/kmsg" => p.errors();
+    "part.kinds" "text" "the errors by kind", "lines by kind", "/dev/kmsg" => p.kinds().as_deref();
+    "part.resets" "count" "times it or its bus was reset", "lines", "/dev/kmsg" => p.count(Kind::Reset);
+    "part.history" "text" "its errors, and what the kernel did about them", "lines by kind", "/dev/kmsg" => p.history().as_str();
+    "part.when" "text" "the time from the first to the last", "as printed", "/dev/kmsg" => p.when().as_deref();
     "part.sense" "text" "what the device said: sense key and additional code (T10)", "sense data decoded", "/dev/kmsg" => p.details().as_deref();
     "part.medium" "count" "errors of the medium", "sense key 3h, UNC", "/dev/kmsg" => p.count(Kind::Medium);
     "part.hardware" "count" "errors of the device's hardware", "sense key 4h", "/dev/kmsg" => p.count(Kind::Hardware);
