@@ -153,7 +153,7 @@ fn a_machine_in_order_is_healthy() {
 fn a_groups_limit_is_not_the_machines() {
     let other = [("rsync", "backup"), ("run-u640.service", "backup.service"), ("128825", "4711")];
     for (d, process, group) in
-        [(case("021"), "rsync[128825]", "run-u640.service"), (variant("021", &other), "backup[4711]", "backup.service")]
+        [(case("021"), "rsync[128825]", "unit run-u640 "), (variant("021", &other), "backup[4711]", "unit backup ")]
     {
         assert_eq!(keys(&d), [format!("mem.oom_kill@{process}")], "one limit, reached twice");
         let summary = &d.findings[0].summary;

@@ -279,6 +279,69 @@ fn other_disks_of_every_age() {
     }
 }
 
+/// Who was killed, what held the memory, and whose limit it was; as far as the log of each generation shows it.
+#[test]
+fn the_headline_of_an_oom_kill() {
+    let table = "[ pid ]   uid  tgid total_vm      rss nr_ptes nr_pmds swapents oom_score_adj name\n\
+                 [  900]     0   900   104448     1280     200       3        0             0 sshd\n\
+                 [ 4711]     0  4711  9104448  1310720     200       3        0             0 java\n";
+    let killed = "Killed process 900 (sshd) total-vm:417792kB, anon-rss:4096kB, file-rss:1024kB, shmem-rss:0kB\n";
+    let invoked = "cron invoked oom-killer: gfp_mask=0x14000c0(GFP_KERNEL), nodemask=(null), order=0\n";
+    let id = "0123456789abcdef".repeat(4);
+    for (log, sentence) in [
+        (
+            format!("{invoked}{table}Out of memory: Kill process 900 (sshd) score 5 or sacrifice child\n{killed}"),
+            "The machine ran out of memory, and the OOM killer killed sshd (pid 900), which held 5 MiB; \
+             java (pid 4711) held the most, 5 GiB.",
+        ),
+        (
+            format!("Out of memory: {killed}"),
+            "The machine ran out of memory, and the OOM killer killed sshd (pid 900), which held 5 MiB.",
+        ),
+        (
+            "Out of Memory: Killed process 900 (sshd).\n".to_owned(),
+            "The machine ran out of memory, and the OOM killer killed sshd (pid 900).",
+        ),
+        (
+            format!(
+                "{invoked}Task in /docker/{id} killed as a result of limit of /docker/{id}\n\
+                 memory: usage 524288kB, limit 524288kB, failcnt 12\n\
+                 Memory cgroup stats for /docker/{id}: cache:0KB rss:4096KB shmem:0KB dirty:0KB writeback:0KB\n\
+                 Memory cgroup out of memory: Kill process 900 (sshd) score 998 or sacrifice child\n{killed}"
+            ),
+            "The OOM killer killed sshd (pid 900) because container 0123456789ab reached its memory limit of 512 MiB, \
+             not the machine.",
+        ),
+        (
+            format!("Memory cgroup out of memory: {killed}"),
+            "The OOM killer killed sshd (pid 900) because its cgroup reached its memory limit, not the machine.",
+        ),
+        (
+            format!(
+                "{invoked}memory: usage 524288kB, limit 524288kB, failcnt 12\nshmem 471859200\n{table}\
+                 oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=/,mems_allowed=0,\
+                 oom_memcg=/system.slice/web.service,task_memcg=/system.slice/web.service,task=sshd,pid=900,uid=0\n\
+                 Memory cgroup out of memory: {killed}"
+            )
+            .replace("1310720", "  13107"),
+            "The OOM killer killed sshd (pid 900) because unit web reached its memory limit of 512 MiB, not the machine; \
+             tmpfs and shared memory held the most, 450 MiB.",
+        ),
+        (
+            format!("{invoked}oom-kill:constraint=CONSTRAINT_CPUSET,nodemask=0,cpuset=db\nOut of memory: {killed}"),
+            "The NUMA nodes that its processes may use ran out of memory, and the OOM killer killed sshd (pid 900), \
+             which held 5 MiB.",
+        ),
+        (
+            format!("Out of memory: {killed}").repeat(3),
+            "The machine ran out of memory, and the OOM killer killed sshd 3 times (last pid 900), which held 5 MiB.",
+        ),
+    ] {
+        let stamped: String = log.lines().map(|line| format!("[  247.000000] {line}\n")).collect();
+        assert_eq!(first(&stamped, "mem.oom_kill@sshd[900]").summary, sentence, "{log}");
+    }
+}
+
 #[test]
 fn each_message_leads_to_its_finding() {
     for (log, key) in [

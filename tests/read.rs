@@ -88,7 +88,11 @@ fn failing_parts() {
 
     let d = diagnosis(&["scsi-messages-3-medium-error.txt"]);
     let part = finding(&d, "disk.errors@0:0:0:0");
-    assert!(part.summary.contains("the disk itself") && part.summary.starts_with("sda (0:0:0:0) had 3 medium errors."), "{}", part.summary);
+    assert!(
+        part.summary.contains("the disk itself") && part.summary.starts_with("sda (0:0:0:0) had 3 medium errors."),
+        "{}",
+        part.summary
+    );
     let sense = part.evidence.iter().find(|e| e.metric == "part.sense").unwrap();
     assert!(
         format!("{:?}", sense.value).contains("ASC/ASCQ 0Ch/02h write error, auto reallocation failed"),

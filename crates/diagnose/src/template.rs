@@ -128,7 +128,9 @@ impl Piece {
                 format!("{} {noun}", write(reading, stage.unit(name), style))
             }),
             Self::Name(name) => stage.reading(name).map(|reading| write(reading, stage.unit(name), style)),
-            Self::Optional(template) => Some(template.fill(stage, style).collect::<Option<String>>().unwrap_or_default()),
+            Self::Optional(template) => {
+                Some(template.fill(stage, style).collect::<Option<String>>().unwrap_or_default())
+            }
         }
     }
 }

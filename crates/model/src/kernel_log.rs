@@ -231,6 +231,25 @@ word_lists! {
     OOM: "Killed process" | "oom-kill" | "ut of memory" | "no killable processes";
 }
 
+/// How the lines of the report before an OOM kill begin that are parsed. They are too ordinary to be looked for anywhere else.
+pub const MEMORY_REPORT: &[&str] = &[
+    "memory: usage ",
+    "Memory cgroup stats for ",
+    "Task in ",
+    "anon ",
+    "rss ",
+    "file ",
+    "cache ",
+    "file_dirty ",
+    "dirty ",
+    "file_writeback ",
+    "writeback ",
+    "shmem ",
+    "slab_unreclaimable ",
+    "slab_reclaimable:",
+    "mapped:",
+];
+
 /// Messages that identify a line as the kernel's even without time and host before it.
 pub const UNMISTAKABLE: &[&str] = &[
     "SCSI disk error",

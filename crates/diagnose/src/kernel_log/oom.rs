@@ -1,10 +1,15 @@
 //! Kills for memory and the report before them (mm/oom_kill.c, mm/memcontrol.c, mm/show_mem.c).
 
-use super::LogMessage;
-use super::words::{after, between, number_after, until};
+use super::words::{after, between, number_after, says, until};
+use super::{LogMessage, passes_prefilter};
+use whyslow_model::kernel_log::MEMORY_REPORT;
 
 /// Bytes of a page: the kernel lists processes in pages, and does not say of which size.
 const PAGE: f64 = 4096.0;
+const KIB: f64 = 1024.0;
+
+/// How the lines begin that say that a control group reached its limit.
+const GROUP_IS_FULL: &str = "Memory cgroup out of memory";
 
 /// One kill, put together from the lines the kernel logs about it.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -15,6 +20,8 @@ pub struct OomKill {
     pub command: String,
     /// Anonymous memory it had, bytes.
     pub anon: Option<f64>,
+    /// All resident memory it had, bytes.
+    pub resident: Option<f64>,
     /// Whether a control group's limit was the cause.
     pub in_group: bool,
     /// The control group whose limit it was.
@@ -25,6 +32,29 @@ pub struct OomKill {
     pub sequence: u64,
     /// How often the like was logged.
     pub times: f64,
+}
+
+impl OomKill {
+    /// What held more memory than the process that was killed, and how much: another process, or memory that is no
+    /// process's own. `None` if the killed process held the most, or the log does not show it.
+    pub fn holder(&self) -> Option<(String, f64)> {
+        let report = &self.report;
+        let process = report.largest.as_ref().filter(|(_, pid, _)| *pid != self.pid);
+        let process = process.map(|(name, pid, bytes)| (format!("{name} (pid {pid})"), *bytes));
+        let shared = |words: &str, bytes: Option<f64>| bytes.map(|bytes| (words.to_owned(), bytes));
+        let of_victim = report.largest.as_ref().filter(|(_, pid, _)| *pid == self.pid).map(|(.., bytes)| *bytes);
+        let killed = self.resident.into_iter().chain(of_victim).reduce(f64::max)?;
+        [
+            process,
+            shared("page cache waiting to be written", report.dirty),
+            shared("tmpfs and shared memory", report.shmem),
+            shared("unreclaimable kernel memory (slab)", report.slab),
+        ]
+        .into_iter()
+        .flatten()
+        .filter(|(_, bytes)| *bytes > killed)
+        .max_by(|a, b| a.1.total_cmp(&b.1))
+    }
 }
 
 /// Memory at the time of a kill, in bytes: of the group, or of the machine.
@@ -40,12 +70,19 @@ pub struct MemoryReport {
     pub file: Option<f64>,
     /// Memory of processes in the group.
     pub anon: Option<f64>,
+    /// Shared memory, and files in tmpfs.
+    pub shmem: Option<f64>,
+    /// Kernel memory in slabs that cannot be reclaimed.
+    pub slab: Option<f64>,
     /// Name, number and resident memory of the largest process listed.
     pub largest: Option<(String, u32, f64)>,
     /// Resident memory of all processes listed.
     pub listed: Option<f64>,
+    /// Whether only the NUMA nodes that the process may use ran out.
+    pub nodes_only: bool,
     /// Columns of the list of processes: how many there are, and which is the resident memory.
     columns: Option<(usize, usize)>,
+    in_group: bool,
     group: Option<String>,
 }
 
@@ -59,12 +96,12 @@ pub fn kills<'a>(lines: impl Iterator<Item = LogMessage<'a>>) -> Vec<OomKill> {
         } else if let Some(mut kill) = killed(said.text) {
             kill.report = std::mem::take(&mut report);
             kill.group = kill.report.group.take();
-            kill.in_group |= kill.group.is_some();
+            kill.in_group |= kill.report.in_group;
             kill.sequence = said.sequence;
             kill.times = said.times;
             found.push(kill);
         } else {
-            report.line(said.text);
+            report.line(said.text.trim_start());
         }
     }
     found
@@ -103,43 +140,79 @@ fn killed(line: &str) -> Option<OomKill> {
     let rest = after(line, "Killed process ")?;
     let (_, named) = rest.split_once('(')?;
     let (command, numbers) = named.rsplit_once(')')?;
+    let [anon, file, shmem] = ["anon-rss:", "file-rss:", "shmem-rss:"].map(|word| kib_after(numbers, word));
     Some(OomKill {
         pid: until(rest, |c| !c.is_ascii_digit()).parse().ok()?,
         command: command.to_owned(),
-        anon: number_after::<u64>(numbers, "anon-rss:").map(|kib| kib as f64 * 1024.0),
-        in_group: line.contains("Memory cgroup out of memory"),
+        anon,
+        resident: anon.map(|anon| anon + file.unwrap_or(0.0) + shmem.unwrap_or(0.0)),
+        in_group: line.contains(GROUP_IS_FULL),
         ..OomKill::default()
     })
 }
 
+fn kib_after(text: &str, word: &str) -> Option<f64> {
+    number_after::<u64>(text, word).map(|kib| kib as f64 * KIB)
+}
+
 impl MemoryReport {
     fn line(&mut self, text: &str) {
-        if text.starts_with('[') {
-            self.process(text);
-        } else if text.contains("oom-kill:constraint=") {
-            let group = after(text, "oom_memcg=").map(|rest| until(rest, |c| c == ',').to_owned());
-            self.group = group.filter(|_| text.contains("CONSTRAINT_MEMCG"));
-        } else if let Some(memory) = text.strip_prefix("memory: usage ") {
-            let kib = |text: &str, word: &str| number_after::<u64>(text, word).map(|kib| kib as f64 * 1024.0);
-            self.usage = until(memory, |c| c == 'k').parse::<u64>().ok().map(|kib| kib as f64 * 1024.0);
-            self.limit = kib(memory, "limit ");
-        } else {
-            self.statistic(text);
+        let before = cfg!(test).then(|| self.clone());
+        self.parse(text);
+        if before.is_some_and(|before| before != *self) {
+            let is_kept = text.starts_with('[') || MEMORY_REPORT.iter().any(|words| text.starts_with(words));
+            assert!(is_kept || passes_prefilter(text), "add words of {text:?} to model/src/kernel_log.rs");
         }
     }
 
-    /// `file_dirty 26923008`, as the second version of control groups prints them, each on a line.
-    fn statistic(&mut self, text: &str) {
-        let Some((name, value)) = text.split_once(' ') else { return };
+    fn parse(&mut self, text: &str) {
+        if text.starts_with('[') {
+            self.process(text);
+        } else if let Some(constraint) = after(text, "oom-kill:constraint=") {
+            self.nodes_only = says(constraint, &["CONSTRAINT_CPUSET", "CONSTRAINT_MEMORY_POLICY"]);
+            let group = after(constraint, "oom_memcg=").map(|rest| until(rest, |c| c == ','));
+            self.limited_by(group.filter(|_| constraint.contains("CONSTRAINT_MEMCG")));
+        } else if let Some(group) = after(text, "killed as a result of limit of ") {
+            self.limited_by(Some(group.trim_end()));
+        } else if text.contains(GROUP_IS_FULL) {
+            self.in_group = true;
+        } else if let Some(memory) = text.strip_prefix("memory: usage ") {
+            self.usage = until(memory, |c| c == 'k').parse::<u64>().ok().map(|kib| kib as f64 * KIB);
+            self.limit = kib_after(memory, "limit ");
+        } else if text.starts_with("slab_reclaimable:") {
+            self.slab = number_after::<u64>(text, "slab_unreclaimable:").map(|pages| pages as f64 * PAGE);
+        } else if text.starts_with("mapped:") {
+            self.shmem = number_after::<u64>(text, "shmem:").map(|pages| pages as f64 * PAGE);
+        } else if let Some(statistics) = after(text, "Memory cgroup stats for ") {
+            // Before Linux 5.3 all on one line: `/shop: cache:0KB rss:1024KB shmem:0KB dirty:0KB writeback:0KB`.
+            let kib = |word: &str| {
+                let (name, value) = word.split_once(':')?;
+                Some((name.to_owned(), value.strip_suffix("KB")?.parse::<u64>().ok()? as f64 * KIB))
+            };
+            statistics.split_whitespace().filter_map(kib).for_each(|(name, bytes)| self.statistic(&name, bytes));
+        } else if let Some((name, value)) = text.split_once(' ')
+            && let Ok(bytes) = value.trim().parse::<u64>()
+        {
+            self.statistic(name, bytes as f64);
+        }
+    }
+
+    fn limited_by(&mut self, group: Option<&str>) {
+        self.in_group |= group.is_some();
+        self.group = group.map(str::to_owned);
+    }
+
+    /// A statistic of a control group by the name that either version of control groups has for it.
+    fn statistic(&mut self, name: &str, bytes: f64) {
         let field = match name {
-            "file_dirty" | "file_writeback" => &mut self.dirty,
-            "file" => &mut self.file,
-            "anon" => &mut self.anon,
+            "file_dirty" | "file_writeback" | "dirty" | "writeback" => &mut self.dirty,
+            "file" | "cache" => &mut self.file,
+            "anon" | "rss" => &mut self.anon,
+            "shmem" => &mut self.shmem,
+            "slab_unreclaimable" => &mut self.slab,
             _ => return,
         };
-        if let Ok(bytes) = value.trim().parse::<u64>() {
-            *field = Some(field.unwrap_or(0.0) + bytes as f64);
-        }
+        *field = Some(field.unwrap_or(0.0) + bytes);
     }
 
     /// `[ pid ]   uid  tgid total_vm      rss ... name`, and a line like it for each process.
@@ -187,6 +260,55 @@ mod tests {
         assert_eq!((report.limit, report.dirty), (Some(32768.0 * 1024.0), Some(26_927_104.0)));
         assert_eq!(report.largest, Some(("rsync".into(), 128825, 864.0 * 4096.0)));
         assert_eq!(report.listed, Some(1152.0 * 4096.0));
+    }
+
+    /// mm/memcontrol.c of 3.x to 5.0: the line of the kill itself does not mention the group.
+    #[test]
+    fn a_kill_in_a_group_of_linux_4() {
+        let lines = [
+            "java invoked oom-killer: gfp_mask=0x14000c0(GFP_KERNEL), nodemask=(null),  order=0, oom_score_adj=0",
+            "Task in /docker/4f3c/app killed as a result of limit of /docker/4f3c",
+            "memory: usage 524288kB, limit 524288kB, failcnt 12",
+            "Memory cgroup stats for /docker/4f3c: cache:4KB rss:1024KB rss_huge:0KB shmem:409600KB dirty:8KB writeback:4KB",
+            "Memory cgroup stats for /docker/4f3c/app: cache:0KB rss:2048KB shmem:0KB dirty:0KB writeback:0KB",
+            "[ pid ]   uid  tgid total_vm      rss nr_ptes nr_pmds swapents oom_score_adj name",
+            "[ 4711]     0  4711   104448    16384     200       3        0             0 java",
+            "Memory cgroup out of memory: Kill process 4711 (java) score 998 or sacrifice child",
+            "Killed process 4711 (java) total-vm:417792kB, anon-rss:65536kB, file-rss:0kB, shmem-rss:0kB",
+        ];
+        let kill = kills(log(&lines)).remove(0);
+        assert_eq!((kill.group.as_deref(), kill.in_group), (Some("/docker/4f3c"), true));
+        let report = &kill.report;
+        assert_eq!((report.anon, report.dirty), (Some(3072.0 * KIB), Some(12.0 * KIB)));
+        assert_eq!(kill.holder(), Some(("tmpfs and shared memory".into(), 409_600.0 * KIB)));
+    }
+
+    #[test]
+    fn what_held_more_than_the_process_that_was_killed() {
+        let kill = |table: &[&str]| {
+            let lines = [
+                &[
+                    "cron invoked oom-killer: gfp_mask=0x1, order=0",
+                    " slab_reclaimable:9 slab_unreclaimable:512",
+                    " mapped:1 shmem:256 pagetables:1",
+                ],
+                table,
+                &["Out of memory: Killed process 9 (sshd) total-vm:9kB, anon-rss:512kB, file-rss:512kB, shmem-rss:0kB"],
+            ];
+            kills(log(&lines.concat())).remove(0)
+        };
+        let head = "[  pid  ]   uid  tgid total_vm      rss pgtables_bytes swapents oom_score_adj name";
+        let sshd = "[      9]     0     9      300      256        65536        0             0 sshd";
+        let java = "[     12]     0    12     9000     4096        65536        0             0 java";
+        assert_eq!(kill(&[head, sshd, java]).holder(), Some(("java (pid 12)".into(), 4096.0 * PAGE)));
+        let slab = Some(("unreclaimable kernel memory (slab)".to_owned(), 512.0 * PAGE));
+        assert_eq!((kill(&[head, sshd]).holder(), kill(&[]).holder()), (slab.clone(), slab));
+        let large = "[      9]     0     9      300     2560        65536        0             0 sshd";
+        assert_eq!(kill(&[head, large]).holder(), None);
+        assert!(!kill(&[]).in_group && !kill(&[]).report.nodes_only);
+        assert!(
+            kill(&["oom-kill:constraint=CONSTRAINT_CPUSET,nodemask=(null),cpuset=db,mems_allowed=0"]).report.nodes_only
+        );
     }
 
     #[test]

@@ -2,10 +2,7 @@
 
 use aho_corasick::AhoCorasick;
 use std::sync::LazyLock;
-use whyslow_model::kernel_log::{UNMISTAKABLE, prefilter};
-
-/// Lines of a memory report that are used, by their beginning.
-const MEMORY_REPORT: [&str; 5] = ["memory: usage ", "anon ", "file ", "file_dirty ", "file_writeback "];
+use whyslow_model::kernel_log::{MEMORY_REPORT, UNMISTAKABLE, prefilter};
 
 static RELEVANT: LazyLock<AhoCorasick> = LazyLock::new(|| matcher(prefilter()));
 static FROM_KERNEL: LazyLock<AhoCorasick> = LazyLock::new(|| matcher(UNMISTAKABLE.iter().copied()));
@@ -36,6 +33,7 @@ pub fn ends_memory_report(text: &str) -> bool {
 
 /// Whether a line of a memory report is used: a process, `[  123]  0  123 ...`, or a statistic.
 pub fn is_in_memory_report(text: &str) -> bool {
+    let text = text.trim_start();
     let process = |rest: &str| rest.trim_start().starts_with(|c: char| c.is_ascii_digit() || c == 'p');
     text.strip_prefix('[').is_some_and(process) || MEMORY_REPORT.iter().any(|words| text.starts_with(words))
 }
