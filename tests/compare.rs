@@ -8,11 +8,11 @@ use recorded::{folder, record};
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
-use whyslow_model::baseline::{Baseline, Better, Inventory, Kind, Series};
+use whyslow_model::baseline::{Baseline, BaselineKind, BaselineSeries, Better, Inventory};
 use whyslow_model::catalogue::{Disk, MachineInfo, Setting};
 use whyslow_model::comparison::Comparison;
 use whyslow_model::diagnosis::Subject;
-use whyslow_model::key::Machine;
+use whyslow_model::key::MachineKey;
 use whyslow_model::snapshot::Snapshot;
 
 const LENGTH: u64 = 1800;
@@ -43,7 +43,7 @@ fn sample(t: u64) -> Snapshot {
     if t.is_multiple_of(60) {
         let swappiness = if t < WORSE { "60" } else { "10" };
         s.kernel.setting.push(Setting { value: swappiness.into(), ..Setting::new("vm.swappiness".into()) });
-        let machine = MachineInfo { release: "6.18".into(), boot: "b00t".into(), ..MachineInfo::new(Machine) };
+        let machine = MachineInfo { release: "6.18".into(), boot: "b00t".into(), ..MachineInfo::new(MachineKey) };
         s.kernel.machine.push(machine);
     }
     s.sort();
@@ -125,10 +125,15 @@ fn baselines_are_kept_listed_shown_and_deleted() {
 fn benchmarks_are_compared_by_their_files() {
     let dir = folder();
     let file = |name: &str, rates: [f64; 6]| {
-        let series =
-            Series::of_repeats("random read", Subject::new("device", "vda"), "1/s", Better::Higher, rates.to_vec());
+        let series = BaselineSeries::of_repeats(
+            "random read",
+            Subject::new("device", "vda"),
+            "1/s",
+            Better::Higher,
+            rates.to_vec(),
+        );
         let path = dir.path().join(name);
-        let baseline = Baseline::new(Kind::Bench, Inventory::new(), vec![series]);
+        let baseline = Baseline::new(BaselineKind::Bench, Inventory::new(), vec![series]);
         fs::write(&path, serde_json::to_vec(&baseline).unwrap()).unwrap();
         path.to_str().unwrap().to_owned()
     };

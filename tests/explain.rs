@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use whyslow_model::catalogue::{Cpu, ExitedChildren, MachineInfo, Pressure, Process, ProcessRow, Setting, System};
 use whyslow_model::explanation::{Episode, Explanation};
-use whyslow_model::key::{Machine, Offspring, TaskKey};
+use whyslow_model::key::{MachineKey, Offspring, TaskKey};
 use whyslow_model::snapshot::Snapshot;
 
 const SECOND: u64 = 1_000_000_000;
@@ -40,9 +40,9 @@ fn sample(t: u64) -> Snapshot {
         cpu_some: (busy * SECOND * 98 / 100).into(),
         memory_some: 0.into(),
         io_some: 0.into(),
-        ..Pressure::new(Machine)
+        ..Pressure::new(MachineKey)
     });
-    s.processor.system.push(System { blocked: 0.0.into(), ..System::new(Machine) });
+    s.processor.system.push(System { blocked: 0.0.into(), ..System::new(MachineKey) });
     s.task.process.push(process(1, "init", 1, 0));
     for (span, name) in BUSY.iter().filter(|(span, _)| span.contains(&t) || span.end == t) {
         for pid in 0..6 {
@@ -54,7 +54,7 @@ fn sample(t: u64) -> Snapshot {
         let swappiness = if t < 360 { "60" } else { "10" };
         let setting = Setting { value: swappiness.into(), ..Setting::new("vm.swappiness".into()) };
         s.kernel.setting.push(setting);
-        let machine = MachineInfo { name: "known".into(), boot: "b00t".into(), ..MachineInfo::new(Machine) };
+        let machine = MachineInfo { name: "known".into(), boot: "b00t".into(), ..MachineInfo::new(MachineKey) };
         s.kernel.machine.push(machine);
     }
     s.sort();
@@ -163,10 +163,10 @@ fn beside_a_loop_of_gzip(t: u64) -> Snapshot {
         cpu_some: (busy * SECOND * 98 / 100 + (t - busy) * SECOND / 100).into(),
         memory_some: 0.into(),
         io_some: 0.into(),
-        ..Pressure::new(Machine)
+        ..Pressure::new(MachineKey)
     });
     let forks = t * 5;
-    s.processor.system.push(System { blocked: 0.0.into(), forks: forks.into(), ..System::new(Machine) });
+    s.processor.system.push(System { blocked: 0.0.into(), forks: forks.into(), ..System::new(MachineKey) });
     let shell = TaskKey { pid: 2, tid: 2, start: 1 };
     s.task.process.push(process(2, "cron-job", 1, 0));
     s.task.exited_children.push(ExitedChildren {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
-use whyslow_model::profile::{Frame, Kind, Profile, SCHEMA, Space, Stack};
+use whyslow_model::profile::{Frame, ProfileKind, SCHEMA, Space, Stack, StackProfile};
 
 /// Where the C program is built and its copies stand.
 struct Bench {
@@ -83,20 +83,20 @@ fn run(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_whyslow")).arg("profile").args(args).stdin(Stdio::null()).output().unwrap()
 }
 
-fn profile(args: &[&str]) -> Profile {
+fn profile(args: &[&str]) -> StackProfile {
     let out = run(&[args, &["--json"]].concat());
     assert_eq!(out.status.code(), Some(0), "{}", String::from_utf8_lossy(&out.stderr));
     serde_json::from_slice(&out.stdout).expect("a profile document")
 }
 
 /// The functions of a stack, the outermost first; those without a name as `?`.
-fn functions<'a>(profile: &'a Profile, stack: &'a Stack) -> Vec<&'a str> {
+fn functions<'a>(profile: &'a StackProfile, stack: &'a Stack) -> Vec<&'a str> {
     profile.frames_of(stack).map(|frame| frame.function.as_deref().unwrap_or("?")).collect()
 }
 
 /// The share of the weight whose stacks call these functions in this order, right after each other. Samples in which the program
 /// reads the clock are left out: it does so in each round, and a few of them are a large share of few samples.
-fn share(profile: &Profile, way: &[&str]) -> f64 {
+fn share(profile: &StackProfile, way: &[&str]) -> f64 {
     let calls = |stack: &&Stack| functions(profile, stack).windows(way.len()).any(|window| window == way);
     let weight = |keep: &dyn Fn(&&Stack) -> bool| -> u64 {
         let working = profile.stacks.iter().filter(|stack| !reads_clock(profile, stack));
@@ -105,14 +105,14 @@ fn share(profile: &Profile, way: &[&str]) -> f64 {
     weight(&calls) as f64 / weight(&|_| true).max(1) as f64
 }
 
-fn reads_clock(profile: &Profile, stack: &Stack) -> bool {
+fn reads_clock(profile: &StackProfile, stack: &Stack) -> bool {
     profile.frames_of(stack).any(|frame| {
         let function = frame.function.as_deref().unwrap_or_default();
         function == "now" || function.contains("clock_gettime") || frame.module.as_deref() == Some("[vdso]")
     })
 }
 
-fn frame<'a>(profile: &'a Profile, function: &str) -> &'a Frame {
+fn frame<'a>(profile: &'a StackProfile, function: &str) -> &'a Frame {
     profile.frames.iter().find(|f| f.function.as_deref() == Some(function)).unwrap_or_else(|| panic!("no {function}"))
 }
 
@@ -124,7 +124,7 @@ fn callers_are_found_and_so_is_what_was_inlined() {
     let before = toy.cpu_seconds();
     let p = profile(&["--for", "2s", "--pid", &toy.pid()]);
     let used = toy.cpu_seconds() - before;
-    assert_eq!((&*p.schema, p.kind, p.hz), (SCHEMA, Kind::OnCpu, Some(99)));
+    assert_eq!((&*p.schema, p.kind, p.hz), (SCHEMA, ProfileKind::OnCpu, Some(99)));
     assert_eq!(p.process.as_ref().map(|process| &*process.name), Some("wsl-prof-inline"));
     // It also runs before and after the profile, and on a busy machine for a part of the time only.
     let most = 99.0 * used.min(p.seconds + 0.1) * 1.1 + 5.0;
@@ -211,7 +211,7 @@ fn waits_are_as_long_as_they_are() {
     let toy = bench.build("wsl-prof-doze", &["-static"]);
     let toy = Running::start(Command::new(toy).arg("doze"));
     let p = profile(&["--for", "2s", "--off-cpu", "--pid", &toy.pid()]);
-    assert_eq!((p.kind, p.hz), (Kind::OffCpu, None));
+    assert_eq!((p.kind, p.hz), (ProfileKind::OffCpu, None));
     let waited = p.weight() as f64 / 1e6;
     assert!((1.5..=p.seconds).contains(&waited), "{waited} s of {} s", p.seconds);
     assert!(share(&p, &["main", "doze", "nap"]) > 0.9, "{:?}", p.frames);
@@ -277,7 +277,7 @@ fn ctrl_c_gives_what_there_is() {
     assert_eq!(unsafe { libc::kill(pid, libc::SIGINT) }, 0);
     let out = child.wait_with_output().unwrap();
     assert_eq!(out.status.code(), Some(0));
-    let p: Profile = serde_json::from_slice(&out.stdout).expect("a profile document");
+    let p: StackProfile = serde_json::from_slice(&out.stdout).expect("a profile document");
     assert!(p.seconds < 30.0 && p.weight() > 0, "{} s, {}", p.seconds, p.weight());
 }
 
@@ -299,7 +299,7 @@ fn the_form_follows_the_name_of_the_file_or_is_asked_for() {
     let drawn = file("flame.svg");
     assert!(drawn.starts_with("<?xml") && drawn.ends_with("</svg>\n"));
     assert!(file("stacks.folded").contains(";middle;inner_[i] "));
-    assert!(serde_json::from_str::<Profile>(&file("profile.json")).is_ok());
+    assert!(serde_json::from_str::<StackProfile>(&file("profile.json")).is_ok());
     assert!(file("profile.txt").starts_with("on-CPU profile"));
 }
 
@@ -312,7 +312,7 @@ fn a_culprit_is_profiled_or_there_is_none() {
     let complaint = String::from_utf8_lossy(&out.stderr);
     match out.status.code() {
         Some(0) => {
-            let p: Profile = serde_json::from_slice(&out.stdout).expect("a profile document");
+            let p: StackProfile = serde_json::from_slice(&out.stdout).expect("a profile document");
             assert!(p.process.is_some() && p.finding.is_some_and(|key| key.contains('@')));
         }
         Some(1) => assert_eq!(complaint.lines().count(), 1, "{complaint}"),

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use whyslow_model::catalogue::{Cpu, Family, Process, Sample, Vmstat};
-use whyslow_model::snapshot::{Outcome, Snapshot};
+use whyslow_model::snapshot::{ReadOutcome, Snapshot};
 use whyslow_store::Recording;
 
 fn whyslow(args: &[&str]) -> Command {
@@ -302,7 +302,7 @@ fn a_file_of_proc_that_hangs_does_not_stop_the_recording() {
     let samples = read(dir.path());
     assert!(samples.len() >= 3, "{} samples", samples.len());
     let last = samples.last().unwrap();
-    let hung: Vec<_> = last.sources.iter().filter(|source| matches!(source.outcome, Outcome::Hung(_))).collect();
+    let hung: Vec<_> = last.sources.iter().filter(|source| matches!(source.outcome, ReadOutcome::Hung(_))).collect();
     assert_eq!(hung.len(), 1, "{:?}", last.sources);
     assert!(Vmstat::rows(last).is_empty());
     assert!(!Cpu::rows(last).is_empty() && !Process::rows(last).is_empty(), "the others are read");

@@ -81,7 +81,7 @@ fn wrong_health(answer: &Diagnosis, trial: &Trial) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use whyslow_model::diagnosis::{Basis, Cost, Culprit, Host, Origin, RuledOut, SCHEMA, Span, Subject};
+    use whyslow_model::diagnosis::{Basis, Culprit, Host, ObserverCost, Origin, RuledOut, SCHEMA, Subject, TimeSpan};
 
     fn finding(id: &str, subject: Subject, culprit: u32) -> Finding {
         let (kind, name, of) = ("process".into(), "lab-x".into(), "it".into());
@@ -108,14 +108,14 @@ mod tests {
         Diagnosis {
             schema: SCHEMA.into(),
             host: Host::default(),
-            window: Span { start: None, end: None, seconds: 10.0, samples: 11, source: Origin::Live },
+            window: TimeSpan { start: None, end: None, seconds: 10.0, samples: 11, source: Origin::Live },
             verdict,
             findings,
             ruled_out: Vec::new(),
             blind_spots: Vec::new(),
             closer_looks: Vec::new(),
             cpu_explained: None,
-            cost: Cost::default(),
+            cost: ObserverCost::default(),
             figures: Vec::new(),
         }
     }

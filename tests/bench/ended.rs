@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
-use whyslow_model::bench::Report;
+use whyslow_model::bench::BenchReport;
 
 /// A benchmark that would take long, once its threads measure.
 fn long(args: &[&str]) -> Child {
@@ -46,7 +46,7 @@ fn ctrl_c_reports_what_was_measured_and_leaves_nothing() {
     let out = child.wait_with_output().unwrap();
     assert!(asked.elapsed() < Duration::from_secs(25), "it ran to its end");
     assert_eq!(out.status.code(), Some(0), "{}", String::from_utf8_lossy(&out.stderr));
-    let report: Report = serde_json::from_slice(&out.stdout).expect("a report");
+    let report: BenchReport = serde_json::from_slice(&out.stdout).expect("a report");
     assert!(report.interrupted);
     assert!(report.rounds.iter().all(|round| round.runs[0].seconds < 30.0));
     assert_eq!(fs::read_dir(&name).unwrap().count(), 0);
@@ -159,7 +159,7 @@ fn ctrl_c_ends_memory_and_cpu_at_once() {
         let asked = Instant::now();
         let out = child.wait_with_output().unwrap();
         assert!(asked.elapsed() < Duration::from_secs(30), "{args:?}");
-        let report: Report = serde_json::from_slice(&out.stdout).expect("a report");
+        let report: BenchReport = serde_json::from_slice(&out.stdout).expect("a report");
         assert!(report.interrupted && out.status.success(), "{args:?}");
     }
 }
@@ -190,7 +190,7 @@ fn sigterm_and_sighup_clean_up_and_set_the_exit_status() {
         signal(&child, ended_by);
         let out = child.wait_with_output().unwrap();
         assert_eq!(out.status.code(), Some(status), "{}", String::from_utf8_lossy(&out.stderr));
-        let report: Report = serde_json::from_slice(&out.stdout).expect("a report");
+        let report: BenchReport = serde_json::from_slice(&out.stdout).expect("a report");
         assert!(report.interrupted);
         assert_eq!(fs::read_dir(&name).unwrap().count(), 0);
     }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Output, Stdio};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
-use whyslow_model::bench::{Report, Round, SCHEMA};
+use whyslow_model::bench::{BenchReport, Round, SCHEMA};
 
 pub(crate) const MIB: u64 = 1 << 20;
 
@@ -203,23 +203,23 @@ pub(crate) fn bench(args: &[&str]) -> Command {
 }
 
 /// The report of any benchmark.
-pub(crate) fn report_of(args: &[&str]) -> Report {
+pub(crate) fn report_of(args: &[&str]) -> BenchReport {
     let out = whyslow(args).arg("--json").output().unwrap();
     assert_eq!(out.status.code(), Some(0), "{args:?}: {}", String::from_utf8_lossy(&out.stderr));
-    let report: Report = serde_json::from_slice(&out.stdout).expect("a report");
+    let report: BenchReport = serde_json::from_slice(&out.stdout).expect("a report");
     assert_eq!(report.schema, SCHEMA);
     report
 }
 
 /// The same, run longer and longer until a condition holds: on a busy machine a short run may not complete a request.
-pub(crate) fn report_when(args: &[&str], condition: impl Fn(&Report) -> bool) -> Report {
+pub(crate) fn report_when(args: &[&str], condition: impl Fn(&BenchReport) -> bool) -> BenchReport {
     let times = ["20ms", "200ms", "1s", "5s"];
     let mut reports = times.into_iter().map(|time| report_of(&[args, &["--for", time]].concat()));
     reports.find(condition).expect("the condition holds with 5 s")
 }
 
 /// The same, until every run has completed a request.
-pub(crate) fn complete_report_of(args: &[&str]) -> Report {
+pub(crate) fn complete_report_of(args: &[&str]) -> BenchReport {
     report_when(args, |report| report.rounds.iter().all(has_completions))
 }
 
@@ -232,7 +232,7 @@ pub(crate) fn run(args: &[&str]) -> Output {
 }
 
 /// The report of `bench disk`.
-pub(crate) fn report(args: &[&str]) -> Report {
+pub(crate) fn report(args: &[&str]) -> BenchReport {
     let time: &[&str] = if args.contains(&"--for") { &[] } else { &["--for", "20ms"] };
     report_of(&[&["disk"], args, time].concat())
 }

@@ -5,10 +5,10 @@ use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::Command;
-use whyslow_model::bench::Report;
+use whyslow_model::bench::BenchReport;
 
 /// Measures the layers of a file of 0x77s.
-fn measured_layers(device: &str, point: &str, kind: &str) -> Report {
+fn measured_layers(device: &str, point: &str, kind: &str) -> BenchReport {
     let file = Path::new(point).join("data");
     fs::write(&file, vec![0x77; 12 * MIB as usize]).unwrap();
     must(&mut Command::new("sync"));
@@ -24,7 +24,7 @@ fn measured_layers(device: &str, point: &str, kind: &str) -> Report {
 }
 
 /// The first block that the device was asked for.
-fn first_block(report: &Report, device: &str) -> Vec<u8> {
+fn first_block(report: &BenchReport, device: &str) -> Vec<u8> {
     let name = device.trim_start_matches("/dev/");
     let run = report.rounds.iter().flat_map(|round| &round.runs).find(|run| run.name == name).unwrap();
     let mut block = vec![0; 4096];

@@ -4,18 +4,18 @@ use crate::fixture::{assert_refused, report_of, whyslow};
 use std::collections::BTreeSet;
 use std::fs;
 use whyslow_model::baseline::{Baseline, Better};
-use whyslow_model::bench::{Kind, Report, Study};
+use whyslow_model::bench::{BenchKind, BenchReport, Study};
 
-fn names(report: &Report) -> Vec<&str> {
+fn names(report: &BenchReport) -> Vec<&str> {
     report.studies.iter().map(|study| &*study.name).collect()
 }
 
-fn study<'r>(report: &'r Report, name: &str) -> &'r Study {
+fn study<'r>(report: &'r BenchReport, name: &str) -> &'r Study {
     report.studies.iter().find(|study| study.name == name).unwrap_or_else(|| panic!("no {name}"))
 }
 
 /// What holds of every figure there is.
-fn assert_sound(report: &Report) {
+fn assert_sound(report: &BenchReport) {
     assert!(!report.interrupted && report.environment.host.cpus.is_some());
     for study in &report.studies {
         assert!(!study.method.is_empty());
@@ -33,7 +33,7 @@ fn assert_sound(report: &Report) {
 #[test]
 fn memory_is_measured_in_every_way() {
     let report = report_of(&["memory", "--size", "1M", "--for", "10ms"]);
-    assert_eq!(report.kind, Kind::Memory);
+    assert_eq!(report.kind, BenchKind::Memory);
     assert_eq!(names(&report), ["bandwidth", "latency", "memory of nodes", "page faults"]);
     assert_sound(&report);
     let ways: BTreeSet<_> = study(&report, "bandwidth").figures.iter().map(|figure| &*figure.name).collect();
@@ -50,7 +50,7 @@ fn memory_is_measured_in_every_way() {
 #[test]
 fn processors_are_measured_in_every_way() {
     let report = report_of(&["cpu", "--for", "10ms"]);
-    assert_eq!(report.kind, Kind::Cpu);
+    assert_eq!(report.kind, BenchKind::Cpu);
     assert_eq!(names(&report), ["scaling", "waking", "context switch", "calls"]);
     assert_sound(&report);
     for figure in &study(&report, "waking").figures {
@@ -92,7 +92,7 @@ fn what_was_found_is_kept_under_its_name() {
     };
     let (status, stdout, said) = save("may", &[]);
     assert_eq!((status, &*said), (Some(0), ""));
-    let report: Report = serde_json::from_slice(&stdout).expect("a report");
+    let report: BenchReport = serde_json::from_slice(&stdout).expect("a report");
     let baseline: Baseline =
         serde_json::from_slice(&fs::read(state.path().join("baselines/may.json")).unwrap()).unwrap();
     assert_eq!((&*baseline.name, &baseline.start), ("may", &report.started));

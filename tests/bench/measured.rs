@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use whyslow_model::bench::{Limit, Report};
+use whyslow_model::bench::{BenchReport, Limit};
 
 #[test]
 fn a_folder_is_left_as_it_was() {
@@ -118,7 +118,7 @@ fn time_waiting_to_be_issued_is_part_of_a_requests_latency() {
         let rate = format!("rate_iops=1000000\nfdatasync=1\nruntime={runtime}\ntime_based");
         fs::write(&job, format!("[a]\ndirectory={folder}\nsize=1m\nrw=randwrite\n{rate}\n")).unwrap();
         let out = whyslow(&["disk", "--json", "--job", &job]).output().unwrap();
-        let report: Report = serde_json::from_slice(&out.stdout).expect("a report");
+        let report: BenchReport = serde_json::from_slice(&out.stdout).expect("a report");
         let run = &report.rounds[0].runs[0];
         assert!(run.behind > 100_000, "{}", run.behind);
         let write = run.write.as_ref().unwrap();

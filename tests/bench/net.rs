@@ -6,7 +6,7 @@ use std::net::{TcpStream, UdpSocket};
 use std::os::fd::AsFd;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
-use whyslow_model::bench::{Kind, NetRun, Network, Report, Transport, Work};
+use whyslow_model::bench::{BenchKind, BenchReport, NetRun, Network, Transport, Work};
 
 const TOKEN: &str = "a token of the tests, nothing else";
 const FAR: &str = "10.219.7.2";
@@ -71,7 +71,7 @@ impl NetnsPair {
         command
     }
 
-    fn report(&self, args: &[&str]) -> Report {
+    fn report(&self, args: &[&str]) -> BenchReport {
         let args = [&[FAR, "--for", "200ms", "--json"], args].concat();
         told(&self.bench(&args).output().unwrap())
     }
@@ -126,10 +126,10 @@ fn ip(args: &[&str]) {
     must(Command::new("ip").args(args));
 }
 
-fn told(out: &Output) -> Report {
+fn told(out: &Output) -> BenchReport {
     assert_eq!(out.status.code(), Some(0), "{}", String::from_utf8_lossy(&out.stderr));
-    let report: Report = serde_json::from_slice(&out.stdout).expect("a report");
-    assert_eq!(report.kind, Kind::Net);
+    let report: BenchReport = serde_json::from_slice(&out.stdout).expect("a report");
+    assert_eq!(report.kind, BenchKind::Net);
     report
 }
 

@@ -1,7 +1,7 @@
 //! A machine that does little: what faults are planted on.
 
 use whyslow_model::catalogue::{Cpu, Pressure, System};
-use whyslow_model::key::Machine;
+use whyslow_model::key::MachineKey;
 use whyslow_model::snapshot::Snapshot;
 
 pub const SECOND: u64 = 1_000_000_000;
@@ -25,8 +25,8 @@ pub fn machine(seconds: u64, rest: u64) -> Snapshot {
         cpu_some: 0.into(),
         memory_some: 0.into(),
         io_some: 0.into(),
-        ..Pressure::new(Machine)
+        ..Pressure::new(MachineKey)
     });
-    s.processor.system.push(System { blocked: 0.0.into(), ..System::new(Machine) });
+    s.processor.system.push(System { blocked: 0.0.into(), ..System::new(MachineKey) });
     s
 }

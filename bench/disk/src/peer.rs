@@ -4,7 +4,7 @@ use crate::cases::Flow;
 use crate::rig::Folder;
 use serde_json::Value;
 use std::time::Duration;
-use whyslow_model::bench::{Report, Run};
+use whyslow_model::bench::{BenchReport, DiskRun};
 use whyslow_pairs::child;
 use whyslow_pairs::comparison::Figures;
 use whyslow_pairs::failure::{Failure, Result};
@@ -49,12 +49,12 @@ pub fn file_system(whyslow: &str, folder: &Folder) -> Result<Vec<Figures>> {
     STREAMS.into_iter().map(phase).collect()
 }
 
-fn report(whyslow: &str, args: &[&str]) -> Result<Report> {
+fn report(whyslow: &str, args: &[&str]) -> Result<BenchReport> {
     Ok(serde_json::from_str(&child::output(whyslow, &[&["bench", "--json"], args].concat(), PATIENCE)?)?)
 }
 
 /// 0 if there was no such run.
-fn bandwidth(run: Option<&Run>, flow: Flow) -> f64 {
+fn bandwidth(run: Option<&DiskRun>, flow: Flow) -> f64 {
     let flow = run.and_then(|run| if flow == Flow::Read { run.read.as_ref() } else { run.write.as_ref() });
     flow.map_or(0.0, |flow| flow.bandwidth)
 }

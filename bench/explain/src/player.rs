@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use whyslow_model::catalogue::{EachFamily, Family, LogLine, MachineInfo};
-use whyslow_model::key::{Key, Part};
+use whyslow_model::key::{Key, KeyPart};
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::value::{State, Value};
 use whyslow_store::{Recorder, Retention, StoreError};
@@ -130,7 +130,7 @@ impl Carry<'_> {
         let mut parts = Vec::new();
         row.key().take_apart(&mut parts);
         for ((name, _), part) in F::INFO.key_columns().zip(&mut parts) {
-            if let Part::Number(number) = part {
+            if let KeyPart::Number(number) = part {
                 match name {
                     "start" | "parent_start" if *number >= self.born => *number += self.later / TICK_NS,
                     "sequence" => *number += self.lines,
@@ -190,7 +190,7 @@ impl EachFamily for Forget {
             let mut parts = Vec::new();
             row.key().take_apart(&mut parts);
             let mut began = parts.iter().zip(&starts).filter(|(_, is_start)| **is_start);
-            !began.any(|(part, _)| matches!(part, Part::Number(start) if *start >= self.since))
+            !began.any(|(part, _)| matches!(part, KeyPart::Number(start) if *start >= self.since))
         });
     }
 }

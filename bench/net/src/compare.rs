@@ -2,7 +2,7 @@
 
 use crate::rig::{Rig, Wire};
 use serde_json::Value;
-use whyslow_model::bench::{NetEnd, Report};
+use whyslow_model::bench::{BenchReport, NetEnd};
 use whyslow_pairs::comparison::{Comparison, Figures};
 use whyslow_pairs::failure::{Failure, Result};
 use whyslow_pairs::in_turn::in_turn;
@@ -43,7 +43,7 @@ fn ours(case: &Case, rig: &Rig, seconds: u32) -> Result<Figures> {
     let (streams, seconds) = (case.streams.to_string(), seconds.to_string());
     let mut args = vec!["--only", "streams", "--direction", "up", "--streams", &streams, "--for", &seconds];
     args.extend(case.copy.then_some("--copy"));
-    let report: Report = serde_json::from_str(&rig.whyslow(case.wire, &args)?)?;
+    let report: BenchReport = serde_json::from_str(&rig.whyslow(case.wire, &args)?)?;
     let rounds = report.network.unwrap_or_default().rounds;
     let run = rounds.iter().flat_map(|round| &round.runs).find(|run| run.asked.streams == case.streams);
     let run = run.ok_or_else(|| Failure::new("whyslow measured nothing"))?;

@@ -2,9 +2,9 @@
 
 use crate::environment::busy_seconds;
 use crate::page_cache;
-use crate::target::{StorageMap, Target};
+use crate::target::{BenchTarget, StorageMap};
 use std::fs;
-use whyslow_model::bench::{CacheUse, IoAccounting, LayerTraffic, Traffic};
+use whyslow_model::bench::{CacheTraffic, IoAccounting, LayerTraffic, Traffic};
 use whyslow_model::catalogue::Disk;
 use whyslow_model::human;
 use whyslow_model::snapshot::Snapshot;
@@ -42,7 +42,7 @@ impl AccountingRecorder {
         Self { sampler: Sampler::of_storage(root) }
     }
 
-    pub(crate) fn start(&mut self, targets: &[&Target]) -> CountersBefore {
+    pub(crate) fn start(&mut self, targets: &[&BenchTarget]) -> CountersBefore {
         let cached = targets.iter().map(|target| cached(target)).collect();
         CountersBefore { snapshot: self.sampler.sample(), own_read_bytes: own_read_bytes(), cached }
     }
@@ -52,14 +52,14 @@ impl AccountingRecorder {
         &mut self,
         before: CountersBefore,
         map: &StorageMap,
-        targets: &[(usize, &Target, Traffic)],
+        targets: &[(usize, &BenchTarget, Traffic)],
     ) -> RoundAccounting {
         let own = own_read_bytes();
         let window = Window::new(vec![before.snapshot, self.sampler.sample()]);
         let fetched = before.own_read_bytes.zip(own).map(|(before, after)| after.saturating_sub(before));
         // The kernel counts this process's reads in one sum, which cannot be split by target.
         let fetched = fetched.filter(|_| targets.len() == 1);
-        let account = |(at, &(number, target, asked)): (usize, &(usize, &Target, Traffic))| {
+        let account = |(at, &(number, target, asked)): (usize, &(usize, &BenchTarget, Traffic))| {
             let layers = layers(&window, map, target);
             let cache = cache_use(before.cached[at], target, asked, fetched);
             let (foreign_read_bytes, foreign_write_bytes) = foreign(layers.first(), asked, cache.is_none(), fetched);
@@ -98,7 +98,7 @@ pub(crate) fn not_from_device(target: &IoAccounting) -> Option<String> {
 }
 
 /// The counters of the target's device and of each device below it.
-fn layers(window: &Window, map: &StorageMap, target: &Target) -> Vec<LayerTraffic> {
+fn layers(window: &Window, map: &StorageMap, target: &BenchTarget) -> Vec<LayerTraffic> {
     let Some(device) = &target.about.device else { return Vec::new() };
     let changes = window.changes::<Disk>();
     let mut above = device;
@@ -152,9 +152,9 @@ fn foreign(
     (reads, direct.then(|| top.traffic.write_bytes.saturating_sub(asked.write_bytes)))
 }
 
-fn cache_use(before: Option<u64>, target: &Target, asked: Traffic, fetched: Option<u64>) -> Option<CacheUse> {
+fn cache_use(before: Option<u64>, target: &BenchTarget, asked: Traffic, fetched: Option<u64>) -> Option<CacheTraffic> {
     let (before, after, fetched) = (before?, cached(target)?, fetched?);
-    Some(CacheUse {
+    Some(CacheTraffic {
         before,
         after,
         fetched,
@@ -170,7 +170,7 @@ fn own_read_bytes() -> Option<u64> {
 }
 
 /// Bytes of a buffered target in the page cache.
-fn cached(target: &Target) -> Option<u64> {
+fn cached(target: &BenchTarget) -> Option<u64> {
     if target.is_direct() { None } else { page_cache::cached(&target.file) }
 }
 

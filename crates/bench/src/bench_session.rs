@@ -7,9 +7,11 @@ use crate::error::{Error, Result};
 use crate::page_cache::{MemoryLimit, drop_cached};
 use crate::progress::{Progress, ProgressFn, Stop};
 use crate::round::{self, RunResult, RunSpec};
-use crate::target::{StorageMap, Target, TargetSpec};
+use crate::target::{BenchTarget, StorageMap, TargetSpec};
 use std::path::Path;
-use whyslow_model::bench::{Access, Cache, Engine, IoAccounting, Kind, Report, Round, SCHEMA, Sync, Traffic, Workload};
+use whyslow_model::bench::{
+    AccessPattern, BenchKind, BenchReport, Cache, Engine, IoAccounting, Round, SCHEMA, SyncPolicy, Traffic, Workload,
+};
 use whyslow_model::human;
 use whyslow_sense::Root;
 
@@ -20,7 +22,7 @@ const FILL_DEPTH: u32 = 8;
 /// A benchmark in progress.
 pub(crate) struct BenchSession<'w> {
     pub(crate) map: StorageMap,
-    pub(crate) targets: Vec<Target>,
+    pub(crate) targets: Vec<BenchTarget>,
     accounting: AccountingRecorder,
     budget: Budget,
     root: Root,
@@ -53,7 +55,7 @@ impl<'w> BenchSession<'w> {
         if spec.path.is_dir() {
             self.reserve(&spec.path, SpaceNeeded::file(spec.size))?;
         }
-        let target = Target::open(&self.map, spec)?;
+        let target = BenchTarget::open(&self.map, spec)?;
         let device = target.about.device.as_deref().filter(|_| spec.write && target.about.file_system.is_none());
         for (folder, bytes) in device.map(|device| self.map.unallocated(device)).unwrap_or_default() {
             self.reserve(&folder, SpaceNeeded { bytes, inodes: 0 })?;
@@ -119,11 +121,11 @@ impl<'w> BenchSession<'w> {
         let fill = Workload {
             engine: if load.engine == Engine::IoUring { Engine::IoUring } else { Engine::Psync },
             direct: load.direct,
-            access: Access::Sequential,
+            access: AccessPattern::Sequential,
             reads: 0.0,
             depth: if load.engine == Engine::IoUring { FILL_DEPTH } else { 1 },
             size: file.whole_blocks(FILL_BLOCK),
-            sync: Some(Sync { every: None, data_only: true }),
+            sync: Some(SyncPolicy { every: None, data_only: true }),
             verify: load.verify,
             seed: load.seed,
             ..Workload::of_blocks(FILL_BLOCK)
@@ -185,11 +187,11 @@ impl<'w> BenchSession<'w> {
     }
 
     /// The report, without the results that only some kinds of benchmarks have.
-    pub(crate) fn finish(self, kind: Kind) -> Report {
+    pub(crate) fn finish(self, kind: BenchKind) -> BenchReport {
         let (started, started_ms) = self.environment.started().unzip();
         let seconds = self.environment.seconds();
         let environment = self.environment.end(&self.targets);
-        Report {
+        BenchReport {
             schema: SCHEMA.to_owned(),
             kind,
             started,

@@ -52,12 +52,12 @@ impl SpaceNeeded {
 /// Free space when first used, and what was reserved since.
 #[derive(Clone, Copy, Debug)]
 struct FsBudget {
-    free: FreeSpace,
+    free: FileSystemSpace,
     claimed: SpaceNeeded,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct FreeSpace {
+struct FileSystemSpace {
     bytes: u64,
     bytes_reserve: u64,
     /// `None` if inodes are allocated dynamically.
@@ -65,7 +65,7 @@ struct FreeSpace {
     inodes_reserve: u64,
 }
 
-impl FreeSpace {
+impl FileSystemSpace {
     fn of(space: &Statvfs) -> Self {
         let unit = space.fragment_size();
         let reserve = |all: u64, most: u64| ((all as f64 * RESERVE) as u64).min(most);
@@ -110,7 +110,7 @@ impl Budget {
             let what = "the file system is mounted read-only; name a folder that can be written to";
             return Err(Error::new(format!("{}: {what}", folder.display())));
         }
-        let now = FreeSpace::of(&space);
+        let now = FileSystemSpace::of(&space);
         let known = self.accounts.get(file_system);
         let account = known.copied().unwrap_or(FsBudget { free: now, claimed: SpaceNeeded::default() });
         let claimed = account.claimed.plus(need);
@@ -137,7 +137,7 @@ fn share(memory: u64) -> u64 {
     (memory as f64 * MEMORY) as u64
 }
 
-fn fits(folder: &Path, free: FreeSpace, need: SpaceNeeded) -> Result<()> {
+fn fits(folder: &Path, free: FileSystemSpace, need: SpaceNeeded) -> Result<()> {
     let folder = folder.display();
     if need.bytes > free.bytes.saturating_sub(free.bytes_reserve) {
         return Err(Error::new(format!(
@@ -214,7 +214,7 @@ mod tests {
 
     #[test]
     fn files_are_added_up_by_file_system() {
-        let free = FreeSpace::of(&statvfs(FOLDER).unwrap());
+        let free = FileSystemSpace::of(&statvfs(FOLDER).unwrap());
         let half = (free.bytes - free.bytes_reserve) / 10 * 6;
         let mut budget = budget();
         let folder = Path::new(FOLDER);
@@ -242,12 +242,12 @@ mod tests {
 
     #[test]
     fn a_file_system_without_free_inodes_is_refused() {
-        let free = FreeSpace { bytes: 1 << 30, bytes_reserve: 0, inodes: Some(1000), inodes_reserve: 50 };
+        let free = FileSystemSpace { bytes: 1 << 30, bytes_reserve: 0, inodes: Some(1000), inodes_reserve: 50 };
         let need = |inodes| SpaceNeeded { bytes: 0, inodes };
         fits(Path::new("/x"), free, need(950)).unwrap();
         let said = fits(Path::new("/x"), free, need(951)).unwrap_err().to_string();
         assert!(said.contains("needs 951, 1000 are available"), "{said}");
-        fits(Path::new("/x"), FreeSpace { inodes: None, ..free }, need(951)).unwrap();
+        fits(Path::new("/x"), FileSystemSpace { inodes: None, ..free }, need(951)).unwrap();
     }
 
     #[test]

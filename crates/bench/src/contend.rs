@@ -7,7 +7,7 @@ use crate::round::RunSpec;
 use crate::target::TargetSpec;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
-use whyslow_model::bench::{Kind, Pair, Report, Round, Workload};
+use whyslow_model::bench::{BenchKind, BenchReport, Interference, Round, Workload};
 
 /// What to measure.
 #[derive(Clone, Debug)]
@@ -35,7 +35,7 @@ const INTERFERENCE: f64 = 1.5;
 ///
 /// # Errors
 /// Fewer than two targets, or one that must not, or cannot, be read.
-pub fn measure(options: &ContendOptions, stop: &Stop, progress: &mut dyn FnMut(Progress)) -> Result<Report> {
+pub fn measure(options: &ContendOptions, stop: &Stop, progress: &mut dyn FnMut(Progress)) -> Result<BenchReport> {
     if options.paths.len() < 2 {
         return Err(Error::new("contend compares two or more targets: name another"));
     }
@@ -56,11 +56,11 @@ pub fn measure(options: &ContendOptions, stop: &Stop, progress: &mut dyn FnMut(P
     let spec = |(target, load): (usize, Workload)| session.run_spec(&session.targets[target].about.path, target, load);
     let specs: Vec<RunSpec> = loads.into_iter().enumerate().map(spec).collect();
     let pairs = all_pairs(&mut session, &specs)?;
-    Ok(Report { pairs, ..session.finish(Kind::Contend) })
+    Ok(BenchReport { pairs, ..session.finish(BenchKind::Contend) })
 }
 
 /// Runs each workload alone, then all pairs of them.
-pub(crate) fn all_pairs(session: &mut BenchSession, specs: &[RunSpec]) -> Result<Vec<Pair>> {
+pub(crate) fn all_pairs(session: &mut BenchSession, specs: &[RunSpec]) -> Result<Vec<Interference>> {
     let mut alone = Vec::new();
     for spec in specs {
         let round = session.run_round("alone", &spec.name, std::slice::from_ref(spec))?;
@@ -97,7 +97,7 @@ fn interferes(kept: [f64; 2], cpu_bound: [bool; 2]) -> Option<bool> {
 }
 
 /// Runs a pair; `None` if it was stopped or nothing completed.
-fn together(session: &mut BenchSession, specs: [&RunSpec; 2], alone: [f64; 2]) -> Result<Option<Pair>> {
+fn together(session: &mut BenchSession, specs: [&RunSpec; 2], alone: [f64; 2]) -> Result<Option<Interference>> {
     let names = specs.map(|spec| spec.name.clone());
     let known = shared_devices(session, specs.map(|spec| spec.target));
     let name = format!("{} and {}", names[0], names[1]);
@@ -110,7 +110,7 @@ fn together(session: &mut BenchSession, specs: [&RunSpec; 2], alone: [f64; 2]) -
     };
     let kept = [a / alone[0], b / alone[1]];
     let (sum, contend) = (kept[0] + kept[1], interferes(kept, cpu_bound));
-    Ok(Some(Pair { names, alone, together: [a, b], kept, sum, contend, known }))
+    Ok(Some(Interference { names, alone, together: [a, b], kept, sum, contend, known }))
 }
 
 /// Requests per second of a run, reads and writes together.

@@ -7,7 +7,9 @@ use crate::error::{Error, Result};
 use crate::progress::{Progress, Stop};
 use crate::target::TargetSpec;
 use depth_sweep::{DepthPoint, DepthSweep};
-use whyslow_model::bench::{Access, Cache, Ceiling, Engine, Kind, Limit, Report, Sync, Workload};
+use whyslow_model::bench::{
+    AccessPattern, BenchKind, BenchReport, Cache, Ceiling, Engine, Limit, SyncPolicy, Workload,
+};
 use whyslow_model::human;
 
 /// What to measure.
@@ -37,25 +39,25 @@ const MEDIUM: [u32; 3] = [16 << 10, 64 << 10, 256 << 10];
 #[derive(Clone, Copy)]
 struct RequestKind {
     name: &'static str,
-    access: Access,
+    access: AccessPattern,
     reads: f64,
     limit: Limit,
 }
 
 const READS: [RequestKind; 2] = [
-    RequestKind { name: "random read", access: Access::Uniform, reads: 1.0, limit: Limit::Requests },
-    RequestKind { name: "sequential read", access: Access::Sequential, reads: 1.0, limit: Limit::Bandwidth },
+    RequestKind { name: "random read", access: AccessPattern::Uniform, reads: 1.0, limit: Limit::Requests },
+    RequestKind { name: "sequential read", access: AccessPattern::Sequential, reads: 1.0, limit: Limit::Bandwidth },
 ];
 const WRITES: [RequestKind; 2] = [
-    RequestKind { name: "random write", access: Access::Uniform, reads: 0.0, limit: Limit::Requests },
-    RequestKind { name: "sequential write", access: Access::Sequential, reads: 0.0, limit: Limit::Bandwidth },
+    RequestKind { name: "random write", access: AccessPattern::Uniform, reads: 0.0, limit: Limit::Requests },
+    RequestKind { name: "sequential write", access: AccessPattern::Sequential, reads: 0.0, limit: Limit::Bandwidth },
 ];
 
 /// Runs the benchmark. Stopped early, it reports what it has.
 ///
 /// # Errors
 /// The target must not, or cannot, be measured.
-pub fn measure(options: &DiskOptions, stop: &Stop, progress: &mut dyn FnMut(Progress)) -> Result<Report> {
+pub fn measure(options: &DiskOptions, stop: &Stop, progress: &mut dyn FnMut(Progress)) -> Result<BenchReport> {
     let mut session = BenchSession::begin(stop, progress);
     let target = session.open(&options.target)?;
     check_engine(options, &session)?;
@@ -71,7 +73,7 @@ pub fn measure(options: &DiskOptions, stop: &Stop, progress: &mut dyn FnMut(Prog
     benchmark.session.check_block_fits(target, benchmark.small())?;
     benchmark.run()?;
     let DiskBenchmark { session, ceilings, .. } = benchmark;
-    Ok(Report { ceilings, ..session.finish(Kind::Disk) })
+    Ok(BenchReport { ceilings, ..session.finish(BenchKind::Disk) })
 }
 
 fn check_engine(options: &DiskOptions, session: &BenchSession) -> Result<()> {
@@ -159,9 +161,9 @@ impl DiskBenchmark<'_> {
     /// Small writes, each followed by fdatasync(2), as a database's log does.
     fn synced_writes(&mut self) -> Result<()> {
         let block = self.small();
-        let sync = Some(Sync { every: Some(1), data_only: true });
+        let sync = Some(SyncPolicy { every: Some(1), data_only: true });
         // A flush cannot be polled for.
-        let load = Workload { access: Access::Sequential, sync, poll: false, ..self.load(WRITES[1], block) };
+        let load = Workload { access: AccessPattern::Sequential, sync, poll: false, ..self.load(WRITES[1], block) };
         let name = format!("write of {}, each synced (fdatasync)", human::bytes(block.into()));
         let spec = self.session.run_spec("synced write", self.target, load);
         self.session.run_round("synced write", &name, &[spec])?;

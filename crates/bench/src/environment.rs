@@ -1,10 +1,10 @@
 //! The machine a benchmark ran on, and what else used it meanwhile.
 
-use crate::target::Target;
+use crate::target::BenchTarget;
 use jiff::Timestamp;
 use std::collections::BTreeMap;
 use std::time::Instant;
-use whyslow_model::bench::{Environment, Other};
+use whyslow_model::bench::{Environment, OtherProcess};
 use whyslow_model::catalogue::{Cpu, MachineInfo, Meminfo, Process};
 use whyslow_model::diagnosis::Host;
 use whyslow_model::snapshot::Snapshot;
@@ -69,7 +69,7 @@ impl EnvironmentMonitor {
         reports_free_pages(&self.root).then_some(FREE_PAGE_REPORTING)
     }
 
-    pub(crate) fn end(mut self, targets: &[Target]) -> Environment {
+    pub(crate) fn end(mut self, targets: &[BenchTarget]) -> Environment {
         let settings = settings(&self.root, targets);
         let window = Window::new(vec![self.before, self.sampler.sample()]);
         Environment { host: host(&window), settings, others_cpus: others_cpus(&window), others: others(&window) }
@@ -107,7 +107,7 @@ fn host(window: &Window) -> Host {
     }
 }
 
-fn settings(root: &Root, targets: &[Target]) -> BTreeMap<String, String> {
+fn settings(root: &Root, targets: &[BenchTarget]) -> BTreeMap<String, String> {
     let devices = targets.iter().flat_map(|target| target.about.device.iter().chain(&target.about.below));
     let of_disks = devices.flat_map(|device| {
         let folder = format!("sys/block/{}/queue", device.replace('/', "!"));
@@ -127,19 +127,19 @@ fn others_cpus(window: &Window) -> Option<f64> {
 }
 
 /// Other processes that did I/O, the largest first.
-fn others(window: &Window) -> Vec<Other> {
+fn others(window: &Window) -> Vec<OtherProcess> {
     let other = |change: Change<'_, Process>| {
         let grown = |counter: fn(&Process) -> Counter| change.grown(counter).unwrap_or(0.0) as u64;
-        Other {
+        OtherProcess {
             pid: change.key().pid,
             name: change.last().command.get().unwrap_or_default().to_owned(),
             read_bytes: grown(|p| p.read_bytes),
             write_bytes: grown(|p| p.write_bytes),
         }
     };
-    let moved = |other: &Other| other.read_bytes + other.write_bytes;
+    let moved = |other: &OtherProcess| other.read_bytes + other.write_bytes;
     let all = window.changes::<Process>().into_iter().map(other);
-    let mut others: Vec<Other> =
+    let mut others: Vec<OtherProcess> =
         all.filter(|other| other.pid != std::process::id() && moved(other) >= MIN_OTHER_IO).collect();
     others.sort_by_key(|other| std::cmp::Reverse(moved(other)));
     others.truncate(MAX_OTHERS);

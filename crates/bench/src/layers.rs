@@ -13,7 +13,7 @@ use crate::target::TargetSpec;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use whyslow_model::bench::{Access, Cache, Kind, Layer, Report, Round, Workload};
+use whyslow_model::bench::{AccessPattern, BenchKind, BenchReport, Cache, LayerResult, Round, Workload};
 
 /// What to measure.
 #[derive(Clone, Debug)]
@@ -28,17 +28,17 @@ pub struct LayersOptions {
 
 struct ReadPattern {
     group: &'static str,
-    access: Access,
+    access: AccessPattern,
     block: u32,
     depth: u32,
 }
 
 /// Small reads at depth 1 show added latency; large ones show lost bandwidth and split requests.
 const PATTERNS: [ReadPattern; 2] = [
-    ReadPattern { group: "random read of 4 KiB, one at a time", access: Access::Uniform, block: 4096, depth: 1 },
+    ReadPattern { group: "random read of 4 KiB, one at a time", access: AccessPattern::Uniform, block: 4096, depth: 1 },
     ReadPattern {
         group: "sequential read of 1 MiB, four at a time",
-        access: Access::Sequential,
+        access: AccessPattern::Sequential,
         block: 1 << 20,
         depth: 4,
     },
@@ -61,7 +61,7 @@ struct LayerTarget {
 ///
 /// # Errors
 /// No file is large enough, or it must not be read.
-pub fn measure(options: &LayersOptions, stop: &Stop, progress: &mut dyn FnMut(Progress)) -> Result<Report> {
+pub fn measure(options: &LayersOptions, stop: &Stop, progress: &mut dyn FnMut(Progress)) -> Result<BenchReport> {
     let file = largest_file::find(&options.path, MIN_REGION)?;
     let mut session = BenchSession::begin(stop, progress);
     let targets = layer_targets(&mut session, &file)?;
@@ -75,7 +75,7 @@ pub fn measure(options: &LayersOptions, stop: &Stop, progress: &mut dyn FnMut(Pr
     }
     let groups = session.rounds.chunk_by(|a, b| a.group == b.group);
     let layers = groups.flat_map(|rounds| layers(rounds, |device| session.map.directly_below(device))).collect();
-    Ok(Report { layers, ..session.finish(Kind::Layers) })
+    Ok(BenchReport { layers, ..session.finish(BenchKind::Layers) })
 }
 
 /// Every layer, the lowest first.
@@ -194,20 +194,20 @@ fn load(pattern: &ReadPattern, target: &LayerTarget, options: &LayersOptions) ->
 
 /// Compares each layer of a group with the one below: for a device, the fastest of those it lies on; otherwise the layer
 /// before it.
-fn layers(rounds: &[Round], below: impl Fn(&str) -> Vec<String>) -> Vec<Layer> {
-    let mut layers: Vec<Layer> = Vec::new();
+fn layers(rounds: &[Round], below: impl Fn(&str) -> Vec<String>) -> Vec<LayerResult> {
+    let mut layers: Vec<LayerResult> = Vec::new();
     for round in rounds {
         let Some((run, flow)) = round.runs.first().and_then(|run| Some((run, run.read.as_ref()?))) else { continue };
         let lowest = round.ledgers.first().and_then(|accounting| accounting.layers.last());
         let request = lowest.filter(|lowest| lowest.traffic.reads > 0);
         let is_device = lowest.is_some_and(|_| round.ledgers[0].layers[0].device == run.name);
-        let under: Vec<&Layer> = match below(&run.name) {
+        let under: Vec<&LayerResult> = match below(&run.name) {
             devices if is_device => layers.iter().filter(|layer| devices.contains(&layer.name)).collect(),
             _ => layers.last().into_iter().collect(),
         };
         let latency = under.iter().map(|under| under.latency).min_by(f64::total_cmp);
         let bandwidth = under.iter().map(|under| under.bandwidth).max_by(f64::total_cmp);
-        layers.push(Layer {
+        layers.push(LayerResult {
             group: round.group.clone(),
             name: run.name.clone(),
             rate: flow.rate,

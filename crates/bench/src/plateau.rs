@@ -6,7 +6,7 @@ const GAIN: f64 = 0.05;
 const FLAT_DOUBLINGS: usize = 2;
 
 /// What was measured at one size.
-pub(crate) trait Sample {
+pub(crate) trait PlateauSample {
     fn size(&self) -> u32;
     fn value(&self) -> f64;
 }
@@ -23,14 +23,14 @@ pub(crate) struct PlateauSweep<S> {
     reached: Option<bool>,
 }
 
-impl<S: Sample> PlateauSweep<S> {
+impl<S: PlateauSample> PlateauSweep<S> {
     pub(crate) fn new(first: u32, max: u32, enough: f64) -> Self {
         Self { samples: Vec::new(), first, max: max.max(first), enough, reached: None }
     }
 
     /// The next size to measure; `None` when done.
     pub(crate) fn next(&mut self) -> Option<u32> {
-        let Some(last) = self.samples.last().map(Sample::size) else { return Some(self.first) };
+        let Some(last) = self.samples.last().map(PlateauSample::size) else { return Some(self.first) };
         if self.reached.is_none() {
             let rising = self.is_rising();
             if rising && last < self.max {
@@ -51,7 +51,7 @@ impl<S: Sample> PlateauSweep<S> {
 
     /// Larger sizes than the last are not available.
     pub(crate) fn cap(&mut self) {
-        self.max = self.samples.last().map_or(self.max, Sample::size);
+        self.max = self.samples.last().map_or(self.max, PlateauSample::size);
     }
 
     /// Whether values stopped rising, so that larger sizes would bring no more.
@@ -81,6 +81,6 @@ pub(crate) fn is_gain(from: f64, to: f64) -> bool {
     to > from * (1.0 + GAIN)
 }
 
-fn best<S: Sample>(samples: &[S]) -> f64 {
-    samples.iter().map(Sample::value).fold(0.0, f64::max)
+fn best<S: PlateauSample>(samples: &[S]) -> f64 {
+    samples.iter().map(PlateauSample::value).fold(0.0, f64::max)
 }

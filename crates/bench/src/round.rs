@@ -13,7 +13,7 @@ use std::fs::File;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
-use whyslow_model::bench::{Cost, Flow, Generator, Run, Traffic, Workload};
+use whyslow_model::bench::{CpuCost, DiskRun, Generator, RequestStats, Traffic, Workload};
 
 /// A workload and its target.
 #[derive(Clone, Debug)]
@@ -30,7 +30,7 @@ pub(crate) struct RunSpec {
 
 #[derive(Debug)]
 pub(crate) struct RunResult {
-    pub(crate) run: Run,
+    pub(crate) run: DiskRun,
     /// All requests, including those of the ramp.
     pub(crate) asked: Traffic,
 }
@@ -41,7 +41,7 @@ const TICK: Duration = Duration::from_millis(50);
 /// target.
 const CPU_BOUND: f64 = 0.9;
 
-/// Runs a round. Fails if a workload cannot start; later failures are reported in its [`Run`].
+/// Runs a round. Fails if a workload cannot start; later failures are reported in its [`DiskRun`].
 pub(crate) fn run(name: &str, specs: &[RunSpec], stop: &Stop, progress: ProgressFn) -> Result<Vec<RunResult>> {
     let mut threads = LoadThreads::spawn(specs)?;
     let epoch = threads.begin(specs);
@@ -74,11 +74,11 @@ impl RunSpec {
 }
 
 struct LoadThreads {
-    threads: Vec<LoadThread>,
+    threads: Vec<RunningThread>,
     done: Receiver<(usize, JobResult, ThreadUsage)>,
 }
 
-struct LoadThread {
+struct RunningThread {
     /// Index of its [`RunSpec`].
     spec: usize,
     stop_event: Arc<StopEvent>,
@@ -107,7 +107,13 @@ impl LoadThreads {
                 let run = move || load.run(&ready, &begin, |result, usage| drop(done.send((place, result, usage))));
                 let started = std::thread::Builder::new().name("bench".into()).spawn(run);
                 started.map_err(|e| failed("start a thread", e))?;
-                threads.push(LoadThread { spec: number, stop_event, go: Some(go), end: spec.span().end, result: None });
+                threads.push(RunningThread {
+                    spec: number,
+                    stop_event,
+                    go: Some(go),
+                    end: spec.span().end,
+                    result: None,
+                });
             }
         }
         drop(ready_to);
@@ -134,13 +140,14 @@ impl LoadThreads {
 
     /// Stops the threads whose time is up; whether those are all.
     fn stop_due(&self, elapsed: u64) -> bool {
-        let (due, others): (Vec<&LoadThread>, Vec<_>) = self.threads.iter().partition(|thread| thread.end <= elapsed);
+        let (due, others): (Vec<&RunningThread>, Vec<_>) =
+            self.threads.iter().partition(|thread| thread.end <= elapsed);
         due.iter().for_each(|thread| thread.stop());
         others.is_empty()
     }
 
     fn stop_all(&self) {
-        self.threads.iter().for_each(LoadThread::stop);
+        self.threads.iter().for_each(RunningThread::stop);
     }
 
     /// Time until the next thread has to be stopped, at most a tick.
@@ -169,7 +176,7 @@ impl LoadThreads {
     }
 }
 
-impl LoadThread {
+impl RunningThread {
     fn stop(&self) {
         if !self.stop_event.is_signalled() {
             self.stop_event.signal();
@@ -186,8 +193,8 @@ fn run_result(spec: &RunSpec, results: Vec<Option<(JobResult, ThreadUsage)>>) ->
     let asked = jobs.iter().fold(Traffic::default(), |sum, job| sum.plus(job.asked));
     let seconds = stats.seconds(jobs.iter().map(|job| job.ended).max().unwrap_or(0));
     let [read, write, sync] = stats.flows(seconds, &spec.load);
-    let wanted = |flow: Flow, wanted: bool| wanted.then_some(flow);
-    let run = Run {
+    let wanted = |flow: RequestStats, wanted: bool| wanted.then_some(flow);
+    let run = DiskRun {
         name: spec.name.clone(),
         target: spec.target,
         asked: spec.load.clone(),
@@ -206,10 +213,10 @@ fn run_result(spec: &RunSpec, results: Vec<Option<(JobResult, ThreadUsage)>>) ->
 }
 
 /// CPU time of the threads, in all and per request.
-pub(crate) fn cost(usages: &[ThreadUsage], asked: Traffic) -> Cost {
+pub(crate) fn cost(usages: &[ThreadUsage], asked: Traffic) -> CpuCost {
     let (user, system) = usages.iter().fold((0.0, 0.0), |(user, system), u| (user + u.user, system + u.system));
     let operations = asked.reads + asked.writes + asked.flushes;
-    Cost {
+    CpuCost {
         thread_seconds: usages.iter().map(|usage| usage.wall).sum(),
         user_seconds: user,
         system_seconds: system,

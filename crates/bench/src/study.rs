@@ -8,7 +8,7 @@ use crate::round::{UsageSnapshot, pin_to};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
-use whyslow_model::bench::{Figure, Kind, Report, Study};
+use whyslow_model::bench::{BenchKind, BenchReport, Measurement, Study};
 use whyslow_sense::Root;
 
 /// Repetitions of each figure.
@@ -60,20 +60,20 @@ pub(crate) struct Repetitions {
 }
 
 impl Repetitions {
-    pub(crate) fn rate(self, name: &str, under: &str, unit: &str) -> Option<Figure> {
+    pub(crate) fn rate(self, name: &str, under: &str, unit: &str) -> Option<Measurement> {
         let disturbed = self.disturbed;
-        Figure::of(name, under, unit, self.rates).map(|figure| Figure { disturbed, ..figure })
+        Measurement::of(name, under, unit, self.rates).map(|figure| Measurement { disturbed, ..figure })
     }
 
     /// The time of one unit of work.
-    pub(crate) fn time(mut self, name: &str, under: &str) -> Option<Figure> {
+    pub(crate) fn time(mut self, name: &str, under: &str) -> Option<Measurement> {
         self.rates.iter_mut().for_each(|rate| *rate = rate.recip());
         self.rate(name, under, "s")
     }
 }
 
 /// A ratio in words, with a note if it may be chance.
-pub(crate) fn times(figure: &Figure, other: &Figure) -> String {
+pub(crate) fn times(figure: &Measurement, other: &Measurement) -> String {
     let noise = if figure.is_apart_from(other) { "" } else { " (within noise)" };
     format!("{:.2} times{noise}", figure.value / other.value)
 }
@@ -205,10 +205,10 @@ impl<'w> StudyContext<'w> {
     }
 
     /// Runs studies and reports those with figures.
-    pub(crate) fn report(mut self, kind: Kind, studies: &[StudyFn<'_>]) -> Result<Report> {
+    pub(crate) fn report(mut self, kind: BenchKind, studies: &[StudyFn<'_>]) -> Result<BenchReport> {
         let studies: Vec<Study> = studies.iter().map(|study| study(&mut self)).collect::<Result<_>>()?;
         let studies = studies.into_iter().filter(|study| !study.figures.is_empty()).collect();
-        Ok(Report { studies, ..self.session.finish(kind) })
+        Ok(BenchReport { studies, ..self.session.finish(kind) })
     }
 }
 
@@ -268,7 +268,8 @@ mod tests {
 
     #[test]
     fn a_ratio_within_noise_is_marked() {
-        let around = |value: f64| Figure::of("x", "", "s", (0..10).map(|i| value + f64::from(i)).collect()).unwrap();
+        let around =
+            |value: f64| Measurement::of("x", "", "s", (0..10).map(|i| value + f64::from(i)).collect()).unwrap();
         assert_eq!(times(&around(95.5), &around(45.5)), "2.00 times");
         assert_eq!(times(&around(100.0), &around(101.0)), "0.99 times (within noise)");
     }

@@ -14,8 +14,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 use whyslow_compare::{Summary, inventory, of_bench};
 use whyslow_diagnose::figures;
-use whyslow_model::baseline::{Baseline, Kind, Listed};
-use whyslow_model::bench::{self, Report};
+use whyslow_model::baseline::{Baseline, BaselineKind, Listed};
+use whyslow_model::bench::{self, BenchReport};
 use whyslow_model::catalogue::{Family, Process, Thread};
 use whyslow_model::diagnosis::Diagnosis;
 use whyslow_model::suggest::unknown;
@@ -162,9 +162,9 @@ impl SaveArgs {
 /// # Errors
 /// A file that cannot be read, or is none.
 pub fn of_files(files: &[PathBuf]) -> Result<Baseline, Failure> {
-    let report = |path: &PathBuf| -> Result<Report, Failure> {
+    let report = |path: &PathBuf| -> Result<BenchReport, Failure> {
         let json = fs::read(path).map_err(|e| Failure::usage(format!("{}: {e}", path.display())))?;
-        let report: Result<Report, _> = serde_json::from_slice(&json);
+        let report: Result<BenchReport, _> = serde_json::from_slice(&json);
         let report = report.ok().filter(|report| report.schema == bench::SCHEMA);
         let what = || format!("{}: not what 'whyslow bench --json' prints ({})", path.display(), bench::SCHEMA);
         report.ok_or_else(|| Failure::usage(what()))
@@ -198,7 +198,7 @@ pub fn of_recording(recording: &Recording, span: &Span) -> Result<Baseline, Fail
         start: Some(to_the_millisecond(*there.start())),
         end: Some(to_the_millisecond(*there.end())),
         seconds: summary.seconds(),
-        ..Baseline::new(Kind::Period, inventory(&newest), summary.finish())
+        ..Baseline::new(BaselineKind::Period, inventory(&newest), summary.finish())
     })
 }
 

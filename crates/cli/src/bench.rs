@@ -21,7 +21,7 @@ use whyslow_bench::fio::{self, JobFile};
 use whyslow_bench::layers::{self, LayersOptions};
 use whyslow_bench::target::TargetSpec;
 use whyslow_bench::{Error, Stop};
-use whyslow_model::bench::{Cache, Engine, Report};
+use whyslow_model::bench::{BenchReport, Cache, Engine};
 use whyslow_show::{json, text};
 
 /// What to benchmark, and whether to save the result.
@@ -175,7 +175,7 @@ pub fn run(args: &BenchArgs, look: &Look) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn disk(args: &DiskArgs) -> Result<Report, Failure> {
+fn disk(args: &DiskArgs) -> Result<BenchReport, Failure> {
     match (&args.job, &args.target) {
         (Some(path), _) => {
             let file = JobFile { path: path.clone(), destroy: args.destroy.clone(), in_use: args.in_use };
@@ -186,12 +186,12 @@ fn disk(args: &DiskArgs) -> Result<Report, Failure> {
     }
 }
 
-fn layers(args: &LayersArgs) -> Result<Report, Failure> {
+fn layers(args: &LayersArgs) -> Result<BenchReport, Failure> {
     let asked = LayersOptions { path: args.path.clone(), seconds: seconds(args.time)?, seed: args.seed };
     watched(|stop, watch| layers::measure(&asked, stop, watch))
 }
 
-fn set_against(args: &ContendArgs) -> Result<Report, Failure> {
+fn set_against(args: &ContendArgs) -> Result<BenchReport, Failure> {
     let asked = ContendOptions {
         paths: args.targets.clone(),
         size: args.size,
@@ -210,7 +210,7 @@ fn seconds(time: Duration) -> Result<f64, Failure> {
     Ok(time.as_secs_f64())
 }
 
-fn sweep(args: &DiskArgs, target: &Path) -> Result<Report, Failure> {
+fn sweep(args: &DiskArgs, target: &Path) -> Result<BenchReport, Failure> {
     // mmap always uses the page cache.
     let cache = args.cache.0.or((args.engine == EngineName::Mmap).then_some(Cache::AsIs));
     let target = TargetSpec {
@@ -234,8 +234,8 @@ fn sweep(args: &DiskArgs, target: &Path) -> Result<Report, Failure> {
 
 /// Runs a benchmark with a progress line, until Ctrl-C.
 fn watched(
-    benchmark: impl FnOnce(&Stop, &mut dyn FnMut(whyslow_bench::Progress)) -> Result<Report, Error>,
-) -> Result<Report, Failure> {
+    benchmark: impl FnOnce(&Stop, &mut dyn FnMut(whyslow_bench::Progress)) -> Result<BenchReport, Error>,
+) -> Result<BenchReport, Failure> {
     let mut interrupt = Interrupt::listen().map_err(|e| Failure::usage(format!("cannot listen for Ctrl-C: {e}")))?;
     let stop = Stop::default();
     let asked = stop.clone();

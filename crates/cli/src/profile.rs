@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use whyslow_model::diagnosis::{Diagnosis, Finding};
-use whyslow_model::profile::{Kind, Profile};
+use whyslow_model::profile::{ProfileKind, StackProfile};
 use whyslow_sense::profile::{ProfileOptions, Profiler};
 use whyslow_sense::{Root, SourceError};
 use whyslow_show::text::TextStyle;
@@ -112,7 +112,7 @@ impl ProfileArgs {
 
     fn options(&self, pid: Option<u32>) -> ProfileOptions {
         ProfileOptions {
-            kind: if self.off_cpu { Kind::OffCpu } else { Kind::OnCpu },
+            kind: if self.off_cpu { ProfileKind::OffCpu } else { ProfileKind::OnCpu },
             hz: self.hz,
             pid,
             kernel: !self.user_only,
@@ -169,7 +169,7 @@ fn process(finding: &Finding) -> Option<u32> {
 }
 
 /// Records for as long as asked for, until Ctrl-C, or until the process has ended.
-fn record(args: &ProfileArgs, blamed: Option<u32>) -> Result<Profile, Failure> {
+fn record(args: &ProfileArgs, blamed: Option<u32>) -> Result<StackProfile, Failure> {
     let mut interrupt = Interrupt::listen().map_err(|e| Failure::usage(format!("cannot listen for Ctrl-C: {e}")))?;
     let progress = Progress::new("profiling", "show what there is");
     let mut profiler = Profiler::start(args.options(blamed.or(args.pid)), Root::live()).map_err(cannot)?;
@@ -194,7 +194,7 @@ fn cannot(miss: SourceError) -> Failure {
     })
 }
 
-fn draw(profile: &Profile, format: Format, style: &TextStyle) -> String {
+fn draw(profile: &StackProfile, format: Format, style: &TextStyle) -> String {
     match format {
         Format::Text => text::profile(profile, style),
         Format::Folded => flame::folded(profile),
@@ -206,7 +206,7 @@ fn draw(profile: &Profile, format: Format, style: &TextStyle) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use whyslow_model::diagnosis::{Basis, Confidence, Culprit, Origin, SCHEMA, Span, Subject, Verdict};
+    use whyslow_model::diagnosis::{Basis, Confidence, Culprit, Origin, SCHEMA, Subject, TimeSpan, Verdict};
 
     fn finding(id: &str, subject: Subject, culprits: &[Option<u32>]) -> Finding {
         let culprit = |pid: &Option<u32>| Culprit {
@@ -237,7 +237,7 @@ mod tests {
     }
 
     fn diagnosis(findings: Vec<Finding>) -> Diagnosis {
-        let window = Span { start: None, end: None, seconds: 1.0, samples: 2, source: Origin::Live };
+        let window = TimeSpan { start: None, end: None, seconds: 1.0, samples: 2, source: Origin::Live };
         Diagnosis {
             schema: SCHEMA.into(),
             host: Default::default(),

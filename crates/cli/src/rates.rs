@@ -1,8 +1,8 @@
 //! Rows of counters into rows of rates.
 
 use std::collections::HashMap;
-use whyslow_model::catalogue::{FamilyInfo, Kind, Metric, Unit};
-use whyslow_model::key::Part;
+use whyslow_model::catalogue::{FamilyInfo, Metric, MetricKind, Unit};
+use whyslow_model::key::KeyPart;
 use whyslow_model::value::{Gauge, Value};
 use whyslow_model::window::growth;
 use whyslow_store::AnyRow;
@@ -19,7 +19,7 @@ pub struct Rates {
     counted: FamilyInfo,
     /// The family as it is written: counters are gauges there.
     pub family: FamilyInfo,
-    last: HashMap<Vec<Part>, (u64, Vec<Value>)>,
+    last: HashMap<Vec<KeyPart>, (u64, Vec<Value>)>,
     /// As many entities are remembered before those that are gone are looked for.
     most: usize,
 }
@@ -72,12 +72,12 @@ impl Rates {
 }
 
 fn rate(metric: &Metric) -> Metric {
-    if metric.kind != Kind::Counter {
+    if metric.kind != MetricKind::Counter {
         return metric.clone();
     }
     let name = format!("{}{PER_SECOND}", metric.name).leak();
     let unit = if metric.unit == Unit::Nanoseconds { Unit::Ratio } else { metric.unit };
-    Metric { name, kind: Kind::Gauge, unit, wraps_at: None, ..metric.clone() }
+    Metric { name, kind: MetricKind::Gauge, unit, wraps_at: None, ..metric.clone() }
 }
 
 /// Time grows by seconds a second: a share, where one thing at a time is timed.
@@ -100,7 +100,7 @@ mod tests {
 
     fn row(second: u64, disk: Disk) -> AnyRow {
         let values = (0..Disk::INFO.metrics.len()).filter_map(|column| disk.value(column)).collect();
-        AnyRow { at: 0, clock: second * 1_000_000_000, key: vec![Part::Text("sda".into())], values }
+        AnyRow { at: 0, clock: second * 1_000_000_000, key: vec![KeyPart::Text("sda".into())], values }
     }
 
     fn column(rates: &Rates, name: &str) -> usize {

@@ -2,16 +2,16 @@
 
 use crate::network::of_network;
 use std::collections::BTreeMap;
-use whyslow_model::baseline::{Baseline, Better, Distribution, Inventory, Kind, Series};
-use whyslow_model::bench::{Flow, Report, Round, Run, Study, Target};
+use whyslow_model::baseline::{Baseline, BaselineKind, BaselineSeries, Better, Distribution, Inventory};
+use whyslow_model::bench::{BenchReport, DiskRun, RequestStats, Round, Study, TargetInfo};
 use whyslow_model::diagnosis::Subject;
 
 /// Nanoseconds, which latencies are counted in.
 const NANOSECOND: f64 = 1e-9;
 
 /// A benchmark that was run once or again and again. Of several runs each is a sample; of one its intervals are.
-pub fn of_bench(reports: &[Report]) -> Baseline {
-    let mut series: BTreeMap<(String, Subject), Series> = BTreeMap::new();
+pub fn of_bench(reports: &[BenchReport]) -> Baseline {
+    let mut series: BTreeMap<(String, Subject), BaselineSeries> = BTreeMap::new();
     for one in reports.iter().flat_map(|report| of_report(report, reports.len() > 1)) {
         match series.get_mut(&(one.metric.clone(), one.subject.clone())) {
             Some(known) => known.samples.extend(one.samples),
@@ -21,12 +21,12 @@ pub fn of_bench(reports: &[Report]) -> Baseline {
     let inventory = reports.first().map(inventory).unwrap_or_default();
     let start = reports.iter().filter_map(|report| report.started.clone()).min();
     let seconds = reports.iter().map(|report| report.seconds).sum();
-    Baseline { start, seconds, ..Baseline::new(Kind::Bench, inventory, series.into_values().collect()) }
+    Baseline { start, seconds, ..Baseline::new(BaselineKind::Bench, inventory, series.into_values().collect()) }
 }
 
 /// What a report tells, of rounds that nothing speaks against.
-fn of_report(report: &Report, one_of_several: bool) -> Vec<Series> {
-    let mut all: Vec<Series> = report.studies.iter().flat_map(of_study).collect();
+fn of_report(report: &BenchReport, one_of_several: bool) -> Vec<BaselineSeries> {
+    let mut all: Vec<BaselineSeries> = report.studies.iter().flat_map(of_study).collect();
     for round in report.rounds.iter().filter(|round| round.spoiled.is_none()) {
         for run in round.runs.iter().filter(|run| run.failed.is_none()) {
             let Some(target) = report.targets.get(run.target) else { continue };
@@ -40,18 +40,18 @@ fn of_report(report: &Report, one_of_several: bool) -> Vec<Series> {
 }
 
 /// The figures of memory and processors, whose repetitions are samples.
-fn of_study(study: &Study) -> impl Iterator<Item = Series> {
+fn of_study(study: &Study) -> impl Iterator<Item = BaselineSeries> {
     study.figures.iter().map(|figure| {
         let under = if figure.under.is_empty() { String::new() } else { format!(", {}", figure.under) };
         let metric = format!("{}: {}{under}", study.name, figure.name);
         let better = if figure.more_is_better { Better::Higher } else { Better::Lower };
-        Series::of_repeats(&metric, Subject::host(), &figure.unit, better, figure.samples.clone())
+        BaselineSeries::of_repeats(&metric, Subject::host(), &figure.unit, better, figure.samples.clone())
     })
 }
 
 /// One run.
 struct Of<'r> {
-    run: &'r Run,
+    run: &'r DiskRun,
     what: String,
     subject: Subject,
     one_of_several: bool,
@@ -59,20 +59,20 @@ struct Of<'r> {
 
 impl Of<'_> {
     /// The rate of one direction and its latency.
-    fn flow(&self, direction: &str, flow: Option<&Flow>, intervals: &[u64]) -> Vec<Series> {
+    fn flow(&self, direction: &str, flow: Option<&RequestStats>, intervals: &[u64]) -> Vec<BaselineSeries> {
         let Some(flow) = flow else { return Vec::new() };
         let name = |of: &str| format!("{}: {of}", self.what);
         let series = |metric: String, unit: &str, better: Better, samples: Vec<f64>| {
-            Series::of_repeats(&metric, self.subject.clone(), unit, better, samples)
+            BaselineSeries::of_repeats(&metric, self.subject.clone(), unit, better, samples)
         };
         let rate = name(direction);
         if !self.one_of_several {
             let length = self.run.series.interval;
-            return vec![Series::of_counts(&rate, self.subject.clone(), "1/s", intervals, length)];
+            return vec![BaselineSeries::of_counts(&rate, self.subject.clone(), "1/s", intervals, length)];
         }
         let percentile = |share: f64| flow.latency.percentile(share).into_iter().collect();
         let latencies = Distribution::from_counts(NANOSECOND, flow.latency.histogram.clone());
-        let latency = |words: &str, share: f64| Series {
+        let latency = |words: &str, share: f64| BaselineSeries {
             distribution: latencies.clone(),
             ..series(name(&format!("{direction}, {words}")), "s", Better::Lower, percentile(share))
         };
@@ -85,19 +85,19 @@ impl Of<'_> {
 }
 
 /// What a run is called in every report that has it.
-fn what(round: &Round, run: &Run) -> String {
+fn what(round: &Round, run: &DiskRun) -> String {
     if round.name.contains(&run.name) { round.name.clone() } else { format!("{}, {}", round.name, run.name) }
 }
 
 /// The device it is about; the path where there is none.
-fn subject(target: &Target) -> Subject {
+fn subject(target: &TargetInfo) -> Subject {
     match &target.device {
         Some(device) => Subject::new("device", device),
         None => Subject::new("mount", &target.path),
     }
 }
 
-fn inventory(report: &Report) -> Inventory {
+fn inventory(report: &BenchReport) -> Inventory {
     let host = &report.environment.host;
     let facts = [
         ("machine: release", host.kernel.clone()),

@@ -3,7 +3,7 @@
 use crate::stats::pieces::{FEWEST, pieces, repeats};
 use crate::stats::{Estimate, holm, median, ranks};
 use std::collections::BTreeSet;
-use whyslow_model::baseline::{Baseline, Better, Inventory, Kind, Series};
+use whyslow_model::baseline::{Baseline, BaselineKind, BaselineSeries, Better, Inventory};
 use whyslow_model::comparison::{Changed, Comparison, Difference, SCHEMA, Side, Spread};
 
 /// The smallest effect of interest where no other is asked for, as a part of what a thing usually is.
@@ -19,7 +19,7 @@ const CONFIDENCE: f64 = 0.95;
 /// together are held to the level by Holm's procedure; series that, taking both sides together, never vary by as much as
 /// matters are left out of it, which their order does not bear on.
 pub fn compare(a: &Baseline, b: &Baseline, least: f64) -> Comparison {
-    let pairs: Vec<(&Series, &Series)> =
+    let pairs: Vec<(&BaselineSeries, &BaselineSeries)> =
         a.series.iter().filter_map(|one| Some((one, b.series(&one.metric, &one.subject)?))).collect();
     let mut candidates: Vec<Difference> =
         pairs.iter().filter_map(|(a, b)| Tested::new(a, b)).filter_map(|tested| tested.difference(least)).collect();
@@ -41,15 +41,15 @@ pub fn compare(a: &Baseline, b: &Baseline, least: f64) -> Comparison {
 
 /// The values that a series is tested by.
 struct Tested<'s> {
-    a: &'s Series,
-    b: &'s Series,
+    a: &'s BaselineSeries,
+    b: &'s BaselineSeries,
     of_a: Vec<f64>,
     of_b: Vec<f64>,
 }
 
 impl<'s> Tested<'s> {
     /// `None` where a side has nothing to be tested by.
-    fn new(a: &'s Series, b: &'s Series) -> Option<Self> {
+    fn new(a: &'s BaselineSeries, b: &'s BaselineSeries) -> Option<Self> {
         let [of_a, of_b] = independent(a, b);
         (a.unit == b.unit && !of_a.is_empty() && !of_b.is_empty()).then_some(Self { a, b, of_a, of_b })
     }
@@ -96,8 +96,9 @@ impl<'s> Tested<'s> {
 }
 
 /// What of two series is independent of one another; what is no number is none.
-fn independent(a: &Series, b: &Series) -> [Vec<f64>; 2] {
-    let numbers = |of: &Series| of.samples.iter().copied().filter(|sample| sample.is_finite()).collect::<Vec<f64>>();
+fn independent(a: &BaselineSeries, b: &BaselineSeries) -> [Vec<f64>; 2] {
+    let numbers =
+        |of: &BaselineSeries| of.samples.iter().copied().filter(|sample| sample.is_finite()).collect::<Vec<f64>>();
     let (of_a, of_b) = (numbers(a), numbers(b));
     match (a.interval, b.interval) {
         (None, None) => [repeats(&of_a), repeats(&of_b)],
@@ -126,7 +127,7 @@ fn effect(difference: &Difference) -> f64 {
     ((difference.b.median.abs() + floor) / (difference.a.median.abs() + floor)).ln().abs()
 }
 
-fn spread(series: &Series, pieces: &[f64]) -> Spread {
+fn spread(series: &BaselineSeries, pieces: &[f64]) -> Spread {
     Spread {
         median: median(&sorted(pieces.iter())),
         p5: series.distribution.quantile(0.05),
@@ -153,11 +154,11 @@ fn changed(a: &Inventory, b: &Inventory) -> Vec<Changed> {
     differs.map(|what| Changed { what: what.clone(), a: a.get(what).cloned(), b: b.get(what).cloned() }).collect()
 }
 
-fn caveats(a: &Baseline, b: &Baseline, pairs: &[(&Series, &Series)]) -> Vec<String> {
+fn caveats(a: &Baseline, b: &Baseline, pairs: &[(&BaselineSeries, &BaselineSeries)]) -> Vec<String> {
     let mut caveats = Vec::new();
     if pairs.is_empty() {
         caveats.push("the two sides have no measured series in common".to_owned());
-    } else if a.kind == Kind::Period && b.kind == Kind::Period {
+    } else if a.kind == BaselineKind::Period && b.kind == BaselineKind::Period {
         caveats
             .push("workload not controlled; interpret with caution: more work looks like a faster machine".to_owned());
     } else if pairs.iter().any(|(a, b)| a.interval.is_some() || b.interval.is_some()) {
@@ -181,7 +182,7 @@ mod tests {
         let series = (0..SERIES).map(|n| {
             let mut noise = Noise::new(seed * SERIES + n + 1, memory);
             let samples: Vec<f64> = (0..120).map(|_| level(n) * (1.0 + 0.1 * noise.next())).collect();
-            Series {
+            BaselineSeries {
                 metric: format!("series {n}"),
                 subject: Subject::host(),
                 unit: "bytes/s".into(),
@@ -191,7 +192,7 @@ mod tests {
                 samples,
             }
         });
-        Baseline::new(Kind::Period, Inventory::new(), series.collect())
+        Baseline::new(BaselineKind::Period, Inventory::new(), series.collect())
     }
 
     const USUAL: f64 = 100e6;
@@ -246,8 +247,8 @@ mod tests {
     #[test]
     fn too_little_to_tell_is_said_and_not_guessed() {
         let repeats = |samples: &[f64]| {
-            let series = Series::of_repeats("reads", Subject::host(), "1/s", Better::Higher, samples.to_vec());
-            Baseline::new(Kind::Bench, Inventory::new(), vec![series])
+            let series = BaselineSeries::of_repeats("reads", Subject::host(), "1/s", Better::Higher, samples.to_vec());
+            Baseline::new(BaselineKind::Bench, Inventory::new(), vec![series])
         };
         let few = compare(&repeats(&[100.0, 101.0, 102.0]), &repeats(&[200.0, 201.0, 202.0]), LEAST);
         assert_eq!((few.differences.len(), few.undecided.len()), (0, 1));

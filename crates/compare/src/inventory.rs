@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use whyslow_model::baseline::Inventory;
 use whyslow_model::catalogue::{
-    Array, Family, Frequency, Hugepages, Kind, Layer, Link, MachineInfo, Meminfo, Mount, Node, Partition, Queue,
+    Array, Family, Frequency, Hugepages, Layer, Link, MachineInfo, Meminfo, MetricKind, Mount, Node, Partition, Queue,
     Setting, Sharing, Swap,
 };
 use whyslow_model::value::Value;
@@ -125,10 +125,10 @@ impl Take<'_> {
 }
 
 /// A level or words as text; `None` where it was not read.
-fn in_words(kind: Kind, value: Value) -> Option<String> {
+fn in_words(kind: MetricKind, value: Value) -> Option<String> {
     match (kind, value) {
-        (Kind::State, Value::State(words)) => words.get().map(str::to_owned),
-        (Kind::Gauge, Value::Gauge(level)) => level.get().map(|level| level.to_string()),
+        (MetricKind::State, Value::State(words)) => words.get().map(str::to_owned),
+        (MetricKind::Gauge, Value::Gauge(level)) => level.get().map(|level| level.to_string()),
         _ => None,
     }
 }
@@ -136,7 +136,7 @@ fn in_words(kind: Kind, value: Value) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use whyslow_model::key::Machine;
+    use whyslow_model::key::MachineKey;
     use whyslow_model::snapshot::Snapshot;
 
     #[test]
@@ -146,7 +146,7 @@ mod tests {
             release: "6.18".into(),
             boot: "changes every time".into(),
             processors: 2.0.into(),
-            ..MachineInfo::new(Machine)
+            ..MachineInfo::new(MachineKey)
         });
         s.kernel.setting.push(Setting { value: "60".into(), ..Setting::new("vm.swappiness".into()) });
         s.block.queue.push(Queue { size: 4096.0.into(), scheduler: "none".into(), ..Queue::new("vda".into()) });

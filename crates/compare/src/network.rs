@@ -1,11 +1,11 @@
 //! What was measured of a network as series.
 
-use whyslow_model::baseline::{Better, Series};
+use whyslow_model::baseline::{BaselineSeries, Better};
 use whyslow_model::bench::{NetRun, Network, Work};
 use whyslow_model::diagnosis::Subject;
 
 /// What a benchmark of the network tells: of one of several each figure is a sample, of one alone its intervals are.
-pub(crate) fn of_network(network: &Network, one_of_several: bool) -> Vec<Series> {
+pub(crate) fn of_network(network: &Network, one_of_several: bool) -> Vec<BaselineSeries> {
     let subject = Subject::new("connection", &network.peer.name);
     let rounds = network.rounds.iter();
     let runs = rounds.flat_map(|round| round.runs.iter().map(move |run| (round, run)));
@@ -18,7 +18,7 @@ pub(crate) fn of_network(network: &Network, one_of_several: bool) -> Vec<Series>
         .collect()
 }
 
-fn figures(run: &NetRun, what: &str, subject: &Subject) -> Vec<Series> {
+fn figures(run: &NetRun, what: &str, subject: &Subject) -> Vec<BaselineSeries> {
     let percentile = |share| run.here.latency.as_ref().and_then(|latency| latency.percentile(share));
     let figures = [
         ("bytes received", "bytes/s", Better::Higher, run.bandwidth),
@@ -27,17 +27,17 @@ fn figures(run: &NetRun, what: &str, subject: &Subject) -> Vec<Series> {
         ("answers, 99th percentile latency", "s", Better::Lower, percentile(0.99)),
     ];
     let series = |(name, unit, better, figure): (&str, &str, Better, Option<f64>)| {
-        Some(Series::of_repeats(&format!("{what}: {name}"), subject.clone(), unit, better, vec![figure?]))
+        Some(BaselineSeries::of_repeats(&format!("{what}: {name}"), subject.clone(), unit, better, vec![figure?]))
     };
     figures.into_iter().filter_map(series).collect()
 }
 
-fn course(run: &NetRun, what: &str, subject: &Subject) -> Vec<Series> {
+fn course(run: &NetRun, what: &str, subject: &Subject) -> Vec<BaselineSeries> {
     let Some(end) = run.receiver() else { return Vec::new() };
     let length = end.series.interval;
     let (name, unit, counts) = match run.asked.work {
         Work::Stream(_) => ("bytes received", "bytes/s", &end.series.bytes),
         Work::Exchange => ("answers", "1/s", &end.series.answers),
     };
-    vec![Series::of_counts(&format!("{what}: {name}"), subject.clone(), unit, counts, length)]
+    vec![BaselineSeries::of_counts(&format!("{what}: {name}"), subject.clone(), unit, counts, length)]
 }

@@ -1,6 +1,6 @@
 //! What a thing was like when all was well, beside what is found of it now.
 
-use whyslow_model::baseline::{Baseline, Series};
+use whyslow_model::baseline::{Baseline, BaselineSeries};
 use whyslow_model::diagnosis::{Diagnosis, Evidence, Finding, Reading};
 use whyslow_model::human;
 
@@ -22,7 +22,7 @@ pub fn remember(diagnosis: &mut Diagnosis, baseline: &Baseline) {
 }
 
 /// What a series usually was; `None` where nothing is known of it.
-fn then(series: &Series, baseline: &Baseline) -> Option<Evidence> {
+fn then(series: &BaselineSeries, baseline: &Baseline) -> Option<Evidence> {
     let values = &series.distribution;
     let figure = |value: Option<f64>| value.map(|value| human::quantity(value, &series.unit));
     let day = baseline.start.as_deref().and_then(|start| start.split('T').next()).unwrap_or("an unknown day");

@@ -1,8 +1,8 @@
 //! A period of observation, window by window, into what is kept of it.
 
 use std::collections::BTreeMap;
-use whyslow_model::baseline::{Better, Distribution, Series};
-use whyslow_model::diagnosis::{Evidence, Figures, Reading, Subject};
+use whyslow_model::baseline::{BaselineSeries, Better, Distribution};
+use whyslow_model::diagnosis::{Evidence, Reading, Subject, SubjectFigures};
 
 /// From so many means on two become one: what is kept of a day is no more than what is kept of ten minutes.
 const MOST: usize = 128;
@@ -99,7 +99,7 @@ struct Track {
 
 impl Summary {
     /// Adds what was measured in the next window, of this length.
-    pub fn add(&mut self, seconds: f64, figures: &[Figures]) {
+    pub fn add(&mut self, seconds: f64, figures: &[SubjectFigures]) {
         self.width = self.width.max(1);
         if self.windows / self.width >= MOST {
             self.width *= 2;
@@ -137,9 +137,9 @@ impl Summary {
     }
 
     /// What is kept.
-    pub fn finish(self) -> Vec<Series> {
+    pub fn finish(self) -> Vec<BaselineSeries> {
         let interval = self.seconds / self.windows.max(1) as f64 * self.width as f64;
-        let series = |((subject, metric), track): ((Subject, &str), Track)| Series {
+        let series = |((subject, metric), track): ((Subject, &str), Track)| BaselineSeries {
             metric: metric.to_owned(),
             subject,
             unit: track.unit,
@@ -164,7 +164,7 @@ impl Track {
 mod tests {
     use super::*;
 
-    fn figures(disk: &str, rate: f64) -> Vec<Figures> {
+    fn figures(disk: &str, rate: f64) -> Vec<SubjectFigures> {
         let value = |metric: &str| Evidence {
             metric: metric.into(),
             value: Reading::Number(rate),
@@ -173,7 +173,7 @@ mod tests {
             source: String::new(),
             how: String::new(),
         };
-        vec![Figures {
+        vec![SubjectFigures {
             subject: Subject::new("device", disk),
             values: vec![value("disk.read_rate"), value("no.signal")],
         }]

@@ -1,16 +1,16 @@
 //! Benchmarks that are run again and again, as summaries.
 
 use whyslow_compare::{LEAST, compare, of_bench};
-use whyslow_model::baseline::Kind;
+use whyslow_model::baseline::BaselineKind;
 use whyslow_model::bench::{
-    Cost, Direction, Environment, Flow, Generator, Kind as BenchKind, Latency, NetEnd, NetLoad, NetRound, NetRun,
-    NetSeries, Network, Peer, Percentile, Report, Round, Run, SCHEMA, Series, Target, Workload,
+    BenchKind, BenchReport, CpuCost, Direction, DiskRun, DiskSeries, Environment, Generator, Latency, NetEnd, NetLoad,
+    NetRound, NetRun, NetSeries, Network, Peer, Percentile, RequestStats, Round, SCHEMA, TargetInfo, Workload,
 };
 use whyslow_model::diagnosis::Subject;
 use whyslow_model::histogram::Histogram;
 
 /// A second of random reads of a disk, and a round that is not to be trusted.
-fn report(rate: f64) -> Report {
+fn report(rate: f64) -> BenchReport {
     let latency = 1.0 / rate;
     let latency = Latency {
         count: rate as u64,
@@ -22,9 +22,9 @@ fn report(rate: f64) -> Report {
         histogram: Histogram::from_values([(latency * 1e9) as u64]),
         ..Latency::default()
     };
-    let read = Flow { operations: rate as u64, rate, latency, ..Flow::default() };
-    let series = Series { interval: 0.1, reads: vec![(rate / 10.0) as u64; 10], ..Series::default() };
-    let run = |name: &str| Run {
+    let read = RequestStats { operations: rate as u64, rate, latency, ..RequestStats::default() };
+    let series = DiskSeries { interval: 0.1, reads: vec![(rate / 10.0) as u64; 10], ..DiskSeries::default() };
+    let run = |name: &str| DiskRun {
         name: name.into(),
         target: 0,
         asked: Workload::of_blocks(4096),
@@ -33,7 +33,7 @@ fn report(rate: f64) -> Report {
         write: None,
         sync: None,
         series: series.clone(),
-        cost: Cost::default(),
+        cost: CpuCost::default(),
         generator: Generator::default(),
         failed: None,
         hung: 0,
@@ -48,7 +48,7 @@ fn report(rate: f64) -> Report {
     };
     let mut environment = Environment::default();
     environment.settings.insert("queue/scheduler".into(), "none".into());
-    Report {
+    BenchReport {
         schema: SCHEMA.into(),
         kind: BenchKind::Disk,
         started: Some("2026-11-21T16:43:20Z".into()),
@@ -56,7 +56,7 @@ fn report(rate: f64) -> Report {
         seconds: 2.0,
         interrupted: false,
         environment,
-        targets: vec![Target { path: "/dev/vdb".into(), device: Some("vdb".into()), ..Target::default() }],
+        targets: vec![TargetInfo { path: "/dev/vdb".into(), device: Some("vdb".into()), ..TargetInfo::default() }],
         rounds: vec![
             round("random read of 4 KiB", None),
             round("random read of 64 KiB", Some("others used the disk".into())),
@@ -85,7 +85,7 @@ fn of_one_run_its_intervals_are_kept() {
 fn of_several_runs_each_counts_as_one() {
     let runs = |rates: [f64; 6]| of_bench(&rates.map(report));
     let old = runs([1000.0, 1010.0, 990.0, 1005.0, 995.0, 1002.0]);
-    assert_eq!((old.kind, old.seconds, old.series.len()), (Kind::Bench, 12.0, 3));
+    assert_eq!((old.kind, old.seconds, old.series.len()), (BaselineKind::Bench, 12.0, 3));
     let median = old.series("random read of 4 KiB: reads, median latency", &Subject::new("device", "vdb")).unwrap();
     assert_eq!((median.interval, median.samples.len(), median.distribution.count()), (None, 6, 1));
     let told = compare(&old, &runs([1500.0, 1510.0, 1490.0, 1505.0, 1495.0, 1502.0]), LEAST);
@@ -96,7 +96,7 @@ fn of_several_runs_each_counts_as_one() {
 }
 
 /// A stream to another machine that moved so many bytes in each tenth of a second.
-fn stream(bytes: u64) -> Report {
+fn stream(bytes: u64) -> BenchReport {
     let there =
         NetEnd { series: NetSeries { interval: 0.1, bytes: vec![bytes; 10], answers: vec![] }, ..NetEnd::default() };
     let run = NetRun {
@@ -113,7 +113,7 @@ fn stream(bytes: u64) -> Report {
     let round = NetRound { name: "TCP".into(), runs: vec![run, failed], ..NetRound::default() };
     let peer = Peer { name: "far".into(), ..Peer::default() };
     let network = Network { peer, rounds: vec![round], ..Network::default() };
-    Report { rounds: vec![], network: Some(network), ..report(1.0) }
+    BenchReport { rounds: vec![], network: Some(network), ..report(1.0) }
 }
 
 #[test]

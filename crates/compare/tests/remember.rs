@@ -1,7 +1,7 @@
 //! What the default baseline adds to a live diagnosis.
 
 use whyslow_compare::remember;
-use whyslow_model::baseline::{Baseline, Distribution, Inventory, Kind, Series};
+use whyslow_model::baseline::{Baseline, BaselineKind, BaselineSeries, Distribution, Inventory};
 use whyslow_model::diagnosis::{Diagnosis, Reading, Subject};
 
 /// A finding about a disk that reads 20 MiB/s, one about a process, as a program prints them.
@@ -28,7 +28,7 @@ fn what_a_disk_once_did_stands_beside_what_it_does() {
     let mut diagnosis: Diagnosis = serde_json::from_str(FOUND).unwrap();
     let before = diagnosis.clone();
     let mib = |rate: f64| rate * 1_048_576.0;
-    let series = Series {
+    let series = BaselineSeries {
         metric: "disk.read_rate".into(),
         subject: Subject::new("device", "vda"),
         unit: "bytes/s".into(),
@@ -40,7 +40,7 @@ fn what_a_disk_once_did_stands_beside_what_it_does() {
     let baseline = Baseline {
         name: "default".into(),
         start: Some("2026-05-03T10:00:00Z".into()),
-        ..Baseline::new(Kind::Period, Inventory::new(), vec![series])
+        ..Baseline::new(BaselineKind::Period, Inventory::new(), vec![series])
     };
     remember(&mut diagnosis, &baseline);
     let evidence = &diagnosis.findings[0].evidence;

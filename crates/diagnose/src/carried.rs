@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use whyslow_model::diagnosis::{
-    Action, ActionKind, Basis, Confidence, Culprit, Diagnosis, Evidence, Figures, Finding, Reading,
+    Action, ActionKind, Basis, Confidence, Culprit, Diagnosis, Evidence, Finding, Reading, SubjectFigures,
 };
 use whyslow_model::human::percent;
 
@@ -14,7 +14,7 @@ const SLACK: f64 = 0.15;
 
 /// What a capture says of a device.
 struct Device<'d> {
-    figures: &'d Figures,
+    figures: &'d SubjectFigures,
     busy: f64,
     rate: f64,
 }
@@ -28,14 +28,14 @@ fn busy(part: &Diagnosis) -> Vec<Device<'_>> {
     known.filter(|device| device.busy > BUSY && device.rate > 0.0).collect()
 }
 
-fn number(figures: &Figures, metric: &str) -> Option<f64> {
+fn number(figures: &SubjectFigures, metric: &str) -> Option<f64> {
     match evidence(figures, metric)?.value {
         Reading::Number(number) => Some(number),
         Reading::Text(_) => None,
     }
 }
 
-fn evidence<'d>(figures: &'d Figures, metric: &str) -> Option<&'d Evidence> {
+fn evidence<'d>(figures: &'d SubjectFigures, metric: &str) -> Option<&'d Evidence> {
     figures.values.iter().find(|value| value.metric == metric)
 }
 

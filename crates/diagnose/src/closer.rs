@@ -48,7 +48,7 @@ pub(crate) fn looks(window: &Window) -> Vec<CloserLook> {
 mod tests {
     use super::*;
     use whyslow_model::catalogue::Cpu;
-    use whyslow_model::snapshot::{Outcome, Snapshot, SourceReport};
+    use whyslow_model::snapshot::{ReadOutcome, Snapshot, SourceReport};
 
     const SECOND: u64 = 1_000_000_000;
 
@@ -106,7 +106,7 @@ mod tests {
         let snapshots = window(60).snapshots().to_vec();
         let refused = snapshots.into_iter().map(|mut s| {
             for report in &mut s.sources {
-                report.outcome = Outcome::NotPermitted { why: "BPF is switched off".into(), remedy: String::new() };
+                report.outcome = ReadOutcome::NotPermitted { why: "BPF is switched off".into(), remedy: String::new() };
             }
             s
         });

@@ -13,9 +13,9 @@ use jiff::Timestamp;
 use std::collections::BTreeMap;
 use whyslow_model::catalogue::{MachineInfo, Meminfo, Observer};
 use whyslow_model::diagnosis::{
-    Basis, BlindSpot, Confidence, Cost, Diagnosis, Finding, Host, Origin, RuledOut, SCHEMA, Span, Verdict,
+    Basis, BlindSpot, Confidence, Diagnosis, Finding, Host, ObserverCost, Origin, RuledOut, SCHEMA, TimeSpan, Verdict,
 };
-use whyslow_model::snapshot::{Outcome, SourceReport};
+use whyslow_model::snapshot::{ReadOutcome, SourceReport};
 use whyslow_model::window::Window;
 
 /// Time lost from which a machine is not called healthy.
@@ -160,15 +160,15 @@ const WORTH_HAVING: [(&str, &str); 2] =
 /// Why a source did not tell what it could, and the remedy.
 fn why_missed(report: &SourceReport) -> Option<(String, String)> {
     Some(match &report.outcome {
-        Outcome::Read => return None,
-        Outcome::Absent(why) => {
+        ReadOutcome::Read => return None,
+        ReadOutcome::Absent(why) => {
             let (_, remedy) = WORTH_HAVING.iter().find(|(source, _)| report.source.starts_with(source))?;
             (why.clone(), (*remedy).to_owned())
         }
-        Outcome::NotPermitted { why, remedy } => (why.clone(), remedy.clone()),
-        Outcome::Failed(why) => (why.clone(), format!("read {} manually", report.source)),
-        Outcome::Partly { why, remedy } => (why.clone(), remedy.clone()),
-        Outcome::Hung(why) => (why.clone(), "look for a file system or driver that does not respond".to_owned()),
+        ReadOutcome::NotPermitted { why, remedy } => (why.clone(), remedy.clone()),
+        ReadOutcome::Failed(why) => (why.clone(), format!("read {} manually", report.source)),
+        ReadOutcome::Partly { why, remedy } => (why.clone(), remedy.clone()),
+        ReadOutcome::Hung(why) => (why.clone(), "look for a file system or driver that does not respond".to_owned()),
     })
 }
 
@@ -184,12 +184,12 @@ fn host(window: &Window) -> Host {
     }
 }
 
-fn span(window: &Window, source: Origin) -> Span {
+fn span(window: &Window, source: Origin) -> TimeSpan {
     let time = |wall_ns: i64| {
         let known = Some(wall_ns).filter(|ns| *ns != 0)?;
         Timestamp::from_nanosecond(known.into()).ok().map(|t| format!("{t:.3}"))
     };
-    Span {
+    TimeSpan {
         start: window.snapshots().first().and_then(|s| time(s.wall_ns)),
         end: window.last().and_then(|s| time(s.wall_ns)),
         seconds: window.seconds(),
@@ -199,8 +199,8 @@ fn span(window: &Window, source: Origin) -> Span {
 }
 
 /// A live window is all that was observed; a recorder has been at it for longer than the window.
-fn cost(window: &Window, source: Origin) -> Cost {
-    let Some(own) = window.change::<Observer>() else { return Cost::default() };
+fn cost(window: &Window, source: Origin) -> ObserverCost {
+    let Some(own) = window.change::<Observer>() else { return ObserverCost::default() };
     let cpu_ns = match source {
         Origin::Recording => own.grown(|o| o.cpu_time),
         Origin::Live | Origin::Import => own.last().cpu_time.get().map(|ns| ns as f64),
@@ -208,7 +208,7 @@ fn cost(window: &Window, source: Origin) -> Cost {
     let cpu_seconds = cpu_ns.unwrap_or(0.0) / 1e9;
     let cpus = window.the::<MachineInfo>().and_then(|m| m.processors.get()).unwrap_or(1.0);
     let all = window.seconds() * cpus;
-    Cost {
+    ObserverCost {
         cpu_seconds,
         cpu_share: if all > 0.0 { cpu_seconds / all } else { 0.0 },
         memory_bytes: own.max(|o| o.rss).unwrap_or(0.0) as u64,

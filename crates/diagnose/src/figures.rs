@@ -2,7 +2,7 @@
 
 use crate::facts::Facts;
 use crate::signal::Scope;
-use whyslow_model::diagnosis::{Evidence, Figures};
+use whyslow_model::diagnosis::{Evidence, SubjectFigures};
 use whyslow_model::window::Window;
 
 /// The things whose numbers are told; processes and sockets would be too many.
@@ -22,12 +22,12 @@ const SCOPES: [Scope; 12] = [
 ];
 
 /// The signals that are known over a window, of each thing but processes and sockets.
-pub fn figures(window: &Window) -> Vec<Figures> {
+pub fn figures(window: &Window) -> Vec<SubjectFigures> {
     of_facts(&Facts::of(window))
 }
 
 /// The same where they were computed already.
-pub(crate) fn of_facts(facts: &Facts) -> Vec<Figures> {
+pub(crate) fn of_facts(facts: &Facts) -> Vec<SubjectFigures> {
     let of = |scope: Scope| facts.entities(scope).iter().map(move |entity| (scope, entity));
     SCOPES
         .into_iter()
@@ -44,7 +44,7 @@ pub(crate) fn of_facts(facts: &Facts) -> Vec<Figures> {
                     how: signal.how.to_owned(),
                 })
             });
-            Figures { subject: entity.subject.clone(), values: known.collect() }
+            SubjectFigures { subject: entity.subject.clone(), values: known.collect() }
         })
         .filter(|figures| !figures.values.is_empty())
         .collect()

@@ -216,7 +216,7 @@ impl EntityBucket {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use whyslow_model::catalogue::{Kind, families};
+    use whyslow_model::catalogue::{MetricKind, families};
 
     const SECOND: i64 = 1_000_000_000;
 
@@ -247,7 +247,7 @@ mod tests {
             for column in trigger.columns {
                 let name = column.name();
                 let metric = family.metrics.iter().find(|metric| metric.name == name).expect(name);
-                assert_eq!(metric.kind == Kind::State, matches!(column, Is(..)), "{name}");
+                assert_eq!(metric.kind == MetricKind::State, matches!(column, Is(..)), "{name}");
             }
         }
     }

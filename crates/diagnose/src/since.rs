@@ -143,7 +143,7 @@ fn is_loaded_as_before(system: &Change<'_, System>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use whyslow_model::key::Machine;
+    use whyslow_model::key::MachineKey;
     use whyslow_model::snapshot::Snapshot;
 
     const SECOND: u64 = 1_000_000_000;
@@ -160,7 +160,7 @@ mod tests {
                 io_some: (total as u64).into(),
                 io_avg60: avg60.into(),
                 io_avg300: avg300.into(),
-                ..Pressure::new(Machine)
+                ..Pressure::new(MachineKey)
             });
             s
         });

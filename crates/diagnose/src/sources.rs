@@ -1,7 +1,7 @@
 //! Which sources of a window were read, and why the others were not.
 
 use std::collections::{BTreeMap, BTreeSet};
-use whyslow_model::snapshot::{Outcome, SourceReport};
+use whyslow_model::snapshot::{ReadOutcome, SourceReport};
 use whyslow_model::window::Window;
 
 /// Which BPF source a tracepoint belongs to.
@@ -29,7 +29,7 @@ const TASKS: &str = "tasks";
 
 /// Whether a source was read, at least in part.
 pub(crate) fn was_read(report: &SourceReport) -> bool {
-    matches!(report.outcome, Outcome::Read | Outcome::Partly { .. })
+    matches!(report.outcome, ReadOutcome::Read | ReadOutcome::Partly { .. })
 }
 
 /// Why something could not be seen, and what would let us see it.
@@ -63,7 +63,7 @@ impl Sources {
             if was_read(report) {
                 sources.read.insert(report.source.to_string());
             }
-            if let Outcome::NotPermitted { why, remedy } = &report.outcome {
+            if let ReadOutcome::NotPermitted { why, remedy } = &report.outcome {
                 let unseen = Unseen { why: why.clone(), remedy: remedy.clone() };
                 sources.refused.insert(report.source.to_string(), unseen);
             }
@@ -144,10 +144,10 @@ mod tests {
     use whyslow_model::snapshot::Snapshot;
 
     fn sources(on: &[&str], off: &[&str]) -> Sources {
-        let refused = Outcome::NotPermitted { why: "switched off".into(), remedy: String::new() };
+        let refused = ReadOutcome::NotPermitted { why: "switched off".into(), remedy: String::new() };
         let report =
             |source: &&str, outcome| SourceReport { source: (*source).into(), outcome, ..SourceReport::default() };
-        let on = on.iter().map(|source| report(source, Outcome::Read));
+        let on = on.iter().map(|source| report(source, ReadOutcome::Read));
         let all = on.chain(off.iter().map(|source| report(source, refused.clone()))).collect();
         Sources::of(&Window::new(vec![Snapshot { sources: all, ..Snapshot::default() }]))
     }

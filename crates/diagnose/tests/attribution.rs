@@ -5,8 +5,8 @@ mod seconds;
 use seconds::{SECOND, machine};
 use whyslow_model::catalogue::*;
 use whyslow_model::diagnosis::{ActionKind, Confidence, Diagnosis, Finding};
-use whyslow_model::key::{Machine, MountTask, TaskKey};
-use whyslow_model::snapshot::{Outcome, Snapshot, SourceReport};
+use whyslow_model::key::{MachineKey, MountTask, TaskKey};
+use whyslow_model::snapshot::{ReadOutcome, Snapshot, SourceReport};
 
 const ROOT: &str = "run as root (or with CAP_SYS_PTRACE)";
 
@@ -24,7 +24,7 @@ fn busy(t: u64, s: &mut Snapshot) {
         cpu_some: (t * SECOND * 98 / 100).into(),
         memory_some: 0.into(),
         io_some: (t * SECOND * 9 / 10).into(),
-        ..Pressure::new(Machine)
+        ..Pressure::new(MachineKey)
     });
 }
 
@@ -64,12 +64,12 @@ fn process(t: u64, s: &mut Snapshot, pid: u32, name: &str, cpu: u64, read: Optio
 }
 
 fn refused(s: &mut Snapshot, source: &str, why: &str) {
-    let outcome = Outcome::NotPermitted { why: why.into(), remedy: ROOT.into() };
+    let outcome = ReadOutcome::NotPermitted { why: why.into(), remedy: ROOT.into() };
     s.sources.push(SourceReport { source: source.into(), outcome, ..SourceReport::default() });
 }
 
 fn observer(s: &mut Snapshot, pid: u32) {
-    s.kernel.observer.push(Observer { pid: f64::from(pid).into(), ..Observer::new(Machine) });
+    s.kernel.observer.push(Observer { pid: f64::from(pid).into(), ..Observer::new(MachineKey) });
 }
 
 fn finding<'d>(d: &'d Diagnosis, id: &str) -> &'d Finding {
@@ -192,7 +192,7 @@ fn the_observer_and_its_children_are_not_to_blame() {
 }
 
 /// A full file system; `read` says how its open files were looked for.
-fn full_mount(s: &mut Snapshot, read: Option<Outcome>) {
+fn full_mount(s: &mut Snapshot, read: Option<ReadOutcome>) {
     s.block.mount.push(Mount {
         size: (1_u64 << 30).into(),
         free: 0.into(),
@@ -217,7 +217,7 @@ fn writer(s: &mut Snapshot, pid: u32, mount: &str, bytes: u64) {
 #[test]
 fn a_full_file_system_is_who_has_files_open_on_it() {
     let d = machine(|t, s| {
-        full_mount(s, Some(Outcome::Read));
+        full_mount(s, Some(ReadOutcome::Read));
         process(t, s, 8, "backup", 50, Some(0));
         process(t, s, 9, "logger", 1, Some(0));
         process(t, s, 10, "old", 1, Some(0));
@@ -232,7 +232,7 @@ fn a_full_file_system_is_who_has_files_open_on_it() {
 #[test]
 fn what_grows_comes_before_what_is_large() {
     let d = machine(|t, s| {
-        full_mount(s, Some(Outcome::Read));
+        full_mount(s, Some(ReadOutcome::Read));
         process(t, s, 9, "logger", 1, Some(0));
         process(t, s, 10, "old", 1, Some(0));
         writer(s, 9, "/data", (100 << 20) + (t << 20));
@@ -243,7 +243,7 @@ fn what_grows_comes_before_what_is_large() {
 
 #[test]
 fn nobody_is_named_where_nobody_has_a_file_open() {
-    let full = |outcome: Option<Outcome>| {
+    let full = |outcome: Option<ReadOutcome>| {
         let d = machine(move |t, s| {
             full_mount(s, outcome.clone());
             process(t, s, 8, "backup", 50, Some(0));
@@ -253,9 +253,10 @@ fn nobody_is_named_where_nobody_has_a_file_open() {
         assert_eq!(shares(finding), []);
         finding.unattributed.clone().expect("the reason")
     };
-    assert_eq!(full(Some(Outcome::Read)).why, "no process has a file open for writing on /data");
+    assert_eq!(full(Some(ReadOutcome::Read)).why, "no process has a file open for writing on /data");
     assert_eq!(full(None).why, "proc/fd was not read");
-    let refused = Outcome::NotPermitted { why: "open files of 5 processes of other users".into(), remedy: ROOT.into() };
+    let refused =
+        ReadOutcome::NotPermitted { why: "open files of 5 processes of other users".into(), remedy: ROOT.into() };
     assert_eq!(full(Some(refused)).remedy, ROOT);
 }
 
@@ -263,7 +264,7 @@ fn nobody_is_named_where_nobody_has_a_file_open() {
 fn who_cannot_see_all_open_files_blames_nobody_for_a_full_file_system() {
     let d = machine(|t, s| {
         let why = "open files of 5 processes of other users".into();
-        full_mount(s, Some(Outcome::NotPermitted { why, remedy: ROOT.into() }));
+        full_mount(s, Some(ReadOutcome::NotPermitted { why, remedy: ROOT.into() }));
         process(t, s, 9, "editor", 1, Some(0));
         process(t, s, 10, "database", 1, None);
         refused(s, "tasks", "I/O of 1 process of other users");

@@ -6,7 +6,7 @@ use seconds::{SECOND, machine};
 use whyslow_model::catalogue::*;
 use whyslow_model::diagnosis::{Confidence, Diagnosis, Finding};
 use whyslow_model::histogram::Histogram;
-use whyslow_model::key::{Machine, OperationKey, Pair, RequesterKey, TaskKey};
+use whyslow_model::key::{LinkKey, MachineKey, OperationKey, RequesterKey, TaskKey};
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::value::Name;
 
@@ -50,7 +50,7 @@ impl Load {
             cpu_some: 0.into(),
             memory_some: 0.into(),
             io_some: (t * SECOND * self.pressure / 100).into(),
-            ..Pressure::new(Machine)
+            ..Pressure::new(MachineKey)
         });
         s.block.disk.push(Disk {
             reads: (t * RATE).into(),
@@ -238,7 +238,7 @@ fn a_group_at_its_limit_is_weighed_by_its_own_waiting() {
             read_bytes: (t * RATE * 4096).into(),
             reads: (t * RATE).into(),
             reads_limit: (RATE as f64).into(),
-            ..GroupIo::new(Pair { upper: "/db".into(), lower: "sda".into() })
+            ..GroupIo::new(LinkKey { upper: "/db".into(), lower: "sda".into() })
         });
     });
     let throttled = accused(&d, "disk.throttled");

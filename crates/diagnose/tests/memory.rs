@@ -5,7 +5,7 @@ mod seconds;
 use seconds::{SECOND, no_pressure};
 use whyslow_model::catalogue::*;
 use whyslow_model::diagnosis::{Confidence, Diagnosis, Reading, Verdict};
-use whyslow_model::key::{Machine, TaskKey};
+use whyslow_model::key::{MachineKey, TaskKey};
 use whyslow_model::snapshot::Snapshot;
 
 const MIB: f64 = 1_048_576.0;
@@ -22,7 +22,7 @@ fn machine(fill: impl Fn(u64, &mut Snapshot)) -> Diagnosis {
             });
         }
         no_pressure(s);
-        s.memory.vmstat.push(Vmstat { pswpin: 0.into(), pswpout: 0.into(), ..Vmstat::new(Machine) });
+        s.memory.vmstat.push(Vmstat { pswpin: 0.into(), pswpout: 0.into(), ..Vmstat::new(MachineKey) });
         fill(t, s);
     })
 }
@@ -33,7 +33,7 @@ fn available(s: &mut Snapshot, bytes: f64, swap: f64) {
         mem_available: bytes.into(),
         swap_total: swap.into(),
         swap_free: swap.into(),
-        ..Meminfo::new(Machine)
+        ..Meminfo::new(MachineKey)
     });
 }
 

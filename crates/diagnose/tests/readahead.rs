@@ -3,7 +3,7 @@
 use whyslow_diagnose::{RuleBook, diagnose};
 use whyslow_model::catalogue::*;
 use whyslow_model::diagnosis::{Diagnosis, Origin};
-use whyslow_model::key::{Machine, TaskKey};
+use whyslow_model::key::{MachineKey, TaskKey};
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::window::Window;
 
@@ -60,7 +60,7 @@ fn snapshot(t: u64, r: Reading) -> Snapshot {
         cpu_some: 0.into(),
         memory_some: 0.into(),
         io_some: (t * SECOND * 95 / 100).into(),
-        ..Pressure::new(Machine)
+        ..Pressure::new(MachineKey)
     });
     s.block.disk.push(Disk {
         reads: (t * r.requests).into(),

@@ -5,7 +5,7 @@ mod seconds;
 use seconds::{SECOND, machine};
 use whyslow_model::catalogue::*;
 use whyslow_model::diagnosis::{Confidence, Diagnosis, Reading, Verdict};
-use whyslow_model::key::{Machine, Pair, TaskKey};
+use whyslow_model::key::{LinkKey, MachineKey, TaskKey};
 use whyslow_model::snapshot::Snapshot;
 
 /// Two processors of which each is `busy` (0..100) percent in user mode.
@@ -26,7 +26,7 @@ fn pressure(t: u64, s: &mut Snapshot, cpu: u64, memory: u64, io: u64) {
         cpu_some: (t * SECOND * cpu / 100).into(),
         memory_some: (t * SECOND * memory / 100).into(),
         io_some: (t * SECOND * io / 100).into(),
-        ..Pressure::new(Machine)
+        ..Pressure::new(MachineKey)
     });
 }
 
@@ -48,7 +48,7 @@ fn device(t: u64, s: &mut Snapshot, name: &str, rate: u64, size: u64, queue: f64
 }
 
 fn layer(s: &mut Snapshot, upper: &str, lower: &str, kind: &str) {
-    let link = Pair { upper: upper.into(), lower: lower.into() };
+    let link = LinkKey { upper: upper.into(), lower: lower.into() };
     s.block.layer.push(Layer { kind: kind.into(), ..Layer::new(link) });
 }
 
@@ -123,7 +123,7 @@ fn a_little_work_in_short_processes_is_not_why_the_processors_are_full() {
     let d = machine(|t, s| {
         processors(t, s, 100);
         pressure(t, s, 92, 0, 0);
-        s.processor.system.push(System { forks: (t * 50).into(), ..System::new(Machine) });
+        s.processor.system.push(System { forks: (t * 50).into(), ..System::new(MachineKey) });
         for pid in 10..16 {
             process(t, s, pid, "spin", 29, 0);
         }

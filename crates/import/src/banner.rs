@@ -4,7 +4,7 @@ use crate::clock::date;
 use crate::tool_run::ToolRun;
 use jiff::civil::Date;
 use whyslow_model::catalogue::MachineInfo;
-use whyslow_model::key::Machine;
+use whyslow_model::key::MachineKey;
 
 /// The machine and the date the output begins on.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,7 +27,7 @@ impl Banner {
     }
 
     pub fn record(&self, run: &mut ToolRun, line: u32) {
-        let machine = run.row::<MachineInfo>(0.0, line, Machine);
+        let machine = run.row::<MachineInfo>(0.0, line, MachineKey);
         machine.name = self.host.as_str().into();
         machine.release = self.release.as_str().into();
         machine.processors = self.cpus.into();

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use whyslow_model::catalogue::{Family, MachineInfo};
 use whyslow_model::origin::Origins;
-use whyslow_model::snapshot::{Outcome, Snapshot, SourceReport};
+use whyslow_model::snapshot::{ReadOutcome, Snapshot, SourceReport};
 use whyslow_model::value::Name;
 use whyslow_model::window::Window;
 
@@ -235,7 +235,7 @@ impl Entities {
 
 fn report(file: &Name, note: &Note) -> SourceReport {
     let what: Name = format!("{file}: {}", note.what).into();
-    let outcome = Outcome::Partly { why: note.why.clone(), remedy: note.remedy.clone() };
+    let outcome = ReadOutcome::Partly { why: note.why.clone(), remedy: note.remedy.clone() };
     SourceReport { source: what.clone(), tells: what, outcome, ..SourceReport::default() }
 }
 

@@ -9,7 +9,7 @@ pub(crate) use crate::refusal::Refusal;
 pub(crate) use crate::table::{MetricColumns, TableRow, columns};
 pub(crate) use crate::tool_run::{ReportInterval, SECOND, ToolRun};
 pub(crate) use whyslow_model::catalogue::Family;
-pub(crate) use whyslow_model::key::{Machine, NetKey, TaskKey};
+pub(crate) use whyslow_model::key::{MachineKey, NetKey, TaskKey};
 
 /// The key of a network interface. No tool shows namespaces other than its own.
 pub(crate) fn interface(name: &str) -> NetKey {

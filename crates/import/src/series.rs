@@ -3,7 +3,7 @@
 use crate::tool_run::{ReportInterval, nanoseconds};
 use std::any::Any;
 use std::collections::BTreeMap;
-use whyslow_model::catalogue::{Family, Kind};
+use whyslow_model::catalogue::{Family, MetricKind};
 use whyslow_model::origin::{Origins, SourceLocation};
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::value::{Counter, Name, Value};
@@ -150,7 +150,7 @@ impl<F: Family + Any> AnySeries for EntitySeries<F> {
         let Ok(other) = other.into_any().downcast::<Self>() else { return };
         let mut other = *other;
         let counters: Vec<usize> =
-            (0..F::INFO.metrics.len()).filter(|c| F::INFO.metrics[*c].kind == Kind::Counter).collect();
+            (0..F::INFO.metrics.len()).filter(|c| F::INFO.metrics[*c].kind == MetricKind::Counter).collect();
         for column in &counters {
             if self.rows.values().any(|row| count(row, *column).is_some()) {
                 for row in other.rows.values_mut() {
@@ -226,20 +226,20 @@ fn interpolate<F: Family>(rows: &mut BTreeMap<u64, F>, column: usize) {
 mod tests {
     use super::*;
     use whyslow_model::catalogue::System;
-    use whyslow_model::key::Machine;
+    use whyslow_model::key::MachineKey;
     use whyslow_model::window::Window;
 
     fn series(rows: &[(u64, System)]) -> EntitySeries<System> {
         let mut series = EntitySeries::new();
         for (at, row) in rows {
-            *series.row(at * 1_000_000_000, &Machine).0 = row.clone();
+            *series.row(at * 1_000_000_000, &MachineKey).0 = row.clone();
         }
         series
     }
 
     #[test]
     fn two_tools_keep_their_own_rates() {
-        let new = || System::new(Machine);
+        let new = || System::new(MachineKey);
         let vmstat = [(0, 0, 0), (4, 40, 400)].map(|(t, switches, interrupts)| {
             (t, System { context_switches: switches.into(), interrupts: interrupts.into(), ..new() })
         });

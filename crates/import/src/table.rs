@@ -7,7 +7,7 @@ use crate::number::{number, ran_together};
 use crate::refusal::Refusal;
 use std::marker::PhantomData;
 use std::rc::Rc;
-use whyslow_model::catalogue::{Family, Kind};
+use whyslow_model::catalogue::{Family, MetricKind};
 
 /// A column of a table, by its header: the metric its numbers become, and the factor to that metric's base unit.
 #[derive(Clone, Copy)]
@@ -102,7 +102,7 @@ impl<F: Family> AnyColumns for MetricColumns<F> {
 
     fn unknown(&self) -> Vec<&'static str> {
         let known = |name: &str| {
-            F::INFO.metrics.iter().any(|m| m.name == name && matches!(m.kind, Kind::Counter | Kind::Gauge))
+            F::INFO.metrics.iter().any(|m| m.name == name && matches!(m.kind, MetricKind::Counter | MetricKind::Gauge))
         };
         self.columns.iter().map(|c| c.metric).filter(|name| !known(name)).collect()
     }

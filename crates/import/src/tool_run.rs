@@ -10,7 +10,7 @@ use crate::table::{MetricColumns, TableRow};
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use whyslow_model::catalogue::{Family, Kind};
+use whyslow_model::catalogue::{Family, MetricKind};
 use whyslow_model::value::{Name, Value};
 
 pub const SECOND: f64 = 1e9;
@@ -279,7 +279,7 @@ impl ToolRun {
         row: &TableRow,
         columns: &MetricColumns<F>,
     ) -> &mut F {
-        let is_counter = |(column, _): &(usize, f64)| F::INFO.metrics[*column].kind == Kind::Counter;
+        let is_counter = |(column, _): &(usize, f64)| F::INFO.metrics[*column].kind == MetricKind::Counter;
         let (counters, gauges): (Vec<_>, Vec<_>) = columns.values(row).into_iter().partition(is_counter);
         let to = match counters.is_empty() {
             true => self.row::<F>(interval.to, row.line, key),
@@ -297,7 +297,7 @@ impl ToolRun {
         let to = self.row::<F>(at, row.last_line, key);
         for (column, value) in columns.values(row) {
             let value = match F::INFO.metrics[column].kind {
-                Kind::Counter => Value::Counter((value as u64).into()),
+                MetricKind::Counter => Value::Counter((value as u64).into()),
                 _ => Value::Gauge(value.into()),
             };
             to.put(column, value);

@@ -1,5 +1,5 @@
-//! What a machine was like over a good period, or did in a benchmark: kept to be compared with. `whyslow.baseline/1`, public
-//! interface, described in docs/compare.md. Fields may be added; these stay.
+//! Baselines: what a machine measured over a good period or in a benchmark, saved for comparison. `whyslow.baseline/1` is a
+//! public interface, described in docs/compare.md: fields may be added, existing ones do not change.
 
 use crate::diagnosis::Subject;
 use crate::histogram::{Histogram, middle};
@@ -9,76 +9,76 @@ use std::collections::BTreeMap;
 /// The version this code writes.
 pub const SCHEMA: &str = "whyslow.baseline/1";
 
-/// A summary that can be compared with another.
+/// A summary that can be compared with another one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Baseline {
     /// Always [`SCHEMA`].
     pub schema: String,
-    /// What it was saved as; empty where it was not.
+    /// The name it was saved under; empty if it was not saved.
     pub name: String,
-    /// What it is a summary of.
-    pub kind: Kind,
-    /// When that began, RFC 3339; `null` where unknown.
+    /// What kind of measurement it summarizes.
+    pub kind: BaselineKind,
+    /// Start time, RFC 3339; `null` if unknown.
     pub start: Option<String>,
-    /// When it ended.
+    /// End time.
     pub end: Option<String>,
-    /// How long it took.
+    /// Duration, seconds.
     pub seconds: f64,
-    /// What the machine consisted of and how it was set.
+    /// Hardware, kernel and settings of the machine.
     pub inventory: Inventory,
-    /// What was measured.
-    pub series: Vec<Series>,
+    /// The measured series.
+    pub series: Vec<BaselineSeries>,
 }
 
-/// What a baseline is a summary of.
+/// What a baseline summarizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
-    /// A period in which a machine was observed: nobody knows what was asked of it.
+pub enum BaselineKind {
+    /// Observation of a machine whose workload was not controlled.
     Period,
-    /// Known load.
+    /// A benchmark, whose load is known.
     Bench,
 }
 
-/// Hardware, firmware, kernel, settings and mounts: what each is called (`kernel`, `disk vda: scheduler`), and what it is, as
-/// the system spells it. Hostile text: whoever draws it escapes it.
+/// Hardware, firmware, kernel, settings and mounts: name (`kernel`, `disk vda: scheduler`) and value, as the system spells
+/// them. The text is not trusted: whoever draws it escapes it.
 pub type Inventory = BTreeMap<String, String>;
 
-/// One thing that was measured again and again.
+/// Repeated measurements of one quantity.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Series {
-    /// What was measured: a signal's name, or what a benchmark calls it. With the subject it tells one series of a baseline
-    /// from the others, and says which of another baseline it is compared with.
+pub struct BaselineSeries {
+    /// The name of the signal or benchmark result. Together with the subject it identifies a series within a baseline, and its
+    /// counterpart in another one.
     pub metric: String,
-    /// Of what.
+    /// The entity that was measured.
     pub subject: Subject,
     /// The unit of values, as in the diagnosis document: s, bytes, bytes/s, 1/s, ratio, count, bit/s.
     pub unit: String,
-    /// Whether more of it is better; `null` where that depends: a disk that reads more may be a better disk or have more to do.
+    /// Whether higher is better; `null` if that depends: a disk that reads more may be faster or just busier.
     pub better: Option<Better>,
-    /// The seconds that each sample is the mean of, one after the other; `null` where each was measured by itself, such as
-    /// repeats of a benchmark.
+    /// The length in seconds of the consecutive intervals that the samples are means of; `null` if each sample was measured
+    /// independently, such as repeats of a benchmark.
     pub interval: Option<f64>,
-    /// What was measured, in the order of time.
+    /// Samples, in order of time.
     pub samples: Vec<f64>,
-    /// How often each size occurred, which samples that are means do not tell.
+    /// The distribution of single values, which samples that are means do not show.
     #[serde(default)]
     pub distribution: Distribution,
 }
 
-/// Which way is better.
+/// Which direction is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Better {
-    /// More is.
+    /// Higher is better.
     Higher,
-    /// Less is.
+    /// Lower is better.
     Lower,
 }
 
 impl Baseline {
-    /// What was found over a period or by a benchmark, with no name yet.
-    pub fn new(kind: Kind, inventory: Inventory, series: Vec<Series>) -> Self {
+    /// A baseline that has not been saved yet.
+    pub fn new(kind: BaselineKind, inventory: Inventory, series: Vec<BaselineSeries>) -> Self {
         Self {
             schema: SCHEMA.to_owned(),
             name: String::new(),
@@ -91,24 +91,24 @@ impl Baseline {
         }
     }
 
-    /// The series of a metric of this subject.
-    pub fn series(&self, metric: &str, subject: &Subject) -> Option<&Series> {
+    /// An empty series of a metric and a subject.
+    pub fn series(&self, metric: &str, subject: &Subject) -> Option<&BaselineSeries> {
         self.series.iter().find(|series| series.metric == metric && series.subject == *subject)
     }
 }
 
-/// A baseline in a list of them.
+/// An entry in the list of baselines.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Listed {
-    /// What it was saved as.
+    /// The name it was saved under.
     pub name: String,
-    /// What it is a summary of.
-    pub kind: Kind,
-    /// When that began, RFC 3339.
+    /// What it summarizes.
+    pub kind: BaselineKind,
+    /// Start time, RFC 3339.
     pub start: Option<String>,
-    /// How long it took.
+    /// Duration, seconds.
     pub seconds: f64,
-    /// How many series it has.
+    /// Number of series.
     pub series: usize,
 }
 
@@ -119,8 +119,8 @@ impl From<Baseline> for Listed {
     }
 }
 
-impl Series {
-    /// Measurements each made by itself, such as repeats of a benchmark.
+impl BaselineSeries {
+    /// Sets samples that were measured independently, such as repeats of a benchmark.
     pub fn of_repeats(metric: &str, subject: Subject, unit: &str, better: Better, samples: Vec<f64>) -> Self {
         let distribution = Distribution::of(unit, samples.iter().copied());
         Self {
@@ -134,7 +134,7 @@ impl Series {
         }
     }
 
-    /// The course of a load: what was counted in intervals of this length, seconds, as a rate. The last can be cut short and is
+    /// Sets the rate of a load, from counts per interval of this length in seconds. The last interval may be shorter and is
     /// left out.
     pub fn of_counts(metric: &str, subject: Subject, unit: &str, counts: &[u64], length: f64) -> Self {
         let whole = counts.split_last().map_or(&[][..], |(_, whole)| whole);
@@ -143,22 +143,23 @@ impl Series {
     }
 }
 
-/// How often each size of value occurred, in buckets that can be added up.
+/// A distribution of values, in buckets that can be added up.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Distribution {
-    /// What a value was divided by to be counted: buckets are of whole numbers.
+    /// The unit of counting: buckets hold whole multiples of it.
     resolution: f64,
     counts: Histogram,
 }
 
 impl Distribution {
-    /// One of no values in this unit. Times and ratios are counted to the billionth, all else to the thousandth.
+    /// An empty distribution of values in this unit. Times and ratios are counted in billionths, everything else in
+    /// thousandths.
     pub fn new(unit: &str) -> Self {
         let resolution = if matches!(unit, "s" | "ratio") { 1e-9 } else { 1e-3 };
         Self { resolution, counts: Histogram::from_counts([]) }
     }
 
-    /// One of these values.
+    /// The distribution of these values.
     pub fn of(unit: &str, values: impl IntoIterator<Item = f64>) -> Self {
         let mut all = Self::new(unit);
         let scale = all.resolution;
@@ -166,29 +167,29 @@ impl Distribution {
         all
     }
 
-    /// Counts of values that were counted as whole multiples of `resolution`.
+    /// A distribution from a histogram of whole multiples of `resolution`.
     pub fn from_counts(resolution: f64, counts: Histogram) -> Self {
         Self { resolution, counts }
     }
 
-    /// Counts a value. One below zero has no bucket, and is left out.
+    /// Counts a value; negative values are ignored.
     pub fn add(&mut self, value: f64) {
         if let Some(value) = counted(value, self.resolution) {
             self.counts.add(value);
         }
     }
 
-    /// How many values there are.
+    /// Number of values.
     pub fn count(&self) -> u64 {
         self.counts.count().unwrap_or(0)
     }
 
-    /// The value below which this share (0..1) of them lies, to within 1.6 %; `None` without values.
+    /// The quantile (0..1), to within 1.6 %; `None` without values.
     pub fn quantile(&self, share: f64) -> Option<f64> {
         self.counts.quantile(share).map(|value| value * self.resolution)
     }
 
-    /// The largest, as near.
+    /// The maximum, to the same precision.
     pub fn max(&self) -> Option<f64> {
         let (bucket, _) = self.counts.buckets()?.last()?;
         Some(middle(*bucket) * self.resolution)
@@ -198,7 +199,7 @@ impl Distribution {
 /// A value as a whole multiple of the resolution.
 fn counted(value: f64, resolution: f64) -> Option<u64> {
     let multiple = (value / resolution).round();
-    // From 2^53 on not every whole number is an f64; the buckets there are far wider.
+    // From 2^53 on not every whole number is an f64; the buckets there are much wider anyway.
     (0.0..u64::MAX as f64).contains(&multiple).then_some(multiple as u64)
 }
 

@@ -1,99 +1,99 @@
-//! What differs between two summaries, `whyslow.comparison/1`. Public interface, described in docs/compare.md. Fields may be
-//! added; these stay.
+//! Differences between two summaries, `whyslow.comparison/1`: a public interface, described in docs/compare.md. Fields may be
+//! added, existing ones do not change.
 
-use crate::baseline::Kind;
+use crate::baseline::BaselineKind;
 use crate::diagnosis::Subject;
 use serde::{Deserialize, Serialize};
 
 /// The version this code writes.
 pub const SCHEMA: &str = "whyslow.comparison/1";
 
-/// What differs between two periods or benchmarks beyond what comes about by itself.
+/// What differs between two periods or benchmarks beyond noise.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Comparison {
     /// Always [`SCHEMA`].
     pub schema: String,
-    /// What is compared, and with what.
+    /// The first side.
     pub a: Side,
-    /// The other.
+    /// The second side.
     pub b: Side,
-    /// What the machines consist of, or how they are set, that is not the same; by name.
+    /// Differences in hardware and settings, by name.
     pub inventory: Vec<Changed>,
-    /// What differs beyond noise, the largest effect first.
+    /// Differences beyond noise, the largest effect first.
     pub differences: Vec<Difference>,
-    /// How many series both have.
+    /// Number of series that both have.
     pub compared: usize,
-    /// Those that differ by as much as matters, but were measured too briefly, or swing too much, to tell it from noise; the
-    /// largest effect first.
+    /// Differences large enough to matter, but measured too briefly or too variable to distinguish from noise; the largest
+    /// effect first.
     pub undecided: Vec<Difference>,
-    /// What is to be borne in mind.
+    /// Caveats.
     pub caveats: Vec<String>,
 }
 
-/// One of the two.
+/// One side of a comparison.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Side {
-    /// As it was asked for.
+    /// As given on the command line.
     pub name: String,
-    /// What it is a summary of.
-    pub kind: Kind,
-    /// When that began, RFC 3339.
+    /// What it summarizes.
+    pub kind: BaselineKind,
+    /// Start time, RFC 3339.
     pub start: Option<String>,
-    /// When it ended.
+    /// End time.
     pub end: Option<String>,
-    /// How long it took.
+    /// Duration, seconds.
     pub seconds: f64,
 }
 
-/// Something of the machine's that is not the same.
+/// A difference in hardware or settings.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Changed {
-    /// What.
+    /// Its name.
     pub what: String,
-    /// What it is in the first; `null` where that does not have it.
+    /// The value on the first side; `null` if missing there.
     pub a: Option<String>,
-    /// And in the other.
+    /// The value on the second side.
     pub b: Option<String>,
 }
 
-/// A series, on both sides.
+/// A series on both sides.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Difference {
     /// What was measured.
     pub metric: String,
-    /// Of what.
+    /// The entity that was measured.
     pub subject: Subject,
     /// Unit of all values.
     pub unit: String,
-    /// Whether the second is better; `null` where that depends.
+    /// Whether the second side is better; `null` if that depends.
     pub better: Option<bool>,
-    /// In the first.
+    /// Values on the first side.
     pub a: Spread,
-    /// In the other.
+    /// Values on the second side.
     pub b: Spread,
-    /// How much more it is in the second: the Hodges-Lehmann estimate.
+    /// The shift from the first side to the second: the Hodges-Lehmann estimate.
     pub shift: f64,
-    /// The interval that holds the true shift at 95 %, by itself.
+    /// Lower end of its 95 % confidence interval, unadjusted.
     pub low: f64,
-    /// Its other end.
+    /// Upper end.
     pub high: f64,
-    /// The same shift as a part of what it is in the first; `null` where that is zero.
+    /// The shift relative to the first side; `null` if that is zero.
     pub ratio: Option<f64>,
-    /// What a shift must exceed to matter.
+    /// The smallest shift that matters.
     pub least: f64,
-    /// The probability of such a shift where there is none that matters, with all that was compared taken into account (Holm).
+    /// The probability of such a shift if there is none that matters, adjusted for the number of comparisons (Holm).
     pub p: f64,
 }
 
-/// What values there were.
+/// The distribution of a series.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Spread {
-    /// The middle one of the pieces compared.
+    /// The median of the blocks compared.
     pub median: f64,
-    /// Below it are 5 % of the values; `null` where their distribution is not known.
+    /// The 5th percentile of the values; `null` if their distribution is not known.
     pub p5: Option<f64>,
-    /// Below it are 95 %.
+    /// The 95th percentile.
     pub p95: Option<f64>,
-    /// The pieces it was compared by: means over as long as makes one independent of the next.
+    /// The blocks compared: means over periods long enough to be independent.
     pub pieces: usize,
 }

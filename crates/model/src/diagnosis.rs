@@ -1,5 +1,5 @@
-//! The diagnosis document, `whyslow.diagnosis/1`: public interface, described in docs/diagnosis.md. Fields may be added;
-//! these stay.
+//! The diagnosis document, `whyslow.diagnosis/1`: a public interface, described in docs/diagnosis.md. Fields may be added,
+//! existing ones do not change.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -7,54 +7,54 @@ use std::collections::BTreeMap;
 /// The version this code writes.
 pub const SCHEMA: &str = "whyslow.diagnosis/1";
 
-/// What was found, on what evidence, what it is not, and what to do.
+/// Findings with evidence, what was ruled out, and what to do.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Diagnosis {
     /// Always [`SCHEMA`].
     pub schema: String,
     /// The machine.
     pub host: Host,
-    /// The time looked at.
-    pub window: Span,
+    /// The period observed.
+    pub window: TimeSpan,
     /// The answer in one word.
     pub verdict: Verdict,
-    /// Root causes first, by impact; effects after them.
+    /// Root causes first, by impact, followed by effects.
     pub findings: Vec<Finding>,
-    /// What it is not, each with the number that clears it.
+    /// What was ruled out, each with the number that clears it.
     pub ruled_out: Vec<RuledOut>,
-    /// What could not be seen.
+    /// What could not be observed.
     pub blind_spots: Vec<BlindSpot>,
-    /// What was looked at closer, because a finding asked for it.
+    /// What was traced on demand because of a suspicion.
     #[serde(default)]
     pub closer_looks: Vec<CloserLook>,
-    /// The share of the processor time used, but for interrupts, that is charged to processes; those that ended unseen are
-    /// among them. `null` where it was not computed.
+    /// The share of the CPU time used, excluding interrupts, that is attributed to processes, including those that ended
+    /// between samples. `null` if it was not computed.
     #[serde(default)]
     pub cpu_explained: Option<f64>,
-    /// What observing cost.
-    pub cost: Cost,
-    /// What captures tell, thing by thing, where they were read from files; what is judged is the same numbers.
+    /// The cost of observing.
+    pub cost: ObserverCost,
+    /// The figures in captures, by subject; the findings are judged from the same numbers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub figures: Vec<Figures>,
+    pub figures: Vec<SubjectFigures>,
 }
 
-/// What is known of one thing.
+/// What is known about one subject.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Figures {
-    /// The thing.
+pub struct SubjectFigures {
+    /// The subject.
     pub subject: Subject,
-    /// Its signals whose value is known.
+    /// Its signals with known values.
     pub values: Vec<Evidence>,
 }
 
-/// The machine a diagnosis is of; `null` where unknown.
+/// The machine; unknown fields are `null`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Host {
     /// Host name.
     pub name: Option<String>,
     /// Kernel release.
     pub kernel: Option<String>,
-    /// Processors online.
+    /// CPUs online.
     pub cpus: Option<u32>,
     /// Usable memory.
     pub memory_bytes: Option<u64>,
@@ -62,26 +62,26 @@ pub struct Host {
     pub virtualization: Option<String>,
 }
 
-/// The time a diagnosis covers.
+/// The period a diagnosis covers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Span {
+pub struct TimeSpan {
     /// First sample, RFC 3339.
     pub start: Option<String>,
     /// Last sample, RFC 3339.
     pub end: Option<String>,
-    /// From the first to the last.
+    /// Duration, seconds.
     pub seconds: f64,
-    /// How many samples.
+    /// Number of samples.
     pub samples: usize,
-    /// Where they came from.
+    /// Their origin.
     pub source: Origin,
 }
 
-/// Where samples came from.
+/// Where samples come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Origin {
-    /// This machine, now.
+    /// This machine, live.
     Live,
     /// A recording.
     Recording,
@@ -93,11 +93,11 @@ pub enum Origin {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// Somebody waits, and we know for what.
+    /// Tasks are delayed, and the cause is known.
     Bottleneck,
     /// No resource is saturated or failing.
     Healthy,
-    /// Too little could be seen.
+    /// Not enough could be observed.
     Undetermined,
 }
 
@@ -107,26 +107,26 @@ pub enum Verdict {
 pub enum Confidence {
     /// A suspicion, with its reason.
     Low,
-    /// Likely; a look-alike is not excluded.
+    /// Likely; a look-alike is not ruled out.
     Medium,
-    /// The look-alikes are excluded.
+    /// The look-alikes are ruled out.
     High,
 }
 
-/// What an impact rests on.
+/// What an impact is based on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Basis {
     /// The time lost was measured.
     #[default]
     Measured,
-    /// So much is known to have been lost; more may have been.
+    /// A lower bound: at least this much time was lost.
     AtLeast,
-    /// No time was measured, as in a log: the number says how grave such a cause is, and no share of any time.
+    /// No time was measured, as in a log: the number states the severity of such a cause, not a share of time.
     NotMeasured,
 }
 
-/// What a finding, or a culprit, is about, named as the system spells it.
+/// The subject of a finding or a culprit, named as the system spells it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Subject {
     /// host, cpu, process, thread, cgroup, device, partition, mount, interface, connection, irq, socket, array, limit,
@@ -134,22 +134,22 @@ pub struct Subject {
     pub kind: String,
     /// Its name.
     pub name: String,
-    /// Its process, where it has one.
+    /// Its PID, if it is a process.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
-    /// Its thread, where it has one.
+    /// Its TID, if it is a thread.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tid: Option<u32>,
-    /// Its network namespace, where that is not the observer's own.
+    /// Its network namespace, if it is not the observer's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub netns: Option<String>,
-    /// The captures it was seen in, where several stand side by side that tell of the same things.
+    /// The captures it was seen in, if several captures of the same things are shown side by side.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub capture: Option<String>,
 }
 
 impl Subject {
-    /// A subject that has no process.
+    /// A subject without a process.
     pub fn new(kind: &str, name: impl Into<String>) -> Self {
         Self { kind: kind.into(), name: name.into(), ..Self::default() }
     }
@@ -159,56 +159,56 @@ impl Subject {
         Self::new("host", "host")
     }
 
-    /// Whether it is the same but for the process: another one of its name.
+    /// Whether both are the same apart from the process.
     pub fn is_namesake_of(&self, other: &Self) -> bool {
         let without_task = |subject: &Self| Self { pid: None, tid: None, ..subject.clone() };
         without_task(self) == without_task(other)
     }
 }
 
-/// One cause, or one effect.
+/// A cause or an effect.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
     /// From docs/findings.md.
     pub id: String,
-    /// The thing that is short or broken.
+    /// What is saturated or failing.
     pub subject: Subject,
-    /// Who uses it up, largest first.
+    /// The processes that consume it, largest first.
     pub culprits: Vec<Culprit>,
-    /// What of it could not be attributed, where that is a notable part or nobody is named.
+    /// The unattributed share, if it is large or no culprit is named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unattributed: Option<Unattributed>,
-    /// How many more findings of this id on other subjects there are beyond those listed; at the gravest of them.
+    /// How many more findings with this id on other subjects were left out; set on the most severe one.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub more: usize,
-    /// The part of the window, 0..1, in which work was delayed by this cause.
+    /// The share of the window, 0..1, in which work was delayed by this cause.
     pub impact: f64,
-    /// What that number rests on.
+    /// What the impact is based on.
     #[serde(default)]
     pub impact_is: Basis,
-    /// What the impact is, in words; absent where it is the share of the time in which a task waited.
+    /// What the impact means, in words; absent if it is the share of the time in which a task waited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub how_bad: Option<String>,
-    /// Since when it has lasted; absent where nothing shows that.
+    /// How long it has lasted; absent if nothing shows that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<Since>,
-    /// How sure this is.
+    /// How certain this is.
     pub confidence: Confidence,
-    /// One sentence a tired person understands.
+    /// The finding in one sentence.
     pub summary: String,
-    /// The numbers.
+    /// The numbers that support it.
     pub evidence: Vec<Evidence>,
     /// Keys `id@subject` of the findings that are effects of this one.
     pub explains: Vec<String>,
     /// The key of the finding this one is an effect of.
     pub explained_by: Option<String>,
-    /// One change at a time, best first.
+    /// Possible changes, best first.
     pub actions: Vec<Action>,
 }
 
 impl Finding {
-    /// The key others refer to it by: `id@name`, with `[pid]` or `[pid/tid]` behind it where the subject is a process or
-    /// a thread, of which several can have one name.
+    /// The key others refer to it by: `id@name`, with `[pid]` or `[pid/tid]` appended if the subject is a process or thread, as
+    /// several can have one name.
     pub fn key(&self) -> String {
         let Subject { name, pid, tid, .. } = &self.subject;
         let task = match (pid, tid) {
@@ -226,26 +226,26 @@ fn is_zero(count: &usize) -> bool {
     *count == 0
 }
 
-/// What nobody could be found for.
+/// The share of a resource that could not be attributed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Unattributed {
-    /// Its part of the whole, 0..1; `null` where the whole is not known.
+    /// Its share of the whole, 0..1; `null` if the whole is unknown.
     pub share: Option<f64>,
-    /// Of what.
+    /// What it is a share of.
     pub of: String,
-    /// Why.
+    /// Why it could not be attributed.
     pub why: String,
-    /// What would show who it is; empty where nothing would.
+    /// What would show who it is; empty if nothing would.
     pub remedy: String,
 }
 
 /// How long a cause has lasted, up to the end of the window.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Since {
-    /// When it began, RFC 3339; absent where it was there from the start of the window.
+    /// When it began, RFC 3339; absent if it was already there at the start of the window.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start: Option<String>,
-    /// How long it has lasted; without `start`, at least.
+    /// Duration, seconds; without `start`, at least.
     pub seconds: f64,
     /// What shows it.
     pub source: String,
@@ -258,14 +258,14 @@ pub struct Culprit {
     pub kind: String,
     /// Its name.
     pub name: String,
-    /// Its process; of several, the one with the largest part.
+    /// Its PID; of several processes, that of the largest consumer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
-    /// All its processes where there are several, the one with the largest part first: those of one name in one control group
-    /// are one culprit.
+    /// All its processes if there are several, the largest consumer first: processes with the same name in the same control
+    /// group are one culprit.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pids: Vec<u32>,
-    /// The command line of `pid`, with secrets masked: read live, where the process was still there.
+    /// The command line of `pid`, with secrets masked, read live if the process was still running.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command_line: Option<String>,
     /// Its control group.
@@ -274,17 +274,17 @@ pub struct Culprit {
     /// The systemd unit it belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unit: Option<String>,
-    /// The container it runs in, by the first twelve digits of its id.
+    /// The container it runs in: the first twelve digits of its id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub container: Option<String>,
-    /// Its part, 0..1.
+    /// Its share, 0..1.
     pub share: f64,
-    /// Of what.
+    /// What it is a share of.
     pub of: String,
 }
 
 impl Culprit {
-    /// How many processes it is; 1 where it is no process.
+    /// The number of processes; 1 if it is not a process.
     pub fn count(&self) -> usize {
         self.pids.len().max(1)
     }
@@ -296,20 +296,20 @@ impl Culprit {
     }
 }
 
-/// One number that bears a finding out.
+/// One number that supports a finding.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Evidence {
     /// The signal's name.
     pub metric: String,
-    /// Its value: a number, or words.
+    /// Its value: a number or words.
     pub value: Reading,
     /// Its unit: s, bytes, bytes/s, 1/s, ratio, count, bit/s, text.
     pub unit: String,
-    /// What one would expect on a machine that is well.
+    /// What is expected on a healthy machine.
     pub expected: String,
     /// Where it was read.
     pub source: String,
-    /// The formula, where the value is derived.
+    /// The formula, if the value is derived.
     pub how: String,
 }
 
@@ -317,7 +317,7 @@ pub struct Evidence {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Reading {
-    /// A number in the unit that stands beside it.
+    /// A number in the unit given beside it.
     Number(f64),
     /// Words.
     Text(String),
@@ -326,7 +326,7 @@ pub enum Reading {
 /// One change to make.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Action {
-    /// `tunable` where a setting does it, else `advice`.
+    /// `tunable` if it is a setting, otherwise `advice`.
     pub kind: ActionKind,
     /// What to do, in words.
     pub text: String,
@@ -336,61 +336,61 @@ pub struct Action {
     /// The command that makes or proves it.
     #[serde(rename = "try", default, skip_serializing_if = "Option::is_none")]
     pub try_command: Option<String>,
-    /// The improvement to expect, in words, where the rule states one.
+    /// The improvement to expect, in words, if the rule states one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expect: Option<String>,
 }
 
-/// What kind of change an action is.
+/// The kind of an action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ActionKind {
     /// A setting of the kernel.
     Tunable,
-    /// Something a person does.
+    /// Something that a person does.
     Advice,
-    /// Nothing is changed: how to find out more.
+    /// A diagnostic command, which changes nothing.
     Diagnostic,
 }
 
-/// What it is not.
+/// Something that was ruled out.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RuledOut {
     /// A finding's id, or a resource: cpu, memory, disk, network.
     pub id: String,
-    /// Why, with the number that clears it.
+    /// The reason, with the number that clears it.
     pub because: String,
 }
 
-/// What could not be seen.
+/// Something that could not be observed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct BlindSpot {
-    /// What.
+    /// What it is.
     pub what: String,
-    /// Why.
+    /// The reason.
     pub why: String,
-    /// What would let us see it.
+    /// The remedy: what would make it visible.
     pub remedy: String,
 }
 
-/// A source too costly to be always on, which was on for a part of the window.
+/// A source too expensive to be always on, which was on for part of the window.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CloserLook {
     /// The source's name, such as `bpf/sched`.
     pub source: String,
-    /// What it tells.
+    /// What it shows.
     pub tells: String,
-    /// For how long it was on.
+    /// How long it was on, seconds.
     pub seconds: f64,
 }
 
-/// What observing cost.
+/// The cost of observing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Cost {
-    /// Processor time in seconds.
+pub struct ObserverCost {
+    /// CPU time, seconds.
     pub cpu_seconds: f64,
-    /// The same as a part of the machine's processors over the window.
+    /// The same as a share of the machine's CPUs over the window.
     pub cpu_share: f64,
-    /// Largest resident memory.
+    /// Maximum resident memory.
     pub memory_bytes: u64,
 }

@@ -9,7 +9,7 @@ pub struct FormatInfo {
     pub name: &'static str,
     /// The supported versions and variants.
     pub versions: &'static str,
-    /// What it shows by itself.
+    /// What it shows on its own.
     #[serde(rename = "tells")]
     pub shows: &'static str,
     /// What it does not show.

@@ -1,24 +1,24 @@
 //! Distributions that can be added and subtracted: log-linear buckets, 32 to an octave.
 //!
-//! Values below 64 are counted exactly; above, a bucket is at most 1/32 of its values wide, so that its middle is off by
-//! less than 1.6 %. Whole numbers only: times in nanoseconds, sizes in bytes or sectors. BPF programs count with the same
+//! Values below 64 are counted exactly; above, a bucket is at most 1/32 as wide as its values, so that its middle is off by
+//! less than 1.6 %. Values are whole numbers: times in nanoseconds, sizes in bytes or sectors. BPF programs use the same
 //! arithmetic (`bucket_of` in crates/sense/bpf/kernel.h).
 
 use serde::{Deserialize, Serialize};
 
-/// Values counted exactly before buckets begin to widen: two octaves' worth of sub-buckets.
+/// Values that are counted exactly, before buckets widen: two octaves' worth of buckets.
 const EXACT: u64 = 64;
-/// Buckets an octave.
+/// Buckets per octave.
 const SUB: u32 = 32;
 
-/// How often each size of value occurred. Cumulative in a Snapshot, like a counter; a difference in a Window.
+/// A histogram: cumulative in a Snapshot, like a counter; a difference in a Window.
 ///
-/// Absent until set: a histogram that was not read is not an empty one.
+/// Absent until set: a histogram that was not read is different from an empty one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Option<Vec<(u32, u64)>>")]
 pub struct Histogram(Option<Vec<(u32, u64)>>);
 
-/// Counts as a document has them, which others may have written: in any order, and no more than can be added up.
+/// Counts from a document, which may be in any order; fails if their sum overflows.
 impl TryFrom<Option<Vec<(u32, u64)>>> for Histogram {
     type Error = &'static str;
 
@@ -29,7 +29,7 @@ impl TryFrom<Option<Vec<(u32, u64)>>> for Histogram {
     }
 }
 
-/// The bucket a value is counted in.
+/// The bucket that counts a value.
 pub fn bucket_of(value: u64) -> u32 {
     if value < EXACT {
         return value as u32;
@@ -38,7 +38,7 @@ pub fn bucket_of(value: u64) -> u32 {
     shift * SUB + (value >> shift) as u32
 }
 
-/// The smallest value of a bucket and how many values it spans. A bucket beyond the last has none of its own.
+/// The smallest value of a bucket and the number of values it spans; 0 values beyond the last bucket.
 pub fn span(bucket: u32) -> (u64, u64) {
     match (bucket / SUB).checked_sub(1) {
         None | Some(0) => (u64::from(bucket), 1),
@@ -50,11 +50,11 @@ pub fn span(bucket: u32) -> (u64, u64) {
 }
 
 impl Histogram {
-    /// Counts by bucket, in any order; the empty ones may be left out.
+    /// A histogram from counts by bucket, in any order; empty ones may be left out.
     pub fn from_counts(counts: impl IntoIterator<Item = (u32, u64)>) -> Self {
         let mut buckets: Vec<_> = counts.into_iter().filter(|(_, count)| *count > 0).collect();
         buckets.sort_unstable();
-        // A bucket beyond the last is no value: whoever sends it is broken.
+        // There is no bucket beyond the last: the data is broken.
         buckets.retain(|(bucket, _)| *bucket <= bucket_of(u64::MAX));
         buckets.dedup_by(|next, kept| {
             let same = next.0 == kept.0;
@@ -66,12 +66,12 @@ impl Histogram {
         Self(Some(buckets))
     }
 
-    /// These values, one by one.
+    /// A histogram of these values.
     pub fn from_values(values: impl IntoIterator<Item = u64>) -> Self {
         Self::from_counts(values.into_iter().map(|value| (bucket_of(value), 1)))
     }
 
-    /// Counts one value more.
+    /// Counts a value.
     pub fn add(&mut self, value: u64) {
         let buckets = self.0.get_or_insert_default();
         let bucket = bucket_of(value);
@@ -81,17 +81,17 @@ impl Histogram {
         }
     }
 
-    /// The buckets that are not empty, in order; `None` where it was not read.
+    /// The non-empty buckets, in order; `None` if it was not read.
     pub fn buckets(&self) -> Option<&[(u32, u64)]> {
         self.0.as_deref()
     }
 
-    /// How many values there are; `None` where it was not read.
+    /// Number of values; `None` if it was not read.
     pub fn count(&self) -> Option<u64> {
         Some(self.0.as_ref()?.iter().map(|(_, count)| count).sum())
     }
 
-    /// The value below which the share `q` (0..1) of the values lies: the middle of its bucket. `None` without values.
+    /// The quantile `q` (0..1): the middle of its bucket. `None` without values.
     pub fn quantile(&self, q: f64) -> Option<f64> {
         let buckets = self.0.as_ref()?;
         let rank = (q.clamp(0.0, 1.0) * self.count()? as f64).ceil().max(1.0) as u64;
@@ -102,14 +102,14 @@ impl Histogram {
         })
     }
 
-    /// The mean, each value taken for the middle of its bucket. `None` without values.
+    /// The mean, with each value taken as the middle of its bucket. `None` without values.
     pub fn mean(&self) -> Option<f64> {
         let count = self.count().filter(|count| *count > 0)?;
         let sum: f64 = self.0.as_ref()?.iter().map(|(bucket, n)| middle(*bucket) * *n as f64).sum();
         Some(sum / count as f64)
     }
 
-    /// Both together. What was not read adds nothing.
+    /// The sum of both. A histogram that was not read adds nothing.
     pub fn merged(&self, other: &Self) -> Self {
         match (self.buckets(), other.buckets()) {
             (Some(a), Some(b)) => Self::from_counts(a.iter().chain(b).copied()),
@@ -118,8 +118,8 @@ impl Histogram {
         }
     }
 
-    /// The buckets whose counts differ from those of `earlier`, in order: bucket, count then, count now. What was not read has
-    /// no counts.
+    /// The buckets whose counts differ from those of `earlier`, in order: bucket, count then, count now. A histogram that was
+    /// not read has no counts.
     pub fn changes(&self, earlier: &Self) -> Vec<(u32, u64, u64)> {
         let (mut now, mut then) = (self.iter().peekable(), earlier.iter().peekable());
         let mut changes = Vec::new();
@@ -141,7 +141,7 @@ impl Histogram {
         self.0.iter().flatten().copied()
     }
 
-    /// What came to `earlier` until this; `None` where either was not read, or a count fell: it began anew meanwhile.
+    /// The growth since `earlier`; `None` if either was not read, or a count fell, as after a reset.
     pub fn since(&self, earlier: &Self) -> Option<Self> {
         let (now, mut then) = (self.buckets()?, earlier.buckets()?.iter().peekable());
         let mut grown = Vec::new();
@@ -149,7 +149,7 @@ impl Histogram {
             let before = then.next_if(|(b, _)| b == bucket).map_or(0, |(_, count)| *count);
             grown.push((*bucket, count.checked_sub(before)?));
         }
-        // A bucket that was there and is not any more.
+        // A bucket has disappeared.
         then.next().is_none().then(|| Self::from_counts(grown))
     }
 }

@@ -1,4 +1,4 @@
-//! Base units made human: binary multiples for memory and storage, decimal for network.
+//! Formats base units for people: binary multiples for memory and storage, decimal for network.
 
 const BINARY: &[(f64, &str)] = &[
     (1.0, ""),

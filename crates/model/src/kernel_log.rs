@@ -1,18 +1,18 @@
-//! The words of the kernel's log that the diagnosis understands.
+//! The words of kernel log messages that the diagnosis understands.
 //!
-//! Two programs depend on them: the parsers of `diagnose`, and the prefilter with which `import` drops all other lines of
-//! a long log. Both use these tables, so a word stands in one place: [`prefilter`] is derived.
+//! Two programs depend on them: the parsers of `diagnose`, and the prefilter with which `import` skips all other lines of a
+//! long log. Both use these tables, so each word is in one place: [`prefilter`] is derived.
 
-/// Whether a message says that a condition begins or ends.
+/// Whether a message reports the beginning or the end of a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogPhase {
     /// It begins, or continues.
     Begins,
-    /// It is over.
+    /// It has ended.
     Ends,
 }
 
-/// What a message is about, which decides how its subject is found in it.
+/// The subject of a message, which decides how it is found in the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogSubject {
     /// The machine.
@@ -51,15 +51,15 @@ pub enum LogSubject {
     Interrupt,
 }
 
-/// A message from which a single line tells what is wrong with what.
+/// A message that is complete in one line.
 pub struct LogPattern {
     /// The topic, a word that rules use.
     pub topic: &'static str,
     /// Words that it contains, all of them. The first is the rarest: the prefilter looks for it alone.
     pub words: &'static [&'static str],
-    /// Whether it says that the condition begins or ends.
+    /// Whether the condition begins or ends.
     pub phase: LogPhase,
-    /// What it is about.
+    /// Its subject.
     pub subject: LogSubject,
 }
 
@@ -70,8 +70,8 @@ impl LogPattern {
     }
 }
 
-/// Declares patterns: topic, subject, words; after `ends` those that say it is over. Of several that match a line, the
-/// first one counts.
+/// Declares patterns: topic, subject, words; those after `ends` report the end of a condition. Of several that match a line,
+/// the first one counts.
 macro_rules! log_patterns {
     ($($topic:literal $subject:expr => $($words:tt)|+ $(, ends $($end:tt)|+)? ;)*) => {
         /// All patterns.
@@ -145,12 +145,12 @@ macro_rules! word_lists {
 }
 
 word_lists! {
-    /// Messages that are never harmless, whatever they are about.
+    /// Messages that are never harmless, whatever their subject.
     ALARMS: "Call Trace" | "BUG: " | "Oops" | "anic" | "WARNING: " | "timed out";
-    /// How many messages the rate limit held back.
+    /// The number of messages suppressed by the rate limit.
     SUPPRESSED: "callbacks suppressed" | "messages suppressed";
 
-    /// Devices: what gives a target a name, a model, a serial number, a port.
+    /// Devices: messages that give a target a name, model, serial number or port.
     DEVICES: "Direct-Access" | ": ATA-" | "ATAPI: " | "ATA DISK drive" | "Attached scsi disk" | ": [sd" | "scsi host"
         | ": SerialNumber: " | ": usb-storage " | "SATA max" | "PATA max" | ": mmc";
 
@@ -161,19 +161,19 @@ word_lists! {
     /// SCSI: the kernel aborts a command.
     SCSI_ABORTS: "ttempting task abort" | "Attempting to queue an ABORT" | "Attempting to abort cmd"
         | "uas_eh_abort_handler" | "Abort command issued" | "ABORT operation started";
-    /// SCSI: the kernel gives up a device.
+    /// SCSI: the kernel takes a device offline.
     SCSI_OFFLINE: "Device offlined" | "rejecting I/O to offline device" | "rejecting I/O to dead device"
         | "rejecting I/O as device removed";
     /// SCSI: a device or bus is reset, or reports that it was.
     SCSI_RESETS: "bus is being reset for host" | "device reset occurred" | "ttempting target reset"
         | "ttempting device reset" | "ttempting bus reset" | "uas_eh_device_reset_handler start" | "resetting logical";
-    /// An iSCSI session or a port of a fabric did not come back: its disks go with it, and are in order.
+    /// An iSCSI session or a Fibre Channel port did not come back: its disks fail with it, but are not broken.
     PATH_LOST: "session recovery timed out" | "blocked FC remote port time out";
 
     /// libata: results and registers.
     ATA_REGISTERS: " Emask " | " SErr " | "SError: {" | "error: {" | "status: {" | "qc timeout" | "resetting link"
         | "failed command: ";
-    /// libata: the device is given up.
+    /// libata: the device is disabled.
     ATA_OFFLINE: "reset failed, giving up" | ": disabled" | "disable device";
     /// libata: the device does not come back from a reset, or does not identify itself.
     ATA_NO_ANSWER: "COMRESET failed" | "failed to IDENTIFY" | "revalidation failed";
@@ -190,7 +190,7 @@ word_lists! {
     /// NVMe.
     NVME: "(sct " | "completion polled" | "timeout, " | "timeout. " | "CSTS=" | "frozen state error detected"
         | "resetting controller";
-    /// NVMe: the controller is given up.
+    /// NVMe: the controller is disabled.
     NVME_OFFLINE: "Removing after" | "Disabling device after reset failure" | "Device not ready";
 
     /// Memory cards and eMMC: timeouts.
@@ -208,7 +208,7 @@ word_lists! {
         | "Controller encountered an error and was reset" | "ontroller lockup detected" | "Host adapter reset request"
         | "Host bus reset request" | "Adapter kernel panic" | "ISP System Error" | "Dump Card State Begins"
         | "ontroller reset occurred";
-    /// What RAID controllers say of the disks behind them.
+    /// What RAID controllers report about the disks behind them.
     BEHIND_CONTROLLER: " PD " | "AEN: " | "3w-";
 
     /// Software RAID (drivers/md).
@@ -216,7 +216,7 @@ word_lists! {
         | "dev:sd" | "dev:hd" | "Operation continuing" | "recovery done" | " out of " | "no spare" | "skipping faulty"
         | "md: updating";
 
-    /// Stems of messages that no parser looks for, but that would be mistaken for the rest of the message before them if
+    /// Stems of messages that no parser looks for, but that would be taken for the continuation of the message before them if
     /// they were dropped from a log without times.
     CONTEXT: "offline" | "imeout" | "time out" | "timing out" | " abort" | "ABORT" | "reset" | "RESET" | "Emask" | "SErr"
         | "not ready" | "fault_state" | "firmware error" | "ontroller" | "kernel panic" | "robe failure"
@@ -250,7 +250,7 @@ pub const MEMORY_REPORT: &[&str] = &[
     "mapped:",
 ];
 
-/// Messages that identify a line as the kernel's even without time and host before it.
+/// Messages that identify a line as the kernel's even without time and host.
 pub const UNMISTAKABLE: &[&str] = &[
     "SCSI disk error",
     "SCSI error :",
@@ -294,7 +294,7 @@ pub const UNMISTAKABLE: &[&str] = &[
     "Possible SYN flooding",
 ];
 
-/// The words one of which a line must contain to matter: the first of each pattern, and all lists.
+/// The words of which a line must contain at least one to matter: the first of each pattern, and all lists.
 pub fn prefilter() -> impl Iterator<Item = &'static str> {
     LOG_PATTERNS
         .iter()

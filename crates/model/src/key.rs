@@ -1,71 +1,71 @@
-//! What tells the rows of a family apart.
+//! What identifies the rows of a family.
 
 use crate::value::Name;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::net::SocketAddr;
 
-/// What tells rows apart, and how it is taken apart into columns and put together again.
+/// A row's key, which can be split into column values and rebuilt.
 pub trait Key: Clone + Ord + fmt::Display {
     /// Its columns, in order.
     const COLUMNS: &'static [KeyColumn];
 
-    /// Adds its values to `parts`, one for each column.
-    fn take_apart(&self, parts: &mut Vec<Part>);
+    /// Appends its values to `parts`, one for each column.
+    fn take_apart(&self, parts: &mut Vec<KeyPart>);
 
-    /// Takes as many values as it has columns. `None` where one is missing or makes no sense.
-    fn put_together(parts: &mut dyn Iterator<Item = Part>) -> Option<Self>;
+    /// Rebuilds it from as many values as it has columns. `None` if one is missing or invalid.
+    fn put_together(parts: &mut dyn Iterator<Item = KeyPart>) -> Option<Self>;
 }
 
 /// A column of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct KeyColumn {
-    /// Its name; `None` where the key has one value only, which goes by the family's own word for it (`device`, `cpu`).
+    /// Its name; `None` if the key has only one value, which is named by the family (`device`, `cpu`).
     pub name: Option<&'static str>,
-    /// What is in it.
-    pub kind: PartKind,
+    /// The kind of its values.
+    pub kind: KeyPartKind,
 }
 
-/// What is in a column of a key.
+/// The kind of values in a key column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum PartKind {
+pub enum KeyPartKind {
     /// A whole number.
     Number,
     /// Words.
     Text,
 }
 
-/// A value of one column of a key. Numbers come before words.
+/// A value in a key column. Numbers sort before words.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Part {
+pub enum KeyPart {
     /// A whole number.
     Number(u64),
-    /// Words, as the system spells them. Hostile text: whoever draws it escapes it.
+    /// Words, as the system spells them. The text is not trusted: whoever draws it escapes it.
     Text(Name),
 }
 
-/// The key of a family that has one row: the machine itself.
+/// The key of a family with one row: the machine itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct Machine;
+pub struct MachineKey;
 
-impl fmt::Display for Machine {
+impl fmt::Display for MachineKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("host")
     }
 }
 
-/// Something counted per processor: an interrupt line, a softirq vector.
+/// Something counted per CPU: an interrupt line, a softirq vector.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct PerCpu {
-    /// The line or vector as /proc/interrupts or /proc/softirqs names it.
+    /// The line or vector, named as in /proc/interrupts or /proc/softirqs.
     pub name: Name,
-    /// Processor number; [`PerCpu::ALL`] for the sum over the processors, where only that is told.
+    /// CPU number; [`PerCpu::ALL`] if only the sum over all CPUs is known.
     pub cpu: u32,
 }
 
 impl PerCpu {
-    /// The sum over the processors.
+    /// The sum over all CPUs.
     pub const ALL: u32 = u32::MAX;
 }
 
@@ -75,15 +75,15 @@ impl fmt::Display for PerCpu {
     }
 }
 
-/// A process or thread. The start time tells a reused number apart.
+/// A process or thread. The start time distinguishes tasks that reuse a number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct TaskKey {
-    /// Process (thread group) number.
+    /// PID (thread group id).
     pub pid: u32,
-    /// Thread number; equal to `pid` for a process as a whole; 0 for a thread whose number was not told.
+    /// TID; equal to `pid` for a process as a whole; 0 for a thread whose number is unknown.
     pub tid: u32,
-    /// Start, in clock ticks since boot (field 22 of /proc/PID/stat); of a thread without a number, whatever tells it
-    /// from the others.
+    /// Start time in clock ticks since boot (field 22 of /proc/PID/stat); for a thread without a number, whatever distinguishes
+    /// it from the others.
     pub start: u64,
 }
 
@@ -112,12 +112,12 @@ impl fmt::Display for MountTask {
     }
 }
 
-/// The children of a process that have one name.
+/// The children of a process with the same name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Offspring {
-    /// The process they come from: the nearest ancestor that outlived them.
+    /// Their parent: the nearest ancestor that outlived them.
     pub parent: TaskKey,
-    /// What they are named.
+    /// Their name.
     pub name: Name,
 }
 
@@ -127,10 +127,10 @@ impl fmt::Display for Offspring {
     }
 }
 
-/// Something named within a network namespace: an interface, a protocol's counters.
+/// Something named within a network namespace: an interface, the counters of a protocol.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct NetKey {
-    /// The namespace: empty for the observer's own, else its name under /run/netns, or `net:[inode]`.
+    /// The namespace: empty for the observer's own, otherwise its name under /run/netns, or `net:[inode]`.
     pub ns: Name,
     /// The name within it.
     pub name: Name,
@@ -142,16 +142,16 @@ impl fmt::Display for NetKey {
     }
 }
 
-/// A connection, or a socket that waits for one.
+/// A connection or a listening socket.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct SocketKey {
     /// The network namespace, as in [`NetKey`].
     pub ns: Name,
-    /// The socket's own address.
+    /// The local address.
     pub local: SocketAddr,
-    /// The other end; the unspecified address and port 0 for a socket that is not connected.
+    /// The remote address; the unspecified address and port 0 if the socket is not connected.
     pub remote: SocketAddr,
-    /// The socket's inode, which tells several sockets on one address apart (SO_REUSEPORT); 0 where unknown.
+    /// The socket's inode, which distinguishes several sockets on one address (SO_REUSEPORT); 0 if unknown.
     pub inode: u64,
 }
 
@@ -168,22 +168,22 @@ impl fmt::Display for SocketKey {
     }
 }
 
-/// A relation between two named things: a block device on another, a cgroup and a device.
+/// A link between two named things: a block device and the one below it, a cgroup and a device it uses.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct Pair {
-    /// The one above, or the user.
+pub struct LinkKey {
+    /// The upper one, or the user.
     pub upper: Name,
-    /// The one below, or the used.
+    /// The lower one, or the one used.
     pub lower: Name,
 }
 
-impl fmt::Display for Pair {
+impl fmt::Display for LinkKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} on {}", self.upper, self.lower)
     }
 }
 
-/// What is asked of a block device: `read`, `write`, `flush` or `discard`, as /proc/diskstats groups operations.
+/// An operation of a block device: `read`, `write`, `flush` or `discard`, as /proc/diskstats groups them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct OperationKey {
     /// The whole device.
@@ -198,14 +198,14 @@ impl fmt::Display for OperationKey {
     }
 }
 
-/// Who asks a block device for an operation.
+/// A process that issues an operation to a block device.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct RequesterKey {
-    /// What is asked for.
+    /// The device and operation.
     pub on: OperationKey,
-    /// The process in whose name the kernel made the request: for write-back a thread of the kernel's own.
+    /// The process that issued the request: for write-back a kernel thread.
     pub task: TaskKey,
-    /// The control group the request is charged to; empty where it cannot be told.
+    /// The control group the request is charged to; empty if unknown.
     pub cgroup: Name,
 }
 
@@ -219,16 +219,16 @@ impl fmt::Display for RequesterKey {
 macro_rules! key_of_one_number {
     ($($t:ty),*) => { $(
         impl Key for $t {
-            const COLUMNS: &'static [KeyColumn] = &[KeyColumn { name: None, kind: PartKind::Number }];
+            const COLUMNS: &'static [KeyColumn] = &[KeyColumn { name: None, kind: KeyPartKind::Number }];
 
-            fn take_apart(&self, parts: &mut Vec<Part>) {
-                parts.push(Part::Number((*self).into()));
+            fn take_apart(&self, parts: &mut Vec<KeyPart>) {
+                parts.push(KeyPart::Number((*self).into()));
             }
 
-            fn put_together(parts: &mut dyn Iterator<Item = Part>) -> Option<Self> {
+            fn put_together(parts: &mut dyn Iterator<Item = KeyPart>) -> Option<Self> {
                 match parts.next()? {
-                    Part::Number(number) => number.try_into().ok(),
-                    Part::Text(_) => None,
+                    KeyPart::Number(number) => number.try_into().ok(),
+                    KeyPart::Text(_) => None,
                 }
             }
         }
@@ -238,69 +238,69 @@ macro_rules! key_of_one_number {
 key_of_one_number!(u32, u64);
 
 impl Key for Name {
-    const COLUMNS: &'static [KeyColumn] = &[KeyColumn { name: None, kind: PartKind::Text }];
+    const COLUMNS: &'static [KeyColumn] = &[KeyColumn { name: None, kind: KeyPartKind::Text }];
 
-    fn take_apart(&self, parts: &mut Vec<Part>) {
-        parts.push(Part::Text(self.clone()));
+    fn take_apart(&self, parts: &mut Vec<KeyPart>) {
+        parts.push(KeyPart::Text(self.clone()));
     }
 
-    fn put_together(parts: &mut dyn Iterator<Item = Part>) -> Option<Self> {
+    fn put_together(parts: &mut dyn Iterator<Item = KeyPart>) -> Option<Self> {
         match parts.next()? {
-            Part::Text(name) => Some(name),
-            Part::Number(_) => None,
+            KeyPart::Text(name) => Some(name),
+            KeyPart::Number(_) => None,
         }
     }
 }
 
-/// An address and a port, in the usual spelling: `192.0.2.1:80`, `[::1]:80`.
+/// An address and a port: `192.0.2.1:80`, `[::1]:80`.
 impl Key for SocketAddr {
-    const COLUMNS: &'static [KeyColumn] = &[KeyColumn { name: None, kind: PartKind::Text }];
+    const COLUMNS: &'static [KeyColumn] = &[KeyColumn { name: None, kind: KeyPartKind::Text }];
 
-    fn take_apart(&self, parts: &mut Vec<Part>) {
-        parts.push(Part::Text(self.to_string().into()));
+    fn take_apart(&self, parts: &mut Vec<KeyPart>) {
+        parts.push(KeyPart::Text(self.to_string().into()));
     }
 
-    fn put_together(parts: &mut dyn Iterator<Item = Part>) -> Option<Self> {
+    fn put_together(parts: &mut dyn Iterator<Item = KeyPart>) -> Option<Self> {
         Name::put_together(parts)?.parse().ok()
     }
 }
 
-/// A key of several values: its fields, and the names and kinds of the columns they come to.
+/// Declares a key with several values: its fields, and the names and kinds of their columns.
 macro_rules! key_of_fields {
     ($Key:ident { $( $field:ident ),* }: $( $column:literal $kind:ident ),*) => {
         impl Key for $Key {
             const COLUMNS: &'static [KeyColumn] =
-                &[ $( KeyColumn { name: Some($column), kind: PartKind::$kind } ),* ];
+                &[ $( KeyColumn { name: Some($column), kind: KeyPartKind::$kind } ),* ];
 
-            fn take_apart(&self, _parts: &mut Vec<Part>) {
+            fn take_apart(&self, _parts: &mut Vec<KeyPart>) {
                 $( self.$field.take_apart(_parts); )*
             }
 
-            fn put_together(_parts: &mut dyn Iterator<Item = Part>) -> Option<Self> {
+            fn put_together(_parts: &mut dyn Iterator<Item = KeyPart>) -> Option<Self> {
                 Some(Self { $( $field: Key::put_together(_parts)? ),* })
             }
         }
     };
 }
 
-key_of_fields!(Machine {}:);
+key_of_fields!(MachineKey {}:);
 key_of_fields!(PerCpu { name, cpu }: "name" Text, "cpu" Number);
 key_of_fields!(TaskKey { pid, tid, start }: "pid" Number, "tid" Number, "start" Number);
 key_of_fields!(MountTask { mount, task }: "mount" Text, "pid" Number, "tid" Number, "start" Number);
 key_of_fields!(Offspring { parent, name }: "parent_pid" Number, "parent_tid" Number, "parent_start" Number, "name" Text);
 key_of_fields!(NetKey { ns, name }: "ns" Text, "name" Text);
 key_of_fields!(SocketKey { ns, local, remote, inode }: "ns" Text, "local" Text, "remote" Text, "inode" Number);
-key_of_fields!(Pair { upper, lower }: "upper" Text, "lower" Text);
+key_of_fields!(LinkKey { upper, lower }: "upper" Text, "lower" Text);
 key_of_fields!(OperationKey { device, operation }: "device" Text, "operation" Text);
 key_of_fields!(RequesterKey { on, task, cgroup }:
     "device" Text, "operation" Text, "pid" Number, "tid" Number, "start" Number, "cgroup" Text);
 
-/// The key of a row that has not been given one.
+/// The key of a row that has not been set.
 pub(crate) fn unset<K: Unset>() -> K {
     K::unset()
 }
 
-/// Keys that have a value for 'not yet given'; for sockets, which have no `Default`, the unspecified address.
+/// A placeholder for a key that has not been set; for sockets, which have no `Default`, the unspecified address.
 pub(crate) trait Unset {
     fn unset() -> Self;
 }
@@ -313,13 +313,13 @@ unset_by_default!(
     u32,
     u64,
     Name,
-    Machine,
+    MachineKey,
     MountTask,
     PerCpu,
     TaskKey,
     Offspring,
     NetKey,
-    Pair,
+    LinkKey,
     OperationKey,
     RequesterKey
 );
@@ -335,13 +335,13 @@ impl Unset for SocketKey {
 mod tests {
     use super::*;
 
-    /// Takes a key apart and puts it together again.
+    /// Splits a key and rebuilds it.
     fn again<K: Key + fmt::Debug>(key: &K) -> Option<K> {
         let mut parts = Vec::new();
         key.take_apart(&mut parts);
         let kinds = parts.iter().map(|part| match part {
-            Part::Number(_) => PartKind::Number,
-            Part::Text(_) => PartKind::Text,
+            KeyPart::Number(_) => KeyPartKind::Number,
+            KeyPart::Text(_) => KeyPartKind::Text,
         });
         assert!(kinds.eq(K::COLUMNS.iter().map(|column| column.kind)), "{key:?}");
         K::put_together(&mut parts.into_iter())
@@ -357,7 +357,7 @@ mod tests {
             remote: "10.0.0.1:9".parse().unwrap(),
             inode: 3,
         };
-        assert_eq!(again(&Machine), Some(Machine));
+        assert_eq!(again(&MachineKey), Some(MachineKey));
         assert_eq!(again(&9_u32), Some(9));
         assert_eq!(again(&task), Some(task));
         assert_eq!(again(&socket), Some(socket.clone()));
@@ -372,10 +372,10 @@ mod tests {
 
     #[test]
     fn parts_that_make_no_key_are_refused() {
-        let put = |parts: Vec<Part>| u32::put_together(&mut parts.into_iter());
+        let put = |parts: Vec<KeyPart>| u32::put_together(&mut parts.into_iter());
         assert_eq!(put(vec![]), None);
-        assert_eq!(put(vec![Part::Text("7".into())]), None);
-        assert_eq!(put(vec![Part::Number(1 << 32)]), None);
-        assert_eq!(SocketAddr::put_together(&mut [Part::Text("nowhere".into())].into_iter()), None);
+        assert_eq!(put(vec![KeyPart::Text("7".into())]), None);
+        assert_eq!(put(vec![KeyPart::Number(1 << 32)]), None);
+        assert_eq!(SocketAddr::put_together(&mut [KeyPart::Text("nowhere".into())].into_iter()), None);
     }
 }

@@ -1,6 +1,6 @@
-//! The vocabulary of whyslow: what can be measured, what was measured, and what a diagnosis says.
+//! The types shared by all crates: what can be measured, what was measured, and what a diagnosis says.
 //!
-//! Nothing here reads the system or touches a file. Every other room speaks in these words.
+//! Nothing here reads the system or touches a file.
 
 pub mod baseline;
 pub mod bench;

@@ -1,13 +1,13 @@
-//! Secrets in command lines: they stand in the process table for a moment, and must not stand in a journal, a recording or a report
-//! for good.
+//! Masks secrets in command lines: they are in the process table for a moment, and must not end up in a journal, a recording or
+//! a report.
 //!
-//! What counts as a secret is told by the option or variable that it is given to, by the program whose option it is, or by
-//! where it stands in a URL. A word that merely looks random is left alone.
+//! A secret is recognized by the option or variable that it is given to, by the program whose option it is, or by its position
+//! in a URL. A word that merely looks random is left alone.
 
-/// What stands in place of a secret.
+/// Replaces a secret.
 pub const MASK: &str = "***";
 
-/// Parts of a name that say that its value is a secret.
+/// Parts of names whose values are secrets.
 const SECRET: [&str; 12] = [
     "password",
     "passwd",
@@ -23,10 +23,10 @@ const SECRET: [&str; 12] = [
     "pgpass",
 ];
 
-/// Names that say so only as a whole, or as a part between dashes and underscores.
+/// Names whose values are secrets, only as a whole or as a part between dashes and underscores.
 const SECRET_WORDS: [&str; 6] = ["pass", "pwd", "pw", "auth", "bearer", "creds"];
 
-/// Short options that take a secret, by the beginning of the program's name: whether it may stand right behind the letter, and
+/// Short options that take a secret, by the beginning of the program's name: whether it may follow the letter directly, and
 /// whether it may be the next word.
 const SHORT: [(&str, char, bool, bool); 14] = [
     ("mysql", 'p', true, false),
@@ -45,7 +45,7 @@ const SHORT: [(&str, char, bool, bool); 14] = [
     ("rdesktop", 'p', true, true),
 ];
 
-/// Options that take `user:password`, or with `%` between (smbclient).
+/// Options that take `user:password`, or `user%password` (smbclient).
 const USERS: [(&str, &[&str]); 4] = [
     ("curl", &["-u", "--user", "-U", "--proxy-user"]),
     ("wget", &["--user"]),
@@ -53,13 +53,13 @@ const USERS: [(&str, &[&str]); 4] = [
     ("mount.cifs", &["-U"]),
 ];
 
-/// The words of a command, secrets masked.
+/// The words of a command, with secrets masked.
 pub fn words<T: AsRef<str>>(words: &[T]) -> Vec<String> {
     let mut masker = Masker::default();
     words.iter().map(|word| masker.argument(word.as_ref())).collect()
 }
 
-/// A command line in one piece, as /proc/PID/cmdline comes to with blanks for zeros, secrets masked. Blanks stay as they are.
+/// A command line as one text, such as /proc/PID/cmdline with blanks for zeros, with secrets masked. Blanks are preserved.
 pub fn line(text: &str) -> String {
     let mut masker = Masker::default();
     let mut out = String::with_capacity(text.len());
@@ -75,21 +75,21 @@ pub fn line(text: &str) -> String {
     out
 }
 
-/// What is next: it depends on the words before.
+/// What the next word is, which depends on the words before it.
 #[derive(Default)]
 struct Masker {
     /// The program whose options these are: the last word that can be one.
     program: String,
-    /// The whole of the next word is a secret.
+    /// The next word is a secret.
     is_secret: bool,
     /// The next word is `user:password`.
     is_user: bool,
-    /// The next word may say how (`Bearer`), before the secret comes.
+    /// The next word may name the scheme (`Bearer`), before the secret.
     is_header: bool,
 }
 
 impl Masker {
-    /// A word of a command, which may hold blanks, and commands of its own (`sh -c`).
+    /// A word of a command, which may contain blanks, and whole commands (`sh -c`).
     fn argument(&mut self, word: &str) -> String {
         let is_one = !word.contains(char::is_whitespace);
         if is_one || self.is_secret || self.is_user {
@@ -98,7 +98,7 @@ impl Masker {
         if let Some(masked) = self.short(word) {
             return masked;
         }
-        // A name without blanks before the first = or : has all the rest for its value.
+        // If there is no blank before the first = or :, everything after it is the value.
         let end = word.find(['=', ':']).unwrap_or(0);
         let (name, rest) = word.split_at(end);
         if !name.contains(char::is_whitespace) && is_secret(name) {
@@ -124,7 +124,7 @@ impl Masker {
 
     fn plain(&mut self, word: &str) -> String {
         if let Some(name) = word.strip_prefix("--").filter(|name| is_secret(name) && !name.contains(['=', ':'])) {
-            // What only names a file or asks for the secret has no value that is one.
+            // Options that name a file or prompt for the secret have no secret value.
             self.is_secret = !name.ends_with("-file") && !name.ends_with("-stdin");
             return word.to_owned();
         }
@@ -149,7 +149,7 @@ impl Masker {
         in_url(&values(word))
     }
 
-    /// An option of one letter, or one that takes a user's name with a password.
+    /// A one-letter option, or one that takes a user name with a password.
     fn short(&mut self, word: &str) -> Option<String> {
         let of = |programs: &str| self.program.starts_with(programs);
         if USERS.iter().any(|(program, options)| of(program) && options.contains(&word)) {
@@ -172,7 +172,7 @@ impl Masker {
     }
 }
 
-/// A word without the quotes around it, and these.
+/// Splits off the quotes around a word.
 fn unquoted(word: &str) -> (&str, &str, &str) {
     let inner = word.trim_start_matches(['"', '\'']);
     let open = &word[..word.len() - inner.len()];
@@ -180,10 +180,10 @@ fn unquoted(word: &str) -> (&str, &str, &str) {
     (open, inner, &word[open.len() + inner.len()..])
 }
 
-/// Whether a name says that its value is a secret.
+/// Whether values of this name are secrets.
 fn is_secret(name: &str) -> bool {
     let name = name.trim_start_matches('-');
-    // The shell's own: where it is.
+    // The shell's own working directory variables.
     if matches!(name, "PWD" | "OLDPWD") {
         return false;
     }
@@ -195,7 +195,7 @@ fn is_secret(name: &str) -> bool {
         || (is_variable && (name.ends_with("KEY") || name.ends_with("PWD")))
 }
 
-/// `name=value` and `"name":"value"` of secrets, wherever in a word they stand.
+/// Masks `name=value` and `"name":"value"` anywhere in a word.
 fn values(word: &str) -> String {
     let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
     let is_list = word.contains("://") || word.starts_with('?') || word.contains('&');
@@ -229,7 +229,7 @@ fn values(word: &str) -> String {
     out + rest
 }
 
-/// `scheme://user:password@host`: the password.
+/// Masks the password in `scheme://user:password@host`.
 fn in_url(word: &str) -> String {
     let mut out = String::new();
     let mut rest = word;
@@ -252,7 +252,7 @@ fn in_url(word: &str) -> String {
     out + rest
 }
 
-/// `user:password` and `user%password`.
+/// Masks the password in `user:password` and `user%password`.
 fn after_user(word: &str) -> String {
     match word.find([':', '%']) {
         Some(at) => format!("{}{MASK}", &word[..=at]),

@@ -1,4 +1,4 @@
-//! Where rows were read from, for a Window over what other tools wrote.
+//! Where rows were read from, in a Window over the output of other tools.
 
 use crate::catalogue::Family;
 use crate::value::Name;
@@ -8,7 +8,7 @@ use std::fmt;
 /// Consecutive lines of a file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SourceLocation {
-    /// The file, as it was named by whoever gave it.
+    /// The file, as it was named on the command line.
     pub file: Name,
     /// Its first line, counted from 1.
     pub first: u32,
@@ -23,14 +23,14 @@ impl fmt::Display for SourceLocation {
     }
 }
 
-/// How many places stand for all of a family's.
+/// How many locations are listed for a whole family.
 const FIRST: usize = 8;
 
-/// The places each entity's rows were read from.
+/// Where the rows of each entity were read from.
 #[derive(Clone, Debug, Default)]
 pub struct Origins(BTreeMap<&'static str, FamilyLocations>);
 
-/// The places of one family.
+/// The locations of one family.
 #[derive(Clone, Debug, Default)]
 struct FamilyLocations {
     of_entity: BTreeMap<String, BTreeSet<SourceLocation>>,
@@ -38,7 +38,7 @@ struct FamilyLocations {
 }
 
 impl Origins {
-    /// Notes that rows of this entity stand there.
+    /// Records that rows of this entity are at this location.
     pub fn note<F: Family>(&mut self, key: &F::Key, place: SourceLocation) {
         let places = self.0.entry(F::INFO.name).or_default();
         places.first.insert(place.clone());
@@ -48,13 +48,13 @@ impl Origins {
         places.of_entity.entry(key.to_string()).or_default().insert(place);
     }
 
-    /// Where the rows of a family stand that this key has; where none has it, where the first few of the family do.
+    /// Where rows of this family and key are; if there are none, the first few locations of the family.
     pub fn of(&self, family: &str, key: &str) -> BTreeSet<&SourceLocation> {
         let Some(places) = self.0.get(family) else { return BTreeSet::new() };
         places.of_entity.get(key).unwrap_or(&places.first).iter().collect()
     }
 
-    /// Whether nothing is known of any row.
+    /// Whether no location is known.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -1,9 +1,9 @@
-//! A profile, `whyslow.profile/1`: weighted stacks of frames. Public interface, described in docs/profile.md. Fields may be
-//! added; these stay.
+//! A profile, `whyslow.profile/1`: weighted stacks of frames. Public interface, described in docs/profile.md: fields may be
+//! added, existing ones do not change.
 
 mod tree;
 
-pub use tree::{CallTree, Label, Node};
+pub use tree::{CallNode, CallTree, Label};
 
 use crate::diagnosis::BlindSpot;
 use serde::{Deserialize, Serialize};
@@ -11,147 +11,147 @@ use serde::{Deserialize, Serialize};
 /// The version this code writes.
 pub const SCHEMA: &str = "whyslow.profile/1";
 
-/// Where the time of a process, or of the machine, went.
+/// Where the time of a process or of the machine went.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Profile {
+pub struct StackProfile {
     /// Always [`SCHEMA`].
     pub schema: String,
     /// What the weights count.
-    pub kind: Kind,
-    /// The process it is of; none is the whole machine.
-    pub process: Option<Process>,
-    /// The key, `id@subject`, of the finding that blames that process, where it was chosen for that.
+    pub kind: ProfileKind,
+    /// The profiled process; `None` for the whole machine.
+    pub process: Option<ProfiledProcess>,
+    /// The key, `id@subject`, of the finding whose culprit the process is, if it was chosen by `--culprit`.
     pub finding: Option<String>,
-    /// For how long it was watched.
+    /// Duration, seconds.
     pub seconds: f64,
-    /// How often each processor was looked at, per second; none where every wait was seen.
+    /// Samples per second on each CPU; `None` if every wait was recorded.
     pub hz: Option<u32>,
-    /// Processors looked at; none where every wait was seen.
+    /// CPUs sampled; `None` if every wait was recorded.
     pub cpus: Option<u32>,
-    /// What is not in the stacks, and how whole they are.
+    /// What the stacks do not contain, and how complete they are.
     pub totals: Totals,
-    /// Every function that stands in a stack.
+    /// The functions that occur in stacks.
     pub frames: Vec<Frame>,
-    /// The stacks, heaviest first; no two are alike.
+    /// The stacks, heaviest first; each occurs once.
     pub stacks: Vec<Stack>,
-    /// What could not be seen.
+    /// What could not be observed.
     pub blind_spots: Vec<BlindSpot>,
 }
 
-/// What a weight counts.
+/// The unit of weights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
-    /// Samples of what ran on a processor.
+pub enum ProfileKind {
+    /// Samples on a CPU.
     OnCpu,
-    /// Microseconds spent waiting, from leaving a processor to being back on one.
+    /// Microseconds off the CPU, from blocking to running again.
     OffCpu,
 }
 
-/// A process by number and name.
+/// A process by PID and name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct Process {
-    /// Its number.
+pub struct ProfiledProcess {
+    /// The PID.
     pub pid: u32,
     /// Its name (`comm`).
     pub name: String,
 }
 
-/// Weights beside the stacks.
+/// Weights outside of the stacks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Totals {
-    /// Samples in which a processor was idle; none where waits were watched.
+    /// Samples in which a CPU was idle; `None` if waits were recorded.
     pub idle: Option<u64>,
-    /// Samples or waits for whose stack there was no room: how many, not how heavy.
+    /// Number of samples or waits lost because the table of stacks was full.
     pub lost: u64,
-    /// Weight of the stacks of programs: what is not of kernel threads.
+    /// Weight of stacks of user processes, without kernel threads.
     pub programs: u64,
-    /// Of that, the weight of those whose user stack could not be read at all.
+    /// The part of it without any user stack.
     pub without_user_stack: u64,
-    /// Of that, the weight of those whose addresses could not be placed: the process ended before it could be looked at.
+    /// The part of it with addresses that could not be resolved, as the process ended first.
     pub unplaced: u64,
-    /// Of that, the weight of those whose user stack does not reach back to where its thread began: code without frame
-    /// pointers, or a stack deeper than the kernel walks.
+    /// The part of it whose user stack does not reach the start of its thread: code without frame pointers, or a stack deeper
+    /// than the kernel walks.
     pub cut_short: u64,
 }
 
 /// A function in a stack.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Frame {
-    /// Its name, demangled; none where no symbol covers the address.
+    /// Its name, demangled; `None` if no symbol covers the address.
     pub function: Option<String>,
-    /// The file it was loaded from, as the process spells it, or the kernel module; none for the kernel itself and for
-    /// memory that no file backs.
+    /// The file it was loaded from, as the process spells it, or the kernel module; `None` for the kernel itself and for
+    /// anonymous memory.
     pub module: Option<String>,
-    /// Whose code it is.
+    /// Kernel or user code.
     pub space: Space,
-    /// Whether the compiler put it into its caller: only debug information tells of it.
+    /// Whether it was inlined into its caller; only debug information shows that.
     pub inlined: bool,
 }
 
-/// Whose code it is.
+/// Kernel or user code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Space {
-    /// The kernel's.
+    /// Kernel code.
     Kernel,
-    /// A program's.
+    /// User code.
     User,
 }
 
-/// A path of calls and what it weighs.
+/// A call path and its weight.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stack {
-    /// Whose it is.
-    pub process: Process,
-    /// Indices into [`Profile::frames`], the outermost caller first. Empty where nothing of the stack could be read.
+    /// Its process.
+    pub process: ProfiledProcess,
+    /// Indices into [`StackProfile::frames`], outermost caller first. Empty if the stack could not be read.
     pub frames: Vec<u32>,
-    /// Samples or microseconds, as [`Profile::kind`] says.
+    /// Samples or microseconds, as [`StackProfile::kind`] says.
     pub weight: u64,
 }
 
-/// What one function weighs.
+/// The weight of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share {
-    /// Index into [`Profile::frames`].
+    /// Index into [`StackProfile::frames`].
     pub frame: u32,
-    /// Weight of the stacks that end in it.
+    /// Weight of the stacks that end in it (self).
     pub own: u64,
-    /// Weight of the stacks it stands in; once each, however often it calls itself.
+    /// Weight of the stacks that contain it (total), each counted once even if it recurses.
     pub total: u64,
 }
 
-impl Profile {
-    /// The weight of all stacks.
+impl StackProfile {
+    /// The total weight of all stacks.
     pub fn weight(&self) -> u64 {
         self.stacks.iter().fold(0, |sum, stack| sum.saturating_add(stack.weight))
     }
 
-    /// How many threads were at it on average: on a processor (samples over those one processor gives in the time), or
-    /// waiting (waited over the time). None where nothing was watched.
+    /// How many threads were running (samples over those of one CPU) or waiting (time waited over the duration) on average.
+    /// `None` without duration.
     pub fn threads(&self) -> Option<f64> {
         let whole = match self.kind {
-            Kind::OnCpu => self.seconds * f64::from(self.hz?),
-            Kind::OffCpu => self.seconds * 1e6,
+            ProfileKind::OnCpu => self.seconds * f64::from(self.hz?),
+            ProfileKind::OffCpu => self.seconds * 1e6,
         };
         (whole > 0.0).then(|| self.weight() as f64 / whole)
     }
 
-    /// A frame by its index; none where a document holds an index that is none.
+    /// A frame by index; `None` if the document's index is invalid.
     pub fn frame(&self, index: u32) -> Option<&Frame> {
         self.frames.get(usize::try_from(index).ok()?)
     }
 
-    /// The frames of a stack, the outermost caller first.
+    /// The frames of a stack, outermost caller first.
     pub fn frames_of<'a>(&'a self, stack: &'a Stack) -> impl DoubleEndedIterator<Item = &'a Frame> {
         stack.frames.iter().filter_map(|&index| self.frame(index))
     }
 
-    /// What each function weighs, the heaviest in itself first.
+    /// The weight of each function, largest self weight first.
     pub fn functions(&self) -> Vec<Share> {
         let mut shares: Vec<Share> =
             (0..).zip(&self.frames).map(|(frame, _)| Share { frame, own: 0, total: 0 }).collect();
-        // The stack each function was last met in.
+        // The last stack in which each function was seen.
         let mut met = vec![None; shares.len()];
         for (number, stack) in self.stacks.iter().enumerate() {
             for (place, &frame) in stack.frames.iter().rev().enumerate() {
@@ -175,18 +175,18 @@ mod tests {
     use super::*;
 
     /// `main` calls `work`, which calls itself; and once `idle`.
-    pub(super) fn recursion() -> Profile {
+    pub(super) fn recursion() -> StackProfile {
         let frame = |name: &str| Frame {
             function: Some(name.into()),
             module: Some("/bin/toy".into()),
             space: Space::User,
             inlined: false,
         };
-        let toy = Process { pid: 7, name: "toy".into() };
+        let toy = ProfiledProcess { pid: 7, name: "toy".into() };
         let stack = |frames: &[u32], weight| Stack { process: toy.clone(), frames: frames.to_vec(), weight };
-        Profile {
+        StackProfile {
             schema: SCHEMA.into(),
-            kind: Kind::OnCpu,
+            kind: ProfileKind::OnCpu,
             process: None,
             finding: None,
             seconds: 1.0,
@@ -210,7 +210,7 @@ mod tests {
     fn threads_at_it_are_weight_over_time() {
         let mut profile = recursion();
         assert_eq!(profile.threads(), Some(10.0 / 99.0));
-        profile.kind = Kind::OffCpu;
+        profile.kind = ProfileKind::OffCpu;
         profile.stacks[0].weight = 2_499_996;
         assert_eq!(profile.threads(), Some(2.5));
         profile.seconds = 0.0;

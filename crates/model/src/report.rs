@@ -1,60 +1,60 @@
-//! How a source fared, in words and as a row.
+//! The outcome of reading a source, as a value and as a row.
 
-use crate::catalogue::{Family, FamilyInfo, Kind, Metric, Unit};
+use crate::catalogue::{Family, FamilyInfo, Metric, MetricKind, Unit};
 use crate::key::Key;
 use crate::snapshot::Snapshot;
 use crate::value::{Gauge, Name, State, Value};
 use serde::{Deserialize, Serialize};
 
-/// How one source fared in one Snapshot.
+/// The outcome of reading one source in one Snapshot.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SourceReport {
     /// The source's name, such as `proc/stat`.
     pub source: Name,
-    /// What it tells, in words, for blind spots.
+    /// What it shows, in words, for blind spots.
     pub tells: Name,
     /// How it fared.
-    pub outcome: Outcome,
-    /// Whether it is one that looks closer and is read only where a finding asks for it.
+    pub outcome: ReadOutcome,
+    /// Whether it is read only on demand of a finding.
     #[serde(default)]
     pub asked: bool,
-    /// Processor time it took, nanoseconds.
+    /// CPU time, nanoseconds.
     pub cpu_ns: u64,
-    /// Wall time it took, nanoseconds.
+    /// Wall time, nanoseconds.
     pub wall_ns: u64,
 }
 
-/// How a source fared. Absent, not permitted and failed are three different things.
+/// Absent, not permitted and failed are three different outcomes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
+pub enum ReadOutcome {
     /// Read in full.
     #[default]
     Read,
     /// This kernel or machine does not have it.
     Absent(String),
-    /// It is there, but we may not read it, or not all of it.
+    /// It exists, but we may not read it, or not all of it.
     NotPermitted {
         /// What was refused.
         why: String,
         /// What would allow it.
         remedy: String,
     },
-    /// It is there, and reading it failed or it made no sense.
+    /// It exists, but reading it failed or the content was unexpected.
     Failed(String),
     /// It did not answer in time.
     Hung(String),
-    /// Read, but not all of it, or not with certainty.
+    /// Read incompletely, or with uncertainty.
     Partly {
-        /// What is not certain.
+        /// What is incomplete or uncertain.
         why: String,
-        /// What would make it certain.
+        /// What would complete it.
         remedy: String,
     },
 }
 
-impl Outcome {
-    /// The words a recording has for it.
+impl ReadOutcome {
+    /// The words used in recordings.
     const READ: &'static str = "read";
     const ABSENT: &'static str = "absent";
     const NOT_PERMITTED: &'static str = "not permitted";
@@ -62,7 +62,7 @@ impl Outcome {
     const HUNG: &'static str = "hung";
     const PARTLY: &'static str = "partly";
 
-    /// Its name, and what it says: why, and what would help.
+    /// Its word, the reason, and the remedy.
     fn words(&self) -> (&'static str, Option<&str>, Option<&str>) {
         match self {
             Self::Read => (Self::READ, None, None),
@@ -74,7 +74,7 @@ impl Outcome {
         }
     }
 
-    /// The outcome of this name, of which nothing else is known yet.
+    /// The outcome with this word, without reason and remedy.
     fn named(name: &str) -> Option<Self> {
         Some(match name {
             Self::READ => Self::Read,
@@ -87,7 +87,7 @@ impl Outcome {
         })
     }
 
-    /// Says why. False where there is nothing to say: it was read.
+    /// Sets the reason. Returns false if the outcome has none.
     fn because(&mut self, text: &str) -> bool {
         match self {
             Self::Read => return false,
@@ -103,11 +103,11 @@ impl Outcome {
     }
 }
 
-const fn metric(name: &'static str, kind: Kind, unit: Unit, help: &'static str) -> Metric {
+const fn metric(name: &'static str, kind: MetricKind, unit: Unit, help: &'static str) -> Metric {
     Metric { name, kind, unit, otel: "whyslow.source", help, wraps_at: None, identifies: false }
 }
 
-/// The reports of the sources are recorded beside the families, as a table of its own.
+/// The reports of sources are recorded like a family, as a table of their own.
 impl Family for SourceReport {
     type Key = Name;
 
@@ -119,13 +119,13 @@ impl Family for SourceReport {
         source: "whyslow",
         help: "How each source fared.",
         metrics: &[
-            metric("tells", Kind::State, Unit::Text, "what it tells"),
-            metric("outcome", Kind::State, Unit::Text, "read, absent, not permitted, failed or hung"),
-            metric("why", Kind::State, Unit::Text, "what was missed and why"),
-            metric("remedy", Kind::State, Unit::Text, "what would help"),
-            metric("asked", Kind::Gauge, Unit::Count, "1 for one that looks closer"),
-            metric("cpu_time", Kind::Gauge, Unit::Nanoseconds, "processor time it took"),
-            metric("wall_time", Kind::Gauge, Unit::Nanoseconds, "wall time it took"),
+            metric("tells", MetricKind::State, Unit::Text, "what it shows"),
+            metric("outcome", MetricKind::State, Unit::Text, "read, absent, not permitted, failed or hung"),
+            metric("why", MetricKind::State, Unit::Text, "what was missed and why"),
+            metric("remedy", MetricKind::State, Unit::Text, "what would help"),
+            metric("asked", MetricKind::Gauge, Unit::Count, "1 if it is read on demand"),
+            metric("cpu_time", MetricKind::Gauge, Unit::Nanoseconds, "CPU time it took"),
+            metric("wall_time", MetricKind::Gauge, Unit::Nanoseconds, "wall time it took"),
         ],
     };
 
@@ -141,7 +141,7 @@ impl Family for SourceReport {
         self.source = source;
     }
 
-    /// Nothing of a report is ever absent.
+    /// No field of a report is ever absent.
     fn fill(&mut self, _: &Self) {}
 
     fn rows(snapshot: &Snapshot) -> &[Self] {
@@ -167,17 +167,17 @@ impl Family for SourceReport {
         })
     }
 
-    /// Why and what would help are kept only once the outcome is known, which comes before them.
+    /// Reason and remedy are set after the outcome, whose column precedes theirs.
     fn put(&mut self, column: usize, value: Value) -> bool {
         match (column, value) {
             (0, Value::State(words)) => self.tells = words.get().unwrap_or_default().into(),
-            (1, Value::State(words)) => match words.get().and_then(Outcome::named) {
+            (1, Value::State(words)) => match words.get().and_then(ReadOutcome::named) {
                 Some(outcome) => self.outcome = outcome,
                 None => return false,
             },
             (2, Value::State(words)) => return words.get().is_some_and(|why| self.outcome.because(why)),
             (3, Value::State(words)) => match (&mut self.outcome, words.get()) {
-                (Outcome::NotPermitted { remedy, .. } | Outcome::Partly { remedy, .. }, Some(words)) => {
+                (ReadOutcome::NotPermitted { remedy, .. } | ReadOutcome::Partly { remedy, .. }, Some(words)) => {
                     words.clone_into(remedy)
                 }
                 _ => return false,
@@ -207,12 +207,12 @@ mod tests {
     #[test]
     fn a_report_is_a_row_and_comes_back() {
         let outcomes = [
-            Outcome::Read,
-            Outcome::Absent("no such file".into()),
-            Outcome::NotPermitted { why: "refused".into(), remedy: "run as root".into() },
-            Outcome::Failed("bad".into()),
-            Outcome::Hung(String::new()),
-            Outcome::Partly { why: "two readings at most".into(), remedy: "capture more".into() },
+            ReadOutcome::Read,
+            ReadOutcome::Absent("no such file".into()),
+            ReadOutcome::NotPermitted { why: "refused".into(), remedy: "run as root".into() },
+            ReadOutcome::Failed("bad".into()),
+            ReadOutcome::Hung(String::new()),
+            ReadOutcome::Partly { why: "two readings at most".into(), remedy: "capture more".into() },
         ];
         for outcome in outcomes {
             let report = SourceReport {

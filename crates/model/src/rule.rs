@@ -1,8 +1,8 @@
-//! A rule as it is described to people: what `whyslow rules` lists and explains.
+//! A rule as described to users: what `whyslow rules` lists and explains.
 
 use serde::Serialize;
 
-/// A rule's description. Judging with it is the business of the room `diagnose`.
+/// A rule's description. Judging with it is the job of the crate `diagnose`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RuleInfo {
     /// The finding's id, `resource.cause`.

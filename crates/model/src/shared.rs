@@ -1,12 +1,11 @@
-//! A row that is the same for as long as nothing changes.
+//! Rows that are shared until they change.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
-/// A row that is shared by the Snapshots in which it is the same, and copied by the first who changes it. Of ten thousand
-/// processes most stand still: to take them over from the sample before, and to see that they are the same, costs a
-/// pointer each.
+/// A row shared by the Snapshots in which it is the same, and copied on write. Most of ten thousand processes do not change
+/// between samples: taking one over, or seeing that it is unchanged, costs a pointer.
 #[derive(Clone, Debug, Default)]
 pub struct Shared<T>(Arc<T>);
 

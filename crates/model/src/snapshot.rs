@@ -1,23 +1,22 @@
-//! Raw counters of one instant.
+//! Raw counters at one instant.
 
 use crate::catalogue::{
     BlockTables, CgroupTables, EachFamily, Family, KernelTables, MeasureTables, MemoryTables, NetTables, Processor,
     TaskTables,
 };
-pub use crate::report::{Outcome, SourceReport};
+pub use crate::report::{ReadOutcome, SourceReport};
 use serde::{Deserialize, Serialize};
 
-/// Everything read at one instant, family by family, a row per entity. Raw, so that any interval can be computed later
-/// and nothing is averaged away.
+/// Everything read at one instant: families with a row per entity. Raw, so that any interval can be computed later and nothing
+/// is averaged away.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Snapshot {
-    /// Wall clock at the start of the reading, nanoseconds since 1970; 0 where it is not known. Never used to compute
-    /// rates.
+    /// Wall-clock time at the start of reading, nanoseconds since 1970; 0 if unknown. Never used to compute rates.
     pub wall_ns: i64,
-    /// Time since boot, suspend included (CLOCK_BOOTTIME), nanoseconds. Rates are computed with this.
+    /// Time since boot including suspend (CLOCK_BOOTTIME), nanoseconds. Rates are computed from it.
     pub boot_ns: u64,
-    /// Processors.
+    /// CPUs.
     pub processor: Processor,
     /// Memory.
     pub memory: MemoryTables,
@@ -29,16 +28,16 @@ pub struct Snapshot {
     pub cgroup: CgroupTables,
     /// Processes and threads.
     pub task: TaskTables,
-    /// The kernel's books.
+    /// The kernel as a whole.
     pub kernel: KernelTables,
-    /// What others measured; never read live.
+    /// Measurements of other programs; never read live.
     pub measure: MeasureTables,
-    /// How each source fared.
+    /// The outcome of each source.
     pub sources: Vec<SourceReport>,
 }
 
 impl Snapshot {
-    /// Takes over the rows of a part that one source has read.
+    /// Adds the rows that one source has read.
     pub fn absorb(&mut self, part: Self) {
         self.processor.absorb(part.processor);
         self.memory.absorb(part.memory);
@@ -51,8 +50,8 @@ impl Snapshot {
         self.sources.extend(part.sources);
     }
 
-    /// Leaves out the families that `known` has rows of: two accounts of one thing, each with a clock and a beginning of
-    /// its own, make no rate.
+    /// Clears the families that `known` has rows of: two accounts of the same thing, each with its own clock and start, do not
+    /// make a rate.
     pub fn forget(&mut self, known: &Self) {
         self.processor.forget(&known.processor);
         self.memory.forget(&known.memory);
@@ -76,7 +75,7 @@ impl Snapshot {
         self.measure.sort();
     }
 
-    /// Shows the rows of every family to `each`, in the catalogue's order, and then the reports of the sources.
+    /// Passes the rows of every family to `each`, in the catalogue's order, followed by the reports of the sources.
     pub fn each_family(&mut self, each: &mut impl EachFamily) {
         self.processor.each_family(each);
         self.memory.each_family(each);

@@ -1,17 +1,17 @@
 //! 'Did you mean …?': the known name closest to one that does not exist.
 
-/// Names less alike than this (Jaro-Winkler, 0 to 1) are no suggestion.
+/// Names less similar than this (Jaro-Winkler, 0 to 1) are not suggested.
 const ALIKE: f64 = 0.8;
-/// From so many typing errors on (a letter more, less, other, or two swapped), their number says nothing.
+/// From this many typing errors on (a letter inserted, deleted or changed, or two swapped), their number does not matter.
 const MANY_ERRORS: usize = 3;
 
-/// `no rule 'x'; 'whyslow rules' lists them; did you mean 'y'?`: the error for a name that does not exist, with the command
-/// that lists those that do.
+/// The error for a name that does not exist, with the command that lists the known ones: `no rule 'x'; 'whyslow rules' lists
+/// them; did you mean 'y'?`.
 pub fn unknown<N: AsRef<str>>(what: &str, name: &str, lister: &str, known: impl IntoIterator<Item = N>) -> String {
     format!("no {what} '{name}'; '{lister}' lists them{}", did_you_mean(name, known))
 }
 
-/// `; did you mean 'x'?`, ready to be appended to an error message; empty if no known name is close.
+/// `; did you mean 'x'?`, to be appended to an error message; empty if no known name is similar.
 pub fn did_you_mean<N: AsRef<str>>(name: &str, known: impl IntoIterator<Item = N>) -> String {
     closest(name, known).map_or_else(String::new, |known| question(&known))
 }
@@ -21,7 +21,7 @@ pub fn question(known: &str) -> String {
     format!("; did you mean '{known}'?")
 }
 
-/// The known name that is closest to one that does not exist: few typing errors count more than a common beginning.
+/// The known name most similar to one that does not exist: fewer typing errors count more than a common prefix.
 pub fn closest<N: AsRef<str>>(name: &str, known: impl IntoIterator<Item = N>) -> Option<String> {
     let name = name.to_lowercase();
     let score = |known: &str| {

@@ -1,6 +1,6 @@
-//! Columns of one family over time, as numbers.
+//! Columns of a family over time, as numbers.
 
-/// Which column, and how it becomes a number.
+/// A column, and how it becomes a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ColumnSelector {
     /// A counter or gauge, in the catalogue's unit.
@@ -17,8 +17,8 @@ impl ColumnSelector {
     }
 }
 
-/// Rows of one family, entity by entity, each in order of time. A time that is not later than the one before starts another
-/// entity; an entity may also be followed by one that appeared after it had gone.
+/// Rows of a family, entity by entity, each in order of time. A time not later than the previous one starts another entity; an
+/// entity may also follow one that disappeared before it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TimeSeries {
     /// When each row's sample was taken, nanoseconds since 1970.

@@ -1,4 +1,4 @@
-//! What lies on what, from the mount down to the physical device.
+//! How block devices are stacked, from the mount down to the physical device.
 
 use crate::catalogue::{Disk, Layer, Mount};
 use crate::value::Name;
@@ -15,7 +15,7 @@ pub struct Topology {
 }
 
 impl Topology {
-    /// The topology as the window's newest readings have it.
+    /// The topology according to the newest readings of the window.
     pub fn of(window: &Window) -> Self {
         let mut t = Self::default();
         for (link, layer) in window.newest::<Layer>() {
@@ -42,32 +42,32 @@ impl Topology {
         self.above.get(device).into_iter().flatten()
     }
 
-    /// Where this very device is mounted.
+    /// Where this device itself is mounted.
     pub fn mounts(&self, device: &str) -> &[Name] {
         self.mounts.get(device).map_or(&[], Vec::as_slice)
     }
 
-    /// The kind of relation between a device and the one directly below it: `partition`, `loop`, `dm`, `md`.
+    /// The relation between a device and the one directly below it: `partition`, `loop`, `dm`, `md`.
     pub fn relation(&self, upper: &str, lower: &str) -> Option<&str> {
         self.kind.get(&(upper.into(), lower.into())).map(|k| &**k)
     }
 
-    /// All devices under this one, the device itself not included; a circle, which no kernel makes, ends the walk.
+    /// All devices below this one, without the device itself. A cycle, which no kernel creates, ends the walk.
     pub fn under(&self, device: &str) -> BTreeSet<Name> {
         Self::walk(&self.below, device)
     }
 
-    /// All devices that stand on this one.
+    /// All devices above this one.
     pub fn over(&self, device: &str) -> BTreeSet<Name> {
         Self::walk(&self.above, device)
     }
 
-    /// Whether this is a part of a larger device.
+    /// Whether this is a partition.
     pub fn is_partition(&self, device: &str) -> bool {
         self.below(device).any(|lower| self.relation(device, lower) == Some("partition"))
     }
 
-    /// The devices over this one on which nothing else stands: those that requests come in by.
+    /// The topmost devices above this one: where requests enter.
     pub fn leaves_over(&self, device: &str) -> impl Iterator<Item = Name> {
         self.over(device).into_iter().filter(|d| self.above(d).next().is_none())
     }
@@ -94,7 +94,7 @@ impl Topology {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::key::Pair;
+    use crate::key::LinkKey;
     use crate::snapshot::Snapshot;
 
     #[test]
@@ -102,7 +102,7 @@ mod tests {
         let mut s = Snapshot::default();
         for (upper, lower, kind) in [("loop0", "sda1", "loop"), ("sda1", "sda", "partition"), ("loop1", "sda1", "loop")]
         {
-            let link = Pair { upper: upper.into(), lower: lower.into() };
+            let link = LinkKey { upper: upper.into(), lower: lower.into() };
             s.block.layer.push(Layer { kind: kind.into(), ..Layer::new(link) });
         }
         s.sort();

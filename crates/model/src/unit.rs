@@ -1,11 +1,11 @@
-//! What a control group is called by those who run it: a systemd unit, or a container.
+//! The systemd unit or container of a control group.
 
-/// Characters of a container's id that people use.
+/// Length of the short container id that people use.
 const SHORT_ID: usize = 12;
-/// What container runtimes put before the id in the name of a scope.
+/// What container runtimes prepend to the id in the name of a scope.
 const RUNTIMES: [&str; 5] = ["docker-", "libpod-", "crio-", "cri-containerd-", "containerd-"];
 
-/// The systemd unit of a control group: the innermost service, or scope that is no container.
+/// The systemd unit of a control group: the innermost service or scope that is not a container.
 ///
 /// `/system.slice/system-postgresql.slice/postgresql@15-main.service` is `postgresql@15-main`; scopes keep their ending.
 pub fn unit(cgroup: &str) -> Option<String> {
@@ -17,12 +17,12 @@ pub fn unit(cgroup: &str) -> Option<String> {
     })
 }
 
-/// The container of a control group, by its short id.
+/// The short id of the control group's container.
 pub fn container(cgroup: &str) -> Option<String> {
     cgroup.rsplit('/').find_map(id)
 }
 
-/// The short id, where a part of the path is a container's: 64 hexadecimal digits, as they are or in a runtime's scope.
+/// The short id, if a path component is a container's: 64 hexadecimal digits, alone or in a runtime's scope.
 fn id(part: &str) -> Option<String> {
     let scope = part.strip_suffix(".scope").unwrap_or(part);
     let bare = RUNTIMES.iter().find_map(|runtime| scope.strip_prefix(runtime)).unwrap_or(scope);

@@ -1,8 +1,7 @@
-//! The kinds of value a metric has, each of which can be absent; [`Histogram`] is the fourth.
+//! The kinds of metric values, each of which can be absent; [`Histogram`] is the fourth.
 //!
-//! A kernel without a counter, a file that could not be read and a counter that stands at zero are three different
-//! things. Absent is kept in-band (a sentinel) so that a row stays eight bytes a metric: ten thousand processes are read
-//! once a second.
+//! A kernel without a counter, a file that could not be read and a counter at zero are three different things. Absent is
+//! encoded in-band (a sentinel), so that a metric stays eight bytes: ten thousand processes are read once a second.
 
 use crate::histogram::Histogram;
 use serde::{Deserialize, Serialize};
@@ -10,15 +9,15 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// A count that only grows until it wraps or its entity is reborn. Absent until set.
+/// A count that only grows until it wraps or its entity is recreated. Absent until set.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counter(u64);
 
 impl Counter {
-    /// The counter that was not read.
+    /// An absent counter.
     pub const ABSENT: Self = Self(u64::MAX);
 
-    /// The count, or `None` where it was not read.
+    /// The count; `None` if absent.
     pub const fn get(self) -> Option<u64> {
         if self.0 == u64::MAX { None } else { Some(self.0) }
     }
@@ -31,7 +30,7 @@ impl Default for Counter {
 }
 
 impl From<u64> for Counter {
-    /// `u64::MAX` itself is taken as absent: no kernel counter reaches it.
+    /// `u64::MAX` itself counts as absent: no kernel counter reaches it.
     fn from(value: u64) -> Self {
         Self(value)
     }
@@ -53,7 +52,7 @@ impl fmt::Debug for Counter {
     }
 }
 
-/// A level that goes up and down. Absent until set; absent is `null` in JSON, which has no NaN.
+/// A level that rises and falls. Absent until set; absent is `null` in JSON, which has no NaN.
 #[derive(Clone, Copy, Serialize, Deserialize)]
 #[serde(from = "Option<f64>", into = "Option<f64>")]
 pub struct Gauge(f64);
@@ -64,7 +63,7 @@ impl From<Gauge> for Option<f64> {
     }
 }
 
-/// Absent equals absent, though the sentinel is a NaN.
+/// Absent equals absent, although the sentinel is a NaN.
 impl PartialEq for Gauge {
     fn eq(&self, other: &Self) -> bool {
         self.get() == other.get()
@@ -72,10 +71,10 @@ impl PartialEq for Gauge {
 }
 
 impl Gauge {
-    /// The level that was not read.
+    /// An absent level.
     pub const ABSENT: Self = Self(f64::NAN);
 
-    /// The level, or `None` where it was not read.
+    /// The level; `None` if absent.
     pub fn get(self) -> Option<f64> {
         if self.0.is_nan() { None } else { Some(self.0) }
     }
@@ -94,7 +93,7 @@ impl From<f64> for Gauge {
 }
 
 impl From<Option<f64>> for Gauge {
-    /// Absent where it is not known.
+    /// Absent if unknown.
     fn from(value: Option<f64>) -> Self {
         value.map_or(Self::ABSENT, Self)
     }
@@ -127,12 +126,12 @@ impl fmt::Debug for Gauge {
 pub struct State(Option<Name>);
 
 impl State {
-    /// The words, or `None` where they were not read.
+    /// The words; `None` if absent.
     pub fn get(&self) -> Option<&str> {
         self.0.as_deref()
     }
 
-    /// The same, to be shared.
+    /// The words as a shared name.
     pub fn name(&self) -> Option<&Name> {
         self.0.as_ref()
     }
@@ -160,7 +159,7 @@ impl fmt::Debug for State {
     }
 }
 
-/// A name as the system spells it, cheap to clone. Hostile text: whoever draws it escapes it.
+/// A name as the system spells it, cheap to clone. The text is not trusted: whoever draws it escapes it.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Name(Arc<str>);
 
@@ -219,7 +218,7 @@ impl<'de> Deserialize<'de> for Name {
     }
 }
 
-/// One value of any kind, as generic readers of the catalogue see it.
+/// A value of any kind, for generic readers of the catalogue.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     /// A counter's reading.

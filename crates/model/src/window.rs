@@ -1,7 +1,7 @@
-//! Consecutive Snapshots, and the differences between them.
+//! Consecutive Snapshots and the differences between them.
 //!
-//! Counter wrap, counter reset, hot-plug and clock steps are handled here, once. A counter's first reading is never a
-//! rate: rates come from two readings of the same entity.
+//! Counter wrap, counter reset, hot-plug and clock steps are handled here, once. A counter's first reading is never a rate:
+//! rates come from two readings of the same entity.
 
 use crate::catalogue::Family;
 use crate::histogram::Histogram;
@@ -10,7 +10,7 @@ use crate::snapshot::Snapshot;
 use crate::value::{Counter, Gauge};
 use std::collections::BTreeMap;
 
-/// Snapshots of one machine and one boot in the order they were taken.
+/// Snapshots of one machine and one boot, in order of time.
 #[derive(Clone, Debug, Default)]
 pub struct Window {
     snapshots: Vec<Snapshot>,
@@ -18,8 +18,7 @@ pub struct Window {
 }
 
 impl Window {
-    /// A window over these snapshots. Those whose clock (time since boot) does not move on are dropped: a reboot starts
-    /// a new window.
+    /// A window of these snapshots. Snapshots whose time since boot does not advance are dropped: a reboot starts a new window.
     pub fn new(snapshots: Vec<Snapshot>) -> Self {
         let mut window = Self::default();
         for s in snapshots {
@@ -28,17 +27,17 @@ impl Window {
         window
     }
 
-    /// The same window over what others wrote, with the places its rows were read from.
+    /// Adds the locations its rows were read from, for captures.
     pub fn with_origins(self, origins: Origins) -> Self {
         Self { origins, ..self }
     }
 
-    /// Where the rows were read from, for a window over what others wrote; empty for one over the live kernel.
+    /// Where the rows were read from in captures; empty for the live kernel.
     pub fn origins(&self) -> &Origins {
         &self.origins
     }
 
-    /// Adds the next snapshot; one that is not later than the last is dropped.
+    /// Adds the next snapshot; it is dropped unless it is later than the last.
     pub fn push(&mut self, snapshot: Snapshot) {
         if self.snapshots.last().is_none_or(|last| snapshot.boot_ns > last.boot_ns) {
             self.snapshots.push(snapshot);
@@ -55,7 +54,7 @@ impl Window {
         self.snapshots.last()
     }
 
-    /// Time from the first snapshot to the last, in seconds; 0 where there are fewer than two.
+    /// Seconds from the first snapshot to the last; 0 for fewer than two.
     pub fn seconds(&self) -> f64 {
         match (self.snapshots.first(), self.snapshots.last()) {
             (Some(a), Some(b)) => (b.boot_ns - a.boot_ns) as f64 / 1e9,
@@ -63,8 +62,8 @@ impl Window {
         }
     }
 
-    /// The newest row of each entity of a family, gone ones included. Slow sources do not read at every instant, so the
-    /// newest row may be older than the newest snapshot.
+    /// The newest row of each entity of a family, including entities that have disappeared. Slow sources are not read in every
+    /// snapshot, so it may be older than the newest snapshot.
     pub fn newest<F: Family>(&self) -> BTreeMap<F::Key, &F> {
         let mut rows = BTreeMap::new();
         for s in &self.snapshots {
@@ -75,12 +74,12 @@ impl Window {
         rows
     }
 
-    /// The newest row of a family that has one row.
+    /// The newest row of a family that has only one.
     pub fn the<F: Family>(&self) -> Option<&F> {
         self.snapshots.iter().rev().find_map(|s| s.the::<F>())
     }
 
-    /// What changed, entity by entity.
+    /// The readings of each entity.
     pub fn changes<F: Family>(&self) -> Vec<Change<'_, F>> {
         let mut by_key: BTreeMap<&F::Key, Change<'_, F>> = BTreeMap::new();
         for s in &self.snapshots {
@@ -95,7 +94,7 @@ impl Window {
         by_key.into_values().collect()
     }
 
-    /// What changed in a family that has one row.
+    /// The readings of a family that has only one row.
     pub fn change<F: Family>(&self) -> Option<Change<'_, F>> {
         self.changes().into_iter().next()
     }
@@ -124,21 +123,20 @@ impl<'w, F: Family> Change<'w, F> {
         self.rows.first().expect("a change has at least one reading").1
     }
 
-    /// Seconds between the first reading of the entity and the last.
+    /// Seconds between the entity's first and last readings.
     pub fn seconds(&self) -> f64 {
         (self.rows[self.rows.len() - 1].0 - self.rows[0].0) as f64 / 1e9
     }
 
-    /// Seconds of the whole window, of which the entity may have lived only a part.
+    /// Seconds of the whole window, during only part of which the entity may have existed.
     pub fn window_seconds(&self) -> f64 {
         self.window_seconds
     }
 
-    /// How much a counter grew over the window. `None` where it was never read twice.
+    /// The growth of a counter over the window. `None` if it was never read twice.
     ///
-    /// A step in which the counter fell is a wrap where the catalogue says that the kernel's wraps, and it stood near there;
-    /// otherwise the entity was reset, and what it counted since then is not known to belong to this step. Neither is what
-    /// another entity of the same name counted.
+    /// If a counter falls, it wrapped if the catalogue gives a limit and it was near that. Otherwise the entity was reset, and
+    /// its count since then cannot be assigned to this step; neither can that of another entity of the same name.
     pub fn grown(&self, f: impl Fn(&F) -> Counter) -> Option<f64> {
         let mut sum = None;
         for (_, step) in self.steps(&f) {
@@ -149,7 +147,7 @@ impl<'w, F: Family> Change<'w, F> {
         sum
     }
 
-    /// A counter's rate per second over the time in which the entity was read.
+    /// A counter's rate per second over the time in which it was read.
     pub fn rate(&self, f: impl Fn(&F) -> Counter) -> Option<f64> {
         let (mut sum, mut seconds) = (0.0, 0.0);
         for (dt, step) in self.steps(&f) {
@@ -161,7 +159,7 @@ impl<'w, F: Family> Change<'w, F> {
         (seconds > 0.0).then(|| sum / seconds)
     }
 
-    /// Each step of a counter: its length in seconds, and the growth (`None` where it cannot be known).
+    /// Each step of a counter: its length in seconds, and the growth (`None` if unknown).
     pub fn steps(&self, f: impl Fn(&F) -> Counter) -> impl Iterator<Item = (f64, Option<f64>)> {
         self.rows.windows(2).map(move |pair| {
             let dt = (pair[1].0 - pair[0].0) as f64 / 1e9;
@@ -175,8 +173,8 @@ impl<'w, F: Family> Change<'w, F> {
         })
     }
 
-    /// The values that came to a histogram over the window. `None` where it was never read twice; steps in which it began
-    /// anew are left out.
+    /// The values added to a histogram over the window. `None` if it was never read twice; steps in which it was reset are left
+    /// out.
     pub fn histogram(&self, f: impl Fn(&F) -> &Histogram) -> Option<Histogram> {
         let same = self.rows.windows(2).filter(|pair| pair[0].1.is_same_entity(pair[1].1));
         let steps = same.filter_map(|pair| f(pair[1].1).since(f(pair[0].1)));
@@ -194,12 +192,12 @@ impl<'w, F: Family> Change<'w, F> {
         self.readings(f).reduce(f64::max)
     }
 
-    /// Every reading of a gauge that was taken.
+    /// All readings of a gauge that are not absent.
     pub fn readings(&self, f: impl Fn(&F) -> Gauge) -> impl Iterator<Item = f64> {
         self.rows.iter().filter_map(move |(_, row)| f(row).get())
     }
 
-    /// What `f` makes of each row that tells it, with the time of the row in seconds.
+    /// `f` of each row for which it is known, with the row's time in seconds.
     pub fn course(&self, f: impl Fn(&F) -> Option<f64>) -> impl Iterator<Item = (f64, f64)> {
         self.rows.iter().filter_map(move |(at, row)| Some((*at as f64 / 1e9, f(row)?)))
     }
@@ -210,8 +208,8 @@ impl<'w, F: Family> Change<'w, F> {
     }
 }
 
-/// Growth of a counter from `a` to `b`; `None` where it was reset. One that starts over at `wraps_at` did so where it stood in
-/// the upper half before, stands in the lower now, and passed through less than half of it: else it was reset.
+/// The growth of a counter from `a` to `b`; `None` if it was reset. A counter that wraps at `wraps_at` did so if it was in the
+/// upper half before, is in the lower half now, and grew by less than half; otherwise it was reset.
 pub fn growth(a: u64, b: u64, wraps_at: Option<u64>) -> Option<f64> {
     if b >= a {
         return Some((b - a) as f64);
@@ -266,7 +264,7 @@ mod tests {
     fn a_32_bit_counter_wraps() {
         let w = softnet(&[u64::from(u32::MAX) - 9, 90]);
         assert_eq!(w.change::<Softnet>().unwrap().rate(|s| s.processed), Some(100.0));
-        // From just above the half to zero it was reset: nothing counts that far in a step.
+        // From just above the half to zero is a reset: no counter grows that far in a step.
         let w = softnet(&[(1 << 31) + 5, 7]);
         assert_eq!(w.change::<Softnet>().unwrap().rate(|s| s.processed), None);
     }
@@ -299,7 +297,7 @@ mod tests {
             s
         };
         let grown = |samples: Vec<Snapshot>| Window::new(samples).change::<Disk>().unwrap().grown(|d| d.reads);
-        // Unplugged and plugged in again as sda: it counts more than the first did, which is no work of a second.
+        // Unplugged and plugged in again as sda: the new disk's count is not the growth of a second.
         let two = vec![at(1, Some("3"), 10), at(2, Some("3"), 12), at(3, Some("4"), 9000), at(4, Some("4"), 9001)];
         assert_eq!(grown(two), Some(3.0));
         assert_eq!(grown(vec![at(1, None, 10), at(2, Some("4"), 12)]), Some(2.0), "an old recording does not know");

@@ -1,13 +1,13 @@
 //! /proc/diskstats: requests by block device and partition (Documentation/admin-guide/iostats.rst,
 //! Documentation/ABI/testing/procfs-diskstats).
 //!
-//! Kernels have 11 numbers after the name, 15 since 4.18 (discards) and 17 since 5.5 (flushes); 2.6 kernels before
-//! 2.6.25 have 4 for a partition. Sectors are 512 bytes, times milliseconds.
+//! Kernels print 11 numbers after the name, 15 since 4.18 (discards) and 17 since 5.5 (flushes); 2.6 kernels before 2.6.25
+//! print 4 for a partition. Sectors are 512 bytes, times are in milliseconds.
 
 use whyslow_model::catalogue::Disk;
 use whyslow_model::value::Counter;
 
-/// Bytes of a sector: the unit of the kernel's books, whatever the device's own block size.
+/// The kernel's unit, whatever the device's own block size.
 const SECTOR: u64 = 512;
 const NS_PER_MS: u64 = 1_000_000;
 
@@ -15,11 +15,11 @@ const NS_PER_MS: u64 = 1_000_000;
 pub struct DiskLine {
     /// What it says.
     pub disk: Disk,
-    /// Whether the device never did anything.
+    /// Whether the device has never been used.
     pub idle: bool,
 }
 
-/// Reads one line; `None` where it makes no sense.
+/// Parses a line; `None` if it is malformed.
 pub fn row(line: &str) -> Option<DiskLine> {
     let mut words = line.split_ascii_whitespace();
     let (major, minor, name) = (words.next()?, words.next()?, words.next()?);
@@ -39,7 +39,7 @@ pub fn row(line: &str) -> Option<DiskLine> {
     Some(DiskLine { disk, idle: n.iter().all(|&v| v == 0) })
 }
 
-/// Fills a row from the 11 or more numbers of a whole line. A number that the line lacks stays absent.
+/// Fills a row from the 11 or more numbers of a line. Numbers that the line lacks stay absent.
 fn fill(disk: &mut Disk, n: &[u64]) {
     let count = |at: usize| n.get(at).map_or_else(Default::default, |&v| v.into());
     let sectors = |at: usize| n.get(at).map_or_else(Default::default, |&v| bytes(v));

@@ -1,4 +1,4 @@
-//! /proc/interrupts: interrupts by line and processor, and the devices behind each line.
+//! /proc/interrupts: interrupts by line and CPU, and the devices of each line.
 //! Documentation/filesystems/proc.rst, section 1.2; the columns are written by `show_interrupts` in kernel/irq/proc.c
 //! and `arch_show_interrupts` of each architecture.
 
@@ -7,10 +7,9 @@ use whyslow_model::catalogue::Irq;
 use whyslow_model::key::PerCpu;
 use whyslow_model::value::{Name, State};
 
-/// Takes the counts of a line, and what is said behind them. Pairs of line and processor that stand at zero get no row: on
-/// a large machine nearly all do.
+/// Parses a line's counts and description. Pairs of line and CPU at zero get no row: on a large machine nearly all are.
 pub fn take(line: &str, counts: &[(u32, u64)], description: &str, rows: &mut Vec<Irq>) {
-    // A line without a description counts for the machine as a whole; with one processor only this tells it apart.
+    // A line without a description counts for the whole machine; with one CPU only the missing description shows that.
     if description.is_empty() || counts.iter().all(|&(_, count)| count == 0) {
         return;
     }
@@ -22,8 +21,8 @@ pub fn take(line: &str, counts: &[(u32, u64)], description: &str, rows: &mut Vec
     }
 }
 
-/// The devices behind a line. A numbered line says chip, number within it and trigger before it names them
-/// (`IO-APIC 5-edge ACPI:Ged`, `GICv3 27 Level arch_timer`); a lettered one says in words what it counts.
+/// The devices of a line. A numbered line has chip, number within the chip and trigger before them (`IO-APIC 5-edge ACPI:Ged`,
+/// `GICv3 27 Level arch_timer`); a lettered one has a description.
 fn devices<'t>(line: &str, description: &'t str) -> Option<&'t str> {
     if !line.bytes().all(|b| b.is_ascii_digit()) {
         return Some(description);
@@ -36,7 +35,7 @@ fn devices<'t>(line: &str, description: &'t str) -> Option<&'t str> {
     (!devices.is_empty()).then_some(devices)
 }
 
-/// Cuts the next word off where it is such a one.
+/// Cuts off the next word if it matches.
 fn skip_if(text: &mut &str, such: impl Fn(&str) -> bool) {
     let mut rest = *text;
     if word(&mut rest).is_some_and(such) {

@@ -1,7 +1,7 @@
-//! The kernel's text files under /proc, line by line, into rows of the catalogue: `sense` reads them where they are,
-//! `import` where somebody copied them. No I/O.
+//! Parses the kernel's text files under /proc line by line into rows of the catalogue: live ones for `sense`, copies for
+//! `import`. No I/O.
 //!
-//! A line that is not what the kernel document says gives `None`; whoever reads says which file and line that was.
+//! A line that does not match the kernel's documentation yields `None`; the caller reports file and line.
 
 pub mod diskstats;
 pub mod interrupts;

@@ -3,8 +3,7 @@
 use crate::text::{number, word};
 use whyslow_model::catalogue::{Family, Meminfo};
 
-/// Takes a line. What the catalogue does not have is passed over; `metric` is a buffer for names. `None` where it is no
-/// such line.
+/// Parses a line. Names that the catalogue lacks are skipped; `metric` is a buffer for names. `None` if the line is malformed.
 pub fn take(line: &str, row: &mut Meminfo, metric: &mut String) -> Option<()> {
     let (name, value) = entry(line)?;
     snake_case(name, metric);
@@ -12,7 +11,7 @@ pub fn take(line: &str, row: &mut Meminfo, metric: &mut String) -> Option<()> {
     Some(())
 }
 
-/// A line `Name:  value kB`, in bytes; without the unit it is a count and stays as it is.
+/// Parses `Name:  value kB` into bytes; a value without a unit is a count.
 pub fn entry(line: &str) -> Option<(&str, u64)> {
     let (name, mut rest) = line.split_once(':')?;
     let value = number(&mut rest)?;
@@ -24,7 +23,7 @@ pub fn entry(line: &str) -> Option<(&str, u64)> {
     rest.trim_ascii().is_empty().then(|| (name, value.saturating_mul(scale)))
 }
 
-/// Writes the catalogue's form of a kernel name: `Active(anon)` is `active_anon`, `SReclaimable` is `s_reclaimable`.
+/// Converts a kernel name to the catalogue's form: `Active(anon)` is `active_anon`, `SReclaimable` is `s_reclaimable`.
 fn snake_case(name: &str, out: &mut String) {
     out.clear();
     let bytes = name.as_bytes();

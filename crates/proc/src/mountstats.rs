@@ -1,41 +1,41 @@
-//! /proc/self/mountstats: what the NFS client counts of each mount. `rpc_clnt_show_stats` in net/sunrpc/stats.c, struct
+//! /proc/self/mountstats: the NFS client's counters for each mount. `rpc_clnt_show_stats` in net/sunrpc/stats.c, struct
 //! rpc_iostats of include/linux/sunrpc/metrics.h.
 
-/// The line a mount begins with.
+/// The first line of a mount.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MountLine<'l> {
     /// Server and path, or the device.
     pub device: &'l str,
-    /// Where it is mounted.
+    /// The mount point.
     pub point: &'l str,
     /// The type of file system.
     pub kind: &'l str,
 }
 
-/// Reads `device server:/export mounted on /mnt with fstype nfs4 statvers=1.1`; `None` where a line is another.
+/// Parses `device server:/export mounted on /mnt with fstype nfs4 statvers=1.1`; `None` for any other line.
 pub fn mount(line: &str) -> Option<MountLine<'_>> {
     let (device, rest) = line.strip_prefix("device ")?.split_once(" mounted on ")?;
     let (point, kind) = rest.rsplit_once(" with fstype ")?;
     Some(MountLine { device, point, kind: kind.split_whitespace().next()? })
 }
 
-/// What was counted of one kind of operation, or of all.
+/// Counters of one kind of operation, or of all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Operations {
-    /// Operations that were done.
+    /// Completed operations.
     pub done: u64,
-    /// Times one was sent again.
+    /// Retransmissions.
     pub sent_again: u64,
-    /// Milliseconds they waited here to be sent, summed.
+    /// Total time in the client's queue before transmission, milliseconds.
     pub queue_ms: u64,
-    /// Milliseconds from being sent until the server's answer, summed.
+    /// Total time from transmission to reply, milliseconds.
     pub round_trip_ms: u64,
-    /// Milliseconds from being made until done, summed.
+    /// Total time from request to completion, milliseconds.
     pub execute_ms: u64,
 }
 
 impl Operations {
-    /// Adds those of another kind.
+    /// Adds the counters of another kind of operation.
     pub fn add(&mut self, other: Self) {
         self.done = self.done.saturating_add(other.done);
         self.sent_again = self.sent_again.saturating_add(other.sent_again);
@@ -45,15 +45,15 @@ impl Operations {
     }
 }
 
-/// The counts of a line such as `READ: 1000 1002 0 140000 4000000 10 500 600 0`, which may be cut short; `None` where a line
-/// is another.
+/// Parses the counters of a line such as `READ: 1000 1002 0 140000 4000000 10 500 600 0`, which may be truncated; `None` for
+/// any other line.
 pub fn counts(line: &str) -> Option<&str> {
     let (name, counts) = line.trim_start().split_once(": ")?;
     let operation = !name.is_empty() && name.bytes().all(|b| b.is_ascii_uppercase() || b == b'_' || b.is_ascii_digit());
     (operation && counts.split_whitespace().count() >= 5).then_some(counts)
 }
 
-/// Operations, transmissions, major time-outs, bytes sent and received, then the times. `None` where one is missing.
+/// Operations, transmissions, major timeouts, bytes sent and received, then the times. `None` if one is missing.
 pub fn operations(counts: &str) -> Option<Operations> {
     let all: Vec<u64> = counts.split_whitespace().map(|count| count.parse().ok()).collect::<Option<_>>()?;
     let [done, sent, _, _, _, queue_ms, round_trip_ms, execute_ms, ..] = all[..] else { return None };

@@ -4,11 +4,10 @@ use whyslow_model::catalogue::Interface;
 use whyslow_model::key::NetKey;
 use whyslow_model::value::{Counter, Name};
 
-/// Counters of a line: eight received, eight sent.
+/// Counters in a line: eight received, eight sent.
 const COLUMNS: usize = 16;
 
-/// The row of a line below the header, in this network namespace. Counters of more than eight digits leave no blank after
-/// the colon.
+/// Parses a line below the header, in this network namespace. Large counters leave no blank after the colon.
 pub fn row(namespace: &Name, line: &str) -> Option<Interface> {
     let (name, counters) = line.rsplit_once(':')?;
     let counters: Vec<u64> = counters.split_ascii_whitespace().map_while(|c| c.parse().ok()).collect();
@@ -29,7 +28,7 @@ pub fn row(namespace: &Name, line: &str) -> Option<Interface> {
         tx_fifo: at(12),
         tx_collisions: at(13),
         tx_carrier: at(14),
-        // The file does not tell an index.
+        // The file does not contain the index.
         ..Interface::default()
     })
 }

@@ -1,10 +1,9 @@
-//! The form /proc/interrupts and /proc/softirqs share: a header that names processors, then lines of `NAME: count ...`
-//! with a column for each of them.
+//! The format shared by /proc/interrupts and /proc/softirqs: a header with the CPUs, then lines of `NAME: count ...` with a
+//! column for each.
 
 use crate::text::{number, numbered, word};
 
-/// The processors a header names: offline ones are left out of it, so that columns are not processor numbers. `None`
-/// where it is no such header.
+/// The CPUs in a header: offline ones are left out, so columns are not CPU numbers. `None` if it is not such a header.
 pub fn processors(mut header: &str) -> Option<Vec<u32>> {
     let mut cpus = Vec::new();
     while let Some(name) = word(&mut header) {
@@ -13,8 +12,8 @@ pub fn processors(mut header: &str) -> Option<Vec<u32>> {
     (!cpus.is_empty()).then_some(cpus)
 }
 
-/// Splits a line into its name and the text behind its columns, and puts the counts by processor into `counts`. Those are
-/// fewer than the processors where a line counts for the machine as a whole (`ERR:`, `MIS:`), or was cut.
+/// Splits a line into its name and the text after its columns, and puts the counts by CPU into `counts`. There are fewer counts
+/// than CPUs if a line counts for the whole machine (`ERR:`, `MIS:`) or is truncated.
 pub fn split<'t>(line: &'t str, cpus: &[u32], counts: &mut Vec<(u32, u64)>) -> Option<(&'t str, &'t str)> {
     let (name, mut rest) = line.split_once(':')?;
     counts.clear();

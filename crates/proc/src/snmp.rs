@@ -1,4 +1,4 @@
-//! The names of protocol counters, as /proc/net/snmp, /proc/net/netstat and the tools that read them spell them
+//! Names of protocol counters in /proc/net/snmp, /proc/net/netstat and the tools that read them
 //! (Documentation/networking/snmp_counter.rst, net/ipv4/proc.c).
 
 use std::collections::HashMap;
@@ -14,14 +14,14 @@ impl Default for CounterNames {
 }
 
 impl CounterNames {
-    /// The metric of a counter, `RetransSegs` of `Tcp`; `None` where the catalogue has none.
+    /// The metric of a counter, such as `RetransSegs` of `Tcp`; `None` if the catalogue lacks it.
     pub fn metric(&self, protocol: &str, counter: &str) -> Option<&'static str> {
         self.0.get(&squash(&[protocol, counter].concat())).copied()
     }
 }
 
-/// A name without capitals and underscores. The catalogue spells the kernel's names in its own way
-/// (`TcpExt: TCPReqQFullDrop` is `tcp_ext_tcp_req_q_full_drop`); squashed, both are the same.
+/// Removes capitals and underscores: the catalogue spells the kernel's names differently (`TcpExt: TCPReqQFullDrop` is
+/// `tcp_ext_tcp_req_q_full_drop`), and both become the same.
 fn squash(name: &str) -> String {
     name.chars().filter(|c| *c != '_').map(|c| c.to_ascii_lowercase()).collect()
 }

@@ -4,8 +4,7 @@ use whyslow_model::catalogue::Softirq;
 use whyslow_model::key::PerCpu;
 use whyslow_model::value::Name;
 
-/// Takes the counts of a vector. There is a column for every processor that could ever be plugged in, so that those which
-/// stand at zero are left out.
+/// Parses the counts of a vector. There is a column for every possible CPU, so zeros are left out.
 pub fn take(vector: &str, counts: &[(u32, u64)], rows: &mut Vec<Softirq>) {
     let name = Name::from(vector);
     for &(cpu, count) in counts.iter().filter(|(_, count)| *count > 0) {

@@ -1,13 +1,13 @@
-//! /proc/net/softnet_stat: packet backlog work by processor. `softnet_seq_show` in net/core/net-procfs.c.
+//! /proc/net/softnet_stat: packet backlog work by CPU. `softnet_seq_show` in net/core/net-procfs.c.
 
 use crate::text::word;
 use whyslow_model::catalogue::Softnet;
 use whyslow_model::value::Counter;
 
-/// Column, from 0, that holds the processor's number since Linux 5.10.
+/// The column with the CPU number, from 0 (since Linux 5.10).
 const CPU_COLUMN: usize = 12;
 
-/// The row of a line, which has columns in hexadecimal; `line_number` counts from 0.
+/// Parses a line of hexadecimal columns; `line_number` counts from 0.
 pub fn row(line: &str, line_number: u32) -> Option<Softnet> {
     let mut columns = [None; CPU_COLUMN + 1];
     let mut rest = line;
@@ -15,7 +15,7 @@ pub fn row(line: &str, line_number: u32) -> Option<Softnet> {
         let Some(word) = word(&mut rest) else { break };
         *column = Some(u32::from_str_radix(word, 16).ok()?);
     }
-    // Before 5.10 no line says whose it is; lines then are in the order of the online processors.
+    // Before 5.10 the lines have no CPU number, and are in the order of the online CPUs.
     let cpu = columns[CPU_COLUMN].unwrap_or(line_number);
     let counter = |column: usize| columns[column].map(|v| Counter::from(u64::from(v))).unwrap_or_default();
     Some(Softnet {

@@ -1,4 +1,4 @@
-//! Cutting words and numbers off the kernel's text files, without copying.
+//! Cuts words and numbers off text, without copying.
 
 /// Cuts the next word off the front of `text`; `None` at its end.
 pub fn word<'t>(text: &mut &'t str) -> Option<&'t str> {
@@ -9,7 +9,7 @@ pub fn word<'t>(text: &mut &'t str) -> Option<&'t str> {
     (!word.is_empty()).then_some(word)
 }
 
-/// Cuts the next word off where it is a whole number; otherwise leaves `text` as it is.
+/// Cuts off the next word if it is a whole number; otherwise leaves `text` unchanged.
 pub fn number(text: &mut &str) -> Option<u64> {
     let mut rest = *text;
     let value = word(&mut rest)?.parse().ok()?;
@@ -17,7 +17,7 @@ pub fn number(text: &mut &str) -> Option<u64> {
     Some(value)
 }
 
-/// Cuts the next word off where it is a finite decimal number; otherwise leaves `text` as it is.
+/// Cuts off the next word if it is a finite decimal number; otherwise leaves `text` unchanged.
 pub fn decimal(text: &mut &str) -> Option<f64> {
     let mut rest = *text;
     let value: f64 = word(&mut rest)?.parse().ok()?;
@@ -25,13 +25,13 @@ pub fn decimal(text: &mut &str) -> Option<f64> {
     value.is_finite().then_some(value)
 }
 
-/// The choice in force of a sysfs file that lists them all: `always [madvise] never`.
+/// The active choice in a sysfs file that lists all: `always [madvise] never`.
 pub fn chosen(text: &str) -> Option<&str> {
     let (_, rest) = text.split_once('[')?;
     rest.split_once(']').map(|(choice, _)| choice)
 }
 
-/// Undoes escapes of four bytes, of which `decode` knows the form; what it does not know stays as it is.
+/// Decodes escapes of four bytes whose form `decode` knows; others are left unchanged.
 pub fn unescape(text: &str, decode: fn([u8; 4]) -> Option<u8>) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -50,13 +50,13 @@ pub fn unescape(text: &str, decode: fn([u8; 4]) -> Option<u8>) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// The byte that `\040` stands for: so paths are written (`seq_path`, fs/seq_file.c).
+/// The byte that `\040` stands for, as in paths (`seq_path`, fs/seq_file.c).
 pub fn octal(escape: [u8; 4]) -> Option<u8> {
     let [b'\\', a @ b'0'..=b'3', b @ b'0'..=b'7', c @ b'0'..=b'7'] = escape else { return None };
     Some((a - b'0') * 64 + (b - b'0') * 8 + (c - b'0'))
 }
 
-/// The byte that `\x20` stands for: so the kernel's log is written (Documentation/ABI/testing/dev-kmsg).
+/// The byte that `\x20` stands for, as in the kernel's log (Documentation/ABI/testing/dev-kmsg).
 pub fn hexadecimal(escape: [u8; 4]) -> Option<u8> {
     let [b'\\', b'x', high, low] = escape else { return None };
     let digit = |d: u8| char::from(d).to_digit(16);

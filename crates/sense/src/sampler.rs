@@ -15,7 +15,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread;
 use std::time::{Duration, Instant};
-use whyslow_model::snapshot::{Outcome, Snapshot, SourceReport};
+use whyslow_model::snapshot::{ReadOutcome, Snapshot, SourceReport};
 
 /// A source that takes longer counts as hung.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -215,12 +215,12 @@ impl SourceSlot {
 
     fn hung(&self) -> SourceReport {
         let waited = self.source.age().unwrap_or_default();
-        let outcome = Outcome::Hung(format!("has not answered for {:.1} s", waited.as_secs_f64()));
+        let outcome = ReadOutcome::Hung(format!("has not answered for {:.1} s", waited.as_secs_f64()));
         report(self.info, outcome, 0, os::nanoseconds(waited))
     }
 }
 
-fn report(info: SourceInfo, outcome: Outcome, cpu_ns: u64, wall_ns: u64) -> SourceReport {
+fn report(info: SourceInfo, outcome: ReadOutcome, cpu_ns: u64, wall_ns: u64) -> SourceReport {
     SourceReport {
         source: info.name.into(),
         tells: info.description.into(),
@@ -315,9 +315,9 @@ fn read(root: &Root, shared: &SharedSource, meter: &mut CostMeter, out: &mut Sna
     let mut source = shared.lock();
     *lock(&shared.started) = Some(meter.at);
     let outcome = match catch_unwind(AssertUnwindSafe(|| source.read(root, out))) {
-        Ok(Ok(())) => Outcome::Read,
+        Ok(Ok(())) => ReadOutcome::Read,
         Ok(Err(error)) => error.into(),
-        Err(panic) => Outcome::Failed(format!("panicked: {}", panic_message(&*panic))),
+        Err(panic) => ReadOutcome::Failed(format!("panicked: {}", panic_message(&*panic))),
     };
     let (cpu_ns, wall_ns) = meter.lap();
     out.sources.push(report(source.info(), outcome, cpu_ns, wall_ns));

@@ -1,7 +1,7 @@
 //! What every source has in common, and why one could not be read.
 
 use crate::root::Root;
-use whyslow_model::snapshot::{Outcome, Snapshot};
+use whyslow_model::snapshot::{ReadOutcome, Snapshot};
 
 /// How often a source is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,7 +119,7 @@ impl SourceError {
     }
 }
 
-impl From<SourceError> for Outcome {
+impl From<SourceError> for ReadOutcome {
     fn from(error: SourceError) -> Self {
         match error {
             SourceError::Absent(why) => Self::Absent(why),

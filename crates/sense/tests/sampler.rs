@@ -4,7 +4,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 use whyslow_model::catalogue::Cpu;
-use whyslow_model::snapshot::{Outcome, Snapshot, SourceReport};
+use whyslow_model::snapshot::{ReadOutcome, Snapshot, SourceReport};
 use whyslow_sense::{Root, Sampler, Source, SourceError, SourceInfo};
 
 /// A source that adds a row and then does what the test says.
@@ -55,10 +55,13 @@ fn a_failing_source_keeps_its_rows_and_the_others_are_read() {
         source("reads", || Ok(())),
     ]);
     let snapshot = sampler.sample();
-    assert_eq!(report(&snapshot, "fails").outcome, Outcome::Failed("bad".into()));
-    assert_eq!(report(&snapshot, "refused").outcome, Outcome::NotPermitted { why: "no".into(), remedy: "ask".into() });
-    assert_eq!(report(&snapshot, "lacks").outcome, Outcome::Absent("none".into()));
-    assert_eq!(report(&snapshot, "reads").outcome, Outcome::Read);
+    assert_eq!(report(&snapshot, "fails").outcome, ReadOutcome::Failed("bad".into()));
+    assert_eq!(
+        report(&snapshot, "refused").outcome,
+        ReadOutcome::NotPermitted { why: "no".into(), remedy: "ask".into() }
+    );
+    assert_eq!(report(&snapshot, "lacks").outcome, ReadOutcome::Absent("none".into()));
+    assert_eq!(report(&snapshot, "reads").outcome, ReadOutcome::Read);
     assert_eq!(snapshot.processor.cpu.len(), 4);
 }
 
@@ -69,8 +72,8 @@ fn a_panicking_source_has_failed_and_is_read_again() {
     let mut sampler = sampler(sources).patience(Duration::from_secs(60));
     for _ in 0..2 {
         let snapshot = sampler.sample();
-        assert_eq!(report(&snapshot, "panics").outcome, Outcome::Failed("panicked: at sea".into()));
-        assert_eq!(report(&snapshot, "reads").outcome, Outcome::Read);
+        assert_eq!(report(&snapshot, "panics").outcome, ReadOutcome::Failed("panicked: at sea".into()));
+        assert_eq!(report(&snapshot, "reads").outcome, ReadOutcome::Read);
     }
 }
 
@@ -81,32 +84,32 @@ fn a_hanging_source_is_left_behind_and_read_again_once_it_returns() {
     let mut sampler = sampler(vec![first, source("between", || Ok(())), second, source("last", || Ok(()))]);
 
     let snapshot = sampler.sample();
-    assert!(matches!(report(&snapshot, "first").outcome, Outcome::Hung(_)));
-    assert!(matches!(report(&snapshot, "second").outcome, Outcome::Hung(_)));
-    assert_eq!(report(&snapshot, "between").outcome, Outcome::Read);
-    assert_eq!(report(&snapshot, "last").outcome, Outcome::Read);
+    assert!(matches!(report(&snapshot, "first").outcome, ReadOutcome::Hung(_)));
+    assert!(matches!(report(&snapshot, "second").outcome, ReadOutcome::Hung(_)));
+    assert_eq!(report(&snapshot, "between").outcome, ReadOutcome::Read);
+    assert_eq!(report(&snapshot, "last").outcome, ReadOutcome::Read);
     assert_eq!(snapshot.sources.len(), 4);
 
     // They are not waited for again.
     let started = Instant::now();
     let snapshot = sampler.sample();
     assert!(started.elapsed() < Duration::from_millis(100));
-    assert!(matches!(report(&snapshot, "first").outcome, Outcome::Hung(_)));
+    assert!(matches!(report(&snapshot, "first").outcome, ReadOutcome::Hung(_)));
     assert!(report(&snapshot, "first").wall_ns >= 100_000_000);
-    assert_eq!(report(&snapshot, "last").outcome, Outcome::Read);
+    assert_eq!(report(&snapshot, "last").outcome, ReadOutcome::Read);
 
     // Releases the reading in which it hung, and the next ones.
     (0..3000).for_each(|_| release_first.send(()).unwrap());
     let start = Instant::now();
     let snapshot = loop {
         let snapshot = sampler.sample();
-        if report(&snapshot, "first").outcome == Outcome::Read {
+        if report(&snapshot, "first").outcome == ReadOutcome::Read {
             break snapshot;
         }
         assert!(start.elapsed() < Duration::from_secs(20), "{:?}", snapshot.sources);
         thread::sleep(Duration::from_millis(10));
     };
-    assert!(matches!(report(&snapshot, "second").outcome, Outcome::Hung(_)));
+    assert!(matches!(report(&snapshot, "second").outcome, ReadOutcome::Hung(_)));
     drop(release_second);
 }
 
@@ -124,13 +127,13 @@ fn a_sampler_that_takes_over_from_a_stuck_thread_reads_the_others() {
     let stuck = thread::spawn(move || first.sample_here(|| true));
     entered.recv().unwrap();
     let sample = second.sample_here(|| true).unwrap();
-    assert!(matches!(report(&sample, "hangs").outcome, Outcome::Hung(_)));
-    assert_eq!(report(&sample, "before").outcome, Outcome::Read);
-    assert_eq!(report(&sample, "after").outcome, Outcome::Read);
+    assert!(matches!(report(&sample, "hangs").outcome, ReadOutcome::Hung(_)));
+    assert_eq!(report(&sample, "before").outcome, ReadOutcome::Read);
+    assert_eq!(report(&sample, "after").outcome, ReadOutcome::Read);
     drop(release);
     assert!(stuck.join().unwrap().is_some());
     let sample = second.sample_here(|| true).unwrap();
-    assert_eq!(report(&sample, "hangs").outcome, Outcome::Read, "it has returned");
+    assert_eq!(report(&sample, "hangs").outcome, ReadOutcome::Read, "it has returned");
     assert!(second.sample_here(|| false).is_none(), "nobody waits for the sample");
 }
 
@@ -183,7 +186,7 @@ fn sources_are_read_in_a_thread_of_their_own() {
             if comm == "sources\n" { Ok(()) } else { Err(SourceError::Failed(comm)) }
         })],
     );
-    assert_eq!(report(&sampler.sample(), "watched").outcome, Outcome::Read);
+    assert_eq!(report(&sampler.sample(), "watched").outcome, ReadOutcome::Read);
 }
 
 #[test]

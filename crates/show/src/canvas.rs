@@ -1,4 +1,4 @@
-//! Lines of inked text, wrapped at a width. All text is escaped on its way in; there is no other way onto the screen.
+//! Styled lines of text, wrapped at a width. All text is escaped on entry; there is no other way onto the screen.
 
 use crate::escape;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
@@ -6,10 +6,10 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 /// A space at which no line is broken; drawn as a plain space.
 pub(crate) const NO_BREAK: char = '\u{a0}';
 
-/// Narrower than this nothing can be laid out.
+/// The minimum width for laying out text.
 const NARROWEST: usize = 40;
 
-/// What a piece of text is drawn with, where there is colour.
+/// The style of a piece of text, if colours are on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Ink {
     #[default]
@@ -35,7 +35,7 @@ impl Ink {
     }
 }
 
-/// Escaped text of one ink.
+/// Escaped text of one style.
 #[derive(Clone, Debug)]
 pub(crate) struct Piece {
     ink: Ink,
@@ -47,14 +47,14 @@ impl Piece {
         Self { ink, text: escape::terminal(text.as_ref()).into_owned() }
     }
 
-    /// The same, filled up with spaces to a width: a cell of a table.
+    /// The same, padded with spaces to a width: a cell of a table.
     pub(crate) fn cell(ink: Ink, text: impl AsRef<str>, width: usize) -> Self {
         let mut piece = Self::new(ink, text);
         piece.text.extend(std::iter::repeat_n(NO_BREAK, width.saturating_sub(piece.width())));
         piece
     }
 
-    /// Columns it takes.
+    /// Its width in columns.
     pub(crate) fn width(&self) -> usize {
         self.text.width()
     }
@@ -72,7 +72,7 @@ pub(crate) fn dim(text: impl AsRef<str>) -> Piece {
     Piece::new(Ink::Dim, text)
 }
 
-/// What is being drawn.
+/// The drawing in progress.
 pub(crate) struct Canvas {
     out: String,
     width: usize,
@@ -96,7 +96,7 @@ impl Canvas {
         self.out.push('\n');
     }
 
-    /// A paragraph: the first line starts at column `first`, those it is wrapped to at column `rest`.
+    /// A paragraph: the first line starts at column `first`, the others at column `rest`.
     pub(crate) fn paragraph(&mut self, first: usize, rest: usize, pieces: &[Piece]) {
         let mut line = Line::at(first);
         for word in words(pieces) {
@@ -111,13 +111,13 @@ impl Canvas {
         self.end(line);
     }
 
-    /// A paragraph of at most so many lines; where there is more, it ends in '…'.
+    /// A paragraph of at most this many lines; longer text ends in '…'.
     pub(crate) fn at_most(&mut self, lines: usize, first: usize, rest: usize, pieces: &[Piece]) {
         if lines == 1 {
             let cut = self.cut(1, self.width - first, pieces);
             return self.paragraph(first, rest, &cut);
         }
-        // Lines after the first start further in: as many columns as all of them have for sure.
+        // Later lines are indented further: every line is assumed to have only their width.
         let mut columns = lines * (self.width - first.max(rest));
         loop {
             let mut part = Self::new(self.width, self.colour);
@@ -129,7 +129,7 @@ impl Canvas {
         }
     }
 
-    /// As much of the pieces as fits into so many lines of so many columns, '…' at the end where there is more.
+    /// The beginning of the pieces that fits into this many lines and columns, with '…' at the end if it was cut.
     pub(crate) fn cut(&self, lines: usize, columns: usize, pieces: &[Piece]) -> Vec<Piece> {
         let columns = columns * lines;
         if pieces.iter().map(Piece::width).sum::<usize>() <= columns {
@@ -153,7 +153,7 @@ impl Canvas {
         cut
     }
 
-    /// How many lines were drawn.
+    /// Number of lines drawn.
     pub(crate) fn lines(&self) -> usize {
         self.out.lines().count()
     }
@@ -162,13 +162,13 @@ impl Canvas {
         self.colour
     }
 
-    /// What was drawn on another canvas, below.
+    /// Appends what was drawn on another canvas.
     pub(crate) fn append(&mut self, other: Self) {
         self.out.push_str(&other.out);
     }
 
-    /// A command to paste: where it is too long for a line, it goes on in the next behind a backslash, between words that
-    /// no quote holds together, and not between an option and its value.
+    /// A command to paste: if it is too long for a line, it continues in the next after a backslash, but is not broken within
+    /// quotes or between an option and its value.
     pub(crate) fn command(&mut self, column: usize, piece: &Piece) {
         let text = piece.text.as_str();
         let is_option = |at: usize| text[..at].rsplit(' ').next().is_some_and(|word| word.starts_with("--"));
@@ -190,14 +190,14 @@ impl Canvas {
         line(self, indent, text[from..].to_owned());
     }
 
-    /// One line that is never wrapped, for a person to copy: not even a no-break space is made a plain one.
+    /// A line that is never wrapped, for copying: not even no-break spaces are replaced.
     pub(crate) fn verbatim(&mut self, column: usize, piece: &Piece) {
         self.out.push_str(&" ".repeat(column));
         self.ink(piece.ink, &piece.text);
         self.out.push('\n');
     }
 
-    /// Puts a word down; one longer than a line is cut where the line ends.
+    /// Adds a word; a word longer than a line is cut at the end of the line.
     fn place(&mut self, line: &mut Line, rest: usize, word: &Word) {
         for (ink, c) in &word.letters {
             let width = c.width().unwrap_or(0);
@@ -229,7 +229,7 @@ impl Canvas {
     }
 }
 
-/// A text that ends before `next`, without the word that this cuts in two; a word of a path's length stays, cut.
+/// The text before `next`, without the word that the cut divides; a word as long as a path stays, cut.
 fn whole_words(text: &str, next: char) -> &str {
     const LONG_WORD: usize = 20;
     match text.rfind(' ') {
@@ -238,7 +238,7 @@ fn whole_words(text: &str, next: char) -> &str {
     }
 }
 
-/// Whether a place in a command stands within quotes.
+/// Whether a position in a command is within quotes.
 fn is_quoted(command: &str, at: usize) -> bool {
     let mut quote = None;
     for c in command[..at].chars() {
@@ -251,7 +251,7 @@ fn is_quoted(command: &str, at: usize) -> bool {
     quote.is_some()
 }
 
-/// A line in the making: runs of one ink.
+/// A line under construction: runs of one style.
 struct Line {
     indent: usize,
     column: usize,
@@ -276,11 +276,11 @@ impl Line {
     }
 }
 
-/// What is not broken: letters, maybe of several inks, up to the next space.
+/// Unbreakable text, possibly of several styles, up to the next space.
 #[derive(Default)]
 struct Word {
     spaces: usize,
-    /// That of the text the spaces stand in, so that a run of one ink is not broken up.
+    /// The style of the surrounding text, so that spaces do not break up its run.
     space_ink: Ink,
     letters: Vec<(Ink, char)>,
     width: usize,

@@ -1,21 +1,21 @@
-//! Times of day, as people read them: in the local time zone, to the second.
+//! Formats times of day in the local time zone or UTC, to the second.
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-/// Draws times in one zone.
+/// Formats times in one zone.
 #[derive(Clone, Debug)]
-pub(crate) struct Clock {
+pub(crate) struct ZonedClock {
     zone: TimeZone,
 }
 
-impl Clock {
+impl ZonedClock {
     /// UTC, or the zone of this machine.
     pub(crate) fn new(utc: bool) -> Self {
         Self { zone: if utc { TimeZone::UTC } else { TimeZone::system() } }
     }
 
-    /// `14:03:22`; what is not RFC 3339 stays as it is.
+    /// `14:03:22`; text that is not RFC 3339 is unchanged.
     pub(crate) fn time(&self, text: &str) -> String {
         self.format(text, "%H:%M:%S")
     }
@@ -25,7 +25,7 @@ impl Clock {
         self.format(text, "%Y-%m-%d %H:%M:%S")
     }
 
-    /// `14:03:22–14:03:32 CET`, with the date in front where asked for.
+    /// `14:03:22–14:03:32 CET`, with the date first if requested.
     pub(crate) fn span(&self, start: &str, end: &str, with_date: bool) -> String {
         let days = [start, end].map(|text| self.format(text, "%Y-%m-%d"));
         let start = if with_date { self.date_and_time(start) } else { self.time(start) };
@@ -46,7 +46,7 @@ mod tests {
 
     #[test]
     fn times_are_short_and_name_their_zone() {
-        let clock = Clock::new(true);
+        let clock = ZonedClock::new(true);
         let (start, end) = ("2026-11-21T10:00:00.25+01:00", "2026-11-21T10:00:10.123456789+01:00");
         assert_eq!(clock.span(start, end, false), "09:00:00–09:00:10 UTC");
         assert_eq!(clock.span(start, end, true), "2026-11-21 09:00:00–09:00:10 UTC");

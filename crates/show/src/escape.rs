@@ -1,9 +1,9 @@
-//! Makes hostile text harmless: for a terminal, for a shell, and for XML.
+//! Escapes text that is not trusted for terminals, shells and XML.
 
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// Whether a character moves the cursor, reorders text or cannot be seen, so that what is drawn is not what is there.
+/// Whether a character moves the cursor, reorders text or is invisible, so that the text seen is not the actual text.
 ///
 /// Control characters (ESC and the C1 controls among them), line and paragraph separators, bidirectional overrides and
 /// isolates, zero-width characters and tags (Unicode Technical Report 36, section 2.5 and 3.5).
@@ -18,9 +18,9 @@ pub fn is_deceptive(c: char) -> bool {
             | '\u{e0000}'..='\u{e007f}')
 }
 
-/// Text that is safe to draw on a terminal: what deceives is written out, as `\n`, `\x1b` or `\u{202e}`.
+/// Text that is safe to print on a terminal: deceptive characters are written as `\n`, `\x1b` or `\u{202e}`.
 ///
-/// A backslash stays as it is, so that commands can be copied; `\x1b` in a name and an escaped ESC look the same.
+/// Backslashes are unchanged so that commands can be copied; `\x1b` in a name and an escaped ESC look the same.
 pub fn terminal(text: &str) -> Cow<'_, str> {
     if !text.contains(is_deceptive) {
         return Cow::Borrowed(text);
@@ -39,7 +39,7 @@ pub fn terminal(text: &str) -> Cow<'_, str> {
     Cow::Owned(safe)
 }
 
-/// One word for a POSIX shell (XCU 2.2.2, single quotes), whatever is in it.
+/// Quotes text as one word for a POSIX shell (XCU 2.2.2, single quotes).
 pub fn shell(word: &str) -> Cow<'_, str> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=,@%+".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
@@ -48,8 +48,8 @@ pub fn shell(word: &str) -> Cow<'_, str> {
     Cow::Owned(format!("'{}'", word.replace('\'', r"'\''")))
 }
 
-/// Text or the value of an attribute in XML (XML 1.0, 2.2 and 2.4): what deceives is written out as for a terminal, and no
-/// character that XML forbids is left.
+/// Text or an attribute value in XML (XML 1.0, 2.2 and 2.4): deceptive characters are written as for a terminal, and characters
+/// that XML forbids are removed.
 pub fn xml(text: &str) -> String {
     let mut safe = String::with_capacity(text.len() + 16);
     for c in terminal(text).chars() {

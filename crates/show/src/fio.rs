@@ -1,21 +1,21 @@
-//! A benchmark as fio prints it (`--output-format=json` of fio 3), for tools that read that.
+//! A benchmark in fio's format (`--output-format=json` of fio 3), for tools that read it.
 //!
-//! What was not measured is left out; where readers expect a block of numbers though nothing was asked for, it is of zeros, as
-//! fio's is. Unlike fio's, means and minima of intervals count those in which nothing came back. Where a rate was asked for,
-//! `clat_ns` is from when a request was handed to the kernel, and `lat_ns` from when it was due.
+//! What was not measured is left out; blocks of numbers that readers expect are zeros, as fio's are. Unlike fio's, means and
+//! minima of intervals include intervals without completions. With a fixed rate, `clat_ns` counts from when a request was
+//! issued, and `lat_ns` from when it was due.
 
 use serde_json::{Map, Value, json};
-use whyslow_model::bench::{Flow, Latency, LayerTraffic, Report, Round, Run};
+use whyslow_model::bench::{BenchReport, DiskRun, Latency, LayerTraffic, RequestStats, Round};
 
 const NS: f64 = 1e9;
 
-/// A number that fio writes without a fraction, for readers that take no other.
+/// A number that fio writes without a fraction, as some readers require.
 fn whole(number: f64) -> Value {
     json!(number.round().max(0.0) as u64)
 }
 
-/// The report as fio's JSON.
-pub fn fio(report: &Report) -> Value {
+/// The report in fio's JSON format.
+pub fn fio(report: &BenchReport) -> Value {
     let jobs =
         report.rounds.iter().enumerate().flat_map(|(group, round)| round.runs.iter().map(move |run| job(group, run)));
     json!({
@@ -29,7 +29,7 @@ pub fn fio(report: &Report) -> Value {
     })
 }
 
-fn job(group: usize, run: &Run) -> Value {
+fn job(group: usize, run: &DiskRun) -> Value {
     let asked = &run.asked;
     let wall = run.seconds * f64::from(asked.jobs);
     let whole_time = run.cost.thread_seconds;
@@ -41,7 +41,7 @@ fn job(group: usize, run: &Run) -> Value {
     json!({
         "jobname": run.name,
         "groupid": group,
-        // EIO, where there is no number to be had.
+        // EIO, as the actual number is unknown.
         "error": if run.failed.is_some() { 5 } else { 0 },
         "elapsed": whole((run.seconds + asked.ramp_seconds).ceil()),
         "job options": {
@@ -61,15 +61,15 @@ fn job(group: usize, run: &Run) -> Value {
     })
 }
 
-fn direction(flow: Option<&Flow>, run: &Run, operations: &[u64], bytes: &[u64]) -> Value {
-    let nothing = Flow::default();
+fn direction(flow: Option<&RequestStats>, run: &DiskRun, operations: &[u64], bytes: &[u64]) -> Value {
+    let nothing = RequestStats::default();
     let flow = flow.unwrap_or(&nothing);
     let seconds = if flow.operations > 0 || flow.latency.count > 0 { run.seconds } else { 0.0 };
-    // The last interval may be cut short, and would pass for a slow one.
+    // The last interval may be shorter, and would appear as a slow one.
     let full = (run.seconds / run.series.interval.max(1e-9)).floor() as usize;
     let full = if flow.operations > 0 { full } else { 0 };
-    let kib = Course::of(bytes.iter().take(full).map(|&n| n as f64 / 1024.0 / run.series.interval));
-    let iops = Course::of(operations.iter().take(full).map(|&n| n as f64 / run.series.interval));
+    let kib = IntervalStats::of(bytes.iter().take(full).map(|&n| n as f64 / 1024.0 / run.series.interval));
+    let iops = IntervalStats::of(operations.iter().take(full).map(|&n| n as f64 / run.series.interval));
     let service = flow.service.as_ref().unwrap_or(&flow.latency);
     let mut clat = times(service);
     if service.count > 0 {
@@ -136,9 +136,9 @@ fn disk_util(round: &Round) -> Vec<Value> {
     layers.map(layer).collect()
 }
 
-/// What intervals come to.
+/// Statistics over intervals.
 #[derive(Default)]
-struct Course {
+struct IntervalStats {
     min: f64,
     max: f64,
     mean: f64,
@@ -146,7 +146,7 @@ struct Course {
     samples: usize,
 }
 
-impl Course {
+impl IntervalStats {
     fn of(values: impl Iterator<Item = f64>) -> Self {
         let values: Vec<f64> = values.collect();
         let samples = values.len();

@@ -1,12 +1,12 @@
 //! Numbers for the screen.
 //!
-//! Between a number and its unit stands a no-break space, which the canvas draws as a space and does not break at.
+//! Numbers and units are joined by no-break spaces, which the canvas draws as spaces without breaking lines there.
 
 use crate::canvas::NO_BREAK;
 use whyslow_model::diagnosis::{Evidence, Reading};
 use whyslow_model::human;
 
-/// An evidence's value in human units, unit included.
+/// The value of evidence, with its unit.
 pub(crate) fn evidence(evidence: &Evidence) -> String {
     match &evidence.value {
         Reading::Text(words) => words.clone(),
@@ -19,7 +19,7 @@ pub(crate) fn percent(ratio: f64) -> String {
     unbroken(human::percent(ratio))
 }
 
-/// A share of a whole as a whole percentage; little is not nothing.
+/// A share as a whole percentage; small shares are not shown as zero.
 pub(crate) fn share(ratio: f64) -> String {
     unbroken(human::share(ratio))
 }
@@ -34,12 +34,12 @@ pub(crate) fn quantity(number: f64, unit: &str) -> String {
     unbroken(human::quantity(number, unit))
 }
 
-/// A time in seconds, in the unit it is spoken of.
+/// A time in seconds, in a suitable unit.
 pub(crate) fn seconds(seconds: f64) -> String {
     unbroken(human::quantity(seconds, "s"))
 }
 
-/// What stays on one line.
+/// Keeps text on one line.
 fn unbroken(text: String) -> String {
     text.replace(' ', &NO_BREAK.to_string())
 }

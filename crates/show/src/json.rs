@@ -1,9 +1,9 @@
-//! JSON, laid out for people; programs do not mind.
+//! JSON, indented for people.
 
 use crate::escape::is_deceptive;
 use serde::Serialize;
 use std::fmt::Write;
-use whyslow_model::bench::Report;
+use whyslow_model::bench::BenchReport;
 use whyslow_model::diagnosis::Diagnosis;
 
 /// The diagnosis document, as docs/diagnosis.md describes it.
@@ -12,14 +12,13 @@ pub fn diagnosis(diagnosis: &Diagnosis) -> String {
 }
 
 /// A benchmark in the form of fio's JSON.
-pub fn fio(report: &Report) -> String {
+pub fn fio(report: &BenchReport) -> String {
     pretty(&crate::fio::fio(report))
 }
 
-/// Any document of the model as indented JSON that ends with a newline.
+/// Any document of the model as indented JSON with a newline at the end.
 ///
-/// Characters that could deceive whoever looks at it on a terminal are written as `\uXXXX`; a program reads the same
-/// text either way.
+/// Characters that could deceive a reader at a terminal are written as `\uXXXX`; programs read the same text either way.
 pub fn pretty<T: Serialize>(document: &T) -> String {
     safe(&serde_json::to_string_pretty(document).expect("the model's types have string keys only"))
 }
@@ -32,7 +31,7 @@ pub fn line<T: Serialize>(document: &T) -> String {
 fn safe(json: &str) -> String {
     let mut safe = String::with_capacity(json.len() + 1);
     for c in json.chars() {
-        // A newline here is layout: within strings serde_json has escaped it.
+        // Newlines are layout here: serde_json has escaped those in strings.
         if c != '\n' && is_deceptive(c) { push_escaped(&mut safe, c) } else { safe.push(c) }
     }
     safe.push('\n');

@@ -1,7 +1,7 @@
-//! Draws what the other rooms found: the main screen, the catalogue, the rules, profiles, JSON. Computes nothing.
+//! Draws the documents of the other crates as text, JSON, CSV and SVG. Computes nothing.
 //!
-//! Every name in a diagnosis (a process, a mount, a host) is hostile text: it was chosen by somebody else. Text reaches
-//! the screen only through [`escape::terminal`], JSON only through [`json::pretty`], a flame graph only through [`escape::xml`].
+//! Names in a diagnosis (processes, mounts, hosts) were chosen by others and are not trusted. Text reaches the screen only
+//! through [`escape::terminal`], JSON only through [`json::pretty`], a flame graph only through [`escape::xml`].
 
 mod canvas;
 mod clock;

@@ -4,10 +4,10 @@ use crate::json;
 use serde_json::{Map, Number, Value as Json};
 use whyslow_model::catalogue::FamilyInfo;
 use whyslow_model::histogram::{Histogram, span};
-use whyslow_model::key::Part;
+use whyslow_model::key::KeyPart;
 use whyslow_model::value::Value;
 
-/// The column that says when.
+/// The column with the time.
 const AT: &str = "at";
 
 /// The names of the columns (RFC 4180).
@@ -15,12 +15,12 @@ pub fn csv_header(family: &FamilyInfo) -> String {
     csv_line(std::iter::once(AT).chain(columns(family)).map(str::to_owned))
 }
 
-/// A row: when (RFC 3339), what tells it from others, its metrics. What is absent is empty, and text stands in quotes, so
-/// that empty text is not absent. Of a histogram the count is given.
-pub fn csv_row(at: &str, key: &[Part], values: &[Value]) -> String {
+/// A row: time (RFC 3339), key, metrics. Absent values are empty, and text is quoted, so that empty text is distinct from
+/// absent. Of a histogram only the count is given.
+pub fn csv_row(at: &str, key: &[KeyPart], values: &[Value]) -> String {
     let key = key.iter().map(|part| match part {
-        Part::Number(number) => number.to_string(),
-        Part::Text(text) => quoted(text),
+        KeyPart::Number(number) => number.to_string(),
+        KeyPart::Text(text) => quoted(text),
     });
     let values = values.iter().map(|value| match value {
         Value::Counter(counter) => counter.get().map_or_else(String::new, |n| n.to_string()),
@@ -31,11 +31,11 @@ pub fn csv_row(at: &str, key: &[Part], values: &[Value]) -> String {
     csv_line(std::iter::once(at.to_owned()).chain(key).chain(values))
 }
 
-/// A row as one line of JSON. What is absent is null; a histogram is a list of [smallest value, count].
-pub fn json_row(family: &FamilyInfo, at: &str, key: &[Part], values: &[Value]) -> String {
+/// A row as one line of JSON. Absent values are null; a histogram is a list of [smallest value, count].
+pub fn json_row(family: &FamilyInfo, at: &str, key: &[KeyPart], values: &[Value]) -> String {
     let key = key.iter().map(|part| match part {
-        Part::Number(number) => Json::from(*number),
-        Part::Text(text) => Json::from(&**text),
+        KeyPart::Number(number) => Json::from(*number),
+        KeyPart::Text(text) => Json::from(&**text),
     });
     let values = values.iter().map(|value| match value {
         Value::Counter(counter) => counter.get().map_or(Json::Null, Json::from),
@@ -52,7 +52,7 @@ fn columns(family: &FamilyInfo) -> impl Iterator<Item = &'static str> {
     family.key_columns().map(|(name, _)| name).chain(family.metrics.iter().map(|metric| metric.name))
 }
 
-/// Whole numbers without a decimal point; JSON has no infinity.
+/// Writes whole numbers without a decimal point; JSON has no infinity.
 fn number(level: f64) -> Option<Number> {
     const EXACT: f64 = (1_u64 << 53) as f64;
     if level.trunc() == level && level.abs() < EXACT {
@@ -73,8 +73,8 @@ fn csv_line(cells: impl Iterator<Item = String>) -> String {
     line
 }
 
-/// Text in quotes. A spreadsheet takes what begins with one of `=+-@` for a formula, and runs it: an apostrophe before it
-/// makes it text (OWASP, CSV Injection). What deceives the eye is written out.
+/// Quoted text. Spreadsheets run text that starts with one of `=+-@` as a formula: an apostrophe before it makes it text
+/// (OWASP, CSV Injection). Deceptive characters are escaped.
 fn quoted(text: &str) -> String {
     let safe = crate::escape::terminal(text).replace('"', "\"\"");
     let formula = safe.starts_with(['=', '+', '-', '@']);
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn hostile_names_stay_in_their_cell() {
-        let key = [Part::Text("=cmd|' /C calc'!A0".into()), Part::Text("a,\"b\"\n\u{202e}".into())];
+        let key = [KeyPart::Text("=cmd|' /C calc'!A0".into()), KeyPart::Text("a,\"b\"\n\u{202e}".into())];
         let values = [Value::State(State::from("")), Value::State(State::default())];
         let row = csv_row("2026-11-21T16:43:20Z", &key, &values);
         assert_eq!(row, "2026-11-21T16:43:20Z,\"'=cmd|' /C calc'!A0\",\"a,\"\"b\"\"\\n\\u{202e}\",\"\",\r\n");
@@ -107,7 +107,7 @@ mod tests {
     fn a_histogram_is_its_buckets() {
         let row = Request { size: Histogram::from_values([5, 5, 4096]), ..Request::default() };
         let values: Vec<Value> = (0..Request::INFO.metrics.len()).filter_map(|column| row.value(column)).collect();
-        let key = [Part::Text("sda".into()), Part::Text("read".into())];
+        let key = [KeyPart::Text("sda".into()), KeyPart::Text("read".into())];
         let read: Json = serde_json::from_str(&json_row(&Request::INFO, "", &key, &values)).unwrap();
         assert_eq!(read["size"], serde_json::json!([[5, 2], [4096, 1]]));
         assert_eq!(read["queue_time"], Json::Null);

@@ -1,9 +1,10 @@
-//! A benchmark on the screen, and what hostile names cannot do to it.
+//! Benchmarks as text, and hostile names in them.
 
 use proptest::prelude::*;
 use whyslow_model::bench::{
-    CacheUse, Ceiling, Cost, Environment, Figure, Flow, Generator, IoAccounting, Kind, Knee, Latency, Layer,
-    LayerTraffic, Limit, Other, Pair, Percentile, Report, Round, Run, SCHEMA, Series, Study, Target, Traffic, Workload,
+    BenchKind, BenchReport, CacheTraffic, Ceiling, CpuCost, DiskRun, DiskSeries, Environment, Generator, Interference,
+    IoAccounting, Knee, Latency, LayerResult, LayerTraffic, Limit, Measurement, OtherProcess, Percentile, RequestStats,
+    Round, SCHEMA, Study, TargetInfo, Traffic, Workload,
 };
 use whyslow_model::histogram::Histogram;
 use whyslow_show::escape::is_deceptive;
@@ -12,10 +13,10 @@ use whyslow_show::text::{self, TextStyle};
 
 const PLAIN: TextStyle = TextStyle { width: 80, colour: false, all: false, utc: true };
 
-/// A second of random reads, a tenth of it without an answer.
-fn run(depth: u32, rate: f64, latency: f64) -> Run {
+/// One second of random reads, a tenth of it without completions.
+fn run(depth: u32, rate: f64, latency: f64) -> DiskRun {
     let operations = rate as u64;
-    let read = Flow {
+    let read = RequestStats {
         operations,
         bytes: operations * 4096,
         rate,
@@ -32,7 +33,7 @@ fn run(depth: u32, rate: f64, latency: f64) -> Run {
         service: None,
     };
     let reads = [vec![operations / 9; 4], vec![0], vec![operations / 9; 5]].concat();
-    Run {
+    DiskRun {
         name: "random read".into(),
         target: 0,
         asked: Workload { depth, seconds: Some(1.0), ..Workload::of_blocks(4096) },
@@ -40,13 +41,13 @@ fn run(depth: u32, rate: f64, latency: f64) -> Run {
         read: Some(read),
         write: None,
         sync: None,
-        series: Series { interval: 0.1, writes: vec![0; 10], reads, ..Series::default() },
-        cost: Cost {
+        series: DiskSeries { interval: 0.1, writes: vec![0; 10], reads, ..DiskSeries::default() },
+        cost: CpuCost {
             thread_seconds: 1.0,
             user_seconds: 0.05,
             system_seconds: 0.2,
             per_operation: Some(0.25 / rate),
-            ..Cost::default()
+            ..CpuCost::default()
         },
         generator: Generator { busy: Some(0.95), waited: Some(0.01), was_limit: depth > 1 },
         failed: (depth > 1).then(|| "read of 4096 bytes at 8192: Input/output error (os error 5)".to_owned()),
@@ -66,7 +67,7 @@ fn round(depth: u32, rate: f64, latency: f64) -> Round {
         queue: Some(f64::from(depth)),
         ..LayerTraffic::default()
     };
-    let cache = CacheUse { before: 4096, after: 8192, fetched: 4096, served: 12_288, in_vain: 0 };
+    let cache = CacheTraffic { before: 4096, after: 8192, fetched: 4096, served: 12_288, in_vain: 0 };
     Round {
         name: format!("random read of 4 KiB, {depth} in flight"),
         group: "random read".into(),
@@ -77,7 +78,7 @@ fn round(depth: u32, rate: f64, latency: f64) -> Round {
     }
 }
 
-fn report() -> Report {
+fn report() -> BenchReport {
     let knee = Knee { depth: 4, rate: 4000.0, latency: 1e-3, latency_alone: 9e-4, parallelism: 3.6 };
     let ceiling = Ceiling {
         of: Limit::Requests,
@@ -89,23 +90,23 @@ fn report() -> Report {
         reached: true,
         generator: false,
     };
-    let target = |path: &str| Target {
+    let target = |path: &str| TargetInfo {
         path: path.into(),
         kind: "device".into(),
         device: Some("sdb".into()),
         bytes: 1 << 30,
-        ..Target::default()
+        ..TargetInfo::default()
     };
-    Report {
+    BenchReport {
         schema: SCHEMA.into(),
-        kind: Kind::Disk,
+        kind: BenchKind::Disk,
         started: Some("2026-01-02T03:04:05Z".into()),
         started_ms: Some(1_767_323_045_000),
         seconds: 12.3,
         interrupted: true,
         environment: Environment {
             others_cpus: Some(0.25),
-            others: vec![Other { pid: 7, name: "postgres".into(), read_bytes: 2 << 20, write_bytes: 0 }],
+            others: vec![OtherProcess { pid: 7, name: "postgres".into(), read_bytes: 2 << 20, write_bytes: 0 }],
             ..Environment::default()
         },
         targets: vec![target("/dev/sdb"), target("/dev/sdc")],
@@ -120,9 +121,9 @@ fn report() -> Report {
     }
 }
 
-/// One in which nothing was measured.
-fn empty() -> Report {
-    Report { targets: Vec::new(), rounds: Vec::new(), ceilings: Vec::new(), caveats: Vec::new(), ..report() }
+/// A run without any measurements.
+fn empty() -> BenchReport {
+    BenchReport { targets: Vec::new(), rounds: Vec::new(), ceilings: Vec::new(), caveats: Vec::new(), ..report() }
 }
 
 #[test]
@@ -168,7 +169,7 @@ Ended early: results up to that point.
 
 #[test]
 fn layers_and_pairs_have_their_own_tables() {
-    let layer = |name: &str, latency, adds, takes| Layer {
+    let layer = |name: &str, latency, adds, takes| LayerResult {
         group: "random read".into(),
         name: name.into(),
         rate: 1.0 / latency,
@@ -179,7 +180,7 @@ fn layers_and_pairs_have_their_own_tables() {
         adds,
         takes,
     };
-    let pair = Pair {
+    let pair = Interference {
         names: ["/dev/sdb".into(), "/dev/sdc".into()],
         alone: [1e6, 1e6],
         together: [5e5, 5e5],
@@ -189,7 +190,7 @@ fn layers_and_pairs_have_their_own_tables() {
         known: Vec::new(),
     };
     let drawn = text::bench(
-        &Report {
+        &BenchReport {
             rounds: Vec::new(),
             ceilings: Vec::new(),
             layers: vec![layer("sdb", 1e-4, None, None), layer("xfs, direct", 1.25e-4, Some(2.5e-5), Some(0.2))],
@@ -221,15 +222,15 @@ Summary
 fn figures_stand_side_by_side_as_far_as_there_is_room() {
     let figure = |name: &str, under: &str, noise: f64| {
         let samples = (0..10).map(|i| 1e9 * (1.0 + noise * (f64::from(i) - 4.5))).collect();
-        Figure::of(name, under, "bytes/s", samples).unwrap()
+        Measurement::of(name, under, "bytes/s", samples).unwrap()
     };
     let unders = ["in the first cache", "in the second cache", "in memory"];
-    let mut figures: Vec<Figure> = unders.iter().map(|under| figure("read", under, 0.001)).collect();
+    let mut figures: Vec<Measurement> = unders.iter().map(|under| figure("read", under, 0.001)).collect();
     figures.push(figure("write", "in memory", 0.001));
-    figures.push(Figure { disturbed: 3, ..figure("past the cache", "in memory", 0.02) });
+    figures.push(Measurement { disturbed: 3, ..figure("past the cache", "in memory", 0.02) });
     let method = "Arrays are summed up.".to_owned();
     let study = Study { name: "bandwidth".into(), method, figures, findings: vec!["It is fast.".into()] };
-    let report = Report { kind: Kind::Memory, studies: vec![study], ..empty() };
+    let report = BenchReport { kind: BenchKind::Memory, studies: vec![study], ..empty() };
     let drawn = text::bench(&report, &TextStyle { width: 60, ..PLAIN });
     let expected = "\
 Bandwidth
@@ -272,7 +273,7 @@ fn fios_form_has_whole_numbers_where_fio_has() {
 #[test]
 fn the_document_is_read_back_as_it_was() {
     let text = json::pretty(&report());
-    assert_eq!(serde_json::from_str::<Report>(&text).unwrap(), report());
+    assert_eq!(serde_json::from_str::<BenchReport>(&text).unwrap(), report());
 }
 
 proptest! {

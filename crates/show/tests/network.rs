@@ -1,9 +1,9 @@
-//! A benchmark of the network on the screen, and what hostile names cannot do to it.
+//! Network benchmarks as text, and hostile names in them.
 
 use proptest::prelude::*;
 use whyslow_model::bench::{
-    Datagrams, Direction, Environment, Generator, Kind, Loaded, NetEnd, NetLoad, NetRound, NetRun, NetSeries,
-    NetStream, Network, PathMtu, Peer, Report, SCHEMA, Size, Sizes, Spread, StreamTime, Transport,
+    BenchKind, BenchReport, Datagrams, Direction, Environment, Generator, Loaded, NetEnd, NetLoad, NetRound, NetRun,
+    NetSeries, NetStream, Network, PathMtu, Peer, SCHEMA, SampleStats, Size, Sizes, StreamTime, Transport,
 };
 use whyslow_show::escape::is_deceptive;
 use whyslow_show::json;
@@ -11,10 +11,10 @@ use whyslow_show::text::{self, TextStyle};
 
 const PLAIN: TextStyle = TextStyle { width: 120, colour: false, all: false, utc: true };
 
-/// Two seconds in which so many bytes were moved, nothing in the third tenth.
+/// Two seconds with this many bytes in total, none of them in the third tenth.
 fn end(bytes: u64) -> NetEnd {
     let time = StreamTime { receive_window: 1.0, send_buffer: 0.1, congestion: 0.7, application: 0.2 };
-    let rtt = Some(Spread { min: 1e-3, mean: 2e-3, max: 4e-3 });
+    let rtt = Some(SampleStats { min: 1e-3, mean: 2e-3, max: 4e-3 });
     let stream = NetStream {
         bytes,
         mss: Some(1448),
@@ -75,10 +75,10 @@ fn network() -> Network {
     }
 }
 
-fn report(network: Network) -> Report {
-    Report {
+fn report(network: Network) -> BenchReport {
+    BenchReport {
         schema: SCHEMA.into(),
-        kind: Kind::Net,
+        kind: BenchKind::Net,
         started: None,
         started_ms: None,
         seconds: 12.3,
@@ -120,7 +120,7 @@ fn the_summary_and_the_limits_of_streams_are_drawn() {
 #[test]
 fn a_report_comes_back_from_json_as_it_was() {
     let report = report(network());
-    assert_eq!(serde_json::from_str::<Report>(&json::pretty(&report)).unwrap(), report);
+    assert_eq!(serde_json::from_str::<BenchReport>(&json::pretty(&report)).unwrap(), report);
 }
 
 proptest! {

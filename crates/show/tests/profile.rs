@@ -1,8 +1,8 @@
-//! A profile on the screen, folded and as a flame graph; and what hostile names cannot do to them.
+//! Profiles as text, as folded stacks and as flame graphs, and hostile names in them.
 
 use proptest::prelude::*;
 use whyslow_model::diagnosis::BlindSpot;
-use whyslow_model::profile::{Frame, Kind, Process, Profile, SCHEMA, Space, Stack, Totals};
+use whyslow_model::profile::{Frame, ProfileKind, ProfiledProcess, SCHEMA, Space, Stack, StackProfile, Totals};
 use whyslow_show::escape::is_deceptive;
 use whyslow_show::flame::{folded, svg};
 use whyslow_show::text::{self, TextStyle};
@@ -14,13 +14,13 @@ fn frame(function: Option<&str>, module: Option<&str>, space: Space, inlined: bo
 }
 
 /// A program that sums, copies, and calls into a library without symbols.
-fn profile() -> Profile {
+fn profile() -> StackProfile {
     let user = |name, inlined| frame(Some(name), Some("/usr/bin/toy"), Space::User, inlined);
-    let toy = Process { pid: 812, name: "toy".into() };
+    let toy = ProfiledProcess { pid: 812, name: "toy".into() };
     let stack = |frames: &[u32], weight| Stack { process: toy.clone(), frames: frames.to_vec(), weight };
-    Profile {
+    StackProfile {
         schema: SCHEMA.into(),
-        kind: Kind::OnCpu,
+        kind: ProfileKind::OnCpu,
         process: Some(toy.clone()),
         finding: None,
         seconds: 2.0,
@@ -79,7 +79,7 @@ Not seen
 
 #[test]
 fn waits_are_told_in_time() {
-    let waits = Profile { kind: Kind::OffCpu, hz: None, cpus: None, seconds: 1e-4, ..profile() };
+    let waits = StackProfile { kind: ProfileKind::OffCpu, hz: None, cpus: None, seconds: 1e-4, ..profile() };
     let drawn = text::profile(&waits, &PLAIN);
     assert!(drawn.contains("100 µs waited: 1.00 threads at any time"), "{drawn}");
     assert!(drawn.contains("toy (pid 812), 60.0 µs"), "{drawn}");
@@ -87,7 +87,7 @@ fn waits_are_told_in_time() {
 
 #[test]
 fn nothing_seen_is_said() {
-    let nothing = Profile { stacks: Vec::new(), ..profile() };
+    let nothing = StackProfile { stacks: Vec::new(), ..profile() };
     assert!(text::profile(&nothing, &PLAIN).contains("Nothing ran"));
     assert_eq!(folded(&nothing), "");
     assert!(svg(&nothing).ends_with("</svg>\n"));
@@ -98,7 +98,7 @@ fn a_deep_stack_shows_its_ends_unless_all_is_asked_for() {
     let mut deep = profile();
     deep.frames = (0..40).map(|n| frame(Some(&format!("f{n}")), None, Space::User, false)).collect();
     deep.stacks =
-        vec![Stack { process: Process { pid: 1, name: "deep".into() }, frames: (0..40).collect(), weight: 1 }];
+        vec![Stack { process: ProfiledProcess { pid: 1, name: "deep".into() }, frames: (0..40).collect(), weight: 1 }];
     let drawn = text::profile(&deep, &PLAIN);
     assert!(drawn.contains("f0 → f1 → f2 → (28 more) → f31 → "), "{drawn}");
     assert!(text::profile(&deep, &TextStyle { all: true, ..PLAIN }).contains("f20 → f21"));
@@ -119,14 +119,18 @@ fn folded_lines_are_what_flame_graph_tools_read() {
 fn processes_of_one_name_fold_into_one_line() {
     let mut workers = profile();
     workers.stacks[3].process.pid = 813;
-    workers.stacks.push(Stack { process: Process { pid: 814, name: "toy".into() }, frames: vec![5], weight: 4 });
+    workers.stacks.push(Stack {
+        process: ProfiledProcess { pid: 814, name: "toy".into() },
+        frames: vec![5],
+        weight: 4,
+    });
     assert!(folded(&workers).starts_with("toy;[unknown] 5\n"));
 }
 
 #[test]
 fn a_flame_graph_is_as_wide_as_its_weights() {
     let drawn = svg(&profile());
-    // 1200 pixels less two margins are all; main has 99 of 100.
+    // 1200 pixels minus two margins are the total; main has 99 of 100.
     assert!(drawn.contains("<title>all\n100 samples, 100 %</title><rect class=\"p\" x=\"10.00\""), "{drawn}");
     assert!(drawn.contains("<title>main\ntoy\n99 samples, 99 %</title>"), "{drawn}");
     assert!(drawn.contains("width=\"1180.00\"") && drawn.contains("width=\"1168.20\""), "{drawn}");
@@ -159,7 +163,7 @@ proptest! {
         let body = &drawn[drawn.find("<g id=\"graph\"").unwrap()..drawn.find("<script>").unwrap()];
         prop_assert!(!body.contains(|c| c != '\n' && is_deceptive(c)));
         prop_assert_eq!(body.matches('<').count(), body.matches('>').count());
-        // A block is a group, title, rectangle and text; the groups' own tags come on top.
+        // A frame is a group with title, rectangle and text; the groups' own tags come on top.
         let blocks = body.matches("<g class=\"block\">").count();
         prop_assert_eq!(body.matches('<').count(), blocks * 7 + 2);
         let screen = text::profile(&hostile, &PLAIN);

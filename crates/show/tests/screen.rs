@@ -1,4 +1,4 @@
-//! The main screen, word for word, and what hostile names cannot do to it.
+//! The main screen, word for word, and hostile names in it.
 
 #[path = "../../../tests/kept_screen/mod.rs"]
 mod kept_screen;
@@ -27,7 +27,7 @@ fn fixture_path(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name)
 }
 
-/// The first screen of a fixture: short, and no wider than asked for.
+/// The first screen of a fixture: short, and no wider than the terminal.
 fn first_screen(name: &str, style: TextStyle) -> String {
     let drawn = text::diagnosis(&fixture(name), &style);
     assert!(drawn.lines().count() <= 10, "{name} takes more than ten lines:\n{drawn}");
@@ -77,7 +77,7 @@ fn colour_adds_codes_and_nothing_else() {
     assert_eq!(without_colour(&coloured), kept_screen::screen("live-saturated"));
 }
 
-/// The fixture with its first cause on three more devices, and five that were not listed.
+/// The fixture with its first cause on three more devices, and five that are not listed.
 fn alike() -> Diagnosis {
     let mut d = fixture("saturated");
     let mut cause = d.findings[0].clone();
@@ -205,7 +205,7 @@ fn without_colour(text: &str) -> String {
     codes.iter().fold(text.to_owned(), |text, code| text.replace(code, ""))
 }
 
-/// Every string of the document replaced by a hostile one.
+/// Replaces every string of the document with a hostile one.
 fn with_every_string(d: &Diagnosis, hostile: &str) -> Diagnosis {
     fn replace(value: &mut serde_json::Value, hostile: &str) {
         match value {
@@ -215,7 +215,7 @@ fn with_every_string(d: &Diagnosis, hostile: &str) -> Diagnosis {
             _ => {}
         }
     }
-    /// Words of the schema, which nobody else chooses.
+    /// Words of the schema, which are not chosen by others.
     const WORDS: [&str; 9] =
         ["live", "bottleneck", "measured", "high", "medium", "low", "tunable", "advice", "whyslow.diagnosis/1"];
     let mut value = serde_json::to_value(d).expect("a diagnosis is JSON");

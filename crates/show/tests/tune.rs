@@ -1,16 +1,16 @@
-//! Settings, plans and their outcomes as text: names of others are drawn, not obeyed.
+//! Settings, plans and their outcomes as text, with hostile names.
 
 use whyslow_model::tune::{
-    Change, CheckLine, Effect, HistoryEntry, Outcome, PlanDocument, PlanLine, ProfileNote, Reason, Risk, Step,
-    Transaction, Unavailable, Undoing, Who,
+    ChangeOutcome, ChangedBy, CheckLine, Effect, HistoryEntry, PlanDocument, PlanLine, ProfileNote, Reason, Risk,
+    SettingChange, Step, Transaction, Unavailable, Undoing,
 };
 use whyslow_show::text::{TextStyle, tune};
 
 const HOSTILE: &str = "\x1b]0;owned\x07\u{202e}sda\n\x1b[2J";
 const STYLE: TextStyle = TextStyle { width: 80, colour: false, all: true, utc: true };
 
-fn change() -> Change {
-    Change {
+fn change() -> SettingChange {
+    SettingChange {
         target: HOSTILE.into(),
         identity: HOSTILE.into(),
         original: HOSTILE.into(),
@@ -22,12 +22,12 @@ fn change() -> Change {
 fn undoings() -> Vec<Undoing> {
     let text = || HOSTILE.to_owned();
     [
-        Outcome::Restored,
-        Outcome::Already,
-        Outcome::ChangedSince { now: text() },
-        Outcome::Superseded { by: 2 },
-        Outcome::Gone { why: text() },
-        Outcome::Failed { why: text() },
+        ChangeOutcome::Restored,
+        ChangeOutcome::Already,
+        ChangeOutcome::ChangedSince { now: text() },
+        ChangeOutcome::Superseded { by: 2 },
+        ChangeOutcome::Gone { why: text() },
+        ChangeOutcome::Failed { why: text() },
     ]
     .into_iter()
     .map(|outcome| Undoing { id: 1, change: 0, target: text(), original: text(), outcome })
@@ -35,7 +35,7 @@ fn undoings() -> Vec<Undoing> {
 }
 
 fn entry() -> HistoryEntry {
-    let who = Who { uid: 0, user: Some(HOSTILE.into()), pid: 1, command: HOSTILE.into() };
+    let who = ChangedBy { uid: 0, user: Some(HOSTILE.into()), pid: 1, command: HOSTILE.into() };
     HistoryEntry {
         undone: undoings(),
         undone_because: Some(Reason::Asked),

@@ -136,14 +136,14 @@ fn is_name(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use whyslow_model::baseline::{Better, Inventory, Kind, Series};
+    use whyslow_model::baseline::{BaselineKind, BaselineSeries, Better, Inventory};
     use whyslow_model::diagnosis::Subject;
 
     fn made(name: &str, samples: Vec<f64>) -> Baseline {
         let subject = Subject::new("device", "vda");
-        let series = Series::of_repeats("random read 4 KiB", subject, "1/s", Better::Higher, samples);
+        let series = BaselineSeries::of_repeats("random read 4 KiB", subject, "1/s", Better::Higher, samples);
         let inventory = Inventory::from([("kernel".to_owned(), "6.18".to_owned())]);
-        Baseline { name: name.to_owned(), ..Baseline::new(Kind::Bench, inventory, vec![series]) }
+        Baseline { name: name.to_owned(), ..Baseline::new(BaselineKind::Bench, inventory, vec![series]) }
     }
 
     #[test]

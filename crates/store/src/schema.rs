@@ -4,8 +4,8 @@
 //! as absent. A name never changes its kind, unit or meaning.
 
 use serde::{Deserialize, Serialize};
-use whyslow_model::catalogue::{EachFamily, Family, FamilyInfo, Kind, Metric, Unit};
-use whyslow_model::key::PartKind;
+use whyslow_model::catalogue::{EachFamily, Family, FamilyInfo, Metric, MetricKind, Unit};
+use whyslow_model::key::KeyPartKind;
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::value::Value;
 
@@ -26,7 +26,7 @@ pub struct KeyField {
     /// The column's name.
     pub name: String,
     /// Number or text.
-    pub kind: PartKind,
+    pub kind: KeyPartKind,
 }
 
 /// A metric's column.
@@ -35,7 +35,7 @@ pub struct MetricField {
     /// The metric's name within its family.
     pub name: String,
     /// Counter, gauge, state or histogram.
-    pub kind: Kind,
+    pub kind: MetricKind,
     /// The unit.
     pub unit: Unit,
 }
@@ -48,7 +48,7 @@ impl Table {
 
     /// The table of a family's description.
     pub fn described(family: &FamilyInfo) -> Self {
-        let key = |(name, kind): (&str, PartKind)| KeyField { name: name.to_owned(), kind };
+        let key = |(name, kind): (&str, KeyPartKind)| KeyField { name: name.to_owned(), kind };
         let metric = |m: &Metric| MetricField { name: m.name.to_owned(), kind: m.kind, unit: m.unit };
         Self {
             name: family.name.to_owned(),
@@ -72,11 +72,11 @@ pub fn tables() -> Vec<Table> {
 }
 
 /// The value of a metric that was not read.
-pub(crate) fn absent(kind: Kind) -> Value {
+pub(crate) fn absent(kind: MetricKind) -> Value {
     match kind {
-        Kind::Counter => Value::Counter(Default::default()),
-        Kind::Gauge => Value::Gauge(Default::default()),
-        Kind::State => Value::State(Default::default()),
-        Kind::Histogram => Value::Histogram(Default::default()),
+        MetricKind::Counter => Value::Counter(Default::default()),
+        MetricKind::Gauge => Value::Gauge(Default::default()),
+        MetricKind::State => Value::State(Default::default()),
+        MetricKind::Histogram => Value::Histogram(Default::default()),
     }
 }

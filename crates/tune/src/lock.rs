@@ -11,7 +11,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
-use whyslow_model::tune::Who;
+use whyslow_model::tune::ChangedBy;
 
 /// How often it is tried again.
 const RETRY: Duration = Duration::from_millis(50);
@@ -26,7 +26,7 @@ pub(crate) struct Lock {
 #[derive(Serialize, Deserialize)]
 struct Holder {
     since: String,
-    who: Who,
+    who: ChangedBy,
 }
 
 impl Lock {
@@ -34,7 +34,7 @@ impl Lock {
     ///
     /// # Errors
     /// [`Error::Busy`] names the holder; any other says why the file cannot be had.
-    pub(crate) fn take(folder: &Path, who: &Who, wait: Option<Duration>) -> Result<Self, Error> {
+    pub(crate) fn take(folder: &Path, who: &ChangedBy, wait: Option<Duration>) -> Result<Self, Error> {
         let path = folder.join("lock");
         let failed = |e: io::Error| Error::Journal(format!("{}: {e}", path.display()));
         let mut file = OpenOptions::new()
@@ -77,7 +77,7 @@ fn locked(file: &File, how: i32) -> io::Result<bool> {
     }
 }
 
-fn name_holder(file: &mut File, who: &Who) -> io::Result<()> {
+fn name_holder(file: &mut File, who: &ChangedBy) -> io::Result<()> {
     let holder = serde_json::to_vec(&Holder { since: clock::now(), who: who.clone() })?;
     file.set_len(0)?;
     file.seek(SeekFrom::Start(0))?;
@@ -103,8 +103,8 @@ fn described(file: &mut File) -> String {
 mod tests {
     use super::*;
 
-    fn who(command: &str) -> Who {
-        Who { uid: 0, user: Some("ann".into()), pid: 7, command: command.into() }
+    fn who(command: &str) -> ChangedBy {
+        ChangedBy { uid: 0, user: Some("ann".into()), pid: 7, command: command.into() }
     }
 
     #[test]

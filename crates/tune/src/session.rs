@@ -15,7 +15,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use whyslow_model::mask;
 use whyslow_model::tune::{
-    Change, Collateral, Confirm, Held, HistoryEntry, Reason, Status, Step, Transaction, Unavailable, Undoing, Who,
+    ChangedBy, Collateral, Confirm, Held, HistoryEntry, Reason, SettingChange, Status, Step, Transaction, Unavailable,
+    Undoing,
 };
 
 /// Starts whoever takes a transaction back that nobody confirms; it must live on when this program ends.
@@ -39,7 +40,7 @@ pub struct Session {
     machine: Machine,
     journal: Journal,
     ledger: Ledger,
-    who: Who,
+    who: ChangedBy,
     recovered: Vec<(Reason, Undoing)>,
     _lock: Lock,
 }
@@ -50,7 +51,7 @@ impl Session {
     ///
     /// # Errors
     /// The journal cannot be read or written; another run is at work.
-    pub fn open(machine: &Machine, store: &Store, who: &Who, wait: Option<Duration>) -> Result<Self, Error> {
+    pub fn open(machine: &Machine, store: &Store, who: &ChangedBy, wait: Option<Duration>) -> Result<Self, Error> {
         store.prepare()?;
         let lock = Lock::take(store.folder(), who, wait)?;
         let journal = Journal::in_folder(store.folder());
@@ -305,13 +306,13 @@ pub(crate) fn due(entry: &HistoryEntry, machine: &Machine) -> Option<(u64, Reaso
     Some((transaction.id, reason))
 }
 
-fn change(item: &Item) -> Option<Change> {
+fn change(item: &Item) -> Option<SettingChange> {
     let (Some(knob), Step::Change { from }) = (&item.knob, &item.line.step) else { return None };
     let collateral = knob
         .disturbed()
         .into_iter()
         .filter_map(|side| Some(Collateral { target: side.target.to_string(), original: side.read().ok()? }));
-    Some(Change {
+    Some(SettingChange {
         target: item.line.target.clone(),
         identity: knob.identity(),
         original: from.clone(),

@@ -5,7 +5,7 @@ use std::fs::{self, DirBuilder, Permissions};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use whyslow_model::mask;
-use whyslow_model::tune::Who;
+use whyslow_model::tune::ChangedBy;
 
 /// Where a folder other than the standard one is named.
 pub const STATE: &str = "WHYSLOW_STATE";
@@ -77,12 +77,12 @@ impl Store {
 }
 
 /// Who this is, for the journal: behind sudo, who called it.
-pub fn who() -> Who {
+pub fn who() -> ChangedBy {
     // SAFETY: getuid has no preconditions.
     let uid = unsafe { libc::getuid() };
     let words: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
     let caller = std::env::var("SUDO_USER").ok().filter(|name| !name.is_empty());
-    Who {
+    ChangedBy {
         uid,
         user: caller.or_else(|| user_name(uid)),
         pid: std::process::id(),

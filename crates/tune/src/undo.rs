@@ -5,7 +5,7 @@ use crate::machine::Machine;
 use crate::passes::in_passes;
 use std::fs;
 use std::rc::Rc;
-use whyslow_model::tune::{Change, HistoryEntry, Outcome, Scope, Status, Unavailable, Undoing};
+use whyslow_model::tune::{ChangeOutcome, HistoryEntry, Scope, SettingChange, Status, Unavailable, Undoing};
 
 /// Takes back what is outstanding of a transaction, and tells what became of each change.
 ///
@@ -27,11 +27,11 @@ pub(crate) fn take_back(machine: &Machine, history: &[HistoryEntry], entry: &His
     decisions.into_iter().map(|(at, decision)| undoing(entry, at, outcome(at, decision))).collect()
 }
 
-/// What would become of each change, were it taken back: [`Outcome::Restored`] where the original would come back.
+/// What would become of each change, were it taken back: [`ChangeOutcome::Restored`] where the original would come back.
 pub(crate) fn foresee(machine: &Machine, history: &[HistoryEntry], entry: &HistoryEntry) -> Vec<Undoing> {
     let foreseen = |at: usize| match (Past { machine, history, entry, at }).decide() {
         Decision::Leave(outcome) => undoing(entry, at, outcome),
-        Decision::Restore(_) => undoing(entry, at, Outcome::Restored),
+        Decision::Restore(_) => undoing(entry, at, ChangeOutcome::Restored),
     };
     entry.outstanding().into_iter().map(foreseen).collect()
 }
@@ -39,7 +39,7 @@ pub(crate) fn foresee(machine: &Machine, history: &[HistoryEntry], entry: &Histo
 /// What is to be done about one change.
 enum Decision {
     Restore(Rc<Knob>),
-    Leave(Outcome),
+    Leave(ChangeOutcome),
 }
 
 impl Decision {
@@ -63,7 +63,7 @@ struct Past<'a> {
 }
 
 impl Past<'_> {
-    fn change(&self) -> &Change {
+    fn change(&self) -> &SettingChange {
         &self.entry.transaction.changes[self.at]
     }
 
@@ -73,25 +73,25 @@ impl Past<'_> {
         }
         let knob = match Knob::of_change(self.machine, self.change()) {
             Ok(knob) => knob,
-            Err(Unavailable::Absent(why)) => return Decision::Leave(Outcome::Gone { why }),
-            Err(why) => return Decision::Leave(Outcome::Failed { why: why.to_string() }),
+            Err(Unavailable::Absent(why)) => return Decision::Leave(ChangeOutcome::Gone { why }),
+            Err(why) => return Decision::Leave(ChangeOutcome::Failed { why: why.to_string() }),
         };
         if let Some(outcome) = self.is_of_another(&knob) {
             return Decision::Leave(outcome);
         }
         let now = match knob.read() {
             Ok(now) => now,
-            Err(why) => return Decision::Leave(Outcome::Failed { why: why.to_string() }),
+            Err(why) => return Decision::Leave(ChangeOutcome::Failed { why: why.to_string() }),
         };
         if now == self.change().original {
-            return Decision::Leave(Outcome::Already);
+            return Decision::Leave(ChangeOutcome::Already);
         }
         if self.holds(&knob, &now) {
             return Decision::Restore(Rc::new(knob));
         }
         Decision::Leave(match self.later_change(&now) {
-            Some(by) => Outcome::Superseded { by },
-            None => Outcome::ChangedSince { now },
+            Some(by) => ChangeOutcome::Superseded { by },
+            None => ChangeOutcome::ChangedSince { now },
         })
     }
 
@@ -100,30 +100,30 @@ impl Past<'_> {
     }
 
     /// Whether the change was made in another network namespace: names there mean other things here.
-    fn is_elsewhere(&self) -> Option<Outcome> {
+    fn is_elsewhere(&self) -> Option<ChangeOutcome> {
         let netns = self.change().identity.split('/').next().unwrap_or_default();
         if self.rebooted() || !netns.starts_with("net:") || netns == self.machine.netns() {
             return None;
         }
         Some(if exists(netns) {
-            Outcome::Failed {
+            ChangeOutcome::Failed {
                 why: format!("it belongs to the network namespace {netns}: run this there (ip netns exec, nsenter)"),
             }
         } else {
-            Outcome::Gone { why: format!("the network namespace {netns} is gone") }
+            ChangeOutcome::Gone { why: format!("the network namespace {netns} is gone") }
         })
     }
 
     /// Whether the thing is another than the one that was changed.
-    fn is_of_another(&self, knob: &Knob) -> Option<Outcome> {
+    fn is_of_another(&self, knob: &Knob) -> Option<ChangeOutcome> {
         let scope = knob.entry.tunable.scope;
         if self.rebooted() {
             // Numbers are given anew at each boot: names are all there is, and processes and groups are gone for certain.
-            let why = || Outcome::Gone { why: "the machine has rebooted".into() };
+            let why = || ChangeOutcome::Gone { why: "the machine has rebooted".into() };
             return matches!(scope, Scope::Process | Scope::Cgroup | Scope::GroupDisk | Scope::Mount).then(why);
         }
         (!knob.is_of(self.change()))
-            .then(|| Outcome::Gone { why: format!("this is a different {} with the same name", scope.word()) })
+            .then(|| ChangeOutcome::Gone { why: format!("this is a different {} with the same name", scope.word()) })
     }
 
     /// Whether what there is now is what we wrote.
@@ -209,17 +209,17 @@ fn collateral(machine: &Machine, entry: &HistoryEntry, decisions: &[(usize, Deci
 }
 
 /// What came of putting a value back, by what there is in the end.
-fn result(knob: &Knob, change: &Change, failed: Option<String>) -> Outcome {
+fn result(knob: &Knob, change: &SettingChange, failed: Option<String>) -> ChangeOutcome {
     match knob.read() {
-        Ok(now) if knob.means(&change.original, &now) && failed.is_none() => Outcome::Restored,
-        Ok(now) => Outcome::Failed {
+        Ok(now) if knob.means(&change.original, &now) && failed.is_none() => ChangeOutcome::Restored,
+        Ok(now) => ChangeOutcome::Failed {
             why: failed.unwrap_or_else(|| format!("it is {now} after {} was written", change.original)),
         },
-        Err(why) => Outcome::Failed { why: why.to_string() },
+        Err(why) => ChangeOutcome::Failed { why: why.to_string() },
     }
 }
 
-fn undoing(entry: &HistoryEntry, at: usize, outcome: Outcome) -> Undoing {
+fn undoing(entry: &HistoryEntry, at: usize, outcome: ChangeOutcome) -> Undoing {
     let change = &entry.transaction.changes[at];
     Undoing {
         id: entry.transaction.id,

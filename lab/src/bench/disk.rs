@@ -7,7 +7,7 @@ use crate::error::{Context, Result};
 use crate::testbed::Testbed;
 use std::fs;
 use std::time::Duration;
-use whyslow_model::bench::{Report, Round, Run};
+use whyslow_model::bench::{BenchReport, DiskRun, Round};
 
 pub const RATE: BenchTrial = BenchTrial {
     name: "bench.rate",
@@ -19,7 +19,7 @@ pub const RATE: BenchTrial = BenchTrial {
         // The kernel admits whole requests per slice of a tenth of a second: 380 of 388 per second (block/blk-throttle.c).
         let limit = 10 * bed.range(20..=150);
         group.set_read_limit(&disk.device, ReadLimit::Requests(limit))?;
-        let check = move |report: &Report| {
+        let check = move |report: &BenchReport| {
             let Some(ceiling) = report.ceilings.first() else { return Checked::no("ceiling") };
             Checked::new(
                 format!("{:.1} reads/s", ceiling.rate),
@@ -46,7 +46,7 @@ pub const LATENCY: BenchTrial = BenchTrial {
         let options = "rw=randread\nbs=4k\ndirect=1\nioengine=io_uring\niodepth=1\ntime_based\nruntime=8\n";
         fs::write(&job, format!("[one]\nfilename={}\n{options}", node(&disk.device))).context(job.display())?;
         let expected = latency.as_secs_f64();
-        let check = move |report: &Report| {
+        let check = move |report: &BenchReport| {
             if let Some(busy) = busy_machine(report) {
                 return Checked::missing(busy);
             }
@@ -90,9 +90,9 @@ impl Known {
     /// By which factor a request alone took longer than its channel, by the device's own counters. On a busy machine it also
     /// waits in the loop device's worker and in the FUSE server. It occupies no channel there, so it takes more requests in
     /// flight to occupy them all, by the same factor (Little's law).
-    fn delay_factor(&self, report: &Report) -> Option<f64> {
+    fn delay_factor(&self, report: &BenchReport) -> Option<f64> {
         let at_depth_one = |round: &&Round| {
-            let single = |run: &Run| run.asked.depth * run.asked.jobs == 1 && run.asked.largest_block() == 4096;
+            let single = |run: &DiskRun| run.asked.depth * run.asked.jobs == 1 && run.asked.largest_block() == 4096;
             round.group == GROUP && round.runs.first().is_some_and(single)
         };
         let wait = device_wait(report.rounds.iter().find(at_depth_one)?, &self.device)?;
@@ -105,7 +105,7 @@ const GROUP: &str = "random read";
 /// With a larger delay factor, the delay varies too much from moment to moment for a single knee to exist.
 const MAX_DELAY_FACTOR: f64 = 1.25;
 
-fn check_knee(report: &Report, known: &Known) -> Checked {
+fn check_knee(report: &BenchReport, known: &Known) -> Checked {
     let measured = || {
         let ceiling = report.ceilings.first()?;
         Some((ceiling, ceiling.knee?, known.delay_factor(report)?))
@@ -206,7 +206,7 @@ fn node(device: &LoopDevice) -> String {
 const BUSY: f64 = 0.5;
 
 /// What is missing if the machine was too busy for the disk to be as fast as specified.
-fn busy_machine(report: &Report) -> Option<String> {
+fn busy_machine(report: &BenchReport) -> Option<String> {
     let environment = &report.environment;
     let share = environment.others_cpus.zip(environment.host.cpus).map(|(others, all)| others / f64::from(all.max(1)));
     let share = share.filter(|&share| share > BUSY)?;

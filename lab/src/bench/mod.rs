@@ -10,7 +10,7 @@ use crate::testbed::Testbed;
 use crate::trial::Outcome;
 use network::BenchServer;
 use std::time::Duration;
-use whyslow_model::bench::Report;
+use whyslow_model::bench::BenchReport;
 
 pub const TRIALS: &[BenchTrial] =
     &[disk::APART, disk::SHARED, disk::KNEE, disk::LATENCY, network::BUFFER, network::LINK_RATE, disk::RATE];
@@ -37,7 +37,7 @@ struct Benchmark {
     server: Option<BenchServer>,
     /// The expected result, in words.
     expected: String,
-    check: Box<dyn Fn(&Report) -> Checked>,
+    check: Box<dyn Fn(&BenchReport) -> Checked>,
 }
 
 /// A result that was compared with the expected one.
@@ -69,7 +69,7 @@ impl BenchTrial {
             };
             args.extend(options.iter().map(String::as_str));
             let output = observer.run(&mut bed, &args, benchmark.group.as_ref(), TIMEOUT)?;
-            let report: Report = serde_json::from_slice(&output).context("whyslow's report")?;
+            let report: BenchReport = serde_json::from_slice(&output).context("whyslow's report")?;
             let checked = (benchmark.check)(&report);
             if let Some(missing) = checked.missing {
                 return Err(Error::Missing(missing));
@@ -81,7 +81,7 @@ impl BenchTrial {
 }
 
 impl Benchmark {
-    fn new(args: &[&str], expected: impl Into<String>, check: impl Fn(&Report) -> Checked + 'static) -> Self {
+    fn new(args: &[&str], expected: impl Into<String>, check: impl Fn(&BenchReport) -> Checked + 'static) -> Self {
         let args = args.iter().map(|&arg| arg.to_owned()).collect();
         Self { args, group: None, server: None, expected: expected.into(), check: Box::new(check) }
     }

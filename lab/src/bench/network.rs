@@ -12,7 +12,7 @@ use std::fs::{self, File};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
-use whyslow_model::bench::{Network, Report};
+use whyslow_model::bench::{BenchReport, Network};
 
 pub const LINK_RATE: BenchTrial = BenchTrial {
     name: "bench.link_rate",
@@ -22,7 +22,7 @@ pub const LINK_RATE: BenchTrial = BenchTrial {
         let megabits = bed.range(20..=200);
         link.near.shape("veth0", megabits, "16k")?;
         let bits = megabits as f64 * 1e6;
-        let check = move |report: &Report| {
+        let check = move |report: &BenchReport| {
             let Some((goodput, mss)) = report.network.as_ref().and_then(goodput_and_mss) else {
                 return Checked::no("stream");
             };
@@ -53,7 +53,7 @@ pub const BUFFER: BenchTrial = BenchTrial {
         let megabits = bed.range(20..=60);
         link.near.shape("tun0", megabits, "16k")?;
         let product = megabits as f64 * 1e6 / 8.0 * 2.0 * delay_ms as f64 / 1e3;
-        let check = move |report: &Report| {
+        let check = move |report: &BenchReport| {
             let buffers = report.network.as_ref().and_then(|network| network.buffers.as_ref());
             let Some((found, needed)) = buffers.and_then(|sizes| Some((sizes.product?, f64::from(sizes.needed?))))
             else {

@@ -10,7 +10,7 @@ use nix::unistd::{ForkResult, Pid, fork, pipe2, read, write};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::thread::{self, JoinHandle};
-use whyslow_model::bench::{Figure, Study};
+use whyslow_model::bench::{Measurement, Study};
 
 const METHOD: &str = "Half a round trip of a byte over two pipes (perf bench sched pipe).";
 
@@ -42,7 +42,7 @@ fn figure(
     (name, under): (&str, &str),
     kind: PartnerKind,
     [cpu, other]: [u32; 2],
-) -> Result<Option<Figure>> {
+) -> Result<Option<Measurement>> {
     let repeated = repeat(&[cpu], context.options(TimeBasis::Wall), |_| {
         let partner =
             PingPongPartner::new(kind, other).map_err(|e| Error::new(format!("{name} to hand over to: {e}")))?;

@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::progress::Progress;
 use crate::progress::Stop;
 use crate::study::StudyContext;
-use whyslow_model::bench::{Kind, Report};
+use whyslow_model::bench::{BenchKind, BenchReport};
 
 /// What to measure.
 #[derive(Clone, Copy, Debug)]
@@ -23,10 +23,10 @@ pub struct CpuOptions {
 ///
 /// # Errors
 /// A thread cannot start.
-pub fn measure(asked: &CpuOptions, stop: &Stop, progress: &mut dyn FnMut(Progress)) -> Result<Report> {
+pub fn measure(asked: &CpuOptions, stop: &Stop, progress: &mut dyn FnMut(Progress)) -> Result<BenchReport> {
     let mut context = StudyContext::begin(asked.seconds, stop, progress);
     add_caveat(&mut context);
-    context.report(Kind::Cpu, &[&scaling::study, &wakeup::study, &context_switch::study, &system_calls::study])
+    context.report(BenchKind::Cpu, &[&scaling::study, &wakeup::study, &context_switch::study, &system_calls::study])
 }
 
 fn add_caveat(context: &mut StudyContext) {

@@ -4,7 +4,7 @@ use super::work::CpuWork;
 use crate::error::Result;
 use crate::study::StudyContext;
 use crate::study::{TimeBasis, repeat, times};
-use whyslow_model::bench::{Figure, Study};
+use whyslow_model::bench::{Measurement, Study};
 
 const METHOD: &str = "Work per second of all threads together, each pinned to its own CPU, one per core first.";
 
@@ -41,9 +41,9 @@ fn under(threads: usize) -> String {
 }
 
 /// A workload, with more threads and with fewer.
-type Gain<'f> = (CpuWork, &'f Figure, &'f Figure);
+type Gain<'f> = (CpuWork, &'f Measurement, &'f Measurement);
 
-fn findings(figures: &[Figure], cores: usize, cpus: usize) -> Vec<String> {
+fn findings(figures: &[Measurement], cores: usize, cpus: usize) -> Vec<String> {
     let gains = |from: usize, to: usize| -> Vec<Gain<'_>> {
         let of = |work: CpuWork, threads| figures.iter().find(|f| f.name == work.name() && f.under == under(threads));
         CpuWork::ALL.into_iter().filter_map(|work| Some((work, of(work, to)?, of(work, from)?))).collect()
@@ -91,8 +91,8 @@ mod tests {
         assert_eq!(steps(6, 12), [1, 2, 4, 6, 12]);
     }
 
-    fn measured(work: CpuWork, threads: usize, rate: f64) -> Figure {
-        Figure::of(work.name(), under(threads), work.unit(), vec![rate]).unwrap()
+    fn measured(work: CpuWork, threads: usize, rate: f64) -> Measurement {
+        Measurement::of(work.name(), under(threads), work.unit(), vec![rate]).unwrap()
     }
 
     #[test]

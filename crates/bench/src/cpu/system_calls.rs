@@ -9,7 +9,7 @@ use nix::time::ClockId;
 use nix::unistd::getppid;
 use std::hint::black_box;
 use std::time::Duration;
-use whyslow_model::bench::{Figure, Study};
+use whyslow_model::bench::{Measurement, Study};
 
 const METHOD: &str = "Time per call. Clocks are read through the C library (vDSO) and by system call; a timer is armed and disarmed (timerfd_settime).";
 
@@ -48,7 +48,7 @@ fn time<C: FnMut() -> R, R>(
     context: &mut StudyContext,
     name: &str,
     prepare: impl Fn() -> Result<C> + Sync,
-) -> Result<Option<Figure>> {
+) -> Result<Option<Measurement>> {
     if !context.session.proceed_to(name) {
         return Ok(None);
     }
@@ -75,7 +75,7 @@ fn timer() -> Result<impl FnMut() -> (nix::Result<()>, nix::Result<()>)> {
     Ok(move || (timer.set(minute, TimerSetTimeFlags::empty()), timer.unset()))
 }
 
-fn finding(figures: &[Figure], source: Option<&str>) -> Option<String> {
+fn finding(figures: &[Measurement], source: Option<&str>) -> Option<String> {
     let value = |name: &str| figures.iter().find(|figure| figure.name == name).map(|figure| figure.value);
     let (clock, call, source) = (value(MONOTONIC)?, value(BY_CALL)?, source?);
     Some(if clock > AS_A_CALL * call {
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn a_clock_that_needs_a_system_call_is_reported() {
-        let figure = |name: &str, value| Figure::of(name, "", "s", vec![value]).unwrap();
+        let figure = |name: &str, value| Measurement::of(name, "", "s", vec![value]).unwrap();
         let finding = |clock| finding(&[figure(MONOTONIC, clock), figure(BY_CALL, 200e-9)], Some("hpet"));
         assert!(finding(190e-9).unwrap().contains("hpet needs a system call"));
         assert!(finding(20e-9).unwrap().contains("10.0 times as fast"));

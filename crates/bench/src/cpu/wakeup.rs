@@ -13,7 +13,7 @@ use std::io;
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
-use whyslow_model::bench::{Figure, Latency, Study};
+use whyslow_model::bench::{Latency, Measurement, Study};
 
 const METHOD: &str = "Timer: lateness of a sleep until a set time on every CPU (cyclictest). Thread: time from a futex wake-up until the thread runs.";
 
@@ -57,12 +57,12 @@ pub(super) fn study(context: &mut StudyContext) -> Result<Study> {
     Ok(Study { name: "waking".into(), method: METHOD.into(), figures, findings: Vec::new() })
 }
 
-fn figure(name: &str, under: &str, repetitions: &[LatencyHistogram]) -> Option<Figure> {
+fn figure(name: &str, under: &str, repetitions: &[LatencyHistogram]) -> Option<Measurement> {
     let mut all = LatencyHistogram::default();
     repetitions.iter().for_each(|spread| all.merge(spread));
     let medians = repetitions.iter().filter_map(|spread| spread.latency(&[0.5]).percentile(0.5)).collect();
     let spread = Some(all.latency(&Latency::SHARES));
-    Figure::of(name, under, "s", medians).map(|figure| Figure { spread, ..figure })
+    Measurement::of(name, under, "s", medians).map(|figure| Measurement { spread, ..figure })
 }
 
 /// Wake-ups per repetition.

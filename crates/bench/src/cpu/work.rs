@@ -1,7 +1,7 @@
 //! CPU workloads with different bottlenecks, so that sharing a core affects them differently.
 
 use crate::error::{Error, Result};
-use crate::memory::{Mapping, PageKind, PointerChain, chase};
+use crate::memory::{MemoryRegion, PageKind, PointerChain, chase};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use std::hint::black_box;
@@ -95,8 +95,8 @@ fn sorting() -> impl FnMut() -> u64 {
     }
 }
 
-fn memory() -> Result<Mapping> {
-    let mapped = Mapping::new(MEMORY, PageKind::Base, None);
+fn memory() -> Result<MemoryRegion> {
+    let mapped = MemoryRegion::new(MEMORY, PageKind::Base, None);
     mapped.map_err(|e| Error::new(format!("cannot allocate memory to read: {e}")))
 }
 

@@ -1,7 +1,7 @@
 //! Throughput by queue depth, up to its maximum and back to the knee.
 
-use crate::plateau::{PlateauSweep, Sample, is_gain};
-use whyslow_model::bench::{Ceiling, Flow, Knee, Limit, Run};
+use crate::plateau::{PlateauSample, PlateauSweep, is_gain};
+use whyslow_model::bench::{Ceiling, DiskRun, Knee, Limit, RequestStats};
 
 /// No disk gains from a deeper queue.
 const MAX_DEPTH: u32 = 256;
@@ -19,14 +19,14 @@ pub(super) struct DepthPoint {
 }
 
 impl DepthPoint {
-    pub(super) fn of(depth: u32, run: &Run) -> Option<Self> {
-        let flow: &Flow = run.read.as_ref().or(run.write.as_ref()).filter(|flow| flow.operations > 0)?;
+    pub(super) fn of(depth: u32, run: &DiskRun) -> Option<Self> {
+        let flow: &RequestStats = run.read.as_ref().or(run.write.as_ref()).filter(|flow| flow.operations > 0)?;
         let (rate, bandwidth, latency) = (flow.rate, flow.bandwidth, flow.latency.mean);
         Some(Self { depth, rate, bandwidth, latency, cpu_bound: run.generator.was_limit })
     }
 }
 
-impl Sample for DepthPoint {
+impl PlateauSample for DepthPoint {
     fn size(&self) -> u32 {
         self.depth
     }

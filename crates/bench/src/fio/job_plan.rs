@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use whyslow_model::bench::{Access, Block, Cache, Engine, Workload};
+use whyslow_model::bench::{AccessPattern, BlockSize, Cache, Engine, Workload};
 
 /// fio's default percentiles.
 const PERCENTILES: [f64; 17] =
@@ -154,7 +154,7 @@ impl PlanBuilder<'_, '_> {
         let options = &section.options;
         let target = &self.session.targets[target];
         let engine = options.engine.unwrap_or(Engine::Psync);
-        let blocks = |at: usize| options.blocks[at].clone().unwrap_or(vec![Block { bytes: BLOCK, share: 1.0 }]);
+        let blocks = |at: usize| options.blocks[at].clone().unwrap_or(vec![BlockSize { bytes: BLOCK, share: 1.0 }]);
         let whole = target.about.bytes;
         let start = options.offset.map_or(0, |offset| offset.of(whole)).min(whole);
         let size = options.size.map_or(whole - start, |size| size.of(whole)).min(whole - start);
@@ -249,14 +249,14 @@ impl PlanBuilder<'_, '_> {
     }
 }
 
-fn access(section: &Section) -> Access {
+fn access(section: &Section) -> AccessPattern {
     let options = &section.options;
     match (options.random, options.distribution) {
-        (false, _) if options.gap == 0 => Access::Sequential,
-        (false, _) => Access::Strided(options.gap),
+        (false, _) if options.gap == 0 => AccessPattern::Sequential,
+        (false, _) => AccessPattern::Strided(options.gap),
         (true, Some(distribution)) => distribution,
-        (true, None) if options.norandommap => Access::Uniform,
-        (true, None) => Access::Shuffled,
+        (true, None) if options.norandommap => AccessPattern::Uniform,
+        (true, None) => AccessPattern::Shuffled,
     }
 }
 

@@ -14,7 +14,7 @@ use crate::progress::{Progress, Stop};
 use job_plan::JobPlan;
 use std::fs;
 use std::path::PathBuf;
-use whyslow_model::bench::{Kind, Report};
+use whyslow_model::bench::{BenchKind, BenchReport};
 
 /// A job file, and what it may do.
 #[derive(Clone, Debug)]
@@ -31,12 +31,12 @@ pub struct JobFile {
 ///
 /// # Errors
 /// The file cannot be read, a line is invalid or unsupported, or a target must not, or cannot, be measured.
-pub fn run(file: &JobFile, stop: &Stop, progress: &mut dyn FnMut(Progress)) -> Result<Report> {
+pub fn run(file: &JobFile, stop: &Stop, progress: &mut dyn FnMut(Progress)) -> Result<BenchReport> {
     let text = fs::read_to_string(&file.path).map_err(|e| Error::at(&file.path, "cannot read the job file", &e))?;
     let at_line = |(line, why): (usize, String)| Error::new(format!("{}:{line}: {why}", file.path.display()));
     let sections = job_file::parse(&text).map_err(at_line)?;
     let mut session = BenchSession::begin(stop, progress);
     let plan = JobPlan::new(&sections, file, &mut session)?;
     plan.run(&mut session)?;
-    Ok(session.finish(Kind::Job))
+    Ok(session.finish(BenchKind::Job))
 }

@@ -4,7 +4,7 @@ use super::values::{
     Parsed, SizeBase, SizeOrPercent, count, cpus, distribution, engine, flag, kb_base, only, path, percent,
     percentiles, seconds, sync_every,
 };
-use whyslow_model::bench::{Access, Block, Engine, Sync};
+use whyslow_model::bench::{AccessPattern, BlockSize, Engine, SyncPolicy};
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Options {
@@ -22,10 +22,10 @@ pub(super) struct Options {
     pub(super) gap: i64,
     /// Share of reads in a mix.
     pub(super) read_share: f64,
-    pub(super) distribution: Option<Access>,
+    pub(super) distribution: Option<AccessPattern>,
     pub(super) norandommap: bool,
     /// Of reads and of writes.
-    pub(super) blocks: [Option<Vec<Block>>; 2],
+    pub(super) blocks: [Option<Vec<BlockSize>>; 2],
     pub(super) size: Option<SizeOrPercent>,
     pub(super) file_size: Option<SizeOrPercent>,
     pub(super) io_size: Option<SizeOrPercent>,
@@ -42,7 +42,7 @@ pub(super) struct Options {
     pub(super) same_seed: bool,
     pub(super) seed: Option<u64>,
     pub(super) overwrite: bool,
-    pub(super) sync: Option<Sync>,
+    pub(super) sync: Option<SyncPolicy>,
     pub(super) rate: Option<u64>,
     pub(super) rate_iops: Option<u64>,
     pub(super) pause: f64,
@@ -71,7 +71,7 @@ impl Options {
             "directory" => self.directory = Some(path(text()?)?),
             "rw" | "readwrite" => self.set_direction(text()?)?,
             "bs" | "blocksize" => {
-                self.set_blocks(text()?, |text| Ok(vec![Block { bytes: base.block(text)?, share: 1.0 }]))?
+                self.set_blocks(text()?, |text| Ok(vec![BlockSize { bytes: base.block(text)?, share: 1.0 }]))?
             }
             "bssplit" => self.set_blocks(text()?, |text| base.bssplit(text))?,
             "bsrange" | "blocksize_range" => self.set_blocks(text()?, |text| base.bsrange(text))?,
@@ -103,7 +103,7 @@ impl Options {
             "fsync" => self.sync = sync_every(text()?, false)?,
             "fdatasync" => self.sync = sync_every(text()?, true)?,
             "end_fsync" if flag(value)? && self.sync.is_none() => {
-                self.sync = Some(Sync { every: None, data_only: false })
+                self.sync = Some(SyncPolicy { every: None, data_only: false })
             }
             "rate" => self.rate = Some(base.bytes(text()?)?),
             "rate_iops" => self.rate_iops = Some(count(text()?, u32::MAX)?.into()),
@@ -156,7 +156,7 @@ impl Options {
     }
 
     /// Sizes of reads and, after a comma, of writes; a third, of trims, is ignored.
-    fn set_blocks(&mut self, text: &str, read: impl Fn(&str) -> Parsed<Vec<Block>>) -> Parsed<()> {
+    fn set_blocks(&mut self, text: &str, read: impl Fn(&str) -> Parsed<Vec<BlockSize>>) -> Parsed<()> {
         let parts: Vec<&str> = text.split(',').collect();
         let of = |part: &str| if part.is_empty() { Ok(None) } else { read(part).map(Some) };
         match parts[..] {
@@ -188,8 +188,9 @@ mod tests {
     #[test]
     fn reads_and_writes_may_have_blocks_of_their_own() {
         let sizes = |key, value| {
-            let of =
-                |blocks: &Option<Vec<Block>>| blocks.as_ref().map(|b| b.iter().map(|b| b.bytes).collect::<Vec<_>>());
+            let of = |blocks: &Option<Vec<BlockSize>>| {
+                blocks.as_ref().map(|b| b.iter().map(|b| b.bytes).collect::<Vec<_>>())
+            };
             let options = set(key, value).unwrap();
             [of(&options.blocks[0]), of(&options.blocks[1])]
         };

@@ -1,7 +1,7 @@
 //! The values of options (fio(1), 'Parameter types'). Errors say what is wrong and what is accepted.
 
 use crate::cpu_topology::cpu_list;
-use whyslow_model::bench::{Access, Block, Engine, Sync};
+use whyslow_model::bench::{AccessPattern, BlockSize, Engine, SyncPolicy};
 
 pub(super) type Parsed<T> = Result<T, String>;
 
@@ -79,7 +79,7 @@ impl SizeBase {
     }
 
     /// `4k/60:64k/40`; blocks without a share divide the rest evenly.
-    pub(super) fn bssplit(self, text: &str) -> Parsed<Vec<Block>> {
+    pub(super) fn bssplit(self, text: &str) -> Parsed<Vec<BlockSize>> {
         let mut sizes = Vec::new();
         for part in text.split(':') {
             let (size, share) = part.split_once('/').unwrap_or((part, ""));
@@ -92,18 +92,18 @@ impl SizeBase {
             return Err("the shares must add up to 100".into());
         }
         let rest = (1.0 - given) / open.max(1) as f64;
-        Ok(sizes.into_iter().map(|(bytes, share)| Block { bytes, share: share.unwrap_or(rest) }).collect())
+        Ok(sizes.into_iter().map(|(bytes, share)| BlockSize { bytes, share: share.unwrap_or(rest) }).collect())
     }
 
     /// `1k-4k`: all multiples of the smallest, equally likely.
-    pub(super) fn bsrange(self, text: &str) -> Parsed<Vec<Block>> {
+    pub(super) fn bsrange(self, text: &str) -> Parsed<Vec<BlockSize>> {
         let (least, most) = text.split_once('-').ok_or("not a range such as 4k-64k")?;
         let (least, most) = (self.block(least)?, self.block(most)?);
         let count = most / least;
         if !(1..=4096).contains(&count) {
             return Err("the upper bound must be 1 to 4096 times the lower".into());
         }
-        Ok((1..=count).map(|n| Block { bytes: least * n, share: 1.0 / f64::from(count) }).collect())
+        Ok((1..=count).map(|n| BlockSize { bytes: least * n, share: 1.0 / f64::from(count) }).collect())
     }
 }
 
@@ -163,11 +163,11 @@ pub(super) fn engine(text: &str) -> Parsed<Engine> {
     }
 }
 
-pub(super) fn distribution(text: &str) -> Parsed<Option<Access>> {
+pub(super) fn distribution(text: &str) -> Parsed<Option<AccessPattern>> {
     match text.split_once(':') {
         None if text == "random" => Ok(None),
         Some(("zipf", theta)) => match theta.parse::<f64>() {
-            Ok(theta) if theta > 0.0 && theta.is_finite() => Ok(Some(Access::Zipf(theta))),
+            Ok(theta) if theta > 0.0 && theta.is_finite() => Ok(Some(AccessPattern::Zipf(theta))),
             _ => Err("the exponent must be greater than 0".into()),
         },
         _ => Err("supported are random and zipf:EXPONENT".into()),
@@ -191,11 +191,11 @@ pub(super) fn count(text: &str, most: u32) -> Parsed<u32> {
 }
 
 /// A sync after every so many writes; 0 is none.
-pub(super) fn sync_every(text: &str, data_only: bool) -> Parsed<Option<Sync>> {
+pub(super) fn sync_every(text: &str, data_only: bool) -> Parsed<Option<SyncPolicy>> {
     if text == "0" {
         return Ok(None);
     }
-    Ok(Some(Sync { every: Some(count(text, u32::MAX)?), data_only }))
+    Ok(Some(SyncPolicy { every: Some(count(text, u32::MAX)?), data_only }))
 }
 
 pub(super) fn percent(text: &str) -> Parsed<f64> {

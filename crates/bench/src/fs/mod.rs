@@ -10,7 +10,7 @@ use crate::progress::{Progress, Stop};
 use crate::round::RunSpec;
 use crate::target::TargetSpec;
 use std::path::PathBuf;
-use whyslow_model::bench::{Access, Cache, Engine, Kind, Pair, Report, Sync, Workload};
+use whyslow_model::bench::{AccessPattern, BenchKind, BenchReport, Cache, Engine, Interference, SyncPolicy, Workload};
 
 /// What to measure.
 #[derive(Clone, Debug)]
@@ -55,7 +55,7 @@ const MIXED_WORKLOADS: u64 = 3;
 ///
 /// # Errors
 /// Not a folder, not writable, or no space.
-pub fn measure(options: &FsOptions, stop: &Stop, progress: &mut dyn FnMut(Progress)) -> Result<Report> {
+pub fn measure(options: &FsOptions, stop: &Stop, progress: &mut dyn FnMut(Progress)) -> Result<BenchReport> {
     if !options.folder.is_dir() {
         let folder = options.folder.display();
         return Err(Error::new(format!("{folder} is not a folder: name one, temporary files are created in it")));
@@ -83,7 +83,7 @@ pub fn measure(options: &FsOptions, stop: &Stop, progress: &mut dyn FnMut(Progre
         false => Vec::new(),
     };
     let pairs = if wants(FsPart::Together) { together(&mut session, options, size)? } else { Vec::new() };
-    Ok(Report { files, pairs, ..session.finish(Kind::Fs) })
+    Ok(BenchReport { files, pairs, ..session.finish(BenchKind::Fs) })
 }
 
 /// Everything that is written: the files of one part still exist when the next begins.
@@ -106,18 +106,24 @@ fn spec(options: &FsOptions, size: u64, direct: bool) -> TargetSpec {
 
 /// Sequential, one request at a time, through the page cache.
 fn buffered(block: u32, size: u64) -> Workload {
-    Workload { engine: Engine::Psync, direct: false, access: Access::Sequential, size, ..Workload::of_blocks(block) }
+    Workload {
+        engine: Engine::Psync,
+        direct: false,
+        access: AccessPattern::Sequential,
+        size,
+        ..Workload::of_blocks(block)
+    }
 }
 
 /// Once through the file, in every order.
 fn streams(session: &mut BenchSession, target: usize, size: u64) -> Result<()> {
     let once = Workload { bytes: Some(size), ..buffered(STREAM, size) };
-    let fsync = Some(Sync { every: None, data_only: false });
+    let fsync = Some(SyncPolicy { every: None, data_only: false });
     let block = i64::from(STREAM);
     let cold = Workload { cache: Cache::Cold, ..once.clone() };
     let rewrite = Workload { reads: 0.5, rewrite: true, sync: fsync, bytes: Some(2 * size), ..once.clone() };
     let strided = Workload {
-        access: Access::Strided(block * (STRIDE as i64 - 1)),
+        access: AccessPattern::Strided(block * (STRIDE as i64 - 1)),
         bytes: Some((size / STRIDE).max(u64::from(STREAM))),
         ..cold.clone()
     };
@@ -128,7 +134,7 @@ fn streams(session: &mut BenchSession, target: usize, size: u64) -> Result<()> {
         ("rewrite, each block read first", rewrite),
         ("read, cache cold", cold.clone()),
         ("read again, cache warm", once),
-        ("read backward, cache cold", Workload { access: Access::Strided(-2 * block), ..cold }),
+        ("read backward, cache cold", Workload { access: AccessPattern::Strided(-2 * block), ..cold }),
         ("read one of eight, cache cold", strided),
     ];
     for (name, load) in loads {
@@ -141,10 +147,11 @@ fn streams(session: &mut BenchSession, target: usize, size: u64) -> Result<()> {
 /// Small random requests, and small synced ones.
 fn small_requests(session: &mut BenchSession, target: usize, options: &FsOptions, size: u64) -> Result<()> {
     let timed = Workload { seconds: Some(options.seconds), seed: options.seed, ..buffered(SMALL, size) };
-    let synced = |data_only| Workload { reads: 0.0, sync: Some(Sync { every: Some(1), data_only }), ..timed.clone() };
+    let synced =
+        |data_only| Workload { reads: 0.0, sync: Some(SyncPolicy { every: Some(1), data_only }), ..timed.clone() };
     let loads = [
-        ("random read, cache cold", Workload { access: Access::Uniform, cache: Cache::Cold, ..timed.clone() }),
-        ("random write", Workload { access: Access::Uniform, reads: 0.0, ..timed.clone() }),
+        ("random read, cache cold", Workload { access: AccessPattern::Uniform, cache: Cache::Cold, ..timed.clone() }),
+        ("random write", Workload { access: AccessPattern::Uniform, reads: 0.0, ..timed.clone() }),
         ("write and fdatasync each", synced(true)),
         ("write and fsync each", synced(false)),
     ];
@@ -156,11 +163,12 @@ fn small_requests(session: &mut BenchSession, target: usize, options: &FsOptions
 }
 
 /// A stream, a database's reads and a log, each alone, then in pairs.
-fn together(session: &mut BenchSession, options: &FsOptions, size: u64) -> Result<Vec<Pair>> {
+fn together(session: &mut BenchSession, options: &FsOptions, size: u64) -> Result<Vec<Interference>> {
     let size = mixed_size(size);
     let timed = |block| Workload { seconds: Some(options.seconds), seed: options.seed, ..buffered(block, size) };
-    let log = Workload { reads: 0.0, sync: Some(Sync { every: Some(1), data_only: true }), ..timed(SMALL) };
-    let reads = Workload { engine: Engine::IoUring, access: Access::Uniform, direct: true, depth: 4, ..timed(SMALL) };
+    let log = Workload { reads: 0.0, sync: Some(SyncPolicy { every: Some(1), data_only: true }), ..timed(SMALL) };
+    let reads =
+        Workload { engine: Engine::IoUring, access: AccessPattern::Uniform, direct: true, depth: 4, ..timed(SMALL) };
     let loads = [
         ("a stream of writes", Workload { reads: 0.0, ..timed(STREAM) }),
         ("random reads, 4 at a time", reads),

@@ -7,7 +7,7 @@ use crate::engine::{Completion, GRACE, IoEngine, StopEvent};
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use whyslow_model::bench::{Sync, Traffic, Workload};
+use whyslow_model::bench::{SyncPolicy, Traffic, Workload};
 
 /// A job that is ready to run: its buffers are filled.
 pub(crate) struct LoadJob<E> {
@@ -87,7 +87,7 @@ impl<E: IoEngine> LoadJob<E> {
         // The requests of several jobs are interleaved.
         let jobs = f64::from(load.jobs.max(1));
         let rate = load.rate.map(|rate| (rate / jobs, f64::from(job) / jobs));
-        let sync_at_end = matches!(load.sync, Some(Sync { every: None, .. }));
+        let sync_at_end = matches!(load.sync, Some(SyncPolicy { every: None, .. }));
         let (stream, pause) = (RequestStream::new(load, job), (load.pause * 1e9) as u64);
         Self { engine, stream, stop_event, pattern, sync_at_end, slots, rate, pause }
     }

@@ -5,7 +5,7 @@ use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, Zipf};
 use std::fmt;
-use whyslow_model::bench::{Access, Block, Workload};
+use whyslow_model::bench::{AccessPattern, BlockSize, Workload};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IoOp {
@@ -51,7 +51,7 @@ impl RequestStream {
     pub(crate) fn new(load: &Workload, job: u32) -> Self {
         let region = OffsetRange::of(load, job);
         let seed = load.seed.wrapping_add(u64::from(job).wrapping_mul(0x1_0000_0001));
-        let direction = |blocks: &[Block], salt| DirectionStream::new(load.access, blocks, region, seed ^ salt);
+        let direction = |blocks: &[BlockSize], salt| DirectionStream::new(load.access, blocks, region, seed ^ salt);
         Self {
             random: SmallRng::seed_from_u64(seed),
             reads: load.reads,
@@ -131,7 +131,7 @@ impl OffsetRange {
     /// Jobs that go forward may split the region, so that they do not read each other's cached data; random jobs all
     /// use the whole.
     fn of(load: &Workload, job: u32) -> Self {
-        let forward = matches!(load.access, Access::Sequential | Access::Strided(_));
+        let forward = matches!(load.access, AccessPattern::Sequential | AccessPattern::Strided(_));
         if !(load.split && forward) || load.jobs <= 1 {
             return Self { start: load.start, size: load.size };
         }
@@ -173,23 +173,23 @@ enum OffsetPattern {
 }
 
 impl DirectionStream {
-    fn new(access: Access, blocks: &[Block], region: OffsetRange, seed: u64) -> Self {
+    fn new(access: AccessPattern, blocks: &[BlockSize], region: OffsetRange, seed: u64) -> Self {
         let unit = u64::from(blocks.iter().map(|block| block.bytes).min().unwrap_or(1).max(1));
         let units = (region.size / unit).max(1);
         let place = match access {
-            Access::Sequential => OffsetPattern::Forward { next: 0, gap: 0 },
+            AccessPattern::Sequential => OffsetPattern::Forward { next: 0, gap: 0 },
             // Backward starts at the end.
-            Access::Strided(gap) if gap < 0 => OffsetPattern::Forward { next: (units - 1) * unit, gap },
-            Access::Strided(gap) => OffsetPattern::Forward { next: 0, gap },
+            AccessPattern::Strided(gap) if gap < 0 => OffsetPattern::Forward { next: (units - 1) * unit, gap },
+            AccessPattern::Strided(gap) => OffsetPattern::Forward { next: 0, gap },
             // Blocks of several sizes would overlap.
-            Access::Shuffled if blocks.len() == 1 => {
+            AccessPattern::Shuffled if blocks.len() == 1 => {
                 OffsetPattern::Shuffled { order: Permutation::new(units, seed), index: 0, seed }
             }
-            Access::Zipf(theta) => match Zipf::new(units as f64, theta) {
+            AccessPattern::Zipf(theta) => match Zipf::new(units as f64, theta) {
                 Ok(rank) => OffsetPattern::Zipf { rank, order: Permutation::new(units, seed) },
                 Err(_) => OffsetPattern::Anywhere,
             },
-            Access::Uniform | Access::Shuffled => OffsetPattern::Anywhere,
+            AccessPattern::Uniform | AccessPattern::Shuffled => OffsetPattern::Anywhere,
         };
         Self { region, sizes: BlockSizes::new(blocks), place, unit }
     }
@@ -240,7 +240,7 @@ struct BlockSizes {
 }
 
 impl BlockSizes {
-    fn new(blocks: &[Block]) -> Self {
+    fn new(blocks: &[BlockSize]) -> Self {
         let whole: f64 = blocks.iter().map(|block| block.share).sum();
         let mut below = 0.0;
         let upto = blocks.iter().map(|block| {

@@ -3,7 +3,7 @@ use crate::load::sample;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
-fn load(access: Access, size: u64) -> Workload {
+fn load(access: AccessPattern, size: u64) -> Workload {
     Workload { access, size, ..sample() }
 }
 
@@ -14,13 +14,13 @@ fn offsets(load: &Workload, count: usize) -> Vec<u64> {
 
 #[test]
 fn sequential_wraps_around() {
-    let load = load(Access::Sequential, 3 * 4096);
+    let load = load(AccessPattern::Sequential, 3 * 4096);
     assert_eq!(offsets(&load, 5), [0, 4096, 8192, 0, 4096]);
 }
 
 #[test]
 fn a_rewrite_reads_each_block_and_writes_it_back() {
-    let load = Workload { rewrite: true, bytes: Some(4 * 4096), ..load(Access::Sequential, 3 * 4096) };
+    let load = Workload { rewrite: true, bytes: Some(4 * 4096), ..load(AccessPattern::Sequential, 3 * 4096) };
     let mut stream = RequestStream::new(&load, 0);
     let all: Vec<_> = std::iter::from_fn(|| stream.next()).map(|r| (r.action, r.offset)).collect();
     assert_eq!(all, [(IoOp::Read, 0), (IoOp::Write, 0), (IoOp::Read, 4096), (IoOp::Write, 4096)]);
@@ -28,13 +28,13 @@ fn a_rewrite_reads_each_block_and_writes_it_back() {
 
 #[test]
 fn a_stride_leaves_gaps_and_backward_goes_from_the_end() {
-    assert_eq!(offsets(&load(Access::Strided(8192), 10 * 4096), 5), [0, 12_288, 24_576, 36_864, 0]);
-    assert_eq!(offsets(&load(Access::Strided(-8192), 3 * 4096), 5), [8192, 4096, 0, 8192, 4096]);
+    assert_eq!(offsets(&load(AccessPattern::Strided(8192), 10 * 4096), 5), [0, 12_288, 24_576, 36_864, 0]);
+    assert_eq!(offsets(&load(AccessPattern::Strided(-8192), 3 * 4096), 5), [8192, 4096, 0, 8192, 4096]);
 }
 
 #[test]
 fn shuffled_reads_every_block_once_then_in_another_order() {
-    let load = load(Access::Shuffled, 64 * 4096);
+    let load = load(AccessPattern::Shuffled, 64 * 4096);
     let all = offsets(&load, 128);
     let whole: BTreeSet<u64> = (0..64).map(|i| i * 4096).collect();
     let (first, second) = all.split_at(64);
@@ -46,7 +46,7 @@ fn shuffled_reads_every_block_once_then_in_another_order() {
 #[test]
 fn uniform_is_even() {
     let mut hits = BTreeMap::new();
-    for offset in offsets(&load(Access::Uniform, 10 * 4096), 100_000) {
+    for offset in offsets(&load(AccessPattern::Uniform, 10 * 4096), 100_000) {
         *hits.entry(offset).or_insert(0_u32) += 1;
     }
     assert_eq!(hits.len(), 10);
@@ -57,7 +57,7 @@ fn uniform_is_even() {
 #[test]
 fn zipf_ranks_follow_their_exponent() {
     let mut hits = BTreeMap::new();
-    for offset in offsets(&load(Access::Zipf(1.2), 1000 * 4096), 200_000) {
+    for offset in offsets(&load(AccessPattern::Zipf(1.2), 1000 * 4096), 200_000) {
         *hits.entry(offset).or_insert(0_u32) += 1;
     }
     let mut counts: Vec<f64> = hits.values().map(|&n| f64::from(n)).collect();
@@ -71,21 +71,21 @@ fn zipf_ranks_follow_their_exponent() {
 
 #[test]
 fn sequential_jobs_split_the_region() {
-    let load = Workload { jobs: 4, ..load(Access::Sequential, 1 << 20) };
+    let load = Workload { jobs: 4, ..load(AccessPattern::Sequential, 1 << 20) };
     let starts: Vec<u64> = (0..4).map(|job| RequestStream::new(&load, job).next().unwrap().offset).collect();
     assert_eq!(starts, [0, 1 << 18, 2 << 18, 3 << 18]);
 }
 
 #[test]
 fn a_mix_has_its_shares_and_syncs_after_every_few_writes() {
-    let sync = whyslow_model::bench::Sync { every: Some(4), data_only: false };
-    let blocks = vec![Block { bytes: 4096, share: 0.6 }, Block { bytes: 65_536, share: 0.4 }];
+    let sync = whyslow_model::bench::SyncPolicy { every: Some(4), data_only: false };
+    let blocks = vec![BlockSize { bytes: 4096, share: 0.6 }, BlockSize { bytes: 65_536, share: 0.4 }];
     let load = Workload {
         reads: 0.7,
         read_blocks: blocks.clone(),
         write_blocks: blocks,
         sync: Some(sync),
-        ..load(Access::Uniform, 1 << 30)
+        ..load(AccessPattern::Uniform, 1 << 30)
     };
     let mut stream = RequestStream::new(&load, 0);
     let all: Vec<IoRequest> = (0..50_000).map(|_| stream.next().unwrap()).collect();
@@ -100,14 +100,14 @@ fn a_mix_has_its_shares_and_syncs_after_every_few_writes() {
 
 #[test]
 fn no_more_than_the_given_bytes_are_requested() {
-    let load = Workload { bytes: Some(10 * 4096), ..load(Access::Uniform, 1 << 30) };
+    let load = Workload { bytes: Some(10 * 4096), ..load(AccessPattern::Uniform, 1 << 30) };
     let mut stream = RequestStream::new(&load, 0);
     assert_eq!(std::iter::from_fn(|| stream.next()).count(), 10);
 }
 
 #[test]
 fn the_same_seed_gives_the_same_requests() {
-    let load = load(Access::Uniform, 1 << 30);
+    let load = load(AccessPattern::Uniform, 1 << 30);
     assert_eq!(offsets(&load, 100), offsets(&load, 100));
     let other = Workload { seed: load.seed + 1, ..load.clone() };
     assert_ne!(offsets(&load, 100), offsets(&other, 100));
@@ -117,14 +117,14 @@ proptest! {
     #[test]
     fn no_request_leaves_the_region(
         access in prop_oneof![
-            Just(Access::Sequential), Just(Access::Uniform), Just(Access::Shuffled),
-            any::<i32>().prop_map(|gap| Access::Strided(i64::from(gap))),
-            (0.1_f64..5.0).prop_map(Access::Zipf),
+            Just(AccessPattern::Sequential), Just(AccessPattern::Uniform), Just(AccessPattern::Shuffled),
+            any::<i32>().prop_map(|gap| AccessPattern::Strided(i64::from(gap))),
+            (0.1_f64..5.0).prop_map(AccessPattern::Zipf),
         ],
         sizes in prop::collection::vec((1_u32..20, 0.1_f64..1.0), 1..4),
         start in 0_u64..1000, blocks in 20_u64..2000, jobs in 1_u32..5, reads in 0.0_f64..=1.0,
     ) {
-        let sizes: Vec<Block> = sizes.iter().map(|&(n, share)| Block { bytes: n * 512, share }).collect();
+        let sizes: Vec<BlockSize> = sizes.iter().map(|&(n, share)| BlockSize { bytes: n * 512, share }).collect();
         let load = Workload {
             access, jobs, reads, start: start * 512, size: blocks * 512,
             read_blocks: sizes.clone(), write_blocks: sizes, ..sample()

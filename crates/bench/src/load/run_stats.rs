@@ -1,7 +1,7 @@
 //! Statistics of completed requests.
 
 use super::request_stream::IoOp;
-use whyslow_model::bench::{Flow, Latency, Percentile, Series, Workload};
+use whyslow_model::bench::{DiskSeries, Latency, Percentile, RequestStats, Workload};
 use whyslow_model::histogram::{Histogram, bucket_of};
 
 /// Nanoseconds per second.
@@ -102,12 +102,12 @@ impl RunStats {
     }
 
     /// Reads, writes and syncs.
-    pub(crate) fn flows(&self, seconds: f64, load: &Workload) -> [Flow; 3] {
+    pub(crate) fn flows(&self, seconds: f64, load: &Workload) -> [RequestStats; 3] {
         [&self.read, &self.write, &self.sync].map(|counts| counts.flow(seconds, load))
     }
 
     /// Includes intervals without completions, as zeros.
-    pub(crate) fn series(&self, seconds: f64) -> Series {
+    pub(crate) fn series(&self, seconds: f64) -> DiskSeries {
         let whole = (seconds / (INTERVAL as f64 / NS) - 1e-6).ceil().max(0.0) as usize;
         let mut intervals = self.intervals.clone();
         intervals.resize(whole, Interval::default());
@@ -116,7 +116,7 @@ impl RunStats {
             intervals = intervals.chunks(10).map(Interval::sum).collect();
             length *= 10;
         }
-        Series {
+        DiskSeries {
             interval: length as f64 / NS,
             reads: intervals.iter().map(|i| i.reads).collect(),
             read_bytes: intervals.iter().map(|i| i.read_bytes).collect(),
@@ -170,9 +170,9 @@ impl DirectionStats {
         self.service.merge(&other.service);
     }
 
-    fn flow(&self, seconds: f64, load: &Workload) -> Flow {
+    fn flow(&self, seconds: f64, load: &Workload) -> RequestStats {
         let each_second = |n: u64| if seconds > 0.0 { n as f64 / seconds } else { 0.0 };
-        Flow {
+        RequestStats {
             operations: self.operations,
             bytes: self.bytes,
             rate: each_second(self.operations),

@@ -1,12 +1,12 @@
 //! Memory bandwidth: by working set and page size, and of all CPUs together.
 
-use super::mapping::{Mapping, PageKind};
+use super::mapping::{MemoryRegion, PageKind};
 use super::stream_kernels::{StreamArrays, StreamKernel};
 use super::{CpuCache, WorkingSets};
 use crate::error::{Error, Result};
 use crate::study::StudyContext;
 use crate::study::{TimeBasis, repeat, times};
-use whyslow_model::bench::{Figure, Study};
+use whyslow_model::bench::{Measurement, Study};
 use whyslow_model::human;
 
 const METHOD: &str = "STREAM counting: 8 bytes per element read or written; write-allocate traffic not counted, and avoided by non-temporal stores.";
@@ -16,7 +16,7 @@ const LEAST: u64 = 1 << 20;
 /// Minimum working set per thread when all CPUs run.
 const EACH: u64 = 8 << 20;
 
-struct Case {
+struct BandwidthCase {
     under: String,
     pages: PageKind,
     /// Length of each array in memory; of all arrays together in a cache.
@@ -39,11 +39,11 @@ pub(super) fn study(context: &mut StudyContext, sets: &WorkingSets) -> Result<St
     Ok(Study { name: "bandwidth".into(), method: METHOD.into(), figures, findings })
 }
 
-fn cases(context: &StudyContext, sets: &WorkingSets) -> Vec<Case> {
+fn cases(context: &StudyContext, sets: &WorkingSets) -> Vec<BandwidthCase> {
     let one = vec![context.topology.quiet_cpu()];
     let most = sets.most;
     let within = |cache: &&CpuCache| cache.bytes / 2 < most;
-    let of_cache = |cache: &CpuCache| Case {
+    let of_cache = |cache: &CpuCache| BandwidthCase {
         under: sets.working_set(cache.bytes / 2),
         pages: PageKind::Base,
         bytes: cache.bytes / 2,
@@ -51,7 +51,7 @@ fn cases(context: &StudyContext, sets: &WorkingSets) -> Vec<Case> {
         cpus: one.clone(),
     };
     let size = human::quantity(most as f64, "bytes");
-    let of_memory = |pages: &PageKind| Case {
+    let of_memory = |pages: &PageKind| BandwidthCase {
         under: format!("{size}, {}", pages.name()),
         pages: *pages,
         bytes: most,
@@ -60,21 +60,21 @@ fn cases(context: &StudyContext, sets: &WorkingSets) -> Vec<Case> {
     };
     let caches = sets.caches.iter().filter(within).map(of_cache);
     let memory = sets.pages.iter().filter(|pages| pages.fit(3 * most, &context.root)).map(of_memory);
-    let mut cases: Vec<Case> = caches.chain(memory).collect();
+    let mut cases: Vec<BandwidthCase> = caches.chain(memory).collect();
     let all = context.topology.spread_over_cores();
     if all.len() > 1 {
         let pages = sets.usual_pages();
         let each = (most / all.len() as u64).max(EACH.min(most));
         let under = format!("{} cpus, {} each, {}", all.len(), human::quantity(each as f64, "bytes"), pages.name());
-        cases.push(Case { under, pages, bytes: each, in_cache: false, cpus: all });
+        cases.push(BandwidthCase { under, pages, bytes: each, in_cache: false, cpus: all });
     }
     cases
 }
 
-fn figure(context: &StudyContext, case: &Case, kernel: StreamKernel) -> Result<Option<Figure>> {
+fn figure(context: &StudyContext, case: &BandwidthCase, kernel: StreamKernel) -> Result<Option<Measurement>> {
     let bytes = if case.in_cache { case.bytes } else { case.bytes * kernel.arrays() };
     let prepare = |_| {
-        let region = || Mapping::new(case.bytes, case.pages, None);
+        let region = || MemoryRegion::new(case.bytes, case.pages, None);
         let regions = region().and_then(|a| Ok([a, region()?, region()?]));
         let regions = regions.map_err(|e| Error::new(format!("memory of {}: {e}", case.under)))?;
         let mut arrays = StreamArrays::new(regions);
@@ -92,7 +92,7 @@ fn figure(context: &StudyContext, case: &Case, kernel: StreamKernel) -> Result<O
 }
 
 /// Bandwidth of memory, and the effect of non-temporal stores, in the last case: with all CPUs.
-fn findings(figures: &[Figure]) -> Vec<String> {
+fn findings(figures: &[Measurement]) -> Vec<String> {
     let Some(last) = figures.last().map(|figure| figure.under.as_str()) else { return Vec::new() };
     let of = |kernel: StreamKernel| figures.iter().find(|f| f.name == kernel.name() && f.under == last);
     let value =

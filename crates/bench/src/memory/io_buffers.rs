@@ -1,13 +1,13 @@
 //! I/O buffers: page-aligned, as O_DIRECT needs them, and in huge pages if they are large.
 
-use super::mapping::{Mapping, PageKind, base_page};
+use super::mapping::{MemoryRegion, PageKind, base_page};
 use std::ffi::c_void;
 use std::io;
 
 /// Buffers of one size.
 #[derive(Debug)]
 pub(crate) struct IoBuffers {
-    mapping: Mapping,
+    mapping: MemoryRegion,
     size: usize,
     count: usize,
 }
@@ -23,8 +23,8 @@ impl IoBuffers {
         let size = bytes.max(1).checked_next_multiple_of(base_page()).ok_or(io::ErrorKind::OutOfMemory)?;
         let count = count.max(1);
         let total = size.checked_mul(count).ok_or(io::ErrorKind::OutOfMemory)? as u64;
-        let huge = (size >= LARGE).then(|| Mapping::new(total, PageKind::Transparent, None).ok()).flatten();
-        let mut mapping = huge.map_or_else(|| Mapping::new(total, PageKind::Base, None), Ok)?;
+        let huge = (size >= LARGE).then(|| MemoryRegion::new(total, PageKind::Transparent, None).ok()).flatten();
+        let mut mapping = huge.map_or_else(|| MemoryRegion::new(total, PageKind::Base, None), Ok)?;
         // Fault all pages in before anything is measured.
         mapping.as_u64().fill(0);
         Ok(Self { mapping, size, count })

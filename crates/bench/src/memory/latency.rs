@@ -2,13 +2,13 @@
 
 use super::WorkingSets;
 use super::cpu_caches::ladder;
-use super::mapping::{Mapping, PageKind};
+use super::mapping::{MemoryRegion, PageKind};
 use crate::error::{Error, Result};
 use crate::load::Permutation;
 use crate::study::StudyContext;
 use crate::study::{TimeBasis, repeat, times};
 use std::hint::black_box;
-use whyslow_model::bench::{Figure, Study};
+use whyslow_model::bench::{Measurement, Study};
 use whyslow_model::human;
 
 const METHOD: &str =
@@ -40,10 +40,10 @@ pub(super) fn study(context: &mut StudyContext, sets: &WorkingSets) -> Result<St
     Ok(Study { name: "latency".into(), method: METHOD.into(), figures, findings })
 }
 
-pub(super) fn map(context: &StudyContext, bytes: u64, pages: PageKind, node: Option<u32>) -> Result<Mapping> {
+pub(super) fn map(context: &StudyContext, bytes: u64, pages: PageKind, node: Option<u32>) -> Result<MemoryRegion> {
     let bytes = if pages.fit(bytes, &context.root) { bytes } else { 1 };
     let failed = |e| Error::new(format!("{} of {}: {e}", human::quantity(bytes as f64, "bytes"), pages.name()));
-    Mapping::new(bytes, pages, node).map_err(failed)
+    MemoryRegion::new(bytes, pages, node).map_err(failed)
 }
 
 pub(super) fn time(
@@ -52,7 +52,7 @@ pub(super) fn time(
     cpu: u32,
     name: &str,
     under: &str,
-) -> Result<Option<Figure>> {
+) -> Result<Option<Measurement>> {
     let repeated = repeat(&[cpu], context.options(TimeBasis::OnCpu), |_| {
         let mut at = 0;
         Ok(move || {
@@ -63,7 +63,7 @@ pub(super) fn time(
     Ok(repeated.time(name, under))
 }
 
-fn add_page_caveat(context: &mut StudyContext, pages: PageKind, region: &Mapping) {
+fn add_page_caveat(context: &mut StudyContext, pages: PageKind, region: &MemoryRegion) {
     let share = region.share_in_large_pages().filter(|&share| pages == PageKind::Transparent && share < MOSTLY);
     if let Some(share) = share {
         let part = human::percent(share);
@@ -76,7 +76,7 @@ fn add_page_caveat(context: &mut StudyContext, pages: PageKind, region: &Mapping
 pub(crate) struct PointerChain<'r>(pub(crate) &'r [u64]);
 
 impl<'r> PointerChain<'r> {
-    pub(crate) fn lay(region: &'r mut Mapping, bytes: u64) -> Self {
+    pub(crate) fn lay(region: &'r mut MemoryRegion, bytes: u64) -> Self {
         let words = region.as_u64();
         let lines = (bytes / (LINE * 8)).clamp(1, words.len() as u64 / LINE);
         let order = Permutation::new(lines, 1);
@@ -100,7 +100,7 @@ pub(crate) fn chase(links: &[u64], from: u64, hops: u64) -> u64 {
     black_box(at)
 }
 
-fn findings(figures: &[Figure], sets: &WorkingSets) -> Vec<String> {
+fn findings(figures: &[Measurement], sets: &WorkingSets) -> Vec<String> {
     let set = sets.working_set(sets.most);
     let of = |pages: PageKind| figures.iter().find(|f| f.name == set && f.under == pages.name());
     let Some(base) = of(PageKind::Base) else { return Vec::new() };
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn the_pointer_chain_is_a_cycle_through_every_line() {
-        let mut region = Mapping::new(1 << 20, PageKind::Base, None).unwrap();
+        let mut region = MemoryRegion::new(1 << 20, PageKind::Base, None).unwrap();
         for lines in [1_u64, 2, 3, 100, 1000] {
             let links = PointerChain::lay(&mut region, lines * LINE * 8);
             let mut seen = vec![false; lines as usize];
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn the_pointer_chain_is_in_random_order() {
-        let mut region = Mapping::new(1 << 20, PageKind::Base, None).unwrap();
+        let mut region = MemoryRegion::new(1 << 20, PageKind::Base, None).unwrap();
         let links = PointerChain::lay(&mut region, 1 << 20);
         let near = |line: &u64| links.0[(line * LINE) as usize].abs_diff(line * LINE) < 32 * LINE;
         let count = (0_u64..1 << 14).filter(near).count();

@@ -87,7 +87,7 @@ fn free_in_pool(root: &Root) -> u64 {
 
 /// Pages are allocated when first written to.
 #[derive(Debug)]
-pub(crate) struct Mapping {
+pub(crate) struct MemoryRegion {
     start: NonNull<u8>,
     bytes: usize,
     mapping: NonNull<c_void>,
@@ -95,9 +95,9 @@ pub(crate) struct Mapping {
 }
 
 // SAFETY: the mapping belongs to this value alone.
-unsafe impl Send for Mapping {}
+unsafe impl Send for MemoryRegion {}
 
-impl Mapping {
+impl MemoryRegion {
     /// Fails without such pages, memory or node.
     pub(crate) fn new(bytes: u64, pages: PageKind, node: Option<u32>) -> io::Result<Self> {
         let unit = pages.unit();
@@ -201,7 +201,7 @@ impl Mapping {
     }
 }
 
-impl Drop for Mapping {
+impl Drop for MemoryRegion {
     fn drop(&mut self) {
         // SAFETY: mapped in `new` with this length; nothing refers to it any more.
         let _ = unsafe { munmap(self.mapping, self.mapped) };
@@ -228,7 +228,7 @@ mod tests {
     #[test]
     fn every_available_kind_of_page_can_be_mapped() {
         for pages in PageKind::available(&Root::live()) {
-            let mut region = Mapping::new(3 << 20, pages, Some(0)).unwrap();
+            let mut region = MemoryRegion::new(3 << 20, pages, Some(0)).unwrap();
             assert!(region.bytes() >= 3 << 20 && region.as_u64().iter().all(|&word| word == 0), "{pages:?}");
             assert!(region.start.as_ptr().addr().is_multiple_of(pages.unit()), "{pages:?}");
             assert_eq!(region.touch(pages.unit()), (region.bytes() / pages.unit()) as u64);
@@ -240,7 +240,7 @@ mod tests {
 
     #[test]
     fn pages_are_allocated_on_the_given_node() {
-        let region = Mapping::new(1 << 20, PageKind::Base, Some(0)).unwrap();
+        let region = MemoryRegion::new(1 << 20, PageKind::Base, Some(0)).unwrap();
         region.populate().unwrap();
         let mut node = -1_i32;
         /// MPOL_F_NODE and MPOL_F_ADDR (include/uapi/linux/mempolicy.h).
@@ -250,14 +250,14 @@ mod tests {
         let status =
             unsafe { libc::syscall(libc::SYS_get_mempolicy, &raw mut node, no_mask, 0, address, NODE_OF_ADDRESS) };
         assert!(status != 0 || node == 0, "{node}");
-        assert!(Mapping::new(1 << 20, PageKind::Base, Some(1023)).is_err());
-        assert!(Mapping::new(1 << 20, PageKind::Base, Some(u32::MAX)).is_err());
+        assert!(MemoryRegion::new(1 << 20, PageKind::Base, Some(1023)).is_err());
+        assert!(MemoryRegion::new(1 << 20, PageKind::Base, Some(u32::MAX)).is_err());
     }
 
     #[test]
     fn impossible_mappings_are_refused() {
-        assert!(Mapping::new(u64::MAX, PageKind::Base, None).is_err());
-        assert!(Mapping::new(u64::MAX, PageKind::Transparent, None).is_err());
+        assert!(MemoryRegion::new(u64::MAX, PageKind::Base, None).is_err());
+        assert!(MemoryRegion::new(u64::MAX, PageKind::Transparent, None).is_err());
     }
 
     #[test]

@@ -14,13 +14,13 @@ pub(crate) use available::available;
 pub(crate) use cpu_caches::{CpuCache, cpu_caches};
 pub(crate) use io_buffers::IoBuffers;
 pub(crate) use latency::{PointerChain, chase};
-pub(crate) use mapping::{Mapping, PageKind};
+pub(crate) use mapping::{MemoryRegion, PageKind};
 
 use crate::error::{Error, Result};
 use crate::progress::Progress;
 use crate::progress::Stop;
 use crate::study::StudyContext;
-use whyslow_model::bench::{Kind, Report};
+use whyslow_model::bench::{BenchKind, BenchReport};
 use whyslow_model::human;
 use whyslow_sense::Root;
 
@@ -46,12 +46,12 @@ const PART: u64 = 8;
 ///
 /// # Errors
 /// Too little memory, or a thread cannot start.
-pub fn measure(asked: &MemoryOptions, stop: &Stop, progress: &mut dyn FnMut(Progress)) -> Result<Report> {
+pub fn measure(asked: &MemoryOptions, stop: &Stop, progress: &mut dyn FnMut(Progress)) -> Result<BenchReport> {
     let mut context = StudyContext::begin(asked.seconds, stop, progress);
     let sets = WorkingSets::of(&context.root, asked.most)?;
     context.session.caveats.extend(sets.caveats(&context.root));
     context.report(
-        Kind::Memory,
+        BenchKind::Memory,
         &[
             &|context| bandwidth::study(context, &sets),
             &|context| latency::study(context, &sets),

@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::study::StudyContext;
 use crate::study::{Repetitions, TimeBasis, repeat, times};
 use std::hint::black_box;
-use whyslow_model::bench::{Figure, Study};
+use whyslow_model::bench::{Measurement, Study};
 
 const METHOD: &str = "Pointer chase and sequential read of memory bound to a node (mbind), from a CPU of each node.";
 
@@ -16,7 +16,7 @@ const METHOD: &str = "Pointer chase and sequential read of memory bound to a nod
 const MAX_FIGURES_TIME: u32 = 64;
 
 /// A figure, and whether CPU and memory belong to the same node.
-type NodeFigure = (Figure, bool);
+type NodeFigure = (Measurement, bool);
 
 pub(super) fn study(context: &mut StudyContext, sets: &WorkingSets) -> Result<Study> {
     let (topology, memories) = (context.topology.by_node(), nodes(&context.root));
@@ -80,7 +80,7 @@ fn findings(measured: &[NodeFigure], pairs: u32) -> Vec<String> {
         let of = move |(figure, own): &&NodeFigure| figure.unit == "s" && *own == near;
         measured.iter().filter(of).map(|(figure, _)| figure)
     };
-    let by_value = |a: &&Figure, b: &&Figure| a.value.total_cmp(&b.value);
+    let by_value = |a: &&Measurement, b: &&Measurement| a.value.total_cmp(&b.value);
     let (nearest, farthest) = (latencies(true).min_by(by_value), latencies(false).max_by(by_value));
     let said = |(near, far)| format!("Latency of the most distant node: {} that of local memory.", times(far, near));
     nearest.zip(farthest).map(said).into_iter().collect()
@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn remote_memory_is_compared_with_local_memory() {
-        let figure = |value, unit, own| (Figure::of("x", "", unit, vec![value]).unwrap(), own);
+        let figure = |value, unit, own| (Measurement::of("x", "", unit, vec![value]).unwrap(), own);
         let measured = [
             figure(80e-9, "s", true),
             figure(90e-9, "s", true),

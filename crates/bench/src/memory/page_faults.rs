@@ -1,13 +1,13 @@
 //! The cost of page faults.
 
 use super::WorkingSets;
-use super::mapping::{Mapping, PageKind, base_page, huge_page};
+use super::mapping::{MemoryRegion, PageKind, base_page, huge_page};
 use crate::error::{Error, Result};
 use crate::study::StudyContext;
 use crate::study::{TimeBasis, WorkDone, repeat};
 use nix::sys::resource::{UsageWho, getrusage};
 use std::time::Instant;
-use whyslow_model::bench::{Figure, Study};
+use whyslow_model::bench::{Measurement, Study};
 use whyslow_model::human;
 
 const METHOD: &str =
@@ -27,7 +27,7 @@ pub(super) fn study(context: &mut StudyContext, sets: &WorkingSets) -> Result<St
         figures.extend(touched(context, PageKind::Transparent, huge_page(), &large)?);
     }
     if context.session.proceed_to("populated memory") {
-        match Mapping::new(BYTES, PageKind::Base, None).and_then(|region| region.populate()) {
+        match MemoryRegion::new(BYTES, PageKind::Base, None).and_then(|region| region.populate()) {
             Ok(()) => figures.extend(populated(context, &small)?),
             Err(e) => {
                 context.session.caveats.push(format!("populating memory is not measured: MADV_POPULATE_WRITE: {e}"))
@@ -42,12 +42,12 @@ fn size(bytes: usize) -> String {
     human::quantity(bytes as f64, "bytes")
 }
 
-fn new_memory(pages: PageKind) -> Result<Mapping> {
-    Mapping::new(BYTES, pages, None).map_err(|e| Error::new(format!("new memory of {}: {e}", pages.name())))
+fn new_memory(pages: PageKind) -> Result<MemoryRegion> {
+    MemoryRegion::new(BYTES, pages, None).map_err(|e| Error::new(format!("new memory of {}: {e}", pages.name())))
 }
 
 /// One fault per page.
-fn touched(context: &StudyContext, pages: PageKind, page: usize, name: &str) -> Result<Option<Figure>> {
+fn touched(context: &StudyContext, pages: PageKind, page: usize, name: &str) -> Result<Option<Measurement>> {
     let time = |_| {
         new_memory(pages)?;
         Ok(move || {
@@ -62,7 +62,7 @@ fn touched(context: &StudyContext, pages: PageKind, page: usize, name: &str) -> 
 }
 
 /// All pages in one call.
-fn populated(context: &StudyContext, name: &str) -> Result<Option<Figure>> {
+fn populated(context: &StudyContext, name: &str) -> Result<Option<Measurement>> {
     let time = |_| {
         Ok(|| {
             with_new_memory(PageKind::Base, |region| {
@@ -75,7 +75,7 @@ fn populated(context: &StudyContext, name: &str) -> Result<Option<Figure>> {
 }
 
 /// Works on new memory; mapping and unmapping count as overhead.
-fn with_new_memory(pages: PageKind, work: impl FnOnce(&mut Mapping) -> u64) -> WorkDone {
+fn with_new_memory(pages: PageKind, work: impl FnOnce(&mut MemoryRegion) -> u64) -> WorkDone {
     let began = Instant::now();
     // Worked before; if memory has run out since, nothing counts.
     let Ok(mut region) = new_memory(pages) else { return WorkDone { amount: 0, overhead: began.elapsed() } };
@@ -92,7 +92,7 @@ fn minor_faults() -> u64 {
 }
 
 /// Cost per 4 KiB with small and with huge pages.
-fn findings(figures: &[Figure]) -> Vec<String> {
+fn findings(figures: &[Measurement]) -> Vec<String> {
     let [small, large, ..] = figures else { return Vec::new() };
     let within = (huge_page() / base_page()) as f64;
     if !large.name.contains("THP") {

@@ -2,7 +2,7 @@
 //!
 //! Plain loops that the compiler vectorises; [`black_box`] keeps it from removing them.
 
-use super::mapping::Mapping;
+use super::mapping::MemoryRegion;
 use std::hint::black_box;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +60,7 @@ impl StreamKernel {
 }
 
 pub(super) struct StreamArrays {
-    regions: [Mapping; 3],
+    regions: [MemoryRegion; 3],
     length: usize,
 }
 
@@ -69,16 +69,16 @@ const WIDTH: usize = 64;
 
 impl StreamArrays {
     /// Touches all pages.
-    pub(super) fn new(mut regions: [Mapping; 3]) -> Self {
+    pub(super) fn new(mut regions: [MemoryRegion; 3]) -> Self {
         regions.iter_mut().for_each(|region| region.as_f64().fill(1.0));
-        let length = regions.iter().map(Mapping::bytes).min().unwrap_or(0) / size_of::<f64>();
+        let length = regions.iter().map(MemoryRegion::bytes).min().unwrap_or(0) / size_of::<f64>();
         Self { regions, length: length / WIDTH * WIDTH }
     }
 
     /// Uses `bytes` of all arrays of a kernel together.
     pub(super) fn working_set(&mut self, bytes: u64, kernel: StreamKernel) {
         let each = usize::try_from(bytes / kernel.arrays()).unwrap_or(usize::MAX) / size_of::<f64>();
-        let most = self.regions.iter().map(Mapping::bytes).min().unwrap_or(0) / size_of::<f64>();
+        let most = self.regions.iter().map(MemoryRegion::bytes).min().unwrap_or(0) / size_of::<f64>();
         self.length = each.clamp(WIDTH, most) / WIDTH * WIDTH;
     }
 
@@ -198,7 +198,7 @@ mod tests {
     use crate::memory::PageKind;
 
     fn arrays() -> StreamArrays {
-        StreamArrays::new([(); 3].map(|()| Mapping::new(1 << 20, PageKind::Base, None).unwrap()))
+        StreamArrays::new([(); 3].map(|()| MemoryRegion::new(1 << 20, PageKind::Base, None).unwrap()))
     }
 
     #[test]

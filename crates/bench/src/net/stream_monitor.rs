@@ -2,7 +2,7 @@
 
 use super::socket::{path_mtu, tcp_info};
 use super::test_stream::{StreamHandle, StreamRole};
-use whyslow_model::bench::{NetStream, Spread, StreamTime};
+use whyslow_model::bench::{NetStream, SampleStats, StreamTime};
 use whyslow_model::catalogue::Connection;
 use whyslow_model::value::Counter;
 
@@ -25,7 +25,7 @@ pub(super) struct StreamSamples {
 #[derive(Default)]
 struct RunningMean {
     count: u32,
-    spread: Spread,
+    spread: SampleStats,
 }
 
 impl StreamMonitor {
@@ -109,13 +109,14 @@ impl StreamSamples {
 impl RunningMean {
     fn add(&mut self, value: Option<f64>) {
         let Some(value) = value else { return };
-        let Spread { min, mean, max } = self.spread;
+        let SampleStats { min, mean, max } = self.spread;
         let least = if self.count == 0 { value } else { min.min(value) };
         self.count += 1;
-        self.spread = Spread { min: least, mean: mean + (value - mean) / f64::from(self.count), max: max.max(value) };
+        self.spread =
+            SampleStats { min: least, mean: mean + (value - mean) / f64::from(self.count), max: max.max(value) };
     }
 
-    fn spread(&self) -> Option<Spread> {
+    fn spread(&self) -> Option<SampleStats> {
         (self.count > 0).then_some(self.spread)
     }
 }
@@ -154,7 +155,7 @@ mod tests {
         let mut mean = RunningMean::default();
         assert_eq!(mean.spread(), None);
         [Some(4.0), None, Some(2.0), Some(6.0)].into_iter().for_each(|value| mean.add(value));
-        assert_eq!(mean.spread(), Some(Spread { min: 2.0, mean: 4.0, max: 6.0 }));
+        assert_eq!(mean.spread(), Some(SampleStats { min: 2.0, mean: 4.0, max: 6.0 }));
     }
 
     #[test]

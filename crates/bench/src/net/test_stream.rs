@@ -17,7 +17,7 @@ use std::time::Instant;
 use whyslow_model::bench::{Datagrams, Direction, NetLoad, Transport, Work};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Side {
+pub(super) enum StreamSide {
     Client,
     Server,
 }
@@ -31,12 +31,14 @@ pub(super) enum StreamRole {
 }
 
 impl StreamRole {
-    pub(super) fn of(work: Work, side: Side) -> Self {
+    pub(super) fn of(work: Work, side: StreamSide) -> Self {
         match (work, side) {
-            (Work::Stream(Direction::Up), Side::Client) | (Work::Stream(Direction::Down), Side::Server) => Self::Send,
+            (Work::Stream(Direction::Up), StreamSide::Client) | (Work::Stream(Direction::Down), StreamSide::Server) => {
+                Self::Send
+            }
             (Work::Stream(_), _) => Self::Receive,
-            (Work::Exchange, Side::Client) => Self::Ask,
-            (Work::Exchange, Side::Server) => Self::Answer,
+            (Work::Exchange, StreamSide::Client) => Self::Ask,
+            (Work::Exchange, StreamSide::Server) => Self::Answer,
         }
     }
 }

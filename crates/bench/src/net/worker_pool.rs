@@ -1,7 +1,7 @@
 //! One end of a round: a thread per stream, and the calling thread, which samples them.
 
 use super::stream_monitor::{StreamMonitor, StreamSamples};
-use super::test_stream::{Side, StreamHandle, StreamRole, TestStream, WorkerResult};
+use super::test_stream::{StreamHandle, StreamRole, StreamSide, TestStream, WorkerResult};
 use crate::environment::busy_seconds;
 use crate::load::since;
 use crate::round::{cost, generator};
@@ -68,7 +68,7 @@ struct MeasuredInterval {
 
 impl WorkerPool {
     /// Starts all threads; fails if one cannot be started.
-    pub(super) fn start(loads: Vec<LoadStreams>, side: Side, close_mode: CloseMode) -> std::io::Result<Self> {
+    pub(super) fn start(loads: Vec<LoadStreams>, side: StreamSide, close_mode: CloseMode) -> std::io::Result<Self> {
         let (over, epoch) = (Arc::<AtomicBool>::default(), Instant::now());
         let (done_to, done) = mpsc::channel();
         let mut pool = Self { loads: Vec::new(), workers: Vec::new(), over, epoch, done, close_mode };

@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
-use whyslow_model::bench::{Engine, Sync, Workload};
+use whyslow_model::bench::{Engine, SyncPolicy, Workload};
 
 /// Job number `job` of a workload.
 pub(super) struct LoadThread {
@@ -32,7 +32,7 @@ impl LoadThread {
         }
         let (file, stop_event) = (self.file.clone(), self.stop_event.clone());
         let (depth, block) = (self.load.depth.max(1) as usize, self.load.largest_block() as usize);
-        let data_only = matches!(self.load.sync, Some(Sync { data_only: true, .. }));
+        let data_only = matches!(self.load.sync, Some(SyncPolicy { data_only: true, .. }));
         match self.load.engine {
             Engine::IoUring if self.load.poll => {
                 self.run_on(PolledUring::new(file, stop_event, depth, block), ready, begin, report)

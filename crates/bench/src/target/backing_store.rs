@@ -49,7 +49,7 @@ impl ByteRange {
 
 /// A device and everything below it.
 #[derive(Default)]
-struct Stack {
+struct DeviceStack {
     devices: BTreeSet<String>,
     regions: Vec<ByteRange>,
 }
@@ -94,8 +94,8 @@ fn devices(map: &StorageMap) -> Vec<String> {
     map.root.list("sys/class/block").into_iter().map(|name| name.replace('!', "/")).collect()
 }
 
-fn stack(map: &StorageMap, device: &str) -> Stack {
-    let mut stack = Stack::default();
+fn stack(map: &StorageMap, device: &str) -> DeviceStack {
+    let mut stack = DeviceStack::default();
     stack.regions = regions(map, device, &mut stack.devices);
     stack
 }

@@ -3,7 +3,7 @@
 use super::backing_store;
 use super::identity;
 use super::in_use::uses;
-use super::{StorageMap, Target, TargetSpec, cannot_open, open, refused};
+use super::{BenchTarget, StorageMap, TargetSpec, cannot_open, open, refused};
 use crate::error::{Error, Result};
 use crate::extents;
 use std::fs::{self, File};
@@ -64,11 +64,11 @@ fn open_patiently(path: &Path, ask: &TargetSpec, flags: i32) -> io::Result<File>
     }
 }
 
-pub(super) fn as_target(map: &StorageMap, path: &Path, number: u64, ask: &TargetSpec) -> Result<Target> {
+pub(super) fn as_target(map: &StorageMap, path: &Path, number: u64, ask: &TargetSpec) -> Result<BenchTarget> {
     let (device, file) = claim(map, path, number, ask)?;
     let bytes = size(map, &device).ok_or_else(|| refused(ask, "has size 0: there is nothing to read"))?;
     let kind = if map.topology.is_partition(&device) { "partition" } else { "device" };
-    let about = bench::Target {
+    let about = bench::TargetInfo {
         path: String::new(),
         kind: kind.into(),
         below: map.below(&device),
@@ -78,7 +78,7 @@ pub(super) fn as_target(map: &StorageMap, path: &Path, number: u64, ask: &Target
         bytes,
     };
     let grain = if ask.direct { grain(map, &device) } else { 1 };
-    Ok(Target { about, file: Arc::new(file), grain, temporary: false, caveats: thin(map, &device) })
+    Ok(BenchTarget { about, file: Arc::new(file), grain, temporary: false, caveats: thin(map, &device) })
 }
 
 /// A caveat for a loop device whose file has parts that were never written.

@@ -51,8 +51,8 @@ pub struct TargetSpec {
 }
 
 #[derive(Debug)]
-pub(crate) struct Target {
-    pub(crate) about: bench::Target,
+pub(crate) struct BenchTarget {
+    pub(crate) about: bench::TargetInfo,
     pub(crate) file: Arc<File>,
     /// The unit of direct I/O, bytes; 1 for buffered I/O.
     pub(crate) grain: u64,
@@ -132,7 +132,7 @@ impl StorageMap {
 
     /// The largest request that can be polled for, bytes: larger ones are split, and the kernel does not poll for
     /// splits (block/blk-merge.c). Fails if the device cannot be polled.
-    pub(crate) fn largest_polled(&self, target: &bench::Target) -> Result<u64> {
+    pub(crate) fn largest_polled(&self, target: &bench::TargetInfo) -> Result<u64> {
         let refused = |why: &str| Err(Error::new(format!("{} cannot be polled: {why}", target.path)));
         let Some(device) = target.device.as_deref().map(|device| self.disk(device)) else {
             return refused("it is not on a block device");
@@ -158,7 +158,7 @@ impl StorageMap {
 
     /// Whether the device counts all reads of the target: its counters are on, and it is the only device of the file
     /// system.
-    pub(crate) fn counts_all(&self, target: &bench::Target) -> bool {
+    pub(crate) fn counts_all(&self, target: &bench::TargetInfo) -> bool {
         const OF_SEVERAL: [&str; 3] = ["btrfs", "bcachefs", "zfs"];
         let Some(device) = target.device.as_deref().map(|device| self.disk(device)) else { return false };
         let kind = target.file_system.as_deref().unwrap_or_default();
@@ -172,7 +172,7 @@ impl StorageMap {
     }
 }
 
-impl Target {
+impl BenchTarget {
     pub(crate) fn open(map: &StorageMap, ask: &TargetSpec) -> Result<Self> {
         // Follow symbolic links: what they lead to counts.
         let path = fs::canonicalize(&ask.path).map_err(|e| Error::at(&ask.path, "cannot be opened", &e))?;
@@ -203,7 +203,7 @@ impl Target {
 }
 
 /// Existing files are only read.
-fn existing(map: &StorageMap, path: &Path, meta: &fs::Metadata, ask: &TargetSpec) -> Result<Target> {
+fn existing(map: &StorageMap, path: &Path, meta: &fs::Metadata, ask: &TargetSpec) -> Result<BenchTarget> {
     if ask.write {
         let folder = path.parent().unwrap_or(path).display();
         return Err(refused(
@@ -249,10 +249,10 @@ fn on_mount(
     file: File,
     (kind, bytes): (&str, u64),
     caveats: Vec<String>,
-) -> Target {
+) -> BenchTarget {
     let mount = map.mount_of(path);
     let device = mount.and_then(|mount| mount.device.get()).filter(|device| map.queue(device).is_some());
-    let about = bench::Target {
+    let about = bench::TargetInfo {
         path: String::new(),
         kind: kind.into(),
         device: device.map(str::to_owned),
@@ -262,7 +262,7 @@ fn on_mount(
         bytes,
     };
     let grain = if ask.direct { device.map_or(512, |device| device::grain(map, device)) } else { 1 };
-    Target { about, file: Arc::new(file), grain, temporary: kind == "folder", caveats }
+    BenchTarget { about, file: Arc::new(file), grain, temporary: kind == "folder", caveats }
 }
 
 fn open(path: &Path, write: bool, direct: bool, flags: i32) -> io::Result<File> {

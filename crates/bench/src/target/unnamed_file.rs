@@ -1,6 +1,6 @@
 //! A temporary file without a name, which is gone when the program ends, even if it is killed.
 
-use super::{StorageMap, Target, TargetSpec, cannot_open, on_mount, open};
+use super::{BenchTarget, StorageMap, TargetSpec, cannot_open, on_mount, open};
 use crate::error::{Error, Result};
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -8,7 +8,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 /// Creates an empty file of the size asked for.
-pub(super) fn create(map: &StorageMap, folder: &Path, ask: &TargetSpec) -> Result<Target> {
+pub(super) fn create(map: &StorageMap, folder: &Path, ask: &TargetSpec) -> Result<BenchTarget> {
     let file = unnamed(folder, ask.direct).map_err(|e| cannot_open(ask, &e))?;
     file.set_len(ask.size).map_err(|e| Error::at(&ask.path, "no file of this size can be made", &e))?;
     Ok(on_mount(map, folder, ask, file, ("folder", ask.size), Vec::new()))

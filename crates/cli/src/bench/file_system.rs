@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 use std::time::Duration;
 use whyslow_bench::fs::{self, FsOptions, FsPart};
-use whyslow_model::bench::Report;
+use whyslow_model::bench::BenchReport;
 
 /// Options of `bench fs`.
 #[derive(Debug, Args)]
@@ -51,7 +51,7 @@ impl PartName {
     }
 }
 
-pub(super) fn measure(args: &FsArgs) -> Result<Report, Failure> {
+pub(super) fn measure(args: &FsArgs) -> Result<BenchReport, Failure> {
     let parts = if args.only.is_empty() { PartName::value_variants() } else { &args.only };
     let asked = FsOptions {
         folder: args.folder.clone(),

@@ -7,7 +7,7 @@ use clap::Args;
 use std::time::Duration;
 use whyslow_bench::cpu::{self, CpuOptions};
 use whyslow_bench::memory::{self, MemoryOptions};
-use whyslow_model::bench::Report;
+use whyslow_model::bench::BenchReport;
 
 /// Options of `bench memory`.
 #[derive(Debug, Args)]
@@ -28,12 +28,12 @@ pub struct CpuArgs {
     time: Duration,
 }
 
-pub(super) fn measure_memory(args: &MemoryArgs) -> Result<Report, Failure> {
+pub(super) fn measure_memory(args: &MemoryArgs) -> Result<BenchReport, Failure> {
     let asked = MemoryOptions { most: args.size, seconds: seconds(args.time)? };
     watched(|stop, watch| memory::measure(&asked, stop, watch))
 }
 
-pub(super) fn measure_cpu(args: &CpuArgs) -> Result<Report, Failure> {
+pub(super) fn measure_cpu(args: &CpuArgs) -> Result<BenchReport, Failure> {
     let asked = CpuOptions { seconds: seconds(args.time)? };
     watched(|stop, watch| cpu::measure(&asked, stop, watch))
 }

@@ -13,7 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 use whyslow_bench::Stop;
 use whyslow_bench::net::{self, NetOptions, NetPart, PORT, ServerKind, ServerOptions, Token};
-use whyslow_model::bench::{Direction, NetLoad, Report};
+use whyslow_model::bench::{BenchReport, Direction, NetLoad};
 use whyslow_show::{json, text};
 
 /// The environment variable with the token; there is no option for it, because command lines are readable by all.
@@ -161,7 +161,7 @@ pub fn run(args: &NetArgs, saving: &Saving, look: &Look) -> Result<ExitCode, Fai
     Ok(ExitCode::SUCCESS)
 }
 
-fn measure(args: &MeasureArgs) -> Result<Report, Failure> {
+fn measure(args: &MeasureArgs) -> Result<BenchReport, Failure> {
     let host = args.host.clone().ok_or_else(|| Failure::usage("specify the host to measure against"))?;
     let parts = match args.only.as_slice() {
         _ if args.iperf3 => &[PartName::Streams],

@@ -6,7 +6,7 @@ use clap::Args;
 use std::path::PathBuf;
 use whyslow_compare::of_bench;
 use whyslow_model::baseline::Baseline;
-use whyslow_model::bench::Report;
+use whyslow_model::bench::BenchReport;
 use whyslow_store::{Baselines, StoreError};
 
 #[derive(Debug, Args)]
@@ -40,7 +40,7 @@ impl Saving {
     ///
     /// # Errors
     /// It cannot be written.
-    pub fn keep(&self, report: &Report) -> Result<(), Failure> {
+    pub fn keep(&self, report: &BenchReport) -> Result<(), Failure> {
         let Some(name) = &self.save else { return Ok(()) };
         if report.interrupted {
             complain(&format!("'{name}' was not saved: the benchmark was interrupted"));

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use whyslow_model::catalogue::{Disk, Family, Interface, MachineInfo, Mount, Process, Queue, Setting};
 use whyslow_model::diagnosis::{Culprit, Diagnosis};
-use whyslow_model::explanation::Event;
+use whyslow_model::explanation::TimelineEvent;
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::value::Value;
 use whyslow_model::window::Window;
@@ -21,7 +21,12 @@ const TICK_NS: i64 = 10_000_000;
 const MOST: usize = 8;
 
 /// What began, came, went or was set in the minute before `start`; of processes, those that a finding is about.
-pub fn changes(recording: &Recording, start: i64, diagnosis: &Diagnosis, key: &str) -> Result<Vec<Event>, StoreError> {
+pub fn changes(
+    recording: &Recording,
+    start: i64,
+    diagnosis: &Diagnosis,
+    key: &str,
+) -> Result<Vec<TimelineEvent>, StoreError> {
     let wanted = |family: &str| {
         [
             Setting::INFO.name,
@@ -48,7 +53,7 @@ pub fn changes(recording: &Recording, start: i64, diagnosis: &Diagnosis, key: &s
     })?;
     events.sort();
     let skip = events.len().saturating_sub(MOST);
-    Ok(events.into_iter().skip(skip).map(|(at, what)| Event { at: to_the_millisecond(at), what }).collect())
+    Ok(events.into_iter().skip(skip).map(|(at, what)| TimelineEvent { at: to_the_millisecond(at), what }).collect())
 }
 
 type Events = Vec<(i64, String)>;

@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use whyslow_diagnose::{FoundEpisode, RuleBook};
 use whyslow_model::catalogue::{Family, Sample};
-use whyslow_model::explanation::{Episode, Event, Explanation, SCHEMA};
+use whyslow_model::explanation::{Episode, Explanation, SCHEMA, TimelineEvent};
 use whyslow_show::{json, text};
 use whyslow_store::{Recording, Span, StoreError};
 
@@ -93,7 +93,7 @@ fn befell(recording: &Recording, span: &Span, explanation: &mut Explanation) -> 
             explanation.missed += missed.get().unwrap_or(0.0) as u64;
         }
         if let Some(whyslow_model::value::Value::State(words)) = value(event) {
-            explanation.events.extend(words.get().map(|what| Event { at, what: what.to_owned() }));
+            explanation.events.extend(words.get().map(|what| TimelineEvent { at, what: what.to_owned() }));
         }
         true
     })

@@ -17,7 +17,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
-use whyslow_model::tune::{Change, HistoryEntry, Risk, Status};
+use whyslow_model::tune::{HistoryEntry, Risk, SettingChange, Status};
 use whyslow_show::json;
 use whyslow_show::text::TextStyle;
 use whyslow_show::text::tune as text;
@@ -267,7 +267,7 @@ impl Tune<'_> {
 }
 
 /// A line for a change of which the kernel made another value than was asked for.
-fn rounded(entry: &HistoryEntry) -> impl FnMut((usize, &Change)) -> Option<String> {
+fn rounded(entry: &HistoryEntry) -> impl FnMut((usize, &SettingChange)) -> Option<String> {
     |(at, change)| {
         let held = entry.held_value(at).filter(|held| *held != change.intended)?;
         let [target, held, asked] = [&change.target, held, &change.intended].map(whyslow_show::escape::terminal);

@@ -62,13 +62,13 @@ impl Devices {
 mod tests {
     use super::*;
     use whyslow_model::catalogue::Layer;
-    use whyslow_model::key::Pair;
+    use whyslow_model::key::LinkKey;
     use whyslow_model::snapshot::Snapshot;
 
     fn topology(loops: &[(&str, &str)]) -> Topology {
         let mut s = Snapshot { boot_ns: 1, ..Snapshot::default() };
         for (upper, lower) in loops {
-            let link = Pair { upper: (*upper).into(), lower: (*lower).into() };
+            let link = LinkKey { upper: (*upper).into(), lower: (*lower).into() };
             s.block.layer.push(Layer { kind: "loop".into(), ..Layer::new(link) });
         }
         s.sort();

@@ -6,7 +6,7 @@
 use whyslow_diagnose::{RuleBook, diagnose};
 use whyslow_model::catalogue::Pressure;
 use whyslow_model::diagnosis::{Diagnosis, Origin};
-use whyslow_model::key::Machine;
+use whyslow_model::key::MachineKey;
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::window::Window;
 
@@ -36,6 +36,6 @@ pub fn no_pressure(s: &mut Snapshot) {
         cpu_some: 0.into(),
         memory_some: 0.into(),
         io_some: 0.into(),
-        ..Pressure::new(Machine)
+        ..Pressure::new(MachineKey)
     });
 }

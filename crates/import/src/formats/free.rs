@@ -75,7 +75,7 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
             bytes.push(bytes[0] - bytes[1]);
         }
         let row = TableRow::of(line.line, "", names.iter().map(|name| (*name).to_owned()).zip(bytes));
-        run.counts(0.0, Machine, &row, columns);
+        run.counts(0.0, MachineKey, &row, columns);
     }
     Ok(())
 }

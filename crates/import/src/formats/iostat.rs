@@ -62,7 +62,7 @@ impl IostatReport {
 
     pub fn record(&self, run: &mut ToolRun, interval: ReportInterval) {
         if let Some(row) = &self.cpus {
-            run.rates(interval, Machine, row, &ALL_CPUS);
+            run.rates(interval, MachineKey, row, &ALL_CPUS);
         }
         self.devices.iter().for_each(|row| record_disk(run, interval, row));
     }

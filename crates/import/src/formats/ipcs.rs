@@ -40,7 +40,7 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
     while let Some(title) = lines.take_past_blanks_if(|text| table(text).is_some()) {
         let Some(kind) = table(&title.text) else { break };
         let amounts = amounts(lines, kind)?;
-        let row = run.row::<Ipc>(0.0, title.number, Machine);
+        let row = run.row::<Ipc>(0.0, title.number, MachineKey);
         let count = Some(amounts.len() as f64);
         match kind {
             IpcsTable::Memory => {

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use whyslow_model::catalogue::{Layer, Mount, Queue};
-use whyslow_model::key::Pair;
+use whyslow_model::key::LinkKey;
 
 pub const FORMAT: Format = Format {
     name: "lsblk",
@@ -61,7 +61,7 @@ impl BlockDevice {
                 raid if raid.starts_with("raid") || raid == "linear" => "md",
                 other => other,
             };
-            let key = Pair { upper: self.name().into(), lower: parent.as_str().into() };
+            let key = LinkKey { upper: self.name().into(), lower: parent.as_str().into() };
             let row = run.row::<Layer>(0.0, self.line, key);
             if !kind.is_empty() {
                 row.kind = kind.into();

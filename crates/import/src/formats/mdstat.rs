@@ -3,7 +3,7 @@
 
 use crate::prelude::*;
 use whyslow_model::catalogue::{Array, Layer};
-use whyslow_model::key::Pair;
+use whyslow_model::key::LinkKey;
 
 pub const FORMAT: Format = Format {
     name: "mdstat",
@@ -45,10 +45,10 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
 fn record(run: &mut ToolRun, line: u32, name: &str, text: &str) {
     let words: Vec<&str> = text.split_whitespace().collect();
     for member in words.iter().filter_map(|w| member(w)) {
-        let link = Pair { upper: name.into(), lower: member.into() };
+        let link = LinkKey { upper: name.into(), lower: member.into() };
         run.row::<Layer>(0.0, line, link).kind = "md".into();
         if let Some(disk) = disk_of(member) {
-            let link = Pair { upper: member.into(), lower: disk.into() };
+            let link = LinkKey { upper: member.into(), lower: disk.into() };
             run.row::<Layer>(0.0, line, link).kind = "partition".into();
         }
     }

@@ -20,7 +20,7 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
     let is_cut = |text: &str| text.trim().trim_matches('.').is_empty();
     while let Some(line) = lines.take_if(|text| is_line(text) || is_cut(text)) {
         if is_line(&line.text) {
-            let row = run.row::<Meminfo>(0.0, line.number, Machine);
+            let row = run.row::<Meminfo>(0.0, line.number, MachineKey);
             if meminfo::take(&line.text, row, &mut metric).is_none() {
                 return Err(lines.refuse_at(&line, "a name, an amount and its unit: MemTotal:  394292660 kB"));
             }

@@ -77,8 +77,8 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
     let interval = ReportInterval { from: 0.0, to: seconds };
     match scope {
         PerfScope::Machine => {
-            run.rates(interval, Machine, &row, &SYSTEM);
-            run.rates(interval, Machine, &row, &FAULTS);
+            run.rates(interval, MachineKey, &row, &SYSTEM);
+            run.rates(interval, MachineKey, &row, &FAULTS);
         }
         PerfScope::Process(pid) => {
             run.rates(interval, process(pid), &row, &TASK);

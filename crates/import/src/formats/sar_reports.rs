@@ -202,19 +202,19 @@ const PRESSURE: MetricColumns<Pressure> = columns![
     "%fmem" => memory_full * SECOND / 100.0,
 ];
 
-fn host<F: Family<Key = Machine>>(
+fn host<F: Family<Key = MachineKey>>(
     run: &mut ToolRun,
     interval: ReportInterval,
     row: &TableRow,
     columns: &MetricColumns<F>,
 ) {
-    run.rates(interval, Machine, row, columns);
+    run.rates(interval, MachineKey, row, columns);
 }
 
 /// mpstat shows a CPU's interrupts in the same row.
 fn cpus(run: &mut ToolRun, interval: ReportInterval, row: &TableRow) {
     if row.label() == "all" {
-        run.rates(interval, Machine, row, &ALL_CPUS);
+        run.rates(interval, MachineKey, row, &ALL_CPUS);
         interrupts_of_cpu(run, interval, row);
     } else if let Ok(cpu) = row.label().parse() {
         run.rates(interval, cpu, row, &ONE_CPU);
@@ -238,6 +238,6 @@ fn interrupt_line(run: &mut ToolRun, interval: ReportInterval, row: &TableRow) {
 /// The row `all` is the sum of the others.
 fn interrupts_of_cpu(run: &mut ToolRun, interval: ReportInterval, row: &TableRow) {
     if row.label() == "all" && row.get("intr/s").is_some() {
-        run.grow::<System>(interval, row.line, Machine, &[("interrupts", row.get("intr/s"))]);
+        run.grow::<System>(interval, row.line, MachineKey, &[("interrupts", row.get("intr/s"))]);
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::prelude::*;
 use whyslow_model::catalogue::Path;
-use whyslow_model::key::Pair;
+use whyslow_model::key::LinkKey;
 
 pub const FORMAT: Format = Format {
     name: "spmgr",
@@ -33,7 +33,7 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
             if device.is_empty() {
                 return Err(lines.refuse("the line of the device before its paths: TGT/LUN, name, id, number of paths"));
             }
-            let key = Pair { upper: device.as_str().into(), lower: instance.into() };
+            let key = LinkKey { upper: device.as_str().into(), lower: instance.into() };
             let row = run.row::<Path>(0.0, lines.number(), key);
             row.state = state.to_ascii_lowercase().into();
             row.adapter = adapter.into();

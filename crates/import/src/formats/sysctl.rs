@@ -56,8 +56,8 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
     Ok(())
 }
 
-fn record<F: Family<Key = Machine>>(run: &mut ToolRun, row: &TableRow, columns: &MetricColumns<F>) {
+fn record<F: Family<Key = MachineKey>>(run: &mut ToolRun, row: &TableRow, columns: &MetricColumns<F>) {
     if !columns.values(row).is_empty() {
-        run.counts(0.0, Machine, row, columns);
+        run.counts(0.0, MachineKey, row, columns);
     }
 }

@@ -162,7 +162,7 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
             sar_reports(&start, &host.statistics, context, run)?;
         }
         let at = run.series.values().filter_map(|series| series.first()).min().unwrap_or(0) as f64 / SECOND;
-        let machine = run.row::<MachineInfo>(at, start.line, Machine);
+        let machine = run.row::<MachineInfo>(at, start.line, MachineKey);
         machine.name = host.nodename.as_str().into();
         machine.release = host.release.as_str().into();
         machine.processors = host.cpus.map(|count| count.0).into();

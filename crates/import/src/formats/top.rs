@@ -88,7 +88,7 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
             }
         }
         if let Some((_, loads)) = title.text.split_once("load average:") {
-            record_load(run.row(interval.to, title.number, Machine), loads);
+            record_load(run.row(interval.to, title.number, MachineKey), loads);
         }
         screen(lines, run, interval)?;
         screens += 1;
@@ -117,13 +117,13 @@ fn screen(lines: &mut Lines<'_>, run: &mut ToolRun, interval: ReportInterval) ->
         let line = lines.number();
         if text.starts_with("Tasks:") || text.starts_with("Threads:") {
             let running = text.split_once(" running").and_then(|(b, _)| number(b.trim().rsplit([' ', ',']).next()?));
-            run.row::<System>(interval.to, line, Machine).running = running.into();
+            run.row::<System>(interval.to, line, MachineKey).running = running.into();
         } else if text.starts_with("Cpu") || text.starts_with("%Cpu") {
             cpu(lines, run, interval)?;
             continue;
         } else if let Some((name, row)) = memory(line, &text) {
             let columns = if name.contains("Swap") { &SWAP } else { &MEMORY };
-            run.counts(interval.to, Machine, &row, columns);
+            run.counts(interval.to, MachineKey, &row, columns);
         } else if let Some(columns) = TaskColumns::of(&text) {
             lines.skip(1);
             return read_tasks(lines, run, interval, &columns);
@@ -157,7 +157,7 @@ fn cpu(lines: &mut Lines<'_>, run: &mut ToolRun, interval: ReportInterval) -> Re
             run.grow::<Cpu>(interval, line.number, cpu, &rates);
         }
         Err(_) => {
-            run.grow::<CpuMean>(interval, line.number, Machine, &rates);
+            run.grow::<CpuMean>(interval, line.number, MachineKey, &rates);
         }
     }
     Ok(())

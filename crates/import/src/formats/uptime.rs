@@ -28,7 +28,7 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
     let Some(line) = lines.take() else { return Ok(()) };
     run.start = PrintedTime { date: context.at.date, time: timed_fields(&line.text).map(|(time, _)| time) };
     let (_, loads) = line.text.split_once(LOADS).unwrap_or_default();
-    let mut system = System::new(Machine);
+    let mut system = System::new(MachineKey);
     if loads.split_whitespace().count() != 3 || record_load(&mut system, loads) != 3 {
         return Err(lines.refuse_at(&line, "three load averages"));
     }

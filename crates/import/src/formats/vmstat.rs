@@ -166,10 +166,10 @@ fn memory_unit(context: &CaptureContext) -> f64 {
 }
 
 fn record(run: &mut ToolRun, row: &TableRow, interval: ReportInterval) {
-    run.rates(interval, Machine, row, &CPU);
-    run.rates(interval, Machine, row, &SYSTEM);
-    run.rates(interval, Machine, row, &PAGING);
-    run.rates(interval, Machine, row, &MEMORY);
+    run.rates(interval, MachineKey, row, &CPU);
+    run.rates(interval, MachineKey, row, &SYSTEM);
+    run.rates(interval, MachineKey, row, &PAGING);
+    run.rates(interval, MachineKey, row, &MEMORY);
 }
 
 #[cfg(test)]

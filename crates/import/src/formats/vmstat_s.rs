@@ -55,9 +55,9 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
         lines.skip(1);
     }
     let row = TableRow::of(begin, "", values).until(lines.number() - 1);
-    run.counts(0.0, Machine, &row, &MEMORY);
-    run.counts(0.0, Machine, &row, &PAGING);
-    run.counts(0.0, Machine, &row, &SYSTEM);
+    run.counts(0.0, MachineKey, &row, &MEMORY);
+    run.counts(0.0, MachineKey, &row, &PAGING);
+    run.counts(0.0, MachineKey, &row, &SYSTEM);
     Ok(())
 }
 

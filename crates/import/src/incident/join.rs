@@ -3,7 +3,7 @@
 use crate::merge::Capture;
 use std::collections::BTreeMap;
 use whyslow_model::catalogue::MachineInfo;
-use whyslow_model::snapshot::{Outcome, Snapshot};
+use whyslow_model::snapshot::{ReadOutcome, Snapshot};
 use whyslow_model::window::Window;
 
 /// A copy of /proc, as the readers of the live kernel read it.
@@ -21,7 +21,7 @@ pub fn join(mut captures: Vec<Capture>, copies: Vec<ProcCopy>) -> Vec<Capture> {
     for mut copy in copies {
         copy.snapshot
             .sources
-            .retain(|report| !matches!(report.outcome, Outcome::Absent(_) | Outcome::NotPermitted { .. }));
+            .retain(|report| !matches!(report.outcome, ReadOutcome::Absent(_) | ReadOutcome::NotPermitted { .. }));
         let name = copy.snapshot.the::<MachineInfo>().and_then(|machine| machine.name.get()).unwrap_or_default();
         machines.entry(name.to_owned()).or_default().push(copy);
     }
@@ -56,12 +56,12 @@ mod tests {
     use super::*;
     use crate::testing::read_text;
     use whyslow_model::catalogue::{Disk, LogLine, Meminfo};
-    use whyslow_model::key::Machine;
+    use whyslow_model::key::MachineKey;
 
     fn copy(boot_ns: u64, host: &str) -> ProcCopy {
         let mut snapshot = Snapshot { boot_ns, ..Snapshot::default() };
-        snapshot.kernel.machine.push(MachineInfo { name: host.into(), ..MachineInfo::new(Machine) });
-        snapshot.memory.meminfo.push(Meminfo { mem_total: 7.0.into(), ..Meminfo::new(Machine) });
+        snapshot.kernel.machine.push(MachineInfo { name: host.into(), ..MachineInfo::new(MachineKey) });
+        snapshot.memory.meminfo.push(Meminfo { mem_total: 7.0.into(), ..Meminfo::new(MachineKey) });
         snapshot.block.disk.push(Disk { reads: boot_ns.into(), ..Disk::new("sda".into()) });
         ProcCopy { name: format!("copy {boot_ns}"), snapshot }
     }

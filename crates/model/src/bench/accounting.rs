@@ -10,7 +10,7 @@ pub struct IoAccounting {
     /// Requests of all runs on this target.
     pub asked: Traffic,
     /// What the page cache did; `None` with direct I/O, or if unknown.
-    pub cache: Option<CacheUse>,
+    pub cache: Option<CacheTraffic>,
     /// The block devices below, the topmost first, with all their requests, including those of other processes.
     pub layers: Vec<LayerTraffic>,
     /// Bytes read from the topmost device beyond this program's own reads (/proc/self/io), by other processes. `None`
@@ -38,7 +38,7 @@ pub struct Traffic {
 
 /// What the page cache did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CacheUse {
+pub struct CacheTraffic {
     /// Cached bytes of the target at the start.
     pub before: u64,
     /// Cached bytes at the end.

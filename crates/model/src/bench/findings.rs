@@ -52,7 +52,7 @@ pub struct Knee {
 
 /// The same reads at one layer below a file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Layer {
+pub struct LayerResult {
     /// The group of its round.
     pub group: String,
     /// A device, or a way through the file system.
@@ -94,7 +94,7 @@ pub struct FileWork {
 
 /// Two workloads, alone and together.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Pair {
+pub struct Interference {
     /// The target of each, or what it does.
     pub names: [String; 2],
     /// Requests per second of each alone.

@@ -8,15 +8,15 @@ mod net;
 mod study;
 mod workload;
 
-pub use accounting::{CacheUse, IoAccounting, LayerTraffic, Traffic};
-pub use findings::{Ceiling, FileWork, Knee, Layer, Limit, Pair};
+pub use accounting::{CacheTraffic, IoAccounting, LayerTraffic, Traffic};
+pub use findings::{Ceiling, FileWork, Interference, Knee, LayerResult, Limit};
 pub use median::Median;
 pub use net::{
     Datagrams, Direction, Loaded, NetEnd, NetLoad, NetRound, NetRun, NetSeries, NetStream, Network, PathMtu, Peer,
-    Size, Sizes, Spread, StreamTime, Transport, Work,
+    SampleStats, Size, Sizes, StreamTime, Transport, Work,
 };
-pub use study::{Figure, Study};
-pub use workload::{Access, Block, Cache, Engine, Sync, Workload};
+pub use study::{Measurement, Study};
+pub use workload::{AccessPattern, BlockSize, Cache, Engine, SyncPolicy, Workload};
 
 use crate::diagnosis::Host;
 use crate::histogram::Histogram;
@@ -28,11 +28,11 @@ pub const SCHEMA: &str = "whyslow.bench/1";
 
 /// The result of a benchmark.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Report {
+pub struct BenchReport {
     /// Always [`SCHEMA`].
     pub schema: String,
     /// The kind of benchmark.
-    pub kind: Kind,
+    pub kind: BenchKind,
     /// Start time, RFC 3339.
     pub started: Option<String>,
     /// Start time, milliseconds since 1970.
@@ -44,20 +44,20 @@ pub struct Report {
     /// The machine, and what else ran on it.
     pub environment: Environment,
     /// What was measured.
-    pub targets: Vec<Target>,
+    pub targets: Vec<TargetInfo>,
     /// What ran, in order.
     pub rounds: Vec<Round>,
     /// Maximum throughput by kind of request; of `disk`.
     pub ceilings: Vec<Ceiling>,
     /// The cost of each layer below a file; of `layers`.
     #[serde(default)]
-    pub layers: Vec<Layer>,
+    pub layers: Vec<LayerResult>,
     /// Small files; of `fs`.
     #[serde(default)]
     pub files: Vec<FileWork>,
     /// Interference; of `contend` and `fs`.
     #[serde(default)]
-    pub pairs: Vec<Pair>,
+    pub pairs: Vec<Interference>,
     /// Figures; of `memory` and `cpu`.
     #[serde(default)]
     pub studies: Vec<Study>,
@@ -71,7 +71,7 @@ pub struct Report {
 /// A kind of benchmark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum BenchKind {
     /// IOPS and bandwidth of a disk by queue depth and block size.
     Disk,
     /// The jobs of a fio job file.
@@ -100,12 +100,12 @@ pub struct Environment {
     /// Mean CPUs used by other processes.
     pub others_cpus: Option<f64>,
     /// Other processes that did I/O, the largest first.
-    pub others: Vec<Other>,
+    pub others: Vec<OtherProcess>,
 }
 
 /// Another process that did I/O during the benchmark.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Other {
+pub struct OtherProcess {
     /// Its PID.
     pub pid: u32,
     /// Its name.
@@ -118,7 +118,7 @@ pub struct Other {
 
 /// A target of a benchmark.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Target {
+pub struct TargetInfo {
     /// As given on the command line.
     pub path: String,
     /// `device`, `partition`, `file`, or `folder` with a temporary file.
@@ -143,7 +143,7 @@ pub struct Round {
     /// Rounds of a group are consecutive and compared.
     pub group: String,
     /// The loads of this round.
-    pub runs: Vec<Run>,
+    pub runs: Vec<DiskRun>,
     /// I/O accounting of each target.
     pub ledgers: Vec<IoAccounting>,
     /// Why its results are unreliable, if they are.
@@ -152,25 +152,25 @@ pub struct Round {
 
 /// One workload and its results.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Run {
+pub struct DiskRun {
     /// Its name.
     pub name: String,
-    /// Index into [`Report::targets`].
+    /// Index into [`BenchReport::targets`].
     pub target: usize,
     /// The workload.
     pub asked: Workload,
     /// Measured time, seconds.
     pub seconds: f64,
     /// Reads; `None` if there were to be none.
-    pub read: Option<Flow>,
+    pub read: Option<RequestStats>,
     /// Writes.
-    pub write: Option<Flow>,
+    pub write: Option<RequestStats>,
     /// Syncs.
-    pub sync: Option<Flow>,
+    pub sync: Option<RequestStats>,
     /// The time series.
-    pub series: Series,
+    pub series: DiskSeries,
     /// CPU time.
-    pub cost: Cost,
+    pub cost: CpuCost,
     /// Whether the CPU generating the load was the limit.
     pub generator: Generator,
     /// What ended it early.
@@ -183,7 +183,7 @@ pub struct Run {
 
 /// Requests of one direction.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Flow {
+pub struct RequestStats {
     /// Requests completed in the measured time.
     pub operations: u64,
     /// Bytes of them.
@@ -239,7 +239,7 @@ pub struct Percentile {
 
 /// A time series with intervals of one length; intervals without completions are zeros.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Series {
+pub struct DiskSeries {
     /// Length of an interval, seconds; the last may be shorter.
     pub interval: f64,
     /// Reads completed.
@@ -254,7 +254,7 @@ pub struct Series {
     pub longest: Vec<f64>,
 }
 
-impl Series {
+impl DiskSeries {
     /// Intervals without completions: first and count.
     pub fn stalls(&self) -> Vec<(usize, usize)> {
         stretches(self.reads.iter().zip(&self.writes).map(|(reads, writes)| reads + writes == 0))
@@ -275,7 +275,7 @@ fn stretches(idle: impl Iterator<Item = bool>) -> Vec<(usize, usize)> {
 
 /// CPU time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Cost {
+pub struct CpuCost {
     /// Wall-clock time of all threads added up, including the ramp, seconds.
     pub thread_seconds: f64,
     /// User time of the load-generating threads, seconds.
@@ -307,13 +307,13 @@ mod tests {
 
     #[test]
     fn intervals_without_a_request_are_stalls() {
-        let series = Series {
+        let series = DiskSeries {
             interval: 0.1,
             reads: vec![0, 3, 0, 0, 2, 0],
             writes: vec![0, 0, 0, 0, 0, 1],
-            ..Series::default()
+            ..DiskSeries::default()
         };
         assert_eq!(series.stalls(), [(0, 1), (2, 2)]);
-        assert_eq!(Series::default().stalls(), []);
+        assert_eq!(DiskSeries::default().stalls(), []);
     }
 }

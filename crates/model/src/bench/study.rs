@@ -11,14 +11,14 @@ pub struct Study {
     /// How the figures are measured, and what they count.
     pub method: String,
     /// In order; name and conditions are unique.
-    pub figures: Vec<Figure>,
+    pub figures: Vec<Measurement>,
     /// Results in sentences.
     pub findings: Vec<String>,
 }
 
 /// One figure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Figure {
+pub struct Measurement {
     /// What was measured.
     pub name: String,
     /// The conditions: working set, page size, number of threads.
@@ -41,7 +41,7 @@ pub struct Figure {
     pub spread: Option<Latency>,
 }
 
-impl Figure {
+impl Measurement {
     /// Whether two figures differ by more than noise: neither median is in the other's interval.
     pub fn is_apart_from(&self, other: &Self) -> bool {
         let within =
@@ -75,21 +75,21 @@ mod tests {
     #[test]
     fn a_figure_is_its_median_and_says_how_sure_it_is() {
         let samples: Vec<f64> = (1..=10).rev().map(f64::from).collect();
-        let figure = Figure::of("read", "1 MiB", "bytes/s", samples.clone()).unwrap();
+        let figure = Measurement::of("read", "1 MiB", "bytes/s", samples.clone()).unwrap();
         assert_eq!((figure.value, figure.interval), (5.5, Some([2.0, 9.0])));
         assert!((figure.noise.unwrap() - 3.5 / 5.5).abs() < 1e-12);
         assert_eq!((figure.samples, figure.more_is_better), (samples, true));
-        let few = Figure::of("wake", "", "s", vec![3.0, 1.0, 2.0]).unwrap();
+        let few = Measurement::of("wake", "", "s", vec![3.0, 1.0, 2.0]).unwrap();
         assert_eq!((few.value, few.interval, few.noise, few.more_is_better), (2.0, None, None, false));
-        assert_eq!(Figure::of("nothing", "", "s", Vec::new()), None);
+        assert_eq!(Measurement::of("nothing", "", "s", Vec::new()), None);
     }
 
     #[test]
     fn figures_are_apart_where_neither_may_be_the_other() {
         let around =
-            |value: f64| Figure::of("x", "", "s", (0..10).map(|i| value + f64::from(i) / 10.0).collect()).unwrap();
+            |value: f64| Measurement::of("x", "", "s", (0..10).map(|i| value + f64::from(i) / 10.0).collect()).unwrap();
         assert!(around(1.0).is_apart_from(&around(3.0)) && around(3.0).is_apart_from(&around(1.0)));
         assert!(!around(1.0).is_apart_from(&around(1.2)) && !around(1.0).is_apart_from(&around(1.0)));
-        assert!(Figure::of("x", "", "s", vec![1.0]).unwrap().is_apart_from(&around(3.0)));
+        assert!(Measurement::of("x", "", "s", vec![1.0]).unwrap().is_apart_from(&around(3.0)));
     }
 }

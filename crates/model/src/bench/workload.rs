@@ -16,16 +16,16 @@ pub struct Workload {
     /// What to do with the page cache before.
     pub cache: Cache,
     /// The order of offsets.
-    pub access: Access,
+    pub access: AccessPattern,
     /// Share of reads; the others are writes.
     pub reads: f64,
     /// Whether each block is read and then written back, as bonnie++ rewrites; at depth 1 only.
     #[serde(default)]
     pub rewrite: bool,
     /// Block sizes of reads.
-    pub read_blocks: Vec<Block>,
+    pub read_blocks: Vec<BlockSize>,
     /// Block sizes of writes.
-    pub write_blocks: Vec<Block>,
+    pub write_blocks: Vec<BlockSize>,
     /// Whether sequential jobs split the region; otherwise each goes through all of it.
     pub split: bool,
     /// Queue depth of each job.
@@ -37,7 +37,7 @@ pub struct Workload {
     /// Size of the region, bytes.
     pub size: u64,
     /// When to sync.
-    pub sync: Option<Sync>,
+    pub sync: Option<SyncPolicy>,
     /// Fixed rate of all jobs, requests per second. Requests are due at set times, and waiting to be issued is part of
     /// their latency.
     pub rate: Option<f64>,
@@ -62,13 +62,13 @@ pub struct Workload {
 impl Workload {
     /// Random direct reads at depth 1, without end, of an empty region: a base for other workloads.
     pub fn of_blocks(bytes: u32) -> Self {
-        let blocks = vec![Block { bytes, share: 1.0 }];
+        let blocks = vec![BlockSize { bytes, share: 1.0 }];
         Self {
             engine: Engine::IoUring,
             poll: false,
             direct: true,
             cache: Cache::AsIs,
-            access: Access::Uniform,
+            access: AccessPattern::Uniform,
             reads: 1.0,
             rewrite: false,
             read_blocks: blocks.clone(),
@@ -139,7 +139,7 @@ pub enum Cache {
 /// The order of offsets.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Access {
+pub enum AccessPattern {
     /// Each request starts where the last ended.
     Sequential,
     /// With a gap of so many bytes between requests; negative goes backward.
@@ -154,7 +154,7 @@ pub enum Access {
 
 /// A block size and its share.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Block {
+pub struct BlockSize {
     /// Bytes.
     pub bytes: u32,
     /// Its share.
@@ -163,7 +163,7 @@ pub struct Block {
 
 /// When to sync.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Sync {
+pub struct SyncPolicy {
     /// After so many writes of a job; `None` only at the end.
     pub every: Option<u32>,
     /// fdatasync(2) instead of fsync(2).

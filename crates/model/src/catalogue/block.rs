@@ -1,7 +1,7 @@
-//! Block devices: requests, queue settings, what lies on what, mounts, arrays.
+//! Block devices: requests, queue settings, stacking, mounts, arrays.
 
 use super::*;
-use crate::key::{MountTask, OperationKey, Pair, RequesterKey, TaskKey};
+use crate::key::{LinkKey, MountTask, OperationKey, RequesterKey, TaskKey};
 use crate::value::Name;
 
 family_group! {
@@ -34,8 +34,8 @@ family_group! {
         identity: identity text "system.device.sequence_number" "a number that no other disk of this boot has had (diskseq); absent for partitions";
     }
 
-    /// Requests by device and operation, seen one by one (include/trace/events/block.h). Where there are thousands a second
-    /// only some are looked at, and each stands for the others; family `disk` counts them all.
+    /// Requests by device and operation, traced one by one (include/trace/events/block.h). At thousands per second only a
+    /// sample is traced, and each stands for several; family `disk` counts all of them.
     request: Request by operation: OperationKey, from "BPF: block_rq_insert, block_rq_issue, block_rq_requeue, block_rq_complete, block_split" {
         requests: counter count "system.disk.operations" "requests completed";
         bytes: counter bytes "system.disk.io" "bytes of them";
@@ -53,7 +53,7 @@ family_group! {
         depth_x_device_time: counter count "system.disk.depth.product" "requests in flight x microseconds the device took, summed over them";
     }
 
-    /// Who asks for requests; those that are looked at stand for the others.
+    /// Processes that issue block requests; sampled requests stand for the others.
     requester: Requester by user: RequesterKey, from "BPF: block_rq_insert, block_rq_issue, block_rq_complete" {
         command: state text "process.command" "the name of the process";
         requests: counter count "process.disk.operations" "requests";
@@ -62,7 +62,7 @@ family_group! {
         device_time: counter ns "process.disk.device_time" "time the device took for them, summed";
     }
 
-    /// What processes ask of the page cache (include/trace/events/filemap.h, readahead.h, writeback.h).
+    /// Page cache use by process (include/trace/events/filemap.h, readahead.h, writeback.h).
     page_cache: PageCache by task: TaskKey, from "BPF: mm_filemap_get_pages, page_cache_sync_ra, page_cache_async_ra, ..." {
         command: state text "process.command" "the name of the process";
         lookups: counter count "process.page_cache.lookups" "times a read call took pages from the cache, read for it or not";
@@ -98,13 +98,13 @@ family_group! {
         address: state text "system.disk.scsi_address" "host:channel:target:lun, for SCSI devices";
     }
 
-    /// What lies on what: a partition on a disk, a loop device on a file system, dm and md on their members.
-    layer: Layer by link: Pair, from "/sys/block" {
+    /// How devices are stacked: a partition on a disk, a loop device on a file system, dm and md on their members.
+    layer: Layer by link: LinkKey, from "/sys/block" {
         kind: state text "system.device.relation" "partition, loop, dm, md or zram";
         file: state text "system.device.file" "the backing file of a loop device";
     }
 
-    /// Where partitions lie on their disk.
+    /// Where partitions start on their disk.
     partition: Partition by device: Name, from "/sys/block/*/*/start, fdisk" {
         start: gauge bytes "system.partition.start" "bytes from the disk's first to the partition's";
     }
@@ -123,7 +123,7 @@ family_group! {
         read_only: gauge count "system.filesystem.read_only" "1 where mounted read-only";
     }
 
-    /// Processes that have files on a full file system open for writing, or deleted files open; read on demand.
+    /// Processes that hold files on a full file system open for writing, or deleted files open; read on demand.
     writer: Writer by on: MountTask, from "/proc/PID/fd, /proc/PID/fdinfo" {
         files: gauge count "process.open_files.count" "number of such files";
         bytes: gauge bytes "process.open_files.usage" "space they take up";
@@ -131,14 +131,14 @@ family_group! {
         largest: state text "process.open_files.largest" "path of the largest";
     }
 
-    /// Paths to multipath devices, as the multipath driver's own tool lists them.
-    path: Path by path: Pair, from "spmgr display" {
+    /// Paths of multipath devices, as `multipath -ll` lists them.
+    path: Path by path: LinkKey, from "spmgr display" {
         state: state text "system.multipath.path.state" "active, available, standby or failed";
         adapter: state text "system.multipath.path.adapter" "the host adapter it leaves by";
         balanced: gauge count "system.multipath.balanced" "1 where the driver spreads the load over all paths";
     }
 
-    /// NFS mounts, as the client counts their operations (struct rpc_iostats of include/linux/sunrpc/metrics.h).
+    /// NFS mounts, with the client's operation counters (struct rpc_iostats of include/linux/sunrpc/metrics.h).
     nfs: NfsMount by point: Name, from "/proc/self/mountstats" {
         server: state text "system.nfs.server" "server and path";
         operations: counter count "system.nfs.operations" "operations that were done; of some tools reads and writes only";

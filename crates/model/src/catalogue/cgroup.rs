@@ -1,14 +1,14 @@
-//! Control groups, version 1, 2 and mixed, brought to one form.
+//! Control groups of version 1, version 2 and mixed hierarchies, in one form.
 
 use super::*;
-use crate::key::Pair;
+use crate::key::LinkKey;
 use crate::value::Name;
 
 family_group! {
-    /// What groups of processes use and may use.
+    /// What groups of processes use, and their limits.
     cgroup: CgroupTables
 
-    /// One control group; the row of a v1 hierarchy and of v2 with the same path are one
+    /// One control group; groups with the same path in v1 hierarchies and v2 share a row
     /// (Documentation/admin-guide/cgroup-v2.rst, cgroup-v1/).
     group: Group by path: Name, from "/sys/fs/cgroup" {
         cpu_usage: counter ns "container.cpu.time" "CPU time used";
@@ -57,7 +57,7 @@ family_group! {
     }
 
     /// A control group's use of one block device, and its limits there.
-    group_io: GroupIo by link: Pair, from "/sys/fs/cgroup (io.stat, io.max; blkio.throttle.*)" {
+    group_io: GroupIo by link: LinkKey, from "/sys/fs/cgroup (io.stat, io.max; blkio.throttle.*)" {
         read_bytes: counter bytes "container.blockio.io" "bytes read";
         write_bytes: counter bytes "container.blockio.io" "bytes written";
         reads: counter count "container.blockio.operations" "reads";

@@ -1,23 +1,23 @@
-//! What the catalogue says of a metric.
+//! The description of a metric in the catalogue.
 
-use crate::key::{KeyColumn, PartKind};
+use crate::key::{KeyColumn, KeyPartKind};
 use serde::{Deserialize, Serialize};
 
-/// How a metric's readings relate to one another.
+/// How readings of a metric relate to one another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
-    /// Only grows; what matters is the difference of two readings.
+pub enum MetricKind {
+    /// A count that only grows; the difference of two readings matters.
     Counter,
-    /// A level; each reading stands for itself.
+    /// A level; each reading is meaningful by itself.
     Gauge,
     /// Words: a setting or a condition.
     State,
-    /// How often each size of value occurred; what matters is the difference of two readings.
+    /// A histogram; the difference of two readings matters.
     Histogram,
 }
 
-/// The unit a raw reading is held in.
+/// The unit of raw readings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Unit {
     /// Nanoseconds.
@@ -26,7 +26,7 @@ pub enum Unit {
     /// Bytes.
     #[serde(rename = "bytes")]
     Bytes,
-    /// Things counted.
+    /// A number of things.
     #[serde(rename = "count")]
     Count,
     /// A ratio, 0..1.
@@ -52,17 +52,17 @@ pub struct Metric {
     /// The name within its family; also the struct field and the column.
     pub name: &'static str,
     /// Counter, gauge, state or histogram.
-    pub kind: Kind,
-    /// The unit raw readings are in.
+    pub kind: MetricKind,
+    /// The unit of raw readings.
     pub unit: Unit,
     /// The OpenTelemetry name, `system.*` or `process.*` where the semantic conventions have one.
     pub otel: &'static str,
     /// One sentence.
     pub help: &'static str,
-    /// The reading at which the kernel's counter starts over at zero; absent for one of 64 bits, which never gets there.
+    /// The value at which the kernel's counter wraps to zero; absent for 64-bit counters, which never do.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wraps_at: Option<u64>,
-    /// Whether it tells an entity from another that had its name before.
+    /// Whether it distinguishes an entity from an earlier one of the same name.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub identifies: bool,
 }
@@ -75,11 +75,11 @@ pub struct FamilyInfo {
     /// Names it had in earlier versions, which recordings and commands may still use.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     pub former_names: &'static [&'static str],
-    /// What tells its rows apart.
+    /// The name of the key.
     pub key: &'static str,
-    /// The columns of that.
+    /// The columns of the key.
     pub key_columns: &'static [KeyColumn],
-    /// Where the kernel keeps it.
+    /// The kernel file or interface it is read from.
     pub source: &'static str,
     /// One sentence on what a row is.
     pub help: &'static str,
@@ -88,13 +88,13 @@ pub struct FamilyInfo {
 }
 
 impl FamilyInfo {
-    /// Whether this is its name, or was.
+    /// Whether this is the family's current name or a former one.
     pub fn is_named(&self, name: &str) -> bool {
         self.name == name || self.former_names.contains(&name)
     }
 
-    /// Names and kinds of the columns that tell its rows apart.
-    pub fn key_columns(&self) -> impl Iterator<Item = (&'static str, PartKind)> {
+    /// Names and kinds of the key columns.
+    pub fn key_columns(&self) -> impl Iterator<Item = (&'static str, KeyPartKind)> {
         let key = self.key;
         self.key_columns.iter().map(move |column| (column.name.unwrap_or(key), column.kind))
     }

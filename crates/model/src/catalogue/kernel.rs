@@ -1,15 +1,15 @@
 //! The machine, its limits and settings, the kernel's log, and the observer itself.
 
 use super::*;
-use crate::key::Machine;
+use crate::key::MachineKey;
 use crate::value::Name;
 
 family_group! {
-    /// The kernel's own books.
+    /// The state of the kernel as a whole.
     kernel: KernelTables
 
-    /// What machine this is.
-    machine: MachineInfo by host: Machine, from "/proc/sys/kernel, /sys/devices/system/cpu, /sys/class/dmi, /proc/cpuinfo" {
+    /// The identity of the machine.
+    machine: MachineInfo by host: MachineKey, from "/proc/sys/kernel, /sys/devices/system/cpu, /sys/class/dmi, /proc/cpuinfo" {
         name: state text "host.name" "host name";
         release: state text "os.version" "kernel release";
         boot: state text "host.boot_id" "identity of this boot";
@@ -25,7 +25,7 @@ family_group! {
     }
 
     /// Counts against the kernel's limits.
-    limits: Limits by host: Machine, from "/proc/sys/fs, /proc/sys/kernel" {
+    limits: Limits by host: MachineKey, from "/proc/sys/fs, /proc/sys/kernel" {
         files: gauge count "system.limit.files" "files open on the whole machine";
         files_max: gauge count "system.limit.files_max" "files that can be (fs.file-max)";
         inodes: gauge count "system.limit.inodes" "inodes in memory";
@@ -38,7 +38,7 @@ family_group! {
     }
 
     /// System V and POSIX shared memory, semaphores and queues against their limits (sysvipc(7)).
-    ipc: Ipc by host: Machine, from "/proc/sysvipc, /proc/sys/kernel" {
+    ipc: Ipc by host: MachineKey, from "/proc/sysvipc, /proc/sys/kernel" {
         shm_segments: gauge count "system.ipc.shm_segments" "shared memory segments";
         shm_segments_max: gauge count "system.ipc.shmmni" "segments there can be (kernel.shmmni)";
         shm_bytes: gauge bytes "system.ipc.shm_bytes" "shared memory of all segments, each rounded up to pages";
@@ -54,12 +54,12 @@ family_group! {
         msg_queues_max: gauge count "system.ipc.msgmni" "message queues there can be";
     }
 
-    /// Settings that bear on a diagnosis, by their sysctl name.
+    /// Settings that matter for a diagnosis, by their sysctl name.
     setting: Setting by name: Name, from "/proc/sys" {
         value: state text "system.sysctl" "the setting's value";
     }
 
-    /// Lines the kernel logged while it was observed (Documentation/ABI/testing/dev-kmsg).
+    /// Lines the kernel logged during the observation (Documentation/ABI/testing/dev-kmsg).
     log: LogLine by sequence: u64, from "/dev/kmsg" {
         level: gauge count "log.severity" "0 emergency to 7 debug";
         time: counter ns "log.time" "time since boot";
@@ -69,21 +69,21 @@ family_group! {
         repeated: gauge count "whyslow.log.repeated" "lines alike that came before it and were not kept";
     }
 
-    /// The kernel's log as a whole, where it was read from files. Never read live.
+    /// A kernel log as a whole, if it was read from files. Never read live.
     log_read: LogRead by file: Name, from "/dev/kmsg" {
         lines: gauge count "whyslow.log.lines" "lines that were read";
         span: gauge ns "whyslow.log.span" "from its first line to its last";
     }
 
-    /// The sample itself, where it is one of a recording.
-    sample: Sample by host: Machine, from "whyslow record" {
+    /// The sample itself, in a recording.
+    sample: Sample by host: MachineKey, from "whyslow record" {
         clock: counter ns "whyslow.sample.clock" "time since boot when it was begun, suspend included (CLOCK_BOOTTIME)";
         missed: gauge count "whyslow.sample.missed" "samples that were due since the one before, and were not taken or not kept";
         event: state text "whyslow.sample.event" "what befell the recording since the one before";
     }
 
-    /// What observing costs.
-    observer: Observer by host: Machine, from "getrusage(2)" {
+    /// The cost of observing.
+    observer: Observer by host: MachineKey, from "getrusage(2)" {
         cpu_time: counter ns "process.cpu.time" "CPU time of whyslow";
         rss: gauge bytes "process.memory.usage" "its resident memory";
         pid: gauge count "process.pid" "its process number";

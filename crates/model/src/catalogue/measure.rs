@@ -1,10 +1,10 @@
-//! What others measured: single transfers, and a database's report on itself. Never read live.
+//! Measurements of other programs: single transfers, and the reports of a database. Never read live.
 
 use super::*;
 use crate::value::Name;
 
 family_group! {
-    /// Measurements that are no counters over time.
+    /// Measurements that are not counters over time.
     measure: MeasureTables
 
     /// A timed transfer: a copy by dd, a stream of iperf.
@@ -19,7 +19,7 @@ family_group! {
         segment: gauge bytes "whyslow.transfer.segment" "largest TCP segment";
     }
 
-    /// A database instance's report on itself (Oracle statspack or AWR).
+    /// A report of a database instance (Oracle Statspack or AWR).
     database: Database by instance: Name, from "statspack report" {
         buffer_hit: gauge ratio "db.buffer_cache.hit_ratio" "reads served from the buffer cache";
         latch_hit: gauge ratio "db.latch.hit_ratio" "latches had at the first try";

@@ -1,15 +1,15 @@
-//! Memory: what holds it, what reclaim does, huge pages, nodes, slab.
+//! Memory: use, reclaim, huge pages, NUMA nodes, slab.
 
 use super::*;
-use crate::key::Machine;
+use crate::key::MachineKey;
 use crate::value::Name;
 
 family_group! {
-    /// What holds memory and how it moves.
+    /// How memory is used and how it moves.
     memory: MemoryTables
 
     /// Memory by use.
-    meminfo: Meminfo by host: Machine, from "/proc/meminfo" {
+    meminfo: Meminfo by host: MachineKey, from "/proc/meminfo" {
         mem_total: gauge bytes "system.memory.limit" "usable memory";
         mem_free: gauge bytes "system.memory.usage" "memory nobody uses";
         mem_available: gauge bytes "system.linux.memory.available" "memory available without swapping";
@@ -50,7 +50,7 @@ family_group! {
     }
 
     /// Events of the virtual memory system.
-    vmstat: Vmstat by host: Machine, from "/proc/vmstat" {
+    vmstat: Vmstat by host: MachineKey, from "/proc/vmstat" {
         pgpgin: counter bytes "system.paging.in" "bytes read from block devices";
         pgpgout: counter bytes "system.paging.out" "bytes written to block devices";
         pswpin: counter count "system.paging.swap_in" "pages swapped in";
@@ -105,7 +105,7 @@ family_group! {
     }
 
     /// Transparent huge pages and page sharing.
-    sharing: Sharing by host: Machine, from "/sys/kernel/mm/transparent_hugepage, /sys/kernel/mm/ksm" {
+    sharing: Sharing by host: MachineKey, from "/sys/kernel/mm/transparent_hugepage, /sys/kernel/mm/ksm" {
         thp_enabled: state text "system.thp.enabled" "when transparent huge pages are used";
         thp_defrag: state text "system.thp.defrag" "when a task compacts memory for one";
         ksm_run: gauge count "system.ksm.run" "1 where page sharing runs";

@@ -1,4 +1,4 @@
-//! The metric catalogue: every metric is described once, on one line, and all else derives from that line.
+//! The metric catalogue: every metric is described once, on one line, from which everything else is derived.
 //!
 //! `family_group!` turns a line such as
 //!
@@ -6,12 +6,13 @@
 //! reads: counter count "system.disk.operations" "reads completed";
 //! ```
 //!
-//! (or `counter32` where the kernel counts in 32 bits, and `identity` for the kernel's own number of the entity, which tells it
-//! from another of its name) into the field of the row, its entry in [`families`], and its lookup by name. Columns on disk, exporters, the
-//! documentation (`whyslow metrics`) and the screens read the entry; readers in `sense` and `import` fill the field.
+//! It becomes the field of the row, its entry in [`families`], and its lookup by name. `counter32` is a counter that the kernel
+//! keeps in 32 bits; `identity` is the kernel's own number of the entity, which distinguishes it from another of the same name.
+//! Columns on disk, exporters, the documentation (`whyslow metrics`) and the screens read the entry; readers in `sense` and
+//! `import` fill the field.
 //!
-//! Raw time is held as whole nanoseconds, so that nothing is rounded away; all that leaves a
-//! [`Window`](crate::window::Window) is in seconds.
+//! Raw time is kept in whole nanoseconds, so that nothing is rounded; results of a [`Window`](crate::window::Window) are in
+//! seconds.
 
 mod block;
 mod cgroup;
@@ -25,7 +26,7 @@ mod task;
 
 pub use block::*;
 pub use cgroup::*;
-pub use describe::{FamilyInfo, Kind, Metric, Unit};
+pub use describe::{FamilyInfo, Metric, MetricKind, Unit};
 pub use kernel::*;
 pub use measure::*;
 pub use memory::*;
@@ -39,47 +40,47 @@ use crate::value::Value;
 
 /// A row type of the catalogue.
 pub trait Family: Default + Clone + PartialEq + Send + 'static {
-    /// What tells rows apart.
+    /// What identifies a row.
     type Key: Key;
     /// The family's description.
     const INFO: FamilyInfo;
 
-    /// A row of which only the key is known.
+    /// A row with only its key set.
     fn keyed(key: Self::Key) -> Self;
-    /// This row's key.
+    /// The row's key.
     fn key(&self) -> &Self::Key;
     /// The rows of this family in a Snapshot, sorted by key.
     fn rows(snapshot: &Snapshot) -> &[Self];
-    /// The same, to be filled by a reader.
+    /// The same rows, to be filled by a reader.
     fn rows_mut(snapshot: &mut Snapshot) -> &mut Vec<Self>;
-    /// The reading of the metric at `column` of `INFO.metrics`; `None` past the end.
+    /// The value of the metric at `column` of `INFO.metrics`; `None` past the end.
     fn value(&self, column: usize) -> Option<Value>;
-    /// Sets the metric at `column`. False, with nothing set, where there is none or it is of another kind.
+    /// Sets the metric at `column`. Returns false and sets nothing if there is none or its kind differs.
     fn put(&mut self, column: usize, value: Value) -> bool;
-    /// Sets a counter or gauge by its name, for readers of `name value` files. False where there is no such number.
+    /// Sets a counter or gauge by name, for readers of `name value` files. Returns false if there is no such metric.
     fn set(&mut self, name: &str, value: u64) -> bool;
-    /// Makes this the row of another entity.
+    /// Changes the key: the row of another entity.
     fn set_key(&mut self, key: Self::Key);
-    /// A row in which each counter that wraps holds the value at which it does, and all else is absent.
+    /// A row in which each counter that wraps holds the value at which it wraps, and everything else is absent.
     fn limits() -> Self {
         Self::default()
     }
-    /// Whether a later row of the same key is of the same entity: false where the kernel's own number for it (an inode, an
-    /// interface's index) is known of both and differs, as of a cgroup that was removed and made again under its name.
+    /// Whether a later row with the same key belongs to the same entity. It does not if the kernel's own number for it (an
+    /// inode, an interface index) is known in both and differs, as for a cgroup that was removed and recreated under its name.
     fn is_same_entity(&self, _other: &Self) -> bool {
         true
     }
-    /// Takes over what is absent here and known in another row of the same entity.
+    /// Fills absent metrics from another row of the same entity.
     fn fill(&mut self, other: &Self);
 }
 
-/// Does the same with every family, whatever its row type.
+/// An operation on the rows of every family, whatever their type.
 pub trait EachFamily {
-    /// Does it with these rows.
+    /// Visits the rows of one family.
     fn family<F: Family>(&mut self, rows: &mut Vec<F>);
 }
 
-/// Every family, in the catalogue's order.
+/// All families, in the catalogue's order.
 pub fn families() -> Vec<FamilyInfo> {
     [
         Processor::FAMILIES,
@@ -120,34 +121,34 @@ macro_rules! metric_type {
 
 macro_rules! metric_kind {
     (counter) => {
-        $crate::catalogue::Kind::Counter
+        $crate::catalogue::MetricKind::Counter
     };
     (counter32) => {
-        $crate::catalogue::Kind::Counter
+        $crate::catalogue::MetricKind::Counter
     };
     (counter32_ms) => {
-        $crate::catalogue::Kind::Counter
+        $crate::catalogue::MetricKind::Counter
     };
     (gauge) => {
-        $crate::catalogue::Kind::Gauge
+        $crate::catalogue::MetricKind::Gauge
     };
     (state) => {
-        $crate::catalogue::Kind::State
+        $crate::catalogue::MetricKind::State
     };
     (identity) => {
-        $crate::catalogue::Kind::State
+        $crate::catalogue::MetricKind::State
     };
     (histogram) => {
-        $crate::catalogue::Kind::Histogram
+        $crate::catalogue::MetricKind::Histogram
     };
 }
 
-/// The value at which the kernel's counter starts over at zero, in the unit that readings are held in.
+/// The value at which the kernel's counter wraps, in the unit of the readings.
 macro_rules! metric_wraps {
     (counter32) => {
         Some(1 << 32)
     };
-    // The kernel casts these to an unsigned int of milliseconds (diskstats_show of block/genhd.c).
+    // The kernel casts these to an unsigned int of milliseconds (block/genhd.c: diskstats_show).
     (counter32_ms) => {
         Some((1 << 32) * 1_000_000)
     };
@@ -165,7 +166,7 @@ macro_rules! metric_identifies {
     };
 }
 
-/// Sets a counter that wraps to the value at which it does.
+/// Sets a counter that wraps to the value at which it wraps.
 macro_rules! metric_limit {
     (counter32, $slot:expr) => {
         $slot = (1_u64 << 32).into();
@@ -180,7 +181,7 @@ macro_rules! metric_same {
     (identity, $a:expr, $b:expr) => {
         match ($a.get(), $b.get()) {
             (Some(a), Some(b)) => a == b,
-            // A recording of an older whyslow does not know.
+            // Recordings of older versions lack it.
             _ => true,
         }
     };
@@ -257,9 +258,9 @@ macro_rules! metric_put {
     (histogram, $slot:expr, $value:expr) => {
         $crate::catalogue::metric_put!(@ Histogram, $slot, $value)
     };
-    (@ $Kind:ident, $slot:expr, $value:expr) => {
+    (@ $MetricKind:ident, $slot:expr, $value:expr) => {
         match $value {
-            $crate::value::Value::$Kind(value) => {
+            $crate::value::Value::$MetricKind(value) => {
                 $slot = value;
                 true
             }
@@ -277,7 +278,7 @@ macro_rules! row_type {
         pub type $Row = $crate::shared::Shared<$Fields>;
 
         impl $Row {
-            /// A row of which only the key is known.
+            /// A row with only its key set.
             pub fn new($key: $Key) -> Self {
                 $Fields::new($key).into()
             }
@@ -291,7 +292,7 @@ macro_rules! row_type {
         $(#[doc = $doc])+
         #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
         pub struct $Row {
-            /// What tells the rows apart.
+            /// What identifies the row.
             pub $key: $Key,
             $(
                 #[doc = $help]
@@ -307,7 +308,7 @@ macro_rules! row_type {
         }
 
         impl $Row {
-            /// A row of which only the key is known.
+            /// A row with only its key set.
             pub fn new($key: $Key) -> Self {
                 Self { $key, $( $field: Default::default(), )* }
             }
@@ -338,14 +339,14 @@ macro_rules! family_group {
             pub const FAMILIES: &'static [$crate::catalogue::FamilyInfo] =
                 &[ $( <$Row as $crate::catalogue::Family>::INFO ),* ];
 
-            /// Takes over the rows that `other` has; a table it lacks is left as it is.
+            /// Takes over the rows of `other`; tables without rows there are unchanged.
             pub(crate) fn absorb(&mut self, other: Self) {
                 $( if !other.$table.is_empty() {
                     if self.$table.is_empty() { self.$table = other.$table } else { self.$table.extend(other.$table) }
                 } )*
             }
 
-            /// Leaves out the tables that `known` has rows of.
+            /// Clears the tables that `known` has rows of.
             pub(crate) fn forget(&mut self, known: &Self) {
                 $( if !known.$table.is_empty() { self.$table.clear(); } )*
             }
@@ -355,7 +356,7 @@ macro_rules! family_group {
                 $( self.$table.sort_by(|a, b| a.$key.cmp(&b.$key)); )*
             }
 
-            /// Shows every table to `each`, in the catalogue's order.
+            /// Passes every table to `each`, in the catalogue's order.
             pub(crate) fn each_family(&mut self, each: &mut impl $crate::catalogue::EachFamily) {
                 $( each.family(&mut self.$table); )*
             }
@@ -476,7 +477,7 @@ mod tests {
             for m in family.metrics {
                 assert!(seen.insert(m.name), "{}.{} twice", family.name, m.name);
                 assert!(!m.help.is_empty() && !m.otel.is_empty(), "{}.{}", family.name, m.name);
-                assert_eq!(m.kind == Kind::State, m.unit == Unit::Text, "{}.{}", family.name, m.name);
+                assert_eq!(m.kind == MetricKind::State, m.unit == Unit::Text, "{}.{}", family.name, m.name);
             }
         }
     }

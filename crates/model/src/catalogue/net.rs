@@ -1,10 +1,10 @@
 //! The network: interfaces, protocols, connections, sockets, queueing disciplines.
 
 use super::*;
-use crate::key::{Machine, NetKey, SocketKey};
+use crate::key::{MachineKey, NetKey, SocketKey};
 
 family_group! {
-    /// What the network did, in every network namespace that can be seen.
+    /// Network counters and state, in every visible network namespace.
     net: NetTables
 
     /// Packets by interface.
@@ -26,7 +26,7 @@ family_group! {
         identity: identity text "system.network.interface.index" "the interface's index, which no later one of its name has";
     }
 
-    /// How an interface is set up (rtnetlink(7), ethtool netlink).
+    /// Configuration of interfaces (rtnetlink(7), ethtool netlink).
     link: Link by interface: NetKey, from "rtnetlink, ethtool" {
         speed: gauge bps "system.network.speed" "negotiated speed; absent where the driver knows none";
         duplex: state text "system.network.duplex" "full or half";
@@ -143,7 +143,7 @@ family_group! {
         congestion_control: state text "network.tcp.congestion_control" "algorithm";
     }
 
-    /// TCP connections that began and ended while they were watched, by the peer's address.
+    /// TCP connections that were opened and closed during the observation, by peer address.
     ended_connections: EndedConnections by peer: NetKey, from "BPF: tcp_destroy_sock, inet_sock_set_state" {
         pid: gauge count "process.pid" "a process that held the last of them";
         command: state text "process.executable.name" "its name";
@@ -164,7 +164,7 @@ family_group! {
         drops: counter count "network.listen.drops" "connections dropped at this socket";
     }
 
-    /// UDP sockets that are bound.
+    /// Bound UDP sockets.
     datagram: Datagram by socket: SocketKey, from "sock_diag" {
         pid: gauge count "process.pid" "a process that holds the socket";
         receive_queue: gauge bytes "network.udp.receive_queue" "buffer memory that waits to be read";
@@ -186,7 +186,7 @@ family_group! {
         rate: gauge bps "network.qdisc.rate" "rate set, for shapers";
     }
 
-    /// Packets that the kernel threw away, by function, reason, interface and protocol.
+    /// Packets dropped by the kernel, by function, reason, interface and protocol.
     packet_drop: PacketDrop by drop: NetKey, from "BPF: kfree_skb" {
         place: state text "system.network.drop.place" "the function that threw them away";
         reason: state text "system.network.drop.reason" "why, as the kernel names it (enum skb_drop_reason)";
@@ -196,14 +196,14 @@ family_group! {
         bytes: counter bytes "system.network.drop.bytes" "bytes";
     }
 
-    /// Sizes of the packets that the kernel handled at an interface; what the card cuts or joins is one packet.
+    /// Packet sizes as the kernel handles them at an interface; segments that the NIC splits or joins are one packet.
     packet_size: PacketSize by interface: NetKey, from "BPF: net_dev_start_xmit, netif_receive_skb" {
         sent: histogram bytes "system.network.packet.size" "packets sent, by size";
         received: histogram bytes "system.network.packet.size" "packets received, by size";
     }
 
     /// Connection tracking.
-    conntrack: Conntrack by host: Machine, from "/proc/sys/net/netfilter, /proc/net/stat/nf_conntrack" {
+    conntrack: Conntrack by host: MachineKey, from "/proc/sys/net/netfilter, /proc/net/stat/nf_conntrack" {
         count: gauge count "system.conntrack.count" "connections tracked";
         max: gauge count "system.conntrack.limit" "connections that can be";
         drops: counter32 count "system.conntrack.drops" "packets dropped because no entry was available";

@@ -1,7 +1,7 @@
-//! Processors: time by mode, interrupts, frequency, pressure.
+//! CPUs: time by mode, interrupts, frequency, pressure.
 
 use super::*;
-use crate::key::{Machine, PerCpu};
+use crate::key::{MachineKey, PerCpu};
 
 family_group! {
     /// CPU time, interrupts, frequency, pressure.
@@ -21,8 +21,8 @@ family_group! {
         guest_nice: counter ns "system.cpu.time" "time running niced virtual CPUs (already within nice)";
     }
 
-    /// CPU time by mode averaged over the CPUs, where a tool does not report each.
-    cpu_mean: CpuMean by host: Machine, from "/proc/stat (cpu)" {
+    /// CPU time by mode averaged over the CPUs, if a tool does not report each.
+    cpu_mean: CpuMean by host: MachineKey, from "/proc/stat (cpu)" {
         user: counter ns "system.cpu.time" "time in user mode, guests included, niced tasks not";
         nice: counter ns "system.cpu.time" "time in user mode of niced tasks";
         system: counter ns "system.cpu.time" "time in kernel mode; with interrupts, where irq is absent";
@@ -34,7 +34,7 @@ family_group! {
     }
 
     /// Counters and load of the whole machine.
-    system: System by host: Machine, from "/proc/stat, /proc/loadavg, /proc/uptime" {
+    system: System by host: MachineKey, from "/proc/stat, /proc/loadavg, /proc/uptime" {
         interrupts: counter count "system.interrupts" "interrupts serviced";
         context_switches: counter count "system.context_switches" "context switches";
         forks: counter count "system.processes.created" "processes and threads created";
@@ -48,7 +48,7 @@ family_group! {
     }
 
     /// Time tasks of the whole machine stalled for a resource (pressure stall information).
-    pressure: Pressure by host: Machine, from "/proc/pressure" {
+    pressure: Pressure by host: MachineKey, from "/proc/pressure" {
         cpu_some: counter ns "system.psi.cpu.some" "time at least one runnable task waited for a CPU";
         memory_some: counter ns "system.psi.memory.some" "time at least one task waited for memory";
         memory_full: counter ns "system.psi.memory.full" "time all non-idle tasks waited for memory";
@@ -63,18 +63,18 @@ family_group! {
         io_avg300: gauge ratio "system.psi.io.some.avg300" "the same over 5 minutes";
     }
 
-    /// Waiting for a CPU, by CPU, while a rule asked for it.
+    /// Run queue waits by CPU, traced on demand.
     run_queue: RunQueue by cpu: u32, from "BPF: sched_waking, sched_switch" {
         latency: histogram ns "system.cpu.run_queue.latency" "time from becoming runnable to running, each time";
     }
 
-    /// Interrupts by line and processor; rows that stand at zero are left out.
+    /// Interrupts by line and CPU; rows of zeros are left out.
     irq: Irq by line: PerCpu, from "/proc/interrupts" {
         count: counter32 count "system.interrupts" "interrupts serviced";
         device: state text "system.interrupt.device" "the devices behind the line";
     }
 
-    /// Softirqs by vector and processor.
+    /// Softirqs by vector and CPU.
     softirq: Softirq by vector: PerCpu, from "/proc/softirqs" {
         count: counter32 count "system.softirqs" "softirqs serviced";
     }
@@ -85,13 +85,13 @@ family_group! {
         time: counter ns "system.softirq.time" "time in them, interrupts that came meanwhile not included";
     }
 
-    /// Time in interrupt handlers by line and processor.
+    /// Time in interrupt handlers by line and CPU.
     irq_time: IrqTime by line: PerCpu, from "BPF: irq_handler_entry, irq_handler_exit" {
         count: counter count "system.interrupts" "interrupts timed";
         time: counter ns "system.interrupt.time" "time in their handlers";
     }
 
-    /// Packet backlog work by processor.
+    /// Packet backlog work by CPU.
     softnet: Softnet by cpu: u32, from "/proc/net/softnet_stat" {
         processed: counter32 count "system.softnet.processed" "packets taken from the backlog or polled";
         dropped: counter32 count "system.softnet.dropped" "packets dropped because the backlog was full";
@@ -100,7 +100,7 @@ family_group! {
         flow_limited: counter32 count "system.softnet.flow_limited" "packets dropped by the flow limit";
     }
 
-    /// Clock frequency and its limits by processor.
+    /// Clock frequency and its limits by CPU.
     frequency: Frequency by cpu: u32, from "/sys/devices/system/cpu/cpu*/cpufreq, thermal_throttle" {
         current: gauge hz "system.cpu.frequency" "frequency now";
         limit: gauge hz "system.cpu.frequency.limit" "highest frequency the governor's policy allows";

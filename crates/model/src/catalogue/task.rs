@@ -4,10 +4,10 @@ use super::*;
 use crate::key::{Offspring, TaskKey};
 
 family_group! {
-    /// Who does the work.
+    /// Processes and threads, and what they wait for.
     task: TaskTables
 
-    /// Processes: sums over their threads where the kernel keeps such sums (proc(5)).
+    /// Processes: sums over their threads if the kernel keeps such sums (proc(5)).
     process: Process shares ProcessRow by task: TaskKey, from "/proc/PID" {
         command: state text "process.command" "the name the kernel keeps (15 bytes)";
         parent: gauge count "process.parent_pid" "parent process";
@@ -51,7 +51,7 @@ family_group! {
         kernel_thread: gauge count "process.kernel_thread" "1 for a thread of the kernel itself";
     }
 
-    /// Processes that began and ended between two samples, by parent and name: what they used since the sample before.
+    /// Processes that started and ended between two samples, by parent and name: resources used since the previous sample.
     exited_children (once "brief"): ExitedChildren by offspring: Offspring, from "BPF sched_process_exit" {
         ended: gauge count "process.brief.count" "how many ended since the sample before";
         user: gauge ns "process.brief.cpu.time" "time they used in user mode";
@@ -61,7 +61,7 @@ family_group! {
         write_bytes: gauge bytes "process.brief.disk.io" "bytes they made dirty or wrote directly";
     }
 
-    /// Threads of processes that have more than one.
+    /// Threads of multithreaded processes.
     thread: Thread by task: TaskKey, from "/proc/PID/task/TID" {
         command: state text "thread.name" "the thread's name";
         state: state text "thread.state" "R, S, D ...";
@@ -82,7 +82,7 @@ family_group! {
         nice: gauge count "thread.nice" "nice value";
     }
 
-    /// What threads waited for, summed by process, while a rule asked for it.
+    /// What threads waited for, summed by process, traced on demand.
     sleep: Sleep by task: TaskKey, from "BPF: sched_switch, sched_waking, sched_migrate_task" {
         run_queue: counter ns "process.wait.run_queue" "time on a run queue, waiting for a CPU";
         run_queue_waits: counter count "process.wait.run_queue.count" "times one of its threads waited so";
@@ -103,13 +103,13 @@ family_group! {
         moved_queued: counter count "process.migrations.queued" "moves of a thread that waited on a run queue";
     }
 
-    /// Threads that held user-space locks that other threads of their process waited for, while a rule asked for it.
+    /// Threads that held user-space locks that other threads of their process waited for, traced on demand.
     lock_holder: LockHolder by task: TaskKey, from "BPF: sched_waking" {
         kept_waiting: counter ns "thread.lock.kept_waiting" "time others slept until it gave the lock up and woke them";
         handed_on: counter count "thread.lock.handed_on" "times it did";
     }
 
-    /// Waiting for kernel locks, by process, while a rule asked for it.
+    /// Waits for kernel locks by process, traced on demand.
     kernel_lock: KernelLock by task: TaskKey, from "BPF: contention_begin, contention_end" {
         spinning: counter ns "process.kernel_lock.spinning" "time spent spinning for a spinlock";
         mutexes: counter ns "process.kernel_lock.mutex" "time waiting for a mutex";

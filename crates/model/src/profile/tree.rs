@@ -1,27 +1,27 @@
-//! Stacks merged from their outermost caller on: what a flame graph draws.
+//! Stacks merged from their outermost caller: what a flame graph draws.
 
-use super::{Profile, Stack};
+use super::{Stack, StackProfile};
 use std::collections::BTreeMap;
 
 /// Calls by caller. The first node is the root, which is everything.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallTree {
     /// Every node after its caller.
-    pub nodes: Vec<Node>,
+    pub nodes: Vec<CallNode>,
 }
 
-/// One function as called along one path.
+/// A function in one call path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Node {
+pub struct CallNode {
     /// What it is.
     pub label: Label,
     /// Weight of the stacks that pass through it.
     pub total: u64,
-    /// How many callers stand above it.
+    /// Number of its callers.
     pub depth: usize,
-    /// Weight of what stands before it among all that is as deep: where it is drawn.
+    /// Weight of the nodes before it at the same depth: where it is drawn.
     pub start: u64,
-    /// Indices of what it calls, by name.
+    /// Indices of its callees, by name.
     pub children: Vec<usize>,
 }
 
@@ -32,13 +32,13 @@ pub enum Label {
     Root,
     /// The processes of one name.
     Process(String),
-    /// An index into [`Profile::frames`].
+    /// An index into [`StackProfile::frames`].
     Frame(u32),
 }
 
 impl CallTree {
     /// Merges the stacks of a profile; processes of one name are one.
-    pub fn of(profile: &Profile) -> Self {
+    pub fn of(profile: &StackProfile) -> Self {
         let mut growing = Growing::default();
         growing.grow(Label::Root);
         for stack in &profile.stacks {
@@ -48,16 +48,16 @@ impl CallTree {
     }
 }
 
-/// A tree in the making, in which a child is found by its label.
+/// A tree under construction, in which children are found by label.
 #[derive(Default)]
 struct Growing {
-    nodes: Vec<Node>,
+    nodes: Vec<CallNode>,
     children: Vec<BTreeMap<Label, usize>>,
 }
 
 impl Growing {
     fn grow(&mut self, label: Label) -> usize {
-        self.nodes.push(Node { label, total: 0, depth: 0, start: 0, children: Vec::new() });
+        self.nodes.push(CallNode { label, total: 0, depth: 0, start: 0, children: Vec::new() });
         self.children.push(BTreeMap::new());
         self.nodes.len() - 1
     }
@@ -83,8 +83,8 @@ impl Growing {
         self.nodes[at].total = self.nodes[at].total.saturating_add(weight);
     }
 
-    /// Orders the children by name, which keeps two flame graphs of one program alike, and puts each in its place.
-    fn settle(mut self, profile: &Profile) -> CallTree {
+    /// Sorts children by name, so that flame graphs of the same program look alike, and sets their positions.
+    fn settle(mut self, profile: &StackProfile) -> CallTree {
         for at in 0..self.nodes.len() {
             let mut children: Vec<usize> = self.children[at].values().copied().collect();
             children.sort_by_key(|&child| name(profile, &self.nodes[child].label));
@@ -100,7 +100,7 @@ impl Growing {
     }
 }
 
-fn name<'a>(profile: &'a Profile, label: &'a Label) -> Option<(Option<&'a str>, Option<&'a str>)> {
+fn name<'a>(profile: &'a StackProfile, label: &'a Label) -> Option<(Option<&'a str>, Option<&'a str>)> {
     match label {
         Label::Root => None,
         Label::Process(name) => Some((Some(name), None)),

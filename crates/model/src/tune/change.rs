@@ -1,94 +1,94 @@
-//! What was changed: the words of the journal.
+//! The records of the change journal.
 
 use serde::{Deserialize, Serialize};
 
-/// Several changes that are made together or not at all.
+/// Changes that are made together or not at all.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Transaction {
-    /// Its number, counted from 1.
+    /// Its number, from 1.
     pub id: u64,
     /// When it began, RFC 3339.
     pub at: String,
     /// Who made it.
-    pub who: Who,
-    /// What for, in words.
+    pub who: ChangedBy,
+    /// The purpose, in words.
     pub why: String,
-    /// The boot it was made in, as /proc/sys/kernel/random/boot_id names it.
+    /// The boot id (/proc/sys/kernel/random/boot_id).
     pub boot: String,
-    /// By when it must be confirmed.
+    /// The deadline for confirmation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confirm: Option<Confirm>,
-    /// The transaction that this one keeps over a reboot.
+    /// The transaction whose settings this one makes persistent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub persists: Option<u64>,
-    /// What is changed, in this order.
-    pub changes: Vec<Change>,
+    /// The changes, in order.
+    pub changes: Vec<SettingChange>,
 }
 
-/// Who made a change.
+/// The user and process that made a change.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Who {
+pub struct ChangedBy {
     /// User number.
     pub uid: u32,
-    /// User name, where it is known; behind sudo that of who called it.
+    /// User name, if known; with sudo, that of the caller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
-    /// Process.
+    /// PID.
     pub pid: u32,
     /// Its command line.
     pub command: String,
 }
 
-/// By when a transaction must be confirmed.
+/// The deadline for confirming a transaction.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Confirm {
     /// RFC 3339, for people.
     pub by: String,
-    /// The same in nanoseconds of CLOCK_BOOTTIME, which no one sets.
+    /// The same in nanoseconds of CLOCK_BOOTTIME, which cannot be set.
     pub boottime_ns: u64,
 }
 
-/// One change.
+/// A change of one setting.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Change {
-    /// The tunable, with its thing: `disk.read_ahead_kb@vda`.
+pub struct SettingChange {
+    /// The tunable, with its object: `disk.read_ahead_kb@vda`.
     pub target: String,
-    /// What tells the thing from another of the same name: start time, sequence number, inode. Empty for the machine.
+    /// What distinguishes the object from another of the same name: start time, sequence number, inode. Empty for the machine.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub identity: String,
-    /// What it was.
+    /// The old value.
     pub original: String,
-    /// What it shall be.
+    /// The new value.
     pub intended: String,
-    /// What the kernel changes along with it, and what that was.
+    /// Tunables that the kernel changes along with it, and their old values.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub collateral: Vec<Collateral>,
 }
 
-/// A tunable that changes along with another.
+/// A tunable that changes along with another one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Collateral {
-    /// The tunable, with its thing.
+    /// The tunable, with its object.
     pub target: String,
-    /// What it was.
+    /// The old value.
     pub original: String,
 }
 
-/// Why changes were taken back.
+/// Why changes were rolled back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reason {
-    /// Somebody asked for it.
+    /// The user asked for it.
     Asked,
     /// A change of the same transaction could not be made.
     Failed,
     /// It was interrupted by a signal.
     Interrupted,
-    /// The program ended in the middle.
+    /// The program died before it was done.
     Crashed,
-    /// Nobody confirmed it in time.
+    /// It was not confirmed in time.
     Unconfirmed,
-    /// It was made for as long as something was measured.
+    /// It was a temporary change for a measurement.
     Tried,
 }
 
@@ -106,108 +106,108 @@ impl Reason {
     }
 }
 
-/// What became of one change that was to be taken back.
+/// The outcome of rolling back one change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Outcome {
-    /// The original is back.
+pub enum ChangeOutcome {
+    /// The original value is restored.
     Restored,
-    /// The original was there already.
+    /// The original value was already in force.
     Already,
-    /// Somebody else has set it since: left alone.
+    /// Not rolled back: changed by someone else since.
     ChangedSince {
-        /// What it is now.
+        /// The current value.
         now: String,
     },
-    /// A later change of ours holds: that one is to be undone first.
+    /// A later change of ours is in force, which has to be undone first.
     Superseded {
         /// The later transaction.
         by: u64,
     },
-    /// The thing is gone, with its settings.
+    /// The object no longer exists, and its settings with it.
     Gone {
         /// What is known about it.
         why: String,
     },
-    /// It could not be put back.
+    /// It could not be restored.
     Failed {
-        /// Why.
+        /// The reason.
         why: String,
     },
 }
 
-impl Outcome {
-    /// Whether there is nothing left to take back.
+impl ChangeOutcome {
+    /// Whether nothing is left to roll back.
     pub fn is_final(&self) -> bool {
         !matches!(self, Self::Superseded { .. } | Self::Failed { .. })
     }
 
-    /// Whether the original is in force, or went with the thing it belonged to.
+    /// Whether the original is in force, or its object no longer exists.
     pub fn is_clean(&self) -> bool {
         matches!(self, Self::Restored | Self::Already | Self::Gone { .. })
     }
 }
 
-/// How one change was taken back.
+/// The rollback of one change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Undoing {
     /// The transaction.
     pub id: u64,
-    /// Which of its changes, from 0.
+    /// The index of the change.
     pub change: usize,
-    /// The tunable, with its thing.
+    /// The tunable, with its object.
     pub target: String,
-    /// What it was before us.
+    /// The value before our change.
     pub original: String,
-    /// What became of it.
-    pub outcome: Outcome,
+    /// The outcome.
+    pub outcome: ChangeOutcome,
 }
 
-/// A transaction and what became of it: an entry of `tune history`.
+/// A transaction and its state: an entry of `tune history`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HistoryEntry {
-    /// What was to be done.
+    /// What was to be changed.
     #[serde(flatten)]
     pub transaction: Transaction,
-    /// How far it came.
+    /// Its state.
     pub status: Status,
-    /// For each change what the kernel had afterwards; `None` where it was not made, or that was not noted.
+    /// The values after each change; `None` if it was not made, or its values were not recorded.
     pub held: Vec<Option<Held>>,
-    /// What was taken back, change by change; the last attempt of each.
+    /// The last attempt to roll back each change.
     pub undone: Vec<Undoing>,
-    /// Why it was taken back.
+    /// Why it was rolled back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undone_because: Option<Reason>,
 }
 
-/// What the kernel had after a change.
+/// The values after a change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Held {
-    /// Of the tunable.
+    /// The tunable's value.
     pub value: String,
-    /// Of what changed along with it, in the order of [`Change::collateral`].
+    /// The values of what changed along with it, in the order of [`SettingChange::collateral`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub collateral: Vec<String>,
 }
 
-/// How far a transaction came.
+/// The state of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Status {
-    /// Begun and not ended: it is being made, or the program that made it died.
+    /// Begun but not finished: it is being made, or the program that made it died.
     Open,
-    /// Made; to be confirmed, or it is taken back.
+    /// Made, but rolled back unless it is confirmed in time.
     Unconfirmed,
     /// Made.
     Applied,
     /// Taken back, all of it.
     Undone,
-    /// Taken back but for what somebody else has changed, or what could not be.
+    /// Rolled back, except for what was changed by someone else or could not be restored.
     PartlyUndone,
 }
 
 impl Status {
-    /// In words.
+    /// The status in words.
     pub fn words(self) -> &'static str {
         match self {
             Self::Open => "not ended",
@@ -226,17 +226,17 @@ impl HistoryEntry {
         Self { transaction, status: Status::Open, held, undone: Vec::new(), undone_because: None }
     }
 
-    /// Whether a change is still to be taken back by whoever wants the machine as it was.
+    /// Whether a change still has to be rolled back to restore the machine.
     pub fn is_outstanding(&self, change: usize) -> bool {
         !self.undone.iter().any(|undoing| undoing.change == change && undoing.outcome.is_final())
     }
 
-    /// The changes that are.
+    /// The changes that still have to be rolled back.
     pub fn outstanding(&self) -> Vec<usize> {
         (0..self.transaction.changes.len()).filter(|&change| self.is_outstanding(change)).collect()
     }
 
-    /// What a change is taken to have left: what was read back, else what was intended.
+    /// The value that a change left: the value read back, otherwise the intended one.
     pub fn held_value(&self, change: usize) -> Option<&str> {
         let held = self.held.get(change)?.as_ref().map(|held| held.value.as_str());
         Some(held.unwrap_or(&self.transaction.changes.get(change)?.intended))

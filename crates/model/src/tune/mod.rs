@@ -1,4 +1,4 @@
-//! Tuning: what can be set, what was changed and by whom, and what became of it.
+//! Tuning: tunables, plans, the change journal, profiles and experiments.
 
 mod change;
 mod plan;
@@ -7,9 +7,12 @@ mod trial;
 mod tunable;
 mod walk;
 
-pub use change::{Change, Collateral, Confirm, Held, HistoryEntry, Outcome, Reason, Status, Transaction, Undoing, Who};
+pub use change::{
+    ChangeOutcome, ChangedBy, Collateral, Confirm, Held, HistoryEntry, Reason, SettingChange, Status, Transaction,
+    Undoing,
+};
 pub use plan::{CheckLine, PlanDocument, PlanLine, Step};
 pub use profile::{ProfileInfo, ProfileNote, Recommendation};
-pub use trial::{Effect as TrialEffect, Pair, Rehearsal, Trial, TrialEvidence, TrialVerdict, Watched, unit_of};
+pub use trial::{Rehearsal, Trial, TrialEffect, TrialEvidence, TrialPair, TrialVerdict, Watched, unit_of};
 pub use tunable::{Access, Effect, Here, Persist, Risk, Scope, Tunable, TunableDocument, Unavailable};
 pub use walk::{Walk, WalkStep};

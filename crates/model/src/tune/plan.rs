@@ -1,83 +1,83 @@
-//! What would be done: the words of a dry run.
+//! A plan: what a dry run prints.
 
 use super::tunable::{Effect, Risk, Unavailable};
 use serde::{Deserialize, Serialize};
 
-/// What a set of changes comes to on this machine.
+/// What a set of changes amounts to on this machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PlanDocument {
-    /// What for.
+    /// The purpose.
     pub why: String,
-    /// Change by change, in the order they are made.
+    /// The changes, in order.
     pub lines: Vec<PlanLine>,
-    /// Files that are written for what is to outlive a reboot.
+    /// Files to be written to make settings persistent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<String>,
 }
 
-/// One setting that is wanted.
+/// A wanted setting.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PlanLine {
-    /// The tunable, with its thing.
+    /// The tunable, with its object.
     pub target: String,
-    /// What it shall be.
+    /// The wanted value.
     pub wanted: String,
-    /// What is to be done about it.
+    /// What has to be done.
     pub step: Step,
-    /// Why this value; empty where nobody said.
+    /// The reason for this value; empty if none was given.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
-    /// When it shows.
+    /// When the change takes effect.
     pub effect: Effect,
     /// What can go wrong.
     pub risk: Risk,
-    /// Whether it is of the network, and to be confirmed.
+    /// Whether it affects the network, so that it has to be confirmed.
     pub network: bool,
 }
 
-/// What is to be done about a setting.
+/// What has to be done about a setting.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Step {
     /// It is changed from this value.
     Change {
-        /// What it is now.
+        /// The current value.
         from: String,
     },
-    /// It is so already.
+    /// It is already set.
     Already,
-    /// It stays, for this reason.
+    /// It is left as it is, for a reason.
     Keep {
-        /// What it is now.
+        /// The current value.
         now: String,
-        /// Why it stays.
+        /// The reason.
         why: String,
     },
-    /// It cannot be.
+    /// It cannot be set.
     Cannot(Unavailable),
 }
 
-/// Whether a setting is as it shall be: a line of `tune verify` and `tune diff`.
+/// Whether a setting has its intended value: a line of `tune verify` and `tune diff`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckLine {
     /// The transaction that set it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<u64>,
-    /// The tunable, with its thing.
+    /// The tunable, with its object.
     pub target: String,
-    /// What it was before.
+    /// The value before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub original: Option<String>,
-    /// What it shall be.
+    /// The intended value.
     pub wanted: String,
-    /// What it is.
+    /// The current value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub now: Option<String>,
-    /// Why it has no value.
+    /// Why there is no value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unavailable: Option<Unavailable>,
-    /// Whether it is as it shall be.
+    /// Whether both values agree.
     pub holds: bool,
-    /// Whether it is a line that keeps a setting over a reboot.
+    /// Whether it is a line that makes a setting persistent.
     pub is_kept: bool,
 }

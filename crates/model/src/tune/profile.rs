@@ -1,19 +1,19 @@
-//! Profiles: many settings under one name.
+//! Profiles: named sets of settings.
 
 use serde::{Deserialize, Serialize};
 
-/// A profile that there is.
+/// An available profile.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProfileInfo {
     /// Its name.
     pub name: String,
-    /// What it is for.
+    /// Its purpose.
     pub summary: String,
     /// Where it is read from: a path from the root, or `built in/NAME`.
     pub place: String,
 }
 
-/// What a profile asks for and does not get.
+/// A part of a profile that is not applied.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProfileNote {
     /// The section.
@@ -22,15 +22,15 @@ pub struct ProfileNote {
     pub option: String,
     /// Its value.
     pub value: String,
-    /// Why nothing is done about it, and what to do instead.
+    /// Why it is not applied, and what to do instead.
     pub why: String,
 }
 
-/// A profile that fits.
+/// A recommended profile.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Recommendation {
     /// Its name.
     pub profile: String,
-    /// Why it fits.
+    /// The reason.
     pub why: String,
 }

@@ -1,82 +1,82 @@
-//! One entry of the catalogue of tunables.
+//! A tunable, as described in the catalogue.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// A setting of the kernel, or of a thing in it.
+/// A setting of the kernel or of one of its objects.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tunable {
-    /// What it goes by: the sysctl's own name, else the class of thing and the kernel's word for it.
+    /// The sysctl's own name, otherwise the class of object and the kernel's word for the setting.
     pub name: String,
     /// What it does, in a sentence or two.
     pub means: String,
-    /// When it is worth changing, and which way.
+    /// When to change it, and in which direction.
     #[serde(default)]
     pub used_for: String,
-    /// The unit the kernel takes it in: `bytes`, `KiB`, `pages`, `s`, `ms`, `us`, `ns`, `%`, or a word; empty for none.
+    /// The kernel's unit: `bytes`, `KiB`, `pages`, `s`, `ms`, `us`, `ns`, `%`, or a word; empty for none.
     #[serde(default)]
     pub unit: String,
-    /// Which values are taken: `0..200`, `1.. or max`, `3 x 0..`, `never|madvise`, `listed`, `cpu mask`, `cpu list`, `text`.
+    /// The allowed values: `0..200`, `1.. or max`, `3 x 0..`, `never|madvise`, `listed`, `cpu mask`, `cpu list`, `text`.
     pub values: String,
-    /// The kernel's default, or in words what it is computed from.
+    /// The kernel's default, or what it is computed from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default: Option<String>,
-    /// Of what there is one each.
+    /// The class of object that has this setting.
     pub scope: Scope,
     /// How it is read and written.
     pub access: Access,
-    /// When a change shows.
+    /// When a change takes effect.
     pub effect: Effect,
-    /// How many seconds the old value's traces take to wash out.
+    /// Seconds until the effects of the old value have gone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settle: Option<u32>,
     /// What can go wrong.
     pub risk: Risk,
-    /// Whether it is of the network: whoever changes it may be cut off by that, so that it is taken back unless confirmed.
+    /// Whether it affects the network: a change that could cut off the user is rolled back unless it is confirmed.
     #[serde(default)]
     pub network: bool,
-    /// Whether the kernel rounds what it is given, so that another number may be read back.
+    /// Whether the kernel rounds the value, so that another one is read back.
     #[serde(default)]
     pub rounds: bool,
-    /// The value that says 'the other of a pair counts', and cannot be written: the pair's other half brings it back.
+    /// The value that means 'the other of the pair is in force' and cannot be written: writing the other one restores it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unset: Option<String>,
-    /// Tunables of the same thing that the kernel changes along with this one.
+    /// Other tunables of the same object that the kernel changes along with this one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub disturbs: Vec<String>,
-    /// Tunables that must be set before this one where both change.
+    /// Tunables that must be set before this one if both change.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub after: Vec<String>,
-    /// How it is kept over a reboot.
+    /// How it is made persistent.
     pub persist: Persist,
     /// The first kernel that has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,
-    /// The first kernel that no longer has it.
+    /// The first kernel without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<String>,
     /// The document that describes it.
     pub source: String,
 }
 
-/// Of what there is one setting each.
+/// The class of object that has a setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scope {
     /// The machine.
     Machine,
-    /// The network namespace of whoever asks.
+    /// The network namespace of the caller.
     Netns,
-    /// A disk, by the kernel's name: `sda`.
+    /// A disk, by kernel name: `sda`.
     Disk,
     /// A network interface: `eth0`.
     Interface,
     /// A queue of an interface: `eth0/rx-0`.
     NetQueue,
-    /// A processor: `cpu0`.
+    /// A CPU: `cpu0`.
     Cpu,
-    /// An idle state of a processor: `cpu0/state1`.
+    /// An idle state of a CPU: `cpu0/state1`.
     IdleState,
     /// An interrupt line, by number.
     Irq,
@@ -86,23 +86,23 @@ pub enum Scope {
     Ext4,
     /// A control group, by its path: `/user.slice`.
     Cgroup,
-    /// A disk's use by a control group: `sda/system.slice`.
+    /// A control group's use of a disk: `sda/system.slice`.
     GroupDisk,
-    /// A process, by its number.
+    /// A process, by PID.
     Process,
     /// A size of huge pages: `hugepages-2048kB`.
     PageSize,
-    /// A line in a file that the machine reads at boot.
+    /// A line in a file that is read at boot.
     Line,
 }
 
 impl Scope {
-    /// Whether a name says all, with no thing behind it.
+    /// Whether the name is complete without an object.
     pub fn is_one(self) -> bool {
         matches!(self, Self::Machine | Self::Netns)
     }
 
-    /// What stands behind the @.
+    /// What follows the @.
     pub fn word(self) -> &'static str {
         match self {
             Self::Machine => "machine",
@@ -128,57 +128,57 @@ impl Scope {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Access {
-    /// A file under /proc/sys that its name leads to.
+    /// A file under /proc/sys, whose path follows from the name.
     Sysctl,
-    /// A file; `{}` stands for the thing, `{0}` and `{1}` for the parts of its name between slashes.
+    /// A file; `{}` stands for the object, `{0}` and `{1}` for the parts of its name between slashes.
     File(String),
-    /// A file in a control group: the controller of version 1 that has it, or `v2`.
+    /// A file in a control group: the v1 controller that has it, or `v2`.
     Cgroup(String),
-    /// A limit on a disk in a file of a control group that has a line for each: by the disk's number, and in version 2 by a key.
+    /// A limit for a disk in a file of a control group with a line for each disk: by device number, and in v2 by a key.
     CgroupDisk {
-        /// The controller of version 1 that has it, or `v2`.
+        /// The v1 controller that has it, or `v2`.
         tree: String,
         /// The file in the group.
         file: String,
-        /// The word before its value, where a line holds several.
+        /// The key before the value, if a line has several.
         #[serde(default)]
         key: String,
     },
     /// The queueing discipline at the root of an interface, by rtnetlink.
     Qdisc,
-    /// A parameter of an interface that SIOCETHTOOL knows: `ring.rx`.
+    /// A parameter of an interface, set by SIOCETHTOOL: `ring.rx`.
     Ethtool(String),
     /// An option of a mounted file system: `commit`.
     Mount(String),
-    /// A system call on a process: `nice`.
+    /// A system call for a process: `nice`.
     Process(String),
-    /// A line of a file, by what stands before its value.
+    /// A line of a file, found by the text before its value.
     Line {
-        /// The file, from the root.
+        /// The file's absolute path.
         file: String,
-        /// The line up to its value.
+        /// The line up to the value.
         prefix: String,
-        /// The line behind its value.
+        /// The line after the value.
         suffix: String,
-        /// What the file starts with where it is made anew.
+        /// The header if the file is created.
         header: String,
-        /// Further lines, up to their values, for the second and later words of a value.
+        /// Further lines, up to the value, for the second and later words of a value.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         more: Vec<String>,
     },
 }
 
-/// When a change shows.
+/// When a change takes effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Effect {
-    /// At once, and so does taking it back.
+    /// Immediately, as does rolling it back.
     Instant,
-    /// At once, but what the old value left behind takes time to go: full caches, dirty pages, open connections.
+    /// Immediately, but effects of the old value remain for a while: full caches, dirty pages, open connections.
     WashOut,
-    /// To files that are opened afterwards: whoever keeps one open goes on with the old value.
+    /// For files opened afterwards: open files keep the old value.
     Reopen,
-    /// Only to what is started after it: a process, a connection.
+    /// For processes or connections started afterwards.
     Restart,
     /// At the next boot.
     Reboot,
@@ -188,7 +188,7 @@ pub enum Effect {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Risk {
-    /// Nothing but the speed.
+    /// Nothing except performance.
     Low,
     /// Work may be delayed, refused or interrupted.
     Medium,
@@ -196,19 +196,19 @@ pub enum Risk {
     High,
 }
 
-/// How a setting is kept over a reboot.
+/// How a setting is made persistent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Persist {
-    /// A line for sysctl.d(5).
+    /// A line in sysctl.d(5).
     Sysctl,
-    /// A line for tmpfiles.d(5).
+    /// A line in tmpfiles.d(5).
     Tmpfiles,
-    /// A rule for udev(7), of this subsystem.
+    /// A udev(7) rule, for this subsystem.
     Udev(String),
     /// A property of systemd.resource-control(5), in a drop-in of the unit.
     Unit(String),
-    /// It cannot be: what to do instead.
+    /// It cannot be made persistent; what to do instead.
     No(String),
 }
 
@@ -218,16 +218,16 @@ pub enum Persist {
 pub enum Unavailable {
     /// This kernel, driver or file system does not have it.
     Unsupported(String),
-    /// The thing it is a setting of is not there.
+    /// The object does not exist.
     Absent(String),
-    /// We may not; `remedy` says what would allow it.
+    /// Permission denied; `remedy` says what would allow it.
     NotPermitted {
         /// What was refused.
         why: String,
         /// What would allow it.
         remedy: String,
     },
-    /// It should have worked and did not.
+    /// It failed unexpectedly.
     Failed(String),
 }
 
@@ -244,29 +244,29 @@ impl fmt::Display for Unavailable {
 
 impl std::error::Error for Unavailable {}
 
-/// What a tunable is on this machine.
+/// A tunable's value on this machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Here {
-    /// Of which thing; `None` where there is one.
+    /// The object; `None` if there is only one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instance: Option<String>,
     /// Its value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
-    /// Why it has none.
+    /// Why there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unavailable: Option<Unavailable>,
-    /// The values that the kernel lists, where it does.
+    /// The values that the kernel lists, if it does.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub choices: Vec<String>,
 }
 
-/// A tunable with what it is here: an entry of `tune list --json`, the document of `tune show --json`.
+/// A tunable with its values on this machine: an entry of `tune list --json`, the document of `tune show --json`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TunableDocument {
     /// The entry of the catalogue.
     #[serde(flatten)]
     pub tunable: Tunable,
-    /// What it is here, thing by thing.
+    /// The values, by object.
     pub here: Vec<Here>,
 }

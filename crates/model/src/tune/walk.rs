@@ -1,4 +1,4 @@
-//! What became of a diagnosis' proposals, tried one after the other.
+//! The outcome of trying a diagnosis's actions, one after the other.
 
 use super::Trial;
 use crate::diagnosis::Subject;
@@ -9,35 +9,35 @@ use serde::Serialize;
 pub struct Walk {
     /// The finding whose actions were tried.
     pub id: String,
-    /// What it is about.
+    /// Its subject.
     pub subject: Subject,
-    /// The finding in a sentence.
+    /// The finding in one sentence.
     pub summary: String,
-    /// What was tried, in order, and what was not.
+    /// The actions, in order, tried or not.
     pub steps: Vec<WalkStep>,
-    /// All that helped together against none of it, on fresh pairs; `None` where nothing helped.
+    /// All changes that helped together, against none of them, on fresh pairs; `None` if nothing helped.
     pub together: Option<Trial>,
-    /// Whether it was ended early; all was put back then.
+    /// Whether it was ended early; everything was rolled back then.
     pub interrupted: bool,
-    /// The change that was kept; `None` where all was put back.
+    /// The transaction that was kept; `None` if everything was rolled back.
     pub kept: Option<u64>,
 }
 
-/// One proposal.
+/// One action.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct WalkStep {
-    /// The proposal in words.
+    /// The action in words.
     pub text: String,
     /// The settings.
     pub changes: Vec<String>,
-    /// What came of it, on top of what had helped before.
+    /// The trial, on top of the changes that helped before.
     pub trial: Option<Trial>,
     /// Why it was not tried.
     pub skipped: Option<String>,
 }
 
 impl Walk {
-    /// The middle of what was measured without and with all that helped.
+    /// The medians without the changes and with all that helped.
     pub fn before_and_after(&self) -> Option<(f64, f64)> {
         self.together.as_ref()?.before_and_after()
     }

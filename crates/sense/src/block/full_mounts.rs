@@ -1,6 +1,6 @@
 //! File systems with next to no space left.
 
-use super::mountinfo::{self, MountLine};
+use super::mountinfo::{self, MountInfo};
 use super::mounts::visible;
 use super::statvfs::{FsSpace, StatvfsCalls};
 use crate::{Root, SourceError};
@@ -28,10 +28,10 @@ impl FullMounts {
     /// The mounts of full file systems that can be written to.
     pub(crate) fn read(&mut self, root: &Root) -> Result<Vec<FullMount>, SourceError> {
         root.require_live()?;
-        let lines: Vec<MountLine> = visible(mountinfo::read(root)?).filter(|line| !line.has("ro")).collect();
+        let lines: Vec<MountInfo> = visible(mountinfo::read(root)?).filter(|line| !line.has("ro")).collect();
         self.calls.retain(|point| lines.iter().any(|line| line.point == point));
         let full = lines.iter().filter(|line| self.calls.space(line).is_some_and(|space| is_full(&space)));
-        let device = |line: &MountLine| Some(fs::metadata(&line.point).ok()?.dev());
+        let device = |line: &MountInfo| Some(fs::metadata(&line.point).ok()?.dev());
         Ok(full
             .filter_map(|line| Some(FullMount { point: line.point.as_str().into(), device: device(line)? }))
             .collect())

@@ -13,7 +13,7 @@ use super::mountinfo;
 use crate::{Root, Source, SourceError, SourceInfo};
 use std::time::{Duration, Instant};
 use whyslow_model::catalogue::Layer;
-use whyslow_model::key::Pair;
+use whyslow_model::key::LinkKey;
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::value::{Name, State};
 
@@ -95,7 +95,7 @@ fn zram_backing(root: &Root, disk: &str) -> Option<Layer> {
 }
 
 fn layer(upper: &str, lower: impl Into<Name>, kind: &str) -> Layer {
-    let link = Pair { upper: device::kernel_name(upper).into(), lower: lower.into() };
+    let link = LinkKey { upper: device::kernel_name(upper).into(), lower: lower.into() };
     Layer { kind: kind.into(), ..Layer::new(link) }
 }
 

@@ -14,7 +14,7 @@ const PATH: &str = "proc/self/mountinfo";
 const WATCH_TTL: Duration = Duration::from_secs(5);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct MountLine {
+pub(crate) struct MountInfo {
     /// `major:minor` of the file system (st_dev of its files); major 0 without a block device.
     pub(crate) number: String,
     /// The directory of the file system that is mounted; `/` except for bind mounts and subvolumes.
@@ -26,7 +26,7 @@ pub(crate) struct MountLine {
     pub(crate) super_options: String,
 }
 
-impl MountLine {
+impl MountInfo {
     /// The kernel's name of the block device, if any; otherwise the source (`server:/export`, the name a FUSE program gave), or
     /// the file system's type if that is empty or `none`.
     pub(crate) fn device(&self, root: &Root) -> Name {
@@ -45,12 +45,12 @@ impl MountLine {
     }
 }
 
-pub(crate) fn read(root: &Root) -> Result<Vec<MountLine>, SourceError> {
+pub(crate) fn read(root: &Root) -> Result<Vec<MountInfo>, SourceError> {
     root.text(PATH).map(|text| parse(&text))
 }
 
 /// The mount that holds the file at `path`: the one with the longest matching mount point.
-pub(crate) fn holder<'m>(mounts: &'m [MountLine], path: &str) -> Option<&'m MountLine> {
+pub(crate) fn holder<'m>(mounts: &'m [MountInfo], path: &str) -> Option<&'m MountInfo> {
     mounts.iter().filter(|m| leads_to(&m.point, path)).max_by_key(|m| m.point.len())
 }
 
@@ -59,19 +59,19 @@ fn leads_to(point: &str, path: &str) -> bool {
 }
 
 /// Skips malformed lines.
-pub(crate) fn parse(text: &str) -> Vec<MountLine> {
+pub(crate) fn parse(text: &str) -> Vec<MountInfo> {
     text.lines().filter_map(parse_line).collect()
 }
 
 /// `36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue`: the number of optional fields
 /// before the `-` varies. A source can be empty, which leaves two spaces in a row.
-fn parse_line(line: &str) -> Option<MountLine> {
+fn parse_line(line: &str) -> Option<MountInfo> {
     let (mount, file_system) = line.split_once(" - ")?;
     let mut mount = mount.split(' ').skip(2);
     let (number, root, point, options) = (mount.next()?, mount.next()?, mount.next()?, mount.next()?);
     let mut file_system = file_system.splitn(3, ' ');
     let (kind, source) = (file_system.next()?, file_system.next()?);
-    Some(MountLine {
+    Some(MountInfo {
         number: number.to_owned(),
         root: path(root),
         point: path(point),
@@ -95,7 +95,7 @@ pub(crate) struct MountWatch {
 
 impl MountWatch {
     /// The mounts, if they changed since the last call.
-    pub(crate) fn changed(&mut self, root: &Root) -> Result<Option<Vec<MountLine>>, SourceError> {
+    pub(crate) fn changed(&mut self, root: &Root) -> Result<Option<Vec<MountInfo>>, SourceError> {
         if !root.is_live() {
             return read(root).map(Some);
         }

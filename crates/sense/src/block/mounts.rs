@@ -1,6 +1,6 @@
 //! /proc/self/mountinfo and statvfs(3): mounted file systems, their space and inodes.
 
-use super::mountinfo::{MountLine, MountWatch};
+use super::mountinfo::{MountInfo, MountWatch};
 use super::statvfs::{FsSpace, StatvfsCalls};
 use crate::{Root, Source, SourceError, SourceInfo};
 use std::collections::BTreeMap;
@@ -38,7 +38,7 @@ const PSEUDO: &[&str] = &[
 pub(super) struct MountTable {
     watch: MountWatch,
     /// The rows without the space.
-    mounted: Vec<(Mount, MountLine)>,
+    mounted: Vec<(Mount, MountInfo)>,
     statvfs: StatvfsCalls,
 }
 
@@ -65,12 +65,12 @@ impl Source for MountTable {
 }
 
 /// The mounts that hold files. Of several on one mount point, the last covers the others.
-pub(super) fn visible(lines: Vec<MountLine>) -> impl Iterator<Item = MountLine> {
+pub(super) fn visible(lines: Vec<MountInfo>) -> impl Iterator<Item = MountInfo> {
     let files = lines.into_iter().filter(|m| !PSEUDO.contains(&m.kind.as_str()));
     files.map(|m| (m.point.clone(), m)).collect::<BTreeMap<_, _>>().into_values()
 }
 
-fn row(root: &Root, line: &MountLine) -> Mount {
+fn row(root: &Root, line: &MountInfo) -> Mount {
     Mount {
         device: line.device(root).into(),
         number: line.number.as_str().into(),

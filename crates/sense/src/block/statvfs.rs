@@ -1,6 +1,6 @@
 //! statvfs(3) with a timeout: a server that does not answer must not hold up the other mounts.
 
-use super::mountinfo::MountLine;
+use super::mountinfo::MountInfo;
 use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::mem::MaybeUninit;
@@ -32,7 +32,7 @@ pub(super) struct StatvfsCalls {
 
 impl StatvfsCalls {
     /// `None` if the call fails or times out.
-    pub(super) fn space(&mut self, mount: &MountLine) -> Option<FsSpace> {
+    pub(super) fn space(&mut self, mount: &MountInfo) -> Option<FsSpace> {
         if is_local(mount) { statvfs(&mount.point) } else { self.with_timeout(&mount.point, statvfs) }
     }
 
@@ -69,7 +69,7 @@ fn spawn(point: String, call: fn(&str) -> Option<FsSpace>) -> Option<Receiver<Op
 }
 
 /// Whether the kernel answers from memory. A FUSE program can also have a block device (fuseblk).
-fn is_local(mount: &MountLine) -> bool {
+fn is_local(mount: &MountInfo) -> bool {
     !mount.kind.starts_with("fuse") && (!mount.number.starts_with("0:") || LOCAL.contains(&mount.kind.as_str()))
 }
 

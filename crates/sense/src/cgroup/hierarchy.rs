@@ -1,7 +1,7 @@
 //! Where the cgroup hierarchies are mounted, and the cgroups in them (cgroups(7)).
 
 use super::files::flat_keyed;
-use crate::block::mountinfo::{self, MountLine, MountWatch};
+use crate::block::mountinfo::{self, MountInfo, MountWatch};
 use crate::{Root, SourceError};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -110,7 +110,7 @@ impl Version {
 }
 
 /// The hierarchies with something to read, version 2 first.
-fn of_mounts(mut mounts: Vec<MountLine>) -> Vec<CgroupHierarchy> {
+fn of_mounts(mut mounts: Vec<MountInfo>) -> Vec<CgroupHierarchy> {
     mounts.retain(|m| version(m).is_some());
     // Of several mounts of one hierarchy, the one that shows most of it is read.
     mounts.sort_by_key(|m| m.root.len());
@@ -125,13 +125,13 @@ fn of_mounts(mut mounts: Vec<MountLine>) -> Vec<CgroupHierarchy> {
     found
 }
 
-fn hierarchy(mount: &MountLine) -> Option<CgroupHierarchy> {
+fn hierarchy(mount: &MountInfo) -> Option<CgroupHierarchy> {
     let relative = |path: &str| path.trim_matches('/').to_owned();
     Some(CgroupHierarchy { mount_point: relative(&mount.point), top: relative(&mount.root), version: version(mount)? })
 }
 
 /// `None` for a hierarchy without a controller that is read (`name=systemd`, freezer), and for other file systems.
-fn version(mount: &MountLine) -> Option<Version> {
+fn version(mount: &MountInfo) -> Option<Version> {
     match mount.kind.as_str() {
         "cgroup2" => Some(Version::V2),
         "cgroup" => {

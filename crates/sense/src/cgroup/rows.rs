@@ -4,7 +4,7 @@ use crate::Root;
 use crate::block::device;
 use std::collections::BTreeMap;
 use whyslow_model::catalogue::{Group, GroupIo};
-use whyslow_model::key::Pair;
+use whyslow_model::key::LinkKey;
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::value::Name;
 
@@ -23,7 +23,7 @@ impl GroupRows {
         let path = &self.group.path;
         self.io
             .entry(device)
-            .or_insert_with_key(|device| GroupIo::new(Pair { upper: path.clone(), lower: device.clone() }))
+            .or_insert_with_key(|device| GroupIo::new(LinkKey { upper: path.clone(), lower: device.clone() }))
     }
 
     /// Notes that a hierarchy of this version has the cgroup.

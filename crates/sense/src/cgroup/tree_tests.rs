@@ -4,7 +4,7 @@ use super::groups::Cgroups;
 use crate::SourceError;
 use crate::testing::CapturedTree;
 use whyslow_model::catalogue::{Group, GroupIo};
-use whyslow_model::key::Pair;
+use whyslow_model::key::LinkKey;
 use whyslow_model::snapshot::Snapshot;
 
 const MOUNTINFO: &str = "proc/self/mountinfo";
@@ -21,7 +21,7 @@ fn group<'s>(s: &'s Snapshot, path: &str) -> &'s Group {
 }
 
 fn io<'s>(s: &'s Snapshot, path: &str, device: &str) -> &'s GroupIo {
-    s.row(&Pair { upper: path.into(), lower: device.into() }).unwrap_or_else(|| panic!("no row {path} on {device}"))
+    s.row(&LinkKey { upper: path.into(), lower: device.into() }).unwrap_or_else(|| panic!("no row {path} on {device}"))
 }
 
 /// A tree with these files in one cgroup's directory.

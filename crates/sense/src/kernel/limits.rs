@@ -14,7 +14,7 @@ pub(super) fn read(root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
     let files = root.polled_text("proc/sys/fs/file-nr")?;
     let limit = |path: &str| Gauge::from(root.setting_number(path));
     out.kernel.limits.push(Limits {
-        host: key::Machine,
+        host: key::MachineKey,
         files: in_use(&files).into(),
         files_max: limit("proc/sys/fs/file-max"),
         inodes: root.polled_word("proc/sys/fs/inode-nr").as_deref().and_then(in_use).into(),

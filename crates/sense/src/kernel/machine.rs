@@ -15,7 +15,7 @@ pub(super) const INFO: SourceInfo = SourceInfo::new("machine", "what machine thi
 pub(super) fn read(root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
     let online = root.word("sys/devices/system/cpu/online");
     out.kernel.machine.push(MachineInfo {
-        host: key::Machine,
+        host: key::MachineKey,
         name: root.word("proc/sys/kernel/hostname").into(),
         release: root.word("proc/sys/kernel/osrelease").into(),
         boot: root.word("proc/sys/kernel/random/boot_id").into(),

@@ -11,7 +11,7 @@ pub(super) const INFO: SourceInfo = SourceInfo::new("getrusage", "the cost of ob
 
 pub(super) fn read(root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
     root.require_live()?;
-    let mut row = Observer::new(key::Machine);
+    let mut row = Observer::new(key::MachineKey);
     row.cpu_time = cpu_time()?.into();
     row.rss = root.polled_word("proc/self/statm").as_deref().and_then(resident).into();
     row.pid = u64::from(std::process::id()).into();

@@ -21,7 +21,7 @@ pub(super) fn read(root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
     // SEMMSL SEMMNS SEMOPM SEMMNI
     let sem_limit = |field: usize| sem.split_ascii_whitespace().nth(field).and_then(|v| v.parse::<u64>().ok());
     out.kernel.ipc.push(Ipc {
-        host: key::Machine,
+        host: key::MachineKey,
         shm_segments: shm.segments.into(),
         shm_segments_max: root.setting_number("proc/sys/kernel/shmmni").into(),
         shm_bytes: shm.bytes.into(),

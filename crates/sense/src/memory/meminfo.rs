@@ -3,14 +3,14 @@
 use crate::Root;
 use crate::source::{SourceError, SourceInfo};
 use whyslow_model::catalogue::Meminfo;
-use whyslow_model::key::Machine;
+use whyslow_model::key::MachineKey;
 use whyslow_model::snapshot::Snapshot;
 use whyslow_proc::meminfo::take;
 
 pub(super) const INFO: SourceInfo = SourceInfo::new("proc/meminfo", "what holds memory");
 
 pub(super) fn read(root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
-    let mut row = Meminfo::new(Machine);
+    let mut row = Meminfo::new(MachineKey);
     let result = parse(&root.polled_text(INFO.name)?, &mut row);
     out.memory.meminfo.push(row);
     result
@@ -38,7 +38,7 @@ mod tests {
                      KReclaimable Slab SReclaimable SUnreclaim KernelStack PageTables NFS_Unstable Bounce CommitLimit \
                      Committed_AS VmallocUsed Percpu HardwareCorrupted AnonHugePages ShmemHugePages Hugetlb";
         let text: String = names.split_ascii_whitespace().map(|name| format!("{name}:   3 kB\n")).collect();
-        let mut row = Meminfo::new(Machine);
+        let mut row = Meminfo::new(MachineKey);
         assert_eq!(parse(&text, &mut row), Ok(()));
         for (column, metric) in Meminfo::INFO.metrics.iter().enumerate() {
             let value = row.value(column);
@@ -48,7 +48,7 @@ mod tests {
 
     #[test]
     fn missing_lines_are_absent_and_a_truncated_line_an_error() {
-        let mut row = Meminfo::new(Machine);
+        let mut row = Meminfo::new(MachineKey);
         assert_eq!(parse("MemTotal: 4 kB\nHugePages_Total:       5\n", &mut row), Ok(()));
         assert_eq!(row.mem_available.get(), None);
         assert_eq!(parse("MemFree: 4 kB\nCach", &mut row), Err(SourceError::malformed(INFO.name, "Cach")));
@@ -58,7 +58,7 @@ mod tests {
     #[test]
     fn no_text_makes_it_panic() {
         never_panics("MemTotal:  24684096 kB\nActive(anon):  18446744073709551615 kB\nHugePages_Total:  0\n", |text| {
-            drop(parse(text, &mut Meminfo::new(Machine)));
+            drop(parse(text, &mut Meminfo::new(MachineKey)));
         });
     }
 }

@@ -5,7 +5,7 @@ use crate::text::chosen;
 use crate::ttl_cache::TtlCache;
 use crate::{Root, Source, SourceError, SourceInfo};
 use whyslow_model::catalogue::{Hugepages, Sharing};
-use whyslow_model::key::Machine;
+use whyslow_model::key::MachineKey;
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::value::{Gauge, State};
 
@@ -59,7 +59,7 @@ pub(super) fn read_sharing(root: &Root, out: &mut Snapshot) -> Result<(), Source
     };
     let ksm = |file: &str| root.polled_number(&format!("sys/kernel/mm/ksm/{file}"));
     let row = Sharing {
-        host: Machine,
+        host: MachineKey,
         thp_enabled: thp("enabled"),
         thp_defrag: thp("defrag"),
         ksm_run: ksm("run").into(),

@@ -6,7 +6,7 @@ use crate::Root;
 use crate::source::{SourceError, SourceInfo};
 use crate::text::{number, word};
 use whyslow_model::catalogue::{Family, Vmstat};
-use whyslow_model::key::Machine;
+use whyslow_model::key::MachineKey;
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::value::Counter;
 
@@ -16,7 +16,7 @@ pub(super) const INFO: SourceInfo = SourceInfo::new("proc/vmstat", "paging, recl
 const ZONES: [&str; 6] = ["dma", "dma32", "normal", "high", "movable", "device"];
 
 pub(super) fn read(root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
-    let mut row = Vmstat::new(Machine);
+    let mut row = Vmstat::new(MachineKey);
     let result = parse(&root.polled_text(INFO.name)?, &mut row);
     out.memory.vmstat.push(row);
     result
@@ -65,7 +65,7 @@ mod tests {
     use crate::testing::never_panics;
 
     fn row(text: &str) -> Vmstat {
-        let mut row = Vmstat::new(Machine);
+        let mut row = Vmstat::new(MachineKey);
         parse(text, &mut row).unwrap();
         row
     }
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn a_truncated_line_is_an_error() {
-        let outcome = parse("pgfault 1\npgmajf", &mut Vmstat::new(Machine));
+        let outcome = parse("pgfault 1\npgmajf", &mut Vmstat::new(MachineKey));
         assert_eq!(outcome, Err(SourceError::malformed(INFO.name, "pgmajf")));
     }
 
@@ -109,7 +109,7 @@ mod tests {
         never_panics(
             "pgpgin 18446744073709551615\nallocstall_dma 18446744073709551614\nallocstall_normal 9\n",
             |text| {
-                drop(parse(text, &mut Vmstat::new(Machine)));
+                drop(parse(text, &mut Vmstat::new(MachineKey)));
             },
         );
     }

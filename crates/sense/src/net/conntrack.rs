@@ -6,7 +6,7 @@ use super::net_text;
 use crate::Root;
 use crate::source::{SourceError, SourceInfo};
 use whyslow_model::catalogue::Conntrack;
-use whyslow_model::key::Machine;
+use whyslow_model::key::MachineKey;
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::value::{Counter, Name};
 
@@ -15,7 +15,7 @@ pub(super) const INFO: SourceInfo = SourceInfo::new("nf_conntrack", "the connect
 pub(super) fn read(root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
     let count = root.polled_number("proc/sys/net/netfilter/nf_conntrack_count");
     let count = count.ok_or_else(|| SourceError::Absent("connections are not tracked".into()))?;
-    let mut row = Conntrack::new(Machine);
+    let mut row = Conntrack::new(MachineKey);
     row.count = count.into();
     row.max = root.setting_number("proc/sys/net/netfilter/nf_conntrack_max").into();
     if let Ok(text) = net_text(root, &Name::default(), "stat/nf_conntrack") {

@@ -5,7 +5,7 @@
 use crate::ttl_cache::TtlCache;
 use crate::{Root, Source, SourceError, SourceInfo};
 use whyslow_model::catalogue::Pressure;
-use whyslow_model::key::Machine;
+use whyslow_model::key::MachineKey;
 use whyslow_model::snapshot::Snapshot;
 
 #[derive(Default)]
@@ -19,7 +19,7 @@ impl Source for PressureStall {
     }
 
     fn read(&mut self, root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
-        let mut row = Pressure::new(Machine);
+        let mut row = Pressure::new(MachineKey);
         let mut any = false;
         let mut result = Ok(());
         // Kernels before 6.1, or without interrupt time accounting, have no irq.
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn averages_become_ratios() {
-        let mut row = Pressure::new(Machine);
+        let mut row = Pressure::new(MachineKey);
         let text = "some avg10=0.40 avg60=71.00 avg300=50.00 total=1\nfull avg10=0.00 avg60=1.00 avg300=2.00 total=0\n";
         assert_eq!(parse(text, "proc/pressure/io", "io", &mut row), Ok(()));
         assert_eq!((row.io_avg60.get(), row.io_avg300.get()), (Some(0.71), Some(0.5)));
@@ -121,6 +121,6 @@ mod tests {
 
     #[test]
     fn no_text_makes_it_panic() {
-        never_panics(CPU, |text| drop(parse(text, "", "cpu", &mut Pressure::new(Machine))));
+        never_panics(CPU, |text| drop(parse(text, "", "cpu", &mut Pressure::new(MachineKey))));
     }
 }

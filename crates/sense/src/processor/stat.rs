@@ -7,7 +7,7 @@ use crate::source::{SourceError, SourceInfo};
 use crate::text::{decimal, number, numbered, word};
 use crate::{Root, os};
 use whyslow_model::catalogue::{Cpu, System};
-use whyslow_model::key::Machine;
+use whyslow_model::key::MachineKey;
 use whyslow_model::snapshot::Snapshot;
 
 const STAT: &str = "proc/stat";
@@ -17,7 +17,7 @@ const UPTIME: &str = "proc/uptime";
 pub(super) const INFO: SourceInfo = SourceInfo::new(STAT, "CPU time by mode, context switches, forks, load");
 
 pub(super) fn read(root: &Root, out: &mut Snapshot) -> Result<(), SourceError> {
-    let mut system = System::new(Machine);
+    let mut system = System::new(MachineKey);
     let results = [
         root.polled_text(STAT).and_then(|t| parse_stat(&t, os::tick_ns(), &mut out.processor.cpu, &mut system)),
         root.polled_text(LOADAVG).and_then(|t| parse_loadavg(&t, &mut system)),
@@ -103,7 +103,7 @@ mod tests {
     const TICK: u64 = 10_000_000;
 
     fn parse(text: &str) -> (Result<(), SourceError>, Vec<Cpu>, System) {
-        let (mut cpus, mut system) = (Vec::new(), System::new(Machine));
+        let (mut cpus, mut system) = (Vec::new(), System::new(MachineKey));
         let result = parse_stat(text, TICK, &mut cpus, &mut system);
         (result, cpus, system)
     }
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn load_and_uptime() {
-        let mut system = System::new(Machine);
+        let mut system = System::new(MachineKey);
         parse_loadavg("0.07 1.50 12.00 1/91 6057\n", &mut system).unwrap();
         parse_uptime("2208.33 4345.97\n", &mut system).unwrap();
         assert_eq!(system.load_5m.get(), Some(1.5));
@@ -160,8 +160,8 @@ mod tests {
             drop(parse(text));
         });
         never_panics("0.07 0.07 0.03 1/91 6057\n", |text| {
-            let _ = parse_loadavg(text, &mut System::new(Machine));
-            let _ = parse_uptime(text, &mut System::new(Machine));
+            let _ = parse_loadavg(text, &mut System::new(MachineKey));
+            let _ = parse_uptime(text, &mut System::new(MachineKey));
         });
     }
 }

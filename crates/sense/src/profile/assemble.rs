@@ -5,7 +5,7 @@ use super::recorder::{Counted, RawStack, USER_DEPTH};
 use super::symbolizer::{Symbolizer, instructions};
 use std::collections::HashMap;
 use std::time::Duration;
-use whyslow_model::profile::{Frame, Kind, Process, Profile, SCHEMA, Space, Stack, Totals};
+use whyslow_model::profile::{Frame, ProfileKind, ProfiledProcess, SCHEMA, Space, Stack, StackProfile, Totals};
 
 /// Outermost functions of threads: those of glibc, the kernel's clone, musl and Go.
 const ENTRY_POINTS: [&str; 12] = [
@@ -34,7 +34,7 @@ pub(super) struct Assembly<'a> {
     symbolizer: &'a Symbolizer,
     frames: Vec<Frame>,
     indices: HashMap<Frame, u32>,
-    stacks: HashMap<(Process, Vec<u32>), u64>,
+    stacks: HashMap<(ProfiledProcess, Vec<u32>), u64>,
     totals: Totals,
 }
 
@@ -46,8 +46,8 @@ impl<'a> Assembly<'a> {
 
     pub(super) fn add(&mut self, raw: &RawStack) {
         let weight = match self.options.kind {
-            Kind::OnCpu => raw.weight,
-            Kind::OffCpu => microseconds(raw.weight),
+            ProfileKind::OnCpu => raw.weight,
+            ProfileKind::OffCpu => microseconds(raw.weight),
         };
         if weight == 0 {
             return;
@@ -57,12 +57,12 @@ impl<'a> Assembly<'a> {
             self.note_completeness(raw, &user, weight);
         }
         let frames = user.into_iter().chain(kernel_frames(self.options.kind, raw, self.symbolizer));
-        let process = Process { pid: raw.space.pid(), name: raw.name.clone() };
+        let process = ProfiledProcess { pid: raw.space.pid(), name: raw.name.clone() };
         self.add_frames(process, frames, weight);
     }
 
     /// Adds a thread that waited all the time in these kernel functions, innermost first.
-    pub(super) fn add_sleeper(&mut self, process: &Process, functions: Vec<String>, nanoseconds: u64) {
+    pub(super) fn add_sleeper(&mut self, process: &ProfiledProcess, functions: Vec<String>, nanoseconds: u64) {
         let weight = microseconds(nanoseconds);
         self.totals.programs = self.totals.programs.saturating_add(weight);
         self.totals.without_user_stack = self.totals.without_user_stack.saturating_add(weight);
@@ -71,7 +71,7 @@ impl<'a> Assembly<'a> {
         self.add_frames(process.clone(), frames.into_iter(), weight);
     }
 
-    fn add_frames(&mut self, process: Process, frames: impl Iterator<Item = Frame>, weight: u64) {
+    fn add_frames(&mut self, process: ProfiledProcess, frames: impl Iterator<Item = Frame>, weight: u64) {
         let frames: Vec<u32> = frames.map(|frame| self.index(frame)).collect();
         let sum = self.stacks.entry((process, frames)).or_default();
         *sum = sum.saturating_add(weight);
@@ -106,14 +106,14 @@ impl<'a> Assembly<'a> {
     pub(super) fn finish(
         mut self,
         counted: Counted,
-        process: Option<Process>,
+        process: Option<ProfiledProcess>,
         watched: Duration,
         cpus: Option<u32>,
-    ) -> Profile {
+    ) -> StackProfile {
         self.totals.lost = counted.lost;
         // For one process it is unknown when a CPU was idle because of it.
         self.totals.idle = (cpus.is_some() && process.is_none()).then_some(counted.idle);
-        Profile {
+        StackProfile {
             schema: SCHEMA.into(),
             kind: self.options.kind,
             process,
@@ -129,7 +129,7 @@ impl<'a> Assembly<'a> {
     }
 }
 
-fn heaviest_first(stacks: HashMap<(Process, Vec<u32>), u64>) -> Vec<Stack> {
+fn heaviest_first(stacks: HashMap<(ProfiledProcess, Vec<u32>), u64>) -> Vec<Stack> {
     let stack = |((process, frames), weight)| Stack { process, frames, weight };
     let mut stacks: Vec<Stack> = stacks.into_iter().map(stack).collect();
     stacks.sort_by(|a, b| b.weight.cmp(&a.weight).then_with(|| (&a.process, &a.frames).cmp(&(&b.process, &b.frames))));
@@ -169,9 +169,9 @@ fn is_entry_point(frame: &Frame) -> bool {
 }
 
 /// Outermost first. For waits without the scheduler, in which every wait ends.
-fn kernel_frames(kind: Kind, raw: &RawStack, symbolizer: &Symbolizer) -> Vec<Frame> {
+fn kernel_frames(kind: ProfileKind, raw: &RawStack, symbolizer: &Symbolizer) -> Vec<Frame> {
     let mut frames: Vec<Frame> = instructions(&raw.kernel).rev().map(|address| symbolizer.kernel(address)).collect();
-    if kind == Kind::OffCpu {
+    if kind == ProfileKind::OffCpu {
         let named = |frame: &Frame, prefixes: &[&str]| {
             let name = frame.function.as_deref().unwrap_or_default();
             prefixes.iter().any(|prefix| name.starts_with(prefix))

@@ -5,14 +5,14 @@ use super::symbolizer::Symbolizer;
 use crate::os;
 use whyslow_model::diagnosis::BlindSpot;
 use whyslow_model::human;
-use whyslow_model::profile::{Kind, Profile};
+use whyslow_model::profile::{ProfileKind, StackProfile};
 
 /// Smaller shares are not reported.
 const MIN_SHARE: f64 = 0.01;
 /// Files without symbols listed at most.
 const MAX_FILES: usize = 4;
 
-pub(super) fn of(profile: &Profile, symbolizer: &Symbolizer, options: &ProfileOptions) -> Vec<BlindSpot> {
+pub(super) fn of(profile: &StackProfile, symbolizer: &Symbolizer, options: &ProfileOptions) -> Vec<BlindSpot> {
     let totals = &profile.totals;
     let spots = [
         callers(profile, totals.cut_short),
@@ -31,36 +31,36 @@ fn spot(what: String, why: &str, remedy: &str) -> BlindSpot {
 }
 
 /// `37 % of the samples`; `None` if the share is small.
-fn part(profile: &Profile, weight: u64) -> Option<String> {
+fn part(profile: &StackProfile, weight: u64) -> Option<String> {
     let share = weight as f64 / profile.weight().max(1) as f64;
     let of = match profile.kind {
-        Kind::OnCpu => "of the samples",
-        Kind::OffCpu => "of the time waited",
+        ProfileKind::OnCpu => "of the samples",
+        ProfileKind::OffCpu => "of the time waited",
     };
     (share >= MIN_SHARE).then(|| format!("{} {of}", human::share(share)))
 }
 
-fn callers(profile: &Profile, weight: u64) -> Option<BlindSpot> {
+fn callers(profile: &StackProfile, weight: u64) -> Option<BlindSpot> {
     let part = part(profile, weight)?;
     let why = "the stack ends before the thread's entry point: some of its code has no frame pointers";
     let remedy = "build it, and its libraries, with -fno-omit-frame-pointer";
     Some(spot(format!("all callers, in {part}"), why, remedy))
 }
 
-fn stacks(profile: &Profile, weight: u64) -> Option<BlindSpot> {
+fn stacks(profile: &StackProfile, weight: u64) -> Option<BlindSpot> {
     let part = part(profile, weight)?;
     let why = "the stack was not in memory, or the wait began before the profile";
     Some(spot(format!("the user stack, in {part}"), why, ""))
 }
 
-fn ended(profile: &Profile, weight: u64) -> Option<BlindSpot> {
+fn ended(profile: &StackProfile, weight: u64) -> Option<BlindSpot> {
     let part = part(profile, weight)?;
     let why = "the process ended before its mappings could be read, or we may not read them";
     Some(spot(format!("which program, in {part}"), why, ""))
 }
 
 /// Which files have no symbols at the innermost frames.
-fn names_of_functions(profile: &Profile) -> Option<BlindSpot> {
+fn names_of_functions(profile: &StackProfile) -> Option<BlindSpot> {
     let mut nameless: Vec<(u64, &str)> = Vec::new();
     for share in profile.functions() {
         let Some(frame) = profile.frame(share.frame).filter(|frame| frame.function.is_none()) else { continue };
@@ -83,10 +83,10 @@ fn kernel(symbolizer: &Symbolizer, options: &ProfileOptions) -> Option<BlindSpot
     hidden.then(|| spot("the kernel's functions".into(), why, "run as root, with kernel.kptr_restrict at 0 or 1"))
 }
 
-fn lost(profile: &Profile, lost: u64) -> Option<BlindSpot> {
+fn lost(profile: &StackProfile, lost: u64) -> Option<BlindSpot> {
     let events = match profile.kind {
-        Kind::OnCpu => "samples",
-        Kind::OffCpu => "waits",
+        ProfileKind::OnCpu => "samples",
+        ProfileKind::OffCpu => "waits",
     };
     let why = "more distinct stacks than the map holds";
     (lost > 0).then(|| spot(format!("{lost} {events}"), why, "profile one process (--pid), or for a shorter time"))

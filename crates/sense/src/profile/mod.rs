@@ -26,13 +26,13 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 use symbolizer::Symbolizer;
 use target::Target;
-use whyslow_model::profile::{Kind, Profile};
+use whyslow_model::profile::{ProfileKind, StackProfile};
 
 /// What to profile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProfileOptions {
     /// On-CPU or off-CPU.
-    pub kind: Kind,
+    pub kind: ProfileKind,
     /// Samples per second on each CPU; ignored for off-CPU profiles.
     pub hz: u32,
     /// The process; `None` for the whole machine.
@@ -66,7 +66,8 @@ impl Profiler {
     pub fn start(options: ProfileOptions, root: Root) -> Result<Self, SourceError> {
         target::require_own_numbers(&root)?;
         let target = options.pid.map(|pid| Target::find(pid, &root)).transpose()?;
-        let sleepers = options.pid.filter(|_| options.kind == Kind::OffCpu).map(|pid| SleepingThreads::of(pid, &root));
+        let sleepers =
+            options.pid.filter(|_| options.kind == ProfileKind::OffCpu).map(|pid| SleepingThreads::of(pid, &root));
         let recorder = StackRecorder::start(&options, &root)?;
         let (spaces, files) = (HashMap::new(), MappedFiles::default());
         Ok(Self { options, root, target, sleepers, recorder, started: Instant::now(), spaces, files })
@@ -92,7 +93,7 @@ impl Profiler {
     ///
     /// # Errors
     /// The BPF maps cannot be read.
-    pub fn finish(mut self) -> Result<Profile, SourceError> {
+    pub fn finish(mut self) -> Result<StackProfile, SourceError> {
         self.poll()?;
         self.update_spaces()?;
         let asleep = self.sleepers.map(|sleepers| sleepers.still_asleep(&self.root)).unwrap_or_default();

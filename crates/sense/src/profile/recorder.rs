@@ -7,7 +7,7 @@ use crate::root::Root;
 use crate::source::SourceError;
 use std::cmp::Reverse;
 use std::collections::HashMap;
-use whyslow_model::profile::Kind;
+use whyslow_model::profile::ProfileKind;
 
 /// As in bpf/stacks.h.
 const KERNEL_DEPTH: usize = 64;
@@ -92,12 +92,12 @@ pub(super) struct StackRecorder {
 impl StackRecorder {
     pub(super) fn start(options: &ProfileOptions, root: &Root) -> Result<Self, SourceError> {
         let mut object = match options.kind {
-            Kind::OnCpu => Object::load("profile", include_object!("profile"), root)?,
-            Kind::OffCpu => Object::load("offcpu", include_object!("offcpu"), root)?,
+            ProfileKind::OnCpu => Object::load("profile", include_object!("profile"), root)?,
+            ProfileKind::OffCpu => Object::load("offcpu", include_object!("offcpu"), root)?,
         };
         let cpus = match options.kind {
-            Kind::OnCpu => Some(perf_clock::start(&mut object, options.hz, root)?),
-            Kind::OffCpu => None,
+            ProfileKind::OnCpu => Some(perf_clock::start(&mut object, options.hz, root)?),
+            ProfileKind::OffCpu => None,
         };
         let parts = if options.kernel { KERNEL } else { 0 } | if options.user { USER } else { 0 };
         object.set_element("filter", 0, RecordingFilter { parts, tgid: options.pid.unwrap_or(0) })?;

@@ -4,7 +4,7 @@ use crate::root::Root;
 use crate::source::SourceError;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
-use whyslow_model::profile::Process;
+use whyslow_model::profile::ProfiledProcess;
 
 /// PROC_PID_INIT_INO, include/linux/proc_ns.h.
 const FIRST_NAMESPACE: &str = "pid:[4026531836]";
@@ -12,7 +12,7 @@ const FIRST_NAMESPACE: &str = "pid:[4026531836]";
 /// A process, whose number may be reused.
 #[derive(Debug)]
 pub(super) struct Target {
-    process: Process,
+    process: ProfiledProcess,
     /// Reading it fails once the process has ended.
     stat: File,
 }
@@ -31,7 +31,7 @@ impl Target {
         let name = root.word(&format!("proc/{pid}/comm")).ok_or_else(gone)?;
         let path = format!("proc/{pid}/stat");
         let stat = File::open(root.at(&path)).map_err(|_| gone())?;
-        Ok(Self { process: Process { pid, name }, stat })
+        Ok(Self { process: ProfiledProcess { pid, name }, stat })
     }
 
     /// True also for a zombie.
@@ -39,7 +39,7 @@ impl Target {
         self.stat.read_at(&mut [0], 0).is_ok()
     }
 
-    pub(super) fn into_process(self) -> Process {
+    pub(super) fn into_process(self) -> ProfiledProcess {
         self.process
     }
 }

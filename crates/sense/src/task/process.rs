@@ -43,12 +43,12 @@ pub(super) struct ProcProcess {
     /// Whether it had too many threads.
     pub(super) threads_unread: bool,
     threads: ProcessThreads,
-    open: OpenFiles,
+    open: ProcessFiles,
 }
 
 /// The files of a process that are read at every sample.
 #[derive(Debug, Default)]
-struct OpenFiles {
+struct ProcessFiles {
     stat: Option<File>,
     schedstat: Option<File>,
 }
@@ -65,7 +65,7 @@ impl ProcProcess {
         let before = before.filter(|b| b.row.task == key);
         let full = before.is_none() || (sample.number + u64::from(pid)).is_multiple_of(FULL_EVERY);
         let mut process = before.unwrap_or_else(|| Self { row: Process::new(key), ..Self::default() });
-        process.open = OpenFiles { stat: stat_file, schedstat: open.schedstat };
+        process.open = ProcessFiles { stat: stat_file, schedstat: open.schedstat };
 
         let size = process.size();
         let total = process.threads.total();
@@ -83,7 +83,7 @@ impl ProcProcess {
         sample.threads.extend(threads);
         match sample.open_left.checked_sub(1) {
             Some(left) => sample.open_left = left,
-            None => process.open = OpenFiles::default(),
+            None => process.open = ProcessFiles::default(),
         }
         Ok(process)
     }

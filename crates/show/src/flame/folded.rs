@@ -1,14 +1,14 @@
-//! Folded stacks: one line a stack, `process;caller;callee weight`, as flame graph tools read them.
+//! Folded stacks: one line per stack, `process;caller;callee weight`, as flame graph tools read them.
 
 use super::name;
 use crate::escape;
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use whyslow_model::profile::{Frame, Profile, Space};
+use whyslow_model::profile::{Frame, Space, StackProfile};
 
-/// One line for each stack, by name; processes of one name are one. Kernel functions end in `_[k]`, inlined ones in `_[i]`,
-/// as flamegraph.pl has it. The weight is samples or microseconds.
-pub fn folded(profile: &Profile) -> String {
+/// A line for each stack, by name; processes with the same name are merged. Kernel functions end in `_[k]`, inlined ones in
+/// `_[i]`, as in flamegraph.pl. The weight is samples or microseconds.
+pub fn folded(profile: &StackProfile) -> String {
     let mut lines: BTreeMap<String, u64> = BTreeMap::new();
     for stack in &profile.stacks {
         let mut line = word(&stack.process.name);
@@ -26,7 +26,7 @@ pub fn folded(profile: &Profile) -> String {
     })
 }
 
-/// A name in which nothing ends a frame or a line. The convention knows no escape: a semicolon becomes a colon.
+/// A name that cannot end a frame or a line. The format has no escapes: a semicolon becomes a colon.
 fn word(name: &str) -> String {
     escape::terminal(name).replace(';', ":")
 }

@@ -1,4 +1,4 @@
-//! A profile as folded text, and as a flame graph.
+//! A profile as folded stacks and as a flame graph.
 
 mod folded;
 mod svg;
@@ -8,9 +8,9 @@ pub use svg::svg;
 
 use std::borrow::Cow;
 use whyslow_model::human;
-use whyslow_model::profile::{Frame, Kind, Profile, Space};
+use whyslow_model::profile::{Frame, ProfileKind, Space, StackProfile};
 
-/// What a frame is called: its function; where that is not known the file it is of, in brackets, as `[vdso]` is of itself.
+/// The label of a frame: its function; if that is unknown, its file in brackets, like `[vdso]`.
 pub(crate) fn name(frame: &Frame) -> Cow<'_, str> {
     match (&frame.function, &frame.module) {
         (Some(function), _) => Cow::Borrowed(function),
@@ -21,7 +21,7 @@ pub(crate) fn name(frame: &Frame) -> Cow<'_, str> {
     }
 }
 
-/// Where a frame's code is from: the last part of the path, or the kernel.
+/// Where a frame's code comes from: the last component of the path, or the kernel.
 pub(crate) fn origin(frame: &Frame) -> &str {
     match (&frame.module, frame.space) {
         (Some(module), _) => file_name(module),
@@ -35,19 +35,19 @@ fn file_name(path: &str) -> &str {
 }
 
 /// A weight in words: samples, or time.
-pub(crate) fn amount(profile: &Profile, weight: u64) -> String {
+pub(crate) fn amount(profile: &StackProfile, weight: u64) -> String {
     match profile.kind {
-        Kind::OnCpu if weight == 1 => "1 sample".into(),
-        Kind::OnCpu => format!("{weight} samples"),
-        Kind::OffCpu => human::quantity(weight as f64 / 1e6, "s"),
+        ProfileKind::OnCpu if weight == 1 => "1 sample".into(),
+        ProfileKind::OnCpu => format!("{weight} samples"),
+        ProfileKind::OffCpu => human::quantity(weight as f64 / 1e6, "s"),
     }
 }
 
-/// What the profile is of: `on-CPU profile of toy (pid 7), 10 s at 99 Hz`.
-pub(crate) fn title(profile: &Profile) -> String {
+/// The title of a profile: `on-CPU profile of toy (pid 7), 10 s at 99 Hz`.
+pub(crate) fn title(profile: &StackProfile) -> String {
     let kind = match profile.kind {
-        Kind::OnCpu => "on-CPU",
-        Kind::OffCpu => "off-CPU",
+        ProfileKind::OnCpu => "on-CPU",
+        ProfileKind::OffCpu => "off-CPU",
     };
     let whose = match &profile.process {
         Some(process) => format!("{} (pid {})", process.name, process.pid),

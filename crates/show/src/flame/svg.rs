@@ -1,32 +1,32 @@
-//! A flame graph as one SVG file that needs nothing else: the outermost callers on top, as wide as they are heavy. Without
-//! script it is a picture with tooltips; with it, a click enlarges and a search colours.
+//! A flame graph as a self-contained SVG file: the outermost callers on top, with widths proportional to weights. Without
+//! scripts it is a picture with tooltips; with scripts, clicking zooms and searching highlights.
 
 use super::{amount, name, origin, title};
 use crate::escape::xml;
 use std::fmt::Write;
 use unicode_width::UnicodeWidthChar;
 use whyslow_model::human;
-use whyslow_model::profile::{CallTree, Frame, Label, Node, Profile, Space};
+use whyslow_model::profile::{CallNode, CallTree, Frame, Label, Space, StackProfile};
 
-/// All lengths are in pixels of the drawing, which a browser scales to the window.
+/// Lengths are in pixels of the drawing, which a browser scales to the window.
 const WIDTH: f64 = 1200.0;
 const MARGIN: f64 = 10.0;
 const ROW: f64 = 18.0;
-/// What a narrow letter of the monospaced 12 px font takes, and a little more, as fonts differ.
+/// The width of a character of the monospaced 12 px font, with a margin, as fonts differ.
 const LETTER: f64 = 7.3;
-/// Narrower than this nothing can be seen, also not enlarged tenfold.
+/// Narrower frames are invisible, even when zoomed tenfold.
 const NARROWEST: f64 = 0.05;
-/// Where the first line of text stands, and how far apart lines are.
+/// The position of the first line of text, and the line height.
 const FIRST_LINE: f64 = 26.0;
 const LINE: f64 = 17.0;
-/// Columns of a note; longer ones are wrapped.
+/// Columns of a note, before wrapping.
 const NOTE: usize = 150;
 
 const STYLE: &str = include_str!("flame.css");
 const SCRIPT: &str = include_str!("flame.js");
 
 /// The flame graph of a profile.
-pub fn svg(profile: &Profile) -> String {
+pub fn svg(profile: &StackProfile) -> String {
     let tree = CallTree::of(profile);
     let notes = notes(profile);
     let top = FIRST_LINE + LINE * (notes.len() as f64 + 2.0);
@@ -38,7 +38,7 @@ pub fn svg(profile: &Profile) -> String {
     head(&mut out, profile, &notes, height);
     write(&mut out, format_args!("<g id=\"graph\" data-left=\"{MARGIN}\" data-wide=\"{}\">\n", WIDTH - 2.0 * MARGIN));
     for node in visible() {
-        Block { profile, node, scale, top, whole: tree.nodes[0].total }.draw(&mut out);
+        FrameBox { profile, node, scale, top, whole: tree.nodes[0].total }.draw(&mut out);
     }
     write(&mut out, format_args!("</g>\n<script><![CDATA[\n{SCRIPT}]]></script>\n</svg>\n"));
     out
@@ -48,8 +48,8 @@ fn write(out: &mut String, what: std::fmt::Arguments<'_>) {
     out.write_fmt(what).expect("a String takes all");
 }
 
-/// The drawing's frame, title, legend and notes.
-fn head(out: &mut String, profile: &Profile, notes: &[String], height: f64) {
+/// The drawing's border, title, legend and notes.
+fn head(out: &mut String, profile: &StackProfile, notes: &[String], height: f64) {
     let title = title(profile);
     let title = xml(&title);
     write(
@@ -82,8 +82,8 @@ fn legend(out: &mut String) {
     }
 }
 
-/// What the reader must know beside the picture: how much there is, and what could not be seen.
-fn notes(profile: &Profile) -> Vec<String> {
+/// Notes below the graph: the amount of data, and what could not be observed.
+fn notes(profile: &StackProfile) -> Vec<String> {
     let mut notes = vec![format!("{} in {} stacks", amount(profile, profile.weight()), profile.stacks.len())];
     for spot in &profile.blind_spots {
         wrap(&format!("Not seen: {}: {}", spot.what, spot.why), &mut notes);
@@ -105,16 +105,16 @@ fn wrap(text: &str, lines: &mut Vec<String>) {
     lines.push(line);
 }
 
-/// One node as a rectangle with its label and tooltip.
-struct Block<'a> {
-    profile: &'a Profile,
-    node: &'a Node,
+/// A node as a rectangle with label and tooltip.
+struct FrameBox<'a> {
+    profile: &'a StackProfile,
+    node: &'a CallNode,
     scale: f64,
     top: f64,
     whole: u64,
 }
 
-impl Block<'_> {
+impl FrameBox<'_> {
     fn draw(&self, out: &mut String) {
         let node = self.node;
         let x = MARGIN + node.start as f64 * self.scale;
@@ -152,7 +152,7 @@ impl Block<'_> {
         }
     }
 
-    /// The tooltip's second line, where there is something to say: whose code it is.
+    /// The second line of the tooltip: where the code comes from.
     fn of(&self) -> String {
         let Some(frame) = self.frame() else { return String::new() };
         let inlined = if frame.inlined { "inlined, " } else { "" };
@@ -162,7 +162,7 @@ impl Block<'_> {
         }
     }
 
-    /// The colour. Three shades, chosen by name, tell neighbours apart.
+    /// The colour, in one of three shades chosen by name, so that neighbours differ.
     fn class(&self, label: &str) -> String {
         let Some(frame) = self.frame() else { return "p".into() };
         let family = match (frame.space, &frame.function, frame.inlined) {
@@ -176,7 +176,7 @@ impl Block<'_> {
     }
 }
 
-/// As much of a label as a block of this width holds; nothing where that would be hardly a letter.
+/// The part of a label that fits into this width; empty if that is hardly a letter.
 fn fitting(label: &str, wide: f64) -> String {
     let room = ((wide - 6.0) / LETTER).max(0.0) as usize;
     let width = |c: char| c.width().unwrap_or(0);

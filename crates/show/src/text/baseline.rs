@@ -1,12 +1,12 @@
-//! Baselines: which there are, and what one holds.
+//! Baselines: a list, and the content of one.
 
-use super::table::Table;
+use super::table::TextTable;
 use super::{TextStyle, heading, words};
 use crate::canvas::{Canvas, bold, dim, plain};
 use crate::human;
-use whyslow_model::baseline::{Baseline, Kind, Listed, Series};
+use whyslow_model::baseline::{Baseline, BaselineKind, BaselineSeries, Listed};
 
-/// What was kept, in one sentence.
+/// What was saved, in one sentence.
 pub fn saved(saved: &Listed, style: &TextStyle) -> String {
     let mut canvas = style.canvas();
     let what = format!(": {} series {}", saved.series, over(saved.kind, saved.seconds));
@@ -14,7 +14,7 @@ pub fn saved(saved: &Listed, style: &TextStyle) -> String {
     canvas.finish()
 }
 
-/// The baselines there are.
+/// The list of baselines.
 pub fn baselines(all: &[Listed], style: &TextStyle) -> String {
     let mut canvas = style.canvas();
     if all.is_empty() {
@@ -27,13 +27,13 @@ pub fn baselines(all: &[Listed], style: &TextStyle) -> String {
     canvas.finish()
 }
 
-/// One baseline: figures, then the inventory where all is asked for.
+/// One baseline: figures, followed by the inventory with `all`.
 pub fn baseline(baseline: &Baseline, style: &TextStyle) -> String {
     let mut canvas = style.canvas();
     let what = format!("  {}", over(baseline.kind, baseline.seconds));
     canvas.paragraph(0, 2, &[bold(&baseline.name), plain(what), dim(since(baseline.start.as_deref()))]);
     canvas.blank();
-    let mut table = Table::new(["measured", "of", "5 %", "median", "95 %", "most", "values"]);
+    let mut table = TextTable::new(["measured", "of", "5 %", "median", "95 %", "most", "values"]);
     for series in baseline.series.iter().filter(|series| style.all || is_any(series)) {
         table.row(row(series));
     }
@@ -57,7 +57,7 @@ fn inventory(canvas: &mut Canvas, baseline: &Baseline) {
     }
 }
 
-fn row(series: &Series) -> [String; 7] {
+fn row(series: &BaselineSeries) -> [String; 7] {
     let values = &series.distribution;
     let figure = |value: Option<f64>| value.map_or_else(String::new, |value| human::quantity(value, &series.unit));
     [
@@ -71,14 +71,14 @@ fn row(series: &Series) -> [String; 7] {
     ]
 }
 
-fn is_any(series: &Series) -> bool {
+fn is_any(series: &BaselineSeries) -> bool {
     series.samples.iter().any(|sample| *sample != 0.0)
 }
 
-fn over(kind: Kind, seconds: f64) -> String {
+fn over(kind: BaselineKind, seconds: f64) -> String {
     match kind {
-        Kind::Period => format!("over {}", human::seconds(seconds.round())),
-        Kind::Bench => format!("of benchmarks over {}", human::seconds(seconds.round())),
+        BaselineKind::Period => format!("over {}", human::seconds(seconds.round())),
+        BaselineKind::Bench => format!("of benchmarks over {}", human::seconds(seconds.round())),
     }
 }
 

@@ -1,18 +1,19 @@
-//! A benchmark for a person: what the target can do, what was run, what its layers saw, and what speaks against the numbers.
+//! A benchmark report: what the target can do, what ran, what its layers counted, and caveats.
 
 use super::study::study;
-use super::table::{Table, remark};
+use super::table::{TextTable, remark};
 use super::{TextStyle, heading, network, words};
 use crate::canvas::{Canvas, Ink, Piece, bold, dim, plain};
 use crate::human;
 use whyslow_model::bench::{
-    Ceiling, FileWork, Flow, IoAccounting, Layer, Limit, Pair, Report, Round, Run, Target, Traffic,
+    BenchReport, Ceiling, DiskRun, FileWork, Interference, IoAccounting, LayerResult, Limit, RequestStats, Round,
+    TargetInfo, Traffic,
 };
 
-/// The report on a screen: tables first, and the summary last, where the eye lands.
-pub fn bench(report: &Report, style: &TextStyle) -> String {
+/// The report: tables first, and the summary last, where the eye lands.
+pub fn bench(report: &BenchReport, style: &TextStyle) -> String {
     let mut canvas = style.canvas();
-    // A target that was opened in several ways is listed once.
+    // A target opened in several ways is listed once.
     for (at, target) in report.targets.iter().enumerate() {
         if !report.targets[..at].contains(target) {
             about(&mut canvas, target);
@@ -38,7 +39,7 @@ pub fn bench(report: &Report, style: &TextStyle) -> String {
     canvas.finish()
 }
 
-fn summary(canvas: &mut Canvas, report: &Report) {
+fn summary(canvas: &mut Canvas, report: &BenchReport) {
     let ceilings = report.ceilings.iter().map(ceiling);
     let network = report.network.iter().flat_map(network::summary);
     let findings = report.studies.iter().flat_map(|study| &study.findings).map(|finding| vec![plain(finding)]);
@@ -53,7 +54,7 @@ fn summary(canvas: &mut Canvas, report: &Report) {
     }
 }
 
-fn about(canvas: &mut Canvas, target: &Target) {
+fn about(canvas: &mut Canvas, target: &TargetInfo) {
     let mut line = vec![bold(&target.path), plain(": "), plain(&target.kind)];
     if target.kind == "folder" {
         line.push(plain(", with a temporary file"));
@@ -69,7 +70,7 @@ fn about(canvas: &mut Canvas, target: &Target) {
     canvas.paragraph(0, 2, &line);
 }
 
-fn machine(canvas: &mut Canvas, report: &Report) {
+fn machine(canvas: &mut Canvas, report: &BenchReport) {
     let host = &report.environment.host;
     let facts = [
         host.kernel.as_ref().map(|kernel| format!("Linux {kernel}")),
@@ -108,9 +109,9 @@ fn reservation(ceiling: &Ceiling) -> &'static str {
     }
 }
 
-fn layers(canvas: &mut Canvas, layers: &[Layer]) {
+fn layers(canvas: &mut Canvas, layers: &[LayerResult]) {
     heading(canvas, &format!("Cost of each layer: {}", layers[0].group));
-    let mut table = Table::new(["", "bandwidth", "change", "latency", "adds", "request", "cpu", "rate"]);
+    let mut table = TextTable::new(["", "bandwidth", "change", "latency", "adds", "request", "cpu", "rate"]);
     let signed = |seconds: f64| {
         let sign = if seconds < 0.0 { "-" } else { "+" };
         format!("{sign}{}", human::seconds(seconds.abs()))
@@ -135,7 +136,7 @@ fn files(canvas: &mut Canvas, files: &[FileWork]) {
         return;
     }
     heading(canvas, "Small files");
-    let mut table = Table::new(["", "order", "rate", "mean", "p99", "cpu", "max", "files"]);
+    let mut table = TextTable::new(["", "order", "rate", "mean", "p99", "cpu", "max", "files"]);
     for work in files {
         table.row([
             work.what.clone(),
@@ -152,7 +153,7 @@ fn files(canvas: &mut Canvas, files: &[FileWork]) {
 }
 
 /// Which workloads interfere.
-fn pairs(canvas: &mut Canvas, pairs: &[Pair]) {
+fn pairs(canvas: &mut Canvas, pairs: &[Interference]) {
     for pair in pairs {
         let (ink, verdict) = verdict(pair);
         let line = [
@@ -174,7 +175,7 @@ fn pairs(canvas: &mut Canvas, pairs: &[Pair]) {
     }
 }
 
-fn verdict(pair: &Pair) -> (Ink, &'static str) {
+fn verdict(pair: &Interference) -> (Ink, &'static str) {
     match pair.contend {
         Some(true) if pair.kept.iter().all(|&kept| kept < SLOWED) => (Ink::Yellow, "they slow each other down"),
         Some(true) if pair.kept[0] < pair.kept[1] => (Ink::Yellow, "the second slows the first down"),
@@ -184,10 +185,10 @@ fn verdict(pair: &Pair) -> (Ink, &'static str) {
     }
 }
 
-/// A workload that keeps less than this share of its rate is slowed down.
+/// A workload that keeps less than this share of its rate is considered slowed down.
 const SLOWED: f64 = 0.75;
 
-fn kept(pair: &Pair, at: usize) -> String {
+fn kept(pair: &Interference, at: usize) -> String {
     let rate = |of: [f64; 2]| human::quantity(of[at], "1/s");
     let which = ["the first", "the second"][at];
     format!(
@@ -200,11 +201,11 @@ fn kept(pair: &Pair, at: usize) -> String {
 
 fn rounds(canvas: &mut Canvas, rounds: &[Round], all: bool) {
     heading(canvas, &words::capital(&rounds[0].group));
-    let mut table = Table::new(["", "block", "depth", "jobs", "rate", "bandwidth", "mean", "p99", "cpu", "max"]);
+    let mut table = TextTable::new(["", "block", "depth", "jobs", "rate", "bandwidth", "mean", "p99", "cpu", "max"]);
     let runs = || rounds.iter().flat_map(|round| &round.runs);
     let named = runs().any(|run| run.name != rounds[0].group);
-    let mut sorted: Vec<&Run> = runs().collect();
-    // A sweep bisects after doubling; workloads with names of their own stay in the order they ran in.
+    let mut sorted: Vec<&DiskRun> = runs().collect();
+    // A depth sweep bisects after doubling; named workloads stay in the order they ran in.
     if !named {
         sorted.sort_by_key(|run| (run.asked.largest_block(), run.asked.depth * run.asked.jobs, run.asked.jobs));
     }
@@ -226,7 +227,7 @@ fn rounds(canvas: &mut Canvas, rounds: &[Round], all: bool) {
     }
 }
 
-fn flow_row(table: &mut Table, run: &Run, flow: &Flow, name: &str, first: bool) {
+fn flow_row(table: &mut TextTable, run: &DiskRun, flow: &RequestStats, name: &str, first: bool) {
     let once = |text: String| if first { text } else { String::new() };
     let p99 = flow.latency.percentile(0.99);
     let latency = |seconds: f64| if flow.latency.count > 0 { human::seconds(seconds) } else { String::new() };
@@ -278,7 +279,7 @@ fn flag(canvas: &mut Canvas, ink: Ink, word: &str, text: &str) {
     canvas.paragraph(2, 4, &[Piece::new(ink, word), plain(": "), plain(text)]);
 }
 
-fn stalls(run: &Run) -> Option<String> {
+fn stalls(run: &DiskRun) -> Option<String> {
     let stalls = run.series.stalls();
     let longest = stalls.iter().max_by_key(|(_, length)| *length)?;
     let seconds = |intervals: usize| human::seconds(intervals as f64 * run.series.interval);
@@ -287,13 +288,13 @@ fn stalls(run: &Run) -> Option<String> {
     Some(format!("no request completed {times}{worst} {}, from {} on", seconds(longest.1), seconds(longest.0)))
 }
 
-/// What was asked for, and what each layer counted.
+/// Requests issued, and counted by each layer.
 fn accounting(canvas: &mut Canvas, name: &str, ledger: &IoAccounting) {
     if ledger.layers.is_empty() && ledger.cache.is_none() {
         return;
     }
     remark(canvas, 2, &format!("requests at each layer: {name}"));
-    let mut table = Table::new(["", "reads", "of", "writes", "of", "merged", "flushes", "wait", "queue"]);
+    let mut table = TextTable::new(["", "reads", "of", "writes", "of", "merged", "flushes", "wait", "queue"]);
     traffic_row(&mut table, "issued", ledger.asked, [String::new(), String::new(), String::new()]);
     for layer in &ledger.layers {
         let merged = layer.reads_merged + layer.writes_merged;
@@ -316,7 +317,7 @@ fn accounting(canvas: &mut Canvas, name: &str, ledger: &IoAccounting) {
     }
 }
 
-fn traffic_row(table: &mut Table, name: &str, traffic: Traffic, [merged, wait, queue]: [String; 3]) {
+fn traffic_row(table: &mut TextTable, name: &str, traffic: Traffic, [merged, wait, queue]: [String; 3]) {
     let each = |bytes: u64, count: u64| {
         if count > 0 { human::quantity(bytes as f64 / count as f64, "bytes") } else { String::new() }
     };
@@ -334,7 +335,7 @@ fn traffic_row(table: &mut Table, name: &str, traffic: Traffic, [merged, wait, q
     ]);
 }
 
-fn surroundings(canvas: &mut Canvas, report: &Report, all: bool) {
+fn surroundings(canvas: &mut Canvas, report: &BenchReport, all: bool) {
     canvas.blank();
     for caveat in &report.caveats {
         canvas.paragraph(0, 2, &[Piece::new(Ink::Yellow, "Note"), plain(": "), plain(caveat)]);

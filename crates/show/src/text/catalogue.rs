@@ -2,7 +2,7 @@
 
 use super::TextStyle;
 use crate::canvas::{Canvas, Ink, Piece, bold, dim, plain};
-use whyslow_model::catalogue::{FamilyInfo, Kind, Metric, Unit};
+use whyslow_model::catalogue::{FamilyInfo, Metric, MetricKind, Unit};
 
 /// Every family with its metrics: name, kind, unit, help, and the OpenTelemetry name with `all`.
 pub fn metrics(families: &[FamilyInfo], style: &TextStyle) -> String {
@@ -42,12 +42,12 @@ fn line(metric: &Metric, width: usize, all: bool) -> Vec<Piece> {
     line
 }
 
-fn kind(kind: Kind) -> &'static str {
+fn kind(kind: MetricKind) -> &'static str {
     match kind {
-        Kind::Counter => "counter",
-        Kind::Gauge => "gauge",
-        Kind::State => "state",
-        Kind::Histogram => "histogram",
+        MetricKind::Counter => "counter",
+        MetricKind::Gauge => "gauge",
+        MetricKind::State => "state",
+        MetricKind::Histogram => "histogram",
     }
 }
 

@@ -1,13 +1,13 @@
-//! What differs: the machine first, then what was measured, the largest effect first.
+//! A comparison: differences of the machines, then of measurements, the largest effect first.
 
 use super::{TextStyle, heading, words};
 use crate::canvas::{Canvas, Ink, Piece, bold, dim, plain};
 use crate::human;
 use whyslow_model::comparison::{Changed, Comparison, Difference, Side, Spread};
 
-/// How many differences, and changes of the inventory, are drawn where not all are asked for.
+/// How many differences are listed without `all`.
 const SOME: usize = 20;
-/// With fewer independent samples on a side than this nothing can be tested (whyslow-compare, `stats::pieces`).
+/// With fewer independent samples on a side no test is possible (whyslow-compare, `stats::pieces`).
 const FEWEST: usize = 6;
 
 /// A comparison.
@@ -44,7 +44,7 @@ fn draw_side(canvas: &mut Canvas, letter: &str, side: &Side) {
     canvas.paragraph(0, 5, &[dim(letter), bold(&side.name), plain(length), dim(when)]);
 }
 
-/// The headline: it says no more, and no less, than what is listed below it.
+/// The headline, which agrees with the list below it.
 fn verdict(canvas: &mut Canvas, comparison: &Comparison) {
     let compared = comparison.compared;
     let (untested, noise) = undecided(comparison);
@@ -79,7 +79,7 @@ fn verdict(canvas: &mut Canvas, comparison: &Comparison) {
     canvas.paragraph(0, 2, &line);
 }
 
-/// A series by its name; of the machine as a whole nothing need be said.
+/// The name of a series, with its subject unless that is the whole machine.
 fn series(one: &Difference) -> String {
     match one.subject.kind.as_str() {
         "host" => one.metric.clone(),
@@ -95,7 +95,7 @@ fn others(comparison: &Comparison) -> &'static str {
     if comparison.differences.is_empty() { "series" } else { "other series" }
 }
 
-/// What changed by as much as matters and is not proven: what there were too few values of to test, and what was tested.
+/// Changes large enough to matter but not proven: too few samples to test, or not significant.
 fn undecided(comparison: &Comparison) -> (Vec<&Difference>, Vec<&Difference>) {
     comparison.undecided.iter().partition(|one| one.a.pieces.min(one.b.pieces) < FEWEST)
 }
@@ -169,7 +169,7 @@ fn and_more(canvas: &mut Canvas, all: usize, shown: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use whyslow_model::baseline::Kind;
+    use whyslow_model::baseline::BaselineKind;
     use whyslow_model::comparison::SCHEMA;
     use whyslow_model::diagnosis::Subject;
 
@@ -192,7 +192,7 @@ mod tests {
     }
 
     fn said(undecided: Vec<Difference>) -> String {
-        let side = Side { name: "a".into(), kind: Kind::Period, start: None, end: None, seconds: 10.0 };
+        let side = Side { name: "a".into(), kind: BaselineKind::Period, start: None, end: None, seconds: 10.0 };
         let all = Comparison {
             schema: SCHEMA.into(),
             a: side.clone(),

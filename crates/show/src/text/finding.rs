@@ -4,17 +4,17 @@ use super::{other_action, words};
 use crate::canvas::{Canvas, Ink, Piece, bold, dim, plain};
 use crate::human;
 use std::collections::HashMap;
-use whyslow_model::diagnosis::{Confidence, Culprit, Diagnosis, Evidence, Figures, Finding};
+use whyslow_model::diagnosis::{Confidence, Culprit, Diagnosis, Evidence, Finding, SubjectFigures};
 
-/// Columns an effect stands further in than its cause.
+/// Indentation of effects under their cause.
 const INDENT: usize = 3;
-/// Effects of effects beyond this depth stand no further in.
+/// Effects nested more deeply than this are not indented further.
 const DEEPEST: usize = 4;
-/// Columns of the evidence table; what is longer pushes the rest of its line to the right.
+/// Columns of the evidence table; longer text shifts the rest of its line to the right.
 const WIDEST_METRIC: usize = 28;
 const WIDEST_VALUE: usize = 14;
 
-/// The findings of a diagnosis and who explains whom.
+/// The findings of a diagnosis and how they are related.
 pub(super) struct Findings<'d> {
     findings: &'d [Finding],
     /// By the key of their cause.
@@ -38,8 +38,8 @@ impl<'d> Findings<'d> {
         Self { findings, effects, causes, drawn: vec![false; findings.len()] }
     }
 
-    /// Draws causes in order, each followed by its effects; then what names a cause that is not here, or goes in a
-    /// circle, which a document written by others may.
+    /// Draws causes in order, each followed by its effects; then findings whose cause is missing or that form a cycle, which is
+    /// possible in documents of others.
     pub(super) fn draw(mut self, canvas: &mut Canvas) {
         let causes = (0..self.findings.len()).filter(|&i| self.findings[i].explained_by.is_none());
         for i in causes.chain(0..self.findings.len()) {
@@ -47,7 +47,7 @@ impl<'d> Findings<'d> {
         }
     }
 
-    /// A finding and all that follows from it, depth first. No recursion: a chain may be as long as the document.
+    /// A finding and its effects, depth first. Without recursion: a chain may be as long as the document.
     fn tree(&mut self, canvas: &mut Canvas, root: usize) {
         let mut left = vec![(root, 0)];
         while let Some((i, depth)) = left.pop() {
@@ -63,7 +63,7 @@ impl<'d> Findings<'d> {
         }
     }
 
-    /// Names the others of the same kind that this one, just drawn, stands for: the effects of the same cause, or the other
+    /// Mentions others of the same kind that this finding stands for: effects of the same cause, or other causes.
     /// causes.
     fn alike(&mut self, canvas: &mut Canvas, i: usize, depth: usize) {
         let finding = &self.findings[i];
@@ -149,7 +149,7 @@ pub(super) fn culprits(canvas: &mut Canvas, culprits: &[Culprit], column: usize)
     }
 }
 
-/// What is nobody's, with the reason.
+/// What could not be attributed, with the reason.
 fn unattributed(canvas: &mut Canvas, finding: &Finding, column: usize) {
     let Some(gap) = &finding.unattributed else { return };
     let share = gap.share.map_or_else(String::new, |share| format!("{} of ", human::share(share)));
@@ -157,8 +157,8 @@ fn unattributed(canvas: &mut Canvas, finding: &Finding, column: usize) {
     canvas.paragraph(column, column + 4, &[dim(text)]);
 }
 
-/// What captures tell of each thing, with the place each number stands at.
-pub(super) fn figures(canvas: &mut Canvas, figures: &[Figures]) {
+/// The figures in captures by subject, with the location of each number.
+pub(super) fn figures(canvas: &mut Canvas, figures: &[SubjectFigures]) {
     for of in figures {
         canvas.blank();
         canvas.paragraph(0, 2, &[plain("Measurements: "), bold(words::subject(&of.subject))]);
@@ -185,7 +185,7 @@ fn evidence(canvas: &mut Canvas, evidence: &[Evidence], column: usize) {
     }
 }
 
-/// What a rule says of a number: a bound is what is normal; anything else explains the number.
+/// What is expected of a number: a bound is called normal; other text explains the number.
 fn normal(text: &str) -> String {
     const BOUNDS: [&str; 12] = [
         "below ",
@@ -205,7 +205,7 @@ fn normal(text: &str) -> String {
     if is_bound { format!("normal: {text}") } else { text.to_owned() }
 }
 
-/// One line where the origin fits beside the figures; else the origin below, under the value.
+/// One line if the origin fits beside the figures; otherwise the origin is below the value.
 fn row(canvas: &mut Canvas, mut line: Vec<Piece>, origin: &str, column: usize, below: usize) {
     if origin.is_empty() {
         return canvas.paragraph(column, below, &line);
@@ -221,12 +221,12 @@ fn row(canvas: &mut Canvas, mut line: Vec<Piece>, origin: &str, column: usize, b
     }
 }
 
-/// Its formula; the file it was read from where there is none.
+/// The formula; without one, the file it was read from.
 fn formula(e: &Evidence) -> String {
     if e.how.is_empty() { e.source.clone() } else { e.how.clone() }
 }
 
-/// Both.
+/// Formula and file.
 fn formula_and_place(e: &Evidence) -> String {
     if e.how.is_empty() || e.source.is_empty() { formula(e) } else { format!("{} ({})", e.how, e.source) }
 }

@@ -1,10 +1,10 @@
-//! The formats that can be read, as a list.
+//! The readable formats.
 
 use super::TextStyle;
 use crate::canvas::{bold, dim, plain};
 use whyslow_model::format::FormatInfo;
 
-/// Every format: its name, what it shows by itself, its versions.
+/// A list of formats: name, what it shows, versions.
 pub fn formats(formats: &[FormatInfo], style: &TextStyle) -> String {
     let mut canvas = style.canvas();
     for format in formats {

@@ -33,13 +33,13 @@ use whyslow_model::diagnosis::{Action, ActionKind, BlindSpot, Diagnosis, Origin,
 /// How text is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TextStyle {
-    /// Columns of the terminal; fewer than 40 are taken as 40.
+    /// Columns of the terminal, at least 40.
     pub width: usize,
     /// Whether to use colour.
     pub colour: bool,
     /// Whether to show everything: evidence, effects, what was ruled out and what was not seen.
     pub all: bool,
-    /// Whether times are in UTC instead of the machine's zone.
+    /// Whether times are in UTC instead of the local zone.
     pub utc: bool,
 }
 
@@ -49,7 +49,7 @@ impl TextStyle {
     }
 }
 
-/// The answer in ten lines; with `all` everything it rests on first.
+/// The answer in ten lines; with `all`, preceded by all details.
 pub fn diagnosis(diagnosis: &Diagnosis, style: &TextStyle) -> String {
     let mut canvas = style.canvas();
     if style.all {
@@ -60,16 +60,16 @@ pub fn diagnosis(diagnosis: &Diagnosis, style: &TextStyle) -> String {
     canvas.finish()
 }
 
-/// Everything: findings with evidence and effects, what it is not, what was not seen, what observing cost; the answer last.
+/// Everything: findings with evidence and effects, what was ruled out, blind spots, overhead; the answer last.
 fn details(canvas: &mut Canvas, diagnosis: &Diagnosis, style: &TextStyle) {
     screen::header(canvas, &diagnosis.host, &diagnosis.window, style);
-    // What clears each resource is the healthy machine's answer, what was not seen the undetermined one's.
+    // What clears each resource is a healthy machine's answer, the blind spots an undetermined one's.
     let cleared = if diagnosis.verdict == Verdict::Healthy { "Cleared" } else { "Ruled out" };
     Findings::of(diagnosis).draw(canvas);
     ruled_out(canvas, cleared, &diagnosis.ruled_out);
     blind_spots(canvas, &diagnosis.blind_spots);
     finding::figures(canvas, &diagnosis.figures);
-    // Captures cost nothing to watch.
+    // Reading captures has no overhead on the machine.
     if diagnosis.window.source != Origin::Import {
         cost(canvas, diagnosis);
     }
@@ -82,7 +82,7 @@ fn ruled_out(canvas: &mut Canvas, title: &str, entries: &[RuledOut]) {
         return;
     }
     heading(canvas, title);
-    // A whole resource tells more than a single cause.
+    // A whole resource says more than a single cause.
     let (resources, causes): (Vec<&RuledOut>, Vec<_>) = entries.iter().partition(|r| !r.id.contains('.'));
     for entry in resources.into_iter().chain(causes) {
         canvas.paragraph(2, 4, &[plain(words::id(&entry.id)), plain(": "), plain(&entry.because)]);
@@ -128,7 +128,7 @@ fn heading(canvas: &mut Canvas, title: &str) {
     canvas.paragraph(0, 2, &[bold(title)]);
 }
 
-/// An action that is not the next change, as a line of its finding.
+/// An alternative action, as a line of its finding.
 fn other_action(canvas: &mut Canvas, column: usize, action: &Action) {
     let label = if action.kind == ActionKind::Diagnostic { "to find out more: " } else { "or: " };
     canvas.paragraph(column, column + 2, &[plain(label), plain(&action.text)]);

@@ -1,21 +1,21 @@
-//! A profile for a person: which functions the time went into, and by which way they were called.
+//! A profile: which functions took the time, and how they were called.
 
 use super::{TextStyle, blind_spots, heading};
 use crate::canvas::{Canvas, Ink, NO_BREAK, Piece, bold, dim, plain};
 use crate::flame::{amount, name, origin, title};
 use crate::human;
-use whyslow_model::profile::{Frame, Kind, Profile, Share, Stack};
+use whyslow_model::profile::{Frame, ProfileKind, Share, Stack, StackProfile};
 
-/// How many functions, and how many stacks, are drawn where not all are asked for.
+/// How many functions and stacks are listed without `all`.
 const FUNCTIONS: usize = 12;
 const STACKS: usize = 4;
-/// Callers drawn of one stack where not all are asked for: of a deep one, the middle is left out.
+/// How many callers of a stack are listed without `all`; the middle of a deep stack is left out.
 const CALLERS: usize = 12;
 /// Columns of a share: `100 %`.
 const PERCENT: usize = 5;
 
-/// The functions that weigh most, the heaviest stacks, and what could not be seen.
-pub fn profile(profile: &Profile, style: &TextStyle) -> String {
+/// The functions with the largest weights, the heaviest stacks, and blind spots.
+pub fn profile(profile: &StackProfile, style: &TextStyle) -> String {
     let mut canvas = style.canvas();
     canvas.paragraph(0, 2, &[bold(title(profile))]);
     if let Some(finding) = &profile.finding {
@@ -30,25 +30,25 @@ pub fn profile(profile: &Profile, style: &TextStyle) -> String {
     canvas.finish()
 }
 
-/// How much there is, and what that means on average.
-fn summary(profile: &Profile) -> String {
+/// The total weight, and what it means on average.
+fn summary(profile: &StackProfile) -> String {
     if profile.stacks.is_empty() {
         return match profile.kind {
-            Kind::OnCpu => "Nothing ran: it was never on a CPU when a sample was taken.".into(),
-            Kind::OffCpu => "Nothing waited.".into(),
+            ProfileKind::OnCpu => "Nothing ran: it was never on a CPU when a sample was taken.".into(),
+            ProfileKind::OffCpu => "Nothing waited.".into(),
         };
     }
     let amount = amount(profile, profile.weight());
     let average = profile.threads().unwrap_or(0.0);
     match (profile.kind, profile.cpus) {
-        (Kind::OnCpu, Some(1)) => format!("{amount}: {average:.2} of 1 CPU on average"),
-        (Kind::OnCpu, Some(cpus)) => format!("{amount}: {average:.2} of {cpus} CPUs on average"),
-        (Kind::OnCpu, None) => format!("{amount}: {average:.2} CPUs on average"),
-        (Kind::OffCpu, _) => format!("{amount} waited: {average:.2} threads at any time"),
+        (ProfileKind::OnCpu, Some(1)) => format!("{amount}: {average:.2} of 1 CPU on average"),
+        (ProfileKind::OnCpu, Some(cpus)) => format!("{amount}: {average:.2} of {cpus} CPUs on average"),
+        (ProfileKind::OnCpu, None) => format!("{amount}: {average:.2} CPUs on average"),
+        (ProfileKind::OffCpu, _) => format!("{amount} waited: {average:.2} threads at any time"),
     }
 }
 
-fn functions(canvas: &mut Canvas, profile: &Profile, all: bool) {
+fn functions(canvas: &mut Canvas, profile: &StackProfile, all: bool) {
     heading(canvas, "Functions");
     let shares = profile.functions();
     let shown = if all { shares.len() } else { FUNCTIONS.min(shares.len()) };
@@ -63,7 +63,7 @@ fn functions(canvas: &mut Canvas, profile: &Profile, all: bool) {
     more(canvas, shares.len() - shown);
 }
 
-fn function(canvas: &mut Canvas, profile: &Profile, share: &Share) {
+fn function(canvas: &mut Canvas, profile: &StackProfile, share: &Share) {
     let Some(frame) = profile.frame(share.frame) else { return };
     let mut line = vec![percent(profile, share.own), plain("  "), percent(profile, share.total), plain("  ")];
     line.extend(called(frame));
@@ -73,7 +73,7 @@ fn function(canvas: &mut Canvas, profile: &Profile, share: &Share) {
     canvas.paragraph(2, 2 + 2 * (PERCENT + 2), &line);
 }
 
-fn stacks(canvas: &mut Canvas, profile: &Profile, all: bool) {
+fn stacks(canvas: &mut Canvas, profile: &StackProfile, all: bool) {
     heading(canvas, "Heaviest stacks");
     let shown = if all { profile.stacks.len() } else { STACKS.min(profile.stacks.len()) };
     for stack in &profile.stacks[..shown] {
@@ -87,10 +87,10 @@ fn stacks(canvas: &mut Canvas, profile: &Profile, all: bool) {
 }
 
 /// `main → work → memset`.
-fn way(profile: &Profile, stack: &Stack, all: bool) -> Vec<Piece> {
+fn way(profile: &StackProfile, stack: &Stack, all: bool) -> Vec<Piece> {
     let frames: Vec<&Frame> = profile.frames_of(stack).collect();
     let left_out = if all { 0 } else { frames.len().saturating_sub(CALLERS) };
-    // Where it began tells whose work it is, where it ended what is done: the end tells more.
+    // The outermost caller says whose work it is, the innermost function what is done, which matters more.
     let begin = if left_out == 0 { frames.len() } else { CALLERS / 4 };
     let mut line = Vec::new();
     for (place, frame) in frames.iter().enumerate() {
@@ -108,7 +108,7 @@ fn way(profile: &Profile, stack: &Stack, all: bool) -> Vec<Piece> {
     if line.is_empty() { vec![dim("no stack could be read")] } else { line }
 }
 
-/// A frame's name, and what the compiler did to it.
+/// A frame's name, and whether it was inlined.
 fn called(frame: &Frame) -> Vec<Piece> {
     let ink = if frame.function.is_some() { Ink::Plain } else { Ink::Dim };
     let mut pieces = vec![Piece::new(ink, name(frame))];
@@ -118,7 +118,7 @@ fn called(frame: &Frame) -> Vec<Piece> {
     pieces
 }
 
-fn percent(profile: &Profile, weight: u64) -> Piece {
+fn percent(profile: &StackProfile, weight: u64) -> Piece {
     let share = human::share(weight as f64 / profile.weight().max(1) as f64);
     let indent = NO_BREAK.to_string().repeat(PERCENT.saturating_sub(share.chars().count()));
     plain(indent + &share)

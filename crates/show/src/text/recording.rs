@@ -1,14 +1,14 @@
-//! What there is to say of a recording.
+//! Recordings and what happened in them.
 
 use super::finding::culprits;
 use super::screen::{self, Answer};
 use super::{TextStyle, words};
 use crate::canvas::{Canvas, Ink, Piece, bold, dim, plain};
-use crate::clock::Clock;
+use crate::clock::ZonedClock;
 use crate::human;
 use std::cmp::Ordering;
 use whyslow_model::diagnosis::{Basis, Finding};
-use whyslow_model::explanation::{Episode, Event, Explanation};
+use whyslow_model::explanation::{Episode, Explanation, TimelineEvent};
 use whyslow_model::recording::Recorded;
 
 /// How many episodes the summary lists.
@@ -30,10 +30,10 @@ pub fn recorded(recorded: &Recorded, style: &TextStyle) -> String {
     canvas.finish()
 }
 
-/// What happened over a recording: a line for each episode, and the worst one explained; with `all` each one explained.
+/// What happened during a recording: a line per episode, and the worst one explained; with `all` each one explained.
 pub fn explanation(explanation: &Explanation, style: &TextStyle) -> String {
     let mut canvas = style.canvas();
-    let clock = Clock::new(style.utc);
+    let clock = ZonedClock::new(style.utc);
     let missed = match explanation.missed {
         0 => String::new(),
         missed => format!(", {missed} missed"),
@@ -67,13 +67,13 @@ pub fn explanation(explanation: &Explanation, style: &TextStyle) -> String {
     canvas.finish()
 }
 
-/// The episode that cost the most time, with its finding; of equal ones the first.
+/// The episode that cost the most time, with its finding; the first of equal ones.
 fn worst(episodes: &[Episode]) -> Option<(&Episode, &Finding)> {
     let found = episodes.iter().filter_map(|episode| Some((episode, finding(episode)?)));
     found.min_by(|(a, _), (b, _)| by_cost(a, b))
 }
 
-/// The costlier episode first.
+/// Orders episodes by cost, largest first.
 fn by_cost(a: &Episode, b: &Episode) -> Ordering {
     let cost = |episode: &Episode| episode.mean_impact * episode.seconds;
     cost(b).total_cmp(&cost(a))
@@ -84,7 +84,7 @@ fn finding(episode: &Episode) -> Option<&Finding> {
 }
 
 /// A line for each of the costliest episodes, in order of time; the others are counted.
-fn timeline(canvas: &mut Canvas, episodes: &[Episode], clock: &Clock) {
+fn timeline(canvas: &mut Canvas, episodes: &[Episode], clock: &ZonedClock) {
     let mut shown: Vec<usize> = (0..episodes.len()).collect();
     shown.sort_by(|&a, &b| by_cost(&episodes[a], &episodes[b]));
     shown.truncate(LINES);
@@ -104,7 +104,7 @@ fn duration(episode: &Episode) -> String {
     human::seconds(episode.seconds.round().max(1.0))
 }
 
-fn draw_episode(canvas: &mut Canvas, episode: &Episode, clock: &Clock) {
+fn draw_episode(canvas: &mut Canvas, episode: &Episode, clock: &ZonedClock) {
     let findings = &episode.diagnosis.findings;
     let Some(finding) = finding(episode) else { return };
     let when = format!("{}  ", clock.date_and_time(&episode.start));
@@ -138,6 +138,6 @@ fn draw_episode(canvas: &mut Canvas, episode: &Episode, clock: &Clock) {
     }
 }
 
-fn draw_event(canvas: &mut Canvas, event: &Event, clock: &Clock) {
+fn draw_event(canvas: &mut Canvas, event: &TimelineEvent, clock: &ZonedClock) {
     canvas.paragraph(4, 6, &[dim(format!("{}  ", clock.date_and_time(&event.at))), plain(&event.what)]);
 }

@@ -4,10 +4,10 @@ use super::{TextStyle, heading};
 use crate::canvas::{Canvas, Ink, Piece, dim, plain};
 use whyslow_model::rule::{RuleInfo, SignalInfo};
 
-/// The file a rule of the program itself stands in, as `diagnose` names it.
+/// The file name that `diagnose` gives to built-in rules.
 const BUILT_IN: &str = "built in";
 
-/// Every rule: its id and what is physically true when it holds.
+/// A list of rules: id and meaning.
 pub fn rules(rules: &[RuleInfo], style: &TextStyle) -> String {
     let mut canvas = style.canvas();
     let width = rules.iter().map(|r| plain(&r.id).width()).max().unwrap_or(0);
@@ -21,7 +21,7 @@ pub fn rules(rules: &[RuleInfo], style: &TextStyle) -> String {
     canvas.finish()
 }
 
-/// One rule: what it means, when it holds, what looks alike, what it reads, what it rests on.
+/// One rule: its meaning, condition, look-alikes, signals and sources.
 pub fn rule(rule: &RuleInfo, style: &TextStyle) -> String {
     let mut canvas = style.canvas();
     canvas.paragraph(0, 2, &[Piece::new(Ink::Bold, &rule.id), plain(": "), plain(&rule.means)]);
@@ -37,7 +37,7 @@ pub fn rule(rule: &RuleInfo, style: &TextStyle) -> String {
     canvas.finish()
 }
 
-/// A CEL expression, in the lines its author gave it.
+/// A CEL expression, with its author's line breaks.
 fn expression(canvas: &mut Canvas, title: &str, cel: &str) {
     if cel.is_empty() {
         return;

@@ -2,15 +2,15 @@
 
 use super::{TextStyle, words};
 use crate::canvas::{Canvas, Ink, Piece, bold, dim, plain};
-use crate::clock::Clock;
+use crate::clock::ZonedClock;
 use crate::human;
 use whyslow_model::diagnosis::{
-    Action, ActionKind, Basis, BlindSpot, Confidence, Diagnosis, Finding, Host, Origin, Since, Span, Verdict,
+    Action, ActionKind, Basis, BlindSpot, Confidence, Diagnosis, Finding, Host, Origin, Since, TimeSpan, Verdict,
 };
 
 /// Lines of the first screen.
 const LINES: usize = 10;
-/// The most that is left out of an answer.
+/// The highest level of shortening an answer.
 const SHORTEST: usize = 3;
 
 /// The ten lines.
@@ -24,7 +24,7 @@ pub(super) fn draw(canvas: &mut Canvas, d: &Diagnosis, style: &TextStyle) {
     }
 }
 
-/// The answer alone, for below the details.
+/// The answer alone, below the details.
 pub(super) fn answer(canvas: &mut Canvas, d: &Diagnosis, style: &TextStyle) {
     match (d.verdict, d.findings.first()) {
         (Verdict::Bottleneck, Some(first)) => Answer { diagnosis: d, style, cut: 0 }.draw(canvas, first),
@@ -49,9 +49,9 @@ fn is_undetermined(canvas: &mut Canvas, d: &Diagnosis) {
     }
 }
 
-/// The machine and the time; what does not fit on the line is left out, the least telling first.
-pub(super) fn header(canvas: &mut Canvas, host: &Host, window: &Span, style: &TextStyle) {
-    let clock = Clock::new(style.utc);
+/// Machine and time; what does not fit on the line is left out, the least important first.
+pub(super) fn header(canvas: &mut Canvas, host: &Host, window: &TimeSpan, style: &TextStyle) {
+    let clock = ZonedClock::new(style.utc);
     let mut facts = vec![
         host.kernel.as_ref().map(|k| format!("Linux {k}")),
         host.virtualization.as_ref().filter(|v| *v != "none").cloned(),
@@ -73,7 +73,7 @@ pub(super) fn header(canvas: &mut Canvas, host: &Host, window: &Span, style: &Te
     canvas.at_most(1, 0, 2, &line(&facts));
 }
 
-fn watched(window: &Span, clock: &Clock) -> String {
+fn watched(window: &TimeSpan, clock: &ZonedClock) -> String {
     let seconds = human::seconds(window.seconds.round().max(if window.seconds < 1.0 { window.seconds } else { 1.0 }));
     let how = match window.source {
         Origin::Live => format!("watched {seconds}"),
@@ -97,7 +97,7 @@ fn bottleneck(canvas: &mut Canvas, d: &Diagnosis, style: &TextStyle, room: usize
         Answer { diagnosis: d, style, cut }.draw(&mut part, first);
         part
     };
-    // The answer gives way, so that what else is wrong is at least counted.
+    // The answer is shortened so that other findings are at least counted.
     let wanted = usize::from(!others.is_empty());
     let part =
         (0..=SHORTEST).map(answer).find(|part| part.lines() + wanted <= room).unwrap_or_else(|| answer(SHORTEST));
@@ -108,7 +108,7 @@ fn bottleneck(canvas: &mut Canvas, d: &Diagnosis, style: &TextStyle, room: usize
     canvas.append(part);
 }
 
-/// The causes but for the first, the first of each kind with how many of that kind there are.
+/// The causes except the first: the first of each kind, with the number of that kind.
 fn others(d: &Diagnosis) -> Vec<(&Finding, usize)> {
     let mut others: Vec<(&Finding, usize)> = Vec::new();
     let first = d.findings.first();
@@ -126,7 +126,7 @@ fn others(d: &Diagnosis) -> Vec<(&Finding, usize)> {
     others
 }
 
-/// Whether the two are the same cause in tasks of one program.
+/// Whether both are the same cause in tasks of one program.
 fn is_same_of_program(first: &Finding, other: &Finding) -> bool {
     first.subject.pid.is_some()
         && other.explained_by.is_none()
@@ -134,9 +134,9 @@ fn is_same_of_program(first: &Finding, other: &Finding) -> bool {
             == (&other.id, &other.subject.kind, &other.subject.name)
 }
 
-/// The other causes, a line each; those that do not fit are counted.
+/// The other causes, one line each; those that do not fit are counted.
 fn also(canvas: &mut Canvas, others: &[(&Finding, usize)], room: usize, source: Origin) {
-    // The blank line in front of the answer is worth more than a third cause.
+    // The blank line before the answer is worth more than a third cause.
     let shown = if others.len() < room { others.len() } else { others.len().min(room.min(2)) };
     let left = others.len() - shown;
     for (i, (other, count)) in others.iter().take(shown).enumerate() {
@@ -149,7 +149,7 @@ fn also(canvas: &mut Canvas, others: &[(&Finding, usize)], room: usize, source: 
     }
 }
 
-/// One line: a label, a sentence shortened to what fits, and what stands behind it.
+/// One line: a label, a sentence shortened to fit, and an ending.
 fn item(canvas: &mut Canvas, label: &str, sentence: &str, more: &str) {
     let more = [dim(more)];
     let columns = canvas.width().saturating_sub(width(&more));
@@ -159,10 +159,10 @@ fn item(canvas: &mut Canvas, label: &str, sentence: &str, more: &str) {
     canvas.paragraph(0, 2, &line);
 }
 
-/// Fewer words than this are no clause.
+/// The minimum number of words in a clause.
 const SHORTEST_CLAUSE: usize = 3;
 
-/// The sentence if it fits; else its longest part up to the end of a clause that does, if there is one.
+/// The sentence if it fits; otherwise its longest prefix that ends with a clause and fits, if there is one.
 fn clause(sentence: &str, columns: usize) -> &str {
     if plain(sentence).width() <= columns {
         return sentence;
@@ -175,16 +175,16 @@ fn clause(sentence: &str, columns: usize) -> &str {
         .unwrap_or(sentence)
 }
 
-/// Where the rest is to be read.
+/// Where to read the rest.
 pub(super) fn hint(source: Origin) -> &'static str {
     if source == Origin::Live { "whyslow -v" } else { "add -v" }
 }
 
-/// What is wrong, who does it, how bad it is, what to do.
+/// What is wrong, who causes it, how bad it is, what to do.
 pub(super) struct Answer<'d> {
     pub(super) diagnosis: &'d Diagnosis,
     pub(super) style: &'d TextStyle,
-    /// How much is left out to save lines: 0 nothing, [`SHORTEST`] most.
+    /// How much is left out to save lines, from 0 (nothing) to [`SHORTEST`].
     pub(super) cut: usize,
 }
 
@@ -201,7 +201,7 @@ impl Answer<'_> {
 
     fn who(&self, canvas: &mut Canvas, finding: &Finding) {
         let Some(first) = finding.culprits.first() else {
-            // A process is its own culprit, and captures rarely name any.
+            // A process is its own culprit, and captures rarely name one.
             let is_task = finding.subject.pid.is_some() || self.diagnosis.window.source == Origin::Import;
             let text = match &finding.unattributed {
                 Some(gap) => Some(format!("not identified: {}", words::reason(gap))),
@@ -227,7 +227,7 @@ impl Answer<'_> {
             Confidence::High => String::new(),
             other => format!("; confidence {}", words::confidence(other)),
         };
-        // What a log reports cost an unknown time: the line would say nothing.
+        // The time lost by a problem in a log is unknown: the line would say nothing.
         if finding.impact_is == Basis::NotMeasured && since.is_empty() && sure.is_empty() {
             return;
         }
@@ -235,7 +235,7 @@ impl Answer<'_> {
         canvas.at_most(if self.cut == 0 { 2 } else { 1 }, 2, 12, &[dim("How bad:  "), plain(text)]);
     }
 
-    /// Since when it has lasted, where that is now.
+    /// How long it has lasted, if it still does.
     fn since(&self, finding: &Finding) -> String {
         let window = &self.diagnosis.window;
         let Some(since) = finding.since.as_ref().filter(|_| window.source == Origin::Live) else {
@@ -243,13 +243,13 @@ impl Answer<'_> {
         };
         let seconds = human::seconds(since.seconds.round().max(1.0));
         match &since.start {
-            Some(start) => format!(", since {}", Clock::new(self.style.utc).time(start)),
+            Some(start) => format!(", since {}", ZonedClock::new(self.style.utc).time(start)),
             None if since.seconds > window.seconds => format!(", for {seconds} or more{}", self.shown_by(since)),
             None => format!(", for at least the {seconds} watched"),
         }
     }
 
-    /// The average that shows how long it has lasted, where there is room for it.
+    /// The average that shows how long it has lasted, if there is room.
     fn shown_by(&self, since: &Since) -> &'static str {
         match since.source.contains("loadavg") {
             _ if self.cut > 0 => "",
@@ -282,7 +282,7 @@ impl Answer<'_> {
     }
 }
 
-/// The improvement: what the rule says, else that the time lost is the most that there is to gain.
+/// The expected improvement: as stated by the rule, otherwise the time lost as an upper bound.
 fn expected(canvas: &mut Canvas, action: &Action, finding: &Finding) {
     let text = match (&action.expect, finding.impact_is) {
         (Some(text), _) => text.clone(),
@@ -298,7 +298,7 @@ pub(super) fn commands(canvas: &mut Canvas, action: &Action) {
     }
 }
 
-/// Whether a command only looks: what is not known to change anything is taken for a diagnostic, and labelled so.
+/// Whether a command only shows something: a command not known to change anything is labelled as a diagnostic.
 fn is_diagnostic(command: &str) -> bool {
     const CHANGES: [&str; 10] = [
         "whyslow try",
@@ -315,18 +315,18 @@ fn is_diagnostic(command: &str) -> bool {
     !CHANGES.iter().any(|start| command.starts_with(start))
 }
 
-/// Why nobody is blamed.
+/// Why no culprit is named.
 fn unattributed(spots: &[BlindSpot]) -> String {
     let why = spots.iter().find(|spot| spot.remedy.contains("root"));
     why.map_or_else(|| "not identified".into(), |spot| format!("not identified ({})", spot.remedy))
 }
 
-/// What a colleague would say; an id in words where the rule has no sentence.
+/// The finding in one sentence; its id in words if the rule has none.
 fn sentence(finding: &Finding) -> String {
     if finding.summary.is_empty() { words::headline(finding) } else { first_sentence(&finding.summary).to_owned() }
 }
 
-/// Up to the first full stop that a new sentence follows.
+/// The text up to the first full stop followed by a new sentence.
 pub(super) fn first_sentence(text: &str) -> &str {
     let mut ends = text.match_indices(". ").map(|(at, _)| at);
     let starts_anew = |at: &usize| text[at + 2..].chars().next().is_some_and(char::is_uppercase);
@@ -334,7 +334,7 @@ pub(super) fn first_sentence(text: &str) -> &str {
 }
 
 fn healthy(canvas: &mut Canvas, d: &Diagnosis, room: usize) {
-    // The verdict and a blank line on either side of the resources.
+    // The verdict, and blank lines around the resources.
     let mut room = room - 3;
     canvas.blank();
     resources(canvas, d, &mut room);

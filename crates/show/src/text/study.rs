@@ -1,12 +1,12 @@
-//! Figures of memory and CPUs: a table for each study, and how they were measured.
+//! Memory and CPU benchmarks: a table for each study, and its method.
 
-use super::table::{Table, remark};
+use super::table::{TextTable, remark};
 use super::{heading, words};
 use crate::canvas::Canvas;
 use crate::human;
-use whyslow_model::bench::{Figure, Study};
+use whyslow_model::bench::{Measurement, Study};
 
-/// Less noise than this is not shown.
+/// Smaller noise is not shown.
 const QUIET: f64 = 0.02;
 
 pub(super) fn study(canvas: &mut Canvas, study: &Study, all: bool) {
@@ -29,13 +29,13 @@ pub(super) fn study(canvas: &mut Canvas, study: &Study, all: bool) {
     remark(canvas, 2, &study.method);
 }
 
-/// A row for each name and a column for each condition, or the other way round if there are more conditions.
-fn side_by_side(canvas: &mut Canvas, figures: &[Figure]) {
+/// A row for each name and a column for each condition; transposed if there are more conditions than names.
+fn side_by_side(canvas: &mut Canvas, figures: &[Measurement]) {
     let names = each_once(figures.iter().map(|figure| &*figure.name));
     let unders = each_once(figures.iter().map(|figure| &*figure.under));
     let turned = unders.len() > names.len();
     let (rows, columns) = if turned { (unders, names) } else { (names, unders) };
-    let mut table = Table::with_headings([""].into_iter().chain(columns.iter().copied()));
+    let mut table = TextTable::with_headings([""].into_iter().chain(columns.iter().copied()));
     for row in rows {
         let cell = |column: &&str| {
             let (name, under) = if turned { (*column, row) } else { (row, *column) };
@@ -48,8 +48,8 @@ fn side_by_side(canvas: &mut Canvas, figures: &[Figure]) {
 }
 
 /// A row for each figure, with its interval.
-fn one_by_one(canvas: &mut Canvas, figures: &[Figure]) {
-    let mut table = Table::new(["", "", "median", "from", "to", "waited"]);
+fn one_by_one(canvas: &mut Canvas, figures: &[Measurement]) {
+    let mut table = TextTable::new(["", "", "median", "from", "to", "waited"]);
     for figure in figures {
         let bound =
             |at: usize| figure.interval.map_or_else(String::new, |ends| human::quantity(ends[at], &figure.unit));
@@ -60,9 +60,9 @@ fn one_by_one(canvas: &mut Canvas, figures: &[Figure]) {
     table.draw(canvas, 2);
 }
 
-/// Figures that are distributions of times.
-fn spreads(canvas: &mut Canvas, figures: &[Figure]) {
-    let mut table = Table::new(["", "", "median", "p99", "max", "times"]);
+/// A table of distributions of times.
+fn spreads(canvas: &mut Canvas, figures: &[Measurement]) {
+    let mut table = TextTable::new(["", "", "median", "p99", "max", "times"]);
     for figure in figures {
         let spread = figure.spread.as_ref();
         let p99 = spread.and_then(|spread| spread.percentile(0.99));
@@ -79,7 +79,7 @@ fn spreads(canvas: &mut Canvas, figures: &[Figure]) {
 }
 
 /// The median and its noise.
-fn value(figure: &Figure) -> String {
+fn value(figure: &Measurement) -> String {
     let value = human::quantity(figure.value, &figure.unit);
     match figure.noise.filter(|&noise| noise >= QUIET) {
         Some(noise) => format!("{value} ±{:.0}%", noise * 100.0),

@@ -1,24 +1,24 @@
-//! Numbers in columns.
+//! Tables of numbers.
 
 use crate::canvas::{Canvas, Ink, NO_BREAK, Piece, dim};
 use unicode_width::UnicodeWidthStr;
 
-/// Columns between columns.
+/// Columns between table columns.
 const GAP: usize = 2;
 
-/// Rows under a heading; columns are as wide as their widest cell, and stand to the right.
+/// Rows under a heading, right-aligned; columns are as wide as their widest cell.
 #[derive(Default)]
-pub(super) struct Table {
+pub(super) struct TextTable {
     heading: Vec<String>,
     rows: Vec<Vec<String>>,
 }
 
-impl Table {
+impl TextTable {
     pub(super) fn new<const N: usize>(heading: [&str; N]) -> Self {
         Self { heading: heading.map(str::to_owned).to_vec(), rows: Vec::new() }
     }
 
-    /// Of as many columns as there are headings.
+    /// A table with these headings.
     pub(super) fn with_headings<'t>(heading: impl Iterator<Item = &'t str>) -> Self {
         Self { heading: heading.map(str::to_owned).collect(), rows: Vec::new() }
     }
@@ -31,14 +31,13 @@ impl Table {
         self.rows.push(cells.collect());
     }
 
-    /// Draws it from a column on. What says nothing in any row is left out, and so are the last columns where there is no
-    /// room for them.
+    /// Draws it, starting at a column of the canvas. Empty columns are left out, and so are the last ones if there is no room.
     pub(super) fn draw(&self, canvas: &mut Canvas, column: usize) {
         self.draw_rows(canvas, column, &self.those_with_room(canvas, column, 0), self.rows.iter());
     }
 
-    /// Draws it, the first column again before as many others as there is room for, until there are none left. Rows that say
-    /// nothing there are left out, and so is a column for which there is no room at all.
+    /// Draws it in parts that fit the width, each starting with the first column. Rows that are empty in a part are left out,
+    /// as are columns wider than the canvas.
     pub(super) fn draw_in_parts(&self, canvas: &mut Canvas, column: usize) {
         let mut next = 1;
         while next < self.heading.len() {
@@ -54,7 +53,7 @@ impl Table {
         }
     }
 
-    /// The first column and those from `from` on that say something, as far as there is room; each with its width.
+    /// The first column and the non-empty ones from `from` on that fit; each with its width.
     fn those_with_room(&self, canvas: &Canvas, column: usize, from: usize) -> Vec<(usize, usize)> {
         let mut room = canvas.width().saturating_sub(column);
         let mut columns = Vec::new();
@@ -94,7 +93,7 @@ impl Table {
     }
 }
 
-/// A row's cells, each to the right of its column. No space in it is one at which a line is broken.
+/// A row's cells, right-aligned. Lines are not broken at their spaces.
 fn line(row: &[String], columns: &[(usize, usize)], ink: Ink) -> Vec<Piece> {
     let mut text = String::new();
     for &(at, width) in columns {

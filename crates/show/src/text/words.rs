@@ -4,7 +4,7 @@ use crate::canvas::NO_BREAK;
 use crate::{escape, human};
 use whyslow_model::diagnosis::{Action, Basis, Confidence, Culprit, Finding, Subject, Unattributed};
 
-/// A finding's headline: what, of whom.
+/// A finding's headline: the id and the subject.
 pub(super) fn headline(finding: &Finding) -> String {
     if finding.subject.kind == "host" {
         return id(&finding.id);
@@ -12,7 +12,7 @@ pub(super) fn headline(finding: &Finding) -> String {
     format!("{} ({})", id(&finding.id), subject(&finding.subject))
 }
 
-/// What a finding cost, as far as it is known.
+/// The time lost by a finding, as far as it is known.
 pub(super) fn time_lost(finding: &Finding) -> String {
     if finding.impact_is == Basis::NotMeasured {
         return "lost time not measured".into();
@@ -27,7 +27,7 @@ pub(super) fn time_lost(finding: &Finding) -> String {
     }
 }
 
-/// Who waited for what in the time a finding cost.
+/// Who waited for what during the time lost.
 pub(super) fn waited(finding: &Finding) -> String {
     if finding.subject.kind == "device" {
         return "requests waited".into();
@@ -49,7 +49,7 @@ pub(super) fn id(id: &str) -> String {
     words.fold(capital(&resource), |id, word| format!("{id} {word}"))
 }
 
-/// A word of an id as people write it.
+/// A word of an id in its usual spelling.
 fn word(word: &str) -> String {
     match word {
         "cpu" | "oom" | "irq" | "nfs" | "udp" | "arp" | "numa" | "raid" | "ksm" | "thp" => word.to_uppercase(),
@@ -69,7 +69,7 @@ pub(super) fn capital(word: &str) -> String {
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
-/// A subject by kind and name, with the numbers it goes by.
+/// A subject by kind and name, with its numbers.
 pub(super) fn subject(subject: &Subject) -> String {
     let mut text = format!("{} {}", subject.kind, subject.name);
     match (subject.pid, subject.tid) {
@@ -87,8 +87,7 @@ pub(super) fn subject(subject: &Subject) -> String {
     text
 }
 
-/// A culprit by name, with the number of its processes and where they belong; its kind only where it is no process, which
-/// the pid tells.
+/// A culprit by name, with the number of its processes and their unit or container; its kind only if it is not a process.
 pub(super) fn culprit(culprit: &Culprit) -> String {
     let Some(pid) = culprit.pid else { return format!("{} {}", culprit.kind, culprit.name) };
     let container = culprit.container.as_ref().map(|id| format!("container{NO_BREAK}{id}"));
@@ -101,12 +100,12 @@ pub(super) fn culprit(culprit: &Culprit) -> String {
     if details.is_empty() { name } else { format!("{name} ({})", details.join(", ")) }
 }
 
-/// Why nobody is named, and what would help.
+/// Why no culprit is named, and what would help.
 pub(super) fn reason(gap: &Unattributed) -> String {
     if gap.remedy.is_empty() { gap.why.clone() } else { format!("{}; {}", gap.why, gap.remedy) }
 }
 
-/// How sure it is.
+/// The confidence, in a word.
 pub(super) fn confidence(confidence: Confidence) -> &'static str {
     match confidence {
         Confidence::High => "high",
@@ -115,7 +114,7 @@ pub(super) fn confidence(confidence: Confidence) -> &'static str {
     }
 }
 
-/// The commands of an action: the one it names, else one for each setting.
+/// The commands of an action: the one it names, otherwise one for each setting.
 pub(super) fn commands(action: &Action) -> Vec<String> {
     if let Some(command) = &action.try_command {
         return vec![command.clone()];

@@ -4,7 +4,7 @@ use super::value::{skip, take, text};
 use super::{CHANGE, DROP, INSERT, KEEP, Result, bitmap_length, kind_and_count};
 use crate::bytes::{Cursor, Damaged};
 use crate::schema::{Table, absent};
-use whyslow_model::key::{Part, PartKind};
+use whyslow_model::key::{KeyPart, KeyPartKind};
 use whyslow_model::value::{Name, Value};
 
 /// All texts so far, by index.
@@ -39,7 +39,7 @@ pub(crate) enum Edit<'a> {
     /// The next row changed.
     Change(EncodedChange<'a>),
     /// A new row, as a change of one in which everything is absent.
-    Insert(Vec<Part>, EncodedChange<'a>),
+    Insert(Vec<KeyPart>, EncodedChange<'a>),
 }
 
 /// The values of a row that changed, still encoded.
@@ -93,12 +93,12 @@ fn edits<'a>(cursor: &mut Cursor<'a>, table: &Table, texts: &[Name]) -> Result<V
     }
 }
 
-fn key(cursor: &mut Cursor, table: &Table, texts: &[Name]) -> Result<Vec<Part>> {
+fn key(cursor: &mut Cursor, table: &Table, texts: &[Name]) -> Result<Vec<KeyPart>> {
     let part = |field: &crate::schema::KeyField| {
         let number = cursor.number()?;
         Ok(match field.kind {
-            PartKind::Number => Part::Number(number),
-            PartKind::Text => Part::Text(text(texts, number)?.clone()),
+            KeyPartKind::Number => KeyPart::Number(number),
+            KeyPartKind::Text => KeyPart::Text(text(texts, number)?.clone()),
         })
     };
     table.keys.iter().map(part).collect()

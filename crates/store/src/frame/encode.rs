@@ -6,7 +6,7 @@ use crate::bytes::{put_number, put_step, put_text};
 use crate::schema::absent;
 use std::cmp::Ordering;
 use whyslow_model::catalogue::{EachFamily, Family};
-use whyslow_model::key::{Key, Part};
+use whyslow_model::key::{Key, KeyPart};
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::value::Value;
 
@@ -112,8 +112,8 @@ impl TablesEncoder<'_> {
         key.take_apart(&mut parts);
         for part in parts {
             let number = match part {
-                Part::Number(number) => number,
-                Part::Text(text) => self.texts.index(&text),
+                KeyPart::Number(number) => number,
+                KeyPart::Text(text) => self.texts.index(&text),
             };
             put_number(&mut self.body, number);
         }

@@ -3,7 +3,7 @@
 use super::Result;
 use crate::bytes::{Cursor, Damaged, put_number, put_step, unzigzag, zigzag};
 use std::collections::HashMap;
-use whyslow_model::catalogue::Kind;
+use whyslow_model::catalogue::MetricKind;
 use whyslow_model::histogram::Histogram;
 use whyslow_model::value::{Counter, Gauge, Name, State, Value};
 
@@ -57,11 +57,11 @@ pub(super) fn take(cursor: &mut Cursor, texts: &[Name], before: &Value) -> Resul
 }
 
 /// Skips a value of this kind.
-pub(super) fn skip(cursor: &mut Cursor, kind: Kind) -> Result<()> {
+pub(super) fn skip(cursor: &mut Cursor, kind: MetricKind) -> Result<()> {
     match kind {
-        Kind::Counter | Kind::State => cursor.number().map(drop),
-        Kind::Gauge => take_gauge(cursor, Gauge::ABSENT).map(drop),
-        Kind::Histogram => {
+        MetricKind::Counter | MetricKind::State => cursor.number().map(drop),
+        MetricKind::Gauge => take_gauge(cursor, Gauge::ABSENT).map(drop),
+        MetricKind::Histogram => {
             let changed = cursor.number()?.saturating_sub(1);
             (0..changed).try_for_each(|_| cursor.number().and_then(|_| cursor.number()).map(drop))
         }
@@ -148,10 +148,10 @@ mod tests {
         let (mut out, mut texts) = (Vec::new(), TextTable::default());
         put(&mut out, &mut texts, &before, &now);
         let kind = match now {
-            Value::Counter(_) => Kind::Counter,
-            Value::Gauge(_) => Kind::Gauge,
-            Value::State(_) => Kind::State,
-            Value::Histogram(_) => Kind::Histogram,
+            Value::Counter(_) => MetricKind::Counter,
+            Value::Gauge(_) => MetricKind::Gauge,
+            Value::State(_) => MetricKind::State,
+            Value::Histogram(_) => MetricKind::Histogram,
         };
         let mut skipped = Cursor::new(&out);
         skip(&mut skipped, kind).unwrap();

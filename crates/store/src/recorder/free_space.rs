@@ -13,7 +13,7 @@ const NONE: f64 = 0.02;
 pub(super) const KEEP_ONE_IN: u64 = 10;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum FreeSpace {
+pub(super) enum SpaceLevel {
     #[default]
     Enough,
     /// Less than 5 %.
@@ -22,7 +22,7 @@ pub(super) enum FreeSpace {
     None,
 }
 
-impl FreeSpace {
+impl SpaceLevel {
     /// Free space on the file system of `path` (statvfs(3)).
     pub(super) fn at(path: &Path) -> io::Result<Self> {
         let path = CString::new(path.as_os_str().as_bytes())?;
@@ -59,11 +59,11 @@ mod tests {
 
     #[test]
     fn free_space_depends_on_the_fraction() {
-        assert_eq!([0.5, 0.05, 0.049, 0.02, 0.019, 0.0].map(FreeSpace::of), {
-            use FreeSpace::*;
+        assert_eq!([0.5, 0.05, 0.049, 0.02, 0.019, 0.0].map(SpaceLevel::of), {
+            use SpaceLevel::*;
             [Enough, Enough, Little, Little, None, None]
         });
-        assert!(FreeSpace::at(Path::new("/")).is_ok());
-        assert!(FreeSpace::at(Path::new("/no/such/folder")).is_err());
+        assert!(SpaceLevel::at(Path::new("/")).is_ok());
+        assert!(SpaceLevel::at(Path::new("/no/such/folder")).is_err());
     }
 }

@@ -16,7 +16,7 @@ use crate::folder::Folder;
 use crate::frame::FrameEncoder;
 use clocks::{ClockGap, Clocks};
 use closer::TailCloser;
-use free_space::{FreeSpace, KEEP_ONE_IN};
+use free_space::{KEEP_ONE_IN, SpaceLevel};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
@@ -25,10 +25,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use whyslow_model::catalogue::{MachineInfo, Sample};
-use whyslow_model::key::Machine;
+use whyslow_model::key::MachineKey;
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::value::State;
-use writer::{Writer, WriterCommand};
+use writer::{SampleWriter, WriterCommand};
 
 /// A segment ends at multiples of this, by the wall clock.
 const SEGMENT_NS: i64 = 600 * 1_000_000_000;
@@ -126,15 +126,15 @@ struct SharedState {
 }
 
 impl SharedState {
-    fn space(&self) -> FreeSpace {
+    fn space(&self) -> SpaceLevel {
         match self.space.load(Ordering::Relaxed) {
-            0 => FreeSpace::Enough,
-            1 => FreeSpace::Little,
-            _ => FreeSpace::None,
+            0 => SpaceLevel::Enough,
+            1 => SpaceLevel::Little,
+            _ => SpaceLevel::None,
         }
     }
 
-    fn set_space(&self, space: FreeSpace) {
+    fn set_space(&self, space: SpaceLevel) {
         self.space.store(space as u8, Ordering::Relaxed);
     }
 
@@ -163,7 +163,7 @@ impl Recorder {
         let (to_writer, commands) = channel();
         let closer = TailCloser { folder: folder.clone(), log: log.clone(), shared: shared.clone() };
         let path = folder.path().to_owned();
-        let writer = Writer::new(folder, retention, interval * PAUSE, shared.clone(), to_closer, log)?;
+        let writer = SampleWriter::new(folder, retention, interval * PAUSE, shared.clone(), to_closer, log)?;
         let thread = |name: &str| std::thread::Builder::new().name(name.into());
         let closing = thread("closing").spawn(move || closer.run(&tails)).map_err(StoreError::io(&path))?;
         let writing = thread("writing").spawn(move || writer.run(&commands)).map_err(StoreError::io(&path))?;
@@ -275,8 +275,8 @@ impl SampleIntake {
         match self.shared.space() {
             _ if waiting >= MOST_WAITING => Some("the disk was too slow"),
             _ if self.shared.refused.load(Ordering::Relaxed) && resting => Some("the disk refused to be written to"),
-            FreeSpace::None => Some("no space was left"),
-            FreeSpace::Little if !self.samples.is_multiple_of(KEEP_ONE_IN) => Some("little space was left"),
+            SpaceLevel::None => Some("no space was left"),
+            SpaceLevel::Little if !self.samples.is_multiple_of(KEEP_ONE_IN) => Some("little space was left"),
             _ => None,
         }
     }
@@ -298,7 +298,7 @@ impl SampleIntake {
             clock: clocks.boot.into(),
             missed: gap.missed.into(),
             event: if event.is_empty() { State::default() } else { event.into() },
-            ..Sample::new(Machine)
+            ..Sample::new(MachineKey)
         }
     }
 

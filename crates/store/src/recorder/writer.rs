@@ -2,7 +2,7 @@
 
 use super::clocks::Clocks;
 use super::closer::return_freed_memory;
-use super::free_space::FreeSpace;
+use super::free_space::SpaceLevel;
 use super::retention::{Retention, RetentionEnforcer};
 use super::{LogFn, SharedState, lock};
 use crate::error::StoreError;
@@ -30,7 +30,7 @@ pub(super) enum WriterCommand {
 }
 
 /// Writes the tail.
-pub(super) struct Writer {
+pub(super) struct SampleWriter {
     folder: Folder,
     shared: Arc<SharedState>,
     to_closer: Sender<PathBuf>,
@@ -47,12 +47,12 @@ pub(super) struct Writer {
     /// Bytes of tails that are to be closed.
     unclosed: u64,
     checked: Option<Instant>,
-    space: FreeSpace,
+    space: SpaceLevel,
     /// Recording is interrupted by an error.
     failing: bool,
 }
 
-impl Writer {
+impl SampleWriter {
     pub(super) fn new(
         folder: Folder,
         retention: Retention,
@@ -76,7 +76,7 @@ impl Writer {
             appended: None,
             unclosed: 0,
             checked: None,
-            space: FreeSpace::Enough,
+            space: SpaceLevel::Enough,
             failing: false,
         })
     }
@@ -208,7 +208,7 @@ impl Writer {
         let open = self.tail.as_ref().map(|(path, _)| path);
         let unclosed = tails.iter().filter(|tail| Some(*tail) != open);
         self.unclosed = unclosed.filter_map(|tail| fs::metadata(tail).ok()).map(|m| m.len()).sum();
-        let space = FreeSpace::at(self.folder.path()).map_err(StoreError::io(self.folder.path()))?;
+        let space = SpaceLevel::at(self.folder.path()).map_err(StoreError::io(self.folder.path()))?;
         if std::mem::replace(&mut self.space, space) != space {
             self.shared.set_space(space);
             (self.log)(&format!("{}: {}", self.folder.path().display(), space.in_words()));

@@ -6,9 +6,9 @@ use crate::error::StoreError;
 use crate::folder::{Folder, Hour};
 use crate::segment::{AT_LEAST, COUNT, Cell, HourFile, Segment, Selection, buckets_name, hour_files, read_rows};
 use std::collections::{BTreeMap, VecDeque};
-use whyslow_model::catalogue::{EachFamily, Family, Kind, Sample};
+use whyslow_model::catalogue::{EachFamily, Family, MetricKind, Sample};
 use whyslow_model::histogram::{Histogram, bucket_of};
-use whyslow_model::key::{Key, Machine};
+use whyslow_model::key::{Key, MachineKey};
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::value::Value;
 
@@ -83,7 +83,7 @@ impl SegmentReader<'_> {
             let clock = segment.clock.saturating_add_signed(at.saturating_sub(segment.start));
             let sample = samples.entry(at).or_default();
             if sample.kernel.sample.is_empty() {
-                sample.kernel.sample.push(Sample { clock: clock.into(), ..Sample::new(Machine) });
+                sample.kernel.sample.push(Sample { clock: clock.into(), ..Sample::new(MachineKey) });
             }
         })
         .map(drop)
@@ -93,7 +93,7 @@ impl SegmentReader<'_> {
     /// files are intact.
     fn rows<F: Family>(&mut self, begin: bool) -> Result<bool, StoreError> {
         let keys = F::Key::COLUMNS.len();
-        let metrics: Vec<Kind> = F::INFO.metrics.iter().map(|metric| metric.kind).collect();
+        let metrics: Vec<MetricKind> = F::INFO.metrics.iter().map(|metric| metric.kind).collect();
         let names = F::INFO.key_columns().map(|(name, _)| name).chain(F::INFO.metrics.iter().map(|m| m.name));
         let names: Vec<&str> = names.collect();
         let samples = &mut self.samples;
@@ -113,7 +113,7 @@ impl SegmentReader<'_> {
 
     /// Reads the distributions of a family's histograms, after its rows.
     fn histograms<F: Family>(&mut self) -> Result<(), StoreError> {
-        let histograms = F::INFO.metrics.iter().enumerate().filter(|(_, metric)| metric.kind == Kind::Histogram);
+        let histograms = F::INFO.metrics.iter().enumerate().filter(|(_, metric)| metric.kind == MetricKind::Histogram);
         for (column, metric) in histograms {
             let mut changes = self.changes::<F>(metric.name)?;
             for (at, sample) in &mut self.samples {

@@ -5,7 +5,7 @@ use super::{Recording, Span};
 use crate::error::StoreError;
 use crate::schema::Table;
 use whyslow_model::catalogue::{EachFamily, Family, FamilyInfo, Metric};
-use whyslow_model::key::{Key, Part};
+use whyslow_model::key::{Key, KeyPart};
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::value::Value;
 
@@ -17,7 +17,7 @@ pub struct AnyRow {
     /// Time since boot at its sample, nanoseconds: for rates.
     pub clock: u64,
     /// The key, in the order of the family's key columns.
-    pub key: Vec<Part>,
+    pub key: Vec<KeyPart>,
     /// The metrics, in the family's order.
     pub values: Vec<Value>,
 }
@@ -93,7 +93,7 @@ pub(super) fn column_map<F: Family>(table: &Table) -> Vec<Option<usize>> {
 }
 
 /// A row with this key; `None` if it is no key of the family.
-pub(super) fn typed_row<F: Family>(key: impl IntoIterator<Item = Part>) -> Option<F> {
+pub(super) fn typed_row<F: Family>(key: impl IntoIterator<Item = KeyPart>) -> Option<F> {
     let mut parts = key.into_iter();
     let key = F::Key::put_together(&mut parts)?;
     parts.next().is_none().then(|| F::keyed(key))

@@ -6,7 +6,7 @@ use crate::error::StoreError;
 use crate::segment::{hour_files, scan_columns};
 use std::collections::BTreeMap;
 use whyslow_model::catalogue::{EachFamily, Family};
-use whyslow_model::key::{Key, Part};
+use whyslow_model::key::{Key, KeyPart};
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::time_series::{ColumnSelector, TimeSeries};
 use whyslow_model::value::Value;
@@ -93,7 +93,7 @@ struct ByEntity<'t> {
     at: i64,
     family: &'t str,
     selectors: &'t [ColumnSelector],
-    rows: BTreeMap<Vec<Part>, Vec<(i64, Vec<f64>)>>,
+    rows: BTreeMap<Vec<KeyPart>, Vec<(i64, Vec<f64>)>>,
 }
 
 impl EachFamily for ByEntity<'_> {

@@ -8,23 +8,23 @@ use crate::tail::{TailHeader, TailWriter};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use whyslow_model::catalogue::{Cpu, Family, Kind, Sample, Unit};
-use whyslow_model::key::PartKind;
+use whyslow_model::catalogue::{Cpu, Family, MetricKind, Sample, Unit};
+use whyslow_model::key::KeyPartKind;
 use whyslow_model::snapshot::Snapshot;
 
 fn counter(name: &str) -> MetricField {
-    MetricField { name: name.into(), kind: Kind::Counter, unit: Unit::Count }
+    MetricField { name: name.into(), kind: MetricKind::Counter, unit: Unit::Count }
 }
 
 /// A tail as another version might write it: columns in another order, unknown ones, some of another kind, most missing, and
 /// an unknown table.
 fn tail_of_another_version(path: &Path) {
     let key = |name: &str, kind| KeyField { name: name.into(), kind };
-    let state = MetricField { name: "idle".into(), kind: Kind::State, unit: Unit::Text };
+    let state = MetricField { name: "idle".into(), kind: MetricKind::State, unit: Unit::Text };
     let cpu = vec![counter("qubits"), counter("system"), state, counter("user")];
     let tables = vec![
-        Table { name: "qubit".into(), keys: vec![key("name", PartKind::Text)], metrics: vec![counter("flips")] },
-        Table { name: "cpu".into(), keys: vec![key("cpu", PartKind::Number)], metrics: cpu },
+        Table { name: "qubit".into(), keys: vec![key("name", KeyPartKind::Text)], metrics: vec![counter("flips")] },
+        Table { name: "cpu".into(), keys: vec![key("cpu", KeyPartKind::Number)], metrics: cpu },
         Table { name: "sample".into(), keys: vec![], metrics: vec![counter("clock")] },
     ];
     let mut tail = TailWriter::create(path, &TailHeader { boot: "b00t".into(), tables }).unwrap();

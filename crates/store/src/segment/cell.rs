@@ -1,8 +1,8 @@
 //! A value as Parquet has it.
 
-use whyslow_model::catalogue::Kind;
+use whyslow_model::catalogue::MetricKind;
 use whyslow_model::histogram::Histogram;
-use whyslow_model::key::Part;
+use whyslow_model::key::KeyPart;
 use whyslow_model::value::{Name, State, Value};
 
 /// One column of one row.
@@ -24,32 +24,32 @@ impl Cell {
     }
 
     /// The cell as part of a key, if it can be one.
-    pub(crate) fn key_part(&self) -> Option<Part> {
+    pub(crate) fn key_part(&self) -> Option<KeyPart> {
         match self {
-            Self::Number(number) => Some(Part::Number(*number as u64)),
-            Self::Text(text) => Some(Part::Text(text.clone())),
+            Self::Number(number) => Some(KeyPart::Number(*number as u64)),
+            Self::Text(text) => Some(KeyPart::Text(text.clone())),
             Self::Level(_) | Self::Absent => None,
         }
     }
 
     /// The cell as a metric of this kind; `None` if it is absent or of another kind. A histogram's buckets are in a file of
     /// their own.
-    pub(crate) fn metric(&self, kind: Kind) -> Option<Value> {
+    pub(crate) fn metric(&self, kind: MetricKind) -> Option<Value> {
         match (kind, self) {
-            (Kind::Counter, Self::Number(number)) => Some(Value::Counter((*number as u64).into())),
-            (Kind::Gauge, Self::Level(level)) => Some(Value::Gauge((*level).into())),
-            (Kind::State, Self::Text(text)) => Some(Value::State(State::from(text.clone()))),
-            (Kind::Histogram, Self::Number(_)) => Some(Value::Histogram(Histogram::from_counts([]))),
+            (MetricKind::Counter, Self::Number(number)) => Some(Value::Counter((*number as u64).into())),
+            (MetricKind::Gauge, Self::Level(level)) => Some(Value::Gauge((*level).into())),
+            (MetricKind::State, Self::Text(text)) => Some(Value::State(State::from(text.clone()))),
+            (MetricKind::Histogram, Self::Number(_)) => Some(Value::Histogram(Histogram::from_counts([]))),
             _ => None,
         }
     }
 }
 
-impl From<&Part> for Cell {
-    fn from(part: &Part) -> Self {
+impl From<&KeyPart> for Cell {
+    fn from(part: &KeyPart) -> Self {
         match part {
-            Part::Number(number) => Self::Number(*number as i64),
-            Part::Text(text) => Self::Text(text.clone()),
+            KeyPart::Number(number) => Self::Number(*number as i64),
+            KeyPart::Text(text) => Self::Text(text.clone()),
         }
     }
 }

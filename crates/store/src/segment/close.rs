@@ -1,7 +1,7 @@
 //! Turns a tail into Parquet, then deletes it.
 
 use super::hour::{Drafts, HourWriter, Segment};
-use super::layout::Layout;
+use super::layout::TableLayout;
 use super::transpose::{TableHistory, TailByEntity};
 use crate::error::StoreError;
 use crate::folder::{Folder, Hour};
@@ -9,9 +9,9 @@ use crate::schema::Table;
 use crate::tail::TailReader;
 use std::fs;
 use std::path::Path;
-use whyslow_model::catalogue::Kind;
+use whyslow_model::catalogue::MetricKind;
 use whyslow_model::histogram::{Histogram, span};
-use whyslow_model::key::Part;
+use whyslow_model::key::KeyPart;
 use whyslow_model::value::{Counter, Value};
 
 /// Adds a tail to the hour's files, then deletes it. An interrupted attempt can be repeated: nothing is written twice. Returns
@@ -51,10 +51,12 @@ struct SegmentWriter<'f> {
 
 impl SegmentWriter<'_> {
     fn write(&mut self, table: &Table, history: &TableHistory) -> Result<(), StoreError> {
-        self.write_as(&Layout::of(table), table, history, |file, at, key, values| file.push(at, key, values))?;
-        for (column, metric) in table.metrics.iter().enumerate().filter(|(_, metric)| metric.kind == Kind::Histogram) {
+        self.write_as(&TableLayout::of(table), table, history, |file, at, key, values| file.push(at, key, values))?;
+        for (column, metric) in
+            table.metrics.iter().enumerate().filter(|(_, metric)| metric.kind == MetricKind::Histogram)
+        {
             let mut buckets = BucketRows::default();
-            let layout = Layout::buckets(table, &metric.name);
+            let layout = TableLayout::buckets(table, &metric.name);
             self.write_as(&layout, table, history, |file, at, key, values| match (at, values.get(column)) {
                 ([at, ..], Some(Value::Histogram(histogram))) => buckets.push(file, *at, key, histogram),
                 _ => Ok(()),
@@ -66,10 +68,10 @@ impl SegmentWriter<'_> {
     /// Writes what `put` makes of a table's rows, unless the file has them already.
     fn write_as(
         &mut self,
-        layout: &Layout,
+        layout: &TableLayout,
         table: &Table,
         history: &TableHistory,
-        mut put: impl FnMut(&mut HourWriter, &[i64], &[Part], &[Value]) -> Result<(), StoreError>,
+        mut put: impl FnMut(&mut HourWriter, &[i64], &[KeyPart], &[Value]) -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
         let day = self.folder.day(&layout.name, &self.hour.day);
         let file = HourWriter::begin(&day, self.hour.hour, layout, self.segment.clone())?;
@@ -83,12 +85,12 @@ impl SegmentWriter<'_> {
 /// The rows of a histogram's buckets: one at the start, and one wherever a bucket's count changed.
 #[derive(Default)]
 struct BucketRows {
-    key: Vec<Part>,
+    key: Vec<KeyPart>,
     last: Histogram,
 }
 
 impl BucketRows {
-    fn push(&mut self, file: &mut HourWriter, at: i64, key: &[Part], now: &Histogram) -> Result<(), StoreError> {
+    fn push(&mut self, file: &mut HourWriter, at: i64, key: &[KeyPart], now: &Histogram) -> Result<(), StoreError> {
         if self.key != key {
             *self = Self { key: key.to_vec(), last: Histogram::default() };
         }

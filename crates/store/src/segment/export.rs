@@ -1,6 +1,6 @@
 //! Rows of one family into a Parquet file of the caller's.
 
-use super::layout::Layout;
+use super::layout::TableLayout;
 use super::row_group::{RowGroupBuffer, properties};
 use crate::error::StoreError;
 use crate::recording::AnyRow;
@@ -24,7 +24,7 @@ impl ParquetExport {
     /// # Errors
     /// The file cannot be written.
     pub fn begin(file: File, path: &Path, family: &FamilyInfo) -> Result<Self, StoreError> {
-        let layout = Layout::of(&Table::described(family));
+        let layout = TableLayout::of(&Table::described(family));
         let writer = layout
             .schema()
             .and_then(|schema| SerializedFileWriter::new(file, schema, Arc::new(properties(&layout)?)))

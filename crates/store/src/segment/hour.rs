@@ -1,6 +1,6 @@
 //! One file: one hour of one table.
 
-use super::layout::Layout;
+use super::layout::TableLayout;
 use super::row_group::{RowGroupBuffer, properties};
 use crate::error::StoreError;
 use crate::folder::{Folder, Hour, is_draft, sync_folder};
@@ -17,7 +17,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use whyslow_model::catalogue::families;
-use whyslow_model::key::Part;
+use whyslow_model::key::KeyPart;
 use whyslow_model::value::Value;
 
 /// The key in a file's metadata under which it lists its segments.
@@ -83,12 +83,12 @@ impl HourFile {
 }
 
 /// A new version of a file under a temporary name. Removed when dropped, unless it has replaced the old version.
-struct Draft {
+struct HourDraft {
     path: PathBuf,
     temporary: PathBuf,
 }
 
-impl Drop for Draft {
+impl Drop for HourDraft {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.temporary);
     }
@@ -98,7 +98,7 @@ impl Drop for Draft {
 #[derive(Default)]
 pub(super) struct Drafts {
     files: Vec<File>,
-    drafts: Vec<Draft>,
+    drafts: Vec<HourDraft>,
 }
 
 impl Drafts {
@@ -110,7 +110,7 @@ impl Drafts {
         for (file, draft) in self.files.iter().zip(&self.drafts) {
             file.sync_all().map_err(StoreError::io(&draft.temporary))?;
         }
-        for Draft { path, temporary } in &self.drafts {
+        for HourDraft { path, temporary } in &self.drafts {
             fs::rename(temporary, path).map_err(StoreError::io(path))?;
         }
         // A new name survives a power cut only once its directory is flushed. The table's and the recording's directories may
@@ -122,7 +122,7 @@ impl Drafts {
 
 /// A file being written: everything it had before, and one more segment.
 pub(super) struct HourWriter {
-    draft: Draft,
+    draft: HourDraft,
     writer: SerializedFileWriter<File>,
     segments: Vec<Segment>,
     segment: Segment,
@@ -135,7 +135,7 @@ impl HourWriter {
     pub(super) fn begin(
         folder: &Path,
         hour: u8,
-        layout: &Layout,
+        layout: &TableLayout,
         segment: Segment,
     ) -> Result<Option<Self>, StoreError> {
         fs::create_dir_all(folder).map_err(StoreError::io(folder))?;
@@ -156,7 +156,7 @@ impl HourWriter {
         };
         let temporary = path.with_extension("new");
         let file = create_draft(&temporary)?;
-        let draft = Draft { path, temporary };
+        let draft = HourDraft { path, temporary };
         let writer = SerializedFileWriter::new(file, schema, Arc::new(properties));
         let mut writer = writer.map_err(StoreError::parquet(&draft.temporary))?;
         if let Some(old) = &old {
@@ -167,7 +167,7 @@ impl HourWriter {
     }
 
     /// Adds a row at each of these times, all with the same key and values.
-    pub(super) fn push(&mut self, at: &[i64], key: &[Part], values: &[Value]) -> Result<(), StoreError> {
+    pub(super) fn push(&mut self, at: &[i64], key: &[KeyPart], values: &[Value]) -> Result<(), StoreError> {
         let mut left = at;
         while !left.is_empty() {
             left = &left[self.rows.push(left, key, values)..];
@@ -213,7 +213,7 @@ fn file_name(hour: u8, part: usize) -> String {
 
 fn copy_file(
     writer: &mut SerializedFileWriter<File>,
-    draft: &Draft,
+    draft: &HourDraft,
     groups: &[RowGroupMetaData],
 ) -> Result<(), StoreError> {
     let path = &draft.path;

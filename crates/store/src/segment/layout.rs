@@ -5,8 +5,8 @@ use parquet::basic::{LogicalType, Repetition, TimeUnit, Type as Physical};
 use parquet::errors::Result;
 use parquet::schema::types::{Type, TypePtr};
 use std::sync::Arc;
-use whyslow_model::catalogue::Kind;
-use whyslow_model::key::PartKind;
+use whyslow_model::catalogue::MetricKind;
+use whyslow_model::key::KeyPartKind;
 
 /// The column with the time of a row's sample.
 pub(crate) const AT: &str = "at";
@@ -34,12 +34,12 @@ pub(crate) struct LayoutColumn {
 
 /// The table's name and columns.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Layout {
+pub(crate) struct TableLayout {
     pub(crate) name: String,
     pub(crate) columns: Vec<LayoutColumn>,
 }
 
-impl Layout {
+impl TableLayout {
     /// The columns of a table.
     pub(crate) fn of(table: &Table) -> Self {
         let mut columns = Self::keys(table);
@@ -47,9 +47,9 @@ impl Layout {
             name: field.name.clone(),
             required: false,
             holds: match field.kind {
-                Kind::Counter | Kind::Histogram => Holds::Number,
-                Kind::Gauge => Holds::Level,
-                Kind::State => Holds::Text,
+                MetricKind::Counter | MetricKind::Histogram => Holds::Number,
+                MetricKind::Gauge => Holds::Level,
+                MetricKind::State => Holds::Text,
             },
         }));
         Self { name: table.name.clone(), columns }
@@ -73,8 +73,8 @@ impl Layout {
             name: key.name.clone(),
             required: true,
             holds: match key.kind {
-                PartKind::Number => Holds::Number,
-                PartKind::Text => Holds::Text,
+                KeyPartKind::Number => Holds::Number,
+                KeyPartKind::Text => Holds::Text,
             },
         });
         std::iter::once(at).chain(keys).collect()

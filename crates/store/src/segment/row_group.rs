@@ -4,7 +4,7 @@
 //! the number of rows.
 
 use super::cell::Cell;
-use super::layout::{AT, Holds, Layout};
+use super::layout::{AT, Holds, TableLayout};
 use super::pages::ChecksummedPages;
 use bytes::Bytes;
 use parquet::basic::{Compression, Encoding, ZstdLevel};
@@ -15,7 +15,7 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::ColumnPath;
 use std::io::Write;
-use whyslow_model::key::Part;
+use whyslow_model::key::KeyPart;
 use whyslow_model::value::Value;
 
 /// The most rows in a row group; a reader holds two megabytes for each column it reads. Smaller groups cost more: a file's
@@ -32,29 +32,29 @@ const ZSTD_LEVEL: i32 = 3;
 pub(super) struct RowGroupBuffer {
     at: Vec<i64>,
     /// All columns but `at`.
-    columns: Vec<Vec<Run>>,
+    columns: Vec<Vec<EqualRows>>,
 }
 
 /// Consecutive rows with the same value.
-struct Run {
+struct EqualRows {
     value: Cell,
     rows: usize,
 }
 
 impl RowGroupBuffer {
-    pub(super) fn new(layout: &Layout) -> Self {
+    pub(super) fn new(layout: &TableLayout) -> Self {
         Self { at: Vec::new(), columns: layout.columns.iter().skip(1).map(|_| Vec::new()).collect() }
     }
 
     /// Adds a row at each of these times, all with the same key and values. Returns how many there was room for.
-    pub(super) fn push(&mut self, at: &[i64], key: &[Part], values: &[Value]) -> usize {
+    pub(super) fn push(&mut self, at: &[i64], key: &[KeyPart], values: &[Value]) -> usize {
         let at = &at[..at.len().min(MOST_ROWS - self.at.len())];
         self.at.extend_from_slice(at);
         let cells = key.iter().map(Cell::from).chain(values.iter().map(Cell::from));
         for (column, value) in self.columns.iter_mut().zip(cells) {
             match column.last_mut() {
                 Some(last) if last.value.is_same(&value) => last.rows += at.len(),
-                _ => column.push(Run { value, rows: at.len() }),
+                _ => column.push(EqualRows { value, rows: at.len() }),
             }
         }
         at.len()
@@ -96,7 +96,7 @@ fn write_times(writer: ColumnWriter, at: &[i64]) -> Result<ColumnCloseResult> {
     writer.close()
 }
 
-fn write_column(writer: ColumnWriter, runs: &[Run]) -> Result<ColumnCloseResult> {
+fn write_column(writer: ColumnWriter, runs: &[EqualRows]) -> Result<ColumnCloseResult> {
     match writer {
         ColumnWriter::Int64ColumnWriter(writer) => write_runs(writer, runs, |cell| match cell {
             Cell::Number(number) => Some(*number),
@@ -120,7 +120,7 @@ fn unexpected(column: &str) -> ParquetError {
 
 fn write_runs<T: DataType>(
     mut writer: ColumnWriterImpl<T>,
-    runs: &[Run],
+    runs: &[EqualRows],
     value: impl Fn(&Cell) -> Option<T::T>,
 ) -> Result<ColumnCloseResult> {
     // For each row whether it has a value: Parquet's definition levels.
@@ -147,7 +147,7 @@ fn write_runs<T: DataType>(
 }
 
 /// How the columns of a layout are written.
-pub(super) fn properties(layout: &Layout) -> Result<WriterProperties> {
+pub(super) fn properties(layout: &TableLayout) -> Result<WriterProperties> {
     let at = ColumnPath::from(AT);
     let mut properties = WriterProperties::builder()
         .set_created_by(concat!("whyslow ", env!("CARGO_PKG_VERSION")).to_owned())

@@ -1,6 +1,6 @@
 //! What is written as Parquet is read back by the crate's own reader.
 
-use super::layout::{Holds, Layout, LayoutColumn};
+use super::layout::{Holds, LayoutColumn, TableLayout};
 use super::row_group::{RowGroupBuffer, properties};
 use bytes::Bytes;
 use parquet::column::reader::ColumnReaderImpl;
@@ -9,13 +9,13 @@ use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::file::writer::SerializedFileWriter;
 use proptest::prelude::*;
 use std::sync::Arc;
-use whyslow_model::key::Part;
+use whyslow_model::key::KeyPart;
 use whyslow_model::value::{Counter, State, Value};
 
 /// Equal consecutive rows: how many, and their key, number and text.
 type EqualRows = (usize, u64, Option<u64>, Option<u8>);
 
-fn layout() -> Layout {
+fn layout() -> TableLayout {
     let column = |name: &str, holds, required| LayoutColumn { name: name.into(), holds, required };
     let columns = [
         column("at", Holds::Time, true),
@@ -23,7 +23,7 @@ fn layout() -> Layout {
         column("number", Holds::Number, false),
         column("text", Holds::Text, false),
     ];
-    Layout { name: "made".into(), columns: columns.into() }
+    TableLayout { name: "made".into(), columns: columns.into() }
 }
 
 fn write(rows: &[EqualRows]) -> Bytes {
@@ -34,7 +34,7 @@ fn write(rows: &[EqualRows]) -> Bytes {
         let at: Vec<i64> = (0..*count as i64).collect();
         let text = text.map_or_else(State::default, |text| format!("text {text}").into());
         let values = [Value::Counter(number.map_or(Counter::ABSENT, Counter::from)), Value::State(text)];
-        assert_eq!(buffer.push(&at, &[Part::Number(*key)], &values), *count);
+        assert_eq!(buffer.push(&at, &[KeyPart::Number(*key)], &values), *count);
     }
     buffer.write(&mut file).unwrap();
     assert!(buffer.is_empty());
@@ -95,6 +95,6 @@ fn a_full_buffer_takes_no_more_rows() {
     let mut buffer = RowGroupBuffer::new(&layout());
     let at = vec![0; (1 << 18) + 5];
     let values = [Value::Counter(1.into()), Value::State(State::default())];
-    assert_eq!(buffer.push(&at, &[Part::Number(1)], &values), 1 << 18);
+    assert_eq!(buffer.push(&at, &[KeyPart::Number(1)], &values), 1 << 18);
     assert!(buffer.is_full());
 }

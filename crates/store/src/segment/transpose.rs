@@ -7,7 +7,7 @@ use crate::frame::{DecodedFrame, Edit, EncodedChange, TableEdits, Texts, absent_
 use crate::schema::Table;
 use crate::tail::TailReader;
 use std::ops::Range;
-use whyslow_model::key::Part;
+use whyslow_model::key::KeyPart;
 use whyslow_model::value::Value;
 
 /// A whole tail.
@@ -33,7 +33,7 @@ pub(crate) struct TableHistory {
 }
 
 struct EntityHistory {
-    key: Vec<Part>,
+    key: Vec<KeyPart>,
     /// For each event: readings since the last event, what happened, and what changed. The first event has the whole row.
     log: Vec<u8>,
     /// The reading of the last event.
@@ -122,7 +122,7 @@ impl TableHistory {
         table: &Table,
         times: &[T],
         texts: &Texts,
-        mut each: impl FnMut(&[T], &[Part], &[Value]) -> Result<(), E>,
+        mut each: impl FnMut(&[T], &[KeyPart], &[Value]) -> Result<(), E>,
     ) -> Result<(), E> {
         let at: Vec<T> = self.read_at.iter().filter_map(|sample| times.get(*sample).copied()).collect();
         let mut entities: Vec<&EntityHistory> = self.entities.iter().collect();

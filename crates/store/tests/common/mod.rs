@@ -6,9 +6,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use whyslow_model::catalogue::{EachFamily, Family, Kind};
+use whyslow_model::catalogue::{EachFamily, Family, MetricKind};
 use whyslow_model::histogram::Histogram;
-use whyslow_model::key::{Key, Part, PartKind};
+use whyslow_model::key::{Key, KeyPart, KeyPartKind};
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::value::{State, Value};
 use whyslow_store::{Families, Recorder, Recording, Retention};
@@ -59,10 +59,10 @@ impl EachFamily for Rows {
 }
 
 fn row<F: Family>(entity: u64, second: u64) -> F {
-    let part = |(name, kind): (&str, PartKind)| match (name, kind) {
-        (_, PartKind::Number) => Part::Number(entity * 1000 + 7),
-        ("local" | "remote", _) => Part::Text(format!("10.0.0.{entity}:80").into()),
-        _ => Part::Text(format!("a \"name\",\n{entity}").into()),
+    let part = |(name, kind): (&str, KeyPartKind)| match (name, kind) {
+        (_, KeyPartKind::Number) => KeyPart::Number(entity * 1000 + 7),
+        ("local" | "remote", _) => KeyPart::Text(format!("10.0.0.{entity}:80").into()),
+        _ => KeyPart::Text(format!("a \"name\",\n{entity}").into()),
     };
     let mut parts = F::INFO.key_columns().map(part).collect::<Vec<_>>().into_iter();
     let mut row = F::keyed(F::Key::put_together(&mut parts).expect("a key of its parts"));
@@ -77,13 +77,13 @@ fn row<F: Family>(entity: u64, second: u64) -> F {
     row
 }
 
-fn value(kind: Kind, turn: u64, now: u64) -> Value {
+fn value(kind: MetricKind, turn: u64, now: u64) -> Value {
     match kind {
-        Kind::Counter => Value::Counter((turn * 1_000_000_007 + now * now * 12_345).into()),
-        Kind::Gauge if turn.is_multiple_of(2) => Value::Gauge((now as f64 / 7.0).into()),
-        Kind::Gauge => Value::Gauge((turn * 4096 + now % 3).into()),
-        Kind::State => Value::State(State::from(format!("state {}", now / 4))),
-        Kind::Histogram => Value::Histogram(Histogram::from_values((0..now).map(|v| v * turn * 100))),
+        MetricKind::Counter => Value::Counter((turn * 1_000_000_007 + now * now * 12_345).into()),
+        MetricKind::Gauge if turn.is_multiple_of(2) => Value::Gauge((now as f64 / 7.0).into()),
+        MetricKind::Gauge => Value::Gauge((turn * 4096 + now % 3).into()),
+        MetricKind::State => Value::State(State::from(format!("state {}", now / 4))),
+        MetricKind::Histogram => Value::Histogram(Histogram::from_values((0..now).map(|v| v * turn * 100))),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use whyslow_compare::stats::paired::{estimate, sign_flip_p};
 use whyslow_compare::stats::{Corrected, Estimate, holm, median, ranks};
-use whyslow_model::tune::{Pair, TrialEffect, TrialVerdict};
+use whyslow_model::tune::{TrialEffect, TrialPair, TrialVerdict};
 
 /// A value of nothing against one of something counts as so many times as much: its logarithm has no end.
 const LARGEST_RATIO: f64 = 1000.0;
@@ -20,7 +20,7 @@ pub(super) struct Gains {
 
 impl Gains {
     /// Of pairs with and without the change, against those without any and the smallest effect of interest.
-    pub(super) fn of(pairs: &[Pair], noise: &[Pair], lower_is_better: bool, delta: f64) -> Self {
+    pub(super) fn of(pairs: &[TrialPair], noise: &[TrialPair], lower_is_better: bool, delta: f64) -> Self {
         let by_itself = gains(noise, lower_is_better);
         let by_itself = estimate(&by_itself, 0.95).map_or(0.0, |noise| noise.shift.abs());
         let delta = delta.ln_1p();
@@ -102,7 +102,7 @@ pub(super) fn blocks(before: &[f64], after: &[f64], lower_is_better: bool, alpha
 
 /// The smallest effect, as a ratio, that so many pairs probably show, by the spread of pairs without any change; `None` where
 /// there are too few of these.
-pub(super) fn detectable(noise: &[Pair], lower_is_better: bool, pairs: usize) -> Option<f64> {
+pub(super) fn detectable(noise: &[TrialPair], lower_is_better: bool, pairs: usize) -> Option<f64> {
     if noise.len() < 3 {
         return None;
     }
@@ -113,8 +113,8 @@ pub(super) fn detectable(noise: &[Pair], lower_is_better: bool, pairs: usize) ->
     Some((POWER * deviation / (pairs as f64).sqrt()).exp_m1())
 }
 
-fn gains(pairs: &[Pair], lower_is_better: bool) -> Vec<f64> {
-    let gain = |pair: &Pair| {
+fn gains(pairs: &[TrialPair], lower_is_better: bool) -> Vec<f64> {
+    let gain = |pair: &TrialPair| {
         let ratio = log_ratio(pair.with, pair.without);
         if lower_is_better { -ratio } else { ratio }
     };
@@ -134,8 +134,8 @@ fn log_ratio(a: f64, b: f64) -> f64 {
 mod tests {
     use super::*;
 
-    fn pairs(values: &[(f64, f64)]) -> Vec<Pair> {
-        values.iter().map(|(without, with)| Pair { without: *without, with: *with, with_first: false }).collect()
+    fn pairs(values: &[(f64, f64)]) -> Vec<TrialPair> {
+        values.iter().map(|(without, with)| TrialPair { without: *without, with: *with, with_first: false }).collect()
     }
 
     #[test]

@@ -13,7 +13,7 @@ use std::io::{ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::time::Duration;
-use whyslow_model::tune::{HistoryEntry, Pair, Status, Trial, TrialEvidence};
+use whyslow_model::tune::{HistoryEntry, Status, Trial, TrialEvidence, TrialPair};
 
 /// The first half of an experiment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -105,7 +105,7 @@ impl Prepared {
     /// The experiment with its second half.
     pub fn judged(&self, after: &[f64]) -> Trial {
         let judged = blocks(&self.before, after, self.lower_is_better, Design::ALPHA, self.delta);
-        let pair = |(without, with): (&f64, &f64)| Pair { without: *without, with: *with, with_first: false };
+        let pair = |(without, with): (&f64, &f64)| TrialPair { without: *without, with: *with, with_first: false };
         Trial {
             at: clock::now(),
             changes: self.changes.clone(),

@@ -5,7 +5,7 @@ use super::{Bench, Design, Sight, judge};
 use crate::clock;
 use crate::error::Error;
 use std::time::Duration;
-use whyslow_model::tune::{Pair, Trial, TrialEvidence, TrialVerdict, Watched};
+use whyslow_model::tune::{Trial, TrialEvidence, TrialPair, TrialVerdict, Watched};
 
 /// Where not even such an effect would show, it is no use to go on: twice as good.
 const HOPELESS: f64 = 1.0;
@@ -216,7 +216,7 @@ impl Found<'_> {
     }
 }
 
-fn watched(metric: &Sight, pairs: Vec<Pair>, judged: judge::Judged) -> Watched {
+fn watched(metric: &Sight, pairs: Vec<TrialPair>, judged: judge::Judged) -> Watched {
     Watched {
         metric: metric.name.clone(),
         lower_is_better: metric.lower_is_better,
@@ -227,11 +227,11 @@ fn watched(metric: &Sight, pairs: Vec<Pair>, judged: judge::Judged) -> Watched {
 }
 
 /// The pairs of which both values of one metric are known.
-fn known(twins: &[Twin], at: usize) -> Vec<Pair> {
+fn known(twins: &[Twin], at: usize) -> Vec<TrialPair> {
     let value =
         |sighted: &Sighted| sighted.get(at).copied().flatten().filter(|value| value.is_finite() && *value >= 0.0);
     let pair = |twin: &Twin| {
-        Some(Pair { without: value(&twin.without)?, with: value(&twin.with)?, with_first: twin.with_first })
+        Some(TrialPair { without: value(&twin.without)?, with: value(&twin.with)?, with_first: twin.with_first })
     };
     twins.iter().filter_map(pair).collect()
 }

@@ -114,10 +114,10 @@ impl Journal {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use whyslow_model::tune::{Change, Held, Outcome, Reason, Status, Transaction, Undoing, Who};
+    use whyslow_model::tune::{ChangeOutcome, ChangedBy, Held, Reason, SettingChange, Status, Transaction, Undoing};
 
     fn begin(id: u64) -> Record {
-        let change = Change {
+        let change = SettingChange {
             target: "vm.swappiness".into(),
             identity: String::new(),
             original: "60".into(),
@@ -127,7 +127,7 @@ mod tests {
         Record::Begin(Transaction {
             id,
             at: "2026-01-01T00:00:00+00:00".into(),
-            who: Who::default(),
+            who: ChangedBy::default(),
             why: "test".into(),
             boot: "b".into(),
             confirm: None,
@@ -136,7 +136,7 @@ mod tests {
         })
     }
 
-    fn undone(id: u64, outcome: Outcome) -> Record {
+    fn undone(id: u64, outcome: ChangeOutcome) -> Record {
         let undoing = Undoing { id, change: 0, target: "vm.swappiness".into(), original: "60".into(), outcome };
         Record::Undone { id, at: String::new(), because: Reason::Asked, outcomes: vec![undoing] }
     }
@@ -154,10 +154,10 @@ mod tests {
         let ledger = journal.read().unwrap();
         assert_eq!((ledger.entries[0].status, ledger.next_id()), (Status::Applied, 2));
         assert_eq!(ledger.entries[0].held_value(0), Some("10"));
-        journal.append(&undone(1, Outcome::Failed { why: "x".into() }), Sync::Now).unwrap();
+        journal.append(&undone(1, ChangeOutcome::Failed { why: "x".into() }), Sync::Now).unwrap();
         assert_eq!(journal.read().unwrap().entries[0].status, Status::PartlyUndone);
         assert_eq!(journal.read().unwrap().entries[0].outstanding(), [0]);
-        journal.append(&undone(1, Outcome::Restored), Sync::Now).unwrap();
+        journal.append(&undone(1, ChangeOutcome::Restored), Sync::Now).unwrap();
         assert_eq!(journal.read().unwrap().entries[0].status, Status::Undone);
     }
 

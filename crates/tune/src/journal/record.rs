@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use whyslow_model::mask;
-use whyslow_model::tune::{Held, HistoryEntry, Outcome, Reason, Status, Transaction, Undoing};
+use whyslow_model::tune::{ChangeOutcome, Held, HistoryEntry, Reason, Status, Transaction, Undoing};
 
 /// One line of the journal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -110,7 +110,7 @@ fn undone(entry: &mut HistoryEntry, because: Reason, outcomes: Vec<Undoing>) {
         _ if outstanding.is_empty() && clean => Status::Undone,
         // Nothing came of the attempt: it stands as it stood, but is no longer open.
         Status::Unconfirmed
-            if entry.undone.iter().all(|undoing| matches!(undoing.outcome, Outcome::Superseded { .. })) =>
+            if entry.undone.iter().all(|undoing| matches!(undoing.outcome, ChangeOutcome::Superseded { .. })) =>
         {
             Status::Applied
         }

@@ -15,7 +15,7 @@ use crate::target::Target;
 use crate::things;
 use std::io;
 use std::sync::Arc;
-use whyslow_model::tune::{Access, Change, Here, Scope, Unavailable};
+use whyslow_model::tune::{Access, Here, Scope, SettingChange, Unavailable};
 
 /// One way to read and write a setting.
 trait Handle {
@@ -60,7 +60,7 @@ impl Knob {
     ///
     /// # Errors
     /// As [`of`](Self::of).
-    pub(crate) fn of_change(machine: &Machine, change: &Change) -> Result<Self, Unavailable> {
+    pub(crate) fn of_change(machine: &Machine, change: &SettingChange) -> Result<Self, Unavailable> {
         let target: Target = change.target.parse().map_err(Unavailable::Failed)?;
         if target.name != PERSIST {
             return Self::of(machine, &target);
@@ -189,7 +189,7 @@ impl Knob {
     }
 
     /// Whether a change is of this very thing, not of one that had its name before.
-    pub(crate) fn is_of(&self, change: &Change) -> bool {
+    pub(crate) fn is_of(&self, change: &SettingChange) -> bool {
         // A line of a file is known by itself.
         self.target.name == PERSIST || change.identity == self.identity()
     }

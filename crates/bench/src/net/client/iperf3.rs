@@ -9,7 +9,7 @@ mod results;
 use super::super::message::MAX_REPLY;
 use super::super::message_channel::MessageChannel;
 use super::super::socket::connect_tcp;
-use super::super::test_stream::Side;
+use super::super::test_stream::StreamSide;
 use super::super::token::nonce;
 use super::super::worker_pool::{CloseMode, LoadStreams, WorkerPool};
 use super::remote_end::merge_ends;
@@ -96,7 +96,7 @@ impl Iperf3 {
         test.await_state(state::TEST_START)?;
         test.await_state(state::TEST_RUNNING)?;
         let streams = vec![LoadStreams { load: load.clone(), streams }];
-        let pool = WorkerPool::start(streams, Side::Client, CloseMode::Orderly)?;
+        let pool = WorkerPool::start(streams, StreamSide::Client, CloseMode::Orderly)?;
         let (mut stopped, mut ended) = (false, false);
         let whole = load.ramp_seconds + load.seconds + MARGIN;
         let mut ends = pool.run(&mut |elapsed| {

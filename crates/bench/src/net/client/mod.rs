@@ -16,7 +16,7 @@ use iperf3::Iperf3;
 use remote_end::RemoteEnd;
 use server_connection::ServerConnection;
 use std::net::SocketAddr;
-use whyslow_model::bench::{Direction, Kind, NetLoad, NetRun, Network, Report, Transport, Work};
+use whyslow_model::bench::{BenchKind, BenchReport, Direction, NetLoad, NetRun, Network, Transport, Work};
 
 /// Settings that affect the network.
 const SETTINGS: [&str; 8] = [
@@ -79,7 +79,7 @@ pub struct NetOptions {
 ///
 /// # Errors
 /// No server, another token, or nothing could be measured.
-pub fn measure(options: &NetOptions, stop: &Stop, progress: &mut dyn FnMut(Progress)) -> Result<Report> {
+pub fn measure(options: &NetOptions, stop: &Stop, progress: &mut dyn FnMut(Progress)) -> Result<BenchReport> {
     let remote = match &options.server {
         ServerKind::Whyslow(token) => RemoteEnd::Whyslow(ServerConnection::open(&options.host, token)?),
         ServerKind::Iperf3 => RemoteEnd::Iperf3(Iperf3::at(&options.host)),
@@ -105,9 +105,9 @@ pub fn stop_server(host: &str, token: &Token) -> Result<()> {
     ServerConnection::open(host, token)?.stop_server()
 }
 
-fn report(mut session: BenchSession, network: Network) -> Report {
+fn report(mut session: BenchSession, network: Network) -> BenchReport {
     session.caveats.extend(caveats(&network));
-    let mut report = Report { network: Some(network), ..session.finish(Kind::Net) };
+    let mut report = BenchReport { network: Some(network), ..session.finish(BenchKind::Net) };
     let setting = |name: &str| {
         let path = format!("/proc/sys/net/{name}");
         let value = std::fs::read_to_string(&path).ok()?;

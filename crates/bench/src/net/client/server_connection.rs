@@ -7,7 +7,7 @@ use super::super::message::{
 use super::super::message_channel::{MessageChannel, Readiness, TIMEOUT};
 use super::super::server::PORT;
 use super::super::socket::{connect_tcp, connect_udp, path_mtu, tcp_info};
-use super::super::test_stream::Side;
+use super::super::test_stream::StreamSide;
 use super::super::token::{ProofKind, Tag, Token, nonce};
 use super::super::worker_pool::{CloseMode, LoadStreams, WorkerPool};
 use super::remote_end::merge_ends;
@@ -91,7 +91,7 @@ impl ServerConnection {
     ) -> Result<NetRound> {
         let asked: Vec<NetLoad> = loads.iter().map(|(_, load)| load.clone()).collect();
         let streams = self.prepare(&asked)?;
-        let pool = self.start(|| WorkerPool::start(streams, Side::Client, CloseMode::Reset))?;
+        let pool = self.start(|| WorkerPool::start(streams, StreamSide::Client, CloseMode::Reset))?;
         let channel = &self.channel;
         let mut stopped = false;
         let mut stop = |elapsed: f64| {

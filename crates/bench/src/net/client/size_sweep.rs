@@ -2,7 +2,7 @@
 
 use super::benchmark::NetBenchmark;
 use crate::error::Result;
-use crate::plateau::{PlateauSweep, Sample, is_gain};
+use crate::plateau::{PlateauSample, PlateauSweep, is_gain};
 use whyslow_model::bench::{NetEnd, NetLoad, NetRun, Size, Sizes};
 use whyslow_model::human;
 
@@ -70,7 +70,7 @@ impl NetBenchmark<'_, '_> {
     }
 }
 
-impl Sample for Size {
+impl PlateauSample for Size {
     fn size(&self) -> u32 {
         self.bytes
     }

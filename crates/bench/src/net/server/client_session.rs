@@ -3,7 +3,7 @@
 use super::super::message::{ClientRequest, MAX_REQUEST, ServerReply, check};
 use super::super::message_channel::{MessageChannel, Readiness, TIMEOUT};
 use super::super::socket::{connect_udp, prepare};
-use super::super::test_stream::Side;
+use super::super::test_stream::StreamSide;
 use super::super::worker_pool::{CloseMode, LoadStreams, WorkerPool};
 use super::TICK;
 use super::session_registry::{IncomingStream, IncomingStreams, SessionGuard, SessionRegistry};
@@ -135,7 +135,7 @@ impl ClientSession {
 
     /// Runs until the time is up, the client asks to stop, or it is gone.
     fn run(&mut self, streams: Vec<LoadStreams>) -> io::Result<Vec<NetEnd>> {
-        let pool = WorkerPool::start(streams, Side::Server, CloseMode::Reset)?;
+        let pool = WorkerPool::start(streams, StreamSide::Server, CloseMode::Reset)?;
         let (channel, registry) = (&self.channel, &self.registry);
         Ok(pool.run(&mut |_| registry.is_closing() || channel.poll(Duration::ZERO) != Readiness::Idle))
     }

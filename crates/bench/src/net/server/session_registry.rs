@@ -29,10 +29,10 @@ pub(super) struct SessionRegistry {
     stop: Stop,
     pending: Arc<Mutex<PendingConnections>>,
     streams: Arc<AtomicU32>,
-    sessions: Mutex<HashMap<SessionId, Entry>>,
+    sessions: Mutex<HashMap<SessionId, SessionEntry>>,
 }
 
-struct Entry {
+struct SessionEntry {
     key: Tag,
     to: SyncSender<(StreamId, IncomingStream)>,
 }
@@ -96,7 +96,7 @@ impl SessionRegistry {
             return Ok(None);
         }
         let (to, incoming) = sync_channel(MAX_INCOMING);
-        sessions.insert(id, Entry { key, to });
+        sessions.insert(id, SessionEntry { key, to });
         Ok(Some((SessionGuard { id, registry: self.clone() }, incoming)))
     }
 

@@ -4,7 +4,7 @@ mod findings;
 
 pub use findings::{Loaded, PathMtu, Size, Sizes};
 
-use super::{Cost, Generator, Latency};
+use super::{CpuCost, Generator, Latency};
 use serde::{Deserialize, Serialize};
 
 /// Results between this machine and another.
@@ -223,7 +223,7 @@ pub struct NetEnd {
     /// One for each connection.
     pub streams: Vec<NetStream>,
     /// CPU time of the load-generating threads.
-    pub cost: Cost,
+    pub cost: CpuCost,
     /// CPU time of the whole machine, including interrupts and other processes, seconds.
     pub machine_seconds: Option<f64>,
     /// Whether the CPU of this end was the limit.
@@ -281,14 +281,14 @@ pub struct NetStream {
     /// Retransmitted segments.
     pub retransmits: Option<u64>,
     /// Round-trip times, sampled once per interval.
-    pub rtt: Option<Spread>,
+    pub rtt: Option<SampleStats>,
     /// Congestion windows, bytes, sampled once per interval.
-    pub window: Option<Spread>,
+    pub window: Option<SampleStats>,
 }
 
 /// Statistics of samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Spread {
+pub struct SampleStats {
     /// Minimum.
     pub min: f64,
     /// The mean.

@@ -1,14 +1,15 @@
-//! Plans, checks, and what became of changes.
+//! Plans, checks, and the outcome of changes.
 
 use super::{effect, value};
 use crate::canvas::{Canvas, Ink, Piece, bold, dim, plain};
 use crate::text::TextStyle;
 use std::collections::HashMap;
 use whyslow_model::tune::{
-    CheckLine, Effect, HistoryEntry, Outcome, PlanDocument, PlanLine, Reason, Risk, Status, Step, Unavailable, Undoing,
+    ChangeOutcome, CheckLine, Effect, HistoryEntry, PlanDocument, PlanLine, Reason, Risk, Status, Step, Unavailable,
+    Undoing,
 };
 
-/// What would be done: what changes, what stays, what cannot be.
+/// A plan: what changes, what stays, what cannot be set.
 pub fn plan(plan: &PlanDocument, style: &TextStyle) -> String {
     let mut canvas = style.canvas();
     let (quiet, told): (Vec<&PlanLine>, Vec<_>) =
@@ -30,7 +31,7 @@ pub fn plan(plan: &PlanDocument, style: &TextStyle) -> String {
     canvas.finish()
 }
 
-/// A tunable's name, and the thing it is of. A line that keeps a setting goes by the setting.
+/// A tunable's name and its object. A line that makes a setting persistent is named after the setting.
 fn parted(target: &str) -> (&str, Option<&str>) {
     let from = if target.starts_with("persist@") { "persist@".len() } else { 0 };
     match target[from..].find('@') {
@@ -39,7 +40,7 @@ fn parted(target: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// Settings by name, in their order, with the things they are of.
+/// Setting names in order, each with its objects.
 fn by_name<'a>(lines: &[&'a PlanLine]) -> Vec<(&'a str, Vec<&'a str>)> {
     let mut names: Vec<(&str, Vec<&str>)> = Vec::new();
     for line in lines {
@@ -52,13 +53,13 @@ fn by_name<'a>(lines: &[&'a PlanLine]) -> Vec<(&'a str, Vec<&'a str>)> {
     names
 }
 
-/// Lines that say the same of several things of a kind: all disks are set alike, and are shown once.
+/// Merges lines that say the same about several objects: identical changes of all disks are shown once.
 fn alike(lines: Vec<&PlanLine>) -> Vec<Vec<&PlanLine>> {
     let mut groups: Vec<Vec<&PlanLine>> = Vec::new();
     let mut places: HashMap<(&str, &str, &str, String), usize> = HashMap::new();
     for line in lines {
         let (name, thing) = parted(&line.target);
-        // A reason why something cannot be names the thing too.
+        // The reason why something cannot be set includes the object's name too.
         let what = match &line.step {
             Step::Change { .. } => "change".to_owned(),
             other => format!("{other:?}").replace(thing.unwrap_or("\0"), "*"),
@@ -75,7 +76,7 @@ fn alike(lines: Vec<&PlanLine>) -> Vec<Vec<&PlanLine>> {
     groups
 }
 
-/// How many things, and the first of their names.
+/// The number of objects, and the first of their names.
 fn counted(things: &[&str], all: bool) -> String {
     const NAMED: usize = 4;
     if all || things.len() <= NAMED {
@@ -93,7 +94,7 @@ fn step(alike: &[&PlanLine], all: bool) -> Vec<Piece> {
         _ => (parted(&line.target).0, format!(" ({})", counted(&things, all))),
     };
     let mut pieces = vec![bold(name), dim(others), plain(" ")];
-    // Why one cannot be is said in its words: of several, with a star for the thing.
+    // The reason is quoted; for several objects, with a star in place of the name.
     let why = |why: &Unavailable| match things.first().filter(|_| alike.len() > 1) {
         Some(thing) => why.to_string().replace(thing, "*"),
         None => why.to_string(),
@@ -144,7 +145,7 @@ fn reason(canvas: &mut Canvas, line: &PlanLine) {
     }
 }
 
-/// What we set, and whether it still holds.
+/// Our settings, and whether they still hold.
 pub fn checks(lines: &[CheckLine], style: &TextStyle) -> String {
     let mut canvas = style.canvas();
     if lines.is_empty() {
@@ -170,7 +171,7 @@ pub fn checks(lines: &[CheckLine], style: &TextStyle) -> String {
     canvas.finish()
 }
 
-/// What became of each change that was taken back; `foreseen` where nothing was done yet.
+/// The outcome of each change that was rolled back; `foreseen` if nothing was done yet.
 pub fn undone(outcomes: &[Undoing], foreseen: bool, style: &TextStyle) -> String {
     let mut canvas = style.canvas();
     if outcomes.is_empty() {
@@ -188,24 +189,26 @@ pub fn undone(outcomes: &[Undoing], foreseen: bool, style: &TextStyle) -> String
 fn outcome(undoing: &Undoing, foreseen: bool) -> Vec<Piece> {
     let original = value(&undoing.original);
     match &undoing.outcome {
-        Outcome::Restored if foreseen => vec![plain("would be "), Piece::new(Ink::Green, original), plain(" again")],
-        Outcome::Restored => vec![plain("is "), Piece::new(Ink::Green, original), plain(" again")],
-        Outcome::Already => vec![plain("was "), plain(original), plain(" already")],
-        Outcome::ChangedSince { now } => {
+        ChangeOutcome::Restored if foreseen => {
+            vec![plain("would be "), Piece::new(Ink::Green, original), plain(" again")]
+        }
+        ChangeOutcome::Restored => vec![plain("is "), Piece::new(Ink::Green, original), plain(" again")],
+        ChangeOutcome::Already => vec![plain("was "), plain(original), plain(" already")],
+        ChangeOutcome::ChangedSince { now } => {
             vec![Piece::new(
                 Ink::Yellow,
                 format!("not rolled back: changed externally to {}; it was {original}", value(now)),
             )]
         }
-        Outcome::Superseded { by } => {
+        ChangeOutcome::Superseded { by } => {
             vec![Piece::new(Ink::Yellow, format!("not rolled back: change {by} set it later; undo that one first"))]
         }
-        Outcome::Gone { why } => vec![dim(format!("gone: {why}"))],
-        Outcome::Failed { why } => vec![Piece::new(Ink::Red, format!("NOT rolled back to {original}: {why}"))],
+        ChangeOutcome::Gone { why } => vec![dim(format!("gone: {why}"))],
+        ChangeOutcome::Failed { why } => vec![Piece::new(Ink::Red, format!("NOT rolled back to {original}: {why}"))],
     }
 }
 
-/// What was changed, by whom, why, and what became of it; the latest last. What a trial made and took back only with `all`.
+/// The history of changes: what, by whom, why, and the outcome; the latest last. Temporary changes of trials only with `all`.
 pub fn history(entries: &[HistoryEntry], style: &TextStyle) -> String {
     let mut canvas = style.canvas();
     if entries.is_empty() {

@@ -1,20 +1,18 @@
-//! Tunables, plans and what became of changes.
+//! Tunables, plans and changes.
 
 mod change;
 mod profile;
 mod trial;
 mod tunable;
-mod walk;
 
 pub use change::{checks, history, plan, undone};
 pub use profile::{notes, profiles, recommendations};
-pub use trial::{rehearsal, trial, trials};
+pub use trial::{rehearsal, trial, trials, walk};
 pub use tunable::{tunable, tunables};
-pub use walk::walk;
 
 use whyslow_model::tune::{Effect, Risk};
 
-/// When a change shows, in words.
+/// When a change takes effect, in words.
 fn effect(effect: Effect) -> &'static str {
     match effect {
         Effect::Instant => "at once",
@@ -34,7 +32,7 @@ fn risk(risk: Risk) -> &'static str {
     }
 }
 
-/// A value as it is drawn: an empty one is not overlooked.
+/// A value to draw: an empty one is made visible.
 fn value(value: &str) -> &str {
     if value.is_empty() { "(empty)" } else { value }
 }

@@ -1,10 +1,10 @@
-//! Profiles: which there are, which fits, and what one asks for and does not get.
+//! Profiles: the list, recommendations, and parts that are not applied.
 
 use crate::canvas::{Ink, Piece, bold, dim, plain};
 use crate::text::{TextStyle, heading};
 use whyslow_model::tune::{ProfileInfo, ProfileNote, Recommendation};
 
-/// Every profile with what it is for.
+/// A list of profiles with their purpose.
 pub fn profiles(list: &[ProfileInfo], style: &TextStyle) -> String {
     let mut canvas = style.canvas();
     let width = list.iter().map(|info| plain(&info.name).width()).max().unwrap_or(0);
@@ -18,7 +18,7 @@ pub fn profiles(list: &[ProfileInfo], style: &TextStyle) -> String {
     canvas.finish()
 }
 
-/// Which profiles fit, the best first.
+/// Recommended profiles, best first.
 pub fn recommendations(list: &[Recommendation], style: &TextStyle) -> String {
     let mut canvas = style.canvas();
     for fit in list {
@@ -27,7 +27,7 @@ pub fn recommendations(list: &[Recommendation], style: &TextStyle) -> String {
     canvas.finish()
 }
 
-/// What a profile asks for and does not get.
+/// The parts of a profile that are not applied.
 pub fn notes(notes: &[ProfileNote], style: &TextStyle) -> String {
     let mut canvas = style.canvas();
     if notes.is_empty() {

@@ -1,11 +1,13 @@
-//! Experiments: the verdict, the effect with its interval, and the pairs it rests on.
+//! Experiments: the verdict, the effect with its interval, and the pairs it is based on.
 
 use crate::canvas::{Canvas, Ink, Piece, bold, dim, plain};
 use crate::text::{TextStyle, heading};
 use whyslow_model::human;
-use whyslow_model::tune::{Pair, Rehearsal, Trial, TrialEffect, TrialEvidence, TrialVerdict, Watched, unit_of};
+use whyslow_model::tune::{
+    Rehearsal, Trial, TrialEffect, TrialEvidence, TrialPair, TrialVerdict, Walk, Watched, unit_of,
+};
 
-/// Columns of the mark that stands for a pair.
+/// Width of the plot of a pair.
 const PLOT: usize = 41;
 
 /// One experiment.
@@ -15,7 +17,7 @@ pub fn trial(trial: &Trial, style: &TextStyle) -> String {
     canvas.finish()
 }
 
-/// Every experiment that was made, the latest last.
+/// All experiments, the latest last.
 pub fn trials(trials: &[Trial], style: &TextStyle) -> String {
     let mut canvas = style.canvas();
     if trials.is_empty() {
@@ -31,7 +33,7 @@ pub fn trials(trials: &[Trial], style: &TextStyle) -> String {
     canvas.finish()
 }
 
-/// An experiment that would be made, below what it would change.
+/// A planned experiment, below the changes it would make.
 pub fn rehearsal(rehearsal: &Rehearsal, style: &TextStyle) -> String {
     let mut canvas = style.canvas();
     let Rehearsal { pairs, noise_pairs, settle, .. } = rehearsal;
@@ -63,7 +65,7 @@ fn verdict(verdict: TrialVerdict) -> Piece {
     Piece::new(ink, word)
 }
 
-/// The verdict, with what takes from it.
+/// The verdict, with reservations.
 pub(super) fn headline(trial: &Trial) -> Piece {
     if trial.interrupted {
         return Piece::new(Ink::Yellow, "Interrupted");
@@ -80,7 +82,7 @@ fn caveat(canvas: &mut Canvas, caveat: Option<&str>) {
     }
 }
 
-/// What more and less of a metric's effect is called: of times and rates it is speed.
+/// The words for a higher and a lower effect of a metric: faster and slower for times and rates.
 fn words(metric: &str) -> [&'static str; 2] {
     match unit_of(metric) {
         "s" | "1/s" | "bytes/s" | "bit/s" => ["faster", "slower"],
@@ -88,16 +90,16 @@ fn words(metric: &str) -> [&'static str; 2] {
     }
 }
 
-/// From so many times as fast or as slow, an effect is stated as a factor; below, in percent.
+/// From this ratio on, an effect is stated as a factor; below, in percent.
 const FACTOR: f64 = 10.0;
 
-/// How many times as much or as little; 0 against something has no ratio, and counts as a thousandfold.
+/// The ratio of an effect; infinite ratios count as a thousand.
 fn factor(ratio: f64) -> f64 {
     let times = ratio + 1.0;
     if times >= 1.0 { times } else { 1.0 / times.max(1e-6) }
 }
 
-/// The size of an effect without its direction: `4.7 %`, or `17×`.
+/// The size of an effect without direction: `4.7 %`, or `17×`.
 fn size(ratio: f64, as_factor: bool) -> String {
     match factor(ratio) {
         _ if !as_factor => format!("{:.1} %", ratio.abs() * 100.0),
@@ -112,12 +114,12 @@ fn directed(ratio: f64, as_factor: bool, [more, less]: [&str; 2]) -> String {
     format!("{} {}", size(ratio, as_factor), if ratio >= 0.0 { more } else { less })
 }
 
-/// An effect by itself, in the unit that suits it.
+/// An effect alone, in a suitable unit.
 fn of(ratio: f64, words: [&str; 2]) -> String {
     directed(ratio, factor(ratio) >= FACTOR, words)
 }
 
-/// An effect with its interval, all in one unit, the smaller bound first.
+/// An effect with its interval, all in one unit, the lower bound first.
 fn with_interval(effect: &TrialEffect, words: [&str; 2]) -> String {
     let TrialEffect { better, low, high, .. } = *effect;
     let as_factor = [better, low, high].into_iter().any(|ratio| factor(ratio) >= FACTOR);
@@ -134,7 +136,7 @@ fn with_interval(effect: &TrialEffect, words: [&str; 2]) -> String {
     format!("{} ({confidence} % interval {bounds})", directed(better, as_factor, words))
 }
 
-/// What was measured, in words.
+/// The metric, in words.
 fn measured(metric: &str) -> String {
     metric.strip_prefix("s, of: ").map_or_else(|| metric.to_owned(), |command| format!("run time of `{command}`"))
 }
@@ -144,7 +146,7 @@ pub(super) fn better(effect: Option<&TrialEffect>, metric: &str) -> String {
     effect.map_or(String::new(), |effect| format!(" {}, p = {:.3}", with_interval(effect, words(metric)), effect.p))
 }
 
-/// What the pairs tell of one that was ended early: an estimate, and no interval, which would be one of fewer pairs than were asked for.
+/// The result of an interrupted experiment: an estimate without interval, which would not have the planned number of pairs.
 pub(super) fn so_far(trial: &Trial) -> String {
     let (pairs, planned) = (trial.pairs.len(), trial.looks.last().copied().unwrap_or_default());
     let words = words(&trial.metric);
@@ -152,7 +154,7 @@ pub(super) fn so_far(trial: &Trial) -> String {
     format!("{better}over {pairs} of {planned} pairs, too few to prove anything")
 }
 
-/// What was measured without the change and with it.
+/// The values without the change and with it.
 fn before_and_after(canvas: &mut Canvas, trial: &Trial) {
     let Some((before, after)) = trial.before_and_after() else { return };
     let quantity = |value| human::quantity(value, trial.unit());
@@ -214,7 +216,7 @@ fn draw(canvas: &mut Canvas, trial: &Trial, all: bool) {
     }
 }
 
-/// How many pairs there were, and where looks were taken.
+/// The number of pairs, and where it was evaluated in between.
 fn counted(trial: &Trial) -> String {
     let pairs = trial.pairs.len();
     match (trial.evidence, trial.looks.as_slice()) {
@@ -227,7 +229,7 @@ fn counted(trial: &Trial) -> String {
     }
 }
 
-/// What was measured beside what the change is for.
+/// Additional metrics.
 fn watched(canvas: &mut Canvas, role: &str, watched: &Watched) {
     let line = [
         dim(format!("{role}: ")),
@@ -238,13 +240,14 @@ fn watched(canvas: &mut Canvas, role: &str, watched: &Watched) {
     canvas.paragraph(2, 4, &line);
 }
 
-/// A line for each pair: what was measured, and how much better it was with the change as a mark right of the middle.
-fn pairs(canvas: &mut Canvas, title: &str, pairs: &[Pair], lower_is_better: bool) {
+/// A line for each pair: the values, and the improvement as a mark to the right of the middle.
+fn pairs(canvas: &mut Canvas, title: &str, pairs: &[TrialPair], lower_is_better: bool) {
     if pairs.is_empty() {
         return;
     }
     heading(canvas, title);
-    let gain = |pair: &Pair| if lower_is_better { pair.without / pair.with } else { pair.with / pair.without }.ln();
+    let gain =
+        |pair: &TrialPair| if lower_is_better { pair.without / pair.with } else { pair.with / pair.without }.ln();
     let widest = pairs.iter().map(|pair| gain(pair).abs()).fold(f64::MIN_POSITIVE, f64::max);
     for pair in pairs {
         let order = if pair.with_first { "with first" } else { "without first" };
@@ -269,6 +272,43 @@ fn mark(at: f64) -> String {
         _ => '·',
     };
     (0..PLOT).map(column).collect()
+}
+
+/// The result of trying all actions.
+pub fn walk(walk: &Walk, style: &TextStyle) -> String {
+    let mut canvas = style.canvas();
+    canvas.paragraph(0, 2, &[plain(&walk.summary), dim(format!(" ({})", walk.id))]);
+    for (number, step) in walk.steps.iter().enumerate() {
+        let mut line = vec![plain(format!("{}. ", number + 1)), bold(step.changes.join(" ")), plain(": ")];
+        match (&step.trial, &step.skipped) {
+            (Some(trial), _) if trial.interrupted => line.extend([headline(trial), plain(", "), plain(so_far(trial))]),
+            (Some(trial), _) => line.extend([headline(trial), plain(better(trial.effect.as_ref(), &trial.metric))]),
+            (None, why) => line.push(dim(format!("not tried: {}", why.as_deref().unwrap_or("no reason is known")))),
+        }
+        canvas.paragraph(0, 3, &line);
+    }
+    if let (Some(together), Some((before, after))) = (&walk.together, walk.before_and_after()) {
+        let figures =
+            format!("{} → {}", human::quantity(before, together.unit()), human::quantity(after, together.unit()));
+        let line = [
+            plain("before → after: "),
+            bold(figures),
+            plain(", all that helped together, on new pairs: "),
+            headline(together),
+            plain(better(together.effect.as_ref(), &together.metric)),
+            dim(format!(" ({})", together.metric)),
+        ];
+        canvas.paragraph(0, 2, &line);
+    }
+    let is_helped = walk.steps.iter().any(|step| step.trial.as_ref().is_some_and(Trial::is_proven));
+    let end = match walk.kept {
+        Some(id) => plain(format!("kept, as change {id}: 'whyslow tune undo {id}' rolls it back")),
+        None if walk.interrupted => Piece::new(Ink::Yellow, "interrupted: everything was rolled back"),
+        None if is_helped => Piece::new(Ink::Yellow, "it was not confirmed on new pairs: everything was rolled back"),
+        None => plain("nothing helped: everything was rolled back"),
+    };
+    canvas.paragraph(0, 2, &[end]);
+    canvas.finish()
 }
 
 #[cfg(test)]

@@ -1,17 +1,17 @@
-//! The catalogue of tunables: a list with what each is here, and one explained.
+//! Tunables: a list with their values on this machine, and the description of one.
 
 use super::{effect, risk, value};
 use crate::canvas::{Canvas, Ink, Piece, bold, dim, plain};
 use crate::text::{TextStyle, heading};
 use whyslow_model::tune::{Access, Effect, Here, Persist, Tunable, TunableDocument, Unavailable};
 
-/// How many things of one value are named where not all are asked for.
+/// How many objects with the same value are named without `all`.
 const NAMED: usize = 4;
 
-/// Columns that names get; a longer one pushes its value to the right.
+/// Columns for names; a longer name shifts its value to the right.
 const WIDEST: usize = 36;
 
-/// Every tunable with its value here; those that this machine does not have only with `all`.
+/// All tunables with their values; those that this machine does not have only with `all`.
 pub fn tunables(list: &[TunableDocument], style: &TextStyle) -> String {
     let mut canvas = style.canvas();
     let (shown, hidden): (Vec<&TunableDocument>, Vec<_>) =
@@ -30,13 +30,13 @@ pub fn tunables(list: &[TunableDocument], style: &TextStyle) -> String {
     canvas.finish()
 }
 
-/// Whether nothing here has it, rather than that it is of things one must name.
+/// Whether this machine lacks it, as opposed to a tunable of objects that have to be named.
 fn is_missing(entry: &TunableDocument) -> bool {
     let has_none = !entry.here.is_empty() && entry.here.iter().all(|here| here.value.is_none());
     has_none && entry.here.iter().all(|here| !matches!(here.unavailable, Some(Unavailable::NotPermitted { .. })))
 }
 
-/// The values here, each with the things that have it, and the default where that is another.
+/// The values on this machine, each with its objects, and the default if it differs.
 fn values(entry: &TunableDocument, all: bool) -> Vec<Piece> {
     if entry.here.is_empty() {
         return vec![dim(format!("@{}", entry.tunable.scope.word()))];
@@ -91,7 +91,7 @@ fn named(things: &[&str], all: bool) -> String {
     if more == 0 { names } else { format!("{names} and {more} more") }
 }
 
-/// The kernel's default, where it is a number and something here has another.
+/// The kernel's default, if it is a number and some value differs.
 fn other_default(entry: &TunableDocument) -> Option<Piece> {
     let default = entry.tunable.default.as_deref()?;
     let is_number = !default.is_empty() && default.split(' ').all(|word| word.parse::<i128>().is_ok());
@@ -99,7 +99,7 @@ fn other_default(entry: &TunableDocument) -> Option<Piece> {
     (is_number && differs).then(|| dim(format!(", default {default}")))
 }
 
-/// One tunable: what it means, what it takes, what it is here.
+/// One tunable: its meaning, allowed values, and values on this machine.
 pub fn tunable(entry: &TunableDocument, style: &TextStyle) -> String {
     let mut canvas = style.canvas();
     let tunable = &entry.tunable;

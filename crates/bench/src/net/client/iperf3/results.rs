@@ -1,7 +1,7 @@
 //! iperf3's JSON: the parameters of a test, and its results.
 
 use serde::{Deserialize, Serialize};
-use whyslow_model::bench::{Cost, Direction, NetEnd, NetLoad, NetStream, Work};
+use whyslow_model::bench::{CpuCost, Direction, NetEnd, NetLoad, NetStream, Work};
 
 #[derive(Serialize)]
 pub(super) struct Parameters<'a> {
@@ -99,11 +99,11 @@ pub(super) fn end_of(load: &NetLoad, here: &NetEnd, theirs: &Iperf3Results) -> N
     };
     let bytes = theirs.streams.iter().fold(0u64, |sum, stream| sum.saturating_add(stream.bytes));
     let spent = |percent: f64| finite(percent) / 100.0 * seconds;
-    let cost = Cost {
+    let cost = CpuCost {
         thread_seconds: seconds,
         user_seconds: spent(theirs.cpu_util_user),
         system_seconds: spent(theirs.cpu_util_system),
-        ..Cost::default()
+        ..CpuCost::default()
     };
     let streams = theirs.streams.iter().map(stream).collect();
     NetEnd { seconds, bytes, all_bytes: bytes, streams, cost, ..NetEnd::default() }
