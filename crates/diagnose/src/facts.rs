@@ -43,20 +43,20 @@ impl Facts {
     /// Computes all signals.
     pub fn of(window: &Window) -> Self {
         let changes = window.changes::<Process>();
-        let processes = task::processes(window, &changes);
+        let blocked = Blocked::of(window);
+        let processes = task::processes(window, &changes, &blocked);
         let threads = task::threads(window, &processes);
         let rooms = Rooms::of(window);
         let host =
             Entity::new(Subject::host(), host::read(&host::HostUse::new(window, &processes, rooms.of_the_machine())));
         let topology = Topology::of(window);
         let stall = number(&host, Scope::Host, "stall.io");
-        let blocked = Blocked::of(window);
-        let members = Members::new(&processes, blocked.as_ref());
+        let members = Members::new(&processes, blocked.over_time());
         let uses = io::uses(window, &topology, &processes, &changes);
         let entities = BTreeMap::from([
             (Scope::Host, vec![host.clone()]),
             (Scope::Core, core::entities(window)),
-            (Scope::Disk, disk::entities(window, &topology, stall, &uses, blocked.as_ref())),
+            (Scope::Disk, disk::entities(window, &topology, stall, &uses, blocked.over_time())),
             (Scope::Quota, quota::entities(window, &members)),
             (Scope::Mount, mount::entities(window)),
             (Scope::Group, group::entities(window, &rooms, &members)),
@@ -82,7 +82,7 @@ impl Facts {
             (Scope::Array, array::entities(window, &topology)),
         ]);
         let observers = observers(window, &changes);
-        let is_at_work = |task: &TaskUse| task.cpu.is_some_and(|cpu| cpu > 0.0 || task.uninterruptible > 0.0);
+        let is_at_work = |task: &TaskUse| task.cpu.is_some_and(|cpu| cpu > 0.0 || task.blocked > 0.0);
         let hides_io = processes.iter().any(|task| task.storage.is_none() && is_at_work(task));
         Self {
             host,

@@ -1,7 +1,8 @@
 //! Who was blocked, by the state in which each sample found every thread.
 //!
 //! Pressure (PSI) tells how long any task of the machine waited, but is a mean over the CPUs, weighted by how long each was not
-//! idle (Documentation/accounting/psi.rst): work on other CPUs dilutes it. A thread's own state is not diluted.
+//! idle (Documentation/accounting/psi.rst): work on other CPUs dilutes it. A thread's own state is not diluted. The state of a
+//! process is that of its main thread alone, which in a database or a Java program waits for nothing but the others.
 
 use super::task::{Columns, PROCESS, THREAD, TaskUse};
 use crate::signal::{in_group, over, ratio, sum};
@@ -12,19 +13,68 @@ use whyslow_model::value::State;
 use whyslow_model::window::{Change, Window};
 
 /// Where tasks sleep uninterruptibly that wait for nothing but another process of their own making: a vfork parent.
-pub(super) const HARMLESS_SLEEPS: [&str; 3] = ["kernel_clone", "wait_for_vfork_done", "_do_fork"];
+const HARMLESS_SLEEPS: [&str; 3] = ["kernel_clone", "wait_for_vfork_done", "_do_fork"];
+/// The system calls in which a thread waits for asynchronous I/O: it sleeps interruptibly, but waits for storage as one does that is
+/// in uninterruptible sleep.
+const ASYNC_WAITS: [&str; 2] = ["io_getevents", "io_uring_enter"];
 
-/// Which processes had a thread in uninterruptible sleep, sample by sample.
+/// How a sample found a thread that does not run.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sleep {
+    /// In uninterruptible sleep.
+    Uninterruptible,
+    /// Waiting for asynchronous I/O.
+    AsyncIo,
+    /// Waiting for anything else.
+    Other,
+}
+
+impl Sleep {
+    /// `None` if it is not asleep.
+    pub(super) fn of(state: &State, place: &State) -> Option<Self> {
+        let is_in = |places: &[&str]| place.get().is_some_and(|place| places.contains(&place));
+        match state.get()? {
+            "D" if !is_in(&HARMLESS_SLEEPS) => Some(Self::Uninterruptible),
+            "S" if is_in(&ASYNC_WAITS) => Some(Self::AsyncIo),
+            "D" | "S" | "I" => Some(Self::Other),
+            _ => None,
+        }
+    }
+
+    /// Whether it is blocked.
+    pub(super) fn is_blocked(self) -> bool {
+        self != Self::Other
+    }
+}
+
+/// Which processes had a blocked thread, sample by sample.
 #[derive(Debug, Default)]
 pub struct Blocked {
+    /// Of the samples with processes, those that were blocked.
     samples: Vec<BTreeSet<u32>>,
-    threads: BTreeMap<u32, Vec<ThreadWait>>,
+    processes: BTreeMap<u32, ProcessWaits>,
+    /// Whether the samples show every process at the same time: of the live machine. Other tools list few of them, and not at the
+    /// same times.
+    shows_all: bool,
+}
+
+/// How the threads of a process were found.
+#[derive(Debug, Default)]
+struct ProcessWaits {
+    /// Samples that saw the process.
+    seen: usize,
+    /// Of these, those that found one of its threads blocked.
+    blocked: usize,
+    /// How often a thread was found blocked at each place.
+    places: BTreeMap<String, usize>,
+    /// Those that were blocked at all.
+    threads: Vec<ThreadWait>,
 }
 
 /// How a thread was found, and for how long it was blocked.
 #[derive(Clone, Copy, Debug)]
 struct ThreadWait {
-    /// Samples in uninterruptible sleep.
+    /// Samples in which it was blocked.
     blocked: usize,
     /// Samples asleep in any way.
     asleep: usize,
@@ -32,53 +82,84 @@ struct ThreadWait {
     share: f64,
 }
 
-fn is_blocked(state: &State, place: &State) -> bool {
-    state.get() == Some("D") && place.get().is_none_or(|place| !HARMLESS_SLEEPS.contains(&place))
-}
-
 impl ThreadWait {
     /// `None` where it was never found blocked.
     fn of<F: Family<Key = TaskKey>>(change: &Change<'_, F>, columns: &Columns<F>) -> Option<Self> {
-        let blocked = change.rows().filter(|r| is_blocked((columns.state)(r), (columns.wait_channel)(r))).count();
-        let asleep = change.rows().filter(|r| matches!((columns.state)(r).get(), Some("D" | "S" | "I"))).count();
-        if blocked == 0 {
+        let sleeps: Vec<Sleep> =
+            change.rows().filter_map(|r| Sleep::of((columns.state)(r), (columns.wait_channel)(r))).collect();
+        let found = |kind| sleeps.iter().filter(|sleep| **sleep == kind).count();
+        let (uninterruptible, async_io) = (found(Sleep::Uninterruptible), found(Sleep::AsyncIo));
+        if uninterruptible + async_io == 0 {
             return None;
         }
         // The time not spent on or waiting for a CPU is known exactly; the samples tell which part of it was blocked.
         let running = ratio(sum([change.grown(columns.user), change.grown(columns.system)]));
         let not_asleep = sum([running, ratio(change.grown(columns.run_delay))]);
-        let rows = change.rows().count() as f64;
-        let sampled = match not_asleep {
-            Some(seconds) => (change.seconds() - seconds).max(0.0) * blocked as f64 / asleep as f64,
-            None => change.seconds() * blocked as f64 / rows,
+        let rows = change.rows().count();
+        let sampled = |count: usize| match not_asleep {
+            Some(seconds) => (change.seconds() - seconds).max(0.0) * count as f64 / sleeps.len() as f64,
+            None => change.seconds() * count as f64 / rows as f64,
         };
-        let seconds = ratio(change.grown(columns.block_delay)).filter(|s| *s > 0.0).unwrap_or(sampled);
+        let measured = ratio(change.grown(columns.block_delay)).filter(|s| *s > 0.0);
+        let seconds = measured.unwrap_or_else(|| sampled(uninterruptible)) + sampled(async_io);
         let share = over(Some(seconds), Some(change.window_seconds()))?.min(1.0);
-        Some(Self { blocked, asleep, share })
+        Some(Self { blocked: uninterruptible + async_io, asleep: sleeps.len(), share })
     }
 }
 
 impl Blocked {
-    /// Of the live machine; `None` for what other tools printed, which list few processes and not at the same times.
-    pub fn of(window: &Window) -> Option<Self> {
-        if !window.origins().is_empty() {
-            return None;
-        }
-        let mut all = Self::default();
+    /// Of all samples with processes.
+    pub fn of(window: &Window) -> Self {
+        let mut all = Self { shows_all: window.origins().is_empty(), ..Self::default() };
         for snapshot in window.snapshots().iter().filter(|s| !s.task.process.is_empty()) {
-            let processes = snapshot.task.process.iter().filter(|p| is_blocked(&p.state, &p.wait_channel));
-            let threads = snapshot.task.thread.iter().filter(|t| is_blocked(&t.state, &t.wait_channel));
-            all.samples.push(processes.map(|p| p.task.pid).chain(threads.map(|t| t.task.pid)).collect());
+            let processes = snapshot.task.process.iter().map(|p| (p.task.pid, &p.state, &p.wait_channel));
+            let threads = snapshot.task.thread.iter().map(|t| (t.task.pid, &t.state, &t.wait_channel));
+            let is_blocked = |state, place| Sleep::of(state, place).is_some_and(Sleep::is_blocked);
+            let mut blocked = BTreeSet::new();
+            for (pid, _, place) in processes.chain(threads).filter(|(_, state, place)| is_blocked(*state, *place)) {
+                blocked.insert(pid);
+                let places = &mut all.processes.entry(pid).or_default().places;
+                if let Some(place) = place.get() {
+                    *places.entry(place.to_owned()).or_default() += 1;
+                }
+            }
+            for pid in &blocked {
+                all.processes.entry(*pid).or_default().blocked += 1;
+            }
+            all.samples.push(blocked);
         }
+        all.count_seen(window);
         for change in window.changes::<Thread>() {
-            let waits = ThreadWait::of(&change, &THREAD);
-            all.threads.entry(change.key().pid).or_default().extend(waits);
+            if let Some(process) = all.processes.get_mut(&change.key().pid) {
+                process.threads.extend(ThreadWait::of(&change, &THREAD));
+            }
         }
         for change in window.changes::<Process>() {
-            let waits = || ThreadWait::of(&change, &PROCESS).into_iter().collect();
-            all.threads.entry(change.key().pid).or_insert_with(waits);
+            if let Some(process) = all.processes.get_mut(&change.key().pid).filter(|p| p.threads.is_empty()) {
+                process.threads.extend(ThreadWait::of(&change, &PROCESS));
+            }
         }
-        (all.samples.len() >= 2).then_some(all)
+        all
+    }
+
+    fn count_seen(&mut self, window: &Window) {
+        for process in window.snapshots().iter().flat_map(|s| &s.task.process) {
+            if let Some(waits) = self.processes.get_mut(&process.task.pid) {
+                waits.seen += 1;
+            }
+        }
+    }
+
+    /// Share of the samples in which a thread of this process was blocked, and where one was most often.
+    pub(super) fn of_process(&self, pid: u32) -> Option<(f64, Option<&str>)> {
+        let process = self.processes.get(&pid)?;
+        let place = process.places.iter().max_by_key(|(_, times)| **times).map(|(place, _)| &**place);
+        Some((over(Some(process.blocked as f64), Some(process.seen as f64))?, place))
+    }
+
+    /// The same where it can be taken for shares of the time: several samples, each of all processes.
+    pub fn over_time(&self) -> Option<&Self> {
+        (self.shows_all && self.samples.len() >= 2).then_some(self)
     }
 
     /// Share of the time in which a thread of one of these processes was blocked.
@@ -100,7 +181,7 @@ impl Blocked {
     }
 
     fn of_these(&self, pids: &BTreeSet<u32>) -> impl Iterator<Item = &ThreadWait> {
-        pids.iter().filter_map(|pid| self.threads.get(pid)).flatten()
+        pids.iter().filter_map(|pid| self.processes.get(pid)).flat_map(|process| &process.threads)
     }
 }
 
@@ -114,7 +195,7 @@ pub struct Members<'w> {
 impl<'w> Members<'w> {
     /// Of all processes those that were blocked, but for the kernel's own threads.
     pub fn new(tasks: &'w [TaskUse], blocked: Option<&'w Blocked>) -> Self {
-        let was_blocked = |pid| blocked.is_some_and(|b| b.threads.get(&pid).is_some_and(|waits| !waits.is_empty()));
+        let was_blocked = |pid| blocked.is_some_and(|b| b.processes.get(&pid).is_some_and(|p| !p.threads.is_empty()));
         let processes = tasks.iter().filter(|task| !task.kernel && was_blocked(task.key.pid));
         Self { blocked, processes: processes.map(|task| (task.key.pid, task.cgroup.as_deref())).collect() }
     }
@@ -140,8 +221,14 @@ mod tests {
             let mut s = Snapshot { boot_ns: (second as u64 + 1) * SECOND, ..Snapshot::default() };
             for (pid, states) in (1..).zip(states) {
                 let key = TaskKey { pid, tid: pid, start: 1 };
+                // In capitals as the kernel has it; `a` is asleep for asynchronous I/O.
+                let (state, place) = match &states[second..=second] {
+                    "a" => ("S", "io_getevents"),
+                    state => (state, ""),
+                };
                 let row = ProcessRow {
-                    state: states[second..=second].into(),
+                    state: state.into(),
+                    wait_channel: place.into(),
                     user: (second as u64 * SECOND / 10).into(),
                     system: 0.into(),
                     run_delay: 0.into(),
@@ -151,7 +238,7 @@ mod tests {
             }
             s
         };
-        Blocked::of(&Window::new((0..states[0].len()).map(sample).collect())).unwrap()
+        Blocked::of(&Window::new((0..states[0].len()).map(sample).collect()))
     }
 
     fn share(states: &[&str]) -> f64 {
@@ -163,6 +250,28 @@ mod tests {
         assert!((share(&["DDDRDD"]) - 0.9).abs() < 1e-9, "whatever the samples found it doing as it ran");
         assert!((share(&["DSDSDS"]) - 0.45).abs() < 1e-9);
         assert_eq!(share(&["SSSRSS"]), 0.0);
+    }
+
+    #[test]
+    fn who_waits_for_asynchronous_io_is_blocked_as_well() {
+        assert!((share(&["aaaRaa"]) - 0.9).abs() < 1e-9);
+        assert!((share(&["aDSaDS"]) - 0.6).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_process_is_blocked_while_any_of_its_threads_is() {
+        let key = |tid| TaskKey { pid: 7, tid, start: 1 };
+        let snapshot = |second: u64, waits: &[u32]| {
+            let mut s = Snapshot { boot_ns: second * SECOND, ..Snapshot::default() };
+            s.task.process.push(ProcessRow { state: "S".into(), threads: 3.into(), ..ProcessRow::new(key(7)) }.into());
+            for tid in [8, 9] {
+                let (state, place) = if waits.contains(&tid) { ("D", "jbd2_log_wait_commit") } else { ("S", "futex") };
+                s.task.thread.push(Thread { state: state.into(), wait_channel: place.into(), ..Thread::new(key(tid)) });
+            }
+            s
+        };
+        let window = Window::new(vec![snapshot(0, &[8]), snapshot(1, &[9]), snapshot(2, &[8, 9]), snapshot(3, &[])]);
+        assert_eq!(Blocked::of(&window).of_process(7), Some((0.75, Some("jbd2_log_wait_commit"))));
     }
 
     #[test]

@@ -95,7 +95,7 @@ signals! { g: &GroupUse<'_>;
     "group.stall_cpu" "ratio" "share of time in which one of its tasks waited for a CPU", "Δcpu some total / Δt", "cpu.pressure" => stalled(g, |g| g.psi_cpu_some);
     "group.stall_memory" "ratio" "share of time in which one of its tasks waited for memory", "Δmemory some total / Δt", "memory.pressure" => stalled(g, |g| g.psi_memory_some);
     "group.stall_io" "ratio" "share of time in which one of its tasks waited for I/O", "Δio some total / Δt", "io.pressure" => stalled(g, |g| g.psi_io_some);
-    "group.waited" "ratio" "share of time in which one of its tasks waited for memory or storage", "max of Δmemory some total and Δio some total / Δt; without them, the share of the samples in which a thread of it slept uninterruptibly", "memory.pressure, io.pressure, /proc/PID/stat" => g.waited();
+    "group.waited" "ratio" "share of time in which one of its tasks waited for memory or storage", "max of Δmemory some total and Δio some total / Δt; without them, the share of the samples in which a thread of it was blocked", "memory.pressure, io.pressure, /proc/PID/stat" => g.waited();
     "group.version" "text" "version of its controllers", "v1, v2 or v1+v2", "/proc/self/mountinfo" => g.last().version.get();
     "group.pids" "count" "processes and threads", "pids.current", "cgroup-v2.rst" => g.last().pids.get();
     "group.pids_limit" "count" "processes and threads it may have", "pids.max", "cgroup-v2.rst" => g.last().pids_max.get();

@@ -132,7 +132,7 @@ signals! { u: &IoUse<'_>;
     "io.rate" "bytes/s" "bytes it moved to and from storage, over the whole window", "Δ(read_bytes + write_bytes) / window", "/proc/PID/io" => u.storage();
     "io.read_rate" "bytes/s" "bytes read from storage for it", "Δread_bytes / Δt", "/proc/PID/io" => u.read_rate();
     "io.write_rate" "bytes/s" "bytes it wrote or made dirty", "Δwrite_bytes / Δt", "/proc/PID/io" => u.process.and_then(|(task, _)| task.written);
-    "io.blocked_share" "ratio" "share of the samples in which one of its threads slept uninterruptibly", "samples in state D / samples", "/proc/PID/task/TID/stat" => u.process.map(|(task, _)| task.uninterruptible);
+    "io.blocked_share" "ratio" "share of the samples in which one of its threads was blocked: in uninterruptible sleep, or waiting for asynchronous I/O", "samples in state D, or in io_getevents or io_uring_enter / samples", "/proc/PID/task/TID/stat, syscall" => u.process.map(|(task, _)| task.blocked);
     "io.call_size" "bytes" "mean size of a read call, cached or not", "Δrchar / Δsyscr", "/proc/PID/io" => u.call_size();
     "io.asked" "bytes/s" "bytes it can have asked for at most", "(Δrchar + Δ(minor + major faults) x 64 KiB) / Δt", "/proc/PID/io, /proc/PID/stat; mm/memory.c: fault_around_bytes" => u.asked();
     "io.amplification" "count" "bytes read from storage for each byte it asked for, at least", "Δread_bytes / (Δrchar + Δ(minor + major faults) x 64 KiB)", "/proc/PID/io, /proc/PID/stat" => over(u.read_rate(), u.asked());

@@ -38,7 +38,6 @@ pub mod sleep;
 pub mod socket;
 pub mod task;
 pub mod thread;
-mod thread_sleep;
 pub mod transfer;
 pub mod writer;
 

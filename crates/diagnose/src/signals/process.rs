@@ -77,8 +77,8 @@ signals! { p: &ProcessUse<'_>;
     "proc.threads" "count" "threads", "as the kernel gives it", "/proc/PID/stat" => p.task.threads;
     "proc.background" "count" "1 for niced, batch and idle-class processes", "nice >= 10 or SCHED_BATCH or SCHED_IDLE", "/proc/PID/stat" => p.task.background;
     "proc.kernel" "count" "1 for threads of the kernel itself", "PF_KTHREAD", "/proc/PID/stat" => p.task.kernel;
-    "proc.blocked_share" "ratio" "share of the samples in which one of its threads slept uninterruptibly", "samples in state D / samples", "/proc/PID/task/TID/stat" => p.task.uninterruptible;
-    "proc.wait_channel" "text" "where in the kernel its threads slept so", "wchan", "/proc/PID/task/TID/wchan" => p.task.wait_channel.as_deref();
+    "proc.blocked_share" "ratio" "share of the samples in which one of its threads was blocked: in uninterruptible sleep, or waiting for asynchronous I/O", "samples in state D, or in io_getevents or io_uring_enter / samples", "/proc/PID/task/TID/stat, syscall" => p.task.blocked;
+    "proc.wait_channel" "text" "where in the kernel its threads were blocked", "wchan", "/proc/PID/task/TID/wchan" => p.task.wait_channel.as_deref();
     "proc.storage_rate" "bytes/s" "bytes it moved to and from storage", "Δ(read_bytes + write_bytes) / Δt", "/proc/PID/io" => p.task.storage;
     "proc.read_rate" "bytes/s" "bytes it caused to be read from storage", "Δread_bytes / Δt", "/proc/PID/io" => p.change.rate(|p| p.read_bytes);
     "proc.write_rate" "bytes/s" "bytes it wrote or made dirty", "Δwrite_bytes / Δt", "/proc/PID/io" => p.change.rate(|p| p.write_bytes);
@@ -138,7 +138,7 @@ pub fn entities(tasks: &[TaskUse], changes: &[Change<'_, Process>], rooms: &Room
             let room = growth.and_then(|growth| rooms.taken_by(growth, task.cgroup.as_deref()));
             let p = ProcessUse { task, change, resident, growth, room };
             let active = task.cpu != Some(0.0)
-                || task.uninterruptible > 0.0
+                || task.blocked > 0.0
                 || task.short_lived.is_some()
                 || task.storage.is_some_and(|b| b > 0.0)
                 || p.at_limit().is_some_and(|s| s > 0.5);
@@ -150,6 +150,7 @@ pub fn entities(tasks: &[TaskUse], changes: &[Change<'_, Process>], rooms: &Room
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::signals::blocked::Blocked;
     use crate::signals::lock::LockUse;
     use crate::signals::task;
     use whyslow_model::catalogue::ProcessRow;
@@ -180,7 +181,7 @@ mod tests {
         };
         let window = Window::new(vec![snapshot(1, start), snapshot(3, end)]);
         let changes = window.changes::<Process>();
-        let mut tasks = task::processes(&window, &changes);
+        let mut tasks = task::processes(&window, &changes, &Blocked::of(&window));
         tasks[0].lock = Some(LockUse { waiters: 3.0, blocked: 0.0 });
         let resident = Resident::of(&changes);
         let values = read(&ProcessUse { task: &tasks[0], change: &changes[0], resident, growth: None, room: None });

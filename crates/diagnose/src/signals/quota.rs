@@ -52,7 +52,7 @@ signals! { q: &QuotaUse<'_>;
     "quota.device" "text" "the device the limit is on", "major:minor", "/proc/diskstats" => q.io.key().lower.as_ref() as &str;
     "quota.version" "text" "version of the group's controllers", "v1, v2 or v1+v2", "/proc/self/mountinfo" => q.group.and_then(|g| g.last().version.get());
     "quota.device_busy" "ratio" "share of the time in which the device had requests in flight", "Δbusy time / Δt", "/proc/diskstats field 10" => q.device.and_then(|d| ratio(d.rate(|d| d.busy_time))).map(|b| b.min(1.0));
-    "quota.stall" "ratio" "share of the time in which a task of the group waited for I/O", "Δio some total / Δt of the group; without it, the share of the samples in which a thread of it slept uninterruptibly", "io.pressure, /proc/PID/stat" => q.stall();
+    "quota.stall" "ratio" "share of the time in which a task of the group waited for I/O", "Δio some total / Δt of the group; without it, the share of the samples in which a thread of it was blocked", "io.pressure, /proc/PID/stat" => q.stall();
 }
 
 /// Every group with an I/O limit, device by device.

@@ -81,10 +81,10 @@ pub fn made(window: &Window, tasks: &[TaskUse]) -> BTreeMap<(TaskKey, Name), Mad
     }
     for (device, time) in committed {
         let waiters = waiters(&device, &all, tasks);
-        let waited: f64 = waiters.iter().map(|task| task.uninterruptible).sum();
+        let waited: f64 = waiters.iter().map(|task| task.blocked).sum();
         for task in waiters {
             let made = all.entry((task.key, device.clone())).or_default();
-            made.committed += time * task.uninterruptible / waited;
+            made.committed += time * task.blocked / waited;
         }
     }
     all
@@ -93,7 +93,7 @@ pub fn made(window: &Window, tasks: &[TaskUse]) -> BTreeMap<(TaskKey, Name), Mad
 /// Who may have waited for flushes of a device: those that wrote to it themselves, as fsync(2) does for its caller; where
 /// none of them slept, any that wrote.
 fn waiters<'t>(device: &Name, made: &BTreeMap<(TaskKey, Name), Made>, tasks: &'t [TaskUse]) -> Vec<&'t TaskUse> {
-    let slept = || tasks.iter().filter(|t| !t.kernel && t.uninterruptible > 0.0);
+    let slept = || tasks.iter().filter(|t| !t.kernel && t.blocked > 0.0);
     let wrote_to_it = |t: &&TaskUse| made.get(&(t.key, device.clone())).is_some_and(|made| made.writes);
     let own: Vec<&TaskUse> = slept().filter(wrote_to_it).collect();
     if own.is_empty() { slept().filter(|t| t.written.is_some_and(|bytes| bytes > 0.0)).collect() } else { own }
@@ -180,13 +180,8 @@ mod tests {
             s.sort();
             s
         });
-        let task = |pid, kernel, uninterruptible| TaskUse {
-            key: key(pid),
-            kernel,
-            uninterruptible,
-            written: Some(1e6),
-            ..TaskUse::default()
-        };
+        let task =
+            |pid, kernel, blocked| TaskUse { key: key(pid), kernel, blocked, written: Some(1e6), ..TaskUse::default() };
         // A process that reads, one that sleeps for another device, and one that writes the most and never sleeps.
         let tasks = [9, 10].map(|pid| task(pid, true, 0.0)).into_iter();
         let tasks: Vec<TaskUse> = tasks

@@ -1,10 +1,9 @@
 //! What a process or thread did over the window, summed up once for every signal that needs it.
 
-use super::blocked::HARMLESS_SLEEPS;
+use super::blocked::{Blocked, Sleep};
 use super::lock::{self, LockUse};
 use super::short_lived::{self, Unseen};
 use super::sleep::{self, SleepUse};
-use super::thread_sleep;
 use crate::signal::{ratio, sum};
 use whyslow_model::catalogue::{Family, Process, Thread};
 use whyslow_model::key::TaskKey;
@@ -48,9 +47,9 @@ pub struct TaskUse {
     pub cpu_seconds: Option<f64>,
     /// What its children used that no sample saw alive.
     pub short_lived: Option<Unseen>,
-    /// Share of the samples in which it slept uninterruptibly; of a process, in which any of its threads did.
-    pub uninterruptible: f64,
-    /// Where it slept so, the place seen last; of a process, the place of the thread that slept most.
+    /// Share of the samples in which it was blocked; of a process, in which any of its threads was.
+    pub blocked: f64,
+    /// Where it was, the place seen last; of a process, the place where its threads were most often.
     pub wait_channel: Option<String>,
     /// True where every sample found it asleep in one place and it neither ran nor switched in between.
     pub stuck: bool,
@@ -131,12 +130,14 @@ impl TaskUse {
     }
 
     fn of<F: Family<Key = TaskKey>>(change: &Change<'_, F>, columns: &Columns<F>) -> Self {
-        let asleep: Vec<bool> = change.rows().map(|r| (columns.state)(r).get() == Some("D")).collect();
+        let sleep = |r| Sleep::of((columns.state)(r), (columns.wait_channel)(r));
+        let sleeps: Vec<Option<Sleep>> = change.rows().map(sleep).collect();
+        let blocked = sleeps.iter().flatten().filter(|sleep| sleep.is_blocked()).count();
         let places: Vec<&str> = change.rows().filter_map(|r| (columns.wait_channel)(r).get()).collect();
         let cpu =
             ratio(sum([change.rate(columns.user), change.rate(columns.system)]).or_else(|| change.rate(columns.both)));
         let same_place = places.windows(2).all(|p| p[0] == p[1]);
-        let harmless = places.iter().any(|p| HARMLESS_SLEEPS.contains(p));
+        let is_stuck = sleeps.len() > 2 && sleeps.iter().all(|sleep| *sleep == Some(Sleep::Uninterruptible));
         // A task that waits for a busy disk is found asleep in one place each time, too, but it gets on in between.
         let gets_on = cpu != Some(0.0) || sum(columns.switches.map(|f| change.grown(f))).is_some_and(|s| s > 0.0);
         Self {
@@ -148,9 +149,9 @@ impl TaskUse {
             voluntary_switches: change.rate(columns.switches[0]),
             involuntary_switches: change.rate(columns.switches[1]),
             migrations: change.rate(columns.migrations),
-            uninterruptible: asleep.iter().filter(|a| **a).count() as f64 / asleep.len() as f64,
+            blocked: blocked as f64 / sleeps.len() as f64,
             wait_channel: places.last().map(|p| (*p).to_owned()),
-            stuck: asleep.len() > 2 && asleep.iter().all(|a| *a) && same_place && !harmless && !gets_on,
+            stuck: is_stuck && same_place && !gets_on,
             background: (columns.nice)(change.last()).get().is_some_and(|n| n >= BACKGROUND_NICE),
             seconds: change.seconds(),
             threads: 1.0,
@@ -183,7 +184,7 @@ fn used(window: &Window, change: &Change<'_, Process>, f: impl Fn(&Process) -> C
 }
 
 /// Every process, sorted by key.
-pub fn processes(window: &Window, changes: &[Change<'_, Process>]) -> Vec<TaskUse> {
+pub fn processes(window: &Window, changes: &[Change<'_, Process>], blocked: &Blocked) -> Vec<TaskUse> {
     let mut tasks: Vec<TaskUse> = changes.iter().map(|change| TaskUse::of_process(window, change)).collect();
     for (pid, unseen) in short_lived::by_parent(window) {
         if let Some(task) = tasks.iter_mut().find(|t| t.key.pid == pid) {
@@ -192,10 +193,10 @@ pub fn processes(window: &Window, changes: &[Change<'_, Process>]) -> Vec<TaskUs
     }
     let locks = lock::by_process(window);
     let sleeps = sleep::by_process(window);
-    let blocked = thread_sleep::by_process(window);
     for task in &mut tasks {
-        if let Some(blocked) = blocked.get(&task.key.pid) {
-            blocked.add_to(task);
+        if let Some((share, place)) = blocked.of_process(task.key.pid) {
+            task.blocked = share;
+            task.wait_channel = place.map(str::to_owned);
         }
         task.lock = locks.get(&task.key.pid).copied();
         task.sleep = sleeps.get(&task.key).copied().unwrap_or_default();

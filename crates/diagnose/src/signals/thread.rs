@@ -9,7 +9,7 @@ signals! { t: &TaskUse;
     "thread.busy" "ratio" "share of the time in which it ran", "Δ(utime + stime) / Δt", "/proc/PID/task/TID/stat" => t.cpu;
     "thread.system_share" "ratio" "kernel mode's share of its time", "Δstime / Δ(utime + stime)", "/proc/PID/task/TID/stat" => over(t.system, t.cpu);
     "thread.run_delay" "ratio" "share of the time in which it waited for a CPU", "Δrun_delay / Δt", "/proc/PID/task/TID/schedstat" => t.run_delay;
-    "thread.blocked_share" "ratio" "share of the samples in which it slept uninterruptibly", "samples in state D / samples", "/proc/PID/task/TID/stat" => t.uninterruptible;
+    "thread.blocked_share" "ratio" "share of the samples in which it was blocked: in uninterruptible sleep, or waiting for asynchronous I/O", "samples in state D, or in io_getevents or io_uring_enter / samples", "/proc/PID/task/TID/stat, syscall" => t.blocked;
     "thread.stuck" "count" "1 where it slept in one place through all samples and never ran", "state D throughout, same wchan, no time used, no switch", "/proc/PID/task/TID/stat, wchan" => t.stuck;
     "thread.wait_channel" "text" "where in the kernel it slept", "wchan", "/proc/PID/task/TID/wchan" => t.wait_channel.as_deref();
     "thread.storage_rate" "bytes/s" "bytes its process moved to and from storage", "Δ(read_bytes + write_bytes) / Δt", "/proc/PID/io" => t.storage;
@@ -24,7 +24,7 @@ signals! { t: &TaskUse;
 pub fn entities(threads: &[TaskUse]) -> Vec<Entity> {
     threads
         .iter()
-        .filter(|t| t.cpu != Some(0.0) || t.uninterruptible > 0.0 || t.kept_waiting.is_some())
+        .filter(|t| t.cpu != Some(0.0) || t.blocked > 0.0 || t.kept_waiting.is_some())
         .map(|t| {
             Entity::new(
                 Subject {

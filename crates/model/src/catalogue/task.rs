@@ -12,7 +12,7 @@ family_group! {
         command: state text "process.command" "the name the kernel keeps (15 bytes)";
         parent: gauge count "process.parent_pid" "parent process";
         state: state text "process.state" "R, S, D, T, Z, I ...";
-        wait_channel: state text "process.wait_channel" "the kernel function the main thread sleeps in";
+        wait_channel: state text "process.wait_channel" "the kernel function the main thread is blocked in, or the system call in which it waits for asynchronous I/O";
         cgroup: state text "process.cgroup" "its control groups, one a line, the deepest first";
         user: counter ns "process.cpu.time" "time in user mode";
         system: counter ns "process.cpu.time" "time in kernel mode";
@@ -65,7 +65,7 @@ family_group! {
     thread: Thread by task: TaskKey, from "/proc/PID/task/TID" {
         command: state text "thread.name" "the thread's name";
         state: state text "thread.state" "R, S, D ...";
-        wait_channel: state text "thread.wait_channel" "the kernel function it sleeps in";
+        wait_channel: state text "thread.wait_channel" "the kernel function it is blocked in, or the system call in which it waits for asynchronous I/O";
         user: counter ns "thread.cpu.time" "time in user mode";
         system: counter ns "thread.cpu.time" "time in kernel mode";
         cpu_time: counter ns "thread.cpu.time" "time in both modes, where a tool does not tell them apart";

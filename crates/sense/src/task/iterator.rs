@@ -2,16 +2,16 @@
 //! under /proc, at a fiftieth of the cost.
 //!
 //! The values are those of /proc, summed over threads as the kernel does (fs/proc/array.c, kernel/sched/cputime.c). Files are read
-//! only for what is in no structure: where a blocked task sleeps, what a thread waits for in futex(2), and the names of cgroups and
+//! only for what is in no structure: where a blocked task sleeps, which system call a thread waits in, and the names of cgroups and
 //! kernel workers. Memory lacks the per-CPU remainders: it is off by at most max(32, 2 x CPUs) pages per CPU.
 
 use super::exits::{self, Exits};
 use super::proc_dir::ProcDir;
-use super::process::{renew, renew_shared};
+use super::process::{renew, renew_shared, storage_bytes};
 use super::record::{CpuTime, ExitRecord, Io, MemoryPages, ProcessRecord, RecordSpan, RecordSpans, ThreadRecord, Used};
 use super::records::{RecordPart, Records};
 use super::stat::{KERNEL_THREAD, WORKER, policy};
-use super::thread::{wait_channel, waits_for_lock};
+use super::thread::{lock_wait, sleep_reason, wait_channel};
 use super::thread_stats::{ProcessThreads, ThreadStats};
 use super::{cputime, pid_files};
 use crate::os::page_size;
@@ -220,9 +220,10 @@ impl TrackedProcess {
         sample.dir.enter_process(main.pid);
         self.put_names(sample, main, process);
         self.put_process(main, process, &mut sample.dir);
+        let moved = storage_bytes(&self.row);
         self.put_used(process, family);
-        self.row.wait_channel = wait_channel(&mut sample.dir, main.state() == "D");
-        self.put_threads(sample, process, family);
+        let did_io = storage_bytes(&self.row) != moved;
+        self.put_threads(sample, process, family, did_io);
         self.seen = sample.number;
         sample.processes.push(self.row.clone());
     }
@@ -289,22 +290,33 @@ impl TrackedProcess {
         row.cancelled_write_bytes = used.io.cancelled_write_bytes.into();
     }
 
-    /// Rows of the threads if there are several, and sums of what the kernel does not keep of ended threads.
-    fn put_threads(&mut self, sample: &mut IteratorSample<'_>, process: &ProcessRecord, family: &ThreadRecords) {
+    /// Rows of the threads if there are several, and sums of what the kernel does not keep of ended threads. What a thread waits for
+    /// costs a file, and matters only if it can wait for other threads or for storage.
+    fn put_threads(
+        &mut self,
+        sample: &mut IteratorSample<'_>,
+        process: &ProcessRecord,
+        family: &ThreadRecords,
+        did_io: bool,
+    ) {
         let several = process.threads > 1;
         let mut all = Vec::with_capacity(family.len());
         for (thread, _) in family {
             let key = thread.key();
             let mut stats = stats(thread);
+            let before = self.thread_stats.get(&key);
+            sample.dir.enter_thread(key.pid, key.tid);
+            stats.sleep = match before.map(|b| stats.may_have_run_since(b)) {
+                Some(true) if several || did_io => sleep_reason(&mut sample.dir, thread.state() == "S"),
+                Some(true) => None,
+                _ => before.and_then(|b| b.sleep),
+            };
+            let channel = wait_channel(&mut sample.dir, thread.state(), stats.sleep);
+            if key == self.row.task {
+                self.row.wait_channel = channel.clone();
+            }
             if several {
-                let before = self.thread_stats.get(&key);
-                let ran = before.map(|b| stats.may_have_run_since(b));
-                sample.dir.enter_thread(key.pid, key.tid);
-                stats.waits_for_lock = match ran {
-                    Some(true) => waits_for_lock(&mut sample.dir, thread.state() == "S"),
-                    _ => before.and_then(|b| b.waits_for_lock),
-                };
-                sample.threads.push(row(thread, &stats, &mut sample.dir));
+                sample.threads.push(row(thread, &stats, channel));
             }
             all.push((key, stats));
         }
@@ -365,7 +377,7 @@ fn stats(thread: &ThreadRecord) -> ThreadStats {
     }
 }
 
-fn row(thread: &ThreadRecord, stats: &ThreadStats, dir: &mut ProcDir) -> Thread {
+fn row(thread: &ThreadRecord, stats: &ThreadStats, wait_channel: State) -> Thread {
     let mut row = Thread::new(thread.key());
     let (user, system) = cputime::adjusted(&thread.used.cpu, None, None);
     row.command = String::from_utf8_lossy(thread.name()).as_ref().into();
@@ -380,10 +392,10 @@ fn row(thread: &ThreadRecord, stats: &ThreadStats, dir: &mut ProcDir) -> Thread 
     row.voluntary_switches = thread.used.voluntary_switches.into();
     row.involuntary_switches = thread.used.involuntary_switches.into();
     row.migrations = stats.migrations.into();
-    row.lock_wait = stats.waits_for_lock.map(u64::from).into();
+    row.lock_wait = lock_wait(stats.sleep);
     row.processor = thread.processor.into();
     row.nice = thread.nice().into();
-    row.wait_channel = wait_channel(dir, thread.state() == "D");
+    row.wait_channel = wait_channel;
     row
 }
 

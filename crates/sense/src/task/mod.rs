@@ -3,7 +3,6 @@
 mod command_line;
 mod cputime;
 mod exits;
-mod futex;
 mod io;
 mod iterator;
 mod kernel_locks;
@@ -16,6 +15,7 @@ mod record;
 mod records;
 mod sleep;
 mod stat;
+mod system_call;
 mod thread;
 mod thread_stats;
 

@@ -12,7 +12,7 @@ use crate::os::{page_size, ticks_to_ns};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::sync::{Mutex, PoisonError};
-use whyslow_model::catalogue::{Process, Thread};
+use whyslow_model::catalogue::{Process, ProcessRow, Thread};
 use whyslow_model::key::TaskKey;
 use whyslow_model::value::{Gauge, State};
 
@@ -63,7 +63,8 @@ impl ProcProcess {
         let (stat, command) = Stat::parse(line).ok_or_else(|| FileError::Failed("malformed stat".into()))?;
         let key = TaskKey { pid, tid: pid, start: stat.start };
         let before = before.filter(|b| b.row.task == key);
-        let full = before.is_none() || (sample.number + u64::from(pid)).is_multiple_of(FULL_EVERY);
+        let is_known = before.is_some();
+        let full = !is_known || (sample.number + u64::from(pid)).is_multiple_of(FULL_EVERY);
         let mut process = before.unwrap_or_else(|| Self { row: Process::new(key), ..Self::default() });
         process.open = ProcessFiles { stat: stat_file, schedstat: open.schedstat };
 
@@ -72,13 +73,15 @@ impl ProcProcess {
         process.add_stat(&stat, &command);
         let threads = process.read_threads(sample, &stat);
         let may_have_run = stat.is_runnable() || process.threads.total().may_have_run_since(&total);
+        let moved = storage_bytes(&process.row);
         if full || may_have_run || process.size() != size {
             process.read_changing(&mut sample.dir, &stat, full)?;
         }
         if full {
             process.read_settings(&mut sample.dir, &stat);
         }
-        process.row.wait_channel = thread::wait_channel(&mut sample.dir, stat.is_blocked());
+        let did_io = is_known && storage_bytes(&process.row) != moved;
+        process.put_sleep(&mut sample.dir, &stat, may_have_run.then_some(did_io));
         process.add_totals();
         sample.threads.extend(threads);
         match sample.open_left.checked_sub(1) {
@@ -133,6 +136,16 @@ impl ProcProcess {
         sample.dir.enter_process(key.pid);
         self.threads.update(threads.iter().map(|(row, stats)| (row.task, *stats)).collect());
         threads.into_iter().map(|(row, _)| row).collect()
+    }
+
+    /// Reads where the main thread waits. The system call costs a file, and matters only if the process can wait for storage:
+    /// if it `did_io`, which is `None` if it has not run since the last sample.
+    fn put_sleep(&mut self, dir: &mut ProcDir, stat: &Stat, did_io: Option<bool>) {
+        let mut main = self.threads.get_mut(&self.row.task);
+        if let (Some(main), Some(did_io), true) = (&mut main, did_io, stat.threads <= 1) {
+            main.sleep = if did_io { thread::sleep_reason(dir, stat.is_asleep()) } else { None };
+        }
+        self.row.wait_channel = thread::wait_channel(dir, stat.state(), main.and_then(|main| main.sleep));
     }
 
     /// Reads what changes as the process runs.
@@ -195,6 +208,11 @@ impl ProcProcess {
         row.involuntary_switches = involuntary_switches.into();
         row.migrations = migrations.into();
     }
+}
+
+/// What a process has moved to and from storage: it can only have waited for storage if this has grown.
+pub(super) fn storage_bytes(row: &ProcessRow) -> [Option<u64>; 2] {
+    [row.read_bytes.get(), row.write_bytes.get()]
 }
 
 /// Sets `slot`, which hardly ever changes, without allocating if it does not.

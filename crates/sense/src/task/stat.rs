@@ -81,11 +81,6 @@ impl Stat {
         }
     }
 
-    /// In uninterruptible sleep.
-    pub(super) fn is_blocked(&self) -> bool {
-        self.state == b'D'
-    }
-
     /// In interruptible sleep.
     pub(super) fn is_asleep(&self) -> bool {
         self.state == b'S'
@@ -144,7 +139,7 @@ mod tests {
         assert_eq!((stat.nice, stat.threads, stat.start), (-5, 3, 4242));
         assert_eq!((stat.virtual_size, stat.rss_pages, stat.processor), (8192, 9, Some(1)));
         assert_eq!((stat.policy(), stat.block_delay, stat.state()), (Some("BATCH"), Some(250), "D"));
-        assert!(stat.is_blocked() && stat.is_kernel_thread());
+        assert!(stat.state() == "D" && stat.is_kernel_thread());
     }
 
     #[test]

@@ -203,6 +203,24 @@ fn lock_waits_of_a_thread_are_read_once_it_has_run() {
 }
 
 #[test]
+fn a_process_that_waits_for_asynchronous_io_is_found_in_its_call() {
+    let tree = tree();
+    let mut source = Tasks::default();
+    let call = libc::SYS_io_getevents;
+    let mut place = |state: char, run: u64, bytes: u64| {
+        write_task(&tree, "7", StatLine { state, ..SLEEPER }, run, 0);
+        tree.write("proc/7/io", &format!("read_bytes: {bytes}\nwrite_bytes: 0\n"));
+        tree.write("proc/7/syscall", &format!("{call} 0x7f10 0x1 0x1 0x7ffe 0x0 0x0 0x0 0x0\n"));
+        read(&tree, &mut source).task.process[0].wait_channel.get().map(str::to_owned)
+    };
+    assert_eq!(place('S', 100, 0), None);
+    assert_eq!(place('S', 101, 4096).as_deref(), Some("io_getevents"));
+    assert_eq!(place('S', 101, 4096).as_deref(), Some("io_getevents"), "a disk can take longer than a sample");
+    assert_eq!(place('R', 102, 8192), None);
+    assert_eq!(place('S', 103, 8192), None, "without I/O the call is not read");
+}
+
+#[test]
 fn too_many_threads_are_left_out_and_reported() {
     let tree = tree();
     write_task(&tree, "7", StatLine { threads: 1_000_000, ..SLEEPER }, 10, 1);

@@ -1,9 +1,10 @@
 //! Row and values of one thread, from its files.
 
+use super::pid_files;
 use super::proc_dir::ProcDir;
 use super::stat::Stat;
+use super::system_call::{self, SleepReason};
 use super::thread_stats::{ProcessThreads, ThreadStats};
-use super::{futex, pid_files};
 use crate::os::ticks_to_ns;
 use std::fs::File;
 use whyslow_model::catalogue::Thread;
@@ -41,14 +42,14 @@ fn read(dir: &mut ProcDir, pid: u32, tid: u32, before: &ProcessThreads, delays: 
     row.voluntary_switches = stats.voluntary_switches.into();
     row.involuntary_switches = stats.involuntary_switches.into();
     row.migrations = stats.migrations.into();
-    row.lock_wait = stats.waits_for_lock.map(u64::from).into();
-    row.wait_channel = wait_channel(dir, stat.is_blocked());
+    row.lock_wait = lock_wait(stats.sleep);
+    row.wait_channel = wait_channel(dir, stat.state(), stats.sleep);
     Some((row, stats))
 }
 
 /// The values of the thread whose directory is entered. What changes only as it runs is read again only if it may have run.
 ///
-/// Whether it waits for a lock is not read for a thread that has not run since it was first seen: a pool may park thousands, and a
+/// What it waits for is not read for a thread that has not run since it was first seen: a pool may park thousands, and a
 /// thread that never runs does not contend.
 fn stats(dir: &mut ProcDir, stat: &Stat, before: Option<&ThreadStats>, delays: bool) -> ThreadStats {
     let mut stats = scheduled(dir, &mut None, stat, before, delays);
@@ -60,7 +61,7 @@ fn stats(dir: &mut ProcDir, stat: &Stat, before: Option<&ThreadStats>, delays: b
         stats.migrations = migrations(dir);
     }
     if ran == Some(true) {
-        stats.waits_for_lock = waits_for_lock(dir, stat.is_asleep());
+        stats.sleep = sleep_reason(dir, stat.is_asleep());
     }
     stats
 }
@@ -70,12 +71,16 @@ pub(super) fn migrations(dir: &mut ProcDir) -> Option<u64> {
     dir.read("sched").ok().and_then(pid_files::migrations)
 }
 
-/// Whether the thread entered sleeps waiting for a lock; `None` if we may not see that.
-pub(super) fn waits_for_lock(dir: &mut ProcDir, is_asleep: bool) -> Option<bool> {
+/// What the thread entered waits for; `None` if we may not see that.
+pub(super) fn sleep_reason(dir: &mut ProcDir, is_asleep: bool) -> Option<SleepReason> {
     if !is_asleep {
-        return Some(false);
+        return Some(SleepReason::Other);
     }
-    dir.read("syscall").ok().and_then(futex::waits_for_lock)
+    dir.read("syscall").ok().and_then(system_call::sleep_reason)
+}
+
+pub(super) fn lock_wait(sleep: Option<SleepReason>) -> Gauge {
+    sleep.map(|reason| u64::from(reason == SleepReason::Lock)).into()
 }
 
 /// The scheduler's values of the thread whose directory is entered; the others as before.
@@ -97,17 +102,19 @@ pub(super) fn scheduled(
         voluntary_switches: before.and_then(|b| b.voluntary_switches),
         involuntary_switches: before.and_then(|b| b.involuntary_switches),
         migrations: before.and_then(|b| b.migrations),
-        waits_for_lock: before.and_then(|b| b.waits_for_lock),
+        sleep: before.and_then(|b| b.sleep),
     }
 }
 
-/// The kernel function in which the task entered sleeps; absent unless it is blocked, or if the kernel hides it.
-pub(super) fn wait_channel(dir: &mut ProcDir, is_blocked: bool) -> State {
-    if !is_blocked {
-        return State::default();
-    }
-    match dir.read("wchan") {
-        Ok(b"" | b"0") | Err(_) => State::default(),
-        Ok(name) => String::from_utf8_lossy(name.trim_ascii()).into_owned().into(),
+/// Where the task entered waits for a disk or the like: of a blocked one the kernel function, absent if the kernel hides it; of one
+/// that waits for asynchronous I/O the system call. Absent for all others.
+pub(super) fn wait_channel(dir: &mut ProcDir, state: &str, sleep: Option<SleepReason>) -> State {
+    match (state, sleep) {
+        ("D", _) => match dir.read("wchan") {
+            Ok(b"" | b"0") | Err(_) => State::default(),
+            Ok(name) => String::from_utf8_lossy(name.trim_ascii()).into_owned().into(),
+        },
+        ("S", Some(SleepReason::AsyncIo(call))) => call.into(),
+        _ => State::default(),
     }
 }

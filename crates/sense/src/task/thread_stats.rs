@@ -1,6 +1,7 @@
 //! What the kernel counts per thread only: the value of a process is the sum over its threads.
 
 use super::pid_files::ProcessStatus;
+use super::system_call::SleepReason;
 use whyslow_model::key::TaskKey;
 
 /// The values of one thread, or a sum over several.
@@ -19,8 +20,8 @@ pub(super) struct ThreadStats {
     pub(super) voluntary_switches: Option<u64>,
     pub(super) involuntary_switches: Option<u64>,
     pub(super) migrations: Option<u64>,
-    /// Whether it sleeps waiting for a lock; `None` in a sum.
-    pub(super) waits_for_lock: Option<bool>,
+    /// What it waits for if it sleeps; `None` in a sum.
+    pub(super) sleep: Option<SleepReason>,
 }
 
 impl ThreadStats {
@@ -34,7 +35,7 @@ impl ThreadStats {
             voluntary_switches: sum(self.voluntary_switches, other.voluntary_switches),
             involuntary_switches: sum(self.involuntary_switches, other.involuntary_switches),
             migrations: sum(self.migrations, other.migrations),
-            waits_for_lock: None,
+            sleep: None,
         }
     }
 
