@@ -31,7 +31,10 @@ const MOST_RULED_OUT: usize = 12;
 
 /// Judges a window by a book of rules.
 pub fn diagnose(window: &Window, source: Origin, book: &RuleBook) -> Diagnosis {
-    let facts = Facts::of(window);
+    let mut facts = Facts::of(window);
+    if let Some(running) = &mut facts.running {
+        running.is_past = source == Origin::Recording;
+    }
     let (judged, alike) = judge(book.all(), &facts);
     let findings = relate(judged, &facts.topology);
     let ruled_out = ruled_out(book, &facts, &findings, alike);

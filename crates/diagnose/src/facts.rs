@@ -33,6 +33,8 @@ pub struct Facts {
     pub(crate) hides_io: bool,
     /// The observer and its children: never to blame for others' load.
     pub(crate) observers: BTreeSet<u32>,
+    /// The processes that commands may name; `None` for captures, whose reader knows what became of them.
+    pub(crate) running: Option<Running>,
     entities: BTreeMap<Scope, Vec<Entity>>,
     origins: Origins,
     /// How long what is lost now has been lost.
@@ -47,8 +49,10 @@ impl Facts {
         let processes = task::processes(window, &changes, &blocked);
         let threads = task::threads(window, &processes);
         let rooms = Rooms::of(window);
-        let host =
-            Entity::new(Subject::host(), host::read(&host::HostUse::new(window, &processes, rooms.of_the_machine())));
+        let host = Entity::new(
+            Subject::host(),
+            host::read(&host::HostUse::new(window, &processes, rooms.of_the_machine(), blocked.over_time())),
+        );
         let topology = Topology::of(window);
         let stall = number(&host, Scope::Host, "stall.io");
         let members = Members::new(&processes, blocked.over_time());
@@ -59,7 +63,7 @@ impl Facts {
             (Scope::Disk, disk::entities(window, &topology, stall, &uses, blocked.over_time())),
             (Scope::Quota, quota::entities(window, &members)),
             (Scope::Mount, mount::entities(window)),
-            (Scope::Group, group::entities(window, &rooms, &members)),
+            (Scope::Group, group::entities(window, &rooms, &members, number(&host, Scope::Host, "stall.memory"))),
             (Scope::Process, process::entities(&processes, &changes, &rooms)),
             (Scope::Thread, thread::entities(&threads)),
             (Scope::Io, io::entities(&uses)),
@@ -82,6 +86,8 @@ impl Facts {
             (Scope::Array, array::entities(window, &topology)),
         ]);
         let observers = observers(window, &changes);
+        let is_captured = !window.origins().is_empty();
+        let running = (!is_captured).then(|| Running::of(window, &processes, &observers));
         let is_at_work = |task: &TaskUse| task.cpu.is_some_and(|cpu| cpu > 0.0 || task.blocked > 0.0);
         let hides_io = processes.iter().any(|task| task.storage.is_none() && is_at_work(task));
         Self {
@@ -90,6 +96,7 @@ impl Facts {
             sources: Sources::of(window),
             hides_io,
             observers,
+            running,
             entities,
             origins: window.origins().clone(),
             history: History::of(window),
@@ -125,6 +132,46 @@ impl Facts {
     /// A signal of the host.
     pub fn host_number(&self, name: &str) -> Option<f64> {
         number(&self.host, Scope::Host, name)
+    }
+}
+
+/// Which processes a command can still reach.
+#[derive(Debug)]
+pub(crate) struct Running {
+    /// Those of the last sample.
+    at_the_end: BTreeSet<u32>,
+    /// Of these, the ones whose settings are worth changing: not threads of the kernel, not the observer, and none that began
+    /// only just now, since its like come and go.
+    lasting: BTreeSet<u32>,
+    /// Whether the window is over: whoever ran then may have ended since.
+    pub(crate) is_past: bool,
+}
+
+/// The part of the window for which a process has to have run to last.
+const LASTING: f64 = 0.5;
+
+impl Running {
+    fn of(window: &Window, tasks: &[TaskUse], observers: &BTreeSet<u32>) -> Self {
+        let last = window.last().map(|s| &s.task.process[..]).unwrap_or_default();
+        let is_alive = |p: &&Process| !matches!(p.state.get(), Some("X" | "Z"));
+        let at_the_end: BTreeSet<u32> = last.iter().filter(is_alive).map(|p| p.task.pid).collect();
+        let lasts = |task: &&TaskUse| {
+            let long_enough = task.seconds >= LASTING * window.seconds();
+            long_enough && !task.kernel && !observers.contains(&task.key.pid) && at_the_end.contains(&task.key.pid)
+        };
+        let lasting = tasks.iter().filter(lasts).map(|task| task.key.pid).collect();
+        Self { at_the_end, lasting, is_past: false }
+    }
+
+    /// Whether a command may name the process.
+    pub(crate) fn has(&self, pid: u32) -> bool {
+        !self.is_past && self.at_the_end.contains(&pid)
+    }
+
+    /// Those of these processes whose settings are worth changing, where they are most of them.
+    pub(crate) fn lasting(&self, pids: impl Iterator<Item = u32>) -> Vec<u32> {
+        let (lasting, others): (Vec<u32>, Vec<u32>) = pids.partition(|pid| self.lasting.contains(pid));
+        if lasting.len() > others.len() { lasting } else { Vec::new() }
     }
 }
 

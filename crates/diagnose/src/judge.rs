@@ -3,12 +3,12 @@
 use crate::blame::{Blame, blame};
 use crate::expr::{Expr, Truth};
 use crate::facts::Facts;
-use crate::rule::{ActionSpec, Rule};
+use crate::rule::{ActionSpec, Rule, find};
 use crate::scene::Stage;
 use crate::signal::{Entity, Scope};
 use std::collections::BTreeMap;
 use whyslow_model::diagnosis::{
-    Action, ActionKind, Basis, Confidence, Culprit, Evidence, Finding, RuledOut, Subject, Unattributed,
+    Action, ActionKind, Basis, Confidence, Culprit, Evidence, Finding, RuledOut, Since, Subject, Unattributed,
 };
 
 /// How many findings of one rule are worth a reader's time.
@@ -40,7 +40,7 @@ pub fn judge(rules: &[Rule], facts: &Facts) -> (Vec<Judged>, Vec<RuledOut>) {
     for rule in rules {
         let mut of_rule: Vec<Judged> = Vec::new();
         for entity in facts.entities(rule.scope).iter().filter(|e| !e.idle) {
-            let mut stage = Stage::new(rule.scope, entity, &facts.host);
+            let mut stage = Stage::new(rule.scope, entity, &facts.host).with_running(facts.running.as_ref());
             if rule.when.truth(&stage) != Truth::True {
                 continue;
             }
@@ -103,20 +103,21 @@ fn finding(rule: &Rule, entity: &Entity, stage: &mut Stage<'_>, facts: &Facts) -
     };
     let Blame { culprits, unattributed } = blame(rule, stage, facts);
     stage.blame(&culprits);
+    let is_past = facts.running.as_ref().is_some_and(|running| running.is_past);
     let without_name = rule.summary_unattributed.as_ref().filter(|_| culprits.is_empty());
     let summary = without_name.unwrap_or(&rule.summary);
     let (impact, impact_is) = impact(rule, stage);
     let finding = Finding {
         id: rule.id.clone(),
         subject: if rule.host_is_subject { Subject::host() } else { entity.subject.clone() },
-        actions: actions(rule, stage, &culprits, unattributed.as_ref()),
+        actions: actions(rule, stage, &culprits, unattributed.as_ref(), is_past),
         culprits,
         unattributed,
         more: 0,
         impact,
         impact_is,
         how_bad: rule.how_bad.as_ref().filter(|_| impact_is != Basis::NotMeasured).map(|text| text.prose(stage)),
-        since: rule.pressure.and_then(|resource| facts.history.since(resource, impact)),
+        since: since(rule, stage, facts, impact),
         confidence,
         summary: summary.prose(stage),
         evidence: evidence(rule, entity, stage, facts),
@@ -143,6 +144,16 @@ fn impact(rule: &Rule, stage: &Stage<'_>) -> (f64, Basis) {
     }
 }
 
+/// Since when it has lasted: by the pressure, or by what the rule computes.
+fn since(rule: &Rule, stage: &Stage<'_>, facts: &Facts, impact: f64) -> Option<Since> {
+    if let Some(resource) = rule.pressure {
+        return facts.history.since(resource, impact);
+    }
+    let lasted = rule.lasted.as_ref()?;
+    let source = lasted.names().iter().find_map(|name| find(name, &[rule.scope, Scope::Host]))?.source;
+    Some(facts.history.lasted(lasted.number(stage)?, source))
+}
+
 fn evidence(rule: &Rule, entity: &Entity, stage: &Stage<'_>, facts: &Facts) -> Vec<Evidence> {
     let signals = [rule.scope, Scope::Host].into_iter().flat_map(Scope::signals);
     rule.evidence
@@ -162,7 +173,13 @@ fn evidence(rule: &Rule, entity: &Entity, stage: &Stage<'_>, facts: &Facts) -> V
 }
 
 /// What to do. Where nobody is named, how to see who it is takes the place of what needs the name.
-fn actions(rule: &Rule, stage: &Stage<'_>, culprits: &[Culprit], gap: Option<&Unattributed>) -> Vec<Action> {
+fn actions(
+    rule: &Rule,
+    stage: &Stage<'_>,
+    culprits: &[Culprit],
+    gap: Option<&Unattributed>,
+    is_past: bool,
+) -> Vec<Action> {
     let holds = |spec: &&ActionSpec| spec.when.as_ref().is_none_or(|when| when.truth(stage) == Truth::True);
     let (nameless, specs): (Vec<_>, Vec<_>) =
         rule.actions.iter().filter(holds).partition(|spec| culprits.is_empty() && spec.names_culprit());
@@ -175,7 +192,18 @@ fn actions(rule: &Rule, stage: &Stage<'_>, culprits: &[Culprit], gap: Option<&Un
         try_command: None,
         expect: None,
     });
-    specs.into_iter().map(|spec| action(spec, stage)).chain(identify).collect()
+    let mut actions: Vec<Action> = Vec::new();
+    for spec in specs {
+        let mut action = action(spec, stage);
+        // The processes of a recording are history: a command would reach whoever has their numbers now.
+        if is_past && spec.names_process() {
+            action
+                .text
+                .push_str(&format!(" (this was in the past: check that {} still runs)", stage.whereabouts(culprits)));
+        }
+        actions.push(action);
+    }
+    actions.into_iter().chain(identify).collect()
 }
 
 /// How to see which process it is, by the resource that a rule's id begins with.

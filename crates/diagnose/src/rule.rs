@@ -49,6 +49,8 @@ pub struct Rule {
     pub(crate) severity: Option<Expr>,
     /// The pressure that shows how long it has lasted.
     pub(crate) pressure: Option<Resource>,
+    /// How long it has lasted, in seconds, where no pressure shows that.
+    pub(crate) lasted: Option<Expr>,
     pub(crate) high: Option<Expr>,
     pub(crate) medium: Option<Expr>,
     pub(crate) host_is_subject: bool,
@@ -123,6 +125,12 @@ impl ActionSpec {
         let texts = texts.into_iter().flatten().chain(self.set.values());
         texts.flat_map(Template::names).any(|name| name.starts_with("culprit"))
     }
+
+    /// Whether its command is about processes, by their numbers.
+    pub(crate) fn names_process(&self) -> bool {
+        let is_number = |name: &String| name.ends_with(".pid") || name.ends_with(".pids");
+        self.command.as_ref().is_some_and(|command| command.names().iter().any(is_number))
+    }
 }
 
 /// The file as it is written.
@@ -139,6 +147,7 @@ struct Written {
     how_bad: Option<Spanned<String>>,
     severity: Option<Spanned<String>>,
     pressure: Option<Resource>,
+    lasted: Option<Spanned<String>>,
     high: Option<Spanned<String>>,
     medium: Option<Spanned<String>>,
     #[serde(default)]
@@ -318,6 +327,7 @@ impl Rule {
             how_bad: written.how_bad.as_ref().map(|text| reader.template(text, &sight)).transpose()?,
             severity: reader.maybe(written.severity.as_ref(), &sight)?,
             pressure: written.pressure,
+            lasted: reader.maybe(written.lasted.as_ref(), &sight)?,
             high: reader.maybe(written.high.as_ref(), &sight)?,
             medium: reader.maybe(written.medium.as_ref(), &sight)?,
             summary: reader.template(&written.summary, &sight)?,

@@ -1,9 +1,11 @@
 //! What a rule's expressions see: the signals of one entity, those of the host, and the names of who is judged.
 
 use crate::expr::Scene;
+use crate::facts::Running;
 use crate::signal::{Entity, Scope, in_group};
 use std::collections::BTreeMap;
 use whyslow_model::diagnosis::{Culprit, Reading};
+use whyslow_model::unit;
 
 /// An entity on the stage, with the host behind it.
 pub struct Stage<'a> {
@@ -11,13 +13,14 @@ pub struct Stage<'a> {
     entity: &'a Entity,
     host: &'a Entity,
     names: BTreeMap<&'static str, Reading>,
+    running: Option<&'a Running>,
 }
 
 /// A command for more processes than this is no longer one to paste.
 const MOST_PIDS: usize = 8;
 
 /// The names every rule may use beside signals, with what they stand for.
-pub const NAMES: [&str; 10] = [
+pub const NAMES: [&str; 11] = [
     "subject",
     "subject.pid",
     "subject.cgroup",
@@ -28,8 +31,10 @@ pub const NAMES: [&str; 10] = [
     "this.within",
     "culprit",
     "culprit.pid",
-    // All its processes, separated by commas.
+    // Those of its processes whose settings are worth changing, separated by commas.
     "culprit.pids",
+    // 1 where most of its processes are such, or nobody is named; 0 where they come and go.
+    "culprit.lasts",
 ];
 
 impl<'a> Stage<'a> {
@@ -37,7 +42,12 @@ impl<'a> Stage<'a> {
     pub fn new(scope: Scope, entity: &'a Entity, host: &'a Entity) -> Self {
         let mut names = BTreeMap::new();
         name(&mut names, ["subject", "subject.pid", "subject.cgroup"], entity);
-        Self { scope, entity, host, names }
+        Self { scope, entity, host, names, running: None }
+    }
+
+    /// The same, where commands may name these processes only.
+    pub fn with_running(self, running: Option<&'a Running>) -> Self {
+        Self { running, ..self }
     }
 
     /// The scene in which `candidate` is weighed as a culprit of this scene's subject.
@@ -46,7 +56,7 @@ impl<'a> Stage<'a> {
         name(&mut names, ["this", "this.pid", "this.cgroup"], candidate);
         let within = in_group(candidate.cgroup.as_deref(), &self.entity.subject.name);
         names.insert("this.within", Reading::Number(f64::from(u8::from(within))));
-        Self { scope, entity: candidate, host: self.host, names }
+        Self { scope, entity: candidate, host: self.host, names, running: self.running }
     }
 
     /// The process that is the subject, where it is one.
@@ -56,6 +66,13 @@ impl<'a> Stage<'a> {
 
     /// Makes the first culprit known to the texts.
     pub fn blame(&mut self, culprits: &[Culprit]) {
+        let lasting = |first: &Culprit| match self.running {
+            Some(running) => running.lasting(first.processes()),
+            None => first.processes().collect(),
+        };
+        let pids = culprits.first().map(lasting).unwrap_or_default();
+        let lasts = culprits.first().is_none_or(|first| first.pid.is_none() || !pids.is_empty());
+        self.names.insert("culprit.lasts", Reading::Number(f64::from(u8::from(lasts))));
         let Some(first) = culprits.first() else {
             self.names.insert("culprit", Reading::Text("an unidentified process".into()));
             return;
@@ -68,10 +85,23 @@ impl<'a> Stage<'a> {
         self.names.insert("culprit", Reading::Text(label));
         if let Some(pid) = first.pid {
             self.names.insert("culprit.pid", Reading::Number(f64::from(pid)));
-            let pids: Vec<String> = first.processes().map(|pid| pid.to_string()).collect();
-            if pids.len() <= MOST_PIDS {
+            if (1..=MOST_PIDS).contains(&pids.len()) {
+                let pids: Vec<String> = pids.iter().map(u32::to_string).collect();
                 self.names.insert("culprit.pids", Reading::Text(pids.join(",")));
             }
+        }
+    }
+
+    /// The program that an action is about, and the unit it runs in: what outlives its processes.
+    pub fn whereabouts(&self, culprits: &[Culprit]) -> String {
+        let subject = &self.entity.subject;
+        let (name, cgroup) = match culprits.first() {
+            Some(culprit) => (&culprit.name, culprit.cgroup.as_deref()),
+            None => (&subject.name, self.entity.deepest_cgroup()),
+        };
+        match cgroup.and_then(unit::unit) {
+            Some(unit) => format!("{name} in unit {unit}"),
+            None => name.clone(),
         }
     }
 
@@ -85,6 +115,19 @@ impl<'a> Stage<'a> {
             Some(entity.values.get(at)?.as_ref())
         };
         find(self.scope, self.entity).or_else(|| find(Scope::Host, self.host)).flatten()
+    }
+
+    /// The same in a command, which can only name processes that still run.
+    pub fn reading_in_command(&self, name: &str) -> Option<&Reading> {
+        let reading = self.reading(name)?;
+        let Some(running) = self.running else { return Some(reading) };
+        match (name, reading) {
+            ("subject.pid" | "this.pid" | "culprit.pid", Reading::Number(pid)) => {
+                running.has(*pid as u32).then_some(reading)
+            }
+            ("culprit.pids", _) => (!running.is_past).then_some(reading),
+            _ => Some(reading),
+        }
     }
 
     /// The unit of a signal; empty where there is none.

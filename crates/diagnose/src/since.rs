@@ -50,7 +50,8 @@ pub(crate) struct History {
 
 impl History {
     pub(crate) fn of(window: &Window) -> Self {
-        let Some(pressure) = window.change::<Pressure>() else { return Self::default() };
+        let end_ns = window.last().map(|s| s.wall_ns).filter(|ns| *ns != 0);
+        let Some(pressure) = window.change::<Pressure>() else { return Self { end_ns, ..Self::default() } };
         let cpu = Course::of(&pressure, |p| p.cpu_some, |p| (p.cpu_avg60, p.cpu_avg300), "/proc/pressure/cpu");
         let memory =
             Course::of(&pressure, |p| p.memory_some, |p| (p.memory_avg60, p.memory_avg300), "/proc/pressure/memory");
@@ -58,8 +59,15 @@ impl History {
         Self {
             courses: vec![(Resource::Cpu, cpu), (Resource::Memory, memory), (Resource::Io, io)],
             loaded: window.change::<System>().is_some_and(|system| is_loaded_as_before(&system)),
-            end_ns: window.last().map(|s| s.wall_ns).filter(|ns| *ns != 0),
+            end_ns,
         }
+    }
+
+    /// What has lasted for so many seconds up to the end.
+    pub(crate) fn lasted(&self, seconds: f64, source: &str) -> Since {
+        let start = self.end_ns.map(|end| end - (seconds * 1e9) as i64);
+        let start = start.and_then(|ns| Timestamp::from_nanosecond(ns.into()).ok()).map(|t| format!("{t:.3}"));
+        Since { start, seconds, source: source.to_owned() }
     }
 
     /// Since when a cause that costs `impact` of the time has lasted; `None` where the pressure does not show it.
@@ -69,10 +77,7 @@ impl History {
         let seconds: f64 = course.steps.iter().map(|(dt, _)| dt).sum();
         let source = |of: &str| format!("{}{of}", course.path);
         if let Some(quiet) = course.quiet_at_first(level) {
-            let lasted = seconds - quiet;
-            let start = self.end_ns.map(|end| end - (lasted * 1e9) as i64);
-            let start = start.and_then(|ns| Timestamp::from_nanosecond(ns.into()).ok()).map(|t| format!("{t:.3}"));
-            return Some(Since { start, seconds: lasted, source: source("") });
+            return Some(self.lasted(seconds - quiet, &source("")));
         }
         let (seconds, source) = match course.before(level) {
             Some(300) if resource == Resource::Cpu && self.loaded => (900.0, "/proc/loadavg".to_owned()),

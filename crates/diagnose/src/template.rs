@@ -120,14 +120,15 @@ impl Piece {
     }
 
     fn fill(&self, stage: &Stage<'_>, style: Style) -> Option<String> {
+        let read = |name| if style == Style::Command { stage.reading_in_command(name) } else { stage.reading(name) };
         match self {
             Self::Text(text) => Some(text.clone()),
             Self::Formula(formula) => formula.number(stage).map(|n| format!("{:.0}", n.round())),
-            Self::Count { name, one, many } => stage.reading(name).map(|reading| {
+            Self::Count { name, one, many } => read(name).map(|reading| {
                 let noun = if *reading == Reading::Number(1.0) { one } else { many };
                 format!("{} {noun}", write(reading, stage.unit(name), style))
             }),
-            Self::Name(name) => stage.reading(name).map(|reading| write(reading, stage.unit(name), style)),
+            Self::Name(name) => read(name).map(|reading| write(reading, stage.unit(name), style)),
             Self::Optional(template) => {
                 Some(template.fill(stage, style).collect::<Option<String>>().unwrap_or_default())
             }

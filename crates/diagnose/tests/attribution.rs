@@ -2,7 +2,7 @@
 
 mod seconds;
 
-use seconds::{SECOND, machine};
+use seconds::{SECOND, machine, recorded};
 use whyslow_model::catalogue::*;
 use whyslow_model::diagnosis::{ActionKind, Confidence, Diagnosis, Finding};
 use whyslow_model::key::{MachineKey, MountTask, TaskKey};
@@ -274,6 +274,78 @@ fn who_cannot_see_all_open_files_blames_nobody_for_a_full_file_system() {
     assert_eq!(shares(finding), []);
     let why = finding.unattributed.as_ref().map(|gap| gap.why.as_str());
     assert_eq!(why, Some("cannot read open files of 5 processes of other users"));
+}
+
+/// CPUs that are filled by two workers of a service.
+fn filled_by_workers(t: u64, s: &mut Snapshot) {
+    busy(t, s);
+    for pid in [8, 9] {
+        process(t, s, pid, "worker", 95, Some(0));
+        s.task.process.last_mut().expect("the worker").cgroup = "/system.slice/queue.service".into();
+    }
+}
+
+#[test]
+fn a_command_changes_only_processes_that_last() {
+    let action = |d: &Diagnosis| {
+        let first = finding(d, "cpu.saturated").actions[0].clone();
+        (first.text, first.try_command)
+    };
+    let (_, command) = action(&machine(filled_by_workers));
+    assert_eq!(command.as_deref(), Some("whyslow try process.nice@8,9=10 --metric cpu.waiting_normal"));
+    // Each compiler lives for two samples.
+    let (text, command) = action(&machine(|t, s| {
+        busy(t, s);
+        for pid in [100, 200].map(|first| first + t as u32 / 2) {
+            process(t % 2 + 1, s, pid, "cc1", 95, Some(0));
+            s.task.process.last_mut().expect("the compiler").task.start = 101 + 200 * (t / 2);
+        }
+    }));
+    assert!(command.is_none() && text.contains("its processes come and go"), "{command:?} {text}");
+}
+
+#[test]
+fn what_was_recorded_is_not_changed_by_the_numbers_that_processes_had() {
+    let d = recorded(filled_by_workers);
+    let action = &finding(&d, "cpu.saturated").actions[0];
+    assert_eq!(action.try_command, None);
+    let expected = "(this was in the past: check that worker in unit queue still runs)";
+    assert!(
+        action.text.starts_with("Lower the CPU priority of worker (×2)") && action.text.ends_with(expected),
+        "{action:?}"
+    );
+}
+
+#[test]
+fn a_thread_that_is_as_busy_as_ever_has_been_so_since_it_began() {
+    let since = |began: u64| {
+        let d = machine(|t, s| {
+            for cpu in 0..2 {
+                let (user, idle) = if cpu == 0 { (t * SECOND, 0) } else { (0, t * SECOND) };
+                let row = Cpu { user: user.into(), system: 0.into(), idle: idle.into(), ..Cpu::new(cpu) };
+                s.processor.cpu.push(row);
+            }
+            seconds::no_pressure(s);
+            let row = ProcessRow {
+                command: "server".into(),
+                state: "R".into(),
+                user: ((60 + t) * SECOND).into(),
+                system: 0.into(),
+                run_delay: 0.into(),
+                nice: 0.0.into(),
+                threads: 1.0.into(),
+                kernel_thread: 0.0.into(),
+                ..ProcessRow::new(TaskKey { start: began, ..key(8) })
+            };
+            s.task.process.push(row.into());
+            s.boot_ns += 100 * SECOND;
+        });
+        finding(&d, "cpu.single_thread").since.clone()
+    };
+    // It has run for 70 s of the 71 since it began at 40 s; of 109 s since it began at 2 s, it was idle for some.
+    let since_start = since(4000).expect("since it began");
+    assert!((since_start.seconds - 71.0).abs() < 1e-6 && since_start.start.is_some(), "{since_start:?}");
+    assert_eq!(since(200), None);
 }
 
 #[test]

@@ -149,6 +149,78 @@ fn a_process_that_uses_up_the_limit_of_its_group() {
     assert!(first.summary.contains("/app has 490 MiB of memory left, enough for 9.80 s"), "{}", first.summary);
 }
 
+/// A group of this version that thrashes within its limit, while something else waits for memory half of the time.
+fn thrashing_group(version: &str) -> f64 {
+    let d = seconds::machine(|t, s| {
+        for cpu in 0..2 {
+            s.processor.cpu.push(Cpu {
+                user: (t * SECOND / 20).into(),
+                system: 0.into(),
+                idle: (t * SECOND / 2).into(),
+                ..Cpu::new(cpu)
+            });
+        }
+        s.processor.pressure.push(Pressure {
+            cpu_some: 0.into(),
+            memory_some: (t * SECOND / 2).into(),
+            io_some: 0.into(),
+            ..Pressure::new(MachineKey)
+        });
+        s.memory.vmstat.push(Vmstat {
+            pswpin: (t * 1000).into(),
+            pswpout: (t * 1000).into(),
+            ..Vmstat::new(MachineKey)
+        });
+        available(s, 20_000.0 * MIB, 0.0);
+        let own = if version == "v2" { (t * SECOND * 9 / 10).into() } else { Default::default() };
+        s.cgroup.group.push(Group {
+            version: version.into(),
+            memory: (300.0 * MIB).into(),
+            memory_max: (300.0 * MIB).into(),
+            refault_anon: (t * 1000).into(),
+            psi_memory_some: own,
+            ..Group::new("/app".into())
+        });
+        s.kernel.machine.push(MachineInfo { page_size: 4096.0.into(), ..MachineInfo::new(MachineKey) });
+    });
+    d.findings.iter().find(|f| f.id == "mem.thrashing").expect("it thrashes").impact
+}
+
+#[test]
+fn a_group_lost_what_its_own_pressure_says() {
+    assert!((thrashing_group("v2") - 0.9).abs() < 1e-9);
+    assert!(
+        (thrashing_group("v1") - 0.5).abs() < 1e-9,
+        "without a pressure of its own, the machine's is as near as it gets"
+    );
+}
+
+/// The machine swaps while its only process waits for pages, beside work that dilutes the pressure.
+#[test]
+fn other_work_does_not_dilute_thrashing() {
+    let d = machine(|t, s| {
+        available(s, 1000.0 * MIB, 0.0);
+        s.memory.vmstat[0].pswpin = (t * 1000).into();
+        s.memory.vmstat[0].pswpout = (t * 1000).into();
+        s.processor.pressure[0].memory_some = (t * SECOND / 5).into();
+        s.kernel.machine.push(MachineInfo { page_size: 4096.0.into(), ..MachineInfo::new(MachineKey) });
+        s.task.process.push(
+            ProcessRow {
+                command: "db".into(),
+                state: "D".into(),
+                wait_channel: "folio_wait_bit_common".into(),
+                user: 0.into(),
+                system: 0.into(),
+                run_delay: 0.into(),
+                ..ProcessRow::new(TaskKey { pid: 42, tid: 42, start: 1 })
+            }
+            .into(),
+        );
+    });
+    let first = d.findings.iter().find(|f| f.id == "mem.thrashing").expect("it thrashes");
+    assert!(first.impact > 0.95, "{}", first.impact);
+}
+
 #[test]
 fn a_group_that_is_held_back_at_memory_high_is_the_cause_of_its_kernel_time() {
     let d = machine(|t, s| {

@@ -18,6 +18,16 @@ const HARMLESS_SLEEPS: [&str; 3] = ["kernel_clone", "wait_for_vfork_done", "_do_
 /// in uninterruptible sleep.
 const ASYNC_WAITS: [&str; 2] = ["io_getevents", "io_uring_enter"];
 
+/// Where a task sleeps that waits for a page to be read, of the page cache or from swap, by kernel version (mm/filemap.c).
+pub(super) const PAGE_WAITS: [&str; 6] = [
+    "folio_wait_bit_common",
+    "folio_put_wait_locked",
+    "wait_on_page_bit_common",
+    "put_and_wait_on_page_locked",
+    "__lock_page_killable",
+    "wait_on_page_bit_killable",
+];
+
 /// How a sample found a thread that does not run.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sleep {
@@ -173,6 +183,18 @@ impl Blocked {
         longest.max(samples as f64 / self.samples.len() as f64)
     }
 
+    /// Those of these processes that were blocked for pages to be read, more often than for anything else.
+    fn waiting_for_pages(&self, pids: impl Iterator<Item = u32>) -> BTreeSet<u32> {
+        let waits =
+            |pid: &u32| self.of_process(*pid).is_some_and(|(_, place)| place.is_some_and(|p| PAGE_WAITS.contains(&p)));
+        pids.filter(waits).collect()
+    }
+
+    /// Share of the time in which any process waited for pages to be read.
+    pub(super) fn page_wait_share(&self) -> f64 {
+        self.share(&self.waiting_for_pages(self.processes.keys().copied()))
+    }
+
     /// How much of their sleep those threads are blocked that were found so at all: 1 where each asks for the next thing as
     /// soon as it has got the last, less where they pace themselves or wait for other things, too.
     pub fn persistence(&self, pids: &BTreeSet<u32>) -> Option<f64> {
@@ -202,8 +224,17 @@ impl<'w> Members<'w> {
 
     /// Share of the time in which a thread within the group was blocked; `None` where nobody looked.
     pub fn blocked_share(&self, group: &str) -> Option<f64> {
-        let within = self.processes.iter().filter(|(_, cgroup)| in_group(*cgroup, group));
-        Some(self.blocked?.share(&within.map(|(pid, _)| *pid).collect()))
+        Some(self.blocked?.share(&self.within(group).collect()))
+    }
+
+    /// Share of the time in which a process within the group waited for pages to be read; `None` where nobody looked.
+    pub fn page_wait_share(&self, group: &str) -> Option<f64> {
+        let blocked = self.blocked?;
+        Some(blocked.share(&blocked.waiting_for_pages(self.within(group))))
+    }
+
+    fn within(&self, group: &str) -> impl Iterator<Item = u32> {
+        self.processes.iter().filter(move |(_, cgroup)| in_group(*cgroup, group)).map(|(pid, _)| *pid)
     }
 }
 

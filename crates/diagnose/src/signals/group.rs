@@ -15,6 +15,9 @@ pub struct GroupUse<'w> {
     page_size: f64,
     room: Option<&'w Room>,
     blocked: Option<f64>,
+    page_wait: Option<f64>,
+    /// The machine's memory pressure.
+    machine_stall: Option<f64>,
     /// Times on run queues of its processes, nanoseconds; where somebody looked.
     latency: Option<Histogram>,
 }
@@ -63,6 +66,13 @@ impl GroupUse<'_> {
         pressure.into_iter().flatten().reduce(f64::max).or(self.blocked)
     }
 
+    /// The same for memory alone. On version 1 what waits for memory is reclaim, which shows in the machine's pressure, and the
+    /// group's own waiting for pages.
+    fn memory_wait(&self) -> Option<f64> {
+        let version_1 = || [self.machine_stall, self.page_wait].into_iter().flatten().reduce(f64::max);
+        stalled(self, |g| g.psi_memory_some).or_else(version_1)
+    }
+
     fn latency(&self, quantile: f64) -> Option<f64> {
         ratio(self.latency.as_ref()?.quantile(quantile))
     }
@@ -96,6 +106,7 @@ signals! { g: &GroupUse<'_>;
     "group.stall_memory" "ratio" "share of time in which one of its tasks waited for memory", "Δmemory some total / Δt", "memory.pressure" => stalled(g, |g| g.psi_memory_some);
     "group.stall_io" "ratio" "share of time in which one of its tasks waited for I/O", "Δio some total / Δt", "io.pressure" => stalled(g, |g| g.psi_io_some);
     "group.waited" "ratio" "share of time in which one of its tasks waited for memory or storage", "max of Δmemory some total and Δio some total / Δt; without them, the share of the samples in which a thread of it was blocked", "memory.pressure, io.pressure, /proc/PID/stat" => g.waited();
+    "group.memory_wait" "ratio" "share of time in which one of its tasks waited for memory", "Δmemory some total / Δt; without it, the larger of the machine's and of the share of the time in which a thread of it was blocked in mm/filemap.c", "memory.pressure, /proc/pressure/memory, /proc/PID/task/TID/wchan" => g.memory_wait();
     "group.version" "text" "version of its controllers", "v1, v2 or v1+v2", "/proc/self/mountinfo" => g.last().version.get();
     "group.pids" "count" "processes and threads", "pids.current", "cgroup-v2.rst" => g.last().pids.get();
     "group.pids_limit" "count" "processes and threads it may have", "pids.max", "cgroup-v2.rst" => g.last().pids_max.get();
@@ -103,7 +114,7 @@ signals! { g: &GroupUse<'_>;
 }
 
 /// Every control group but the root, which has no limits and whose numbers are the host's.
-pub fn entities(window: &Window, rooms: &Rooms, members: &Members<'_>) -> Vec<Entity> {
+pub fn entities(window: &Window, rooms: &Rooms, members: &Members<'_>, machine_stall: Option<f64>) -> Vec<Entity> {
     let page_size = super::page_size(window);
     let latencies = latencies(window);
     window
@@ -114,7 +125,8 @@ pub fn entities(window: &Window, rooms: &Rooms, members: &Members<'_>) -> Vec<En
             let name = change.key().to_string();
             let room = rooms.of_the_group(&name);
             let (blocked, latency) = (members.blocked_share(&name), latency_in(&name, &latencies));
-            let values = read(&GroupUse { change, page_size, room, blocked, latency });
+            let page_wait = members.page_wait_share(&name);
+            let values = read(&GroupUse { change, page_size, room, blocked, page_wait, machine_stall, latency });
             Entity::new(Subject::new("cgroup", name.clone()), values).within(Some(name))
         })
         .collect()
@@ -146,7 +158,7 @@ mod tests {
 
     fn reading(window: &Window, name: &str) -> Option<Reading> {
         let at = SIGNALS.iter().position(|s| s.name == name).unwrap();
-        entities(window, &Rooms::of(window), &Members::new(&[], None))[0].values[at].clone()
+        entities(window, &Rooms::of(window), &Members::new(&[], None), None)[0].values[at].clone()
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The machine as a whole: processor time by mode, stalls, memory, network totals.
 
+use super::blocked::Blocked;
 use super::irq::{self, Busiest};
 use super::logged::Logged;
 use super::page_size;
@@ -79,12 +80,14 @@ pub struct HostUse<'w> {
     hides_processes: bool,
     log: Option<Logged>,
     room: Option<&'w Room>,
+    /// Share of the time in which a process waited for pages to be read.
+    page_wait: Option<f64>,
     busiest: Option<Busiest>,
 }
 
 impl<'w> HostUse<'w> {
     /// Over this window, with its processes already summed up and the memory it has left.
-    pub fn new(window: &'w Window, tasks: &'w [TaskUse], room: Option<&'w Room>) -> Self {
+    pub fn new(window: &'w Window, tasks: &'w [TaskUse], room: Option<&'w Room>, blocked: Option<&'w Blocked>) -> Self {
         Self {
             window,
             cpus: window.newest::<Cpu>().len(),
@@ -100,7 +103,15 @@ impl<'w> HostUse<'w> {
             busiest: irq::busiest(window),
             log: Logged::of(window),
             room,
+            page_wait: blocked.map(Blocked::page_wait_share),
         }
+    }
+
+    /// Share of the time in which a task waited for memory. Where no samples show who was blocked, pages that are read again count
+    /// as I/O.
+    fn memory_wait(&self) -> Option<f64> {
+        let waited = self.page_wait.or_else(|| self.stalled(|p| p.io_some));
+        [self.stalled(|p| p.memory_some), waited].into_iter().flatten().reduce(f64::max)
     }
 
     /// Processors that report time; how many were online, where only their mean was told.
@@ -383,6 +394,7 @@ signals! { h: &HostUse<'_>;
     "mem.swap_used" "bytes" "swap in use", "SwapTotal - SwapFree", "/proc/meminfo" => h.memory(|m| m.swap_total).zip(h.memory(|m| m.swap_free)).map(|(t, f)| t - f);
     "mem.swap_in_rate" "bytes/s" "memory swapped in", "Δpswpin x page size / Δt", "/proc/vmstat" => h.vm_bytes(|v| v.pswpin);
     "mem.swap_out_rate" "bytes/s" "memory swapped out", "Δpswpout x page size / Δt", "/proc/vmstat" => h.vm_bytes(|v| v.pswpout);
+    "mem.wait" "ratio" "share of the time in which a task waited for memory: for reclaim, or for pages to be read, which work on other CPUs does not dilute", "max of Δmemory some total / Δt and the share of the time in which a thread was blocked in mm/filemap.c", "/proc/pressure/memory, /proc/PID/task/TID/wchan" => h.memory_wait();
     "mem.refault_rate" "bytes/s" "file pages read again soon after eviction", "Δworkingset_refault_file x page size / Δt", "/proc/vmstat (mm/workingset.c)" => h.vm_bytes(|v| v.workingset_refault_file);
     "mem.read_rate" "bytes/s" "bytes read from block devices", "Δpgpgin / Δt", "/proc/vmstat" => h.vm(|v| v.pgpgin);
     "mem.direct_scan_rate" "1/s" "pages scanned by tasks that wanted memory", "Δpgscan_direct / Δt", "/proc/vmstat" => h.vm(|v| v.pgscan_direct);

@@ -3,6 +3,7 @@
 //! BPF sees who makes each request of a request-based device. Where it does not look, and for devices that pass on what
 //! they are asked (dm, md), what is left are the bytes of each process, and the devices that delivered as many.
 
+use super::blocked::PAGE_WAITS;
 use super::requester::{self, Made};
 use super::served::{Devices, Rates};
 use super::task::TaskUse;
@@ -14,16 +15,6 @@ use whyslow_model::key::TaskKey;
 use whyslow_model::topology::Topology;
 use whyslow_model::value::{Counter, Name, State};
 use whyslow_model::window::{Change, Window};
-
-/// Where a task sleeps that waits for a page of the page cache to be read, by kernel version (mm/filemap.c).
-const CACHE_WAITS: [&str; 6] = [
-    "folio_wait_bit_common",
-    "folio_put_wait_locked",
-    "wait_on_page_bit_common",
-    "put_and_wait_on_page_locked",
-    "__lock_page_killable",
-    "wait_on_page_bit_killable",
-];
 
 /// What one page fault maps at most of what is cached already (mm/memory.c: fault_around_bytes).
 const FAULT_AROUND: f64 = 65536.0;
@@ -174,7 +165,7 @@ pub fn uses<'w>(
             main: false,
         }
     };
-    let made = requester::made(window, tasks).into_iter().filter(|(_, made)| made.in_flight() > 0.0);
+    let made = requester::made(window, topology, tasks).into_iter().filter(|(_, made)| made.in_flight() > 0.0);
     let seen = made.map(|((key, device), made)| {
         let mut seen = new(key, Some(device));
         if seen.process.is_none() {
@@ -231,7 +222,7 @@ fn cache_wait(process: TaskKey, change: &Change<'_, Process>, threads: &[Change<
 
 fn waits<'r>(samples: impl Iterator<Item = (&'r State, &'r State)>) -> f64 {
     let waiting: Vec<bool> = samples
-        .map(|(state, place)| state.get() == Some("D") && place.get().is_some_and(|p| CACHE_WAITS.contains(&p)))
+        .map(|(state, place)| state.get() == Some("D") && place.get().is_some_and(|p| PAGE_WAITS.contains(&p)))
         .collect();
     over(Some(waiting.iter().filter(|w| **w).count() as f64), Some(waiting.len() as f64)).unwrap_or(0.0)
 }

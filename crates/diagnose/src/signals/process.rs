@@ -1,7 +1,7 @@
 //! Processes.
 
 use super::shortage::{self, Room, Rooms};
-use super::task::TaskUse;
+use super::task::{TaskUse, since_start};
 use crate::signal::{Entity, over, ratio, signals, sum};
 use whyslow_model::catalogue::Process;
 use whyslow_model::diagnosis::Subject;
@@ -56,6 +56,11 @@ impl ProcessUse<'_> {
         over(self.task.cpu, self.task.migrations)
     }
 
+    fn grown_for(&self) -> Option<f64> {
+        self.growth.filter(|growth| *growth > 0.0)?;
+        since_start(self.change, shortage::own_memory)
+    }
+
     fn at_limit(&self) -> Option<f64> {
         let last = self.change.last();
         over(last.open_files.get(), last.open_files_limit.get())
@@ -69,6 +74,7 @@ signals! { p: &ProcessUse<'_>;
     "proc.cpu_mean" "count" "CPUs' worth of time it used over the whole window, however short a part of it the process lived", "Δ(utime + stime) / window", "/proc/PID/stat" => over(p.task.cpu_seconds, Some(p.change.window_seconds()));
     "proc.system_mean" "count" "the same in kernel mode", "Δstime / window", "/proc/PID/stat" => p.system_mean();
     "proc.system" "count" "of that in kernel mode", "Δstime / Δt", "/proc/PID/stat" => p.task.system;
+    "proc.system_for" "s" "time since it began, where it has used as much CPU time in kernel mode ever since", "now - start, if stime / (now - start) is within a quarter of that over the window", "/proc/PID/stat" => p.task.system_for;
     "proc.system_share" "ratio" "kernel mode's share of its time", "Δstime / Δ(utime + stime)", "/proc/PID/stat" => over(p.task.system, p.task.cpu);
     "proc.short_lived" "count" "CPUs' worth of time of children that no sample saw", "their own figures when they ended; without BPF Δ(cutime + cstime) less what was seen of them alive, / Δt", "BPF sched_process_exit, /proc/PID/stat" => p.task.short_lived.as_ref().map(|u| u.cpu);
     "proc.short_lived_rate" "1/s" "how many such children ended", "ends / Δt", "BPF sched_process_exit" => p.task.short_lived.as_ref().and_then(|u| u.rate);
@@ -89,6 +95,7 @@ signals! { p: &ProcessUse<'_>;
     "proc.rss_readings" "count" "how often its memory was read: once does not tell whether it grows", "readings of rss", "/proc/PID/stat" => p.change.readings(|p| p.rss).count() as f64;
     "proc.memory" "bytes" "resident memory and swap", "rss + VmSwap", "/proc/PID/status" => sum([p.change.last().rss.get(), p.change.last().swap.get()]);
     "proc.growth" "bytes/s" "how fast its own memory grows, swapped or not; 0 where it does not keep growing", "Δ(rss - file pages + swap) / Δt over the latter half of the window", "/proc/PID/status" => p.growth;
+    "proc.grown_for" "s" "time since it began, where its memory has grown as fast ever since", "now - start, if its memory / (now - start) is within a quarter of the growth over the window", "/proc/PID/stat, /proc/PID/status" => p.grown_for();
     "proc.exhausted_in" "s" "time until its growth has used up all memory and swap that it can have, where it is most of what uses that up", "room / rate at which it shrinks, of the machine or one of its control groups", "/proc/meminfo, memory.stat, /proc/PID/status" => p.room.and_then(Room::exhausted_in);
     "proc.room" "bytes" "memory and swap that are left to it", "MemAvailable + SwapFree, or what its control group may still take", "/proc/meminfo, memory.stat" => p.room.map(|r| r.left);
     "proc.room_of" "text" "whose memory it uses up", "the machine, or the control group with the limit", "/proc/PID/cgroup" => p.room.map(|r| r.of.as_str());

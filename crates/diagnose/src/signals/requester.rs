@@ -5,6 +5,7 @@ use crate::signal::{in_group, ratio};
 use std::collections::{BTreeMap, BTreeSet};
 use whyslow_model::catalogue::{PageCache, Request, Requester};
 use whyslow_model::key::TaskKey;
+use whyslow_model::topology::Topology;
 use whyslow_model::value::Name;
 use whyslow_model::window::Window;
 
@@ -43,9 +44,10 @@ pub fn devices(window: &Window) -> BTreeSet<Name> {
 }
 
 /// Who made requests of which device. What the kernel wrote back of the page cache in its own name is charged to those
-/// whose files were written back, or, where nobody looked closer, to those who wrote meanwhile: each by the bytes. Flushes
-/// and the journal, which the kernel writes for whoever calls fsync, are charged to those who waited.
-pub fn made(window: &Window, tasks: &[TaskUse]) -> BTreeMap<(TaskKey, Name), Made> {
+/// whose files were written back, or, where nobody looked closer, to those who wrote meanwhile: each by the bytes. Where it
+/// wrote back to several devices, that is only known of those that use the device themselves; the rest is nobody's. Flushes and
+/// the journal, which the kernel writes for whoever calls fsync, are charged to those who waited.
+pub fn made(window: &Window, topology: &Topology, tasks: &[TaskUse]) -> BTreeMap<(TaskKey, Name), Made> {
     let mut all: BTreeMap<(TaskKey, Name), Made> = BTreeMap::new();
     let mut written_back: BTreeMap<(Name, Name), f64> = BTreeMap::new();
     let mut committed: BTreeMap<Name, f64> = BTreeMap::new();
@@ -71,8 +73,13 @@ pub fn made(window: &Window, tasks: &[TaskUse]) -> BTreeMap<(TaskKey, Name), Mad
         made.device_time += device_time;
     }
     let owners = owners(window, tasks);
+    let used: BTreeSet<(TaskKey, Name)> = all.keys().cloned().collect();
+    let devices: BTreeSet<Name> = written_back.keys().map(|(device, _)| device.clone()).collect();
     for ((device, cgroup), time) in written_back {
-        let owners = members(&owners, &cgroup, tasks);
+        let mut owners = members(&owners, &cgroup, tasks);
+        if devices.iter().any(|other| is_apart(other, &device, topology)) {
+            owners.retain(|task, _| used.contains(&(*task, device.clone())));
+        }
         let bytes_of_all: f64 = owners.values().sum();
         for (task, bytes) in owners {
             let made = all.entry((task, device.clone())).or_default();
@@ -88,6 +95,11 @@ pub fn made(window: &Window, tasks: &[TaskUse]) -> BTreeMap<(TaskKey, Name), Mad
         }
     }
     all
+}
+
+/// Whether what is written to one of these devices is not written to the other as well.
+fn is_apart(a: &Name, b: &Name, topology: &Topology) -> bool {
+    a != b && !topology.rests_on(a, b) && !topology.rests_on(b, a)
 }
 
 /// Who may have waited for flushes of a device: those that wrote to it themselves, as fsync(2) does for its caller; where
@@ -157,7 +169,7 @@ mod tests {
         let window = Window::new(snapshots.collect());
         let task = |pid, kernel, written| TaskUse { key: key(pid), kernel, written, ..TaskUse::default() };
         let tasks = [task(9, true, Some(5.0)), task(30, false, Some(300.0)), task(31, false, Some(100.0))];
-        let made = made(&window, &tasks);
+        let made = made(&window, &Topology::default(), &tasks);
         [20, 9, 30, 31].map(|pid| (made[&(key(pid), Name::from("sda"))].in_flight() * 100.0).round())
     }
 
@@ -187,9 +199,28 @@ mod tests {
         let tasks: Vec<TaskUse> = tasks
             .chain([task(30, false, 0.5), task(31, false, 0.9), task(32, false, 1.0), task(33, false, 0.0)])
             .collect();
-        let made = made(&Window::new(snapshots.collect()), &tasks);
+        let made = made(&Window::new(snapshots.collect()), &Topology::default(), &tasks);
         let in_flight = |pid| made.get(&(key(pid), Name::from("sda"))).map(|m| (m.in_flight() * 100.0).round());
         assert_eq!([30, 31, 32, 33].map(in_flight), [Some(110.0), Some(10.0), None, None]);
+    }
+
+    #[test]
+    fn write_back_to_several_devices_is_charged_to_those_that_use_each_themselves() {
+        let snapshots = (1..3).map(|t| {
+            let mut s = Snapshot { boot_ns: t * SECOND, ..Snapshot::default() };
+            let mut other = row(t, 9, "write", 40);
+            other.user.on.device = "sdb".into();
+            s.block.requester.extend([row(t, 9, "write", 40), other, row(t, 30, "read", 5)]);
+            s.sort();
+            s
+        });
+        let task = |pid, kernel| TaskUse { key: key(pid), kernel, written: Some(1e6), ..TaskUse::default() };
+        let tasks = [task(9, true), task(30, false), task(31, false)];
+        let made = made(&Window::new(snapshots.collect()), &Topology::default(), &tasks);
+        let in_flight =
+            |pid, device: &str| made.get(&(key(pid), Name::from(device))).map(|m| (m.in_flight() * 100.0).round());
+        assert_eq!(in_flight(30, "sda"), Some(90.0), "its own, and all that was written back");
+        assert_eq!([(30, "sdb"), (31, "sda"), (31, "sdb")].map(|(pid, device)| in_flight(pid, device)), [None; 3]);
     }
 
     #[test]

@@ -101,11 +101,14 @@ fn of_group(group: &Change<'_, Group>, swap_free: f64) -> Option<Room> {
     Room::new(group.key(), group.course(left).collect())
 }
 
-/// How fast a process' own memory grows, bytes a second; 0 where it does not keep growing. Pages of files that it mapped are
-/// page cache and not its own.
+/// How fast a process' own memory grows, bytes a second; 0 where it does not keep growing.
 pub fn growth(process: &Change<'_, Process>) -> Option<f64> {
-    let own = |p: &Process| Some(p.rss.get()? - p.rss_file.get().unwrap_or(0.0) + p.swap.get().unwrap_or(0.0));
-    climb(&process.course(own).collect::<Vec<_>>())
+    climb(&process.course(own_memory).collect::<Vec<_>>())
+}
+
+/// Memory of a process' own, in bytes: pages of files that it mapped are page cache.
+pub fn own_memory(p: &Process) -> Option<f64> {
+    Some(p.rss.get()? - p.rss_file.get().unwrap_or(0.0) + p.swap.get().unwrap_or(0.0))
 }
 
 /// How fast a level rises over the latter half of its readings; 0 where it does not keep rising. `None` where there are too

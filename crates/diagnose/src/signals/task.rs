@@ -4,7 +4,7 @@ use super::blocked::{Blocked, Sleep};
 use super::lock::{self, LockUse};
 use super::short_lived::{self, Unseen};
 use super::sleep::{self, SleepUse};
-use crate::signal::{ratio, sum};
+use crate::signal::{over, ratio, sum};
 use whyslow_model::catalogue::{Family, Process, Thread};
 use whyslow_model::key::TaskKey;
 use whyslow_model::value::{Counter, Gauge, State};
@@ -29,6 +29,10 @@ pub struct TaskUse {
     pub cpu: Option<f64>,
     /// Of that in kernel mode.
     pub system: Option<f64>,
+    /// Seconds since it began, if it has used as much CPU time ever since.
+    pub busy_for: Option<f64>,
+    /// The same in kernel mode.
+    pub system_for: Option<f64>,
     /// Run-queue waiting per second.
     pub run_delay: Option<f64>,
     /// Times a second it gave the processor up to wait.
@@ -145,6 +149,10 @@ impl TaskUse {
             command: (columns.command)(change.last()).get().unwrap_or_default().to_owned(),
             cpu,
             system: ratio(change.rate(columns.system)),
+            busy_for: since_start(change, |r| {
+                Some((columns.user)(r).get()? as f64 + (columns.system)(r).get()? as f64)
+            }),
+            system_for: since_start(change, |r| Some((columns.system)(r).get()? as f64)),
             run_delay: ratio(change.rate(columns.run_delay)),
             voluntary_switches: change.rate(columns.switches[0]),
             involuntary_switches: change.rate(columns.switches[1]),
@@ -173,6 +181,22 @@ impl TaskUse {
         task.storage = sum([change.rate(|p| p.read_bytes), change.rate(|p| p.write_bytes)]);
         task
     }
+}
+
+/// How far what a task used in the mean since it began may be from what it uses now, for it to have gone on so ever since.
+const AS_EVER: std::ops::RangeInclusive<f64> = 0.8..=1.25;
+
+/// Seconds since a task began, if a value that began with it at 0 has grown as fast ever since as over the window.
+pub(super) fn since_start<F: Family<Key = TaskKey>>(
+    change: &Change<'_, F>,
+    value: impl Fn(&F) -> Option<f64>,
+) -> Option<f64> {
+    let course: Vec<(f64, f64)> = change.course(value).collect();
+    let ((from, first), (to, last)) = (*course.first()?, *course.last()?);
+    let age = to - change.key().start.saturating_mul(CLOCK_TICK_NS) as f64 / 1e9;
+    let now = over(Some(last - first), Some(to - from))?;
+    let as_ever = over(over(Some(last), Some(age)), Some(now))?;
+    AS_EVER.contains(&as_ever).then_some(age)
 }
 
 /// Seconds that a counter of processor time grew by within the window. Of a process that began in it, all of them.

@@ -7,6 +7,7 @@ use whyslow_model::diagnosis::Subject;
 signals! { t: &TaskUse;
     "thread.name" "text" "the thread's name", "comm", "/proc/PID/task/TID/stat" => t.command.as_str();
     "thread.busy" "ratio" "share of the time in which it ran", "Δ(utime + stime) / Δt", "/proc/PID/task/TID/stat" => t.cpu;
+    "thread.busy_for" "s" "time since it began, where it has used as much CPU time ever since", "now - start, if (utime + stime) / (now - start) is within a quarter of that over the window", "/proc/PID/task/TID/stat" => t.busy_for;
     "thread.system_share" "ratio" "kernel mode's share of its time", "Δstime / Δ(utime + stime)", "/proc/PID/task/TID/stat" => over(t.system, t.cpu);
     "thread.run_delay" "ratio" "share of the time in which it waited for a CPU", "Δrun_delay / Δt", "/proc/PID/task/TID/schedstat" => t.run_delay;
     "thread.blocked_share" "ratio" "share of the samples in which it was blocked: in uninterruptible sleep, or waiting for asynchronous I/O", "samples in state D, or in io_getevents or io_uring_enter / samples", "/proc/PID/task/TID/stat, syscall" => t.blocked;

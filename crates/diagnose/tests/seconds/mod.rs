@@ -21,13 +21,22 @@ pub fn machine(fill: impl Fn(u64, &mut Snapshot)) -> Diagnosis {
 
 /// The same by these rules.
 pub fn judged(book: &RuleBook, fill: impl Fn(u64, &mut Snapshot)) -> Diagnosis {
+    diagnose(&window(fill), Origin::Live, book)
+}
+
+/// The same as it was recorded.
+pub fn recorded(fill: impl Fn(u64, &mut Snapshot)) -> Diagnosis {
+    diagnose(&window(fill), Origin::Recording, &RuleBook::built_in())
+}
+
+fn window(fill: impl Fn(u64, &mut Snapshot)) -> Window {
     let snapshots = (0..SAMPLES).map(|t| {
         let mut s = Snapshot { boot_ns: (t + 1) * SECOND, wall_ns: (t * SECOND) as i64, ..Snapshot::default() };
         fill(t, &mut s);
         s.sort();
         s
     });
-    diagnose(&Window::new(snapshots.collect()), Origin::Live, book)
+    Window::new(snapshots.collect())
 }
 
 /// A machine on which nobody waits for a CPU, memory or storage.
