@@ -27,50 +27,50 @@ family_group! {
         discard_time: counter32_ms ns "system.disk.discard_time" "time all discards took, summed";
         flushes: counter count "system.disk.flushes" "flush requests completed";
         flush_time: counter32_ms ns "system.disk.flush_time" "time all flushes took, summed";
-        transfers: counter count "system.disk.operations" "reads and writes completed, where a tool does not tell them apart";
-        transfer_time: counter ns "system.disk.operation_time" "time all reads and writes took, where a tool does not tell them apart";
-        service_time: gauge ns "system.disk.service_time" "time of service a request, as a tool computed it (iostat's svctm); never read live";
+        transfers: counter count "system.disk.operations" "reads and writes completed, from tools that report only their sum";
+        transfer_time: counter ns "system.disk.operation_time" "total time of all reads and writes, from tools that report only their sum";
+        service_time: gauge ns "system.disk.service_time" "service time per request as computed by a tool (iostat's svctm); never read live";
         number: state text "system.device.number" "major:minor";
-        identity: identity text "system.device.sequence_number" "a number that no other disk of this boot has had (diskseq); absent for partitions";
+        identity: identity text "system.device.sequence_number" "sequence number of the disk, unique within this boot (diskseq); absent for partitions";
     }
 
     /// Requests by device and operation, traced one by one (include/trace/events/block.h). At thousands per second only a
     /// sample is traced, and each stands for several; family `disk` counts all of them.
     request: Request by operation: OperationKey, from "BPF: block_rq_insert, block_rq_issue, block_rq_requeue, block_rq_complete, block_split" {
         requests: counter count "system.disk.operations" "requests completed";
-        bytes: counter bytes "system.disk.io" "bytes of them";
+        bytes: counter bytes "system.disk.io" "bytes of those requests";
         queue_time: histogram ns "system.disk.queue_time" "time from the making of a request until the device got it";
         device_time: histogram ns "system.disk.device_time" "time from then until the device had done it";
         size: histogram bytes "system.disk.request_size" "bytes of a request";
-        sequential: counter count "system.disk.sequential" "requests that begin where one of the last few ended";
+        sequential: counter count "system.disk.sequential" "requests that start where a recent one ended";
         read_ahead: counter count "system.disk.read_ahead_operations" "requests made by read-ahead";
         forced: counter count "system.disk.fua" "writes that must reach the medium, not only the device's cache (FUA)";
-        splits: counter count "system.disk.splits" "times a request was cut because the device takes none as large, or for a stripe's end";
+        splits: counter count "system.disk.splits" "times a request was split because it exceeded the device's limit or crossed a stripe boundary";
         depth_requests: counter count "system.disk.depth.operations" "requests for which the number in flight on arrival at the device is known";
-        depth: counter count "system.disk.depth.in_flight" "those in flight then, the request itself included, summed over them";
-        depth_squared: counter count "system.disk.depth.in_flight_squared" "the squares of that, summed";
-        depth_device_time: counter ns "system.disk.depth.device_time" "time the device took for them, summed";
-        depth_x_device_time: counter count "system.disk.depth.product" "requests in flight x microseconds the device took, summed over them";
+        depth: counter count "system.disk.depth.in_flight" "requests in flight at each issue, the request itself included, summed";
+        depth_squared: counter count "system.disk.depth.in_flight_squared" "squares of those numbers, summed";
+        depth_device_time: counter ns "system.disk.depth.device_time" "time in the device, summed";
+        depth_x_device_time: counter count "system.disk.depth.product" "requests in flight x microseconds in the device, summed";
     }
 
     /// Processes that issue block requests; sampled requests stand for the others.
     requester: Requester by user: RequesterKey, from "BPF: block_rq_insert, block_rq_issue, block_rq_complete" {
         command: state text "process.command" "the name of the process";
         requests: counter count "process.disk.operations" "requests";
-        bytes: counter bytes "process.disk.request_io" "bytes of them";
-        queue_time: counter ns "process.disk.queue_time" "time they waited in the queue, summed";
-        device_time: counter ns "process.disk.device_time" "time the device took for them, summed";
+        bytes: counter bytes "process.disk.request_io" "bytes of those requests";
+        queue_time: counter ns "process.disk.queue_time" "time in the queue, summed";
+        device_time: counter ns "process.disk.device_time" "time in the device, summed";
     }
 
     /// Page cache use by process (include/trace/events/filemap.h, readahead.h, writeback.h).
     page_cache: PageCache by task: TaskKey, from "BPF: mm_filemap_get_pages, page_cache_sync_ra, page_cache_async_ra, ..." {
         command: state text "process.command" "the name of the process";
-        lookups: counter count "process.page_cache.lookups" "times a read call took pages from the cache, read for it or not";
-        misses: counter count "process.page_cache.misses" "times a read call or page fault found nothing, and had it read";
-        read_ahead_hits: counter count "process.page_cache.read_ahead_hits" "times it came to a page that had been read ahead, and more was read ahead";
-        faults: counter count "process.page_cache.faults" "page faults on mapped files that the cache could not answer at once";
+        lookups: counter count "process.page_cache.lookups" "page cache lookups by read calls";
+        misses: counter count "process.page_cache.misses" "lookups by read calls or page faults that missed";
+        read_ahead_hits: counter count "process.page_cache.read_ahead_hits" "times it reached a page that had been read ahead, which triggered the next read-ahead";
+        faults: counter count "process.page_cache.faults" "page faults on mapped files that the cache could not satisfy at once";
         faults_cached: counter count "process.page_cache.faults_cached" "page faults on mapped files for which pages were in the cache";
-        written_back: counter bytes "process.page_cache.written_back" "bytes that the kernel wrote back of files to which this process wrote last";
+        written_back: counter bytes "process.page_cache.written_back" "bytes written back by the kernel for files that this process wrote last";
     }
 
     /// A device's queue and geometry (Documentation/ABI/stable/sysfs-block).
@@ -84,7 +84,7 @@ family_group! {
         logical_block: gauge bytes "system.disk.logical_block" "smallest addressable unit";
         physical_block: gauge bytes "system.disk.physical_block" "smallest unit written without read-modify-write";
         minimum_io: gauge bytes "system.disk.minimum_io" "preferred smallest request";
-        optimal_io: gauge bytes "system.disk.optimal_io" "preferred request; 0 where the device names none";
+        optimal_io: gauge bytes "system.disk.optimal_io" "preferred request size; 0 if the device reports none";
         alignment_offset: gauge bytes "system.disk.alignment_offset" "bytes by which the start is off the device's natural alignment";
         write_cache: state text "system.disk.write_cache" "write back or write through";
         wbt_latency: gauge ns "system.disk.wbt_latency" "write-back throttling's target; 0 is off";
@@ -93,7 +93,7 @@ family_group! {
         size: gauge bytes "system.disk.limit" "capacity";
         model: state text "system.disk.model" "vendor and model";
         serial: state text "system.disk.serial" "serial number";
-        firmware: state text "system.disk.firmware" "revision of its firmware";
+        firmware: state text "system.disk.firmware" "firmware revision";
         state: state text "system.disk.state" "running or offline, for SCSI devices";
         address: state text "system.disk.scsi_address" "host:channel:target:lun, for SCSI devices";
     }
@@ -111,39 +111,39 @@ family_group! {
 
     /// Mounted file systems.
     mount: Mount by point: Name, from "/proc/self/mountinfo, statvfs" {
-        device: state text "system.device" "what is mounted, by the kernel's name of the block device where there is one";
+        device: state text "system.device" "what is mounted: the kernel's name of the block device, if there is one";
         number: state text "system.device.number" "major:minor";
         kind: state text "system.filesystem.type" "file system type";
         options: state text "system.filesystem.mode" "mount and superblock options";
         size: gauge bytes "system.filesystem.limit" "space in all";
         free: gauge bytes "system.filesystem.usage" "space free, the reserve for root included";
         available: gauge bytes "system.filesystem.usage" "space an ordinary user can have";
-        inodes: gauge count "system.filesystem.inodes.limit" "inodes in all; 0 where the file system makes them at need";
+        inodes: gauge count "system.filesystem.inodes.limit" "total inodes; 0 if the file system creates them on demand";
         inodes_free: gauge count "system.filesystem.inodes.free" "inodes free";
-        read_only: gauge count "system.filesystem.read_only" "1 where mounted read-only";
+        read_only: gauge count "system.filesystem.read_only" "1 if mounted read-only";
     }
 
     /// Processes that hold files on a full file system open for writing, or deleted files open; read on demand.
     writer: Writer by on: MountTask, from "/proc/PID/fd, /proc/PID/fdinfo" {
         files: gauge count "process.open_files.count" "number of such files";
-        bytes: gauge bytes "process.open_files.usage" "space they take up";
-        deleted_bytes: gauge bytes "process.open_files.deleted_usage" "of that, space of deleted files, which is freed when the last process closes them";
+        bytes: gauge bytes "process.open_files.usage" "space used by those files";
+        deleted_bytes: gauge bytes "process.open_files.deleted_usage" "of that, space of deleted files, which is freed when they are closed";
         largest: state text "process.open_files.largest" "path of the largest";
     }
 
     /// Paths of multipath devices, as `multipath -ll` lists them.
     path: Path by path: LinkKey, from "spmgr display" {
         state: state text "system.multipath.path.state" "active, available, standby or failed";
-        adapter: state text "system.multipath.path.adapter" "the host adapter it leaves by";
-        balanced: gauge count "system.multipath.balanced" "1 where the driver spreads the load over all paths";
+        adapter: state text "system.multipath.path.adapter" "the host adapter of the path";
+        balanced: gauge count "system.multipath.balanced" "1 if the driver spreads the load over all paths";
     }
 
     /// NFS mounts, with the client's operation counters (struct rpc_iostats of include/linux/sunrpc/metrics.h).
     nfs: NfsMount by point: Name, from "/proc/self/mountstats" {
         server: state text "system.nfs.server" "server and path";
-        operations: counter count "system.nfs.operations" "operations that were done; of some tools reads and writes only";
+        operations: counter count "system.nfs.operations" "completed operations; from some tools only reads and writes";
         sent_again: counter count "system.nfs.retransmissions" "retransmissions";
-        queue_time: counter ns "system.nfs.queue_time" "time they waited here to be sent, summed";
+        queue_time: counter ns "system.nfs.queue_time" "time in the client's queue, summed";
         round_trip_time: counter ns "system.nfs.round_trip_time" "time from being sent until the server's answer, summed";
         execute_time: counter ns "system.nfs.execute_time" "time from being made until done, summed";
     }
@@ -155,7 +155,7 @@ family_group! {
         degraded: gauge count "system.md.degraded" "members missing";
         members: gauge count "system.md.members" "members wanted";
         action: state text "system.md.action" "idle, resync, recover, check, repair";
-        sync_done: gauge ratio "system.md.sync_done" "part of a rebuild or check that is done";
+        sync_done: gauge ratio "system.md.sync_done" "completed share of a rebuild or check";
         sync_speed: gauge bytes "system.md.sync_speed" "bytes a second of a rebuild or check";
     }
 }

@@ -16,24 +16,24 @@ family_group! {
         cpu_system: counter ns "container.cpu.system" "of that in kernel mode";
         periods: counter count "container.cpu.periods" "quota periods in which the group ran";
         throttled_periods: counter count "container.cpu.throttled_periods" "of those, periods in which its quota ran out";
-        throttled_time: counter ns "container.cpu.throttled_time" "time its CPUs were stopped by the quota, summed over CPUs";
-        quota: gauge ns "container.cpu.quota" "CPU time it may use in a period; absent where unlimited";
+        throttled_time: counter ns "container.cpu.throttled_time" "time it was throttled by the quota, summed over CPUs";
+        quota: gauge ns "container.cpu.quota" "CPU time it may use in a period; absent if unlimited";
         period: gauge ns "container.cpu.period" "the quota's period";
         weight: gauge count "container.cpu.weight" "its weight (v2) or shares (v1)";
         memory: gauge bytes "container.memory.usage" "memory charged";
-        memory_max: gauge bytes "container.memory.limit" "its hard limit; absent where unlimited";
-        memory_high: gauge bytes "container.memory.high" "the level above which it is throttled; absent where unlimited";
+        memory_max: gauge bytes "container.memory.limit" "its hard limit; absent if unlimited";
+        memory_high: gauge bytes "container.memory.high" "the level above which it is throttled; absent if unlimited";
         swap: gauge bytes "container.memory.swap" "swap charged";
-        swap_max: gauge bytes "container.memory.swap_limit" "its swap limit; absent where unlimited";
+        swap_max: gauge bytes "container.memory.swap_limit" "its swap limit; absent if unlimited";
         anon: gauge bytes "container.memory.anon" "anonymous memory";
         file: gauge bytes "container.memory.file" "page cache";
         dirty: gauge bytes "container.memory.dirty" "page cache waiting to be written";
         shmem: gauge bytes "container.memory.shmem" "shared memory and tmpfs";
         slab: gauge bytes "container.memory.slab" "kernel objects";
-        high_events: counter count "container.memory.high_events" "times it was throttled for passing memory.high";
+        high_events: counter count "container.memory.high_events" "times it was throttled for exceeding memory.high";
         limit_events: counter count "container.memory.limit_events" "times its usage hit the hard limit (v2 max, v1 failcnt)";
         oom_events: counter count "container.memory.oom" "times the limit could not be met by reclaim";
-        oom_kills: counter count "container.memory.oom_kills" "its processes killed for memory";
+        oom_kills: counter count "container.memory.oom_kills" "its processes killed by the OOM killer";
         faults: counter count "container.memory.faults" "page faults";
         major_faults: counter count "container.memory.major_faults" "page faults that needed I/O";
         refault_file: counter count "container.memory.refault_file" "file pages read back soon after eviction";
@@ -44,16 +44,16 @@ family_group! {
         swap_in: counter count "container.memory.swap_in" "pages swapped in";
         swap_out: counter count "container.memory.swap_out" "pages swapped out";
         pids: gauge count "container.pids" "processes and threads";
-        pids_max: gauge count "container.pids_limit" "processes and threads it may have; absent where unlimited";
+        pids_max: gauge count "container.pids_limit" "processes and threads it may have; absent if unlimited";
         pids_events: counter count "container.pids_events" "forks refused by the limit";
         psi_cpu_some: counter ns "container.psi.cpu.some" "time at least one of its tasks waited for a CPU";
-        psi_cpu_full: counter ns "container.psi.cpu.full" "time all of them did";
+        psi_cpu_full: counter ns "container.psi.cpu.full" "time all of its tasks waited at once";
         psi_memory_some: counter ns "container.psi.memory.some" "time at least one of its tasks waited for memory";
-        psi_memory_full: counter ns "container.psi.memory.full" "time all of them did";
+        psi_memory_full: counter ns "container.psi.memory.full" "time all of its tasks waited at once";
         psi_io_some: counter ns "container.psi.io.some" "time at least one of its tasks waited for I/O";
-        psi_io_full: counter ns "container.psi.io.full" "time all of them did";
+        psi_io_full: counter ns "container.psi.io.full" "time all of its tasks waited at once";
         version: state text "container.cgroup.version" "v1, v2 or v1+v2";
-        identity: identity text "container.cgroup.inode" "the inode of its folder in each hierarchy, which no later group of its name has";
+        identity: identity text "container.cgroup.inode" "inode of its directory in each hierarchy, which distinguishes it from later groups of the same name";
     }
 
     /// A control group's use of one block device, and its limits there.
@@ -62,10 +62,10 @@ family_group! {
         write_bytes: counter bytes "container.blockio.io" "bytes written";
         reads: counter count "container.blockio.operations" "reads";
         writes: counter count "container.blockio.operations" "writes";
-        read_bytes_limit: gauge bytes "container.blockio.limit" "bytes a second it may read; absent where unlimited";
-        write_bytes_limit: gauge bytes "container.blockio.limit" "bytes a second it may write";
-        reads_limit: gauge count "container.blockio.limit" "reads a second it may do";
-        writes_limit: gauge count "container.blockio.limit" "writes a second it may do";
+        read_bytes_limit: gauge bytes "container.blockio.limit" "bytes it may read per second; absent if unlimited";
+        write_bytes_limit: gauge bytes "container.blockio.limit" "bytes it may write per second";
+        reads_limit: gauge count "container.blockio.limit" "reads it may do per second";
+        writes_limit: gauge count "container.blockio.limit" "writes it may do per second";
         identity: identity text "container.cgroup.inode" "the group's, as in family group";
     }
 }

@@ -16,7 +16,7 @@ family_group! {
         processors: gauge count "system.cpu.logical.count" "CPUs online";
         page_size: gauge bytes "system.memory.page_size" "bytes of one page of memory";
         virtualization: state text "host.virtualization" "none, or the hypervisor's name";
-        product: state text "hw.model" "maker and name of the machine, as its firmware tells them";
+        product: state text "hw.model" "manufacturer and model of the machine, as reported by the firmware";
         firmware: state text "hw.firmware_version" "maker, version and date of the firmware";
         processor: state text "host.cpu.model.name" "name of the CPUs";
         microcode: state text "host.cpu.microcode" "version of their microcode";
@@ -26,15 +26,15 @@ family_group! {
 
     /// Counts against the kernel's limits.
     limits: Limits by host: MachineKey, from "/proc/sys/fs, /proc/sys/kernel" {
-        files: gauge count "system.limit.files" "files open on the whole machine";
-        files_max: gauge count "system.limit.files_max" "files that can be (fs.file-max)";
+        files: gauge count "system.limit.files" "open files on the whole machine";
+        files_max: gauge count "system.limit.files_max" "maximum number of open files (fs.file-max)";
         inodes: gauge count "system.limit.inodes" "inodes in memory";
-        open_files_max: gauge count "system.limit.nr_open" "the most a process' limit can be raised to (fs.nr_open)";
+        open_files_max: gauge count "system.limit.nr_open" "the maximum of a process's limit (fs.nr_open)";
         pid_max: gauge count "system.limit.pid_max" "process numbers there are";
         threads_max: gauge count "system.limit.threads_max" "threads there can be";
         map_count_max: gauge count "system.limit.map_count" "mappings a process can have";
         aio: gauge count "system.limit.aio" "asynchronous requests promised";
-        aio_max: gauge count "system.limit.aio_max" "asynchronous requests that can be";
+        aio_max: gauge count "system.limit.aio_max" "maximum number of asynchronous requests";
     }
 
     /// System V and POSIX shared memory, semaphores and queues against their limits (sysvipc(7)).
@@ -45,7 +45,7 @@ family_group! {
         shm_bytes_max: gauge bytes "system.ipc.shmall" "shared memory there can be (kernel.shmall x page size)";
         shm_segment_max: gauge bytes "system.ipc.shmmax" "largest segment (kernel.shmmax)";
         shm_largest: gauge bytes "system.ipc.shm_largest" "largest segment there is";
-        shm_creator: gauge count "system.ipc.shm_creator" "the process that made the most of it";
+        shm_creator: gauge count "system.ipc.shm_creator" "the process that created the most of it";
         sem_arrays: gauge count "system.ipc.sem_arrays" "semaphore arrays";
         sem_arrays_max: gauge count "system.ipc.semmni" "semaphore arrays there can be";
         semaphores: gauge count "system.ipc.semaphores" "semaphores";
@@ -65,21 +65,21 @@ family_group! {
         time: counter ns "log.time" "time since boot";
         printed: state text "log.time_printed" "the time as a log file prints it, often without a year";
         text: state text "log.body" "the line";
-        clock: gauge ns "whyslow.log.clock" "the time as a log file prints it, on a clock that its lines share";
-        repeated: gauge count "whyslow.log.repeated" "lines alike that came before it and were not kept";
+        clock: gauge ns "whyslow.log.clock" "the time printed in a log file, on a clock shared by its lines";
+        repeated: gauge count "whyslow.log.repeated" "similar lines before it that were not kept";
     }
 
     /// A kernel log as a whole, if it was read from files. Never read live.
     log_read: LogRead by file: Name, from "/dev/kmsg" {
-        lines: gauge count "whyslow.log.lines" "lines that were read";
+        lines: gauge count "whyslow.log.lines" "lines read";
         span: gauge ns "whyslow.log.span" "from its first line to its last";
     }
 
     /// The sample itself, in a recording.
     sample: Sample by host: MachineKey, from "whyslow record" {
-        clock: counter ns "whyslow.sample.clock" "time since boot when it was begun, suspend included (CLOCK_BOOTTIME)";
-        missed: gauge count "whyslow.sample.missed" "samples that were due since the one before, and were not taken or not kept";
-        event: state text "whyslow.sample.event" "what befell the recording since the one before";
+        clock: counter ns "whyslow.sample.clock" "time since boot at its start, suspend included (CLOCK_BOOTTIME)";
+        missed: gauge count "whyslow.sample.missed" "samples due since the previous one that were not taken or not kept";
+        event: state text "whyslow.sample.event" "what happened to the recording since the previous sample";
     }
 
     /// The cost of observing.

@@ -11,11 +11,11 @@ family_group! {
     /// Memory by use.
     meminfo: Meminfo by host: MachineKey, from "/proc/meminfo" {
         mem_total: gauge bytes "system.memory.limit" "usable memory";
-        mem_free: gauge bytes "system.memory.usage" "memory nobody uses";
+        mem_free: gauge bytes "system.memory.usage" "free memory";
         mem_available: gauge bytes "system.linux.memory.available" "memory available without swapping";
         buffers: gauge bytes "system.memory.usage" "block-device cache";
         cached: gauge bytes "system.memory.usage" "page cache, shared memory included";
-        swap_cached: gauge bytes "system.memory.swap_cached" "pages in memory that also stand in swap";
+        swap_cached: gauge bytes "system.memory.swap_cached" "memory that is also in swap";
         active: gauge bytes "system.memory.active" "memory used lately";
         inactive: gauge bytes "system.memory.inactive" "memory not used lately";
         active_anon: gauge bytes "system.memory.active_anon" "anonymous memory used lately";
@@ -39,7 +39,7 @@ family_group! {
         page_tables: gauge bytes "system.memory.page_tables" "page tables";
         nfs_unstable: gauge bytes "system.memory.nfs_unstable" "pages sent to a server and not yet stable";
         bounce: gauge bytes "system.memory.bounce" "bounce buffers";
-        commit_limit: gauge bytes "system.memory.commit_limit" "memory that may be promised";
+        commit_limit: gauge bytes "system.memory.commit_limit" "maximum memory that may be committed";
         committed_as: gauge bytes "system.memory.committed" "memory promised";
         vmalloc_used: gauge bytes "system.memory.vmalloc" "vmalloc space used";
         percpu: gauge bytes "system.memory.percpu" "per-CPU allocations";
@@ -60,9 +60,9 @@ family_group! {
         pgalloc_normal: counter count "system.paging.alloc" "pages allocated in the normal zone";
         pgfree: counter count "system.paging.free" "pages freed";
         pgscan_kswapd: counter count "system.paging.scan" "pages scanned in the background";
-        pgscan_direct: counter count "system.paging.scan" "pages scanned by tasks that wanted memory";
+        pgscan_direct: counter count "system.paging.scan" "pages scanned by direct reclaim";
         pgsteal_kswapd: counter count "system.paging.steal" "pages reclaimed in the background";
-        pgsteal_direct: counter count "system.paging.steal" "pages reclaimed by tasks that wanted memory";
+        pgsteal_direct: counter count "system.paging.steal" "pages reclaimed by direct reclaim";
         pgscan_direct_throttle: counter count "system.paging.throttle" "tasks held back in direct reclaim";
         allocstall: counter count "system.paging.allocstall" "times a task entered direct reclaim, all zones";
         kswapd_low_wmark_hit_quickly: counter count "system.paging.kswapd_low" "times free memory fell again right after background reclaim";
@@ -85,8 +85,8 @@ family_group! {
         thp_collapse_alloc: counter count "system.paging.thp_collapse" "huge pages made by khugepaged";
         oom_kill: counter count "system.paging.oom_kill" "OOM kills";
         numa_hit: counter count "system.numa.hit" "pages allocated on the wanted node";
-        numa_miss: counter count "system.numa.miss" "pages allocated here though another node was wanted";
-        numa_foreign: counter count "system.numa.foreign" "pages wanted here but allocated elsewhere";
+        numa_miss: counter count "system.numa.miss" "pages allocated here although another node was preferred";
+        numa_foreign: counter count "system.numa.foreign" "pages preferred here but allocated on another node";
         numa_pages_migrated: counter count "system.numa.migrated" "pages moved by NUMA balancing";
         numa_hint_faults: counter count "system.numa.hint_faults" "NUMA hinting faults";
         numa_hint_faults_local: counter count "system.numa.hint_faults_local" "NUMA hinting faults on the local node";
@@ -108,7 +108,7 @@ family_group! {
     sharing: Sharing by host: MachineKey, from "/sys/kernel/mm/transparent_hugepage, /sys/kernel/mm/ksm" {
         thp_enabled: state text "system.thp.enabled" "when transparent huge pages are used";
         thp_defrag: state text "system.thp.defrag" "when a task compacts memory for one";
-        ksm_run: gauge count "system.ksm.run" "1 where page sharing runs";
+        ksm_run: gauge count "system.ksm.run" "1 if page sharing is running";
         ksm_pages_shared: gauge count "system.ksm.shared" "pages kept for sharing";
         ksm_pages_sharing: gauge count "system.ksm.sharing" "pages saved by sharing";
         ksm_full_scans: counter count "system.ksm.full_scans" "times all memory was scanned";
@@ -132,10 +132,10 @@ family_group! {
     /// Memory and allocations by NUMA node.
     node: Node by node: u32, from "/sys/devices/system/node" {
         mem_total: gauge bytes "system.numa.memory.limit" "memory of the node";
-        mem_free: gauge bytes "system.numa.memory.free" "memory of the node that is free";
+        mem_free: gauge bytes "system.numa.memory.free" "free memory of the node";
         numa_hit: counter count "system.numa.hit" "pages allocated here as wanted";
-        numa_miss: counter count "system.numa.miss" "pages allocated here though another node was wanted";
-        numa_foreign: counter count "system.numa.foreign" "pages wanted here but allocated elsewhere";
+        numa_miss: counter count "system.numa.miss" "pages allocated here although another node was preferred";
+        numa_foreign: counter count "system.numa.foreign" "pages preferred here but allocated on another node";
         interleave_hit: counter count "system.numa.interleave" "pages interleaved here as wanted";
         local_node: counter count "system.numa.local" "pages allocated here by a task of this node";
         other_node: counter count "system.numa.other" "pages allocated here by a task of another node";

@@ -23,28 +23,28 @@ family_group! {
         tx_fifo: counter count "system.network.fifo" "underruns on sending";
         tx_collisions: counter count "system.network.collisions" "collisions";
         tx_carrier: counter count "system.network.carrier" "carrier lost on sending";
-        identity: identity text "system.network.interface.index" "the interface's index, which no later one of its name has";
+        identity: identity text "system.network.interface.index" "the interface's index, which distinguishes it from later interfaces of the same name";
     }
 
     /// Configuration of interfaces (rtnetlink(7), ethtool netlink).
     link: Link by interface: NetKey, from "rtnetlink, ethtool" {
-        speed: gauge bps "system.network.speed" "negotiated speed; absent where the driver knows none";
+        speed: gauge bps "system.network.speed" "negotiated speed; absent if unknown to the driver";
         duplex: state text "system.network.duplex" "full or half";
         mtu: gauge bytes "system.network.mtu" "largest packet";
         operstate: state text "system.network.operstate" "up, down, unknown";
         kind: state text "system.network.kind" "veth, bridge, vlan, tun, ...; absent for a physical device";
         driver: state text "system.network.driver" "the driver";
         tx_queue_length: gauge count "system.network.txqueuelen" "packets the queueing discipline holds by default";
-        peer_ns: state text "system.network.peer_namespace" "the namespace of a veth's other end, where that is another";
-        ring_rx: gauge count "system.network.ring_rx" "receive ring entries in force";
-        ring_rx_max: gauge count "system.network.ring_rx_max" "receive ring entries possible";
-        ring_tx: gauge count "system.network.ring_tx" "transmit ring entries in force";
-        ring_tx_max: gauge count "system.network.ring_tx_max" "transmit ring entries possible";
+        peer_ns: state text "system.network.peer_namespace" "the namespace of a veth's peer, if different";
+        ring_rx: gauge count "system.network.ring_rx" "receive ring size";
+        ring_rx_max: gauge count "system.network.ring_rx_max" "maximum receive ring size";
+        ring_tx: gauge count "system.network.ring_tx" "transmit ring size";
+        ring_tx_max: gauge count "system.network.ring_tx_max" "maximum transmit ring size";
         coalesce_rx: gauge ns "system.network.coalesce_rx" "delay before a receive interrupt (rx-usecs)";
         coalesce_rx_frames: gauge count "system.network.coalesce_rx_frames" "packets before a receive interrupt";
         coalesce_tx: gauge ns "system.network.coalesce_tx" "delay before a transmit interrupt";
         offloads: state text "system.network.offloads" "work the card or driver takes from the kernel, by ethtool's names of it";
-        coalesce_adaptive_rx: gauge count "system.network.coalesce_adaptive" "1 where the driver adapts the delay";
+        coalesce_adaptive_rx: gauge count "system.network.coalesce_adaptive" "1 if the driver adapts the delay";
         carrier_changes: counter count "system.network.carrier_changes" "times the link went up or down";
         addresses: state text "system.network.addresses" "addresses, separated by spaces";
     }
@@ -61,10 +61,10 @@ family_group! {
         ip_out_discards: counter count "system.network.ip.out_discards" "IPv4 packets discarded on sending";
         ip_reasm_fails: counter count "system.network.ip.reassembly_fails" "failures to reassemble fragments";
         tcp_active_opens: counter count "system.network.tcp.active_opens" "connections opened from here";
-        tcp_passive_opens: counter count "system.network.tcp.passive_opens" "connections opened from the other end";
+        tcp_passive_opens: counter count "system.network.tcp.passive_opens" "connections opened by the peer";
         tcp_attempt_fails: counter count "system.network.tcp.attempt_fails" "attempts to connect that failed";
         tcp_estab_resets: counter count "system.network.tcp.resets" "connections reset";
-        tcp_curr_estab: gauge count "system.network.connection.count" "connections that stand";
+        tcp_curr_estab: gauge count "system.network.connection.count" "established connections";
         tcp_in_segs: counter count "system.network.tcp.in" "segments received";
         tcp_out_segs: counter count "system.network.tcp.out" "segments sent, retransmissions not included";
         tcp_retrans_segs: counter count "system.network.tcp.retransmits" "segments retransmitted";
@@ -87,7 +87,7 @@ family_group! {
         tcp_ext_tcp_to_zero_window_adv: counter count "system.network.tcp.zero_windows" "times a receive window was shut";
         tcp_ext_tw: counter count "system.network.tcp.time_wait" "connections that passed through TIME_WAIT";
         udp_in_datagrams: counter count "system.network.udp.in" "datagrams delivered";
-        udp_no_ports: counter count "system.network.udp.no_ports" "datagrams for which nobody listened";
+        udp_no_ports: counter count "system.network.udp.no_ports" "datagrams to ports without a listener";
         udp_in_errors: counter count "system.network.udp.in_errors" "datagrams that could not be delivered";
         udp_out_datagrams: counter count "system.network.udp.out" "datagrams sent";
         udp_rcvbuf_errors: counter count "system.network.udp.receive_buffer_errors" "datagrams dropped because a receive buffer was full";
@@ -113,9 +113,9 @@ family_group! {
         retransmits: counter32 count "network.tcp.retransmits" "segments retransmitted (tcpi_total_retrans)";
         bytes_retransmitted: counter bytes "network.tcp.bytes_retransmitted" "bytes retransmitted";
         spurious: counter32 count "network.tcp.spurious_retransmits" "segments the peer received twice (tcpi_dsack_dups): retransmitted needlessly";
-        reordered: counter32 count "network.tcp.reordered" "times segments were found to have overtaken one another (tcpi_reord_seen)";
+        reordered: counter32 count "network.tcp.reordered" "reordering events detected (tcpi_reord_seen)";
         timeouts: counter count "network.tcp.timeouts" "retransmission timers that expired (tcpi_total_rto, since 6.7)";
-        recovering: gauge count "network.tcp.recovering" "1 where it is sending again what was lost (states Recovery and Loss)";
+        recovering: gauge count "network.tcp.recovering" "1 while it is retransmitting lost segments (states Recovery and Loss)";
         busy_time: counter ns "network.tcp.busy_time" "time with unconfirmed or unsent data (tcpi_busy_time)";
         rwnd_limited: counter ns "network.tcp.rwnd_limited" "time held back by the peer's receive window";
         sndbuf_limited: counter ns "network.tcp.sndbuf_limited" "time held back by the own send buffer";
@@ -130,7 +130,7 @@ family_group! {
         peer_window: gauge bytes "network.tcp.peer_window" "the peer's receive window (tcpi_snd_wnd)";
         own_window: gauge bytes "network.tcp.own_window" "the receive window offered (tcpi_rcv_wnd)";
         receive_space: gauge bytes "network.tcp.receive_space" "receive buffer autotuning's estimate";
-        delivery_rate: gauge bps "network.tcp.delivery_rate" "rate at which data was last delivered";
+        delivery_rate: gauge bps "network.tcp.delivery_rate" "most recent delivery rate";
         pacing_rate: gauge bps "network.tcp.pacing_rate" "rate the sender paces at";
         app_limited: gauge count "network.tcp.app_limited" "1 where the delivery rate was limited by the application";
         not_sent: gauge bytes "network.tcp.not_sent" "bytes waiting to be sent";
@@ -145,15 +145,15 @@ family_group! {
 
     /// TCP connections that were opened and closed during the observation, by peer address.
     ended_connections: EndedConnections by peer: NetKey, from "BPF: tcp_destroy_sock, inet_sock_set_state" {
-        pid: gauge count "process.pid" "a process that held the last of them";
+        pid: gauge count "process.pid" "a process that held the most recent one";
         command: state text "process.executable.name" "its name";
         connections: counter count "network.tcp.ended" "connections that ended";
-        data_segments_out: counter count "network.tcp.data_segments_out" "segments with data they sent, including retransmissions";
-        retransmits: counter count "network.tcp.retransmits" "segments they retransmitted, including SYNs";
+        data_segments_out: counter count "network.tcp.data_segments_out" "data segments sent by those connections, including retransmissions";
+        retransmits: counter count "network.tcp.retransmits" "segments retransmitted, including SYNs";
         spurious: counter count "network.tcp.spurious_retransmits" "segments the peer reported to have twice";
         timeouts: counter count "network.tcp.timeouts" "retransmission timers that expired (since Linux 6.7)";
-        waited: counter ns "network.tcp.waited" "time they waited for those timers";
-        lived: counter ns "network.tcp.lived" "time they stood, all together";
+        waited: counter ns "network.tcp.waited" "time waited for those timers";
+        lived: counter ns "network.tcp.lived" "duration of those connections, summed";
     }
 
     /// Listening TCP sockets.
@@ -188,11 +188,11 @@ family_group! {
 
     /// Packets dropped by the kernel, by function, reason, interface and protocol.
     packet_drop: PacketDrop by drop: NetKey, from "BPF: kfree_skb" {
-        place: state text "system.network.drop.place" "the function that threw them away";
-        reason: state text "system.network.drop.reason" "why, as the kernel names it (enum skb_drop_reason)";
-        interface: state text "network.interface.name" "the interface they came by or were to leave by; absent where they had none";
+        place: state text "system.network.drop.place" "the function that dropped them";
+        reason: state text "system.network.drop.reason" "the kernel's drop reason (enum skb_drop_reason)";
+        interface: state text "network.interface.name" "the interface they arrived at or were to leave by; absent if they had none";
         protocol: state text "network.transport" "tcp, udp, icmp or the protocol's number";
-        packets: counter count "system.network.drop.packets" "packets, segments that travel together counted as one";
+        packets: counter count "system.network.drop.packets" "packets; segments handled together (GSO, GRO) count as one";
         bytes: counter bytes "system.network.drop.bytes" "bytes";
     }
 
@@ -205,7 +205,7 @@ family_group! {
     /// Connection tracking.
     conntrack: Conntrack by host: MachineKey, from "/proc/sys/net/netfilter, /proc/net/stat/nf_conntrack" {
         count: gauge count "system.conntrack.count" "connections tracked";
-        max: gauge count "system.conntrack.limit" "connections that can be";
+        max: gauge count "system.conntrack.limit" "maximum number of connections";
         drops: counter32 count "system.conntrack.drops" "packets dropped because no entry was available";
         early_drops: counter32 count "system.conntrack.early_drops" "entries evicted to make room";
         insert_failed: counter32 count "system.conntrack.insert_failed" "entries that could not be inserted";

@@ -13,10 +13,10 @@ family_group! {
         nice: counter ns "system.cpu.time" "time in user mode of niced tasks";
         system: counter ns "system.cpu.time" "time in kernel mode, interrupts not included";
         idle: counter ns "system.cpu.time" "time idle with no request outstanding";
-        iowait: counter ns "system.cpu.time" "time idle while a request of a task that last ran here was outstanding";
+        iowait: counter ns "system.cpu.time" "time idle while a task that last ran here waited for I/O";
         irq: counter ns "system.cpu.time" "time servicing interrupts";
         softirq: counter ns "system.cpu.time" "time servicing softirqs";
-        steal: counter ns "system.cpu.time" "time the hypervisor gave to others while this CPU had work";
+        steal: counter ns "system.cpu.time" "time stolen by the hypervisor";
         guest: counter ns "system.cpu.time" "time running virtual CPUs (already within user)";
         guest_nice: counter ns "system.cpu.time" "time running niced virtual CPUs (already within nice)";
     }
@@ -25,12 +25,12 @@ family_group! {
     cpu_mean: CpuMean by host: MachineKey, from "/proc/stat (cpu)" {
         user: counter ns "system.cpu.time" "time in user mode, guests included, niced tasks not";
         nice: counter ns "system.cpu.time" "time in user mode of niced tasks";
-        system: counter ns "system.cpu.time" "time in kernel mode; with interrupts, where irq is absent";
-        idle: counter ns "system.cpu.time" "time idle with no request outstanding; with iowait, where that is absent";
-        iowait: counter ns "system.cpu.time" "time idle while a request was outstanding";
+        system: counter ns "system.cpu.time" "time in kernel mode; includes interrupts if irq is absent";
+        idle: counter ns "system.cpu.time" "time idle without outstanding I/O; includes iowait if that is absent";
+        iowait: counter ns "system.cpu.time" "time idle while tasks waited for I/O";
         irq: counter ns "system.cpu.time" "time servicing interrupts";
         softirq: counter ns "system.cpu.time" "time servicing softirqs";
-        steal: counter ns "system.cpu.time" "time the hypervisor gave to others while there was work";
+        steal: counter ns "system.cpu.time" "time stolen by the hypervisor";
     }
 
     /// Counters and load of the whole machine.
@@ -43,7 +43,7 @@ family_group! {
         load_1m: gauge count "system.cpu.load_average.1m" "runnable and uninterruptible tasks, averaged over 1 minute";
         load_5m: gauge count "system.cpu.load_average.5m" "the same over 5 minutes";
         load_15m: gauge count "system.cpu.load_average.15m" "the same over 15 minutes";
-        tasks: gauge count "system.processes.count" "processes and threads that exist";
+        tasks: gauge count "system.processes.count" "number of processes and threads";
         uptime: counter ns "system.uptime" "time since boot";
     }
 
@@ -82,7 +82,7 @@ family_group! {
     /// Time in softirqs by vector and CPU.
     softirq_time: SoftirqTime by vector: PerCpu, from "BPF: softirq_entry, softirq_exit" {
         count: counter count "system.softirqs" "softirqs timed";
-        time: counter ns "system.softirq.time" "time in them, interrupts that came meanwhile not included";
+        time: counter ns "system.softirq.time" "time in softirqs, excluding interrupts during that time";
     }
 
     /// Time in interrupt handlers by line and CPU.
@@ -96,7 +96,7 @@ family_group! {
         processed: counter32 count "system.softnet.processed" "packets taken from the backlog or polled";
         dropped: counter32 count "system.softnet.dropped" "packets dropped because the backlog was full";
         squeezed: counter32 count "system.softnet.squeezed" "times the budget or time ran out with work left";
-        received_rps: counter32 count "system.softnet.received_rps" "times woken by another CPU to take packets";
+        received_rps: counter32 count "system.softnet.received_rps" "times woken by another CPU to process packets (RPS)";
         flow_limited: counter32 count "system.softnet.flow_limited" "packets dropped by the flow limit";
     }
 

@@ -13,10 +13,10 @@ family_group! {
         parent: gauge count "process.parent_pid" "parent process";
         state: state text "process.state" "R, S, D, T, Z, I ...";
         wait_channel: state text "process.wait_channel" "the kernel function the main thread is blocked in, or the system call in which it waits for asynchronous I/O";
-        cgroup: state text "process.cgroup" "its control groups, one a line, the deepest first";
+        cgroup: state text "process.cgroup" "its control groups, one per line, the deepest first";
         user: counter ns "process.cpu.time" "time in user mode";
         system: counter ns "process.cpu.time" "time in kernel mode";
-        cpu_time: counter ns "process.cpu.time" "time in both modes, where a tool does not tell them apart";
+        cpu_time: counter ns "process.cpu.time" "time in both modes, from tools that report only their sum";
         children_user: counter ns "process.children.user" "time in user mode of children waited for";
         children_system: counter ns "process.children.system" "time in kernel mode of children waited for";
         run_delay: counter ns "process.run_delay" "time on a run queue, waiting for a CPU";
@@ -25,8 +25,8 @@ family_group! {
         reclaim_delay: counter ns "process.reclaim_delay" "time waiting for memory to be reclaimed (needs delay accounting and BPF)";
         minor_faults: counter count "process.paging.faults" "page faults without I/O";
         major_faults: counter count "process.paging.faults" "page faults that needed I/O";
-        voluntary_switches: counter count "process.context_switches" "times it gave the CPU up to wait";
-        involuntary_switches: counter count "process.context_switches" "times the CPU was taken from it";
+        voluntary_switches: counter count "process.context_switches" "voluntary context switches: it blocked";
+        involuntary_switches: counter count "process.context_switches" "involuntary context switches: it was preempted";
         migrations: counter count "process.migrations" "times one of its threads moved to another CPU";
         threads: gauge count "process.thread.count" "threads";
         nice: gauge count "process.nice" "nice value";
@@ -42,23 +42,23 @@ family_group! {
         read_calls: counter count "process.io.read_calls" "read calls";
         write_calls: counter count "process.io.write_calls" "write calls";
         read_bytes: counter bytes "process.disk.io" "bytes it caused to be read from storage";
-        write_bytes: counter bytes "process.disk.io" "bytes it made dirty or wrote directly";
-        cancelled_write_bytes: counter bytes "process.disk.cancelled" "bytes it made clean again before they were written";
+        write_bytes: counter bytes "process.disk.io" "bytes it dirtied or wrote directly";
+        cancelled_write_bytes: counter bytes "process.disk.cancelled" "bytes it dirtied that were discarded before being written";
         open_files: gauge count "process.unix.file_descriptor.count" "open file descriptors";
         open_files_limit: gauge count "process.unix.file_descriptor.limit" "how many it may open (soft limit)";
         processes_limit: gauge count "process.limit.processes" "how many processes its user may have (soft limit)";
         user_id: gauge count "process.user_id" "the user it runs as";
-        kernel_thread: gauge count "process.kernel_thread" "1 for a thread of the kernel itself";
+        kernel_thread: gauge count "process.kernel_thread" "1 for a kernel thread";
     }
 
     /// Processes that started and ended between two samples, by parent and name: resources used since the previous sample.
     exited_children (once "brief"): ExitedChildren by offspring: Offspring, from "BPF sched_process_exit" {
-        ended: gauge count "process.brief.count" "how many ended since the sample before";
+        ended: gauge count "process.brief.count" "number of processes that ended since the previous sample";
         user: gauge ns "process.brief.cpu.time" "time they used in user mode";
         system: gauge ns "process.brief.cpu.time" "time they used in kernel mode";
         run_delay: gauge ns "process.brief.run_delay" "time they waited for a CPU";
-        read_bytes: gauge bytes "process.brief.disk.io" "bytes they caused to be read from storage";
-        write_bytes: gauge bytes "process.brief.disk.io" "bytes they made dirty or wrote directly";
+        read_bytes: gauge bytes "process.brief.disk.io" "bytes read from storage for them";
+        write_bytes: gauge bytes "process.brief.disk.io" "bytes they dirtied or wrote directly";
     }
 
     /// Threads of multithreaded processes.
@@ -68,16 +68,16 @@ family_group! {
         wait_channel: state text "thread.wait_channel" "the kernel function it is blocked in, or the system call in which it waits for asynchronous I/O";
         user: counter ns "thread.cpu.time" "time in user mode";
         system: counter ns "thread.cpu.time" "time in kernel mode";
-        cpu_time: counter ns "thread.cpu.time" "time in both modes, where a tool does not tell them apart";
+        cpu_time: counter ns "thread.cpu.time" "time in both modes, from tools that report only their sum";
         run_delay: counter ns "thread.run_delay" "time on a run queue, waiting for a CPU";
         block_delay: counter ns "thread.block_delay" "time waiting for block I/O (needs delay accounting)";
         swap_delay: counter ns "thread.swap_delay" "time waiting for swapped-out pages (needs delay accounting and BPF)";
         reclaim_delay: counter ns "thread.reclaim_delay" "time waiting for memory to be reclaimed (needs delay accounting and BPF)";
         major_faults: counter count "thread.paging.faults" "page faults that needed I/O";
-        voluntary_switches: counter count "thread.context_switches" "times it gave the CPU up to wait";
-        involuntary_switches: counter count "thread.context_switches" "times the CPU was taken from it";
+        voluntary_switches: counter count "thread.context_switches" "voluntary context switches: it blocked";
+        involuntary_switches: counter count "thread.context_switches" "involuntary context switches: it was preempted";
         migrations: counter count "thread.migrations" "times it moved to another CPU";
-        lock_wait: gauge count "thread.lock_wait" "1 while it sleeps for a lock that another thread holds (futex(2)), else 0";
+        lock_wait: gauge count "thread.lock_wait" "1 while it sleeps for a lock held by another thread (futex(2)), otherwise 0";
         processor: gauge count "thread.processor" "the CPU it ran on last";
         nice: gauge count "thread.nice" "nice value";
     }
@@ -85,28 +85,28 @@ family_group! {
     /// What threads waited for, summed by process, traced on demand.
     sleep: Sleep by task: TaskKey, from "BPF: sched_switch, sched_waking, sched_migrate_task" {
         run_queue: counter ns "process.wait.run_queue" "time on a run queue, waiting for a CPU";
-        run_queue_waits: counter count "process.wait.run_queue.count" "times one of its threads waited so";
+        run_queue_waits: counter count "process.wait.run_queue.count" "number of those waits";
         run_queue_latency: histogram ns "process.wait.run_queue.latency" "the same, each time";
         lock: counter ns "process.wait.lock" "time asleep for locks that other threads held (futex(2))";
-        lock_waits: counter count "process.wait.lock.count" "times one of its threads slept so";
-        futex: counter ns "process.wait.futex" "time asleep in futex(2) for anything else: work, a turn, another's end";
+        lock_waits: counter count "process.wait.lock.count" "number of those waits";
+        futex: counter ns "process.wait.futex" "time asleep in futex(2) for anything else: work queues, condition variables, thread joins";
         memory: counter ns "process.wait.memory" "time asleep in page faults, in reclaim and for dirty pages to become fewer";
         block_io: counter ns "process.wait.block_io" "time asleep for block I/O";
-        network: counter ns "process.wait.network" "time asleep for the other end of a socket";
-        pipe: counter ns "process.wait.pipe" "time asleep for the other end of a pipe";
-        poll: counter ns "process.wait.poll" "time asleep for one of several files to become ready";
+        network: counter ns "process.wait.network" "time asleep waiting for the peer of a socket";
+        pipe: counter ns "process.wait.pipe" "time asleep waiting for the other end of a pipe";
+        poll: counter ns "process.wait.poll" "time asleep in poll, select or epoll";
         timer: counter ns "process.wait.timer" "time asleep for a time to pass";
         kernel_lock: counter ns "process.wait.kernel_lock" "time asleep for a lock within the kernel";
         other: counter ns "process.wait.other" "time asleep for anything else";
-        moved_waking: counter count "process.migrations.waking" "moves to another CPU as a thread woke";
-        moved_running: counter count "process.migrations.running" "moves of a thread that ran: its affinity changed, or the kernel evened the load out";
-        moved_queued: counter count "process.migrations.queued" "moves of a thread that waited on a run queue";
+        moved_waking: counter count "process.migrations.waking" "migrations at wake-up";
+        moved_running: counter count "process.migrations.running" "migrations of running threads: affinity changes or load balancing";
+        moved_queued: counter count "process.migrations.queued" "migrations of threads waiting on a run queue";
     }
 
     /// Threads that held user-space locks that other threads of their process waited for, traced on demand.
     lock_holder: LockHolder by task: TaskKey, from "BPF: sched_waking" {
-        kept_waiting: counter ns "thread.lock.kept_waiting" "time others slept until it gave the lock up and woke them";
-        handed_on: counter count "thread.lock.handed_on" "times it did";
+        kept_waiting: counter ns "thread.lock.kept_waiting" "time others slept until it released the lock and woke them";
+        handed_on: counter count "thread.lock.handed_on" "number of times it released a contended lock";
     }
 
     /// Waits for kernel locks by process, traced on demand.
@@ -116,6 +116,6 @@ family_group! {
         readers: counter ns "process.kernel_lock.read" "time waiting to read under a reader-writer lock";
         writers: counter ns "process.kernel_lock.write" "time waiting to write under a reader-writer lock";
         others: counter ns "process.kernel_lock.other" "time waiting for other kinds of lock";
-        waits: counter count "process.kernel_lock.count" "times one of its threads waited so";
+        waits: counter count "process.kernel_lock.count" "number of those waits";
     }
 }
