@@ -5,7 +5,6 @@ mod plan;
 mod profile;
 mod trial;
 mod tunable;
-mod walk;
 
 pub use change::{
     ChangeOutcome, ChangedBy, Collateral, Confirm, Held, HistoryEntry, Reason, SettingChange, Status, Transaction,
@@ -13,6 +12,7 @@ pub use change::{
 };
 pub use plan::{CheckLine, PlanDocument, PlanLine, Step};
 pub use profile::{ProfileInfo, ProfileNote, Recommendation};
-pub use trial::{Rehearsal, Trial, TrialEffect, TrialEvidence, TrialPair, TrialVerdict, Watched, unit_of};
+pub use trial::{
+    Rehearsal, Trial, TrialEffect, TrialEvidence, TrialPair, TrialVerdict, Walk, WalkStep, Watched, unit_of,
+};
 pub use tunable::{Access, Effect, Here, Persist, Risk, Scope, Tunable, TunableDocument, Unavailable};
-pub use walk::{Walk, WalkStep};
