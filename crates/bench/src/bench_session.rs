@@ -19,7 +19,6 @@ use whyslow_sense::Root;
 const FILL_BLOCK: u32 = 1 << 20;
 const FILL_DEPTH: u32 = 8;
 
-/// A benchmark in progress.
 pub(crate) struct BenchSession<'w> {
     pub(crate) map: StorageMap,
     pub(crate) targets: Vec<BenchTarget>,

@@ -19,7 +19,6 @@ pub(crate) struct CpuInfo {
     pub(crate) number: u32,
     /// The first CPU of its core.
     core: u32,
-    /// Its NUMA node.
     node: u32,
 }
 

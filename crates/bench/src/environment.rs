@@ -12,7 +12,6 @@ use whyslow_model::value::{Counter, State};
 use whyslow_model::window::{Change, Window};
 use whyslow_sense::{Root, Sampler};
 
-/// Settings that affect storage.
 const SETTINGS: [&str; 8] = [
     "proc/sys/vm/dirty_ratio",
     "proc/sys/vm/dirty_bytes",

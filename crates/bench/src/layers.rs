@@ -78,7 +78,6 @@ pub fn measure(options: &LayersOptions, stop: &Stop, progress: &mut dyn FnMut(Pr
     Ok(BenchReport { layers, ..session.finish(BenchKind::Layers) })
 }
 
-/// Every layer, the lowest first.
 fn layer_targets(session: &mut BenchSession, file: &Path) -> Result<Vec<LayerTarget>> {
     let direct = session.open(&spec(file.to_owned(), true))?;
     let buffered = session.open(&spec(file.to_owned(), false))?;

@@ -11,7 +11,6 @@ use std::time::{Duration, Instant};
 use whyslow_model::bench::{BenchKind, BenchReport, Measurement, Study};
 use whyslow_sense::Root;
 
-/// Repetitions of each figure.
 pub(crate) const REPETITIONS: u32 = 10;
 /// A repetition takes at most so many times its measured time, if its overhead dominates.
 const MAX_OVERHEAD: u32 = 20;

@@ -156,7 +156,6 @@ impl Sampler {
 /// A source, locked by the thread that reads it.
 struct SharedSource {
     source: Mutex<Box<dyn Source>>,
-    /// When the last reading began.
     started: Mutex<Option<Instant>>,
 }
 

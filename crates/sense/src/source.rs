@@ -44,7 +44,7 @@ impl SourceInfo {
 
 /// One kernel source.
 pub trait Source: Send {
-    /// What it is.
+    /// The description of the source.
     fn info(&self) -> SourceInfo;
 
     /// Does slow setup, such as loading BPF programs, ahead of the first sample, so that the sources of that sample are read

@@ -54,7 +54,6 @@ impl Piece {
         piece
     }
 
-    /// Its width in columns.
     pub(crate) fn width(&self) -> usize {
         self.text.width()
     }
@@ -72,7 +71,6 @@ pub(crate) fn dim(text: impl AsRef<str>) -> Piece {
     Piece::new(Ink::Dim, text)
 }
 
-/// The drawing in progress.
 pub(crate) struct Canvas {
     out: String,
     width: usize,
@@ -153,7 +151,6 @@ impl Canvas {
         cut
     }
 
-    /// Number of lines drawn.
     pub(crate) fn lines(&self) -> usize {
         self.out.lines().count()
     }

@@ -3,7 +3,6 @@
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-/// Formats times in one zone.
 #[derive(Clone, Debug)]
 pub(crate) struct ZonedClock {
     zone: TimeZone,

@@ -14,7 +14,6 @@ pub(crate) fn evidence(evidence: &Evidence) -> String {
     }
 }
 
-/// A ratio as a percentage.
 pub(crate) fn percent(ratio: f64) -> String {
     unbroken(human::percent(ratio))
 }
@@ -24,12 +23,10 @@ pub(crate) fn share(ratio: f64) -> String {
     unbroken(human::share(ratio))
 }
 
-/// A number of bytes.
 pub(crate) fn bytes(bytes: u64) -> String {
     unbroken(human::bytes(bytes))
 }
 
-/// A number in a base unit.
 pub(crate) fn quantity(number: f64, unit: &str) -> String {
     unbroken(human::quantity(number, unit))
 }

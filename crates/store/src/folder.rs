@@ -28,7 +28,6 @@ const LOCK_CONTENT: &[u8] = b"whyslow recording\n";
 /// What else a state folder may contain before the first recording: baselines, the journal of `tune`, and what mkfs(8) creates.
 const NEIGHBOURS: [&str; 3] = ["baselines", "tune", "lost+found"];
 
-/// A recording's folder.
 #[derive(Clone, Debug)]
 pub(crate) struct Folder {
     path: PathBuf,

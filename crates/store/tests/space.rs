@@ -39,7 +39,6 @@ fn is_root() -> bool {
     root
 }
 
-/// A recorder and its log.
 struct Rig {
     recorder: Recorder,
     log: Arc<Mutex<Vec<String>>>,

@@ -14,7 +14,6 @@ pub(super) struct Section {
     pub(super) lines: BTreeMap<String, usize>,
 }
 
-/// Lines and their numbers.
 type Lines = Vec<(usize, String)>;
 
 /// The jobs of a file, in order. An error is a line number and what is wrong with the line.

@@ -232,7 +232,6 @@ fn step(at: u64, by: i64, size: u64, unit: u64) -> u64 {
     }
 }
 
-/// Block sizes by their share.
 #[derive(Clone, Debug)]
 struct BlockSizes {
     /// Cumulative share, and size.

@@ -153,7 +153,6 @@ impl Interval {
     }
 }
 
-/// Requests of one direction.
 #[derive(Clone, Debug, Default)]
 struct DirectionStats {
     operations: u64,

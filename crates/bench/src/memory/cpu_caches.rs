@@ -2,7 +2,6 @@
 
 use whyslow_sense::Root;
 
-/// A data cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CpuCache {
     /// `L1d`, `L2`, `L3`.

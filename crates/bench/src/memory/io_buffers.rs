@@ -4,7 +4,6 @@ use super::mapping::{MemoryRegion, PageKind, base_page};
 use std::ffi::c_void;
 use std::io;
 
-/// Buffers of one size.
 #[derive(Debug)]
 pub(crate) struct IoBuffers {
     mapping: MemoryRegion,

@@ -91,7 +91,6 @@ impl<'r> PointerChain<'r> {
     }
 }
 
-/// Follows `hops` links.
 pub(crate) fn chase(links: &[u64], from: u64, hops: u64) -> u64 {
     let mut at = from;
     for _ in 0..hops {

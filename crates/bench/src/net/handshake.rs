@@ -35,7 +35,6 @@ impl ConnectionPurpose {
     }
 }
 
-/// A stream of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct StreamId {
     pub(super) round: u32,

@@ -17,7 +17,6 @@ use whyslow_model::snapshot::Snapshot;
 use whyslow_model::window::Window;
 use whyslow_sense::{Root, Sampler};
 
-/// Sampling interval.
 const INTERVAL: Duration = Duration::from_millis(100);
 /// An end keeps sending for this long after its measurement, so that the other end can finish its own.
 const MARGIN: Duration = Duration::from_millis(200);
@@ -47,7 +46,6 @@ pub(super) struct WorkerPool {
     close_mode: CloseMode,
 }
 
-/// One thread.
 struct Worker {
     /// Index of its load.
     load: usize,
@@ -55,7 +53,6 @@ struct Worker {
     result: Option<WorkerResult>,
 }
 
-/// The measured interval.
 struct MeasuredInterval {
     monitor: StreamMonitor,
     seconds: f64,

@@ -20,7 +20,6 @@ use whyslow_model::{bench, human};
 const LINGERING: Duration = Duration::from_millis(500);
 const AGAIN: Duration = Duration::from_millis(10);
 
-/// Opens a device exclusively.
 fn claim(map: &StorageMap, path: &Path, number: u64, ask: &TargetSpec) -> Result<(String, File)> {
     let name = name(map, number).ok_or_else(|| refused(ask, "is not a device known to this kernel"))?;
     if ask.write {
@@ -135,7 +134,6 @@ pub(super) fn folder(device: &str) -> String {
     format!("sys/class/block/{}", device.replace('/', "!"))
 }
 
-/// The logical block size.
 pub(super) fn grain(map: &StorageMap, device: &str) -> u64 {
     map.queue(device).and_then(|queue| queue.logical_block.get()).map_or(512, |bytes| bytes as u64).max(512)
 }

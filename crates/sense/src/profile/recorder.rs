@@ -72,7 +72,6 @@ impl AddressSpaceId {
 #[derive(Clone, Debug)]
 pub(super) struct RawStack {
     pub(super) space: AddressSpaceId,
-    /// The name of the process.
     pub(super) name: String,
     /// Samples, or nanoseconds.
     pub(super) weight: u64,

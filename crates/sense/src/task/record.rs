@@ -101,7 +101,6 @@ pub(super) struct ExitRecord {
     pub(super) name: [u8; NAME],
 }
 
-/// Memory in pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct MemoryPages {
     pub(super) size: u64,

@@ -1,6 +1,6 @@
 //! Baselines: a list, and the content of one.
 
-use super::table::TextTable;
+use super::table::AlignedTable;
 use super::{TextStyle, heading, words};
 use crate::canvas::{Canvas, bold, dim, plain};
 use crate::human;
@@ -33,7 +33,7 @@ pub fn baseline(baseline: &Baseline, style: &TextStyle) -> String {
     let what = format!("  {}", over(baseline.kind, baseline.seconds));
     canvas.paragraph(0, 2, &[bold(&baseline.name), plain(what), dim(since(baseline.start.as_deref()))]);
     canvas.blank();
-    let mut table = TextTable::new(["measured", "of", "5 %", "median", "95 %", "most", "values"]);
+    let mut table = AlignedTable::new(["measured", "of", "5 %", "median", "95 %", "most", "values"]);
     for series in baseline.series.iter().filter(|series| style.all || is_any(series)) {
         table.row(row(series));
     }

@@ -1,7 +1,7 @@
 //! A benchmark report: what the target can do, what ran, what its layers counted, and caveats.
 
 use super::study::study;
-use super::table::{TextTable, remark};
+use super::table::{AlignedTable, remark};
 use super::{TextStyle, heading, network, words};
 use crate::canvas::{Canvas, Ink, Piece, bold, dim, plain};
 use crate::human;
@@ -111,7 +111,7 @@ fn reservation(ceiling: &Ceiling) -> &'static str {
 
 fn layers(canvas: &mut Canvas, layers: &[LayerResult]) {
     heading(canvas, &format!("Cost of each layer: {}", layers[0].group));
-    let mut table = TextTable::new(["", "bandwidth", "change", "latency", "adds", "request", "cpu", "rate"]);
+    let mut table = AlignedTable::new(["", "bandwidth", "change", "latency", "adds", "request", "cpu", "rate"]);
     let signed = |seconds: f64| {
         let sign = if seconds < 0.0 { "-" } else { "+" };
         format!("{sign}{}", human::seconds(seconds.abs()))
@@ -136,7 +136,7 @@ fn files(canvas: &mut Canvas, files: &[FileWork]) {
         return;
     }
     heading(canvas, "Small files");
-    let mut table = TextTable::new(["", "order", "rate", "mean", "p99", "cpu", "max", "files"]);
+    let mut table = AlignedTable::new(["", "order", "rate", "mean", "p99", "cpu", "max", "files"]);
     for work in files {
         table.row([
             work.what.clone(),
@@ -152,7 +152,6 @@ fn files(canvas: &mut Canvas, files: &[FileWork]) {
     table.draw(canvas, 2);
 }
 
-/// Which workloads interfere.
 fn pairs(canvas: &mut Canvas, pairs: &[Interference]) {
     for pair in pairs {
         let (ink, verdict) = verdict(pair);
@@ -201,7 +200,7 @@ fn kept(pair: &Interference, at: usize) -> String {
 
 fn rounds(canvas: &mut Canvas, rounds: &[Round], all: bool) {
     heading(canvas, &words::capital(&rounds[0].group));
-    let mut table = TextTable::new(["", "block", "depth", "jobs", "rate", "bandwidth", "mean", "p99", "cpu", "max"]);
+    let mut table = AlignedTable::new(["", "block", "depth", "jobs", "rate", "bandwidth", "mean", "p99", "cpu", "max"]);
     let runs = || rounds.iter().flat_map(|round| &round.runs);
     let named = runs().any(|run| run.name != rounds[0].group);
     let mut sorted: Vec<&DiskRun> = runs().collect();
@@ -227,7 +226,7 @@ fn rounds(canvas: &mut Canvas, rounds: &[Round], all: bool) {
     }
 }
 
-fn flow_row(table: &mut TextTable, run: &DiskRun, flow: &RequestStats, name: &str, first: bool) {
+fn flow_row(table: &mut AlignedTable, run: &DiskRun, flow: &RequestStats, name: &str, first: bool) {
     let once = |text: String| if first { text } else { String::new() };
     let p99 = flow.latency.percentile(0.99);
     let latency = |seconds: f64| if flow.latency.count > 0 { human::seconds(seconds) } else { String::new() };
@@ -294,7 +293,7 @@ fn accounting(canvas: &mut Canvas, name: &str, ledger: &IoAccounting) {
         return;
     }
     remark(canvas, 2, &format!("requests at each layer: {name}"));
-    let mut table = TextTable::new(["", "reads", "of", "writes", "of", "merged", "flushes", "wait", "queue"]);
+    let mut table = AlignedTable::new(["", "reads", "of", "writes", "of", "merged", "flushes", "wait", "queue"]);
     traffic_row(&mut table, "issued", ledger.asked, [String::new(), String::new(), String::new()]);
     for layer in &ledger.layers {
         let merged = layer.reads_merged + layer.writes_merged;
@@ -317,7 +316,7 @@ fn accounting(canvas: &mut Canvas, name: &str, ledger: &IoAccounting) {
     }
 }
 
-fn traffic_row(table: &mut TextTable, name: &str, traffic: Traffic, [merged, wait, queue]: [String; 3]) {
+fn traffic_row(table: &mut AlignedTable, name: &str, traffic: Traffic, [merged, wait, queue]: [String; 3]) {
     let each = |bytes: u64, count: u64| {
         if count > 0 { human::quantity(bytes as f64 / count as f64, "bytes") } else { String::new() }
     };

@@ -226,7 +226,6 @@ fn formula(e: &Evidence) -> String {
     if e.how.is_empty() { e.source.clone() } else { e.how.clone() }
 }
 
-/// Formula and file.
 fn formula_and_place(e: &Evidence) -> String {
     if e.how.is_empty() || e.source.is_empty() { formula(e) } else { format!("{} ({})", e.how, e.source) }
 }

@@ -1,7 +1,7 @@
 //! The text of a network benchmark.
 
 use super::heading;
-use super::table::{TextTable, remark};
+use super::table::{AlignedTable, remark};
 use super::words::capital;
 use crate::canvas::{Canvas, Ink, Piece, bold, dim, plain};
 use crate::human;
@@ -100,7 +100,7 @@ fn enough(sizes: &Sizes, what: &str) -> Option<Vec<Piece>> {
 
 fn rounds(canvas: &mut Canvas, rounds: &[NetRound], all: bool) {
     heading(canvas, &capital(&rounds[0].group));
-    let mut table = TextTable::new([
+    let mut table = AlignedTable::new([
         "",
         "streams",
         "bandwidth",
@@ -132,7 +132,7 @@ fn rounds(canvas: &mut Canvas, rounds: &[NetRound], all: bool) {
     }
 }
 
-fn row(table: &mut TextTable, name: String, run: &NetRun) {
+fn row(table: &mut AlignedTable, name: String, run: &NetRun) {
     let latency = run.here.latency.as_ref().filter(|latency| latency.count > 0);
     let share = |of: u64, all: u64| if all > 0 { human::percent(of as f64 / all as f64) } else { String::new() };
     let again = run.sender().map(|end| (sum(end, |s| s.retransmits), sum(end, |s| s.segments)));
@@ -202,7 +202,7 @@ fn streams_of(canvas: &mut Canvas, name: &str, run: &NetRun) {
     };
     remark(canvas, 2, &format!("what limited the streams: {name}"));
     let columns = ["", "bandwidth", "window", "buffer", "network", "program", "retransmits", "rtt", "mss", "mtu"];
-    let mut table = TextTable::new(columns);
+    let mut table = AlignedTable::new(columns);
     for (number, stream) in sender.streams.iter().enumerate() {
         let Some(time) = stream.time else { continue };
         let [window, buffer, congestion, program] = parts(&time, sender.seconds);

@@ -13,7 +13,6 @@ const LINES: usize = 10;
 /// The highest level of shortening an answer.
 const SHORTEST: usize = 3;
 
-/// The ten lines.
 pub(super) fn draw(canvas: &mut Canvas, d: &Diagnosis, style: &TextStyle) {
     header(canvas, &d.host, &d.window, style);
     let room = LINES - 1;

@@ -1,6 +1,6 @@
 //! Memory and CPU benchmarks: a table for each study, and its method.
 
-use super::table::{TextTable, remark};
+use super::table::{AlignedTable, remark};
 use super::{heading, words};
 use crate::canvas::Canvas;
 use crate::human;
@@ -35,7 +35,7 @@ fn side_by_side(canvas: &mut Canvas, figures: &[Measurement]) {
     let unders = each_once(figures.iter().map(|figure| &*figure.under));
     let turned = unders.len() > names.len();
     let (rows, columns) = if turned { (unders, names) } else { (names, unders) };
-    let mut table = TextTable::with_headings([""].into_iter().chain(columns.iter().copied()));
+    let mut table = AlignedTable::with_headings([""].into_iter().chain(columns.iter().copied()));
     for row in rows {
         let cell = |column: &&str| {
             let (name, under) = if turned { (*column, row) } else { (row, *column) };
@@ -49,7 +49,7 @@ fn side_by_side(canvas: &mut Canvas, figures: &[Measurement]) {
 
 /// A row for each figure, with its interval.
 fn one_by_one(canvas: &mut Canvas, figures: &[Measurement]) {
-    let mut table = TextTable::new(["", "", "median", "from", "to", "waited"]);
+    let mut table = AlignedTable::new(["", "", "median", "from", "to", "waited"]);
     for figure in figures {
         let bound =
             |at: usize| figure.interval.map_or_else(String::new, |ends| human::quantity(ends[at], &figure.unit));
@@ -62,7 +62,7 @@ fn one_by_one(canvas: &mut Canvas, figures: &[Measurement]) {
 
 /// A table of distributions of times.
 fn spreads(canvas: &mut Canvas, figures: &[Measurement]) {
-    let mut table = TextTable::new(["", "", "median", "p99", "max", "times"]);
+    let mut table = AlignedTable::new(["", "", "median", "p99", "max", "times"]);
     for figure in figures {
         let spread = figure.spread.as_ref();
         let p99 = spread.and_then(|spread| spread.percentile(0.99));
@@ -78,7 +78,6 @@ fn spreads(canvas: &mut Canvas, figures: &[Measurement]) {
     table.draw(canvas, 2);
 }
 
-/// The median and its noise.
 fn value(figure: &Measurement) -> String {
     let value = human::quantity(figure.value, &figure.unit);
     match figure.noise.filter(|&noise| noise >= QUIET) {

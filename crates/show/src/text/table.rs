@@ -8,17 +8,16 @@ const GAP: usize = 2;
 
 /// Rows under a heading, right-aligned; columns are as wide as their widest cell.
 #[derive(Default)]
-pub(super) struct TextTable {
+pub(super) struct AlignedTable {
     heading: Vec<String>,
     rows: Vec<Vec<String>>,
 }
 
-impl TextTable {
+impl AlignedTable {
     pub(super) fn new<const N: usize>(heading: [&str; N]) -> Self {
         Self { heading: heading.map(str::to_owned).to_vec(), rows: Vec::new() }
     }
 
-    /// A table with these headings.
     pub(super) fn with_headings<'t>(heading: impl Iterator<Item = &'t str>) -> Self {
         Self { heading: heading.map(str::to_owned).collect(), rows: Vec::new() }
     }

@@ -105,7 +105,6 @@ pub(super) fn reason(gap: &Unattributed) -> String {
     if gap.remedy.is_empty() { gap.why.clone() } else { format!("{}; {}", gap.why, gap.remedy) }
 }
 
-/// The confidence, in a word.
 pub(super) fn confidence(confidence: Confidence) -> &'static str {
     match confidence {
         Confidence::High => "high",

@@ -17,7 +17,6 @@ pub(crate) struct DecodedFrame<'a> {
     pub(crate) wall_ns: i64,
     /// Nanoseconds since boot.
     pub(crate) boot_ns: u64,
-    /// The tables that were read.
     pub(crate) tables: Vec<TableEdits<'a>>,
 }
 

@@ -12,7 +12,6 @@ use std::time::Duration;
 /// A tail that could not be closed is tried again after this time.
 const RETRY: Duration = Duration::from_secs(60);
 
-/// Closes tails.
 pub(super) struct TailCloser {
     pub(super) folder: Folder,
     pub(super) log: LogFn,

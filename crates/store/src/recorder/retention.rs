@@ -26,7 +26,6 @@ impl Default for Retention {
     }
 }
 
-/// Enforces the limits.
 pub(super) struct RetentionEnforcer {
     limits: Retention,
     hours: Hours,

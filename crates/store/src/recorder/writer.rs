@@ -29,7 +29,6 @@ pub(super) enum WriterCommand {
     Check,
 }
 
-/// Writes the tail.
 pub(super) struct SampleWriter {
     folder: Folder,
     shared: Arc<SharedState>,

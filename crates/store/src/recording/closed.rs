@@ -12,7 +12,6 @@ use whyslow_model::key::{Key, MachineKey};
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::value::Value;
 
-/// The samples of a span.
 pub(super) fn read(
     folder: &Folder,
     hour: &Hour,

@@ -11,7 +11,6 @@ use std::path::Path;
 use whyslow_model::catalogue::{EachFamily, Family};
 use whyslow_model::snapshot::Snapshot;
 
-/// The samples of a span.
 pub(super) fn read(path: &Path, span: &Span, families: &dyn Families) -> Result<Vec<Snapshot>, StoreError> {
     let Some(reader) = TailReader::open(path)? else { return Ok(Vec::new()) };
     let tables = reader.header().tables.clone();

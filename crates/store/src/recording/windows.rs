@@ -73,7 +73,6 @@ pub(super) fn overlap(a: &Span, b: &Span) -> bool {
     a.start() <= b.end() && b.start() <= a.end()
 }
 
-/// Cuts samples into windows.
 struct WindowCutter<E> {
     length_ns: u64,
     samples: Vec<Snapshot>,

@@ -5,7 +5,6 @@ use whyslow_model::histogram::Histogram;
 use whyslow_model::key::KeyPart;
 use whyslow_model::value::{Name, State, Value};
 
-/// One column of one row.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Cell {
     Absent,

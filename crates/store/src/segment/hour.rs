@@ -40,7 +40,6 @@ pub(crate) struct Segment {
     pub(crate) row_groups: usize,
 }
 
-/// A file open for reading.
 pub(crate) struct HourFile {
     path: PathBuf,
     pub(super) reader: SerializedFileReader<File>,
@@ -186,7 +185,6 @@ impl HourWriter {
         self.rows.write(&mut self.writer).map_err(StoreError::parquet(&self.draft.temporary))
     }
 
-    /// Completes the draft.
     pub(super) fn finish(mut self, drafts: &mut Drafts) -> Result<(), StoreError> {
         self.flush()?;
         self.segments.push(self.segment.clone());

@@ -32,7 +32,6 @@ pub(crate) struct LayoutColumn {
     pub(crate) required: bool,
 }
 
-/// The table's name and columns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TableLayout {
     pub(crate) name: String,
@@ -40,7 +39,6 @@ pub(crate) struct TableLayout {
 }
 
 impl TableLayout {
-    /// The columns of a table.
     pub(crate) fn of(table: &Table) -> Self {
         let mut columns = Self::keys(table);
         columns.extend(table.metrics.iter().map(|field| LayoutColumn {

@@ -15,7 +15,6 @@ const WINDOW_LOG: u32 = 18;
 /// 2^14 entries, 64 KiB. Used once a second, the table is never in the CPU's cache: a larger one costs more than it gains.
 const HASH_LOG: u32 = 14;
 
-/// Writes a tail.
 pub(crate) struct TailWriter {
     file: File,
     compressor: Encoder<'static, Vec<u8>>,
@@ -59,7 +58,6 @@ impl TailWriter {
         &self.file
     }
 
-    /// Bytes in the file.
     pub(crate) fn length(&self) -> u64 {
         self.length
     }

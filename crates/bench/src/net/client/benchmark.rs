@@ -191,7 +191,6 @@ impl<'s, 'w> NetBenchmark<'s, 'w> {
         Ok(())
     }
 
-    /// The direction of sweeps.
     pub(super) fn direction(&self) -> Direction {
         self.options.directions.first().copied().unwrap_or(Direction::Up)
     }

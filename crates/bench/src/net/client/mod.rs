@@ -18,7 +18,6 @@ use server_connection::ServerConnection;
 use std::net::SocketAddr;
 use whyslow_model::bench::{BenchKind, BenchReport, Direction, NetLoad, NetRun, Network, Transport, Work};
 
-/// Settings that affect the network.
 const SETTINGS: [&str; 8] = [
     "core/rmem_max",
     "core/wmem_max",

@@ -25,7 +25,6 @@ const CLOSING: Duration = Duration::from_secs(20);
 /// How often to resend the first datagrams until the server has all streams.
 const RESEND: Duration = Duration::from_millis(200);
 
-/// A session with a server.
 pub(super) struct ServerConnection {
     channel: MessageChannel,
     to: SocketAddr,

@@ -72,7 +72,6 @@ const PATTERNS: [(WaitReason, &[&str]); 8] = [
     ),
 ];
 
-/// The kernel's functions.
 #[derive(Debug)]
 pub(super) struct WaitFunctions {
     /// By address, with the line of [`PATTERNS`] that the function matches.

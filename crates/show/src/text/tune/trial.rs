@@ -54,7 +54,6 @@ pub fn rehearsal(rehearsal: &Rehearsal, style: &TextStyle) -> String {
     super::plan(&rehearsal.plan, style) + &canvas.finish()
 }
 
-/// The verdict in a word.
 fn verdict(verdict: TrialVerdict) -> Piece {
     let (ink, word) = match verdict {
         TrialVerdict::Helped => (Ink::Green, "Helped"),
