@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn banners_of_all_ages() {
+    fn banners_of_all_versions_are_read() {
         let old = Banner::read("Linux 2.6.5-7.97-default (atlorca2)    05/09/05").unwrap();
         assert_eq!((old.host.as_str(), old.date, old.cpus), ("atlorca2", Some(Date::constant(2005, 5, 9)), None));
         let new = Banner::read("Linux 5.10.62 (large1) 09/04/2021 _x86_64_ (48 CPU)").unwrap();

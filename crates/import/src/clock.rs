@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn halves_of_the_day() {
+    fn am_and_pm_are_told_apart() {
         assert_eq!(time_of_day(&["02:04:04", "AM", "all"]), Some((7444.0, 2)));
         assert_eq!(time_of_day(&["12:00:01", "AM"]), Some((1.0, 2)));
         assert_eq!(time_of_day(&["09:43:08PM"]), Some((78_188.0, 1)));
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn dates_of_several_locales() {
+    fn dates_of_several_locales_are_read() {
         let day = Some(Date::constant(2010, 1, 14));
         for text in ["2010-01-14", "01/14/2010", "01/14/10", "14/01/2010", "14.01.2010"] {
             assert_eq!(date(text), day, "{text}");

@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn prompts_of_many_shells() {
+    fn prompts_of_many_shells_are_recognized() {
         for line in [
             "# vmstat 2",
             "$ vmstat 2",
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn output_is_no_prompt() {
+    fn output_is_not_taken_for_a_prompt() {
         for line in [
             "sda 0.00 0.20 # 3",
             "Mem: 249 30",

@@ -88,7 +88,7 @@ proptest! {
     ))]
 
     #[test]
-    fn damaged_captures(text in damaged(), partial: bool) {
+    fn damaged_captures_do_not_panic(text in damaged(), partial: bool) {
         reads(text.as_bytes(), partial);
     }
 
@@ -98,18 +98,18 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes(bytes in prop::collection::vec(any::<u8>(), 0..400), partial: bool) {
+    fn arbitrary_bytes_do_not_panic(bytes in prop::collection::vec(any::<u8>(), 0..400), partial: bool) {
         reads(&bytes, partial);
     }
 
     #[test]
-    fn any_lines(text in "([a-zA-Z%/:()\\[\\]=_.-]{1,9}( |\n)|[0-9.,]{1,6} ){0,60}", partial: bool) {
+    fn arbitrary_lines_do_not_panic(text in "([a-zA-Z%/:()\\[\\]=_.-]{1,9}( |\n)|[0-9.,]{1,6} ){0,60}", partial: bool) {
         reads(text.as_bytes(), partial);
     }
 }
 
 #[test]
-fn captures_as_they_are() {
+fn intact_captures_do_not_panic() {
     for capture in captures() {
         reads(capture.as_bytes(), true);
     }

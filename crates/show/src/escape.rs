@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn xml_sees_text() {
+    fn escaped_text_reads_back_from_xml() {
         assert_eq!(
             xml("</title><script>'\"&\u{0}\u{ffff}"),
             "&lt;/title&gt;&lt;script&gt;&#39;&quot;&amp;\\x00\u{fffd}"

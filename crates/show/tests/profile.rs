@@ -86,7 +86,7 @@ fn waits_are_told_in_time() {
 }
 
 #[test]
-fn nothing_seen_is_said() {
+fn a_profile_without_samples_says_so() {
     let nothing = StackProfile { stacks: Vec::new(), ..profile() };
     assert!(text::profile(&nothing, &PLAIN).contains("Nothing ran"));
     assert_eq!(folded(&nothing), "");

@@ -97,7 +97,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn numbers_read_back(values: Vec<u64>) {
+        fn numbers_survive_encoding(values: Vec<u64>) {
             let mut out = Vec::new();
             values.iter().for_each(|v| put_number(&mut out, *v));
             let mut cursor = Cursor::new(&out);

@@ -67,7 +67,7 @@ mod tests {
         }
 
         #[test]
-        fn large_domains_hold(n in 1_u64.., seed: u64, index: u64) {
+        fn large_domains_are_permuted_too(n in 1_u64.., seed: u64, index: u64) {
             let permutation = Permutation::new(n, seed);
             prop_assert!(permutation.at(index % n) < n);
         }

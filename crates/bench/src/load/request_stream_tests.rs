@@ -13,7 +13,7 @@ fn offsets(load: &Workload, count: usize) -> Vec<u64> {
 }
 
 #[test]
-fn sequential_wraps_around() {
+fn sequential_offsets_wrap_around() {
     let load = load(AccessPattern::Sequential, 3 * 4096);
     assert_eq!(offsets(&load, 5), [0, 4096, 8192, 0, 4096]);
 }
@@ -44,7 +44,7 @@ fn shuffled_reads_every_block_once_then_in_another_order() {
 }
 
 #[test]
-fn uniform_is_even() {
+fn uniform_offsets_are_spread_evenly() {
     let mut hits = BTreeMap::new();
     for offset in offsets(&load(AccessPattern::Uniform, 10 * 4096), 100_000) {
         *hits.entry(offset).or_insert(0_u32) += 1;

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn xfs_against_ext3() {
+    fn results_on_xfs_and_ext3_are_read() {
         let rate = |file: &str, kind| rate(&fixture(file), kind);
         let gain = |kind| rate("san-bonnie-xfs.txt", kind) / rate("san-bonnie-ext3.txt", kind) - 1.0;
         assert!((gain("write by block") - 0.11).abs() < 0.01, "{}", gain("write by block"));

@@ -102,7 +102,7 @@ tmpfs                   512000         0    512000   0% /dev/shm
     }
 
     #[test]
-    fn inodes_and_types() {
+    fn inodes_and_types_are_read() {
         let window =
             window_of("Filesystem Type Inodes IUsed IFree IUse% Mounted on\n/dev/sda1 ext4 1.3M 1.3M 0 100% /\n");
         let row = window.the::<Mount>().unwrap();

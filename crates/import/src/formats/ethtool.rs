@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn driver_and_offloads() {
+    fn driver_and_offloads_are_read() {
         let text = format!("{}{}", fixture("ethtool-k.txt"), fixture("ethtool-i.txt"));
         let window = window_of(&text);
         let link = window.the::<Link>().unwrap();
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn speed_and_duplex() {
+    fn speed_and_duplex_are_read() {
         let window = window_of(&fixture("cases/035-nic-crc-errors-one-way-slow/ethtool.txt"));
         let link = window.the::<Link>().unwrap();
         assert_eq!((link.speed.get(), link.duplex.get()), (Some(1e9), Some("full")));

@@ -117,7 +117,7 @@ mod tests {
     use crate::testing::{fixture, refusal_of, window_of};
 
     #[test]
-    fn what_a_job_moved() {
+    fn transfers_of_a_job_are_read() {
         let window = window_of(&fixture("fio-read.json.txt"));
         let row = window.the::<Transfer>().unwrap();
         assert_eq!(row.bytes.get(), Some(3_722_444_800.0));

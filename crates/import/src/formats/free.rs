@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn both_layouts() {
+    fn both_layouts_are_read() {
         let old = window_of(&fixture("net-free-m-after-pin.txt"));
         let memory = old.the::<Meminfo>().unwrap();
         assert_eq!(memory.mem_available.get(), Some(226.0 * MIB));

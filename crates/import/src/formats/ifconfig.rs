@@ -67,7 +67,7 @@ mod tests {
     use whyslow_model::catalogue::{Interface, Link};
 
     #[test]
-    fn both_layouts() {
+    fn both_layouts_are_read() {
         let window = window_of(&fixture("cases/035-nic-crc-errors-one-way-slow/ifconfig.txt"));
         let row = window.the::<Interface>().unwrap();
         assert_eq!((row.rx_errors.get(), row.rx_frame.get()), (Some(1_270_942), Some(1_270_942)));

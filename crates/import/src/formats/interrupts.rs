@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn softirqs_by_vector() {
+    fn softirqs_are_read_by_vector() {
         let window = window_of(&fixture("proc-softirqs.txt"));
         let rows = window.newest::<Softirq>();
         let row = &rows[&PerCpu { name: "NET_RX".into(), cpu: 1 }];

@@ -106,7 +106,7 @@ mod tests {
     use crate::testing::{fixture, window_of};
 
     #[test]
-    fn rate_buffer_and_segment() {
+    fn rate_buffer_and_segment_size_are_read() {
         let window = window_of(&fixture("net-iperf-before-client.txt"));
         let row = window.the::<Transfer>().unwrap();
         assert!((row.rate.get().unwrap() * 8.0 / 390e6 - 1.0).abs() < 0.001);

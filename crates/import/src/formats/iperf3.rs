@@ -123,7 +123,7 @@ mod tests {
     use whyslow_model::catalogue::Transfer;
 
     #[test]
-    fn text_tells_what_arrived() {
+    fn text_output_shows_what_arrived() {
         let text = fixture("iperf3-client.txt");
         let window = window_of(&text);
         let rows = window.newest::<Transfer>();

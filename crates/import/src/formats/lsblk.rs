@@ -279,14 +279,14 @@ sdb    2:0:1:0 3.7T disk ST4000NM0035-1V4 ZC10ABCD
     }
 
     #[test]
-    fn json_tells_the_same() {
+    fn json_and_text_yield_the_same() {
         let window = window_of(&fixture("lsblk.json.txt"));
         let mounts = window.newest::<Mount>();
         assert_eq!(mounts.values().find(|m| &*m.point == "/").unwrap().device.get(), Some("vda"));
     }
 
     #[test]
-    fn what_lies_on_what() {
+    fn stacked_devices_are_linked() {
         let text = "NAME            MAJ:MIN RM   SIZE RO TYPE  MOUNTPOINT
 sda               8:0    0 465.8G  0 disk
 ├─sda1            8:1    0     1G  0 part  /boot

@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_member_that_failed() {
+    fn a_failed_member_is_reported() {
         let window = window_of("md0 : active raid1 sdb[2](F) sda[0]\n      31744 blocks super 1.2 [2/1] [U_]\n");
         assert_eq!(window.the::<Array>().unwrap().degraded.get(), Some(1.0));
     }

@@ -53,7 +53,7 @@ mod tests {
     use crate::testing::{fixture, window_of};
 
     #[test]
-    fn devices_kinds_and_options() {
+    fn devices_types_and_options_are_read() {
         let text = format!("{}server:/a b on /mnt/a type b type nfs (ro,vers=3)\n", fixture("mount.txt"));
         let window = window_of(&text);
         let rows = window.newest::<Mount>();

@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn words_of_both_generations() {
+    fn wording_of_both_generations_is_read() {
         let text = "Ip:\n    7 total packets received\nTcp:\n    18 segments send out\n    3 segments retransmited\n\
             TcpExt:\n    5 times the listen queue of a socket overflowed\n    TCPTimeouts: 4\n    TCP ran low on memory 2 times\n";
         let window = window_of(text);
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn interfaces_with_their_mtu() {
+    fn interfaces_are_read_with_their_mtu() {
         let text = fixture("netstat-i.txt");
         let window = window_of(&text);
         let rows = window.newest::<Interface>();

@@ -80,7 +80,7 @@ mod tests {
     use crate::testing::{fixture, refusal_of, window_of};
 
     #[test]
-    fn text_and_json() {
+    fn text_and_json_are_read() {
         let text = fixture("nstat-az.txt");
         let out = window_of(&text).the::<Protocol>().unwrap().tcp_out_segs.get();
         assert!(out.is_some_and(|segments| segments > 1000), "{out:?}");

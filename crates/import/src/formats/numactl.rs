@@ -57,7 +57,7 @@ mod tests {
     use crate::testing::{fixture, refusal_of, window_of};
 
     #[test]
-    fn nodes_and_their_memory() {
+    fn nodes_and_their_memory_are_read() {
         let text = fixture("numactl-H.txt");
         let window = window_of(&text);
         let row = window.the::<Node>().unwrap();

@@ -74,7 +74,7 @@ mod tests {
     use crate::testing::{fixture, refusal_of, window_of};
 
     #[test]
-    fn pages_by_node() {
+    fn pages_are_read_by_node() {
         let text = fixture("numastat.txt");
         let window = window_of(&text);
         let row = window.the::<Node>().unwrap();
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_by_node() {
+    fn memory_is_read_by_node() {
         let window = window_of(&fixture("numastat-m.txt"));
         let row = window.the::<Node>().unwrap();
         assert_eq!(row.mem_total.get(), Some(24_105.56 * MIB));

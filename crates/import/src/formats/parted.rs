@@ -97,7 +97,7 @@ mod tests {
     use crate::testing::{fixture, refusal_of, window_of};
 
     #[test]
-    fn exact_starts_only() {
+    fn only_exact_starts_are_taken() {
         let text = fixture("parted-unit-s.txt").replace("/tmp/lab/disk.img", "/dev/nvme0n1");
         let window = window_of(&text);
         let rows = window.newest::<Partition>();

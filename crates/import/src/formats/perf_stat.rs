@@ -153,7 +153,7 @@ mod tests {
 ";
 
     #[test]
-    fn rates_of_the_machine() {
+    fn rates_of_the_machine_are_read() {
         let window = window_of(MACHINE);
         let switches = window.change::<System>().unwrap().rate(|s| s.context_switches).unwrap();
         assert!((switches / (1_234_567.0 / 10.017_06) - 1.0).abs() < 1e-6);
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_of_several_locales() {
+    fn numbers_of_several_locales_are_read() {
         assert_eq!(
             (whole("1,234,567"), whole("1.234"), whole("12,34"), whole("1234,567")),
             (Some(1_234_567.0), Some(1234.0), None, None)

@@ -166,7 +166,7 @@ Average:        0       812   50.00   10.00    0.00   20.00   60.00     -  hog
 ";
 
     #[test]
-    fn two_kinds_of_table() {
+    fn both_kinds_of_table_are_read() {
         let window = window_of(TEXT);
         let changes = window.changes::<Process>();
         let hog = changes.iter().find(|c| c.last().command.get() == Some("hog")).unwrap();

@@ -45,7 +45,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_by_process() {
+    fn memory_is_read_by_process() {
         let window = window_of(&fixture("cases/033-oom-mail-client-leak/ps.txt"));
         let largest =
             window.newest::<Process>().into_values().max_by(|a, b| a.rss.get().partial_cmp(&b.rss.get()).unwrap());

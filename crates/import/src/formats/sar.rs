@@ -274,14 +274,14 @@ mod tests {
     }
 
     #[test]
-    fn interrupts_of_mpstat() {
+    fn interrupts_of_mpstat_are_read() {
         let window = window_of(&fixture("irq-mpstat-2.txt"));
         assert_eq!(window.seconds(), 16.0);
         close(rate::<System>(&window, "host", |s| s.interrupts), 1212.0);
     }
 
     #[test]
-    fn interfaces_and_a_restart() {
+    fn interfaces_are_read_across_a_restart() {
         let window = window_of(
             "Linux 6.1.0 (web) 	2024-06-01 	_x86_64_	(4 CPU)
 

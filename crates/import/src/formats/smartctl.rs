@@ -70,7 +70,7 @@ mod tests {
     use crate::testing::{fixture, window_of};
 
     #[test]
-    fn the_part_to_pull() {
+    fn the_failing_drive_is_identified() {
         let text = fixture("layouts/smartctl-a.txt");
         let window = window_of(&text);
         let queues = window.newest::<Queue>();

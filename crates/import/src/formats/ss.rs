@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_accept_queue() {
+    fn a_full_accept_queue_is_read() {
         let text = "State  Recv-Q Send-Q Local Address:Port Peer Address:PortProcess
 LISTEN 129    128          0.0.0.0:80        0.0.0.0:*
 LISTEN 0      4096            [::]:22           [::]:*    users:((\"sshd\",pid=812,fd=3))

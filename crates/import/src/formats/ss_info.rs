@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn levels_times_and_rates() {
+    fn levels_times_and_rates_are_read() {
         let row = connection(WORDS);
         assert_eq!((row.rtt.get(), row.min_rtt.get()), (Some(20.25e6), Some(42_000.0)));
         assert_eq!(

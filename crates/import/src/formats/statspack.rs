@@ -138,7 +138,7 @@ mod tests {
     use crate::testing::{fixture, window_of};
 
     #[test]
-    fn awr_of_all_ages() {
+    fn awr_reports_of_all_versions_are_read() {
         let head = "DB Name         DB Id    Instance     Inst Num Startup Time    Release     RAC\n\
             ------------ ----------- ------------ -------- --------------- ----------- ---\n\
             ORCL          1797322438 orcl1               1 01-Jun-24 00:10 11.2.0.4.0  YES\n\n\
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn ratios_rates_and_waits() {
+    fn ratios_rates_and_waits_are_read() {
         let window = window_of(&fixture("oracle-statspack.txt"));
         let row = window.the::<Database>().unwrap();
         let close =

@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn mpstat_tells_each_processor() {
+    fn mpstat_rows_become_cpus() {
         let window = window_of(&fixture("mpstat-P-ALL.json.txt"));
         assert_eq!((window.seconds(), window.changes::<Cpu>().len()), (3.0, 2));
     }

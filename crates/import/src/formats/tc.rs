@@ -112,7 +112,7 @@ mod tests {
     use crate::testing::{fixture, refusal_of, window_of};
 
     #[test]
-    fn a_shaper() {
+    fn a_shaper_is_read() {
         let text = fixture("tc-s-qdisc-tbf.txt");
         let window = window_of(&text);
         let row = window.the::<Qdisc>().unwrap();

@@ -64,7 +64,7 @@ mod tests {
     use crate::testing::{fixture, window_of};
 
     #[test]
-    fn both_shells() {
+    fn limits_of_both_shells_are_read() {
         for file in ["ulimit-bash.txt", "ulimit-dash.txt"] {
             let window = window_of(&fixture(file));
             let rows = window.newest::<Setting>();

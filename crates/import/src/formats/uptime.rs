@@ -42,7 +42,7 @@ mod tests {
     use crate::testing::{fixture, refusal_of, window_of};
 
     #[test]
-    fn loads_and_their_time() {
+    fn load_averages_are_read_with_their_time() {
         let text = fixture("uptime.txt");
         let window = window_of(&text);
         assert_eq!(window.the::<System>().unwrap().load_15m.get(), Some(2.55));

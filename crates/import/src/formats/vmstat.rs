@@ -205,7 +205,7 @@ procs -----------memory---------- ---swap-- -----io---- --system-- -----cpu-----
     }
 
     #[test]
-    fn columns_of_all_ages() {
+    fn columns_of_all_versions_are_read() {
         let old = "   procs                      memory    swap          io     system         cpu
  r  b  w   swpd   free   buff  cache  si  so    bi    bo   in    cs  us  sy  id
  0  0  0   5120   2996   1704  35804   0   0     5     8  110    17   1   0  99

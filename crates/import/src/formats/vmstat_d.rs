@@ -77,7 +77,7 @@ mod tests {
     use crate::testing::{fixture, refusal_of, window_of};
 
     #[test]
-    fn counts_and_rates() {
+    fn counts_and_rates_are_read() {
         let text = fixture("vmstat-d.txt");
         let rows = |text: &str| window_of(text).newest::<Disk>().len();
         assert_eq!(rows(&text), 10);

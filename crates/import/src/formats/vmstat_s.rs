@@ -67,7 +67,7 @@ mod tests {
     use crate::testing::{fixture, refusal_of, window_of};
 
     #[test]
-    fn memory_and_counts() {
+    fn memory_and_counts_are_read() {
         let text = fixture("vmstat-s.txt");
         let window = window_of(&text);
         let memory = window.the::<Meminfo>().unwrap();

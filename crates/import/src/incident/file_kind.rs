@@ -96,7 +96,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_path_leads_out(path in "(\\.\\./|/|proc/|sys/|[a-z.]{1,8}/){0,30}[a-z.]{0,8}") {
+        fn no_path_leaves_the_archive(path in "(\\.\\./|/|proc/|sys/|[a-z.]{1,8}/){0,30}[a-z.]{0,8}") {
             if let FileKind::InProcTree { path, .. } | FileKind::MayBeProc { path, .. } = file_kind(&path) {
                 prop_assert!(path.iter().all(|part| part != ".." && !part.contains('/') && !part.is_empty()));
             }

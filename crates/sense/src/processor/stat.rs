@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn load_and_uptime() {
+    fn load_and_uptime_are_read() {
         let mut system = System::new(MachineKey);
         parse_loadavg("0.07 1.50 12.00 1/91 6057\n", &mut system).unwrap();
         parse_uptime("2208.33 4345.97\n", &mut system).unwrap();

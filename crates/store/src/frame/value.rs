@@ -161,7 +161,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn values_read_back(a: u64, b: u64, x: f64, y: f64, text: Option<String>, p: Vec<u32>, q: Vec<u32>) {
+        fn values_survive_encoding(a: u64, b: u64, x: f64, y: f64, text: Option<String>, p: Vec<u32>, q: Vec<u32>) {
             let counter = |v: u64| Value::Counter(v.into());
             prop_assert_eq!(encoded_and_decoded(counter(a), counter(b)), counter(b));
             let gauge = |v: f64| Value::Gauge(v.into());

@@ -217,7 +217,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn prefixes_of_every_tool() {
+    fn prefixes_of_every_tool_are_read() {
         let text = "sd 0:0:0:0: [sda] Write Protect is off";
         for (prefix, printed, boot) in [
             ("Dec 20 10:33:23 localhost kernel: ", Some("Dec 20 10:33:23"), None),

@@ -44,7 +44,7 @@ fn a_wrapped_line_is_put_together() {
 }
 
 #[test]
-fn json_of_every_tool() {
+fn json_of_every_tool_is_read() {
     let dmesg = r#"{
    "dmesg": [
       {
