@@ -1,7 +1,7 @@
 //! What a benchmark takes of file systems and memory, added up before anything is written.
 
+use crate::available_memory::available as available_memory;
 use crate::error::{Error, Result};
-use crate::memory::available as available_memory;
 use crate::round::RunSpec;
 use nix::sys::statvfs::{FsFlags, Statvfs, statvfs};
 use std::collections::BTreeMap;

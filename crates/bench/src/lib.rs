@@ -5,6 +5,7 @@
 //! asked for with what each layer of the storage stack counted.
 
 mod accounting;
+mod available_memory;
 mod bench_session;
 mod budget;
 mod buffer_pattern;
@@ -23,8 +24,10 @@ pub mod layers;
 mod leftovers;
 mod load;
 pub mod memory;
+mod memory_region;
 pub mod net;
 mod page_cache;
+mod permutation;
 mod plateau;
 mod progress;
 mod round;

@@ -1,7 +1,8 @@
 //! CPU workloads with different bottlenecks, so that sharing a core affects them differently.
 
 use crate::error::{Error, Result};
-use crate::memory::{MemoryRegion, PageKind, PointerChain, chase};
+use crate::memory::{PointerChain, chase};
+use crate::memory_region::{MemoryRegion, PageKind};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use std::hint::black_box;

@@ -5,7 +5,7 @@
 
 use super::psync::SyncIo;
 use super::{Completion, IoEngine, StopEvent};
-use crate::load::{IoOp, IoRequest};
+use super::{IoOp, IoRequest};
 use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
 use std::ffi::c_void;
 use std::fs::File;

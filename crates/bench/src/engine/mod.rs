@@ -1,5 +1,6 @@
 //! I/O engines: how requests reach the kernel.
 
+mod io_buffers;
 mod mmap;
 mod psync;
 mod uring;
@@ -8,14 +9,41 @@ pub(crate) use mmap::Mmap;
 pub(crate) use psync::Psync;
 pub(crate) use uring::{PolledUring, Uring};
 
-use crate::load::IoRequest;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::eventfd::{EfdFlags, EventFd};
+use std::fmt;
 use std::io;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum IoOp {
+    Read,
+    Write,
+    Sync,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct IoRequest {
+    pub(crate) action: IoOp,
+    /// 0 for a sync.
+    pub(crate) offset: u64,
+    /// 0 for a sync.
+    pub(crate) bytes: u32,
+}
+
+impl fmt::Display for IoRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { action, offset, bytes } = self;
+        match action {
+            IoOp::Read => write!(f, "read of {bytes} bytes at {offset}"),
+            IoOp::Write => write!(f, "write of {bytes} bytes at {offset}"),
+            IoOp::Sync => f.write_str("sync"),
+        }
+    }
+}
 
 /// Submits requests and reaps their completions. A slot is one buffer and at most one request in flight.
 ///

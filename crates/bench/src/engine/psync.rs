@@ -1,8 +1,8 @@
 //! psync: pread(2) and pwrite(2), and what it shares with mmap: requests complete when they are submitted.
 
+use super::io_buffers::IoBuffers;
 use super::{Completion, IoEngine, StopEvent};
-use crate::load::{IoOp, IoRequest};
-use crate::memory::IoBuffers;
+use super::{IoOp, IoRequest};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;

@@ -1,5 +1,4 @@
 use super::*;
-use crate::load::IoOp;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::time::Duration;

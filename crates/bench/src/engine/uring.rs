@@ -2,9 +2,9 @@
 //!
 //! Each completion is followed by a new submission at once: reaping all and then submitting all would drain the device's queue.
 
+use super::io_buffers::IoBuffers;
 use super::{Completion, IoEngine, StopEvent};
-use crate::load::{IoOp, IoRequest};
-use crate::memory::IoBuffers;
+use super::{IoOp, IoRequest};
 use io_uring::types::{Fd, Fixed, FsyncFlags, SubmitArgs, Timespec};
 use io_uring::{EnterFlags, IoUring, opcode, squeue};
 use std::fs::File;

@@ -1,9 +1,9 @@
 //! One job: keeps requests in flight until it is stopped.
 
-use super::request_stream::{IoOp, IoRequest, RequestStream};
+use super::request_stream::RequestStream;
 use super::run_stats::{MeasuredSpan, RequestTimes, RunStats};
 use crate::buffer_pattern::BufferPattern;
-use crate::engine::{Completion, GRACE, IoEngine, StopEvent};
+use crate::engine::{Completion, GRACE, IoEngine, IoOp, IoRequest, StopEvent};
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -1,13 +1,10 @@
 //! Generating load: which request comes next, when, and what is counted.
 
 mod job;
-mod permutation;
 mod request_stream;
 mod run_stats;
 
 pub(crate) use job::{JobResult, JobStart, LoadJob, since};
-pub(crate) use permutation::Permutation;
-pub(crate) use request_stream::{IoOp, IoRequest};
 pub(crate) use run_stats::{LatencyHistogram, MeasuredSpan, RequestTimes, RunStats};
 
 /// 4 KiB random reads at depth 1, for tests.

@@ -1,38 +1,11 @@
 //! The sequence of requests of a job.
 
-use super::permutation::Permutation;
+use crate::engine::{IoOp, IoRequest};
+use crate::permutation::Permutation;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, Zipf};
-use std::fmt;
 use whyslow_model::bench::{AccessPattern, BlockSize, Workload};
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum IoOp {
-    Read,
-    Write,
-    Sync,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct IoRequest {
-    pub(crate) action: IoOp,
-    /// 0 for a sync.
-    pub(crate) offset: u64,
-    /// 0 for a sync.
-    pub(crate) bytes: u32,
-}
-
-impl fmt::Display for IoRequest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { action, offset, bytes } = self;
-        match action {
-            IoOp::Read => write!(f, "read of {bytes} bytes at {offset}"),
-            IoOp::Write => write!(f, "write of {bytes} bytes at {offset}"),
-            IoOp::Sync => f.write_str("sync"),
-        }
-    }
-}
 
 #[derive(Clone, Debug)]
 pub(crate) struct RequestStream {

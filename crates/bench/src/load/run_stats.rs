@@ -1,6 +1,6 @@
 //! Statistics of completed requests.
 
-use super::request_stream::IoOp;
+use crate::engine::IoOp;
 use whyslow_model::bench::{DiskSeries, Latency, Percentile, RequestStats, Workload};
 use whyslow_model::histogram::{Histogram, bucket_of};
 

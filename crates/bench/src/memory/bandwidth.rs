@@ -1,9 +1,9 @@
 //! Memory bandwidth: by working set and page size, and of all CPUs together.
 
-use super::mapping::{MemoryRegion, PageKind};
 use super::stream_kernels::{StreamArrays, StreamKernel};
 use super::{CpuCache, WorkingSets};
 use crate::error::{Error, Result};
+use crate::memory_region::{MemoryRegion, PageKind};
 use crate::study::StudyContext;
 use crate::study::{TimeBasis, repeat, times};
 use whyslow_model::bench::{Measurement, Study};

@@ -2,9 +2,9 @@
 
 use super::WorkingSets;
 use super::cpu_caches::ladder;
-use super::mapping::{MemoryRegion, PageKind};
 use crate::error::{Error, Result};
-use crate::load::Permutation;
+use crate::memory_region::{MemoryRegion, PageKind};
+use crate::permutation::Permutation;
 use crate::study::StudyContext;
 use crate::study::{TimeBasis, repeat, times};
 use std::hint::black_box;

@@ -1,22 +1,18 @@
 //! `bench memory`: bandwidth, latency, NUMA, and page faults.
 
-mod available;
 mod bandwidth;
 mod cpu_caches;
-mod io_buffers;
 mod latency;
-mod mapping;
 mod numa;
 mod page_faults;
 mod stream_kernels;
 
-pub(crate) use available::available;
 pub(crate) use cpu_caches::{CpuCache, cpu_caches};
-pub(crate) use io_buffers::IoBuffers;
 pub(crate) use latency::{PointerChain, chase};
-pub(crate) use mapping::{MemoryRegion, PageKind};
 
+use crate::available_memory::available;
 use crate::error::{Error, Result};
+use crate::memory_region::PageKind;
 use crate::progress::Progress;
 use crate::progress::Stop;
 use crate::study::StudyContext;

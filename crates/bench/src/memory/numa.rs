@@ -1,8 +1,8 @@
 //! The cost of remote NUMA memory.
 
 use super::WorkingSets;
-use super::available::free_of_node;
 use super::latency::{PointerChain, map, time};
+use crate::available_memory::free_of_node;
 use crate::cpu_topology::nodes;
 use crate::error::Result;
 use crate::study::StudyContext;

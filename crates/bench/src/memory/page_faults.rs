@@ -1,8 +1,8 @@
 //! The cost of page faults.
 
 use super::WorkingSets;
-use super::mapping::{MemoryRegion, PageKind, base_page, huge_page};
 use crate::error::{Error, Result};
+use crate::memory_region::{MemoryRegion, PageKind, base_page, huge_page};
 use crate::study::StudyContext;
 use crate::study::{TimeBasis, WorkDone, repeat};
 use nix::sys::resource::{UsageWho, getrusage};

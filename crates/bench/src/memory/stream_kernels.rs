@@ -2,7 +2,7 @@
 //!
 //! Plain loops that the compiler vectorises; [`black_box`] keeps it from removing them.
 
-use super::mapping::MemoryRegion;
+use crate::memory_region::MemoryRegion;
 use std::hint::black_box;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -195,7 +195,7 @@ mod non_temporal {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory::PageKind;
+    use crate::memory_region::PageKind;
 
     fn arrays() -> StreamArrays {
         StreamArrays::new([(); 3].map(|()| MemoryRegion::new(1 << 20, PageKind::Base, None).unwrap()))

@@ -2,7 +2,8 @@
 
 use super::low_water::{self, LowWater};
 use super::{TestStream, closed, moved};
-use crate::load::{IoOp, RequestTimes, RunStats};
+use crate::engine::IoOp;
+use crate::load::{RequestTimes, RunStats};
 use crate::net::socket::set_low_water;
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use std::fs::File;

@@ -2,7 +2,8 @@
 
 use super::super::socket::drops;
 use super::{TestStream, moved};
-use crate::load::{IoOp, RequestTimes, RunStats};
+use crate::engine::IoOp;
+use crate::load::{RequestTimes, RunStats};
 use socket2::Socket;
 use std::io;
 use std::mem::MaybeUninit;

@@ -32,7 +32,7 @@ impl PageKind {
     }
 
     /// Why kinds are missing, or too few for `wanted` bytes.
-    pub(super) fn missing(root: &Root, wanted: u64) -> Vec<String> {
+    pub(crate) fn missing(root: &Root, wanted: u64) -> Vec<String> {
         let mut missing = Vec::new();
         if !Self::available(root).contains(&Self::Transparent) {
             missing.push(format!("transparent huge pages are not measured: /{THP}/enabled says never"));
@@ -48,7 +48,7 @@ impl PageKind {
         missing
     }
 
-    pub(super) fn name(self) -> String {
+    pub(crate) fn name(self) -> String {
         let size = |bytes: usize| human::quantity(bytes as f64, "bytes");
         match self {
             Self::Base => format!("{} pages", size(base_page())),
@@ -58,7 +58,7 @@ impl PageKind {
     }
 
     /// Whether this many bytes are available.
-    pub(super) fn fit(self, bytes: u64, root: &Root) -> bool {
+    pub(crate) fn fit(self, bytes: u64, root: &Root) -> bool {
         self != Self::Huge || bytes.next_multiple_of(huge_page() as u64) <= free_in_pool(root)
     }
 
@@ -68,12 +68,12 @@ impl PageKind {
     }
 }
 
-pub(super) fn base_page() -> usize {
+pub(crate) fn base_page() -> usize {
     sysconf(SysconfVar::PAGE_SIZE).ok().flatten().and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(4096)
 }
 
 /// 2 MiB on most machines.
-pub(super) fn huge_page() -> usize {
+pub(crate) fn huge_page() -> usize {
     let bytes = Root::live().number(&format!("{THP}/hpage_pmd_size")).and_then(|bytes| usize::try_from(bytes).ok());
     bytes.filter(|bytes| bytes.is_power_of_two()).unwrap_or(2 << 20)
 }
@@ -165,7 +165,7 @@ impl MemoryRegion {
     }
 
     /// Writes to each page, in order.
-    pub(super) fn touch(&mut self, page: usize) -> u64 {
+    pub(crate) fn touch(&mut self, page: usize) -> u64 {
         let mut touched = 0;
         for at in (0..self.bytes).step_by(page.max(1)) {
             // SAFETY: `at` is within the mapping. Volatile, so that the write is not removed.
@@ -175,7 +175,7 @@ impl MemoryRegion {
         touched
     }
 
-    pub(super) fn start(&self) -> *mut u8 {
+    pub(crate) fn start(&self) -> *mut u8 {
         self.start.as_ptr()
     }
 
@@ -189,13 +189,13 @@ impl MemoryRegion {
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr().cast(), self.bytes / size_of::<u64>()) }
     }
 
-    pub(super) fn as_f64(&mut self) -> &mut [f64] {
+    pub(crate) fn as_f64(&mut self) -> &mut [f64] {
         // SAFETY: as in `as_u64`.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr().cast(), self.bytes / size_of::<f64>()) }
     }
 
     /// Share of it in huge pages, by /proc/self/smaps (proc(5)).
-    pub(super) fn share_in_large_pages(&self) -> Option<f64> {
+    pub(crate) fn share_in_large_pages(&self) -> Option<f64> {
         let maps = fs::read_to_string("/proc/self/smaps").ok()?;
         Some((large(&maps, self.start.as_ptr().addr() as u64)? as f64 / self.bytes as f64).min(1.0))
     }

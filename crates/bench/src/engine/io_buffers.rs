@@ -1,6 +1,6 @@
 //! I/O buffers: page-aligned, as O_DIRECT needs them, and in huge pages if they are large.
 
-use super::mapping::{MemoryRegion, PageKind, base_page};
+use crate::memory_region::{MemoryRegion, PageKind, base_page};
 use std::ffi::c_void;
 use std::io;
 
@@ -49,8 +49,8 @@ impl IoBuffers {
 
 #[cfg(test)]
 mod tests {
-    use super::super::mapping::huge_page;
     use super::*;
+    use crate::memory_region::huge_page;
 
     #[test]
     fn buffers_are_zeroed_and_separate_and_large_ones_start_at_a_huge_page() {
