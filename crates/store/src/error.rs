@@ -3,6 +3,10 @@
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Receives messages for the user, one line each.
+pub type LogFn = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// What went wrong with a file or folder of a recording.
 #[derive(Debug)]

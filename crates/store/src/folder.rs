@@ -7,7 +7,6 @@
 //! ```
 
 use crate::error::StoreError;
-use crate::segment::SEGMENTS;
 use crate::tail::MAGIC_PREFIX;
 use jiff::Timestamp;
 use jiff::civil::Date;
@@ -19,6 +18,9 @@ use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+
+/// The key in a file's metadata under which it lists its segments.
+pub(crate) const SEGMENTS: &str = "whyslow.segments";
 
 const TAIL_EXTENSION: &str = "tail";
 const DAY_PREFIX: &str = "day=";

@@ -16,8 +16,8 @@ mod segment;
 mod tail;
 
 pub use baselines::{Baselines, read as read_baseline};
-pub use error::StoreError;
-pub use recorder::{LogFn, Recorder, Retention, SampleCounts};
-pub use recording::{AnyRow, Families, FamilyColumns, Recording, SegmentRef, Span, families};
-pub use schema::{KeyField, MetricField, Table, tables};
+pub use error::{LogFn, StoreError};
+pub use recorder::{Recorder, Retention, SampleCounts};
+pub use recording::{Families, FamilyColumns, Recording, SegmentRef, families};
+pub use schema::{AnyRow, KeyField, MetricField, Span, Table, tables};
 pub use segment::ParquetExport;

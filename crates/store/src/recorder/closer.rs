@@ -1,6 +1,7 @@
 //! The low-priority thread that turns finished tails into Parquet.
 
-use super::{LogFn, SharedState, lock};
+use super::{SharedState, lock};
+use crate::error::LogFn;
 use crate::folder::Folder;
 use crate::segment::close;
 use std::path::PathBuf;

@@ -11,7 +11,7 @@ mod writer;
 
 pub use retention::Retention;
 
-use crate::error::StoreError;
+use crate::error::{LogFn, StoreError};
 use crate::folder::Folder;
 use crate::frame::FrameEncoder;
 use clocks::{ClockGap, Clocks};
@@ -45,9 +45,6 @@ const WALL_STEP: i64 = 1_000_000;
 const COST_STEP: u64 = 10_000;
 /// In samples: how long a disk that refused a write is left alone, and how often free space is checked.
 const PAUSE: u32 = 10;
-
-/// Receives the recorder's messages, one line each.
-pub type LogFn = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// Records Snapshots into a folder.
 pub struct Recorder {

@@ -108,7 +108,7 @@ fn delete(file: &Path) -> Result<(), StoreError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::segment::SEGMENTS;
+    use crate::folder::SEGMENTS;
 
     const HOUR: i64 = 3600 * 1_000_000_000;
 

@@ -6,24 +6,20 @@ mod scan;
 mod tail;
 mod windows;
 
-pub use rows::{AnyRow, families};
+pub use rows::families;
 pub use scan::FamilyColumns;
 
-use crate::error::StoreError;
+use crate::error::{LogFn, StoreError};
 use crate::folder::{Folder, Hour};
-use crate::recorder::LogFn;
+use crate::schema::Span;
 use crate::segment::{Segment, TailByEntity, hour_files};
 use crate::tail::TailReader;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
-use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use whyslow_model::catalogue::{Family, Sample};
 use whyslow_model::snapshot::Snapshot;
-
-/// Times, nanoseconds since 1970.
-pub type Span = RangeInclusive<i64>;
 
 /// How much is in memory at once, nanoseconds: a minute of a busy machine fits the memory of any.
 const SLICE_NS: i64 = 60 * 1_000_000_000;

@@ -3,24 +3,10 @@
 use super::windows::slices;
 use super::{Recording, Span};
 use crate::error::StoreError;
-use crate::schema::Table;
+use crate::schema::{AnyRow, Table};
 use whyslow_model::catalogue::{EachFamily, Family, FamilyInfo, Metric};
 use whyslow_model::key::{Key, KeyPart};
 use whyslow_model::snapshot::Snapshot;
-use whyslow_model::value::Value;
-
-/// A row of any family.
-#[derive(Clone, Debug, PartialEq)]
-pub struct AnyRow {
-    /// When its sample was taken, nanoseconds since 1970.
-    pub at: i64,
-    /// Time since boot at its sample, nanoseconds: for rates.
-    pub clock: u64,
-    /// The key, in the order of the family's key columns.
-    pub key: Vec<KeyPart>,
-    /// The metrics, in the family's order.
-    pub values: Vec<Value>,
-}
 
 /// All families a recording can have, in the catalogue's order, and last that of sources.
 pub fn families() -> Vec<FamilyInfo> {

@@ -3,7 +3,7 @@
 use super::layout::TableLayout;
 use super::row_group::{RowGroupBuffer, properties};
 use crate::error::StoreError;
-use crate::recording::AnyRow;
+use crate::schema::AnyRow;
 use crate::schema::Table;
 use parquet::file::writer::SerializedFileWriter;
 use std::fs::File;

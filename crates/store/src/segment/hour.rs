@@ -3,7 +3,7 @@
 use super::layout::TableLayout;
 use super::row_group::{RowGroupBuffer, properties};
 use crate::error::StoreError;
-use crate::folder::{Folder, Hour, is_draft, sync_folder};
+use crate::folder::{Folder, Hour, SEGMENTS, is_draft, sync_folder};
 use bytes::Bytes;
 use parquet::column::writer::ColumnCloseResult;
 use parquet::errors::{ParquetError, Result as ParquetResult};
@@ -20,8 +20,6 @@ use whyslow_model::catalogue::families;
 use whyslow_model::key::KeyPart;
 use whyslow_model::value::Value;
 
-/// The key in a file's metadata under which it lists its segments.
-pub(crate) const SEGMENTS: &str = "whyslow.segments";
 /// Files up to this size are copied in one read; copying column by column takes five system calls for each column.
 const SMALL: u64 = 1 << 20;
 

@@ -29,7 +29,7 @@ mod transpose;
 pub(crate) use cell::Cell;
 pub(crate) use close::close;
 pub use export::ParquetExport;
-pub(crate) use hour::{HourFile, SEGMENTS, Segment, hour_files};
+pub(crate) use hour::{HourFile, Segment, hour_files};
 pub(crate) use layout::{AT_LEAST, COUNT, buckets_name};
 pub(crate) use read::{Selection, read_rows};
 pub(crate) use scan::scan_columns;

@@ -4,7 +4,7 @@ use super::hour::{HourFile, Segment};
 use super::layout::AT;
 use super::read::{find, may_hold, numbers};
 use crate::error::StoreError;
-use crate::recording::Span;
+use crate::schema::Span;
 use parquet::column::reader::{ColumnReader, get_typed_column_reader};
 use parquet::data_type::{ByteArrayType, DataType, DoubleType, Int64Type};
 use parquet::errors::Result;
