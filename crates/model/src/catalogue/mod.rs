@@ -16,6 +16,7 @@
 
 mod block;
 mod cgroup;
+mod declare;
 mod describe;
 mod kernel;
 mod measure;
@@ -26,6 +27,7 @@ mod task;
 
 pub use block::*;
 pub use cgroup::*;
+use declare::{Declared, Field};
 pub use describe::{FamilyInfo, Metric, MetricKind, Unit};
 pub use kernel::*;
 pub use measure::*;
@@ -95,180 +97,6 @@ pub fn families() -> Vec<FamilyInfo> {
     .concat()
 }
 
-macro_rules! metric_type {
-    (counter) => {
-        $crate::value::Counter
-    };
-    (counter32) => {
-        $crate::value::Counter
-    };
-    (counter32_ms) => {
-        $crate::value::Counter
-    };
-    (gauge) => {
-        $crate::value::Gauge
-    };
-    (state) => {
-        $crate::value::State
-    };
-    (identity) => {
-        $crate::value::State
-    };
-    (histogram) => {
-        $crate::histogram::Histogram
-    };
-}
-
-macro_rules! metric_kind {
-    (counter) => {
-        $crate::catalogue::MetricKind::Counter
-    };
-    (counter32) => {
-        $crate::catalogue::MetricKind::Counter
-    };
-    (counter32_ms) => {
-        $crate::catalogue::MetricKind::Counter
-    };
-    (gauge) => {
-        $crate::catalogue::MetricKind::Gauge
-    };
-    (state) => {
-        $crate::catalogue::MetricKind::State
-    };
-    (identity) => {
-        $crate::catalogue::MetricKind::State
-    };
-    (histogram) => {
-        $crate::catalogue::MetricKind::Histogram
-    };
-}
-
-/// The value at which the kernel's counter wraps, in the unit of the readings.
-macro_rules! metric_wraps {
-    (counter32) => {
-        Some(1 << 32)
-    };
-    // The kernel casts these to an unsigned int of milliseconds (block/genhd.c: diskstats_show).
-    (counter32_ms) => {
-        Some((1 << 32) * 1_000_000)
-    };
-    ($kind:ident) => {
-        None
-    };
-}
-
-macro_rules! metric_identifies {
-    (identity) => {
-        true
-    };
-    ($kind:ident) => {
-        false
-    };
-}
-
-/// Sets a counter that wraps to the value at which it wraps.
-macro_rules! metric_limit {
-    (counter32, $slot:expr) => {
-        $slot = (1_u64 << 32).into();
-    };
-    (counter32_ms, $slot:expr) => {
-        $slot = ((1_u64 << 32) * 1_000_000).into();
-    };
-    ($kind:ident, $slot:expr) => {};
-}
-
-macro_rules! metric_same {
-    (identity, $a:expr, $b:expr) => {
-        match ($a.get(), $b.get()) {
-            (Some(a), Some(b)) => a == b,
-            // Recordings of older versions lack it.
-            _ => true,
-        }
-    };
-    ($kind:ident, $a:expr, $b:expr) => {
-        true
-    };
-}
-
-macro_rules! metric_unit {
-    (ns) => {
-        $crate::catalogue::Unit::Nanoseconds
-    };
-    (bytes) => {
-        $crate::catalogue::Unit::Bytes
-    };
-    (count) => {
-        $crate::catalogue::Unit::Count
-    };
-    (ratio) => {
-        $crate::catalogue::Unit::Ratio
-    };
-    (bps) => {
-        $crate::catalogue::Unit::BitsPerSecond
-    };
-    (hz) => {
-        $crate::catalogue::Unit::Hertz
-    };
-    (celsius) => {
-        $crate::catalogue::Unit::Celsius
-    };
-    (text) => {
-        $crate::catalogue::Unit::Text
-    };
-}
-
-macro_rules! metric_set {
-    (state, $slot:expr, $value:expr) => {{
-        let _ = $value;
-        false
-    }};
-    (identity, $slot:expr, $value:expr) => {{
-        let _ = $value;
-        false
-    }};
-    (histogram, $slot:expr, $value:expr) => {{
-        let _ = $value;
-        false
-    }};
-    ($kind:ident, $slot:expr, $value:expr) => {{
-        $slot = $value.into();
-        true
-    }};
-}
-
-macro_rules! metric_put {
-    (counter, $slot:expr, $value:expr) => {
-        $crate::catalogue::metric_put!(@ Counter, $slot, $value)
-    };
-    (counter32, $slot:expr, $value:expr) => {
-        $crate::catalogue::metric_put!(@ Counter, $slot, $value)
-    };
-    (counter32_ms, $slot:expr, $value:expr) => {
-        $crate::catalogue::metric_put!(@ Counter, $slot, $value)
-    };
-    (gauge, $slot:expr, $value:expr) => {
-        $crate::catalogue::metric_put!(@ Gauge, $slot, $value)
-    };
-    (state, $slot:expr, $value:expr) => {
-        $crate::catalogue::metric_put!(@ State, $slot, $value)
-    };
-    (identity, $slot:expr, $value:expr) => {
-        $crate::catalogue::metric_put!(@ State, $slot, $value)
-    };
-    (histogram, $slot:expr, $value:expr) => {
-        $crate::catalogue::metric_put!(@ Histogram, $slot, $value)
-    };
-    (@ $MetricKind:ident, $slot:expr, $value:expr) => {
-        match $value {
-            $crate::value::Value::$MetricKind(value) => {
-                $slot = value;
-                true
-            }
-            _ => false,
-        }
-    };
-}
-
 /// Declares a row type: the metrics themselves, or a [`Shared`](crate::shared::Shared) of them.
 macro_rules! row_type {
     ($Row:ident shares $Fields:ident $docs:tt { $key:ident: $Key:ty $(, $metrics:tt)* }) => {
@@ -297,7 +125,7 @@ macro_rules! row_type {
             $(
                 #[doc = $help]
                 #[serde(default)]
-                pub $field: metric_type!($kind),
+                pub $field: $crate::catalogue::declare::field::$kind,
             )*
         }
 
@@ -380,12 +208,12 @@ macro_rules! family_group {
                     help: concat!($($doc),+).trim_ascii(),
                     metrics: &[ $( $crate::catalogue::Metric {
                         name: stringify!($field),
-                        kind: metric_kind!($kind),
-                        unit: metric_unit!($unit),
+                        kind: $crate::catalogue::Declared::$kind.kind(),
+                        unit: $crate::catalogue::declare::unit::$unit,
                         otel: $otel,
                         help: $help,
-                        wraps_at: metric_wraps!($kind),
-                        identifies: metric_identifies!($kind),
+                        wraps_at: $crate::catalogue::Declared::$kind.wraps_at(),
+                        identifies: $crate::catalogue::Declared::$kind.identifies(),
                     } ),* ],
                 };
 
@@ -417,7 +245,7 @@ macro_rules! family_group {
                 fn put(&mut self, column: usize, _value: $crate::value::Value) -> bool {
                     let mut _at = 0;
                     $(
-                        if column == _at { return $crate::catalogue::metric_put!($kind, self.$field, _value); }
+                        if column == _at { return $crate::catalogue::Field::put(&mut self.$field, _value); }
                         _at += 1;
                     )*
                     false
@@ -425,7 +253,7 @@ macro_rules! family_group {
 
                 fn set(&mut self, name: &str, _value: u64) -> bool {
                     match name {
-                        $( stringify!($field) => metric_set!($kind, self.$field, _value), )*
+                        $( stringify!($field) => $crate::catalogue::Field::set(&mut self.$field, _value), )*
                         _ => false,
                     }
                 }
@@ -436,12 +264,15 @@ macro_rules! family_group {
 
                 fn limits() -> Self {
                     let mut _row = Self::default();
-                    $( $crate::catalogue::metric_limit!($kind, _row.$field); )*
+                    $( if let Some(limit) = $crate::catalogue::Declared::$kind.wraps_at() {
+                        $crate::catalogue::Field::set(&mut _row.$field, limit);
+                    } )*
                     _row
                 }
 
                 fn is_same_entity(&self, _other: &Self) -> bool {
-                    $( $crate::catalogue::metric_same!($kind, self.$field, _other.$field) && )* true
+                    $( !($crate::catalogue::Declared::$kind.identifies()
+                        && $crate::catalogue::Field::differs_from(&self.$field, &_other.$field)) && )* true
                 }
 
                 fn fill(&mut self, _other: &Self) {
@@ -452,10 +283,7 @@ macro_rules! family_group {
     };
 }
 
-use {
-    family_group, metric_identifies, metric_kind, metric_limit, metric_put, metric_same, metric_set, metric_type,
-    metric_unit, metric_wraps, row_type,
-};
+use {family_group, row_type};
 
 #[cfg(test)]
 mod tests {
