@@ -1,4 +1,4 @@
-//! Asynchronous reads at a steady rate, by a program that never waits for them.
+//! Asynchronous reads: at a steady rate, by a program that never waits for them, or so many at a time.
 
 use super::read::aligned;
 use super::{Endless, Pacer, ready};
@@ -18,7 +18,7 @@ const DEPTH: u64 = 256;
 /// How often requests are submitted and completions reaped.
 const TICK: Duration = Duration::from_millis(1);
 
-/// Reads at random offsets at a steady rate with io_submit(2), bypassing the page cache
+/// Reads at random offsets with io_submit(2), bypassing the page cache
 #[derive(Args)]
 pub struct AioRead {
     /// What to read
@@ -27,9 +27,12 @@ pub struct AioRead {
     /// Bytes per request
     #[arg(long)]
     size: u64,
-    /// Requests per second
-    #[arg(long)]
+    /// Requests per second, whether earlier ones are done or not
+    #[arg(long, default_value_t = 0)]
     rate: u64,
+    /// Requests in flight, each followed by the next when it is done; instead of a rate
+    #[arg(long, default_value_t = 0)]
+    depth: u64,
 }
 
 impl AioRead {
@@ -40,8 +43,15 @@ impl AioRead {
         let (mut rng, mut pacer, mut due) = (SmallRng::seed_from_u64(1), Pacer::every(TICK), 0.0);
         ready("")?;
         loop {
+            if self.depth > 0 {
+                while queue.in_flight < self.depth {
+                    queue.submit(&file, rng.random_range(0..blocks) * self.size)?;
+                }
+                queue.reap(1)?;
+                continue;
+            }
             pacer.wait();
-            queue.reap()?;
+            queue.reap(0)?;
             due += self.rate as f64 * TICK.as_secs_f64();
             while due >= 1.0 {
                 due -= 1.0;
@@ -108,12 +118,11 @@ impl Queue {
         Ok(())
     }
 
-    /// Reaps completions without waiting.
-    fn reap(&mut self) -> io::Result<()> {
-        let (events, none) = (self.events.as_mut_ptr(), libc::timespec { tv_sec: 0, tv_nsec: 0 });
-        let wait: *const libc::timespec = &none;
-        // SAFETY: there is room for DEPTH events, and the time outlives the call.
-        let got = unsafe { libc::syscall(libc::SYS_io_getevents, self.context, 0, DEPTH, events, wait) };
+    /// Reaps completions, and waits for this many of them.
+    fn reap(&mut self, least: u64) -> io::Result<()> {
+        let (events, forever) = (self.events.as_mut_ptr(), std::ptr::null::<libc::timespec>());
+        // SAFETY: there is room for DEPTH events.
+        let got = unsafe { libc::syscall(libc::SYS_io_getevents, self.context, least, DEPTH, events, forever) };
         self.in_flight -= checked(got)?;
         Ok(())
     }

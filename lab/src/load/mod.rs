@@ -16,6 +16,7 @@ mod relay;
 mod switch;
 mod tcp;
 mod udp;
+mod uring_read;
 
 use clap::Subcommand;
 use std::convert::Infallible;
@@ -66,6 +67,7 @@ loads! {
     Read(read::Read),
     MmapRead(mmap_read::MmapRead),
     AioRead(aio_read::AioRead),
+    UringRead(uring_read::UringRead),
     Append(append::Append),
     Fill(fill::Fill),
     Sink(tcp::Sink),

@@ -51,6 +51,34 @@ pub const TRIALS: &[Trial] = &[
         ..Trial::IDLE
     },
     Trial {
+        name: "disk.depth_one.aio",
+        what: "a program keeps one asynchronous read in flight and waits for it, on a disk with many channels",
+        finding: Some("disk.depth_one"),
+        never: &["disk.saturated", "disk.small_io", "disk.throttled", "cpu.system_time"],
+        setup: |bed| {
+            let channels = bed.range(8..=32);
+            let disk = slow_disk(bed, 2_000..=6_000, channels)?;
+            let size = bed.choose(&[8, 16, 64]) << 10;
+            let read = Process(async_reader(&disk, "aio-read", size).with("depth", 1).start(bed)?.pid);
+            Ok(Expect::subject([device(&disk), read.clone()]).culprit([read]))
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "disk.depth_one.sqpoll",
+        what: "a program waits for each read in turn, while a kernel thread polls for its requests",
+        finding: Some("disk.depth_one"),
+        never: &["disk.saturated", "disk.small_io", "disk.throttled", "cpu.system_time", "cpu.single_thread"],
+        setup: |bed| {
+            let channels = bed.range(8..=32);
+            let disk = slow_disk(bed, 2_000..=6_000, channels)?;
+            let size = bed.choose(&[8, 16, 64]) << 10;
+            let read = Process(async_reader(&disk, "uring-read", size).start(bed)?.pid);
+            Ok(Expect::subject([device(&disk), read.clone()]).culprit([read]))
+        },
+        ..Trial::IDLE
+    },
+    Trial {
         name: "disk.two_in_flight",
         what: "two threads wait for each request in turn, on a disk with a dozen channels or more",
         finding: Some("disk.depth_one"),
@@ -217,8 +245,17 @@ pub const TRIALS: &[Trial] = &[
         what: "a disk with many channels always has requests in flight; none queues, and no thread waits for them",
         setup: |bed| {
             let disk = slow_disk(bed, 1_500..=3_000, 64)?;
-            let read = LoadCommand::new("aio-read").with("path", disk.device.node.display()).with("size", 16 << 10);
-            read.with("rate", bed.range(2500..=4000)).start(bed)?;
+            async_reader(&disk, "aio-read", 16 << 10).with("rate", bed.range(2500..=4000)).start(bed)?;
+            Ok(Expect::healthy())
+        },
+        ..Trial::IDLE
+    },
+    Trial {
+        name: "deep-aio",
+        what: "a program always waits for one of many asynchronous reads, on a disk that serves all of them at once",
+        setup: |bed| {
+            let disk = slow_disk(bed, 1_000..=1_800, 64)?;
+            async_reader(&disk, "aio-read", 16 << 10).with("depth", bed.range(12..=32)).start(bed)?;
             Ok(Expect::healthy())
         },
         ..Trial::IDLE
@@ -281,6 +318,11 @@ fn slow_disk(bed: &mut Testbed, latency_us: RangeInclusive<u64>, channels: u64) 
     let mut disk = SimulatedDisk::new(bed, 2 << 30, DiskSpec::new(latency, channels))?;
     disk.enable_delays()?;
     Ok(disk)
+}
+
+/// A program that reads asynchronously at random offsets.
+fn async_reader(disk: &SimulatedDisk, program: &str, size: u64) -> LoadCommand {
+    LoadCommand::new(program).with("path", disk.device.node.display()).with("size", size)
 }
 
 fn device(disk: &SimulatedDisk) -> EntityPattern {
