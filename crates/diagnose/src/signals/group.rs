@@ -63,7 +63,7 @@ impl GroupUse<'_> {
     /// Its own pressure, of memory or of I/O; version 1 has none: there by the states of its threads.
     fn waited(&self) -> Option<f64> {
         let pressure = [stalled(self, |g| g.psi_memory_some), stalled(self, |g| g.psi_io_some)];
-        pressure.into_iter().flatten().reduce(f64::max).or(self.blocked)
+        pressure.into_iter().flatten().reduce(f64::max).or(self.blocked).or_else(|| self.memory_wait())
     }
 
     /// The same for memory alone. On version 1 what waits for memory is reclaim, which shows in the machine's pressure, and the
