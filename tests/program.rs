@@ -1,5 +1,8 @@
 //! The program from the outside: exit statuses, streams, signals.
 
+mod signals;
+
+use signals::wait_until_caught;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -116,6 +119,7 @@ fn ctrl_c_diagnoses_what_there_is() {
     let args = ["--for", "60s", "--interval", "100ms", "--json"];
     let interrupted_after = |time| {
         let child = whyslow(config.path(), &args).stdout(Stdio::piped()).spawn().unwrap();
+        wait_until_caught(child.id(), libc::SIGINT);
         std::thread::sleep(time);
         interrupt(child.id());
         child.wait_with_output().unwrap()
@@ -133,7 +137,7 @@ fn ctrl_c_before_the_second_sample_is_status_130() {
     let config = tempfile::tempdir().unwrap();
     let mut command = whyslow(config.path(), &["--for", "60s", "--interval", "60s"]);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    std::thread::sleep(Duration::from_millis(1000));
+    wait_until_caught(child.id(), libc::SIGINT);
     interrupt(child.id());
     let out = child.wait_with_output().unwrap();
     assert_eq!(out.status.code(), Some(130));

@@ -1,6 +1,7 @@
 //! `whyslow read` from the outside, on captures as people posted them.
 
 mod captured;
+mod skip;
 
 use captured::{FIXTURES, diagnosis, figures, finding, first, keys, read, text};
 use std::fs::Permissions;
@@ -206,8 +207,7 @@ Filesystem      Size  Used Avail Use% Mounted on
 
 #[test]
 fn binary_files_of_sar_through_this_machines_sadf() {
-    if Command::new("sadf").arg("-V").output().is_err() {
-        eprintln!("skipped: there is no sadf here (package sysstat)");
+    if !skip::has_program("sadf") {
         return;
     }
     let d = diagnosis(&["binary/sa21"]);
@@ -412,7 +412,7 @@ fn the_live_proc_is_read_and_its_reading_ends() {
 
 #[test]
 fn a_binary_file_of_sar_that_only_root_may_read_is_read() {
-    if Command::new("sadf").arg("-V").output().is_err() {
+    if !skip::has_program("sadf") {
         return;
     }
     let folder = tempfile::tempdir().unwrap();

@@ -1,5 +1,10 @@
 //! `whyslow record` from the outside: what it leaves on disk, whatever ends it.
 
+mod signals;
+mod skip;
+
+use signals::wait_until_caught;
+use skip::is_root;
 use std::collections::BTreeSet;
 use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
@@ -33,6 +38,11 @@ fn read(dir: &Path) -> Vec<Snapshot> {
     read_families(dir, &|_| true)
 }
 
+/// The samples without anything but their times, which is quick even on a busy machine.
+fn read_times(dir: &Path) -> Vec<Snapshot> {
+    read_families(dir, &|family| family == Sample::INFO.name)
+}
+
 fn read_families(dir: &Path, wanted: &dyn Fn(&str) -> bool) -> Vec<Snapshot> {
     match Recording::open(dir) {
         Ok(recording) => recording.snapshots(&recording.span(), &wanted).expect("readable"),
@@ -43,8 +53,8 @@ fn read_families(dir: &Path, wanted: &dyn Fn(&str) -> bool) -> Vec<Snapshot> {
 /// Waits until there are so many samples.
 fn wait_for(dir: &Path, samples: usize) {
     let began = Instant::now();
-    while read(dir).len() < samples {
-        assert!(began.elapsed() < Duration::from_secs(60), "{} samples", read(dir).len());
+    while read_times(dir).len() < samples {
+        assert!(began.elapsed() < Duration::from_secs(60), "{} samples", read_times(dir).len());
         std::thread::sleep(Duration::from_millis(50));
     }
 }
@@ -82,7 +92,7 @@ fn kill_recorders(dir: &Path, count: u32) {
     let path = dir.to_str().unwrap();
     let mut known = Vec::new();
     let mut recorded = 0;
-    let samples = || moments(&read_families(dir, &|family| family == Sample::INFO.name));
+    let samples = || moments(&read_times(dir));
     for n in 0..count {
         let mut child = begin(path);
         if n % 2 == 1 {
@@ -94,7 +104,7 @@ fn kill_recorders(dir: &Path, count: u32) {
         signal(&child, libc::SIGKILL);
         let killed = now_ns();
         child.wait().unwrap();
-        let after = moments(&read(dir));
+        let after = samples();
         assert!(after.starts_with(&before) && before.starts_with(&known), "killed after {moment} ms");
         if after.len() > known.len() {
             recorded += 1;
@@ -183,17 +193,7 @@ fn a_baseline_that_is_interrupted_is_not_saved() {
         let dir = tempfile::tempdir().unwrap();
         let save = ["baseline", "--dir", dir.path().to_str().unwrap(), "save", "--for", "1m", "--interval", "200ms"];
         let child = whyslow(&save).spawn().unwrap();
-        // It has begun once it listens for signals.
-        let status = format!("/proc/{}/status", child.id());
-        let listens = || {
-            let text = std::fs::read_to_string(&status).unwrap();
-            let caught = text.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap().trim();
-            u64::from_str_radix(caught, 16).unwrap() >> (libc::SIGTERM - 1) & 1 == 1
-        };
-        while !listens() {
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        std::thread::sleep(Duration::from_secs(2));
+        wait_until_caught(child.id(), end);
         signal(&child, end);
         let out = child.wait_with_output().unwrap();
         let complaint = String::from_utf8_lossy(&out.stderr);
@@ -275,15 +275,6 @@ fn a_process_that_changes_its_name_stays_one_process() {
 }
 
 /// Whether this may mount and unshare; says so where it may not.
-fn is_root() -> bool {
-    // SAFETY: geteuid takes nothing and cannot fail.
-    let root = unsafe { libc::geteuid() } == 0;
-    if !root {
-        eprintln!("skipped: needs root");
-    }
-    root
-}
-
 /// In a mount namespace of its own a FUSE file system that is a single file, and that nobody answers for, lies over
 /// /proc/vmstat: whoever opens it hangs.
 #[test]

@@ -2,21 +2,16 @@
 //! form of JSON.
 
 use crate::fixture::{Fixture, MIB, whyslow as bench};
+use crate::skip::has_program;
 use serde_json::Value;
 use std::fs;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
-/// `None` without root or fio, which CI does not allow.
+/// `None` without root or fio.
 fn fixture() -> Option<Fixture> {
     let fixture = Fixture::new()?;
-    let fio = Command::new("fio").arg("--version").stdout(Stdio::null()).status();
-    if fio.is_ok_and(|status| status.success()) {
-        return Some(fixture);
-    }
-    assert!(std::env::var_os("CI").is_none_or(|ci| ci != "true"), "the comparison needs fio");
-    eprintln!("skipped: fio is not installed");
-    None
+    has_program("fio").then_some(fixture)
 }
 
 /// Writes a job file.

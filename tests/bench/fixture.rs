@@ -1,5 +1,6 @@
 //! Loop devices and folders to measure, and running the program on them.
 
+use crate::skip;
 use std::fs::{self, File};
 use std::io::Read;
 use std::os::unix::process::CommandExt;
@@ -48,14 +49,10 @@ fn start_reaper() {
     });
 }
 
-/// Whether the tests run as root; if not, they are skipped, which CI does not allow.
+/// Whether the tests run as root; skips if not.
 pub(crate) fn is_root() -> bool {
-    // SAFETY: geteuid has no preconditions.
-    let root = unsafe { libc::geteuid() } == 0;
-    if !root {
-        assert!(std::env::var_os("CI").is_none_or(|ci| ci != "true"), "these tests must run, as root");
-        eprintln!("skipped: needs root");
-    } else {
+    let root = skip::is_root();
+    if root {
         start_reaper();
     }
     root
@@ -138,14 +135,6 @@ fn losetup(args: &[&str]) -> Output {
     static ONE: Mutex<()> = Mutex::new(());
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
     Command::new("losetup").args(args).output().unwrap()
-}
-
-pub(crate) fn has(program: &str) -> bool {
-    let found = Command::new(program).arg("-V").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok();
-    if !found {
-        eprintln!("skipped: {program} is not installed: scripts/install-missing.sh lab");
-    }
-    found
 }
 
 impl Drop for Fixture {

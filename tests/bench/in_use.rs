@@ -1,6 +1,7 @@
 //! A device that is in use is refused, whatever it is used by and whatever it is called.
 
-use crate::fixture::{Fixture, MIB, assert_in_use, assert_refused, has, must, report};
+use crate::fixture::{Fixture, MIB, assert_in_use, assert_refused, must, report};
+use crate::skip::{has_program, skip};
 use std::fs::{self, OpenOptions};
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::{OpenOptionsExt, symlink};
@@ -127,7 +128,7 @@ fn the_external_journal_of_a_file_system_is_refused() {
 #[test]
 fn every_device_of_a_btrfs_is_refused() {
     let Some(mut fixture) = Fixture::new() else { return };
-    if !has("mkfs.btrfs") {
+    if !has_program("mkfs.btrfs") {
         return;
     }
     let names = ["a.img", "b.img"];
@@ -192,7 +193,7 @@ fn a_device_whose_file_a_process_has_open_or_swaps_to_is_not_destroyed() {
 fn a_volume_on_a_second_loop_device_of_a_mounted_file_is_not_destroyed() {
     let Some(mut fixture) = Fixture::new() else { return };
     if Command::new("dmsetup").arg("version").output().map_or(true, |out| !out.status.success()) {
-        return eprintln!("skipped: there is no device mapper here");
+        return skip("no device mapper");
     }
     let mounted = fixture.device("a.img", 16 * MIB);
     let serial = fixture.name("a.img");
@@ -210,7 +211,7 @@ fn a_volume_on_a_second_loop_device_of_a_mounted_file_is_not_destroyed() {
     fixture.undo(move || drop(Command::new("dmsetup").args(["remove", "--retry", &gone]).status()));
     let volume = format!("/dev/mapper/{name}");
     if fs::metadata(&volume).is_err() {
-        return eprintln!("skipped: there is no node for a volume here");
+        return skip("no node for a volume");
     }
     let point = fixture.mount(&mounted);
     assert_refused(&[&volume, "--destroy", &name], &["is in use", "has the same data as", &point]);

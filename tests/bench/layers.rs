@@ -1,6 +1,7 @@
 //! `bench layers` and `bench fs` on several file systems.
 
-use crate::fixture::{Fixture, MIB, complete_report_of, content, has, must, report_when};
+use crate::fixture::{Fixture, MIB, complete_report_of, content, must, report_when};
+use crate::skip::has_program;
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -44,7 +45,7 @@ fn each_layer_is_read_at_the_offset_of_the_file_and_nothing_is_written() {
 #[test]
 fn the_layers_of_an_xfs_are_read_at_the_offset_of_the_file() {
     let Some(mut fixture) = Fixture::new() else { return };
-    if !has("mkfs.xfs") {
+    if !has_program("mkfs.xfs") {
         return;
     }
     let device = fixture.sparse("a.img", 320 * MIB);
@@ -58,7 +59,7 @@ fn the_layers_of_an_xfs_are_read_at_the_offset_of_the_file() {
 #[test]
 fn the_device_of_a_btrfs_is_read_from_its_beginning_and_the_report_says_so() {
     let Some(mut fixture) = Fixture::new() else { return };
-    if !has("mkfs.btrfs") {
+    if !has_program("mkfs.btrfs") {
         return;
     }
     let device = fixture.sparse("a.img", 256 * MIB);
@@ -74,7 +75,7 @@ fn every_file_system_is_left_as_it_was() {
     for (kind, bytes) in [("xfs", 320 * MIB), ("btrfs", 256 * MIB)] {
         let Some(mut fixture) = Fixture::new() else { return };
         let make = format!("mkfs.{kind}");
-        if !has(&make) {
+        if !has_program(&make) {
             continue;
         }
         let device = fixture.sparse("a.img", bytes);

@@ -8,4 +8,6 @@ mod layers;
 mod machine;
 mod measured;
 mod net;
+#[path = "../skip/mod.rs"]
+mod skip;
 mod written;

@@ -1,6 +1,7 @@
 //! `bench net` between two network namespaces: what it finds on known paths, and what a server does with hostile clients.
 
 use crate::fixture::{ends_with_test, is_root, must, signal, until};
+use crate::skip::has_program;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpStream, UdpSocket};
 use std::os::fd::AsFd;
@@ -412,17 +413,12 @@ fn garbage_from_unauthenticated_clients_is_ignored() {
 
 #[test]
 fn an_iperf3_server_is_measured_against() {
-    let Some(pair) = NetnsPair::new() else { return };
-    let Ok(iperf3) = NetnsPair::inside(&pair.far, "iperf3").args(["-s", "-p", "5301"]).stdout(Stdio::null()).spawn()
-    else {
-        return;
-    };
-    let _server = Server(iperf3);
-    if !Command::new("iperf3").arg("--version").stdout(Stdio::null()).status().is_ok_and(|status| status.success()) {
-        assert!(std::env::var_os("CI").is_none_or(|ci| ci != "true"), "iperf3's protocol must be tested");
-        eprintln!("skipped: iperf3 is not installed");
+    if !has_program("iperf3") {
         return;
     }
+    let Some(pair) = NetnsPair::new() else { return };
+    let iperf3 = NetnsPair::inside(&pair.far, "iperf3").args(["-s", "-p", "5301"]).stdout(Stdio::null()).spawn();
+    let _server = Server(iperf3.unwrap());
     pair.await_listener(5301);
     let measure = |direction: &str, streams: &str| {
         let args =

@@ -19,9 +19,7 @@ pub struct Cage {
 
 /// Runs a test in a cage; without root it is skipped.
 pub fn in_cage(test: impl FnOnce(&Cage) + Send + 'static) {
-    // SAFETY: geteuid has no preconditions.
-    if unsafe { libc::geteuid() } != 0 {
-        eprintln!("skipped: namespaces need root");
+    if !crate::skip::is_root() {
         return;
     }
     // Removed when the namespace is gone: what is mounted on cannot be.

@@ -172,7 +172,7 @@ fn a_setting_of_the_network_waits_to_be_confirmed() {
         assert_eq!((values(), sysctl("net.ipv4.tcp_reordering")), before);
         // What is of no network stands at once.
         let mut other = Command::new("sleep").arg("60").spawn().unwrap();
-        let out = cage.expect(0, &["set", &format!("process.nice@{}=5", other.id())]);
+        let out = cage.expect(0, &["set", &format!("process.nice@{}=11", other.id())]);
         assert!(!out.contains("confirm") && last(cage)["status"] == "applied", "{out}");
         other.kill().unwrap();
         other.wait().unwrap();

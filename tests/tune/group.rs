@@ -27,7 +27,7 @@ impl Group {
         let mounted =
             Command::new("mount").args(["-t", "cgroup", "-o", controller, "wsl-tune-tree"]).arg(&tree).output().ok()?;
         if !mounted.status.success() {
-            eprintln!("skipped: no controller {controller} of version 1");
+            crate::skip::skip(&format!("no cgroup controller {controller} of version 1"));
             return None;
         }
         static NUMBER: AtomicU32 = AtomicU32::new(0);

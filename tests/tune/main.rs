@@ -15,6 +15,8 @@ mod load;
 mod postgres;
 mod profiles;
 mod scheduler;
+#[path = "../skip/mod.rs"]
+mod skip;
 mod tracer;
 mod trial;
 mod walked;

@@ -6,7 +6,7 @@ use crate::trial::{verdict, whyslow};
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -86,7 +86,7 @@ fn pgbench_shows_what_a_quota_costs_a_database() {
     in_cage(|cage| {
         let Some(group) = Group::new(cage, "cpu") else { return };
         let Some(server) = Server::start(cage, &group) else {
-            eprintln!("skipped: no PostgreSQL in {}", Path::new(VERSIONS).display());
+            crate::skip::skip(&format!("no PostgreSQL in {VERSIONS}"));
             return;
         };
         group.write("cpu.cfs_quota_us", "5000");

@@ -20,7 +20,7 @@ fn an_idle_reader_is_let_through_where_nobody_schedules() {
         let disk = Loop::over(&below);
         let scheduler = format!("/sys/block/{}/queue/scheduler", disk.name());
         if fs::write(&scheduler, "bfq").is_err() {
-            eprintln!("skipped: this kernel has no bfq");
+            crate::skip::skip("this kernel has no bfq");
             return;
         }
         let read = |count: u32| format!("dd if={} of=/dev/null bs=4k count={count} iflag=direct", disk.device);

@@ -281,7 +281,8 @@ mod tests {
 
     #[test]
     fn a_remark_after_the_last_column_is_left_out() {
-        assert!(row("sda 1 2 3 pause #1\n", "a b c").is_ok());
+        let row = row("sda 1 2 3 pause #1\n", "a b c").unwrap();
+        assert_eq!(["a", "b", "c"].map(|column| row.get(column)), [Some(1.0), Some(2.0), Some(3.0)]);
     }
 
     #[test]

@@ -1,14 +1,15 @@
-//! What the tests of this crate share.
-//!
-//! A test that cannot run here calls [`skip`] and returns; the line it prints is not captured, so that
-//! `cargo test 2>&1 | grep -c '^skipped'` counts them.
+//! Shared by the tests of this crate. A test that cannot run here calls [`skip`] and returns.
+
+#[path = "../../../tests/skip/mod.rs"]
+mod skip;
+
+pub(crate) use skip::{has_program, is_root, skip, skip_unless_ci};
 
 use crate::source::{Source, SourceError};
-use crate::{Root, os};
+use crate::Root;
 use proptest::prelude::*;
 use proptest::test_runner::{TestCaseError, TestRunner};
 use std::fs::{self, File};
-use std::io::Write;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -17,29 +18,6 @@ use std::thread;
 use std::time::{Duration, Instant};
 use tempfile::{NamedTempFile, TempDir};
 use whyslow_model::snapshot::Snapshot;
-
-/// Skips a test because this kernel lacks what it tests.
-pub(crate) fn skip(reason: &str) {
-    let test = thread::current().name().unwrap_or("test").to_owned();
-    // Past libtest's capture of stderr.
-    if let Ok(mut stderr) = fs::OpenOptions::new().append(true).open("/dev/stderr") {
-        let _ = writeln!(stderr, "skipped {test}: {reason}");
-    }
-}
-
-/// Skips a test because of how it was started, which CI has to set right.
-pub(crate) fn skip_unless_ci(reason: &str) {
-    assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "must not be skipped under CI=true: {reason}");
-    skip(reason);
-}
-
-/// Whether the tests run as root; skips if not.
-pub(crate) fn is_root() -> bool {
-    if !os::is_root() {
-        skip_unless_ci("needs root");
-    }
-    os::is_root()
-}
 
 /// Whether BPF can be used here; skips if not.
 pub(crate) fn has_bpf() -> bool {
@@ -54,15 +32,6 @@ pub(crate) fn has_bpf() -> bool {
             false
         }
     }
-}
-
-/// Whether this program is installed; skips if not.
-pub(crate) fn has_program(program: &str) -> bool {
-    let found = Command::new(program).arg("--version").output().is_ok();
-    if !found {
-        skip_unless_ci(&format!("needs {program}"));
-    }
-    found
 }
 
 /// Polls until `condition` returns a value, for at most 30 s.
