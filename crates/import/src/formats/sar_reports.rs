@@ -4,7 +4,7 @@ use super::sysstat::{ALL_CPUS, DISK, ONE_CPU, record_disk};
 use crate::prelude::*;
 use crate::table::AnyColumns;
 use whyslow_model::catalogue::{
-    Frequency, Interface, Irq, Limits, Meminfo, Pressure, Protocol, Softnet, System, Vmstat,
+    Frequency, Interface, Irq, Limits, Link, Meminfo, Pressure, Protocol, Softnet, System, Vmstat,
 };
 use whyslow_model::key::PerCpu;
 
@@ -137,6 +137,18 @@ const INTERFACE: MetricColumns<Interface> = columns![
 
 fn network_interface(run: &mut ToolRun, interval: ReportInterval, row: &TableRow) {
     run.rates(interval, interface(row.label()), row, &INTERFACE);
+    if let Some(speed) = implied_speed(row) {
+        run.row::<Link>(interval.to, row.line, interface(row.label())).speed = speed.into();
+    }
+}
+
+/// The speed in bit/s that `%ifutil` was computed from: that of the fuller direction, as sysstat assumes full duplex if it
+/// does not know better (compute_ifutil of rd_stats.c). Below a few per cent its two decimals say too little.
+fn implied_speed(row: &TableRow) -> Option<f64> {
+    let used = row.get("%ifutil").filter(|percent| *percent > 5.0)? / 100.0;
+    let rate = |column: &str| row.times(column, KIB * 8.0);
+    let fuller = [rate("rxkB/s"), rate("txkB/s")].into_iter().flatten().reduce(f64::max)?;
+    Some(fuller / used)
 }
 
 const PROTOCOLS: MetricColumns<Protocol> = columns![
