@@ -3,6 +3,7 @@
 use crate::signal::{Entity, over, signals};
 use whyslow_model::catalogue::{Conntrack, Ipc, Limits, System};
 use whyslow_model::diagnosis::Subject;
+use whyslow_model::human;
 use whyslow_model::window::Window;
 
 /// One count and its limit.
@@ -18,9 +19,23 @@ signals! { l: &LimitUse;
     "limit.name" "text" "the setting that limits", "sysctl name", "/proc/sys" => l.name;
     "limit.used" "count" "how much is taken (bytes for kernel.shmall)", "as the kernel gives it", "/proc/sysvipc, /proc/sys, /proc/loadavg" => l.used;
     "limit.max" "count" "how much there can be", "as the kernel gives it", "/proc/sys" => l.most;
+    "limit.usage" "text" "how much is taken of what there can be, in the unit of the setting", "used of max", "/proc/sysvipc, /proc/sys" => usage(l).as_deref();
     "limit.fill" "ratio" "taken against what can be", "used / max", "/proc/sysvipc, /proc/sys" => over(l.used, l.most);
     "limit.at_limit_share" "ratio" "share of the samples in which 95 % or more was taken", "samples with used / max >= 0.95", "/proc/sysvipc, /proc/sys" => l.at_limit_share;
     "limit.refused" "1/s" "what was refused for it", "Δdrops / Δt, for connection tracking", "/proc/net/stat/nf_conntrack" => l.refused;
+}
+
+/// kernel.shmall counts pages.
+const PAGE: f64 = 4096.0;
+
+fn usage(limit: &LimitUse) -> Option<String> {
+    let (used, most) = (limit.used?, limit.most?);
+    Some(match limit.name {
+        "kernel.shmall" => {
+            format!("{:.0} of {:.0} pages ({})", used / PAGE, most / PAGE, human::quantity(most, "bytes"))
+        }
+        _ => format!("{used} of {most}"),
+    })
 }
 
 macro_rules! limit {
