@@ -279,6 +279,28 @@ fn other_disks_of_every_age() {
     }
 }
 
+#[test]
+fn an_array_that_was_rebuilt_is_complete_again() {
+    let failed = "[  100.000000] md/raid1:md0: Disk failure on sdb1, disabling device.
+[  100.000001] md/raid1:md0: Operation continuing on 1 devices.
+[  200.000000] md: recovery of RAID array md0
+";
+    let degraded = first(failed, "disk.raid_degraded@md0");
+    assert!(!degraded.summary.contains("complete again"), "{}", degraded.summary);
+    let rebuilt = diagnosis(&format!("{failed}[  900.000000] md: md0: recovery done.\n"));
+    assert_eq!(keys(&rebuilt), ["disk.raid_degraded@md0"]);
+    let finding = &rebuilt.findings[0];
+    assert_eq!(finding.summary, "The array md0 lost a disk and has been rebuilt since: it is complete again.");
+    assert_eq!(told(finding, "array.rebuilt"), "1");
+}
+
+#[test]
+fn a_memory_card_is_not_asked_for_smart_data() {
+    let log = "[   10.000000] mmcblk0: error -110 transferring data, sector 4656, nr 8, cmd response 0x900, card status 0x0\n";
+    let part = first(log, "disk.errors@mmcblk0");
+    assert!(part.actions.iter().all(|action| action.try_command.is_none()), "{:?}", part.actions);
+}
+
 /// Who was killed, what held the memory, and whose limit it was; as far as the log of each generation shows it.
 #[test]
 fn the_headline_of_an_oom_kill() {

@@ -121,6 +121,103 @@ fn free_alone_clears_memory_and_nothing_else() {
     }
 }
 
+/// Captures as people paste them, each with what a colleague would say of it.
+#[test]
+fn one_capture_is_enough_where_it_shows_the_cause() {
+    let folder = tempfile::tempdir().unwrap();
+    let paging = "procs -----------memory---------- ---swap-- -----io---- -system-- ------cpu-----
+ r  b   swpd   free   buff  cache   si   so    bi    bo   in   cs us sy id wa st
+ 2  7 1980420 102300   1204  80412  210  320   910   420  900 1800  6  4 70 20  0
+ 1 12 1991204  98120   1100  79800 9120 11204 10210 11300 4120 8010  7 12  0 81  0
+ 0 14 2002100  97800   1092  78812 8804 10980  9804 11010 4012 7810  6 11  0 83  0
+ 2 11 2010040  98010   1090  78800 9301  9980 10010 10020 4100 7990  7 12  1 80  0
+";
+    let link = "Linux 4.18.0-305.el8.x86_64 (nfs1) \t05/18/2023 \t_x86_64_\t(24 CPU)
+
+03:11:10 PM     IFACE   rxpck/s   txpck/s    rxkB/s    txkB/s   rxcmp/s   txcmp/s  rxmcst/s   %ifutil
+03:11:11 PM      eno1  40120.00  81210.00   2610.20 119820.40      0.00      0.00      1.00     98.16
+
+03:11:11 PM     IFACE   rxpck/s   txpck/s    rxkB/s    txkB/s   rxcmp/s   txcmp/s  rxmcst/s   %ifutil
+03:11:12 PM      eno1  40220.00  81300.00   2614.00 119900.10      0.00      0.00      0.00     98.22
+";
+    let listener = "State    Recv-Q   Send-Q     Local Address:Port      Peer Address:Port  Process
+LISTEN   129      128              0.0.0.0:8080           0.0.0.0:*
+LISTEN   0        128              0.0.0.0:22             0.0.0.0:*
+";
+    let softirq = "11:02:41 PM  CPU    %usr   %nice    %sys %iowait    %irq   %soft  %steal  %guest  %gnice   %idle
+11:02:46 PM  all    3.10    0.00    4.21    0.00    0.00   24.12    0.00    0.00    0.00   68.57
+11:02:46 PM    0    0.20    0.00    1.10    0.00    0.00   95.90    0.00    0.00    0.00    2.80
+11:02:46 PM    1    4.10    0.00    5.20    0.00    0.00    0.30    0.00    0.00    0.00   90.40
+";
+    for (name, capture, key, sentence) in [
+        ("vmstat.txt", paging, "mem.thrashing@host", "Memory is too small for what runs: "),
+        ("sar.txt", link, "net.link_saturated@eno1", "eno1 is full: it sends "),
+        (
+            "ss.txt",
+            listener,
+            "net.listen_overflow@0.0.0.0:8080",
+            "The accept queue of 0.0.0.0:8080 is full: 129 connections wait to be accepted, and its limit is 128.",
+        ),
+        ("mpstat.txt", softirq, "cpu.interrupts@cpu0", "cpu0 spends 95.9 % of its time on interrupts and softirqs."),
+    ] {
+        let file = folder.path().join(name);
+        std::fs::write(&file, capture).unwrap();
+        let d = diagnosis(&[file.to_str().unwrap()]);
+        assert_eq!(first(&d), key, "{:?}", keys(&d));
+        assert!(d.findings[0].summary.starts_with(sentence), "{}", d.findings[0].summary);
+    }
+}
+
+/// A process that uses several CPUs is not one thread.
+#[test]
+fn a_process_on_eight_cpus_is_no_single_thread() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("top.txt");
+    let top = "top - 09:41:07 up 112 days, 22:40,  3 users,  load average: 9.20, 8.71, 8.02
+Tasks: 822 total,   3 running, 789 sleeping,   0 stopped,   0 zombie
+%Cpu(s): 38.1 us,  2.4 sy,  0.0 ni, 58.9 id,  0.1 wa,  0.0 hi,  0.5 si,  0.0 st
+
+  PID USER      PR  NI    VIRT    RES    SHR S  %CPU %MEM     TIME+ COMMAND
+ 8811 tomcat    20   0   30.1g  18.2g  21044 S 780.4 29.0  10021:33 java
+";
+    std::fs::write(&file, top).unwrap();
+    let d = diagnosis(&[file.to_str().unwrap()]);
+    assert!(keys(&d).iter().all(|key| !key.starts_with("cpu.single_thread")), "{:?}", keys(&d));
+}
+
+/// Evidence of a capture names the capture, each file once, and no file or number of this machine.
+#[test]
+fn evidence_names_captures_and_only_them() {
+    for files in
+        [&["shm-ipcs-sysctl-ulimit.txt"][..], &["proc-diskstats.txt"], &["irq-mpstat-2.txt", "irq-proc-interrupts.txt"]]
+    {
+        let d = diagnosis(files);
+        let of_findings = d.findings.iter().flat_map(|f| &f.evidence);
+        for e in of_findings.chain(d.figures.iter().flat_map(|f| &f.values)) {
+            assert!(!e.source.contains('/') && !e.source.contains("BPF"), "{}: {}", e.metric, e.source);
+            assert!(files.iter().all(|file| e.source.matches(file).count() <= 1), "{}: {}", e.metric, e.source);
+            assert_ne!(e.value, Reading::Text(String::new()), "{}", e.metric);
+        }
+        for command in d.findings.iter().flat_map(|f| &f.actions).filter_map(|action| action.try_command.as_ref()) {
+            assert!(!command.starts_with("cat /proc/interrupts"), "it was given: {command}");
+        }
+    }
+}
+
+#[test]
+fn a_binary_file_beside_good_ones_is_named_and_skipped() {
+    let folder = tempfile::tempdir().unwrap();
+    let binary = folder.path().join("core");
+    std::fs::write(&binary, b"\x7fELF\x02\x01\x01\0\0\0\n\xff\xfe\0\0".repeat(100)).unwrap();
+    let out = read(&["--json", binary.to_str().unwrap(), "x232-vmstat-2.txt"]);
+    assert_eq!(out.status.code(), Some(0));
+    let complaint = text(&out.stderr);
+    assert!(complaint.contains(&format!("skipped {}: ", binary.display())), "{complaint}");
+    let d: Diagnosis = serde_json::from_slice(&out.stdout).unwrap();
+    assert_eq!(first(&d), "disk.bound@host");
+    assert_eq!(read(&[binary.to_str().unwrap()]).status.code(), Some(2));
+}
+
 #[test]
 fn a_folder_or_archive_is_read_like_its_files() {
     let folder = tempfile::tempdir().unwrap();

@@ -52,6 +52,9 @@ pub struct ReadArgs {
 pub fn read(asked: &ReadArgs, look: &Look) -> Result<ExitCode, Failure> {
     let rules = user_rules::load();
     let gathered = watched(|watch| gather(asked, watch))?;
+    for refusal in &gathered.skipped {
+        eprintln!("whyslow: skipped {}: {}", refusal.file, refusal.reason());
+    }
     let copies = gathered.trees.iter().map(copy).collect();
     let captures = join(gathered.captures, copies);
     let of = |c: &Capture| (c.label(), diagnose(&c.window, Origin::Import, &rules.book));
@@ -90,7 +93,10 @@ fn say_how_far(watch: &ReadMonitor, ends: &Receiver<()>) {
     let mut wait = QUIET;
     let progress = Progress::new("", "");
     while ends.recv_timeout(wait) == Err(RecvTimeoutError::Timeout) {
-        progress.say(&format!("reading, {} MB so far (Ctrl-C: stop)", watch.bytes.load(Ordering::Relaxed) / 1_000_000));
+        let megabytes = watch.bytes.load(Ordering::Relaxed) / 1_000_000;
+        if megabytes > 0 {
+            progress.say(&format!("reading, {megabytes} MB so far (Ctrl-C: stop)"));
+        }
         wait = OFTEN;
     }
 }
@@ -134,6 +140,9 @@ fn add(incident: &mut Incident, path: &Path, watch: &Arc<ReadMonitor>) -> Result
 }
 
 fn standard_input(watch: &Arc<ReadMonitor>) -> Result<Patient, Failure> {
+    if io::stdin().is_terminal() {
+        eprintln!("Reading from the terminal: paste the output of a tool, then press Enter and Ctrl-D.");
+    }
     let own = io::stdin().as_fd().try_clone_to_owned();
     let own = own.map_err(|e| Failure::usage(format!("standard input: cannot read it: {e}")))?;
     Ok(Patient::new(own.into(), watch))

@@ -182,7 +182,7 @@ fn why(spec: &CulpritSpec, rule: &Rule, stage: &Stage<'_>, facts: &Facts, refuse
     let not_asked = asked.iter().find(|source| spec.nobody.is_some() && !sources.was_read(source));
     let because = match (not_asked, &spec.nobody) {
         (Some(source), _) => format!("{source} was not read"),
-        (None, Some(nobody)) => nobody.prose(stage),
+        (None, Some(nobody)) => nobody.prose(stage).unwrap_or_default(),
         (None, None) => return None,
     };
     Some(Unseen { why: because, remedy: String::new() })

@@ -9,7 +9,7 @@ use crate::signals::{
     notice, part, partition, peer, process, quota, socket, task, thread, transfer, writer,
 };
 use crate::since::History;
-use crate::sources::Sources;
+use crate::sources::{Sources, is_bpf};
 use std::collections::{BTreeMap, BTreeSet};
 use whyslow_model::catalogue::{self, FamilyInfo, Observer, Process};
 use whyslow_model::diagnosis::{Reading, Subject};
@@ -122,11 +122,17 @@ impl Facts {
         };
         let places: BTreeSet<&SourceLocation> = families.iter().filter(|f| shared(f)).flat_map(places).collect();
         if places.is_empty() {
-            return self.sources.origin(signal.source);
+            // Of a capture no file of this machine is the source.
+            let is_of_capture = !self.origins.is_empty() && (!wanted.is_empty() || is_bpf(signal.source));
+            return if is_of_capture { String::new() } else { self.sources.origin(signal.source) };
         }
-        let more = if places.len() > MOST_PLACES { ", …" } else { "" };
-        let named: Vec<String> = places.into_iter().take(MOST_PLACES).map(ToString::to_string).collect();
-        named.join(", ") + more
+        listed(places)
+    }
+
+    /// Whether a capture contains what this file of the kernel shows.
+    pub fn is_captured(&self, path: &str) -> bool {
+        let shows = |f: &FamilyInfo| f.source.split([' ', ',']).any(|word| word == path);
+        !self.origins.is_empty() && catalogue::families().into_iter().filter(shows).any(|f| self.origins.has(f.name))
     }
 
     /// A signal of the host.
@@ -173,6 +179,21 @@ impl Running {
         let (lasting, others): (Vec<u32>, Vec<u32>) = pids.partition(|pid| self.lasting.contains(pid));
         if lasting.len() > others.len() { lasting } else { Vec::new() }
     }
+}
+
+/// The first few places, each file named once: `sar.txt:3-9, 12, iostat.txt:4`.
+fn listed(places: BTreeSet<&SourceLocation>) -> String {
+    let more = if places.len() > MOST_PLACES { ", …" } else { "" };
+    let mut text = String::new();
+    let mut file = None;
+    for place in places.into_iter().take(MOST_PLACES) {
+        let before = if file.is_none() { "" } else { ", " };
+        let place_text = if file == Some(&place.file) { place.lines() } else { place.to_string() };
+        file = Some(&place.file);
+        text.push_str(before);
+        text.push_str(&place_text);
+    }
+    text + more
 }
 
 /// The process that observed, and those it began.

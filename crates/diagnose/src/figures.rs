@@ -2,7 +2,7 @@
 
 use crate::facts::Facts;
 use crate::signal::Scope;
-use whyslow_model::diagnosis::{Evidence, SubjectFigures};
+use whyslow_model::diagnosis::{Evidence, Reading, SubjectFigures};
 use whyslow_model::window::Window;
 
 /// The things whose numbers are told; processes and sockets would be too many.
@@ -28,6 +28,7 @@ pub fn figures(window: &Window) -> Vec<SubjectFigures> {
 
 /// The same where they were computed already.
 pub(crate) fn of_facts(facts: &Facts) -> Vec<SubjectFigures> {
+    let is_told = |value: &Reading| !matches!(value, Reading::Text(text) if text.is_empty() || text == "unknown");
     let of = |scope: Scope| facts.entities(scope).iter().map(move |entity| (scope, entity));
     SCOPES
         .into_iter()
@@ -35,14 +36,16 @@ pub(crate) fn of_facts(facts: &Facts) -> Vec<SubjectFigures> {
         .flat_map(of)
         .map(|(scope, entity)| {
             let known = scope.signals().iter().zip(&entity.values).filter_map(|(signal, value)| {
-                Some(Evidence {
+                let evidence = Evidence {
                     metric: signal.name.to_owned(),
-                    value: value.clone()?,
+                    value: value.clone().filter(is_told)?,
                     unit: signal.unit.to_owned(),
                     expected: String::new(),
                     source: facts.source_of(signal, entity),
                     how: signal.how.to_owned(),
-                })
+                };
+                // What no capture shows was computed from nothing: no devices, no sharers.
+                Some(evidence).filter(|evidence| !evidence.source.is_empty() || signal.source.is_empty())
             });
             SubjectFigures { subject: entity.subject.clone(), values: known.collect() }
         })

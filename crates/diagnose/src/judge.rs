@@ -49,10 +49,12 @@ pub fn judge(rules: &[Rule], facts: &Facts) -> (Vec<Judged>, Vec<RuledOut>) {
                 .iter()
                 .find(|l| l.unless.as_ref().is_some_and(|unless| unless.truth(&stage) == Truth::True));
             match alike {
-                Some(alike) => ruled_out.push(RuledOut {
-                    id: format!("{}@{}", rule.id, entity.subject.name),
-                    because: alike.text.prose(&stage),
-                }),
+                Some(alike) => ruled_out.extend(
+                    alike
+                        .text
+                        .prose(&stage)
+                        .map(|because| RuledOut { id: format!("{}@{}", rule.id, entity.subject.name), because }),
+                ),
                 None => of_rule.push(finding(rule, entity, &mut stage, facts)),
             }
         }
@@ -103,23 +105,22 @@ fn finding(rule: &Rule, entity: &Entity, stage: &mut Stage<'_>, facts: &Facts) -
     };
     let Blame { culprits, unattributed } = blame(rule, stage, facts);
     stage.blame(&culprits);
-    let is_past = facts.running.as_ref().is_some_and(|running| running.is_past);
     let without_name = rule.summary_unattributed.as_ref().filter(|_| culprits.is_empty());
     let summary = without_name.unwrap_or(&rule.summary);
     let (impact, impact_is) = impact(rule, stage);
     let finding = Finding {
         id: rule.id.clone(),
         subject: if rule.host_is_subject { Subject::host() } else { entity.subject.clone() },
-        actions: actions(rule, stage, &culprits, unattributed.as_ref(), is_past),
+        actions: actions(rule, stage, facts, &culprits, unattributed.as_ref()),
         culprits,
         unattributed,
         more: 0,
         impact,
         impact_is,
-        how_bad: rule.how_bad.as_ref().filter(|_| impact_is != Basis::NotMeasured).map(|text| text.prose(stage)),
+        how_bad: rule.how_bad.as_ref().filter(|_| impact_is != Basis::NotMeasured).and_then(|text| text.known(stage)),
         since: since(rule, stage, facts, impact),
         confidence,
-        summary: summary.prose(stage),
+        summary: summary.prose(stage).unwrap_or_else(|| rule.means.clone()),
         evidence: evidence(rule, entity, stage, facts),
         explains: Vec::new(),
         explained_by: None,
@@ -176,9 +177,9 @@ fn evidence(rule: &Rule, entity: &Entity, stage: &Stage<'_>, facts: &Facts) -> V
 fn actions(
     rule: &Rule,
     stage: &Stage<'_>,
+    facts: &Facts,
     culprits: &[Culprit],
     gap: Option<&Unattributed>,
-    is_past: bool,
 ) -> Vec<Action> {
     let holds = |spec: &&ActionSpec| spec.when.as_ref().is_none_or(|when| when.truth(stage) == Truth::True);
     let (nameless, specs): (Vec<_>, Vec<_>) =
@@ -192,9 +193,10 @@ fn actions(
         try_command: None,
         expect: None,
     });
+    let is_past = facts.running.as_ref().is_some_and(|running| running.is_past);
     let mut actions: Vec<Action> = Vec::new();
     for spec in specs {
-        let mut action = action(spec, stage);
+        let Some(mut action) = action(spec, stage, facts) else { continue };
         // The processes of a recording are history: a command would reach whoever has their numbers now.
         if is_past && spec.names_process() {
             action
@@ -217,12 +219,14 @@ fn how_to_find(id: &str) -> &'static str {
     }
 }
 
-fn action(spec: &ActionSpec, stage: &Stage<'_>) -> Action {
-    Action {
+/// The action, if its text can be filled in. Nobody is asked to print a file of the kernel that was captured.
+fn action(spec: &ActionSpec, stage: &Stage<'_>, facts: &Facts) -> Option<Action> {
+    let is_wanted = |command: &String| !command.strip_prefix("cat ").is_some_and(|path| facts.is_captured(path));
+    Some(Action {
         kind: spec.kind,
-        text: spec.text.prose(stage),
+        text: spec.text.prose(stage)?,
         set: spec.set.iter().filter_map(|(name, value)| Some((name.clone(), value.command(stage)?))).collect(),
-        try_command: spec.command.as_ref().and_then(|c| c.command(stage)),
+        try_command: spec.command.as_ref().and_then(|c| c.command(stage)).filter(is_wanted),
         expect: spec.expect.as_ref().and_then(|text| text.known(stage)),
-    }
+    })
 }

@@ -126,7 +126,7 @@ impl Sources {
 /// Between the formula with BPF and the one without.
 const WITHOUT_BPF: &str = "; without BPF ";
 
-fn is_bpf(part: &str) -> bool {
+pub(crate) fn is_bpf(part: &str) -> bool {
     part.starts_with("BPF")
 }
 

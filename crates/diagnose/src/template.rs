@@ -66,9 +66,8 @@ impl Template {
             .collect()
     }
 
-    /// Sentences with everything filled in. A sentence in which something is not known is left out; where that leaves none,
-    /// the unknown is written so.
-    pub fn prose(&self, stage: &Stage<'_>) -> String {
+    /// Sentences with everything filled in. A sentence in which something is not known is left out; `None` if that leaves none.
+    pub fn prose(&self, stage: &Stage<'_>) -> Option<String> {
         let mut sentences = vec![Some(String::new())];
         for (piece, filled) in self.0.iter().zip(self.fill(stage, Style::Prose)) {
             // Only the rule's own text ends a sentence, not a name that is filled in.
@@ -85,10 +84,7 @@ impl Template {
             }
         }
         let known: String = sentences.into_iter().flatten().collect();
-        if !known.trim().is_empty() {
-            return known.trim_end().to_owned();
-        }
-        self.fill(stage, Style::Prose).map(|piece| piece.unwrap_or_else(|| "unknown".into())).collect()
+        Some(known.trim_end().to_owned()).filter(|text| !text.is_empty())
     }
 
     /// The sentence, where everything in it is known.
@@ -121,6 +117,7 @@ impl Piece {
 
     fn fill(&self, stage: &Stage<'_>, style: Style) -> Option<String> {
         let read = |name| if style == Style::Command { stage.reading_in_command(name) } else { stage.reading(name) };
+        let read = |name| read(name).filter(|reading| !matches!(reading, Reading::Text(text) if text.is_empty()));
         match self {
             Self::Text(text) => Some(text.clone()),
             Self::Formula(formula) => formula.number(stage).map(|n| format!("{:.0}", n.round())),
@@ -197,15 +194,40 @@ mod tests {
         let entity = |name: &str| Entity::new(Subject { name: name.into(), ..Subject::host() }, Vec::new());
         let (disk, host) = (entity("sd. a"), entity("host"));
         let stage = Stage::new(Scope::Disk, &disk, &host);
-        let prose = |text: &str| Template::parse(text).unwrap().prose(&stage);
+        let prose = |text: &str| Template::parse(text).unwrap().prose(&stage).unwrap();
         assert_eq!(
             prose("{subject} is full. The busiest line is {irq.busiest} ({irq.busiest_devices})."),
             "sd. a is full."
         );
         assert_eq!(prose("The line is {irq.busiest}. {subject} is full."), "sd. a is full.");
-        assert_eq!(prose("{this.within|disk is|disks are} missing."), "unknown missing.");
-        assert_eq!(prose("The line is {irq.busiest}."), "The line is unknown.");
+        assert_eq!(Template::parse("The line is {irq.busiest}.").unwrap().prose(&stage), None);
         assert_eq!(prose("{subject} is full[ of {irq.busiest}][, as is {subject}]."), "sd. a is full, as is sd. a.");
+    }
+
+    /// A headline never says 'unknown', however little is known: what depends on it is left out, and if nothing is left,
+    /// the rule says what it means.
+    #[test]
+    fn every_rule_has_a_headline_even_if_nothing_is_known() {
+        let nameless = Entity::new(Subject { name: String::new(), ..Subject::host() }, Vec::new());
+        for rule in RuleBook::built_in().all() {
+            let named = Entity::new(Subject { name: "x".into(), ..Subject::host() }, Vec::new());
+            for entity in [&named, &nameless] {
+                let stage = Stage::new(rule.scope, entity, &nameless);
+                for summary in [Some(&rule.summary), rule.summary_unattributed.as_ref()].into_iter().flatten() {
+                    let text = summary.prose(&stage).unwrap_or_else(|| rule.means.clone());
+                    let is_clean = ["unknown", "  ", "()", "{", "[", " ,", " ."].iter().all(|gap| !text.contains(gap));
+                    assert!(is_clean && text.ends_with('.'), "{}: {text:?}", rule.id);
+                }
+            }
+        }
+    }
+
+    /// A sentence that names something needs its name.
+    #[test]
+    fn an_empty_name_is_unknown() {
+        let entity = Entity::new(Subject { name: String::new(), ..Subject::host() }, Vec::new());
+        let stage = Stage::new(Scope::Disk, &entity, &entity);
+        assert_eq!(Template::parse("{subject} is full.").unwrap().prose(&stage), None);
     }
 
     #[test]
@@ -217,7 +239,7 @@ mod tests {
             entity.values = vec![None; Scope::Host.signals().len()];
             entity.values[at] = Some(Reading::Number(count));
             let template = Template::parse("{cpu.count|CPU is|CPUs are} busy.").unwrap();
-            template.prose(&Stage::new(Scope::Host, &entity, &host))
+            template.prose(&Stage::new(Scope::Host, &entity, &host)).unwrap()
         };
         assert_eq!(with(1.0), "1 CPU is busy.");
         assert_eq!(with(2.0), "2 CPUs are busy.");

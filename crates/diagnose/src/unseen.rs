@@ -2,7 +2,7 @@
 
 use crate::facts::Facts;
 use crate::signal::Scope;
-use whyslow_model::diagnosis::BlindSpot;
+use whyslow_model::diagnosis::{BlindSpot, NOT_CAPTURED};
 
 /// What is not seen where none of these signals is known, and the capture that shows it.
 const RESOURCES: [(&[&str], &str, &str); 3] = [
@@ -26,7 +26,7 @@ pub fn unseen(facts: &Facts) -> Vec<BlindSpot> {
         THINGS.iter().filter(|(scope, ..)| facts.entities(*scope).is_empty()).map(|(_, what, remedy)| (what, remedy));
     let unseen = resources.chain(things).map(|(what, remedy)| BlindSpot {
         what: (*what).into(),
-        why: "not covered by any capture".into(),
+        why: NOT_CAPTURED.into(),
         remedy: (*remedy).into(),
     });
     unseen.chain(uncounted(facts)).collect()

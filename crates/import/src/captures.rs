@@ -26,12 +26,13 @@ pub(crate) struct Captures {
 }
 
 impl Captures {
-    pub(crate) fn read(&mut self, input: Input<'_>, partial: bool) -> Result<(), Refusal> {
+    /// Reads a file, and returns why nothing in it was recognized.
+    pub(crate) fn read(&mut self, input: Input<'_>, partial: bool) -> Result<Option<Refusal>, Refusal> {
         let lines = Lines::new(input.name, input.reader).at(self.files).partly(partial);
         self.files = self.files.saturating_add(1);
         let skipped = FileReader::new(lines, partial, self).read()?;
-        self.first_refusal = self.first_refusal.take().or(skipped);
-        Ok(())
+        self.first_refusal = self.first_refusal.take().or_else(|| skipped.clone());
+        Ok(skipped)
     }
 
     /// Notes which part of a file was skipped, and the remedy.

@@ -75,7 +75,7 @@ impl<'r, 'a> FileReader<'r, 'a> {
         }
         if !self.any {
             let found = match (self.lines.number(), self.lines.is_binary()) {
-                (1, _) => "an empty file",
+                (1, _) => "nothing: it is empty",
                 (_, true) => "binary data",
                 _ => "nothing of the kind in the whole file",
             };

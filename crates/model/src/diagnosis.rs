@@ -362,6 +362,9 @@ pub struct RuledOut {
     pub because: String,
 }
 
+/// Why a resource is a blind spot of captures.
+pub const NOT_CAPTURED: &str = "not covered by any capture";
+
 /// Something that could not be observed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct BlindSpot {

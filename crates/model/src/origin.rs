@@ -16,10 +16,16 @@ pub struct SourceLocation {
     pub last: u32,
 }
 
+impl SourceLocation {
+    /// Its lines alone: `4-7`.
+    pub fn lines(&self) -> String {
+        if self.last > self.first { format!("{}-{}", self.first, self.last) } else { self.first.to_string() }
+    }
+}
+
 impl fmt::Display for SourceLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.file, self.first)?;
-        if self.last > self.first { write!(f, "-{}", self.last) } else { Ok(()) }
+        write!(f, "{}:{}", self.file, self.lines())
     }
 }
 
@@ -52,6 +58,11 @@ impl Origins {
     pub fn of(&self, family: &str, key: &str) -> BTreeSet<&SourceLocation> {
         let Some(places) = self.0.get(family) else { return BTreeSet::new() };
         places.of_entity.get(key).unwrap_or(&places.first).iter().collect()
+    }
+
+    /// Whether rows of a family were read.
+    pub fn has(&self, family: &str) -> bool {
+        self.0.contains_key(family)
     }
 
     /// Whether no location is known.

@@ -38,6 +38,11 @@ pub fn disk_of(device: &str) -> &str {
     if ["sd", "hd", "vd", "xvd", "dasd"].iter().any(lettered) { disk } else { device }
 }
 
+/// Whether a disk is of a kind that answers SMART commands: ATA, SCSI and NVMe do, memory cards and virtual disks do not.
+pub fn has_smart(disk: &str) -> bool {
+    ["sd", "hd", "nvme"].iter().any(|family| disk.starts_with(family))
+}
+
 /// The rows of the log in the window, by their position.
 pub fn rows(window: &Window) -> BTreeMap<u64, &LogLine> {
     window.snapshots().iter().flat_map(|s| &s.kernel.log).map(|line| (line.sequence, line)).collect()

@@ -42,6 +42,7 @@ pub struct Incident {
     staging: StagingArea,
     monitor: Arc<ReadMonitor>,
     partial: bool,
+    skipped: Vec<Refusal>,
 }
 
 /// What an incident contains.
@@ -50,12 +51,14 @@ pub struct IncidentContents {
     pub captures: Vec<Capture>,
     /// Copies of /proc and /sys.
     pub trees: ProcTrees,
+    /// Files that were named, in which nothing was recognized, and why.
+    pub skipped: Vec<Refusal>,
 }
 
 impl Incident {
     /// Without input yet. With `partial`, uncertain input is skipped; in folders and archives it always is.
     pub fn new(partial: bool, monitor: Arc<ReadMonitor>) -> Self {
-        Self { captures: Captures::default(), staging: StagingArea::default(), monitor, partial }
+        Self { captures: Captures::default(), staging: StagingArea::default(), monitor, partial, skipped: Vec::new() }
     }
 
     /// Adds a file: a capture, compressed or not, or an archive of many.
@@ -69,7 +72,9 @@ impl Incident {
         if compression::is_tar(&mut reader).map_err(unreadable)? {
             self.archive(name, reader)
         } else {
-            self.captures.read(Input { name: name.to_owned(), reader: Box::new(reader) }, self.partial)
+            let input = Input { name: name.to_owned(), reader: Box::new(reader) };
+            self.skipped.extend(self.captures.read(input, self.partial)?);
+            Ok(())
         }
     }
 
@@ -171,7 +176,7 @@ impl Incident {
             Err(_) if !trees.is_empty() => Vec::new(),
             captures => captures?,
         };
-        Ok(IncidentContents { captures, trees })
+        Ok(IncidentContents { captures, trees, skipped: self.skipped })
     }
 }
 

@@ -4,14 +4,18 @@ use super::{TextStyle, words};
 use crate::canvas::{Canvas, Ink, Piece, bold, dim, plain};
 use crate::clock::ZonedClock;
 use crate::human;
+use std::collections::BTreeSet;
 use whyslow_model::diagnosis::{
-    Action, ActionKind, Basis, BlindSpot, Confidence, Diagnosis, Finding, Host, Origin, Since, TimeSpan, Verdict,
+    Action, ActionKind, Basis, BlindSpot, Confidence, Diagnosis, Finding, Host, NOT_CAPTURED, Origin, Since, TimeSpan,
+    Verdict,
 };
 
 /// Lines of the first screen.
 const LINES: usize = 10;
 /// The highest level of shortening an answer.
 const SHORTEST: usize = 3;
+/// The most disks that a sentence names.
+const MOST_NAMED: usize = 3;
 
 pub(super) fn draw(canvas: &mut Canvas, d: &Diagnosis, style: &TextStyle) {
     header(canvas, &d.host, &d.window, style);
@@ -28,13 +32,35 @@ pub(super) fn answer(canvas: &mut Canvas, d: &Diagnosis, style: &TextStyle) {
     match (d.verdict, d.findings.first()) {
         (Verdict::Bottleneck, Some(first)) => Answer { diagnosis: d, style, cut: 0 }.draw(canvas, first),
         (Verdict::Bottleneck, None) => {}
-        (Verdict::Healthy, _) => is_healthy(canvas),
+        (Verdict::Healthy, _) => is_healthy(canvas, d),
         (Verdict::Undetermined, _) => is_undetermined(canvas, d),
     }
 }
 
-fn is_healthy(canvas: &mut Canvas) {
-    canvas.paragraph(0, 2, &[Piece::new(Ink::Green, "Healthy"), plain(": no resource is saturated or failing.")]);
+fn is_healthy(canvas: &mut Canvas, d: &Diagnosis) {
+    let text = match d.window.source {
+        Origin::Import => healthy_as_captured(d),
+        Origin::Live | Origin::Recording => ": no resource is saturated or failing.".to_owned(),
+    };
+    canvas.at_most(2, 0, 2, &[Piece::new(Ink::Green, "Healthy"), plain(text)]);
+}
+
+/// What captures show to be healthy, and what they do not cover.
+fn healthy_as_captured(d: &Diagnosis) -> String {
+    let disks = d.figures.iter().filter(|f| f.subject.kind == "device").map(|f| &*f.subject.name);
+    let disks: Vec<&str> = disks.collect::<BTreeSet<_>>().into_iter().collect();
+    let healthy = |resource: &str| match resource {
+        "cpu" => "CPUs".to_owned(),
+        "disk" if (1..=MOST_NAMED).contains(&disks.len()) => disks.join(", "),
+        "disk" => "disks".to_owned(),
+        other => other.to_owned(),
+    };
+    let resources = d.ruled_out.iter().map(|entry| &*entry.id).filter(|id| !id.contains('.'));
+    let healthy: BTreeSet<String> = resources.map(healthy).collect();
+    let missing = d.blind_spots.iter().filter(|spot| spot.why == NOT_CAPTURED).map(|spot| &*spot.what);
+    let missing = missing.collect::<Vec<_>>().join(", ");
+    let rest = if missing.is_empty() { String::new() } else { format!(" Not captured: {missing}.") };
+    format!(": {}.{rest}", healthy.into_iter().collect::<Vec<_>>().join(", "))
 }
 
 fn is_undetermined(canvas: &mut Canvas, d: &Diagnosis) {
@@ -58,7 +84,8 @@ pub(super) fn header(canvas: &mut Canvas, host: &Host, window: &TimeSpan, style:
         host.cpus.map(|n| if n == 1 { "1 CPU".into() } else { format!("{n} CPUs") }),
     ];
     let time = watched(window, &clock);
-    let name = host.name.as_deref().unwrap_or("this machine");
+    let nameless = if window.source == Origin::Import { "captured host" } else { "this machine" };
+    let name = host.name.as_deref().unwrap_or(nameless);
     let line = |facts: &[Option<String>]| {
         let mut line = vec![bold(name)];
         for fact in facts.iter().rev().flatten().chain([&time]) {
@@ -263,8 +290,11 @@ impl Answer<'_> {
         let diagnostic = finding.actions.iter().find(|action| action.kind == ActionKind::Diagnostic);
         if let Some(action) = remedy {
             canvas.at_most(text_lines, 0, 2, &[bold("Recommended action: "), plain(&action.text)]);
-            if words::commands(action).iter().any(|command| is_diagnostic(command)) {
-                canvas.paragraph(0, 2, &[bold("To find out more:")]);
+            let commands_of = words::commands(action);
+            if commands_of.iter().any(|command| is_diagnostic(command)) {
+                canvas.paragraph(0, 2, &[bold(self.to_find_out(true)), bold(":")]);
+            } else if self.is_captured() && !commands_of.is_empty() {
+                canvas.paragraph(0, 2, &[bold("On the captured host:")]);
             }
             commands(canvas, action);
             if self.cut < SHORTEST {
@@ -274,10 +304,26 @@ impl Answer<'_> {
         let has_command = remedy.is_some_and(|action| !words::commands(action).is_empty());
         if let Some(action) = diagnostic.filter(|_| !has_command) {
             let text = if remedy.is_some() { "" } else { &action.text };
-            let label = if text.is_empty() { "To find out more:" } else { "To find out more: " };
-            canvas.at_most(text_lines, 0, 2, &[bold(label), plain(text)]);
+            let label = self.to_find_out(!words::commands(action).is_empty());
+            canvas.at_most(
+                text_lines,
+                0,
+                2,
+                &[bold(label), bold(if text.is_empty() { ":" } else { ": " }), plain(text)],
+            );
             commands(canvas, action);
         }
+    }
+}
+
+impl Answer<'_> {
+    fn is_captured(&self) -> bool {
+        self.diagnosis.window.source == Origin::Import
+    }
+
+    /// The label of a diagnostic; what a capture needs is not found out on this machine.
+    fn to_find_out(&self, has_command: bool) -> &'static str {
+        if self.is_captured() && has_command { "To find out more, on the captured host" } else { "To find out more" }
     }
 }
 
@@ -343,7 +389,7 @@ fn healthy(canvas: &mut Canvas, d: &Diagnosis, room: usize) {
     }
     not_seen(canvas, d, &mut room);
     canvas.blank();
-    is_healthy(canvas);
+    is_healthy(canvas, d);
 }
 
 /// Each resource with the number that clears it.

@@ -4,7 +4,7 @@ mod lost;
 mod suspect;
 
 use crate::kernel_log::part::{Errors, Event, Kind, parse};
-use crate::kernel_log::{self, disk_of};
+use crate::kernel_log::{self, disk_of, has_smart};
 use crate::signal::{Entity, signals};
 use lost::Clock;
 use std::collections::{BTreeMap, BTreeSet};
@@ -55,7 +55,8 @@ impl Part<'_> {
 
     /// Its errors and what the kernel did about them, as the end of a sentence that begins with its name.
     fn history(&self) -> String {
-        let counts: Vec<(Kind, f64)> = self.by_kind().into_iter().collect();
+        let mut counts: Vec<(Kind, f64)> = self.by_kind().into_iter().collect();
+        counts.sort_by(|(_, a), (_, b)| b.total_cmp(a));
         let counted = |(kind, count): (Kind, f64)| kind.counted(count);
         let errors = match counts[..] {
             [] => None,
@@ -150,6 +151,7 @@ signals! { p: &Part<'_>;
     "part.device" "text" "the disks and partitions whose requests failed", "as the log has them", "/dev/kmsg" => p.devices().as_deref();
     "part.called" "text" "the disk, and where it is", "as the log has them", "/dev/kmsg" => p.called().as_str();
     "part.disk" "text" "the disk as the system names it", "as the log has it", "/dev/kmsg" => p.disk();
+    "part.smart" "text" "the disk, if it is of a kind that answers SMART commands", "as the log has it", "/dev/kmsg" => p.disk().filter(|disk| has_smart(disk));
     "part.model" "text" "vendor, model and firmware, for the replacement", "device/model; the log's own words where that is all there is", "/proc/scsi/scsi, /sys/block/*/queue, /dev/kmsg" => p.model();
     "part.serial" "text" "serial number, to find the part in its slot", "device/vpd_pg80, serial; lsblk, smartctl; of USB devices the log", "/sys/block/*/queue, /dev/kmsg" => p.serial();
     "part.errors" "count" "errors logged; resets, and that it was taken offline, are no errors", "lines", "/dev/kmsg" => p.errors();
