@@ -17,9 +17,11 @@ use crate::user_rules;
 use crate::why::{diagnosed, tell};
 use clap_complete::Shell;
 use clap_complete::env::Shells;
+use serde::Serialize;
 use std::process::ExitCode;
 use whyslow_import::{FORMATS, Format};
 use whyslow_model::catalogue::{self, FamilyInfo};
+use whyslow_model::rule::RuleInfo;
 use whyslow_model::suggest::unknown;
 use whyslow_show::{json, text};
 
@@ -68,13 +70,24 @@ fn metrics(filter: Option<&str>, look: &Look) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The rule of that id, else the list of those whose id holds the word.
+/// All rules for an id: the main one, and the others beside it.
+#[derive(Serialize)]
+struct RuleDocument<'a> {
+    #[serde(flatten)]
+    rule: &'a RuleInfo,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    variants: Vec<&'a RuleInfo>,
+}
+
+/// The rules for that id, else the list of those whose id contains the word.
 fn rules(filter: Option<&str>, look: &Look) -> Result<ExitCode, Failure> {
     let rules = user_rules::load();
     let mut list = rules.book.rules();
     if let Some(filter) = filter {
-        if let Some(rule) = list.iter().find(|rule| rule.id == filter) {
-            print(if look.json { json::pretty(rule) } else { text::rule(rule, &output::style(look)) })?;
+        let same: Vec<RuleInfo> = list.iter().filter(|rule| rule.id == filter).cloned().collect();
+        if let Some((rule, others)) = same.split_first() {
+            let document = RuleDocument { rule, variants: others.iter().collect() };
+            print(if look.json { json::pretty(&document) } else { text::rule(&same, &output::style(look)) })?;
             return Ok(ExitCode::SUCCESS);
         }
         narrow("rule", &mut list, filter, |rule| &rule.id, |rule| contains(&rule.id, filter))?;
@@ -104,7 +117,9 @@ fn narrow<T>(
     wanted: impl Fn(&T) -> bool,
 ) -> Result<(), Failure> {
     if !list.iter().any(&wanted) {
-        return Err(Failure::usage(unknown(what, filter, &format!("whyslow {what}s"), list.iter().map(name))));
+        // Part of a name is enough to filter by: 'dsk' can stand for 'disk' of 'disk.saturated'.
+        let known = list.iter().map(&name).chain(list.iter().filter_map(|one| name(one).split('.').next()));
+        return Err(Failure::usage(unknown(what, filter, &format!("whyslow {what}s"), known)));
     }
     list.retain(wanted);
     Ok(())

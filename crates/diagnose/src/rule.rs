@@ -36,6 +36,8 @@ impl std::error::Error for RuleError {}
 pub struct Rule {
     pub(crate) id: String,
     pub(crate) file: String,
+    /// Which of the built-in rules for its id: `queue` for ID.queue.toml, empty for ID.toml.
+    pub(crate) variant: String,
     pub(crate) scope: Scope,
     pub(crate) means: String,
     pub(crate) when: Expr,
@@ -103,7 +105,6 @@ pub(crate) struct CulpritSpec {
 #[derive(Debug)]
 pub(crate) struct LookAlike {
     pub(crate) text: Template,
-    pub(crate) described: String,
     pub(crate) unless: Option<Expr>,
 }
 
@@ -286,11 +287,7 @@ impl Rule {
             })
         });
         let look_alikes = written.look_alikes.iter().map(|l| {
-            Ok(LookAlike {
-                text: reader.template(&l.text, &sight)?,
-                described: l.text.get_ref().clone(),
-                unless: reader.maybe(l.unless.as_ref(), &sight)?,
-            })
+            Ok(LookAlike { text: reader.template(&l.text, &sight)?, unless: reader.maybe(l.unless.as_ref(), &sight)? })
         });
         let actions = written.actions.iter().map(|a| {
             let set = a.set.iter().map(|(name, value)| Ok((name.clone(), reader.template(value, &sight)?)));
@@ -342,6 +339,7 @@ impl Rule {
             evidence,
             id: written.id.into_inner(),
             file: file.to_owned(),
+            variant: String::new(),
             scope: written.scope,
             means: written.means,
             host_is_subject: written.host_is_subject,
@@ -363,12 +361,13 @@ impl Rule {
         RuleInfo {
             id: self.id.clone(),
             file: self.file.clone(),
+            variant: self.variant.clone(),
             means: self.means.clone(),
             scope: self.scope.name(),
             when: self.when.source().to_owned(),
             impact: source(&self.impact),
             severity: source(&self.severity),
-            look_alikes: self.look_alikes.iter().map(|l| l.described.clone()).collect(),
+            look_alikes: self.look_alikes.iter().map(|l| l.text.described()).collect(),
             explains: self.explains.clone(),
             asks: self.asks.as_ref().map_or_else(Vec::new, |asks| asks.sources.clone()),
             signals: names.iter().filter_map(|n| find(n, &sight)).map(Signal::info).collect(),

@@ -29,7 +29,9 @@ impl RuleBook {
             } else {
                 let rule = Rule::parse(file, text).unwrap_or_else(|e| panic!("built-in rule {e}"));
                 // A cause can be judged in several ways on one kind of thing: by what live counters tell, and by less.
-                book.rules.push(Rule { file: "built in".into(), ..rule });
+                let variant = file.strip_prefix(&rule.id).and_then(|rest| rest.strip_suffix(".toml"));
+                let variant = variant.unwrap_or_default().trim_start_matches('.').to_owned();
+                book.rules.push(Rule { file: "built in".into(), variant, ..rule });
             }
         }
         book.sort();

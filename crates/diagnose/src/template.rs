@@ -66,6 +66,18 @@ impl Template {
             .collect()
     }
 
+    /// The text for people who look the rule up: names and formulas in angle brackets, a noun in the plural.
+    pub fn described(&self) -> String {
+        let described = |piece: &Piece| match piece {
+            Piece::Text(text) => text.clone(),
+            Piece::Name(name) => format!("<{name}>"),
+            Piece::Count { name, many, .. } => format!("<{name}> {many}"),
+            Piece::Formula(formula) => format!("<{}>", formula.source().trim()),
+            Piece::Optional(part) => part.described(),
+        };
+        self.0.iter().map(described).collect()
+    }
+
     /// Sentences with everything filled in. A sentence in which something is not known is left out; `None` if that leaves none.
     pub fn prose(&self, stage: &Stage<'_>) -> Option<String> {
         let mut sentences = vec![Some(String::new())];
@@ -243,6 +255,12 @@ mod tests {
         };
         assert_eq!(with(1.0), "1 CPU is busy.");
         assert_eq!(with(2.0), "2 CPUs are busy.");
+    }
+
+    #[test]
+    fn a_description_has_its_names_in_angle_brackets() {
+        let template = Template::parse("{subject} has {cpu.count|CPU|CPUs} and {= cpu.count * 2.0} threads").unwrap();
+        assert_eq!(template.described(), "<subject> has <cpu.count> CPUs and <cpu.count * 2.0> threads");
     }
 
     #[test]

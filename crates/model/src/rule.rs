@@ -9,6 +9,9 @@ pub struct RuleInfo {
     pub id: String,
     /// The file it stands in; `built in` for those in the program.
     pub file: String,
+    /// Which of the rules for this id it is: `queue` for ID.queue.toml; empty for ID.toml and for users' own rules.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub variant: String,
     /// What is physically true when it holds, in one sentence.
     pub means: String,
     /// What kind of entity it is asked of: host, disk, process ...

@@ -10,6 +10,7 @@ fn depth_one() -> RuleInfo {
     RuleInfo {
         id: "disk.depth_one".into(),
         file: "built in".into(),
+        variant: String::new(),
         means: "The device is busy all the time with one request: a caller waits for each in turn.".into(),
         scope: "disk".into(),
         when: "disk.busy > 0.9 &&\n  disk.queue < 1.5\n".into(),
@@ -56,7 +57,27 @@ Reads
 Sources
   - Documentation/admin-guide/iostats.rst
 ";
-    assert_eq!(text::rule(&depth_one(), &PLAIN), expected);
+    assert_eq!(text::rule(&[depth_one()], &PLAIN), expected);
+}
+
+#[test]
+fn variants_of_a_rule_share_a_line_in_the_list_and_are_explained_together() {
+    let few = RuleInfo { variant: "few".into(), means: "Few requests are in flight.".into(), ..depth_one() };
+    let expected = "\
+disk.depth_one  The device is busy all the time with one request: a caller waits
+                for each in turn. (2 variants)
+";
+    let variants = [few, depth_one()];
+    assert_eq!(text::rules(&variants, &PLAIN), expected);
+    let explained = text::rule(&variants, &PLAIN);
+    let heads: Vec<&str> = explained.lines().filter(|line| line.starts_with("disk.depth_one")).collect();
+    assert_eq!(
+        heads,
+        [
+            "disk.depth_one (variant 1 of 2): Few requests are in flight.",
+            "disk.depth_one (variant 2 of 2): The device is busy all the time with one"
+        ]
+    );
 }
 
 #[test]

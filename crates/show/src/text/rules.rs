@@ -7,37 +7,59 @@ use whyslow_model::rule::{RuleInfo, SignalInfo};
 /// The file name that `diagnose` gives to built-in rules.
 const BUILT_IN: &str = "built in";
 
-/// A list of rules: id and meaning.
+/// A line for each id: what is physically true when one of its rules holds, and how many there are.
 pub fn rules(rules: &[RuleInfo], style: &TextStyle) -> String {
     let mut canvas = style.canvas();
     let width = rules.iter().map(|r| plain(&r.id).width()).max().unwrap_or(0);
-    for rule in rules {
+    for variants in rules.chunk_by(|a, b| a.id == b.id) {
+        let rule = main(variants);
         let mut line = vec![Piece::cell(Ink::Bold, &rule.id, width), plain("  "), plain(&rule.means)];
-        if rule.file != BUILT_IN {
-            line.extend([plain(" "), dim(format!("({})", rule.file))]);
+        if variants.len() > 1 {
+            line.extend([plain(" "), dim(format!("({} variants)", variants.len()))]);
+        }
+        for own in variants.iter().filter(|rule| rule.file != BUILT_IN) {
+            line.extend([plain(" "), dim(format!("({})", own.file))]);
         }
         canvas.paragraph(0, width + 2, &line);
     }
     canvas.finish()
 }
 
-/// One rule: its meaning, condition, look-alikes, signals and sources.
-pub fn rule(rule: &RuleInfo, style: &TextStyle) -> String {
+/// Of several rules for one id the one that the others are variants of.
+fn main(variants: &[RuleInfo]) -> &RuleInfo {
+    variants.iter().find(|rule| rule.variant.is_empty()).unwrap_or(&variants[0])
+}
+
+/// All rules for one id: what each means, when it holds, what looks alike, what it reads, what it rests on.
+pub fn rule(variants: &[RuleInfo], style: &TextStyle) -> String {
     let mut canvas = style.canvas();
-    canvas.paragraph(0, 2, &[Piece::new(Ink::Bold, &rule.id), plain(": "), plain(&rule.means)]);
-    canvas.paragraph(0, 2, &[dim(format!("checked for each {}, {}", rule.scope, rule.file))]);
-    expression(&mut canvas, "Holds when", &rule.when);
-    expression(&mut canvas, "Time lost", &rule.impact);
-    expression(&mut canvas, "Severity, where no time was measured", &rule.severity);
-    list(&mut canvas, "Looks alike", &rule.look_alikes);
-    list(&mut canvas, "Explains", &rule.explains);
-    list(&mut canvas, "Traces with", &rule.asks);
-    signals(&mut canvas, &rule.signals);
-    list(&mut canvas, "Sources", &rule.sources);
+    for (at, rule) in variants.iter().enumerate() {
+        if at > 0 {
+            canvas.blank();
+        }
+        let which = match variants.len() {
+            1 => String::new(),
+            count => format!(" (variant {} of {count})", at + 1),
+        };
+        canvas.paragraph(0, 2, &[Piece::new(Ink::Bold, &rule.id), dim(which), plain(": "), plain(&rule.means)]);
+        draw(&mut canvas, rule);
+    }
     canvas.finish()
 }
 
-/// A CEL expression, with its author's line breaks.
+fn draw(canvas: &mut Canvas, rule: &RuleInfo) {
+    canvas.paragraph(0, 2, &[dim(format!("checked for each {}, {}", rule.scope, rule.file))]);
+    expression(canvas, "Holds when", &rule.when);
+    expression(canvas, "Time lost", &rule.impact);
+    expression(canvas, "Severity, where no time was measured", &rule.severity);
+    list(canvas, "Looks alike", &rule.look_alikes);
+    list(canvas, "Explains", &rule.explains);
+    list(canvas, "Traces with", &rule.asks);
+    signals(canvas, &rule.signals);
+    list(canvas, "Sources", &rule.sources);
+}
+
+/// A CEL expression, in the lines its author gave it.
 fn expression(canvas: &mut Canvas, title: &str, cel: &str) {
     if cel.is_empty() {
         return;
