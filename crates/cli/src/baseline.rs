@@ -5,7 +5,7 @@ use crate::options::{Look, duration};
 use crate::output::{self, Failure, complain, print};
 use crate::progress::Progress;
 use crate::record::{RecordArgs, record};
-use crate::recordings::{self, Part, to_the_millisecond};
+use crate::recordings::{self, Part, for_people, to_the_millisecond};
 use clap::{Args, Subcommand};
 use clap_complete::ArgValueCandidates;
 use std::fs;
@@ -187,7 +187,7 @@ pub fn of_recording(recording: &Recording, span: &Span) -> Result<Baseline, Fail
     let mut newest = None;
     let read = recording.each_window(&there, length, &without_tasks, |window| {
         let at = window.last().map_or(0, |sample| sample.wall_ns);
-        progress.say(&format!("summing up {} (Ctrl-C: end)", to_the_millisecond(at)));
+        progress.say(&format!("summing up {} (Ctrl-C: end)", for_people(at)));
         summary.add(window.seconds(), &figures(&window));
         newest = Some(window);
         true

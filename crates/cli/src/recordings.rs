@@ -9,6 +9,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+use whyslow_show::clock::ZonedClock;
 use whyslow_store::{Recording, Span};
 
 /// What systemd makes for `StateDirectory=whyslow`.
@@ -67,7 +68,7 @@ impl Part {
 
 /// That nothing, or too little, was recorded when it was asked for.
 pub fn recorded_then(how_much: &str, recording: &Recording) -> Failure {
-    let (start, end) = (to_the_millisecond(*recording.span().start()), to_the_millisecond(*recording.span().end()));
+    let (start, end) = (for_people(*recording.span().start()), for_people(*recording.span().end()));
     Failure::nothing(format!("{how_much} was recorded then; the recording is from {start} to {end}"))
 }
 
@@ -86,7 +87,12 @@ pub fn in_words(ns: i64) -> String {
     Timestamp::from_nanosecond(ns.into()).map_or_else(|_| ns.to_string(), |time| time.to_string())
 }
 
-/// The same as people want it.
+/// The same, in the local zone and to the second.
+pub fn for_people(ns: i64) -> String {
+    ZonedClock::local().moment(&in_words(ns))
+}
+
+/// The same to the millisecond, for documents.
 pub fn to_the_millisecond(ns: i64) -> String {
     Timestamp::from_nanosecond(ns.into()).map_or_else(|_| ns.to_string(), |time| format!("{time:.3}"))
 }

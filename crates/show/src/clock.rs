@@ -4,28 +4,38 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 #[derive(Clone, Debug)]
-pub(crate) struct ZonedClock {
+pub struct ZonedClock {
     zone: TimeZone,
 }
 
 impl ZonedClock {
     /// UTC, or the zone of this machine.
-    pub(crate) fn new(utc: bool) -> Self {
+    pub fn new(utc: bool) -> Self {
         Self { zone: if utc { TimeZone::UTC } else { TimeZone::system() } }
     }
 
     /// `14:03:22`; text that is not RFC 3339 is unchanged.
-    pub(crate) fn time(&self, text: &str) -> String {
+    pub fn time(&self, text: &str) -> String {
         self.format(text, "%H:%M:%S")
     }
 
+    /// The local zone; `--utc` makes that UTC.
+    pub fn local() -> Self {
+        Self::new(false)
+    }
+
     /// `2026-11-21 14:03:22`.
-    pub(crate) fn date_and_time(&self, text: &str) -> String {
+    pub fn date_and_time(&self, text: &str) -> String {
         self.format(text, "%Y-%m-%d %H:%M:%S")
     }
 
+    /// `2026-11-21 14:03:22 CET`.
+    pub fn moment(&self, text: &str) -> String {
+        self.format(text, "%Y-%m-%d %H:%M:%S %Z")
+    }
+
     /// `14:03:22–14:03:32 CET`, with the date first if requested.
-    pub(crate) fn span(&self, start: &str, end: &str, with_date: bool) -> String {
+    pub fn span(&self, start: &str, end: &str, with_date: bool) -> String {
         let days = [start, end].map(|text| self.format(text, "%Y-%m-%d"));
         let start = if with_date { self.date_and_time(start) } else { self.time(start) };
         let zone = self.format(end, "%Z");

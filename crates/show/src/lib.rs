@@ -4,7 +4,7 @@
 //! through [`escape::terminal`], JSON only through [`json::pretty`], a flame graph only through [`escape::xml`].
 
 mod canvas;
-mod clock;
+pub mod clock;
 pub mod escape;
 mod fio;
 pub mod flame;

@@ -147,3 +147,11 @@ fn what_is_done_to_all_disks_is_shown_once() {
          already set: disk.ahead (sdx, sdy)\n"
     );
 }
+
+#[test]
+fn the_history_has_its_times_in_the_readers_zone_to_the_second() {
+    let mut entry = entry();
+    entry.transaction.at = "2026-11-21T10:00:00.25+01:00".into();
+    let drawn = tune::history(&[entry], &STYLE);
+    assert!(drawn.contains(" 2026-11-21 09:00:00 UTC "), "{drawn}");
+}

@@ -1,7 +1,7 @@
 //! Which parts of a recording to judge, and the judging.
 
 use crate::progress::Progress;
-use crate::recordings::to_the_millisecond;
+use crate::recordings::for_people;
 use std::time::Duration;
 use whyslow_diagnose::{FoundEpisode, Prefilter, RuleBook, TRIGGERS, Timeline, diagnose, nothing_is_felt};
 use whyslow_model::catalogue::{Family, Process, Sample, Thread};
@@ -39,7 +39,7 @@ pub fn over(
         });
         for part in judged {
             for (times, diagnosis) in part? {
-                progress.say(&format!("explaining {} (Ctrl-C: end)", to_the_millisecond(times.0)));
+                progress.say(&format!("explaining {} (Ctrl-C: end)", for_people(times.0)));
                 timeline.add(times, &diagnosis);
             }
         }
@@ -58,7 +58,7 @@ fn worth_a_look(
     for batch in recording.segments().chunks(threads()) {
         for found in in_parallel(batch, |segment| suspicious_parts(recording, segment, span, book)) {
             for part in found? {
-                progress.say(&format!("looking through {} (Ctrl-C: end)", to_the_millisecond(*part.start())));
+                progress.say(&format!("looking through {} (Ctrl-C: end)", for_people(*part.start())));
                 match parts.last_mut() {
                     Some(last) if *last.end() >= *part.start() => *last = *last.start()..=*part.end(),
                     _ => parts.push(part),

@@ -18,6 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use whyslow_model::tune::{HistoryEntry, Risk, SettingChange, Status};
+use whyslow_show::clock::ZonedClock;
 use whyslow_show::json;
 use whyslow_show::text::TextStyle;
 use whyslow_show::text::tune as text;
@@ -171,7 +172,8 @@ impl Tune<'_> {
         rounded
             + &match &entry.transaction.confirm {
                 Some(confirm) => {
-                    format!("change {id}: rolled back at {} unless confirmed with 'whyslow tune confirm'\n", confirm.by)
+                    let by = ZonedClock::local().moment(&confirm.by);
+                    format!("change {id}: rolled back at {by} unless confirmed with 'whyslow tune confirm'\n")
                 }
                 None => format!("change {id}: 'whyslow tune undo {id}' rolls it back\n"),
             }

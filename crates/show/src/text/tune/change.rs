@@ -2,6 +2,7 @@
 
 use super::{effect, value};
 use crate::canvas::{Canvas, Ink, Piece, bold, dim, plain};
+use crate::clock::ZonedClock;
 use crate::text::TextStyle;
 use std::collections::HashMap;
 use whyslow_model::tune::{
@@ -219,7 +220,7 @@ pub fn history(entries: &[HistoryEntry], style: &TextStyle) -> String {
         if number > 0 {
             canvas.blank();
         }
-        draw_entry(&mut canvas, entry, style.all);
+        draw_entry(&mut canvas, entry, style);
     }
     if !tried.is_empty() {
         let more =
@@ -233,22 +234,23 @@ fn is_only_tried(entry: &HistoryEntry) -> bool {
     entry.status == Status::Undone && entry.undone_because == Some(Reason::Tried)
 }
 
-fn draw_entry(canvas: &mut Canvas, entry: &HistoryEntry, all: bool) {
+fn draw_entry(canvas: &mut Canvas, entry: &HistoryEntry, style: &TextStyle) {
+    let clock = ZonedClock::new(style.utc);
     let transaction = &entry.transaction;
     let who = &transaction.who;
     let user = who.user.clone().unwrap_or_else(|| format!("user {}", who.uid));
     let head = [
         bold(transaction.id.to_string()),
         plain("  "),
-        plain(&transaction.at),
+        plain(clock.moment(&transaction.at)),
         plain("  "),
         plain(user),
         plain("  "),
-        status(entry),
+        status(entry, &clock),
     ];
     canvas.paragraph(0, 3, &head);
     canvas.paragraph(3, 5, &[dim(&transaction.why)]);
-    if all {
+    if style.all {
         canvas.paragraph(3, 5, &[dim(&who.command)]);
     }
     for (at, change) in transaction.changes.iter().enumerate() {
@@ -263,14 +265,16 @@ fn draw_entry(canvas: &mut Canvas, entry: &HistoryEntry, all: bool) {
     }
 }
 
-fn status(entry: &HistoryEntry) -> Piece {
+fn status(entry: &HistoryEntry, clock: &ZonedClock) -> Piece {
     let ink = match entry.status {
         Status::Applied => Ink::Green,
         Status::Unconfirmed | Status::Open | Status::PartlyUndone => Ink::Yellow,
         Status::Undone => Ink::Dim,
     };
     let text = match (&entry.transaction.confirm, entry.undone_because) {
-        (Some(confirm), _) if entry.status == Status::Unconfirmed => format!("to be confirmed by {}", confirm.by),
+        (Some(confirm), _) if entry.status == Status::Unconfirmed => {
+            format!("to be confirmed by {}", clock.moment(&confirm.by))
+        }
         (_, Some(because)) => format!("{}: {}", entry.status.words(), because.words()),
         (_, None) => entry.status.words().to_owned(),
     };

@@ -1,6 +1,7 @@
 //! Experiments: the verdict, the effect with its interval, and the pairs it is based on.
 
 use crate::canvas::{Canvas, Ink, Piece, bold, dim, plain};
+use crate::clock::ZonedClock;
 use crate::text::{TextStyle, heading};
 use whyslow_model::human;
 use whyslow_model::tune::{
@@ -27,7 +28,7 @@ pub fn trials(trials: &[Trial], style: &TextStyle) -> String {
         if number > 0 {
             canvas.blank();
         }
-        canvas.paragraph(0, 2, &[dim(&trial.at)]);
+        canvas.paragraph(0, 2, &[dim(ZonedClock::new(style.utc).moment(&trial.at))]);
         draw(&mut canvas, trial, style.all);
     }
     canvas.finish()
