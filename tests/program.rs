@@ -183,7 +183,7 @@ fn metrics_and_rules_are_listed_as_text_and_json() {
         let json: serde_json::Value = serde_json::from_slice(&run(&[command, "--json"]).stdout).expect("JSON");
         assert!(json.as_array().is_some_and(|a| !a.is_empty()), "{command}");
     }
-    assert!(text(&run(&["rules", "disk.saturated"]).stdout).starts_with("disk.saturated: "));
+    assert!(text(&run(&["rules", "disk.saturated"]).stdout).starts_with("disk.saturated (variant 1 of 2): "));
 }
 
 #[test]
@@ -202,6 +202,98 @@ fn a_word_narrows_each_list() {
         assert!(starts(there) && !starts(elsewhere), "{command} {word}: {listed}");
         let json: serde_json::Value = serde_json::from_slice(&run(&[command, word, "--json"]).stdout).expect("JSON");
         assert!(json.as_array().is_some_and(|list| !list.is_empty()), "{command} {word}");
+    }
+}
+
+#[test]
+fn a_rule_is_listed_once_and_explained_in_words() {
+    let listed = run(&["rules", "disk"]);
+    let ids: Vec<&str> = text(&listed.stdout).lines().filter_map(|line| line.split("  ").next()).collect();
+    let ids: Vec<&&str> = ids.iter().filter(|id| !id.is_empty()).collect();
+    let unique: std::collections::BTreeSet<&&&str> = ids.iter().collect();
+    assert_eq!(unique.len(), ids.len(), "{ids:?}");
+    let all = run(&["rules", "--json"]);
+    let rules: Vec<serde_json::Value> = serde_json::from_slice(&all.stdout).expect("JSON");
+    for rule in &rules {
+        assert!(!rule["look_alikes"].to_string().contains('{'), "{rule}");
+    }
+    for id in ["disk.saturated", "disk.small_io", "cpu.steal"] {
+        let explained = run(&["rules", id]);
+        assert!(!text(&explained.stdout).contains('{'), "{id}: {}", text(&explained.stdout));
+        let json: serde_json::Value = serde_json::from_slice(&run(&["rules", id, "--json"]).stdout).expect("JSON");
+        let variants = json["variants"].as_array().map_or(0, Vec::len);
+        assert_eq!(1 + variants, rules.iter().filter(|rule| rule["id"] == id).count(), "{id}");
+    }
+}
+
+#[test]
+fn every_command_has_help_by_the_word_too() {
+    for (args, expected) in [
+        (&["help"][..], "Usage: whyslow "),
+        (&["help", "tune"], "Usage: whyslow tune "),
+        (&["help", "tune", "set"], "Usage: whyslow tune set "),
+        (&["tune", "help", "set"], "Usage: whyslow tune set "),
+        (&["help", "bench", "net", "serve"], "Usage: whyslow bench net serve "),
+    ] {
+        let out = run(args);
+        assert_eq!(out.status.code(), Some(0), "{args:?}: {}", text(&out.stderr));
+        assert!(text(&out.stdout).contains(expected), "{args:?}: {}", text(&out.stdout));
+    }
+    assert!(text(&run(&["help", "tune", "sett"]).stderr).contains("'sett'"));
+}
+
+/// What somebody who mistypes, or lacks a file, gets to read: one line that names what is wrong, without error numbers.
+#[test]
+fn an_error_says_what_failed_in_one_line_without_an_error_number() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file").display().to_string();
+    std::fs::write(&file, "hello\n").unwrap();
+    let missing = folder.path().join("missing").display().to_string();
+    let below_a_file = format!("{file}/x");
+    let spoiled = folder.path().join("spoiled.json").display().to_string();
+    std::fs::write(&spoiled, "{").unwrap();
+    let empty = folder.path().join("empty").display().to_string();
+    std::fs::create_dir(&empty).unwrap();
+    let folder = folder.path().display().to_string();
+    let cases: &[(&[&str], &str)] = &[
+        (&["read", &missing], "No such file or directory"),
+        (&["read", &empty], "no file in it has a known name"),
+        (&["read", &file], "'whyslow formats' lists"),
+        (&["record", "--dir", &file, "--for", "1s"], "is not a folder"),
+        (&["record", "--dir", &below_a_file, "--for", "1s"], "is a file"),
+        (&["explain", "--dir", &missing], "'whyslow record'"),
+        (&["explain", &file], "is not a folder"),
+        (&["explain", "--dir", &folder, "--since", "yesterday"], "not a time"),
+        (&["export", "disk", "--dir", &missing], "'whyslow record'"),
+        (&["export"], "'whyslow export --help'"),
+        (&["baseline", "show", "nosuch", "--dir", &folder], "'whyslow baseline list'"),
+        (&["baseline", "save", "--for", "1s", "--dir", &file], "is not a folder"),
+        (&["compare", &file, &file], "not a baseline"),
+        (&["compare", &missing, &file], "no such file or folder"),
+        (&["compare", "monday", "tuesday", "--dir", &folder], "no baseline 'monday'"),
+        (&["compare", &spoiled, &spoiled], "not a baseline"),
+        (&["profile", "--pid", "abc"], "not a process ID"),
+        (&["profile", "--pid", "999999999", "--for", "1s"], "process 999999999"),
+        (&["profile", "--for", "1s", "-o", &below_a_file], "Not a directory"),
+        (&["profile", "-o", "x.pdf"], ".svg"),
+        (&["tune", "show", "vm.swapiness"], "did you mean 'vm.swappiness'?"),
+        (&["tune", "get", "kernel.pid_mxa"], "did you mean 'kernel.pid_max'?"),
+        (&["tune", "get", "/proc/sys/vm/swapiness"], "did you mean 'vm.swappiness'?"),
+        (&["tune", "set", "vm.swapiness=10"], "did you mean 'vm.swappiness'?"),
+        (&["try", "vm.swapiness=10", "--", "true"], "did you mean 'vm.swappiness'?"),
+        (&["tune", "apply", "vm-guets"], "did you mean 'vm-guest'?"),
+        (&["tune", "undo", "99999"], "no change 99999"),
+        (&["bench", "disk", &missing], "No such file or directory"),
+        (&["bench", "fs", &missing], "is not a folder"),
+        (&["rules", "dsk"], "did you mean 'disk'?"),
+        (&["--width", "7"], "at least 40 columns"),
+    ];
+    for (args, words) in cases {
+        let out = run(args);
+        let complaint = text(&out.stderr);
+        assert_eq!(out.status.code(), Some(2), "{args:?}: {complaint}{}", text(&out.stdout));
+        assert_eq!(complaint.lines().count(), 1, "{args:?}: {complaint}");
+        assert!(complaint.contains(words) && !complaint.contains("os error"), "{args:?}: {complaint}");
     }
 }
 

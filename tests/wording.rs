@@ -179,7 +179,7 @@ fn help_is_in_plain_english_and_fits_80_columns() {
 
 #[test]
 fn lists_are_in_plain_english() {
-    for list in ["rules", "metrics"] {
+    for list in ["rules", "metrics", "formats"] {
         let out = whyslow(&[list.into()]);
         // A name of a metric is a name, whatever its words.
         let without_names =
@@ -188,6 +188,14 @@ fn lists_are_in_plain_english() {
                 _ => line.to_owned(),
             });
         assert_plain(&format!("whyslow {list}"), &without_names.collect::<Vec<_>>().join("\n"));
+    }
+}
+
+#[test]
+fn the_manual_page_and_completions_are_in_plain_english() {
+    assert_plain("whyslow man", &whyslow(&["man".into()]));
+    for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
+        assert_plain(&format!("whyslow completions {shell}"), &whyslow(&["completions".into(), shell.into()]));
     }
 }
 
@@ -205,7 +213,8 @@ fn whyslow(args: &[String]) -> String {
 fn subcommands(help: &str) -> Vec<String> {
     let commands = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
     let named = commands.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
-    named.filter_map(|line| line.split_whitespace().next().map(str::to_owned)).collect()
+    // 'help' describes itself in the list alone.
+    named.filter_map(|line| line.split_whitespace().next().map(str::to_owned)).filter(|name| name != "help").collect()
 }
 
 /// The answer of a first screen: from the last blank line, or from the line after the header, on.

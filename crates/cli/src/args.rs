@@ -12,7 +12,7 @@ use crate::profile::ProfileArgs;
 use crate::read::ReadArgs;
 use crate::record::RecordArgs;
 use crate::tune::{TryArgs, TuneArgs};
-use clap::error::{ContextKind, ContextValue};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, CommandFactory, FromArgMatches, Parser, Subcommand};
 use clap_complete::{ArgValueCandidates, Shell};
 use std::process::ExitCode;
@@ -87,6 +87,10 @@ const IRRELEVANT: [(&str, &[&str]); 8] = [
     ("bench net stop", &["save", "replace", "dir"]),
 ];
 
+/// Commands that change settings, put load on the machine, or delete something.
+const CHANGING: [&str; 10] =
+    ["set", "apply", "undo", "persist", "confirm", "recover", "try", "bench", "delete", "stop"];
+
 fn sections() -> String {
     let section = |(title, text): &(&str, &str)| format!("{title}:\n  {}", text.replace('\n', "\n  "));
     SECTIONS.iter().map(section).collect::<Vec<_>>().join("\n\n")
@@ -95,7 +99,7 @@ fn sections() -> String {
 /// Explains why this machine is slow, and recommends the one change that should help.
 #[derive(Debug, Parser)]
 #[command(name = "whyslow", version, after_help = sections())]
-#[command(args_conflicts_with_subcommands = true, disable_help_subcommand = true)]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct Cli {
     #[command(flatten)]
     pub observe: Observe,
@@ -196,32 +200,55 @@ fn hide(command: clap::Command, path: &[&str], options: &[&str], above: &[Arg]) 
     command.mut_subcommand(next, |command| hide(command, rest, options, &above))
 }
 
-/// clap's message with its suggestion, without its usage.
+/// clap's message with its suggestion, without its usage; without a suggestion, with the command that shows the usage.
 fn one_line(error: &clap::Error) -> String {
     let text = error.to_string();
     let message = text.split("\n\n").next().unwrap_or_default();
     let words: Vec<&str> = message.trim_start_matches("error: ").split_whitespace().collect();
-    words.join(" ") + &suggestion(error)
+    let what_to_do = match (suggestion(error), error.kind()) {
+        (Some(name), _) => suggest::question(&name),
+        (None, ErrorKind::InvalidSubcommand | ErrorKind::UnknownArgument | ErrorKind::MissingRequiredArgument) => {
+            format!("; '{} --help' shows the usage", command_of(error))
+        }
+        (None, _) => String::new(),
+    };
+    words.join(" ") + &what_to_do
 }
 
-fn suggestion(error: &clap::Error) -> String {
-    let kinds = [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg, ContextKind::SuggestedValue];
-    let suggested = kinds.iter().find_map(|kind| match error.get(*kind)? {
-        ContextValue::String(name) => Some(name.clone()),
-        ContextValue::Strings(names) => closest_of(names, error),
-        _ => None,
-    });
-    suggested.map_or_else(String::new, |name| suggest::question(&name))
+/// The command that an error is about, by its usage: `Usage: whyslow tune set [OPTIONS] <CHANGE>...`.
+fn command_of(error: &clap::Error) -> String {
+    let usage = error.get(ContextKind::Usage).map(ToString::to_string).unwrap_or_default();
+    let words = usage.split_whitespace().skip_while(|word| *word == "Usage:");
+    let names: Vec<&str> = words.take_while(|word| word.bytes().all(|b| b.is_ascii_lowercase() || b == b'-')).collect();
+    if names.is_empty() { "whyslow".to_owned() } else { names.join(" ") }
 }
 
-/// Of several suggestions, the one closest to what was typed.
-fn closest_of(names: &[String], error: &clap::Error) -> Option<String> {
-    let kinds = [ContextKind::InvalidSubcommand, ContextKind::InvalidArg, ContextKind::InvalidValue];
-    let typed = kinds.iter().find_map(|kind| match error.get(*kind)? {
-        ContextValue::String(typed) => Some(typed),
-        _ => None,
-    });
-    typed.and_then(|typed| suggest::closest(typed, names)).or_else(|| names.last().cloned())
+fn suggestion(error: &clap::Error) -> Option<String> {
+    let kinds = [
+        (ContextKind::InvalidSubcommand, ContextKind::SuggestedSubcommand),
+        (ContextKind::InvalidArg, ContextKind::SuggestedArg),
+        (ContextKind::InvalidValue, ContextKind::SuggestedValue),
+    ];
+    let (typed, known) = kinds.iter().find_map(|(typed, known)| Some((error.get(*typed)?, error.get(*known)?)))?;
+    let known = match known {
+        ContextValue::String(name) => std::slice::from_ref(name),
+        ContextValue::Strings(names) => names,
+        _ => return None,
+    };
+    let ContextValue::String(typed) = typed else { return None };
+    closest(typed, known)
+}
+
+/// Of several names the one closest to what was typed. A command that changes something is suggested only for a slip of
+/// one letter, and only if no other is as close.
+fn closest(typed: &str, known: &[String]) -> Option<String> {
+    let (changing, harmless): (Vec<&String>, Vec<&String>) =
+        known.iter().partition(|name| CHANGING.contains(&name.as_str()));
+    let slip = |names: &[&String]| suggest::closest(typed, names.iter().filter(|name| suggest::is_slip(typed, name)));
+    slip(&harmless)
+        .or_else(|| slip(&changing))
+        .or_else(|| suggest::closest(typed, &harmless))
+        .or_else(|| harmless.last().map(|name| (*name).clone()))
 }
 
 #[cfg(test)]
@@ -231,6 +258,28 @@ mod tests {
     #[test]
     fn the_description_is_sound() {
         description().debug_assert();
+    }
+
+    #[test]
+    fn a_typing_error_does_not_suggest_a_command_that_changes_something() {
+        let error = |line: &str| {
+            let words = std::iter::once("whyslow").chain(line.split(' '));
+            one_line(&description().try_get_matches_from(words).unwrap_err())
+        };
+        for (line, suggested) in [
+            ("tune shwo", "; did you mean 'show'?"),
+            ("tune gst x", "; did you mean 'get'?"),
+            ("tune sett x=1", "; did you mean 'set'?"),
+            ("tune confrim", "; did you mean 'confirm'?"),
+            ("tune stet", "; did you mean 'set'?"),
+            ("tune status", "; 'whyslow tune --help' shows the usage"),
+            ("tune unapply", "; 'whyslow tune --help' shows the usage"),
+            ("tune set", "; 'whyslow tune set --help' shows the usage"),
+            ("--widht 90", "; did you mean '--width'?"),
+            ("--frobnicate", "; 'whyslow --help' shows the usage"),
+        ] {
+            assert!(error(line).ends_with(suggested), "{line}: {}", error(line));
+        }
     }
 
     #[test]

@@ -64,6 +64,7 @@ fn side(text: &str, folder: &Path) -> Result<Baseline, Failure> {
         Ok(there) if there.is_dir() => recorded(Part { dir: Some(path.to_owned()), since: None, from: None, to: None }),
         Ok(_) if is_bench(path) => of_files(&[path.to_owned()]),
         Ok(_) => read_baseline(path).map_err(|error| Failure::usage(error.to_string())),
+        Err(_) if text.contains('/') => Err(Failure::usage(format!("{text}: there is no such file or folder"))),
         Err(_) => named(&baselines, text),
     }
 }

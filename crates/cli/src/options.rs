@@ -60,7 +60,7 @@ pub struct Look {
     #[arg(long, value_name = "WHEN", default_value = "auto", global = true, display_order = 1003)]
     pub color: Colour,
     /// Width of the output in columns, at least 40 [default: the terminal's, at most 120; 80 without a terminal]
-    #[arg(long, value_name = "COLUMNS", value_parser = clap::value_parser!(u16).range(40..), global = true, display_order = 1004)]
+    #[arg(long, value_name = "COLUMNS", value_parser = width, global = true, display_order = 1004)]
     pub width: Option<u16>,
 }
 
@@ -71,6 +71,10 @@ pub enum Colour {
     Auto,
     Always,
     Never,
+}
+
+fn width(text: &str) -> Result<u16, String> {
+    text.parse().ok().filter(|width| *width >= 40).ok_or_else(|| "the width must be at least 40 columns".into())
 }
 
 /// `500ms`, `10s`, `2m`, `1h`, `7d`; a bare number is seconds.

@@ -4,6 +4,7 @@ use crate::options::{Colour, Look};
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
+use whyslow_model::io_error::without_numbers;
 use whyslow_show::escape;
 use whyslow_show::text::TextStyle;
 
@@ -52,7 +53,7 @@ impl Failure {
 /// One line on stderr.
 pub fn complain(what: &str) {
     // A closed stderr leaves nobody to tell.
-    let _ = writeln!(io::stderr(), "whyslow: {}", escape::terminal(what));
+    let _ = writeln!(io::stderr(), "whyslow: {}", escape::terminal(&without_numbers(what)));
 }
 
 /// Writes to stdout.

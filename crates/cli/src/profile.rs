@@ -26,7 +26,7 @@ pub struct ProfileArgs {
     #[arg(long = "for", value_name = "TIME", default_value = "10s", value_parser = duration)]
     time: Duration,
     /// Profile this process only
-    #[arg(long, conflicts_with = "culprit", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, conflicts_with = "culprit", value_parser = process_id)]
     pid: Option<u32>,
     /// Diagnose first, then profile the main culprit
     #[arg(long)]
@@ -49,6 +49,10 @@ pub struct ProfileArgs {
     /// Output format [default: by the extension of FILE, otherwise text]
     #[arg(long, conflicts_with = "json")]
     format: Option<Format>,
+}
+
+fn process_id(text: &str) -> Result<u32, String> {
+    text.parse().ok().filter(|pid| *pid > 0).ok_or_else(|| "not a process ID".into())
 }
 
 /// What to write.

@@ -12,6 +12,7 @@ pub mod explanation;
 pub mod format;
 pub mod histogram;
 pub mod human;
+pub mod io_error;
 pub mod kernel_log;
 pub mod key;
 pub mod mask;

@@ -21,6 +21,11 @@ pub fn question(known: &str) -> String {
     format!("; did you mean '{known}'?")
 }
 
+/// Whether a name is another with one typing error in it.
+pub fn is_slip(name: &str, known: &str) -> bool {
+    strsim::osa_distance(&name.to_lowercase(), known) <= 1
+}
+
 /// The known name most similar to one that does not exist: fewer typing errors count more than a common prefix.
 pub fn closest<N: AsRef<str>>(name: &str, known: impl IntoIterator<Item = N>) -> Option<String> {
     let name = name.to_lowercase();

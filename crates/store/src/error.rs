@@ -66,6 +66,11 @@ impl StoreError {
 impl fmt::Display for StoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.problem {
+            Problem::Io(error)
+                if matches!(error.kind(), io::ErrorKind::NotADirectory | io::ErrorKind::AlreadyExists) =>
+            {
+                write!(f, "{} is not a folder: it, or a part of its path, is a file", self.path.display())
+            }
             Problem::Io(error) => write!(f, "{}: {error}", self.path.display()),
             Problem::Invalid(what) => write!(f, "{}: {what}", self.path.display()),
         }

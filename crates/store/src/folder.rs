@@ -14,7 +14,7 @@ use jiff::tz::TimeZone;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
+use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -29,6 +29,8 @@ const LOCK_NAME: &str = "lock";
 const LOCK_CONTENT: &[u8] = b"whyslow recording\n";
 /// What else a state folder may contain before the first recording: baselines, the journal of `tune`, and what mkfs(8) creates.
 const NEIGHBOURS: [&str; 3] = ["baselines", "tune", "lost+found"];
+
+pub(crate) const NOTHING_RECORDED: &str = "nothing has been recorded here; 'whyslow record' starts a recording";
 
 #[derive(Clone, Debug)]
 pub(crate) struct Folder {
@@ -110,7 +112,11 @@ impl Folder {
     /// # Errors
     /// There is no such folder.
     pub(crate) fn open(path: &Path) -> Result<Self, StoreError> {
-        fs::read_dir(path).map_err(StoreError::io(path))?;
+        let failed = |error: io::Error| match error.kind() {
+            ErrorKind::NotFound => StoreError::invalid(path, NOTHING_RECORDED),
+            _ => StoreError::io(path)(error),
+        };
+        fs::read_dir(path).map_err(failed)?;
         Ok(Self { path: path.to_owned() })
     }
 

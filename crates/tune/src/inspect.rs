@@ -10,7 +10,7 @@ use crate::session::due;
 use crate::store::Store;
 use crate::target::Target;
 use crate::undo;
-use whyslow_model::tune::{CheckLine, HistoryEntry, Status, TunableDocument, Undoing};
+use whyslow_model::tune::{CheckLine, Here, HistoryEntry, Status, TunableDocument, Unavailable, Undoing};
 
 /// Every tunable of the catalogue whose name, meaning or use holds a word, with what it is here.
 pub fn tunables(machine: &Machine, word: Option<&str>) -> Vec<TunableDocument> {
@@ -28,10 +28,16 @@ pub fn tunables(machine: &Machine, word: Option<&str>) -> Vec<TunableDocument> {
 /// One tunable, with what it is here: of the thing that is named, else of each.
 ///
 /// # Errors
-/// It is no tunable.
+/// It is no tunable; or it is not in the catalogue, and this machine has no such setting.
 pub fn tunable(machine: &Machine, target: &Target) -> Result<TunableDocument, Error> {
     let (entry, target) = Catalogue::built_in().resolve(target, machine).map_err(Error::Usage)?;
     let here = knob::here(machine, &entry, target.instance.as_deref());
+    // Of a setting that is neither described nor here nothing is known.
+    if let [Here { unavailable: Some(why @ Unavailable::Unsupported(_)), .. }] = here.as_slice()
+        && Catalogue::built_in().is_unknown(&target.name)
+    {
+        return Err(Error::Unavailable { target: target.to_string(), why: why.clone() });
+    }
     Ok(TunableDocument { tunable: entry.tunable.clone(), here })
 }
 

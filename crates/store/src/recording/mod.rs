@@ -10,7 +10,7 @@ pub use rows::families;
 pub use scan::FamilyColumns;
 
 use crate::error::{LogFn, StoreError};
-use crate::folder::{Folder, Hour};
+use crate::folder::{Folder, Hour, NOTHING_RECORDED};
 use crate::schema::Span;
 use crate::segment::{Segment, TailByEntity, hour_files};
 use crate::tail::TailReader;
@@ -144,7 +144,7 @@ impl Recording {
             damage.skip::<()>(Err(error))?;
         }
         if all.is_empty() {
-            return Err(StoreError::invalid(path, "nothing was recorded here; 'whyslow record' does"));
+            return Err(StoreError::invalid(path, NOTHING_RECORDED));
         }
         Ok(Self { folder, segments: all, damage })
     }

@@ -109,6 +109,20 @@ impl Catalogue {
         self.by_name.get(name).map(|&at| Arc::clone(&self.entries[at]))
     }
 
+    /// Whether the catalogue has nothing of this name: it is a sysctl or a path as somebody typed it.
+    pub(crate) fn is_unknown(&self, name: &str) -> bool {
+        name != PERSIST && !self.by_name.contains_key(name)
+    }
+
+    /// `; did you mean 'x'?`, by the names of the catalogue and of the files beside the one that a name would lead to.
+    pub(crate) fn suggestion(&self, name: &str, machine: &Machine) -> String {
+        let folder = file_of(name).ok().and_then(|path| Some(path.rsplit_once('/')?.0.to_owned()));
+        let beside = folder.map_or_else(Vec::new, |folder| {
+            machine.root().list(&folder).iter().map(|file| name_of(&format!("{folder}/{file}"))).collect()
+        });
+        did_you_mean(name, self.names().map(str::to_owned).chain(beside))
+    }
+
     /// Whether a wish is for a tunable of the catalogue and a value that it takes; whether this machine has it is not looked at.
     ///
     /// # Errors
@@ -137,7 +151,7 @@ impl Catalogue {
         if let Some(entry) = self.find(&target.name) {
             return Ok((entry, target.clone()));
         }
-        let suggestion = || did_you_mean(&target.name, self.names());
+        let suggestion = || self.suggestion(&target.name, machine);
         let path = file_of(&target.name).map_err(|why| why + &suggestion())?;
         if target.instance.is_some() {
             let name = &target.name;

@@ -89,7 +89,7 @@ impl Knob {
     /// # Errors
     /// Why there is none.
     pub(crate) fn read(&self) -> Result<String, Unavailable> {
-        Ok(self.entry.values.canonical(&self.handle.read().map_err(|why| self.since(why))?))
+        Ok(self.entry.values.canonical(&self.handle.read().map_err(|why| self.explained(why))?))
     }
 
     /// Whether it may be written, where that can be known without writing.
@@ -112,7 +112,7 @@ impl Knob {
 
     /// The value and, where the kernel lists them, what else it could be.
     fn read_here(&self) -> Result<(String, Vec<String>), Unavailable> {
-        let shown = self.handle.read().map_err(|why| self.since(why))?;
+        let shown = self.handle.read().map_err(|why| self.explained(why))?;
         Ok((self.entry.values.canonical(&shown), self.entry.values.choices(&shown)))
     }
 
@@ -194,9 +194,12 @@ impl Knob {
         self.target.name == PERSIST || change.identity == self.identity()
     }
 
-    /// A miss of a tunable that this kernel's release explains.
-    fn since(&self, why: Unavailable) -> Unavailable {
+    /// Why it is unsupported, where this kernel's release explains it; a name that exists nowhere is probably misspelled.
+    fn explained(&self, why: Unavailable) -> Unavailable {
         match (why, self.machine.release()) {
+            (Unavailable::Unsupported(why), _) if Catalogue::built_in().is_unknown(&self.target.name) => {
+                Unavailable::Unsupported(why + &Catalogue::built_in().suggestion(&self.target.name, &self.machine))
+            }
             (Unavailable::Unsupported(why), Some(release)) => {
                 Unavailable::Unsupported(match (self.entry.since, self.entry.until) {
                     (Some(since), _) if release < since => {
