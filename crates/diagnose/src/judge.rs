@@ -222,11 +222,12 @@ fn how_to_find(id: &str) -> &'static str {
 /// The action, if its text can be filled in. Nobody is asked to print a file of the kernel that was captured.
 fn action(spec: &ActionSpec, stage: &Stage<'_>, facts: &Facts) -> Option<Action> {
     let is_wanted = |command: &String| !command.strip_prefix("cat ").is_some_and(|path| facts.is_captured(path));
+    let set = spec.settings(stage);
     Some(Action {
         kind: spec.kind,
         text: spec.text.prose(stage)?,
-        set: spec.set.iter().filter_map(|(name, value)| Some((name.clone(), value.command(stage)?))).collect(),
-        try_command: spec.command.as_ref().and_then(|c| c.command(stage)).filter(is_wanted),
+        try_command: spec.command_line(&set, stage).filter(is_wanted),
+        set,
         expect: spec.expect.as_ref().and_then(|text| text.known(stage)),
     })
 }

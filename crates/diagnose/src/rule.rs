@@ -1,7 +1,7 @@
 //! Rules: judgement over signals, as data.
 
 use crate::expr::Expr;
-use crate::scene::NAMES;
+use crate::scene::{NAMES, Stage};
 use crate::signal::{Scope, Signal};
 use crate::since::Resource;
 use crate::template::Template;
@@ -11,6 +11,7 @@ use std::fmt;
 use toml::Spanned;
 use whyslow_model::diagnosis::ActionKind;
 use whyslow_model::rule::RuleInfo;
+use whyslow_model::shell::quoted;
 
 /// A rule that cannot be used, with the place that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -113,17 +114,65 @@ pub(crate) struct LookAlike {
 pub(crate) struct ActionSpec {
     pub(crate) kind: ActionKind,
     pub(crate) text: Template,
-    pub(crate) set: BTreeMap<String, Template>,
+    /// Tunables of the catalogue, as `whyslow tune` names them, and the values to set.
+    pub(crate) set: Vec<(Template, Template)>,
+    /// How to prove that it helps.
+    pub(crate) trial: Option<Trial>,
     pub(crate) command: Option<Template>,
     pub(crate) expect: Option<Template>,
     pub(crate) when: Option<Expr>,
 }
 
+/// What `whyslow try` measures a setting by.
+#[derive(Debug)]
+pub(crate) struct Trial {
+    pub(crate) metric: Template,
+    pub(crate) guard: Option<Template>,
+    pub(crate) moves: Option<Template>,
+    /// It takes effect only for what is started afterwards.
+    pub(crate) before: bool,
+    /// `whyslow` asks for a yes before it sets this.
+    pub(crate) risky: bool,
+}
+
+impl Trial {
+    /// The command line that tries these changes.
+    fn line(&self, changes: &str, stage: &Stage<'_>) -> Option<String> {
+        let yes = if self.risky { "--yes " } else { "" };
+        let before = if self.before { " --before" } else { "" };
+        let mut line = format!("whyslow try {yes}{changes}{before}");
+        let metrics = [("metric", Some(&self.metric)), ("guard", self.guard.as_ref()), ("moves", self.moves.as_ref())];
+        for (option, metric) in metrics {
+            if let Some(metric) = metric {
+                line += &format!(" --{option} {}", quoted(&metric.setting(stage)?));
+            }
+        }
+        Some(line)
+    }
+}
 impl ActionSpec {
+    /// The settings with everything filled in; none where something is not known.
+    pub(crate) fn settings(&self, stage: &Stage<'_>) -> BTreeMap<String, String> {
+        let set = self.set.iter().map(|(name, value)| Some((name.setting(stage)?, value.setting(stage)?)));
+        set.collect::<Option<_>>().unwrap_or_default()
+    }
+
+    /// The command that proves, makes or prepares it: what the settings imply, else the one the rule gives.
+    pub(crate) fn command_line(&self, set: &BTreeMap<String, String>, stage: &Stage<'_>) -> Option<String> {
+        let changes: Vec<String> =
+            set.iter().map(|(name, value)| format!("{}={}", quoted(name), quoted(value))).collect();
+        match (&self.trial, &self.command) {
+            (_, Some(command)) => command.command(stage),
+            _ if changes.is_empty() => None,
+            (Some(trial), None) => trial.line(&changes.join(" "), stage),
+            (None, None) => Some(format!("whyslow tune set {}", changes.join(" "))),
+        }
+    }
+
     /// Whether it needs to know who is to blame.
     pub(crate) fn names_culprit(&self) -> bool {
         let texts = [Some(&self.text), self.command.as_ref(), self.expect.as_ref()];
-        let texts = texts.into_iter().flatten().chain(self.set.values());
+        let texts = texts.into_iter().flatten().chain(self.set.iter().flat_map(|(name, value)| [name, value]));
         texts.flat_map(Template::names).any(|name| name.starts_with("culprit"))
     }
 
@@ -199,11 +248,24 @@ struct WrittenAction {
     kind: ActionKind,
     text: Spanned<String>,
     #[serde(default)]
-    set: BTreeMap<String, Spanned<String>>,
+    set: BTreeMap<Spanned<String>, Spanned<String>>,
+    trial: Option<WrittenTrial>,
     #[serde(rename = "try")]
     command: Option<Spanned<String>>,
     expect: Option<Spanned<String>>,
     when: Option<Spanned<String>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenTrial {
+    metric: Spanned<String>,
+    guard: Option<Spanned<String>>,
+    moves: Option<Spanned<String>>,
+    #[serde(default)]
+    before: bool,
+    #[serde(default)]
+    risky: bool,
 }
 
 /// Turns offsets into lines, and texts into expressions that only use signals in sight.
@@ -290,13 +352,25 @@ impl Rule {
             Ok(LookAlike { text: reader.template(&l.text, &sight)?, unless: reader.maybe(l.unless.as_ref(), &sight)? })
         });
         let actions = written.actions.iter().map(|a| {
-            let set = a.set.iter().map(|(name, value)| Ok((name.clone(), reader.template(value, &sight)?)));
+            let set =
+                a.set.iter().map(|(name, value)| Ok((reader.template(name, &sight)?, reader.template(value, &sight)?)));
+            let maybe = |text: Option<&Spanned<String>>| text.map(|text| reader.template(text, &sight)).transpose();
+            let trial = a.trial.as_ref().map(|trial| {
+                Ok(Trial {
+                    metric: reader.template(&trial.metric, &sight)?,
+                    guard: maybe(trial.guard.as_ref())?,
+                    moves: maybe(trial.moves.as_ref())?,
+                    before: trial.before,
+                    risky: trial.risky,
+                })
+            });
             Ok(ActionSpec {
                 kind: a.kind,
                 text: reader.template(&a.text, &sight)?,
                 set: set.collect::<Result<_, RuleError>>()?,
-                command: a.command.as_ref().map(|c| reader.template(c, &sight)).transpose()?,
-                expect: a.expect.as_ref().map(|e| reader.template(e, &sight)).transpose()?,
+                trial: trial.transpose()?,
+                command: maybe(a.command.as_ref())?,
+                expect: maybe(a.expect.as_ref())?,
                 when: reader.maybe(a.when.as_ref(), &sight)?,
             })
         });

@@ -9,6 +9,7 @@ use crate::scene::Stage;
 use std::collections::BTreeSet;
 use whyslow_model::diagnosis::Reading;
 use whyslow_model::human;
+use whyslow_model::shell::quoted;
 
 /// A parsed template.
 #[derive(Debug)]
@@ -30,6 +31,8 @@ enum Style {
     Prose,
     /// For a shell: names are hostile and quoted.
     Command,
+    /// For a setting: names and numbers as they are.
+    Setting,
 }
 
 impl Template {
@@ -104,9 +107,14 @@ impl Template {
         self.fill(stage, Style::Prose).collect()
     }
 
-    /// A command or setting with everything filled in; `None` where something is not known: half a command is none.
+    /// A command with everything filled in; `None` where something is not known: half a command is none.
     pub fn command(&self, stage: &Stage<'_>) -> Option<String> {
         self.fill(stage, Style::Command).collect()
+    }
+
+    /// A setting's name or value, or a metric, with everything filled in; `None` where something is not known.
+    pub fn setting(&self, stage: &Stage<'_>) -> Option<String> {
+        self.fill(stage, Style::Setting).collect()
     }
 
     fn fill(&self, stage: &Stage<'_>, style: Style) -> impl Iterator<Item = Option<String>> {
@@ -147,20 +155,10 @@ impl Piece {
 
 fn write(reading: &Reading, unit: &str, style: Style) -> String {
     match (reading, style) {
-        (Reading::Text(text), Style::Command) => quoted(text),
-        (Reading::Text(text), Style::Prose) => text.clone(),
-        (Reading::Number(n), Style::Command) => format!("{n:.0}"),
+        (Reading::Text(text), Style::Command) => quoted(text).into_owned(),
+        (Reading::Text(text), _) => text.clone(),
         (Reading::Number(n), Style::Prose) => human::quantity(*n, unit),
-    }
-}
-
-/// A word as a POSIX shell takes it literally.
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-:@%+=,".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
+        (Reading::Number(n), _) => format!("{n:.0}"),
     }
 }
 
@@ -173,10 +171,11 @@ mod tests {
 
     #[test]
     fn hostile_names_stay_one_word_in_a_shell() {
-        assert_eq!(quoted("sda"), "sda");
-        assert_eq!(quoted("a; rm -rf /"), "'a; rm -rf /'");
-        assert_eq!(quoted("it's"), r"'it'\''s'");
-        assert_eq!(quoted(""), "''");
+        let entity = Entity::new(Subject { name: "a; rm -rf /".into(), ..Subject::host() }, Vec::new());
+        let stage = Stage::new(Scope::Disk, &entity, &entity);
+        let template = Template::parse("smartctl /dev/{subject}").unwrap();
+        assert_eq!(template.command(&stage).as_deref(), Some("smartctl /dev/'a; rm -rf /'"));
+        assert_eq!(template.setting(&stage).as_deref(), Some("smartctl /dev/a; rm -rf /"));
     }
 
     fn numbers(piece: &Piece, is_number: &impl Fn(&str) -> bool) -> usize {

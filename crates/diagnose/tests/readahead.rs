@@ -107,7 +107,7 @@ fn a_stream_with_little_read_ahead() {
     let first = &d.findings[0];
     assert_eq!((&*first.id, &*first.subject.name), ("disk.readahead", "sda"));
     assert_eq!(first.culprits[0].pid, Some(20));
-    assert_eq!(first.actions[0].set["read_ahead_kb"], "1280");
+    assert_eq!(first.actions[0].set["disk.read_ahead_kb@sda"], "1280");
     assert!(d.findings[1..].iter().all(|f| f.explained_by.is_some()), "{:?}", d.findings);
 }
 

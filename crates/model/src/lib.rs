@@ -22,6 +22,7 @@ pub mod recording;
 mod report;
 pub mod rule;
 pub mod shared;
+pub mod shell;
 pub mod snapshot;
 pub mod suggest;
 pub mod time_series;

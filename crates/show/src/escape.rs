@@ -1,4 +1,4 @@
-//! Escapes text that is not trusted for terminals, shells and XML.
+//! Escapes text that is not trusted for terminals and XML.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -37,15 +37,6 @@ pub fn terminal(text: &str) -> Cow<'_, str> {
         }
     }
     Cow::Owned(safe)
-}
-
-/// Quotes text as one word for a POSIX shell (XCU 2.2.2, single quotes).
-pub fn shell(word: &str) -> Cow<'_, str> {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=,@%+".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        return Cow::Borrowed(word);
-    }
-    Cow::Owned(format!("'{}'", word.replace('\'', r"'\''")))
 }
 
 /// Text or an attribute value in XML (XML 1.0, 2.2 and 2.4): deceptive characters are written as for a terminal, and characters
@@ -91,22 +82,5 @@ mod tests {
             "&lt;/title&gt;&lt;script&gt;&#39;&quot;&amp;\\x00\u{fffd}"
         );
         assert_eq!(xml("std::vec<T>"), "std::vec&lt;T&gt;");
-    }
-
-    #[test]
-    fn a_shell_sees_one_word() {
-        assert_eq!(shell("/dev/sda1"), "/dev/sda1");
-        assert_eq!(shell(""), "''");
-        assert_eq!(shell("$(reboot)"), "'$(reboot)'");
-        assert_eq!(shell("it's; rm -rf"), r"'it'\''s; rm -rf'");
-    }
-
-    #[test]
-    fn a_real_shell_gives_the_word_back() {
-        for word in ["a b", "$HOME", "`id`", "x'y\"z", "new\nline", "*", "~", "-n", "#c", "a;b|c&d"] {
-            let script = format!("printf %s {}", shell(word));
-            let out = std::process::Command::new("sh").args(["-c", &script]).output().expect("sh runs");
-            assert_eq!(String::from_utf8_lossy(&out.stdout), word, "{script}");
-        }
     }
 }

@@ -132,7 +132,7 @@ fn heading(canvas: &mut Canvas, title: &str) {
 fn other_action(canvas: &mut Canvas, column: usize, action: &Action) {
     let label = if action.kind == ActionKind::Diagnostic { "to find out more: " } else { "or: " };
     canvas.paragraph(column, column + 2, &[plain(label), plain(&action.text)]);
-    for command in words::commands(action) {
+    if let Some(command) = &action.try_command {
         canvas.command(column + 4, &plain(command));
     }
 }

@@ -290,10 +290,9 @@ impl Answer<'_> {
         let diagnostic = finding.actions.iter().find(|action| action.kind == ActionKind::Diagnostic);
         if let Some(action) = remedy {
             canvas.at_most(text_lines, 0, 2, &[bold("Recommended action: "), plain(&action.text)]);
-            let commands_of = words::commands(action);
-            if commands_of.iter().any(|command| is_diagnostic(command)) {
+            if action.try_command.as_deref().is_some_and(is_diagnostic) {
                 canvas.paragraph(0, 2, &[bold(self.to_find_out(true)), bold(":")]);
-            } else if self.is_captured() && !commands_of.is_empty() {
+            } else if self.is_captured() && action.try_command.is_some() {
                 canvas.paragraph(0, 2, &[bold("On the captured host:")]);
             }
             commands(canvas, action);
@@ -301,7 +300,7 @@ impl Answer<'_> {
                 expected(canvas, action, finding);
             }
         }
-        let has_command = remedy.is_some_and(|action| !words::commands(action).is_empty());
+        let has_command = remedy.is_some_and(|action| action.try_command.is_some());
         if let Some(action) = diagnostic.filter(|_| !has_command) {
             let text = if remedy.is_some() { "" } else { &action.text };
             let label = self.to_find_out(!words::commands(action).is_empty());
@@ -338,7 +337,7 @@ fn expected(canvas: &mut Canvas, action: &Action, finding: &Finding) {
 }
 
 pub(super) fn commands(canvas: &mut Canvas, action: &Action) {
-    for command in words::commands(action) {
+    if let Some(command) = &action.try_command {
         canvas.command(4, &bold(command));
     }
 }

@@ -1,8 +1,8 @@
 //! Ids, subjects and settings in words.
 
 use crate::canvas::NO_BREAK;
-use crate::{escape, human};
-use whyslow_model::diagnosis::{Action, Basis, Confidence, Culprit, Finding, Subject, Unattributed};
+use crate::human;
+use whyslow_model::diagnosis::{Basis, Confidence, Culprit, Finding, Subject, Unattributed};
 
 /// A finding's headline: the id and the subject.
 pub(super) fn headline(finding: &Finding) -> String {
@@ -111,14 +111,4 @@ pub(super) fn confidence(confidence: Confidence) -> &'static str {
         Confidence::Medium => "medium",
         Confidence::Low => "low",
     }
-}
-
-/// The commands of an action: the one it names, otherwise one for each setting.
-pub(super) fn commands(action: &Action) -> Vec<String> {
-    if let Some(command) = &action.try_command {
-        return vec![command.clone()];
-    }
-    let set =
-        |(name, value): (&String, &String)| format!("whyslow tune set {}", escape::shell(&format!("{name}={value}")));
-    action.set.iter().map(set).collect()
 }

@@ -109,6 +109,11 @@ impl Catalogue {
         self.by_name.get(name).map(|&at| Arc::clone(&self.entries[at]))
     }
 
+    /// How risky it is to change a tunable; `None` if the catalogue has none of this name.
+    pub fn risk(&self, name: &str) -> Option<Risk> {
+        self.find(name).map(|entry| entry.tunable.risk)
+    }
+
     /// Whether the catalogue has nothing of this name: it is a sysctl or a path as somebody typed it.
     pub(crate) fn is_unknown(&self, name: &str) -> bool {
         name != PERSIST && !self.by_name.contains_key(name)

@@ -1,35 +1,50 @@
-//! Every action of the built-in rules that is a setting prints a trial, and each is one that can be made.
+//! Every setting that a built-in rule proposes can be tried.
 
 use super::args::TryArgs;
 use super::task::Task;
 use std::fs;
 use std::path::Path;
 use toml::{Table, Value};
+use whyslow_model::tune::Risk;
 use whyslow_tune::{Catalogue, Machine};
 
 /// What a trial may fail for on a machine that has no such thing, or has it set so already.
 const NOT_HERE: [&str; 5] =
     ["not there: ", "unsupported here: ", "failed: ", "not permitted: ", "everything is already set"];
 
-/// The commands of all actions that are settings, with the rule's file.
-fn commands() -> Vec<(String, String)> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../rules");
-    let mut commands = Vec::new();
-    for file in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
-        let rule: Table = fs::read_to_string(&file).unwrap().parse().unwrap();
-        let name = file.file_name().unwrap().to_str().unwrap();
-        let actions = rule.get("actions").and_then(Value::as_array).cloned().unwrap_or_default();
-        for action in actions.iter().filter(|action| action["kind"].as_str() == Some("tunable")) {
-            let command = action.get("try").and_then(Value::as_str);
-            commands
-                .push((name.to_owned(), filled(command.unwrap_or_else(|| panic!("{name}: an action without a try")))));
-        }
-    }
-    assert!(commands.len() > 15, "{commands:?}");
-    commands
+/// A setting that a rule proposes: the rule's file, and the words of the trial that the program prints for it.
+struct Proposed {
+    file: String,
+    words: Vec<String>,
+    is_risky: bool,
 }
 
-/// A command with something in each place, as a shell gets it: a name that has to be quoted, and a number.
+fn proposed() -> Vec<Proposed> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../rules");
+    let mut all = Vec::new();
+    for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+        let rule: Table = fs::read_to_string(&path).unwrap().parse().unwrap();
+        let file = path.file_name().unwrap().to_str().unwrap();
+        let actions = rule.get("actions").and_then(Value::as_array).cloned().unwrap_or_default();
+        for action in actions.iter().filter(|action| action["kind"].as_str() == Some("tunable")) {
+            let trial = action.get("trial").and_then(Value::as_table).unwrap_or_else(|| panic!("{file}: no trial"));
+            let flag = |name: &str| trial.get(name).and_then(Value::as_bool).unwrap_or_default();
+            let text = |value: &Value| filled(value.as_str().unwrap());
+            let mut words = vec!["whyslow".to_owned(), "try".to_owned()];
+            let set = action["set"].as_table().unwrap();
+            words.extend(set.iter().map(|(name, value)| format!("{}={}", filled(name), text(value))));
+            words.extend(flag("before").then(|| "--before".to_owned()));
+            for name in ["metric", "guard", "moves"] {
+                words.extend(trial.get(name).map(|value| format!("--{name}={}", text(value))));
+            }
+            all.push(Proposed { file: file.to_owned(), words, is_risky: flag("risky") });
+        }
+    }
+    assert!(all.len() > 15, "{}", all.len());
+    all
+}
+
+/// A template with something in each place.
 fn filled(template: &str) -> String {
     let mut rest = template;
     let mut text = String::new();
@@ -39,7 +54,7 @@ fn filled(template: &str) -> String {
         text += match inside {
             _ if inside.starts_with('=') => "1048576",
             "subject.pid" => "1",
-            _ => "'a->b c'",
+            _ => "a->b c",
         };
         rest = tail;
     }
@@ -47,15 +62,17 @@ fn filled(template: &str) -> String {
 }
 
 #[test]
-fn every_setting_that_a_rule_proposes_can_be_tried() {
-    for (file, command) in commands() {
-        let words = shlex::split(&command).unwrap();
+fn every_setting_that_a_rule_proposes_is_in_the_catalogue_and_can_be_tried() {
+    for Proposed { file, words, is_risky } in proposed() {
+        let command = words.join(" ");
         let args = TryArgs::of_words(&words).unwrap_or_else(|| panic!("{file}: {command}: no trial"));
-        assert!(args.metric.is_some(), "{file}: {command}: it has no --metric");
-        for change in &args.changes {
-            let wish = whyslow_tune::wish(change).unwrap();
-            Catalogue::built_in().check(&wish).unwrap_or_else(|e| panic!("{file}: {change}: {e}"));
+        let wishes: Vec<_> = args.changes.iter().map(|change| whyslow_tune::wish(change).unwrap()).collect();
+        let mut risk = Risk::Low;
+        for wish in &wishes {
+            Catalogue::built_in().check(wish).unwrap_or_else(|e| panic!("{file}: {command}: {e}"));
+            risk = risk.max(Catalogue::built_in().risk(&wish.target.name).unwrap());
         }
+        assert_eq!(is_risky, risk > Risk::Low, "{file}: {command}: {risk:?}");
         let before = args.before;
         match Task::of(&Machine::live(), args) {
             Ok(task) => assert!(before || task.can_alternate().is_ok(), "{file}: {command}"),
