@@ -6,7 +6,7 @@ use crate::compare::CompareArgs;
 use crate::complete;
 use crate::explain::ExplainArgs;
 use crate::export::ExportArgs;
-use crate::options::{Look, Observe};
+use crate::options::{Observe, OutputOptions};
 use crate::output::{self, Failure};
 use crate::profile::ProfileArgs;
 use crate::read::ReadArgs;
@@ -104,7 +104,7 @@ pub struct Cli {
     #[command(flatten)]
     pub observe: Observe,
     #[command(flatten)]
-    pub look: Look,
+    pub look: OutputOptions,
     #[command(subcommand)]
     pub command: Option<Command>,
 }

@@ -7,17 +7,14 @@ use std::path::{Path, PathBuf};
 
 /// A file under another name in the same folder. It takes its place when it is finished, and goes when it is dropped before.
 #[derive(Debug)]
-pub struct Draft {
+pub struct AtomicFile {
     target: PathBuf,
     /// `None` where the target is written to directly: a pipe or a device has no whole.
     temporary: Option<PathBuf>,
 }
 
-impl Draft {
+impl AtomicFile {
     /// Begins to write what is to be at `path`, with the permissions of a file that is there.
-    ///
-    /// # Errors
-    /// Where nothing can be written there.
     pub fn begin(path: &Path) -> io::Result<(Self, File)> {
         // A link stays one, and what it leads to is replaced.
         let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
@@ -41,9 +38,6 @@ impl Draft {
     }
 
     /// Puts it in its place.
-    ///
-    /// # Errors
-    /// Where it cannot take the place.
     pub fn finish(mut self) -> io::Result<()> {
         match &self.temporary {
             Some(temporary) => fs::rename(temporary, &self.target)?,
@@ -54,7 +48,7 @@ impl Draft {
     }
 }
 
-impl Drop for Draft {
+impl Drop for AtomicFile {
     fn drop(&mut self) {
         if let Some(temporary) = &self.temporary {
             // A full disk is the usual reason; half a file serves nobody.
@@ -73,10 +67,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("disk.csv");
         let names = || fs::read_dir(folder.path()).unwrap().count();
-        drop(Draft::begin(&path).unwrap());
+        drop(AtomicFile::begin(&path).unwrap());
         assert_eq!(names(), 0);
         fs::write(&path, "old").unwrap();
-        let (draft, mut file) = Draft::begin(&path).unwrap();
+        let (draft, mut file) = AtomicFile::begin(&path).unwrap();
         file.write_all(b"new").unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "old");
         draft.finish().unwrap();
@@ -89,11 +83,11 @@ mod tests {
         let (file, link) = (folder.path().join("file"), folder.path().join("link"));
         fs::write(&file, "old").unwrap();
         std::os::unix::fs::symlink(&file, &link).unwrap();
-        let (draft, mut new) = Draft::begin(&link).unwrap();
+        let (draft, mut new) = AtomicFile::begin(&link).unwrap();
         new.write_all(b"new").unwrap();
         draft.finish().unwrap();
         assert!(link.is_symlink() && fs::read_to_string(&file).unwrap() == "new");
-        let (draft, mut null) = Draft::begin(Path::new("/dev/null")).unwrap();
+        let (draft, mut null) = AtomicFile::begin(Path::new("/dev/null")).unwrap();
         null.write_all(b"gone").unwrap();
         draft.finish().unwrap();
         assert!(!fs::metadata("/dev/null").unwrap().is_file());

@@ -1,7 +1,7 @@
 //! `whyslow baseline`: what a machine is like when all is well.
 
 use crate::complete;
-use crate::options::{Look, duration};
+use crate::options::{OutputOptions, duration};
 use crate::output::{self, Failure, complain, print};
 use crate::progress::Progress;
 use crate::record::{RecordArgs, record};
@@ -95,10 +95,7 @@ struct SaveArgs {
 }
 
 /// Does what is asked for.
-///
-/// # Errors
-/// Wrong usage; what cannot be read or written.
-pub fn run(args: &BaselineArgs, look: &Look) -> Result<ExitCode, Failure> {
+pub fn run(args: &BaselineArgs, look: &OutputOptions) -> Result<ExitCode, Failure> {
     let baselines = Baselines::of(&recordings::folder(args.dir.as_deref())?);
     match args.what.as_ref().unwrap_or(&What::List) {
         What::Save(save) => {
@@ -124,7 +121,7 @@ pub fn run(args: &BaselineArgs, look: &Look) -> Result<ExitCode, Failure> {
 
 fn tell<T: serde::Serialize>(
     document: &T,
-    look: &Look,
+    look: &OutputOptions,
     draw: impl Fn(&T, &text::TextStyle) -> String,
 ) -> Result<(), Failure> {
     print(if look.json { json::pretty(document) } else { draw(document, &output::style(look)) })
@@ -157,10 +154,6 @@ impl SaveArgs {
     }
 }
 
-/// What benchmarks printed.
-///
-/// # Errors
-/// A file that cannot be read, or is none.
 pub fn of_files(files: &[PathBuf]) -> Result<Baseline, Failure> {
     let report = |path: &PathBuf| -> Result<BenchReport, Failure> {
         let json = fs::read(path).map_err(|e| Failure::usage(format!("{}: {e}", path.display())))?;
@@ -173,9 +166,6 @@ pub fn of_files(files: &[PathBuf]) -> Result<Baseline, Failure> {
 }
 
 /// Sums a part of a recording up. Of processes nothing is kept, so they are not read.
-///
-/// # Errors
-/// Where it cannot be read, or is too short for a rate.
 pub fn of_recording(recording: &Recording, span: &Span) -> Result<Baseline, Failure> {
     let progress = Progress::new("summing up", "end");
     let without_tasks = |family: &str| family != Process::INFO.name && family != Thread::INFO.name;
@@ -203,9 +193,6 @@ pub fn of_recording(recording: &Recording, span: &Span) -> Result<Baseline, Fail
 }
 
 /// The baseline of this name.
-///
-/// # Errors
-/// Where there is none, or it cannot be read.
 pub fn named(baselines: &Baselines, name: &str) -> Result<Baseline, Failure> {
     baselines.load(name).map_err(unusable)?.ok_or_else(|| none_of(name, baselines))
 }

@@ -7,7 +7,7 @@ mod overview;
 mod save;
 
 use crate::interrupt::Interrupt;
-use crate::options::{Look, duration};
+use crate::options::{OutputOptions, duration};
 use crate::output::{self, Failure, print};
 use crate::progress::Progress;
 use clap::{Args, Subcommand, ValueEnum};
@@ -148,10 +148,7 @@ impl EngineName {
 struct PageCache(Option<Cache>);
 
 /// Runs a benchmark and prints its report.
-///
-/// # Errors
-/// It cannot run.
-pub fn run(args: &BenchArgs, look: &Look) -> Result<ExitCode, Failure> {
+pub fn run(args: &BenchArgs, look: &OutputOptions) -> Result<ExitCode, Failure> {
     let Some(what) = &args.what else {
         overview::show(look)?;
         return Ok(ExitCode::SUCCESS);

@@ -7,7 +7,7 @@ use crate::compare;
 use crate::explain;
 use crate::export;
 use crate::man;
-use crate::options::Look;
+use crate::options::OutputOptions;
 use crate::output::{self, Failure, print};
 use crate::profile;
 use crate::read;
@@ -26,9 +26,6 @@ use whyslow_model::suggest::unknown;
 use whyslow_show::{json, text};
 
 /// Does what the command line asks for.
-///
-/// # Errors
-/// What kept it from being done.
 pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
     let look = &cli.look;
     match &cli.command {
@@ -56,7 +53,7 @@ fn why_slow(cli: &Cli) -> Result<ExitCode, Failure> {
 }
 
 /// The family of that name, else those with the word in a name of theirs.
-fn metrics(filter: Option<&str>, look: &Look) -> Result<ExitCode, Failure> {
+fn metrics(filter: Option<&str>, look: &OutputOptions) -> Result<ExitCode, Failure> {
     let mut families = catalogue::families();
     if let Some(filter) = filter {
         let is_name = families.iter().any(|family| family.is_named(filter));
@@ -80,7 +77,7 @@ struct RuleDocument<'a> {
 }
 
 /// The rules for that id, else the list of those whose id contains the word.
-fn rules(filter: Option<&str>, look: &Look) -> Result<ExitCode, Failure> {
+fn rules(filter: Option<&str>, look: &OutputOptions) -> Result<ExitCode, Failure> {
     let rules = user_rules::load();
     let mut list = rules.book.rules();
     if let Some(filter) = filter {
@@ -96,7 +93,7 @@ fn rules(filter: Option<&str>, look: &Look) -> Result<ExitCode, Failure> {
     Ok(if rules.broken > 0 { ExitCode::from(2) } else { ExitCode::SUCCESS })
 }
 
-fn formats(filter: Option<&str>, look: &Look) -> Result<ExitCode, Failure> {
+fn formats(filter: Option<&str>, look: &OutputOptions) -> Result<ExitCode, Failure> {
     let mut formats: Vec<_> = FORMATS.iter().map(Format::info).collect();
     if let Some(filter) = filter {
         narrow("format", &mut formats, filter, |format| format.name, |format| contains(format.name, filter))?;
@@ -106,9 +103,6 @@ fn formats(filter: Option<&str>, look: &Look) -> Result<ExitCode, Failure> {
 }
 
 /// Keeps what is wanted of a list.
-///
-/// # Errors
-/// Nothing is; with the closest of the names.
 fn narrow<T>(
     what: &str,
     list: &mut Vec<T>,

@@ -2,7 +2,7 @@
 
 use crate::baseline::{named, of_files, of_recording};
 use crate::complete;
-use crate::options::Look;
+use crate::options::OutputOptions;
 use crate::output::{self, Failure, print};
 use crate::recordings::{self, Part};
 use clap::Args;
@@ -35,11 +35,7 @@ pub struct CompareArgs {
     dir: Option<PathBuf>,
 }
 
-/// Compares the two.
-///
-/// # Errors
-/// Wrong usage; what cannot be read.
-pub fn run(args: &CompareArgs, look: &Look) -> Result<ExitCode, Failure> {
+pub fn run(args: &CompareArgs, look: &OutputOptions) -> Result<ExitCode, Failure> {
     if !PERCENT.contains(&args.least) {
         return Err(Failure::usage(format!("--least must be between {} and {}", PERCENT.start(), PERCENT.end())));
     }

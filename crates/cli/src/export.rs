@@ -1,8 +1,8 @@
 //! `whyslow export`: rows of a recording for other programs.
 
+use crate::atomic_file::AtomicFile;
 use crate::complete;
-use crate::draft::Draft;
-use crate::options::Look;
+use crate::options::OutputOptions;
 use crate::output::{Failure, by_ending, quietly};
 use crate::rates::Rates;
 use crate::recordings::{Part, in_words};
@@ -49,7 +49,7 @@ enum Format {
 ///
 /// # Errors
 /// Wrong usage; a recording that cannot be read; a file that cannot be written.
-pub fn run(args: &ExportArgs, look: &Look) -> Result<ExitCode, Failure> {
+pub fn run(args: &ExportArgs, look: &OutputOptions) -> Result<ExitCode, Failure> {
     let families = families();
     let missing = || {
         let known = families.iter().map(|family| family.name);
@@ -67,7 +67,7 @@ pub fn run(args: &ExportArgs, look: &Look) -> Result<ExitCode, Failure> {
     match &args.output {
         Some(path) => {
             let unwritable = |e: io::Error| Failure::usage(format!("cannot write {}: {e}", path.display()));
-            let (draft, file) = Draft::begin(path).map_err(unwritable)?;
+            let (draft, file) = AtomicFile::begin(path).map_err(unwritable)?;
             if format == Format::Parquet {
                 rows.parquet(file, path)?;
             } else {
@@ -81,7 +81,7 @@ pub fn run(args: &ExportArgs, look: &Look) -> Result<ExitCode, Failure> {
 }
 
 impl ExportArgs {
-    fn format(&self, look: &Look) -> Result<Format, Failure> {
+    fn format(&self, look: &OutputOptions) -> Result<Format, Failure> {
         match (self.format, &self.output) {
             _ if look.json => Ok(Format::Json),
             (Some(format), _) => Ok(format),

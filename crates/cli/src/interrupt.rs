@@ -42,9 +42,6 @@ impl AsFd for Interrupt {
 
 impl Interrupt {
     /// Starts to listen for what ends a program: SIGINT, SIGTERM, and SIGHUP unless it is ignored (nohup(1)).
-    ///
-    /// # Errors
-    /// Where the kernel grants no socket pair or handler.
     pub fn listen() -> io::Result<Self> {
         let mut signals = vec![SIGINT, SIGTERM];
         signals.extend((!is_ignored(SIGHUP)).then_some(SIGHUP));
@@ -55,9 +52,6 @@ impl Interrupt {
     }
 
     /// Starts to listen for these signals.
-    ///
-    /// # Errors
-    /// Where the kernel grants no socket pair or handler.
     pub fn listen_for(signals: &[i32]) -> io::Result<Self> {
         let (pipe, writer) = UnixStream::pair()?;
         let caught = Arc::new(AtomicBool::new(false));

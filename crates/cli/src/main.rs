@@ -1,12 +1,12 @@
 //! The `whyslow` program: reads the command line and connects the rooms. No logic.
 
 mod args;
+mod atomic_file;
 mod baseline;
 mod bench;
 mod commands;
 mod compare;
 mod complete;
-mod draft;
 mod explain;
 mod export;
 mod interrupt;

@@ -5,10 +5,6 @@ use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
 use std::io;
 
-/// whyslow(1) in roff.
-///
-/// # Errors
-/// None that a buffer in memory has; the interface allows for them.
 pub fn page() -> io::Result<Vec<u8>> {
     let program = args::description();
     let man = Man::new(program.clone());

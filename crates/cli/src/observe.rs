@@ -18,9 +18,6 @@ const FIRST_LOOK: f64 = 1.0 / 3.0;
 
 /// Watches the live machine for as long as asked for, or until `interrupt`. What `closer` says of a first look is watched as
 /// well from then on, though it costs more.
-///
-/// # Errors
-/// Interrupted before the second sample.
 pub fn observe(
     asked: &Observe,
     interrupt: Interrupt,

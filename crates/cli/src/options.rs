@@ -26,9 +26,6 @@ impl Observe {
     const MOST_SAMPLES: u128 = 1000;
 
     /// Whether what is asked for makes sense.
-    ///
-    /// # Errors
-    /// What does not.
     pub fn check(&self) -> Result<(), String> {
         if self.interval < Self::SHORTEST {
             return Err("--interval must be at least 100ms".into());
@@ -46,7 +43,7 @@ impl Observe {
 /// How to draw.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Output options")]
-pub struct Look {
+pub struct OutputOptions {
     /// Write JSON
     #[arg(long, global = true, display_order = 1000)]
     pub json: bool,

@@ -1,6 +1,6 @@
 //! What goes to stdout and stderr, and how the program ends.
 
-use crate::options::{Colour, Look};
+use crate::options::{Colour, OutputOptions};
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
@@ -38,7 +38,6 @@ impl Failure {
         Self { what: what.into(), status: INTERRUPTED }
     }
 
-    /// What is wrong.
     pub fn words(&self) -> &str {
         &self.what
     }
@@ -50,7 +49,6 @@ impl Failure {
     }
 }
 
-/// One line on stderr.
 pub fn complain(what: &str) {
     // A closed stderr leaves nobody to tell.
     let _ = writeln!(io::stderr(), "whyslow: {}", escape::terminal(&without_numbers(what)));
@@ -66,9 +64,6 @@ pub fn print(text: impl AsRef<[u8]>) -> Result<(), Failure> {
 }
 
 /// A result of writing to stdout, of which a closed pipe is forgiven.
-///
-/// # Errors
-/// Any other error.
 pub fn quietly(result: io::Result<()>) -> Result<(), Failure> {
     match result {
         Err(e) if e.kind() != ErrorKind::BrokenPipe => Err(Failure::usage(format!("cannot write to stdout: {e}"))),
@@ -96,7 +91,7 @@ fn is_regular_or_new(path: &Path) -> bool {
 }
 
 /// How to draw on this stdout.
-pub fn style(look: &Look) -> TextStyle {
+pub fn style(look: &OutputOptions) -> TextStyle {
     let colour = match look.color {
         Colour::Always => true,
         Colour::Never => false,

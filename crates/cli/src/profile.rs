@@ -1,8 +1,8 @@
 //! `whyslow profile`: where the time of a process, or of the machine, goes.
 
-use crate::draft::Draft;
+use crate::atomic_file::AtomicFile;
 use crate::interrupt::Interrupt;
-use crate::options::{Colour, Look, Observe, duration};
+use crate::options::{Colour, Observe, OutputOptions, duration};
 use crate::output::{self, Failure, print};
 use crate::progress::Progress;
 use crate::why::diagnosed;
@@ -69,7 +69,7 @@ enum Format {
 ///
 /// # Errors
 /// Wrong usage; nobody to blame; this user or kernel may not profile; the file cannot be written.
-pub fn run(args: &ProfileArgs, look: &Look) -> Result<ExitCode, Failure> {
+pub fn run(args: &ProfileArgs, look: &OutputOptions) -> Result<ExitCode, Failure> {
     args.check()?;
     let format = args.format(look)?;
     let file = args.output.as_deref().map(create).transpose()?;
@@ -97,7 +97,7 @@ impl ProfileArgs {
         Ok(())
     }
 
-    fn format(&self, look: &Look) -> Result<Format, Failure> {
+    fn format(&self, look: &OutputOptions) -> Result<Format, Failure> {
         const ENDINGS: &[(&str, Format)] =
             &[("svg", Format::Svg), ("json", Format::Json), ("folded", Format::Folded), ("txt", Format::Text)];
         let format = match (self.format, &self.output) {
@@ -126,11 +126,11 @@ impl ProfileArgs {
 }
 
 /// Begun before the watching, so that a name that will not do is known at once.
-fn create(path: &Path) -> Result<(Draft, File), Failure> {
-    Draft::begin(path).map_err(|e| unwritable(path, &e))
+fn create(path: &Path) -> Result<(AtomicFile, File), Failure> {
+    AtomicFile::begin(path).map_err(|e| unwritable(path, &e))
 }
 
-fn write((draft, mut file): (Draft, File), text: &str) -> io::Result<()> {
+fn write((draft, mut file): (AtomicFile, File), text: &str) -> io::Result<()> {
     file.write_all(text.as_bytes())?;
     draft.finish()
 }

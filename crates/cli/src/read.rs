@@ -1,6 +1,6 @@
 //! `whyslow read`: the same answers from what other tools printed.
 
-use crate::options::Look;
+use crate::options::OutputOptions;
 use crate::output::Failure;
 use crate::progress::Progress;
 use crate::user_rules;
@@ -49,7 +49,7 @@ pub struct ReadArgs {
 ///
 /// # Errors
 /// A file that cannot be read, or a place in one whose meaning is not certain.
-pub fn read(asked: &ReadArgs, look: &Look) -> Result<ExitCode, Failure> {
+pub fn read(asked: &ReadArgs, look: &OutputOptions) -> Result<ExitCode, Failure> {
     let rules = user_rules::load();
     let gathered = watched(|watch| gather(asked, watch))?;
     for refusal in &gathered.skipped {
@@ -129,7 +129,7 @@ fn add(incident: &mut Incident, path: &Path, watch: &Arc<ReadMonitor>) -> Result
         } else if kind.is_char_device() && !file.is_terminal() {
             incident.add(&name, Device { file, left: MOST_OF_DEVICE })
         } else if !kind.is_file() {
-            incident.add(&name, Patient::new(file, watch))
+            incident.add(&name, InterruptibleReader::new(file, watch))
         } else if let Some(converted) = whyslow_import::converted(&mut file, watch).map_err(failed)? {
             incident.add(&name, converted)
         } else {
@@ -139,28 +139,28 @@ fn add(incident: &mut Incident, path: &Path, watch: &Arc<ReadMonitor>) -> Result
     added.map_err(|e| Failure::usage(e.to_string()))
 }
 
-fn standard_input(watch: &Arc<ReadMonitor>) -> Result<Patient, Failure> {
+fn standard_input(watch: &Arc<ReadMonitor>) -> Result<InterruptibleReader, Failure> {
     if io::stdin().is_terminal() {
         eprintln!("Reading from the terminal: paste the output of a tool, then press Enter and Ctrl-D.");
     }
     let own = io::stdin().as_fd().try_clone_to_owned();
     let own = own.map_err(|e| Failure::usage(format!("standard input: cannot read it: {e}")))?;
-    Ok(Patient::new(own.into(), watch))
+    Ok(InterruptibleReader::new(own.into(), watch))
 }
 
 /// A pipe or terminal, which may have nothing to give for as long as it likes: Ctrl-C ends the waiting.
-struct Patient {
+struct InterruptibleReader {
     file: File,
     watch: Arc<ReadMonitor>,
 }
 
-impl Patient {
+impl InterruptibleReader {
     fn new(file: File, watch: &Arc<ReadMonitor>) -> Self {
         Self { file, watch: Arc::clone(watch) }
     }
 }
 
-impl Read for Patient {
+impl Read for InterruptibleReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
             if self.watch.stop.load(Ordering::Relaxed) {

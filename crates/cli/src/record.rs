@@ -2,7 +2,7 @@
 
 use crate::interrupt::Interrupt;
 use crate::memory;
-use crate::options::{Look, duration, size};
+use crate::options::{OutputOptions, duration, size};
 use crate::output::{self, Failure, complain, print};
 use crate::progress::Progress;
 use crate::recordings;
@@ -74,7 +74,7 @@ impl RecordArgs {
 ///
 /// # Errors
 /// Wrong usage, or the folder cannot be written or is used by another recorder.
-pub fn run(args: &RecordArgs, look: &Look) -> Result<ExitCode, Failure> {
+pub fn run(args: &RecordArgs, look: &OutputOptions) -> Result<ExitCode, Failure> {
     let folder = recordings::folder(args.dir.as_deref())?;
     let (counts, _) = record(args, &folder)?;
     let recorded = Recorded {
@@ -89,9 +89,6 @@ pub fn run(args: &RecordArgs, look: &Look) -> Result<ExitCode, Failure> {
 
 /// Records into a folder until the time is up or a signal arrives. The returned `Interrupt` tells which, and keeps catching
 /// signals until it is dropped.
-///
-/// # Errors
-/// As for [`run`].
 pub fn record(args: &RecordArgs, folder: &Path) -> Result<(SampleCounts, Interrupt), Failure> {
     args.check()?;
     let interrupt = Interrupt::listen_for(&[SIGINT, SIGTERM]);

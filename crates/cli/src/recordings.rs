@@ -36,10 +36,6 @@ pub struct Part {
 }
 
 impl Part {
-    /// The recording.
-    ///
-    /// # Errors
-    /// Where it cannot be read.
     pub fn open(&self) -> Result<Recording, Failure> {
         Recording::open_with_log(&folder(self.dir.as_deref())?, Arc::new(complain))
             .map_err(|e| Failure::usage(e.to_string()))
@@ -73,9 +69,6 @@ pub fn recorded_then(how_much: &str, recording: &Recording) -> Failure {
 }
 
 /// The minutes around a moment.
-///
-/// # Errors
-/// A time that is none.
 pub fn around(moment: &str) -> Result<Span, Failure> {
     let at = nanoseconds(moment, &Zoned::now())?;
     let around = i64::try_from(AROUND.as_nanos()).unwrap_or(i64::MAX);
@@ -126,9 +119,6 @@ fn parse(text: &str, now: &Zoned, zone: &TimeZone) -> Option<Timestamp> {
 
 /// The folder that was asked for; else the machine's for root, and the user's own for others
 /// (XDG Base Directory Specification).
-///
-/// # Errors
-/// Where a user has no home.
 pub fn folder(asked: Option<&Path>) -> Result<PathBuf, Failure> {
     if let Some(asked) = asked {
         return Ok(asked.to_owned());

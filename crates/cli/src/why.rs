@@ -3,7 +3,7 @@
 use crate::baseline;
 use crate::interrupt::Interrupt;
 use crate::observe::observe;
-use crate::options::{Look, Observe};
+use crate::options::{Observe, OutputOptions};
 use crate::output::{self, Failure, print};
 use crate::user_rules;
 use std::collections::BTreeMap;
@@ -17,9 +17,6 @@ use whyslow_sense::{Root, command_line};
 use whyslow_show::{json, text};
 
 /// Watches this machine and says what is wrong with it.
-///
-/// # Errors
-/// What kept it from being watched.
 pub fn diagnosed(asked: &Observe) -> Result<Diagnosis, Failure> {
     // First of all: the rules take a while to read where the machine is busy.
     let interrupt = Interrupt::listen().map_err(|e| Failure::usage(format!("cannot listen for Ctrl-C: {e}")))?;
@@ -42,7 +39,7 @@ fn add_command_lines(diagnosis: &mut Diagnosis, window: &Window, root: &Root) {
 }
 
 /// Prints a diagnosis; with `check` the exit status tells its verdict.
-pub fn tell(diagnosis: &Diagnosis, look: &Look, check: bool) -> Result<ExitCode, Failure> {
+pub fn tell(diagnosis: &Diagnosis, look: &OutputOptions, check: bool) -> Result<ExitCode, Failure> {
     print(if look.json { json::diagnosis(diagnosis) } else { text::diagnosis(diagnosis, &output::style(look)) })?;
     Ok(match diagnosis.verdict {
         Verdict::Bottleneck if check => ExitCode::from(1),

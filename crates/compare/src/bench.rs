@@ -49,7 +49,6 @@ fn of_study(study: &Study) -> impl Iterator<Item = BaselineSeries> {
     })
 }
 
-/// One run.
 struct Of<'r> {
     run: &'r DiskRun,
     what: String,

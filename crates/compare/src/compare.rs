@@ -10,7 +10,6 @@ use whyslow_model::comparison::{Changed, Comparison, Difference, SCHEMA, Side, S
 pub const LEAST: f64 = 0.05;
 /// How often, with everything that is compared, a difference may be told where there is none.
 const IN_ERROR: f64 = 0.05;
-/// The confidence of intervals.
 const CONFIDENCE: f64 = 0.95;
 
 /// Says what differs. A shift must exceed `least`, as a part of the usual value, to matter.

@@ -80,7 +80,6 @@ const KEPT: [(&str, Option<Better>); 61] = {
 #[derive(Debug, Default)]
 pub struct Summary {
     tracks: BTreeMap<(Subject, &'static str), Track>,
-    /// Windows there were.
     windows: usize,
     /// Windows that each mean is over, but for the last.
     width: usize,

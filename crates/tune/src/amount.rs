@@ -68,7 +68,6 @@ fn table(unit: &str) -> Option<(&'static [(&'static str, i128)], i128)> {
     })
 }
 
-/// Bytes of a page.
 pub(crate) fn page_size() -> i128 {
     // SAFETY: sysconf has no preconditions.
     i128::from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).max(1)

@@ -48,9 +48,6 @@ fn parts(machine: &Machine, folder: &str, within: &str, wanted: impl Fn(&str) ->
 }
 
 /// Whether a thing of that name is there.
-///
-/// # Errors
-/// Absent, or no name of such a thing at all.
 pub(crate) fn find(machine: &Machine, scope: Scope, access: &Access, name: &str) -> Result<(), Unavailable> {
     let absent = || Err(Unavailable::Absent(format!("no {} '{name}'", scope.word())));
     if matches!(scope, Scope::Interface | Scope::NetQueue) && !machine.sees_own_interfaces() {

@@ -65,6 +65,13 @@ impl Machine {
     }
 }
 
+/// A line of /proc/meminfo, in bytes.
+pub(crate) fn meminfo(root: &Root, name: &str) -> Option<u64> {
+    let text = root.maybe("proc/meminfo")?;
+    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+    Some(line.split_whitespace().next()?.parse::<u64>().ok()? * 1024)
+}
+
 /// Each network namespace has a sysfs of its own (fs/sysfs/mount.c): a fresh one, which is mounted nowhere, is that of ours.
 fn sysfs_is_ours() -> bool {
     let same_as_init = || fs::read_link("/proc/self/ns/net").ok() == fs::read_link("/proc/1/ns/net").ok();

@@ -2,7 +2,6 @@
 
 use crate::machine::Machine;
 
-/// One mount.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Mount {
     pub(crate) id: String,

@@ -3,9 +3,9 @@
 use crate::catalogue::{Catalogue, PERSIST, SYSCTL, line_of, sysctl_of, sysctl_path, value_of};
 use crate::machine::Machine;
 use crate::plan::Plan;
+use crate::request::{ChangeRequest, RequestedValue};
 use crate::target::Target;
 use crate::values::squeeze;
-use crate::wish::{Wanted, Wish};
 use std::collections::BTreeMap;
 use whyslow_model::tune::{HistoryEntry, Unavailable};
 
@@ -16,15 +16,15 @@ pub fn plan(machine: &Machine, entry: &HistoryEntry) -> Plan {
     for at in entry.outstanding() {
         let change = &entry.transaction.changes[at];
         let target = Target::of(PERSIST, Some(&change.target));
-        match wish(machine, &change.target, entry.held_value(at).unwrap_or_default()) {
-            Ok(wish) => plan.add(machine, &wish),
+        match request(machine, &change.target, entry.held_value(at).unwrap_or_default()) {
+            Ok(request) => plan.add(machine, &request),
             Err(why) => plan.cannot(&target, entry.held_value(at).unwrap_or_default(), Unavailable::Unsupported(why)),
         }
     }
     plan
 }
 
-fn wish(machine: &Machine, target: &str, value: &str) -> Result<Wish, String> {
+fn request(machine: &Machine, target: &str, value: &str) -> Result<ChangeRequest, String> {
     let kept: Target = target.parse()?;
     if kept.name == PERSIST {
         return Err("it is already a line that is read at boot".into());
@@ -33,7 +33,11 @@ fn wish(machine: &Machine, target: &str, value: &str) -> Result<Wish, String> {
     line_of(&entry, &kept, machine)?;
     let value = value_of(&entry, value)?;
     let reason = sysctl_of(&entry).and_then(|key| set_later(machine, &key, &value)).unwrap_or_default();
-    Ok(Wish { target: Target::of(PERSIST, Some(&kept.to_string())), wanted: Wanted::Exactly(value), reason })
+    Ok(ChangeRequest {
+        target: Target::of(PERSIST, Some(&kept.to_string())),
+        wanted: RequestedValue::Exactly(value),
+        reason,
+    })
 }
 
 /// Who sets a sysctl to something else after our file was read: files go by name, whichever folder they are in, and

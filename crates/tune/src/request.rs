@@ -5,18 +5,18 @@ use crate::target::Target;
 
 /// A setting that is wanted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wish {
+pub struct ChangeRequest {
     /// Of what.
     pub target: Target,
     /// Which value.
-    pub wanted: Wanted,
+    pub wanted: RequestedValue,
     /// Why, in words; empty where nobody said.
     pub reason: String,
 }
 
 /// Which value is wanted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Wanted {
+pub enum RequestedValue {
     /// This one.
     Exactly(String),
     /// This number, unless it is higher already; of several numbers each by itself.
@@ -24,7 +24,7 @@ pub enum Wanted {
     /// This number, unless it is lower already; of several numbers each by itself.
     AtMost(String),
     /// Several numbers, each with a bound of its own.
-    Each(Vec<Wanted>),
+    Each(Vec<RequestedValue>),
     /// The first of these that is to be had.
     FirstOf(Vec<String>),
 }
@@ -33,15 +33,15 @@ pub enum Wanted {
 ///
 /// # Errors
 /// What is missing.
-pub fn wish(text: &str) -> Result<Wish, Error> {
+pub fn parse_change(text: &str) -> Result<ChangeRequest, Error> {
     let (target, value) = text
         .split_once('=')
         .ok_or_else(|| Error::Usage(format!("'{text}': a change is written NAME=VALUE or NAME@THING=VALUE")))?;
     let target = target.trim().parse().map_err(Error::Usage)?;
-    Ok(Wish { target, wanted: Wanted::Exactly(value.trim().to_owned()), reason: String::new() })
+    Ok(ChangeRequest { target, wanted: RequestedValue::Exactly(value.trim().to_owned()), reason: String::new() })
 }
 
-impl Wanted {
+impl RequestedValue {
     /// The numbers themselves, without what is said about them; none where it is a choice.
     pub(crate) fn value(&self) -> Option<String> {
         match self {
@@ -81,7 +81,7 @@ impl Wanted {
         }
     }
 
-    /// The wish in the words it came in.
+    /// The request in the words it came in.
     pub(crate) fn words(&self) -> String {
         match self {
             Self::Exactly(value) => value.clone(),

@@ -251,10 +251,7 @@ impl Session {
     /// # Errors
     /// There is none to confirm; the journal cannot be written.
     pub fn confirm(&mut self, id: Option<u64>) -> Result<Vec<u64>, Error> {
-        let waits = |entry: &&HistoryEntry| {
-            entry.status == Status::Unconfirmed && id.is_none_or(|id| entry.transaction.id == id)
-        };
-        let waiting: Vec<u64> = self.ledger.entries.iter().filter(waits).map(|entry| entry.transaction.id).collect();
+        let waiting = awaiting_confirmation(self.history(), id);
         if waiting.is_empty() {
             let what = id.map_or("no change is waiting".to_owned(), |id| format!("change {id} is not waiting"));
             return Err(Error::Usage(format!(
@@ -289,6 +286,13 @@ impl Session {
         let none = || Error::Usage(format!("there is no change {id}; 'whyslow tune history' lists them"));
         self.ledger.find(id).ok_or_else(none)
     }
+}
+
+/// The transactions that await confirmation: all of them, or the one asked about.
+pub fn awaiting_confirmation(history: &[HistoryEntry], id: Option<u64>) -> Vec<u64> {
+    let awaits =
+        |entry: &&HistoryEntry| entry.status == Status::Unconfirmed && id.is_none_or(|id| entry.transaction.id == id);
+    history.iter().filter(awaits).map(|entry| entry.transaction.id).collect()
 }
 
 /// Whether a transaction is to be taken back though nobody asks: begun by a program that died, or not confirmed in time. A

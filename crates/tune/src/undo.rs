@@ -13,7 +13,7 @@ use whyslow_model::tune::{ChangeOutcome, HistoryEntry, Scope, SettingChange, Sta
 pub(crate) fn take_back(machine: &Machine, history: &[HistoryEntry], entry: &HistoryEntry) -> Vec<Undoing> {
     let outstanding = entry.outstanding();
     let decisions: Vec<(usize, Decision)> =
-        outstanding.iter().map(|&at| (at, Past { machine, history, entry, at }.decide())).collect();
+        outstanding.iter().map(|&at| (at, OutstandingChange { machine, history, entry, at }.decide())).collect();
     let mut writes: Vec<Write> = decisions.iter().filter_map(|(at, decision)| decision.write(*at, entry)).collect();
     writes.extend(collateral(machine, entry, &decisions));
     let failed = in_passes(writes, Write::make);
@@ -29,7 +29,7 @@ pub(crate) fn take_back(machine: &Machine, history: &[HistoryEntry], entry: &His
 
 /// What would become of each change, were it taken back: [`ChangeOutcome::Restored`] where the original would come back.
 pub(crate) fn foresee(machine: &Machine, history: &[HistoryEntry], entry: &HistoryEntry) -> Vec<Undoing> {
-    let foreseen = |at: usize| match (Past { machine, history, entry, at }).decide() {
+    let foreseen = |at: usize| match (OutstandingChange { machine, history, entry, at }).decide() {
         Decision::Leave(outcome) => undoing(entry, at, outcome),
         Decision::Restore(_) => undoing(entry, at, ChangeOutcome::Restored),
     };
@@ -55,14 +55,14 @@ impl Decision {
 }
 
 /// A change that was made, and what is known about it.
-struct Past<'a> {
+struct OutstandingChange<'a> {
     machine: &'a Machine,
     history: &'a [HistoryEntry],
     entry: &'a HistoryEntry,
     at: usize,
 }
 
-impl Past<'_> {
+impl OutstandingChange<'_> {
     fn change(&self) -> &SettingChange {
         &self.entry.transaction.changes[self.at]
     }

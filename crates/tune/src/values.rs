@@ -87,9 +87,6 @@ impl Range {
 
 impl Values {
     /// What somebody asks for, as it is written to the kernel.
-    ///
-    /// # Errors
-    /// Why it cannot be meant.
     pub(crate) fn check(&self, text: &str, unit: &str) -> Result<String, String> {
         if let Some(c) = text.chars().find(|c| c.is_control() && *c != '\t') {
             return Err(format!("a value must not contain control characters such as {c:?}"));

@@ -3,7 +3,7 @@
 use super::save::Saving;
 use super::{bytes, seconds, watched};
 use crate::interrupt::Interrupt;
-use crate::options::{Look, duration};
+use crate::options::{OutputOptions, duration};
 use crate::output::{self, Failure, print};
 use clap::{Args, Subcommand, ValueEnum};
 use std::net::{IpAddr, SocketAddr};
@@ -142,10 +142,7 @@ impl PartName {
 }
 
 /// Measures, serves, or stops a server.
-///
-/// # Errors
-/// It fails.
-pub fn run(args: &NetArgs, saving: &Saving, look: &Look) -> Result<ExitCode, Failure> {
+pub fn run(args: &NetArgs, saving: &Saving, look: &OutputOptions) -> Result<ExitCode, Failure> {
     match &args.other {
         Some(Other::Serve(args)) => serve(args, look)?,
         Some(Other::Stop(args)) => {
@@ -189,7 +186,7 @@ fn measure(args: &MeasureArgs) -> Result<BenchReport, Failure> {
     watched(|stop, watch| net::measure(&asked, stop, watch))
 }
 
-fn serve(args: &ServeArgs, look: &Look) -> Result<(), Failure> {
+fn serve(args: &ServeArgs, look: &OutputOptions) -> Result<(), Failure> {
     let given = given(args.token_file.as_ref())?;
     let made = given.is_none();
     let token = given.map_or_else(Token::random, Ok).map_err(|e| Failure::usage(e.to_string()))?;
@@ -217,7 +214,7 @@ fn end_by_signal(stop: &Stop) -> Result<(), Failure> {
 }
 
 /// Tells the address and how to reach it; prints the token only if it was generated.
-fn invitation(at: SocketAddr, asked: &ServerOptions, made: Option<&Token>, look: &Look) -> String {
+fn invitation(at: SocketAddr, asked: &ServerOptions, made: Option<&Token>, look: &OutputOptions) -> String {
     if look.json {
         return json::pretty(&Listening { address: at, seconds: asked.seconds, token: made.map(Token::reveal) });
     }
@@ -233,7 +230,6 @@ fn invitation(at: SocketAddr, asked: &ServerOptions, made: Option<&Token>, look:
     format!("Listening on {at}, TCP and UDP{only}, for {time}. To measure:\n  {token}whyslow bench net {host}\n")
 }
 
-/// For `--json`.
 #[derive(serde::Serialize)]
 struct Listening<'a> {
     address: SocketAddr,

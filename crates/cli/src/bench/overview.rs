@@ -1,6 +1,6 @@
 //! `whyslow bench` alone: what can be benchmarked here, as commands to paste.
 
-use crate::options::Look;
+use crate::options::OutputOptions;
 use crate::output::{Failure, print};
 use serde::Serialize;
 use std::fs;
@@ -18,10 +18,7 @@ struct Suggestion {
 const NOT_DISKS: [&str; 8] = ["loop", "ram", "zram", "dm-", "md", "sr", "fd", "nbd"];
 
 /// Prints the overview; nothing is measured.
-///
-/// # Errors
-/// Standard output cannot be written.
-pub(super) fn show(look: &Look) -> Result<(), Failure> {
+pub(super) fn show(look: &OutputOptions) -> Result<(), Failure> {
     let all = suggestions();
     if look.json {
         return print(json::pretty(&all));

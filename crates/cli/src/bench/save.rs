@@ -24,9 +24,6 @@ pub struct Saving {
 
 impl Saving {
     /// Checks the name before anything is measured.
-    ///
-    /// # Errors
-    /// An invalid or existing name.
     pub fn check(&self) -> Result<(), Failure> {
         let Some(name) = &self.save else { return Ok(()) };
         let known = self.baselines()?.load(name);
@@ -37,9 +34,6 @@ impl Saving {
         Ok(())
     }
 
-    ///
-    /// # Errors
-    /// It cannot be written.
     pub fn keep(&self, report: &BenchReport) -> Result<(), Failure> {
         let Some(name) = &self.save else { return Ok(()) };
         if report.interrupted {

@@ -5,7 +5,7 @@ mod edge;
 mod look;
 
 use crate::memory;
-use crate::options::Look;
+use crate::options::OutputOptions;
 use crate::output::{self, Failure, print};
 use crate::progress::Progress;
 use crate::recordings::{self, Part, around, to_the_millisecond};
@@ -33,10 +33,7 @@ pub struct ExplainArgs {
 }
 
 /// Reads the recording and says what happened.
-///
-/// # Errors
-/// Wrong usage; a recording that cannot be read.
-pub fn run(args: &ExplainArgs, look: &Look) -> Result<ExitCode, Failure> {
+pub fn run(args: &ExplainArgs, look: &OutputOptions) -> Result<ExitCode, Failure> {
     memory::keep();
     let dir = args.recording.clone().or_else(|| args.part.dir.clone());
     let part = Part { dir, ..args.part.clone() };

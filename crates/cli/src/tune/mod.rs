@@ -1,14 +1,14 @@
 //! `whyslow tune`: settings looked at, changed, proven and taken back.
 
 mod args;
-mod made;
 mod profile;
+mod transactions;
 mod trial;
 
 pub use args::TuneArgs;
 pub use trial::{TryArgs, run as try_out};
 
-use crate::options::Look;
+use crate::options::OutputOptions;
 use crate::output::{self, Failure, complain, print};
 use args::{Action, How};
 use serde::Serialize;
@@ -17,12 +17,12 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
-use whyslow_model::tune::{HistoryEntry, Risk, SettingChange, Status};
+use whyslow_model::tune::{HistoryEntry, Risk, SettingChange};
 use whyslow_show::clock::ZonedClock;
 use whyslow_show::json;
 use whyslow_show::text::TextStyle;
 use whyslow_show::text::tune as text;
-use whyslow_tune::{Error, Machine, Plan, Session, Store, Target, Terms, Wish};
+use whyslow_tune::{ChangeRequest, Error, Machine, Plan, Session, Store, Target, Terms};
 
 /// How long another run is waited for.
 const WAIT: Duration = Duration::from_secs(10);
@@ -32,10 +32,7 @@ const CONFIRM_WITHIN: Duration = Duration::from_secs(300);
 const NOT_ALL: u8 = 1;
 
 /// Does one thing with settings.
-///
-/// # Errors
-/// What kept it from being done.
-pub fn run(args: &TuneArgs, look: &Look) -> Result<ExitCode, Failure> {
+pub fn run(args: &TuneArgs, look: &OutputOptions) -> Result<ExitCode, Failure> {
     let tune = Tune { machine: Machine::live(), store: Store::standard(), look };
     if !matches!(args.action, Some(Action::Guard { .. })) {
         tune.mention_unread();
@@ -71,7 +68,7 @@ fn status(all: bool) -> ExitCode {
 struct Tune<'a> {
     machine: Machine,
     store: Store,
-    look: &'a Look,
+    look: &'a OutputOptions,
 }
 
 impl Tune<'_> {
@@ -114,17 +111,20 @@ impl Tune<'_> {
     }
 
     fn set(&self, changes: &[String], how: &How) -> Result<ExitCode, Failure> {
-        let wishes: Vec<Wish> =
-            changes.iter().map(|change| whyslow_tune::wish(change)).collect::<Result<_, _>>().map_err(failure)?;
+        let requests: Vec<ChangeRequest> = changes
+            .iter()
+            .map(|change| whyslow_tune::parse_change(change))
+            .collect::<Result<_, _>>()
+            .map_err(failure)?;
         let why = how.why.clone().unwrap_or_else(|| format!("set {}", changes.join(" ")));
-        let plan = Plan::of(&self.machine, &why, &wishes);
+        let plan = Plan::of(&self.machine, &why, &requests);
         plan.all_possible().map_err(failure)?;
         if self.is_rehearsal(&plan, how) {
             return self.rehearse(&plan, how);
         }
         let mut session = self.session()?;
         // Once more, now that nobody else changes settings.
-        let plan = Plan::of(&self.machine, &why, &wishes);
+        let plan = Plan::of(&self.machine, &why, &requests);
         plan.all_possible().map_err(failure)?;
         self.apply(&mut session, &plan, how, None)
     }
@@ -194,7 +194,7 @@ impl Tune<'_> {
         self.mention_unfinished();
         let history = whyslow_tune::history(&self.store).map_err(failure)?;
         let lines = whyslow_tune::check(&self.machine, &history);
-        let waiting = history.iter().any(|entry| entry.status == Status::Unconfirmed);
+        let waiting = !whyslow_tune::awaiting_confirmation(&history, None).is_empty();
         let last = lines.iter().filter_map(|line| line.id).max();
         let mut next: Vec<(String, &str)> = Vec::new();
         if let Some(last) = last {

@@ -6,7 +6,7 @@ use crate::output::Failure;
 use std::process::ExitCode;
 use whyslow_model::tune::{HistoryEntry, Status};
 use whyslow_show::text::tune as text;
-use whyslow_tune::all_clean;
+use whyslow_tune::{all_clean, awaiting_confirmation};
 
 impl Tune<'_> {
     pub(super) fn undo(&self, id: Option<u64>, all: bool, dry_run: bool) -> Result<ExitCode, Failure> {
@@ -68,10 +68,7 @@ impl Tune<'_> {
     pub(super) fn confirm(&self, id: Option<u64>, dry_run: bool) -> Result<ExitCode, Failure> {
         if dry_run {
             let history = whyslow_tune::history(&self.store).map_err(failure)?;
-            let waits = |entry: &&HistoryEntry| {
-                entry.status == Status::Unconfirmed && id.is_none_or(|id| entry.transaction.id == id)
-            };
-            let waiting: Vec<u64> = history.iter().filter(waits).map(|entry| entry.transaction.id).collect();
+            let waiting = awaiting_confirmation(&history, id);
             self.tell(&waiting, |_| waiting.iter().map(|id| format!("change {id} would be confirmed\n")).collect())?;
             return Ok(ExitCode::SUCCESS);
         }

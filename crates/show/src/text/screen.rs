@@ -303,7 +303,7 @@ impl Answer<'_> {
         let has_command = remedy.is_some_and(|action| action.try_command.is_some());
         if let Some(action) = diagnostic.filter(|_| !has_command) {
             let text = if remedy.is_some() { "" } else { &action.text };
-            let label = self.to_find_out(!words::commands(action).is_empty());
+            let label = self.to_find_out(action.try_command.is_some());
             canvas.at_most(
                 text_lines,
                 0,

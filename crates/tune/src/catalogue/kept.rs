@@ -12,17 +12,11 @@ const TMPFILES: &str = "etc/tmpfiles.d/whyslow.conf";
 const UDEV: &str = "etc/udev/rules.d/99-whyslow.rules";
 
 /// The line that keeps a target over a reboot.
-///
-/// # Errors
-/// Why there is none, and what to do instead.
 pub(crate) fn line_of(entry: &Entry, target: &Target, machine: &Machine) -> Result<Access, String> {
     line(entry, target, machine, false)
 }
 
 /// The same as versions wrote it that matched devices by the kernel's names for them.
-///
-/// # Errors
-/// As [`line_of`].
 pub(super) fn line_of_earlier(entry: &Entry, target: &Target, machine: &Machine) -> Result<Access, String> {
     line(entry, target, machine, true)
 }
@@ -77,9 +71,6 @@ fn line(entry: &Entry, target: &Target, machine: &Machine, earlier: bool) -> Res
 }
 
 /// What stands in the line for a value: systemd has its own way to say a quota.
-///
-/// # Errors
-/// The value cannot stand in such a line.
 pub(crate) fn value_of(entry: &Entry, value: &str) -> Result<String, String> {
     match &entry.tunable.persist {
         Persist::Unit(property) if property == "CPUQuota" => quota(value),
@@ -94,9 +85,6 @@ pub(crate) fn value_of(entry: &Entry, value: &str) -> Result<String, String> {
 
 /// `QUOTA PERIOD` in microseconds as systemd's CPUQuota, percent of one CPU with two decimals, and CPUQuotaPeriodSec
 /// (systemd.resource-control(5)).
-///
-/// # Errors
-/// There is no quota, or systemd cannot be told exactly this one.
 fn quota(value: &str) -> Result<String, String> {
     if value.starts_with("max") {
         return Err(format!("'{value}' needs no line: no quota is the default"));

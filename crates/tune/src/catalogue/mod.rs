@@ -9,9 +9,9 @@ pub(crate) use path::{filled, sysctl_path};
 
 use crate::machine::Machine;
 use crate::release::Release;
+use crate::request::ChangeRequest;
 use crate::target::Target;
 use crate::values::Values;
-use crate::wish::Wish;
 use path::{captured, file_of, name_of};
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -128,17 +128,17 @@ impl Catalogue {
         did_you_mean(name, self.names().map(str::to_owned).chain(beside))
     }
 
-    /// Whether a wish is for a tunable of the catalogue and a value that it takes; whether this machine has it is not looked at.
+    /// Whether a request is for a tunable of the catalogue and a value that it takes; whether this machine has it is not looked at.
     ///
     /// # Errors
     /// What is wrong with it.
-    pub fn check(&self, wish: &Wish) -> Result<(), String> {
-        let name = &wish.target.name;
+    pub fn check(&self, request: &ChangeRequest) -> Result<(), String> {
+        let name = &request.target.name;
         let entry = self.find(name).ok_or_else(|| format!("'{name}' is not in the catalogue"))?;
-        if entry.tunable.scope.is_one() != wish.target.instance.is_none() {
+        if entry.tunable.scope.is_one() != request.target.instance.is_none() {
             return Err(format!("{name} needs a {}", entry.tunable.scope.word()));
         }
-        match wish.wanted.value() {
+        match request.wanted.value() {
             Some(value) => entry.values.check(&value, &entry.tunable.unit).map(|_| ()),
             None => Ok(()),
         }
@@ -146,9 +146,6 @@ impl Catalogue {
 
     /// The entry a target belongs to, and the target under the name that the catalogue has for it: a path or a sysctl may
     /// lead to a tunable that has a name here. What has none is taken as it is, where it is a sysctl or a file under /sys.
-    ///
-    /// # Errors
-    /// Why it cannot be a tunable.
     pub(crate) fn resolve(&self, target: &Target, machine: &Machine) -> Result<(Arc<Entry>, Target), String> {
         if target.name == PERSIST {
             return self.line(target, machine);
@@ -167,6 +164,17 @@ impl Catalogue {
         }
         let name = name_of(&path);
         Ok((Arc::new(uncatalogued(&name, &path)?), Target::of(&name, None)))
+    }
+
+    /// The option of tuned.conf for a setting, and whether it is a sysctl; `None` if the setting is not a file.
+    pub(crate) fn tuned_option(&self, target: &Target) -> Option<(String, bool)> {
+        let name = target.instance.as_deref().unwrap_or_default();
+        match self.find(&target.name).as_ref().map(|entry| &entry.tunable.access) {
+            Some(Access::Sysctl) => Some((target.name.clone(), true)),
+            Some(Access::File(template)) => Some((format!("/{}", filled(template, name)), false)),
+            Some(_) => None,
+            None => Some((target.name.clone(), !target.name.starts_with('/'))),
+        }
     }
 
     /// The tunable that a file is.

@@ -11,20 +11,20 @@ const LARGEST_RATIO: f64 = 1000.0;
 const POWER: f64 = 2.8;
 
 /// Logarithms of how much better it was with the change, and what they must be clear of.
-pub(super) struct Gains {
+pub(super) struct LogRatios {
     pub(super) of_pairs: Vec<f64>,
     pub(super) threshold: f64,
     /// The smallest effect of interest: noise makes an effect harder to see, not smaller.
     delta: f64,
 }
 
-impl Gains {
+impl LogRatios {
     /// Of pairs with and without the change, against those without any and the smallest effect of interest.
     pub(super) fn of(pairs: &[TrialPair], noise: &[TrialPair], lower_is_better: bool, delta: f64) -> Self {
-        let by_itself = gains(noise, lower_is_better);
+        let by_itself = log_ratios(noise, lower_is_better);
         let by_itself = estimate(&by_itself, 0.95).map_or(0.0, |noise| noise.shift.abs());
         let delta = delta.ln_1p();
-        Self { of_pairs: gains(pairs, lower_is_better), threshold: delta.max(by_itself), delta }
+        Self { of_pairs: log_ratios(pairs, lower_is_better), threshold: delta.max(by_itself), delta }
     }
 
     pub(super) fn p(&self) -> f64 {
@@ -32,8 +32,8 @@ impl Gains {
     }
 
     /// The verdict at this alpha, and the effect it rests on.
-    pub(super) fn judged(&self, alpha: f64) -> Judged {
-        Judged::of(estimate(&self.of_pairs, 1.0 - alpha), self.p(), alpha, self.threshold, self.delta)
+    pub(super) fn judged(&self, alpha: f64) -> Judgement {
+        Judgement::of(estimate(&self.of_pairs, 1.0 - alpha), self.p(), alpha, self.threshold, self.delta)
     }
 
     /// How many pairs would probably tell: the interval narrows with the root of their number, and must fit between the
@@ -48,12 +48,12 @@ impl Gains {
 }
 
 /// A verdict with the effect it rests on; no effect where nothing was measured.
-pub(super) struct Judged {
+pub(super) struct Judgement {
     pub(super) effect: Option<TrialEffect>,
     pub(super) verdict: TrialVerdict,
 }
 
-impl Judged {
+impl Judgement {
     fn of(estimate: Option<Estimate>, p: f64, alpha: f64, threshold: f64, delta: f64) -> Self {
         let verdict = match estimate {
             Some(e) if e.low > threshold && p <= alpha => TrialVerdict::Helped,
@@ -74,24 +74,24 @@ impl Judged {
 }
 
 /// Judges several metrics by which a change may do harm: of each the verdict, with p corrected for their number.
-pub(super) fn several(all: &[Gains], alpha: f64) -> Vec<Judged> {
-    let p: Vec<f64> = all.iter().map(Gains::p).collect();
-    let judged = |(gains, corrected): (&Gains, Corrected)| {
-        let judged = gains.judged(alpha / corrected.tests as f64);
+pub(super) fn judge_guards(all: &[LogRatios], alpha: f64) -> Vec<Judgement> {
+    let p: Vec<f64> = all.iter().map(LogRatios::p).collect();
+    let judged = |(log_ratios, corrected): (&LogRatios, Corrected)| {
+        let judged = log_ratios.judged(alpha / corrected.tests as f64);
         let tells = matches!(judged.verdict, TrialVerdict::Helped | TrialVerdict::Harmed);
         let verdict = if tells && corrected.p > alpha { TrialVerdict::Inconclusive } else { judged.verdict };
-        Judged { verdict, ..judged }
+        Judgement { verdict, ..judged }
     };
     all.iter().zip(holm(&p)).map(judged).collect()
 }
 
 /// Judges a block before against a block after.
-pub(super) fn blocks(before: &[f64], after: &[f64], lower_is_better: bool, alpha: f64, delta: f64) -> Judged {
+pub(super) fn judge_blocks(before: &[f64], after: &[f64], lower_is_better: bool, alpha: f64, delta: f64) -> Judgement {
     let sign = if lower_is_better { -1.0 } else { 1.0 };
     let least = before.iter().chain(after).copied().filter(|value| *value > 0.0).fold(f64::MAX, f64::min);
     let log = |value: &f64| sign * value.max(least / LARGEST_RATIO).ln();
     let (before, after): (Vec<f64>, Vec<f64>) = (before.iter().map(log).collect(), after.iter().map(log).collect());
-    Judged::of(
+    Judgement::of(
         ranks::estimate(&before, &after, 1.0 - alpha),
         ranks::p(&before, &after),
         alpha,
@@ -106,14 +106,14 @@ pub(super) fn detectable(noise: &[TrialPair], lower_is_better: bool, pairs: usiz
     if noise.len() < 3 {
         return None;
     }
-    let mut sizes: Vec<f64> = gains(noise, lower_is_better).into_iter().map(f64::abs).collect();
+    let mut sizes: Vec<f64> = log_ratios(noise, lower_is_better).into_iter().map(f64::abs).collect();
     sizes.sort_by(f64::total_cmp);
     // The median deviation of a normal distribution is 1 / 1.4826 of its standard deviation; one burst does not move it.
     let deviation = 1.4826 * median(&sizes);
     Some((POWER * deviation / (pairs as f64).sqrt()).exp_m1())
 }
 
-fn gains(pairs: &[TrialPair], lower_is_better: bool) -> Vec<f64> {
+fn log_ratios(pairs: &[TrialPair], lower_is_better: bool) -> Vec<f64> {
     let gain = |pair: &TrialPair| {
         let ratio = log_ratio(pair.with, pair.without);
         if lower_is_better { -ratio } else { ratio }
@@ -140,38 +140,38 @@ mod tests {
 
     #[test]
     fn nothing_has_a_ratio_too() {
-        let gains = gains(&pairs(&[(0.0, 0.0), (1.0, 0.0), (0.0, 1.0), (1.0, 2.0)]), true);
-        assert_eq!(gains[0], 0.0);
-        assert!((gains[1] - 1000.0_f64.ln()).abs() < 1e-12 && (gains[2] + gains[1]).abs() < 1e-12);
-        assert!((gains[3] + 2.0_f64.ln()).abs() < 1e-12);
+        let log_ratios = log_ratios(&pairs(&[(0.0, 0.0), (1.0, 0.0), (0.0, 1.0), (1.0, 2.0)]), true);
+        assert_eq!(log_ratios[0], 0.0);
+        assert!((log_ratios[1] - 1000.0_f64.ln()).abs() < 1e-12 && (log_ratios[2] + log_ratios[1]).abs() < 1e-12);
+        assert!((log_ratios[3] + 2.0_f64.ln()).abs() < 1e-12);
     }
 
     #[test]
     fn one_of_several_metrics_must_stand_out_further() {
         // All of six pairs agree: p is 0.031.
-        let worse = || Gains::of(&pairs(&[(1.0, 1.5); 6]), &[], true, 0.01);
-        let same = || Gains::of(&pairs(&[(1.0, 1.0); 6]), &[], true, 0.01);
-        assert_eq!(several(&[worse()], 0.05)[0].verdict, TrialVerdict::Harmed);
-        let two = several(&[worse(), same()], 0.05);
+        let worse = || LogRatios::of(&pairs(&[(1.0, 1.5); 6]), &[], true, 0.01);
+        let same = || LogRatios::of(&pairs(&[(1.0, 1.0); 6]), &[], true, 0.01);
+        assert_eq!(judge_guards(&[worse()], 0.05)[0].verdict, TrialVerdict::Harmed);
+        let two = judge_guards(&[worse(), same()], 0.05);
         assert_eq!((two[0].verdict, two[1].verdict), (TrialVerdict::Inconclusive, TrialVerdict::Equivalent));
     }
 
     #[test]
     fn noise_does_not_make_an_effect_nothing() {
         let noise = pairs(&[(1.0, 1.5), (1.0, 1.5)]);
-        let gains = Gains::of(&pairs(&[(1.0, 1.2); 8]), &noise, true, 0.01);
-        assert_eq!(gains.judged(0.05).verdict, TrialVerdict::Inconclusive);
+        let log_ratios = LogRatios::of(&pairs(&[(1.0, 1.2); 8]), &noise, true, 0.01);
+        assert_eq!(log_ratios.judged(0.05).verdict, TrialVerdict::Inconclusive);
     }
 
     #[test]
     fn a_block_is_told_from_another() {
         let before: Vec<f64> = (0..8).map(|i| 10.0 + f64::from(i) / 10.0).collect();
         let after: Vec<f64> = before.iter().map(|value| value / 2.0).collect();
-        assert_eq!(blocks(&before, &after, true, 0.05, 0.01).verdict, TrialVerdict::Helped);
-        assert_eq!(blocks(&before, &after, false, 0.05, 0.01).verdict, TrialVerdict::Harmed);
-        assert_eq!(blocks(&before, &before, true, 0.05, 0.1).verdict, TrialVerdict::Equivalent);
-        assert_eq!(blocks(&[4096.0; 6], &[8192.0; 6], false, 0.05, 0.01).verdict, TrialVerdict::Helped);
-        assert_eq!(blocks(&[0.0; 6], &[0.5; 6], true, 0.05, 0.01).verdict, TrialVerdict::Harmed);
+        assert_eq!(judge_blocks(&before, &after, true, 0.05, 0.01).verdict, TrialVerdict::Helped);
+        assert_eq!(judge_blocks(&before, &after, false, 0.05, 0.01).verdict, TrialVerdict::Harmed);
+        assert_eq!(judge_blocks(&before, &before, true, 0.05, 0.1).verdict, TrialVerdict::Equivalent);
+        assert_eq!(judge_blocks(&[4096.0; 6], &[8192.0; 6], false, 0.05, 0.01).verdict, TrialVerdict::Helped);
+        assert_eq!(judge_blocks(&[0.0; 6], &[0.5; 6], true, 0.05, 0.01).verdict, TrialVerdict::Harmed);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What is measured under: a command of its own, or the load that the machine has anyhow.
 
-use super::run::Sighted;
+use super::run::Measurement;
 use crate::error::Error;
 use std::io::{self, Read};
 use std::os::unix::process::CommandExt;
@@ -25,18 +25,17 @@ pub trait Meter {
 
     /// Ends it: the value of each metric over the time since, in an order of its own that stays the same; `None` where it has
     /// none.
-    fn stop(&mut self) -> Sighted;
+    fn stop(&mut self) -> Measurement;
 }
 
-/// Reads nothing.
-struct Blind;
+struct NoMeter;
 
-impl Meter for Blind {
+impl Meter for NoMeter {
     fn start(&mut self) {}
 
     fn tick(&mut self) {}
 
-    fn stop(&mut self) -> Sighted {
+    fn stop(&mut self) -> Measurement {
         Vec::new()
     }
 }
@@ -65,13 +64,10 @@ impl Load {
     /// # Errors
     /// Interrupted, or the command failed.
     pub fn once(&self, stop: &AtomicBool) -> Result<(), Error> {
-        self.run(false, &mut Blind, stop).map(|_| ())
+        self.run(false, &mut NoMeter, stop).map(|_| ())
     }
 
     /// Puts the load on, or lets it be, while `meter` looks. What a command came to; its output is read where it is `read`.
-    ///
-    /// # Errors
-    /// Interrupted, or the command failed.
     pub(super) fn run(&self, read: bool, meter: &mut dyn Meter, stop: &AtomicBool) -> Result<Option<Done>, Error> {
         match self {
             Self::Command(words) => Running::start(words, read)?.finish(words, meter, stop).map(Some),
@@ -81,9 +77,6 @@ impl Load {
 }
 
 /// Waits, and calls `tick` meanwhile.
-///
-/// # Errors
-/// Interrupted.
 pub(super) fn wait(time: Duration, stop: &AtomicBool, mut tick: impl FnMut()) -> Result<(), Error> {
     let end = Instant::now() + time;
     while Instant::now() < end {
@@ -183,7 +176,7 @@ mod tests {
         // The shell ignores what it is asked, and who it started holds its output open.
         let words = ["sh", "-c", "trap '' TERM; sleep 3600 & sleep 3600; sleep 3600"].map(str::to_owned);
         let stop = AtomicBool::new(true);
-        let ended = Load::Command(words.to_vec()).run(true, &mut Blind, &stop);
+        let ended = Load::Command(words.to_vec()).run(true, &mut NoMeter, &stop);
         assert!(matches!(ended, Err(Error::Interrupted)), "{ended:?}");
     }
 

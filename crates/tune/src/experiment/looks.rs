@@ -6,7 +6,6 @@ use whyslow_compare::stats::paired::MOST_PAIRS;
 /// A look at the pairs measured so far.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Look {
-    /// After so many pairs.
     pub(super) pairs: usize,
     /// What p must not exceed at this look.
     pub(super) alpha: f64,
@@ -17,9 +16,6 @@ pub(super) struct Look {
 ///
 /// The part spent by a look at the share t of the pairs is t cubed (Kim and DeMets, Biometrika 74, 1987): little early on, when
 /// little is known. What the looks spend adds up, so that no assumption about how they depend on each other is made.
-///
-/// # Errors
-/// How many pairs it takes, where these never tell.
 pub(super) fn looks(pairs: usize, count: usize, alpha: f64, tests: usize) -> Result<Vec<Look>, usize> {
     let mut looks = Vec::new();
     let mut spent = 0.0;
@@ -49,12 +45,12 @@ fn can_tell(pairs: usize, alpha: f64, tests: usize) -> bool {
 /// Alpha for tests that come one after the other, when what a later one will show is not known yet: each has an equal part, and
 /// what one that held did not use up goes to the next (the fall-back procedure of Wiens, Pharmaceutical Statistics 2, 2003).
 #[derive(Clone, Copy, Debug)]
-pub struct Purse {
+pub struct AlphaBudget {
     part: f64,
     next: f64,
 }
 
-impl Purse {
+impl AlphaBudget {
     /// For so many tests.
     pub fn of(alpha: f64, tests: usize) -> Self {
         let part = alpha / tests.max(1) as f64;
@@ -94,7 +90,7 @@ mod tests {
 
     #[test]
     fn what_held_hands_its_part_on() {
-        let mut purse = Purse::of(0.06, 3);
+        let mut purse = AlphaBudget::of(0.06, 3);
         purse.settle(true);
         assert!((purse.next() - 0.04).abs() < 1e-12);
         purse.settle(false);

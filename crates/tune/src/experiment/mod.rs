@@ -9,14 +9,14 @@ mod prepared;
 #[cfg(test)]
 mod recorded;
 mod run;
-mod workbench;
+mod test_bed;
 
 pub use load::{Load, Meter};
 pub use log::{remember, remembered};
-pub use looks::Purse;
+pub use looks::AlphaBudget;
 pub use prepared::Prepared;
-pub use run::{PAUSE, Sighted, can_tell, run};
-pub use workbench::{Around, Workbench};
+pub use run::{Measurement, PAUSE, can_tell, run};
+pub use test_bed::{LiveTestBed, TrialSetup};
 
 use crate::error::Error;
 use std::time::Duration;
@@ -24,7 +24,7 @@ use whyslow_compare::stats::paired::MOST_PAIRS;
 
 /// What is measured.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sight {
+pub struct MetricSpec {
     /// Its name and unit, for the record.
     pub name: String,
     /// Whether less of it is better.
@@ -33,7 +33,7 @@ pub struct Sight {
 
 /// Where a value comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Measured {
+pub enum MetricSource {
     /// How long the command took.
     Time,
     /// The last number it wrote to standard output.
@@ -48,11 +48,11 @@ pub struct Design {
     /// What is changed, for the record.
     pub changes: Vec<String>,
     /// What the change is for.
-    pub target: Sight,
+    pub target: MetricSpec,
     /// What must not get worse.
-    pub guards: Vec<Sight>,
+    pub guards: Vec<MetricSpec>,
     /// What the change works through: it must get better, in the sense given.
-    pub mechanism: Option<Sight>,
+    pub mechanism: Option<MetricSpec>,
     /// Pairs with and without the change, at most.
     pub pairs: usize,
     /// Pairs without any change, before.
@@ -78,29 +78,22 @@ impl Design {
 }
 
 /// What an experiment is made with.
-pub trait Bench {
+pub trait TestBed {
     /// Makes the change, or takes it back.
-    ///
-    /// # Errors
-    /// It could not be.
     fn switch(&mut self, with: bool) -> Result<(), Error>;
 
     /// Waits; an interrupt ends it.
-    ///
-    /// # Errors
-    /// Interrupted.
     fn wait(&mut self, time: Duration) -> Result<(), Error>;
 
     /// Measures once: a number that is not negative for each metric of the design, what the change is for first.
-    ///
-    /// # Errors
-    /// It could not be measured, or was interrupted.
-    fn measure(&mut self, step: usize, steps: usize) -> Result<Sighted, Error>;
+    fn measure(&mut self, step: usize, steps: usize) -> Result<Measurement, Error>;
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rand::rngs::SmallRng;
+    use rand::{RngExt, SeedableRng};
     use whyslow_model::tune::{Trial, TrialVerdict};
 
     /// A bench whose measure drifts, with noise that remembers itself, and an effect of the change.
@@ -109,17 +102,16 @@ mod tests {
         on_guard: f64,
         is_on: bool,
         level: f64,
-        random: u64,
+        random: SmallRng,
     }
 
     impl Drifting {
         fn uniform(&mut self) -> f64 {
-            self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (self.random >> 11) as f64 / (1_u64 << 53) as f64 - 0.5
+            self.random.random_range(-0.5..0.5)
         }
     }
 
-    impl Bench for Drifting {
+    impl TestBed for Drifting {
         fn switch(&mut self, with: bool) -> Result<(), Error> {
             self.is_on = with;
             Ok(())
@@ -129,7 +121,7 @@ mod tests {
             Ok(())
         }
 
-        fn measure(&mut self, _: usize, _: usize) -> Result<Sighted, Error> {
+        fn measure(&mut self, _: usize, _: usize) -> Result<Measurement, Error> {
             self.level = 0.9 * self.level + 0.03 * self.uniform();
             let effect = |size: f64| if self.is_on { size } else { 0.0 };
             let (target, guard) = (effect(self.effect), effect(self.on_guard));
@@ -138,14 +130,14 @@ mod tests {
         }
     }
 
-    fn sight(name: &str) -> Sight {
-        Sight { name: name.into(), lower_is_better: true }
+    fn metric(name: &str) -> MetricSpec {
+        MetricSpec { name: name.into(), lower_is_better: true }
     }
 
     fn design(seed: u64) -> Design {
         Design {
             changes: Vec::new(),
-            target: sight("s"),
+            target: metric("s"),
             guards: Vec::new(),
             mechanism: None,
             pairs: 10,
@@ -159,7 +151,7 @@ mod tests {
     }
 
     fn tried(design: &Design, effect: f64, on_guard: f64, seed: u64) -> Trial {
-        let mut bench = Drifting { effect, on_guard, is_on: false, level: 0.0, random: seed + 1 };
+        let mut bench = Drifting { effect, on_guard, is_on: false, level: 0.0, random: SmallRng::seed_from_u64(seed) };
         let trial = run(design, &mut bench).unwrap();
         assert!(!bench.is_on, "the change is taken back");
         trial
@@ -189,9 +181,9 @@ mod tests {
     #[test]
     fn a_real_effect_is_found_earlier_and_nothing_is_found_no_oftener_where_one_looks_thrice() {
         let looking = |seed| Design { pairs: 20, looks: 3, ..design(seed) };
-        let found: Vec<Trial> = (0..200).map(|seed| tried(&looking(seed), -0.10, 0.0, seed)).collect();
-        assert!(found.iter().all(|trial| trial.verdict == TrialVerdict::Helped));
-        assert!(found.iter().filter(|trial| trial.pairs.len() < 20).count() > 150);
+        let analysis: Vec<Trial> = (0..200).map(|seed| tried(&looking(seed), -0.10, 0.0, seed)).collect();
+        assert!(analysis.iter().all(|trial| trial.verdict == TrialVerdict::Helped));
+        assert!(analysis.iter().filter(|trial| trial.pairs.len() < 20).count() > 150);
         let nothing: Vec<_> = (0..200).map(|seed| tried(&looking(seed), 0.0, 0.0, seed).verdict).collect();
         let false_alarms = share(&nothing, TrialVerdict::Helped) + share(&nothing, TrialVerdict::Harmed);
         assert!(false_alarms <= 0.05, "{false_alarms}");
@@ -199,7 +191,7 @@ mod tests {
 
     #[test]
     fn what_helps_and_harms_a_guard_has_not_helped() {
-        let guarded = |seed| Design { guards: vec![sight("guard")], mechanism: Some(sight("moves")), ..design(seed) };
+        let guarded = |seed| Design { guards: vec![metric("guard")], mechanism: Some(metric("moves")), ..design(seed) };
         let harmed = tried(&guarded(1), -0.10, 0.20, 1);
         assert_eq!((harmed.verdict, harmed.guards[0].verdict), (TrialVerdict::Harmed, TrialVerdict::Harmed));
         let spared = tried(&guarded(2), -0.20, 0.0, 2);
@@ -209,24 +201,23 @@ mod tests {
     #[test]
     fn what_does_not_move_is_no_cause() {
         // The third figure follows the first; here it is to rise while that falls.
-        let against = Sight { name: "moves".into(), lower_is_better: false };
-        let wrong = Design { guards: vec![sight("guard")], mechanism: Some(against), ..design(3) };
+        let against = MetricSpec { name: "moves".into(), lower_is_better: false };
+        let wrong = Design { guards: vec![metric("guard")], mechanism: Some(against), ..design(3) };
         let trial = tried(&wrong, -0.20, 0.0, 3);
         assert_eq!(trial.verdict, TrialVerdict::Helped);
         assert!(trial.is_mechanism_unconfirmed() && !trial.is_proven());
     }
 
-    /// Always the same.
     struct Always(Vec<Option<f64>>);
 
-    impl Bench for Always {
+    impl TestBed for Always {
         fn switch(&mut self, _: bool) -> Result<(), Error> {
             Ok(())
         }
         fn wait(&mut self, _: Duration) -> Result<(), Error> {
             Ok(())
         }
-        fn measure(&mut self, step: usize, _: usize) -> Result<Sighted, Error> {
+        fn measure(&mut self, step: usize, _: usize) -> Result<Measurement, Error> {
             Ok(vec![self.0[step % self.0.len()]])
         }
     }
@@ -240,7 +231,7 @@ mod tests {
         assert!(refused(&design(1), &[Some(-1.0)]).contains("above zero"));
         assert!(refused(&design(1), &[None]).contains("had no value"));
         assert!(refused(&design(1), &[Some(1.0), Some(9.0)]).contains("varies so much"));
-        let guards = vec![sight("a"), sight("b")];
+        let guards = vec![metric("a"), metric("b")];
         assert!(refused(&Design { pairs: 6, guards, ..design(1) }, &[Some(1.0)]).contains("at least 7 are needed"));
     }
 }

@@ -1,7 +1,7 @@
 //! A change that shows only after a restart or a reboot: measured before, made, and measured after. Between the two halves it is
 //! kept in a file beside the journal.
 
-use super::judge::blocks;
+use super::judge::judge_blocks;
 use super::{Design, Load};
 use crate::clock;
 use crate::error::Error;
@@ -104,7 +104,7 @@ impl Prepared {
 
     /// The experiment with its second half.
     pub fn judged(&self, after: &[f64]) -> Trial {
-        let judged = blocks(&self.before, after, self.lower_is_better, Design::ALPHA, self.delta);
+        let judged = judge_blocks(&self.before, after, self.lower_is_better, Design::ALPHA, self.delta);
         let pair = |(without, with): (&f64, &f64)| TrialPair { without: *without, with: *with, with_first: false };
         Trial {
             at: clock::now(),

@@ -14,7 +14,7 @@ struct Recording<'a> {
     is_on: bool,
 }
 
-impl Bench for Recording<'_> {
+impl TestBed for Recording<'_> {
     fn switch(&mut self, with: bool) -> Result<(), Error> {
         self.is_on = with;
         Ok(())
@@ -24,7 +24,7 @@ impl Bench for Recording<'_> {
         Ok(())
     }
 
-    fn measure(&mut self, _: usize, _: usize) -> Result<Sighted, Error> {
+    fn measure(&mut self, _: usize, _: usize) -> Result<Measurement, Error> {
         let (time, left) = self.left.split_first().ok_or_else(|| Error::Usage("the recording is over".into()))?;
         self.left = left;
         Ok(vec![Some(if self.is_on { self.factor * time } else { *time })])
@@ -39,7 +39,7 @@ fn verdicts(factor: f64, looks: usize) -> Vec<TrialVerdict> {
         for (seed, start) in (0..times.len() - 50).step_by(7).enumerate() {
             let design = Design {
                 changes: Vec::new(),
-                target: Sight { name: "s".into(), lower_is_better: true },
+                target: MetricSpec { name: "s".into(), lower_is_better: true },
                 guards: Vec::new(),
                 mechanism: None,
                 pairs: if looks > 1 { 20 } else { 10 },

@@ -1,9 +1,11 @@
 //! The course of an experiment: warm up, see what comes about by itself, measure pairs, look when it was said to look.
 
 use super::looks::{Look, looks};
-use super::{Bench, Design, Sight, judge};
+use super::{Design, MetricSpec, TestBed, judge};
 use crate::clock;
 use crate::error::Error;
+use rand::rngs::SmallRng;
+use rand::{RngExt, SeedableRng};
 use std::time::Duration;
 use whyslow_model::tune::{Trial, TrialEvidence, TrialPair, TrialVerdict, Watched};
 
@@ -19,9 +21,9 @@ pub const PAUSE: Duration = Duration::from_millis(100);
 ///
 /// # Errors
 /// What ended it before there was a pair, or why it would be of no use.
-pub fn run(design: &Design, bench: &mut dyn Bench) -> Result<Trial, Error> {
+pub fn run(design: &Design, bench: &mut dyn TestBed) -> Result<Trial, Error> {
     let looks = design.looks()?;
-    let mut runner = Runner { design, bench, coin: design.seed | 1, is_on: false, step: 0 };
+    let mut runner = Runner { design, bench, random: SmallRng::seed_from_u64(design.seed), is_on: false, step: 0 };
     let trial = tried(design, &looks, &mut runner);
     if runner.is_on {
         runner.bench.switch(false)?;
@@ -31,20 +33,20 @@ pub fn run(design: &Design, bench: &mut dyn Bench) -> Result<Trial, Error> {
 
 fn tried(design: &Design, looks: &[Look], runner: &mut Runner) -> Result<Trial, Error> {
     // The first run warms caches, and counts for nothing.
-    let warm = runner.sight(false)?;
+    let warm = runner.measure(false)?;
     let noise = (0..design.noise_pairs).map(|_| runner.pair(false)).collect::<Result<Vec<_>, _>>()?;
-    let found = Found { design, noise };
-    found.is_of_use(&warm)?;
+    let analysis = Analysis { design, noise };
+    analysis.is_of_use(&warm)?;
     let mut pairs = Vec::new();
     let mut trial = None;
     for look in looks {
         while pairs.len() < look.pairs {
             match runner.pair(true) {
-                Err(Error::Interrupted) if !pairs.is_empty() => return Ok(found.cut_short(looks, look, &pairs)),
+                Err(Error::Interrupted) if !pairs.is_empty() => return Ok(analysis.cut_short(looks, look, &pairs)),
                 pair => pairs.push(pair?),
             }
         }
-        let told = found.judged(looks, look, &pairs);
+        let told = analysis.judged(looks, look, &pairs);
         let is_told = match told.verdict {
             TrialVerdict::Inconclusive => false,
             // What it works through may still show.
@@ -68,34 +70,33 @@ pub fn can_tell(design: &Design) -> Result<(), Error> {
 }
 
 /// What one measurement tells: a value for each metric of the design, in its order; `None` where it has none.
-pub type Sighted = Vec<Option<f64>>;
+pub type Measurement = Vec<Option<f64>>;
 
-/// A pair of them.
-struct Twin {
-    without: Sighted,
-    with: Sighted,
+struct MeasuredPair {
+    without: Measurement,
+    with: Measurement,
     with_first: bool,
 }
 
 struct Runner<'a> {
     design: &'a Design,
-    bench: &'a mut dyn Bench,
-    coin: u64,
+    bench: &'a mut dyn TestBed,
+    random: SmallRng,
     is_on: bool,
     step: usize,
 }
 
 impl Runner<'_> {
     /// Two measurements in random order; with `real` one of them has the change.
-    fn pair(&mut self, real: bool) -> Result<Twin, Error> {
-        let with_first = self.toss();
+    fn pair(&mut self, real: bool) -> Result<MeasuredPair, Error> {
+        let with_first = self.random.random();
         let first = self.one(real && with_first)?;
         let second = self.one(real && !with_first)?;
         let (with, without) = if with_first { (first, second) } else { (second, first) };
-        Ok(Twin { without, with, with_first })
+        Ok(MeasuredPair { without, with, with_first })
     }
 
-    fn sight(&mut self, with: bool) -> Result<Sighted, Error> {
+    fn measure(&mut self, with: bool) -> Result<Measurement, Error> {
         self.turn(with)?;
         self.bench.wait(PAUSE)?;
         self.step += 1;
@@ -103,11 +104,11 @@ impl Runner<'_> {
     }
 
     /// The same, where what the change is for must have a value.
-    fn one(&mut self, with: bool) -> Result<Sighted, Error> {
-        let sighted = self.sight(with)?;
-        let target = sighted.first().copied().flatten();
+    fn one(&mut self, with: bool) -> Result<Measurement, Error> {
+        let measurement = self.measure(with)?;
+        let target = measurement.first().copied().flatten();
         match target {
-            Some(value) if value.is_finite() && value >= 0.0 => Ok(sighted),
+            Some(value) if value.is_finite() && value >= 0.0 => Ok(measurement),
             Some(value) => Err(Error::Usage(format!(
                 "{}: measured {value}, but only values above zero can be compared",
                 self.design.target.name
@@ -127,28 +128,20 @@ impl Runner<'_> {
         }
         Ok(())
     }
-
-    /// Xorshift (Marsaglia 2003), of which a high bit is taken.
-    fn toss(&mut self) -> bool {
-        self.coin ^= self.coin << 13;
-        self.coin ^= self.coin >> 7;
-        self.coin ^= self.coin << 17;
-        self.coin >> 40 & 1 == 1
-    }
 }
 
 /// What is known once the pairs without any change are measured.
-struct Found<'a> {
+struct Analysis<'a> {
     design: &'a Design,
-    noise: Vec<Twin>,
+    noise: Vec<MeasuredPair>,
 }
 
-impl Found<'_> {
+impl Analysis<'_> {
     /// Whether pairs with the change can tell anything.
-    fn is_of_use(&self, warm: &Sighted) -> Result<(), Error> {
+    fn is_of_use(&self, warm: &Measurement) -> Result<(), Error> {
         let name = &self.design.target.name;
-        let mut all = self.noise.iter().flat_map(|twin| [&twin.without, &twin.with]).chain([warm]);
-        if all.all(|sighted| sighted.first() == Some(&Some(0.0))) {
+        let mut all = self.noise.iter().flat_map(|pair| [&pair.without, &pair.with]).chain([warm]);
+        if all.all(|measurement| measurement.first() == Some(&Some(0.0))) {
             return Err(Error::Usage(format!("{name} was 0 each time: only values above zero can be compared")));
         }
         match self.detectable() {
@@ -166,18 +159,18 @@ impl Found<'_> {
         judge::detectable(&known(&self.noise, 0), self.design.target.lower_is_better, self.design.pairs)
     }
 
-    fn gains(&self, pairs: &[Twin], at: usize, metric: &Sight) -> judge::Gains {
-        judge::Gains::of(&known(pairs, at), &known(&self.noise, at), metric.lower_is_better, self.design.delta)
+    fn log_ratios(&self, pairs: &[MeasuredPair], at: usize, metric: &MetricSpec) -> judge::LogRatios {
+        judge::LogRatios::of(&known(pairs, at), &known(&self.noise, at), metric.lower_is_better, self.design.delta)
     }
 
-    fn judged(&self, looks: &[Look], look: &Look, pairs: &[Twin]) -> Trial {
+    fn judged(&self, looks: &[Look], look: &Look, pairs: &[MeasuredPair]) -> Trial {
         let design = self.design;
-        let target = self.gains(pairs, 0, &design.target);
+        let target = self.log_ratios(pairs, 0, &design.target);
         let judged = target.judged(look.alpha);
         let guards = self.guards(look, pairs);
         let mechanism = design.mechanism.as_ref().map(|metric| {
             let at = 1 + design.guards.len();
-            watched(metric, known(pairs, at), self.gains(pairs, at, metric).judged(look.alpha))
+            watched(metric, known(pairs, at), self.log_ratios(pairs, at, metric).judged(look.alpha))
         });
         let is_harmed = guards.iter().any(|guard| guard.verdict == TrialVerdict::Harmed);
         let verdict = if is_harmed { TrialVerdict::Harmed } else { judged.verdict };
@@ -203,20 +196,21 @@ impl Found<'_> {
     }
 
     /// What there is where no look was come to: how many pairs there would be was fixed beforehand, so that fewer prove nothing.
-    fn cut_short(&self, looks: &[Look], look: &Look, pairs: &[Twin]) -> Trial {
+    fn cut_short(&self, looks: &[Look], look: &Look, pairs: &[MeasuredPair]) -> Trial {
         let verdict = TrialVerdict::Inconclusive;
         Trial { verdict, pairs_needed: None, interrupted: true, ..self.judged(looks, look, pairs) }
     }
 
-    fn guards(&self, look: &Look, pairs: &[Twin]) -> Vec<Watched> {
+    fn guards(&self, look: &Look, pairs: &[MeasuredPair]) -> Vec<Watched> {
         let guards = || self.design.guards.iter().zip(1..);
-        let gains: Vec<judge::Gains> = guards().map(|(metric, at)| self.gains(pairs, at, metric)).collect();
-        let judged = judge::several(&gains, look.alpha);
+        let log_ratios: Vec<judge::LogRatios> =
+            guards().map(|(metric, at)| self.log_ratios(pairs, at, metric)).collect();
+        let judged = judge::judge_guards(&log_ratios, look.alpha);
         guards().zip(judged).map(|((metric, at), judged)| watched(metric, known(pairs, at), judged)).collect()
     }
 }
 
-fn watched(metric: &Sight, pairs: Vec<TrialPair>, judged: judge::Judged) -> Watched {
+fn watched(metric: &MetricSpec, pairs: Vec<TrialPair>, judged: judge::Judgement) -> Watched {
     Watched {
         metric: metric.name.clone(),
         lower_is_better: metric.lower_is_better,
@@ -227,13 +221,14 @@ fn watched(metric: &Sight, pairs: Vec<TrialPair>, judged: judge::Judged) -> Watc
 }
 
 /// The pairs of which both values of one metric are known.
-fn known(twins: &[Twin], at: usize) -> Vec<TrialPair> {
-    let value =
-        |sighted: &Sighted| sighted.get(at).copied().flatten().filter(|value| value.is_finite() && *value >= 0.0);
-    let pair = |twin: &Twin| {
-        Some(TrialPair { without: value(&twin.without)?, with: value(&twin.with)?, with_first: twin.with_first })
+fn known(pairs: &[MeasuredPair], at: usize) -> Vec<TrialPair> {
+    let value = |measurement: &Measurement| {
+        measurement.get(at).copied().flatten().filter(|value| value.is_finite() && *value >= 0.0)
     };
-    twins.iter().filter_map(pair).collect()
+    let pair = |pair: &MeasuredPair| {
+        Some(TrialPair { without: value(&pair.without)?, with: value(&pair.with)?, with_first: pair.with_first })
+    };
+    pairs.iter().filter_map(pair).collect()
 }
 
 impl Design {

@@ -1,39 +1,39 @@
 //! The machine and its settings, changed and put back around a load.
 
 use super::load::{Done, Load, Meter, wait};
-use super::run::Sighted;
-use super::{Bench, Measured};
+use super::run::Measurement;
+use super::{MetricSource, TestBed};
 use crate::error::Error;
 use crate::guardian;
 use crate::machine::Machine;
 use crate::plan::Plan;
+use crate::request::ChangeRequest;
 use crate::session::{Guard, Session, Terms, all_clean};
-use crate::wish::Wish;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use whyslow_model::tune::HistoryEntry;
 
 /// A change and the load it is tried under.
-pub struct Around {
+pub struct TrialSetup {
     /// What for, for the history.
     pub why: String,
     /// The change.
-    pub wishes: Vec<Wish>,
+    pub requests: Vec<ChangeRequest>,
     /// What is measured under.
     pub load: Load,
     /// Where the value of each metric of the design comes from, in its order.
-    pub measured: Vec<Measured>,
+    pub measured: Vec<MetricSource>,
     /// What reads the live ones among them.
     pub meter: Box<dyn Meter>,
 }
 
 /// Makes and takes back changes around a load. However it is dropped, all is taken back that was not kept; a guard does so
 /// where the program dies.
-pub struct Workbench<'a> {
+pub struct LiveTestBed<'a> {
     session: Session,
     machine: Machine,
-    around: Around,
+    around: TrialSetup,
     stop: Arc<AtomicBool>,
     /// The change that is being tried, while it is made.
     made: Option<u64>,
@@ -43,12 +43,12 @@ pub struct Workbench<'a> {
     tell: &'a dyn Fn(usize, usize),
 }
 
-impl<'a> Workbench<'a> {
+impl<'a> LiveTestBed<'a> {
     /// With the run that may change settings. `stop` is raised where it shall end early; `tell` hears of each measurement.
     pub fn new(
         machine: &Machine,
         session: Session,
-        around: Around,
+        around: TrialSetup,
         stop: Arc<AtomicBool>,
         tell: &'a dyn Fn(usize, usize),
     ) -> Self {
@@ -60,7 +60,7 @@ impl<'a> Workbench<'a> {
     ///
     /// # Errors
     /// It could not be taken back.
-    pub fn turn_to(&mut self, around: Around) -> Result<(), Error> {
+    pub fn turn_to(&mut self, around: TrialSetup) -> Result<(), Error> {
         self.switch(false)?;
         self.around = around;
         Ok(())
@@ -120,8 +120,8 @@ impl<'a> Workbench<'a> {
     }
 
     /// A value for each metric, in the order of the design.
-    fn sight(&mut self) -> Result<Sighted, Error> {
-        let read = self.around.measured.contains(&Measured::Number);
+    fn read_metrics(&mut self) -> Result<Measurement, Error> {
+        let read = self.around.measured.contains(&MetricSource::Number);
         self.around.meter.start();
         let done = self.around.load.run(read, &mut *self.around.meter, &self.stop);
         let live = self.around.meter.stop();
@@ -130,20 +130,20 @@ impl<'a> Workbench<'a> {
             return Err(Error::Usage(format!("{} prints no number", words[0])));
         }
         let mut live = live.into_iter();
-        let value = |measured: &Measured| match measured {
-            Measured::Time => done.as_ref().map(|done| done.time),
-            Measured::Number => done.as_ref().and_then(|done| done.number),
-            Measured::Live => live.next().flatten(),
+        let value = |measured: &MetricSource| match measured {
+            MetricSource::Time => done.as_ref().map(|done| done.time),
+            MetricSource::Number => done.as_ref().and_then(|done| done.number),
+            MetricSource::Live => live.next().flatten(),
         };
         Ok(self.around.measured.iter().map(value).collect())
     }
 }
 
-impl Bench for Workbench<'_> {
+impl TestBed for LiveTestBed<'_> {
     fn switch(&mut self, with: bool) -> Result<(), Error> {
         match (with, self.made.take()) {
             (true, None) => {
-                let plan = Plan::of(&self.machine, &self.around.why, &self.around.wishes);
+                let plan = Plan::of(&self.machine, &self.around.why, &self.around.requests);
                 plan.all_possible()?;
                 // One guard is enough: it waits for the lock, and finds whatever is being tried when this program is gone.
                 let guard = (!self.is_guarded).then_some(&guardian::start as Guard);
@@ -161,16 +161,16 @@ impl Bench for Workbench<'_> {
         wait(time, &self.stop, || ())
     }
 
-    fn measure(&mut self, step: usize, steps: usize) -> Result<Sighted, Error> {
+    fn measure(&mut self, step: usize, steps: usize) -> Result<Measurement, Error> {
         if self.stop.load(Ordering::Relaxed) {
             return Err(Error::Interrupted);
         }
         (self.tell)(step, steps);
-        self.sight()
+        self.read_metrics()
     }
 }
 
-impl Drop for Workbench<'_> {
+impl Drop for LiveTestBed<'_> {
     fn drop(&mut self) {
         for id in self.made.take().into_iter().chain(self.standing.drain(..).rev()) {
             // What cannot be put back now stands in the journal as begun: the next run tries again, and says so.

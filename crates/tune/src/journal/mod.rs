@@ -14,7 +14,6 @@ use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// The journal's file.
 #[derive(Clone, Debug)]
 pub(crate) struct Journal {
     path: PathBuf,
@@ -40,9 +39,6 @@ impl Journal {
     /// Reads all there is. A last line without its end was being written when the program or the machine died, and what
     /// it tells of had not begun: it says nothing. A whole line that is no record known here is kept and counted: another
     /// version may have written it.
-    ///
-    /// # Errors
-    /// It cannot be read.
     pub(crate) fn read(&self) -> Result<Ledger, Error> {
         Ok(self.parse()?.0)
     }
@@ -68,9 +64,6 @@ impl Journal {
     }
 
     /// Adds a record behind the last whole one. Where there is no room for it the file is as it was before.
-    ///
-    /// # Errors
-    /// It cannot be written; nothing of it then stands in the journal.
     pub(crate) fn append(&self, record: &Record, sync: Sync) -> Result<(), Error> {
         let whole = match self.left.take() {
             Some(left) if left == self.size() => left,

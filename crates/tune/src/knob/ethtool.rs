@@ -79,8 +79,6 @@ pub(super) struct Parameter {
 }
 
 impl Parameter {
-    /// # Errors
-    /// `Failed` where the catalogue names a parameter that is not known here.
     pub(super) fn of(name: &str, interface: &str) -> Result<Self, Unavailable> {
         let place = PLACES.iter().find(|place| place.name == name);
         let place = place.ok_or_else(|| Unavailable::Failed(format!("ethtool has no parameter {name}")))?;

@@ -10,7 +10,6 @@ use whyslow_model::tune::Unavailable;
 /// More than this no setting is.
 const MOST: u64 = 64 * 1024;
 
-/// One file.
 pub(super) struct File {
     path: PathBuf,
     /// The path, as messages name it.

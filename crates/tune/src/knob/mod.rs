@@ -10,9 +10,9 @@ mod quota;
 
 use crate::catalogue::{Catalogue, Entry, PERSIST, filled, sysctl_path};
 use crate::cgroup;
-use crate::machine::Machine;
+use crate::instances;
+use crate::machine::{Machine, meminfo};
 use crate::target::Target;
-use crate::things;
 use std::io;
 use std::sync::Arc;
 use whyslow_model::tune::{Access, Here, Scope, SettingChange, Unavailable};
@@ -57,9 +57,6 @@ impl Knob {
 
     /// The setting that a change of the journal was made to. A line of a file is the line that was written then: what it would
     /// be today depends on which device has the name now.
-    ///
-    /// # Errors
-    /// As [`of`](Self::of).
     pub(crate) fn of_change(machine: &Machine, change: &SettingChange) -> Result<Self, Unavailable> {
         let target: Target = change.target.parse().map_err(Unavailable::Failed)?;
         if target.name != PERSIST {
@@ -85,17 +82,11 @@ impl Knob {
     }
 
     /// The value, in the spelling that values are compared in.
-    ///
-    /// # Errors
-    /// Why there is none.
     pub(crate) fn read(&self) -> Result<String, Unavailable> {
         Ok(self.entry.values.canonical(&self.handle.read().map_err(|why| self.explained(why))?))
     }
 
     /// Whether it may be written, where that can be known without writing.
-    ///
-    /// # Errors
-    /// It may not.
     pub(crate) fn may_write(&self) -> Result<(), Unavailable> {
         self.handle.may_write()
     }
@@ -118,9 +109,6 @@ impl Knob {
 
     /// Writes a value that was checked, and reads back what the kernel made of it. A kernel that rounds may make another
     /// number of it; one that changes nothing did not take it.
-    ///
-    /// # Errors
-    /// It was refused, or something else came of it.
     pub(crate) fn write(&self, value: &str) -> Result<String, Unavailable> {
         let (held, written) = self.attempt(value);
         written?;
@@ -158,9 +146,6 @@ impl Knob {
     }
 
     /// Writes a value and reads back what there is then, whatever it is.
-    ///
-    /// # Errors
-    /// It was refused, or cannot be read.
     pub(crate) fn try_write(&self, value: &str) -> Result<String, Unavailable> {
         self.handle.write(value)?;
         self.read()
@@ -169,7 +154,7 @@ impl Knob {
     /// What tells its thing from another of the same name.
     pub(crate) fn identity(&self) -> String {
         let name = self.target.instance.as_deref().unwrap_or_default();
-        things::identity(&self.machine, self.entry.tunable.scope, &self.entry.tunable.access, name)
+        instances::identity(&self.machine, self.entry.tunable.scope, &self.entry.tunable.access, name)
     }
 
     /// Another tunable of the same thing.
@@ -179,7 +164,7 @@ impl Knob {
 
     /// Bytes of memory that are available without swapping.
     pub(crate) fn available_memory(&self) -> Option<u64> {
-        crate::profile::available_memory(self.machine.root())
+        meminfo(self.machine.root(), "MemAvailable")
     }
 
     /// The tunables that change along with this one, where they are there.
@@ -233,7 +218,7 @@ fn handle(machine: &Machine, entry: &Entry, target: &Target) -> Result<Box<dyn H
             )));
         }
     };
-    things::find(machine, tunable.scope, &tunable.access, name)?;
+    instances::find(machine, tunable.scope, &tunable.access, name)?;
     let live = |handle: Box<dyn Handle>| match machine.root().is_live() {
         true => Ok(handle),
         false => Err(Unavailable::Unsupported("not part of a captured tree".into())),
@@ -262,18 +247,6 @@ fn handle(machine: &Machine, entry: &Entry, target: &Target) -> Result<Box<dyn H
     }
 }
 
-/// The name that a file of tuned.conf gives a setting, and whether it is a sysctl; `None` where it is no file.
-pub(crate) fn file_of(target: &Target) -> Option<(String, bool)> {
-    let entry = Catalogue::built_in().find(&target.name);
-    let name = target.instance.as_deref().unwrap_or_default();
-    match entry.as_ref().map(|entry| &entry.tunable.access) {
-        Some(Access::Sysctl) => Some((target.name.clone(), true)),
-        Some(Access::File(template)) => Some((format!("/{}", filled(template, name)), false)),
-        Some(_) => None,
-        None => Some((target.name.clone(), !target.name.starts_with('/'))),
-    }
-}
-
 /// What a thing of a kind may be called, for a message.
 fn example(scope: Scope) -> &'static str {
     match scope {
@@ -299,7 +272,7 @@ pub(crate) fn here(machine: &Machine, entry: &Entry, instance: Option<&str>) -> 
     let names: Vec<Option<String>> = match instance {
         Some(name) => vec![Some(name.to_owned())],
         None if scope.is_one() => vec![None],
-        None => things::list(machine, scope).into_iter().map(Some).collect(),
+        None => instances::list(machine, scope).into_iter().map(Some).collect(),
     };
     let of = |instance: Option<String>| {
         let target = Target { name: entry.tunable.name.clone(), instance };

@@ -59,7 +59,6 @@ impl Own {
         Some(shown.unwrap_or(own))
     }
 
-    /// As mount(8) takes it.
     fn words(&self, value: &str) -> String {
         if self.is_word { value.to_owned() } else { format!("{}={value}", self.name) }
     }
@@ -83,8 +82,6 @@ enum Known {
 }
 
 impl Mounted {
-    /// # Errors
-    /// `Failed` where the catalogue names an option that is not known here.
     pub(super) fn of(machine: &Machine, option: &str, point: &str) -> Result<Self, Unavailable> {
         let option = match option {
             "atime" => Known::Atime,

@@ -7,7 +7,6 @@ use std::io;
 use std::mem;
 use whyslow_model::tune::Unavailable;
 
-/// Which property.
 #[derive(Clone, Copy)]
 enum Known {
     Nice,

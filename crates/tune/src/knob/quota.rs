@@ -10,7 +10,6 @@ use whyslow_model::tune::Unavailable;
 /// One value of one disk's line.
 pub(super) struct Quota {
     file: File,
-    /// `major:minor`.
     disk: String,
     /// `rbps=` in version 2; empty where the line holds the value alone.
     key: String,
@@ -19,8 +18,6 @@ pub(super) struct Quota {
 }
 
 impl Quota {
-    /// # Errors
-    /// Absent where there is no such disk.
     pub(super) fn of(
         machine: &Machine,
         disk: &str,

@@ -1,15 +1,17 @@
-//! What a set of wishes comes to on this machine: what would change, from what, and what cannot be.
+//! What a set of requests comes to on this machine: what would change, from what, and what cannot be.
 
-mod expand;
 mod step;
 #[cfg(test)]
 mod tests;
 
+use crate::catalogue::Catalogue;
 use crate::error::Error;
+use crate::glob;
+use crate::instances;
 use crate::knob::Knob;
 use crate::machine::Machine;
+use crate::request::{ChangeRequest, RequestedValue};
 use crate::target::Target;
-use crate::wish::Wish;
 use std::collections::HashMap;
 use std::time::Duration;
 use whyslow_model::tune::{Effect, PlanDocument, PlanLine, Risk, Step, Unavailable};
@@ -29,21 +31,21 @@ pub(crate) struct Item {
 }
 
 impl Plan {
-    /// What wishes come to. A pattern for a thing (`disk.scheduler@sd*`) stands for each thing it matches.
-    pub fn of(machine: &Machine, why: &str, wishes: &[Wish]) -> Self {
+    /// What requests come to. A pattern for a thing (`disk.scheduler@sd*`) stands for each thing it matches.
+    pub fn of(machine: &Machine, why: &str, requests: &[ChangeRequest]) -> Self {
         let mut plan = Self { why: why.to_owned(), items: Vec::new(), places: HashMap::new() };
-        for wish in wishes.iter().filter(|wish| !expand::is_implied(wish, wishes)) {
-            plan.add(machine, wish);
+        for request in requests.iter().filter(|request| !is_implied(request, requests)) {
+            plan.add(machine, request);
         }
         plan.items = ordered(plan.items);
         plan.places = plan.items.iter().enumerate().map(|(at, item)| (item.line.target.clone(), at)).collect();
         plan
     }
 
-    /// Adds a wish. The last one for a setting counts, in the place of the first.
-    pub(crate) fn add(&mut self, machine: &Machine, wish: &Wish) {
-        for target in expand::expanded(machine, &wish.target) {
-            let item = step::item(machine, wish, target);
+    /// Adds a request. The last one for a setting counts, in the place of the first.
+    pub(crate) fn add(&mut self, machine: &Machine, request: &ChangeRequest) {
+        for target in expanded(machine, &request.target) {
+            let item = step::item(machine, request, target);
             match self.places.get(&item.line.target) {
                 Some(&at) => self.items[at] = item,
                 None => {
@@ -138,7 +140,7 @@ impl Plan {
     }
 }
 
-/// What must be set before something else comes before it; for the rest the order is that of the wishes.
+/// What must be set before something else comes before it; for the rest the order is that of the requests.
 fn ordered(items: Vec<Item>) -> Vec<Item> {
     let waits = |item: &Item| item.may_wait() && items.iter().any(|other| item.comes_after(other));
     let waits: Vec<bool> = items.iter().map(waits).collect();
@@ -166,4 +168,41 @@ impl Item {
             && own.target.instance == other.target.instance
             && own.entry.tunable.after.contains(&other.target.name)
     }
+}
+
+/// Whether a request goes with another, of the other half of a pair of which one counts: it says that this half shall not
+/// count, or comes later.
+fn is_implied(request: &ChangeRequest, all: &[ChangeRequest]) -> bool {
+    let Some(entry) = Catalogue::built_in().find(&request.target.name) else { return false };
+    let Some(unset) = &entry.tunable.unset else { return false };
+    let is_unset =
+        |request: &ChangeRequest| matches!(&request.wanted, RequestedValue::Exactly(value) if value == unset);
+    let own = all.iter().rposition(|other| other == request);
+    let mut others = all.iter().enumerate().filter(|(_, other)| {
+        other.target.instance == request.target.instance
+            && entry.tunable.disturbs.contains(&other.target.name)
+            && !is_unset(other)
+    });
+    others.any(|(at, _)| is_unset(request) || Some(at) > own)
+}
+
+/// The things that a pattern or a list of processes stands for; the target itself where it names one, or where nothing
+/// matches.
+fn expanded(machine: &Machine, target: &Target) -> Vec<Target> {
+    if target.name.starts_with("process.")
+        && let Some(pids) = target.instance.as_deref()
+    {
+        return pids.split(',').map(|pid| Target::of(&target.name, Some(pid))).collect();
+    }
+    let pattern = target.instance.as_deref().filter(|name| name.contains(['*', '?', '[']));
+    let (Some(pattern), Some(entry)) = (pattern, Catalogue::built_in().find(&target.name)) else {
+        return vec![target.clone()];
+    };
+    let names = instances::list(machine, entry.tunable.scope);
+    let matching: Vec<Target> = names
+        .iter()
+        .filter(|name| glob::matches(pattern, name))
+        .map(|name| Target::of(&target.name, Some(name)))
+        .collect();
+    if matching.is_empty() { vec![target.clone()] } else { matching }
 }

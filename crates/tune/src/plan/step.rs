@@ -1,30 +1,30 @@
-//! What is to be done about one wish on this machine.
+//! What is to be done about one request on this machine.
 
 use super::Item;
 use crate::knob::Knob;
 use crate::machine::Machine;
+use crate::request::{ChangeRequest, RequestedValue};
 use crate::target::Target;
 use crate::values::Values;
-use crate::wish::{Wanted, Wish};
 use whyslow_model::tune::{Effect, PlanLine, Risk, Step, Unavailable};
 
-pub(super) fn item(machine: &Machine, wish: &Wish, target: Target) -> Item {
+pub(super) fn item(machine: &Machine, request: &ChangeRequest, target: Target) -> Item {
     match Knob::of(machine, &target) {
         Ok(knob) => {
-            let (wanted, step) = step(&knob, &wish.wanted);
+            let (wanted, step) = step(&knob, &request.wanted);
             let tunable = &knob.entry.tunable;
             let line = PlanLine {
                 target: knob.target.to_string(),
                 wanted,
                 step,
-                reason: wish.reason.clone(),
+                reason: request.reason.clone(),
                 effect: tunable.effect,
                 risk: tunable.risk,
                 network: tunable.network,
             };
             Item { line, knob: Some(knob) }
         }
-        Err(why) => impossible(&target, wish.wanted.words(), wish.reason.clone(), why),
+        Err(why) => impossible(&target, request.wanted.words(), request.reason.clone(), why),
     }
 }
 
@@ -41,8 +41,8 @@ pub(super) fn impossible(target: &Target, wanted: String, reason: String, why: U
     Item { line, knob: None }
 }
 
-/// The value that a wish comes to, and what is to be done for it.
-fn step(knob: &Knob, wanted: &Wanted) -> (String, Step) {
+/// The value that a request comes to, and what is to be done for it.
+fn step(knob: &Knob, wanted: &RequestedValue) -> (String, Step) {
     let now = match knob.read() {
         Ok(now) => now,
         Err(why) => return (wanted.words(), Step::Cannot(why)),
@@ -51,23 +51,25 @@ fn step(knob: &Knob, wanted: &Wanted) -> (String, Step) {
     let check = |value: &str| entry.values.check(value, &entry.tunable.unit);
     let refused = |why: String| (wanted.words(), Step::Cannot(Unavailable::Failed(why)));
     let value = match wanted {
-        Wanted::Exactly(value) => check(value),
-        Wanted::AtLeast(_) | Wanted::AtMost(_) | Wanted::Each(_) => match check(&wanted.value().unwrap_or_default()) {
-            Ok(value) => {
-                let in_force = knob.in_force(&now);
-                let comes_to = bounded(wanted, &in_force, &value);
-                if comes_to == in_force && value != in_force {
-                    let why = match in_force == now {
-                        true => format!("only {} is requested", wanted.words()),
-                        false => format!("it comes to {in_force}, and only {} is requested", wanted.words()),
-                    };
-                    return (value, Step::Keep { now, why });
+        RequestedValue::Exactly(value) => check(value),
+        RequestedValue::AtLeast(_) | RequestedValue::AtMost(_) | RequestedValue::Each(_) => {
+            match check(&wanted.value().unwrap_or_default()) {
+                Ok(value) => {
+                    let in_force = knob.in_force(&now);
+                    let comes_to = bounded(wanted, &in_force, &value);
+                    if comes_to == in_force && value != in_force {
+                        let why = match in_force == now {
+                            true => format!("only {} is requested", wanted.words()),
+                            false => format!("it comes to {in_force}, and only {} is requested", wanted.words()),
+                        };
+                        return (value, Step::Keep { now, why });
+                    }
+                    Ok(comes_to)
                 }
-                Ok(comes_to)
+                other => other,
             }
-            other => other,
-        },
-        Wanted::FirstOf(values) => first_of(values, &knob.choices(), &now),
+        }
+        RequestedValue::FirstOf(values) => first_of(values, &knob.choices(), &now),
     };
     match value {
         Ok(value) if knob.means(&value, &now) => (value, Step::Already),
@@ -86,8 +88,8 @@ fn step(knob: &Knob, wanted: &Wanted) -> (String, Step) {
     }
 }
 
-/// What a bound comes to, number by number: a wish that raises lowers none of them. What is no number is taken as it is.
-fn bounded(wanted: &Wanted, now: &str, value: &str) -> String {
+/// What a bound comes to, number by number: a request that raises lowers none of them. What is no number is taken as it is.
+fn bounded(wanted: &RequestedValue, now: &str, value: &str) -> String {
     let numbers = |text: &str| text.split(' ').map(|word| word.parse::<i128>().ok()).collect::<Option<Vec<_>>>();
     match (numbers(now), numbers(value)) {
         (Some(now), Some(value)) if now.len() == value.len() => {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::wish::{Wanted, wish};
+use crate::request::{RequestedValue, parse_change};
 use whyslow_sense::Root;
 
 fn tree(files: &[(&str, &str)]) -> (tempfile::TempDir, Machine) {
@@ -13,8 +13,8 @@ fn tree(files: &[(&str, &str)]) -> (tempfile::TempDir, Machine) {
     (folder, machine)
 }
 
-fn steps(machine: &Machine, wishes: &[Wish]) -> Vec<(String, Step)> {
-    Plan::of(machine, "", wishes)
+fn steps(machine: &Machine, requests: &[ChangeRequest]) -> Vec<(String, Step)> {
+    Plan::of(machine, "", requests)
         .document()
         .lines
         .into_iter()
@@ -22,14 +22,14 @@ fn steps(machine: &Machine, wishes: &[Wish]) -> Vec<(String, Step)> {
         .collect()
 }
 
-fn wants(target: &str, wanted: Wanted) -> Wish {
-    Wish { target: target.parse().unwrap(), wanted, reason: String::new() }
+fn wants(target: &str, wanted: RequestedValue) -> ChangeRequest {
+    ChangeRequest { target: target.parse().unwrap(), wanted, reason: String::new() }
 }
 
 #[test]
-fn wishes_are_read() {
-    assert_eq!(wish("a.b@c=d=e").unwrap().wanted, Wanted::Exactly("d=e".into()));
-    assert!(wish("vm.swappiness").unwrap_err().to_string().contains("NAME=VALUE"));
+fn changes_are_read() {
+    assert_eq!(parse_change("a.b@c=d=e").unwrap().wanted, RequestedValue::Exactly("d=e".into()));
+    assert!(parse_change("vm.swappiness").unwrap_err().to_string().contains("NAME=VALUE"));
 }
 
 #[test]
@@ -37,7 +37,7 @@ fn a_pattern_stands_for_every_thing() {
     let disk = |name: &str| format!("sys/block/{name}/queue/scheduler");
     let (_folder, machine) =
         tree(&[(&disk("sda"), "[none] bfq\n"), (&disk("sdb"), "none [bfq]\n"), (&disk("vda"), "[none]\n")]);
-    let steps = steps(&machine, &[wish("disk.scheduler@sd*=bfq").unwrap()]);
+    let steps = steps(&machine, &[parse_change("disk.scheduler@sd*=bfq").unwrap()]);
     assert_eq!(
         steps,
         [
@@ -50,21 +50,21 @@ fn a_pattern_stands_for_every_thing() {
 #[test]
 fn a_list_stands_for_several_processes() {
     let (_folder, machine) = tree(&[]);
-    let named = steps(&machine, &[wish("process.nice@7,12=10").unwrap()]).into_iter().map(|(named, _)| named);
+    let named = steps(&machine, &[parse_change("process.nice@7,12=10").unwrap()]).into_iter().map(|(named, _)| named);
     assert_eq!(named.collect::<Vec<_>>(), ["process.nice@7=10", "process.nice@12=10"]);
 }
 
 #[test]
-fn a_wish_may_be_a_bound_or_a_choice() {
+fn a_requested_value_may_be_a_bound_or_a_choice() {
     let (_folder, machine) =
         tree(&[("proc/sys/net/core/somaxconn", "4096\n"), ("sys/block/sda/queue/scheduler", "[none] kyber\n")]);
     let value = || "2048".to_owned();
     let name = "net.core.somaxconn";
-    assert!(matches!(steps(&machine, &[wants(name, Wanted::AtLeast(value()))])[0].1, Step::Keep { .. }));
-    assert!(matches!(steps(&machine, &[wants(name, Wanted::AtMost(value()))])[0].1, Step::Change { .. }));
-    let schedulers = Wanted::FirstOf(vec!["bfq".into(), "kyber".into(), "none".into()]);
+    assert!(matches!(steps(&machine, &[wants(name, RequestedValue::AtLeast(value()))])[0].1, Step::Keep { .. }));
+    assert!(matches!(steps(&machine, &[wants(name, RequestedValue::AtMost(value()))])[0].1, Step::Change { .. }));
+    let schedulers = RequestedValue::FirstOf(vec!["bfq".into(), "kyber".into(), "none".into()]);
     assert_eq!(steps(&machine, &[wants("disk.scheduler@sda", schedulers)])[0].0, "disk.scheduler@sda=kyber");
-    let none = Wanted::FirstOf(vec!["cfq".into()]);
+    let none = RequestedValue::FirstOf(vec!["cfq".into()]);
     assert!(matches!(
         &steps(&machine, &[wants("disk.scheduler@sda", none)])[0].1,
         Step::Cannot(Unavailable::Failed(_))
@@ -72,19 +72,19 @@ fn a_wish_may_be_a_bound_or_a_choice() {
 }
 
 #[test]
-fn what_others_depend_on_comes_first_and_the_last_wish_counts() {
+fn what_others_depend_on_comes_first_and_the_last_request_counts() {
     let (_folder, machine) =
         tree(&[("sys/block/sda/queue/scheduler", "[none] bfq\n"), ("sys/block/sda/queue/nr_requests", "64\n")]);
-    let wishes =
-        ["disk.nr_requests@sda=256", "disk.scheduler@sda=none", "disk.scheduler@sda=bfq"].map(|w| wish(w).unwrap());
-    let names: Vec<String> = steps(&machine, &wishes).into_iter().map(|(name, _)| name).collect();
+    let requests = ["disk.nr_requests@sda=256", "disk.scheduler@sda=none", "disk.scheduler@sda=bfq"]
+        .map(|w| parse_change(w).unwrap());
+    let names: Vec<String> = steps(&machine, &requests).into_iter().map(|(name, _)| name).collect();
     assert_eq!(names, ["disk.scheduler@sda=bfq", "disk.nr_requests@sda=256"]);
 }
 
 #[test]
 fn the_other_half_of_a_pair_is_named() {
     let (_folder, machine) = tree(&[("proc/sys/vm/dirty_bytes", "8192\n"), ("proc/sys/vm/dirty_ratio", "0\n")]);
-    let step = &steps(&machine, &[wish("vm.dirty_bytes=0").unwrap()])[0].1;
+    let step = &steps(&machine, &[parse_change("vm.dirty_bytes=0").unwrap()])[0].1;
     assert!(
         matches!(step, Step::Cannot(Unavailable::Failed(why)) if why.contains("set vm.dirty_ratio instead")),
         "{step:?}"

@@ -2,7 +2,7 @@
 
 use crate::amount;
 use crate::glob;
-use crate::machine::Machine;
+use crate::machine::{Machine, meminfo};
 use whyslow_sense::Root;
 
 /// What a disk writes in a second, taken for granted where nobody has measured it: of one that seeks, and of any other.
@@ -59,22 +59,11 @@ fn page_size() -> u64 {
 
 /// Memory of the machine, in bytes.
 pub(super) fn memory(root: &Root) -> Option<u64> {
-    Some(meminfo(root, "MemTotal:")? * 1024)
-}
-
-/// Memory that is available without swapping, in bytes.
-pub(crate) fn available_memory(root: &Root) -> Option<u64> {
-    Some(meminfo(root, "MemAvailable:")? * 1024)
+    meminfo(root, "MemTotal")
 }
 
 fn huge_page(root: &Root) -> Option<u64> {
-    Some(meminfo(root, "Hugepagesize:")? * 1024).filter(|size| *size > 0)
-}
-
-fn meminfo(root: &Root, name: &str) -> Option<u64> {
-    let text = root.maybe("proc/meminfo")?;
-    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
-    line.split_whitespace().next()?.parse().ok()
+    meminfo(root, "Hugepagesize").filter(|size| *size > 0)
 }
 
 /// Bytes that the slowest disk in use writes in a second, by its kind; of those that say which it is.

@@ -38,7 +38,6 @@ impl Section {
         self.places.get(name).map(|&at| &self.options[at])
     }
 
-    /// Takes an option out.
     pub(super) fn take(&mut self, name: &str) -> Option<String> {
         let at = self.places.remove(name)?;
         let value = self.options.remove(at).value;
@@ -59,9 +58,6 @@ impl Section {
 }
 
 /// The sections of a file.
-///
-/// # Errors
-/// The line that makes no sense.
 pub(super) fn parse(text: &str) -> Result<Vec<Section>, String> {
     let mut reader = Reader::default();
     for (number, line) in text.lines().enumerate() {

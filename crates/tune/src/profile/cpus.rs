@@ -63,12 +63,10 @@ pub(super) fn mask(cpus: &BTreeSet<u32>) -> String {
     if mask.is_empty() { "0".to_owned() } else { mask }
 }
 
-/// Every processor, between commas.
 pub(super) fn list(cpus: &BTreeSet<u32>) -> String {
     cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(",")
 }
 
-/// The same with ranges.
 pub(super) fn packed(cpus: &BTreeSet<u32>) -> String {
     ranges(&cpus.iter().copied().collect::<Vec<_>>())
 }

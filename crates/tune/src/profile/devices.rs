@@ -1,8 +1,8 @@
 //! Which devices a unit of a profile is for.
 
 use crate::glob;
+use crate::instances;
 use crate::machine::Machine;
-use crate::things;
 use whyslow_model::tune::Scope;
 
 /// Buses whose disks tuned's disk plugin takes; one on no bus (a loop device, dm, md) it takes too.
@@ -12,12 +12,12 @@ const BUSES: [&str; 5] = ["scsi", "virtio", "xen", "nvme", "mmc"];
 pub(super) fn of(machine: &Machine, kind: &str, rule: &str) -> Vec<String> {
     let root = machine.root();
     let all: Vec<String> = match kind {
-        "disk" => things::list(machine, Scope::Disk).into_iter().filter(|name| is_disk(machine, name)).collect(),
+        "disk" => instances::list(machine, Scope::Disk).into_iter().filter(|name| is_disk(machine, name)).collect(),
         "net" => {
-            let names = things::list(machine, Scope::Interface).into_iter();
+            let names = instances::list(machine, Scope::Interface).into_iter();
             names.filter(|name| root.at(format!("sys/class/net/{name}/device")).exists()).collect()
         }
-        "cpu" => things::list(machine, Scope::Cpu),
+        "cpu" => instances::list(machine, Scope::Cpu),
         _ => Vec::new(),
     };
     all.into_iter().filter(|name| is_named(rule, name)).collect()

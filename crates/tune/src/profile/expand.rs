@@ -21,9 +21,6 @@ impl<'a> Scope<'a> {
     }
 
     /// Defines a variable; what its value refers to is looked up now.
-    ///
-    /// # Errors
-    /// As [`expand`](Self::expand).
     pub(super) fn define(&mut self, name: &str, value: &str) -> Result<(), String> {
         if name.is_empty() || !name.chars().all(|c| c.is_alphanumeric() || c == '_') {
             return Err(format!("'{name}' is not a valid variable name"));

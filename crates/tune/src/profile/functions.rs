@@ -18,9 +18,6 @@ pub(super) struct Functions<'a> {
 impl Functions<'_> {
     /// Calls a function. `None` where there is none of that name, where its arguments make no sense, and where it has no answer:
     /// the call then stands as it is.
-    ///
-    /// # Errors
-    /// An assertion that fails; a command that must not run.
     pub(super) fn call(&self, name: &str, arguments: &[String]) -> Result<Option<String>, String> {
         let machine = self.machine;
         let of: Vec<&str> = arguments.iter().map(String::as_str).collect();

@@ -1,7 +1,10 @@
 //! Where profiles are: those of the program, the machine's own, and tuned's.
 
-use super::read::Budget;
 use crate::machine::Machine;
+use std::cell::Cell;
+use std::fs::OpenOptions;
+use std::io::Read;
+use std::os::unix::fs::OpenOptionsExt;
 use whyslow_model::suggest::unknown;
 use whyslow_model::tune::ProfileInfo;
 
@@ -13,17 +16,19 @@ const FOLDERS: [&str; 5] =
     ["usr/lib/tuned", "usr/lib/tuned/profiles", "etc/tuned", "etc/tuned/profiles", "etc/whyslow/profiles"];
 
 /// A file that was found.
-pub(super) struct Found {
+pub(super) struct ProfileFile {
     /// What tells it from others: its path, or `built in/NAME`.
     pub(super) place: String,
     pub(super) text: String,
 }
 
 /// The file of a profile, of those that were not read yet; `Ok(None)` where all of that name were.
-///
-/// # Errors
-/// There is no such profile, or it cannot be read.
-pub(super) fn find(machine: &Machine, budget: &Budget, name: &str, read: &[String]) -> Result<Option<Found>, String> {
+pub(super) fn find(
+    machine: &Machine,
+    budget: &Budget,
+    name: &str,
+    read: &[String],
+) -> Result<Option<ProfileFile>, String> {
     let mut was_read = false;
     let is_plain = !name.is_empty() && !name.contains('/') && name != "." && name != "..";
     let files = FOLDERS.iter().rev().filter(|_| is_plain).map(|folder| format!("{folder}/{name}/tuned.conf"));
@@ -32,13 +37,13 @@ pub(super) fn find(machine: &Machine, budget: &Budget, name: &str, read: &[Strin
             was_read = true;
         } else if machine.root().at(&path).exists() {
             let text = budget.text(machine, &path)?;
-            return Ok(Some(Found { place: path, text }));
+            return Ok(Some(ProfileFile { place: path, text }));
         }
     }
     let place = format!("built in/{name}");
     match BUILT_IN.iter().find(|(own, _)| *own == name) {
         _ if read.contains(&place) => Ok(None),
-        Some((_, text)) => Ok(Some(Found { place, text: (*text).to_owned() })),
+        Some((_, text)) => Ok(Some(ProfileFile { place, text: (*text).to_owned() })),
         None if was_read => Ok(None),
         None => {
             let known = list(machine).into_iter().map(|profile| profile.name);
@@ -64,4 +69,39 @@ pub(super) fn list(machine: &Machine) -> Vec<ProfileInfo> {
         Some(ProfileInfo { summary: main.take("summary").unwrap_or_default(), place: found.place, name })
     };
     names.into_iter().filter_map(info).collect()
+}
+
+/// Bytes of all files together: some ten times what 300,000 lines take.
+const MOST_BYTES: u64 = 64 << 20;
+
+/// How much may still be read of regular files: who writes a profile may name any file in it, and none of what such a file
+/// holds is repeated in an error.
+pub(super) struct Budget(Cell<u64>);
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self(Cell::new(MOST_BYTES))
+    }
+}
+
+impl Budget {
+    /// The text of a file, by its path from the root.
+    pub(super) fn text(&self, machine: &Machine, path: &str) -> Result<String, String> {
+        let failed = |e: std::io::Error| format!("/{path}: {e}");
+        // A pipe or a device would otherwise keep whoever opens it waiting.
+        let opened = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(machine.root().at(path));
+        let file = opened.map_err(failed)?;
+        if !file.metadata().map_err(failed)?.is_file() {
+            return Err(format!("/{path}: not a regular file"));
+        }
+        let left = self.0.get();
+        let mut bytes = Vec::new();
+        file.take(left + 1).read_to_end(&mut bytes).map_err(failed)?;
+        let read = bytes.len() as u64;
+        if read > left {
+            return Err(format!("/{path}: too large: profiles take {} MiB together at most", MOST_BYTES >> 20));
+        }
+        self.0.set(left - read);
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
 }

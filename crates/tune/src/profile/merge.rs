@@ -78,7 +78,6 @@ impl Unit {
         }
     }
 
-    /// Scripts add up.
     fn with_script(&self, later: Setting) -> Setting {
         match self.options.get("script") {
             Some(earlier) => Setting { value: format!("{}\n{}", earlier.value, later.value), ..later },

@@ -8,23 +8,22 @@ mod expand;
 mod functions;
 mod library;
 mod merge;
-mod read;
 mod recommend;
 mod settings;
 mod words;
 
-pub(crate) use compute::available_memory;
 pub use recommend::recommend;
 
+use crate::catalogue::Catalogue;
 use crate::error::Error;
 use crate::machine::Machine;
 use crate::plan::Plan;
-use crate::wish::Wish;
+use crate::request::ChangeRequest;
 use conf::{Section, Setting};
 use expand::Scope;
+use library::Budget;
 use merge::Unit;
-use read::Budget;
-use settings::Asked;
+use settings::ProfileOption;
 use std::collections::HashSet;
 use whyslow_model::tune::{ProfileInfo, ProfileNote};
 
@@ -44,7 +43,7 @@ pub struct Profile {
     /// What it is for.
     pub summary: String,
     /// The settings it wants.
-    pub wishes: Vec<Wish>,
+    pub requests: Vec<ChangeRequest>,
     /// What it asks for and does not get, with the reason.
     pub notes: Vec<ProfileNote>,
 }
@@ -73,14 +72,14 @@ impl Profile {
 
     /// What the profile comes to on this machine.
     pub fn plan(&self, machine: &Machine) -> Plan {
-        Plan::of(machine, &format!("profile {}", self.name), &self.wishes)
+        Plan::of(machine, &format!("profile {}", self.name), &self.requests)
     }
 
     /// The profile as one file without includes, variables and functions.
     pub fn flat(&self) -> String {
         let mut text = format!("[main]\nsummary={}\n", one_line(&self.summary));
         for (section, is_of) in [("sysctl", true), ("sysfs", false)] {
-            let lines = self.wishes.iter().filter_map(|wish| flat_line(wish, is_of));
+            let lines = self.requests.iter().filter_map(|request| flat_line(request, is_of));
             let lines: String = lines.collect();
             if !lines.is_empty() {
                 text.push_str(&format!("\n[{section}]\n{lines}"));
@@ -154,7 +153,7 @@ impl Loader<'_> {
         let mut profile = Profile {
             name,
             summary: self.main.take("summary").unwrap_or_default(),
-            wishes: Vec::new(),
+            requests: Vec::new(),
             notes: Vec::new(),
         };
         if let Some(at) = self.units.iter().position(|unit| unit.name == VARIABLES) {
@@ -227,14 +226,14 @@ impl Loader<'_> {
         });
         profile.notes.extend(scripts.map(|script| note(&unit.name, &script, "a script is not run".into())));
         for option in &unit.options.options {
-            match self.wishes(unit, &devices, option) {
-                Ok(wishes) => profile.wishes.extend(wishes),
+            match self.requests(unit, &devices, option) {
+                Ok(requests) => profile.requests.extend(requests),
                 Err(why) => profile.notes.push(note(&unit.name, option, why)),
             }
         }
     }
 
-    fn wishes(&self, unit: &Unit, devices: &[String], option: &Setting) -> Result<Vec<Wish>, String> {
+    fn requests(&self, unit: &Unit, devices: &[String], option: &Setting) -> Result<Vec<ChangeRequest>, String> {
         let value = self.scope.expand(&option.value)?;
         if let Some((_, rest)) = value.split_once("${") {
             let name = rest.split('}').next().unwrap_or_default();
@@ -245,7 +244,7 @@ impl Loader<'_> {
             return Err("it holds control characters".into());
         }
         let option = Setting { name, value, comment: option.comment.clone() };
-        Asked { machine: self.machine, kind: &unit.kind, devices, option: &option }.wishes()
+        ProfileOption { machine: self.machine, kind: &unit.kind, devices, option: &option }.requests()
     }
 
     /// Whether a unit is for this machine.
@@ -276,11 +275,11 @@ fn note(unit: &str, option: &Setting, why: String) -> ProfileNote {
     ProfileNote { unit: unit.to_owned(), option: option.name.clone(), value: option.value.clone(), why }
 }
 
-/// A wish as a line of a profile: a sysctl, or a file.
-fn flat_line(wish: &Wish, of_sysctl: bool) -> Option<String> {
-    let (path, is_sysctl) = crate::knob::file_of(&wish.target)?;
-    let value = wish.wanted.in_profile()?;
-    let reason = if wish.reason.is_empty() { String::new() } else { format!("# {}\n", one_line(&wish.reason)) };
+/// A request as a line of a profile: a sysctl, or a file.
+fn flat_line(request: &ChangeRequest, of_sysctl: bool) -> Option<String> {
+    let (path, is_sysctl) = Catalogue::built_in().tuned_option(&request.target)?;
+    let value = request.wanted.in_profile()?;
+    let reason = if request.reason.is_empty() { String::new() } else { format!("# {}\n", one_line(&request.reason)) };
     (is_sysctl == of_sysctl).then(|| format!("{reason}{}={}\n", one_line(&path), one_line(&value)))
 }
 

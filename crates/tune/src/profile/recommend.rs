@@ -7,7 +7,6 @@ use whyslow_sense::Root;
 
 /// What a machine may be there for.
 struct Role {
-    /// Its programs, by name.
     programs: &'static [&'static str],
     profile: &'static str,
     /// In words: who runs here.

@@ -4,11 +4,11 @@ use super::conf::Setting;
 use super::devices;
 use super::words::{bias, bound, flag, instead, read_ahead, tunable_of};
 use crate::machine::Machine;
+use crate::request::{ChangeRequest, RequestedValue};
 use crate::target::Target;
-use crate::wish::{Wanted, Wish};
 
 /// An option of a unit, its value expanded, and the devices it is for.
-pub(super) struct Asked<'a> {
+pub(super) struct ProfileOption<'a> {
     pub(super) machine: &'a Machine,
     pub(super) kind: &'a str,
     pub(super) devices: &'a [String],
@@ -18,12 +18,9 @@ pub(super) struct Asked<'a> {
 /// Options that steer tuned's daemon, and say nothing about the machine.
 const DAEMON: [&str; 6] = ["dynamic", "load_threshold", "latency_low", "latency_high", "runtime", "perf_process_fork"];
 
-impl Asked<'_> {
+impl ProfileOption<'_> {
     /// The settings that are wanted.
-    ///
-    /// # Errors
-    /// Why none are.
-    pub(super) fn wishes(&self) -> Result<Vec<Wish>, String> {
+    pub(super) fn requests(&self) -> Result<Vec<ChangeRequest>, String> {
         let (name, value) = (self.option.name.as_str(), self.option.value.as_str());
         if DAEMON.contains(&name) {
             return Err("it configures tuned's daemon".into());
@@ -53,41 +50,41 @@ impl Asked<'_> {
         }
     }
 
-    fn wish(&self, target: Target, wanted: Wanted) -> Wish {
-        Wish { target, wanted, reason: self.option.comment.clone() }
+    fn request(&self, target: Target, wanted: RequestedValue) -> ChangeRequest {
+        ChangeRequest { target, wanted, reason: self.option.comment.clone() }
     }
 
-    fn one(&self, name: &str, wanted: Wanted) -> Result<Vec<Wish>, String> {
-        Ok(vec![self.wish(Target::of(name, None), wanted)])
+    fn one(&self, name: &str, wanted: RequestedValue) -> Result<Vec<ChangeRequest>, String> {
+        Ok(vec![self.request(Target::of(name, None), wanted)])
     }
 
     /// The setting of each device of the unit.
-    fn each(&self, name: &str, wanted: impl Fn(&str) -> Wanted) -> Result<Vec<Wish>, String> {
+    fn each(&self, name: &str, wanted: impl Fn(&str) -> RequestedValue) -> Result<Vec<ChangeRequest>, String> {
         if self.devices.is_empty() {
             return Err("there is no such device".into());
         }
-        let wish = |device: &String| self.wish(Target::of(name, Some(device)), wanted(device));
-        Ok(self.devices.iter().map(wish).collect())
+        let request = |device: &String| self.request(Target::of(name, Some(device)), wanted(device));
+        Ok(self.devices.iter().map(request).collect())
     }
 
     /// Every file that a pattern matches.
-    fn files(&self, pattern: &str, wanted: Wanted) -> Result<Vec<Wish>, String> {
+    fn files(&self, pattern: &str, wanted: RequestedValue) -> Result<Vec<ChangeRequest>, String> {
         let paths = devices::paths(self.machine, pattern);
         if paths.is_empty() {
             return Err(format!("there is no {pattern}"));
         }
-        Ok(paths.iter().map(|path| self.wish(Target::of(path, None), wanted.clone())).collect())
+        Ok(paths.iter().map(|path| self.request(Target::of(path, None), wanted.clone())).collect())
     }
 
     /// The first of `a|b|c` that a file of choices lists.
-    fn listed(&self, file: &str, value: &str) -> Wanted {
+    fn listed(&self, file: &str, value: &str) -> RequestedValue {
         let choices = self.machine.root().maybe(file.trim_start_matches('/')).unwrap_or_default();
         let mut words = value.split('|').map(str::trim);
         let found = words.clone().find(|word| choices.split_whitespace().any(|choice| choice == *word));
-        Wanted::Exactly(found.or(words.next()).unwrap_or_default().to_owned())
+        RequestedValue::Exactly(found.or(words.next()).unwrap_or_default().to_owned())
     }
 
-    fn vm(&self, name: &str, value: &str) -> Result<Vec<Wish>, String> {
+    fn vm(&self, name: &str, value: &str) -> Result<Vec<ChangeRequest>, String> {
         let at_boot =
             || self.machine.root().maybe("proc/cmdline").is_some_and(|line| line.contains("transparent_hugepage="));
         let exactly = bound(value);
@@ -100,8 +97,10 @@ impl Asked<'_> {
             }
             "transparent_hugepage.defrag" => self.one("thp.defrag", exactly),
             "dirty_bytes" | "dirty_background_bytes" => match value.strip_suffix('%') {
-                Some(share) => self
-                    .one(&format!("vm.{}", name.replace("bytes", "ratio")), Wanted::Exactly(share.trim().to_owned())),
+                Some(share) => self.one(
+                    &format!("vm.{}", name.replace("bytes", "ratio")),
+                    RequestedValue::Exactly(share.trim().to_owned()),
+                ),
                 None => self.one(&format!("vm.{name}"), exactly),
             },
             "dirty_ratio" | "dirty_background_ratio" => self.one(&format!("vm.{name}"), exactly),
@@ -109,10 +108,10 @@ impl Asked<'_> {
         }
     }
 
-    fn disk(&self, name: &str, value: &str) -> Result<Vec<Wish>, String> {
+    fn disk(&self, name: &str, value: &str) -> Result<Vec<ChangeRequest>, String> {
         match name {
             "elevator" => self.each("disk.scheduler", |_| {
-                Wanted::FirstOf(value.split('|').map(|word| word.trim().to_owned()).collect())
+                RequestedValue::FirstOf(value.split('|').map(|word| word.trim().to_owned()).collect())
             }),
             "readahead" => {
                 let wanted = read_ahead(value).ok_or_else(|| format!("'{value}' is no read-ahead"))?;
@@ -123,12 +122,12 @@ impl Asked<'_> {
                 let now = |disk: &str| self.machine.root().number(&format!("sys/block/{disk}/queue/read_ahead_kb"));
                 // A disk that does not say its read-ahead has none that could be multiplied.
                 let known = self.devices.iter().filter_map(|disk| Some((disk, now(disk)?)));
-                let wish = |(disk, now): (&String, u64)| {
-                    let wanted = Wanted::Exactly(format!("{:.0}", now as f64 * factor));
-                    self.wish(Target::of("disk.read_ahead_kb", Some(disk)), wanted)
+                let request = |(disk, now): (&String, u64)| {
+                    let wanted = RequestedValue::Exactly(format!("{:.0}", now as f64 * factor));
+                    self.request(Target::of("disk.read_ahead_kb", Some(disk)), wanted)
                 };
-                let wishes: Vec<Wish> = known.map(wish).collect();
-                if wishes.is_empty() { Err("there is no such device".into()) } else { Ok(wishes) }
+                let requests: Vec<ChangeRequest> = known.map(request).collect();
+                if requests.is_empty() { Err("there is no such device".into()) } else { Ok(requests) }
             }
             "scheduler_quantum" => Err("only the scheduler cfq had it, which went with kernel 5.0".into()),
             "apm" | "spindown" => {
@@ -138,8 +137,8 @@ impl Asked<'_> {
         }
     }
 
-    fn cpu(&self, name: &str, value: &str) -> Result<Vec<Wish>, String> {
-        let exactly = |_: &str| Wanted::Exactly(value.to_owned());
+    fn cpu(&self, name: &str, value: &str) -> Result<Vec<ChangeRequest>, String> {
+        let exactly = |_: &str| RequestedValue::Exactly(value.to_owned());
         match name {
             "governor" => self.each("cpu.governor", |cpu| {
                 self.listed(&format!("/sys/devices/system/cpu/{cpu}/cpufreq/scaling_available_governors"), value)
@@ -148,15 +147,15 @@ impl Asked<'_> {
                 let file = "energy_performance_available_preferences";
                 self.listed(&format!("/sys/devices/system/cpu/{cpu}/cpufreq/{file}"), value)
             }),
-            "energy_perf_bias" => self.each("cpu.energy_perf_bias", |_| Wanted::Exactly(bias(value))),
+            "energy_perf_bias" => self.each("cpu.energy_perf_bias", |_| RequestedValue::Exactly(bias(value))),
             "min_perf_pct" | "max_perf_pct" | "no_turbo" => {
-                self.one(&format!("cpu.intel_pstate.{name}"), Wanted::Exactly(flag(value).to_owned()))
+                self.one(&format!("cpu.intel_pstate.{name}"), RequestedValue::Exactly(flag(value).to_owned()))
             }
-            "boost" => self.one("cpu.boost", Wanted::Exactly(flag(value).to_owned())),
+            "boost" => self.one("cpu.boost", RequestedValue::Exactly(flag(value).to_owned())),
             "pm_qos_resume_latency_us" => self.each("cpu.resume_latency_us", exactly),
             // tuned's daemon holds /dev/cpu_dma_latency open; the bound of each processor does the same without a process.
             "force_latency" => match self.latency(value) {
-                Some(latency) => self.each("cpu.resume_latency_us", |_| Wanted::Exactly(latency.clone())),
+                Some(latency) => self.each("cpu.resume_latency_us", |_| RequestedValue::Exactly(latency.clone())),
                 None => Err(format!("no idle state here answers to '{value}'")),
             },
             "sampling_down_factor" => {
@@ -197,13 +196,13 @@ impl Asked<'_> {
         self.state_latency(&state)
     }
 
-    fn net(&self, name: &str, value: &str) -> Result<Vec<Wish>, String> {
-        let exactly = |_: &str| Wanted::Exactly(value.to_owned());
+    fn net(&self, name: &str, value: &str) -> Result<Vec<ChangeRequest>, String> {
+        let exactly = |_: &str| RequestedValue::Exactly(value.to_owned());
         match name {
             "mtu" => self.each("interface.mtu", exactly),
             "txqueuelen" => self.each("interface.tx_queue_len", exactly),
             "nf_conntrack_hashsize" => {
-                self.one("net.netfilter.nf_conntrack_buckets", Wanted::Exactly(value.to_owned()))
+                self.one("net.netfilter.nf_conntrack_buckets", RequestedValue::Exactly(value.to_owned()))
             }
             "features" | "coalesce" | "pause" | "ring" | "channels" => self.ethtool(name, value),
             _ => Err(instead("net")),
@@ -211,19 +210,19 @@ impl Asked<'_> {
     }
 
     /// `NAME VALUE NAME VALUE …`, as ethtool takes them.
-    fn ethtool(&self, group: &str, value: &str) -> Result<Vec<Wish>, String> {
+    fn ethtool(&self, group: &str, value: &str) -> Result<Vec<ChangeRequest>, String> {
         let words: Vec<&str> = value.split([' ', ',', ':', '\n', '\t']).filter(|word| !word.is_empty()).collect();
-        let mut wishes = Vec::new();
+        let mut requests = Vec::new();
         for pair in words.chunks(2) {
             let [parameter, value] = pair else { return Err(format!("'{value}': each name wants a value")) };
             let name = tunable_of(group, parameter).ok_or_else(|| format!("'{parameter}' is not in the catalogue"))?;
-            wishes.extend(self.each(&name, |_| Wanted::Exactly((*value).to_owned()))?);
+            requests.extend(self.each(&name, |_| RequestedValue::Exactly((*value).to_owned()))?);
         }
-        Ok(wishes)
+        Ok(requests)
     }
 
     /// Settings of the scheduler are sysctls, and files of debugfs from kernel 5.13 on.
-    fn scheduler(&self, name: &str, value: &str) -> Result<Vec<Wish>, String> {
+    fn scheduler(&self, name: &str, value: &str) -> Result<Vec<ChangeRequest>, String> {
         let debugfs = match (name.strip_prefix("sched_"), name.strip_prefix("numa_balancing_")) {
             (Some(short), _) => short.to_owned(),
             (_, Some(short)) => format!("numa_balancing/{short}"),
@@ -241,27 +240,30 @@ impl Asked<'_> {
 mod tests {
     use super::*;
 
-    fn wishes(kind: &str, name: &str, value: &str) -> Result<Vec<(String, Wanted)>, String> {
+    fn requests(kind: &str, name: &str, value: &str) -> Result<Vec<(String, RequestedValue)>, String> {
         let machine = Machine::live();
         let devices = ["x0".to_owned()];
         let option = Setting { name: name.into(), value: value.into(), comment: String::new() };
-        let wishes = Asked { machine: &machine, kind, devices: &devices, option: &option }.wishes()?;
-        Ok(wishes.into_iter().map(|wish| (wish.target.to_string(), wish.wanted)).collect())
+        let requests = ProfileOption { machine: &machine, kind, devices: &devices, option: &option }.requests()?;
+        Ok(requests.into_iter().map(|request| (request.target.to_string(), request.wanted)).collect())
     }
 
-    fn one(kind: &str, name: &str, value: &str) -> (String, Wanted) {
-        wishes(kind, name, value).unwrap().remove(0)
+    fn one(kind: &str, name: &str, value: &str) -> (String, RequestedValue) {
+        requests(kind, name, value).unwrap().remove(0)
     }
 
     #[test]
     fn options_are_tunables() {
-        let exactly = |text: &str| Wanted::Exactly(text.into());
+        let exactly = |text: &str| RequestedValue::Exactly(text.into());
         assert_eq!(
             one("sysctl", "net.ipv4.tcp_rmem", "\"4096 87380 16777216\""),
             ("net.ipv4.tcp_rmem".into(), exactly("4096 87380 16777216"))
         );
-        assert_eq!(one("sysctl", "kernel.pid_max", ">4194304").1, Wanted::AtLeast("4194304".into()));
-        assert_eq!(one("disk", "readahead", ">4096"), ("disk.read_ahead_kb@x0".into(), Wanted::AtLeast("4096".into())));
+        assert_eq!(one("sysctl", "kernel.pid_max", ">4194304").1, RequestedValue::AtLeast("4194304".into()));
+        assert_eq!(
+            one("disk", "readahead", ">4096"),
+            ("disk.read_ahead_kb@x0".into(), RequestedValue::AtLeast("4096".into()))
+        );
         assert_eq!(one("disk", "readahead", "8192 s").1, exactly("4096"));
         assert_eq!(one("vm", "dirty_bytes", "40%"), ("vm.dirty_ratio".into(), exactly("40")));
         assert_eq!(
@@ -272,16 +274,16 @@ mod tests {
             one("cpu", "force_latency", "cstate.id_no_zero:77|3"),
             ("cpu.resume_latency_us@x0".into(), exactly("3"))
         );
-        assert_eq!(wishes("net", "features", "tso off gro on lro off").unwrap().len(), 3);
+        assert_eq!(requests("net", "features", "tso off gro on lro off").unwrap().len(), 3);
         assert_eq!(one("net", "pause", "autoneg off rx on"), ("nic.pause.autoneg@x0".into(), exactly("off")));
         assert_eq!(one("net", "channels", "combined 4"), ("nic.channels.combined@x0".into(), exactly("4")));
     }
 
     #[test]
     fn what_cannot_be_says_what_to_do() {
-        assert!(wishes("bootloader", "cmdline", "+x").unwrap_err().contains("boot loader"));
-        assert!(wishes("script", "script", "x.sh").unwrap_err().contains("run it yourself"));
-        assert!(wishes("net", "features", "tso").is_err());
-        assert!(wishes("sysfs", "/sys/nosuch/*", "1").is_err());
+        assert!(requests("bootloader", "cmdline", "+x").unwrap_err().contains("boot loader"));
+        assert!(requests("script", "script", "x.sh").unwrap_err().contains("run it yourself"));
+        assert!(requests("net", "features", "tso").is_err());
+        assert!(requests("sysfs", "/sys/nosuch/*", "1").is_err());
     }
 }

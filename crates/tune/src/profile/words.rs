@@ -1,12 +1,12 @@
 //! Values and names of tuned's options in the kernel's words.
 
-use crate::wish::Wanted;
+use crate::request::RequestedValue;
 
 /// `>N` and `<N` raise and lower only; so do `>N M` each of several numbers, and `<N >M` one each way.
-pub(super) fn bound(value: &str) -> Wanted {
+pub(super) fn bound(value: &str) -> RequestedValue {
     let words: Vec<&str> = value.split_whitespace().collect();
     if words.len() > 1 && words.iter().skip(1).any(|word| word.starts_with(['>', '<'])) {
-        return Wanted::Each(words.into_iter().map(bound).collect());
+        return RequestedValue::Each(words.into_iter().map(bound).collect());
     }
     let numbers = |text: &str| {
         let numbers: Option<Vec<i128>> = text.split_whitespace().map(|word| word.parse().ok()).collect();
@@ -14,14 +14,14 @@ pub(super) fn bound(value: &str) -> Wanted {
         (!words.is_empty()).then(|| words.join(" "))
     };
     match (value.strip_prefix('>').and_then(numbers), value.strip_prefix('<').and_then(numbers)) {
-        (Some(least), _) => Wanted::AtLeast(least),
-        (_, Some(most)) => Wanted::AtMost(most),
-        _ => Wanted::Exactly(value.to_owned()),
+        (Some(least), _) => RequestedValue::AtLeast(least),
+        (_, Some(most)) => RequestedValue::AtMost(most),
+        _ => RequestedValue::Exactly(value.to_owned()),
     }
 }
 
 /// KiB, or sectors of 512 bytes where an `s` follows.
-pub(super) fn read_ahead(value: &str) -> Option<Wanted> {
+pub(super) fn read_ahead(value: &str) -> Option<RequestedValue> {
     let (sign, rest) = match value.strip_prefix(['>', '<']) {
         Some(rest) => (&value[..1], rest),
         None => ("", value),

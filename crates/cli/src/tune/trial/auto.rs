@@ -15,7 +15,7 @@ use whyslow_model::diagnosis::{Action, ActionKind, Finding};
 use whyslow_model::tune::{Trial, Walk, WalkStep};
 use whyslow_show::text::tune as text;
 use whyslow_tune::Error;
-use whyslow_tune::experiment::{self, Design, Load, Purse, Workbench};
+use whyslow_tune::experiment::{self, AlphaBudget, Design, LiveTestBed, Load};
 
 /// For how long the machine is watched first, at most; and at most so great a part of the budget.
 const WATCH: Duration = Duration::from_secs(10);
@@ -32,8 +32,9 @@ pub fn run(tune: &Tune, args: &TryArgs) -> Result<ExitCode, Failure> {
     if stop.load(Ordering::Relaxed) {
         return Err(Failure::interrupted("interrupted before anything was tried"));
     }
-    let walk = Walker { tune, stop, end, purse: Purse::of(Design::ALPHA, proposals.len()), left: proposals.len() }
-        .walk(&finding, proposals)?;
+    let walk =
+        AutoTrial { tune, stop, end, purse: AlphaBudget::of(Design::ALPHA, proposals.len()), left: proposals.len() }
+            .walk(&finding, proposals)?;
     tune.tell(&walk, |style| text::walk(&walk, style))?;
     Ok(ended(walk.interrupted))
 }
@@ -130,20 +131,20 @@ impl Proposal {
 }
 
 /// Walks proposals, and has in mind what it may cost.
-struct Walker<'a> {
+struct AutoTrial<'a> {
     tune: &'a Tune<'a>,
     stop: Arc<AtomicBool>,
     end: Instant,
-    purse: Purse,
+    purse: AlphaBudget,
     /// Proposals not yet come to.
     left: usize,
 }
 
-impl Walker<'_> {
+impl AutoTrial<'_> {
     fn walk(mut self, finding: &Finding, proposals: Vec<Proposal>) -> Result<Walk, Failure> {
         let progress = progress();
         let tell = |step, steps| told(&progress, step, steps);
-        let mut bench: Option<Workbench> = None;
+        let mut bench: Option<LiveTestBed> = None;
         let mut helped: Vec<Task> = Vec::new();
         let mut steps = Vec::new();
         for proposal in proposals {
@@ -192,7 +193,7 @@ impl Walker<'_> {
     }
 
     /// An experiment, or why it told nothing: that ends the walk only where something could not be put back.
-    fn tried(&self, design: &Design, bench: &mut Workbench) -> Result<Result<Trial, String>, Failure> {
+    fn tried(&self, design: &Design, bench: &mut LiveTestBed) -> Result<Result<Trial, String>, Failure> {
         match experiment::run(design, bench) {
             Ok(trial) => {
                 self.tune.remember(&trial);
@@ -228,11 +229,11 @@ impl Walker<'_> {
     /// The bench, turned to the next task.
     fn bench<'b, 't>(
         &self,
-        bench: &'b mut Option<Workbench<'t>>,
+        bench: &'b mut Option<LiveTestBed<'t>>,
         task: &Task,
         load: Load,
         tell: &'t dyn Fn(usize, usize),
-    ) -> Result<&'b mut Workbench<'t>, Failure> {
+    ) -> Result<&'b mut LiveTestBed<'t>, Failure> {
         let around = task.around("try --auto", load);
         match bench {
             Some(bench) => {
@@ -241,13 +242,17 @@ impl Walker<'_> {
             }
             None => {
                 let session = self.tune.session()?;
-                Ok(bench.insert(Workbench::new(&self.tune.machine, session, around, Arc::clone(&self.stop), tell)))
+                Ok(bench.insert(LiveTestBed::new(&self.tune.machine, session, around, Arc::clone(&self.stop), tell)))
             }
         }
     }
 
     /// Measures all that helped against none of it, since the best of several looks better than it is; kept is what holds.
-    fn together(&mut self, bench: &mut Workbench, helped: Vec<Task>) -> Result<(Option<Trial>, Option<u64>), Failure> {
+    fn together(
+        &mut self,
+        bench: &mut LiveTestBed,
+        helped: Vec<Task>,
+    ) -> Result<(Option<Trial>, Option<u64>), Failure> {
         bench.clear().map_err(failure)?;
         let mut args = helped[0].args.clone();
         for task in &helped[1..] {

@@ -11,7 +11,7 @@ use serde::Serialize;
 use std::process::ExitCode;
 use whyslow_model::tune::{Effect, HistoryEntry, TrialVerdict};
 use whyslow_show::text::tune as text;
-use whyslow_tune::experiment::{Around, Bench, Load, Prepared, Workbench};
+use whyslow_tune::experiment::{LiveTestBed, Load, Prepared, TestBed, TrialSetup};
 use whyslow_tune::{Error, all_clean};
 
 /// Measures, makes the change, and leaves it for the second half.
@@ -29,9 +29,9 @@ pub fn before(tune: &Tune, task: &Task) -> Result<ExitCode, Failure> {
     let progress = progress();
     let tell = |step, steps| told(&progress, step, steps);
     let around = task.around("try, before", load.clone());
-    let mut workbench = Workbench::new(&tune.machine, session, around, stop_on_signals()?, &tell);
+    let mut workbench = LiveTestBed::new(&tune.machine, session, around, stop_on_signals()?, &tell);
     let before = measured(&mut workbench, args.pairs).map_err(failure)?;
-    let sight = task.target();
+    let spec = task.target();
     let note = |entry: &HistoryEntry| {
         let prepared = Prepared {
             at: entry.transaction.at.clone(),
@@ -40,8 +40,8 @@ pub fn before(tune: &Tune, task: &Task) -> Result<ExitCode, Failure> {
             needs_reboot: task.effect == Effect::Reboot,
             changes: args.changes.clone(),
             measured: task.target_words(),
-            metric: sight.name.clone(),
-            lower_is_better: sight.lower_is_better,
+            metric: spec.name.clone(),
+            lower_is_better: spec.lower_is_better,
             command: args.command.clone(),
             seconds: if let Load::Present(time) = load { time.as_secs_f64() } else { 0.0 },
             delta: args.delta / 100.0,
@@ -67,7 +67,6 @@ struct Made {
     change: u64,
 }
 
-/// Measures again, and compares.
 pub fn after(tune: &Tune, args: &TryArgs) -> Result<ExitCode, Failure> {
     let Some(prepared) = Prepared::waiting(&tune.store).map_err(failure)? else {
         return Err(Failure::usage("no trial is waiting for --after; start one with 'whyslow try --before …'"));
@@ -84,16 +83,16 @@ pub fn after(tune: &Tune, args: &TryArgs) -> Result<ExitCode, Failure> {
         return Err(Failure::usage("the machine has not been rebooted yet: reboot, then run 'whyslow try --after'"));
     }
     let measure: Measure = prepared.measured.parse().map_err(Failure::usage)?;
-    let around = Around {
+    let around = TrialSetup {
         why: String::new(),
-        wishes: Vec::new(),
+        requests: Vec::new(),
         load: prepared.load(),
         measured: vec![measure.measured()],
         meter: Box::new(SignalMeter::of(measure.figure().cloned().into_iter().collect())),
     };
     let progress = progress();
     let tell = |step, steps| told(&progress, step, steps);
-    let mut workbench = Workbench::new(&tune.machine, session, around, stop_on_signals()?, &tell);
+    let mut workbench = LiveTestBed::new(&tune.machine, session, around, stop_on_signals()?, &tell);
     let after = measured(&mut workbench, prepared.before.len()).map_err(|e| match e {
         Error::Interrupted => Failure::interrupted("interrupted; the trial is still waiting for 'whyslow try --after'"),
         other => failure(other),
@@ -116,11 +115,11 @@ pub fn after(tune: &Tune, args: &TryArgs) -> Result<ExitCode, Failure> {
 }
 
 /// So many values, after one that warms caches and counts for nothing.
-fn measured(bench: &mut dyn Bench, count: usize) -> Result<Vec<f64>, Error> {
+fn measured(bench: &mut dyn TestBed, count: usize) -> Result<Vec<f64>, Error> {
     let mut values = Vec::new();
     for step in 0..=count {
-        let sighted = bench.measure(step + 1, count + 1)?;
-        match sighted.first().copied().flatten() {
+        let measurement = bench.measure(step + 1, count + 1)?;
+        match measurement.first().copied().flatten() {
             Some(value) if value.is_finite() && value >= 0.0 => values.push(value),
             other => {
                 return Err(Error::Usage(format!("measured {other:?}, but only values above zero can be compared")));

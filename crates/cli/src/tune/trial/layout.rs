@@ -13,7 +13,6 @@ const USUAL: Duration = Duration::from_secs(10);
 pub struct Layout {
     /// Pairs with and without the change.
     pub pairs: usize,
-    /// Pairs without any.
     pub noise_pairs: usize,
     /// How long is waited after each switch.
     pub settle: Duration,
@@ -41,9 +40,6 @@ impl Layout {
     }
 
     /// How long to measure at a time, so that all takes no longer than `time`.
-    ///
-    /// # Errors
-    /// What is too short, and how long it takes at least.
     pub fn block(self, time: Option<Duration>) -> Result<Duration, String> {
         let Some(time) = time else { return Ok(USUAL.max(self.settle)) };
         let block = time.saturating_sub(self.waiting()) / self.measurements();

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 use whyslow_diagnose::Figure;
-use whyslow_tune::experiment::{Measured, Sight};
+use whyslow_tune::experiment::{MetricSource, MetricSpec};
 
 /// A metric, and which way is better.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,22 +34,22 @@ impl Measure {
     }
 
     /// Where its value comes from.
-    pub fn measured(&self) -> Measured {
+    pub fn measured(&self) -> MetricSource {
         match self.what {
-            What::Time => Measured::Time,
-            What::Number => Measured::Number,
-            What::Live(_) => Measured::Live,
+            What::Time => MetricSource::Time,
+            What::Number => MetricSource::Number,
+            What::Live(_) => MetricSource::Live,
         }
     }
 
     /// As the record names it, with its unit.
-    pub fn sight(&self, command: &[String]) -> Sight {
+    pub fn spec(&self, command: &[String]) -> MetricSpec {
         let name = match &self.what {
             What::Time => format!("s, of: {}", command.join(" ")),
             What::Number => format!("printed by: {}", command.join(" ")),
             What::Live(figure) => format!("{figure} in {}", figure.unit()),
         };
-        Sight { name, lower_is_better: !self.more_is_better }
+        MetricSpec { name, lower_is_better: !self.more_is_better }
     }
 }
 

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 use whyslow_diagnose::{Figure, values};
 use whyslow_model::window::Window;
 use whyslow_sense::{Root, Sampler};
-use whyslow_tune::experiment::{Meter, Sighted};
+use whyslow_tune::experiment::{Measurement, Meter};
 
 /// How often a sample is taken within a measurement: some signals are of the steps between.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -51,7 +51,7 @@ impl Meter for SignalMeter {
         }
     }
 
-    fn stop(&mut self) -> Sighted {
+    fn stop(&mut self) -> Measurement {
         self.sample();
         values(&self.window, &self.figures)
     }

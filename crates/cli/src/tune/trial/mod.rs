@@ -2,7 +2,7 @@
 
 mod args;
 mod auto;
-mod later;
+mod before_after;
 mod layout;
 mod measure;
 mod meter;
@@ -13,25 +13,21 @@ mod task;
 pub use args::TryArgs;
 
 use super::{Tune, failure, stop_on_signals};
-use crate::options::Look;
+use crate::options::OutputOptions;
 use crate::output::{Failure, INTERRUPTED, complain};
 use crate::progress::Progress;
 use std::process::ExitCode;
 use task::Task;
 use whyslow_model::tune::Trial;
 use whyslow_show::text::tune as text;
-use whyslow_tune::experiment::{self, Design, Workbench};
+use whyslow_tune::experiment::{self, Design, LiveTestBed};
 use whyslow_tune::{Machine, Store};
 
-/// Tries a change.
-///
-/// # Errors
-/// What kept it from being tried; all is then as it was.
-pub fn run(args: &TryArgs, look: &Look) -> Result<ExitCode, Failure> {
+pub fn run(args: &TryArgs, look: &OutputOptions) -> Result<ExitCode, Failure> {
     let tune = Tune { machine: Machine::live(), store: Store::standard(), look };
     tune.mention_unread();
     if args.after {
-        return later::after(&tune, args);
+        return before_after::after(&tune, args);
     }
     if args.auto {
         return auto::run(&tune, args);
@@ -46,13 +42,13 @@ pub fn run(args: &TryArgs, look: &Look) -> Result<ExitCode, Failure> {
     }
     task.is_allowed()?;
     if args.before {
-        return later::before(&tune, &task);
+        return before_after::before(&tune, &task);
     }
     task.can_alternate()?;
     let around = task.around("try", task.load(args.time)?);
     let progress = progress();
     let tell = |step, steps| told(&progress, step, steps);
-    let mut workbench = Workbench::new(&tune.machine, tune.session()?, around, stop_on_signals()?, &tell);
+    let mut workbench = LiveTestBed::new(&tune.machine, tune.session()?, around, stop_on_signals()?, &tell);
     let mut trial = experiment::run(&task.design(Design::ALPHA), &mut workbench).map_err(failure)?;
     trial.caveat = task.caveat();
     if args.keep && trial.is_proven() {

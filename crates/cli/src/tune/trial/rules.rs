@@ -66,11 +66,11 @@ fn every_setting_that_a_rule_proposes_is_in_the_catalogue_and_can_be_tried() {
     for Proposed { file, words, is_risky } in proposed() {
         let command = words.join(" ");
         let args = TryArgs::of_words(&words).unwrap_or_else(|| panic!("{file}: {command}: no trial"));
-        let wishes: Vec<_> = args.changes.iter().map(|change| whyslow_tune::wish(change).unwrap()).collect();
+        let requests: Vec<_> = args.changes.iter().map(|change| whyslow_tune::parse_change(change).unwrap()).collect();
         let mut risk = Risk::Low;
-        for wish in &wishes {
-            Catalogue::built_in().check(wish).unwrap_or_else(|e| panic!("{file}: {command}: {e}"));
-            risk = risk.max(Catalogue::built_in().risk(&wish.target.name).unwrap());
+        for request in &requests {
+            Catalogue::built_in().check(request).unwrap_or_else(|e| panic!("{file}: {command}: {e}"));
+            risk = risk.max(Catalogue::built_in().risk(&request.target.name).unwrap());
         }
         assert_eq!(is_risky, risk > Risk::Low, "{file}: {command}: {risk:?}");
         let before = args.before;

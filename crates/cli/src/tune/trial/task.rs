@@ -8,14 +8,14 @@ use crate::output::Failure;
 use crate::tune::failure;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use whyslow_model::tune::{Effect, Rehearsal, Risk};
-use whyslow_tune::experiment::{Around, Design, Load, Sight};
-use whyslow_tune::{Machine, Plan, Wish};
+use whyslow_tune::experiment::{Design, Load, MetricSpec, TrialSetup};
+use whyslow_tune::{ChangeRequest, Machine, Plan};
 
 /// A change that can be made here, and what it is to be measured by.
 pub struct Task {
     pub args: TryArgs,
     target: Measure,
-    wishes: Vec<Wish>,
+    requests: Vec<ChangeRequest>,
     settle: Duration,
     plan: Plan,
     pub effect: Effect,
@@ -23,24 +23,25 @@ pub struct Task {
 
 impl Task {
     /// What the command line asks for.
-    ///
-    /// # Errors
-    /// It makes no sense, cannot be made here, or is so already.
     pub fn of(machine: &Machine, args: TryArgs) -> Result<Self, Failure> {
         let mut target = args.metric.clone().unwrap_or(Measure::TIME);
         target.more_is_better |= args.higher_is_better;
         if args.command.is_empty() {
             all_live([&target].into_iter().chain(&args.guard).chain(&args.moves))?;
         }
-        let wishes: Vec<Wish> =
-            args.changes.iter().map(|change| whyslow_tune::wish(change)).collect::<Result<_, _>>().map_err(failure)?;
-        let plan = Plan::of(machine, &format!("try {}", args.changes.join(" ")), &wishes);
+        let requests: Vec<ChangeRequest> = args
+            .changes
+            .iter()
+            .map(|change| whyslow_tune::parse_change(change))
+            .collect::<Result<_, _>>()
+            .map_err(failure)?;
+        let plan = Plan::of(machine, &format!("try {}", args.changes.join(" ")), &requests);
         plan.all_possible().map_err(failure)?;
         if !plan.changes_anything() {
             return Err(Failure::usage("there is nothing to try: everything is already set"));
         }
         let settle = args.settle.unwrap_or(plan.settle());
-        Ok(Self { target, wishes, settle, effect: plan.effect(), plan, args })
+        Ok(Self { target, requests, settle, effect: plan.effect(), plan, args })
     }
 
     /// Whether it is risky, and nobody said yes.
@@ -59,10 +60,6 @@ impl Task {
         self.plan.all_permitted().map_err(failure)
     }
 
-    /// What would be tried.
-    ///
-    /// # Errors
-    /// The time it may take is too short.
     pub fn rehearsal(&self) -> Result<Rehearsal, Failure> {
         let layout = self.layout();
         let seconds = match self.load(self.args.time)? {
@@ -84,9 +81,6 @@ impl Task {
 
     /// Whether it can be switched on and off and on again: what a restart shows does so only where the command is what is
     /// started.
-    ///
-    /// # Errors
-    /// How it can be tried.
     pub fn can_alternate(&self) -> Result<(), Failure> {
         let what = match self.effect {
             Effect::Reboot => "at the next boot",
@@ -114,9 +108,6 @@ impl Task {
     }
 
     /// What it is measured under, where it may take so long in all.
-    ///
-    /// # Errors
-    /// That is too short.
     pub fn load(&self, time: Option<Duration>) -> Result<Load, Failure> {
         if self.args.command.is_empty() {
             return self.layout().block(time).map(Load::Present).map_err(Failure::usage);
@@ -130,8 +121,8 @@ impl Task {
         Design {
             changes: self.args.changes.clone(),
             target: self.target(),
-            guards: self.args.guard.iter().map(|guard| guard.sight(&self.args.command)).collect(),
-            mechanism: self.args.moves.as_ref().map(|moves| moves.sight(&self.args.command)),
+            guards: self.args.guard.iter().map(|guard| guard.spec(&self.args.command)).collect(),
+            mechanism: self.args.moves.as_ref().map(|moves| moves.spec(&self.args.command)),
             pairs: self.args.pairs,
             noise_pairs: self.args.noise_pairs,
             looks: self.args.looks,
@@ -143,8 +134,8 @@ impl Task {
     }
 
     /// What the change is for.
-    pub fn target(&self) -> Sight {
-        self.target.sight(&self.args.command)
+    pub fn target(&self) -> MetricSpec {
+        self.target.spec(&self.args.command)
     }
 
     /// The same in the words of the command line.
@@ -153,11 +144,11 @@ impl Task {
     }
 
     /// The change around its load.
-    pub fn around(&self, why: &str, load: Load) -> Around {
+    pub fn around(&self, why: &str, load: Load) -> TrialSetup {
         let all = [&self.target].into_iter().chain(&self.args.guard).chain(&self.args.moves);
-        Around {
+        TrialSetup {
             why: format!("{why} {}", self.args.changes.join(" ")),
-            wishes: self.wishes.clone(),
+            requests: self.requests.clone(),
             load,
             measured: all.clone().map(Measure::measured).collect(),
             meter: Box::new(SignalMeter::of(all.filter_map(Measure::figure).cloned().collect())),
