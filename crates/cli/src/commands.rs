@@ -1,4 +1,4 @@
-//! What each command does: a room's answer, handed to `show`.
+//! Runs each command and hands the result to `show`.
 
 use crate::args::{Cli, Command};
 use crate::baseline;

@@ -130,7 +130,7 @@ impl Rows {
         Ok(done)
     }
 
-    /// Writes lines, and tells apart that the recording cannot be read from that they cannot be written.
+    /// Writes lines; distinguishes an unreadable recording from a failed write.
     fn lines(&mut self, format: Format, out: &mut impl Write) -> Result<io::Result<()>, Failure> {
         let family = self.family();
         if format == Format::Csv

@@ -27,7 +27,7 @@ fn is_ignored(signal: i32) -> bool {
     mask.is_some_and(|mask| mask & (1 << (signal - 1)) != 0)
 }
 
-/// Listens for SIGINT, or others: the first is told to whoever sleeps, the second ends the program.
+/// Listens for SIGINT, or others: the first wakes the sleeper, the second ends the program.
 #[derive(Debug)]
 pub struct Interrupt {
     pipe: UnixStream,

@@ -1,4 +1,4 @@
-//! The `whyslow` program: reads the command line and connects the rooms. No logic.
+//! The `whyslow` program: parses the command line and connects the crates. No logic.
 
 mod args;
 mod atomic_file;

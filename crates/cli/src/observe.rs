@@ -13,7 +13,7 @@ use whyslow_sense::{Root, Sampler};
 /// How often the progress line is drawn anew.
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Part of the time after which a first look says what to look at closer.
+/// The share of the time after which a first judgement decides what to trace.
 const FIRST_LOOK: f64 = 1.0 / 3.0;
 
 /// Watches the live machine for as long as asked for, or until `interrupt`. What `closer` says of a first look is watched as

@@ -12,7 +12,7 @@ const WIDTH_WITHOUT_TERMINAL: usize = 80;
 /// Longer lines are harder to read.
 const WIDEST: usize = 120;
 
-/// The exit status of whoever Ctrl-C ended: 128 + SIGINT, as a shell has it.
+/// The exit status after Ctrl-C: 128 + SIGINT, as in a shell.
 pub const INTERRUPTED: u8 = 130;
 
 /// Why the program ends without having done what it was asked for.
@@ -50,7 +50,7 @@ impl Failure {
 }
 
 pub fn complain(what: &str) {
-    // A closed stderr leaves nobody to tell.
+    // With stderr closed, there is nowhere to report to.
     let _ = writeln!(io::stderr(), "whyslow: {}", escape::terminal(&without_numbers(what)));
 }
 
@@ -63,7 +63,7 @@ pub fn print(text: impl AsRef<[u8]>) -> Result<(), Failure> {
     quietly(out.write_all(text.as_ref()).and_then(|()| out.flush()))
 }
 
-/// A result of writing to stdout, of which a closed pipe is forgiven.
+/// The result of writing to stdout; a closed pipe is not an error.
 pub fn quietly(result: io::Result<()>) -> Result<(), Failure> {
     match result {
         Err(e) if e.kind() != ErrorKind::BrokenPipe => Err(Failure::usage(format!("cannot write to stdout: {e}"))),

@@ -1,4 +1,4 @@
-//! `whyslow read`: the same answers from what other tools printed.
+//! `whyslow read`: diagnoses the output of other tools.
 
 use crate::options::OutputOptions;
 use crate::output::Failure;
@@ -23,9 +23,9 @@ use whyslow_import::{Capture, Incident, IncidentContents, ProcCopy, ProcTree, Re
 use whyslow_model::diagnosis::Origin;
 use whyslow_sense::{Root, Sampler};
 
-/// How long nothing is said of how far the reading has come, and how often then.
+/// When progress is first shown.
 const QUIET: Duration = Duration::from_secs(2);
-/// How long is waited at once for a pipe, in milliseconds.
+/// Timeout of each poll of a pipe, in milliseconds.
 const LOOK_MS: i32 = 100;
 /// The most that is read of a device.
 const MOST_OF_DEVICE: usize = 16 << 20;
@@ -71,7 +71,7 @@ fn nothing_in(files: &[PathBuf]) -> String {
     )
 }
 
-/// Reads while another thread says how far it has come; Ctrl-C and SIGTERM end the reading, and what it unpacked is removed.
+/// Reads while another thread shows progress; Ctrl-C and SIGTERM end the reading, and remove what it unpacked.
 fn watched<T>(reads: impl FnOnce(&Arc<ReadMonitor>) -> Result<T, Failure>) -> Result<T, Failure> {
     let watch = Arc::<ReadMonitor>::default();
     // The second Ctrl-C ends the program at once, as does the first if no handler can be set.
@@ -148,7 +148,7 @@ fn standard_input(watch: &Arc<ReadMonitor>) -> Result<InterruptibleReader, Failu
     Ok(InterruptibleReader::new(own.into(), watch))
 }
 
-/// A pipe or terminal, which may have nothing to give for as long as it likes: Ctrl-C ends the waiting.
+/// A pipe or terminal, which may block for any length of time: Ctrl-C ends the wait.
 struct InterruptibleReader {
     file: File,
     watch: Arc<ReadMonitor>,

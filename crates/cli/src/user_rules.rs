@@ -25,7 +25,7 @@ impl Rules {
         let files = match files(folder) {
             Ok(files) => files,
             Err(e) if e.kind() == ErrorKind::NotFound => return,
-            Err(e) => return self.complain(format!("{}: {e}", folder.display())),
+            Err(e) => return self.complain(format!("cannot read {}: {e}", folder.display())),
         };
         for file in files {
             let name = file.display().to_string();

@@ -1,4 +1,4 @@
-//! The main job: what is wrong with this machine.
+//! The main command: diagnoses this machine.
 
 use crate::baseline;
 use crate::interrupt::Interrupt;

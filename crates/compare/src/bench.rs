@@ -9,7 +9,7 @@ use whyslow_model::diagnosis::Subject;
 /// Nanoseconds, which latencies are counted in.
 const NANOSECOND: f64 = 1e-9;
 
-/// A benchmark that was run once or again and again. Of several runs each is a sample; of one its intervals are.
+/// Summarizes one or more runs of a benchmark: each of several runs is a sample; of a single run, each interval is.
 pub fn of_bench(reports: &[BenchReport]) -> Baseline {
     let mut series: BTreeMap<(String, Subject), BaselineSeries> = BTreeMap::new();
     for one in reports.iter().flat_map(|report| of_report(report, reports.len() > 1)) {
@@ -24,7 +24,7 @@ pub fn of_bench(reports: &[BenchReport]) -> Baseline {
     Baseline { start, seconds, ..Baseline::new(BaselineKind::Bench, inventory, series.into_values().collect()) }
 }
 
-/// What a report tells, of rounds that nothing speaks against.
+/// The series of a report, without spoiled rounds.
 fn of_report(report: &BenchReport, one_of_several: bool) -> Vec<BaselineSeries> {
     let mut all: Vec<BaselineSeries> = report.studies.iter().flat_map(of_study).collect();
     for round in report.rounds.iter().filter(|round| round.spoiled.is_none()) {

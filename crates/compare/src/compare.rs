@@ -8,7 +8,7 @@ use whyslow_model::comparison::{Changed, Comparison, Difference, SCHEMA, Side, S
 
 /// The smallest effect of interest where no other is asked for, as a part of what a thing usually is.
 pub const LEAST: f64 = 0.05;
-/// How often, with everything that is compared, a difference may be told where there is none.
+/// The family-wise error rate: how often any difference may be reported where there is none.
 const IN_ERROR: f64 = 0.05;
 const CONFIDENCE: f64 = 0.95;
 
@@ -94,7 +94,7 @@ impl<'s> Tested<'s> {
     }
 }
 
-/// What of two series is independent of one another; what is no number is none.
+/// Thins both series to independent samples; treats NaN as missing.
 fn independent(a: &BaselineSeries, b: &BaselineSeries) -> [Vec<f64>; 2] {
     let numbers =
         |of: &BaselineSeries| of.samples.iter().copied().filter(|sample| sample.is_finite()).collect::<Vec<f64>>();

@@ -1,4 +1,4 @@
-//! What a machine consists of and how it is set: everything a window tells that does not change by use.
+//! The hardware and settings of a machine: everything in a window that does not change with use.
 
 use std::collections::BTreeMap;
 use whyslow_model::baseline::Inventory;

@@ -4,7 +4,7 @@ use whyslow_model::baseline::{BaselineSeries, Better};
 use whyslow_model::bench::{NetRun, Network, Work};
 use whyslow_model::diagnosis::Subject;
 
-/// What a benchmark of the network tells: of one of several each figure is a sample, of one alone its intervals are.
+/// The series of a network benchmark: each of several runs is a sample; of a single run, each interval is.
 pub(crate) fn of_network(network: &Network, one_of_several: bool) -> Vec<BaselineSeries> {
     let subject = Subject::new("connection", &network.peer.name);
     let rounds = network.rounds.iter();

@@ -19,10 +19,10 @@ pub enum Error {
     Busy(String),
     /// The journal cannot be read or written.
     Journal(String),
-    /// A signal ended it: what it had changed is put back.
+    /// A signal ended it: what it had changed is rolled back.
     Interrupted,
-    /// It was begun and could not be finished: what had been changed was put back, as told.
-    TakenBack {
+    /// It was begun and could not be finished: what had been changed was rolled back, as told.
+    RolledBack {
         /// What went wrong.
         why: String,
         /// What became of each change.
@@ -36,7 +36,7 @@ impl fmt::Display for Error {
             Self::Usage(what) | Self::Busy(what) | Self::Journal(what) => write!(f, "{what}"),
             Self::Unavailable { target, why } => write!(f, "{target}: {why}"),
             Self::Interrupted => write!(f, "interrupted; everything was rolled back"),
-            Self::TakenBack { why, outcomes } => {
+            Self::RolledBack { why, outcomes } => {
                 write!(f, "{why}; ")?;
                 match outcomes.iter().find(|undoing| !undoing.outcome.is_clean()) {
                     None => write!(f, "everything was rolled back"),

@@ -1,4 +1,4 @@
-//! Whoever takes a transaction back that nobody confirms: a process of its own, which lives on when the program that made the
+//! Rolls a transaction back that nobody confirms: a separate process, which lives on when the program that made the
 //! changes ends, however it ends, and when the connection it was called over drops.
 
 use crate::clock;
@@ -64,7 +64,7 @@ fn words(id: u64) -> [String; 3] {
     ["tune".into(), "guard".into(), id.to_string()]
 }
 
-/// Leaves the session of whoever started it, so that neither a closed terminal nor Ctrl-C ends it, and says so.
+/// Leaves the session of the program that started it, so that neither a closed terminal nor Ctrl-C ends it, and says so.
 fn detach() -> io::Result<()> {
     // SAFETY: setsid has no preconditions; it fails where this leads a process group, which then is nobody else's either.
     unsafe { libc::setsid() };
@@ -75,8 +75,8 @@ fn detach() -> io::Result<()> {
     out.flush()
 }
 
-/// Stays until a transaction is confirmed or taken back, and takes it back where its time comes. It waits for the run that
-/// makes it: where that one dies, what it began, or was only trying out, is taken back at once.
+/// Stays until a transaction is confirmed or rolled back, and rolls it back where its time comes. It waits for the run that
+/// makes it: where that one dies, what it began, or was only trying out, is rolled back at once.
 ///
 /// # Errors
 /// As [`Session::open`].
@@ -99,7 +99,7 @@ pub fn guard(machine: &Machine, store: &Store, id: u64) -> Result<(), Error> {
         }
         let left = Duration::from_nanos(deadline).saturating_sub(clock::boottime());
         if left.is_zero() {
-            // Opening takes back what is due.
+            // Opening rolls back what is due.
             return Session::open(machine, store, &who, None).map(|_| ());
         }
         std::thread::sleep(left.min(LOOK));

@@ -84,14 +84,14 @@ fn check_line(machine: &Machine, entry: &HistoryEntry, at: usize) -> CheckLine {
     }
 }
 
-/// What would become of each outstanding change of some transactions if they were taken back now, the latest first.
+/// What would become of each outstanding change of some transactions if they were rolled back now, the latest first.
 pub fn foresee(machine: &Machine, history: &[HistoryEntry], ids: &[u64]) -> Vec<Undoing> {
     let wanted =
         history.iter().rev().filter(|entry| ids.contains(&entry.transaction.id) && entry.status != Status::Open);
     wanted.flat_map(|entry| undo::foresee(machine, history, entry)).collect()
 }
 
-/// Every transaction in a journal, the oldest first, for whoever only looks.
+/// Every transaction in a journal, the oldest first; takes no lock.
 ///
 /// # Errors
 /// The journal cannot be read.
@@ -107,7 +107,7 @@ pub fn unread(store: &Store) -> Result<Vec<Unread>, Error> {
     Ok(Journal::in_folder(store.folder()).read()?.unread)
 }
 
-/// What waits to be taken back that no run is at work on, the latest first, and what would become of it.
+/// What waits to be rolled back that no run is at work on, the latest first, and what would become of it.
 ///
 /// # Errors
 /// The journal cannot be read.

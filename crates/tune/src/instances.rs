@@ -1,4 +1,4 @@
-//! The things that tunables are of: which there are, and what tells one from another that has its name later.
+//! The instances of each kind of thing that has tunables (disks, interfaces, processes …), and their identities: a name can be reused.
 
 use crate::cgroup;
 use crate::machine::Machine;
@@ -100,7 +100,7 @@ fn path_of(scope: Scope, name: &str) -> String {
     }
 }
 
-/// What tells the thing of this name from another that has it later: empty for the machine itself.
+/// The identity that distinguishes an instance from a later one of the same name; empty for the machine itself.
 pub(crate) fn identity(machine: &Machine, scope: Scope, access: &Access, name: &str) -> String {
     let root = machine.root();
     let netns = || machine.netns();
@@ -129,7 +129,7 @@ pub(crate) fn identity(machine: &Machine, scope: Scope, access: &Access, name: &
     }
 }
 
-/// The number of a folder that the kernel makes for a thing: each has one of its own (fs/kernfs/dir.c).
+/// The inode number of a kernfs folder, which is not reused (fs/kernfs/dir.c).
 fn inode(folder: PathBuf) -> String {
     std::fs::metadata(folder).map_or(String::new(), |meta| meta.ino().to_string())
 }

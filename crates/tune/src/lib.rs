@@ -1,7 +1,7 @@
 //! Settings of the kernel: what there is to set, what it is now, and changes that are made safely.
 //!
-//! A change is written to the journal before it is made, read back after, and put back by `undo`, by a failure, by an
-//! expired confirmation, or by the next run after a crash. Only what still holds our value is put back.
+//! A change is written to the journal before it is made, read back after, and rolled back by `undo`, by a failure, by an
+//! expired confirmation, or by the next run after a crash. Only what still holds our value is rolled back.
 
 mod amount;
 mod catalogue;

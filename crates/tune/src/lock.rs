@@ -33,7 +33,7 @@ impl Lock {
     /// Takes the lock in a folder, waiting for another run for at most `wait`, or as long as it takes.
     ///
     /// # Errors
-    /// [`Error::Busy`] names the holder; any other says why the file cannot be had.
+    /// [`Error::Busy`] names the holder; any other says why the file cannot be opened or locked.
     pub(crate) fn take(folder: &Path, who: &ChangedBy, wait: Option<Duration>) -> Result<Self, Error> {
         let path = folder.join("lock");
         let failed = |e: io::Error| Error::Journal(format!("{}: {e}", path.display()));

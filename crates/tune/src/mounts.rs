@@ -15,7 +15,7 @@ pub(crate) struct Mount {
 }
 
 impl Mount {
-    /// What tells it from another mount on the same point.
+    /// Distinguishes it from another mount on the same point.
     pub(crate) fn identity(&self) -> String {
         format!("{} {}", self.id, self.device)
     }

@@ -23,9 +23,9 @@ pub enum RequestedValue {
     AtLeast(String),
     /// This number, unless it is lower already; of several numbers each by itself.
     AtMost(String),
-    /// Several numbers, each with a bound of its own.
+    /// Several numbers, each with its own bound.
     Each(Vec<RequestedValue>),
-    /// The first of these that is to be had.
+    /// The first of these that is available.
     FirstOf(Vec<String>),
 }
 
@@ -64,7 +64,7 @@ impl RequestedValue {
         }
     }
 
-    /// What the setting is to be, by what it is now.
+    /// The number to set, given the present one.
     pub(crate) fn of(&self, now: i128, value: i128) -> i128 {
         match self {
             Self::AtLeast(_) => now.max(value),

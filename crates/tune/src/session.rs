@@ -19,19 +19,19 @@ use whyslow_model::tune::{
     Undoing,
 };
 
-/// Starts whoever takes a transaction back that nobody confirms; it must live on when this program ends.
+/// Starts the process that rolls a transaction back unless it is confirmed; it must live on when this program ends.
 pub type Guard<'a> = &'a dyn Fn(u64) -> Result<(), String>;
 
 /// The terms on which changes are made.
 #[derive(Default)]
 pub struct Terms<'a> {
-    /// Taken back unless it is confirmed within this time, by this guard.
+    /// rolled back unless it is confirmed within this time, by this guard.
     pub confirm: Option<(Duration, Guard<'a>)>,
-    /// Takes back at once what was only tried out, where this program dies.
+    /// Rolls back at once what was only tried out, where this program dies.
     pub guard: Option<Guard<'a>>,
     /// The transaction that is kept over a reboot.
     pub persists: Option<u64>,
-    /// Raised where it shall end early: what was changed is then put back.
+    /// Raised where it shall end early: what was changed is then rolled back.
     pub stop: Option<&'a AtomicBool>,
 }
 
@@ -46,7 +46,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// Takes the lock, waiting at most `wait` for another run, or as long as it takes, and takes back what an earlier one left unfinished or
+    /// Takes the lock, waiting at most `wait` for another run, or as long as it takes, and rolls back what an earlier one left unfinished or
     /// unconfirmed.
     ///
     /// # Errors
@@ -62,7 +62,7 @@ impl Session {
         Ok(session)
     }
 
-    /// What was taken back of earlier runs when this one began, and why.
+    /// What was rolled back of earlier runs when this one began, and why.
     pub fn recovered(&self) -> &[(Reason, Undoing)] {
         &self.recovered
     }
@@ -77,7 +77,7 @@ impl Session {
             self.ledger.entries.iter().filter_map(|entry| due(entry, &self.machine)).collect();
         // The latest first, as they would be undone: it may stand on an earlier one.
         for (id, reason) in due.into_iter().rev() {
-            let outcomes = self.take_back(id, reason)?;
+            let outcomes = self.roll_back(id, reason)?;
             self.recovered.extend(outcomes.into_iter().map(|outcome| (reason, outcome)));
         }
         Ok(())
@@ -86,7 +86,7 @@ impl Session {
     /// Makes the changes of a plan: all, or none.
     ///
     /// # Errors
-    /// Why nothing was changed; [`Error::TakenBack`] or [`Error::Interrupted`] where it was begun and put back.
+    /// Why nothing was changed; [`Error::RolledBack`] or [`Error::Interrupted`] where it was begun and rolled back.
     pub fn apply(&mut self, plan: &Plan, terms: &Terms) -> Result<HistoryEntry, Error> {
         let id = self.try_out(plan, terms)?;
         self.keep(id)?;
@@ -94,7 +94,7 @@ impl Session {
     }
 
     /// Makes the changes of a plan for as long as this run lasts: where it ends before they are kept, however it ends, they
-    /// are taken back. The number of the transaction.
+    /// are rolled back. The number of the transaction.
     ///
     /// # Errors
     /// As [`apply`](Self::apply).
@@ -111,16 +111,16 @@ impl Session {
     /// Keeps what was tried out.
     ///
     /// # Errors
-    /// The journal cannot be written: all was put back.
+    /// The journal cannot be written: all was rolled back.
     pub fn keep(&mut self, id: u64) -> Result<(), Error> {
         let noted = self.note(Record::Done { id }, Sync::Now);
         noted.map_err(|e| self.gave_up(id, Reason::Failed, e.to_string()))
     }
 
     fn gave_up(&mut self, id: u64, reason: Reason, why: String) -> Error {
-        match self.take_back(id, reason) {
+        match self.roll_back(id, reason) {
             Ok(outcomes) if reason == Reason::Interrupted && all_clean(&outcomes) => Error::Interrupted,
-            Ok(outcomes) => Error::TakenBack { why, outcomes },
+            Ok(outcomes) => Error::RolledBack { why, outcomes },
             Err(e) => e,
         }
     }
@@ -161,7 +161,7 @@ impl Session {
                 return Err((Reason::Interrupted, "interrupted".to_owned()));
             }
             let (now, written) = knob.attempt(value);
-            // Also what the kernel made of a value that it did not take as it is: only what is noted can be put back.
+            // Also what the kernel made of a value that it did not take as it is: only what is noted can be rolled back.
             if let Some(value) = now.filter(|now| written.is_ok() || !self.is_as_it_was(id, *change, now)) {
                 let held = Held { value, collateral: self.collateral(id, *change) };
                 self.note(Record::Wrote { id, change: *change, held }, Sync::Later)
@@ -201,7 +201,7 @@ impl Session {
         }
     }
 
-    /// Takes back what is outstanding of a transaction. What keeps it over a reboot is taken back with it.
+    /// Rolls back what is outstanding of a transaction. What keeps it over a reboot is rolled back with it.
     ///
     /// # Errors
     /// There is no such transaction.
@@ -212,35 +212,35 @@ impl Session {
         let kept: Vec<u64> = self.ledger.entries.iter().filter(persists).map(|entry| entry.transaction.id).collect();
         let mut outcomes = Vec::new();
         for id in kept.into_iter().rev().chain([id]) {
-            // What was taken back once stays so, and for the reason it was.
+            // What was rolled back once stays so, and for the reason it was.
             if !self.entry(id)?.outstanding().is_empty() {
-                outcomes.extend(self.take_back(id, Reason::Asked)?);
+                outcomes.extend(self.roll_back(id, Reason::Asked)?);
             }
         }
         Ok(outcomes)
     }
 
-    /// Takes back what was only tried out.
+    /// Rolls back what was only tried out.
     ///
     /// # Errors
     /// There is no such transaction.
-    pub fn put_back(&mut self, id: u64) -> Result<Vec<Undoing>, Error> {
-        self.take_back(id, Reason::Tried)
+    pub fn roll_back_trial(&mut self, id: u64) -> Result<Vec<Undoing>, Error> {
+        self.roll_back(id, Reason::Tried)
     }
 
-    /// Takes back everything that is outstanding, the latest first.
+    /// Rolls back everything that is outstanding, the latest first.
     ///
     /// # Errors
     /// As [`undo`](Self::undo).
     pub fn undo_all(&mut self) -> Result<Vec<Undoing>, Error> {
         let mut outcomes = Vec::new();
         for id in self.outstanding().into_iter().rev() {
-            outcomes.extend(self.take_back(id, Reason::Asked)?);
+            outcomes.extend(self.roll_back(id, Reason::Asked)?);
         }
         Ok(outcomes)
     }
 
-    /// Transactions of which something is to be taken back, the oldest first.
+    /// Transactions of which something is to be rolled back, the oldest first.
     pub fn outstanding(&self) -> Vec<u64> {
         let entries = self.ledger.entries.iter();
         entries.filter(|entry| !entry.outstanding().is_empty()).map(|entry| entry.transaction.id).collect()
@@ -264,11 +264,11 @@ impl Session {
         Ok(waiting)
     }
 
-    /// Puts back first and notes afterwards: on a full disk the settings still come back, and the next run finds that they
+    /// Rolls back first and notes afterwards: on a full disk the settings still come back, and the next run finds that they
     /// have.
-    fn take_back(&mut self, id: u64, because: Reason) -> Result<Vec<Undoing>, Error> {
+    fn roll_back(&mut self, id: u64, because: Reason) -> Result<Vec<Undoing>, Error> {
         let entry = self.entry(id)?.clone();
-        let outcomes = undo::take_back(&self.machine, &self.ledger.entries, &entry);
+        let outcomes = undo::roll_back(&self.machine, &self.ledger.entries, &entry);
         let record = Record::Undone { id, at: clock::now(), because, outcomes: outcomes.clone() };
         if self.note(record.clone(), Sync::Now).is_err() {
             self.ledger.take(record);
@@ -295,7 +295,7 @@ pub fn awaiting_confirmation(history: &[HistoryEntry], id: Option<u64>) -> Vec<u
     history.iter().filter(awaits).map(|entry| entry.transaction.id).collect()
 }
 
-/// Whether a transaction is to be taken back though nobody asks: begun by a program that died, or not confirmed in time. A
+/// Whether a transaction is to be rolled back though nobody asks: begun by a program that died, or not confirmed in time. A
 /// reboot confirms nothing.
 pub(crate) fn due(entry: &HistoryEntry, machine: &Machine) -> Option<(u64, Reason)> {
     let transaction = &entry.transaction;
@@ -333,7 +333,7 @@ fn words(why: &Unavailable) -> String {
     }
 }
 
-/// Whether everything that was taken back is as it was.
+/// Whether everything that was rolled back is as it was.
 pub fn all_clean(outcomes: &[Undoing]) -> bool {
     outcomes.iter().all(|undoing| undoing.outcome.is_clean())
 }

@@ -42,7 +42,7 @@ impl Store {
         let made = DirBuilder::new().recursive(true).mode(0o755).create(above);
         let made = made.and_then(|()| DirBuilder::new().recursive(true).mode(0o700).create(&self.folder));
         made.map_err(|e| self.refused(&e))?;
-        // Only who may write here may change settings: that is told before anything is tried.
+        // Fails before anything is tried if the user may not change settings.
         let is_writable = fs::OpenOptions::new().append(true).create(true).mode(PRIVATE).open(self.folder.join("lock"));
         is_writable.map(|_| ()).map_err(|e| self.refused(&e))?;
         self.tighten();

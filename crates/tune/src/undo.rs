@@ -1,4 +1,4 @@
-//! Taking changes back: only what still holds our value, and each by what told it from others of its name.
+//! Rolling changes back: only what still holds our value, and each by what told it from others of its name.
 
 use crate::knob::Knob;
 use crate::machine::Machine;
@@ -7,10 +7,10 @@ use std::fs;
 use std::rc::Rc;
 use whyslow_model::tune::{ChangeOutcome, HistoryEntry, Scope, SettingChange, Status, Unavailable, Undoing};
 
-/// Takes back what is outstanding of a transaction, and tells what became of each change.
+/// Rolls back what is outstanding of a transaction, and tells what became of each change.
 ///
 /// All values are read before any is written: to put one back may change another (a scheduler resets its queue).
-pub(crate) fn take_back(machine: &Machine, history: &[HistoryEntry], entry: &HistoryEntry) -> Vec<Undoing> {
+pub(crate) fn roll_back(machine: &Machine, history: &[HistoryEntry], entry: &HistoryEntry) -> Vec<Undoing> {
     let outstanding = entry.outstanding();
     let decisions: Vec<(usize, Decision)> =
         outstanding.iter().map(|&at| (at, OutstandingChange { machine, history, entry, at }.decide())).collect();
@@ -27,7 +27,7 @@ pub(crate) fn take_back(machine: &Machine, history: &[HistoryEntry], entry: &His
     decisions.into_iter().map(|(at, decision)| undoing(entry, at, outcome(at, decision))).collect()
 }
 
-/// What would become of each change, were it taken back: [`ChangeOutcome::Restored`] where the original would come back.
+/// What would become of each change, were it rolled back: [`ChangeOutcome::Restored`] where the original would come back.
 pub(crate) fn foresee(machine: &Machine, history: &[HistoryEntry], entry: &HistoryEntry) -> Vec<Undoing> {
     let foreseen = |at: usize| match (OutstandingChange { machine, history, entry, at }).decide() {
         Decision::Leave(outcome) => undoing(entry, at, outcome),
@@ -36,7 +36,7 @@ pub(crate) fn foresee(machine: &Machine, history: &[HistoryEntry], entry: &Histo
     entry.outstanding().into_iter().map(foreseen).collect()
 }
 
-/// What is to be done about one change.
+/// What to do about one change.
 enum Decision {
     Restore(Rc<Knob>),
     Leave(ChangeOutcome),
@@ -169,7 +169,7 @@ fn exists(netns: &str) -> bool {
     mounted || fs::read_dir("/proc").is_ok_and(|mut entries| entries.any(in_it))
 }
 
-/// A value to be put back.
+/// A value to be rolled back.
 struct Write {
     change: usize,
     knob: Rc<Knob>,
@@ -185,7 +185,7 @@ impl Write {
     }
 }
 
-/// What changed along with the settings that are put back, unless somebody has set it since.
+/// What changed along with the settings that are rolled back, unless somebody has set it since.
 fn collateral(machine: &Machine, entry: &HistoryEntry, decisions: &[(usize, Decision)]) -> Vec<Write> {
     let mut writes = Vec::new();
     for (at, decision) in decisions {

@@ -17,7 +17,7 @@ const BEFORE_NS: i64 = 75 * 1_000_000_000;
 const AFTER_NS: i64 = 1_500_000_000;
 /// Clock ticks of a process' start (USER_HZ, which is 100 wherever Linux runs today).
 const TICK_NS: i64 = 10_000_000;
-/// Changes that are told; the last are the nearest.
+/// How many changes are reported, the most recent ones.
 const MOST: usize = 8;
 
 /// What began, came, went or was set in the minute before `start`; of processes, those that a finding is about.

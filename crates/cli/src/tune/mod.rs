@@ -1,4 +1,4 @@
-//! `whyslow tune`: settings looked at, changed, proven and taken back.
+//! `whyslow tune`: shows settings, changes them and rolls them back.
 
 mod args;
 mod profile;
@@ -28,7 +28,7 @@ use whyslow_tune::{ChangeRequest, Error, Machine, Plan, Session, Store, Target, 
 const WAIT: Duration = Duration::from_secs(10);
 /// How long a setting of the network stands unconfirmed.
 const CONFIRM_WITHIN: Duration = Duration::from_secs(300);
-/// Something was left as it was, or is not as it shall be.
+/// Something was left unchanged, or differs from what was set.
 const NOT_ALL: u8 = 1;
 
 /// Does one thing with settings.
@@ -233,11 +233,11 @@ impl Tune<'_> {
         Session::open(&self.machine, &self.store, &whyslow_tune::who(), Some(WAIT)).map_err(failure)
     }
 
-    /// A run that may change settings; what it took back of an earlier one is told.
+    /// A run that may change settings; what it rolled back of an earlier one is told.
     fn session(&self) -> Result<Session, Failure> {
         let session = self.open()?;
         for (reason, undoing) in session.recovered() {
-            complain(&format!("taken back ({}): {}", reason.words(), undoing.target));
+            complain(&format!("rolled back ({}): {}", reason.words(), undoing.target));
         }
         Ok(session)
     }
@@ -260,7 +260,7 @@ impl Tune<'_> {
         ));
     }
 
-    /// Whoever only looks is told that something is left to be taken back, and by what.
+    /// Mentions changes that await a rollback, with the command for it.
     fn mention_unfinished(&self) {
         if whyslow_tune::unfinished(&self.machine, &self.store).is_ok_and(|left| !left.is_empty()) {
             complain("a change was left unfinished or unconfirmed; 'whyslow tune recover' rolls it back");
@@ -268,7 +268,7 @@ impl Tune<'_> {
     }
 }
 
-/// A line for a change of which the kernel made another value than was asked for.
+/// A line for a change for which the kernel set another value than requested.
 fn rounded(entry: &HistoryEntry) -> impl FnMut((usize, &SettingChange)) -> Option<String> {
     |(at, change)| {
         let held = entry.held_value(at).filter(|held| *held != change.intended)?;
@@ -287,13 +287,13 @@ fn target(name: &str) -> Result<Target, Failure> {
 
 fn failure(error: Error) -> Failure {
     match error {
-        Error::TakenBack { .. } => Failure::nothing(error.to_string()),
+        Error::RolledBack { .. } => Failure::nothing(error.to_string()),
         Error::Interrupted => Failure::interrupted(error.to_string()),
         other => Failure::usage(other.to_string()),
     }
 }
 
-/// Raised by the signals that end a program, so that what was changed is put back first.
+/// Raised by the signals that end a program, so that what was changed is rolled back first.
 fn stop_on_signals() -> Result<Arc<AtomicBool>, Failure> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP] {

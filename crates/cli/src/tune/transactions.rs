@@ -1,4 +1,4 @@
-//! What is to become of changes that were made: taken back, kept over a reboot, confirmed.
+//! Rolls back, persists and confirms changes that were made.
 
 use super::args::How;
 use super::{Tune, failure, no_change, status};

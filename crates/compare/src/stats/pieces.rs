@@ -1,6 +1,6 @@
-//! Pieces of a series that hardly remember one another.
+//! Cuts series into pieces that are nearly independent.
 
-/// The fewest pieces of each of two series by which anything can be told: 2 / (12 over 6) = 0.002.
+/// The fewest pieces of each of two series that can show a difference: 2 / (12 over 6) = 0.002.
 pub const FEWEST: usize = 6;
 /// More are put together: what all of them tell is not less, and every arrangement of them is counted.
 const MOST: usize = 12;
@@ -15,7 +15,7 @@ pub fn pieces(a: &[f64], b: &[f64]) -> [Vec<f64>; 2] {
     [cut(a), cut(b)]
 }
 
-/// Samples that were each made by themselves, put together where there are more than are needed.
+/// Independent samples, averaged in groups if there are more than are needed.
 pub fn repeats(samples: &[f64]) -> Vec<f64> {
     means(samples, samples.len().min(MOST))
 }

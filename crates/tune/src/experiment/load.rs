@@ -1,4 +1,4 @@
-//! What is measured under: a command of its own, or the load that the machine has anyhow.
+//! The load under which a trial measures: a command, or whatever the machine is doing.
 
 use super::run::Measurement;
 use crate::error::Error;
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 /// How often it is looked whether it shall end, and whether a sample is due.
 pub(super) const LOOK: Duration = Duration::from_millis(100);
 
-/// How long a command that is told to end has for it.
+/// How long a command has to end after a signal.
 const GRACE: Duration = Duration::from_secs(1);
 
 /// Reads metrics of the running machine.
@@ -134,7 +134,7 @@ impl Running {
         let named = || words.join(" ");
         match status {
             Ok(status) if status.success() => Ok(Done { time, number }),
-            // Whoever ended us may have ended it too.
+            // The signal that ended us may have ended the command too.
             Ok(_) if stop.load(Ordering::Relaxed) => Err(Error::Interrupted),
             Ok(status) => Err(Error::Usage(format!("'{}' failed: {status}; everything was rolled back", named()))),
             Err(e) => Err(Error::Usage(format!("'{}': {e}", named()))),

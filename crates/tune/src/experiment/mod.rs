@@ -1,4 +1,4 @@
-//! Did it help? A change is made and taken back in interleaved pairs, in random order, and judged by the pairs' ratios: drift
+//! Did it help? A change is made and rolled back in interleaved pairs, in random order, and judged by the pairs' ratios: drift
 //! and bursts of load then hit both sides alike, where a block before against a block after takes them for an effect.
 
 mod judge;
@@ -79,7 +79,7 @@ impl Design {
 
 /// What an experiment is made with.
 pub trait TestBed {
-    /// Makes the change, or takes it back.
+    /// Makes the change, or rolls it back.
     fn switch(&mut self, with: bool) -> Result<(), Error>;
 
     /// Waits; an interrupt ends it.

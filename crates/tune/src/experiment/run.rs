@@ -1,4 +1,4 @@
-//! The course of an experiment: warm up, see what comes about by itself, measure pairs, look when it was said to look.
+//! Runs an experiment: warms up, measures noise in pairs without the change, then pairs with it, and stops at the planned looks.
 
 use super::looks::{Look, looks};
 use super::{Design, MetricSpec, TestBed, judge};
@@ -16,7 +16,7 @@ const HOPELESS: f64 = 1.0;
 /// longer for a busy processor: at once after the switch, a change of no effect made a command of 10 ms a third slower.
 pub const PAUSE: Duration = Duration::from_millis(100);
 
-/// Measures, and judges. The change is taken back at the end, whichever it is: where it is interrupted, what the pairs so far
+/// Measures, and judges. The change is rolled back at the end, whichever it is: where it is interrupted, what the pairs so far
 /// tell is told, and proves nothing.
 ///
 /// # Errors
@@ -69,7 +69,7 @@ pub fn can_tell(design: &Design) -> Result<(), Error> {
     design.looks().map(|_| ())
 }
 
-/// What one measurement tells: a value for each metric of the design, in its order; `None` where it has none.
+/// One measurement: a value for each metric of the design, in its order; `None` if the metric had none.
 pub type Measurement = Vec<Option<f64>>;
 
 struct MeasuredPair {
@@ -220,7 +220,7 @@ fn watched(metric: &MetricSpec, pairs: Vec<TrialPair>, judged: judge::Judgement)
     }
 }
 
-/// The pairs of which both values of one metric are known.
+/// The pairs in which both values of a metric are known.
 fn known(pairs: &[MeasuredPair], at: usize) -> Vec<TrialPair> {
     let value = |measurement: &Measurement| {
         measurement.get(at).copied().flatten().filter(|value| value.is_finite() && *value >= 0.0)
@@ -244,7 +244,7 @@ impl Design {
         })
     }
 
-    /// Measurements in all, where none of the early looks tells.
+    /// The number of measurements if no interim look ends it early.
     fn steps(&self) -> usize {
         2 * (self.pairs + self.noise_pairs) + 1
     }

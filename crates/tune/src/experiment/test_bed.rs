@@ -1,4 +1,4 @@
-//! The machine and its settings, changed and put back around a load.
+//! The machine and its settings, changed and rolled back around a load.
 
 use super::load::{Done, Load, Meter, wait};
 use super::run::Measurement;
@@ -28,7 +28,7 @@ pub struct TrialSetup {
     pub meter: Box<dyn Meter>,
 }
 
-/// Makes and takes back changes around a load. However it is dropped, all is taken back that was not kept; a guard does so
+/// Makes and rolls back changes around a load. However it is dropped, all is rolled back that was not kept; a guard does so
 /// where the program dies.
 pub struct LiveTestBed<'a> {
     session: Session,
@@ -56,10 +56,10 @@ impl<'a> LiveTestBed<'a> {
         Self { session, machine, around, stop, made: None, standing: Vec::new(), is_guarded: false, tell }
     }
 
-    /// Goes on with another change. What was tried before is taken back, unless it stands.
+    /// Goes on with another change. What was tried before is rolled back, unless it stands.
     ///
     /// # Errors
-    /// It could not be taken back.
+    /// It could not be rolled back.
     pub fn turn_to(&mut self, around: TrialSetup) -> Result<(), Error> {
         self.switch(false)?;
         self.around = around;
@@ -76,14 +76,14 @@ impl<'a> LiveTestBed<'a> {
         Ok(())
     }
 
-    /// Takes back all that stands, the latest first.
+    /// Rolls back all that stands, the latest first.
     ///
     /// # Errors
     /// It could not be.
     pub fn clear(&mut self) -> Result<(), Error> {
         self.switch(false)?;
         while let Some(id) = self.standing.pop() {
-            self.take_back(id)?;
+            self.roll_back(id)?;
         }
         Ok(())
     }
@@ -111,12 +111,12 @@ impl<'a> LiveTestBed<'a> {
         Ok(id)
     }
 
-    fn take_back(&mut self, id: u64) -> Result<(), Error> {
-        let outcomes = self.session.put_back(id)?;
+    fn roll_back(&mut self, id: u64) -> Result<(), Error> {
+        let outcomes = self.session.roll_back_trial(id)?;
         if all_clean(&outcomes) {
             return Ok(());
         }
-        Err(Error::TakenBack { why: "another process changed settings meanwhile".into(), outcomes })
+        Err(Error::RolledBack { why: "another process changed settings meanwhile".into(), outcomes })
     }
 
     /// A value for each metric, in the order of the design.
@@ -151,7 +151,7 @@ impl TestBed for LiveTestBed<'_> {
                 self.made = Some(self.session.try_out(&plan, &terms)?);
                 self.is_guarded = true;
             }
-            (false, Some(id)) => self.take_back(id)?,
+            (false, Some(id)) => self.roll_back(id)?,
             (_, made) => self.made = made,
         }
         Ok(())
@@ -173,8 +173,8 @@ impl TestBed for LiveTestBed<'_> {
 impl Drop for LiveTestBed<'_> {
     fn drop(&mut self) {
         for id in self.made.take().into_iter().chain(self.standing.drain(..).rev()) {
-            // What cannot be put back now stands in the journal as begun: the next run tries again, and says so.
-            let _ = self.session.put_back(id);
+            // What cannot be rolled back now stands in the journal as begun: the next run tries again, and says so.
+            let _ = self.session.roll_back_trial(id);
         }
     }
 }

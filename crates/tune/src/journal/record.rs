@@ -17,7 +17,7 @@ pub(crate) enum Record {
     Done { id: u64 },
     /// Somebody confirmed it.
     Confirmed { id: u64, at: String },
-    /// It was taken back.
+    /// It was rolled back.
     Undone { id: u64, at: String, because: Reason, outcomes: Vec<Undoing> },
 }
 

@@ -15,6 +15,7 @@ use crate::machine::{Machine, meminfo};
 use crate::target::Target;
 use std::io;
 use std::sync::Arc;
+use whyslow_model::io_error;
 use whyslow_model::tune::{Access, Here, Scope, SettingChange, Unavailable};
 
 /// One way to read and write a setting.
@@ -116,7 +117,7 @@ impl Knob {
     }
 
     /// The same, with what there is afterwards also where the write failed: a kernel may change the setting to something
-    /// else than it was asked for, and whoever takes that back has to know what to look for.
+    /// else than it was asked for, and whoever rolls that back has to know what to look for.
     pub(crate) fn attempt(&self, value: &str) -> (Option<String>, Result<(), Unavailable>) {
         let before = match self.read() {
             Ok(before) => before,
@@ -151,7 +152,7 @@ impl Knob {
         self.read()
     }
 
-    /// What tells its thing from another of the same name.
+    /// The identity of its instance: a name can be reused.
     pub(crate) fn identity(&self) -> String {
         let name = self.target.instance.as_deref().unwrap_or_default();
         instances::identity(&self.machine, self.entry.tunable.scope, &self.entry.tunable.access, name)
@@ -287,21 +288,22 @@ pub(crate) fn here(machine: &Machine, entry: &Entry, instance: Option<&str>) -> 
 
 /// Sorts an error of the kernel's into unsupported, absent, not permitted and failed.
 fn sorted(what: &str, error: &io::Error) -> Unavailable {
+    let words = io_error::words(error);
     match error.raw_os_error() {
         Some(libc::EPERM | libc::EACCES) => Unavailable::NotPermitted {
-            why: format!("{what}: {error}"),
+            why: format!("{what}: {words}"),
             remedy: "run as root, outside of a container".into(),
         },
         Some(libc::EROFS) => Unavailable::NotPermitted {
             why: format!("{what}: mounted read-only"),
             remedy: "run on the host, not in a container".into(),
         },
-        Some(libc::EOPNOTSUPP | libc::ENOSYS | libc::ENXIO) => Unavailable::Unsupported(format!("{what}: {error}")),
-        Some(libc::ENODEV | libc::ESRCH) => Unavailable::Absent(format!("{what}: {error}")),
+        Some(libc::EOPNOTSUPP | libc::ENOSYS | libc::ENXIO) => Unavailable::Unsupported(format!("{what}: {words}")),
+        Some(libc::ENODEV | libc::ESRCH) => Unavailable::Absent(format!("{what}: {words}")),
         Some(libc::EINVAL | libc::ERANGE) => {
-            Unavailable::Failed(format!("{what}: the kernel refuses the value ({error})"))
+            Unavailable::Failed(format!("{what}: the kernel refuses the value ({words})"))
         }
-        _ => Unavailable::Failed(format!("{what}: {error}")),
+        _ => Unavailable::Failed(format!("{what}: {words}")),
     }
 }
 
@@ -323,6 +325,12 @@ mod tests {
         assert!(old.starts_with("unsupported here: removed in kernel 5.13; this is "), "{old}");
         assert!(matches!(read("vm.no_such_sysctl"), Err(Unavailable::Unsupported(_))));
         assert!(matches!(read("nonsense"), Err(Unavailable::Failed(_))));
+    }
+
+    #[test]
+    fn an_error_of_the_kernel_has_words_and_no_number() {
+        let why = sorted("/sys/x", &io::Error::from_raw_os_error(libc::EIO));
+        assert_eq!(why, Unavailable::Failed("/sys/x: Input/output error".into()));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The queueing discipline at the root of an interface (rtnetlink(7), tc(8)).
 //!
 //! What the kernel put there by itself is `default`, and comes back when ours is deleted. One that somebody set up has options
-//! that could not be put back, and is left alone; ours is known by its handle.
+//! that could not be rolled back, and is left alone; ours is known by its handle.
 
 use super::Handle;
 use crate::machine::Machine;

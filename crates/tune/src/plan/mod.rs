@@ -1,4 +1,4 @@
-//! What a set of requests comes to on this machine: what would change, from what, and what cannot be.
+//! Resolves requests on this machine: what would change, from which value, and what is impossible.
 
 mod step;
 #[cfg(test)]
@@ -31,7 +31,7 @@ pub(crate) struct Item {
 }
 
 impl Plan {
-    /// What requests come to. A pattern for a thing (`disk.scheduler@sd*`) stands for each thing it matches.
+    /// Resolves requests. A pattern for a thing (`disk.scheduler@sd*`) stands for each thing it matches.
     pub fn of(machine: &Machine, why: &str, requests: &[ChangeRequest]) -> Self {
         let mut plan = Self { why: why.to_owned(), items: Vec::new(), places: HashMap::new() };
         for request in requests.iter().filter(|request| !is_implied(request, requests)) {
@@ -80,7 +80,7 @@ impl Plan {
         self.changes().map(|item| item.line.risk).max().unwrap_or(Risk::Low)
     }
 
-    /// Whether it changes the network: whoever makes it may be cut off.
+    /// Whether it changes the network, which can cut off the connection it is made over.
     pub fn is_of_network(&self) -> bool {
         self.changes().any(|item| item.line.network)
     }

@@ -1,4 +1,4 @@
-//! What is to be done about one request on this machine.
+//! Resolves one request on this machine.
 
 use super::Item;
 use crate::knob::Knob;
@@ -41,7 +41,7 @@ pub(super) fn impossible(target: &Target, wanted: String, reason: String, why: U
     Item { line, knob: None }
 }
 
-/// The value that a request comes to, and what is to be done for it.
+/// The value that a request resolves to, and the step it needs.
 fn step(knob: &Knob, wanted: &RequestedValue) -> (String, Step) {
     let now = match knob.read() {
         Ok(now) => now,
@@ -110,7 +110,7 @@ fn first_of(values: &[String], choices: &[String], now: &str) -> Result<String, 
 
 impl Knob {
     /// What the setting comes to now: where the other half of a pair counts, what that amounts to. A share of dirty memory is of
-    /// what can be had without swapping (Documentation/admin-guide/sysctl/vm.rst: dirty_ratio).
+    /// what is available without swapping (Documentation/admin-guide/sysctl/vm.rst: dirty_ratio).
     fn in_force(&self, now: &str) -> String {
         let share = match self.target.name.as_str() {
             "vm.dirty_bytes" => "vm.dirty_ratio",

@@ -17,7 +17,7 @@ const FOLDERS: [&str; 5] =
 
 /// A file that was found.
 pub(super) struct ProfileFile {
-    /// What tells it from others: its path, or `built in/NAME`.
+    /// Its path, or `built in/NAME`.
     pub(super) place: String,
     pub(super) text: String,
 }

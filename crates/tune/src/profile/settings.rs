@@ -165,7 +165,7 @@ impl ProfileOption<'_> {
         }
     }
 
-    /// The first of several latencies that can be had: a number, or that of an idle state by number or name.
+    /// The first of several latencies that is available: a number, or that of an idle state by number or name.
     fn latency(&self, value: &str) -> Option<String> {
         value.split('|').find_map(|word| {
             let word = word.trim();

@@ -192,7 +192,7 @@ impl AutoTrial<'_> {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// An experiment, or why it told nothing: that ends the walk only where something could not be put back.
+    /// An experiment, or why it told nothing: that ends the walk only where something could not be rolled back.
     fn tried(&self, design: &Design, bench: &mut LiveTestBed) -> Result<Result<Trial, String>, Failure> {
         match experiment::run(design, bench) {
             Ok(trial) => {

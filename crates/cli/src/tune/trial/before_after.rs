@@ -105,7 +105,7 @@ pub fn after(tune: &Tune, args: &TryArgs) -> Result<ExitCode, Failure> {
     } else {
         let outcomes = tune.session()?.undo(prepared.id).map_err(failure)?;
         if !all_clean(&outcomes) {
-            return Err(failure(Error::TakenBack { why: "not everything could be rolled back".into(), outcomes }));
+            return Err(failure(Error::RolledBack { why: "not everything could be rolled back".into(), outcomes }));
         }
     }
     Prepared::forget(&tune.store).map_err(failure)?;

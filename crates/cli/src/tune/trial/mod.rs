@@ -1,4 +1,4 @@
-//! `whyslow try`: a change made and taken back in pairs, under a command or the load there is, and what it was worth.
+//! `whyslow try`: makes and rolls back a change in pairs, under a command or the present load, and judges the effect.
 
 mod args;
 mod auto;
@@ -66,11 +66,11 @@ fn ended(interrupted: bool) -> ExitCode {
 }
 
 fn progress() -> Progress {
-    Progress::new("trying", "put all back")
+    Progress::new("trying", "roll back")
 }
 
 fn told(progress: &Progress, step: usize, steps: usize) {
-    progress.say(&format!("trying, measurement {step} of {steps} (Ctrl-C: put all back)"));
+    progress.say(&format!("trying, measurement {step} of {steps} (Ctrl-C: roll back)"));
 }
 
 impl Tune<'_> {
