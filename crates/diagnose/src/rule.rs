@@ -176,10 +176,11 @@ impl ActionSpec {
         texts.flat_map(Template::names).any(|name| name.starts_with("culprit"))
     }
 
-    /// Whether its command is about processes, by their numbers.
+    /// Whether its command or its settings are of processes, by their numbers.
     pub(crate) fn names_process(&self) -> bool {
         let is_number = |name: &String| name.ends_with(".pid") || name.ends_with(".pids");
-        self.command.as_ref().is_some_and(|command| command.names().iter().any(is_number))
+        let mut templates = self.command.iter().chain(self.set.iter().map(|(name, _)| name));
+        templates.any(|template| template.names().iter().any(is_number))
     }
 }
 

@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
+/// Formats times in one zone.
 #[derive(Clone, Debug)]
 pub struct ZonedClock {
     zone: TimeZone,
