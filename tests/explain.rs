@@ -4,13 +4,18 @@ mod kept_screen;
 mod recorded;
 mod skip;
 
-use recorded::{folder, record};
+use recorded::{folder, record, record_judged};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
-use whyslow_model::catalogue::{Cpu, ExitedChildren, MachineInfo, Pressure, Process, ProcessRow, Setting, System};
+use whyslow_diagnose::{RuleBook, recorded_findings};
+use whyslow_model::catalogue::{
+    Cpu, ExitedChildren, MachineInfo, Pressure, Process, ProcessRow, RecordedFinding, Setting, System,
+};
 use whyslow_model::explanation::{Episode, Explanation};
 use whyslow_model::key::{MachineKey, Offspring, TaskKey};
 use whyslow_model::snapshot::Snapshot;
+use whyslow_model::window::Window;
+use whyslow_store::Judge;
 
 const SECOND: u64 = 1_000_000_000;
 /// 2026-11-21 16:43:20 UTC: a segment ends at 400 s.
@@ -81,11 +86,15 @@ fn recorded(dir: &Path) {
     assert_eq!(record(dir, LENGTH, sample).samples, LENGTH);
 }
 
+fn whyslow(dir: &Path, command: &str, args: &[&str]) -> Command {
+    let mut whyslow = Command::new(env!("CARGO_BIN_EXE_whyslow"));
+    whyslow.arg(command).arg("--dir").arg(dir).args(args).env("TZ", "UTC").stdin(Stdio::null());
+    whyslow
+}
+
 fn run(dir: &Path, command: &str, args: &[&str]) -> Output {
     let config = tempfile::tempdir().unwrap();
-    let mut whyslow = Command::new(env!("CARGO_BIN_EXE_whyslow"));
-    whyslow.arg(command).arg("--dir").arg(dir).args(args);
-    whyslow.env("XDG_CONFIG_HOME", config.path()).env("TZ", "UTC").stdin(Stdio::null()).output().unwrap()
+    whyslow(dir, command, args).env("XDG_CONFIG_HOME", config.path()).output().unwrap()
 }
 
 /// Seconds from the start of the recording.
@@ -209,6 +218,52 @@ fn twenty_five_seconds_of_more_work_than_cpus_are_found_wherever_they_begin() {
         assert_eq!(episode.diagnosis.findings[0].id, "cpu.saturated");
         assert_eq!(episode.diagnosis.findings[0].culprits[0].name, "stress-ng-cpu");
     }
+}
+
+/// Judges by the built-in rules, or claims to have and found nothing.
+fn judge(findings: impl Fn(&Window, &RuleBook) -> Vec<RecordedFinding> + Send + 'static) -> Judge {
+    let book = RuleBook::built_in();
+    Judge { rules: book.fingerprint(), findings: Box::new(move |window| findings(window, &book)) }
+}
+
+#[test]
+fn a_recording_is_explained_alike_whether_the_recorder_judged_it_or_not() {
+    let (plain, judged) = (folder(), folder());
+    recorded(plain.path());
+    record_judged(judged.path(), LENGTH, judge(recorded_findings), sample);
+    let [plain, judged] = [&plain, &judged].map(|dir| explained(dir.path(), &[]).episodes);
+    assert_eq!(plain.len(), BUSY.len());
+    assert_eq!(plain, judged);
+}
+
+#[test]
+fn what_the_recorder_judged_by_the_same_rules_is_not_judged_again() {
+    let dir = folder();
+    record_judged(dir.path(), LENGTH, judge(|_, _| Vec::new()), sample);
+    assert_eq!(explained(dir.path(), &[]).episodes, []);
+}
+
+#[test]
+fn a_users_new_rule_is_applied_to_what_was_recorded_before_and_needs_its_file_alone() {
+    const RULE: &str = r#"
+id = "site.idle"
+scope = "host"
+means = "The machine does nothing."
+when = "cpu.idle > 0.95"
+impact = "cpu.idle"
+high = "cpu.idle > 0.95"
+summary = "The machine does nothing."
+evidence = []
+"#;
+    let (dir, config) = (folder(), folder());
+    record_judged(dir.path(), LENGTH, judge(recorded_findings), sample);
+    let rules = config.path().join("whyslow/rules.d");
+    std::fs::create_dir_all(&rules).unwrap();
+    std::fs::write(rules.join("idle.toml"), RULE).unwrap();
+    let output = whyslow(dir.path(), "explain", &["--json"]).env("XDG_CONFIG_HOME", config.path()).output().unwrap();
+    let explanation: Explanation = serde_json::from_slice(&output.stdout).unwrap();
+    let count = |id: &str| explanation.episodes.iter().filter(|episode| episode.key == format!("{id}@host")).count();
+    assert_eq!((count("site.idle"), count("cpu.saturated")), (3, BUSY.len()));
 }
 
 #[test]

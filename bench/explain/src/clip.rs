@@ -1,7 +1,7 @@
 //! A short recording of the real kernel.
 
 use std::path::Path;
-use whyslow_model::catalogue::{EachFamily, Family, Vmstat};
+use whyslow_model::catalogue::Vmstat;
 use whyslow_model::snapshot::Snapshot;
 use whyslow_store::{Recording, StoreError};
 
@@ -20,7 +20,7 @@ impl Clip {
         assert!(samples.len() > 1, "one sample is no clip");
         let (first, rest) = samples.split_at_mut(1);
         // What is read at the beginning and then once a minute belongs to the clip, too.
-        first[0].clone().each_family(&mut Standing(&mut rest[0]));
+        rest[0].carry_over(first[0].clone());
         Self { samples }
     }
 
@@ -51,17 +51,5 @@ impl Clip {
     /// The clip from this sample that is played on, so many.
     pub fn part(&self, from: usize, count: usize) -> Self {
         Self::new(self.samples[from..=from + count].to_vec())
-    }
-}
-
-/// Rows of families that a sample lacks. What happens once is none of them.
-struct Standing<'s>(&'s mut Snapshot);
-
-impl EachFamily for Standing<'_> {
-    fn family<F: Family>(&mut self, rows: &mut Vec<F>) {
-        let once = ["log", "exited_children", "sample"].contains(&F::INFO.name);
-        if !once && F::rows(self.0).is_empty() {
-            *F::rows_mut(self.0) = std::mem::take(rows);
-        }
     }
 }

@@ -4,11 +4,12 @@ use crate::clip::Clip;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use whyslow_diagnose::{RuleBook, recorded_findings};
 use whyslow_model::catalogue::{EachFamily, Family, LogLine, MachineInfo};
 use whyslow_model::key::{Key, KeyPart};
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::value::{State, Value};
-use whyslow_store::{Recorder, Retention, StoreError};
+use whyslow_store::{Judge, Recorder, Retention, StoreError};
 
 const SECOND_NS: u64 = 1_000_000_000;
 /// Clock ticks of a process' start (USER_HZ, which is 100 wherever Linux runs today).
@@ -37,7 +38,7 @@ impl Player {
     pub fn begin(folder: &Path, wall_ns: i64, boot_ns: u64) -> Result<Self, StoreError> {
         let retention = Retention { time: Duration::from_secs(365 * 86_400), bytes: u64::MAX };
         let log = Arc::new(|line: &str| eprintln!("recorder: {line}"));
-        let recorder = Recorder::begin(folder, Duration::from_secs(1), retention, log)?;
+        let recorder = Recorder::begin(folder, Duration::from_secs(1), retention, log)?.judged_by(judge())?;
         let (epoch, known) = (Instant::now(), Snapshot::default());
         Ok(Self { recorder, epoch, seconds: 0, wall_ns, boot_ns, known, lines: 0 })
     }
@@ -83,6 +84,12 @@ impl Player {
     pub fn finish(self) -> Result<u64, String> {
         self.recorder.finish().map(|counts| counts.samples)
     }
+}
+
+/// Judges as `whyslow record` does.
+fn judge() -> Judge {
+    let book = RuleBook::built_in();
+    Judge { rules: book.fingerprint(), findings: Box::new(move |window| recorded_findings(window, &book)) }
 }
 
 /// Makes a sample of a clip go on from what was played before.

@@ -7,6 +7,7 @@ use crate::output::{self, Failure, complain, print};
 use crate::progress::Progress;
 use crate::recordings;
 use crate::schedule::next_multiple;
+use crate::user_rules;
 use clap::Args;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::os::fd::AsFd;
@@ -14,11 +15,12 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+use whyslow_diagnose::recorded_findings;
 use whyslow_model::recording::Recorded;
 use whyslow_sense::supervisor::{Heartbeat, run_supervised};
 use whyslow_sense::{Root, Sampler};
 use whyslow_show::{json, text};
-use whyslow_store::{Recorder, Retention, SampleCounts};
+use whyslow_store::{Judge, Recorder, Retention, SampleCounts};
 
 /// A source that does not answer for this long is abandoned, with the sample it was read for.
 const TIMEOUT: Duration = Duration::from_secs(1);
@@ -99,6 +101,7 @@ pub fn record(args: &RecordArgs, folder: &Path) -> Result<(SampleCounts, Interru
     // Each sample needs as much memory as the previous one.
     memory::keep();
     let recorder = Recorder::begin(folder, args.interval, retention, Arc::new(complain));
+    let recorder = recorder.and_then(|recorder| recorder.judged_by(judge()));
     let recorder = Arc::new(recorder.map_err(|e| Failure::usage(e.to_string()))?);
     let sampling = SamplingLoop {
         sampler: Mutex::new(sampler),
@@ -113,6 +116,12 @@ pub fn record(args: &RecordArgs, folder: &Path) -> Result<(SampleCounts, Interru
         .map_err(|e| Failure::usage(format!("cannot start sampling: {e}")))?;
     let counts = recorder.finish().map_err(Failure::usage)?;
     Ok((counts, interrupt))
+}
+
+/// Judges by all rules.
+fn judge() -> Judge {
+    let book = user_rules::load().book;
+    Judge { rules: book.fingerprint(), findings: Box::new(move |window| recorded_findings(window, &book)) }
 }
 
 /// Takes samples in one thread, and continues in another if that one hangs.

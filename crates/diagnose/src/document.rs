@@ -58,6 +58,13 @@ pub fn diagnose(window: &Window, source: Origin, book: &RuleBook) -> Diagnosis {
     }
 }
 
+/// What the rules find in a window: causes before effects.
+pub fn findings(window: &Window, book: &RuleBook) -> Vec<Finding> {
+    let facts = Facts::of(window);
+    let (judged, _) = judge(book.all(), &facts);
+    relate(judged, &facts.topology)
+}
+
 /// Whether somebody noticed. What is known at its least only can have cost any time: it is taken for felt.
 pub(crate) fn is_felt(finding: &Finding) -> bool {
     finding.confidence >= Confidence::Medium && (finding.impact >= FELT || finding.impact_is == Basis::AtLeast)

@@ -2,6 +2,7 @@
 
 use crate::cleared::Cleared;
 use crate::rule::{Rule, RuleError};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use whyslow_model::rule::RuleInfo;
 
 /// The file among the built-in ones that holds no rule but what clears a resource.
@@ -14,6 +15,8 @@ const BUILT_IN: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/rules.rs")
 pub struct RuleBook {
     rules: Vec<Rule>,
     pub(crate) cleared: Vec<Cleared>,
+    /// Of the text of all rules.
+    hasher: DefaultHasher,
 }
 
 impl RuleBook {
@@ -22,8 +25,9 @@ impl RuleBook {
     /// # Panics
     /// Never in a build that passed its tests, which read every one of them.
     pub fn built_in() -> Self {
-        let mut book = Self { rules: Vec::new(), cleared: Vec::new() };
+        let mut book = Self { rules: Vec::new(), cleared: Vec::new(), hasher: DefaultHasher::new() };
         for (file, text) in BUILT_IN {
+            text.hash(&mut book.hasher);
             if *file == CLEARED {
                 book.cleared = Cleared::parse_all(file, text).unwrap_or_else(|e| panic!("built-in {e}"));
             } else {
@@ -44,6 +48,7 @@ impl RuleBook {
     /// What is wrong with it, and where; the book is left as it was.
     pub fn add(&mut self, file: &str, text: &str) -> Result<(), RuleError> {
         self.take(Rule::parse(file, text)?);
+        text.hash(&mut self.hasher);
         Ok(())
     }
 
@@ -55,6 +60,12 @@ impl RuleBook {
 
     fn sort(&mut self) {
         self.rules.sort_by(|a, b| (&a.id, a.scope).cmp(&(&b.id, b.scope)));
+    }
+
+    /// Differs from that of any other version of the program, and of other rules: what was judged by those may be judged
+    /// differently now.
+    pub fn fingerprint(&self) -> String {
+        format!("{}-{:016x}", env!("CARGO_PKG_VERSION"), self.hasher.finish())
     }
 
     /// Every rule, for people, by id.
@@ -102,6 +113,17 @@ evidence = [{ signal = "disk.queue", expected = "below 32" }]
     }
 
     #[test]
+    fn the_fingerprint_tells_books_with_different_rules_apart() {
+        let mut book = RuleBook::built_in();
+        assert_eq!(book.fingerprint(), RuleBook::built_in().fingerprint());
+        book.add("own.toml", OWN).unwrap();
+        let strict = book.fingerprint();
+        assert_ne!(strict, RuleBook::built_in().fingerprint());
+        book.add("own.toml", &OWN.replace("> 32.0", "> 64.0")).unwrap();
+        assert_ne!(strict, book.fingerprint());
+    }
+
+    #[test]
     fn a_broken_rule_says_where_and_hides_nothing() {
         let mut book = RuleBook::built_in();
         let before = book.rules().len();
@@ -117,16 +139,20 @@ evidence = [{ signal = "disk.queue", expected = "below 32" }]
         assert_eq!(book.rules().len(), before);
     }
 
+    fn empty() -> RuleBook {
+        RuleBook { rules: Vec::new(), cleared: Vec::new(), hasher: DefaultHasher::new() }
+    }
+
     proptest! {
         #[test]
         fn no_rule_makes_it_panic(text in ".{0,200}") {
-            drop(RuleBook { rules: Vec::new(), cleared: Vec::new() }.add("own.toml", &text));
+            drop(empty().add("own.toml", &text));
         }
 
         #[test]
         fn no_condition_makes_it_panic(condition in "[a-z.0-9<>=&|!(){}?:+*/'-]{0,40}", summary in "[a-z.{}= ]{0,40}") {
             let text = OWN.replace("disk.queue > 32.0", &condition).replace("{subject} has", &summary);
-            drop(RuleBook { rules: Vec::new(), cleared: Vec::new() }.add("own.toml", &text));
+            drop(empty().add("own.toml", &text));
         }
     }
 }

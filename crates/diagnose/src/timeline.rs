@@ -1,45 +1,106 @@
-//! Turns diagnoses of consecutive windows into episodes: a cause begins, lasts and ends.
+//! Turns what was felt in consecutive windows into episodes: a cause begins, lasts and ends.
 
-use crate::document::is_felt;
+use crate::document::{findings, is_felt};
+use crate::rulebook::RuleBook;
 use std::collections::BTreeSet;
-use whyslow_model::diagnosis::{Diagnosis, Finding};
+use whyslow_model::catalogue::RecordedFinding;
+use whyslow_model::diagnosis::{Finding, Subject};
+use whyslow_model::value::State;
+use whyslow_model::window::Window;
 
 /// A cause that is not found for this long has ended, nanoseconds.
 const LULL_NS: i64 = 15 * 1_000_000_000;
 
+/// A cause of lost time that was felt in a window.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FeltCause {
+    /// The finding's id.
+    pub id: String,
+    /// What it was found on.
+    pub subject: Subject,
+    /// The share of the window that it cost.
+    pub impact: f64,
+}
+
+impl FeltCause {
+    /// The causes that were felt in a window. An effect whose cause is too small or too uncertain to be felt stands for itself:
+    /// leaving it out with its cause would lose the episode.
+    pub fn all_of(window: &Window, book: &RuleBook) -> Vec<Self> {
+        felt_causes(&findings(window, book))
+    }
+
+    /// The finding's key.
+    pub fn key(&self) -> String {
+        self.subject.key_of(&self.id)
+    }
+
+    /// As it is recorded.
+    fn to_row(&self) -> RecordedFinding {
+        let Subject { kind, name, pid, tid, netns, .. } = &self.subject;
+        let number = |number: Option<u32>| number.map(f64::from).into();
+        RecordedFinding {
+            id: self.id.as_str().into(),
+            kind: kind.as_str().into(),
+            subject: name.as_str().into(),
+            pid: number(*pid),
+            tid: number(*tid),
+            netns: netns.as_deref().map_or_else(State::default, State::from),
+            impact: self.impact.into(),
+            ..RecordedFinding::new(self.key().into())
+        }
+    }
+
+    /// From a recording.
+    pub fn from_row(row: &RecordedFinding) -> Self {
+        let text = |state: &State| state.get().unwrap_or_default().to_owned();
+        Self {
+            id: text(&row.id),
+            subject: Subject {
+                pid: row.pid.get().map(|pid| pid as u32),
+                tid: row.tid.get().map(|tid| tid as u32),
+                netns: row.netns.get().map(str::to_owned),
+                ..Subject::new(&text(&row.kind), text(&row.subject))
+            },
+            impact: row.impact.get().unwrap_or(0.0),
+        }
+    }
+}
+
+/// What a recorder writes down about a window: the causes that were felt in it.
+pub fn recorded_findings(window: &Window, book: &RuleBook) -> Vec<RecordedFinding> {
+    let mut rows: Vec<_> = FeltCause::all_of(window, book).iter().map(FeltCause::to_row).collect();
+    rows.sort_by(|a, b| a.key.cmp(&b.key));
+    rows
+}
+
 /// A cause over the time it lasted. The document's `Episode` is made of it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FoundEpisode {
-    /// The key of the finding where it was worst.
-    pub key: String,
+    /// The cause where it was worst.
+    pub worst: FeltCause,
     /// The keys of all its findings: processes with the same name can be affected one after the other.
     keys: BTreeSet<String>,
     /// From the start of its first window to the end of its last, nanoseconds since 1970.
     pub span: (i64, i64),
     /// The window in which it was worst.
     pub worst_span: (i64, i64),
-    /// The impact there.
-    pub impact: f64,
     /// The mean impact, lulls included.
     pub mean_impact: f64,
-    /// The diagnosis of that window.
-    pub diagnosis: Diagnosis,
 }
 
 impl FoundEpisode {
-    /// Whether the finding is part of this episode.
-    pub fn has(&self, finding: &Finding) -> bool {
-        self.keys.contains(&finding.key())
+    /// Whether a finding on this subject is part of this episode.
+    pub fn has(&self, id: &str, subject: &Subject) -> bool {
+        self.keys.contains(&subject.key_of(id))
     }
 
     /// Whether the finding is the same for another process with the same name.
-    pub fn has_namesake(&self, finding: &Finding) -> bool {
-        let worst = self.diagnosis.findings.iter().find(|worst| worst.key() == self.key);
-        worst.is_some_and(|worst| worst.id == finding.id && worst.subject.is_namesake_of(&finding.subject))
+    pub fn has_namesake(&self, id: &str, subject: &Subject) -> bool {
+        self.worst.id == id && self.worst.subject.is_namesake_of(subject)
     }
 }
 
-/// Puts diagnoses of consecutive windows together.
+/// Puts the causes of consecutive windows together.
 #[derive(Debug, Default)]
 pub struct Timeline {
     ongoing: Vec<FoundEpisode>,
@@ -47,51 +108,46 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    /// Adds the diagnosis of a window, given its start and end in nanoseconds since 1970. Windows must be added in order.
-    pub fn add(&mut self, span: (i64, i64), diagnosis: &Diagnosis) {
+    /// Adds what was felt in a window, given its start and end in nanoseconds since 1970. Windows must be added in order.
+    pub fn add(&mut self, span: (i64, i64), felt: &[FeltCause]) {
         self.end_before(span.0.saturating_sub(LULL_NS));
-        let felt = felt_causes(&diagnosis.findings);
         let seconds = (span.1 - span.0) as f64 / 1e9;
-        for finding in &felt {
-            let key = finding.key();
-            let episode = match self.gone_on(finding, &felt) {
+        for cause in felt {
+            let episode = match self.gone_on(cause, felt) {
                 Some(at) => &mut self.ongoing[at],
                 None => self.ongoing.push_mut(FoundEpisode {
-                    key: key.clone(),
+                    worst: cause.clone(),
                     keys: BTreeSet::new(),
                     span,
                     worst_span: span,
-                    impact: 0.0,
                     mean_impact: 0.0,
-                    diagnosis: diagnosis.clone(),
                 }),
             };
             // A sum of lost seconds until the episode has ended.
-            episode.mean_impact += finding.impact * seconds;
+            episode.mean_impact += cause.impact * seconds;
             episode.span.1 = span.1;
-            if finding.impact > episode.impact {
-                episode.impact = finding.impact;
+            if cause.impact > episode.worst.impact {
+                episode.worst = cause.clone();
                 episode.worst_span = span;
-                episode.key.clone_from(&key);
-                episode.diagnosis = diagnosis.clone();
             }
-            episode.keys.insert(key);
+            episode.keys.insert(cause.key());
         }
     }
 
-    /// The episode that continues with this finding: its own, or that of a process with the same name that is no longer felt.
-    fn gone_on(&self, finding: &Finding, felt: &[&Finding]) -> Option<usize> {
-        let own = self.ongoing.iter().position(|episode| episode.has(finding));
+    /// The episode that continues with this cause: its own, or that of a process with the same name that is no longer felt.
+    fn gone_on(&self, cause: &FeltCause, felt: &[FeltCause]) -> Option<usize> {
+        let own = self.ongoing.iter().position(|episode| episode.has(&cause.id, &cause.subject));
         own.or_else(|| {
-            let is_over = |episode: &FoundEpisode| !felt.iter().any(|other| episode.has(other));
-            self.ongoing.iter().position(|episode| episode.has_namesake(finding) && is_over(episode))
+            let is_over = |episode: &FoundEpisode| !felt.iter().any(|other| episode.has(&other.id, &other.subject));
+            let is_namesake = |episode: &FoundEpisode| episode.has_namesake(&cause.id, &cause.subject);
+            self.ongoing.iter().position(|episode| is_namesake(episode) && is_over(episode))
         })
     }
 
     /// All episodes, by their start.
     pub fn finish(mut self) -> Vec<FoundEpisode> {
         self.end_before(i64::MAX);
-        self.ended.sort_by(|a, b| (a.span, &a.key).cmp(&(b.span, &b.key)));
+        self.ended.sort_by_key(|episode| (episode.span, episode.worst.key()));
         self.ended
     }
 
@@ -103,10 +159,8 @@ impl Timeline {
     }
 }
 
-/// Felt findings that no other felt finding explains. An effect whose cause is too small or too uncertain to be felt stands
-/// for itself: leaving it out with its cause would lose the episode.
-fn felt_causes(findings: &[Finding]) -> Vec<&Finding> {
-    let felt: Vec<&Finding> = findings.iter().filter(|finding| is_felt(finding)).collect();
+/// Felt findings that no other felt finding explains.
+fn felt_causes(findings: &[Finding]) -> Vec<FeltCause> {
     let cause = |finding: &Finding| {
         let key = finding.explained_by.as_ref()?;
         findings.iter().find(|other| other.key() == *key)
@@ -115,15 +169,15 @@ fn felt_causes(findings: &[Finding]) -> Vec<&Finding> {
     let has_felt_cause = |finding: &Finding| {
         std::iter::successors(cause(finding), |&above| cause(above)).take(findings.len()).any(is_felt)
     };
-    felt.into_iter().filter(|finding| !has_felt_cause(finding)).collect()
+    let root = findings.iter().filter(|finding| is_felt(finding) && !has_felt_cause(finding));
+    let cause = |f: &Finding| FeltCause { id: f.id.clone(), subject: f.subject.clone(), impact: f.impact };
+    root.map(cause).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{RuleBook, diagnose};
-    use whyslow_model::diagnosis::{Basis, Confidence, Finding, Origin, Subject};
-    use whyslow_model::window::Window;
+    use whyslow_model::diagnosis::{Basis, Confidence};
 
     const S: i64 = 1_000_000_000;
 
@@ -147,13 +201,15 @@ mod tests {
         }
     }
 
+    fn cause(id: &str, subject: Subject, impact: f64) -> FeltCause {
+        FeltCause { id: id.into(), subject, impact }
+    }
+
     fn timeline(windows: &[(i64, &[(&str, f64)])]) -> Vec<FoundEpisode> {
-        let nothing = diagnose(&Window::default(), Origin::Recording, &RuleBook::built_in());
         let mut timeline = Timeline::default();
-        for (start, findings) in windows {
-            let findings = findings.iter().map(|(id, impact)| finding(id, *impact, None)).collect();
-            let diagnosis = Diagnosis { findings, ..nothing.clone() };
-            timeline.add((start * S, (start + 10) * S), &diagnosis);
+        for (start, causes) in windows {
+            let felt: Vec<_> = causes.iter().map(|(id, impact)| cause(id, Subject::host(), *impact)).collect();
+            timeline.add((start * S, (start + 10) * S), &felt);
         }
         timeline.finish()
     }
@@ -168,8 +224,9 @@ mod tests {
             (40, &[]),
             (50, &[("a", 0.4)]),
         ]);
-        let told: Vec<_> = all.iter().map(|l| (l.key.as_str(), l.span.0 / S, l.span.1 / S, l.impact)).collect();
-        assert_eq!(told, [("a@host", 10, 30, 0.6), ("b@host", 20, 30, 0.1), ("a@host", 50, 60, 0.4)]);
+        let found: Vec<_> = all.iter().map(|e| (e.worst.key(), e.span.0 / S, e.span.1 / S, e.worst.impact)).collect();
+        let expected = [("a@host", 10, 30, 0.6), ("b@host", 20, 30, 0.1), ("a@host", 50, 60, 0.4)];
+        assert_eq!(found, expected.map(|(key, start, end, impact)| (key.to_owned(), start, end, impact)));
         assert!((all[0].mean_impact - 0.4).abs() < 1e-9);
         assert_eq!(all[0].worst_span, (20 * S, 30 * S));
     }
@@ -183,45 +240,48 @@ mod tests {
 
     #[test]
     fn processes_with_one_name_affected_in_turn_are_one_episode() {
-        let nothing = diagnose(&Window::default(), Origin::Recording, &RuleBook::built_in());
         let mut timeline = Timeline::default();
         // Two at once are two.
         for (start, pids) in [(0, &[1][..]), (10, &[2, 3]), (20, &[3]), (30, &[4, 3])] {
             let of = |pid: u32| Subject { pid: Some(pid), ..Subject::new("process", "job") };
-            let hit = |pid: &u32| Finding { subject: of(*pid), ..finding("hit", f64::from(*pid) / 10.0, None) };
-            let findings = pids.iter().map(hit).collect();
-            timeline.add((start * S, (start + 10) * S), &Diagnosis { findings, ..nothing.clone() });
+            let felt: Vec<_> = pids.iter().map(|pid| cause("hit", of(*pid), f64::from(*pid) / 10.0)).collect();
+            timeline.add((start * S, (start + 10) * S), &felt);
         }
         let all = timeline.finish();
-        let told: Vec<_> = all.iter().map(|l| (l.key.as_str(), l.span.0 / S, l.span.1 / S)).collect();
-        assert_eq!(told, [("hit@job[4]", 0, 40), ("hit@job[3]", 10, 40)]);
-    }
-
-    /// The keys of the episodes of one window with these findings.
-    fn episodes_of(findings: Vec<Finding>) -> Vec<String> {
-        let nothing = diagnose(&Window::default(), Origin::Recording, &RuleBook::built_in());
-        let mut timeline = Timeline::default();
-        timeline.add((0, 10 * S), &Diagnosis { findings, ..nothing });
-        timeline.finish().into_iter().map(|episode| episode.key).collect()
+        let found: Vec<_> = all.iter().map(|e| (e.worst.key(), e.span.0 / S, e.span.1 / S)).collect();
+        assert_eq!(found, [("hit@job[4]".to_owned(), 0, 40), ("hit@job[3]".to_owned(), 10, 40)]);
     }
 
     #[test]
-    fn what_nobody_felt_and_the_effect_of_a_felt_cause_are_no_episodes() {
-        assert_eq!(episodes_of(vec![finding("slight", 0.01, None)]), [""; 0]);
+    fn a_cause_is_the_same_after_it_was_recorded() {
+        let thread = Subject { pid: Some(7), tid: Some(8), ..Subject::new("thread", "worker") };
+        let interface = Subject { netns: Some("blue".into()), ..Subject::new("interface", "eth0") };
+        for cause in [cause("a.b", thread, 0.25), cause("c.d", interface, 1.0), cause("e.f", Subject::host(), 0.5)] {
+            assert_eq!(FeltCause::from_row(&cause.to_row()), cause);
+        }
+    }
+
+    fn felt(findings: &[Finding]) -> Vec<String> {
+        felt_causes(findings).iter().map(FeltCause::key).collect()
+    }
+
+    #[test]
+    fn what_nobody_felt_and_the_effect_of_a_felt_cause_are_no_causes() {
+        assert_eq!(felt(&[finding("slight", 0.01, None)]), [""; 0]);
         let effect = finding("effect", 0.9, Some("cause@host"));
-        assert_eq!(episodes_of(vec![finding("cause", 0.5, None), effect]), ["cause@host"]);
+        assert_eq!(felt(&[finding("cause", 0.5, None), effect]), ["cause@host"]);
         let remote = finding("effect", 0.9, Some("between@host"));
         let between = finding("between", 0.01, Some("cause@host"));
-        assert_eq!(episodes_of(vec![finding("cause", 0.5, None), between, remote]), ["cause@host"]);
+        assert_eq!(felt(&[finding("cause", 0.5, None), between, remote]), ["cause@host"]);
     }
 
     #[test]
-    fn a_felt_effect_of_a_cause_that_is_not_felt_is_an_episode() {
+    fn a_felt_effect_of_a_cause_that_is_not_felt_is_a_cause() {
         let effect = || finding("effect", 0.9, Some("cause@host"));
-        assert_eq!(episodes_of(vec![finding("cause", 0.01, None), effect()]), ["effect@host"]);
+        assert_eq!(felt(&[finding("cause", 0.01, None), effect()]), ["effect@host"]);
         let unsure = Finding { confidence: Confidence::Low, ..finding("cause", 0.9, None) };
-        assert_eq!(episodes_of(vec![unsure, effect()]), ["effect@host"]);
+        assert_eq!(felt(&[unsure, effect()]), ["effect@host"]);
         let last = finding("last", 0.8, Some("effect@host"));
-        assert_eq!(episodes_of(vec![finding("cause", 0.01, None), effect(), last]), ["effect@host"]);
+        assert_eq!(felt(&[finding("cause", 0.01, None), effect(), last]), ["effect@host"]);
     }
 }

@@ -159,6 +159,18 @@ impl Subject {
         Self::new("host", "host")
     }
 
+    /// The key of a finding with this id about it.
+    pub fn key_of(&self, id: &str) -> String {
+        let Self { name, pid, tid, .. } = self;
+        let task = match (pid, tid) {
+            (Some(pid), Some(tid)) => format!("[{pid}/{tid}]"),
+            (Some(pid), None) => format!("[{pid}]"),
+            (None, _) => String::new(),
+        };
+        let capture = self.capture.as_ref().map_or_else(String::new, |capture| format!(" in {capture}"));
+        format!("{id}@{name}{task}{capture}")
+    }
+
     /// Whether both are the same apart from the process.
     pub fn is_namesake_of(&self, other: &Self) -> bool {
         let without_task = |subject: &Self| Self { pid: None, tid: None, ..subject.clone() };
@@ -210,14 +222,7 @@ impl Finding {
     /// The key others refer to it by: `id@name`, with `[pid]` or `[pid/tid]` appended if the subject is a process or thread, as
     /// several can have one name.
     pub fn key(&self) -> String {
-        let Subject { name, pid, tid, .. } = &self.subject;
-        let task = match (pid, tid) {
-            (Some(pid), Some(tid)) => format!("[{pid}/{tid}]"),
-            (Some(pid), None) => format!("[{pid}]"),
-            (None, _) => String::new(),
-        };
-        let capture = self.subject.capture.as_ref().map_or_else(String::new, |capture| format!(" in {capture}"));
-        format!("{}@{name}{task}{capture}", self.id)
+        self.subject.key_of(&self.id)
     }
 }
 

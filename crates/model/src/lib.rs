@@ -25,7 +25,6 @@ pub mod shared;
 pub mod shell;
 pub mod snapshot;
 pub mod suggest;
-pub mod time_series;
 pub mod topology;
 pub mod tune;
 pub mod unit;

@@ -118,6 +118,7 @@ impl Family for SourceReport {
         key_columns: Name::COLUMNS,
         source: "whyslow",
         help: "How each source fared.",
+        events: false,
         metrics: &[
             metric("tells", MetricKind::State, Unit::Text, "what it shows"),
             metric("outcome", MetricKind::State, Unit::Text, "read, absent, not permitted, failed or hung"),

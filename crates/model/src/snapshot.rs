@@ -88,6 +88,16 @@ impl Snapshot {
         each.family(&mut self.sources);
     }
 
+    /// Leaves out events: what happened before it.
+    pub fn clear_events(&mut self) {
+        self.each_family(&mut ClearEvents);
+    }
+
+    /// Takes over the rows of families that it lacks, as far as they stay valid: all but events.
+    pub fn carry_over(&mut self, mut earlier: Self) {
+        earlier.each_family(&mut CarryOver(self));
+    }
+
     /// The row of a family with this key.
     pub fn row<F: Family>(&self, key: &F::Key) -> Option<&F> {
         let rows = F::rows(self);
@@ -97,5 +107,25 @@ impl Snapshot {
     /// The row of a family that has only one.
     pub fn the<F: Family>(&self) -> Option<&F> {
         F::rows(self).first()
+    }
+}
+
+struct ClearEvents;
+
+impl EachFamily for ClearEvents {
+    fn family<F: Family>(&mut self, rows: &mut Vec<F>) {
+        if F::INFO.events {
+            rows.clear();
+        }
+    }
+}
+
+struct CarryOver<'s>(&'s mut Snapshot);
+
+impl EachFamily for CarryOver<'_> {
+    fn family<F: Family>(&mut self, rows: &mut Vec<F>) {
+        if !F::INFO.events && F::rows(self.0).is_empty() {
+            *F::rows_mut(self.0) = std::mem::take(rows);
+        }
     }
 }

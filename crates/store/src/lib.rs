@@ -17,7 +17,7 @@ mod tail;
 
 pub use baselines::{Baselines, read as read_baseline};
 pub use error::{LogFn, StoreError};
-pub use recorder::{Recorder, Retention, SampleCounts};
-pub use recording::{Families, FamilyColumns, Recording, SegmentRef, families};
+pub use recorder::{Judge, JudgeFn, Recorder, Retention, SampleCounts};
+pub use recording::{Families, Recording, SegmentRef, families};
 pub use schema::{AnyRow, KeyField, MetricField, Span, Table, tables};
 pub use segment::ParquetExport;

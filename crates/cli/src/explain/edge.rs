@@ -1,9 +1,9 @@
 //! Refines when a cause began and ended to a second or two, with windows shorter than those it was found in.
 
-use std::time::Duration;
-use whyslow_diagnose::{FoundEpisode, RuleBook, diagnose};
-use whyslow_model::catalogue::{EachFamily, ExitedChildren, Family, LogLine, MachineInfo};
-use whyslow_model::diagnosis::{Finding, Origin};
+use super::windows::window;
+use whyslow_diagnose::{FoundEpisode, RuleBook, findings};
+use whyslow_model::catalogue::MachineInfo;
+use whyslow_model::diagnosis::Finding;
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::window::Window;
 use whyslow_store::{Recording, StoreError};
@@ -38,13 +38,7 @@ pub fn refined(
 
 /// Everything recorded from just before `from` until just after `to`.
 fn read(recording: &Recording, from: i64, to: i64) -> Result<Window, StoreError> {
-    let mut all = Window::default();
-    let span = from.saturating_sub(EDGE_NS)..=to.saturating_add(EDGE_NS);
-    recording.each_window(&span, Duration::MAX, &|_: &str| true, |window| {
-        all = window;
-        true
-    })?;
-    Ok(all)
+    window(recording, &(from.saturating_sub(EDGE_NS)..=to.saturating_add(EDGE_NS)))
 }
 
 /// The time around the start or end of an episode.
@@ -94,37 +88,25 @@ impl Edge<'_> {
 
     /// Whether the cause is felt from one sample to another.
     fn is_felt(&self, from: usize, to: usize) -> bool {
-        let findings = diagnose(&part(self.samples(), from, to), Origin::Recording, self.book).findings;
-        let is_it = |finding: &Finding| {
-            let is_anothers = || self.all.iter().any(|other| other.has(finding));
-            self.episode.has(finding) || (self.episode.has_namesake(finding) && !is_anothers())
+        let is_it = |Finding { id, subject, .. }: &Finding| {
+            let is_anothers = || self.all.iter().any(|other| other.has(id, subject));
+            self.episode.has(id, subject) || (self.episode.has_namesake(id, subject) && !is_anothers())
         };
-        findings.iter().any(|finding| finding.impact >= PART * self.episode.impact && is_it(finding))
+        let least = PART * self.episode.worst.impact;
+        let found = findings(&part(self.samples(), from, to), self.book);
+        found.iter().any(|finding| finding.impact >= least && is_it(finding))
     }
 }
 
 /// The window from one sample to another. Its first sample also has the rows that were last read before it, except events.
 fn part(samples: &[Snapshot], from: usize, to: usize) -> Window {
     let mut window = samples[from..=to].to_vec();
-    window[0].kernel.log.clear();
-    window[0].task.exited_children.clear();
+    window[0].clear_events();
     // Rows that are read rarely are read together with the machine's; those from before the first sample are in that one.
     let earlier = &samples[..from];
     let newest = earlier.iter().rfind(|sample| sample.the::<MachineInfo>().is_some());
     for sample in newest.into_iter().chain(earlier.first()) {
-        sample.clone().each_family(&mut CarryOver(&mut window[0]));
+        window[0].carry_over(sample.clone());
     }
     Window::new(window)
-}
-
-/// Adds rows of families that a sample lacks, except events.
-struct CarryOver<'s>(&'s mut Snapshot);
-
-impl EachFamily for CarryOver<'_> {
-    fn family<F: Family>(&mut self, rows: &mut Vec<F>) {
-        let once = [LogLine::INFO.name, ExitedChildren::INFO.name].contains(&F::INFO.name);
-        if !once && F::rows(self.0).is_empty() {
-            *F::rows_mut(self.0) = std::mem::take(rows);
-        }
-    }
 }

@@ -2,7 +2,7 @@
 
 mod before;
 mod edge;
-mod look;
+mod windows;
 
 use crate::memory;
 use crate::options::OutputOptions;
@@ -13,8 +13,9 @@ use crate::user_rules;
 use clap::Args;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use whyslow_diagnose::{FoundEpisode, RuleBook};
+use whyslow_diagnose::{FoundEpisode, RuleBook, diagnose};
 use whyslow_model::catalogue::{Family, Sample};
+use whyslow_model::diagnosis::Origin;
 use whyslow_model::explanation::{Episode, Explanation, SCHEMA, TimelineEvent};
 use whyslow_show::{json, text};
 use whyslow_store::{Recording, Span, StoreError};
@@ -54,7 +55,7 @@ pub fn run(args: &ExplainArgs, look: &OutputOptions) -> Result<ExitCode, Failure
 fn explain(recording: &Recording, span: &Span, folder: String) -> Result<Explanation, StoreError> {
     let rules = user_rules::load();
     let progress = Progress::new("explaining", "end");
-    let found = look::over(recording, span, &rules.book, &progress)?;
+    let found = windows::episodes(recording, span, &rules.book, &progress)?;
     let mut explanation = Explanation {
         schema: SCHEMA.to_owned(),
         recording: folder,
@@ -66,8 +67,8 @@ fn explain(recording: &Recording, span: &Span, folder: String) -> Result<Explana
         events: Vec::new(),
     };
     befell(recording, span, &mut explanation)?;
-    for batch in found.chunks(look::threads()) {
-        for episode in look::in_parallel(batch, |episode| documented(recording, episode, &found, &rules.book)) {
+    for batch in found.chunks(windows::threads()) {
+        for episode in windows::in_parallel(batch, |episode| documented(recording, episode, &found, &rules.book)) {
             explanation.episodes.push(episode?);
         }
     }
@@ -76,22 +77,16 @@ fn explain(recording: &Recording, span: &Span, folder: String) -> Result<Explana
 
 /// What the recording says of itself.
 fn befell(recording: &Recording, span: &Span, explanation: &mut Explanation) -> Result<(), StoreError> {
-    let column = |name: &str| Sample::INFO.metrics.iter().position(|metric| metric.name == name);
-    let (missed, event) = (column("missed"), column("event"));
-    recording.each_row(span, Sample::INFO.name, |row| {
-        let value = |at: Option<usize>| at.and_then(|at| row.values.get(at)).cloned();
-        let at = to_the_millisecond(row.at);
+    recording.each_sample(span, &|family: &str| family == Sample::INFO.name, |sample| {
+        let Some(row) = sample.the::<Sample>() else { return true };
+        let at = to_the_millisecond(sample.wall_ns);
         if explanation.samples == 0 {
             explanation.start.clone_from(&at);
         }
         explanation.end.clone_from(&at);
         explanation.samples += 1;
-        if let Some(whyslow_model::value::Value::Gauge(missed)) = value(missed) {
-            explanation.missed += missed.get().unwrap_or(0.0) as u64;
-        }
-        if let Some(whyslow_model::value::Value::State(words)) = value(event) {
-            explanation.events.extend(words.get().map(|what| TimelineEvent { at, what: what.to_owned() }));
-        }
+        explanation.missed += row.missed.get().unwrap_or(0.0) as u64;
+        explanation.events.extend(row.event.get().map(|what| TimelineEvent { at, what: what.to_owned() }));
         true
     })
 }
@@ -103,17 +98,20 @@ fn documented(
     book: &RuleBook,
 ) -> Result<Episode, StoreError> {
     let (start, end) = edge::refined(recording, found, all, book)?;
-    let overlaps =
-        all.iter().filter(|other| other.key != found.key && other.span.0 < found.span.1 && found.span.0 < other.span.1);
+    let worst = windows::window(recording, &(found.worst_span.0..=found.worst_span.1))?;
+    let diagnosis = diagnose(&worst, Origin::Recording, book);
+    let key = found.worst.key();
+    let others = all.iter().filter(|other| other.span.0 < found.span.1 && found.span.0 < other.span.1);
+    let overlaps = others.map(|other| other.worst.key()).filter(|other| *other != key);
     Ok(Episode {
         start: to_the_millisecond(start),
         end: to_the_millisecond(end),
         seconds: (end - start) as f64 / 1e9,
-        impact: found.impact,
+        impact: found.worst.impact,
         mean_impact: found.mean_impact,
-        key: found.key.clone(),
-        overlaps: overlaps.map(|other| other.key.clone()).collect(),
-        before: before::changes(recording, start, &found.diagnosis, &found.key)?,
-        diagnosis: found.diagnosis.clone(),
+        overlaps: overlaps.collect(),
+        before: before::changes(recording, start, &diagnosis, &key)?,
+        key,
+        diagnosis,
     })
 }

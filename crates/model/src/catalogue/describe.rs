@@ -83,6 +83,9 @@ pub struct FamilyInfo {
     pub source: &'static str,
     /// One sentence on what a row is.
     pub help: &'static str,
+    /// Whether its rows are events: each happened once, before the sample that has it, and later samples do not repeat it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub events: bool,
     /// Its metrics, in column order.
     pub metrics: &'static [Metric],
 }

@@ -60,7 +60,7 @@ family_group! {
     }
 
     /// Lines the kernel logged during the observation (Documentation/ABI/testing/dev-kmsg).
-    log: LogLine by sequence: u64, from "/dev/kmsg" {
+    log: LogLine by sequence: u64, from "/dev/kmsg" as events {
         level: gauge count "log.severity" "0 emergency to 7 debug";
         time: counter ns "log.time" "time since boot";
         printed: state text "log.time_printed" "the time as a log file prints it, often without a year";
@@ -76,10 +76,28 @@ family_group! {
     }
 
     /// The sample itself, in a recording.
-    sample: Sample by host: MachineKey, from "whyslow record" {
+    sample: Sample by host: MachineKey, from "whyslow record" as events {
         clock: counter ns "whyslow.sample.clock" "time since boot at its start, suspend included (CLOCK_BOOTTIME)";
         missed: gauge count "whyslow.sample.missed" "samples due since the previous one that were not taken or not kept";
         event: state text "whyslow.sample.event" "what happened to the recording since the previous sample";
+    }
+
+    /// A window of a recording that the recorder judged by the rules. What it found is in `finding`, in the same sample.
+    judgement: Judgement by host: MachineKey, from "whyslow record" as events {
+        start: counter ns "whyslow.judgement.start" "when the window began, since 1970";
+        end: counter ns "whyslow.judgement.end" "when the window ended, since 1970";
+        rules: state text "whyslow.judgement.rules" "fingerprint of the rules it was judged by";
+    }
+
+    /// Causes of lost time that the recorder found in the window of `judgement`.
+    finding: RecordedFinding by key: Name, from "whyslow record" as events {
+        id: state text "whyslow.finding.id" "what was found";
+        kind: state text "whyslow.finding.subject.kind" "what kind of thing it was found on";
+        subject: state text "whyslow.finding.subject.name" "the thing it was found on";
+        pid: gauge count "process.pid" "its process number";
+        tid: gauge count "thread.id" "its thread number";
+        netns: state text "whyslow.finding.subject.netns" "its network namespace";
+        impact: gauge ratio "whyslow.finding.impact" "the share of the window that it cost";
     }
 
     /// The cost of observing.

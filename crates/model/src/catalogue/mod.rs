@@ -11,6 +11,9 @@
 //! Columns on disk, exporters, the documentation (`whyslow metrics`) and the screens read the entry; readers in `sense` and
 //! `import` fill the field.
 //!
+//! A family declared `as events` has rows that happened once: they are in the sample after that, and do not stay valid until
+//! the next reading.
+//!
 //! Raw time is kept in whole nanoseconds, so that nothing is rounded; results of a [`Window`](crate::window::Window) are in
 //! seconds.
 
@@ -150,7 +153,7 @@ macro_rules! family_group {
         $(#[doc = $group_doc:literal])* $group_field:ident : $Group:ident
         $(
             $(#[doc = $doc:literal])+
-            $table:ident $((once $former:literal))? : $Row:ident $(shares $Fields:ident)? by $key:ident : $Key:ty, from $source:literal {
+            $table:ident $((once $former:literal))? : $Row:ident $(shares $Fields:ident)? by $key:ident : $Key:ty, from $source:literal $(as $events:ident)? {
                 $( $field:ident : $kind:ident $unit:ident $otel:literal $help:literal; )*
             }
         )*
@@ -206,6 +209,7 @@ macro_rules! family_group {
                     key_columns: <$Key as $crate::key::Key>::COLUMNS,
                     source: $source,
                     help: concat!($($doc),+).trim_ascii(),
+                    events: $( !stringify!($events).is_empty() || )? false,
                     metrics: &[ $( $crate::catalogue::Metric {
                         name: stringify!($field),
                         kind: $crate::catalogue::Declared::$kind.kind(),

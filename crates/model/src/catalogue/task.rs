@@ -52,7 +52,7 @@ family_group! {
     }
 
     /// Processes that started and ended between two samples, by parent and name: resources used since the previous sample.
-    exited_children (once "brief"): ExitedChildren by offspring: Offspring, from "BPF sched_process_exit" {
+    exited_children (once "brief"): ExitedChildren by offspring: Offspring, from "BPF sched_process_exit" as events {
         ended: gauge count "process.brief.count" "number of processes that ended since the previous sample";
         user: gauge ns "process.brief.cpu.time" "time they used in user mode";
         system: gauge ns "process.brief.cpu.time" "time they used in kernel mode";

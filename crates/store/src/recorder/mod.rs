@@ -1,14 +1,17 @@
 //! Records samples into files.
 //!
 //! The thread that adds a sample encodes it; a second one appends it to the tail and flushes it to the device, so that a slow disk
-//! delays no sample. A third, of low priority, turns the tail into Parquet every ten minutes. Nothing here wakes up on its own.
+//! delays no sample. A third, of low priority, turns the tail into Parquet every ten minutes; a fourth, of low priority too, judges
+//! every ten seconds. Nothing here wakes up on its own.
 
 mod clocks;
 mod closer;
 mod free_space;
+mod judging;
 mod retention;
 mod writer;
 
+pub use judging::{Judge, JudgeFn};
 pub use retention::Retention;
 
 use crate::error::{LogFn, StoreError};
@@ -17,6 +20,8 @@ use crate::frame::FrameEncoder;
 use clocks::{ClockGap, Clocks};
 use closer::TailCloser;
 use free_space::{KEEP_ONE_IN, SpaceLevel};
+use judging::Judging;
+use std::collections::VecDeque;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
@@ -24,7 +29,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use whyslow_model::catalogue::{MachineInfo, Sample};
+use whyslow_model::catalogue::{Judgement, MachineInfo, RecordedFinding, Sample};
 use whyslow_model::key::MachineKey;
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::value::State;
@@ -76,6 +81,7 @@ struct SampleIntake {
     counts: SampleCounts,
     /// For the next sample to report.
     events: Vec<String>,
+    judging: Option<Judging>,
     /// `None` once the recording has ended.
     to_writer: Option<Sender<WriterCommand>>,
     shared: Arc<SharedState>,
@@ -105,6 +111,10 @@ struct OpenSegment {
 struct SharedState {
     /// Samples given to the writer that are not on the device yet.
     pending: AtomicUsize,
+    /// Samples given to be judged that are not yet.
+    unjudged: AtomicUsize,
+    /// What was judged, for the next samples to report.
+    judged: Mutex<VecDeque<(Judgement, Vec<RecordedFinding>)>>,
     /// The clocks at the last sample on the device.
     written: Mutex<Option<Clocks>>,
     /// The disk refused a write.
@@ -172,15 +182,25 @@ impl Recorder {
         })
     }
 
+    /// The same recorder, which also judges what it records in a thread of low priority.
+    ///
+    /// # Errors
+    /// The thread cannot be started.
+    pub fn judged_by(self, judge: Judge) -> Result<Self, StoreError> {
+        let judging = Judging::begin(judge, self.shared.clone()).map_err(StoreError::io(Path::new("judging")))?;
+        lock(&self.intake).judging = Some(judging);
+        Ok(self)
+    }
+
     /// Records a sample that was started at `begun`. Does not wait for the disk: if that is too slow, full or gone, the sample is
     /// missed, and the next one that is recorded reports it.
     pub fn add(&self, snapshot: Snapshot, begun: Instant) {
         lock(&self.intake).add(snapshot, begun);
     }
 
-    /// How many samples may not be on the device yet. From sixty on, further ones are missed.
+    /// How many samples may not be on the device, or not be judged, yet. From sixty on, further ones are missed or not judged.
     pub fn waiting(&self) -> usize {
-        self.shared.pending.load(Ordering::Relaxed)
+        self.shared.pending.load(Ordering::Relaxed).max(self.shared.unjudged.load(Ordering::Relaxed))
     }
 
     /// Whether the folder was removed: further samples are lost, and [`finish`](Self::finish) returns an error.
@@ -217,6 +237,7 @@ impl SampleIntake {
             samples: 0,
             counts: SampleCounts::default(),
             events: vec!["recording began".into()],
+            judging: None,
             to_writer: Some(to_writer),
             shared,
         }
@@ -257,6 +278,9 @@ impl SampleIntake {
         snapshot.kernel.sample = vec![self.sample_row(clocks, gap)];
         self.counts.samples += 1;
         self.counts.missed += gap.missed;
+        if let Some(judging) = &mut self.judging {
+            judging.add(&mut snapshot);
+        }
         let frame = self.encoder.encode(snapshot);
         if let Some(segment) = &mut self.segment {
             segment.bytes += frame.len();
@@ -300,7 +324,7 @@ impl SampleIntake {
     }
 
     fn end(&mut self) -> SampleCounts {
-        self.to_writer = None;
+        (self.to_writer, self.judging) = (None, None);
         self.counts
     }
 }

@@ -2,12 +2,11 @@
 
 mod closed;
 mod rows;
-mod scan;
 mod tail;
 mod windows;
 
 pub use rows::families;
-pub use scan::FamilyColumns;
+pub(crate) use windows::WindowCutter;
 
 use crate::error::{LogFn, StoreError};
 use crate::folder::{Folder, Hour, NOTHING_RECORDED};

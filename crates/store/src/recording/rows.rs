@@ -1,7 +1,7 @@
 //! Rows of any family, and how they become rows of one.
 
 use super::windows::slices;
-use super::{Recording, Span};
+use super::{Families, Recording, Span};
 use crate::error::StoreError;
 use crate::schema::{AnyRow, Table};
 use whyslow_model::catalogue::{EachFamily, Family, FamilyInfo, Metric};
@@ -22,30 +22,39 @@ pub fn families() -> Vec<FamilyInfo> {
 }
 
 impl Recording {
-    /// Passes on the rows of a family over a span of any length, in order of time, until `each` returns false.
+    /// Passes on the samples of a span of any length, in order, until `each` returns false.
     ///
     /// # Errors
     /// A file cannot be read.
-    pub fn each_row(&self, span: &Span, family: &str, mut each: impl FnMut(AnyRow) -> bool) -> Result<(), StoreError> {
-        let wanted = |name: &str| name == family;
+    pub fn each_sample(
+        &self,
+        span: &Span,
+        families: &dyn Families,
+        mut each: impl FnMut(Snapshot) -> bool,
+    ) -> Result<(), StoreError> {
         for segment in &self.segments {
             for slice in slices(&segment.span, span) {
-                for mut sample in self.read(segment, &slice, &wanted)? {
-                    let mut rows = RowVisitor {
-                        family,
-                        at: sample.wall_ns,
-                        clock: sample.boot_ns,
-                        each: &mut each,
-                        goes_on: true,
-                    };
-                    sample.each_family(&mut rows);
-                    if !rows.goes_on {
+                for sample in self.read(segment, &slice, families)? {
+                    if !each(sample) {
                         return Ok(());
                     }
                 }
             }
         }
         Ok(())
+    }
+
+    /// Passes on the rows of a family over a span of any length, in order of time, until `each` returns false.
+    ///
+    /// # Errors
+    /// A file cannot be read.
+    pub fn each_row(&self, span: &Span, family: &str, mut each: impl FnMut(AnyRow) -> bool) -> Result<(), StoreError> {
+        self.each_sample(span, &|name: &str| name == family, |mut sample| {
+            let (at, clock) = (sample.wall_ns, sample.boot_ns);
+            let mut rows = RowVisitor { family, at, clock, each: &mut each, goes_on: true };
+            sample.each_family(&mut rows);
+            rows.goes_on
+        })
     }
 }
 

@@ -3,7 +3,7 @@
 use super::{Families, Recording, SLICE_NS, SegmentRef, Span};
 use crate::error::StoreError;
 use std::time::Duration;
-use whyslow_model::catalogue::{EachFamily, ExitedChildren, Family, LogLine, Process, Sample, Thread};
+use whyslow_model::catalogue::{EachFamily, Family, Process, Thread};
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::window::Window;
 
@@ -53,7 +53,9 @@ impl Recording {
         let before = time.saturating_sub(VALID_NS)..=time.saturating_sub(1);
         for older in self.segments.iter().filter(|s| s.boot == segment.boot && overlap(&s.span, &before)) {
             for mut sample in self.read(older, &before, families)? {
-                carry_over(&mut sample, &mut carried, Replace::All);
+                sample.clear_events();
+                sample.carry_over(carried);
+                carried = sample;
             }
         }
         Ok(carried)
@@ -73,7 +75,7 @@ pub(super) fn overlap(a: &Span, b: &Span) -> bool {
     a.start() <= b.end() && b.start() <= a.end()
 }
 
-struct WindowCutter<E> {
+pub(crate) struct WindowCutter<E> {
     length_ns: u64,
     samples: Vec<Snapshot>,
     /// The time between the last two samples.
@@ -88,11 +90,11 @@ struct WindowCutter<E> {
 const GAP: u64 = 3;
 
 impl<E: FnMut(Window) -> bool> WindowCutter<E> {
-    fn new(length_ns: u64, each: E) -> Self {
+    pub(crate) fn new(length_ns: u64, each: E) -> Self {
         Self { length_ns, samples: Vec::new(), step_ns: u64::MAX, carried: Snapshot::default(), each, goes_on: true }
     }
 
-    fn add(&mut self, mut sample: Snapshot) {
+    pub(crate) fn add(&mut self, mut sample: Snapshot) {
         if let Some(last) = self.samples.last() {
             let Some(step @ 1..) = sample.boot_ns.checked_sub(last.boot_ns) else { return };
             if step > self.length_ns && step / GAP > self.step_ns {
@@ -103,7 +105,7 @@ impl<E: FnMut(Window) -> bool> WindowCutter<E> {
         }
         match self.samples.last_mut() {
             Some(last) => keep_missing(last, &sample, &mut self.carried),
-            None => carry_over(&mut self.carried.clone(), &mut sample, Replace::Missing),
+            None => sample.carry_over(self.carried.clone()),
         }
         let first = self.samples.first().map_or(sample.boot_ns, |first| first.boot_ns);
         let is_full = sample.boot_ns - first >= self.length_ns;
@@ -119,8 +121,8 @@ impl<E: FnMut(Window) -> bool> WindowCutter<E> {
         if let (Some(last), true) = (samples.last(), samples.len() > 1) {
             let mut next = last.clone();
             // Already in this window.
-            next.kernel.log.clear();
-            carry_over(&mut self.carried.clone(), &mut next, Replace::Missing);
+            next.clear_events();
+            next.carry_over(self.carried.clone());
             self.goes_on = self.goes_on && (self.each)(Window::new(samples));
             self.samples.push(next);
         }
@@ -135,41 +137,15 @@ impl<E: FnMut(Window) -> bool> WindowCutter<E> {
     }
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Replace {
-    All,
-    /// Only families of which there are no rows.
-    Missing,
-}
-
-/// Moves rows from one sample to another, except of families that report events.
-fn carry_over(from: &mut Snapshot, to: &mut Snapshot, replace: Replace) {
-    struct CarryOver<'a>(&'a mut Snapshot, Replace);
-    impl EachFamily for CarryOver<'_> {
-        fn family<F: Family>(&mut self, rows: &mut Vec<F>) {
-            let wanted = self.1 == Replace::All || F::rows(self.0).is_empty();
-            if persists::<F>() && wanted && !rows.is_empty() {
-                *F::rows_mut(self.0) = std::mem::take(rows);
-            }
-        }
-    }
-    from.each_family(&mut CarryOver(to, replace));
-}
-
 /// Keeps the rows of families that `next` lacks.
 fn keep_missing(last: &mut Snapshot, next: &Snapshot, carried: &mut Snapshot) {
     struct KeepMissing<'a>(&'a mut Snapshot, &'a Snapshot);
     impl EachFamily for KeepMissing<'_> {
         fn family<F: Family>(&mut self, rows: &mut Vec<F>) {
-            if persists::<F>() && !rows.is_empty() && F::rows(self.1).is_empty() {
+            if !F::INFO.events && !rows.is_empty() && F::rows(self.1).is_empty() {
                 F::rows_mut(self.0).clone_from(rows);
             }
         }
     }
     last.each_family(&mut KeepMissing(carried, next));
-}
-
-/// Whether rows stay valid until they are read again; log lines and exited processes are events.
-fn persists<F: Family>() -> bool {
-    ![LogLine::INFO.name, ExitedChildren::INFO.name, Sample::INFO.name].contains(&F::INFO.name)
 }

@@ -21,7 +21,6 @@ mod layout;
 mod pages;
 mod read;
 mod row_group;
-mod scan;
 #[cfg(test)]
 mod tests;
 mod transpose;
@@ -32,5 +31,4 @@ pub use export::ParquetExport;
 pub(crate) use hour::{HourFile, Segment, hour_files};
 pub(crate) use layout::{AT_LEAST, COUNT, buckets_name};
 pub(crate) use read::{Selection, read_rows};
-pub(crate) use scan::scan_columns;
 pub(crate) use transpose::TailByEntity;

@@ -95,18 +95,18 @@ fn batches(ranges: &[RowRange]) -> impl Iterator<Item = &[RowRange]> {
 }
 
 /// Whether a row group's times may overlap the span: true without statistics.
-pub(super) fn may_hold(group: &RowGroupMetaData, span: &RangeInclusive<i64>) -> bool {
+fn may_hold(group: &RowGroupMetaData, span: &RangeInclusive<i64>) -> bool {
     let times = group.columns().iter().find(|c| c.column_path().string() == AT).and_then(|c| c.statistics());
     let Some(Statistics::Int64(times)) = times else { return true };
     !matches!((times.min_opt(), times.max_opt()), (Some(min), Some(max)) if min > span.end() || max < span.start())
 }
 
-pub(super) fn find(group: &dyn RowGroupReader, name: &str) -> Option<usize> {
+fn find(group: &dyn RowGroupReader, name: &str) -> Option<usize> {
     group.metadata().columns().iter().position(|c| c.column_path().string() == name)
 }
 
 /// A whole column of numbers that are never absent.
-pub(super) fn numbers(group: &dyn RowGroupReader, name: &str) -> Result<Vec<i64>> {
+fn numbers(group: &dyn RowGroupReader, name: &str) -> Result<Vec<i64>> {
     let missing = || ParquetError::General(format!("no column '{name}'"));
     match group.get_column_reader(find(group, name).ok_or_else(missing)?)? {
         ColumnReader::Int64ColumnReader(mut reader) => {

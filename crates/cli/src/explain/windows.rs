@@ -1,0 +1,121 @@
+//! What was found in each window of a recording: by the recorder, or now.
+
+use crate::progress::Progress;
+use crate::recordings::to_the_millisecond;
+use std::time::Duration;
+use whyslow_diagnose::{FeltCause, FoundEpisode, RuleBook, Timeline};
+use whyslow_model::catalogue::{Family, Judgement, RecordedFinding};
+use whyslow_model::value::Counter;
+use whyslow_model::window::Window;
+use whyslow_store::{Recording, Span, StoreError};
+
+const SECOND_NS: i64 = 1_000_000_000;
+/// As long as the window of a live diagnosis.
+const WINDOW: Duration = Duration::from_secs(10);
+/// A time shorter than this, beside others that were judged, is too short for the rules, nanoseconds.
+const SHORTEST_NS: i64 = 4 * SECOND_NS;
+/// How long after a window the sample may come that tells what the recorder found in it, nanoseconds.
+const LATEST_NS: i64 = 60 * SECOND_NS;
+/// The longest part that one thread judges at once, nanoseconds.
+const PIECE_NS: i64 = 600 * SECOND_NS;
+/// The machine has its own work to do.
+const MOST_THREADS: usize = 4;
+
+/// What was felt in a window, and its first and last times.
+type JudgedWindow = ((i64, i64), Vec<FeltCause>);
+
+/// The episodes of a span. What the recorder has judged by the same rules is not judged again.
+pub fn episodes(
+    recording: &Recording,
+    span: &Span,
+    book: &RuleBook,
+    progress: &Progress,
+) -> Result<Vec<FoundEpisode>, StoreError> {
+    let mut windows = judged_by_recorder(recording, span, &book.fingerprint())?;
+    for batch in unjudged(recording, span, &windows).chunks(threads()) {
+        for judged in in_parallel(batch, |part| judge(recording, part, book)) {
+            windows.extend(judged?);
+        }
+        if let Some(part) = batch.last() {
+            progress.say(&format!("explaining {} (Ctrl-C: end)", to_the_millisecond(*part.end())));
+        }
+    }
+    windows.sort_by_key(|(times, _)| *times);
+    let mut timeline = Timeline::default();
+    windows.iter().for_each(|(times, felt)| timeline.add(*times, felt));
+    Ok(timeline.finish())
+}
+
+/// The windows within the span that the recorder has judged by these rules, in order.
+fn judged_by_recorder(recording: &Recording, span: &Span, rules: &str) -> Result<Vec<JudgedWindow>, StoreError> {
+    let mut windows: Vec<JudgedWindow> = Vec::new();
+    let wanted = |family: &str| [Judgement::INFO.name, RecordedFinding::INFO.name].contains(&family);
+    let and_later = *span.start()..=span.end().saturating_add(LATEST_NS);
+    recording.each_sample(&and_later, &wanted, |sample| {
+        let judgement = sample.the::<Judgement>().filter(|judgement| judgement.rules.get() == Some(rules));
+        let time = |counter: Counter| counter.get().and_then(|ns| i64::try_from(ns).ok());
+        if let Some(times) = judgement.and_then(|judgement| time(judgement.start).zip(time(judgement.end)))
+            && times.0 >= *span.start()
+            && times.1 <= *span.end()
+        {
+            windows.push((times, sample.kernel.finding.iter().map(FeltCause::from_row).collect()));
+        }
+        true
+    })?;
+    windows.sort_by_key(|(times, _)| *times);
+    Ok(windows)
+}
+
+/// The parts of a span between the windows, in pieces.
+fn unjudged(recording: &Recording, span: &Span, windows: &[JudgedWindow]) -> Vec<Span> {
+    let recorded = recording.span();
+    let (start, end) = ((*span.start()).max(*recorded.start()), (*span.end()).min(*recorded.end()));
+    let starts = std::iter::once(start).chain(windows.iter().map(|((_, end), _)| *end));
+    let ends = windows.iter().map(|((start, _), _)| *start).chain([end]);
+    let shortest = if windows.is_empty() { 0 } else { SHORTEST_NS };
+    let gaps = starts.zip(ends).filter(|(from, to)| from < to && to - from >= shortest);
+    gaps.flat_map(|(from, to)| pieces(from, to)).collect()
+}
+
+fn pieces(start: i64, end: i64) -> impl Iterator<Item = Span> {
+    let starts = std::iter::successors(Some(start), |from| from.checked_add(PIECE_NS));
+    starts.take_while(move |from| *from < end).map(move |from| from..=end.min(from.saturating_add(PIECE_NS)))
+}
+
+fn judge(recording: &Recording, part: &Span, book: &RuleBook) -> Result<Vec<JudgedWindow>, StoreError> {
+    let mut judged = Vec::new();
+    recording.each_window(part, WINDOW, &|_: &str| true, |window| {
+        judged.push((times(&window), FeltCause::all_of(&window, book)));
+        true
+    })?;
+    Ok(judged)
+}
+
+/// Everything recorded in a span, as one window.
+pub fn window(recording: &Recording, span: &Span) -> Result<Window, StoreError> {
+    let mut all = Window::default();
+    recording.each_window(span, Duration::MAX, &|_: &str| true, |window| {
+        all = window;
+        true
+    })?;
+    Ok(all)
+}
+
+/// Processes all items in parallel, and returns the results in order.
+pub fn in_parallel<T: Sync, R: Send>(all: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    std::thread::scope(|scope| {
+        let running: Vec<_> = all.iter().map(|one| scope.spawn(|| work(one))).collect();
+        // A panic is a bug: propagate it.
+        running.into_iter().map(|one| one.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
+    })
+}
+
+pub fn threads() -> usize {
+    std::thread::available_parallelism().map_or(1, |cpus| cpus.get().min(MOST_THREADS))
+}
+
+/// The times of the first and last samples, nanoseconds since 1970.
+fn times(window: &Window) -> (i64, i64) {
+    let first = window.snapshots().first().map_or(0, |sample| sample.wall_ns);
+    (first, window.last().map_or(first, |sample| sample.wall_ns))
+}
