@@ -22,7 +22,7 @@ fn judged(files: &[&str]) -> Result<Diagnosis, Refusal> {
     };
     let captures = whyslow_import::read(files.iter().map(input).collect(), false)?;
     let of = |c: &Capture| (c.label(), diagnose(&c.window, Origin::Import, &RULES));
-    Ok(side_by_side(captures.iter().map(of).collect()).expect("a diagnosis"))
+    Ok(side_by_side(captures.iter().map(of).collect(), &RULES).expect("a diagnosis"))
 }
 
 fn diagnosis(files: &[&str]) -> Diagnosis {
@@ -335,7 +335,7 @@ fn guests_disks_are_volumes_on_one_of_the_servers() {
     assert_eq!(first(&d), format!("disk.shared@sdc in {server}"), "{:?}", keys(&d));
     let shared = &d.findings[0];
     let names: Vec<&str> = shared.culprits.iter().map(|c| c.name.as_str()).collect();
-    assert_eq!(names, ["sdb", "sdc", "sdd"].map(|disk| format!("{disk} in {client}")));
+    assert_eq!(names, ["sdd", "sdc", "sdb"].map(|disk| format!("{disk} in {client}")));
     let effects: Vec<String> = d.findings.iter().filter(|f| f.explained_by.is_some()).map(|f| f.key()).collect();
     assert!(effects.iter().any(|key| key.contains(client)), "{effects:?}");
     figures(&diagnosis(&[client]), "sdb", &[("disk.rate", (3542.43 + 3.80) * 1024.0), ("disk.busy", 1.0)]);

@@ -32,7 +32,7 @@ fn judged(captures: &[(String, String)]) -> Diagnosis {
     };
     let captures = whyslow_import::read(captures.iter().map(input).collect(), false).unwrap_or_else(|e| panic!("{e}"));
     let of = |c: &Capture| (c.label(), diagnose(&c.window, Origin::Import, &RULES));
-    side_by_side(captures.iter().map(of).collect()).expect("a diagnosis")
+    side_by_side(captures.iter().map(of).collect(), &RULES).expect("a diagnosis")
 }
 
 fn case(number: &str) -> Diagnosis {

@@ -58,7 +58,7 @@ pub fn read(asked: &ReadArgs, look: &OutputOptions) -> Result<ExitCode, Failure>
     let copies = gathered.trees.iter().map(copy).collect();
     let captures = join(gathered.captures, copies);
     let of = |c: &Capture| (c.label(), diagnose(&c.window, Origin::Import, &rules.book));
-    let diagnosis = side_by_side(captures.iter().map(of).collect());
+    let diagnosis = side_by_side(captures.iter().map(of).collect(), &rules.book);
     let diagnosis = diagnosis.ok_or_else(|| Failure::usage(nothing_in(&asked.files)))?;
     tell(&diagnosis, look, asked.check)
 }

@@ -3,7 +3,7 @@
 use crate::expr::{Expr, Truth};
 use crate::rule::{Reader, RuleError};
 use crate::scene::Stage;
-use crate::signal::Scope;
+use crate::scope::Scope;
 use crate::template::Template;
 use serde::Deserialize;
 use toml::Spanned;

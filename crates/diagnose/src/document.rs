@@ -3,23 +3,21 @@
 use crate::closer;
 use crate::facts::Facts;
 use crate::figures;
-use crate::judge::judge;
+use crate::judge::{is_felt, judge};
 use crate::relate::relate;
 use crate::rulebook::RuleBook;
 use crate::scene::Stage;
-use crate::signal::Scope;
+use crate::scope::Scope;
 use crate::unseen::unseen;
 use jiff::Timestamp;
 use std::collections::BTreeMap;
 use whyslow_model::catalogue::{MachineInfo, Meminfo, Observer};
 use whyslow_model::diagnosis::{
-    Basis, BlindSpot, Confidence, Diagnosis, Finding, Host, ObserverCost, Origin, RuledOut, SCHEMA, TimeSpan, Verdict,
+    BlindSpot, Diagnosis, Finding, Host, ObserverCost, Origin, RuledOut, SCHEMA, TimeSpan, Verdict,
 };
 use whyslow_model::snapshot::{ReadOutcome, SourceReport};
 use whyslow_model::window::Window;
 
-/// Time lost from which a machine is not called healthy.
-const FELT: f64 = 0.05;
 /// Share of the processor time that has to be explained by processes before the gap is called a blind spot.
 const EXPLAINED: f64 = 0.9;
 /// Idle time with requests outstanding from which storage is not cleared, though nothing else tells of it.
@@ -63,11 +61,6 @@ pub fn findings(window: &Window, book: &RuleBook) -> Vec<Finding> {
     let facts = Facts::of(window);
     let (judged, _) = judge(book.all(), &facts);
     relate(judged, &facts.topology)
-}
-
-/// Whether somebody noticed. What is known at its least only can have cost any time: it is taken for felt.
-pub(crate) fn is_felt(finding: &Finding) -> bool {
-    finding.confidence >= Confidence::Medium && (finding.impact >= FELT || finding.impact_is == Basis::AtLeast)
 }
 
 /// Captures rarely cover every resource: what they cover is judged, and the rest is a blind spot.

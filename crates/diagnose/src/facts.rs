@@ -1,13 +1,11 @@
 //! Everything there is to judge, computed once from a Window.
 
-use crate::signal::{Entity, Scope, Signal};
+use crate::scope::{EntitySources, Scope};
+use crate::signal::{Entity, Signal};
 use crate::signals::blocked::{Blocked, Members};
 use crate::signals::shortage::Rooms;
 use crate::signals::task::TaskUse;
-use crate::signals::{
-    array, card, connection, core, database, disk, group, host, interface, io, kill, limit, mount, multipath, nfs,
-    notice, part, partition, peer, process, quota, socket, task, thread, transfer, writer,
-};
+use crate::signals::{host, io, task};
 use crate::since::History;
 use crate::sources::{Sources, is_bpf};
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,8 +33,8 @@ pub struct Facts {
     pub(crate) observers: BTreeSet<u32>,
     /// The processes that commands may name; `None` for captures, whose reader knows what became of them.
     pub(crate) running: Option<Running>,
-    entities: BTreeMap<Scope, Vec<Entity>>,
-    origins: Origins,
+    pub(crate) entities: BTreeMap<Scope, Vec<Entity>>,
+    pub(crate) origins: Origins,
     /// How long what is lost now has been lost.
     pub(crate) history: History,
 }
@@ -54,37 +52,23 @@ impl Facts {
             host::read(&host::HostUse::new(window, &processes, rooms.of_the_machine(), blocked.over_time())),
         );
         let topology = Topology::of(window);
-        let stall = number(&host, Scope::Host, "stall.io");
         let members = Members::new(&processes, blocked.over_time());
         let uses = io::uses(window, &topology, &processes, &changes);
-        let entities = BTreeMap::from([
-            (Scope::Host, vec![host.clone()]),
-            (Scope::Core, core::entities(window)),
-            (Scope::Disk, disk::entities(window, &topology, stall, &uses, blocked.over_time())),
-            (Scope::Quota, quota::entities(window, &members)),
-            (Scope::Mount, mount::entities(window)),
-            (Scope::Group, group::entities(window, &rooms, &members, number(&host, Scope::Host, "stall.memory"))),
-            (Scope::Process, process::entities(&processes, &changes, &rooms)),
-            (Scope::Thread, thread::entities(&threads)),
-            (Scope::Io, io::entities(&uses)),
-            (Scope::Kill, kill::entities(window)),
-            (Scope::Notice, notice::entities(window)),
-            (Scope::Interface, interface::entities(window, &threads)),
-            (Scope::Connection, connection::entities(window)),
-            (Scope::Peer, peer::entities(window)),
-            (Scope::Listener, socket::listener::entities(window)),
-            (Scope::Datagram, socket::datagram::entities(window)),
-            (Scope::Limit, limit::entities(window)),
-            (Scope::Part, part::entities(window)),
-            (Scope::Card, card::entities(window)),
-            (Scope::Partition, partition::entities(window)),
-            (Scope::Multipath, multipath::entities(window)),
-            (Scope::Nfs, nfs::entities(window)),
-            (Scope::Database, database::entities(window)),
-            (Scope::Writer, writer::entities(window, &processes)),
-            (Scope::Transfer, transfer::entities(window)),
-            (Scope::Array, array::entities(window, &topology)),
-        ]);
+        let sources = EntitySources {
+            window,
+            topology: &topology,
+            host: &host,
+            changes: &changes,
+            processes: &processes,
+            threads: &threads,
+            rooms: &rooms,
+            blocked: blocked.over_time(),
+            members: &members,
+            uses: &uses,
+            io_stall: number(&host, Scope::Host, "stall.io"),
+            memory_stall: number(&host, Scope::Host, "stall.memory"),
+        };
+        let entities = Scope::ALL.iter().map(|scope| (*scope, scope.entities(&sources))).collect();
         let observers = observers(window, &changes);
         let is_captured = !window.origins().is_empty();
         let running = (!is_captured).then(|| Running::of(window, &processes, &observers));

@@ -1,42 +1,13 @@
 //! One signal of one thing by name, for whoever measures what a change does: `disk.wait@vda`, `stall.io`.
 
 use crate::facts::Facts;
-use crate::signal::{Entity, Scope, Signal};
+use crate::scope::Scope;
+use crate::signal::{Entity, Signal};
 use crate::sources::TRACEPOINTS;
 use std::fmt;
 use std::str::FromStr;
 use whyslow_model::diagnosis::Reading;
 use whyslow_model::window::Window;
-
-/// Every scope whose signals can be asked for.
-const SCOPES: [Scope; 26] = [
-    Scope::Host,
-    Scope::Core,
-    Scope::Disk,
-    Scope::Quota,
-    Scope::Mount,
-    Scope::Group,
-    Scope::Process,
-    Scope::Thread,
-    Scope::Io,
-    Scope::Interface,
-    Scope::Connection,
-    Scope::Peer,
-    Scope::Listener,
-    Scope::Datagram,
-    Scope::Limit,
-    Scope::Array,
-    Scope::Kill,
-    Scope::Notice,
-    Scope::Part,
-    Scope::Transfer,
-    Scope::Card,
-    Scope::Partition,
-    Scope::Multipath,
-    Scope::Nfs,
-    Scope::Database,
-    Scope::Writer,
-];
 
 /// Sources that are read only where they are asked for.
 const ASKED: [&str; 5] = ["bpf/sched", "bpf/lock", "bpf/softirq", "bpf/packets", "bpf/cache"];
@@ -79,7 +50,7 @@ impl Figure {
                 _ => None,
             }
         };
-        SCOPES.iter().find_map(of)
+        Scope::ALL.iter().find_map(of)
     }
 
     fn is_of(&self, entity: &Entity) -> bool {
@@ -143,13 +114,13 @@ fn within(text: &str) -> Option<(String, Option<String>)> {
 
 /// The signal of a name, with the first scope that has it.
 fn described(name: &str) -> Option<(Scope, &'static Signal)> {
-    SCOPES.iter().find_map(|scope| Some((*scope, scope.signals().iter().find(|signal| signal.name == name)?)))
+    Scope::ALL.iter().find_map(|scope| Some((*scope, scope.signals().iter().find(|signal| signal.name == name)?)))
 }
 
 /// Says what there is instead.
 fn unknown(name: &str) -> String {
     let family = name.split('.').next().unwrap_or_default();
-    let alike: Vec<&str> = SCOPES
+    let alike: Vec<&str> = Scope::ALL
         .iter()
         .flat_map(|scope| scope.signals())
         .filter(|signal| signal.name.split('.').next() == Some(family) && signal.unit != "text")

@@ -1,25 +1,9 @@
 //! Every number that is known of a thing, whether or not it bears on a finding.
 
 use crate::facts::Facts;
-use crate::signal::Scope;
+use crate::scope::Scope;
 use whyslow_model::diagnosis::{Evidence, Reading, SubjectFigures};
 use whyslow_model::window::Window;
-
-/// The things whose numbers are told; processes and sockets would be too many.
-const SCOPES: [Scope; 12] = [
-    Scope::Host,
-    Scope::Core,
-    Scope::Disk,
-    Scope::Part,
-    Scope::Array,
-    Scope::Partition,
-    Scope::Multipath,
-    Scope::Interface,
-    Scope::Card,
-    Scope::Nfs,
-    Scope::Transfer,
-    Scope::Database,
-];
 
 /// The signals that are known over a window, of each thing but processes and sockets.
 pub fn figures(window: &Window) -> Vec<SubjectFigures> {
@@ -29,10 +13,9 @@ pub fn figures(window: &Window) -> Vec<SubjectFigures> {
 /// The same where they were computed already.
 pub(crate) fn of_facts(facts: &Facts) -> Vec<SubjectFigures> {
     let is_told = |value: &Reading| !matches!(value, Reading::Text(text) if text.is_empty() || text == "unknown");
-    let of = |scope: Scope| facts.entities(scope).iter().map(move |entity| (scope, entity));
-    SCOPES
-        .into_iter()
-        .chain([Scope::Limit])
+    let of = |scope: &Scope| facts.entities(*scope).iter().map(|entity| (*scope, entity)).collect::<Vec<_>>();
+    let listed = Scope::ALL.iter().filter(|scope| scope.is_listed());
+    listed
         .flat_map(of)
         .map(|(scope, entity)| {
             let known = scope.signals().iter().zip(&entity.values).filter_map(|(signal, value)| {

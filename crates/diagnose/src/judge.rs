@@ -5,12 +5,15 @@ use crate::expr::{Expr, Truth};
 use crate::facts::Facts;
 use crate::rule::{ActionSpec, Rule, find};
 use crate::scene::Stage;
-use crate::signal::{Entity, Scope};
+use crate::scope::Scope;
+use crate::signal::Entity;
 use std::collections::BTreeMap;
 use whyslow_model::diagnosis::{
     Action, ActionKind, Basis, Confidence, Culprit, Evidence, Finding, RuledOut, Since, Subject, Unattributed,
 };
 
+/// Time lost from which a machine is not called healthy.
+const FELT: f64 = 0.05;
 /// How many findings of one rule are worth a reader's time.
 const MOST_OF_ONE_RULE: usize = 4;
 /// How grave a finding is taken to be if neither the time it cost nor its severity can be computed: grave enough to be
@@ -81,6 +84,11 @@ fn add(found: &mut Vec<Judged>, of_rule: Vec<Judged>) {
             None => found.push(judged),
         }
     }
+}
+
+/// Whether somebody noticed. What is known at its least only can have cost any time: it is taken for felt.
+pub fn is_felt(finding: &Finding) -> bool {
+    finding.confidence >= Confidence::Medium && (finding.impact >= FELT || finding.impact_is == Basis::AtLeast)
 }
 
 /// What a finding weighs against others: the time lost, the surer the heavier. Of what is only known at its least, the

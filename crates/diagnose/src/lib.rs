@@ -4,7 +4,6 @@
 //! not be seen is *unknown*, which is not *false*.
 
 mod blame;
-mod carried;
 mod cleared;
 mod closer;
 mod document;
@@ -18,6 +17,8 @@ mod relate;
 mod rule;
 mod rulebook;
 mod scene;
+mod scope;
+mod shared_device;
 mod side_by_side;
 mod signal;
 mod signals;

@@ -1,7 +1,6 @@
 //! Causes before effects.
 
-use crate::document::is_felt;
-use crate::judge::{Judged, weight};
+use crate::judge::{Judged, is_felt, weight};
 use crate::signal::in_group;
 use std::collections::BTreeMap;
 use whyslow_model::diagnosis::{Basis, Confidence, Culprit, Finding, Subject};

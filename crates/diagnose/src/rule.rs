@@ -2,7 +2,8 @@
 
 use crate::expr::Expr;
 use crate::scene::{NAMES, Stage};
-use crate::signal::{Scope, Signal};
+use crate::scope::Scope;
+use crate::signal::Signal;
 use crate::since::Resource;
 use crate::template::Template;
 use serde::Deserialize;

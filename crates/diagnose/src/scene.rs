@@ -2,7 +2,8 @@
 
 use crate::expr::Scene;
 use crate::facts::Running;
-use crate::signal::{Entity, Scope, in_group};
+use crate::scope::Scope;
+use crate::signal::{Entity, in_group};
 use std::collections::BTreeMap;
 use whyslow_model::diagnosis::{Culprit, Reading};
 use whyslow_model::unit;

@@ -1,16 +1,17 @@
 //! One document over captures that tell of the same things twice: before and after, or two machines.
 
-use crate::carried;
 use crate::judge::weight;
+use crate::rulebook::RuleBook;
+use crate::shared_device;
 use whyslow_model::diagnosis::{Diagnosis, Verdict};
 
 /// Puts diagnoses into one. Each finding and each resource that is ruled out says which capture it is of. `None` where
 /// there is no diagnosis at all.
-pub fn side_by_side(parts: Vec<(String, Diagnosis)>) -> Option<Diagnosis> {
+pub fn side_by_side(parts: Vec<(String, Diagnosis)>, book: &RuleBook) -> Option<Diagnosis> {
     let alone = parts.len() == 1;
     let label = |(capture, part): (String, Diagnosis)| if alone { part } else { labelled(part, &capture) };
     let parts: Vec<Diagnosis> = parts.into_iter().map(label).collect();
-    let carried = carried::findings(&parts);
+    let shared = shared_device::findings(&parts, book);
     let mut parts = parts.into_iter();
     let mut whole = parts.next()?;
     for part in parts {
@@ -23,11 +24,11 @@ pub fn side_by_side(parts: Vec<(String, Diagnosis)>) -> Option<Diagnosis> {
         whole.blind_spots.retain(|spot| part.blind_spots.contains(spot) || spot.what.contains(": "));
         whole.blind_spots.extend(part.blind_spots.into_iter().filter(|spot| spot.what.contains(": ")));
     }
-    for cause in &carried {
+    for cause in &shared {
         let effects = whole.findings.iter_mut().filter(|effect| cause.explains.contains(&effect.key()));
         effects.for_each(|effect| effect.explained_by = Some(cause.key()));
     }
-    whole.findings.extend(carried);
+    whole.findings.extend(shared);
     whole.findings.sort_by(|a, b| {
         let effect = |f: &whyslow_model::diagnosis::Finding| f.explained_by.is_some();
         effect(a).cmp(&effect(b)).then(weight(b).total_cmp(&weight(a)))

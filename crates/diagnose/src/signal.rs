@@ -3,64 +3,6 @@
 use whyslow_model::diagnosis::{Reading, Subject};
 use whyslow_model::rule::SignalInfo;
 
-/// What kind of entity a rule is asked of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Scope {
-    /// The machine as a whole; its signals are in sight of every rule.
-    Host,
-    /// A processor.
-    Core,
-    /// A whole block device.
-    Disk,
-    /// A control group's use of a device it has a limit on.
-    Quota,
-    /// A mounted file system.
-    Mount,
-    /// A control group.
-    Group,
-    /// A process.
-    Process,
-    /// A thread; a process with one thread is one.
-    Thread,
-    /// A process' use of a device.
-    Io,
-    /// A process the kernel killed for memory.
-    Kill,
-    /// What the kernel's log says again and again of one thing.
-    Notice,
-    /// A network interface.
-    Interface,
-    /// A TCP connection.
-    Connection,
-    /// The other end of TCP connections that have ended.
-    Peer,
-    /// A listening socket.
-    Listener,
-    /// A UDP socket.
-    Datagram,
-    /// A count with a kernel limit.
-    Limit,
-    /// A part whose errors the kernel logged: a disk, by host:channel:target:lun where that is told.
-    Part,
-    /// A software RAID array.
-    Array,
-    /// A transfer somebody timed.
-    Transfer,
-    /// A network card of which only counts since boot are known.
-    Card,
-    /// A partition whose start is known.
-    Partition,
-    /// A device with several paths.
-    Multipath,
-    /// An NFS mount.
-    Nfs,
-    /// A database instance that reported on itself.
-    Database,
-    /// A process with files of a full file system open.
-    Writer,
-}
-
 /// A signal's description.
 #[derive(Clone, Copy, Debug)]
 pub struct Signal {
@@ -130,46 +72,6 @@ impl Entity {
     /// The deepest of its control groups.
     pub fn deepest_cgroup(&self) -> Option<&str> {
         self.cgroup.as_deref()?.lines().next()
-    }
-}
-
-impl Scope {
-    /// The signals of this kind of entity.
-    pub fn signals(self) -> &'static [Signal] {
-        use crate::signals as s;
-        match self {
-            Self::Host => s::host::SIGNALS,
-            Self::Core => s::core::SIGNALS,
-            Self::Disk => s::disk::SIGNALS,
-            Self::Quota => s::quota::SIGNALS,
-            Self::Mount => s::mount::SIGNALS,
-            Self::Group => s::group::SIGNALS,
-            Self::Process => s::process::SIGNALS,
-            Self::Thread => s::thread::SIGNALS,
-            Self::Io => s::io::SIGNALS,
-            Self::Kill => s::kill::SIGNALS,
-            Self::Notice => s::notice::SIGNALS,
-            Self::Interface => s::interface::SIGNALS,
-            Self::Connection => s::connection::SIGNALS,
-            Self::Peer => s::peer::SIGNALS,
-            Self::Listener => s::socket::listener::SIGNALS,
-            Self::Datagram => s::socket::datagram::SIGNALS,
-            Self::Limit => s::limit::SIGNALS,
-            Self::Part => s::part::SIGNALS,
-            Self::Array => s::array::SIGNALS,
-            Self::Transfer => s::transfer::SIGNALS,
-            Self::Card => s::card::SIGNALS,
-            Self::Partition => s::partition::SIGNALS,
-            Self::Multipath => s::multipath::SIGNALS,
-            Self::Nfs => s::nfs::SIGNALS,
-            Self::Database => s::database::SIGNALS,
-            Self::Writer => s::writer::SIGNALS,
-        }
-    }
-
-    /// As a rule's file spells it.
-    pub fn name(self) -> String {
-        format!("{self:?}").to_lowercase()
     }
 }
 

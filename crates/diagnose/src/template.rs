@@ -166,7 +166,8 @@ fn write(reading: &Reading, unit: &str, style: Style) -> String {
 mod tests {
     use super::*;
     use crate::RuleBook;
-    use crate::signal::{Entity, Scope};
+    use crate::scope::Scope;
+    use crate::signal::Entity;
     use whyslow_model::diagnosis::Subject;
 
     #[test]

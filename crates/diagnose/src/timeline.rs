@@ -1,6 +1,7 @@
 //! Turns what was felt in consecutive windows into episodes: a cause begins, lasts and ends.
 
-use crate::document::{findings, is_felt};
+use crate::document::findings;
+use crate::judge::is_felt;
 use crate::rulebook::RuleBook;
 use std::collections::BTreeSet;
 use whyslow_model::catalogue::RecordedFinding;

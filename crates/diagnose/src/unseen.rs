@@ -1,7 +1,7 @@
 //! Resources of which captures tell nothing.
 
 use crate::facts::Facts;
-use crate::signal::Scope;
+use crate::scope::Scope;
 use whyslow_model::diagnosis::{BlindSpot, NOT_CAPTURED};
 
 /// What is not seen where none of these signals is known, and the capture that shows it.

@@ -1,7 +1,7 @@
 //! What was found in each window of a recording: by the recorder, or now.
 
 use crate::progress::Progress;
-use crate::recordings::to_the_millisecond;
+use crate::recordings::for_people;
 use std::time::Duration;
 use whyslow_diagnose::{FeltCause, FoundEpisode, RuleBook, Timeline};
 use whyslow_model::catalogue::{Family, Judgement, RecordedFinding};
@@ -37,7 +37,7 @@ pub fn episodes(
             windows.extend(judged?);
         }
         if let Some(part) = batch.last() {
-            progress.say(&format!("explaining {} (Ctrl-C: end)", to_the_millisecond(*part.end())));
+            progress.say(&format!("explaining {} (Ctrl-C: end)", for_people(*part.end())));
         }
     }
     windows.sort_by_key(|(times, _)| *times);

@@ -1,0 +1,105 @@
+//! A device of one capture that carries several of another's: what a guest or client sees as devices of its own are volumes on
+//! one device of its host or server. Each capture alone shows a part; rule `disk.shared` is judged on both together.
+
+use crate::expr::Truth;
+use crate::facts::Facts;
+use crate::judge::judge;
+use crate::rule::Rule;
+use crate::rulebook::RuleBook;
+use crate::scene::Stage;
+use crate::scope::Scope;
+use crate::signal::{Entity, Signal};
+use whyslow_model::diagnosis::{Confidence, Diagnosis, Evidence, Finding, Reading, Subject, SubjectFigures};
+use whyslow_model::window::Window;
+
+const ID: &str = "disk.shared";
+/// How far the sums of two captures may be apart: they were not taken over the same seconds.
+const SLACK: f64 = 0.15;
+
+/// Devices that carry several of another capture's: the only contended one there, whose rate is the sum of theirs.
+pub fn findings(parts: &[Diagnosis], book: &RuleBook) -> Vec<Finding> {
+    let Some(rule) = book.all().iter().find(|rule| rule.id == ID && rule.scope == Scope::Disk) else {
+        return Vec::new();
+    };
+    let contended: Vec<Vec<&SubjectFigures>> = parts.iter().map(|part| contended(part, rule)).collect();
+    let mut found = Vec::new();
+    for (below, devices) in contended.iter().enumerate() {
+        let [carrier] = devices[..] else { continue };
+        for (above, volumes) in contended.iter().enumerate().filter(|(above, v)| *above != below && v.len() >= 2) {
+            let sum: f64 = volumes.iter().filter_map(|volume| rate(volume)).sum();
+            if rate(carrier).is_some_and(|rate| (sum / rate - 1.0).abs() <= SLACK) {
+                found.extend(finding(rule, carrier, volumes, [&parts[above], &parts[below]]));
+            }
+        }
+    }
+    found
+}
+
+/// The devices of a capture on which the rule would hold if others shared them.
+fn contended<'d>(part: &'d Diagnosis, rule: &Rule) -> Vec<&'d SubjectFigures> {
+    let host = Entity::new(Subject::host(), Vec::new());
+    let holds = |figures: &&SubjectFigures| {
+        let device = device(figures, &[("disk.sharers", Reading::Number(2.0))]);
+        rule.when.truth(&Stage::new(Scope::Disk, &device, &host)) == Truth::True && rate(figures) > Some(0.0)
+    };
+    part.figures.iter().filter(|figures| figures.subject.kind == "device").filter(holds).collect()
+}
+
+/// A device as its capture shows it, but for some signals.
+fn device(figures: &SubjectFigures, known: &[(&str, Reading)]) -> Entity {
+    let value = |signal: &Signal| {
+        let known = known.iter().find(|(name, _)| *name == signal.name).map(|(_, value)| value);
+        known.or_else(|| Some(&evidence(figures, signal.name)?.value)).cloned()
+    };
+    Entity::new(figures.subject.clone(), Scope::Disk.signals().iter().map(value).collect())
+}
+
+fn rate(figures: &SubjectFigures) -> Option<f64> {
+    match evidence(figures, "disk.rate")?.value {
+        Reading::Number(number) => Some(number),
+        Reading::Text(_) => None,
+    }
+}
+
+fn evidence<'d>(figures: &'d SubjectFigures, metric: &str) -> Option<&'d Evidence> {
+    figures.values.iter().find(|value| value.metric == metric)
+}
+
+fn finding(
+    rule: &Rule,
+    carrier: &SubjectFigures,
+    volumes: &[&SubjectFigures],
+    parts: [&Diagnosis; 2],
+) -> Option<Finding> {
+    let mut disks = vec![device(carrier, &[("disk.sharers", Reading::Number(volumes.len() as f64))])];
+    disks.extend(volumes.iter().map(|figures| {
+        let below = Reading::Text(format!(" {} ", carrier.subject.name));
+        let none = Reading::Number(0.0);
+        let known = [("disk.below", below), ("disk.member", none.clone()), ("disk.sharers", none)];
+        let mut volume = device(figures, &known);
+        let capture = volume.subject.capture.take().unwrap_or_else(|| "another capture".to_owned());
+        volume.subject.name = format!("{} in {capture}", volume.subject.name);
+        volume
+    }));
+    let facts = Facts { entities: [(Scope::Disk, disks)].into(), running: None, ..Facts::of(&Window::default()) };
+    let (judged, _) = judge(std::slice::from_ref(rule), &facts);
+    let finding = judged.into_iter().next()?.finding;
+    let seen = |shown: Evidence| match evidence(carrier, &shown.metric) {
+        Some(seen) => Evidence { expected: shown.expected, ..seen.clone() },
+        None => shown,
+    };
+    Some(Finding {
+        evidence: finding.evidence.into_iter().map(seen).collect(),
+        explains: explained(carrier, volumes, parts),
+        // That the sums match can be chance.
+        confidence: finding.confidence.min(Confidence::Medium),
+        ..finding
+    })
+}
+
+/// What the captures found of the device, and of those it carries.
+fn explained(carrier: &SubjectFigures, volumes: &[&SubjectFigures], parts: [&Diagnosis; 2]) -> Vec<String> {
+    let subjects: Vec<_> = volumes.iter().map(|volume| &volume.subject).chain([&carrier.subject]).collect();
+    let is_theirs = |finding: &&Finding| finding.id.starts_with("disk.") && subjects.contains(&&finding.subject);
+    parts.iter().flat_map(|part| &part.findings).filter(is_theirs).map(Finding::key).collect()
+}
