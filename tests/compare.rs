@@ -102,7 +102,9 @@ fn baselines_are_kept_listed_shown_and_deleted() {
     let taken = run(dir.path(), &["baseline", "save", "now", "--for", "1s"]);
     assert_eq!(taken.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&taken.stderr).contains("--replace"));
-    assert!(done(dir.path(), &["baseline", "list"]).contains("now"));
+    let listed = done(dir.path(), &["baseline", "list"]);
+    assert!(listed.contains("now"), "{listed}");
+    assert_eq!(done(dir.path(), &["baseline"]), listed, "the list where nothing else is asked for");
     let kept: Baseline = serde_json::from_str(&done(dir.path(), &["baseline", "show", "now", "--json"])).unwrap();
     assert!(kept.inventory.contains_key("machine: release") && kept.series("cpu.busy", &Subject::host()).is_some());
     assert!(done(dir.path(), &["baseline", "show", "now", "--all"]).contains("machine: release"));

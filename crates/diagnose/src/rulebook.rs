@@ -132,6 +132,10 @@ evidence = [{ signal = "disk.queue", expected = "below 32" }]
             error(&mut book, &OWN.replace("\"disk.queue > 32.0\"", "\"disk.length > 32.0\"")),
             "own.toml:5: there is no signal \"disk.length\" in scope disk or host"
         );
+        assert_eq!(
+            error(&mut book, &OWN.replace("summary =", "how_bad = \"waits {disk.weight}\"\nsummary =")),
+            "own.toml:7: there is no signal \"disk.weight\" in scope disk or host"
+        );
         assert!(error(&mut book, &OWN.replace("> 32.0", ">")).starts_with("own.toml:5: "));
         assert!(error(&mut book, &OWN.replace("impact =", "impakt =")).starts_with("own.toml:6: "));
         assert!(error(&mut book, &OWN.replace("\"disk\"", "\"dusk\"")).starts_with("own.toml:3: "));

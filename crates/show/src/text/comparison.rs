@@ -133,9 +133,11 @@ fn draw(canvas: &mut Canvas, one: &Difference, all: bool) {
         None => Ink::Bold,
     };
     let figure = |value: f64| human::quantity(value, &one.unit);
-    let shift = match one.ratio {
-        Some(ratio) if ratio.abs() < 10.0 => format!("{:+.0} %", ratio * 100.0),
-        _ => format!("{}{}", if one.shift > 0.0 { "+" } else { "" }, figure(one.shift)),
+    // The interval has the unit of the shift: per cent of A, or that of the metric.
+    let of_a = one.ratio.filter(|ratio| ratio.abs() < 10.0 && one.shift != 0.0).map(|ratio| ratio / one.shift);
+    let change = |value: f64| match of_a {
+        Some(of_a) => format!("{:+.0} %", value * of_a * 100.0),
+        None => format!("{}{}", if value > 0.0 { "+" } else { "" }, figure(value)),
     };
     let line = [
         plain(series(one)),
@@ -144,11 +146,11 @@ fn draw(canvas: &mut Canvas, one: &Difference, all: bool) {
         dim(" → "),
         bold(figure(one.b.median)),
         plain("  "),
-        Piece::new(ink, shift),
+        Piece::new(ink, change(one.shift)),
     ];
     canvas.paragraph(2, 4, &line);
     if all {
-        let interval = format!("95 % interval {} to {}; p = {:.4}", figure(one.low), figure(one.high), one.p);
+        let interval = format!("95 % interval {} to {}; p = {:.4}", change(one.low), change(one.high), one.p);
         let of = |spread: &Spread| match (spread.p5, spread.p95) {
             (Some(p5), Some(p95)) => {
                 format!("{} to {} ({} independent samples)", figure(p5), figure(p95), spread.pieces)
@@ -191,9 +193,9 @@ mod tests {
         }
     }
 
-    fn said(undecided: Vec<Difference>) -> String {
+    fn said(undecided: Vec<Difference>, all: bool) -> String {
         let side = Side { name: "a".into(), kind: BaselineKind::Period, start: None, end: None, seconds: 10.0 };
-        let all = Comparison {
+        let compared = Comparison {
             schema: SCHEMA.into(),
             a: side.clone(),
             b: side,
@@ -203,13 +205,13 @@ mod tests {
             undecided,
             caveats: Vec::new(),
         };
-        comparison(&all, &TextStyle { width: 120, colour: false, all: false, utc: true })
+        comparison(&compared, &TextStyle { width: 120, colour: false, all, utc: true })
     }
 
     #[test]
     fn the_headline_does_not_contradict_what_is_below_it() {
         let words = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
-        let headline = |undecided| words(said(undecided).lines().skip(3).take(2).collect::<Vec<_>>().join(" "));
+        let headline = |undecided| words(said(undecided, false).lines().skip(3).take(2).collect::<Vec<_>>().join(" "));
         assert!(headline(vec![]).starts_with("No significant difference in any of the 30 series"));
         let untested = headline(vec![busy(3)]);
         assert!(untested.starts_with("No difference is proven"), "{untested}");
@@ -217,5 +219,25 @@ mod tests {
         assert!(untested.contains("0 % → 85 %"), "{untested}");
         let noise = headline(vec![busy(8)]);
         assert!(noise.contains("may be noise") && !noise.contains("briefly"), "{noise}");
+    }
+
+    #[test]
+    fn the_interval_of_a_change_has_its_unit_and_the_smaller_end_first() {
+        let halved = Difference {
+            a: Spread { median: 0.8, ..busy(8).a },
+            b: Spread { median: 0.4, ..busy(8).b },
+            shift: -0.4,
+            low: -0.48,
+            high: -0.32,
+            ratio: Some(-0.5),
+            ..busy(8)
+        };
+        let from_nothing = said(vec![busy(8)], true);
+        assert!(
+            from_nothing.contains("+85 %") && from_nothing.contains("95 % interval +80 % to +90 %"),
+            "{from_nothing}"
+        );
+        let halved = said(vec![halved], true);
+        assert!(halved.contains("-50 %") && halved.contains("95 % interval -60 % to -40 %"), "{halved}");
     }
 }
