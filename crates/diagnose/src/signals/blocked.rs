@@ -28,6 +28,24 @@ pub(super) const PAGE_WAITS: [&str; 6] = [
     "wait_on_page_bit_killable",
 ];
 
+/// Where a task sleeps that waits for a flush of a device, or for the file system's journal or log to be committed, as in fsync(2):
+/// block/bio.c, block/blk-flush.c, fs/jbd2/journal.c, fs/xfs/xfs_log.c, fs/btrfs/tree-log.c and transaction.c, fs/f2fs/segment.c.
+const FLUSH_WAITS: [&str; 13] = [
+    "submit_bio_wait",
+    "blk_wait_io",
+    "blkdev_issue_flush",
+    "jbd2_log_wait_commit",
+    "xlog_wait_on_iclog",
+    "xlog_force_lsn",
+    "xfs_log_force_seq",
+    "btrfs_sync_log",
+    "wait_log_commit",
+    "btrfs_commit_transaction",
+    "wait_for_commit",
+    "f2fs_issue_flush",
+    "md_flush_request",
+];
+
 /// How a sample found a thread that does not run.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sleep {
@@ -167,6 +185,12 @@ impl Blocked {
         Some((over(Some(process.blocked as f64), Some(process.seen as f64))?, place))
     }
 
+    /// Mean number of threads of this process that waited for a flush, over all samples.
+    pub(super) fn flush_waiters(&self, pid: u32) -> f64 {
+        let found = |process: &ProcessWaits| FLUSH_WAITS.iter().filter_map(|p| process.places.get(*p)).sum::<usize>();
+        self.processes.get(&pid).map_or(0.0, |process| found(process) as f64 / self.samples.len() as f64)
+    }
+
     /// The same where it can be taken for shares of the time: several samples, each of all processes.
     pub fn over_time(&self) -> Option<&Self> {
         (self.shows_all && self.samples.len() >= 2).then_some(self)
@@ -302,7 +326,9 @@ mod tests {
             s
         };
         let window = Window::new(vec![snapshot(0, &[8]), snapshot(1, &[9]), snapshot(2, &[8, 9]), snapshot(3, &[])]);
-        assert_eq!(Blocked::of(&window).of_process(7), Some((0.75, Some("jbd2_log_wait_commit"))));
+        let blocked = Blocked::of(&window);
+        assert_eq!(blocked.of_process(7), Some((0.75, Some("jbd2_log_wait_commit"))));
+        assert_eq!([blocked.flush_waiters(7), blocked.flush_waiters(8)], [1.0, 0.0]);
     }
 
     #[test]

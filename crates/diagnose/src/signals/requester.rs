@@ -22,7 +22,7 @@ pub struct Made {
     pub device_time: f64,
     /// Seconds that requests of the kernel's write-back took for what this process wrote.
     pub written_back: f64,
-    /// Seconds that the kernel's flushes and journal took while this process waited for them.
+    /// Seconds that flushes took which it issued itself, and those of the kernel and its journal while it waited for them.
     pub committed: f64,
     /// Whether it wrote to the device itself.
     writes: bool,
@@ -46,7 +46,7 @@ pub fn devices(window: &Window) -> BTreeSet<Name> {
 /// Who made requests of which device. What the kernel wrote back of the page cache in its own name is charged to those
 /// whose files were written back, or, where nobody looked closer, to those who wrote meanwhile: each by the bytes. Where it
 /// wrote back to several devices, that is only known of those that use the device themselves; the rest is nobody's. Flushes and
-/// the journal, which the kernel writes for whoever calls fsync, are charged to those who waited.
+/// the journal, which the kernel writes for the caller of fsync, are charged to those found waiting for them.
 pub fn made(window: &Window, topology: &Topology, tasks: &[TaskUse]) -> BTreeMap<(TaskKey, Name), Made> {
     let mut all: BTreeMap<(TaskKey, Name), Made> = BTreeMap::new();
     let mut written_back: BTreeMap<(Name, Name), f64> = BTreeMap::new();
@@ -58,10 +58,11 @@ pub fn made(window: &Window, topology: &Topology, tasks: &[TaskUse]) -> BTreeMap
         let queue_time = seconds(change.rate(|r| r.queue_time));
         let device_time = seconds(change.rate(|r| r.device_time));
         let command = change.last().command.get().unwrap_or_default();
-        let is_write = &*key.on.operation == "write";
-        if kernel.contains(&key.task) && (&*key.on.operation == "flush" || is_write && command.starts_with(JOURNAL)) {
+        let (is_write, is_flush) = (&*key.on.operation == "write", &*key.on.operation == "flush");
+        let is_kernel = kernel.contains(&key.task);
+        if is_kernel && (is_flush || is_write && command.starts_with(JOURNAL)) {
             *committed.entry(key.on.device.clone()).or_default() += queue_time + device_time;
-        } else if kernel.contains(&key.task) && is_write {
+        } else if is_kernel && is_write {
             let of = (key.on.device.clone(), key.cgroup.clone());
             *written_back.entry(of).or_default() += queue_time + device_time;
         }
@@ -69,8 +70,12 @@ pub fn made(window: &Window, topology: &Topology, tasks: &[TaskUse]) -> BTreeMap
         made.command = command.to_owned();
         made.writes |= is_write;
         made.requests += change.rate(|r| r.requests).unwrap_or(0.0);
-        made.queue_time += queue_time;
-        made.device_time += device_time;
+        if is_flush && !is_kernel {
+            made.committed += queue_time + device_time;
+        } else {
+            made.queue_time += queue_time;
+            made.device_time += device_time;
+        }
     }
     let owners = owners(window, tasks);
     let used: BTreeSet<(TaskKey, Name)> = all.keys().cloned().collect();
@@ -87,11 +92,11 @@ pub fn made(window: &Window, topology: &Topology, tasks: &[TaskUse]) -> BTreeMap
         }
     }
     for (device, time) in committed {
-        let waiters = waiters(&device, &all, tasks);
-        let waited: f64 = waiters.iter().map(|task| task.blocked).sum();
+        let waiters = waiters(&device, &all, tasks, topology);
+        let waited: f64 = waiters.iter().map(|task| task.flush_waiters).sum();
         for task in waiters {
             let made = all.entry((task.key, device.clone())).or_default();
-            made.committed += time * task.blocked / waited;
+            made.committed += time * task.flush_waiters / waited;
         }
     }
     all
@@ -102,13 +107,22 @@ fn is_apart(a: &Name, b: &Name, topology: &Topology) -> bool {
     a != b && !topology.rests_on(a, b) && !topology.rests_on(b, a)
 }
 
-/// Who may have waited for flushes of a device: those that wrote to it themselves, as fsync(2) does for its caller; where
-/// none of them slept, any that wrote.
-fn waiters<'t>(device: &Name, made: &BTreeMap<(TaskKey, Name), Made>, tasks: &'t [TaskUse]) -> Vec<&'t TaskUse> {
-    let slept = || tasks.iter().filter(|t| !t.kernel && t.blocked > 0.0);
-    let wrote_to_it = |t: &&TaskUse| made.get(&(t.key, device.clone())).is_some_and(|made| made.writes);
-    let own: Vec<&TaskUse> = slept().filter(wrote_to_it).collect();
-    if own.is_empty() { slept().filter(|t| t.written.is_some_and(|bytes| bytes > 0.0)).collect() } else { own }
+/// Which processes waited for flushes of a device. Their threads were found waiting for one; which device it was for is not seen,
+/// but fsync(2) writes the caller's pages first. Where none of them wrote to the device (sync(2) lets the kernel write), they are those
+/// that wrote to no other.
+fn waiters<'t>(
+    device: &Name,
+    made: &BTreeMap<(TaskKey, Name), Made>,
+    tasks: &'t [TaskUse],
+    topology: &Topology,
+) -> Vec<&'t TaskUse> {
+    let waited = || tasks.iter().filter(|t| !t.kernel && t.flush_waiters > 0.0);
+    let wrote = |task: &TaskUse, is_it: &dyn Fn(&Name) -> bool| {
+        made.iter().any(|((key, on), made)| *key == task.key && made.writes && is_it(on))
+    };
+    let own: Vec<&TaskUse> = waited().filter(|t| wrote(t, &|on| on == device)).collect();
+    let wrote_elsewhere = |t: &&TaskUse| wrote(t, &|on| is_apart(on, device, topology));
+    if own.is_empty() { waited().filter(|t| !wrote_elsewhere(t)).collect() } else { own }
 }
 
 /// The processes whose bytes were written back, as far as is known, per second.
@@ -183,25 +197,55 @@ mod tests {
         assert_eq!(in_flight(&[(30, 100), (31, 300), (20, 0)]), [50.0, 80.0, 20.0, 60.0]);
     }
 
-    #[test]
-    fn flushes_and_the_journal_are_charged_to_those_who_wait_for_them() {
+    /// What was made of a device that is flushed all the time, half by its journal's writes, with processes that were found blocked, and
+    /// waiting for flushes, for these shares of the time. 30 writes to it, 31 reads, and 33 writes to another.
+    fn committed<const N: usize>(waiting: [(u32, f64, f64); N]) -> BTreeMap<(TaskKey, Name), Made> {
         let snapshots = (1..3).map(|t| {
             let mut s = Snapshot { boot_ns: t * SECOND, ..Snapshot::default() };
+            let mut elsewhere = row(t, 33, "write", 5);
+            elsewhere.user.on.device = "sdb".into();
             let journal = Requester { command: "jbd2/sda1-8".into(), ..row(t, 9, "write", 10) };
-            s.block.requester.extend([journal, row(t, 10, "flush", 40), row(t, 30, "write", 5), row(t, 31, "read", 5)]);
+            s.block.requester.extend([
+                journal,
+                elsewhere,
+                row(t, 10, "flush", 40),
+                row(t, 30, "write", 5),
+                row(t, 31, "read", 5),
+            ]);
             s.sort();
             s
         });
-        let task =
-            |pid, kernel, blocked| TaskUse { key: key(pid), kernel, blocked, written: Some(1e6), ..TaskUse::default() };
-        // A process that reads, one that sleeps for another device, and one that writes the most and never sleeps.
-        let tasks = [9, 10].map(|pid| task(pid, true, 0.0)).into_iter();
-        let tasks: Vec<TaskUse> = tasks
-            .chain([task(30, false, 0.5), task(31, false, 0.9), task(32, false, 1.0), task(33, false, 0.0)])
-            .collect();
-        let made = made(&Window::new(snapshots.collect()), &Topology::default(), &tasks);
+        let task = |pid, blocked, flush_waiters| TaskUse {
+            key: key(pid),
+            kernel: pid < 20,
+            blocked,
+            flush_waiters,
+            written: Some(1e6),
+            ..TaskUse::default()
+        };
+        made(&Window::new(snapshots.collect()), &Topology::default(), &waiting.map(|(pid, b, w)| task(pid, b, w)))
+    }
+
+    #[test]
+    fn flushes_and_the_journal_are_charged_to_those_found_waiting_for_them() {
+        // Two kernel threads; a process that flushes; three that only sleep, write or read; one that flushes another device.
+        let made =
+            committed([(9, 0.0, 0.0), (10, 0.0, 0.0), (30, 0.5, 0.5), (31, 0.9, 0.0), (32, 1.0, 0.0), (33, 1.0, 1.0)]);
         let in_flight = |pid| made.get(&(key(pid), Name::from("sda"))).map(|m| (m.in_flight() * 100.0).round());
         assert_eq!([30, 31, 32, 33].map(in_flight), [Some(110.0), Some(10.0), None, None]);
+    }
+
+    #[test]
+    fn flushes_that_no_process_was_found_waiting_for_are_nobodys() {
+        let made = committed([(9, 0.0, 0.0), (10, 0.0, 0.0), (30, 0.5, 0.0), (31, 0.9, 0.0)]);
+        assert!(made.iter().all(|((_, _), made)| made.committed == 0.0), "{made:?}");
+    }
+
+    #[test]
+    fn flushes_of_a_device_that_the_kernel_alone_writes_to_are_those_of_the_callers_of_sync() {
+        let made = committed([(9, 0.0, 0.0), (10, 0.0, 0.0), (32, 0.2, 0.2), (33, 1.0, 1.0)]);
+        let charged = |pid| made.get(&(key(pid), Name::from("sda"))).map(|m| (m.committed * 100.0).round());
+        assert_eq!([30, 32, 33].map(charged), [Some(0.0), Some(100.0), None], "33 writes to another device");
     }
 
     #[test]

@@ -53,6 +53,8 @@ pub struct TaskUse {
     pub short_lived: Option<Unseen>,
     /// Share of the samples in which it was blocked; of a process, in which any of its threads was.
     pub blocked: f64,
+    /// For a process: mean number of its threads that were found waiting for a flush.
+    pub flush_waiters: f64,
     /// Where it was, the place seen last; of a process, the place where its threads were most often.
     pub wait_channel: Option<String>,
     /// True where every sample found it asleep in one place and it neither ran nor switched in between.
@@ -221,6 +223,7 @@ pub fn processes(window: &Window, changes: &[Change<'_, Process>], blocked: &Blo
         if let Some((share, place)) = blocked.of_process(task.key.pid) {
             task.blocked = share;
             task.wait_channel = place.map(str::to_owned);
+            task.flush_waiters = blocked.flush_waiters(task.key.pid);
         }
         task.lock = locks.get(&task.key.pid).copied();
         task.sleep = sleeps.get(&task.key).copied().unwrap_or_default();
