@@ -67,6 +67,68 @@ fn captures_side_by_side_say_which_they_are() {
     assert_eq!(d.findings[0].subject.capture.as_deref(), Some("san-iostat-x-4096k.txt"));
 }
 
+/// What a change is meant to raise it never lowers: of settings that the captures show, only the smaller ones are proposed.
+#[test]
+fn a_setting_is_only_raised() {
+    let folder = tempfile::tempdir().unwrap();
+    let sysctl = folder.path().join("sysctl.txt");
+    let settings = |files: &[&str]| {
+        let d = diagnosis(files);
+        assert!(first(&d).starts_with("net.window_limited@"), "{:?}", keys(&d));
+        d.findings[0].actions[0].set.clone()
+    };
+    let with = |rmem: &str, wmem: &str| {
+        std::fs::write(&sysctl, format!("net.ipv4.tcp_rmem = {rmem}\nnet.ipv4.tcp_wmem = {wmem}\n")).unwrap();
+        settings(&["net-iperf-before-client.txt", sysctl.to_str().unwrap()])
+    };
+    let set =
+        |all: &[(&str, &str)]| all.iter().map(|(name, value)| (format!("net.ipv4.{name}"), (*value).into())).collect();
+    assert_eq!(with("4096\t131072\t67108864", "8192\t16384\t4194304"), set(&[("tcp_wmem", "8192 131072 16777216")]));
+    assert_eq!(with("4096\t262144\t67108864", "4096\t262144\t67108864"), set(&[]));
+    // Where the captures do not show it, it is more than the default of any kernel.
+    let unknown = settings(&["net-iperf-before-client.txt"]);
+    assert_eq!(unknown, set(&[("tcp_rmem", "4096 131072 33554432"), ("tcp_wmem", "4096 131072 16777216")]));
+}
+
+/// iostat, mpstat and a log, each of which says which machine it is of.
+#[test]
+fn captures_of_several_hosts_are_not_mixed_and_a_warning_names_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    let banner = |host: &str| format!("Linux 6.1.0-18-amd64 ({host}) \t06/01/24 \t_x86_64_\t(4 CPU)\n\n");
+    let device = "Device            r/s     rkB/s   rrqm/s  %rrqm r_await rareq-sz     w/s     wkB/s   wrqm/s  %wrqm w_await \
+                  wareq-sz  aqu-sz  %util\nsda 150.00 19200.00 0.00 0.00 213.00 128.00 0.00 0.00 0.00 0.00 0.00 0.00 31.95 \
+                  100.00\n\n";
+    let header = "12:00:00     CPU    %usr   %nice    %sys %iowait    %irq   %soft  %steal  %guest  %gnice   %idle\n";
+    let busy = |second: u32| {
+        format!(
+            "{header}12:00:{second:02}     all   97.00    0.00    3.00    0.00    0.00    0.00    0.00    0.00    0.00    0.00\n\n"
+        )
+    };
+    write("iostat.txt", &(banner("db1") + &device.repeat(4)));
+    write("mpstat.txt", &(banner("web2.example.com") + &(1..5).map(busy).collect::<String>()));
+    write(
+        "messages",
+        "Jun  1 12:00:03 web2 kernel: [  100.5] EXT4-fs error (device sdb1): ext4_find_entry:1455: inode #2: comm ls: reading directory lblock 0\n",
+    );
+    let out = read(&["--json", folder.path().to_str().unwrap()]);
+    let said = text(&out.stderr);
+    assert!(said.contains("several hosts (db1, web2") && said.lines().count() == 1, "{said}");
+    let d: Diagnosis = serde_json::from_slice(&out.stdout).unwrap();
+    let captures: Vec<(&str, &str)> =
+        d.findings.iter().map(|f| (f.id.as_str(), f.subject.capture.as_deref().unwrap_or_default())).collect();
+    let of = |id: &str| captures.iter().find(|(found, _)| found.starts_with(id)).map(|(_, capture)| *capture);
+    assert!(of("disk.").is_some_and(|capture| capture.ends_with("iostat.txt of db1")), "{captures:?}");
+    assert!(
+        of("fs.errors").is_some_and(|capture| capture.contains("messages") && capture.contains(" of web2")),
+        "{captures:?}"
+    );
+    // One machine with a short and a full name is one.
+    std::fs::remove_file(folder.path().join("iostat.txt")).unwrap();
+    let out = read(&["--json", folder.path().to_str().unwrap()]);
+    assert_eq!(text(&out.stderr), "");
+}
+
 #[test]
 fn failing_parts() {
     let d = diagnosis(&["scsi-messages-1.txt", "scsi-proc-scsi.txt"]);

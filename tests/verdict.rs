@@ -72,6 +72,17 @@ fn iostat(cpus: &str, requests: f64, wait: f64) -> String {
     format!("{cpus}{header}{row}\n").repeat(6)
 }
 
+/// Whoever waits two seconds for 4 KiB would not wait less for larger requests.
+#[test]
+fn small_requests_that_wait_for_seconds_show_a_slow_device() {
+    for (requests, wait) in [(15.5, 2000.0), (22.5, 1378.0)] {
+        let slow = judged(&[iostat("", requests, wait)]);
+        assert_eq!((slow.verdict, first(&slow).as_str()), (Verdict::Bottleneck, "disk.slow_device@sda"), "{requests}");
+    }
+    let small = judged(&[iostat("", 150.0, 206.0)]);
+    assert!(keys(&small).iter().any(|key| key == "disk.small_io@sda"), "{:?}", keys(&small));
+}
+
 #[test]
 fn a_disk_alone_answers_whether_it_keeps_up_only_while_it_is_at_work() {
     let idle = judged(&[iostat("", 3.0, 0.3)]);

@@ -1,13 +1,14 @@
 //! `whyslow read`: diagnoses the output of other tools.
 
 use crate::options::OutputOptions;
-use crate::output::Failure;
+use crate::output::{Failure, complain};
 use crate::progress::Progress;
 use crate::user_rules;
 use crate::why::tell;
 use clap::Args;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag::{register, register_conditional_default};
+use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
 use std::io::{self, IsTerminal, Read};
 use std::os::fd::{AsFd, AsRawFd};
@@ -53,11 +54,21 @@ pub fn read(asked: &ReadArgs, look: &OutputOptions) -> Result<ExitCode, Failure>
     let rules = user_rules::load();
     let gathered = watched(|watch| gather(asked, watch))?;
     for refusal in &gathered.skipped {
-        eprintln!("whyslow: skipped {}: {}", refusal.file, refusal.reason());
+        complain(&format!("skipped {}: {}", refusal.file, refusal.reason()));
     }
     let copies = gathered.trees.iter().map(copy).collect();
     let captures = join(gathered.captures, copies);
-    let of = |c: &Capture| (c.label(), diagnose(&c.window, Origin::Import, &rules.book));
+    let several = captures.iter().any(|a| captures.iter().any(|b| a.is_of_another_host(b)));
+    if several {
+        let hosts: BTreeSet<&str> = captures.iter().filter_map(|c| c.host.as_deref()).collect();
+        let names = hosts.into_iter().collect::<Vec<_>>().join(", ");
+        complain(&format!("these are captures of several hosts ({names}): each is diagnosed by itself"));
+    }
+    let label = |c: &Capture| match &c.host {
+        Some(host) if several => format!("{} of {host}", c.label()),
+        _ => c.label(),
+    };
+    let of = |c: &Capture| (label(c), diagnose(&c.window, Origin::Import, &rules.book));
     let diagnosis = side_by_side(captures.iter().map(of).collect(), &rules.book);
     let diagnosis = diagnosis.ok_or_else(|| Failure::usage(nothing_in(&asked.files)))?;
     tell(&diagnosis, look, asked.check)

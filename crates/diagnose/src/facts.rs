@@ -9,7 +9,7 @@ use crate::signals::{host, io, task};
 use crate::since::History;
 use crate::sources::{Sources, is_bpf};
 use std::collections::{BTreeMap, BTreeSet};
-use whyslow_model::catalogue::{self, FamilyInfo, Observer, Process};
+use whyslow_model::catalogue::{self, FamilyInfo, Observer, Process, Setting};
 use whyslow_model::diagnosis::{Reading, Subject};
 use whyslow_model::origin::{Origins, SourceLocation};
 use whyslow_model::topology::Topology;
@@ -33,6 +33,8 @@ pub struct Facts {
     pub(crate) observers: BTreeSet<u32>,
     /// The processes that commands may name; `None` for captures, whose reader knows what became of them.
     pub(crate) running: Option<Running>,
+    /// The settings that were read, by their sysctl name.
+    pub(crate) settings: BTreeMap<String, String>,
     pub(crate) entities: BTreeMap<Scope, Vec<Entity>>,
     pub(crate) origins: Origins,
     /// How long what is lost now has been lost.
@@ -81,6 +83,7 @@ impl Facts {
             hides_io,
             observers,
             running,
+            settings: settings(window),
             entities,
             origins: window.origins().clone(),
             history: History::of(window),
@@ -117,6 +120,11 @@ impl Facts {
     pub fn is_captured(&self, path: &str) -> bool {
         let shows = |f: &FamilyInfo| f.source.split([' ', ',']).any(|word| word == path);
         !self.origins.is_empty() && catalogue::families().into_iter().filter(shows).any(|f| self.origins.has(f.name))
+    }
+
+    /// The value of a sysctl when it was last read.
+    pub(crate) fn setting(&self, name: &str) -> Option<&str> {
+        self.settings.get(name).map(String::as_str)
     }
 
     /// A signal of the host.
@@ -178,6 +186,16 @@ fn listed(places: BTreeSet<&SourceLocation>) -> String {
         text.push_str(&place_text);
     }
     text + more
+}
+
+/// The kernel separates the numbers of a setting by tabs.
+fn settings(window: &Window) -> BTreeMap<String, String> {
+    let changes = window.changes::<Setting>();
+    let read = |c: &Change<'_, Setting>| {
+        let value = c.last().value.get()?;
+        Some((c.key().to_string(), value.split_whitespace().collect::<Vec<_>>().join(" ")))
+    };
+    changes.iter().filter_map(read).collect()
 }
 
 /// The process that observed, and those it began.

@@ -230,7 +230,7 @@ fn how_to_find(id: &str) -> &'static str {
 /// The action, if its text can be filled in. Nobody is asked to print a file of the kernel that was captured.
 fn action(spec: &ActionSpec, stage: &Stage<'_>, facts: &Facts) -> Option<Action> {
     let is_wanted = |command: &String| !command.strip_prefix("cat ").is_some_and(|path| facts.is_captured(path));
-    let set = spec.settings(stage);
+    let set = spec.settings(stage, facts);
     Some(Action {
         kind: spec.kind,
         text: spec.text.prose(stage)?,

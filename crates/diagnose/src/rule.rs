@@ -1,6 +1,7 @@
 //! Rules: judgement over signals, as data.
 
 use crate::expr::Expr;
+use crate::facts::Facts;
 use crate::scene::{NAMES, Stage};
 use crate::scope::Scope;
 use crate::signal::Signal;
@@ -115,7 +116,8 @@ pub(crate) struct LookAlike {
 pub(crate) struct ActionSpec {
     pub(crate) kind: ActionKind,
     pub(crate) text: Template,
-    /// Tunables of the catalogue, as `whyslow tune` names them, and the values to set.
+    /// Tunables of the catalogue, as `whyslow tune` names them, and the values to set. A value that begins with `>` only
+    /// raises, number by number.
     pub(crate) set: Vec<(Template, Template)>,
     /// How to prove that it helps.
     pub(crate) trial: Option<Trial>,
@@ -152,10 +154,19 @@ impl Trial {
     }
 }
 impl ActionSpec {
-    /// The settings with everything filled in; none where something is not known.
-    pub(crate) fn settings(&self, stage: &Stage<'_>) -> BTreeMap<String, String> {
+    /// The settings to change, with everything filled in; none where something is not known.
+    pub(crate) fn settings(&self, stage: &Stage<'_>, facts: &Facts) -> BTreeMap<String, String> {
         let set = self.set.iter().map(|(name, value)| Some((name.setting(stage)?, value.setting(stage)?)));
-        set.collect::<Option<_>>().unwrap_or_default()
+        let set: BTreeMap<String, String> = set.collect::<Option<_>>().unwrap_or_default();
+        let change = |(name, value): (String, String)| match value.strip_prefix('>') {
+            Some(least) => {
+                let now = facts.setting(&name).unwrap_or_default();
+                let value = raised(now, least);
+                (value != now).then_some((name, value))
+            }
+            None => Some((name, value)),
+        };
+        set.into_iter().filter_map(change).collect()
     }
 
     /// The command that proves, makes or prepares it: what the settings imply, else the one the rule gives.
@@ -182,6 +193,18 @@ impl ActionSpec {
         let is_number = |name: &String| name.ends_with(".pid") || name.ends_with(".pids");
         let mut templates = self.command.iter().chain(self.set.iter().map(|(name, _)| name));
         templates.any(|template| template.names().iter().any(is_number))
+    }
+}
+
+/// Each of the numbers in `now`, raised to at least its counterpart in `least`; `least` if `now` has other numbers or none.
+fn raised(now: &str, least: &str) -> String {
+    let numbers = |text: &str| text.split_whitespace().map(|word| word.parse().ok()).collect::<Option<Vec<u64>>>();
+    match (numbers(now), numbers(least)) {
+        (Some(now), Some(least)) if now.len() == least.len() => {
+            let larger: Vec<String> = now.iter().zip(&least).map(|(now, least)| now.max(least).to_string()).collect();
+            larger.join(" ")
+        }
+        _ => least.to_owned(),
     }
 }
 

@@ -3,7 +3,8 @@
 use crate::judge::weight;
 use crate::rulebook::RuleBook;
 use crate::shared_device;
-use whyslow_model::diagnosis::{Diagnosis, Verdict};
+use std::collections::BTreeSet;
+use whyslow_model::diagnosis::{Diagnosis, Host, Verdict};
 
 /// Puts diagnoses into one. Each finding and each resource that is ruled out says which capture it is of. `None` where
 /// there is no diagnosis at all.
@@ -15,6 +16,7 @@ pub fn side_by_side(parts: Vec<(String, Diagnosis)>, book: &RuleBook) -> Option<
     let mut parts = parts.into_iter();
     let mut whole = parts.next()?;
     for part in parts {
+        whole.host = of_both(&whole.host, &part.host);
         whole.verdict = worse(whole.verdict, part.verdict);
         whole.window.seconds = whole.window.seconds.max(part.window.seconds);
         whole.window.samples += part.window.samples;
@@ -34,6 +36,13 @@ pub fn side_by_side(parts: Vec<(String, Diagnosis)>, book: &RuleBook) -> Option<
         effect(a).cmp(&effect(b)).then(weight(b).total_cmp(&weight(a)))
     });
     Some(whole)
+}
+
+/// The host of both captures; of two hosts, the names.
+fn of_both(a: &Host, b: &Host) -> Host {
+    let names: BTreeSet<&str> = [&a.name, &b.name].into_iter().flatten().flat_map(|name| name.split(", ")).collect();
+    let name = (!names.is_empty()).then(|| names.into_iter().collect::<Vec<_>>().join(", "));
+    if a.name == b.name { a.clone() } else { Host { name, ..Host::default() } }
 }
 
 fn labelled(mut part: Diagnosis, capture: &str) -> Diagnosis {

@@ -11,7 +11,7 @@ use whyslow_model::key::MachineKey;
 pub struct Banner {
     pub date: Option<Date>,
     release: String,
-    host: String,
+    pub host: String,
     cpus: Option<f64>,
 }
 

@@ -7,6 +7,8 @@ pub struct CommandLine {
 
 const PROMPT_ENDS: [&str; 4] = ["# ", "$ ", "> ", "% "];
 const LONGEST_PROMPT: usize = 70;
+/// What stands before the command that matters, on the same line.
+const INCIDENTAL: [&str; 5] = ["date", "echo", "clear", "cd", "export"];
 /// The most words of a command without a prompt: longer lines are sentences.
 const MOST_WORDS: usize = 8;
 
@@ -42,22 +44,27 @@ impl CommandLine {
         name.contains("_-").then(|| Self::bare(&name.replace('_', " "), is_program)).flatten()
     }
 
+    /// The command of a line whose output matters: `date; netstat -s` is the second.
     fn parse(text: &str) -> Option<Self> {
-        let start = text.trim_start();
+        let is_incidental = |part: &&str| part.split_whitespace().next().is_none_or(|word| INCIDENTAL.contains(&word));
+        let start =
+            text.split("; ").map(str::trim_start).find(|part| !is_incidental(part)).unwrap_or(text.trim_start());
         let word = start.starts_with(|c: char| c.is_ascii_alphabetic() || c == '.' || c == '/');
         word.then(|| Self { words: start.split_whitespace().map(str::to_owned).collect() })
     }
 
     /// The program's name, without its directory.
     pub fn program(&self) -> &str {
-        let wrapper = |w: &&String| matches!(w.as_str(), "sudo" | "time") || w.starts_with('-');
+        let wrapper = |w: &&String| matches!(w.as_str(), "sudo" | "time") || w.starts_with('-') || w.contains('=');
         base_name(self.words.iter().find(|w| !wrapper(w)).map_or("", |w| w))
     }
 
-    /// Its arguments, up to a pipe or redirection.
+    /// Its arguments, up to a pipe or redirection: of `-S eth0|grep x`, `-S` and `eth0`.
     pub fn arguments(&self) -> impl Iterator<Item = &str> {
-        let own = |w: &&str| !w.starts_with(['|', '>', '<', ';', '&']);
-        self.words.iter().skip(1).map(|w| w.split('|').next().unwrap_or(w)).take_while(own)
+        let ends = |w: &String| w.starts_with(['|', '>', '<', ';', '&']);
+        let end = self.words.iter().position(|w| ends(w) || w.contains('|')).unwrap_or(self.words.len());
+        let cut = self.words.get(end).and_then(|w| w.split_once('|')).map(|(own, _)| own).filter(|own| !own.is_empty());
+        self.words[..end].iter().map(String::as_str).chain(cut).skip(1)
     }
 
     /// Whether a one-letter option was given.

@@ -96,6 +96,8 @@ impl<'r, 'a> FileReader<'r, 'a> {
             let mut run = ToolRun::new(MACHINE, &self.file);
             let line = self.lines.number();
             banner.record(&mut run, line);
+            context.host = Some(banner.host.as_str().into());
+            run.host = context.host.clone();
             self.any = true;
             self.captures.add(run, &self.file, line)?;
             context.banner = Some(banner);
@@ -114,10 +116,11 @@ impl<'r, 'a> FileReader<'r, 'a> {
         Ok(())
     }
 
-    fn output(&mut self, format: &Format, context: &CaptureContext) -> Result<(), Refusal> {
+    fn output(&mut self, format: &Format, context: &mut CaptureContext) -> Result<(), Refusal> {
         let before = self.lines.number();
         let mut run = ToolRun::new(format.name, &self.file);
         run.start = context.at;
+        run.host = context.host.clone();
         if !format.streamed {
             self.lines.end_after(MOST_LINES);
         }
@@ -130,6 +133,7 @@ impl<'r, 'a> FileReader<'r, 'a> {
         if self.lines.number() == before {
             self.lines.skip(1);
         }
+        context.host = run.host.clone();
         if !run.is_empty() {
             self.any = true;
             self.console |= format.name == kernel_log::FORMAT.name;

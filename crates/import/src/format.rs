@@ -9,6 +9,7 @@ use crate::refusal::Refusal;
 use crate::table::AnyColumns;
 use crate::tool_run::ToolRun;
 use whyslow_model::format::FormatInfo;
+use whyslow_model::value::Name;
 
 /// The result of reading one output; the values themselves go into the [`ToolRun`].
 pub type ReadResult = Result<(), Refusal>;
@@ -77,6 +78,8 @@ pub struct CaptureContext {
     pub command: Option<CommandLine>,
     /// The header line of sysstat's tools.
     pub banner: Option<Banner>,
+    /// The machine that the file was last said to be of.
+    pub host: Option<Name>,
     /// The time printed before the output.
     pub at: PrintedTime,
 }

@@ -29,11 +29,18 @@ const MOST_KINDS: usize = 10_000;
 pub struct Capture {
     /// The files it was read from.
     pub files: Vec<String>,
+    /// The machine they are of, if they say so.
+    pub host: Option<String>,
     /// What they contain.
     pub window: Window,
 }
 
 impl Capture {
+    /// Whether both say which machine they are of, and it is not the same.
+    pub fn is_of_another_host(&self, other: &Self) -> bool {
+        differ(self.host.as_deref(), other.host.as_deref())
+    }
+
     /// Its name beside others: its files, if there are few.
     pub fn label(&self) -> String {
         match self.files.len().checked_sub(MOST_NAMED) {
@@ -63,6 +70,8 @@ fn kind_of(run: &ToolRun) -> u64 {
 /// The runs of one capture.
 #[derive(Default)]
 struct RunGroup {
+    /// The machine that the first of them which says so is of.
+    host: Option<Name>,
     runs: Vec<ToolRun>,
     /// The positions of the runs of each tool.
     of_tool: HashMap<&'static str, Vec<usize>>,
@@ -73,7 +82,10 @@ impl RunGroups {
     pub fn add(&mut self, mut run: ToolRun) -> Option<bool> {
         let kind = (run.start.time.is_none() && !run.series.is_empty()).then(|| kind_of(&run));
         let from = kind.and_then(|kind| self.last.get(&kind).copied()).unwrap_or(0);
-        let has_room = |group: &RunGroup| !group.of(run.tool).any(|other| conflicts(other, &run));
+        let has_room = |group: &RunGroup| {
+            !differ(group.host.as_deref(), run.host.as_deref())
+                && !group.of(run.tool).any(|other| conflicts(other, &run))
+        };
         let place = self.all[from..].iter().position(has_room).map(|at| from + at);
         let before = &self.all[from..place.unwrap_or(self.all.len())];
         if before.iter().any(|group| group.of(run.tool).any(|other| other.file == run.file && conflicts(other, &run))) {
@@ -109,7 +121,7 @@ impl RunGroups {
     }
 
     pub fn captures(self) -> Vec<Capture> {
-        self.all.into_iter().map(|group| capture(group.runs)).collect()
+        self.all.into_iter().map(capture).collect()
     }
 }
 
@@ -121,6 +133,7 @@ impl RunGroup {
     /// A run that continues the previous one of its tool becomes part of it, so that an output printed again and again is
     /// held as one series.
     fn add(&mut self, run: ToolRun) -> &ToolRun {
+        self.host = self.host.take().or_else(|| run.host.clone());
         let places = self.of_tool.entry(run.tool).or_default();
         if let Some(at) = places.last().copied().filter(|at| self.runs[*at].file == run.file) {
             let last = &mut self.runs[at];
@@ -169,7 +182,15 @@ fn follows(a: &ToolRun, b: &ToolRun) -> bool {
     a.file == b.file && a.is_instant() && b.is_instant() && (timed || !counted())
 }
 
-fn capture(mut runs: Vec<ToolRun>) -> Capture {
+/// Whether both machines are known, and one is not the other's full name.
+pub fn differ(a: Option<&str>, b: Option<&str>) -> bool {
+    let (Some(a), Some(b)) = (a, b) else { return false };
+    let is_full_name = |long: &str, short: &str| long.strip_prefix(short).is_some_and(|rest| rest.starts_with('.'));
+    a != b && ![a, b].contains(&"localhost") && !is_full_name(a, b) && !is_full_name(b, a)
+}
+
+fn capture(group: RunGroup) -> Capture {
+    let RunGroup { host, mut runs, .. } = group;
     runs.sort_by_key(|run| crate::formats::rank(run.tool));
     let epoch = Epoch::of(&runs);
     let mut files: Vec<String> = runs.iter().map(|run| run.file.to_string()).collect();
@@ -193,7 +214,7 @@ fn capture(mut runs: Vec<ToolRun>) -> Capture {
             entities.add(entity, run.tool, series);
         }
     }
-    Capture { files, window: window(entities.merged(), notes, epoch) }
+    Capture { files, host: host.map(|host| host.to_string()), window: window(entities.merged(), notes, epoch) }
 }
 
 /// Each tool's series of an entity, the preferred tool first.

@@ -52,6 +52,8 @@ pub type EntityKey = (&'static str, String);
 pub struct ToolRun {
     pub tool: &'static str,
     pub file: Name,
+    /// The machine it is of, if it says so.
+    pub host: Option<Name>,
     pub start: PrintedTime,
     pub notes: Vec<Note>,
     pub(crate) series: BTreeMap<EntityKey, Box<dyn AnySeries>>,
@@ -77,6 +79,7 @@ impl ToolRun {
         Self {
             tool,
             file: file.clone(),
+            host: None,
             start: PrintedTime::default(),
             notes: Vec::new(),
             series: BTreeMap::new(),

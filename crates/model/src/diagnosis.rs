@@ -50,7 +50,7 @@ pub struct SubjectFigures {
 /// The machine; unknown fields are `null`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Host {
-    /// Host name.
+    /// Host name; of captures of several hosts, all of them, separated by commas.
     pub name: Option<String>,
     /// Kernel release.
     pub kernel: Option<String>,

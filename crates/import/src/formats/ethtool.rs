@@ -66,6 +66,9 @@ fn title(line: &str) -> Option<(EthtoolReport, &str)> {
 
 /// A script that calls ethtool contains the titles too; only a report continues with its fields.
 fn starts(lines: &mut Lines<'_>) -> bool {
+    if lines.next_is(is_untitled_counter) {
+        return true;
+    }
     let Some((report, named)) = lines.peek(0).and_then(title) else { return false };
     let plausible = |name: &str| {
         name.len() <= LONGEST_NAME && name.bytes().all(|b| b.is_ascii_graphic() && !b"$\"'`{}".contains(&b))
@@ -73,6 +76,14 @@ fn starts(lines: &mut Lines<'_>) -> bool {
     plausible(named)
         && (report == EthtoolReport::Driver
             || lines.peek_past_blanks(1).is_some_and(|(_, next)| is_field(report, next)))
+}
+
+/// A line that grep left of `ethtool -S`: `     rx_crc_errors: 1000`.
+fn is_untitled_counter(line: &str) -> bool {
+    line.strip_prefix("     ").and_then(|line| line.split_once(": ")).is_some_and(|(field, value)| {
+        let is_name = field.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_');
+        (field.starts_with("rx_") || field.starts_with("tx_")) && is_name && number(value.trim()).is_some()
+    })
 }
 
 /// Whether a report of this kind may continue with this line.
@@ -89,9 +100,9 @@ fn is_field(report: EthtoolReport, line: &str) -> bool {
 }
 
 fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> ReadResult {
-    let Some((report, named)) = lines.peek(0).and_then(title).map(|(report, named)| (report, named.to_owned())) else {
-        return Ok(());
-    };
+    let titled = lines.peek(0).and_then(title).map(|(report, named)| (report, named.to_owned()));
+    let is_titled = titled.is_some();
+    let (report, named) = titled.unwrap_or((EthtoolReport::Counters, String::new()));
     let asked_for = context.command_of("ethtool").and_then(|c| c.arguments().last());
     let name = if named.is_empty() { asked_for.unwrap_or_default() } else { &named };
     if name.is_empty() {
@@ -102,7 +113,7 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
         return Ok(());
     }
     let begin = lines.number();
-    lines.skip(1);
+    lines.skip(usize::from(is_titled));
     let mut fields = Vec::new();
     let mut end = begin;
     while let Some((blanks, text)) = lines.peek_past_blanks(0) {
@@ -231,6 +242,22 @@ mod tests {
         let window = window_of(&text);
         assert_eq!(window.the::<Interface>().unwrap().rx_frame.get(), Some(1_294_846));
         refusal_of(text.split_once('\n').unwrap().1);
+    }
+
+    #[test]
+    fn what_grep_left_of_two_readings_is_rates() {
+        let reading = |second: u32, count: u32| {
+            format!(
+                "[root@web1 ~]# date; ethtool -S eth0 | grep -E 'crc|err'\nSat Jun  1 12:00:{second:02} UTC 2024\n     \
+                 rx_crc_errors: {count}\n     rx_errors: {count}\n"
+            )
+        };
+        let text = reading(0, 1000) + &reading(10, 1300);
+        let window = window_of(&text);
+        assert_eq!(window.changes::<Interface>()[0].rate(|i| i.rx_frame), Some(30.0));
+        assert_eq!(&*window.changes::<Interface>()[0].key().name, "eth0");
+        // Without the command it is not known of which interface.
+        refusal_of(&text.lines().skip(1).take(3).map(|line| format!("{line}\n")).collect::<String>());
     }
 
     #[test]

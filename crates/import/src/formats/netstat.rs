@@ -2,6 +2,8 @@
 
 use crate::prelude::*;
 use crate::table::{take_row, words};
+use std::collections::BTreeSet;
+use std::sync::LazyLock;
 use whyslow_model::catalogue::{Interface, Link, Protocol};
 use whyslow_proc::snmp::CounterNames;
 
@@ -23,7 +25,10 @@ pub const PROTOCOLS: Format = Format {
     versions: "net-tools 1 and 2",
     shows: "retransmissions, overflows and errors since boot; of two with times, their rates",
     lacks: "which connection",
-    starts: |lines| lines.next_is(|line| line == "Ip:") && lines.peek(1).is_some_and(|l| l.starts_with(' ')),
+    starts: |lines| {
+        (lines.next_is(|line| line == "Ip:") && lines.peek(1).is_some_and(|l| l.starts_with(' ')))
+            || lines.next_is(|line| indented(line).is_some_and(|text| counter("", text).is_some()))
+    },
     read: statistics,
     ..Format::NEW
 };
@@ -104,7 +109,7 @@ const PHRASES: &[(&str, &str, &str)] = &[
 ];
 
 fn statistics(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
-    let names = CounterNames::default();
+    let mut seen = BTreeSet::new();
     let mut section = String::new();
     while let Some(text) = lines.peek(0) {
         if let Some(name) = section_title(text) {
@@ -115,7 +120,11 @@ fn statistics(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> R
             section = name.to_owned();
         } else if !text.starts_with([' ', '\t']) {
             break;
-        } else if let Some((metric, count)) = counter(&names, &section, text.trim()) {
+        } else if let Some((metric, count)) = counter(&section, text.trim()) {
+            // So does a counter again, where grep left no sections.
+            if !seen.insert(metric) && section.is_empty() {
+                break;
+            }
             let line = lines.number();
             run.row::<Protocol>(0.0, line, interface("ip")).set(metric, count);
         }
@@ -129,22 +138,32 @@ fn section_title(text: &str) -> Option<&str> {
     text.trim_end().strip_suffix(':').filter(|name| !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric()))
 }
 
-/// The metric and count of a line: `5955 segments retransmitted` or `TCPTimeouts: 4971`.
-fn counter(names: &CounterNames, section: &str, text: &str) -> Option<(&'static str, u64)> {
+/// The text of a line below a section's title.
+fn indented(line: &str) -> Option<&str> {
+    line.strip_prefix("    ").filter(|text| text.starts_with(|c: char| c.is_ascii_alphanumeric()))
+}
+
+/// The metric and count of a line: `5955 segments retransmitted` or `TCPTimeouts: 4971`. Where grep left no section's title,
+/// `section` is empty, and only what stands in one section is known.
+fn counter(section: &str, text: &str) -> Option<(&'static str, u64)> {
+    static NAMES: LazyLock<CounterNames> = LazyLock::new(CounterNames::default);
     let whole = |word: &str| number(word).map(|n| n as u64);
     if let Some((name, value)) = text.split_once(": ") {
-        return Some((names.metric(section, name)?, whole(value.trim())?));
+        let section = if section.is_empty() { "TcpExt" } else { section };
+        return Some((NAMES.metric(section, name)?, whole(value.trim())?));
     }
     let count = text.split_whitespace().find_map(whole)?;
     let phrase: Vec<&str> = text.split_whitespace().map(|w| if number(w).is_some() { "#" } else { w }).collect();
     let phrase = phrase.join(" ");
-    PHRASES.iter().find(|(of, words, _)| *of == section && *words == phrase).map(|(.., metric)| (*metric, count))
+    let mut found = PHRASES.iter().filter(|(of, words, _)| (section.is_empty() || *of == section) && *words == phrase);
+    found.next().map(|(.., metric)| (*metric, count))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::testing::{fixture, refusal_of, window_of};
+    use whyslow_model::value::Counter;
 
     #[test]
     fn two_readings_with_their_times_are_rates() {
@@ -177,6 +196,26 @@ mod tests {
         assert_eq!((row.tcp_out_segs.get(), row.tcp_retrans_segs.get()), (Some(18), Some(3)));
         assert_eq!((row.tcp_ext_listen_overflows.get(), row.tcp_ext_tcp_timeouts.get()), (Some(5), Some(4)));
         assert_eq!(row.tcp_ext_tcp_memory_pressures.get(), Some(2));
+    }
+
+    #[test]
+    fn what_grep_left_of_two_readings_is_rates() {
+        let reading = |second: u32, count: u32| {
+            format!(
+                "[root@web1 ~]# date; netstat -s | grep -E 'listen|LISTEN|retrans'\nSat Jun  1 12:00:{second:02} UTC 2024\n    \
+                 {count} segments retransmitted\n    {count} times the listen queue of a socket overflowed\n    \
+                 TCPLostRetransmit: {count}\n"
+            )
+        };
+        let window = window_of(&(reading(0, 1000) + &reading(10, 1600)));
+        let change = window.change::<Protocol>().unwrap();
+        let per_second = |counter: fn(&Protocol) -> Counter| change.rate(counter);
+        assert_eq!(per_second(|p| p.tcp_retrans_segs), Some(60.0));
+        assert_eq!(per_second(|p| p.tcp_ext_listen_overflows), Some(60.0));
+        assert_eq!(per_second(|p| p.tcp_ext_tcp_lost_retransmit), Some(60.0));
+        // Without times there are two captures.
+        let text = "    1000 segments retransmitted\n    1600 segments retransmitted\n";
+        assert_eq!(crate::testing::read_text(text).unwrap().len(), 2);
     }
 
     #[test]

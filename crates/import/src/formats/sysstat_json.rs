@@ -166,6 +166,7 @@ fn read(lines: &mut Lines<'_>, context: &CaptureContext, run: &mut ToolRun) -> R
         machine.name = host.nodename.as_str().into();
         machine.release = host.release.as_str().into();
         machine.processors = host.cpus.map(|count| count.0).into();
+        run.host = Some(host.nodename.as_str().into());
     }
     Ok(())
 }

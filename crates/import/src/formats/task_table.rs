@@ -17,7 +17,9 @@ impl TaskColumns {
     pub fn of(line: &str) -> Option<Self> {
         let names = crate::table::words(line);
         let has = |name: &str| names.iter().any(|n| n == name);
-        let command = names.last().is_some_and(|last| COMMANDS.contains(&last.as_str()));
+        // In another language top's own columns are known by their places.
+        let is_top = names.len() == 12 && names[0] == "PID" && names[8] == "%CPU";
+        let command = is_top || names.last().is_some_and(|last| COMMANDS.contains(&last.as_str()));
         (has("PID") && command && (has("%CPU") || has("C") || has("TIME"))).then_some(Self { names })
     }
 

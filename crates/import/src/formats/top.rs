@@ -8,7 +8,7 @@ use whyslow_model::catalogue::{Cpu, CpuMean, Meminfo, System};
 
 pub const FORMAT: Format = Format {
     name: "top",
-    versions: "procps 2 to 4, one screen or several, with or without a line per CPU; CPU lines cut out of screens",
+    versions: "procps 2 to 4 in any language, one screen or several, with or without a line per CPU; CPU lines cut out of screens",
     shows: "CPU time by mode, steal, and the processes that use most",
     lacks: "storage; one screen is an average over top's delay",
     programs: &[program("top")],
@@ -40,15 +40,26 @@ const SWAP: MetricColumns<Meminfo> = columns![
     "total" => swap_total, "free" => swap_free, "cached" => cached, "cache" => cached, "avail" => mem_available,
 ];
 
+/// `top - 15:23:05 up  1:28,  1 user,  load average: 0.52, 0.58, 0.59`; in German `Durchschnittslast: 0,52, 0,58, 0,59`.
 fn is_title(line: &str) -> bool {
-    line.starts_with("top - ") && line.contains("load average:")
+    line.starts_with("top - ") && loads(line).is_some_and(|loads| record_load(&mut System::new(MachineKey), loads) == 3)
+}
+
+/// The load averages in a title.
+fn loads(title: &str) -> Option<&str> {
+    title.rsplit_once(": ").map(|(_, loads)| loads)
 }
 
 /// `%Cpu(s): 97.9 us,  2.1 sy, ...`
 fn is_cpu_line(line: &str) -> bool {
     let begin = line.trim_start();
-    let named = begin.starts_with("Cpu") || begin.starts_with("%Cpu");
+    let named = is_cpu_name(begin);
     named && begin.split_once(':').is_some_and(|(_, shares)| shares_by_mode(shares).len() >= 4)
+}
+
+/// `Cpu(s)`, `%Cpu0`; `%CPU(s)` in German.
+fn is_cpu_name(text: &str) -> bool {
+    ["Cpu", "%Cpu", "%CPU"].iter().any(|name| text.starts_with(name))
 }
 
 /// CPU lines without their screens: one that comes again belongs to the next screen.
@@ -87,7 +98,7 @@ fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadRes
                 interval = ReportInterval { from: interval.to, to: at + DELAY };
             }
         }
-        if let Some((_, loads)) = title.text.split_once("load average:") {
+        if let Some(loads) = loads(&title.text) {
             record_load(run.row(interval.to, title.number, MachineKey), loads);
         }
         screen(lines, run, interval)?;
@@ -111,19 +122,19 @@ pub fn record_load(system: &mut System, loads: &str) -> usize {
 }
 
 fn screen(lines: &mut Lines<'_>, run: &mut ToolRun, interval: ReportInterval) -> ReadResult {
+    let mut seen_memory = false;
     while let Some((blanks, text)) = lines.peek_past_blanks(0) {
         let text = text.trim_start().to_owned();
         lines.skip(blanks);
         let line = lines.number();
-        if text.starts_with("Tasks:") || text.starts_with("Threads:") {
-            let running = text.split_once(" running").and_then(|(b, _)| number(b.trim().rsplit([' ', ',']).next()?));
-            run.row::<System>(interval.to, line, MachineKey).running = running.into();
-        } else if text.starts_with("Cpu") || text.starts_with("%Cpu") {
+        if is_cpu_name(&text) && !text.starts_with("%CPU ") {
             cpu(lines, run, interval)?;
             continue;
-        } else if let Some((name, row)) = memory(line, &text) {
-            let columns = if name.contains("Swap") { &SWAP } else { &MEMORY };
-            run.counts(interval.to, MachineKey, &row, columns);
+        } else if let Some(running) = running(&text) {
+            run.row::<System>(interval.to, line, MachineKey).running = running.into();
+        } else if let Some(row) = memory(line, &text, seen_memory) {
+            run.counts(interval.to, MachineKey, &row, if seen_memory { &SWAP } else { &MEMORY });
+            seen_memory = true;
         } else if let Some(columns) = TaskColumns::of(&text) {
             lines.skip(1);
             return read_tasks(lines, run, interval, &columns);
@@ -133,6 +144,15 @@ fn screen(lines: &mut Lines<'_>, run: &mut ToolRun, interval: ReportInterval) ->
         lines.skip(1);
     }
     Ok(())
+}
+
+/// How many tasks run: `Tasks: 227 total,   1 running, 226 sleeping,   0 stopped,   0 zombie`, in any language.
+fn running(line: &str) -> Option<f64> {
+    let (name, counts) = line.split_once(':')?;
+    let counts: Vec<&str> = counts.split(',').collect();
+    let count = |text: &str| number(text.split_whitespace().next()?);
+    let all_counts = counts.iter().all(|text| text.split_whitespace().count() > 1 && count(text).is_some());
+    (!name.trim().contains(' ') && counts.len() == 5 && all_counts).then(|| count(counts[1]))?
 }
 
 /// ` Cpu0 : 38.7%us,  4.2%sy, ...`, `%Cpu(s):  0,4 us,  0,4 sy, ...`, the latter sometimes wrapped.
@@ -163,7 +183,8 @@ fn cpu(lines: &mut Lines<'_>, run: &mut ToolRun, interval: ReportInterval) -> Re
     Ok(())
 }
 
-/// The share of each mode. A last word cut off at the screen's edge is the one mode it can still be.
+/// The share of each mode. A last word cut off at the screen's edge is the one mode it can still be. If all eight are there,
+/// a word of another language is known by its place.
 fn shares_by_mode(shares: &str) -> BTreeMap<&'static str, f64> {
     let mut plain = shares.replace('%', " ");
     // A share of 100 fills its column: `0.0 us,100.0 sy`.
@@ -172,22 +193,29 @@ fn shares_by_mode(shares: &str) -> BTreeMap<&'static str, f64> {
     }
     let words: Vec<&str> = plain.split_whitespace().map(|w| w.trim_end_matches(',')).collect();
     let mut found = BTreeMap::new();
-    for pair in words.chunks(2) {
+    let pairs: Vec<&[&str]> = words.chunks(2).collect();
+    for (nth, pair) in pairs.iter().enumerate() {
         let [share, word] = pair else { continue };
         let Some(share) = number(share) else { continue };
         let possible = MODES.iter().filter(|(short, counter)| short.starts_with(word) && !found.contains_key(counter));
-        if let [(_, counter)] = possible.collect::<Vec<_>>()[..] {
-            found.insert(*counter, share);
+        match possible.collect::<Vec<_>>()[..] {
+            [(_, counter)] => drop(found.insert(*counter, share)),
+            [] if pairs.len() == MODES.len() => drop(found.insert(MODES[nth].1, share)),
+            _ => {}
         }
     }
     found
 }
 
-/// `Mem:   4142992k total, ...`, `MiB Mem :   7941,7 total, ...`: amounts before their names.
-fn memory(line: u32, text: &str) -> Option<(&str, TableRow)> {
+/// `Mem:   4142992k total, ...`, `MiB Mem :   7941,7 total, ...`: amounts before their names. In other languages the unit is
+/// the same, and names are known by their places.
+fn memory(line: u32, text: &str, is_swap: bool) -> Option<TableRow> {
+    const MEMORY_ORDER: [&str; 4] = ["total", "free", "used", "buff/cache"];
+    const SWAP_ORDER: [&str; 4] = ["total", "free", "used", "avail"];
     let (name, amounts) = text.split_once(':')?;
     let (unit, kind) = name.trim().split_once(' ').unwrap_or(("KiB", name.trim()));
-    if !["Mem", "Swap"].contains(&kind) {
+    let is_english = ["Mem", "Swap"].contains(&kind);
+    if kind == name.trim() && !is_english {
         return None;
     }
     let unit = match unit {
@@ -200,7 +228,12 @@ fn memory(line: u32, text: &str) -> Option<(&str, TableRow)> {
     let pairs = words
         .windows(2)
         .filter_map(|pair| Some((pair[1].to_owned(), number(pair[0].trim_end_matches(['k', '+']))? * unit)));
-    Some((name, TableRow::of(line, "", pairs)))
+    if kind == name.trim() || (is_english && amounts.contains("free")) {
+        return Some(TableRow::of(line, "", pairs));
+    }
+    let order = if is_swap { SWAP_ORDER } else { MEMORY_ORDER };
+    let amounts = pairs.map(|(_, amount)| amount);
+    Some(TableRow::of(line, "", order.into_iter().map(str::to_owned).zip(amounts)))
 }
 
 #[cfg(test)]
@@ -208,6 +241,40 @@ mod tests {
     use super::*;
     use crate::testing::{fixture, refusal_of, window_of};
     use whyslow_model::catalogue::Process;
+
+    /// German, and French with words for the modes too.
+    #[test]
+    fn other_languages_are_read_by_place() {
+        let german = "top - 15:23:05 an  1:28,  1 Benutzer,  Durchschnittslast: 8,52, 7,58, 4,59\n\
+            Tasks: 227 gesamt,   9 laufend, 218 schlafend,   0 gestoppt,   0 Zombie\n\
+            %CPU(s): 97,3 us,  2,4 sy,  0,0 ni,  0,1 id,  0,1 wa,  0,0 hi,  0,1 si,  0,0 st \n\
+            MiB Spch:   7849,3 gesamt,   2563,5 frei,   2405,6 belegt,   2880,2 Puff/Cache   \n\
+            MiB Swap:   2048,0 gesamt,   2040,0 frei,      8,0 belegt.   4926,9 verfü Spch \n\n    \
+            PID USER      PR  NI    VIRT    RES    SHR S  %CPU  %MEM    ZEIT+ BEFEHL\n   \
+            4711 root      20   0    2,3g   1,1g   1536 R 198,7   0,0   0:42,11 ffmpeg\n";
+        let french = "top - 15:23:05 up  1:28,  1 utilisateur,  charge moyenne : 8,52, 7,58, 4,59\n\
+            Tâches: 227 total,   9 en cours, 218 en veille,   0 arrêté,   0 zombie\n\
+            %Cpu(s): 97,3 ut,  2,4 sy,  0,0 ni,  0,1 id,  0,1 wa,  0,0 hi,  0,1 si,  0,0 st \n\
+            MiB Mem :   7849,3 total,   2563,5 libr,   2405,6 util,   2880,2 tamp/cache   \n\
+            MiB Éch :   2048,0 total,   2040,0 libr,      8,0 util.   4926,9 dispo Mem \n\n    \
+            PID UTIL.     PR  NI    VIRT    RES    SHR S  %CPU  %MEM    TEMPS+ COM.\n   \
+            4711 root      20   0    2,3g   1,1g   1536 R 198,7   0,0   0:42.11 ffmpeg\n";
+        for text in [german, french] {
+            let window = window_of(text);
+            let system = window.the::<System>().unwrap();
+            assert_eq!((system.load_1m.get(), system.running.get()), (Some(8.52), Some(9.0)), "{text}");
+            let memory = window.the::<Meminfo>().unwrap();
+            let found = (memory.mem_total.get(), memory.mem_free.get(), memory.cached.get());
+            assert_eq!(found, (Some(7849.3 * MIB), Some(2563.5 * MIB), Some(2880.2 * MIB)), "{text}");
+            let swap = (memory.swap_total.get(), memory.swap_free.get(), memory.mem_available.get());
+            assert_eq!(swap, (Some(2048.0 * MIB), Some(2040.0 * MIB), Some(4926.9 * MIB)), "{text}");
+            let user = window.change::<CpuMean>().unwrap().rate(|c| c.user).unwrap();
+            assert!((user / SECOND - 0.973).abs() < 1e-6, "{text}: {user}");
+            let processes = window.newest::<Process>();
+            let (_, process) = processes.first_key_value().unwrap();
+            assert_eq!((process.command.get(), process.rss.get()), (Some("ffmpeg"), Some(1.1 * GIB)), "{text}");
+        }
+    }
 
     #[test]
     fn one_line_a_processor_and_a_word_cut_off() {

@@ -1,6 +1,6 @@
 //! Copies of /proc beside the output of other tools.
 
-use crate::merge::Capture;
+use crate::merge::{Capture, differ};
 use std::collections::BTreeMap;
 use whyslow_model::catalogue::MachineInfo;
 use whyslow_model::snapshot::{ReadOutcome, Snapshot};
@@ -26,19 +26,22 @@ pub fn join(mut captures: Vec<Capture>, copies: Vec<ProcCopy>) -> Vec<Capture> {
         machines.entry(name.to_owned()).or_default().push(copy);
     }
     let single = captures.len() == 1 && machines.len() == 1;
-    for mut readings in machines.into_values() {
+    for (host, mut readings) in machines {
+        let host = Some(host).filter(|host| !host.is_empty());
         match (&mut captures[..], &mut readings[..]) {
-            ([capture], [copy]) if single => complete(capture, std::mem::take(&mut copy.snapshot)),
-            _ => captures.push(window(readings)),
+            ([capture], [copy]) if single && !differ(capture.host.as_deref(), host.as_deref()) => {
+                complete(capture, std::mem::take(&mut copy.snapshot));
+            }
+            _ => captures.push(window(host, readings)),
         }
     }
     captures
 }
 
-fn window(mut readings: Vec<ProcCopy>) -> Capture {
+fn window(host: Option<String>, mut readings: Vec<ProcCopy>) -> Capture {
     readings.sort_by_key(|copy| copy.snapshot.boot_ns);
     let files = readings.iter().map(|copy| copy.name.clone()).collect();
-    Capture { files, window: Window::new(readings.into_iter().map(|copy| copy.snapshot).collect()) }
+    Capture { files, host, window: Window::new(readings.into_iter().map(|copy| copy.snapshot).collect()) }
 }
 
 /// Adds the families that a capture lacks to its newest reading.

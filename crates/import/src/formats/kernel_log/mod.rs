@@ -16,6 +16,7 @@ use prefilter::{is_unmistakable, may_matter};
 use prefix::LogPrefix;
 use std::collections::HashSet;
 use thinned_log::{LogRecord, ThinnedLog, is_repetition, shape};
+use whyslow_model::value::Name;
 
 pub const FORMAT: Format = Format {
     name: "kernel log",
@@ -51,12 +52,14 @@ const DAEMONS: [&str; 3] = ["multipathd", "iscsid", "mdadm"];
 
 fn read(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
     let mut log = ThinnedLog::new(run);
-    if json_log::starts(lines) {
+    let host = if json_log::starts(lines) {
         json_log::read(lines, &mut log);
+        None
     } else {
-        TextLog { log: &mut log, open: None, prefixed: false, own_shapes: HashSet::new() }.read(lines);
-    }
+        TextLog { log: &mut log, host: None, open: None, prefixed: false, own_shapes: HashSet::new() }.read(lines)
+    };
     log.finish();
+    run.host = host.or(run.host.take());
     Ok(())
 }
 
@@ -68,6 +71,8 @@ fn is_relevant_sender(daemon: Option<&str>) -> bool {
 /// A log as text. Its last line stays open for its wrapped rest.
 struct TextLog<'k, 'r> {
     log: &'k mut ThinnedLog<'r>,
+    /// The machine that the first line which says so is of.
+    host: Option<Name>,
     open: Option<(TextLine, usize, u64)>,
     prefixed: bool,
     /// Shapes of lines that begin no other output: asking every format about each line of a long log is expensive.
@@ -75,7 +80,8 @@ struct TextLog<'k, 'r> {
 }
 
 impl TextLog<'_, '_> {
-    fn read(mut self, lines: &mut Lines<'_>) {
+    /// Reads all lines, and returns the machine that logged them.
+    fn read(mut self, lines: &mut Lines<'_>) -> Option<Name> {
         loop {
             let number = lines.number();
             let Some(text) = lines.peek(0) else { break };
@@ -85,6 +91,9 @@ impl TextLog<'_, '_> {
                     self.log.count(number, prefix.when());
                 }
                 let (length, kernel) = (prefix.length, prefix.kernel);
+                if self.host.is_none() {
+                    self.host = prefix.host.map(Name::from);
+                }
                 self.line(lines, length, kernel);
             } else if is_unmistakable(text) || (!self.prefixed && may_matter(text)) {
                 self.log.count(number, LogTime::default());
@@ -99,6 +108,7 @@ impl TextLog<'_, '_> {
             }
         }
         self.close(lines);
+        self.host
     }
 
     fn another_output_starts(&mut self, lines: &mut Lines<'_>) -> bool {

@@ -8,6 +8,8 @@ pub struct LogPrefix<'l> {
     /// Its length in bytes.
     pub length: usize,
     pub printed: Option<&'l str>,
+    /// The machine that logged it.
+    pub host: Option<&'l str>,
     /// The time since boot.
     pub since_boot_ns: Option<u64>,
     /// Whether the kernel sent it, or a daemon.
@@ -71,13 +73,14 @@ fn rfc5424(text: &str) -> Option<LogPrefix<'_>> {
     let mut length = 0;
     let mut words = text.split(' ');
     let stamp = words.next().filter(|s| is_iso(s))?;
-    let name = words.nth(1)?;
+    let (host, name) = (words.next()?, words.next()?);
     for word in text.split(' ').take(6) {
         length += word.len() + 1;
     }
     Some(LogPrefix {
         length: length.min(text.len()),
         printed: Some(stamp),
+        host: Some(host),
         kernel: name == "kernel",
         since_boot_ns: None,
     })
@@ -91,10 +94,10 @@ fn bracketed(text: &str) -> Option<LogPrefix<'_>> {
     let ctime = inside.len() == CTIME && DAYS.iter().any(|d| inside.starts_with(d));
     if ctime {
         let web = WEB_SERVER.iter().any(|level| rest.starts_with(level));
-        return (!web).then_some(LogPrefix { length, printed: Some(inside), since_boot_ns: None, kernel: true });
+        return (!web).then_some(LogPrefix { length, printed: Some(inside), kernel: true, ..LogPrefix::default() });
     }
     if MONTHS.iter().any(|m| inside.starts_with(m)) && inside.len() <= SYSLOG {
-        return Some(LogPrefix { length, printed: Some(inside), since_boot_ns: None, kernel: true });
+        return Some(LogPrefix { length, printed: Some(inside), kernel: true, ..LogPrefix::default() });
     }
     let number = inside.trim_start().split([' ', '<']).next()?;
     let (seconds, fraction) = number.trim_start_matches('+').split_once('.')?;
@@ -105,7 +108,7 @@ fn bracketed(text: &str) -> Option<LogPrefix<'_>> {
     let ns = seconds.parse::<u64>().ok()?.checked_mul(1_000_000_000)?.checked_add(micros * 1000)?;
     let since_boot_ns = Some(ns).filter(|_| !number.starts_with('+'));
     let length = length + caller(rest) + sender(&rest[caller(rest)..]);
-    Some(LogPrefix { length, printed: None, since_boot_ns, kernel: true })
+    Some(LogPrefix { length, since_boot_ns, kernel: true, ..LogPrefix::default() })
 }
 
 /// The length of `[    T1]`, the caller, which some kernels print.
@@ -136,7 +139,7 @@ fn numbered(text: &str) -> Option<LogPrefix<'_>> {
         let word = text.get(ISO..)?.find(' ').map_or(text.len(), |at| ISO + at);
         let printed = Some(&text[..word]);
         if text.as_bytes().get(ISO) == Some(&b',') {
-            return Some(LogPrefix { length: word, printed, since_boot_ns: None, kernel: true });
+            return Some(LogPrefix { length: word, printed, kernel: true, ..LogPrefix::default() });
         }
         return Some(LogPrefix { printed, ..sent(&text[word..]).behind(word) });
     }
@@ -151,9 +154,9 @@ fn numbered(text: &str) -> Option<LogPrefix<'_>> {
     let (level, _, micros) = (fields.next()?, fields.next()?, fields.next()?.parse::<u64>().ok()?);
     (level.parse::<u32>().is_ok() && text.as_bytes()[number.len()] == b';').then(|| LogPrefix {
         length: text.len() - rest.len(),
-        printed: None,
         since_boot_ns: micros.checked_mul(1000),
         kernel: true,
+        ..LogPrefix::default()
     })
 }
 
@@ -190,11 +193,17 @@ fn sent(text: &str) -> LogPrefix<'_> {
     let tag = text.find(": ").map_or_else(host, |at| at + 2);
     let name = text[..tag].trim_end_matches([':', ' ']).rsplit(' ').next().unwrap_or_default();
     let inner = bracketed(&text[tag..]).unwrap_or_default();
+    // `host kernel: `, but not `kern.warn kernel: `.
+    let host = match text[..tag].split_whitespace().collect::<Vec<_>>()[..] {
+        [host, sender] if sender.ends_with(':') && !host.contains("kern.") => Some(host),
+        _ => None,
+    };
     LogPrefix {
         length: tag + inner.length,
-        printed: None,
+        host,
         since_boot_ns: inner.since_boot_ns,
         kernel: name == "kernel" || name.starts_with("kernel[") || inner.since_boot_ns.is_some(),
+        printed: None,
     }
 }
 
