@@ -153,7 +153,10 @@ impl Group<'_> {
 fn reads(spec: &CulpritSpec, words: &[&str]) -> bool {
     let names = spec.by.names().into_iter().chain(spec.among.iter().flat_map(|among| among.names()));
     let mut sources = names.filter_map(|name| Some(find(&name, &[spec.scope])?.source));
-    sources.any(|source| words.iter().any(|word| source.contains(word)))
+    // Where /proc/PID/stat, which anybody may read, has the same count, BPF is not needed.
+    let needs =
+        |source: &str, word: &str| source.contains(word) && !(word == "BPF" && source.contains("/proc/PID/stat"));
+    sources.any(|source| words.iter().any(|word| needs(source, word)))
 }
 
 /// What was refused of other users' processes, where the measure needs it and somebody is at work of whom it is missing. With

@@ -135,6 +135,25 @@ fn cpu_time_of_processes_that_are_hidden_is_not_spread_over_those_that_are_seen(
 }
 
 #[test]
+fn who_starts_short_lived_processes_is_seen_without_privilege() {
+    let d = machine(|t, s| {
+        busy(t, s);
+        s.processor.system.push(System { forks: (t * 500).into(), ..System::new(MachineKey) });
+        // The first one's I/O is not permitted to be read either.
+        for (pid, name, percent) in [(8, "watchdog", 60), (9, "make", 20)] {
+            process(t, s, pid, name, 1, None);
+            let row = s.task.process.last_mut().expect("the process");
+            row.children_user = (t * SECOND * percent / 100).into();
+            row.children_system = 0.into();
+        }
+        refused(s, "tasks", "I/O of 2 processes of other users");
+        refused(s, "exits", "BPF");
+    });
+    let finding = finding(&d, "cpu.short_lived");
+    assert_eq!((shares(finding), &finding.unattributed), (vec![("watchdog", 0.75), ("make", 0.25)], &None));
+}
+
+#[test]
 fn processes_that_are_hidden_wait_for_a_cpu_too() {
     let d = machine(|t, s| {
         busy(t, s);
