@@ -160,13 +160,29 @@ fn is_same_of_program(first: &Finding, other: &Finding) -> bool {
             == (&other.id, &other.subject.kind, &other.subject.name)
 }
 
+fn more_like_it(count: usize) -> String {
+    if count > 1 { format!(" (and {} more like it)", count - 1) } else { String::new() }
+}
+
+/// Whether all numbers of `how_bad` stand in the headline as well.
+fn is_said_in_headline(finding: &Finding) -> bool {
+    let headline = first_sentence(&finding.summary);
+    let mut numbers = finding
+        .how_bad
+        .iter()
+        .flat_map(|text| text.split_whitespace())
+        .filter(|word| word.starts_with(char::is_numeric));
+    finding.how_bad.is_some()
+        && numbers.all(|number| headline.split_whitespace().any(|word| word.trim_matches(',') == number))
+}
+
 /// The other causes, one line each; those that do not fit are counted.
 fn also(canvas: &mut Canvas, others: &[(&Finding, usize)], room: usize, source: Origin) {
     // The blank line before the answer is worth more than a third cause.
     let shown = if others.len() < room { others.len() } else { others.len().min(room.min(2)) };
     let left = others.len() - shown;
     for (i, (other, count)) in others.iter().take(shown).enumerate() {
-        let mut more = if *count > 1 { format!(" (×{count})") } else { String::new() };
+        let mut more = more_like_it(*count);
         if left > 0 && i + 1 == shown {
             more.push_str(&format!(" and {left} more ({})", hint(source)));
         }
@@ -218,8 +234,8 @@ impl Answer<'_> {
     pub(super) fn draw(&self, canvas: &mut Canvas, finding: &Finding) {
         let ink = if finding.confidence == Confidence::Low { Ink::Bold } else { Ink::Red };
         let alike = self.diagnosis.findings.iter().filter(|other| is_same_of_program(finding, other)).count();
-        let count = if alike > 1 { format!(" (×{alike})") } else { String::new() };
-        canvas.at_most(if self.cut == 0 { 3 } else { 2 }, 0, 2, &[Piece::new(ink, sentence(finding)), dim(count)]);
+        let sentence = Piece::new(ink, sentence(finding));
+        canvas.at_most(if self.cut == 0 { 3 } else { 2 }, 0, 2, &[sentence, dim(more_like_it(alike))]);
         self.who(canvas, finding);
         self.how_bad(canvas, finding);
         self.what_to_do(canvas, finding);
@@ -253,8 +269,9 @@ impl Answer<'_> {
             Confidence::High => String::new(),
             other => format!("; confidence {}", words::confidence(other)),
         };
-        // The time lost by a problem in a log is unknown: the line would say nothing.
-        if finding.impact_is == Basis::NotMeasured && since.is_empty() && sure.is_empty() {
+        // The time lost by a problem in a log is unknown, and some headlines say how bad it is: the line would say nothing.
+        let says_nothing = finding.impact_is == Basis::NotMeasured || is_said_in_headline(finding);
+        if says_nothing && since.is_empty() && sure.is_empty() {
             return;
         }
         let text = format!("{}{since}{sure}", words::time_lost(finding));
