@@ -32,7 +32,9 @@ fn proposed() -> Vec<Proposed> {
             let text = |value: &Value| filled(value.as_str().unwrap());
             let mut words = vec!["whyslow".to_owned(), "try".to_owned()];
             let set = action["set"].as_table().unwrap();
-            words.extend(set.iter().map(|(name, value)| format!("{}={}", filled(name), text(value))));
+            // `>`: the value is only raised.
+            let value = |value: &Value| text(value).trim_start_matches('>').to_owned();
+            words.extend(set.iter().map(|(name, to)| format!("{}={}", filled(name), value(to))));
             words.extend(flag("before").then(|| "--before".to_owned()));
             for name in ["metric", "guard", "moves"] {
                 words.extend(trial.get(name).map(|value| format!("--{name}={}", text(value))));
