@@ -8,7 +8,7 @@ use whyslow_model::comparison::{Changed, Comparison, Difference, SCHEMA, Side, S
 
 /// The smallest effect of interest where no other is asked for, as a part of what a thing usually is.
 pub const LEAST: f64 = 0.05;
-/// The family-wise error rate: how often any difference may be reported where there is none.
+/// The family-wise error rate: the probability of reporting any difference when there is none.
 const IN_ERROR: f64 = 0.05;
 const CONFIDENCE: f64 = 0.95;
 

@@ -138,10 +138,9 @@ impl Facts {
 pub(crate) struct Running {
     /// Those of the last sample.
     at_the_end: BTreeSet<u32>,
-    /// Of these, the ones whose settings are worth changing: not threads of the kernel, not the observer, and none that began
-    /// only just now, since its like come and go.
+    /// Of these, the ones whose settings are worth changing: not kernel threads, not the observer, and not short-lived ones.
     lasting: BTreeSet<u32>,
-    /// Whether the window is over: whoever ran then may have ended since.
+    /// Whether the window is in the past, so that its processes may have ended since.
     pub(crate) is_past: bool,
 }
 

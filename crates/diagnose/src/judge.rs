@@ -205,7 +205,7 @@ fn actions(
     let mut actions: Vec<Action> = Vec::new();
     for spec in specs {
         let Some(mut action) = action(spec, stage, facts) else { continue };
-        // The processes of a recording are history: a command would reach whoever has their numbers now.
+        // PIDs of a recording may have been reused since: a command could change the wrong process.
         if is_past && spec.names_process() {
             action
                 .text

@@ -132,7 +132,7 @@ pub(crate) struct Trial {
     pub(crate) metric: Template,
     pub(crate) guard: Option<Template>,
     pub(crate) moves: Option<Template>,
-    /// It takes effect only for what is started afterwards.
+    /// The setting affects only processes started afterwards.
     pub(crate) before: bool,
     /// `whyslow` asks for a yes before it sets this.
     pub(crate) risky: bool,

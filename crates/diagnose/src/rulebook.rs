@@ -62,8 +62,7 @@ impl RuleBook {
         self.rules.sort_by(|a, b| (&a.id, a.scope).cmp(&(&b.id, b.scope)));
     }
 
-    /// Differs from that of any other version of the program, and of other rules: what was judged by those may be judged
-    /// differently now.
+    /// Identifies the program version and the rules. Findings recorded under another fingerprint are not reused.
     pub fn fingerprint(&self) -> String {
         format!("{}-{:016x}", env!("CARGO_PKG_VERSION"), self.hasher.finish())
     }

@@ -233,7 +233,7 @@ impl Tune<'_> {
         Session::open(&self.machine, &self.store, &whyslow_tune::who(), Some(WAIT)).map_err(failure)
     }
 
-    /// A run that may change settings; what it rolled back of an earlier one is told.
+    /// A session that may change settings. Reports what it rolled back of an unfinished earlier one.
     fn session(&self) -> Result<Session, Failure> {
         let session = self.open()?;
         for (reason, undoing) in session.recovered() {

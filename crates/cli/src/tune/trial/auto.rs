@@ -192,7 +192,7 @@ impl AutoTrial<'_> {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// An experiment, or why it told nothing: that ends the walk only where something could not be rolled back.
+    /// Runs an experiment, or says why it has no result. Only a failed rollback is an error that ends the trial of all actions.
     fn tried(&self, design: &Design, bench: &mut LiveTestBed) -> Result<Result<Trial, String>, Failure> {
         match experiment::run(design, bench) {
             Ok(trial) => {
