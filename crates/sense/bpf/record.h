@@ -23,7 +23,7 @@ struct process_record {
 	struct used ended;
 	u64 cutime, cstime;
 	u64 pages, rss_file, rss_anon, swap, rss_shmem;
-	u64 files, files_limit, processes_limit;
+	u64 files, files_limit, files_hard_limit, processes_limit;
 };
 
 struct record { struct thread_record thread; struct process_record process; };
@@ -114,5 +114,6 @@ INLINE void put_process(struct process_record *to, struct task_struct *task, u32
 	put_memory(to, task->mm);
 	to->files = open_files(task);
 	to->files_limit = signal->rlim[RLIMIT_NOFILE].rlim_cur;
+	to->files_hard_limit = signal->rlim[RLIMIT_NOFILE].rlim_max;
 	to->processes_limit = signal->rlim[RLIMIT_NPROC].rlim_cur;
 }

@@ -8,7 +8,7 @@ struct sched_entity { u64 sum_exec_runtime; u64 nr_migrations; } CORE;
 struct sched_info { u64 run_delay; } CORE;
 struct task_io_accounting { u64 rchar, wchar, syscr, syscw, read_bytes, write_bytes, cancelled_write_bytes; } CORE;
 struct task_delay_info { u64 blkio_delay, swapin_delay, freepages_delay; } CORE;
-struct rlimit { u64 rlim_cur; } CORE;
+struct rlimit { u64 rlim_cur, rlim_max; } CORE;
 struct prev_cputime { u64 utime, stime; } CORE;
 struct list_head { struct list_head *next; } CORE;
 struct signal_struct {

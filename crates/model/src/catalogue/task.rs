@@ -46,6 +46,7 @@ family_group! {
         cancelled_write_bytes: counter bytes "process.disk.cancelled" "bytes it dirtied that were discarded before being written";
         open_files: gauge count "process.unix.file_descriptor.count" "open file descriptors";
         open_files_limit: gauge count "process.unix.file_descriptor.limit" "how many it may open (soft limit)";
+        open_files_hard_limit: gauge count "process.unix.file_descriptor.hard_limit" "to how many it may raise that limit itself (hard limit)";
         processes_limit: gauge count "process.limit.processes" "how many processes its user may have (soft limit)";
         user_id: gauge count "process.user_id" "the user it runs as";
         kernel_thread: gauge count "process.kernel_thread" "1 for a kernel thread";

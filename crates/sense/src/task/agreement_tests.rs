@@ -124,7 +124,8 @@ fn all_are_found(iterator: TaskIterator) {
     // Counters change meanwhile; these properties do not.
     let fixed = |p: &Process| {
         let names = (p.cgroup.get().map(str::to_owned), p.policy.get().map(str::to_owned));
-        (names, p.parent, p.nice, p.user_id, p.kernel_thread, p.open_files_limit, p.processes_limit)
+        let limits = (p.open_files_limit, p.open_files_hard_limit, p.processes_limit);
+        (names, p.parent, p.nice, p.user_id, p.kernel_thread, limits)
     };
     let odd: Vec<_> =
         a.iter().filter(|(key, row)| b.get(key).is_some_and(|other| fixed(row) != fixed(other))).collect();

@@ -258,9 +258,11 @@ impl TrackedProcess {
         put_memory(row, process.memory);
         row.open_files = Gauge::ABSENT;
         row.open_files_limit = Gauge::ABSENT;
+        row.open_files_hard_limit = Gauge::ABSENT;
         row.processes_limit = Gauge::ABSENT;
         if !is_kernel_thread(main) {
             row.open_files_limit = limit(process.open_files_limit);
+            row.open_files_hard_limit = limit(process.open_files_hard_limit);
             row.processes_limit = limit(process.processes_limit);
             if main.state() != "Z" {
                 // The program does not count a large table, whose size the directory has.

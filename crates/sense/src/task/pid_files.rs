@@ -61,10 +61,11 @@ pub(super) fn cgroups(text: &[u8]) -> Option<String> {
     (!lines.is_empty()).then(|| lines.join("\n"))
 }
 
-/// Soft limits (proc_pid_limits(5)); `None` if unlimited.
+/// Limits (proc_pid_limits(5)), soft unless named hard; `None` if unlimited.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct ProcessLimits {
     pub(super) open_files: Option<u64>,
+    pub(super) open_files_hard: Option<u64>,
     pub(super) processes: Option<u64>,
 }
 
@@ -72,7 +73,9 @@ pub(super) fn limits(text: &[u8]) -> ProcessLimits {
     let mut limits = ProcessLimits::default();
     for line in text.split(|b| *b == b'\n') {
         if let Some(values) = line.strip_prefix(b"Max open files") {
-            limits.open_files = words(values).next().and_then(number);
+            let mut values = words(values);
+            limits.open_files = values.next().and_then(number);
+            limits.open_files_hard = values.next().and_then(number);
         } else if let Some(values) = line.strip_prefix(b"Max processes") {
             limits.processes = words(values).next().and_then(number);
         }
@@ -173,7 +176,8 @@ mod tests {
         let text = b"Limit                     Soft Limit           Hard Limit           Units     \n\
             Max processes             unlimited            unlimited            processes \n\
             Max open files            1024                 20000                files     \n";
-        assert_eq!(limits(text), ProcessLimits { open_files: Some(1024), processes: None });
+        let expected = ProcessLimits { open_files: Some(1024), open_files_hard: Some(20_000), processes: None };
+        assert_eq!(limits(text), expected);
     }
 
     #[test]

@@ -191,6 +191,7 @@ impl ProcProcess {
         {
             let limits = pid_files::limits(text);
             self.row.open_files_limit = limits.open_files.into();
+            self.row.open_files_hard_limit = limits.open_files_hard.into();
             self.row.processes_limit = limits.processes.into();
         }
         if let Ok(text) = dir.read("cgroup") {

@@ -82,6 +82,7 @@ pub(super) struct ProcessRecord {
     pub(super) memory: Option<MemoryPages>,
     pub(super) open_files: Option<u64>,
     pub(super) open_files_limit: u64,
+    pub(super) open_files_hard_limit: u64,
     pub(super) processes_limit: u64,
 }
 
@@ -113,7 +114,7 @@ pub(super) struct MemoryPages {
 /// Sizes of the record of an unchanged process, of a thread, and of a process.
 const UNCHANGED: usize = 2 * 8;
 const THREAD: usize = 31 * 8 + NAME;
-const PROCESS: usize = 31 * 8;
+const PROCESS: usize = 32 * 8;
 
 /// Where a record is; ordered by process, then by thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -251,6 +252,7 @@ impl RecordFields<'_> {
             memory: self.pages()?,
             open_files: self.known()?,
             open_files_limit: self.number()?,
+            open_files_hard_limit: self.number()?,
             processes_limit: self.number()?,
         })
     }
