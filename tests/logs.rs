@@ -450,5 +450,8 @@ fn a_boot_without_errors_is_cleared_and_does_not_make_the_machine_healthy() {
     let cleared = d.ruled_out.iter().find(|r| r.id == "kernel log").expect("the log is cleared");
     assert!(cleared.because.starts_with("309 lines"), "{}", cleared.because);
     let piece: String = log.lines().take(20).map(|line| format!("{line}\n")).collect();
-    assert_eq!(diagnosis(&piece).ruled_out, [], "a short piece was picked out for a reason");
+    // A short piece was picked out for a reason: the log is not cleared, but what was looked for is reported.
+    let d = diagnosis(&piece);
+    let known: Vec<(&str, &str)> = d.ruled_out.iter().map(|r| (r.id.as_str(), r.because.as_str())).collect();
+    assert_eq!((d.verdict, known), (Verdict::Undetermined, vec![("kernel log excerpt", "no known error in 20 lines")]));
 }

@@ -107,7 +107,9 @@ fn cost(canvas: &mut Canvas, d: &Diagnosis) {
     canvas.blank();
     for look in &d.closer_looks {
         let how = if look.source.starts_with("bpf/") { "Traced" } else { "Watched" };
-        let text = format!("{how} for {}: {} ({}).", human::seconds(look.seconds), look.tells, look.source);
+        // A source that was turned on for the last sample was read only once.
+        let long = if look.seconds > 0.0 { format!("for {}", human::seconds(look.seconds)) } else { "once".into() };
+        let text = format!("{how} {long}: {} ({}).", look.tells, look.source);
         canvas.paragraph(0, 2, &[dim(text)]);
     }
     if let Some(share) = d.cpu_explained {

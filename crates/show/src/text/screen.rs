@@ -47,6 +47,11 @@ fn is_healthy(canvas: &mut Canvas, d: &Diagnosis) {
 
 /// What captures show to be healthy, and what they do not cover.
 fn healthy_as_captured(d: &Diagnosis) -> String {
+    format!(": {}.{}", cleared(d).join(", "), not_captured(d))
+}
+
+/// The resources in which nothing was found; disks by name if they are few.
+fn cleared(d: &Diagnosis) -> Vec<String> {
     let disks = d.figures.iter().filter(|f| f.subject.kind == "device").map(|f| &*f.subject.name);
     let disks: Vec<&str> = disks.collect::<BTreeSet<_>>().into_iter().collect();
     let healthy = |resource: &str| match resource {
@@ -56,16 +61,27 @@ fn healthy_as_captured(d: &Diagnosis) -> String {
         other => other.to_owned(),
     };
     let resources = d.ruled_out.iter().map(|entry| &*entry.id).filter(|id| !id.contains('.'));
-    let healthy: BTreeSet<String> = resources.map(healthy).collect();
+    resources.map(healthy).collect::<BTreeSet<_>>().into_iter().collect()
+}
+
+fn not_captured(d: &Diagnosis) -> String {
     let missing = d.blind_spots.iter().filter(|spot| spot.why == NOT_CAPTURED).map(|spot| &*spot.what);
     let missing = missing.collect::<Vec<_>>().join(", ");
-    let rest = if missing.is_empty() { String::new() } else { format!(" Not captured: {missing}.") };
-    format!(": {}.{rest}", healthy.into_iter().collect::<Vec<_>>().join(", "))
+    if missing.is_empty() { String::new() } else { format!(" Not captured: {missing}.") }
+}
+
+/// Whether captures show resources in which nothing was found, and no suspicion.
+fn has_cleared_only(d: &Diagnosis) -> bool {
+    d.window.source == Origin::Import && d.findings.is_empty() && !cleared(d).is_empty()
 }
 
 fn is_undetermined(canvas: &mut Canvas, d: &Diagnosis) {
-    let text = ": too little was visible to say what is slow.";
-    canvas.paragraph(0, 2, &[Piece::new(Ink::Yellow, "Undetermined"), plain(text)]);
+    let text = if has_cleared_only(d) {
+        format!(": no known problem in {}.{}", cleared(d).join(", "), not_captured(d))
+    } else {
+        ": too little was visible to say what is slow.".to_owned()
+    };
+    canvas.at_most(2, 0, 2, &[Piece::new(Ink::Yellow, "Undetermined"), plain(text)]);
     if let Some(finding) = d.findings.first() {
         item(canvas, "Possibly: ", &sentence(finding), &format!(" ({})", hint(d.window.source)));
     }
@@ -436,7 +452,8 @@ fn not_seen(canvas: &mut Canvas, d: &Diagnosis, room: &mut usize) {
 
 fn undetermined(canvas: &mut Canvas, d: &Diagnosis, room: usize) {
     let remedy = d.blind_spots.iter().any(|spot| !spot.remedy.is_empty());
-    let mut room = room - 3 - usize::from(remedy) - usize::from(!d.findings.is_empty());
+    let mut room =
+        room - 3 - usize::from(remedy) - usize::from(!d.findings.is_empty()) - usize::from(has_cleared_only(d));
     canvas.blank();
     for spot in d.blind_spots.iter().take(room) {
         canvas.at_most(1, 2, 4, &[dim("Not seen: "), plain(&spot.what), plain(": "), plain(&spot.why)]);
