@@ -74,13 +74,11 @@ impl Facts {
         let observers = observers(window, &changes);
         let is_captured = !window.origins().is_empty();
         let running = (!is_captured).then(|| Running::of(window, &processes, &observers));
-        let is_at_work = |task: &TaskUse| task.cpu.is_some_and(|cpu| cpu > 0.0 || task.blocked > 0.0);
-        let hides_io = processes.iter().any(|task| task.storage.is_none() && is_at_work(task));
         Self {
             host,
             topology,
             sources: Sources::of(window),
-            hides_io,
+            hides_io: task::hides_io(&processes),
             observers,
             running,
             settings: settings(window),

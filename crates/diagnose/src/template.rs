@@ -188,6 +188,34 @@ mod tests {
         }
     }
 
+    /// Names of counts that a noun in the plural follows: with a count of one, it would be wrong.
+    fn disagreeing(template: &Template, is_count: &impl Fn(&str) -> bool) -> Vec<String> {
+        let pairs = template.0.iter().zip(template.0.iter().skip(1));
+        let pairs = pairs.filter_map(|pair| match pair {
+            (Piece::Name(name), Piece::Text(text)) if is_count(name) => Some((name, text.strip_prefix(' ')?)),
+            _ => None,
+        });
+        let noun = |text: &str| text.split([' ', ',', '.', ':', ')']).next().unwrap_or_default().to_owned();
+        let found = pairs.map(|(name, text)| (name, noun(text)));
+        found
+            .filter(|(_, noun)| noun.len() > 3 && noun.ends_with('s'))
+            .map(|(name, noun)| format!("{name} {noun}"))
+            .collect()
+    }
+
+    #[test]
+    fn a_noun_after_a_count_agrees_with_it() {
+        for rule in RuleBook::built_in().all() {
+            let signals = || Scope::ALL.iter().flat_map(|scope| scope.signals());
+            let is_count = |name: &str| signals().any(|s| s.name == name && s.unit == "count");
+            let actions = rule.actions.iter().flat_map(|action| [Some(&action.text), action.expect.as_ref()]);
+            let texts = [Some(&rule.summary), rule.summary_unattributed.as_ref(), rule.how_bad.as_ref()];
+            let texts = texts.into_iter().chain(actions).chain(rule.look_alikes.iter().map(|alike| Some(&alike.text)));
+            let found: Vec<String> = texts.flatten().flat_map(|text| disagreeing(text, &is_count)).collect();
+            assert_eq!(found, Vec::<String>::new(), "{} ({:?})", rule.id, rule.scope);
+        }
+    }
+
     /// A sentence on the screen holds few numbers; the rest is evidence.
     #[test]
     fn a_summary_has_at_most_three_numbers() {

@@ -104,6 +104,42 @@ fn who_sees_only_own_io_blames_nobody_for_that_of_others() {
     assert!(identify.is_some(), "{:?}", finding.actions);
 }
 
+/// Waiting for asynchronous I/O is no part of the pressure, and another user's system calls cannot be read.
+#[test]
+fn a_busy_disk_is_found_though_nobody_is_seen_to_wait_for_it() {
+    let with = |is_refused: bool| {
+        machine(move |t, s| {
+            for cpu in 0..2 {
+                let row = Cpu {
+                    user: (t * SECOND / 10).into(),
+                    system: 0.into(),
+                    idle: (t * SECOND * 9 / 10).into(),
+                    ..Cpu::new(cpu)
+                };
+                s.processor.cpu.push(row);
+            }
+            s.processor.pressure.push(Pressure {
+                cpu_some: 0.into(),
+                memory_some: 0.into(),
+                io_some: 0.into(),
+                ..Pressure::new(MachineKey)
+            });
+            full_disk(t, s);
+            process(t, s, 8, "database", 5, None);
+            if is_refused {
+                refused(s, "tasks", "I/O of 1 process of other users");
+            }
+        })
+    };
+    let d = with(true);
+    let found = finding(&d, "disk.bound");
+    assert_eq!((found.subject.name.as_str(), found.confidence), ("sda", Confidence::Medium));
+    assert_eq!(shares(found), []);
+    assert!(found.unattributed.as_ref().is_some_and(|gap| gap.remedy == ROOT), "{found:?}");
+    assert!(d.ruled_out.iter().all(|entry| entry.id != "disk"), "{:?}", d.ruled_out);
+    assert!(with(false).findings.iter().all(|finding| finding.id != "disk.bound"));
+}
+
 #[test]
 fn a_share_is_of_what_the_device_did() {
     let d = machine(|t, s| {

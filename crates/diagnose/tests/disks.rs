@@ -21,6 +21,8 @@ struct Load {
     paced: bool,
     /// Requests the disk has at once: up to so many, all numbers as often.
     depth: u64,
+    /// Reads a second.
+    rate: u64,
     /// Whether it serves them one after the other, or all at once.
     serial: bool,
     size: u64,
@@ -31,8 +33,17 @@ struct Load {
     pressure: u64,
 }
 
-const CLOSED: Load =
-    Load { threads: 8, paced: false, depth: 8, serial: true, size: 4096, sequential: false, splits: 0, pressure: 99 };
+const CLOSED: Load = Load {
+    threads: 8,
+    paced: false,
+    depth: 8,
+    rate: RATE,
+    serial: true,
+    size: 4096,
+    sequential: false,
+    splits: 0,
+    pressure: 99,
+};
 
 impl Load {
     /// Seconds that requests spend in the disk, per second, and the sums over those of them that BPF saw.
@@ -53,8 +64,8 @@ impl Load {
             ..Pressure::new(MachineKey)
         });
         s.block.disk.push(Disk {
-            reads: (t * RATE).into(),
-            read_bytes: (t * RATE * self.size).into(),
+            reads: (t * self.rate).into(),
+            read_bytes: (t * self.rate * self.size).into(),
             read_time: waited.into(),
             writes: 0.into(),
             write_bytes: 0.into(),
@@ -70,8 +81,8 @@ impl Load {
         s.block.request.push(self.requests(t));
         s.block.requester.push(Requester {
             command: "reader".into(),
-            requests: (t * RATE).into(),
-            bytes: (t * RATE * self.size).into(),
+            requests: (t * self.rate).into(),
+            bytes: (t * self.rate * self.size).into(),
             queue_time: 0.into(),
             device_time: waited.into(),
             ..Requester::new(RequesterKey { on: on(), task: key(20), cgroup: Name::default() })
@@ -80,8 +91,8 @@ impl Load {
     }
 
     fn requests(self, t: u64) -> Request {
-        let count = t * RATE;
-        let wait = self.in_flight() / RATE as f64 * 1e9;
+        let count = t * self.rate;
+        let wait = self.in_flight() / self.rate as f64 * 1e9;
         let depths: Vec<f64> = (1..=self.depth).map(|depth| depth as f64).collect();
         // With one at a time the time of a request is in proportion to those there are.
         let time = |depth: f64| if self.serial { wait * depth / self.in_flight() } else { wait };
@@ -114,7 +125,7 @@ impl Load {
             user: (t * SECOND / 50).into(),
             system: 0.into(),
             run_delay: 0.into(),
-            read_bytes: (t * RATE * self.size).into(),
+            read_bytes: (t * self.rate * self.size).into(),
             write_bytes: 0.into(),
             threads: f64::from(self.threads).into(),
             kernel_thread: 0.0.into(),
@@ -201,11 +212,46 @@ fn larger_blocks_are_advised_only_where_requests_are_adjacent() {
     assert!(advice(false).contains("fewer requests"), "{}", advice(false));
 }
 
+/// Larger blocks save what each request costs; where that is no more than a system call costs, there is nothing to save.
+#[test]
+fn small_adjacent_requests_are_accused_only_where_each_takes_time() {
+    let of = |rate| Load { threads: 1, depth: 1, sequential: true, rate, ..CLOSED }.diagnosis();
+    assert!(found(&of(200), "disk.small_io").is_some(), "5 ms each");
+    assert!(found(&of(50_000), "disk.small_io").is_none(), "20 µs each");
+}
+
 #[test]
 fn only_what_was_cut_is_reported_as_split() {
     let of = |splits| Load { size: 64 << 10, sequential: true, splits, ..CLOSED }.diagnosis();
     assert!(found(&of(0), "disk.request_split").is_none(), "all of one round size, and as asked for");
     assert!(accused(&of(87), "disk.request_split").confidence > Confidence::Low);
+}
+
+/// A stream has large requests; small ones that each wait for a flush are as many as flushes allow, however fast these are.
+#[test]
+fn many_small_flushed_writes_are_no_stream_of_data() {
+    let d = machine(|t, s| {
+        s.processor.pressure.push(Pressure {
+            cpu_some: 0.into(),
+            memory_some: 0.into(),
+            io_some: (t * SECOND * 40 / 100).into(),
+            ..Pressure::new(MachineKey)
+        });
+        s.block.disk.push(Disk {
+            reads: 0.into(),
+            read_bytes: 0.into(),
+            read_time: 0.into(),
+            writes: (t * 5000).into(),
+            write_bytes: (t * 5000 * 8192).into(),
+            write_time: (t * SECOND * 30 / 100).into(),
+            flushes: (t * 5000).into(),
+            flush_time: (t * SECOND * 18 / 100).into(),
+            weighted_time: (t * SECOND * 48 / 100).into(),
+            busy_time: (t * SECOND * 48 / 100).into(),
+            ..Disk::new("sda".into())
+        });
+    });
+    assert!(accused(&d, "disk.flush_bound").confidence > Confidence::Low);
 }
 
 #[test]

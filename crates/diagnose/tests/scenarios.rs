@@ -304,3 +304,26 @@ fn every_number_keeps_its_formula_and_every_summary_is_filled_in() {
         }
     }
 }
+
+#[test]
+fn the_limit_of_open_files_is_raised_and_the_hard_limit_never_lowered() {
+    let set = |hard: f64| {
+        let d = machine(|t, s| {
+            processors(t, s, 5);
+            s.task.process.push(Process::from(ProcessRow {
+                command: "server".into(),
+                state: "S".into(),
+                user: (t * SECOND / 50).into(),
+                system: 0.into(),
+                open_files: 1024.0.into(),
+                open_files_limit: 1024.0.into(),
+                open_files_hard_limit: hard.into(),
+                kernel_thread: 0.0.into(),
+                ..ProcessRow::new(TaskKey { pid: 20, tid: 20, start: 1 })
+            }));
+        });
+        let found = d.findings.iter().find(|f| f.id == "limit.open_files").expect("the limit is found");
+        found.actions[0].set["process.nofile@20"].clone()
+    };
+    assert_eq!((set(1024.0), set(524_288.0)), ("4096 4096".into(), "4096 524288".into()));
+}

@@ -21,7 +21,7 @@ const TIME: &[(f64, f64, &str)] = &[
     (172_800.0, 86_400.0, "d"),
 ];
 
-/// A number in a base unit, made human. A unit that is not known stands as it is.
+/// A number in a base unit, made human; a flag is yes or no. A unit that is not known stands as it is.
 pub fn quantity(number: f64, unit: &str) -> String {
     match unit {
         "s" => seconds(number),
@@ -33,6 +33,7 @@ pub fn quantity(number: f64, unit: &str) -> String {
         "1/s" if number.abs() >= 1e6 => scaled(number, DECIMAL, "/s"),
         "1/s" => format!("{}/s", digits(number)),
         "count" | "" => digits(number),
+        "flag" => if number == 0.0 { "no" } else { "yes" }.to_owned(),
         other => format!("{} {other}", digits(number)),
     }
 }
@@ -131,6 +132,7 @@ mod tests {
         assert_eq!((drawn(999_999.0, "1/s"), drawn(1.25e9, "1/s")), ("999999/s".into(), "1.25 G/s".into()));
         assert_eq!(drawn(31.24, "count"), "31.2");
         assert_eq!(drawn(7.0, "furlong"), "7 furlong");
+        assert_eq!((drawn(0.0, "flag"), drawn(1.0, "flag")), ("no".into(), "yes".into()));
         assert_eq!(share(0.004), "< 1 %");
         assert_eq!(share(0.0), "0 %");
     }

@@ -85,7 +85,7 @@ signals! { c: &ConnectionUse<'_>;
     "tcp.congestion_control" "text" "the algorithm that sets its pace", "icsk_ca_ops->name", "sock_diag(7) INET_DIAG_CONG" => c.last().congestion_control.get();
     "tcp.mss" "bytes" "segment size", "tcpi_snd_mss", "tcp_info" => c.last().mss.get();
     "tcp.congestion_window" "count" "congestion window, in segments, mean", "mean(tcpi_snd_cwnd)", "tcp_info" => c.mean(|c| c.congestion_window);
-    "tcp.loopback" "count" "1 where both ends are this machine", "remote address", "sock_diag(7)" => loopback(c);
+    "tcp.loopback" "flag" "1 where both ends are this machine", "remote address", "sock_diag(7)" => loopback(c);
     "tcp.interface" "text" "the interface it leaves by", "route to the peer", "sock_diag(7), rtnetlink" => c.last().interface.get();
 }
 

@@ -17,8 +17,10 @@ pub struct CoreUse<'w> {
     packets_of_all: Option<f64>,
     /// Mean of the other processors' idle share.
     others_idle: Option<f64>,
-    /// Its busiest interrupt line: name or devices, and interrupts a second.
+    /// Its busiest interrupt line, and interrupts a second.
     line: Option<(&'w str, f64)>,
+    /// The devices behind that line.
+    line_devices: Option<&'w str>,
     /// Its most frequent softirq.
     vector: Option<(&'w str, f64)>,
     /// Time in each softirq, as a share of the time, where that was asked for.
@@ -98,6 +100,7 @@ signals! { c: &CoreUse<'_>;
     "core.run_queue_median" "s" "time from becoming runnable to running, as the median", "50th percentile of the histogram", "BPF: sched_waking, sched_switch" => c.latency(0.5);
     "core.run_queue_p99" "s" "the same of the unluckiest hundredth", "99th percentile of the histogram", "BPF: sched_waking, sched_switch" => c.latency(0.99);
     "core.line" "text" "its busiest interrupt line, timers apart", "max Δcount", "/proc/interrupts" => c.line.map(|(name, _)| name);
+    "core.line_devices" "text" "the devices behind that line", "as the kernel gives them", "/proc/interrupts" => c.line_devices;
     "core.line_rate" "1/s" "interrupts of that line", "Δcount / Δt", "/proc/interrupts" => c.line.map(|(_, rate)| rate);
     "core.vector" "text" "its most frequent softirq, timers apart", "max Δcount", "/proc/softirqs" => c.vector.map(|(name, _)| name);
     "core.vector_rate" "1/s" "runs of that softirq", "Δcount / Δt", "/proc/softirqs" => c.vector.map(|(_, rate)| rate);
@@ -132,6 +135,7 @@ impl<'w> CoreUse<'w> {
             packets_of_all: None,
             others_idle: None,
             line: None,
+            line_devices: None,
             vector: None,
             vector_times: vec![],
             line_times: vec![],
@@ -152,6 +156,9 @@ pub fn entities(window: &Window) -> Vec<Entity> {
         let number = *cpu.key();
         let others = || idle.iter().enumerate().filter(|(i, _)| *i != at).filter_map(|(_, share)| *share);
         let own_lines = lines.iter().filter(|l| l.key().cpu == number);
+        let line = most(own_lines.map(|l| (&*l.key().name, l.rate(|l| l.count))));
+        let devices_of =
+            |name: &str| lines.iter().filter(|l| &*l.key().name == name).find_map(|l| l.last().device.get());
         let own_vectors = vectors.iter().filter(|v| v.key().cpu == number);
         let of_vector = |v: &&Change<'_, SoftirqTime>| v.key().cpu == number;
         let of_line = |l: &&Change<'_, IrqTime>| l.key().cpu == number;
@@ -162,7 +169,8 @@ pub fn entities(window: &Window) -> Vec<Entity> {
             softnet: softnet_at.map(|i| softnet.swap_remove(i)),
             packets_of_all,
             others_idle: over(others().reduce(|a, b| a + b), Some(others().count() as f64)),
-            line: most(own_lines.map(|l| (&*l.key().name, l.rate(|l| l.count)))),
+            line,
+            line_devices: line.and_then(|(name, _)| devices_of(name)),
             vector: most(own_vectors.map(|v| (&*v.key().name, v.rate(|v| v.count)))),
             vector_times: shares(vector_times.iter().filter(of_vector).map(|v| (&*v.key().name, v.rate(|v| v.time)))),
             line_times: shares(line_times.iter().filter(of_line).map(|l| (&*l.key().name, l.rate(|l| l.time)))),
@@ -202,7 +210,8 @@ mod tests {
             s.processor.softnet = vec![softnet(0, 1_000), softnet(1, 3_000)];
             for (name, rate) in [("LOC", 1_000u64), ("38", 500), ("CAL", 900)] {
                 let key = PerCpu { name: name.into(), cpu: 1 };
-                s.processor.irq.push(Irq { count: (t * rate).into(), ..Irq::new(key) });
+                let device = if name == "CAL" { "Function call interrupts".into() } else { Default::default() };
+                s.processor.irq.push(Irq { count: (t * rate).into(), device, ..Irq::new(key) });
             }
             for (name, share) in [("NET_RX", 7), ("TIMER", 1)] {
                 let key = PerCpu { name: name.into(), cpu: 1 };
@@ -253,6 +262,7 @@ mod tests {
     fn the_busiest_line_is_not_the_clock() {
         assert_eq!(reading(1, "core.line"), Some(Reading::Text("CAL".into())));
         assert_eq!(number(1, "core.line_rate"), 900.0);
+        assert_eq!(reading(1, "core.line_devices"), Some(Reading::Text("Function call interrupts".into())));
         assert_eq!(reading(0, "core.line"), None);
     }
 }

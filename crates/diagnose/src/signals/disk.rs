@@ -101,6 +101,11 @@ impl DiskUse<'_> {
         share.is_some_and(|share| share > MOST)
     }
 
+    /// Its users, unless only their bytes were seen and another moved most: then theirs is not the waiting that matters.
+    fn seen_users(&self) -> Option<&Users> {
+        self.users.as_ref().filter(|users| users.in_flight.is_some() || self.made_most(users))
+    }
+
     /// How its requests lie.
     fn access(&self) -> &'static str {
         match self.share(&["read", "write"], |r| r.sequential) {
@@ -202,7 +207,7 @@ signals! { d: &DiskUse<'_>;
     "disk.split_share" "ratio" "share of its reads and writes that were cut off a larger one", "Δsplits / Δ(reads + writes)", "BPF: block_split, block_rq_complete" => d.share(&["read", "write"], |r| r.splits);
     "disk.wait_scaling" "ratio" "how the time of a request grows with those in flight: 0 where the device serves them in parallel, 1 where each waits for all before it; absent where their number hardly varies", "(Δtime / time) / (Δdepth / depth) of the line through all requests", "BPF: block_rq_issue, block_rq_complete" => depth::scaling(&d.requests);
     "disk.wait_scaling_sampled" "ratio" "the same of the samples' means: near 0 it is as good, but near 1 it can also be a device whose latency varies under a steady load", "(Δtime / time) / (Δqueue / queue) of the line through all samples", "/proc/diskstats" => depth::scaling_by_steps(d.change);
-    "disk.users_blocked" "ratio" "how much of their sleep the threads that wait for it are blocked: 1 where they ask for the next thing as soon as they got the last, less where they pace themselves", "samples blocked (state D, or in io_getevents or io_uring_enter) / samples asleep, of the threads of its users that were found blocked", "/proc/PID/task/TID/stat, syscall" => d.users.as_ref().and_then(|u| u.persistence);
+    "disk.users_blocked" "ratio" "how much of their sleep the threads that wait for it are blocked: 1 where they ask for the next thing as soon as they got the last, less where they pace themselves", "samples blocked (state D, or in io_getevents or io_uring_enter) / samples asleep, of the threads of its users that were found blocked", "/proc/PID/task/TID/stat, syscall" => d.seen_users().and_then(|u| u.persistence);
     "disk.splits" "1/s" "times a request was cut because the device takes none as large, or for a stripe's end", "Δsplits / Δt", "BPF: block_split" => d.requests.iter().filter_map(|r| r.rate(|r| r.splits)).reduce(|a, b| a + b);
     "disk.interval" "s" "busy time per request: the service time, if it serves one at a time", "Δbusy time / Δrequests", "/proc/diskstats field 10" => over(d.busy(), d.requests());
     "disk.queue" "count" "mean number of requests in flight", "Δ(requests x time) / Δt", "/proc/diskstats field 11" => d.in_flight();
@@ -217,15 +222,15 @@ signals! { d: &DiskUse<'_>;
     "disk.idle_steps" "ratio" "share of the samples in which it was busy less than a tenth of the time", "steps with Δbusy < Δt / 10", "/proc/diskstats" => d.idle_steps();
     "disk.size_spread" "ratio" "how far the samples' mean request sizes are from their mean; near 0 where a limit cuts them", "(max - min) / 2 / mean over samples", "/proc/diskstats" => d.swing(|_, n, b| b / n);
     "disk.rate_spread" "ratio" "how far the samples' request rates are from their mean; near 0 at a ceiling", "(max - min) / 2 / mean over samples", "/proc/diskstats" => d.swing(|dt, n, _| n / dt);
-    "disk.round_size" "count" "1 where the mean request is a power of two, within 3 %: a limit, not chance", "|log2(size) - round| < 0.04", "/proc/diskstats" => over(d.bytes(), d.transfers()).map(|s| (s.log2() - s.log2().round()).abs() < 0.04);
+    "disk.round_size" "flag" "1 where the mean request is a power of two, within 3 %: a limit, not chance", "|log2(size) - round| < 0.04", "/proc/diskstats" => over(d.bytes(), d.transfers()).map(|s| (s.log2() - s.log2().round()).abs() < 0.04);
     "disk.sharers" "count" "devices on top of this one that had requests in flight", "leaves above with Δ(requests x time) / Δt > 0.2", "/sys/block, /proc/diskstats" => d.sharers as f64;
-    "disk.member" "count" "1 where another device stands on this one", "partitions, loop, dm, md above", "/sys/block" => d.member;
+    "disk.member" "flag" "1 where another device stands on this one", "partitions, loop, dm, md above", "/sys/block" => d.member;
     "disk.below" "text" "the devices it rests on", "slaves, backing files, partitions", "/sys/block" => d.below.as_str();
     "disk.call_size" "bytes" "mean size of the read calls of the process that read most from it", "Δrchar / Δsyscr", "/proc/PID/io" => d.reader.and_then(IoUse::call_size);
     "disk.cache_wait" "ratio" "share of the samples in which the process that read most from it waited for the page cache to be read", "samples in state D with a wait channel of mm/filemap.c / samples", "/proc/PID/wchan" => d.reader.and_then(IoUse::cache_wait);
     "disk.smart" "text" "its name, if it is of a kind that answers SMART commands", "sd*, hd*, nvme*", "/proc/diskstats" => Some(d.change.key().to_string()).filter(|name| has_smart(name)).as_deref();
     "disk.scheduler" "text" "I/O scheduler in force", "queue/scheduler", "/sys/block/*/queue" => d.queue.and_then(|q| q.scheduler.get());
-    "disk.rotational" "count" "1 for a spinning disk", "queue/rotational", "/sys/block/*/queue" => d.queue.and_then(|q| q.rotational.get());
+    "disk.rotational" "flag" "1 for a spinning disk", "queue/rotational", "/sys/block/*/queue" => d.queue.and_then(|q| q.rotational.get());
     "disk.max_request" "bytes" "largest request the stack allows", "max_sectors_kb", "/sys/block/*/queue" => d.queue.and_then(|q| q.max_request.get());
     "disk.read_ahead" "bytes" "read-ahead", "read_ahead_kb", "/sys/block/*/queue" => d.queue.and_then(|q| q.read_ahead.get());
     "disk.write_cache" "text" "write back or write through", "queue/write_cache", "/sys/block/*/queue" => d.queue.and_then(|q| q.write_cache.get());

@@ -5,7 +5,7 @@ use super::irq::{self, Busiest};
 use super::logged::Logged;
 use super::page_size;
 use super::shortage::Room;
-use super::task::{BACKGROUND_NICE, TaskUse};
+use super::task::{self, BACKGROUND_NICE, TaskUse};
 use crate::signal::{over, ratio, signals, sum};
 use crate::sources::Sources;
 use whyslow_model::catalogue::{
@@ -78,6 +78,7 @@ pub struct HostUse<'w> {
     protocols: Vec<Change<'w, Protocol>>,
     tasks: &'w [TaskUse],
     hides_processes: bool,
+    hides_io: bool,
     log: Option<Logged>,
     room: Option<&'w Room>,
     /// Share of the time in which a process waited for pages to be read.
@@ -88,6 +89,7 @@ pub struct HostUse<'w> {
 impl<'w> HostUse<'w> {
     /// Over this window, with its processes already summed up and the memory it has left.
     pub fn new(window: &'w Window, tasks: &'w [TaskUse], room: Option<&'w Room>, blocked: Option<&'w Blocked>) -> Self {
+        let sources = Sources::of(window);
         Self {
             window,
             cpus: window.newest::<Cpu>().len(),
@@ -99,7 +101,8 @@ impl<'w> HostUse<'w> {
             interfaces: window.changes(),
             protocols: window.changes(),
             tasks,
-            hides_processes: Sources::of(window).hides_processes(),
+            hides_processes: sources.hides_processes(),
+            hides_io: sources.processes_refused().is_some() && task::hides_io(tasks),
             busiest: irq::busiest(window),
             log: Logged::of(window),
             room,
@@ -383,6 +386,7 @@ signals! { h: &HostUse<'_>;
     "cpu.run_queue_p99" "s" "the same of the unluckiest hundredth", "99th percentile of the histograms together", "BPF: sched_waking, sched_switch" => h.run_queue_latency(0.99);
     "stall.cpu" "ratio" "share of time in which a task waited for a CPU", "Δcpu some total / Δt; without PSI the mean of tasks waiting, at most 1", "/proc/pressure/cpu (psi.rst)" => h.stalled(|p| p.cpu_some).or_else(|| h.waits(true).map(|w| w.min(1.0)));
     "stall.io" "ratio" "share of time in which a task waited for I/O", "Δio some total / Δt; without PSI the share of samples with procs_blocked > 0", "/proc/pressure/io (psi.rst), /proc/stat" => h.stalled(|p| p.io_some).or_else(|| h.blocked_share());
+    "stall.io_hidden" "flag" "1 where the I/O of other users' processes cannot be read: whether they wait for asynchronous I/O, which is no part of the pressure, is then unknown", "a process at work whose I/O was refused", "/proc/PID/io, /proc/PID/task/TID/syscall" => h.hides_io;
     "stall.io_full" "ratio" "share of time in which all tasks waited for I/O", "Δio full total / Δt", "/proc/pressure/io" => h.stalled(|p| p.io_full);
     "stall.memory" "ratio" "share of time in which a task waited for memory", "Δmemory some total / Δt", "/proc/pressure/memory" => h.stalled(|p| p.memory_some);
     "stall.memory_full" "ratio" "share of time in which all tasks waited for memory", "Δmemory full total / Δt", "/proc/pressure/memory" => h.stalled(|p| p.memory_full);
@@ -413,8 +417,8 @@ signals! { h: &HostUse<'_>;
     "log.kills" "count" "processes killed because the machine ran out of memory", "'Out of memory: Killed process'", "/dev/kmsg" => h.log.map(|l| l.kills);
     "log.no_victim" "count" "times memory ran out and no process was left to kill", "'no killable processes'", "/dev/kmsg" => h.log.map(|l| l.no_victim);
     "disk.most_waited" "ratio" "share of the time in which requests were in flight, of the device with most", "max of min(Δ(requests x time), Δbusy time) / Δt", "/proc/diskstats" => h.most_waited();
-    "irq.busiest" "text" "the interrupt line with most interrupts, timers left out", "max over lines", "/proc/interrupts" => h.busiest.as_ref().map(|b| &*b.line);
-    "irq.busiest_rate" "1/s" "its interrupts", "Δcount / Δt, all CPUs", "/proc/interrupts" => h.busiest.as_ref().map(|b| b.rate);
+    "irq.busiest" "text" "the interrupt line with most interrupts, timers left out", "max Δcount, or max count since boot if read once", "/proc/interrupts" => h.busiest.as_ref().map(|b| &*b.line);
+    "irq.busiest_rate" "1/s" "its interrupts", "Δcount / Δt, all CPUs", "/proc/interrupts" => h.busiest.as_ref().and_then(|b| b.rate);
     "irq.busiest_devices" "text" "the devices behind it", "as the kernel gives them", "/proc/interrupts" => h.busiest.as_ref().and_then(|b| b.devices.as_deref());
     "net.coalesce_rx" "s" "delay before a receive interrupt, of the card with the shortest", "rx-usecs", "ethtool" => ratio(h.coalesce());
     "asked.largest_block" "bytes" "the most that a measured transfer asked for at a time", "bs=", "output of dd, iperf" => h.largest_block();

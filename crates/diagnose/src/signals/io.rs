@@ -113,9 +113,9 @@ impl IoUse<'_> {
 
 signals! { u: &IoUse<'_>;
     "io.device" "text" "the device it used; empty where it cannot be told", "the device of its requests, or the only one that delivered as much as was read for it", "BPF: block_rq_issue, or /proc/PID/io and /proc/diskstats" => u.device.as_deref().unwrap_or_default();
-    "io.main" "count" "1 for the device it used most", "most of its requests' time", "BPF: block_rq_complete, or /proc/PID/io" => u.main;
-    "io.measured" "count" "1 where its requests were seen one by one", "as BPF sees them", "BPF: block_rq_issue" => u.made.is_some();
-    "io.kernel" "count" "1 for threads of the kernel itself", "PF_KTHREAD", "/proc/PID/stat" => u.kernel();
+    "io.main" "flag" "1 for the device it used most", "most of its requests' time", "BPF: block_rq_complete, or /proc/PID/io" => u.main;
+    "io.measured" "flag" "1 where its requests were seen one by one", "as BPF sees them", "BPF: block_rq_issue" => u.made.is_some();
+    "io.kernel" "flag" "1 for threads of the kernel itself", "PF_KTHREAD", "/proc/PID/stat" => u.kernel();
     "io.in_flight" "count" "mean number of its requests in flight; of the kernel's, its part of the bytes that are written back, and of the journal and the flushes its part of the waiting", "Δ(queue time + device time) / Δt", "BPF: block_rq_issue, block_rq_complete" => u.made(Made::in_flight);
     "io.flush_share" "count" "mean number of flushes in flight, and writes of the journal, that it issued or waited for", "Δ(flush and journal time) / Δt, by how many of its threads the samples found waiting for a flush", "BPF: block_rq_issue, block_rq_complete, /proc/PID/task/TID/wchan" => u.made(|m| m.committed);
     "io.requests" "1/s" "requests it made itself", "Δrequests / Δt", "BPF: block_rq_complete" => u.made(|m| m.requests);

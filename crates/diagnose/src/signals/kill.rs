@@ -15,7 +15,7 @@ signals! { k: &oom::OomKill;
     "kill.memory" "bytes" "resident memory it had", "'anon-rss:' + 'file-rss:' + 'shmem-rss:'", "/dev/kmsg" => k.resident;
     "kill.holder" "text" "what held more memory than the process killed", "the most of: 'rss' of the list of processes, 'file_dirty' + 'file_writeback', 'shmem', 'slab_unreclaimable'", "/dev/kmsg" => holder(k).as_deref();
     "kill.anon" "bytes" "anonymous memory it had", "'anon-rss:'", "/dev/kmsg" => k.anon;
-    "kill.in_group" "count" "1 where a control group's limit was the cause, 0 where the machine ran out", "'Memory cgroup out of memory'", "/dev/kmsg" => k.in_group;
+    "kill.in_group" "flag" "1 where a control group's limit was the cause, 0 where the machine ran out", "'Memory cgroup out of memory'", "/dev/kmsg" => k.in_group;
     "kill.group" "text" "the control group whose limit it was", "'oom_memcg='", "/dev/kmsg" => k.group.as_deref();
     "kill.home" "text" "the same as people name it: its container or unit", "'oom_memcg='", "/dev/kmsg" => k.in_group.then(|| home(k)).as_deref();
     "kill.limit" "bytes" "the group's limit", "'memory: usage ... limit'", "/dev/kmsg (mm/memcontrol.c)" => k.report.limit;

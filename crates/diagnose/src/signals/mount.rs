@@ -13,8 +13,8 @@ signals! { m: &Change<'_, Mount>;
     "mount.inodes" "count" "inodes in all", "f_files", "statvfs(3)" => m.last().inodes.get();
     "mount.inodes_free" "count" "inodes free", "f_ffree", "statvfs(3)" => m.last().inodes_free.get();
     "mount.inodes_free_share" "ratio" "inodes free as a share", "f_ffree / f_files", "statvfs(3)" => over(m.last().inodes_free.get(), m.last().inodes.get());
-    "mount.read_only" "count" "1 where mounted read-only", "mount options", "/proc/self/mountinfo" => m.last().read_only.get();
-    "mount.turned_read_only" "count" "1 where it became read-only in the window", "first sample writable, last not", "/proc/self/mountinfo" => m.first().read_only.get().zip(m.last().read_only.get()).map(|(a, b)| a < b);
+    "mount.read_only" "flag" "1 where mounted read-only", "mount options", "/proc/self/mountinfo" => m.last().read_only.get();
+    "mount.turned_read_only" "flag" "1 where it became read-only in the window", "first sample writable, last not", "/proc/self/mountinfo" => m.first().read_only.get().zip(m.last().read_only.get()).map(|(a, b)| a < b);
     "mount.kind" "text" "file system type", "as the kernel gives it", "/proc/self/mountinfo" => m.last().kind.get();
     "mount.device" "text" "what is mounted", "as the kernel gives it", "/proc/self/mountinfo" => m.last().device.get();
 }

@@ -25,7 +25,7 @@ signals! { p: &Paths<'_>;
     "paths.available" "count" "paths that could carry requests now", "paths in that state", "spmgr display" => p.in_state("available");
     "paths.standby" "count" "paths that carry requests once the others fail", "paths in that state", "spmgr display" => p.in_state("standby");
     "paths.failed" "count" "paths that failed", "paths in that state", "spmgr display" => p.in_state("failed");
-    "paths.balanced" "count" "1 where the load is spread over the paths", "as the driver says", "spmgr display" => p.balanced();
+    "paths.balanced" "flag" "1 where the load is spread over the paths", "as the driver says", "spmgr display" => p.balanced();
 }
 
 /// Every device whose paths are known.

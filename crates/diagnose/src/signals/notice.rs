@@ -25,8 +25,8 @@ impl Noticed<'_> {
 signals! { n: &Noticed<'_>;
     "notice.topic" "text" "what the message is about, in a word of ours", "the message's words", "/dev/kmsg" => n.notice.topic;
     "notice.count" "count" "how often it was logged, messages held back included", "lines + 'suppressed'", "/dev/kmsg" => n.notice.count;
-    "notice.stands" "count" "1 where the log does not say that it is over", "no message that ends it after the last that begins it", "/dev/kmsg" => n.notice.stands;
-    "notice.ended" "count" "1 where the log said at least once that it is over", "a message that ends it", "/dev/kmsg" => n.notice.ended;
+    "notice.stands" "flag" "1 where the log does not say that it is over", "no message that ends it after the last that begins it", "/dev/kmsg" => n.notice.stands;
+    "notice.ended" "flag" "1 where the log said at least once that it is over", "a message that ends it", "/dev/kmsg" => n.notice.ended;
     "notice.details" "text" "what differs from message to message", "as logged", "/dev/kmsg" => n.details().as_deref();
     "notice.first" "text" "when it was first logged", "as printed", "/dev/kmsg" => n.time(n.notice.lines.0).as_deref();
     "notice.last" "text" "when it was last logged", "as printed", "/dev/kmsg" => n.time(n.notice.lines.1).as_deref();

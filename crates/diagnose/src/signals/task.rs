@@ -209,6 +209,12 @@ fn used(window: &Window, change: &Change<'_, Process>, f: impl Fn(&Process) -> C
     ratio(sum([before, change.grown(f)]))
 }
 
+/// Whether a process is at work whose I/O could not be read.
+pub fn hides_io(tasks: &[TaskUse]) -> bool {
+    let is_at_work = |task: &TaskUse| task.cpu.is_some_and(|cpu| cpu > 0.0 || task.blocked > 0.0);
+    tasks.iter().any(|task| task.storage.is_none() && is_at_work(task))
+}
+
 /// Every process, sorted by key.
 pub fn processes(window: &Window, changes: &[Change<'_, Process>], blocked: &Blocked) -> Vec<TaskUse> {
     let mut tasks: Vec<TaskUse> = changes.iter().map(|change| TaskUse::of_process(window, change)).collect();
