@@ -70,6 +70,7 @@ family_group! {
         tcp_retrans_segs: counter count "system.network.tcp.retransmits" "segments retransmitted";
         tcp_in_errs: counter count "system.network.tcp.in_errors" "bad segments received";
         tcp_out_rsts: counter count "system.network.tcp.out_resets" "resets sent";
+        tcp_ext_ip_reverse_path_filter: counter count "system.network.ip.reverse_path_drops" "packets dropped because their source is not reached through the interface they came in by (rp_filter)";
         tcp_ext_listen_overflows: counter count "system.network.tcp.listen_overflows" "connections dropped because an accept queue was full";
         tcp_ext_listen_drops: counter count "system.network.tcp.listen_drops" "connections dropped at a listening socket for any reason";
         tcp_ext_tcp_req_q_full_drop: counter count "system.network.tcp.syn_drops" "SYNs dropped because the SYN queue was full";
