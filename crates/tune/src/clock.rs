@@ -14,7 +14,7 @@ pub(crate) fn after(delay: Duration) -> String {
     Zoned::new(at, jiff::tz::TimeZone::system()).strftime("%Y-%m-%dT%H:%M:%S%:z").to_string()
 }
 
-/// CLOCK_BOOTTIME: time since boot, suspended or not, which nobody sets.
+/// CLOCK_BOOTTIME: time since boot, suspended or not; it cannot be set.
 pub(crate) fn boottime() -> Duration {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the kernel fills `time`; this clock always exists.

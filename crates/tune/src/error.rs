@@ -21,7 +21,7 @@ pub enum Error {
     Journal(String),
     /// A signal ended it: what it had changed is rolled back.
     Interrupted,
-    /// It was begun and could not be finished: what had been changed was rolled back, as told.
+    /// It was started and failed: what had been changed was rolled back, with these outcomes.
     RolledBack {
         /// What went wrong.
         why: String,

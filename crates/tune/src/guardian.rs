@@ -66,7 +66,7 @@ fn words(id: u64) -> [String; 3] {
 
 /// Leaves the session of the program that started it, so that neither a closed terminal nor Ctrl-C ends it, and says so.
 fn detach() -> io::Result<()> {
-    // SAFETY: setsid has no preconditions; it fails where this leads a process group, which then is nobody else's either.
+    // SAFETY: setsid has no preconditions; it fails if this process leads a process group, which then is its own already.
     unsafe { libc::setsid() };
     // SAFETY: to ignore a signal needs no handler.
     unsafe { libc::signal(libc::SIGHUP, libc::SIG_IGN) };

@@ -3,11 +3,11 @@
 use crate::catalogue::{Catalogue, PERSIST};
 use crate::error::Error;
 use crate::journal::{Journal, Unread};
-use crate::knob::{self, Knob};
 use crate::lock;
 use crate::machine::Machine;
 use crate::session::due;
 use crate::store::Store;
+use crate::system_setting::{self, SystemSetting};
 use crate::target::Target;
 use crate::undo;
 use whyslow_model::tune::{CheckLine, Here, HistoryEntry, Status, TunableDocument, Unavailable, Undoing};
@@ -21,7 +21,10 @@ pub fn tunables(machine: &Machine, word: Option<&str>) -> Vec<TunableDocument> {
             let tunable = &entry.tunable;
             [&tunable.name, &tunable.means, &tunable.used_for].iter().any(|text| text.to_lowercase().contains(&word))
         })
-        .map(|entry| TunableDocument { tunable: entry.tunable.clone(), here: knob::here(machine, entry, None) })
+        .map(|entry| TunableDocument {
+            tunable: entry.tunable.clone(),
+            here: system_setting::here(machine, entry, None),
+        })
         .collect()
 }
 
@@ -31,7 +34,7 @@ pub fn tunables(machine: &Machine, word: Option<&str>) -> Vec<TunableDocument> {
 /// It is no tunable; or it is not in the catalogue, and this machine has no such setting.
 pub fn tunable(machine: &Machine, target: &Target) -> Result<TunableDocument, Error> {
     let (entry, target) = Catalogue::built_in().resolve(target, machine).map_err(Error::Usage)?;
-    let here = knob::here(machine, &entry, target.instance.as_deref());
+    let here = system_setting::here(machine, &entry, target.instance.as_deref());
     // Of a setting that is neither described nor here nothing is known.
     if let [Here { unavailable: Some(why @ Unavailable::Unsupported(_)), .. }] = here.as_slice()
         && Catalogue::built_in().is_unknown(&target.name)
@@ -46,7 +49,7 @@ pub fn tunable(machine: &Machine, target: &Target) -> Result<TunableDocument, Er
 /// # Errors
 /// Why it has none here.
 pub fn get(machine: &Machine, target: &Target) -> Result<String, Error> {
-    let read = Knob::of(machine, target).and_then(|knob| knob.read());
+    let read = SystemSetting::of(machine, target).and_then(|setting| setting.read());
     read.map_err(|why| Error::Unavailable { target: target.to_string(), why })
 }
 
@@ -67,7 +70,7 @@ pub fn check(machine: &Machine, history: &[HistoryEntry]) -> Vec<CheckLine> {
 fn check_line(machine: &Machine, entry: &HistoryEntry, at: usize) -> CheckLine {
     let change = &entry.transaction.changes[at];
     let wanted = entry.held_value(at).unwrap_or_default().to_owned();
-    let read = Knob::of_change(machine, change).and_then(|knob| knob.read());
+    let read = SystemSetting::of_change(machine, change).and_then(|setting| setting.read());
     let (now, unavailable) = match read {
         Ok(now) => (Some(now), None),
         Err(why) => (None, Some(why)),

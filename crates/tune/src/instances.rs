@@ -1,8 +1,8 @@
 //! The instances of each kind of thing that has tunables (disks, interfaces, processes …), and their identities: a name can be reused.
 
-use crate::cgroup;
 use crate::machine::Machine;
 use crate::mounts;
+use std::ffi::CString;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use whyslow_model::tune::{Access, Scope, Unavailable};
@@ -57,11 +57,11 @@ pub(crate) fn find(machine: &Machine, scope: Scope, access: &Access, name: &str)
     let is_there = match scope {
         Scope::Machine | Scope::Netns | Scope::Line => true,
         Scope::Mount => mounts::find(machine, name).is_some(),
-        Scope::Cgroup => return cgroup::folder(machine, access, name).map(|_| ()),
+        Scope::Cgroup => return mounts::cgroup_folder(machine, access, name).map(|_| ()),
         Scope::GroupDisk => {
             let (disk, group) = name.split_once('/').unwrap_or((name, ""));
             find(machine, Scope::Disk, access, disk)?;
-            return cgroup::folder(machine, access, group).map(|_| ());
+            return mounts::cgroup_folder(machine, access, group).map(|_| ());
         }
         Scope::Process | Scope::Irq => is_number(name) && machine.root().at(path_of(scope, name)).exists(),
         Scope::NetQueue | Scope::IdleState => {
@@ -116,7 +116,7 @@ pub(crate) fn identity(machine: &Machine, scope: Scope, access: &Access, name: &
         Scope::NetQueue => interface(name.split('/').next().unwrap_or_default()),
         Scope::Irq => root.word(&format!("sys/kernel/irq/{name}/actions")).unwrap_or_default(),
         Scope::Mount => mounts::find(machine, name).map(|mount| mount.identity()).unwrap_or_default(),
-        Scope::Cgroup => cgroup::folder(machine, access, name).map_or(String::new(), inode),
+        Scope::Cgroup => mounts::cgroup_folder(machine, access, name).map_or(String::new(), inode),
         Scope::Ext4 => inode(root.at(path_of(scope, name))),
         Scope::GroupDisk => {
             let (disk, group) = name.split_once('/').unwrap_or((name, ""));
@@ -139,6 +139,13 @@ fn start_time(machine: &Machine, pid: &str) -> Option<String> {
     let stat = machine.root().maybe(&format!("proc/{pid}/stat"))?;
     let (_, fields) = stat.rsplit_once(')')?;
     fields.split_whitespace().nth(19).map(str::to_owned)
+}
+
+/// Whether a name matches a shell pattern (fnmatch(3)). Nothing matches if either holds a zero byte.
+pub(crate) fn matches_pattern(pattern: &str, name: &str) -> bool {
+    let (Ok(pattern), Ok(name)) = (CString::new(pattern), CString::new(name)) else { return false };
+    // SAFETY: both strings end with a zero and outlive the call.
+    unsafe { libc::fnmatch(pattern.as_ptr(), name.as_ptr(), 0) == 0 }
 }
 
 #[cfg(test)]
@@ -169,7 +176,10 @@ mod tests {
     fn a_process_is_known_by_its_start() {
         let machine = Machine::live();
         let own = identity(&machine, Scope::Process, &FILE, &std::process::id().to_string());
-        assert!(own.parse::<u64>().is_ok(), "{own}");
+        // Field 22 of proc_pid_stat(5); the name, field 2, ends with the last parenthesis.
+        let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
+        let start = stat.rsplit(')').next().unwrap().split_whitespace().nth(22 - 3);
+        assert_eq!(Some(own.as_str()), start);
         assert_ne!(own, identity(&machine, Scope::Process, &FILE, "1"));
     }
 
@@ -182,6 +192,19 @@ mod tests {
             for name in names {
                 assert_eq!(find(&machine, scope, &FILE, &name), Ok(()), "{scope:?} {name}");
             }
+        }
+    }
+
+    #[test]
+    fn patterns_match() {
+        for (pattern, name, matches) in [
+            ("sd*", "sda", true),
+            ("*", "", true),
+            ("nvme?n[!2]", "nvme0n1", true),
+            ("sd*", "vda", false),
+            ("a\0", "a", false),
+        ] {
+            assert_eq!(matches_pattern(pattern, name), matches, "{pattern:?} {name:?}");
         }
     }
 }

@@ -5,27 +5,23 @@
 
 mod amount;
 mod catalogue;
-mod cgroup;
 mod clock;
 mod error;
 pub mod experiment;
-mod glob;
 mod guardian;
 mod inspect;
 mod instances;
 mod journal;
-mod knob;
 mod lock;
 mod machine;
 mod mounts;
-mod passes;
 mod persist;
 mod plan;
 pub mod profile;
-mod release;
 mod request;
 mod session;
 mod store;
+mod system_setting;
 mod target;
 mod undo;
 mod values;

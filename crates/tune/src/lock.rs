@@ -53,7 +53,7 @@ impl Lock {
             }
             std::thread::sleep(RETRY);
         }
-        // A holder that nobody can read about is no reason not to hold.
+        // The lock holds even if its holder cannot be written down.
         let _ = name_holder(&mut file, who);
         Ok(Self { _file: file })
     }
@@ -61,7 +61,7 @@ impl Lock {
 
 /// Whether no run is at work in a folder.
 pub(crate) fn is_free(folder: &Path) -> bool {
-    // Where there is no lock nobody was ever at work; a lock taken so is let go of with the file.
+    // Without a lock file no run ever took place; a lock taken here is released when the file is closed.
     File::open(folder.join("lock")).map_or(true, |file| locked(&file, libc::LOCK_SH | libc::LOCK_NB).unwrap_or(false))
 }
 

@@ -1,11 +1,12 @@
 //! The machine whose settings are read and written: the running one, or a captured tree in tests.
 
-use crate::release::Release;
 use crate::values::squeeze;
+use std::fmt;
 use std::fs;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::MetadataExt;
+use std::str::FromStr;
 use std::sync::{Arc, OnceLock};
 use whyslow_sense::Root;
 
@@ -105,4 +106,43 @@ fn owned(result: libc::c_long) -> io::Result<OwnedFd> {
     }
     // SAFETY: the kernel just made the descriptor, for us alone.
     Ok(unsafe { OwnedFd::from_raw_fd(result as RawFd) })
+}
+
+/// A release such as `6.18.44-fc`, of which the first two numbers count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Release {
+    major: u32,
+    minor: u32,
+}
+
+impl FromStr for Release {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut numbers = text.trim().split(|c: char| !c.is_ascii_digit()).map(str::parse::<u32>);
+        match (numbers.next(), numbers.next()) {
+            (Some(Ok(major)), Some(Ok(minor))) => Ok(Self { major, minor }),
+            _ => Err(format!("'{text}' is not a kernel release")),
+        }
+    }
+}
+
+impl fmt::Display for Release {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.major, self.minor)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Release;
+
+    #[test]
+    fn releases_are_compared_by_number() {
+        let of = |text: &str| text.parse::<Release>().unwrap();
+        assert!(of("6.18.44-fc-v595") > of("6.9"));
+        assert!(of("5.10.0-8-amd64") < of("5.13"));
+        assert_eq!(of("4.19").to_string(), "4.19");
+        assert!("linux".parse::<Release>().is_err());
+    }
 }

@@ -10,7 +10,7 @@ pub struct ChangeRequest {
     pub target: Target,
     /// Which value.
     pub wanted: RequestedValue,
-    /// Why, in words; empty where nobody said.
+    /// The reason given for it; empty if there is none.
     pub reason: String,
 }
 

@@ -4,12 +4,11 @@
 use crate::clock;
 use crate::error::Error;
 use crate::journal::{Journal, Ledger, Record, Sync};
-use crate::knob::Knob;
 use crate::lock::Lock;
 use crate::machine::Machine;
-use crate::passes::in_passes;
 use crate::plan::{Item, Plan};
 use crate::store::Store;
+use crate::system_setting::SystemSetting;
 use crate::undo;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -150,29 +149,29 @@ impl Session {
     /// Writes each change, and notes what the kernel made of it; then looks whether all of them still hold.
     fn make(&mut self, id: u64, items: &[&Item], terms: &Terms) -> Result<(), (Reason, String)> {
         let failed = |why: String| (Reason::Failed, why);
-        let numbered: Vec<(usize, &Knob, &str)> = items
+        let numbered: Vec<(usize, &SystemSetting, &str)> = items
             .iter()
             .enumerate()
-            .filter_map(|(at, item)| Some((at, item.knob.as_ref()?, item.line.wanted.as_str())))
+            .filter_map(|(at, item)| Some((at, item.setting.as_ref()?, item.line.wanted.as_str())))
             .collect();
         let is_stopped = || terms.stop.is_some_and(|stop| stop.load(Ordering::Relaxed));
-        let left = in_passes(numbered.clone(), |(change, knob, value)| {
+        let left = undo::in_passes(numbered.clone(), |(change, setting, value)| {
             if is_stopped() {
                 return Err((Reason::Interrupted, "interrupted".to_owned()));
             }
-            let (now, written) = knob.attempt(value);
+            let (now, written) = setting.attempt(value);
             // Also what the kernel made of a value that it did not take as it is: only what is noted can be rolled back.
             if let Some(value) = now.filter(|now| written.is_ok() || !self.is_as_it_was(id, *change, now)) {
                 let held = Held { value, collateral: self.collateral(id, *change) };
                 self.note(Record::Wrote { id, change: *change, held }, Sync::Later)
                     .map_err(|e| failed(e.to_string()))?;
             }
-            written.map_err(|why| failed(format!("{}: {}", knob.target, words(&why))))
+            written.map_err(|why| failed(format!("{}: {}", setting.target, words(&why))))
         });
         if let Some((_, why)) = left.into_iter().next() {
             return Err(why);
         }
-        numbered.iter().try_for_each(|(change, knob, _)| self.still_holds(id, *change, knob).map_err(failed))
+        numbered.iter().try_for_each(|(change, setting, _)| self.still_holds(id, *change, setting).map_err(failed))
     }
 
     /// Whether a setting is still what it was before the transaction, as far as the journal says.
@@ -187,17 +186,18 @@ impl Session {
     fn collateral(&self, id: u64, change: usize) -> Vec<String> {
         let change = self.ledger.find(id).and_then(|entry| entry.transaction.changes.get(change));
         let sides = change.map_or(&[][..], |change| &change.collateral);
-        let now = |side: &Collateral| Knob::named(&self.machine, &side.target).and_then(|knob| knob.read());
+        let now =
+            |side: &Collateral| SystemSetting::named(&self.machine, &side.target).and_then(|setting| setting.read());
         sides.iter().map(|side| now(side).unwrap_or_default()).collect()
     }
 
     /// A later change of the same transaction may have undone an earlier one.
-    fn still_holds(&self, id: u64, change: usize, knob: &Knob) -> Result<(), String> {
+    fn still_holds(&self, id: u64, change: usize, setting: &SystemSetting) -> Result<(), String> {
         let held = self.ledger.find(id).and_then(|entry| entry.held_value(change)).unwrap_or_default();
-        match knob.read() {
+        match setting.read() {
             Ok(now) if now == held => Ok(()),
-            Ok(now) => Err(format!("{}: it was set to {held}, but another change made it {now}", knob.target)),
-            Err(why) => Err(format!("{}: {why}", knob.target)),
+            Ok(now) => Err(format!("{}: it was set to {held}, but another change made it {now}", setting.target)),
+            Err(why) => Err(format!("{}: {why}", setting.target)),
         }
     }
 
@@ -311,14 +311,14 @@ pub(crate) fn due(entry: &HistoryEntry, machine: &Machine) -> Option<(u64, Reaso
 }
 
 fn change(item: &Item) -> Option<SettingChange> {
-    let (Some(knob), Step::Change { from }) = (&item.knob, &item.line.step) else { return None };
-    let collateral = knob
+    let (Some(setting), Step::Change { from }) = (&item.setting, &item.line.step) else { return None };
+    let collateral = setting
         .disturbed()
         .into_iter()
         .filter_map(|side| Some(Collateral { target: side.target.to_string(), original: side.read().ok()? }));
     Some(SettingChange {
         target: item.line.target.clone(),
-        identity: knob.identity(),
+        identity: setting.identity(),
         original: from.clone(),
         intended: item.line.wanted.clone(),
         collateral: collateral.collect(),

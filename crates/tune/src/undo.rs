@@ -1,8 +1,7 @@
-//! Rolling changes back: only what still holds our value, and each by what told it from others of its name.
+//! Rolls changes back: only settings that still hold our value, on the same instance that was changed.
 
-use crate::knob::Knob;
 use crate::machine::Machine;
-use crate::passes::in_passes;
+use crate::system_setting::SystemSetting;
 use std::fs;
 use std::rc::Rc;
 use whyslow_model::tune::{ChangeOutcome, HistoryEntry, Scope, SettingChange, Status, Unavailable, Undoing};
@@ -19,9 +18,9 @@ pub(crate) fn roll_back(machine: &Machine, history: &[HistoryEntry], entry: &His
     let failed = in_passes(writes, Write::make);
     let outcome = |at: usize, decision: Decision| match decision {
         Decision::Leave(outcome) => outcome,
-        Decision::Restore(knob) => {
+        Decision::Restore(setting) => {
             let why = failed.iter().find(|(write, _)| write.change == at).map(|(_, why)| why.clone());
-            result(&knob, &entry.transaction.changes[at], why)
+            result(&setting, &entry.transaction.changes[at], why)
         }
     };
     decisions.into_iter().map(|(at, decision)| undoing(entry, at, outcome(at, decision))).collect()
@@ -38,19 +37,19 @@ pub(crate) fn foresee(machine: &Machine, history: &[HistoryEntry], entry: &Histo
 
 /// What to do about one change.
 enum Decision {
-    Restore(Rc<Knob>),
+    Restore(Rc<SystemSetting>),
     Leave(ChangeOutcome),
 }
 
 impl Decision {
     /// The write that restores the original; none where the other half of a pair brings it back.
     fn write(&self, at: usize, entry: &HistoryEntry) -> Option<Write> {
-        let Self::Restore(knob) = self else { return None };
+        let Self::Restore(setting) = self else { return None };
         let original = &entry.transaction.changes[at].original;
-        if knob.entry.tunable.unset.as_ref() == Some(original) {
+        if setting.entry.tunable.unset.as_ref() == Some(original) {
             return None;
         }
-        Some(Write { change: at, knob: Rc::clone(knob), value: original.clone() })
+        Some(Write { change: at, setting: Rc::clone(setting), value: original.clone() })
     }
 }
 
@@ -71,23 +70,23 @@ impl OutstandingChange<'_> {
         if let Some(outcome) = self.is_elsewhere() {
             return Decision::Leave(outcome);
         }
-        let knob = match Knob::of_change(self.machine, self.change()) {
-            Ok(knob) => knob,
+        let setting = match SystemSetting::of_change(self.machine, self.change()) {
+            Ok(setting) => setting,
             Err(Unavailable::Absent(why)) => return Decision::Leave(ChangeOutcome::Gone { why }),
             Err(why) => return Decision::Leave(ChangeOutcome::Failed { why: why.to_string() }),
         };
-        if let Some(outcome) = self.is_of_another(&knob) {
+        if let Some(outcome) = self.is_of_another(&setting) {
             return Decision::Leave(outcome);
         }
-        let now = match knob.read() {
+        let now = match setting.read() {
             Ok(now) => now,
             Err(why) => return Decision::Leave(ChangeOutcome::Failed { why: why.to_string() }),
         };
         if now == self.change().original {
             return Decision::Leave(ChangeOutcome::Already);
         }
-        if self.holds(&knob, &now) {
-            return Decision::Restore(Rc::new(knob));
+        if self.holds(&setting, &now) {
+            return Decision::Restore(Rc::new(setting));
         }
         Decision::Leave(match self.later_change(&now) {
             Some(by) => ChangeOutcome::Superseded { by },
@@ -115,33 +114,33 @@ impl OutstandingChange<'_> {
     }
 
     /// Whether the thing is another than the one that was changed.
-    fn is_of_another(&self, knob: &Knob) -> Option<ChangeOutcome> {
-        let scope = knob.entry.tunable.scope;
+    fn is_of_another(&self, setting: &SystemSetting) -> Option<ChangeOutcome> {
+        let scope = setting.entry.tunable.scope;
         if self.rebooted() {
             // Numbers are given anew at each boot: names are all there is, and processes and groups are gone for certain.
             let why = || ChangeOutcome::Gone { why: "the machine has rebooted".into() };
             return matches!(scope, Scope::Process | Scope::Cgroup | Scope::GroupDisk | Scope::Mount).then(why);
         }
-        (!knob.is_of(self.change()))
+        (!setting.is_of(self.change()))
             .then(|| ChangeOutcome::Gone { why: format!("this is a different {} with the same name", scope.word()) })
     }
 
     /// Whether what there is now is what we wrote.
-    fn holds(&self, knob: &Knob, now: &str) -> bool {
+    fn holds(&self, setting: &SystemSetting, now: &str) -> bool {
         if self.entry.held_value(self.at) == Some(now) {
             return true;
         }
         // The program may have died between writing and noting what the kernel made of it: writing it again tells.
         let unnoted = self.entry.status == Status::Open && self.entry.held[self.at].is_none() && !self.rebooted();
-        unnoted && (knob.means(&self.change().intended, now) || self.comes_to(knob, now))
+        unnoted && (setting.means(&self.change().intended, now) || self.comes_to(setting, now))
     }
 
-    fn comes_to(&self, knob: &Knob, now: &str) -> bool {
-        let made = knob.try_write(&self.change().intended);
+    fn comes_to(&self, setting: &SystemSetting, now: &str) -> bool {
+        let made = setting.try_write(&self.change().intended);
         let is_ours = made.as_deref() == Ok(now);
         if !is_ours {
-            // Somebody else's value goes back where it was.
-            let _ = knob.try_write(now);
+            // Another writer's value is restored.
+            let _ = setting.try_write(now);
         }
         is_ours
     }
@@ -172,20 +171,20 @@ fn exists(netns: &str) -> bool {
 /// A value to be rolled back.
 struct Write {
     change: usize,
-    knob: Rc<Knob>,
+    setting: Rc<SystemSetting>,
     value: String,
 }
 
 impl Write {
     fn make(&self) -> Result<(), String> {
-        match self.knob.read() {
-            Ok(now) if self.knob.means(&self.value, &now) => Ok(()),
-            _ => self.knob.write(&self.value).map(|_| ()).map_err(|why| why.to_string()),
+        match self.setting.read() {
+            Ok(now) if self.setting.means(&self.value, &now) => Ok(()),
+            _ => self.setting.write(&self.value).map(|_| ()).map_err(|why| why.to_string()),
         }
     }
 }
 
-/// What changed along with the settings that are rolled back, unless somebody has set it since.
+/// What changed along with the settings that are rolled back, unless it was set externally since.
 fn collateral(machine: &Machine, entry: &HistoryEntry, decisions: &[(usize, Decision)]) -> Vec<Write> {
     let mut writes = Vec::new();
     for (at, decision) in decisions {
@@ -194,14 +193,14 @@ fn collateral(machine: &Machine, entry: &HistoryEntry, decisions: &[(usize, Deci
         }
         let held = entry.held[*at].as_ref();
         for (number, side) in entry.transaction.changes[*at].collateral.iter().enumerate() {
-            let Ok(knob) = Knob::named(machine, &side.target) else { continue };
+            let Ok(setting) = SystemSetting::named(machine, &side.target) else { continue };
             let after = held.and_then(|held| held.collateral.get(number));
             let set_since =
-                after.is_some_and(|after| knob.read().is_ok_and(|now| now != *after && now != side.original));
+                after.is_some_and(|after| setting.read().is_ok_and(|now| now != *after && now != side.original));
             let is_own_change = entry.transaction.changes.iter().any(|change| change.target == side.target);
-            let unwritable = knob.entry.tunable.unset.as_ref() == Some(&side.original);
+            let unwritable = setting.entry.tunable.unset.as_ref() == Some(&side.original);
             if !set_since && !is_own_change && !unwritable {
-                writes.push(Write { change: *at, knob: Rc::new(knob), value: side.original.clone() });
+                writes.push(Write { change: *at, setting: Rc::new(setting), value: side.original.clone() });
             }
         }
     }
@@ -209,9 +208,9 @@ fn collateral(machine: &Machine, entry: &HistoryEntry, decisions: &[(usize, Deci
 }
 
 /// What came of putting a value back, by what there is in the end.
-fn result(knob: &Knob, change: &SettingChange, failed: Option<String>) -> ChangeOutcome {
-    match knob.read() {
-        Ok(now) if knob.means(&change.original, &now) && failed.is_none() => ChangeOutcome::Restored,
+fn result(setting: &SystemSetting, change: &SettingChange, failed: Option<String>) -> ChangeOutcome {
+    match setting.read() {
+        Ok(now) if setting.means(&change.original, &now) && failed.is_none() => ChangeOutcome::Restored,
         Ok(now) => ChangeOutcome::Failed {
             why: failed.unwrap_or_else(|| format!("it is {now} after {} was written", change.original)),
         },
@@ -227,5 +226,43 @@ fn undoing(entry: &HistoryEntry, at: usize, outcome: ChangeOutcome) -> Undoing {
         target: change.target.clone(),
         original: change.original.clone(),
         outcome,
+    }
+}
+
+/// Tries each in turn, and retries those that failed as long as others succeed: one setting may be refused until another
+/// has changed (an interface's MTU by the one below it, a minimum frequency by the maximum). Returns what failed for good.
+pub(crate) fn in_passes<T, E>(items: Vec<T>, mut attempt: impl FnMut(&T) -> Result<(), E>) -> Vec<(T, E)> {
+    let mut left = items;
+    loop {
+        let before = left.len();
+        let mut failed = Vec::new();
+        for item in left {
+            if let Err(e) = attempt(&item) {
+                failed.push((item, e));
+            }
+        }
+        if failed.is_empty() || failed.len() == before {
+            return failed;
+        }
+        left = failed.into_iter().map(|(item, _)| item).collect();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::in_passes;
+
+    #[test]
+    fn what_depends_on_a_later_one_is_tried_again() {
+        let mut done: Vec<u32> = Vec::new();
+        // Each needs the one above it; 9 never works.
+        let left = in_passes(vec![1, 2, 9, 3], |n| {
+            let ready = *n == 3 || done.contains(&(n + 1));
+            if ready {
+                done.push(*n)
+            }
+            ready.then_some(()).ok_or("not yet")
+        });
+        assert_eq!((done, left), (vec![3, 2, 1], vec![(9, "not yet")]));
     }
 }

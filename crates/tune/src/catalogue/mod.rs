@@ -7,8 +7,7 @@ mod udev;
 pub(crate) use kept::{SYSCTL, line_of, sysctl_of, value_of};
 pub(crate) use path::{filled, sysctl_path};
 
-use crate::machine::Machine;
-use crate::release::Release;
+use crate::machine::{Machine, Release};
 use crate::request::ChangeRequest;
 use crate::target::Target;
 use crate::values::Values;
@@ -306,6 +305,8 @@ mod tests {
             ("/sys/block/vda/queue/read_ahead_kb", "disk.read_ahead_kb@vda"),
             ("/sys/class/net/eth0/queues/rx-0/rps_cpus", "queue.rps_cpus@eth0/rx-0"),
             ("net.ipv4.conf.eth0/100.rp_filter", "net.ipv4.conf.rp_filter@eth0.100"),
+            ("net.ipv4.conf.all.arp_filter", "net.ipv4.conf.all.arp_filter"),
+            ("net.ipv4.conf.eth0.arp_filter", "net.ipv4.conf.arp_filter@eth0"),
             ("kernel.core_uses_pid", "kernel.core_uses_pid"),
             ("/sys/kernel/mm/lru_gen/min_ttl_ms", "/sys/kernel/mm/lru_gen/min_ttl_ms"),
             ("persist@/proc/sys/vm/swappiness", "persist@vm.swappiness"),

@@ -53,7 +53,7 @@ impl Device<'_> {
         let root = self.machine.root();
         let folder = format!("sys/class/net/{}", self.name);
         if !root.at(format!("{folder}/device")).exists() {
-            // A bridge, a bond, a VLAN: whoever makes it gives it this name each time.
+            // A bridge, a bond or a VLAN gets this name each time it is created.
             return root
                 .at(&folder)
                 .exists()

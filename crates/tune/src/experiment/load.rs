@@ -51,7 +51,7 @@ pub enum Load {
 
 /// What a command's run comes to.
 #[derive(Debug)]
-pub(super) struct Done {
+pub(super) struct LoadResult {
     /// How long it took, in seconds.
     pub(super) time: f64,
     /// The last number it wrote to standard output.
@@ -68,7 +68,12 @@ impl Load {
     }
 
     /// Puts the load on, or lets it be, while `meter` looks. What a command came to; its output is read where it is `read`.
-    pub(super) fn run(&self, read: bool, meter: &mut dyn Meter, stop: &AtomicBool) -> Result<Option<Done>, Error> {
+    pub(super) fn run(
+        &self,
+        read: bool,
+        meter: &mut dyn Meter,
+        stop: &AtomicBool,
+    ) -> Result<Option<LoadResult>, Error> {
         match self {
             Self::Command(words) => Running::start(words, read)?.finish(words, meter, stop).map(Some),
             Self::Present(time) => wait(*time, stop, || meter.tick()).map(|()| None),
@@ -109,7 +114,7 @@ impl Running {
     }
 
     /// Waits for it in a thread, so that the time is taken at once and an interrupt is seen.
-    fn finish(self, words: &[String], meter: &mut dyn Meter, stop: &AtomicBool) -> Result<Done, Error> {
+    fn finish(self, words: &[String], meter: &mut dyn Meter, stop: &AtomicBool) -> Result<LoadResult, Error> {
         let Self { mut child, start } = self;
         let group = child.id();
         let (send, receive) = mpsc::channel();
@@ -133,7 +138,7 @@ impl Running {
         };
         let named = || words.join(" ");
         match status {
-            Ok(status) if status.success() => Ok(Done { time, number }),
+            Ok(status) if status.success() => Ok(LoadResult { time, number }),
             // The signal that ended us may have ended the command too.
             Ok(_) if stop.load(Ordering::Relaxed) => Err(Error::Interrupted),
             Ok(status) => Err(Error::Usage(format!("'{}' failed: {status}; everything was rolled back", named()))),
@@ -146,7 +151,7 @@ impl Running {
 fn end(group: u32, ended: &Receiver<Ended>) {
     let Ok(group) = libc::pid_t::try_from(group) else { return };
     for signal in [libc::SIGTERM, libc::SIGKILL] {
-        // SAFETY: kill has no preconditions. The group is that of our child; a group that is nobody's is refused.
+        // SAFETY: kill has no preconditions. The group is our child's; the kernel refuses one that has no process.
         unsafe { libc::kill(-group, signal) };
         if ended.recv_timeout(GRACE).is_ok() {
             return;

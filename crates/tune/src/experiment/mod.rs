@@ -73,7 +73,7 @@ impl Design {
     /// The fewest pairs of which all agreeing is no accident (2 / 2^6 = 0.031), and the most that are flipped one by one.
     pub const PAIRS: std::ops::RangeInclusive<usize> = 6..=MOST_PAIRS;
 
-    /// How often an effect of nothing is taken for one where nobody says otherwise.
+    /// The default rate of false positives.
     pub const ALPHA: f64 = 0.05;
 }
 

@@ -9,18 +9,19 @@ use rand::{RngExt, SeedableRng};
 use std::time::Duration;
 use whyslow_model::tune::{Trial, TrialEvidence, TrialPair, TrialVerdict, Watched};
 
-/// Where not even such an effect would show, it is no use to go on: twice as good.
+/// If the noise would hide even an effect of this size (twice as good), the experiment is refused.
 const HOPELESS: f64 = 1.0;
 
-/// A pause before each measurement, switch or none. To make a change costs other work than to take it back, and who has just worked waits
-/// longer for a busy processor: at once after the switch, a change of no effect made a command of 10 ms a third slower.
+/// A pause before each measurement, whether or not the change was switched. Making a change costs other work than rolling it
+/// back, and a process that has just run waits longer for a busy CPU: without the pause, a change without effect made a command of
+/// 10 ms a third slower.
 pub const PAUSE: Duration = Duration::from_millis(100);
 
-/// Measures, and judges. The change is rolled back at the end, whichever it is: where it is interrupted, what the pairs so far
-/// tell is told, and proves nothing.
+/// Measures and judges. The change is rolled back at the end, whatever the verdict. If interrupted, the trial reports the pairs
+/// measured so far, which prove nothing.
 ///
 /// # Errors
-/// What ended it before there was a pair, or why it would be of no use.
+/// What ended it before the first pair, or why it could not show anything.
 pub fn run(design: &Design, bench: &mut dyn TestBed) -> Result<Trial, Error> {
     let looks = design.looks()?;
     let mut runner = Runner { design, bench, random: SmallRng::seed_from_u64(design.seed), is_on: false, step: 0 };
@@ -46,15 +47,15 @@ fn tried(design: &Design, looks: &[Look], runner: &mut Runner) -> Result<Trial, 
                 pair => pairs.push(pair?),
             }
         }
-        let told = analysis.judged(looks, look, &pairs);
-        let is_told = match told.verdict {
+        let judged = analysis.judged(looks, look, &pairs);
+        let is_decided = match judged.verdict {
             TrialVerdict::Inconclusive => false,
             // What it works through may still show.
-            TrialVerdict::Helped => told.is_proven(),
+            TrialVerdict::Helped => judged.is_proven(),
             _ => true,
         };
-        trial = Some(told);
-        if is_told {
+        trial = Some(judged);
+        if is_decided {
             break;
         }
     }

@@ -1,6 +1,6 @@
 //! The machine and its settings, changed and rolled back around a load.
 
-use super::load::{Done, Load, Meter, wait};
+use super::load::{Load, LoadResult, Meter, wait};
 use super::run::Measurement;
 use super::{MetricSource, TestBed};
 use crate::error::Error;
@@ -126,7 +126,7 @@ impl<'a> LiveTestBed<'a> {
         let done = self.around.load.run(read, &mut *self.around.meter, &self.stop);
         let live = self.around.meter.stop();
         let done = done?;
-        if let (true, Load::Command(words), Some(Done { number: None, .. })) = (read, &self.around.load, &done) {
+        if let (true, Load::Command(words), Some(LoadResult { number: None, .. })) = (read, &self.around.load, &done) {
             return Err(Error::Usage(format!("{} prints no number", words[0])));
         }
         let mut live = live.into_iter();

@@ -15,7 +15,7 @@ pub(crate) enum Record {
     Wrote { id: u64, change: usize, held: Held },
     /// All changes were made.
     Done { id: u64 },
-    /// Somebody confirmed it.
+    /// It was confirmed.
     Confirmed { id: u64, at: String },
     /// It was rolled back.
     Undone { id: u64, at: String, because: Reason, outcomes: Vec<Undoing> },

@@ -6,11 +6,10 @@ mod tests;
 
 use crate::catalogue::Catalogue;
 use crate::error::Error;
-use crate::glob;
 use crate::instances;
-use crate::knob::Knob;
 use crate::machine::Machine;
 use crate::request::{ChangeRequest, RequestedValue};
+use crate::system_setting::SystemSetting;
 use crate::target::Target;
 use std::collections::HashMap;
 use std::time::Duration;
@@ -27,7 +26,7 @@ pub struct Plan {
 /// One line of a plan.
 pub(crate) struct Item {
     pub(crate) line: PlanLine,
-    pub(crate) knob: Option<Knob>,
+    pub(crate) setting: Option<SystemSetting>,
 }
 
 impl Plan {
@@ -64,7 +63,7 @@ impl Plan {
     /// The plan, to be shown.
     pub fn document(&self) -> PlanDocument {
         let lines = self.items.iter().map(|item| item.line.clone()).collect();
-        let mut files: Vec<String> = self.changes().filter_map(|item| item.knob.as_ref()?.written_file()).collect();
+        let mut files: Vec<String> = self.changes().filter_map(|item| item.setting.as_ref()?.written_file()).collect();
         files.sort();
         files.dedup();
         PlanDocument { why: self.why.clone(), lines, files }
@@ -87,7 +86,7 @@ impl Plan {
 
     /// How long the traces of the old values take to go.
     pub fn settle(&self) -> Duration {
-        let seconds = self.changes().filter_map(|item| item.knob.as_ref()?.entry.tunable.settle).max();
+        let seconds = self.changes().filter_map(|item| item.setting.as_ref()?.entry.tunable.settle).max();
         Duration::from_secs(seconds.unwrap_or(0).into())
     }
 
@@ -129,7 +128,7 @@ impl Plan {
     /// The first setting that may not.
     pub fn all_permitted(&self) -> Result<(), Error> {
         let refused = |item: &Item| {
-            let why = item.knob.as_ref()?.may_write().err()?;
+            let why = item.setting.as_ref()?.may_write().err()?;
             Some(Error::Unavailable { target: item.line.target.clone(), why })
         };
         self.changes().find_map(refused).map_or(Ok(()), Err)
@@ -159,11 +158,11 @@ fn ordered(items: Vec<Item>) -> Vec<Item> {
 
 impl Item {
     fn may_wait(&self) -> bool {
-        self.knob.as_ref().is_some_and(|knob| !knob.entry.tunable.after.is_empty())
+        self.setting.as_ref().is_some_and(|setting| !setting.entry.tunable.after.is_empty())
     }
 
     fn comes_after(&self, other: &Self) -> bool {
-        let (Some(own), Some(other)) = (&self.knob, &other.knob) else { return false };
+        let (Some(own), Some(other)) = (&self.setting, &other.setting) else { return false };
         !own.entry.tunable.after.is_empty()
             && own.target.instance == other.target.instance
             && own.entry.tunable.after.contains(&other.target.name)
@@ -201,7 +200,7 @@ fn expanded(machine: &Machine, target: &Target) -> Vec<Target> {
     let names = instances::list(machine, entry.tunable.scope);
     let matching: Vec<Target> = names
         .iter()
-        .filter(|name| glob::matches(pattern, name))
+        .filter(|name| instances::matches_pattern(pattern, name))
         .map(|name| Target::of(&target.name, Some(name)))
         .collect();
     if matching.is_empty() { vec![target.clone()] } else { matching }

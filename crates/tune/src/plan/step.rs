@@ -1,20 +1,20 @@
 //! Resolves one request on this machine.
 
 use super::Item;
-use crate::knob::Knob;
 use crate::machine::Machine;
 use crate::request::{ChangeRequest, RequestedValue};
+use crate::system_setting::SystemSetting;
 use crate::target::Target;
 use crate::values::Values;
 use whyslow_model::tune::{Effect, PlanLine, Risk, Step, Unavailable};
 
 pub(super) fn item(machine: &Machine, request: &ChangeRequest, target: Target) -> Item {
-    match Knob::of(machine, &target) {
-        Ok(knob) => {
-            let (wanted, step) = step(&knob, &request.wanted);
-            let tunable = &knob.entry.tunable;
+    match SystemSetting::of(machine, &target) {
+        Ok(setting) => {
+            let (wanted, step) = step(&setting, &request.wanted);
+            let tunable = &setting.entry.tunable;
             let line = PlanLine {
-                target: knob.target.to_string(),
+                target: setting.target.to_string(),
                 wanted,
                 step,
                 reason: request.reason.clone(),
@@ -22,7 +22,7 @@ pub(super) fn item(machine: &Machine, request: &ChangeRequest, target: Target) -
                 risk: tunable.risk,
                 network: tunable.network,
             };
-            Item { line, knob: Some(knob) }
+            Item { line, setting: Some(setting) }
         }
         Err(why) => impossible(&target, request.wanted.words(), request.reason.clone(), why),
     }
@@ -38,16 +38,16 @@ pub(super) fn impossible(target: &Target, wanted: String, reason: String, why: U
         risk: Risk::Low,
         network: false,
     };
-    Item { line, knob: None }
+    Item { line, setting: None }
 }
 
 /// The value that a request resolves to, and the step it needs.
-fn step(knob: &Knob, wanted: &RequestedValue) -> (String, Step) {
-    let now = match knob.read() {
+fn step(setting: &SystemSetting, wanted: &RequestedValue) -> (String, Step) {
+    let now = match setting.read() {
         Ok(now) => now,
         Err(why) => return (wanted.words(), Step::Cannot(why)),
     };
-    let entry = &knob.entry;
+    let entry = &setting.entry;
     let check = |value: &str| entry.values.check(value, &entry.tunable.unit);
     let refused = |why: String| (wanted.words(), Step::Cannot(Unavailable::Failed(why)));
     let value = match wanted {
@@ -55,7 +55,7 @@ fn step(knob: &Knob, wanted: &RequestedValue) -> (String, Step) {
         RequestedValue::AtLeast(_) | RequestedValue::AtMost(_) | RequestedValue::Each(_) => {
             match check(&wanted.value().unwrap_or_default()) {
                 Ok(value) => {
-                    let in_force = knob.in_force(&now);
+                    let in_force = setting.in_force(&now);
                     let comes_to = bounded(wanted, &in_force, &value);
                     if comes_to == in_force && value != in_force {
                         let why = match in_force == now {
@@ -69,17 +69,17 @@ fn step(knob: &Knob, wanted: &RequestedValue) -> (String, Step) {
                 other => other,
             }
         }
-        RequestedValue::FirstOf(values) => first_of(values, &knob.choices(), &now),
+        RequestedValue::FirstOf(values) => first_of(values, &setting.choices(), &now),
     };
     match value {
-        Ok(value) if knob.means(&value, &now) => (value, Step::Already),
+        Ok(value) if setting.means(&value, &now) => (value, Step::Already),
         Ok(value) if entry.tunable.unset.as_deref() == Some(value.as_str()) => {
             let other = entry.tunable.disturbs.join(", ");
             refused(format!("{value} cannot be written: set {other} instead, which resets this to {value}"))
         }
-        Ok(value) => match knob.most().filter(|most| value.parse::<i128>().is_ok_and(|value| value > *most)) {
+        Ok(value) => match setting.most().filter(|most| value.parse::<i128>().is_ok_and(|value| value > *most)) {
             Some(most) => {
-                let why = format!("{} takes {most} at most", knob.target.instance.as_deref().unwrap_or("it"));
+                let why = format!("{} takes {most} at most", setting.target.instance.as_deref().unwrap_or("it"));
                 (value, Step::Cannot(Unavailable::Unsupported(why)))
             }
             None => (value, Step::Change { from: now }),
@@ -108,7 +108,7 @@ fn first_of(values: &[String], choices: &[String], now: &str) -> Result<String, 
         .ok_or_else(|| format!("none of {} is available; there are {}", values.join(", "), choices.join(", ")))
 }
 
-impl Knob {
+impl SystemSetting {
     /// What the setting comes to now: where the other half of a pair counts, what that amounts to. A share of dirty memory is of
     /// what is available without swapping (Documentation/admin-guide/sysctl/vm.rst: dirty_ratio).
     fn in_force(&self, now: &str) -> String {

@@ -1,11 +1,11 @@
 //! Functions of our own: values that depend on the machine. Each says in `profiles/` what it rests on.
 
 use crate::amount;
-use crate::glob;
+use crate::instances;
 use crate::machine::{Machine, meminfo};
 use whyslow_sense::Root;
 
-/// What a disk writes in a second, taken for granted where nobody has measured it: of one that seeks, and of any other.
+/// Assumed write throughput of a disk, bytes per second: of one that seeks, and of any other.
 const ROTATIONAL: u64 = 100 << 20;
 const SOLID: u64 = 400 << 20;
 
@@ -39,10 +39,10 @@ pub(super) fn call(machine: &Machine, name: &str, arguments: &[&str]) -> Option<
 /// Whether this is a virtual machine.
 pub(super) fn is_guest(machine: &Machine) -> bool {
     let root = machine.root();
-    let told = |text: String| {
+    let has_flag = |text: String| {
         text.lines().any(|line| line.starts_with("flags") && line.split(' ').any(|flag| flag == "hypervisor"))
     };
-    root.at("sys/hypervisor/type").exists() || root.maybe("proc/cpuinfo").is_some_and(told)
+    root.at("sys/hypervisor/type").exists() || root.maybe("proc/cpuinfo").is_some_and(has_flag)
 }
 
 fn whole(text: &str) -> Option<u64> {
@@ -100,7 +100,8 @@ fn database_memory(root: &Root) -> u64 {
 pub(super) fn running(root: &Root, names: &[&str]) -> Vec<String> {
     let is_process = |name: &String| name.bytes().all(|b| b.is_ascii_digit());
     let is_named = |pid: &String| {
-        root.word(&format!("proc/{pid}/comm")).is_some_and(|comm| names.iter().any(|name| glob::matches(name, &comm)))
+        root.word(&format!("proc/{pid}/comm"))
+            .is_some_and(|comm| names.iter().any(|name| instances::matches_pattern(name, &comm)))
     };
     root.list("proc").into_iter().filter(is_process).filter(is_named).collect()
 }

@@ -7,14 +7,14 @@ use std::collections::HashMap;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Section {
     pub(super) name: String,
-    pub(super) options: Vec<Setting>,
+    pub(super) options: Vec<ConfigOption>,
     /// Where each option stands: files may have hundreds of thousands.
     places: HashMap<String, usize>,
 }
 
 /// An option of a section.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Setting {
+pub(super) struct ConfigOption {
     pub(super) name: String,
     pub(super) value: String,
     /// The comment that stands above it.
@@ -23,18 +23,18 @@ pub(super) struct Setting {
 
 impl Section {
     /// Sets an option, in the place it has.
-    pub(super) fn set(&mut self, setting: Setting) {
-        match self.places.get(&setting.name) {
-            Some(&at) => self.options[at] = setting,
+    pub(super) fn set(&mut self, option: ConfigOption) {
+        match self.places.get(&option.name) {
+            Some(&at) => self.options[at] = option,
             None => {
-                self.places.insert(setting.name.clone(), self.options.len());
-                self.options.push(setting);
+                self.places.insert(option.name.clone(), self.options.len());
+                self.options.push(option);
             }
         }
     }
 
     /// An option, by its name.
-    pub(super) fn get(&self, name: &str) -> Option<&Setting> {
+    pub(super) fn get(&self, name: &str) -> Option<&ConfigOption> {
         self.places.get(name).map(|&at| &self.options[at])
     }
 
@@ -74,7 +74,7 @@ struct Reader {
     /// The section that is being read, by its place.
     at: Option<usize>,
     /// The option whose value may go on, and how far it is set in.
-    open: Option<(Setting, usize)>,
+    open: Option<(ConfigOption, usize)>,
     comment: Vec<String>,
 }
 
@@ -122,7 +122,8 @@ impl Reader {
         let (name, value) =
             text.split_once('=').ok_or_else(|| "it is neither a [section] nor name=value".to_owned())?;
         let comment = std::mem::take(&mut self.comment).join(" ");
-        self.open = Some((Setting { name: name.trim().to_owned(), value: value.trim().to_owned(), comment }, depth));
+        self.open =
+            Some((ConfigOption { name: name.trim().to_owned(), value: value.trim().to_owned(), comment }, depth));
         Ok(())
     }
 

@@ -1,6 +1,5 @@
 //! Which devices a unit of a profile is for.
 
-use crate::glob;
 use crate::instances;
 use crate::machine::Machine;
 use whyslow_model::tune::Scope;
@@ -34,8 +33,8 @@ fn is_disk(machine: &Machine, name: &str) -> bool {
 pub(super) fn is_named(rule: &str, name: &str) -> bool {
     let words: Vec<&str> = rule.split([',', ' ', '\n', '\t']).filter(|word| !word.is_empty()).collect();
     let (out, of): (Vec<&str>, Vec<&str>) = words.into_iter().partition(|word| word.starts_with('!'));
-    let is_in = of.is_empty() || of.iter().any(|pattern| glob::matches(pattern, name));
-    is_in && !out.iter().any(|pattern| glob::matches(&pattern[1..], name))
+    let is_in = of.is_empty() || of.iter().any(|pattern| instances::matches_pattern(pattern, name));
+    is_in && !out.iter().any(|pattern| instances::matches_pattern(&pattern[1..], name))
 }
 
 /// Paths under a folder that a pattern matches, part by part.
@@ -53,7 +52,7 @@ fn steps(machine: &Machine, folder: &str, part: &str) -> Vec<String> {
         return vec![join(part)];
     }
     let names = machine.root().list(folder);
-    names.iter().filter(|name| glob::matches(part, name)).map(|name| join(name)).collect()
+    names.iter().filter(|name| instances::matches_pattern(part, name)).map(|name| join(name)).collect()
 }
 
 #[cfg(test)]

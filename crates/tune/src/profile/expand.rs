@@ -9,12 +9,12 @@ use std::collections::HashMap;
 const LONGEST: usize = 64 * 1024;
 
 /// The variables and functions of a profile.
-pub(super) struct Scope<'a> {
+pub(super) struct Variables<'a> {
     functions: Functions<'a>,
     variables: HashMap<String, String>,
 }
 
-impl<'a> Scope<'a> {
+impl<'a> Variables<'a> {
     /// No variables; whether functions may run commands.
     pub(super) fn new(machine: &'a Machine, may_run: bool) -> Self {
         Self { functions: Functions { machine, may_run }, variables: HashMap::new() }
@@ -129,10 +129,10 @@ mod tests {
 
     fn expanded(text: &str) -> Result<String, String> {
         let machine = Machine::live();
-        let mut scope = Scope::new(&machine, false);
-        scope.define("a", "1-3").unwrap();
-        scope.define("b", "x${a}y").unwrap();
-        scope.expand(text)
+        let mut variables = Variables::new(&machine, false);
+        variables.define("a", "1-3").unwrap();
+        variables.define("b", "x${a}y").unwrap();
+        variables.expand(text)
     }
 
     #[test]

@@ -88,7 +88,7 @@ impl Budget {
     /// The text of a file, by its path from the root.
     pub(super) fn text(&self, machine: &Machine, path: &str) -> Result<String, String> {
         let failed = |e: std::io::Error| format!("/{path}: {e}");
-        // A pipe or a device would otherwise keep whoever opens it waiting.
+        // Opening a pipe or a device could block.
         let opened = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(machine.root().at(path));
         let file = opened.map_err(failed)?;
         if !file.metadata().map_err(failed)?.is_file() {

@@ -1,6 +1,6 @@
 //! Sections understood as units of tuned, and several profiles merged into one (tuned/profiles/merger.py).
 
-use super::conf::{Section, Setting};
+use super::conf::{ConfigOption, Section};
 use std::collections::HashMap;
 
 /// A section with what is said about the section itself taken out of its options.
@@ -78,9 +78,9 @@ impl Unit {
         }
     }
 
-    fn with_script(&self, later: Setting) -> Setting {
+    fn with_script(&self, later: ConfigOption) -> ConfigOption {
         match self.options.get("script") {
-            Some(earlier) => Setting { value: format!("{}\n{}", earlier.value, later.value), ..later },
+            Some(earlier) => ConfigOption { value: format!("{}\n{}", earlier.value, later.value), ..later },
             None => later,
         }
     }

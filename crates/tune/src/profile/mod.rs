@@ -19,8 +19,8 @@ use crate::error::Error;
 use crate::machine::Machine;
 use crate::plan::Plan;
 use crate::request::ChangeRequest;
-use conf::{Section, Setting};
-use expand::Scope;
+use conf::{ConfigOption, Section};
+use expand::Variables;
 use library::Budget;
 use merge::Unit;
 use settings::ProfileOption;
@@ -57,7 +57,7 @@ impl Profile {
     pub fn load(machine: &Machine, names: &[String], may_run: bool) -> Result<Self, Error> {
         let mut loader = Loader {
             machine,
-            scope: Scope::new(machine, may_run),
+            variables: Variables::new(machine, may_run),
             units: Vec::new(),
             main: Section::default(),
             read: Vec::new(),
@@ -96,7 +96,7 @@ pub fn list(machine: &Machine) -> Vec<ProfileInfo> {
 
 struct Loader<'a> {
     machine: &'a Machine,
-    scope: Scope<'a>,
+    variables: Variables<'a>,
     units: Vec<Unit>,
     main: Section,
     read: Vec<String>,
@@ -135,7 +135,7 @@ impl Loader<'_> {
 
     fn take_main(&mut self, mut main: Section) -> Result<(), String> {
         if let Some(include) = main.take("include") {
-            let include = self.scope.expand(&include)?;
+            let include = self.variables.expand(&include)?;
             if self.depth == DEEPEST {
                 return Err(format!("profiles include each other more than {DEEPEST} deep"));
             }
@@ -168,7 +168,7 @@ impl Loader<'_> {
     }
 
     /// Defines variables in their order. A file that cannot be read is noted; an assertion that fails ends it all.
-    fn define(&mut self, options: Vec<Setting>, notes: &mut Vec<ProfileNote>) -> Result<(), Error> {
+    fn define(&mut self, options: Vec<ConfigOption>, notes: &mut Vec<ProfileNote>) -> Result<(), Error> {
         for option in options {
             if option.name == "include" {
                 if let Err(why) = self.include_variables(option.value.trim_start_matches('/')) {
@@ -177,7 +177,7 @@ impl Loader<'_> {
                     }
                     notes.push(note(VARIABLES, &option, why));
                 }
-            } else if let Err(why) = self.scope.define(&option.name, &option.value) {
+            } else if let Err(why) = self.variables.define(&option.name, &option.value) {
                 if why.contains("does not hold") {
                     return Err(Error::Usage(format!("{}: {why}", option.name)));
                 }
@@ -198,7 +198,7 @@ impl Loader<'_> {
         let options = sections.into_iter().flat_map(|section| section.options);
         let mut refused = 0;
         for option in options.filter(|option| option.name != "include") {
-            match self.scope.define(&option.name, &option.value) {
+            match self.variables.define(&option.name, &option.value) {
                 Err(why) if why.contains("does not hold") => return Err("an assertion in it does not hold".into()),
                 defined => refused += usize::from(defined.is_err()),
             }
@@ -215,11 +215,11 @@ impl Loader<'_> {
             Ok(false) => return,
             Err(why) => return profile.notes.extend(all(&why)),
         }
-        let rule = self.scope.expand(&unit.devices).unwrap_or_default();
+        let rule = self.variables.expand(&unit.devices).unwrap_or_default();
         // Each device goes to the first unit that names it.
         let mut devices = devices::of(self.machine, &unit.kind, &rule);
         devices.retain(|device| taken.insert((unit.kind.clone(), device.clone())));
-        let scripts = unit.scripts.iter().flatten().map(|script| Setting {
+        let scripts = unit.scripts.iter().flatten().map(|script| ConfigOption {
             name: "script".into(),
             value: script.clone(),
             comment: String::new(),
@@ -233,17 +233,17 @@ impl Loader<'_> {
         }
     }
 
-    fn requests(&self, unit: &Unit, devices: &[String], option: &Setting) -> Result<Vec<ChangeRequest>, String> {
-        let value = self.scope.expand(&option.value)?;
+    fn requests(&self, unit: &Unit, devices: &[String], option: &ConfigOption) -> Result<Vec<ChangeRequest>, String> {
+        let value = self.variables.expand(&option.value)?;
         if let Some((_, rest)) = value.split_once("${") {
             let name = rest.split('}').next().unwrap_or_default();
             return Err(format!("'${{{name}}}' is not known"));
         }
-        let name = self.scope.expand(&option.name)?;
+        let name = self.variables.expand(&option.name)?;
         if name.chars().chain(value.chars()).any(|c| c.is_control() && !matches!(c, '\n' | '\t')) {
             return Err("it holds control characters".into());
         }
-        let option = Setting { name, value, comment: option.comment.clone() };
+        let option = ConfigOption { name, value, comment: option.comment.clone() };
         ProfileOption { machine: self.machine, kind: &unit.kind, devices, option: &option }.requests()
     }
 
@@ -262,7 +262,7 @@ impl Loader<'_> {
         let mut holds = unit.enabled;
         for (pattern, text) in [(&unit.cpuinfo_regex, &cpuinfo), (&unit.uname_regex, &uname)] {
             if let Some(pattern) = pattern {
-                let pattern = self.scope.expand(pattern)?;
+                let pattern = self.variables.expand(pattern)?;
                 holds &= functions::matches(&pattern, text)
                     .ok_or_else(|| format!("the pattern '{pattern}' is not understood"))?;
             }
@@ -271,7 +271,7 @@ impl Loader<'_> {
     }
 }
 
-fn note(unit: &str, option: &Setting, why: String) -> ProfileNote {
+fn note(unit: &str, option: &ConfigOption, why: String) -> ProfileNote {
     ProfileNote { unit: unit.to_owned(), option: option.name.clone(), value: option.value.clone(), why }
 }
 

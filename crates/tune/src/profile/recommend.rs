@@ -29,7 +29,7 @@ const ROLES: [Role; 6] = [
     Role { programs: &["qemu-system-*", "qemu-kvm"], profile: "vm-host", who: "a virtual machine", least: GUESTS },
 ];
 
-/// A role that somebody has here.
+/// A role whose programs run here.
 struct Candidate {
     role: &'static Role,
     /// One of its processes, by number and name.

@@ -1,6 +1,6 @@
 //! What the options of tuned's plugins come to: settings that are wanted, or why nothing can be wanted of them here.
 
-use super::conf::Setting;
+use super::conf::ConfigOption;
 use super::devices;
 use super::words::{bias, bound, flag, instead, read_ahead, tunable_of};
 use crate::machine::Machine;
@@ -12,7 +12,7 @@ pub(super) struct ProfileOption<'a> {
     pub(super) machine: &'a Machine,
     pub(super) kind: &'a str,
     pub(super) devices: &'a [String],
-    pub(super) option: &'a Setting,
+    pub(super) option: &'a ConfigOption,
 }
 
 /// Options that steer tuned's daemon, and say nothing about the machine.
@@ -243,7 +243,7 @@ mod tests {
     fn requests(kind: &str, name: &str, value: &str) -> Result<Vec<(String, RequestedValue)>, String> {
         let machine = Machine::live();
         let devices = ["x0".to_owned()];
-        let option = Setting { name: name.into(), value: value.into(), comment: String::new() };
+        let option = ConfigOption { name: name.into(), value: value.into(), comment: String::new() };
         let requests = ProfileOption { machine: &machine, kind, devices: &devices, option: &option }.requests()?;
         Ok(requests.into_iter().map(|request| (request.target.to_string(), request.wanted)).collect())
     }

@@ -6,33 +6,33 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use whyslow_model::tune::Unavailable;
 
-/// Where a parameter stands: commands to get and set its structure, the structure's words, the parameter's word, and what of that
-/// word is the parameter.
-struct Place {
+/// How a parameter is read and written: the commands that get and set its structure, the length of the structure, and the word
+/// and bits that hold the parameter.
+struct ParameterLayout {
     name: &'static str,
     get: u32,
     set: u32,
     words: usize,
     at: usize,
     mask: u32,
-    /// The word that holds the most the device takes.
+    /// The word that holds the device's maximum.
     most: Option<usize>,
 }
 
-const fn place(name: &'static str, get: u32, set: u32, words: usize, at: usize) -> Place {
-    Place { name, get, set, words, at, mask: u32::MAX, most: None }
+const fn place(name: &'static str, get: u32, set: u32, words: usize, at: usize) -> ParameterLayout {
+    ParameterLayout { name, get, set, words, at, mask: u32::MAX, most: None }
 }
 
-const fn bounded(name: &'static str, get: u32, set: u32, words: usize, at: usize, most: usize) -> Place {
-    Place { name, get, set, words, at, mask: u32::MAX, most: Some(most) }
+const fn bounded(name: &'static str, get: u32, set: u32, words: usize, at: usize, most: usize) -> ParameterLayout {
+    ParameterLayout { name, get, set, words, at, mask: u32::MAX, most: Some(most) }
 }
 
 /// One of the flags that share a word (ETH_FLAG_ of enum ethtool_flags).
-const fn flag(name: &'static str, bit: u32) -> Place {
-    Place { name, get: 0x25, set: 0x26, words: 2, at: 1, mask: 1 << bit, most: None }
+const fn flag(name: &'static str, bit: u32) -> ParameterLayout {
+    ParameterLayout { name, get: 0x25, set: 0x26, words: 2, at: 1, mask: 1 << bit, most: None }
 }
 
-const PLACES: &[Place] = &[
+const PARAMETERS: &[ParameterLayout] = &[
     // struct ethtool_ringparam
     bounded("ring.rx", 0x10, 0x11, 9, 5, 1),
     bounded("ring.tx", 0x10, 0x11, 9, 8, 4),
@@ -74,13 +74,13 @@ const MOST_WORDS: usize = 23;
 
 /// A parameter of an interface.
 pub(super) struct Parameter {
-    place: &'static Place,
+    place: &'static ParameterLayout,
     interface: String,
 }
 
 impl Parameter {
     pub(super) fn of(name: &str, interface: &str) -> Result<Self, Unavailable> {
-        let place = PLACES.iter().find(|place| place.name == name);
+        let place = PARAMETERS.iter().find(|place| place.name == name);
         let place = place.ok_or_else(|| Unavailable::Failed(format!("ethtool has no parameter {name}")))?;
         Ok(Self { place, interface: interface.to_owned() })
     }
@@ -92,7 +92,7 @@ impl Parameter {
         Ok(words)
     }
 
-    /// Puts one question; the answer comes in its place.
+    /// Makes one request; the answer overwrites it.
     fn ask(&self, words: &mut [u32; MOST_WORDS]) -> Result<(), Unavailable> {
         debug_assert!(self.place.words <= MOST_WORDS);
         ioctl(&self.interface, words).map_err(|e| match e.raw_os_error() {
@@ -121,7 +121,7 @@ impl Handle for Parameter {
         let number: u32 =
             value.parse().map_err(|_| Unavailable::Failed(format!("{value:?} does not fit in 32 bits")))?;
         let mut words = self.fetch()?;
-        let Place { at, mask, .. } = *self.place;
+        let ParameterLayout { at, mask, .. } = *self.place;
         words[0] = self.place.set;
         words[at] = words[at] & !mask | number << mask.trailing_zeros() & mask;
         self.ask(&mut words)
@@ -134,7 +134,7 @@ fn ioctl(interface: &str, words: &mut [u32; MOST_WORDS]) -> io::Result<()> {
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the descriptor was just made and belongs to nobody else.
+    // SAFETY: the descriptor was just created and has no other owner.
     let socket = unsafe { OwnedFd::from_raw_fd(fd) };
     // SAFETY: all bytes zero is a valid ifreq.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };

@@ -7,16 +7,16 @@ use std::io::{ErrorKind, Read, Write};
 use std::path::PathBuf;
 use whyslow_model::tune::Unavailable;
 
-/// More than this no setting is.
+/// Longer than any setting.
 const MOST: u64 = 64 * 1024;
 
-pub(super) struct File {
+pub(super) struct SettingFile {
     path: PathBuf,
     /// The path, as messages name it.
     name: String,
 }
 
-impl File {
+impl SettingFile {
     /// A file by its path from the root.
     pub(super) fn at(machine: &Machine, path: &str) -> Self {
         Self::of(machine.root().at(path), format!("/{path}"))
@@ -27,7 +27,7 @@ impl File {
     }
 }
 
-impl Handle for File {
+impl Handle for SettingFile {
     fn read(&self) -> Result<String, Unavailable> {
         let mut bytes = Vec::new();
         let read = std::fs::File::open(&self.path).and_then(|file| file.take(MOST).read_to_end(&mut bytes));
@@ -45,13 +45,13 @@ impl Handle for File {
     }
 
     fn may_write(&self) -> Result<(), Unavailable> {
-        // To open a setting changes nothing.
+        // Opening a setting changes nothing.
         OpenOptions::new().write(true).open(&self.path).map(|_| ()).map_err(|e| sorted(&self.name, &e))
     }
 
     fn write(&self, value: &str) -> Result<(), Unavailable> {
         let text = format!("{value}\n");
-        // One write call: the kernel takes each for a value of its own. Nothing is created.
+        // One write call: the kernel takes each call as a complete value. Nothing is created.
         let written = OpenOptions::new()
             .write(true)
             .truncate(true)

@@ -8,7 +8,7 @@ use std::mem;
 use whyslow_model::tune::Unavailable;
 
 #[derive(Clone, Copy)]
-enum Known {
+enum ProcessProperty {
     Nice,
     Cpus,
     Ionice,
@@ -22,26 +22,26 @@ const WHO_PROCESS: i32 = 1;
 const UNLIMITED: &str = "unlimited";
 
 /// A property of a process.
-pub(super) struct Property {
-    known: Known,
+pub(super) struct ProcessSetting {
+    property: ProcessProperty,
     pid: libc::pid_t,
 }
 
-impl Property {
+impl ProcessSetting {
     /// # Errors
-    /// `Failed` where the catalogue names a property that is not known here, or the process is no number.
+    /// `Failed` where the catalogue names an unknown property, or the process is no number.
     pub(super) fn of(name: &str, pid: &str) -> Result<Self, Unavailable> {
-        let known = match name {
-            "nice" => Known::Nice,
-            "cpus" => Known::Cpus,
-            "ionice" => Known::Ionice,
-            "nofile" => Known::Limit(libc::RLIMIT_NOFILE),
-            "nproc" => Known::Limit(libc::RLIMIT_NPROC),
-            "memlock" => Known::Limit(libc::RLIMIT_MEMLOCK),
+        let property = match name {
+            "nice" => ProcessProperty::Nice,
+            "cpus" => ProcessProperty::Cpus,
+            "ionice" => ProcessProperty::Ionice,
+            "nofile" => ProcessProperty::Limit(libc::RLIMIT_NOFILE),
+            "nproc" => ProcessProperty::Limit(libc::RLIMIT_NPROC),
+            "memlock" => ProcessProperty::Limit(libc::RLIMIT_MEMLOCK),
             other => return Err(Unavailable::Failed(format!("a process has no property {other}"))),
         };
         let pid = pid.parse().map_err(|_| Unavailable::Failed(format!("there is no process '{pid}'")))?;
-        Ok(Self { known, pid })
+        Ok(Self { property, pid })
     }
 
     /// The threads of the process.
@@ -60,27 +60,27 @@ impl Property {
     }
 
     fn of_thread(&self, thread: libc::pid_t) -> io::Result<String> {
-        match self.known {
-            Known::Nice => nice(thread).map(|nice| nice.to_string()),
-            Known::Cpus => cpus(thread),
-            Known::Ionice => ionice(thread),
-            Known::Limit(resource) => limit(thread, resource),
+        match self.property {
+            ProcessProperty::Nice => nice(thread).map(|nice| nice.to_string()),
+            ProcessProperty::Cpus => cpus(thread),
+            ProcessProperty::Ionice => ionice(thread),
+            ProcessProperty::Limit(resource) => limit(thread, resource),
         }
     }
 
     fn set_thread(&self, thread: libc::pid_t, value: &str) -> io::Result<()> {
-        match self.known {
-            Known::Nice => set_nice(thread, value),
-            Known::Cpus => set_cpus(thread, value),
-            Known::Ionice => set_ionice(thread, value),
-            Known::Limit(resource) => set_limit(thread, resource, value),
+        match self.property {
+            ProcessProperty::Nice => set_nice(thread, value),
+            ProcessProperty::Cpus => set_cpus(thread, value),
+            ProcessProperty::Ionice => set_ionice(thread, value),
+            ProcessProperty::Limit(resource) => set_limit(thread, resource, value),
         }
     }
 }
 
-impl Handle for Property {
+impl Handle for ProcessSetting {
     fn read(&self) -> Result<String, Unavailable> {
-        if let Known::Limit(_) = self.known {
+        if let ProcessProperty::Limit(_) = self.property {
             return self.of_thread(self.pid).map_err(|e| self.failed(&e));
         }
         let mut common: Option<String> = None;
@@ -104,7 +104,7 @@ impl Handle for Property {
     }
 
     fn write(&self, value: &str) -> Result<(), Unavailable> {
-        let threads = if let Known::Limit(_) = self.known { vec![self.pid] } else { self.threads()? };
+        let threads = if let ProcessProperty::Limit(_) = self.property { vec![self.pid] } else { self.threads()? };
         for thread in threads {
             match self.set_thread(thread, value) {
                 Err(e) if e.raw_os_error() == Some(libc::ESRCH) => {}
@@ -209,8 +209,8 @@ fn set_limit(pid: libc::pid_t, resource: libc::__rlimit_resource_t, value: &str)
 
 #[cfg(test)]
 mod tests {
-    use crate::knob::Knob;
     use crate::machine::Machine;
+    use crate::system_setting::SystemSetting;
     use std::process::Command;
     use whyslow_model::tune::Unavailable;
 
@@ -221,19 +221,20 @@ mod tests {
             for (name, value) in
                 [("nice", "7"), ("cpus", "0"), ("ionice", "idle"), ("ionice", "best-effort 5"), ("nofile", "64 128")]
             {
-                let knob = Knob::named(&Machine::live(), &format!("process.{name}@{}", child.id())).unwrap();
-                let before = knob.read().unwrap();
-                assert_eq!(knob.write(value).unwrap(), value, "{name}");
+                let setting =
+                    SystemSetting::named(&Machine::live(), &format!("process.{name}@{}", child.id())).unwrap();
+                let before = setting.read().unwrap();
+                assert_eq!(setting.write(value).unwrap(), value, "{name}");
                 // Without privilege nice values and hard limits do not come back.
                 if before != value && matches!(name, "cpus") {
-                    assert_eq!(knob.write(&before).unwrap(), before, "{name}");
+                    assert_eq!(setting.write(&before).unwrap(), before, "{name}");
                 }
             }
         });
         child.kill().unwrap();
         child.wait().unwrap();
         outcome.unwrap();
-        let gone = Knob::named(&Machine::live(), &format!("process.nice@{}", child.id()));
+        let gone = SystemSetting::named(&Machine::live(), &format!("process.nice@{}", child.id()));
         assert!(matches!(gone.map(|_| ()), Err(Unavailable::Absent(_))));
     }
 }

@@ -30,24 +30,28 @@ const OF_SUPER: &[(&str, c_ulong)] = &[
 ];
 
 /// An option that is shown only where it is not the file system's own choice: which file systems have it, and what they choose.
-struct Own {
+struct FileSystemOption {
     name: &'static str,
     choices: &'static [(&'static str, &'static str)],
     /// A word, or that word with `no` before it, rather than `NAME=VALUE`.
     is_word: bool,
 }
 
-const OWN: &[Own] = &[
+const FILE_SYSTEM_OPTIONS: &[FileSystemOption] = &[
     // JBD2_DEFAULT_MAX_COMMIT_AGE, BTRFS_DEFAULT_COMMIT_INTERVAL
-    Own { name: "commit", choices: &[("ext3", "5"), ("ext4", "5"), ("btrfs", "30")], is_word: false },
+    FileSystemOption { name: "commit", choices: &[("ext3", "5"), ("ext4", "5"), ("btrfs", "30")], is_word: false },
     // EXT4_DEF_MAX_BATCH_TIME, EXT4_DEF_MIN_BATCH_TIME
-    Own { name: "max_batch_time", choices: &[("ext3", "15000"), ("ext4", "15000")], is_word: false },
-    Own { name: "min_batch_time", choices: &[("ext3", "0"), ("ext4", "0")], is_word: false },
-    Own { name: "discard", choices: &[("ext3", "nodiscard"), ("ext4", "nodiscard")], is_word: true },
-    Own { name: "auto_da_alloc", choices: &[("ext3", "auto_da_alloc"), ("ext4", "auto_da_alloc")], is_word: true },
+    FileSystemOption { name: "max_batch_time", choices: &[("ext3", "15000"), ("ext4", "15000")], is_word: false },
+    FileSystemOption { name: "min_batch_time", choices: &[("ext3", "0"), ("ext4", "0")], is_word: false },
+    FileSystemOption { name: "discard", choices: &[("ext3", "nodiscard"), ("ext4", "nodiscard")], is_word: true },
+    FileSystemOption {
+        name: "auto_da_alloc",
+        choices: &[("ext3", "auto_da_alloc"), ("ext4", "auto_da_alloc")],
+        is_word: true,
+    },
 ];
 
-impl Own {
+impl FileSystemOption {
     /// The option of a mount; `None` where its file system has none of the kind.
     fn value<'a>(&'a self, mount: &'a Mount) -> Option<&'a str> {
         let (_, own) = self.choices.iter().find(|(kind, _)| *kind == mount.kind)?;
@@ -65,33 +69,32 @@ impl Own {
 }
 
 /// An option of what is mounted at a point.
-pub(super) struct Mounted {
+pub(super) struct MountSetting {
     machine: Machine,
-    option: Known,
+    option: MountOption,
     point: String,
 }
 
-/// The options that are known.
 #[derive(Clone, Copy)]
-enum Known {
+enum MountOption {
     Atime,
     Diratime,
     Lazytime,
     Barrier,
-    Own(&'static Own),
+    FileSystem(&'static FileSystemOption),
 }
 
-impl Mounted {
+impl MountSetting {
     pub(super) fn of(machine: &Machine, option: &str, point: &str) -> Result<Self, Unavailable> {
         let option = match option {
-            "atime" => Known::Atime,
-            "diratime" => Known::Diratime,
-            "lazytime" => Known::Lazytime,
-            "barrier" => Known::Barrier,
+            "atime" => MountOption::Atime,
+            "diratime" => MountOption::Diratime,
+            "lazytime" => MountOption::Lazytime,
+            "barrier" => MountOption::Barrier,
             other => {
-                let own = OWN.iter().find(|own| own.name == other);
+                let own = FILE_SYSTEM_OPTIONS.iter().find(|own| own.name == other);
                 let own = own.ok_or_else(|| format!("there is no mount option {other}"));
-                Known::Own(own.map_err(Unavailable::Failed)?)
+                MountOption::FileSystem(own.map_err(Unavailable::Failed)?)
             }
         };
         Ok(Self { machine: machine.clone(), option, point: point.to_owned() })
@@ -101,9 +104,9 @@ impl Mounted {
         let mount = mounts::find(&self.machine, &self.point);
         let mount = mount.ok_or_else(|| Unavailable::Absent(format!("nothing is mounted at {}", self.point)))?;
         let has_it = match self.option {
-            Known::Barrier => matches!(mount.kind.as_str(), "ext3" | "ext4"),
-            Known::Own(own) => own.value(&mount).is_some(),
-            Known::Atime | Known::Diratime | Known::Lazytime => true,
+            MountOption::Barrier => matches!(mount.kind.as_str(), "ext3" | "ext4"),
+            MountOption::FileSystem(own) => own.value(&mount).is_some(),
+            MountOption::Atime | MountOption::Diratime | MountOption::Lazytime => true,
         };
         if has_it {
             return Ok(mount);
@@ -133,20 +136,20 @@ impl Mounted {
     }
 }
 
-impl Handle for Mounted {
+impl Handle for MountSetting {
     fn read(&self) -> Result<String, Unavailable> {
         let mount = self.mount()?;
         let word = match self.option {
-            Known::Atime if mount.has("noatime") => "noatime",
-            Known::Atime if mount.has("relatime") => "relatime",
-            Known::Atime => "strictatime",
-            Known::Diratime if mount.has("nodiratime") => "nodiratime",
-            Known::Diratime => "diratime",
-            Known::Lazytime if mount.has_super("lazytime") => "lazytime",
-            Known::Lazytime => "nolazytime",
-            Known::Own(own) => own.value(&mount).unwrap_or_default(),
-            Known::Barrier if mount.has_super("nobarrier") || mount.value("barrier") == Some("0") => "0",
-            Known::Barrier => "1",
+            MountOption::Atime if mount.has("noatime") => "noatime",
+            MountOption::Atime if mount.has("relatime") => "relatime",
+            MountOption::Atime => "strictatime",
+            MountOption::Diratime if mount.has("nodiratime") => "nodiratime",
+            MountOption::Diratime => "diratime",
+            MountOption::Lazytime if mount.has_super("lazytime") => "lazytime",
+            MountOption::Lazytime => "nolazytime",
+            MountOption::FileSystem(own) => own.value(&mount).unwrap_or_default(),
+            MountOption::Barrier if mount.has_super("nobarrier") || mount.value("barrier") == Some("0") => "0",
+            MountOption::Barrier => "1",
         };
         Ok(word.to_owned())
     }
@@ -155,15 +158,15 @@ impl Handle for Mounted {
         let mount = self.mount()?;
         let atime = libc::MS_NOATIME | libc::MS_RELATIME | libc::MS_STRICTATIME;
         match (self.option, value) {
-            (Known::Atime, "noatime") => self.remount_here(&mount, libc::MS_NOATIME, atime),
-            (Known::Atime, "relatime") => self.remount_here(&mount, libc::MS_RELATIME, atime),
-            (Known::Atime, _) => self.remount_here(&mount, libc::MS_STRICTATIME, atime),
-            (Known::Diratime, "nodiratime") => self.remount_here(&mount, libc::MS_NODIRATIME, 0),
-            (Known::Diratime, _) => self.remount_here(&mount, 0, libc::MS_NODIRATIME),
-            (Known::Lazytime, "lazytime") => self.remount_super(&mount, libc::MS_LAZYTIME, 0, None),
-            (Known::Lazytime, _) => self.remount_super(&mount, 0, libc::MS_LAZYTIME, None),
-            (Known::Own(own), value) => self.remount_super(&mount, 0, 0, Some(&own.words(value))),
-            (Known::Barrier, flag) => self.remount_super(&mount, 0, 0, Some(&format!("barrier={flag}"))),
+            (MountOption::Atime, "noatime") => self.remount_here(&mount, libc::MS_NOATIME, atime),
+            (MountOption::Atime, "relatime") => self.remount_here(&mount, libc::MS_RELATIME, atime),
+            (MountOption::Atime, _) => self.remount_here(&mount, libc::MS_STRICTATIME, atime),
+            (MountOption::Diratime, "nodiratime") => self.remount_here(&mount, libc::MS_NODIRATIME, 0),
+            (MountOption::Diratime, _) => self.remount_here(&mount, 0, libc::MS_NODIRATIME),
+            (MountOption::Lazytime, "lazytime") => self.remount_super(&mount, libc::MS_LAZYTIME, 0, None),
+            (MountOption::Lazytime, _) => self.remount_super(&mount, 0, libc::MS_LAZYTIME, None),
+            (MountOption::FileSystem(own), value) => self.remount_super(&mount, 0, 0, Some(&own.words(value))),
+            (MountOption::Barrier, flag) => self.remount_super(&mount, 0, 0, Some(&format!("barrier={flag}"))),
         }
     }
 }

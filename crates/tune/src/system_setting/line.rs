@@ -7,8 +7,8 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use whyslow_model::tune::Unavailable;
 
-/// One line, by what stands before and behind its value; or several that are set together, of which each has a word of it.
-pub(super) struct Line {
+/// One line, identified by what precedes and follows its value; or several that are set together, each with one word of the value.
+pub(super) struct BootLine {
     file: PathBuf,
     prefix: String,
     suffix: String,
@@ -16,7 +16,7 @@ pub(super) struct Line {
     more: Vec<String>,
 }
 
-impl Line {
+impl BootLine {
     pub(super) fn new(file: PathBuf, prefix: String, suffix: String, header: String) -> Self {
         Self { file, prefix, suffix, header, more: Vec::new() }
     }
@@ -71,8 +71,8 @@ impl Line {
         lines.into_iter().map(|line| line + "\n").collect()
     }
 
-    /// Replaces the file at once and for good: whoever reads it, and whenever the power fails, sees it before or after. A
-    /// file in which our header alone is left is removed.
+    /// Replaces the file atomically and durably: readers, and a power cut, leave the old or the new one. A file in which only
+    /// our header is left is removed.
     fn replace(&self, text: &str) -> io::Result<()> {
         let folder = self.file.parent().unwrap_or(Path::new("/"));
         fs::create_dir_all(folder)?;
@@ -85,7 +85,7 @@ impl Line {
             let draft = self.file.with_extension("whyslow-draft");
             let written = write_through(&draft, text).and_then(|()| fs::rename(&draft, &self.file));
             if let Err(e) = written {
-                // What is left of a draft is in nobody's way, but of no use either.
+                // A leftover draft is harmless but useless.
                 let _ = fs::remove_file(&draft);
                 return Err(e);
             }
@@ -100,7 +100,7 @@ fn write_through(path: &Path, text: &str) -> io::Result<()> {
     file.sync_all()
 }
 
-impl Handle for Line {
+impl Handle for BootLine {
     fn read(&self) -> Result<String, Unavailable> {
         let text = self.text().map_err(|e| sorted(&self.file.display().to_string(), &e))?;
         Ok(self.value_in(&text))
@@ -116,8 +116,8 @@ impl Handle for Line {
 mod tests {
     use super::*;
 
-    fn line(folder: &Path, key: &str) -> Line {
-        Line::new(folder.join("d/99-x.conf"), format!("{key} = "), String::new(), "# ours\n".into())
+    fn line(folder: &Path, key: &str) -> BootLine {
+        BootLine::new(folder.join("d/99-x.conf"), format!("{key} = "), String::new(), "# ours\n".into())
     }
 
     #[test]
@@ -140,7 +140,7 @@ mod tests {
     fn words_of_a_value_stand_in_lines_of_their_own() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("x.conf");
-        let quota = Line::new(file.clone(), "CPUQuota=".into(), String::new(), "[Service]\n".into())
+        let quota = BootLine::new(file.clone(), "CPUQuota=".into(), String::new(), "[Service]\n".into())
             .with_more(&["CPUQuotaPeriodSec=".to_owned()]);
         quota.write("25% 20ms").unwrap();
         assert_eq!(fs::read_to_string(&file).unwrap(), "[Service]\nCPUQuota=25%\nCPUQuotaPeriodSec=20ms\n");

@@ -2,22 +2,22 @@
 //! Documentation/admin-guide/cgroup-v1/blkio-controller.rst).
 
 use super::Handle;
-use super::file::File;
+use super::file::SettingFile;
 use crate::machine::Machine;
 use std::path::PathBuf;
 use whyslow_model::tune::Unavailable;
 
 /// One value of one disk's line.
-pub(super) struct Quota {
-    file: File,
+pub(super) struct DiskLimit {
+    file: SettingFile,
     disk: String,
     /// `rbps=` in version 2; empty where the line holds the value alone.
     key: String,
-    /// What stands for a line that is not there.
+    /// The value that a missing line means.
     unlimited: String,
 }
 
-impl Quota {
+impl DiskLimit {
     pub(super) fn of(
         machine: &Machine,
         disk: &str,
@@ -29,7 +29,7 @@ impl Quota {
         let number = machine.root().word(&format!("sys/block/{disk}/dev"));
         let number = number.ok_or_else(|| Unavailable::Absent(format!("no disk '{disk}'")))?;
         let key = if key.is_empty() { String::new() } else { format!("{key}=") };
-        Ok(Self { file: File::of(path, name), disk: number, key, unlimited })
+        Ok(Self { file: SettingFile::of(path, name), disk: number, key, unlimited })
     }
 
     /// The value in the text of the file.
@@ -39,7 +39,7 @@ impl Quota {
     }
 }
 
-impl Handle for Quota {
+impl Handle for DiskLimit {
     fn read(&self) -> Result<String, Unavailable> {
         let text = self.file.read()?;
         Ok(self.value(&text).unwrap_or_else(|| self.unlimited.clone()))
@@ -57,7 +57,7 @@ impl Handle for Quota {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::knob::Knob;
+    use crate::system_setting::SystemSetting;
     use std::fs;
     use whyslow_sense::Root;
 
@@ -80,12 +80,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let text = "8:16 rbps=1 wbps=2\n8:0 rbps=max wbps=1048576 riops=max wiops=max\n";
         let machine = tree(folder.path(), "cg/web/io.max", text);
-        let read = |name: &str| Knob::named(&machine, name).and_then(|knob| knob.read());
+        let read = |name: &str| SystemSetting::named(&machine, name).and_then(|setting| setting.read());
         assert_eq!(read("cgroup.io.max.wbps@sda/web").as_deref(), Ok("1048576"));
         assert_eq!(read("cgroup.io.max.rbps@sda/web").as_deref(), Ok("max"));
         assert!(matches!(read("cgroup.io.max.rbps@sdb/web"), Err(Unavailable::Absent(_))));
         assert!(matches!(read("cgroup.io.max.rbps@sda/../web"), Err(Unavailable::Absent(_))));
-        Knob::named(&machine, "cgroup.io.max.wbps@sda/web").unwrap().handle.write("max").unwrap();
+        SystemSetting::named(&machine, "cgroup.io.max.wbps@sda/web").unwrap().handle.write("max").unwrap();
         assert_eq!(fs::read_to_string(folder.path().join("cg/web/io.max")).unwrap(), "8:0 wbps=max\n");
     }
 
@@ -93,9 +93,9 @@ mod tests {
     fn version_1_has_a_file_for_each_limit() {
         let folder = tempfile::tempdir().unwrap();
         let machine = tree(folder.path(), "blk/web/blkio.throttle.read_iops_device", "8:0 500\n");
-        let knob = Knob::named(&machine, "cgroup.blkio.throttle.read_iops_device@sda/web").unwrap();
-        assert_eq!(knob.read().as_deref(), Ok("500"));
+        let setting = SystemSetting::named(&machine, "cgroup.blkio.throttle.read_iops_device@sda/web").unwrap();
+        assert_eq!(setting.read().as_deref(), Ok("500"));
         fs::write(folder.path().join("blk/web/blkio.throttle.read_iops_device"), "").unwrap();
-        assert_eq!(knob.read().as_deref(), Ok("0"));
+        assert_eq!(setting.read().as_deref(), Ok("0"));
     }
 }

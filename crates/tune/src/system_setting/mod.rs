@@ -1,17 +1,17 @@
-//! A tunable of one thing on this machine: read and written. One file for each way the kernel has for that.
+//! Reads and writes a tunable of one instance (disk, interface, process …) on this machine. One file for each way of access.
 
+mod disk_limit;
 mod ethtool;
 mod file;
 mod line;
 mod mount;
 mod process;
 mod qdisc;
-mod quota;
 
 use crate::catalogue::{Catalogue, Entry, PERSIST, filled, sysctl_path};
-use crate::cgroup;
 use crate::instances;
 use crate::machine::{Machine, meminfo};
+use crate::mounts;
 use crate::target::Target;
 use std::io;
 use std::sync::Arc;
@@ -37,15 +37,15 @@ trait Handle {
     }
 }
 
-/// A tunable of one thing on this machine.
-pub(crate) struct Knob {
+/// A tunable of one instance on this machine.
+pub(crate) struct SystemSetting {
     pub(crate) entry: Arc<Entry>,
     pub(crate) target: Target,
     handle: Box<dyn Handle>,
     machine: Machine,
 }
 
-impl Knob {
+impl SystemSetting {
     /// The setting that a target names.
     ///
     /// # Errors
@@ -116,8 +116,8 @@ impl Knob {
         held.ok_or_else(|| Unavailable::Failed(format!("{} cannot be read back", self.target)))
     }
 
-    /// The same, with what there is afterwards also where the write failed: a kernel may change the setting to something
-    /// else than it was asked for, and whoever rolls that back has to know what to look for.
+    /// The same, but returns the value read back even if the write failed: a kernel may set another value than the one written, and
+    /// a rollback has to know which one to expect.
     pub(crate) fn attempt(&self, value: &str) -> (Option<String>, Result<(), Unavailable>) {
         let before = match self.read() {
             Ok(before) => before,
@@ -225,30 +225,31 @@ fn handle(machine: &Machine, entry: &Entry, target: &Target) -> Result<Box<dyn H
         false => Err(Unavailable::Unsupported("not part of a captured tree".into())),
     };
     match &tunable.access {
-        Access::Sysctl => Ok(Box::new(file::File::at(machine, &sysctl_path(&tunable.name)))),
-        Access::File(template) => Ok(Box::new(file::File::at(machine, &filled(template, name)))),
+        Access::Sysctl => Ok(Box::new(file::SettingFile::at(machine, &sysctl_path(&tunable.name)))),
+        Access::File(template) => Ok(Box::new(file::SettingFile::at(machine, &filled(template, name)))),
         Access::Cgroup(_) => {
             let file = tunable.name.trim_start_matches("cgroup.");
-            let folder = cgroup::folder(machine, &tunable.access, name)?;
-            Ok(Box::new(file::File::of(folder.join(file), format!("{name}/{file}"))))
+            let folder = mounts::cgroup_folder(machine, &tunable.access, name)?;
+            Ok(Box::new(file::SettingFile::of(folder.join(file), format!("{name}/{file}"))))
         }
         Access::CgroupDisk { file, key, .. } => {
             let (disk, group) = name.split_once('/').unwrap_or((name, ""));
-            let path = cgroup::folder(machine, &tunable.access, group)?.join(file);
+            let path = mounts::cgroup_folder(machine, &tunable.access, group)?.join(file);
             let unlimited = tunable.default.clone().unwrap_or_default();
-            Ok(Box::new(quota::Quota::of(machine, disk, path, format!("{group}/{file}"), key, unlimited)?))
+            Ok(Box::new(disk_limit::DiskLimit::of(machine, disk, path, format!("{group}/{file}"), key, unlimited)?))
         }
-        Access::Qdisc => live(Box::new(qdisc::Root::of(machine, name)?)),
+        Access::Qdisc => live(Box::new(qdisc::RootQdisc::of(machine, name)?)),
         Access::Line { file, prefix, suffix, header, more } => Ok(Box::new(
-            line::Line::new(machine.root().at(file), prefix.clone(), suffix.clone(), header.clone()).with_more(more),
+            line::BootLine::new(machine.root().at(file), prefix.clone(), suffix.clone(), header.clone())
+                .with_more(more),
         )),
         Access::Ethtool(parameter) => live(Box::new(ethtool::Parameter::of(parameter, name)?)),
-        Access::Mount(option) => live(Box::new(mount::Mounted::of(machine, option, name)?)),
-        Access::Process(property) => live(Box::new(process::Property::of(property, name)?)),
+        Access::Mount(option) => live(Box::new(mount::MountSetting::of(machine, option, name)?)),
+        Access::Process(property) => live(Box::new(process::ProcessSetting::of(property, name)?)),
     }
 }
 
-/// What a thing of a kind may be called, for a message.
+/// An example of an instance name, for messages.
 fn example(scope: Scope) -> &'static str {
     match scope {
         Scope::Disk => "sda",
@@ -267,7 +268,7 @@ fn example(scope: Scope) -> &'static str {
     }
 }
 
-/// What a tunable is here, thing by thing; nothing where its things are too many to be asked.
+/// The value of a tunable for each of its instances here; empty if there are too many instances to list.
 pub(crate) fn here(machine: &Machine, entry: &Entry, instance: Option<&str>) -> Vec<Here> {
     let scope = entry.tunable.scope;
     let names: Vec<Option<String>> = match instance {
@@ -277,7 +278,7 @@ pub(crate) fn here(machine: &Machine, entry: &Entry, instance: Option<&str>) -> 
     };
     let of = |instance: Option<String>| {
         let target = Target { name: entry.tunable.name.clone(), instance };
-        let read = Knob::of(machine, &target).and_then(|knob| knob.read_here());
+        let read = SystemSetting::of(machine, &target).and_then(|setting| setting.read_here());
         match read {
             Ok((value, choices)) => Here { instance: target.instance, value: Some(value), unavailable: None, choices },
             Err(why) => Here { instance: target.instance, value: None, unavailable: Some(why), choices: Vec::new() },
@@ -286,7 +287,7 @@ pub(crate) fn here(machine: &Machine, entry: &Entry, instance: Option<&str>) -> 
     names.into_iter().map(of).collect()
 }
 
-/// Sorts an error of the kernel's into unsupported, absent, not permitted and failed.
+/// Classifies an error of the kernel as unsupported, absent, not permitted or failed.
 fn sorted(what: &str, error: &io::Error) -> Unavailable {
     let words = io_error::words(error);
     match error.raw_os_error() {
@@ -312,12 +313,12 @@ mod tests {
     use super::*;
 
     fn read(target: &str) -> Result<String, Unavailable> {
-        Knob::named(&Machine::live(), target).and_then(|knob| knob.read())
+        SystemSetting::named(&Machine::live(), target).and_then(|setting| setting.read())
     }
 
     #[test]
     fn what_is_missing_is_told_apart() {
-        assert!(read("vm.swappiness").unwrap().parse::<u32>().is_ok());
+        assert!((0..=200).contains(&read("vm.swappiness").unwrap().parse::<u32>().unwrap()));
         assert!(matches!(read("disk.scheduler@nosuchdisk"), Err(Unavailable::Absent(_))));
         assert!(matches!(read("disk.scheduler"), Err(Unavailable::Absent(why)) if why.contains("disk.scheduler@sda")));
         assert!(matches!(read("vm.swappiness@sda"), Err(Unavailable::Absent(_))));

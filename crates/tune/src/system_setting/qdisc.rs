@@ -20,12 +20,12 @@ const OURS: u32 = 0x7773_0000;
 const DEFAULT: &str = "default";
 
 /// The root of an interface.
-pub(super) struct Root {
+pub(super) struct RootQdisc {
     interface: String,
     number: u32,
 }
 
-impl Root {
+impl RootQdisc {
     /// # Errors
     /// Absent where the interface has gone.
     pub(super) fn of(machine: &Machine, interface: &str) -> Result<Self, Unavailable> {
@@ -39,7 +39,7 @@ impl Root {
         [0, self.number, handle, ROOT, 0].into_iter().flat_map(u32::to_ne_bytes).collect()
     }
 
-    /// Handle and kind of what is there; `None` where there is nothing (noqueue is not told of).
+    /// Handle and kind of what is there; `None` where there is nothing (noqueue is not reported).
     fn present(&self) -> Result<Option<(u32, String)>, Unavailable> {
         let mut found = None;
         let mut netlink = Netlink::open(libc::NETLINK_ROUTE).map_err(|miss| self.sorted(miss))?;
@@ -66,7 +66,7 @@ impl Root {
     }
 }
 
-impl Handle for Root {
+impl Handle for RootQdisc {
     fn read(&self) -> Result<String, Unavailable> {
         match self.present()? {
             None | Some((0, _)) => Ok(DEFAULT.to_owned()),
