@@ -51,7 +51,7 @@ impl AtomicFile {
 impl Drop for AtomicFile {
     fn drop(&mut self) {
         if let Some(temporary) = &self.temporary {
-            // A full disk is the usual reason; half a file serves nobody.
+            // A full disk is the usual reason; half a file is useless.
             let _ = fs::remove_file(temporary);
         }
     }

@@ -5,7 +5,7 @@ use crate::options::{OutputOptions, duration};
 use crate::output::{self, Failure, complain, print};
 use crate::progress::Progress;
 use crate::record::{RecordArgs, record};
-use crate::recordings::{self, Part, for_people, to_the_millisecond};
+use crate::recordings::{self, RecordingPeriod, for_people, to_the_millisecond};
 use clap::{Args, Subcommand};
 use clap_complete::ArgValueCandidates;
 use std::fs;
@@ -35,11 +35,11 @@ pub struct BaselineArgs {
     dir: Option<PathBuf>,
     /// The list where nothing else is asked for.
     #[command(subcommand)]
-    what: Option<What>,
+    what: Option<BaselineCommand>,
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
+enum BaselineCommand {
     /// Save a baseline of the next minute, of a recording, or of benchmark results
     Save(SaveArgs),
     /// List the baselines
@@ -97,20 +97,20 @@ struct SaveArgs {
 /// Does what is asked for.
 pub fn run(args: &BaselineArgs, look: &OutputOptions) -> Result<ExitCode, Failure> {
     let baselines = Baselines::of(&recordings::folder(args.dir.as_deref())?);
-    match args.what.as_ref().unwrap_or(&What::List) {
-        What::Save(save) => {
+    match args.what.as_ref().unwrap_or(&BaselineCommand::List) {
+        BaselineCommand::Save(save) => {
             let baseline = Baseline { name: save.name.clone(), ..save.summed_up()? };
             baselines.save(&baseline, save.replace).map_err(unusable)?;
             tell(&Listed::from(baseline), look, text::saved)?;
         }
-        What::List => {
+        BaselineCommand::List => {
             let all = baselines.names().map_err(unusable)?;
             let all: Vec<Listed> =
                 all.iter().map(|name| named(&baselines, name).map(Listed::from)).collect::<Result<_, _>>()?;
             tell(&all, look, |all, style| text::baselines(all, style))?;
         }
-        What::Show { name } => tell(&named(&baselines, name)?, look, text::baseline)?,
-        What::Delete { name } => {
+        BaselineCommand::Show { name } => tell(&named(&baselines, name)?, look, text::baseline)?,
+        BaselineCommand::Delete { name } => {
             if !baselines.delete(name).map_err(unusable)? {
                 return Err(none_of(name, &baselines));
             }
@@ -134,7 +134,7 @@ impl SaveArgs {
         }
         let Self { recording, since, from, to, .. } = self;
         if recording.is_some() || since.is_some() || from.is_some() || to.is_some() {
-            let part = Part { dir: recording.clone(), since: *since, from: from.clone(), to: to.clone() };
+            let part = RecordingPeriod { dir: recording.clone(), since: *since, from: from.clone(), to: to.clone() };
             let recording = part.open()?;
             let span = part.span(&recording)?;
             return of_recording(&recording, &span);

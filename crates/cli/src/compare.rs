@@ -4,7 +4,7 @@ use crate::baseline::{named, of_files, of_recording};
 use crate::complete;
 use crate::options::OutputOptions;
 use crate::output::{self, Failure, print};
-use crate::recordings::{self, Part};
+use crate::recordings::{self, RecordingPeriod};
 use clap::Args;
 use clap_complete::ArgValueCandidates;
 use std::path::{Path, PathBuf};
@@ -51,13 +51,15 @@ fn side(text: &str, folder: &Path) -> Result<Baseline, Failure> {
     if let Some((from, to)) = text.rsplit_once("..") {
         let (dir, from) = from.rsplit_once('@').map_or((folder, from), |(dir, from)| (Path::new(dir), from));
         let when = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
-        return recorded(Part { dir: Some(dir.to_owned()), since: None, from: when(from), to: when(to) });
+        return recorded(RecordingPeriod { dir: Some(dir.to_owned()), since: None, from: when(from), to: when(to) });
     }
     let baselines = Baselines::of(folder);
     let path = Path::new(text);
     match path.metadata() {
         _ if baselines.names().is_ok_and(|names| names.iter().any(|name| name == text)) => named(&baselines, text),
-        Ok(there) if there.is_dir() => recorded(Part { dir: Some(path.to_owned()), since: None, from: None, to: None }),
+        Ok(there) if there.is_dir() => {
+            recorded(RecordingPeriod { dir: Some(path.to_owned()), since: None, from: None, to: None })
+        }
         Ok(_) if is_bench(path) => of_files(&[path.to_owned()]),
         Ok(_) => read_baseline(path).map_err(|error| Failure::usage(error.to_string())),
         Err(_) if text.contains('/') => Err(Failure::usage(format!("{text}: there is no such file or folder"))),
@@ -75,7 +77,7 @@ fn is_bench(path: &Path) -> bool {
     document.is_some_and(|document| document.schema == whyslow_model::bench::SCHEMA)
 }
 
-fn recorded(part: Part) -> Result<Baseline, Failure> {
+fn recorded(part: RecordingPeriod) -> Result<Baseline, Failure> {
     let recording = part.open()?;
     of_recording(&recording, &part.span(&recording)?)
 }

@@ -5,7 +5,7 @@ use crate::complete;
 use crate::options::OutputOptions;
 use crate::output::{Failure, by_ending, quietly};
 use crate::rates::Rates;
-use crate::recordings::{Part, in_words};
+use crate::recordings::{RecordingPeriod, in_words};
 use clap::{Args, ValueEnum};
 use clap_complete::ArgValueCandidates;
 use std::fs::File;
@@ -24,7 +24,7 @@ pub struct ExportArgs {
     #[arg(add = ArgValueCandidates::new(complete::families))]
     family: String,
     #[command(flatten)]
-    part: Part,
+    part: RecordingPeriod,
     /// Write counters as the kernel counts them instead of rates per second
     #[arg(long)]
     raw: bool,

@@ -64,7 +64,7 @@ impl Interrupt {
         Ok(Self { pipe })
     }
 
-    /// Whether a signal came that nobody was told of.
+    /// Whether a signal came that was not reported yet.
     pub fn came(&mut self) -> bool {
         let _ = self.pipe.set_nonblocking(true);
         let read = self.pipe.read(&mut [0]);

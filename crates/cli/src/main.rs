@@ -21,7 +21,6 @@ mod rates;
 mod read;
 mod record;
 mod recordings;
-mod schedule;
 mod tune;
 mod user_rules;
 mod why;

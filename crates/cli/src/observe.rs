@@ -4,7 +4,6 @@ use crate::interrupt::Interrupt;
 use crate::options::Observe;
 use crate::output::Failure;
 use crate::progress::Progress;
-use crate::schedule::next_multiple;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 use whyslow_model::window::Window;
@@ -65,6 +64,13 @@ impl Watch {
             }
         }
     }
+}
+
+/// The first multiple of `interval` after what has passed. It is computed from the start, so that delays do not add up;
+/// times that passed while a sample was taken are skipped, not caught up with.
+pub fn next_multiple(interval: Duration, passed: Duration) -> Duration {
+    let done = passed.as_nanos() / interval.as_nanos().max(1);
+    interval.saturating_mul(u32::try_from(done + 1).unwrap_or(u32::MAX))
 }
 
 /// When, after the start, the next sample is due: at every interval, and at the end.

@@ -129,7 +129,7 @@ fn add(incident: &mut Incident, path: &Path, watch: &Arc<ReadMonitor>) -> Result
         incident.add("standard input", standard_input(watch)?)
     } else {
         let failed = |e: io::Error| Failure::usage(format!("{}: cannot read it: {e}", path.display()));
-        // A named pipe that nobody has opened yet must not hold up Ctrl-C.
+        // A named pipe without a writer must not hold up Ctrl-C.
         let mut file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path).map_err(failed)?;
         let name = path.display().to_string();
         let kind = file.metadata().map_err(failed)?.file_type();

@@ -2,11 +2,11 @@
 
 use crate::interrupt::Interrupt;
 use crate::memory;
+use crate::observe::next_multiple;
 use crate::options::{OutputOptions, duration, size};
 use crate::output::{self, Failure, complain, print};
 use crate::progress::Progress;
 use crate::recordings;
-use crate::schedule::next_multiple;
 use crate::user_rules;
 use clap::Args;
 use signal_hook::consts::{SIGINT, SIGTERM};

@@ -20,7 +20,7 @@ const AROUND: Duration = Duration::from_secs(300);
 
 /// Which recording, and which part of it.
 #[derive(Clone, Debug, Args)]
-pub struct Part {
+pub struct RecordingPeriod {
     /// Folder of the recording [default: /var/lib/whyslow for root, else ~/.local/state/whyslow]
     #[arg(long)]
     pub dir: Option<PathBuf>,
@@ -35,7 +35,7 @@ pub struct Part {
     pub to: Option<String>,
 }
 
-impl Part {
+impl RecordingPeriod {
     pub fn open(&self) -> Result<Recording, Failure> {
         Recording::open_with_log(&folder(self.dir.as_deref())?, Arc::new(complain))
             .map_err(|e| Failure::usage(e.to_string()))

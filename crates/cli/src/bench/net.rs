@@ -194,10 +194,10 @@ fn serve(args: &ServeArgs, look: &OutputOptions) -> Result<(), Failure> {
     let asked = ServerOptions { listen, token: token.clone(), seconds: seconds(args.time)? };
     let stop = Stop::default();
     end_by_signal(&stop)?;
-    let mut told = Ok(());
-    let ready = |at: SocketAddr| told = print(invitation(at, &asked, made.then_some(&token), look));
+    let mut printed = Ok(());
+    let ready = |at: SocketAddr| printed = print(invitation(at, &asked, made.then_some(&token), look));
     net::serve(&asked, &stop, ready).map_err(|e| Failure::usage(e.to_string()))?;
-    told
+    printed
 }
 
 /// Stops the server on Ctrl-C and SIGTERM.

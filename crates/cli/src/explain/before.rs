@@ -99,11 +99,11 @@ fn began(window: &Window, diagnosis: &Diagnosis, key: &str, events: &mut Events)
     let Some(finding) = diagnosis.findings.iter().find(|finding| finding.key() == key) else { return };
     let (Some(first), Some(last)) = (window.snapshots().first(), window.last()) else { return };
     let pids = finding.subject.pid.into_iter().chain(finding.culprits.iter().flat_map(Culprit::processes));
-    let mut told = Vec::new();
+    let mut seen = Vec::new();
     for pid in pids {
         let row = Process::rows(last).iter().find(|row| row.task.pid == pid);
-        let Some(row) = row.filter(|_| !told.contains(&pid)) else { continue };
-        told.push(pid);
+        let Some(row) = row.filter(|_| !seen.contains(&pid)) else { continue };
+        seen.push(pid);
         let start = i64::try_from(row.task.start).unwrap_or(i64::MAX).saturating_mul(TICK_NS);
         let at = last.wall_ns.saturating_sub_unsigned(last.boot_ns).saturating_add(start);
         if at >= first.wall_ns {

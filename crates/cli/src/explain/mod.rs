@@ -8,7 +8,7 @@ use crate::memory;
 use crate::options::OutputOptions;
 use crate::output::{self, Failure, print};
 use crate::progress::Progress;
-use crate::recordings::{self, Part, around, to_the_millisecond};
+use crate::recordings::{self, RecordingPeriod, around, to_the_millisecond};
 use crate::user_rules;
 use clap::Args;
 use std::path::PathBuf;
@@ -27,7 +27,7 @@ pub struct ExplainArgs {
     #[arg(conflicts_with = "dir")]
     recording: Option<PathBuf>,
     #[command(flatten)]
-    part: Part,
+    part: RecordingPeriod,
     /// Five minutes on either side of this time: 03:12, '2026-11-21 03:12'
     #[arg(long, value_name = "WHEN", conflicts_with_all = ["since", "from", "to"])]
     at: Option<String>,
@@ -37,7 +37,7 @@ pub struct ExplainArgs {
 pub fn run(args: &ExplainArgs, look: &OutputOptions) -> Result<ExitCode, Failure> {
     memory::keep();
     let dir = args.recording.clone().or_else(|| args.part.dir.clone());
-    let part = Part { dir, ..args.part.clone() };
+    let part = RecordingPeriod { dir, ..args.part.clone() };
     let recording = part.open()?;
     let span = match &args.at {
         Some(moment) => around(moment)?,

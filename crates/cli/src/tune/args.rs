@@ -48,7 +48,7 @@ pub enum Action {
         #[arg(required = true, value_name = "PROFILE", add = ArgValueCandidates::new(complete::profiles))]
         profiles: Vec<String>,
         #[command(flatten)]
-        read: Reading,
+        read: ReadOptions,
         #[command(flatten)]
         how: How,
     },
@@ -65,7 +65,7 @@ pub enum Action {
         #[arg(long, value_name = "NAME")]
         save: Option<String>,
         #[command(flatten)]
-        read: Reading,
+        read: ReadOptions,
     },
     /// Show what whyslow changed, before and now; or what a profile would change
     Diff {
@@ -73,7 +73,7 @@ pub enum Action {
         #[arg(value_name = "PROFILE", add = ArgValueCandidates::new(complete::profiles))]
         profiles: Vec<String>,
         #[command(flatten)]
-        read: Reading,
+        read: ReadOptions,
     },
     /// Check whether changes are still in effect, or whether a profile is; exit status 1 if not
     Verify {
@@ -81,7 +81,7 @@ pub enum Action {
         #[arg(value_name = "PROFILE", add = ArgValueCandidates::new(complete::profiles))]
         profiles: Vec<String>,
         #[command(flatten)]
-        read: Reading,
+        read: ReadOptions,
     },
     /// Roll back the last change, one change, or all; values changed externally since are left alone
     Undo {
@@ -154,7 +154,7 @@ pub struct How {
 
 /// How profiles are read.
 #[derive(Debug, Args)]
-pub struct Reading {
+pub struct ReadOptions {
     /// Allow the profile to run commands to compute values
     #[arg(long)]
     pub allow_commands: bool,

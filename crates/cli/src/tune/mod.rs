@@ -123,13 +123,13 @@ impl Tune<'_> {
             return self.rehearse(&plan, how);
         }
         let mut session = self.session()?;
-        // Once more, now that nobody else changes settings.
+        // Once more, now that no other run can change settings.
         let plan = Plan::of(&self.machine, &why, &requests);
         plan.all_possible().map_err(failure)?;
         self.apply(&mut session, &plan, how, None)
     }
 
-    /// Whether only to say what would be done: where asked for, and where it is risky and nobody said yes.
+    /// Whether to only show what would be done: with --dry-run, and for risky changes without --yes.
     fn is_rehearsal(&self, plan: &Plan, how: &How) -> bool {
         how.dry_run || (plan.risk() > Risk::Low && !how.yes)
     }

@@ -1,6 +1,6 @@
 //! Profiles: read, shown, applied, imported.
 
-use super::args::{How, Reading};
+use super::args::{How, ReadOptions};
 use super::{NOT_ALL, Tune, failure, status};
 use crate::output::{Failure, complain, print, style};
 use serde::Serialize;
@@ -54,11 +54,11 @@ impl Tune<'_> {
         Ok(ExitCode::SUCCESS)
     }
 
-    fn load(&self, names: &[String], read: &Reading) -> Result<Profile, Failure> {
+    fn load(&self, names: &[String], read: &ReadOptions) -> Result<Profile, Failure> {
         Profile::load(&self.machine, names, read.allow_commands).map_err(failure)
     }
 
-    pub(super) fn diff_profile(&self, names: &[String], read: &Reading) -> Result<ExitCode, Failure> {
+    pub(super) fn diff_profile(&self, names: &[String], read: &ReadOptions) -> Result<ExitCode, Failure> {
         let profile = self.load(names, read)?;
         self.show_plan(&profile, &profile.plan(&self.machine))?;
         Ok(ExitCode::SUCCESS)
@@ -71,7 +71,7 @@ impl Tune<'_> {
     }
 
     /// What this machine does not have is left out; all the rest must be as the profile wants it.
-    pub(super) fn verify_profile(&self, names: &[String], read: &Reading) -> Result<ExitCode, Failure> {
+    pub(super) fn verify_profile(&self, names: &[String], read: &ReadOptions) -> Result<ExitCode, Failure> {
         let profile = self.load(names, read)?;
         let plan = profile.plan(&self.machine);
         self.show_plan(&profile, &plan)?;
@@ -83,7 +83,7 @@ impl Tune<'_> {
         Ok(status(plan.document().lines.iter().all(|line| holds(&line.step))))
     }
 
-    pub(super) fn apply_profile(&self, names: &[String], read: &Reading, how: &How) -> Result<ExitCode, Failure> {
+    pub(super) fn apply_profile(&self, names: &[String], read: &ReadOptions, how: &How) -> Result<ExitCode, Failure> {
         let profile = self.load(names, read)?;
         let plan = profile.plan(&self.machine);
         plan.possible_here().map_err(failure)?;
@@ -108,7 +108,7 @@ impl Tune<'_> {
         Ok(done)
     }
 
-    pub(super) fn import(&self, names: &[String], save: Option<&str>, read: &Reading) -> Result<ExitCode, Failure> {
+    pub(super) fn import(&self, names: &[String], save: Option<&str>, read: &ReadOptions) -> Result<ExitCode, Failure> {
         let profile = self.load(names, read)?;
         let text = profile.flat();
         if let Some(name) = save {

@@ -1,6 +1,6 @@
 //! The command line of `whyslow try`.
 
-use super::measure::Measure;
+use super::measure::TrialMetric;
 use crate::complete;
 use crate::options::duration;
 use clap::{Args, Parser};
@@ -20,13 +20,13 @@ pub struct TryArgs {
     /// What to measure: time; number (the last one the command prints); or a signal such as disk.wait@sda, as listed by
     /// `whyslow rules ID`; prefix + if higher is better [default: time]
     #[arg(long)]
-    pub metric: Option<Measure>,
+    pub metric: Option<TrialMetric>,
     /// A metric that must not get worse: a change that harms it has not helped
     #[arg(long, value_name = "METRIC")]
-    pub guard: Vec<Measure>,
+    pub guard: Vec<TrialMetric>,
     /// A metric through which the change should work: if it does not improve, the result says 'mechanism unconfirmed'
     #[arg(long, value_name = "METRIC")]
-    pub moves: Option<Measure>,
+    pub moves: Option<TrialMetric>,
     /// Higher values of --metric are better
     #[arg(long)]
     pub higher_is_better: bool,
@@ -72,7 +72,7 @@ pub struct TryArgs {
     /// For changes that need a restart or reboot: measure, make the change, and stop until --after
     #[arg(long, conflicts_with_all = ["after", "guard", "moves", "keep"])]
     pub before: bool,
-    /// Measure again, compare with --before, and roll back unless the change helped and --keep is given
+    /// TrialMetric again, compare with --before, and roll back unless the change helped and --keep is given
     #[arg(long, conflicts_with_all = ["changes", "command", "metric", "guard", "moves", "time"])]
     pub after: bool,
 }
@@ -80,7 +80,7 @@ pub struct TryArgs {
 /// A line `whyslow try ...` by itself.
 #[derive(Parser)]
 #[command(name = "try")]
-struct Line {
+struct TryCommand {
     #[command(flatten)]
     args: TryArgs,
 }
@@ -92,7 +92,7 @@ impl TryArgs {
         if line.first()? != "try" {
             return None;
         }
-        Line::try_parse_from(line).ok().map(|line| line.args)
+        TryCommand::try_parse_from(line).ok().map(|line| line.args)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::args::TryArgs;
 use super::task::Task;
-use super::{ended, progress, told};
+use super::{ended, progress, say_step};
 use crate::options::Observe;
 use crate::output::{Failure, complain};
 use crate::tune::{Tune, failure, stop_on_signals};
@@ -143,7 +143,7 @@ struct AutoTrial<'a> {
 impl AutoTrial<'_> {
     fn walk(mut self, finding: &Finding, proposals: Vec<Proposal>) -> Result<Walk, Failure> {
         let progress = progress();
-        let tell = |step, steps| told(&progress, step, steps);
+        let tell = |step, steps| say_step(&progress, step, steps);
         let mut bench: Option<LiveTestBed> = None;
         let mut helped: Vec<Task> = Vec::new();
         let mut steps = Vec::new();
@@ -223,7 +223,7 @@ impl AutoTrial<'_> {
     fn pairs_within(&self, task: &Task, part: Duration) -> Result<usize, Failure> {
         let start = Instant::now();
         Load::Command(task.args.command.clone()).once(&self.stop).map_err(failure)?;
-        Ok(task.layout().pairs_within(part, start.elapsed()))
+        Ok(task.time_budget().pairs_within(part, start.elapsed()))
     }
 
     /// The bench, turned to the next task.
@@ -262,7 +262,7 @@ impl AutoTrial<'_> {
         }
         let task = Task::of(&self.tune.machine, args)?;
         // What helped is not given up because earlier steps took longer than foreseen.
-        let time = self.end.saturating_duration_since(Instant::now()).max(task.layout().least());
+        let time = self.end.saturating_duration_since(Instant::now()).max(task.time_budget().least());
         let load = task.load(Some(time))?;
         bench.turn_to(task.around("try --auto", load)).map_err(failure)?;
         let mut trial = match self.tried(&task.design(Design::ALPHA), bench)? {

@@ -1,10 +1,9 @@
 //! What shows only after a restart or a reboot: measured before, and after.
 
 use super::args::TryArgs;
-use super::measure::Measure;
-use super::meter::SignalMeter;
+use super::measure::{SignalMeter, TrialMetric};
 use super::task::Task;
-use super::{progress, told};
+use super::{progress, say_step};
 use crate::output::Failure;
 use crate::tune::{Tune, failure, stop_on_signals};
 use serde::Serialize;
@@ -27,7 +26,7 @@ pub fn before(tune: &Tune, task: &Task) -> Result<ExitCode, Failure> {
     let args = &task.args;
     let load = task.load(args.time)?;
     let progress = progress();
-    let tell = |step, steps| told(&progress, step, steps);
+    let tell = |step, steps| say_step(&progress, step, steps);
     let around = task.around("try, before", load.clone());
     let mut workbench = LiveTestBed::new(&tune.machine, session, around, stop_on_signals()?, &tell);
     let before = measured(&mut workbench, args.pairs).map_err(failure)?;
@@ -53,7 +52,7 @@ pub fn before(tune: &Tune, task: &Task) -> Result<ExitCode, Failure> {
     drop(workbench);
     drop(progress);
     let what = if task.effect == Effect::Reboot { "reboot" } else { "restart what it is for" };
-    tune.tell(&Made { change: id }, |_| {
+    tune.tell(&PreparedChange { change: id }, |_| {
         format!(
             "change {id} is made, after measuring without it\n{what}, apply the same load, then run: whyslow try --after\n"
         )
@@ -63,7 +62,7 @@ pub fn before(tune: &Tune, task: &Task) -> Result<ExitCode, Failure> {
 
 /// The document of `try --before --json`.
 #[derive(Serialize)]
-struct Made {
+struct PreparedChange {
     change: u64,
 }
 
@@ -82,7 +81,7 @@ pub fn after(tune: &Tune, args: &TryArgs) -> Result<ExitCode, Failure> {
     if !prepared.can_show(&tune.machine) {
         return Err(Failure::usage("the machine has not been rebooted yet: reboot, then run 'whyslow try --after'"));
     }
-    let measure: Measure = prepared.measured.parse().map_err(Failure::usage)?;
+    let measure: TrialMetric = prepared.measured.parse().map_err(Failure::usage)?;
     let around = TrialSetup {
         why: String::new(),
         requests: Vec::new(),
@@ -91,7 +90,7 @@ pub fn after(tune: &Tune, args: &TryArgs) -> Result<ExitCode, Failure> {
         meter: Box::new(SignalMeter::of(measure.figure().cloned().into_iter().collect())),
     };
     let progress = progress();
-    let tell = |step, steps| told(&progress, step, steps);
+    let tell = |step, steps| say_step(&progress, step, steps);
     let mut workbench = LiveTestBed::new(&tune.machine, session, around, stop_on_signals()?, &tell);
     let after = measured(&mut workbench, prepared.before.len()).map_err(|e| match e {
         Error::Interrupted => Failure::interrupted("interrupted; the trial is still waiting for 'whyslow try --after'"),

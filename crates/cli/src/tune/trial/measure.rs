@@ -1,95 +1,149 @@
-//! What is measured, as the command line names it.
+//! What is measured, as the command line names it, and how signals of the running machine are measured: over a window each.
 
 use std::fmt;
 use std::str::FromStr;
-use whyslow_diagnose::Figure;
-use whyslow_tune::experiment::{MetricSource, MetricSpec};
+use std::time::{Duration, Instant};
+use whyslow_diagnose::{Figure, values};
+use whyslow_model::window::Window;
+use whyslow_sense::{Root, Sampler};
+use whyslow_tune::experiment::{Measurement, Meter, MetricSource, MetricSpec};
 
 /// A metric, and which way is better.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Measure {
-    what: What,
+pub struct TrialMetric {
+    what: MetricReading,
     /// Whether more of it is better.
     pub more_is_better: bool,
 }
 
 /// Of a command its time or number; else a signal of the machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum What {
+enum MetricReading {
     Time,
     Number,
     Live(Figure),
 }
 
-impl Measure {
+impl TrialMetric {
     /// How long the command takes.
-    pub const TIME: Self = Self { what: What::Time, more_is_better: false };
+    pub const TIME: Self = Self { what: MetricReading::Time, more_is_better: false };
 
     /// The signal, where it is one.
     pub fn figure(&self) -> Option<&Figure> {
         match &self.what {
-            What::Live(figure) => Some(figure),
-            What::Time | What::Number => None,
+            MetricReading::Live(figure) => Some(figure),
+            MetricReading::Time | MetricReading::Number => None,
         }
     }
 
     /// Where its value comes from.
     pub fn measured(&self) -> MetricSource {
         match self.what {
-            What::Time => MetricSource::Time,
-            What::Number => MetricSource::Number,
-            What::Live(_) => MetricSource::Live,
+            MetricReading::Time => MetricSource::Time,
+            MetricReading::Number => MetricSource::Number,
+            MetricReading::Live(_) => MetricSource::Live,
         }
     }
 
     /// As the record names it, with its unit.
     pub fn spec(&self, command: &[String]) -> MetricSpec {
         let name = match &self.what {
-            What::Time => format!("s, of: {}", command.join(" ")),
-            What::Number => format!("printed by: {}", command.join(" ")),
-            What::Live(figure) => format!("{figure} in {}", figure.unit()),
+            MetricReading::Time => format!("s, of: {}", command.join(" ")),
+            MetricReading::Number => format!("printed by: {}", command.join(" ")),
+            MetricReading::Live(figure) => format!("{figure} in {}", figure.unit()),
         };
         MetricSpec { name, lower_is_better: !self.more_is_better }
     }
 }
 
-impl FromStr for Measure {
+impl FromStr for TrialMetric {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
         let (more_is_better, name) = text.strip_prefix('+').map_or((false, text), |name| (true, name));
         let what = match name {
-            "time" => What::Time,
-            "number" => What::Number,
-            name => What::Live(name.parse()?),
+            "time" => MetricReading::Time,
+            "number" => MetricReading::Number,
+            name => MetricReading::Live(name.parse()?),
         };
         Ok(Self { what, more_is_better })
     }
 }
 
-impl fmt::Display for Measure {
+impl fmt::Display for TrialMetric {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.more_is_better {
             write!(f, "+")?;
         }
         match &self.what {
-            What::Time => write!(f, "time"),
-            What::Number => write!(f, "number"),
-            What::Live(figure) => write!(f, "{figure}"),
+            MetricReading::Time => write!(f, "time"),
+            MetricReading::Number => write!(f, "number"),
+            MetricReading::Live(figure) => write!(f, "{figure}"),
         }
+    }
+}
+
+/// How often a sample is taken within a measurement: some signals are of the steps between.
+const INTERVAL: Duration = Duration::from_secs(1);
+
+/// Reads figures over a window from the start of a measurement to its end.
+pub struct SignalMeter {
+    figures: Vec<Figure>,
+    /// None where nothing is asked for: to sample costs time.
+    sampler: Option<Sampler>,
+    window: Window,
+    due: Instant,
+}
+
+impl SignalMeter {
+    /// For these figures; loads the BPF programs now, where there are any.
+    pub fn of(figures: Vec<Figure>) -> Self {
+        // What is seldom read has to be in each window.
+        let mut sampler = (!figures.is_empty()).then(|| Sampler::new(Root::live()).slow(Duration::ZERO));
+        if let Some(sampler) = &mut sampler {
+            for source in figures.iter().flat_map(Figure::asks) {
+                sampler.ask(source);
+            }
+        }
+        Self { figures, sampler, window: Window::default(), due: Instant::now() }
+    }
+
+    fn sample(&mut self) {
+        if let Some(sampler) = &mut self.sampler {
+            self.window.push(sampler.sample());
+            self.due = Instant::now() + INTERVAL;
+        }
+    }
+}
+
+impl Meter for SignalMeter {
+    fn start(&mut self) {
+        self.window = Window::default();
+        self.sample();
+    }
+
+    fn tick(&mut self) {
+        if Instant::now() >= self.due {
+            self.sample();
+        }
+    }
+
+    fn stop(&mut self) -> Measurement {
+        self.sample();
+        values(&self.window, &self.figures)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Measure;
+    use super::TrialMetric;
 
     #[test]
     fn a_plus_says_that_more_is_better() {
         for text in ["time", "+number", "disk.wait@vda", "+disk.read_rate@vda"] {
-            let measure: Measure = text.parse().unwrap();
+            let measure: TrialMetric = text.parse().unwrap();
             assert_eq!((measure.to_string().as_str(), measure.more_is_better), (text, text.starts_with('+')));
         }
-        assert!("tim".parse::<Measure>().is_err());
+        assert!("tim".parse::<TrialMetric>().is_err());
     }
 }

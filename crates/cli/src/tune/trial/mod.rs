@@ -3,12 +3,11 @@
 mod args;
 mod auto;
 mod before_after;
-mod layout;
 mod measure;
-mod meter;
 #[cfg(test)]
 mod rules;
 mod task;
+mod time_budget;
 
 pub use args::TryArgs;
 
@@ -47,7 +46,7 @@ pub fn run(args: &TryArgs, look: &OutputOptions) -> Result<ExitCode, Failure> {
     task.can_alternate()?;
     let around = task.around("try", task.load(args.time)?);
     let progress = progress();
-    let tell = |step, steps| told(&progress, step, steps);
+    let tell = |step, steps| say_step(&progress, step, steps);
     let mut workbench = LiveTestBed::new(&tune.machine, tune.session()?, around, stop_on_signals()?, &tell);
     let mut trial = experiment::run(&task.design(Design::ALPHA), &mut workbench).map_err(failure)?;
     trial.caveat = task.caveat();
@@ -69,7 +68,7 @@ fn progress() -> Progress {
     Progress::new("trying", "roll back")
 }
 
-fn told(progress: &Progress, step: usize, steps: usize) {
+fn say_step(progress: &Progress, step: usize, steps: usize) {
     progress.say(&format!("trying, measurement {step} of {steps} (Ctrl-C: roll back)"));
 }
 

@@ -1,9 +1,8 @@
 //! One change to be tried, with all that the command line says about how.
 
 use super::args::TryArgs;
-use super::layout::Layout;
-use super::measure::Measure;
-use super::meter::SignalMeter;
+use super::measure::{SignalMeter, TrialMetric};
+use super::time_budget::TimeBudget;
 use crate::output::Failure;
 use crate::tune::failure;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -14,7 +13,7 @@ use whyslow_tune::{ChangeRequest, Machine, Plan};
 /// A change that can be made here, and what it is to be measured by.
 pub struct Task {
     pub args: TryArgs,
-    target: Measure,
+    target: TrialMetric,
     requests: Vec<ChangeRequest>,
     settle: Duration,
     plan: Plan,
@@ -24,7 +23,7 @@ pub struct Task {
 impl Task {
     /// What the command line asks for.
     pub fn of(machine: &Machine, args: TryArgs) -> Result<Self, Failure> {
-        let mut target = args.metric.clone().unwrap_or(Measure::TIME);
+        let mut target = args.metric.clone().unwrap_or(TrialMetric::TIME);
         target.more_is_better |= args.higher_is_better;
         if args.command.is_empty() {
             all_live([&target].into_iter().chain(&args.guard).chain(&args.moves))?;
@@ -44,15 +43,15 @@ impl Task {
         Ok(Self { target, requests, settle, effect: plan.effect(), plan, args })
     }
 
-    /// Whether it is risky, and nobody said yes.
+    /// Whether it is risky and --yes is missing.
     pub fn wants_a_yes(&self) -> bool {
         self.plan.risk() > Risk::Low && !self.args.yes
     }
 
-    /// Whether it may be made: told now, rather than after minutes in which nothing was changed yet.
+    /// Checks whether the change may be made, before minutes are spent on measuring without it.
     ///
     /// # Errors
-    /// It is risky, and nobody said yes; whoever runs this may not write it.
+    /// It is risky and --yes is missing; this user may not write the setting.
     pub fn is_allowed(&self) -> Result<(), Failure> {
         if self.wants_a_yes() {
             return Err(Failure::nothing("nothing was tried, because it is risky; re-run with --yes to try it"));
@@ -61,20 +60,20 @@ impl Task {
     }
 
     pub fn rehearsal(&self) -> Result<Rehearsal, Failure> {
-        let layout = self.layout();
+        let time_budget = self.time_budget();
         let seconds = match self.load(self.args.time)? {
-            Load::Present(block) => Some(layout.total(block).as_secs_f64()),
+            Load::Present(block) => Some(time_budget.total(block).as_secs_f64()),
             Load::Command(_) => None,
         };
         Ok(Rehearsal {
             plan: self.plan.document(),
             metric: self.target().name,
-            pairs: layout.pairs,
-            noise_pairs: layout.noise_pairs,
+            pairs: time_budget.pairs,
+            noise_pairs: time_budget.noise_pairs,
             settle: self.settle.as_secs_f64(),
             seconds,
-            runs: (!self.args.command.is_empty()).then(|| layout.measurements() as usize),
-            waiting: layout.waiting().as_secs_f64(),
+            runs: (!self.args.command.is_empty()).then(|| time_budget.measurements() as usize),
+            waiting: time_budget.waiting().as_secs_f64(),
             caveat: self.caveat(),
         })
     }
@@ -103,14 +102,14 @@ impl Task {
     }
 
     /// How its time is divided.
-    pub fn layout(&self) -> Layout {
-        Layout { pairs: self.args.pairs, noise_pairs: self.args.noise_pairs, settle: self.settle }
+    pub fn time_budget(&self) -> TimeBudget {
+        TimeBudget { pairs: self.args.pairs, noise_pairs: self.args.noise_pairs, settle: self.settle }
     }
 
     /// What it is measured under, where it may take so long in all.
     pub fn load(&self, time: Option<Duration>) -> Result<Load, Failure> {
         if self.args.command.is_empty() {
-            return self.layout().block(time).map(Load::Present).map_err(Failure::usage);
+            return self.time_budget().block(time).map(Load::Present).map_err(Failure::usage);
         }
         Ok(Load::Command(self.args.command.clone()))
     }
@@ -150,14 +149,14 @@ impl Task {
             why: format!("{why} {}", self.args.changes.join(" ")),
             requests: self.requests.clone(),
             load,
-            measured: all.clone().map(Measure::measured).collect(),
-            meter: Box::new(SignalMeter::of(all.filter_map(Measure::figure).cloned().collect())),
+            measured: all.clone().map(TrialMetric::measured).collect(),
+            meter: Box::new(SignalMeter::of(all.filter_map(TrialMetric::figure).cloned().collect())),
         }
     }
 }
 
 /// Whether each metric is a signal of the machine, where there is no command.
-fn all_live<'m>(measures: impl IntoIterator<Item = &'m Measure>) -> Result<(), Failure> {
+fn all_live<'m>(measures: impl IntoIterator<Item = &'m TrialMetric>) -> Result<(), Failure> {
     match measures.into_iter().find(|measure| measure.figure().is_none()) {
         None => Ok(()),
         Some(measure) => Err(Failure::usage(format!(

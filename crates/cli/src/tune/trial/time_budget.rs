@@ -5,12 +5,12 @@ use whyslow_tune::experiment::PAUSE;
 
 /// The shortest time over which a signal of the machine is measured.
 const SHORTEST: Duration = Duration::from_millis(250);
-/// How long at a time where nobody says how long it may take in all.
+/// The length of a measurement if no total time is given.
 const USUAL: Duration = Duration::from_secs(10);
 
-/// What there is to divide.
+/// What the time of a trial is divided into.
 #[derive(Clone, Copy, Debug)]
-pub struct Layout {
+pub struct TimeBudget {
     /// Pairs with and without the change.
     pub pairs: usize,
     pub noise_pairs: usize,
@@ -18,7 +18,7 @@ pub struct Layout {
     pub settle: Duration,
 }
 
-impl Layout {
+impl TimeBudget {
     /// How often it is measured.
     pub fn measurements(self) -> u32 {
         u32::try_from(2 * (self.pairs + self.noise_pairs) + 1).unwrap_or(u32::MAX)
@@ -72,19 +72,19 @@ mod tests {
 
     #[test]
     fn time_is_divided_over_what_is_measured() {
-        let layout = Layout { pairs: 10, noise_pairs: 4, settle: S(2.0) };
-        assert_eq!(layout.block(None), Ok(S(10.0)));
+        let time_budget = TimeBudget { pairs: 10, noise_pairs: 4, settle: S(2.0) };
+        assert_eq!(time_budget.block(None), Ok(S(10.0)));
         // Twenty switches, and 29 measurements with a pause before each.
-        assert_eq!(layout.block(Some(S(40.0 + 29.0 * 3.1))), Ok(S(3.0)));
-        assert!(layout.block(Some(S(45.0))).unwrap_err().contains("at least 51 s"));
-        assert_eq!(Layout { settle: S(30.0), ..layout }.block(None), Ok(S(30.0)));
+        assert_eq!(time_budget.block(Some(S(40.0 + 29.0 * 3.1))), Ok(S(3.0)));
+        assert!(time_budget.block(Some(S(45.0))).unwrap_err().contains("at least 51 s"));
+        assert_eq!(TimeBudget { settle: S(30.0), ..time_budget }.block(None), Ok(S(30.0)));
     }
 
     #[test]
     fn as_many_runs_as_fit() {
-        let layout = Layout { pairs: 10, noise_pairs: 2, settle: S(1.0) };
-        assert_eq!(layout.pairs_within(S(1000.0), S(0.9)), 10);
-        assert_eq!(layout.pairs_within(S(5.0 + 4.0 * 7.1), S(0.9)), 7);
-        assert_eq!(layout.pairs_within(S(3.0), S(0.9)), 0);
+        let time_budget = TimeBudget { pairs: 10, noise_pairs: 2, settle: S(1.0) };
+        assert_eq!(time_budget.pairs_within(S(1000.0), S(0.9)), 10);
+        assert_eq!(time_budget.pairs_within(S(5.0 + 4.0 * 7.1), S(0.9)), 7);
+        assert_eq!(time_budget.pairs_within(S(3.0), S(0.9)), 0);
     }
 }
