@@ -17,6 +17,7 @@ pub mod profile;
 mod root;
 mod sampler;
 mod source;
+mod source_error;
 pub mod supervisor;
 mod task;
 #[cfg(test)]
@@ -31,7 +32,8 @@ pub mod netlink {
 pub use net::tcp_info;
 pub use root::Root;
 pub use sampler::Sampler;
-pub use source::{Schedule, Source, SourceError, SourceInfo};
+pub use source::{Schedule, Source, SourceInfo};
+pub use source_error::SourceError;
 pub use task::command_line;
 
 pub(crate) use whyslow_proc::text;

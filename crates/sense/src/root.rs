@@ -1,7 +1,7 @@
 //! The directory under which /proc and /sys are found: `/` on the live machine, a captured tree in tests.
 
 use crate::fd_cache::{self, FdCache};
-use crate::source::SourceError;
+use crate::source_error::SourceError;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,8 @@
-//! What every source has in common, and why one could not be read.
+//! What every source has in common.
 
 use crate::root::Root;
-use whyslow_model::snapshot::{ReadOutcome, Snapshot};
+use crate::source_error::SourceError;
+use whyslow_model::snapshot::Snapshot;
 
 /// How often a source is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,52 +80,4 @@ pub(crate) fn stateless(
     read: fn(&Root, &mut Snapshot) -> Result<(), SourceError>,
 ) -> Box<dyn Source> {
     Box::new(Stateless { info, read })
-}
-
-/// Why a source, or a part of it, could not be read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SourceError {
-    /// This kernel or machine does not have it.
-    Absent(String),
-    /// We may not read it.
-    NotPermitted {
-        /// What was refused.
-        why: String,
-        /// What would allow it.
-        remedy: String,
-    },
-    /// Reading failed, or the content was malformed.
-    Failed(String),
-}
-
-impl SourceError {
-    /// Sorts an error of reading `/path` by its errno.
-    pub fn from_io(path: &str, error: &std::io::Error) -> Self {
-        use std::io::ErrorKind::{NotADirectory, NotFound, PermissionDenied};
-        match error.kind() {
-            NotFound | NotADirectory => Self::Absent(format!("/{path} does not exist")),
-            PermissionDenied => {
-                Self::NotPermitted { why: format!("/{path}: permission denied"), remedy: "run as root".into() }
-            }
-            _ if matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::ENODEV)) => {
-                Self::Absent(format!("/{path}: {error}"))
-            }
-            _ => Self::Failed(format!("/{path}: {error}")),
-        }
-    }
-
-    /// A line of `/path` that does not follow the kernel's documentation.
-    pub fn malformed(path: &str, line: &str) -> Self {
-        Self::Failed(format!("/{path}: unexpected content {line:?}"))
-    }
-}
-
-impl From<SourceError> for ReadOutcome {
-    fn from(error: SourceError) -> Self {
-        match error {
-            SourceError::Absent(why) => Self::Absent(why),
-            SourceError::NotPermitted { why, remedy } => Self::NotPermitted { why, remedy },
-            SourceError::Failed(why) => Self::Failed(why),
-        }
-    }
 }

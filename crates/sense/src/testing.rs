@@ -6,7 +6,8 @@ mod skip;
 pub(crate) use skip::{has_program, is_root, skip, skip_unless_ci};
 
 use crate::Root;
-use crate::source::{Source, SourceError};
+use crate::source::Source;
+use crate::source_error::SourceError;
 use proptest::prelude::*;
 use proptest::test_runner::{TestCaseError, TestRunner};
 use std::fs::{self, File};

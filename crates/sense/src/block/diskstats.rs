@@ -1,7 +1,8 @@
 //! /proc/diskstats: requests by block device and partition (Documentation/admin-guide/iostats.rst).
 
 use crate::Root;
-use crate::source::{SourceError, SourceInfo};
+use crate::source::SourceInfo;
+use crate::source_error::SourceError;
 use whyslow_model::catalogue::Disk;
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::value::State;

@@ -2,7 +2,7 @@
 
 use super::prerequisites::TYPES;
 use crate::root::Root;
-use crate::source::SourceError;
+use crate::source_error::SourceError;
 use std::collections::HashMap;
 use std::fs;
 

@@ -1,6 +1,6 @@
 //! Errors of BPF objects, as a blind spot reports them.
 
-use crate::source::SourceError;
+use crate::source_error::SourceError;
 use std::error::Error;
 use std::io;
 

@@ -5,7 +5,7 @@ use super::errors::{causes, failed, missing, refused};
 use super::tracepoints::{Attached, Tracepoints};
 use super::{functions, prerequisites};
 use crate::root::Root;
-use crate::source::SourceError;
+use crate::source_error::SourceError;
 use aya::maps::{Array, HashMap, Map, MapData, MapError, PerCpuArray, PerCpuHashMap, PerCpuValues};
 use aya::programs::Program;
 use aya::{Btf, BtfError, Ebpf, EbpfError, EbpfLoader, Pod};

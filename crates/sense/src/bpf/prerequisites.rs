@@ -1,7 +1,7 @@
 //! Whether we may use BPF, and if not why (capabilities(7), kernel_lockdown(7)).
 
 use crate::root::Root;
-use crate::source::SourceError;
+use crate::source_error::SourceError;
 
 /// CAP_SYS_ADMIN, which includes the other two, CAP_PERFMON and CAP_BPF of include/uapi/linux/capability.h.
 const SYS_ADMIN: u64 = 1 << 21;

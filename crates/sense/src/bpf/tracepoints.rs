@@ -2,7 +2,7 @@
 
 use super::calls::attach_tracepoint;
 use super::errors::failed;
-use crate::source::SourceError;
+use crate::source_error::SourceError;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;

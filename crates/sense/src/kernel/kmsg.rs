@@ -1,7 +1,8 @@
 //! The kernel log (/dev/kmsg, Documentation/ABI/testing/dev-kmsg).
 
 use crate::root::Root;
-use crate::source::{Source, SourceError, SourceInfo};
+use crate::source::{Source, SourceInfo};
+use crate::source_error::SourceError;
 use crate::text::{hexadecimal, unescape};
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read, Seek, SeekFrom};

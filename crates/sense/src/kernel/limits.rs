@@ -1,7 +1,8 @@
 //! Counts against the kernel's limits (Documentation/admin-guide/sysctl/fs.rst, kernel.rst and vm.rst).
 
 use crate::root::Root;
-use crate::source::{SourceError, SourceInfo};
+use crate::source::SourceInfo;
+use crate::source_error::SourceError;
 use whyslow_model::catalogue::Limits;
 use whyslow_model::key;
 use whyslow_model::snapshot::Snapshot;

@@ -3,7 +3,8 @@
 use super::hypervisor;
 use crate::os::page_size;
 use crate::root::Root;
-use crate::source::{SourceError, SourceInfo};
+use crate::source::SourceInfo;
+use crate::source_error::SourceError;
 use whyslow_model::catalogue::MachineInfo;
 use whyslow_model::key;
 use whyslow_model::snapshot::Snapshot;

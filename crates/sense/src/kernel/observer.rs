@@ -2,7 +2,8 @@
 
 use crate::os::page_size;
 use crate::root::Root;
-use crate::source::{SourceError, SourceInfo};
+use crate::source::SourceInfo;
+use crate::source_error::SourceError;
 use whyslow_model::catalogue::Observer;
 use whyslow_model::key;
 use whyslow_model::snapshot::Snapshot;

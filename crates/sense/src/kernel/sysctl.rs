@@ -1,7 +1,8 @@
 //! Settings that matter for a diagnosis (Documentation/admin-guide/sysctl, Documentation/networking/ip-sysctl.rst).
 
 use crate::root::Root;
-use crate::source::{SourceError, SourceInfo};
+use crate::source::SourceInfo;
+use crate::source_error::SourceError;
 use whyslow_model::catalogue::Setting;
 use whyslow_model::snapshot::Snapshot;
 

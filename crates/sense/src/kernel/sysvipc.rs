@@ -3,7 +3,8 @@
 
 use crate::os::page_size;
 use crate::root::Root;
-use crate::source::{SourceError, SourceInfo};
+use crate::source::SourceInfo;
+use crate::source_error::SourceError;
 use std::collections::BTreeMap;
 use whyslow_model::catalogue::Ipc;
 use whyslow_model::key;

@@ -1,7 +1,8 @@
 //! /proc/meminfo: memory by use. Documentation/filesystems/proc.rst, section 1.2.
 
 use crate::Root;
-use crate::source::{SourceError, SourceInfo};
+use crate::source::SourceInfo;
+use crate::source_error::SourceError;
 use whyslow_model::catalogue::Meminfo;
 use whyslow_model::key::MachineKey;
 use whyslow_model::snapshot::Snapshot;

@@ -1,6 +1,7 @@
 //! /proc/slabinfo: kernel object caches. slabinfo(5); `cache_show` in mm/slab_common.c.
 
-use crate::source::{SourceError, SourceInfo};
+use crate::source::SourceInfo;
+use crate::source_error::SourceError;
 use crate::text::{number, word};
 use crate::{Root, os};
 use whyslow_model::catalogue::Slab;

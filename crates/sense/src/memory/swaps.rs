@@ -1,7 +1,8 @@
 //! /proc/swaps: swap areas. proc(5); `swap_show` in mm/swapfile.c.
 
 use crate::Root;
-use crate::source::{SourceError, SourceInfo};
+use crate::source::SourceInfo;
+use crate::source_error::SourceError;
 use crate::text::{decimal, number, octal, unescape, word};
 use whyslow_model::catalogue::Swap;
 use whyslow_model::snapshot::Snapshot;

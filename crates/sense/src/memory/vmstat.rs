@@ -3,7 +3,8 @@
 //! The catalogue uses the kernel's names, except where they changed over time.
 
 use crate::Root;
-use crate::source::{SourceError, SourceInfo};
+use crate::source::SourceInfo;
+use crate::source_error::SourceError;
 use crate::text::{number, word};
 use whyslow_model::catalogue::{Family, Vmstat};
 use whyslow_model::key::MachineKey;

@@ -4,7 +4,8 @@
 
 use super::net_text;
 use crate::Root;
-use crate::source::{SourceError, SourceInfo};
+use crate::source::SourceInfo;
+use crate::source_error::SourceError;
 use whyslow_model::catalogue::Conntrack;
 use whyslow_model::key::MachineKey;
 use whyslow_model::snapshot::Snapshot;

@@ -1,7 +1,7 @@
 //! The ethtool ioctl (include/uapi/linux/ethtool.h): link speed, rings, interrupt coalescing, a driver's own counters.
 
 use super::netlink::{socket_error, text, u32_at, u64_at};
-use crate::source::SourceError;
+use crate::source_error::SourceError;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 

@@ -28,7 +28,8 @@ mod tcp_info;
 pub use tcp_info::connection as tcp_info;
 
 use crate::root::Root;
-use crate::source::{Source, SourceError, stateless};
+use crate::source::{Source, stateless};
+use crate::source_error::SourceError;
 use std::sync::Arc;
 use whyslow_model::value::Name;
 

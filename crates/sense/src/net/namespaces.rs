@@ -7,7 +7,8 @@
 use super::process_namespaces::{ProcessNamespace, ProcessNamespaces, SETTLED_TTL, YOUNG, inode_of, ns_file};
 use crate::Root;
 use crate::os::is_root;
-use crate::source::{Source, SourceError, SourceInfo};
+use crate::source::{Source, SourceInfo};
+use crate::source_error::SourceError;
 use std::cell::Cell;
 use std::collections::{BTreeMap, HashSet};
 use std::fs::{self, File};

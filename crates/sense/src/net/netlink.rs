@@ -2,7 +2,7 @@
 //!
 //! [`messages`] and [`attributes`] parse what is received; they look only at the bytes given and stop at the first malformed one.
 
-use crate::source::SourceError;
+use crate::source_error::SourceError;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use whyslow_model::value::Name;

@@ -1,7 +1,7 @@
 //! Interfaces, addresses and namespaces from rtnetlink(7).
 
 use super::netlink::{Netlink, attribute, attributes, attributes_after, text, u16_at, u32_at};
-use crate::source::SourceError;
+use crate::source_error::SourceError;
 use std::ffi::CStr;
 use std::fs::File;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

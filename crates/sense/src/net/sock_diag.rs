@@ -1,7 +1,7 @@
 //! Sockets from sock_diag(7) (include/uapi/linux/inet_diag.h, sock_diag.h).
 
 use super::netlink::{Netlink, attributes_after, text, u32_at};
-use crate::source::SourceError;
+use crate::source_error::SourceError;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// SOCK_DIAG_BY_FAMILY.

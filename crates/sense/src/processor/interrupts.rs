@@ -2,7 +2,8 @@
 //! Documentation/filesystems/proc.rst, section 1.2.
 
 use crate::Root;
-use crate::source::{SourceError, SourceInfo};
+use crate::source::SourceInfo;
+use crate::source_error::SourceError;
 use whyslow_model::snapshot::Snapshot;
 use whyslow_proc::per_cpu::{processors, split};
 use whyslow_proc::{interrupts, softirqs};

@@ -2,7 +2,8 @@
 
 use crate::Root;
 use crate::bpf::{LazyObject, c_struct, include_object};
-use crate::source::{Source, SourceError, SourceInfo};
+use crate::source::{Source, SourceInfo};
+use crate::source_error::SourceError;
 use aya::maps::PerCpuValues;
 use whyslow_model::catalogue::{IrqTime, SoftirqTime};
 use whyslow_model::key::PerCpu;

@@ -1,7 +1,8 @@
 //! /proc/net/softnet_stat: packet backlog by CPU.
 
 use crate::Root;
-use crate::source::{SourceError, SourceInfo};
+use crate::source::SourceInfo;
+use crate::source_error::SourceError;
 use whyslow_model::catalogue::Softnet;
 use whyslow_model::snapshot::Snapshot;
 use whyslow_proc::softnet;

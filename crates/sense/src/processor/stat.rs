@@ -3,7 +3,8 @@
 //!
 //! One source reads all three because together they fill one row.
 
-use crate::source::{SourceError, SourceInfo};
+use crate::source::SourceInfo;
+use crate::source_error::SourceError;
 use crate::text::{decimal, number, numbered, word};
 use crate::{Root, os};
 use whyslow_model::catalogue::{Cpu, System};

@@ -17,7 +17,7 @@ mod target;
 
 use crate::os;
 use crate::root::Root;
-use crate::source::SourceError;
+use crate::source_error::SourceError;
 use address_space::{AddressSpace, MappedFiles};
 use assemble::Assembly;
 use recorder::{AddressSpaceId, StackRecorder};

@@ -2,7 +2,7 @@
 
 use crate::bpf::Object;
 use crate::root::Root;
-use crate::source::SourceError;
+use crate::source_error::SourceError;
 use aya::programs::perf_event::{PerfEvent, PerfEventConfig, PerfEventScope, SamplePolicy, SoftwareEvent};
 use aya::programs::{Program, ProgramError};
 use aya::util::online_cpus;

@@ -4,7 +4,7 @@ use super::{ProfileOptions, perf_clock};
 use crate::bpf::{Object, c_string, c_struct, include_object};
 use crate::os;
 use crate::root::Root;
-use crate::source::SourceError;
+use crate::source_error::SourceError;
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use whyslow_model::profile::ProfileKind;

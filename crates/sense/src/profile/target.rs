@@ -1,7 +1,7 @@
 //! The process to profile: its name, and whether it still exists.
 
 use crate::root::Root;
-use crate::source::SourceError;
+use crate::source_error::SourceError;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use whyslow_model::profile::ProfiledProcess;

@@ -5,7 +5,7 @@ use super::cputime;
 use super::record::{ExitRecord, FinalRecord};
 use crate::bpf::{Object, include_object};
 use crate::root::Root;
-use crate::source::SourceError;
+use crate::source_error::SourceError;
 use aya::maps::{Array, MapData, RingBuf};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Display;

@@ -16,7 +16,7 @@ use super::thread_stats::{ProcessThreads, ThreadStats};
 use super::{cputime, pid_files};
 use crate::os::page_size;
 use crate::root::Root;
-use crate::source::SourceError;
+use crate::source_error::SourceError;
 use std::collections::HashMap;
 use whyslow_model::catalogue::{Process, ProcessRow, Thread};
 use whyslow_model::key::TaskKey;

@@ -3,7 +3,8 @@
 use crate::bpf::{LazyObject, c_struct, include_object};
 use crate::os::ns_to_ticks;
 use crate::root::Root;
-use crate::source::{Source, SourceError, SourceInfo};
+use crate::source::{Source, SourceInfo};
+use crate::source_error::SourceError;
 use whyslow_model::catalogue::KernelLock;
 use whyslow_model::key::TaskKey;
 use whyslow_model::snapshot::Snapshot;

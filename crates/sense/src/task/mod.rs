@@ -29,7 +29,8 @@ mod tests;
 pub use command_line::command_line;
 
 use crate::root::Root;
-use crate::source::{Source, SourceError, SourceInfo};
+use crate::source::{Source, SourceInfo};
+use crate::source_error::SourceError;
 use iterator::TaskIterator;
 use proc_reader::ProcReader;
 use whyslow_model::snapshot::Snapshot;

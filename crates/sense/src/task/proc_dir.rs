@@ -3,7 +3,7 @@
 //! Thousands of small files are read every second, so the buffers for path and content are reused.
 
 use crate::root::Root;
-use crate::source::SourceError;
+use crate::source_error::SourceError;
 use std::ffi::OsStr;
 use std::fs::{self, File, ReadDir};
 use std::io::{self, ErrorKind, Write};

@@ -4,7 +4,7 @@ use super::proc_dir::{FileError, ProcDir};
 use super::process::{ProcProcess, ProcSample};
 use crate::os::{is_root, open_files_limit};
 use crate::root::Root;
-use crate::source::SourceError;
+use crate::source_error::SourceError;
 use std::collections::HashMap;
 use whyslow_model::snapshot::Snapshot;
 

@@ -3,7 +3,7 @@
 
 use crate::bpf::{Object, include_object};
 use crate::root::Root;
-use crate::source::SourceError;
+use crate::source_error::SourceError;
 use aya::Pod;
 use aya::maps::{Array, MapData};
 use std::fmt::Display;

@@ -3,7 +3,8 @@
 use super::Tasks;
 use crate::os::open_files_limit;
 use crate::root::Root;
-use crate::source::{Source, SourceError};
+use crate::source::Source;
+use crate::source_error::SourceError;
 use crate::testing::{CapturedTree, Reaped, wait_for, wait_until};
 use std::fs::File;
 use whyslow_model::catalogue::{Process, Thread};

@@ -12,7 +12,7 @@ use super::super::socket::connect_tcp;
 use super::super::test_stream::StreamSide;
 use super::super::token::nonce;
 use super::super::worker_pool::{CloseMode, LoadStreams, WorkerPool};
-use super::remote_end::merge_ends;
+use super::merged_run::merge_ends;
 use super::server_connection::{Tick, connect};
 use crate::error::{Error, Result};
 use results::{Iperf3Results, end_of, parameters, results};

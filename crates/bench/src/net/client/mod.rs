@@ -2,6 +2,7 @@
 
 mod benchmark;
 mod iperf3;
+mod merged_run;
 mod remote_end;
 mod server_connection;
 mod size_sweep;

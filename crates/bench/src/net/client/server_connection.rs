@@ -10,7 +10,7 @@ use super::super::socket::{connect_tcp, connect_udp, path_mtu, tcp_info};
 use super::super::test_stream::StreamSide;
 use super::super::token::{ProofKind, Tag, Token, nonce};
 use super::super::worker_pool::{CloseMode, LoadStreams, WorkerPool};
-use super::remote_end::merge_ends;
+use super::merged_run::merge_ends;
 use crate::error::{Error, Result};
 use socket2::{SockRef, Socket};
 use std::io::{self, ErrorKind, Write};

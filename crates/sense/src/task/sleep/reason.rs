@@ -2,7 +2,7 @@
 
 use crate::kallsyms;
 use crate::root::Root;
-use crate::source::SourceError;
+use crate::source_error::SourceError;
 
 /// What a thread waits for off the CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
