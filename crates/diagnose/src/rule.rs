@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use toml::Spanned;
 use whyslow_model::diagnosis::ActionKind;
-use whyslow_model::rule::RuleInfo;
+use whyslow_model::rule::{RuleInfo, split_set_value};
 use whyslow_model::shell::quoted;
 
 /// A rule that cannot be used, with the place that is wrong.
@@ -158,13 +158,13 @@ impl ActionSpec {
     pub(crate) fn settings(&self, stage: &Stage<'_>, facts: &Facts) -> BTreeMap<String, String> {
         let set = self.set.iter().map(|(name, value)| Some((name.setting(stage)?, value.setting(stage)?)));
         let set: BTreeMap<String, String> = set.collect::<Option<_>>().unwrap_or_default();
-        let change = |(name, value): (String, String)| match value.strip_prefix('>') {
-            Some(least) => {
+        let change = |(name, value): (String, String)| match split_set_value(&value) {
+            (least, true) => {
                 let now = facts.setting(&name).unwrap_or_default();
                 let value = raised(now, least);
                 (value != now).then_some((name, value))
             }
-            None => Some((name, value)),
+            (_, false) => Some((name, value)),
         };
         set.into_iter().filter_map(change).collect()
     }

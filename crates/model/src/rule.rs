@@ -2,6 +2,15 @@
 
 use serde::Serialize;
 
+/// Splits a value in a rule's `set` into the value itself and whether the setting is only raised to it: `>8192` leaves a larger
+/// value alone.
+pub fn split_set_value(text: &str) -> (&str, bool) {
+    match text.strip_prefix('>') {
+        Some(least) => (least, true),
+        None => (text, false),
+    }
+}
+
 /// A rule's description. Judging with it is the job of the crate `diagnose`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RuleInfo {

@@ -5,6 +5,7 @@ use super::task::Task;
 use std::fs;
 use std::path::Path;
 use toml::{Table, Value};
+use whyslow_model::rule::split_set_value;
 use whyslow_model::tune::Risk;
 use whyslow_tune::{Catalogue, Machine};
 
@@ -32,8 +33,7 @@ fn proposed() -> Vec<Proposed> {
             let text = |value: &Value| filled(value.as_str().unwrap());
             let mut words = vec!["whyslow".to_owned(), "try".to_owned()];
             let set = action["set"].as_table().unwrap();
-            // `>`: the value is only raised.
-            let value = |value: &Value| text(value).trim_start_matches('>').to_owned();
+            let value = |value: &Value| split_set_value(&text(value)).0.to_owned();
             words.extend(set.iter().map(|(name, to)| format!("{}={}", filled(name), value(to))));
             words.extend(flag("before").then(|| "--before".to_owned()));
             for name in ["metric", "guard", "moves"] {
