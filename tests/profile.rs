@@ -25,7 +25,7 @@ impl Bench {
         self.folder.path().join(name)
     }
 
-    /// Compiles the program under a name of its own, so that it can be told apart on a machine where others run.
+    /// Compiles the program under a name of its own, so that it can be distinguished from others on the machine.
     fn build(&self, name: &str, flags: &[&str]) -> PathBuf {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/programs/stacks.c");
         let output = self.path(name);

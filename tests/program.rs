@@ -242,7 +242,7 @@ fn every_command_has_help_by_the_word_too() {
     assert!(text(&run(&["help", "tune", "sett"]).stderr).contains("'sett'"));
 }
 
-/// What somebody who mistypes, or lacks a file, gets to read: one line that names what is wrong, without error numbers.
+/// A typing error or a missing file yields one line that names what is wrong, without error numbers.
 #[test]
 fn an_error_says_what_failed_in_one_line_without_an_error_number() {
     let folder = tempfile::tempdir().unwrap();

@@ -275,8 +275,8 @@ fn a_process_that_changes_its_name_stays_one_process() {
 }
 
 /// Whether this may mount and unshare; says so where it may not.
-/// In a mount namespace of its own a FUSE file system that is a single file, and that nobody answers for, lies over
-/// /proc/vmstat: whoever opens it hangs.
+/// In a mount namespace of its own, a FUSE file system that is a single file and has no server is mounted over /proc/vmstat: opening
+/// it hangs.
 #[test]
 fn a_file_of_proc_that_hangs_does_not_stop_the_recording() {
     const HANG: &str = "exec 9<>/dev/fuse && \

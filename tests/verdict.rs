@@ -72,7 +72,7 @@ fn iostat(cpus: &str, requests: f64, wait: f64) -> String {
     format!("{cpus}{header}{row}\n").repeat(6)
 }
 
-/// Whoever waits two seconds for 4 KiB would not wait less for larger requests.
+/// A request that waits two seconds for 4 KiB would not wait less if it were larger.
 #[test]
 fn small_requests_that_wait_for_seconds_show_a_slow_device() {
     for (requests, wait) in [(15.5, 2000.0), (22.5, 1378.0)] {

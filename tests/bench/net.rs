@@ -57,7 +57,7 @@ impl NetnsPair {
         Server(child)
     }
 
-    /// Waits until somebody listens at a port of the far end.
+    /// Waits until a server listens at a port of the far end.
     fn await_listener(&self, port: u16) {
         let listens = || {
             let out = NetnsPair::inside(&self.far, "ss").args(["-Hltn", &format!("sport = :{port}")]).output().unwrap();
@@ -248,7 +248,7 @@ fn without_udp_the_rest_is_measured() {
 #[test]
 fn a_path_mtu_black_hole_is_found() {
     let Some(pair) = NetnsPair::new() else { return };
-    // veth(4) drops what is larger than the other end's MTU, and tells nobody.
+    // veth(4) silently drops packets larger than the other end's MTU.
     ip(&["-n", &pair.far, "link", "set", "wire0", "mtu", "1400"]);
     let _server = pair.serve(&[]);
     let report = pair.report(&["--only", "mtu"]);

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use whyslow_model::snapshot::Snapshot;
 use whyslow_store::{Judge, Recorder, Retention, SampleCounts};
 
-/// Where to record: in memory where that can be had.
+/// A folder for a recording, in memory if possible.
 pub fn folder() -> tempfile::TempDir {
     tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
 }

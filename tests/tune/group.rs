@@ -19,13 +19,16 @@ impl Group {
     /// One of a controller; `None` where the kernel has no version 1 of it, or another version holds it.
     pub fn new(cage: &Cage, controller: &str) -> Option<Self> {
         if !cage.path("trees").exists() {
-            fs::create_dir(cage.path("trees")).ok()?;
+            fs::create_dir(cage.path("trees")).unwrap();
             tool("mount", &["-t", "tmpfs", "wsl-tune-trees", TREES]);
         }
         let tree = Path::new(TREES).join(controller);
-        fs::create_dir_all(&tree).ok()?;
-        let mounted =
-            Command::new("mount").args(["-t", "cgroup", "-o", controller, "wsl-tune-tree"]).arg(&tree).output().ok()?;
+        fs::create_dir_all(&tree).unwrap();
+        let mounted = Command::new("mount")
+            .args(["-t", "cgroup", "-o", controller, "wsl-tune-tree"])
+            .arg(&tree)
+            .output()
+            .unwrap();
         if !mounted.status.success() {
             crate::skip::skip(&format!("no cgroup controller {controller} of version 1"));
             return None;
@@ -33,7 +36,7 @@ impl Group {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let folder = tree.join(format!("wsl-tune-{}-{number}", std::process::id()));
-        fs::create_dir(&folder).ok()?;
+        fs::create_dir(&folder).unwrap();
         Some(Self { folder })
     }
 

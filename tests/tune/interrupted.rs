@@ -1,4 +1,4 @@
-//! Ctrl-C while something is tried: all is put back, and what was measured until then is told.
+//! Ctrl-C during a trial: everything is rolled back, and what was measured so far is reported.
 
 use crate::cage::{in_cage, soon, sysctl, values};
 use crate::group::Group;
@@ -7,7 +7,7 @@ use crate::trial::{verdict, whyslow};
 use std::fs;
 use std::process::{Child, Command, Output, Stdio};
 
-/// The status of whoever Ctrl-C ended, as a shell has it.
+/// The exit status after Ctrl-C, as a shell has it.
 const INTERRUPTED: Option<i32> = Some(130);
 
 fn started(command: &mut Command) -> Child {

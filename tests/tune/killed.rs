@@ -180,7 +180,7 @@ fn terminated_while_setting() {
             &words(&set),
             || (),
             |point| {
-                // It puts back by itself what it began: nobody needs to recover.
+                // It rolls back what it began by itself, without recover.
                 let now = values();
                 assert!(now == before || now == wanted(), "at point {point}: {now:?}");
                 cage.expect(0, &["undo", "--all"]);

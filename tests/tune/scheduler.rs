@@ -1,4 +1,4 @@
-//! `whyslow try` on a scheduler, whose effect is certain: bfq serves a process of the idle class only where nobody else asks, or
+//! `whyslow try` on a scheduler, whose effect is certain: bfq serves a process of the idle class only if no other request is queued, or
 //! 200 ms after it last did (BFQ_CL_IDLE_TIMEOUT of block/bfq-iosched.h); none passes on what comes, and knows no classes.
 
 use crate::cage::in_cage;
@@ -6,13 +6,14 @@ use crate::disk::Loop;
 use crate::group::Group;
 use crate::known::tried;
 use crate::load::Load;
+use crate::trial::is_undecided;
 use std::fs;
 
 #[test]
 fn an_idle_reader_is_let_through_where_nobody_schedules() {
     in_cage(|cage| {
         let Some(group) = Group::new(cage, "blkio") else { return };
-        // What the group reads takes a millisecond each below the scheduler, and there are three who read: somebody always asks.
+        // What the group reads takes a millisecond each below the scheduler, and there are three readers, so a request is always queued.
         // None of them, nor the reader that is tried, waits for a processor that other tests keep busy.
         let below = Loop::new(cage);
         let number = fs::read_to_string(format!("/sys/block/{}/dev", below.name())).unwrap();
@@ -32,11 +33,19 @@ fn an_idle_reader_is_let_through_where_nobody_schedules() {
         let command =
             [&["--", "nice", "-n", "-15", "ionice", "-c", "3"][..], &idle.split(' ').collect::<Vec<_>>()].concat();
         let tried = |change: &str| tried(cage, &[&[change, "--keep"][..], &command].concat());
+        let active = || fs::read_to_string(&scheduler).unwrap();
         let trial = tried(&with("none"));
+        if is_undecided(&trial) {
+            assert!(active().contains("[bfq]"));
+            return;
+        }
         assert_eq!(trial["verdict"], "helped", "{trial}");
         // Kept, as was asked for: and the way back is harmful, and put back.
         let trial = tried(&with("bfq"));
+        assert!(active().starts_with("[none]"));
+        if is_undecided(&trial) {
+            return;
+        }
         assert_eq!((&trial["verdict"], &trial["kept"]), (&"harmed".into(), &serde_json::Value::Null), "{trial}");
-        assert!(fs::read_to_string(&scheduler).unwrap().starts_with("[none]"));
     });
 }

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 /// `TUNSETIFF` of include/uapi/linux/if_tun.h.
 const TUNSETIFF: libc::c_ulong = 0x4004_54ca;
 
-/// The far end's address, and the port there that sends `bytes` to whoever connects.
+/// The far end's address, and the port there that sends `bytes` to each client.
 pub const SERVER: (&str, u16) = ("10.77.0.2", 7777);
 
 /// Lays a wire with so much delay each way from the thread's namespace to one that serves files of so many bytes. Both ends go

@@ -86,7 +86,7 @@ mod tests {
     #[test]
     fn only_what_is_wanted_is_measured_until_something_fails() {
         let (outcome, run) = measured("read");
-        assert!(outcome.is_ok());
+        outcome.unwrap();
         assert_eq!(run, ["disk: read", "loop: read"]);
         let (outcome, run) = measured("");
         assert_eq!((outcome.unwrap_err().to_string(), run), ("full".into(), vec!["disk: read", "disk: write"]));

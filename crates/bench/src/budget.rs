@@ -231,10 +231,10 @@ mod tests {
             let done = std::process::Command::new(program).args(args).arg(folder.path()).status();
             done.is_ok_and(|status| status.success())
         };
-        if !run("mount", &["-t", "tmpfs", "-o", "ro,size=64k", "wsl-bench-ro"]) {
-            eprintln!("skipped: mounting needs root");
+        if !crate::skip::is_root() {
             return;
         }
+        assert!(run("mount", &["-t", "tmpfs", "-o", "ro,size=64k", "wsl-bench-ro"]));
         let error = budget().reserve(folder.path(), "ro", "tmpfs", SpaceNeeded::file(1 << 50)).unwrap_err().to_string();
         assert!(run("umount", &[]));
         assert!(error.contains("mounted read-only") && !error.contains("free space"), "{error}");

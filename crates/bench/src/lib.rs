@@ -31,6 +31,9 @@ mod permutation;
 mod plateau;
 mod progress;
 mod round;
+#[cfg(test)]
+#[path = "../../../tests/skip/mod.rs"]
+mod skip;
 mod study;
 pub mod target;
 

@@ -245,15 +245,15 @@ mod tests {
 
     #[test]
     fn overhead_does_not_count() {
-        let overhead = Duration::from_millis(5);
         let run_thread = |_| {
-            Ok(move || {
-                thread::sleep(overhead + Duration::from_millis(1));
-                WorkDone { amount: 1, overhead }
+            Ok(|| {
+                let start = Instant::now();
+                thread::sleep(Duration::from_millis(5));
+                WorkDone { amount: 1, overhead: start.elapsed() }
             })
         };
         let figure = repeat(&cpus()[..1], options(&Stop::default()), run_thread).unwrap().time("nap", "").unwrap();
-        assert!(figure.value >= 0.001 && figure.samples.iter().any(|&nap| nap < 0.005), "{figure:?}");
+        assert!(figure.samples.iter().any(|&nap| nap < 0.005), "{figure:?}");
     }
 
     #[test]

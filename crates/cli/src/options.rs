@@ -139,10 +139,15 @@ mod tests {
             let ms = Duration::from_millis;
             Observe { time: ms(time), interval: ms(interval), no_bpf: false, check: false }.check()
         };
-        assert!(check(1000, 1000).is_ok());
-        assert!(check(999, 1000).is_err());
-        assert!(check(1000, 99).is_err());
-        assert!(check(3_600_000, 1000).is_err());
-        assert!(check(0, 0).is_err());
+        assert_eq!(check(1000, 1000), Ok(()));
+        for (time, interval, why) in [
+            (999, 1000, "a rate needs two samples"),
+            (1000, 99, "at least 100ms"),
+            (3_600_000, 1000, "use a longer --interval"),
+            (0, 0, "at least 100ms"),
+        ] {
+            let refused = check(time, interval).unwrap_err();
+            assert!(refused.contains(why), "{refused}");
+        }
     }
 }

@@ -158,11 +158,9 @@ fn packed(program: &str, text: &[u8]) -> Vec<u8> {
 
 /// An archive of one file, as tar(1) writes it.
 fn archived(text: &[u8]) -> Vec<u8> {
-    let folder = std::env::temp_dir().join(format!("whyslow-fuzz-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
-    std::fs::write(folder.join("messages"), text).unwrap();
-    let tar = std::process::Command::new("tar").arg("-cf").arg("-").arg("messages").current_dir(&folder).output();
-    std::fs::remove_dir_all(&folder).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("messages"), text).unwrap();
+    let tar = std::process::Command::new("tar").args(["-cf", "-", "messages"]).current_dir(&folder).output();
     tar.unwrap().stdout
 }
 

@@ -19,9 +19,7 @@ fn tail() -> (String, Vec<u8>) {
     for second in 0..SAMPLES {
         add(&mut recorder, made(second), Instant::now());
     }
-    while recorder.waiting() > 0 {
-        std::thread::sleep(std::time::Duration::from_millis(1));
-    }
+    common::wait_until_written(&recorder);
     let tail = tails(dir.path()).remove(0);
     (tail.file_name().unwrap().to_str().unwrap().to_owned(), fs::read(tail).unwrap())
 }

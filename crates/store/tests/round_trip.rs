@@ -27,9 +27,7 @@ fn an_unfinished_recording_equals_what_was_recorded() {
     for second in 0..50 {
         add(&mut recorder, made(second), Instant::now());
     }
-    while recorder.waiting() > 0 {
-        std::thread::sleep(Duration::from_millis(1));
-    }
+    common::wait_until_written(&recorder);
     assert_eq!(tails(dir.path()).len(), 1);
     let again: Vec<Snapshot> = all(dir.path()).into_iter().map(plain).collect();
     assert_eq!(again, (0..50).map(made).collect::<Vec<_>>());

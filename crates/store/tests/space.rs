@@ -2,8 +2,11 @@
 //! can. Needs root, to mount file systems.
 
 mod common;
+#[path = "../../../tests/skip/mod.rs"]
+mod skip;
 
 use common::{all, folder, made, plain};
+use skip::is_root;
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::Path;
@@ -27,16 +30,6 @@ fn mount<'a>(at: &'a Path, args: &[&str]) -> Mounted<'a> {
     let mounted = Command::new("mount").args(args).arg(at).status().expect("mount(8)");
     assert!(mounted.success(), "mount {args:?}");
     Mounted(at)
-}
-
-/// Whether this test may mount file systems; reports if not.
-fn is_root() -> bool {
-    // SAFETY: geteuid takes nothing and cannot fail.
-    let root = unsafe { libc::geteuid() } == 0;
-    if !root {
-        eprintln!("skipped: needs root");
-    }
-    root
 }
 
 struct Rig {
@@ -114,9 +107,7 @@ fn a_full_disk_is_reported_once_and_recording_continues_when_there_is_space() {
     rig.record_until("there is space again");
     let before = rig.second;
     rig.record(20);
-    while rig.recorder.waiting() > 0 {
-        std::thread::sleep(Duration::from_millis(1));
-    }
+    common::wait_until_written(&rig.recorder);
     let counts = rig.recorder.finish().unwrap();
     assert!(counts.missed >= 20);
     assert!(sound(&recording) >= 30);
@@ -168,16 +159,12 @@ fn a_disk_that_does_not_respond_holds_up_no_sample() {
     let rig = Rig::new(dir.path());
     let add = |second| rig.recorder.add(made(second), Instant::now());
     (0..10).for_each(add);
-    while rig.recorder.waiting() > 0 {
-        std::thread::sleep(Duration::from_millis(1));
-    }
+    common::wait_until_written(&rig.recorder);
     let frozen = Frozen::new(dir.path());
     (10..120).for_each(add);
     assert_eq!(rig.recorder.waiting(), 60);
     drop(frozen);
-    while rig.recorder.waiting() > 0 {
-        std::thread::sleep(Duration::from_millis(1));
-    }
+    common::wait_until_written(&rig.recorder);
     add(120);
     rig.recorder.finish().unwrap();
     assert!(sound(dir.path()) >= 10 + 60);
@@ -201,9 +188,7 @@ fn a_file_system_that_turns_read_only_loses_nothing_written_before() {
         let _mounted = mount(dir.path(), &["-o", "loop,errors=remount-ro", image]);
         let mut rig = Rig::new(dir.path());
         rig.record(20);
-        while rig.recorder.waiting() > 0 {
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        common::wait_until_written(&rig.recorder);
         let before = sound(dir.path());
         assert_eq!(before, 20);
         // What ext4 does after an error of the device (ext4(5), `abort`).

@@ -43,9 +43,7 @@ fn make_a_recording_of_this_version() {
     common::record(&path, CLOSED);
     let mut recorder = recorder(&path);
     RUNNING.for_each(|second| add(&mut recorder, made(second), Instant::now()));
-    while recorder.waiting() > 0 {
-        std::thread::sleep(std::time::Duration::from_millis(1));
-    }
+    common::wait_until_written(&recorder);
     let tail = common::tails(&path).remove(0);
     let kept = fs::read(&tail).unwrap();
     // What the recorder closes at its end is not wanted here.

@@ -123,10 +123,21 @@ pub fn record(dir: &Path, seconds: std::ops::Range<u64>) {
 
 /// Adds a sample, without outrunning the disk.
 pub fn add(recorder: &mut Recorder, snapshot: Snapshot, begun: Instant) {
-    while recorder.waiting() > 30 {
+    wait_until_at_most(recorder, 30);
+    recorder.add(snapshot, begun);
+}
+
+/// Waits until all that was added has been written.
+pub fn wait_until_written(recorder: &Recorder) {
+    wait_until_at_most(recorder, 0);
+}
+
+fn wait_until_at_most(recorder: &Recorder, waiting: usize) {
+    let start = Instant::now();
+    while recorder.waiting() > waiting {
+        assert!(start.elapsed() < Duration::from_secs(60), "{} samples are not written", recorder.waiting());
         std::thread::sleep(Duration::from_millis(1));
     }
-    recorder.add(snapshot, begun);
 }
 
 /// Every sample in a recording.

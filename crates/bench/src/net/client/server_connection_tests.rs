@@ -8,6 +8,7 @@ use std::net::UdpSocket;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Once, mpsc};
 use std::thread::{self, JoinHandle};
+use std::time::Instant;
 use whyslow_model::bench::{Direction, Work};
 
 /// Panics of server threads, which nobody joins.
@@ -47,9 +48,14 @@ impl TestServer {
 
     /// Retries while the sessions of earlier clients end.
     fn connection(&self) -> ServerConnection {
-        let connection = || ServerConnection::open(&self.at.to_string(), &self.token).ok();
-        let wait = || thread::sleep(Duration::from_millis(20));
-        (0..500).find_map(|_| connection().or_else(|| (wait(), None).1)).expect("a session")
+        let start = Instant::now();
+        loop {
+            match ServerConnection::open(&self.at.to_string(), &self.token) {
+                Ok(connection) => return connection,
+                Err(e) => assert!(start.elapsed() < Duration::from_secs(60), "no session: {e}"),
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
     }
 
     /// Whether it serves, and no server thread has panicked.
