@@ -203,15 +203,15 @@ mod tests {
         assert_eq!((same.differences.len(), same.undecided.len(), same.compared), (0, 0, SERIES as usize));
     }
 
-    /// Of how many comparisons of two steady periods any difference is told; whatever may matter, so that noise is all
+    /// Of how many comparisons of two steady periods any difference is compared; whatever may matter, so that noise is all
     /// that stands in the way.
     fn in_error(memory: f64, least: f64) -> f64 {
         let trials = TRIALS;
-        let told = (0..trials).filter(|trial| {
+        let compared = (0..trials).filter(|trial| {
             let (a, b) = (period(2 * trial, memory, |_| USUAL), period(2 * trial + 1, memory, |_| USUAL));
             !compare(&a, &b, least).differences.is_empty()
         });
-        told.count() as f64 / trials as f64
+        compared.count() as f64 / trials as f64
     }
 
     /// A release build tries more in the same time.
@@ -234,10 +234,10 @@ mod tests {
             5 => 2.0 * USUAL,
             _ => USUAL,
         });
-        let told = compare(&a, &b, LEAST);
-        let names: Vec<&str> = told.differences.iter().map(|d| &*d.metric).collect();
+        let compared = compare(&a, &b, LEAST);
+        let names: Vec<&str> = compared.differences.iter().map(|d| &*d.metric).collect();
         assert_eq!(names, ["series 5", "series 3"]);
-        let [up, down] = &told.differences[..] else { unreachable!() };
+        let [up, down] = &compared.differences[..] else { unreachable!() };
         assert!((up.ratio.unwrap() - 1.0).abs() < 0.1 && up.better == Some(true), "{up:?}");
         assert!((down.ratio.unwrap() + 0.3).abs() < 0.1 && down.better == Some(false), "{down:?}");
         assert!(up.low < USUAL && USUAL < up.high && up.p < 0.01, "{up:?}");
@@ -253,9 +253,9 @@ mod tests {
         assert_eq!((few.differences.len(), few.undecided.len()), (0, 1));
         let enough = [0.0, 1.0, 2.0, 3.0, 4.0, 5.0];
         let up = enough.map(|n| 200.0 + n);
-        let told = compare(&repeats(&enough.map(|n| 100.0 + n)), &repeats(&up), LEAST);
-        assert_eq!((told.differences.len(), told.caveats.len()), (1, 0));
-        assert!((told.differences[0].p - 2.0 / 924.0).abs() < 1e-9);
+        let compared = compare(&repeats(&enough.map(|n| 100.0 + n)), &repeats(&up), LEAST);
+        assert_eq!((compared.differences.len(), compared.caveats.len()), (1, 0));
+        assert!((compared.differences[0].p - 2.0 / 924.0).abs() < 1e-9);
     }
 
     #[test]
@@ -265,8 +265,8 @@ mod tests {
         };
         let a = inventory(&[("kernel", "6.1"), ("cpus", "2"), ("mount /old", "vda1")]);
         let b = inventory(&[("kernel", "6.18"), ("cpus", "2"), ("mount /new", "vda1")]);
-        let told: Vec<_> = changed(&a, &b).into_iter().map(|c| (c.what, c.a.is_some(), c.b.is_some())).collect();
+        let compared: Vec<_> = changed(&a, &b).into_iter().map(|c| (c.what, c.a.is_some(), c.b.is_some())).collect();
         let expected = [("kernel", true, true), ("mount /new", false, true), ("mount /old", true, false)];
-        assert_eq!(told, expected.map(|(what, a, b)| (what.to_owned(), a, b)));
+        assert_eq!(compared, expected.map(|(what, a, b)| (what.to_owned(), a, b)));
     }
 }

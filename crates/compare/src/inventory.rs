@@ -155,7 +155,7 @@ mod tests {
             let mount = Mount { kind: kind.into(), free: 7.0.into(), ..Mount::new(point.into()) };
             s.block.mount.push(mount);
         }
-        let told: Vec<(String, String)> = inventory(&Window::new(vec![s])).into_iter().collect();
+        let listed: Vec<(String, String)> = inventory(&Window::new(vec![s])).into_iter().collect();
         let expected = [
             ("disk vda: scheduler", "none"),
             ("disk vda: size", "4096"),
@@ -164,7 +164,7 @@ mod tests {
             ("mount /: kind", "ext4"),
             ("setting vm.swappiness: value", "60"),
         ];
-        assert_eq!(told, expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        assert_eq!(listed, expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
     }
 
     #[test]

@@ -11,8 +11,7 @@ const LASTING: [&str; 3] = ["device", "interface", "host"];
 pub fn remember(diagnosis: &mut Diagnosis, baseline: &Baseline) {
     let about_what_lasts = |finding: &&mut Finding| LASTING.contains(&&*finding.subject.kind);
     for finding in diagnosis.findings.iter_mut().filter(about_what_lasts) {
-        let told = std::mem::take(&mut finding.evidence);
-        for evidence in told {
+        for evidence in std::mem::take(&mut finding.evidence) {
             let series = baseline.series(&evidence.metric, &finding.subject).filter(|s| s.unit == evidence.unit);
             let then = series.and_then(|series| then(series, baseline));
             finding.evidence.push(evidence);

@@ -91,7 +91,7 @@ pub struct Summary {
 struct Track {
     unit: String,
     better: Option<Better>,
-    /// For each stretch of windows, how many of them told it, and the sum of what they told.
+    /// For each stretch of windows, how many of them counts it, and the sum of what they counts.
     means: Vec<(u32, f64)>,
     distribution: Distribution,
 }
@@ -200,8 +200,8 @@ mod tests {
             summary.add(1.0, &figures(if window < 5 { "vda" } else { "vdb" }, 7.0));
         }
         let series = summary.finish();
-        let told: Vec<(&str, usize)> = series.iter().map(|s| (&*s.subject.name, s.samples.len())).collect();
-        assert_eq!(told, [("vda", 5), ("vdb", 15)]);
+        let counts: Vec<(&str, usize)> = series.iter().map(|s| (&*s.subject.name, s.samples.len())).collect();
+        assert_eq!(counts, [("vda", 5), ("vdb", 15)]);
         assert!(series.iter().all(|series| series.samples.iter().all(|sample| *sample == 7.0)));
     }
 }
