@@ -132,6 +132,39 @@ fn rules_are_in_plain_english() {
     assert_plain_files(files("rules", "toml"));
 }
 
+#[test]
+fn every_finding_is_documented() {
+    let text = fs::read_to_string(root().join("docs/findings.md")).unwrap();
+    let rows = text.lines().filter_map(|line| line.strip_prefix("| ")?.split(" |").next());
+    let documented: Vec<&str> = rows.flat_map(|ids| ids.split(", ")).collect();
+    for path in files("rules", "toml").into_iter().filter(|path| !path.ends_with("cleared.toml")) {
+        let rule: toml::Table = fs::read_to_string(&path).unwrap().parse().unwrap();
+        let id = rule["id"].as_str().unwrap();
+        assert!(documented.contains(&id), "{}: {id} is not in docs/findings.md", path.display());
+    }
+}
+
+#[test]
+fn files_that_contributing_names_exist() {
+    let text = fs::read_to_string(root().join("CONTRIBUTING.md")).unwrap();
+    let names = text.split('`').skip(1).step_by(2);
+    let is_path = |name: &&str| {
+        name.contains('/')
+            && !name.contains([' ', '('])
+            && !["/", "~", "Documentation/"].iter().any(|start| name.starts_with(start))
+    };
+    // Capitals stand for a name to be chosen.
+    let is_placeholder = |part: &&str| part.bytes().any(|b| b.is_ascii_uppercase());
+    let mut checked = 0;
+    for name in names.filter(is_path) {
+        let fixed: PathBuf = name.split('/').take_while(|part| !is_placeholder(part)).collect();
+        let places = ["", "crates", "crates/import/src", "crates/import"].map(|place| root().join(place).join(&fixed));
+        assert!(places.iter().any(|path| path.exists()), "{name}");
+        checked += 1;
+    }
+    assert!(checked > 15, "{checked}");
+}
+
 /// What is to be pasted is complete.
 #[test]
 fn commands_of_rules_have_no_placeholders() {
