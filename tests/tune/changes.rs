@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Makes [`CHANGES`], which are of the network: for good, so that no guard stays.
 fn set(cage: &Cage, more: &[&str]) -> String {
@@ -139,33 +139,16 @@ fn what_nobody_confirms_is_taken_back() {
 #[test]
 fn what_is_confirmed_stays() {
     in_cage(|cage| {
-        set_with(cage, &["--confirm-within", "60s"]);
+        set_with(cage, &["--confirm-within", "2s"]);
         assert!(cage.expect(0, &["confirm", "--dry-run"]).contains("change 1 would be confirmed"));
         assert_eq!(cage.json(&["history"])[0]["status"], "unconfirmed");
         cage.expect(0, &["confirm"]);
-        assert_eq!(cage.json(&["history"])[0]["status"], "applied");
-        cage.expect(0, &["undo"]);
-        confirmed_in_time(cage);
         // Its time passes; the next run would take it back.
+        std::thread::sleep(Duration::from_millis(2100));
         cage.expect(0, &["recover"]);
         assert_eq!(values(), wanted());
         assert_eq!(cage.json(&["history"])[0]["status"], "applied");
     });
-}
-
-/// Makes [`CHANGES`], confirms them and waits until the time to do so has passed; a busy machine needs more of it.
-fn confirmed_in_time(cage: &Cage) {
-    for seconds in [2, 4, 8, 16, 32] {
-        set_with(cage, &["--confirm-within", &format!("{seconds}s")]);
-        let due = Instant::now() + Duration::from_secs(seconds);
-        cage.run(&["confirm"]);
-        soon("the time to confirm passes", || Instant::now() > due);
-        if cage.json(&["history"])[0]["status"] == "applied" {
-            return;
-        }
-        soon("the guard takes it back", || values() != wanted());
-    }
-    panic!("never confirmed in time");
 }
 
 #[test]
