@@ -21,7 +21,7 @@ struct Load {
     paced: bool,
     /// Requests the disk has at once: up to so many, all numbers as often.
     depth: u64,
-    /// Reads a second.
+    /// Reads per second.
     rate: u64,
     /// Whether it serves them one after the other, or all at once.
     serial: bool,

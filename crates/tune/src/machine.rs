@@ -108,7 +108,7 @@ fn owned(result: libc::c_long) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(result as RawFd) })
 }
 
-/// A release such as `6.18.44-fc`, of which the first two numbers count.
+/// A kernel release such as `6.18.44-fc`; only the first two numbers are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Release {
     major: u32,

@@ -156,9 +156,8 @@ pub fn entities(window: &Window) -> Vec<Entity> {
         let number = *cpu.key();
         let others = || idle.iter().enumerate().filter(|(i, _)| *i != at).filter_map(|(_, share)| *share);
         let own_lines = lines.iter().filter(|l| l.key().cpu == number);
-        let line = most(own_lines.map(|l| (&*l.key().name, l.rate(|l| l.count))));
-        let devices_of =
-            |name: &str| lines.iter().filter(|l| &*l.key().name == name).find_map(|l| l.last().device.get());
+        let line = most(own_lines.clone().map(|l| (&*l.key().name, l.rate(|l| l.count))));
+        let devices_of = |name: &str| own_lines.clone().find(|l| &*l.key().name == name)?.last().device.get();
         let own_vectors = vectors.iter().filter(|v| v.key().cpu == number);
         let of_vector = |v: &&Change<'_, SoftirqTime>| v.key().cpu == number;
         let of_line = |l: &&Change<'_, IrqTime>| l.key().cpu == number;

@@ -19,7 +19,7 @@ struct ParameterLayout {
     most: Option<usize>,
 }
 
-const fn place(name: &'static str, get: u32, set: u32, words: usize, at: usize) -> ParameterLayout {
+const fn word(name: &'static str, get: u32, set: u32, words: usize, at: usize) -> ParameterLayout {
     ParameterLayout { name, get, set, words, at, mask: u32::MAX, most: None }
 }
 
@@ -37,31 +37,31 @@ const PARAMETERS: &[ParameterLayout] = &[
     bounded("ring.rx", 0x10, 0x11, 9, 5, 1),
     bounded("ring.tx", 0x10, 0x11, 9, 8, 4),
     // struct ethtool_coalesce
-    place("coalesce.rx_usecs", 0x0e, 0x0f, 23, 1),
-    place("coalesce.rx_frames", 0x0e, 0x0f, 23, 2),
-    place("coalesce.rx_usecs_irq", 0x0e, 0x0f, 23, 3),
-    place("coalesce.rx_frames_irq", 0x0e, 0x0f, 23, 4),
-    place("coalesce.tx_usecs", 0x0e, 0x0f, 23, 5),
-    place("coalesce.tx_frames", 0x0e, 0x0f, 23, 6),
-    place("coalesce.tx_usecs_irq", 0x0e, 0x0f, 23, 7),
-    place("coalesce.tx_frames_irq", 0x0e, 0x0f, 23, 8),
-    place("coalesce.adaptive_rx", 0x0e, 0x0f, 23, 10),
-    place("coalesce.adaptive_tx", 0x0e, 0x0f, 23, 11),
+    word("coalesce.rx_usecs", 0x0e, 0x0f, 23, 1),
+    word("coalesce.rx_frames", 0x0e, 0x0f, 23, 2),
+    word("coalesce.rx_usecs_irq", 0x0e, 0x0f, 23, 3),
+    word("coalesce.rx_frames_irq", 0x0e, 0x0f, 23, 4),
+    word("coalesce.tx_usecs", 0x0e, 0x0f, 23, 5),
+    word("coalesce.tx_frames", 0x0e, 0x0f, 23, 6),
+    word("coalesce.tx_usecs_irq", 0x0e, 0x0f, 23, 7),
+    word("coalesce.tx_frames_irq", 0x0e, 0x0f, 23, 8),
+    word("coalesce.adaptive_rx", 0x0e, 0x0f, 23, 10),
+    word("coalesce.adaptive_tx", 0x0e, 0x0f, 23, 11),
     // struct ethtool_channels
     bounded("channels.rx", 0x3c, 0x3d, 9, 5, 1),
     bounded("channels.tx", 0x3c, 0x3d, 9, 6, 2),
     bounded("channels.combined", 0x3c, 0x3d, 9, 8, 4),
     // struct ethtool_pauseparam
-    place("pause.autoneg", 0x12, 0x13, 4, 1),
-    place("pause.rx", 0x12, 0x13, 4, 2),
-    place("pause.tx", 0x12, 0x13, 4, 3),
+    word("pause.autoneg", 0x12, 0x13, 4, 1),
+    word("pause.rx", 0x12, 0x13, 4, 2),
+    word("pause.tx", 0x12, 0x13, 4, 3),
     // struct ethtool_value
-    place("offload.rx_checksum", 0x14, 0x15, 2, 1),
-    place("offload.tx_checksum", 0x16, 0x17, 2, 1),
-    place("offload.scatter_gather", 0x18, 0x19, 2, 1),
-    place("offload.tso", 0x1e, 0x1f, 2, 1),
-    place("offload.gso", 0x23, 0x24, 2, 1),
-    place("offload.gro", 0x2b, 0x2c, 2, 1),
+    word("offload.rx_checksum", 0x14, 0x15, 2, 1),
+    word("offload.tx_checksum", 0x16, 0x17, 2, 1),
+    word("offload.scatter_gather", 0x18, 0x19, 2, 1),
+    word("offload.tso", 0x1e, 0x1f, 2, 1),
+    word("offload.gso", 0x23, 0x24, 2, 1),
+    word("offload.gro", 0x2b, 0x2c, 2, 1),
     flag("offload.tx_vlan", 7),
     flag("offload.rx_vlan", 8),
     flag("offload.lro", 15),
