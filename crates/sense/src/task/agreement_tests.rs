@@ -101,8 +101,11 @@ fn a_stopped_process_reads_the_same_both_ways() {
         let (a, b) = (of(&iterated), of(&read));
         assert_eq!(a.task, b.task);
         assert_eq!(differences::<Process>(&a, &b), Vec::<String>::new());
-        assert!(a.user.get().unwrap() > 0 && a.read_chars.get().unwrap() > 0 && a.rss.get().unwrap() > 0.0, "{a:?}");
+        assert!(a.user.get().unwrap() > 0 && a.read_chars.get().unwrap() > 0, "{a:?}");
         assert!(a.cgroup.get().is_some() && a.open_files.get().unwrap() >= 3.0, "{a:?}");
+        // The kernel rounds `sleep`'s few pages to zero; a test program has more than its per-CPU counters hold back.
+        let own = iterated.task.process.iter().find(|p| p.task.pid == std::process::id()).unwrap();
+        assert!(own.rss.get().unwrap() > 0.0, "{own:?}");
     }
 }
 
