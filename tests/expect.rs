@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
 use std::sync::LazyLock;
-use whyslow_diagnose::{RuleBook, diagnose, side_by_side};
+use whyslow_diagnose::{RuleBook, diagnose, merge_diagnoses};
 use whyslow_import::{Capture, Input, Refusal};
 use whyslow_model::diagnosis::{Diagnosis, Origin, Verdict};
 
@@ -22,7 +22,7 @@ fn judged(files: &[&str]) -> Result<Diagnosis, Refusal> {
     };
     let captures = whyslow_import::read(files.iter().map(input).collect(), false)?;
     let of = |c: &Capture| (c.label(), diagnose(&c.window, Origin::Import, &RULES));
-    Ok(side_by_side(captures.iter().map(of).collect(), &RULES).expect("a diagnosis"))
+    Ok(merge_diagnoses(captures.iter().map(of).collect(), &RULES).expect("a diagnosis"))
 }
 
 fn diagnosis(files: &[&str]) -> Diagnosis {

@@ -5,7 +5,7 @@ mod captured;
 use captured::{FIXTURES, first, keys};
 use std::path::Path;
 use std::sync::LazyLock;
-use whyslow_diagnose::{RuleBook, diagnose, side_by_side};
+use whyslow_diagnose::{RuleBook, diagnose, merge_diagnoses};
 use whyslow_import::{Capture, Input};
 use whyslow_model::diagnosis::{Diagnosis, Origin, Verdict};
 
@@ -20,7 +20,7 @@ fn judged(captures: &[String]) -> Diagnosis {
     let captures = whyslow_import::read(captures.iter().enumerate().map(input).collect(), false);
     let captures = captures.unwrap_or_else(|refusal| panic!("{refusal}"));
     let of = |c: &Capture| (c.label(), diagnose(&c.window, Origin::Import, &RULES));
-    side_by_side(captures.iter().map(of).collect(), &RULES).expect("a diagnosis")
+    merge_diagnoses(captures.iter().map(of).collect(), &RULES).expect("a diagnosis")
 }
 
 /// What a tool printed under a load; vmstat and sar of one load are of the same ten seconds of a machine with two CPUs.

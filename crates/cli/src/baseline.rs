@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 use whyslow_compare::{Summary, inventory, of_bench};
-use whyslow_diagnose::figures;
+use whyslow_diagnose::known_signals;
 use whyslow_model::baseline::{Baseline, BaselineKind, Listed};
 use whyslow_model::bench::{self, BenchReport};
 use whyslow_model::catalogue::{Family, Process, Thread};
@@ -178,7 +178,7 @@ pub fn of_recording(recording: &Recording, span: &Span) -> Result<Baseline, Fail
     let read = recording.each_window(&there, length, &without_tasks, |window| {
         let at = window.last().map_or(0, |sample| sample.wall_ns);
         progress.say(&format!("summing up {} (Ctrl-C: end)", for_people(at)));
-        summary.add(window.seconds(), &figures(&window));
+        summary.add(window.seconds(), &known_signals(&window));
         newest = Some(window);
         true
     });

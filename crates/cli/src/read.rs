@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
-use whyslow_diagnose::{diagnose, side_by_side};
+use whyslow_diagnose::{diagnose, merge_diagnoses};
 use whyslow_import::{Capture, Incident, IncidentContents, ProcCopy, ProcTree, ReadMonitor, join};
 use whyslow_model::diagnosis::Origin;
 use whyslow_sense::{Root, Sampler};
@@ -69,7 +69,7 @@ pub fn read(asked: &ReadArgs, look: &OutputOptions) -> Result<ExitCode, Failure>
         _ => c.label(),
     };
     let of = |c: &Capture| (label(c), diagnose(&c.window, Origin::Import, &rules.book));
-    let diagnosis = side_by_side(captures.iter().map(of).collect(), &rules.book);
+    let diagnosis = merge_diagnoses(captures.iter().map(of).collect(), &rules.book);
     let diagnosis = diagnosis.ok_or_else(|| Failure::usage(nothing_in(&asked.files)))?;
     tell(&diagnosis, look, asked.check)
 }

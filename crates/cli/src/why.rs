@@ -21,7 +21,7 @@ pub fn diagnosed(asked: &Observe) -> Result<Diagnosis, Failure> {
     // First of all: the rules take a while to read where the machine is busy.
     let interrupt = Interrupt::listen().map_err(|e| Failure::usage(format!("cannot listen for Ctrl-C: {e}")))?;
     let rules = user_rules::load();
-    let window = observe(asked, interrupt, |window| whyslow_diagnose::asked(window, &rules.book))?;
+    let window = observe(asked, interrupt, |window| whyslow_diagnose::requested_sources(window, &rules.book))?;
     let mut diagnosis = diagnose(&window, Origin::Live, &rules.book);
     baseline::remember(&mut diagnosis);
     add_command_lines(&mut diagnosis, &window, &Root::live());

@@ -6,9 +6,9 @@
 use crate::expr::Truth;
 use crate::facts::Facts;
 use crate::rule::{CulpritSpec, Rule, find};
-use crate::scene::Stage;
+use crate::rule_context::RuleContext;
 use crate::signal::Entity;
-use crate::sources::Unseen;
+use crate::sources::NotRead;
 use std::collections::BTreeMap;
 use whyslow_model::diagnosis::{Culprit, Subject, Unattributed};
 use whyslow_model::unit;
@@ -34,10 +34,10 @@ pub(crate) struct Blame {
 }
 
 /// Who caused what a rule found, by its measures in turn.
-pub(crate) fn blame<'a>(rule: &Rule, stage: &Stage<'a>, facts: &'a Facts) -> Blame {
+pub(crate) fn blame<'a>(rule: &Rule, context: &RuleContext<'a>, facts: &'a Facts) -> Blame {
     let mut all = Blame::default();
     for spec in &rule.culprits {
-        let Blame { culprits, unattributed } = Weighed::of(spec, stage, facts).blame(rule, stage, facts);
+        let Blame { culprits, unattributed } = Weighed::of(spec, context, facts).blame(rule, context, facts);
         // The reason that goes with who is named; where nobody is, the first that can be remedied.
         let is_better = |old: &Unattributed, new: &Unattributed| old.remedy.is_empty() && !new.remedy.is_empty();
         all.unattributed = match (all.unattributed.take(), unattributed) {
@@ -77,13 +77,13 @@ struct Group<'a> {
 }
 
 impl<'a> Weighed<'a> {
-    fn of(spec: &'a CulpritSpec, stage: &Stage<'a>, facts: &'a Facts) -> Self {
-        let whole = spec.whole.as_ref().and_then(|whole| whole.number(stage));
+    fn of(spec: &'a CulpritSpec, context: &RuleContext<'a>, facts: &'a Facts) -> Self {
+        let whole = spec.whole.as_ref().and_then(|whole| whole.number(context));
         let mut weighed = Self { spec, groups: BTreeMap::new(), whole };
         for candidate in facts.entities(spec.scope) {
-            let scene = stage.weigh(spec.scope, candidate);
-            let is_among = spec.among.as_ref().is_none_or(|among| among.truth(&scene) == Truth::True);
-            if let Some(part) = spec.by.number(&scene).filter(|part| is_among && *part > 0.0) {
+            let candidate_context = context.weigh(spec.scope, candidate);
+            let is_among = spec.among.as_ref().is_none_or(|among| among.truth(&candidate_context) == Truth::True);
+            if let Some(part) = spec.by.number(&candidate_context).filter(|part| is_among && *part > 0.0) {
                 weighed.add(candidate, part);
             }
         }
@@ -97,14 +97,14 @@ impl<'a> Weighed<'a> {
         *group.parts.entry(*pid).or_insert(0.0) += part;
     }
 
-    fn blame(self, rule: &Rule, stage: &Stage<'_>, facts: &Facts) -> Blame {
+    fn blame(self, rule: &Rule, context: &RuleContext<'_>, facts: &Facts) -> Blame {
         let seen: f64 = self.groups.values().flat_map(|group| group.parts.values()).sum();
         let all = self.whole.map_or(seen, |whole| whole.max(seen));
         let missing = self.whole.filter(|_| all > 0.0).map(|_| 1.0 - seen / all);
         let spec = self.spec;
         let is_refused = spec.nobody.is_some() && facts.sources.refused(asked(rule)).is_some();
-        let is_subject = |group: &Group<'_>| group.entity.subject.pid == stage.subject_pid();
-        let is_of_others = stage.subject_pid().is_none() || !self.groups.values().all(is_subject);
+        let is_subject = |group: &Group<'_>| group.entity.subject.pid == context.subject_pid();
+        let is_of_others = context.subject_pid().is_none() || !self.groups.values().all(is_subject);
         let refused = refused(spec, facts).filter(|_| is_of_others);
         let hides = refused.is_some() || is_refused;
         let is_enough = missing.map_or(!hides, |missing| missing <= 1.0 - ENOUGH);
@@ -118,10 +118,10 @@ impl<'a> Weighed<'a> {
         if !culprits.is_empty() && missing.is_none_or(|missing| missing < NOTABLE) {
             return Blame { culprits, unattributed: None };
         }
-        let reason = why(spec, rule, stage, facts, refused);
+        let reason = why(spec, rule, context, facts, refused);
         // Where the whole is not known and nobody was refused, nothing is known to be missing.
-        let reason = reason.or_else(|| missing.map(|_| Unseen { why: UNSEEN.into(), remedy: String::new() }));
-        let unattributed = |Unseen { why, remedy }| Unattributed { share: missing, of: spec.of.clone(), why, remedy };
+        let reason = reason.or_else(|| missing.map(|_| NotRead { why: UNSEEN.into(), remedy: String::new() }));
+        let unattributed = |NotRead { why, remedy }| Unattributed { share: missing, of: spec.of.clone(), why, remedy };
         Blame { culprits, unattributed: reason.map(unattributed) }
     }
 }
@@ -161,8 +161,8 @@ fn reads(spec: &CulpritSpec, words: &[&str]) -> bool {
 
 /// What was refused of other users' processes, where the measure needs it and somebody is at work of whom it is missing. With
 /// hidepid not even their CPU time is seen.
-fn refused<'f>(spec: &CulpritSpec, facts: &'f Facts) -> Option<&'f Unseen> {
-    let is_needed = |unseen: &&Unseen| unseen.is_hidden() || facts.hides_io && reads(spec, &RESTRICTED);
+fn refused<'f>(spec: &CulpritSpec, facts: &'f Facts) -> Option<&'f NotRead> {
+    let is_needed = |unseen: &&NotRead| unseen.is_hidden() || facts.hides_io && reads(spec, &RESTRICTED);
     facts.sources.processes_refused().filter(is_needed)
 }
 
@@ -171,13 +171,19 @@ fn asked(rule: &Rule) -> &[String] {
 }
 
 /// Why a part is nobody's: what was refused comes first, as it has a remedy.
-fn why(spec: &CulpritSpec, rule: &Rule, stage: &Stage<'_>, facts: &Facts, refused: Option<&Unseen>) -> Option<Unseen> {
+fn why(
+    spec: &CulpritSpec,
+    rule: &Rule,
+    context: &RuleContext<'_>,
+    facts: &Facts,
+    refused: Option<&NotRead>,
+) -> Option<NotRead> {
     let sources = &facts.sources;
     let asked = asked(rule);
     let bpf = || sources.bpf_refused().filter(|_| reads(spec, &["BPF"]));
     let own = sources.refused(asked).filter(|_| spec.nobody.is_some());
-    if let Some(Unseen { why, remedy }) = own.or(refused) {
-        return Some(Unseen { why: format!("cannot read {why}"), remedy: remedy.clone() });
+    if let Some(NotRead { why, remedy }) = own.or(refused) {
+        return Some(NotRead { why: format!("cannot read {why}"), remedy: remedy.clone() });
     }
     if let Some(unseen) = sources.refused(asked).or_else(bpf) {
         return Some(unseen.clone());
@@ -185,8 +191,8 @@ fn why(spec: &CulpritSpec, rule: &Rule, stage: &Stage<'_>, facts: &Facts, refuse
     let not_asked = asked.iter().find(|source| spec.nobody.is_some() && !sources.was_read(source));
     let because = match (not_asked, &spec.nobody) {
         (Some(source), _) => format!("{source} was not read"),
-        (None, Some(nobody)) => nobody.prose(stage).unwrap_or_default(),
+        (None, Some(nobody)) => nobody.prose(context).unwrap_or_default(),
         (None, None) => return None,
     };
-    Some(Unseen { why: because, remedy: String::new() })
+    Some(NotRead { why: because, remedy: String::new() })
 }

@@ -2,7 +2,7 @@
 
 use crate::expr::{Expr, Truth};
 use crate::rule::{Reader, RuleError};
-use crate::scene::Stage;
+use crate::rule_context::RuleContext;
 use crate::scope::Scope;
 use crate::template::Template;
 use serde::Deserialize;
@@ -58,13 +58,13 @@ impl Cleared {
 
     /// The sentence, if it holds, all its numbers are known, and nothing was found in the resource. An `unless` whose numbers
     /// are unknown forbids nothing.
-    pub fn judge(&self, stage: &Stage<'_>, findings: &[Finding]) -> Option<RuledOut> {
+    pub fn judge(&self, context: &RuleContext<'_>, findings: &[Finding]) -> Option<RuledOut> {
         let found = findings.iter().any(|f| self.ids.iter().any(|id| f.id.starts_with(id.as_str())));
-        let forbidden = self.unless.as_ref().is_some_and(|unless| unless.truth(stage) == Truth::True);
-        if found || forbidden || self.when.truth(stage) != Truth::True {
+        let forbidden = self.unless.as_ref().is_some_and(|unless| unless.truth(context) == Truth::True);
+        if found || forbidden || self.when.truth(context) != Truth::True {
             return None;
         }
-        Some(RuledOut { id: self.resource.clone(), because: self.because.known(stage)? })
+        Some(RuledOut { id: self.resource.clone(), because: self.because.known(context)? })
     }
 }
 

@@ -1,14 +1,13 @@
 //! From a Window to the diagnosis document.
 
-use crate::closer;
+use crate::coverage;
 use crate::facts::Facts;
-use crate::figures;
 use crate::judge::{is_felt, judge};
+use crate::on_demand;
 use crate::relate::relate;
+use crate::rule_context::RuleContext;
 use crate::rulebook::RuleBook;
-use crate::scene::Stage;
 use crate::scope::Scope;
-use crate::unseen::unseen;
 use jiff::Timestamp;
 use std::collections::BTreeMap;
 use whyslow_model::catalogue::{MachineInfo, Meminfo, Observer};
@@ -38,7 +37,7 @@ pub fn diagnose(window: &Window, source: Origin, book: &RuleBook) -> Diagnosis {
     let ruled_out = ruled_out(book, &facts, &findings, alike);
     let mut blind_spots = blind_spots(window, &facts);
     if source == Origin::Import {
-        blind_spots.extend(unseen(&facts));
+        blind_spots.extend(coverage::not_captured(&facts));
     }
     Diagnosis {
         schema: SCHEMA.to_owned(),
@@ -48,8 +47,8 @@ pub fn diagnose(window: &Window, source: Origin, book: &RuleBook) -> Diagnosis {
         findings,
         ruled_out,
         blind_spots,
-        figures: if source == Origin::Import { figures::of_facts(&facts) } else { Vec::new() },
-        closer_looks: closer::looks(window),
+        figures: if source == Origin::Import { coverage::of_facts(&facts) } else { Vec::new() },
+        closer_looks: on_demand::closer_looks(window),
         // The tick samples and the scheduler measures: on a machine that does little, the two can differ either way.
         cpu_explained: facts.host_number("cpu.attributed").map(|share| share.min(1.0)),
         cost: cost(window, source),
@@ -100,9 +99,9 @@ fn of_what_was_seen(facts: &Facts, ruled_out: &[RuledOut]) -> Verdict {
 }
 
 fn ruled_out(book: &RuleBook, facts: &Facts, findings: &[Finding], alike: Vec<RuledOut>) -> Vec<RuledOut> {
-    let stage = Stage::new(Scope::Host, &facts.host, &facts.host);
+    let context = RuleContext::new(Scope::Host, &facts.host, &facts.host);
     let mut all: Vec<RuledOut> = Vec::new();
-    for cleared in book.cleared.iter().filter_map(|c| c.judge(&stage, findings)) {
+    for cleared in book.cleared.iter().filter_map(|c| c.judge(&context, findings)) {
         if all.iter().all(|a| a.id != cleared.id) {
             all.push(cleared);
         }

@@ -26,7 +26,7 @@ pub enum Truth {
 }
 
 /// Where an expression finds its signals.
-pub trait Scene: Send + Sync {
+pub trait SignalLookup: Send + Sync {
     /// The value of a signal, `None` where it is not known.
     fn signal(&self, name: &str) -> Option<&Reading>;
 }
@@ -70,8 +70,8 @@ impl Expr {
     }
 
     /// Whether it holds.
-    pub fn truth(&self, scene: &dyn Scene) -> Truth {
-        match self.evaluate(scene) {
+    pub fn truth(&self, signals: &dyn SignalLookup) -> Truth {
+        match self.evaluate(signals) {
             Some(Value::Bool(true)) => Truth::True,
             Some(Value::Bool(false)) => Truth::False,
             _ => Truth::Unknown,
@@ -79,8 +79,8 @@ impl Expr {
     }
 
     /// The number it comes to, `None` where it is not known or not finite.
-    pub fn number(&self, scene: &dyn Scene) -> Option<f64> {
-        let number = match self.evaluate(scene)? {
+    pub fn number(&self, signals: &dyn SignalLookup) -> Option<f64> {
+        let number = match self.evaluate(signals)? {
             Value::Float(f) => f,
             Value::Int(i) => i as f64,
             Value::UInt(u) => u as f64,
@@ -89,8 +89,8 @@ impl Expr {
         number.is_finite().then_some(number)
     }
 
-    fn evaluate(&self, scene: &dyn Scene) -> Option<Value> {
-        let resolver = Resolver(scene);
+    fn evaluate(&self, signals: &dyn SignalLookup) -> Option<Value> {
+        let resolver = Resolver(signals);
         let mut context = FUNCTIONS.new_inner_scope();
         context.set_variable_resolver(&resolver);
         Value::resolve(self.program.expression(), &context).ok()
@@ -103,7 +103,7 @@ impl fmt::Debug for Expr {
     }
 }
 
-struct Resolver<'a>(&'a dyn Scene);
+struct Resolver<'a>(&'a dyn SignalLookup);
 
 impl VariableResolver for Resolver<'_> {
     fn resolve<'b>(&'b self, variable: &str) -> Option<CowVal<'b, 'b>> {
@@ -165,13 +165,13 @@ mod tests {
     use super::*;
     use std::collections::HashMap;
 
-    impl Scene for HashMap<&str, Reading> {
+    impl SignalLookup for HashMap<&str, Reading> {
         fn signal(&self, name: &str) -> Option<&Reading> {
             self.get(name)
         }
     }
 
-    fn scene() -> HashMap<&'static str, Reading> {
+    fn signals() -> HashMap<&'static str, Reading> {
         HashMap::from([
             ("disk.queue", Reading::Number(4.5)),
             ("psi.io.some", Reading::Number(0.5)),
@@ -180,7 +180,7 @@ mod tests {
     }
 
     fn truth(source: &str) -> Truth {
-        Expr::compile(source).unwrap().truth(&scene())
+        Expr::compile(source).unwrap().truth(&signals())
     }
 
     #[test]
@@ -199,7 +199,7 @@ mod tests {
 
     #[test]
     fn formulas_come_to_numbers() {
-        let number = |s: &str| Expr::compile(s).unwrap().number(&scene());
+        let number = |s: &str| Expr::compile(s).unwrap().number(&signals());
         assert_eq!(number("min(psi.io.some, disk.queue) * 2.0"), Some(1.0));
         assert_eq!(number("disk.unseen"), None);
         assert_eq!(number("disk.queue / 0.0"), None);

@@ -4,7 +4,7 @@ use crate::blame::{Blame, blame};
 use crate::expr::{Expr, Truth};
 use crate::facts::Facts;
 use crate::rule::{ActionSpec, Rule, find};
-use crate::scene::Stage;
+use crate::rule_context::RuleContext;
 use crate::scope::Scope;
 use crate::signal::Entity;
 use std::collections::BTreeMap;
@@ -43,22 +43,22 @@ pub fn judge(rules: &[Rule], facts: &Facts) -> (Vec<Judged>, Vec<RuledOut>) {
     for rule in rules {
         let mut of_rule: Vec<Judged> = Vec::new();
         for entity in facts.entities(rule.scope).iter().filter(|e| !e.idle) {
-            let mut stage = Stage::new(rule.scope, entity, &facts.host).with_running(facts.running.as_ref());
-            if rule.when.truth(&stage) != Truth::True {
+            let mut context = RuleContext::new(rule.scope, entity, &facts.host).with_running(facts.running.as_ref());
+            if rule.when.truth(&context) != Truth::True {
                 continue;
             }
             let alike = rule
                 .look_alikes
                 .iter()
-                .find(|l| l.unless.as_ref().is_some_and(|unless| unless.truth(&stage) == Truth::True));
+                .find(|l| l.unless.as_ref().is_some_and(|unless| unless.truth(&context) == Truth::True));
             match alike {
                 Some(alike) => ruled_out.extend(
                     alike
                         .text
-                        .prose(&stage)
+                        .prose(&context)
                         .map(|because| RuledOut { id: format!("{}@{}", rule.id, entity.subject.name), because }),
                 ),
-                None => of_rule.push(finding(rule, entity, &mut stage, facts)),
+                None => of_rule.push(finding(rule, entity, &mut context, facts)),
             }
         }
         of_rule.sort_by(|a, b| weight(&b.finding).total_cmp(&weight(&a.finding)));
@@ -102,34 +102,35 @@ pub fn weight(finding: &Finding) -> f64 {
     }
 }
 
-fn finding(rule: &Rule, entity: &Entity, stage: &mut Stage<'_>, facts: &Facts) -> Judged {
-    let holds = |expr: &Option<Expr>, stage: &Stage<'_>| expr.as_ref().is_some_and(|e| e.truth(stage) == Truth::True);
-    let confidence = if holds(&rule.high, stage) {
+fn finding(rule: &Rule, entity: &Entity, context: &mut RuleContext<'_>, facts: &Facts) -> Judged {
+    let holds =
+        |expr: &Option<Expr>, context: &RuleContext<'_>| expr.as_ref().is_some_and(|e| e.truth(context) == Truth::True);
+    let confidence = if holds(&rule.high, context) {
         Confidence::High
-    } else if holds(&rule.medium, stage) {
+    } else if holds(&rule.medium, context) {
         Confidence::Medium
     } else {
         Confidence::Low
     };
-    let Blame { culprits, unattributed } = blame(rule, stage, facts);
-    stage.blame(&culprits);
+    let Blame { culprits, unattributed } = blame(rule, context, facts);
+    context.blame(&culprits);
     let without_name = rule.summary_unattributed.as_ref().filter(|_| culprits.is_empty());
     let summary = without_name.unwrap_or(&rule.summary);
-    let (impact, impact_is) = impact(rule, stage);
+    let (impact, impact_is) = impact(rule, context);
     let finding = Finding {
         id: rule.id.clone(),
         subject: if rule.host_is_subject { Subject::host() } else { entity.subject.clone() },
-        actions: actions(rule, stage, facts, &culprits, unattributed.as_ref()),
+        actions: actions(rule, context, facts, &culprits, unattributed.as_ref()),
         culprits,
         unattributed,
         more: 0,
         impact,
         impact_is,
-        how_bad: rule.how_bad.as_ref().filter(|_| impact_is != Basis::NotMeasured).and_then(|text| text.known(stage)),
-        since: since(rule, stage, facts, impact),
+        how_bad: rule.how_bad.as_ref().filter(|_| impact_is != Basis::NotMeasured).and_then(|text| text.known(context)),
+        since: since(rule, context, facts, impact),
         confidence,
-        summary: summary.prose(stage).unwrap_or_else(|| rule.means.clone()),
-        evidence: evidence(rule, entity, stage, facts),
+        summary: summary.prose(context).unwrap_or_else(|| rule.means.clone()),
+        evidence: evidence(rule, entity, context, facts),
         explains: Vec::new(),
         explained_by: None,
     };
@@ -137,15 +138,15 @@ fn finding(rule: &Rule, entity: &Entity, stage: &mut Stage<'_>, facts: &Facts) -
         finding,
         explains: rule.explains.clone(),
         explains_all: rule.explains_all,
-        shares: rule.accounts_for.iter().filter_map(|(id, e)| Some((id.clone(), e.number(stage)?))).collect(),
+        shares: rule.accounts_for.iter().filter_map(|(id, e)| Some((id.clone(), e.number(context)?))).collect(),
         cgroup: entity.cgroup.clone(),
         aliases: entity.aliases.clone(),
     }
 }
 
 /// The time lost, and what that number rests on.
-fn impact(rule: &Rule, stage: &Stage<'_>) -> (f64, Basis) {
-    let number = |expr: &Option<Expr>| expr.as_ref().and_then(|e| e.number(stage)).map(|n| n.clamp(0.0, 1.0));
+fn impact(rule: &Rule, context: &RuleContext<'_>) -> (f64, Basis) {
+    let number = |expr: &Option<Expr>| expr.as_ref().and_then(|e| e.number(context)).map(|n| n.clamp(0.0, 1.0));
     match number(&rule.impact) {
         Some(lost) if rule.at_least => (lost, Basis::AtLeast),
         Some(lost) => (lost, Basis::Measured),
@@ -154,16 +155,16 @@ fn impact(rule: &Rule, stage: &Stage<'_>) -> (f64, Basis) {
 }
 
 /// Since when it has lasted: by the pressure, or by what the rule computes.
-fn since(rule: &Rule, stage: &Stage<'_>, facts: &Facts, impact: f64) -> Option<Since> {
+fn since(rule: &Rule, context: &RuleContext<'_>, facts: &Facts, impact: f64) -> Option<Since> {
     if let Some(resource) = rule.pressure {
         return facts.history.since(resource, impact);
     }
     let lasted = rule.lasted.as_ref()?;
     let source = lasted.names().iter().find_map(|name| find(name, &[rule.scope, Scope::Host]))?.source;
-    Some(facts.history.lasted(lasted.number(stage)?, source))
+    Some(facts.history.lasted(lasted.number(context)?, source))
 }
 
-fn evidence(rule: &Rule, entity: &Entity, stage: &Stage<'_>, facts: &Facts) -> Vec<Evidence> {
+fn evidence(rule: &Rule, entity: &Entity, context: &RuleContext<'_>, facts: &Facts) -> Vec<Evidence> {
     let signals = [rule.scope, Scope::Host].into_iter().flat_map(Scope::signals);
     rule.evidence
         .iter()
@@ -171,7 +172,7 @@ fn evidence(rule: &Rule, entity: &Entity, stage: &Stage<'_>, facts: &Facts) -> V
             let signal = signals.clone().find(|s| s.name == spec.signal)?;
             Some(Evidence {
                 metric: signal.name.to_owned(),
-                value: stage.reading(signal.name)?.clone(),
+                value: context.reading(signal.name)?.clone(),
                 unit: signal.unit.to_owned(),
                 expected: spec.expected.clone(),
                 source: facts.source_of(signal, entity),
@@ -184,12 +185,12 @@ fn evidence(rule: &Rule, entity: &Entity, stage: &Stage<'_>, facts: &Facts) -> V
 /// What to do. Where nobody is named, how to see who it is takes the place of what needs the name.
 fn actions(
     rule: &Rule,
-    stage: &Stage<'_>,
+    context: &RuleContext<'_>,
     facts: &Facts,
     culprits: &[Culprit],
     gap: Option<&Unattributed>,
 ) -> Vec<Action> {
-    let holds = |spec: &&ActionSpec| spec.when.as_ref().is_none_or(|when| when.truth(stage) == Truth::True);
+    let holds = |spec: &&ActionSpec| spec.when.as_ref().is_none_or(|when| when.truth(context) == Truth::True);
     let (nameless, specs): (Vec<_>, Vec<_>) =
         rule.actions.iter().filter(holds).partition(|spec| culprits.is_empty() && spec.names_culprit());
     let remedy = gap.map(|gap| gap.remedy.as_str()).filter(|remedy| !remedy.is_empty());
@@ -204,12 +205,12 @@ fn actions(
     let is_past = facts.running.as_ref().is_some_and(|running| running.is_past);
     let mut actions: Vec<Action> = Vec::new();
     for spec in specs {
-        let Some(mut action) = action(spec, stage, facts) else { continue };
+        let Some(mut action) = action(spec, context, facts) else { continue };
         // PIDs of a recording may have been reused since: a command could change the wrong process.
         if is_past && spec.names_process() {
             action
                 .text
-                .push_str(&format!(" (this was in the past: check that {} still runs)", stage.whereabouts(culprits)));
+                .push_str(&format!(" (this was in the past: check that {} still runs)", context.whereabouts(culprits)));
         }
         actions.push(action);
     }
@@ -228,14 +229,14 @@ fn how_to_find(id: &str) -> &'static str {
 }
 
 /// The action, if its text can be filled in. Nobody is asked to print a file of the kernel that was captured.
-fn action(spec: &ActionSpec, stage: &Stage<'_>, facts: &Facts) -> Option<Action> {
+fn action(spec: &ActionSpec, context: &RuleContext<'_>, facts: &Facts) -> Option<Action> {
     let is_wanted = |command: &String| !command.strip_prefix("cat ").is_some_and(|path| facts.is_captured(path));
-    let set = spec.settings(stage, facts);
+    let set = spec.settings(context, facts);
     Some(Action {
         kind: spec.kind,
-        text: spec.text.prose(stage)?,
-        try_command: spec.command_line(&set, stage).filter(is_wanted),
+        text: spec.text.prose(context)?,
+        try_command: spec.command_line(&set, context).filter(is_wanted),
         set,
-        expect: spec.expect.as_ref().and_then(|text| text.known(stage)),
+        expect: spec.expect.as_ref().and_then(|text| text.known(context)),
     })
 }

@@ -2,7 +2,7 @@
 
 use crate::expr::Expr;
 use crate::facts::Facts;
-use crate::scene::{NAMES, Stage};
+use crate::rule_context::{NAMES, RuleContext};
 use crate::scope::Scope;
 use crate::signal::Signal;
 use crate::since::Resource;
@@ -140,14 +140,14 @@ pub(crate) struct Trial {
 
 impl Trial {
     /// The command line that tries these changes.
-    fn line(&self, changes: &str, stage: &Stage<'_>) -> Option<String> {
+    fn line(&self, changes: &str, context: &RuleContext<'_>) -> Option<String> {
         let yes = if self.risky { "--yes " } else { "" };
         let before = if self.before { " --before" } else { "" };
         let mut line = format!("whyslow try {yes}{changes}{before}");
         let metrics = [("metric", Some(&self.metric)), ("guard", self.guard.as_ref()), ("moves", self.moves.as_ref())];
         for (option, metric) in metrics {
             if let Some(metric) = metric {
-                line += &format!(" --{option} {}", quoted(&metric.setting(stage)?));
+                line += &format!(" --{option} {}", quoted(&metric.setting(context)?));
             }
         }
         Some(line)
@@ -155,8 +155,8 @@ impl Trial {
 }
 impl ActionSpec {
     /// The settings to change, with everything filled in; none where something is not known.
-    pub(crate) fn settings(&self, stage: &Stage<'_>, facts: &Facts) -> BTreeMap<String, String> {
-        let set = self.set.iter().map(|(name, value)| Some((name.setting(stage)?, value.setting(stage)?)));
+    pub(crate) fn settings(&self, context: &RuleContext<'_>, facts: &Facts) -> BTreeMap<String, String> {
+        let set = self.set.iter().map(|(name, value)| Some((name.setting(context)?, value.setting(context)?)));
         let set: BTreeMap<String, String> = set.collect::<Option<_>>().unwrap_or_default();
         let change = |(name, value): (String, String)| match split_set_value(&value) {
             (least, true) => {
@@ -170,13 +170,13 @@ impl ActionSpec {
     }
 
     /// The command that proves, makes or prepares it: what the settings imply, else the one the rule gives.
-    pub(crate) fn command_line(&self, set: &BTreeMap<String, String>, stage: &Stage<'_>) -> Option<String> {
+    pub(crate) fn command_line(&self, set: &BTreeMap<String, String>, context: &RuleContext<'_>) -> Option<String> {
         let changes: Vec<String> =
             set.iter().map(|(name, value)| format!("{}={}", quoted(name), quoted(value))).collect();
         match (&self.trial, &self.command) {
-            (_, Some(command)) => command.command(stage),
+            (_, Some(command)) => command.command(context),
             _ if changes.is_empty() => None,
-            (Some(trial), None) => trial.line(&changes.join(" "), stage),
+            (Some(trial), None) => trial.line(&changes.join(" "), context),
             (None, None) => Some(format!("whyslow tune set {}", changes.join(" "))),
         }
     }

@@ -5,8 +5,8 @@ use crate::expr::Truth;
 use crate::facts::Facts;
 use crate::judge::judge;
 use crate::rule::Rule;
+use crate::rule_context::RuleContext;
 use crate::rulebook::RuleBook;
-use crate::scene::Stage;
 use crate::scope::Scope;
 use crate::signal::{Entity, Signal};
 use whyslow_model::diagnosis::{Confidence, Diagnosis, Evidence, Finding, Reading, Subject, SubjectFigures};
@@ -40,7 +40,7 @@ fn contended<'d>(part: &'d Diagnosis, rule: &Rule) -> Vec<&'d SubjectFigures> {
     let host = Entity::new(Subject::host(), Vec::new());
     let holds = |figures: &&SubjectFigures| {
         let device = device(figures, &[("disk.sharers", Reading::Number(2.0))]);
-        rule.when.truth(&Stage::new(Scope::Disk, &device, &host)) == Truth::True && rate(figures) > Some(0.0)
+        rule.when.truth(&RuleContext::new(Scope::Disk, &device, &host)) == Truth::True && rate(figures) > Some(0.0)
     };
     part.figures.iter().filter(|figures| figures.subject.kind == "device").filter(holds).collect()
 }

@@ -34,12 +34,12 @@ pub(crate) fn was_read(report: &SourceReport) -> bool {
 
 /// Why something could not be seen, and what would let us see it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Unseen {
+pub(crate) struct NotRead {
     pub(crate) why: String,
     pub(crate) remedy: String,
 }
 
-impl Unseen {
+impl NotRead {
     /// Whether it is for hidepid, with which not even the CPU time of processes is seen.
     pub(crate) fn is_hidden(&self) -> bool {
         self.why.contains("hidepid")
@@ -52,7 +52,7 @@ pub(crate) struct Sources {
     /// False for captures and windows of tests, which have no reports.
     are_reported: bool,
     read: BTreeSet<String>,
-    refused: BTreeMap<String, Unseen>,
+    refused: BTreeMap<String, NotRead>,
 }
 
 impl Sources {
@@ -64,7 +64,7 @@ impl Sources {
                 sources.read.insert(report.source.to_string());
             }
             if let ReadOutcome::NotPermitted { why, remedy } = &report.outcome {
-                let unseen = Unseen { why: why.clone(), remedy: remedy.clone() };
+                let unseen = NotRead { why: why.clone(), remedy: remedy.clone() };
                 sources.refused.insert(report.source.to_string(), unseen);
             }
         }
@@ -77,22 +77,22 @@ impl Sources {
     }
 
     /// Why what one of these sources tells was refused.
-    pub(crate) fn refused(&self, sources: &[String]) -> Option<&Unseen> {
+    pub(crate) fn refused(&self, sources: &[String]) -> Option<&NotRead> {
         sources.iter().find_map(|source| self.refused.get(source))
     }
 
     /// What of other users' processes was refused.
-    pub(crate) fn processes_refused(&self) -> Option<&Unseen> {
+    pub(crate) fn processes_refused(&self) -> Option<&NotRead> {
         self.refused.get(TASKS)
     }
 
     /// Whether processes of other users are not even listed: sums over processes are of a part only.
     pub(crate) fn hides_processes(&self) -> bool {
-        self.processes_refused().is_some_and(Unseen::is_hidden)
+        self.processes_refused().is_some_and(NotRead::is_hidden)
     }
 
     /// Why no BPF program could be loaded.
-    pub(crate) fn bpf_refused(&self) -> Option<&Unseen> {
+    pub(crate) fn bpf_refused(&self) -> Option<&NotRead> {
         self.refused.iter().find(|(source, _)| source.starts_with(BPF)).map(|(_, unseen)| unseen)
     }
 

@@ -5,7 +5,7 @@
 //! {kill.invoked_by}]`.
 
 use crate::expr::Expr;
-use crate::scene::Stage;
+use crate::rule_context::RuleContext;
 use std::collections::BTreeSet;
 use whyslow_model::diagnosis::Reading;
 use whyslow_model::human;
@@ -82,9 +82,9 @@ impl Template {
     }
 
     /// Sentences with everything filled in. A sentence in which something is not known is left out; `None` if that leaves none.
-    pub fn prose(&self, stage: &Stage<'_>) -> Option<String> {
+    pub fn prose(&self, context: &RuleContext<'_>) -> Option<String> {
         let mut sentences = vec![Some(String::new())];
-        for (piece, filled) in self.0.iter().zip(self.fill(stage, Style::Prose)) {
+        for (piece, filled) in self.0.iter().zip(self.fill(context, Style::Prose)) {
             // Only the rule's own text ends a sentence, not a name that is filled in.
             let parts: Vec<Option<&str>> = match (piece, &filled) {
                 (Piece::Text(text), _) => text.split_inclusive(". ").map(Some).collect(),
@@ -103,22 +103,22 @@ impl Template {
     }
 
     /// The sentence, where everything in it is known.
-    pub fn known(&self, stage: &Stage<'_>) -> Option<String> {
-        self.fill(stage, Style::Prose).collect()
+    pub fn known(&self, context: &RuleContext<'_>) -> Option<String> {
+        self.fill(context, Style::Prose).collect()
     }
 
     /// A command with everything filled in; `None` where something is not known: half a command is none.
-    pub fn command(&self, stage: &Stage<'_>) -> Option<String> {
-        self.fill(stage, Style::Command).collect()
+    pub fn command(&self, context: &RuleContext<'_>) -> Option<String> {
+        self.fill(context, Style::Command).collect()
     }
 
     /// A setting's name or value, or a metric, with everything filled in; `None` where something is not known.
-    pub fn setting(&self, stage: &Stage<'_>) -> Option<String> {
-        self.fill(stage, Style::Setting).collect()
+    pub fn setting(&self, context: &RuleContext<'_>) -> Option<String> {
+        self.fill(context, Style::Setting).collect()
     }
 
-    fn fill(&self, stage: &Stage<'_>, style: Style) -> impl Iterator<Item = Option<String>> {
-        self.0.iter().map(move |piece| piece.fill(stage, style))
+    fn fill(&self, context: &RuleContext<'_>, style: Style) -> impl Iterator<Item = Option<String>> {
+        self.0.iter().map(move |piece| piece.fill(context, style))
     }
 }
 
@@ -135,19 +135,20 @@ impl Piece {
         }
     }
 
-    fn fill(&self, stage: &Stage<'_>, style: Style) -> Option<String> {
-        let read = |name| if style == Style::Command { stage.reading_in_command(name) } else { stage.reading(name) };
+    fn fill(&self, context: &RuleContext<'_>, style: Style) -> Option<String> {
+        let read =
+            |name| if style == Style::Command { context.reading_in_command(name) } else { context.reading(name) };
         let read = |name| read(name).filter(|reading| !matches!(reading, Reading::Text(text) if text.is_empty()));
         match self {
             Self::Text(text) => Some(text.clone()),
-            Self::Formula(formula) => formula.number(stage).map(|n| format!("{:.0}", n.round())),
+            Self::Formula(formula) => formula.number(context).map(|n| format!("{:.0}", n.round())),
             Self::Count { name, one, many } => read(name).map(|reading| {
                 let noun = if *reading == Reading::Number(1.0) { one } else { many };
-                format!("{} {noun}", write(reading, stage.unit(name), style))
+                format!("{} {noun}", write(reading, context.unit(name), style))
             }),
-            Self::Name(name) => read(name).map(|reading| write(reading, stage.unit(name), style)),
+            Self::Name(name) => read(name).map(|reading| write(reading, context.unit(name), style)),
             Self::Optional(template) => {
-                Some(template.fill(stage, style).collect::<Option<String>>().unwrap_or_default())
+                Some(template.fill(context, style).collect::<Option<String>>().unwrap_or_default())
             }
         }
     }
@@ -173,10 +174,10 @@ mod tests {
     #[test]
     fn hostile_names_stay_one_word_in_a_shell() {
         let entity = Entity::new(Subject { name: "a; rm -rf /".into(), ..Subject::host() }, Vec::new());
-        let stage = Stage::new(Scope::Disk, &entity, &entity);
+        let context = RuleContext::new(Scope::Disk, &entity, &entity);
         let template = Template::parse("smartctl /dev/{subject}").unwrap();
-        assert_eq!(template.command(&stage).as_deref(), Some("smartctl /dev/'a; rm -rf /'"));
-        assert_eq!(template.setting(&stage).as_deref(), Some("smartctl /dev/a; rm -rf /"));
+        assert_eq!(template.command(&context).as_deref(), Some("smartctl /dev/'a; rm -rf /'"));
+        assert_eq!(template.setting(&context).as_deref(), Some("smartctl /dev/a; rm -rf /"));
     }
 
     fn numbers(piece: &Piece, is_number: &impl Fn(&str) -> bool) -> usize {
@@ -233,14 +234,14 @@ mod tests {
     fn a_sentence_with_something_unknown_is_left_out() {
         let entity = |name: &str| Entity::new(Subject { name: name.into(), ..Subject::host() }, Vec::new());
         let (disk, host) = (entity("sd. a"), entity("host"));
-        let stage = Stage::new(Scope::Disk, &disk, &host);
-        let prose = |text: &str| Template::parse(text).unwrap().prose(&stage).unwrap();
+        let context = RuleContext::new(Scope::Disk, &disk, &host);
+        let prose = |text: &str| Template::parse(text).unwrap().prose(&context).unwrap();
         assert_eq!(
             prose("{subject} is full. The busiest line is {irq.busiest} ({irq.busiest_devices})."),
             "sd. a is full."
         );
         assert_eq!(prose("The line is {irq.busiest}. {subject} is full."), "sd. a is full.");
-        assert_eq!(Template::parse("The line is {irq.busiest}.").unwrap().prose(&stage), None);
+        assert_eq!(Template::parse("The line is {irq.busiest}.").unwrap().prose(&context), None);
         assert_eq!(prose("{subject} is full[ of {irq.busiest}][, as is {subject}]."), "sd. a is full, as is sd. a.");
     }
 
@@ -252,9 +253,9 @@ mod tests {
         for rule in RuleBook::built_in().all() {
             let named = Entity::new(Subject { name: "x".into(), ..Subject::host() }, Vec::new());
             for entity in [&named, &nameless] {
-                let stage = Stage::new(rule.scope, entity, &nameless);
+                let context = RuleContext::new(rule.scope, entity, &nameless);
                 for summary in [Some(&rule.summary), rule.summary_unattributed.as_ref()].into_iter().flatten() {
-                    let text = summary.prose(&stage).unwrap_or_else(|| rule.means.clone());
+                    let text = summary.prose(&context).unwrap_or_else(|| rule.means.clone());
                     let is_clean = ["unknown", "  ", "()", "{", "[", " ,", " ."].iter().all(|gap| !text.contains(gap));
                     assert!(is_clean && text.ends_with('.'), "{}: {text:?}", rule.id);
                 }
@@ -266,8 +267,8 @@ mod tests {
     #[test]
     fn an_empty_name_is_unknown() {
         let entity = Entity::new(Subject { name: String::new(), ..Subject::host() }, Vec::new());
-        let stage = Stage::new(Scope::Disk, &entity, &entity);
-        assert_eq!(Template::parse("{subject} is full.").unwrap().prose(&stage), None);
+        let context = RuleContext::new(Scope::Disk, &entity, &entity);
+        assert_eq!(Template::parse("{subject} is full.").unwrap().prose(&context), None);
     }
 
     #[test]
@@ -279,7 +280,7 @@ mod tests {
             entity.values = vec![None; Scope::Host.signals().len()];
             entity.values[at] = Some(Reading::Number(count));
             let template = Template::parse("{cpu.count|CPU is|CPUs are} busy.").unwrap();
-            template.prose(&Stage::new(Scope::Host, &entity, &host)).unwrap()
+            template.prose(&RuleContext::new(Scope::Host, &entity, &host)).unwrap()
         };
         assert_eq!(with(1.0), "1 CPU is busy.");
         assert_eq!(with(2.0), "2 CPUs are busy.");

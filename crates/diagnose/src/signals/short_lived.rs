@@ -12,7 +12,7 @@ use whyslow_model::window::Window;
 
 /// What the children of a process used that no sample saw.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Unseen {
+pub struct ShortLivedChildren {
     /// Processors' worth of time.
     pub cpu: f64,
     /// How many ended a second; unknown where that is only inferred.
@@ -22,7 +22,7 @@ pub struct Unseen {
 }
 
 /// Unseen children, by parent.
-pub fn by_parent(window: &Window) -> BTreeMap<u32, Unseen> {
+pub fn by_parent(window: &Window) -> BTreeMap<u32, ShortLivedChildren> {
     if is_watched(window) { told(window) } else { inferred(window) }
 }
 
@@ -32,9 +32,9 @@ fn is_watched(window: &Window) -> bool {
     window.snapshots().iter().any(|s| !s.task.exited_children.is_empty() || s.task.process.iter().any(ended))
 }
 
-fn told(window: &Window) -> BTreeMap<u32, Unseen> {
+fn told(window: &Window) -> BTreeMap<u32, ShortLivedChildren> {
     let seconds = window.seconds();
-    let mut parents: BTreeMap<u32, (Unseen, f64)> = BTreeMap::new();
+    let mut parents: BTreeMap<u32, (ShortLivedChildren, f64)> = BTreeMap::new();
     // What the first snapshot tells was before the window.
     for row in window.snapshots().iter().skip(1).flat_map(|s| &s.task.exited_children) {
         let cpu = (row.user.get().unwrap_or(0.0) + row.system.get().unwrap_or(0.0)) / 1e9 / seconds;
@@ -50,7 +50,7 @@ fn told(window: &Window) -> BTreeMap<u32, Unseen> {
     parents.into_iter().map(|(pid, (unseen, _))| (pid, unseen)).collect()
 }
 
-fn inferred(window: &Window) -> BTreeMap<u32, Unseen> {
+fn inferred(window: &Window) -> BTreeMap<u32, ShortLivedChildren> {
     let seconds = window.seconds();
     let mut parents: BTreeMap<u32, f64> = BTreeMap::new();
     for pair in window.snapshots().windows(2) {
@@ -59,7 +59,7 @@ fn inferred(window: &Window) -> BTreeMap<u32, Unseen> {
         }
     }
     parents.retain(|_, ns| *ns > 0.0);
-    let unseen = |ns: f64| Unseen { cpu: ns / 1e9 / seconds, ..Unseen::default() };
+    let unseen = |ns: f64| ShortLivedChildren { cpu: ns / 1e9 / seconds, ..ShortLivedChildren::default() };
     parents.into_iter().map(|(pid, ns)| (pid, unseen(ns))).collect()
 }
 
@@ -160,7 +160,10 @@ mod tests {
             s
         });
         let unseen = by_parent(&Window::new(snapshots.collect()));
-        assert_eq!(unseen, BTreeMap::from([(7, Unseen { cpu: 0.75, rate: Some(101.0), name: Some("sed".into()) })]));
+        assert_eq!(
+            unseen,
+            BTreeMap::from([(7, ShortLivedChildren { cpu: 0.75, rate: Some(101.0), name: Some("sed".into()) })])
+        );
     }
 
     #[test]

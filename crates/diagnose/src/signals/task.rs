@@ -2,7 +2,7 @@
 
 use super::blocked::{Blocked, Sleep};
 use super::lock::{self, LockUse};
-use super::short_lived::{self, Unseen};
+use super::short_lived::{self, ShortLivedChildren};
 use super::sleep::{self, SleepUse};
 use crate::signal::{over, ratio, sum};
 use whyslow_model::catalogue::{Family, Process, Thread};
@@ -50,7 +50,7 @@ pub struct TaskUse {
     /// Seconds of processor time it used within the window, those before its first sample included where it began in it.
     pub cpu_seconds: Option<f64>,
     /// What its children used that no sample saw alive.
-    pub short_lived: Option<Unseen>,
+    pub short_lived: Option<ShortLivedChildren>,
     /// Share of the samples in which it was blocked; of a process, in which any of its threads was.
     pub blocked: f64,
     /// For a process: mean number of its threads that were found waiting for a flush.

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 use std::time::{Duration, Instant};
-use whyslow_diagnose::{Figure, values};
+use whyslow_diagnose::{SignalSelector, values};
 use whyslow_model::window::Window;
 use whyslow_sense::{Root, Sampler};
 use whyslow_tune::experiment::{Measurement, Meter, MetricSource, MetricSpec};
@@ -21,7 +21,7 @@ pub struct TrialMetric {
 enum MetricReading {
     Time,
     Number,
-    Live(Figure),
+    Live(SignalSelector),
 }
 
 impl TrialMetric {
@@ -29,9 +29,9 @@ impl TrialMetric {
     pub const TIME: Self = Self { what: MetricReading::Time, more_is_better: false };
 
     /// The signal, where it is one.
-    pub fn figure(&self) -> Option<&Figure> {
+    pub fn selector(&self) -> Option<&SignalSelector> {
         match &self.what {
-            MetricReading::Live(figure) => Some(figure),
+            MetricReading::Live(selector) => Some(selector),
             MetricReading::Time | MetricReading::Number => None,
         }
     }
@@ -50,7 +50,7 @@ impl TrialMetric {
         let name = match &self.what {
             MetricReading::Time => format!("s, of: {}", command.join(" ")),
             MetricReading::Number => format!("printed by: {}", command.join(" ")),
-            MetricReading::Live(figure) => format!("{figure} in {}", figure.unit()),
+            MetricReading::Live(selector) => format!("{selector} in {}", selector.unit()),
         };
         MetricSpec { name, lower_is_better: !self.more_is_better }
     }
@@ -78,7 +78,7 @@ impl fmt::Display for TrialMetric {
         match &self.what {
             MetricReading::Time => write!(f, "time"),
             MetricReading::Number => write!(f, "number"),
-            MetricReading::Live(figure) => write!(f, "{figure}"),
+            MetricReading::Live(selector) => write!(f, "{selector}"),
         }
     }
 }
@@ -86,9 +86,9 @@ impl fmt::Display for TrialMetric {
 /// How often a sample is taken within a measurement: some signals are of the steps between.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// Reads figures over a window from the start of a measurement to its end.
+/// Reads selectors over a window from the start of a measurement to its end.
 pub struct SignalMeter {
-    figures: Vec<Figure>,
+    selectors: Vec<SignalSelector>,
     /// None where nothing is asked for: to sample costs time.
     sampler: Option<Sampler>,
     window: Window,
@@ -96,16 +96,16 @@ pub struct SignalMeter {
 }
 
 impl SignalMeter {
-    /// For these figures; loads the BPF programs now, where there are any.
-    pub fn of(figures: Vec<Figure>) -> Self {
+    /// For these selectors; loads the BPF programs now, where there are any.
+    pub fn of(selectors: Vec<SignalSelector>) -> Self {
         // What is seldom read has to be in each window.
-        let mut sampler = (!figures.is_empty()).then(|| Sampler::new(Root::live()).slow(Duration::ZERO));
+        let mut sampler = (!selectors.is_empty()).then(|| Sampler::new(Root::live()).slow(Duration::ZERO));
         if let Some(sampler) = &mut sampler {
-            for source in figures.iter().flat_map(Figure::asks) {
+            for source in selectors.iter().flat_map(SignalSelector::asks) {
                 sampler.ask(source);
             }
         }
-        Self { figures, sampler, window: Window::default(), due: Instant::now() }
+        Self { selectors, sampler, window: Window::default(), due: Instant::now() }
     }
 
     fn sample(&mut self) {
@@ -130,7 +130,7 @@ impl Meter for SignalMeter {
 
     fn stop(&mut self) -> Measurement {
         self.sample();
-        values(&self.window, &self.figures)
+        values(&self.window, &self.selectors)
     }
 }
 

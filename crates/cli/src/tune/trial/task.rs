@@ -150,14 +150,14 @@ impl Task {
             requests: self.requests.clone(),
             load,
             measured: all.clone().map(TrialMetric::measured).collect(),
-            meter: Box::new(SignalMeter::of(all.filter_map(TrialMetric::figure).cloned().collect())),
+            meter: Box::new(SignalMeter::of(all.filter_map(TrialMetric::selector).cloned().collect())),
         }
     }
 }
 
 /// Whether each metric is a signal of the machine, where there is no command.
 fn all_live<'m>(measures: impl IntoIterator<Item = &'m TrialMetric>) -> Result<(), Failure> {
-    match measures.into_iter().find(|measure| measure.figure().is_none()) {
+    match measures.into_iter().find(|measure| measure.selector().is_none()) {
         None => Ok(()),
         Some(measure) => Err(Failure::usage(format!(
             "'{measure}' needs a command: add one after --, or choose a signal such as --metric disk.wait@sda"

@@ -1,14 +1,14 @@
-//! One document over captures that tell of the same things twice: before and after, or two machines.
+//! Merges the diagnoses of captures that report the same things twice: before and after, or two machines.
 
 use crate::judge::weight;
 use crate::rulebook::RuleBook;
 use crate::shared_device;
 use std::collections::BTreeSet;
-use whyslow_model::diagnosis::{Diagnosis, Host, Verdict};
+use whyslow_model::diagnosis::{Diagnosis, Finding, Host, Verdict};
 
-/// Puts diagnoses into one. Each finding and each resource that is ruled out says which capture it is of. `None` where
-/// there is no diagnosis at all.
-pub fn side_by_side(parts: Vec<(String, Diagnosis)>, book: &RuleBook) -> Option<Diagnosis> {
+/// Merges diagnoses into one, in which each finding and each resource that is ruled out names its capture. `None` if there
+/// are none.
+pub fn merge_diagnoses(parts: Vec<(String, Diagnosis)>, book: &RuleBook) -> Option<Diagnosis> {
     let alone = parts.len() == 1;
     let label = |(capture, part): (String, Diagnosis)| if alone { part } else { labelled(part, &capture) };
     let parts: Vec<Diagnosis> = parts.into_iter().map(label).collect();
@@ -32,7 +32,7 @@ pub fn side_by_side(parts: Vec<(String, Diagnosis)>, book: &RuleBook) -> Option<
     }
     whole.findings.extend(shared);
     whole.findings.sort_by(|a, b| {
-        let effect = |f: &whyslow_model::diagnosis::Finding| f.explained_by.is_some();
+        let effect = |f: &Finding| f.explained_by.is_some();
         effect(a).cmp(&effect(b)).then(weight(b).total_cmp(&weight(a)))
     });
     Some(whole)

@@ -1,6 +1,7 @@
-//! What a rule's expressions see: the signals of one entity, those of the host, and the names of who is judged.
+//! The variables of a rule's expressions and texts: signals of one entity and the host, and the names of subject and
+//! culprit.
 
-use crate::expr::Scene;
+use crate::expr::SignalLookup;
 use crate::facts::Running;
 use crate::scope::Scope;
 use crate::signal::{Entity, in_group};
@@ -8,8 +9,8 @@ use std::collections::BTreeMap;
 use whyslow_model::diagnosis::{Culprit, Reading};
 use whyslow_model::unit;
 
-/// An entity on the stage, with the host behind it.
-pub struct Stage<'a> {
+/// The variables of a rule for one entity; signals that its scope lacks come from the host.
+pub struct RuleContext<'a> {
     scope: Scope,
     entity: &'a Entity,
     host: &'a Entity,
@@ -17,10 +18,10 @@ pub struct Stage<'a> {
     running: Option<&'a Running>,
 }
 
-/// A command for more processes than this is no longer one to paste.
+/// The most processes that a command to paste lists.
 const MOST_PIDS: usize = 8;
 
-/// The names every rule may use beside signals, with what they stand for.
+/// The variables every rule may use besides signals.
 pub const NAMES: [&str; 11] = [
     "subject",
     "subject.pid",
@@ -28,30 +29,30 @@ pub const NAMES: [&str; 11] = [
     "this",
     "this.pid",
     "this.cgroup",
-    // 1 where the candidate belongs to the control group that is the subject.
+    // 1 if the candidate belongs to the cgroup that is the subject.
     "this.within",
     "culprit",
     "culprit.pid",
-    // Those of its processes whose settings are worth changing, separated by commas.
+    // Those of its processes that last long enough to be worth changing, separated by commas.
     "culprit.pids",
-    // 1 where most of its processes are such, or nobody is named; 0 where they come and go.
+    // 0 if its processes are too short-lived for that; otherwise 1, also if nobody is named.
     "culprit.lasts",
 ];
 
-impl<'a> Stage<'a> {
-    /// A scene in which `entity` is the subject.
+impl<'a> RuleContext<'a> {
+    /// A context whose subject is `entity`.
     pub fn new(scope: Scope, entity: &'a Entity, host: &'a Entity) -> Self {
         let mut names = BTreeMap::new();
         name(&mut names, ["subject", "subject.pid", "subject.cgroup"], entity);
         Self { scope, entity, host, names, running: None }
     }
 
-    /// The same, where commands may name these processes only.
+    /// Restricts commands to these processes.
     pub fn with_running(self, running: Option<&'a Running>) -> Self {
         Self { running, ..self }
     }
 
-    /// The scene in which `candidate` is weighed as a culprit of this scene's subject.
+    /// The context in which `candidate` is weighed as a culprit of this subject.
     pub fn weigh(&self, scope: Scope, candidate: &'a Entity) -> Self {
         let mut names = self.names.clone();
         name(&mut names, ["this", "this.pid", "this.cgroup"], candidate);
@@ -60,12 +61,12 @@ impl<'a> Stage<'a> {
         Self { scope, entity: candidate, host: self.host, names, running: self.running }
     }
 
-    /// The process that is the subject, where it is one.
+    /// The process ID of the subject, if it is a process.
     pub fn subject_pid(&self) -> Option<u32> {
         self.entity.subject.pid
     }
 
-    /// Makes the first culprit known to the texts.
+    /// Sets the variables of the first culprit.
     pub fn blame(&mut self, culprits: &[Culprit]) {
         let lasting = |first: &Culprit| match self.running {
             Some(running) => running.lasting(first.processes()),
@@ -93,7 +94,7 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// The program that an action is about, and the unit it runs in: what outlives its processes.
+    /// The program that an action is about, and its unit: both outlive its processes.
     pub fn whereabouts(&self, culprits: &[Culprit]) -> String {
         let subject = &self.entity.subject;
         let (name, cgroup) = match culprits.first() {
@@ -118,7 +119,7 @@ impl<'a> Stage<'a> {
         find(self.scope, self.entity).or_else(|| find(Scope::Host, self.host)).flatten()
     }
 
-    /// The same in a command, which can only name processes that still run.
+    /// Like [`reading`](Self::reading), for a command, which can only name processes that still run.
     pub fn reading_in_command(&self, name: &str) -> Option<&Reading> {
         let reading = self.reading(name)?;
         let Some(running) = self.running else { return Some(reading) };
@@ -131,14 +132,14 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// The unit of a signal; empty where there is none.
+    /// The unit of a signal; empty if it has none.
     pub fn unit(&self, name: &str) -> &'static str {
         let of = |scope: Scope| scope.signals().iter().find(|s| s.name == name);
         of(self.scope).or_else(|| of(Scope::Host)).map_or("", |s| s.unit)
     }
 }
 
-impl Scene for Stage<'_> {
+impl SignalLookup for RuleContext<'_> {
     fn signal(&self, name: &str) -> Option<&Reading> {
         self.reading(name)
     }

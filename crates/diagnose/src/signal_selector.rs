@@ -1,4 +1,4 @@
-//! One signal of one thing by name, for whoever measures what a change does: `disk.wait@vda`, `stall.io`.
+//! Selects one signal of one entity by name, to measure what a change does: `disk.wait@vda`, `stall.io`.
 
 use crate::facts::Facts;
 use crate::scope::Scope;
@@ -9,27 +9,27 @@ use std::str::FromStr;
 use whyslow_model::diagnosis::Reading;
 use whyslow_model::window::Window;
 
-/// Sources that are read only where they are asked for.
+/// On-demand sources.
 const ASKED: [&str; 5] = ["bpf/sched", "bpf/lock", "bpf/softirq", "bpf/packets", "bpf/cache"];
 
 /// What iostat calls signals of disks.
 const IOSTAT: [(&str, &str); 5] =
     [("await", "wait"), ("r_await", "read_wait"), ("w_await", "write_wait"), ("aqu-sz", "queue"), ("util", "busy")];
 
-/// A signal of one thing, or of the machine.
+/// A signal of one entity, or of the machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Figure {
+pub struct SignalSelector {
     name: String,
     thing: Option<String>,
 }
 
-impl Figure {
+impl SignalSelector {
     /// Its unit, as in the diagnosis document.
     pub fn unit(&self) -> &'static str {
         described(&self.name).map_or("", |(_, signal)| signal.unit)
     }
 
-    /// The sources it needs that are read only where they are asked for.
+    /// The on-demand sources it needs.
     pub fn asks(&self) -> Vec<&'static str> {
         let from = described(&self.name).map_or("", |(_, signal)| signal.source);
         let mut asks: Vec<&str> =
@@ -39,14 +39,14 @@ impl Figure {
         asks
     }
 
-    /// Its value over a window; `None` where it is not known, is no number, or several things have that name.
+    /// Its value over a window; `None` if it is unknown, not a number, or ambiguous.
     fn value(&self, facts: &Facts) -> Option<f64> {
         let of = |scope: &Scope| {
             let at = scope.signals().iter().position(|signal| signal.name == self.name)?;
-            let mut those = facts.entities(*scope).iter().filter(|entity| self.is_of(entity));
-            let value = those.next()?.values.get(at)?.as_ref()?;
+            let mut matching = facts.entities(*scope).iter().filter(|entity| self.is_of(entity));
+            let value = matching.next()?.values.get(at)?.as_ref()?;
             match value {
-                Reading::Number(number) if those.next().is_none() => Some(*number),
+                Reading::Number(number) if matching.next().is_none() => Some(*number),
                 _ => None,
             }
         };
@@ -62,7 +62,7 @@ impl Figure {
     }
 }
 
-impl fmt::Display for Figure {
+impl fmt::Display for SignalSelector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.thing {
             Some(thing) => write!(f, "{}@{thing}", self.name),
@@ -71,7 +71,7 @@ impl fmt::Display for Figure {
     }
 }
 
-impl FromStr for Figure {
+impl FromStr for SignalSelector {
     type Err = String;
 
     /// `NAME` or `NAME@THING`; of a disk `disk.THING.NAME` too, with what iostat calls it.
@@ -96,13 +96,13 @@ impl FromStr for Figure {
     }
 }
 
-/// The values of figures over a window, in their order.
-pub fn values(window: &Window, figures: &[Figure]) -> Vec<Option<f64>> {
-    if figures.is_empty() || window.snapshots().len() < 2 {
-        return vec![None; figures.len()];
+/// The value of each selected signal over a window; `None` where it is unknown.
+pub fn values(window: &Window, selectors: &[SignalSelector]) -> Vec<Option<f64>> {
+    if selectors.is_empty() || window.snapshots().len() < 2 {
+        return vec![None; selectors.len()];
     }
     let facts = Facts::of(window);
-    figures.iter().map(|figure| figure.value(&facts)).collect()
+    selectors.iter().map(|selector| selector.value(&facts)).collect()
 }
 
 /// `disk.vda.await` is `disk.wait` of vda.
@@ -117,7 +117,7 @@ fn described(name: &str) -> Option<(Scope, &'static Signal)> {
     Scope::ALL.iter().find_map(|scope| Some((*scope, scope.signals().iter().find(|signal| signal.name == name)?)))
 }
 
-/// Says what there is instead.
+/// The error, with the names that exist in the same family.
 fn unknown(name: &str) -> String {
     let family = name.split('.').next().unwrap_or_default();
     let alike: Vec<&str> = Scope::ALL
@@ -139,11 +139,11 @@ mod tests {
     use whyslow_model::snapshot::Snapshot;
 
     fn read(text: &str) -> Result<String, String> {
-        text.parse::<Figure>().map(|figure| figure.to_string())
+        text.parse::<SignalSelector>().map(|selector| selector.to_string())
     }
 
     #[test]
-    fn figures_are_named_as_signals_or_as_iostat_does() {
+    fn selectors_are_named_as_signals_or_as_iostat_does() {
         assert_eq!(read("disk.wait@vda").as_deref(), Ok("disk.wait@vda"));
         assert_eq!(read("disk.vda.await").as_deref(), Ok("disk.wait@vda"));
         assert_eq!(read("stall.io").as_deref(), Ok("stall.io"));
@@ -152,7 +152,7 @@ mod tests {
         assert!(read("disk.wait@").is_err());
         assert!(read("disk.length@vda").unwrap_err().contains("disk.wait"));
         assert!(read("nonsense").unwrap_err().contains("there is no metric"));
-        assert_eq!("disk.read_rate@a".parse::<Figure>().unwrap().unit(), "bytes/s");
+        assert_eq!("disk.read_rate@a".parse::<SignalSelector>().unwrap().unit(), "bytes/s");
     }
 
     #[test]
@@ -160,17 +160,17 @@ mod tests {
         for rule in crate::RuleBook::built_in().rules() {
             for signal in rule.signals.iter().filter(|signal| signal.unit != "text") {
                 let name = &signal.name;
-                let figure = name.parse::<Figure>().or_else(|_| format!("{name}@x").parse());
-                assert!(figure.is_ok(), "{}: {name}: {figure:?}", rule.id);
+                let selector = name.parse::<SignalSelector>().or_else(|_| format!("{name}@x").parse());
+                assert!(selector.is_ok(), "{}: {name}: {selector:?}", rule.id);
             }
         }
-        assert_eq!("proc.lock_wait@x".parse::<Figure>().unwrap().asks(), ["bpf/sched"]);
-        assert!("disk.wait@x".parse::<Figure>().unwrap().asks().is_empty());
-        assert!("core.costliest_line@cpu0".parse::<Figure>().unwrap_err().contains("is text"));
+        assert_eq!("proc.lock_wait@x".parse::<SignalSelector>().unwrap().asks(), ["bpf/sched"]);
+        assert!("disk.wait@x".parse::<SignalSelector>().unwrap().asks().is_empty());
+        assert!("core.costliest_line@cpu0".parse::<SignalSelector>().unwrap_err().contains("is text"));
     }
 
     #[test]
-    fn a_figure_is_of_one_thing_over_the_window() {
+    fn a_selector_reads_the_signal_of_one_entity() {
         let snapshot = |second: u64| {
             let mut s = Snapshot { boot_ns: second * 1_000_000_000, ..Snapshot::default() };
             for (name, rate) in [("a", 100), ("b", 7)] {
@@ -180,8 +180,8 @@ mod tests {
             s
         };
         let window = Window::new(vec![snapshot(0), snapshot(2)]);
-        let figures = ["disk.read_rate@b", "disk.write_rate@b", "disk.read_rate@c"].map(|text| text.parse().unwrap());
-        assert_eq!(values(&window, &figures), [Some(7.0), None, None]);
-        assert_eq!(values(&Window::default(), &figures), [None, None, None]);
+        let selectors = ["disk.read_rate@b", "disk.write_rate@b", "disk.read_rate@c"].map(|text| text.parse().unwrap());
+        assert_eq!(values(&window, &selectors), [Some(7.0), None, None]);
+        assert_eq!(values(&Window::default(), &selectors), [None, None, None]);
     }
 }

@@ -1,34 +1,34 @@
-//! Looking closer: what costs too much to be always on is turned on where a first look suspects something.
+//! Sources that cost too much to be always on, enabled where a rule suspects something.
 
 use crate::expr::Truth;
 use crate::facts::Facts;
 use crate::rule::Rule;
+use crate::rule_context::RuleContext;
 use crate::rulebook::RuleBook;
-use crate::scene::Stage;
 use crate::sources;
 use std::collections::{BTreeMap, BTreeSet};
 use whyslow_model::diagnosis::CloserLook;
 use whyslow_model::window::Window;
 
-/// The sources that the rules ask for, by what a window shows so far.
-pub fn asked(window: &Window, book: &RuleBook) -> BTreeSet<String> {
+/// The on-demand sources of the rules that suspect something in the window so far.
+pub fn requested_sources(window: &Window, book: &RuleBook) -> BTreeSet<String> {
     let facts = Facts::of(window);
     let asks = book.all().iter().filter_map(|rule| Some((rule, rule.asks.as_ref()?)));
     let suspected = asks.filter(|(rule, asks)| {
         let suspect = asks.suspect.as_ref().unwrap_or(&rule.when);
-        entities(rule, &facts).any(|stage| suspect.truth(&stage) == Truth::True)
+        entities(rule, &facts).any(|context| suspect.truth(&context) == Truth::True)
     });
     suspected.flat_map(|(_, asks)| asks.sources.iter().cloned()).collect()
 }
 
-fn entities<'f>(rule: &Rule, facts: &'f Facts) -> impl Iterator<Item = Stage<'f>> {
+fn entities<'f>(rule: &Rule, facts: &'f Facts) -> impl Iterator<Item = RuleContext<'f>> {
     let scope = rule.scope;
     let busy = facts.entities(scope).iter().filter(|entity| !entity.idle);
-    busy.map(move |entity| Stage::new(scope, entity, &facts.host))
+    busy.map(move |entity| RuleContext::new(scope, entity, &facts.host))
 }
 
-/// Which sources looked closer, and for how long. What was asked for and could not be read did not look.
-pub(crate) fn looks(window: &Window) -> Vec<CloserLook> {
+/// The on-demand sources that were read, and for how long; leaves out those that failed.
+pub(crate) fn closer_looks(window: &Window) -> Vec<CloserLook> {
     let mut first: BTreeMap<&str, (u64, u64, &str)> = BTreeMap::new();
     for snapshot in window.snapshots() {
         for report in snapshot.sources.iter().filter(|report| report.asked && sources::was_read(report)) {
@@ -81,11 +81,11 @@ mod tests {
     "#;
 
     #[test]
-    fn a_suspicion_asks_for_a_closer_look() {
+    fn a_suspicion_enables_the_source() {
         let mut book = RuleBook::built_in();
         book.add("test.toml", RULE).unwrap();
-        assert!(asked(&window(60), &book).contains("bpf/close"));
-        assert!(!asked(&window(40), &book).contains("bpf/close"));
+        assert!(requested_sources(&window(60), &book).contains("bpf/close"));
+        assert!(!requested_sources(&window(40), &book).contains("bpf/close"));
     }
 
     #[test]
@@ -96,13 +96,13 @@ mod tests {
     }
 
     #[test]
-    fn the_time_of_a_closer_look_is_that_of_its_readings() {
-        let looks = looks(&window(60));
+    fn a_closer_look_lasts_from_its_first_reading_to_its_last() {
+        let looks = closer_looks(&window(60));
         assert_eq!(looks.iter().map(|l| (&*l.source, l.seconds)).collect::<Vec<_>>(), [("bpf/close", 2.0)]);
     }
 
     #[test]
-    fn what_was_asked_for_and_refused_did_not_look() {
+    fn a_refused_source_is_no_closer_look() {
         let snapshots = window(60).snapshots().to_vec();
         let refused = snapshots.into_iter().map(|mut s| {
             for report in &mut s.sources {
@@ -110,6 +110,6 @@ mod tests {
             }
             s
         });
-        assert_eq!(looks(&Window::new(refused.collect())), []);
+        assert_eq!(closer_looks(&Window::new(refused.collect())), []);
     }
 }

@@ -1,0 +1,75 @@
+//! What a window covers: every known signal of each entity, and the resources that captures lack.
+
+use crate::facts::Facts;
+use crate::scope::Scope;
+use whyslow_model::diagnosis::{BlindSpot, Evidence, NOT_CAPTURED, Reading, SubjectFigures};
+use whyslow_model::window::Window;
+
+/// Signals, the resource that is not covered if none of them is known, and the capture that would show it.
+const RESOURCES: [(&[&str], &str, &str); 3] = [
+    (&["cpu.busy"], "the CPUs", "add the output of: mpstat -P ALL 1 10"),
+    (&["mem.total", "mem.cached", "mem.swap_in_rate"], "memory", "add the output of: vmstat 1 10; free -m"),
+    (&["net.bytes_rate", "net.retransmit_share"], "the network", "add the output of: sar -n DEV,TCP,ETCP 1 10"),
+];
+/// Likewise for a scope without entities.
+const THINGS: [(Scope, &str, &str); 2] = [
+    (Scope::Disk, "the block devices", "add the output of: iostat -x 1 10"),
+    (Scope::Process, "the processes", "add the output of: top -b -n 2"),
+];
+
+/// The known signals over a window of each entity in a listed scope.
+pub fn known_signals(window: &Window) -> Vec<SubjectFigures> {
+    of_facts(&Facts::of(window))
+}
+
+/// Like [`known_signals`], from facts already computed.
+pub(crate) fn of_facts(facts: &Facts) -> Vec<SubjectFigures> {
+    let is_known = |value: &Reading| !matches!(value, Reading::Text(text) if text.is_empty() || text == "unknown");
+    let of = |scope: &Scope| facts.entities(*scope).iter().map(|entity| (*scope, entity)).collect::<Vec<_>>();
+    let listed = Scope::ALL.iter().filter(|scope| scope.is_listed());
+    listed
+        .flat_map(of)
+        .map(|(scope, entity)| {
+            let known = scope.signals().iter().zip(&entity.values).filter_map(|(signal, value)| {
+                let evidence = Evidence {
+                    metric: signal.name.to_owned(),
+                    value: value.clone().filter(is_known)?,
+                    unit: signal.unit.to_owned(),
+                    expected: String::new(),
+                    source: facts.source_of(signal, entity),
+                    how: signal.how.to_owned(),
+                };
+                // A signal without a source line was computed from an empty table: no devices, no sharers.
+                Some(evidence).filter(|evidence| !evidence.source.is_empty() || signal.source.is_empty())
+            });
+            SubjectFigures { subject: entity.subject.clone(), values: known.collect() }
+        })
+        .filter(|figures| !figures.values.is_empty())
+        .collect()
+}
+
+/// The resources that no capture covers.
+pub(crate) fn not_captured(facts: &Facts) -> Vec<BlindSpot> {
+    let resources = RESOURCES
+        .iter()
+        .filter(|(signals, ..)| signals.iter().all(|s| facts.host_number(s).is_none()))
+        .map(|(_, what, remedy)| (what, remedy));
+    let things =
+        THINGS.iter().filter(|(scope, ..)| facts.entities(*scope).is_empty()).map(|(_, what, remedy)| (what, remedy));
+    let spots = resources.chain(things).map(|(what, remedy)| BlindSpot {
+        what: (*what).into(),
+        why: NOT_CAPTURED.into(),
+        remedy: (*remedy).into(),
+    });
+    spots.chain(uncounted(facts)).collect()
+}
+
+/// The number of CPUs, by which the run queue is judged, if only their average was captured.
+fn uncounted(facts: &Facts) -> Option<BlindSpot> {
+    let mean = facts.host_number("cpu.busy").is_some() && facts.host_number("cpu.count").is_none();
+    mean.then(|| BlindSpot {
+        what: "the number of CPUs".into(),
+        why: "only their average is reported, so how many of the runnable tasks wait is unknown".into(),
+        remedy: "add the output of: mpstat -P ALL 1 10".into(),
+    })
+}
