@@ -162,7 +162,7 @@ fn reads(spec: &CulpritSpec, words: &[&str]) -> bool {
 /// What was refused of other users' processes, where the measure needs it and somebody is at work of whom it is missing. With
 /// hidepid not even their CPU time is seen.
 fn refused<'f>(spec: &CulpritSpec, facts: &'f Facts) -> Option<&'f NotRead> {
-    let is_needed = |unseen: &&NotRead| unseen.is_hidden() || facts.hides_io && reads(spec, &RESTRICTED);
+    let is_needed = |reason: &&NotRead| reason.is_hidden() || facts.hides_io && reads(spec, &RESTRICTED);
     facts.sources.processes_refused().filter(is_needed)
 }
 
@@ -185,8 +185,8 @@ fn why(
     if let Some(NotRead { why, remedy }) = own.or(refused) {
         return Some(NotRead { why: format!("cannot read {why}"), remedy: remedy.clone() });
     }
-    if let Some(unseen) = sources.refused(asked).or_else(bpf) {
-        return Some(unseen.clone());
+    if let Some(reason) = sources.refused(asked).or_else(bpf) {
+        return Some(reason.clone());
     }
     let not_asked = asked.iter().find(|source| spec.nobody.is_some() && !sources.was_read(source));
     let because = match (not_asked, &spec.nobody) {

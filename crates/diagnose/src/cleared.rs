@@ -21,13 +21,13 @@ pub struct Cleared {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
-    cleared: Vec<Written>,
+struct ClearedFile {
+    cleared: Vec<ClearedSpec>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written {
+struct ClearedSpec {
     resource: String,
     ids: Vec<String>,
     when: Spanned<String>,
@@ -39,12 +39,12 @@ impl Cleared {
     /// Reads the file of them.
     ///
     /// # Errors
-    /// Where it is no TOML, an expression does not compile, or a signal does not exist.
+    /// The text is not TOML, an expression does not compile, or a signal does not exist.
     pub fn parse_all(file: &str, text: &str) -> Result<Vec<Self>, RuleError> {
         let reader = Reader { file, text };
         let sight = [Scope::Host];
-        let written: File = toml::from_str(text).map_err(|e| reader.toml(&e))?;
-        let read = |w: Written| {
+        let written: ClearedFile = toml::from_str(text).map_err(|e| reader.toml(&e))?;
+        let read = |w: ClearedSpec| {
             Ok(Self {
                 when: reader.expr(&w.when, &sight)?,
                 unless: reader.maybe(w.unless.as_ref(), &sight)?,

@@ -2,7 +2,7 @@
 
 use crate::scope::{EntitySources, Scope};
 use crate::signal::{Entity, Signal};
-use crate::signals::blocked::{Blocked, Members};
+use crate::signals::blocked::{Blocked, BlockedMembers};
 use crate::signals::shortage::Rooms;
 use crate::signals::task::TaskUse;
 use crate::signals::{host, io, task};
@@ -54,7 +54,7 @@ impl Facts {
             host::read(&host::HostUse::new(window, &processes, rooms.of_the_machine(), blocked.over_time())),
         );
         let topology = Topology::of(window);
-        let members = Members::new(&processes, blocked.over_time());
+        let members = BlockedMembers::new(&processes, blocked.over_time());
         let uses = io::uses(window, &topology, &processes, &changes);
         let sources = EntitySources {
             window,

@@ -120,7 +120,7 @@ pub(crate) struct ActionSpec {
     /// raises, number by number.
     pub(crate) set: Vec<(Template, Template)>,
     /// How to prove that it helps.
-    pub(crate) trial: Option<Trial>,
+    pub(crate) trial: Option<TrialSpec>,
     pub(crate) command: Option<Template>,
     pub(crate) expect: Option<Template>,
     pub(crate) when: Option<Expr>,
@@ -128,7 +128,7 @@ pub(crate) struct ActionSpec {
 
 /// What `whyslow try` measures a setting by.
 #[derive(Debug)]
-pub(crate) struct Trial {
+pub(crate) struct TrialSpec {
     pub(crate) metric: Template,
     pub(crate) guard: Option<Template>,
     pub(crate) moves: Option<Template>,
@@ -138,7 +138,7 @@ pub(crate) struct Trial {
     pub(crate) risky: bool,
 }
 
-impl Trial {
+impl TrialSpec {
     /// The command line that tries these changes.
     fn line(&self, changes: &str, context: &RuleContext<'_>) -> Option<String> {
         let yes = if self.risky { "--yes " } else { "" };
@@ -211,7 +211,7 @@ fn raised(now: &str, least: &str) -> String {
 /// The file as it is written.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written {
+struct RuleFile {
     id: Spanned<String>,
     scope: Scope,
     means: String,
@@ -352,7 +352,7 @@ impl Rule {
     /// not exist.
     pub fn parse(file: &str, text: &str) -> Result<Self, RuleError> {
         let reader = Reader { file, text };
-        let written: Written = toml::from_str(text).map_err(|e| reader.toml(&e))?;
+        let written: RuleFile = toml::from_str(text).map_err(|e| reader.toml(&e))?;
         let sight = [written.scope, Scope::Host];
         if !written.id.get_ref().split_once('.').is_some_and(|(a, b)| !a.is_empty() && !b.is_empty()) {
             return Err(reader.error(written.id.span().start, "an id has the form resource.cause"));
@@ -381,7 +381,7 @@ impl Rule {
                 a.set.iter().map(|(name, value)| Ok((reader.template(name, &sight)?, reader.template(value, &sight)?)));
             let maybe = |text: Option<&Spanned<String>>| text.map(|text| reader.template(text, &sight)).transpose();
             let trial = a.trial.as_ref().map(|trial| {
-                Ok(Trial {
+                Ok(TrialSpec {
                     metric: reader.template(&trial.metric, &sight)?,
                     guard: maybe(trial.guard.as_ref())?,
                     moves: maybe(trial.moves.as_ref())?,

@@ -1,7 +1,7 @@
 //! Scopes: the kinds of thing that rules judge. Each is declared once, with its signals and how its entities are found.
 
 use crate::signal::{Entity, Signal};
-use crate::signals::blocked::{Blocked, Members};
+use crate::signals::blocked::{Blocked, BlockedMembers};
 use crate::signals::io::IoUse;
 use crate::signals::shortage::Rooms;
 use crate::signals::task::TaskUse;
@@ -23,7 +23,7 @@ pub struct EntitySources<'a> {
     pub threads: &'a [TaskUse],
     pub rooms: &'a Rooms,
     pub blocked: Option<&'a Blocked>,
-    pub members: &'a Members<'a>,
+    pub members: &'a BlockedMembers<'a>,
     pub uses: &'a [IoUse<'a>],
     /// The share of the time in which tasks waited for I/O.
     pub io_stall: Option<f64>,

@@ -32,7 +32,7 @@ pub(crate) fn was_read(report: &SourceReport) -> bool {
     matches!(report.outcome, ReadOutcome::Read | ReadOutcome::Partly { .. })
 }
 
-/// Why something could not be seen, and what would let us see it.
+/// Why a source was not read, and what would make it readable.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct NotRead {
     pub(crate) why: String,
@@ -40,13 +40,13 @@ pub(crate) struct NotRead {
 }
 
 impl NotRead {
-    /// Whether it is for hidepid, with which not even the CPU time of processes is seen.
+    /// Whether hidepid is the reason: it hides even the CPU time of processes.
     pub(crate) fn is_hidden(&self) -> bool {
         self.why.contains("hidepid")
     }
 }
 
-/// How the sources of a window fared.
+/// Which sources of a window were read.
 #[derive(Debug, Default)]
 pub(crate) struct Sources {
     /// False for captures and windows of tests, which have no reports.
@@ -64,8 +64,8 @@ impl Sources {
                 sources.read.insert(report.source.to_string());
             }
             if let ReadOutcome::NotPermitted { why, remedy } = &report.outcome {
-                let unseen = NotRead { why: why.clone(), remedy: remedy.clone() };
-                sources.refused.insert(report.source.to_string(), unseen);
+                let not_read = NotRead { why: why.clone(), remedy: remedy.clone() };
+                sources.refused.insert(report.source.to_string(), not_read);
             }
         }
         sources
@@ -93,7 +93,7 @@ impl Sources {
 
     /// Why no BPF program could be loaded.
     pub(crate) fn bpf_refused(&self) -> Option<&NotRead> {
-        self.refused.iter().find(|(source, _)| source.starts_with(BPF)).map(|(_, unseen)| unseen)
+        self.refused.iter().find(|(source, _)| source.starts_with(BPF)).map(|(_, not_read)| not_read)
     }
 
     /// Where a number was read: the alternatives of `source` without the BPF programs that were not on.

@@ -14,19 +14,19 @@ pub struct ArrayUse<'w> {
     name: String,
     array: Option<&'w Array>,
     log: Option<&'w ArrayLog>,
-    members: Members,
+    members: MemberMeans,
 }
 
-/// What the members' own counters tell, on average over them.
+/// Averages over the members' own counters.
 #[derive(Default)]
-struct Members {
+struct MemberMeans {
     busy: Option<f64>,
     request_size: Option<f64>,
     requests: Option<f64>,
     wait: Option<f64>,
 }
 
-impl Members {
+impl MemberMeans {
     fn of(disks: &[&Change<'_, Disk>]) -> Self {
         let mean = |of: &dyn Fn(&Change<'_, Disk>) -> Option<f64>| {
             let known: Vec<f64> = disks.iter().filter_map(|disk| of(disk)).collect();
@@ -97,7 +97,7 @@ pub fn entities(window: &Window, topology: &Topology) -> Vec<Entity> {
             let array = ArrayUse {
                 array: arrays.get(name.as_str()).copied(),
                 log,
-                members: Members::of(&members),
+                members: MemberMeans::of(&members),
                 name: name.clone(),
             };
             let failed =

@@ -231,27 +231,27 @@ impl Blocked {
     }
 }
 
-/// The processes that were blocked, by control group.
+/// The blocked processes, with their cgroups.
 #[derive(Debug)]
-pub struct Members<'w> {
+pub struct BlockedMembers<'w> {
     blocked: Option<&'w Blocked>,
     processes: Vec<(u32, Option<&'w str>)>,
 }
 
-impl<'w> Members<'w> {
-    /// Of all processes those that were blocked, but for the kernel's own threads.
+impl<'w> BlockedMembers<'w> {
+    /// Those of `tasks` that were blocked, except kernel threads.
     pub fn new(tasks: &'w [TaskUse], blocked: Option<&'w Blocked>) -> Self {
         let was_blocked = |pid| blocked.is_some_and(|b| b.processes.get(&pid).is_some_and(|p| !p.threads.is_empty()));
         let processes = tasks.iter().filter(|task| !task.kernel && was_blocked(task.key.pid));
         Self { blocked, processes: processes.map(|task| (task.key.pid, task.cgroup.as_deref())).collect() }
     }
 
-    /// Share of the time in which a thread within the group was blocked; `None` where nobody looked.
+    /// Share of the time in which a thread within the group was blocked; `None` if threads were not sampled.
     pub fn blocked_share(&self, group: &str) -> Option<f64> {
         Some(self.blocked?.share(&self.within(group).collect()))
     }
 
-    /// Share of the time in which a process within the group waited for pages to be read; `None` where nobody looked.
+    /// Share of the time in which a process within the group waited for pages to be read; `None` if threads were not sampled.
     pub fn page_wait_share(&self, group: &str) -> Option<f64> {
         let blocked = self.blocked?;
         Some(blocked.share(&blocked.waiting_for_pages(self.within(group))))

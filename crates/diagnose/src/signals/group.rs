@@ -1,6 +1,6 @@
 //! Control groups.
 
-use super::blocked::Members;
+use super::blocked::BlockedMembers;
 use super::shortage::{Room, Rooms};
 use crate::signal::{Entity, in_group, over, ratio, signals, sum};
 use whyslow_model::catalogue::{Group, Process, Sleep};
@@ -114,7 +114,12 @@ signals! { g: &GroupUse<'_>;
 }
 
 /// Every control group but the root, which has no limits and whose numbers are the host's.
-pub fn entities(window: &Window, rooms: &Rooms, members: &Members<'_>, machine_stall: Option<f64>) -> Vec<Entity> {
+pub fn entities(
+    window: &Window,
+    rooms: &Rooms,
+    members: &BlockedMembers<'_>,
+    machine_stall: Option<f64>,
+) -> Vec<Entity> {
     let page_size = super::page_size(window);
     let latencies = latencies(window);
     window
@@ -158,7 +163,7 @@ mod tests {
 
     fn reading(window: &Window, name: &str) -> Option<Reading> {
         let at = SIGNALS.iter().position(|s| s.name == name).unwrap();
-        entities(window, &Rooms::of(window), &Members::new(&[], None), None)[0].values[at].clone()
+        entities(window, &Rooms::of(window), &BlockedMembers::new(&[], None), None)[0].values[at].clone()
     }
 
     #[test]

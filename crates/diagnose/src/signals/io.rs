@@ -4,8 +4,8 @@
 //! they are asked (dm, md), what is left are the bytes of each process, and the devices that delivered as many.
 
 use super::blocked::PAGE_WAITS;
-use super::requester::{self, Made};
-use super::served::{Devices, Rates};
+use super::requester::{self, RequesterUse};
+use super::served::{ByteRates, Devices};
 use super::task::TaskUse;
 use crate::signal::{Entity, over, signals, sum};
 use std::collections::BTreeMap;
@@ -24,7 +24,7 @@ pub struct IoUse<'w> {
     subject: Subject,
     process: Option<(&'w TaskUse, &'w Change<'w, Process>)>,
     device: Option<Name>,
-    made: Option<Made>,
+    made: Option<RequesterUse>,
     read_ahead: Option<f64>,
     cache_wait: Option<f64>,
     cache: Option<CacheUse>,
@@ -63,7 +63,7 @@ impl IoUse<'_> {
 
     /// Mean number of its requests in flight, where they were seen.
     pub fn in_flight(&self) -> Option<f64> {
-        self.made(Made::in_flight)
+        self.made(RequesterUse::in_flight)
     }
 
     /// Whether it wrote to the device or made pages of it dirty.
@@ -106,7 +106,7 @@ impl IoUse<'_> {
         self.process.is_some_and(|(task, _)| task.kernel)
     }
 
-    fn made<T>(&self, part: impl Fn(&Made) -> T) -> Option<T> {
+    fn made<T>(&self, part: impl Fn(&RequesterUse) -> T) -> Option<T> {
         self.made.as_ref().map(part)
     }
 }
@@ -116,7 +116,7 @@ signals! { u: &IoUse<'_>;
     "io.main" "flag" "1 for the device it used most", "most of its requests' time", "BPF: block_rq_complete, or /proc/PID/io" => u.main;
     "io.measured" "flag" "1 where its requests were seen one by one", "as BPF sees them", "BPF: block_rq_issue" => u.made.is_some();
     "io.kernel" "flag" "1 for threads of the kernel itself", "PF_KTHREAD", "/proc/PID/stat" => u.kernel();
-    "io.in_flight" "count" "mean number of its requests in flight; of the kernel's, its part of the bytes that are written back, and of the journal and the flushes its part of the waiting", "Δ(queue time + device time) / Δt", "BPF: block_rq_issue, block_rq_complete" => u.made(Made::in_flight);
+    "io.in_flight" "count" "mean number of its requests in flight; of the kernel's, its part of the bytes that are written back, and of the journal and the flushes its part of the waiting", "Δ(queue time + device time) / Δt", "BPF: block_rq_issue, block_rq_complete" => u.made(RequesterUse::in_flight);
     "io.flush_share" "count" "mean number of flushes in flight, and writes of the journal, that it issued or waited for", "Δ(flush and journal time) / Δt, by how many of its threads the samples found waiting for a flush", "BPF: block_rq_issue, block_rq_complete, /proc/PID/task/TID/wchan" => u.made(|m| m.committed);
     "io.requests" "1/s" "requests it made itself", "Δrequests / Δt", "BPF: block_rq_complete" => u.made(|m| m.requests);
     "io.queue_time" "s" "mean time its requests waited before the device got them", "Δqueue time / Δrequests", "BPF: block_rq_issue" => over(u.made(|m| m.queue_time), u.made(|m| m.requests));
@@ -174,7 +174,7 @@ pub fn uses<'w>(
         }
         IoUse { made: Some(made), ..seen }
     });
-    let moved = |change: &Change<'_, Process>| Rates {
+    let moved = |change: &Change<'_, Process>| ByteRates {
         read: over_window(change, |p| p.read_bytes).unwrap_or(0.0),
         written: over_window(change, |p| p.write_bytes).unwrap_or(0.0),
     };
@@ -197,7 +197,7 @@ fn over_window(change: &Change<'_, Process>, of: fn(&Process) -> Counter) -> Opt
 
 /// Of each process' uses marks the largest, so that a rule about the process is asked once.
 fn mark_main(uses: &mut [IoUse<'_>]) {
-    let weight = |u: &IoUse<'_>| u.made(Made::in_flight).unwrap_or(0.0);
+    let weight = |u: &IoUse<'_>| u.made(RequesterUse::in_flight).unwrap_or(0.0);
     let mut largest: BTreeMap<u32, usize> = BTreeMap::new();
     for (at, used) in uses.iter().enumerate() {
         let Some(pid) = used.subject.pid else { continue };

@@ -1,6 +1,6 @@
 //! A control group's I/O limit on one device.
 
-use super::blocked::Members;
+use super::blocked::BlockedMembers;
 use crate::signal::{Entity, over, ratio, signals};
 use whyslow_model::catalogue::{Disk, Group, GroupIo};
 use whyslow_model::diagnosis::Subject;
@@ -56,7 +56,7 @@ signals! { q: &QuotaUse<'_>;
 }
 
 /// Every group with an I/O limit, device by device.
-pub fn entities(window: &Window, members: &Members<'_>) -> Vec<Entity> {
+pub fn entities(window: &Window, members: &BlockedMembers<'_>) -> Vec<Entity> {
     let devices = window.changes::<Disk>();
     let groups = window.changes::<Group>();
     window

@@ -1,4 +1,4 @@
-//! Who made the requests, as BPF sees them.
+//! Requests by the process that issued them, from BPF.
 
 use super::task::TaskUse;
 use crate::signal::{in_group, ratio};
@@ -9,46 +9,46 @@ use whyslow_model::topology::Topology;
 use whyslow_model::value::Name;
 use whyslow_model::window::Window;
 
-/// The requests a process made of a device, per second.
+/// A process's use of a device, per second.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Made {
+pub struct RequesterUse {
     /// The name of the process.
     pub command: String,
-    /// Requests.
+    /// Requests it issued.
     pub requests: f64,
-    /// Seconds they waited in the queue.
+    /// Seconds its requests waited in the queue.
     pub queue_time: f64,
-    /// Seconds the device took for them.
+    /// Seconds the device took to serve them.
     pub device_time: f64,
-    /// Seconds that requests of the kernel's write-back took for what this process wrote.
+    /// Seconds of the kernel's write-back of pages that this process dirtied.
     pub written_back: f64,
-    /// Seconds that flushes took which it issued itself, and those of the kernel and its journal while it waited for them.
+    /// Seconds of flushes: its own, and those of the kernel and the journal that it waited for.
     pub committed: f64,
     /// Whether it wrote to the device itself.
     writes: bool,
 }
 
-impl Made {
-    /// How many of them were in flight, in the mean (Little's law).
+impl RequesterUse {
+    /// Mean number of requests in flight (Little's law).
     pub fn in_flight(&self) -> f64 {
         self.queue_time + self.device_time + self.written_back + self.committed
     }
 }
 
-/// Threads of the kernel that write the journal of ext4 and ocfs2 for whoever calls fsync (fs/jbd2/journal.c).
+/// Kernel threads that write the journal of ext4 and ocfs2 for the callers of fsync (fs/jbd2/journal.c).
 const JOURNAL: &str = "jbd2/";
 
-/// The devices of which requests were seen.
+/// The devices whose requests were traced.
 pub fn devices(window: &Window) -> BTreeSet<Name> {
     window.newest::<Request>().into_keys().map(|key| key.device).collect()
 }
 
-/// Who made requests of which device. What the kernel wrote back of the page cache in its own name is charged to those
-/// whose files were written back, or, where nobody looked closer, to those who wrote meanwhile: each by the bytes. Where it
-/// wrote back to several devices, that is only known of those that use the device themselves; the rest is nobody's. Flushes and
-/// the journal, which the kernel writes for the caller of fsync, are charged to those found waiting for them.
-pub fn made(window: &Window, topology: &Topology, tasks: &[TaskUse]) -> BTreeMap<(TaskKey, Name), Made> {
-    let mut all: BTreeMap<(TaskKey, Name), Made> = BTreeMap::new();
+/// The use of each device by each process. The kernel's write-back is charged, by bytes, to the processes whose files were
+/// written back, or, if that was not traced, to those that wrote meanwhile. With write-back to several devices the latter
+/// holds only for processes that use the device themselves; the rest stays unattributed. Flushes and the journal, which
+/// the kernel writes for the callers of fsync, are charged to the processes found waiting for them.
+pub fn made(window: &Window, topology: &Topology, tasks: &[TaskUse]) -> BTreeMap<(TaskKey, Name), RequesterUse> {
+    let mut all: BTreeMap<(TaskKey, Name), RequesterUse> = BTreeMap::new();
     let mut written_back: BTreeMap<(Name, Name), f64> = BTreeMap::new();
     let mut committed: BTreeMap<Name, f64> = BTreeMap::new();
     let kernel: BTreeSet<TaskKey> = tasks.iter().filter(|t| t.kernel).map(|t| t.key).collect();
@@ -112,7 +112,7 @@ fn is_apart(a: &Name, b: &Name, topology: &Topology) -> bool {
 /// that wrote to no other.
 fn waiters<'t>(
     device: &Name,
-    made: &BTreeMap<(TaskKey, Name), Made>,
+    made: &BTreeMap<(TaskKey, Name), RequesterUse>,
     tasks: &'t [TaskUse],
     topology: &Topology,
 ) -> Vec<&'t TaskUse> {
@@ -199,7 +199,7 @@ mod tests {
 
     /// What was made of a device that is flushed all the time, half by its journal's writes, with processes that were found blocked, and
     /// waiting for flushes, for these shares of the time. 30 writes to it, 31 reads, and 33 writes to another.
-    fn committed<const N: usize>(waiting: [(u32, f64, f64); N]) -> BTreeMap<(TaskKey, Name), Made> {
+    fn committed<const N: usize>(waiting: [(u32, f64, f64); N]) -> BTreeMap<(TaskKey, Name), RequesterUse> {
         let snapshots = (1..3).map(|t| {
             let mut s = Snapshot { boot_ns: t * SECOND, ..Snapshot::default() };
             let mut elsewhere = row(t, 33, "write", 5);

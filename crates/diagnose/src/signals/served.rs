@@ -8,9 +8,9 @@ use whyslow_model::topology::Topology;
 use whyslow_model::value::{Counter, Name};
 use whyslow_model::window::Window;
 
-/// Bytes a second: of a process or of a device.
+/// Bytes per second of a process or a device.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Rates {
+pub(super) struct ByteRates {
     pub(super) read: f64,
     pub(super) written: f64,
 }
@@ -21,7 +21,7 @@ const DELIVERED: f64 = 0.8;
 
 /// The whole devices that did anything.
 pub(super) struct Devices {
-    rates: BTreeMap<Name, Rates>,
+    rates: BTreeMap<Name, ByteRates>,
     /// Those of whose requests BPF saw none.
     pub(super) unseen: BTreeSet<Name>,
 }
@@ -38,7 +38,7 @@ impl Devices {
                 devices.unseen.insert(name.clone());
             }
             let rate = |of: fn(&Disk) -> Counter| disk.rate(of).unwrap_or(0.0);
-            let rates = Rates { read: rate(|d| d.read_bytes), written: rate(|d| d.write_bytes) };
+            let rates = ByteRates { read: rate(|d| d.read_bytes), written: rate(|d| d.write_bytes) };
             devices.rates.insert(name.clone(), rates);
         }
         devices
@@ -46,8 +46,8 @@ impl Devices {
 
     /// The only one that can have served a process: that delivered as much as it read and, where it wrote, was written to
     /// at all, for write-back takes its time. Of devices that lie on one another it is the uppermost.
-    pub(super) fn serving(&self, process: Rates, topology: &Topology) -> Option<Name> {
-        let serves = |d: &Rates| d.read >= DELIVERED * process.read && (process.written == 0.0 || d.written > 0.0);
+    pub(super) fn serving(&self, process: ByteRates, topology: &Topology) -> Option<Name> {
+        let serves = |d: &ByteRates| d.read >= DELIVERED * process.read && (process.written == 0.0 || d.written > 0.0);
         let able: Vec<&Name> = self.rates.iter().filter(|(_, rates)| serves(rates)).map(|(name, _)| name).collect();
         let uppermost = |name: &&Name| able.iter().all(|other| other == name || !topology.rests_on(other, name));
         let mut tops = able.iter().copied().filter(uppermost);
@@ -76,12 +76,12 @@ mod tests {
     }
 
     fn devices(rates: &[(&str, f64, f64)]) -> Devices {
-        let rates = rates.iter().map(|&(name, read, written)| (name.into(), Rates { read, written }));
+        let rates = rates.iter().map(|&(name, read, written)| (name.into(), ByteRates { read, written }));
         Devices { rates: rates.collect(), unseen: BTreeSet::new() }
     }
 
     fn serves(read: f64, written: f64, devices: &Devices, topology: &Topology) -> Option<String> {
-        devices.serving(Rates { read, written }, topology).map(|name| name.to_string())
+        devices.serving(ByteRates { read, written }, topology).map(|name| name.to_string())
     }
 
     #[test]

@@ -1,41 +1,40 @@
-//! Processor time of processes that lived too short to be sampled.
+//! CPU time of processes that ended before they could be sampled.
 //!
-//! Where the ends of processes are watched, each has told what it used. Elsewhere it is inferred:
-//! A process that waits for a child is charged the child's whole time at that moment (cutime and cstime of proc(5)), the
-//! time of the child's own children included. What of it was seen while the child lived is taken off again; what
-//! remains is time that no sample saw.
+//! Where process exits are traced, each exit reports its CPU time. Elsewhere it is inferred: when a process waits for a
+//! child, it is charged the child's whole time (cutime and cstime of proc(5)), including that of the child's own
+//! children. Subtracting what samples saw while the child lived leaves the time that no sample saw.
 
 use std::collections::BTreeMap;
 use whyslow_model::catalogue::Process;
 use whyslow_model::snapshot::Snapshot;
 use whyslow_model::window::Window;
 
-/// What the children of a process used that no sample saw.
+/// The children of a process that no sample saw.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ShortLivedChildren {
-    /// Processors' worth of time.
+    /// CPUs used.
     pub cpu: f64,
-    /// How many ended a second; unknown where that is only inferred.
+    /// Exits per second; unknown if inferred.
     pub rate: Option<f64>,
-    /// The name of those that used most.
+    /// The program that used most.
     pub name: Option<String>,
 }
 
 /// Unseen children, by parent.
 pub fn by_parent(window: &Window) -> BTreeMap<u32, ShortLivedChildren> {
-    if is_watched(window) { told(window) } else { inferred(window) }
+    if is_watched(window) { reported(window) } else { inferred(window) }
 }
 
-/// Whether the ends of processes were watched: if so, whoever ended has a row that says so.
+/// Whether process exits were traced: then each process that ended has a row with state X.
 fn is_watched(window: &Window) -> bool {
     let ended = |p: &Process| p.state.get() == Some("X");
     window.snapshots().iter().any(|s| !s.task.exited_children.is_empty() || s.task.process.iter().any(ended))
 }
 
-fn told(window: &Window) -> BTreeMap<u32, ShortLivedChildren> {
+fn reported(window: &Window) -> BTreeMap<u32, ShortLivedChildren> {
     let seconds = window.seconds();
     let mut parents: BTreeMap<u32, (ShortLivedChildren, f64)> = BTreeMap::new();
-    // What the first snapshot tells was before the window.
+    // The exits in the first snapshot happened before the window.
     for row in window.snapshots().iter().skip(1).flat_map(|s| &s.task.exited_children) {
         let cpu = (row.user.get().unwrap_or(0.0) + row.system.get().unwrap_or(0.0)) / 1e9 / seconds;
         let rate = row.ended.get().unwrap_or(0.0) / seconds;

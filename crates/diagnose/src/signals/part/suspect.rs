@@ -76,7 +76,7 @@ impl Told<'_> {
 
 /// What several targets of one host have in common.
 #[derive(Default)]
-struct Host<'e> {
+struct HostErrors<'e> {
     /// How many of them fail.
     failing: usize,
     /// Those that only report a reset, with the last line that does, the newest first.
@@ -87,7 +87,7 @@ struct Host<'e> {
 pub struct Suspects<'e> {
     errors: &'e Errors,
     targets: BTreeMap<&'e str, Told<'e>>,
-    hosts: BTreeMap<&'e str, Host<'e>>,
+    hosts: BTreeMap<&'e str, HostErrors<'e>>,
     /// Whether a host adapter reports a fault of its own.
     adapter: bool,
 }
@@ -107,8 +107,8 @@ impl<'e> Suspects<'e> {
         all
     }
 
-    fn gather(&self) -> BTreeMap<&'e str, Host<'e>> {
-        let mut hosts: BTreeMap<&str, Host<'_>> = BTreeMap::new();
+    fn gather(&self) -> BTreeMap<&'e str, HostErrors<'e>> {
+        let mut hosts: BTreeMap<&str, HostErrors<'_>> = BTreeMap::new();
         for (target, told) in &self.targets {
             let host = hosts.entry(self.host_of(target)).or_default();
             host.failing += usize::from(told.fails());
