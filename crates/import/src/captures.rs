@@ -1,10 +1,9 @@
 //! Collects the outputs of all files of an incident, within bounds.
 
-use crate::file_reader::FileReader;
+use crate::formats;
 use crate::merge::{Capture, MOST_CAPTURES, RunGroups};
 use crate::refusal::Refusal;
 use crate::tool_run::{self, ToolRun};
-use crate::{Input, lines::Lines};
 use whyslow_model::value::Name;
 
 /// The most rows of all files together; above that, all runs are thinned.
@@ -26,13 +25,15 @@ pub(crate) struct Captures {
 }
 
 impl Captures {
-    /// Reads a file, and returns why nothing in it was recognized.
-    pub(crate) fn read(&mut self, input: Input<'_>, partial: bool) -> Result<Option<Refusal>, Refusal> {
-        let lines = Lines::new(input.name, input.reader).at(self.files).partly(partial);
+    /// The position of the next file among all.
+    pub(crate) fn next_file(&mut self) -> u32 {
         self.files = self.files.saturating_add(1);
-        let skipped = FileReader::new(lines, partial, self).read()?;
-        self.first_refusal = self.first_refusal.take().or_else(|| skipped.clone());
-        Ok(skipped)
+        self.files - 1
+    }
+
+    /// Remembers why nothing in a file was recognized.
+    pub(crate) fn not_recognized(&mut self, refusal: &Refusal) {
+        self.first_refusal.get_or_insert_with(|| refusal.clone());
     }
 
     /// Notes which part of a file was skipped, and the remedy.
@@ -82,7 +83,7 @@ impl Captures {
     pub(crate) fn finish(self) -> Result<Vec<Capture>, Refusal> {
         match self.first_refusal {
             Some(refusal) if !self.recognized => Err(refusal),
-            _ => Ok(self.groups.captures()),
+            _ => Ok(self.groups.captures(formats::rank)),
         }
     }
 }

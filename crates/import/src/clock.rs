@@ -7,6 +7,13 @@ pub const DAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
 pub const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
 pub const DAY: f64 = 86_400.0;
+/// Nanoseconds in a second.
+pub const SECOND: f64 = 1e9;
+
+/// Seconds as whole nanoseconds, clamped to what fits.
+pub fn nanoseconds(seconds: f64) -> u64 {
+    (seconds * SECOND).round() as u64
+}
 
 /// A time, as far as it was printed.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -100,6 +107,19 @@ pub fn date_line(line: &str) -> Option<PrintedTime> {
     // A weekday, a month, a day, a year and possibly a zone.
     (weekday && numbers.next().is_none() && (3..=4).contains(&rest.len()))
         .then_some(PrintedTime { date: Some(date), time: Some(time) })
+}
+
+/// The time over which counters grew, in seconds since the run began.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ReportInterval {
+    pub from: f64,
+    pub to: f64,
+}
+
+impl ReportInterval {
+    pub fn seconds(self) -> f64 {
+        self.to - self.from
+    }
 }
 
 /// Seconds since the first reading, from times of day that start over at midnight.

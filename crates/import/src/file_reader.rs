@@ -4,18 +4,17 @@ use crate::banner::Banner;
 use crate::captures::Captures;
 use crate::clock;
 use crate::format::{CaptureContext, Format};
-use crate::formats::{FORMATS, command_in_file_name, command_of, kernel_log};
+use crate::formats::{FORMATS, command_in_file_name, command_of, is_fully_read, kernel_log};
 use crate::lines::Lines;
 use crate::merge::MACHINE;
-use crate::number::{number, ran_together};
 use crate::refusal::Refusal;
+use crate::table::{is_remark, is_table_row};
 use crate::tool_run::ToolRun;
+use std::io::BufRead;
 use whyslow_model::value::Name;
 
 /// Expected where no format recognizes a line.
 const KNOWN_OUTPUT: &str = "output of a tool that 'whyslow formats' lists";
-/// A line with this many numbers is a row of a table, or one whose columns ran together.
-const ROW: usize = 5;
 /// What was found instead, without quoting it.
 const UNKNOWN_ROW: &str = "a row of numbers under no known header; --partial leaves it out";
 const UNKNOWN_TEXT: &str = "text in no known format";
@@ -27,10 +26,28 @@ const MOST_SKIPPED: usize = 100;
 const MOST_LINES: u32 = 200_000;
 /// A longer line begins no report, unless it is JSON.
 const LONGEST_LINE: usize = 8192;
-/// A line of one or two words up to this length is not a row of a table.
-const SHORT: usize = 30;
 
-pub(crate) struct FileReader<'r, 'a> {
+/// One file to read.
+pub struct Input<'r> {
+    /// Its name in errors and evidence.
+    pub name: String,
+    /// Its bytes.
+    pub reader: Box<dyn BufRead + 'r>,
+}
+
+/// Reads a file into `captures`, and returns the first place that was skipped.
+///
+/// # Errors
+/// The first place whose meaning is not certain; with `partial`, none.
+pub(crate) fn read_file(input: Input<'_>, partial: bool, captures: &mut Captures) -> Result<Option<Refusal>, Refusal> {
+    let lines = Lines::new(input.name, input.reader).at(captures.next_file()).partly(partial);
+    let file = lines.file().clone();
+    let reader =
+        FileReader { lines, file, partial, captures, any: false, console: false, skipped: 0, first_skipped: None };
+    reader.read()
+}
+
+struct FileReader<'r, 'a> {
     lines: Lines<'r>,
     file: Name,
     partial: bool,
@@ -43,17 +60,8 @@ pub(crate) struct FileReader<'r, 'a> {
     first_skipped: Option<Refusal>,
 }
 
-impl<'r, 'a> FileReader<'r, 'a> {
-    pub(crate) fn new(lines: Lines<'r>, partial: bool, captures: &'a mut Captures) -> Self {
-        let file = lines.file().clone();
-        Self { lines, file, partial, captures, any: false, console: false, skipped: 0, first_skipped: None }
-    }
-
-    /// Reads the file, and returns the first place that was skipped.
-    ///
-    /// # Errors
-    /// The first place whose meaning is not certain; with `partial`, none.
-    pub(crate) fn read(mut self) -> Result<Option<Refusal>, Refusal> {
+impl FileReader<'_, '_> {
+    fn read(mut self) -> Result<Option<Refusal>, Refusal> {
         if self.lines.next_is(|text| text.starts_with(SCRIPT)) {
             self.skip_unrecognized("a script; give what it prints");
             return Ok(self.first_skipped);
@@ -105,7 +113,7 @@ impl<'r, 'a> FileReader<'r, 'a> {
             return self.output(format, context);
         } else if let Some(at) = clock::date_line(text) {
             context.at = at;
-        } else if is_remark(text) || context.is_of_unknown_program() || self.console {
+        } else if is_remark(text) || is_of_unknown_program(context) || self.console {
         } else if is_table_row(text) {
             // Numbers in columns could be misread or missed; other text is merely unknown here.
             self.skip(Refusal::described(&self.file, self.lines.number(), KNOWN_OUTPUT, UNKNOWN_ROW))?;
@@ -167,6 +175,7 @@ impl<'r, 'a> FileReader<'r, 'a> {
     }
 
     fn report_skipped(&mut self, refusal: Refusal) {
+        self.captures.not_recognized(&refusal);
         self.skipped += 1;
         if self.skipped <= MOST_SKIPPED {
             self.any = true;
@@ -177,22 +186,9 @@ impl<'r, 'a> FileReader<'r, 'a> {
     }
 }
 
-fn count_numbers(text: &str) -> usize {
-    text.split_whitespace().filter(|w| number(w).is_some()).count()
-}
-
-fn is_table_row(text: &str) -> bool {
-    count_numbers(text) >= ROW || text.split_whitespace().any(ran_together)
-}
-
-/// Whether a line is text that people put between outputs: rulers, headings, sentences. Nothing that could be data.
-pub(crate) fn is_remark(text: &str) -> bool {
-    let letters = text.chars().filter(|c| c.is_alphabetic()).count();
-    let digits = text.chars().filter(|c| c.is_ascii_digit()).count();
-    let separate = !text.split_whitespace().any(ran_together);
-    let short = text.len() <= SHORT && text.split_whitespace().count() <= 2;
-    let sentence = || letters >= 2 * digits && count_numbers(text) <= 2;
-    (digits == 0 && letters == 0) || (separate && (short || sentence()))
+/// Whether the command prints things that no format reads: those are skipped without a word.
+fn is_of_unknown_program(context: &CaptureContext) -> bool {
+    context.command.as_ref().is_some_and(|command| !is_fully_read(command.program()))
 }
 
 /// The first long line of a file whose lines are all without a space.

@@ -99,11 +99,6 @@ impl CaptureContext {
     pub fn interval(&self) -> Option<f64> {
         self.command.as_ref()?.interval()
     }
-
-    /// Whether the command prints things that no format reads: those are skipped without a word.
-    pub fn is_of_unknown_program(&self) -> bool {
-        self.command.as_ref().is_some_and(|command| !crate::formats::is_fully_read(command.program()))
-    }
 }
 
 /// A program whose output a format reads.

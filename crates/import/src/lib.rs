@@ -25,6 +25,7 @@ mod table;
 mod testing;
 mod tool_run;
 
+pub use file_reader::Input;
 pub use format::Format;
 pub use formats::{FORMATS, converted};
 pub use incident::{Incident, IncidentContents, ProcCopy, ProcTree, ProcTrees, ReadMonitor, join};
@@ -32,15 +33,7 @@ pub use merge::Capture;
 pub use refusal::Refusal;
 
 use captures::Captures;
-use std::io::BufRead;
-
-/// One file to read.
-pub struct Input<'r> {
-    /// Its name in errors and evidence.
-    pub name: String,
-    /// Its bytes.
-    pub reader: Box<dyn BufRead + 'r>,
-}
+use file_reader::read_file;
 
 /// Reads the files of one incident. With `partial`, anything uncertain is skipped and noted in the Windows' source reports,
 /// instead of refused.
@@ -51,7 +44,7 @@ pub struct Input<'r> {
 pub fn read(inputs: Vec<Input<'_>>, partial: bool) -> Result<Vec<Capture>, Refusal> {
     let mut captures = Captures::default();
     for input in inputs {
-        captures.read(input, partial)?;
+        read_file(input, partial, &mut captures)?;
     }
     captures.finish()
 }

@@ -1,8 +1,8 @@
 //! Merges the runs of several tools into one Window, or into several side by side.
 
-use crate::clock::PrintedTime;
+use crate::clock::{PrintedTime, SECOND};
 use crate::series::AnySeries;
-use crate::tool_run::{EntityKey, Note, SECOND, ToolRun};
+use crate::tool_run::{EntityKey, Note, ToolRun};
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use whyslow_model::catalogue::{Family, MachineInfo};
@@ -120,8 +120,9 @@ impl RunGroups {
         self.all.iter_mut().flat_map(|group| &mut group.runs)
     }
 
-    pub fn captures(self) -> Vec<Capture> {
-        self.all.into_iter().map(capture).collect()
+    /// Merges each group. `rank` orders the tools: of two with the same counter, the lower one's is used.
+    pub fn captures(self, rank: fn(&str) -> usize) -> Vec<Capture> {
+        self.all.into_iter().map(|group| capture(group, rank)).collect()
     }
 }
 
@@ -189,9 +190,9 @@ pub fn differ(a: Option<&str>, b: Option<&str>) -> bool {
     a != b && ![a, b].contains(&"localhost") && !is_full_name(a, b) && !is_full_name(b, a)
 }
 
-fn capture(group: RunGroup) -> Capture {
+fn capture(group: RunGroup, rank: fn(&str) -> usize) -> Capture {
     let RunGroup { host, mut runs, .. } = group;
-    runs.sort_by_key(|run| crate::formats::rank(run.tool));
+    runs.sort_by_key(|run| rank(run.tool));
     let epoch = Epoch::of(&runs);
     let mut files: Vec<String> = runs.iter().map(|run| run.file.to_string()).collect();
     files.sort();

@@ -1,13 +1,13 @@
 //! What nearly every format uses.
 
-pub(crate) use crate::clock::{self, PrintedTime};
+pub(crate) use crate::clock::{self, PrintedTime, ReportInterval, SECOND};
 pub(crate) use crate::format::{CaptureContext, Format, ReadResult, partly_read, program, word};
 pub(crate) use crate::formats::{another_output_starts, is_command};
 pub(crate) use crate::lines::Lines;
 pub(crate) use crate::number::{GIB, KIB, MIB, NS_PER_MS, SECTOR, number, scaled};
 pub(crate) use crate::refusal::Refusal;
 pub(crate) use crate::table::{MetricColumns, TableRow, columns};
-pub(crate) use crate::tool_run::{ReportInterval, SECOND, ToolRun};
+pub(crate) use crate::tool_run::ToolRun;
 pub(crate) use whyslow_model::catalogue::Family;
 pub(crate) use whyslow_model::key::{MachineKey, NetKey, TaskKey};
 

@@ -1,6 +1,6 @@
 //! The rows of one entity from one tool over time.
 
-use crate::tool_run::{ReportInterval, nanoseconds};
+use crate::clock::{ReportInterval, nanoseconds};
 use std::any::Any;
 use std::collections::BTreeMap;
 use whyslow_model::catalogue::{Family, MetricKind};

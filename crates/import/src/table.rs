@@ -9,6 +9,11 @@ use std::marker::PhantomData;
 use std::rc::Rc;
 use whyslow_model::catalogue::{Family, MetricKind};
 
+/// A line with this many numbers is a row of a table.
+const ROW: usize = 5;
+/// A line of one or two words up to this length is not.
+const SHORT: usize = 30;
+
 /// A column of a table, by its header: the metric its numbers become, and the factor to that metric's base unit.
 #[derive(Clone, Copy)]
 pub struct TableColumn {
@@ -193,6 +198,25 @@ impl TableRow {
         self.names = self.names.iter().chain(&*second.names).cloned().collect();
         self.numbers.extend(second.numbers);
     }
+}
+
+fn count_numbers(text: &str) -> usize {
+    text.split_whitespace().filter(|w| number(w).is_some()).count()
+}
+
+/// Whether a line is a row of a table, or one whose columns ran together.
+pub fn is_table_row(text: &str) -> bool {
+    count_numbers(text) >= ROW || text.split_whitespace().any(ran_together)
+}
+
+/// Whether a line is text that people put between outputs: rulers, headings, sentences. Nothing that could be data.
+pub fn is_remark(text: &str) -> bool {
+    let letters = text.chars().filter(|c| c.is_alphabetic()).count();
+    let digits = text.chars().filter(|c| c.is_ascii_digit()).count();
+    let separate = !text.split_whitespace().any(ran_together);
+    let short = text.len() <= SHORT && text.split_whitespace().count() <= 2;
+    let sentence = || letters >= 2 * digits && count_numbers(text) <= 2;
+    (digits == 0 && letters == 0) || (separate && (short || sentence()))
 }
 
 /// Whether a line consists of at least `least` column names, all from `vocabulary`.

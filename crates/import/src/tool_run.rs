@@ -4,7 +4,7 @@
 //! reading in which every counter has grown by its rate times the interval, and the rate between two readings is the one
 //! that was printed.
 
-use crate::clock::PrintedTime;
+use crate::clock::{PrintedTime, ReportInterval, SECOND, nanoseconds};
 use crate::series::{AnySeries, EntitySeries};
 use crate::table::{MetricColumns, TableRow};
 use std::any::Any;
@@ -13,7 +13,6 @@ use std::collections::btree_map::Entry;
 use whyslow_model::catalogue::{Family, MetricKind};
 use whyslow_model::value::{Name, Value};
 
-pub const SECOND: f64 = 1e9;
 /// A series this short is not thinned.
 const FEWEST: usize = 3;
 /// The most readings of an entity: at twice as many, neighbouring readings are thinned out.
@@ -23,19 +22,6 @@ pub(crate) const MOST_ROWS: usize = 200_000;
 /// The most entities of a run: processes, sockets, lines of a log.
 const MOST_ENTITIES: usize = 100_000;
 const MOST_NOTES: usize = 100;
-
-/// The time over which counters grew, in seconds since the run began.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct ReportInterval {
-    pub from: f64,
-    pub to: f64,
-}
-
-impl ReportInterval {
-    pub fn seconds(self) -> f64 {
-        self.to - self.from
-    }
-}
 
 /// Something uncertain or skipped that the user should know about.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -329,11 +315,6 @@ struct GrowingSeries<'r, F> {
     file: &'r Name,
     rows: &'r mut usize,
     long: &'r mut bool,
-}
-
-/// Seconds as whole nanoseconds, clamped to what fits.
-pub(crate) fn nanoseconds(seconds: f64) -> u64 {
-    (seconds * SECOND).round() as u64
 }
 
 #[cfg(test)]

@@ -2,11 +2,10 @@
 
 use super::iostat_headerless;
 use super::sysstat::{ALL_CPUS, DISK, check_shares, record_disk};
-use crate::file_reader::is_remark;
 use crate::number::ran_together;
 use crate::prelude::*;
 use crate::report_intervals::ReportIntervals;
-use crate::table::{TableHeader, is_header, take_header, take_header_of, take_row};
+use crate::table::{TableHeader, is_header, is_remark, take_header, take_header_of, take_row};
 use std::collections::{BTreeSet, HashMap};
 
 pub const FORMAT: Format = Format {

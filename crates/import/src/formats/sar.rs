@@ -3,9 +3,8 @@
 use super::sar_reports::{COLUMNS, SarReport, headerless, is_skipped};
 use super::sysstat::{ALL_CPUS, ONE_CPU, check_shares};
 use crate::clock::{TableTime, timed_fields};
-use crate::file_reader::is_remark;
 use crate::prelude::*;
-use crate::table::{TableHeader, take_row};
+use crate::table::{TableHeader, is_remark, take_row};
 
 pub const SAR: Format = Format {
     name: "sar",

@@ -19,8 +19,8 @@ pub use monitor::ReadMonitor;
 pub(crate) use monitor::{UnpackedReader, over_limit};
 pub use staging::{ProcTree, ProcTrees};
 
-use crate::Input;
 use crate::captures::Captures;
+use crate::file_reader::{Input, read_file};
 use crate::merge::Capture;
 use crate::refusal::Refusal;
 use file_kind::{FileKind, file_kind};
@@ -73,7 +73,7 @@ impl Incident {
             self.archive(name, reader)
         } else {
             let input = Input { name: name.to_owned(), reader: Box::new(reader) };
-            self.skipped.extend(self.captures.read(input, self.partial)?);
+            self.skipped.extend(read_file(input, self.partial, &mut self.captures)?);
             Ok(())
         }
     }
@@ -154,7 +154,7 @@ impl Incident {
             }
         };
         self.monitor.stopped().map_err(|e| unreadable(&name, &e))?;
-        self.captures.read(Input { name: name.clone(), reader: Box::new(reader) }, true)?;
+        read_file(Input { name: name.clone(), reader: Box::new(reader) }, true, &mut self.captures)?;
         // A limit reached in this file ends the others, too.
         let within = self.monitor.stopped().and_then(|()| self.monitor.unpack(0));
         within.or_else(|e| if self.partial { Ok(()) } else { Err(unreadable(&name, &e)) })

@@ -3,7 +3,8 @@
 
 use super::log_time::{LogSpan, LogTime};
 use super::prefilter::{begins_memory_report, ends_memory_report, is_in_memory_report, may_matter};
-use crate::tool_run::{SECOND, ToolRun};
+use crate::clock::SECOND;
+use crate::tool_run::ToolRun;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use whyslow_model::catalogue::{LogLine, LogRead};
