@@ -79,9 +79,19 @@ impl<F: Family> MetricColumns<F> {
         self.values(row).into_iter().find(|(at, _)| F::INFO.metrics[*at].name == metric).map(|(_, value)| value)
     }
 
+    /// Each column's header and metric.
+    pub fn pairs(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
+        self.columns.iter().map(|column| (column.header, column.metric))
+    }
+
+    /// The metric of the first column whose header fulfils a condition.
+    pub fn metric(&self, is_header: impl Fn(&str) -> bool) -> Option<&'static str> {
+        self.pairs().find(|(header, _)| is_header(header)).map(|(_, metric)| metric)
+    }
+
     /// Whether this is the header of one of the columns.
     pub fn has(&self, header: &str) -> bool {
-        self.columns.iter().any(|column| column.header == header)
+        self.metric(|own| own == header).is_some()
     }
 
     /// The sum of all columns, for shares that must add up to the whole.
@@ -100,7 +110,7 @@ pub trait AnyColumns: Sync {
 
 impl<F: Family> AnyColumns for MetricColumns<F> {
     fn metrics(&self) -> Vec<String> {
-        let mut metrics: Vec<String> = self.columns.iter().map(|c| format!("{}.{}", F::INFO.name, c.metric)).collect();
+        let mut metrics: Vec<String> = self.pairs().map(|(_, metric)| format!("{}.{metric}", F::INFO.name)).collect();
         metrics.dedup();
         metrics
     }
@@ -109,7 +119,7 @@ impl<F: Family> AnyColumns for MetricColumns<F> {
         let known = |name: &str| {
             F::INFO.metrics.iter().any(|m| m.name == name && matches!(m.kind, MetricKind::Counter | MetricKind::Gauge))
         };
-        self.columns.iter().map(|c| c.metric).filter(|name| !known(name)).collect()
+        self.pairs().map(|(_, metric)| metric).filter(|name| !known(name)).collect()
     }
 }
 

@@ -25,6 +25,7 @@ pub const PROTOCOLS: Format = Format {
     versions: "net-tools 1 and 2",
     shows: "retransmissions, overflows and errors since boot; of two with times, their rates",
     lacks: "which connection",
+    columns: &[&PHRASES],
     starts: |lines| {
         (lines.next_is(|line| line == "Ip:") && lines.peek(1).is_some_and(|l| l.starts_with(' ')))
             || lines.next_is(|line| indented(line).is_some_and(|text| counter("", text).is_some()))
@@ -68,44 +69,42 @@ fn interfaces(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> R
     Ok(())
 }
 
-/// What net-tools says in words instead of the kernel's names (statistics.c), by section; `#` is the number.
-const PHRASES: &[(&str, &str, &str)] = &[
-    ("Ip", "# total packets received", "ip_in_receives"),
-    ("Ip", "# incoming packets discarded", "ip_in_discards"),
-    ("Ip", "# outgoing packets dropped", "ip_out_discards"),
-    ("Ip", "# packet reassembles failed", "ip_reasm_fails"),
-    ("Ip", "# packet reassemblies failed", "ip_reasm_fails"),
-    ("Tcp", "# active connections openings", "tcp_active_opens"),
-    ("Tcp", "# active connection openings", "tcp_active_opens"),
-    ("Tcp", "# passive connection openings", "tcp_passive_opens"),
-    ("Tcp", "# failed connection attempts", "tcp_attempt_fails"),
-    ("Tcp", "# connection resets received", "tcp_estab_resets"),
-    ("Tcp", "# connections established", "tcp_curr_estab"),
-    ("Tcp", "# segments received", "tcp_in_segs"),
-    ("Tcp", "# segments send out", "tcp_out_segs"),
-    ("Tcp", "# segments sent out", "tcp_out_segs"),
-    ("Tcp", "# segments retransmited", "tcp_retrans_segs"),
-    ("Tcp", "# segments retransmitted", "tcp_retrans_segs"),
-    ("Tcp", "# bad segments received", "tcp_in_errs"),
-    ("Tcp", "# bad segments received.", "tcp_in_errs"),
-    ("Tcp", "# resets sent", "tcp_out_rsts"),
-    ("Udp", "# packets received", "udp_in_datagrams"),
-    ("Udp", "# packets to unknown port received", "udp_no_ports"),
-    ("Udp", "# packets to unknown port received.", "udp_no_ports"),
-    ("Udp", "# packet receive errors", "udp_in_errors"),
-    ("Udp", "# packets sent", "udp_out_datagrams"),
-    ("Udp", "# receive buffer errors", "udp_rcvbuf_errors"),
-    ("Udp", "# send buffer errors", "udp_sndbuf_errors"),
-    ("TcpExt", "# times the listen queue of a socket overflowed", "tcp_ext_listen_overflows"),
-    ("TcpExt", "# SYNs to LISTEN sockets ignored", "tcp_ext_listen_drops"),
-    ("TcpExt", "# SYNs to LISTEN sockets dropped", "tcp_ext_listen_drops"),
-    ("TcpExt", "# packets pruned from receive queue because of socket buffer overrun", "tcp_ext_prune_called"),
-    ("TcpExt", "# packets collapsed in receive queue due to low socket buffer", "tcp_ext_tcp_rcv_collapsed"),
-    ("TcpExt", "# TCP sockets finished time wait in fast timer", "tcp_ext_tw"),
-    ("TcpExt", "# other TCP timeouts", "tcp_ext_tcp_timeouts"),
-    ("TcpExt", "# retransmits lost", "tcp_ext_tcp_lost_retransmit"),
-    ("TcpExt", "TCP ran low on memory # times", "tcp_ext_tcp_memory_pressures"),
-    ("TcpExt", "# connections aborted due to memory pressure", "tcp_ext_tcp_abort_on_memory"),
+/// What net-tools says in words instead of the kernel's names (statistics.c), after its section; `#` is the number.
+const PHRASES: MetricColumns<Protocol> = columns![
+    "Ip: # total packets received" => ip_in_receives,
+    "Ip: # incoming packets discarded" => ip_in_discards,
+    "Ip: # outgoing packets dropped" => ip_out_discards,
+    "Ip: # packet reassembles failed" => ip_reasm_fails,
+    "Ip: # packet reassemblies failed" => ip_reasm_fails,
+    "Tcp: # active connections openings" => tcp_active_opens,
+    "Tcp: # active connection openings" => tcp_active_opens,
+    "Tcp: # passive connection openings" => tcp_passive_opens,
+    "Tcp: # failed connection attempts" => tcp_attempt_fails,
+    "Tcp: # connection resets received" => tcp_estab_resets,
+    "Tcp: # connections established" => tcp_curr_estab,
+    "Tcp: # segments received" => tcp_in_segs,
+    "Tcp: # segments send out" => tcp_out_segs,
+    "Tcp: # segments sent out" => tcp_out_segs,
+    "Tcp: # segments retransmited" => tcp_retrans_segs,
+    "Tcp: # segments retransmitted" => tcp_retrans_segs,
+    "Tcp: # bad segments received" => tcp_in_errs,
+    "Tcp: # resets sent" => tcp_out_rsts,
+    "Udp: # packets received" => udp_in_datagrams,
+    "Udp: # packets to unknown port received" => udp_no_ports,
+    "Udp: # packet receive errors" => udp_in_errors,
+    "Udp: # packets sent" => udp_out_datagrams,
+    "Udp: # receive buffer errors" => udp_rcvbuf_errors,
+    "Udp: # send buffer errors" => udp_sndbuf_errors,
+    "TcpExt: # times the listen queue of a socket overflowed" => tcp_ext_listen_overflows,
+    "TcpExt: # SYNs to LISTEN sockets ignored" => tcp_ext_listen_drops,
+    "TcpExt: # SYNs to LISTEN sockets dropped" => tcp_ext_listen_drops,
+    "TcpExt: # packets pruned from receive queue because of socket buffer overrun" => tcp_ext_prune_called,
+    "TcpExt: # packets collapsed in receive queue due to low socket buffer" => tcp_ext_tcp_rcv_collapsed,
+    "TcpExt: # TCP sockets finished time wait in fast timer" => tcp_ext_tw,
+    "TcpExt: # other TCP timeouts" => tcp_ext_tcp_timeouts,
+    "TcpExt: # retransmits lost" => tcp_ext_tcp_lost_retransmit,
+    "TcpExt: TCP ran low on memory # times" => tcp_ext_tcp_memory_pressures,
+    "TcpExt: # connections aborted due to memory pressure" => tcp_ext_tcp_abort_on_memory,
 ];
 
 fn statistics(lines: &mut Lines<'_>, _: &CaptureContext, run: &mut ToolRun) -> ReadResult {
@@ -155,8 +154,11 @@ fn counter(section: &str, text: &str) -> Option<(&'static str, u64)> {
     let count = text.split_whitespace().find_map(whole)?;
     let phrase: Vec<&str> = text.split_whitespace().map(|w| if number(w).is_some() { "#" } else { w }).collect();
     let phrase = phrase.join(" ");
-    let mut found = PHRASES.iter().filter(|(of, words, _)| (section.is_empty() || *of == section) && *words == phrase);
-    found.next().map(|(.., metric)| (*metric, count))
+    let phrase = phrase.trim_end_matches('.');
+    let is_known = |header: &str| {
+        header.split_once(": ").is_some_and(|(of, words)| (section.is_empty() || of == section) && words == phrase)
+    };
+    PHRASES.metric(is_known).map(|metric| (metric, count))
 }
 
 #[cfg(test)]
@@ -196,6 +198,15 @@ mod tests {
         assert_eq!((row.tcp_out_segs.get(), row.tcp_retrans_segs.get()), (Some(18), Some(3)));
         assert_eq!((row.tcp_ext_listen_overflows.get(), row.tcp_ext_tcp_timeouts.get()), (Some(5), Some(4)));
         assert_eq!(row.tcp_ext_tcp_memory_pressures.get(), Some(2));
+    }
+
+    #[test]
+    fn a_phrase_becomes_a_metric_of_its_own_section() {
+        let foreign = PHRASES.pairs().filter(|(header, metric)| {
+            let section = header.split(':').next().unwrap().replace("TcpExt", "tcp_ext").to_ascii_lowercase();
+            !metric.starts_with(&format!("{section}_")) || (section == "tcp" && metric.starts_with("tcp_ext_"))
+        });
+        assert_eq!(foreign.collect::<Vec<_>>(), []);
     }
 
     #[test]

@@ -299,6 +299,12 @@ mod tests {
     }
 
     #[test]
+    fn every_section_is_a_report_of_sar() {
+        let unknown = SECTIONS.iter().filter(|section| SarReport::of(section.1).is_none()).map(|section| section.0);
+        assert_eq!(unknown.collect::<Vec<_>>(), Vec::<&[&str]>::new());
+    }
+
+    #[test]
     fn sadf_tells_what_sar_tells() {
         let document = window_of(&fixture("sadf-j.json.txt"));
         let text = window_of(&fixture("sar-A.txt"));
