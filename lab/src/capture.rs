@@ -1,16 +1,15 @@
 //! Runs other tools during a fault and lets whyslow diagnose their output: it must name the same first cause, or say what the
 //! captures do not show.
 
-use crate::child::{ChildGuard, kill_with_parent};
+use crate::command::{ChildGuard, kill_with_parent};
 use crate::error::{Context, Error, Result};
 use crate::expect::Expect;
 use crate::interrupt;
 use crate::judge;
-use crate::leftovers;
 use crate::observer::Observer;
-use crate::testbed::Testbed;
+use crate::testbed::{Testbed, entries};
 use crate::trial::Trial;
-use std::fs::{self, File};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -64,7 +63,7 @@ fn take(seconds: u64, bed: &Testbed) -> Result<Vec<PathBuf>> {
     for (name, call) in TOOLS {
         start_tool(name.into(), &call.replace("{n}", &seconds.to_string()), None)?;
     }
-    let mut namespaces = leftovers::entries("/run/netns");
+    let mut namespaces = entries("/run/netns");
     namespaces.sort();
     for (name, call) in COUNTS {
         let script = format!("date; {call}; sleep {seconds}; date; {call}");
@@ -101,17 +100,8 @@ fn tool(file: &Path, script: &str, namespace: Option<&str>) -> Result<ChildGuard
 }
 
 fn read(observer: &Observer, bed: &Testbed, files: &[PathBuf]) -> Result<Diagnosis> {
-    let (out, err) = (bed.path("read.json"), bed.path("read.err"));
-    let mut command = Command::new(&observer.whyslow);
-    command.args(["read", "--json"]).args(files);
-    command.stdin(Stdio::null()).stdout(File::create(&out)?).stderr(File::create(&err)?);
-    kill_with_parent(&mut command);
-    let mut child = ChildGuard(command.spawn().context(observer.whyslow.display())?);
-    let status = interrupt::wait_for(GRACE, || Ok(child.0.try_wait()?))?
-        .ok_or_else(|| Error::failed("whyslow read did not end in time"))?;
-    if !status.success() {
-        let said = fs::read_to_string(&err).unwrap_or_default();
-        return Err(Error::failed(format!("whyslow read: {status}: {}", said.lines().next().unwrap_or_default())));
-    }
-    serde_json::from_slice(&fs::read(&out)?).context("the output of whyslow read")
+    let files = files.iter().map(|file| file.to_string_lossy());
+    let args: Vec<_> = ["read".into(), "--json".into()].into_iter().chain(files).collect();
+    let args: Vec<&str> = args.iter().map(|arg| &**arg).collect();
+    serde_json::from_slice(&observer.run(bed, &args, None, GRACE)?).context("the output of whyslow read")
 }

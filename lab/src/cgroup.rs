@@ -1,8 +1,7 @@
 //! Control groups, each controller in whichever hierarchy the machine has it: version 2, or one of version 1.
 
-use crate::disk::LoopDevice;
 use crate::error::{Context, Error, Result};
-use crate::testbed::{PREFIX, Testbed};
+use crate::testbed::{PREFIX, Testbed, entries};
 use std::fs::{self, OpenOptions};
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -129,12 +128,12 @@ impl Cgroup {
         }
     }
 
-    /// Limits reads from a device.
+    /// Limits reads from a block device of this name.
     ///
     /// # Errors
     /// If the kernel refuses it.
-    pub fn set_read_limit(&self, device: &LoopDevice, limit: ReadLimit) -> Result<()> {
-        let number = fs::read_to_string(format!("/sys/block/{}/dev", device.name))?;
+    pub fn set_read_limit(&self, device: &str, limit: ReadLimit) -> Result<()> {
+        let number = fs::read_to_string(format!("/sys/block/{device}/dev"))?;
         let number = number.trim();
         let (v1_file, v2_key, value) = match limit {
             ReadLimit::Bytes(value) => ("blkio.throttle.read_bps_device", "rbps", value),
@@ -222,7 +221,7 @@ fn enable(bed: &mut Testbed, root: &Path, controller: &str) -> Result<()> {
 /// Removes the groups that an earlier run left behind.
 pub fn remove_leftovers() {
     for hierarchy in hierarchies() {
-        for name in crate::leftovers::entries(&hierarchy.root) {
+        for name in entries(&hierarchy.root) {
             remove(&hierarchy.root.join(name));
         }
     }

@@ -1,4 +1,4 @@
-//! A simulated disk: a FUSE file with delays (load/disk.rs) under a loop device with direct I/O.
+//! Simulated disks, each a FUSE file with delays (load/disk.rs) under a loop device with direct I/O, and their file systems.
 
 use crate::command;
 use crate::error::{Context, Error, Result};
@@ -7,6 +7,7 @@ use crate::testbed::Testbed;
 use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
 use nix::mount::{MntFlags, umount2};
 use std::fs::{self, File};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -162,4 +163,27 @@ pub fn write_file(path: &Path, bytes: u64) -> Result<()> {
     }
     file.sync_all()?;
     posix_fadvise(&file, 0, 0, PosixFadviseAdvice::POSIX_FADV_DONTNEED).context("posix_fadvise")
+}
+
+// FIFREEZE and FITHAW, include/uapi/linux/fs.h; the argument is not used.
+nix::ioctl_readwrite!(fifreeze, b'X', 119, libc::c_int);
+nix::ioctl_readwrite!(fithaw, b'X', 120, libc::c_int);
+
+/// Freezes the file system at `dir` until the end of the trial.
+///
+/// # Errors
+/// If the kernel refuses.
+pub fn freeze(bed: &mut Testbed, dir: PathBuf) -> Result<()> {
+    let file = File::open(&dir)?;
+    // SAFETY: the descriptor is open, and the argument, which the kernel does not use, is a valid int.
+    unsafe { fifreeze(file.as_raw_fd(), &mut 0) }.context("FIFREEZE")?;
+    bed.defer(move || thaw_if_frozen(&dir));
+    Ok(())
+}
+
+pub fn thaw_if_frozen(dir: &Path) {
+    if let Ok(file) = File::open(dir) {
+        // SAFETY: as above. The only usual error is EINVAL: not frozen.
+        let _ = unsafe { fithaw(file.as_raw_fd(), &mut 0) };
+    }
 }

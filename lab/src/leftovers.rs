@@ -2,12 +2,10 @@
 
 use crate::cgroup;
 use crate::command;
-use crate::disk::unmount;
+use crate::disk::{thaw_if_frozen, unmount};
 use crate::error::{Context, Error, Result};
-use crate::fsfreeze;
 use crate::swap;
-use crate::testbed::{PREFIX, WORK};
-use crate::zram;
+use crate::testbed::{WORK, entries};
 use nix::fcntl::{Flock, FlockArg};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -24,8 +22,8 @@ pub fn lock() -> Result<Flock<File>> {
 /// Removes all leftovers, from the top of the storage stack down.
 pub fn remove_all() {
     let mut mounts = mounts();
-    mounts.iter().for_each(|dir| fsfreeze::thaw_if_frozen(dir));
-    zram::remove_leftovers();
+    mounts.iter().for_each(|dir| thaw_if_frozen(dir));
+    swap::remove_leftovers();
     mounts.reverse();
     for dir in mounts {
         detach_loops(&dir);
@@ -55,10 +53,4 @@ fn detach_loops(dir: &Path) {
             command::run_cleanup("losetup", &["-d", &node]);
         }
     }
-}
-
-/// The entries of a directory that bear the lab's prefix.
-pub fn entries(dir: impl AsRef<Path>) -> Vec<String> {
-    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
-    entries.map(|e| e.file_name().to_string_lossy().into_owned()).filter(|n| n.starts_with(PREFIX)).collect()
 }

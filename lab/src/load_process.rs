@@ -1,7 +1,7 @@
 //! Starts the lab's load programs: this binary again, each a process with a name of its own.
 
 use crate::cgroup::Cgroup;
-use crate::child::{ChildGuard, join_namespace, kill_with_parent};
+use crate::command::{ChildGuard, join_namespace, kill_with_parent};
 use crate::error::{Context, Error, Result};
 use crate::interrupt;
 use crate::netns::NetNs;

@@ -3,13 +3,10 @@
 mod bench;
 mod capture;
 mod cgroup;
-mod child;
 mod command;
 mod disk;
 mod error;
 mod expect;
-mod firewall;
-mod fsfreeze;
 mod interrupt;
 mod judge;
 mod leftovers;
@@ -18,13 +15,11 @@ mod load;
 mod load_process;
 mod netns;
 mod observer;
-mod report;
-mod steal;
+mod run;
 mod swap;
 mod testbed;
 mod trial;
 mod trials;
-mod zram;
 
 use bench::BenchTrial;
 use clap::{Parser, Subcommand};
@@ -121,7 +116,7 @@ fn run(args: &Args) -> Result<bool> {
     if args.json {
         println!("{}", serde_json::to_string_pretty(&outcomes)?);
     } else {
-        println!("seed {seed}\n{}", report::summary(&outcomes));
+        println!("seed {seed}\n{}", run::summary(&outcomes));
     }
     Ok(outcomes.iter().all(|o| o.mark != Mark::Wrong))
 }
@@ -134,14 +129,14 @@ fn run_all(
     quiet: bool,
 ) -> Result<Vec<Outcome>> {
     if !quiet {
-        println!("{}", report::heading());
+        println!("{}", run::heading());
     }
-    let trials = trials.iter().map(|trial| trial.run(seed, observer));
+    let trials = trials.iter().map(|trial| run::run(trial, seed, observer));
     let mut outcomes = Vec::new();
     for outcome in trials.chain(bench_trials.iter().map(|trial| trial.run(seed, observer))) {
         let outcome = outcome?;
         if !quiet {
-            println!("{}", report::row(&outcome));
+            println!("{}", run::row(&outcome));
         }
         outcomes.push(outcome);
     }

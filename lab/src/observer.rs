@@ -1,7 +1,7 @@
 //! Runs whyslow against a trial.
 
 use crate::cgroup::Cgroup;
-use crate::child::{ChildGuard, join_namespace, kill_with_parent};
+use crate::command::{ChildGuard, join_namespace, kill_with_parent};
 use crate::error::{Context, Error, Result};
 use crate::interrupt;
 use crate::testbed::Testbed;
@@ -29,7 +29,7 @@ impl Observer {
     ///
     /// # Errors
     /// Those of [`run`](Self::run), or if its output is not a diagnosis.
-    pub fn look(&self, bed: &mut Testbed) -> Result<Diagnosis> {
+    pub fn look(&self, bed: &Testbed) -> Result<Diagnosis> {
         let time = format!("{}s", self.seconds);
         let timeout = Duration::from_secs(self.seconds) + GRACE;
         let mut args = vec!["--json", "--for", &time];
@@ -42,7 +42,7 @@ impl Observer {
     ///
     /// # Errors
     /// If it fails, exceeds the timeout, or the lab is interrupted.
-    pub fn run(&self, bed: &mut Testbed, args: &[&str], group: Option<&Cgroup>, timeout: Duration) -> Result<Vec<u8>> {
+    pub fn run(&self, bed: &Testbed, args: &[&str], group: Option<&Cgroup>, timeout: Duration) -> Result<Vec<u8>> {
         let (out, err) = (bed.path("answer.json"), bed.path("answer.err"));
         let mut command = Command::new(&self.whyslow);
         command.args(args);

@@ -1,6 +1,6 @@
 //! Everything that one trial sets up. It is torn down in reverse order, also on an error or a signal.
 
-use crate::child::ChildGuard;
+use crate::command::ChildGuard;
 use crate::error::{Context, Result};
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::Pid;
@@ -17,6 +17,12 @@ pub const PREFIX: &str = "wslab-";
 
 /// Where the lab keeps mount points and results.
 pub const WORK: &str = "/run/wslab-work";
+
+/// The entries of a directory that bear the lab's prefix.
+pub fn entries(dir: impl AsRef<Path>) -> Vec<String> {
+    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+    entries.map(|e| e.file_name().to_string_lossy().into_owned()).filter(|n| n.starts_with(PREFIX)).collect()
+}
 
 pub struct Testbed {
     /// The process whose IPC namespace whyslow must run in, if not the lab's own.

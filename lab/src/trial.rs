@@ -1,22 +1,10 @@
-//! One fault or healthy control, from an empty testbed to a judgement.
+//! A fault or healthy control, and how it went.
 
-use crate::capture;
 use crate::error::{Error, Result};
 use crate::expect::Expect;
-use crate::interrupt;
-use crate::judge;
-use crate::observer::Observer;
-use crate::steal::CpuTicks;
 use crate::testbed::Testbed;
 use serde::Serialize;
-use std::time::{Duration, Instant};
-use whyslow_model::diagnosis::{Diagnosis, Finding};
-
-/// Time between setup and observation: the setup itself must not be in the window.
-const SETTLE: Duration = Duration::from_millis(1500);
-
-/// How often a trial is set up at most if its load ends before whyslow has observed it.
-const ATTEMPTS: usize = 3;
+use std::time::Instant;
 
 /// One row of the tables in `trials/`: a fault, or a healthy control that resembles one.
 pub struct Trial {
@@ -33,7 +21,7 @@ pub struct Trial {
     pub never: &'static [&'static str],
     /// Resources that must not be ruled out.
     pub not_ruled_out: &'static [&'static str],
-    /// On a healthy control: ids that may be found, with an impact of at most [`judge::SLIGHT`].
+    /// On a healthy control: ids that may be found, with an impact of at most [`SLIGHT`](crate::judge::SLIGHT).
     pub slightly: &'static [&'static str],
     /// Starts the fault or the control, with parameters from the testbed's seed.
     pub setup: fn(&mut Testbed) -> Result<Expect>,
@@ -104,57 +92,4 @@ impl Trial {
         slightly: &[],
         setup: |_| Ok(Expect::healthy()),
     };
-
-    /// Sets the trial up, observes, judges and tears down.
-    ///
-    /// # Errors
-    /// Only [`Error::Interrupted`]: all others are outcomes.
-    pub fn run(&self, seed: u64, observer: &Observer) -> Result<Outcome> {
-        Outcome::of(self.name, |outcome| {
-            for _ in 1..ATTEMPTS {
-                match self.attempt(seed, observer, outcome)? {
-                    None => return Ok(()),
-                    Some(ended) => eprintln!("whyslow-lab: {}: {ended}; set up again", self.name),
-                }
-            }
-            self.attempt(seed, observer, outcome)?.map_or(Ok(()), |ended| Err(Error::failed(ended)))
-        })
-    }
-
-    /// Sets up, observes and judges once. If a load ended meanwhile, there is nothing to judge: says which.
-    fn attempt(&self, seed: u64, observer: &Observer, outcome: &mut Outcome) -> Result<Option<String>> {
-        let mut bed = Testbed::new(self.name, seed)?;
-        let expect = (self.setup)(&mut bed)?;
-        outcome.expected = self.finding.map_or_else(|| "healthy".into(), |id| format!("{id}@{expect}"));
-        interrupt::sleep(SETTLE)?;
-        let before = CpuTicks::now()?;
-        let mut answer = observer.look(&mut bed)?;
-        if let Some(ended) = bed.exited_load()? {
-            return Ok(Some(ended));
-        }
-        if before.substantial_since()? {
-            judge::remove_steal(&mut answer, self);
-        }
-        outcome.found = found_first(&answer);
-        outcome.because = judge::mismatches(&answer, self, &expect);
-        if observer.captures {
-            let (answer, wrong) = capture::judged(observer, &bed, self, &expect)?;
-            outcome.found = format!("{}; read: {}", outcome.found, found_first(&answer));
-            outcome.because.extend(wrong);
-        }
-        Ok(None)
-    }
-}
-
-fn found_first(answer: &Diagnosis) -> String {
-    answer.findings.first().map_or_else(|| format!("{:?}", answer.verdict).to_lowercase(), describe)
-}
-
-fn describe(finding: &Finding) -> String {
-    let culprit = finding.culprits.first().map_or(String::new(), |c| {
-        let pid = c.pid.map_or(String::new(), |pid| format!("[{pid}]"));
-        format!(" by {}{pid}", c.name)
-    });
-    let confidence = format!("{:?}", finding.confidence).to_lowercase();
-    format!("{}{culprit} {confidence} {:.2}", finding.key(), finding.impact)
 }

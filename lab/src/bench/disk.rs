@@ -18,7 +18,7 @@ pub const RATE: BenchTrial = BenchTrial {
         let group = Cgroup::new(bed, "benchrate", &[Controller::Io])?;
         // The kernel admits whole requests per slice of a tenth of a second: 380 of 388 per second (block/blk-throttle.c).
         let limit = 10 * bed.range(20..=150);
-        group.set_read_limit(&disk.device, ReadLimit::Requests(limit))?;
+        group.set_read_limit(&disk.device.name, ReadLimit::Requests(limit))?;
         let check = move |report: &BenchReport| {
             let Some(ceiling) = report.ceilings.first() else { return Checked::no("ceiling") };
             Checked::new(

@@ -68,7 +68,7 @@ impl BenchTrial {
                 None => Vec::new(),
             };
             args.extend(options.iter().map(String::as_str));
-            let output = observer.run(&mut bed, &args, benchmark.group.as_ref(), TIMEOUT)?;
+            let output = observer.run(&bed, &args, benchmark.group.as_ref(), TIMEOUT)?;
             let report: BenchReport = serde_json::from_slice(&output).context("whyslow's report")?;
             let checked = (benchmark.check)(&report);
             if let Some(missing) = checked.missing {

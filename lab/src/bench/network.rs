@@ -1,7 +1,7 @@
 //! Links of known rate and delay.
 
 use super::{BenchTrial, Benchmark, Checked, near};
-use crate::child::{ChildGuard, join_namespace, kill_with_parent};
+use crate::command::{ChildGuard, join_namespace, kill_with_parent};
 use crate::error::{Context, Error, Result};
 use crate::interrupt;
 use crate::link::{Link, tun_relay, veth_pair};

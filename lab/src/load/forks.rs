@@ -60,7 +60,7 @@ impl Build {
 fn slot(work_ms: u64) -> Endless {
     let mut job = Command::new("/proc/self/exe");
     job.arg0("lab-job").args(["load", "job", "--work-ms", &work_ms.to_string()]);
-    crate::child::kill_with_parent(&mut job);
+    crate::command::kill_with_parent(&mut job);
     loop {
         job.spawn()?.wait()?;
     }

@@ -96,7 +96,7 @@ impl OomLoop {
         let mut hog = Command::new("/proc/self/exe");
         std::os::unix::process::CommandExt::arg0(&mut hog, "lab-hog");
         hog.args(["load", "hog", "--rate", &self.rate.to_string()]).stdout(std::process::Stdio::null());
-        crate::child::kill_with_parent(&mut hog);
+        crate::command::kill_with_parent(&mut hog);
         ready("")?;
         loop {
             hog.spawn()?.wait()?;

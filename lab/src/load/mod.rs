@@ -10,13 +10,11 @@ mod limits;
 mod listen;
 mod lock;
 mod memory;
-mod mmap_read;
 mod read;
 mod relay;
 mod switch;
 mod tcp;
 mod udp;
-mod uring_read;
 
 use clap::Subcommand;
 use std::convert::Infallible;
@@ -65,9 +63,9 @@ loads! {
     Hog(memory::Hog),
     OomLoop(memory::OomLoop),
     Read(read::Read),
-    MmapRead(mmap_read::MmapRead),
+    MmapRead(read::MmapRead),
     AioRead(aio_read::AioRead),
-    UringRead(uring_read::UringRead),
+    UringRead(read::UringRead),
     Append(append::Append),
     Fill(fill::Fill),
     Sink(tcp::Sink),

@@ -1,14 +1,18 @@
-//! Reading files and devices.
+//! Reads files and devices: with read calls, through a mapping, and with io_uring.
 
 use super::{Endless, Pacer, ready, sleep_forever};
 use clap::Args;
+use io_uring::{IoUring, opcode, types};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use std::alloc::{Layout, alloc_zeroed, handle_alloc_error};
 use std::fs::{File, OpenOptions};
-use std::io::{Seek, SeekFrom};
+use std::hint::black_box;
+use std::io::{self, Seek, SeekFrom};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::PathBuf;
+use std::ptr::null_mut;
 use std::thread;
 
 /// Reads a file or device; each job is a thread with one request at a time
@@ -69,6 +73,75 @@ impl Read {
             file.read_exact_at(buffer, block * self.size)?;
         }
         sleep_forever()
+    }
+}
+
+/// Reads single bytes at random offsets of a mapped file: page faults instead of read calls
+#[derive(Args)]
+pub struct MmapRead {
+    /// What to map
+    #[arg(long)]
+    path: PathBuf,
+    /// Seed of the offsets
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+impl MmapRead {
+    pub fn run(self) -> Endless {
+        let mut file = File::open(&self.path)?;
+        let length = file.seek(SeekFrom::End(0))?;
+        let at = map(&file, length as usize)?;
+        ready("")?;
+        let mut rng = SmallRng::seed_from_u64(self.seed);
+        loop {
+            // SAFETY: the offset lies within the mapping, which is never removed; nothing writes to the file.
+            black_box(unsafe { at.add(rng.random_range(0..length) as usize).read_volatile() });
+        }
+    }
+}
+
+/// Maps a whole file read-only.
+fn map(file: &File, length: usize) -> io::Result<*const u8> {
+    // SAFETY: the kernel chooses an address that is not in use.
+    let at = unsafe { libc::mmap(null_mut(), length, libc::PROT_READ, libc::MAP_SHARED, file.as_raw_fd(), 0) };
+    if at == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(at.cast()) }
+}
+
+/// Milliseconds for which the kernel thread polls for requests before it sleeps.
+const POLLS_FOR: u32 = 1;
+
+/// Reads at random offsets with io_uring and SQPOLL, bypassing the page cache; waits for each request in turn
+#[derive(Args)]
+pub struct UringRead {
+    /// What to read
+    #[arg(long)]
+    path: PathBuf,
+    /// Bytes per request
+    #[arg(long)]
+    size: u64,
+}
+
+impl UringRead {
+    pub fn run(self) -> Endless {
+        let mut file = OpenOptions::new().read(true).custom_flags(libc::O_DIRECT).open(&self.path)?;
+        let blocks = file.seek(SeekFrom::End(0))? / self.size;
+        let buffer = aligned(self.size as usize);
+        let mut ring: IoUring = IoUring::builder().setup_sqpoll(POLLS_FOR).build(1)?;
+        let mut rng = SmallRng::seed_from_u64(1);
+        ready("")?;
+        loop {
+            let read = opcode::Read::new(types::Fd(file.as_raw_fd()), buffer.as_mut_ptr(), buffer.len() as u32);
+            let request = read.offset(rng.random_range(0..blocks) * self.size).build();
+            // SAFETY: the buffer is never freed, and the file is open as long as the program runs.
+            unsafe { ring.submission().push(&request) }.map_err(io::Error::other)?;
+            ring.submit_and_wait(1)?;
+            for done in ring.completion() {
+                if done.result() < 0 {
+                    return Err(io::Error::from_raw_os_error(-done.result()));
+                }
+            }
+        }
     }
 }
 

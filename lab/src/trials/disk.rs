@@ -119,7 +119,7 @@ pub const TRIALS: &[Trial] = &[
                 true => ReadLimit::Bytes(bed.range(1..=4) << 20),
                 false => ReadLimit::Requests(bed.range(30..=100)),
             };
-            group.set_read_limit(&disk.device, limit)?;
+            group.set_read_limit(&disk.device.name, limit)?;
             let jobs = bed.range(1..=4);
             let read = disk.device.reader(64 << 10).with("jobs", jobs).flag("random").flag("direct");
             let read = read.in_cgroup(&group)?.start(bed)?;

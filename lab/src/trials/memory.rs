@@ -7,8 +7,8 @@ use crate::expect::EntityPattern::{self, Command, Host, Process};
 use crate::expect::Expect;
 use crate::interrupt;
 use crate::load_process::LoadCommand;
+use crate::swap;
 use crate::trial::Trial;
-use crate::zram;
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
@@ -26,7 +26,7 @@ pub const TRIALS: &[Trial] = &[
             // Faster, and every page looks used: reclaim finds none to take, and the kernel kills the process instead.
             let rate = bed.range(40_000..=80_000);
             // Not on a simulated disk, whose data lies in memory that could itself be swapped out to it.
-            zram::swap(bed, 8 * limit)?;
+            swap::on_zram(bed, 8 * limit)?;
             group.set_memory_limit(limit)?;
             let touch = LoadCommand::new("touch").with("bytes", working_set).with("rate", rate);
             let touch = touch.with("seed", bed.range(1..=1 << 30)).in_cgroup(&group)?.start(bed)?;
@@ -146,7 +146,7 @@ pub const TRIALS: &[Trial] = &[
         setup: |bed| {
             let group = Cgroup::new(bed, "still", &[Controller::Memory])?;
             let limit = bed.range(32..=64) << 20;
-            zram::swap(bed, 4 * limit)?;
+            swap::on_zram(bed, 4 * limit)?;
             group.set_memory_limit(limit)?;
             LoadCommand::new("touch").with("bytes", limit * 2).flag("still").in_cgroup(&group)?.start(bed)?;
             Ok(Expect::healthy())

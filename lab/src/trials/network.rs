@@ -3,8 +3,7 @@
 use crate::error::Result;
 use crate::expect::EntityPattern::{self, Host, Named, Port, Process};
 use crate::expect::Expect;
-use crate::firewall::drop_randomly;
-use crate::link::{Link, tun_relay, veth_pair};
+use crate::link::{Link, drop_randomly, tun_relay, veth_pair};
 use crate::load_process::{LoadCommand, LoadProcess};
 use crate::testbed::Testbed;
 use crate::trial::Trial;

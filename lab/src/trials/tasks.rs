@@ -1,9 +1,8 @@
 //! Tasks that wait for each other, or in the kernel.
 
-use crate::disk::{DiskSpec, SimulatedDisk};
+use crate::disk::{DiskSpec, SimulatedDisk, freeze};
 use crate::expect::EntityPattern::{Process, Thread};
 use crate::expect::Expect;
-use crate::fsfreeze;
 use crate::load_process::LoadCommand;
 use crate::trial::Trial;
 use std::time::Duration;
@@ -20,7 +19,7 @@ pub const TRIALS: &[Trial] = &[
             let size = bed.range(100..=4000);
             let append = LoadCommand::new("append").with("path", dir.join("log").display()).with("size", size);
             let append = append.with("every-ms", 10).flag("lazy").start(bed)?;
-            fsfreeze::freeze(bed, dir)?;
+            freeze(bed, dir)?;
             Ok(Expect::subject([Process(append.pid), Thread(append.pid)]))
         },
         ..Trial::IDLE

@@ -1,0 +1,99 @@
+//! Runs a trial, from an empty testbed to a judgement, and prints the table of outcomes.
+
+use crate::capture;
+use crate::error::{Error, Result};
+use crate::interrupt;
+use crate::judge;
+use crate::observer::Observer;
+use crate::testbed::Testbed;
+use crate::trial::{Mark, Outcome, Trial};
+use std::time::Duration;
+use whyslow_model::diagnosis::{Diagnosis, Finding};
+
+/// Time between setup and observation: the setup itself must not be in the window.
+const SETTLE: Duration = Duration::from_millis(1500);
+
+/// How often a trial is set up at most if its load ends before whyslow has observed it.
+const ATTEMPTS: usize = 3;
+
+/// Sets the trial up, observes, judges and tears down.
+///
+/// # Errors
+/// Only [`Error::Interrupted`]: all others are outcomes.
+pub fn run(trial: &Trial, seed: u64, observer: &Observer) -> Result<Outcome> {
+    Outcome::of(trial.name, |outcome| {
+        for _ in 1..ATTEMPTS {
+            match attempt(trial, seed, observer, outcome)? {
+                None => return Ok(()),
+                Some(ended) => eprintln!("whyslow-lab: {}: {ended}; set up again", trial.name),
+            }
+        }
+        attempt(trial, seed, observer, outcome)?.map_or(Ok(()), |ended| Err(Error::failed(ended)))
+    })
+}
+
+/// Sets up, observes and judges once. If a load ended meanwhile, there is nothing to judge: says which.
+fn attempt(trial: &Trial, seed: u64, observer: &Observer, outcome: &mut Outcome) -> Result<Option<String>> {
+    let mut bed = Testbed::new(trial.name, seed)?;
+    let expect = (trial.setup)(&mut bed)?;
+    outcome.expected = trial.finding.map_or_else(|| "healthy".into(), |id| format!("{id}@{expect}"));
+    interrupt::sleep(SETTLE)?;
+    let before = judge::CpuTicks::now()?;
+    let mut answer = observer.look(&bed)?;
+    if let Some(ended) = bed.exited_load()? {
+        return Ok(Some(ended));
+    }
+    if before.substantial_since()? {
+        judge::remove_steal(&mut answer, trial);
+    }
+    outcome.found = found_first(&answer);
+    outcome.because = judge::mismatches(&answer, trial, &expect);
+    if observer.captures {
+        let (answer, wrong) = capture::judged(observer, &bed, trial, &expect)?;
+        outcome.found = format!("{}; read: {}", outcome.found, found_first(&answer));
+        outcome.because.extend(wrong);
+    }
+    Ok(None)
+}
+
+fn found_first(answer: &Diagnosis) -> String {
+    answer.findings.first().map_or_else(|| format!("{:?}", answer.verdict).to_lowercase(), describe)
+}
+
+fn describe(finding: &Finding) -> String {
+    let culprit = finding.culprits.first().map_or(String::new(), |c| {
+        let pid = c.pid.map_or(String::new(), |pid| format!("[{pid}]"));
+        format!(" by {}{pid}", c.name)
+    });
+    let confidence = format!("{:?}", finding.confidence).to_lowercase();
+    format!("{}{culprit} {confidence} {:.2}", finding.key(), finding.impact)
+}
+
+pub fn heading() -> String {
+    line("trial", "expected", "found first", "", 0.0).trim_end_matches(['0', '.', ' ']).to_string()
+}
+
+/// One trial's row, and below it what was wrong.
+pub fn row(outcome: &Outcome) -> String {
+    let mark = match outcome.mark {
+        Mark::Right => "right",
+        Mark::Wrong => "WRONG",
+        Mark::Skipped => "skipped",
+    };
+    let mut text = line(outcome.name, &outcome.expected, &outcome.found, mark, outcome.seconds);
+    for why in &outcome.because {
+        text.push_str(&format!("\n    {}", why.escape_debug()));
+    }
+    text
+}
+
+pub fn summary(outcomes: &[Outcome]) -> String {
+    let count = |mark| outcomes.iter().filter(|o| o.mark == mark).count();
+    format!("{} passed, {} failed, {} skipped", count(Mark::Right), count(Mark::Wrong), count(Mark::Skipped))
+}
+
+fn line(name: &str, expected: &str, found: &str, mark: &str, seconds: f64) -> String {
+    // Names in a finding are hostile text.
+    let found = found.escape_debug();
+    format!("{name:<20} {expected:<46} {:<60} {mark:<7} {seconds:>5.1}", found.to_string())
+}
