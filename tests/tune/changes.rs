@@ -6,7 +6,6 @@ use std::fs;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
 /// Makes [`CHANGES`], which are of the network: for good, so that no guard stays.
 fn set(cage: &Cage, more: &[&str]) -> String {
@@ -139,12 +138,13 @@ fn what_nobody_confirms_is_taken_back() {
 #[test]
 fn what_is_confirmed_stays() {
     in_cage(|cage| {
-        set_with(cage, &["--confirm-within", "2s"]);
+        set_with(cage, &["--confirm-within", "5s"]);
         assert!(cage.expect(0, &["confirm", "--dry-run"]).contains("change 1 would be confirmed"));
-        assert_eq!(cage.json(&["history"])[0]["status"], "unconfirmed");
+        let made = last(cage);
+        assert_eq!(made["status"], "unconfirmed");
         cage.expect(0, &["confirm"]);
-        // Its time passes; the next run would take it back.
-        std::thread::sleep(Duration::from_millis(2100));
+        soon("the time to confirm passes", || left_to_confirm(&made) < 0.0);
+        // The next run would take it back.
         cage.expect(0, &["recover"]);
         assert_eq!(values(), wanted());
         assert_eq!(cage.json(&["history"])[0]["status"], "applied");
@@ -164,7 +164,7 @@ fn a_setting_of_the_network_waits_to_be_confirmed() {
             );
             let made = last(cage);
             assert_eq!(made["status"], "unconfirmed");
-            let left = made["confirm"]["boottime_ns"].as_u64().unwrap() as f64 / 1e9 - since_boot();
+            let left = left_to_confirm(&made);
             assert!((200.0..=300.0).contains(&left), "{left}");
             // What may yet be taken back is not what the machine shall come up with.
             assert!(cage.expect(2, &["persist"]).contains(&format!("'whyslow tune confirm {}' first", made["id"])));
@@ -187,8 +187,11 @@ fn last(cage: &Cage) -> serde_json::Value {
 }
 
 /// Seconds on CLOCK_BOOTTIME (proc_uptime(5)).
-fn since_boot() -> f64 {
-    fs::read_to_string("/proc/uptime").unwrap().split_whitespace().next().unwrap().parse().unwrap()
+/// Seconds in which a change can still be confirmed.
+fn left_to_confirm(made: &serde_json::Value) -> f64 {
+    let uptime = fs::read_to_string("/proc/uptime").unwrap();
+    let since_boot: f64 = uptime.split_whitespace().next().unwrap().parse().unwrap();
+    made["confirm"]["boottime_ns"].as_u64().unwrap() as f64 / 1e9 - since_boot
 }
 
 #[test]

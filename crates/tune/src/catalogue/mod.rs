@@ -297,6 +297,54 @@ mod tests {
         }
     }
 
+    /// Files that are missing beside others of their folder, and what they need.
+    const OPTIONAL: [(&str, &str); 7] = [
+        ("disk.queue_depth", "a SCSI disk"),
+        ("disk.timeout", "a SCSI disk"),
+        ("disk.iosched.slice_idle", "the scheduler bfq"),
+        ("disk.iosched.low_latency", "the scheduler bfq"),
+        ("cpu.energy_perf_bias", "an Intel CPU with EPB"),
+        ("cpu.energy_performance_preference", "a driver such as intel_pstate"),
+        ("cpu.boost", "a driver such as acpi_cpufreq"),
+    ];
+
+    /// The folders and files that a path with placeholders stands for.
+    fn paths(machine: &Machine, path: &str) -> Vec<String> {
+        let pattern = path.replace("{}", "*").replace("{0}", "*").replace("{1}", "*");
+        crate::profile::paths(machine, &pattern)
+    }
+
+    /// A misspelt name would look like a setting that this kernel does not have.
+    #[test]
+    fn every_file_of_the_catalogue_is_known_to_a_kernel_that_should_have_it() {
+        let machine = Machine::live();
+        let release = machine.release().unwrap();
+        let mut found = 0;
+        for entry in Catalogue::built_in().entries() {
+            let name = entry.tunable.name.as_str();
+            let path = match &entry.tunable.access {
+                Access::Sysctl => sysctl_path(name),
+                Access::File(path) => path.clone(),
+                _ => continue,
+            };
+            let is_of_release =
+                entry.since.is_none_or(|since| since <= release) && entry.until.is_none_or(|until| release < until);
+            let folder = path.rsplit_once('/').unwrap().0;
+            // Without the folder, this machine lacks what it is about: a subsystem, a driver, a device.
+            if !is_of_release || paths(&machine, folder).is_empty() {
+                continue;
+            }
+            let is_here = !paths(&machine, &path).is_empty();
+            let is_optional = OPTIONAL.iter().any(|(optional, _)| *optional == name);
+            assert!(
+                is_here || is_optional,
+                "{name}: no /{path}: misspelt, removed (until), newer (since) or optional?"
+            );
+            found += usize::from(is_here);
+        }
+        assert!(found > 100, "{found}");
+    }
+
     #[test]
     fn a_path_or_a_sysctl_leads_to_the_tunable() {
         for (name, target) in [

@@ -38,7 +38,7 @@ pub(super) fn is_named(rule: &str, name: &str) -> bool {
 }
 
 /// Paths under a folder that a pattern matches, part by part.
-pub(super) fn paths(machine: &Machine, pattern: &str) -> Vec<String> {
+pub(crate) fn paths(machine: &Machine, pattern: &str) -> Vec<String> {
     let mut found = vec![String::new()];
     for part in pattern.trim_start_matches('/').split('/') {
         found = found.iter().flat_map(|folder| steps(machine, folder, part)).collect();

@@ -12,6 +12,8 @@ mod recommend;
 mod settings;
 mod words;
 
+#[cfg(test)]
+pub(crate) use devices::paths;
 pub use recommend::recommend;
 
 use crate::catalogue::Catalogue;
